@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef COMMAND_H
+#define COMMAND_H 1
+
+/* The commands of "stagecoach".
+ *
+ * Each command is one file of this folder with one function; the table in
+ * stagecoach.c names them all.  A command gets its own name as argv[0] and
+ * returns an exit status: */
+
+enum {
+    EXIT_OK = 0,
+    EXIT_NO = 1,                /* The answer is no, or the file is invalid. */
+    EXIT_USAGE = 2,
+    EXIT_UNREACHABLE = 3,       /* The daemon or database does not answer. */
+    EXIT_PARTIAL = 4,           /* Some of it was done. */
+};
+
+struct command {
+    const char *name;
+    const char *usage;          /* Arguments, as in a synopsis. */
+    const char *summary;        /* One line for --help. */
+    int (*run)(int argc, char *argv[]);
+};
+
+/* Finds 'argv[0]' in the null-terminated 'commands' and runs it; unknown names
+ * get one line and EXIT_USAGE.  'parent' is for messages ("stagecoach"). */
+int command_dispatch(const struct command *commands, const char *parent,
+                     int argc, char *argv[]);
+
+int cmd_lab(int argc, char *argv[]);
+int cmd_search(int argc, char *argv[]);
+int cmd_run(int argc, char *argv[]);
+int cmd_controller(int argc, char *argv[]);
+int cmd_status(int argc, char *argv[]);
+int cmd_order(int argc, char *argv[]);
+int cmd_hosts(int argc, char *argv[]);
+int cmd_stage(int argc, char *argv[]);
+int cmd_policy(int argc, char *argv[]);
+
+#endif /* cli/command.h */

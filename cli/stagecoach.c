@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* stagecoach: what people type. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+
+static const struct command commands[] = {
+    { NULL, NULL, NULL, NULL },
+};
+
+static void
+usage(const struct command *c, const char *parent, FILE *stream)
+{
+    fprintf(stream, "usage: %s COMMAND [ARG...]\n\n", parent);
+    for (; c->name; c++) {
+        fprintf(stream, "  %s %s\n      %s\n", c->name, c->usage, c->summary);
+    }
+}
+
+int
+command_dispatch(const struct command *table, const char *parent,
+                 int argc, char *argv[])
+{
+    if (argc < 1) {
+        usage(table, parent, stderr);
+        return EXIT_USAGE;
+    }
+    if (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h")
+        || !strcmp(argv[0], "help")) {
+        usage(table, parent, stdout);
+        return EXIT_OK;
+    }
+    for (const struct command *c = table; c->name; c++) {
+        if (!strcmp(c->name, argv[0])) {
+            return c->run(argc, argv);
+        }
+    }
+    fprintf(stderr, "%s: \"%s\" is not a command, \"%s --help\" lists them\n",
+            parent, argv[0], parent);
+    return EXIT_USAGE;
+}
+
+int
+main(int argc, char *argv[])
+{
+    if (argc == 2 && !strcmp(argv[1], "--version")) {
+        puts("stagecoach " STAGECOACH_VERSION);
+        return EXIT_OK;
+    }
+    return command_dispatch(commands, "stagecoach", argc - 1, argv + 1);
+}

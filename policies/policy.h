@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef POLICY_H
+#define POLICY_H 1
+
+/* What an operator can tune, read from JSON.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * A policy says by which objective stages are ordered, into how many levels
+ * the order is folded, which DSCP each level has, and how long an order holds
+ * when the controller is gone.  policy.schema.json documents every member;
+ * policy_from_string() is what runs, and a test keeps the two equal.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    struct policy *policy;
+ *    char *error = policy_from_file("policies/stage.json", &policy);
+ *    if (error) {
+ *        ...report, keep the old policy, free(error)...
+ *    }
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Plain data, owned by the caller, immutable after it is read. */
+
+#include <stdint.h>
+
+#include "controller/order/order.h"
+
+#define POLICY_MAX_LEVELS 8
+
+struct policy {
+    char *name;                 /* In logs, metrics and reports. */
+    char *text;                 /* The JSON it was read from. */
+    char hash[17];              /* Of 'text', 16 hex digits. */
+    enum order_kind order;
+
+    int n_levels;               /* Levels that ordered stages share, 1 to
+                                 * POLICY_MAX_LEVELS - 1. */
+    uint8_t dscp[POLICY_MAX_LEVELS];    /* DSCP (0..63) of each level, level 0
+                                         * first; strictly falling. */
+    uint8_t default_dscp;       /* Of traffic that belongs to no job; its
+                                 * queue is the last. */
+    uint8_t control_dscp;       /* Of heartbeats and clocks; its queue is the
+                                 * first. */
+    int64_t lease_ms;           /* An order that is not renewed for so long
+                                 * ends, and everything is fair. */
+    int64_t coalesce_ms;        /* Events within so long make one order. */
+    int64_t retag_ms;           /* A job's level changes at most once in so
+                                 * long. */
+    double aging_s;             /* A stage's weight doubles in so long; 0 is
+                                 * no aging. */
+};
+
+char *policy_from_string(const char *name, const char *text,
+                         struct policy **policyp);
+char *policy_from_file(const char *file, struct policy **policyp);
+void policy_destroy(struct policy *);
+
+#endif /* policies/policy.h */

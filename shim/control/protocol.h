@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHIM_PROTOCOL_H
+#define SHIM_PROTOCOL_H 1
+
+/* What the agent and the shim say to each other.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * The shim forwards packets and knows nothing of jobs: it has a table of flows
+ * and a table of job slots.  The agent knows which flow is whose and what the
+ * controller wants, and writes both tables through a Unix stream socket.  The
+ * order changes only rows of the slot table; flows are never touched again.
+ *
+ *
+ * Messages
+ * ========
+ *
+ * Both directions are a sequence of messages, each a struct shim_msg followed
+ * by its body, in host byte order (both ends are on one host) except for
+ * addresses and ports, which are in network byte order.  A request gets
+ * exactly one reply with the same 'xid' and 'type', 'status' 0 or a positive
+ * errno value.  Events have 'xid' 0 and are sent only to a connection that
+ * asked for them with SHIM_SUBSCRIBE.  A message that is too short, too long
+ * or of another version gets status EPROTO and ends the connection; an
+ * unknown type gets EOPNOTSUPP and does not.
+ *
+ *    type              request body               reply body
+ *    SHIM_HELLO        -                          struct shim_hello
+ *    SHIM_LEASE        struct shim_lease          -
+ *    SHIM_SLOT_SET     struct shim_slot[]         -
+ *    SHIM_SLOT_CLEAR   uint16_t[]                 -
+ *    SHIM_SLOT_LIST    -                          struct shim_slot[]
+ *    SHIM_FLOW_ADD     struct shim_flow[]         -
+ *    SHIM_FLOW_DELETE  struct shim_flow_key[]     -
+ *    SHIM_FLOW_LIST    -                          struct shim_flow[]
+ *    SHIM_STATS        -                          struct shim_stats, then
+ *                                                 struct shim_slot_stats[]
+ *    SHIM_RATE         struct shim_rate           -
+ *    SHIM_SUBSCRIBE    -                          -
+ *    SHIM_MISS         (event)                    struct shim_flow_key[]
+ *
+ * When the lease ends, every slot is treated as if it had level
+ * 'SHIM_LEVEL_DEFAULT' until the next SHIM_LEASE; the tables stay. */
+
+#include <stdint.h>
+
+#define SHIM_PROTOCOL_VERSION 1
+#define SHIM_MAX_MESSAGE (1u << 20)     /* Bytes, header included. */
+#define SHIM_MAX_SLOTS 1024             /* Slot 0 is "no job". */
+
+/* Queues of the uplink.  Queue 0 is served first. */
+#define SHIM_N_LEVELS 8
+#define SHIM_LEVEL_CONTROL 0
+#define SHIM_LEVEL_DEFAULT (SHIM_N_LEVELS - 1)
+
+enum shim_msg_type {
+    SHIM_HELLO = 1,
+    SHIM_LEASE,
+    SHIM_SLOT_SET,
+    SHIM_SLOT_CLEAR,
+    SHIM_SLOT_LIST,
+    SHIM_FLOW_ADD,
+    SHIM_FLOW_DELETE,
+    SHIM_FLOW_LIST,
+    SHIM_STATS,
+    SHIM_RATE,
+    SHIM_SUBSCRIBE,
+    SHIM_MISS,
+};
+
+struct shim_msg {
+    uint32_t length;            /* Bytes, this header included. */
+    uint16_t version;           /* SHIM_PROTOCOL_VERSION. */
+    uint16_t type;              /* enum shim_msg_type. */
+    uint32_t xid;               /* Echoed in the reply; 0 for events. */
+    uint32_t status;            /* Of a reply, a positive errno; else 0. */
+};
+
+struct shim_hello {
+    uint64_t boot_id;           /* Random, new in each process: a change tells
+                                 * the agent to write the tables again. */
+    uint64_t rate_bps;          /* Uplink capacity, bits per second. */
+    uint32_t mtu;               /* Bytes of IP. */
+    uint32_t pid;
+    uint32_t n_slots, n_flows;  /* In use. */
+    uint32_t max_flows;
+    uint32_t lease_left_ms;     /* 0 if it ended. */
+};
+
+struct shim_lease {
+    uint32_t ms;                /* From now. */
+    uint32_t default_dscp;      /* Of slot 0 and, without lease, of all. */
+};
+
+struct shim_slot {
+    uint16_t slot;              /* 1 .. SHIM_MAX_SLOTS - 1. */
+    uint8_t level;              /* Queue, 0 .. SHIM_N_LEVELS - 1. */
+    uint8_t dscp;               /* 0 .. 63. */
+    uint32_t rank;              /* In the controller's order, 0 first. */
+    uint32_t weight;            /* In 1/1000. */
+    char name[64];              /* "COJOB/JOB", for people. */
+};
+
+/* As the host sees it: "local" is the host's side in both directions. */
+struct shim_flow_key {
+    uint8_t family;             /* 4 or 6. */
+    uint8_t protocol;           /* IPPROTO_TCP, IPPROTO_UDP. */
+    uint16_t local_port, remote_port;
+    uint16_t pad;               /* 0. */
+    uint8_t local[16], remote[16];      /* IPv4 in the first 4 bytes, rest
+                                         * 0. */
+};
+
+struct shim_flow {
+    struct shim_flow_key key;
+    uint16_t slot;
+    uint16_t pad;
+};
+
+struct shim_rate {
+    uint64_t bps;               /* Uplink capacity, bits per second, > 0. */
+};
+
+/* Since the process started.  "tx" is host to uplink, "rx" uplink to host.
+ * Bytes are those of whole frames without FCS. */
+struct shim_stats {
+    uint64_t boot_id;
+    uint64_t tx_packets, tx_bytes;
+    uint64_t rx_packets, rx_bytes;
+    uint64_t tx_ip_bytes;       /* Those that can carry a tag. */
+    uint64_t tx_default_bytes;  /* IP of slot 0, or without lease. */
+    uint64_t queue_dropped;     /* Packets: a level's queue was full. */
+    uint64_t port_dropped;      /* Packets: a port refused them. */
+    uint64_t misses;            /* Packets of unknown flows. */
+    uint64_t malformed;         /* Packets that ended before their headers;
+                                 * forwarded untouched at the default level. */
+    uint64_t queued_bytes;      /* Now, all levels. */
+    uint64_t busy_ns;           /* CPU time of the forwarding thread. */
+    uint32_t n_slot_stats, n_flows;
+};
+
+struct shim_slot_stats {
+    uint16_t slot;
+    uint16_t level;             /* In force now. */
+    uint32_t dscp;              /* In force now. */
+    uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
+    uint64_t tx_dropped;        /* Packets. */
+};
+
+#endif /* shim/control/protocol.h */
