@@ -40,7 +40,7 @@ hash_text(const char *text)
 
 /* A DSCP value and where it stands in "levels", in the text or by default. */
 struct dscp_at {
-    char member[16];            /* "control_dscp", "dscp/2". */
+    char member[24];            /* "control_dscp", "dscp/2". */
     int value;
     bool in_text;
 };
