@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# setup.sh: makes ./build from a fresh checkout on a fresh Debian 12.
+#
+# Installs the packages that are missing, configures and builds, one line of
+# progress for each step and the log's tail when one fails.  Does nothing twice
+# and needs no network when all is there.  $BUILD_WERROR=true makes warnings
+# errors, as CI does.
+set -eu
+cd "$(dirname "$0")/.."
+
+# What each is for: docs/architecture.md, "Dependencies".
+packages="
+    gcc libc6-dev meson ninja-build pkg-config python3 make
+    openvswitch-source openvswitch-switch openvswitch-common libssl-dev
+    libdpdk-dev libcjson-dev libopenblas-dev
+    iproute2 ethtool
+    libcmocka-dev libglpk-dev libpcap-dev python3-jsonschema mandoc
+"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+step=0
+
+# run_step TEXT COMMAND...: says TEXT, runs COMMAND, says how long it took.
+run_step() {
+    step=$((step + 1))
+    printf '[%d/3] %s ... ' "$step" "$1" >&2
+    shift
+    began=$(date +%s)
+    if "$@" >"$log" 2>&1; then
+        printf 'done (%d s)\n' "$(($(date +%s) - began))" >&2
+    else
+        printf 'failed; the last lines of its output:\n' >&2
+        tail -n 30 "$log" >&2
+        exit 1
+    fi
+}
+
+install_packages() {
+    missing=
+    for package in $packages; do
+        dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null |
+            grep -qx installed || missing="$missing $package"
+    done
+    [ -z "$missing" ] && return 0
+    if [ "$(id -u)" != 0 ]; then
+        echo "to be installed by root:$missing"
+        return 1
+    fi
+    # A service must not start on this machine because we use its programs.
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e $policy ]; then
+        printf '#!/bin/sh\nexit 101\n' >$policy
+        chmod +x $policy
+        trap 'rm -f "$log" /usr/sbin/policy-rc.d' EXIT
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086
+    apt-get install -y --no-install-recommends $missing ||
+        { apt-get update &&
+          apt-get install -y --no-install-recommends $missing; }
+}
+
+# The system's Python runs Debian's meson whatever else is in PATH.
+configure() {
+    werror=${BUILD_WERROR:-false}
+    if [ -e build/build.ninja ]; then
+        meson configure build -Dwerror="$werror"
+    else
+        rm -rf build
+        meson setup build -Dwerror="$werror" ${OVS_WORK:+-Dovs_work="$OVS_WORK"}
+    fi
+}
+
+run_step "packages" install_packages
+run_step "configuration" configure
+run_step "build (a few minutes the first time)" ninja -C build

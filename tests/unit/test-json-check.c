@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "policies/json-check.h"
+
+#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+
+static const char *const colours[] = { "red", "green", NULL };
+
+/* What a reader would do with
+ * {"name", "n", "x"?, "rate"?, "colour"?, "on"?, "list"?, "inner"?}. */
+static char *
+read_example(const char *text)
+{
+    struct json_check *jc = json_check_open("f.json", text);
+    const struct json_at *top = json_check_top(jc);
+    const struct json_at *list, *inner;
+
+    free(json_name(top, "name"));
+    json_integer(top, "n", 1, 8);
+    json_number_or(top, "x", 0, 1, 0.5);
+    if (json_has(top, "rate")) {
+        json_rate(top, "rate");
+    }
+    json_enum_or(top, "colour", colours, 1);
+    json_bool_or(top, "on", true);
+    list = json_array_or_null(top, "list", 1, 3);
+    for (size_t i = 0; i < json_n(list); i++) {
+        if (json_at_integer(json_element(list, i), 0, 9) == 7) {
+            json_fail_at(json_element(list, i), "7 is taken");
+        }
+    }
+    inner = json_object_or_null(top, "inner");
+    free(json_string_or(inner, "s", NULL));
+    json_ignore(top, "$schema");
+    return json_check_close(jc);
+}
+
+static const struct {
+    const char *text;
+    const char *error;
+} mistakes[] = {
+    { "{\"name\": \"a\",\n\"n\": ,}", "f.json:2: not valid JSON near \",}\"" },
+    { "[1]", "f.json: /: [1] is not an object" },
+    { "{\"n\": 1}", "f.json: /name: required member is missing" },
+    { "{\"name\": 3, \"n\": 1}", "f.json: /name: 3 is not a string" },
+    { "{\"name\": \"a b\", \"n\": 1}",
+      "f.json: /name: \"a b\" is not a name of 1 to 31 letters, digits, '.', "
+      "'_' and '-' that begins with a letter or digit" },
+    { "{\"name\": \"a\", \"n\": 9}",
+      "f.json: /n: 9 is not an integer from 1 to 8" },
+    { "{\"name\": \"a\", \"n\": 1.5}",
+      "f.json: /n: 1.5 is not an integer from 1 to 8" },
+    { "{\"name\": \"a\", \"n\": 1, \"x\": \"big\"}",
+      "f.json: /x: \"big\" is not a number from 0 to 1" },
+    { "{\"name\": \"a\", \"n\": 1, \"rate\": \"0Mbit\"}",
+      "f.json: /rate: \"0Mbit\" is not a rate from \"1kbit\" to "
+      "\"10000Gbit\", such as \"50Mbit\"" },
+    { "{\"name\": \"a\", \"n\": 1, \"colour\": \"blue\"}",
+      "f.json: /colour: \"blue\" is not one of \"red\", \"green\"" },
+    { "{\"name\": \"a\", \"n\": 1, \"on\": 1}",
+      "f.json: /on: 1 is not true or false" },
+    { "{\"name\": \"a\", \"n\": 1, \"list\": []}",
+      "f.json: /list: 0 elements, 1 to 3 are allowed" },
+    { "{\"name\": \"a\", \"n\": 1, \"list\": [1, 10]}",
+      "f.json: /list/1: 10 is not an integer from 0 to 9" },
+    { "{\"name\": \"a\", \"n\": 1, \"list\": [1, 2, 7]}",
+      "f.json: /list/2: 7 is taken" },
+    { "{\"name\": \"a\", \"n\": 1, \"inner\": 1}",
+      "f.json: /inner: 1 is not an object" },
+    { "{\"name\": \"a\", \"n\": 1, \"inner\": {\"t\": 1}}",
+      "f.json: /inner/t: unknown member" },
+    { "{\"name\": \"a\", \"nmae\": 2, \"n\": 1}",
+      "f.json: /nmae: unknown member" },
+    { "{\"name\": \"a\", \"n\": 1, \"n\": 2}",
+      "f.json: /n: stands here twice" },
+    { "{\"name\": \"a\", \"n\": 1, \"inner\": {\"s\": \"a\", \"s\": 1}}",
+      "f.json: /inner/s: stands here twice" },
+    { "{\"name\": \"a\", \"n\": 1} x",
+      "f.json:1: not valid JSON near \"x\"" },
+};
+
+static void
+names_the_member_at_fault(void **state)
+{
+    for (size_t i = 0; i < N_ELEMENTS(mistakes); i++) {
+        char *error = read_example(mistakes[i].text);
+
+        assert_non_null(error);
+        assert_string_equal(error, mistakes[i].error);
+        free(error);
+    }
+}
+
+static void
+accepts_all_members(void **state)
+{
+    assert_null(read_example("{\"name\": \"a-1._\", \"n\": 8, \"x\": 1, "
+                             "\"rate\": \"1.5Gbit\", \"colour\": \"red\", "
+                             "\"on\": false, \"list\": [0, 9], "
+                             "\"inner\": {\"s\": \"t\"}, \"$schema\": 0}"));
+}
+
+static void
+reads_values(void **state)
+{
+    struct json_check *jc = json_check_open(
+        "f.json", "{\"r\": \"1.5Gbit\", \"e\": \"green\", \"s\": \"x\"}");
+    const struct json_at *top = json_check_top(jc);
+    char *s;
+
+    assert_int_equal(json_rate(top, "r"), 1500000000);
+    assert_int_equal(json_enum(top, "e", colours), 1);
+    assert_int_equal(json_integer_or(top, "i", 0, 9, 4), 4);
+    assert_null(json_string_or(top, "none", NULL));
+    s = json_string(top, "s");
+    assert_string_equal(s, "x");
+    free(s);
+    assert_true(json_ok(jc));
+    assert_null(json_check_close(jc));
+}
+
+static void
+survives_what_is_missing(void **state)
+{
+    struct json_check *jc = json_check_open("f.json", "{}");
+    const struct json_at *none = json_object(json_check_top(jc), "o");
+    char *error;
+
+    assert_null(none);
+    free(json_string(none, "s"));
+    assert_int_equal(json_integer(none, "i", 3, 5), 3);
+    assert_int_equal(json_n(json_array(none, "a", 0, 1)), 0);
+    assert_null(json_element(none, 0));
+    assert_false(json_ok(jc));
+    error = json_check_close(jc);
+    assert_string_equal(error, "f.json: /o: required member is missing");
+    free(error);
+}
+
+static void
+says_why_a_file_is_not_read(void **state)
+{
+    char *text, *error = json_read_file("/no/such/file", &text);
+
+    assert_null(text);
+    assert_string_equal(error, "/no/such/file: No such file or directory");
+    free(error);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_the_member_at_fault),
+        cmocka_unit_test(accepts_all_members),
+        cmocka_unit_test(reads_values),
+        cmocka_unit_test(survives_what_is_missing),
+        cmocka_unit_test(says_why_a_file_is_not_read),
+    };
+
+    return cmocka_run_group_tests_name("json-check", tests, NULL, NULL);
+}
