@@ -41,14 +41,14 @@ read_policies(struct scenario *s, const struct json_at *top)
 static void
 read_rate(struct scenario *s, const struct json_at *top)
 {
-    int64_t max;
+    long long max;
 
     s->rate_bps = json_rate(top, "rate");
     s->mtu = json_integer_or(top, "mtu", 576, 9000, 9000);
     max = s->mtu <= SMALL_MTU ? MAX_RATE_SMALL_MTU : MAX_RATE;
     if (s->rate_bps > max) {
         json_fail(top, "rate", "%lld Mbit/s, at most %lld Mbit/s are allowed "
-                  "with an MTU of %d", (long long) s->rate_bps / 1000000,
+                  "with an MTU of %d", s->rate_bps / 1000000LL,
                   max / 1000000, s->mtu);
     }
 }
