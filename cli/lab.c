@@ -288,6 +288,7 @@ run_valid(const struct lab_options *o, const struct plan *plan,
     struct cluster *cluster;
     struct report *r;
     char *error, *run_error;
+    int status;
 
     interrupt_init();
     error = cluster_lock(plan, &cluster);
@@ -303,14 +304,15 @@ run_valid(const struct lab_options *o, const struct plan *plan,
     }
     report_destroy(r);
     if (interrupt_signal()) {
-        free(run_error);
-        return fail(xstrdup("lab: interrupted, nothing is left behind"));
+        status = fail(xstrdup("lab: interrupted, nothing is left behind"));
+        free(error);
     } else if (error) {
-        free(run_error);
-        return fail(error);
+        status = fail(error);
+    } else {
+        status = run_error ? EXIT_NO : EXIT_OK;
     }
     free(run_error);
-    return run_error ? EXIT_NO : EXIT_OK;
+    return status;
 }
 
 static int
