@@ -13,6 +13,7 @@ static const struct command commands[] = {
     { "lab", "run|up|down|exec ...",
       "Compare policies on a cluster on this machine.", cmd_lab },
 #endif
+    { "policy", "check FILE...", "Check policies.", cmd_policy },
     { NULL, NULL, NULL, NULL },
 };
 
