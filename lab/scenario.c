@@ -53,6 +53,31 @@ read_rate(struct scenario *s, const struct json_at *top)
     }
 }
 
+/* Lets everything below the object 'at' pass, which is 'item'. */
+static void
+ignore_all(const struct json_at *at, const cJSON *item)
+{
+    const cJSON *child;
+
+    cJSON_ArrayForEach (child, item) {
+        json_ignore(at, child->string);
+        if (cJSON_IsObject(child)) {
+            ignore_all(json_object(at, child->string), child);
+        } else if (cJSON_IsArray(child)) {
+            const struct json_at *array = json_array(at, child->string, 0,
+                                                     SIZE_MAX);
+
+            for (int i = 0; i < cJSON_GetArraySize(child); i++) {
+                const cJSON *element = cJSON_GetArrayItem(child, i);
+
+                if (cJSON_IsObject(element)) {
+                    ignore_all(json_element_object(array, i), element);
+                }
+            }
+        }
+    }
+}
+
 static void
 read_search(struct scenario *s, size_t i, const struct json_at *at,
             const cJSON *item)
@@ -63,6 +88,7 @@ read_search(struct scenario *s, size_t i, const struct json_at *at,
     ss->start_s = json_number_or(at, "start_s", 0, 3600, 0);
     search = json_object(at, "search");
     ss->cojob = json_name(search, "name");
+    ignore_all(search, cJSON_GetObjectItem(item, "search"));
     ss->text = cJSON_Print(cJSON_GetObjectItem(item, "search"));
     for (size_t j = 0; j < i; j++) {
         if (ss->cojob && s->searches[j].cojob
