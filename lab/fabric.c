@@ -21,6 +21,7 @@
 #include "lab/shaping.h"
 #include "lab/spawn.h"
 #include "openvswitch/dynamic-string.h"
+#include "svec.h"
 #include "util.h"
 
 #define TOOL_TIMEOUT_MS 30000
@@ -210,36 +211,41 @@ join_bridge(const struct plan *plan)
     return error;
 }
 
-/* ovs-vsctl waits until the switch has done it. */
+/* ovs-vsctl waits until the switch has done it.  The QoS type is what keeps
+ * Open vSwitch from removing the ports' HTB whenever it configures them. */
 static char *
 join_ovs(const struct plan *plan)
 {
-    char *db = xasprintf("--db=unix:%s/ovs/db.sock", plan->rundir);
-    const char **argv = xcalloc(20 + 4 * plan->n_hosts, sizeof *argv);
     static const char *const head[] = {
-        "--timeout=20", "--no-syslog", "add-br", "br0", "--", "set", "bridge",
+        "--timeout=20", "--no-syslog", "--id=@noop", "create", "qos",
+        "type=linux-noop", "--", "add-br", "br0", "--", "set", "bridge",
         "br0", "datapath_type=netdev", "fail_mode=standalone",
     };
-    size_t n = 0;
+    char *db = xasprintf("--db=unix:%s/ovs/db.sock", plan->rundir);
+    struct svec argv = SVEC_EMPTY_INITIALIZER;
     char *error;
 
-    argv[n++] = "ovs-vsctl";
-    argv[n++] = db;
+    svec_add(&argv, "ovs-vsctl");
+    svec_add_nocopy(&argv, db);
     for (size_t i = 0; i < ARRAY_SIZE(head); i++) {
-        argv[n++] = head[i];
+        svec_add(&argv, head[i]);
     }
     for (int i = 0; i < plan->n_hosts; i++) {
-        argv[n++] = "--";
-        argv[n++] = "add-port";
-        argv[n++] = "br0";
-        argv[n++] = xasprintf("p%d", i);
+        char *port = xasprintf("p%d", i);
+        const char *const words[] = {
+            "--", "add-port", "br0", port, "--", "set", "port", port,
+            "qos=@noop",
+        };
+
+        for (size_t j = 0; j < ARRAY_SIZE(words); j++) {
+            svec_add(&argv, words[j]);
+        }
+        free(port);
     }
-    error = tool_run(plan->fabric_ns, argv, NULL, TOOL_TIMEOUT_MS, NULL);
-    for (size_t i = 2 + ARRAY_SIZE(head) + 3; i < n; i += 4) {
-        free(CONST_CAST(char *, argv[i]));
-    }
-    free(argv);
-    free(db);
+    svec_terminate(&argv);
+    error = tool_run(plan->fabric_ns, (const char *const *) argv.names, NULL,
+                     TOOL_TIMEOUT_MS, NULL);
+    svec_destroy(&argv);
     return error;
 }
 

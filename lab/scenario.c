@@ -41,15 +41,40 @@ read_policies(struct scenario *s, const struct json_at *top)
 static void
 read_rate(struct scenario *s, const struct json_at *top)
 {
-    int64_t max;
+    long long max;
 
     s->rate_bps = json_rate(top, "rate");
     s->mtu = json_integer_or(top, "mtu", 576, 9000, 9000);
     max = s->mtu <= SMALL_MTU ? MAX_RATE_SMALL_MTU : MAX_RATE;
     if (s->rate_bps > max) {
         json_fail(top, "rate", "%lld Mbit/s, at most %lld Mbit/s are allowed "
-                  "with an MTU of %d", (long long) s->rate_bps / 1000000,
+                  "with an MTU of %d", s->rate_bps / 1000000LL,
                   max / 1000000, s->mtu);
+    }
+}
+
+/* Lets everything below the object 'at' pass, which is 'item'. */
+static void
+ignore_all(const struct json_at *at, const cJSON *item)
+{
+    const cJSON *child;
+
+    cJSON_ArrayForEach (child, item) {
+        json_ignore(at, child->string);
+        if (cJSON_IsObject(child)) {
+            ignore_all(json_object(at, child->string), child);
+        } else if (cJSON_IsArray(child)) {
+            const struct json_at *array = json_array(at, child->string, 0,
+                                                     SIZE_MAX);
+
+            for (int i = 0; i < cJSON_GetArraySize(child); i++) {
+                const cJSON *element = cJSON_GetArrayItem(child, i);
+
+                if (cJSON_IsObject(element)) {
+                    ignore_all(json_element_object(array, i), element);
+                }
+            }
+        }
     }
 }
 
@@ -63,6 +88,7 @@ read_search(struct scenario *s, size_t i, const struct json_at *at,
     ss->start_s = json_number_or(at, "start_s", 0, 3600, 0);
     search = json_object(at, "search");
     ss->cojob = json_name(search, "name");
+    ignore_all(search, cJSON_GetObjectItem(item, "search"));
     ss->text = cJSON_Print(cJSON_GetObjectItem(item, "search"));
     for (size_t j = 0; j < i; j++) {
         if (ss->cojob && s->searches[j].cojob

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "lab/cgroup-tree.h"
+#include "process.h"
 #include "util.h"
 
 /* Where "ip netns" keeps the names of network namespaces. */

@@ -17,6 +17,7 @@
 #include "lab/spawn.h"
 #include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
+#include "process.h"
 #include "svec.h"
 #include "timeval.h"
 #include "util.h"
@@ -215,7 +216,6 @@ supervisor_stop(struct supervisor *sv)
             d->pid = 0;
             d->restart_at = LLONG_MAX;
         }
-        time_refresh();
     }
 }
 
