@@ -9,6 +9,7 @@
 #include "cli/command.h"
 
 static const struct command commands[] = {
+    { "policy", "check FILE...", "Check policies.", cmd_policy },
     { NULL, NULL, NULL, NULL },
 };
 

@@ -32,7 +32,7 @@ sim_fabric_destroy(struct sim_fabric *f)
 
 int
 sim_fabric_path(const struct sim_fabric *f, int src, int dst,
-            int ports[SIM_FABRIC_MAX_PATH])
+                int ports[SIM_FABRIC_MAX_PATH])
 {
     assert(src >= 0 && src < f->n_hosts && dst >= 0 && dst < f->n_hosts);
     ports[0] = 2 * src;

@@ -38,6 +38,6 @@ void sim_fabric_destroy(struct sim_fabric *);
  * A host that sends to itself passes its own two, as the racks of a trace do;
  * whoever means loopback asks for no path. */
 int sim_fabric_path(const struct sim_fabric *, int src, int dst,
-                int ports[SIM_FABRIC_MAX_PATH]);
+                    int ports[SIM_FABRIC_MAX_PATH]);
 
 #endif /* sim/fabric.h */

@@ -26,7 +26,8 @@ flow_begin(struct live *live, struct live_job *job,
         .level = job->stage->level, .remaining = t->bytes, .bytes = t->bytes,
         .owner = job, .shard = t->shard,
     };
-    f->n_ports = sim_fabric_path(live->workload->fabric, t->src, t->dst, f->ports);
+    f->n_ports = sim_fabric_path(live->workload->fabric, t->src, t->dst,
+                                 f->ports);
     live->flows_changed = true;
 }
 

@@ -35,7 +35,6 @@
 
 #include "sim/fabric.h"
 
-struct sim_fabric;
 struct rates;
 
 /* A flow on its way. */

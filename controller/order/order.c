@@ -151,7 +151,7 @@ compute_stage(const struct order_problem *op, int n_levels,
         permute(op, KAPPA, other);
         set_order(result, other);
         estimate(op, ONE_PORT_RANK, result);
-        if (plain <= result->estimate) {
+        if (plain <= result->estimate * (1 + 1e-12)) {
             set_order(result, order);
             estimate(op, ONE_PORT_RANK, result);
         }

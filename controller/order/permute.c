@@ -30,6 +30,11 @@
  * twice: what decides between them must not be the last bit. */
 #define TIE 1e-12
 
+struct end_index {
+    double end;
+    int stage;
+};
+
 struct permuter {
     const struct order_problem *op;
     double kappa;
@@ -42,16 +47,11 @@ struct permuter {
                                  * from 0 to its weight. */
 
     double *end;                /* Of each stage: earliest end alone. */
-    int *by_end;                /* Stages by falling 'end'; unplaced ones
+    struct end_index *by_end;   /* Stages by falling 'end'; unplaced ones
                                  * begin at or after 'latest'. */
     size_t latest;
     size_t youngest;            /* Above all unplaced in bp.by_id. */
     double bound;               /* Value of the dual so far. */
-};
-
-struct end_index {
-    double end;
-    int position;               /* In bp.by_id. */
 };
 
 static int
@@ -62,28 +62,20 @@ compare_ends(const void *a_, const void *b_)
     if (a->end != b->end) {
         return a->end > b->end ? -1 : 1;
     }
-    return (b->position > a->position) - (b->position < a->position);
+    return (a->stage > b->stage) - (a->stage < b->stage);
 }
 
-/* Fills 'end' and 'by_end'. */
 static void
 sort_ends(struct permuter *pm)
 {
     size_t n = pm->op->n_stages;
-    struct end_index *ends = order_alloc(n, sizeof *ends);
 
     for (size_t i = 0; i < n; i++) {
-        int s = pm->bp.by_id[i];
-
-        pm->end[s] = order_stage_earliest_end(&pm->op->stages[s]);
-        ends[i].end = pm->end[s];
-        ends[i].position = i;
+        pm->end[i] = order_stage_earliest_end(&pm->op->stages[i]);
+        pm->by_end[i].end = pm->end[i];
+        pm->by_end[i].stage = i;
     }
-    qsort(ends, n, sizeof *ends, compare_ends);
-    for (size_t i = 0; i < n; i++) {
-        pm->by_end[i] = pm->bp.by_id[ends[i].position];
-    }
-    free(ends);
+    qsort(pm->by_end, n, sizeof *pm->by_end, compare_ends);
 }
 
 static void
@@ -156,14 +148,31 @@ youngest_stage(struct permuter *pm)
     return pm->bp.by_id[pm->youngest - 1];
 }
 
-/* Returns the unplaced stage that ends last even if it is alone. */
+/* Returns the unplaced stage that ends last even if it is alone; of equals the
+ * youngest. */
 static int
 latest_stage(struct permuter *pm)
 {
-    while (pm->placed[pm->by_end[pm->latest]]) {
+    const struct order_stage *stages = pm->op->stages;
+    const struct end_index *first;
+    int latest;
+
+    while (pm->placed[pm->by_end[pm->latest].stage]) {
         pm->latest++;
     }
-    return pm->by_end[pm->latest];
+    first = &pm->by_end[pm->latest];
+    latest = first->stage;
+    for (size_t i = pm->latest + 1; i < pm->op->n_stages; i++) {
+        const struct end_index *e = &pm->by_end[i];
+
+        if (e->end < first->end * (1 - TIE)) {
+            break;
+        }
+        if (!pm->placed[e->stage] && stages[e->stage].id > stages[latest].id) {
+            latest = e->stage;
+        }
+    }
+    return latest;
 }
 
 /* Returns what 'stage' has left of its weight. */
@@ -242,7 +251,7 @@ choose_last(struct permuter *pm)
     if (pm->kappa > 0) {
         int stage = latest_stage(pm);
 
-        if (pm->end[stage] > pm->kappa * load) {
+        if (pm->end[stage] > pm->kappa * load * (1 + TIE)) {
             charge_stage(pm, stage);
             return stage;
         }
