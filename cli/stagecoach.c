@@ -10,6 +10,8 @@
 
 static const struct command commands[] = {
     { "policy", "check FILE...", "Check policies.", cmd_policy },
+    { "sim", "TRACE|SCENARIO", "Simulate coflows or searches under policies.",
+      cmd_sim },
     { NULL, NULL, NULL, NULL },
 };
 
