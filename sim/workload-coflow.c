@@ -227,7 +227,8 @@ workload_coflow_read(const char *name, FILE *stream, size_t max_coflows,
 
     if (!next_line(&t, stream)) {
         t.line = 1;
-        fail(&t, "no \"PORTS COFLOWS\", the first line of a trace");
+        fail(&t, "%s", ferror(stream) ? strerror(errno)
+             : "no \"PORTS COFLOWS\", the first line of a trace");
     }
     t.n_hosts = next_integer(&t, "number of ports", 1, MAX_PORTS);
     n_coflows = next_integer(&t, "number of coflows", 1, MAX_COFLOWS);
