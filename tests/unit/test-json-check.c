@@ -84,6 +84,10 @@ static const struct {
       "f.json: /n: stands here twice" },
     { "{\"name\": \"a\", \"n\": 1, \"inner\": {\"s\": \"a\", \"s\": 1}}",
       "f.json: /inner/s: stands here twice" },
+    { "{\"name\": \"a\", \"n\": 1, \"a/b~\\n\\u001b\": 2}",
+      "f.json: /a~1b~0\\u000a\\u001b: unknown member" },
+    { "{\"name\": \"a\", \"n\": \n", "f.json:2: not valid JSON near "
+      "the end of the line" },
     { "{\"name\": \"a\", \"n\": 1} x",
       "f.json:1: not valid JSON near \"x\"" },
 };
