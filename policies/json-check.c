@@ -582,6 +582,12 @@ object_value(const struct json_at *value)
 }
 
 const struct json_at *
+json_member(const struct json_at *at, const char *member)
+{
+    return get(at, member, true);
+}
+
+const struct json_at *
 json_object(const struct json_at *at, const char *member)
 {
     return object_value(get(at, member, true));

@@ -105,6 +105,10 @@ int64_t json_rate(const struct json_at *, const char *member);
  * letter or digit: of a cojob, a job, a host. */
 char *json_name(const struct json_at *, const char *member);
 
+/* The value of 'member', whatever its type: json_at_is_number() and the others
+ * tell.  A missing member is an error. */
+const struct json_at *json_member(const struct json_at *, const char *member);
+
 /* Places inside.  The "_or_null" ones return NULL if there is no such member.
  * An array must have 'min_n' to 'max_n' elements. */
 const struct json_at *json_object(const struct json_at *, const char *member);

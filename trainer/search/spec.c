@@ -26,10 +26,9 @@ static const char *const scale_names[] = { "linear", "log", NULL };
 static void
 read_rates(struct search_spec *spec, const struct json_at *space)
 {
-    const struct json_at *at;
+    const struct json_at *at = json_member(space, "learning_rate");
 
-    at = json_object_or_null(space, "learning_rate");
-    if (at) {
+    if (json_at_is_object(at)) {
         spec->rate_min = json_number(at, "min", 1e-9, 1e3);
         spec->rate_max = json_number(at, "max", 1e-9, 1e3);
         spec->rate_log = json_enum(at, "scale", scale_names);
