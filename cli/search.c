@@ -17,7 +17,7 @@
 #ifdef HAVE_OVS
 #include "controller/intent-client.h"
 
-#define INTENT_TIMEOUT_MS 2000
+#define INTENT_TIMEOUT_MS 1000
 #endif
 
 struct options {
