@@ -9,6 +9,10 @@
 #include "cli/command.h"
 
 static const struct command commands[] = {
+#ifdef HAVE_OVS
+    { "lab", "run|up|down|exec ...",
+      "Compare policies on a cluster on this machine.", cmd_lab },
+#endif
     { "policy", "check FILE...", "Check policies.", cmd_policy },
 #ifdef HAVE_OVS
     { "controller", "init|start|stop [OPTION...]",
@@ -22,6 +26,8 @@ static const struct command commands[] = {
     { "stage", "begin|end [OPTION...]",
       "Tell of a stage of a search that does not tell itself.", cmd_stage },
 #endif
+    { "sim", "TRACE|SCENARIO", "Simulate coflows or searches under policies.",
+      cmd_sim },
     { NULL, NULL, NULL, NULL },
 };
 
