@@ -15,6 +15,7 @@
 #include "cli/command.h"
 #include "cli/controller-query.h"
 #include "controller/intent-client.h"
+#include "openvswitch/vlog.h"
 #include "svec.h"
 #include "util.h"
 
@@ -139,6 +140,8 @@ run_stage(int argc, char *argv[], bool begins)
                                .jobs = SVEC_EMPTY_INITIALIZER };
     int status = EXIT_USAGE;
 
+    vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
+    vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
     if (parse(argc, argv, &o)
         && (!begins || (is_given(o.iterations > 0, "iterations")
                         && is_given(o.jobs.n > 0, "jobs")))) {
