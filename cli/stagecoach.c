@@ -14,6 +14,8 @@ static const struct command commands[] = {
       "Compare policies on a cluster on this machine.", cmd_lab },
 #endif
     { "policy", "check FILE...", "Check policies.", cmd_policy },
+    { "sim", "TRACE|SCENARIO", "Simulate coflows or searches under policies.",
+      cmd_sim },
     { NULL, NULL, NULL, NULL },
 };
 

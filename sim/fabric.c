@@ -6,10 +6,10 @@
 
 #include "sim/memory.h"
 
-struct fabric *
-fabric_create(int n_hosts, double capacity)
+struct sim_fabric *
+sim_fabric_create(int n_hosts, double capacity)
 {
-    struct fabric *f = sim_calloc(1, sizeof *f);
+    struct sim_fabric *f = sim_calloc(1, sizeof *f);
 
     assert(n_hosts > 0 && capacity > 0);
     f->n_hosts = n_hosts;
@@ -22,7 +22,7 @@ fabric_create(int n_hosts, double capacity)
 }
 
 void
-fabric_destroy(struct fabric *f)
+sim_fabric_destroy(struct sim_fabric *f)
 {
     if (f) {
         free(f->capacity);
@@ -31,8 +31,8 @@ fabric_destroy(struct fabric *f)
 }
 
 int
-fabric_path(const struct fabric *f, int src, int dst,
-            int ports[FABRIC_MAX_PATH])
+sim_fabric_path(const struct sim_fabric *f, int src, int dst,
+                int ports[SIM_FABRIC_MAX_PATH])
 {
     assert(src >= 0 && src < f->n_hosts && dst >= 0 && dst < f->n_hosts);
     ports[0] = 2 * src;

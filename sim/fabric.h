@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef FABRIC_H
-#define FABRIC_H 1
+#ifndef SIM_FABRIC_H
+#define SIM_FABRIC_H 1
 
 /* What a flow has to pass, and how fast each part of it is.
  *
@@ -21,9 +21,9 @@
  * Immutable after it is made; the caller destroys it. */
 
 /* Ports that a flow passes at most. */
-#define FABRIC_MAX_PATH 2
+#define SIM_FABRIC_MAX_PATH 2
 
-struct fabric {
+struct sim_fabric {
     int n_hosts;
     int n_ports;                /* Port 2 * h is what host h sends by, port
                                  * 2 * h + 1 is what it receives by. */
@@ -31,13 +31,13 @@ struct fabric {
 };
 
 /* A big switch with links of 'capacity' bytes per second each way. */
-struct fabric *fabric_create(int n_hosts, double capacity);
-void fabric_destroy(struct fabric *);
+struct sim_fabric *sim_fabric_create(int n_hosts, double capacity);
+void sim_fabric_destroy(struct sim_fabric *);
 
 /* Stores the ports on the way from host 'src' to 'dst' and returns how many.
  * A host that sends to itself passes its own two, as the racks of a trace do;
  * whoever means loopback asks for no path. */
-int fabric_path(const struct fabric *, int src, int dst,
-                int ports[FABRIC_MAX_PATH]);
+int sim_fabric_path(const struct sim_fabric *, int src, int dst,
+                    int ports[SIM_FABRIC_MAX_PATH]);
 
 #endif /* sim/fabric.h */

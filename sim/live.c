@@ -17,16 +17,17 @@ static void
 flow_begin(struct live *live, struct live_job *job,
            const struct workload_transfer *t)
 {
-    struct flow *f;
+    struct sim_flow *f;
 
     live->flows = sim_grow(live->flows, live->n_flows + 1,
                            &live->allocated_flows, sizeof *live->flows);
     f = &live->flows[live->n_flows++];
-    *f = (struct flow) {
+    *f = (struct sim_flow) {
         .level = job->stage->level, .remaining = t->bytes, .bytes = t->bytes,
         .owner = job, .shard = t->shard,
     };
-    f->n_ports = fabric_path(live->workload->fabric, t->src, t->dst, f->ports);
+    f->n_ports = sim_fabric_path(live->workload->fabric, t->src, t->dst,
+                                 f->ports);
     live->flows_changed = true;
 }
 
@@ -209,7 +210,7 @@ live_uninit(struct live *live)
 }
 
 void
-live_flow_ended(struct live *live, const struct flow *f)
+live_flow_ended(struct live *live, const struct sim_flow *f)
 {
     struct live_job *job = f->owner;
 

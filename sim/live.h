@@ -74,7 +74,7 @@ struct live {
     double now;
     struct event_queue events;
     size_t n_flows, allocated_flows;
-    struct flow *flows;
+    struct sim_flow *flows;
     size_t n_stages, allocated_stages;
     struct live_stage **stages; /* Running. */
     size_t n_records, n_ended;
@@ -89,7 +89,7 @@ void live_init(struct live *, const struct workload *);
 void live_uninit(struct live *);
 
 /* Lets go on what waited for 'flow', which is no longer in 'flows'. */
-void live_flow_ended(struct live *, const struct flow *);
+void live_flow_ended(struct live *, const struct sim_flow *);
 
 /* Runs the events until 'now'. */
 void live_run_events(struct live *);

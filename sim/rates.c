@@ -14,7 +14,7 @@
 #define RESIDUE 1e-12
 
 struct rates {
-    const struct fabric *fabric;
+    const struct sim_fabric *fabric;
 
     /* Ports. */
     double *left;               /* Capacity that nobody has been given. */
@@ -23,7 +23,7 @@ struct rates {
     int *used;                  /* Ports with waiting flows, 'n_used'. */
     int n_used;
 
-    /* Hops: hop i * FABRIC_MAX_PATH + k is port k of flow i. */
+    /* Hops: hop i * SIM_FABRIC_MAX_PATH + k is port k of flow i. */
     size_t *next;               /* Next hop on the same port. */
     size_t allocated_hops;
 
@@ -38,7 +38,7 @@ struct rates {
 #define WAITING (-1.0)          /* A rate that is not known yet. */
 
 struct rates *
-rates_create(const struct fabric *fabric)
+rates_create(const struct sim_fabric *fabric)
 {
     struct rates *r = sim_calloc(1, sizeof *r);
 
@@ -68,7 +68,7 @@ rates_destroy(struct rates *r)
 /* Counting sort of flows by level into 'by_level'.  Returns the number of
  * levels. */
 static int
-sort_by_level(struct rates *r, const struct flow *flows, size_t n)
+sort_by_level(struct rates *r, const struct sim_flow *flows, size_t n)
 {
     int n_levels = 0;
 
@@ -94,7 +94,7 @@ sort_by_level(struct rates *r, const struct flow *flows, size_t n)
 }
 
 static bool
-is_blocked(const struct rates *r, const struct flow *f)
+is_blocked(const struct rates *r, const struct sim_flow *f)
 {
     for (int k = 0; k < f->n_ports; k++) {
         if (r->left[f->ports[k]] <= 0) {
@@ -106,7 +106,7 @@ is_blocked(const struct rates *r, const struct flow *f)
 
 /* Puts flow 'i' on the lists of its ports. */
 static void
-enlist(struct rates *r, struct flow *f, size_t i)
+enlist(struct rates *r, struct sim_flow *f, size_t i)
 {
     if (is_blocked(r, f)) {
         f->rate = 0;
@@ -114,7 +114,7 @@ enlist(struct rates *r, struct flow *f, size_t i)
     }
     f->rate = WAITING;
     for (int k = 0; k < f->n_ports; k++) {
-        size_t hop = i * FABRIC_MAX_PATH + k;
+        size_t hop = i * SIM_FABRIC_MAX_PATH + k;
         int p = f->ports[k];
 
         if (!r->waiting[p]++) {
@@ -164,10 +164,10 @@ take(struct rates *r, int p, double rate)
 
 /* Gives every flow that waits for 'port' its 'share'. */
 static void
-fill_port(struct rates *r, struct flow *flows, int port, double share)
+fill_port(struct rates *r, struct sim_flow *flows, int port, double share)
 {
     for (size_t hop = r->first[port]; hop != NO_HOP; hop = r->next[hop]) {
-        struct flow *f = &flows[hop / FABRIC_MAX_PATH];
+        struct sim_flow *f = &flows[hop / SIM_FABRIC_MAX_PATH];
 
         if (f->rate == WAITING) {
             f->rate = share;
@@ -180,12 +180,12 @@ fill_port(struct rates *r, struct flow *flows, int port, double share)
 }
 
 void
-rates_compute(struct rates *r, struct flow *flows, size_t n)
+rates_compute(struct rates *r, struct sim_flow *flows, size_t n)
 {
     int n_levels = sort_by_level(r, flows, n);
     size_t i = 0;
 
-    r->next = sim_grow(r->next, n * FABRIC_MAX_PATH, &r->allocated_hops,
+    r->next = sim_grow(r->next, n * SIM_FABRIC_MAX_PATH, &r->allocated_hops,
                        sizeof *r->next);
     memcpy(r->left, r->fabric->capacity,
            r->fabric->n_ports * sizeof *r->left);

@@ -35,13 +35,12 @@
 
 #include "sim/fabric.h"
 
-struct fabric;
 struct rates;
 
 /* A flow on its way. */
-struct flow {
-    int n_ports;                /* 1 to FABRIC_MAX_PATH. */
-    int ports[FABRIC_MAX_PATH];
+struct sim_flow {
+    int n_ports;                /* 1 to SIM_FABRIC_MAX_PATH. */
+    int ports[SIM_FABRIC_MAX_PATH];
     int level;                  /* 0 is served first. */
     double rate;                /* Bytes per second, by rates_compute(). */
     double remaining;           /* Bytes; the simulation's, like the rest. */
@@ -50,10 +49,10 @@ struct flow {
     int shard;                  /* and what part of the owner. */
 };
 
-struct rates *rates_create(const struct fabric *);
+struct rates *rates_create(const struct sim_fabric *);
 void rates_destroy(struct rates *);
 
 /* Sets 'rate' of all 'n' flows by water-filling, level by level. */
-void rates_compute(struct rates *, struct flow *, size_t n);
+void rates_compute(struct rates *, struct sim_flow *, size_t n);
 
 #endif /* sim/rates.h */

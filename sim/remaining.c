@@ -10,7 +10,7 @@
 
 /* Seconds of each port that one stage needs, as it is added up. */
 struct demand {
-    const struct fabric *fabric;
+    const struct sim_fabric *fabric;
     double *seconds;            /* 'fabric->n_ports' of them. */
     double isolated;            /* The longest of its jobs alone. */
 };
@@ -19,8 +19,8 @@ static void
 demand_add_transfer(struct demand *d, const struct workload_transfer *t,
                     double times)
 {
-    int ports[FABRIC_MAX_PATH];
-    int n = fabric_path(d->fabric, t->src, t->dst, ports);
+    int ports[SIM_FABRIC_MAX_PATH];
+    int n = sim_fabric_path(d->fabric, t->src, t->dst, ports);
 
     for (int k = 0; k < n; k++) {
         d->seconds[ports[k]] += times * t->bytes
@@ -78,10 +78,10 @@ add_job(struct demand *d, const struct live_job *job, double now)
 static void
 add_flows(const struct live *live, double *rows)
 {
-    const struct fabric *fabric = live->workload->fabric;
+    const struct sim_fabric *fabric = live->workload->fabric;
 
     for (size_t i = 0; i < live->n_flows; i++) {
-        const struct flow *f = &live->flows[i];
+        const struct sim_flow *f = &live->flows[i];
         const struct live_job *job = f->owner;
         double *row = &rows[job->stage->index * fabric->n_ports];
 
@@ -94,7 +94,7 @@ add_flows(const struct live *live, double *rows)
 struct order_problem *
 remaining_problem(const struct live *live, double aging_s)
 {
-    const struct fabric *fabric = live->workload->fabric;
+    const struct sim_fabric *fabric = live->workload->fabric;
     struct order_problem *op = order_problem_create(fabric->n_ports);
     double *rows = sim_calloc(live->n_stages * fabric->n_ports, sizeof *rows);
 

@@ -22,7 +22,7 @@ struct simulation {
     size_t n_gaps;              /* Decisions that had demand. */
     double sum_gaps;
     size_t allocated_ended;
-    struct flow *ended;         /* Flows that ended at this event. */
+    struct sim_flow *ended;         /* Flows that ended at this event. */
 };
 
 /* Orders the live stages by what remains of them. */
@@ -67,7 +67,7 @@ first_flow_end(const struct live *live)
     double first = INFINITY;
 
     for (size_t i = 0; i < live->n_flows; i++) {
-        const struct flow *f = &live->flows[i];
+        const struct sim_flow *f = &live->flows[i];
 
         if (f->rate > 0) {
             double seconds = f->remaining / f->rate;
@@ -88,7 +88,7 @@ advance_flows(struct simulation *sim, double seconds)
     size_t n = 0;
 
     for (size_t i = 0; i < live->n_flows; i++) {
-        struct flow *f = &live->flows[i];
+        struct sim_flow *f = &live->flows[i];
 
         f->remaining -= f->rate * seconds;
         if (f->remaining <= f->rate * seconds * TOGETHER && f->rate > 0) {

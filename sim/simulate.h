@@ -40,7 +40,7 @@
 
 #include "controller/order/order.h"
 
-struct flow;
+struct sim_flow;
 struct workload;
 
 struct sim_options {
@@ -54,7 +54,7 @@ struct sim_options {
 
     /* Called if not null when 'flows' are about to go on at their rates for
      * 'seconds'. */
-    void (*observe)(void *aux, double seconds, const struct flow *flows,
+    void (*observe)(void *aux, double seconds, const struct sim_flow *flows,
                     size_t n_flows);
     void *aux;
 };

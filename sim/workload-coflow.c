@@ -138,12 +138,16 @@ next_number(struct trace *t, const char *what, double min, double max)
     return to_number(t, next_word(t, what), what, min, max, false);
 }
 
+/* Reports what stands after 'what', the last of the line. */
 static void
-end_line(struct trace *t)
+end_line(struct trace *t, const char *what)
 {
-    t->at += strspn(t->at, " \t\r\n");
-    if (!t->error && *t->at) {
-        fail(t, "\"%s\" stands after the last reducer", shown(t->at));
+    if (!t->error) {
+        t->at += strspn(t->at, " \t\r\n");
+        t->at[strcspn(t->at, " \t\r\n")] = '\0';
+        if (*t->at) {
+            fail(t, "\"%s\" stands after %s", shown(t->at), what);
+        }
     }
 }
 
@@ -196,7 +200,7 @@ read_coflow(struct trace *t, struct workload *w)
     for (int i = 0; i < n_reducers && !t->error; i++) {
         read_reducer(t, job, mappers, n_mappers);
     }
-    end_line(t);
+    end_line(t, "the last reducer");
     workload_add_rung(w, cojob, 1, 1);
     free(mappers);
 }
@@ -223,16 +227,18 @@ workload_coflow_read(const char *name, FILE *stream, size_t max_coflows,
 
     if (!next_line(&t, stream)) {
         t.line = 1;
-        fail(&t, "no \"PORTS COFLOWS\", the first line of a trace");
+        fail(&t, "%s", ferror(stream) ? strerror(errno)
+             : "no \"PORTS COFLOWS\", the first line of a trace");
     }
     t.n_hosts = next_integer(&t, "number of ports", 1, MAX_PORTS);
     n_coflows = next_integer(&t, "number of coflows", 1, MAX_COFLOWS);
+    end_line(&t, "the number of coflows");
     if (max_coflows && max_coflows < n_coflows) {
         n_coflows = max_coflows;
     }
     if (!t.error) {
         w = workload_create("coflow",
-                            fabric_create(t.n_hosts, LINK_CAPACITY));
+                            sim_fabric_create(t.n_hosts, LINK_CAPACITY));
     }
     while (!t.error && w->n_cojobs < n_coflows) {
         if (!next_line(&t, stream)) {

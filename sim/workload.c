@@ -7,7 +7,7 @@
 #include "sim/memory.h"
 
 struct workload *
-workload_create(const char *noun, struct fabric *fabric)
+workload_create(const char *noun, struct sim_fabric *fabric)
 {
     struct workload *w = sim_calloc(1, sizeof *w);
 
@@ -36,7 +36,7 @@ workload_destroy(struct workload *w)
             cojob_uninit(&w->cojobs[i]);
         }
         free(w->cojobs);
-        fabric_destroy(w->fabric);
+        sim_fabric_destroy(w->fabric);
         free(w);
     }
 }
@@ -116,7 +116,7 @@ workload_make_offline(struct workload *w)
 
 /* Longest port of one phase of one shard, in seconds. */
 static double
-phase_time(const struct workload_job *job, const struct fabric *fabric,
+phase_time(const struct workload_job *job, const struct sim_fabric *fabric,
            int shard, int phase, double *seconds)
 {
     double longest = 0;
@@ -124,8 +124,8 @@ phase_time(const struct workload_job *job, const struct fabric *fabric,
     memset(seconds, 0, fabric->n_ports * sizeof *seconds);
     for (size_t i = 0; i < job->n_transfers; i++) {
         const struct workload_transfer *t = &job->transfers[i];
-        int ports[FABRIC_MAX_PATH];
-        int n = fabric_path(fabric, t->src, t->dst, ports);
+        int ports[SIM_FABRIC_MAX_PATH];
+        int n = sim_fabric_path(fabric, t->src, t->dst, ports);
 
         for (int k = 0; t->shard == shard && t->phase == phase && k < n; k++) {
             double *s = &seconds[ports[k]];
@@ -139,7 +139,7 @@ phase_time(const struct workload_job *job, const struct fabric *fabric,
 
 double
 workload_exchange_time(const struct workload_job *job,
-                       const struct fabric *fabric)
+                       const struct sim_fabric *fabric)
 {
     double *seconds = sim_calloc(fabric->n_ports, sizeof *seconds);
     double longest = 0;

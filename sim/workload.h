@@ -75,14 +75,14 @@ struct workload_cojob {
 
 struct workload {
     const char *noun;           /* "stage" or "coflow": what is measured. */
-    struct fabric *fabric;
+    struct sim_fabric *fabric;
     size_t n_cojobs, allocated_cojobs;
     struct workload_cojob *cojobs;
     size_t n_stages;            /* Rungs of all cojobs. */
 };
 
 /* Takes over 'fabric'. */
-struct workload *workload_create(const char *noun, struct fabric *fabric);
+struct workload *workload_create(const char *noun, struct sim_fabric *fabric);
 void workload_destroy(struct workload *);
 
 struct workload_cojob *workload_add_cojob(struct workload *, const char *name,
@@ -99,6 +99,6 @@ void workload_make_offline(struct workload *);
 
 /* No exchange of 'job' takes less than so many seconds. */
 double workload_exchange_time(const struct workload_job *,
-                              const struct fabric *);
+                              const struct sim_fabric *);
 
 #endif /* sim/workload.h */
