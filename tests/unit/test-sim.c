@@ -212,30 +212,35 @@ overlaps_computing_and_sending(void **state)
     workload_destroy(w);
 }
 
-/* A search of 10 iterations, 1 s of push and 1 s of pull each, meets a coflow
- * at 16.5 s.  It still pushes for 1.5 s and pulls for 2 s, so that a coflow
- * of 2 s beside the pushes goes second, and sends during the pulls; one of
- * 1.5 s beside the pulls goes first. */
+/* A search that is on its way meets a coflow that is a bit longer than what
+ * remains of its pushes, or a bit shorter than the pull that it has not begun;
+ * what it had in all, and what flows now, is otherwise. */
 static void
 orders_by_what_remains(void **state)
 {
     static const struct {
+        int64_t iterations;
+        double push, pull, meet;
         int src, dst;
         double bytes, search_end, coflow_end;
     } cases[] = {
-        { 0, 1, 200, 20, 20 },
-        { 1, 0, 150, 21, 18 },
+        { 10, 100, 0, 9.5, 0, 1, 60, 10, 10.6 },
+        { 10, 100, 0, 8.5, 0, 1, 160, 10, 11.6 },
+        { 1, 1, 100, 0.005, 1, 0, 80, 1.805, 0.805 },
     };
 
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         struct workload *w = workload_create("stage",
                                              sim_fabric_create(2, 100));
         struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
+        struct workload_job *job = workload_add_job(cojob, "t", 0);
         struct sim_result r;
 
-        add_pair(cojob, 0, 1, 0, 100);
-        workload_add_rung(w, cojob, 10, 1);
-        add_flow(w, 16.5, cases[i].src, cases[i].dst, cases[i].bytes);
+        workload_add_transfer(job, 0, 1, cases[i].push, 0, 0);
+        workload_add_transfer(job, 1, 0, cases[i].pull, 0, 1);
+        workload_add_rung(w, cojob, cases[i].iterations, 1);
+        add_flow(w, cases[i].meet, cases[i].src, cases[i].dst,
+                 cases[i].bytes);
         run_order(w, ORDER_STAGE, 6, &r);
         assert_near(end_of(&r, 0, 0), cases[i].search_end);
         assert_near(end_of(&r, 1, 0), cases[i].coflow_end);
