@@ -187,7 +187,9 @@ json_fail_at(const struct json_at *at, const char *format, ...)
 static void
 fail_value(const struct json_at *at, const char *allowed)
 {
-    char *found = cJSON_PrintUnformatted(at->item);
+    char *found = cJSON_IsNumber(at->item) && !isfinite(at->item->valuedouble)
+        ? strdup("a number beyond all bounds")
+        : cJSON_PrintUnformatted(at->item);
 
     if (found && strlen(found) > MAX_FOUND) {
         strcpy(found + MAX_FOUND - 3, "...");
@@ -375,6 +377,13 @@ json_read_file(const char *file, char **textp)
     }
     fclose(stream);
     text[n] = '\0';
+    if (strlen(text) != n) {
+        char *error = message("%s: byte %zu is 0, only text is allowed",
+                              file, strlen(text));
+
+        free(text);
+        return error;
+    }
     *textp = text;
     return NULL;
 }

@@ -38,90 +38,83 @@ hash_text(const char *text)
     return hash;
 }
 
-/* A DSCP value and where it stands in "levels", in the text or by default. */
-struct dscp_at {
-    char member[16];            /* "control_dscp", "dscp/2". */
+/* A DSCP value and where it stands. */
+struct dscp {
     int value;
-    bool in_text;
+    char name[24];              /* In "levels": "control_dscp", "dscp/2". */
+    const struct json_at *place;        /* NULL if it is a default. */
+    const char *member;         /* Of 'place'; NULL for the place itself. */
 };
 
-static struct dscp_at
+static struct dscp
 dscp_member(const struct json_at *levels, const char *member, int value)
 {
-    struct dscp_at at = { .value = value,
-                          .in_text = json_has(levels, member) };
+    struct dscp dscp = {
+        .value = value,
+        .place = json_has(levels, member) ? levels : NULL,
+        .member = member,
+    };
 
-    snprintf(at.member, sizeof at.member, "%s", member);
-    return at;
+    snprintf(dscp.name, sizeof dscp.name, "%s", member);
+    return dscp;
 }
 
-static struct dscp_at
-dscp_level(const struct json_at *levels, int level, int value)
+/* 'place' is the level's element, NULL for a default. */
+static struct dscp
+dscp_level(const struct json_at *place, int level, int value)
 {
-    struct dscp_at at = { .value = value,
-                          .in_text = json_has(levels, "dscp") };
+    struct dscp dscp = { .value = value, .place = place };
 
-    snprintf(at.member, sizeof at.member, "dscp/%d", level);
-    return at;
+    snprintf(dscp.name, sizeof dscp.name, "dscp/%d", level);
+    return dscp;
 }
 
 /* Fails if a switch would not put 'low' behind 'high'.  The place of the
  * message is one that stands in the text. */
 static void
-check_falls(const struct json_at *levels, const struct dscp_at *high,
-            const struct dscp_at *low)
+check_falls(const struct dscp *high, const struct dscp *low)
 {
-    const struct dscp_at *at = low->in_text ? low : high;
-    const struct dscp_at *other = at == low ? high : low;
+    const struct dscp *at = low->place ? low : high;
+    const struct dscp *other = at == low ? high : low;
 
     if (low->value >= high->value) {
-        json_fail(levels, at->member, "%d is not %s %d of /levels/%s",
+        json_fail(at->place, at->member, "%d is not %s %d of /levels/%s",
                   at->value, at == low ? "below" : "above", other->value,
-                  other->member);
+                  other->name);
     } else if (low->value >> 3 == high->value >> 3) {
-        json_fail(levels, at->member,
+        json_fail(at->place, at->member,
                   "%d has the same first three bits as %d of /levels/%s, a "
                   "switch could not tell them apart",
-                  at->value, other->value, other->member);
+                  at->value, other->value, other->name);
     }
-}
-
-static void
-check_levels(const struct json_at *levels, const struct policy *policy)
-{
-    struct dscp_at high, low;
-
-    high = dscp_member(levels, "control_dscp", policy->control_dscp);
-    for (int i = 0; i < policy->n_levels; i++) {
-        low = dscp_level(levels, i, policy->dscp[i]);
-        check_falls(levels, &high, &low);
-        high = low;
-    }
-    low = dscp_member(levels, "default_dscp", policy->default_dscp);
-    check_falls(levels, &high, &low);
 }
 
 /* Reads "levels", which may be null or lack members. */
 static void
 read_levels(const struct json_at *levels, struct policy *policy)
 {
-    const struct json_at *dscp;
+    const struct json_at *array;
+    struct dscp high, low;
 
-    policy->n_levels = POLICY_MAX_LEVELS;
-    memcpy(policy->dscp, default_levels, sizeof default_levels);
     policy->control_dscp = json_integer_or(levels, "control_dscp",
                                            0, MAX_DSCP, 56);
     policy->default_dscp = json_integer_or(levels, "default_dscp",
                                            0, MAX_DSCP, 0);
-    dscp = json_array_or_null(levels, "dscp", 1, POLICY_MAX_LEVELS);
-    if (dscp) {
-        policy->n_levels = json_n(dscp);
-        for (int i = 0; i < policy->n_levels; i++) {
-            policy->dscp[i] = json_at_integer(json_element(dscp, i),
-                                              0, MAX_DSCP);
-        }
+    array = json_array_or_null(levels, "dscp", 1, POLICY_MAX_LEVELS);
+    policy->n_levels = array ? json_n(array) : POLICY_MAX_LEVELS;
+
+    high = dscp_member(levels, "control_dscp", policy->control_dscp);
+    for (int i = 0; i < policy->n_levels; i++) {
+        const struct json_at *place = json_element(array, i);
+
+        policy->dscp[i] = place ? json_at_integer(place, 0, MAX_DSCP)
+            : default_levels[i];
+        low = dscp_level(place, i, policy->dscp[i]);
+        check_falls(&high, &low);
+        high = low;
     }
-    check_levels(levels, policy);
+    low = dscp_member(levels, "default_dscp", policy->default_dscp);
+    check_falls(&high, &low);
 }
 
 char *

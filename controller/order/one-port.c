@@ -13,11 +13,13 @@ struct waiting {
                                  * seconds left, or the clock's value at its
                                  * end; see struct port. */
     double left;                /* Seconds of service; unused when sharing. */
-    struct one_port_job *job;
+    int rank;                   /* Decides between equal keys. */
+    size_t job;                 /* Index in struct port's 'jobs'. */
 };
 
 struct port {
     enum one_port_rule rule;
+    struct one_port_job *jobs;
     double now;                 /* Seconds. */
     double clock;               /* Seconds that each waiting job has been
                                  * served since the port was last idle; only
@@ -29,7 +31,7 @@ struct port {
 static bool
 before(const struct waiting *a, const struct waiting *b)
 {
-    return a->key != b->key ? a->key < b->key : a->job->rank < b->job->rank;
+    return a->key != b->key ? a->key < b->key : a->rank < b->rank;
 }
 
 static void
@@ -42,12 +44,14 @@ swap(struct waiting *a, struct waiting *b)
 }
 
 static void
-port_push(struct port *port, struct one_port_job *job)
+port_push(struct port *port, size_t index)
 {
-    size_t i = port->n++;
+    const struct one_port_job *job = &port->jobs[index];
     struct waiting *heap = port->heap;
+    size_t i = port->n++;
 
-    heap[i].job = job;
+    heap[i].job = index;
+    heap[i].rank = job->rank;
     heap[i].left = job->seconds;
     heap[i].key = port->rule == ONE_PORT_RANK ? job->rank
         : port->rule == ONE_PORT_SHORTEST ? job->seconds
@@ -94,7 +98,7 @@ port_run(struct port *port, double until)
         if (port->rule == ONE_PORT_SHARE) {
             port->clock = first->key;
         }
-        first->job->end = port->now;
+        port->jobs[first->job].end = port->now;
         port_pop(port);
     } else {
         if (port->rule == ONE_PORT_SHARE) {
@@ -126,6 +130,7 @@ one_port_serve(enum one_port_rule rule, struct one_port_job *jobs, size_t n)
 {
     struct port port = {
         .rule = rule,
+        .jobs = jobs,
         .heap = order_alloc(n, sizeof *port.heap),
     };
     size_t next = 0;
@@ -137,7 +142,7 @@ one_port_serve(enum one_port_rule rule, struct one_port_job *jobs, size_t n)
             port.clock = 0;
         }
         while (next < n && jobs[next].release <= port.now) {
-            port_push(&port, &jobs[next++]);
+            port_push(&port, next++);
         }
         port_run(&port, next < n ? jobs[next].release : INFINITY);
     }

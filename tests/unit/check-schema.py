@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check-schema.py STAGECOACH: policies/policy.schema.json and the reader agree.
+"""check-schema.py STAGECOACH: policy.schema.json and the reader agree.
 
-Every file of policies/ and tests/policies/good is accepted by both, every file
-of tests/policies/bad is refused by both, with the message that is in NAME.err
-beside it.  What no schema can say (NAME.semantic.json) is refused by the reader
+Every file of policies/ and tests/policies/good is accepted by both; every
+file of tests/policies/bad is refused by both, with the message that is in
+NAME.err beside it.  What no schema can say (NAME.semantic.json) is refused by the reader
 alone; what is not even JSON (NAME.syntax.json) has no say of the schema.
 """
 

@@ -159,6 +159,44 @@ serves_the_heavy_stage_first(void **state)
 }
 
 static void
+puts_a_late_stage_last(void **state)
+{
+    /* By size alone stage 0 would be first, but it comes at 10, when the
+     * other is long done. */
+    struct order_problem *op = order_problem_create(1);
+    int order[2];
+
+    order_problem_add_stage(op, 1, 0);
+    order_problem_add_demand(op, 0, 0, 1);
+    order_problem_set_release(op, 0, 10, 0);
+    order_problem_add_stage(op, 1, 1);
+    order_problem_add_demand(op, 1, 0, 3);
+
+    permute(op, 0, order);
+    assert_int_equal(order[0], 0);
+    assert_near(permute(op, 0.5, order), 11 + 3);
+    assert_int_equal(order[0], 1);
+    order_problem_destroy(op);
+}
+
+static void
+check_large_kappa(const struct order_problem *op)
+{
+    int a[INSTANCE_MAX_STAGES], b[INSTANCE_MAX_STAGES];
+    double bound = permute(op, 0, a);
+
+    /* Who needs nothing is never late enough without releases. */
+    assert_near(permute(op, 1e6, b), bound);
+    assert_memory_equal(a, b, op->n_stages * sizeof *a);
+}
+
+static void
+ignores_ends_that_are_early_against_the_load(void **state)
+{
+    for_problems(40, false, 10, check_large_kappa);
+}
+
+static void
 breaks_ties_by_size_and_id(void **state)
 {
     /* Equal weight per second for all; sizes 2, 1, 1. */
@@ -318,6 +356,24 @@ certificate_survives_large_and_small(void **state)
 
 /* Results. */
 
+/* Checks that 'estimate' is no worse than the plain order's and, if stages
+ * come later or compute, than that of the order that looks at this. */
+static void
+assert_is_the_better(const struct order_problem *op, double estimate)
+{
+    int order[INSTANCE_MAX_STAGES];
+
+    permute(op, 0, order);
+    assert_at_most(estimate, instance_cost(op, order));
+    for (size_t i = 0; i < op->n_stages; i++) {
+        if (op->stages[i].release > 0 || op->stages[i].isolated > 0) {
+            permute(op, 0.5, order);
+            assert_at_most(estimate, instance_cost(op, order));
+            break;
+        }
+    }
+}
+
 static void
 check_result(const struct order_problem *op)
 {
@@ -341,6 +397,7 @@ check_result(const struct order_problem *op)
     }
     assert_near(stage.estimate, sum);
     assert_near(stage.estimate, instance_cost(op, stage.order));
+    assert_is_the_better(op, stage.estimate);
     assert_true(stage.bound <= stage.estimate);
     assert_true(fair.bound == stage.bound);
     assert_at_most(optimum, stage.estimate);
@@ -408,6 +465,8 @@ check_levels(const struct order_problem *op)
         levels_assign(op, order, n_levels, level);
         for (size_t k = 0; k < op->n_stages; k++) {
             int s = order[k], highest = -1;
+
+            assert_in_range(level[s], 0, n_levels - 1);
 
             for (size_t l = 0; l < k; l++) {
                 if (share_a_port(&op->stages[order[l]], &op->stages[s])) {
@@ -553,6 +612,8 @@ main(void)
             costs_at_most_three_times_its_bound_with_releases),
         cmocka_unit_test(serves_the_short_stage_first),
         cmocka_unit_test(serves_the_heavy_stage_first),
+        cmocka_unit_test(puts_a_late_stage_last),
+        cmocka_unit_test(ignores_ends_that_are_early_against_the_load),
         cmocka_unit_test(breaks_ties_by_size_and_id),
         cmocka_unit_test(ignores_units_and_the_order_of_stages),
         cmocka_unit_test(ignores_the_order_of_ports),
