@@ -31,6 +31,7 @@ int command_dispatch(const struct command *commands, const char *parent,
 
 int cmd_lab(int argc, char *argv[]);
 int cmd_search(int argc, char *argv[]);
+int cmd_sim(int argc, char *argv[]);
 int cmd_run(int argc, char *argv[]);
 int cmd_controller(int argc, char *argv[]);
 int cmd_status(int argc, char *argv[]);

@@ -9,6 +9,13 @@
 #include "cli/command.h"
 
 static const struct command commands[] = {
+#ifdef HAVE_OVS
+    { "lab", "run|up|down|exec ...",
+      "Compare policies on a cluster on this machine.", cmd_lab },
+#endif
+    { "policy", "check FILE...", "Check policies.", cmd_policy },
+    { "sim", "TRACE|SCENARIO", "Simulate coflows or searches under policies.",
+      cmd_sim },
     { NULL, NULL, NULL, NULL },
 };
 

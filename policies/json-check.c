@@ -15,6 +15,7 @@
 
 #define MAX_FILE (16u << 20)    /* Bytes. */
 #define MAX_NAME 31             /* Characters of a cojob's, job's or host's. */
+#define MAX_FOUND 40            /* Characters of a wrong value, in messages. */
 #define MAX_EXACT 9007199254740992.0    /* 2^53: integers are exact so far. */
 
 /* A place: an item of the text, and how one gets there.  All places of a text
@@ -89,7 +90,34 @@ place_create(struct json_check *jc, const struct json_at *parent,
     return at;
 }
 
-/* Appends the JSON pointer (RFC 6901) of 'at' to 'stream'. */
+/* Appends 's', which may be anybody's, so that it stays on one line. */
+static void
+print_plain(const char *s, size_t n, FILE *stream)
+{
+    for (size_t i = 0; i < n && s[i]; i++) {
+        if (iscntrl((unsigned char) s[i])) {
+            fprintf(stream, "\\u%04x", (unsigned char) s[i]);
+        } else {
+            fputc(s[i], stream);
+        }
+    }
+}
+
+/* Appends one step of a JSON pointer (RFC 6901). */
+static void
+print_step(const char *member, FILE *stream)
+{
+    fputc('/', stream);
+    for (const char *s = member; *s; s++) {
+        if (*s == '~' || *s == '/') {
+            fputs(*s == '~' ? "~0" : "~1", stream);
+        } else {
+            print_plain(s, 1, stream);
+        }
+    }
+}
+
+/* Appends the JSON pointer of 'at' to 'stream'. */
 static void
 place_print(const struct json_at *at, FILE *stream)
 {
@@ -100,13 +128,7 @@ place_print(const struct json_at *at, FILE *stream)
     if (cJSON_IsArray(at->parent->item)) {
         fprintf(stream, "/%zu", at->index);
     } else {
-        fputc('/', stream);
-        for (const char *s = at->item->string; *s; s++) {
-            fputs(*s == '~' ? "~0" : *s == '/' ? "~1" : "", stream);
-            if (*s != '~' && *s != '/') {
-                fputc(*s, stream);
-            }
-        }
+        print_step(at->item->string, stream);
     }
 }
 
@@ -127,7 +149,7 @@ fail_args(const struct json_at *at, const char *member, const char *format,
     fprintf(stream, "%s: ", jc->name);
     place_print(at, stream);
     if (member) {
-        fprintf(stream, "/%s", member);
+        print_step(member, stream);
     } else if (!at->parent) {
         fputc('/', stream);
     }
@@ -165,10 +187,12 @@ json_fail_at(const struct json_at *at, const char *format, ...)
 static void
 fail_value(const struct json_at *at, const char *allowed)
 {
-    char *found = cJSON_PrintUnformatted(at->item);
+    char *found = cJSON_IsNumber(at->item) && !isfinite(at->item->valuedouble)
+        ? strdup("a number beyond all bounds")
+        : cJSON_PrintUnformatted(at->item);
 
-    if (found && strlen(found) > 40) {
-        strcpy(found + 37, "...");
+    if (found && strlen(found) > MAX_FOUND) {
+        strcpy(found + MAX_FOUND - 3, "...");
     }
     json_fail_at(at, "%s is not %s", found ? found : "this", allowed);
     cJSON_free(found);
@@ -222,12 +246,16 @@ json_check_open(const char *name, const char *text)
     jc->name = must(strdup(name));
     jc->root = cJSON_ParseWithOpts(text, &end, true);
     if (!jc->root) {
-        jc->error = message("%s:%zu: not valid JSON near \"%.*s\"", name,
-                            line_of(text, end), (int) strcspn(end, "\n"),
-                            *end && *end != '\n' ? end : "end of line");
-        if (strlen(jc->error) > strlen(name) + 100) {
-            strcpy(jc->error + strlen(name) + 97, "...");
-        }
+        size_t n = strcspn(end, "\n");
+        size_t size;
+        FILE *stream = must(open_memstream(&jc->error, &size));
+
+        fprintf(stream, "%s:%zu: not valid JSON near ", name,
+                line_of(text, end));
+        fputs(n ? "\"" : "the end of the line", stream);
+        print_plain(end, n < MAX_FOUND ? n : MAX_FOUND, stream);
+        fputs(n ? "\"" : "", stream);
+        fclose(stream);
     } else {
         refuse_twins(jc, NULL, jc->root, 0);
         if (!cJSON_IsObject(jc->root)) {
@@ -349,6 +377,13 @@ json_read_file(const char *file, char **textp)
     }
     fclose(stream);
     text[n] = '\0';
+    if (strlen(text) != n) {
+        char *error = message("%s: byte %zu is 0, only text is allowed",
+                              file, strlen(text));
+
+        free(text);
+        return error;
+    }
     *textp = text;
     return NULL;
 }

@@ -55,6 +55,14 @@
 #define JSON_PRINTF(FMT, ARGS)
 #endif
 
+/* libopenvswitch has functions of these names (openvswitch/json.h).  Programs
+ * link both, so ours have other names for the linker; no file includes both
+ * headers. */
+#define json_array json_check_array
+#define json_integer json_check_integer
+#define json_object json_check_object
+#define json_string json_check_string
+
 struct json_check;
 struct json_at;
 

@@ -29,6 +29,9 @@
  *    order_result_init(&result);
  *    order_compute(ORDER_STAGE, op, n_levels, &result);
  *    ...result.order[0] is the index of the stage that is served first...
+ *    ...result.estimate / result.bound is at least how good it is...
+ *    order_result_uninit(&result);
+ *    order_problem_destroy(op);
  *
  * The problem is the input of every order by whatever name, and the result is
  * the output of every one.
@@ -46,6 +49,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* More seconds than any stage needs of a port.  A demand is at most so large,
+ * so that a port that has lost its capacity makes an order, not a NaN. */
+#define ORDER_MAX_SECONDS 1e9
+
 enum order_kind {
     ORDER_FAIR,                 /* No order: every stage at level 0. */
     ORDER_STAGE,                /* Primal-dual permutation of stages. */
@@ -57,17 +64,19 @@ extern const char *const order_names[];
 /* One (stage, port) pair with demand. */
 struct order_demand {
     int port;                   /* 0 .. n_ports - 1. */
-    double seconds;             /* Of that port at full capacity, > 0. */
+    double seconds;             /* Of that port at full capacity, > 0, at most
+                                 * ORDER_MAX_SECONDS. */
 };
 
 /* One stage.  Read-only outside this module. */
 struct order_stage {
     uint64_t id;                /* Breaks ties: the smaller is served first. */
-    double weight;              /* > 0; 1 is an ordinary search. */
+    double weight;              /* > 0, finite; 1 is an ordinary search. */
     double release;             /* Seconds from the problem's time 0; 0 if the
                                  * stage has begun. */
     double isolated;            /* Seconds it takes alone, computing included,
-                                 * 0 if not known. */
+                                 * 0 if not known.  Less than the longest
+                                 * demand counts as that. */
     size_t n_demands, allocated_demands;
     struct order_demand *demands;   /* Sorted by port, each port once. */
 };
@@ -81,12 +90,17 @@ struct order_problem {
 struct order_problem *order_problem_create(int n_ports);
 void order_problem_destroy(struct order_problem *);
 
+/* Stages have indexes 0, 1, ... in the order in which they are added.  What
+ * order_compute() finds depends on their ids, not on their indexes, as long as
+ * ids differ.  Demands for the same port add up; no positive number of seconds
+ * is no demand. */
 int order_problem_add_stage(struct order_problem *, double weight,
                             uint64_t id);
 void order_problem_set_release(struct order_problem *, int stage,
                                double release, double isolated);
 void order_problem_add_demand(struct order_problem *, int stage, int port,
                               double seconds);
+double order_stage_earliest_end(const struct order_stage *);
 
 /* What order_compute() found.  Arrays have 'n' elements. */
 struct order_result {
@@ -94,13 +108,18 @@ struct order_result {
     int *order;                 /* Stage index at each rank, 0 first. */
     int *rank;                  /* Rank of each stage. */
     int *level;                 /* Level of each stage, 0 .. n_levels - 1, 0
-                                 * first; never falls along the order. */
+                                 * first; never falls along the order among
+                                 * stages that share a port. */
     double *completion;         /* Estimated completion of each stage in
-                                 * seconds: the longest port of it and all
-                                 * that goes before it. */
+                                 * seconds from the problem's time 0: when the
+                                 * last of its ports has served it and what
+                                 * goes before it there, each port on its own,
+                                 * and not before it would end alone.  For
+                                 * ORDER_FAIR, if ports share equally. */
     double estimate;            /* Weighted sum of 'completion'. */
     double bound;               /* Certificate: no schedule has a smaller
-                                 * weighted sum of completion times. */
+                                 * weighted sum of completion times; at most
+                                 * 'estimate'. */
 };
 
 void order_result_init(struct order_result *);
@@ -112,15 +131,17 @@ void order_compute(enum order_kind, const struct order_problem *,
 /* The rooms behind order_compute(), for tests and for bounds on their own. */
 
 /* Fills 'order' (n_stages elements) and returns a lower bound on the weighted
- * sum of completion times.  'kappa' > 0 uses releases and isolated times, 0
- * ignores them.  (ORDERING: Mastrolilli et al. 2010; Sincronia, SIGCOMM'18,
- * section 4; releases after Ahmadi et al. 2020.) */
+ * sum of completion times.  'kappa' > 0 uses releases and isolated times: a
+ * stage that ends after kappa times the busiest port's load even when alone
+ * goes last; 0 ignores them.  Equals go by size, the smaller first, then by
+ * id.  (Mastrolilli et al. 2010; Sincronia, SIGCOMM 2018; releases after
+ * Ahmadi et al. 2020.) */
 double permute(const struct order_problem *, double kappa, int *order);
 
 /* The best of the known lower bounds on the weighted sum of completion times:
  * permute() without and with releases for several kappas, the sum of isolated
  * ends and, for equal weights, shortest remaining processing time first on
- * the busiest port. */
+ * each port. */
 double certificate_bound(const struct order_problem *);
 
 /* Levels by conflict neighbourhood: a stage is one level after the last of

@@ -4,8 +4,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -57,6 +59,8 @@ static const struct {
       "'_' and '-' that begins with a letter or digit" },
     { "{\"name\": \"a\", \"n\": 9}",
       "f.json: /n: 9 is not an integer from 1 to 8" },
+    { "{\"name\": \"a\", \"n\": 1e400}",
+      "f.json: /n: a number beyond all bounds is not an integer from 1 to 8" },
     { "{\"name\": \"a\", \"n\": 1.5}",
       "f.json: /n: 1.5 is not an integer from 1 to 8" },
     { "{\"name\": \"a\", \"n\": 1, \"x\": \"big\"}",
@@ -84,6 +88,10 @@ static const struct {
       "f.json: /n: stands here twice" },
     { "{\"name\": \"a\", \"n\": 1, \"inner\": {\"s\": \"a\", \"s\": 1}}",
       "f.json: /inner/s: stands here twice" },
+    { "{\"name\": \"a\", \"n\": 1, \"a/b~\\n\\u001b\": 2}",
+      "f.json: /a~1b~0\\u000a\\u001b: unknown member" },
+    { "{\"name\": \"a\", \"n\": \n", "f.json:2: not valid JSON near "
+      "the end of the line" },
     { "{\"name\": \"a\", \"n\": 1} x",
       "f.json:1: not valid JSON near \"x\"" },
 };
@@ -156,6 +164,26 @@ says_why_a_file_is_not_read(void **state)
     free(error);
 }
 
+static void
+refuses_a_file_with_a_nul(void **state)
+{
+    char name[] = "/tmp/test-json-check-XXXXXX";
+    int fd = mkstemp(name);
+    char *text, *error, *expected;
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "{}\0{", 4), 4);
+    close(fd);
+    error = json_read_file(name, &text);
+    unlink(name);
+    assert_null(text);
+    assert_true(asprintf(&expected,
+                         "%s: byte 2 is 0, only text is allowed", name) > 0);
+    assert_string_equal(error, expected);
+    free(expected);
+    free(error);
+}
+
 int
 main(void)
 {
@@ -165,6 +193,7 @@ main(void)
         cmocka_unit_test(reads_values),
         cmocka_unit_test(survives_what_is_missing),
         cmocka_unit_test(says_why_a_file_is_not_read),
+        cmocka_unit_test(refuses_a_file_with_a_nul),
     };
 
     return cmocka_run_group_tests_name("json-check", tests, NULL, NULL);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/report.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Numbers to a millionth; what is not known is null. */
+static void
+add_number(cJSON *object, const char *name, double value)
+{
+    if (isfinite(value)) {
+        cJSON_AddNumberToObject(object, name, round(value * 1e6) / 1e6);
+    } else {
+        cJSON_AddNullToObject(object, name);
+    }
+}
+
+static void
+add_string(cJSON *object, const char *name, const char *value)
+{
+    if (value) {
+        cJSON_AddStringToObject(object, name, value);
+    } else {
+        cJSON_AddNullToObject(object, name);
+    }
+}
+
+static void
+add_policy(cJSON *policies, const struct report_policy *p)
+{
+    cJSON *o = cJSON_CreateObject();
+
+    add_string(o, "name", p->name);
+    cJSON_AddBoolToObject(o, "complete", !p->failure);
+    add_string(o, "failure", p->failure);
+    cJSON_AddNumberToObject(o, "stages", p->n_ended);
+    add_number(o, "mean_sct_s", p->mean_sct_s);
+    add_number(o, "p95_sct_s", p->p95_sct_s);
+    add_number(o, "makespan_s", p->makespan_s);
+    add_number(o, "accuracy", p->accuracy);
+    add_number(o, "ratio", p->ratio);
+    add_number(o, "bound_mean_s", p->bound_mean_s);
+    add_number(o, "gap_mean", p->gap_mean);
+    add_number(o, "coverage", p->coverage);
+    add_number(o, "coverage_fabric", p->coverage_fabric);
+    add_number(o, "cpu_busy", p->cpu_busy);
+    add_number(o, "cpu_daemons_s", p->cpu_daemons_s);
+    add_number(o, "cpu_jobs_s", p->cpu_jobs_s);
+    add_number(o, "decisions", p->decisions < 0 ? NAN : p->decisions);
+    add_number(o, "decision_us_max", p->decision_us_max);
+    cJSON_AddNumberToObject(o, "restarts", p->restarts);
+    cJSON_AddNumberToObject(o, "stalls", p->stalls);
+    cJSON_AddItemToArray(policies, o);
+}
+
+static void
+add_stages(cJSON *stages, const struct report_policy *p)
+{
+    for (size_t i = 0; i < p->n_stages; i++) {
+        const struct report_stage *s = &p->stages[i];
+        cJSON *o = cJSON_CreateObject();
+
+        add_string(o, "policy", p->name);
+        add_string(o, "cojob", s->cojob);
+        cJSON_AddNumberToObject(o, "rung", s->rung);
+        cJSON_AddNumberToObject(o, "jobs", s->n_jobs);
+        add_number(o, "start", s->start);
+        add_number(o, "end", s->end);
+        cJSON_AddItemToArray(stages, o);
+    }
+}
+
+static void
+add_searches(cJSON *searches, const struct report_policy *p)
+{
+    for (size_t i = 0; i < p->n_searches; i++) {
+        const struct report_search *s = &p->searches[i];
+        cJSON *o = cJSON_CreateObject();
+
+        add_string(o, "policy", p->name);
+        add_string(o, "cojob", s->cojob);
+        add_number(o, "start", s->start);
+        add_number(o, "end", s->end);
+        add_string(o, "best", s->best);
+        add_number(o, "accuracy", s->accuracy);
+        add_number(o, "loss", s->loss);
+        cJSON_AddItemToArray(searches, o);
+    }
+}
+
+static void
+add_links(cJSON *links, const struct report_policy *p)
+{
+    for (size_t i = 0; i < p->n_ports && p->n_samples; i++) {
+        cJSON *o = cJSON_CreateObject();
+        double sum = 0, max = 0;
+
+        for (size_t j = 0; j < p->n_samples; j++) {
+            sum += p->use[j * p->n_ports + i];
+            max = fmax(max, p->use[j * p->n_ports + i]);
+        }
+        add_string(o, "policy", p->name);
+        add_string(o, "port", p->ports[i]);
+        add_number(o, "mean_use", sum / p->n_samples);
+        add_number(o, "max_use", max);
+        cJSON_AddItemToArray(links, o);
+    }
+}
+
+/* Of the candidate, or of the only policy. */
+static void
+add_certificate(cJSON *top, const struct report *r)
+{
+    const struct report_policy *p = r->candidate;
+    cJSON *o = cJSON_AddObjectToObject(top, "certificate");
+
+    if (!p && r->n_policies) {
+        p = r->policies[0];
+    }
+    add_string(o, "policy", p ? p->name : NULL);
+    add_number(o, "bound_mean_s", p ? p->bound_mean_s : NAN);
+    add_number(o, "mean_sct_s", p ? p->mean_sct_s : NAN);
+    add_number(o, "gap", p ? p->mean_sct_s / p->bound_mean_s : NAN);
+}
+
+void
+report_put_json(const struct report *r, FILE *stream)
+{
+    cJSON *top = cJSON_CreateObject();
+    cJSON *policies, *stages, *searches, *links;
+    char *text;
+
+    add_string(top, "title", r->title);
+    add_string(top, "kind", r->kind);
+    add_string(top, "setting", r->setting);
+    cJSON_AddNumberToObject(top, "time", r->when);
+    policies = cJSON_AddArrayToObject(top, "policies");
+    add_string(top, "baseline", r->baseline ? r->baseline->name : NULL);
+    add_number(top, "ratio", r->candidate ? r->candidate->ratio : NAN);
+    add_certificate(top, r);
+    stages = cJSON_AddArrayToObject(top, "stages");
+    searches = cJSON_AddArrayToObject(top, "searches");
+    links = cJSON_AddArrayToObject(top, "links");
+    for (size_t i = 0; i < r->n_policies; i++) {
+        add_policy(policies, r->policies[i]);
+        add_stages(stages, r->policies[i]);
+        add_searches(searches, r->policies[i]);
+        add_links(links, r->policies[i]);
+    }
+    text = cJSON_Print(top);
+    cJSON_Delete(top);
+    if (text) {
+        fprintf(stream, "%s\n", text);
+        free(text);
+    }
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef DECIDE_H
+#define DECIDE_H 1
+
+/* From events to an order: which job gets which rank and level.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Whatever happens makes the cluster dirty; a little later, so that events
+ * that belong together make one order, everything is computed again from what
+ * is known then.  Between events the order is computed again each second,
+ * because progress alone changes what is left.  An order that would only
+ * swap stages that are about equal is not worth the reordering of packets,
+ * so those keep the order that they had.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    decide_set_policy(d, policy);
+ *    if (decide_run(d, time_msec())) {
+ *        ...write what the jobs' 'rank' and 'level' say...
+ *    }
+ *    decide_wait(d);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The cluster and the policy belong to the caller and must outlive the next
+ * decide_run(); main thread only. */
+
+#include <stdbool.h>
+
+struct cluster;
+struct ds;
+struct job;
+struct json;
+struct policy;
+struct decide;
+
+struct decide *decide_create(struct cluster *);
+void decide_destroy(struct decide *);
+
+void decide_set_policy(struct decide *, const struct policy *);
+bool decide_run(struct decide *, long long now);
+void decide_wait(const struct decide *);
+
+/* For unixctl; the caller owns the JSON. */
+void decide_status(const struct decide *, struct json *);
+struct json *decide_order_to_json(const struct decide *);
+struct json *decide_stages_to_json(const struct decide *);
+
+#endif /* controller/decide.h */

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/demand.h"
+
+#include <stdlib.h>
+
+#include "controller/order/order.h"
+#include "controller/telemetry-report.h"
+#include "timeval.h"
+#include "util.h"
+
+/* Iterations after which a measurement has half of the average's weight. */
+#define AVERAGE_ITERATIONS 8.0
+
+/* A first measurement needs more iterations than one: it begins and ends
+ * somewhere in the middle of one. */
+#define FIRST_ITERATIONS 2
+
+/* Bytes that are counted so long after the end of a stage are still its. */
+#define LATE_MS 400
+
+/* "HOST:tx"; the caller frees. */
+char *
+demand_port_name(const struct host *host, enum direction dir)
+{
+    return xasprintf("%s:%s", host->name, dir == DIR_TX ? "tx" : "rx");
+}
+
+/* Starts the measurement of 't' again from what is known now. */
+static void
+mark(struct job_traffic *t, int64_t iteration)
+{
+    t->mark_iteration = iteration;
+    t->mark_bytes[DIR_TX] = t->bytes[DIR_TX];
+    t->mark_bytes[DIR_RX] = t->bytes[DIR_RX];
+}
+
+/* Folds what moved since the mark into the moving average, if the job has
+ * done enough iterations. */
+static void
+measure(struct job_traffic *t, int64_t iteration)
+{
+    int64_t n = iteration - t->mark_iteration;
+    double share;
+
+    if (iteration < 0) {
+        return;
+    } else if (t->mark_iteration < 0 || n < 0) {
+        mark(t, iteration);
+        return;
+    } else if (n < (t->measured ? 1 : FIRST_ITERATIONS)) {
+        return;
+    }
+
+    share = t->measured ? n / (n + AVERAGE_ITERATIONS) : 1;
+    for (int dir = 0; dir < N_DIRS; dir++) {
+        double sample = (double) (t->bytes[dir] - t->mark_bytes[dir]) / n;
+
+        t->per_iteration[dir] += share * (sample - t->per_iteration[dir]);
+    }
+    t->measured += n;
+    mark(t, iteration);
+}
+
+/* The stage to which bytes of 'job' count that are seen now. */
+static struct stage *
+stage_of(const struct job *job)
+{
+    struct stage *stage = job->stage;
+
+    if (stage && stage->ended && time_wall_msec() > stage->ended + LATE_MS) {
+        return NULL;
+    }
+    return stage;
+}
+
+static void
+count_bytes(struct job *job, struct job_traffic *t, const uint64_t now[N_DIRS],
+            bool base_is_zero)
+{
+    bool fell = now[DIR_TX] < t->bytes[DIR_TX]
+                || now[DIR_RX] < t->bytes[DIR_RX];
+    struct stage *stage = stage_of(job);
+
+    if ((t->known && !fell) || (!t->known && base_is_zero)) {
+        if (stage) {
+            struct stage_bytes *b = stage_get_bytes(stage, t->host);
+
+            for (int dir = 0; dir < N_DIRS; dir++) {
+                b->bytes[dir] += now[dir] - t->bytes[dir];
+            }
+        }
+    } else {
+        t->mark_iteration = -1;
+    }
+    t->known = true;
+    t->bytes[DIR_TX] = now[DIR_TX];
+    t->bytes[DIR_RX] = now[DIR_RX];
+}
+
+/* How far the job is, by the host that is furthest. */
+static int64_t
+furthest(const struct job *job)
+{
+    const struct shash_node *node;
+    int64_t iteration = -1;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        iteration = MAX(iteration, t->iteration);
+    }
+    return iteration;
+}
+
+static void
+learn_job(struct cluster *c, struct host *host,
+          const struct telemetry_job *tj, bool first)
+{
+    struct job *job = shash_find_data(&c->jobs, tj->name);
+    uint64_t now[N_DIRS] = { tj->tx_bytes, tj->rx_bytes };
+    struct job_traffic *t;
+
+    if (!job) {
+        return;
+    }
+    if (!shash_find(&job->traffic, host->name)) {
+        c->changes++;
+    }
+    t = job_get_traffic(job, host);
+    if (first) {
+        t->known = false;
+        t->mark_iteration = -1;
+    }
+    if (!t->known) {
+        t->bytes[DIR_TX] = t->bytes[DIR_RX] = 0;
+    }
+    count_bytes(job, t, now, !first);
+    if (tj->iteration >= 0) {
+        t->iteration = tj->iteration;
+    }
+    job->iteration = furthest(job);
+    measure(t, job->iteration);
+}
+
+/* Takes in what an agent says.  'first' is true for the first message of a
+ * connection, whose counters are only a base to count from: they may have
+ * begun before the stages that run now, and another agent may have begun at
+ * 0.  A job that a later message is the first to name began at 0. */
+void
+demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
+{
+    struct host *host = cluster_get_host(c, r->host);
+
+    host_set_ports(c, host, &r->ports);
+    host->ip_bytes = r->ip_bytes;
+    host->default_bytes = r->default_bytes;
+    if (!host->connected) {
+        host->connected = true;
+        c->changes++;
+    }
+    free(host->state);
+    host->state = xstrdup(r->state);
+    for (size_t i = 0; i < r->n_jobs; i++) {
+        learn_job(c, host, &r->jobs[i], first);
+    }
+}
+
+/* Processes of 'job' in 'role' on all hosts. */
+static int
+count_workers(const struct job *job, enum role role)
+{
+    const struct shash_node *node;
+    int n = 0;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        n += t->workers[role];
+    }
+    return n;
+}
+
+/* What the formulas say that an iteration moves through a host's link, in
+ * each direction: a parameter server's workers push and pull the model to and
+ * from all shards, peers pass it around a ring.  What stays on the host does
+ * not count. */
+static double
+prior(const struct job *job, const struct job_traffic *t)
+{
+    int n_servers = count_workers(job, ROLE_SERVER);
+    int n_workers = count_workers(job, ROLE_WORKER);
+    int n_peers = count_workers(job, ROLE_PEER);
+    double model = job->model_bytes, bytes = 0;
+
+    if (n_servers) {
+        int local_servers = t->workers[ROLE_SERVER];
+        int local_workers = t->workers[ROLE_WORKER];
+
+        bytes += local_workers * model
+                 * (n_servers - local_servers) / n_servers;
+        bytes += local_servers * model
+                 * (n_workers - local_workers) / n_servers;
+    } else {
+        bytes += t->workers[ROLE_WORKER] * model;
+    }
+    if (t->workers[ROLE_PEER] && t->workers[ROLE_PEER] < n_peers) {
+        bytes += 2 * model * (n_peers - 1) / n_peers;
+    }
+    return bytes;
+}
+
+/* Bytes that an iteration of 'job' moves through the link of 't''s host. */
+double
+demand_per_iteration(const struct job *job, const struct job_traffic *t,
+                     enum direction dir)
+{
+    return t->measured ? t->per_iteration[dir] : prior(job, t);
+}
+
+static int64_t
+iterations_left(const struct stage *stage, const struct job *job)
+{
+    return MAX(0, stage->iterations - MAX(0, job->iteration));
+}
+
+/* Adds 'stage' with what it still needs to 'problem'; returns its index
+ * there. */
+int
+demand_add_stage(const struct stage *stage, struct order_problem *problem,
+                 double weight, uint64_t id)
+{
+    int index = order_problem_add_stage(problem, weight, id);
+    double *seconds = xcalloc(problem->n_ports ? problem->n_ports : 1,
+                              sizeof *seconds);
+
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        const struct job *job = stage->jobs[i];
+        int64_t left = job->live ? iterations_left(stage, job) : 0;
+        const struct shash_node *node;
+
+        SHASH_FOR_EACH (node, &job->traffic) {
+            const struct job_traffic *t = node->data;
+
+            for (int dir = 0; dir < N_DIRS; dir++) {
+                seconds[demand_port(t->host, dir)] +=
+                    left * demand_per_iteration(job, t, dir) * 8
+                    / host_capacity(t->host);
+            }
+        }
+    }
+    for (int port = 0; port < problem->n_ports; port++) {
+        if (seconds[port] > 0) {
+            order_problem_add_demand(problem, index, port, seconds[port]);
+        }
+    }
+    free(seconds);
+    return index;
+}
+
+/* Adds 'stage' to 'problem' with what it has taken by measurement, for a
+ * bound after the fact: it was released at 'release' seconds.  Returns the
+ * seconds of its busiest port. */
+double
+demand_add_ended(const struct stage *stage, struct order_problem *problem,
+                 double release, uint64_t id)
+{
+    int index = order_problem_add_stage(problem, 1, id);
+    const struct shash_node *node;
+    double busiest = 0;
+
+    SHASH_FOR_EACH (node, &stage->moved) {
+        const struct stage_bytes *b = node->data;
+
+        for (int dir = 0; dir < N_DIRS; dir++) {
+            double seconds = b->bytes[dir] * 8 / host_capacity(b->host);
+
+            if (seconds > 0) {
+                order_problem_add_demand(problem, index,
+                                         demand_port(b->host, dir), seconds);
+                busiest = MAX(busiest, seconds);
+            }
+        }
+    }
+    order_problem_set_release(problem, index, release, busiest);
+    return busiest;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef DEMAND_H
+#define DEMAND_H 1
+
+/* What each stage still needs of each port, and what it has taken.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * A stage's demand of a port is seconds: for each of its jobs the iterations
+ * that are left, times the bytes that an iteration moves through the port, by
+ * the port's capacity.  Bytes per iteration are measured, because no formula
+ * knows how a job is built; until then a formula has to do.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    demand_learn(c, report, first);     // Each telemetry message.
+ *    problem = order_problem_create(demand_n_ports(c));
+ *    demand_add_stage(stage, problem, weight, id);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Works on the cluster of the caller; main thread only. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "controller/cluster.h"
+
+struct order_problem;
+struct telemetry_report;
+
+/* Port 2 * host->index is the host's "tx", the next one its "rx". */
+static inline int
+demand_port(const struct host *host, enum direction dir)
+{
+    return host->index * N_DIRS + dir;
+}
+
+static inline int
+demand_n_ports(const struct cluster *c)
+{
+    return c->n_hosts * N_DIRS;
+}
+
+char *demand_port_name(const struct host *, enum direction);
+
+void demand_learn(struct cluster *, const struct telemetry_report *,
+                  bool first);
+
+double demand_per_iteration(const struct job *, const struct job_traffic *,
+                            enum direction);
+int demand_add_stage(const struct stage *, struct order_problem *,
+                     double weight, uint64_t id);
+double demand_add_ended(const struct stage *, struct order_problem *,
+                        double release, uint64_t id);
+
+#endif /* controller/demand.h */

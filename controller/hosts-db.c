@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/hosts-db.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/cluster.h"
+#include "controller/hosts-idl.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "ovsdb-idl.h"
+#include "policies/policy.h"
+#include "timeval.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(hosts_db);
+
+#define PROBE_MS 5000
+
+/* Time between two transactions. */
+#define WRITE_MS 100
+
+/* What one host's row shall say. */
+struct wanted {
+    const char *host;           /* Of the cluster's host. */
+    const char **names;         /* "COJOB/JOB", of the cluster's jobs. */
+    int64_t *ranks, *levels, *dscps;
+    double *weights;
+    size_t n, allocated;
+};
+
+struct hosts_db {
+    struct ovsdb_idl_loop loop;
+    struct ovsdb_idl_txn *txn;  /* Of this round, NULL if one is on its way. */
+    struct cluster *cluster;
+    unsigned int seqno;         /* Of the database, last taken in. */
+    int64_t version;            /* The highest that any row has or got. */
+    bool dirty;                 /* Rows must be compared. */
+    long long next_write;       /* time_msec() of the next transaction. */
+};
+
+struct hosts_db *
+hosts_db_create(const char *remote, struct cluster *cluster)
+{
+    struct hosts_db *hdb = xzalloc(sizeof *hdb);
+    struct ovsdb_idl *idl;
+
+    idl = ovsdb_idl_create(remote, &hostsrec_idl_class, false, true);
+    ovsdb_idl_add_table(idl, &hostsrec_table_host_wanted);
+    ovsdb_idl_add_table(idl, &hostsrec_table_host_reported);
+    for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
+        ovsdb_idl_add_column(idl, &hostsrec_host_wanted_columns[i]);
+    }
+    for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
+        ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
+    }
+    ovsdb_idl_set_probe_interval(idl, PROBE_MS);
+    hdb->loop.idl = idl;
+    hdb->cluster = cluster;
+    return hdb;
+}
+
+void
+hosts_db_destroy(struct hosts_db *hdb)
+{
+    if (hdb) {
+        ovsdb_idl_loop_destroy(&hdb->loop);
+        free(hdb);
+    }
+}
+
+static void
+take_in_reported(struct hosts_db *hdb,
+                 const struct hostsrec_host_reported *row)
+{
+    struct host *host = cluster_get_host(hdb->cluster, row->host);
+
+    if (!host->reports) {
+        host->reports = true;
+        hdb->cluster->changes++;
+    }
+    host->applied = row->applied;
+    if (!host->connected) {
+        struct simap ports = SIMAP_INITIALIZER(&ports);
+
+        for (size_t i = 0; i < row->n_ports; i++) {
+            simap_put(&ports, row->key_ports[i],
+                      MIN(row->value_ports[i] / 1000, UINT32_MAX));
+        }
+        if (!simap_is_empty(&ports)) {
+            host_set_ports(hdb->cluster, host, &ports);
+        }
+        simap_destroy(&ports);
+        free(host->state);
+        host->state = xstrdup(row->state);
+    }
+}
+
+static void
+take_in(struct hosts_db *hdb)
+{
+    const struct hostsrec_host_reported *reported;
+    const struct hostsrec_host_wanted *wanted;
+    struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
+        struct host *host = node->data;
+
+        host->reports = false;
+    }
+    HOSTSREC_HOST_REPORTED_FOR_EACH (reported, hdb->loop.idl) {
+        take_in_reported(hdb, reported);
+    }
+    HOSTSREC_HOST_WANTED_FOR_EACH (wanted, hdb->loop.idl) {
+        struct host *host = cluster_get_host(hdb->cluster, wanted->host);
+
+        host->wanted = wanted->version;
+        hdb->version = MAX(hdb->version, wanted->version);
+    }
+}
+
+void
+hosts_db_run(struct hosts_db *hdb)
+{
+    hdb->txn = ovsdb_idl_loop_run(&hdb->loop);
+    if (hdb->seqno != ovsdb_idl_get_seqno(hdb->loop.idl)) {
+        hdb->seqno = ovsdb_idl_get_seqno(hdb->loop.idl);
+        if (ovsdb_idl_has_ever_connected(hdb->loop.idl)) {
+            take_in(hdb);
+            hdb->dirty = true;
+        }
+    }
+}
+
+/* Rows must be compared again: there is another order. */
+void
+hosts_db_mark(struct hosts_db *hdb)
+{
+    hdb->dirty = true;
+}
+
+/* True once the database's contents are here. */
+bool
+hosts_db_is_ready(const struct hosts_db *hdb)
+{
+    return ovsdb_idl_has_ever_connected(hdb->loop.idl);
+}
+
+/* Takes back levels and ranks that an earlier controller gave to jobs, so that
+ * a new one begins with the order that is in force. */
+void
+hosts_db_restore(struct hosts_db *hdb)
+{
+    const struct hostsrec_host_wanted *row;
+
+    HOSTSREC_HOST_WANTED_FOR_EACH (row, hdb->loop.idl) {
+        for (size_t i = 0; i < row->n_level; i++) {
+            struct job *job = shash_find_data(&hdb->cluster->jobs,
+                                              row->key_level[i]);
+
+            if (job) {
+                job->level = MIN(row->value_level[i], POLICY_MAX_LEVELS - 1);
+            }
+        }
+        for (size_t i = 0; i < row->n_rank; i++) {
+            struct job *job = shash_find_data(&hdb->cluster->jobs,
+                                              row->key_rank[i]);
+
+            if (job) {
+                job->rank = row->value_rank[i];
+            }
+        }
+    }
+}
+
+/* True if some host has an order with jobs in it. */
+bool
+hosts_db_has_order(const struct hosts_db *hdb)
+{
+    const struct hostsrec_host_wanted *row;
+
+    HOSTSREC_HOST_WANTED_FOR_EACH (row, hdb->loop.idl) {
+        if (row->n_level) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_needed(const struct host *host)
+{
+    return host->reports || host->connected || host->named;
+}
+
+static void
+wanted_add(struct wanted *w, const struct job *job,
+           const struct policy *policy)
+{
+    if (w->n >= w->allocated) {
+        size_t n = MAX(16, w->allocated * 2);
+
+        w->names = xrealloc(w->names, n * sizeof *w->names);
+        w->ranks = xrealloc(w->ranks, n * sizeof *w->ranks);
+        w->levels = xrealloc(w->levels, n * sizeof *w->levels);
+        w->dscps = xrealloc(w->dscps, n * sizeof *w->dscps);
+        w->weights = xrealloc(w->weights, n * sizeof *w->weights);
+        w->allocated = n;
+    }
+    w->names[w->n] = job->full_name;
+    w->ranks[w->n] = job->rank;
+    w->levels[w->n] = job->level;
+    w->dscps[w->n] = policy->dscp[job->level];
+    w->weights[w->n] = job->cojob->weight;
+    w->n++;
+}
+
+static void
+wanted_clear(struct wanted *w)
+{
+    free(w->names);
+    free(w->ranks);
+    free(w->levels);
+    free(w->dscps);
+    free(w->weights);
+    memset(w, 0, sizeof *w);
+}
+
+/* Fills in what 'host' shall have: each live job that has been there, or is
+ * said to be. */
+static void
+wanted_compute(struct wanted *w, const struct cluster *c,
+               const struct host *host, const struct policy *policy)
+{
+    const struct shash_node *node;
+
+    w->host = host->name;
+    SHASH_FOR_EACH (node, &c->jobs) {
+        const struct job *job = node->data;
+
+        if (job->live && job->level >= 0
+            && shash_find(&job->traffic, host->name)) {
+            wanted_add(w, job, policy);
+        }
+    }
+}
+
+/* Index of 'name' among the 'n' sorted 'names' that a row has, or -1. */
+static int
+find_name(char *const *names, size_t n, const char *name)
+{
+    size_t lo = 0, hi = n;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        int cmp = strcmp(name, names[mid]);
+
+        if (!cmp) {
+            return mid;
+        } else if (cmp < 0) {
+            hi = mid;
+        } else {
+            lo = mid + 1;
+        }
+    }
+    return -1;
+}
+
+static bool
+integers_differ(char *const *names, const int64_t *values, size_t n,
+                const struct wanted *w, const int64_t *wanted_values)
+{
+    if (n != w->n) {
+        return true;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int at = find_name(names, n, w->names[i]);
+
+        if (at < 0 || values[at] != wanted_values[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+weights_differ(const struct hostsrec_host_wanted *row, const struct wanted *w)
+{
+    if (row->n_weight != w->n) {
+        return true;
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        int at = find_name(row->key_weight, row->n_weight, w->names[i]);
+
+        if (at < 0 || row->value_weight[at] < w->weights[i]
+            || row->value_weight[at] > w->weights[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+row_differs(const struct hostsrec_host_wanted *row, const struct wanted *w,
+            const struct policy *policy, int64_t generation)
+{
+    return (row->generation != generation
+            || row->lease_ms != policy->lease_ms
+            || row->default_dscp != policy->default_dscp
+            || strcmp(row->policy, policy->name)
+            || integers_differ(row->key_level, row->value_level,
+                               row->n_level, w, w->levels)
+            || integers_differ(row->key_rank, row->value_rank, row->n_rank,
+                               w, w->ranks)
+            || integers_differ(row->key_dscp, row->value_dscp, row->n_dscp,
+                               w, w->dscps)
+            || weights_differ(row, w));
+}
+
+static void
+row_write(const struct hostsrec_host_wanted *row, const struct wanted *w,
+          const struct policy *policy, int64_t generation, int64_t version)
+{
+    hostsrec_host_wanted_set_version(row, version);
+    hostsrec_host_wanted_set_generation(row, generation);
+    hostsrec_host_wanted_set_lease_ms(row, policy->lease_ms);
+    hostsrec_host_wanted_set_default_dscp(row, policy->default_dscp);
+    hostsrec_host_wanted_set_policy(row, policy->name);
+    hostsrec_host_wanted_set_rank(row, w->names, w->ranks, w->n);
+    hostsrec_host_wanted_set_level(row, w->names, w->levels, w->n);
+    hostsrec_host_wanted_set_dscp(row, w->names, w->dscps, w->n);
+    hostsrec_host_wanted_set_weight(row, w->names, w->weights, w->n);
+}
+
+/* Compares with the row of one host, or the lack of one, and writes it with
+ * 'version' if it differs.  Returns true if it did. */
+static bool
+write_host(struct hosts_db *hdb, const struct host *host,
+           const struct hostsrec_host_wanted *row,
+           const struct policy *policy, int64_t generation, int64_t version)
+{
+    struct wanted w = { .n = 0 };
+    bool differs;
+
+    wanted_compute(&w, hdb->cluster, host, policy);
+    differs = !row || row_differs(row, &w, policy, generation);
+    if (differs) {
+        if (!row) {
+            row = hostsrec_host_wanted_insert(hdb->txn);
+            hostsrec_host_wanted_set_host(row, host->name);
+        }
+        row_write(row, &w, policy, generation, version);
+    }
+    wanted_clear(&w);
+    return differs;
+}
+
+/* Writes the rows that differ from what the cluster's jobs say, each with the
+ * same new version, if a transaction may be made now. */
+void
+hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
+               int64_t generation)
+{
+    const struct hostsrec_host_wanted *row;
+    int64_t version = hdb->version + 1;
+    struct shash_node *node;
+    struct shash rows;
+    size_t n = 0;
+
+    if (!hdb->dirty || !hdb->txn || !hosts_db_is_ready(hdb)
+        || time_msec() < hdb->next_write) {
+        return;
+    }
+    hdb->dirty = false;
+
+    shash_init(&rows);
+    HOSTSREC_HOST_WANTED_FOR_EACH (row, hdb->loop.idl) {
+        shash_add(&rows, row->host, row);
+    }
+    SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
+        const struct host *host = node->data;
+
+        row = shash_find_data(&rows, host->name);
+        if (row || is_needed(host)) {
+            n += write_host(hdb, host, row, policy, generation, version);
+        }
+    }
+    shash_destroy(&rows);
+    if (n) {
+        hdb->version = version;
+        hdb->next_write = time_msec() + WRITE_MS;
+        ovsdb_idl_txn_add_comment(hdb->txn, "stagecoach-controller: order "
+                                  "%"PRId64, version);
+        VLOG_DBG("order %"PRId64" for %"PRIuSIZE" hosts", version, n);
+    }
+}
+
+/* Sends what was written and arranges to be woken. */
+void
+hosts_db_commit(struct hosts_db *hdb)
+{
+    if (!ovsdb_idl_loop_commit_and_wait(&hdb->loop)) {
+        hdb->dirty = true;
+    }
+    if (hdb->dirty && hdb->txn) {
+        poll_timer_wait_until(MAX(hdb->next_write,
+                                  time_msec() + WRITE_MS / 10));
+    }
+    hdb->txn = NULL;
+}
+
+/* The last order's version. */
+int64_t
+hosts_db_version(const struct hosts_db *hdb)
+{
+    return hdb->version;
+}

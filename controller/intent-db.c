@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/intent-db.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/cluster.h"
+#include "controller/intent-idl.h"
+#include "openvswitch/list.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "ovsdb-idl.h"
+#include "policies/policy.h"
+#include "timeval.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(intent_db);
+
+/* The name of the lock; of no meaning but to controllers. */
+#define LOCK_NAME "stagecoach"
+
+/* A peer that is silent for so long is probed. */
+#define PROBE_MS 5000
+
+/* Events that are kept, and that wait to be written. */
+#define MAX_EVENTS 1000
+#define MAX_PENDING 200
+
+/* Time between two transactions, so that a storm of events does not become
+ * one of writes. */
+#define WRITE_MS 200
+
+/* An event that is not in the database yet. */
+struct event {
+    struct ovs_list node;
+    int64_t at;
+    char *what, *why;
+};
+
+struct intent_db {
+    struct ovsdb_idl_loop loop;
+    struct ovsdb_idl_txn *txn;  /* Of this round, NULL if one is on its way. */
+    struct cluster *cluster;
+    char *remote;
+    char *address;              /* Where agents reach this controller. */
+    unsigned int seqno;         /* Of the database, last taken in. */
+
+    bool active;
+    int64_t generation;         /* That we took, 0 if we never led. */
+    int64_t asked;              /* Generation of the transaction that takes
+                                 * leadership, 0 if there is none. */
+
+    struct ovs_list events;     /* Of struct event, oldest first. */
+    size_t n_events;
+    char *policy_name, *policy_text, *policy_hash;      /* To be written. */
+    bool policy_dirty;
+    long long next_write;       /* time_msec() of the next transaction. */
+};
+
+/* Follows the database at 'remote' into 'cluster'.  'address' is written to
+ * the Leader table. */
+struct intent_db *
+intent_db_create(const char *remote, const char *address,
+                 struct cluster *cluster)
+{
+    struct intent_db *idb = xzalloc(sizeof *idb);
+
+    idb->loop.idl = ovsdb_idl_create(remote, &intentrec_idl_class, true,
+                                     true);
+    ovsdb_idl_set_probe_interval(idb->loop.idl, PROBE_MS);
+    ovsdb_idl_set_lock(idb->loop.idl, LOCK_NAME);
+    idb->cluster = cluster;
+    idb->remote = xstrdup(remote);
+    idb->address = xstrdup(address);
+    ovs_list_init(&idb->events);
+    return idb;
+}
+
+static void
+event_destroy(struct intent_db *idb, struct event *event)
+{
+    ovs_list_remove(&event->node);
+    idb->n_events--;
+    free(event->what);
+    free(event->why);
+    free(event);
+}
+
+void
+intent_db_destroy(struct intent_db *idb)
+{
+    struct event *event;
+
+    if (!idb) {
+        return;
+    }
+    LIST_FOR_EACH_SAFE (event, node, &idb->events) {
+        event_destroy(idb, event);
+    }
+    ovsdb_idl_loop_destroy(&idb->loop);
+    free(idb->policy_name);
+    free(idb->policy_text);
+    free(idb->policy_hash);
+    free(idb->remote);
+    free(idb->address);
+    free(idb);
+}
+
+static enum role
+role_from_string(const char *s)
+{
+    return (!strcmp(s, "server") ? ROLE_SERVER
+            : !strcmp(s, "peer") ? ROLE_PEER
+            : ROLE_WORKER);
+}
+
+static void
+take_in_stage(struct cluster *c, struct cojob *cojob,
+              const struct intentrec_stage *row)
+{
+    bool running = !strcmp(row->state, "running");
+    struct stage *stage;
+
+    stage = cojob_put_stage(c, cojob, row->rung, row->began,
+                            running ? 0 : MAX(row->ended, 1),
+                            row->iterations);
+    for (size_t i = 0; stage && i < row->n_jobs; i++) {
+        struct job *job = shash_find_data(&cojob->jobs, row->jobs[i]->name);
+
+        if (job) {
+            stage_put_job(stage, job);
+        }
+    }
+}
+
+static void
+take_in_cojob(struct cluster *c, const struct intentrec_cojob *row)
+{
+    struct cojob *cojob = cluster_put_cojob(c, row->name, row->weight,
+                                            !strcmp(row->state, "running"));
+
+    for (size_t i = 0; i < row->n_jobs; i++) {
+        const struct intentrec_job *j = row->jobs[i];
+        struct job *job = cojob_put_job(c, cojob, j->name,
+                                        !strcmp(j->state, "running"),
+                                        j->model_bytes);
+
+        for (size_t k = 0; k < j->n_workers; k++) {
+            job_put_worker(c, job, j->workers[k]->host,
+                           role_from_string(j->workers[k]->role));
+        }
+    }
+    for (size_t i = 0; i < row->n_stages; i++) {
+        take_in_stage(c, cojob, row->stages[i]);
+    }
+}
+
+/* Makes events of the stages that began or ended. */
+static void
+tell_stages(struct intent_db *idb)
+{
+    struct stage **running, *stage;
+    size_t n;
+
+    running = cluster_running_stages(idb->cluster, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!running[i]->told_begin) {
+            running[i]->told_begin = true;
+            intent_db_event(idb, "stage-begin", "%s/%d: %"PRIuSIZE" jobs to "
+                            "iteration %"PRId64, running[i]->cojob_name,
+                            running[i]->rung, running[i]->n_jobs,
+                            running[i]->iterations);
+        }
+    }
+    free(running);
+    LIST_FOR_EACH (stage, node, &idb->cluster->ended) {
+        if (stage->told_end) {
+            break;
+        }
+        stage->told_end = true;
+        intent_db_event(idb, "stage-end", "%s/%d: after %.3f s",
+                        stage->cojob_name, stage->rung,
+                        (stage->ended - stage->began) / 1000.0);
+    }
+}
+
+static void
+take_in(struct intent_db *idb)
+{
+    const struct intentrec_cojob *row;
+
+    cluster_intent_begin(idb->cluster);
+    INTENTREC_COJOB_FOR_EACH (row, idb->loop.idl) {
+        take_in_cojob(idb->cluster, row);
+    }
+    cluster_intent_end(idb->cluster);
+    tell_stages(idb);
+}
+
+static void
+take_leadership(struct intent_db *idb, int64_t lease_ms)
+{
+    const struct intentrec_leader *leader
+        = intentrec_leader_first(idb->loop.idl);
+
+    if (leader && idb->asked && leader->generation == idb->asked
+        && !strcmp(leader->address, idb->address)) {
+        idb->active = true;
+        idb->generation = idb->asked;
+        idb->asked = 0;
+        VLOG_INFO("%s: this controller leads, generation %"PRId64,
+                  idb->remote, idb->generation);
+        intent_db_event(idb, "leader", "%s leads, generation %"PRId64,
+                        idb->address, idb->generation);
+        return;
+    }
+    if (!leader) {
+        leader = intentrec_leader_insert(idb->txn);
+        idb->asked = 1;
+    } else {
+        intentrec_leader_verify_generation(leader);
+        idb->asked = leader->generation + 1;
+    }
+    intentrec_leader_set_generation(leader, idb->asked);
+    intentrec_leader_set_address(leader, idb->address);
+    intentrec_leader_set_since(leader, time_wall_msec());
+    intentrec_leader_set_lease_ms(leader, lease_ms);
+    ovsdb_idl_txn_add_comment(idb->txn, "stagecoach-controller: take the "
+                              "lead");
+}
+
+static void
+update_leadership(struct intent_db *idb, int64_t lease_ms)
+{
+    bool connected = ovsdb_idl_is_connected(idb->loop.idl);
+    bool locked = ovsdb_idl_has_lock(idb->loop.idl);
+    const struct intentrec_leader *leader;
+
+    if (idb->active && connected) {
+        leader = intentrec_leader_first(idb->loop.idl);
+        if (ovsdb_idl_is_lock_contended(idb->loop.idl)
+            || (leader && leader->generation > idb->generation)) {
+            idb->active = false;
+            VLOG_WARN("%s: another controller leads, this one only follows",
+                      idb->remote);
+        }
+    } else if (!idb->active && idb->txn && locked
+               && ovsdb_idl_has_ever_connected(idb->loop.idl)) {
+        take_leadership(idb, lease_ms);
+    }
+}
+
+/* Takes in what changed and, if there is no other, the leadership.  'lease_ms'
+ * is only for the Leader table. */
+void
+intent_db_run(struct intent_db *idb, int64_t lease_ms)
+{
+    idb->txn = ovsdb_idl_loop_run(&idb->loop);
+    if (idb->seqno != ovsdb_idl_get_seqno(idb->loop.idl)) {
+        idb->seqno = ovsdb_idl_get_seqno(idb->loop.idl);
+        if (ovsdb_idl_has_ever_connected(idb->loop.idl)) {
+            take_in(idb);
+        }
+    }
+    update_leadership(idb, lease_ms);
+}
+
+static int
+compare_events(const void *a_, const void *b_)
+{
+    const struct intentrec_event *a = *(struct intentrec_event *const *) a_;
+    const struct intentrec_event *b = *(struct intentrec_event *const *) b_;
+
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* Deletes the oldest events, somewhat more than must be so that it is not
+ * done each time. */
+static void
+prune_events(struct intent_db *idb)
+{
+    const struct intentrec_event *row, **rows;
+    size_t n = 0, i = 0;
+
+    INTENTREC_EVENT_FOR_EACH (row, idb->loop.idl) {
+        n++;
+    }
+    if (n <= MAX_EVENTS) {
+        return;
+    }
+    rows = xcalloc(n, sizeof *rows);
+    INTENTREC_EVENT_FOR_EACH (row, idb->loop.idl) {
+        rows[i++] = row;
+    }
+    qsort(rows, n, sizeof *rows, compare_events);
+    for (i = 0; i < n - MAX_EVENTS * 9 / 10; i++) {
+        intentrec_event_delete(rows[i]);
+    }
+    free(rows);
+}
+
+static void
+write_events(struct intent_db *idb)
+{
+    struct event *event;
+
+    prune_events(idb);
+    LIST_FOR_EACH_SAFE (event, node, &idb->events) {
+        const struct intentrec_event *row = intentrec_event_insert(idb->txn);
+
+        intentrec_event_set_at(row, event->at);
+        intentrec_event_set_who(row, "controller");
+        intentrec_event_set_what(row, event->what);
+        intentrec_event_set_why(row, event->why);
+        event_destroy(idb, event);
+    }
+}
+
+static void
+write_policy(struct intent_db *idb)
+{
+    const struct intentrec_policy *row
+        = intentrec_policy_first(idb->loop.idl);
+
+    if (row && !strcmp(row->hash, idb->policy_hash)
+        && !strcmp(row->name, idb->policy_name)) {
+        idb->policy_dirty = false;
+        return;
+    }
+    if (!row) {
+        row = intentrec_policy_insert(idb->txn);
+    }
+    intentrec_policy_set_name(row, idb->policy_name);
+    intentrec_policy_set_text(row, idb->policy_text);
+    intentrec_policy_set_hash(row, idb->policy_hash);
+    intentrec_policy_set_since(row, time_wall_msec());
+}
+
+/* Writes what is to be written and arranges to be woken. */
+void
+intent_db_commit(struct intent_db *idb)
+{
+    bool pending = idb->n_events || idb->policy_dirty;
+
+    if (pending && idb->active && idb->txn) {
+        if (time_msec() >= idb->next_write) {
+            write_events(idb);
+            if (idb->policy_dirty) {
+                write_policy(idb);
+            }
+            idb->next_write = time_msec() + WRITE_MS;
+        } else {
+            poll_timer_wait_until(idb->next_write);
+        }
+    }
+    ovsdb_idl_loop_commit_and_wait(&idb->loop);
+    idb->txn = NULL;
+}
+
+/* True while this controller is the one that writes. */
+bool
+intent_db_is_active(const struct intent_db *idb)
+{
+    return idb->active;
+}
+
+/* The generation of this controller's leadership, 0 if it never led. */
+int64_t
+intent_db_generation(const struct intent_db *idb)
+{
+    return idb->generation;
+}
+
+/* "active", "standby" or "disconnected". */
+const char *
+intent_db_state(const struct intent_db *idb)
+{
+    return (idb->active ? "active"
+            : ovsdb_idl_is_connected(idb->loop.idl) ? "standby"
+            : "disconnected");
+}
+
+/* Lets the database say which policy is in force. */
+void
+intent_db_set_policy(struct intent_db *idb, const struct policy *policy)
+{
+    free(idb->policy_name);
+    free(idb->policy_text);
+    free(idb->policy_hash);
+    idb->policy_name = xstrdup(policy->name);
+    idb->policy_text = xstrdup(policy->text);
+    idb->policy_hash = xstrdup(policy->hash);
+    idb->policy_dirty = true;
+}
+
+/* Notes that 'what' happened, and why, for the Event table.  When more wait
+ * than anybody would read, the oldest is dropped; a follower notes nothing,
+ * because the leader does. */
+void
+intent_db_event(struct intent_db *idb, const char *what, const char *why, ...)
+{
+    struct event *event;
+    va_list args;
+
+    if (!idb->active) {
+        return;
+    }
+    if (idb->n_events >= MAX_PENDING) {
+        event_destroy(idb, CONTAINER_OF(ovs_list_front(&idb->events),
+                                        struct event, node));
+    }
+    event = xmalloc(sizeof *event);
+    event->at = time_wall_msec();
+    event->what = xstrdup(what);
+    va_start(args, why);
+    event->why = xvasprintf(why, args);
+    va_end(args);
+    ovs_list_push_back(&idb->events, &event->node);
+    idb->n_events++;
+    VLOG_INFO("%s: %s", what, event->why);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef INTENT_DB_H
+#define INTENT_DB_H 1
+
+/* The intent database as the controller sees it: what shall run, who leads.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * One controller is active, others follow and do nothing.  Which one is
+ * decided by an OVSDB lock; because a lock is no fence against a controller
+ * that has not noticed that it lost it, the transaction that takes leadership
+ * also increments Leader.generation, and agents ignore older generations.
+ *
+ * A leader that loses the connection goes on from memory: if another one takes
+ * over meanwhile, the generation tells agents.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    intent_db_run(idb);               // May change the cluster.
+ *    if (intent_db_is_active(idb)) {
+ *        ...decide, intent_db_event(idb, "policy", "..."), ...
+ *    }
+ *    intent_db_commit(idb);            // Once, after all else in the loop.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Main thread only. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "compiler.h"
+
+struct cluster;
+struct intent_db;
+struct policy;
+
+struct intent_db *intent_db_create(const char *remote, const char *address,
+                                   struct cluster *);
+void intent_db_destroy(struct intent_db *);
+
+void intent_db_run(struct intent_db *, int64_t lease_ms);
+void intent_db_commit(struct intent_db *);
+
+bool intent_db_is_active(const struct intent_db *);
+int64_t intent_db_generation(const struct intent_db *);
+const char *intent_db_state(const struct intent_db *);
+
+void intent_db_set_policy(struct intent_db *, const struct policy *);
+void intent_db_event(struct intent_db *, const char *what,
+                     const char *why, ...) OVS_PRINTF_FORMAT(3, 4);
+
+#endif /* controller/intent-db.h */

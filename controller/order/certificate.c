@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Lower bounds on the weighted sum of completion times of any schedule. */
+
+#include "controller/order/order.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "controller/order/by-port.h"
+#include "controller/order/memory.h"
+#include "controller/order/one-port.h"
+
+/* Returns when each stage would end alone. */
+static double *
+earliest_ends(const struct order_problem *op)
+{
+    double *ends = order_alloc(op->n_stages, sizeof *ends);
+
+    for (size_t i = 0; i < op->n_stages; i++) {
+        ends[i] = order_stage_earliest_end(&op->stages[i]);
+    }
+    return ends;
+}
+
+/* No stage ends before it would alone. */
+static double
+bound_by_ends(const struct order_problem *op, const double *ends)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < op->n_stages; i++) {
+        sum += op->stages[i].weight * ends[i];
+    }
+    return sum;
+}
+
+static bool
+weights_are_equal(const struct order_problem *op)
+{
+    for (size_t i = 1; i < op->n_stages; i++) {
+        if (op->stages[i].weight != op->stages[0].weight) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns the sum of ends, all weights being 1, if 'port' were the only place
+ * where stages meet: the stages on it cannot do better than shortest remaining
+ * time first, the others not better than alone.  'jobs' and 'on_port' have
+ * room for all stages. */
+static double
+bound_by_port(const struct order_problem *op, const struct by_port *bp,
+              int port, const double *ends, struct one_port_job *jobs,
+              bool *on_port)
+{
+    const struct by_port_demand *d;
+    double sum = 0;
+    size_t n;
+
+    d = by_port_demands(bp, port, &n);
+    memset(on_port, 0, op->n_stages * sizeof *on_port);
+    for (size_t i = 0; i < n; i++) {
+        jobs[i].stage = d[i].stage;
+        jobs[i].rank = i;
+        jobs[i].release = op->stages[d[i].stage].release;
+        jobs[i].seconds = d[i].seconds;
+        on_port[d[i].stage] = true;
+    }
+    one_port_serve(ONE_PORT_SHORTEST, jobs, n);
+    for (size_t i = 0; i < n; i++) {
+        sum += jobs[i].end;
+    }
+    for (size_t i = 0; i < op->n_stages; i++) {
+        sum += on_port[i] ? 0 : ends[i];
+    }
+    return sum;
+}
+
+static double
+bound_by_ports(const struct order_problem *op, const double *ends)
+{
+    struct one_port_job *jobs;
+    struct by_port bp;
+    bool *on_port;
+    double best = 0;
+
+    if (!op->n_stages || !weights_are_equal(op)) {
+        return 0;
+    }
+    jobs = order_alloc(op->n_stages, sizeof *jobs);
+    on_port = order_alloc(op->n_stages, sizeof *on_port);
+    by_port_init(&bp, op);
+    for (int p = 0; p < op->n_ports; p++) {
+        best = fmax(best, bound_by_port(op, &bp, p, ends, jobs, on_port));
+    }
+    by_port_uninit(&bp);
+    free(on_port);
+    free(jobs);
+    return best * op->stages[0].weight;
+}
+
+double
+certificate_bound(const struct order_problem *op)
+{
+    static const double kappas[] = { 0, 0.1, 0.25, 0.5, 1, 2, 4 };
+    int *order = order_alloc(op->n_stages, sizeof *order);
+    double *ends = earliest_ends(op);
+    double best;
+
+    best = fmax(bound_by_ends(op, ends), bound_by_ports(op, ends))
+        * (1 - 8 * (op->n_stages + 1) * DBL_EPSILON);
+    for (size_t i = 0; i < sizeof kappas / sizeof *kappas; i++) {
+        best = fmax(best, permute(op, kappas[i], order));
+    }
+    free(ends);
+    free(order);
+    return best;
+}

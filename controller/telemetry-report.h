@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef TELEMETRY_REPORT_H
+#define TELEMETRY_REPORT_H 1
+
+/* One telemetry message of an agent, checked.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * A message comes from another machine, where a tenant may have become root.
+ * All that it says is checked here, once, and the rest of the controller
+ * works with plain numbers.  docs/interfaces.md has the format.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * A report owns its strings. */
+
+#include <stdint.h>
+
+#include "simap.h"
+
+struct json;
+
+#define TELEMETRY_MAX_JOBS 1024
+#define TELEMETRY_MAX_PORTS 16
+
+struct telemetry_job {
+    char *name;                 /* "COJOB/JOB". */
+    uint64_t tx_bytes, rx_bytes;        /* Since the agent began. */
+    int64_t iteration;          /* -1 if the job never told. */
+};
+
+struct telemetry_report {
+    char *host;
+    char *state;                /* "ordered" or "fair". */
+    int64_t applied;            /* Version of the order in force. */
+    struct simap ports;         /* Port name -> kbit/s. */
+    uint64_t ip_bytes, default_bytes;
+    struct telemetry_job *jobs;
+    size_t n_jobs;
+};
+
+char *telemetry_report_from_json(const struct json *params,
+                                 struct telemetry_report **);
+void telemetry_report_destroy(struct telemetry_report *);
+
+#endif /* controller/telemetry-report.h */

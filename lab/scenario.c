@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "lab/scenario.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/json-check.h"
+#include "util.h"
+
+/* A software switch cannot do more, see docs/numbers.md: above this the run
+ * would tell of the processor and not of the order. */
+#define MAX_RATE_SMALL_MTU 200000000LL
+#define MAX_RATE 500000000LL
+#define SMALL_MTU 1500
+
+const char *const fabric_names[] = { "ovs", "bridge", NULL };
+
+static void
+read_policies(struct scenario *s, const struct json_at *top)
+{
+    const struct json_at *policies = json_array(top, "policies", 1, 16);
+
+    s->n_policies = json_n(policies);
+    s->policies = xcalloc(s->n_policies + 1, sizeof *s->policies);
+    for (size_t i = 0; i < s->n_policies; i++) {
+        s->policies[i] = json_at_string(json_element(policies, i));
+        for (size_t j = 0; j < i; j++) {
+            if (s->policies[i] && s->policies[j]
+                && !strcmp(s->policies[i], s->policies[j])) {
+                json_fail_at(json_element(policies, i),
+                             "policy \"%s\" is named twice", s->policies[i]);
+            }
+        }
+    }
+}
+
+static void
+read_rate(struct scenario *s, const struct json_at *top)
+{
+    long long max;
+
+    s->rate_bps = json_rate(top, "rate");
+    s->mtu = json_integer_or(top, "mtu", 576, 9000, 9000);
+    max = s->mtu <= SMALL_MTU ? MAX_RATE_SMALL_MTU : MAX_RATE;
+    if (s->rate_bps > max) {
+        json_fail(top, "rate", "%lld Mbit/s, at most %lld Mbit/s are allowed "
+                  "with an MTU of %d", s->rate_bps / 1000000LL,
+                  max / 1000000, s->mtu);
+    }
+}
+
+/* Lets everything below the object 'at' pass, which is 'item'. */
+static void
+ignore_all(const struct json_at *at, const cJSON *item)
+{
+    const cJSON *child;
+
+    cJSON_ArrayForEach (child, item) {
+        json_ignore(at, child->string);
+        if (cJSON_IsObject(child)) {
+            ignore_all(json_object(at, child->string), child);
+        } else if (cJSON_IsArray(child)) {
+            const struct json_at *array = json_array(at, child->string, 0,
+                                                     SIZE_MAX);
+
+            for (int i = 0; i < cJSON_GetArraySize(child); i++) {
+                const cJSON *element = cJSON_GetArrayItem(child, i);
+
+                if (cJSON_IsObject(element)) {
+                    ignore_all(json_element_object(array, i), element);
+                }
+            }
+        }
+    }
+}
+
+static void
+read_search(struct scenario *s, size_t i, const struct json_at *at,
+            const cJSON *item)
+{
+    struct scenario_search *ss = &s->searches[i];
+    const struct json_at *search;
+
+    ss->start_s = json_number_or(at, "start_s", 0, 3600, 0);
+    search = json_object(at, "search");
+    ss->cojob = json_name(search, "name");
+    ignore_all(search, cJSON_GetObjectItem(item, "search"));
+    ss->text = cJSON_Print(cJSON_GetObjectItem(item, "search"));
+    for (size_t j = 0; j < i; j++) {
+        if (ss->cojob && s->searches[j].cojob
+            && !strcmp(ss->cojob, s->searches[j].cojob)) {
+            json_fail(search, "name", "\"%s\" is the name of another search",
+                      ss->cojob);
+        }
+    }
+}
+
+static void
+read_searches(struct scenario *s, const struct json_at *top, const char *text)
+{
+    const struct json_at *searches = json_array(top, "searches", 1, 64);
+    cJSON *root = cJSON_Parse(text);
+    const cJSON *items = cJSON_GetObjectItem(root, "searches");
+
+    s->n_searches = json_n(searches);
+    s->searches = xcalloc(s->n_searches + 1, sizeof *s->searches);
+    for (size_t i = 0; i < s->n_searches; i++) {
+        read_search(s, i, json_element_object(searches, i),
+                    cJSON_GetArrayItem(items, i));
+    }
+    cJSON_Delete(root);
+}
+
+char *
+scenario_from_string(const char *name, const char *text,
+                     struct scenario **scenariop)
+{
+    struct json_check *jc = json_check_open(name, text);
+    const struct json_at *top = json_check_top(jc);
+    struct scenario *s = xzalloc(sizeof *s);
+    char *error;
+
+    json_ignore(top, "$schema");
+    s->name = json_name(top, "name");
+    s->description = json_string_or(top, "description", NULL);
+    s->n_hosts = json_integer(top, "hosts", 1, SCENARIO_MAX_HOSTS);
+    s->slots = json_integer_or(top, "slots", 1, 64, 4);
+    read_rate(s, top);
+    s->fabric = json_enum_or(top, "fabric", fabric_names, FABRIC_OVS);
+    s->timeout_s = json_number_or(top, "timeout_s", 1, 86400, 150);
+    read_policies(s, top);
+    read_searches(s, top, text);
+    error = json_check_close(jc);
+
+    if (error) {
+        scenario_destroy(s);
+        s = NULL;
+    }
+    *scenariop = s;
+    return error;
+}
+
+char *
+scenario_from_file(const char *file, struct scenario **scenariop)
+{
+    char *text;
+    char *error = json_read_file(file, &text);
+
+    *scenariop = NULL;
+    if (!error) {
+        error = scenario_from_string(file, text, scenariop);
+        free(text);
+    }
+    return error;
+}
+
+void
+scenario_destroy(struct scenario *s)
+{
+    if (s) {
+        for (size_t i = 0; i < s->n_policies; i++) {
+            free(s->policies[i]);
+        }
+        free(s->policies);
+        for (size_t i = 0; i < s->n_searches; i++) {
+            free(s->searches[i].cojob);
+            free(s->searches[i].text);
+        }
+        free(s->searches);
+        free(s->name);
+        free(s->description);
+        free(s);
+    }
+}

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "lab/search-run.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/report.h"
+#include "controller/database.h"
+#include "lab/plan.h"
+#include "lab/say.h"
+#include "lab/spawn.h"
+#include "openvswitch/dynamic-string.h"
+#include "openvswitch/poll-loop.h"
+#include "process.h"
+#include "util.h"
+
+#define MAX_LINE 65536          /* A longer line is not an event. */
+#define STOP_MS 2000            /* From SIGTERM to SIGKILL. */
+#define TAIL_LINES 5            /* Of its log, when it fails. */
+
+/* A job of the search, in the order in which they began. */
+struct job {
+    char *name;
+    uint64_t hosts;             /* Bit i: it has a process on host i. */
+    bool live;                  /* In the stage that runs. */
+    long long iteration;
+};
+
+struct search_run {
+    const struct plan *plan;
+    const struct scenario_search *search;
+    struct report_policy *policy;
+    long long epoch_ms;
+
+    pid_t pid;                  /* 0 before it starts and after its end. */
+    int fd;                     /* Its standard output, -1 if closed. */
+    int events;                 /* Copy of what it says, -1 if closed. */
+    struct ds buffer;           /* Of a line that is not complete. */
+    char *log;                  /* What it writes to standard error. */
+    char *error;                /* Why it failed. */
+    bool over;
+
+    int rung;                   /* That runs, -1 between stages. */
+    long long target;           /* Iterations where it ends. */
+    size_t n_jobs, allocated_jobs;
+    struct job *jobs;
+    cJSON *placements;          /* Of the search: whose hosts are whose. */
+};
+
+static cJSON *
+parse_placements(const char *text)
+{
+    cJSON *search = cJSON_Parse(text);
+    cJSON *placements = cJSON_DetachItemFromObject(search, "placements");
+
+    cJSON_Delete(search);
+    return placements;
+}
+
+struct search_run *
+search_run_create(const struct plan *plan, const struct scenario_search *ss,
+                  struct report_policy *policy, long long epoch_ms)
+{
+    struct search_run *sr = xzalloc(sizeof *sr);
+    char *name = xasprintf("search-%s", ss->cojob);
+
+    sr->plan = plan;
+    sr->search = ss;
+    sr->policy = policy;
+    sr->epoch_ms = epoch_ms;
+    sr->fd = -1;
+    sr->events = -1;
+    sr->rung = -1;
+    ds_init(&sr->buffer);
+    sr->placements = parse_placements(ss->text);
+    sr->log = plan_log(plan, name);
+    free(name);
+    return sr;
+}
+
+void
+search_run_destroy(struct search_run *sr)
+{
+    if (sr) {
+        int status;
+
+        if (sr->pid) {
+            kill(sr->pid, SIGTERM);
+            if (!wait_child(sr->pid, STOP_MS, &status)) {
+                kill(sr->pid, SIGKILL);
+                waitpid(sr->pid, &status, 0);
+            }
+        }
+        if (sr->fd >= 0) {
+            close(sr->fd);
+        }
+        if (sr->events >= 0) {
+            close(sr->events);
+        }
+        for (size_t i = 0; i < sr->n_jobs; i++) {
+            free(sr->jobs[i].name);
+        }
+        free(sr->jobs);
+        cJSON_Delete(sr->placements);
+        ds_destroy(&sr->buffer);
+        free(sr->log);
+        free(sr->error);
+        free(sr);
+    }
+}
+
+static char *
+write_search(const struct search_run *sr, const char *file)
+{
+    FILE *stream = fopen(file, "we");
+    bool failed = !stream;
+
+    if (stream) {
+        failed = fputs(sr->search->text, stream) < 0;
+        failed = fclose(stream) || failed;
+    }
+    return failed ? xasprintf("%s: %s", file, ovs_strerror(errno)) : NULL;
+}
+
+static char *
+start_program(struct search_run *sr, const char *file)
+{
+    char *program = plan_program(sr->plan, "stagecoach");
+    char *cluster = xasprintf("%s/cluster.json", sr->plan->rundir);
+    char *intent = database_remote(&database_intent, sr->plan->rundir);
+    char *cgroup = xasprintf("%s/daemons", sr->plan->cgroup);
+    char *events = xasprintf("%s/log/search-%s.events", sr->plan->rundir,
+                             sr->search->cojob);
+    const char *const argv[] = {
+        program, "search", "run", file, "--cluster", cluster, "--intent",
+        intent, "--format", "json", NULL
+    };
+    int log = open(sr->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    struct spawn s = { .argv = argv, .cgroup = cgroup, .err = log };
+    int fds[2] = { -1, -1 };
+    int error = 0;
+
+    sr->events = open(events, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+                      0644);
+    if (log < 0 || sr->events < 0 || pipe2(fds, O_CLOEXEC)) {
+        error = errno;
+    } else {
+        s.out = fds[1];
+        error = spawn(&s, &sr->pid);
+        close(fds[1]);
+        sr->fd = fds[0];
+        fcntl(sr->fd, F_SETFL, O_NONBLOCK);
+    }
+    if (log >= 0) {
+        close(log);
+    }
+    free(program);
+    free(cluster);
+    free(intent);
+    free(cgroup);
+    free(events);
+    return error ? xasprintf("search %s: cannot be started (%s)",
+                             sr->search->cojob, ovs_strerror(error)) : NULL;
+}
+
+/* Writes the search's file into the run directory and starts it. */
+char *
+search_run_start(struct search_run *sr)
+{
+    char *file = xasprintf("%s/search-%s.json", sr->plan->rundir,
+                           sr->search->cojob);
+    char *error = write_search(sr, file);
+
+    if (!error) {
+        error = start_program(sr, file);
+    }
+    free(file);
+    return error;
+}
+
+static const char *
+get_string(const cJSON *event, const char *name)
+{
+    const char *s = cJSON_GetStringValue(cJSON_GetObjectItem(event, name));
+
+    return s ? s : "";
+}
+
+/* Returns NAN if there is no such number. */
+static double
+get_number(const cJSON *event, const char *name)
+{
+    return cJSON_GetNumberValue(cJSON_GetObjectItem(event, name));
+}
+
+static long long
+get_integer(const cJSON *event, const char *name)
+{
+    double d = get_number(event, name);
+
+    return d >= 0 && d < 1e15 ? d : 0;
+}
+
+/* The hosts in array 'role' of 'placement', named h0, h1... */
+static uint64_t
+placed_hosts(const cJSON *placement, const char *role)
+{
+    const cJSON *names = cJSON_GetObjectItem(placement, role);
+    const cJSON *name;
+    uint64_t hosts = 0;
+
+    cJSON_ArrayForEach (name, names) {
+        const char *text = cJSON_GetStringValue(name);
+        int host;
+
+        if (text && sscanf(text, "h%d", &host) == 1 && host >= 0
+            && host < SCENARIO_MAX_HOSTS) {
+            hosts |= UINT64_C(1) << host;
+        }
+    }
+    return hosts;
+}
+
+static struct job *
+find_job(struct search_run *sr, const char *name)
+{
+    for (size_t i = 0; i < sr->n_jobs; i++) {
+        if (!strcmp(sr->jobs[i].name, name)) {
+            return &sr->jobs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Trials take the search's placements in turns. */
+static struct job *
+get_job(struct search_run *sr, const char *name)
+{
+    struct job *job = find_job(sr, name);
+    int n = cJSON_GetArraySize(sr->placements);
+
+    if (!job) {
+        const cJSON *p = n ? cJSON_GetArrayItem(sr->placements,
+                                                sr->n_jobs % n) : NULL;
+
+        if (sr->n_jobs >= sr->allocated_jobs) {
+            sr->jobs = x2nrealloc(sr->jobs, &sr->allocated_jobs,
+                                  sizeof *sr->jobs);
+        }
+        job = &sr->jobs[sr->n_jobs++];
+        *job = (struct job) {
+            .name = xstrdup(name),
+            .hosts = placed_hosts(p, "workers") | placed_hosts(p, "servers"),
+        };
+    }
+    return job;
+}
+
+static void
+no_stage(struct search_run *sr)
+{
+    for (size_t i = 0; i < sr->n_jobs; i++) {
+        sr->jobs[i].live = false;
+    }
+    sr->rung = -1;
+}
+
+static void
+stage_begin(struct search_run *sr, const cJSON *event, double t)
+{
+    const cJSON *jobs = cJSON_GetObjectItem(event, "jobs");
+    const cJSON *job;
+
+    no_stage(sr);
+    sr->rung = get_integer(event, "rung");
+    sr->target = get_integer(event, "iterations");
+    cJSON_ArrayForEach (job, jobs) {
+        const char *name = cJSON_GetStringValue(job);
+
+        if (name) {
+            get_job(sr, name)->live = true;
+        }
+    }
+    report_stage_begin(sr->policy, get_string(event, "cojob"), sr->rung, t,
+                       cJSON_GetArraySize(jobs));
+}
+
+static void
+progress(struct search_run *sr, const cJSON *event, double t)
+{
+    const char *name = get_string(event, "job");
+    long long iteration = get_integer(event, "iteration");
+    struct job *job = find_job(sr, name);
+
+    if (job) {
+        job->iteration = iteration;
+    }
+    report_progress(sr->policy, get_string(event, "cojob"), name, t,
+                    iteration, get_number(event, "loss"),
+                    get_number(event, "accuracy"));
+}
+
+static void
+job_end(struct search_run *sr, const cJSON *event, double t)
+{
+    const char *name = get_string(event, "job");
+    const char *outcome = get_string(event, "outcome");
+    struct job *job;
+
+    progress(sr, event, t);
+    job = find_job(sr, name);
+    if (job) {
+        job->live = false;
+    }
+    if (!strcmp(outcome, "failed")) {
+        say("%s/%s failed", get_string(event, "cojob"), name);
+    }
+    report_job_end(sr->policy, get_string(event, "cojob"), name, outcome);
+}
+
+void
+search_run_event(struct search_run *sr, const char *line)
+{
+    cJSON *event = cJSON_Parse(line);
+    const char *type = get_string(event, "event");
+    const char *cojob = get_string(event, "cojob");
+    double t = (get_number(event, "time") - sr->epoch_ms) / 1000;
+
+    if (isnan(t)) {
+        /* Not an event. */
+    } else if (!strcmp(type, "search-begin")) {
+        report_search_begin(sr->policy, cojob, t);
+    } else if (!strcmp(type, "job-begin")) {
+        get_job(sr, get_string(event, "job"));
+    } else if (!strcmp(type, "stage-begin")) {
+        stage_begin(sr, event, t);
+    } else if (!strcmp(type, "progress")) {
+        progress(sr, event, t);
+    } else if (!strcmp(type, "stage-end")) {
+        report_stage_end(sr->policy, cojob, get_integer(event, "rung"), t);
+        no_stage(sr);
+    } else if (!strcmp(type, "job-end")) {
+        job_end(sr, event, t);
+    } else if (!strcmp(type, "search-end")) {
+        const char *best = get_string(event, "best");
+
+        report_search_end(sr->policy, cojob, t, *best ? best : NULL);
+    }
+    cJSON_Delete(event);
+}
+
+static void
+take_lines(struct search_run *sr)
+{
+    char *line = ds_cstr(&sr->buffer);
+    char *newline;
+
+    while ((newline = strchr(line, '\n'))) {
+        *newline = '\0';
+        search_run_event(sr, line);
+        line = newline + 1;
+    }
+    size_t rest = strlen(line);
+
+    memmove(sr->buffer.string, line, rest + 1);
+    sr->buffer.length = rest > MAX_LINE ? 0 : rest;
+}
+
+/* Reads what there is.  Returns false at the end of file. */
+static bool
+read_output(struct search_run *sr)
+{
+    char chunk[4096];
+    ssize_t n;
+
+    while ((n = read(sr->fd, chunk, sizeof chunk)) > 0) {
+        ignore(write(sr->events, chunk, n));
+        ds_put_buffer(&sr->buffer, chunk, n);
+        take_lines(sr);
+    }
+    return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+static void
+ended(struct search_run *sr, int status)
+{
+    sr->pid = 0;
+    sr->over = true;
+    if (status) {
+        char *how = process_status_msg(status);
+        char *tail = say_tail(sr->log, TAIL_LINES);
+
+        sr->error = xasprintf("search %s failed (%s)%s%s", sr->search->cojob,
+                              how, *tail ? ":\n" : "", tail);
+        free(tail);
+        free(how);
+    }
+}
+
+void
+search_run_run(struct search_run *sr)
+{
+    int status;
+
+    if (sr->fd >= 0 && !read_output(sr)) {
+        close(sr->fd);
+        sr->fd = -1;
+    }
+    if (sr->pid && waitpid(sr->pid, &status, WNOHANG) == sr->pid) {
+        if (sr->fd >= 0) {
+            read_output(sr);
+        }
+        ended(sr, status);
+    }
+}
+
+void
+search_run_wait(struct search_run *sr)
+{
+    if (sr->fd >= 0) {
+        poll_fd_wait(sr->fd, POLLIN);
+    }
+}
+
+bool
+search_run_is_over(const struct search_run *sr)
+{
+    return sr->over;
+}
+
+char *
+search_run_error(const struct search_run *sr)
+{
+    return nullable_xstrdup(sr->error);
+}
+
+size_t
+search_run_jobs(const struct search_run *sr, struct search_job jobs[],
+                size_t max)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; sr->rung >= 0 && i < sr->n_jobs; i++) {
+        if (sr->jobs[i].live && sr->jobs[i].iteration < sr->target) {
+            if (n < max) {
+                jobs[n] = (struct search_job) {
+                    .cojob = sr->search->cojob,
+                    .job = sr->jobs[i].name,
+                    .hosts = sr->jobs[i].hosts,
+                    .iteration = sr->jobs[i].iteration,
+                    .target = sr->target,
+                };
+            }
+            n++;
+        }
+    }
+    return MIN(n, max);
+}
+
+void
+search_run_status(const struct search_run *sr, struct ds *ds)
+{
+    long long least = sr->target;
+
+    ds_put_cstr(ds, sr->search->cojob);
+    if (sr->over) {
+        ds_put_cstr(ds, sr->error ? " failed" : " done");
+    } else if (sr->rung < 0) {
+        ds_put_cstr(ds, " -");
+    } else {
+        for (size_t i = 0; i < sr->n_jobs; i++) {
+            if (sr->jobs[i].live) {
+                least = MIN(least, sr->jobs[i].iteration);
+            }
+        }
+        ds_put_format(ds, " rung %d %lld/%lld", sr->rung, least, sr->target);
+    }
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "lab/stall-watch.h"
+
+#include <stdlib.h>
+
+#include "openvswitch/shash.h"
+#include "util.h"
+
+struct watched {
+    long long iteration;
+    long long since;            /* When it last moved, or was first seen. */
+    long long seen;             /* When it was last looked at. */
+    bool told;
+};
+
+struct stall_watch {
+    struct shash jobs;          /* By "COJOB/JOB". */
+};
+
+struct stall_watch *
+stall_watch_create(void)
+{
+    struct stall_watch *sw = xmalloc(sizeof *sw);
+
+    shash_init(&sw->jobs);
+    return sw;
+}
+
+void
+stall_watch_destroy(struct stall_watch *sw)
+{
+    if (sw) {
+        shash_destroy_free_data(&sw->jobs);
+        free(sw);
+    }
+}
+
+bool
+stall_watch_job(struct stall_watch *sw, const char *cojob, const char *job,
+                long long iteration, uint64_t moved, long long now_ms)
+{
+    char *name = xasprintf("%s/%s", cojob, job);
+    struct watched *w = shash_find_data(&sw->jobs, name);
+
+    if (!w) {
+        w = xzalloc(sizeof *w);
+        w->iteration = -1;
+        shash_add(&sw->jobs, name, w);
+    }
+    free(name);
+
+    /* A job that nobody asked about for a while was between stages. */
+    if (w->iteration != iteration || moved > STALL_BYTES
+        || now_ms - w->seen > STALL_MS / 2) {
+        w->iteration = iteration;
+        w->since = now_ms;
+        w->told = false;
+    }
+    w->seen = now_ms;
+    if (now_ms - w->since <= STALL_MS || w->told) {
+        return false;
+    }
+    w->told = true;
+    return true;
+}

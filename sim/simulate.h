@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SIMULATE_H
+#define SIMULATE_H 1
+
+/* Runs a workload under an order, without a network.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * What an order is worth should be known in seconds and without a cluster, and
+ * by the same code that the controller runs.  The simulation goes from event
+ * to event (a cojob arrives, a computation or a flow ends); between two of
+ * them all rates are constant, so the times are exact up to rounding and do
+ * not depend on a step.  Whenever a stage begins or ends, order_compute() gets
+ * the remaining demand of all live stages, and its levels are served strictly.
+ *
+ * Not simulated: the time that decisions take to reach hosts (a policy's
+ * coalesce_ms, retag_ms, lease_ms), loss, headers, the ramp of TCP.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    struct sim_options options = { .order = ORDER_STAGE, .n_levels = 6 };
+ *    struct sim_result result;
+ *
+ *    simulate(workload, &options, &result);
+ *    ...result.mean, result.stages[i].end...
+ *    sim_result_uninit(&result);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * A simulation only reads the workload and shares nothing. */
+
+#include <stddef.h>
+
+#include "controller/order/order.h"
+
+struct sim_flow;
+struct workload;
+
+struct sim_options {
+    enum order_kind order;
+    int n_levels;               /* At least 1. */
+    double aging_s;             /* A stage's weight doubles in so long; 0 is
+                                 * no aging. */
+
+    /* Called after each event if not null. */
+    void (*progress)(void *aux, size_t n_ended, size_t n_stages);
+
+    /* Called if not null when 'flows' are about to go on at their rates for
+     * 'seconds'. */
+    void (*observe)(void *aux, double seconds, const struct sim_flow *flows,
+                    size_t n_flows);
+    void *aux;
+};
+
+/* A stage that has been. */
+struct sim_stage {
+    size_t cojob;               /* Index in the workload. */
+    size_t rung;
+    double begin, end;          /* Seconds. */
+};
+
+struct sim_result {
+    size_t n_stages;
+    struct sim_stage *stages;   /* In the order in which they began. */
+
+    /* Of the stages' completion times (end - begin), in seconds.  Percentiles
+     * are nearest ranks: the smallest time that so many have at most. */
+    double mean, p50, p95, p99, max;
+
+    double bound;               /* No schedule that had the same stages begin
+                                 * at the same times has a smaller mean. */
+    double gap;                 /* 'mean' / 'bound'; 1 if both are 0. */
+    size_t decisions;
+    double decision_gap_first;  /* Estimate / bound of the first decision... */
+    double decision_gap_mean;   /* ...and of all that had demand; else 1. */
+};
+
+void simulate(const struct workload *, const struct sim_options *,
+              struct sim_result *);
+void sim_result_uninit(struct sim_result *);
+
+#endif /* sim/simulate.h */

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "tests/unit/order-instance.h"
+
+#include <math.h>
+
+#include "controller/order/order.h"
+
+/* PCG by O'Neill, 32 bits: the same numbers on every machine. */
+uint32_t
+instance_random(uint64_t *state)
+{
+    uint64_t old = *state;
+    uint32_t x = ((old >> 18) ^ old) >> 27;
+    int rot = old >> 59;
+
+    *state = old * 6364136223846793005 + 1442695040888963407;
+    return x >> rot | x << (-rot & 31);
+}
+
+double
+instance_uniform(uint64_t *state)
+{
+    return instance_random(state) / 4294967296.0;
+}
+
+static double
+random_seconds(uint64_t *state, const struct instance_shape *shape)
+{
+    return shape->integers ? 1 + instance_random(state) % 3
+        : 0.01 + instance_uniform(state) * 10;
+}
+
+struct order_problem *
+instance_create(uint64_t *state, const struct instance_shape *shape)
+{
+    int n_ports = 1 + instance_random(state) % shape->max_ports;
+    int n = 1 + instance_random(state) % shape->max_stages;
+    double sparsity = instance_uniform(state) * 0.8;
+    struct order_problem *op = order_problem_create(n_ports);
+
+    for (int s = 0; s < n; s++) {
+        double weight = shape->weights ? random_seconds(state, shape) : 1;
+
+        order_problem_add_stage(op, weight, s);
+        for (int p = 0; p < n_ports; p++) {
+            if (instance_uniform(state) >= sparsity) {
+                order_problem_add_demand(op, s, p,
+                                         random_seconds(state, shape));
+            }
+        }
+        if (shape->releases) {
+            double release = instance_uniform(state) < 0.5
+                ? 2 * random_seconds(state, shape) : 0;
+            double isolated = instance_uniform(state) < 0.5
+                ? 3 * random_seconds(state, shape) : 0;
+
+            order_problem_set_release(op, s, release, isolated);
+        }
+    }
+    return op;
+}
+
+static double
+demand_of(const struct order_stage *stage, int port)
+{
+    for (size_t i = 0; i < stage->n_demands; i++) {
+        if (stage->demands[i].port == port) {
+            return stage->demands[i].seconds;
+        }
+    }
+    return 0;
+}
+
+/* Serves 'port' by 'order', interrupting when somebody more urgent is
+ * released, and raises 'end's to the ends there. */
+static void
+serve_port(const struct order_problem *op, const int *order, int port,
+           double *end)
+{
+    double left[INSTANCE_MAX_STAGES];
+    double now = 0;
+
+    for (size_t i = 0; i < op->n_stages; i++) {
+        left[i] = demand_of(&op->stages[i], port);
+    }
+    for (;;) {
+        double next = INFINITY;
+        int serve = -1;
+
+        for (size_t k = 0; k < op->n_stages; k++) {
+            int s = order[k];
+
+            if (left[s] > 0) {
+                if (op->stages[s].release > now) {
+                    next = fmin(next, op->stages[s].release);
+                } else if (serve < 0) {
+                    serve = s;
+                }
+            }
+        }
+        if (serve < 0 && isinf(next)) {
+            return;
+        } else if (serve < 0) {
+            now = next;
+        } else if (now + left[serve] <= next) {
+            now += left[serve];
+            left[serve] = 0;
+            end[serve] = fmax(end[serve], now);
+        } else {
+            left[serve] -= next - now;
+            now = next;
+        }
+    }
+}
+
+double
+instance_cost(const struct order_problem *op, const int *order)
+{
+    double end[INSTANCE_MAX_STAGES];
+    double sum = 0;
+
+    for (size_t i = 0; i < op->n_stages; i++) {
+        end[i] = op->stages[i].release + op->stages[i].isolated;
+    }
+    for (size_t i = 0; i < op->n_stages; i++) {
+        for (int p = 0; p < op->n_ports; p++) {
+            end[i] = fmax(end[i], op->stages[i].release
+                          + demand_of(&op->stages[i], p));
+        }
+    }
+    for (int p = 0; p < op->n_ports; p++) {
+        serve_port(op, order, p, end);
+    }
+    for (size_t i = 0; i < op->n_stages; i++) {
+        sum += op->stages[i].weight * end[i];
+    }
+    return sum;
+}
+
+/* Tries all permutations of order[k...]. */
+static double
+best_from(const struct order_problem *op, int *order, size_t k)
+{
+    double best = INFINITY;
+
+    if (k == op->n_stages) {
+        return instance_cost(op, order);
+    }
+    for (size_t i = k; i < op->n_stages; i++) {
+        int tmp = order[k];
+
+        order[k] = order[i];
+        order[i] = tmp;
+        best = fmin(best, best_from(op, order, k + 1));
+        order[i] = order[k];
+        order[k] = tmp;
+    }
+    return best;
+}
+
+double
+instance_optimum(const struct order_problem *op)
+{
+    int order[INSTANCE_MAX_STAGES];
+
+    for (size_t i = 0; i < op->n_stages; i++) {
+        order[i] = i;
+    }
+    return best_from(op, order, 0);
+}

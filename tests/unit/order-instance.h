@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef ORDER_INSTANCE_H
+#define ORDER_INSTANCE_H 1
+
+/* Small random problems for the tests of the order, and their best answer by
+ * trying all permutations.
+ *
+ * On every port, the stages in the order of their completion times in the best
+ * schedule, each interrupting those after it, end no later than in that
+ * schedule.  So the best of all permutations is the best of all schedules of
+ * independent ports, releases or not. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct order_problem;
+
+#define INSTANCE_MAX_STAGES 7
+
+struct instance_shape {
+    int max_stages;             /* 1 .. max_stages, at most
+                                 * INSTANCE_MAX_STAGES. */
+    int max_ports;
+    bool weights;               /* Unequal ones. */
+    bool releases;              /* And isolated times. */
+    bool integers;              /* Small ones, which make ties. */
+};
+
+uint32_t instance_random(uint64_t *state);
+double instance_uniform(uint64_t *state);
+struct order_problem *instance_create(uint64_t *state,
+                                      const struct instance_shape *);
+
+/* Weighted sum of ends if every port serves by 'order'. */
+double instance_cost(const struct order_problem *, const int *order);
+double instance_optimum(const struct order_problem *);
+
+#endif /* tests/unit/order-instance.h */

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The bounds of the order against the linear program whose dual they solve:
+ * completion times that satisfy Queyranne's inequality for every set of stages
+ * on every port. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <glpk.h>
+
+#include "controller/order/order.h"
+#include "tests/unit/order-instance.h"
+
+#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+#define SLACK 1e-6              /* GLPK's tolerance, relative. */
+
+static double
+demand_of(const struct order_stage *stage, int port)
+{
+    for (size_t i = 0; i < stage->n_demands; i++) {
+        if (stage->demands[i].port == port) {
+            return stage->demands[i].seconds;
+        }
+    }
+    return 0;
+}
+
+/* Adds the inequality of 'port' and the set of stages 'set', one bit each. */
+static void
+add_inequality(glp_prob *lp, const struct order_problem *op, int port,
+               unsigned int set)
+{
+    int columns[1 + INSTANCE_MAX_STAGES];
+    double seconds[1 + INSTANCE_MAX_STAGES];
+    double sum = 0, squares = 0;
+    int n = 0, row;
+
+    for (size_t s = 0; s < op->n_stages; s++) {
+        double d = set & (1u << s) ? demand_of(&op->stages[s], port) : 0;
+
+        if (d > 0) {
+            n++;
+            columns[n] = s + 1;
+            seconds[n] = d;
+            sum += d;
+            squares += d * d;
+        }
+    }
+    if (n) {
+        row = glp_add_rows(lp, 1);
+        glp_set_row_bnds(lp, row, GLP_LO, (sum * sum + squares) / 2, 0);
+        glp_set_mat_row(lp, row, n, columns, seconds);
+    }
+}
+
+static double
+solve_lp(const struct order_problem *op)
+{
+    glp_prob *lp = glp_create_prob();
+    glp_smcp parameters;
+    double value;
+
+    glp_set_obj_dir(lp, GLP_MIN);
+    glp_add_cols(lp, op->n_stages);
+    for (size_t s = 0; s < op->n_stages; s++) {
+        glp_set_obj_coef(lp, s + 1, op->stages[s].weight);
+        glp_set_col_bnds(lp, s + 1, GLP_LO,
+                         order_stage_earliest_end(&op->stages[s]), 0);
+    }
+    for (int p = 0; p < op->n_ports; p++) {
+        for (unsigned int set = 1; set < 1u << op->n_stages; set++) {
+            add_inequality(lp, op, p, set);
+        }
+    }
+    glp_init_smcp(&parameters);
+    parameters.msg_lev = GLP_MSG_OFF;
+    assert_int_equal(glp_simplex(lp, &parameters), 0);
+    assert_int_equal(glp_get_status(lp), GLP_OPT);
+    value = glp_get_obj_val(lp);
+    glp_delete_prob(lp);
+    return value;
+}
+
+static void
+assert_at_most(double a, double b)
+{
+    if (!(a <= b + SLACK * (1 + b))) {
+        fail_msg("%.17g is not at most %.17g", a, b);
+    }
+}
+
+static void
+dual_is_at_most_the_lp_is_at_most_the_optimum(void **state)
+{
+    static const struct instance_shape shapes[] = {
+        { 6, 4, false, false, false },
+        { 6, 4, true, false, true },
+        { 6, 3, true, true, false },
+        { 5, 3, false, true, true },
+    };
+    static const double kappas[] = { 0, 0.1, 0.25, 0.5, 1, 2, 4 };
+    uint64_t seed = 11;
+
+    for (int i = 0; i < 30 * N_ELEMENTS(shapes); i++) {
+        struct order_problem *op
+            = instance_create(&seed, &shapes[i % N_ELEMENTS(shapes)]);
+        double optimum = instance_optimum(op);
+        double lp = solve_lp(op);
+
+        assert_at_most(lp, optimum);
+        for (size_t j = 0; j < N_ELEMENTS(kappas); j++) {
+            int order[INSTANCE_MAX_STAGES];
+
+            assert_at_most(permute(op, kappas[j], order), lp);
+        }
+        assert_at_most(certificate_bound(op), optimum);
+        order_problem_destroy(op);
+    }
+}
+
+/* On one port with everybody there, the dual, the program and the best order
+ * all have the same value. */
+static void
+dual_is_the_lp_on_one_port(void **state)
+{
+    const struct instance_shape shape = { 6, 1, true, false, false };
+    uint64_t seed = 12;
+
+    for (int i = 0; i < 50; i++) {
+        struct order_problem *op = instance_create(&seed, &shape);
+        int order[INSTANCE_MAX_STAGES];
+        double dual = permute(op, 0, order);
+        double lp = solve_lp(op);
+
+        assert_at_most(lp, dual);
+        assert_at_most(dual, lp);
+        assert_at_most(instance_optimum(op), dual);
+        order_problem_destroy(op);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dual_is_at_most_the_lp_is_at_most_the_optimum),
+        cmocka_unit_test(dual_is_the_lp_on_one_port),
+    };
+    int failed;
+
+    failed = cmocka_run_group_tests_name("order-lp", tests, NULL, NULL);
+    glp_free_env();
+    return failed;
+}

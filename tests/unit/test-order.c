@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "controller/order/order.h"
+#include "tests/unit/order-instance.h"
+
+#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+#define SLACK (1 + 1e-9)        /* For sums in another order. */
+
+static const struct instance_shape shapes[] = {
+    { 7, 4, false, false, false },
+    { 6, 5, true, false, false },
+    { 6, 3, false, false, true },
+    { 6, 1, true, false, true },
+    { 6, 3, false, true, false },
+    { 6, 4, true, true, false },
+    { 6, 2, true, true, true },
+    { 6, 1, false, true, false },
+};
+
+static const double kappas[] = { 0, 0.1, 0.25, 0.5, 1, 2, 4 };
+
+static void
+assert_near(double a, double b)
+{
+    if (!(fabs(a - b) <= 1e-9 * fmax(1, fmax(fabs(a), fabs(b))))) {
+        fail_msg("%.17g is not %.17g", a, b);
+    }
+}
+
+static void
+assert_at_most(double a, double b)
+{
+    if (!(a <= b * SLACK)) {
+        fail_msg("%.17g is not at most %.17g", a, b);
+    }
+}
+
+/* Calls 'check' with 'n' random problems of each of the shapes that have
+ * releases or not, or all if 'releases' is negative. */
+static void
+for_problems(int n, int releases, uint64_t seed,
+             void (*check)(const struct order_problem *))
+{
+    for (size_t i = 0; i < N_ELEMENTS(shapes); i++) {
+        if (releases >= 0 && shapes[i].releases != releases) {
+            continue;
+        }
+        for (int j = 0; j < n; j++) {
+            struct order_problem *op = instance_create(&seed, &shapes[i]);
+
+            check(op);
+            order_problem_destroy(op);
+        }
+    }
+}
+
+static void
+assert_is_permutation(const struct order_problem *op, const int *order)
+{
+    bool seen[INSTANCE_MAX_STAGES] = { false };
+
+    for (size_t k = 0; k < op->n_stages; k++) {
+        assert_in_range(order[k], 0, op->n_stages - 1);
+        assert_false(seen[order[k]]);
+        seen[order[k]] = true;
+    }
+}
+
+/* The permutation. */
+
+static void
+check_within_two(const struct order_problem *op)
+{
+    int order[INSTANCE_MAX_STAGES];
+    double bound = permute(op, 0, order);
+    double cost;
+
+    assert_is_permutation(op, order);
+    cost = instance_cost(op, order);
+    assert_at_most(cost, 2 * bound);
+    assert_at_most(bound, instance_optimum(op));
+}
+
+static void
+costs_at_most_twice_its_bound(void **state)
+{
+    for_problems(60, false, 1, check_within_two);
+}
+
+static void
+check_within_three(const struct order_problem *op)
+{
+    double optimum = instance_optimum(op);
+
+    for (size_t i = 0; i < N_ELEMENTS(kappas); i++) {
+        int order[INSTANCE_MAX_STAGES];
+
+        double bound = permute(op, kappas[i], order);
+
+        assert_at_most(bound, optimum);
+        assert_is_permutation(op, order);
+        if (kappas[i] == 0.5) {
+            assert_at_most(instance_cost(op, order), 3 * bound);
+        }
+    }
+}
+
+static void
+costs_at_most_three_times_its_bound_with_releases(void **state)
+{
+    for_problems(60, true, 2, check_within_three);
+}
+
+static void
+serves_the_short_stage_first(void **state)
+{
+    struct order_problem *op = order_problem_create(1);
+    int order[3];
+
+    for (int i = 0; i < 3; i++) {
+        static const double seconds[] = { 5, 1, 3 };
+
+        order_problem_add_stage(op, 1, i);
+        order_problem_add_demand(op, i, 0, seconds[i]);
+    }
+
+    /* One machine: Smith's rule, and the bound is what it costs. */
+    assert_near(permute(op, 0, order), 1 + 4 + 9);
+    assert_int_equal(order[0], 1);
+    assert_int_equal(order[1], 2);
+    assert_int_equal(order[2], 0);
+    order_problem_destroy(op);
+}
+
+static void
+serves_the_heavy_stage_first(void **state)
+{
+    struct order_problem *op = order_problem_create(1);
+    int order[2];
+
+    order_problem_add_stage(op, 1, 0);
+    order_problem_add_demand(op, 0, 0, 1);
+    order_problem_add_stage(op, 3, 1);
+    order_problem_add_demand(op, 1, 0, 2);
+    permute(op, 0, order);
+    assert_int_equal(order[0], 1);
+    order_problem_destroy(op);
+}
+
+static void
+puts_a_late_stage_last(void **state)
+{
+    /* By size alone stage 0 would be first, but it comes at 10, when the
+     * other is long done. */
+    struct order_problem *op = order_problem_create(1);
+    int order[2];
+
+    order_problem_add_stage(op, 1, 0);
+    order_problem_add_demand(op, 0, 0, 1);
+    order_problem_set_release(op, 0, 10, 0);
+    order_problem_add_stage(op, 1, 1);
+    order_problem_add_demand(op, 1, 0, 3);
+
+    permute(op, 0, order);
+    assert_int_equal(order[0], 0);
+    assert_near(permute(op, 0.5, order), 11 + 3);
+    assert_int_equal(order[0], 1);
+    order_problem_destroy(op);
+}
+
+static void
+check_large_kappa(const struct order_problem *op)
+{
+    int a[INSTANCE_MAX_STAGES], b[INSTANCE_MAX_STAGES];
+    double bound = permute(op, 0, a);
+
+    /* Who needs nothing is never late enough without releases. */
+    assert_near(permute(op, 1e6, b), bound);
+    assert_memory_equal(a, b, op->n_stages * sizeof *a);
+}
+
+static void
+ignores_ends_that_are_early_against_the_load(void **state)
+{
+    for_problems(40, false, 10, check_large_kappa);
+}
+
+static void
+breaks_ties_by_size_and_id(void **state)
+{
+    /* Equal weight per second for all; sizes 2, 1, 1. */
+    static const uint64_t ids[] = { 1, 9, 4 };
+    static const double seconds[] = { 2, 1, 1 };
+    static const int expected[] = { 2, 1, 0 };
+    struct order_problem *op = order_problem_create(1);
+    int order[3];
+
+    for (int i = 0; i < 3; i++) {
+        order_problem_add_stage(op, seconds[i], ids[i]);
+        order_problem_add_demand(op, i, 0, seconds[i]);
+    }
+    permute(op, 0, order);
+    assert_memory_equal(order, expected, sizeof expected);
+    order_problem_destroy(op);
+}
+
+/* Copies 'op' with weights, seconds and ports changed, stages backwards. */
+static struct order_problem *
+transform(const struct order_problem *op, double weight, double seconds,
+          int port_shift)
+{
+    struct order_problem *copy = order_problem_create(op->n_ports);
+
+    for (size_t i = op->n_stages; i-- > 0; ) {
+        const struct order_stage *stage = &op->stages[i];
+        int s = order_problem_add_stage(copy, stage->weight * weight,
+                                        stage->id);
+
+        order_problem_set_release(copy, s, stage->release * seconds,
+                                  stage->isolated * seconds);
+        for (size_t j = stage->n_demands; j-- > 0; ) {
+            const struct order_demand *d = &stage->demands[j];
+            int port = (d->port + port_shift) % op->n_ports;
+
+            order_problem_add_demand(copy, s, port, d->seconds * seconds);
+        }
+    }
+    return copy;
+}
+
+static void
+check_same_order(const struct order_problem *op, double weight,
+                 double seconds, int port_shift)
+{
+    struct order_problem *copy = transform(op, weight, seconds, port_shift);
+    struct order_result a, b;
+
+    order_result_init(&a);
+    order_result_init(&b);
+    order_compute(ORDER_STAGE, op, 4, &a);
+    order_compute(ORDER_STAGE, copy, 4, &b);
+    for (size_t k = 0; k < a.n; k++) {
+        int other = op->n_stages - 1 - b.order[k];
+
+        assert_int_equal(a.order[k], other);
+        assert_int_equal(a.level[a.order[k]], b.level[b.order[k]]);
+    }
+    assert_near(b.bound, a.bound * weight * seconds);
+    assert_near(b.estimate, a.estimate * weight * seconds);
+    order_result_uninit(&a);
+    order_result_uninit(&b);
+    order_problem_destroy(copy);
+}
+
+static void
+check_invariant(const struct order_problem *op)
+{
+    check_same_order(op, 1, 1, 0);
+    check_same_order(op, 0.3, 1, 0);
+    check_same_order(op, 1, 1 / 7.0, 0);
+}
+
+static void
+ignores_units_and_the_order_of_stages(void **state)
+{
+    for_problems(40, -1, 3, check_invariant);
+}
+
+static void
+ignores_the_order_of_ports(void **state)
+{
+    /* Not with small integers: of two equally busy ports the first counts. */
+    const struct instance_shape shape = { 7, 4, true, true, false };
+    uint64_t seed = 4;
+
+    for (int i = 0; i < 100; i++) {
+        struct order_problem *op = instance_create(&seed, &shape);
+
+        check_same_order(op, 1, 1, 1);
+        order_problem_destroy(op);
+    }
+}
+
+/* The certificate. */
+
+static void
+check_certificate(const struct order_problem *op)
+{
+    double bound = certificate_bound(op);
+
+    assert_at_most(bound, instance_optimum(op));
+    for (size_t i = 0; i < N_ELEMENTS(kappas); i++) {
+        int order[INSTANCE_MAX_STAGES];
+
+        assert_true(bound >= permute(op, kappas[i], order));
+    }
+}
+
+static void
+certificate_is_at_most_the_optimum(void **state)
+{
+    for_problems(60, -1, 5, check_certificate);
+}
+
+static void
+certificate_is_exact_on_one_port(void **state)
+{
+    const struct instance_shape shape = { 6, 1, false, false, false };
+    uint64_t seed = 6;
+
+    for (int i = 0; i < 60; i++) {
+        struct order_problem *op = instance_create(&seed, &shape);
+
+        for (size_t s = 0; s < op->n_stages; s++) {
+            double release = instance_uniform(&seed) * 20;
+
+            order_problem_add_demand(op, s, 0, 0.5);
+            order_problem_set_release(op, s, release, 0);
+        }
+        assert_near(certificate_bound(op), instance_optimum(op));
+        order_problem_destroy(op);
+    }
+}
+
+static void
+certificate_survives_large_and_small(void **state)
+{
+    const struct instance_shape shape = { 6, 4, true, false, false };
+    uint64_t seed = 7;
+
+    for (int i = 0; i < 100; i++) {
+        struct order_problem *op = instance_create(&seed, &shape);
+
+        for (size_t s = 0; s < op->n_stages; s++) {
+            double scale = exp10(instance_uniform(&seed) * 14 - 7);
+
+            for (size_t j = 0; j < op->stages[s].n_demands; j++) {
+                op->stages[s].demands[j].seconds *= scale;
+            }
+        }
+        check_certificate(op);
+        order_problem_destroy(op);
+    }
+}
+
+/* Results. */
+
+/* Checks that 'estimate' is no worse than the plain order's and, if stages
+ * come later or compute, than that of the order that looks at this. */
+static void
+assert_is_the_better(const struct order_problem *op, double estimate)
+{
+    int order[INSTANCE_MAX_STAGES];
+
+    permute(op, 0, order);
+    assert_at_most(estimate, instance_cost(op, order));
+    for (size_t i = 0; i < op->n_stages; i++) {
+        if (op->stages[i].release > 0 || op->stages[i].isolated > 0) {
+            permute(op, 0.5, order);
+            assert_at_most(estimate, instance_cost(op, order));
+            break;
+        }
+    }
+}
+
+static void
+check_result(const struct order_problem *op)
+{
+    double optimum = instance_optimum(op);
+    struct order_result fair, stage;
+    double sum = 0;
+
+    order_result_init(&fair);
+    order_result_init(&stage);
+    order_compute(ORDER_FAIR, op, 3, &fair);
+    order_compute(ORDER_STAGE, op, 3, &stage);
+
+    assert_int_equal(stage.n, op->n_stages);
+    for (size_t k = 0; k < op->n_stages; k++) {
+        assert_int_equal(stage.rank[stage.order[k]], k);
+        assert_int_equal(fair.order[k], k);
+        assert_int_equal(fair.level[k], 0);
+        sum += op->stages[k].weight * stage.completion[k];
+        assert_at_most(order_stage_earliest_end(&op->stages[k]),
+                       fair.completion[k]);
+    }
+    assert_near(stage.estimate, sum);
+    assert_near(stage.estimate, instance_cost(op, stage.order));
+    assert_is_the_better(op, stage.estimate);
+    assert_true(stage.bound <= stage.estimate);
+    assert_true(fair.bound == stage.bound);
+    assert_at_most(optimum, stage.estimate);
+    assert_at_most(optimum, fair.estimate);
+    order_result_uninit(&fair);
+    order_result_uninit(&stage);
+}
+
+static void
+results_agree_with_the_schedule(void **state)
+{
+    for_problems(40, -1, 8, check_result);
+}
+
+static void
+fair_shares_each_port(void **state)
+{
+    /* Port 0: 1 and 3 seconds from 0, 2 seconds from 2.  The first ends at 2
+     * (half each), then 2 and 2 are left: both at 6.  Port 1: the second stage
+     * alone. */
+    struct order_problem *op = order_problem_create(2);
+    struct order_result result;
+
+    for (int i = 0; i < 3; i++) {
+        order_problem_add_stage(op, 1, i);
+    }
+    order_problem_add_demand(op, 0, 0, 1);
+    order_problem_add_demand(op, 1, 0, 3);
+    order_problem_add_demand(op, 1, 1, 7);
+    order_problem_add_demand(op, 2, 0, 2);
+    order_problem_set_release(op, 2, 2, 0);
+
+    order_result_init(&result);
+    order_compute(ORDER_FAIR, op, 4, &result);
+    assert_near(result.completion[0], 2);
+    assert_near(result.completion[1], 7);
+    assert_near(result.completion[2], 6);
+    assert_near(result.estimate, 15);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+/* Levels. */
+
+static bool
+share_a_port(const struct order_stage *a, const struct order_stage *b)
+{
+    for (size_t i = 0; i < a->n_demands; i++) {
+        for (size_t j = 0; j < b->n_demands; j++) {
+            if (a->demands[i].port == b->demands[j].port) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void
+check_levels(const struct order_problem *op)
+{
+    for (int n_levels = 1; n_levels <= 6; n_levels++) {
+        int order[INSTANCE_MAX_STAGES], level[INSTANCE_MAX_STAGES];
+
+        permute(op, 0, order);
+        levels_assign(op, order, n_levels, level);
+        for (size_t k = 0; k < op->n_stages; k++) {
+            int s = order[k], highest = -1;
+
+            assert_in_range(level[s], 0, n_levels - 1);
+
+            for (size_t l = 0; l < k; l++) {
+                if (share_a_port(&op->stages[order[l]], &op->stages[s])) {
+                    int before = level[order[l]];
+
+                    highest = before > highest ? before : highest;
+                    assert_true(before < level[s]
+                                || (before == level[s]
+                                    && before == n_levels - 1));
+                }
+            }
+            if (highest < n_levels - 1) {
+                assert_int_equal(level[s], highest + 1);
+            }
+        }
+    }
+}
+
+static void
+levels_rise_where_stages_meet(void **state)
+{
+    for_problems(60, -1, 9, check_levels);
+}
+
+/* Degenerate problems. */
+
+static void
+orders_nothing(void **state)
+{
+    struct order_problem *op = order_problem_create(0);
+    struct order_result result;
+
+    order_result_init(&result);
+    for (int kind = 0; order_names[kind]; kind++) {
+        order_compute(kind, op, 1, &result);
+        assert_int_equal(result.n, 0);
+        assert_true(result.estimate == 0 && result.bound == 0);
+    }
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+    order_problem_destroy(NULL);
+}
+
+static void
+orders_stages_that_need_nothing_by_id(void **state)
+{
+    struct order_problem *op = order_problem_create(2);
+    struct order_result result;
+
+    order_problem_add_stage(op, 1, 30);
+    order_problem_add_stage(op, 1, 10);
+    order_problem_add_stage(op, 1, 20);
+    order_problem_add_demand(op, 0, 1, 0);
+    order_problem_add_demand(op, 0, 1, -1);
+    order_problem_add_demand(op, 0, 1, NAN);
+
+    order_result_init(&result);
+    order_compute(ORDER_STAGE, op, 4, &result);
+    assert_int_equal(result.order[0], 1);
+    assert_int_equal(result.order[1], 2);
+    assert_int_equal(result.order[2], 0);
+    assert_int_equal(result.level[0], 0);
+    assert_true(result.estimate == 0 && result.bound == 0);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+static void
+survives_a_port_without_capacity(void **state)
+{
+    struct order_problem *op = order_problem_create(2);
+    struct order_result result;
+
+    order_problem_add_stage(op, 1, 0);
+    order_problem_add_demand(op, 0, 0, INFINITY);
+    order_problem_add_demand(op, 0, 0, INFINITY);
+    order_problem_add_stage(op, 1, 1);
+    order_problem_add_demand(op, 1, 0, 1e-6);
+    order_problem_add_demand(op, 1, 1, 3);
+
+    order_result_init(&result);
+    order_compute(ORDER_STAGE, op, 4, &result);
+    assert_int_equal(result.order[0], 1);
+    assert_int_equal(result.level[0], 1);
+    assert_near(result.completion[1], 3);
+    assert_true(isfinite(result.estimate));
+    assert_true(result.bound > 0 && result.bound <= result.estimate);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+static void
+keeps_demands_sorted_and_adds_them_up(void **state)
+{
+    static const int ports[] = { 3, 1, 4, 1, 5, 3, 0, 2, 1 };
+    struct order_problem *op = order_problem_create(6);
+    const struct order_stage *stage;
+
+    order_problem_add_stage(op, 2, 7);
+    for (size_t i = 0; i < N_ELEMENTS(ports); i++) {
+        order_problem_add_demand(op, 0, ports[i], i + 1);
+    }
+    stage = &op->stages[0];
+    assert_int_equal(stage->n_demands, 6);
+    for (size_t i = 0; i < stage->n_demands; i++) {
+        static const double seconds[] = { 7, 2 + 4 + 9, 8, 1 + 6, 3, 5 };
+
+        assert_int_equal(stage->demands[i].port, i);
+        assert_near(stage->demands[i].seconds, seconds[i]);
+    }
+    order_problem_destroy(op);
+}
+
+static void
+reuses_a_result_for_other_sizes(void **state)
+{
+    struct order_result result;
+
+    order_result_init(&result);
+    for (int n = 0; n < 40; n = n < 20 ? n + 7 : n + 3) {
+        struct order_problem *op = order_problem_create(2);
+
+        for (int s = 0; s < (n * 17) % 40; s++) {
+            order_problem_add_stage(op, 1, s);
+            order_problem_add_demand(op, s, s % 2, 1 + s);
+        }
+        order_compute(ORDER_STAGE, op, 6, &result);
+        assert_int_equal(result.n, op->n_stages);
+        for (size_t s = 0; s < op->n_stages; s++) {
+            assert_int_equal(result.order[s], s);
+        }
+        order_problem_destroy(op);
+    }
+    order_result_uninit(&result);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(costs_at_most_twice_its_bound),
+        cmocka_unit_test(
+            costs_at_most_three_times_its_bound_with_releases),
+        cmocka_unit_test(serves_the_short_stage_first),
+        cmocka_unit_test(serves_the_heavy_stage_first),
+        cmocka_unit_test(puts_a_late_stage_last),
+        cmocka_unit_test(ignores_ends_that_are_early_against_the_load),
+        cmocka_unit_test(breaks_ties_by_size_and_id),
+        cmocka_unit_test(ignores_units_and_the_order_of_stages),
+        cmocka_unit_test(ignores_the_order_of_ports),
+        cmocka_unit_test(certificate_is_at_most_the_optimum),
+        cmocka_unit_test(certificate_is_exact_on_one_port),
+        cmocka_unit_test(certificate_survives_large_and_small),
+        cmocka_unit_test(results_agree_with_the_schedule),
+        cmocka_unit_test(fair_shares_each_port),
+        cmocka_unit_test(levels_rise_where_stages_meet),
+        cmocka_unit_test(orders_nothing),
+        cmocka_unit_test(orders_stages_that_need_nothing_by_id),
+        cmocka_unit_test(survives_a_port_without_capacity),
+        cmocka_unit_test(keeps_demands_sorted_and_adds_them_up),
+        cmocka_unit_test(reuses_a_result_for_other_sizes),
+    };
+
+    return cmocka_run_group_tests_name("order", tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <glob.h>
+#include <stdio.h>
+
+#include "policies/policy.h"
+
+#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+
+/* A policy of order "stage" with more members or with "levels" of MEMBERS. */
+#define WITH(MEMBERS) "{\"name\": \"p\", \"order\": \"stage\", " MEMBERS "}"
+#define LEVELS(MEMBERS) WITH("\"levels\": {" MEMBERS "}")
+
+/* Each row is one mistake that an operator can make and the words they get. */
+static const struct {
+    const char *text;
+    const char *error;
+} mistakes[] = {
+    { "{\"name\": \"p\",\n\"order\": stage}",
+      "p.json:2: not valid JSON near \"stage}\"" },
+    { "[]", "p.json: /: [] is not an object" },
+    { "{\"order\": \"fair\"}",
+      "p.json: /name: required member is missing" },
+    { "{\"name\": \"two words\", \"order\": \"fair\"}",
+      "p.json: /name: \"two words\" is not a name of 1 to 31 letters, digits, "
+      "'.', '_' and '-' that begins with a letter or digit" },
+    { "{\"name\": \"p\"}",
+      "p.json: /order: required member is missing" },
+    { "{\"name\": \"p\", \"order\": \"sjf\"}",
+      "p.json: /order: \"sjf\" is not one of \"fair\", \"stage\"" },
+    { "{\"name\": \"p\", \"order\": 1}",
+      "p.json: /order: 1 is not one of \"fair\", \"stage\"" },
+    { "{\"name\": \"p\", \"order\": \"fair\", \"order\": \"stage\"}",
+      "p.json: /order: stands here twice" },
+    { WITH("\"describtion\": \"\""),
+      "p.json: /describtion: unknown member" },
+    { WITH("\"description\": 3"),
+      "p.json: /description: 3 is not a string" },
+    { WITH("\"lease_ms\": 99"),
+      "p.json: /lease_ms: 99 is not an integer from 100 to 600000" },
+    { WITH("\"coalesce_ms\": 51"),
+      "p.json: /coalesce_ms: 51 is not an integer from 10 to 50" },
+    { WITH("\"coalesce_ms\": 10.5"),
+      "p.json: /coalesce_ms: 10.5 is not an integer from 10 to 50" },
+    { WITH("\"retag_ms\": \"100\""),
+      "p.json: /retag_ms: \"100\" is not an integer from 0 to 60000" },
+    { WITH("\"aging_s\": -1"),
+      "p.json: /aging_s: -1 is not a number from 0 to 1e+06" },
+    { WITH("\"aging_s\": null"),
+      "p.json: /aging_s: null is not a number from 0 to 1e+06" },
+    { WITH("\"levels\": 4"),
+      "p.json: /levels: 4 is not an object" },
+    { LEVELS("\"queues\": 4"),
+      "p.json: /levels/queues: unknown member" },
+    { LEVELS("\"dscp\": []"),
+      "p.json: /levels/dscp: 0 elements, 1 to 6 are allowed" },
+    { LEVELS("\"dscp\": [55,48,40,32,24,16,8]"),
+      "p.json: /levels/dscp: 7 elements, 1 to 6 are allowed" },
+    { LEVELS("\"dscp\": [40, 64]"),
+      "p.json: /levels/dscp/1: 64 is not an integer from 0 to 63" },
+    { LEVELS("\"default_dscp\": -1"),
+      "p.json: /levels/default_dscp: -1 is not an integer from 0 to 63" },
+    { LEVELS("\"control_dscp\": true"),
+      "p.json: /levels/control_dscp: true is not an integer from 0 to 63" },
+    { LEVELS("\"dscp\": [16, 24]"),
+      "p.json: /levels/dscp/1: 24 is not below 16 of /levels/dscp/0" },
+    { LEVELS("\"dscp\": [40, 24, 24]"),
+      "p.json: /levels/dscp/2: 24 is not below 24 of /levels/dscp/1" },
+    { LEVELS("\"dscp\": [46, 44]"),
+      "p.json: /levels/dscp/1: 44 has the same first three bits as 46 of "
+      "/levels/dscp/0, a switch could not tell them apart" },
+    { LEVELS("\"dscp\": [56]"),
+      "p.json: /levels/dscp/0: 56 is not below 56 of /levels/control_dscp" },
+    { LEVELS("\"dscp\": [48], \"control_dscp\": 49"),
+      "p.json: /levels/dscp/0: 48 has the same first three bits as 49 of "
+      "/levels/control_dscp, a switch could not tell them apart" },
+    { LEVELS("\"control_dscp\": 40"),
+      "p.json: /levels/control_dscp: 40 is not above 48 of /levels/dscp/0" },
+    { LEVELS("\"control_dscp\": 50"),
+      "p.json: /levels/control_dscp: 50 has the same first three bits as 48 "
+      "of /levels/dscp/0, a switch could not tell them apart" },
+    { LEVELS("\"default_dscp\": 8"),
+      "p.json: /levels/default_dscp: 8 is not below 8 of /levels/dscp/5" },
+    { LEVELS("\"dscp\": [4]"),
+      "p.json: /levels/dscp/0: 4 has the same first three bits as 0 of "
+      "/levels/default_dscp, a switch could not tell them apart" },
+};
+
+static void
+names_the_member_at_fault(void **state)
+{
+    for (size_t i = 0; i < N_ELEMENTS(mistakes); i++) {
+        struct policy *policy;
+        char *error = policy_from_string("p.json", mistakes[i].text, &policy);
+
+        assert_non_null(error);
+        assert_string_equal(error, mistakes[i].error);
+        assert_null(policy);
+        free(error);
+    }
+}
+
+static struct policy *
+read_policy(const char *text)
+{
+    struct policy *policy;
+    char *error = policy_from_string("p.json", text, &policy);
+
+    if (error) {
+        fail_msg("%s", error);
+    }
+    return policy;
+}
+
+static void
+has_defaults_for_all_but_name_and_order(void **state)
+{
+    static const uint8_t dscp[] = { 48, 40, 32, 24, 16, 8 };
+    struct policy *policy = read_policy("{\"name\": \"p\","
+                                        " \"order\": \"fair\"}");
+
+    assert_string_equal(policy->name, "p");
+    assert_string_equal(policy->description, "");
+    assert_int_equal(policy->order, ORDER_FAIR);
+    assert_int_equal(policy->n_levels, 6);
+    assert_memory_equal(policy->dscp, dscp, sizeof dscp);
+    assert_int_equal(policy->default_dscp, 0);
+    assert_int_equal(policy->control_dscp, 56);
+    assert_int_equal(policy->lease_ms, 10000);
+    assert_int_equal(policy->coalesce_ms, 20);
+    assert_int_equal(policy->retag_ms, 100);
+    assert_true(policy->aging_s == 600);
+    policy_destroy(policy);
+}
+
+static void
+reads_every_member(void **state)
+{
+    const char *text =
+        "{\"$schema\": \"s\", \"name\": \"p.1\", \"description\": \"d\","
+        " \"order\": \"stage\", \"levels\": {\"dscp\": [46, 26],"
+        " \"default_dscp\": 10, \"control_dscp\": 63}, \"lease_ms\": 100,"
+        " \"coalesce_ms\": 50, \"retag_ms\": 0, \"aging_s\": 0.5}";
+    struct policy *policy = read_policy(text);
+
+    assert_string_equal(policy->name, "p.1");
+    assert_string_equal(policy->description, "d");
+    assert_string_equal(policy->text, text);
+    assert_int_equal(policy->order, ORDER_STAGE);
+    assert_int_equal(policy->n_levels, 2);
+    assert_int_equal(policy->dscp[0], 46);
+    assert_int_equal(policy->dscp[1], 26);
+    assert_int_equal(policy->default_dscp, 10);
+    assert_int_equal(policy->control_dscp, 63);
+    assert_int_equal(policy->lease_ms, 100);
+    assert_int_equal(policy->coalesce_ms, 50);
+    assert_int_equal(policy->retag_ms, 0);
+    assert_true(policy->aging_s == 0.5);
+    policy_destroy(policy);
+}
+
+static void
+hashes_the_text(void **state)
+{
+    struct policy *a = read_policy(WITH("\"retag_ms\": 1"));
+    struct policy *b = read_policy(WITH("\"retag_ms\": 2"));
+    struct policy *c = read_policy(WITH("\"retag_ms\": 1"));
+
+    assert_int_equal(strlen(a->hash), 16);
+    assert_int_equal(strspn(a->hash, "0123456789abcdef"), 16);
+    assert_string_not_equal(a->hash, b->hash);
+    assert_string_equal(a->hash, c->hash);
+    policy_destroy(a);
+    policy_destroy(b);
+    policy_destroy(c);
+    policy_destroy(NULL);
+}
+
+/* The order of a policy that is shipped is what its file's name says. */
+static void
+accepts_the_policies_that_are_shipped(void **state)
+{
+    size_t n = 0;
+    glob_t files;
+
+    assert_int_equal(glob("policies/*.json", 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        const char *file = files.gl_pathv[i];
+        struct policy *policy;
+        char expected[64];
+        char *error;
+
+        if (strstr(file, ".schema.json")) {
+            continue;
+        }
+        error = policy_from_file(file, &policy);
+        if (error) {
+            fail_msg("%s", error);
+        }
+        snprintf(expected, sizeof expected, "policies/%s.json", policy->name);
+        assert_string_equal(file, expected);
+        policy_destroy(policy);
+        n++;
+    }
+    globfree(&files);
+    assert_in_range(n, 2, 100);
+}
+
+static void
+says_which_file_it_cannot_read(void **state)
+{
+    struct policy *policy;
+    char *error = policy_from_file("policies/no-such.json", &policy);
+
+    assert_non_null(error);
+    assert_string_equal(error,
+                        "policies/no-such.json: No such file or directory");
+    assert_null(policy);
+    free(error);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_the_member_at_fault),
+        cmocka_unit_test(has_defaults_for_all_but_name_and_order),
+        cmocka_unit_test(reads_every_member),
+        cmocka_unit_test(hashes_the_text),
+        cmocka_unit_test(accepts_the_policies_that_are_shipped),
+        cmocka_unit_test(says_which_file_it_cannot_read),
+    };
+
+    return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
+}

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/fabric.h"
+#include "sim/rates.h"
+#include "sim/simulate.h"
+#include "sim/workload-coflow.h"
+#include "sim/workload.h"
+
+#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+
+#define TRACE "../shared/data/coflow/FB2010-1Hr-150-0.txt"
+#define MAX_PORTS 64
+
+static void
+assert_near(double a, double b)
+{
+    if (!(fabs(a - b) <= 1e-9 * (1 + fabs(b)))) {
+        fail_msg("%.12g is not %.12g", a, b);
+    }
+}
+
+/* Next of a fixed sequence of numbers from 0 to 'n' - 1. */
+static int
+next_random(uint64_t *state, int n)
+{
+    *state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (*state >> 33) % n;
+}
+
+/* A coflow of one flow. */
+static void
+add_flow(struct workload *w, double arrival, int src, int dst, double bytes)
+{
+    struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, arrival);
+
+    workload_add_transfer(workload_add_job(cojob, "j", 0), src, dst, bytes,
+                          0, 0);
+    workload_add_rung(w, cojob, 1, 1);
+}
+
+static void
+run_order(const struct workload *w, enum order_kind order, int n_levels,
+          struct sim_result *result)
+{
+    struct sim_options options = { .order = order, .n_levels = n_levels };
+
+    simulate(w, &options, result);
+    assert_int_equal(result->n_stages, w->n_stages);
+}
+
+/* When the 'rung' of 'cojob' ended. */
+static double
+end_of(const struct sim_result *r, size_t cojob, size_t rung)
+{
+    for (size_t i = 0; i < r->n_stages; i++) {
+        if (r->stages[i].cojob == cojob && r->stages[i].rung == rung) {
+            return r->stages[i].end;
+        }
+    }
+    fail_msg("cojob %zu has no rung %zu", cojob, rung);
+    return 0;
+}
+
+static void
+shares_or_orders_two_equal_flows(void **state)
+{
+    struct workload *w = workload_create("coflow", sim_fabric_create(3, 10));
+    struct sim_result r;
+
+    add_flow(w, 0, 0, 2, 50);
+    add_flow(w, 0, 1, 2, 50);
+
+    run_order(w, ORDER_FAIR, 2, &r);
+    assert_near(end_of(&r, 0, 0), 10);
+    assert_near(end_of(&r, 1, 0), 10);
+    assert_near(r.mean, 10);
+    sim_result_uninit(&r);
+
+    run_order(w, ORDER_STAGE, 2, &r);
+    assert_near(end_of(&r, 0, 0), 5);
+    assert_near(end_of(&r, 1, 0), 10);
+    assert_near(r.mean, 7.5);
+    assert_near(r.p50, 5);
+    assert_near(r.p95, 10);
+    assert_near(r.max, 10);
+    assert_near(r.bound, 7.5);
+    assert_near(r.gap, 1);
+    assert_int_equal(r.decisions, 2);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+/* The second is small, arrives at 2 s and goes first. */
+static void
+lets_a_smaller_arrival_go_first(void **state)
+{
+    struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
+    struct sim_result r;
+
+    add_flow(w, 0, 0, 1, 100);
+    add_flow(w, 2, 0, 1, 20);
+
+    run_order(w, ORDER_STAGE, 2, &r);
+    assert_near(end_of(&r, 0, 0), 12);
+    assert_near(end_of(&r, 1, 0), 4);
+    sim_result_uninit(&r);
+
+    run_order(w, ORDER_FAIR, 2, &r);
+    assert_near(end_of(&r, 1, 0), 6);
+    assert_near(end_of(&r, 0, 0), 12);
+    sim_result_uninit(&r);
+
+    /* With one level there is no order. */
+    run_order(w, ORDER_STAGE, 1, &r);
+    assert_near(end_of(&r, 1, 0), 6);
+    sim_result_uninit(&r);
+
+    /* Both at 0: the small one for 2 s, then the other. */
+    workload_make_offline(w);
+    run_order(w, ORDER_STAGE, 2, &r);
+    assert_near(end_of(&r, 1, 0), 2);
+    assert_near(end_of(&r, 0, 0), 12);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+/* A weight of 9 outweighs five times the size. */
+static void
+serves_the_heavier_weight_first(void **state)
+{
+    struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
+    struct sim_result r;
+
+    add_flow(w, 0, 0, 1, 100);
+    add_flow(w, 0, 0, 1, 20);
+    w->cojobs[0].weight = 9;
+    run_order(w, ORDER_STAGE, 2, &r);
+    assert_near(end_of(&r, 0, 0), 10);
+    assert_near(end_of(&r, 1, 0), 12);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+/* Adds a job of one worker on 'worker', one server on 'server'. */
+static void
+add_pair(struct workload_cojob *cojob, int worker, int server,
+         double compute, double bytes)
+{
+    struct workload_job *job = workload_add_job(cojob, "t", compute);
+
+    workload_add_transfer(job, worker, server, bytes, 0, 0);
+    workload_add_transfer(job, server, worker, bytes, 0, 1);
+}
+
+/* Two searches of one job, two iterations of 1 s compute, 1 s push, 1 s pull.
+ * In lockstep each exchange takes twice as long.  In order the second one
+ * waits once for the push, and from then on computes while the first one
+ * sends. */
+static void
+overlaps_computing_and_sending(void **state)
+{
+    struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
+    struct sim_result r;
+
+    for (int i = 0; i < 2; i++) {
+        struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
+
+        add_pair(cojob, 0, 1, 1, 100);
+        workload_add_rung(w, cojob, 2, 1);
+    }
+
+    run_order(w, ORDER_FAIR, 6, &r);
+    assert_near(end_of(&r, 0, 0), 10);
+    assert_near(end_of(&r, 1, 0), 10);
+    sim_result_uninit(&r);
+
+    run_order(w, ORDER_STAGE, 6, &r);
+    assert_near(end_of(&r, 0, 0), 6);
+    assert_near(end_of(&r, 1, 0), 7);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+/* Rung 0: jobs on links of their own with 3 s and 5 s an iteration, so that
+ * the rung ends at 10 s; rung 1: the first job alone, two more iterations. */
+static void
+ends_a_rung_with_its_slowest_job(void **state)
+{
+    struct workload *w = workload_create("stage", sim_fabric_create(4, 100));
+    struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 4);
+    struct sim_result r;
+
+    add_pair(cojob, 0, 1, 1, 100);
+    add_pair(cojob, 2, 3, 3, 100);
+    workload_add_rung(w, cojob, 2, 2);
+    workload_add_rung(w, cojob, 4, 1);
+    run_order(w, ORDER_STAGE, 6, &r);
+    assert_near(end_of(&r, 0, 0), 14);
+    assert_near(r.stages[1].begin, 14);
+    assert_near(end_of(&r, 0, 1), 20);
+    assert_near(r.mean, 8);
+    assert_near(r.bound, 8);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+/* Two workers, two servers, 100 bytes each way and shard: server 2's shard
+ * gets both pushes by its port in 2 s, and so does server 3's; each worker
+ * sends both of its by one port, also in 2 s; pulls alike. */
+static void
+exchanges_shards_side_by_side(void **state)
+{
+    struct workload *w = workload_create("stage", sim_fabric_create(4, 100));
+    struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
+    struct workload_job *job = workload_add_job(cojob, "t", 0.5);
+    struct sim_result r;
+
+    for (int i = 0; i < 4; i++) {
+        workload_add_transfer(job, i / 2, 2 + i % 2, 100, i % 2, 0);
+        workload_add_transfer(job, 2 + i % 2, i / 2, 100, i % 2, 1);
+    }
+    workload_add_rung(w, cojob, 3, 1);
+    assert_near(workload_exchange_time(job, w->fabric), 4);
+    run_order(w, ORDER_FAIR, 6, &r);
+    assert_near(end_of(&r, 0, 0), 3 * 4.5);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+static void
+ends_what_has_nothing_to_do(void **state)
+{
+    struct workload *w = workload_create("stage", sim_fabric_create(1, 100));
+    struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 7);
+    struct sim_result r;
+
+    workload_add_job(cojob, "t", 0);
+    workload_add_rung(w, cojob, INT64_MAX, 1);
+    workload_add_cojob(w, "none", 1, 0);
+    run_order(w, ORDER_STAGE, 6, &r);
+    assert_near(end_of(&r, 0, 0), 7);
+    assert_near(r.mean, 0);
+    assert_near(r.gap, 1);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+/* Level 0 fills port 0 and half of port 5; level 1 gets the other half, and
+ * level 2 nothing. */
+static void
+serves_levels_strictly(void **state)
+{
+    struct sim_fabric *fabric = sim_fabric_create(3, 12);
+    struct rates *rates = rates_create(fabric);
+    struct sim_flow flows[] = {
+        { .n_ports = 2, .ports = { 2, 5 }, .level = 2 },
+        { .n_ports = 2, .ports = { 0, 1 }, .level = 0 },
+        { .n_ports = 2, .ports = { 0, 5 }, .level = 0 },
+        { .n_ports = 2, .ports = { 4, 5 }, .level = 1 },
+        { .n_ports = 2, .ports = { 0, 3 }, .level = 1 },
+    };
+
+    rates_compute(rates, flows, N_ELEMENTS(flows));
+    assert_near(flows[0].rate, 0);
+    assert_near(flows[1].rate, 6);
+    assert_near(flows[2].rate, 6);
+    assert_near(flows[3].rate, 6);
+    assert_near(flows[4].rate, 0);
+    rates_destroy(rates);
+    sim_fabric_destroy(fabric);
+}
+
+/* Returns true if 'f' cannot go faster without slowing down a flow before it
+ * or one of its level that has no more: on one of its ports nothing is left,
+ * and nobody of its level or a later one is faster. */
+static bool
+has_bottleneck(const struct sim_fabric *fabric, const struct sim_flow *flows,
+               size_t n, const struct sim_flow *f)
+{
+    for (int k = 0; k < f->n_ports; k++) {
+        double used = 0;
+        double fastest = 0;
+
+        for (size_t i = 0; i < n; i++) {
+            for (int l = 0; l < flows[i].n_ports; l++) {
+                if (flows[i].ports[l] == f->ports[k]
+                    && flows[i].level <= f->level) {
+                    used += flows[i].rate;
+                    if (flows[i].level == f->level) {
+                        fastest = fmax(fastest, flows[i].rate);
+                    }
+                }
+            }
+        }
+        if (used >= fabric->capacity[f->ports[k]] * (1 - 1e-9)
+            && f->rate >= fastest * (1 - 1e-9)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+shares_max_min_fairly_inside_a_level(void **state)
+{
+    uint64_t seed = 7;
+
+    for (int round = 0; round < 200; round++) {
+        struct sim_fabric *fabric = sim_fabric_create(6, 1);
+        struct rates *rates = rates_create(fabric);
+        struct sim_flow flows[60];
+        size_t n = 1 + next_random(&seed, 60);
+
+        for (int p = 0; p < fabric->n_ports; p++) {
+            fabric->capacity[p] = 1 + next_random(&seed, 1000);
+        }
+        for (size_t i = 0; i < n; i++) {
+            flows[i] = (struct sim_flow) { .level = next_random(&seed, 3) };
+            flows[i].n_ports = sim_fabric_path(fabric, next_random(&seed, 6),
+                                           next_random(&seed, 6),
+                                           flows[i].ports);
+        }
+        rates_compute(rates, flows, n);
+        for (size_t i = 0; i < n; i++) {
+            assert_true(has_bottleneck(fabric, flows, n, &flows[i]));
+        }
+        rates_destroy(rates);
+        sim_fabric_destroy(fabric);
+    }
+}
+
+/* What went through each port. */
+struct meter {
+    const struct sim_fabric *fabric;
+    double bytes[MAX_PORTS];
+};
+
+static void
+measure(void *meter_, double seconds, const struct sim_flow *flows, size_t n)
+{
+    struct meter *m = meter_;
+    double rate[MAX_PORTS] = { 0 };
+
+    assert_true(seconds >= 0);
+    for (size_t i = 0; i < n; i++) {
+        for (int k = 0; k < flows[i].n_ports; k++) {
+            rate[flows[i].ports[k]] += flows[i].rate;
+        }
+    }
+    for (int p = 0; p < m->fabric->n_ports; p++) {
+        assert_true(rate[p] <= m->fabric->capacity[p] * (1 + 1e-9));
+        m->bytes[p] += rate[p] * seconds;
+    }
+}
+
+static void
+add_random_cojob(struct workload *w, uint64_t *seed, double *bytes)
+{
+    int n_hosts = w->fabric->n_hosts;
+    struct workload_cojob *cojob = workload_add_cojob(
+        w, "c", 1, next_random(seed, 20));
+    int n_jobs = 1 + next_random(seed, 3);
+    int n_iterations = 1 + next_random(seed, 3);
+
+    for (int j = 0; j < n_jobs; j++) {
+        struct workload_job *job = workload_add_job(
+            cojob, "t", next_random(seed, 3));
+        int n_transfers = next_random(seed, 8);
+
+        for (int i = 0; i < n_transfers; i++) {
+            int src = next_random(seed, n_hosts);
+            int dst = next_random(seed, n_hosts);
+            double size = next_random(seed, 1000);
+
+            workload_add_transfer(job, src, dst, size, next_random(seed, 3),
+                                  next_random(seed, 3));
+            bytes[2 * src] += size * n_iterations * (j ? 1 : 2);
+            bytes[2 * dst + 1] += size * n_iterations * (j ? 1 : 2);
+        }
+    }
+    workload_add_rung(w, cojob, n_iterations, n_jobs);
+    workload_add_rung(w, cojob, 2 * n_iterations, 1);
+}
+
+static void
+delivers_every_byte_and_overloads_no_port(void **state)
+{
+    uint64_t seed = 1;
+
+    for (int round = 0; round < 60; round++) {
+        struct workload *w = workload_create("stage",
+                                             sim_fabric_create(5, 100));
+        double bytes[MAX_PORTS] = { 0 };
+
+        for (int i = 0; i < 8; i++) {
+            add_random_cojob(w, &seed, bytes);
+        }
+        for (int order = 0; order_names[order]; order++) {
+            struct meter meter = { .fabric = w->fabric };
+            struct sim_options options = {
+                .order = order, .n_levels = 1 + round % 6, .aging_s = round,
+                .observe = measure, .aux = &meter,
+            };
+            struct sim_result r;
+
+            simulate(w, &options, &r);
+            assert_int_equal(r.n_stages, w->n_stages);
+            for (int p = 0; p < w->fabric->n_ports; p++) {
+                assert_true(fabs(meter.bytes[p] - bytes[p])
+                            <= 1e-6 * (1 + bytes[p]));
+            }
+            assert_true(r.bound > 0);
+            assert_true(r.mean >= r.bound * (1 - 1e-9));
+            assert_true(r.p50 <= r.p95 && r.p95 <= r.p99 && r.p99 <= r.max);
+            sim_result_uninit(&r);
+        }
+        workload_destroy(w);
+    }
+}
+
+static char *
+read_trace(const char *text, struct workload **wp)
+{
+    FILE *stream = fmemopen((void *) text, strlen(text), "r");
+    char *error;
+
+    assert_non_null(stream);
+    error = workload_coflow_read("t.txt", stream, 0, wp);
+    fclose(stream);
+    return error;
+}
+
+static void
+reads_a_trace(void **state)
+{
+    struct workload *w;
+
+    assert_null(read_trace("3 2\n7 500 2 0 1 2 2:3.0 0:1\r\n"
+                           "8 1500 1 2 1 2:0.5\n\n", &w));
+    assert_int_equal(w->n_cojobs, 2);
+    assert_int_equal(w->fabric->n_hosts, 3);
+    assert_near(w->fabric->capacity[0], 128 * 1048576.0);
+    assert_string_equal(w->cojobs[0].name, "7");
+    assert_near(w->cojobs[0].arrival, 0.5);
+    assert_int_equal(w->cojobs[0].jobs[0].n_transfers, 4);
+    assert_near(w->cojobs[0].jobs[0].transfers[1].bytes, 1.5 * 1048576);
+    assert_int_equal(w->cojobs[0].jobs[0].transfers[1].src, 1);
+    assert_int_equal(w->cojobs[0].jobs[0].transfers[1].dst, 2);
+    assert_int_equal(w->cojobs[1].jobs[0].transfers[0].src, 2);
+    workload_destroy(w);
+}
+
+static const struct {
+    const char *text;
+    const char *error;
+} mistakes[] = {
+    { "\n", "t.txt:1: the line ends where number of ports is expected" },
+    { "0 1\n",
+      "t.txt:1: number of ports \"0\" is not an integer from 1 to 10000" },
+    { "3 x\n", "t.txt:1: number of coflows \"x\" is not an integer from 1 to "
+      "10000000" },
+    { "3 1 4\n1 0 1 0 1 0:1\n",
+      "t.txt:1: \"4\" stands after the number of coflows" },
+    { "3 2\n1 0 1 0 1 1:1.0\n",
+      "t.txt:3: the trace ends after 1 of 2 coflows" },
+    { "3 1\n1 0 1 0 1 1:1\n2 0 1 0 1 1:1\n",
+      "t.txt:3: one more coflow than the 1 that line 1 says" },
+    { "3 1\n\n", "t.txt:2: the line ends where an ID is expected" },
+    { "3 1\n1 -5 1 0 1 1:1\n", "t.txt:2: arrival in ms \"-5\" is not a "
+      "number from 0 to 1000000000000" },
+    { "3 1\n1 0x10 1 0 1 1:1\n", "t.txt:2: arrival in ms \"0x10\" is not a "
+      "number from 0 to 1000000000000" },
+    { "3 1\n1 0 4 0 1 2 0 1 1:1\n",
+      "t.txt:2: number of mappers \"4\" is not an integer from 1 to 3" },
+    { "3 1\n1 0 1 3 1 1:1\n",
+      "t.txt:2: mapper \"3\" is not an integer from 0 to 2" },
+    { "3 1\n1 0 1 0 1 1.5:1\n",
+      "t.txt:2: reducer \"1.5\" is not an integer from 0 to 2" },
+    { "3 1\n1 0 1 0 1 1=1\n",
+      "t.txt:2: \"1=1\" is not a reducer such as \"65:1.0\"" },
+    { "3 1\n1 0 1 0 1 1:\n",
+      "t.txt:2: size in MB \"\" is not a number from 0 to 1000000000" },
+    { "3 1\n1 0 1 0 2 1:1\n",
+      "t.txt:2: the line ends where a reducer is expected" },
+    { "3 1\n1 0 1 0 1 1:1 2:1\n",
+      "t.txt:2: \"2:1\" stands after the last reducer" },
+    { "\x1f\x8b\x08 1\n", "t.txt:1: number of ports \"???\" is not an integer "
+      "from 1 to 10000" },
+};
+
+static void
+names_the_line_at_fault(void **state)
+{
+    for (size_t i = 0; i < N_ELEMENTS(mistakes); i++) {
+        struct workload *w;
+        char *error = read_trace(mistakes[i].text, &w);
+
+        assert_non_null(error);
+        assert_string_equal(error, mistakes[i].error);
+        assert_null(w);
+        free(error);
+    }
+}
+
+static void
+orders_the_public_trace_better_than_fair(void **state)
+{
+    struct sim_result fair, stage;
+    FILE *stream = fopen(TRACE, "r");
+    struct workload *w;
+
+    if (!stream) {
+        print_message("SKIP: no trace in %s\n", TRACE);
+        skip();
+    }
+    assert_null(workload_coflow_read(TRACE, stream, 30, &w));
+    fclose(stream);
+    assert_int_equal(w->n_cojobs, 30);
+    run_order(w, ORDER_FAIR, 6, &fair);
+    run_order(w, ORDER_STAGE, 6, &stage);
+    assert_true(stage.mean < 0.9 * fair.mean);
+    assert_true(stage.mean < 1.1 * stage.bound);
+    sim_result_uninit(&fair);
+    sim_result_uninit(&stage);
+    workload_destroy(w);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_or_orders_two_equal_flows),
+        cmocka_unit_test(lets_a_smaller_arrival_go_first),
+        cmocka_unit_test(serves_the_heavier_weight_first),
+        cmocka_unit_test(overlaps_computing_and_sending),
+        cmocka_unit_test(ends_a_rung_with_its_slowest_job),
+        cmocka_unit_test(exchanges_shards_side_by_side),
+        cmocka_unit_test(ends_what_has_nothing_to_do),
+        cmocka_unit_test(serves_levels_strictly),
+        cmocka_unit_test(shares_max_min_fairly_inside_a_level),
+        cmocka_unit_test(delivers_every_byte_and_overloads_no_port),
+        cmocka_unit_test(reads_a_trace),
+        cmocka_unit_test(names_the_line_at_fault),
+        cmocka_unit_test(orders_the_public_trace_better_than_fair),
+    };
+
+    return cmocka_run_group_tests_name("sim", tests, NULL, NULL);
+}
