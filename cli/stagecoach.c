@@ -26,6 +26,8 @@ static const struct command commands[] = {
     { "stage", "begin|end [OPTION...]",
       "Tell of a stage of a search that does not tell itself.", cmd_stage },
 #endif
+    { "run", "--cojob C --job J -- COMMAND...",
+      "Run a process of a job.", cmd_run },
     { "sim", "TRACE|SCENARIO", "Simulate coflows or searches under policies.",
       cmd_sim },
     { NULL, NULL, NULL, NULL },
