@@ -290,31 +290,32 @@ start_controller(const struct controller_options *o)
     return error;
 }
 
-/* Waits until the controller leads. */
+/* Waits until the controller leads, or stands by because another one does. */
 static char *
 await_controller(const struct controller_options *o)
 {
     char *socket = xasprintf("%s/controller.ctl", o->rundir);
     long long deadline = time_msec() + START_MS;
     char *error = NULL;
-    bool leads = false;
+    bool ready = false;
 
-    while (!leads && time_msec() < deadline) {
+    while (!ready && time_msec() < deadline) {
         char *reply;
         int errnum;
 
         free(error);
         error = rpc_unixctl(socket, "controller/status", 0, NULL,
                             deadline - time_msec(), &reply, &errnum);
-        leads = !error && strstr(reply, "\"state\":\"active\"");
+        ready = !error && (strstr(reply, "\"state\":\"active\"")
+                           || strstr(reply, "\"state\":\"standby\""));
         free(reply);
-        if (!leads) {
+        if (!ready) {
             xnanosleep(20 * 1000 * 1000);
         }
     }
     free(socket);
-    return (leads || error ? error
-            : xasprintf("controller: does not lead after %d ms, %s/"
+    return (ready || error ? error
+            : xasprintf("controller: not ready after %d ms, %s/"
                         "controller.log says why", START_MS, o->rundir));
 }
 

@@ -125,6 +125,7 @@ run_raw(const char *remote, const char *text)
     long long deadline = time_msec() + 3000;
     struct stream *stream;
     struct jsonrpc *rpc;
+    int error;
 
     if (stream_open_block(jsonrpc_stream_open(remote, &stream, 0), 3000,
                           &stream)) {
@@ -145,7 +146,9 @@ run_raw(const char *remote, const char *text)
         poll_timer_wait_until(deadline);
         poll_block();
     }
-    return jsonrpc_get_status(rpc) ? 0 : 1;
+    error = jsonrpc_get_status(rpc);
+    jsonrpc_close(rpc);
+    return error ? 0 : 1;
 }
 
 int

@@ -144,6 +144,25 @@ later() { [ "$(number version)" -gt "$version" ]; }
 await "the version has grown" later
 wants 'h0,{large/t0=1, small/t0=0}' || fail "another order after restart"
 
+# A second controller only follows, until the first one is gone.
+"$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
+    --telemetry="unix:$dir/run/second.sock" --unixctl="$dir/run/second.ctl" \
+    -vconsole:off -vsyslog:off &
+second=$!
+agents="$agents $second"
+second_is() {
+    ovs-appctl -t "$dir/run/second.ctl" controller/status |
+        grep -q "\"generation\":$2,.*\"state\":\"$1\""
+}
+await "a second controller stands by" second_is standby 0
+kill -9 "$(cat "$dir/run/controller.pid")"
+await "it takes over" second_is active 3
+start
+asks controller/status '"state":"standby"' || fail "there are two leaders"
+kill "$second"
+await "and leads again" asks controller/status '"generation":4'
+await "with its agents" asks controller/status '"agents":2'
+
 # What a stage took is known when it ends.
 "$stagecoach" stage end --cojob small --rung 0
 await "the rest moves up" order_is '"cojob":"large" "level":0 '
@@ -152,11 +171,14 @@ await "stages are measured" asks controller/stages \
 if asks controller/stages '"bound_mean_s":0[,}]'; then
     fail "there is no bound"
 fi
-ovsdb-client dump "unix:$dir/run/intent.sock" Stagecoach_Intent Event what \
-    why >"$dir/events"
-for what in leader policy stage-begin stage-end; do
-    grep -q "^$what " "$dir/events" || fail "there is no event $what"
-done
+has_event() {
+    ovsdb-client dump "unix:$dir/run/intent.sock" Stagecoach_Intent Event \
+        what why | grep -q "^$1 .*$2"
+}
+await "there is an event of each kind" has_event stage-end small/0
+has_event leader 'generation 4' || fail "no event of a leader"
+has_event policy fair || fail "no event of a policy"
+has_event stage-begin 'large/0: 1 jobs' || fail "no event of a stage"
 
 "$stagecoach" controller stop || fail "controller stop"
 status=0
