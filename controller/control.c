@@ -204,6 +204,7 @@ control_register(struct controller *ctl)
         { "controller/order", control_order },
         { "controller/hosts", control_hosts },
         { "controller/stages", control_stages },
+        { "controller/switches", control_switches },
         { "policy/show", policy_show },
         { "policy/reload", policy_reload },
         { "exit", control_exit },
