@@ -56,8 +56,7 @@ static const struct {
     { WITH("\"aging_s\": -1"),
       "p.json: /aging_s: -1 is not a number from 0 to 1e+06" },
     { WITH("\"aging_s\": null"),
-      "p.json: /aging_s: a number beyond all bounds is not a number from 0 to "
-      "1e+06" },
+      "p.json: /aging_s: null is not a number from 0 to 1e+06" },
     { WITH("\"levels\": 4"),
       "p.json: /levels: 4 is not an object" },
     { LEVELS("\"queues\": 4"),
