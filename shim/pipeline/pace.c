@@ -9,14 +9,13 @@ nanoseconds(uint64_t bytes, uint64_t bps)
 }
 
 /* Returns the burst in bytes for a link of 'bps' whose frames have up to
- * 'max_frame' bytes: as much as the link sends in 500 us, since a loop that
- * sleeps comes late, but at least two frames. */
+ * 'max_frame' bytes: two frames, so that what is left of the bucket when the
+ * next frame does not fit is not lost, and as much as the link sends in
+ * 500 us, since a loop that sleeps comes late. */
 uint64_t
 pace_burst(uint64_t bps, uint32_t max_frame)
 {
-    uint64_t burst = bps / 8 / 2000;
-
-    return burst > 2 * max_frame ? burst : 2 * max_frame;
+    return bps / 8 / 2000 + 2 * max_frame;
 }
 
 /* Sets the rate from 'now' on.  'pace' must be zeroed before the first call;
