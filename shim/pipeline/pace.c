@@ -27,6 +27,7 @@ pace_set_rate(struct pace *pace, uint64_t now, uint64_t bps,
               uint64_t burst_bytes)
 {
     pace->bps = bps;
+    pace->part = 0;
     pace->depth = nanoseconds(burst_bytes, bps);
     if (pace->full > now + pace->depth) {
         pace->full = now + pace->depth;
@@ -50,4 +51,9 @@ pace_take(struct pace *pace, uint64_t now, uint32_t length)
         pace->full = now;
     }
     pace->full += nanoseconds(length, pace->bps);
+    pace->part += length * UINT64_C(8000000000) % pace->bps;
+    if (pace->part >= pace->bps) {
+        pace->part -= pace->bps;
+        pace->full++;
+    }
 }
