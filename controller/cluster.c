@@ -332,8 +332,10 @@ host_set_ports(struct cluster *c, struct host *host,
     SIMAP_FOR_EACH (node, ports) {
         bps += node->data * 1e3;
     }
-    simap_destroy(&host->ports);
-    simap_clone(&host->ports, ports);
+    simap_clear(&host->ports);
+    SIMAP_FOR_EACH (node, ports) {
+        simap_put(&host->ports, node->name, node->data);
+    }
     host->capacity_bps = bps;
     c->changes++;
 }

@@ -375,13 +375,15 @@ intent_db_generation(const struct intent_db *idb)
     return idb->generation;
 }
 
-/* "active", "standby" or "disconnected". */
+/* "active", "standby" (another controller leads), "starting" or
+ * "disconnected". */
 const char *
 intent_db_state(const struct intent_db *idb)
 {
     return (idb->active ? "active"
-            : ovsdb_idl_is_connected(idb->loop.idl) ? "standby"
-            : "disconnected");
+            : !ovsdb_idl_is_connected(idb->loop.idl) ? "disconnected"
+            : ovsdb_idl_is_lock_contended(idb->loop.idl) ? "standby"
+            : "starting");
 }
 
 /* Lets the database say which policy is in force. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <config.h>
-
 #include "lab/scenario.h"
 
 #include <cjson/cJSON.h>
@@ -9,7 +7,6 @@
 #include <string.h>
 
 #include "policies/json-check.h"
-#include "util.h"
 
 /* A software switch cannot do more, see docs/numbers.md: above this the run
  * would tell of the processor and not of the order. */
@@ -19,13 +16,25 @@
 
 const char *const fabric_names[] = { "ovs", "bridge", NULL };
 
+/* The simulator reads scenarios too, and links without libopenvswitch. */
+static void *
+zalloc_array(size_t n, size_t size)
+{
+    void *p = calloc(n ? n : 1, size);
+
+    if (!p) {
+        abort();
+    }
+    return p;
+}
+
 static void
 read_policies(struct scenario *s, const struct json_at *top)
 {
     const struct json_at *policies = json_array(top, "policies", 1, 16);
 
     s->n_policies = json_n(policies);
-    s->policies = xcalloc(s->n_policies + 1, sizeof *s->policies);
+    s->policies = zalloc_array(s->n_policies + 1, sizeof *s->policies);
     for (size_t i = 0; i < s->n_policies; i++) {
         s->policies[i] = json_at_string(json_element(policies, i));
         for (size_t j = 0; j < i; j++) {
@@ -107,7 +116,7 @@ read_searches(struct scenario *s, const struct json_at *top, const char *text)
     const cJSON *items = cJSON_GetObjectItem(root, "searches");
 
     s->n_searches = json_n(searches);
-    s->searches = xcalloc(s->n_searches + 1, sizeof *s->searches);
+    s->searches = zalloc_array(s->n_searches + 1, sizeof *s->searches);
     for (size_t i = 0; i < s->n_searches; i++) {
         read_search(s, i, json_element_object(searches, i),
                     cJSON_GetArrayItem(items, i));
@@ -121,7 +130,7 @@ scenario_from_string(const char *name, const char *text,
 {
     struct json_check *jc = json_check_open(name, text);
     const struct json_at *top = json_check_top(jc);
-    struct scenario *s = xzalloc(sizeof *s);
+    struct scenario *s = zalloc_array(1, sizeof *s);
     char *error;
 
     json_ignore(top, "$schema");

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/message.h"
+
+#define ANY (ROLE_SERVER | ROLE_WORKER | ROLE_LOCAL)
+#define TRAINS (ROLE_WORKER | ROLE_LOCAL)
+
+enum kind {
+    STRING,
+    INTEGER,
+    REAL,
+    SHAPE,
+    SERVER,                     /* May be repeated. */
+};
+
+struct row {
+    const char *name;
+    int roles;                  /* Whose option it is. */
+    enum kind kind;
+    size_t offset;              /* In struct options. */
+    double min, max;            /* Of a number. */
+    const char *deflt;          /* As a person would write it; NULL: none. */
+    const char *value;          /* What help calls the value. */
+    const char *help;
+};
+
+#define AT(MEMBER) offsetof(struct options, MEMBER)
+
+static const struct row rows[] = {
+    { "address", ROLE_SERVER, STRING, AT(address), 0, 0, "127.0.0.1",
+      "ADDRESS", "Listen at ADDRESS." },
+    { "port", ROLE_SERVER, INTEGER, AT(port), 0, 65535, "0", "PORT",
+      "Listen at PORT; 0 lets the kernel choose." },
+    { "server", ROLE_WORKER, SERVER, 0, 0, 0, NULL, "HOST:PORT",
+      "A server; repeat it for each one, in the same order at every worker." },
+    { "workers", ROLE_SERVER | ROLE_WORKER, INTEGER, AT(n_workers), 1, 1024,
+      "1", "N", "The job has N workers." },
+    { "rank", ROLE_WORKER, INTEGER, AT(rank), 0, 1023, "0", "R",
+      "This is worker R, 0 to N - 1; 0 evaluates and reports progress." },
+    { "congestion", ROLE_SERVER | ROLE_WORKER, STRING, AT(congestion), 0, 0,
+      NULL, "NAME", "Use this TCP congestion control, such as cubic." },
+    { "shape", TRAINS, SHAPE, AT(shape), 0, 0, "64,256,256,10", "WIDTHS",
+      "Widths of the layers: inputs, hidden ones, classes." },
+    { "data", TRAINS, STRING, AT(data), 0, 0, "generated", "SOURCE",
+      "\"generated\", or the folder of MNIST's four files (gunzipped)." },
+    { "samples", TRAINS, INTEGER, AT(samples), 1, 1 << 24, "8192", "N",
+      "Samples to train on; of MNIST at most so many." },
+    { "held-out", TRAINS, INTEGER, AT(held_out), 1, 1 << 24, "512", "N",
+      "Samples to judge by; of MNIST at most so many." },
+    { "batch", TRAINS, INTEGER, AT(batch), 1, 65536, "64", "N",
+      "Samples of one iteration, of all workers together." },
+    { "learning-rate", TRAINS, REAL, AT(learning_rate), 1e-9, 1e3, "0.05",
+      "X", "Step of SGD." },
+    { "momentum", TRAINS, REAL, AT(momentum), 0, 0.9999, "0.9", "X",
+      "Part of the last step that goes on." },
+    { "seed", TRAINS, INTEGER, AT(seed), 0, 1e15, "1", "N",
+      "Of data, first weights and the order of samples." },
+    { "until", TRAINS, INTEGER, AT(until), 0, 1e15, "100", "N",
+      "Pause after N iterations; 0 pauses before the first." },
+    { "eval-every", TRAINS, INTEGER, AT(eval_every), 1, 1e15, "10", "N",
+      "Evaluate after every N iterations, and whenever pausing." },
+    { "sample-cost-us", TRAINS, REAL, AT(sample_cost_us), 0, 1e9, "0", "US",
+      "Emulate a slower worker: a sample takes at least so long." },
+    { "threads", ANY, INTEGER, AT(n_threads), 1, 1024, "1", "N",
+      "Threads of the linear algebra." },
+};
+
+#define N_ROWS (sizeof rows / sizeof rows[0])
+
+static const struct {
+    const char *name;
+    enum role role;
+    const char *help;
+} roles[] = {
+    { "server", ROLE_SERVER, "Hold a shard of a job's parameters." },
+    { "worker", ROLE_WORKER, "Train, with servers and other workers." },
+    { "local", ROLE_LOCAL, "Train in one process without a network." },
+};
+
+static const struct row *
+find_row(const char *name, size_t length)
+{
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (strlen(rows[i].name) == length
+            && !memcmp(rows[i].name, name, length)) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+static char *
+set_number(const struct row *row, const char *value, void *to)
+{
+    bool integer = row->kind == INTEGER;
+    char *end;
+    double x;
+
+    errno = 0;
+    x = strtod(value, &end);
+    if (end == value || *end || errno || !isfinite(x) || x < row->min
+        || x > row->max || (integer && x != floor(x))) {
+        return message("--%s: \"%s\" is not %s from %.10g to %.10g",
+                       row->name, value, integer ? "an integer" : "a number",
+                       row->min, row->max);
+    }
+    if (integer) {
+        *(int64_t *) to = x;
+    } else {
+        *(double *) to = x;
+    }
+    return NULL;
+}
+
+static char *
+set_value(const struct row *row, const char *value, struct options *o)
+{
+    void *to = (char *) o + row->offset;
+    char *error = NULL;
+
+    switch (row->kind) {
+    case STRING:
+        if (!*value) {
+            error = message("--%s: empty", row->name);
+        }
+        *(const char **) to = value;
+        break;
+    case INTEGER:
+    case REAL:
+        return set_number(row, value, to);
+    case SHAPE:
+        error = shape_from_string(value, to);
+        if (error) {
+            char *why = error;
+
+            error = message("--%s: %s", row->name, why);
+            free(why);
+        }
+        break;
+    case SERVER:
+        if (o->n_servers >= OPTIONS_MAX_SERVERS) {
+            return message("--%s: more than %d", row->name,
+                           OPTIONS_MAX_SERVERS);
+        }
+        o->servers[o->n_servers++] = value;
+        break;
+    }
+    return error;
+}
+
+static char *
+check_together(struct options *o)
+{
+    o->data_kind = DATA_GENERATED;
+    if (o->role == ROLE_SERVER) {
+        return NULL;
+    }
+    if (strcmp(o->data, "generated")) {
+        o->data_kind = DATA_MNIST;
+    }
+    if (o->role == ROLE_WORKER && !o->n_servers) {
+        return message("--server: at least one is needed");
+    }
+    if (o->rank >= o->n_workers) {
+        return message("--rank: %lld is not 0 to %lld", (long long) o->rank,
+                       (long long) o->n_workers - 1);
+    }
+    if (o->n_servers > shape_n_parameters(&o->shape)) {
+        return message("--server: more servers than parameters");
+    }
+    return NULL;
+}
+
+static char *
+parse_role(const char *name, struct options *o)
+{
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        if (!strcmp(name, roles[i].name)) {
+            o->role = roles[i].role;
+            return NULL;
+        }
+    }
+    return message("\"%s\" is not one of \"server\", \"worker\", \"local\"",
+                   name);
+}
+
+/* Takes the option at 'argv[*i]' and moves '*i' behind its value. */
+static char *
+parse_option(int argc, char *argv[], int *i, struct options *o)
+{
+    const char *arg = argv[*i] + 2;
+    const char *equals = strchr(arg, '=');
+    size_t length = equals ? equals - arg : strlen(arg);
+    const struct row *row = find_row(arg, length);
+
+    if (strncmp(argv[*i], "--", 2) || !row) {
+        return message("\"%s\" is not an option, --help lists them",
+                       argv[*i]);
+    }
+    if (!(row->roles & o->role)) {
+        return message("--%s: not an option of \"%s\"", row->name, argv[0]);
+    }
+    if (!equals && *i + 1 >= argc) {
+        return message("--%s: needs a value", row->name);
+    }
+    return set_value(row, equals ? equals + 1 : argv[++*i], o);
+}
+
+char *
+options_parse(int argc, char *argv[], struct options *o, bool *help)
+{
+    char *error = NULL;
+
+    memset(o, 0, sizeof *o);
+    *help = false;
+    for (int i = 0; i < argc; i++) {
+        *help = *help || !strcmp(argv[i], "--help") || !strcmp(argv[i], "-h");
+    }
+    if (*help) {
+        return NULL;
+    }
+    if (argc < 1) {
+        return message("\"server\", \"worker\" or \"local\" is needed, "
+                       "--help says more");
+    }
+    error = parse_role(argv[0], o);
+    for (size_t i = 0; i < N_ROWS && !error; i++) {
+        if (rows[i].deflt) {
+            error = set_value(&rows[i], rows[i].deflt, o);
+        }
+    }
+    for (int i = 1; i < argc && !error; i++) {
+        error = parse_option(argc, argv, &i, o);
+    }
+    return error ? error : check_together(o);
+}
+
+static void
+help_role(enum role role, const char *name, const char *help)
+{
+    printf("stagecoach-trainer %s [OPTION...]\n    %s\n\n", name, help);
+    for (size_t i = 0; i < N_ROWS; i++) {
+        const struct row *row = &rows[i];
+
+        if (row->roles & role) {
+            printf("    --%s %s\n        %s", row->name, row->value,
+                   row->help);
+            if (row->kind == INTEGER || row->kind == REAL) {
+                printf(" %.10g to %.10g.", row->min, row->max);
+            }
+            if (row->deflt) {
+                printf(" Default: %s.", row->deflt);
+            }
+            putchar('\n');
+        }
+    }
+    putchar('\n');
+}
+
+void
+options_help(void)
+{
+    puts("stagecoach-trainer: data-parallel training with parameter servers "
+         "over TCP\n");
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        help_role(roles[i].role, roles[i].name, roles[i].help);
+    }
+    puts("Standard output is one JSON object a line: listening, progress, "
+         "paused, done.\n"
+         "A worker that has reached its target keeps its connections and "
+         "reads standard\n"
+         "input: \"until M\" goes on to M iterations, \"stop\" or the end of "
+         "the input ends\n"
+         "it.  A server ends with its workers, or with its standard input.  "
+         "/dev/null as\n"
+         "standard input says nothing: a worker then ends at its target.\n\n"
+         "With STAGECOACH_COJOB and STAGECOACH_JOB set, rank 0 tells its "
+         "progress to\n"
+         "$STAGECOACH_RUNDIR/progress.sock (default /run/stagecoach).\n\n"
+         "Exit status: 0 ended as told, 1 training failed, 2 usage.");
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef OPTIONS_H
+#define OPTIONS_H 1
+
+/* What a person can tell the trainer on its command line.
+ *
+ * One table in options.c has a row for each option, which is its name, range,
+ * default and help; the parser and --help both come from it. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trainer/task/shape.h"
+
+#define OPTIONS_MAX_SERVERS 64
+
+enum role {
+    ROLE_SERVER = 1 << 0,
+    ROLE_WORKER = 1 << 1,
+    ROLE_LOCAL = 1 << 2,        /* Both in one process, no network. */
+};
+
+enum data_kind {
+    DATA_GENERATED,
+    DATA_MNIST,
+};
+
+struct options {
+    enum role role;
+    const char *address;
+    int64_t port;
+    const char *servers[OPTIONS_MAX_SERVERS];
+    int n_servers;
+    int64_t n_workers, rank;
+    const char *congestion;     /* NULL: the system's. */
+
+    struct shape shape;
+    const char *data;           /* "generated", or MNIST's folder. */
+    enum data_kind data_kind;
+    int64_t samples, held_out;
+    int64_t batch;
+    double learning_rate, momentum;
+    int64_t seed;
+    int64_t until, eval_every;
+    double sample_cost_us;
+    int64_t n_threads;
+};
+
+/* Reads "ROLE --option value ...".  Returns NULL or a message.  Strings stay
+ * those of 'argv'.  '*help' is true if help was asked for instead. */
+char *options_parse(int argc, char *argv[], struct options *, bool *help);
+void options_help(void);
+
+#endif /* trainer/options.h */

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef PS_CLIENT_H
+#define PS_CLIENT_H 1
+
+/* A worker's side of its parameter servers.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * The worker sees one flat vector; the client knows which range each server
+ * has, and talks to all of them at once.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    error = ps_client_create(&config, &client);
+ *    ps_client_begin(client, weights, &error);         // Waits for all.
+ *    for (k = 0; ...; k++) {
+ *        ps_client_exchange(client, k, gradient, n_samples, &loss, weights,
+ *                           &error);
+ *    }
+ *    ps_client_destroy(client);                        // Says bye.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Vectors are the caller's, 'n_parameters' long.  Calls block, but a signal
+ * or a server's end ends each of them.  One thread. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct control;
+struct ps_client;
+
+struct ps_client_config {
+    const char *const *servers; /* "HOST:PORT", in the order of shards. */
+    int n_servers;
+    int rank, n_workers;
+    size_t n_parameters;
+    float learning_rate, momentum;
+    uint64_t seed;
+    const char *congestion;     /* TCP congestion control, or NULL. */
+    struct control *control;
+};
+
+enum ps_result {
+    PS_OK,
+    PS_ENDED,                   /* We were told to stop, or others were. */
+    PS_FAILED,                  /* '*errorp' says why. */
+};
+
+/* Connects.  Servers that are not there yet are tried again for a while. */
+char *ps_client_create(const struct ps_client_config *, struct ps_client **);
+void ps_client_destroy(struct ps_client *);
+
+/* Rank 0's 'weights' are the first ones; everybody's are replaced. */
+enum ps_result ps_client_begin(struct ps_client *, float *weights,
+                               char **errorp);
+
+/* Pushes the mean gradient of 'n_samples' samples at the weights of
+ * 'iteration'.  '*loss' is that of our samples, and becomes that of all
+ * workers'.  'weights' become the next ones. */
+enum ps_result ps_client_exchange(struct ps_client *, uint64_t iteration,
+                                  const float *gradient, uint32_t n_samples,
+                                  double *loss, float *weights,
+                                  char **errorp);
+
+/* Waits until the control has something to take. */
+enum ps_result ps_client_idle(struct ps_client *, char **errorp);
+
+uint64_t ps_client_bytes_sent(const struct ps_client *);
+uint64_t ps_client_bytes_received(const struct ps_client *);
+
+#endif /* trainer/ps/client.h */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef REPORT_H
+#define REPORT_H 1
+
+/* What a trainer process tells the world.
+ *
+ * JSON lines on standard output, for whoever started it, and, from rank 0 of
+ * a job that was told its name, datagrams for the host's agent.  The agent may
+ * be away or slow: a datagram that does not go at once is dropped.
+ *
+ * Both have at most REPORT_MAX_HZ lines of progress a second, except that
+ * 'force' always goes.  One a process; one thread. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define REPORT_MAX_HZ 20
+
+struct report;
+
+/* The state of a job after an iteration.  Numbers that are not known, or not
+ * finite, are null in JSON. */
+struct report_progress {
+    uint64_t iteration;         /* Updates made. */
+    int stage;                  /* Targets reached before. */
+    double loss, accuracy;      /* Of the held-out samples, NAN if unknown. */
+    double batch_loss;          /* Of the last iteration's samples, before
+                                 * its update; NAN if unknown. */
+};
+
+/* 'datagrams': STAGECOACH_COJOB, _JOB and _RUNDIR say what to send where. */
+struct report *report_create(bool datagrams);
+void report_destroy(struct report *);
+
+void report_listening(const char *address, uint16_t port);
+void report_progress(struct report *, const struct report_progress *,
+                     bool force);
+void report_paused(uint64_t iteration);
+void report_done(const struct report_progress *, uint64_t bytes_sent,
+                 uint64_t bytes_received);
+
+int64_t report_monotonic_us(void);
+
+#endif /* trainer/report.h */

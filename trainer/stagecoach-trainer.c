@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* stagecoach-trainer: a server, or a worker, of one training job. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/control.h"
+#include "trainer/options.h"
+#include "trainer/ps/server.h"
+#include "trainer/sync/sync.h"
+#include "trainer/worker.h"
+
+enum {
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+};
+
+static char *
+run(const struct options *o, struct control *control)
+{
+    if (o->role == ROLE_SERVER) {
+        return ps_server_run(&(struct ps_server_config) {
+            .address = o->address, .port = o->port,
+            .n_workers = o->n_workers, .n_threads = o->n_threads,
+            .congestion = o->congestion, .sync = &sync_bsp,
+            .control = control,
+        });
+    }
+    return worker_run(o, control);
+}
+
+int
+main(int argc, char *argv[])
+{
+    struct control *control;
+    struct options o;
+    bool help;
+    char *error;
+
+    if (argc == 2 && !strcmp(argv[1], "--version")) {
+        puts("stagecoach-trainer " STAGECOACH_VERSION);
+        return 0;
+    }
+    error = options_parse(argc - 1, argv + 1, &o, &help);
+    if (error) {
+        fprintf(stderr, "stagecoach-trainer: %s\n", error);
+        free(error);
+        return EXIT_USAGE;
+    }
+    if (help) {
+        options_help();
+        return 0;
+    }
+    control = control_create(o.until);
+    error = run(&o, control);
+    control_destroy(control);
+    if (error) {
+        fprintf(stderr, "stagecoach-trainer %s: %s\n", argv[1], error);
+        free(error);
+        return EXIT_FAILED;
+    }
+    return 0;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/worker.h"
+
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/backend/backend.h"
+#include "trainer/control.h"
+#include "trainer/message.h"
+#include "trainer/options.h"
+#include "trainer/ps/client.h"
+#include "trainer/ps/shard.h"
+#include "trainer/report.h"
+#include "trainer/sync/sync.h"
+#include "trainer/task/dataset.h"
+#include "trainer/task/mlp.h"
+
+#define MIN_BUFFER 64           /* Samples: evaluation goes by so many. */
+
+struct worker {
+    const struct options *o;
+    struct control *control;
+    struct backend *backend;
+    struct dataset *data;
+    struct mlp *mlp;
+    struct report *report;
+
+    struct ps_client *client;   /* NULL in the role "local", */
+    struct sync *sync;          /* which has this instead. */
+
+    float *x;                   /* Samples of this worker's share. */
+    int32_t *labels;
+    struct shard share;         /* Which samples of each batch. */
+    size_t n_parameters;
+
+    struct report_progress progress;
+    uint64_t evaluated;         /* Iteration of progress.loss. */
+    int64_t step_us;            /* When the step began. */
+};
+
+static char *
+open_data(const struct options *o, struct dataset **data)
+{
+    struct dataset_config config = {
+        .n_inputs = shape_inputs(&o->shape),
+        .n_classes = shape_classes(&o->shape),
+        .n_train = o->samples,
+        .n_held = o->held_out,
+        .seed = o->seed,
+    };
+
+    return o->data_kind == DATA_MNIST
+           ? dataset_mnist(&config, o->data, data)
+           : dataset_generate(&config, data);
+}
+
+static char *
+open_parameters(struct worker *w)
+{
+    const struct options *o = w->o;
+
+    if (o->role == ROLE_LOCAL) {
+        w->sync = sync_bsp.create(&(struct sync_config) {
+            .backend = w->backend, .n_workers = 1, .n = w->n_parameters,
+            .learning_rate = o->learning_rate, .momentum = o->momentum,
+        });
+        return NULL;
+    }
+    return ps_client_create(&(struct ps_client_config) {
+        .servers = o->servers, .n_servers = o->n_servers,
+        .rank = o->rank, .n_workers = o->n_workers,
+        .n_parameters = w->n_parameters, .seed = o->seed,
+        .learning_rate = o->learning_rate, .momentum = o->momentum,
+        .congestion = o->congestion, .control = w->control,
+    }, &w->client);
+}
+
+static char *
+worker_init(struct worker *w)
+{
+    const struct options *o = w->o;
+    int max_batch;
+    char *error;
+
+    error = open_data(o, &w->data);
+    if (error) {
+        return error;
+    }
+    if (backend_open(&backend_cpu, 0, o->n_threads, &w->backend)) {
+        return message("no backend");
+    }
+    w->share = shard_range(o->batch, o->rank, o->n_workers);
+    w->n_parameters = shape_n_parameters(&o->shape);
+    max_batch = w->share.n > MIN_BUFFER ? w->share.n : MIN_BUFFER;
+    w->mlp = mlp_create(w->backend, &o->shape, max_batch);
+    w->x = allocate(w->share.n * w->data->n_inputs, sizeof *w->x);
+    w->labels = allocate(w->share.n, sizeof *w->labels);
+    w->report = report_create(!o->rank);
+    w->progress.loss = w->progress.accuracy = w->progress.batch_loss = NAN;
+    w->evaluated = UINT64_MAX;
+    return open_parameters(w);
+}
+
+static void
+worker_uninit(struct worker *w)
+{
+    ps_client_destroy(w->client);
+    if (w->sync) {
+        sync_bsp.destroy(w->sync);
+    }
+    mlp_destroy(w->mlp);
+    backend_close(w->backend);
+    dataset_destroy(w->data);
+    report_destroy(w->report);
+    free(w->x);
+    free(w->labels);
+}
+
+/* Gets the first weights. */
+static enum ps_result
+begin(struct worker *w, char **error)
+{
+    float *weights = mlp_weights(w->mlp);
+    enum ps_result result = PS_OK;
+
+    mlp_init_weights(weights, &w->o->shape, w->o->seed);
+    if (w->client) {
+        result = ps_client_begin(w->client, weights, error);
+    } else {
+        memcpy(sync_bsp.weights(w->sync), weights,
+               w->n_parameters * sizeof *weights);
+    }
+    mlp_weights_changed(w->mlp);
+    return result;
+}
+
+/* Gives the gradient for the next weights.  '*loss' is that of our samples
+ * and becomes that of all. */
+static enum ps_result
+exchange(struct worker *w, double *loss, char **error)
+{
+    const float *gradient = mlp_gradient_vector(w->mlp);
+    float *weights = mlp_weights(w->mlp);
+    uint64_t iteration = w->progress.iteration;
+    enum ps_result result = PS_OK;
+
+    if (w->client) {
+        result = ps_client_exchange(w->client, iteration, gradient,
+                                    w->share.n, loss, weights, error);
+    } else {
+        size_t bytes = w->n_parameters * sizeof *weights;
+
+        memcpy(sync_bsp.inbox(w->sync, 0), gradient, bytes);
+        *error = sync_bsp.push(w->sync, 0, iteration, w->share.n, *loss);
+        memcpy(weights, sync_bsp.weights(w->sync), bytes);
+        result = *error ? PS_FAILED : PS_OK;
+    }
+    mlp_weights_changed(w->mlp);
+    return result;
+}
+
+/* Waits until the step has taken what it would on the emulated machine, or we
+ * are told to stop. */
+static void
+emulate_speed(struct worker *w)
+{
+    int64_t end = w->step_us + w->share.n * w->o->sample_cost_us;
+    struct pollfd fd = {
+        .fd = control_signal_fd(w->control), .events = POLLIN,
+    };
+
+    while (!control_stopped(w->control)) {
+        int64_t left = end - report_monotonic_us();
+        struct timespec ts = {
+            .tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000,
+        };
+
+        if (left <= 0) {
+            break;
+        }
+        if (ppoll(&fd, 1, &ts, NULL) > 0) {
+            control_run(w->control);
+        }
+    }
+}
+
+static void
+evaluate(struct worker *w)
+{
+    if (!w->o->rank && w->evaluated != w->progress.iteration) {
+        mlp_evaluate(w->mlp, w->data->held_x, w->data->held_labels,
+                     w->data->n_held, &w->progress.loss,
+                     &w->progress.accuracy);
+        w->evaluated = w->progress.iteration;
+    }
+}
+
+static enum ps_result
+iterate(struct worker *w, char **error)
+{
+    uint64_t position = w->progress.iteration * w->o->batch + w->share.first;
+    enum ps_result result;
+    double loss;
+
+    dataset_fill(w->data, w->o->seed, position, w->share.n, w->x, w->labels);
+    mlp_gradient(w->mlp, w->x, w->labels, w->share.n, &loss);
+    loss = w->share.n ? loss / w->share.n : 0;
+    emulate_speed(w);
+    if (control_stopped(w->control)) {
+        return PS_ENDED;
+    }
+    result = exchange(w, &loss, error);
+    if (result == PS_OK) {
+        w->step_us = report_monotonic_us();
+        w->progress.batch_loss = loss;
+        w->progress.iteration++;
+        if (!(w->progress.iteration % w->o->eval_every)) {
+            evaluate(w);
+        }
+    }
+    return result;
+}
+
+/* Waits for a new target, or for the end. */
+static enum ps_result
+pause_for_orders(struct worker *w, char **error)
+{
+    struct control *control = w->control;
+
+    w->progress.stage = control_n_targets(control) > 0
+                        ? control_n_targets(control) - 1 : 0;
+    report_progress(w->report, &w->progress, true);
+    report_paused(w->progress.iteration);
+    for (;;) {
+        enum ps_result result = PS_OK;
+
+        control_run(control);
+        if (control_stopped(control)) {
+            return PS_ENDED;
+        }
+        if (control_target(control) > w->progress.iteration) {
+            w->step_us = report_monotonic_us();
+            return PS_OK;
+        }
+        if (control_silent(control)) {
+            return PS_ENDED;
+        }
+        if (w->client) {
+            result = ps_client_idle(w->client, error);
+        } else {
+            struct pollfd fds[2] = {
+                { .fd = control_signal_fd(control), .events = POLLIN },
+                { .fd = control_input_fd(control), .events = POLLIN },
+            };
+
+            poll(fds, 2, -1);
+        }
+        if (result != PS_OK) {
+            return result;
+        }
+    }
+}
+
+static enum ps_result
+train(struct worker *w, char **error)
+{
+    enum ps_result result = begin(w, error);
+
+    w->step_us = report_monotonic_us();
+    while (result == PS_OK) {
+        control_run(w->control);
+        if (control_stopped(w->control)) {
+            return PS_ENDED;
+        }
+        if (w->progress.iteration >= control_target(w->control)) {
+            evaluate(w);
+            result = pause_for_orders(w, error);
+            continue;
+        }
+        if (!w->progress.iteration) {
+            evaluate(w);
+        }
+        w->progress.stage = control_n_targets(w->control) - 1;
+        result = iterate(w, error);
+        if (result == PS_OK) {
+            report_progress(w->report, &w->progress, false);
+        }
+    }
+    return result;
+}
+
+char *
+worker_run(const struct options *o, struct control *control)
+{
+    struct worker w = { .o = o, .control = control };
+    char *error = worker_init(&w);
+
+    if (!error && train(&w, &error) != PS_FAILED) {
+        report_done(&w.progress,
+                    w.client ? ps_client_bytes_sent(w.client) : 0,
+                    w.client ? ps_client_bytes_received(w.client) : 0);
+    }
+    worker_uninit(&w);
+    if (error && control_stopped(control)) {
+        free(error);            /* Not a failure: we were told to end. */
+        error = NULL;
+    }
+    return error;
+}
