@@ -14,6 +14,8 @@ static const struct command commands[] = {
       "Compare policies on a cluster on this machine.", cmd_lab },
 #endif
     { "policy", "check FILE...", "Check policies.", cmd_policy },
+    { "search", "run|check SEARCH.json ...",
+      "Search hyper-parameters by successive halving.", cmd_search },
     { "sim", "TRACE|SCENARIO", "Simulate coflows or searches under policies.",
       cmd_sim },
     { NULL, NULL, NULL, NULL },
