@@ -233,6 +233,23 @@ tells_the_order_and_its_quality(void **state)
     json_destroy(json);
 }
 
+static void
+a_stage_without_demand_has_no_bottleneck(void **state)
+{
+    struct fixture *f = *state;
+    struct json *json, *order, *bottleneck;
+
+    give(f, "0", (int64_t[]) { 0 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    json = decide_order_to_json(f->d);
+    order = shash_find_data(json_object(json), "order");
+    assert_int_equal(order->array.n, 1);
+    bottleneck = shash_find_data(json_object(order->array.elems[0]),
+                                 "bottleneck");
+    assert_string_equal(json_string(bottleneck), "");
+    json_destroy(json);
+}
+
 /* Two stages of 1 s and 3 s on one port that began together take 2.5 s on
  * average at least. */
 static void
@@ -290,6 +307,7 @@ main(void)
         TEST(nearly_equal_stages_keep_their_order),
         TEST(a_job_between_stages_keeps_its_level),
         TEST(tells_the_order_and_its_quality),
+        TEST(a_stage_without_demand_has_no_bottleneck),
         TEST(bounds_what_has_ended),
         cmocka_unit_test(hysteresis_only_swaps_back_what_is_cheap),
     };
