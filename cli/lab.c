@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/data-file.h"
 #include "cli/report.h"
 #include "lab/cgroup-tree.h"
 #include "lab/cluster.h"
@@ -147,7 +148,7 @@ choose_policy(const char *where, const char *name, struct chosen *chosen)
     } else {
         char *base = xasprintf("%s.json", name);
 
-        chosen->file = plan_data_file("policies", base);
+        chosen->file = data_file_find("policies", base);
         free(base);
     }
     if (!chosen->file) {
@@ -411,7 +412,7 @@ static int
 lab_up(const struct lab_options *o)
 {
     char *file = o->args[0] ? xstrdup(o->args[0])
-                            : plan_data_file("lab/scenarios", "smoke.json");
+                            : data_file_find("lab/scenarios", "smoke.json");
     struct scenario *s = NULL;
     struct plan *plan = NULL;
     struct chosen *chosen = NULL;

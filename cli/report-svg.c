@@ -104,35 +104,18 @@ last_time(const struct report *r)
     return last;
 }
 
-/* A search has the same number, and colour, under every policy. */
+/* A search has the same number, and colour, under every policy: its place
+ * under the first one. */
 static int
 search_index(const struct report *r, const char *cojob)
 {
-    const char *seen[64];
-    int n = 0;
+    const struct report_policy *p = r->policies[0];
+    size_t i = 0;
 
-    for (size_t i = 0; i < r->n_policies; i++) {
-        const struct report_policy *p = r->policies[i];
-
-        for (size_t j = 0; j < p->n_searches; j++) {
-            const char *name = p->searches[j].cojob;
-            int k = 0;
-
-            if (!strcmp(name, cojob)) {
-                for (k = 0; k < n && strcmp(seen[k], name); k++) {
-                    continue;
-                }
-                return k;
-            }
-            while (k < n && strcmp(seen[k], name)) {
-                k++;
-            }
-            if (k == n && n < 64) {
-                seen[n++] = name;
-            }
-        }
+    while (i < p->n_searches && strcmp(p->searches[i].cojob, cojob)) {
+        i++;
     }
-    return n;
+    return i;
 }
 
 static const struct report_stage *

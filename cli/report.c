@@ -114,11 +114,28 @@ report_add_policy(struct report *r, const char *name)
     return p;
 }
 
+static struct report_search *
+find_search(const struct report_policy *p, const char *cojob)
+{
+    for (size_t i = 0; i < p->n_searches; i++) {
+        if (!strcmp(p->searches[i].cojob, cojob)) {
+            return &p->searches[i];
+        }
+    }
+    return NULL;
+}
+
+/* The order of these calls is that of the rows in pictures.  A search that has
+ * begun already begins again at 't'. */
 void
 report_search_begin(struct report_policy *p, const char *cojob, double t)
 {
-    struct report_search *s;
+    struct report_search *s = find_search(p, cojob);
 
+    if (s) {
+        s->start = t;
+        return;
+    }
     p->searches = grow(p->searches, p->n_searches, &p->allocated_searches,
                        sizeof *p->searches);
     s = &p->searches[p->n_searches++];
@@ -147,16 +164,13 @@ report_search_end(struct report_policy *p, const char *cojob, double t,
                   const char *best)
 {
     const struct report_job *job = best ? find_job(p, cojob, best) : NULL;
+    struct report_search *s = find_search(p, cojob);
 
-    for (size_t i = 0; i < p->n_searches; i++) {
-        struct report_search *s = &p->searches[i];
-
-        if (!strcmp(s->cojob, cojob) && isnan(s->end)) {
-            s->end = t;
-            report_set(&s->best, best);
-            s->accuracy = job ? job->accuracy : NAN;
-            s->loss = job ? job->loss : NAN;
-        }
+    if (s) {
+        s->end = t;
+        report_set(&s->best, best);
+        s->accuracy = job ? job->accuracy : NAN;
+        s->loss = job ? job->loss : NAN;
     }
 }
 
@@ -266,6 +280,32 @@ compare_doubles(const void *a_, const void *b_)
     return *a < *b ? -1 : *a > *b;
 }
 
+/* The row of 'stage' in pictures. */
+static long long
+stage_row(const struct report_policy *p, const struct report_stage *stage)
+{
+    const struct report_search *s = find_search(p, stage->cojob);
+
+    return (s ? s - p->searches : (long long) p->n_searches) * 1000
+           + stage->rung;
+}
+
+/* Sorts stages by search and rung; there are few. */
+static void
+sort_stages(struct report_policy *p)
+{
+    for (size_t i = 1; i < p->n_stages; i++) {
+        struct report_stage stage = p->stages[i];
+        size_t j = i;
+
+        for (; j > 0 && stage_row(p, &p->stages[j - 1])
+                        > stage_row(p, &stage); j--) {
+            p->stages[j] = p->stages[j - 1];
+        }
+        p->stages[j] = stage;
+    }
+}
+
 static void
 summarize_stages(struct report_policy *p)
 {
@@ -315,6 +355,7 @@ report_finish(struct report *r)
     for (size_t i = 0; i < r->n_policies; i++) {
         struct report_policy *p = r->policies[i];
 
+        sort_stages(p);
         summarize_stages(p);
         summarize_searches(p);
         if (!baseline || (!strcmp(p->name, "fair")

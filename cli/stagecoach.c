@@ -14,6 +14,20 @@ static const struct command commands[] = {
       "Compare policies on a cluster on this machine.", cmd_lab },
 #endif
     { "policy", "check FILE...", "Check policies.", cmd_policy },
+#ifdef HAVE_OVS
+    { "controller", "init|start|stop [OPTION...]",
+      "Create, start and stop databases and controller.", cmd_controller },
+    { "status", "[--format table|json]",
+      "Whether the controller works, and how well.", cmd_status },
+    { "order", "[--format table|json]",
+      "The stages in the order in which they get the network.", cmd_order },
+    { "hosts", "[--format table|json]",
+      "The hosts and what they have in force.", cmd_hosts },
+    { "stage", "begin|end [OPTION...]",
+      "Tell of a stage of a search that does not tell itself.", cmd_stage },
+#endif
+    { "run", "--cojob C --job J -- COMMAND...",
+      "Run a process of a job.", cmd_run },
     { "search", "run|check SEARCH.json ...",
       "Search hyper-parameters by successive halving.", cmd_search },
     { "sim", "TRACE|SCENARIO", "Simulate coflows or searches under policies.",

@@ -169,6 +169,15 @@ find_cojob(const struct call *call)
     return NULL;
 }
 
+/* A cojob that has ended must begin again before anything of it can. */
+static const struct intentrec_cojob *
+find_running_cojob(const struct call *call)
+{
+    const struct intentrec_cojob *cojob = find_cojob(call);
+
+    return cojob && !strcmp(cojob->state, "running") ? cojob : NULL;
+}
+
 static char *
 no_cojob(const struct call *call)
 {
@@ -246,7 +255,7 @@ begin_job(const struct intentrec_cojob *cojob, const char *name,
 static char *
 edit_job_begin(const struct call *call, struct ovsdb_idl_txn *txn)
 {
-    const struct intentrec_cojob *cojob = find_cojob(call);
+    const struct intentrec_cojob *cojob = find_running_cojob(call);
     struct intentrec_worker **workers;
     const struct intentrec_job *job;
 
@@ -283,7 +292,7 @@ is_repeated(const char *const *names, size_t i)
 static char *
 edit_stage_begin(const struct call *call, struct ovsdb_idl_txn *txn)
 {
-    const struct intentrec_cojob *cojob = find_cojob(call);
+    const struct intentrec_cojob *cojob = find_running_cojob(call);
     const struct intentrec_stage *stage;
     struct intentrec_job **jobs;
     size_t n_jobs = 0;

@@ -256,7 +256,7 @@ drop_connection(struct telemetry *t, struct connection *conn,
 
     if (*complaint) {
         COVERAGE_INC(telemetry_bad_message);
-        VLOG_WARN_RL(&rl, "%s: connection dropped: %s",
+        VLOG_WARN_RL(&rl, "%s: connection dropped: %.300s",
                      conn->host ? conn->host : jsonrpc_get_name(conn->rpc),
                      complaint);
     } else if (conn->host) {

@@ -22,6 +22,7 @@
 #include "lab/fabric.h"
 #include "lab/interrupt.h"
 #include "lab/lock.h"
+#include "lab/say.h"
 #include "lab/spawn.h"
 #include "lab/supervisor.h"
 #include "openvswitch/poll-loop.h"
@@ -32,6 +33,7 @@
 #define READY_MS 20000          /* For each part to answer for the first
                                  * time; the machine may be busy. */
 #define ASK_MS 3000             /* For a reply of the controller. */
+#define TAIL_LINES 5            /* Of a log that may tell why not. */
 
 struct cluster {
     const struct plan *plan;
@@ -271,6 +273,10 @@ start_controller(struct cluster *c, const char *policy_file)
     add(&argv, xasprintf("punix:%s/telemetry.sock", plan->rundir));
     svec_add(&argv, "--policy");
     svec_add(&argv, policy_file);
+    if (plan->fabric == FABRIC_OVS) {
+        svec_add(&argv, "--switch");
+        add(&argv, xasprintf("unix:%s/ovs/br0.mgmt", plan->rundir));
+    }
     add_ovs_options(&argv, xasprintf("%s/controller.ctl", plan->rundir));
     add_ovs_env(plan, &env);
     return start(c, "controller", NULL, &env, &argv);
@@ -378,9 +384,23 @@ agents_ready(const struct plan *plan)
     return ready;
 }
 
-/* Waits until 'ready' says so, while daemons are watched. */
 static char *
-wait_until(struct cluster *c, const char *what,
+not_ready(const struct plan *plan, const char *what, const char *daemon)
+{
+    char *log = plan_log(plan, daemon);
+    char *tail = say_tail(log, TAIL_LINES);
+    char *error = xasprintf("%s: not ready within %d s; the end of %s:\n%s",
+                            what, READY_MS / 1000, log, tail);
+
+    free(tail);
+    free(log);
+    return error;
+}
+
+/* Waits until 'ready' says so, while daemons are watched.  'daemon' is whose
+ * log may tell why it does not. */
+static char *
+wait_until(struct cluster *c, const char *what, const char *daemon,
            bool (*ready)(const struct plan *))
 {
     long long deadline = time_msec() + READY_MS;
@@ -395,8 +415,7 @@ wait_until(struct cluster *c, const char *what,
             return xstrdup(interrupted);
         }
         if (time_msec() > deadline) {
-            return xasprintf("%s: not ready within %d s", what,
-                             READY_MS / 1000);
+            return not_ready(c->plan, what, daemon);
         }
         interrupt_sleep(50);
     }
@@ -464,9 +483,10 @@ up_daemons(struct cluster *c, const char *policy_file OVS_UNUSED)
 static char *
 up_ready(struct cluster *c, const char *policy_file OVS_UNUSED)
 {
-    char *error = wait_until(c, "shims", shims_ready);
+    char *error = wait_until(c, "shims", "shim-h0", shims_ready);
 
-    return error ? error : wait_until(c, "agents", agents_ready);
+    return error ? error : wait_until(c, "agents", "controller",
+                                      agents_ready);
 }
 
 char *

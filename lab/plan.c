@@ -150,21 +150,6 @@ plan_program(const struct plan *plan, const char *name)
     return path ? path : xstrdup(name);
 }
 
-char *
-plan_data_file(const char *dir, const char *name)
-{
-    char *bin = own_dir();
-    char *path = if_there(xasprintf("%s/../share/stagecoach/%s/%s", bin, dir,
-                                    name), R_OK);
-
-    if (!path) {
-        path = if_there(xasprintf("%s/%s/%s", STAGECOACH_SOURCE, dir, name),
-                        R_OK);
-    }
-    free(bin);
-    return path;
-}
-
 static void
 add_string_and_free(cJSON *object, const char *name, char *value)
 {

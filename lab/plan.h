@@ -63,10 +63,6 @@ bool plan_owns_ns(const struct plan *, const char *ns);
  * running program or where the build puts it; just 'name' if nowhere. */
 char *plan_program(const struct plan *, const char *name);
 
-/* Returns 'dir'/'name' ("policies", "fair.json") in the installed data
- * directory or in the source tree, or NULL. */
-char *plan_data_file(const char *dir, const char *name);
-
 /* CLUSTER.json, as docs/interfaces.md has it.  Returns NULL or a message. */
 char *plan_write_cluster(const struct plan *, const char *file);
 

@@ -24,6 +24,7 @@
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/poll-loop.h"
 #include "process.h"
+#include "timeval.h"
 #include "util.h"
 
 #define MAX_LINE 65536          /* A longer line is not an event. */
@@ -183,6 +184,8 @@ search_run_start(struct search_run *sr)
                            sr->search->cojob);
     char *error = write_search(sr, file);
 
+    report_search_begin(sr->policy, sr->search->cojob,
+                        (time_wall_msec() - sr->epoch_ms) / 1000.0);
     if (!error) {
         error = start_program(sr, file);
     }

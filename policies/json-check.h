@@ -80,6 +80,7 @@ char *json_read_file(const char *file, char **textp);
 /* Members of an object.  Without "_or" a missing member is an error.
  * "json_string_or" takes NULL as a default; others return copies. */
 bool json_has(const struct json_at *, const char *member);
+bool json_has_object(const struct json_at *, const char *member);
 char *json_string(const struct json_at *, const char *member);
 char *json_string_or(const struct json_at *, const char *member,
                      const char *deflt);
@@ -104,10 +105,6 @@ int64_t json_rate(const struct json_at *, const char *member);
 /* A name of 1 to 31 letters, digits, '.', '_' and '-' that begins with a
  * letter or digit: of a cojob, a job, a host. */
 char *json_name(const struct json_at *, const char *member);
-
-/* The value of 'member', whatever its type: json_at_is_number() and the others
- * tell.  A missing member is an error. */
-const struct json_at *json_member(const struct json_at *, const char *member);
 
 /* Places inside.  The "_or_null" ones return NULL if there is no such member.
  * An array must have 'min_n' to 'max_n' elements. */

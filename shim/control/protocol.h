@@ -43,13 +43,32 @@
  *    SHIM_MISS         (event)                    struct shim_flow_key[]
  *
  * When the lease ends, every slot is treated as if it had level
- * 'SHIM_LEVEL_DEFAULT' until the next SHIM_LEASE; the tables stay. */
+ * 'SHIM_LEVEL_DEFAULT' and the default DSCP until the next SHIM_LEASE; the
+ * tables stay.  A process begins without a lease.
+ *
+ * A request with an array is checked before any of it is done: EINVAL means
+ * that nothing changed.  What is there already is changed by SHIM_SLOT_SET and
+ * SHIM_FLOW_ADD, and clearing or deleting what is not there is no error.
+ * SHIM_FLOW_ADD gets ENOSPC if the table is full; the flows before that one
+ * are in it.  A flow may name a slot that is not in use (yet), it is then
+ * treated as slot 0; a flow of slot 0 is known to be nobody's and makes no
+ * more misses.
+ *
+ * An unknown TCP or UDP flow makes a SHIM_MISS when the host sends a packet of
+ * it, and again every 20 ms or so while it does and is unknown.  A subscriber
+ * that does not read loses some of them, which does no harm. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define SHIM_PROTOCOL_VERSION 1
 #define SHIM_MAX_MESSAGE (1u << 20)     /* Bytes, header included. */
 #define SHIM_MAX_SLOTS 1024             /* Slot 0 is "no job". */
+#define SHIM_MAX_FLOWS 16384            /* A list of them is one message. */
+
+/* Uplink capacity that makes sense, bits per second. */
+#define SHIM_MIN_RATE UINT64_C(100000)
+#define SHIM_MAX_RATE UINT64_C(800000000000)
 
 /* Queues of the uplink.  Queue 0 is served first. */
 #define SHIM_N_LEVELS 8
@@ -121,7 +140,8 @@ struct shim_flow {
 };
 
 struct shim_rate {
-    uint64_t bps;               /* Uplink capacity, bits per second, > 0. */
+    uint64_t bps;               /* Uplink capacity, bits per second,
+                                 * SHIM_MIN_RATE .. SHIM_MAX_RATE. */
 };
 
 /* Since the process started.  "tx" is host to uplink, "rx" uplink to host.
@@ -139,9 +159,14 @@ struct shim_stats {
                                  * forwarded untouched at the default level. */
     uint64_t queued_bytes;      /* Now, all levels. */
     uint64_t busy_ns;           /* CPU time of the forwarding thread. */
+    uint64_t late_bytes;        /* Left in a transmit ring by the kernel, and
+                                 * sent when it was told again. */
+    uint64_t port_restarts;     /* Ports that no longer sent, and were set up
+                                 * anew. */
     uint32_t n_slot_stats, n_flows;
 };
 
+/* Of a slot in use, since it was set when it was not. */
 struct shim_slot_stats {
     uint16_t slot;
     uint16_t level;             /* In force now. */
@@ -149,5 +174,9 @@ struct shim_slot_stats {
     uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
     uint64_t tx_dropped;        /* Packets. */
 };
+
+/* Pure functions for both ends; hostile bytes are what they are for. */
+int protocol_next(const void *data, size_t size, struct shim_msg *);
+int protocol_check_body(uint16_t type, const void *body, size_t length);
 
 #endif /* shim/control/protocol.h */

@@ -152,6 +152,26 @@ serves_the_heavier_weight_first(void **state)
     workload_destroy(w);
 }
 
+/* As above but for the age: at 2 s the weight of the first is 5, and 5 / 8 s
+ * is more than 1 / 2 s. */
+static void
+lets_an_aged_stage_go_first(void **state)
+{
+    struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
+    struct sim_options options = {
+        .order = ORDER_STAGE, .n_levels = 2, .aging_s = 0.5,
+    };
+    struct sim_result r;
+
+    add_flow(w, 0, 0, 1, 100);
+    add_flow(w, 2, 0, 1, 20);
+    simulate(w, &options, &r);
+    assert_near(end_of(&r, 0, 0), 10);
+    assert_near(end_of(&r, 1, 0), 12);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
 /* Adds a job of one worker on 'worker', one server on 'server'. */
 static void
 add_pair(struct workload_cojob *cojob, int worker, int server,
@@ -190,6 +210,43 @@ overlaps_computing_and_sending(void **state)
     assert_near(end_of(&r, 1, 0), 7);
     sim_result_uninit(&r);
     workload_destroy(w);
+}
+
+/* A search that is on its way meets a coflow that is a bit longer than what
+ * remains of its pushes, or a bit shorter than the pull that it has not begun;
+ * what it had in all, and what flows now, is otherwise. */
+static void
+orders_by_what_remains(void **state)
+{
+    static const struct {
+        int64_t iterations;
+        double push, pull, meet;
+        int src, dst;
+        double bytes, search_end, coflow_end;
+    } cases[] = {
+        { 10, 100, 0, 9.5, 0, 1, 60, 10, 10.6 },
+        { 10, 100, 0, 8.5, 0, 1, 160, 10, 11.6 },
+        { 1, 1, 100, 0.005, 1, 0, 80, 1.805, 0.805 },
+    };
+
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct workload *w = workload_create("stage",
+                                             sim_fabric_create(2, 100));
+        struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
+        struct workload_job *job = workload_add_job(cojob, "t", 0);
+        struct sim_result r;
+
+        workload_add_transfer(job, 0, 1, cases[i].push, 0, 0);
+        workload_add_transfer(job, 1, 0, cases[i].pull, 0, 1);
+        workload_add_rung(w, cojob, cases[i].iterations, 1);
+        add_flow(w, cases[i].meet, cases[i].src, cases[i].dst,
+                 cases[i].bytes);
+        run_order(w, ORDER_STAGE, 6, &r);
+        assert_near(end_of(&r, 0, 0), cases[i].search_end);
+        assert_near(end_of(&r, 1, 0), cases[i].coflow_end);
+        sim_result_uninit(&r);
+        workload_destroy(w);
+    }
 }
 
 /* Rung 0: jobs on links of their own with 3 s and 5 s an iteration, so that
@@ -543,7 +600,9 @@ main(void)
         cmocka_unit_test(shares_or_orders_two_equal_flows),
         cmocka_unit_test(lets_a_smaller_arrival_go_first),
         cmocka_unit_test(serves_the_heavier_weight_first),
+        cmocka_unit_test(lets_an_aged_stage_go_first),
         cmocka_unit_test(overlaps_computing_and_sending),
+        cmocka_unit_test(orders_by_what_remains),
         cmocka_unit_test(ends_a_rung_with_its_slowest_job),
         cmocka_unit_test(exchanges_shards_side_by_side),
         cmocka_unit_test(ends_what_has_nothing_to_do),

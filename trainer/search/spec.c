@@ -26,9 +26,10 @@ static const char *const scale_names[] = { "linear", "log", NULL };
 static void
 read_rates(struct search_spec *spec, const struct json_at *space)
 {
-    const struct json_at *at = json_member(space, "learning_rate");
+    const struct json_at *at;
 
-    if (json_at_is_object(at)) {
+    if (json_has_object(space, "learning_rate")) {
+        at = json_object(space, "learning_rate");
         spec->rate_min = json_number(at, "min", 1e-9, 1e3);
         spec->rate_max = json_number(at, "max", 1e-9, 1e3);
         spec->rate_log = json_enum(at, "scale", scale_names);

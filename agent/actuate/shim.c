@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The actuator for a host with a shim. */
+
+#include <config.h>
+
+#include "agent/actuate/actuator.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/actuate/flow-set.h"
+#include "agent/actuate/shim-conn.h"
+#include "agent/actuate/slot-table.h"
+#include "agent/actuate/traffic.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "timeval.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(shim_actuator);
+
+#define CONNECT_MS 100          /* Between attempts. */
+#define STATS_MS 200
+#define LEASE_MS 3000           /* Of the agent's own lease. */
+#define LEASE_RENEW_MS 1000
+#define RESYNC_MS 1000          /* After the shim refused something. */
+#define SILENCE_MS 3000         /* A shim that owes an answer for so long is
+                                 * taken for dead. */
+#define MAX_BACKLOG (256 * 1024)
+
+/* What the first replies of a connection are needed for. */
+enum {
+    NEED_HELLO = 1 << 0,
+    NEED_SLOTS = 1 << 1,
+    NEED_FLOWS = 1 << 2,
+    NEED_ALL = NEED_HELLO | NEED_SLOTS | NEED_FLOWS,
+};
+
+struct shim_actuator {
+    struct actuator up;
+    char *path;
+    const struct actuator_events *events;
+    void *aux;
+
+    struct shim_conn *conn;     /* NULL while away. */
+    int last_error;             /* Why it is away, so that each reason is
+                                 * logged once; -1 before the first try. */
+    unsigned int needs;         /* NEED_*: lists to come. */
+    struct shim_hello hello;    /* Of this connection; the rate outlives it. */
+
+    struct slot_table slots;
+    struct flow_set flows;
+    struct traffic traffic;
+    bool slots_dirty;
+    int n_unanswered;           /* Changes of tables without a reply yet. */
+
+    long long lease_until;      /* LLONG_MIN before the first set_lease(). */
+    uint8_t default_dscp;
+    bool lease_dirty;           /* To be sent out of turn. */
+
+    long long next_connect, next_stats, next_lease, next_sync;
+    long long heard;            /* Last message, or when none was owed. */
+
+    /* Too large for the stack. */
+    struct slot_changes slot_changes;
+    struct flow_changes flow_changes;
+};
+
+static struct shim_actuator *
+shim_cast(const struct actuator *a)
+{
+    return CONTAINER_OF(a, struct shim_actuator, up);
+}
+
+static int
+shim_open(const char *target, const struct actuator_events *events, void *aux,
+          struct actuator **ap)
+{
+    struct shim_actuator *s = xzalloc(sizeof *s);
+
+    s->up.class = &actuator_shim;
+    s->path = xstrdup(target);
+    s->events = events;
+    s->aux = aux;
+    slot_table_init(&s->slots);
+    flow_set_init(&s->flows);
+    traffic_init(&s->traffic);
+    s->lease_until = LLONG_MIN;
+    s->next_lease = s->next_sync = LLONG_MAX;
+    s->last_error = -1;
+    *ap = &s->up;
+    return 0;
+}
+
+static void
+disconnect(struct shim_actuator *s, int error)
+{
+    if (s->conn) {
+        VLOG_WARN("%s: the shim is away (%s)", s->path, ovs_strerror(error));
+        shim_conn_close(s->conn);
+        s->conn = NULL;
+        s->last_error = error;
+    }
+}
+
+static void
+shim_close(struct actuator *a)
+{
+    struct shim_actuator *s = shim_cast(a);
+
+    shim_conn_close(s->conn);
+    slot_table_uninit(&s->slots);
+    flow_set_uninit(&s->flows);
+    free(s->path);
+    free(s);
+}
+
+static void
+send_request(struct shim_actuator *s, enum shim_msg_type type,
+             const void *body, size_t size)
+{
+    shim_conn_send(s->conn, type, body, size);
+}
+
+/* Asks for everything that is needed to go on by difference. */
+static void
+ask_for_tables(struct shim_actuator *s)
+{
+    s->needs = NEED_ALL;
+    s->n_unanswered = 0;
+    s->next_sync = LLONG_MAX;
+    send_request(s, SHIM_HELLO, NULL, 0);
+    send_request(s, SHIM_SLOT_LIST, NULL, 0);
+    send_request(s, SHIM_FLOW_LIST, NULL, 0);
+}
+
+static void
+try_to_connect(struct shim_actuator *s, long long now)
+{
+    int error = shim_conn_open(s->path, &s->conn);
+
+    s->next_connect = now + CONNECT_MS;
+    if (error) {
+        if (error != s->last_error) {
+            VLOG_INFO("%s: no shim, trying again (%s)",
+                      s->path, ovs_strerror(error));
+            s->last_error = error;
+        }
+        return;
+    }
+    s->heard = now;
+    s->lease_dirty = true;
+    s->next_stats = now;
+    ask_for_tables(s);
+    send_request(s, SHIM_SUBSCRIBE, NULL, 0);
+}
+
+/* Takes the reply that 'need' stands for.  After the last of them the tables
+ * are known and changes may be sent. */
+static void
+have(struct shim_actuator *s, unsigned int need)
+{
+    if (s->needs && !(s->needs &= ~need)) {
+        s->slots_dirty = s->flows.dirty = true;
+        if (s->last_error) {
+            s->last_error = 0;
+            VLOG_INFO("%s: the shim is there, process %"PRIu32", "
+                      "%"PRIu64" bit/s", s->path, s->hello.pid,
+                      s->hello.rate_bps);
+        }
+    }
+}
+
+static void
+slot_grew(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes, void *s_)
+{
+    struct shim_actuator *s = s_;
+    const char *job = slot_table_name(&s->slots, slot);
+
+    if (job) {
+        s->events->traffic(job, tx_bytes, rx_bytes, s->aux);
+    }
+}
+
+static int
+take_stats(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_stats *stats = body;
+    const struct shim_slot_stats *slots = (const void *) (stats + 1);
+
+    if (size < sizeof *stats || (size - sizeof *stats) % sizeof *slots) {
+        return EPROTO;
+    }
+    /* Before the lists are there, slots may have other numbers. */
+    if (!s->needs) {
+        traffic_take(&s->traffic, stats, slots,
+                     (size - sizeof *stats) / sizeof *slots, slot_grew, s);
+    }
+    return 0;
+}
+
+static int
+take_misses(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_flow_key *keys = body;
+
+    if (size % sizeof *keys) {
+        return EPROTO;
+    }
+    for (size_t i = 0; i < size / sizeof *keys; i++) {
+        if (!flow_set_missed(&s->flows, &keys[i])) {
+            s->events->miss(&keys[i], s->aux);
+        }
+    }
+    return 0;
+}
+
+static int
+take_list(struct shim_actuator *s, uint16_t type, const void *body,
+          size_t size)
+{
+    switch (type) {
+    case SHIM_HELLO:
+        if (size < sizeof s->hello) {
+            return EPROTO;
+        }
+        memcpy(&s->hello, body, sizeof s->hello);
+        have(s, NEED_HELLO);
+        return 0;
+
+    case SHIM_SLOT_LIST:
+        if (size % sizeof(struct shim_slot)) {
+            return EPROTO;
+        }
+        slot_table_adopt(&s->slots, body, size / sizeof(struct shim_slot));
+        have(s, NEED_SLOTS);
+        return 0;
+
+    case SHIM_FLOW_LIST:
+        if (size % sizeof(struct shim_flow)) {
+            return EPROTO;
+        }
+        flow_set_adopt(&s->flows, body, size / sizeof(struct shim_flow));
+        have(s, NEED_FLOWS);
+        return 0;
+    }
+    return EPROTO;
+}
+
+/* A change of a table was refused: its reason may be gone in a second, and the
+ * lists will show what has become of it. */
+static void
+refused(struct shim_actuator *s, uint16_t type, int status)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+    VLOG_WARN_RL(&rl, "%s: the shim refused request %"PRIu16", trying again "
+                 "(%s)", s->path, type, ovs_strerror(status));
+    s->next_sync = MIN(s->next_sync, time_msec() + RESYNC_MS);
+}
+
+static int
+take_message(struct shim_actuator *s, const struct shim_msg *msg,
+             const void *body, size_t size)
+{
+    switch (msg->type) {
+    case SHIM_MISS:
+        return take_misses(s, body, size);
+
+    case SHIM_STATS:
+        return msg->status ? 0 : take_stats(s, body, size);
+
+    case SHIM_HELLO:
+    case SHIM_SLOT_LIST:
+    case SHIM_FLOW_LIST:
+        return msg->status ? msg->status
+               : take_list(s, msg->type, body, size);
+
+    case SHIM_SLOT_SET:
+    case SHIM_SLOT_CLEAR:
+    case SHIM_FLOW_ADD:
+    case SHIM_FLOW_DELETE:
+        s->n_unanswered = MAX(s->n_unanswered - 1, 0);
+        if (msg->status && (msg->type != SHIM_FLOW_DELETE
+                            || msg->status != ENOENT)) {
+            refused(s, msg->type, msg->status);
+        }
+        return 0;
+
+    default:
+        return 0;
+    }
+}
+
+static void
+receive(struct shim_actuator *s, long long now)
+{
+    const struct shim_msg *msg;
+    const void *body;
+    size_t size;
+    int error = 0;
+
+    for (int i = 0; i < 50 && !error; i++) {
+        error = shim_conn_recv(s->conn, &msg, &body, &size);
+        if (!error) {
+            s->heard = now;
+            error = take_message(s, msg, body, size);
+        }
+    }
+    if (!error) {
+        poll_immediate_wake();
+    } else if (error != EAGAIN) {
+        disconnect(s, error);
+    } else if (now - s->heard > SILENCE_MS) {
+        disconnect(s, ETIMEDOUT);
+    }
+}
+
+static void
+send_change(struct shim_actuator *s, enum shim_msg_type type,
+            const void *body, size_t size)
+{
+    if (size) {
+        s->n_unanswered++;
+        send_request(s, type, body, size);
+    }
+}
+
+static void
+send_slot_sets(struct shim_actuator *s)
+{
+    struct slot_changes *c = &s->slot_changes;
+
+    slot_table_changes(&s->slots, c);
+    send_change(s, SHIM_SLOT_SET, c->set, c->n_set * sizeof *c->set);
+}
+
+/* Sends what has changed: rows before the flows that refer to them, and gone
+ * flows before gone rows. */
+static void
+send_changes(struct shim_actuator *s)
+{
+    struct slot_changes *c = &s->slot_changes;
+    struct flow_changes *f = &s->flow_changes;
+
+    c->n_clear = 0;
+    if (s->slots_dirty) {
+        send_slot_sets(s);
+        s->slots_dirty = false;
+    }
+    while (shim_conn_backlog(s->conn) < MAX_BACKLOG
+           && flow_set_changes(&s->flows, &s->slots, f)) {
+        send_change(s, SHIM_FLOW_DELETE, f->delete,
+                    f->n_delete * sizeof *f->delete);
+        send_change(s, SHIM_FLOW_ADD, f->add, f->n_add * sizeof *f->add);
+    }
+    send_change(s, SHIM_SLOT_CLEAR, c->clear, c->n_clear * sizeof *c->clear);
+}
+
+static void
+send_lease(struct shim_actuator *s, long long now)
+{
+    struct shim_lease lease = { .default_dscp = s->default_dscp };
+
+    s->lease_dirty = false;
+    s->next_lease = LLONG_MAX;
+    if (s->lease_until == LLONG_MIN) {
+        return;
+    }
+    if (s->lease_until > now) {
+        lease.ms = MIN(s->lease_until - now, LEASE_MS);
+        s->next_lease = MIN(now + LEASE_RENEW_MS, s->lease_until);
+    }
+    send_request(s, SHIM_LEASE, &lease, sizeof lease);
+}
+
+static void
+shim_run(struct actuator *a)
+{
+    struct shim_actuator *s = shim_cast(a);
+    long long now = time_msec();
+
+    if (!s->conn && now >= s->next_connect) {
+        try_to_connect(s, now);
+    }
+    if (s->conn) {
+        receive(s, now);
+    }
+    if (!s->conn) {
+        return;
+    }
+    if (now >= s->next_sync) {
+        ask_for_tables(s);
+    }
+    if (!s->needs) {
+        send_changes(s);
+        if (s->lease_dirty || now >= s->next_lease) {
+            send_lease(s, now);
+        }
+    }
+    if (now >= s->next_stats && shim_conn_backlog(s->conn) < MAX_BACKLOG) {
+        s->next_stats = now + STATS_MS;
+        send_request(s, SHIM_STATS, NULL, 0);
+    }
+}
+
+static void
+shim_wait(struct actuator *a)
+{
+    struct shim_actuator *s = shim_cast(a);
+
+    if (!s->conn) {
+        poll_timer_wait_until(s->next_connect);
+        return;
+    }
+    shim_conn_wait(s->conn);
+    poll_timer_wait_until(MIN(s->next_stats, s->next_sync));
+    if (!s->needs) {
+        bool dirty = s->slots_dirty || s->flows.dirty || s->lease_dirty;
+
+        poll_timer_wait_until(s->next_lease);
+        if (dirty && shim_conn_backlog(s->conn) < MAX_BACKLOG) {
+            poll_immediate_wake();
+        }
+    }
+}
+
+static void
+shim_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
+{
+    struct shim_actuator *s = shim_cast(a);
+
+    slot_table_want(&s->slots, row, decided);
+    s->slots_dirty = s->flows.dirty = true;
+}
+
+static void
+shim_remove_job(struct actuator *a, const char *name)
+{
+    struct shim_actuator *s = shim_cast(a);
+
+    slot_table_unwant(&s->slots, name);
+    s->slots_dirty = true;
+}
+
+static void
+shim_set_flow(struct actuator *a, const struct shim_flow_key *key,
+              const char *job)
+{
+    flow_set_want(&shim_cast(a)->flows, key, job);
+}
+
+static void
+shim_remove_flow(struct actuator *a, const struct shim_flow_key *key)
+{
+    flow_set_unwant(&shim_cast(a)->flows, key);
+}
+
+static void
+shim_set_lease(struct actuator *a, long long until, uint8_t default_dscp)
+{
+    struct shim_actuator *s = shim_cast(a);
+    long long now = time_msec();
+
+    /* A renewal waits for its turn; a begin, an end or another DSCP does
+     * not. */
+    if ((until > now) != (s->lease_until > now)
+        || s->lease_until == LLONG_MIN || default_dscp != s->default_dscp) {
+        s->lease_dirty = true;
+    }
+    s->lease_until = until;
+    s->default_dscp = default_dscp;
+}
+
+static void
+shim_get_status(const struct actuator *a, struct actuator_status *status)
+{
+    const struct shim_actuator *s = shim_cast(a);
+
+    status->connected = s->conn && !s->needs;
+    status->in_sync = status->connected && !s->slots_dirty && !s->flows.dirty
+                      && !s->n_unanswered && s->next_sync == LLONG_MAX;
+    status->rate_bps = s->hello.rate_bps;
+    status->tx_bytes = s->traffic.total.tx_bytes;
+    status->rx_bytes = s->traffic.total.rx_bytes;
+    status->ip_bytes = s->traffic.total.ip_bytes;
+    status->default_bytes = s->traffic.total.default_bytes;
+}
+
+const struct actuator_class actuator_shim = {
+    .name = "shim",
+    .open = shim_open,
+    .close = shim_close,
+    .run = shim_run,
+    .wait = shim_wait,
+    .set_job = shim_set_job,
+    .remove_job = shim_remove_job,
+    .set_flow = shim_set_flow,
+    .remove_flow = shim_remove_flow,
+    .set_lease = shim_set_lease,
+    .get_status = shim_get_status,
+};

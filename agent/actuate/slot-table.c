@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/actuate/slot-table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+#include "util.h"
+
+struct slot_job {
+    struct hmap_node node;      /* In struct slot_table's 'jobs', by name. */
+    struct shim_slot want;      /* 'slot' is its number, 0 if none is free. */
+    bool decided;               /* False: a row that the shim already has for
+                                 * this name is as good as 'want'. */
+};
+
+void
+slot_table_init(struct slot_table *st)
+{
+    memset(st, 0, sizeof *st);
+    hmap_init(&st->jobs);
+}
+
+void
+slot_table_uninit(struct slot_table *st)
+{
+    struct slot_job *job;
+
+    HMAP_FOR_EACH_SAFE (job, node, &st->jobs) {
+        hmap_remove(&st->jobs, &job->node);
+        free(job);
+    }
+    hmap_destroy(&st->jobs);
+}
+
+static struct slot_job *
+find(const struct slot_table *st, const char *name)
+{
+    struct slot_job *job;
+
+    HMAP_FOR_EACH_WITH_HASH (job, node, hash_string(name, 0), &st->jobs) {
+        if (!strcmp(job->want.name, name)) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+static void
+give_number(struct slot_table *st, struct slot_job *job, uint16_t number)
+{
+    job->want.slot = number;
+    st->owners[number] = job;
+    st->last = number;
+}
+
+static void
+find_number(struct slot_table *st, struct slot_job *job)
+{
+    for (int i = 0; i < SHIM_MAX_SLOTS - 1; i++) {
+        uint16_t number = 1 + (st->last + i) % (SHIM_MAX_SLOTS - 1);
+
+        if (!st->owners[number]) {
+            give_number(st, job, number);
+            return;
+        }
+    }
+}
+
+/* Wants 'row' for the job that it names; its 'slot' is ignored.  If not
+ * 'decided', nobody has said yet what the row shall be: whatever the shim has
+ * under that name may stay. */
+void
+slot_table_want(struct slot_table *st, const struct shim_slot *row,
+                bool decided)
+{
+    struct slot_job *job = find(st, row->name);
+    uint16_t number;
+
+    if (!job) {
+        job = xzalloc(sizeof *job);
+        ovs_strlcpy(job->want.name, row->name, sizeof job->want.name);
+        hmap_insert(&st->jobs, &job->node, hash_string(row->name, 0));
+        find_number(st, job);
+    }
+    number = job->want.slot;
+    memset(&job->want, 0, sizeof job->want);
+    job->want.slot = number;
+    job->want.level = row->level;
+    job->want.dscp = row->dscp;
+    job->want.rank = row->rank;
+    job->want.weight = row->weight;
+    strcpy(job->want.name, row->name);
+    job->decided = decided;
+}
+
+/* Wants no slot for 'name' any more. */
+void
+slot_table_unwant(struct slot_table *st, const char *name)
+{
+    struct slot_job *job = find(st, name);
+
+    if (job) {
+        if (job->want.slot) {
+            st->owners[job->want.slot] = NULL;
+        }
+        hmap_remove(&st->jobs, &job->node);
+        free(job);
+    }
+}
+
+/* Takes over the 'n' rows in 'rows' as what the shim has.  A job that is among
+ * them gets the number that it has there, since the shim's flows refer to it
+ * by that. */
+void
+slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
+{
+    struct slot_job *job;
+
+    memset(st->installed, 0, sizeof st->installed);
+    for (size_t i = 0; i < n; i++) {
+        uint16_t number = rows[i].slot;
+
+        if (number > 0 && number < SHIM_MAX_SLOTS) {
+            struct shim_slot *row = &st->installed[number];
+
+            *row = rows[i];
+            /* Whatever is behind the name's end must not count as a
+             * difference. */
+            memset(row->name, 0, sizeof row->name);
+            memcpy(row->name, rows[i].name,
+                   strnlen(rows[i].name, sizeof row->name - 1));
+        }
+    }
+    memset(st->owners, 0, sizeof st->owners);
+    HMAP_FOR_EACH (job, node, &st->jobs) {
+        job->want.slot = 0;
+    }
+    for (uint16_t i = 1; i < SHIM_MAX_SLOTS; i++) {
+        if (st->installed[i].slot) {
+            job = find(st, st->installed[i].name);
+            if (job && !job->want.slot) {
+                give_number(st, job, i);
+            }
+            st->last = i;
+        }
+    }
+    HMAP_FOR_EACH (job, node, &st->jobs) {
+        if (!job->want.slot) {
+            find_number(st, job);
+        }
+    }
+}
+
+static bool
+is_as_wanted(const struct slot_job *job, const struct shim_slot *have)
+{
+    return job->decided
+           ? !memcmp(&job->want, have, sizeof *have)
+           : have->slot && !strcmp(job->want.name, have->name);
+}
+
+/* Stores in '*changes' what has to be sent so that the shim has what is
+ * wanted, and from now on takes it that the shim has it. */
+void
+slot_table_changes(struct slot_table *st, struct slot_changes *changes)
+{
+    struct slot_job *job;
+
+    changes->n_set = changes->n_clear = 0;
+    HMAP_FOR_EACH (job, node, &st->jobs) {
+        struct shim_slot *have = &st->installed[job->want.slot];
+
+        if (!job->want.slot) {
+            find_number(st, job);
+            have = &st->installed[job->want.slot];
+        }
+        if (job->want.slot && !is_as_wanted(job, have)) {
+            *have = changes->set[changes->n_set++] = job->want;
+        }
+    }
+    for (uint16_t i = 1; i < SHIM_MAX_SLOTS; i++) {
+        if (st->installed[i].slot && !st->owners[i]) {
+            st->installed[i].slot = 0;
+            changes->clear[changes->n_clear++] = i;
+        }
+    }
+}
+
+/* Returns the number of the slot of the job called 'name', 0 if none. */
+uint16_t
+slot_table_number(const struct slot_table *st, const char *name)
+{
+    const struct slot_job *job = find(st, name);
+
+    return job ? job->want.slot : 0;
+}
+
+/* Returns the name of the job that has 'slot', NULL if none has. */
+const char *
+slot_table_name(const struct slot_table *st, uint16_t slot)
+{
+    const struct slot_job *job
+        = slot < SHIM_MAX_SLOTS ? st->owners[slot] : NULL;
+
+    return job ? job->want.name : NULL;
+}

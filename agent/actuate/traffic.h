@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef TRAFFIC_H
+#define TRAFFIC_H 1
+
+/* The shim's counters as differences.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * The shim counts from when it started, by slot; the agent tells the
+ * controller counters that never fall and belong to jobs.  In between, a shim
+ * may restart (its counters begin at 0), an agent may restart (the first look
+ * is only a mark), and a slot may change hands.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    traffic_take(tr, stats, slots, n, add_to_job, aux);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Main thread only. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/control/protocol.h"
+
+/* Since the agent started, over all shims.  Never fall. */
+struct traffic_totals {
+    uint64_t tx_bytes, rx_bytes;
+    uint64_t ip_bytes;          /* Sent, that can carry a tag. */
+    uint64_t default_bytes;     /* Of these, sent without one. */
+};
+
+struct traffic {
+    uint64_t boot_id;           /* Of the shim that 'last' is from, 0 before
+                                 * the first. */
+    struct traffic_totals total;
+    struct traffic_totals last;
+    struct {
+        uint64_t tx_bytes, rx_bytes;
+    } slots[SHIM_MAX_SLOTS];    /* Last values. */
+};
+
+typedef void traffic_func(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes,
+                          void *aux);
+
+void traffic_init(struct traffic *);
+void traffic_take(struct traffic *, const struct shim_stats *,
+                  const struct shim_slot_stats *, size_t n,
+                  traffic_func *, void *aux);
+
+#endif /* agent/actuate/traffic.h */

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/identify/cgroup-path.h"
+#include "agent/identify/flow-table.h"
+#include "agent/identify/registry.h"
+#include "agent/identify/tracker.h"
+#include "agent/progress/socket.h"
+#include "agent/telemetry.h"
+#include "controller/hosts-idl.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "ovsdb-idl.h"
+#include "timeval.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(agent);
+
+#define TELEMETRY_MS 200
+#define GRACE_MS 3000           /* For the database after a start. */
+#define DB_PROBE_MS 5000
+
+static const char *
+state_name(const struct agent *a)
+{
+    return a->ordered ? "ordered" : "fair";
+}
+
+uint64_t
+agent_capacity(const struct agent *a)
+{
+    struct actuator_status status;
+
+    a->actuator->class->get_status(a->actuator, &status);
+    return status.rate_bps ? status.rate_bps : a->config->rate_bps;
+}
+
+static void
+send_telemetry(struct agent *a)
+{
+    struct actuator_status status;
+    struct telemetry_facts facts = {
+        .host = a->config->host,
+        .state = state_name(a),
+        .applied = a->applied,
+        .capacity_bps = agent_capacity(a),
+        .status = &status,
+        .registry = tracker_registry(a->tracker),
+        .time = time_wall_msec(),
+    };
+
+    a->actuator->class->get_status(a->actuator, &status);
+    telemetry_send(a->telemetry, telemetry_compose(&facts));
+}
+
+/* From the actuator. */
+
+static void
+on_miss(const struct shim_flow_key *key, void *a_)
+{
+    struct agent *a = a_;
+
+    tracker_miss(a->tracker, key);
+}
+
+static void
+on_traffic(const char *name, uint64_t tx_bytes, uint64_t rx_bytes, void *a_)
+{
+    struct agent *a = a_;
+    struct job *job = registry_find(tracker_registry(a->tracker), name);
+
+    if (job) {
+        job->tx_bytes += tx_bytes;
+        job->rx_bytes += rx_bytes;
+    }
+}
+
+static const struct actuator_events events = {
+    .miss = on_miss,
+    .traffic = on_traffic,
+};
+
+/* From the tracker. */
+
+static void
+set_job(struct agent *a, const char *name)
+{
+    struct shim_slot row;
+
+    wanted_get(&a->wanted, name, &row);
+    a->actuator->class->set_job(a->actuator, &row, a->decided);
+}
+
+static void
+on_job_begin(struct job *job, void *a_)
+{
+    set_job(a_, job->name);
+}
+
+static void
+on_job_end(struct job *job, void *a_)
+{
+    struct agent *a = a_;
+
+    send_telemetry(a);          /* Its last counters. */
+    a->actuator->class->remove_job(a->actuator, job->name);
+}
+
+static void
+on_flow_begin(const struct shim_flow_key *key, const struct job *job, void *a_)
+{
+    struct agent *a = a_;
+
+    a->actuator->class->set_flow(a->actuator, key, job->name);
+}
+
+static void
+on_flow_end(const struct shim_flow_key *key, void *a_)
+{
+    struct agent *a = a_;
+
+    a->actuator->class->remove_flow(a->actuator, key);
+}
+
+static const struct tracker_class tracker_class = {
+    .job_begin = on_job_begin,
+    .job_end = on_job_end,
+    .flow_begin = on_flow_begin,
+    .flow_end = on_flow_end,
+};
+
+/* From jobs. */
+
+static bool
+on_progress(const char *name, const struct progress *progress, void *a_)
+{
+    struct agent *a = a_;
+    struct job *job = registry_find(tracker_registry(a->tracker), name);
+
+    if (!job) {
+        tracker_hurry(a->tracker);
+        return false;
+    }
+    job->progress = *progress;
+    job->has_progress = true;
+    return true;
+}
+
+/* From the controller. */
+
+static void
+on_lease(int64_t generation, int64_t lease_ms, void *a_)
+{
+    struct agent *a = a_;
+
+    if (!lease_notify(&a->lease, generation, lease_ms, time_msec())) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl, "ignoring a lease of generation %"PRId64", older "
+                     "than %"PRId64, generation, a->lease.newest);
+    }
+}
+
+static void
+open_tracker(struct agent *a)
+{
+    char *mount = cgroup_mount_from("/proc/mounts");
+    char *root = mount ? xasprintf("%s/%s", mount, a->config->cgroup) : NULL;
+    struct tracker_config config = {
+        .cgroup_root = root,
+        .netns = a->config->netns,
+        .n_netns = a->config->n_netns,
+    };
+
+    if (!mount) {
+        VLOG_WARN("no cgroup v2 file system is mounted, so no job will be "
+                  "found");
+    }
+    a->tracker = tracker_create(&config, &tracker_class, a);
+    free(root);
+    free(mount);
+}
+
+static void
+open_database(struct agent *a)
+{
+    struct ovsdb_idl *idl;
+
+    idl = ovsdb_idl_create(a->config->db, &hostsrec_idl_class, false, true);
+    a->loop = xmalloc(sizeof *a->loop);
+    *a->loop = (struct ovsdb_idl_loop) OVSDB_IDL_LOOP_INITIALIZER(idl);
+    ovsdb_idl_set_probe_interval(idl, DB_PROBE_MS);
+    wanted_init(&a->wanted, idl, a->config->host);
+    report_init(&a->report, idl, a->config->host);
+}
+
+/* Starts an agent with 'config', which must outlive it.  Returns NULL and
+ * stores it in '*ap', or returns a malloc()'d message. */
+char *
+agent_create(const struct agent_config *config, struct agent **ap)
+{
+    struct agent *a = xzalloc(sizeof *a);
+    char *path = xasprintf("%s/progress.sock", config->rundir);
+    char *message = NULL;
+    int error;
+
+    *ap = NULL;
+    a->config = config;
+    a->started = a->next_telemetry = time_msec();
+    lease_init(&a->lease);
+    error = progress_socket_open(path, on_progress, a, &a->progress);
+    if (!error) {
+        error = actuator_shim.open(config->shim, &events, a, &a->actuator);
+    }
+    if (error) {
+        message = xasprintf("%s: cannot listen (%s)", path,
+                            ovs_strerror(error));
+        progress_socket_close(a->progress);
+        free(a);
+    } else {
+        open_database(a);
+        a->telemetry = telemetry_create(config->controller, on_lease, a);
+        open_tracker(a);
+        *ap = a;
+    }
+    free(path);
+    return message;
+}
+
+void
+agent_destroy(struct agent *a)
+{
+    if (a) {
+        tracker_destroy(a->tracker);
+        telemetry_destroy(a->telemetry);
+        wanted_uninit(&a->wanted);
+        report_uninit(&a->report);
+        ovsdb_idl_loop_destroy(a->loop);
+        free(a->loop);
+        a->actuator->class->close(a->actuator);
+        progress_socket_close(a->progress);
+        free(a);
+    }
+}
+
+static void
+set_all_jobs(struct agent *a)
+{
+    const struct job *job;
+
+    HMAP_FOR_EACH (job, node, &tracker_registry(a->tracker)->jobs) {
+        set_job(a, job->name);
+    }
+}
+
+/* Takes over what the database says.  Silence counts as an answer once the
+ * database has been read, or had the time to. */
+static void
+run_wanted(struct agent *a, long long now)
+{
+    bool changed = wanted_run(&a->wanted, a->loop->idl, &a->lease, now);
+    bool was_decided = a->decided;
+
+    a->decided = a->decided || a->wanted.present
+                 || ovsdb_idl_has_ever_connected(a->loop->idl)
+                 || now - a->started >= GRACE_MS;
+    if (changed || a->decided != was_decided) {
+        set_all_jobs(a);
+    }
+}
+
+static void
+run_lease(struct agent *a, long long now)
+{
+    long long until = lease_until(&a->lease);
+    bool ordered = until > now;
+
+    if (ordered != a->ordered) {
+        a->ordered = ordered;
+        a->next_telemetry = now;
+        if (ordered) {
+            VLOG_INFO("following order %"PRId64" of generation %"PRId64,
+                      a->wanted.version, a->wanted.generation);
+        } else {
+            VLOG_INFO("the controller's lease has ended, every job is equal");
+        }
+    }
+    if (a->decided) {
+        a->actuator->class->set_lease(a->actuator, until,
+                                      a->wanted.default_dscp);
+    }
+}
+
+static void
+run_applied(struct agent *a)
+{
+    struct actuator_status status;
+
+    a->actuator->class->get_status(a->actuator, &status);
+    if (status.in_sync && a->wanted.present) {
+        a->applied = a->wanted.version;
+    }
+}
+
+static void
+run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
+{
+    struct actuator_status status;
+    struct report_facts facts;
+
+    a->actuator->class->get_status(a->actuator, &status);
+    facts.state = state_name(a);
+    facts.actuator = a->actuator->class->name;
+    facts.connected = status.connected;
+    facts.telemetry = telemetry_is_connected(a->telemetry);
+    facts.applied = a->applied;
+    facts.capacity_bps = agent_capacity(a);
+    report_run(&a->report, a->loop->idl, txn, &facts, now);
+}
+
+void
+agent_run(struct agent *a)
+{
+    struct ovsdb_idl_txn *txn = ovsdb_idl_loop_run(a->loop);
+    long long now = time_msec();
+
+    telemetry_run(a->telemetry);
+    run_wanted(a, now);
+    progress_socket_run(a->progress);
+    tracker_run(a->tracker);
+    run_lease(a, now);
+    a->actuator->class->run(a->actuator);
+    run_applied(a);
+    if (now >= a->next_telemetry) {
+        a->next_telemetry = now + TELEMETRY_MS;
+        send_telemetry(a);
+    }
+    run_report(a, txn, now);
+    ovsdb_idl_loop_commit_and_wait(a->loop);
+}
+
+void
+agent_wait(struct agent *a)
+{
+    long long until = lease_until(&a->lease);
+
+    telemetry_wait(a->telemetry);
+    progress_socket_wait(a->progress);
+    tracker_wait(a->tracker);
+    a->actuator->class->wait(a->actuator);
+    report_wait(&a->report);
+    poll_timer_wait_until(a->next_telemetry);
+    if (a->ordered) {
+        poll_timer_wait_until(until);
+    }
+    if (!a->decided) {
+        poll_timer_wait_until(a->started + GRACE_MS);
+    }
+}

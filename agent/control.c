@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/control.h"
+
+#include <stdlib.h>
+
+#include "agent/agent.h"
+#include "agent/identify/cgroup-path.h"
+#include "agent/identify/flow-table.h"
+#include "agent/identify/registry.h"
+#include "agent/identify/tracker.h"
+#include "agent/progress/socket.h"
+#include "agent/telemetry.h"
+#include "openvswitch/json.h"
+#include "ovsdb-idl.h"
+#include "timeval.h"
+#include "unixctl.h"
+#include "util.h"
+
+static void
+put(struct json *object, const char *name, int64_t value)
+{
+    json_object_put(object, name, json_integer_create(value));
+}
+
+/* Replies with 'json' and destroys it. */
+static void
+reply(struct unixctl_conn *conn, struct json *json)
+{
+    char *text = json_to_string(json, JSSF_SORT);
+
+    unixctl_command_reply(conn, text);
+    free(text);
+    json_destroy(json);
+}
+
+static struct json *
+progress_to_json(const struct agent *a)
+{
+    const struct progress_counts *c = progress_socket_counts(a->progress);
+    struct json *json = json_object_create();
+
+    put(json, "received", c->received);
+    put(json, "malformed", c->malformed);
+    put(json, "unknown", c->unknown);
+    return json;
+}
+
+static struct json *
+telemetry_to_json(const struct agent *a)
+{
+    struct json *json = json_object_create();
+
+    json_object_put(json, "connected", json_boolean_create(
+                        telemetry_is_connected(a->telemetry)));
+    put(json, "sent", telemetry_n_sent(a->telemetry));
+    put(json, "dropped", telemetry_n_dropped(a->telemetry));
+    return json;
+}
+
+static struct json *
+tracker_to_json(const struct agent *a)
+{
+    const struct tracker_stats *stats = tracker_stats(a->tracker);
+    struct json *json = json_object_create();
+
+    put(json, "sockets", stats->n_dumps);
+    put(json, "failed", stats->n_failed_dumps);
+    put(json, "cgroups", stats->n_scans);
+    put(json, "misses", stats->n_misses);
+    return json;
+}
+
+static void
+control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
+               const char *argv[] OVS_UNUSED, void *a_)
+{
+    const struct agent *a = a_;
+    const struct registry *registry = tracker_registry(a->tracker);
+    long long until = lease_until(&a->lease);
+    struct actuator_status status;
+    struct json *json = json_object_create();
+
+    a->actuator->class->get_status(a->actuator, &status);
+    json_object_put_string(json, "host", a->config->host);
+    json_object_put_string(json, "agent", STAGECOACH_VERSION);
+    json_object_put_string(json, "state", a->ordered ? "ordered" : "fair");
+    put(json, "generation", a->lease.newest);
+    put(json, "version", a->wanted.version);
+    put(json, "applied", a->applied);
+    put(json, "lease_left_ms", MAX(until - time_msec(), 0));
+    json_object_put_string(json, a->actuator->class->name,
+                           status.connected ? "connected" : "away");
+    json_object_put(json, "database", json_boolean_create(
+                        ovsdb_idl_is_connected(a->loop->idl)));
+    put(json, "capacity_bps", agent_capacity(a));
+    put(json, "tx_bytes", status.tx_bytes);
+    put(json, "rx_bytes", status.rx_bytes);
+    put(json, "ip_bytes", status.ip_bytes);
+    put(json, "default_bytes", status.default_bytes);
+    put(json, "jobs", hmap_count(&registry->jobs));
+    put(json, "jobs_refused", registry->n_refused);
+    put(json, "flows", hmap_count(&tracker_flows(a->tracker)->flows));
+    json_object_put(json, "dumps", tracker_to_json(a));
+    json_object_put(json, "progress", progress_to_json(a));
+    json_object_put(json, "telemetry", telemetry_to_json(a));
+    reply(conn, json);
+}
+
+static struct json *
+job_to_json(const struct agent *a, const struct job *job)
+{
+    struct json *json = json_object_create();
+    struct shim_slot row;
+    bool named = wanted_get(&a->wanted, job->name, &row);
+
+    json_object_put_string(json, "job", job->name);
+    put(json, "cgroup", job->cgroup);
+    put(json, "seconds", (time_msec() - job->since) / 1000);
+    put(json, "tx_bytes", job->tx_bytes);
+    put(json, "rx_bytes", job->rx_bytes);
+    put(json, "queue", row.level);
+    put(json, "dscp", row.dscp);
+    if (named) {
+        put(json, "rank", row.rank);
+    }
+    if (job->has_progress) {
+        put(json, "iteration", job->progress.iteration);
+    }
+    return json;
+}
+
+static void
+control_jobs(struct unixctl_conn *conn, int argc OVS_UNUSED,
+             const char *argv[] OVS_UNUSED, void *a_)
+{
+    const struct agent *a = a_;
+    struct json *jobs = json_array_create_empty();
+    struct json *json = json_object_create();
+    const struct job *job;
+
+    HMAP_FOR_EACH (job, node, &tracker_registry(a->tracker)->jobs) {
+        json_array_add(jobs, job_to_json(a, job));
+    }
+    json_object_put(json, "jobs", jobs);
+    reply(conn, json);
+}
+
+static void
+control_flows(struct unixctl_conn *conn, int argc OVS_UNUSED,
+              const char *argv[] OVS_UNUSED, void *a_)
+{
+    const struct agent *a = a_;
+    struct json *flows = json_array_create_empty();
+    struct json *json = json_object_create();
+    const struct flow *flow;
+
+    HMAP_FOR_EACH (flow, node, &tracker_flows(a->tracker)->flows) {
+        struct json *f = json_object_create();
+        char *key = flow_key_to_string(&flow->key);
+
+        json_object_put_string(f, "flow", key);
+        json_object_put_string(f, "job", flow->job->name);
+        json_array_add(flows, f);
+        free(key);
+    }
+    json_object_put(json, "flows", flows);
+    reply(conn, json);
+}
+
+static void
+control_register(struct unixctl_conn *conn, int argc OVS_UNUSED,
+                 const char *argv[], void *a_)
+{
+    struct agent *a = a_;
+    struct json *json;
+    char *name;
+
+    for (int i = 1; i < 3; i++) {
+        if (!cgroup_name_is_valid(argv[i])) {
+            char *error = xasprintf("\"%.40s\" is not a name, "CGROUP_NAME_RULE,
+                                    argv[i]);
+
+            unixctl_command_reply_error(conn, error);
+            free(error);
+            return;
+        }
+    }
+    name = xasprintf("%s/%s", argv[1], argv[2]);
+    json = json_object_create();
+    json_object_put_string(json, "job", name);
+    json_object_put(json, "known", json_boolean_create(
+                        tracker_register(a->tracker, name) != NULL));
+    free(name);
+    reply(conn, json);
+}
+
+/* Makes the commands of 'a' known to unixctl. */
+void
+agent_control_register(struct agent *a)
+{
+    unixctl_command_register("agent/status", "", 0, 0, control_status, a);
+    unixctl_command_register("agent/jobs", "", 0, 0, control_jobs, a);
+    unixctl_command_register("agent/flows", "", 0, 0, control_flows, a);
+    unixctl_command_register("agent/register", "COJOB JOB", 2, 2,
+                             control_register, a);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef AGENT_CONTROL_H
+#define AGENT_CONTROL_H 1
+
+/* What one can ask an agent, through unixctl on RUNDIR/agent.ctl.
+ *
+ *    agent/status                what it does, and how often it did it
+ *    agent/jobs                  the jobs of this host
+ *    agent/flows                 their flows
+ *    agent/register COJOB JOB    there is a new job: look at once
+ *
+ * Replies are JSON. */
+
+struct agent;
+
+void agent_control_register(struct agent *);
+
+#endif /* agent/control.h */

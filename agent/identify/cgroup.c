@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/identify/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/identify/cgroup-path.h"
+#include "openvswitch/util.h"
+#include "util.h"
+
+/* More than a job has any use for; a tree that is deeper or larger is cut
+ * off, so that nobody can keep the agent busy with it. */
+#define MAX_DEPTH 16
+#define MAX_DIRS 8192
+
+struct scan {
+    cgroup_see_func *see;
+    void *aux;
+    char job[64];               /* "COJOB/JOB". */
+    size_t cojob_len;           /* Of 'job', once 'depth' is 1. */
+    int budget;                 /* Directories that may still be looked at. */
+    bool removing;              /* Remove what is below the job. */
+};
+
+static DIR *
+open_dir_at(int dirfd, const char *name)
+{
+    int fd = openat(dirfd, name,
+                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (fd >= 0 && !dir) {
+        close(fd);
+    }
+    return dir;
+}
+
+static bool
+is_dir(DIR *dir, const struct dirent *entry)
+{
+    struct stat s;
+
+    if (entry->d_name[0] == '.') {
+        return false;
+    }
+    if (entry->d_type != DT_UNKNOWN) {
+        return entry->d_type == DT_DIR;
+    }
+    return !fstatat(dirfd(dir), entry->d_name, &s, AT_SYMLINK_NOFOLLOW)
+           && S_ISDIR(s.st_mode);
+}
+
+static bool
+enter(struct scan *scan, const char *name, int depth)
+{
+    if (depth > 1) {
+        return true;
+    }
+    if (!cgroup_name_is_valid(name)) {
+        return false;
+    }
+    if (depth == 0) {
+        scan->cojob_len = strlen(name);
+        ovs_strlcpy(scan->job, name, sizeof scan->job);
+    } else {
+        scan->job[scan->cojob_len] = '/';
+        ovs_strlcpy(scan->job + scan->cojob_len + 1, name,
+                    sizeof scan->job - scan->cojob_len - 1);
+    }
+    return true;
+}
+
+/* Looks at the directories in 'dir', which is at 'depth': 0 is the root, whose
+ * directories are cojobs, 1 a cojob, whose directories are jobs. */
+static void
+scan_dir(struct scan *scan, DIR *dir, int depth)
+{
+    const struct dirent *entry;
+
+    while ((entry = readdir(dir)) && scan->budget > 0) {
+        struct stat s;
+        DIR *sub;
+
+        if (!is_dir(dir, entry) || !enter(scan, entry->d_name, depth)) {
+            continue;
+        }
+        scan->budget--;
+        sub = open_dir_at(dirfd(dir), entry->d_name);
+        if (!sub) {
+            continue;
+        }
+        if (depth > 0 && scan->see && !fstat(dirfd(sub), &s)) {
+            scan->see(scan->job, s.st_ino, depth > 1, scan->aux);
+        }
+        if (depth < MAX_DEPTH) {
+            scan_dir(scan, sub, depth + 1);
+        }
+        closedir(sub);
+        if (scan->removing) {
+            unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
+        }
+    }
+}
+
+/* Calls 'see' with 'aux' for each job below 'root' and for each cgroup below a
+ * job, the job first.  Returns 0, also if there is no such tree yet, otherwise
+ * a positive errno value. */
+int
+cgroup_scan(const char *root, cgroup_see_func *see, void *aux)
+{
+    struct scan scan = { .see = see, .aux = aux, .budget = MAX_DIRS };
+    DIR *dir = open_dir_at(AT_FDCWD, root);
+
+    if (!dir) {
+        return errno == ENOENT ? 0 : errno;
+    }
+    scan_dir(&scan, dir, 0);
+    closedir(dir);
+    return 0;
+}
+
+static char *
+job_path(const char *root, const char *job, const char *file)
+{
+    return xasprintf("%s/%s%s%s", root, job, file[0] ? "/" : "", file);
+}
+
+/* True if 'job' has a process, in its cgroup or below, or if that cannot be
+ * told although the cgroup is there. */
+bool
+cgroup_is_populated(const char *root, const char *job)
+{
+    char *path = job_path(root, job, "cgroup.events");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[256];
+    ssize_t n;
+
+    free(path);
+    if (fd < 0) {
+        return errno != ENOENT;
+    }
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n < 0) {
+        return errno != ENODEV;
+    }
+    text[n] = '\0';
+    return !strstr(text, "populated 0");
+}
+
+/* Removes 'job' and what is below it, and its cojob if that was the last one.
+ * The kernel refuses to remove a cgroup that has a process.  Returns 0, or
+ * EBUSY if the job is still there. */
+int
+cgroup_remove(const char *root, const char *job)
+{
+    struct scan scan = { .budget = MAX_DIRS, .removing = true };
+    char *path = job_path(root, job, "");
+    DIR *dir = open_dir_at(AT_FDCWD, path);
+    int error = 0;
+
+    if (dir) {
+        scan_dir(&scan, dir, 2);
+        closedir(dir);
+    }
+    if (rmdir(path) && errno != ENOENT) {
+        error = EBUSY;
+    } else {
+        *strrchr(path, '/') = '\0';
+        ignore(rmdir(path));
+    }
+    free(path);
+    return error;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef CGROUP_H
+#define CGROUP_H 1
+
+/* The host's tree of jobs.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * A process that "stagecoach run" starts lives in ROOT/COJOB/JOB of the cgroup
+ * v2 file system, and so does everything that it starts.  The kernel notes the
+ * cgroup in each socket, and calls it by the inode of its directory.  So this
+ * tree is both the host's memory of its jobs, which outlives the agent, and
+ * the key from a socket to a job.  Jobs may make cgroups of their own below
+ * theirs; a socket in there is the job's.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    cgroup_scan(root, see_cgroup, aux);
+ *    if (!cgroup_is_populated(root, "asha/t0")) {
+ *        cgroup_remove(root, "asha/t0");
+ *    }
+ *
+ * 'root' is the absolute path of ROOT.  A scan looks at bounded numbers of
+ * directories and never follows links; what has no valid name is passed over.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * No state.  Thread-safe. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 'job' is "COJOB/JOB" and 'id' the inode of its directory, or if 'below' that
+ * of a directory below it. */
+typedef void cgroup_see_func(const char *job, uint64_t id, bool below,
+                             void *aux);
+
+int cgroup_scan(const char *root, cgroup_see_func *, void *aux);
+bool cgroup_is_populated(const char *root, const char *job);
+int cgroup_remove(const char *root, const char *job);
+
+#endif /* agent/identify/cgroup.h */

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef FLOW_TABLE_H
+#define FLOW_TABLE_H 1
+
+/* The flows of this host's jobs.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Dumps of sockets are snapshots.  This table keeps what they have in common,
+ * so that only what is new or gone reaches the data plane.  A flow whose
+ * socket is not in a dump is kept for a while, since its last packets are
+ * still on their way.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    flow_table_begin(ft);
+ *    ...if (flow_table_see(ft, key, job, now)) { it is new }...
+ *    flow_table_end(ft, now, gone, aux);
+ *
+ * A dump that failed is simply not ended.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The table owns its flows; the jobs are the registry's, and whoever removes
+ * one there calls flow_table_forget_job() first.  Main thread only. */
+
+#include <stdbool.h>
+
+#include "openvswitch/hmap.h"
+#include "shim/control/protocol.h"
+
+struct job;
+
+/* A flow goes when this many dumps in a row lack it and it was last seen so
+ * long ago. */
+#define FLOW_GONE_DUMPS 2
+#define FLOW_GONE_MS 2000
+
+struct flow {
+    struct hmap_node node;      /* In struct flow_table's 'flows', by 'key'. */
+    struct shim_flow_key key;
+    const struct job *job;
+    long long seen;             /* time_msec() of the last dump with it. */
+    int n_unseen;               /* Dumps without it since. */
+};
+
+struct flow_table {
+    struct hmap flows;          /* Contains struct flow. */
+};
+
+void flow_table_init(struct flow_table *);
+void flow_table_uninit(struct flow_table *);
+
+typedef void flow_gone_func(const struct flow *, void *aux);
+
+void flow_table_begin(struct flow_table *);
+bool flow_table_see(struct flow_table *, const struct shim_flow_key *,
+                    const struct job *, long long now);
+void flow_table_end(struct flow_table *, long long now,
+                    flow_gone_func *gone, void *aux);
+void flow_table_forget_job(struct flow_table *, const struct job *,
+                           flow_gone_func *gone, void *aux);
+
+const struct flow *flow_table_find(const struct flow_table *,
+                                   const struct shim_flow_key *);
+
+uint32_t flow_key_hash(const struct shim_flow_key *);
+bool flow_key_equal(const struct shim_flow_key *,
+                    const struct shim_flow_key *);
+char *flow_key_to_string(const struct shim_flow_key *);
+
+#endif /* agent/identify/flow-table.h */

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef REGISTRY_H
+#define REGISTRY_H 1
+
+/* The jobs that have a process on this host.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * What the agent knows of a job comes from three sides: its cgroups from the
+ * tree, how far it is from its datagrams, and its traffic from the data plane.
+ * The registry is where these meet.
+ *
+ *
+ * Usage
+ * =====
+ *
+ * The tracker repeats what it sees in the cgroup tree, so that the registry
+ * always holds exactly the jobs and cgroups of the last look:
+ *
+ *    registry_begin(r);
+ *    ...registry_see(r, "asha/t0", inode, below, now) for each...
+ *    registry_end(r, gone, aux);
+ *
+ *    job = registry_job_of_cgroup(r, cgroup_id);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The registry owns its jobs; a "struct job *" is valid until
+ * registry_remove() or a registry_end() that found it gone.  Main thread
+ * only. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/progress/datagram.h"
+#include "openvswitch/hmap.h"
+
+/* As many as the data plane has slots for. */
+#define REGISTRY_MAX_JOBS 1023
+
+struct job {
+    struct hmap_node node;      /* In struct registry's 'jobs', by name. */
+    char *name;                 /* "COJOB/JOB". */
+    uint64_t cgroup;            /* Inode of its directory. */
+    bool seen;                  /* In the look at the tree that is going on. */
+    long long since;            /* time_msec() of the first look. */
+    long long empty_since;      /* time_msec() since when it has no process, 0
+                                 * while it has one. */
+
+    /* Its traffic since 'since', bytes of frames.  Written by whoever hears
+     * from the data plane; never falls. */
+    uint64_t tx_bytes, rx_bytes;
+
+    bool has_progress;          /* False until the first datagram. */
+    struct progress progress;   /* The latest. */
+};
+
+struct registry {
+    struct hmap jobs;           /* Contains struct job. */
+    struct hmap cgroups;        /* Contains struct registry_cgroup. */
+    uint64_t n_refused;         /* Jobs beyond REGISTRY_MAX_JOBS, each look. */
+};
+
+void registry_init(struct registry *);
+void registry_uninit(struct registry *);
+
+typedef void registry_job_func(struct job *, void *aux);
+
+void registry_begin(struct registry *);
+struct job *registry_see(struct registry *, const char *name, uint64_t cgroup,
+                         bool below, long long now);
+void registry_end(struct registry *, registry_job_func *gone, void *aux);
+void registry_remove(struct registry *, struct job *);
+
+struct job *registry_find(const struct registry *, const char *name);
+struct job *registry_job_of_cgroup(const struct registry *, uint64_t cgroup);
+
+#endif /* agent/identify/registry.h */

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/identify/sock-diag.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "byte-order.h"
+#include "openvswitch/util.h"
+#include "util.h"
+
+#define BUFFER_SIZE (64 * 1024)
+#define MAX_TRIES 3             /* Of a dump that is interrupted. */
+
+/* From the kernel's include/net/tcp_states.h: SYN_RECV sockets have a state of
+ * their own while they are no full sockets yet. */
+#define STATE_NEW_SYN_RECV 12
+#define STATES ((1 << TCP_ESTABLISHED) | (1 << TCP_SYN_SENT)        \
+                | (1 << TCP_SYN_RECV) | (1 << TCP_FIN_WAIT1)        \
+                | (1 << TCP_FIN_WAIT2) | (1 << TCP_CLOSE_WAIT)      \
+                | (1 << TCP_LAST_ACK) | (1 << TCP_CLOSING)          \
+                | (1 << STATE_NEW_SYN_RECV))
+
+struct sock_diag {
+    int fd;
+    uint32_t seq;
+    char *buffer;               /* BUFFER_SIZE bytes. */
+};
+
+static int
+open_socket(void)
+{
+    static const struct timeval timeout = { .tv_usec = 500 * 1000 };
+    static const int receive_buffer = 1 << 20;
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer,
+                   sizeof receive_buffer);
+    }
+    return fd;
+}
+
+/* Opens a socket in 'netns'.  A socket stays in the namespace that it was made
+ * in, so the thread is there only for a moment.  Returns the fd or a negative
+ * errno value. */
+static int
+open_socket_in(const char *netns)
+{
+    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    char *path = xasprintf("/run/netns/%s", netns);
+    int away = open(path, O_RDONLY | O_CLOEXEC);
+    int fd;
+
+    free(path);
+    if (home < 0 || away < 0 || setns(away, CLONE_NEWNET)) {
+        fd = -errno;
+    } else {
+        fd = open_socket();
+        fd = fd < 0 ? -errno : fd;
+        /* Going on in the wrong namespace would be worse than to stop. */
+        ovs_assert(!setns(home, CLONE_NEWNET));
+    }
+    if (home >= 0) {
+        close(home);
+    }
+    if (away >= 0) {
+        close(away);
+    }
+    return fd;
+}
+
+int
+sock_diag_open(const char *netns, struct sock_diag **sdp)
+{
+    struct sock_diag *sd;
+    int fd;
+
+    if (netns) {
+        fd = open_socket_in(netns);
+    } else {
+        fd = open_socket();
+        fd = fd < 0 ? -errno : fd;
+    }
+    *sdp = NULL;
+    if (fd < 0) {
+        return -fd;
+    }
+    sd = xzalloc(sizeof *sd);
+    sd->fd = fd;
+    sd->buffer = xmalloc(BUFFER_SIZE);
+    *sdp = sd;
+    return 0;
+}
+
+void
+sock_diag_close(struct sock_diag *sd)
+{
+    if (sd) {
+        close(sd->fd);
+        free(sd->buffer);
+        free(sd);
+    }
+}
+
+static int
+send_request(struct sock_diag *sd, uint8_t family)
+{
+    struct {
+        struct nlmsghdr nlh;
+        struct inet_diag_req_v2 req;
+    } msg = {
+        .nlh = {
+            .nlmsg_len = sizeof msg,
+            .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+            .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+            .nlmsg_seq = ++sd->seq,
+        },
+        .req = {
+            .sdiag_family = family,
+            .sdiag_protocol = IPPROTO_TCP,
+            .idiag_states = STATES,
+        },
+    };
+
+    return send(sd->fd, &msg, sizeof msg, 0) == sizeof msg ? 0 : errno;
+}
+
+static bool
+is_mapped(const __be32 a[4])
+{
+    return !a[0] && !a[1] && a[2] == htonl(0xffff);
+}
+
+/* Stores the addresses of 'id' in '*key'.  Returns false if the connection
+ * does not leave the host. */
+static bool
+make_key(uint8_t family, const struct inet_diag_sockid *id,
+         struct shim_flow_key *key)
+{
+    static const __be32 loopback6[4] = { 0, 0, 0, CONSTANT_HTONL(1) };
+    size_t skip = 0, size = 16;
+
+    if (family == AF_INET6 && is_mapped(id->idiag_src)) {
+        family = AF_INET;
+        skip = 3;
+    }
+    if (family == AF_INET) {
+        size = 4;
+        if ((ntohl(id->idiag_dst[skip]) >> 24) == 127) {
+            return false;
+        }
+    } else if (!memcmp(id->idiag_dst, loopback6, sizeof loopback6)) {
+        return false;
+    }
+    memset(key, 0, sizeof *key);
+    key->family = family == AF_INET ? 4 : 6;
+    key->protocol = IPPROTO_TCP;
+    key->local_port = id->idiag_sport;
+    key->remote_port = id->idiag_dport;
+    memcpy(key->local, &id->idiag_src[skip], size);
+    memcpy(key->remote, &id->idiag_dst[skip], size);
+    return true;
+}
+
+static uint64_t
+get_cgroup(const struct nlmsghdr *nlh)
+{
+    const struct inet_diag_msg *msg = NLMSG_DATA(nlh);
+    const struct rtattr *a = (const struct rtattr *) (msg + 1);
+    int left = nlh->nlmsg_len - NLMSG_LENGTH(sizeof *msg);
+    uint64_t cgroup = 0;
+
+    for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+        if (a->rta_type == INET_DIAG_CGROUP_ID
+            && RTA_PAYLOAD(a) >= sizeof cgroup) {
+            memcpy(&cgroup, RTA_DATA(a), sizeof cgroup);
+        }
+    }
+    return cgroup;
+}
+
+static void
+tell_socket(const struct nlmsghdr *nlh, sock_diag_func *see, void *aux)
+{
+    const struct inet_diag_msg *msg = NLMSG_DATA(nlh);
+    struct shim_flow_key key;
+
+    if (nlh->nlmsg_len >= NLMSG_LENGTH(sizeof *msg)
+        && make_key(msg->idiag_family, &msg->id, &key)) {
+        see(&key, get_cgroup(nlh), aux);
+    }
+}
+
+/* Reads one message of the kernel's reply.  Returns EAGAIN if there is more to
+ * come, EINTR if the dump is to be begun anew, 0 at its end. */
+static int
+take_message(struct sock_diag *sd, const struct nlmsghdr *nlh,
+             bool *interruptedp, sock_diag_func *see, void *aux)
+{
+    if (nlh->nlmsg_seq != sd->seq) {
+        return EAGAIN;          /* Left over from a dump that we gave up. */
+    }
+    if (nlh->nlmsg_flags & NLM_F_DUMP_INTR) {
+        *interruptedp = true;
+    }
+    switch (nlh->nlmsg_type) {
+    case NLMSG_DONE:
+        return *interruptedp ? EINTR : 0;
+
+    case NLMSG_ERROR: {
+        const struct nlmsgerr *e = NLMSG_DATA(nlh);
+
+        if (nlh->nlmsg_len < NLMSG_LENGTH(sizeof *e) || e->error >= 0) {
+            return EPROTO;
+        }
+        return e->error == -EBUSY ? EINTR : -e->error;
+    }
+
+    case SOCK_DIAG_BY_FAMILY:
+        tell_socket(nlh, see, aux);
+        return EAGAIN;
+
+    default:
+        return EAGAIN;
+    }
+}
+
+static int
+dump_once(struct sock_diag *sd, uint8_t family, sock_diag_func *see, void *aux)
+{
+    int error = send_request(sd, family);
+    bool interrupted = false;
+
+    if (error) {
+        return error;
+    }
+    for (;;) {
+        ssize_t n = recv(sd->fd, sd->buffer, BUFFER_SIZE, 0);
+        const struct nlmsghdr *nlh = (const struct nlmsghdr *) sd->buffer;
+
+        if (n < 0) {
+            /* ENOBUFS: the rest of the dump has a gap. */
+            return errno == ENOBUFS ? EINTR : errno;
+        }
+        for (; NLMSG_OK(nlh, n); nlh = NLMSG_NEXT(nlh, n)) {
+            error = take_message(sd, nlh, &interrupted, see, aux);
+            if (error != EAGAIN) {
+                return error;
+            }
+        }
+    }
+}
+
+/* Calls 'see' with 'aux' for each TCP socket that has a peer.  Returns 0, or a
+ * positive errno value if some sockets may not have been told. */
+int
+sock_diag_dump(struct sock_diag *sd, sock_diag_func *see, void *aux)
+{
+    static const uint8_t families[] = { AF_INET, AF_INET6 };
+
+    for (size_t i = 0; i < ARRAY_SIZE(families); i++) {
+        int error = EINTR;
+
+        for (int try = 0; try < MAX_TRIES && error == EINTR; try++) {
+            error = dump_once(sd, families[i], see, aux);
+        }
+        if (error && !(families[i] == AF_INET6 && error == ENOENT)) {
+            return error;
+        }
+    }
+    return 0;
+}

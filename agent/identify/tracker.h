@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef TRACKER_H
+#define TRACKER_H 1
+
+/* Follows the jobs of this host and their flows.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Which flow is whose has two halves that change at different times: which
+ * cgroups are a job's, and which sockets are in them.  The tracker looks at
+ * both when it is told of something new (a registration, a flow that the data
+ * plane does not know), and once a second without being told, so that nothing
+ * depends on anybody telling.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    tracker = tracker_create(&config, &class, aux);
+ *    for (;;) {
+ *        tracker_run(tracker);
+ *        tracker_wait(tracker);
+ *        poll_block();
+ *    }
+ *
+ * The functions of the class are called from tracker_create() and
+ * tracker_run(), only with differences.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The tracker owns the registry and the flow table; others read them, and
+ * write the members of a job that they measure.  Main thread only. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/control/protocol.h"
+
+struct flow_table;
+struct job;
+struct registry;
+struct tracker;
+
+/* A job without a process for so long goes. */
+#define TRACKER_EMPTY_MS 5000
+
+struct tracker_class {
+    void (*job_begin)(struct job *, void *aux);
+
+    /* 'job' is about to go; its flows went before. */
+    void (*job_end)(struct job *, void *aux);
+
+    /* Also when a flow changes hands. */
+    void (*flow_begin)(const struct shim_flow_key *, const struct job *,
+                       void *aux);
+    void (*flow_end)(const struct shim_flow_key *, void *aux);
+};
+
+struct tracker_config {
+    const char *cgroup_root;    /* Absolute, NULL if there is no cgroup v2. */
+    char **netns;               /* Of /run/netns, looked at besides our own. */
+    size_t n_netns;
+};
+
+struct tracker_stats {
+    uint64_t n_dumps;           /* Of sockets, all namespaces count as one. */
+    uint64_t n_failed_dumps;
+    uint64_t n_scans;           /* Of the cgroup tree. */
+    uint64_t n_misses;          /* Told by tracker_miss(). */
+};
+
+struct tracker *tracker_create(const struct tracker_config *,
+                               const struct tracker_class *, void *aux);
+void tracker_destroy(struct tracker *);
+
+void tracker_run(struct tracker *);
+void tracker_wait(struct tracker *);
+
+/* The data plane does not know this flow. */
+void tracker_miss(struct tracker *, const struct shim_flow_key *);
+
+/* Looks at the cgroups and sockets soon; bounded, however often it is
+ * called. */
+void tracker_hurry(struct tracker *);
+
+/* Looks at the cgroups now and returns the job called 'name', NULL if it has
+ * no cgroup. */
+struct job *tracker_register(struct tracker *, const char *name);
+
+const struct registry *tracker_registry(const struct tracker *);
+const struct flow_table *tracker_flows(const struct tracker *);
+const struct tracker_stats *tracker_stats(const struct tracker *);
+
+#endif /* agent/identify/tracker.h */

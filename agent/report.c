@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/hosts-idl.h"
+#include "openvswitch/poll-loop.h"
+#include "ovsdb-idl.h"
+#include "random.h"
+#include "smap.h"
+#include "timeval.h"
+#include "util.h"
+
+#define WRITE_MS 1000           /* Least time between writes. */
+#define JITTER_MS 250           /* Added, so that hosts do not write at once. */
+
+/* Prepares 'idl' to show the row of 'host' and no other. */
+void
+report_init(struct report *r, struct ovsdb_idl *idl, const char *host)
+{
+    struct ovsdb_idl_condition condition
+        = OVSDB_IDL_CONDITION_INIT(&condition);
+
+    memset(r, 0, sizeof *r);
+    r->host = xstrdup(host);
+    ovsdb_idl_add_table(idl, &hostsrec_table_host_reported);
+    for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
+        ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
+        ovsdb_idl_omit_alert(idl, &hostsrec_host_reported_columns[i]);
+    }
+    hostsrec_host_reported_add_clause_host(&condition, OVSDB_F_EQ, host);
+    ovsdb_idl_set_condition(idl, &hostsrec_table_host_reported, &condition);
+    ovsdb_idl_condition_destroy(&condition);
+}
+
+void
+report_uninit(struct report *r)
+{
+    free(r->host);
+}
+
+static const struct hostsrec_host_reported *
+own_row(const struct report *r, const struct ovsdb_idl *idl)
+{
+    const struct hostsrec_host_reported *row;
+
+    HOSTSREC_HOST_REPORTED_FOR_EACH (row, idl) {
+        if (!strcmp(row->host, r->host)) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static void
+make_health(const struct report_facts *facts, struct smap *health)
+{
+    smap_init(health);
+    smap_add(health, facts->actuator, facts->connected ? "connected" : "away");
+    smap_add(health, "telemetry", facts->telemetry ? "connected" : "away");
+}
+
+static bool
+is_written(const struct hostsrec_host_reported *row,
+           const struct report_facts *facts, const struct smap *health)
+{
+    int64_t port = row->n_ports ? row->value_ports[0] : 0;
+
+    return row->applied == facts->applied
+           && port == facts->capacity_bps
+           && !strcmp(row->state, facts->state)
+           && !strcmp(row->agent, STAGECOACH_VERSION)
+           && smap_equal(&row->health, health);
+}
+
+static void
+write_row(const struct hostsrec_host_reported *row,
+          const struct report_facts *facts, const struct smap *health)
+{
+    const char *port = "uplink";
+    int64_t capacity = facts->capacity_bps;
+
+    if (row->applied != facts->applied) {
+        hostsrec_host_reported_set_applied(row, facts->applied);
+        hostsrec_host_reported_set_applied_at(row, time_wall_msec());
+    }
+    hostsrec_host_reported_set_agent(row, STAGECOACH_VERSION);
+    hostsrec_host_reported_set_state(row, facts->state);
+    hostsrec_host_reported_set_ports(row, &port, &capacity, capacity > 0);
+    hostsrec_host_reported_set_health(row, health);
+}
+
+/* Makes the host's row in 'idl' say 'facts', with 'txn', which may be null. */
+void
+report_run(struct report *r, const struct ovsdb_idl *idl,
+           struct ovsdb_idl_txn *txn, const struct report_facts *facts,
+           long long now)
+{
+    const struct hostsrec_host_reported *row;
+    struct smap health;
+
+    r->waiting = false;
+    if (!txn || !ovsdb_idl_has_ever_connected(idl)) {
+        return;
+    }
+    make_health(facts, &health);
+    row = own_row(r, idl);
+    if (!row || !is_written(row, facts, &health)) {
+        if (now < r->next) {
+            r->waiting = true;
+        } else {
+            r->next = now + WRITE_MS + random_range(JITTER_MS);
+            if (!row) {
+                row = hostsrec_host_reported_insert(txn);
+                hostsrec_host_reported_set_host(row, r->host);
+            }
+            write_row(row, facts, &health);
+            ovsdb_idl_txn_add_comment(txn, "agent %s: %s, applied %"PRId64,
+                                      r->host, facts->state, facts->applied);
+        }
+    }
+    smap_destroy(&health);
+}
+
+void
+report_wait(const struct report *r)
+{
+    if (r->waiting) {
+        poll_timer_wait_until(r->next);
+    }
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* stagecoach-agent: one per host. */
+
+#include <config.h>
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/control.h"
+#include "agent/identify/cgroup-path.h"
+#include "command-line.h"
+#include "daemon.h"
+#include "fatal-signal.h"
+#include "latch.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "ovsdb-idl.h"
+#include "stream-ssl.h"
+#include "stream.h"
+#include "unixctl.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(stagecoach_agent);
+
+#define EXIT_USAGE 2
+
+static struct latch exiting;
+
+static void
+on_sigterm(int signr OVS_UNUSED)
+{
+    latch_set(&exiting);
+}
+
+static void
+on_exit_command(struct unixctl_conn *conn, int argc OVS_UNUSED,
+                const char *argv[] OVS_UNUSED, void *aux OVS_UNUSED)
+{
+    unixctl_command_reply(conn, NULL);
+    latch_set(&exiting);
+}
+
+static void
+usage(void)
+{
+    printf("%s: the agent of one host\n"
+           "usage: %s [OPTION...]\n\n"
+           "  --host=NAME          of this host (default: its host name)\n"
+           "  --db=REMOTE          hosts database "
+           "(default: unix:RUNDIR/hosts.sock)\n"
+           "  --controller=REMOTE  telemetry stream "
+           "(default: unix:RUNDIR/telemetry.sock)\n"
+           "  --shim=PATH          shim's socket "
+           "(default: RUNDIR/shim.sock)\n"
+           "  --rundir=DIR         for progress.sock and agent.ctl\n"
+           "                       (default: $STAGECOACH_RUNDIR or "
+           "/run/stagecoach)\n"
+           "  --cgroup=PATH        where jobs live, below the v2 mount\n"
+           "                       (default: $STAGECOACH_CGROUP or "
+           "stagecoach)\n"
+           "  --rate=RATE          of the uplink, such as 50Mbit, if the shim "
+           "does not say\n"
+           "  --netns=NAME         also look at the sockets of this network "
+           "namespace;\n"
+           "                       may be repeated\n",
+           program_name, program_name);
+    stream_usage("REMOTE", true, false, true);
+    daemon_usage();
+    vlog_usage();
+    exit(EXIT_SUCCESS);
+}
+
+static void OVS_NO_RETURN OVS_PRINTF_FORMAT(1, 2)
+bad_option(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    putc('\n', stderr);
+    exit(EXIT_USAGE);
+}
+
+/* Bits per second of 'text', such as "50Mbit" or "50000000". */
+static uint64_t
+parse_rate(const char *text)
+{
+    static const struct {
+        const char *unit;
+        double factor;
+    } units[] = {
+        { "", 1 }, { "bit", 1 }, { "kbit", 1e3 }, { "Mbit", 1e6 },
+        { "Gbit", 1e9 },
+    };
+    char *tail;
+    double value = strtod(text, &tail);
+
+    if (isdigit((unsigned char) text[0])) {
+        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+            double bps = value * units[i].factor;
+
+            if (!strcmp(tail, units[i].unit) && bps >= 1e3 && bps <= 4e12) {
+                return bps;
+            }
+        }
+    }
+    bad_option("--rate: \"%s\" is not a rate, 1kbit to 4000Gbit is allowed",
+               text);
+}
+
+static char *
+default_host(void)
+{
+    char name[256] = "";
+
+    gethostname(name, sizeof name - 1);
+    name[strcspn(name, ".")] = '\0';
+    return xstrdup(name);
+}
+
+static const char *
+env_or(const char *name, const char *deflt)
+{
+    const char *value = getenv(name);
+
+    return value && value[0] ? value : deflt;
+}
+
+static void
+set(char **valuep, const char *value)
+{
+    free(*valuep);
+    *valuep = xstrdup(value);
+}
+
+/* Fills in what was not given, and checks what was. */
+static void
+complete(struct agent_config *c)
+{
+    if (!c->host) {
+        c->host = default_host();
+    }
+    if (!c->rundir) {
+        c->rundir = xstrdup(env_or("STAGECOACH_RUNDIR", "/run/stagecoach"));
+    }
+    if (!c->cgroup) {
+        c->cgroup = xstrdup(env_or("STAGECOACH_CGROUP", "stagecoach"));
+    }
+    if (!c->db) {
+        c->db = xasprintf("unix:%s/hosts.sock", c->rundir);
+    }
+    if (!c->controller) {
+        c->controller = xasprintf("unix:%s/telemetry.sock", c->rundir);
+    }
+    if (!c->shim) {
+        c->shim = xasprintf("%s/shim.sock", c->rundir);
+    }
+    if (!cgroup_name_is_valid(c->host)) {
+        bad_option("--host: \"%s\" is not a name, "CGROUP_NAME_RULE, c->host);
+    }
+    if (!cgroup_root_is_valid(c->cgroup)) {
+        bad_option("--cgroup: \"%s\" is not a path below the cgroup v2 mount, "
+                   "such as stagecoach/h0", c->cgroup);
+    }
+    if (stream_verify_name(c->controller)) {
+        bad_option("--controller: \"%s\" is not a remote, unix:PATH, "
+                   "tcp:HOST:PORT or ssl:HOST:PORT are allowed",
+                   c->controller);
+    }
+}
+
+static void
+parse_options(int argc, char *argv[], struct agent_config *c)
+{
+    enum {
+        OPT_HOST = UCHAR_MAX + 1,
+        OPT_DB,
+        OPT_CONTROLLER,
+        OPT_SHIM,
+        OPT_RUNDIR,
+        OPT_CGROUP,
+        OPT_RATE,
+        OPT_NETNS,
+        DAEMON_OPTION_ENUMS,
+        VLOG_OPTION_ENUMS,
+        SSL_OPTION_ENUMS,
+    };
+    static const struct option long_options[] = {
+        { "host", required_argument, NULL, OPT_HOST },
+        { "db", required_argument, NULL, OPT_DB },
+        { "controller", required_argument, NULL, OPT_CONTROLLER },
+        { "shim", required_argument, NULL, OPT_SHIM },
+        { "rundir", required_argument, NULL, OPT_RUNDIR },
+        { "cgroup", required_argument, NULL, OPT_CGROUP },
+        { "rate", required_argument, NULL, OPT_RATE },
+        { "netns", required_argument, NULL, OPT_NETNS },
+        { "help", no_argument, NULL, 'h' },
+        { "version", no_argument, NULL, 'V' },
+        DAEMON_LONG_OPTIONS,
+        VLOG_LONG_OPTIONS,
+        STREAM_SSL_LONG_OPTIONS,
+        { NULL, 0, NULL, 0 },
+    };
+    char *short_options
+        = ovs_cmdl_long_options_to_short_options(long_options);
+    int option;
+
+    while ((option = getopt_long(argc, argv, short_options, long_options,
+                                 NULL)) != -1) {
+        switch (option) {
+        case OPT_HOST:
+            set(&c->host, optarg);
+            break;
+        case OPT_DB:
+            set(&c->db, optarg);
+            break;
+        case OPT_CONTROLLER:
+            set(&c->controller, optarg);
+            break;
+        case OPT_SHIM:
+            set(&c->shim, optarg);
+            break;
+        case OPT_RUNDIR:
+            set(&c->rundir, optarg);
+            break;
+        case OPT_CGROUP:
+            set(&c->cgroup, optarg);
+            break;
+        case OPT_RATE:
+            c->rate_bps = parse_rate(optarg);
+            break;
+        case OPT_NETNS:
+            if (strchr(optarg, '/')) {
+                bad_option("--netns: \"%s\" is not the name of a network "
+                           "namespace, those of /run/netns are allowed",
+                           optarg);
+            }
+            c->netns = xrealloc(c->netns,
+                                (c->n_netns + 1) * sizeof *c->netns);
+            c->netns[c->n_netns++] = xstrdup(optarg);
+            break;
+        case 'h':
+            usage();
+            break;
+        case 'V':
+            puts("stagecoach-agent " STAGECOACH_VERSION);
+            exit(EXIT_SUCCESS);
+        DAEMON_OPTION_HANDLERS
+        VLOG_OPTION_HANDLERS
+        STREAM_SSL_OPTION_HANDLERS
+        default:
+            exit(EXIT_USAGE);
+        }
+    }
+    free(short_options);
+    if (optind < argc) {
+        bad_option("%s: \"%s\" is not an option, --help lists them",
+                   program_name, argv[optind]);
+    }
+    complete(c);
+}
+
+static void
+free_config(struct agent_config *c)
+{
+    free(c->host);
+    free(c->db);
+    free(c->controller);
+    free(c->shim);
+    free(c->rundir);
+    free(c->cgroup);
+    for (size_t i = 0; i < c->n_netns; i++) {
+        free(c->netns[i]);
+    }
+    free(c->netns);
+}
+
+static struct unixctl_server *
+open_unixctl(const struct agent_config *c)
+{
+    char *path = xasprintf("%s/agent.ctl", c->rundir);
+    struct unixctl_server *server;
+    int error = unixctl_server_create(path, &server);
+
+    if (error) {
+        ovs_fatal(error, "%s: cannot listen", path);
+    }
+    unixctl_command_register("exit", "", 0, 0, on_exit_command, NULL);
+    free(path);
+    return server;
+}
+
+int
+main(int argc, char *argv[])
+{
+    struct agent_config config = { .host = NULL };
+    struct unixctl_server *unixctl;
+    struct agent *agent;
+    char *error;
+
+    ovs_cmdl_proctitle_init(argc, argv);
+    ovs_set_program_name(argv[0], STAGECOACH_VERSION);
+    latch_init(&exiting);
+    signal(SIGTERM, on_sigterm);
+    signal(SIGINT, on_sigterm);
+    fatal_ignore_sigpipe();
+    parse_options(argc, argv, &config);
+    if (mkdir(config.rundir, 0755) && errno != EEXIST) {
+        ovs_fatal(errno, "%s: cannot make the directory", config.rundir);
+    }
+    daemonize_start(false);
+    unixctl = open_unixctl(&config);
+    error = agent_create(&config, &agent);
+    if (error) {
+        ovs_fatal(0, "%s", error);
+    }
+    agent_control_register(agent);
+    daemonize_complete();
+    VLOG_INFO("agent of host %s, jobs below cgroup %s",
+              config.host, config.cgroup);
+
+    while (!latch_is_set(&exiting)) {
+        agent_run(agent);
+        unixctl_server_run(unixctl);
+        agent_wait(agent);
+        unixctl_server_wait(unixctl);
+        latch_wait(&exiting);
+        poll_block();
+    }
+
+    unixctl_server_destroy(unixctl);
+    agent_destroy(agent);
+    free_config(&config);
+    latch_destroy(&exiting);
+    return EXIT_SUCCESS;
+}

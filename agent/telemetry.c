@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/telemetry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/actuate/actuator.h"
+#include "agent/identify/registry.h"
+#include "jsonrpc.h"
+#include "openvswitch/json.h"
+#include "openvswitch/vlog.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(telemetry);
+
+#define MAX_BACKOFF_MS 1000
+#define PROBE_MS 5000
+#define MAX_BACKLOG (64 * 1024)     /* Bytes; more than a message. */
+#define MAX_MESSAGES_A_RUN 50
+
+struct telemetry {
+    struct jsonrpc_session *session;
+    telemetry_lease_func *lease;
+    void *aux;
+    uint64_t n_sent, n_dropped;
+};
+
+/* Returns a stream to 'remote' that connects for as long as it exists.  Calls
+ * 'lease' with 'aux' for each notification of a lease. */
+struct telemetry *
+telemetry_create(const char *remote, telemetry_lease_func *lease, void *aux)
+{
+    struct telemetry *tm = xzalloc(sizeof *tm);
+
+    tm->session = jsonrpc_session_open(remote, true);
+    jsonrpc_session_set_max_backoff(tm->session, MAX_BACKOFF_MS);
+    jsonrpc_session_set_probe_interval(tm->session, PROBE_MS);
+    tm->lease = lease;
+    tm->aux = aux;
+    return tm;
+}
+
+void
+telemetry_destroy(struct telemetry *tm)
+{
+    if (tm) {
+        jsonrpc_session_close(tm->session);
+        free(tm);
+    }
+}
+
+/* Stores integer 'member' of 'object', at least 0, in '*valuep'. */
+static bool
+get_integer(const struct json *object, const char *member, int64_t *valuep)
+{
+    const struct json *json = shash_find_data(json_object(object), member);
+
+    if (!json || json->type != JSON_INTEGER || json->integer < 0) {
+        return false;
+    }
+    *valuep = json->integer;
+    return true;
+}
+
+static bool
+take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
+{
+    const struct json *params = msg->params;
+    int64_t generation, ms;
+
+    if (params->type != JSON_ARRAY || params->array.n != 1
+        || params->array.elems[0]->type != JSON_OBJECT
+        || !get_integer(params->array.elems[0], "generation", &generation)
+        || !get_integer(params->array.elems[0], "lease_ms", &ms)) {
+        return false;
+    }
+    tm->lease(generation, ms, tm->aux);
+    return true;
+}
+
+static void
+take_message(struct telemetry *tm, const struct jsonrpc_msg *msg)
+{
+    /* Replies are to the session's own probes.  Notifications of other names
+     * are from a newer controller. */
+    if (msg->type == JSONRPC_NOTIFY && !strcmp(msg->method, "lease")
+        && !take_lease(tm, msg)) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl, "%s: ignoring a malformed lease",
+                     jsonrpc_session_get_name(tm->session));
+    }
+}
+
+void
+telemetry_run(struct telemetry *tm)
+{
+    jsonrpc_session_run(tm->session);
+    for (int i = 0; i < MAX_MESSAGES_A_RUN; i++) {
+        struct jsonrpc_msg *msg = jsonrpc_session_recv(tm->session);
+
+        if (!msg) {
+            break;
+        }
+        take_message(tm, msg);
+        jsonrpc_msg_destroy(msg);
+    }
+}
+
+void
+telemetry_wait(struct telemetry *tm)
+{
+    jsonrpc_session_wait(tm->session);
+    jsonrpc_session_recv_wait(tm->session);
+}
+
+bool
+telemetry_is_connected(const struct telemetry *tm)
+{
+    return jsonrpc_session_is_connected(tm->session);
+}
+
+uint64_t
+telemetry_n_sent(const struct telemetry *tm)
+{
+    return tm->n_sent;
+}
+
+uint64_t
+telemetry_n_dropped(const struct telemetry *tm)
+{
+    return tm->n_dropped;
+}
+
+/* Sends 'params' as a notification "telemetry", or drops it. */
+void
+telemetry_send(struct telemetry *tm, struct json *params)
+{
+    struct jsonrpc_msg *msg;
+
+    if (!jsonrpc_session_is_connected(tm->session)
+        || jsonrpc_session_get_backlog(tm->session) > MAX_BACKLOG) {
+        json_destroy(params);
+        tm->n_dropped++;
+        return;
+    }
+    msg = jsonrpc_create_notify("telemetry", json_array_create_1(params));
+    if (jsonrpc_session_send(tm->session, msg)) {
+        tm->n_dropped++;
+    } else {
+        tm->n_sent++;
+    }
+}
+
+static void
+put_integer(struct json *object, const char *name, uint64_t value)
+{
+    json_object_put(object, name, json_integer_create(value));
+}
+
+static struct json *
+compose_job(const struct job *job)
+{
+    struct json *json = json_object_create();
+
+    json_object_put_string(json, "job", job->name);
+    put_integer(json, "tx_bytes", job->tx_bytes);
+    put_integer(json, "rx_bytes", job->rx_bytes);
+    if (job->has_progress) {
+        const struct progress *p = &job->progress;
+
+        put_integer(json, "iteration", p->iteration);
+        if (p->stage >= 0) {
+            put_integer(json, "stage", p->stage);
+        }
+        if (p->metric[0]) {
+            json_object_put_string(json, "metric", p->metric);
+        }
+        if (p->has_value) {
+            json_object_put(json, "value", json_real_create(p->value));
+        }
+    }
+    return json;
+}
+
+static struct json *
+compose_port(const struct telemetry_facts *facts)
+{
+    struct json *json = json_object_create();
+
+    put_integer(json, "tx_bytes", facts->status->tx_bytes);
+    put_integer(json, "rx_bytes", facts->status->rx_bytes);
+    put_integer(json, "capacity_bps", facts->capacity_bps);
+    return json;
+}
+
+/* Returns the one parameter of a notification, with all of 'facts'. */
+struct json *
+telemetry_compose(const struct telemetry_facts *facts)
+{
+    struct json *json = json_object_create();
+    struct json *ports = json_object_create();
+    struct json *jobs = json_array_create_empty();
+    const struct job *job;
+
+    put_integer(json, "version", 1);
+    json_object_put_string(json, "host", facts->host);
+    put_integer(json, "time", facts->time);
+    json_object_put_string(json, "state", facts->state);
+    put_integer(json, "applied", facts->applied);
+    if (facts->capacity_bps) {
+        json_object_put(ports, "uplink", compose_port(facts));
+    }
+    json_object_put(json, "ports", ports);
+    put_integer(json, "ip_bytes", facts->status->ip_bytes);
+    put_integer(json, "default_bytes", facts->status->default_bytes);
+    HMAP_FOR_EACH (job, node, &facts->registry->jobs) {
+        json_array_add(jobs, compose_job(job));
+    }
+    json_object_put(json, "jobs", jobs);
+    return json;
+}

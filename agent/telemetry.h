@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef TELEMETRY_H
+#define TELEMETRY_H 1
+
+/* The stream to the controller.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Numbers that change five times a second never enter a database; they go
+ * straight to the active controller as JSON-RPC notifications
+ * (docs/interfaces.md), and its lease comes back on the same stream.  A
+ * message that cannot be sent at once is not worth sending later: it is
+ * dropped, and the next one says more.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    tm = telemetry_create(remote, on_lease, aux);
+ *    telemetry_run(tm);
+ *    telemetry_send(tm, telemetry_compose(&facts));
+ *    telemetry_wait(tm);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Main thread only. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct actuator_status;
+struct json;
+struct registry;
+struct telemetry;
+
+/* Everything that a message says. */
+struct telemetry_facts {
+    const char *host;
+    const char *state;          /* "ordered" or "fair". */
+    int64_t applied;
+    uint64_t capacity_bps;      /* 0 if nobody knows. */
+    const struct actuator_status *status;
+    const struct registry *registry;
+    long long time;             /* ms since the epoch. */
+};
+
+typedef void telemetry_lease_func(int64_t generation, int64_t lease_ms,
+                                  void *aux);
+
+struct telemetry *telemetry_create(const char *remote,
+                                   telemetry_lease_func *, void *aux);
+void telemetry_destroy(struct telemetry *);
+
+void telemetry_run(struct telemetry *);
+void telemetry_wait(struct telemetry *);
+
+/* Takes ownership of 'params'. */
+void telemetry_send(struct telemetry *, struct json *params);
+struct json *telemetry_compose(const struct telemetry_facts *);
+
+bool telemetry_is_connected(const struct telemetry *);
+uint64_t telemetry_n_sent(const struct telemetry *);
+uint64_t telemetry_n_dropped(const struct telemetry *);
+
+#endif /* agent/telemetry.h */

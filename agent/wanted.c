@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/wanted.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/lease.h"
+#include "controller/hosts-idl.h"
+#include "hash.h"
+#include "openvswitch/dynamic-string.h"
+#include "openvswitch/vlog.h"
+#include "ovsdb-idl.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(wanted);
+
+struct wanted_job {
+    struct hmap_node node;      /* In struct wanted's 'jobs', by name. */
+    struct shim_slot row;
+};
+
+/* Prepares 'idl' to show the row of 'host' and no other. */
+void
+wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
+{
+    struct ovsdb_idl_condition condition
+        = OVSDB_IDL_CONDITION_INIT(&condition);
+
+    memset(w, 0, sizeof *w);
+    w->host = xstrdup(host);
+    hmap_init(&w->jobs);
+
+    ovsdb_idl_add_table(idl, &hostsrec_table_host_wanted);
+    for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
+        ovsdb_idl_add_column(idl, &hostsrec_host_wanted_columns[i]);
+    }
+    hostsrec_host_wanted_add_clause_host(&condition, OVSDB_F_EQ, host);
+    ovsdb_idl_set_condition(idl, &hostsrec_table_host_wanted, &condition);
+    ovsdb_idl_condition_destroy(&condition);
+}
+
+static void
+clear_jobs(struct wanted *w)
+{
+    struct wanted_job *job;
+
+    HMAP_FOR_EACH_SAFE (job, node, &w->jobs) {
+        hmap_remove(&w->jobs, &job->node);
+        free(job);
+    }
+}
+
+void
+wanted_uninit(struct wanted *w)
+{
+    clear_jobs(w);
+    hmap_destroy(&w->jobs);
+    free(w->text);
+    free(w->host);
+}
+
+static struct wanted_job *
+find(const struct wanted *w, const char *name)
+{
+    struct wanted_job *job;
+
+    HMAP_FOR_EACH_WITH_HASH (job, node, hash_string(name, 0), &w->jobs) {
+        if (!strcmp(job->row.name, name)) {
+            return job;
+        }
+    }
+    return NULL;
+}
+
+static void
+set_default(const struct wanted *w, const char *name, struct shim_slot *row)
+{
+    memset(row, 0, sizeof *row);
+    row->level = SHIM_LEVEL_DEFAULT;
+    row->dscp = w->default_dscp;
+    row->rank = UINT32_MAX;
+    row->weight = 1000;
+    ovs_strlcpy(row->name, name, sizeof row->name);
+}
+
+/* Returns the row for 'name', a new one if there is none.  NULL if the name
+ * cannot be a job's. */
+static struct shim_slot *
+get_row(struct wanted *w, const char *name)
+{
+    struct wanted_job *job = find(w, name);
+
+    if (!job) {
+        if (strlen(name) >= sizeof job->row.name) {
+            return NULL;
+        }
+        job = xzalloc(sizeof *job);
+        set_default(w, name, &job->row);
+        hmap_insert(&w->jobs, &job->node, hash_string(name, 0));
+    }
+    return &job->row;
+}
+
+/* Order level 0 is the first queue after that for control traffic. */
+static uint8_t
+queue_of_level(int64_t level)
+{
+    return MIN(level + 1, SHIM_LEVEL_DEFAULT);
+}
+
+static void
+take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
+{
+    struct shim_slot *row;
+
+    clear_jobs(w);
+    w->present = true;
+    w->version = db->version;
+    w->generation = db->generation;
+    w->default_dscp = db->default_dscp;
+    for (size_t i = 0; i < db->n_level; i++) {
+        row = get_row(w, db->key_level[i]);
+        if (row) {
+            row->level = queue_of_level(db->value_level[i]);
+        }
+    }
+    for (size_t i = 0; i < db->n_dscp; i++) {
+        row = get_row(w, db->key_dscp[i]);
+        if (row) {
+            row->dscp = db->value_dscp[i];
+        }
+    }
+    for (size_t i = 0; i < db->n_rank; i++) {
+        row = get_row(w, db->key_rank[i]);
+        if (row) {
+            row->rank = MIN(db->value_rank[i], UINT32_MAX);
+        }
+    }
+    for (size_t i = 0; i < db->n_weight; i++) {
+        row = get_row(w, db->key_weight[i]);
+        if (row) {
+            double weight = db->value_weight[i] * 1000;
+
+            row->weight = weight >= 1 ? MIN(round(weight), 1e9) : 1;
+        }
+    }
+}
+
+/* All of 'db' that matters, to see whether it has changed. */
+static char *
+row_to_string(const struct hostsrec_host_wanted *db)
+{
+    struct ds s = DS_EMPTY_INITIALIZER;
+
+    ds_put_format(&s, "%"PRId64" %"PRId64" %"PRId64" %"PRId64,
+                  db->version, db->generation, db->lease_ms,
+                  db->default_dscp);
+    for (size_t i = 0; i < db->n_level; i++) {
+        ds_put_format(&s, " l%s=%"PRId64, db->key_level[i],
+                      db->value_level[i]);
+    }
+    for (size_t i = 0; i < db->n_dscp; i++) {
+        ds_put_format(&s, " d%s=%"PRId64, db->key_dscp[i], db->value_dscp[i]);
+    }
+    for (size_t i = 0; i < db->n_rank; i++) {
+        ds_put_format(&s, " r%s=%"PRId64, db->key_rank[i], db->value_rank[i]);
+    }
+    for (size_t i = 0; i < db->n_weight; i++) {
+        ds_put_format(&s, " w%s=%.17g", db->key_weight[i],
+                      db->value_weight[i]);
+    }
+    return ds_steal_cstr(&s);
+}
+
+static const struct hostsrec_host_wanted *
+own_row(const struct wanted *w, const struct ovsdb_idl *idl)
+{
+    const struct hostsrec_host_wanted *db;
+
+    HOSTSREC_HOST_WANTED_FOR_EACH (db, idl) {
+        if (!strcmp(db->host, w->host)) {
+            return db;
+        }
+    }
+    return NULL;
+}
+
+/* Looks at the row in 'idl'.  If it has changed since the last look, restarts
+ * 'lease' and takes the row over, unless it is of an older generation than has
+ * been seen.  Returns true if it was taken over. */
+bool
+wanted_run(struct wanted *w, const struct ovsdb_idl *idl, struct lease *lease,
+           long long now)
+{
+    unsigned int seqno = ovsdb_idl_get_seqno(idl);
+    const struct hostsrec_host_wanted *db;
+    char *text;
+
+    if (seqno == w->idl_seqno) {
+        return false;
+    }
+    w->idl_seqno = seqno;
+    db = own_row(w, idl);
+    if (!db) {
+        return false;           /* Its order holds until its lease ends. */
+    }
+    text = row_to_string(db);
+    if (w->text && !strcmp(text, w->text)) {
+        free(text);
+        return false;
+    }
+    free(w->text);
+    w->text = text;
+    if (!lease_row(lease, db->generation, db->lease_ms, now)) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl, "ignoring order %"PRId64" of generation %"PRId64", "
+                     "older than %"PRId64, db->version, db->generation,
+                     lease->newest);
+        return false;
+    }
+    take_row(w, db);
+    return true;
+}
+
+/* Stores in '*row' what is wanted for 'job'.  Returns false if the controller
+ * does not name it, in which case that is the default. */
+bool
+wanted_get(const struct wanted *w, const char *name, struct shim_slot *row)
+{
+    const struct wanted_job *job = find(w, name);
+
+    if (job) {
+        *row = job->row;
+    } else {
+        set_default(w, name, row);
+    }
+    return job != NULL;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef CONTROLLER_QUERY_H
+#define CONTROLLER_QUERY_H 1
+
+/* Commands that ask the controller something and show the answer. */
+
+struct json;
+
+/* The run directory: $STAGECOACH_RUNDIR or its default. */
+const char *cli_rundir(void);
+
+/* Runs a command "stagecoach NAME [--format table|json]": asks the controller
+ * for 'request' and prints the JSON as it is or by 'print'.  Returns the exit
+ * status. */
+int controller_query(int argc, char *argv[], const char *request,
+                     void (*print)(const struct json *));
+
+/* Members of the answer for printing: "-", 0 or an empty array if there is no
+ * such member or it has another type. */
+const char *member_string(const struct json *, const char *name);
+double member_number(const struct json *, const char *name);
+const struct json *member_array(const struct json *, const char *name);
+
+#endif /* cli/controller-query.h */

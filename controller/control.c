@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/control.h"
+
+#include <stdlib.h>
+
+#include "controller/cluster.h"
+#include "controller/decide.h"
+#include "controller/hosts-db.h"
+#include "controller/intent-db.h"
+#include "controller/policy-file.h"
+#include "controller/southbound/switches.h"
+#include "controller/telemetry.h"
+#include "openvswitch/json.h"
+#include "policies/policy.h"
+#include "unixctl.h"
+#include "util.h"
+
+/* Answers with 'json', which is taken over. */
+static void
+reply(struct unixctl_conn *conn, struct json *json)
+{
+    char *text = json_to_string(json, JSSF_SORT);
+
+    unixctl_command_reply(conn, text);
+    free(text);
+    json_destroy(json);
+}
+
+static void
+put_integer(struct json *json, const char *name, long long value)
+{
+    json_object_put(json, name, json_integer_create(value));
+}
+
+static size_t
+count_running_cojobs(const struct cluster *c)
+{
+    const struct shash_node *node;
+    size_t n = 0;
+
+    SHASH_FOR_EACH (node, &c->cojobs) {
+        const struct cojob *cojob = node->data;
+
+        n += cojob->running;
+    }
+    return n;
+}
+
+static size_t
+count_live_jobs(const struct cluster *c)
+{
+    const struct shash_node *node;
+    size_t n = 0;
+
+    SHASH_FOR_EACH (node, &c->jobs) {
+        const struct job *job = node->data;
+
+        n += job->live;
+    }
+    return n;
+}
+
+static void
+control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
+               const char *argv[] OVS_UNUSED, void *ctl_)
+{
+    const struct controller *ctl = ctl_;
+    struct json *json = json_object_create();
+    size_t n_stages;
+
+    free(cluster_running_stages(ctl->cluster, &n_stages));
+    json_object_put_string(json, "state", intent_db_state(ctl->intent));
+    put_integer(json, "generation", intent_db_generation(ctl->intent));
+    put_integer(json, "version", hosts_db_version(ctl->hosts));
+    json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
+    put_integer(json, "cojobs", count_running_cojobs(ctl->cluster));
+    put_integer(json, "jobs", count_live_jobs(ctl->cluster));
+    put_integer(json, "stages", n_stages);
+    put_integer(json, "hosts", shash_count(&ctl->cluster->hosts));
+    put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
+    decide_status(ctl->decide, json);
+    reply(conn, json);
+}
+
+static void
+control_switches(struct unixctl_conn *conn, int argc OVS_UNUSED,
+                 const char *argv[] OVS_UNUSED, void *ctl_)
+{
+    const struct controller *ctl = ctl_;
+
+    reply(conn, switches_status(ctl->switches));
+}
+
+static void
+control_order(struct unixctl_conn *conn, int argc OVS_UNUSED,
+              const char *argv[] OVS_UNUSED, void *ctl_)
+{
+    const struct controller *ctl = ctl_;
+    struct json *json = decide_order_to_json(ctl->decide);
+
+    put_integer(json, "version", hosts_db_version(ctl->hosts));
+    json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
+    reply(conn, json);
+}
+
+static struct json *
+host_to_json(const struct host *host)
+{
+    double tagged = (host->ip_bytes > host->default_bytes
+                     ? host->ip_bytes - host->default_bytes : 0);
+    struct json *ports = json_object_create();
+    struct json *json = json_object_create();
+    const struct simap_node *node;
+
+    SIMAP_FOR_EACH (node, &host->ports) {
+        put_integer(ports, node->name, node->data * 1000LL);
+    }
+    json_object_put_string(json, "host", host->name);
+    json_object_put(json, "connected", json_boolean_create(host->connected));
+    json_object_put_string(json, "state", host->state);
+    put_integer(json, "wanted", host->wanted);
+    put_integer(json, "applied", host->applied);
+    json_object_put(json, "ports", ports);
+    json_object_put(json, "coverage",
+                    json_real_create(host->ip_bytes
+                                     ? tagged / host->ip_bytes : 1));
+    return json;
+}
+
+static void
+control_hosts(struct unixctl_conn *conn, int argc OVS_UNUSED,
+              const char *argv[] OVS_UNUSED, void *ctl_)
+{
+    const struct controller *ctl = ctl_;
+    const struct shash_node **nodes = shash_sort(&ctl->cluster->hosts);
+    struct json *hosts = json_array_create_empty();
+    struct json *json = json_object_create();
+
+    for (size_t i = 0; i < shash_count(&ctl->cluster->hosts); i++) {
+        json_array_add(hosts, host_to_json(nodes[i]->data));
+    }
+    free(nodes);
+    json_object_put(json, "hosts", hosts);
+    reply(conn, json);
+}
+
+static void
+control_stages(struct unixctl_conn *conn, int argc OVS_UNUSED,
+               const char *argv[] OVS_UNUSED, void *ctl_)
+{
+    const struct controller *ctl = ctl_;
+
+    reply(conn, decide_stages_to_json(ctl->decide));
+}
+
+static struct json *
+policy_to_json(const struct controller *ctl)
+{
+    const struct policy *policy = policy_file_get(ctl->policy);
+    const char *error = policy_file_error(ctl->policy);
+    struct json *json = json_object_create();
+
+    json_object_put_string(json, "name", policy->name);
+    json_object_put_string(json, "hash", policy->hash);
+    json_object_put_string(json, "text", policy->text);
+    json_object_put_string(json, "error", error ? error : "");
+    return json;
+}
+
+static void
+policy_show(struct unixctl_conn *conn, int argc OVS_UNUSED,
+            const char *argv[] OVS_UNUSED, void *ctl_)
+{
+    reply(conn, policy_to_json(ctl_));
+}
+
+static void
+policy_reload(struct unixctl_conn *conn, int argc OVS_UNUSED,
+              const char *argv[] OVS_UNUSED, void *ctl_)
+{
+    struct controller *ctl = ctl_;
+
+    if (policy_file_reload(ctl->policy)) {
+        ctl->policy_changed = true;
+    }
+    if (policy_file_error(ctl->policy)) {
+        unixctl_command_reply_error(conn, policy_file_error(ctl->policy));
+    } else {
+        reply(conn, policy_to_json(ctl));
+    }
+}
+
+static void
+control_exit(struct unixctl_conn *conn, int argc OVS_UNUSED,
+             const char *argv[] OVS_UNUSED, void *ctl_)
+{
+    struct controller *ctl = ctl_;
+
+    ctl->exiting = true;
+    unixctl_command_reply(conn, NULL);
+}
+
+void
+control_register(struct controller *ctl)
+{
+    static const struct {
+        const char *name;
+        unixctl_cb_func *cb;
+    } commands[] = {
+        { "controller/status", control_status },
+        { "controller/order", control_order },
+        { "controller/hosts", control_hosts },
+        { "controller/stages", control_stages },
+        { "controller/switches", control_switches },
+        { "policy/show", policy_show },
+        { "policy/reload", policy_reload },
+        { "exit", control_exit },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+        unixctl_command_register(commands[i].name, "", 0, 0, commands[i].cb,
+                                 ctl);
+    }
+}

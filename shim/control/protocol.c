@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/control/protocol.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Returns 0 if 'length' bytes are a body of whole elements of 'size'. */
+static int
+check_array(size_t length, size_t size)
+{
+    return length % size ? EPROTO : 0;
+}
+
+static int
+check_exactly(size_t length, size_t size)
+{
+    return length == size ? 0 : EPROTO;
+}
+
+static int
+check_lease(const struct shim_lease *lease)
+{
+    return lease->default_dscp > 63 ? EINVAL : 0;
+}
+
+static int
+check_slot(const struct shim_slot *slot)
+{
+    return (slot->slot && slot->slot < SHIM_MAX_SLOTS
+            && slot->level < SHIM_N_LEVELS && slot->dscp <= 63
+            && memchr(slot->name, '\0', sizeof slot->name)) ? 0 : EINVAL;
+}
+
+static int
+check_key(const struct shim_flow_key *key)
+{
+    static const uint8_t zeros[12];
+
+    if (key->pad || (key->protocol != 6 && key->protocol != 17)) {
+        return EINVAL;
+    }
+    if (key->family == 4) {
+        return (memcmp(key->local + 4, zeros, sizeof zeros)
+                || memcmp(key->remote + 4, zeros, sizeof zeros)) ? EINVAL : 0;
+    }
+    return key->family == 6 ? 0 : EINVAL;
+}
+
+static int
+check_flow(const struct shim_flow *flow)
+{
+    return (flow->slot < SHIM_MAX_SLOTS && !flow->pad
+            ? check_key(&flow->key) : EINVAL);
+}
+
+static int
+check_rate(const struct shim_rate *rate)
+{
+    return (rate->bps >= SHIM_MIN_RATE && rate->bps <= SHIM_MAX_RATE
+            ? 0 : EINVAL);
+}
+
+/* Copies each element to where it is aligned before it is looked at. */
+#define CHECK_EACH(TYPE, CHECK)                                         \
+    do {                                                                \
+        int error_ = check_array(length, sizeof(TYPE));                 \
+                                                                        \
+        for (size_t i = 0; !error_ && i < length / sizeof(TYPE); i++) { \
+            TYPE element_;                                              \
+                                                                        \
+            memcpy(&element_, (const char *) body + i * sizeof element_, \
+                   sizeof element_);                                    \
+            error_ = CHECK(&element_);                                  \
+        }                                                               \
+        return error_;                                                  \
+    } while (0)
+
+static int
+check_slot_number(const uint16_t *slot)
+{
+    return *slot && *slot < SHIM_MAX_SLOTS ? 0 : EINVAL;
+}
+
+/* Checks the 'length' bytes at 'body' as the body of a request of 'type'.
+ * Returns 0, EPROTO if its size is wrong, EINVAL if a value is, or EOPNOTSUPP
+ * if there is no such request. */
+int
+protocol_check_body(uint16_t type, const void *body, size_t length)
+{
+    switch (type) {
+    case SHIM_HELLO:
+    case SHIM_SLOT_LIST:
+    case SHIM_FLOW_LIST:
+    case SHIM_STATS:
+    case SHIM_SUBSCRIBE:
+        return check_exactly(length, 0);
+    case SHIM_LEASE:
+        if (check_exactly(length, sizeof(struct shim_lease))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_lease, check_lease);
+    case SHIM_SLOT_SET:
+        CHECK_EACH(struct shim_slot, check_slot);
+    case SHIM_SLOT_CLEAR:
+        CHECK_EACH(uint16_t, check_slot_number);
+    case SHIM_FLOW_ADD:
+        CHECK_EACH(struct shim_flow, check_flow);
+    case SHIM_FLOW_DELETE:
+        CHECK_EACH(struct shim_flow_key, check_key);
+    case SHIM_RATE:
+        if (check_exactly(length, sizeof(struct shim_rate))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_rate, check_rate);
+    default:
+        return EOPNOTSUPP;
+    }
+}
+
+/* Looks whether the 'size' bytes at 'data' begin with a whole message, and
+ * copies its header to '*msg' if so.  Returns 0 if they do, EAGAIN if more
+ * bytes are needed, or EPROTO if this can never become a message. */
+int
+protocol_next(const void *data, size_t size, struct shim_msg *msg)
+{
+    struct shim_msg m;
+
+    if (size < sizeof m) {
+        return EAGAIN;
+    }
+    memcpy(&m, data, sizeof m);
+    if (m.length < sizeof m || m.length > SHIM_MAX_MESSAGE
+        || m.version != SHIM_PROTOCOL_VERSION) {
+        return EPROTO;
+    }
+    if (size < m.length) {
+        return EAGAIN;
+    }
+    *msg = m;
+    return 0;
+}

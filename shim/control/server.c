@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/control/server.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "shim/control/buffer.h"
+#include "shim/pipeline/flow-table.h"
+#include "shim/pipeline/job-slot.h"
+#include "shim/pipeline/miss.h"
+
+#define MAX_BACKLOG (4u << 20)  /* Bytes of replies that wait for a peer. */
+#define MAX_EVENTS (64u << 10)  /* The same, above which events are lost. */
+#define MISS_BATCH 64
+
+struct peer {
+    int fd;                     /* -1: this element is free. */
+    bool subscribed;            /* To misses. */
+    bool closing;               /* When its replies are sent. */
+    struct buffer rx, tx;
+};
+
+struct server {
+    struct server_config config;
+    char *path;
+    int fd;                     /* Listens. */
+    struct peer peers[SERVER_MAX_PEERS];
+};
+
+static char *
+message(const char *path, const char *what)
+{
+    char *s;
+
+    return asprintf(&s, "%s: %s", path, what) < 0 ? NULL : s;
+}
+
+/* Does somebody listen at 'address'? */
+static bool
+is_alive(const struct sockaddr_un *address)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool alive;
+
+    alive = fd >= 0 && !connect(fd, (const struct sockaddr *) address,
+                                sizeof *address);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return alive;
+}
+
+static int
+bind_private(int fd, const struct sockaddr_un *address)
+{
+    mode_t old = umask(0177);
+    int error = bind(fd, (const struct sockaddr *) address, sizeof *address)
+                ? errno : 0;
+
+    umask(old);
+    return error;
+}
+
+static char *
+listen_at(const char *path, int *fdp)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct stat st;
+    int fd, error;
+
+    if (!*path || strlen(path) >= sizeof address.sun_path) {
+        return message(path, "not a path of 1 to 107 bytes");
+    }
+    strcpy(address.sun_path, path);
+    if (!lstat(path, &st)) {
+        if (!S_ISSOCK(st.st_mode)) {
+            return message(path, "exists and is not a socket");
+        }
+        if (is_alive(&address)) {
+            return message(path, "another shim listens there");
+        }
+        unlink(path);
+    }
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    error = fd < 0 ? errno : bind_private(fd, &address);
+    if (!error && listen(fd, SERVER_MAX_PEERS)) {
+        error = errno;
+    }
+    if (error) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return message(path, strerror(error));
+    }
+    *fdp = fd;
+    return NULL;
+}
+
+char *
+server_create(const char *path, const struct server_config *config,
+              struct server **serverp)
+{
+    struct server *s = calloc(1, sizeof *s);
+    char *error;
+
+    *serverp = NULL;
+    if (!s) {
+        return message(path, "no memory");
+    }
+    s->config = *config;
+    for (int i = 0; i < SERVER_MAX_PEERS; i++) {
+        s->peers[i].fd = -1;
+    }
+    error = listen_at(path, &s->fd);
+    if (error) {
+        free(s);
+        return error;
+    }
+    s->path = strdup(path);
+    *serverp = s;
+    return NULL;
+}
+
+static void
+peer_close(struct peer *p)
+{
+    close(p->fd);
+    buffer_uninit(&p->rx);
+    buffer_uninit(&p->tx);
+    memset(p, 0, sizeof *p);
+    p->fd = -1;
+}
+
+void
+server_destroy(struct server *s)
+{
+    if (s) {
+        for (int i = 0; i < SERVER_MAX_PEERS; i++) {
+            if (s->peers[i].fd >= 0) {
+                peer_close(&s->peers[i]);
+            }
+        }
+        close(s->fd);
+        if (s->path) {
+            unlink(s->path);
+        }
+        free(s->path);
+        free(s);
+    }
+}
+
+/* Queues a message.  A peer that has too much waiting already, or no memory
+ * left for it, is closed. */
+static void
+put(struct peer *p, uint16_t type, uint32_t xid, uint32_t status,
+    const void *body, size_t size)
+{
+    struct shim_msg msg = {
+        .length = sizeof msg + size,
+        .version = SHIM_PROTOCOL_VERSION,
+        .type = type,
+        .xid = xid,
+        .status = status,
+    };
+
+    if (buffer_size(&p->tx) > MAX_BACKLOG
+        || buffer_append(&p->tx, &msg, sizeof msg)
+        || buffer_append(&p->tx, body, size)) {
+        peer_close(p);
+    }
+}
+
+static size_t
+fill_hello(struct server *s, struct shim_hello *hello)
+{
+    const struct server_config *c = &s->config;
+
+    *hello = (struct shim_hello) {
+        .boot_id = c->boot_id,
+        .rate_bps = c->get_rate(c->aux),
+        .mtu = c->mtu,
+        .pid = getpid(),
+        .n_slots = job_slots_count(c->slots),
+        .n_flows = flow_table_count(c->flows),
+        .max_flows = flow_table_max(c->flows),
+        .lease_left_ms = job_slots_lease_left_ms(c->slots, c->now()),
+    };
+    return sizeof *hello;
+}
+
+static size_t
+fill_slots(struct server *s, struct shim_slot *slots)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        n += job_slots_get(s->config.slots, i, &slots[n]);
+    }
+    return n * sizeof *slots;
+}
+
+static size_t
+fill_stats(struct server *s, void *body)
+{
+    struct server_config *c = &s->config;
+    struct shim_stats *stats = body;
+    struct shim_slot_stats *slots = (struct shim_slot_stats *) (stats + 1);
+    uint64_t now = c->now();
+
+    memset(stats, 0, sizeof *stats);
+    c->get_stats(c->aux, stats);
+    stats->boot_id = c->boot_id;
+    stats->n_flows = flow_table_count(c->flows);
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        stats->n_slot_stats += job_slots_stats(
+            c->slots, i, now, &slots[stats->n_slot_stats]);
+    }
+    return sizeof *stats + stats->n_slot_stats * sizeof *slots;
+}
+
+/* Answers a request that asks for something. */
+static void
+reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
+{
+    size_t size = 0;
+    void *body = malloc(SHIM_MAX_MESSAGE);
+
+    if (!body) {
+        put(p, msg->type, msg->xid, ENOMEM, NULL, 0);
+        return;
+    }
+    switch (msg->type) {
+    case SHIM_HELLO:
+        size = fill_hello(s, body);
+        break;
+    case SHIM_SLOT_LIST:
+        size = fill_slots(s, body);
+        break;
+    case SHIM_FLOW_LIST:
+        size = flow_table_list(s->config.flows, body, SHIM_MAX_FLOWS)
+               * sizeof(struct shim_flow);
+        break;
+    case SHIM_STATS:
+        size = fill_stats(s, body);
+        break;
+    }
+    put(p, msg->type, msg->xid, 0, body, size);
+    free(body);
+}
+
+static int
+set_slots(struct server *s, const char *body, size_t size)
+{
+    int error = 0;
+
+    for (size_t at = 0; at < size && !error; at += sizeof(struct shim_slot)) {
+        struct shim_slot slot;
+
+        memcpy(&slot, body + at, sizeof slot);
+        error = job_slots_set(s->config.slots, &slot);
+    }
+    return error;
+}
+
+static int
+clear_slots(struct server *s, const char *body, size_t size)
+{
+    int error = 0;
+
+    for (size_t at = 0; at < size && !error; at += sizeof(uint16_t)) {
+        uint16_t slot;
+
+        memcpy(&slot, body + at, sizeof slot);
+        error = job_slots_clear(s->config.slots, slot);
+    }
+    return error;
+}
+
+static int
+add_flows(struct server *s, const char *body, size_t size)
+{
+    int error = 0;
+
+    for (size_t at = 0; at < size && !error; at += sizeof(struct shim_flow)) {
+        struct shim_flow flow;
+
+        memcpy(&flow, body + at, sizeof flow);
+        error = flow_table_set(s->config.flows, &flow.key, flow.slot);
+    }
+    return error;
+}
+
+static int
+delete_flows(struct server *s, const char *body, size_t size)
+{
+    for (size_t at = 0; at < size; at += sizeof(struct shim_flow_key)) {
+        struct shim_flow_key key;
+
+        memcpy(&key, body + at, sizeof key);
+        flow_table_delete(s->config.flows, &key);
+    }
+    return 0;
+}
+
+static int
+take_lease(struct server *s, const char *body)
+{
+    struct shim_lease lease;
+
+    memcpy(&lease, body, sizeof lease);
+    job_slots_lease(s->config.slots, s->config.now(), lease.ms,
+                    lease.default_dscp);
+    return 0;
+}
+
+static int
+take_rate(struct server *s, const char *body)
+{
+    struct shim_rate rate;
+
+    memcpy(&rate, body, sizeof rate);
+    s->config.set_rate(s->config.aux, rate.bps);
+    return 0;
+}
+
+/* Does a request that changes something, whose body is known to be good.
+ * Returns its status. */
+static int
+change(struct server *s, struct peer *p, uint16_t type, const char *body,
+       size_t size)
+{
+    switch (type) {
+    case SHIM_LEASE:
+        return take_lease(s, body);
+    case SHIM_SLOT_SET:
+        return set_slots(s, body, size);
+    case SHIM_SLOT_CLEAR:
+        return clear_slots(s, body, size);
+    case SHIM_FLOW_ADD:
+        return add_flows(s, body, size);
+    case SHIM_FLOW_DELETE:
+        return delete_flows(s, body, size);
+    case SHIM_RATE:
+        return take_rate(s, body);
+    case SHIM_SUBSCRIBE:
+        p->subscribed = true;
+        return 0;
+    default:
+        return EOPNOTSUPP;
+    }
+}
+
+static void
+handle(struct server *s, struct peer *p, const struct shim_msg *msg,
+       const char *body)
+{
+    size_t size = msg->length - sizeof *msg;
+    int status = protocol_check_body(msg->type, body, size);
+
+    if (!status && (msg->type == SHIM_HELLO || msg->type == SHIM_SLOT_LIST
+                    || msg->type == SHIM_FLOW_LIST
+                    || msg->type == SHIM_STATS)) {
+        reply_with_body(s, p, msg);
+        return;
+    }
+    if (!status) {
+        status = change(s, p, msg->type, body, size);
+    }
+    p->closing = status == EPROTO;
+    put(p, msg->type, msg->xid, status, NULL, 0);
+}
+
+/* Handles the whole messages that 'p' has sent.  Replies that it does not read
+ * hold the next requests up. */
+static void
+peer_handle(struct server *s, struct peer *p)
+{
+    while (p->fd >= 0 && !p->closing
+           && buffer_size(&p->tx) < SHIM_MAX_MESSAGE) {
+        struct shim_msg msg;
+        int error = protocol_next(buffer_data(&p->rx), buffer_size(&p->rx),
+                                  &msg);
+
+        if (error == EPROTO) {
+            p->closing = true;
+            put(p, 0, 0, EPROTO, NULL, 0);
+        }
+        if (error) {
+            return;
+        }
+        handle(s, p, &msg, buffer_data(&p->rx) + sizeof msg);
+        if (p->fd >= 0) {
+            buffer_consume(&p->rx, msg.length);
+        }
+    }
+}
+
+static void
+peer_run(struct server *s, struct peer *p)
+{
+    int error = 0, write_error;
+    bool was_full;
+
+    if (!p->closing && buffer_size(&p->tx) < SHIM_MAX_MESSAGE) {
+        error = buffer_read(&p->rx, p->fd, SHIM_MAX_MESSAGE);
+    }
+
+    /* What came before the end of the connection still counts. */
+    do {
+        peer_handle(s, p);
+        if (p->fd < 0) {
+            return;
+        }
+        was_full = buffer_size(&p->tx) >= SHIM_MAX_MESSAGE;
+        write_error = buffer_write(&p->tx, p->fd);
+    } while (!write_error && was_full
+             && buffer_size(&p->tx) < SHIM_MAX_MESSAGE);
+    error = error ? error : write_error;
+    if (error || (p->closing && !buffer_size(&p->tx))) {
+        peer_close(p);
+    }
+}
+
+static bool
+may_talk(int fd)
+{
+    struct ucred cred;
+    socklen_t size = sizeof cred;
+
+    return (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size)
+            && (!cred.uid || cred.uid == geteuid()));
+}
+
+static struct peer *
+free_peer(struct server *s)
+{
+    for (int i = 0; i < SERVER_MAX_PEERS; i++) {
+        if (s->peers[i].fd < 0) {
+            return &s->peers[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+accept_peers(struct server *s)
+{
+    int fd;
+
+    while ((fd = accept4(s->fd, NULL, NULL,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+        struct peer *p = may_talk(fd) ? free_peer(s) : NULL;
+
+        if (p) {
+            p->fd = fd;
+        } else {
+            close(fd);
+        }
+    }
+}
+
+/* Tells all subscribers of new misses, except those that read too slowly. */
+static void
+send_misses(struct server *s)
+{
+    struct shim_flow_key keys[MISS_BATCH];
+    uint32_t n;
+
+    do {
+        n = miss_take(s->config.misses, keys, MISS_BATCH);
+        for (int i = 0; n && i < SERVER_MAX_PEERS; i++) {
+            struct peer *p = &s->peers[i];
+
+            if (p->fd >= 0 && p->subscribed && !p->closing
+                && buffer_size(&p->tx) < MAX_EVENTS) {
+                put(p, SHIM_MISS, 0, 0, keys, n * sizeof *keys);
+            }
+        }
+    } while (n == MISS_BATCH);
+}
+
+/* Fills in what to wait for, at most 'max' elements, which should be
+ * SERVER_MAX_FDS.  Returns how many. */
+int
+server_wait(struct server *s, struct pollfd *fds, int max)
+{
+    int n = 0;
+
+    fds[n++] = (struct pollfd) { .fd = s->fd, .events = POLLIN };
+    fds[n++] = (struct pollfd) { .fd = miss_fd(s->config.misses),
+                                 .events = POLLIN };
+    for (int i = 0; i < SERVER_MAX_PEERS && n < max; i++) {
+        struct peer *p = &s->peers[i];
+        bool full = p->closing || buffer_size(&p->tx) >= SHIM_MAX_MESSAGE;
+
+        if (p->fd >= 0) {
+            fds[n++] = (struct pollfd) {
+                .fd = p->fd,
+                .events = (full ? 0 : POLLIN)
+                          | (buffer_size(&p->tx) ? POLLOUT : 0),
+            };
+        }
+    }
+    return n;
+}
+
+/* Does all there is to do, without waiting. */
+void
+server_run(struct server *s)
+{
+    accept_peers(s);
+    send_misses(s);
+    for (int i = 0; i < SERVER_MAX_PEERS; i++) {
+        if (s->peers[i].fd >= 0) {
+            peer_run(s, &s->peers[i]);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/control/show.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "shim/control/client.h"
+
+#define TIMEOUT_MS 2000
+
+static void
+show_hello(const void *body, size_t size, FILE *stream)
+{
+    struct shim_hello h;
+
+    if (size >= sizeof h) {
+        memcpy(&h, body, sizeof h);
+        fprintf(stream, "boot_id %016"PRIx64" pid %u rate %"PRIu64" mtu %u "
+                "slots %u flows %u/%u lease_ms %u\n", h.boot_id, h.pid,
+                h.rate_bps, h.mtu, h.n_slots, h.n_flows, h.max_flows,
+                h.lease_left_ms);
+    }
+}
+
+static void
+show_slot_stats(const char *body, size_t n, FILE *stream)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct shim_slot_stats s;
+
+        memcpy(&s, body + i * sizeof s, sizeof s);
+        fprintf(stream, "count slot %u level %u dscp %u tx_packets %"PRIu64
+                " tx_bytes %"PRIu64" rx_packets %"PRIu64" rx_bytes %"PRIu64
+                " tx_dropped %"PRIu64"\n", s.slot, s.level, s.dscp,
+                s.tx_packets, s.tx_bytes, s.rx_packets, s.rx_bytes,
+                s.tx_dropped);
+    }
+}
+
+static void
+show_stats(const void *body, size_t size, FILE *stream)
+{
+    struct shim_stats s;
+
+    if (size < sizeof s) {
+        return;
+    }
+    memcpy(&s, body, sizeof s);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        { "tx_packets", s.tx_packets }, { "tx_bytes", s.tx_bytes },
+        { "rx_packets", s.rx_packets }, { "rx_bytes", s.rx_bytes },
+        { "tx_ip_bytes", s.tx_ip_bytes },
+        { "tx_default_bytes", s.tx_default_bytes },
+        { "queue_dropped", s.queue_dropped },
+        { "port_dropped", s.port_dropped },
+        { "misses", s.misses }, { "malformed", s.malformed },
+        { "queued_bytes", s.queued_bytes }, { "busy_ns", s.busy_ns },
+        { "late_bytes", s.late_bytes },
+        { "port_restarts", s.port_restarts },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fprintf(stream, "%s %"PRIu64"\n", rows[i].name, rows[i].value);
+    }
+    if (s.n_slot_stats <= (size - sizeof s) / sizeof(struct shim_slot_stats)) {
+        show_slot_stats((const char *) body + sizeof s, s.n_slot_stats,
+                        stream);
+    }
+}
+
+static void
+show_slots(const void *body, size_t size, FILE *stream)
+{
+    for (size_t at = 0; at + sizeof(struct shim_slot) <= size;
+         at += sizeof(struct shim_slot)) {
+        struct shim_slot s;
+
+        memcpy(&s, (const char *) body + at, sizeof s);
+        fprintf(stream, "slot %u level %u dscp %u rank %u weight %.3f "
+                "name %.*s\n", s.slot, s.level, s.dscp, s.rank,
+                s.weight / 1000.0, (int) sizeof s.name, s.name);
+    }
+}
+
+static void
+show_flows(const void *body, size_t size, FILE *stream)
+{
+    for (size_t at = 0; at + sizeof(struct shim_flow) <= size;
+         at += sizeof(struct shim_flow)) {
+        char local[INET6_ADDRSTRLEN], remote[INET6_ADDRSTRLEN];
+        struct shim_flow f;
+        int family;
+
+        memcpy(&f, (const char *) body + at, sizeof f);
+        family = f.key.family == 4 ? AF_INET : AF_INET6;
+        inet_ntop(family, f.key.local, local, sizeof local);
+        inet_ntop(family, f.key.remote, remote, sizeof remote);
+        fprintf(stream, "flow slot %u %s local %s %u remote %s %u\n", f.slot,
+                f.key.protocol == IPPROTO_TCP ? "tcp" : "udp",
+                local, ntohs(f.key.local_port), remote,
+                ntohs(f.key.remote_port));
+    }
+}
+
+char *
+shim_show(const char *path, FILE *stream)
+{
+    static const struct {
+        uint16_t type;
+        void (*show)(const void *body, size_t size, FILE *);
+    } parts[] = {
+        { SHIM_HELLO, show_hello },
+        { SHIM_STATS, show_stats },
+        { SHIM_SLOT_LIST, show_slots },
+        { SHIM_FLOW_LIST, show_flows },
+    };
+    struct shim_client *c;
+    int error = shim_client_open(path, &c);
+    char *message = NULL;
+
+    for (size_t i = 0; !error && i < sizeof parts / sizeof *parts; i++) {
+        const void *body;
+        size_t size;
+
+        error = shim_client_transact(c, parts[i].type, NULL, 0, TIMEOUT_MS,
+                                     &body, &size);
+        if (!error) {
+            parts[i].show(body, size, stream);
+        }
+    }
+    shim_client_close(c);
+    if (error && asprintf(&message, "%s: no shim answers there (%s)", path,
+                          strerror(error)) < 0) {
+        return strdup("no memory");
+    }
+    return message;
+}

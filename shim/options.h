@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHIM_OPTIONS_H
+#define SHIM_OPTIONS_H 1
+
+/* The command line of stagecoach-shim. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "shim/ports/port-spec.h"
+
+enum huge_pages {
+    HUGE_AUTO,                  /* If there are enough of them. */
+    HUGE_YES,
+    HUGE_NO,
+};
+
+struct options {
+    const char *show;           /* Socket of the shim to show, or NULL. */
+    bool help, version;
+
+    const char *name;           /* Of the host, for messages and DPDK. */
+    struct port_spec host, uplink;
+    uint64_t rate_bps;
+    uint32_t mtu;
+    const char *control;        /* Path of the control socket. */
+    const char *cpus;           /* "0-1", or NULL for all we may use. */
+    enum huge_pages huge;
+    bool tag;
+};
+
+/* Returns NULL, or a malloc()'d message such as
+ *
+ *    --rate: "x" is not a rate, such as 50Mbit */
+char *options_parse(int argc, char *argv[], struct options *);
+
+void options_usage(FILE *);
+
+/* "50Mbit" -> 50000000.  Returns false if it is not a rate that makes
+ * sense. */
+bool options_parse_rate(const char *, uint64_t *bps);
+
+#endif /* shim/options.h */

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHIM_CLASSIFY_H
+#define SHIM_CLASSIFY_H 1
+
+/* Frame -> job slot, level, DSCP: parser, flow table and slots together.
+ *
+ *    what                           level            DSCP
+ *    a known flow's packet          its slot's       its slot's
+ *    unknown TCP and UDP            default          default, and a miss
+ *    other IP, fragments            default          default
+ *    IPv6 neighbour discovery       control          default
+ *    not IP (ARP, LLDP)             control          -
+ *    malformed                      default          left alone
+ *
+ * A TCP acknowledgement is its flow's packet like any other.  Without lease
+ * a known flow's packet is treated as unknown, without a miss.
+ *
+ * The caller's thread must be the only one that classifies: a miss is
+ * reported from here. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/pipeline/flow-table.h"
+#include "shim/pipeline/job-slot.h"
+#include "shim/pipeline/miss.h"
+#include "shim/pipeline/parse.h"
+
+struct classifier {
+    const struct flow_table *flows;
+    const struct job_slots *slots;
+    struct miss *misses;
+    uint64_t n_misses;          /* Packets of unknown flows. */
+    uint64_t n_malformed;       /* Packets. */
+};
+
+struct verdict {
+    uint16_t slot;              /* 0: no job. */
+    uint16_t l3;                /* Offset of the IP header, 0 if none. */
+    uint8_t family;             /* 4 or 6 if the DSCP is to be written. */
+    bool is_ip;
+    struct treatment treatment;
+};
+
+/* 'leased' is job_slots_leased() at 'now'. */
+void classify_from_host(struct classifier *, const uint8_t *frame,
+                        size_t length, uint64_t now, bool leased,
+                        struct verdict *);
+uint16_t classify_to_host(struct classifier *, const uint8_t *frame,
+                          size_t length);
+
+#endif /* shim/pipeline/classify.h */

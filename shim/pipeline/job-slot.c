@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/pipeline/job-slot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/pipeline/counter.h"
+
+#define IN_USE 0x10000u         /* With the level in bits 8-15, DSCP in 0-7. */
+#define NS_PER_MS 1000000u
+
+struct job_slots {
+    struct job_counters counters[SHIM_MAX_SLOTS];
+    uint32_t words[SHIM_MAX_SLOTS];     /* 0: not in use. */
+    uint64_t lease_end;                 /* Time, 0 before the first lease. */
+    uint32_t default_dscp;
+
+    /* Only the control thread's. */
+    struct shim_slot rows[SHIM_MAX_SLOTS];
+    struct job_counters base[SHIM_MAX_SLOTS];   /* When its job got it. */
+    uint32_t n;
+};
+
+struct job_slots *
+job_slots_create(void)
+{
+    struct job_slots *js = aligned_alloc(64, (sizeof *js + 63) / 64 * 64);
+
+    if (js) {
+        memset(js, 0, sizeof *js);
+    }
+    return js;
+}
+
+void
+job_slots_destroy(struct job_slots *js)
+{
+    free(js);
+}
+
+static void
+read_counters(const struct job_counters *from, struct job_counters *to)
+{
+    to->tx_packets = counter_get(&from->tx_packets);
+    to->tx_bytes = counter_get(&from->tx_bytes);
+    to->rx_packets = counter_get(&from->rx_packets);
+    to->rx_bytes = counter_get(&from->rx_bytes);
+    to->tx_dropped = counter_get(&from->tx_dropped);
+}
+
+/* Gives 'row->slot' to the job that 'row' names, or changes what its packets
+ * get.  Counters start from 0 when the slot was not in use.  Returns 0 or
+ * EINVAL. */
+int
+job_slots_set(struct job_slots *js, const struct shim_slot *row)
+{
+    uint32_t word = IN_USE | row->level << 8 | row->dscp;
+
+    if (!row->slot || row->slot >= SHIM_MAX_SLOTS
+        || row->level >= SHIM_N_LEVELS || row->dscp > 63) {
+        return EINVAL;
+    }
+    if (!js->words[row->slot]) {
+        read_counters(&js->counters[row->slot], &js->base[row->slot]);
+        js->n++;
+    }
+    js->rows[row->slot] = *row;
+    __atomic_store_n(&js->words[row->slot], word, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* Returns 0, also if the slot was not in use, or EINVAL. */
+int
+job_slots_clear(struct job_slots *js, uint16_t slot)
+{
+    if (!slot || slot >= SHIM_MAX_SLOTS) {
+        return EINVAL;
+    }
+    if (js->words[slot]) {
+        js->n--;
+    }
+    __atomic_store_n(&js->words[slot], 0, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* Lets the slots hold for 'ms' from 'now' on; 0 ends them now. */
+void
+job_slots_lease(struct job_slots *js, uint64_t now, uint32_t ms,
+                uint8_t default_dscp)
+{
+    __atomic_store_n(&js->default_dscp, default_dscp, __ATOMIC_RELAXED);
+    __atomic_store_n(&js->lease_end, now + (uint64_t) ms * NS_PER_MS,
+                     __ATOMIC_RELAXED);
+}
+
+uint32_t
+job_slots_count(const struct job_slots *js)
+{
+    return js->n;
+}
+
+/* Copies the row of 'slot' to '*row' if it is in use. */
+bool
+job_slots_get(const struct job_slots *js, uint16_t slot,
+              struct shim_slot *row)
+{
+    if (js->words[slot]) {
+        *row = js->rows[slot];
+    }
+    return js->words[slot] != 0;
+}
+
+/* Copies what was counted since the job of 'slot' got it, and what its packets
+ * get now, to '*stats' if the slot is in use. */
+bool
+job_slots_stats(const struct job_slots *js, uint16_t slot, uint64_t now,
+                struct shim_slot_stats *stats)
+{
+    const struct job_counters *base = &js->base[slot];
+    struct treatment t;
+    struct job_counters c;
+
+    if (!js->words[slot]) {
+        return false;
+    }
+    t = job_slots_treatment(js, slot, job_slots_leased(js, now));
+    read_counters(&js->counters[slot], &c);
+    *stats = (struct shim_slot_stats) {
+        .slot = slot,
+        .level = t.level,
+        .dscp = t.dscp,
+        .tx_packets = c.tx_packets - base->tx_packets,
+        .tx_bytes = c.tx_bytes - base->tx_bytes,
+        .rx_packets = c.rx_packets - base->rx_packets,
+        .rx_bytes = c.rx_bytes - base->rx_bytes,
+        .tx_dropped = c.tx_dropped - base->tx_dropped,
+    };
+    return true;
+}
+
+uint32_t
+job_slots_lease_left_ms(const struct job_slots *js, uint64_t now)
+{
+    uint64_t end = __atomic_load_n(&js->lease_end, __ATOMIC_RELAXED);
+
+    return end > now ? (end - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+}
+
+bool
+job_slots_leased(const struct job_slots *js, uint64_t now)
+{
+    return __atomic_load_n(&js->lease_end, __ATOMIC_RELAXED) > now;
+}
+
+/* Returns what a packet of 'slot', below SHIM_MAX_SLOTS, gets. */
+struct treatment
+job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
+{
+    uint32_t word = __atomic_load_n(&js->words[slot], __ATOMIC_RELAXED);
+
+    if (leased && word) {
+        return (struct treatment) {
+            .level = word >> 8 & 0xff,
+            .dscp = word & 0xff,
+            .is_default = false,
+        };
+    }
+    return (struct treatment) {
+        .level = SHIM_LEVEL_DEFAULT,
+        .dscp = __atomic_load_n(&js->default_dscp, __ATOMIC_RELAXED),
+        .is_default = true,
+    };
+}
+
+struct job_counters *
+job_slots_counters(struct job_slots *js, uint16_t slot)
+{
+    return &js->counters[slot];
+}

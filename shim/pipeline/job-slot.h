@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHIM_JOB_SLOT_H
+#define SHIM_JOB_SLOT_H 1
+
+/* What the packets of each job get, and what was counted of them.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * A flow points to a slot and never changes; the controller's order changes
+ * only the slot's level and DSCP.  Both are in one word, so that the loop never
+ * sees the level of one order with the DSCP of another.
+ *
+ * The agent's lease bounds how long the word holds.  Without a lease every
+ * slot is treated like slot 0, which is "no job": default level and DSCP.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    job_slots_set(js, &slot);               (control thread)
+ *    job_slots_lease(js, now, 3000, 0);
+ *
+ *    leased = job_slots_leased(js, now);     (loop, once a burst)
+ *    t = job_slots_treatment(js, slot, leased);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The control thread changes slots, the loop adds to the counters, both read
+ * all.  Times are nanoseconds of CLOCK_MONOTONIC. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/control/protocol.h"
+
+struct treatment {
+    uint8_t level;              /* Queue, 0 .. SHIM_N_LEVELS - 1. */
+    uint8_t dscp;               /* 0 .. 63. */
+    bool is_default;            /* Slot 0, an unused slot, or no lease. */
+};
+
+/* Written by the loop only. */
+struct job_counters {
+    uint64_t tx_packets, tx_bytes;
+    uint64_t rx_packets, rx_bytes;
+    uint64_t tx_dropped;        /* Packets: the level's queue was full. */
+} __attribute__((aligned(64)));
+
+struct job_slots;
+
+struct job_slots *job_slots_create(void);
+void job_slots_destroy(struct job_slots *);
+
+/* The control thread. */
+int job_slots_set(struct job_slots *, const struct shim_slot *);
+int job_slots_clear(struct job_slots *, uint16_t slot);
+void job_slots_lease(struct job_slots *, uint64_t now, uint32_t ms,
+                     uint8_t default_dscp);
+uint32_t job_slots_count(const struct job_slots *);
+bool job_slots_get(const struct job_slots *, uint16_t slot,
+                   struct shim_slot *);
+bool job_slots_stats(const struct job_slots *, uint16_t slot, uint64_t now,
+                     struct shim_slot_stats *);
+
+/* Any thread. */
+uint32_t job_slots_lease_left_ms(const struct job_slots *, uint64_t now);
+bool job_slots_leased(const struct job_slots *, uint64_t now);
+struct treatment job_slots_treatment(const struct job_slots *, uint16_t slot,
+                                     bool leased);
+
+/* The loop. */
+struct job_counters *job_slots_counters(struct job_slots *, uint16_t slot);
+
+#endif /* shim/pipeline/job-slot.h */

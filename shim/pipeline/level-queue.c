@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/pipeline/level-queue.h"
+
+#include <stdlib.h>
+
+#include "shim/pipeline/counter.h"
+
+struct level {
+    struct queue_item *ring;    /* 'mask' + 1 items. */
+    uint32_t head, tail;        /* Next to leave, next free; both run on. */
+    uint64_t bytes, max_bytes;
+};
+
+struct level_queues {
+    struct level levels[SHIM_N_LEVELS];
+    uint32_t mask;
+    uint32_t max_packets;       /* In each level. */
+    uint32_t nonempty;          /* Bit N: level N has packets. */
+    uint64_t bytes;             /* Of all levels. */
+};
+
+/* Creates queues that hold at most 'max_packets' and 'max_bytes' each.
+ * Returns NULL without memory. */
+struct level_queues *
+level_queues_create(uint32_t max_packets, uint64_t max_bytes)
+{
+    struct level_queues *lq = calloc(1, sizeof *lq);
+    uint32_t n = 1;
+
+    if (!lq) {
+        return NULL;
+    }
+    while (n < max_packets) {
+        n *= 2;
+    }
+    lq->mask = n - 1;
+    lq->max_packets = max_packets;
+    for (int i = 0; i < SHIM_N_LEVELS; i++) {
+        lq->levels[i].max_bytes = max_bytes;
+        lq->levels[i].ring = calloc(n, sizeof *lq->levels[i].ring);
+        if (!lq->levels[i].ring) {
+            level_queues_destroy(lq);
+            return NULL;
+        }
+    }
+    return lq;
+}
+
+void
+level_queues_destroy(struct level_queues *lq)
+{
+    if (lq) {
+        for (int i = 0; i < SHIM_N_LEVELS; i++) {
+            free(lq->levels[i].ring);
+        }
+        free(lq);
+    }
+}
+
+/* What is in the queue already stays, even above a lower limit. */
+void
+level_queues_set_limit(struct level_queues *lq, uint8_t level,
+                       uint64_t max_bytes)
+{
+    lq->levels[level].max_bytes = max_bytes;
+}
+
+/* Appends '*item' to 'level'.  Returns false if it must be dropped. */
+bool
+level_queues_push(struct level_queues *lq, uint8_t level,
+                  const struct queue_item *item)
+{
+    struct level *l = &lq->levels[level];
+
+    if (l->bytes + item->length > l->max_bytes
+        || l->tail - l->head >= lq->max_packets) {
+        return false;
+    }
+    l->ring[l->tail++ & lq->mask] = *item;
+    l->bytes += item->length;
+    counter_add(&lq->bytes, item->length);
+    lq->nonempty |= 1u << level;
+    return true;
+}
+
+/* Returns the packet that goes next, NULL if there is none. */
+const struct queue_item *
+level_queues_first(const struct level_queues *lq)
+{
+    const struct level *l;
+
+    if (!lq->nonempty) {
+        return NULL;
+    }
+    l = &lq->levels[__builtin_ctz(lq->nonempty)];
+    return &l->ring[l->head & lq->mask];
+}
+
+/* Removes the packet that level_queues_first() returns. */
+void
+level_queues_pop(struct level_queues *lq)
+{
+    int level = __builtin_ctz(lq->nonempty);
+    struct level *l = &lq->levels[level];
+    uint32_t length = l->ring[l->head++ & lq->mask].length;
+
+    l->bytes -= length;
+    counter_add(&lq->bytes, -(uint64_t) length);
+    if (l->head == l->tail) {
+        lq->nonempty &= ~(1u << level);
+    }
+}
+
+uint64_t
+level_queues_bytes(const struct level_queues *lq)
+{
+    return counter_get(&lq->bytes);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHIM_MISS_H
+#define SHIM_MISS_H 1
+
+/* From the loop to the agent: flows that nobody has claimed.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * The agent should hear of a new flow at its first packet, but not of each of
+ * its packets while it looks for the owner, and a host full of unknown flows
+ * must not slow the loop down.  So a small filter remembers what was reported
+ * in the last 20 ms, and a ring of fixed size carries the rest to the control
+ * thread.  What does not fit is not lost: it comes again while it is unknown.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    miss_report(m, &key, hash, now);        (loop)
+ *    n = miss_take(m, keys, 64);             (control thread)
+ *
+ * miss_fd() is readable when there is something to take.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * One thread reports, one takes. */
+
+#include <stdint.h>
+
+#include "shim/control/protocol.h"
+
+struct miss;
+
+struct miss *miss_create(void);
+void miss_destroy(struct miss *);
+
+void miss_report(struct miss *, const struct shim_flow_key *, uint64_t hash,
+                 uint64_t now);
+
+int miss_fd(const struct miss *);
+uint32_t miss_take(struct miss *, struct shim_flow_key *, uint32_t max);
+
+#endif /* shim/pipeline/miss.h */

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/ports/af-packet.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static bool
+is_bound_to(int fd, unsigned int ifindex)
+{
+    struct sockaddr_ll address;
+    socklen_t size = sizeof address;
+
+    memset(&address, 0, sizeof address);
+    return (!getsockname(fd, (struct sockaddr *) &address, &size)
+            && address.sll_family == AF_PACKET
+            && address.sll_ifindex == (int) ifindex);
+}
+
+/* Returns this process's packet socket that is bound to 'iface', or -1. */
+int
+af_packet_find(const char *iface)
+{
+    unsigned int ifindex = if_nametoindex(iface);
+    DIR *dir = opendir("/proc/self/fd");
+    struct dirent *entry;
+    int found = -1;
+
+    if (!dir) {
+        return -1;
+    }
+    while (ifindex && found < 0 && (entry = readdir(dir))) {
+        int fd = atoi(entry->d_name);
+
+        if (entry->d_name[0] != '.' && is_bound_to(fd, ifindex)) {
+            found = fd;
+        }
+    }
+    closedir(dir);
+    return found;
+}
+
+/* Makes the socket's buffer larger than its ring of 'ring_bytes' (the kernel
+ * counts some more for each frame), and keeps frames out that our own kernel
+ * sends on the interface.  Returns 0 or the first errno; all of it is tried. */
+int
+af_packet_tune(int fd, uint32_t ring_bytes)
+{
+    int size = ring_bytes * 2, one = 1, error = 0;
+
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size)) {
+        error = errno;
+    }
+    if (setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof one)
+        && !error) {
+        error = errno;
+    }
+    return error;
+}
+
+/* Sends what is left in the transmit ring.  Returns the bytes sent, 0 if
+ * nothing was left, or a negative errno: there is still something left. */
+int
+af_packet_kick(int fd)
+{
+    ssize_t n = send(fd, NULL, 0, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    return n < 0 ? -errno : n;
+}
+
+/* Returns how many frames the kernel dropped since the last call, because the
+ * receive ring was full. */
+uint32_t
+af_packet_dropped(int fd)
+{
+    struct tpacket_stats stats;
+    socklen_t size = sizeof stats;
+
+    return getsockopt(fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size)
+           ? 0 : stats.tp_drops;
+}
+
+/* Forgets that the interface was down, or poll() would tell of it for ever. */
+void
+af_packet_clear_error(int fd)
+{
+    int error;
+    socklen_t size = sizeof error;
+
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+}
+
+static int
+iface_ioctl(const char *iface, unsigned long request, struct ifreq *ifr)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int error;
+
+    memset(ifr, 0, sizeof *ifr);
+    snprintf(ifr->ifr_name, sizeof ifr->ifr_name, "%s", iface);
+    error = fd < 0 || ioctl(fd, request, ifr) ? errno : 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return error;
+}
+
+/* Returns the MTU of 'iface', or -1 if there is no such interface. */
+int
+iface_mtu(const char *iface)
+{
+    struct ifreq ifr;
+
+    return iface_ioctl(iface, SIOCGIFMTU, &ifr) ? -1 : ifr.ifr_mtu;
+}
+
+/* Is it up, and something on its other end? */
+bool
+iface_is_up(const char *iface)
+{
+    struct ifreq ifr;
+
+    return (!iface_ioctl(iface, SIOCGIFFLAGS, &ifr)
+            && ifr.ifr_flags & IFF_UP && ifr.ifr_flags & IFF_RUNNING);
+}
+
+/* Reads "NAME: rx-bytes packets errs drop fifo frame compressed multicast
+ * tx-bytes packets errs drop ..." */
+static bool
+parse_sent(char *line, const char *iface, uint64_t *n)
+{
+    char *name = line + strspn(line, " ");
+    char *colon = strrchr(name, ':');
+    uint64_t packets, errors, dropped;
+
+    if (!colon) {
+        return false;
+    }
+    *colon = '\0';
+    if (strcmp(name, iface)
+        || sscanf(colon + 1, "%*u %*u %*u %*u %*u %*u %*u %*u "
+                  "%*u %"SCNu64" %"SCNu64" %"SCNu64,
+                  &packets, &errors, &dropped) != 3) {
+        return false;
+    }
+    *n = packets + errors + dropped;
+    return true;
+}
+
+/* Stores in '*n' how many packets the kernel has taken off 'iface's transmit
+ * side, one way or the other.  Returns 0 or a positive errno.
+ *
+ * This reads /proc, since /sys shows the interfaces of the namespace in which
+ * it was mounted. */
+int
+iface_sent(const char *iface, uint64_t *n)
+{
+    FILE *stream = fopen("/proc/thread-self/net/dev", "re");
+    char line[512];
+    bool found = false;
+
+    if (!stream) {
+        return errno;
+    }
+    while (!found && fgets(line, sizeof line, stream)) {
+        found = parse_sent(line, iface, n);
+    }
+    fclose(stream);
+    return found ? 0 : ENODEV;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/ports/eal.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#define MIB (1024 * 1024)
+#define MIN_MEMORY (96 * MIB)   /* Without huge pages DPDK takes it at once. */
+#define MAX_CPUS 1024
+
+static uint64_t
+free_huge_bytes(void)
+{
+    FILE *stream = fopen("/proc/meminfo", "re");
+    uint64_t pages = 0, kib = 0;
+    char line[128];
+
+    while (stream && fgets(line, sizeof line, stream)) {
+        sscanf(line, "HugePages_Free: %"SCNu64, &pages);
+        sscanf(line, "Hugepagesize: %"SCNu64, &kib);
+    }
+    if (stream) {
+        fclose(stream);
+    }
+    return pages * kib * 1024;
+}
+
+bool
+eal_wants_huge(const struct options *o, uint64_t bytes)
+{
+    return (o->huge == HUGE_YES
+            || (o->huge == HUGE_AUTO && free_huge_bytes() >= bytes));
+}
+
+/* Writes the CPUs that we may use to 's' as "0,1,...". */
+static void
+allowed_cpus(char *s, size_t size)
+{
+    cpu_set_t set;
+    size_t n = 0;
+
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    s[0] = '\0';
+    for (int cpu = 0; cpu < CPU_SETSIZE && n + 8 < size; cpu++) {
+        if (CPU_ISSET(cpu, &set)) {
+            n += snprintf(s + n, size - n, "%s%d", n ? "," : "", cpu);
+        }
+    }
+}
+
+/* Starts DPDK with room for 'bytes' of packet buffers. */
+char *
+eal_init(const struct options *o, bool huge, uint64_t bytes)
+{
+    char all[512], lcores[600], memory[16];
+    const char *argv[16];
+    char *error;
+    int argc = 0;
+
+    allowed_cpus(all, sizeof all);
+    snprintf(lcores, sizeof lcores, "0@(%s)", o->cpus ? o->cpus : all);
+    bytes = bytes + 32 * MIB < MIN_MEMORY ? MIN_MEMORY : bytes + 32 * MIB;
+    snprintf(memory, sizeof memory, "%"PRIu64, bytes / MIB);
+
+    argv[argc++] = "stagecoach-shim";
+    argv[argc++] = "--lcores";
+    argv[argc++] = lcores;
+    argv[argc++] = "--no-pci";
+    argv[argc++] = "--file-prefix";
+    argv[argc++] = o->name;
+    argv[argc++] = "--log-level=*:error";
+    if (huge) {
+        argv[argc++] = "--in-memory";
+    } else {
+        argv[argc++] = "--no-huge";
+        argv[argc++] = "--no-shconf";
+        argv[argc++] = "-m";
+        argv[argc++] = memory;
+    }
+    if (rte_eal_init(argc, (char **) argv) >= 0) {
+        return NULL;
+    }
+    return (asprintf(&error, "DPDK does not start (%s)",
+                     rte_strerror(rte_errno)) < 0 ? strdup("no memory")
+            : error);
+}
+
+static void
+remove_directory(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir))) {
+        if (entry->d_name[0] != '.') {
+            unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    rmdir(path);
+}
+
+void
+eal_uninit(void)
+{
+    char *path = strdup(rte_eal_get_runtime_dir());
+
+    rte_eal_cleanup();
+    if (path) {
+        remove_directory(path);
+    }
+    free(path);
+}

@@ -1,0 +1,187 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The databases, the controller and the command line, with made-up agents: an
+# order by measured demand, its way into Host_Wanted, policies that change,
+# a controller that is killed.  Needs neither root nor namespaces.
+set -eu
+
+PATH=$PATH:/usr/sbin:/sbin
+stagecoach=$BUILD/cli/stagecoach
+agent=$BUILD/tests/lab/fake-agent
+for program in ovsdb-server ovsdb-client ovs-appctl; do
+    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
+done
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-controller-$$-XXXXXX")
+export STAGECOACH_RUNDIR="$dir/run"
+agents=
+
+clean() {
+    status=$?
+    trap - EXIT INT TERM
+    for pid in $agents; do
+        kill "$pid" 2>/dev/null || :
+    done
+    "$stagecoach" controller stop || :
+    if [ $status != 0 ] && [ -f "$dir/run/controller.log" ]; then
+        tail -n 40 "$dir/run/controller.log" >&2
+    fi
+    rm -rf "$dir"
+    exit $status
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+
+# await WHAT COMMAND...: waits until COMMAND succeeds, for 5 s.
+await() {
+    what=$1
+    shift
+    i=0
+    until "$@" >/dev/null 2>&1; do
+        i=$((i + 1))
+        if [ $i -ge 100 ]; then
+            "$stagecoach" order >&2 || :
+            wanted >&2 || :
+            fail "$what"
+        fi
+        sleep 0.05
+    done
+    echo "ok: $what"
+}
+
+ask() { ovs-appctl -t "$dir/run/controller.ctl" "$@"; }
+asks() { ask "$1" | grep -q -- "$2"; }
+wanted() {
+    ovsdb-client -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
+        Stagecoach_Hosts Host_Wanted dscp host level policy | tr -d '"'
+}
+wants() { wanted | grep -qF -- "$1"; }
+# number NAME: of controller/status.
+number() {
+    ask controller/status | sed "s/.*\"$1\":\([0-9.]*\).*/\1/"
+}
+order() {
+    ask controller/order | grep -o '"cojob":"[a-z]*"\|"level":[0-9]' |
+        tr '\n' ' '
+}
+order_is() { [ "$(order)" = "$1" ]; }
+start() {
+    timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
+        --policy "$dir/policy.json" || fail "controller start"
+}
+
+cp "$SOURCE/policies/stage.json" "$dir/policy.json"
+"$stagecoach" controller init --dbdir "$dir/db" || fail "controller init"
+"$stagecoach" controller init --dbdir "$dir/db" || fail "init again"
+start
+[ "$(number generation)" = 1 ] || fail "the first generation is not 1"
+
+# The large stage begins first; only measurement can put it second.
+for host in h0 h1; do
+    "$agent" "unix:$dir/run/telemetry.sock" $host 1000000000 \
+        large/t0:2000000:20 small/t0:100000:20 >"$dir/$host.out" &
+    agents="$agents $!"
+done
+"$stagecoach" stage begin --cojob large --rung 0 --iterations 100000 --jobs t0
+"$stagecoach" stage begin --cojob small --rung 0 --iterations 100000 --jobs t0
+
+in_order='"cojob":"small" "level":0 "cojob":"large" "level":1 '
+await "the order goes by measured demand" order_is "$in_order"
+await "h0 is told levels" wants 'h0,{large/t0=1, small/t0=0}'
+await "h1 is told DSCPs" wants '{large/t0=40, small/t0=48},h1'
+await "both agents are connected" asks controller/status '"agents":2'
+await "agents get leases" grep -q '"generation":1.*"lease_ms":10000' \
+    "$dir/h0.out"
+"$stagecoach" hosts | grep -q '^h1  *connected  *ordered .* 75.0%' ||
+    fail "stagecoach hosts"
+"$stagecoach" order | grep -q '^ *0  *0  *48  *small .* h[01]:tx' ||
+    fail "stagecoach order"
+
+# A bad message costs its sender the connection, nobody else's.
+for text in '{}' '[]' '{"version":2}' \
+    '{"version":1,"host":"../x","state":"fair","applied":0,"ports":{},
+      "ip_bytes":0,"default_bytes":0,"jobs":[]}' \
+    '{"version":1,"host":"h9","state":"fair","applied":0,"ports":{},
+      "ip_bytes":-1,"default_bytes":0,"jobs":[]}'; do
+    "$agent" "unix:$dir/run/telemetry.sock" --raw "$text" ||
+        fail "the connection survives $text"
+done
+asks controller/status '"agents":2' || fail "bad messages cost an agent"
+echo "ok: bad messages end their connection"
+
+# A bad policy keeps the old one and says why, a good one comes into force.
+pid=$(cat "$dir/run/controller.pid")
+sed 's/"stage",/"stge",/' "$SOURCE/policies/stage.json" >"$dir/policy.json"
+kill -HUP "$pid"
+await "a bad policy is reported" asks policy/show 'policy.json: /order: '
+asks controller/status '"policy":"stage"' || fail "the old policy is gone"
+if ask policy/reload >/dev/null 2>&1; then
+    fail "policy/reload takes a bad policy"
+fi
+cp "$SOURCE/policies/fair.json" "$dir/policy.json"
+await "another policy comes into force" asks controller/status \
+    '"policy":"fair"'
+await "fair means one level" wants 'h1,{large/t0=0, small/t0=0},fair'
+cp "$SOURCE/policies/stage.json" "$dir/policy.json"
+kill -HUP "$pid"
+await "the order is back" wants 'h0,{large/t0=1, small/t0=0}'
+
+# A controller that is killed is replaced: same order, higher numbers.
+version=$(number version)
+kill -9 "$pid"
+start
+[ "$(number generation)" = 2 ] || fail "the generation has not grown"
+await "agents come back" asks controller/status '"agents":2'
+await "the order is the same" order_is "$in_order"
+await "agents get the new lease" grep -q '"generation":2' "$dir/h0.out"
+later() { [ "$(number version)" -gt "$version" ]; }
+await "the version has grown" later
+wants 'h0,{large/t0=1, small/t0=0}' || fail "another order after restart"
+
+# A second controller only follows, until the first one is gone.
+"$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
+    --telemetry="unix:$dir/run/second.sock" --unixctl="$dir/run/second.ctl" \
+    -vconsole:off -vsyslog:off &
+second=$!
+agents="$agents $second"
+second_is() {
+    ovs-appctl -t "$dir/run/second.ctl" controller/status |
+        grep -q "\"generation\":$2,.*\"state\":\"$1\""
+}
+await "a second controller stands by" second_is standby 0
+kill -9 "$(cat "$dir/run/controller.pid")"
+await "it takes over" second_is active 3
+start
+asks controller/status '"state":"standby"' || fail "there are two leaders"
+kill "$second"
+await "and leads again" asks controller/status '"generation":4'
+await "with its agents" asks controller/status '"agents":2'
+
+# What a stage took is known when it ends.
+"$stagecoach" stage end --cojob small --rung 0
+await "the rest moves up" order_is '"cojob":"large" "level":0 '
+await "stages are measured" asks controller/stages \
+    '"cojob":"small","demand":{[^}]*"h0:tx":[0-9.]*[1-9]'
+if asks controller/stages '"bound_mean_s":0[,}]'; then
+    fail "there is no bound"
+fi
+has_event() {
+    ovsdb-client dump "unix:$dir/run/intent.sock" Stagecoach_Intent Event \
+        what why | grep -q "^$1 .*$2"
+}
+await "there is an event of each kind" has_event stage-end small/0
+has_event leader 'generation 4' || fail "no event of a leader"
+has_event policy fair || fail "no event of a policy"
+has_event stage-begin 'large/0: 1 jobs' || fail "no event of a stage"
+
+"$stagecoach" controller stop || fail "controller stop"
+status=0
+"$stagecoach" status 2>/dev/null || status=$?
+[ $status = 3 ] || fail "status without a controller exits with $status"
+echo "ok: all"

@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A lab leaves nothing behind: no namespace, process, cgroup or file, whenever
+# it is interrupted; what a killed one leaves is removed by the next.  A
+# scenario that cannot run is refused before anything starts.
+set -eu
+name=c$(($$ % 1000000))
+dir=$(mktemp -d)
+scenario=$SOURCE/lab/scenarios/smoke.json
+. "$SOURCE/tests/lab/lab-functions.sh"
+need_root_and_programs
+
+clean_up() {
+    lab down || true
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+# Starts a run and sends it signal $1 after $2 seconds; sets 'status'.
+interrupt_run() {
+    lab run "$scenario" --out "$dir/report" >"$dir/out" 2>&1 &
+    pid=$!
+    sleep "$2"
+    # The background "lab" is a shell that waits for the program.
+    child=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null || true)
+    kill -"$1" ${child:-$pid} || fail "lab run ended by itself: $(cat "$dir/out")"
+    status=0
+    wait $pid || status=$?
+}
+
+refuses_what_cannot_run() {
+    for file in "$SOURCE"/lab/scenarios/bad/*.json; do
+        want=$(cat "${file%.json}.err")
+        status=0
+        got=$(lab run "$file" --out "$dir/report" 2>&1) || status=$?
+        [ $status = 1 ] || fail "$file: exit status $status, 1 is right"
+        [ "$got" = "${file#"$SOURCE/"}: $want" ] || [ "$got" = "$file: $want" ] ||
+            fail "$file: \"$got\", \"$file: $want\" is right"
+        assert_clean "$file"
+    done
+}
+
+cleans_up_when_interrupted() {
+    for delay in 0.05 0.3 0.6 0.9 1.3 2.5; do
+        interrupt_run INT $delay
+        [ $status = 130 ] ||
+            fail "SIGINT after $delay s: exit status $status: $(cat "$dir/out")"
+        assert_clean "SIGINT after $delay s"
+    done
+    interrupt_run TERM 1.5
+    [ $status = 143 ] || fail "SIGTERM: exit status $status"
+    assert_clean "SIGTERM"
+}
+
+next_start_removes_what_a_killed_one_left() {
+    interrupt_run KILL 2
+    [ -n "$(leftovers)" ] || fail "a killed lab left nothing to clean up?"
+    lab up "$scenario"
+    lab down
+    assert_clean "the lab after a killed one"
+}
+
+one_lab_of_a_name() {
+    lab up "$scenario"
+    status=0
+    got=$(lab up "$scenario" 2>&1) || status=$?
+    [ $status = 1 ] || fail "a second lab up: exit status $status: $got"
+    [ "$(echo "$got" | wc -l)" = 1 ] || fail "more than a line: $got"
+    got=$(lab exec h1 -- ip -4 -o addr show dev eth0)
+    case $got in
+    *10.77.0.2/24*) ;;
+    *) fail "lab exec h1: $got" ;;
+    esac
+    status=0
+    lab exec h0 -- sh -c 'exit 42' || status=$?
+    [ $status = 42 ] || fail "lab exec: exit status $status"
+    lab down
+    assert_clean "lab down"
+}
+
+refuses_what_cannot_run
+cleans_up_when_interrupted
+next_start_removes_what_a_killed_one_left
+one_lab_of_a_name

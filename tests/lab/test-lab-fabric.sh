@@ -1,0 +1,130 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A shaped port of the lab's fabric serves the higher of two DSCPs first: it
+# gets at least 0.90 of the rate while it has data, and then the lower one has
+# the link again.  Both kinds of fabric; and Open vSwitch, when it is started
+# again, leaves the port's queues alone.
+set -eu
+name=f$(($$ % 1000000))
+extra=sct-$$-x
+rate=50000000
+dir=$(mktemp -d)
+. "$SOURCE/tests/lab/lab-functions.sh"
+need_root_and_programs
+
+pids=
+clean_up() {
+    for pid in $pids; do
+        kill "$pid" 2>/dev/null || true
+    done
+    ip netns del "$extra" 2>/dev/null || true
+    lab down || true
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+in_fabric() {
+    nsenter --net="/run/netns/scl-$name-fab" "$@"
+}
+
+in_extra() {
+    nsenter --net="/run/netns/$extra" "$@"
+}
+
+# Bytes that class $1 of port p0 has sent.
+class_bytes() {
+    in_fabric tc -s class show dev p0 classid "$1" |
+        awk '$1 == "Sent" { print $2; exit }'
+}
+
+# Sets 'high' and 'low' to shares of the rate over the next $1 seconds.
+measure() {
+    high0=$(class_bytes 1:11) low0=$(class_bytes 1:17)
+    begin=$(date +%s%N)
+    sleep "$1"
+    high1=$(class_bytes 1:11) low1=$(class_bytes 1:17)
+    end=$(date +%s%N)
+    high=$(echo "$high0 $high1" | share) low=$(echo "$low0 $low1" | share)
+}
+
+share() {
+    awk -v ns=$((end - begin)) -v rate=$rate \
+        '{ printf "%.3f", ($2 - $1) * 8 / (rate * ns / 1e9) }'
+}
+
+assert_at_least() {
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }' ||
+        fail "$3: $1, at least $2 is right"
+}
+
+wait_until() {
+    tries=200
+    until eval "$1"; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || fail "in vain: $1"
+        sleep 0.05
+    done
+}
+
+# A sender on an unshaped port of the fabric.
+join_extra() {
+    ip netns add "$extra"
+    ip link add x0 netns "$extra" mtu 9000 type veth \
+        peer name x1 netns "scl-$name-fab" mtu 9000
+    in_extra ethtool -K x0 tx off >/dev/null 2>&1
+    in_extra ip addr add 10.77.0.200/24 dev x0
+    in_extra ip link set x0 up
+    in_fabric ip link set x1 up
+    if [ "$1" = ovs ]; then
+        ovs-vsctl --timeout=10 --db="unix:/run/stagecoach/lab-$name/ovs/db.sock" \
+            add-port br0 x1
+    else
+        in_fabric ip link set x1 master br0
+    fi
+}
+
+vswitchd_pid() {
+    for pid in $(cat "$(cgroup_mount)/stagecoach/lab-$name/daemons/cgroup.procs"); do
+        [ "$(cat "/proc/$pid/comm")" != ovs-vswitchd ] || echo "$pid"
+    done
+}
+
+check_fabric() {
+    sed 's/"fabric": "ovs"/"fabric": "'"$1"'"/' \
+        "$SOURCE/lab/scenarios/smoke.json" >"$dir/scenario.json"
+    lab up "$dir/scenario.json"
+    if [ "$1" = ovs ]; then
+        old=$(vswitchd_pid)
+        kill -9 "$old"
+        wait_until '[ -n "$(vswitchd_pid)" ] && [ "$(vswitchd_pid)" != "$old" ]'
+    fi
+    join_extra "$1"
+    lab exec h0 -- "$BUILD/tests/lab/traffic" sink 60000 5001 5002 >"$dir/sink" &
+    pids="$pids $!"
+    wait_until 'lab exec h0 -- ss -Hltn | grep -q :5002'
+
+    in_extra "$BUILD/tests/lab/traffic" source 10.77.0.1 5002 0 0 0 9000 &
+    low_pid=$! pids="$pids $!"
+    wait_until '[ "$(class_bytes 1:17)" -gt 5000000 ]'
+    in_extra "$BUILD/tests/lab/traffic" source 10.77.0.1 5001 0 192 0 4000 &
+    high_pid=$! pids="$pids $!"
+    wait_until '[ "$(class_bytes 1:11)" -gt 5000000 ]'
+
+    measure 2
+    echo "$1: while both send: high $high, low $low"
+    assert_at_least "$high" 0.90 "$1: share of the higher level"
+    wait $high_pid
+    wait_until '[ -z "$(lab exec h0 -- ss -Htn state established sport = 5001)" ]'
+    measure 1.5
+    echo "$1: after that: low $low"
+    assert_at_least "$low" 0.85 "$1: share of the lower level when alone"
+    wait $low_pid
+    ip netns del "$extra"
+    lab down
+    assert_clean "lab down"
+}
+
+check_fabric bridge
+check_fabric ovs

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Traffic for tests, and what arrives of it.
+ *
+ *    traffic sink MS PORT...
+ *        Takes TCP connections for MS milliseconds and prints, every 100 ms,
+ *        "TIME PORT BYTES" for each port that got some.
+ *    traffic source ADDRESS PORT LOCAL-PORT TOS DELAY-MS MS
+ *        Sends as much as it can for MS milliseconds, after DELAY-MS.  Prints
+ *        "begin TIME" and "end TIME".
+ *    traffic echo MS PORT
+ *        Sends UDP datagrams back.
+ *    traffic ping ADDRESS PORT N BYTES
+ *        Sends N of them and prints "rtt US" for each that comes back.  Exits
+ *        1 if one does not within a second.
+ *    traffic dscp MS IFACE
+ *        Prints "PORT DSCP PACKETS" for IPv4 TCP and UDP packets that arrive
+ *        on IFACE, by destination port, after MS milliseconds.  0 packets of
+ *        wrong header checksums are allowed: exits 1 if there is one.
+ *
+ * TIME is in milliseconds of CLOCK_MONOTONIC, the same in all namespaces. */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_SOCKETS 64
+#define INTERVAL_MS 100
+
+static char data[65536];
+
+static int64_t
+now_us(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * INT64_C(1000000) + ts.tv_nsec / 1000;
+}
+
+static int64_t
+now_ms(void)
+{
+    return now_us() / 1000;
+}
+
+static int
+die(const char *what)
+{
+    fprintf(stderr, "traffic: %s: %s\n", what, strerror(errno));
+    exit(EXIT_FAILURE);
+}
+
+static struct sockaddr_in
+address_of(const char *address, const char *port)
+{
+    struct sockaddr_in sin = { .sin_family = AF_INET };
+
+    sin.sin_port = htons(atoi(port));
+    if (inet_pton(AF_INET, address, &sin.sin_addr) != 1) {
+        die(address);
+    }
+    return sin;
+}
+
+/* A socket of 'type' that is bound to 'port'. */
+static int
+bound_socket(int type, const char *port)
+{
+    struct sockaddr_in sin = address_of("0.0.0.0", port);
+    int fd = socket(AF_INET, type, 0), one = 1;
+
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (fd < 0 || bind(fd, (struct sockaddr *) &sin, sizeof sin)) {
+        die(port);
+    }
+    return fd;
+}
+
+/* What the sink reads: the first 'n_ports' sockets listen. */
+struct sink {
+    struct pollfd fds[MAX_SOCKETS];
+    int port[MAX_SOCKETS];      /* Index of the socket's port. */
+    int n, n_ports;
+    uint64_t bytes[MAX_SOCKETS];        /* In this interval, by port. */
+};
+
+static void
+sink_read(struct sink *s, int i)
+{
+    ssize_t n;
+
+    if (i < s->n_ports) {
+        int fd = accept4(s->fds[i].fd, NULL, NULL, SOCK_NONBLOCK);
+
+        if (fd >= 0 && s->n < MAX_SOCKETS) {
+            s->fds[s->n] = (struct pollfd) { .fd = fd, .events = POLLIN };
+            s->port[s->n++] = i;
+        }
+        return;
+    }
+    while ((n = read(s->fds[i].fd, data, sizeof data)) > 0) {
+        s->bytes[s->port[i]] += n;
+    }
+    if (!n || errno != EAGAIN) {
+        close(s->fds[i].fd);
+        s->fds[i].fd = -1;
+    }
+}
+
+static int
+sink(int argc, char *argv[])
+{
+    int64_t end = now_ms() + atoi(argv[0]);
+    int64_t next = now_ms() + INTERVAL_MS;
+    struct sink s = { .n = 0 };
+
+    for (int i = 1; i < argc; i++) {
+        int fd = bound_socket(SOCK_STREAM, argv[i]);
+
+        if (listen(fd, 8)) {
+            die("listen");
+        }
+        s.fds[s.n++] = (struct pollfd) { .fd = fd, .events = POLLIN };
+    }
+    s.n_ports = s.n;
+    while (now_ms() < end) {
+        int64_t left = next - now_ms();
+
+        poll(s.fds, s.n, left > 0 ? left : 0);
+        for (int i = 0; i < s.n; i++) {
+            if (s.fds[i].fd >= 0 && s.fds[i].revents) {
+                sink_read(&s, i);
+            }
+        }
+        if (now_ms() < next) {
+            continue;
+        }
+        for (int i = 0; i < s.n_ports; i++) {
+            if (s.bytes[i]) {
+                printf("%"PRId64" %s %"PRIu64"\n", now_ms(), argv[i + 1],
+                       s.bytes[i]);
+                s.bytes[i] = 0;
+            }
+        }
+        fflush(stdout);
+        next += INTERVAL_MS;
+    }
+    return EXIT_SUCCESS;
+}
+
+static int
+source(int argc, char *argv[])
+{
+    struct sockaddr_in to = address_of(argv[0], argv[1]);
+    int fd = bound_socket(SOCK_STREAM, argv[2]);
+    int tos = atoi(argv[3]), size = 1 << 20;
+    struct timeval limit = { .tv_usec = 100000 };
+    int64_t end;
+
+    (void) argc;
+    usleep(atoi(argv[4]) * 1000);
+    setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    end = now_ms() + atoi(argv[5]);
+    while (connect(fd, (struct sockaddr *) &to, sizeof to)) {
+        if ((errno != EINPROGRESS && errno != EALREADY) || now_ms() > end) {
+            die("connect");
+        }
+        usleep(10000);
+    }
+    printf("begin %"PRId64"\n", now_ms());
+    while (now_ms() < end) {
+        if (send(fd, data, sizeof data, MSG_NOSIGNAL) < 0
+            && errno != EAGAIN) {
+            die("send");
+        }
+    }
+    printf("end %"PRId64"\n", now_ms());
+    return EXIT_SUCCESS;
+}
+
+static int
+echo(int argc, char *argv[])
+{
+    int64_t end = now_ms() + atoi(argv[0]);
+    struct pollfd pfd = { .events = POLLIN };
+    struct sockaddr_in from;
+    socklen_t size = sizeof from;
+
+    (void) argc;
+    pfd.fd = bound_socket(SOCK_DGRAM, argv[1]);
+    while (now_ms() < end) {
+        ssize_t n;
+
+        if (poll(&pfd, 1, INTERVAL_MS) > 0) {
+            n = recvfrom(pfd.fd, data, sizeof data, 0,
+                         (struct sockaddr *) &from, &size);
+            if (n >= 0) {
+                sendto(pfd.fd, data, n, 0, (struct sockaddr *) &from, size);
+            }
+        }
+    }
+    return EXIT_SUCCESS;
+}
+
+static int
+ping(int argc, char *argv[])
+{
+    struct sockaddr_in to = address_of(argv[0], argv[1]);
+    int fd = socket(AF_INET, SOCK_DGRAM, 0), n = atoi(argv[2]), lost = 0;
+    size_t size = atoi(argv[3]);
+    struct timeval limit = { .tv_sec = 1 };
+
+    (void) argc;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (size > sizeof data
+        || connect(fd, (struct sockaddr *) &to, sizeof to)) {
+        die("connect");
+    }
+    for (int i = 0; i < n; i++) {
+        int64_t began = now_us();
+        ssize_t got = send(fd, data, size, 0);
+
+        got = got < 0 ? got : recv(fd, data, sizeof data, 0);
+        if (got < 0) {
+            lost++;
+        } else {
+            printf("rtt %"PRId64"\n", now_us() - began);
+        }
+        usleep(20000);
+    }
+    return lost ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Counts by destination port and DSCP. */
+static uint64_t seen[65536][64];
+
+static bool
+checksum_is_right(const uint8_t *ip, int size)
+{
+    uint32_t sum = 0;
+
+    for (int i = 0; i < size; i += 2) {
+        sum += ip[i] << 8 | ip[i + 1];
+    }
+    sum = (sum & 0xffff) + (sum >> 16);
+    return ((sum & 0xffff) + (sum >> 16)) == 0xffff;
+}
+
+/* Returns 1 if the header checksum is wrong. */
+static int
+see(const uint8_t *frame, ssize_t n)
+{
+    const uint8_t *ip = frame + ETH_HLEN;
+    int header = (ip[0] & 0xf) * 4, port;
+
+    if (n < ETH_HLEN + 20 || frame[12] != 8 || frame[13]
+        || n < ETH_HLEN + header + 4 || (ip[9] != 6 && ip[9] != 17)) {
+        return 0;
+    }
+    port = ip[header + 2] << 8 | ip[header + 3];
+    seen[port][ip[1] >> 2]++;
+    return !checksum_is_right(ip, header);
+}
+
+static int
+dscp(int argc, char *argv[])
+{
+    int64_t end = now_ms() + atoi(argv[0]);
+    int fd = socket(AF_PACKET, SOCK_RAW, htons(ETH_P_ALL));
+    struct sockaddr_ll sll = { .sll_family = AF_PACKET,
+                               .sll_protocol = htons(ETH_P_ALL) };
+    struct pollfd pfd = { .fd = fd, .events = POLLIN };
+    uint64_t n_wrong = 0;
+    socklen_t size;
+
+    (void) argc;
+    sll.sll_ifindex = if_nametoindex(argv[1]);
+    if (fd < 0 || bind(fd, (struct sockaddr *) &sll, sizeof sll)) {
+        die(argv[1]);
+    }
+    while (now_ms() < end) {
+        ssize_t n;
+
+        if (poll(&pfd, 1, INTERVAL_MS) <= 0) {
+            continue;
+        }
+        size = sizeof sll;
+        n = recvfrom(fd, data, sizeof data, 0, (struct sockaddr *) &sll,
+                     &size);
+        if (sll.sll_pkttype != PACKET_OUTGOING) {
+            n_wrong += see((const uint8_t *) data, n);
+        }
+    }
+    for (int port = 0; port < 65536; port++) {
+        for (int i = 0; i < 64; i++) {
+            if (seen[port][i]) {
+                printf("%d %d %"PRIu64"\n", port, i, seen[port][i]);
+            }
+        }
+    }
+    return n_wrong ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int
+main(int argc, char *argv[])
+{
+    static const struct {
+        const char *name;
+        int min_args;
+        int (*run)(int argc, char *argv[]);
+    } modes[] = {
+        { "sink", 2, sink },
+        { "source", 6, source },
+        { "echo", 2, echo },
+        { "ping", 4, ping },
+        { "dscp", 2, dscp },
+    };
+
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (argc - 2 >= modes[i].min_args && !strcmp(argv[1], modes[i].name)) {
+            return modes[i].run(argc - 2, argv + 2);
+        }
+    }
+    fputs("usage: see the top of tests/lab/traffic.c\n", stderr);
+    return 2;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/cluster.h"
+#include "controller/demand.h"
+#include "controller/order/order.h"
+#include "controller/telemetry-report.h"
+#include "timeval.h"
+#include "util.h"
+
+/* A cojob with one job whose two workers and two servers are on h0 to h2:
+ *
+ *     h0: worker, server    h1: worker    h2: server
+ */
+struct fixture {
+    struct cluster *c;
+    struct job *job;
+    struct stage *stage;
+    int64_t began, stage_began; /* Epoch ms. */
+};
+
+#define MODEL 1000000
+
+static void
+give_intent(struct fixture *f, int64_t ended)
+{
+    struct cojob *cojob;
+
+    cluster_intent_begin(f->c);
+    cojob = cluster_put_cojob(f->c, "asha", 1, true);
+    f->job = cojob_put_job(f->c, cojob, "t0", true, f->began, MODEL);
+    job_put_worker(f->c, f->job, "h0", ROLE_WORKER);
+    job_put_worker(f->c, f->job, "h1", ROLE_WORKER);
+    job_put_worker(f->c, f->job, "h0", ROLE_SERVER);
+    job_put_worker(f->c, f->job, "h2", ROLE_SERVER);
+    f->stage = cojob_put_stage(cojob, 0, f->stage_began, ended, 100);
+    stage_put_job(f->stage, f->job);
+    cluster_intent_end(f->c);
+}
+
+static int
+set_up(void **state)
+{
+    struct fixture *f = xzalloc(sizeof *f);
+
+    f->c = cluster_create();
+    f->began = f->stage_began = 1000;
+    give_intent(f, 0);
+    *state = f;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    cluster_destroy(f->c);
+    free(f);
+    return 0;
+}
+
+/* Host 'host' tells of job asha/t0 through a link of 8 Mbit/s. */
+static void
+learn(struct fixture *f, const char *host, uint64_t tx, uint64_t rx,
+      int64_t iteration, bool first)
+{
+    struct telemetry_job tj = {
+        .name = CONST_CAST(char *, "asha/t0"), .tx_bytes = tx,
+        .rx_bytes = rx, .iteration = iteration,
+    };
+    struct telemetry_report r = {
+        .host = CONST_CAST(char *, host),
+        .state = CONST_CAST(char *, "fair"), .jobs = &tj, .n_jobs = 1,
+    };
+
+    simap_init(&r.ports);
+    simap_put(&r.ports, "uplink", 8000);
+    demand_learn(f->c, &r, first);
+    simap_destroy(&r.ports);
+}
+
+/* Seconds that the stage still needs of a port. */
+static double
+demand(struct fixture *f, const char *host, enum direction dir)
+{
+    struct order_problem *problem;
+    double seconds = 0;
+    int port;
+
+    problem = order_problem_create(demand_n_ports(f->c));
+    port = demand_port(cluster_get_host(f->c, host), dir);
+    demand_add_stage(f->stage, problem, 1, 0);
+    for (size_t i = 0; i < problem->stages[0].n_demands; i++) {
+        if (problem->stages[0].demands[i].port == port) {
+            seconds = problem->stages[0].demands[i].seconds;
+        }
+    }
+    order_problem_destroy(problem);
+    return seconds;
+}
+
+static uint64_t
+moved(struct fixture *f, const char *host, enum direction dir)
+{
+    return stage_get_bytes(f->stage, cluster_get_host(f->c,
+                                                      host))->bytes[dir];
+}
+
+static void
+begins_with_the_parameter_server_formula(void **state)
+{
+    struct fixture *f = *state;
+    double second = MODEL * 8 / CLUSTER_UNKNOWN_BPS * 100;
+
+    /* h0: half of the model to h2's shard, and half of h1's to its own. */
+    assert_float_equal(demand(f, "h0", DIR_TX), second, 1e-9);
+    assert_float_equal(demand(f, "h0", DIR_RX), second, 1e-9);
+    assert_float_equal(demand(f, "h1", DIR_TX), second, 1e-9);
+    assert_float_equal(demand(f, "h2", DIR_RX), second, 1e-9);
+}
+
+static void
+measures_bytes_per_iteration(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 500, 0, 0, true);
+    learn(f, "h0", 4500, 800, 2, false);
+    /* 98 iterations of 2,000 bytes at 1 MB/s. */
+    assert_float_equal(demand(f, "h0", DIR_TX), 0.196, 1e-9);
+    assert_float_equal(demand(f, "h0", DIR_RX), 0.0392, 1e-9);
+
+    /* The average follows a change. */
+    learn(f, "h0", 8500, 1600, 3, false);
+    assert_true(demand(f, "h0", DIR_TX) > 97 * 2000 / 1e6);
+    assert_true(demand(f, "h0", DIR_TX) < 97 * 4000 / 1e6);
+}
+
+static void
+measures_hosts_that_do_not_know_the_iteration(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 0, 0, 10, true);
+    learn(f, "h2", 0, 0, -1, true);
+    learn(f, "h0", 0, 0, 20, false);
+    learn(f, "h2", 30000, 0, -1, false);
+    assert_float_equal(demand(f, "h2", DIR_TX), 80 * 3000 / 1e6, 1e-9);
+}
+
+static void
+an_agent_that_begins_again_costs_nothing(void **state)
+{
+    struct fixture *f = *state;
+    double before;
+
+    learn(f, "h0", 0, 0, 0, true);
+    learn(f, "h0", 20000, 0, 10, false);
+    before = demand(f, "h0", DIR_TX);
+    learn(f, "h0", 100, 0, 10, true);
+    assert_float_equal(demand(f, "h0", DIR_TX), before, 1e-9);
+    assert_int_equal(moved(f, "h0", DIR_TX), 20000);
+    learn(f, "h0", 2100, 0, 11, false);
+    assert_int_equal(moved(f, "h0", DIR_TX), 22000);
+    /* A fall without a new connection is the same. */
+    learn(f, "h0", 50, 0, 11, false);
+    assert_int_equal(moved(f, "h0", DIR_TX), 22000);
+}
+
+static void
+a_stage_that_is_there_needs_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 0, 0, 0, true);
+    learn(f, "h0", 20000, 0, 100, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 0, 1e-9);
+    learn(f, "h0", 40000, 0, 130, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 0, 1e-9);
+}
+
+static void
+bytes_count_for_the_stage_in_which_they_move(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h1", 7000, 0, 0, true);   /* Of before, so a base only. */
+    learn(f, "h1", 9000, 10, 1, false);
+    assert_int_equal(moved(f, "h1", DIR_TX), 2000);
+    assert_int_equal(moved(f, "h1", DIR_RX), 10);
+
+    /* After the stage they count for none. */
+    give_intent(f, time_wall_msec() - 60000);
+    assert_int_equal(f->c->n_ended, 1);
+    learn(f, "h1", 19000, 10, 1, false);
+    assert_int_equal(moved(f, "h1", DIR_TX), 2000);
+}
+
+/* Half of the time between two messages was the previous stage's. */
+static void
+bytes_around_the_end_of_a_stage_are_shared(void **state)
+{
+    struct fixture *f = *state;
+    struct stage *old = f->stage;
+    struct job_traffic *t;
+
+    learn(f, "h1", 0, 0, 0, true);
+    give_intent(f, time_wall_msec());
+    f->stage_began = time_wall_msec() - 1000;
+    give_intent(f, 0);
+    assert_ptr_not_equal(f->stage, old);
+    t = shash_find_data(&f->job->traffic, "h1");
+    t->at = time_wall_msec() - 2000;
+    learn(f, "h1", 10000, 0, 0, false);
+    assert_in_range(moved(f, "h1", DIR_TX), 4900, 5100);
+    f->stage = old;
+    assert_in_range(moved(f, "h1", DIR_TX), 4900, 5100);
+}
+
+static void
+a_job_that_begins_again_begins_at_0(void **state)
+{
+    struct fixture *f = *state;
+    double before = demand(f, "h1", DIR_TX);
+
+    cluster_get_host(f->c, "h1")->capacity_bps = CLUSTER_UNKNOWN_BPS;
+    f->job->iteration = 100;
+    assert_float_equal(demand(f, "h1", DIR_TX), 0, 1e-9);
+    f->began++;
+    give_intent(f, 0);
+    assert_float_equal(demand(f, "h1", DIR_TX), before, 1e-9);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            begins_with_the_parameter_server_formula, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            measures_bytes_per_iteration, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            measures_hosts_that_do_not_know_the_iteration, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(
+            an_agent_that_begins_again_costs_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_stage_that_is_there_needs_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            bytes_count_for_the_stage_in_which_they_move, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            bytes_around_the_end_of_a_stage_are_shared, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_begins_again_begins_at_0, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("demand", tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The parts of the lab that need no namespace. */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report.h"
+#include "lab/plan.h"
+#include "lab/scenario.h"
+#include "lab/search-run.h"
+#include "lab/shaping.h"
+#include "lab/spawn.h"
+#include "lab/stall-watch.h"
+#include "openvswitch/dynamic-string.h"
+#include "util.h"
+
+static void
+shapes_a_port_in_eight_levels(void **state OVS_UNUSED)
+{
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    const char *text;
+
+    shaping_put(&ds, "p3", 50000000, 9000);
+    text = ds_cstr(&ds);
+    assert_non_null(strstr(text, "classid 1:1 htb rate 50000000bit "
+                           "ceil 50000000bit"));
+    for (int level = 0; level < 8; level++) {
+        char *match = xasprintf("match ip tos 0x%02x 0xe0 flowid 1:1%d\n",
+                                (7 - level) * 32, level);
+
+        assert_non_null(strstr(text, match));
+        free(match);
+    }
+    assert_non_null(strstr(text, "protocol arp prio 9 u32 match u32 0 0 "
+                           "flowid 1:10\n"));
+    ds_destroy(&ds);
+}
+
+static void
+names_follow_from_the_lab(void **state OVS_UNUSED)
+{
+    struct plan *plan;
+    char *ns;
+
+    assert_null(plan_create("ab1", NULL, NULL, &plan));
+    ns = plan_node_ns(plan, 7);
+    assert_string_equal(ns, "scl-ab1-n7");
+    assert_true(plan_owns_ns(plan, ns));
+    assert_true(plan_owns_ns(plan, "scl-ab1-fab"));
+    assert_false(plan_owns_ns(plan, "scl-ab-fab"));
+    assert_false(plan_owns_ns(plan, "scl-ab12-fab"));
+    assert_false(plan_owns_ns(plan, "px-h0"));
+    free(ns);
+    plan_destroy(plan);
+}
+
+static void
+refuses_names_that_could_be_anothers(void **state OVS_UNUSED)
+{
+    static const char *const bad[] = {
+        "", "a-b", "../x", "ninechars", "a b",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        struct plan *plan;
+        char *error = plan_create(bad[i], NULL, NULL, &plan);
+
+        assert_non_null(error);
+        assert_null(plan);
+        free(error);
+    }
+}
+
+static void
+tells_a_stall_once_and_only_then(void **state OVS_UNUSED)
+{
+    struct stall_watch *sw = stall_watch_create();
+    int told = 0;
+
+    /* Moves for 3 s, then nothing. */
+    for (int ms = 0; ms <= 12000; ms += 500) {
+        bool stalled = stall_watch_job(sw, "a", "t0", 7,
+                                       ms <= 3000 ? 100000 : 60, ms);
+
+        assert_true(!stalled || (ms > 8000 && ms <= 8500));
+        told += stalled;
+    }
+    assert_int_equal(told, 1);
+
+    /* It goes on, and stops again. */
+    assert_false(stall_watch_job(sw, "a", "t0", 8, 100000, 12500));
+    for (int ms = 13000; ms <= 20000; ms += 500) {
+        told += stall_watch_job(sw, "a", "t0", 8, 0, ms);
+    }
+    assert_int_equal(told, 2);
+
+    /* Between stages nobody looks, and that is no stall. */
+    assert_false(stall_watch_job(sw, "a", "t0", 8, 0, 90000));
+    stall_watch_destroy(sw);
+}
+
+static void
+computing_is_not_a_stall(void **state OVS_UNUSED)
+{
+    struct stall_watch *sw = stall_watch_create();
+
+    for (int ms = 0; ms <= 30000; ms += 500) {
+        assert_false(stall_watch_job(sw, "a", "t0", ms / 4000, 0, ms));
+    }
+    stall_watch_destroy(sw);
+}
+
+/* What a search says ends up in the report and in what others watch. */
+static void
+follows_a_search_by_its_events(void **state OVS_UNUSED)
+{
+    static const char *const lines[] = {
+        "{\"event\": \"search-begin\", \"time\": 1000500, \"cojob\": \"a\","
+        " \"jobs\": 2}",
+        "{\"event\": \"job-begin\", \"time\": 1000600, \"cojob\": \"a\","
+        " \"job\": \"t0\", \"hyperparameters\": {}}",
+        "{\"event\": \"job-begin\", \"time\": 1000600, \"cojob\": \"a\","
+        " \"job\": \"t1\", \"hyperparameters\": {}}",
+        "{\"event\": \"stage-begin\", \"time\": 1001000, \"cojob\": \"a\","
+        " \"rung\": 0, \"iterations\": 10, \"jobs\": [\"t0\", \"t1\"]}",
+        "{\"event\": \"progress\", \"time\": 1001500, \"cojob\": \"a\","
+        " \"job\": \"t0\", \"rung\": 0, \"iteration\": 10, \"loss\": 1.5}",
+        "this is not JSON",
+        "{\"event\": \"sneeze\", \"time\": 1001500}",
+        "{\"event\": \"progress\", \"time\": 1001600, \"cojob\": \"a\","
+        " \"job\": \"t1\", \"rung\": 0, \"iteration\": 4, \"loss\": 1.9,"
+        " \"accuracy\": 0.25}",
+    };
+    struct scenario_search ss = {
+        .cojob = CONST_CAST(char *, "a"),
+        .text = CONST_CAST(char *,
+            "{\"placements\": [{\"workers\": [\"h0\"], \"servers\": [\"h2\"]},"
+            "                  {\"workers\": [\"h1\"], \"servers\": []}]}"),
+    };
+    struct report *r = report_create("x", "lab");
+    struct report_policy *p = report_add_policy(r, "fair");
+    struct ds ds = DS_EMPTY_INITIALIZER;
+    struct search_job jobs[4];
+    struct search_run *sr;
+    struct plan *plan;
+
+    assert_null(plan_create("x", NULL, NULL, &plan));
+    sr = search_run_create(plan, &ss, p, 1000000);
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        search_run_event(sr, lines[i]);
+    }
+
+    /* t0 has got there, t1 still trains. */
+    assert_int_equal(search_run_jobs(sr, jobs, 4), 1);
+    assert_string_equal(jobs[0].job, "t1");
+    assert_int_equal(jobs[0].hosts, 1 << 1);
+    assert_int_equal(jobs[0].target, 10);
+    search_run_status(sr, &ds);
+    assert_string_equal(ds_cstr(&ds), "a rung 0 4/10");
+
+    search_run_event(sr, "{\"event\": \"stage-end\", \"time\": 1003000,"
+                     " \"cojob\": \"a\", \"rung\": 0, \"seconds\": 2}");
+    search_run_event(sr, "{\"event\": \"search-end\", \"time\": 1003000,"
+                     " \"cojob\": \"a\", \"best\": \"t1\", \"seconds\": 2}");
+    assert_int_equal(search_run_jobs(sr, jobs, 4), 0);
+    assert_int_equal(p->n_stages, 1);
+    assert_float_equal(p->stages[0].start, 1, 1e-9);
+    assert_float_equal(p->stages[0].end, 3, 1e-9);
+    assert_float_equal(p->searches[0].accuracy, 0.25, 1e-9);
+
+    ds_destroy(&ds);
+    search_run_destroy(sr);
+    plan_destroy(plan);
+    report_destroy(r);
+}
+
+static void
+tools_fail_with_their_last_line(void **state OVS_UNUSED)
+{
+    static const char *const fails[] = {
+        "sh", "-c", "echo one >&2; echo two >&2; exit 3", NULL
+    };
+    static const char *const hangs[] = { "sleep", "100", NULL };
+    static const char *const missing[] = { "/nonexistent/tool", NULL };
+    static const char *const echoes[] = { "cat", NULL };
+    char *output, *error;
+
+    error = tool_run(NULL, fails, NULL, 5000, &output);
+    assert_string_equal(error, "sh -c: two");
+    assert_null(output);
+    free(error);
+
+    error = tool_run(NULL, hangs, NULL, 50, NULL);
+    assert_string_equal(error, "sleep: no answer in time");
+    free(error);
+
+    error = tool_run(NULL, missing, NULL, 5000, NULL);
+    assert_non_null(strstr(error, "No such file or directory"));
+    free(error);
+
+    error = tool_run(NULL, echoes, "some input\n", 5000, &output);
+    assert_null(error);
+    assert_string_equal(output, "some input\n");
+    free(output);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shapes_a_port_in_eight_levels),
+        cmocka_unit_test(names_follow_from_the_lab),
+        cmocka_unit_test(refuses_names_that_could_be_anothers),
+        cmocka_unit_test(tells_a_stall_once_and_only_then),
+        cmocka_unit_test(computing_is_not_a_stall),
+        cmocka_unit_test(follows_a_search_by_its_events),
+        cmocka_unit_test(tools_fail_with_their_last_line),
+    };
+
+    return cmocka_run_group_tests_name("lab", tests, NULL, NULL);
+}

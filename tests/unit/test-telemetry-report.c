@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/telemetry-report.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+/* A message that is right but for REST, which comes last. */
+#define MESSAGE(HOST, PORTS, JOBS, REST)                                \
+    "[{\"version\": 1, \"host\": \"" HOST "\", \"time\": 1,"             \
+    " \"state\": \"ordered\", \"applied\": 17, \"ports\": " PORTS ","    \
+    " \"jobs\": " JOBS ", " REST "}]"
+#define BYTES "\"ip_bytes\": 10, \"default_bytes\": 4"
+
+static char *
+parse(const char *text, struct telemetry_report **report)
+{
+    struct json *json = json_from_string(text);
+    char *error = telemetry_report_from_json(json, report);
+
+    json_destroy(json);
+    return error;
+}
+
+static void
+reads_what_the_interface_says(void **state OVS_UNUSED)
+{
+    struct telemetry_report *r;
+
+    assert_null(parse(
+        MESSAGE("h0", "{\"uplink\": {\"tx_bytes\": 1, \"rx_bytes\": 2,"
+                " \"capacity_bps\": 50000000}}",
+                "[{\"job\": \"asha/t0\", \"tx_bytes\": 5, \"rx_bytes\": 6,"
+                " \"iteration\": 12, \"stage\": 0, \"metric\": \"loss\","
+                " \"value\": 0.41},"
+                " {\"job\": \"asha/t1\", \"tx_bytes\": 7, \"rx_bytes\": 8}]",
+                BYTES), &r));
+    assert_string_equal(r->host, "h0");
+    assert_string_equal(r->state, "ordered");
+    assert_int_equal(r->applied, 17);
+    assert_int_equal(simap_get(&r->ports, "uplink"), 50000);
+    assert_int_equal(r->ip_bytes, 10);
+    assert_int_equal(r->default_bytes, 4);
+    assert_int_equal(r->n_jobs, 2);
+    assert_string_equal(r->jobs[0].name, "asha/t0");
+    assert_int_equal(r->jobs[0].tx_bytes, 5);
+    assert_int_equal(r->jobs[0].rx_bytes, 6);
+    assert_int_equal(r->jobs[0].iteration, 12);
+    assert_int_equal(r->jobs[1].iteration, -1);
+    telemetry_report_destroy(r);
+}
+
+static void
+lets_members_of_later_versions_pass(void **state OVS_UNUSED)
+{
+    struct telemetry_report *r;
+
+    assert_null(parse(MESSAGE("h0", "{}", "[]", BYTES ", \"new\": [1]"),
+                      &r));
+    telemetry_report_destroy(r);
+}
+
+/* Each row is one thing that a broken or hostile agent may say, and a part of
+ * what the log says about it. */
+static const struct {
+    const char *text;
+    const char *error;
+} bad_messages[] = {
+    { "[]", "exactly one parameter" },
+    { "{}", "exactly one parameter" },
+    { "[1, 2]", "exactly one parameter" },
+    { "[1]", "" },
+    { "[{}]", "" },
+    { "[{\"version\": 2}]", "" },
+    { MESSAGE("", "{}", "[]", BYTES), "'host' is not a name" },
+    { MESSAGE("../etc", "{}", "[]", BYTES), "'host' is not a name" },
+    { MESSAGE("a23456789012345678901234567890123", "{}", "[]", BYTES),
+      "'host' is not a name" },
+    { MESSAGE("h0", "[]", "[]", BYTES), "" },
+    { MESSAGE("h0", "{}", "{}", BYTES), "" },
+    { MESSAGE("h0", "{\"up\": 1}", "[]", BYTES), "" },
+    { MESSAGE("h0", "{\"up\": {\"capacity_bps\": 0}}", "[]", BYTES),
+      "'capacity_bps' is not from" },
+    { MESSAGE("h0", "{\"up\": {\"capacity_bps\": 9000000000000}}", "[]",
+              BYTES), "'capacity_bps' is not from" },
+    { MESSAGE("h0", "{\"u p\": {\"capacity_bps\": 9000}}", "[]", BYTES),
+      "not a name" },
+    { MESSAGE("h0", "{}", "[1]", BYTES), "" },
+    { MESSAGE("h0", "{}", "[{\"job\": \"a\", \"tx_bytes\": 1,"
+              " \"rx_bytes\": 1}]", BYTES), "COJOB/JOB" },
+    { MESSAGE("h0", "{}", "[{\"job\": \"a/b/c\", \"tx_bytes\": 1,"
+              " \"rx_bytes\": 1}]", BYTES), "COJOB/JOB" },
+    { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": -1,"
+              " \"rx_bytes\": 1}]", BYTES), "'tx_bytes' is negative" },
+    { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
+              " \"rx_bytes\": 1, \"iteration\": -5}]", BYTES),
+      "'iteration' is negative" },
+    { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": 1.5,"
+              " \"rx_bytes\": 1}]", BYTES), "" },
+    { MESSAGE("h0", "{}", "[]", "\"ip_bytes\": 1"), "" },
+};
+
+static void
+refuses_what_is_wrong(void **state OVS_UNUSED)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(bad_messages); i++) {
+        struct telemetry_report *r;
+        char *error = parse(bad_messages[i].text, &r);
+
+        if (!error || !strstr(error, bad_messages[i].error)) {
+            fail_msg("%s: %s", bad_messages[i].text,
+                     error ? error : "accepted");
+        }
+        assert_null(r);
+        free(error);
+    }
+}
+
+static void
+refuses_too_many_jobs(void **state OVS_UNUSED)
+{
+    struct json *jobs = json_array_create_empty();
+    struct telemetry_report *r;
+    struct json *json;
+    char *error;
+
+    json = json_from_string(MESSAGE("h0", "{}", "[]", BYTES));
+    for (int i = 0; i < TELEMETRY_MAX_JOBS + 1; i++) {
+        json_array_add(jobs, json_object_create());
+    }
+    json_object_put(json->array.elems[0], "jobs", jobs);
+    error = telemetry_report_from_json(json, &r);
+    assert_non_null(error);
+    assert_non_null(strstr(error, "1025 jobs"));
+    free(error);
+    json_destroy(json);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_what_the_interface_says),
+        cmocka_unit_test(lets_members_of_later_versions_pass),
+        cmocka_unit_test(refuses_what_is_wrong),
+        cmocka_unit_test(refuses_too_many_jobs),
+    };
+
+    return cmocka_run_group_tests_name("telemetry-report", tests, NULL, NULL);
+}
