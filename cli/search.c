@@ -32,9 +32,9 @@ struct options {
 static const char run_usage[] =
 "usage: stagecoach search run SEARCH.json --cluster CLUSTER.json [OPTION...]\n"
 "\n"
-"Tries hyper-parameters by successive halving: starts a job for each trial on\n"
-"the cluster's hosts, lets all run to the first rung's iterations, keeps the\n"
-"best, and so on.\n"
+"Tries hyper-parameters by successive halving: starts a job for each trial\n"
+"on the cluster's hosts, lets all run to the first rung's iterations, keeps\n"
+"the best, and so on.\n"
 "\n"
 "  --cluster FILE    the hosts: name, address, how to launch, slots\n"
 #ifdef HAVE_OVS
