@@ -274,6 +274,13 @@ see_flow(struct tracker *t, const struct shim_flow_key *key, struct job *job)
     }
 }
 
+/* No job's, and its socket stays no job's. */
+static void
+pass_over(struct tracker *t, const struct shim_flow_key *key)
+{
+    miss_filter_quiet(&t->misses, key, t->now + MISS_NOBODYS_MS);
+}
+
 static void
 see_socket(const struct shim_flow_key *key, uint64_t cgroup, void *t_)
 {
@@ -283,7 +290,7 @@ see_socket(const struct shim_flow_key *key, uint64_t cgroup, void *t_)
     if (job) {
         see_flow(t, key, job);
     } else if (cgroup && is_foreign(t, cgroup)) {
-        miss_filter_nobodys(&t->misses, key, t->now);
+        pass_over(t, key);
     } else if (cgroup) {
         add_doubt(t, key, cgroup);
     }
@@ -296,6 +303,9 @@ settle_doubts(struct tracker *t)
 {
     if (t->n_doubts && t->now - t->last_scan < SCAN_GAP_MS) {
         t->hurry_at = MIN(t->hurry_at, t->last_scan + SCAN_GAP_MS);
+        for (size_t i = 0; i < t->n_doubts; i++) {
+            miss_filter_quiet(&t->misses, &t->doubts[i].key, t->hurry_at);
+        }
         return;
     }
     if (t->n_doubts) {
@@ -309,7 +319,7 @@ settle_doubts(struct tracker *t)
             see_flow(t, &d->key, job);
         } else {
             add_foreign(t, d->cgroup);
-            miss_filter_nobodys(&t->misses, &d->key, t->now);
+            pass_over(t, &d->key);
         }
     }
 }
