@@ -275,6 +275,12 @@ counters_never_fall(void **state OVS_UNUSED)
     assert_int_equal(traffic.total.tx_bytes, 0);
     assert_int_equal(sums[3], 0);
 
+    /* So is that at a slot that comes later, which others had before. */
+    slot.slot = 4;
+    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    assert_int_equal(sums[4], 0);
+    slot.slot = 3;
+
     stats.tx_bytes = 1500;
     stats.tx_ip_bytes = 1300;
     slot.tx_bytes = 700;
