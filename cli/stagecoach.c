@@ -28,6 +28,8 @@ static const struct command commands[] = {
 #endif
     { "run", "--cojob C --job J -- COMMAND...",
       "Run a process of a job.", cmd_run },
+    { "search", "run|check SEARCH.json ...",
+      "Search hyper-parameters by successive halving.", cmd_search },
     { "sim", "TRACE|SCENARIO", "Simulate coflows or searches under policies.",
       cmd_sim },
     { NULL, NULL, NULL, NULL },

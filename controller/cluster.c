@@ -141,9 +141,25 @@ cluster_put_cojob(struct cluster *c, const char *name, double weight,
     return cojob;
 }
 
+/* A job of the same name began again: what was measured does not hold. */
+static void
+restart_job(struct job *job)
+{
+    struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        struct job_traffic *t = node->data;
+
+        t->iteration = t->mark_iteration = -1;
+        t->measured = t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 0;
+    }
+    job->iteration = -1;
+}
+
+/* Gives job 'name' of 'cojob', which began at 'began'. */
 struct job *
 cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
-              bool running, int64_t model_bytes)
+              bool running, int64_t began, int64_t model_bytes)
 {
     struct job *job = shash_find_data(&cojob->jobs, name);
 
@@ -157,6 +173,10 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
         shash_init(&job->traffic);
         shash_add(&cojob->jobs, name, job);
         shash_add(&c->jobs, job->full_name, job);
+    }
+    if (job->began != began) {
+        job->began = began;
+        restart_job(job);
     }
     job->seen = true;
     job->live = running && cojob->running;
@@ -194,8 +214,8 @@ find_stage(const struct cojob *cojob, int rung, int64_t began)
  * began.  Returns NULL if it had ended before the cluster heard of it: then
  * there is nothing to know of it. */
 struct stage *
-cojob_put_stage(struct cluster *c OVS_UNUSED, struct cojob *cojob, int rung,
-                int64_t began, int64_t ended, int64_t iterations)
+cojob_put_stage(struct cojob *cojob, int rung, int64_t began, int64_t ended,
+                int64_t iterations)
 {
     struct stage *stage = find_stage(cojob, rung, began);
 
@@ -228,7 +248,8 @@ stage_put_job(struct stage *stage, struct job *job)
                                  sizeof *stage->jobs);
     }
     stage->jobs[stage->n_jobs++] = job;
-    if (!stage->ended) {
+    if (!stage->ended && job->stage != stage) {
+        job->previous = job->stage;
         job->stage = stage;
     }
 }
@@ -243,6 +264,9 @@ forget_stage(struct cluster *c, const struct stage *stage)
 
         if (job->stage == stage) {
             job->stage = NULL;
+        }
+        if (job->previous == stage) {
+            job->previous = NULL;
         }
     }
 }

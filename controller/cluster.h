@@ -23,7 +23,7 @@
  *
  *    cluster_intent_begin(c);
  *    cojob = cluster_put_cojob(c, "asha", 1.0, true);
- *    job = cojob_put_job(cojob, "t0", true, model_bytes);
+ *    job = cojob_put_job(c, cojob, "t0", true, began, model_bytes);
  *    job_put_worker(c, job, "h0", ROLE_WORKER);
  *    stage = cojob_put_stage(cojob, 0, began, ended, iterations);
  *    stage_put_job(stage, job);
@@ -64,7 +64,8 @@ struct host {
 
     /* From the hosts database. */
     bool reports;               /* Has a Host_Reported row. */
-    int64_t applied;            /* Version that the host has put in force. */
+    int64_t applied;            /* Version that the host has put in force; the
+                                 * telemetry's is newer. */
     int64_t wanted;             /* Version of its Host_Wanted row. */
 
     /* From the intent. */
@@ -84,7 +85,8 @@ struct host {
 struct job_traffic {
     struct host *host;
     bool known;                 /* 'bytes' are a base to count from. */
-    uint64_t bytes[N_DIRS];     /* Counters of the last telemetry. */
+    int64_t at;                 /* Epoch ms of the last telemetry ... */
+    uint64_t bytes[N_DIRS];     /* ... and its counters. */
     int64_t iteration;          /* As the host told, -1 if never. */
 
     /* Measurement of bytes per iteration. */
@@ -103,11 +105,13 @@ struct job {
     char *full_name;            /* "COJOB/JOB". */
     bool seen;                  /* By cluster_intent_end(). */
     bool live;                  /* Neither it nor its cojob has ended. */
+    int64_t began;              /* Epoch ms; another time, another job. */
     int64_t model_bytes;        /* 0 if not known. */
     int64_t iteration;          /* The furthest that any host told, or -1. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
     struct stage *stage;        /* The running stage that it is in, or the
                                  * last one, or NULL. */
+    struct stage *previous;     /* The one before, or NULL. */
 
     /* What decide.h says of it. */
     int level;                  /* -1 if it never had one. */
@@ -162,12 +166,11 @@ void cluster_intent_begin(struct cluster *);
 struct cojob *cluster_put_cojob(struct cluster *, const char *name,
                                 double weight, bool running);
 struct job *cojob_put_job(struct cluster *, struct cojob *, const char *name,
-                          bool running, int64_t model_bytes);
+                          bool running, int64_t began, int64_t model_bytes);
 void job_put_worker(struct cluster *, struct job *, const char *host,
                     enum role);
-struct stage *cojob_put_stage(struct cluster *, struct cojob *, int rung,
-                              int64_t began, int64_t ended,
-                              int64_t iterations);
+struct stage *cojob_put_stage(struct cojob *, int rung, int64_t began,
+                              int64_t ended, int64_t iterations);
 void stage_put_job(struct stage *, struct job *);
 void cluster_intent_end(struct cluster *);
 

@@ -11,6 +11,7 @@
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/policy-file.h"
+#include "controller/southbound/switches.h"
 #include "controller/telemetry.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
@@ -82,6 +83,15 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
     decide_status(ctl->decide, json);
     reply(conn, json);
+}
+
+static void
+control_switches(struct unixctl_conn *conn, int argc OVS_UNUSED,
+                 const char *argv[] OVS_UNUSED, void *ctl_)
+{
+    const struct controller *ctl = ctl_;
+
+    reply(conn, switches_status(ctl->switches));
 }
 
 static void
@@ -204,6 +214,7 @@ control_register(struct controller *ctl)
         { "controller/order", control_order },
         { "controller/hosts", control_hosts },
         { "controller/stages", control_stages },
+        { "controller/switches", control_switches },
         { "policy/show", policy_show },
         { "policy/reload", policy_reload },
         { "exit", control_exit },

@@ -17,6 +17,7 @@ struct controller {
     struct intent_db *intent;
     struct hosts_db *hosts;
     struct telemetry *telemetry;
+    struct switches *switches;
     struct policy_file *policy;
     bool policy_changed;        /* By "policy/reload". */
     bool exiting;               /* By "exit". */

@@ -5,7 +5,6 @@
 #include "controller/database.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
+#include "process.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -93,8 +93,11 @@ run_program(char *argv[])
         }
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status)) {
-        return xasprintf("%s: failed (%s)", argv[0],
-                         process_status_msg(status));
+        char *how = process_status_msg(status);
+        char *message = xasprintf("%s: failed (%s)", argv[0], how);
+
+        free(how);
+        return message;
     }
     return NULL;
 }

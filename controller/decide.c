@@ -187,11 +187,15 @@ assign(struct decide *d, struct stage **stages, const struct order_result *r,
     }
 }
 
+/* Returns the name of 'port', "" if it is -1; the caller frees. */
 static char *
 port_to_name(const struct cluster *c, int port)
 {
     const struct shash_node *node;
 
+    if (port < 0) {
+        return xstrdup("");
+    }
     SHASH_FOR_EACH (node, &c->hosts) {
         const struct host *host = node->data;
 

@@ -64,16 +64,37 @@ measure(struct job_traffic *t, int64_t iteration)
     mark(t, iteration);
 }
 
-/* The stage to which bytes of 'job' count that are seen now. */
-static struct stage *
-stage_of(const struct job *job)
+static void
+add_bytes(struct stage *stage, struct job_traffic *t,
+          const uint64_t delta[N_DIRS], double share)
+{
+    struct stage_bytes *b = stage_get_bytes(stage, t->host);
+
+    for (int dir = 0; dir < N_DIRS; dir++) {
+        b->bytes[dir] += delta[dir] * share;
+    }
+}
+
+/* Counts what 'job' moved since the last telemetry for its stage.  When the
+ * stage began meanwhile, what moved before that, by time, is the previous
+ * one's. */
+static void
+attribute(struct job *job, struct job_traffic *t,
+          const uint64_t delta[N_DIRS], int64_t now)
 {
     struct stage *stage = job->stage;
+    double share = 1;
 
-    if (stage && stage->ended && time_wall_msec() > stage->ended + LATE_MS) {
-        return NULL;
+    if (!stage || (stage->ended && now > stage->ended + LATE_MS)) {
+        return;
     }
-    return stage;
+    if (t->known && t->at < stage->began && stage->began < now) {
+        share = (double) (now - stage->began) / (now - t->at);
+        if (job->previous) {
+            add_bytes(job->previous, t, delta, 1 - share);
+        }
+    }
+    add_bytes(stage, t, delta, share);
 }
 
 static void
@@ -82,20 +103,16 @@ count_bytes(struct job *job, struct job_traffic *t, const uint64_t now[N_DIRS],
 {
     bool fell = now[DIR_TX] < t->bytes[DIR_TX]
                 || now[DIR_RX] < t->bytes[DIR_RX];
-    struct stage *stage = stage_of(job);
+    uint64_t delta[N_DIRS] = { now[DIR_TX] - t->bytes[DIR_TX],
+                               now[DIR_RX] - t->bytes[DIR_RX] };
 
     if ((t->known && !fell) || (!t->known && base_is_zero)) {
-        if (stage) {
-            struct stage_bytes *b = stage_get_bytes(stage, t->host);
-
-            for (int dir = 0; dir < N_DIRS; dir++) {
-                b->bytes[dir] += now[dir] - t->bytes[dir];
-            }
-        }
+        attribute(job, t, delta, time_wall_msec());
     } else {
         t->mark_iteration = -1;
     }
     t->known = true;
+    t->at = time_wall_msec();
     t->bytes[DIR_TX] = now[DIR_TX];
     t->bytes[DIR_RX] = now[DIR_RX];
 }
@@ -155,6 +172,7 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     struct host *host = cluster_get_host(c, r->host);
 
     host_set_ports(c, host, &r->ports);
+    host->applied = r->applied;
     host->ip_bytes = r->ip_bytes;
     host->default_bytes = r->default_bytes;
     if (!host->connected) {

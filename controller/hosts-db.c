@@ -83,8 +83,8 @@ take_in_reported(struct hosts_db *hdb,
         host->reports = true;
         hdb->cluster->changes++;
     }
-    host->applied = row->applied;
     if (!host->connected) {
+        host->applied = row->applied;
         struct simap ports = SIMAP_INITIALIZER(&ports);
 
         for (size_t i = 0; i < row->n_ports; i++) {
@@ -372,6 +372,7 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
     size_t n = 0;
 
     if (!hdb->dirty || !hdb->txn || !hosts_db_is_ready(hdb)
+        || !ovsdb_idl_is_connected(hdb->loop.idl)
         || time_msec() < hdb->next_write) {
         return;
     }
@@ -406,7 +407,7 @@ hosts_db_commit(struct hosts_db *hdb)
     if (!ovsdb_idl_loop_commit_and_wait(&hdb->loop)) {
         hdb->dirty = true;
     }
-    if (hdb->dirty && hdb->txn) {
+    if (hdb->dirty && hdb->txn && ovsdb_idl_is_connected(hdb->loop.idl)) {
         poll_timer_wait_until(MAX(hdb->next_write,
                                   time_msec() + WRITE_MS / 10));
     }

@@ -5,9 +5,13 @@
 #include "controller/hysteresis.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/order/order.h"
 #include "util.h"
+
+/* A stage moves at most so many places back. */
+#define MAX_PASSES 16
 
 /* Returns the weighted sum of the stages' completion times if they are served
  * in 'order', each ending with the longest port of it and all that goes
@@ -42,13 +46,40 @@ was_other_way_round(const int *old_rank, int a, int b)
     return old_rank[a] >= 0 && old_rank[b] >= 0 && old_rank[a] > old_rank[b];
 }
 
-static void
-swap_next(int *order, size_t k)
+/* When 's' ends if 'load' and then, if it is nonnull, 'before' are served
+ * before it. */
+static double
+end_after(const double *load, const struct order_stage *before,
+          const struct order_stage *s)
 {
-    int tmp = order[k];
+    double end = 0;
+    size_t j = 0;
 
-    order[k] = order[k + 1];
-    order[k + 1] = tmp;
+    for (size_t i = 0; i < s->n_demands; i++) {
+        int port = s->demands[i].port;
+        double sum = load[port] + s->demands[i].seconds;
+
+        while (before && j < before->n_demands
+               && before->demands[j].port < port) {
+            j++;
+        }
+        if (before && j < before->n_demands
+            && before->demands[j].port == port) {
+            sum += before->demands[j].seconds;
+        }
+        end = MAX(end, sum);
+    }
+    return end;
+}
+
+/* By how much the estimate grows if 'b' goes before 'a' instead of after it,
+ * both after 'load'.  Nobody else's end changes. */
+static double
+cost_of_swap(const double *load, const struct order_stage *a,
+             const struct order_stage *b)
+{
+    return (b->weight * (end_after(load, NULL, b) - end_after(load, a, b))
+            + a->weight * (end_after(load, b, a) - end_after(load, NULL, a)));
 }
 
 /* Returns true if 'order' changed.  The work is bounded: with very many
@@ -57,28 +88,37 @@ bool
 hysteresis_apply(const struct order_problem *problem, const int *old_rank,
                  double tolerance, int *order)
 {
-    double limit = hysteresis_estimate(problem, order, NULL)
-                   * (1 + tolerance);
-    size_t budget = 16 * problem->n_stages;
+    double slack = hysteresis_estimate(problem, order, NULL) * tolerance;
+    double *load = xcalloc(MAX(problem->n_ports, 1), sizeof *load);
     bool changed = false, again = true;
 
-    /* Each swap removes an inversion against the old order, so this ends. */
-    while (again && budget) {
+    for (int pass = 0; again && pass < MAX_PASSES; pass++) {
         again = false;
-        for (size_t k = 0; k + 1 < problem->n_stages; k++) {
-            if (!was_other_way_round(old_rank, order[k], order[k + 1])) {
-                continue;
-            } else if (!budget) {
-                break;
+        memset(load, 0, MAX(problem->n_ports, 1) * sizeof *load);
+        for (size_t k = 0; k < problem->n_stages; k++) {
+            const struct order_stage *s;
+
+            if (k + 1 < problem->n_stages
+                && was_other_way_round(old_rank, order[k], order[k + 1])) {
+                double cost = cost_of_swap(load,
+                                           &problem->stages[order[k]],
+                                           &problem->stages[order[k + 1]]);
+
+                if (cost <= slack) {
+                    int tmp = order[k];
+
+                    order[k] = order[k + 1];
+                    order[k + 1] = tmp;
+                    slack -= MAX(cost, 0);
+                    again = changed = true;
+                }
             }
-            budget--;
-            swap_next(order, k);
-            if (hysteresis_estimate(problem, order, NULL) <= limit) {
-                again = changed = true;
-            } else {
-                swap_next(order, k);
+            s = &problem->stages[order[k]];
+            for (size_t i = 0; i < s->n_demands; i++) {
+                load[s->demands[i].port] += s->demands[i].seconds;
             }
         }
     }
+    free(load);
     return changed;
 }

@@ -119,13 +119,12 @@ role_from_string(const char *s)
 }
 
 static void
-take_in_stage(struct cluster *c, struct cojob *cojob,
-              const struct intentrec_stage *row)
+take_in_stage(struct cojob *cojob, const struct intentrec_stage *row)
 {
     bool running = !strcmp(row->state, "running");
     struct stage *stage;
 
-    stage = cojob_put_stage(c, cojob, row->rung, row->began,
+    stage = cojob_put_stage(cojob, row->rung, row->began,
                             running ? 0 : MAX(row->ended, 1),
                             row->iterations);
     for (size_t i = 0; stage && i < row->n_jobs; i++) {
@@ -147,7 +146,7 @@ take_in_cojob(struct cluster *c, const struct intentrec_cojob *row)
         const struct intentrec_job *j = row->jobs[i];
         struct job *job = cojob_put_job(c, cojob, j->name,
                                         !strcmp(j->state, "running"),
-                                        j->model_bytes);
+                                        j->began, j->model_bytes);
 
         for (size_t k = 0; k < j->n_workers; k++) {
             job_put_worker(c, job, j->workers[k]->host,
@@ -155,7 +154,7 @@ take_in_cojob(struct cluster *c, const struct intentrec_cojob *row)
         }
     }
     for (size_t i = 0; i < row->n_stages; i++) {
-        take_in_stage(c, cojob, row->stages[i]);
+        take_in_stage(cojob, row->stages[i]);
     }
 }
 
@@ -344,7 +343,8 @@ write_policy(struct intent_db *idb)
 void
 intent_db_commit(struct intent_db *idb)
 {
-    bool pending = idb->n_events || idb->policy_dirty;
+    bool pending = ((idb->n_events || idb->policy_dirty)
+                    && ovsdb_idl_is_connected(idb->loop.idl));
 
     if (pending && idb->active && idb->txn) {
         if (time_msec() >= idb->next_write) {

@@ -46,8 +46,8 @@ await_reply(struct jsonrpc *rpc, const struct json *id, long long deadline,
 
 /* Connects to 'remote' ("unix:...", "tcp:...", "ssl:..."), sends 'request',
  * which is taken over, and stores the reply with its id in '*replyp', which
- * the caller must free with jsonrpc_msg_destroy().  Gives up 'timeout_ms' after
- * the call.  Returns 0 or a positive errno value; then '*replyp' is NULL. */
+ * the caller must free with jsonrpc_msg_destroy().  Gives up after
+ * 'timeout_ms'.  Returns 0 or a positive errno value; then '*replyp' is NULL. */
 int
 rpc_call(const char *remote, struct jsonrpc_msg *request, int timeout_ms,
          struct jsonrpc_msg **replyp)

@@ -17,6 +17,7 @@
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/policy-file.h"
+#include "controller/southbound/switches.h"
 #include "controller/telemetry.h"
 #include "daemon.h"
 #include "fatal-signal.h"
@@ -26,6 +27,7 @@
 #include "policies/policy.h"
 #include "stream-ssl.h"
 #include "stream.h"
+#include "svec.h"
 #include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
@@ -38,6 +40,7 @@ VLOG_DEFINE_THIS_MODULE(main);
 
 struct options {
     char *intent, *hosts, *telemetry, *policy, *unixctl;
+    struct svec switches;
 };
 
 /* Set by signals, which also wake the loop. */
@@ -80,6 +83,8 @@ usage(void)
            "                      (default: unix:RUNDIR/hosts.sock)\n"
            "  --telemetry=REMOTE  where agents connect to\n"
            "                      (default: unix:RUNDIR/telemetry.sock)\n"
+           "  --switch=TARGET     OpenFlow 1.3 switch to keep, such as\n"
+           "                      unix:PATH or tcp:IP:PORT; may be repeated\n"
            "  --unixctl=SOCKET    control socket\n"
            "                      (default: RUNDIR/controller.ctl)\n"
            "RUNDIR is $STAGECOACH_RUNDIR, or /run/stagecoach.\n",
@@ -130,6 +135,7 @@ parse_options(int argc, char *argv[], struct options *o)
         OPT_HOSTS,
         OPT_TELEMETRY,
         OPT_POLICY,
+        OPT_SWITCH,
         OPT_UNIXCTL,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
@@ -140,6 +146,7 @@ parse_options(int argc, char *argv[], struct options *o)
         {"hosts", required_argument, NULL, OPT_HOSTS},
         {"telemetry", required_argument, NULL, OPT_TELEMETRY},
         {"policy", required_argument, NULL, OPT_POLICY},
+        {"switch", required_argument, NULL, OPT_SWITCH},
         {"unixctl", required_argument, NULL, OPT_UNIXCTL},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
@@ -165,6 +172,9 @@ parse_options(int argc, char *argv[], struct options *o)
             break;
         case OPT_POLICY:
             set_option(&o->policy);
+            break;
+        case OPT_SWITCH:
+            svec_add(&o->switches, optarg);
             break;
         case OPT_UNIXCTL:
             set_option(&o->unixctl);
@@ -205,6 +215,7 @@ options_uninit(struct options *o)
     free(o->telemetry);
     free(o->policy);
     free(o->unixctl);
+    svec_destroy(&o->switches);
 }
 
 /* Ends the program with 'error', which says what was wrong. */
@@ -273,6 +284,7 @@ lead(struct controller *ctl, long long *leading_since)
             hosts_db_mark(ctl->hosts);
         }
         hosts_db_write(ctl->hosts, policy, intent_db_generation(ctl->intent));
+        switches_set(ctl->switches, policy, intent_db_generation(ctl->intent));
         decide_wait(ctl->decide);
     }
     if (*leading_since) {
@@ -294,6 +306,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl)
         intent_db_run(ctl->intent, policy_file_get(ctl->policy)->lease_ms);
         hosts_db_run(ctl->hosts);
         telemetry_run(ctl->telemetry);
+        switches_run(ctl->switches);
         unixctl_server_run(unixctl);
 
         reread = hung_up;
@@ -311,6 +324,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl)
         hosts_db_commit(ctl->hosts);
         intent_db_commit(ctl->intent);
         telemetry_wait(ctl->telemetry);
+        switches_wait(ctl->switches);
         policy_file_wait(ctl->policy);
         unixctl_server_wait(unixctl);
         latch_wait(&signalled);
@@ -324,7 +338,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl)
 int
 main(int argc, char *argv[])
 {
-    struct options o = { .intent = NULL };
+    struct options o = { .switches = SVEC_EMPTY_INITIALIZER };
     struct unixctl_server *unixctl;
     struct controller ctl = { .exiting = false };
     char *error;
@@ -350,6 +364,10 @@ main(int argc, char *argv[])
     if (error) {
         fail(error);
     }
+    ctl.switches = switches_create();
+    for (size_t i = 0; i < o.switches.n; i++) {
+        switches_add(ctl.switches, o.switches.names[i]);
+    }
     ctl.decide = decide_create(ctl.cluster);
     ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster);
     ctl.hosts = hosts_db_create(o.hosts, ctl.cluster);
@@ -362,6 +380,7 @@ main(int argc, char *argv[])
     run_loop(&ctl, unixctl);
 
     unixctl_server_destroy(unixctl);
+    switches_destroy(ctl.switches);
     telemetry_destroy(ctl.telemetry);
     hosts_db_destroy(ctl.hosts);
     intent_db_destroy(ctl.intent);

@@ -273,6 +273,10 @@ start_controller(struct cluster *c, const char *policy_file)
     add(&argv, xasprintf("punix:%s/telemetry.sock", plan->rundir));
     svec_add(&argv, "--policy");
     svec_add(&argv, policy_file);
+    if (plan->fabric == FABRIC_OVS) {
+        svec_add(&argv, "--switch");
+        add(&argv, xasprintf("unix:%s/ovs/br0.mgmt", plan->rundir));
+    }
     add_ovs_options(&argv, xasprintf("%s/controller.ctl", plan->rundir));
     add_ovs_env(plan, &env);
     return start(c, "controller", NULL, &env, &argv);

@@ -3,10 +3,13 @@
 #include "lab/scenario.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "policies/json-check.h"
+#include "trainer/search/hosts.h"
+#include "trainer/search/spec.h"
 
 /* A software switch cannot do more, see docs/numbers.md: above this the run
  * would tell of the processor and not of the order. */
@@ -62,42 +65,55 @@ read_rate(struct scenario *s, const struct json_at *top)
     }
 }
 
-/* Lets everything below the object 'at' pass, which is 'item'. */
-static void
-ignore_all(const struct json_at *at, const cJSON *item)
+/* The hosts of a scenario as a search knows them. */
+static struct search_hosts *
+make_hosts(const struct scenario *s)
 {
-    const cJSON *child;
+    struct search_hosts *hosts = zalloc_array(1, sizeof *hosts);
 
-    cJSON_ArrayForEach (child, item) {
-        json_ignore(at, child->string);
-        if (cJSON_IsObject(child)) {
-            ignore_all(json_object(at, child->string), child);
-        } else if (cJSON_IsArray(child)) {
-            const struct json_at *array = json_array(at, child->string, 0,
-                                                     SIZE_MAX);
+    hosts->n = s->n_hosts;
+    hosts->hosts = zalloc_array(hosts->n, sizeof *hosts->hosts);
+    for (size_t i = 0; i < hosts->n; i++) {
+        if (asprintf(&hosts->hosts[i].name, "h%zu", i) < 0) {
+            abort();
+        }
+        hosts->hosts[i].slots = s->slots;
+    }
+    return hosts;
+}
 
-            for (int i = 0; i < cJSON_GetArraySize(child); i++) {
-                const cJSON *element = cJSON_GetArrayItem(child, i);
+/* Reports a host that search 'i' and those before it overfill together. */
+static void
+check_slots(const struct scenario *s, size_t i, const struct json_at *search,
+            const struct search_hosts *hosts)
+{
+    for (size_t h = 0; h < hosts->n; h++) {
+        const char *name = hosts->hosts[h].name;
+        int n = 0;
 
-                if (cJSON_IsObject(element)) {
-                    ignore_all(json_element_object(array, i), element);
-                }
-            }
+        for (size_t j = 0; j <= i; j++) {
+            n += search_spec_processes(s->searches[j].spec, name);
+        }
+        if (n > s->slots) {
+            json_fail(search, "placements", "with the searches before it "
+                      "this makes %d processes on %s, at most %d are allowed",
+                      n, name, s->slots);
         }
     }
 }
 
 static void
 read_search(struct scenario *s, size_t i, const struct json_at *at,
-            const cJSON *item)
+            const cJSON *item, const struct search_hosts *hosts)
 {
     struct scenario_search *ss = &s->searches[i];
     const struct json_at *search;
 
     ss->start_s = json_number_or(at, "start_s", 0, 3600, 0);
     search = json_object(at, "search");
-    ss->cojob = json_name(search, "name");
-    ignore_all(search, cJSON_GetObjectItem(item, "search"));
+    search_spec_from_json(search, &ss->spec);
+    search_spec_check(search, ss->spec, hosts);
+    ss->cojob = ss->spec->name ? strdup(ss->spec->name) : NULL;
     ss->text = cJSON_Print(cJSON_GetObjectItem(item, "search"));
     for (size_t j = 0; j < i; j++) {
         if (ss->cojob && s->searches[j].cojob
@@ -106,6 +122,7 @@ read_search(struct scenario *s, size_t i, const struct json_at *at,
                       ss->cojob);
         }
     }
+    check_slots(s, i, search, hosts);
 }
 
 static void
@@ -114,13 +131,15 @@ read_searches(struct scenario *s, const struct json_at *top, const char *text)
     const struct json_at *searches = json_array(top, "searches", 1, 64);
     cJSON *root = cJSON_Parse(text);
     const cJSON *items = cJSON_GetObjectItem(root, "searches");
+    struct search_hosts *hosts = make_hosts(s);
 
     s->n_searches = json_n(searches);
     s->searches = zalloc_array(s->n_searches + 1, sizeof *s->searches);
     for (size_t i = 0; i < s->n_searches; i++) {
         read_search(s, i, json_element_object(searches, i),
-                    cJSON_GetArrayItem(items, i));
+                    cJSON_GetArrayItem(items, i), hosts);
     }
+    search_hosts_destroy(hosts);
     cJSON_Delete(root);
 }
 
@@ -178,6 +197,7 @@ scenario_destroy(struct scenario *s)
         for (size_t i = 0; i < s->n_searches; i++) {
             free(s->searches[i].cojob);
             free(s->searches[i].text);
+            search_spec_destroy(s->searches[i].spec);
         }
         free(s->searches);
         free(s->name);

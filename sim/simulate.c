@@ -96,7 +96,10 @@ advance_flows(struct simulation *sim, double seconds)
                                   &sim->allocated_ended, sizeof *sim->ended);
             sim->ended[n_ended++] = *f;
         } else {
-            live->flows[n++] = *f;
+            if (n != i) {
+                live->flows[n] = *f;
+            }
+            n++;
         }
     }
     live->n_flows = n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef CONTROL_H
-#define CONTROL_H 1
+#ifndef TRAINER_CONTROL_H
+#define TRAINER_CONTROL_H 1
 
 /* What a trainer process is told while it runs.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef REPORT_H
-#define REPORT_H 1
+#ifndef TRAINER_REPORT_H
+#define TRAINER_REPORT_H 1
 
 /* What a trainer process tells the world.
  *

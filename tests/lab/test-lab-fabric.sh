@@ -101,14 +101,14 @@ check_fabric() {
         wait_until '[ -n "$(vswitchd_pid)" ] && [ "$(vswitchd_pid)" != "$old" ]'
     fi
     join_extra "$1"
-    lab exec h0 -- "$BUILD/tests/lab/lab-traffic" sink 10.77.0.1 5001 5002 &
+    lab exec h0 -- "$BUILD/tests/lab/traffic" sink 60000 5001 5002 >"$dir/sink" &
     pids="$pids $!"
     wait_until 'lab exec h0 -- ss -Hltn | grep -q :5002'
 
-    in_extra "$BUILD/tests/lab/lab-traffic" send 10.77.0.1 5002 0 9 &
+    in_extra "$BUILD/tests/lab/traffic" source 10.77.0.1 5002 0 0 0 9000 &
     low_pid=$! pids="$pids $!"
     wait_until '[ "$(class_bytes 1:17)" -gt 5000000 ]'
-    in_extra "$BUILD/tests/lab/lab-traffic" send 10.77.0.1 5001 0xc0 4 &
+    in_extra "$BUILD/tests/lab/traffic" source 10.77.0.1 5001 0 192 0 4000 &
     high_pid=$! pids="$pids $!"
     wait_until '[ "$(class_bytes 1:11)" -gt 5000000 ]'
 

@@ -32,25 +32,24 @@ struct fixture {
     struct cluster *c;
     struct decide *d;
     struct policy *stage, *fair;
+    int64_t began;              /* Of all stages, epoch ms. */
 };
 
 static void
 give(struct fixture *f, const char *hosts, const int64_t *iterations,
      const int64_t *ended)
 {
-    int64_t now = time_wall_msec();
-
     cluster_intent_begin(f->c);
     for (size_t i = 0; i < strlen(hosts); i++) {
         char cojob_name[] = { 'a' + i, '\0' };
         char host_name[] = { 'h', hosts[i], '\0' };
         struct cojob *cojob = cluster_put_cojob(f->c, cojob_name, 1, true);
-        struct job *job = cojob_put_job(f->c, cojob, "j", true, 125000);
+        struct job *job = cojob_put_job(f->c, cojob, "j", true, 1000, 125000);
         struct stage *stage;
 
         job_put_worker(f->c, job, host_name, ROLE_WORKER);
-        stage = cojob_put_stage(f->c, cojob, 0, now / 100000 * 100000,
-                                ended ? ended[i] : 0, iterations[i]);
+        stage = cojob_put_stage(cojob, 0, f->began, ended ? ended[i] : 0,
+                                iterations[i]);
         if (stage) {
             stage_put_job(stage, job);
         }
@@ -63,6 +62,7 @@ set_up(void **state)
 {
     struct fixture *f = xzalloc(sizeof *f);
 
+    f->began = time_wall_msec();
     f->c = cluster_create();
     f->d = decide_create(f->c);
     assert_null(policy_from_string("stage", POLICY("stage"), &f->stage));
@@ -233,6 +233,23 @@ tells_the_order_and_its_quality(void **state)
     json_destroy(json);
 }
 
+static void
+a_stage_without_demand_has_no_bottleneck(void **state)
+{
+    struct fixture *f = *state;
+    struct json *json, *order, *bottleneck;
+
+    give(f, "0", (int64_t[]) { 0 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    json = decide_order_to_json(f->d);
+    order = shash_find_data(json_object(json), "order");
+    assert_int_equal(order->array.n, 1);
+    bottleneck = shash_find_data(json_object(order->array.elems[0]),
+                                 "bottleneck");
+    assert_string_equal(json_string(bottleneck), "");
+    json_destroy(json);
+}
+
 /* Two stages of 1 s and 3 s on one port that began together take 2.5 s on
  * average at least. */
 static void
@@ -290,6 +307,7 @@ main(void)
         TEST(nearly_equal_stages_keep_their_order),
         TEST(a_job_between_stages_keeps_its_level),
         TEST(tells_the_order_and_its_quality),
+        TEST(a_stage_without_demand_has_no_bottleneck),
         TEST(bounds_what_has_ended),
         cmocka_unit_test(hysteresis_only_swaps_back_what_is_cheap),
     };

@@ -25,6 +25,7 @@ struct fixture {
     struct cluster *c;
     struct job *job;
     struct stage *stage;
+    int64_t began, stage_began; /* Epoch ms. */
 };
 
 #define MODEL 1000000
@@ -36,12 +37,12 @@ give_intent(struct fixture *f, int64_t ended)
 
     cluster_intent_begin(f->c);
     cojob = cluster_put_cojob(f->c, "asha", 1, true);
-    f->job = cojob_put_job(f->c, cojob, "t0", true, MODEL);
+    f->job = cojob_put_job(f->c, cojob, "t0", true, f->began, MODEL);
     job_put_worker(f->c, f->job, "h0", ROLE_WORKER);
     job_put_worker(f->c, f->job, "h1", ROLE_WORKER);
     job_put_worker(f->c, f->job, "h0", ROLE_SERVER);
     job_put_worker(f->c, f->job, "h2", ROLE_SERVER);
-    f->stage = cojob_put_stage(f->c, cojob, 0, 1000, ended, 100);
+    f->stage = cojob_put_stage(cojob, 0, f->stage_began, ended, 100);
     stage_put_job(f->stage, f->job);
     cluster_intent_end(f->c);
 }
@@ -52,6 +53,7 @@ set_up(void **state)
     struct fixture *f = xzalloc(sizeof *f);
 
     f->c = cluster_create();
+    f->began = f->stage_began = 1000;
     give_intent(f, 0);
     *state = f;
     return 0;
@@ -204,6 +206,41 @@ bytes_count_for_the_stage_in_which_they_move(void **state)
     assert_int_equal(moved(f, "h1", DIR_TX), 2000);
 }
 
+/* Half of the time between two messages was the previous stage's. */
+static void
+bytes_around_the_end_of_a_stage_are_shared(void **state)
+{
+    struct fixture *f = *state;
+    struct stage *old = f->stage;
+    struct job_traffic *t;
+
+    learn(f, "h1", 0, 0, 0, true);
+    give_intent(f, time_wall_msec());
+    f->stage_began = time_wall_msec() - 1000;
+    give_intent(f, 0);
+    assert_ptr_not_equal(f->stage, old);
+    t = shash_find_data(&f->job->traffic, "h1");
+    t->at = time_wall_msec() - 2000;
+    learn(f, "h1", 10000, 0, 0, false);
+    assert_in_range(moved(f, "h1", DIR_TX), 4900, 5100);
+    f->stage = old;
+    assert_in_range(moved(f, "h1", DIR_TX), 4900, 5100);
+}
+
+static void
+a_job_that_begins_again_begins_at_0(void **state)
+{
+    struct fixture *f = *state;
+    double before = demand(f, "h1", DIR_TX);
+
+    cluster_get_host(f->c, "h1")->capacity_bps = CLUSTER_UNKNOWN_BPS;
+    f->job->iteration = 100;
+    assert_float_equal(demand(f, "h1", DIR_TX), 0, 1e-9);
+    f->began++;
+    give_intent(f, 0);
+    assert_float_equal(demand(f, "h1", DIR_TX), before, 1e-9);
+}
+
 int
 main(void)
 {
@@ -221,6 +258,10 @@ main(void)
             a_stage_that_is_there_needs_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             bytes_count_for_the_stage_in_which_they_move, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            bytes_around_the_end_of_a_stage_are_shared, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_job_that_begins_again_begins_at_0, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("demand", tests, NULL, NULL);

@@ -16,8 +16,8 @@
 
 #define SEARCH \
     "{\"name\": \"a\", \"trials\": 1," \
-    " \"space\": {\"learning_rate\": [0.1], \"width\": [16]," \
-    "  \"batch\": [4]}," \
+    " \"space\": {\"learning_rate\": {\"min\": 0.1, \"max\": 1," \
+    "  \"scale\": \"log\"}, \"width\": [16], \"batch\": [4]}," \
     " \"rungs\": [{\"iterations\": 5, \"keep\": 1}]," \
     " \"placements\": [{\"workers\": [\"h0\"], \"servers\": [\"h1\"]}]," \
     " \"model\": {\"inputs\": 8, \"hidden_layers\": 1, \"classes\": 2}," \

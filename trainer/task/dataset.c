@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "trainer/message.h"
-#include "trainer/task/random.h"
+#include "trainer/task/seeded.h"
 
 #define CLOUDS_PER_CLASS 3
 #define CLOUD_DISTANCE 0.42     /* Of cloud centres, in units of the noise:
@@ -43,18 +43,18 @@ dataset_destroy(struct dataset *ds)
 
 /* Draws 'n' samples around 'centres'.  The inputs are scaled to variance 1. */
 static void
-draw_samples(struct random_state *rs, const float *centres, int n_clouds,
+draw_samples(struct seeded *rs, const float *centres, int n_clouds,
              const struct dataset *ds, size_t n, float *x, int32_t *labels)
 {
     const double scale = 1 / sqrt(1 + CLOUD_DISTANCE * CLOUD_DISTANCE);
 
     for (size_t i = 0; i < n; i++) {
-        int cloud = random_below(rs, n_clouds);
+        int cloud = seeded_below(rs, n_clouds);
         const float *centre = centres + (size_t) cloud * ds->n_inputs;
 
         labels[i] = cloud % ds->n_classes;
         for (int j = 0; j < ds->n_inputs; j++) {
-            *x++ = scale * (centre[j] + random_normal(rs));
+            *x++ = scale * (centre[j] + seeded_normal(rs));
         }
     }
 }
@@ -67,11 +67,11 @@ dataset_generate(const struct dataset_config *config, struct dataset **dsp)
     int n_clouds = CLOUDS_PER_CLASS * ds->n_classes;
     size_t n = (size_t) n_clouds * ds->n_inputs;
     float *centres = allocate(n, sizeof *centres);
-    struct random_state rs;
+    struct seeded rs;
 
-    random_init(&rs, config->seed, 1);
+    seeded_init(&rs, config->seed, 1);
     for (size_t i = 0; i < n; i++) {
-        centres[i] = CLOUD_DISTANCE * random_normal(&rs);
+        centres[i] = CLOUD_DISTANCE * seeded_normal(&rs);
     }
     draw_samples(&rs, centres, n_clouds, ds, ds->n_train, ds->train_x,
                  ds->train_labels);
@@ -88,7 +88,7 @@ dataset_fill(const struct dataset *ds, uint64_t seed, uint64_t position,
 {
     for (int i = 0; i < n; i++, position++) {
         uint64_t epoch = position / ds->n_train;
-        size_t sample = random_permute(seed ^ (epoch << 20),
+        size_t sample = seeded_permute(seed ^ (epoch << 20),
                                        position % ds->n_train, ds->n_train);
 
         memcpy(x + (size_t) i * ds->n_inputs,

@@ -7,7 +7,7 @@
 
 #include "trainer/backend/backend.h"
 #include "trainer/message.h"
-#include "trainer/task/random.h"
+#include "trainer/task/seeded.h"
 #include "trainer/task/shape.h"
 
 struct mlp {
@@ -101,15 +101,15 @@ mlp_weights_changed(struct mlp *mlp)
 void
 mlp_init_weights(float *weights, const struct shape *shape, uint64_t seed)
 {
-    struct random_state rs;
+    struct seeded rs;
 
-    random_init(&rs, seed, 2);
+    seeded_init(&rs, seed, 2);
     for (int i = 1; i < shape->n; i++) {
         int n_in = shape->width[i - 1], n_out = shape->width[i];
         double scale = sqrt((i == shape->n - 1 ? 1.0 : 2.0) / n_in);
 
         for (size_t j = 0; j < (size_t) n_in * n_out; j++) {
-            *weights++ = scale * random_normal(&rs);
+            *weights++ = scale * seeded_normal(&rs);
         }
         for (int j = 0; j < n_out; j++) {
             *weights++ = 0;

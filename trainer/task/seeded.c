@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/task/random.h"
+#include "trainer/task/seeded.h"
 
 #include <math.h>
 
@@ -18,7 +18,7 @@ mix(uint64_t x)
 }
 
 void
-random_init(struct random_state *rs, uint64_t seed, uint64_t stream)
+seeded_init(struct seeded *rs, uint64_t seed, uint64_t stream)
 {
     rs->s[0] = mix(seed + UINT64_C(0x9e3779b97f4a7c15));
     rs->s[1] = mix(stream ^ rs->s[0]) | 1;
@@ -26,7 +26,7 @@ random_init(struct random_state *rs, uint64_t seed, uint64_t stream)
 
 /* The xorshift128+ step. */
 uint64_t
-random_u64(struct random_state *rs)
+seeded_u64(struct seeded *rs)
 {
     uint64_t a = rs->s[0], b = rs->s[1];
 
@@ -37,29 +37,29 @@ random_u64(struct random_state *rs)
 }
 
 uint64_t
-random_below(struct random_state *rs, uint64_t n)
+seeded_below(struct seeded *rs, uint64_t n)
 {
-    return n ? random_u64(rs) % n : 0;
+    return n ? seeded_u64(rs) % n : 0;
 }
 
 double
-random_uniform(struct random_state *rs)
+seeded_uniform(struct seeded *rs)
 {
-    return (random_u64(rs) >> 11) * 0x1p-53;
+    return (seeded_u64(rs) >> 11) * 0x1p-53;
 }
 
 double
-random_normal(struct random_state *rs)
+seeded_normal(struct seeded *rs)
 {
-    double radius = sqrt(-2 * log(1 - random_uniform(rs)));
+    double radius = sqrt(-2 * log(1 - seeded_uniform(rs)));
 
-    return radius * cos(2 * M_PI * random_uniform(rs));
+    return radius * cos(2 * M_PI * seeded_uniform(rs));
 }
 
 /* A Feistel network permutes the next power of 4; whoever lands outside
  * 0 .. n - 1 walks on until inside, less than 4 steps on average. */
 uint64_t
-random_permute(uint64_t key, uint64_t i, uint64_t n)
+seeded_permute(uint64_t key, uint64_t i, uint64_t n)
 {
     int half = 1;
 

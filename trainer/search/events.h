@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SEARCH_EVENTS_H
+#define SEARCH_EVENTS_H 1
+
+/* What a search says about itself, as the JSON of docs/interfaces.md.
+ *
+ * Each function makes one object with "event" and "time", and gives it to the
+ * search's callback.  Numbers that are not known are null. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cJSON;
+struct job;
+
+struct events {
+    const char *cojob;
+    void (*callback)(void *aux, const struct cJSON *);
+    void *aux;
+};
+
+void events_init(struct events *, const char *cojob,
+                 void (*callback)(void *aux, const struct cJSON *),
+                 void *aux);
+
+void events_search_begin(const struct events *, const struct job *jobs,
+                         int n);
+void events_job_begin(const struct events *, const struct job *);
+void events_stage_begin(const struct events *, int rung, int64_t iterations,
+                        const char *const *jobs, size_t n);
+void events_progress(const struct events *, int rung, const struct job *);
+void events_stage_end(const struct events *, int rung, double seconds,
+                      const struct job *jobs, const int *ranking, int n);
+void events_job_end(const struct events *, const struct job *,
+                    const char *outcome);
+void events_search_end(const struct events *, const struct job *best,
+                       double seconds);
+
+/* One line on standard error: why a job has failed. */
+void events_warning(const struct events *, const struct job *);
+
+#endif /* trainer/search/events.h */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/search/hosts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/json-check.h"
+#include "trainer/message.h"
+
+#define MAX_HOSTS 4096
+#define MAX_SLOTS 1024
+#define DEFAULT_SLOTS 8
+
+const char *const launch_names[] = { "local", "netns", NULL };
+
+static void
+read_host(struct search_hosts *sh, const struct json_at *at)
+{
+    struct search_host *host = &sh->hosts[sh->n];
+
+    host->name = json_name(at, "name");
+    if (host->name && search_hosts_find(sh, host->name)) {
+        json_fail(at, "name", "\"%s\" is the name of another host",
+                  host->name);
+    }
+    host->address = json_string(at, "address");
+    host->launch = json_enum(at, "launch", launch_names);
+    host->netns = json_string_or(at, "netns", NULL);
+    if (host->launch == LAUNCH_NETNS && !host->netns) {
+        json_fail(at, "netns", "missing, \"launch\": \"netns\" needs one");
+    }
+    host->rundir = json_string_or(at, "rundir", NULL);
+    host->cgroup = json_string_or(at, "cgroup", NULL);
+    host->slots = json_integer_or(at, "slots", 1, MAX_SLOTS, DEFAULT_SLOTS);
+    sh->n++;
+}
+
+static struct search_hosts *
+read_hosts(const struct json_at *top)
+{
+    struct search_hosts *sh = allocate(1, sizeof *sh);
+    const struct json_at *hosts;
+    size_t n;
+
+    json_ignore(top, "$schema");
+    hosts = json_array(top, "hosts", 1, MAX_HOSTS);
+    n = json_n(hosts);
+    sh->hosts = allocate(n, sizeof *sh->hosts);
+    for (size_t i = 0; i < n; i++) {
+        read_host(sh, json_element_object(hosts, i));
+    }
+    return sh;
+}
+
+char *
+search_hosts_from_file(const char *file, struct search_hosts **shp)
+{
+    struct json_check *jc;
+    char *text, *error;
+
+    *shp = NULL;
+    error = json_read_file(file, &text);
+    if (error) {
+        return error;
+    }
+    jc = json_check_open(file, text);
+    *shp = read_hosts(json_check_top(jc));
+    error = json_check_close(jc);
+    free(text);
+    if (error) {
+        search_hosts_destroy(*shp);
+        *shp = NULL;
+    }
+    return error;
+}
+
+void
+search_hosts_destroy(struct search_hosts *sh)
+{
+    if (sh) {
+        for (size_t i = 0; i < sh->n; i++) {
+            free(sh->hosts[i].name);
+            free(sh->hosts[i].address);
+            free(sh->hosts[i].netns);
+            free(sh->hosts[i].rundir);
+            free(sh->hosts[i].cgroup);
+        }
+        free(sh->hosts);
+        free(sh);
+    }
+}
+
+const struct search_host *
+search_hosts_find(const struct search_hosts *sh, const char *name)
+{
+    for (size_t i = 0; i < sh->n; i++) {
+        if (sh->hosts[i].name && !strcmp(sh->hosts[i].name, name)) {
+            return &sh->hosts[i];
+        }
+    }
+    return NULL;
+}

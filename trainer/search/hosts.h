@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SEARCH_HOSTS_H
+#define SEARCH_HOSTS_H 1
+
+/* The machines that a search may use, as a cluster file says.
+ *
+ *    {"hosts": [{"name": "h0", "address": "10.77.0.1", "launch": "netns",
+ *                "netns": "lab-h0", "rundir": "/run/stagecoach/h0",
+ *                "cgroup": "stagecoach/h0", "slots": 4}]}
+ *
+ * "launch" is how a program gets there; launch.h has one implementation for
+ * each.  'rundir' and 'cgroup' become the programs' STAGECOACH_RUNDIR and
+ * STAGECOACH_CGROUP; without them, they have what the search has.
+ *
+ * Plain data, owned by the caller, immutable after it is read. */
+
+#include <stddef.h>
+
+enum launch_kind {
+    LAUNCH_LOCAL,
+    LAUNCH_NETNS,
+};
+extern const char *const launch_names[];        /* Null-terminated. */
+
+struct search_host {
+    char *name;
+    char *address;              /* Where its servers listen. */
+    enum launch_kind launch;
+    char *netns;                /* As "ip netns" calls it; NULL if local. */
+    char *rundir, *cgroup;      /* NULL: as the search has. */
+    int slots;                  /* Processes at once. */
+};
+
+struct search_hosts {
+    size_t n;
+    struct search_host *hosts;
+};
+
+/* Returns NULL or a message. */
+char *search_hosts_from_file(const char *file, struct search_hosts **);
+void search_hosts_destroy(struct search_hosts *);
+
+/* Returns NULL if there is no such host. */
+const struct search_host *search_hosts_find(const struct search_hosts *,
+                                            const char *name);
+
+#endif /* trainer/search/hosts.h */

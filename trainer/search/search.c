@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/search/search.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "trainer/message.h"
+#include "trainer/search/events.h"
+#include "trainer/search/halving.h"
+#include "trainer/search/hosts.h"
+#include "trainer/search/job.h"
+#include "trainer/search/spec.h"
+
+#define INTERRUPT_MS 1000       /* From a signal to us to the jobs' SIGKILL. */
+#define WAKE_MS 250             /* Deadlines are looked at so often. */
+
+struct search {
+    const struct search_config *config;
+    const struct search_spec *spec;
+    struct job_programs programs;
+    struct events events;
+    struct halving halving;
+    int n_jobs;
+    struct job *jobs;
+    bool *ended;                /* By job: its end was told. */
+
+    bool begun;                 /* The first stage has. */
+    bool judged;                /* No stage will begin any more. */
+    int64_t begin_ms, stage_ms, answer_ms;      /* Monotonic. */
+    const char **names;         /* Room for those of all jobs. */
+    int *ranking;               /* Of the last stage, 'n_ranked' jobs. */
+    int n_ranked;
+    int best;                   /* -1 as long as there is none. */
+    int signal_fd;
+    int signal;                 /* Got one: the search is being ended. */
+    struct pollfd *fds;
+    int n_fds;
+};
+
+/* Calls member FUNCTION of the announce_class, if there is one. */
+#define ANNOUNCE(S, FUNCTION, ...)                                      \
+    do {                                                                \
+        const struct announce_class *class__ = (S)->config->announce;   \
+                                                                        \
+        if (class__ && class__->FUNCTION) {                             \
+            class__->FUNCTION((S)->config->announce_aux,                \
+                              (S)->spec->name, ##__VA_ARGS__);          \
+        }                                                               \
+    } while (0)
+
+/* Jobs begin and end. */
+
+static void
+announce_job(struct search *s, const struct job *job)
+{
+    const struct search_placement *p = job->trial.placement;
+    struct shape shape = search_spec_shape(s->spec, &job->trial);
+    size_t n = p->n_workers + p->n_servers;
+    struct announce_worker *workers = allocate(n, sizeof *workers);
+
+    for (size_t i = 0; i < n; i++) {
+        bool server = i >= p->n_workers;
+        size_t index = server ? i - p->n_workers : i;
+
+        workers[i] = (struct announce_worker) {
+            .host = server ? p->servers[index] : p->workers[index],
+            .role = server ? "server" : "worker",
+            .index = index,
+        };
+    }
+    ANNOUNCE(s, job_begin, job->name, workers, n,
+             (long long) (shape_n_parameters(&shape) * sizeof(float)));
+    free(workers);
+}
+
+/* The controller, which may be slow or away, is told while they start. */
+static void
+begin_jobs(struct search *s)
+{
+    s->begin_ms = job_monotonic_ms();
+    events_search_begin(&s->events, s->jobs, s->n_jobs);
+    for (int i = 0; i < s->n_jobs; i++) {
+        events_job_begin(&s->events, &s->jobs[i]);
+        job_start(&s->jobs[i]);
+    }
+    ANNOUNCE(s, cojob_begin, s->spec->weight);
+    for (int i = 0; i < s->n_jobs; i++) {
+        announce_job(s, &s->jobs[i]);
+    }
+}
+
+static const char *
+outcome(const struct search *s, int i)
+{
+    switch (s->halving.jobs[i].state) {
+    case HALVING_FAILED:
+        return "failed";
+    case HALVING_DONE:
+        return "done";
+    case HALVING_RUNNING:
+    case HALVING_REACHED:
+    case HALVING_STOPPED:
+        break;
+    }
+    return "stopped";
+}
+
+/* Tells the end of jobs of which nothing is left. */
+static void
+tell_ends(struct search *s)
+{
+    for (int i = 0; i < s->n_jobs; i++) {
+        if (s->jobs[i].state == JOB_GONE && !s->ended[i]) {
+            s->ended[i] = true;
+            events_job_end(&s->events, &s->jobs[i], outcome(s, i));
+        }
+    }
+}
+
+/* Stages begin and end. */
+
+/* The names of all who are on their way to the target. */
+static size_t
+running_jobs(const struct search *s, const char **names)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < s->n_jobs; i++) {
+        if (s->halving.jobs[i].state == HALVING_RUNNING) {
+            names[n++] = s->jobs[i].name;
+        }
+    }
+    return n;
+}
+
+/* Lets the jobs run.  The controller is told afterwards, by
+ * announce_stage_begin(): no job waits for it. */
+static void
+begin_stage(struct search *s)
+{
+    int64_t target = halving_target(&s->halving);
+    size_t n;
+
+    s->begun = true;
+    s->stage_ms = job_monotonic_ms();
+    for (int i = 0; i < s->n_jobs; i++) {
+        if (s->halving.jobs[i].state == HALVING_RUNNING) {
+            job_run_until(&s->jobs[i], target);
+        }
+    }
+    n = running_jobs(s, s->names);
+    events_stage_begin(&s->events, s->halving.rung, target, s->names, n);
+}
+
+static void
+announce_stage_begin(struct search *s)
+{
+    size_t n = running_jobs(s, s->names);
+
+    ANNOUNCE(s, stage_begin, s->halving.rung,
+             (long long) halving_target(&s->halving), s->names, n);
+}
+
+/* Tells the controller of the end of stage 'rung' and of the jobs that were
+ * judged at it. */
+static void
+announce_stage_end(struct search *s, int rung)
+{
+    ANNOUNCE(s, stage_end, rung);
+    for (int i = 0; i < s->n_ranked; i++) {
+        int job = s->ranking[i];
+
+        if (s->halving.jobs[job].state != HALVING_RUNNING) {
+            ANNOUNCE(s, job_end, s->jobs[job].name, outcome(s, job));
+        }
+    }
+}
+
+static void
+end_stage(struct search *s)
+{
+    int rung = s->halving.rung;
+    double seconds = (job_monotonic_ms() - s->stage_ms) / 1e3;
+
+    s->n_ranked = halving_end_stage(&s->halving, s->ranking);
+    s->best = s->n_ranked ? s->ranking[0] : -1;
+    events_stage_end(&s->events, rung, seconds, s->jobs, s->ranking,
+                     s->n_ranked);
+    for (int i = 0; i < s->n_ranked; i++) {
+        if (s->halving.jobs[s->ranking[i]].state != HALVING_RUNNING) {
+            job_stop(&s->jobs[s->ranking[i]]);
+        }
+    }
+    if (!halving_is_over(&s->halving)) {
+        begin_stage(s);
+    } else {
+        s->judged = true;
+        s->answer_ms = job_monotonic_ms();
+    }
+    announce_stage_end(s, rung);
+    if (!s->judged) {
+        announce_stage_begin(s);
+    }
+}
+
+static void
+fail_job(struct search *s, int i)
+{
+    if (s->halving.jobs[i].state == HALVING_RUNNING
+        || s->halving.jobs[i].state == HALVING_REACHED) {
+        halving_failed(&s->halving, i);
+        events_warning(&s->events, &s->jobs[i]);
+        ANNOUNCE(s, job_end, s->jobs[i].name, "failed");
+    }
+}
+
+static bool
+all_ready(const struct search *s)
+{
+    for (int i = 0; i < s->n_jobs; i++) {
+        if (s->jobs[i].state < JOB_READY) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Goes on with what the jobs have done. */
+static void
+search_step(struct search *s)
+{
+    for (int i = 0; i < s->n_jobs; i++) {
+        struct job *job = &s->jobs[i];
+
+        job_run(job);
+        if (job->has_news && s->begun && !s->judged) {
+            events_progress(&s->events, s->halving.rung, job);
+        }
+        job->has_news = false;
+        if (job->failed) {
+            fail_job(s, i);
+        } else if (job_has_reached(job)) {
+            halving_reached(&s->halving, i, job->loss);
+        }
+    }
+    if (!s->judged && !s->signal) {
+        if (!s->begun && all_ready(s)) {
+            if (halving_is_over(&s->halving)) {
+                s->judged = true;       /* All have failed to start. */
+                s->answer_ms = job_monotonic_ms();
+            } else {
+                begin_stage(s);
+                announce_stage_begin(s);
+            }
+        } else if (s->begun && halving_stage_is_over(&s->halving)) {
+            end_stage(s);
+        }
+    }
+    tell_ends(s);
+}
+
+/* The loop. */
+
+static void
+take_signals(struct search *s)
+{
+    struct signalfd_siginfo info;
+
+    while (read(s->signal_fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo != SIGCHLD) {
+            /* The second signal is for those who cannot wait. */
+            int grace_ms = s->signal ? 0 : INTERRUPT_MS;
+
+            s->signal = info.ssi_signo;
+            for (int i = 0; i < s->n_jobs; i++) {
+                job_kill(&s->jobs[i], grace_ms);
+            }
+        }
+    }
+}
+
+static bool
+all_gone(const struct search *s)
+{
+    for (int i = 0; i < s->n_jobs; i++) {
+        if (s->jobs[i].state != JOB_GONE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+search_loop(struct search *s)
+{
+    do {
+        struct pollfd *fd = s->fds;
+
+        *fd++ = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
+        for (int i = 0; i < s->n_jobs; i++) {
+            job_poll_fds(&s->jobs[i], fd);
+            fd += job_n_fds(&s->jobs[i]);
+        }
+        poll(s->fds, s->n_fds, WAKE_MS);
+        take_signals(s);
+        search_step(s);
+    } while (!all_gone(s));
+}
+
+/* Makes the signals readable.  '*old' is what to set again afterwards. */
+static int
+open_signals(sigset_t *old)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, old);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void
+search_init(struct search *s, const struct search_config *config)
+{
+    memset(s, 0, sizeof *s);
+    s->config = config;
+    s->spec = config->spec;
+    s->programs.trainer = config->trainer;
+    s->programs.wrapper = config->wrapper;
+    events_init(&s->events, s->spec->name, config->event, config->event_aux);
+    s->n_jobs = s->spec->n_trials;
+    s->jobs = allocate(s->n_jobs, sizeof *s->jobs);
+    s->ended = allocate(s->n_jobs, sizeof *s->ended);
+    s->names = allocate(s->n_jobs, sizeof *s->names);
+    s->ranking = allocate(s->n_jobs, sizeof *s->ranking);
+    s->best = -1;
+    halving_init(&s->halving, s->spec->rungs, s->spec->n_rungs, s->n_jobs);
+    s->n_fds = 1;
+    for (int i = 0; i < s->n_jobs; i++) {
+        job_init(&s->jobs[i], s->spec, config->hosts, &s->programs, i);
+        s->n_fds += job_n_fds(&s->jobs[i]);
+    }
+    s->fds = allocate(s->n_fds, sizeof *s->fds);
+}
+
+static void
+search_uninit(struct search *s)
+{
+    for (int i = 0; i < s->n_jobs; i++) {
+        job_uninit(&s->jobs[i]);
+    }
+    halving_uninit(&s->halving);
+    free(s->jobs);
+    free(s->ended);
+    free(s->names);
+    free(s->ranking);
+    free(s->fds);
+}
+
+char *
+search_execute(const struct search_config *config,
+               struct search_result *result)
+{
+    void (*old_pipe)(int) = signal(SIGPIPE, SIG_IGN);
+    struct search s;
+    sigset_t old;
+
+    search_init(&s, config);
+    s.signal_fd = open_signals(&old);
+    if (s.signal_fd < 0) {
+        search_uninit(&s);
+        return message("signalfd: %s", strerror(errno));
+    }
+    begin_jobs(&s);
+    search_loop(&s);
+    ANNOUNCE(&s, cojob_end);
+    events_search_end(&s.events, s.best >= 0 ? &s.jobs[s.best] : NULL,
+                      ((s.judged ? s.answer_ms : job_monotonic_ms())
+                       - s.begin_ms) / 1e3);
+
+    *result = (struct search_result) { .best = s.best, .signal = s.signal };
+    for (int i = 0; i < s.n_jobs; i++) {
+        result->n_failed += s.halving.jobs[i].state == HALVING_FAILED;
+    }
+    close(s.signal_fd);
+    search_uninit(&s);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    signal(SIGPIPE, old_pipe);
+    return NULL;
+}
+
+char *
+search_find_program(const char *folder, const char *name)
+{
+    static const char *const places[] = { "", "../trainer/", "../cli/" };
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *slash;
+
+    self[length > 0 ? length : 0] = '\0';
+    slash = strrchr(self, '/');
+    if (slash) {
+        *slash = '\0';
+    }
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char *path = message("%s/%s%s", folder ? folder : self,
+                             folder ? "" : places[i], name);
+
+        if (!access(path, X_OK)) {
+            return path;
+        }
+        free(path);
+    }
+    return NULL;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/search/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/json-check.h"
+#include "trainer/message.h"
+#include "trainer/search/hosts.h"
+
+#define MAX_TRIALS 1024
+#define MAX_CHOICES 256
+#define MAX_RUNGS 32
+#define MAX_PLACEMENTS 1024
+#define MAX_PROCESSES 256       /* Workers, or servers, of a job. */
+#define MAX_SERVERS 64
+#define MAX_ITERATIONS INT64_C(1000000000)
+#define MAX_BATCH 65536
+#define MNIST_INPUTS 784
+#define MNIST_CLASSES 10
+
+static const char *const data_names[] = { "generated", "mnist", NULL };
+static const char *const scale_names[] = { "linear", "log", NULL };
+
+static void
+read_rates(struct search_spec *spec, const struct json_at *space)
+{
+    const struct json_at *at;
+
+    if (json_has_object(space, "learning_rate")) {
+        at = json_object(space, "learning_rate");
+        spec->rate_min = json_number(at, "min", 1e-9, 1e3);
+        spec->rate_max = json_number(at, "max", 1e-9, 1e3);
+        spec->rate_log = json_enum(at, "scale", scale_names);
+        if (spec->rate_max < spec->rate_min) {
+            json_fail(at, "max", "%g, at least \"min\", %g, is allowed",
+                      spec->rate_max, spec->rate_min);
+        }
+        return;
+    }
+    at = json_array(space, "learning_rate", 1, MAX_CHOICES);
+    spec->n_rates = json_n(at);
+    spec->rates = allocate(spec->n_rates, sizeof *spec->rates);
+    for (size_t i = 0; i < spec->n_rates; i++) {
+        spec->rates[i] = json_at_number(json_element(at, i), 1e-9, 1e3);
+    }
+}
+
+static int64_t *
+read_integers(const struct json_at *at, const char *member, int64_t max,
+              size_t *n)
+{
+    const struct json_at *array = json_array(at, member, 1, MAX_CHOICES);
+    int64_t *values;
+
+    *n = json_n(array);
+    values = allocate(*n, sizeof *values);
+    for (size_t i = 0; i < *n; i++) {
+        values[i] = json_at_integer(json_element(array, i), 1, max);
+    }
+    return values;
+}
+
+static void
+read_space(struct search_spec *spec, const struct json_at *space)
+{
+    read_rates(spec, space);
+    spec->widths = read_integers(space, "width", SHAPE_MAX_WIDTH,
+                                 &spec->n_widths);
+    spec->batches = read_integers(space, "batch", MAX_BATCH,
+                                  &spec->n_batches);
+}
+
+static void
+read_rungs(struct search_spec *spec, const struct json_at *at)
+{
+    const struct json_at *rungs = json_array(at, "rungs", 1, MAX_RUNGS);
+    int64_t iterations = 0;
+    int keep = spec->n_trials;
+
+    spec->n_rungs = json_n(rungs);
+    spec->rungs = allocate(spec->n_rungs, sizeof *spec->rungs);
+    for (size_t i = 0; i < spec->n_rungs; i++) {
+        const struct json_at *rung = json_element_object(rungs, i);
+        struct search_rung *r = &spec->rungs[i];
+
+        r->iterations = json_integer(rung, "iterations", 1, MAX_ITERATIONS);
+        if (r->iterations <= iterations) {
+            json_fail(rung, "iterations", "%lld, more than the rung before, "
+                      "%lld, is allowed", (long long) r->iterations,
+                      (long long) iterations);
+        }
+        r->keep = i < spec->n_rungs - 1
+                  ? json_integer(rung, "keep", 1, MAX_TRIALS)
+                  : json_integer_or(rung, "keep", 1, MAX_TRIALS, 1);
+        if (r->keep > keep) {
+            json_fail(rung, "keep", "%d, at most %d are there", r->keep,
+                      keep);
+        }
+        iterations = r->iterations;
+        keep = r->keep;
+    }
+}
+
+static char **
+read_names(const struct json_at *at, const char *member, size_t max,
+           size_t *n)
+{
+    const struct json_at *array = json_array(at, member, 1, max);
+    char **names;
+
+    *n = json_n(array);
+    names = allocate(*n, sizeof *names);
+    for (size_t i = 0; i < *n; i++) {
+        names[i] = json_at_name(json_element(array, i));
+    }
+    return names;
+}
+
+static void
+read_placements(struct search_spec *spec, const struct json_at *at)
+{
+    const struct json_at *array = json_array(at, "placements", 1,
+                                             MAX_PLACEMENTS);
+
+    spec->n_placements = json_n(array);
+    spec->placements = allocate(spec->n_placements,
+                                sizeof *spec->placements);
+    for (size_t i = 0; i < spec->n_placements; i++) {
+        const struct json_at *place = json_element_object(array, i);
+        struct search_placement *p = &spec->placements[i];
+
+        p->workers = read_names(place, "workers", MAX_PROCESSES,
+                                &p->n_workers);
+        p->servers = read_names(place, "servers", MAX_SERVERS,
+                                &p->n_servers);
+    }
+}
+
+static void
+read_model(struct search_spec *spec, const struct json_at *at)
+{
+    const struct json_at *model = json_object(at, "model");
+
+    spec->n_inputs = json_integer(model, "inputs", 1, SHAPE_MAX_WIDTH);
+    spec->n_hidden = json_integer(model, "hidden_layers", 0,
+                                  SHAPE_MAX_WIDTHS - 2);
+    spec->n_classes = json_integer(model, "classes", 2, SHAPE_MAX_WIDTH);
+
+    for (size_t i = 0; i < spec->n_widths; i++) {
+        struct search_trial trial = { .width = spec->widths[i] };
+        struct shape shape = search_spec_shape(spec, &trial);
+
+        if (shape_n_parameters(&shape) > SHAPE_MAX_PARAMETERS) {
+            json_fail(at, "space", "width %d makes %zu parameters, at most "
+                      "%zu are allowed", trial.width,
+                      shape_n_parameters(&shape), SHAPE_MAX_PARAMETERS);
+        }
+    }
+}
+
+static void
+read_data(struct search_spec *spec, const struct json_at *at)
+{
+    const struct json_at *data = json_object(at, "data");
+
+    spec->data = json_enum(data, "kind", data_names);
+    spec->n_samples = json_integer_or(data, "samples", 1, 1 << 24,
+                                      spec->data == SEARCH_MNIST ? 60000
+                                                                 : 8192);
+    if (spec->data == SEARCH_MNIST) {
+        spec->path = json_string(data, "path");
+        if (spec->n_inputs != MNIST_INPUTS
+            || spec->n_classes != MNIST_CLASSES) {
+            json_fail(at, "model", "%d inputs and %d classes, MNIST has %d "
+                      "and %d", spec->n_inputs, spec->n_classes,
+                      MNIST_INPUTS, MNIST_CLASSES);
+        }
+    }
+}
+
+void
+search_spec_from_json(const struct json_at *at, struct search_spec **specp)
+{
+    struct search_spec *spec = allocate(1, sizeof *spec);
+
+    json_ignore(at, "$schema");
+    json_ignore(at, "description");
+    spec->name = json_name(at, "name");
+    spec->weight = json_number_or(at, "weight", 1e-3, 1e6, 1);
+    spec->seed = json_integer_or(at, "seed", 0, INT64_C(1000000000000), 1);
+    spec->n_trials = json_integer(at, "trials", 1, MAX_TRIALS);
+    read_space(spec, json_object(at, "space"));
+    read_rungs(spec, at);
+    read_placements(spec, at);
+    read_model(spec, at);
+    read_data(spec, at);
+    spec->momentum = json_number_or(at, "momentum", 0, 0.9999, 0.9);
+    spec->sample_cost_us = json_number_or(at, "sample_cost_us", 0, 1e9, 0);
+    spec->eval_every = json_integer_or(at, "eval_every", 1, MAX_ITERATIONS,
+                                       10);
+    spec->congestion = json_string_or(at, "congestion", NULL);
+    *specp = spec;
+}
+
+static void
+names_destroy(char **names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+void
+search_spec_destroy(struct search_spec *spec)
+{
+    if (spec) {
+        for (size_t i = 0; i < spec->n_placements; i++) {
+            struct search_placement *p = &spec->placements[i];
+
+            names_destroy(p->workers, p->n_workers);
+            names_destroy(p->servers, p->n_servers);
+        }
+        free(spec->placements);
+        free(spec->name);
+        free(spec->rates);
+        free(spec->widths);
+        free(spec->batches);
+        free(spec->rungs);
+        free(spec->path);
+        free(spec->congestion);
+        free(spec);
+    }
+}
+
+static int
+count_name(char *const *names, size_t n, const char *name)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        count += names[i] && !strcmp(names[i], name);
+    }
+    return count;
+}
+
+int
+search_spec_processes(const struct search_spec *spec, const char *host)
+{
+    int count = 0;
+
+    for (int i = 0; i < spec->n_trials && spec->n_placements; i++) {
+        const struct search_placement *p =
+            &spec->placements[i % spec->n_placements];
+
+        count += count_name(p->workers, p->n_workers, host)
+                 + count_name(p->servers, p->n_servers, host);
+    }
+    return count;
+}
+
+static void
+check_names(const struct json_at *array, const struct search_spec *spec,
+            char *const *names, size_t n, const struct search_hosts *hosts)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct json_at *at = json_element(array, i);
+        const struct search_host *host;
+        int count;
+
+        if (!names[i]) {
+            continue;           /* An error that is reported already. */
+        }
+        host = search_hosts_find(hosts, names[i]);
+        if (!host) {
+            json_fail_at(at, "no such host \"%s\"", names[i]);
+            continue;
+        }
+        count = search_spec_processes(spec, names[i]);
+        if (count > host->slots) {
+            json_fail_at(at, "needs %d processes on %s, at most %d are "
+                         "allowed", count, names[i], host->slots);
+        }
+    }
+}
+
+void
+search_spec_check(const struct json_at *at, const struct search_spec *spec,
+                  const struct search_hosts *hosts)
+{
+    const struct json_at *array = json_array(at, "placements", 1,
+                                             MAX_PLACEMENTS);
+
+    for (size_t i = 0; i < spec->n_placements; i++) {
+        const struct json_at *place = json_element_object(array, i);
+        const struct search_placement *p = &spec->placements[i];
+
+        check_names(json_array(place, "workers", 1, MAX_PROCESSES), spec,
+                    p->workers, p->n_workers, hosts);
+        check_names(json_array(place, "servers", 1, MAX_SERVERS), spec,
+                    p->servers, p->n_servers, hosts);
+    }
+}
+
+char *
+search_spec_from_file(const char *file, const struct search_hosts *hosts,
+                      struct search_spec **specp)
+{
+    struct json_check *jc;
+    char *text, *error;
+
+    *specp = NULL;
+    error = json_read_file(file, &text);
+    if (error) {
+        return error;
+    }
+    jc = json_check_open(file, text);
+    search_spec_from_json(json_check_top(jc), specp);
+    if (hosts) {
+        search_spec_check(json_check_top(jc), *specp, hosts);
+    }
+    error = json_check_close(jc);
+    free(text);
+    if (error) {
+        search_spec_destroy(*specp);
+        *specp = NULL;
+    }
+    return error;
+}
+
+struct shape
+search_spec_shape(const struct search_spec *spec,
+                  const struct search_trial *trial)
+{
+    struct shape shape = { .n = 0 };
+
+    shape.width[shape.n++] = spec->n_inputs;
+    for (int i = 0; i < spec->n_hidden; i++) {
+        shape.width[shape.n++] = trial->width;
+    }
+    shape.width[shape.n++] = spec->n_classes;
+    return shape;
+}
