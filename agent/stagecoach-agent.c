@@ -111,12 +111,12 @@ parse_rate(const char *text)
         for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
             double bps = value * units[i].factor;
 
-            if (!strcmp(tail, units[i].unit) && bps >= 1e3 && bps <= 1e13) {
+            if (!strcmp(tail, units[i].unit) && bps >= 1e3 && bps <= 4e12) {
                 return bps;
             }
         }
     }
-    bad_option("--rate: \"%s\" is not a rate, 1kbit to 10000Gbit is allowed",
+    bad_option("--rate: \"%s\" is not a rate, 1kbit to 4000Gbit is allowed",
                text);
 }
 

@@ -193,9 +193,7 @@ compose_port(const struct telemetry_facts *facts)
 
     put_integer(json, "tx_bytes", facts->status->tx_bytes);
     put_integer(json, "rx_bytes", facts->status->rx_bytes);
-    if (facts->capacity_bps) {
-        put_integer(json, "capacity_bps", facts->capacity_bps);
-    }
+    put_integer(json, "capacity_bps", facts->capacity_bps);
     return json;
 }
 
@@ -213,7 +211,9 @@ telemetry_compose(const struct telemetry_facts *facts)
     put_integer(json, "time", facts->time);
     json_object_put_string(json, "state", facts->state);
     put_integer(json, "applied", facts->applied);
-    json_object_put(ports, "uplink", compose_port(facts));
+    if (facts->capacity_bps) {
+        json_object_put(ports, "uplink", compose_port(facts));
+    }
     json_object_put(json, "ports", ports);
     put_integer(json, "ip_bytes", facts->status->ip_bytes);
     put_integer(json, "default_bytes", facts->status->default_bytes);

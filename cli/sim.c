@@ -13,9 +13,11 @@
 
 #include "cli/command.h"
 #include "cli/data-file.h"
+#include "lab/scenario.h"
 #include "policies/policy.h"
 #include "sim/simulate.h"
 #include "sim/workload-coflow.h"
+#include "sim/workload-training.h"
 #include "sim/workload.h"
 
 #define MAX_POLICIES 16
@@ -43,9 +45,11 @@ struct sim_run {
     const char *file;
     bool offline;
     enum format format;
+    size_t n_named;             /* Policies that the command line names. */
     size_t n_policies;
-    const char *names[MAX_POLICIES];    /* As typed. */
+    const char *names[MAX_POLICIES];
     struct policy *policies[MAX_POLICIES];
+    struct scenario *scenario;  /* NULL for a trace. */
     struct workload *workload;
     struct sim_result results[MAX_POLICIES];
 };
@@ -98,13 +102,44 @@ read_policies(struct sim_run *run)
     return NULL;
 }
 
-/* Reads the trace. */
+/* Returns true if 'file' begins like JSON; no trace does. */
+static bool
+is_json(const char *file)
+{
+    FILE *stream = fopen(file, "r");
+    char c = '\0';
+
+    if (stream) {
+        if (fscanf(stream, " %c", &c) != 1) {
+            c = '\0';
+        }
+        fclose(stream);
+    }
+    return c == '{';
+}
+
 static char *
-read_workload(struct sim_run *run)
+read_scenario(struct sim_run *run)
+{
+    char *error = scenario_from_file(run->file, &run->scenario);
+
+    if (!error) {
+        const struct scenario *s = run->scenario;
+
+        run->workload = workload_training_create(s);
+        for (size_t i = 0; !run->n_named && i < s->n_policies; i++) {
+            run->names[run->n_policies++] = s->policies[i];
+        }
+    }
+    return error;
+}
+
+static char *
+read_trace(struct sim_run *run)
 {
     char *error = workload_coflow_from_file(run->file, &run->workload);
 
-    if (!error && !run->n_policies) {
+    if (!error && !run->n_named) {
         run->names[run->n_policies++] = "fair";
         run->names[run->n_policies++] = "stage";
     }
@@ -312,6 +347,7 @@ sim_run_uninit(struct sim_run *run)
         sim_result_uninit(&run->results[i]);
     }
     workload_destroy(run->workload);
+    scenario_destroy(run->scenario);
 }
 
 int
@@ -324,7 +360,8 @@ cmd_sim(int argc, char *argv[])
     if (status >= 0) {
         return status;
     }
-    error = read_workload(&run);
+    run.n_named = run.n_policies;
+    error = is_json(run.file) ? read_scenario(&run) : read_trace(&run);
     if (!error) {
         error = read_policies(&run);
     }

@@ -9,14 +9,13 @@ nanoseconds(uint64_t bytes, uint64_t bps)
 }
 
 /* Returns the burst in bytes for a link of 'bps' whose frames have up to
- * 'max_frame' bytes: as much as the link sends in 500 us, since a loop that
- * sleeps comes late, but at least two frames. */
+ * 'max_frame' bytes: two frames, so that what is left of the bucket when the
+ * next frame does not fit is not lost, and as much as the link sends in
+ * 500 us, since a loop that sleeps comes late. */
 uint64_t
 pace_burst(uint64_t bps, uint32_t max_frame)
 {
-    uint64_t burst = bps / 8 / 2000;
-
-    return burst > 2 * max_frame ? burst : 2 * max_frame;
+    return bps / 8 / 2000 + 2 * max_frame;
 }
 
 /* Sets the rate from 'now' on.  'pace' must be zeroed before the first call;
@@ -28,6 +27,7 @@ pace_set_rate(struct pace *pace, uint64_t now, uint64_t bps,
               uint64_t burst_bytes)
 {
     pace->bps = bps;
+    pace->part = 0;
     pace->depth = nanoseconds(burst_bytes, bps);
     if (pace->full > now + pace->depth) {
         pace->full = now + pace->depth;
@@ -51,4 +51,9 @@ pace_take(struct pace *pace, uint64_t now, uint32_t length)
         pace->full = now;
     }
     pace->full += nanoseconds(length, pace->bps);
+    pace->part += length * UINT64_C(8000000000) % pace->bps;
+    if (pace->part >= pace->bps) {
+        pace->part -= pace->bps;
+        pace->full++;
+    }
 }

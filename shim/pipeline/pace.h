@@ -35,7 +35,8 @@
 
 struct pace {
     uint64_t bps;               /* Bits per second, > 0. */
-    uint64_t full;              /* When the bucket is full again. */
+    uint64_t full;              /* When the bucket is full again... */
+    uint64_t part;              /* ...and this many 1/bps nanoseconds. */
     uint64_t depth;             /* Nanoseconds to fill it from empty. */
 };
 

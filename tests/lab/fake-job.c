@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A process of a job that does nothing but hold what a test wants it to hold.
+ *
+ * usage: fake-job listen ADDRESS PORT | connect ADDRESS PORT
+ *        | progress SOCKET JSON
+ *
+ * "listen" accepts connections, "connect" makes one and prints its own port;
+ * both stay until they are killed.  "progress" sends one datagram. */
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int
+progress(const char *path, const char *text)
+{
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+    if (fd < 0 || strlen(path) >= sizeof sun.sun_path) {
+        return 1;
+    }
+    strcpy(sun.sun_path, path);
+    return sendto(fd, text, strlen(text), MSG_DONTWAIT,
+                  (struct sockaddr *) &sun, sizeof sun) < 0;
+}
+
+int
+main(int argc, char *argv[])
+{
+    struct sockaddr_in sin = { .sin_family = AF_INET };
+    socklen_t n = sizeof sin;
+    int one = 1;
+    int fd;
+
+    if (argc != 4) {
+        fprintf(stderr, "usage: fake-job listen|connect|progress ...\n");
+        return 2;
+    }
+    if (!strcmp(argv[1], "progress")) {
+        return progress(argv[2], argv[3]);
+    }
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    sin.sin_port = htons(atoi(argv[3]));
+    if (fd < 0 || inet_pton(AF_INET, argv[2], &sin.sin_addr) != 1) {
+        return 2;
+    }
+    if (!strcmp(argv[1], "listen")) {
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        if (bind(fd, (struct sockaddr *) &sin, sizeof sin) || listen(fd, 9)) {
+            perror("fake-job");
+            return 1;
+        }
+        puts("listening");
+        fflush(stdout);
+        for (;;) {
+            if (accept(fd, NULL, NULL) < 0) {
+                return 1;
+            }
+        }
+    }
+    if (connect(fd, (struct sockaddr *) &sin, sizeof sin)
+        || getsockname(fd, (struct sockaddr *) &sin, &n)) {
+        perror("fake-job");
+        return 1;
+    }
+    printf("%u\n", ntohs(sin.sin_port));
+    fflush(stdout);
+    for (;;) {
+        pause();
+    }
+}

@@ -1,0 +1,256 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+
+# The agent between a job, a database, a controller and a shim: who hears what,
+# and what stays when one of them dies.
+
+set -u
+
+[ "$(id -u)" -eq 0 ] || { echo "needs root"; exit 77; }
+for program in ip nsenter ovsdb-tool ovsdb-server ovsdb-client ovs-appctl; do
+    command -v $program >/dev/null || { echo "needs $program"; exit 77; }
+done
+mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+[ -n "$mount" ] || { echo "needs cgroup v2"; exit 77; }
+
+name=sct-agent-$$
+dir=$(mktemp -d /tmp/$name-XXXXXX)
+tests=$BUILD/tests/lab
+address=10.99.0.1
+pids=
+export STAGECOACH_CGROUP=$name STAGECOACH_RUNDIR=$dir
+
+cleanup() {
+    trap '' EXIT INT TERM
+    exec 3>&-
+    [ ! -e "$mount/$name/cgroup.kill" ] || echo 1 > "$mount/$name/cgroup.kill"
+    for pid in $pids; do
+        kill -9 "$pid" 2>/dev/null
+    done
+    wait 2>/dev/null
+    ip netns delete $name 2>/dev/null
+    find "$mount/$name" -depth -type d -exec rmdir {} + 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAILED: $*"
+    echo "--- agent"; tail -n 20 "$dir/agent.log"
+    echo "--- shim"; tail -n 20 "$dir/shim.log"
+    echo "--- telemetry"; tail -n 2 "$dir/telemetry.log"
+    exit 1
+}
+
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+wait_for() {
+    seconds=$1 what=$2
+    shift 2
+    deadline=$(($(date +%s%3N) + seconds * 1000))
+    until "$@"; do
+        [ "$(date +%s%3N)" -lt $deadline ] || fail "$what"
+        sleep 0.02
+    done
+    echo "ok: $what"
+}
+
+shim_says() {
+    tail -n "+$((mark + 1))" "$dir/shim.log" | grep -q -- "$1"
+}
+
+new_mark() {
+    mark=$(wc -l < "$dir/shim.log")
+}
+
+telemetry_says() {
+    tail -n 1 "$dir/telemetry.log" | grep -q -- "$1"
+}
+
+agent_says() {
+    ovs-appctl -T 2 -t "$dir/agent.ctl" "$1" 2>/dev/null | grep -q -- "$2"
+}
+
+transact() {
+    ovsdb-client -t 5 transact "unix:$dir/hosts.sock" \
+        "[\"Stagecoach_Hosts\", $1]" > "$dir/transact.log" 2>&1 \
+        && ! grep -q error "$dir/transact.log" \
+        || fail "transact: $(cat "$dir/transact.log")"
+}
+
+reported() {
+    ovsdb-client -t 5 dump "unix:$dir/hosts.sock" Host_Reported \
+        applied host state health ports 2>/dev/null | grep -q -- "$1"
+}
+
+in_netns() {
+    nsenter --net=/run/netns/$name "$@"
+}
+
+start_agent() {
+    nsenter --net=/run/netns/$name "$BUILD/agent/stagecoach-agent" \
+        --host=h0 -vconsole:info -vsyslog:off 2>> "$dir/agent.log" &
+    agent=$!
+    pids="$pids $agent"
+}
+
+start_shim() {
+    rm -f "$dir/commands"
+    mkfifo "$dir/commands"
+    "$tests/fake-shim" "$dir/shim.sock" < "$dir/commands" >> "$dir/shim.log" &
+    shim=$!
+    pids="$pids $shim"
+    exec 3> "$dir/commands"
+}
+
+# connect JOB: a process of JOB makes a connection, its port is in $port.
+connect() {
+    in_netns "$BUILD/cli/stagecoach" run --cojob asha --job "$1" -- \
+        "$tests/fake-job" connect $address 5000 > "$dir/port" 2>> "$dir/run.log" &
+    job=$!
+    pids="$pids $job"
+    wait_for 2 "$1 is connected" test -s "$dir/port"
+    port=$(cat "$dir/port")
+    rm "$dir/port"
+}
+
+# The world around the agent.
+: > "$dir/shim.log"; : > "$dir/telemetry.log"; : > "$dir/agent.log"
+: > "$dir/run.log"
+mark=0
+ip netns add $name || exit 77
+in_netns ip link set lo up
+in_netns ip address add $address/32 dev lo
+ovsdb-tool create-cluster "$dir/hosts.db" "$SOURCE/controller/hosts.ovsschema" \
+    "unix:$dir/raft.sock" || fail "create the database"
+ovsdb-server --remote="punix:$dir/hosts.sock" --unixctl="$dir/ovsdb.ctl" \
+    -vconsole:off -vsyslog:off "$dir/hosts.db" &
+pids="$pids $!"
+"$tests/fake-controller" "punix:$dir/telemetry.sock" "$dir/lease" \
+    > "$dir/telemetry.log" 2>> "$dir/agent.log" &
+pids="$pids $!"
+start_shim
+
+start_agent
+wait_for 3 "the agent meets the shim" agent_says agent/status '"shim":"connected"'
+wait_for 3 "the host is in the database" reported '"h0"'
+
+# Jobs and their flows.
+in_netns "$BUILD/cli/stagecoach" run --cojob asha --job t0 -- \
+    "$tests/fake-job" listen $address 5000 > "$dir/listening" 2>> "$dir/run.log" &
+server=$!
+pids="$pids $server"
+wait_for 2 "the server listens" test -s "$dir/listening"
+wait_for 1 "the job is registered" agent_says agent/jobs asha/t0
+connect t1
+echo "miss $address $port $address 5000" >&3
+wait_for 1 "a miss becomes a flow" \
+    shim_says "^flow [0-9]* $address:$port $address:5000"
+wait_for 1 "so does the other end" \
+    shim_says "^flow [0-9]* $address:5000 $address:$port"
+shim_says "^slot [0-9]* 7 0 [0-9]* asha/t1" || fail "not at the default level"
+[ -s "$dir/run.log" ] && fail "warnings of stagecoach run: $(cat "$dir/run.log")"
+slot=$(sed -n 's/^slot \([0-9]*\) .* asha\/t1$/\1/p' "$dir/shim.log" | tail -n 1)
+first_port=$port first_job=$job
+
+# A socket that is no job's stays so, whatever the shim says.
+in_netns "$tests/fake-job" connect $address 5000 > "$dir/port" &
+pids="$pids $!"
+wait_for 2 "a stranger is connected" test -s "$dir/port"
+stranger=$(cat "$dir/port")
+rm "$dir/port"
+dumps=$(ovs-appctl -t "$dir/agent.ctl" agent/status \
+        | sed 's/.*"sockets":\([0-9]*\).*/\1/')
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    echo "miss $address $stranger $address 5000" >&3
+    sleep 0.03
+done
+after=$(ovs-appctl -t "$dir/agent.ctl" agent/status \
+        | sed 's/.*"sockets":\([0-9]*\).*/\1/')
+shim_says "^flow [0-9]* $address:$stranger" && fail "a stranger's flow"
+[ $((after - dumps)) -le 4 ] || fail "$((after - dumps)) dumps for a stranger"
+echo "ok: a stranger costs $((after - dumps)) dumps"
+
+# What is wanted.
+new_mark
+echo '{"generation": 3, "version": 5, "lease_ms": 1500}' > "$dir/lease"
+transact '{"op": "insert", "table": "Host_Wanted", "row": {
+    "host": "h0", "version": 5, "generation": 3, "lease_ms": 1500,
+    "default_dscp": 4,
+    "level": ["map", [["asha/t0", 0], ["asha/t1", 2], ["asha/far", 1]]],
+    "dscp": ["map", [["asha/t0", 48], ["asha/t1", 32]]],
+    "rank": ["map", [["asha/t0", 0], ["asha/t1", 1]]],
+    "weight": ["map", [["asha/t0", 2.5]]]}}'
+wait_for 1 "the order reaches the shim" shim_says '^slot [0-9]* 1 48 0 asha/t0'
+wait_for 1 "and all of it" shim_says "^slot $slot 3 32 1 asha/t1"
+wait_for 1 "the shim has a lease" shim_says '^lease [1-9][0-9]* 4'
+wait_for 3 "it is reported" reported '^5 .*ordered'
+wait_for 1 "telemetry tells it" telemetry_says '"applied":5.*"state":"ordered"'
+wait_for 1 "the port's capacity" telemetry_says '"capacity_bps":50000000'
+
+# Counters and progress.
+echo "bytes $slot 1000 70" >&3
+wait_for 1 "bytes are counted by job" \
+    telemetry_says '"job":"asha/t1","rx_bytes":70,"tx_bytes":1000'
+"$tests/fake-job" progress "$dir/progress.sock" '{"cojob": 7}'
+"$tests/fake-job" progress "$dir/progress.sock" 'not json'
+"$tests/fake-job" progress "$dir/progress.sock" \
+    '{"cojob": "asha", "job": "t1", "iteration": 7, "stage": 1, "value": 0.5}'
+wait_for 1 "progress passes through" telemetry_says '"iteration":7'
+agent_says agent/status '"malformed":2,"received":3,"unknown":0' \
+    || fail "progress counters"
+
+# The agent dies and comes back; meanwhile a flow goes and another comes.
+kill -9 $agent
+wait $agent 2>/dev/null
+kill -9 $first_job
+connect t1
+new_mark
+start_agent
+wait_for 2 "the new agent has the lease" shim_says '^lease [1-9]'
+wait_for 1 "the new flow is added" \
+    shim_says "^flow $slot $address:$port $address:5000"
+wait_for 1 "the old flow is deleted" \
+    shim_says "^delete $address:$first_port $address:5000"
+shim_says '^slot' && fail "rows were written again"
+shim_says '^lease 0' && fail "the order was interrupted"
+shim_says "^flow [0-9]* $address:$first_port" && fail "a dead flow was added"
+wait_for 2 "the order is still applied" agent_says agent/status '"applied":5'
+
+# The shim dies and comes back.
+new_mark
+exec 3>&-
+wait $shim
+start_shim
+wait_for 1 "the new shim gets the rows" shim_says "^slot $slot 3 32 1 asha/t1"
+wait_for 1 "and the flows" shim_says "^flow $slot $address:$port"
+wait_for 1 "and the lease" shim_says '^lease [1-9]'
+echo "bytes $slot 500 0" >&3
+wait_for 1 "counters go on" telemetry_says '"job":"asha/t1","rx_bytes":0,"tx_bytes":500'
+
+# An older controller is ignored; the lease ends.
+new_mark
+transact '{"op": "update", "table": "Host_Wanted", "where": [],
+           "row": {"version": 6, "generation": 2}}'
+rm "$dir/lease"
+wait_for 3 "the lease ends" shim_says '^lease 0 4'
+wait_for 1 "fair is told" telemetry_says '"applied":5.*"state":"fair"'
+wait_for 3 "and reported" reported '^5 .*fair'
+shim_says '^slot' && fail "the order of an older generation was applied"
+
+# The last process of a job ends.
+kill -9 $job
+wait_for 8 "the job's slot is cleared" shim_says "^clear $slot"
+shim_says "^delete $address:$port $address:5000" || fail "its flow stays"
+[ ! -d "$mount/$name/asha/t1" ] || fail "its cgroup stays"
+[ -d "$mount/$name/asha/t0" ] || fail "another job's cgroup went"
+wait_for 1 "telemetry forgets it" telemetry_says '"jobs":\[{"job":"asha/t0"[^]}]*}\]'
+
+# The agent ends by itself.
+kill $agent
+wait $agent
+status=$?
+[ $status -eq 0 ] || fail "the agent's exit status is $status"
+[ ! -e "$dir/progress.sock" ] && [ ! -e "$dir/agent.ctl" ] \
+    || fail "sockets were left behind"
+echo "ok: the agent ends cleanly"

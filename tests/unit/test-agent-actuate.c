@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the agent sends to a shim, how long an order holds, and what jobs may
+ * say. */
+
+#include <config.h>
+
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/actuate/flow-set.h"
+#include "agent/actuate/slot-table.h"
+#include "agent/actuate/traffic.h"
+#include "agent/identify/cgroup-path.h"
+#include "agent/lease.h"
+#include "agent/progress/datagram.h"
+#include "util.h"
+
+static struct slot_table slots;
+static struct slot_changes changes;
+static struct flow_changes flow_changes;
+static struct traffic traffic;
+
+static struct shim_slot
+make_row(const char *name, uint16_t slot, uint8_t level)
+{
+    struct shim_slot row;
+
+    memset(&row, 0, sizeof row);
+    row.slot = slot;
+    row.level = level;
+    row.weight = 1000;
+    strcpy(row.name, name);
+    return row;
+}
+
+static void
+want(const char *name, uint8_t level, bool decided)
+{
+    struct shim_slot row = make_row(name, 0, level);
+
+    slot_table_want(&slots, &row, decided);
+}
+
+static struct shim_flow_key
+make_key(uint16_t port)
+{
+    struct shim_flow_key key;
+
+    memset(&key, 0, sizeof key);
+    key.family = 4;
+    key.protocol = 6;
+    key.local_port = htons(port);
+    return key;
+}
+
+static void
+only_differences_are_sent(void **state OVS_UNUSED)
+{
+    slot_table_init(&slots);
+    want("c/a", 1, true);
+    want("c/b", 2, true);
+    slot_table_changes(&slots, &changes);
+    assert_int_equal(changes.n_set, 2);
+    slot_table_changes(&slots, &changes);
+    assert_int_equal(changes.n_set + changes.n_clear, 0);
+
+    want("c/a", 1, true);
+    want("c/b", 3, true);
+    slot_table_changes(&slots, &changes);
+    assert_int_equal(changes.n_set, 1);
+    assert_string_equal(changes.set[0].name, "c/b");
+    assert_int_equal(changes.set[0].level, 3);
+    assert_int_equal(changes.set[0].slot, slot_table_number(&slots, "c/b"));
+
+    slot_table_unwant(&slots, "c/a");
+    slot_table_changes(&slots, &changes);
+    assert_int_equal(changes.n_set, 0);
+    assert_int_equal(changes.n_clear, 1);
+    slot_table_uninit(&slots);
+}
+
+static void
+restart_of_the_agent_keeps_numbers(void **state OVS_UNUSED)
+{
+    struct shim_slot have[] = {
+        make_row("c/b", 1, 2), make_row("c/old", 2, 3), make_row("c/a", 7, 1),
+        make_row("c/a", 9, 1), make_row("", 0, 0), make_row("x", 2000, 0),
+    };
+
+    slot_table_init(&slots);
+    want("c/a", 1, true);
+    want("c/b", 4, true);
+    want("c/new", 5, true);
+    slot_table_adopt(&slots, have, ARRAY_SIZE(have));
+    assert_int_equal(slot_table_number(&slots, "c/b"), 1);
+    assert_int_equal(slot_table_number(&slots, "c/a"), 7);
+    assert_string_equal(slot_table_name(&slots, 7), "c/a");
+
+    /* Changed, new; the old job's row and the double go. */
+    slot_table_changes(&slots, &changes);
+    assert_int_equal(changes.n_set, 2);
+    assert_int_equal(changes.n_clear, 2);
+    assert_int_equal(changes.clear[0], 2);
+    assert_int_equal(changes.clear[1], 9);
+    slot_table_uninit(&slots);
+}
+
+static void
+row_stays_until_somebody_decides(void **state OVS_UNUSED)
+{
+    struct shim_slot have = make_row("c/a", 3, 1);
+
+    slot_table_init(&slots);
+    want("c/a", 7, false);
+    slot_table_adopt(&slots, &have, 1);
+    slot_table_changes(&slots, &changes);
+    assert_int_equal(changes.n_set, 0);
+    want("c/a", 7, true);
+    slot_table_changes(&slots, &changes);
+    assert_int_equal(changes.n_set, 1);
+    assert_int_equal(changes.set[0].level, 7);
+    slot_table_uninit(&slots);
+}
+
+static void
+numbers_are_reused_late_and_run_out(void **state OVS_UNUSED)
+{
+    uint16_t first;
+
+    slot_table_init(&slots);
+    want("c/a", 1, true);
+    first = slot_table_number(&slots, "c/a");
+    slot_table_unwant(&slots, "c/a");
+    want("c/b", 1, true);
+    assert_int_not_equal(slot_table_number(&slots, "c/b"), first);
+    for (int i = 0; i < SHIM_MAX_SLOTS - 2; i++) {
+        char *name = xasprintf("d/%d", i);
+
+        want(name, 1, true);
+        assert_in_range(slot_table_number(&slots, name), 1,
+                        SHIM_MAX_SLOTS - 1);
+        free(name);
+    }
+    want("c/late", 1, true);
+    assert_int_equal(slot_table_number(&slots, "c/late"), 0);
+    slot_table_changes(&slots, &changes);
+    assert_int_equal(changes.n_set, SHIM_MAX_SLOTS - 1);
+
+    slot_table_unwant(&slots, "c/b");
+    slot_table_changes(&slots, &changes);
+    assert_int_not_equal(slot_table_number(&slots, "c/late"), 0);
+    slot_table_uninit(&slots);
+}
+
+static void
+flows_are_made_equal_by_difference(void **state OVS_UNUSED)
+{
+    struct shim_flow_key k1 = make_key(1), k2 = make_key(2), k3 = make_key(3);
+    struct shim_flow have[3];
+    struct flow_set fs;
+
+    slot_table_init(&slots);
+    flow_set_init(&fs);
+    want("c/a", 1, true);
+    want("c/b", 1, true);
+    memset(have, 0, sizeof have);
+    have[0].key = k1;
+    have[0].slot = slot_table_number(&slots, "c/a");
+    have[1].key = k2;
+    have[1].slot = slot_table_number(&slots, "c/a");
+    have[2].key = k3;
+    have[2].slot = 5;
+    flow_set_want(&fs, &k1, "c/a");
+    flow_set_want(&fs, &k2, "c/b");
+    flow_set_adopt(&fs, have, 3);
+
+    assert_true(flow_set_changes(&fs, &slots, &flow_changes));
+    assert_int_equal(flow_changes.n_add, 1);
+    assert_memory_equal(&flow_changes.add[0].key, &k2, sizeof k2);
+    assert_int_equal(flow_changes.add[0].slot,
+                     slot_table_number(&slots, "c/b"));
+    assert_int_equal(flow_changes.n_delete, 1);
+    assert_memory_equal(&flow_changes.delete[0], &k3, sizeof k3);
+    assert_false(flow_set_changes(&fs, &slots, &flow_changes));
+
+    /* The shim lost one; another it never was to have. */
+    assert_true(flow_set_missed(&fs, &k1));
+    assert_false(flow_set_missed(&fs, &k3));
+    assert_true(flow_set_changes(&fs, &slots, &flow_changes));
+    assert_int_equal(flow_changes.n_add, 1);
+
+    flow_set_unwant(&fs, &k1);
+    flow_set_unwant(&fs, &k3);
+    assert_true(flow_set_changes(&fs, &slots, &flow_changes));
+    assert_int_equal(flow_changes.n_add, 0);
+    assert_int_equal(flow_changes.n_delete, 1);
+    assert_int_equal(hmap_count(&fs.flows), 1);
+    flow_set_uninit(&fs);
+    slot_table_uninit(&slots);
+}
+
+static void
+many_flows_go_in_several_messages(void **state OVS_UNUSED)
+{
+    size_t n = 0, n_messages = 0;
+    struct flow_set fs;
+
+    slot_table_init(&slots);
+    flow_set_init(&fs);
+    want("c/a", 1, true);
+    for (int i = 0; i < 3000; i++) {
+        struct shim_flow_key key = make_key(i);
+
+        flow_set_want(&fs, &key, "c/a");
+    }
+    while (flow_set_changes(&fs, &slots, &flow_changes)) {
+        n += flow_changes.n_add;
+        n_messages++;
+        assert_in_range(n_messages, 1, 4);
+    }
+    assert_int_equal(n, 3000);
+    flow_set_uninit(&fs);
+    slot_table_uninit(&slots);
+}
+
+static void
+add_up(uint16_t slot, uint64_t tx, uint64_t rx, void *sums_)
+{
+    uint64_t *sums = sums_;
+
+    sums[slot] += tx;
+    sums[0] += rx;
+}
+
+static void
+counters_never_fall(void **state OVS_UNUSED)
+{
+    struct shim_stats stats = { .boot_id = 1, .tx_bytes = 1000,
+                                .tx_ip_bytes = 900 };
+    struct shim_slot_stats slot = { .slot = 3, .tx_bytes = 500,
+                                    .rx_bytes = 50 };
+    uint64_t sums[8] = { 0 };
+
+    /* The first look is the mark. */
+    traffic_init(&traffic);
+    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    assert_int_equal(traffic.total.tx_bytes, 0);
+    assert_int_equal(sums[3], 0);
+
+    stats.tx_bytes = 1500;
+    stats.tx_ip_bytes = 1300;
+    slot.tx_bytes = 700;
+    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    assert_int_equal(traffic.total.tx_bytes, 500);
+    assert_int_equal(traffic.total.ip_bytes, 400);
+    assert_int_equal(sums[3], 200);
+
+    /* Another shim that has counted more already. */
+    stats.boot_id = 2;
+    stats.tx_bytes = 2000;
+    stats.tx_ip_bytes = 0;
+    slot.tx_bytes = 800;
+    slot.rx_bytes = 5;
+    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    assert_int_equal(traffic.total.tx_bytes, 2500);
+    assert_int_equal(sums[3], 1000);
+    assert_int_equal(sums[0], 5);
+
+    /* The same shim cleared the slot; and a number that cannot be. */
+    slot.tx_bytes = 10;
+    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    assert_int_equal(sums[3], 1010);
+    slot.slot = 5000;
+    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    assert_int_equal(traffic.total.tx_bytes, 2500);
+}
+
+static void
+order_holds_as_long_as_somebody_says_so(void **state OVS_UNUSED)
+{
+    struct lease lease;
+
+    lease_init(&lease);
+    assert_int_equal(lease_until(&lease), 0);
+
+    /* A notification without a row holds nothing. */
+    assert_true(lease_notify(&lease, 3, 10000, 1000));
+    assert_int_equal(lease_until(&lease), 0);
+    assert_true(lease_row(&lease, 3, 10000, 2000));
+    assert_int_equal(lease_until(&lease), 12000);
+    assert_true(lease_notify(&lease, 3, 10000, 5000));
+    assert_int_equal(lease_until(&lease), 15000);
+
+    /* A new controller is there, but its order is not: the old order holds no
+     * more, and nothing of the old controller counts. */
+    assert_true(lease_notify(&lease, 4, 10000, 6000));
+    assert_int_equal(lease_until(&lease), 0);
+    assert_false(lease_notify(&lease, 3, 10000, 6500));
+    assert_false(lease_row(&lease, 3, 10000, 6500));
+    assert_int_equal(lease_until(&lease), 0);
+    assert_true(lease_row(&lease, 4, 10000, 7000));
+    assert_int_equal(lease_until(&lease), 17000);
+
+    /* What a peer asks for is bounded. */
+    assert_true(lease_notify(&lease, 4, INT64_MAX, 8000));
+    assert_int_equal(lease_until(&lease), 8000 + LEASE_MAX_MS);
+    assert_true(lease_notify(&lease, 4, -5, 8000));
+    assert_int_equal(lease_until(&lease), 8000 + LEASE_MIN_MS);
+    assert_false(lease_row(&lease, -1, 1000, 8000));
+}
+
+static void
+progress_is_read(void **state OVS_UNUSED)
+{
+    static const char text[]
+        = "{\"cojob\": \"asha\", \"job\": \"t0\", \"stage\": 1, "
+          "\"iteration\": 12, \"metric\": \"loss\", \"value\": -0.5, "
+          "\"time\": 1790000000000, \"new\": \"{[\\\"\"}";
+    char name[PROGRESS_NAME_SIZE];
+    struct progress p;
+
+    assert_null(progress_parse(text, strlen(text), name, &p));
+    assert_string_equal(name, "asha/t0");
+    assert_int_equal(p.iteration, 12);
+    assert_int_equal(p.stage, 1);
+    assert_string_equal(p.metric, "loss");
+    assert_true(p.has_value && p.value == -0.5);
+    assert_true(p.time == 1790000000000);
+}
+
+static void
+only_three_members_are_required(void **state OVS_UNUSED)
+{
+    static const char text[]
+        = "{\"cojob\":\"a\",\"job\":\"b\",\"iteration\":0,\"value\":null}";
+    char name[PROGRESS_NAME_SIZE];
+    struct progress p;
+
+    assert_null(progress_parse(text, strlen(text), name, &p));
+    assert_int_equal(p.stage, -1);
+    assert_false(p.has_value);
+    assert_string_equal(p.metric, "");
+}
+
+/* What anybody on the host can send, and what is said about it. */
+#define AB "\"cojob\":\"a\",\"job\":\"b\","
+static const struct {
+    const char *text;
+    const char *error;
+} hostile[] = {
+    { "", "/: not valid JSON" },
+    { "\x01\x02", "/: not valid JSON" },
+    { "null", "/: not an object" },
+    { "12", "/: not an object" },
+    { "{", "/: not valid JSON" },
+    { "[[[[[[[[[[[[", "/: an object in an object, only plain members are "
+      "allowed" },
+    { "{" AB "\"iteration\":{}}", "/: an object in an object, only plain "
+      "members are allowed" },
+    { "{}", "/cojob: not a name, " CGROUP_NAME_RULE },
+    { "{\"cojob\":\"a/b\"}", "/cojob: not a name, " CGROUP_NAME_RULE },
+    { "{\"cojob\":7}", "/cojob: not a name, " CGROUP_NAME_RULE },
+    { "{\"cojob\":\"a\",\"job\":\"..\"}",
+      "/job: not a name, " CGROUP_NAME_RULE },
+    { "{\"cojob\":\"a\",\"job\":\"x123456789012345678901234567890123\"}",
+      "/job: not a name, " CGROUP_NAME_RULE },
+    { "{" AB "\"stage\":1}",
+      "/iteration: not an integer, 0 to 2^53 is allowed" },
+    { "{" AB "\"iteration\":-1}",
+      "/iteration: not an integer, 0 to 2^53 is allowed" },
+    { "{" AB "\"iteration\":1.5}",
+      "/iteration: not an integer, 0 to 2^53 is allowed" },
+    { "{" AB "\"iteration\":1e400}",
+      "/iteration: not an integer, 0 to 2^53 is allowed" },
+    { "{" AB "\"iteration\":\"1\"}",
+      "/iteration: not an integer, 0 to 2^53 is allowed" },
+    { "{" AB "\"iteration\":1,\"stage\":null}",
+      "/stage: not an integer, 0 to 2^53 is allowed" },
+    { "{" AB "\"iteration\":1,\"metric\":7}",
+      "/metric: not a name, " CGROUP_NAME_RULE },
+    { "{" AB "\"iteration\":1,\"value\":\"x\"}",
+      "/value: neither number nor null" },
+};
+
+static void
+hostile_datagrams_are_named(void **state OVS_UNUSED)
+{
+    char big[PROGRESS_MAX_BYTES + 1];
+    char other[PROGRESS_NAME_SIZE];
+    struct progress progress;
+    char *message;
+
+    for (size_t i = 0; i < ARRAY_SIZE(hostile); i++) {
+        char name[PROGRESS_NAME_SIZE] = "untouched";
+        struct progress p = { .iteration = 77 };
+        char *error = progress_parse(hostile[i].text, strlen(hostile[i].text),
+                                     name, &p);
+
+        assert_non_null(error);
+        assert_string_equal(error, hostile[i].error);
+        assert_string_equal(name, "untouched");
+        assert_int_equal(p.iteration, 77);
+        free(error);
+    }
+
+    memset(big, ' ', sizeof big);
+    message = progress_parse(big, sizeof big, other, &progress);
+    assert_string_equal(message, "/: more than 4096 bytes");
+    free(message);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_differences_are_sent),
+        cmocka_unit_test(restart_of_the_agent_keeps_numbers),
+        cmocka_unit_test(row_stays_until_somebody_decides),
+        cmocka_unit_test(numbers_are_reused_late_and_run_out),
+        cmocka_unit_test(flows_are_made_equal_by_difference),
+        cmocka_unit_test(many_flows_go_in_several_messages),
+        cmocka_unit_test(counters_never_fall),
+        cmocka_unit_test(order_holds_as_long_as_somebody_says_so),
+        cmocka_unit_test(progress_is_read),
+        cmocka_unit_test(only_three_members_are_required),
+        cmocka_unit_test(hostile_datagrams_are_named),
+    };
+    return cmocka_run_group_tests_name("agent-actuate", tests, NULL, NULL);
+}

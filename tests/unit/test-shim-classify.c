@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Flow table, slots, misses, and the classifier that joins them. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include <cmocka.h>
+
+#include "shim/pipeline/classify.h"
+
+#define MS UINT64_C(1000000)
+
+static struct shim_flow_key
+key_of(uint32_t i)
+{
+    struct shim_flow_key key = { .family = 4, .protocol = 6 };
+
+    key.local_port = i;
+    key.remote_port = i >> 16;
+    memcpy(key.local, "\x0a\0\0\1", 4);
+    memcpy(key.remote, "\x0a\0\0\2", 4);
+    return key;
+}
+
+static int
+lookup(const struct flow_table *ft, uint32_t i)
+{
+    struct shim_flow_key key = key_of(i);
+
+    return flow_table_lookup(ft, &key, flow_table_hash(ft, &key));
+}
+
+static int
+set(struct flow_table *ft, uint32_t i, uint16_t slot)
+{
+    struct shim_flow_key key = key_of(i);
+
+    return flow_table_set(ft, &key, slot);
+}
+
+static int
+delete(struct flow_table *ft, uint32_t i)
+{
+    struct shim_flow_key key = key_of(i);
+
+    return flow_table_delete(ft, &key);
+}
+
+static void
+finds_what_was_set(void **state)
+{
+    const uint32_t n = SHIM_MAX_FLOWS;
+    struct flow_table *ft = flow_table_create(n, 42);
+    struct shim_flow *list = calloc(n, sizeof *list);
+
+    (void) state;
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(lookup(ft, i), -1);
+        assert_int_equal(set(ft, i, i % 1000), 0);
+    }
+    assert_int_equal(flow_table_count(ft), n);
+    assert_int_equal(set(ft, n, 1), ENOSPC);
+    assert_int_equal(set(ft, 5, 77), 0);        /* A change, not one more. */
+    assert_int_equal(lookup(ft, 5), 77);
+    assert_int_equal(flow_table_list(ft, list, n), n);
+    for (uint32_t i = 0; i < n; i += 2) {
+        assert_int_equal(delete(ft, i), 0);
+        assert_int_equal(delete(ft, i), ENOENT);
+    }
+    for (uint32_t i = 6; i < n; i++) {
+        assert_int_equal(lookup(ft, i), i % 2 ? (int) (i % 1000) : -1);
+    }
+    assert_int_equal(flow_table_count(ft), n / 2);
+    free(list);
+    flow_table_destroy(ft);
+}
+
+/* A reader never sees a slot that its key did not have. */
+struct race {
+    struct flow_table *ft;
+    bool stop;
+    int n_wrong, n_found;
+};
+
+static void *
+reader(void *race_)
+{
+    struct race *race = race_;
+
+    while (!__atomic_load_n(&race->stop, __ATOMIC_RELAXED)) {
+        for (uint32_t i = 0; i < 64; i++) {
+            int slot = lookup(race->ft, i);
+
+            race->n_wrong += slot != -1 && slot != (int) i;
+            race->n_found += slot != -1;
+        }
+    }
+    return NULL;
+}
+
+static void
+lookups_are_right_during_changes(void **state)
+{
+    struct race race = { .ft = flow_table_create(64, 1) };
+    pthread_t thread;
+
+    (void) state;
+    pthread_create(&thread, NULL, reader, &race);
+    srandom(5);
+    for (int i = 0; i < 300000; i++) {
+        uint32_t which = random() % 64;
+
+        if (random() % 2) {
+            set(race.ft, which, which);
+        } else {
+            delete(race.ft, which);
+        }
+    }
+    __atomic_store_n(&race.stop, true, __ATOMIC_RELAXED);
+    pthread_join(thread, NULL);
+    assert_int_equal(race.n_wrong, 0);
+    assert_true(race.n_found > 0);
+    flow_table_destroy(race.ft);
+}
+
+static void
+slots_hold_for_the_lease(void **state)
+{
+    struct shim_slot row = { .slot = 9, .level = 2, .dscp = 40 };
+    struct job_slots *js = job_slots_create();
+    uint64_t now = 1000 * MS;
+    struct treatment t;
+
+    (void) state;
+    assert_int_equal(job_slots_set(js, &row), 0);
+    assert_false(job_slots_leased(js, now));
+    job_slots_lease(js, now, 300, 3);
+    assert_true(job_slots_leased(js, now + 299 * MS));
+    t = job_slots_treatment(js, 9, true);
+    assert_int_equal(t.level, 2);
+    assert_int_equal(t.dscp, 40);
+    assert_false(t.is_default);
+
+    assert_false(job_slots_leased(js, now + 300 * MS));
+    t = job_slots_treatment(js, 9, false);
+    assert_int_equal(t.level, SHIM_LEVEL_DEFAULT);
+    assert_int_equal(t.dscp, 3);
+    assert_true(t.is_default);
+    t = job_slots_treatment(js, 10, true);      /* Not in use. */
+    assert_int_equal(t.level, SHIM_LEVEL_DEFAULT);
+    job_slots_destroy(js);
+}
+
+static void
+bad_slots_are_refused(void **state)
+{
+    static const struct shim_slot bad[] = {
+        { .slot = 0 }, { .slot = SHIM_MAX_SLOTS },
+        { .slot = 1, .level = SHIM_N_LEVELS }, { .slot = 1, .dscp = 64 },
+    };
+    struct job_slots *js = job_slots_create();
+
+    (void) state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(job_slots_set(js, &bad[i]), EINVAL);
+    }
+    assert_int_equal(job_slots_clear(js, SHIM_MAX_SLOTS), EINVAL);
+    assert_int_equal(job_slots_count(js), 0);
+    job_slots_destroy(js);
+}
+
+static void
+a_new_job_counts_from_0(void **state)
+{
+    struct shim_slot row = { .slot = 9, .level = 2, .dscp = 40 };
+    struct job_slots *js = job_slots_create();
+    struct shim_slot_stats stats;
+
+    (void) state;
+    assert_false(job_slots_stats(js, 9, 0, &stats));
+    job_slots_set(js, &row);
+    job_slots_counters(js, 9)->tx_bytes += 500;
+    row.level = 3;
+    job_slots_set(js, &row);                    /* Same job, other level. */
+    assert_true(job_slots_stats(js, 9, 0, &stats));
+    assert_int_equal(stats.tx_bytes, 500);
+    job_slots_clear(js, 9);
+    assert_int_equal(job_slots_count(js), 0);
+    job_slots_set(js, &row);
+    assert_true(job_slots_stats(js, 9, 0, &stats));
+    assert_int_equal(stats.tx_bytes, 0);
+    job_slots_destroy(js);
+}
+
+static void
+a_miss_is_reported_once_in_20_ms(void **state)
+{
+    struct shim_flow_key a = key_of(1), b = key_of(2), got[4];
+    struct miss *m = miss_create();
+    struct pollfd pfd = { .fd = miss_fd(m), .events = POLLIN };
+    uint64_t now = 1000 * MS;
+
+    (void) state;
+    assert_int_equal(poll(&pfd, 1, 0), 0);
+    miss_report(m, &a, 111, now);
+    miss_report(m, &a, 111, now + 19 * MS);
+    miss_report(m, &b, 222, now + 19 * MS);
+    assert_int_equal(poll(&pfd, 1, 0), 1);
+    assert_int_equal(miss_take(m, got, 4), 2);
+    assert_memory_equal(&got[0], &a, sizeof a);
+    assert_memory_equal(&got[1], &b, sizeof b);
+    assert_int_equal(poll(&pfd, 1, 0), 0);
+    miss_report(m, &a, 111, now + 20 * MS);
+    assert_int_equal(miss_take(m, got, 4), 1);
+
+    /* More than fit are dropped, and those that fit are not damaged. */
+    for (uint64_t i = 0; i < 5000; i++) {
+        miss_report(m, &a, 1000 + i, now + 100 * MS);
+    }
+    for (int n = 0, taken = 0; (n = miss_take(m, got, 4)); taken += n) {
+        assert_true(taken < 5000);
+        assert_memory_equal(&got[n - 1], &a, sizeof a);
+    }
+    miss_destroy(m);
+}
+
+/* TCP from 10.0.0.1:258 to 10.0.0.2:772. */
+static const uint8_t tcp_frame[] =
+    "\2\0\0\0\0\2\2\0\0\0\0\1\x08\0"
+    "\x45\xb8\0\x28\0\0\x40\0\x40\6\0\0\x0a\0\0\1\x0a\0\0\2"
+    "\1\2\3\4\0\0\0\0\0\0\0\0\x50\x10\0\0\0\0\0\0";
+
+static void
+joins_the_tables(void **state)
+{
+    struct shim_slot row = { .slot = 9, .level = 2, .dscp = 40 };
+    struct flow_table *ft = flow_table_create(16, 1);
+    struct job_slots *js = job_slots_create();
+    struct miss *m = miss_create();
+    struct classifier c = { .flows = ft, .slots = js, .misses = m };
+    struct shim_flow_key key;
+    struct verdict v;
+
+    (void) state;
+    job_slots_set(js, &row);
+    classify_from_host(&c, tcp_frame, 54, MS, true, &v);
+    assert_int_equal(v.slot, 0);
+    assert_int_equal(v.treatment.level, SHIM_LEVEL_DEFAULT);
+    assert_int_equal(v.family, 4);
+    assert_int_equal(c.n_misses, 1);
+    assert_int_equal(miss_take(m, &key, 1), 1);
+
+    flow_table_set(ft, &key, 9);
+    classify_from_host(&c, tcp_frame, 54, MS, true, &v);
+    assert_int_equal(v.slot, 9);
+    assert_int_equal(v.treatment.level, 2);
+    assert_int_equal(v.treatment.dscp, 40);
+    assert_int_equal(c.n_misses, 1);
+    classify_from_host(&c, tcp_frame, 54, MS, false, &v);
+    assert_int_equal(v.slot, 9);                /* Still counted for it. */
+    assert_true(v.treatment.is_default);
+
+    classify_from_host(&c, tcp_frame, 40, MS, true, &v);
+    assert_int_equal(c.n_malformed, 1);
+    assert_int_equal(v.family, 0);              /* Left alone. */
+    assert_int_equal(v.treatment.level, SHIM_LEVEL_DEFAULT);
+
+    miss_destroy(m);
+    job_slots_destroy(js);
+    flow_table_destroy(ft);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_what_was_set),
+        cmocka_unit_test(lookups_are_right_during_changes),
+        cmocka_unit_test(slots_hold_for_the_lease),
+        cmocka_unit_test(bad_slots_are_refused),
+        cmocka_unit_test(a_new_job_counts_from_0),
+        cmocka_unit_test(a_miss_is_reported_once_in_20_ms),
+        cmocka_unit_test(joins_the_tables),
+    };
+
+    return cmocka_run_group_tests_name("shim-classify", tests, NULL, NULL);
+}

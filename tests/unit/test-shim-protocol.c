@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The control socket with peers of all sorts: a real server and real clients
+ * in one thread, so that nothing depends on timing. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "shim/control/client.h"
+#include "shim/control/server.h"
+#include "shim/pipeline/flow-table.h"
+#include "shim/pipeline/job-slot.h"
+#include "shim/pipeline/miss.h"
+
+static struct {
+    char path[64];
+    struct server *server;
+    struct flow_table *flows;
+    struct job_slots *slots;
+    struct miss *misses;
+    uint64_t rate, now;
+} t;
+
+static void
+get_stats(void *aux, struct shim_stats *stats)
+{
+    (void) aux;
+    stats->tx_packets = 123;
+}
+
+static uint64_t
+get_rate(void *aux)
+{
+    (void) aux;
+    return t.rate;
+}
+
+static void
+set_rate(void *aux, uint64_t bps)
+{
+    (void) aux;
+    t.rate = bps;
+}
+
+static uint64_t
+get_now(void)
+{
+    return t.now;
+}
+
+static int
+setup(void **state)
+{
+    struct server_config config = {
+        .boot_id = 7, .mtu = 9000, .get_stats = get_stats,
+        .get_rate = get_rate, .set_rate = set_rate, .now = get_now,
+    };
+    char *error;
+
+    (void) state;
+    snprintf(t.path, sizeof t.path, "/tmp/sct-protocol-%d.sock",
+             (int) getpid());
+    t.rate = 50000000;
+    t.now = 1000000000;
+    t.flows = config.flows = flow_table_create(SHIM_MAX_FLOWS, 1);
+    t.slots = config.slots = job_slots_create();
+    t.misses = config.misses = miss_create();
+    error = server_create(t.path, &config, &t.server);
+    if (error) {
+        print_error("%s\n", error);
+        free(error);
+    }
+    return !t.server;
+}
+
+static int
+teardown(void **state)
+{
+    (void) state;
+    server_destroy(t.server);
+    miss_destroy(t.misses);
+    job_slots_destroy(t.slots);
+    flow_table_destroy(t.flows);
+    return access(t.path, F_OK) == 0;   /* It must be gone. */
+}
+
+static struct shim_client *
+open_client(void)
+{
+    struct shim_client *c;
+
+    assert_int_equal(shim_client_open(t.path, &c), 0);
+    return c;
+}
+
+/* Lets both sides run until 'c' has a message or an error. */
+static int
+receive(struct shim_client *c, const struct shim_msg **msg,
+        const void **body)
+{
+    int error = EAGAIN;
+
+    for (int i = 0; i < 100 && error == EAGAIN; i++) {
+        server_run(t.server);
+        shim_client_run(c);
+        error = shim_client_receive(c, msg, body);
+    }
+    return error;
+}
+
+/* Sends a request and returns the status of its reply. */
+static int
+ask(struct shim_client *c, uint16_t type, const void *request, size_t size,
+    const void **body, size_t *body_size)
+{
+    const struct shim_msg *msg;
+    const void *data;
+    uint32_t xid;
+
+    assert_int_equal(shim_client_send(c, type, request, size, &xid), 0);
+    assert_int_equal(receive(c, &msg, &data), 0);
+    assert_int_equal(msg->xid, xid);
+    assert_int_equal(msg->type, type);
+    if (body) {
+        *body = data;
+        *body_size = msg->length - sizeof *msg;
+    }
+    return msg->status;
+}
+
+static const struct shim_flow good_flow = {
+    .key = { .family = 4, .protocol = 6, .local_port = 1, .remote_port = 2,
+             .local = { 10, 0, 0, 1 }, .remote = { 10, 0, 0, 2 } },
+    .slot = 3,
+};
+
+static void
+tables_can_be_written_and_read(void **state)
+{
+    struct shim_slot slot = { .slot = 3, .level = 1, .dscp = 48,
+                              .name = "a/b" };
+    struct shim_lease lease = { .ms = 500, .default_dscp = 8 };
+    struct shim_rate rate = { .bps = 1000000 };
+    struct shim_client *c = open_client();
+    struct shim_hello hello;
+    struct shim_stats stats;
+    struct shim_slot_stats slot_stats;
+    const void *body;
+    uint16_t number = 3;
+    size_t size;
+
+    (void) state;
+    assert_int_equal(ask(c, SHIM_LEASE, &lease, sizeof lease, NULL, NULL), 0);
+    assert_int_equal(ask(c, SHIM_SLOT_SET, &slot, sizeof slot, NULL, NULL),
+                     0);
+    assert_int_equal(ask(c, SHIM_FLOW_ADD, &good_flow, sizeof good_flow,
+                         NULL, NULL), 0);
+    assert_int_equal(ask(c, SHIM_RATE, &rate, sizeof rate, NULL, NULL), 0);
+
+    assert_int_equal(ask(c, SHIM_HELLO, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, sizeof hello);
+    memcpy(&hello, body, sizeof hello);
+    assert_int_equal(hello.boot_id, 7);
+    assert_int_equal(hello.rate_bps, 1000000);
+    assert_int_equal(hello.mtu, 9000);
+    assert_int_equal(hello.pid, getpid());
+    assert_int_equal(hello.n_slots, 1);
+    assert_int_equal(hello.n_flows, 1);
+    assert_int_equal(hello.max_flows, SHIM_MAX_FLOWS);
+    assert_int_equal(hello.lease_left_ms, 500);
+
+    assert_int_equal(ask(c, SHIM_SLOT_LIST, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, sizeof slot);
+    assert_memory_equal(body, &slot, sizeof slot);
+    assert_int_equal(ask(c, SHIM_FLOW_LIST, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, sizeof good_flow);
+    assert_memory_equal(body, &good_flow, sizeof good_flow);
+
+    t.now += 600000000;                 /* The lease ends. */
+    assert_int_equal(ask(c, SHIM_STATS, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, sizeof stats + sizeof slot_stats);
+    memcpy(&stats, body, sizeof stats);
+    memcpy(&slot_stats, (const char *) body + sizeof stats,
+           sizeof slot_stats);
+    assert_int_equal(stats.tx_packets, 123);
+    assert_int_equal(stats.n_slot_stats, 1);
+    assert_int_equal(slot_stats.slot, 3);
+    assert_int_equal(slot_stats.level, SHIM_LEVEL_DEFAULT);
+    assert_int_equal(slot_stats.dscp, 8);
+
+    assert_int_equal(ask(c, SHIM_FLOW_DELETE, &good_flow.key,
+                         sizeof good_flow.key, NULL, NULL), 0);
+    assert_int_equal(ask(c, SHIM_SLOT_CLEAR, &number, sizeof number, NULL,
+                         NULL), 0);
+    assert_int_equal(flow_table_count(t.flows), 0);
+    assert_int_equal(job_slots_count(t.slots), 0);
+    shim_client_close(c);
+}
+
+static void
+one_bad_element_changes_nothing(void **state)
+{
+    struct shim_flow flows[3] = { good_flow, good_flow, good_flow };
+    struct shim_slot slots[2] = { { .slot = 1 }, { .slot = 2 } };
+    struct shim_client *c = open_client();
+
+    (void) state;
+    flows[1].key.local_port = 9;
+    flows[2].key.local[15] = 1;         /* Not an IPv4 address. */
+    assert_int_equal(ask(c, SHIM_FLOW_ADD, flows, sizeof flows, NULL, NULL),
+                     EINVAL);
+    assert_int_equal(flow_table_count(t.flows), 0);
+    memset(slots[1].name, 'x', sizeof slots[1].name);   /* Does not end. */
+    assert_int_equal(ask(c, SHIM_SLOT_SET, slots, sizeof slots, NULL, NULL),
+                     EINVAL);
+    assert_int_equal(job_slots_count(t.slots), 0);
+    assert_int_equal(ask(c, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
+    shim_client_close(c);
+}
+
+static void
+bodies_are_checked(void **state)
+{
+    static const struct shim_lease bad_lease = { .default_dscp = 64 };
+    static const struct shim_rate no_rate, huge_rate = { .bps = UINT64_MAX };
+    static const struct shim_slot slot_0, bad_level = { 1, 8 },
+                                  bad_dscp = { 1, 7, 64 };
+    static const struct shim_flow_key no_family = { .protocol = 6 },
+        icmp = { .family = 4, .protocol = 1 },
+        padded = { .family = 4, .protocol = 6, .pad = 1 },
+        good6 = { .family = 6, .protocol = 17, .local = { 0xfd } };
+    static const uint16_t zero, many = SHIM_MAX_SLOTS;
+    const struct {
+        uint16_t type;
+        const void *body;
+        size_t size;
+        int status;
+    } cases[] = {
+        { SHIM_HELLO, NULL, 0, 0 },
+        { SHIM_HELLO, &zero, 2, EPROTO },
+        { SHIM_LEASE, NULL, 0, EPROTO },
+        { SHIM_LEASE, &bad_lease, sizeof bad_lease - 1, EPROTO },
+        { SHIM_LEASE, &bad_lease, sizeof bad_lease, EINVAL },
+        { SHIM_RATE, &no_rate, sizeof no_rate, EINVAL },
+        { SHIM_RATE, &huge_rate, sizeof huge_rate, EINVAL },
+        { SHIM_SLOT_SET, NULL, 0, 0 },
+        { SHIM_SLOT_SET, &slot_0, sizeof slot_0, EINVAL },
+        { SHIM_SLOT_SET, &bad_level, sizeof bad_level, EINVAL },
+        { SHIM_SLOT_SET, &bad_dscp, sizeof bad_dscp, EINVAL },
+        { SHIM_SLOT_SET, &bad_dscp, sizeof bad_dscp - 1, EPROTO },
+        { SHIM_SLOT_CLEAR, &zero, sizeof zero, EINVAL },
+        { SHIM_SLOT_CLEAR, &many, sizeof many, EINVAL },
+        { SHIM_SLOT_CLEAR, &many, 1, EPROTO },
+        { SHIM_FLOW_DELETE, &no_family, sizeof no_family, EINVAL },
+        { SHIM_FLOW_DELETE, &icmp, sizeof icmp, EINVAL },
+        { SHIM_FLOW_DELETE, &padded, sizeof padded, EINVAL },
+        { SHIM_FLOW_DELETE, &good6, sizeof good6, 0 },
+        { SHIM_MISS, NULL, 0, EOPNOTSUPP },
+        { 0, NULL, 0, EOPNOTSUPP },
+        { 999, NULL, 0, EOPNOTSUPP },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int status = protocol_check_body(cases[i].type, cases[i].body,
+                                         cases[i].size);
+
+        if (status != cases[i].status) {
+            fail_msg("case %zu: %d", i, status);
+        }
+    }
+}
+
+static int
+raw_connect(void)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+    strcpy(address.sun_path, t.path);
+    assert_int_equal(connect(fd, (struct sockaddr *) &address,
+                             sizeof address), 0);
+    return fd;
+}
+
+/* Is the other end closed, after at most one reply with EPROTO? */
+static bool
+is_rejected(int fd)
+{
+    struct shim_msg reply;
+    ssize_t n;
+
+    for (int i = 0; i < 5; i++) {
+        server_run(t.server);
+    }
+    n = recv(fd, &reply, sizeof reply, 0);
+    if (n == sizeof reply) {
+        assert_int_equal(reply.status, EPROTO);
+        n = recv(fd, &reply, sizeof reply, 0);
+    }
+    return !n || (n < 0 && errno == ECONNRESET);
+}
+
+static void
+broken_headers_end_the_connection(void **state)
+{
+    static const struct shim_msg bad[] = {
+        { .length = 0, .version = 1, .type = SHIM_HELLO },
+        { .length = 15, .version = 1, .type = SHIM_HELLO },
+        { .length = SHIM_MAX_MESSAGE + 1, .version = 1, .type = SHIM_HELLO },
+        { .length = UINT32_MAX, .version = 1, .type = SHIM_HELLO },
+        { .length = 16, .version = 0, .type = SHIM_HELLO },
+        { .length = 16, .version = 2, .type = SHIM_HELLO },
+        { .length = 17, .version = 1, .type = SHIM_HELLO },
+    };
+    struct shim_client *good = open_client();
+
+    (void) state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int fd = raw_connect();
+
+        assert_int_equal(send(fd, &bad[i], sizeof bad[i], 0), sizeof bad[i]);
+        assert_int_equal(send(fd, "x", 1, 0), 1);
+        if (!is_rejected(fd)) {
+            fail_msg("case %zu", i);
+        }
+        close(fd);
+        assert_int_equal(ask(good, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
+    }
+    shim_client_close(good);
+}
+
+static void
+an_unknown_type_does_not(void **state)
+{
+    struct shim_client *c = open_client();
+
+    (void) state;
+    assert_int_equal(ask(c, 999, "body", 4, NULL, NULL), EOPNOTSUPP);
+    assert_int_equal(ask(c, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
+    shim_client_close(c);
+}
+
+static void
+a_message_may_come_byte_by_byte(void **state)
+{
+    struct shim_msg msg = { .length = sizeof msg, .version = 1,
+                            .type = SHIM_HELLO, .xid = 5 };
+    struct shim_msg reply;
+    int fd = raw_connect();
+
+    (void) state;
+    for (size_t i = 0; i < sizeof msg; i++) {
+        assert_int_equal(recv(fd, &reply, sizeof reply, 0), -1);
+        assert_int_equal(send(fd, (char *) &msg + i, 1, 0), 1);
+        server_run(t.server);
+    }
+    assert_int_equal(recv(fd, &reply, sizeof reply, 0), sizeof reply);
+    assert_int_equal(reply.xid, 5);
+    assert_int_equal(reply.length, sizeof reply + sizeof(struct shim_hello));
+    close(fd);
+}
+
+static void
+random_bytes_harm_nobody(void **state)
+{
+    struct shim_client *good = open_client();
+
+    (void) state;
+    srandom(6);
+    for (int i = 0; i < 300; i++) {
+        int fd = raw_connect();
+        char bytes[600];
+
+        for (size_t j = 0; j < sizeof bytes; j++) {
+            bytes[j] = random() >> 9;
+        }
+        if (i % 2) {                    /* A good header, a random body. */
+            struct shim_msg msg = { .length = 16 + random() % 500,
+                                    .version = 1, .type = random() % 14 };
+
+            memcpy(bytes, &msg, sizeof msg);
+        }
+        send(fd, bytes, 1 + random() % sizeof bytes, MSG_NOSIGNAL);
+        server_run(t.server);
+        close(fd);
+    }
+    server_run(t.server);
+    assert_int_equal(ask(good, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
+    shim_client_close(good);
+}
+
+static void
+who_does_not_read_does_not_cost_memory(void **state)
+{
+    struct shim_client *good = open_client();
+    struct shim_msg msg = { .length = sizeof msg, .version = 1,
+                            .type = SHIM_FLOW_LIST };
+    struct shim_flow flow = good_flow;
+    int fd = raw_connect(), n_sent = 0;
+
+    (void) state;
+    for (int i = 0; i < 10000; i++) {
+        flow.key.local_port = i;
+        flow_table_set(t.flows, &flow.key, 1);
+    }
+
+    /* Each reply has 440 kB.  The server stops to read at some point, so that
+     * the requests fill the socket. */
+    for (int i = 0; i < 100000 && n_sent < 50000; i++) {
+        ssize_t n = send(fd, &msg, sizeof msg, MSG_NOSIGNAL);
+
+        if (n != sizeof msg) {
+            break;
+        }
+        n_sent++;
+        if (i % 16 == 0) {
+            server_run(t.server);
+        }
+    }
+    assert_true(n_sent < 50000);
+    assert_int_equal(ask(good, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
+    close(fd);
+    shim_client_close(good);
+}
+
+static void
+subscribers_hear_of_misses(void **state)
+{
+    struct shim_client *c = open_client(), *other = open_client();
+    const struct shim_msg *msg;
+    const void *body;
+
+    (void) state;
+    assert_int_equal(ask(c, SHIM_SUBSCRIBE, NULL, 0, NULL, NULL), 0);
+    miss_report(t.misses, &good_flow.key, 1, t.now);
+    assert_int_equal(receive(c, &msg, &body), 0);
+    assert_int_equal(msg->type, SHIM_MISS);
+    assert_int_equal(msg->xid, 0);
+    assert_int_equal(msg->length, sizeof *msg + sizeof good_flow.key);
+    assert_memory_equal(body, &good_flow.key, sizeof good_flow.key);
+    assert_int_equal(receive(other, &msg, &body), EAGAIN);
+    shim_client_close(c);
+    shim_client_close(other);
+}
+
+static void
+the_socket_is_private(void **state)
+{
+    struct stat st;
+
+    (void) state;
+    assert_int_equal(stat(t.path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+static void
+a_dead_socket_is_replaced_a_live_one_is_not(void **state)
+{
+    struct server_config config = { .now = get_now };
+    struct server *other;
+    char *error;
+    int fd;
+
+    (void) state;
+    error = server_create(t.path, &config, &other);
+    assert_null(other);
+    assert_non_null(strstr(error, "another shim listens there"));
+    free(error);
+
+    server_destroy(t.server);
+    fd = open(t.path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    error = server_create(t.path, &config, &t.server);
+    assert_non_null(strstr(error, "exists and is not a socket"));
+    free(error);
+    unlink(t.path);
+
+    /* As a killed shim leaves it: bound, and nobody listens. */
+    fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+    strcpy(address.sun_path, t.path);
+    assert_int_equal(bind(fd, (struct sockaddr *) &address, sizeof address),
+                     0);
+    close(fd);
+    error = server_create(t.path, &config, &t.server);
+    assert_null(error);
+}
+
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bodies_are_checked),
+        TEST(tables_can_be_written_and_read),
+        TEST(one_bad_element_changes_nothing),
+        TEST(broken_headers_end_the_connection),
+        TEST(an_unknown_type_does_not),
+        TEST(a_message_may_come_byte_by_byte),
+        TEST(random_bytes_harm_nobody),
+        TEST(who_does_not_read_does_not_cost_memory),
+        TEST(subscribers_hear_of_misses),
+        TEST(the_socket_is_private),
+        TEST(a_dead_socket_is_replaced_a_live_one_is_not),
+    };
+
+    return cmocka_run_group_tests_name("shim-protocol", tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/pipeline/tag.h"
+
+/* The whole sum, as RFC 1071 has it. */
+static uint16_t
+checksum(const uint8_t *ip, int size)
+{
+    uint32_t sum = 0;
+
+    for (int i = 0; i < size; i += 2) {
+        if (i != 10) {
+            sum += ip[i] << 8 | ip[i + 1];
+        }
+    }
+    while (sum >> 16) {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    return ~sum;
+}
+
+static void
+random_bytes(uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        p[i] = random() >> 7;
+    }
+}
+
+static void
+ipv4_checksum_equals_a_full_one(void **state)
+{
+    (void) state;
+    srandom(1);
+    for (int i = 0; i < 200000; i++) {
+        uint8_t ip[60], before[60], dscp = random() % 64;
+        int size = 20 + random() % 11 * 4;
+        uint16_t sum;
+
+        random_bytes(ip, sizeof ip);
+        ip[0] = 0x40 | size / 4;
+        sum = checksum(ip, size);
+        ip[10] = sum >> 8;
+        ip[11] = sum;
+        memcpy(before, ip, sizeof ip);
+
+        tag_ipv4(ip, dscp);
+        assert_int_equal(ip[1] >> 2, dscp);
+        assert_int_equal(ip[1] & 3, before[1] & 3);     /* ECN. */
+        sum = checksum(ip, size);
+        /* 0 and 0xffff are the same number here. */
+        if (sum % 0xffff != (ip[10] << 8 | ip[11]) % 0xffff) {
+            fail_msg("%04x instead of %04x", ip[10] << 8 | ip[11], sum);
+        }
+        before[1] = ip[1];
+        before[10] = ip[10];
+        before[11] = ip[11];
+        assert_memory_equal(ip, before, sizeof ip);
+    }
+}
+
+static void
+ipv4_wrong_checksum_stays_wrong(void **state)
+{
+    uint8_t ip[20] = { 0x45, 0x00, 0, 20, 0, 0, 0, 0, 64, 6, 0, 0,
+                       10, 0, 0, 1, 10, 0, 0, 2 };
+    uint16_t wrong = checksum(ip, 20) + 1, sum;
+
+    (void) state;
+    ip[10] = wrong >> 8;
+    ip[11] = wrong;
+    tag_ipv4(ip, 46);
+    sum = checksum(ip, 20);
+    assert_int_not_equal(sum, ip[10] << 8 | ip[11]);
+}
+
+static void
+ipv6_only_the_dscp_changes(void **state)
+{
+    (void) state;
+    srandom(2);
+    for (int i = 0; i < 10000; i++) {
+        uint8_t ip[40], before[40], dscp = random() % 64;
+        unsigned int class;
+
+        random_bytes(ip, sizeof ip);
+        memcpy(before, ip, sizeof ip);
+        tag_ipv6(ip, dscp);
+        class = (ip[0] & 0xf) << 4 | ip[1] >> 4;
+        assert_int_equal(class >> 2, dscp);
+        assert_int_equal(class & 3, before[1] >> 4 & 3);
+        assert_int_equal(ip[0] & 0xf0, before[0] & 0xf0);
+        assert_int_equal(ip[1] & 0xf, before[1] & 0xf);
+        assert_memory_equal(ip + 2, before + 2, 38);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ipv4_checksum_equals_a_full_one),
+        cmocka_unit_test(ipv4_wrong_checksum_stays_wrong),
+        cmocka_unit_test(ipv6_only_the_dscp_changes),
+    };
+
+    return cmocka_run_group_tests_name("shim-tag", tests, NULL, NULL);
+}

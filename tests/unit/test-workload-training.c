@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "lab/scenario.h"
+#include "sim/simulate.h"
+#include "sim/workload-training.h"
+#include "sim/workload.h"
+
+/* A model of 8 x 2 weights and 2 biases, 72 bytes, over links that take 1 ms
+ * for it. */
+#define SCENARIO(SEARCHES) \
+    "{\"name\": \"s\", \"hosts\": 4, \"rate\": \"576kbit\"," \
+    " \"policies\": [\"fair\"], \"searches\": [" SEARCHES "]}"
+#define SEARCH(NAME, START, PLACEMENT) \
+    "{\"start_s\": " START ", \"search\": {" \
+    " \"name\": \"" NAME "\", \"trials\": 2, \"weight\": 3," \
+    " \"space\": {\"learning_rate\": {\"min\": 0.1, \"max\": 1," \
+    "             \"scale\": \"log\"}, \"width\": [1], \"batch\": [3]}," \
+    " \"rungs\": [{\"iterations\": 5, \"keep\": 1}, {\"iterations\": 8}]," \
+    " \"placements\": [" PLACEMENT "]," \
+    " \"model\": {\"inputs\": 8, \"hidden_layers\": 0, \"classes\": 2}," \
+    " \"data\": {\"kind\": \"generated\"}, \"sample_cost_us\": 1000}}"
+
+static void
+assert_near(double a, double b)
+{
+    if (!(fabs(a - b) <= 1e-9 * (1 + fabs(b)))) {
+        fail_msg("%.12g is not %.12g", a, b);
+    }
+}
+
+static struct workload *
+read_workload(const char *text)
+{
+    struct scenario *scenario;
+    struct workload *w;
+    char *error = scenario_from_string("s.json", text, &scenario);
+
+    if (error) {
+        fail_msg("%s", error);
+    }
+    w = workload_training_create(scenario);
+    scenario_destroy(scenario);
+    return w;
+}
+
+/* The first of two workers computes two of the three samples in 2 ms; the
+ * server's link takes 2 ms for two pushes and 2 ms for two pulls.  In rung 0
+ * two trials share it, 2 + 4 + 4 ms, in rung 1 one trial has it alone. */
+static void
+trains_as_computed_by_hand(void **state)
+{
+    struct workload *w = read_workload(SCENARIO(SEARCH("a", "1",
+        "{\"workers\": [\"h0\", \"h1\"], \"servers\": [\"h2\"]}")));
+    struct sim_options options = { .order = ORDER_STAGE, .n_levels = 6 };
+    struct sim_result r;
+
+    simulate(w, &options, &r);
+    assert_int_equal(r.n_stages, 2);
+    assert_near(r.stages[0].begin, 1);
+    assert_near(r.stages[0].end, 1 + 5 * 0.010);
+    assert_near(r.stages[1].end, 1 + 5 * 0.010 + 3 * 0.006);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+/* Three servers with 24 bytes each on two hosts, one of which is a worker's:
+ * what that one would send itself is left out.  Pulls come from the host with
+ * the higher number. */
+static void
+divides_the_model_among_servers(void **state)
+{
+    static const double expected[4][4] = {
+        { 0, 24, 0, 48 }, { 24, 0, 0, 48 }, { 0 }, { 48, 48, 0, 0 },
+    };
+    struct workload *w = read_workload(SCENARIO(SEARCH("a", "0",
+        "{\"workers\": [\"h0\", \"h1\"],"
+        " \"servers\": [\"h1\", \"h3\", \"h3\"]}")));
+    const struct workload_job *job = &w->cojobs[0].jobs[0];
+    double bytes[4][4] = { { 0 } };
+
+    assert_near(w->cojobs[0].weight, 3);
+    assert_near(job->compute, 0.002);
+    assert_int_equal(job->n_shards, 3);
+    for (size_t i = 0; i < job->n_transfers; i++) {
+        const struct workload_transfer *t = &job->transfers[i];
+
+        assert_int_equal(t->phase, t->src > t->dst);
+        bytes[t->src][t->dst] += t->bytes;
+    }
+    for (int src = 0; src < 4; src++) {
+        for (int dst = 0; dst < 4; dst++) {
+            assert_near(bytes[src][dst], expected[src][dst]);
+        }
+    }
+    workload_destroy(w);
+}
+
+/* On one host an iteration is its 3 ms of computing. */
+static void
+lets_a_host_talk_to_itself_for_nothing(void **state)
+{
+    struct workload *w = read_workload(SCENARIO(
+        SEARCH("a", "0", "{\"workers\": [\"h0\"], \"servers\": [\"h0\"]}") ","
+        SEARCH("b", "0.5",
+               "{\"workers\": [\"h0\"], \"servers\": [\"h1\"]}")));
+    struct sim_options options = { .order = ORDER_FAIR, .n_levels = 1 };
+    struct sim_result r;
+
+    assert_int_equal(w->cojobs[0].jobs[1].n_transfers, 0);
+    simulate(w, &options, &r);
+    assert_int_equal(r.n_stages, 4);
+    assert_near(r.stages[1].end, 8 * 0.003);
+    assert_int_equal(r.stages[2].cojob, 1);
+    assert_near(r.stages[2].begin, 0.5);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trains_as_computed_by_hand),
+        cmocka_unit_test(divides_the_model_among_servers),
+        cmocka_unit_test(lets_a_host_talk_to_itself_for_nothing),
+    };
+
+    return cmocka_run_group_tests_name("workload-training", tests, NULL, NULL);
+}
