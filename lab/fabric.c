@@ -4,7 +4,6 @@
 
 #include "lab/fabric.h"
 
-#include <cjson/cJSON.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -330,27 +329,30 @@ fabric_counters_read(const struct plan *plan, int fd,
     return used ? 0 : ENODATA;
 }
 
-/* Adds what the classes in 'text', the JSON of "tc -s class", have sent. */
+/* Adds what the classes in 'text', as "tc -s class show" prints it, have sent:
+ *
+ *    class htb 1:13 parent 1:1 leaf 23: prio 3 rate ...
+ *     Sent 1234 bytes 5 pkt (dropped 0, overlimits 0 requeues 0)
+ */
 static void
-add_class_bytes(const char *text, uint64_t bytes[8])
+add_class_bytes(char *text, uint64_t bytes[8])
 {
-    cJSON *classes = cJSON_Parse(text);
-    const cJSON *class;
+    char *save = NULL;
+    int level = -1;
 
-    cJSON_ArrayForEach (class, classes) {
-        const cJSON *stats = cJSON_GetObjectItem(class, "stats");
-        const char *handle = cJSON_GetStringValue(
-            cJSON_GetObjectItem(class, "handle"));
-        double value = cJSON_GetNumberValue(
-            cJSON_GetObjectItem(stats ? stats : class, "bytes"));
-        int level;
+    for (char *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        unsigned long long n;
+        int digit;
 
-        if (handle && sscanf(handle, "1:1%1d", &level) == 1
-            && strlen(handle) == 4 && level < 8 && value > 0) {
-            bytes[level] += value;
+        if (!strncmp(line, "class ", 6)) {
+            level = sscanf(line, "class htb 1:1%1d ", &digit) == 1
+                    ? digit : -1;
+        } else if (level >= 0 && level < 8
+                   && sscanf(line, " Sent %llu bytes", &n) == 1) {
+            bytes[level] += n;
         }
     }
-    cJSON_Delete(classes);
 }
 
 char *
@@ -362,7 +364,7 @@ fabric_level_bytes(const struct plan *plan, uint64_t bytes[8])
     for (int i = 0; !error && i < plan->n_hosts; i++) {
         char *port = xasprintf("p%d", i);
         const char *const argv[] = {
-            "tc", "-s", "-j", "class", "show", "dev", port, NULL
+            "tc", "-s", "class", "show", "dev", port, NULL
         };
         char *text;
 
