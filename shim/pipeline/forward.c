@@ -318,14 +318,15 @@ wait_for_frame(struct forward *f, uint64_t ns)
 static void
 idle(struct forward *f, uint64_t now)
 {
-    bool late = port_kick(f->config.host) | port_kick(f->config.uplink);
+    bool late_host = port_kick(f->config.host);
+    bool late_uplink = port_kick(f->config.uplink);
     bool held = (port_room(f->config.host) < PORT_BURST
                  || port_room(f->config.uplink) < PORT_BURST);
     uint64_t due = held ? UINT64_MAX : until_due(f, now);
 
     f->nap = f->nap < MIN_NAP ? MIN_NAP
              : f->nap < MAX_NAP / 2 ? f->nap * 2 : MAX_NAP;
-    if (f->nap <= WAIT_AFTER || late || held
+    if (f->nap <= WAIT_AFTER || late_host || late_uplink || held
         || port_fd(f->config.host) < 0 || port_fd(f->config.uplink) < 0) {
         sleep_ns(due < f->nap ? due : f->nap);
     } else {
