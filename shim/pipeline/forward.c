@@ -4,10 +4,13 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_ether.h>
 #include <rte_mbuf.h>
@@ -26,6 +29,9 @@
 #define MAX_NAP (1 * MS)        /* ...doubles up to here. */
 #define WAIT_AFTER (160 * US)   /* Naps longer than this end with a frame. */
 #define MAX_WAIT (20 * MS)      /* To look at 'stop' and the rate. */
+
+#define LOOP_NICE (-10)         /* Of the loop's thread... */
+#define LOOP_SLICE (100 * US)   /* ...and how long it runs at a time. */
 
 #define QUEUE_MS 100            /* A level's queue, in time on the uplink... */
 #define QUEUE_MIN_FRAMES 64     /* ...but at least this. */
@@ -344,11 +350,39 @@ wait_while_paused(struct forward *f)
     STORE(&f->paused, false);
 }
 
+/* Asks the kernel to run this thread soon when it wakes up: a turn takes some
+ * microseconds, while the training beside it computes for milliseconds, which
+ * is more than the uplink's burst.  With six busy processes on two CPUs and
+ * eight shims this took flows from 80 to 96 % of their links.  Where it is not
+ * allowed, or the kernel knows no slices, packets wait a little longer. */
+static void
+ask_to_run_soon(void)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } attr = {
+        .size = sizeof attr,
+        .policy = SCHED_OTHER,
+        .nice = LOOP_NICE,
+        .runtime = LOOP_SLICE,
+    };
+
+    if (syscall(SYS_sched_setattr, 0, &attr, 0)) {
+        attr.nice = 0;
+        syscall(SYS_sched_setattr, 0, &attr, 0);
+    }
+    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+}
+
 /* Forwards packets until forward_stop(). */
 void
 forward_loop(struct forward *f)
 {
-    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+    ask_to_run_soon();
     pthread_getcpuclockid(pthread_self(), &f->clock);
     f->clock_base = clock_ns(f->clock);
     STORE(&f->running, true);
