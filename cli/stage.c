@@ -184,10 +184,11 @@ int
 cmd_stage(int argc, char *argv[])
 {
     static const struct command commands[] = {
-        { "begin", "--cojob C --rung R --iterations N --jobs A,B,...",
+        { "begin", "[--intent REMOTE] --cojob C --rung R --iterations N "
+          "--jobs A,B,...",
           "The jobs must all reach the iteration.", cmd_stage_begin },
-        { "end", "--cojob C --rung R", "The stage has ended.",
-          cmd_stage_end },
+        { "end", "[--intent REMOTE] --cojob C --rung R",
+          "The stage has ended.", cmd_stage_end },
         { NULL, NULL, NULL, NULL },
     };
 
