@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What comes over a trainer's connection.  A first byte that is odd repairs
+ * the beginnings and check sums of the frames after it, which chance would
+ * never find. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/fuzz/must.h"
+#include "trainer/ps/link.h"
+
+#define MAX_BODY 65536
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The check sum of the format, from its description: FNV-1a, 32 bits. */
+static uint32_t
+check_sum(const uint8_t *p, size_t n)
+{
+    uint32_t sum = 2166136261u;
+
+    while (n--) {
+        sum = (sum ^ *p++) * 16777619u;
+    }
+    return sum;
+}
+
+static void
+repair_frames(uint8_t *p, size_t size)
+{
+    while (size >= FRAME_HEADER_LENGTH) {
+        uint32_t sum, length;
+
+        p[4] = FRAME_MAGIC & 0xff;
+        p[5] = FRAME_MAGIC >> 8;
+        p[6] = FRAME_VERSION;
+        sum = check_sum(p, 36);
+        memcpy(p + 36, &sum, 4);
+        memcpy(&length, p, 4);
+        if (length < FRAME_HEADER_LENGTH || length > size) {
+            return;
+        }
+        p += length;
+        size -= length;
+    }
+}
+
+/* A frame that was taken can be said again. */
+static void
+check_frame(const struct link *link)
+{
+    struct frame frame = link->frame;
+    uint8_t header[FRAME_HEADER_LENGTH];
+
+    must(frame.type >= FRAME_HELLO && frame.type < FRAME_N_TYPES);
+    must(frame.n <= FRAME_MAX_FLOATS);
+    frame_encode(&frame, header);
+    must(frame.body_length == link->frame.body_length);
+    must(!memcmp(header, link->header, sizeof header));
+}
+
+static void
+check_body(const struct link *link, const uint8_t *body)
+{
+    struct frame_hello hello;
+    uint8_t again[FRAME_HELLO_LENGTH];
+    char *error;
+
+    if (link->frame.type == FRAME_HELLO) {
+        error = frame_hello_decode(body, &hello);
+        if (!error) {
+            must(hello.rank < hello.n_workers);
+            must(hello.shard < hello.n_shards);
+            frame_hello_encode(&hello, again);
+            must(!memcmp(again, body, sizeof again));
+        }
+        free(error);
+    }
+}
+
+static void
+receive_all(struct link *link)
+{
+    uint8_t *body = NULL;
+    char *error;
+
+    for (;;) {
+        switch (link_receive(link, &error)) {
+        case LINK_HEADER:
+            check_frame(link);
+            if (link->frame.body_length > MAX_BODY) {
+                free(body);
+                return;         /* As a server does that did not ask. */
+            }
+            free(body);
+            body = malloc(link->frame.body_length + 1);
+            must(body);
+            link_set_body(link, body);
+            break;
+        case LINK_FRAME:
+            check_body(link, body);
+            break;
+        case LINK_AGAIN:
+            abort();            /* The other end is closed. */
+        case LINK_END:
+            must(!error || !strchr(error, '\n'));
+            free(error);
+            free(body);
+            return;
+        }
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *copy;
+    struct link link;
+    int fds[2];
+
+    if (!size) {
+        return 0;
+    }
+    copy = copy_bytes(data + 1, size - 1);
+    if (data[0] & 1) {
+        repair_frames(copy, size - 1);
+    }
+    must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds));
+    must(send(fds[1], copy, size - 1, 0) == (ssize_t) (size - 1));
+    close(fds[1]);
+    link_init(&link, fds[0]);
+    receive_all(&link);
+    link_close(&link);
+    free(copy);
+    return 0;
+}

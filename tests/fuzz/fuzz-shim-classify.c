@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A frame that the host or the network sends: parser, classifier and tagger
+ * read and write nothing beyond its end, and both directions agree.  The
+ * first byte says what of the frame is known before. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/pipeline/classify.h"
+#include "shim/pipeline/tag.h"
+#include "tests/fuzz/must.h"
+
+enum {
+    KNOWN = 1,                  /* The flow is in the table. */
+    LEASED = 2,
+    SLOT = 5,
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct flow_table *flows;
+static struct job_slots *slots;
+static struct miss *misses;
+
+static void
+prepare(void)
+{
+    static const struct shim_slot slot = {
+        .slot = SLOT, .level = 3, .dscp = 40, .name = "c/j",
+    };
+
+    if (!flows) {
+        flows = flow_table_create(16, 1);
+        slots = job_slots_create();
+        misses = miss_create();
+        must(flows && slots && misses && !job_slots_set(slots, &slot));
+    }
+}
+
+/* The two ends are swapped, all else is the same. */
+static void
+check_mirror(const struct parsed *out, const struct parsed *in)
+{
+    const struct shim_flow_key *a = &out->key, *b = &in->key;
+
+    must(out->kind == in->kind && out->l3 == in->l3
+         && out->family == in->family);
+    if (out->kind == PARSED_FLOW) {
+        must(a->family == b->family && a->protocol == b->protocol);
+        must(a->local_port == b->remote_port);
+        must(a->remote_port == b->local_port);
+        must(!memcmp(a->local, b->remote, sizeof a->local));
+        must(!memcmp(a->remote, b->local, sizeof a->local));
+        must(!protocol_check_body(SHIM_FLOW_DELETE, a, sizeof *a));
+    }
+}
+
+static void
+check_verdict(const struct verdict *v, const struct parsed *p, uint8_t how,
+              uint8_t *frame, size_t size)
+{
+    bool known = p->kind == PARSED_FLOW && how & KNOWN;
+
+    must(v->slot == (known ? SLOT : 0));
+    must(v->treatment.level < SHIM_N_LEVELS && v->treatment.dscp <= 63);
+    if (known && how & LEASED) {
+        must(v->treatment.level == 3 && v->treatment.dscp == 40);
+    }
+    if (v->is_ip) {
+        struct parsed after;
+
+        must(v->l3 + (v->family == 4 ? 20u : 40u) <= size);
+        (v->family == 4 ? tag_ipv4 : tag_ipv6)(frame + v->l3,
+                                               v->treatment.dscp);
+        parse_frame(frame, size, true, &after);
+        must(!memcmp(&after, p, sizeof after));
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct parsed out, in;
+    struct verdict v;
+    uint8_t *frame;
+    uint8_t how;
+
+    if (!size) {
+        return 0;
+    }
+    prepare();
+    how = *data++;
+    frame = copy_bytes(data, --size);
+    parse_frame(frame, size, true, &out);
+    parse_frame(frame, size, false, &in);
+    check_mirror(&out, &in);
+
+    if (out.kind == PARSED_FLOW && how & KNOWN) {
+        must(!flow_table_set(flows, &out.key, SLOT));
+    }
+    struct classifier c = { .flows = flows, .slots = slots,
+                            .misses = misses };
+    struct shim_flow_key keys[16];
+
+    classify_to_host(&c, frame, size);
+    job_slots_lease(slots, 1, 1000, 0);
+    classify_from_host(&c, frame, size, 2, how & LEASED, &v);
+    check_verdict(&v, &out, how, frame, size);
+    must(c.n_malformed == (out.kind == PARSED_MALFORMED));
+    must(c.n_misses == (out.kind == PARSED_FLOW && !(how & KNOWN)));
+    while (miss_take(misses, keys, 16)) {
+        /* So that the ring does not fill. */
+    }
+    if (out.kind == PARSED_FLOW) {
+        flow_table_delete(flows, &out.key);
+    }
+    free(frame);
+    return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a process of the host may say to a shim's control socket.  The server
+ * is the real one; its tables never hold what the protocol forbids, and what
+ * it answers is a sequence of messages. */
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "shim/control/protocol.h"
+#include "shim/control/server.h"
+#include "shim/pipeline/flow-table.h"
+#include "shim/pipeline/job-slot.h"
+#include "shim/pipeline/miss.h"
+#include "tests/fuzz/must.h"
+
+#define MAX_FLOWS 64            /* Few, so that the table gets full. */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint64_t rate;
+static struct server *server;
+static char path[64];
+
+static void
+get_stats(void *aux, struct shim_stats *stats)
+{
+    (void) aux;
+    stats->tx_packets = 1;
+}
+
+static uint64_t
+get_rate(void *aux)
+{
+    (void) aux;
+    return rate;
+}
+
+static void
+set_rate(void *aux, uint64_t bps)
+{
+    (void) aux;
+    must(bps >= SHIM_MIN_RATE && bps <= SHIM_MAX_RATE);
+    rate = bps;
+}
+
+static uint64_t
+get_now(void)
+{
+    return 1000000000;
+}
+
+static struct server_config config = {
+    .boot_id = 7, .mtu = 9000, .get_stats = get_stats, .get_rate = get_rate,
+    .set_rate = set_rate, .now = get_now,
+};
+
+/* The checks by themselves, on memory that ends where the bytes do. */
+static void
+check_protocol(const uint8_t *data, size_t size)
+{
+    void *copy = copy_bytes(data, size);
+    struct shim_msg msg;
+
+    if (!protocol_next(copy, size, &msg)) {
+        must(msg.length >= sizeof msg && msg.length <= size);
+    }
+    for (uint16_t type = 0; type <= SHIM_MISS + 1; type++) {
+        protocol_check_body(type, copy, size);
+    }
+    free(copy);
+}
+
+static int
+connect_to_server(void)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+    strcpy(address.sun_path, path);
+    must(fd >= 0);
+    must(!connect(fd, (struct sockaddr *) &address, sizeof address));
+    return fd;
+}
+
+/* Reads what there is and checks that it is whole messages. */
+static void
+check_replies(int fd)
+{
+    static uint8_t replies[8u << 20];
+    size_t have = 0, at = 0;
+    struct shim_msg msg;
+    ssize_t n;
+
+    while ((n = recv(fd, replies + have, sizeof replies - have, 0)) > 0) {
+        have += n;
+    }
+    while (!protocol_next(replies + at, have - at, &msg)) {
+        must(msg.status < 4096);
+        at += msg.length;
+    }
+    must(at == have);
+}
+
+static void
+check_tables(void)
+{
+    struct shim_flow list[MAX_FLOWS];
+    uint32_t n = flow_table_list(config.flows, list, MAX_FLOWS);
+
+    must(n == flow_table_count(config.flows));
+    must(n <= flow_table_max(config.flows));
+    must(!protocol_check_body(SHIM_FLOW_ADD, list, n * sizeof *list));
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        struct shim_slot slot;
+
+        if (job_slots_get(config.slots, i, &slot)) {
+            must(!protocol_check_body(SHIM_SLOT_SET, &slot, sizeof slot));
+        }
+    }
+}
+
+static void
+talk(const uint8_t *data, size_t size)
+{
+    int fd = connect_to_server();
+    size_t half = size / 2;
+
+    must(send(fd, data, half, MSG_NOSIGNAL) == (ssize_t) half);
+    server_run(server);
+    send(fd, data + half, size - half, MSG_NOSIGNAL);   /* May be closed. */
+    server_run(server);
+    server_run(server);
+    check_replies(fd);
+    close(fd);
+    server_run(server);
+}
+
+static void
+finish(void)
+{
+    server_destroy(server);
+    miss_destroy(config.misses);
+    job_slots_destroy(config.slots);
+    flow_table_destroy(config.flows);
+}
+
+/* Once: a server for each input would be most of the work. */
+static void
+prepare(void)
+{
+    snprintf(path, sizeof path, "/tmp/sct-fuzz-%d.sock", (int) getpid());
+    config.flows = flow_table_create(MAX_FLOWS, 1);
+    config.slots = job_slots_create();
+    config.misses = miss_create();
+    must(config.flows && config.slots && config.misses);
+    must(!server_create(path, &config, &server));
+    atexit(finish);
+}
+
+/* So that an input finds what every other one found. */
+static void
+empty_tables(void)
+{
+    struct shim_flow list[MAX_FLOWS];
+    uint32_t n = flow_table_list(config.flows, list, MAX_FLOWS);
+
+    for (uint32_t i = 0; i < n; i++) {
+        flow_table_delete(config.flows, &list[i].key);
+    }
+    for (int i = 1; i < SHIM_MAX_SLOTS; i++) {
+        job_slots_clear(config.slots, i);
+    }
+    job_slots_lease(config.slots, get_now(), 0, 0);
+    rate = 50000000;
+    must(!flow_table_count(config.flows) && !job_slots_count(config.slots));
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (!server) {
+        prepare();
+    }
+    empty_tables();
+    check_protocol(data, size);
+    talk(data, size);
+    check_tables();
+    return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef FUZZ_MUST_H
+#define FUZZ_MUST_H 1
+
+/* What the targets say of every input, whether NDEBUG is set or not. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define must(CONDITION)         \
+    do {                        \
+        if (!(CONDITION)) {     \
+            abort();            \
+        }                       \
+    } while (0)
+
+/* A copy of exactly 'size' bytes, so that a read beyond them is seen. */
+static inline void *
+copy_bytes(const uint8_t *data, size_t size)
+{
+    void *copy = malloc(size ? size : 1);
+
+    must(copy);
+    if (size) {
+        memcpy(copy, data, size);
+    }
+    return copy;
+}
+
+/* The same, as a string: a NUL byte in 'data' ends it early. */
+static inline char *
+copy_text(const uint8_t *data, size_t size)
+{
+    char *copy = malloc(size + 1);
+
+    must(copy);
+    if (size) {
+        memcpy(copy, data, size);
+    }
+    copy[size] = '\0';
+    return copy;
+}
+
+/* A message for a person: one line that says where. */
+static inline void
+must_be_message(const char *error, const char *beginning)
+{
+    must(error && !strncmp(error, beginning, strlen(beginning))
+         && !strchr(error, '\n'));
+}
+
+#endif /* tests/fuzz/must.h */
