@@ -25,6 +25,10 @@ cleanup() {
         kill -9 "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
     done
     for ns in "$A" "$N" "$B"; do
+        # What runs there was started here, if not by this shell itself.
+        for pid in $(ip netns pids "$ns" 2>/dev/null); do
+            kill -9 "$pid" 2>/dev/null
+        done
         ip netns del "$ns" 2>/dev/null
     done
     rm -rf "$TMP" "/var/run/dpdk/$PREFIX"
