@@ -59,6 +59,9 @@ wait_until() {
     done
 }
 
+# b_listens t|u PORT: does somebody in B listen on that TCP or UDP port?
+b_listens() { [ -n "$(in_b ss "-Hl${1}n" "sport = :$2")" ]; }
+
 # shim_value NAME: a counter.
 shim_value() {
     "$BUILD/shim/stagecoach-shim" --show "$SOCK" |

@@ -11,7 +11,7 @@ export STUCK
 LD_PRELOAD=$BUILD/tests/lab/libstuck.so shim_start 2>"$TMP/log"
 
 in_b "$traffic" echo 60000 7000 & PIDS="$PIDS $!"
-wait_until in_b ss -Hlun "sport = :7000"
+wait_until b_listens u 7000
 ping() { in_a "$traffic" ping 10.99.0.2 7000 "$1" "$2" >"$TMP/ping"; }
 wait_until ping 1 100
 ping 20 100 || fail "pings"
