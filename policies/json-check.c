@@ -426,6 +426,15 @@ json_has(const struct json_at *at, const char *member)
         && cJSON_GetObjectItemCaseSensitive(at->item, member);
 }
 
+/* Returns true if 'member' is an object, for those that may be something else
+ * as well. */
+bool
+json_has_object(const struct json_at *at, const char *member)
+{
+    return at && cJSON_IsObject(at->item)
+        && cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(at->item, member));
+}
+
 void
 json_ignore(const struct json_at *at, const char *member)
 {

@@ -80,6 +80,7 @@ char *json_read_file(const char *file, char **textp);
 /* Members of an object.  Without "_or" a missing member is an error.
  * "json_string_or" takes NULL as a default; others return copies. */
 bool json_has(const struct json_at *, const char *member);
+bool json_has_object(const struct json_at *, const char *member);
 char *json_string(const struct json_at *, const char *member);
 char *json_string_or(const struct json_at *, const char *member,
                      const char *deflt);

@@ -8,14 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "trainer/message.h"
 
 struct control {
-    int signal_fd;              /* -1 if there is none. */
     bool heard;                 /* Standard input is one that can speak. */
     bool at_end;                /* Of standard input. */
     bool stop;
@@ -24,6 +23,23 @@ struct control {
     char line[128];             /* The line that is not yet complete. */
     size_t length;
 };
+
+/* Readable after a signal; -1 if there is none.  A handler and not a
+ * signalfd, because that needs every thread to block the signal, and the
+ * arithmetic library has started some before main(). */
+static int signal_fd = -1;
+
+static void
+take_signal(int signal)
+{
+    uint64_t one = 1;
+    int saved = errno;
+
+    if (write(signal_fd, &one, sizeof one) < 0) {
+        /* There is no better way to say it. */
+    }
+    errno = saved;
+}
 
 /* A device that is no terminal, such as /dev/null, says nothing. */
 static bool
@@ -39,13 +55,15 @@ struct control *
 control_create(uint64_t until)
 {
     struct control *control = allocate(1, sizeof *control);
-    sigset_t set;
+    struct sigaction action = {
+        .sa_handler = take_signal, .sa_flags = SA_RESTART,
+    };
 
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    control->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    signal_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (signal_fd >= 0) {
+        sigaction(SIGTERM, &action, NULL);
+        sigaction(SIGINT, &action, NULL);
+    }
     control->heard = input_can_speak();
     control->target = until;
     control->n_targets = until > 0;
@@ -56,8 +74,12 @@ void
 control_destroy(struct control *control)
 {
     if (control) {
-        if (control->signal_fd >= 0) {
-            close(control->signal_fd);
+        /* The end is near: there is nothing left to interrupt. */
+        signal(SIGTERM, SIG_IGN);
+        signal(SIGINT, SIG_IGN);
+        if (signal_fd >= 0) {
+            close(signal_fd);
+            signal_fd = -1;
         }
         free(control);
     }
@@ -66,7 +88,7 @@ control_destroy(struct control *control)
 int
 control_signal_fd(const struct control *control)
 {
-    return control->signal_fd;
+    return signal_fd;
 }
 
 int
@@ -118,11 +140,11 @@ readable(int fd)
 void
 control_run(struct control *control)
 {
-    struct signalfd_siginfo info;
+    uint64_t n_signals;
     char bytes[256];
 
-    while (control->signal_fd >= 0
-           && read(control->signal_fd, &info, sizeof info) > 0) {
+    if (signal_fd >= 0
+        && read(signal_fd, &n_signals, sizeof n_signals) > 0) {
         control->stop = true;
     }
     while (control_input_fd(control) >= 0 && readable(STDIN_FILENO)) {

@@ -93,6 +93,9 @@ void
 openflow_set(struct openflow *of, uint64_t generation,
              const struct openflow_queue *queues, size_t n)
 {
+    int64_t queue[ARRAY_SIZE(of->flows)];       /* -1 for no flow. */
+
+    memset(queue, -1, sizeof queue);
     if (!of->active) {
         of->active = true;
         rconn_connect(of->rconn, of->target, of->target);
@@ -101,17 +104,18 @@ openflow_set(struct openflow *of, uint64_t generation,
         of->generation = generation;
         rconn_reconnect(of->rconn);
     }
-    for (size_t i = 0; i < ARRAY_SIZE(of->flows); i++) {
-        of->flows[i].wanted = false;
-    }
     for (size_t i = 0; i < n; i++) {
-        struct level_flow *flow = &of->flows[queues[i].dscp & 63];
+        queue[queues[i].dscp & 63] = queues[i].queue;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(of->flows); i++) {
+        struct level_flow *flow = &of->flows[i];
+        bool wanted = queue[i] >= 0;
 
-        if (!flow->wanted || flow->queue != queues[i].queue) {
+        if (wanted != flow->wanted || (wanted && queue[i] != flow->queue)) {
+            flow->wanted = wanted;
+            flow->queue = wanted ? queue[i] : 0;
             of->next_dump = 0;
         }
-        flow->wanted = true;
-        flow->queue = queues[i].queue;
     }
 }
 

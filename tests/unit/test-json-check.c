@@ -121,7 +121,8 @@ static void
 reads_values(void **state)
 {
     struct json_check *jc = json_check_open(
-        "f.json", "{\"r\": \"1.5Gbit\", \"e\": \"green\", \"s\": \"x\"}");
+        "f.json", "{\"r\": \"1.5Gbit\", \"e\": \"green\", \"s\": \"x\","
+        " \"o\": {}}");
     const struct json_at *top = json_check_top(jc);
     char *s;
 
@@ -129,6 +130,10 @@ reads_values(void **state)
     assert_int_equal(json_enum(top, "e", colours), 1);
     assert_int_equal(json_integer_or(top, "i", 0, 9, 4), 4);
     assert_null(json_string_or(top, "none", NULL));
+    assert_false(json_has_object(top, "s"));
+    assert_false(json_has_object(top, "none"));
+    assert_true(json_has_object(top, "o"));
+    json_ignore(top, "o");
     s = json_string(top, "s");
     assert_string_equal(s, "x");
     free(s);

@@ -17,7 +17,8 @@
 /* A model of 8 x 2 weights and 2 biases, 72 bytes, over links that take 1 ms
  * for it. */
 #define SCENARIO(SEARCHES) \
-    "{\"name\": \"s\", \"hosts\": 4, \"rate\": \"576kbit\"," \
+    "{\"name\": \"s\", \"hosts\": 4, \"slots\": 8," \
+    " \"rate\": \"576kbit\"," \
     " \"policies\": [\"fair\"], \"searches\": [" SEARCHES "]}"
 #define SEARCH(NAME, START, PLACEMENT) \
     "{\"start_s\": " START ", \"search\": {" \

@@ -81,18 +81,19 @@ announce_job(struct search *s, const struct job *job)
     free(workers);
 }
 
+/* The controller, which may be slow or away, is told while they start. */
 static void
 begin_jobs(struct search *s)
 {
     s->begin_ms = job_monotonic_ms();
-    ANNOUNCE(s, cojob_begin, s->spec->weight);
     events_search_begin(&s->events, s->jobs, s->n_jobs);
     for (int i = 0; i < s->n_jobs; i++) {
-        announce_job(s, &s->jobs[i]);
         events_job_begin(&s->events, &s->jobs[i]);
-    }
-    for (int i = 0; i < s->n_jobs; i++) {
         job_start(&s->jobs[i]);
+    }
+    ANNOUNCE(s, cojob_begin, s->spec->weight);
+    for (int i = 0; i < s->n_jobs; i++) {
+        announce_job(s, &s->jobs[i]);
     }
 }
 

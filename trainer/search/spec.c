@@ -28,8 +28,8 @@ read_rates(struct search_spec *spec, const struct json_at *space)
 {
     const struct json_at *at;
 
-    at = json_object_or_null(space, "learning_rate");
-    if (at) {
+    if (json_has_object(space, "learning_rate")) {
+        at = json_object(space, "learning_rate");
         spec->rate_min = json_number(at, "min", 1e-9, 1e3);
         spec->rate_max = json_number(at, "max", 1e-9, 1e3);
         spec->rate_log = json_enum(at, "scale", scale_names);

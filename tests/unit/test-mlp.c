@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "trainer/backend/backend.h"
+#include "trainer/sync/sync.h"
+#include "trainer/task/dataset.h"
+#include "trainer/task/mlp.h"
+#include "trainer/task/seeded.h"
+#include "trainer/task/shape.h"
+
+#define BATCH 24
+
+struct fixture {
+    struct backend *b;
+    struct shape shape;
+    struct dataset *ds;
+    struct mlp *mlp;
+    float *x;
+    int32_t *labels;
+    size_t n;                   /* Parameters. */
+};
+
+static int
+set_up(void **state)
+{
+    static struct fixture f;
+    struct dataset_config config = {
+        .n_inputs = 9, .n_classes = 5, .n_train = 100, .n_held = 50,
+        .seed = 3,
+    };
+
+    assert_null(shape_from_string("9,13,11,5", &f.shape));
+    assert_int_equal(backend_open(&backend_cpu, 0, 1, &f.b), 0);
+    assert_null(dataset_generate(&config, &f.ds));
+    f.mlp = mlp_create(f.b, &f.shape, BATCH);
+    f.n = shape_n_parameters(&f.shape);
+    f.x = calloc(BATCH * 9, sizeof *f.x);
+    f.labels = calloc(BATCH, sizeof *f.labels);
+    mlp_init_weights(mlp_weights(f.mlp), &f.shape, 3);
+    mlp_weights_changed(f.mlp);
+    *state = &f;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    mlp_destroy(f->mlp);
+    dataset_destroy(f->ds);
+    backend_close(f->b);
+    free(f->x);
+    free(f->labels);
+    return 0;
+}
+
+/* The mean loss with parameter 'i' moved by 'step'. */
+static double
+loss_at(struct fixture *f, size_t i, double step)
+{
+    float *weights = mlp_weights(f->mlp);
+    float old = weights[i];
+    double loss, accuracy;
+
+    weights[i] = old + step;
+    mlp_weights_changed(f->mlp);
+    mlp_evaluate(f->mlp, f->x, f->labels, BATCH, &loss, &accuracy);
+    weights[i] = old;
+    mlp_weights_changed(f->mlp);
+    return loss;
+}
+
+static void
+gradient_is_the_slope_of_the_loss(void **state)
+{
+    struct fixture *f = *state;
+    const float *gradient = mlp_gradient_vector(f->mlp);
+    const double step = 1e-3;
+    double error = 0, norm = 0, loss;
+
+    dataset_fill(f->ds, 3, 0, BATCH, f->x, f->labels);
+    mlp_gradient(f->mlp, f->x, f->labels, BATCH, &loss);
+    assert_true(fabs(loss / BATCH - loss_at(f, 0, 0)) < 1e-5);
+    for (size_t i = 0; i < f->n; i++) {
+        double slope = (loss_at(f, i, step) - loss_at(f, i, -step))
+                       / (2 * step);
+
+        error += (slope - gradient[i]) * (slope - gradient[i]);
+        norm += slope * slope;
+    }
+    assert_true(norm > 1e-3);
+    assert_true(sqrt(error / norm) < 1e-3);
+}
+
+static void
+evaluation_does_not_depend_on_the_batch(void **state)
+{
+    struct fixture *f = *state;
+    struct mlp *other = mlp_create(f->b, &f->shape, 7);
+    double loss[2], accuracy[2];
+
+    memcpy(mlp_weights(other), mlp_weights(f->mlp), f->n * sizeof(float));
+    mlp_weights_changed(other);
+    mlp_evaluate(f->mlp, f->ds->held_x, f->ds->held_labels, f->ds->n_held,
+                 &loss[0], &accuracy[0]);
+    mlp_evaluate(other, f->ds->held_x, f->ds->held_labels, f->ds->n_held,
+                 &loss[1], &accuracy[1]);
+    assert_true(fabs(loss[0] - loss[1]) < 1e-5);
+    assert_true(accuracy[0] == accuracy[1]);
+    mlp_destroy(other);
+}
+
+/* Trains with the batch split into 'parts' among as many workers.  Stores the
+ * last weights in 'weights'. */
+static void
+train(struct fixture *f, int n_workers, const int parts[], float *weights)
+{
+    struct sync *sync = sync_bsp.create(&(struct sync_config) {
+        .backend = f->b, .n_workers = n_workers, .n = f->n,
+        .learning_rate = 0.1f, .momentum = 0.9f,
+    });
+    uint64_t iteration;
+    float loss;
+
+    mlp_init_weights(sync_bsp.weights(sync), &f->shape, 3);
+    for (uint64_t k = 0; k < 10; k++) {
+        uint64_t position = k * BATCH;
+
+        memcpy(mlp_weights(f->mlp), sync_bsp.weights(sync),
+               f->n * sizeof *weights);
+        mlp_weights_changed(f->mlp);
+        for (int i = 0; i < n_workers; i++) {
+            double sum;
+
+            assert_true(sync_bsp.ready(sync, i, &iteration, &loss));
+            assert_int_equal(iteration, k);
+            dataset_fill(f->ds, 3, position, parts[i], f->x, f->labels);
+            position += parts[i];
+            mlp_gradient(f->mlp, f->x, f->labels, parts[i], &sum);
+            memcpy(sync_bsp.inbox(sync, i), mlp_gradient_vector(f->mlp),
+                   f->n * sizeof *weights);
+            assert_null(sync_bsp.push(sync, i, k, parts[i],
+                                      parts[i] ? sum / parts[i] : 0));
+            if (i < n_workers - 1) {
+                assert_false(sync_bsp.ready(sync, i, &iteration, &loss));
+            }
+        }
+    }
+    memcpy(weights, sync_bsp.weights(sync), f->n * sizeof *weights);
+    sync_bsp.destroy(sync);
+}
+
+static void
+any_split_of_a_batch_gives_the_same_weights(void **state)
+{
+    static const struct {
+        int n_workers, parts[5];
+    } splits[] = {
+        { 2, { 12, 12 } },
+        { 4, { 6, 6, 6, 6 } },
+        { 3, { 1, 22, 1 } },
+        { 4, { 0, 20, 4, 0 } },
+    };
+    struct fixture *f = *state;
+    float *alone = calloc(f->n, sizeof *alone);
+    float *split = calloc(f->n, sizeof *split);
+
+    train(f, 1, (const int[]) { BATCH }, alone);
+    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
+        double worst = 0;
+
+        train(f, splits[i].n_workers, splits[i].parts, split);
+        for (size_t j = 0; j < f->n; j++) {
+            worst = fmax(worst, fabs(alone[j] - split[j]));
+        }
+        assert_true(worst < 1e-5);
+    }
+
+    /* The test sees a difference if there is one. */
+    train(f, 1, (const int[]) { BATCH - 1 }, split);
+    assert_memory_not_equal(alone, split, f->n * sizeof *alone);
+    free(alone);
+    free(split);
+}
+
+static void
+refuses_gradients_of_another_iteration(void **state)
+{
+    struct fixture *f = *state;
+    struct sync *sync = sync_bsp.create(&(struct sync_config) {
+        .backend = f->b, .n_workers = 2, .n = 4, .learning_rate = 1,
+    });
+    char *error = sync_bsp.push(sync, 0, 1, 1, 0);
+
+    assert_string_equal(error, "gradient of iteration 1, 0 is allowed");
+    free(error);
+    assert_null(sync_bsp.push(sync, 0, 0, 1, 0));
+    error = sync_bsp.push(sync, 0, 0, 1, 0);    /* Twice. */
+    assert_non_null(error);
+    free(error);
+    sync_bsp.destroy(sync);
+}
+
+static void
+permutations_hit_everything_once(void **state)
+{
+    for (uint64_t n = 1; n < 200; n += 7) {
+        char *seen = calloc(n, 1);
+
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t j = seeded_permute(42, i, n);
+
+            assert_true(j < n && !seen[j]);
+            seen[j] = 1;
+        }
+        free(seen);
+    }
+}
+
+static void
+put_idx(const char *folder, const char *name, const uint8_t *bytes, size_t n)
+{
+    char path[256];
+    FILE *stream;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    stream = fopen(path, "wb");
+    assert_non_null(stream);
+    assert_int_equal(fwrite(bytes, n, 1, stream), 1);
+    fclose(stream);
+}
+
+static void
+reads_idx_files_and_refuses_bad_ones(void **state)
+{
+    static const char *const names[] = {
+        "train-images-idx3-ubyte", "train-labels-idx1-ubyte",
+        "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
+    };
+    static const uint8_t images[] = {
+        0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3,
+        0, 128, 255, 1, 2, 3,
+    };
+    static const uint8_t labels[] = { 0, 0, 8, 1, 0, 0, 0, 2, 7, 9 };
+    static const uint8_t bad_labels[] = { 0, 0, 8, 1, 0, 0, 0, 2, 7, 10 };
+    struct dataset_config config = {
+        .n_inputs = 3, .n_classes = 10, .n_train = 100, .n_held = 1,
+    };
+    char folder[] = "/tmp/sct-mnist-XXXXXX", path[256];
+    struct dataset *ds;
+    char *error;
+
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < 4; i++) {
+        put_idx(folder, names[i], i & 1 ? labels : images,
+                i & 1 ? sizeof labels : sizeof images);
+    }
+    assert_null(dataset_mnist(&config, folder, &ds));
+    assert_int_equal(ds->n_train, 2);
+    assert_int_equal(ds->n_held, 1);
+    assert_int_equal(ds->train_labels[1], 9);
+    assert_true(ds->train_x[0] < ds->train_x[1]
+                && ds->train_x[1] < ds->train_x[2]);
+    dataset_destroy(ds);
+
+    put_idx(folder, names[1], bad_labels, sizeof bad_labels);
+    error = dataset_mnist(&config, folder, &ds);
+    assert_non_null(strstr(error, "label 10"));
+    free(error);
+
+    put_idx(folder, names[0], images, sizeof images - 1);
+    error = dataset_mnist(&config, folder, &ds);
+    assert_non_null(strstr(error, "shorter than its header says"));
+    free(error);
+
+    config.n_inputs = 4;
+    put_idx(folder, names[0], images, sizeof images);
+    put_idx(folder, names[1], labels, sizeof labels);
+    error = dataset_mnist(&config, folder, &ds);
+    assert_non_null(strstr(error, "1 by 3 pixels, 4 are needed"));
+    free(error);
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+static void
+shapes_say_what_is_wrong(void **state)
+{
+    static const char *const bad[] = {
+        "", "64", "64,", ",64", "64,x", "64,0,10", "64,-1,10", "64 10",
+        "64,99999999999999999999,10", "1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1",
+        "65536,65536,10",
+    };
+    struct shape shape;
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char *error = shape_from_string(bad[i], &shape);
+
+        assert_non_null(error);
+        free(error);
+    }
+    assert_null(shape_from_string("2,3,4", &shape));
+    assert_int_equal(shape_n_parameters(&shape), 2 * 3 + 3 + 3 * 4 + 4);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(gradient_is_the_slope_of_the_loss,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            evaluation_does_not_depend_on_the_batch, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            any_split_of_a_batch_gives_the_same_weights, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            refuses_gradients_of_another_iteration, set_up, tear_down),
+        cmocka_unit_test(permutations_hit_everything_once),
+        cmocka_unit_test(reads_idx_files_and_refuses_bad_ones),
+        cmocka_unit_test(shapes_say_what_is_wrong),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

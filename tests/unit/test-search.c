@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "policies/json-check.h"
+#include "trainer/search/announce.h"
+#include "trainer/search/halving.h"
+#include "trainer/search/hosts.h"
+#include "trainer/search/launch.h"
+#include "trainer/search/search.h"
+#include "trainer/search/spec.h"
+
+/* Halving. */
+
+static const struct search_rung rungs[] = { { 10, 2 }, { 30, 1 } };
+
+static void
+keeps_the_best_and_waits_for_the_last(void **state)
+{
+    struct halving h;
+    int ranking[4];
+
+    halving_init(&h, rungs, 2, 4);
+    assert_int_equal(halving_target(&h), 10);
+    halving_reached(&h, 2, 0.5);
+    halving_reached(&h, 0, 0.9);
+    halving_reached(&h, 3, 0.7);
+    assert_false(halving_stage_is_over(&h));
+    halving_reached(&h, 1, 0.6);
+    assert_true(halving_stage_is_over(&h));
+    assert_int_equal(halving_end_stage(&h, ranking), 4);
+    assert_memory_equal(ranking, ((int[]) { 2, 1, 3, 0 }), sizeof ranking);
+    assert_int_equal(h.jobs[2].state, HALVING_RUNNING);
+    assert_int_equal(h.jobs[1].state, HALVING_RUNNING);
+    assert_int_equal(h.jobs[3].state, HALVING_STOPPED);
+    assert_false(halving_is_over(&h));
+
+    assert_int_equal(halving_target(&h), 30);
+    halving_reached(&h, 1, 0.2);
+    halving_reached(&h, 2, 0.3);
+    assert_int_equal(halving_end_stage(&h, ranking), 2);
+    assert_int_equal(ranking[0], 1);
+    assert_int_equal(h.jobs[1].state, HALVING_DONE);
+    assert_int_equal(h.jobs[2].state, HALVING_STOPPED);
+    assert_true(halving_is_over(&h));
+    halving_uninit(&h);
+}
+
+static void
+failures_leave_the_ranking(void **state)
+{
+    struct halving h;
+    int ranking[4];
+
+    halving_init(&h, rungs, 2, 4);
+    halving_failed(&h, 0);
+    halving_reached(&h, 1, NAN);
+    halving_reached(&h, 2, 0.5);
+    halving_failed(&h, 2);      /* While it waits. */
+    halving_reached(&h, 3, INFINITY);
+    assert_int_equal(halving_end_stage(&h, ranking), 2);
+    assert_int_equal(ranking[0], 3);
+    assert_int_equal(ranking[1], 1);    /* Not a number is the worst. */
+    halving_failed(&h, 1);
+    assert_false(halving_is_over(&h));
+    halving_failed(&h, 3);
+    assert_true(halving_is_over(&h));
+    halving_uninit(&h);
+}
+
+static void
+equals_stay_in_order(void **state)
+{
+    struct halving h;
+    int ranking[3];
+
+    halving_init(&h, rungs, 2, 3);
+    for (int i = 2; i >= 0; i--) {
+        halving_reached(&h, i, 1);
+    }
+    assert_int_equal(halving_end_stage(&h, ranking), 3);
+    assert_memory_equal(ranking, ((int[]) { 0, 1, 2 }), sizeof ranking);
+    halving_uninit(&h);
+}
+
+/* Files. */
+
+#define RUNGS "\"rungs\": [{\"iterations\": 20, \"keep\": 2}, " \
+    "{\"iterations\": 60}]"
+#define SPACE "\"space\": {\"learning_rate\": [0.01, 0.1], " \
+    "\"width\": [16, 32], \"batch\": [16]}"
+#define PLACES "\"placements\": [{\"workers\": [\"h0\", \"h1\"], " \
+    "\"servers\": [\"h1\"]}]"
+#define MODEL "\"model\": {\"inputs\": 16, \"hidden_layers\": 2, " \
+    "\"classes\": 4}"
+#define DATA "\"data\": {\"kind\": \"generated\", \"samples\": 256}"
+#define SEARCH(SPACE_, RUNGS_, PLACES_, MODEL_, DATA_)                  \
+    "{\"name\": \"a\", \"trials\": 3, " SPACE_ ", " RUNGS_ ", " PLACES_ \
+    ", " MODEL_ ", " DATA_ "}"
+
+static const char good_search[] = SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA);
+
+/* Each row is one mistake and the words for it. */
+static const struct {
+    const char *text;
+    const char *error;
+} bad_searches[] = {
+    { SEARCH(SPACE, "\"rungs\": [{\"iterations\": 20, \"keep\": 2}, "
+             "{\"iterations\": 20}]", PLACES, MODEL, DATA),
+      "/rungs/1/iterations: 20, more than the rung before, 20, is allowed" },
+    { SEARCH(SPACE, "\"rungs\": [{\"iterations\": 20, \"keep\": 4}, "
+             "{\"iterations\": 30}]", PLACES, MODEL, DATA),
+      "/rungs/0/keep: 4, at most 3 are there" },
+    { SEARCH(SPACE, RUNGS, "\"placements\": [{\"workers\": [\"h9\"], "
+             "\"servers\": [\"h0\"]}]", MODEL, DATA),
+      "/placements/0/workers/0: no such host \"h9\"" },
+    { SEARCH(SPACE, RUNGS, "\"placements\": [{\"workers\": [\"h0\"], "
+             "\"servers\": [\"h1\", \"h1\", \"h1\"]}]", MODEL, DATA),
+      "/placements/0/servers/0: needs 9 processes on h1, at most 6 are "
+      "allowed" },
+    { SEARCH("\"space\": {\"learning_rate\": {\"min\": 0.1, \"max\": 0.01, "
+             "\"scale\": \"log\"}, \"width\": [16], \"batch\": [16]}", RUNGS,
+             PLACES, MODEL, DATA),
+      "/space/learning_rate/max: 0.01, at least \"min\", 0.1, is allowed" },
+    { SEARCH("\"space\": {\"learning_rate\": [0.1], \"width\": [60000], "
+             "\"batch\": [16]}", RUNGS, PLACES, MODEL, DATA),
+      "/space: width 60000 makes 3601320004 parameters, at most 67108864 are "
+      "allowed" },
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL, "\"data\": {\"kind\": \"mnist\", "
+             "\"path\": \"/data\"}"),
+      "/model: 16 inputs and 4 classes, MNIST has 784 and 10" },
+    { "{\"name\": \"a\", \"trials\": 3, \"trails\": 3, " SPACE ", " RUNGS
+      ", " PLACES ", " MODEL ", " DATA "}", "/trails: " },
+    { "{\"name\": \"a/b\", \"trials\": 3, " SPACE ", " RUNGS ", " PLACES
+      ", " MODEL ", " DATA "}", "/name: " },
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL, "\"data\": {\"kind\": \"cifar\"}"),
+      "/data/kind: " },
+    { "{}", "/name: " },
+    { "[]", "" },
+};
+
+static const struct search_hosts two_hosts = {
+    .n = 2,
+    .hosts = (struct search_host[]) {
+        { .name = (char *) "h0", .address = (char *) "127.0.0.1",
+          .launch = LAUNCH_LOCAL, .slots = 6 },
+        { .name = (char *) "h1", .address = (char *) "127.0.0.1",
+          .launch = LAUNCH_LOCAL, .slots = 6 },
+    },
+};
+
+static char *
+read_search(const char *text, const struct search_hosts *hosts,
+            struct search_spec **spec)
+{
+    struct json_check *jc = json_check_open("s.json", text);
+
+    search_spec_from_json(json_check_top(jc), spec);
+    search_spec_check(json_check_top(jc), *spec, hosts);
+    return json_check_close(jc);
+}
+
+static void
+names_the_member_at_fault(void **state)
+{
+    for (size_t i = 0; i < sizeof bad_searches / sizeof bad_searches[0];
+         i++) {
+        struct search_spec *spec;
+        char *error = read_search(bad_searches[i].text, &two_hosts, &spec);
+
+        assert_non_null(error);
+        if (!strstr(error, bad_searches[i].error)) {
+            fail_msg("\"%s\" instead of \"%s\"", error,
+                     bad_searches[i].error);
+        }
+        search_spec_destroy(spec);
+        free(error);
+    }
+}
+
+static void
+trials_go_through_the_space_without_repetition(void **state)
+{
+    struct search_spec *spec;
+    int seen = 0;
+
+    assert_null(read_search(good_search, &two_hosts, &spec));
+    spec->n_trials = 4;
+    for (int i = 0; i < 4; i++) {
+        struct search_trial t = search_spec_trial(spec, i);
+
+        assert_true(t.width == 16 || t.width == 32);
+        assert_true(t.learning_rate == 0.01 || t.learning_rate == 0.1);
+        seen |= 1 << ((t.width == 32) + 2 * (t.learning_rate == 0.1));
+    }
+    assert_int_equal(seen, 15);
+
+    /* Of a range, every trial has a part of its own. */
+    spec->n_rates = 0;
+    spec->rate_min = 0.001;
+    spec->rate_max = 10;
+    spec->rate_log = true;
+    seen = 0;
+    for (int i = 0; i < 4; i++) {
+        double rate = search_spec_trial(spec, i).learning_rate;
+
+        assert_true(rate == search_spec_trial(spec, i).learning_rate);
+        seen |= 1 << (int) floor(log10(rate) + 3);
+    }
+    assert_int_equal(seen, 15);
+    search_spec_destroy(spec);
+}
+
+/* Children. */
+
+static void
+children_speak_in_bounded_lines(void **state)
+{
+    static const char script[] =
+        "echo one; head -c 10000 /dev/zero | tr '\\0' x; echo; echo two; "
+        "read line; echo \"$STAGECOACH_JOB $line\"; exit 7";
+    const char *const argv[] = { "/bin/sh", "-c", script, NULL };
+    const char *const env[] = { "STAGECOACH_JOB=t5", NULL };
+    char *lines[3];
+    struct child child;
+    int n = 0;
+
+    child_init(&child);
+    assert_null(child_start(&child, &two_hosts.hosts[0], argv, env));
+    child_say(&child, "hello\n");
+    for (int ms = 0; ms < 5000 && n < 3; ms++) {
+        char *line = child_line(&child);
+
+        if (line) {
+            lines[n++] = strdup(line);
+        } else {
+            usleep(1000);
+        }
+    }
+    assert_int_equal(n, 3);
+    assert_string_equal(lines[0], "one");
+    assert_string_equal(lines[1], "two");
+    assert_string_equal(lines[2], "t5 hello");
+    for (int ms = 0; ms < 5000 && !child_reap(&child); ms++) {
+        usleep(1000);
+    }
+    assert_int_equal(WEXITSTATUS(child.status), 7);
+    while (n > 0) {
+        free(lines[--n]);
+    }
+    child_uninit(&child);
+}
+
+static void
+programs_that_are_not_there_are_said(void **state)
+{
+    const char *const argv[] = { "/nowhere/trainer", NULL };
+    const char *const env[] = { NULL };
+    struct child child;
+    char *error;
+
+    child_init(&child);
+    error = child_start(&child, &two_hosts.hosts[0], argv, env);
+    assert_string_equal(error, "h0: cannot start /nowhere/trainer "
+                        "(No such file or directory)");
+    free(error);
+    child_uninit(&child);
+}
+
+/* Whole searches on this machine. */
+
+struct record {
+    char text[4096];            /* What was announced, a word each. */
+    int n_progress;
+    double bytes;               /* Of all jobs. */
+    double seconds[4];          /* Of the stages. */
+    pid_t kill_pid;             /* Gets SIGTERM at the first stage-begin. */
+};
+
+static void
+add_word(struct record *r, const char *format, ...)
+{
+    size_t length = strlen(r->text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(r->text + length, sizeof r->text - length, format, args);
+    va_end(args);
+}
+
+static void
+record_cojob_begin(void *r, const char *cojob, double weight)
+{
+    add_word(r, "+%s ", cojob);
+}
+
+static void
+record_job_begin(void *r, const char *cojob, const char *job,
+                 const struct announce_worker *workers, size_t n,
+                 long long model_bytes)
+{
+    add_word(r, "+%s:%zu:%s:%s:%lld ", job, n, workers[0].role,
+             workers[n - 1].role, model_bytes);
+}
+
+static void
+record_stage_begin(void *r, const char *cojob, int rung, long long iterations,
+                   const char *const *jobs, size_t n)
+{
+    add_word(r, "[%d:%lld:%zu ", rung, iterations, n);
+}
+
+static void
+record_stage_end(void *r, const char *cojob, int rung)
+{
+    add_word(r, "%d] ", rung);
+}
+
+static void
+record_job_end(void *r, const char *cojob, const char *job,
+               const char *outcome)
+{
+    add_word(r, "-%s ", outcome);
+}
+
+static void
+record_cojob_end(void *r, const char *cojob)
+{
+    add_word(r, "-%s", cojob);
+}
+
+static const struct announce_class recorder = {
+    record_cojob_begin, record_job_begin, record_stage_begin,
+    record_stage_end, record_job_end, record_cojob_end,
+};
+
+static void
+record_event(void *r_, const cJSON *event)
+{
+    const char *type = cJSON_GetStringValue(cJSON_GetObjectItem(event,
+                                                                "event"));
+    struct record *r = r_;
+
+    assert_non_null(type);
+    assert_true(cJSON_IsNumber(cJSON_GetObjectItem(event, "time")));
+    assert_true(cJSON_IsString(cJSON_GetObjectItem(event, "cojob")));
+    r->n_progress += !strcmp(type, "progress");
+    if (!strcmp(type, "job-end")) {
+        r->bytes += cJSON_GetNumberValue(cJSON_GetObjectItem(event,
+                                                             "bytes"));
+    } else if (!strcmp(type, "stage-end")) {
+        int rung = cJSON_GetNumberValue(cJSON_GetObjectItem(event, "rung"));
+
+        r->seconds[rung] = cJSON_GetNumberValue(
+            cJSON_GetObjectItem(event, "seconds"));
+    } else if (!strcmp(type, "stage-begin") && r->kill_pid) {
+        kill(r->kill_pid, SIGTERM);
+    }
+}
+
+static char *
+trainer_path(void)
+{
+    char path[4096], *slash;
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
+
+    path[n > 0 ? n : 0] = '\0';
+    slash = strrchr(path, '/');
+    assert_non_null(slash);
+    strcpy(slash, "/../../trainer/stagecoach-trainer");
+    return strdup(path);
+}
+
+static struct search_result
+execute(const char *text, struct record *r)
+{
+    struct search_result result = { .best = -2 };
+    char *trainer = trainer_path();
+    struct search_spec *spec;
+
+    assert_null(read_search(text, &two_hosts, &spec));
+    assert_null(search_execute(&(struct search_config) {
+        .spec = spec, .hosts = &two_hosts, .trainer = trainer,
+        .announce = &recorder, .announce_aux = r,
+        .event = record_event, .event_aux = r,
+    }, &result));
+    search_spec_destroy(spec);
+    free(trainer);
+    return result;
+}
+
+static void
+a_search_halves_its_jobs(void **state)
+{
+    static const char text[] =
+        "{\"name\": \"a\", \"trials\": 3, \"seed\": 2, \"eval_every\": 5, "
+        "\"space\": {\"learning_rate\": [0.00001, 0.05, 0.00002], "
+        "\"width\": [16], \"batch\": [16]}, \"sample_cost_us\": 2000, "
+        RUNGS ", " PLACES ", " MODEL ", " DATA "}";
+    const int parameters = 16 * 16 + 16 + 16 * 16 + 16 + 16 * 4 + 4;
+    struct record r = { .n_progress = 0 };
+    struct search_result result = execute(text, &r);
+    struct search_spec *spec;
+    char expected[512];
+
+    assert_null(read_search(text, &two_hosts, &spec));
+    assert_true(result.best >= 0);
+    assert_true(search_spec_trial(spec, result.best).learning_rate == 0.05);
+    search_spec_destroy(spec);
+    assert_int_equal(result.n_failed, 0);
+    assert_int_equal(result.signal, 0);
+
+    snprintf(expected, sizeof expected,
+             "+a +t0:3:worker:server:%1$d +t1:3:worker:server:%1$d "
+             "+t2:3:worker:server:%1$d [0:20:3 0] -stopped [1:60:2 1] "
+             "-done -stopped -a", parameters * 4);
+    assert_string_equal(r.text, expected);
+    assert_true(r.n_progress > 5);
+
+    /* 16 samples of 2 ms for two workers: 16 ms an iteration at least. */
+    assert_true(r.seconds[0] >= 20 * 0.016);
+    assert_true(r.seconds[1] >= 40 * 0.016);
+
+    /* Both ways, both workers: one model an iteration, and the first. */
+    assert_true(r.bytes > (20 + 60 + 60) * 4.0 * parameters * 4);
+    assert_true(r.bytes < (21.5 + 61.5 + 61.5) * 4.0 * parameters * 4 + 1e5);
+}
+
+static void
+a_search_whose_jobs_all_fail_ends(void **state)
+{
+    static const char text[] =
+        "{\"name\": \"a\", \"trials\": 2, \"congestion\": \"nonsense\", "
+        SPACE ", " RUNGS ", " PLACES ", " MODEL ", " DATA "}";
+    struct record r = { .n_progress = 0 };
+    struct search_result result = execute(text, &r);
+
+    assert_int_equal(result.best, -1);
+    assert_int_equal(result.n_failed, 2);
+    assert_null(strchr(r.text, '['));   /* No stage has begun. */
+    assert_non_null(strstr(r.text, "-failed -failed -a"));
+}
+
+static void
+a_signal_ends_a_search_and_all_its_processes(void **state)
+{
+    static const char text[] =
+        "{\"name\": \"a\", \"trials\": 2, \"sample_cost_us\": 1000000, "
+        SPACE ", " RUNGS ", " PLACES ", " MODEL ", " DATA "}";
+    struct record r = { .kill_pid = getpid() };
+    struct search_result result = execute(text, &r);
+
+    assert_int_equal(result.signal, SIGTERM);
+    assert_int_equal(result.best, -1);
+    assert_non_null(strstr(r.text, "-a"));
+
+    /* No child is left, not even one to reap. */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keeps_the_best_and_waits_for_the_last),
+        cmocka_unit_test(failures_leave_the_ranking),
+        cmocka_unit_test(equals_stay_in_order),
+        cmocka_unit_test(names_the_member_at_fault),
+        cmocka_unit_test(trials_go_through_the_space_without_repetition),
+        cmocka_unit_test(children_speak_in_bounded_lines),
+        cmocka_unit_test(programs_that_are_not_there_are_said),
+        cmocka_unit_test(a_search_halves_its_jobs),
+        cmocka_unit_test(a_search_whose_jobs_all_fail_ends),
+        cmocka_unit_test(a_signal_ends_a_search_and_all_its_processes),
+    };
+    char *trainer = trainer_path();
+    int status;
+
+    alarm(60);
+    if (access(trainer, X_OK)) {
+        status = 77;            /* A build without OpenBLAS. */
+    } else {
+        status = cmocka_run_group_tests(tests, NULL, NULL);
+    }
+    free(trainer);
+    return status;
+}
