@@ -160,7 +160,8 @@ set_level(struct decide *d, struct job *job, int level, long long now)
 }
 
 /* Without an order every job has level 0; with one, a job that is between two
- * stages keeps what it had. */
+ * stages keeps what it had, and one that waits for its first stage is behind
+ * all others, but before what belongs to no job. */
 static void
 assign(struct decide *d, struct stage **stages, const struct order_result *r,
        long long now)
@@ -181,8 +182,10 @@ assign(struct decide *d, struct stage **stages, const struct order_result *r,
 
         if (d->policy->order == ORDER_FAIR && job->live) {
             set_level(d, job, 0, now);
-        } else if (job->level >= d->policy->n_levels) {
+        } else if (job->level >= d->policy->n_levels
+                   || (job->level < 0 && job->live)) {
             job->level = d->policy->n_levels - 1;
+            job->rank = MAX(job->rank, (int) r->n);
         }
     }
 }

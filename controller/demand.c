@@ -230,12 +230,18 @@ prior(const struct job *job, const struct job_traffic *t)
     return bytes;
 }
 
-/* Bytes that an iteration of 'job' moves through the link of 't''s host. */
+/* Bytes that an iteration of 'job' moves through the link of 't''s host.  Of a
+ * job that tells neither its model's size nor its iterations, what it has
+ * moved counts as one: without any demand it would be in nobody's way and thus
+ * before everybody. */
 double
 demand_per_iteration(const struct job *job, const struct job_traffic *t,
                      enum direction dir)
 {
-    return t->measured ? t->per_iteration[dir] : prior(job, t);
+    double bytes = t->measured ? t->per_iteration[dir] : prior(job, t);
+
+    return bytes > 0 || t->measured
+           ? bytes : (double) t->bytes[dir] / MAX(1, job->iteration);
 }
 
 static int64_t

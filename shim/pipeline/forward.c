@@ -30,11 +30,10 @@
 #define WAIT_AFTER (160 * US)   /* Naps longer than this end with a frame. */
 #define MAX_WAIT (20 * MS)      /* To look at 'stop' and the rate. */
 
-#define QUEUE_MS 400            /* A level's queue, in time on the uplink... */
 #define LOOP_NICE (-10)         /* Of the loop's thread... */
 #define LOOP_SLICE (100 * US)   /* ...and how long it runs at a time. */
 
-#define QUEUE_MS 100            /* A level's queue, in time on the uplink... */
+#define QUEUE_MS 400            /* A level's queue, in time on the uplink... */
 #define QUEUE_MIN_FRAMES 64     /* ...but at least this. */
 #define QUEUE_MIN_PACKETS 512   /* Small ones, where that is more. */
 #define QUEUE_MAX_PACKETS 4096

@@ -10,8 +10,8 @@
  * ==========
  *
  * A flow points to a slot and never changes; the controller's order changes
- * only the slot's level and DSCP.  Both are in one word, so that the loop never
- * sees the level of one order with the DSCP of another.
+ * only the slot's level and DSCP.  Both are in one word, so that the loop
+ * never sees the level of one order with the DSCP of another.
  *
  * The agent's lease bounds how long the word holds.  Without a lease every
  * slot is treated like slot 0, which is "no job": default level and DSCP.

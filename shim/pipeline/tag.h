@@ -8,8 +8,8 @@
  * Switches choose their queue by the DSCP, so every IP packet that leaves the
  * host gets the one of its level: an application cannot raise itself.  The two
  * ECN bits stay as they are.  IPv4's header checksum is updated by the
- * difference (RFC 1624), which keeps a wrong one wrong, as it must be.  TCP and
- * UDP checksums do not cover the field. */
+ * difference (RFC 1624), which keeps a wrong one wrong, as it must be.  The
+ * checksums of TCP and UDP do not cover the field. */
 
 #include <stdint.h>
 

@@ -51,7 +51,7 @@ af_packet_find(const char *iface)
 
 /* Makes the socket's buffer larger than its ring of 'ring_bytes' (the kernel
  * counts some more for each frame), and keeps frames out that our own kernel
- * sends on the interface.  Returns 0 or the first errno; all of it is tried. */
+ * sends on the interface.  Returns 0 or the first errno; both are tried. */
 int
 af_packet_tune(int fd, uint32_t ring_bytes)
 {

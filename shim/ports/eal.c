@@ -14,7 +14,7 @@
 
 #define MIB (1024 * 1024)
 #define MIN_MEMORY (96 * MIB)   /* Without huge pages DPDK takes it at once. */
-#define MAX_CPUS 1024
+#define SPARE (8 * MIB)         /* Of huge pages, besides packet buffers. */
 
 static uint64_t
 free_huge_bytes(void)
@@ -37,7 +37,7 @@ bool
 eal_wants_huge(const struct options *o, uint64_t bytes)
 {
     return (o->huge == HUGE_YES
-            || (o->huge == HUGE_AUTO && free_huge_bytes() >= bytes));
+            || (o->huge == HUGE_AUTO && free_huge_bytes() >= bytes + SPARE));
 }
 
 /* Writes the CPUs that we may use to 's' as "0,1,...". */

@@ -17,7 +17,7 @@
 
 #define REFUSED_NS 200000000ull         /* The driver took nothing: stuck. */
 #define SILENT_NS 1000000000ull         /* The kernel sent nothing: stuck. */
-#define RETRY_NS 1000000000ull          /* Between two tries to set it up. */
+#define RETRY_NS 1000000000ull          /* Between two restarts. */
 
 struct port {
     struct port_spec spec;
@@ -51,7 +51,7 @@ struct port {
     uint64_t ring_dropped;      /* Frames: the receive ring was full. */
     uint64_t checked_offered, checked_sent;      /* At the last progress. */
     uint64_t progress;          /* Time of it. */
-    uint64_t retry;             /* Not before this time, if not 'up'. */
+    uint64_t retry;             /* No restart before this time. */
 };
 
 static char *
@@ -300,24 +300,14 @@ is_silent(struct port *port, uint64_t now)
     return now - port->progress >= SILENT_NS;
 }
 
-/* Looks after the port.  Returns NULL if it is well, or cannot be helped now,
- * otherwise why it needs port_restart(). */
-const char *
-port_check(struct port *port, uint64_t now)
+/* Returns what is wrong with the port, whose interface is there, or NULL. */
+static const char *
+find_fault(struct port *port, uint64_t now)
 {
     uint64_t refused = __atomic_load_n(&port->refused_since,
                                        __ATOMIC_RELAXED);
-    int mtu = iface_mtu(port->spec.iface);
 
-    if (mtu < 0) {
-        return NULL;
-    }
-    set_max_packet(port, mtu);
     if (!port->up) {
-        if (now < port->retry) {
-            return NULL;
-        }
-        port->retry = now + RETRY_NS;
         return "the interface is back";
     }
     if (if_nametoindex(port->spec.iface) != port->ifindex) {
@@ -334,6 +324,26 @@ port_check(struct port *port, uint64_t now)
         return "the ring is full and stays so";
     }
     return is_silent(port, now) ? "the kernel sends nothing of it" : NULL;
+}
+
+/* Looks after the port.  Returns NULL if it is well, or cannot be helped now,
+ * otherwise why it needs port_restart(). */
+const char *
+port_check(struct port *port, uint64_t now)
+{
+    int mtu = iface_mtu(port->spec.iface);
+    const char *fault;
+
+    if (mtu < 0) {
+        return NULL;
+    }
+    set_max_packet(port, mtu);
+    fault = find_fault(port, now);
+    if (!fault || now < port->retry) {
+        return NULL;
+    }
+    port->retry = now + RETRY_NS;
+    return fault;
 }
 
 /* Takes the port down and sets it up again, with empty rings.  The loop must

@@ -25,6 +25,10 @@ cleanup() {
         kill -9 "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
     done
     for ns in "$A" "$N" "$B"; do
+        # What runs there was started here, if not by this shell itself.
+        for pid in $(ip netns pids "$ns" 2>/dev/null); do
+            kill -9 "$pid" 2>/dev/null
+        done
         ip netns del "$ns" 2>/dev/null
     done
     rm -rf "$TMP" "/var/run/dpdk/$PREFIX"
@@ -54,6 +58,9 @@ wait_until() {
         sleep 0.05
     done
 }
+
+# b_listens t|u PORT: does somebody in B listen on that TCP or UDP port?
+b_listens() { [ -n "$(in_b ss "-Hl${1}n" "sport = :$2")" ]; }
 
 # shim_value NAME: a counter.
 shim_value() {

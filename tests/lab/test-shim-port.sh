@@ -6,10 +6,12 @@
 set -u
 MTU=9000 RATE=100Mbit
 . "$SOURCE/tests/lab/shim-net.sh"
-shim_start
+STUCK=$TMP/stuck
+export STUCK
+LD_PRELOAD=$BUILD/tests/lab/libstuck.so shim_start 2>"$TMP/log"
 
 in_b "$traffic" echo 60000 7000 & PIDS="$PIDS $!"
-wait_until in_b ss -Hlun "sport = :7000"
+wait_until b_listens u 7000
 ping() { in_a "$traffic" ping 10.99.0.2 7000 "$1" "$2" >"$TMP/ping"; }
 wait_until ping 1 100
 ping 20 100 || fail "pings"
@@ -55,6 +57,42 @@ uplink_make
 wait_until ping 1 100
 ping 3 8000 || fail "over the new uplink"
 [ "$(shim_value port_restarts)" -ge 1 ] || fail "no restart was counted"
+
+# The kernel does not send what is in the ring for a while: it is told again,
+# without another packet that would do so.
+late=$(shim_value late_bytes)
+: >"$STUCK"
+in_a "$traffic" flood 10.99.0.2 7000 1 777
+sleep 0.3
+[ "$(shim_value late_bytes)" = "$late" ] || fail "the ring is not stuck"
+rm "$STUCK"
+late_is_more() { [ "$(shim_value late_bytes)" -gt "$late" ]; }
+wait_until late_is_more
+ping 3 8000 || fail "after the ring was stuck"
+
+# It never sends it: the port is set up again, for few frames...
+restarted() { [ "$(shim_value port_restarts)" -gt "$restarts" ]; }
+send_until_restarted() {
+    in_a "$traffic" flood 10.99.0.2 7000 1 777
+    restarted
+}
+restarts=$(shim_value port_restarts)
+: >"$STUCK"
+wait_until send_until_restarted
+rm "$STUCK"
+ping 3 8000 || fail "after the kernel sent nothing"
+
+# ...and for a full ring.
+sleep 1.1
+restarts=$(shim_value port_restarts)
+: >"$STUCK"
+in_a "$traffic" flood 10.99.0.2 7000 400 8000 & PIDS="$PIDS $!"
+wait_until restarted
+rm "$STUCK"
+wait_until ping 1 100
+ping 3 8000 || fail "after the ring was full"
+grep -q "the kernel sends nothing" "$TMP/log" || fail "$(cat "$TMP/log")"
+grep -q "the ring is full" "$TMP/log" || fail "$(cat "$TMP/log")"
 
 kill "$SHIM_PID"
 wait "$SHIM_PID" || fail "exit status $?"

@@ -45,7 +45,7 @@ in_b "$traffic" sink 9000 6001 6002 6003 >"$TMP/sink" & PIDS="$PIDS $!"; sink=$!
 in_b "$traffic" dscp 9000 eth0 >"$TMP/dscp" & PIDS="$PIDS $!"; dscp=$!
 "$BUILD/tests/lab/shim-client" "$SOCK" misses 9000 >"$TMP/misses" &
 PIDS="$PIDS $!"
-wait_until in_b ss -Hltn "sport = :6003"
+wait_until b_listens t 6003
 in_a "$traffic" source 10.99.0.2 6002 5002 184 0 7000 >"$TMP/low" &
 low=$!
 in_a "$traffic" source 10.99.0.2 6001 5001 0 2000 3000 >"$TMP/high" &
@@ -78,14 +78,14 @@ grep -q "miss tcp 10.99.0.1 5003 10.99.0.2 6003" "$TMP/misses" ||
 shim_ask lease 0 0
 in_b "$traffic" sink 2000 6001 >"$TMP/sink" & PIDS="$PIDS $!"
 in_b "$traffic" dscp 1500 eth0 >"$TMP/dscp" & PIDS="$PIDS $!"; dscp=$!
-wait_until in_b ss -Hltn "sport = :6001"
+wait_until b_listens t 6001
 in_a "$traffic" source 10.99.0.2 6001 5001 0 0 300 >/dev/null
 wait $dscp
 is_dscp 6001 0
 
 # It dies without a word, and the next one takes over its socket.
 in_b "$traffic" echo 20000 7000 & PIDS="$PIDS $!"
-wait_until in_b ss -Hlun "sport = :7000"
+wait_until b_listens u 7000
 boot=$("$BUILD/shim/stagecoach-shim" --show "$SOCK" | head -1)
 kill -9 "$SHIM_PID"
 wait "$SHIM_PID" 2>/dev/null

@@ -13,6 +13,8 @@
  *    traffic ping ADDRESS PORT N BYTES
  *        Sends N of them and prints "rtt US" for each that comes back.  Exits
  *        1 if one does not within a second.
+ *    traffic flood ADDRESS PORT N BYTES
+ *        Sends N of them and waits for nothing.
  *    traffic dscp MS IFACE
  *        Prints "PORT DSCP PACKETS" for IPv4 TCP and UDP packets that arrive
  *        on IFACE, by destination port, after MS milliseconds.  0 packets of
@@ -249,6 +251,25 @@ ping(int argc, char *argv[])
     return lost ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static int
+flood(int argc, char *argv[])
+{
+    struct sockaddr_in to = address_of(argv[0], argv[1]);
+    int fd = socket(AF_INET, SOCK_DGRAM, 0), n = atoi(argv[2]);
+    size_t size = atoi(argv[3]);
+
+    (void) argc;
+    if (size > sizeof data
+        || connect(fd, (struct sockaddr *) &to, sizeof to)) {
+        die("connect");
+    }
+    for (int i = 0; i < n; i++) {
+        send(fd, data, size, 0);
+        usleep(1000);
+    }
+    return EXIT_SUCCESS;
+}
+
 /* Counts by destination port and DSCP. */
 static uint64_t seen[65536][64];
 
@@ -331,6 +352,7 @@ main(int argc, char *argv[])
         { "source", 6, source },
         { "echo", 2, echo },
         { "ping", 4, ping },
+        { "flood", 4, flood },
         { "dscp", 2, dscp },
     };
 

@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Controller, agent and shim are killed in mid-run: training goes on, the order
+# returns when they do, and a shim has its tables within 2 s.
+set -eu
+name=k$(($$ % 1000000))
+dir=$(mktemp -d)
+. "$SOURCE/tests/lab/lab-functions.sh"
+need_root_and_programs
+rundir=/run/stagecoach/lab-$name
+
+clean_up() {
+    lab down 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+# Long enough to kill three daemons in it, one after the other.
+sed -e 's/"iterations": 8,/"iterations": 60,/' \
+    -e 's/"iterations": 16,/"iterations": 70,/' \
+    -e 's/"iterations": 12,/"iterations": 80,/' \
+    "$SOURCE/lab/scenarios/smoke.json" >"$dir/long.json"
+
+now_ms() {
+    date +%s%3N
+}
+
+# Waits up to $1 s until the rest succeeds.
+wait_until() {
+    deadline=$(($(now_ms) + $1 * 1000))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$(now_ms)" -lt $deadline ] || fail "not within time: $*"
+        kill -0 "$pid" 2>/dev/null || fail "the run ended: $(cat "$dir/out")"
+        sleep 0.05
+    done
+}
+
+# The value of member $2 of what agent or controller $1 says of itself.
+ask() {
+    ovs-appctl -t "$rundir/$1" "$2" |
+        python3 -c "import json, sys; print(json.load(sys.stdin)['$3'])"
+}
+
+is() {
+    [ "$(ask "$1" "$2" "$3")" = "$4" ]
+}
+
+differs() {
+    value=$(ask "$1" "$2" "$3") && [ "$value" != "$4" ]
+}
+
+# Process $1 of the lab, by a word of its command line.
+pid_of() {
+    for dir_ in /proc/[0-9]*; do
+        if tr '\0' ' ' 2>/dev/null <"$dir_/cmdline" | grep -q "$1"; then
+            echo "${dir_#/proc/}"
+            return
+        fi
+    done 2>/dev/null
+}
+
+iteration() {
+    tail -n 1 "$dir/out"
+}
+
+flows_of_shim() {
+    "$BUILD/shim/stagecoach-shim" --show "$rundir/hosts/$1/shim.sock" |
+        awk '$1 == "flow"' | wc -l
+}
+
+has_flows() {
+    [ "$(flows_of_shim "$1")" -ge "$2" ]
+}
+
+lab run "$dir/long.json" --policy stage --out "$dir/report" \
+    >"$dir/out" 2>&1 &
+pid=$!
+wait_until 20 is controller.ctl controller/status stages 2
+wait_until 5 has_flows h0 3
+
+generation=$(ask controller.ctl controller/status generation)
+version=$(ask hosts/h0/agent.ctl agent/status version)
+kill -9 "$(pid_of "stagecoach-controller.*$rundir/")"
+wait_until 10 is controller.ctl controller/status generation $((generation + 1))
+wait_until 10 is hosts/h0/agent.ctl agent/status generation $((generation + 1))
+wait_until 10 is hosts/h0/agent.ctl agent/status state ordered
+[ "$(ask hosts/h0/agent.ctl agent/status version)" -ge "$version" ] ||
+    fail "the version of the order fell"
+echo "controller: the order is back, generation $((generation + 1))"
+
+flows=$(flows_of_shim h0)
+kill -9 "$(pid_of "stagecoach-agent.*hosts/h0")"
+wait_until 10 is hosts/h0/agent.ctl agent/status state ordered
+wait_until 10 is hosts/h0/agent.ctl agent/status shim connected
+[ "$(flows_of_shim h0)" -ge "$flows" ] || fail "flows were lost with the agent"
+echo "agent: the order is back"
+
+flows=$(flows_of_shim h1)
+slots=$(ask hosts/h1/agent.ctl agent/status jobs)
+killed=$(now_ms)
+kill -9 "$(pid_of "stagecoach-shim.*hosts/h1")"
+wait_until 5 has_flows h1 "$flows"
+took=$(($(now_ms) - killed))
+[ "$took" -le 2000 ] || fail "the shim's tables took $took ms, at most 2000"
+[ "$slots" = "$(ask hosts/h1/agent.ctl agent/status jobs)" ] ||
+    fail "jobs were lost with the shim"
+echo "shim: tables are back after $took ms"
+
+status=0
+wait $pid || status=$?
+[ $status = 0 ] || fail "the run: exit status $status: $(cat "$dir/out")"
+python3 - "$dir/report/report.json" <<'PYTHON' || fail "$(cat "$dir/out")"
+import json, sys
+
+report = json.load(open(sys.argv[1]))
+policy = report["policies"][0]
+assert policy["restarts"] == 3, "%(restarts)s restarts, 3 are right" % policy
+assert len(report["stages"]) == 3, report["stages"]
+PYTHON
+assert_clean "the run"
+echo PASS

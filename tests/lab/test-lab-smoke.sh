@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The smoke scenario from end to end, under both policies: the report has what
+# people and scripts read, the searches really train, the traffic is tagged,
+# nothing stands still, nothing is left.
+#
+# $RUNS runs in a row (default 1); $BUSY=1 with a busy loop beside each core.
+set -eu
+name=m$(($$ % 1000000))
+dir=$(mktemp -d)
+. "$SOURCE/tests/lab/lab-functions.sh"
+need_root_and_programs
+
+loops=
+clean_up() {
+    for pid in $loops; do
+        kill "$pid" 2>/dev/null || true
+    done
+    lab down 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+check_report() {
+    python3 - "$dir/report/report.json" <<'PYTHON'
+import json, sys
+
+report = json.load(open(sys.argv[1]))
+for policy in report["policies"]:
+    for key in ("name", "mean_sct_s", "p95_sct_s", "makespan_s", "coverage",
+                "cpu_busy"):
+        assert key in policy, "policies[] has no " + key
+    assert policy["coverage"] >= 0.99, "coverage of %(name)s: %(coverage)s" % policy
+    assert policy["stalls"] == 0, "%(stalls)s stalls under %(name)s" % policy
+    assert policy["restarts"] == 0, "%(restarts)s restarts under %(name)s" % policy
+assert [p["name"] for p in report["policies"]] == ["fair", "stage"]
+assert report["ratio"] > 0
+assert report["certificate"]["bound_mean_s"] > 0
+stages = {(s["policy"], s["cojob"], s["rung"]) for s in report["stages"]}
+assert stages == {(p, c, r) for p in ("fair", "stage")
+                  for c, r in (("asha", 0), ("asha", 1), ("bravo", 0))}, stages
+for stage in report["stages"]:
+    assert 0 <= stage["start"] < stage["end"]
+for search in report["searches"]:
+    assert 0 < search["loss"] < 2.3, search
+PYTHON
+}
+
+if [ "${BUSY:-0}" = 1 ]; then
+    for _ in $(seq "$(nproc)"); do
+        timeout 3000 sh -c 'while :; do :; done' &
+        loops="$loops $!"
+    done
+fi
+run=0
+while [ $run -lt "${RUNS:-1}" ]; do
+    run=$((run + 1))
+    lab run "$SOURCE/lab/scenarios/smoke.json" --out "$dir/report" \
+        >"$dir/out" 2>&1 || fail "run $run: $(cat "$dir/out")"
+    check_report || fail "run $run: $(cat "$dir/out")"
+    grep -q '<svg' "$dir/report/report.html" || fail "run $run: no pictures"
+    assert_clean "run $run"
+    [ "${RUNS:-1}" = 1 ] ||
+        echo "run $run: $(grep 'stage / fair' "$dir/out" || true)"
+done
+echo PASS
