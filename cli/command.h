@@ -9,6 +9,8 @@
  * stagecoach.c names them all.  A command gets its own name as argv[0] and
  * returns an exit status: */
 
+#include <stdbool.h>
+
 enum {
     EXIT_OK = 0,
     EXIT_NO = 1,                /* The answer is no, or the file is invalid. */
@@ -28,6 +30,11 @@ struct command {
  * get one line and EXIT_USAGE.  'parent' is for messages ("stagecoach"). */
 int command_dispatch(const struct command *commands, const char *parent,
                      int argc, char *argv[]);
+
+/* Answers "COMMAND --help" from the table, for commands that say no more of
+ * themselves.  Returns true if it did. */
+bool command_help(const struct command *commands, const char *parent,
+                  int argc, char *argv[]);
 
 int cmd_lab(int argc, char *argv[]);
 int cmd_search(int argc, char *argv[]);

@@ -51,6 +51,23 @@ asks_for_help(const char *arg)
     return !strcmp(arg, "--help") || !strcmp(arg, "-h");
 }
 
+bool
+command_help(const struct command *table, const char *parent,
+             int argc, char *argv[])
+{
+    if (argc != 2 || !asks_for_help(argv[1])) {
+        return false;
+    }
+    for (const struct command *c = table; c->name; c++) {
+        if (!strcmp(c->name, argv[0])) {
+            printf("usage: %s %s %s\n\n%s\n", parent, c->name, c->usage,
+                   c->summary);
+            return true;
+        }
+    }
+    return false;
+}
+
 int
 command_dispatch(const struct command *table, const char *parent,
                  int argc, char *argv[])
@@ -64,16 +81,9 @@ command_dispatch(const struct command *table, const char *parent,
         return EXIT_OK;
     }
     for (const struct command *c = table; c->name; c++) {
-        if (strcmp(c->name, argv[0])) {
-            continue;
+        if (!strcmp(c->name, argv[0])) {
+            return c->run(argc, argv);
         }
-        if (strchr(parent, ' ') && argc == 2 && asks_for_help(argv[1])) {
-            /* The commands of a command say no more of themselves. */
-            printf("usage: %s %s %s\n\n%s\n", parent, c->name, c->usage,
-                   c->summary);
-            return EXIT_OK;
-        }
-        return c->run(argc, argv);
     }
     fprintf(stderr, "%s: \"%s\" is not a command, \"%s --help\" lists them\n",
             parent, argv[0], parent);
