@@ -3,13 +3,13 @@
 #ifndef COMMAND_H
 #define COMMAND_H 1
 
+#include <stdbool.h>
+
 /* The commands of "stagecoach".
  *
  * Each command is one file of this folder with one function; the table in
  * stagecoach.c names them all.  A command gets its own name as argv[0] and
  * returns an exit status: */
-
-#include <stdbool.h>
 
 enum {
     EXIT_OK = 0,
