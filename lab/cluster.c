@@ -25,6 +25,7 @@
 #include "lab/say.h"
 #include "lab/spawn.h"
 #include "lab/supervisor.h"
+#include "lab/switch-buffers.h"
 #include "openvswitch/poll-loop.h"
 #include "svec.h"
 #include "timeval.h"
@@ -32,12 +33,15 @@
 
 #define READY_MS 20000          /* For each part to answer for the first
                                  * time; the machine may be busy. */
+#define WIDEN_MS 300            /* Between two looks at the switch's
+                                 * sockets. */
 #define ASK_MS 3000             /* For a reply of the controller. */
 #define TAIL_LINES 5            /* Of a log that may tell why not. */
 
 struct cluster {
     const struct plan *plan;
     struct supervisor *sv;      /* NULL while down. */
+    long long next_widen;       /* When to look at the switch's sockets. */
     int lock_fd;
 };
 
@@ -508,6 +512,12 @@ cluster_up(struct cluster *c, const char *policy_file)
 char *
 cluster_run(struct cluster *c)
 {
+    pid_t vswitchd = supervisor_pid(c->sv, "ovs-vswitchd");
+
+    if (vswitchd && time_msec() >= c->next_widen) {
+        switch_buffers_widen(vswitchd);
+        c->next_widen = time_msec() + WIDEN_MS;
+    }
     return supervisor_run(c->sv);
 }
 
@@ -515,6 +525,9 @@ void
 cluster_wait(struct cluster *c)
 {
     supervisor_wait(c->sv);
+    if (c->plan->fabric == FABRIC_OVS) {
+        poll_timer_wait_until(c->next_widen);
+    }
 }
 
 /* Returns NULL or a message about what could not be removed. */

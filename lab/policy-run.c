@@ -111,7 +111,7 @@ watch_job(struct policy_run *pr, const struct search_job *job)
                         moved, time_msec())) {
         pr->policy->stalls++;
         say("%s/%s stands still at iteration %lld: no link of its hosts has "
-            "carried anything for %d s", job->cojob, job->job,
+            "carried 1 %% of its rate for %d s", job->cojob, job->job,
             job->iteration, STALL_MS / 1000);
         say_sockets(pr, job->hosts);
     }
@@ -285,7 +285,7 @@ run_in_cluster(struct policy_run *pr)
     pr->epoch_ms = time_wall_msec();
     pr->next_plain_ms = time_msec() + PLAIN_STATUS_MS;
     pr->searches = xcalloc(pr->scenario->n_searches, sizeof *pr->searches);
-    pr->stalls = stall_watch_create();
+    pr->stalls = stall_watch_create(pr->plan->rate_bps);
     pr->sampler = sampler_create(pr->plan, pr->policy, pr->epoch_ms);
 
     error = main_loop(pr);

@@ -11,8 +11,9 @@
 
 #define N_LEVELS 8
 
-/* What one level may have queued at a port, as in a shallow switch. */
-#define QUEUE_BYTES 250000
+/* What one level may have queued at a port: the windows of some connections
+ * that wait, whose packets would otherwise be lost while they do. */
+#define QUEUE_BYTES 1000000
 
 void
 shaping_put(struct ds *commands, const char *dev, int64_t rate_bps, int mtu)
@@ -36,7 +37,7 @@ shaping_put(struct ds *commands, const char *dev, int64_t rate_bps, int mtu)
                       " bfifo limit %d\n"
                       "filter add dev %s parent 1: protocol ip prio %d u32"
                       " match ip tos 0x%02x 0xe0 flowid 1:1%d\n",
-                      dev, level, MAX(rate_bps / 100, 1000), rate_bps, level,
+                      dev, level, MAX(rate_bps / 50, 1000), rate_bps, level,
                       2 * (mtu + 14), burst,
                       dev, level, level, QUEUE_BYTES,
                       dev, level + 1, (N_LEVELS - 1 - level) << 5, level);

@@ -113,7 +113,7 @@ child_main(const struct spawn *s, pid_t parent)
     for (const char *const *e = s->env; e && *e; e++) {
         putenv(CONST_CAST(char *, *e));
     }
-    execvp(s->argv[0], CONST_CAST(char *const *, s->argv));
+    execvp(s->argv[0], (char *const *) s->argv);
     child_fail(s->argv[0], errno);
 }
 

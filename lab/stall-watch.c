@@ -12,20 +12,23 @@
 struct watched {
     long long iteration;
     long long since;            /* When it last moved, or was first seen. */
+    uint64_t moved;             /* Bytes since then. */
     long long seen;             /* When it was last looked at. */
     bool told;
 };
 
 struct stall_watch {
     struct shash jobs;          /* By "COJOB/JOB". */
+    uint64_t limit;             /* Bytes in STALL_MS that are traffic. */
 };
 
 struct stall_watch *
-stall_watch_create(void)
+stall_watch_create(int64_t rate_bps)
 {
     struct stall_watch *sw = xmalloc(sizeof *sw);
 
     shash_init(&sw->jobs);
+    sw->limit = rate_bps / 8 * STALL_MS / 1000 / 100;
     return sw;
 }
 
@@ -53,10 +56,12 @@ stall_watch_job(struct stall_watch *sw, const char *cojob, const char *job,
     free(name);
 
     /* A job that nobody asked about for a while was between stages. */
-    if (w->iteration != iteration || moved > STALL_BYTES
+    w->moved += moved;
+    if (w->iteration != iteration || w->moved > sw->limit
         || now_ms - w->seen > STALL_MS / 2) {
         w->iteration = iteration;
         w->since = now_ms;
+        w->moved = 0;
         w->told = false;
     }
     w->seen = now_ms;

@@ -13,8 +13,10 @@
  * data planes have been seen to stop for half a minute with nothing lost.  A
  * run in which that happens does not tell anything about the order, so the lab
  * must see it and say so.  A job that waits for others' traffic is not
- * stalled: then its links are busy.  It is when every link of every host of
- * the job carries next to nothing, and the job gets nowhere, for five seconds.
+ * stalled: then its links are busy.  It is when no link of any host of the job
+ * carries even 1 % of its rate, and the job gets nowhere, for five seconds.  (A
+ * few packets are no sign of life: a sender that is cut off tries again, after
+ * 0.2, 0.4, 0.8... seconds, which is also why a short cut lasts.)
  *
  *
  * Usage
@@ -36,11 +38,11 @@
 #include <stdint.h>
 
 #define STALL_MS 5000           /* So long is a stall. */
-#define STALL_BYTES 4096        /* More than that in a sample is traffic. */
 
 struct stall_watch;
 
-struct stall_watch *stall_watch_create(void);
+/* 'rate_bps' is that of each link. */
+struct stall_watch *stall_watch_create(int64_t rate_bps);
 void stall_watch_destroy(struct stall_watch *);
 
 /* 'moved' is what the busiest host of the job moved since the last sample.

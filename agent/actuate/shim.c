@@ -8,15 +8,16 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/actuate/flow-set.h"
-#include "agent/actuate/shim-conn.h"
 #include "agent/actuate/slot-table.h"
 #include "agent/actuate/traffic.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "shim/control/client.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -29,7 +30,7 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define RESYNC_MS 1000          /* After the shim refused something. */
 #define SILENCE_MS 3000         /* A shim that owes an answer for so long is
                                  * taken for dead. */
-#define MAX_BACKLOG (256 * 1024)
+#define MAX_MESSAGES_A_RUN 50
 
 /* What the first replies of a connection are needed for. */
 enum {
@@ -45,7 +46,7 @@ struct shim_actuator {
     const struct actuator_events *events;
     void *aux;
 
-    struct shim_conn *conn;     /* NULL while away. */
+    struct shim_client *conn;    /* NULL while away. */
     int last_error;             /* Why it is away, so that each reason is
                                  * logged once; -1 before the first try. */
     unsigned int needs;         /* NEED_*: lists to come. */
@@ -99,8 +100,11 @@ static void
 disconnect(struct shim_actuator *s, int error)
 {
     if (s->conn) {
-        VLOG_WARN("%s: the shim is away (%s)", s->path, ovs_strerror(error));
-        shim_conn_close(s->conn);
+        if (!s->last_error) {
+            VLOG_WARN("%s: the shim is away (%s)",
+                      s->path, ovs_strerror(error));
+        }
+        shim_client_close(s->conn);
         s->conn = NULL;
         s->last_error = error;
     }
@@ -111,7 +115,7 @@ shim_close(struct actuator *a)
 {
     struct shim_actuator *s = shim_cast(a);
 
-    shim_conn_close(s->conn);
+    shim_client_close(s->conn);
     slot_table_uninit(&s->slots);
     flow_set_uninit(&s->flows);
     free(s->path);
@@ -122,7 +126,8 @@ static void
 send_request(struct shim_actuator *s, enum shim_msg_type type,
              const void *body, size_t size)
 {
-    shim_conn_send(s->conn, type, body, size);
+    /* A broken connection shows when receiving. */
+    shim_client_send(s->conn, type, body, size, NULL);
 }
 
 /* Asks for everything that is needed to go on by difference. */
@@ -140,7 +145,7 @@ ask_for_tables(struct shim_actuator *s)
 static void
 try_to_connect(struct shim_actuator *s, long long now)
 {
-    int error = shim_conn_open(s->path, &s->conn);
+    int error = shim_client_open(s->path, &s->conn);
 
     s->next_connect = now + CONNECT_MS;
     if (error) {
@@ -300,14 +305,14 @@ receive(struct shim_actuator *s, long long now)
 {
     const struct shim_msg *msg;
     const void *body;
-    size_t size;
     int error = 0;
 
-    for (int i = 0; i < 50 && !error; i++) {
-        error = shim_conn_recv(s->conn, &msg, &body, &size);
+    shim_client_run(s->conn);
+    for (int i = 0; i < MAX_MESSAGES_A_RUN && !error; i++) {
+        error = shim_client_receive(s->conn, &msg, &body);
         if (!error) {
             s->heard = now;
-            error = take_message(s, msg, body, size);
+            error = take_message(s, msg, body, msg->length - sizeof *msg);
         }
     }
     if (!error) {
@@ -329,13 +334,17 @@ send_change(struct shim_actuator *s, enum shim_msg_type type,
     }
 }
 
+/* The counters of a new slot are marked before its first flow is there. */
 static void
 send_slot_sets(struct shim_actuator *s)
 {
     struct slot_changes *c = &s->slot_changes;
 
     slot_table_changes(&s->slots, c);
-    send_change(s, SHIM_SLOT_SET, c->set, c->n_set * sizeof *c->set);
+    if (c->n_set) {
+        send_change(s, SHIM_SLOT_SET, c->set, c->n_set * sizeof *c->set);
+        send_request(s, SHIM_STATS, NULL, 0);
+    }
 }
 
 /* Sends what has changed: rows before the flows that refer to them, and gone
@@ -351,7 +360,7 @@ send_changes(struct shim_actuator *s)
         send_slot_sets(s);
         s->slots_dirty = false;
     }
-    while (shim_conn_backlog(s->conn) < MAX_BACKLOG
+    while (!shim_client_wants_write(s->conn)
            && flow_set_changes(&s->flows, &s->slots, f)) {
         send_change(s, SHIM_FLOW_DELETE, f->delete,
                     f->n_delete * sizeof *f->delete);
@@ -401,9 +410,11 @@ shim_run(struct actuator *a)
             send_lease(s, now);
         }
     }
-    if (now >= s->next_stats && shim_conn_backlog(s->conn) < MAX_BACKLOG) {
+    if (now >= s->next_stats) {
         s->next_stats = now + STATS_MS;
-        send_request(s, SHIM_STATS, NULL, 0);
+        if (!shim_client_wants_write(s->conn)) {
+            send_request(s, SHIM_STATS, NULL, 0);
+        }
     }
 }
 
@@ -416,13 +427,14 @@ shim_wait(struct actuator *a)
         poll_timer_wait_until(s->next_connect);
         return;
     }
-    shim_conn_wait(s->conn);
+    poll_fd_wait(shim_client_fd(s->conn),
+                 POLLIN | (shim_client_wants_write(s->conn) ? POLLOUT : 0));
     poll_timer_wait_until(MIN(s->next_stats, s->next_sync));
     if (!s->needs) {
         bool dirty = s->slots_dirty || s->flows.dirty || s->lease_dirty;
 
         poll_timer_wait_until(s->next_lease);
-        if (dirty && shim_conn_backlog(s->conn) < MAX_BACKLOG) {
+        if (dirty && !shim_client_wants_write(s->conn)) {
             poll_immediate_wake();
         }
     }

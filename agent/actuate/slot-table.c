@@ -13,6 +13,7 @@
 struct slot_job {
     struct hmap_node node;      /* In struct slot_table's 'jobs', by name. */
     struct shim_slot want;      /* 'slot' is its number, 0 if none is free. */
+    uint16_t before;            /* Its number before slot_table_adopt(). */
     bool decided;               /* False: a row that the shim already has for
                                  * this name is as good as 'want'. */
 };
@@ -54,7 +55,6 @@ give_number(struct slot_table *st, struct slot_job *job, uint16_t number)
 {
     job->want.slot = number;
     st->owners[number] = job;
-    st->last = number;
 }
 
 static void
@@ -65,6 +65,7 @@ find_number(struct slot_table *st, struct slot_job *job)
 
         if (!st->owners[number]) {
             give_number(st, job, number);
+            st->last = number;
             return;
         }
     }
@@ -114,7 +115,7 @@ slot_table_unwant(struct slot_table *st, const char *name)
 
 /* Takes over the 'n' rows in 'rows' as what the shim has.  A job that is among
  * them gets the number that it has there, since the shim's flows refer to it
- * by that. */
+ * by that; another keeps its own if it can. */
 void
 slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
 {
@@ -137,6 +138,7 @@ slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
     }
     memset(st->owners, 0, sizeof st->owners);
     HMAP_FOR_EACH (job, node, &st->jobs) {
+        job->before = job->want.slot;
         job->want.slot = 0;
     }
     for (uint16_t i = 1; i < SHIM_MAX_SLOTS; i++) {
@@ -145,7 +147,12 @@ slot_table_adopt(struct slot_table *st, const struct shim_slot *rows, size_t n)
             if (job && !job->want.slot) {
                 give_number(st, job, i);
             }
-            st->last = i;
+            st->last = MAX(st->last, i);
+        }
+    }
+    HMAP_FOR_EACH (job, node, &st->jobs) {
+        if (!job->want.slot && job->before && !st->owners[job->before]) {
+            give_number(st, job, job->before);
         }
     }
     HMAP_FOR_EACH (job, node, &st->jobs) {

@@ -32,6 +32,7 @@ traffic_take(struct traffic *tr, const struct shim_stats *stats,
     struct traffic_totals delta;
 
     if (tr->boot_id != stats->boot_id) {
+        tr->old = first;
         memset(tr->slots, 0, sizeof tr->slots);
         memset(&tr->last, 0, sizeof tr->last);
         tr->boot_id = stats->boot_id;
@@ -50,11 +51,13 @@ traffic_take(struct traffic *tr, const struct shim_stats *stats,
     for (size_t i = 0; i < n; i++) {
         uint16_t slot = slots[i].slot;
 
-        if (slot < SHIM_MAX_SLOTS) {
+        if (slot > 0 && slot < SHIM_MAX_SLOTS) {
+            bool mark = tr->old && !tr->slots[slot].seen;
             uint64_t tx = grew(&tr->slots[slot].tx_bytes, slots[i].tx_bytes);
             uint64_t rx = grew(&tr->slots[slot].rx_bytes, slots[i].rx_bytes);
 
-            if (!first && slot && (tx || rx)) {
+            tr->slots[slot].seen = true;
+            if (!mark && (tx || rx)) {
                 slot_grew(slot, tx, rx, aux);
             }
         }

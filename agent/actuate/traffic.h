@@ -42,9 +42,11 @@ struct traffic_totals {
 struct traffic {
     uint64_t boot_id;           /* Of the shim that 'last' is from, 0 before
                                  * the first. */
+    bool old;                   /* That shim may be older than this agent. */
     struct traffic_totals total;
     struct traffic_totals last;
     struct {
+        bool seen;              /* By this agent, of that shim. */
         uint64_t tx_bytes, rx_bytes;
     } slots[SHIM_MAX_SLOTS];    /* Last values. */
 };

@@ -102,16 +102,17 @@ miss_filter_begin(struct miss_filter *mf)
     mf->due = LLONG_MAX;
 }
 
-/* Notes that the dump has a socket with 'key' that is no job's. */
+/* Notes that the dump has a socket with 'key', and that a dump before 'until'
+ * would not tell more of it. */
 void
-miss_filter_nobodys(struct miss_filter *mf, const struct shim_flow_key *key,
-                    long long now)
+miss_filter_quiet(struct miss_filter *mf, const struct shim_flow_key *key,
+                  long long until)
 {
     struct miss *miss = find(mf, key);
 
     if (miss) {
         miss->waiting = false;
-        miss->quiet_until = now + MISS_NOBODYS_MS;
+        miss->quiet_until = until;
     }
 }
 

@@ -24,7 +24,7 @@
  *    miss_filter_report(mf, key, now);           // From the data plane.
  *    if (now >= miss_filter_due(mf)) {
  *        miss_filter_begin(mf);
- *        ...miss_filter_nobodys(mf, key, now) for sockets of no job,
+ *        ...miss_filter_quiet(mf, key, until) for sockets of no job,
  *           miss_filter_resolve(mf, key) for those of jobs...
  *        miss_filter_end(mf, n_new_flows, now);
  *    }
@@ -46,7 +46,7 @@
 #define MISS_COALESCE_MS 1      /* From a report to its dump. */
 #define MISS_MIN_GAP_MS 20      /* Between dumps, at first. */
 #define MISS_MAX_GAP_MS 320     /* Between dumps that find nothing. */
-#define MISS_NOBODYS_MS 5000    /* That a flow of no job is passed over. */
+#define MISS_NOBODYS_MS 5000    /* To pass over a flow of no job. */
 #define MISS_RETRY_MS 20        /* Of a flow without a socket, at first. */
 #define MISS_MAX_RETRY_MS 1000
 
@@ -66,8 +66,8 @@ void miss_filter_report(struct miss_filter *, const struct shim_flow_key *,
 long long miss_filter_due(const struct miss_filter *);
 
 void miss_filter_begin(struct miss_filter *);
-void miss_filter_nobodys(struct miss_filter *, const struct shim_flow_key *,
-                         long long now);
+void miss_filter_quiet(struct miss_filter *, const struct shim_flow_key *,
+                       long long until);
 void miss_filter_resolve(struct miss_filter *, const struct shim_flow_key *);
 void miss_filter_end(struct miss_filter *, size_t n_new, long long now);
 

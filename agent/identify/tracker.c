@@ -179,7 +179,8 @@ see_cgroup(const char *name, uint64_t id, bool below, void *t_)
     }
 }
 
-static void
+/* Looks at the tree.  Returns false if that failed. */
+static bool
 scan_cgroups(struct tracker *t)
 {
     int error;
@@ -187,7 +188,7 @@ scan_cgroups(struct tracker *t)
     t->stats.n_scans++;
     t->last_scan = t->now;
     if (!t->cgroup_root) {
-        return;
+        return true;
     }
     registry_begin(&t->registry);
     error = cgroup_scan(t->cgroup_root, see_cgroup, t);
@@ -196,9 +197,10 @@ scan_cgroups(struct tracker *t)
 
         VLOG_WARN_RL(&rl, "%s: cannot read the cgroups of jobs (%s)",
                      t->cgroup_root, ovs_strerror(error));
-        return;
+        return false;
     }
     registry_end(&t->registry, job_gone, t);
+    return true;
 }
 
 /* Removes the jobs that have had no process for a while, with their
@@ -274,6 +276,13 @@ see_flow(struct tracker *t, const struct shim_flow_key *key, struct job *job)
     }
 }
 
+/* No job's, and its socket stays no job's. */
+static void
+pass_over(struct tracker *t, const struct shim_flow_key *key)
+{
+    miss_filter_quiet(&t->misses, key, t->now + MISS_NOBODYS_MS);
+}
+
 static void
 see_socket(const struct shim_flow_key *key, uint64_t cgroup, void *t_)
 {
@@ -283,24 +292,29 @@ see_socket(const struct shim_flow_key *key, uint64_t cgroup, void *t_)
     if (job) {
         see_flow(t, key, job);
     } else if (cgroup && is_foreign(t, cgroup)) {
-        miss_filter_nobodys(&t->misses, key, t->now);
+        pass_over(t, key);
     } else if (cgroup) {
         add_doubt(t, key, cgroup);
     }
 }
 
-/* Decides whose the sockets of unknown cgroups are.  If the tree was looked at
- * too recently to look again, the sockets are looked at again with it. */
+/* Puts the doubts off to the next look at the tree. */
+static void
+defer_doubts(struct tracker *t)
+{
+    if (t->n_doubts) {
+        t->hurry_at = MIN(t->hurry_at, t->last_scan + SCAN_GAP_MS);
+    }
+    for (size_t i = 0; i < t->n_doubts; i++) {
+        miss_filter_quiet(&t->misses, &t->doubts[i].key, t->hurry_at);
+    }
+}
+
+/* Decides whose the sockets of unknown cgroups are, with a look at the tree
+ * that is younger than the dump: what it does not have is no job's. */
 static void
 settle_doubts(struct tracker *t)
 {
-    if (t->n_doubts && t->now - t->last_scan < SCAN_GAP_MS) {
-        t->hurry_at = MIN(t->hurry_at, t->last_scan + SCAN_GAP_MS);
-        return;
-    }
-    if (t->n_doubts) {
-        scan_cgroups(t);
-    }
     for (size_t i = 0; i < t->n_doubts; i++) {
         const struct doubt *d = &t->doubts[i];
         struct job *job = registry_job_of_cgroup(&t->registry, d->cgroup);
@@ -309,7 +323,7 @@ settle_doubts(struct tracker *t)
             see_flow(t, &d->key, job);
         } else {
             add_foreign(t, d->cgroup);
-            miss_filter_nobodys(&t->misses, &d->key, t->now);
+            pass_over(t, &d->key);
         }
     }
 }
@@ -337,16 +351,14 @@ dump_view(struct tracker *t, struct view *view)
     return error;
 }
 
-/* Looks at the sockets, and before at the cgroups if 'scan'. */
+/* Looks at the sockets, and then at the cgroups if 'scan' or if there is a
+ * socket of an unknown one. */
 static void
 look(struct tracker *t, bool scan)
 {
     int error = 0;
 
     t->hurry_at = LLONG_MAX;
-    if (scan) {
-        scan_cgroups(t);
-    }
     t->stats.n_dumps++;
     t->n_doubts = t->n_new = 0;
     miss_filter_begin(&t->misses);
@@ -359,7 +371,12 @@ look(struct tracker *t, bool scan)
             error = view_error;
         }
     }
-    settle_doubts(t);
+    if ((scan || (t->n_doubts && t->now - t->last_scan >= SCAN_GAP_MS))
+        && scan_cgroups(t)) {
+        settle_doubts(t);
+    } else {
+        defer_doubts(t);
+    }
     if (!error) {
         flow_table_end(&t->flows, t->now, flow_gone, t);
     } else {
@@ -377,7 +394,7 @@ tracker_run(struct tracker *t)
         look(t, true);
         remove_empty_jobs(t);
     } else if (t->now >= t->hurry_at) {
-        look(t, t->now - t->last_scan >= SCAN_GAP_MS);
+        look(t, true);
     } else if (t->now >= miss_filter_due(&t->misses)) {
         look(t, false);
     }

@@ -4,10 +4,13 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_ether.h>
 #include <rte_mbuf.h>
@@ -27,7 +30,10 @@
 #define WAIT_AFTER (160 * US)   /* Naps longer than this end with a frame. */
 #define MAX_WAIT (20 * MS)      /* To look at 'stop' and the rate. */
 
-#define QUEUE_MS 100            /* A level's queue, in time on the uplink... */
+#define LOOP_NICE (-10)         /* Of the loop's thread... */
+#define LOOP_SLICE (100 * US)   /* ...and how long it runs at a time. */
+
+#define QUEUE_MS 400            /* A level's queue, in time on the uplink... */
 #define QUEUE_MIN_FRAMES 64     /* ...but at least this. */
 #define QUEUE_MIN_PACKETS 512   /* Small ones, where that is more. */
 #define QUEUE_MAX_PACKETS 4096
@@ -318,14 +324,15 @@ wait_for_frame(struct forward *f, uint64_t ns)
 static void
 idle(struct forward *f, uint64_t now)
 {
-    bool late = port_kick(f->config.host) | port_kick(f->config.uplink);
+    bool late_host = port_kick(f->config.host);
+    bool late_uplink = port_kick(f->config.uplink);
     bool held = (port_room(f->config.host) < PORT_BURST
                  || port_room(f->config.uplink) < PORT_BURST);
     uint64_t due = held ? UINT64_MAX : until_due(f, now);
 
     f->nap = f->nap < MIN_NAP ? MIN_NAP
              : f->nap < MAX_NAP / 2 ? f->nap * 2 : MAX_NAP;
-    if (f->nap <= WAIT_AFTER || late || held
+    if (f->nap <= WAIT_AFTER || late_host || late_uplink || held
         || port_fd(f->config.host) < 0 || port_fd(f->config.uplink) < 0) {
         sleep_ns(due < f->nap ? due : f->nap);
     } else {
@@ -343,11 +350,39 @@ wait_while_paused(struct forward *f)
     STORE(&f->paused, false);
 }
 
+/* Asks the kernel to run this thread soon when it wakes up: a turn takes some
+ * microseconds, while the training beside it computes for milliseconds, which
+ * is more than the uplink's burst.  With six busy processes on two CPUs and
+ * eight shims this took flows from 80 to 96 % of their links.  Where it is not
+ * allowed, or the kernel knows no slices, packets wait a little longer. */
+static void
+ask_to_run_soon(void)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } attr = {
+        .size = sizeof attr,
+        .policy = SCHED_OTHER,
+        .nice = LOOP_NICE,
+        .runtime = LOOP_SLICE,
+    };
+
+    if (syscall(SYS_sched_setattr, 0, &attr, 0)) {
+        attr.nice = 0;
+        syscall(SYS_sched_setattr, 0, &attr, 0);
+    }
+    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+}
+
 /* Forwards packets until forward_stop(). */
 void
 forward_loop(struct forward *f)
 {
-    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+    ask_to_run_soon();
     pthread_getcpuclockid(pthread_self(), &f->clock);
     f->clock_base = clock_ns(f->clock);
     STORE(&f->running, true);

@@ -17,6 +17,9 @@ struct level_queues {
     uint32_t mask;
     uint32_t max_packets;       /* In each level. */
     uint32_t nonempty;          /* Bit N: level N has packets. */
+    uint64_t credit;            /* Of those that wait, in bytes times
+                                 * LEVEL_QUEUE_FLOOR. */
+    uint32_t turn;              /* The floor's next level, or one above it. */
     uint64_t bytes;             /* Of all levels. */
 };
 
@@ -84,27 +87,60 @@ level_queues_push(struct level_queues *lq, uint8_t level,
     return true;
 }
 
+static const struct queue_item *
+first_of(const struct level_queues *lq, int level)
+{
+    const struct level *l = &lq->levels[level];
+
+    return &l->ring[l->head & lq->mask];
+}
+
+/* Returns the levels that have packets but for the highest of them. */
+static uint32_t
+waiting(const struct level_queues *lq)
+{
+    return lq->nonempty & (lq->nonempty - 1);
+}
+
+/* Returns the level that goes next; there must be one. */
+static int
+next_level(const struct level_queues *lq)
+{
+    uint32_t rest = waiting(lq);
+
+    if (rest) {
+        uint32_t after = rest & ~((1u << lq->turn) - 1);
+        int level = __builtin_ctz(after ? after : rest);
+
+        if (lq->credit >= (uint64_t) first_of(lq, level)->length
+                          * LEVEL_QUEUE_FLOOR) {
+            return level;
+        }
+    }
+    return __builtin_ctz(lq->nonempty);
+}
+
 /* Returns the packet that goes next, NULL if there is none. */
 const struct queue_item *
 level_queues_first(const struct level_queues *lq)
 {
-    const struct level *l;
-
-    if (!lq->nonempty) {
-        return NULL;
-    }
-    l = &lq->levels[__builtin_ctz(lq->nonempty)];
-    return &l->ring[l->head & lq->mask];
+    return lq->nonempty ? first_of(lq, next_level(lq)) : NULL;
 }
 
 /* Removes the packet that level_queues_first() returns. */
 void
 level_queues_pop(struct level_queues *lq)
 {
-    int level = __builtin_ctz(lq->nonempty);
+    int level = next_level(lq);
     struct level *l = &lq->levels[level];
     uint32_t length = l->ring[l->head++ & lq->mask].length;
 
+    if (level != __builtin_ctz(lq->nonempty)) {
+        lq->credit -= (uint64_t) length * LEVEL_QUEUE_FLOOR;
+        lq->turn = level + 1;
+    } else {
+        lq->credit = waiting(lq) ? lq->credit + length : 0;
+    }
     l->bytes -= length;
     counter_add(&lq->bytes, -(uint64_t) length);
     if (l->head == l->tail) {

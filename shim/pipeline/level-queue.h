@@ -3,18 +3,26 @@
 #ifndef SHIM_LEVEL_QUEUE_H
 #define SHIM_LEVEL_QUEUE_H 1
 
-/* The queues before the uplink: strict priority, FIFO in each level.
+/* The queues before the uplink: priority with a floor, FIFO in each level.
  *
  *
  * Motivation
  * ==========
  *
  * The uplink is paced to its capacity, so packets wait here and not in the
- * network, and who waits is decided by the level: a packet goes only when all
- * higher levels are empty.  Each level is bounded in bytes, so that a sender
- * of a low level finds out (its packets are dropped at the tail) instead of
- * filling the memory, and in packets, so that a flood of small ones does not
- * use up the packet buffers of the others.
+ * network, and who waits is decided by the level: the highest one that has
+ * packets is served.
+ *
+ * A TCP connection that nothing of leaves for seconds doubles its
+ * retransmission time-out again and again, and then sleeps on for as long when
+ * the link has long been idle.  So lower levels that wait share a floor: after
+ * each LEVEL_QUEUE_FLOOR bytes of a higher level one byte of theirs goes, in
+ * turn by level.
+ *
+ * Each level is bounded in bytes, so that a sender of a low level finds out
+ * (its packets are dropped at the tail) instead of filling the memory, and in
+ * packets, so that a flood of small ones does not use up the packet buffers of
+ * the others.
  *
  *
  * Usage
@@ -41,6 +49,8 @@
 #include <stdint.h>
 
 #include "shim/control/protocol.h"
+
+#define LEVEL_QUEUE_FLOOR 20    /* A floor of 1/21 of the uplink. */
 
 struct queue_item {
     void *packet;

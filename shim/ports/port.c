@@ -39,7 +39,8 @@ struct port {
 
     /* The loop writes, the control thread reads. */
     uint64_t refused_since;     /* Time, 0 if the driver takes frames. */
-    uint64_t handed;            /* Frames that the driver took. */
+    uint64_t offered;           /* Frames, to the driver; again if it refused
+                                 * them.  Counted before they can be sent. */
     uint64_t too_long;          /* Frames dropped. */
 
     /* The control thread writes, the loop reads. */
@@ -48,7 +49,7 @@ struct port {
 
     /* The control thread's. */
     uint64_t ring_dropped;      /* Frames: the receive ring was full. */
-    uint64_t checked_handed, checked_sent;      /* At the last progress. */
+    uint64_t checked_offered, checked_sent;      /* At the last progress. */
     uint64_t progress;          /* Time of it. */
     uint64_t retry;             /* Not before this time, if not 'up'. */
 };
@@ -237,6 +238,7 @@ port_flush(struct port *port, uint64_t now)
         return false;
     }
     if (port->up) {
+        counter_add(&port->offered, port->n_held);
         n = rte_eth_tx_burst(port->id, 0, port->held, port->n_held);
         port->kick = true;
     }
@@ -244,7 +246,6 @@ port_flush(struct port *port, uint64_t now)
         port->n_held -= n;
         memmove(port->held, port->held + n,
                 port->n_held * sizeof *port->held);
-        counter_add(&port->handed, n);
         __atomic_store_n(&port->refused_since, 0, __ATOMIC_RELAXED);
     } else if (!port->refused_since) {
         __atomic_store_n(&port->refused_since, now, __ATOMIC_RELAXED);
@@ -278,19 +279,22 @@ port_fd(const struct port *port)
     return port->fd;
 }
 
-/* Is the kernel's counter standing still while we hand over? */
+/* Is the kernel's counter standing still while we offer frames?  What it has
+ * sent is read first, and includes no frame that 'offered' does not: an
+ * increase of 'offered' must show there later. */
 static bool
 is_silent(struct port *port, uint64_t now)
 {
-    uint64_t handed = counter_get(&port->handed), sent;
+    uint64_t sent, offered;
 
     if (iface_sent(port->spec.iface, &sent)) {
         return false;
     }
+    offered = __atomic_load_n(&port->offered, __ATOMIC_ACQUIRE);
     if (!port->progress || sent != port->checked_sent
-        || handed == port->checked_handed) {
+        || offered == port->checked_offered) {
         port->checked_sent = sent;
-        port->checked_handed = handed;
+        port->checked_offered = offered;
         port->progress = now;
     }
     return now - port->progress >= SILENT_NS;

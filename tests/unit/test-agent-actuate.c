@@ -113,6 +113,27 @@ restart_of_the_agent_keeps_numbers(void **state OVS_UNUSED)
 }
 
 static void
+restart_of_the_shim_keeps_numbers(void **state OVS_UNUSED)
+{
+    uint16_t a, b;
+
+    slot_table_init(&slots);
+    want("c/gone", 1, true);
+    want("c/a", 1, true);
+    want("c/b", 1, true);
+    slot_table_unwant(&slots, "c/gone");
+    slot_table_changes(&slots, &changes);
+    a = slot_table_number(&slots, "c/a");
+    b = slot_table_number(&slots, "c/b");
+    slot_table_adopt(&slots, NULL, 0);
+    assert_int_equal(slot_table_number(&slots, "c/a"), a);
+    assert_int_equal(slot_table_number(&slots, "c/b"), b);
+    slot_table_changes(&slots, &changes);
+    assert_int_equal(changes.n_set, 2);
+    slot_table_uninit(&slots);
+}
+
+static void
 row_stays_until_somebody_decides(void **state OVS_UNUSED)
 {
     struct shim_slot have = make_row("c/a", 3, 1);
@@ -253,6 +274,12 @@ counters_never_fall(void **state OVS_UNUSED)
     traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
     assert_int_equal(traffic.total.tx_bytes, 0);
     assert_int_equal(sums[3], 0);
+
+    /* So is that at a slot that comes later, which others had before. */
+    slot.slot = 4;
+    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    assert_int_equal(sums[4], 0);
+    slot.slot = 3;
 
     stats.tx_bytes = 1500;
     stats.tx_ip_bytes = 1300;
@@ -422,6 +449,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_differences_are_sent),
         cmocka_unit_test(restart_of_the_agent_keeps_numbers),
+        cmocka_unit_test(restart_of_the_shim_keeps_numbers),
         cmocka_unit_test(row_stays_until_somebody_decides),
         cmocka_unit_test(numbers_are_reused_late_and_run_out),
         cmocka_unit_test(flows_are_made_equal_by_difference),

@@ -45,6 +45,51 @@ serves_higher_levels_first_and_each_in_order(void **state)
     level_queues_destroy(lq);
 }
 
+/* Levels 2, 4 and 7 always have packets, of lengths of their own. */
+static void
+keeps_a_floor_for_those_that_wait(void **state)
+{
+    static const uint32_t length[SHIM_N_LEVELS] = { [2] = 1500, [4] = 9000,
+                                                    [7] = 300 };
+    struct level_queues *lq = level_queues_create(16, 1000000);
+    uint64_t sent[SHIM_N_LEVELS] = { 0 }, sum = 0;
+
+    (void) state;
+    for (int level = 0; level < SHIM_N_LEVELS; level++) {
+        for (int i = 0; length[level] && i < 16; i++) {
+            push(lq, level, length[level], level);
+        }
+    }
+    for (int i = 0; i < 200000; i++) {
+        uint16_t level = level_queues_first(lq)->slot;
+
+        level_queues_pop(lq);
+        sent[level] += length[level];
+        sum += length[level];
+        assert_true(push(lq, level, length[level], level));
+    }
+    assert_in_range((sent[4] + sent[7]) * 1000 / sum, 1000 / 21 - 1,
+                    1000 / 21 + 1);
+    assert_true(sent[4] > 0 && sent[7] > 0);
+    level_queues_destroy(lq);
+}
+
+static void
+saves_up_no_floor_while_nobody_waits(void **state)
+{
+    struct level_queues *lq = level_queues_create(16, 1000000);
+
+    (void) state;
+    for (int i = 0; i < 1000; i++) {
+        push(lq, 1, 1500, 1);
+        level_queues_pop(lq);
+    }
+    push(lq, 1, 1500, 1);
+    push(lq, 5, 1500, 5);
+    assert_int_equal(level_queues_first(lq)->slot, 1);
+    level_queues_destroy(lq);
+}
+
 static void
 bounds_each_level_in_bytes_and_packets(void **state)
 {
@@ -181,6 +226,8 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(serves_higher_levels_first_and_each_in_order),
+        cmocka_unit_test(keeps_a_floor_for_those_that_wait),
+        cmocka_unit_test(saves_up_no_floor_while_nobody_waits),
         cmocka_unit_test(bounds_each_level_in_bytes_and_packets),
         cmocka_unit_test(runs_round_its_rings),
         cmocka_unit_test(keeps_the_rate),

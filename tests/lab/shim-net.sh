@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh
+#
+# For scripts that test one shim:
+#
+#    host A, eth0 10.99.0.1 -- hostside, node N (shim), uplink -- eth0
+#    10.99.0.2, host B
+#
+# The script sets MTU and RATE before it sources this.  $A, $N and $B are the
+# namespaces, $SOCK is the shim's control socket, $TMP a directory.  It calls
+# shim_start; everything is cleaned up when it exits.
+
+[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
+[ -x "$BUILD/shim/stagecoach-shim" ] || { echo "built without DPDK"; exit 77; }
+
+PREFIX=sct-shim-$$
+A=$PREFIX-a N=$PREFIX-n B=$PREFIX-b
+TMP=$(mktemp -d "/tmp/$PREFIX.XXXXXX")
+SOCK=$TMP/shim.sock
+SHIM_PID=
+PIDS=
+
+cleanup() {
+    for pid in $SHIM_PID $PIDS; do
+        kill -9 "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+    done
+    for ns in "$A" "$N" "$B"; do
+        ip netns del "$ns" 2>/dev/null
+    done
+    rm -rf "$TMP" "/var/run/dpdk/$PREFIX"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAIL: $*"
+    exit 1
+}
+
+in_a() { ip netns exec "$A" "$@"; }
+in_b() { ip netns exec "$B" "$@"; }
+
+# shellcheck disable=SC2034
+traffic=$BUILD/tests/lab/traffic
+
+shim_ask() { "$BUILD/tests/lab/shim-client" "$SOCK" "$@" || fail "$*"; }
+
+# Waits until a command succeeds, at most 10 seconds.
+wait_until() {
+    tries=0
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || fail "waited in vain for: $*"
+        sleep 0.05
+    done
+}
+
+# shim_value NAME: a counter.
+shim_value() {
+    "$BUILD/shim/stagecoach-shim" --show "$SOCK" |
+        awk -v name="$1" '$1 == name { print $2 }'
+}
+
+shim_start() {
+    ip netns exec "$N" "$BUILD/shim/stagecoach-shim" --name "$PREFIX" \
+        --host-port af_packet:hostside --uplink af_packet:uplink \
+        --rate "$RATE" --mtu "$MTU" --control "$SOCK" &
+    SHIM_PID=$!
+    wait_until "$BUILD/shim/stagecoach-shim" --show "$SOCK"
+}
+
+# uplink_make: the link between the shim and B, also after its deletion.
+uplink_make() {
+    ip link add eth0 mtu "$MTU" address 02:00:00:00:00:02 netns "$B" \
+        type veth peer name uplink mtu "$MTU" netns "$N" || exit 1
+    ip -n "$B" addr add 10.99.0.2/24 dev eth0
+    ip -n "$B" link set eth0 up
+    ip -n "$N" link set uplink up
+    # Checksums must be whole when a frame leaves the host's kernel.
+    in_b ethtool -K eth0 tx off >/dev/null
+}
+
+for ns in "$A" "$N" "$B"; do
+    ip netns add "$ns" || exit 77
+    ip netns exec "$ns" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 \
+        net.ipv6.conf.default.disable_ipv6=1 2>/dev/null
+    ip -n "$ns" link set lo up
+done
+ip link add eth0 mtu "$MTU" netns "$A" \
+    type veth peer name hostside mtu "$MTU" netns "$N" || exit 1
+ip -n "$A" addr add 10.99.0.1/24 dev eth0
+ip -n "$A" link set eth0 up
+ip -n "$N" link set hostside up
+in_a ethtool -K eth0 tx off >/dev/null
+uplink_make

@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# What may happen to an interface under a running shim, and how much CPU the
+# shim takes when there is nothing to do.
+set -u
+MTU=9000 RATE=100Mbit
+. "$SOURCE/tests/lab/shim-net.sh"
+shim_start
+
+in_b "$traffic" echo 60000 7000 & PIDS="$PIDS $!"
+wait_until in_b ss -Hlun "sport = :7000"
+ping() { in_a "$traffic" ping 10.99.0.2 7000 "$1" "$2" >"$TMP/ping"; }
+wait_until ping 1 100
+ping 20 100 || fail "pings"
+echo "median of 20 round trips: $(awk '{ print $2 }' "$TMP/ping" | sort -n |
+    sed -n 10p) us"
+ping 5 8900 || fail "long pings"
+
+before=$(shim_value busy_ns)
+sleep 3
+permille=$((($(shim_value busy_ns) - before) / 3000000))
+echo "idle: $permille permille of a CPU"
+[ $permille -le 30 ] || fail "an idle shim takes $permille permille of a CPU"
+
+# Down and up again: nobody is needed for that.
+for ns_iface in "$N uplink" "$N hostside" "$B eth0"; do
+    # shellcheck disable=SC2086
+    set -- $ns_iface
+    ip -n "$1" link set "$2" down
+    ping 1 100 && fail "$2 is down"
+    ip -n "$1" link set "$2" up
+    wait_until ping 1 100
+    ping 3 8000 || fail "after $2 was down"
+done
+[ "$(shim_value port_restarts)" = 0 ] || fail "a port was set up for nothing"
+
+# What is too long for the uplink is dropped, and the rest goes on.
+ip -n "$N" link set uplink mtu 1500
+dropped=$(shim_value port_dropped)
+tries=0
+while [ "$(shim_value port_dropped)" = "$dropped" ]; do
+    ping 1 4000
+    tries=$((tries + 1))
+    [ $tries -lt 5 ] || fail "long packets are not counted as dropped"
+done
+ping 3 100 || fail "after a packet that was too long"
+ip -n "$N" link set uplink mtu "$MTU"
+wait_until ping 1 4000
+
+# Another interface of the same name: the port is set up again.
+ip -n "$N" link del uplink
+ping 1 100 && fail "there is no uplink"
+uplink_make
+wait_until ping 1 100
+ping 3 8000 || fail "over the new uplink"
+[ "$(shim_value port_restarts)" -ge 1 ] || fail "no restart was counted"
+
+kill "$SHIM_PID"
+wait "$SHIM_PID" || fail "exit status $?"
+SHIM_PID=
+
+# Mistakes: one line and status 2.
+mistake() {
+    expected=$1
+    shift
+    got=$(ip netns exec "$N" timeout 10 "$BUILD/shim/stagecoach-shim" \
+        --name "$PREFIX" --control "$SOCK" "$@" 2>&1)
+    status=$?
+    [ $status = 2 ] || fail "status $status of $*"
+    [ "$got" = "$expected" ] || fail "$got"
+}
+mistake '--rate: "x" is not a rate, such as 50Mbit' --rate x
+mistake '--uplink: there is no interface "none" here' --rate 1Mbit \
+    --host-port af_packet:hostside --uplink af_packet:none --mtu 9000
+mistake '--host-port: hostside has MTU 9000, at most --mtu 1500 is allowed' \
+    --rate 1Mbit --host-port af_packet:hostside --uplink af_packet:uplink
+echo PASS

@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Two TCP flows of different levels through one shim: the higher gets the
+# uplink while it has data, the lower gets it back, both are tagged, and what
+# nobody claims is not.  Then the lease ends, and the shim dies and comes back.
+set -u
+MTU=9000 RATE=100Mbit
+. "$SOURCE/tests/lab/shim-net.sh"
+
+LINK=100000000          # Bits per second, as RATE.
+shim_start
+
+# shares FROM TO PORT: what PORT got from FROM to TO, in permille of the link.
+# Less than 1 % of a 9000-byte frame is headers.
+shares() {
+    awk -v from="$1" -v to="$2" -v port="$3" -v link="$LINK" '
+        $1 > from && $1 <= to && $2 == port { bytes += $3 }
+        END { printf "%d\n", bytes * 8 * 1000 * 1000 / (to - from) / link }' \
+        "$TMP/sink"
+}
+
+at_least() {
+    echo "$1: $2 permille, at least $3"
+    [ "$2" -ge "$3" ] || fail "$1: $2 permille of the link, at least $3"
+}
+
+# dscps PORT: those that were seen, with any number of packets.
+dscps() { awk -v port="$1" '$1 == port { print $2 }' "$TMP/dscp" | xargs; }
+
+is_dscp() {
+    [ "$(dscps "$1")" = "$2" ] ||
+        fail "port $1 has DSCP $(dscps "$1"), not $2"
+}
+
+shim_ask lease 60000 0
+shim_ask slot 1 1 48 search/high
+shim_ask slot 2 6 8 search/low
+shim_ask flow 1 tcp 10.99.0.1 5001 10.99.0.2 6001
+shim_ask flow 2 tcp 10.99.0.1 5002 10.99.0.2 6002
+
+# The lower flow sends for 7 s, the higher joins after 2 s for 3 s, and one
+# of nobody's for a moment at the end, which says DSCP 46 of itself.
+in_b "$traffic" sink 9000 6001 6002 6003 >"$TMP/sink" & PIDS="$PIDS $!"; sink=$!
+in_b "$traffic" dscp 9000 eth0 >"$TMP/dscp" & PIDS="$PIDS $!"; dscp=$!
+"$BUILD/tests/lab/shim-client" "$SOCK" misses 9000 >"$TMP/misses" &
+PIDS="$PIDS $!"
+wait_until in_b ss -Hltn "sport = :6003"
+in_a "$traffic" source 10.99.0.2 6002 5002 184 0 7000 >"$TMP/low" &
+low=$!
+in_a "$traffic" source 10.99.0.2 6001 5001 0 2000 3000 >"$TMP/high" &
+high=$!
+wait $low || fail "the lower flow"
+wait $high || fail "the higher flow"
+in_a "$traffic" source 10.99.0.2 6003 5003 184 0 300 >"$TMP/other" ||
+    fail "the unknown flow"
+wait $sink || fail "the sink"
+wait $dscp || fail "a packet's header checksum is wrong"
+
+began=$(awk '/begin/ { print $2 }' "$TMP/high")
+ended=$(awk '/end/ { print $2 }' "$TMP/high")
+at_least "lower, alone" \
+    "$(shares $((began - 1300)) $((began - 100)) 6002)" 850
+at_least "higher" "$(shares $((began + 500)) $((ended - 100)) 6001)" 900
+echo "lower meanwhile:" \
+    "$(shares $((began + 500)) $((ended - 100)) 6002) permille"
+at_least "lower, alone again" \
+    "$(shares $((ended + 700)) $((ended + 1700)) 6002)" 850
+
+is_dscp 6001 48
+is_dscp 6002 8
+is_dscp 6003 0
+grep -q "miss tcp 10.99.0.1 5003 10.99.0.2 6003" "$TMP/misses" ||
+    fail "the unknown flow was not reported"
+! grep -q "6001" "$TMP/misses" || fail "a known flow was reported"
+
+# Without lease everything is equal.
+shim_ask lease 0 0
+in_b "$traffic" sink 2000 6001 >"$TMP/sink" & PIDS="$PIDS $!"
+in_b "$traffic" dscp 1500 eth0 >"$TMP/dscp" & PIDS="$PIDS $!"; dscp=$!
+wait_until in_b ss -Hltn "sport = :6001"
+in_a "$traffic" source 10.99.0.2 6001 5001 0 0 300 >/dev/null
+wait $dscp
+is_dscp 6001 0
+
+# It dies without a word, and the next one takes over its socket.
+in_b "$traffic" echo 20000 7000 & PIDS="$PIDS $!"
+wait_until in_b ss -Hlun "sport = :7000"
+boot=$("$BUILD/shim/stagecoach-shim" --show "$SOCK" | head -1)
+kill -9 "$SHIM_PID"
+wait "$SHIM_PID" 2>/dev/null
+[ -S "$SOCK" ] || fail "the socket should be left"
+in_a "$traffic" ping 10.99.0.2 7000 1 100 && fail "who forwards here?"
+shim_start
+[ "$boot" != "$("$BUILD/shim/stagecoach-shim" --show "$SOCK" | head -1)" ] ||
+    fail "a new process must have a new boot_id"
+in_a "$traffic" ping 10.99.0.2 7000 5 8000 || fail "no pings after restart"
+
+# It ends when it is told to, and leaves nothing behind.
+kill "$SHIM_PID"
+wait "$SHIM_PID" || fail "exit status $?"
+[ ! -e "$SOCK" ] || fail "the socket is left"
+[ ! -e "/var/run/dpdk/$PREFIX" ] || fail "DPDK's directory is left"
+SHIM_PID=
+echo PASS
