@@ -140,7 +140,7 @@ static struct process
 start_worker(int rank, int n_workers, const struct process servers[],
              int n_servers, const char *until)
 {
-    char numbers[2][8], addresses[4][32];
+    char numbers[2][16], addresses[4][32];
     const char *args[32] = {
         "worker", "--rank", numbers[0], "--workers", numbers[1],
         "--shape", "16,48,48,5", "--batch", "30", "--learning-rate", "0.05",
