@@ -110,8 +110,9 @@ def errors():
     _, error = fails(404, "/v1/x")
     expect(error, error.startswith("/v1/x: not found, one of /v1/hosts, ")
            and error.endswith("/healthz, /readyz is allowed"))
-    for path in ("/", "/v1", "/v1/", "/v1/status/", "//v1/status", "/V1/status",
-                 "/v1/" + "x" * 4000, "/v1/%ff%01%22", "/../etc/passwd"):
+    for path in ("/", "/v1", "/v1/", "/v1/status/", "//v1/status",
+                 "/V1/status", "/v1/" + "x" * 4000, "/v1/%ff%01%22",
+                 "/../etc/passwd"):
         fails(404, path)
     for path in ["/v1/" + name for name in VIEWS] + PROBES:
         for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "X"):
