@@ -3,6 +3,8 @@
 #ifndef COMMAND_H
 #define COMMAND_H 1
 
+#include <stdbool.h>
+
 /* The commands of "stagecoach".
  *
  * Each command is one file of this folder with one function; the table in
@@ -28,6 +30,11 @@ struct command {
  * get one line and EXIT_USAGE.  'parent' is for messages ("stagecoach"). */
 int command_dispatch(const struct command *commands, const char *parent,
                      int argc, char *argv[]);
+
+/* Answers "COMMAND --help" from the table, for commands that say no more of
+ * themselves.  Returns true if it did. */
+bool command_help(const struct command *commands, const char *parent,
+                  int argc, char *argv[]);
 
 int cmd_lab(int argc, char *argv[]);
 int cmd_search(int argc, char *argv[]);

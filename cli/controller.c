@@ -444,6 +444,9 @@ cmd_controller(int argc, char *argv[])
         { NULL, NULL, NULL, NULL },
     };
 
+    if (command_help(commands, "stagecoach controller", argc - 1, argv + 1)) {
+        return EXIT_OK;
+    }
     return command_dispatch(commands, "stagecoach controller", argc - 1,
                             argv + 1);
 }

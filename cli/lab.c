@@ -562,9 +562,15 @@ cmd_lab(int argc, char *argv[])
     int status = EXIT_USAGE;
     char *error;
 
-    if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-        fputs(usage_text, argc < 2 ? stderr : stdout);
-        return argc < 2 ? EXIT_USAGE : EXIT_OK;
+    if (argc < 2) {
+        fputs(usage_text, stderr);
+        return EXIT_USAGE;
+    }
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            fputs(usage_text, stdout);
+            return EXIT_OK;
+        }
     }
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
     error = parse_options(argc - 1, argv + 1, &o);

@@ -2,6 +2,7 @@
 
 /* stagecoach: what people type. */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,29 @@ usage(const struct command *c, const char *parent, FILE *stream)
     }
 }
 
+static bool
+asks_for_help(const char *arg)
+{
+    return !strcmp(arg, "--help") || !strcmp(arg, "-h");
+}
+
+bool
+command_help(const struct command *table, const char *parent,
+             int argc, char *argv[])
+{
+    if (argc != 2 || !asks_for_help(argv[1])) {
+        return false;
+    }
+    for (const struct command *c = table; c->name; c++) {
+        if (!strcmp(c->name, argv[0])) {
+            printf("usage: %s %s %s\n\n%s\n", parent, c->name, c->usage,
+                   c->summary);
+            return true;
+        }
+    }
+    return false;
+}
+
 int
 command_dispatch(const struct command *table, const char *parent,
                  int argc, char *argv[])
@@ -52,8 +76,7 @@ command_dispatch(const struct command *table, const char *parent,
         usage(table, parent, stderr);
         return EXIT_USAGE;
     }
-    if (!strcmp(argv[0], "--help") || !strcmp(argv[0], "-h")
-        || !strcmp(argv[0], "help")) {
+    if (asks_for_help(argv[0]) || !strcmp(argv[0], "help")) {
         usage(table, parent, stdout);
         return EXIT_OK;
     }

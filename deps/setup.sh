@@ -16,7 +16,7 @@ packages="
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
     libdpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev
     iproute2 ethtool
-    libcmocka-dev libglpk-dev libpcap-dev python3-jsonschema mandoc
+    libcmocka-dev libglpk-dev python3-jsonschema mandoc
 "
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -25,7 +25,7 @@ step=0
 # run_step TEXT COMMAND...: says TEXT, runs COMMAND, says how long it took.
 run_step() {
     step=$((step + 1))
-    printf '[%d/3] %s ... ' "$step" "$1" >&2
+    printf '[%d/4] %s ... ' "$step" "$1" >&2
     shift
     began=$(date +%s)
     if "$@" >"$log" 2>&1; then
@@ -62,6 +62,20 @@ install_packages() {
           apt-get install -y --no-install-recommends $missing; }
 }
 
+# A shim takes 40 huge pages of 2 MiB if there are, and does without if not: so
+# may this step.  A small machine keeps its memory.
+reserve_huge_pages() {
+    want=240
+    pages=/sys/kernel/mm/hugepages/hugepages-2048kB
+    [ -w $pages/nr_hugepages ] || return 0
+    free=$(cat $pages/free_hugepages)
+    available=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
+    if [ "$free" -lt $want ] && [ "$available" -gt 4000000 ]; then
+        echo $(($(cat $pages/nr_hugepages) + want - free)) \
+            >$pages/nr_hugepages || true
+    fi
+}
+
 # The system's Python runs Debian's meson whatever else is in PATH.
 configure() {
     werror=${BUILD_WERROR:-false}
@@ -74,5 +88,6 @@ configure() {
 }
 
 run_step "packages" install_packages
+run_step "huge pages (if there is room)" reserve_huge_pages
 run_step "configuration" configure
 run_step "build (a few minutes the first time)" ninja -C build

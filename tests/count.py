@@ -15,4 +15,4 @@ for line in open(sys.argv[1]):
         print("failed: %s (%s)" % (test["name"], test["result"]))
     count[kind] += 1
 print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % count)
-sys.exit(count["failed"] > 0 or count["passed"] == 0)
+sys.exit(count["failed"] > 0 or not any(count.values()))

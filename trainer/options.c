@@ -16,6 +16,7 @@
 
 enum kind {
     STRING,
+    WORD,                       /* One of those that 'value' has. */
     INTEGER,
     REAL,
     SHAPE,
@@ -70,8 +71,10 @@ static const struct row rows[] = {
       "Evaluate after every N iterations, and whenever pausing." },
     { "sample-cost-us", TRAINS, REAL, AT(sample_cost_us), 0, 1e9, "0", "US",
       "Emulate a slower worker: a sample takes at least so long." },
+    { "backend", TRAINS, WORD, AT(backend), 0, 0, "auto", "auto|cpu|cuda",
+      "Where to compute; \"auto\" is a GPU if there is one, else the CPU." },
     { "threads", ANY, INTEGER, AT(n_threads), 1, 1024, "1", "N",
-      "Threads of the linear algebra." },
+      "Threads of the CPU's linear algebra." },
 };
 
 #define N_ROWS (sizeof rows / sizeof rows[0])
@@ -121,6 +124,24 @@ set_number(const struct row *row, const char *value, void *to)
     return NULL;
 }
 
+/* The words are between bars in 'row->value'. */
+static char *
+set_word(const struct row *row, const char *value, const char **to)
+{
+    size_t length = strlen(value);
+
+    for (const char *word = row->value; ; word += strcspn(word, "|") + 1) {
+        if (strcspn(word, "|") == length && !memcmp(word, value, length)) {
+            *to = value;
+            return NULL;
+        }
+        if (!strchr(word, '|')) {
+            return message("--%s: \"%s\" is not one of %s", row->name, value,
+                           row->value);
+        }
+    }
+}
+
 static char *
 set_value(const struct row *row, const char *value, struct options *o)
 {
@@ -134,6 +155,8 @@ set_value(const struct row *row, const char *value, struct options *o)
         }
         *(const char **) to = value;
         break;
+    case WORD:
+        return set_word(row, value, to);
     case INTEGER:
     case REAL:
         return set_number(row, value, to);
@@ -274,7 +297,8 @@ options_help(void)
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         help_role(roles[i].role, roles[i].name, roles[i].help);
     }
-    puts("Standard output is one JSON object a line: listening, progress, "
+    puts("Standard output is one JSON object a line: listening, backend, "
+         "progress,\n"
          "paused, done.\n"
          "A worker that has reached its target keeps its connections and "
          "reads standard\n"

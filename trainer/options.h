@@ -44,6 +44,7 @@ struct options {
     int64_t seed;
     int64_t until, eval_every;
     double sample_cost_us;
+    const char *backend;        /* A word of backend_open_named(). */
     int64_t n_threads;
 };
 

@@ -108,6 +108,14 @@ report_listening(const char *address, uint16_t port)
     fflush(stdout);
 }
 
+void
+report_backend(const char *name)
+{
+    printf("{\"event\": \"backend\", \"time\": %"PRId64", "
+           "\"name\": \"%s\"}\n", wall_ms(), name);
+    fflush(stdout);
+}
+
 static void
 send_datagram(const struct report *report, const struct report_progress *p)
 {

@@ -34,6 +34,7 @@ struct report *report_create(bool datagrams);
 void report_destroy(struct report *);
 
 void report_listening(const char *address, uint16_t port);
+void report_backend(const char *name);
 void report_progress(struct report *, const struct report_progress *,
                      bool force);
 void report_paused(uint64_t iteration);

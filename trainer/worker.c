@@ -23,13 +23,14 @@
 struct worker {
     const struct options *o;
     struct control *control;
-    struct backend *backend;
+    struct backend *backend;    /* Of the model. */
+    struct backend *host;       /* Of the scheme: always the CPU. */
     struct dataset *data;
     struct mlp *mlp;
     struct report *report;
 
     struct ps_client *client;   /* NULL in the role "local", */
-    struct sync *sync;          /* which has this instead. */
+    struct sync *sync;          /* which has this and 'host' instead. */
 
     float *x;                   /* Samples of this worker's share. */
     int32_t *labels;
@@ -63,8 +64,11 @@ open_parameters(struct worker *w)
     const struct options *o = w->o;
 
     if (o->role == ROLE_LOCAL) {
+        if (backend_open(&backend_cpu, 0, o->n_threads, &w->host)) {
+            return message("no memory for the host's backend");
+        }
         w->sync = sync_bsp.create(&(struct sync_config) {
-            .backend = w->backend, .n_workers = 1, .n = w->n_parameters,
+            .backend = w->host, .n_workers = 1, .n = w->n_parameters,
             .learning_rate = o->learning_rate, .momentum = o->momentum,
         });
         return NULL;
@@ -89,9 +93,11 @@ worker_init(struct worker *w)
     if (error) {
         return error;
     }
-    if (backend_open(&backend_cpu, 0, o->n_threads, &w->backend)) {
-        return message("no backend");
+    error = backend_open_named(o->backend, o->n_threads, &w->backend);
+    if (error) {
+        return error;
     }
+    report_backend(w->backend->class->name);
     w->share = shard_range(o->batch, o->rank, o->n_workers);
     w->n_parameters = shape_n_parameters(&o->shape);
     max_batch = w->share.n > MIN_BUFFER ? w->share.n : MIN_BUFFER;
@@ -113,6 +119,7 @@ worker_uninit(struct worker *w)
     }
     mlp_destroy(w->mlp);
     backend_close(w->backend);
+    backend_close(w->host);
     dataset_destroy(w->data);
     report_destroy(w->report);
     free(w->x);
@@ -187,8 +194,21 @@ emulate_speed(struct worker *w)
     }
 }
 
-static void
-evaluate(struct worker *w)
+/* What the backend computed is not to be used if it has failed. */
+static enum ps_result
+check_backend(const struct worker *w, char **error)
+{
+    const char *failure = backend_failure(w->backend);
+
+    if (failure) {
+        *error = message("backend %s: %s", w->backend->class->name, failure);
+        return PS_FAILED;
+    }
+    return PS_OK;
+}
+
+static enum ps_result
+evaluate(struct worker *w, char **error)
 {
     if (!w->o->rank && w->evaluated != w->progress.iteration) {
         mlp_evaluate(w->mlp, w->data->held_x, w->data->held_labels,
@@ -196,6 +216,7 @@ evaluate(struct worker *w)
                      &w->progress.accuracy);
         w->evaluated = w->progress.iteration;
     }
+    return check_backend(w, error);
 }
 
 static enum ps_result
@@ -208,6 +229,10 @@ iterate(struct worker *w, char **error)
     dataset_fill(w->data, w->o->seed, position, w->share.n, w->x, w->labels);
     mlp_gradient(w->mlp, w->x, w->labels, w->share.n, &loss);
     loss = w->share.n ? loss / w->share.n : 0;
+    result = check_backend(w, error);
+    if (result != PS_OK) {
+        return result;
+    }
     emulate_speed(w);
     if (control_stopped(w->control)) {
         return PS_ENDED;
@@ -218,7 +243,7 @@ iterate(struct worker *w, char **error)
         w->progress.batch_loss = loss;
         w->progress.iteration++;
         if (!(w->progress.iteration % w->o->eval_every)) {
-            evaluate(w);
+            result = evaluate(w, error);
         }
     }
     return result;
@@ -276,15 +301,19 @@ train(struct worker *w, char **error)
             return PS_ENDED;
         }
         if (w->progress.iteration >= control_target(w->control)) {
-            evaluate(w);
-            result = pause_for_orders(w, error);
+            result = evaluate(w, error);
+            if (result == PS_OK) {
+                result = pause_for_orders(w, error);
+            }
             continue;
         }
         if (!w->progress.iteration) {
-            evaluate(w);
+            result = evaluate(w, error);
         }
         w->progress.stage = control_n_targets(w->control) - 1;
-        result = iterate(w, error);
+        if (result == PS_OK) {
+            result = iterate(w, error);
+        }
         if (result == PS_OK) {
             report_progress(w->report, &w->progress, false);
         }

@@ -140,7 +140,7 @@ static struct process
 start_worker(int rank, int n_workers, const struct process servers[],
              int n_servers, const char *until)
 {
-    char numbers[2][8], addresses[4][32];
+    char numbers[2][16], addresses[4][32];
     const char *args[32] = {
         "worker", "--rank", numbers[0], "--workers", numbers[1],
         "--shape", "16,48,48,5", "--batch", "30", "--learning-rate", "0.05",
@@ -336,6 +336,39 @@ strangers_do_not_disturb(void **state)
     close(silent);
 }
 
+/* The first line says what "auto" took; a GPU that is not there is an error,
+ * a word that is no backend is misuse. */
+static void
+says_which_backend_computes(void **state)
+{
+    static const struct {
+        const char *backend, *name;
+        int status;
+    } backends[] = {
+        { "auto", "\"name\": \"cpu\"", 0 },
+        { "cpu", "\"name\": \"cpu\"", 0 },
+        { "cuda", NULL, 1 },
+        { "abacus", NULL, 2 },
+    };
+
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);      /* As if there were none. */
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+        const char *const args[] = {
+            "local", "--until", "1", "--samples", "8", "--held-out", "8",
+            "--backend", backends[i].backend, NULL,
+        };
+        struct process p = start(args);
+        char line[MAX_LINE];
+
+        assert_int_equal(await(&p, "backend", line), !!backends[i].name);
+        if (backends[i].name) {
+            assert_non_null(strstr(line, backends[i].name));
+        }
+        assert_int_equal(finish(&p), backends[i].status);
+    }
+    unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 int
 main(void)
 {
@@ -345,6 +378,7 @@ main(void)
         cmocka_unit_test(a_killed_server_ends_its_workers),
         cmocka_unit_test(sigterm_ends_a_server_and_a_worker_in_good_order),
         cmocka_unit_test(strangers_do_not_disturb),
+        cmocka_unit_test(says_which_backend_computes),
     };
 
     signal(SIGPIPE, SIG_IGN);

@@ -2,8 +2,20 @@
 
 #include "trainer/backend/backend.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "trainer/message.h"
+
+const struct backend_class *const backend_classes[] = {
+#ifdef HAVE_CUDA
+    &backend_cuda,
+#endif
+    &backend_cpu,
+    NULL,
+};
 
 int
 backend_open(const struct backend_class *class, int index, int n_threads,
@@ -11,6 +23,33 @@ backend_open(const struct backend_class *class, int index, int n_threads,
 {
     *backendp = NULL;
     return class->open(index, n_threads, backendp);
+}
+
+static const char *
+why_not(int error)
+{
+    return error == ENOENT ? "not in this build"
+           : error == ENODEV ? "no device here"
+           : strerror(error);
+}
+
+char *
+backend_open_named(const char *name, int n_threads, struct backend **backendp)
+{
+    bool any = !strcmp(name, "auto");
+    int error = ENOENT;
+
+    for (int i = 0; backend_classes[i]; i++) {
+        if (any || !strcmp(name, backend_classes[i]->name)) {
+            error = backend_open(backend_classes[i], 0, n_threads, backendp);
+            if (!error) {
+                return NULL;
+            }
+        }
+    }
+    *backendp = NULL;
+    return message("--backend: \"%s\": %s, \"auto\" takes what there is",
+                   name, why_not(error));
 }
 
 void
@@ -50,4 +89,10 @@ backend_sync(struct backend *b)
     if (b->class->sync) {
         b->class->sync(b);
     }
+}
+
+const char *
+backend_failure(const struct backend *b)
+{
+    return b->class->failure ? b->class->failure(b) : NULL;
 }

@@ -11,18 +11,21 @@
  *
  * Model and parameter server are written once against a table of functions.
  * "cpu" (OpenBLAS) is always there and is the reference that every other
- * backend is compared with.
+ * backend is compared with.  "cuda" is there if it was built, and opens if the
+ * machine has a GPU and its driver.
  *
  *
  * Usage
  * =====
  *
  *    struct backend *b;
- *    int error = backend_open(&backend_cpu, 0, n_threads, &b);
+ *    char *error = backend_open_named("auto", n_threads, &b);
  *    float *d_x = backend_alloc(b, n * sizeof *d_x);
  *    b->class->gemm(b, false, false, m, n, k, d_x, d_w, 0, d_y);
  *    backend_sync(b);
- *    ...
+ *    if (backend_failure(b)) {
+ *        ...what was computed is worthless...
+ *    }
  *    backend_free(b, d_x);
  *    backend_close(b);
  *
@@ -32,7 +35,8 @@
  *
  * Names with 'd_' are pointers to memory of the same backend.  Work may be
  * queued and is complete only after backend_sync(); download() and
- * cross_entropy() wait by themselves.  One thread a backend.
+ * cross_entropy() wait by themselves, and upload() is done with the host's
+ * memory when it returns.  One thread a backend.
  *
  * Matrices are row-major: m rows, then n columns. */
 
@@ -50,7 +54,8 @@ struct backend_class {
     const char *name;
 
     /* Opens device 'index' with 'n_threads' threads, as far as that has a
-     * meaning there.  Returns ENODEV if there is no such device. */
+     * meaning there.  Returns ENODEV if there is no such device, ELIBACC if a
+     * library that it needs is not there. */
     int (*open)(int index, int n_threads, struct backend **);
     void (*close)(struct backend *);
 
@@ -98,15 +103,28 @@ struct backend_class {
 
     /* Optional: waits for what is queued. */
     void (*sync)(struct backend *);
+
+    /* Optional: the first thing that has gone wrong since the opening, in
+     * words, or NULL.  A backend that has failed stays so. */
+    const char *(*failure)(const struct backend *);
 };
 
 extern const struct backend_class backend_cpu;
+extern const struct backend_class backend_cuda; /* If built: HAVE_CUDA. */
+
+/* Those of this build, the preferred one first, then NULL. */
+extern const struct backend_class *const backend_classes[];
 
 int backend_open(const struct backend_class *, int index, int n_threads,
                  struct backend **);
+
+/* Opens the first device of the backend called 'name', or, if that is "auto",
+ * of the first backend that opens.  Returns NULL or a message. */
+char *backend_open_named(const char *name, int n_threads, struct backend **);
 void backend_close(struct backend *);
 void *backend_alloc(struct backend *, size_t bytes);    /* Never null. */
 void backend_free(struct backend *, void *d_buffer);
 void backend_sync(struct backend *);
+const char *backend_failure(const struct backend *);    /* NULL: none. */
 
 #endif /* trainer/backend/backend.h */

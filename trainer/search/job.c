@@ -141,6 +141,7 @@ add_worker_options(struct args *args, const struct job *job,
                message("%lld", (long long) spec->eval_every));
     add_option(args, "--sample-cost-us",
                message("%.9g", spec->sample_cost_us));
+    add_option(args, "--backend", duplicate(spec->backend));
     add_option(args, "--until", duplicate("0"));
 }
 

@@ -82,18 +82,21 @@ announce_job(struct search *s, const struct job *job)
 }
 
 /* The controller, which may be slow or away, is told while they start. */
+/* The controller hears of the jobs before they start, so that their first
+ * bytes are tagged already; if it is away, this costs what an announcement may
+ * cost, once. */
 static void
 begin_jobs(struct search *s)
 {
     s->begin_ms = job_monotonic_ms();
     events_search_begin(&s->events, s->jobs, s->n_jobs);
-    for (int i = 0; i < s->n_jobs; i++) {
-        events_job_begin(&s->events, &s->jobs[i]);
-        job_start(&s->jobs[i]);
-    }
     ANNOUNCE(s, cojob_begin, s->spec->weight);
     for (int i = 0; i < s->n_jobs; i++) {
         announce_job(s, &s->jobs[i]);
+    }
+    for (int i = 0; i < s->n_jobs; i++) {
+        events_job_begin(&s->events, &s->jobs[i]);
+        job_start(&s->jobs[i]);
     }
 }
 

@@ -21,6 +21,7 @@
 #define MNIST_CLASSES 10
 
 static const char *const data_names[] = { "generated", "mnist", NULL };
+static const char *const backend_names[] = { "auto", "cpu", "cuda", NULL };
 static const char *const scale_names[] = { "linear", "log", NULL };
 
 static void
@@ -201,6 +202,8 @@ search_spec_from_json(const struct json_at *at, struct search_spec **specp)
     spec->eval_every = json_integer_or(at, "eval_every", 1, MAX_ITERATIONS,
                                        10);
     spec->congestion = json_string_or(at, "congestion", NULL);
+    spec->backend = backend_names[json_enum_or(at, "backend", backend_names,
+                                               0)];
     *specp = spec;
 }
 

@@ -20,7 +20,7 @@
  *     "model": {"inputs": 64, "hidden_layers": 2, "classes": 10},
  *     "data": {"kind": "generated", "samples": 8192},
  *     "momentum": 0.9, "sample_cost_us": 0, "eval_every": 10,
- *     "congestion": "cubic"}
+ *     "congestion": "cubic", "backend": "cpu"}
  *
  * "learning_rate" is a list or a range.  "batch" is an iteration's samples of
  * all workers together.  "iterations" counts from a job's beginning, "keep" of
@@ -102,6 +102,8 @@ struct search_spec {
     double sample_cost_us;      /* Emulated, of one sample. */
     int64_t eval_every;         /* Iterations. */
     char *congestion;           /* TCP's, NULL for the system's. */
+    const char *backend;        /* Where workers compute: "auto", "cpu" or
+                                 * "cuda".  Static. */
 };
 
 /* The hyper-parameters of one job. */
