@@ -5,6 +5,7 @@
 #include "controller/control.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/cluster.h"
 #include "controller/decide.h"
@@ -63,11 +64,9 @@ count_live_jobs(const struct cluster *c)
     return n;
 }
 
-static void
-control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
-               const char *argv[] OVS_UNUSED, void *ctl_)
+static struct json *
+status_to_json(const struct controller *ctl)
 {
-    const struct controller *ctl = ctl_;
     struct json *json = json_object_create();
     size_t n_stages;
 
@@ -82,28 +81,23 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     put_integer(json, "hosts", shash_count(&ctl->cluster->hosts));
     put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
     decide_status(ctl->decide, json);
-    reply(conn, json);
+    return json;
 }
 
-static void
-control_switches(struct unixctl_conn *conn, int argc OVS_UNUSED,
-                 const char *argv[] OVS_UNUSED, void *ctl_)
+static struct json *
+switches_to_json(const struct controller *ctl)
 {
-    const struct controller *ctl = ctl_;
-
-    reply(conn, switches_status(ctl->switches));
+    return switches_status(ctl->switches);
 }
 
-static void
-control_order(struct unixctl_conn *conn, int argc OVS_UNUSED,
-              const char *argv[] OVS_UNUSED, void *ctl_)
+static struct json *
+order_to_json(const struct controller *ctl)
 {
-    const struct controller *ctl = ctl_;
     struct json *json = decide_order_to_json(ctl->decide);
 
     put_integer(json, "version", hosts_db_version(ctl->hosts));
     json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
-    reply(conn, json);
+    return json;
 }
 
 static struct json *
@@ -130,11 +124,9 @@ host_to_json(const struct host *host)
     return json;
 }
 
-static void
-control_hosts(struct unixctl_conn *conn, int argc OVS_UNUSED,
-              const char *argv[] OVS_UNUSED, void *ctl_)
+static struct json *
+hosts_to_json(const struct controller *ctl)
 {
-    const struct controller *ctl = ctl_;
     const struct shash_node **nodes = shash_sort(&ctl->cluster->hosts);
     struct json *hosts = json_array_create_empty();
     struct json *json = json_object_create();
@@ -144,16 +136,13 @@ control_hosts(struct unixctl_conn *conn, int argc OVS_UNUSED,
     }
     free(nodes);
     json_object_put(json, "hosts", hosts);
-    reply(conn, json);
+    return json;
 }
 
-static void
-control_stages(struct unixctl_conn *conn, int argc OVS_UNUSED,
-               const char *argv[] OVS_UNUSED, void *ctl_)
+static struct json *
+stages_to_json(const struct controller *ctl)
 {
-    const struct controller *ctl = ctl_;
-
-    reply(conn, decide_stages_to_json(ctl->decide));
+    return decide_stages_to_json(ctl->decide);
 }
 
 static struct json *
@@ -170,11 +159,28 @@ policy_to_json(const struct controller *ctl)
     return json;
 }
 
+const struct control_view control_views[] = {
+    { "hosts", "controller/hosts", hosts_to_json },
+    { "order", "controller/order", order_to_json },
+    { "policy", "policy/show", policy_to_json },
+    { "stages", "controller/stages", stages_to_json },
+    { "status", "controller/status", status_to_json },
+    { "switches", "controller/switches", switches_to_json },
+};
+const size_t n_control_views = ARRAY_SIZE(control_views);
+
+/* Answers with the view whose command is 'argv[0]'. */
 static void
-policy_show(struct unixctl_conn *conn, int argc OVS_UNUSED,
-            const char *argv[] OVS_UNUSED, void *ctl_)
+show_view(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
+          void *ctl_)
 {
-    reply(conn, policy_to_json(ctl_));
+    for (size_t i = 0; i < n_control_views; i++) {
+        if (!strcmp(argv[0], control_views[i].command)) {
+            reply(conn, control_views[i].build(ctl_));
+            return;
+        }
+    }
+    OVS_NOT_REACHED();
 }
 
 static void
@@ -206,22 +212,10 @@ control_exit(struct unixctl_conn *conn, int argc OVS_UNUSED,
 void
 control_register(struct controller *ctl)
 {
-    static const struct {
-        const char *name;
-        unixctl_cb_func *cb;
-    } commands[] = {
-        { "controller/status", control_status },
-        { "controller/order", control_order },
-        { "controller/hosts", control_hosts },
-        { "controller/stages", control_stages },
-        { "controller/switches", control_switches },
-        { "policy/show", policy_show },
-        { "policy/reload", policy_reload },
-        { "exit", control_exit },
-    };
-
-    for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-        unixctl_command_register(commands[i].name, "", 0, 0, commands[i].cb,
-                                 ctl);
+    for (size_t i = 0; i < n_control_views; i++) {
+        unixctl_command_register(control_views[i].command, "", 0, 0,
+                                 show_view, ctl);
     }
+    unixctl_command_register("policy/reload", "", 0, 0, policy_reload, ctl);
+    unixctl_command_register("exit", "", 0, 0, control_exit, ctl);
 }

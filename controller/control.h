@@ -6,9 +6,13 @@
 /* What the controller answers on its control socket.
  *
  * docs/interfaces.md, "Controller's unixctl", has the commands; all answers
- * are JSON.  Main thread only. */
+ * are JSON.  What can only be read is a table of views, for which others
+ * answer too: northbound/rest.h.  Main thread only. */
 
 #include <stdbool.h>
+#include <stddef.h>
+
+struct json;
 
 /* The rooms of a controller. */
 struct controller {
@@ -22,6 +26,16 @@ struct controller {
     bool policy_changed;        /* By "policy/reload". */
     bool exiting;               /* By "exit". */
 };
+
+/* Something to read of a controller. */
+struct control_view {
+    const char *name;           /* A word, unique. */
+    const char *command;        /* Of the control socket. */
+    struct json *(*build)(const struct controller *);
+};
+
+extern const struct control_view control_views[];
+extern const size_t n_control_views;
 
 /* 'ctl' must live as long as the program answers. */
 void control_register(struct controller *ctl);

@@ -143,6 +143,13 @@ hosts_db_mark(struct hosts_db *hdb)
     hdb->dirty = true;
 }
 
+/* True while the database answers. */
+bool
+hosts_db_is_connected(const struct hosts_db *hdb)
+{
+    return ovsdb_idl_is_connected(hdb->loop.idl);
+}
+
 /* True once the database's contents are here. */
 bool
 hosts_db_is_ready(const struct hosts_db *hdb)

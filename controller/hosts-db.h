@@ -45,6 +45,7 @@ struct hosts_db *hosts_db_create(const char *remote, struct cluster *);
 void hosts_db_destroy(struct hosts_db *);
 
 void hosts_db_run(struct hosts_db *);
+bool hosts_db_is_connected(const struct hosts_db *);
 bool hosts_db_is_ready(const struct hosts_db *);
 void hosts_db_restore(struct hosts_db *);
 bool hosts_db_has_order(const struct hosts_db *);

@@ -361,6 +361,13 @@ intent_db_commit(struct intent_db *idb)
     idb->txn = NULL;
 }
 
+/* True while the database answers. */
+bool
+intent_db_is_connected(const struct intent_db *idb)
+{
+    return ovsdb_idl_is_connected(idb->loop.idl);
+}
+
 /* True while this controller is the one that writes. */
 bool
 intent_db_is_active(const struct intent_db *idb)

@@ -49,6 +49,7 @@ void intent_db_destroy(struct intent_db *);
 void intent_db_run(struct intent_db *, int64_t lease_ms);
 void intent_db_commit(struct intent_db *);
 
+bool intent_db_is_connected(const struct intent_db *);
 bool intent_db_is_active(const struct intent_db *);
 int64_t intent_db_generation(const struct intent_db *);
 const char *intent_db_state(const struct intent_db *);

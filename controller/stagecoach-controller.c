@@ -16,6 +16,7 @@
 #include "controller/decide.h"
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
+#include "controller/northbound/rest.h"
 #include "controller/policy-file.h"
 #include "controller/southbound/switches.h"
 #include "controller/telemetry.h"
@@ -39,7 +40,7 @@ VLOG_DEFINE_THIS_MODULE(main);
 #define GRACE_MS 2000
 
 struct options {
-    char *intent, *hosts, *telemetry, *policy, *unixctl;
+    char *intent, *hosts, *telemetry, *policy, *unixctl, *rest;
     struct svec switches;
 };
 
@@ -87,6 +88,8 @@ usage(void)
            "                      unix:PATH or tcp:IP:PORT; may be repeated\n"
            "  --unixctl=SOCKET    control socket\n"
            "                      (default: RUNDIR/controller.ctl)\n"
+           "  --rest=unix:PATH    where HTTP is answered, or none\n"
+           "                      (default: unix:RUNDIR/rest.sock)\n"
            "RUNDIR is $STAGECOACH_RUNDIR, or /run/stagecoach.\n",
            program_name, program_name);
     stream_usage("REMOTE", true, true, false);
@@ -125,6 +128,9 @@ set_defaults(struct options *o)
     if (!o->unixctl) {
         o->unixctl = xasprintf("%s/controller.ctl", rundir);
     }
+    if (!o->rest) {
+        o->rest = xasprintf("unix:%s/rest.sock", rundir);
+    }
 }
 
 static void
@@ -137,6 +143,7 @@ parse_options(int argc, char *argv[], struct options *o)
         OPT_POLICY,
         OPT_SWITCH,
         OPT_UNIXCTL,
+        OPT_REST,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
         SSL_OPTION_ENUMS,
@@ -148,6 +155,7 @@ parse_options(int argc, char *argv[], struct options *o)
         {"policy", required_argument, NULL, OPT_POLICY},
         {"switch", required_argument, NULL, OPT_SWITCH},
         {"unixctl", required_argument, NULL, OPT_UNIXCTL},
+        {"rest", required_argument, NULL, OPT_REST},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         DAEMON_LONG_OPTIONS,
@@ -178,6 +186,9 @@ parse_options(int argc, char *argv[], struct options *o)
             break;
         case OPT_UNIXCTL:
             set_option(&o->unixctl);
+            break;
+        case OPT_REST:
+            set_option(&o->rest);
             break;
         case 'h':
             usage();
@@ -215,6 +226,7 @@ options_uninit(struct options *o)
     free(o->telemetry);
     free(o->policy);
     free(o->unixctl);
+    free(o->rest);
     svec_destroy(&o->switches);
 }
 
@@ -295,7 +307,8 @@ lead(struct controller *ctl, long long *leading_since)
 }
 
 static void
-run_loop(struct controller *ctl, struct unixctl_server *unixctl)
+run_loop(struct controller *ctl, struct unixctl_server *unixctl,
+         struct rest *rest)
 {
     long long leading_since = 0;
 
@@ -308,6 +321,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl)
         telemetry_run(ctl->telemetry);
         switches_run(ctl->switches);
         unixctl_server_run(unixctl);
+        rest_run(rest);
 
         reread = hung_up;
         hung_up = false;
@@ -327,6 +341,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl)
         switches_wait(ctl->switches);
         policy_file_wait(ctl->policy);
         unixctl_server_wait(unixctl);
+        rest_wait(rest);
         latch_wait(&signalled);
         if (ctl->exiting || terminated) {
             poll_immediate_wake();
@@ -341,6 +356,7 @@ main(int argc, char *argv[])
     struct options o = { .switches = SVEC_EMPTY_INITIALIZER };
     struct unixctl_server *unixctl;
     struct controller ctl = { .exiting = false };
+    struct rest *rest;
     char *error;
 
     ovs_cmdl_proctitle_init(argc, argv);
@@ -373,12 +389,17 @@ main(int argc, char *argv[])
     ctl.hosts = hosts_db_create(o.hosts, ctl.cluster);
     take_policy(&ctl);
     control_register(&ctl);
+    error = rest_create(o.rest, &ctl, &rest);
+    if (error) {
+        fail(error);
+    }
     options_uninit(&o);
 
     daemonize_complete();
     VLOG_INFO("stagecoach-controller " STAGECOACH_VERSION);
-    run_loop(&ctl, unixctl);
+    run_loop(&ctl, unixctl, rest);
 
+    rest_destroy(rest);
     unixctl_server_destroy(unixctl);
     switches_destroy(ctl.switches);
     telemetry_destroy(ctl.telemetry);

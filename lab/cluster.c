@@ -275,6 +275,8 @@ start_controller(struct cluster *c, const char *policy_file)
     add(&argv, database_remote(&database_hosts, plan->rundir));
     svec_add(&argv, "--telemetry");
     add(&argv, xasprintf("punix:%s/telemetry.sock", plan->rundir));
+    svec_add(&argv, "--rest");
+    add(&argv, xasprintf("unix:%s/rest.sock", plan->rundir));
     svec_add(&argv, "--policy");
     svec_add(&argv, policy_file);
     if (plan->fabric == FABRIC_OVS) {

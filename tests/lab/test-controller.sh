@@ -9,7 +9,7 @@ set -eu
 PATH=$PATH:/usr/sbin:/sbin
 stagecoach=$BUILD/cli/stagecoach
 agent=$BUILD/tests/lab/fake-agent
-for program in ovsdb-server ovsdb-client ovs-appctl; do
+for program in ovsdb-server ovsdb-client ovs-appctl python3; do
     command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
 done
 
@@ -55,6 +55,16 @@ await() {
     echo "ok: $what"
 }
 
+# rest [--at SOCKET] COMMAND...: of rest-client.py.
+rest() {
+    at=$dir/run/rest.sock
+    if [ "$1" = --at ]; then
+        at=$2
+        shift 2
+    fi
+    timeout 60 python3 "$SOURCE/tests/lab/rest-client.py" "$at" "$@"
+}
+answers() { rest get "$1" | grep -q -- "$2"; }
 ask() { ovs-appctl -t "$dir/run/controller.ctl" "$@"; }
 asks() { ask "$1" | grep -q -- "$2"; }
 wanted() {
@@ -144,9 +154,20 @@ later() { [ "$(number version)" -gt "$version" ]; }
 await "the version has grown" later
 wants 'h0,{large/t0=1, small/t0=0}' || fail "another order after restart"
 
+# HTTP tells what the control socket tells, whoever else asks.
+[ "$(stat -c %a "$dir/run/rest.sock")" = 600 ] || fail "rest.sock is open"
+rest views "$dir/run/controller.ctl" || fail "rest views"
+rest errors || fail "rest errors"
+rest hostile || fail "rest hostile"
+answers /healthz '^200 ok$' || fail "healthz"
+answers /readyz '^200 {"ready":true}$' || fail "readyz"
+answers /v1/status '"generation":2' || fail "another one answers"
+echo "ok: HTTP is answered"
+
 # A second controller only follows, until the first one is gone.
 "$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
     --telemetry="unix:$dir/run/second.sock" --unixctl="$dir/run/second.ctl" \
+    --rest="unix:$dir/run/second-rest.sock" \
     -vconsole:off -vsyslog:off &
 second=$!
 agents="$agents $second"
@@ -155,6 +176,9 @@ second_is() {
         grep -q "\"generation\":$2,.*\"state\":\"$1\""
 }
 await "a second controller stands by" second_is standby 0
+rest --at "$dir/run/second-rest.sock" get /readyz |
+    grep -qF '503 {"error":"/readyz: the controller is \"standby\", ' ||
+    fail "a controller that stands by is ready"
 kill -9 "$(cat "$dir/run/controller.pid")"
 await "it takes over" second_is active 3
 start
@@ -162,6 +186,9 @@ asks controller/status '"state":"standby"' || fail "there are two leaders"
 kill "$second"
 await "and leads again" asks controller/status '"generation":4'
 await "with its agents" asks controller/status '"agents":2'
+rest slow 15 &
+slow=$!
+agents="$agents $slow"
 
 # What a stage took is known when it ends.
 "$stagecoach" stage end --cojob small --rung 0
@@ -180,7 +207,27 @@ has_event leader 'generation 4' || fail "no event of a leader"
 has_event policy fair || fail "no event of a policy"
 has_event stage-begin 'large/0: 1 jobs' || fail "no event of a stage"
 
+# A request that drips is cut off; a database that is away shows.
+wait $slow || fail "rest slow"
+echo "ok: slow requests end"
+kill "$(cat "$dir/run/hosts-db.pid")"
+await "no database, not ready" answers /readyz \
+    '^503 {"error":"/readyz: the hosts database is away, '
+answers /healthz '^200 ok$' || fail "healthz without a database"
+start
+await "ready again" answers /readyz '^200 '
+
 "$stagecoach" controller stop || fail "controller stop"
+[ ! -e "$dir/run/rest.sock" ] || fail "rest.sock is left"
+for place in tcp:80 unix: /x; do
+    if "$BUILD/controller/stagecoach-controller" --rest=$place \
+        --policy="$dir/policy.json" --unixctl="$dir/run/bad.ctl" \
+        2>"$dir/bad"; then
+        fail "--rest=$place is taken"
+    fi
+    grep -q -- '--rest: ".*" is no place to listen, unix:PATH or none' \
+        "$dir/bad" || fail "--rest=$place: $(cat "$dir/bad")"
+done
 status=0
 "$stagecoach" status 2>/dev/null || status=$?
 [ $status = 3 ] || fail "status without a controller exits with $status"

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef REST_H
+#define REST_H 1
+
+/* What the controller answers over HTTP.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Dashboards, probes and scripts speak HTTP and JSON, not unixctl.  They read
+ * here what the control socket tells, from the same builders, so that the two
+ * cannot differ; docs/interfaces.md, "REST", has the paths.
+ *
+ * The controller decides for a cluster in the same loop, so a client gets
+ * little: connections are few, a request that is not complete in time ends its
+ * connection, and when all connections are taken the one that has been quiet
+ * for the longest makes room for the next.  Nothing waits for a client.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    error = rest_create("unix:/run/stagecoach/rest.sock", &ctl, &rest);
+ *    rest_run(rest);                   // Accepts, reads, answers.
+ *    rest_wait(rest);
+ *    rest_destroy(rest);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The controller that is answered for must live longer.  Main thread only,
+ * which is also where libmicrohttpd runs: it gets no thread of its own. */
+
+struct controller;
+struct rest;
+
+char *rest_create(const char *remote, const struct controller *,
+                  struct rest **);
+void rest_destroy(struct rest *);
+
+void rest_run(struct rest *);
+void rest_wait(const struct rest *);
+
+#endif /* controller/northbound/rest.h */
