@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The controller keeps the switch's flows as the policy wants them: one for
+# each level, mended when somebody changes them, others' flows left alone,
+# nothing touched when the controller dies and comes back.
+set -eu
+name=s$(($$ % 1000000))
+. "$SOURCE/tests/lab/lab-functions.sh"
+need_root_and_programs
+rundir=/run/stagecoach/lab-$name
+
+clean_up() {
+    lab down 2>/dev/null || true
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+switch() {
+    command=$1
+    shift
+    ovs-ofctl -O OpenFlow13 "$command" "unix:$rundir/ovs/br0.mgmt" "$@"
+}
+
+# Our flows as "DSCP QUEUE SECONDS", sorted.
+flows() {
+    switch dump-flows cookie=0x7374616765000000/0xffffffffff000000 |
+        sed -n 's/.*duration=\([0-9]*\).*nw_tos=\([0-9]*\) actions=set_queue:\([0-9]*\),NORMAL$/\2 \3 \1/p' |
+        awk '{ print $1 / 4, $2, $3 }' | sort -n
+}
+
+# Without how long they have been there.
+table() {
+    flows | cut -d' ' -f1,2 | xargs
+}
+
+# By what the controller says of itself.
+in_sync() {
+    ovs-appctl -t "$rundir/controller.ctl" controller/switches |
+        grep -q '"state":"in sync"'
+}
+
+is_whole() {
+    [ "$(table)" = "$want" ]
+}
+
+wait_until() {
+    tries=100
+    until "$@" 2>/dev/null; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || fail "not within 10 s: $*; flows: $(table)"
+        sleep 0.1
+    done
+}
+
+pid_of_controller() {
+    for dir in /proc/[0-9]*; do
+        if tr '\0' ' ' 2>/dev/null <"$dir/cmdline" |
+            grep -q "stagecoach-controller.*$rundir/"; then
+            echo "${dir#/proc/}"
+        fi
+    done 2>/dev/null
+}
+
+want="0 7 8 6 16 5 24 4 32 3 40 2 48 1 56 0"
+lab up "$SOURCE/lab/scenarios/smoke.json" --policy stage
+wait_until in_sync
+is_whole || fail "flows: $(table)"
+echo "ok: a flow for each level"
+
+switch add-flow "cookie=0x1,priority=50,tcp,tp_dst=9 actions=NORMAL"
+switch del-flows "ip,nw_tos=32"
+switch mod-flows "ip,nw_tos=64 actions=set_queue:0,NORMAL"
+[ "$(table)" != "$want" ] || fail "nothing was broken"
+wait_until is_whole
+switch dump-flows cookie=0x1/-1 | grep -q "tp_dst=9" ||
+    fail "a flow of others is gone"
+echo "ok: what was broken is mended, what is others' is left"
+
+wait_until in_sync
+kill -9 "$(pid_of_controller)"
+wait_until is_whole
+sleep 1
+wait_until in_sync
+youngest=$(flows | cut -d' ' -f3 | sort -n | head -n 1)
+[ "$youngest" -ge 1 ] || fail "flows were made anew: $(flows)"
+echo "ok: nothing was touched when the controller came back"
+lab down
+assert_clean "the lab"
+echo PASS
