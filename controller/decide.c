@@ -182,10 +182,11 @@ assign(struct decide *d, struct stage **stages, const struct order_result *r,
 
         if (d->policy->order == ORDER_FAIR && job->live) {
             set_level(d, job, 0, now);
-        } else if (job->level >= d->policy->n_levels
-                   || (job->level < 0 && job->live)) {
+        } else if (job->level < 0 && job->live) {
             job->level = d->policy->n_levels - 1;
-            job->rank = MAX(job->rank, (int) r->n);
+            job->rank = r->n;
+        } else if (job->level >= d->policy->n_levels) {
+            job->level = d->policy->n_levels - 1;
         }
     }
 }

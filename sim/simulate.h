@@ -17,7 +17,8 @@
  * the remaining demand of all live stages, and its levels are served strictly.
  *
  * Not simulated: the time that decisions take to reach hosts (a policy's
- * coalesce_ms, retag_ms, lease_ms), loss, headers, the ramp of TCP.
+ * coalesce_ms, retag_ms, lease_ms), the floor of levels that wait, loss,
+ * headers, the ramp of TCP.
  *
  *
  * Usage

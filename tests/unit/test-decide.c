@@ -212,6 +212,37 @@ a_job_between_stages_keeps_its_level(void **state)
     assert_int_equal(level(f, "b/j"), 0);
 }
 
+/* Its first bytes are tagged, and nobody who is in a stage waits for them. */
+static void
+a_job_before_its_first_stage_is_behind_all_others(void **state)
+{
+    struct fixture *f = *state;
+    struct cojob *cojob;
+    struct job *job;
+    struct stage *stage;
+
+    for (int round = 0; round < 2; round++) {
+        cluster_intent_begin(f->c);
+        cojob = cluster_put_cojob(f->c, "a", 1, true);
+        job = cojob_put_job(f->c, cojob, "j", true, 1000, 125000);
+        job_put_worker(f->c, job, "h0", ROLE_WORKER);
+        stage = cojob_put_stage(cojob, 0, f->began, 0, 300);
+        stage_put_job(stage, job);
+        cojob = cluster_put_cojob(f->c, "b", 1, true);
+        job = cojob_put_job(f->c, cojob, "j", true, 1000, 125000);
+        job_put_worker(f->c, job, "h0", ROLE_WORKER);
+        if (round) {
+            stage = cojob_put_stage(cojob, 0, f->began, 0, 100);
+            stage_put_job(stage, job);
+        }
+        cluster_intent_end(f->c);
+        assert_true(decide_run(f->d, 1000 + 2000 * round));
+        assert_int_equal(level(f, "a/j"), round ? 1 : 0);
+        assert_int_equal(level(f, "b/j"), round ? 0 : 3);
+        assert_int_equal(rank(f, "b/j"), round ? 0 : 1);
+    }
+}
+
 static void
 tells_the_order_and_its_quality(void **state)
 {
@@ -306,6 +337,7 @@ main(void)
         TEST(a_level_changes_once_in_retag_ms),
         TEST(nearly_equal_stages_keep_their_order),
         TEST(a_job_between_stages_keeps_its_level),
+        TEST(a_job_before_its_first_stage_is_behind_all_others),
         TEST(tells_the_order_and_its_quality),
         TEST(a_stage_without_demand_has_no_bottleneck),
         TEST(bounds_what_has_ended),

@@ -146,6 +146,20 @@ measures_bytes_per_iteration(void **state)
     assert_true(demand(f, "h0", DIR_TX) < 97 * 4000 / 1e6);
 }
 
+/* It tells neither its model's size nor its iterations. */
+static void
+what_a_silent_job_has_moved_is_one_iteration(void **state)
+{
+    struct fixture *f = *state;
+
+    f->job->model_bytes = 0;
+    learn(f, "h0", 0, 0, -1, true);
+    assert_float_equal(demand(f, "h0", DIR_TX), 0, 1e-9);
+    learn(f, "h0", 5000, 1000, -1, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 100 * 5000 / 1e6, 1e-9);
+    assert_float_equal(demand(f, "h0", DIR_RX), 100 * 1000 / 1e6, 1e-9);
+}
+
 static void
 measures_hosts_that_do_not_know_the_iteration(void **state)
 {
@@ -249,6 +263,8 @@ main(void)
             begins_with_the_parameter_server_formula, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             measures_bytes_per_iteration, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_a_silent_job_has_moved_is_one_iteration, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             measures_hosts_that_do_not_know_the_iteration, set_up,
             tear_down),
