@@ -182,7 +182,7 @@ simulate_policies(struct sim_run *run)
             .policy = policy->name, .noun = run->workload->noun,
         };
         struct sim_options options = {
-            .order = policy->order, .n_levels = policy->n_levels,
+            .order = policy->order,
             .aging_s = policy->aging_s,
             .progress = terminal ? show_progress : NULL, .aux = &progress,
         };

@@ -180,7 +180,7 @@ assign(struct decide *d, struct stage **stages, const struct order_result *r,
     SHASH_FOR_EACH (node, &d->cluster->jobs) {
         struct job *job = node->data;
 
-        if (d->policy->order == ORDER_FAIR && job->live) {
+        if (d->policy->order.kind == ORDER_FAIR && job->live) {
             set_level(d, job, 0, now);
         } else if (job->level < 0 && job->live) {
             job->level = d->policy->n_levels - 1;
@@ -280,9 +280,8 @@ compute(struct decide *d, long long now)
     }
     order_result_init(&result);
     if (n) {
-        order_compute(d->policy->order, problem, d->policy->n_levels,
-                      &result);
-        if (d->policy->order != ORDER_FAIR) {
+        order_compute(&d->policy->order, problem, &result);
+        if (d->policy->order.kind != ORDER_FAIR) {
             keep_old_order(d, problem, stages, &result);
         }
     }

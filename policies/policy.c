@@ -133,8 +133,10 @@ policy_from_string(const char *name, const char *text,
     free(json_string_or(top, "$schema", NULL));
     policy->name = json_name(top, "name");
     policy->description = json_string_or(top, "description", "");
-    policy->order = json_enum(top, "order", order_names);
+    policy->order = (struct order_options) ORDER_OPTIONS_INIT(
+        json_enum(top, "order", order_names));
     read_levels(json_object_or_null(top, "levels"), policy);
+    policy->order.n_levels = policy->n_levels;
     policy->lease_ms = json_integer_or(top, "lease_ms", 100, 600000, 10000);
     policy->coalesce_ms = json_integer_or(top, "coalesce_ms", 10, 50, 20);
     policy->retag_ms = json_integer_or(top, "retag_ms", 0, 60000, 100);

@@ -45,7 +45,7 @@ struct policy {
     char *description;          /* For people; may be empty. */
     char *text;                 /* The JSON it was read from. */
     char hash[17];              /* Of 'text', 16 hex digits. */
-    enum order_kind order;
+    struct order_options order; /* Its 'n_levels' is that of this policy. */
 
     /* DSCP values, 0..63.  control_dscp, dscp[0], dscp[1], ..., default_dscp
      * fall, and so do their first three bits, by which a switch may choose

@@ -37,8 +37,7 @@ decide(struct simulation *sim, struct sim_result *result)
         return;
     }
     op = remaining_problem(live, sim->options->aging_s);
-    order_compute(sim->options->order, op, sim->options->n_levels,
-                  &sim->order);
+    order_compute(&sim->options->order, op, &sim->order);
     for (size_t i = 0; i < live->n_stages; i++) {
         live->stages[i]->level = sim->order.level[i];
     }

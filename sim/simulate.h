@@ -24,7 +24,9 @@
  * Usage
  * =====
  *
- *    struct sim_options options = { .order = ORDER_STAGE, .n_levels = 6 };
+ *    struct sim_options options = {
+ *        .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
+ *    };
  *    struct sim_result result;
  *
  *    simulate(workload, &options, &result);
@@ -44,9 +46,21 @@
 struct sim_flow;
 struct workload;
 
+/* How flows get their rates. */
+enum sim_service {
+    SIM_SERVICE_LEVELS,         /* Levels strictly, max-min fair inside. */
+    SIM_SERVICE_EXACT,          /* By the order's class: ORDER_SERVICE_RANK
+                                 * greedily by rank, a flow whose two ends
+                                 * are free gets both; ORDER_SERVICE_MADD;
+                                 * ORDER_SERVICE_SHARE by levels. */
+};
+
 struct sim_options {
-    enum order_kind order;
-    int n_levels;               /* At least 1. */
+    struct order_options order;
+    enum sim_service service;
+    double guard_share;         /* Of a port for each level that waits, at
+                                 * least; only with levels. */
+    double efficiency;          /* Payload per byte on the wire, 0 is 1. */
     double aging_s;             /* A stage's weight doubles in so long; 0 is
                                  * no aging. */
 
@@ -65,11 +79,25 @@ struct sim_stage {
     size_t cojob;               /* Index in the workload. */
     size_t rung;
     double begin, end;          /* Seconds. */
+    double isolated;            /* Seconds that it takes alone, at least. */
+};
+
+/* A job that has been. */
+struct sim_job {
+    size_t cojob, job;          /* Indexes in the workload. */
+    double begin, end;          /* From its first rung to its last, seconds. */
+    double early_end;           /* When its metric was 0.9 of what it had at
+                                 * its last planned iteration; INFINITY if
+                                 * it has no curve or never got there. */
 };
 
 struct sim_result {
     size_t n_stages;
     struct sim_stage *stages;   /* In the order in which they began. */
+    size_t n_jobs;
+    struct sim_job *jobs;       /* By cojob, then by job. */
+    int n_ports;
+    double *port_bytes;         /* That each port carried. */
 
     /* Of the stages' completion times (end - begin), in seconds.  Percentiles
      * are nearest ranks: the smallest time that so many have at most. */
@@ -79,6 +107,9 @@ struct sim_result {
                                  * at the same times has a smaller mean. */
     double gap;                 /* 'mean' / 'bound'; 1 if both are 0. */
     size_t decisions;
+    double decision_us_p99;     /* Microseconds that 99 % of them took at
+                                 * most. */
+    double gained;              /* Mean of order_result's 'gained'. */
     double decision_gap_first;  /* Estimate / bound of the first decision... */
     double decision_gap_mean;   /* ...and of all that had demand; else 1. */
 };

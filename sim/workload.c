@@ -68,7 +68,7 @@ workload_add_job(struct workload_cojob *cojob, const char *name,
                            &cojob->allocated_jobs, sizeof *cojob->jobs);
     job = &cojob->jobs[cojob->n_jobs++];
     *job = (struct workload_job) {
-        .name = sim_strdup(name), .compute = compute,
+        .name = sim_strdup(name), .compute = compute, .devices = 1,
     };
     return job;
 }

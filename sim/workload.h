@@ -49,9 +49,17 @@ struct workload_transfer {
     int phase;                  /* From 0. */
 };
 
+/* What a job's metric is after 'k' iterations:
+ * final - span (k + 1)^-exponent.  A 'final' of 0 is no metric. */
+struct workload_curve {
+    double final, span, exponent;
+};
+
 struct workload_job {
     char *name;
     double compute;             /* Seconds before each exchange. */
+    double devices;             /* That compute, for ORDER_INTENSITY; 1. */
+    struct workload_curve curve;
     int n_shards;
     int n_phases;               /* The most of any shard. */
     size_t n_transfers, allocated_transfers;

@@ -13,10 +13,81 @@
  * what matters; the worst case is least at one half. */
 #define KAPPA 0.5
 
+const struct order_class order_classes[ORDER_N_KINDS] = {
+    [ORDER_FAIR] = {
+        "fair", "No order: all flows share.",
+        ORDER_UNIT_STAGE, ORDER_SERVICE_SHARE, false,
+    },
+    [ORDER_STAGE] = {
+        "stage", "Whole stages, so that their mean completion time is least.",
+        ORDER_UNIT_STAGE, ORDER_SERVICE_RANK, true,
+    },
+    [ORDER_EARLY] = {
+        "early", "Jobs whose metric still grows fast go first.",
+        ORDER_UNIT_JOB, ORDER_SERVICE_RANK, false,
+    },
+    [ORDER_STAGE_EARLY] = {
+        "stage+early", "Whole stages, those with early jobs preferred.",
+        ORDER_UNIT_STAGE, ORDER_SERVICE_RANK, true,
+    },
+    [ORDER_FIFO] = {
+        "fifo", "First come, first served.",
+        ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
+    },
+    [ORDER_FIFO_LM] = {
+        "fifo-lm", "First come, first served; heavy ones share with the next (Baraat).",
+        ORDER_UNIT_COFLOW, ORDER_SERVICE_SHARE, false,
+    },
+    [ORDER_SINCRONIA] = {
+        "sincronia", "Coflows by bottleneck, largest weighted last (Sincronia).",
+        ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, true,
+    },
+    [ORDER_SEBF_STATIC] = {
+        "sebf-static", "Smallest bottleneck at arrival first (Varys).",
+        ORDER_UNIT_COFLOW, ORDER_SERVICE_MADD, false,
+    },
+    [ORDER_SEBF] = {
+        "sebf", "Smallest remaining bottleneck first (Varys).",
+        ORDER_UNIT_COFLOW, ORDER_SERVICE_MADD, false,
+    },
+    [ORDER_DCLAS] = {
+        "dclas", "Few queues by bytes sent so far (Aalo).",
+        ORDER_UNIT_COFLOW, ORDER_SERVICE_SHARE, false,
+    },
+    [ORDER_LAS] = {
+        "las", "Least bytes sent so far first.",
+        ORDER_UNIT_COFLOW, ORDER_SERVICE_SHARE, false,
+    },
+    [ORDER_TCF] = {
+        "tcf", "Least bytes left first.",
+        ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
+    },
+    [ORDER_INTENSITY] = {
+        "intensity", "Most computing per communication first (Crux).",
+        ORDER_UNIT_JOB, ORDER_SERVICE_RANK, false,
+    },
+    [ORDER_INTERLEAVE] = {
+        "interleave", "As stage; periodic jobs on a port take turns (CASSINI).",
+        ORDER_UNIT_STAGE, ORDER_SERVICE_RANK, true,
+    },
+};
+
 const char *const order_names[] = {
     [ORDER_FAIR] = "fair",
     [ORDER_STAGE] = "stage",
-    NULL,
+    [ORDER_EARLY] = "early",
+    [ORDER_STAGE_EARLY] = "stage+early",
+    [ORDER_FIFO] = "fifo",
+    [ORDER_FIFO_LM] = "fifo-lm",
+    [ORDER_SINCRONIA] = "sincronia",
+    [ORDER_SEBF_STATIC] = "sebf-static",
+    [ORDER_SEBF] = "sebf",
+    [ORDER_DCLAS] = "dclas",
+    [ORDER_LAS] = "las",
+    [ORDER_TCF] = "tcf",
+    [ORDER_INTENSITY] = "intensity",
+    [ORDER_INTERLEAVE] = "interleave",
+    [ORDER_N_KINDS] = NULL,
 };
 
 void
@@ -32,6 +103,7 @@ order_result_uninit(struct order_result *result)
     free(result->rank);
     free(result->level);
     free(result->completion);
+    free(result->sent_limit);
     order_result_init(result);
 }
 
@@ -44,6 +116,7 @@ resize(struct order_result *result, size_t n)
         result->rank = order_alloc(n, sizeof *result->rank);
         result->level = order_alloc(n, sizeof *result->level);
         result->completion = order_alloc(n, sizeof *result->completion);
+        result->sent_limit = order_alloc(n, sizeof *result->sent_limit);
         result->allocated = n;
     }
     result->n = n;
@@ -161,20 +234,24 @@ compute_stage(const struct order_problem *op, int n_levels,
     free(order);
 }
 
-/* Orders the stages of 'op' by 'kind' into 'n_levels' levels (at least 1) and
- * stores what comes out in 'result', which must be initialized. */
+/* Orders the stages of 'op' as 'options' say and stores what comes out in
+ * 'result', which must be initialized. */
 void
-order_compute(enum order_kind kind, const struct order_problem *op,
-              int n_levels, struct order_result *result)
+order_compute(const struct order_options *options,
+              const struct order_problem *op, struct order_result *result)
 {
     resize(result, op->n_stages);
-    switch (kind) {
+    result->gained = 0;
+    for (size_t i = 0; i < op->n_stages; i++) {
+        result->sent_limit[i] = INFINITY;
+    }
+    switch (options->kind) {
     case ORDER_FAIR:
         compute_fair(op, result);
         break;
 
-    case ORDER_STAGE:
-        compute_stage(op, n_levels, result);
+    default:
+        compute_stage(op, options->n_levels, result);
         break;
     }
     result->bound = certificate_bound(op);

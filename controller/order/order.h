@@ -25,16 +25,19 @@
  *    int s = order_problem_add_stage(op, weight, id);
  *    order_problem_add_demand(op, s, port, seconds);
  *
+ *    struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
  *    struct order_result result;
  *    order_result_init(&result);
- *    order_compute(ORDER_STAGE, op, n_levels, &result);
+ *    order_compute(&options, op, &result);
  *    ...result.order[0] is the index of the stage that is served first...
  *    ...result.estimate / result.bound is at least how good it is...
  *    order_result_uninit(&result);
  *    order_problem_destroy(op);
  *
  * The problem is the input of every order by whatever name, and the result is
- * the output of every one.
+ * the output of every one.  What is ordered is called a stage throughout; the
+ * orders that were published for jobs or coflows get those in its place, see
+ * 'enum order_unit'.
  *
  *
  * Ownership and thread-safety
@@ -55,17 +58,106 @@
 
 enum order_kind {
     ORDER_FAIR,                 /* No order: every stage at level 0. */
-    ORDER_STAGE,                /* Primal-dual permutation of stages. */
+    ORDER_STAGE,                /* Primal-dual permutation of stages, improved
+                                 * by local search. */
+    ORDER_EARLY,                /* Most early improvement first (JPAS). */
+    ORDER_STAGE_EARLY,          /* Stages, early ones weighted up. */
+    ORDER_FIFO,                 /* First come, first served. */
+    ORDER_FIFO_LM,              /* Baraat: heavy ones share with the next. */
+    ORDER_SINCRONIA,            /* BSSI on remaining demand. */
+    ORDER_SEBF_STATIC,          /* Varys, bottleneck at arrival. */
+    ORDER_SEBF,                 /* Varys, remaining bottleneck. */
+    ORDER_DCLAS,                /* Aalo: queues by bytes sent so far. */
+    ORDER_LAS,                  /* Least bytes sent so far. */
+    ORDER_TCF,                  /* Least total bytes left. */
+    ORDER_INTENSITY,            /* Crux: most computing per communication. */
+    ORDER_INTERLEAVE,           /* ORDER_STAGE, refined by time shifts. */
+    ORDER_N_KINDS
 };
 
-/* "fair", "stage"; indexed by enum order_kind, null-terminated. */
+/* What takes the place of a stage in the problem. */
+enum order_unit {
+    ORDER_UNIT_STAGE,           /* All jobs of a rung, to the rung's end. */
+    ORDER_UNIT_JOB,             /* One job, to the rung's end. */
+    ORDER_UNIT_COFLOW,          /* One job's running iteration. */
+};
+
+/* How the simulator hands out rates unless it is told otherwise. */
+enum order_service {
+    ORDER_SERVICE_SHARE,        /* Levels as computed, max-min inside; the
+                                 * order inside a level has no meaning. */
+    ORDER_SERVICE_RANK,         /* Strictly by rank. */
+    ORDER_SERVICE_MADD,         /* By rank, each just fast enough to end with
+                                 * its bottleneck; what is left is shared. */
+};
+
+/* An order as a policy names it. */
+struct order_class {
+    const char *name;
+    const char *summary;        /* One line for people. */
+    enum order_unit unit;
+    enum order_service service;
+    bool certified;             /* Comes out of the primal-dual. */
+};
+
+/* Indexed by enum order_kind. */
+extern const struct order_class order_classes[ORDER_N_KINDS];
+
+/* Their names, null-terminated. */
 extern const char *const order_names[];
+
+/* What can be tuned.  Every order reads the members that concern it. */
+struct order_options {
+    enum order_kind kind;
+    int n_levels;               /* At least 1; INT_MAX is no limit. */
+    bool truncate;              /* Levels by rank in the whole order, as
+                                 * Sincronia does, not by neighbourhood. */
+    int improve_moves;          /* Orders that the improvement step tries, */
+    double improve_s;           /* and the seconds that it takes, at most; 0
+                                 * is no improvement. */
+    double early_theta;         /* Early: below so much of the final value. */
+    double early_boost;         /* stage+early: how much a stage's weight
+                                 * grows by its early jobs at most. */
+    double epoch_s;             /* sincronia: first epoch; 0 orders at every
+                                 * event. */
+    double heavy_bytes;         /* fifo-lm: heavy from here on. */
+    double first_bytes;         /* dclas, las: what the first queue sends, */
+    double factor;              /* and each next one so many times as much. */
+    int n_queues;               /* dclas: how many queues. */
+};
+
+#define ORDER_OPTIONS_INIT(KIND)                                            \
+    {                                                                       \
+        .kind = (KIND), .n_levels = 6, .improve_moves = 1000,               \
+        .improve_s = 0.005, .early_theta = 0.95, .early_boost = 1,          \
+        .heavy_bytes = 100e6, .first_bytes = 10485760, .factor = 10,        \
+        .n_queues = 10,                                                     \
+    }
 
 /* One (stage, port) pair with demand. */
 struct order_demand {
     int port;                   /* 0 .. n_ports - 1. */
     double seconds;             /* Of that port at full capacity, > 0, at most
                                  * ORDER_MAX_SECONDS. */
+};
+
+/* What the peers look at besides demand.  All 0 if not known. */
+struct order_traits {
+    double arrival;             /* Seconds before the problem's time 0. */
+    double sent;                /* Bytes that have gone so far. */
+    double bytes;               /* That are left. */
+    double initial;             /* Seconds that the busiest port needed when
+                                 * the stage arrived. */
+    double intensity;           /* Seconds of computing, times devices, per
+                                 * second of its busiest port. */
+    double gain;                /* Predicted improvement of its metric in the
+                                 * next period, of its largest so far; see
+                                 * early.h.  INFINITY before there are
+                                 * samples. */
+    bool early;                 /* Below theta of its final metric. */
+    double period;              /* Seconds from iteration to iteration alone,
+                                 * 0 if it is not periodic, */
+    double burst;               /* and those of them that it communicates. */
 };
 
 /* One stage.  Read-only outside this module. */
@@ -77,12 +169,15 @@ struct order_stage {
     double isolated;            /* Seconds it takes alone, computing included,
                                  * 0 if not known.  Less than the longest
                                  * demand counts as that. */
+    struct order_traits traits;
     size_t n_demands, allocated_demands;
     struct order_demand *demands;   /* Sorted by port, each port once. */
 };
 
 struct order_problem {
     int n_ports;
+    double now;                 /* The problem's time 0 in seconds of whatever
+                                 * clock; only for epochs. */
     size_t n_stages, allocated_stages;
     struct order_stage *stages;
 };
@@ -100,6 +195,8 @@ void order_problem_set_release(struct order_problem *, int stage,
                                double release, double isolated);
 void order_problem_add_demand(struct order_problem *, int stage, int port,
                               double seconds);
+void order_problem_set_traits(struct order_problem *, int stage,
+                              const struct order_traits *);
 double order_stage_earliest_end(const struct order_stage *);
 
 /* What order_compute() found.  Arrays have 'n' elements. */
@@ -116,7 +213,12 @@ struct order_result {
                                  * goes before it there, each port on its own,
                                  * and not before it would end alone.  For
                                  * ORDER_FAIR, if ports share equally. */
+    double *sent_limit;         /* When so many bytes have been sent, see
+                                 * traits, a stage's level changes though
+                                 * nothing else happens; INFINITY: never. */
     double estimate;            /* Weighted sum of 'completion'. */
+    double gained;              /* Share of the estimate that the improvement
+                                 * step saved, 0 to 1. */
     double bound;               /* Certificate: no schedule has a smaller
                                  * weighted sum of completion times; at most
                                  * 'estimate'. */
@@ -125,8 +227,8 @@ struct order_result {
 void order_result_init(struct order_result *);
 void order_result_uninit(struct order_result *);
 
-void order_compute(enum order_kind, const struct order_problem *,
-                   int n_levels, struct order_result *);
+void order_compute(const struct order_options *, const struct order_problem *,
+                   struct order_result *);
 
 /* The rooms behind order_compute(), for tests and for bounds on their own. */
 

@@ -74,6 +74,13 @@ order_problem_set_release(struct order_problem *op, int stage,
     s->isolated = clamp_seconds(isolated);
 }
 
+void
+order_problem_set_traits(struct order_problem *op, int stage,
+                         const struct order_traits *traits)
+{
+    get_stage(op, stage)->traits = *traits;
+}
+
 /* Adds 'seconds' of 'port' to what 'stage' needs. */
 void
 order_problem_add_demand(struct order_problem *op, int stage, int port,

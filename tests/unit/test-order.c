@@ -28,6 +28,18 @@ static const struct instance_shape shapes[] = {
     { 6, 1, false, true, false },
 };
 
+/* The order of 'kind' and no improvement of it. */
+static void
+compute(enum order_kind kind, const struct order_problem *op, int n_levels,
+        struct order_result *result)
+{
+    struct order_options options = ORDER_OPTIONS_INIT(kind);
+
+    options.n_levels = n_levels;
+    options.improve_moves = 0;
+    order_compute(&options, op, result);
+}
+
 static const double kappas[] = { 0, 0.1, 0.25, 0.5, 1, 2, 4 };
 
 static void
@@ -248,8 +260,8 @@ check_same_order(const struct order_problem *op, double weight,
 
     order_result_init(&a);
     order_result_init(&b);
-    order_compute(ORDER_STAGE, op, 4, &a);
-    order_compute(ORDER_STAGE, copy, 4, &b);
+    compute(ORDER_STAGE, op, 4, &a);
+    compute(ORDER_STAGE, copy, 4, &b);
     for (size_t k = 0; k < a.n; k++) {
         int other = op->n_stages - 1 - b.order[k];
 
@@ -383,8 +395,8 @@ check_result(const struct order_problem *op)
 
     order_result_init(&fair);
     order_result_init(&stage);
-    order_compute(ORDER_FAIR, op, 3, &fair);
-    order_compute(ORDER_STAGE, op, 3, &stage);
+    compute(ORDER_FAIR, op, 3, &fair);
+    compute(ORDER_STAGE, op, 3, &stage);
 
     assert_int_equal(stage.n, op->n_stages);
     for (size_t k = 0; k < op->n_stages; k++) {
@@ -431,7 +443,7 @@ fair_shares_each_port(void **state)
     order_problem_set_release(op, 2, 2, 0);
 
     order_result_init(&result);
-    order_compute(ORDER_FAIR, op, 4, &result);
+    compute(ORDER_FAIR, op, 4, &result);
     assert_near(result.completion[0], 2);
     assert_near(result.completion[1], 7);
     assert_near(result.completion[2], 6);
@@ -501,7 +513,7 @@ orders_nothing(void **state)
 
     order_result_init(&result);
     for (int kind = 0; order_names[kind]; kind++) {
-        order_compute(kind, op, 1, &result);
+        compute(kind, op, 1, &result);
         assert_int_equal(result.n, 0);
         assert_true(result.estimate == 0 && result.bound == 0);
     }
@@ -524,7 +536,7 @@ orders_stages_that_need_nothing_by_id(void **state)
     order_problem_add_demand(op, 0, 1, NAN);
 
     order_result_init(&result);
-    order_compute(ORDER_STAGE, op, 4, &result);
+    compute(ORDER_STAGE, op, 4, &result);
     assert_int_equal(result.order[0], 1);
     assert_int_equal(result.order[1], 2);
     assert_int_equal(result.order[2], 0);
@@ -548,7 +560,7 @@ survives_a_port_without_capacity(void **state)
     order_problem_add_demand(op, 1, 1, 3);
 
     order_result_init(&result);
-    order_compute(ORDER_STAGE, op, 4, &result);
+    compute(ORDER_STAGE, op, 4, &result);
     assert_int_equal(result.order[0], 1);
     assert_int_equal(result.level[0], 1);
     assert_near(result.completion[1], 3);
@@ -593,7 +605,7 @@ reuses_a_result_for_other_sizes(void **state)
             order_problem_add_stage(op, 1, s);
             order_problem_add_demand(op, s, s % 2, 1 + s);
         }
-        order_compute(ORDER_STAGE, op, 6, &result);
+        compute(ORDER_STAGE, op, 6, &result);
         assert_int_equal(result.n, op->n_stages);
         for (size_t s = 0; s < op->n_stages; s++) {
             assert_int_equal(result.order[s], s);

@@ -130,7 +130,7 @@ has_defaults_for_all_but_name_and_order(void **state)
 
     assert_string_equal(policy->name, "p");
     assert_string_equal(policy->description, "");
-    assert_int_equal(policy->order, ORDER_FAIR);
+    assert_int_equal(policy->order.kind, ORDER_FAIR);
     assert_int_equal(policy->n_levels, 6);
     assert_memory_equal(policy->dscp, dscp, sizeof dscp);
     assert_int_equal(policy->default_dscp, 0);
@@ -155,7 +155,7 @@ reads_every_member(void **state)
     assert_string_equal(policy->name, "p.1");
     assert_string_equal(policy->description, "d");
     assert_string_equal(policy->text, text);
-    assert_int_equal(policy->order, ORDER_STAGE);
+    assert_int_equal(policy->order.kind, ORDER_STAGE);
     assert_int_equal(policy->n_levels, 2);
     assert_int_equal(policy->dscp[0], 46);
     assert_int_equal(policy->dscp[1], 26);

@@ -53,7 +53,9 @@ static void
 run_order(const struct workload *w, enum order_kind order, int n_levels,
           struct sim_result *result)
 {
-    struct sim_options options = { .order = order, .n_levels = n_levels };
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(order) };
+
+    options.order.n_levels = n_levels;
 
     simulate(w, &options, result);
     assert_int_equal(result->n_stages, w->n_stages);
@@ -159,10 +161,11 @@ lets_an_aged_stage_go_first(void **state)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
     struct sim_options options = {
-        .order = ORDER_STAGE, .n_levels = 2, .aging_s = 0.5,
+        .order = ORDER_OPTIONS_INIT(ORDER_STAGE), .aging_s = 0.5,
     };
     struct sim_result r;
 
+    options.order.n_levels = 2;
     add_flow(w, 0, 0, 1, 100);
     add_flow(w, 2, 0, 1, 20);
     simulate(w, &options, &r);
@@ -466,11 +469,12 @@ delivers_every_byte_and_overloads_no_port(void **state)
         for (int order = 0; order_names[order]; order++) {
             struct meter meter = { .fabric = w->fabric };
             struct sim_options options = {
-                .order = order, .n_levels = 1 + round % 6, .aging_s = round,
+                .order = ORDER_OPTIONS_INIT(order), .aging_s = round,
                 .observe = measure, .aux = &meter,
             };
             struct sim_result r;
 
+            options.order.n_levels = 1 + round % 6;
             simulate(w, &options, &r);
             assert_int_equal(r.n_stages, w->n_stages);
             for (int p = 0; p < w->fabric->n_ports; p++) {

@@ -61,7 +61,7 @@ trains_as_computed_by_hand(void **state)
 {
     struct workload *w = read_workload(SCENARIO(SEARCH("a", "1",
         "{\"workers\": [\"h0\", \"h1\"], \"servers\": [\"h2\"]}")));
-    struct sim_options options = { .order = ORDER_STAGE, .n_levels = 6 };
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_STAGE) };
     struct sim_result r;
 
     simulate(w, &options, &r);
@@ -113,7 +113,7 @@ lets_a_host_talk_to_itself_for_nothing(void **state)
         SEARCH("a", "0", "{\"workers\": [\"h0\"], \"servers\": [\"h0\"]}") ","
         SEARCH("b", "0.5",
                "{\"workers\": [\"h0\"], \"servers\": [\"h1\"]}")));
-    struct sim_options options = { .order = ORDER_FAIR, .n_levels = 1 };
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_FAIR) };
     struct sim_result r;
 
     assert_int_equal(w->cojobs[0].jobs[1].n_transfers, 0);
