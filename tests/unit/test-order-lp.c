@@ -12,7 +12,10 @@
 #include <cmocka.h>
 
 #include <glpk.h>
+#include <math.h>
+#include <stdbool.h>
 
+#include "controller/order/ascent.h"
 #include "controller/order/order.h"
 #include "tests/unit/order-instance.h"
 
@@ -30,14 +33,15 @@ demand_of(const struct order_stage *stage, int port)
     return 0;
 }
 
-/* Adds the inequality of 'port' and the set of stages 'set', one bit each. */
+/* Adds the inequality of 'port' and the set of stages 'set', one bit each.
+ * With 'releases' the port stands still until the first of them. */
 static void
 add_inequality(glp_prob *lp, const struct order_problem *op, int port,
-               unsigned int set)
+               unsigned int set, bool releases)
 {
     int columns[1 + INSTANCE_MAX_STAGES];
     double seconds[1 + INSTANCE_MAX_STAGES];
-    double sum = 0, squares = 0;
+    double sum = 0, squares = 0, first = INFINITY;
     int n = 0, row;
 
     for (size_t s = 0; s < op->n_stages; s++) {
@@ -49,17 +53,19 @@ add_inequality(glp_prob *lp, const struct order_problem *op, int port,
             seconds[n] = d;
             sum += d;
             squares += d * d;
+            first = fmin(first, op->stages[s].release);
         }
     }
     if (n) {
         row = glp_add_rows(lp, 1);
-        glp_set_row_bnds(lp, row, GLP_LO, (sum * sum + squares) / 2, 0);
+        glp_set_row_bnds(lp, row, GLP_LO, (sum * sum + squares) / 2
+                         + (releases ? first * sum : 0), 0);
         glp_set_mat_row(lp, row, n, columns, seconds);
     }
 }
 
 static double
-solve_lp(const struct order_problem *op)
+solve_lp(const struct order_problem *op, bool releases)
 {
     glp_prob *lp = glp_create_prob();
     glp_smcp parameters;
@@ -74,7 +80,7 @@ solve_lp(const struct order_problem *op)
     }
     for (int p = 0; p < op->n_ports; p++) {
         for (unsigned int set = 1; set < 1u << op->n_stages; set++) {
-            add_inequality(lp, op, p, set);
+            add_inequality(lp, op, p, set, releases);
         }
     }
     glp_init_smcp(&parameters);
@@ -110,7 +116,7 @@ dual_is_at_most_the_lp_is_at_most_the_optimum(void **state)
         struct order_problem *op
             = instance_create(&seed, &shapes[i % N_ELEMENTS(shapes)]);
         double optimum = instance_optimum(op);
-        double lp = solve_lp(op);
+        double lp = solve_lp(op, false);
 
         assert_at_most(lp, optimum);
         for (size_t j = 0; j < N_ELEMENTS(kappas); j++) {
@@ -135,11 +141,37 @@ dual_is_the_lp_on_one_port(void **state)
         struct order_problem *op = instance_create(&seed, &shape);
         int order[INSTANCE_MAX_STAGES];
         double dual = permute(op, 0, order);
-        double lp = solve_lp(op);
+        double lp = solve_lp(op, false);
 
         assert_at_most(lp, dual);
         assert_at_most(dual, lp);
         assert_at_most(instance_optimum(op), dual);
+        order_problem_destroy(op);
+    }
+}
+
+/* Every split of the weights is a bound, and the best of a thousand is within
+ * two per cent of the program's optimum. */
+static void
+ascent_reaches_the_lp(void **state)
+{
+    static const struct instance_shape shapes[] = {
+        { 6, 4, false, false, false },
+        { 6, 4, true, false, true },
+        { 6, 3, true, true, false },
+        { 5, 3, false, true, true },
+    };
+    uint64_t seed = 13;
+
+    for (int i = 0; i < 20 * N_ELEMENTS(shapes); i++) {
+        struct order_problem *op
+            = instance_create(&seed, &shapes[i % N_ELEMENTS(shapes)]);
+        double lp = solve_lp(op, true);
+        double bound = ascent_bound(op, 1000);
+
+        assert_at_most(lp, instance_optimum(op));
+        assert_at_most(bound, lp);
+        assert_at_most(0.98 * lp, bound);
         order_problem_destroy(op);
     }
 }
@@ -150,6 +182,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dual_is_at_most_the_lp_is_at_most_the_optimum),
         cmocka_unit_test(dual_is_the_lp_on_one_port),
+        cmocka_unit_test(ascent_reaches_the_lp),
     };
     int failed;
 
