@@ -174,6 +174,10 @@ static const struct rates_class *
 choose_rates(const struct sim_options *options,
              const struct sim_fabric *fabric)
 {
+    if (options->service == SIM_SERVICE_EXACT
+        && order_classes[options->order.kind].service == ORDER_SERVICE_FILL) {
+        return &rates_fill;
+    }
     if (options->service == SIM_SERVICE_LEVELS || fabric->n_tiers > 1
         || order_classes[options->order.kind].service != ORDER_SERVICE_RANK) {
         return &rates_share;

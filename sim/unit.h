@@ -45,6 +45,7 @@
 
 struct live_job;
 struct live_stage;
+struct member;
 
 /* What a unit has to do with one port. */
 struct work {
@@ -74,6 +75,8 @@ struct unit {
     /* By a rate allocation that watches limits. */
     double rate;                /* Of all its flows, bytes per second. */
     double since;               /* When 'sent' was right, seconds. */
+
+    struct member *member;      /* By rates-fill.c, which owns it, or NULL. */
 };
 
 /* Bytes on their way from one host to another. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "controller/order/by-port.h"
+#include "controller/order/improve.h"
 #include "controller/order/memory.h"
 #include "controller/order/one-port.h"
 
@@ -20,7 +21,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
     },
     [ORDER_STAGE] = {
         "stage", "Whole stages, so that their mean completion time is least.",
-        ORDER_UNIT_STAGE, ORDER_SERVICE_RANK, true,
+        ORDER_UNIT_STAGE, ORDER_SERVICE_FILL, true,
     },
     [ORDER_EARLY] = {
         "early", "Jobs whose metric still grows fast go first.",
@@ -28,7 +29,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
     },
     [ORDER_STAGE_EARLY] = {
         "stage+early", "Whole stages, those with early jobs preferred.",
-        ORDER_UNIT_STAGE, ORDER_SERVICE_RANK, true,
+        ORDER_UNIT_STAGE, ORDER_SERVICE_FILL, true,
     },
     [ORDER_FIFO] = {
         "fifo", "First come, first served.",
@@ -68,7 +69,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
     },
     [ORDER_INTERLEAVE] = {
         "interleave", "As stage; periodic jobs on a port take turns (CASSINI).",
-        ORDER_UNIT_STAGE, ORDER_SERVICE_RANK, true,
+        ORDER_UNIT_STAGE, ORDER_SERVICE_FILL, true,
     },
 };
 
@@ -207,30 +208,30 @@ has_earliest_ends(const struct order_problem *op)
 
 /* The primal-dual permutation.  Where stages come later or compute, the one
  * that looks at that has the guarantee, and the plain one is often better in
- * practice: the better estimate of the two wins. */
+ * practice: the better of the two is where the improvement begins. */
 static void
-compute_stage(const struct order_problem *op, int n_levels,
-              struct order_result *result)
+compute_stage(const struct order_options *options,
+              const struct order_problem *op, struct order_result *result)
 {
     int *order = order_alloc(op->n_stages, sizeof *order);
+    struct improver im;
+    double start;
 
+    improver_init(&im);
+    improver_begin(&im, op);
     permute(op, 0, order);
-    set_order(result, order);
-    estimate(op, ONE_PORT_RANK, result);
+    improver_offer(&im, order);
     if (has_earliest_ends(op)) {
-        double plain = result->estimate;
-        int *other = order_alloc(op->n_stages, sizeof *other);
-
-        permute(op, KAPPA, other);
-        set_order(result, other);
-        estimate(op, ONE_PORT_RANK, result);
-        if (plain <= result->estimate * (1 + 1e-12)) {
-            set_order(result, order);
-            estimate(op, ONE_PORT_RANK, result);
-        }
-        free(other);
+        permute(op, KAPPA, order);
+        improver_offer(&im, order);
     }
-    levels_assign(op, result->order, n_levels, result->level);
+    start = im.cost;
+    improver_run(&im, options->improve_moves, options->improve_s);
+    set_order(result, im.order);
+    result->gained = start > 0 ? 1 - im.cost / start : 0;
+    estimate(op, ONE_PORT_RANK, result);
+    levels_assign(op, result->order, options->n_levels, result->level);
+    improver_uninit(&im);
     free(order);
 }
 
@@ -251,7 +252,7 @@ order_compute(const struct order_options *options,
         break;
 
     default:
-        compute_stage(op, options->n_levels, result);
+        compute_stage(options, op, result);
         break;
     }
     result->bound = options->uncertified ? 0 : certificate_bound(op);

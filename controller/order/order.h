@@ -86,7 +86,10 @@ enum order_unit {
 enum order_service {
     ORDER_SERVICE_SHARE,        /* Levels as computed, max-min inside; the
                                  * order inside a level has no meaning. */
-    ORDER_SERVICE_RANK,         /* Strictly by rank. */
+    ORDER_SERVICE_RANK,         /* Strictly by rank, whole ports to one flow
+                                 * at a time. */
+    ORDER_SERVICE_FILL,         /* Strictly by rank, all flows of a stage in
+                                 * proportion to what they have left. */
     ORDER_SERVICE_MADD,         /* By rank, each just fast enough to end with
                                  * its bottleneck; what is left is shared. */
 };
