@@ -75,7 +75,7 @@ exchange_begin(struct live *live, struct live_job *job)
         exchange_end(live, job);
         return;
     }
-    if (live->unit_kind == ORDER_UNIT_COFLOW) {
+    if (live->ordered == ORDER_UNIT_COFLOW) {
         begin_unit(live, &job->unit);
     }
     for (int s = 0; s < job->job->n_shards; s++) {
@@ -97,7 +97,7 @@ job_end(struct live *live, struct live_job *job)
 {
     job->state = LIVE_DONE;
     job->record->end = live->now;
-    if (live->unit_kind == ORDER_UNIT_JOB) {
+    if (live->ordered != ORDER_UNIT_COFLOW) {
         end_unit(live, &job->unit);
     }
     if (!--job->stage->jobs_left) {
@@ -126,7 +126,7 @@ iteration_begin(struct live *live, struct live_job *job)
 static void
 exchange_end(struct live *live, struct live_job *job)
 {
-    if (live->unit_kind == ORDER_UNIT_COFLOW && job->job->n_shards) {
+    if (live->ordered == ORDER_UNIT_COFLOW && job->job->n_shards) {
         end_unit(live, &job->unit);
     }
     job->iterations_left--;
@@ -162,29 +162,26 @@ make_flows(struct live *live, struct live_job *job)
     }
 }
 
-/* Makes one unit of the flows of 'n' jobs, 'times' each. */
+/* Makes a unit of the flows of 'job', 'times' each. */
 static void
-make_unit(struct live *live, struct unit *unit, struct live_job *jobs,
-          size_t n, int64_t times)
+make_unit(struct live *live, struct live_job *job, int64_t times)
 {
     const struct path *paths = live->paths.paths;
+    size_t n = job->job->n_transfers;
 
-    for (size_t j = 0; j < n; j++) {
-        for (size_t i = 0; i < jobs[j].job->n_transfers; i++) {
-            const struct flow *flow = &jobs[j].flows[i];
+    job->unit.stage = job->stage;
+    job->unit.job = job;
+    for (size_t i = 0; i < n; i++) {
+        const struct flow *flow = &job->flows[i];
 
-            unit_maker_add(&live->maker, &paths[flow->path], flow->bytes,
-                           times);
-        }
+        unit_maker_add(&live->maker, &paths[flow->path], flow->bytes, times);
     }
-    unit_maker_finish(&live->maker, unit);
-    for (size_t j = 0; j < n; j++) {
-        for (size_t i = 0; i < jobs[j].job->n_transfers; i++) {
-            struct flow *flow = &jobs[j].flows[i];
+    unit_maker_finish(&live->maker, &job->unit);
+    for (size_t i = 0; i < n; i++) {
+        struct flow *flow = &job->flows[i];
 
-            flow->unit = unit;
-            unit_maker_bind(&live->maker, &paths[flow->path], flow);
-        }
+        flow->unit = &job->unit;
+        unit_maker_bind(&live->maker, &paths[flow->path], flow);
     }
     unit_maker_clear(&live->maker);
 }
@@ -192,22 +189,14 @@ make_unit(struct live *live, struct unit *unit, struct live_job *jobs,
 static void
 make_units(struct live *live, struct live_stage *stage, int64_t iterations)
 {
-    stage->unit.stage = stage;
-    if (live->unit_kind == ORDER_UNIT_STAGE) {
-        make_unit(live, &stage->unit, stage->jobs, stage->n_jobs, iterations);
-        begin_unit(live, &stage->unit);
-        return;
-    }
     for (size_t i = 0; i < stage->n_jobs; i++) {
         struct live_job *job = &stage->jobs[i];
 
-        job->unit.stage = stage;
-        job->unit.job = job;
-        if (live->unit_kind == ORDER_UNIT_JOB) {
-            make_unit(live, &job->unit, job, 1, iterations);
-            begin_unit(live, &job->unit);
+        if (live->ordered == ORDER_UNIT_COFLOW) {
+            make_unit(live, job, 1);
         } else {
-            make_unit(live, &job->unit, job, 1, 1);
+            make_unit(live, job, iterations);
+            begin_unit(live, &job->unit);
         }
     }
 }
@@ -248,7 +237,6 @@ live_stage_destroy(struct live_stage *stage)
         free(job->flows);
         free(job->first);
     }
-    unit_uninit(&stage->unit);
     free(stage->jobs);
     free(stage);
 }
@@ -286,9 +274,6 @@ stage_end(struct live *live, struct live_stage *stage)
 
     stage->record->end = live->now;
     live->n_ended++;
-    if (live->unit_kind == ORDER_UNIT_STAGE) {
-        end_unit(live, &stage->unit);
-    }
     live_stage_destroy(stage);
     if (next < cojob->n_rungs) {
         stage_begin(live, cojob, next);
@@ -313,7 +298,7 @@ live_init(struct live *live, const struct workload *w,
     memset(live, 0, sizeof *live);
     live->workload = w;
     live->fabric = fabric;
-    live->unit_kind = unit_kind;
+    live->ordered = unit_kind;
     live->stages = sim_calloc(w->n_stages, sizeof *live->stages);
     live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
     event_queue_init(&live->events);

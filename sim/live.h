@@ -60,7 +60,7 @@ struct live_job {
     const struct workload_job *job;
     struct live_stage *stage;
     struct sim_job *record;     /* In live's 'jobs'. */
-    struct unit unit;           /* If jobs or exchanges are units. */
+    struct unit unit;
     double exchange_time;       /* workload_exchange_time(). */
     int64_t iterations_done;    /* In all rungs. */
     int64_t iterations_left;    /* In this one, the running one included. */
@@ -79,15 +79,17 @@ struct live_job {
 struct live_stage {
     const struct workload_cojob *cojob;
     struct sim_stage *record;   /* In live's 'stages'. */
-    struct unit unit;           /* If stages are units. */
     size_t n_jobs, jobs_left;
     struct live_job *jobs;
+    int place;                  /* In the last problem, if it had stages. */
 };
 
 struct live {
     const struct workload *workload;
     const struct sim_fabric *fabric;
-    enum order_unit unit_kind;
+    enum order_unit ordered;    /* What orders see.  Where that is stages,
+                                 * units are jobs all the same: those with
+                                 * slack wait, see slack.h. */
     double now;
     struct event_queue events;
     struct paths paths;
@@ -127,10 +129,13 @@ struct early {
 };
 
 /* A problem for order_compute() of what the live units still have to do, in
- * their order.  'aging_s' is as in struct sim_options.  Rates must be
+ * their order, or of the stages that they are part of.  'aging_s' is as in struct sim_options.  Rates must be
  * settled. */
 struct order_problem *remaining_problem(const struct live *, double aging_s,
                                         const struct early *);
+
+/* Seconds that 'job' takes alone to the end of its rung. */
+double remaining_alone(const struct live *, const struct live_job *);
 
 /* Fills 'isolated' of the 'n' stages and adds what each port carried for them
  * to 'port_bytes'.  Returns the lower bound on the mean of the stages'

@@ -18,9 +18,8 @@ period_alone(const struct live_job *job)
     return job->job->compute + job->exchange_time;
 }
 
-/* Seconds that 'job' takes alone to the end of its rung. */
-static double
-job_alone(const struct live_job *job, double now)
+double
+remaining_alone(const struct live *live, const struct live_job *job)
 {
     double whole = job->iterations_left;
     double alone = 0;
@@ -31,24 +30,9 @@ job_alone(const struct live_job *job, double now)
     if (job->state == LIVE_EXCHANGING) {
         whole--;
     } else {
-        alone = job->compute_end - now - job->job->compute;
+        alone = job->compute_end - live->now - job->job->compute;
     }
     return alone + whole * period_alone(job);
-}
-
-static double
-unit_alone(const struct unit *unit, enum order_unit kind, double now)
-{
-    double alone = 0;
-
-    if (kind == ORDER_UNIT_JOB) {
-        return job_alone(unit->job, now);
-    }
-    for (size_t i = 0; kind == ORDER_UNIT_STAGE && i < unit->stage->n_jobs;
-         i++) {
-        alone = fmax(alone, job_alone(&unit->stage->jobs[i], now));
-    }
-    return alone;
 }
 
 /* How much the metric of 'job' will improve in 'period' seconds, of its
@@ -102,20 +86,21 @@ add_job_traits(const struct live_job *job, struct order_traits *traits,
     }
 }
 
+/* Describes the 'n' 'jobs', of which 'unit' is the first. */
 static void
 get_traits(const struct live *live, const struct unit *unit,
-           const struct early *early, struct order_traits *traits)
+           const struct live_job *jobs, size_t n, const struct early *early,
+           struct order_traits *traits)
 {
-    const struct live_job *jobs = unit->job ? unit->job : unit->stage->jobs;
-    size_t n_jobs = unit->job ? 1 : unit->stage->n_jobs;
     double compute = 0;
     double exchange = 0;
 
     *traits = (struct order_traits) {
-        .arrival = live->now - unit->begin, .sent = unit->sent,
-        .bytes = unit->left, .initial = unit->initial,
+        .arrival = live->now - unit->begin, .initial = unit->initial,
     };
-    for (size_t i = 0; i < n_jobs; i++) {
+    for (size_t i = 0; i < n; i++) {
+        traits->sent += jobs[i].unit.sent;
+        traits->bytes += jobs[i].unit.left;
         add_job_traits(&jobs[i], traits, &compute, &exchange);
         early_traits(&jobs[i], early->theta, early->period_s, live->now,
                      traits);
@@ -123,31 +108,48 @@ get_traits(const struct live *live, const struct unit *unit,
     traits->intensity = exchange > 0 ? compute / exchange : 0;
 }
 
-/* Adds 'unit' to 'op'. */
-static void
-add_unit(struct order_problem *op, const struct live *live,
-         const struct unit *unit, double aging_s,
-         const struct early *early)
+/* Adds what 'job' still sends to stage 's' of 'op'.  Returns what it takes
+ * alone, if its exchanges are not looked at one by one. */
+static double
+add_work(struct order_problem *op, int s, const struct live *live,
+         const struct live_job *job)
 {
-    double alone = unit_alone(unit, live->unit_kind, live->now);
+    double alone = live->ordered == ORDER_UNIT_COFLOW ? 0
+        : remaining_alone(live, job);
+
+    for (size_t i = 0; job->state != LIVE_DONE && i < job->unit.n_work; i++) {
+        const struct work *work = &job->unit.work[i];
+
+        order_problem_add_demand(op, s, work->port,
+                                 work->bytes
+                                 / live->fabric->capacity[work->port]);
+    }
+    return alone;
+}
+
+/* Adds the 'n' 'jobs' of one stage, of which 'unit' is the first, to 'op' as
+ * one.  Returns its index. */
+static int
+add_jobs(struct order_problem *op, const struct live *live,
+         const struct unit *unit, const struct live_job *jobs, size_t n,
+         double aging_s, const struct early *early)
+{
     double weight = unit->stage->cojob->weight;
     struct order_traits traits;
+    double alone = 0;
     int s;
 
     if (aging_s > 0) {
         weight *= 1 + (live->now - unit->begin) / aging_s;
     }
     s = order_problem_add_stage(op, weight, unit->id);
-    for (size_t i = 0; i < unit->n_work; i++) {
-        const struct work *work = &unit->work[i];
-        double seconds = work->bytes / live->fabric->capacity[work->port];
-
-        order_problem_add_demand(op, s, work->port, seconds);
-        alone = fmax(alone, seconds);
+    for (size_t i = 0; i < n; i++) {
+        alone = fmax(alone, add_work(op, s, live, &jobs[i]));
     }
     order_problem_set_release(op, s, 0, alone);
-    get_traits(live, unit, early, &traits);
+    get_traits(live, unit, jobs, n, early, &traits);
     order_problem_set_traits(op, s, &traits);
+    return s;
 }
 
 struct order_problem *
@@ -158,7 +160,19 @@ remaining_problem(const struct live *live, double aging_s,
 
     op->now = live->now;
     for (size_t i = 0; i < live->n_units; i++) {
-        add_unit(op, live, live->units[i], aging_s, early);
+        live->units[i]->stage->place = -1;
+    }
+    for (size_t i = 0; i < live->n_units; i++) {
+        const struct unit *unit = live->units[i];
+        struct live_stage *stage = unit->stage;
+
+        if (live->ordered != ORDER_UNIT_STAGE) {
+            add_jobs(op, live, unit, unit->job, 1, aging_s, early);
+        } else if (stage->place < 0) {
+            stage->place = add_jobs(op, live, &stage->jobs[0].unit,
+                                    stage->jobs, stage->n_jobs, aging_s,
+                                    early);
+        }
     }
     return op;
 }

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "controller/order/slack.h"
 #include "sim/live.h"
 #include "sim/memory.h"
 #include "sim/rates.h"
@@ -24,6 +25,8 @@ struct simulation {
     struct order_result order;
     size_t n_gaps;              /* Decisions that had demand. */
     double sum_gaps, sum_gained;
+    size_t allocated_slack;
+    struct slack_job *slack;    /* For orders of stages. */
     size_t allocated_times;
     double *times;              /* Of each decision, microseconds. */
     size_t allocated_flows;
@@ -57,6 +60,44 @@ count_decision(struct simulation *sim, double us, struct sim_result *result)
     }
 }
 
+static void
+place_units(struct live *live, const struct order_result *order)
+{
+    for (size_t i = 0; i < live->n_units; i++) {
+        live->units[i]->rank = order->rank[i];
+        live->units[i]->level = order->level[i];
+        live->units[i]->sent_limit = order->sent_limit[i];
+    }
+}
+
+/* Places the jobs of the stages that were ordered. */
+static void
+place_jobs(struct simulation *sim)
+{
+    struct live *live = &sim->live;
+
+    sim->slack = sim_grow(sim->slack, live->n_units, &sim->allocated_slack,
+                          sizeof *sim->slack);
+    for (size_t i = 0; i < live->n_units; i++) {
+        struct unit *unit = live->units[i];
+
+        sim->slack[i] = (struct slack_job) {
+            .stage = unit->stage->place, .id = unit->id,
+            .isolated = remaining_alone(live, unit->job),
+            .ports = &unit->work->port, .n_ports = unit->n_work,
+            .stride = sizeof *unit->work, .owner = unit,
+        };
+    }
+    slack_assign(&sim->order, live->fabric->n_ports,
+                 sim->order_options.n_levels, sim->slack, live->n_units);
+    for (size_t i = 0; i < live->n_units; i++) {
+        struct unit *unit = sim->slack[i].owner;
+
+        unit->rank = sim->slack[i].rank;
+        unit->level = sim->slack[i].level;
+    }
+}
+
 /* Orders the live units by what remains of them. */
 static void
 decide(struct simulation *sim, struct sim_result *result)
@@ -75,10 +116,10 @@ decide(struct simulation *sim, struct sim_result *result)
     begin = clock_us();
     order_compute(&sim->order_options, op, &sim->order);
     count_decision(sim, clock_us() - begin, result);
-    for (size_t i = 0; i < live->n_units; i++) {
-        live->units[i]->rank = sim->order.rank[i];
-        live->units[i]->level = sim->order.level[i];
-        live->units[i]->sent_limit = sim->order.sent_limit[i];
+    if (live->ordered == ORDER_UNIT_STAGE) {
+        place_jobs(sim);
+    } else {
+        place_units(live, &sim->order);
     }
     live->rates->class->reorder(live->rates, live->now);
     order_problem_destroy(op);
@@ -238,6 +279,7 @@ simulate(const struct workload *w, const struct sim_options *options,
 
     order_result_uninit(&sim.order);
     live_uninit(&sim.live);
+    free(sim.slack);
     free(sim.times);
     free(sim.flows);
 }

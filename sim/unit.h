@@ -57,7 +57,7 @@ struct work {
 
 struct unit {
     struct live_stage *stage;
-    struct live_job *job;       /* NULL if the unit is a stage. */
+    struct live_job *job;
     uint64_t id;                /* By begin, the oldest has the least. */
     double begin;               /* Seconds. */
     double initial;             /* Seconds that the busiest port needed. */

@@ -40,7 +40,7 @@ slack_assign(const struct order_result *result, int n_ports, int n_levels,
     for (size_t i = 0; i < n; i++) {
         jobs[i].rank = i;
         jobs[i].level = fold_depth(&fold, jobs[i].ports, jobs[i].n_ports,
-                                   sizeof *jobs[i].ports);
+                                   jobs[i].stride);
     }
     for (size_t i = 0; i < n; i++) {
         jobs[i].level = fold_level(&fold, jobs[i].level, n_levels);

@@ -52,8 +52,9 @@ struct slack_job {
     int stage;                  /* Index in the problem. */
     uint64_t id;                /* Breaks ties: the smaller goes first. */
     double isolated;            /* Seconds that it takes alone, >= 0. */
-    const int *ports;           /* That it needs, 'n_ports' of them. */
-    int n_ports;
+    const int *ports;           /* That it needs, 'n_ports' of them, each */
+    int n_ports;                /* 'stride' bytes after the one before. */
+    int stride;
     void *owner;                /* The caller's. */
 
     double slack;               /* Seconds; for the rest see above. */

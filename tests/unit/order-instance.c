@@ -162,7 +162,7 @@ best_from(const struct order_problem *op, int *order, size_t k)
 double
 instance_optimum(const struct order_problem *op)
 {
-    int order[INSTANCE_MAX_STAGES];
+    int order[INSTANCE_MAX_STAGES] = { 0 };
 
     for (size_t i = 0; i < op->n_stages; i++) {
         order[i] = i;

@@ -42,15 +42,20 @@ lets_the_fast_wait(void **state)
 {
     const int ports[] = { 0 };
     struct slack_job jobs[] = {
-        { .stage = 0, .id = 0, .isolated = 10, .ports = ports, .n_ports = 1 },
-        { .stage = 0, .id = 1, .isolated = 1, .ports = ports, .n_ports = 1 },
-        { .stage = 1, .id = 2, .isolated = 13, .ports = ports, .n_ports = 1 },
-        { .stage = 1, .id = 3, .isolated = 1, .ports = ports, .n_ports = 1 },
+        { .stage = 0, .id = 0, .isolated = 10 },
+        { .stage = 0, .id = 1, .isolated = 1 },
+        { .stage = 1, .id = 2, .isolated = 13 },
+        { .stage = 1, .id = 3, .isolated = 1 },
     };
     const uint64_t expected[] = { 0, 2, 1, 3 };
     struct order_result result;
     struct order_problem *op = two_stages(&result);
 
+    for (int i = 0; i < 4; i++) {
+        jobs[i].ports = ports;
+        jobs[i].n_ports = 1;
+        jobs[i].stride = sizeof *ports;
+    }
     slack_assign(&result, N_PORTS, 6, jobs, 4);
     for (int k = 0; k < 4; k++) {
         assert_int_equal(jobs[k].id, expected[k]);
@@ -64,11 +69,10 @@ lets_the_fast_wait(void **state)
 static void
 breaks_ties_by_stage_and_id(void **state)
 {
-    const int ports[] = { 0, 1 };
     struct slack_job jobs[] = {
-        { .stage = 1, .id = 3, .isolated = 5, .ports = ports, .n_ports = 1 },
-        { .stage = 0, .id = 2, .isolated = 0, .ports = ports, .n_ports = 1 },
-        { .stage = 1, .id = 1, .isolated = 5, .ports = ports, .n_ports = 2 },
+        { .stage = 1, .id = 3, .isolated = 5 },
+        { .stage = 0, .id = 2, .isolated = 0 },
+        { .stage = 1, .id = 1, .isolated = 5 },
     };
     struct order_result result;
     struct order_problem *op = two_stages(&result);
@@ -106,6 +110,7 @@ levels_never_fall_on_a_port(void **state)
                 .stage = instance_random(&seed) % 2, .id = i,
                 .isolated = 10 * instance_uniform(&seed),
                 .ports = ports[i], .n_ports = 2,
+                .stride = sizeof ports[i][0],
             };
         }
         slack_assign(&result, N_PORTS, n_levels, jobs, n);

@@ -61,7 +61,7 @@ trains_as_computed_by_hand(void **state)
 {
     struct workload *w = read_workload(SCENARIO(SEARCH("a", "1",
         "{\"workers\": [\"h0\", \"h1\"], \"servers\": [\"h2\"]}")));
-    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_STAGE) };
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_FAIR) };
     struct sim_result r;
 
     simulate(w, &options, &r);
