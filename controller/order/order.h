@@ -121,7 +121,7 @@ struct order_options {
     double epoch_s;             /* sincronia: first epoch; 0 orders at every
                                  * event. */
     double heavy_bytes;         /* fifo-lm: heavy from here on. */
-    double first_bytes;         /* dclas, las: what the first queue sends, */
+    double first_bytes;         /* dclas: what the first queue sends, */
     double factor;              /* and each next one so many times as much. */
     int n_queues;               /* dclas: how many queues. */
 };
@@ -212,7 +212,8 @@ struct order_result {
                                  * last of its ports has served it and what
                                  * goes before it there, each port on its own,
                                  * and not before it would end alone.  For
-                                 * ORDER_FAIR, if ports share equally. */
+                                 * ORDER_SERVICE_SHARE, if the stages of a
+                                 * level share each port equally. */
     double *sent_limit;         /* When so many bytes have been sent, see
                                  * traits, a stage's level changes though
                                  * nothing else happens; INFINITY: never. */
