@@ -8,6 +8,7 @@
 #include "controller/order/by-port.h"
 #include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
+#include "controller/order/peers.h"
 
 /* The share of the busiest port from which on a stage's own earliest end is
  * what matters; the worst case is least at one half. */
@@ -241,17 +242,17 @@ static void (*const compute[ORDER_N_KINDS])(const struct order_options *,
                                             struct order_result *) = {
     [ORDER_FAIR] = compute_fair,
     [ORDER_STAGE] = order_compute_stage,
-    [ORDER_EARLY] = order_compute_stage,
-    [ORDER_STAGE_EARLY] = order_compute_stage,
-    [ORDER_FIFO] = order_compute_stage,
-    [ORDER_FIFO_LM] = order_compute_stage,
-    [ORDER_SINCRONIA] = order_compute_stage,
-    [ORDER_SEBF_STATIC] = order_compute_stage,
-    [ORDER_SEBF] = order_compute_stage,
-    [ORDER_DCLAS] = order_compute_stage,
-    [ORDER_LAS] = order_compute_stage,
-    [ORDER_TCF] = order_compute_stage,
-    [ORDER_INTENSITY] = order_compute_stage,
+    [ORDER_EARLY] = order_compute_early,
+    [ORDER_STAGE_EARLY] = order_compute_stage_early,
+    [ORDER_FIFO] = order_compute_fifo,
+    [ORDER_FIFO_LM] = order_compute_fifo_lm,
+    [ORDER_SINCRONIA] = order_compute_sincronia,
+    [ORDER_SEBF_STATIC] = order_compute_sebf_static,
+    [ORDER_SEBF] = order_compute_sebf,
+    [ORDER_DCLAS] = order_compute_dclas,
+    [ORDER_LAS] = order_compute_las,
+    [ORDER_TCF] = order_compute_tcf,
+    [ORDER_INTENSITY] = order_compute_intensity,
     [ORDER_INTERLEAVE] = order_compute_stage,
 };
 
