@@ -253,7 +253,7 @@ static void (*const compute[ORDER_N_KINDS])(const struct order_options *,
     [ORDER_LAS] = order_compute_las,
     [ORDER_TCF] = order_compute_tcf,
     [ORDER_INTENSITY] = order_compute_intensity,
-    [ORDER_INTERLEAVE] = order_compute_stage,
+    [ORDER_INTERLEAVE] = order_compute_interleave,
 };
 
 /* Orders the stages of 'op' as 'options' say and stores what comes out in

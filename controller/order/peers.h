@@ -45,6 +45,7 @@ order_compute_func order_compute_dclas;
 order_compute_func order_compute_las;
 order_compute_func order_compute_tcf;
 order_compute_func order_compute_intensity;
+order_compute_func order_compute_interleave;
 
 /* Stores in '*begin' and '*end' the epoch of sincronia that runs at 'now', all
  * in seconds of the same clock.  The first epoch takes 'epoch_s' > 0, each
