@@ -8,11 +8,8 @@
 #include "controller/order/by-port.h"
 #include "controller/order/improve.h"
 #include "controller/order/memory.h"
-#include "controller/order/one-port.h"
-
-/* The share of the busiest port from which on a stage's own earliest end is
- * what matters; the worst case is least at one half. */
-#define KAPPA 0.5
+#include "controller/order/order-internal.h"
+#include "controller/order/peers.h"
 
 const struct order_class order_classes[ORDER_N_KINDS] = {
     [ORDER_FAIR] = {
@@ -36,11 +33,13 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
         ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
     },
     [ORDER_FIFO_LM] = {
-        "fifo-lm", "First come, first served; heavy ones share with the next (Baraat).",
+        "fifo-lm",
+        "First come, first served; heavy ones share with the next (Baraat).",
         ORDER_UNIT_COFLOW, ORDER_SERVICE_SHARE, false,
     },
     [ORDER_SINCRONIA] = {
-        "sincronia", "Coflows by bottleneck, largest weighted last (Sincronia).",
+        "sincronia",
+        "Coflows by bottleneck, largest weighted last (Sincronia).",
         ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, true,
     },
     [ORDER_SEBF_STATIC] = {
@@ -68,7 +67,8 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
         ORDER_UNIT_JOB, ORDER_SERVICE_RANK, false,
     },
     [ORDER_INTERLEAVE] = {
-        "interleave", "As stage; periodic jobs on a port take turns (CASSINI).",
+        "interleave",
+        "As stage; periodic jobs on a port take turns (CASSINI).",
         ORDER_UNIT_STAGE, ORDER_SERVICE_FILL, true,
     },
 };
@@ -105,6 +105,10 @@ order_result_uninit(struct order_result *result)
     free(result->level);
     free(result->completion);
     free(result->sent_limit);
+    if (result->improver) {
+        improver_uninit(result->improver);
+        free(result->improver);
+    }
     order_result_init(result);
 }
 
@@ -123,9 +127,8 @@ resize(struct order_result *result, size_t n)
     result->n = n;
 }
 
-/* Takes 'order' as the result's. */
-static void
-set_order(struct order_result *result, const int *order)
+void
+order_result_set_order(struct order_result *result, const int *order)
 {
     for (size_t k = 0; k < result->n; k++) {
         result->order[k] = order[k];
@@ -133,45 +136,44 @@ set_order(struct order_result *result, const int *order)
     }
 }
 
-/* Estimates when each stage ends if each port serves by 'rule' and the
- * result's ranks, and the weighted sum of that.  A stage ends when the last of
- * its ports has served it, and not before it would alone. */
-static void
-estimate(const struct order_problem *op, enum one_port_rule rule,
-         struct order_result *result)
+void
+order_result_set_levels(const struct order_options *options,
+                        const struct order_problem *op,
+                        struct order_result *result)
 {
-    struct one_port_job *jobs = order_alloc(op->n_stages, sizeof *jobs);
-    struct by_port bp;
+    int last = options->n_levels - 1;
 
-    for (size_t i = 0; i < op->n_stages; i++) {
-        result->completion[i] = order_stage_earliest_end(&op->stages[i]);
+    if (!options->truncate) {
+        levels_assign(op, result->order, options->n_levels, result->level);
+        return;
     }
-    by_port_init(&bp, op);
-    for (int p = 0; p < op->n_ports; p++) {
-        const struct by_port_demand *d;
-        size_t n;
-
-        d = by_port_demands(&bp, p, &n);
-        for (size_t i = 0; i < n; i++) {
-            jobs[i].stage = d[i].stage;
-            jobs[i].rank = result->rank[d[i].stage];
-            jobs[i].release = op->stages[d[i].stage].release;
-            jobs[i].seconds = d[i].seconds;
-        }
-        one_port_serve(rule, jobs, n);
-        for (size_t i = 0; i < n; i++) {
-            double *completion = &result->completion[jobs[i].stage];
-
-            *completion = fmax(*completion, jobs[i].end);
-        }
+    for (size_t k = 0; k < result->n; k++) {
+        result->level[result->order[k]] = k < last ? k : last;
     }
-    by_port_uninit(&bp);
-    free(jobs);
+}
 
-    result->estimate = 0;
-    for (size_t i = 0; i < op->n_stages; i++) {
-        result->estimate += op->stages[i].weight * result->completion[i];
+void
+order_result_ranked(const struct order_options *options,
+                    const struct order_problem *op, const int *order,
+                    struct order_result *result)
+{
+    order_result_set_order(result, order);
+    order_result_set_levels(options, op, result);
+    order_result_estimate(op, ONE_PORT_RANK, result);
+}
+
+void
+order_result_shared(const struct order_options *options,
+                    const struct order_problem *op, const int *order,
+                    const int *group, struct order_result *result)
+{
+    int last = options->n_levels - 1;
+
+    order_result_set_order(result, order);
+    for (size_t k = 0; k < result->n; k++) {
+        result->level[order[k]] = group[k] < last ? group[k] : last;
     }
+    order_result_estimate(op, ONE_PORT_SHARE, result);
 }
 
 /* No order: all at level 0, listed by id.  The estimate is that of a fluid
@@ -179,61 +181,37 @@ estimate(const struct order_problem *op, enum one_port_rule rule,
  * real flows, which two ports limit and of which stages have more or fewer,
  * do worse or differently. */
 static void
-compute_fair(const struct order_problem *op, struct order_result *result)
+compute_fair(const struct order_options *options,
+             const struct order_problem *op, struct order_result *result)
 {
+    int *group = order_alloc(op->n_stages, sizeof *group);
     struct by_port bp;
 
     by_port_init(&bp, op);
-    set_order(result, bp.by_id);
+    order_result_shared(options, op, bp.by_id, group, result);
     by_port_uninit(&bp);
-    if (op->n_stages) {
-        memset(result->level, 0, op->n_stages * sizeof *result->level);
-    }
-    estimate(op, ONE_PORT_SHARE, result);
+    free(group);
 }
 
-/* Returns true if some stage is held up by something else than ports. */
-static bool
-has_earliest_ends(const struct order_problem *op)
-{
-    for (size_t i = 0; i < op->n_stages; i++) {
-        const struct order_stage *stage = &op->stages[i];
-
-        if (stage->release > 0 || stage->isolated > 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The primal-dual permutation.  Where stages come later or compute, the one
- * that looks at that has the guarantee, and the plain one is often better in
- * practice: the better of the two is where the improvement begins. */
-static void
-compute_stage(const struct order_options *options,
-              const struct order_problem *op, struct order_result *result)
-{
-    int *order = order_alloc(op->n_stages, sizeof *order);
-    struct improver im;
-    double start;
-
-    improver_init(&im);
-    improver_begin(&im, op);
-    permute(op, 0, order);
-    improver_offer(&im, order);
-    if (has_earliest_ends(op)) {
-        permute(op, KAPPA, order);
-        improver_offer(&im, order);
-    }
-    start = im.cost;
-    improver_run(&im, options->improve_moves, options->improve_s);
-    set_order(result, im.order);
-    result->gained = start > 0 ? 1 - im.cost / start : 0;
-    estimate(op, ONE_PORT_RANK, result);
-    levels_assign(op, result->order, options->n_levels, result->level);
-    improver_uninit(&im);
-    free(order);
-}
+/* Sets all of a result but its bound. */
+static void (*const compute[ORDER_N_KINDS])(const struct order_options *,
+                                            const struct order_problem *,
+                                            struct order_result *) = {
+    [ORDER_FAIR] = compute_fair,
+    [ORDER_STAGE] = order_compute_stage,
+    [ORDER_EARLY] = order_compute_early,
+    [ORDER_STAGE_EARLY] = order_compute_stage_early,
+    [ORDER_FIFO] = order_compute_fifo,
+    [ORDER_FIFO_LM] = order_compute_fifo_lm,
+    [ORDER_SINCRONIA] = order_compute_sincronia,
+    [ORDER_SEBF_STATIC] = order_compute_sebf_static,
+    [ORDER_SEBF] = order_compute_sebf,
+    [ORDER_DCLAS] = order_compute_dclas,
+    [ORDER_LAS] = order_compute_las,
+    [ORDER_TCF] = order_compute_tcf,
+    [ORDER_INTENSITY] = order_compute_intensity,
+    [ORDER_INTERLEAVE] = order_compute_interleave,
+};
 
 /* Orders the stages of 'op' as 'options' say and stores what comes out in
  * 'result', which must be initialized. */
@@ -246,14 +224,6 @@ order_compute(const struct order_options *options,
     for (size_t i = 0; i < op->n_stages; i++) {
         result->sent_limit[i] = INFINITY;
     }
-    switch (options->kind) {
-    case ORDER_FAIR:
-        compute_fair(op, result);
-        break;
-
-    default:
-        compute_stage(options, op, result);
-        break;
-    }
+    compute[options->kind](options, op, result);
     result->bound = options->uncertified ? 0 : certificate_bound(op);
 }

@@ -124,7 +124,7 @@ struct order_options {
     double epoch_s;             /* sincronia: first epoch; 0 orders at every
                                  * event. */
     double heavy_bytes;         /* fifo-lm: heavy from here on. */
-    double first_bytes;         /* dclas, las: what the first queue sends, */
+    double first_bytes;         /* dclas: what the first queue sends, */
     double factor;              /* and each next one so many times as much. */
     int n_queues;               /* dclas: how many queues. */
     bool uncertified;           /* No certificate: 'bound' is 0. */
@@ -203,6 +203,8 @@ void order_problem_set_traits(struct order_problem *, int stage,
                               const struct order_traits *);
 double order_stage_earliest_end(const struct order_stage *);
 
+struct improver;
+
 /* What order_compute() found.  Arrays have 'n' elements. */
 struct order_result {
     size_t n, allocated;
@@ -216,7 +218,8 @@ struct order_result {
                                  * last of its ports has served it and what
                                  * goes before it there, each port on its own,
                                  * and not before it would end alone.  For
-                                 * ORDER_FAIR, if ports share equally. */
+                                 * ORDER_SERVICE_SHARE, if the stages of a
+                                 * level share each port equally. */
     double *sent_limit;         /* When so many bytes have been sent, see
                                  * traits, a stage's level changes though
                                  * nothing else happens; INFINITY: never. */
@@ -226,6 +229,7 @@ struct order_result {
     double bound;               /* Certificate: no schedule has a smaller
                                  * weighted sum of completion times; at most
                                  * 'estimate'.  0 if 'uncertified'. */
+    struct improver *improver;  /* Scratch, NULL before it is needed. */
 };
 
 void order_result_init(struct order_result *);
@@ -250,9 +254,9 @@ double permute(const struct order_problem *, double kappa, int *order);
  * each port. */
 double certificate_bound(const struct order_problem *);
 
-/* Levels by conflict neighbourhood: a stage is one level after the last of
- * those before it in 'order' that share a port with it, at most
- * 'n_levels' - 1. */
+/* Levels by conflict neighbourhood, see fold.h: who shares no port with anybody
+ * before has level 0, and the level grows with the number of those before, the
+ * more slowly the more there are, to 'n_levels' - 1 at most. */
 void levels_assign(const struct order_problem *, const int *order,
                    int n_levels, int *level);
 
