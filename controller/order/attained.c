@@ -9,12 +9,13 @@
  * approximates: so many queues that those in one have sent about as much, and
  * share. */
 
-#include "controller/order/by-key.h"
-#include "controller/order/memory.h"
-#include "controller/order/order-internal.h"
 #include "controller/order/peers.h"
 
 #include <math.h>
+
+#include "controller/order/by-key.h"
+#include "controller/order/memory.h"
+#include "controller/order/order-internal.h"
 
 /* The grid of least attained service: the first cell, in bytes, and how much
  * larger the next limit is.  So many cells reach to 1e25 bytes. */

@@ -9,12 +9,13 @@
  * As a weight of the order of stages the same number is a share of one, so
  * that a stage is preferred by at most 'early_boost' whatever its curve. */
 
-#include "controller/order/by-key.h"
-#include "controller/order/memory.h"
-#include "controller/order/order-internal.h"
 #include "controller/order/peers.h"
 
 #include <math.h>
+
+#include "controller/order/by-key.h"
+#include "controller/order/memory.h"
+#include "controller/order/order-internal.h"
 
 static double
 known_gain(const struct order_stage *stage)

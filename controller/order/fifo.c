@@ -8,10 +8,11 @@
  * as that is heavy too, with the one after.  The first light stage closes the
  * group: those behind it wait. */
 
+#include "controller/order/peers.h"
+
 #include "controller/order/by-key.h"
 #include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
-#include "controller/order/peers.h"
 
 static struct order_key
 arrival_key(const struct order_stage *stage,

@@ -4,10 +4,11 @@
  * devices computing per second of network go first, so that devices wait
  * least.  Jobs of which that is not known go last. */
 
+#include "controller/order/peers.h"
+
 #include "controller/order/by-key.h"
 #include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
-#include "controller/order/peers.h"
 
 static struct order_key
 intensity_key(const struct order_stage *stage,

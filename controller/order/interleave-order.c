@@ -9,15 +9,15 @@
  * stages that meet, jobs that can take turns share one before any others
  * do. */
 
-#include "controller/order/interleave.h"
+#include "controller/order/peers.h"
 
 #include <limits.h>
 #include <math.h>
 
 #include "controller/order/by-key.h"
+#include "controller/order/interleave.h"
 #include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
-#include "controller/order/peers.h"
 
 /* Relative difference below which two estimates are the same. */
 #define TIE 1e-12

@@ -6,10 +6,11 @@
  * and Stoica, SIGCOMM 2014): by the seconds that a stage needs of its busiest
  * port, either when it came or now.  Total coflow first goes by all bytes. */
 
+#include "controller/order/peers.h"
+
 #include "controller/order/by-key.h"
 #include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
-#include "controller/order/peers.h"
 
 static struct order_key
 remaining_key(const struct order_stage *stage,

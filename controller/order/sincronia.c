@@ -10,12 +10,13 @@
  * runs are orphans: after all that were there, those that waited long for
  * their size first. */
 
-#include "controller/order/by-key.h"
-#include "controller/order/memory.h"
-#include "controller/order/order-internal.h"
 #include "controller/order/peers.h"
 
 #include <math.h>
+
+#include "controller/order/by-key.h"
+#include "controller/order/memory.h"
+#include "controller/order/order-internal.h"
 
 /* The largest share of the busiest port's seconds that the last release may be
  * for that port to decide who is last. */
