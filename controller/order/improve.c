@@ -137,13 +137,14 @@ evaluate(struct improver *im, const int *order)
     return cost;
 }
 
-/* Considers 'order', all stages by rank, as a start. */
+/* Considers 'order', all stages by rank, as a start.  Of equals the first
+ * stays. */
 void
 improver_offer(struct improver *im, const int *order)
 {
     double cost = evaluate(im, order);
 
-    if (cost < im->cost) {
+    if (isinf(im->cost) || cost < im->cost * (1 - WORTH)) {
         im->cost = cost;
         if (im->op->n_stages) {
             memcpy(im->order, order, im->op->n_stages * sizeof *order);

@@ -8,6 +8,7 @@
  * bottleneck first, so that it is never worse, as estimated, than sincronia or
  * sebf. */
 
+#include <math.h>
 #include <string.h>
 
 #include "controller/order/by-key.h"
@@ -38,30 +39,48 @@ has_releases(const struct order_problem *op)
     return false;
 }
 
-/* Improves what was offered, unless that turns out worse with the releases,
- * which the improvement does not look at.  Uses 'order'. */
+/* Offers 'order' as a start.  The improvement does not look at releases: if
+ * there are any, the best start by the estimate is the only one. */
+static void
+offer(const struct order_problem *op, bool releases, const int *order,
+      struct order_result *result)
+{
+    double best = result->estimate;
+
+    if (releases) {
+        order_result_set_order(result, order);
+        order_result_estimate(op, ONE_PORT_RANK, result);
+        if (result->estimate >= best * (1 - 1e-12)) {
+            result->estimate = best;
+            return;
+        }
+        improver_begin(result->improver, op);
+    }
+    improver_offer(result->improver, order);
+}
+
+/* Takes the best start and improves it, unless that turns out worse with
+ * releases.  Uses 'start'. */
 static void
 improve(const struct order_options *options, const struct order_problem *op,
-        int *order, struct order_result *result)
+        bool releases, int *start, struct order_result *result)
 {
     struct improver *im = result->improver;
     double before = im->cost;
-    double start;
+    double estimate;
 
     order_result_set_order(result, im->order);
     order_result_estimate(op, ONE_PORT_RANK, result);
-    start = result->estimate;
     if (options->improve_moves <= 0 || op->n_stages < 2) {
         return;
     }
-    if (op->n_stages) {
-        memcpy(order, im->order, op->n_stages * sizeof *order);
-    }
+    estimate = result->estimate;
+    memcpy(start, im->order, op->n_stages * sizeof *start);
     improver_run(im, options->improve_moves, options->improve_s);
     order_result_set_order(result, im->order);
     order_result_estimate(op, ONE_PORT_RANK, result);
-    if (has_releases(op) && result->estimate > start) {
-        order_result_set_order(result, order);
+    if (releases && result->estimate > estimate) {
+        order_result_set_order(result, start);
         order_result_estimate(op, ONE_PORT_RANK, result);
     } else if (before > 0) {
         result->gained = 1 - im->cost / before;
@@ -74,19 +93,21 @@ order_compute_stage(const struct order_options *options,
                     struct order_result *result)
 {
     int *order = order_alloc(op->n_stages, sizeof *order);
+    bool releases = has_releases(op);
 
     if (!result->improver) {
         result->improver = order_alloc(1, sizeof *result->improver);
         improver_init(result->improver);
     }
     improver_begin(result->improver, op);
+    result->estimate = INFINITY;
     permute(op, 0, order);
-    improver_offer(result->improver, order);
+    offer(op, releases, order, result);
     permute(op, KAPPA, order);
-    improver_offer(result->improver, order);
+    offer(op, releases, order, result);
     sort_by_key(op, options, bottleneck_key, order);
-    improver_offer(result->improver, order);
-    improve(options, op, order, result);
+    offer(op, releases, order, result);
+    improve(options, op, releases, order, result);
     order_result_set_levels(options, op, result);
     free(order);
 }
