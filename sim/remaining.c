@@ -140,7 +140,7 @@ add_unit(struct order_problem *op, const struct live *live,
     s = order_problem_add_stage(op, weight, unit->id);
     for (size_t i = 0; i < unit->n_work; i++) {
         const struct work *work = &unit->work[i];
-        double seconds = work->bytes / live->fabric->capacity[work->port];
+        double seconds = unit->bytes[i] / live->fabric->capacity[work->port];
 
         order_problem_add_demand(op, s, work->port, seconds);
         alone = fmax(alone, seconds);

@@ -62,6 +62,7 @@ unit_maker_finish(struct unit_maker *m, struct unit *unit)
     }
     unit->n_work = m->n;
     unit->work = sim_calloc(m->n, sizeof *unit->work);
+    unit->bytes = sim_calloc(m->n, sizeof *unit->bytes);
     for (size_t i = 0; i < m->n; i++) {
         unit->work[i] = m->work[i];
         m->place[m->work[i].port] = i;
@@ -95,7 +96,7 @@ unit_begin(struct unit *unit, const struct sim_fabric *fabric, double now)
     for (size_t i = 0; i < unit->n_work; i++) {
         struct work *work = &unit->work[i];
 
-        work->bytes = work->whole;
+        unit->bytes[i] = work->whole;
         work->n_left = work->n_whole;
         unit->initial = fmax(unit->initial,
                              work->whole / fabric->capacity[work->port]);
@@ -109,11 +110,12 @@ void
 unit_uninit(struct unit *unit)
 {
     free(unit->work);
+    free(unit->bytes);
 }
 
-/* Returns the work on 'port', which 'unit' has. */
-static struct work *
-find_work(struct unit *unit, int port)
+/* Returns the place of 'port', which 'unit' has. */
+static size_t
+find_work(const struct unit *unit, int port)
 {
     size_t low = 0;
     size_t high = unit->n_work;
@@ -128,7 +130,7 @@ find_work(struct unit *unit, int port)
         }
     }
     assert(unit->work[low].port == port);
-    return &unit->work[low];
+    return low;
 }
 
 /* Takes 'bytes' and 'n' flows off what remains on the ports of 'path'. */
@@ -139,12 +141,12 @@ subtract(struct flow *flow, const struct path *path, double bytes, int n)
     int last = path->n_ports - 1;
 
     for (int k = 0; k <= last; k++) {
-        struct work *work = k == 0 ? &unit->work[flow->work[0]]
-            : k == last ? &unit->work[flow->work[1]]
+        size_t i = k == 0 ? flow->work[0] : k == last ? flow->work[1]
             : find_work(unit, path->ports[k]);
 
-        work->n_left -= n;
-        work->bytes = work->n_left ? fmax(work->bytes - bytes, 0) : 0;
+        unit->work[i].n_left -= n;
+        unit->bytes[i] = unit->work[i].n_left
+            ? fmax(unit->bytes[i] - bytes, 0) : 0;
     }
     unit->left = fmax(unit->left - bytes, 0);
 }

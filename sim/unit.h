@@ -49,9 +49,8 @@ struct live_stage;
 /* What a unit has to do with one port. */
 struct work {
     int port;
-    double whole, bytes;        /* At the unit's begin and left, bytes. */
-    int64_t n_whole, n_left;    /* Flows that carry them; without any left
-                                 * the bytes are 0, whatever was rounded. */
+    double whole;               /* Bytes at the unit's begin. */
+    int64_t n_whole, n_left;    /* Flows that carry them, then and now. */
 };
 
 struct unit {
@@ -64,6 +63,8 @@ struct unit {
     double left;                /* Bytes. */
     size_t n_work;
     struct work *work;          /* By port. */
+    double *bytes;              /* Left of each; exactly 0 without flows,
+                                 * whatever was rounded. */
     size_t index;               /* In live's 'units'. */
 
     /* By the last decision. */
