@@ -44,19 +44,23 @@ struct queue {
 
 /* A queue as one of its ports sees it. */
 struct lane {
-    int rank;                   /* Of the queue's first flow, */
-    const struct work *near;    /* and what its unit has left here */
-    const struct work *far;     /* and there. */
+    const double *near;         /* Bytes that the unit of the queue's first
+                                 * flow has left here, */
+    const double *far;          /* and there. */
     int other;                  /* The port at the other end. */
     uint32_t path;
+    uint32_t lot;               /* Of the flow. */
 };
 
 struct port {
     struct flow *flow;          /* That holds it, or NULL. */
     bool dirty;                 /* On the list of ports to look at. */
     bool early;                 /* Was there when the update began. */
-    size_t n, allocated;
-    struct lane *lanes;         /* Of queues that are not empty. */
+    size_t n;
+    size_t allocated_ranks, allocated_lanes;
+    int *ranks;                 /* Of the first flow of each queue that is not
+                                 * empty, apart since all are looked at. */
+    struct lane *lanes;         /* The rest of the same. */
 };
 
 /* A flow that may begin, found at 'port'. */
@@ -66,6 +70,7 @@ struct candidate {
     int rank;
     double larger, smaller;     /* What its unit has left on its two ends,
                                  * seconds. */
+    uint32_t lot;
 };
 
 struct greedy {
@@ -116,6 +121,7 @@ greedy_destroy(struct rates *r)
     struct greedy *g = greedy_cast(r);
 
     for (int p = 0; p < g->n_ports; p++) {
+        free(g->ports[p].ranks);
         free(g->ports[p].lanes);
     }
     for (size_t i = 0; i < g->n_queues; i++) {
@@ -148,19 +154,33 @@ is_first(const struct flow *a, const struct flow *b)
         : a->seq < b->seq;
 }
 
+/* Decides between flows that have the same to do on both ends, as those of a
+ * shuffle do.  Were it their age, all senders would want to begin with the
+ * same receiver. */
+static uint32_t
+draw_lot(const struct flow *flow)
+{
+    return flow->seq * 2654435761;
+}
+
 static void
 set_first(struct greedy *g, uint32_t path, struct flow *flow)
 {
     const int *ports = g->up.paths->paths[path].ports;
     struct queue *q = &g->queues[path];
+    bool same = q->first == flow;
 
     q->first = flow;
     for (int k = 0; k < 2; k++) {
-        struct lane *lane = &g->ports[ports[k]].lanes[q->place[k]];
+        struct port *port = &g->ports[ports[k]];
+        struct lane *lane = &port->lanes[q->place[k]];
 
-        lane->rank = flow->unit->rank;
-        lane->near = &flow->unit->work[flow->work[k]];
-        lane->far = &flow->unit->work[flow->work[!k]];
+        port->ranks[q->place[k]] = flow->unit->rank;
+        if (!same) {
+            lane->near = &flow->unit->bytes[flow->work[k]];
+            lane->far = &flow->unit->bytes[flow->work[!k]];
+            lane->lot = draw_lot(flow);
+        }
     }
 }
 
@@ -194,8 +214,10 @@ link_queue(struct greedy *g, uint32_t path)
     for (int k = 0; k < 2; k++) {
         struct port *port = &g->ports[ports[k]];
 
-        port->lanes = sim_grow(port->lanes, port->n + 1, &port->allocated,
-                               sizeof *port->lanes);
+        port->ranks = sim_grow(port->ranks, port->n + 1,
+                               &port->allocated_ranks, sizeof *port->ranks);
+        port->lanes = sim_grow(port->lanes, port->n + 1,
+                               &port->allocated_lanes, sizeof *port->lanes);
         g->queues[path].place[k] = port->n;
         port->lanes[port->n++] = (struct lane) {
             .other = ports[!k], .path = path,
@@ -212,7 +234,9 @@ unlink_queue(struct greedy *g, uint32_t path)
         struct port *port = &g->ports[ports[k]];
         size_t place = g->queues[path].place[k];
 
-        port->lanes[place] = port->lanes[--port->n];
+        port->n--;
+        port->ranks[place] = port->ranks[port->n];
+        port->lanes[place] = port->lanes[port->n];
         g->queues[port->lanes[place].path].place[k] = place;
     }
 }
@@ -329,60 +353,103 @@ is_better(const struct candidate *a, const struct candidate *b)
     return a->rank != b->rank ? a->rank < b->rank
         : a->larger != b->larger ? a->larger > b->larger
         : a->smaller != b->smaller ? a->smaller > b->smaller
-        : a->flow->seq < b->flow->seq;
+        : a->lot < b->lot;
 }
 
-/* Returns true if it is for 'port' to find the flow of 'lane', which has
+/* Returns the best rank after 'rank' of a flow that may begin at port 'p',
+ * FREE if there is none. */
+static int
+next_rank(const struct greedy *g, int p, int rank)
+{
+    const struct lane *lanes = g->ports[p].lanes;
+    const int *ranks = g->ports[p].ranks;
+    const int *held = g->held;
+    size_t n = g->ports[p].n;
+    int best = held[p];
+
+    for (size_t i = 0; i < n; i++) {
+        if (ranks[i] < best && ranks[i] > rank
+            && ranks[i] < held[lanes[i].other]) {
+            best = ranks[i];
+        }
+    }
+    return best < held[p] ? best : FREE;
+}
+
+/* Returns true if it is for 'lane' of port 'p' to find its flow, which has
  * 'near' seconds left here and 'far' at the other end.  If both ends were
- * there when the update began that is the busier one's: all others would find
- * the same flow of the busiest port only to see it gone. */
+ * there when the update began, that is the busier one's: all others would find
+ * the flow of the busiest only to see it gone. */
 static bool
-is_ours(const struct greedy *g, int port, const struct lane *lane,
-        double near, double far)
+is_ours(const struct greedy *g, int p, const struct lane *lane, double near,
+        double far)
 {
-    return near > far || (near == far && port % 2 == 0)
-           || !g->ports[port].early || !g->ports[lane->other].early;
+    return far < near || (far == near && p % 2 == 0) || !g->ports[p].early
+           || !g->ports[lane->other].early;
 }
 
-/* Finds the best flow that may begin at port 'p'.  Returns false if there is
- * none. */
-static bool
-find_candidate(const struct greedy *g, int p, struct candidate *best)
+/* Returns the lane of the best flow of 'rank' that may begin at port 'p', NULL
+ * if there is none.  They are all of one unit, which has as much left here for
+ * each of them, so that what it has left at the far end decides. */
+static const struct lane *
+find_lane(const struct greedy *g, int p, int rank)
 {
-    const struct port *port = &g->ports[p];
-    int least = g->held[p] - 1;
-    bool found = false;
+    const struct lane *lanes = g->ports[p].lanes;
+    const int *ranks = g->ports[p].ranks;
+    const int *held = g->held;
+    size_t n = rank < held[p] ? g->ports[p].n : 0;
+    const struct lane *best = NULL;
+    double most = -1;
 
-    for (size_t i = 0; i < port->n; i++) {
-        const struct lane *lane = &port->lanes[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct lane *lane = &lanes[i];
 
-        if (lane->rank <= least && lane->rank < g->held[lane->other]) {
-            double near = lane->near->bytes * g->slowness[p];
-            double far = lane->far->bytes * g->slowness[lane->other];
-            struct candidate c = {
-                .flow = g->queues[lane->path].first, .port = p,
-                .rank = lane->rank, .larger = near > far ? near : far,
-                .smaller = near > far ? far : near,
-            };
+        if (ranks[i] == rank && rank < held[lane->other]) {
+            double near = *lane->near * g->slowness[p];
+            double far = *lane->far * g->slowness[lane->other];
 
-            if (is_ours(g, p, lane, near, far)
-                && (!found || is_better(&c, best))) {
-                *best = c;
-                least = c.rank;
-                found = true;
+            if (far >= most && is_ours(g, p, lane, near, far)
+                && (far > most || lane->lot < best->lot)) {
+                best = lane;
+                most = far;
             }
         }
     }
-    return found;
+    return best;
 }
 
+/* Finds the best flow of 'rank' or a worse one that may begin at port 'p'.
+ * Returns false if there is none. */
+static bool
+find_candidate(const struct greedy *g, int p, int rank, struct candidate *c)
+{
+    const struct lane *lane;
+    double near, far;
+
+    while (!(lane = find_lane(g, p, rank))) {
+        rank = next_rank(g, p, rank);
+        if (rank == FREE) {
+            return false;
+        }
+    }
+    near = *lane->near * g->slowness[p];
+    far = *lane->far * g->slowness[lane->other];
+    *c = (struct candidate) {
+        .flow = g->queues[lane->path].first, .port = p, .rank = rank,
+        .larger = fmax(near, far), .smaller = fmin(near, far),
+        .lot = lane->lot,
+    };
+    return true;
+}
+
+/* Lets the best flow of 'rank' or a worse one at 'port' be a candidate. */
 static void
-push_candidate(struct greedy *g, int port)
+push_candidate(struct greedy *g, int port, int rank)
 {
     struct candidate new;
     size_t i = g->n_candidates;
 
-    if (!find_candidate(g, port, &new)) {
+    if (!find_candidate(g, port, rank, &new)) {
         return;
     }
     g->candidates = sim_grow(g->candidates, i + 1, &g->allocated_candidates,
@@ -431,15 +498,28 @@ is_possible(const struct greedy *g, const struct candidate *c)
         && c->rank < g->held[path->ports[1]];
 }
 
-/* Looks at the ports of flows that were stopped. */
+static void
+push_any(struct greedy *g, int port)
+{
+    int rank = next_rank(g, port, -1);
+
+    if (rank != FREE) {
+        push_candidate(g, port, rank);
+    }
+}
+
+/* Looks at the ports that stopped flows have left. */
 static void
 push_dirty(struct greedy *g)
 {
     while (g->n_dirty) {
         int p = g->dirty[--g->n_dirty];
 
-        g->ports[p].dirty = g->ports[p].early = false;
-        push_candidate(g, p);
+        g->ports[p].dirty = false;
+        if (g->held[p] == FREE) {
+            g->ports[p].early = false;
+            push_any(g, p);
+        }
     }
 }
 
@@ -454,7 +534,7 @@ push_early(struct greedy *g)
         g->ports[g->early[i]].early = true;
     }
     for (size_t i = 0; i < g->n_early; i++) {
-        push_candidate(g, g->early[i]);
+        push_any(g, g->early[i]);
     }
 }
 
@@ -471,7 +551,7 @@ greedy_update(struct rates *r, double now)
             start(g, c.flow, now);
             push_dirty(g);
         } else {
-            push_candidate(g, c.port);
+            push_candidate(g, c.port, c.rank);
         }
     }
     for (size_t i = 0; i < g->n_early; i++) {

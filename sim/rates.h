@@ -36,6 +36,7 @@
  * Flows and paths are the caller's; a flow must stay where it is until it is
  * popped.  One thread. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "sim/paths.h"
@@ -52,6 +53,10 @@ struct sim_flow {
 struct rates {
     const struct rates_class *class;
     const struct paths *paths;
+    double guard_share;         /* See struct sim_options; 0 to 1. */
+    bool watches;               /* Units have limits, so their 'rate' is to be
+                                 * kept.  From rates_reorder() on, before
+                                 * which it is 0. */
 };
 
 /* A way to hand out rates.  'now' is in seconds and never falls. */
@@ -68,8 +73,7 @@ struct rates_class {
     /* Makes rates valid after any of the above and after pops. */
     void (*update)(struct rates *, double now);
 
-    /* When the next flow ends or a unit reaches its limit, INFINITY if
-     * nothing moves. */
+    /* When the next flow ends, INFINITY if nothing moves. */
     double (*next)(const struct rates *);
 
     /* Returns a flow that has ended by 'now', settled, or NULL. */

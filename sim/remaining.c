@@ -121,7 +121,7 @@ add_work(struct order_problem *op, int s, const struct live *live,
         const struct work *work = &job->unit.work[i];
 
         order_problem_add_demand(op, s, work->port,
-                                 work->bytes
+                                 job->unit.bytes[i]
                                  / live->fabric->capacity[work->port]);
     }
     return alone;

@@ -62,6 +62,7 @@ unit_maker_finish(struct unit_maker *m, struct unit *unit)
     }
     unit->n_work = m->n;
     unit->work = sim_calloc(m->n, sizeof *unit->work);
+    unit->bytes = sim_calloc(m->n, sizeof *unit->bytes);
     for (size_t i = 0; i < m->n; i++) {
         unit->work[i] = m->work[i];
         m->place[m->work[i].port] = i;
@@ -90,12 +91,13 @@ void
 unit_begin(struct unit *unit, const struct sim_fabric *fabric, double now)
 {
     unit->begin = unit->since = now;
-    unit->sent = unit->left = unit->initial = unit->rate = 0;
+    unit->sent = unit->left = unit->initial = 0;
+    unit->rate = unit->until = 0;
     unit->sent_limit = INFINITY;
     for (size_t i = 0; i < unit->n_work; i++) {
         struct work *work = &unit->work[i];
 
-        work->bytes = work->whole;
+        unit->bytes[i] = work->whole;
         work->n_left = work->n_whole;
         unit->initial = fmax(unit->initial,
                              work->whole / fabric->capacity[work->port]);
@@ -109,11 +111,12 @@ void
 unit_uninit(struct unit *unit)
 {
     free(unit->work);
+    free(unit->bytes);
 }
 
-/* Returns the work on 'port', which 'unit' has. */
-static struct work *
-find_work(struct unit *unit, int port)
+/* Returns the place of 'port', which 'unit' has. */
+static size_t
+find_work(const struct unit *unit, int port)
 {
     size_t low = 0;
     size_t high = unit->n_work;
@@ -128,7 +131,7 @@ find_work(struct unit *unit, int port)
         }
     }
     assert(unit->work[low].port == port);
-    return &unit->work[low];
+    return low;
 }
 
 /* Takes 'bytes' and 'n' flows off what remains on the ports of 'path'. */
@@ -139,20 +142,21 @@ subtract(struct flow *flow, const struct path *path, double bytes, int n)
     int last = path->n_ports - 1;
 
     for (int k = 0; k <= last; k++) {
-        struct work *work = k == 0 ? &unit->work[flow->work[0]]
-            : k == last ? &unit->work[flow->work[1]]
+        size_t i = k == 0 ? flow->work[0] : k == last ? flow->work[1]
             : find_work(unit, path->ports[k]);
 
-        work->n_left -= n;
-        work->bytes = work->n_left ? fmax(work->bytes - bytes, 0) : 0;
+        unit->work[i].n_left -= n;
+        unit->bytes[i] = unit->work[i].n_left
+            ? fmax(unit->bytes[i] - bytes, 0) : 0;
     }
     unit->left = fmax(unit->left - bytes, 0);
 }
 
 void
-flow_settle(struct flow *flow, const struct path *path, double now)
+flow_settle_at(struct flow *flow, const struct path *path, double now,
+               double remaining)
 {
-    double bytes = fmin(flow->rate * (now - flow->since), flow->remaining);
+    double bytes = flow->remaining - fmax(remaining, 0);
 
     flow->since = now;
     if (bytes > 0) {
@@ -163,9 +167,33 @@ flow_settle(struct flow *flow, const struct path *path, double now)
 }
 
 void
+flow_settle(struct flow *flow, const struct path *path, double now)
+{
+    flow_settle_at(flow, path, now,
+                   flow->remaining - flow->rate * (now - flow->since));
+}
+
+void
 flow_finish(struct flow *flow, const struct path *path)
 {
     subtract(flow, path, flow->remaining, 1);
     flow->unit->sent += flow->remaining;
     flow->remaining = 0;
+}
+
+void
+unit_change_rate(struct unit *unit, double now, double change)
+{
+    unit->until += unit->rate * (now - unit->since);
+    unit->since = now;
+    unit->rate = fmax(unit->rate + change, 0);
+}
+
+double
+unit_limit_time(const struct unit *unit)
+{
+    if (!isfinite(unit->sent_limit) || unit->rate <= 0) {
+        return INFINITY;
+    }
+    return unit->since + (unit->sent_limit - unit->until) / unit->rate;
 }

@@ -50,9 +50,8 @@ struct member;
 /* What a unit has to do with one port. */
 struct work {
     int port;
-    double whole, bytes;        /* At the unit's begin and left, bytes. */
-    int64_t n_whole, n_left;    /* Flows that carry them; without any left
-                                 * the bytes are 0, whatever was rounded. */
+    double whole;               /* Bytes at the unit's begin. */
+    int64_t n_whole, n_left;    /* Flows that carry them, then and now. */
 };
 
 struct unit {
@@ -65,6 +64,8 @@ struct unit {
     double left;                /* Bytes. */
     size_t n_work;
     struct work *work;          /* By port. */
+    double *bytes;              /* Left of each; exactly 0 without flows,
+                                 * whatever was rounded. */
     size_t index;               /* In live's 'units'. */
 
     /* By the last decision. */
@@ -72,9 +73,10 @@ struct unit {
     int level;                  /* 0 is first. */
     double sent_limit;          /* As in struct order_result. */
 
-    /* By a rate allocation that watches limits. */
-    double rate;                /* Of all its flows, bytes per second. */
-    double since;               /* When 'sent' was right, seconds. */
+    /* By a rate allocation that watches limits, see rates.h. */
+    double rate;                /* Of all its flows, bytes per second, */
+    double since;               /* from so many seconds on, */
+    double until;               /* when so many bytes had been sent. */
 
     struct member *member;      /* By rates-fill.c, which owns it, or NULL. */
 };
@@ -119,10 +121,20 @@ void unit_maker_clear(struct unit_maker *);
 void unit_begin(struct unit *, const struct sim_fabric *, double now);
 void unit_uninit(struct unit *);
 
-/* Subtracts what 'flow' has sent until 'now'. */
+/* Subtracts what 'flow' has sent until 'now' at its rate. */
 void flow_settle(struct flow *, const struct path *, double now);
+
+/* Subtracts what 'flow' has sent until 'now' if 'remaining' is left. */
+void flow_settle_at(struct flow *, const struct path *, double now,
+                    double remaining);
 
 /* Subtracts what remains of 'flow', which has ended. */
 void flow_finish(struct flow *, const struct path *);
+
+/* Changes the rate of 'unit' by 'change' from 'now' on. */
+void unit_change_rate(struct unit *, double now, double change);
+
+/* When 'unit' will have sent as much as its limit, INFINITY if never. */
+double unit_limit_time(const struct unit *);
 
 #endif /* sim/unit.h */
