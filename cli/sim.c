@@ -12,12 +12,11 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/data-file.h"
+#include "cli/policy-open.h"
+#include "cli/workload-open.h"
 #include "lab/scenario.h"
 #include "policies/policy.h"
 #include "sim/simulate.h"
-#include "sim/workload-coflow.h"
-#include "sim/workload-training.h"
 #include "sim/workload.h"
 
 #define MAX_POLICIES 16
@@ -45,7 +44,6 @@ struct sim_run {
     const char *file;
     bool offline;
     enum format format;
-    size_t n_named;             /* Policies that the command line names. */
     size_t n_policies;
     const char *names[MAX_POLICIES];
     struct policy *policies[MAX_POLICIES];
@@ -55,45 +53,10 @@ struct sim_run {
 };
 
 static char *
-message(const char *place, const char *what)
-{
-    char *s;
-
-    if (asprintf(&s, "%s: %s", place, what) < 0) {
-        abort();
-    }
-    return s;
-}
-
-/* Reads policy 'name': a file if it looks like one, else one of ours. */
-static char *
-read_policy(const char *name, struct policy **policyp)
-{
-    size_t n = strlen(name);
-    char *file_name, *file, *error;
-
-    if (strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".json"))) {
-        return policy_from_file(name, policyp);
-    }
-    if (asprintf(&file_name, "%s.json", name) < 0) {
-        abort();
-    }
-    file = data_file_find("policies", file_name);
-    free(file_name);
-    if (!file) {
-        return message(name, "no such policy, a name such as \"stage\" or a "
-                       "file such as \"./stage.json\" is allowed");
-    }
-    error = policy_from_file(file, policyp);
-    free(file);
-    return error;
-}
-
-static char *
 read_policies(struct sim_run *run)
 {
     for (size_t i = 0; i < run->n_policies; i++) {
-        char *error = read_policy(run->names[i], &run->policies[i]);
+        char *error = policy_open(run->names[i], &run->policies[i]);
 
         if (error) {
             return error;
@@ -102,48 +65,25 @@ read_policies(struct sim_run *run)
     return NULL;
 }
 
-/* Returns true if 'file' begins like JSON; no trace does. */
-static bool
-is_json(const char *file)
-{
-    FILE *stream = fopen(file, "r");
-    char c = '\0';
-
-    if (stream) {
-        if (fscanf(stream, " %c", &c) != 1) {
-            c = '\0';
-        }
-        fclose(stream);
-    }
-    return c == '{';
-}
-
+/* Reads the file, and which policies to run if the command line does not
+ * say. */
 static char *
-read_scenario(struct sim_run *run)
+read_workload(struct sim_run *run)
 {
-    char *error = scenario_from_file(run->file, &run->scenario);
+    char *error = workload_open(run->file, &run->workload, &run->scenario);
 
-    if (!error) {
-        const struct scenario *s = run->scenario;
-
-        run->workload = workload_training_create(s);
-        for (size_t i = 0; !run->n_named && i < s->n_policies; i++) {
-            run->names[run->n_policies++] = s->policies[i];
-        }
+    if (error || run->n_policies) {
+        return error;
     }
-    return error;
-}
-
-static char *
-read_trace(struct sim_run *run)
-{
-    char *error = workload_coflow_from_file(run->file, &run->workload);
-
-    if (!error && !run->n_named) {
+    if (run->scenario) {
+        for (size_t i = 0; i < run->scenario->n_policies; i++) {
+            run->names[run->n_policies++] = run->scenario->policies[i];
+        }
+    } else {
         run->names[run->n_policies++] = "fair";
         run->names[run->n_policies++] = "stage";
     }
-    return error;
+    return NULL;
 }
 
 /* What a terminal shows while it waits. */
@@ -360,8 +300,7 @@ cmd_sim(int argc, char *argv[])
     if (status >= 0) {
         return status;
     }
-    run.n_named = run.n_policies;
-    error = is_json(run.file) ? read_scenario(&run) : read_trace(&run);
+    error = read_workload(&run);
     if (!error) {
         error = read_policies(&run);
     }
