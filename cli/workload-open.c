@@ -4,10 +4,14 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "lab/scenario.h"
 #include "sim/workload-coflow.h"
+#include "sim/workload-generate.h"
 #include "sim/workload-training.h"
+
+#define GENERATE "generate:"
 
 /* Returns true if 'file' begins like JSON; no trace does. */
 static bool
@@ -25,6 +29,18 @@ is_json(const char *file)
     return c == '{';
 }
 
+static char *
+open_generated(const char *text, struct workload **wp)
+{
+    struct generate_options options;
+    char *error = generate_options_parse(text, &options);
+
+    if (!error) {
+        *wp = workload_generate(&options);
+    }
+    return error;
+}
+
 char *
 workload_open(const char *file, struct workload **wp,
               struct scenario **scenariop)
@@ -33,7 +49,9 @@ workload_open(const char *file, struct workload **wp,
     char *error;
 
     *wp = NULL;
-    if (!is_json(file)) {
+    if (!strncmp(file, GENERATE, strlen(GENERATE))) {
+        error = open_generated(file + strlen(GENERATE), wp);
+    } else if (!is_json(file)) {
         error = workload_coflow_from_file(file, wp);
     } else {
         error = scenario_from_file(file, &scenario);

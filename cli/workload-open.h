@@ -8,7 +8,8 @@
  *
  *    char *error = workload_open("trace.txt", &workload, NULL);
  *
- * A file that begins like JSON is a lab scenario, any other a trace of
+ * "generate:SEED,NAME=VALUE..." is made by chance, see workload-generate.h.  A
+ * file that begins like JSON is a lab scenario, any other a trace of
  * coflow-benchmark. */
 
 struct scenario;
