@@ -22,7 +22,7 @@ static void
 refuse_twins(struct json_check *jc, const struct json_at *parent,
              const cJSON *item, size_t index)
 {
-    const struct json_at *at = json_place(jc, parent, item, index);
+    struct json_at *at = json_place(jc, parent, item, index);
     const cJSON *child;
     size_t i = 0;
 
@@ -31,6 +31,7 @@ refuse_twins(struct json_check *jc, const struct json_at *parent,
             for (const cJSON *c = item->child; c != child; c = c->next) {
                 if (!strcmp(c->string, child->string)) {
                     json_fail(at, child->string, "stands here twice");
+                    json_place_ask(at, child);  /* One error is enough. */
                     return;
                 }
             }
@@ -53,8 +54,9 @@ json_check_open(const char *name, const char *text)
     if (!jc->root) {
         size_t n = strcspn(end, "\n");
         size_t size;
-        FILE *stream = json_must(open_memstream(&jc->error, &size));
+        FILE *stream = json_must(open_memstream(&jc->errors[0], &size));
 
+        jc->n_errors = 1;
         fprintf(stream, "%s:%zu: not valid JSON near ", name,
                 line_of(text, end));
         fputs(n ? "\"" : "the end of the line", stream);
@@ -79,10 +81,16 @@ json_check_top(struct json_check *jc)
 bool
 json_ok(const struct json_check *jc)
 {
-    return !jc->error;
+    return !jc->n_errors;
 }
 
-/* Reports the first member in the order of the text that nobody asked for. */
+size_t
+json_n_errors(const struct json_check *jc)
+{
+    return jc->n_errors;
+}
+
+/* Reports the members that nobody asked for, in the order of the text. */
 static void
 refuse_unknown(struct json_check *jc, const cJSON *item)
 {
@@ -90,9 +98,6 @@ refuse_unknown(struct json_check *jc, const cJSON *item)
     const cJSON *child;
 
     cJSON_ArrayForEach (child, item) {
-        if (jc->error) {
-            return;
-        }
         if (cJSON_IsObject(item)
             && (!at || !json_place_was_asked(at, child))) {
             json_fail(at, child->string, "unknown member");
@@ -102,25 +107,70 @@ refuse_unknown(struct json_check *jc, const cJSON *item)
     }
 }
 
-/* Frees 'jc' and returns the first error of the text, which the caller frees,
- * or NULL. */
-char *
-json_check_close(struct json_check *jc)
+/* Returns the first 'n' errors, one a line, or NULL. */
+static char *
+join_errors(const struct json_check *jc, size_t n)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream;
+
+    if (!jc->n_errors) {
+        return NULL;
+    }
+    stream = json_must(open_memstream(&text, &size));
+    for (size_t i = 0; i < jc->n_errors && i < n; i++) {
+        fprintf(stream, "%s%s", i ? "\n" : "", jc->errors[i]);
+    }
+    fclose(stream);
+    return text;
+}
+
+static void
+json_check_destroy(struct json_check *jc)
 {
     struct json_at *at, *next;
-    char *error;
 
-    if (!jc->error) {
-        refuse_unknown(jc, jc->root);
-    }
-    error = jc->error;
     for (at = jc->places; at; at = next) {
         next = at->next;
         free(at->asked);
         free(at);
     }
+    for (size_t i = 0; i < jc->n_errors; i++) {
+        free(jc->errors[i]);
+    }
     cJSON_Delete(jc->root);
     free(jc->name);
     free(jc);
+}
+
+/* Frees 'jc' and returns the first error of the text, which the caller frees,
+ * or NULL.  What nobody asked for is an error only if there is no other, since
+ * a reader may stop early. */
+char *
+json_check_close(struct json_check *jc)
+{
+    char *error;
+
+    if (!jc->n_errors) {
+        refuse_unknown(jc, jc->root);
+    }
+    error = join_errors(jc, 1);
+    json_check_destroy(jc);
     return error;
+}
+
+/* As json_check_close(), but returns all errors, one a line.  For a reader
+ * that asks for everything whatever it finds. */
+char *
+json_check_close_all(struct json_check *jc)
+{
+    char *errors;
+
+    if (jc->root) {
+        refuse_unknown(jc, jc->root);
+    }
+    errors = join_errors(jc, JSON_MAX_ERRORS);
+    json_check_destroy(jc);
+    return errors;
 }

@@ -267,3 +267,24 @@ json_element_object(const struct json_at *at, size_t index)
 {
     return object_value(json_element(at, index));
 }
+
+const struct json_at *
+json_member(const struct json_at *at, size_t index, const char **namep)
+{
+    const struct json_at *value;
+    const cJSON *item;
+
+    if (!at || !cJSON_IsObject(at->item)) {
+        return NULL;
+    }
+    item = cJSON_GetArrayItem(at->item, index);
+    if (!item) {
+        return NULL;
+    }
+    value = get(at, item->string, false);
+    if (!json_is_name(item->string)) {
+        json_fail_at(value, "the member is not called by " JSON_NAME);
+    }
+    *namep = item->string;
+    return value;
+}

@@ -142,11 +142,11 @@ fail_args(const struct json_at *at, const char *member, const char *format,
     char *text;
     FILE *stream;
 
-    if (jc->error) {
+    if (jc->n_errors == JSON_MAX_ERRORS) {
         return;
     }
     text = format_message(format, args);
-    stream = json_must(open_memstream(&jc->error, &size));
+    stream = json_must(open_memstream(&jc->errors[jc->n_errors++], &size));
     fprintf(stream, "%s: ", jc->name);
     print_pointer(at, stream);
     if (member) {

@@ -28,6 +28,7 @@
 #include <cjson/cJSON.h>
 
 #define JSON_MAX_FOUND 40       /* Characters of a wrong value in messages. */
+#define JSON_MAX_ERRORS 20      /* Messages that are kept of one text. */
 
 struct json_at {
     struct json_check *jc;
@@ -42,7 +43,8 @@ struct json_at {
 struct json_check {
     char *name;
     cJSON *root;                /* NULL if the text is not JSON. */
-    char *error;                /* The first one, or NULL. */
+    size_t n_errors;            /* More than there is room for are not */
+    char *errors[JSON_MAX_ERRORS];      /* kept. */
     struct json_at *places;     /* Newest first. */
 };
 
@@ -58,6 +60,11 @@ bool json_place_was_asked(const struct json_at *, const cJSON *member);
 
 /* Reports that the value at the place is not 'allowed'. */
 void json_place_refuse(const struct json_at *, const char *allowed);
+
+/* Whether 's' is a name of a cojob, a job or a host. */
+#define JSON_NAME "a name of 1 to 31 letters, digits, '.', '_' and '-' that " \
+                  "begins with a letter or digit"
+bool json_is_name(const char *s);
 
 /* Prints at most 'n' characters of what may be anybody's on one line. */
 void json_place_print(const char *s, size_t n, FILE *);

@@ -39,20 +39,22 @@ json_at_string(const struct json_at *at)
     return json_must(strdup(at ? at->item->valuestring : ""));
 }
 
+bool
+json_is_name(const char *s)
+{
+    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz"
+                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    return isalnum((unsigned char) s[0]) && !s[n] && n <= MAX_NAME;
+}
+
 char *
 json_at_name(const struct json_at *at)
 {
     char *s = json_at_string(at);
 
-    if (at && cJSON_IsString(at->item)) {
-        size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz"
-                          "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
-
-        if (!isalnum((unsigned char) s[0]) || s[n] || n > MAX_NAME) {
-            json_place_refuse(at, "a name of 1 to 31 letters, digits, '.', "
-                              "'_' and '-' that begins with a letter or "
-                              "digit");
-        }
+    if (at && cJSON_IsString(at->item) && !json_is_name(s)) {
+        json_place_refuse(at, JSON_NAME);
     }
     return s;
 }
