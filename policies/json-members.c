@@ -283,7 +283,7 @@ json_member(const struct json_at *at, size_t index, const char **namep)
     }
     value = get(at, item->string, false);
     if (!json_is_name(item->string)) {
-        json_fail_at(value, "the member is not called by " JSON_NAME);
+        json_fail_at(value, "its name is not " JSON_NAME);
     }
     *namep = item->string;
     return value;

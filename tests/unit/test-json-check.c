@@ -194,7 +194,7 @@ reads_members_whose_names_are_the_writers(void **state)
 
     jc = read_map("{\"map\": {\"a b\": 3}}", &sum);
     error = json_check_close(jc);
-    assert_string_equal(error, "f.json: /map/a b: the member is not called by "
+    assert_string_equal(error, "f.json: /map/a b: its name is not "
                         "a name of 1 to 31 letters, digits, '.', '_' and '-' "
                         "that begins with a letter or digit");
     free(error);
