@@ -25,6 +25,7 @@ cojob_uninit(struct workload_cojob *cojob)
     }
     free(cojob->jobs);
     free(cojob->rungs);
+    free(cojob->user);
     free(cojob->name);
 }
 

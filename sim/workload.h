@@ -27,7 +27,8 @@
  *    workload_add_transfer(job, src, dst, bytes, shard, phase);
  *    workload_add_rung(w, cojob, iterations, n_jobs);
  *
- * workload-coflow.h and workload-training.h do this from files.
+ * workload-coflow.h and workload-training.h do this from files,
+ * workload-generate.h by chance.
  *
  *
  * Ownership and thread-safety
@@ -73,6 +74,7 @@ struct workload_rung {
 
 struct workload_cojob {
     char *name;
+    char *user;                 /* Whose it is; NULL if not told. */
     double weight;              /* > 0. */
     double arrival;             /* Seconds. */
     size_t n_jobs, allocated_jobs;
