@@ -14,7 +14,6 @@
 #include "cli/command.h"
 #include "cli/policy-open.h"
 #include "cli/workload-open.h"
-#include "lab/scenario.h"
 #include "policies/policy.h"
 #include "sim/simulate.h"
 #include "sim/workload.h"
@@ -44,11 +43,12 @@ struct sim_run {
     const char *file;
     bool offline;
     enum format format;
+    size_t n_named;             /* Policies that the command line names. */
     size_t n_policies;
     const char *names[MAX_POLICIES];
     struct policy *policies[MAX_POLICIES];
-    struct scenario *scenario;  /* NULL for a trace. */
-    struct workload *workload;
+    struct workload_input input;
+    struct workload *workload;  /* The input's. */
     struct sim_result results[MAX_POLICIES];
 };
 
@@ -70,16 +70,16 @@ read_policies(struct sim_run *run)
 static char *
 read_workload(struct sim_run *run)
 {
-    char *error = workload_open(run->file, &run->workload, &run->scenario);
+    char *error = workload_open(run->file, NULL, &run->input);
 
-    if (error || run->n_policies) {
+    if (error) {
         return error;
     }
-    if (run->scenario) {
-        for (size_t i = 0; i < run->scenario->n_policies; i++) {
-            run->names[run->n_policies++] = run->scenario->policies[i];
-        }
-    } else {
+    run->workload = run->input.workload;
+    for (size_t i = 0; !run->n_named && i < run->input.n_policies; i++) {
+        run->names[run->n_policies++] = run->input.policies[i];
+    }
+    if (!run->n_policies) {
         run->names[run->n_policies++] = "fair";
         run->names[run->n_policies++] = "stage";
     }
@@ -286,8 +286,7 @@ sim_run_uninit(struct sim_run *run)
         policy_destroy(run->policies[i]);
         sim_result_uninit(&run->results[i]);
     }
-    workload_destroy(run->workload);
-    scenario_destroy(run->scenario);
+    workload_input_uninit(&run->input);
 }
 
 int
@@ -300,6 +299,7 @@ cmd_sim(int argc, char *argv[])
     if (status >= 0) {
         return status;
     }
+    run.n_named = run.n_policies;
     error = read_workload(&run);
     if (!error) {
         error = read_policies(&run);

@@ -2,12 +2,18 @@
 
 #include "cli/workload-open.h"
 
-#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "lab/scenario.h"
+#include "sim/memory.h"
 #include "sim/workload-coflow.h"
+#include "sim/workload-generate.h"
 #include "sim/workload-training.h"
+#include "sim/workload.h"
+
+#define GENERATE "generate:"
 
 /* Returns true if 'file' begins like JSON; no trace does. */
 static bool
@@ -25,26 +31,59 @@ is_json(const char *file)
     return c == '{';
 }
 
-char *
-workload_open(const char *file, struct workload **wp,
-              struct scenario **scenariop)
+static char *
+open_lab_scenario(const char *file, struct workload_input *input)
 {
-    struct scenario *scenario = NULL;
-    char *error;
+    struct scenario *scenario;
+    char *error = scenario_from_file(file, &scenario);
 
-    *wp = NULL;
-    if (!is_json(file)) {
-        error = workload_coflow_from_file(file, wp);
-    } else {
-        error = scenario_from_file(file, &scenario);
-        if (!error) {
-            *wp = workload_training_create(scenario);
+    if (!error) {
+        input->workload = workload_training_create(scenario);
+        input->levels = true;
+        input->n_policies = scenario->n_policies;
+        input->policies = sim_calloc(scenario->n_policies,
+                                     sizeof *input->policies);
+        for (size_t i = 0; i < scenario->n_policies; i++) {
+            input->policies[i] = sim_strdup(scenario->policies[i]);
         }
     }
-    if (scenariop) {
-        *scenariop = scenario;
-    } else {
-        scenario_destroy(scenario);
+    scenario_destroy(scenario);
+    return error;
+}
+
+static char *
+open_generated(const char *text, const uint64_t *seed,
+               struct workload_input *input)
+{
+    struct generate_options options;
+    char *error = generate_options_parse(text, &options);
+
+    if (!error) {
+        options.seed = seed ? *seed : options.seed;
+        input->workload = workload_generate(&options);
     }
     return error;
+}
+
+char *
+workload_open(const char *what, const uint64_t *seed,
+              struct workload_input *input)
+{
+    *input = (struct workload_input) { .workload = NULL };
+    if (!strncmp(what, GENERATE, strlen(GENERATE))) {
+        return open_generated(what + strlen(GENERATE), seed, input);
+    } else if (is_json(what)) {
+        return open_lab_scenario(what, input);
+    }
+    return workload_coflow_from_file(what, &input->workload);
+}
+
+void
+workload_input_uninit(struct workload_input *input)
+{
+    for (size_t i = 0; i < input->n_policies; i++) {
+        free(input->policies[i]);
+    }
+    free(input->policies);
+    workload_destroy(input->workload);
 }
