@@ -7,7 +7,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "cli/workload-open.h"
 #include "sim/port-use.h"
 #include "sim/results.h"
 #include "sim/simulate.h"
@@ -15,7 +17,6 @@
 #define SIM_RUN_MAX_POLICIES 16
 
 struct policy;
-struct scenario;
 struct workload;
 
 enum sim_format { SIM_FORMAT_TABLE, SIM_FORMAT_JSON };
@@ -33,13 +34,14 @@ struct sim_run {
     const char *what;           /* File, or what is generated. */
     bool offline;               /* Everything arrives at time 0. */
     bool lp;                    /* Bounds by linear programming. */
+    const uint64_t *seed;       /* NULL: what 'what' says. */
     int n_levels;               /* 0: what the policy or the order says. */
     enum sim_format format;
     const char *html;           /* File of a page to write, or NULL. */
     size_t n_policies;
     struct sim_run_policy policies[SIM_RUN_MAX_POLICIES];
-    struct scenario *scenario;  /* Of the lab, or NULL. */
-    struct workload *workload;
+    struct workload_input input;
+    struct workload *workload;  /* The input's. */
 };
 
 /* Mean of policy 'i' over that of the first one. */

@@ -2,8 +2,10 @@
 
 /* stagecoach sim: what an order is worth, without a cluster. */
 
+#include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
-#include <math.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +16,17 @@
 #include "cli/policy-open.h"
 #include "cli/sim-run.h"
 #include "cli/workload-open.h"
-#include "lab/scenario.h"
 #include "policies/policy.h"
 #include "sim/workload.h"
 
 #define MAX_LEVELS 1000000
+#define MAX_SEED ((1ull << 53) - 1)
 #define BAR 24                  /* Characters of the progress bar. */
 
 static const char usage[] =
     "usage: stagecoach sim WORKLOAD [--policy P]... [--offline]\n"
     "                      [--levels N] [--bound certificate|lp]\n"
-    "                      [--format table|json] [--html FILE]\n\n"
+    "                      [--seed N] [--format table|json] [--html FILE]\n\n"
     "Simulates a coflow-benchmark trace, searches of a scenario, or searches\n"
     "made by chance, under each policy and prints the completion times of\n"
     "its coflows or stages, in seconds.\n\n"
@@ -39,6 +41,7 @@ static const char usage[] =
     "                exact order.\n"
     "  --bound B     \"certificate\" (default), or \"lp\" for one that is\n"
     "                closer and takes longer.\n"
+    "  --seed N      Instead of the one in WORKLOAD.\n"
     "  --format F    \"table\" (default) or \"json\".\n"
     "  --html FILE   Write a page with pictures too.\n\n"
     "bound is what no order can go below on average for stages that begin\n"
@@ -68,16 +71,17 @@ read_policies(struct sim_run *run)
 static char *
 read_workload(struct sim_run *run)
 {
-    char *error = workload_open(run->what, &run->workload, &run->scenario);
+    char *error = workload_open(run->what, run->seed, &run->input);
+    size_t n_named = run->n_policies;
 
-    if (error || run->n_policies) {
+    if (error) {
         return error;
     }
-    if (run->scenario) {
-        for (size_t i = 0; i < run->scenario->n_policies; i++) {
-            run->policies[run->n_policies++].name = run->scenario->policies[i];
-        }
-    } else {
+    run->workload = run->input.workload;
+    for (size_t i = 0; !n_named && i < run->input.n_policies; i++) {
+        run->policies[run->n_policies++].name = run->input.policies[i];
+    }
+    if (!run->n_policies) {
         run->policies[run->n_policies++].name = "fair";
         run->policies[run->n_policies++].name = "stage";
     }
@@ -133,7 +137,7 @@ simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
     };
     struct sim_options options = {
         .order = p->policy->order,
-        .service = run->n_levels || run->scenario
+        .service = run->n_levels || run->input.levels
                    ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT,
         .aging_s = p->policy->aging_s,
         .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
@@ -211,18 +215,24 @@ parse_name(const char *option, const char *arg, const char *const names[],
     return false;
 }
 
+/* Stores 'arg' in '*np'; says so and returns false if it is no integer from
+ * 'min' to 'max'. */
 static bool
-parse_levels(struct sim_run *run, const char *arg)
+parse_integer(const char *option, const char *arg, uint64_t min, uint64_t max,
+              uint64_t *np)
 {
     char *end;
-    double n = strtod(arg, &end);
+    unsigned long long n;
 
-    if (end == arg || *end || !(n >= 1 && n <= MAX_LEVELS) || n != floor(n)) {
-        fprintf(stderr, "--levels: \"%s\" is not an integer from 1 to %d\n",
-                arg, MAX_LEVELS);
+    errno = 0;
+    n = strtoull(arg, &end, 10);
+    if (!isdigit((unsigned char) *arg) || *end || errno
+        || n < min || n > max) {
+        fprintf(stderr, "--%s: \"%s\" is not an integer from %"PRIu64" to "
+                "%"PRIu64"\n", option, arg, min, max);
         return false;
     }
-    run->n_levels = n;
+    *np = n;
     return true;
 }
 
@@ -244,6 +254,8 @@ parse_option(struct sim_run *run, int c)
 {
     static const char *const formats[] = { "table", "json", NULL };
     static const char *const bounds[] = { "certificate", "lp", NULL };
+    static uint64_t seed;
+    uint64_t n;
     int index;
 
     switch (c) {
@@ -253,7 +265,14 @@ parse_option(struct sim_run *run, int c)
         run->offline = true;
         return true;
     case 'l':
-        return parse_levels(run, optarg);
+        if (!parse_integer("levels", optarg, 1, MAX_LEVELS, &n)) {
+            return false;
+        }
+        run->n_levels = n;
+        return true;
+    case 's':
+        run->seed = &seed;
+        return parse_integer("seed", optarg, 0, MAX_SEED, &seed);
     case 'w':
         run->html = optarg;
         return true;
@@ -285,6 +304,7 @@ parse_options(int argc, char *argv[], struct sim_run *run)
         { "bound", required_argument, NULL, 'b' },
         { "format", required_argument, NULL, 'f' },
         { "html", required_argument, NULL, 'w' },
+        { "seed", required_argument, NULL, 's' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
     };
@@ -316,8 +336,7 @@ sim_run_uninit(struct sim_run *run)
         sim_result_uninit(&run->policies[i].result);
         port_use_uninit(&run->policies[i].use);
     }
-    workload_destroy(run->workload);
-    scenario_destroy(run->scenario);
+    workload_input_uninit(&run->input);
 }
 
 /* Prints, and returns NULL or a message. */

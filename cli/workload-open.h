@@ -6,19 +6,31 @@
 /* Opens whatever can be simulated: the one place that knows which file is
  * what, for "stagecoach sim" and "stagecoach policy".
  *
- *    char *error = workload_open("trace.txt", &workload, NULL);
+ *    char *error = workload_open("trace.txt", NULL, &input);
  *
- * "generate:SEED,NAME=VALUE..." is made by chance, see workload-generate.h.  A
- * file that begins like JSON is a lab scenario, any other a trace of
- * coflow-benchmark. */
+ * A file that begins like JSON is a scenario, of the simulator if it has
+ * cojobs, else of the lab; any other is a trace of coflow-benchmark.
+ * "generate:SEED,NAME=VALUE..." is no file but made by chance,
+ * see sim/workload-generate.h. */
 
-struct scenario;
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 struct workload;
 
-/* Returns NULL, or a message that the caller frees.  The workload is the
- * caller's; so is the scenario, NULL if 'file' is none.  'scenariop' may be
- * null for those who do not need it. */
-char *workload_open(const char *file, struct workload **,
-                    struct scenario **scenariop);
+struct workload_input {
+    struct workload *workload;
+    bool levels;                /* A lab's: its switches serve levels. */
+    size_t n_policies;
+    char **policies;            /* Names and files that the file names. */
+};
+
+/* Opens 'what'.  '*seed', if not null, replaces the one of what is made by
+ * chance.  Returns NULL or a malloc()'d message, then '*input' is empty.
+ * The caller frees both with workload_input_uninit(). */
+char *workload_open(const char *what, const uint64_t *seed,
+                    struct workload_input *);
+void workload_input_uninit(struct workload_input *);
 
 #endif /* cli/workload-open.h */
