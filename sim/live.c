@@ -3,8 +3,10 @@
 #include "sim/live.h"
 
 #include <assert.h>
+#include <math.h>
 
 #include "sim/memory.h"
+#include "sim/records.h"
 #include "sim/simulate.h"
 #include "sim/workload.h"
 
@@ -14,43 +16,53 @@ static void stage_end(struct live *, struct live_stage *);
 static void exchange_end(struct live *, struct live_job *);
 
 static void
-flow_begin(struct live *live, struct live_job *job,
-           const struct workload_transfer *t)
+begin_unit(struct live *live, struct unit *unit)
 {
-    struct sim_flow *f;
+    unit->id = live->n_begun_units++;
+    unit->rank = unit->level = 0;
+    unit_begin(unit, live->fabric, live->now);
+    live->units = sim_grow(live->units, live->n_units + 1,
+                           &live->allocated_units, sizeof *live->units);
+    unit->index = live->n_units++;
+    live->units[unit->index] = unit;
+    live->units_changed = true;
+}
 
-    live->flows = sim_grow(live->flows, live->n_flows + 1,
-                           &live->allocated_flows, sizeof *live->flows);
-    f = &live->flows[live->n_flows++];
-    *f = (struct sim_flow) {
-        .level = job->stage->level, .remaining = t->bytes, .bytes = t->bytes,
-        .owner = job, .shard = t->shard,
-    };
-    f->n_ports = sim_fabric_path(live->workload->fabric, t->src, t->dst,
-                                 f->ports);
-    live->flows_changed = true;
+static void
+end_unit(struct live *live, struct unit *unit)
+{
+    struct unit *last = live->units[--live->n_units];
+
+    live->units[unit->index] = last;
+    last->index = unit->index;
+    live->units_changed = true;
 }
 
 /* Begins the next phase of 'shard' that sends anything, or ends the shard. */
 static void
 shard_advance(struct live *live, struct live_job *job, int shard)
 {
-    const struct workload_job *wj = job->job;
+    int n_phases = job->job->n_phases;
+    const size_t *first = &job->first[shard * n_phases];
+    int phase = job->phase[shard] + 1;
 
-    do {
-        job->phase[shard]++;
-        for (size_t i = 0; i < wj->n_transfers; i++) {
-            const struct workload_transfer *t = &wj->transfers[i];
-
-            if (t->shard == shard && t->phase == job->phase[shard]) {
-                flow_begin(live, job, t);
-                job->on_the_way[shard]++;
-            }
+    while (phase < n_phases && first[phase] == first[phase + 1]) {
+        phase++;
+    }
+    job->phase[shard] = phase;
+    if (phase == n_phases) {
+        if (!--job->shards_left) {
+            exchange_end(live, job);
         }
-    } while (!job->on_the_way[shard] && job->phase[shard] < wj->n_phases);
+        return;
+    }
+    job->on_the_way[shard] = first[phase + 1] - first[phase];
+    for (size_t i = first[phase]; i < first[phase + 1]; i++) {
+        struct flow *flow = &job->flows[i];
 
-    if (!job->on_the_way[shard] && !--job->shards_left) {
-        exchange_end(live, job);
+        flow->remaining = flow->bytes;
+        flow->seq = live->n_begun_flows++;
+        live->rates->class->add(live->rates, flow, live->now);
     }
 }
 
@@ -63,8 +75,13 @@ exchange_begin(struct live *live, struct live_job *job)
         exchange_end(live, job);
         return;
     }
+    if (live->unit_kind == ORDER_UNIT_COFLOW) {
+        begin_unit(live, &job->unit);
+    }
     for (int s = 0; s < job->job->n_shards; s++) {
         job->phase[s] = -1;
+    }
+    for (int s = 0; s < job->job->n_shards; s++) {
         shard_advance(live, job, s);
     }
 }
@@ -76,13 +93,27 @@ compute_end(void *live, void *job)
 }
 
 static void
+job_end(struct live *live, struct live_job *job)
+{
+    job->state = LIVE_DONE;
+    job->record->end = live->now;
+    if (live->unit_kind == ORDER_UNIT_JOB) {
+        end_unit(live, &job->unit);
+    }
+    if (!--job->stage->jobs_left) {
+        stage_end(live, job->stage);
+    }
+}
+
+static void
 iteration_begin(struct live *live, struct live_job *job)
 {
+    if (job->iterations_done == job->early_iteration
+        && isinf(job->record->early_end)) {
+        job->record->early_end = live->now;
+    }
     if (!job->iterations_left) {
-        job->state = LIVE_DONE;
-        if (!--job->stage->jobs_left) {
-            stage_end(live, job->stage);
-        }
+        job_end(live, job);
     } else if (job->job->compute > 0) {
         job->state = LIVE_COMPUTING;
         job->compute_end = live->now + job->job->compute;
@@ -95,33 +126,129 @@ iteration_begin(struct live *live, struct live_job *job)
 static void
 exchange_end(struct live *live, struct live_job *job)
 {
+    if (live->unit_kind == ORDER_UNIT_COFLOW && job->job->n_shards) {
+        end_unit(live, &job->unit);
+    }
     job->iterations_left--;
+    job->iterations_done++;
     iteration_begin(live, job);
+}
+
+/* Sorts the transfers of 'job' into flows by shard and phase. */
+static void
+make_flows(struct live *live, struct live_job *job)
+{
+    const struct workload_job *wj = job->job;
+    size_t n_keys = (size_t) wj->n_shards * wj->n_phases;
+
+    job->first = sim_calloc(n_keys + 2, sizeof *job->first);
+    job->flows = sim_calloc(wj->n_transfers, sizeof *job->flows);
+    for (size_t i = 0; i < wj->n_transfers; i++) {
+        const struct workload_transfer *t = &wj->transfers[i];
+
+        job->first[t->shard * wj->n_phases + t->phase + 2]++;
+    }
+    for (size_t i = 2; i < n_keys + 2; i++) {
+        job->first[i] += job->first[i - 1];
+    }
+    for (size_t i = 0; i < wj->n_transfers; i++) {
+        const struct workload_transfer *t = &wj->transfers[i];
+        size_t key = t->shard * wj->n_phases + t->phase;
+
+        job->flows[job->first[key + 1]++] = (struct flow) {
+            .job = job, .shard = t->shard, .bytes = t->bytes,
+            .path = paths_find(&live->paths, t->src, t->dst),
+        };
+    }
+}
+
+/* Makes one unit of the flows of 'n' jobs, 'times' each. */
+static void
+make_unit(struct live *live, struct unit *unit, struct live_job *jobs,
+          size_t n, int64_t times)
+{
+    const struct path *paths = live->paths.paths;
+
+    for (size_t j = 0; j < n; j++) {
+        for (size_t i = 0; i < jobs[j].job->n_transfers; i++) {
+            const struct flow *flow = &jobs[j].flows[i];
+
+            unit_maker_add(&live->maker, &paths[flow->path], flow->bytes,
+                           times);
+        }
+    }
+    unit_maker_finish(&live->maker, unit);
+    for (size_t j = 0; j < n; j++) {
+        for (size_t i = 0; i < jobs[j].job->n_transfers; i++) {
+            struct flow *flow = &jobs[j].flows[i];
+
+            flow->unit = unit;
+            unit_maker_bind(&live->maker, &paths[flow->path], flow);
+        }
+    }
+    unit_maker_clear(&live->maker);
+}
+
+static void
+make_units(struct live *live, struct live_stage *stage, int64_t iterations)
+{
+    stage->unit.stage = stage;
+    if (live->unit_kind == ORDER_UNIT_STAGE) {
+        make_unit(live, &stage->unit, stage->jobs, stage->n_jobs, iterations);
+        begin_unit(live, &stage->unit);
+        return;
+    }
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        struct live_job *job = &stage->jobs[i];
+
+        job->unit.stage = stage;
+        job->unit.job = job;
+        if (live->unit_kind == ORDER_UNIT_JOB) {
+            make_unit(live, &job->unit, job, 1, iterations);
+            begin_unit(live, &job->unit);
+        } else {
+            make_unit(live, &job->unit, job, 1, 1);
+        }
+    }
 }
 
 static void
 live_job_init(struct live *live, struct live_job *job,
-              struct live_stage *stage, const struct workload_job *wj,
-              int64_t iterations)
+              struct live_stage *stage, size_t index)
 {
+    const struct workload_cojob *cojob = stage->cojob;
+    const struct workload_rung *rung = &cojob->rungs[stage->record->rung];
+    const struct workload_job *wj = &cojob->jobs[index];
+    int64_t before = stage->record->rung ? rung[-1].iterations : 0;
     bool takes_time = wj->compute > 0 || wj->n_transfers;
 
     *job = (struct live_job) {
         .job = wj, .stage = stage,
-        .exchange_time = workload_exchange_time(wj, live->workload->fabric),
-        .iterations_left = takes_time ? iterations : 0,
+        .record = &live->jobs[live->first_job[stage->record->cojob] + index],
+        .exchange_time = workload_exchange_time(wj, live->fabric),
+        .iterations_done = before,
+        .iterations_left = takes_time ? rung->iterations - before : 0,
+        .early_iteration = early_iteration(cojob, index),
         .phase = sim_calloc(wj->n_shards, sizeof *job->phase),
         .on_the_way = sim_calloc(wj->n_shards, sizeof *job->on_the_way),
     };
+    make_flows(live, job);
+    job->record->begin = fmin(job->record->begin, live->now);
 }
 
 static void
 live_stage_destroy(struct live_stage *stage)
 {
     for (size_t i = 0; i < stage->n_jobs; i++) {
-        free(stage->jobs[i].phase);
-        free(stage->jobs[i].on_the_way);
+        struct live_job *job = &stage->jobs[i];
+
+        unit_uninit(&job->unit);
+        free(job->phase);
+        free(job->on_the_way);
+        free(job->flows);
+        free(job->first);
     }
+    unit_uninit(&stage->unit);
     free(stage->jobs);
     free(stage);
 }
@@ -134,22 +261,16 @@ stage_begin(struct live *live, const struct workload_cojob *cojob, size_t rung)
     size_t n = cojob->rungs[rung].n_jobs;
 
     stage->cojob = cojob;
-    stage->record = &live->records[live->n_records++];
+    stage->record = &live->stages[live->n_stages++];
     stage->record->cojob = cojob - live->workload->cojobs;
     stage->record->rung = rung;
     stage->record->begin = live->now;
     stage->n_jobs = stage->jobs_left = n;
     stage->jobs = sim_calloc(n, sizeof *stage->jobs);
     for (size_t i = 0; i < n; i++) {
-        live_job_init(live, &stage->jobs[i], stage, &cojob->jobs[i],
-                      cojob->rungs[rung].iterations - before);
+        live_job_init(live, &stage->jobs[i], stage, i);
     }
-
-    live->stages = sim_grow(live->stages, live->n_stages + 1,
-                            &live->allocated_stages, sizeof *live->stages);
-    stage->index = live->n_stages++;
-    live->stages[stage->index] = stage;
-    live->stages_changed = true;
+    make_units(live, stage, cojob->rungs[rung].iterations - before);
 
     /* The last job may end the stage, and so free it. */
     for (size_t i = 0; i < n; i++) {
@@ -162,13 +283,12 @@ stage_end(struct live *live, struct live_stage *stage)
 {
     const struct workload_cojob *cojob = stage->cojob;
     size_t next = stage->record->rung + 1;
-    struct live_stage *last = live->stages[--live->n_stages];
 
     stage->record->end = live->now;
     live->n_ended++;
-    live->stages[stage->index] = last;
-    last->index = stage->index;
-    live->stages_changed = true;
+    if (live->unit_kind == ORDER_UNIT_STAGE) {
+        end_unit(live, &stage->unit);
+    }
     live_stage_destroy(stage);
     if (next < cojob->n_rungs) {
         stage_begin(live, cojob, next);
@@ -186,12 +306,20 @@ cojob_begin(void *live, void *cojob_)
 }
 
 void
-live_init(struct live *live, const struct workload *w)
+live_init(struct live *live, const struct workload *w,
+          const struct sim_fabric *fabric, enum order_unit unit_kind,
+          const struct rates_class *class)
 {
     memset(live, 0, sizeof *live);
     live->workload = w;
-    live->records = sim_calloc(w->n_stages, sizeof *live->records);
+    live->fabric = fabric;
+    live->unit_kind = unit_kind;
+    live->stages = sim_calloc(w->n_stages, sizeof *live->stages);
+    live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
     event_queue_init(&live->events);
+    paths_init(&live->paths, fabric);
+    unit_maker_init(&live->maker, fabric->n_ports);
+    live->rates = rates_create(class, &live->paths);
     for (size_t i = 0; i < w->n_cojobs; i++) {
         event_queue_push(&live->events, w->cojobs[i].arrival, cojob_begin,
                          &w->cojobs[i]);
@@ -201,22 +329,23 @@ live_init(struct live *live, const struct workload *w)
 void
 live_uninit(struct live *live)
 {
-    for (size_t i = 0; i < live->n_stages; i++) {
-        live_stage_destroy(live->stages[i]);
-    }
-    free(live->stages);
-    free(live->flows);
+    assert(!live->n_units);
+    live->rates->class->destroy(live->rates);
+    unit_maker_uninit(&live->maker);
+    paths_uninit(&live->paths);
+    free(live->first_job);
+    free(live->units);
     event_queue_uninit(&live->events);
 }
 
 void
-live_flow_ended(struct live *live, const struct sim_flow *f)
+live_flow_ended(struct live *live, struct flow *flow)
 {
-    struct live_job *job = f->owner;
+    struct live_job *job = flow->job;
 
-    assert(job->on_the_way[f->shard]);
-    if (!--job->on_the_way[f->shard]) {
-        shard_advance(live, job, f->shard);
+    assert(job->on_the_way[flow->shard]);
+    if (!--job->on_the_way[flow->shard]) {
+        shard_advance(live, job, flow->shard);
     }
 }
 

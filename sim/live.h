@@ -11,21 +11,24 @@
  *
  * What a job does next follows from what has ended: its computation, a phase
  * of a shard, an iteration, the stage that it belongs to.  This module knows
- * these rules and nothing of rates; simulate.c knows rates and nothing of
- * jobs.
+ * these rules and nothing of rates; a rate allocation, see rates.h, knows
+ * rates and nothing of jobs.
  *
  *
  * Usage
  * =====
  *
- *    live_init(&live, workload);
+ *    live_init(&live, workload, fabric, ORDER_UNIT_STAGE, &rates_greedy);
  *    for (;;) {
- *        ...find the time 'live.now' of the next event...
- *        live_flow_ended(&live, &flow);      // For each flow that ended.
- *        live_run_events(&live);
- *        if (live.stages_changed) {
- *            ...order 'live.stages'...
+ *        live.now = ...the next of live.events and live.rates...;
+ *        while ((flow = live.rates->class->pop(live.rates, live.now))) {
+ *            live_flow_ended(&live, flow);
  *        }
+ *        live_run_events(&live);
+ *        if (live.units_changed) {
+ *            ...order 'live.units'...
+ *        }
+ *        live.rates->class->update(live.rates, live.now);
  *    }
  *    live_uninit(&live);
  *
@@ -39,68 +42,100 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/order/order.h"
 #include "sim/event-queue.h"
+#include "sim/paths.h"
 #include "sim/rates.h"
+#include "sim/unit.h"
 
-struct live_stage;
+struct sim_job;
 struct sim_stage;
 struct workload;
+struct workload_cojob;
+struct workload_job;
 
 enum live_state { LIVE_COMPUTING, LIVE_EXCHANGING, LIVE_DONE };
 
 struct live_job {
     const struct workload_job *job;
     struct live_stage *stage;
+    struct sim_job *record;     /* In live's 'jobs'. */
+    struct unit unit;           /* If jobs or exchanges are units. */
     double exchange_time;       /* workload_exchange_time(). */
-    int64_t iterations_left;    /* The running one included. */
+    int64_t iterations_done;    /* In all rungs. */
+    int64_t iterations_left;    /* In this one, the running one included. */
+    int64_t early_iteration;    /* See struct sim_job's 'early_end'; -1 if
+                                 * that never comes. */
     enum live_state state;
     double compute_end;         /* While LIVE_COMPUTING. */
     int shards_left;            /* Shards whose exchange has not ended. */
     int *phase;                 /* Of each shard. */
     size_t *on_the_way;         /* Flows of each shard's phase. */
+    struct flow *flows;         /* Of each transfer, by shard and phase. */
+    size_t *first;              /* Of each shard's each phase in 'flows', one
+                                 * more for the end. */
 };
 
 struct live_stage {
     const struct workload_cojob *cojob;
-    struct sim_stage *record;   /* In live's 'records'. */
+    struct sim_stage *record;   /* In live's 'stages'. */
+    struct unit unit;           /* If stages are units. */
     size_t n_jobs, jobs_left;
     struct live_job *jobs;
-    size_t index;               /* In live's 'stages'. */
-    int level;                  /* By the last decision. */
 };
 
 struct live {
     const struct workload *workload;
+    const struct sim_fabric *fabric;
+    enum order_unit unit_kind;
     double now;
     struct event_queue events;
-    size_t n_flows, allocated_flows;
-    struct sim_flow *flows;
-    size_t n_stages, allocated_stages;
-    struct live_stage **stages; /* Running. */
-    size_t n_records, n_ended;
-    struct sim_stage *records;  /* Of all stages that began. */
-    bool stages_changed;        /* A stage began or ended.  The simulation */
-    bool flows_changed;         /* resets both. */
+    struct paths paths;
+    struct rates *rates;
+    struct unit_maker maker;
+    size_t n_units, allocated_units;
+    struct unit **units;        /* That have begun and not ended. */
+    uint64_t n_begun_units, n_begun_flows;
+    size_t n_stages, n_ended;   /* That began, of those that ended. */
+    struct sim_stage *stages;
+    size_t n_jobs;
+    struct sim_job *jobs;       /* By cojob, then by job. */
+    size_t *first_job;          /* Of each cojob in 'jobs'. */
+    bool units_changed;         /* A unit began or ended.  The simulation
+                                 * resets it. */
 };
 
-void live_init(struct live *, const struct workload *);
+void live_init(struct live *, const struct workload *,
+               const struct sim_fabric *, enum order_unit,
+               const struct rates_class *);
 
-/* Leaves 'records' to the caller. */
+/* Leaves 'stages' and 'jobs' to the caller. */
 void live_uninit(struct live *);
 
-/* Lets go on what waited for 'flow', which is no longer in 'flows'. */
-void live_flow_ended(struct live *, const struct sim_flow *);
+/* Lets go on what waited for 'flow', which the rate allocation has popped. */
+void live_flow_ended(struct live *, struct flow *);
 
 /* Runs the events until 'now'. */
 void live_run_events(struct live *);
 
-/* A problem for order_compute() of what the live stages still have to do, in
- * their order.  'aging_s' is as in struct sim_options. */
-struct order_problem *remaining_problem(const struct live *, double aging_s);
+/* What "early" orders look at. */
+struct early {
+    double theta;               /* A job is early below so much of its final
+                                 * metric. */
+    double period_s;            /* Seconds that its improvement is predicted
+                                 * for, and after which it is ordered anew. */
+};
 
-/* The lower bound on the mean of the stages' completion times when all of them
- * began as recorded. */
-double recorded_bound(const struct workload *, const struct sim_stage *,
-                      size_t n);
+/* A problem for order_compute() of what the live units still have to do, in
+ * their order.  'aging_s' is as in struct sim_options.  Rates must be
+ * settled. */
+struct order_problem *remaining_problem(const struct live *, double aging_s,
+                                        const struct early *);
+
+/* Fills 'isolated' of the 'n' stages and adds what each port carried for them
+ * to 'port_bytes'.  Returns the lower bound on the mean of the stages'
+ * completion times when all of them began as recorded. */
+double recorded_bound(const struct workload *, struct paths *,
+                      struct sim_stage *, size_t n, double *port_bytes);
 
 #endif /* sim/live.h */

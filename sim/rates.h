@@ -3,56 +3,109 @@
 #ifndef RATES_H
 #define RATES_H 1
 
-/* How fast each flow goes at a moment.
+/* How fast each flow goes, and which ends next.
  *
  *
  * Motivation
  * ==========
  *
- * Switches and shims serve levels strictly: a level gets what those before it
- * leave.  Inside a level TCP shares, of which max-min fairness is the usual
- * idealisation: no flow can be given more without taking from one that has no
- * more than it.  Rates change only when a flow begins or ends or changes its
- * level, which is what makes a simulation without time steps exact.
+ * Rates change only when a flow begins or ends or when the order changes,
+ * which is what makes a simulation without time steps exact.  How they change
+ * is a matter of opinion: by rank (rates-greedy.c), by levels or fairly
+ * (rates-share.c), or just fast enough (rates-madd.c).  All of them look only
+ * at what an event changes, since traces have a million flows.
  *
  *
  * Usage
  * =====
  *
- *    struct rates *rates = rates_create(fabric);
- *    rates_compute(rates, flows, n);
- *    ...flows[i].rate...
- *    rates_destroy(rates);
+ *    struct rates *rates = rates_create(&rates_greedy, &paths);
+ *    rates_add(rates, flow, now);                // Any number of flows.
+ *    rates_reorder(rates, now);                  // If units changed places.
+ *    rates_update(rates, now);
+ *    now = rates_next(rates);
+ *    while ((flow = rates_pop(rates, now))) {
+ *        ...flow has ended; maybe rates_add()...
+ *    }
+ *    rates_update(rates, now);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * A 'struct rates' is scratch space that grows with the flows and belongs to
- * one thread.  It keeps a reference to the fabric. */
+ * Flows and paths are the caller's; a flow must stay where it is until it is
+ * popped.  One thread. */
 
 #include <stddef.h>
 
-#include "sim/fabric.h"
+#include "sim/paths.h"
+#include "sim/unit.h"
 
-struct rates;
-
-/* A flow on its way. */
+/* A flow that is moving, for those who observe a simulation.  Flows that
+ * share path and rate may be shown as one. */
 struct sim_flow {
-    int n_ports;                /* 1 to SIM_FABRIC_MAX_PATH. */
+    int n_ports;                /* 2 to SIM_FABRIC_MAX_PATH. */
     int ports[SIM_FABRIC_MAX_PATH];
-    int level;                  /* 0 is served first. */
-    double rate;                /* Bytes per second, by rates_compute(). */
-    double remaining;           /* Bytes; the simulation's, like the rest. */
-    double bytes;               /* At the beginning. */
-    void *owner;                /* Who waits for it, */
-    int shard;                  /* and what part of the owner. */
+    double rate;                /* Bytes per second, > 0. */
 };
 
-struct rates *rates_create(const struct sim_fabric *);
-void rates_destroy(struct rates *);
+struct rates {
+    const struct rates_class *class;
+    const struct paths *paths;
+};
 
-/* Sets 'rate' of all 'n' flows by water-filling, level by level. */
-void rates_compute(struct rates *, struct sim_flow *, size_t n);
+/* A way to hand out rates.  'now' is in seconds and never falls. */
+struct rates_class {
+    struct rates *(*create)(const struct paths *);
+    void (*destroy)(struct rates *);
+
+    /* 'flow' begins, all members set but 'rate', 'key' and 'place'. */
+    void (*add)(struct rates *, struct flow *, double now);
+
+    /* The ranks, levels or limits of some units have changed. */
+    void (*reorder)(struct rates *, double now);
+
+    /* Makes rates valid after any of the above and after pops. */
+    void (*update)(struct rates *, double now);
+
+    /* When the next flow ends or a unit reaches its limit, INFINITY if
+     * nothing moves. */
+    double (*next)(const struct rates *);
+
+    /* Returns a flow that has ended by 'now', settled, or NULL. */
+    struct flow *(*pop)(struct rates *, double now);
+
+    /* Brings 'remaining' of all flows and the work of their units up to
+     * 'now'. */
+    void (*settle)(struct rates *, double now);
+
+    /* Stores the moving flows in '*flows', an array of '*allocated' that
+     * grows, and returns their number. */
+    size_t (*list)(const struct rates *, struct sim_flow **flows,
+                   size_t *allocated);
+};
+
+extern const struct rates_class rates_greedy;
+extern const struct rates_class rates_share;
+
+/* Flows that would end within this share of the clock after 'now' end now:
+ * they would have ended together but for rounding. */
+#define RATES_TOGETHER 1e-12
+
+static inline struct rates *
+rates_create(const struct rates_class *class, const struct paths *paths)
+{
+    struct rates *r = class->create(paths);
+
+    r->class = class;
+    r->paths = paths;
+    return r;
+}
+
+static inline const struct path *
+rates_path(const struct rates *r, const struct flow *flow)
+{
+    return &r->paths->paths[flow->path];
+}
 
 #endif /* sim/rates.h */

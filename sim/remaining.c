@@ -1,162 +1,236 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* What orders are told: what remains to be done, and of what kind it is. */
+
 #include <math.h>
 
 #include "controller/order/order.h"
 #include "sim/live.h"
 #include "sim/memory.h"
+#include "sim/records.h"
 #include "sim/simulate.h"
 #include "sim/workload.h"
 
-/* Seconds of each port that one stage needs, as it is added up. */
-struct demand {
-    const struct sim_fabric *fabric;
-    double *seconds;            /* 'fabric->n_ports' of them. */
-    double isolated;            /* The longest of its jobs alone. */
-};
-
-static void
-demand_add_transfer(struct demand *d, const struct workload_transfer *t,
-                    double times)
+/* Seconds that 'job' takes from iteration to iteration if it is alone. */
+static double
+period_alone(const struct live_job *job)
 {
-    int ports[SIM_FABRIC_MAX_PATH];
-    int n = sim_fabric_path(d->fabric, t->src, t->dst, ports);
-
-    for (int k = 0; k < n; k++) {
-        d->seconds[ports[k]] += times * t->bytes
-                                / d->fabric->capacity[ports[k]];
-    }
+    return job->job->compute + job->exchange_time;
 }
 
-/* Adds 'd' to 'op' as a stage that begins at 'release'. */
-static void
-demand_to_problem(const struct demand *d, struct order_problem *op,
-                  double weight, uint64_t id, double release)
+/* Seconds that 'job' takes alone to the end of its rung. */
+static double
+job_alone(const struct live_job *job, double now)
 {
-    int s = order_problem_add_stage(op, weight, id);
-    double isolated = d->isolated;
-
-    for (int p = 0; p < d->fabric->n_ports; p++) {
-        if (d->seconds[p] > 0) {
-            order_problem_add_demand(op, s, p, d->seconds[p]);
-            isolated = fmax(isolated, d->seconds[p]);
-        }
-    }
-    order_problem_set_release(op, s, release, isolated);
-}
-
-/* Adds what 'job' still has to do, except for the flows on their way. */
-static void
-add_job(struct demand *d, const struct live_job *job, double now)
-{
-    const struct workload_job *wj = job->job;
     double whole = job->iterations_left;
     double alone = 0;
 
     if (job->state == LIVE_DONE) {
-        return;
+        return 0;
     }
     if (job->state == LIVE_EXCHANGING) {
         whole--;
     } else {
-        alone = job->compute_end - now - wj->compute;
+        alone = job->compute_end - now - job->job->compute;
     }
-    for (size_t i = 0; i < wj->n_transfers; i++) {
-        const struct workload_transfer *t = &wj->transfers[i];
-        bool ahead = job->state == LIVE_EXCHANGING
-                     && t->phase > job->phase[t->shard];
-
-        if (whole + ahead > 0) {
-            demand_add_transfer(d, t, whole + ahead);
-        }
-    }
-    alone += whole * (wj->compute + job->exchange_time);
-    d->isolated = fmax(d->isolated, alone);
+    return alone + whole * period_alone(job);
 }
 
-/* Adds the flows on their way of each stage to its row of 'rows'. */
-static void
-add_flows(const struct live *live, double *rows)
+static double
+unit_alone(const struct unit *unit, enum order_unit kind, double now)
 {
-    const struct sim_fabric *fabric = live->workload->fabric;
+    double alone = 0;
 
-    for (size_t i = 0; i < live->n_flows; i++) {
-        const struct sim_flow *f = &live->flows[i];
-        const struct live_job *job = f->owner;
-        double *row = &rows[job->stage->index * fabric->n_ports];
-
-        for (int k = 0; k < f->n_ports; k++) {
-            row[f->ports[k]] += f->remaining / fabric->capacity[f->ports[k]];
-        }
+    if (kind == ORDER_UNIT_JOB) {
+        return job_alone(unit->job, now);
     }
+    for (size_t i = 0; kind == ORDER_UNIT_STAGE && i < unit->stage->n_jobs;
+         i++) {
+        alone = fmax(alone, job_alone(&unit->stage->jobs[i], now));
+    }
+    return alone;
+}
+
+/* How much the metric of 'job' will improve in 'period' seconds, of its
+ * largest improvement in one iteration so far, and whether it is still below
+ * 'theta' of its final value.  A job without a metric is taken to improve like
+ * 1 / k and to be late. */
+static void
+early_traits(const struct live_job *job, double theta, double period,
+             double now, struct order_traits *traits)
+{
+    const struct workload_curve *curve = &job->job->curve;
+    double k = job->iterations_done;
+    double value = curve_value(curve, k);
+    double ahead, largest;
+
+    if (job->state == LIVE_DONE) {
+        return;
+    }
+    if (curve->final == 0) {
+        traits->gain = fmax(traits->gain, 1 / ((k + 1) * (k + 1)));
+        return;
+    }
+    traits->early |= value < theta * curve->final;
+    if (k < 1) {
+        traits->gain = INFINITY;
+        return;
+    }
+    ahead = period * k / fmax(now - job->record->begin, period_alone(job));
+    largest = curve_value(curve, 1) - curve_value(curve, 0);
+    if (largest > 0) {
+        traits->gain = fmax(traits->gain,
+                            (curve_value(curve, k + ahead) - value)
+                            / largest);
+    }
+}
+
+/* Adds up what of 'job' counts for its unit: 'compute' and 'exchange' are
+ * seconds of all its jobs' iterations. */
+static void
+add_job_traits(const struct live_job *job, struct order_traits *traits,
+               double *compute, double *exchange)
+{
+    if (job->state == LIVE_DONE) {
+        return;
+    }
+    *compute += job->job->compute * job->job->devices;
+    *exchange += job->exchange_time;
+    if (job->iterations_left > 1 && period_alone(job) > traits->period) {
+        traits->period = period_alone(job);
+        traits->burst = job->exchange_time;
+    }
+}
+
+static void
+get_traits(const struct live *live, const struct unit *unit,
+           const struct early *early, struct order_traits *traits)
+{
+    const struct live_job *jobs = unit->job ? unit->job : unit->stage->jobs;
+    size_t n_jobs = unit->job ? 1 : unit->stage->n_jobs;
+    double compute = 0;
+    double exchange = 0;
+
+    *traits = (struct order_traits) {
+        .arrival = live->now - unit->begin, .sent = unit->sent,
+        .bytes = unit->left, .initial = unit->initial,
+    };
+    for (size_t i = 0; i < n_jobs; i++) {
+        add_job_traits(&jobs[i], traits, &compute, &exchange);
+        early_traits(&jobs[i], early->theta, early->period_s, live->now,
+                     traits);
+    }
+    traits->intensity = exchange > 0 ? compute / exchange : 0;
+}
+
+/* Adds 'unit' to 'op'. */
+static void
+add_unit(struct order_problem *op, const struct live *live,
+         const struct unit *unit, double aging_s,
+         const struct early *early)
+{
+    double alone = unit_alone(unit, live->unit_kind, live->now);
+    double weight = unit->stage->cojob->weight;
+    struct order_traits traits;
+    int s;
+
+    if (aging_s > 0) {
+        weight *= 1 + (live->now - unit->begin) / aging_s;
+    }
+    s = order_problem_add_stage(op, weight, unit->id);
+    for (size_t i = 0; i < unit->n_work; i++) {
+        const struct work *work = &unit->work[i];
+        double seconds = unit->bytes[i] / live->fabric->capacity[work->port];
+
+        order_problem_add_demand(op, s, work->port, seconds);
+        alone = fmax(alone, seconds);
+    }
+    order_problem_set_release(op, s, 0, alone);
+    get_traits(live, unit, early, &traits);
+    order_problem_set_traits(op, s, &traits);
 }
 
 struct order_problem *
-remaining_problem(const struct live *live, double aging_s)
+remaining_problem(const struct live *live, double aging_s,
+                  const struct early *early)
 {
-    const struct sim_fabric *fabric = live->workload->fabric;
-    struct order_problem *op = order_problem_create(fabric->n_ports);
-    double *rows = sim_calloc(live->n_stages * fabric->n_ports, sizeof *rows);
+    struct order_problem *op = order_problem_create(live->fabric->n_ports);
 
-    add_flows(live, rows);
-    for (size_t i = 0; i < live->n_stages; i++) {
-        const struct live_stage *stage = live->stages[i];
-        double age = live->now - stage->record->begin;
-        double weight = stage->cojob->weight;
-        struct demand d = { fabric, &rows[i * fabric->n_ports], 0 };
-
-        for (size_t j = 0; j < stage->n_jobs; j++) {
-            add_job(&d, &stage->jobs[j], live->now);
-        }
-        demand_to_problem(&d, op,
-                          aging_s > 0 ? weight * (1 + age / aging_s) : weight,
-                          stage->record - live->records, 0);
+    op->now = live->now;
+    for (size_t i = 0; i < live->n_units; i++) {
+        add_unit(op, live, live->units[i], aging_s, early);
     }
-    free(rows);
     return op;
 }
 
-/* Adds all of the work of a stage that has been to 'op'. */
+/* Adds up all of the work of a stage that has been. */
 static void
-add_record(struct order_problem *op, const struct workload *w,
-           const struct sim_stage *stage, uint64_t id, struct demand *d)
+add_record(struct unit_maker *maker, struct paths *paths,
+           const struct workload *w, struct sim_stage *stage)
 {
     const struct workload_cojob *cojob = &w->cojobs[stage->cojob];
     const struct workload_rung *rung = &cojob->rungs[stage->rung];
-    double iterations = rung->iterations
-                        - (stage->rung ? rung[-1].iterations : 0);
+    int64_t iterations = rung->iterations
+                         - (stage->rung ? rung[-1].iterations : 0);
 
-    memset(d->seconds, 0, w->fabric->n_ports * sizeof *d->seconds);
-    d->isolated = 0;
+    stage->isolated = 0;
     for (size_t i = 0; i < rung->n_jobs; i++) {
         const struct workload_job *job = &cojob->jobs[i];
-        double exchange = workload_exchange_time(job, w->fabric);
+        double exchange = workload_exchange_time(job, paths->fabric);
 
+        stage->isolated = fmax(stage->isolated,
+                               iterations * (job->compute + exchange));
         for (size_t j = 0; j < job->n_transfers; j++) {
-            demand_add_transfer(d, &job->transfers[j], iterations);
+            const struct workload_transfer *t = &job->transfers[j];
+            uint32_t path = paths_find(paths, t->src, t->dst);
+
+            unit_maker_add(maker, &paths->paths[path], t->bytes, iterations);
         }
-        d->isolated = fmax(d->isolated,
-                           iterations * (job->compute + exchange));
     }
-    demand_to_problem(d, op, 1, id, stage->begin);
+}
+
+/* Adds what 'maker' has added up for 'stage' to 'op', as stage 'id', and to
+ * 'port_bytes'. */
+static void
+record_to_problem(struct unit_maker *maker, const struct sim_fabric *fabric,
+                  struct sim_stage *stage, uint64_t id,
+                  struct order_problem *op, double *port_bytes)
+{
+    struct unit unit;
+    int s = order_problem_add_stage(op, 1, id);
+
+    unit_maker_finish(maker, &unit);
+    for (size_t i = 0; i < unit.n_work; i++) {
+        const struct work *work = &unit.work[i];
+        double seconds = work->whole / fabric->capacity[work->port];
+
+        port_bytes[work->port] += work->whole;
+        order_problem_add_demand(op, s, work->port, seconds);
+        stage->isolated = fmax(stage->isolated, seconds);
+    }
+    order_problem_set_release(op, s, stage->begin, stage->isolated);
+    unit_uninit(&unit);
+    unit_maker_clear(maker);
 }
 
 double
-recorded_bound(const struct workload *w, const struct sim_stage *stages,
-               size_t n)
+recorded_bound(const struct workload *w, struct paths *paths,
+               struct sim_stage *stages, size_t n, double *port_bytes)
 {
-    struct order_problem *op = order_problem_create(w->fabric->n_ports);
-    struct demand d = { w->fabric, NULL, 0 };
+    struct order_problem *op = order_problem_create(paths->fabric->n_ports);
+    struct unit_maker maker;
     double begins = 0;
     double bound;
 
-    d.seconds = sim_calloc(w->fabric->n_ports, sizeof *d.seconds);
+    unit_maker_init(&maker, paths->fabric->n_ports);
     for (size_t i = 0; i < n; i++) {
-        add_record(op, w, &stages[i], i, &d);
+        add_record(&maker, paths, w, &stages[i]);
+        record_to_problem(&maker, paths->fabric, &stages[i], i, op,
+                          port_bytes);
         begins += stages[i].begin;
     }
     bound = n ? (certificate_bound(op) - begins) / n : 0;
     order_problem_destroy(op);
-    free(d.seconds);
+    unit_maker_uninit(&maker);
     return fmax(bound, 0);
 }

@@ -3,51 +3,50 @@
 #include "sim/simulate.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
+#include <time.h>
 
 #include "sim/live.h"
 #include "sim/memory.h"
 #include "sim/rates.h"
 #include "sim/workload.h"
 
-/* Flows that would end within this share of the step to the next event end
- * with it: they would have ended together but for rounding. */
-#define TOGETHER 1e-9
+/* The controller's default period. */
+#define EARLY_PERIOD_S 5
 
 struct simulation {
     const struct sim_options *options;
+    struct order_options order_options;
+    struct early early;
     struct live live;
-    struct rates *rates;
+    double next_period;         /* When "early" is ordered anew. */
     struct order_result order;
     size_t n_gaps;              /* Decisions that had demand. */
-    double sum_gaps;
-    size_t allocated_ended;
-    struct sim_flow *ended;         /* Flows that ended at this event. */
+    double sum_gaps, sum_gained;
+    size_t allocated_times;
+    double *times;              /* Of each decision, microseconds. */
+    size_t allocated_flows;
+    struct sim_flow *flows;     /* For the observer. */
 };
 
-/* Orders the live stages by what remains of them. */
-static void
-decide(struct simulation *sim, struct sim_result *result)
+static double
+clock_us(void)
 {
-    struct live *live = &sim->live;
-    struct order_problem *op;
+    struct timespec ts;
 
-    live->stages_changed = false;
-    if (!live->n_stages) {
-        return;
-    }
-    op = remaining_problem(live, sim->options->aging_s);
-    order_compute(&sim->options->order, op, &sim->order);
-    for (size_t i = 0; i < live->n_stages; i++) {
-        live->stages[i]->level = sim->order.level[i];
-    }
-    for (size_t i = 0; i < live->n_flows; i++) {
-        struct live_job *job = live->flows[i].owner;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
+}
 
-        live->flows[i].level = job->stage->level;
-    }
-    live->flows_changed = true;
-    result->decisions++;
+/* Remembers how good the last decision was, which took 'us'. */
+static void
+count_decision(struct simulation *sim, double us, struct sim_result *result)
+{
+    sim->times = sim_grow(sim->times, result->decisions + 1,
+                          &sim->allocated_times, sizeof *sim->times);
+    sim->times[result->decisions++] = us;
+    sim->sum_gained += sim->order.gained;
     if (sim->order.bound > 0) {
         double gap = sim->order.estimate / sim->order.bound;
 
@@ -56,81 +55,80 @@ decide(struct simulation *sim, struct sim_result *result)
         }
         sim->sum_gaps += gap;
     }
+}
+
+/* Orders the live units by what remains of them. */
+static void
+decide(struct simulation *sim, struct sim_result *result)
+{
+    struct live *live = &sim->live;
+    struct order_problem *op;
+    double begin;
+
+    live->units_changed = false;
+    sim->next_period = live->now + sim->early.period_s;
+    if (!live->n_units || sim->order_options.kind == ORDER_FAIR) {
+        return;
+    }
+    live->rates->class->settle(live->rates, live->now);
+    op = remaining_problem(live, sim->options->aging_s, &sim->early);
+    begin = clock_us();
+    order_compute(&sim->order_options, op, &sim->order);
+    count_decision(sim, clock_us() - begin, result);
+    for (size_t i = 0; i < live->n_units; i++) {
+        live->units[i]->rank = sim->order.rank[i];
+        live->units[i]->level = sim->order.level[i];
+        live->units[i]->sent_limit = sim->order.sent_limit[i];
+    }
+    live->rates->class->reorder(live->rates, live->now);
     order_problem_destroy(op);
 }
 
-/* Seconds until the first flow ends. */
-static double
-first_flow_end(const struct live *live)
+/* Returns true if progress alone changes the order. */
+static bool
+is_periodic(const struct simulation *sim)
 {
-    double first = INFINITY;
-
-    for (size_t i = 0; i < live->n_flows; i++) {
-        const struct sim_flow *f = &live->flows[i];
-
-        if (f->rate > 0) {
-            double seconds = f->remaining / f->rate;
-
-            first = seconds < first ? seconds : first;
-        }
-    }
-    return first;
+    return sim->order_options.kind == ORDER_EARLY
+           || sim->order_options.kind == ORDER_STAGE_EARLY;
 }
 
-/* Lets all flows go on for 'seconds' and takes out those that end, which are
- * stored in 'sim->ended'.  Returns their number. */
-static size_t
-advance_flows(struct simulation *sim, double seconds)
+static void
+observe(struct simulation *sim, double seconds)
 {
-    struct live *live = &sim->live;
-    size_t n_ended = 0;
-    size_t n = 0;
+    const struct rates *rates = sim->live.rates;
+    size_t n = rates->class->list(rates, &sim->flows, &sim->allocated_flows);
 
-    for (size_t i = 0; i < live->n_flows; i++) {
-        struct sim_flow *f = &live->flows[i];
-
-        f->remaining -= f->rate * seconds;
-        if (f->remaining <= f->rate * seconds * TOGETHER && f->rate > 0) {
-            sim->ended = sim_grow(sim->ended, n_ended + 1,
-                                  &sim->allocated_ended, sizeof *sim->ended);
-            sim->ended[n_ended++] = *f;
-        } else {
-            if (n != i) {
-                live->flows[n] = *f;
-            }
-            n++;
-        }
-    }
-    live->n_flows = n;
-    live->flows_changed |= n_ended > 0;
-    return n_ended;
+    sim->options->observe(sim->options->aux, seconds, sim->flows, n);
 }
 
 /* Goes on to the next event. */
 static void
-step(struct simulation *sim)
+step(struct simulation *sim, struct sim_result *result)
 {
-    const struct sim_options *options = sim->options;
     struct live *live = &sim->live;
-    double event, seconds;
-    size_t n_ended;
+    const struct rates_class *class = live->rates->class;
+    double next = fmin(event_queue_next(&live->events),
+                       class->next(live->rates));
+    struct flow *flow;
 
-    if (live->flows_changed) {
-        rates_compute(sim->rates, live->flows, live->n_flows);
-        live->flows_changed = false;
+    if (is_periodic(sim) && live->n_units && sim->next_period < next) {
+        next = sim->next_period;
+        live->units_changed = true;
     }
-    event = event_queue_next(&live->events);
-    seconds = fmin(event - live->now, first_flow_end(live));
-    assert(isfinite(seconds));
-    if (options->observe) {
-        options->observe(options->aux, seconds, live->flows, live->n_flows);
+    assert(isfinite(next));
+    next = fmax(next, live->now);
+    if (sim->options->observe) {
+        observe(sim, next - live->now);
     }
-    live->now = fmin(live->now + seconds, event);
-    n_ended = advance_flows(sim, seconds);
-    for (size_t i = 0; i < n_ended; i++) {
-        live_flow_ended(live, &sim->ended[i]);
+    live->now = next;
+    while ((flow = class->pop(live->rates, live->now))) {
+        live_flow_ended(live, flow);
     }
     live_run_events(live);
+    if (live->units_changed) {
+        decide(sim, result);
+    }
+    class->update(live->rates, live->now);
 }
 
 static int
@@ -170,40 +168,83 @@ summarize(struct sim_result *r)
     free(times);
 }
 
+/* Returns how flows get their rates, which with more tiers than one is by
+ * levels for all orders. */
+static const struct rates_class *
+choose_rates(const struct sim_options *options,
+             const struct sim_fabric *fabric)
+{
+    if (options->service == SIM_SERVICE_LEVELS || fabric->n_tiers > 1
+        || order_classes[options->order.kind].service != ORDER_SERVICE_RANK) {
+        return &rates_share;
+    }
+    return &rates_greedy;
+}
+
+static void
+collect(struct simulation *sim, struct sim_result *result)
+{
+    struct live *live = &sim->live;
+
+    result->n_stages = live->n_stages;
+    result->stages = live->stages;
+    result->n_jobs = live->n_jobs;
+    result->jobs = live->jobs;
+    result->n_ports = live->fabric->n_ports;
+    result->port_bytes = sim_calloc(result->n_ports,
+                                    sizeof *result->port_bytes);
+    result->bound = recorded_bound(live->workload, &live->paths,
+                                   result->stages, result->n_stages,
+                                   result->port_bytes);
+    result->decision_gap_mean = sim->n_gaps ? sim->sum_gaps / sim->n_gaps : 1;
+    if (result->decisions) {
+        qsort(sim->times, result->decisions, sizeof *sim->times,
+              compare_doubles);
+        result->decision_us_p99 = percentile(sim->times, result->decisions,
+                                             99);
+        result->gained = sim->sum_gained / result->decisions;
+    }
+    summarize(result);
+}
+
 void
 simulate(const struct workload *w, const struct sim_options *options,
          struct sim_result *result)
 {
-    struct simulation sim = { .options = options };
+    struct simulation sim = {
+        .options = options, .order_options = options->order,
+        .early = { options->order.early_theta, EARLY_PERIOD_S },
+    };
 
     *result = (struct sim_result) { .decision_gap_first = 1 };
-    live_init(&sim.live, w);
-    sim.rates = rates_create(w->fabric);
+    live_init(&sim.live, w, w->fabric, order_classes[options->order.kind].unit,
+              choose_rates(options, w->fabric));
+    if (options->service == SIM_SERVICE_EXACT) {
+        sim.order_options.n_levels = INT_MAX;
+    }
+    sim.order_options.uncertified = !options->certify;
     order_result_init(&sim.order);
     while (sim.live.n_ended < w->n_stages) {
-        if (sim.live.stages_changed) {
-            decide(&sim, result);
-        }
-        step(&sim);
+        step(&sim, result);
         if (options->progress) {
             options->progress(options->aux, sim.live.n_ended, w->n_stages);
         }
     }
-    result->n_stages = sim.live.n_records;
-    result->stages = sim.live.records;
-    result->bound = recorded_bound(w, result->stages, result->n_stages);
-    result->decision_gap_mean = sim.n_gaps ? sim.sum_gaps / sim.n_gaps : 1;
-    summarize(result);
+    collect(&sim, result);
 
     order_result_uninit(&sim.order);
-    rates_destroy(sim.rates);
     live_uninit(&sim.live);
-    free(sim.ended);
+    free(sim.times);
+    free(sim.flows);
 }
 
 void
 sim_result_uninit(struct sim_result *r)
 {
     free(r->stages);
+    free(r->jobs);
+    free(r->port_bytes);
     r->stages = NULL;
+    r->jobs = NULL;
+    r->port_bytes = NULL;
 }

@@ -64,11 +64,14 @@ struct sim_options {
     double aging_s;             /* A stage's weight doubles in so long; 0 is
                                  * no aging. */
 
+    bool certify;               /* Computes a bound for each decision, for
+                                 * the decision_gap_ members. */
+
     /* Called after each event if not null. */
     void (*progress)(void *aux, size_t n_ended, size_t n_stages);
 
-    /* Called if not null when 'flows' are about to go on at their rates for
-     * 'seconds'. */
+    /* Called if not null when 'flows', all that move, are about to go on at
+     * their rates for 'seconds'; see rates.h. */
     void (*observe)(void *aux, double seconds, const struct sim_flow *flows,
                     size_t n_flows);
     void *aux;

@@ -124,6 +124,7 @@ struct order_options {
     double first_bytes;         /* dclas, las: what the first queue sends, */
     double factor;              /* and each next one so many times as much. */
     int n_queues;               /* dclas: how many queues. */
+    bool uncertified;           /* No certificate: 'bound' is 0. */
 };
 
 #define ORDER_OPTIONS_INIT(KIND)                                            \
@@ -221,7 +222,7 @@ struct order_result {
                                  * step saved, 0 to 1. */
     double bound;               /* Certificate: no schedule has a smaller
                                  * weighted sum of completion times; at most
-                                 * 'estimate'. */
+                                 * 'estimate'.  0 if 'uncertified'. */
 };
 
 void order_result_init(struct order_result *);

@@ -316,90 +316,6 @@ ends_what_has_nothing_to_do(void **state)
     workload_destroy(w);
 }
 
-/* Level 0 fills port 0 and half of port 5; level 1 gets the other half, and
- * level 2 nothing. */
-static void
-serves_levels_strictly(void **state)
-{
-    struct sim_fabric *fabric = sim_fabric_create(3, 12);
-    struct rates *rates = rates_create(fabric);
-    struct sim_flow flows[] = {
-        { .n_ports = 2, .ports = { 2, 5 }, .level = 2 },
-        { .n_ports = 2, .ports = { 0, 1 }, .level = 0 },
-        { .n_ports = 2, .ports = { 0, 5 }, .level = 0 },
-        { .n_ports = 2, .ports = { 4, 5 }, .level = 1 },
-        { .n_ports = 2, .ports = { 0, 3 }, .level = 1 },
-    };
-
-    rates_compute(rates, flows, N_ELEMENTS(flows));
-    assert_near(flows[0].rate, 0);
-    assert_near(flows[1].rate, 6);
-    assert_near(flows[2].rate, 6);
-    assert_near(flows[3].rate, 6);
-    assert_near(flows[4].rate, 0);
-    rates_destroy(rates);
-    sim_fabric_destroy(fabric);
-}
-
-/* Returns true if 'f' cannot go faster without slowing down a flow before it
- * or one of its level that has no more: on one of its ports nothing is left,
- * and nobody of its level or a later one is faster. */
-static bool
-has_bottleneck(const struct sim_fabric *fabric, const struct sim_flow *flows,
-               size_t n, const struct sim_flow *f)
-{
-    for (int k = 0; k < f->n_ports; k++) {
-        double used = 0;
-        double fastest = 0;
-
-        for (size_t i = 0; i < n; i++) {
-            for (int l = 0; l < flows[i].n_ports; l++) {
-                if (flows[i].ports[l] == f->ports[k]
-                    && flows[i].level <= f->level) {
-                    used += flows[i].rate;
-                    if (flows[i].level == f->level) {
-                        fastest = fmax(fastest, flows[i].rate);
-                    }
-                }
-            }
-        }
-        if (used >= fabric->capacity[f->ports[k]] * (1 - 1e-9)
-            && f->rate >= fastest * (1 - 1e-9)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void
-shares_max_min_fairly_inside_a_level(void **state)
-{
-    uint64_t seed = 7;
-
-    for (int round = 0; round < 200; round++) {
-        struct sim_fabric *fabric = sim_fabric_create(6, 1);
-        struct rates *rates = rates_create(fabric);
-        struct sim_flow flows[60];
-        size_t n = 1 + next_random(&seed, 60);
-
-        for (int p = 0; p < fabric->n_ports; p++) {
-            fabric->capacity[p] = 1 + next_random(&seed, 1000);
-        }
-        for (size_t i = 0; i < n; i++) {
-            flows[i] = (struct sim_flow) { .level = next_random(&seed, 3) };
-            flows[i].n_ports = sim_fabric_path(fabric, next_random(&seed, 6),
-                                           next_random(&seed, 6),
-                                           flows[i].ports);
-        }
-        rates_compute(rates, flows, n);
-        for (size_t i = 0; i < n; i++) {
-            assert_true(has_bottleneck(fabric, flows, n, &flows[i]));
-        }
-        rates_destroy(rates);
-        sim_fabric_destroy(fabric);
-    }
-}
-
 /* What went through each port. */
 struct meter {
     const struct sim_fabric *fabric;
@@ -470,6 +386,7 @@ delivers_every_byte_and_overloads_no_port(void **state)
             struct meter meter = { .fabric = w->fabric };
             struct sim_options options = {
                 .order = ORDER_OPTIONS_INIT(order), .aging_s = round,
+                .service = round % 2 ? SIM_SERVICE_EXACT : SIM_SERVICE_LEVELS,
                 .observe = measure, .aux = &meter,
             };
             struct sim_result r;
@@ -610,8 +527,6 @@ main(void)
         cmocka_unit_test(ends_a_rung_with_its_slowest_job),
         cmocka_unit_test(exchanges_shards_side_by_side),
         cmocka_unit_test(ends_what_has_nothing_to_do),
-        cmocka_unit_test(serves_levels_strictly),
-        cmocka_unit_test(shares_max_min_fairly_inside_a_level),
         cmocka_unit_test(delivers_every_byte_and_overloads_no_port),
         cmocka_unit_test(reads_a_trace),
         cmocka_unit_test(names_the_line_at_fault),

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/unit.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "sim/memory.h"
+
+void
+unit_maker_init(struct unit_maker *m, int n_ports)
+{
+    memset(m, 0, sizeof *m);
+    m->n_ports = n_ports;
+    m->place = sim_calloc(n_ports, sizeof *m->place);
+    for (int p = 0; p < n_ports; p++) {
+        m->place[p] = -1;
+    }
+}
+
+void
+unit_maker_uninit(struct unit_maker *m)
+{
+    free(m->place);
+    free(m->work);
+}
+
+/* Adds 'times' flows of 'bytes' each. */
+void
+unit_maker_add(struct unit_maker *m, const struct path *path, double bytes,
+               int64_t times)
+{
+    for (int k = 0; k < path->n_ports; k++) {
+        int p = path->ports[k];
+        struct work *work;
+
+        if (m->place[p] < 0) {
+            m->place[p] = m->n;
+            m->work = sim_grow(m->work, m->n + 1, &m->allocated,
+                               sizeof *m->work);
+            m->work[m->n++] = (struct work) { .port = p };
+        }
+        work = &m->work[m->place[p]];
+        work->whole += times * bytes;
+        work->n_whole += times;
+    }
+}
+
+static int
+compare_ports(const void *a_, const void *b_)
+{
+    const struct work *a = a_, *b = b_;
+
+    return (a->port > b->port) - (a->port < b->port);
+}
+
+void
+unit_maker_finish(struct unit_maker *m, struct unit *unit)
+{
+    if (m->n) {
+        qsort(m->work, m->n, sizeof *m->work, compare_ports);
+    }
+    unit->n_work = m->n;
+    unit->work = sim_calloc(m->n, sizeof *unit->work);
+    unit->bytes = sim_calloc(m->n, sizeof *unit->bytes);
+    for (size_t i = 0; i < m->n; i++) {
+        unit->work[i] = m->work[i];
+        m->place[m->work[i].port] = i;
+    }
+}
+
+/* Lets 'flow', which takes 'path', know its places in the finished unit. */
+void
+unit_maker_bind(const struct unit_maker *m, const struct path *path,
+                struct flow *flow)
+{
+    flow->work[0] = m->place[path->ports[0]];
+    flow->work[1] = m->place[path->ports[path->n_ports - 1]];
+}
+
+void
+unit_maker_clear(struct unit_maker *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        m->place[m->work[i].port] = -1;
+    }
+    m->n = 0;
+}
+
+void
+unit_begin(struct unit *unit, const struct sim_fabric *fabric, double now)
+{
+    unit->begin = unit->since = now;
+    unit->sent = unit->left = unit->initial = unit->rate = 0;
+    unit->sent_limit = INFINITY;
+    for (size_t i = 0; i < unit->n_work; i++) {
+        struct work *work = &unit->work[i];
+
+        unit->bytes[i] = work->whole;
+        work->n_left = work->n_whole;
+        unit->initial = fmax(unit->initial,
+                             work->whole / fabric->capacity[work->port]);
+        if (work->port < 2 * fabric->n_hosts && work->port % 2 == 0) {
+            unit->left += work->whole;
+        }
+    }
+}
+
+void
+unit_uninit(struct unit *unit)
+{
+    free(unit->work);
+    free(unit->bytes);
+}
+
+/* Returns the place of 'port', which 'unit' has. */
+static size_t
+find_work(const struct unit *unit, int port)
+{
+    size_t low = 0;
+    size_t high = unit->n_work;
+
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+
+        if (unit->work[middle].port <= port) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    assert(unit->work[low].port == port);
+    return low;
+}
+
+/* Takes 'bytes' and 'n' flows off what remains on the ports of 'path'. */
+static void
+subtract(struct flow *flow, const struct path *path, double bytes, int n)
+{
+    struct unit *unit = flow->unit;
+    int last = path->n_ports - 1;
+
+    for (int k = 0; k <= last; k++) {
+        size_t i = k == 0 ? flow->work[0] : k == last ? flow->work[1]
+            : find_work(unit, path->ports[k]);
+
+        unit->work[i].n_left -= n;
+        unit->bytes[i] = unit->work[i].n_left
+            ? fmax(unit->bytes[i] - bytes, 0) : 0;
+    }
+    unit->left = fmax(unit->left - bytes, 0);
+}
+
+void
+flow_settle(struct flow *flow, const struct path *path, double now)
+{
+    double bytes = fmin(flow->rate * (now - flow->since), flow->remaining);
+
+    flow->since = now;
+    if (bytes > 0) {
+        flow->remaining -= bytes;
+        subtract(flow, path, bytes, 0);
+        flow->unit->sent += bytes;
+    }
+}
+
+void
+flow_finish(struct flow *flow, const struct path *path)
+{
+    subtract(flow, path, flow->remaining, 1);
+    flow->unit->sent += flow->remaining;
+    flow->remaining = 0;
+}
