@@ -32,6 +32,7 @@ struct sim_run_policy {
 
 struct sim_run {
     const char *what;           /* File, or what is generated. */
+    const char *fabric;         /* Instead of the workload's, or NULL. */
     bool offline;               /* Everything arrives at time 0. */
     bool lp;                    /* Bounds by linear programming. */
     const uint64_t *seed;       /* NULL: what 'what' says. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/fabric-open.h"
 #include "cli/policy-open.h"
 #include "cli/sim-run.h"
 #include "cli/workload-open.h"
@@ -25,8 +26,9 @@
 
 static const char usage[] =
     "usage: stagecoach sim WORKLOAD [--policy P]... [--offline]\n"
-    "                      [--levels N] [--bound certificate|lp]\n"
-    "                      [--seed N] [--format table|json] [--html FILE]\n\n"
+    "                      [--fabric F] [--levels N] [--seed N]\n"
+    "                      [--bound certificate|lp] [--format table|json]\n"
+    "                      [--html FILE]\n\n"
     "Simulates a coflow-benchmark trace, searches of a scenario, or searches\n"
     "made by chance, under each policy and prints the completion times of\n"
     "its coflows or stages, in seconds.\n\n"
@@ -36,6 +38,8 @@ static const char usage[] =
     "  --policy P    A policy's name or file; as often as wanted, up to 16\n"
     "                times.  Without it the scenario's, or fair and stage.\n"
     "  --offline     Everything arrives at time 0.\n"
+    "  --fabric F    \"switch\", or \"leaf-spine,leaf=N,over=X\": N hosts a\n"
+    "                leaf, its uplinks oversubscribed X times.\n"
     "  --levels N    Serve levels strictly, N of them.  Without it a lab\n"
     "                scenario has its policies' levels, and all else the\n"
     "                exact order.\n"
@@ -78,6 +82,10 @@ read_workload(struct sim_run *run)
         return error;
     }
     run->workload = run->input.workload;
+    error = run->fabric ? fabric_open(run->fabric, run->workload) : NULL;
+    if (error) {
+        return error;
+    }
     for (size_t i = 0; !n_named && i < run->input.n_policies; i++) {
         run->policies[run->n_policies++].name = run->input.policies[i];
     }
@@ -270,6 +278,9 @@ parse_option(struct sim_run *run, int c)
         }
         run->n_levels = n;
         return true;
+    case 'F':
+        run->fabric = optarg;
+        return true;
     case 's':
         run->seed = &seed;
         return parse_integer("seed", optarg, 0, MAX_SEED, &seed);
@@ -300,6 +311,7 @@ parse_options(int argc, char *argv[], struct sim_run *run)
     static const struct option options[] = {
         { "policy", required_argument, NULL, 'p' },
         { "offline", no_argument, NULL, 'o' },
+        { "fabric", required_argument, NULL, 'F' },
         { "levels", required_argument, NULL, 'l' },
         { "bound", required_argument, NULL, 'b' },
         { "format", required_argument, NULL, 'f' },

@@ -250,11 +250,20 @@ read_cojob(struct reader *r, const struct json_at *at)
 static struct sim_fabric *
 read_fabric(const struct json_at *fabric)
 {
+    const struct json_at *leaves = json_object_or_null(fabric, "leaf_spine");
     int n_hosts = json_integer(fabric, "hosts", 1, MAX_HOSTS);
-    int64_t rate = json_rate(fabric, "rate");
+    double capacity = json_rate(fabric, "rate") / 8.0;
 
-    return sim_fabric_create(n_hosts > 0 ? n_hosts : 1,
-                             rate > 0 ? rate / 8.0 : 1);
+    n_hosts = n_hosts > 0 ? n_hosts : 1;        /* After an error. */
+    capacity = capacity > 0 ? capacity : 1;
+    if (leaves) {
+        int n = json_integer(leaves, "hosts_per_leaf", 1, MAX_HOSTS);
+        double over = json_number_or(leaves, "oversubscription", 0.1, 1000, 1);
+
+        return sim_fabric_create_leaf_spine(n_hosts, n > 0 ? n : 1, capacity,
+                                            over > 0 ? over : 1);
+    }
+    return sim_fabric_create(n_hosts, capacity);
 }
 
 char *

@@ -108,6 +108,13 @@ workload_add_rung(struct workload *w, struct workload_cojob *cojob,
 }
 
 void
+workload_set_fabric(struct workload *w, struct sim_fabric *fabric)
+{
+    sim_fabric_destroy(w->fabric);
+    w->fabric = fabric;
+}
+
+void
 workload_make_offline(struct workload *w)
 {
     for (size_t i = 0; i < w->n_cojobs; i++) {

@@ -27,8 +27,8 @@
  *    workload_add_transfer(job, src, dst, bytes, shard, phase);
  *    workload_add_rung(w, cojob, iterations, n_jobs);
  *
- * workload-coflow.h and workload-training.h do this from files,
- * workload-generate.h by chance.
+ * workload-coflow.h, workload-scenario.h and workload-training.h do this from
+ * files, workload-generate.h by chance.
  *
  *
  * Ownership and thread-safety
@@ -103,6 +103,9 @@ void workload_add_transfer(struct workload_job *, int src, int dst,
                            double bytes, int shard, int phase);
 void workload_add_rung(struct workload *, struct workload_cojob *,
                        int64_t iterations, size_t n_jobs);
+
+/* Takes over 'fabric', which must have the hosts that 'w' uses. */
+void workload_set_fabric(struct workload *w, struct sim_fabric *fabric);
 
 /* Lets all cojobs arrive at time 0. */
 void workload_make_offline(struct workload *);

@@ -90,6 +90,24 @@ def check_bound(trace):
           ['lp', 1.5])
 
 
+def check_fabric(trace):
+    def mean(*fabric):
+        out = sim(trace, '--policy', 'fair', '--format', 'json', *fabric)
+        return round(json.loads(out.stdout)['policies'][0]['mean'], 6)
+    check('switch', mean('--fabric', 'switch'), 2)
+    # Each host is a leaf whose uplink is as fast as the host, then a fourth.
+    check('leaves', mean('--fabric', 'leaf-spine,leaf=1'), 2)
+    check('slow uplinks', mean('--fabric', 'leaf-spine,leaf=1,over=4'), 8)
+
+
+def check_seed():
+    def stages(*args):
+        out = sim('--format', 'json', '--policy', 'fair', *args)
+        return json.loads(out.stdout)['stages']
+    check('seed', stages('generate:1,cojobs=2', '--seed', '5'),
+          stages('generate:5,cojobs=2'))
+
+
 def check_page(folder):
     page = os.path.join(folder, 'page.html')
     result = sim('generate:1,cojobs=4,hosts=4', '--html', page)
@@ -123,6 +141,13 @@ def check_mistakes(trace):
          '--bound: "milp" is not one of "certificate", "lp"'),
         ([trace, '--policy', 'fair', '--html', '/nonexistent/x.html'], 1,
          '/nonexistent/x.html: No such file or directory'),
+        ([trace, '--fabric', 'ring'], 1,
+         '--fabric: "ring" is not one of "switch", '
+         '"leaf-spine,leaf=N,over=X"'),
+        ([trace, '--fabric', 'leaf-spine,over=0'], 1,
+         '--fabric: over: "0" is not a number from 0.1 to 1000'),
+        ([trace, '--seed', '1.5'], 2,
+         '--seed: "1.5" is not an integer from 0 to 9007199254740991'),
         (['generate:1,hosts=many'], 1,
          'generate: hosts: "many" is not an integer from 2 to 4096'),
         (['/nonexistent'], 1, '/nonexistent: No such file or directory'),
@@ -144,9 +169,11 @@ with tempfile.TemporaryDirectory() as folder:
     check_json(name)
     check_levels(name)
     check_bound(name)
+    check_fabric(name)
     check_page(folder)
     check_mistakes(name)
 check_generated()
+check_seed()
 check_scenario('lab/scenarios/smoke.json')
 print(f'{failures} failures')
 sys.exit(failures > 0)

@@ -92,6 +92,25 @@ takes_as_long_as_computed_by_hand(void **state)
                 3 * (0.5 + 3));
 }
 
+/* Two leaves of two hosts, 2 MB/s each, have uplinks of a quarter of that, so
+ * a megabyte takes 2 s between leaves and 1 s in one. */
+static void
+passes_leaves(void **state)
+{
+    static const char *const format =
+        "{\"kind\": \"sim\", \"name\": \"s\", \"fabric\": {\"hosts\": 4,"
+        " \"rate\": \"8Mbit\", \"leaf_spine\": {\"hosts_per_leaf\": 2,"
+        " \"oversubscription\": 4}}, \"cojobs\": ["
+        COJOB("a", ONE_RUNG, JOB("t", "\"ring\": {\"hosts\": [\"h0\","
+                                 " \"h%d\"], \"bytes\": 1e6}")) "]}";
+    char text[512];
+
+    snprintf(text, sizeof text, format, 1);
+    assert_near(run(text), 3 * (0.5 + 1));
+    snprintf(text, sizeof text, format, 2);
+    assert_near(run(text), 3 * (0.5 + 2));
+}
+
 static void
 reads_all_members(void **state)
 {
@@ -281,6 +300,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_as_long_as_computed_by_hand),
+        cmocka_unit_test(passes_leaves),
         cmocka_unit_test(reads_all_members),
         cmocka_unit_test(keeps_those_with_the_best_curves),
         cmocka_unit_test(names_the_member_at_fault),
