@@ -12,6 +12,7 @@
 #include "sim/memory.h"
 #include "sim/workload-coflow.h"
 #include "sim/workload-generate.h"
+#include "sim/workload-recording.h"
 #include "sim/workload-scenario.h"
 #include "sim/workload-training.h"
 #include "sim/workload.h"
@@ -72,9 +73,15 @@ open_json(const char *file, struct workload_input *input)
     char *error = json_read_file(file, &text);
 
     if (!error) {
-        error = has_member(text, "cojobs")
-                ? workload_scenario_from_string(file, text, &input->workload)
-                : open_lab_scenario(file, text, input);
+        if (has_member(text, "cojobs")) {
+            error = workload_scenario_from_string(file, text,
+                                                  &input->workload);
+        } else if (has_member(text, "stages")) {
+            error = workload_recording_from_string(file, text,
+                                                   &input->workload);
+        } else {
+            error = open_lab_scenario(file, text, input);
+        }
         free(text);
     }
     return error;

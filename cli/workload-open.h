@@ -8,8 +8,9 @@
  *
  *    char *error = workload_open("trace.txt", NULL, &input);
  *
- * A file that begins like JSON is a scenario, of the simulator if it has
- * cojobs, else of the lab; any other is a trace of coflow-benchmark.
+ * A file that begins like JSON is a scenario of the simulator if it has
+ * "cojobs", what a controller recorded if it has "stages", else a scenario of
+ * the lab; any other is a trace of coflow-benchmark.
  * "generate:SEED,NAME=VALUE..." is no file but made by chance,
  * see sim/workload-generate.h. */
 
