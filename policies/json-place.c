@@ -37,10 +37,18 @@ json_message(const char *format, ...)
     return s;
 }
 
+/* The first 12 bits of a product that spreads addresses. */
+static size_t
+bucket(const cJSON *item)
+{
+    return ((uintptr_t) item / sizeof *item * 0x9e3779b97f4a7c15) >> 52;
+}
+
 struct json_at *
 json_place_find(const struct json_check *jc, const cJSON *item)
 {
-    for (struct json_at *at = jc->places; at; at = at->next) {
+    for (struct json_at *at = jc->buckets[bucket(item)]; at;
+         at = at->next_in_bucket) {
         if (at->item == item) {
             return at;
         }
@@ -64,6 +72,8 @@ json_place(struct json_check *jc, const struct json_at *parent,
     at->item = item;
     at->index = index;
     jc->places = at;
+    at->next_in_bucket = jc->buckets[bucket(item)];
+    jc->buckets[bucket(item)] = at;
     return at;
 }
 

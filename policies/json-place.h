@@ -28,12 +28,14 @@
 #include <cjson/cJSON.h>
 
 #define JSON_MAX_FOUND 40       /* Characters of a wrong value in messages. */
+#define JSON_BUCKETS 4096       /* 2^12; a recording has 100,000 places. */
 #define JSON_MAX_ERRORS 20      /* Messages that are kept of one text. */
 
 struct json_at {
     struct json_check *jc;
     const struct json_at *parent;       /* NULL for the top. */
     struct json_at *next;               /* In json_check's 'places'. */
+    struct json_at *next_in_bucket;
     const cJSON *item;
     size_t index;                       /* Of an element of an array. */
     size_t n_asked, allocated_asked;
@@ -46,6 +48,7 @@ struct json_check {
     size_t n_errors;            /* More than there is room for are not */
     char *errors[JSON_MAX_ERRORS];      /* kept. */
     struct json_at *places;     /* Newest first. */
+    struct json_at *buckets[JSON_BUCKETS];      /* The same by 'item'. */
 };
 
 /* The place of 'item', an old or a new one; NULL from json_place_find() if it
