@@ -3,6 +3,7 @@
 #include "cli/report.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <time.h>
 
 #include "cli/report-svg.h"
@@ -133,6 +134,33 @@ put_figure(const struct report *r, FILE *stream, const char *title,
     fprintf(stream, "</div><figcaption>%s</figcaption></figure>\n", caption);
 }
 
+/* Says that pictures do not show all, if they do not. */
+static void
+put_limit(const struct report *r, FILE *stream)
+{
+    for (size_t i = 0; i < r->n_policies; i++) {
+        if (r->policies[i]->n_stages > REPORT_MAX_ROWS) {
+            fprintf(stream, "<p class=\"soft\">Pictures with a row for each "
+                    "stage or search show the first %d.</p>\n",
+                    REPORT_MAX_ROWS);
+            return;
+        }
+    }
+}
+
+static bool
+has_loss(const struct report *r)
+{
+    bool has = false;
+
+    for (size_t i = 0; i < r->n_policies; i++) {
+        for (size_t j = 0; j < r->policies[i]->n_jobs; j++) {
+            has = has || r->policies[i]->jobs[j].n_points;
+        }
+    }
+    return has;
+}
+
 void
 report_put_html(const struct report *r, FILE *stream)
 {
@@ -148,9 +176,13 @@ report_put_html(const struct report *r, FILE *stream)
     for (size_t i = 0; i < r->n_policies; i++) {
         put_remarks(r->policies[i], stream);
     }
+    put_limit(r, stream);
     put_figure(r, stream, "Completion time of each stage",
                "Seconds from a stage's beginning to the last iteration of "
                "its slowest job; shorter is better.", svg_put_bars);
+    put_figure(r, stream, "Completion times of all stages",
+               "The share of stages that took at most so long; further left "
+               "and higher is better.", svg_put_cdf);
     put_figure(r, stream, "When each stage ran",
                "One row a search, one block a rung; the same time scale for "
                "all policies. A number in a block is its rung.",
@@ -158,8 +190,10 @@ report_put_html(const struct report *r, FILE *stream)
     put_figure(r, stream, "Use of each link",
                "One row a direction of a host's link, seen from the host; "
                "full colour is the link's rate.", svg_put_heat);
-    put_figure(r, stream, "Loss",
-               "One line a job, one colour a search; a line ends where the "
-               "search stopped the job.", svg_put_loss);
+    if (has_loss(r)) {
+        put_figure(r, stream, "Loss",
+                   "One line a job, one colour a search; a line ends where "
+                   "the search stopped the job.", svg_put_loss);
+    }
     fputs("</body></html>\n", stream);
 }

@@ -5,103 +5,17 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/report-svg-parts.h"
 #include "cli/report.h"
 
-#define WIDTH 720
-#define LEFT 120                /* Where the time axis begins... */
-#define RIGHT 60                /* ...and what it leaves on the right. */
-#define PLOT (WIDTH - LEFT - RIGHT)
-#define N_COLOURS 8
 #define MAX_COLUMNS 200         /* Of the heat map. */
 #define MAX_POINTS 200          /* Of a line. */
 
-void
-svg_put_text(FILE *stream, const char *text)
+/* More rows than this tell nobody anything: only the first are drawn. */
+static size_t
+rows(size_t n)
 {
-    for (; *text; text++) {
-        switch (*text) {
-        case '&': fputs("&amp;", stream); break;
-        case '<': fputs("&lt;", stream); break;
-        case '>': fputs("&gt;", stream); break;
-        case '"': fputs("&quot;", stream); break;
-        default: putc(*text, stream);
-        }
-    }
-}
-
-static void
-begin(FILE *stream, double height, const char *label)
-{
-    fprintf(stream, "<svg viewBox=\"0 0 %d %.0f\" role=\"img\" "
-            "aria-label=\"%s\">\n", WIDTH, height, label);
-}
-
-static void
-put_label(FILE *stream, double x, double y, const char *anchor,
-          const char *text)
-{
-    fprintf(stream, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y,
-            anchor);
-    svg_put_text(stream, text);
-    fputs("</text>\n", stream);
-}
-
-/* Returns a step of 1, 2 or 5 times a power of ten that cuts 'range' into at
- * most eight parts. */
-static double
-axis_step(double range)
-{
-    double step = pow(10, floor(log10(fmax(range, 1e-6) / 8)));
-
-    if (step * 8 >= range) {
-        return step;
-    } else if (step * 16 >= range) {
-        return step * 2;
-    } else if (step * 40 >= range) {
-        return step * 5;
-    }
-    return step * 10;
-}
-
-/* A horizontal axis of seconds from 0 to 'max', with lines from 'top' to
- * 'bottom' and its numbers below. */
-static void
-put_time_axis(FILE *stream, double max, double top, double bottom)
-{
-    double step = axis_step(max);
-
-    for (int i = 0; i * step <= max; i++) {
-        double x = LEFT + PLOT * i * step / max;
-
-        fprintf(stream, "<line class=\"g\" x1=\"%.1f\" x2=\"%.1f\" "
-                "y1=\"%.1f\" y2=\"%.1f\"/><text class=\"s\" x=\"%.1f\" "
-                "y=\"%.1f\" text-anchor=\"middle\">%g</text>\n",
-                x, x, top, bottom, x, bottom + 14, i * step);
-    }
-    fprintf(stream, "<text class=\"s\" x=\"%d\" y=\"%.1f\">s</text>\n",
-            WIDTH - RIGHT + 12, bottom + 14);
-}
-
-/* The latest time that any policy's run saw. */
-static double
-last_time(const struct report *r)
-{
-    double last = 1e-3;
-
-    for (size_t i = 0; i < r->n_policies; i++) {
-        const struct report_policy *p = r->policies[i];
-
-        for (size_t j = 0; j < p->n_stages; j++) {
-            last = fmax(last, fmax(p->stages[j].start, p->stages[j].end));
-        }
-        for (size_t j = 0; j < p->n_searches; j++) {
-            last = fmax(last, p->searches[j].end);
-        }
-        if (p->n_samples) {
-            last = fmax(last, p->sample_times[p->n_samples - 1]);
-        }
-    }
-    return last;
+    return n < REPORT_MAX_ROWS ? n : REPORT_MAX_ROWS;
 }
 
 /* A search has the same number, and colour, under every policy: its place
@@ -129,23 +43,6 @@ find_stage(const struct report_policy *p, const char *cojob, int rung)
     return NULL;
 }
 
-/* The names of the policies, each with its colour, at height 'y'. */
-static void
-put_legend(const struct report *r, FILE *stream, double y)
-{
-    double x = LEFT;
-
-    for (size_t i = 0; i < r->n_policies; i++) {
-        const char *name = r->policies[i]->name;
-
-        fprintf(stream, "<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" "
-                "height=\"10\" style=\"fill:var(--c%d)\"/>\n",
-                x, y, (int) (i % N_COLOURS));
-        put_label(stream, x + 15, y + 10, "start", name);
-        x += 35 + 7 * strlen(name);
-    }
-}
-
 static double
 longest_stage(const struct report *r)
 {
@@ -170,7 +67,8 @@ put_stage_bars(const struct report *r, FILE *stream,
 
     snprintf(label, sizeof label, "%.40s, rung %d", stage->cojob,
              stage->rung);
-    put_label(stream, LEFT - 8, y + 8 * r->n_policies + 2, "end", label);
+    svg_put_label(stream, SVG_LEFT - 8, y + 8 * r->n_policies + 2, "end",
+                  label);
     for (size_t i = 0; i < r->n_policies; i++) {
         const struct report_stage *s = find_stage(r->policies[i],
                                                   stage->cojob, stage->rung);
@@ -180,10 +78,12 @@ put_stage_bars(const struct report *r, FILE *stream,
             fprintf(stream, "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" "
                     "height=\"13\" rx=\"2\" style=\"fill:var(--c%d)\"/>"
                     "<text x=\"%.1f\" y=\"%.1f\">%.1f</text>\n",
-                    LEFT, y, PLOT * sct / max, (int) (i % N_COLOURS),
-                    LEFT + PLOT * sct / max + 4, y + 11, sct);
+                    SVG_LEFT, y, SVG_PLOT * sct / max,
+                    (int) (i % SVG_N_COLOURS),
+                    SVG_LEFT + SVG_PLOT * sct / max + 4, y + 11, sct);
         } else {
-            put_label(stream, LEFT + 4, y + 11, "start", "did not end");
+            svg_put_label(stream, SVG_LEFT + 4, y + 11, "start",
+                          "did not end");
         }
         y += 16;
     }
@@ -195,19 +95,21 @@ svg_put_bars(const struct report *r, FILE *stream)
     const struct report_policy *most = NULL;
     double max = longest_stage(r);
     double group = 16 * r->n_policies + 10;
+    size_t n = 0;
     double y = 24;
 
     /* A run that did not complete may lack stages that another one has. */
     for (size_t i = 0; i < r->n_policies; i++) {
         if (!most || r->policies[i]->n_stages > most->n_stages) {
             most = r->policies[i];
+            n = rows(most->n_stages);
         }
     }
-    begin(stream, 48 + group * (most ? most->n_stages : 0),
+    svg_begin(stream, 48 + group * n,
           "completion time of each stage under each policy");
-    put_legend(r, stream, 4);
-    put_time_axis(stream, max, y, y + group * (most ? most->n_stages : 0));
-    for (size_t i = 0; most && i < most->n_stages; i++, y += group) {
+    svg_put_legend(r, stream, 4);
+    svg_put_time_axis(stream, max, y, y + group * n);
+    for (size_t i = 0; i < n; i++, y += group) {
         put_stage_bars(r, stream, &most->stages[i], y + 4, max);
     }
     fputs("</svg>\n", stream);
@@ -219,13 +121,13 @@ put_block(const struct report *r, FILE *stream, const struct report_stage *s,
           double y, double max)
 {
     double end = isnan(s->end) ? max : s->end;
-    double x = LEFT + PLOT * s->start / max;
-    double width = fmax(1, PLOT * (end - s->start) / max - 1);
+    double x = SVG_LEFT + SVG_PLOT * s->start / max;
+    double width = fmax(1, SVG_PLOT * (end - s->start) / max - 1);
 
     fprintf(stream, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
             "height=\"18\" rx=\"2\" style=\"fill:var(--c%d);fill-opacity:"
             "%.2f\"><title>", x, y, width,
-            search_index(r, s->cojob) % N_COLOURS,
+            search_index(r, s->cojob) % SVG_N_COLOURS,
             s->rung % 2 ? 0.6 : 0.85);
     svg_put_text(stream, s->cojob);
     fprintf(stream, ", rung %d, %d jobs: %.2f to %.2f s%s</title></rect>\n",
@@ -241,24 +143,25 @@ put_block(const struct report *r, FILE *stream, const struct report_stage *s,
 void
 svg_put_timeline(const struct report *r, FILE *stream)
 {
-    double max = last_time(r);
+    double max = svg_last_time(r);
     double height = 0;
     double y = 0;
 
     for (size_t i = 0; i < r->n_policies; i++) {
-        height += 50 + 22 * r->policies[i]->n_searches;
+        height += 50 + 22 * rows(r->policies[i]->n_searches);
     }
-    begin(stream, height, "stages of each search over time");
+    svg_begin(stream, height, "stages of each search over time");
     for (size_t i = 0; i < r->n_policies; i++) {
         const struct report_policy *p = r->policies[i];
+        size_t n = rows(p->n_searches);
 
-        put_label(stream, 0, y + 14, "start", p->name);
+        svg_put_label(stream, 0, y + 14, "start", p->name);
         y += 20;
-        put_time_axis(stream, max, y, y + 22 * p->n_searches);
-        for (size_t j = 0; j < p->n_searches; j++, y += 22) {
+        svg_put_time_axis(stream, max, y, y + 22 * n);
+        for (size_t j = 0; j < n; j++, y += 22) {
             const char *cojob = p->searches[j].cojob;
 
-            put_label(stream, LEFT - 8, y + 15, "end", cojob);
+            svg_put_label(stream, SVG_LEFT - 8, y + 15, "end", cojob);
             for (size_t k = 0; k < p->n_stages; k++) {
                 if (!strcmp(p->stages[k].cojob, cojob)) {
                     put_block(r, stream, &p->stages[k], y + 2, max);
@@ -304,8 +207,8 @@ put_heat_row(const struct report_policy *p, FILE *stream, size_t port,
                 fprintf(stream, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
                         "height=\"11\" style=\"fill:var(--heat);"
                         "fill-opacity:%.1f\"/>\n",
-                        LEFT + (double) PLOT * begun / columns, y,
-                        (double) PLOT * (column - begun) / columns,
+                        SVG_LEFT + (double) SVG_PLOT * begun / columns, y,
+                        (double) SVG_PLOT * (column - begun) / columns,
                         tenths / 10.0);
             }
             begun = column;
@@ -326,9 +229,9 @@ put_heat_policy(const struct report_policy *p, FILE *stream, double y,
     if (span > 0 && p->n_samples * max / span < 2 * columns) {
         columns = fmax(1, p->n_samples * max / span / 2);
     }
-    put_time_axis(stream, max, y, y + 13 * p->n_ports);
+    svg_put_time_axis(stream, max, y, y + 13 * p->n_ports);
     for (size_t i = 0; i < p->n_ports; i++, y += 13) {
-        put_label(stream, LEFT - 8, y + 10, "end", p->ports[i]);
+        svg_put_label(stream, SVG_LEFT - 8, y + 10, "end", p->ports[i]);
         put_heat_row(p, stream, i, y + 1, max, columns);
     }
 }
@@ -336,23 +239,23 @@ put_heat_policy(const struct report_policy *p, FILE *stream, double y,
 void
 svg_put_heat(const struct report *r, FILE *stream)
 {
-    double max = last_time(r);
+    double max = svg_last_time(r);
     double height = 30;
     double y = 24;
 
     for (size_t i = 0; i < r->n_policies; i++) {
         height += 50 + 13 * r->policies[i]->n_ports;
     }
-    begin(stream, height, "use of each link over time");
+    svg_begin(stream, height, "use of each link over time");
     for (int i = 1; i <= 10; i++) {
         fprintf(stream, "<rect x=\"%d\" y=\"2\" width=\"16\" height=\"11\" "
                 "style=\"fill:var(--heat);fill-opacity:%.1f\"/>\n",
-                LEFT + 30 + 16 * i, i / 10.0);
+                SVG_LEFT + 30 + 16 * i, i / 10.0);
     }
-    put_label(stream, LEFT + 40, 12, "end", "0 %");
-    put_label(stream, LEFT + 212, 12, "start", "100 %");
+    svg_put_label(stream, SVG_LEFT + 40, 12, "end", "0 %");
+    svg_put_label(stream, SVG_LEFT + 212, 12, "start", "100 %");
     for (size_t i = 0; i < r->n_policies; i++) {
-        put_label(stream, 0, y + 14, "start", r->policies[i]->name);
+        svg_put_label(stream, 0, y + 14, "start", r->policies[i]->name);
         put_heat_policy(r->policies[i], stream, y + 20, max);
         y += 50 + 13 * r->policies[i]->n_ports;
     }
@@ -385,12 +288,13 @@ put_line(const struct report *r, FILE *stream, const struct report_job *job,
     size_t step = job->n_points / MAX_POINTS + 1;
 
     fprintf(stream, "<polyline class=\"p\" style=\"stroke:var(--c%d)\" "
-            "points=\"", search_index(r, job->cojob) % N_COLOURS);
+            "points=\"", search_index(r, job->cojob) % SVG_N_COLOURS);
     for (size_t i = 0; i < job->n_points; i += step) {
         const struct report_point *p = &job->points[i];
 
         if (isfinite(p->loss)) {
-            fprintf(stream, "%.1f,%.1f ", LEFT + PLOT * p->time / max_time,
+            fprintf(stream, "%.1f,%.1f ",
+                    SVG_LEFT + SVG_PLOT * p->time / max_time,
                     y + height * (1 - fmin(1, p->loss / max_loss)));
         }
     }
@@ -406,15 +310,16 @@ static void
 put_search_legend(const struct report *r, FILE *stream, double y)
 {
     const struct report_policy *p = r->n_policies ? r->policies[0] : NULL;
-    double x = LEFT;
+    double x = SVG_LEFT;
 
     for (size_t i = 0; p && i < p->n_searches; i++) {
         const char *name = p->searches[i].cojob;
 
         fprintf(stream, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" "
                 "y2=\"%.1f\" stroke-width=\"3\" style=\"stroke:var(--c%d)\""
-                "/>\n", x, x + 12, y, y, search_index(r, name) % N_COLOURS);
-        put_label(stream, x + 16, y + 4, "start", name);
+                "/>\n", x, x + 12, y, y,
+                search_index(r, name) % SVG_N_COLOURS);
+        svg_put_label(stream, x + 16, y + 4, "start", name);
         x += 40 + 7 * strlen(name);
     }
 }
@@ -422,21 +327,22 @@ put_search_legend(const struct report *r, FILE *stream, double y)
 void
 svg_put_loss(const struct report *r, FILE *stream)
 {
-    double max_time = last_time(r), max_loss = largest_loss(r);
+    double max_time = svg_last_time(r), max_loss = largest_loss(r);
     const double height = 150;
     double y = 24;
 
-    begin(stream, 24 + 200.0 * r->n_policies, "loss of each job over time");
+    svg_begin(stream, 24 + 200.0 * r->n_policies,
+              "loss of each job over time");
     put_search_legend(r, stream, 8);
     for (size_t i = 0; i < r->n_policies; i++, y += 200) {
         const struct report_policy *p = r->policies[i];
         char text[32];
 
-        put_label(stream, 0, y + 14, "start", p->name);
-        put_time_axis(stream, max_time, y + 20, y + 20 + height);
+        svg_put_label(stream, 0, y + 14, "start", p->name);
+        svg_put_time_axis(stream, max_time, y + 20, y + 20 + height);
         snprintf(text, sizeof text, "%.3g", max_loss);
-        put_label(stream, LEFT - 8, y + 26, "end", text);
-        put_label(stream, LEFT - 8, y + 20 + height, "end", "0");
+        svg_put_label(stream, SVG_LEFT - 8, y + 26, "end", text);
+        svg_put_label(stream, SVG_LEFT - 8, y + 20 + height, "end", "0");
         for (size_t j = 0; j < p->n_jobs; j++) {
             put_line(r, stream, &p->jobs[j], y + 20, height, max_time,
                      max_loss);

@@ -8,12 +8,16 @@
 
 #include <stdio.h>
 
+/* Of stages and searches that a picture shows. */
+#define REPORT_MAX_ROWS 48
+
 struct report;
 
 /* 'text' with what HTML and SVG treat specially escaped. */
 void svg_put_text(FILE *, const char *text);
 
 void svg_put_bars(const struct report *, FILE *);
+void svg_put_cdf(const struct report *, FILE *);
 void svg_put_timeline(const struct report *, FILE *);
 void svg_put_heat(const struct report *, FILE *);
 void svg_put_loss(const struct report *, FILE *);

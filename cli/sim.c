@@ -2,9 +2,10 @@
 
 /* stagecoach sim: what an order is worth, without a cluster. */
 
-#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
-#include <stdbool.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,88 +13,55 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/data-file.h"
-#include "lab/scenario.h"
+#include "cli/fabric-open.h"
+#include "cli/policy-open.h"
+#include "cli/sim-run.h"
+#include "cli/workload-open.h"
 #include "policies/policy.h"
-#include "sim/simulate.h"
-#include "sim/workload-coflow.h"
-#include "sim/workload-training.h"
 #include "sim/workload.h"
 
-#define MAX_POLICIES 16
-
-enum format { FORMAT_TABLE, FORMAT_JSON };
+#define MAX_LEVELS 1000000
+#define MAX_SEED ((1ull << 53) - 1)
+#define BAR 24                  /* Characters of the progress bar. */
 
 static const char usage[] =
-    "usage: stagecoach sim TRACE|SCENARIO [--policy P]... [--offline]\n"
-    "                      [--format table|json]\n\n"
-    "Simulates a coflow-benchmark trace, or the searches of a lab scenario,\n"
-    "under each policy and prints the completion times of its coflows or\n"
-    "stages, in seconds.\n\n"
+    "usage: stagecoach sim WORKLOAD [--policy P]... [--offline]\n"
+    "                      [--fabric F] [--levels N] [--seed N]\n"
+    "                      [--bound certificate|lp] [--format table|json]\n"
+    "                      [--html FILE]\n\n"
+    "Simulates a coflow-benchmark trace, searches of a scenario, or searches\n"
+    "made by chance, under each policy and prints the completion times of\n"
+    "its coflows or stages, in seconds.\n\n"
+    "  WORKLOAD      A file, or \"generate:SEED,NAME=VALUE...\" of which the\n"
+    "                names are hosts, cojobs, jobs, rungs, place (ps, ring,\n"
+    "                mixed), compute (0 to 0.95) and load.\n"
     "  --policy P    A policy's name or file; as often as wanted, up to 16\n"
     "                times.  Without it the scenario's, or fair and stage.\n"
     "  --offline     Everything arrives at time 0.\n"
-    "  --format F    \"table\" (default) or \"json\".\n\n"
+    "  --fabric F    \"switch\", or \"leaf-spine,leaf=N,over=X\": N hosts a\n"
+    "                leaf, its uplinks oversubscribed X times.\n"
+    "  --levels N    Serve levels strictly, N of them.  Without it a lab\n"
+    "                scenario has its policies' levels, and all else the\n"
+    "                exact order.\n"
+    "  --bound B     \"certificate\" (default), or \"lp\" for one that is\n"
+    "                closer and takes longer.\n"
+    "  --seed N      Instead of the one in WORKLOAD.\n"
+    "  --format F    \"table\" (default) or \"json\".\n"
+    "  --html FILE   Write a page with pictures too.\n\n"
     "bound is what no order can go below on average for stages that begin\n"
     "when these began, gap is mean / bound, ratio is mean / the mean of the\n"
-    "first policy.  Accuracy is not simulated: the jobs that a search keeps\n"
-    "are the first ones.  Decisions are applied at once, and there is no\n"
-    "loss.\n";
-
-/* What the command line said, and what came out. */
-struct sim_run {
-    const char *file;
-    bool offline;
-    enum format format;
-    size_t n_named;             /* Policies that the command line names. */
-    size_t n_policies;
-    const char *names[MAX_POLICIES];
-    struct policy *policies[MAX_POLICIES];
-    struct scenario *scenario;  /* NULL for a trace. */
-    struct workload *workload;
-    struct sim_result results[MAX_POLICIES];
-};
-
-static char *
-message(const char *place, const char *what)
-{
-    char *s;
-
-    if (asprintf(&s, "%s: %s", place, what) < 0) {
-        abort();
-    }
-    return s;
-}
-
-/* Reads policy 'name': a file if it looks like one, else one of ours. */
-static char *
-read_policy(const char *name, struct policy **policyp)
-{
-    size_t n = strlen(name);
-    char *file_name, *file, *error;
-
-    if (strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".json"))) {
-        return policy_from_file(name, policyp);
-    }
-    if (asprintf(&file_name, "%s.json", name) < 0) {
-        abort();
-    }
-    file = data_file_find("policies", file_name);
-    free(file_name);
-    if (!file) {
-        return message(name, "no such policy, a name such as \"stage\" or a "
-                       "file such as \"./stage.json\" is allowed");
-    }
-    error = policy_from_file(file, policyp);
-    free(file);
-    return error;
-}
+    "first policy.  Jain is the fairness index of the stages' slowdowns,\n"
+    "slowest the largest of them, worst the most that a stage takes of its\n"
+    "time under fair.  Accuracy is not simulated: a lab's search keeps\n"
+    "its first jobs, others those with the best curves.  Decisions are\n"
+    "applied at once, and there is no loss.\n";
 
 static char *
 read_policies(struct sim_run *run)
 {
     for (size_t i = 0; i < run->n_policies; i++) {
-        char *error = read_policy(run->names[i], &run->policies[i]);
+        char *error = policy_open(run->policies[i].name,
+                                  &run->policies[i].policy);
 
         if (error) {
             return error;
@@ -102,190 +70,238 @@ read_policies(struct sim_run *run)
     return NULL;
 }
 
-/* Returns true if 'file' begins like JSON; no trace does. */
-static bool
-is_json(const char *file)
-{
-    FILE *stream = fopen(file, "r");
-    char c = '\0';
-
-    if (stream) {
-        if (fscanf(stream, " %c", &c) != 1) {
-            c = '\0';
-        }
-        fclose(stream);
-    }
-    return c == '{';
-}
-
+/* Reads the workload, and which policies to run if the command line does not
+ * say. */
 static char *
-read_scenario(struct sim_run *run)
+read_workload(struct sim_run *run)
 {
-    char *error = scenario_from_file(run->file, &run->scenario);
+    char *error = workload_open(run->what, run->seed, &run->input);
+    size_t n_named = run->n_policies;
 
-    if (!error) {
-        const struct scenario *s = run->scenario;
-
-        run->workload = workload_training_create(s);
-        for (size_t i = 0; !run->n_named && i < s->n_policies; i++) {
-            run->names[run->n_policies++] = s->policies[i];
-        }
+    if (error) {
+        return error;
     }
-    return error;
+    run->workload = run->input.workload;
+    error = run->fabric ? fabric_open(run->fabric, run->workload) : NULL;
+    if (error) {
+        return error;
+    }
+    for (size_t i = 0; !n_named && i < run->input.n_policies; i++) {
+        run->policies[run->n_policies++].name = run->input.policies[i];
+    }
+    if (!run->n_policies) {
+        run->policies[run->n_policies++].name = "fair";
+        run->policies[run->n_policies++].name = "stage";
+    }
+    return NULL;
 }
 
-static char *
-read_trace(struct sim_run *run)
-{
-    char *error = workload_coflow_from_file(run->file, &run->workload);
-
-    if (!error && !run->n_named) {
-        run->names[run->n_policies++] = "fair";
-        run->names[run->n_policies++] = "stage";
-    }
-    return error;
-}
-
-/* What a terminal shows while it waits. */
-struct progress {
+/* What the simulator calls back for. */
+struct watch {
     const char *policy;
     const char *noun;
-    struct timespec last;
+    struct timespec begin;
+    double shown;               /* Seconds after 'begin'. */
+    struct port_use *use;
 };
 
 static void
-show_progress(void *progress_, size_t n_ended, size_t n_stages)
+show_progress(void *watch_, size_t n_ended, size_t n_stages)
 {
-    struct progress *p = progress_;
+    struct watch *w = watch_;
     struct timespec now;
+    double seconds;
+    int done = n_ended * BAR / n_stages;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec - p->last.tv_sec
-        + (now.tv_nsec - p->last.tv_nsec) / 1e9 >= 0.25) {
-        p->last = now;
-        fprintf(stderr, "\r%s: %zu of %zu %ss\033[K", p->policy, n_ended,
-                n_stages, p->noun);
+    seconds = now.tv_sec - w->begin.tv_sec
+              + (now.tv_nsec - w->begin.tv_nsec) / 1e9;
+    if (seconds - w->shown < 0.25) {
+        return;
     }
+    w->shown = seconds;
+    fprintf(stderr, "\r%s [%.*s%.*s] %zu of %zu %ss", w->policy,
+            done, "########################",
+            BAR - done, "........................", n_ended, n_stages,
+            w->noun);
+    if (n_ended) {
+        fprintf(stderr, ", %.0f s left",
+                seconds / n_ended * (n_stages - n_ended));
+    }
+    fputs("\033[K", stderr);
+}
+
+static void
+observe(void *watch, double seconds, const struct sim_flow *flows, size_t n)
+{
+    port_use_add(((struct watch *) watch)->use, seconds, flows, n);
+}
+
+static void
+simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
+{
+    struct watch watch = {
+        .policy = p->name, .noun = run->workload->noun, .use = &p->use,
+    };
+    struct sim_options options = {
+        .order = p->policy->order,
+        .service = run->n_levels || run->input.levels
+                   ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT,
+        .aging_s = p->policy->aging_s,
+        .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
+        .observe = run->html ? observe : NULL,
+        .aux = &watch,
+    };
+
+    if (run->n_levels) {
+        options.order.n_levels = run->n_levels;
+    }
+    if (run->html) {
+        port_use_init(&p->use, run->workload->fabric->n_ports);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &watch.begin);
+    simulate(run->workload, &options, &p->result);
+    if (run->lp) {
+        p->result.bound = results_bound(run->workload, &p->result);
+        p->result.gap = p->result.bound > 0
+                        ? p->result.mean / p->result.bound : 1;
+    }
+    if (options.progress) {
+        fputs("\r\033[K", stderr);
+    }
+}
+
+/* Returns what the first policy without an order found, or NULL. */
+static const struct sim_result *
+find_fair(const struct sim_run *run)
+{
+    for (size_t i = 0; i < run->n_policies; i++) {
+        if (run->policies[i].policy->order.kind == ORDER_FAIR) {
+            return &run->policies[i].result;
+        }
+    }
+    return NULL;
 }
 
 static void
 simulate_policies(struct sim_run *run)
 {
-    bool terminal = isatty(STDERR_FILENO);
-
     if (run->offline) {
         workload_make_offline(run->workload);
     }
     for (size_t i = 0; i < run->n_policies; i++) {
-        const struct policy *policy = run->policies[i];
-        struct progress progress = {
-            .policy = policy->name, .noun = run->workload->noun,
-        };
-        struct sim_options options = {
-            .order = policy->order,
-            .aging_s = policy->aging_s,
-            .progress = terminal ? show_progress : NULL, .aux = &progress,
-        };
-
-        clock_gettime(CLOCK_MONOTONIC, &progress.last);
-        simulate(run->workload, &options, &run->results[i]);
+        simulate_policy(run, &run->policies[i]);
     }
-    if (terminal) {
-        fputs("\r\033[K", stderr);
-    }
-}
-
-static double
-ratio(const struct sim_run *run, size_t i)
-{
-    double first = run->results[0].mean;
-
-    return first > 0 ? run->results[i].mean / first : 1;
-}
-
-static void
-print_table(const struct sim_run *run)
-{
-    const struct workload *w = run->workload;
-
-    printf("%s: %zu %s%s on %d hosts%s, completion times in seconds\n",
-           run->file, w->n_stages, w->noun, w->n_stages == 1 ? "" : "s",
-           w->fabric->n_hosts, run->offline ? ", all at once" : "");
-    printf("%-16s %9s %9s %9s %9s %9s %9s %6s %6s %9s\n", "policy", "mean",
-           "p50", "p95", "p99", "max", "bound", "gap", "ratio", "decisions");
     for (size_t i = 0; i < run->n_policies; i++) {
-        const struct sim_result *r = &run->results[i];
-
-        printf("%-16s %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f %6.3f %6.3f %9zu\n",
-               run->policies[i]->name, r->mean, r->p50, r->p95, r->p99,
-               r->max, r->bound, r->gap, ratio(run, i), r->decisions);
+        results_compute(run->workload, &run->policies[i].result,
+                        find_fair(run), &run->policies[i].results);
     }
 }
 
-static void
-add_stages(cJSON *array, const struct sim_run *run, size_t i)
+double
+sim_run_ratio(const struct sim_run *run, size_t i)
 {
-    const struct sim_result *r = &run->results[i];
+    double first = run->policies[0].result.mean;
 
-    for (size_t j = 0; j < r->n_stages; j++) {
-        const struct sim_stage *stage = &r->stages[j];
-        cJSON *o = cJSON_CreateObject();
-
-        cJSON_AddStringToObject(o, "policy", run->policies[i]->name);
-        cJSON_AddStringToObject(o, "cojob",
-                                run->workload->cojobs[stage->cojob].name);
-        cJSON_AddNumberToObject(o, "rung", stage->rung);
-        cJSON_AddNumberToObject(o, "start", stage->begin);
-        cJSON_AddNumberToObject(o, "end", stage->end);
-        cJSON_AddItemToArray(array, o);
-    }
+    return first > 0 ? run->policies[i].result.mean / first : 1;
 }
 
-static cJSON *
-policy_to_json(const struct sim_run *run, size_t i)
+/* Stores in '*indexp' which of 'names', which ends with a null pointer, 'arg'
+ * is; says so and returns false if it is none. */
+static bool
+parse_name(const char *option, const char *arg, const char *const names[],
+           int *indexp)
 {
-    const struct sim_result *r = &run->results[i];
-    cJSON *o = cJSON_CreateObject();
-
-    cJSON_AddStringToObject(o, "name", run->policies[i]->name);
-    cJSON_AddNumberToObject(o, "mean", r->mean);
-    cJSON_AddNumberToObject(o, "p50", r->p50);
-    cJSON_AddNumberToObject(o, "p95", r->p95);
-    cJSON_AddNumberToObject(o, "p99", r->p99);
-    cJSON_AddNumberToObject(o, "max", r->max);
-    cJSON_AddNumberToObject(o, "bound", r->bound);
-    cJSON_AddNumberToObject(o, "gap", r->gap);
-    cJSON_AddNumberToObject(o, "ratio", ratio(run, i));
-    cJSON_AddNumberToObject(o, "decisions", r->decisions);
-    cJSON_AddNumberToObject(o, "decision_gap_first", r->decision_gap_first);
-    cJSON_AddNumberToObject(o, "decision_gap_mean", r->decision_gap_mean);
-    return o;
+    for (int i = 0; names[i]; i++) {
+        if (!strcmp(arg, names[i])) {
+            *indexp = i;
+            return true;
+        }
+    }
+    fprintf(stderr, "--%s: \"%s\" is not one of \"%s\", \"%s\"\n", option, arg,
+            names[0], names[1]);
+    return false;
 }
 
-static void
-print_json(const struct sim_run *run)
+/* Stores 'arg' in '*np'; says so and returns false if it is no integer from
+ * 'min' to 'max'. */
+static bool
+parse_integer(const char *option, const char *arg, uint64_t min, uint64_t max,
+              uint64_t *np)
 {
-    cJSON *top = cJSON_CreateObject();
-    cJSON *policies, *stages;
-    char *text;
+    char *end;
+    unsigned long long n;
 
-    cJSON_AddStringToObject(top, "file", run->file);
-    cJSON_AddStringToObject(top, "measured", run->workload->noun);
-    cJSON_AddNumberToObject(top, "hosts", run->workload->fabric->n_hosts);
-    cJSON_AddBoolToObject(top, "offline", run->offline);
-    policies = cJSON_AddArrayToObject(top, "policies");
-    stages = cJSON_AddArrayToObject(top, "stages");
-    for (size_t i = 0; i < run->n_policies; i++) {
-        cJSON_AddItemToArray(policies, policy_to_json(run, i));
-        add_stages(stages, run, i);
+    errno = 0;
+    n = strtoull(arg, &end, 10);
+    if (!isdigit((unsigned char) *arg) || *end || errno
+        || n < min || n > max) {
+        fprintf(stderr, "--%s: \"%s\" is not an integer from %"PRIu64" to "
+                "%"PRIu64"\n", option, arg, min, max);
+        return false;
     }
-    text = cJSON_Print(top);
-    if (!text) {
-        abort();
+    *np = n;
+    return true;
+}
+
+static bool
+add_policy(struct sim_run *run, const char *arg)
+{
+    if (run->n_policies == SIM_RUN_MAX_POLICIES) {
+        fprintf(stderr, "--policy: %s is too much, at most %d policies are "
+                "allowed\n", arg, SIM_RUN_MAX_POLICIES);
+        return false;
     }
-    puts(text);
-    cJSON_free(text);
-    cJSON_Delete(top);
+    run->policies[run->n_policies++].name = arg;
+    return true;
+}
+
+/* Returns false after it has said what is wrong. */
+static bool
+parse_option(struct sim_run *run, int c)
+{
+    static const char *const formats[] = { "table", "json", NULL };
+    static const char *const bounds[] = { "certificate", "lp", NULL };
+    static uint64_t seed;
+    uint64_t n;
+    int index;
+
+    switch (c) {
+    case 'p':
+        return add_policy(run, optarg);
+    case 'o':
+        run->offline = true;
+        return true;
+    case 'l':
+        if (!parse_integer("levels", optarg, 1, MAX_LEVELS, &n)) {
+            return false;
+        }
+        run->n_levels = n;
+        return true;
+    case 'F':
+        run->fabric = optarg;
+        return true;
+    case 's':
+        run->seed = &seed;
+        return parse_integer("seed", optarg, 0, MAX_SEED, &seed);
+    case 'w':
+        run->html = optarg;
+        return true;
+    case 'b':
+        if (!parse_name("bound", optarg, bounds, &index)) {
+            return false;
+        }
+        run->lp = index;
+        return true;
+    case 'f':
+        if (!parse_name("format", optarg, formats, &index)) {
+            return false;
+        }
+        run->format = index;
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* Returns -1 to go on, otherwise an exit status. */
@@ -295,7 +311,12 @@ parse_options(int argc, char *argv[], struct sim_run *run)
     static const struct option options[] = {
         { "policy", required_argument, NULL, 'p' },
         { "offline", no_argument, NULL, 'o' },
+        { "fabric", required_argument, NULL, 'F' },
+        { "levels", required_argument, NULL, 'l' },
+        { "bound", required_argument, NULL, 'b' },
         { "format", required_argument, NULL, 'f' },
+        { "html", required_argument, NULL, 'w' },
+        { "seed", required_argument, NULL, 's' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
     };
@@ -303,30 +324,10 @@ parse_options(int argc, char *argv[], struct sim_run *run)
 
     optind = 1;
     while ((c = getopt_long(argc, argv, "hp:", options, NULL)) != -1) {
-        switch (c) {
-        case 'p':
-            if (run->n_policies == MAX_POLICIES) {
-                fprintf(stderr, "--policy: %s is too much, at most %d "
-                        "policies are allowed\n", optarg, MAX_POLICIES);
-                return EXIT_USAGE;
-            }
-            run->names[run->n_policies++] = optarg;
-            break;
-        case 'o':
-            run->offline = true;
-            break;
-        case 'f':
-            if (strcmp(optarg, "table") && strcmp(optarg, "json")) {
-                fprintf(stderr, "--format: \"%s\" is not one of \"table\", "
-                        "\"json\"\n", optarg);
-                return EXIT_USAGE;
-            }
-            run->format = optarg[0] == 'j' ? FORMAT_JSON : FORMAT_TABLE;
-            break;
-        case 'h':
+        if (c == 'h') {
             fputs(usage, stdout);
             return EXIT_OK;
-        default:
+        } else if (!parse_option(run, c)) {
             return EXIT_USAGE;
         }
     }
@@ -335,7 +336,7 @@ parse_options(int argc, char *argv[], struct sim_run *run)
               "\"stagecoach sim --help\" tells more\n", stderr);
         return EXIT_USAGE;
     }
-    run->file = argv[optind];
+    run->what = argv[optind];
     return -1;
 }
 
@@ -343,41 +344,51 @@ static void
 sim_run_uninit(struct sim_run *run)
 {
     for (size_t i = 0; i < run->n_policies; i++) {
-        policy_destroy(run->policies[i]);
-        sim_result_uninit(&run->results[i]);
+        policy_destroy(run->policies[i].policy);
+        sim_result_uninit(&run->policies[i].result);
+        port_use_uninit(&run->policies[i].use);
     }
-    workload_destroy(run->workload);
-    scenario_destroy(run->scenario);
+    workload_input_uninit(&run->input);
+}
+
+/* Prints, and returns NULL or a message. */
+static char *
+show(const struct sim_run *run)
+{
+    if (run->format == SIM_FORMAT_JSON) {
+        sim_run_print_json(run);
+    } else {
+        sim_run_print_table(run);
+    }
+    if (fflush(stdout)) {
+        return strdup("standard output: cannot be written");
+    }
+    return run->html ? sim_run_write_html(run) : NULL;
 }
 
 int
 cmd_sim(int argc, char *argv[])
 {
-    struct sim_run run = { .format = FORMAT_TABLE };
+    struct sim_run run = { .format = SIM_FORMAT_TABLE };
     int status = parse_options(argc, argv, &run);
     char *error;
 
     if (status >= 0) {
         return status;
     }
-    run.n_named = run.n_policies;
-    error = is_json(run.file) ? read_scenario(&run) : read_trace(&run);
+    error = read_workload(&run);
     if (!error) {
         error = read_policies(&run);
     }
+    if (!error) {
+        simulate_policies(&run);
+        error = show(&run);
+    }
     if (error) {
         fprintf(stderr, "%s\n", error);
-        free(error);
-        status = EXIT_NO;
-    } else {
-        simulate_policies(&run);
-        if (run.format == FORMAT_JSON) {
-            print_json(&run);
-        } else {
-            print_table(&run);
-        }
-        status = fflush(stdout) ? EXIT_NO : EXIT_OK;
     }
+    status = error ? EXIT_NO : EXIT_OK;
+    free(error);
     sim_run_uninit(&run);
     return status;
 }

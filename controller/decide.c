@@ -22,9 +22,6 @@
 /* Progress alone makes a new order so often. */
 #define REFRESH_MS 1000
 
-/* Swapping two stages must gain so much of the estimate. */
-#define TOLERANCE 0.02
-
 /* Stages over which the bound after the fact is computed: the last ones. */
 #define MAX_BOUND_STAGES 1000
 
@@ -35,6 +32,10 @@ struct row {
     int rung;
     char *cojob;
     struct json *jobs;          /* Array of "COJOB/JOB". */
+    double weight;              /* Of its cojob, as the intent has it. */
+    double age;                 /* Seconds since it began. */
+    size_t n_demands;
+    struct order_demand *demands;       /* That are left. */
     double remaining;           /* Seconds of the port that it needs most. */
     char *bottleneck;           /* That port's name, or "". */
 };
@@ -76,6 +77,7 @@ clear_rows(struct decide *d)
         free(d->rows[i].cojob);
         free(d->rows[i].bottleneck);
         json_destroy(d->rows[i].jobs);
+        free(d->rows[i].demands);
     }
     free(d->rows);
     d->rows = NULL;
@@ -100,12 +102,20 @@ decide_set_policy(struct decide *d, const struct policy *policy)
 }
 
 static double
+age_of(const struct stage *stage)
+{
+    return MAX(0, time_wall_msec() - stage->began) / 1000.0;
+}
+
+/* The cojob's weight by the policy, which knows users too; the intent does
+ * not. */
+static double
 aged_weight(const struct policy *policy, const struct stage *stage)
 {
-    double age = MAX(0, time_wall_msec() - stage->began) / 1000.0;
-
-    return stage->cojob->weight
-           * (policy->aging_s > 0 ? 1 + age / policy->aging_s : 1);
+    return (stage->cojob->weight
+            * policy_weight(policy, NULL, stage->cojob_name)
+            * (policy->aging_s > 0 ? 1 + age_of(stage) / policy->aging_s
+               : 1));
 }
 
 /* After a restart the stages' old ranks are those that the hosts have. */
@@ -124,6 +134,19 @@ restore_ranks(struct stage **stages, size_t n)
     }
 }
 
+static void
+fold(const struct policy *policy, const struct order_problem *problem,
+     struct order_result *r)
+{
+    if (!policy->order.truncate) {
+        levels_assign(problem, r->order, policy->n_levels, r->level);
+        return;
+    }
+    for (size_t k = 0; k < r->n; k++) {
+        r->level[r->order[k]] = MIN(k, policy->n_levels - 1);
+    }
+}
+
 /* Puts back what is not worth swapping and follows up on it in 'r'. */
 static void
 keep_old_order(const struct decide *d, const struct order_problem *problem,
@@ -134,12 +157,12 @@ keep_old_order(const struct decide *d, const struct order_problem *problem,
     for (size_t i = 0; i < problem->n_stages; i++) {
         old_rank[i] = stages[i]->rank;
     }
-    if (hysteresis_apply(problem, old_rank, TOLERANCE, r->order)) {
+    if (hysteresis_apply(problem, old_rank, d->policy->hysteresis, r->order)) {
         for (size_t k = 0; k < r->n; k++) {
             r->rank[r->order[k]] = k;
         }
         r->estimate = hysteresis_estimate(problem, r->order, r->completion);
-        levels_assign(problem, r->order, d->policy->n_levels, r->level);
+        fold(d->policy, problem, r);
     }
     free(old_rank);
 }
@@ -220,6 +243,10 @@ record_row(const struct decide *d, struct row *row, const struct stage *stage,
     row->dscp = d->policy->dscp[level];
     row->cojob = xstrdup(stage->cojob_name);
     row->rung = stage->rung;
+    row->weight = stage->cojob->weight;
+    row->age = age_of(stage);
+    row->n_demands = os->n_demands;
+    row->demands = xmemdup(os->demands, os->n_demands * sizeof *os->demands);
     row->jobs = json_array_create_empty();
     for (size_t i = 0; i < stage->n_jobs; i++) {
         if (stage->jobs[i]->live) {
@@ -281,7 +308,8 @@ compute(struct decide *d, long long now)
     order_result_init(&result);
     if (n) {
         order_compute(&d->policy->order, problem, &result);
-        if (d->policy->order.kind != ORDER_FAIR) {
+        if (order_classes[d->policy->order.kind].service
+            != ORDER_SERVICE_SHARE) {
             keep_old_order(d, problem, stages, &result);
         }
     }
@@ -351,11 +379,43 @@ decide_status(const struct decide *d, struct json *json)
     put_quality(d, json);
 }
 
+/* Returns the hosts by their index; the caller frees. */
+static const struct host **
+hosts_by_index(const struct cluster *c)
+{
+    const struct host **hosts = xcalloc(MAX(c->n_hosts, 1), sizeof *hosts);
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &c->hosts) {
+        const struct host *host = node->data;
+
+        hosts[host->index] = host;
+    }
+    return hosts;
+}
+
+/* Returns an object, port's name -> seconds. */
+static struct json *
+demands_to_json(const struct row *row, const struct host **hosts)
+{
+    struct json *json = json_object_create();
+
+    for (size_t i = 0; i < row->n_demands; i++) {
+        int port = row->demands[i].port;
+        char *name = demand_port_name(hosts[port / N_DIRS], port % N_DIRS);
+
+        json_object_put_nocopy(json, name,
+                               json_real_create(row->demands[i].seconds));
+    }
+    return json;
+}
+
 /* Returns the last order: the members of "controller/order" but the version
  * and the policy. */
 struct json *
 decide_order_to_json(const struct decide *d)
 {
+    const struct host **hosts = hosts_by_index(d->cluster);
     struct json *order = json_array_create_empty();
     struct json *json = json_object_create();
 
@@ -369,10 +429,14 @@ decide_order_to_json(const struct decide *d)
         json_object_put_string(o, "cojob", row->cojob);
         json_object_put(o, "rung", json_integer_create(row->rung));
         json_object_put(o, "jobs", json_clone(row->jobs));
+        json_object_put(o, "weight", json_real_create(row->weight));
+        json_object_put(o, "age_s", json_real_create(row->age));
+        json_object_put(o, "demand", demands_to_json(row, hosts));
         json_object_put(o, "remaining_s", json_real_create(row->remaining));
         json_object_put_string(o, "bottleneck", row->bottleneck);
         json_array_add(order, o);
     }
+    free(hosts);
     json_object_put(json, "order", order);
     put_quality(d, json);
     return json;

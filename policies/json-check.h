@@ -35,7 +35,9 @@
  *    }
  *    error = json_check_close(jc);       // First error, or unknown member.
  *
- * A caller that allocates by what it has read must look at json_ok() first.
+ * A caller that allocates by what it has read must look at json_ok() first; a
+ * rule between members is left alone if json_n_errors() grew as they were
+ * read.
  *
  *
  * Ownership and thread-safety
@@ -71,7 +73,9 @@ struct json_at;
 struct json_check *json_check_open(const char *name, const char *text);
 const struct json_at *json_check_top(struct json_check *);
 bool json_ok(const struct json_check *);
+size_t json_n_errors(const struct json_check *);
 char *json_check_close(struct json_check *);
+char *json_check_close_all(struct json_check *);
 
 /* Reads the whole of 'file' into '*textp', which the caller frees, if it has
  * at most 16 MiB.  Returns NULL or a message. */
@@ -123,6 +127,12 @@ const struct json_at *json_element(const struct json_at *, size_t index);
 const struct json_at *json_element_object(const struct json_at *,
                                           size_t index);
 
+/* A member of an object whose names are the writer's own, by its index from
+ * 0; 'namep' is left alone if there is none.  The name must be one that
+ * json_name() allows. */
+const struct json_at *json_member(const struct json_at *, size_t index,
+                                  const char **namep);
+
 /* The value at a place itself. */
 bool json_at_is_string(const struct json_at *);
 bool json_at_is_number(const struct json_at *);
@@ -136,7 +146,8 @@ int64_t json_at_integer(const struct json_at *, int64_t min, int64_t max);
 void json_ignore(const struct json_at *, const char *member);
 
 /* Reports an error at 'member' of the place, or at the place itself if
- * 'member' is null.  The first error of a text is the one that is kept. */
+ * 'member' is null.  The first error of a text is the one that
+ * json_check_close() returns. */
 void json_fail(const struct json_at *, const char *member,
                const char *format, ...) JSON_PRINTF(3, 4);
 

@@ -25,6 +25,7 @@ cojob_uninit(struct workload_cojob *cojob)
     }
     free(cojob->jobs);
     free(cojob->rungs);
+    free(cojob->user);
     free(cojob->name);
 }
 
@@ -104,6 +105,13 @@ workload_add_rung(struct workload *w, struct workload_cojob *cojob,
         .iterations = iterations, .n_jobs = n_jobs,
     };
     w->n_stages++;
+}
+
+void
+workload_set_fabric(struct workload *w, struct sim_fabric *fabric)
+{
+    sim_fabric_destroy(w->fabric);
+    w->fabric = fabric;
 }
 
 void

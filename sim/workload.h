@@ -27,7 +27,8 @@
  *    workload_add_transfer(job, src, dst, bytes, shard, phase);
  *    workload_add_rung(w, cojob, iterations, n_jobs);
  *
- * workload-coflow.h and workload-training.h do this from files.
+ * workload-coflow.h, workload-recording.h, workload-scenario.h and
+ * workload-training.h do this from files, workload-generate.h by chance.
  *
  *
  * Ownership and thread-safety
@@ -73,6 +74,7 @@ struct workload_rung {
 
 struct workload_cojob {
     char *name;
+    char *user;                 /* Whose it is; NULL if not told. */
     double weight;              /* > 0. */
     double arrival;             /* Seconds. */
     size_t n_jobs, allocated_jobs;
@@ -101,6 +103,9 @@ void workload_add_transfer(struct workload_job *, int src, int dst,
                            double bytes, int shard, int phase);
 void workload_add_rung(struct workload *, struct workload_cojob *,
                        int64_t iterations, size_t n_jobs);
+
+/* Takes over 'fabric', which must have the hosts that 'w' uses. */
+void workload_set_fabric(struct workload *w, struct sim_fabric *fabric);
 
 /* Lets all cojobs arrive at time 0. */
 void workload_make_offline(struct workload *);

@@ -53,17 +53,20 @@ with tempfile.TemporaryDirectory() as folder:
 
 root = pathlib.Path(__file__).parents[2]
 schema = json.loads((root / "policies/policy.schema.json").read_text())
-properties = schema["properties"]
-members = set(properties) | set(properties["levels"]["properties"])
-documented = set(re.findall(r"^\.It Va (\S+)$", policy_text, re.M))
-if members != documented:
-    sys.exit(f"{policy_page}: {sorted(members ^ documented)}: not in both the "
-             "page and the schema")
-for name, rule in (properties | properties["levels"]["properties"]).items():
-    entry = re.search(rf"^\.It Va {re.escape(name)}$(.*?)(?=^\.It|^\.El)",
-                      policy_text, re.M | re.S).group(1)
+properties = dict(schema["properties"])
+for section in schema["properties"].values():
+    properties |= section.get("properties", {})
+entries = {}
+for names, text in re.findall(r"^\.It Va ([^\n]+)\n(.*?)(?=^\.It|^\.El)",
+                              policy_text, re.M | re.S):
+    for name in names.split(" , "):
+        entries[name] = text
+if set(properties) != set(entries):
+    sys.exit(f"{policy_page}: {sorted(set(properties) ^ set(entries))}: not in "
+             "both the page and the schema")
+for name, rule in properties.items():
     for key in ("minimum", "maximum", "default"):
-        if (isinstance(rule.get(key), int)
-                and not re.search(rf"\b{rule[key]}\b", entry)):
+        if (isinstance(rule.get(key), (int, float))
+                and not re.search(rf"\b{rule[key]}\b", entries[name])):
             sys.exit(f"{policy_page}: {name}: does not give {key}, "
                      f"{rule[key]}")

@@ -2,7 +2,7 @@
 """check-schema.py STAGECOACH: policy.schema.json and the reader agree.
 
 Every file of policies/ and tests/policies/good is accepted by both; every
-file of tests/policies/bad is refused by both, with the message that is in
+file of tests/policies/bad is refused by both, with the messages that are in
 NAME.err beside it.  What no schema can say (NAME.semantic.json) is refused by the reader
 alone; what is not even JSON (NAME.syntax.json) has no say of the schema.
 """
@@ -22,11 +22,13 @@ def fail(path, what):
 
 
 def reader_says(stagecoach, path):
-    """Returns whether the reader accepts the file, and its line."""
+    """Returns whether the reader accepts the file, and what it prints."""
     run = subprocess.run([stagecoach, "policy", "check", path.name],
                          cwd=path.parent, capture_output=True, text=True,
                          timeout=10, check=False)
-    if run.returncode not in (0, 1) or run.stdout.count("\n") != 1:
+    lines = run.stdout.splitlines()
+    if (run.returncode not in (0, 1) or run.stderr or not lines
+            or any(not line.startswith(path.name + ":") for line in lines)):
         fail(path, f"exit {run.returncode}, {run.stdout!r} {run.stderr!r}")
     return run.returncode == 0, run.stdout
 
@@ -61,6 +63,10 @@ def main():
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     has_descriptions(schema_file, schema["properties"])
+
+    if reader_says(stagecoach, schema_file) != (
+            True, "policy.schema.json: skipped, a JSON schema\n"):
+        fail(schema_file, "the reader takes it for a policy")
 
     good = [p for p in sorted(pathlib.Path("policies").glob("*.json"))
             if p != schema_file]

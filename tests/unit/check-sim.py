@@ -5,9 +5,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 failures = 0
 
@@ -37,6 +39,15 @@ def check_json(trace):
                                                  'ratio')],
           [1.5, 1, 2, 2, 2, 1.5, 1, 0.75])
     check('decisions', stage['decisions'], 2)
+    # The second coflow took 2 s of which 1 was another's, under fair as well.
+    check('times', [[round(stage[k][j], 6) for j in ('n', 'mean', 'max')]
+                    for k in ('sct', 'cct')], [[2, 1.5, 2], [2, 1.5, 2]])
+    check('starvation', [round(p['starvation'], 6) for p in (fair, stage)],
+          [1, 1])
+    check('others', [sorted(stage['fairness']), 'p95' in stage['early'],
+                     'mean' in stage['jct'], 'decision_us_p99' in stage,
+                     'gained' in stage],
+          [['jain', 'rho_max'], True, True, True, True])
     check('stages', [(s['policy'], s['cojob'], s['rung'], s['start'],
                       round(s['end'], 6)) for s in out['stages']],
           [('fair', '1', 0, 0, 2), ('fair', '2', 0, 0, 2),
@@ -46,12 +57,73 @@ def check_json(trace):
 def check_scenario(scenario):
     result = sim(scenario, '--policy', 'stage')
     lines = result.stdout.splitlines()
-    check('scenario', (result.returncode, len(lines)), (0, 3))
+    check('scenario', (result.returncode, len(lines)), (0, 6))
     check('policy', lines[2].split()[0], 'stage')
     starts = [s['start'] for s in json.loads(
         sim(scenario, '--offline', '--format', 'json').stdout)['stages']
         if s['rung'] == 0]
     check('offline starts', set(starts), {0})
+
+
+def check_generated():
+    one, same, other = (json.loads(sim(f'generate:{seed},cojobs=4', '--format',
+                                       'json').stdout) for seed in (1, 1, 2))
+    check('generated', [len(one['stages']), one['measured']], [24, 'stage'])
+    check('same seed', one['stages'], same['stages'])
+    check('other seed', one['stages'] == other['stages'], False)
+
+
+def check_levels(trace):
+    def last(*args):
+        out = sim(trace, '--policy', 'stage', '--format', 'json', *args)
+        return max(s['end'] for s in json.loads(out.stdout)['stages'])
+    with_one = sim(trace, '--policy', 'stage', '--format', 'json',
+                   '--levels', '1')
+    # One level is no order: both coflows end together.
+    check('one level', json.loads(with_one.stdout)['policies'][0]['mean'], 2)
+    check('two levels', round(last('--levels', '2'), 6), 2)
+
+
+def check_bound(trace):
+    out = json.loads(sim(trace, '--bound', 'lp', '--format', 'json').stdout)
+    check('bound', [out['bound'], round(out['policies'][1]['bound'], 6)],
+          ['lp', 1.5])
+
+
+def check_fabric(trace):
+    def mean(*fabric):
+        out = sim(trace, '--policy', 'fair', '--format', 'json', *fabric)
+        return round(json.loads(out.stdout)['policies'][0]['mean'], 6)
+    check('switch', mean('--fabric', 'switch'), 2)
+    # Each host is a leaf whose uplink is as fast as the host, then a fourth.
+    check('leaves', mean('--fabric', 'leaf-spine,leaf=1'), 2)
+    check('slow uplinks', mean('--fabric', 'leaf-spine,leaf=1,over=4'), 8)
+
+
+def check_seed():
+    def stages(*args):
+        out = sim('--format', 'json', '--policy', 'fair', *args)
+        return json.loads(out.stdout)['stages']
+    check('seed', stages('generate:1,cojobs=2', '--seed', '5'),
+          stages('generate:5,cojobs=2'))
+
+
+def check_page(folder):
+    page = os.path.join(folder, 'page.html')
+    result = sim('generate:1,cojobs=4,hosts=4', '--html', page)
+    check('page', (result.returncode, result.stderr), (0, ''))
+    with open(page, encoding='utf-8') as f:
+        text = f.read()
+    pictures = [xml.etree.ElementTree.fromstring(svg)
+                for svg in re.findall('<svg.*?</svg>', text, re.S)]
+    check('pictures', [p.get('aria-label') for p in pictures],
+          ['completion time of each stage under each policy',
+           'share of stages that end within a time',
+           'stages of each search over time', 'use of each link over time'])
+    check('ports', sorted({t.text for t in pictures[-1].iter('text')
+                           if ':' in t.text}),
+          [f'h{h}:{d}' for h in range(4) for d in ('rx', 'tx')])
+    check('lines', len(list(pictures[1].iter('polyline'))), 2)
 
 
 def check_mistakes(trace):
@@ -63,14 +135,31 @@ def check_mistakes(trace):
         ([trace, '--policy', 'none'], 1,
          'none: no such policy, a name such as "stage" or a file such as '
          '"./stage.json" is allowed'),
+        ([trace, '--levels', '0'], 2,
+         '--levels: "0" is not an integer from 1 to 1000000'),
+        ([trace, '--bound', 'milp'], 2,
+         '--bound: "milp" is not one of "certificate", "lp"'),
+        ([trace, '--policy', 'fair', '--html', '/nonexistent/x.html'], 1,
+         '/nonexistent/x.html: No such file or directory'),
+        ([trace, '--fabric', 'ring'], 1,
+         '--fabric: "ring" is not one of "switch", '
+         '"leaf-spine,leaf=N,over=X"'),
+        ([trace, '--fabric', 'leaf-spine,over=0'], 1,
+         '--fabric: over: "0" is not a number from 0.1 to 1000'),
+        ([trace, '--seed', '1.5'], 2,
+         '--seed: "1.5" is not an integer from 0 to 9007199254740991'),
+        (['generate:1,hosts=many'], 1,
+         'generate: hosts: "many" is not an integer from 2 to 4096'),
         (['/nonexistent'], 1, '/nonexistent: No such file or directory'),
         (['lab/scenarios/bad/rate-0.json'], 1,
          'lab/scenarios/bad/rate-0.json: /rate: "0Mbit" is not a rate from '
          '"1kbit" to "10000Gbit", such as "50Mbit"'),
     ]:
         result = sim(*args)
-        check(args, (result.returncode, result.stderr, result.stdout),
-              (status, line + '\n', ''))
+        check(args, (result.returncode, result.stderr),
+              (status, line + '\n'))
+        if '--html' not in args:
+            check(args, result.stdout, '')
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +167,13 @@ with tempfile.TemporaryDirectory() as folder:
     with open(name, 'w') as f:
         f.write('2 2\n1 0 1 0 1 1:128\n2 0 1 0 1 1:128\n')
     check_json(name)
+    check_levels(name)
+    check_bound(name)
+    check_fabric(name)
+    check_page(folder)
     check_mistakes(name)
+check_generated()
+check_seed()
 check_scenario('lab/scenarios/smoke.json')
 print(f'{failures} failures')
 sys.exit(failures > 0)

@@ -198,6 +198,74 @@ nearly_equal_stages_keep_their_order(void **state)
     assert_int_equal(rank(f, "a/j"), 1);
 }
 
+/* Lets decisions follow a policy of "stage" with more members. */
+static struct policy *
+set_policy(struct fixture *f, const char *members)
+{
+    char *text = xasprintf("{\"name\": \"p\", \"order\": \"stage\", %s}",
+                           members);
+    struct policy *policy;
+
+    assert_null(policy_from_string("p", text, &policy));
+    decide_set_policy(f->d, policy);
+    free(text);
+    return policy;
+}
+
+static void
+the_policy_says_how_equal_is_nearly(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_policy(f, "\"hysteresis\": 0");
+
+    give(f, "00", (int64_t[]) { 1000, 1010 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    give(f, "00", (int64_t[]) { 1020, 1010 }, NULL);
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "a/j"), 1);
+    policy_destroy(policy);
+
+    policy = set_policy(f, "\"hysteresis\": 0.5");
+    give(f, "00", (int64_t[]) { 900, 1010 }, NULL);
+    assert_true(decide_run(f->d, 5000));
+    assert_int_equal(rank(f, "a/j"), 1);        /* Where it was. */
+    policy_destroy(policy);
+}
+
+static void
+the_policy_says_who_weighs_more(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_policy(
+        f, "\"weights\": {\"cojobs\": {\"a\": 4}}");
+
+    give(f, "00", (int64_t[]) { 300, 100 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "a/j"), 0);
+    policy_destroy(policy);
+}
+
+/* Also where the old order is kept and levels are made again: that the third
+ * stage meets nobody does not matter to "truncate". */
+static void
+the_policy_says_how_to_fold(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_policy(
+        f, "\"levels\": {\"dscp\": [40, 24], \"fold\": \"truncate\"}");
+
+    give(f, "001", (int64_t[]) { 1000, 1010, 2000 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    give(f, "001", (int64_t[]) { 1020, 1010, 2000 }, NULL);
+    assert_true(decide_run(f->d, 3000));
+    assert_true(rank(f, "a/j") < rank(f, "b/j"));
+    assert_int_equal(level(f, "a/j"), MIN(rank(f, "a/j"), 1));
+    assert_int_equal(level(f, "b/j"), MIN(rank(f, "b/j"), 1));
+    assert_int_equal(level(f, "c/j"), MIN(rank(f, "c/j"), 1));
+    assert_int_equal(level(f, "a/j") + level(f, "b/j") + level(f, "c/j"), 2);
+    policy_destroy(policy);
+}
+
 static void
 a_job_between_stages_keeps_its_level(void **state)
 {
@@ -247,7 +315,7 @@ static void
 tells_the_order_and_its_quality(void **state)
 {
     struct fixture *f = *state;
-    struct json *json, *order;
+    struct json *json, *order, *demand;
 
     give(f, "00", (int64_t[]) { 300, 100 }, NULL);
     assert_true(decide_run(f->d, 1000));
@@ -257,6 +325,10 @@ tells_the_order_and_its_quality(void **state)
     /* 125 kB at 1 Gbit/s are 1 ms, so 0.1 s and 0.4 s. */
     assert_float_equal(member(order->array.elems[0], "remaining_s"), 0.1,
                        1e-9);
+    assert_true(member(order->array.elems[1], "weight") == 1);
+    assert_in_range(member(order->array.elems[1], "age_s"), 0, 60);
+    demand = shash_find_data(json_object(order->array.elems[1]), "demand");
+    assert_float_equal(member(demand, "h0:tx"), 0.3, 1e-9);
     assert_true(member(json, "estimate_s") >= 0.5 - 1e-9);
     assert_true(member(json, "bound_s") <= member(json, "estimate_s") + 1e-9);
     assert_true(member(json, "gap") >= 1 - 1e-9);
@@ -336,6 +408,9 @@ main(void)
         TEST(events_within_a_moment_make_one_order),
         TEST(a_level_changes_once_in_retag_ms),
         TEST(nearly_equal_stages_keep_their_order),
+        TEST(the_policy_says_how_equal_is_nearly),
+        TEST(the_policy_says_who_weighs_more),
+        TEST(the_policy_says_how_to_fold),
         TEST(a_job_between_stages_keeps_its_level),
         TEST(a_job_before_its_first_stage_is_behind_all_others),
         TEST(tells_the_order_and_its_quality),

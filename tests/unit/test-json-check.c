@@ -159,6 +159,86 @@ survives_what_is_missing(void **state)
     free(error);
 }
 
+/* A reader of {"a": 0..9, "map": {NAME: 0..9}}. */
+static struct json_check *
+read_map(const char *text, int *sump)
+{
+    struct json_check *jc = json_check_open("f.json", text);
+    const struct json_at *top = json_check_top(jc);
+    const struct json_at *map = json_object_or_null(top, "map");
+
+    *sump = json_integer_or(top, "a", 0, 9, 0);
+    for (size_t i = 0; i < json_n(map); i++) {
+        const char *name;
+        const struct json_at *at = json_member(map, i, &name);
+
+        *sump += json_at_integer(at, 0, 9) * strlen(name);
+    }
+    return jc;
+}
+
+static void
+reads_members_whose_names_are_the_writers(void **state)
+{
+    struct json_check *jc;
+    const char *name = "untouched";
+    char *error;
+    int sum;
+
+    jc = read_map("{\"map\": {\"ab\": 3, \"c\": 4}}", &sum);
+    assert_int_equal(sum, 10);
+    assert_null(json_member(json_check_top(jc), 1, &name));
+    assert_null(json_member(NULL, 0, &name));
+    assert_string_equal(name, "untouched");
+    assert_null(json_check_close(jc));
+
+    jc = read_map("{\"map\": {\"a b\": 3}}", &sum);
+    error = json_check_close(jc);
+    assert_string_equal(error, "f.json: /map/a b: its name is not "
+                        "a name of 1 to 31 letters, digits, '.', '_' and '-' "
+                        "that begins with a letter or digit");
+    free(error);
+}
+
+static void
+tells_all_errors_to_whom_asks(void **state)
+{
+    char *errors;
+    int sum;
+
+    errors = json_check_close_all(read_map(
+        "{\"a\": 10, \"b\": 1, \"map\": {\"m\": true}, \"a\": 3}", &sum));
+    assert_string_equal(errors,
+                        "f.json: /a: stands here twice\n"
+                        "f.json: /a: 10 is not an integer from 0 to 9\n"
+                        "f.json: /map/m: true is not an integer from 0 to 9\n"
+                        "f.json: /b: unknown member");
+    free(errors);
+    assert_null(json_check_close_all(read_map("{\"a\": 1}", &sum)));
+    errors = json_check_close_all(read_map("{", &sum));
+    assert_string_equal(errors, "f.json:1: not valid JSON near the end of the "
+                        "line");
+    free(errors);
+}
+
+static void
+keeps_no_more_errors_than_a_person_reads(void **state)
+{
+    char text[1024] = "{\"map\": {", *errors;
+    size_t n_lines = 1;
+    int sum;
+
+    for (int i = 0; i < 30; i++) {
+        snprintf(text + strlen(text), 32, "%s\"m%d\": 10", i ? ", " : "", i);
+    }
+    errors = json_check_close_all(read_map(strcat(text, "}}"), &sum));
+    for (const char *s = errors; *s; s++) {
+        n_lines += *s == '\n';
+    }
+    assert_int_equal(n_lines, 20);
+    free(errors);
+}
+
 static void
 says_why_a_file_is_not_read(void **state)
 {
@@ -197,6 +277,9 @@ main(void)
         cmocka_unit_test(accepts_all_members),
         cmocka_unit_test(reads_values),
         cmocka_unit_test(survives_what_is_missing),
+        cmocka_unit_test(reads_members_whose_names_are_the_writers),
+        cmocka_unit_test(tells_all_errors_to_whom_asks),
+        cmocka_unit_test(keeps_no_more_errors_than_a_person_reads),
         cmocka_unit_test(says_why_a_file_is_not_read),
         cmocka_unit_test(refuses_a_file_with_a_nul),
     };

@@ -183,8 +183,8 @@ html_is_well_formed_and_complete(void **state)
 
     (void) state;
     assert_well_formed(text);
-    assert_int_equal(count(text, "<svg"), 4);
-    assert_int_equal(count(text, "<polyline"), 2);
+    assert_int_equal(count(text, "<svg"), 5);
+    assert_int_equal(count(text, "<polyline"), 4);
     assert_null(strstr(text, "a<b>"));
     assert_non_null(strstr(text, "a&lt;b&gt;"));
     assert_null(strstr(text, "nan"));

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/workload-open.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab/scenario.h"
+#include "policies/json-check.h"
+#include "sim/memory.h"
+#include "sim/workload-coflow.h"
+#include "sim/workload-generate.h"
+#include "sim/workload-recording.h"
+#include "sim/workload-scenario.h"
+#include "sim/workload-training.h"
+#include "sim/workload.h"
+
+#define GENERATE "generate:"
+
+/* Returns true if 'file' begins like JSON; no trace does. */
+static bool
+is_json(const char *file)
+{
+    FILE *stream = fopen(file, "r");
+    char c = '\0';
+
+    if (stream) {
+        if (fscanf(stream, " %c", &c) != 1) {
+            c = '\0';
+        }
+        fclose(stream);
+    }
+    return c == '{';
+}
+
+static bool
+has_member(const char *text, const char *member)
+{
+    struct json_check *jc = json_check_open("", text);
+    bool has = json_has(json_check_top(jc), member);
+
+    free(json_check_close(jc));
+    return has;
+}
+
+static char *
+open_lab_scenario(const char *file, const char *text,
+                  struct workload_input *input)
+{
+    struct scenario *scenario;
+    char *error = scenario_from_string(file, text, &scenario);
+
+    if (!error) {
+        input->workload = workload_training_create(scenario);
+        input->levels = true;
+        input->n_policies = scenario->n_policies;
+        input->policies = sim_calloc(scenario->n_policies,
+                                     sizeof *input->policies);
+        for (size_t i = 0; i < scenario->n_policies; i++) {
+            input->policies[i] = sim_strdup(scenario->policies[i]);
+        }
+    }
+    scenario_destroy(scenario);
+    return error;
+}
+
+static char *
+open_json(const char *file, struct workload_input *input)
+{
+    char *text;
+    char *error = json_read_file(file, &text);
+
+    if (!error) {
+        if (has_member(text, "cojobs")) {
+            error = workload_scenario_from_string(file, text,
+                                                  &input->workload);
+        } else if (has_member(text, "stages")) {
+            error = workload_recording_from_string(file, text,
+                                                   &input->workload);
+        } else {
+            error = open_lab_scenario(file, text, input);
+        }
+        free(text);
+    }
+    return error;
+}
+
+static char *
+open_generated(const char *text, const uint64_t *seed,
+               struct workload_input *input)
+{
+    struct generate_options options;
+    char *error = generate_options_parse(text, &options);
+
+    if (!error && seed) {
+        char *other;
+
+        if (asprintf(&other, "%"PRIu64"%s", *seed,
+                     text + strcspn(text, ",")) < 0) {
+            abort();
+        }
+        error = generate_options_parse(other, &options);
+        free(other);
+    }
+    if (!error) {
+        input->workload = workload_generate(&options);
+    }
+    return error;
+}
+
+char *
+workload_open(const char *what, const uint64_t *seed,
+              struct workload_input *input)
+{
+    *input = (struct workload_input) { .workload = NULL };
+    if (!strncmp(what, GENERATE, strlen(GENERATE))) {
+        return open_generated(what + strlen(GENERATE), seed, input);
+    } else if (is_json(what)) {
+        return open_json(what, input);
+    }
+    return workload_coflow_from_file(what, &input->workload);
+}
+
+void
+workload_input_uninit(struct workload_input *input)
+{
+    for (size_t i = 0; i < input->n_policies; i++) {
+        free(input->policies[i]);
+    }
+    free(input->policies);
+    workload_destroy(input->workload);
+}

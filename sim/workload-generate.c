@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/workload-generate.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "sim/memory.h"
+#include "sim/random.h"
+#include "sim/settings.h"
+#include "sim/workload-pattern.h"
+#include "sim/workload.h"
+
+#define LINK_CAPACITY 1.25e9    /* 10 Gbit/s, in bytes per second. */
+#define MIN_MODEL 1e6           /* Bytes: of the middle of a search... */
+#define MAX_MODEL 256e6
+#define MODEL_SPREAD 2          /* ...of which its jobs are half to twice. */
+#define MAX_SEED 0x1p53
+#define MAX_HOSTS_OF_JOB 8      /* Workers and servers, or ring. */
+#define N_USERS 5
+
+static const char *const places[] = { "ps", "ring", "mixed", NULL };
+
+void
+generate_options_draw(struct generate_options *options, uint64_t seed)
+{
+    struct sim_random r = { seed };
+
+    *options = (struct generate_options) {
+        .seed = seed,
+        .n_hosts = sim_random_integer(&r, 8, 64),
+        .n_cojobs = sim_random_integer(&r, 4, 32),
+        .n_rungs = 3,
+        .place = GENERATE_MIXED,
+        .compute = sim_random_between(&r, 0, 0.8),
+        .load = 1,
+    };
+}
+
+char *
+generate_options_parse(const char *text, struct generate_options *o)
+{
+    const struct setting settings[] = {
+        { .name = "hosts", .integer = &o->n_hosts, .min = 2, .max = 4096 },
+        { .name = "cojobs", .integer = &o->n_cojobs, .min = 1, .max = 10000 },
+        { .name = "jobs", .integer = &o->n_jobs, .min = 1, .max = 256 },
+        { .name = "rungs", .integer = &o->n_rungs, .min = 1, .max = 8 },
+        { .name = "place", .integer = &o->place, .names = places },
+        { .name = "compute", .number = &o->compute, .min = 0, .max = 0.95 },
+        { .name = "load", .number = &o->load, .min = 0.01, .max = 10 },
+    };
+    int length = strcspn(text, ",");
+    unsigned long long seed;
+    char *end, *error;
+
+    errno = 0;
+    seed = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char) *text) || end != text + length || errno
+        || seed >= MAX_SEED) {
+        if (asprintf(&error, "generate: seed \"%.24s\" is not an integer "
+                     "from 0 to 9007199254740991", text) < 0) {
+            abort();
+        }
+        return error;
+    }
+    generate_options_draw(o, seed);
+    return settings_read("generate", *end ? end + 1 : end, settings,
+                         sizeof settings / sizeof *settings);
+}
+
+/* Chooses the hosts of 'job' and lets it exchange a model of 'bytes'. */
+static void
+add_exchange(struct workload_job *job, const struct generate_options *o,
+             struct sim_random *r, double bytes)
+{
+    int max = o->n_hosts < MAX_HOSTS_OF_JOB ? o->n_hosts : MAX_HOSTS_OF_JOB;
+    int n = sim_random_integer(r, 2, max);
+    int hosts[MAX_HOSTS_OF_JOB];
+    bool ring = o->place == GENERATE_RING
+                || (o->place == GENERATE_MIXED && sim_random_next(r) >> 63);
+
+    sim_random_pick(r, o->n_hosts, n, hosts);
+    job->devices = n;
+    if (ring) {
+        workload_add_ring(job, hosts, n, bytes);
+    } else {
+        int n_servers = sim_random_integer(r, 1, (n + 2) / 3);
+
+        job->devices -= n_servers;
+        workload_add_ps(job, hosts + n_servers, n - n_servers,
+                        hosts, n_servers, bytes);
+    }
+}
+
+static void
+add_job(struct workload *w, struct workload_cojob *cojob,
+        const struct generate_options *o, struct sim_random *r, double model)
+{
+    struct workload_job *job;
+    double exchange;
+    char name[16];
+
+    snprintf(name, sizeof name, "t%zu", cojob->n_jobs);
+    job = workload_add_job(cojob, name, 0);
+    add_exchange(job, o, r,
+                 model * sim_random_log_between(r, 1.0 / MODEL_SPREAD,
+                                                MODEL_SPREAD));
+    exchange = workload_exchange_time(job, w->fabric);
+    job->compute = exchange * o->compute / (1 - o->compute)
+                   * sim_random_between(r, 0.8, 1.2);
+    job->curve.final = sim_random_between(r, 0.5, 0.99);
+    job->curve.span = job->curve.final * sim_random_between(r, 0.5, 1);
+    job->curve.exponent = sim_random_log_between(r, 0.3, 1.5);
+}
+
+/* Rungs of a successive halving: the first takes some iterations, each next
+ * one twice as many, with half of the jobs. */
+static void
+add_rungs(struct workload *w, struct workload_cojob *cojob,
+          const struct generate_options *o, struct sim_random *r)
+{
+    int64_t iterations = sim_random_integer(r, 4, 12);
+    size_t n = cojob->n_jobs;
+
+    for (int i = 0; i < o->n_rungs; i++) {
+        workload_add_rung(w, cojob, iterations * ((2 << i) - 1), n);
+        n = (n + 1) / 2;
+    }
+    workload_keep_best(cojob);
+}
+
+struct workload *
+workload_generate(const struct generate_options *o)
+{
+    struct workload *w = workload_create(
+        "stage", sim_fabric_create(o->n_hosts, LINK_CAPACITY));
+    struct sim_random r = { ~o->seed };
+    double arrival = 0;
+
+    for (int i = 0; i < o->n_cojobs; i++) {
+        int n = o->n_jobs ? o->n_jobs : sim_random_integer(&r, 4, 16);
+        double model = sim_random_log_between(&r, MIN_MODEL, MAX_MODEL);
+        struct workload_cojob *cojob;
+        char name[16];
+
+        snprintf(name, sizeof name, "s%d", i);
+        cojob = workload_add_cojob(w, name, 1, arrival);
+        snprintf(name, sizeof name, "u%d", sim_random_integer(&r, 1, N_USERS));
+        cojob->user = sim_strdup(name);
+        for (int j = 0; j < n; j++) {
+            add_job(w, cojob, o, &r, model);
+        }
+        add_rungs(w, cojob, o, &r);
+        arrival += sim_random_gap(&r);
+    }
+    workload_spread_arrivals(w, o->load);
+    return w;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "sim/simulate.h"
+#include "sim/workload-recording.h"
+#include "sim/workload.h"
+
+#define STAGE(COJOB, RUNG, BEGAN, ENDED, DEMAND)                        \
+    "{\"cojob\": \"" COJOB "\", \"rung\": " RUNG ", \"began\": " BEGAN  \
+    ", \"ended\": " ENDED ", \"demand\": {" DEMAND "}}"
+#define RECORDING(STAGES)                                               \
+    "{\"stages\": [" STAGES "], \"bound_mean_s\": 1, \"gap_mean\": 1,"  \
+    " \"gap_worst\": 1, \"decisions\": 7}"
+
+static void
+assert_near(double a, double b)
+{
+    if (!(fabs(a - b) <= 1e-6 * (1 + fabs(b)))) {
+        fail_msg("%.12g is not %.12g", a, b);
+    }
+}
+
+static struct workload *
+read_workload(const char *text)
+{
+    struct workload *w;
+    char *error = workload_recording_from_string("r.json", text, &w);
+
+    if (error) {
+        fail_msg("%s", error);
+    }
+    return w;
+}
+
+/* Seconds that cojob 'index' takes of 'port'. */
+static double
+port_seconds(const struct workload *w, size_t index, int port)
+{
+    const struct workload_job *job = &w->cojobs[index].jobs[0];
+    double seconds = 0;
+
+    for (size_t i = 0; i < job->n_transfers; i++) {
+        const struct workload_transfer *t = &job->transfers[i];
+
+        assert_int_not_equal(t->src, t->dst);
+        if (port == 2 * t->src || port == 2 * t->dst + 1) {
+            seconds += t->bytes / w->fabric->capacity[port];
+        }
+    }
+    return seconds;
+}
+
+/* A stage of three hosts, one that still runs, and one that began later. */
+static void
+puts_on_each_port_what_was_measured(void **state)
+{
+    struct workload *w = read_workload(RECORDING(
+        STAGE("a", "1", "1700000004000", "1700000009000",
+              "\"x:tx\": 2, \"x:rx\": 1, \"y:tx\": 1.5, \"y:rx\": 2.5,"
+              " \"z:tx\": 0, \"z:rx\": 0") ","
+        STAGE("b", "0", "1700000001000", "0", "\"q:tx\": 4") ","
+        STAGE("b", "2", "1700000001500", "1700000002000",
+              "\"z:tx\": 3, \"x:rx\": 3.0000000001")));
+
+    assert_int_equal(w->n_cojobs, 2);
+    assert_string_equal(w->cojobs[0].name, "a/1");
+    assert_near(w->cojobs[0].arrival, 2.5);
+    assert_near(w->cojobs[1].arrival, 0);
+    assert_near(port_seconds(w, 0, 0), 2);
+    assert_near(port_seconds(w, 0, 1), 1);
+    assert_near(port_seconds(w, 0, 2), 1.5);
+    assert_near(port_seconds(w, 0, 3), 2.5);
+    assert_near(port_seconds(w, 0, 4), 0);
+    assert_near(port_seconds(w, 1, 4), 3);
+    assert_int_equal(w->cojobs[1].jobs[0].n_transfers, 1);
+    workload_destroy(w);
+}
+
+/* What x sends went to a host without an agent; it could not have gone to x
+ * itself.  The stage takes as long as x's port. */
+static void
+meets_those_who_were_not_measured(void **state)
+{
+    struct workload *w = read_workload(RECORDING(
+        STAGE("a", "0", "0", "5", "\"x:tx\": 4, \"x:rx\": 4")));
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_FAIR) };
+    struct sim_result r;
+
+    assert_int_equal(w->fabric->n_hosts, 2);
+    assert_near(port_seconds(w, 0, 0), 4);
+    assert_near(port_seconds(w, 0, 1), 4);
+    simulate(w, &options, &r);
+    assert_near(r.mean, 4);
+    assert_near(r.bound, 4);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+static const struct {
+    const char *text, *error;
+} mistakes[] = {
+    { "{\"stages\": []}",
+      "r.json: /stages: 0 elements, 1 to 20000 are allowed" },
+    { RECORDING(STAGE("a", "0", "1", "0", "")),
+      "r.json: /stages: no stage has ended, at least one is needed" },
+    { RECORDING(STAGE("a", "0", "7", "6", "")),
+      "r.json: /stages/0/ended: 6 is before the stage began, 0 or from 7 on "
+      "is allowed" },
+    { RECORDING(STAGE("a", "-1", "7", "8", "")),
+      "r.json: /stages/0/rung: -1 is not an integer from 0 to 1000000" },
+    { RECORDING(STAGE("a", "0", "7", "8", "\"h0\": 1")),
+      "r.json: /stages/0/demand/h0: no port, a name such as \"h0:tx\" or "
+      "\"h0:rx\" is allowed" },
+    { RECORDING(STAGE("a", "0", "7", "8", "\":tx\": 1")),
+      "r.json: /stages/0/demand/:tx: no port, a name such as \"h0:tx\" or "
+      "\"h0:rx\" is allowed" },
+    { RECORDING(STAGE("a", "0", "7", "8", "\"h0:tx\": -1")),
+      "r.json: /stages/0/demand/h0:tx: -1 is not a number from 0 to 1e+09" },
+    { "{\"stages\": [{}], \"demand\": 1}",
+      "r.json: /stages/0/cojob: required member is missing" },
+};
+
+static void
+names_the_member_at_fault(void **state)
+{
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        struct workload *w;
+        char *error = workload_recording_from_string("r.json",
+                                                     mistakes[i].text, &w);
+
+        assert_non_null(error);
+        assert_string_equal(error, mistakes[i].error);
+        assert_null(w);
+        free(error);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(puts_on_each_port_what_was_measured),
+        cmocka_unit_test(meets_those_who_were_not_measured),
+        cmocka_unit_test(names_the_member_at_fault),
+    };
+
+    return cmocka_run_group_tests_name("recording", tests, NULL, NULL);
+}

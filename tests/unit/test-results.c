@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "sim/port-use.h"
+#include "sim/rates.h"
+#include "sim/results.h"
+#include "sim/simulate.h"
+#include "sim/workload.h"
+
+static void
+assert_near(double a, double b)
+{
+    if (!(fabs(a - b) <= 1e-9 * (1 + fabs(b)))) {
+        fail_msg("%.12g is not %.12g", a, b);
+    }
+}
+
+/* Cojob "a" of two rungs arrives at 0, "b" of one rung at 1; each has one job
+ * that sends 1 byte a second over one link of 1 byte a second. */
+static struct workload *
+make_workload(void)
+{
+    struct workload *w = workload_create("stage", sim_fabric_create(2, 1));
+    struct workload_cojob *cojob = workload_add_cojob(w, "a", 1, 0);
+
+    workload_add_transfer(workload_add_job(cojob, "t0", 0), 0, 1, 1, 0, 0);
+    workload_add_rung(w, cojob, 2, 1);
+    workload_add_rung(w, cojob, 4, 1);
+    cojob = workload_add_cojob(w, "b", 1, 1);
+    workload_add_transfer(workload_add_job(cojob, "t0", 0), 0, 1, 1, 0, 0);
+    workload_add_rung(w, cojob, 2, 1);
+    return w;
+}
+
+static struct sim_stage stages[] = {
+    { .cojob = 0, .rung = 0, .begin = 0, .end = 2, .isolated = 2 },
+    { .cojob = 1, .rung = 0, .begin = 1, .end = 6, .isolated = 2 },
+    { .cojob = 0, .rung = 1, .begin = 2, .end = 4, .isolated = 2 },
+};
+static struct sim_stage fair_stages[] = {
+    { .cojob = 0, .rung = 0, .begin = 0, .end = 3, .isolated = 2 },
+    { .cojob = 1, .rung = 0, .begin = 1, .end = 5, .isolated = 2 },
+    { .cojob = 0, .rung = 1, .begin = 3, .end = 6, .isolated = 2 },
+};
+static struct sim_job jobs[] = {
+    { .cojob = 0, .job = 0, .begin = 0, .end = 4, .early_end = 3 },
+    { .cojob = 1, .job = 0, .begin = 1, .end = 6, .early_end = INFINITY },
+};
+
+static void
+counts_stages_cojobs_and_jobs(void **state)
+{
+    struct workload *w = make_workload();
+    struct sim_result r = {
+        .n_stages = 3, .stages = stages, .n_jobs = 2, .jobs = jobs,
+    };
+    struct results results;
+
+    results_compute(w, &r, NULL, &results);
+    assert_int_equal(results.sct.n, 3);
+    assert_near(results.sct.mean, 3);
+    assert_near(results.sct.p50, 2);
+    assert_near(results.sct.p95, 5);
+    assert_int_equal(results.cct.n, 2);
+    assert_near(results.cct.p50, 4);
+    assert_near(results.cct.max, 5);
+    assert_near(results.jct.mean, 4.5);
+    assert_int_equal(results.early.n, 1);
+    assert_near(results.early.mean, 3);
+    assert_true(isnan(results.worst));
+    workload_destroy(w);
+}
+
+/* Slowdowns of 1, 2.5 and 1. */
+static void
+says_who_pays(void **state)
+{
+    struct workload *w = make_workload();
+    struct sim_result r = { .n_stages = 3, .stages = stages };
+    struct sim_result fair = { .n_stages = 3, .stages = fair_stages };
+    struct results results;
+
+    results_compute(w, &r, &fair, &results);
+    assert_near(results.rho_max, 2.5);
+    assert_near(results.jain, 4.5 * 4.5 / (3 * (1 + 6.25 + 1)));
+    assert_near(results.worst, 5.0 / 4);
+    results_compute(w, &fair, &fair, &results);
+    assert_near(results.worst, 1);
+    workload_destroy(w);
+}
+
+static void
+knows_nothing_of_nobody(void **state)
+{
+    struct workload *w = make_workload();
+    struct sim_result r = { .n_stages = 0 };
+    struct results results;
+
+    results_compute(w, &r, &r, &results);
+    assert_int_equal(results.sct.n, 0);
+    assert_true(isnan(results.sct.mean) && isnan(results.jct.p99));
+    assert_true(isnan(results.jain) && isnan(results.rho_max));
+    assert_true(isnan(results.worst));
+    assert_near(results_bound(w, &r), 0);
+    workload_destroy(w);
+}
+
+/* One link needs 2 s for each of three stages that begin at 0, 1 and 2, so
+ * they end at 2, 4 and 6 at the earliest: 3 s on average. */
+static void
+bounds_what_was_recorded(void **state)
+{
+    struct workload *w = make_workload();
+    struct sim_result r = { .n_stages = 3, .stages = stages, .bound = 0.5 };
+
+    assert_near(results_bound(w, &r), 3);
+    r.bound = 3.5;
+    assert_near(results_bound(w, &r), 3.5);
+    workload_destroy(w);
+}
+
+/* 1 s of 3 bytes a second, nothing for 1 s, then 998 s of 0.5. */
+static void
+keeps_bytes_in_slots(void **state)
+{
+    struct sim_flow flow = { .n_ports = 2, .ports = { 0, 3 }, .rate = 3 };
+    struct port_use use;
+    double sum = 0;
+
+    port_use_init(&use, 4);
+    port_use_add(&use, 1, &flow, 1);
+    port_use_add(&use, 1, NULL, 0);
+    flow.rate = 0.5;
+    port_use_add(&use, 998, &flow, 1);
+    assert_near(use.now, 1000);
+    assert_true(use.width * PORT_USE_SLOTS >= 1000);
+    assert_true(use.width * PORT_USE_SLOTS < 2000 + 1);
+    for (int slot = 0; slot < PORT_USE_SLOTS; slot++) {
+        sum += port_use_bytes(&use, slot, 3);
+        assert_near(port_use_bytes(&use, slot, 0),
+                    port_use_bytes(&use, slot, 3));
+        assert_near(port_use_bytes(&use, slot, 1), 0);
+    }
+    assert_near(sum, 3 + 499);
+    assert_near(port_use_bytes(&use, 1, 0), 0.5 * use.width);
+    port_use_uninit(&use);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_stages_cojobs_and_jobs),
+        cmocka_unit_test(says_who_pays),
+        cmocka_unit_test(knows_nothing_of_nobody),
+        cmocka_unit_test(bounds_what_was_recorded),
+        cmocka_unit_test(keeps_bytes_in_slots),
+    };
+
+    return cmocka_run_group_tests_name("results", tests, NULL, NULL);
+}
