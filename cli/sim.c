@@ -15,6 +15,7 @@
 #include "cli/policy-open.h"
 #include "cli/workload-open.h"
 #include "policies/policy.h"
+#include "sim/by-policy.h"
 #include "sim/simulate.h"
 #include "sim/workload.h"
 
@@ -122,13 +123,11 @@ simulate_policies(struct sim_run *run)
             .policy = policy->name, .noun = run->workload->noun,
         };
         struct sim_options options = {
-            .order = policy->order,
-            .aging_s = policy->aging_s,
             .progress = terminal ? show_progress : NULL, .aux = &progress,
         };
 
         clock_gettime(CLOCK_MONOTONIC, &progress.last);
-        simulate(run->workload, &options, &run->results[i]);
+        simulate_by_policy(run->workload, policy, &options, &run->results[i]);
     }
     if (terminal) {
         fputs("\r\033[K", stderr);
