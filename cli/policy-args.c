@@ -13,7 +13,6 @@
 #include "cli/policy-open.h"
 #include "policies/policy.h"
 #include "sim/by-policy.h"
-#include "sim/simulate.h"
 #include "sim/workload.h"
 
 static const struct option all_options[] = {
@@ -215,10 +214,10 @@ policy_args_replay(const struct policy_args *args, int policy,
         .args = args, .policy = args->policies[policy]->name,
         .last = time(NULL),
     };
-    struct sim_options options = {
-        .progress = terminal ? show_progress : NULL, .aux = &progress,
-    };
+    struct sim_options options = sim_policy_options(args->policies[policy]);
 
+    options.progress = terminal ? show_progress : NULL;
+    options.aux = &progress;
     simulate_by_policy(args->input.workload, args->policies[policy],
                        &options, result);
     if (terminal) {

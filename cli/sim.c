@@ -16,7 +16,6 @@
 #include "cli/workload-open.h"
 #include "policies/policy.h"
 #include "sim/by-policy.h"
-#include "sim/simulate.h"
 #include "sim/workload.h"
 
 #define MAX_POLICIES 16
@@ -122,10 +121,10 @@ simulate_policies(struct sim_run *run)
         struct progress progress = {
             .policy = policy->name, .noun = run->workload->noun,
         };
-        struct sim_options options = {
-            .progress = terminal ? show_progress : NULL, .aux = &progress,
-        };
+        struct sim_options options = sim_policy_options(policy);
 
+        options.progress = terminal ? show_progress : NULL;
+        options.aux = &progress;
         clock_gettime(CLOCK_MONOTONIC, &progress.last);
         simulate_by_policy(run->workload, policy, &options, &run->results[i]);
     }

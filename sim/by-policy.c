@@ -3,8 +3,18 @@
 #include "sim/by-policy.h"
 
 #include "policies/policy.h"
-#include "sim/simulate.h"
 #include "sim/workload-view.h"
+
+struct sim_options
+sim_policy_options(const struct policy *policy)
+{
+    return (struct sim_options) {
+        .order = policy->order,
+        .service = SIM_SERVICE_LEVELS,
+        .guard_share = policy->guard_share,
+        .aging_s = policy->aging_s,
+    };
+}
 
 void
 simulate_by_policy(const struct workload *w, const struct policy *policy,
@@ -12,12 +22,8 @@ simulate_by_policy(const struct workload *w, const struct policy *policy,
                    struct sim_result *result)
 {
     struct workload *view = workload_view_weighted(w, policy);
-    struct sim_options by_policy = options ? *options
-                                           : (struct sim_options) { 0 };
+    struct sim_options own = sim_policy_options(policy);
 
-    by_policy.order = policy->order;
-    by_policy.guard_share = policy->guard_share;
-    by_policy.aging_s = policy->aging_s;
-    simulate(view, &by_policy, result);
+    simulate(view, options ? options : &own, result);
     workload_view_destroy(view);
 }
