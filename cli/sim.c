@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +19,13 @@
 #include "cli/sim-run.h"
 #include "cli/workload-open.h"
 #include "policies/policy.h"
+#include "sim/by-policy.h"
 #include "sim/workload.h"
 
 #define MAX_LEVELS 1000000
 #define MAX_SEED ((1ull << 53) - 1)
+#define BOUND_ROUNDS 100        /* Half a per cent from the end... */
+#define LP_ROUNDS 4000          /* ...and a tenth, of the ascent. */
 #define BAR 24                  /* Characters of the progress bar. */
 
 static const char usage[] =
@@ -143,29 +147,24 @@ simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
     struct watch watch = {
         .policy = p->name, .noun = run->workload->noun, .use = &p->use,
     };
-    struct sim_options options = {
-        .order = p->policy->order,
-        .service = run->n_levels || run->input.levels
-                   ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT,
-        .aging_s = p->policy->aging_s,
-        .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
-        .observe = run->html ? observe : NULL,
-        .aux = &watch,
-    };
+    struct sim_options options = sim_policy_options(p->policy);
 
+    options.certify = true;
+    options.bound_rounds = run->lp ? LP_ROUNDS : BOUND_ROUNDS;
+    options.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    options.observe = run->html ? observe : NULL;
+    options.aux = &watch;
     if (run->n_levels) {
         options.order.n_levels = run->n_levels;
+    } else if (!run->input.levels) {
+        options.service = SIM_SERVICE_EXACT;
+        options.order.n_levels = INT_MAX;
     }
     if (run->html) {
         port_use_init(&p->use, run->workload->fabric->n_ports);
     }
     clock_gettime(CLOCK_MONOTONIC, &watch.begin);
-    simulate(run->workload, &options, &p->result);
-    if (run->lp) {
-        p->result.bound = results_bound(run->workload, &p->result);
-        p->result.gap = p->result.bound > 0
-                        ? p->result.mean / p->result.bound : 1;
-    }
+    simulate_by_policy(run->workload, p->policy, &options, &p->result);
     if (options.progress) {
         fputs("\r\033[K", stderr);
     }

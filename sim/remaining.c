@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "controller/order/ascent.h"
 #include "controller/order/order.h"
 #include "sim/live.h"
 #include "sim/memory.h"
@@ -228,7 +229,7 @@ record_to_problem(struct unit_maker *maker, const struct sim_fabric *fabric,
 }
 
 double
-recorded_bound(const struct workload *w, struct paths *paths,
+recorded_bound(const struct workload *w, struct paths *paths, int rounds,
                struct sim_stage *stages, size_t n, double *port_bytes)
 {
     struct order_problem *op = order_problem_create(paths->fabric->n_ports);
@@ -243,7 +244,11 @@ recorded_bound(const struct workload *w, struct paths *paths,
                           port_bytes);
         begins += stages[i].begin;
     }
-    bound = n ? (certificate_bound(op) - begins) / n : 0;
+    bound = certificate_bound(op);
+    if (rounds) {
+        bound = fmax(bound, ascent_bound(op, rounds));
+    }
+    bound = n ? (bound - begins) / n : 0;
     order_problem_destroy(op);
     unit_maker_uninit(&maker);
     return fmax(bound, 0);

@@ -63,9 +63,4 @@ struct results {
 void results_compute(const struct workload *, const struct sim_result *,
                      const struct sim_result *fair, struct results *);
 
-/* The best lower bound that is known, however long it takes, on the mean of
- * the stages' completion times for any schedule that had the same stages begin
- * at the same times. */
-double results_bound(const struct workload *, const struct sim_result *);
-
 #endif /* sim/results.h */

@@ -239,6 +239,7 @@ collect(struct simulation *sim, struct sim_result *result)
     result->port_bytes = sim_calloc(result->n_ports,
                                     sizeof *result->port_bytes);
     result->bound = recorded_bound(live->workload, &live->paths,
+                                   sim->options->bound_rounds,
                                    result->stages, result->n_stages,
                                    result->port_bytes);
     result->decision_gap_mean = sim->n_gaps ? sim->sum_gaps / sim->n_gaps : 1;

@@ -66,6 +66,9 @@ struct sim_options {
 
     bool certify;               /* Computes a bound for each decision, for
                                  * the decision_gap_ members. */
+    int bound_rounds;           /* Of the ascent, see ascent.h, for the
+                                 * result's bound; 0 is the certificate
+                                 * alone. */
 
     /* Called after each event if not null. */
     void (*progress)(void *aux, size_t n_ended, size_t n_stages);

@@ -109,21 +109,6 @@ knows_nothing_of_nobody(void **state)
     assert_true(isnan(results.sct.mean) && isnan(results.jct.p99));
     assert_true(isnan(results.jain) && isnan(results.rho_max));
     assert_true(isnan(results.worst));
-    assert_near(results_bound(w, &r), 0);
-    workload_destroy(w);
-}
-
-/* One link needs 2 s for each of three stages that begin at 0, 1 and 2, so
- * they end at 2, 4 and 6 at the earliest: 3 s on average. */
-static void
-bounds_what_was_recorded(void **state)
-{
-    struct workload *w = make_workload();
-    struct sim_result r = { .n_stages = 3, .stages = stages, .bound = 0.5 };
-
-    assert_near(results_bound(w, &r), 3);
-    r.bound = 3.5;
-    assert_near(results_bound(w, &r), 3.5);
     workload_destroy(w);
 }
 
@@ -161,7 +146,6 @@ main(void)
         cmocka_unit_test(counts_stages_cojobs_and_jobs),
         cmocka_unit_test(says_who_pays),
         cmocka_unit_test(knows_nothing_of_nobody),
-        cmocka_unit_test(bounds_what_was_recorded),
         cmocka_unit_test(keeps_bytes_in_slots),
     };
 
