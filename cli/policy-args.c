@@ -205,6 +205,13 @@ show_progress(void *progress_, size_t n_ended, size_t n_stages)
     }
 }
 
+enum sim_service
+policy_args_service(const struct policy_args *args)
+{
+    return strcmp(args->input.workload->noun, "coflow")
+           ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT;
+}
+
 void
 policy_args_replay(const struct policy_args *args, int policy,
                    struct sim_result *result)
@@ -216,6 +223,7 @@ policy_args_replay(const struct policy_args *args, int policy,
     };
     struct sim_options options = sim_policy_options(args->policies[policy]);
 
+    options.service = policy_args_service(args);
     options.progress = terminal ? show_progress : NULL;
     options.aux = &progress;
     simulate_by_policy(args->input.workload, args->policies[policy],

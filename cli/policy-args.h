@@ -14,9 +14,9 @@
 #include <stddef.h>
 
 #include "cli/workload-open.h"
+#include "sim/simulate.h"
 
 struct policy;
-struct sim_result;
 
 /* Which arguments a command takes. */
 struct policy_syntax {
@@ -45,6 +45,10 @@ int policy_args_parse(const struct policy_syntax *, int argc, char *argv[],
                       struct policy_args *);
 char *policy_args_open(struct policy_args *);
 void policy_args_uninit(struct policy_args *);
+
+/* How the workload is served: levels, as the data plane does, but a trace of
+ * coflows exactly, as in the literature. */
+enum sim_service policy_args_service(const struct policy_args *);
 
 /* Simulates the workload by one of the policies; a terminal sees how far. */
 void policy_args_replay(const struct policy_args *, int policy,

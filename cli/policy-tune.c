@@ -210,6 +210,7 @@ run(const struct policy_args *args, struct tune_options *options,
         }
         return error;
     }
+    options->service = policy_args_service(args);
     options->progress = isatty(STDERR_FILENO) ? show_progress : NULL;
     tune(args->input.workload, args->policies[0], options, &result);
     if (options->progress) {

@@ -24,9 +24,9 @@ static const struct policy_syntax syntax = {
     .usage =
         "usage: stagecoach policy whatif --trace T --policy A --policy B\n"
         "                                [--format table|json]\n\n"
-        "Simulates T under both policies, with their levels served as the\n"
-        "data plane does, and says what B changes: in all, and for which\n"
-        "stages most.\n\n"
+        "Simulates T under both policies, with levels as the data plane\n"
+        "serves them unless T is a trace of coflows, and says what B\n"
+        "changes: in all, and for which stages most.\n\n"
         "  --trace T     Anything that \"stagecoach sim\" reads.\n"
         "  --policy P    A policy's name or file.\n"
         "  --format F    \"table\" (default) or \"json\".\n",

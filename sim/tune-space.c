@@ -14,8 +14,8 @@
 #define WEIGHTED (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(SINCRONIA)    \
                   | BIT(INTERLEAVE))
 #define IMPROVED (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(INTERLEAVE))
-#define LEVELLED ((1u << ORDER_N_KINDS) - 1 - BIT(FAIR))
-#define SHARED (BIT(FIFO_LM) | BIT(DCLAS) | BIT(LAS))
+#define JUDGED (BIT(EARLY) | BIT(STAGE_EARLY))
+#define ATTAINED (BIT(DCLAS) | BIT(LAS))
 
 /* Where 0 is off, all below this is. */
 #define ZERO 0.1
@@ -28,14 +28,13 @@ static const struct {
     unsigned int orders;
 } numbers[] = {
     { NULL, "aging_s", 1, 1e5, true, true, WEIGHTED },
-    { NULL, "guard_share", 0, 0.2, false, false, LEVELLED },
-    { "early", "theta", 0.5, 1, false, false, BIT(EARLY) | BIT(STAGE_EARLY) },
+    { "early", "theta", 0.5, 1, false, false, JUDGED },
     { "early", "boost", 0.1, 10, true, true, BIT(STAGE_EARLY) },
     { "improve", "moves", 10, 10000, true, true, IMPROVED },
     { "sincronia", "epoch_ms", 10, 10000, true, true, BIT(SINCRONIA) },
     { "fifo_lm", "heavy_mb", 1, 10000, true, false, BIT(FIFO_LM) },
-    { "dclas", "first_mb", 0.1, 1000, true, false, BIT(DCLAS) | BIT(LAS) },
-    { "dclas", "factor", 1.1, 50, true, false, BIT(DCLAS) | BIT(LAS) },
+    { "dclas", "first_mb", 0.1, 1000, true, false, ATTAINED },
+    { "dclas", "factor", 1.1, 50, true, false, ATTAINED },
     { "dclas", "queues", 2, 16, false, false, BIT(DCLAS) },
 };
 
@@ -46,8 +45,29 @@ add_knob(struct tune_space *space, struct knob knob)
     space->knobs[space->n++] = knob;
 }
 
+static void
+add_level_knobs(struct tune_space *space, const struct policy *policy)
+{
+    add_knob(space, (struct knob) {
+        .kind = KNOB_NUMBER,
+        .member = policy_member_find(NULL, "guard_share"),
+        .min = 0, .max = 0.2,
+    });
+    if (policy->n_levels > 1) {
+        add_knob(space, (struct knob) {
+            .kind = KNOB_LEVELS, .min = 1, .max = policy->n_levels,
+        });
+    }
+    if (order_classes[policy->order.kind].service != ORDER_SERVICE_SHARE) {
+        add_knob(space, (struct knob) {
+            .kind = KNOB_FOLD, .min = 0, .max = 1,
+        });
+    }
+}
+
 void
-tune_space_init(struct tune_space *space, const struct policy *policy)
+tune_space_init(struct tune_space *space, const struct policy *policy,
+                bool levels)
 {
     unsigned int bit = 1u << policy->order.kind;
 
@@ -64,15 +84,8 @@ tune_space_init(struct tune_space *space, const struct policy *policy)
             });
         }
     }
-    if (LEVELLED & bit && policy->n_levels > 1) {
-        add_knob(space, (struct knob) {
-            .kind = KNOB_LEVELS, .min = 1, .max = policy->n_levels,
-        });
-    }
-    if (LEVELLED & ~SHARED & bit) {
-        add_knob(space, (struct knob) {
-            .kind = KNOB_FOLD, .min = 0, .max = 1,
-        });
+    if (levels && policy->order.kind != ORDER_FAIR) {
+        add_level_knobs(space, policy);
     }
 }
 

@@ -34,9 +34,9 @@ struct tune_space {
     struct knob knobs[TUNE_MAX_KNOBS];
 };
 
-/* The knobs of 'policy's order.  There are no more levels than it has: its
- * switches may not have more queues. */
-void tune_space_init(struct tune_space *, const struct policy *);
+/* The knobs of 'policy's order, with those of its levels if 'levels'.  There
+ * are no more levels than it has: its switches may not have more queues. */
+void tune_space_init(struct tune_space *, const struct policy *, bool levels);
 
 /* Turns a knob, or tells where it stands: 'x' is 0 to 1. */
 void knob_set(const struct knob *, struct policy *, double x);

@@ -8,7 +8,6 @@
 
 #include "sim/by-policy.h"
 #include "sim/memory.h"
-#include "sim/simulate.h"
 #include "sim/tune-space.h"
 #include "sim/workload-view.h"
 #include "sim/workload.h"
@@ -81,9 +80,11 @@ has_budget(const struct search *s, double share)
 
 /* Simulates 'w' under 'policy', whose improvement step may take its time. */
 static struct tune_score
-replay(const struct workload *w, const struct policy *policy)
+replay(const struct search *s, const struct workload *w,
+       const struct policy *policy)
 {
     struct policy patient = *policy;
+    struct sim_options options;
     struct sim_result r;
     struct tune_score score;
     double slowdown = 1;
@@ -91,7 +92,9 @@ replay(const struct workload *w, const struct policy *policy)
     if (patient.order.improve_s > 0) {
         patient.order.improve_s = INFINITY;
     }
-    simulate_by_policy(w, &patient, NULL, &r);
+    options = sim_policy_options(&patient);
+    options.service = s->options->service;
+    simulate_by_policy(w, &patient, &options, &r);
     for (size_t i = 0; i < r.n_stages; i++) {
         const struct sim_stage *stage = &r.stages[i];
 
@@ -146,7 +149,7 @@ try(struct search *s, const struct policy *policy)
     if (old) {
         return objective(s, old);
     }
-    trial.score = replay(s->train, policy);
+    trial.score = replay(s, s->train, policy);
     s->trials = sim_grow(s->trials, s->n_trials + 1, &s->allocated_trials,
                          sizeof *s->trials);
     s->trials[s->n_trials++] = trial;
@@ -271,9 +274,9 @@ compare(const struct search *s, const struct workload *held_back,
 
     result->base[TUNE_TRAIN] = s->trials[0].score;
     result->tuned[TUNE_TRAIN] = best->score;
-    result->base[TUNE_HELD_BACK] = replay(held_back, s->base);
+    result->base[TUNE_HELD_BACK] = replay(s, held_back, s->base);
     result->tuned[TUNE_HELD_BACK] = best == s->trials
-        ? result->base[TUNE_HELD_BACK] : replay(held_back, &s->best);
+        ? result->base[TUNE_HELD_BACK] : replay(s, held_back, &s->best);
 }
 
 /* Returns true if the objective is really less on 'part'. */
@@ -298,7 +301,8 @@ tune(const struct workload *w, const struct policy *base,
     workload_view_split(w, TUNE_TRAIN_SHARE, &parts[TUNE_TRAIN],
                         &parts[TUNE_HELD_BACK]);
     clock_gettime(CLOCK_MONOTONIC, &s.began);
-    tune_space_init(&s.space, base);
+    tune_space_init(&s.space, base,
+                    options->service == SIM_SERVICE_LEVELS);
     s.train = parts[TUNE_TRAIN];
     search(&s);
 

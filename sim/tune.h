@@ -50,6 +50,7 @@
 #include <stdint.h>
 
 #include "policies/policy.h"
+#include "sim/simulate.h"
 
 struct workload;
 
@@ -78,6 +79,7 @@ struct tune_options {
     double budget_s;            /* and seconds, 0 is no limit.  One of them
                                  * must limit. */
     uint64_t seed;
+    enum sim_service service;   /* Without levels, what is theirs is left. */
 
     /* Called after each simulation if not null, with the best objective so
      * far, of the policy's at the beginning. */

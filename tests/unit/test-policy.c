@@ -23,9 +23,9 @@
 #define LEVELS(MEMBERS) WITH("\"levels\": {" MEMBERS "}")
 
 #define ORDERS                                                          \
-    "\"fair\", \"stage\", \"early\", \"stage+early\", \"fifo\", "               \
-    "\"fifo-lm\", \"sincronia\", \"sebf-static\", \"sebf\", \"dclas\", "        \
-    "\"las\", \"tcf\", \"intensity\", \"interleave\""
+    "\"fair\", \"stage\", \"early\", \"stage+early\", \"fifo\", "       \
+    "\"fifo-lm\", \"sincronia\", \"sebf-static\", \"sebf\", "           \
+    "\"dclas\", \"las\", \"tcf\", \"intensity\", \"interleave\""
 
 /* Each row is one mistake that an operator can make and the words they get. */
 static const struct {

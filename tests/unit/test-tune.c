@@ -98,7 +98,8 @@ finds_better_numbers(void **state)
 static void
 leaves_alone_what_has_no_numbers(void **state)
 {
-    struct policy *base = read_policy("{\"name\": \"p\", \"order\": \"fair\"}");
+    struct policy *base = read_policy("{\"name\": \"p\","
+                                      " \"order\": \"fair\"}");
     struct workload *w = long_and_short();
     struct tune_options options = { .evaluations = 40 };
     struct tune_result r;
@@ -159,7 +160,7 @@ knobs_make_policies(void **state)
         snprintf(text, sizeof text, "{\"name\": \"p\", \"order\": \"%s\"}",
                  order_names[kind]);
         base = read_policy(text);
-        tune_space_init(&space, base);
+        tune_space_init(&space, base, true);
         assert_int_equal(!space.n, kind == ORDER_FAIR);
         for (double x = 0; x <= 1; x += 0.0625) {
             struct policy turned = *base, *read;
@@ -182,13 +183,27 @@ knobs_make_policies(void **state)
 }
 
 static void
+levels_have_no_knobs_where_they_are_not_served(void **state)
+{
+    struct policy *policy = read_policy("{\"name\": \"p\","
+                                        " \"order\": \"tcf\"}");
+    struct tune_space space;
+
+    tune_space_init(&space, policy, true);
+    assert_int_equal(space.n, 3);       /* guard_share, their number, fold. */
+    tune_space_init(&space, policy, false);
+    assert_int_equal(space.n, 0);
+    policy_destroy(policy);
+}
+
+static void
 knobs_stand_where_they_were_put(void **state)
 {
     struct policy *policy = read_policy(STAGE(
         ", \"levels\": {\"dscp\": [40, 24, 8]}"));
     struct tune_space space;
 
-    tune_space_init(&space, policy);
+    tune_space_init(&space, policy, true);
     for (size_t k = 0; k < space.n; k++) {
         const struct knob *knob = &space.knobs[k];
         double value;
@@ -270,6 +285,7 @@ main(void)
         cmocka_unit_test(believes_only_what_holds_later),
         cmocka_unit_test(ends_when_the_time_is_up),
         cmocka_unit_test(knobs_make_policies),
+        cmocka_unit_test(levels_have_no_knobs_where_they_are_not_served),
         cmocka_unit_test(knobs_stand_where_they_were_put),
         cmocka_unit_test(splits_by_arrival),
         cmocka_unit_test(a_policy_weighs_by_user_and_cojob),
