@@ -17,7 +17,9 @@
 #define LINK_CAPACITY 1.25e9    /* 10 Gbit/s, in bytes per second. */
 #define MIN_MODEL 1e6           /* Bytes: of the middle of a search... */
 #define MAX_MODEL 256e6
-#define MODEL_SPREAD 2          /* ...of which its jobs are half to twice. */
+#define MODEL_SPREAD 1.1        /* ...from which its jobs differ little: they
+                                 * train the same under other
+                                 * hyper-parameters. */
 #define MAX_SEED 0x1p53
 #define MAX_HOSTS_OF_JOB 8      /* Workers and servers, or ring. */
 #define N_USERS 5
@@ -36,7 +38,7 @@ generate_options_draw(struct generate_options *options, uint64_t seed)
         .n_rungs = 3,
         .place = GENERATE_MIXED,
         .compute = sim_random_between(&r, 0, 0.8),
-        .load = 1,
+        .load = 2,
     };
 }
 
@@ -71,33 +73,51 @@ generate_options_parse(const char *text, struct generate_options *o)
                          sizeof settings / sizeof *settings);
 }
 
+/* What the jobs of a search have in common. */
+struct shape {
+    double model;               /* Bytes. */
+    int n_hosts;                /* Of each job. */
+    bool ring;                  /* Or parameter servers, */
+    int n_servers;              /* so many of the hosts. */
+};
+
+static struct shape
+draw_shape(const struct generate_options *o, struct sim_random *r)
+{
+    int max = o->n_hosts < MAX_HOSTS_OF_JOB ? o->n_hosts : MAX_HOSTS_OF_JOB;
+    struct shape shape;
+
+    shape.model = sim_random_log_between(r, MIN_MODEL, MAX_MODEL);
+    shape.n_hosts = sim_random_integer(r, 2, max);
+    shape.ring = o->place == GENERATE_RING
+                 || (o->place == GENERATE_MIXED && sim_random_next(r) >> 63);
+    shape.n_servers = sim_random_integer(r, 1, (shape.n_hosts + 2) / 3);
+    return shape;
+}
+
 /* Chooses the hosts of 'job' and lets it exchange a model of 'bytes'. */
 static void
 add_exchange(struct workload_job *job, const struct generate_options *o,
-             struct sim_random *r, double bytes)
+             struct sim_random *r, const struct shape *shape, double bytes)
 {
-    int max = o->n_hosts < MAX_HOSTS_OF_JOB ? o->n_hosts : MAX_HOSTS_OF_JOB;
-    int n = sim_random_integer(r, 2, max);
     int hosts[MAX_HOSTS_OF_JOB];
-    bool ring = o->place == GENERATE_RING
-                || (o->place == GENERATE_MIXED && sim_random_next(r) >> 63);
 
-    sim_random_pick(r, o->n_hosts, n, hosts);
-    job->devices = n;
-    if (ring) {
-        workload_add_ring(job, hosts, n, bytes);
+    sim_random_pick(r, o->n_hosts, shape->n_hosts, hosts);
+    job->devices = shape->n_hosts;
+    if (shape->ring) {
+        workload_add_ring(job, hosts, shape->n_hosts, bytes);
     } else {
-        int n_servers = sim_random_integer(r, 1, (n + 2) / 3);
-
-        job->devices -= n_servers;
-        workload_add_ps(job, hosts + n_servers, n - n_servers,
-                        hosts, n_servers, bytes);
+        job->devices -= shape->n_servers;
+        workload_add_ps(job, hosts + shape->n_servers,
+                        shape->n_hosts - shape->n_servers,
+                        hosts, shape->n_servers, bytes);
     }
 }
 
 static void
 add_job(struct workload *w, struct workload_cojob *cojob,
-        const struct generate_options *o, struct sim_random *r, double model)
+        const struct generate_options *o, struct sim_random *r,
+        const struct shape *shape)
 {
     struct workload_job *job;
     double exchange;
@@ -105,12 +125,12 @@ add_job(struct workload *w, struct workload_cojob *cojob,
 
     snprintf(name, sizeof name, "t%zu", cojob->n_jobs);
     job = workload_add_job(cojob, name, 0);
-    add_exchange(job, o, r,
-                 model * sim_random_log_between(r, 1.0 / MODEL_SPREAD,
-                                                MODEL_SPREAD));
+    add_exchange(job, o, r, shape,
+                 shape->model * sim_random_log_between(r, 1 / MODEL_SPREAD,
+                                                       MODEL_SPREAD));
     exchange = workload_exchange_time(job, w->fabric);
     job->compute = exchange * o->compute / (1 - o->compute)
-                   * sim_random_between(r, 0.8, 1.2);
+                   * sim_random_between(r, 0.9, 1.1);
     job->curve.final = sim_random_between(r, 0.5, 0.99);
     job->curve.span = job->curve.final * sim_random_between(r, 0.5, 1);
     job->curve.exponent = sim_random_log_between(r, 0.3, 1.5);
@@ -141,8 +161,8 @@ workload_generate(const struct generate_options *o)
     double arrival = 0;
 
     for (int i = 0; i < o->n_cojobs; i++) {
-        int n = o->n_jobs ? o->n_jobs : sim_random_integer(&r, 4, 16);
-        double model = sim_random_log_between(&r, MIN_MODEL, MAX_MODEL);
+        int n = o->n_jobs ? o->n_jobs : sim_random_integer(&r, 8, 24);
+        struct shape shape = draw_shape(o, &r);
         struct workload_cojob *cojob;
         char name[16];
 
@@ -151,7 +171,7 @@ workload_generate(const struct generate_options *o)
         snprintf(name, sizeof name, "u%d", sim_random_integer(&r, 1, N_USERS));
         cojob->user = sim_strdup(name);
         for (int j = 0; j < n; j++) {
-            add_job(w, cojob, o, &r, model);
+            add_job(w, cojob, o, &r, &shape);
         }
         add_rungs(w, cojob, o, &r);
         arrival += sim_random_gap(&r);

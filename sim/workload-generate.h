@@ -32,12 +32,12 @@
  *
  *    hosts=N       2 to 4096 [8 to 64]
  *    cojobs=N      searches, 1 to 10000 [4 to 32]
- *    jobs=N        of a search at first, 1 to 256 [each its own, 4 to 16]
+ *    jobs=N        of a search at first, 1 to 256 [each its own, 8 to 24]
  *    rungs=N       1 to 8 [3]
  *    place=P       "ps", "ring" or "mixed" [mixed]
  *    compute=X     share of an iteration alone in which a job computes, 0 to
  *                  0.95 [0 to 0.8]
- *    load=X        of the average port, 0.01 to 10 [1]
+ *    load=X        of the average port, 0.01 to 10 [2]
  *
  *
  * Ownership and thread-safety

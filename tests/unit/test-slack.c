@@ -70,14 +70,14 @@ static void
 breaks_ties_by_stage_and_id(void **state)
 {
     struct slack_job jobs[] = {
-        { .stage = 1, .id = 3, .isolated = 5 },
+        { .stage = 1, .id = 3, .isolated = 4 / SLACK_SHARE },
         { .stage = 0, .id = 2, .isolated = 0 },
-        { .stage = 1, .id = 1, .isolated = 5 },
+        { .stage = 1, .id = 1, .isolated = 4 / SLACK_SHARE },
     };
     struct order_result result;
     struct order_problem *op = two_stages(&result);
 
-    /* The same slack for all: 14 - 0.8 x 5 is 10. */
+    /* The same slack for all: 14 - 4 is 10. */
     slack_assign(&result, N_PORTS, 6, jobs, 3);
     assert_int_equal(jobs[0].id, 2);
     assert_int_equal(jobs[1].id, 1);
