@@ -10,8 +10,7 @@
  * The scan is never made.  An event frees few ports, and only flows on those
  * can begin; a flow that begins may stop a worse one, which frees one port
  * more.  Taking always the best flow of all free ports leads where the scan
- * would.  Waiting flows are kept by path, and of each path only the first
- * matters: if it cannot go, those after it cannot either.
+ * would.
  *
  * Two flows of a unit are equals to the order.  The one whose ends have more
  * left to do goes first, so that the busiest port of the unit is not kept
@@ -26,41 +25,14 @@
 
 #include "sim/flow-heap.h"
 #include "sim/memory.h"
+#include "sim/waiting.h"
 
 #define FREE INT_MAX            /* Rank of whoever holds a free port. */
-
-struct waiting {
-    struct flow *flow;
-    struct unit *unit;          /* The flow's. */
-};
-
-/* The flows that wait for a path, in no order but for the first. */
-struct queue {
-    size_t n, allocated;
-    struct waiting *waiting;
-    struct flow *first;         /* Best rank, then earliest begin. */
-    uint32_t place[2];          /* In the lists of its two ports. */
-};
-
-/* A queue as one of its ports sees it. */
-struct lane {
-    const double *near;         /* Bytes that the unit of the queue's first
-                                 * flow has left here, */
-    const double *far;          /* and there. */
-    int other;                  /* The port at the other end. */
-    uint32_t path;
-    uint32_t lot;               /* Of the flow. */
-};
 
 struct port {
     struct flow *flow;          /* That holds it, or NULL. */
     bool dirty;                 /* On the list of ports to look at. */
     bool early;                 /* Was there when the update began. */
-    size_t n;
-    size_t allocated_ranks, allocated_lanes;
-    int *ranks;                 /* Of the first flow of each queue that is not
-                                 * empty, apart since all are looked at. */
-    struct lane *lanes;         /* The rest of the same. */
 };
 
 /* A flow that may begin, found at 'port'. */
@@ -79,13 +51,13 @@ struct greedy {
     struct port *ports;
     int *held;                  /* Rank of each port's holder, or FREE. */
     double *slowness;           /* Of each port, seconds per byte. */
-    size_t n_queues, allocated_queues;
-    struct queue *queues;       /* By path. */
+    struct waiting waiting;     /* All flows that do not run. */
     struct flow_heap running;   /* By end. */
     size_t n_dirty;
     int *dirty;                 /* Ports that are free or have new flows. */
     size_t n_early;
     int *early;                 /* Those when the update began. */
+    uint32_t *matches;          /* For match_lanes(). */
     size_t n_candidates, allocated_candidates;
     struct candidate *candidates;       /* Heap, the best first. */
 };
@@ -103,11 +75,13 @@ greedy_create(const struct paths *paths)
 
     assert(paths->fabric->n_tiers == 1);
     g->n_ports = paths->fabric->n_ports;
+    waiting_init(&g->waiting, paths);
     g->ports = sim_calloc(g->n_ports, sizeof *g->ports);
     g->held = sim_calloc(g->n_ports, sizeof *g->held);
     g->slowness = sim_calloc(g->n_ports, sizeof *g->slowness);
     g->dirty = sim_calloc(g->n_ports, sizeof *g->dirty);
     g->early = sim_calloc(g->n_ports, sizeof *g->early);
+    g->matches = sim_calloc(g->n_ports, sizeof *g->matches);
     for (int p = 0; p < g->n_ports; p++) {
         g->held[p] = FREE;
         g->slowness[p] = 1 / paths->fabric->capacity[p];
@@ -120,20 +94,14 @@ greedy_destroy(struct rates *r)
 {
     struct greedy *g = greedy_cast(r);
 
-    for (int p = 0; p < g->n_ports; p++) {
-        free(g->ports[p].ranks);
-        free(g->ports[p].lanes);
-    }
-    for (size_t i = 0; i < g->n_queues; i++) {
-        free(g->queues[i].waiting);
-    }
+    waiting_uninit(&g->waiting);
     free(g->ports);
     free(g->held);
-    free(g->queues);
     free(g->running.flows);
     free(g->slowness);
     free(g->dirty);
     free(g->early);
+    free(g->matches);
     free(g->candidates);
     free(g);
 }
@@ -147,158 +115,15 @@ mark_dirty(struct greedy *g, int p)
     }
 }
 
-static bool
-is_first(const struct flow *a, const struct flow *b)
-{
-    return a->unit->rank != b->unit->rank ? a->unit->rank < b->unit->rank
-        : a->seq < b->seq;
-}
-
-/* Decides between flows that have the same to do on both ends, as those of a
- * shuffle do.  Were it their age, all senders would want to begin with the
- * same receiver. */
-static uint32_t
-draw_lot(const struct flow *flow)
-{
-    return flow->seq * 2654435761;
-}
-
-static void
-set_first(struct greedy *g, uint32_t path, struct flow *flow)
-{
-    const int *ports = g->up.paths->paths[path].ports;
-    struct queue *q = &g->queues[path];
-    bool same = q->first == flow;
-
-    q->first = flow;
-    for (int k = 0; k < 2; k++) {
-        struct port *port = &g->ports[ports[k]];
-        struct lane *lane = &port->lanes[q->place[k]];
-
-        port->ranks[q->place[k]] = flow->unit->rank;
-        if (!same) {
-            lane->near = &flow->unit->bytes[flow->work[k]];
-            lane->far = &flow->unit->bytes[flow->work[!k]];
-            lane->lot = draw_lot(flow);
-        }
-    }
-}
-
-/* Looks for the first flow of 'path' anew. */
-static void
-find_first(struct greedy *g, uint32_t path)
-{
-    const struct queue *q = &g->queues[path];
-    size_t best = 0;
-    int rank = q->waiting[0].unit->rank;
-
-    for (size_t i = 1; i < q->n; i++) {
-        int r = q->waiting[i].unit->rank;
-
-        if (r < rank
-            || (r == rank
-                && q->waiting[i].flow->seq < q->waiting[best].flow->seq)) {
-            best = i;
-            rank = r;
-        }
-    }
-    set_first(g, path, q->waiting[best].flow);
-}
-
-/* Puts the queue of 'path' on the lists of its ports, or takes it off. */
-static void
-link_queue(struct greedy *g, uint32_t path)
-{
-    const int *ports = g->up.paths->paths[path].ports;
-
-    for (int k = 0; k < 2; k++) {
-        struct port *port = &g->ports[ports[k]];
-
-        port->ranks = sim_grow(port->ranks, port->n + 1,
-                               &port->allocated_ranks, sizeof *port->ranks);
-        port->lanes = sim_grow(port->lanes, port->n + 1,
-                               &port->allocated_lanes, sizeof *port->lanes);
-        g->queues[path].place[k] = port->n;
-        port->lanes[port->n++] = (struct lane) {
-            .other = ports[!k], .path = path,
-        };
-    }
-}
-
-static void
-unlink_queue(struct greedy *g, uint32_t path)
-{
-    const int *ports = g->up.paths->paths[path].ports;
-
-    for (int k = 0; k < 2; k++) {
-        struct port *port = &g->ports[ports[k]];
-        size_t place = g->queues[path].place[k];
-
-        port->n--;
-        port->ranks[place] = port->ranks[port->n];
-        port->lanes[place] = port->lanes[port->n];
-        g->queues[port->lanes[place].path].place[k] = place;
-    }
-}
-
-/* Lets 'flow' wait. */
-static void
-enqueue(struct greedy *g, struct flow *flow)
-{
-    struct queue *q = &g->queues[flow->path];
-
-    q->waiting = sim_grow(q->waiting, q->n + 1, &q->allocated,
-                          sizeof *q->waiting);
-    flow->place = q->n;
-    q->waiting[q->n++] = (struct waiting) { flow, flow->unit };
-    if (q->n == 1) {
-        link_queue(g, flow->path);
-        set_first(g, flow->path, flow);
-    } else if (is_first(flow, q->first)) {
-        set_first(g, flow->path, flow);
-    }
-}
-
-static void
-dequeue(struct greedy *g, struct flow *flow)
-{
-    struct queue *q = &g->queues[flow->path];
-
-    q->waiting[flow->place] = q->waiting[--q->n];
-    q->waiting[flow->place].flow->place = flow->place;
-    if (!q->n) {
-        q->first = NULL;
-        unlink_queue(g, flow->path);
-    } else if (q->first == flow) {
-        find_first(g, flow->path);
-    }
-}
-
-/* Makes room for the queues of paths that are new. */
-static void
-grow_queues(struct greedy *g)
-{
-    size_t n = g->up.paths->n;
-
-    if (n > g->n_queues) {
-        g->queues = sim_grow(g->queues, n, &g->allocated_queues,
-                             sizeof *g->queues);
-        memset(&g->queues[g->n_queues], 0,
-               (n - g->n_queues) * sizeof *g->queues);
-        g->n_queues = n;
-    }
-}
-
 static void
 greedy_add(struct rates *r, struct flow *flow, double now)
 {
     struct greedy *g = greedy_cast(r);
     const struct path *path = rates_path(r, flow);
 
-    grow_queues(g);
     flow->rate = 0;
     flow->since = now;
-    enqueue(g, flow);
+    waiting_add(&g->waiting, flow);
     mark_dirty(g, path->ports[0]);
     mark_dirty(g, path->ports[1]);
 }
@@ -325,14 +150,14 @@ start(struct greedy *g, struct flow *flow, double now)
     const struct path *path = rates_path(&g->up, flow);
     const double *capacity = g->up.paths->fabric->capacity;
 
-    dequeue(g, flow);
+    waiting_remove(&g->waiting, flow);
     for (int k = 0; k < 2; k++) {
         struct flow *holder = g->ports[path->ports[k]].flow;
 
         if (holder) {
             flow_settle(holder, rates_path(&g->up, holder), now);
             stop(g, holder);
-            enqueue(g, holder);
+            waiting_add(&g->waiting, holder);
         }
     }
     for (int k = 0; k < 2; k++) {
@@ -356,63 +181,64 @@ is_better(const struct candidate *a, const struct candidate *b)
         : a->lot < b->lot;
 }
 
-/* Returns the best rank after 'rank' of a flow that may begin at port 'p',
- * FREE if there is none. */
-static int
-next_rank(const struct greedy *g, int p, int rank)
+/* Finds the best rank from '*rank' on of a flow that may begin at port 'p',
+ * and lists the lanes of such flows in 'g->matches'.  Returns their number.
+ * All lanes are looked at, without branches, which could not be foreseen. */
+static size_t
+match_lanes(const struct greedy *g, int p, int *rank)
 {
-    const struct lane *lanes = g->ports[p].lanes;
-    const int *ranks = g->ports[p].ranks;
+    const struct waiting_head *heads = g->waiting.ports[p].heads;
     const int *held = g->held;
-    size_t n = g->ports[p].n;
-    int best = held[p];
+    uint32_t *matches = g->matches;
+    size_t n_lanes = g->waiting.ports[p].n;
+    int least = *rank;
+    int best = held[p] - 1;
+    size_t n = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        if (ranks[i] < best && ranks[i] > rank
-            && ranks[i] < held[lanes[i].other]) {
-            best = ranks[i];
-        }
+    for (size_t i = 0; i < n_lanes; i++) {
+        int r = heads[i].rank;
+        bool may = (r >= least) & (r <= best) & (r < held[heads[i].other]);
+
+        n = may & (r < best) ? 0 : n;
+        best = may ? r : best;
+        matches[n] = i;
+        n += may;
     }
-    return best < held[p] ? best : FREE;
+    *rank = best;
+    return n;
 }
 
-/* Returns true if it is for 'lane' of port 'p' to find its flow, which has
- * 'near' seconds left here and 'far' at the other end.  If both ends were
+/* Returns true if it is for port 'p' to find a flow to 'other', of whose unit
+ * 'near' seconds are left here and 'far' there.  If both ends were
  * there when the update began, that is the busier one's: all others would find
  * the flow of the busiest only to see it gone. */
 static bool
-is_ours(const struct greedy *g, int p, const struct lane *lane, double near,
-        double far)
+is_ours(const struct greedy *g, int p, int other, double near, double far)
 {
     return far < near || (far == near && p % 2 == 0) || !g->ports[p].early
-           || !g->ports[lane->other].early;
+           || !g->ports[other].early;
 }
 
-/* Returns the lane of the best flow of 'rank' that may begin at port 'p', NULL
- * if there is none.  They are all of one unit, which has as much left here for
- * each of them, so that what it has left at the far end decides. */
-static const struct lane *
-find_lane(const struct greedy *g, int p, int rank)
+/* Returns the lane of the best flow of the 'n' matches of port 'p', NULL if
+ * none is for it to find.  They are all of one unit, which has as much left
+ * here for each of them, so that what it has left at the far end decides. */
+static const struct waiting_lane *
+best_match(const struct greedy *g, int p, size_t n)
 {
-    const struct lane *lanes = g->ports[p].lanes;
-    const int *ranks = g->ports[p].ranks;
-    const int *held = g->held;
-    size_t n = rank < held[p] ? g->ports[p].n : 0;
-    const struct lane *best = NULL;
+    const struct waiting_port *port = &g->waiting.ports[p];
+    const struct waiting_lane *best = NULL;
+    double near = *port->lanes[g->matches[0]].near * g->slowness[p];
     double most = -1;
 
     for (size_t i = 0; i < n; i++) {
-        const struct lane *lane = &lanes[i];
+        const struct waiting_lane *lane = &port->lanes[g->matches[i]];
+        int other = port->heads[g->matches[i]].other;
+        double far = *lane->far * g->slowness[other];
 
-        if (ranks[i] == rank && rank < held[lane->other]) {
-            double near = *lane->near * g->slowness[p];
-            double far = *lane->far * g->slowness[lane->other];
-
-            if (far >= most && is_ours(g, p, lane, near, far)
-                && (far > most || lane->lot < best->lot)) {
-                best = lane;
-                most = far;
-            }
+        if (far >= most && is_ours(g, p, other, near, far)
+            && (far > most || lane->lot < best->lot)) {
+            best = lane;
+            most = far;
         }
     }
     return best;
@@ -423,19 +249,22 @@ find_lane(const struct greedy *g, int p, int rank)
 static bool
 find_candidate(const struct greedy *g, int p, int rank, struct candidate *c)
 {
-    const struct lane *lane;
+    const struct waiting_port *port = &g->waiting.ports[p];
+    const struct waiting_lane *lane = NULL;
     double near, far;
 
-    while (!(lane = find_lane(g, p, rank))) {
-        rank = next_rank(g, p, rank);
-        if (rank == FREE) {
+    for (; !lane; rank++) {
+        size_t n = match_lanes(g, p, &rank);
+
+        if (!n) {
             return false;
         }
+        lane = best_match(g, p, n);
     }
     near = *lane->near * g->slowness[p];
-    far = *lane->far * g->slowness[lane->other];
+    far = *lane->far * g->slowness[port->heads[lane - port->lanes].other];
     *c = (struct candidate) {
-        .flow = g->queues[lane->path].first, .port = p, .rank = rank,
+        .flow = g->waiting.queues[lane->path].first, .port = p, .rank = rank - 1,
         .larger = fmax(near, far), .smaller = fmin(near, far),
         .lot = lane->lot,
     };
@@ -498,16 +327,6 @@ is_possible(const struct greedy *g, const struct candidate *c)
         && c->rank < g->held[path->ports[1]];
 }
 
-static void
-push_any(struct greedy *g, int port)
-{
-    int rank = next_rank(g, port, -1);
-
-    if (rank != FREE) {
-        push_candidate(g, port, rank);
-    }
-}
-
 /* Looks at the ports that stopped flows have left. */
 static void
 push_dirty(struct greedy *g)
@@ -518,7 +337,7 @@ push_dirty(struct greedy *g)
         g->ports[p].dirty = false;
         if (g->held[p] == FREE) {
             g->ports[p].early = false;
-            push_any(g, p);
+            push_candidate(g, p, 0);
         }
     }
 }
@@ -534,7 +353,7 @@ push_early(struct greedy *g)
         g->ports[g->early[i]].early = true;
     }
     for (size_t i = 0; i < g->n_early; i++) {
-        push_any(g, g->early[i]);
+        push_candidate(g, g->early[i], 0);
     }
 }
 
@@ -565,17 +384,13 @@ greedy_reorder(struct rates *r, double now)
     struct greedy *g = greedy_cast(r);
 
     (void) now;
+    waiting_reorder(&g->waiting);
     for (int p = 0; p < g->n_ports; p++) {
-        const struct port *port = &g->ports[p];
-
-        if (port->flow) {
-            g->held[p] = port->flow->unit->rank;
+        if (g->ports[p].flow) {
+            g->held[p] = g->ports[p].flow->unit->rank;
         }
-        if (port->n) {
+        if (g->waiting.ports[p].n) {
             mark_dirty(g, p);
-        }
-        for (size_t i = 0; p % 2 == 0 && i < port->n; i++) {
-            find_first(g, port->lanes[i].path);
         }
     }
 }
@@ -619,18 +434,7 @@ static size_t
 greedy_list(const struct rates *r, struct sim_flow **flows,
             size_t *allocated)
 {
-    const struct greedy *g = greedy_cast(r);
-
-    *flows = sim_grow(*flows, g->running.n, allocated, sizeof **flows);
-    for (size_t i = 0; i < g->running.n; i++) {
-        const struct path *path = rates_path(r, g->running.flows[i]);
-        struct sim_flow *f = &(*flows)[i];
-
-        f->n_ports = path->n_ports;
-        memcpy(f->ports, path->ports, sizeof f->ports);
-        f->rate = g->running.flows[i]->rate;
-    }
-    return g->running.n;
+    return rates_list(r, &greedy_cast(r)->running, flows, allocated);
 }
 
 const struct rates_class rates_greedy = {

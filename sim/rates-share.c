@@ -547,14 +547,10 @@ share_list(const struct rates *r, struct sim_flow **flows, size_t *allocated)
     *flows = sim_grow(*flows, s->n_filled, allocated, sizeof **flows);
     for (size_t i = 0; i < s->n_filled; i++) {
         const struct bundle *b = &s->bundles.bundles[s->filled[i]];
-        const struct path *path = &r->paths->paths[b->path];
 
         if (b->rate > 0) {
-            struct sim_flow *f = &(*flows)[n++];
-
-            f->n_ports = path->n_ports;
-            memcpy(f->ports, path->ports, sizeof f->ports);
-            f->rate = b->flows.n * b->rate;
+            rates_show(&r->paths->paths[b->path], b->flows.n * b->rate,
+                       &(*flows)[n++]);
         }
     }
     return n;

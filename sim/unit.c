@@ -7,6 +7,9 @@
 
 #include "sim/memory.h"
 
+/* As long as a flow has not ended some of it remains, at least that share. */
+#define RESIDUE 1e-15
+
 void
 unit_maker_init(struct unit_maker *m, int n_ports)
 {
@@ -156,7 +159,7 @@ void
 flow_settle_at(struct flow *flow, const struct path *path, double now,
                double remaining)
 {
-    double bytes = flow->remaining - fmax(remaining, 0);
+    double bytes = flow->remaining - fmax(remaining, flow->bytes * RESIDUE);
 
     flow->since = now;
     if (bytes > 0) {

@@ -97,7 +97,8 @@ struct flow {
 
     /* The rate allocation's. */
     double key;                 /* When it ends, in seconds or as it counts. */
-    uint32_t place;             /* Where it keeps the flow. */
+    uint32_t place;             /* Where it keeps the flow, */
+    uint32_t index;             /* in two ways. */
 };
 
 /* Adds up the work of a unit. */

@@ -102,7 +102,7 @@ check_job(const struct workload *w, const struct workload_job *job)
 static void
 check_cojob(const struct workload *w, const struct workload_cojob *cojob)
 {
-    assert_between(cojob->n_jobs, 4, 16);
+    assert_between(cojob->n_jobs, 8, 24);
     assert_int_equal(cojob->n_rungs, 3);
     for (size_t r = 1; r < cojob->n_rungs; r++) {
         const struct workload_rung *rung = &cojob->rungs[r];
