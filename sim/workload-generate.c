@@ -11,6 +11,7 @@
 #include "sim/memory.h"
 #include "sim/random.h"
 #include "sim/settings.h"
+#include "sim/workload-draw.h"
 #include "sim/workload-pattern.h"
 #include "sim/workload.h"
 
@@ -71,49 +72,25 @@ generate_options_parse(const char *text, struct generate_options *o)
                          sizeof settings / sizeof *settings);
 }
 
-/* Chooses the hosts of 'job' and lets it exchange a model of 'bytes'. */
-static void
-add_exchange(struct workload_job *job, const struct generate_options *o,
-             struct sim_random *r, double bytes)
-{
-    int max = o->n_hosts < MAX_HOSTS_OF_JOB ? o->n_hosts : MAX_HOSTS_OF_JOB;
-    int n = sim_random_integer(r, 2, max);
-    int hosts[MAX_HOSTS_OF_JOB];
-    bool ring = o->place == GENERATE_RING
-                || (o->place == GENERATE_MIXED && sim_random_next(r) >> 63);
-
-    sim_random_pick(r, o->n_hosts, n, hosts);
-    job->devices = n;
-    if (ring) {
-        workload_add_ring(job, hosts, n, bytes);
-    } else {
-        int n_servers = sim_random_integer(r, 1, (n + 2) / 3);
-
-        job->devices -= n_servers;
-        workload_add_ps(job, hosts + n_servers, n - n_servers,
-                        hosts, n_servers, bytes);
-    }
-}
-
 static void
 add_job(struct workload *w, struct workload_cojob *cojob,
         const struct generate_options *o, struct sim_random *r, double model)
 {
+    int max = o->n_hosts < MAX_HOSTS_OF_JOB ? o->n_hosts : MAX_HOSTS_OF_JOB;
+    int n = sim_random_integer(r, 2, max);
+    bool ring = o->place == GENERATE_RING
+                || (o->place == GENERATE_MIXED && sim_random_next(r) >> 63);
+    int n_servers = ring ? 0 : sim_random_integer(r, 1, (n + 2) / 3);
+    double bytes = model * sim_random_log_between(r, 1.0 / MODEL_SPREAD,
+                                                  MODEL_SPREAD);
     struct workload_job *job;
-    double exchange;
     char name[16];
 
     snprintf(name, sizeof name, "t%zu", cojob->n_jobs);
     job = workload_add_job(cojob, name, 0);
-    add_exchange(job, o, r,
-                 model * sim_random_log_between(r, 1.0 / MODEL_SPREAD,
-                                                MODEL_SPREAD));
-    exchange = workload_exchange_time(job, w->fabric);
-    job->compute = exchange * o->compute / (1 - o->compute)
-                   * sim_random_between(r, 0.8, 1.2);
-    job->curve.final = sim_random_between(r, 0.5, 0.99);
-    job->curve.span = job->curve.final * sim_random_between(r, 0.5, 1);
-    job->curve.exponent = sim_random_log_between(r, 0.3, 1.5);
+    workload_draw_exchange(job, r, o->n_hosts, n - n_servers, n_servers,
+                           bytes);
+    workload_draw_rest(job, r, w->fabric, o->compute);
 }
 
 /* Rungs of a successive halving: the first takes some iterations, each next
