@@ -104,8 +104,8 @@ open_generated(const char *text, const uint64_t *seed,
     return error;
 }
 
-/* Opens the trace of jobs "FILE,NAME=VALUE..." of which the file's name has 'n'
- * characters. */
+/* Opens the trace of jobs "FILE,NAME=VALUE...".  'n' characters of it are the
+ * file's name. */
 static char *
 open_jobs(const char *what, size_t n, const uint64_t *seed,
           struct workload_input *input)

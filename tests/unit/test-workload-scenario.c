@@ -140,7 +140,7 @@ reads_all_members(void **state)
 #define CURVE(FINAL) "\"curve\": {\"final\": " FINAL ", \"span\": 0.1," \
                      " \"exponent\": 1}"
 
-/* The best two of four go on, then the best one; what has no curve does not. */
+/* The best two of four go on, then the best one, none without a curve. */
 static void
 keeps_those_with_the_best_curves(void **state)
 {
