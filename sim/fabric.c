@@ -75,6 +75,25 @@ sim_fabric_create_leaf_spine(int n_hosts, int hosts_per_leaf, double capacity,
     return f;
 }
 
+static void *
+copy(const void *p, size_t size)
+{
+    return memcpy(sim_calloc(1, size), p, size);
+}
+
+struct sim_fabric *
+sim_fabric_scale(const struct sim_fabric *old, double factor)
+{
+    struct sim_fabric *f = copy(old, sizeof *f);
+
+    f->capacity = copy(f->capacity, f->n_ports * sizeof *f->capacity);
+    f->parent = copy(f->parent, f->n_ports / 2 * sizeof *f->parent);
+    for (int p = 0; p < f->n_ports; p++) {
+        f->capacity[p] *= factor;
+    }
+    return f;
+}
+
 void
 sim_fabric_destroy(struct sim_fabric *f)
 {

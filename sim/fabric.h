@@ -49,6 +49,9 @@ struct sim_fabric *sim_fabric_create_leaf_spine(int n_hosts,
                                                 double capacity,
                                                 double oversubscription);
 
+/* The same fabric with 'factor' times the capacity everywhere. */
+struct sim_fabric *sim_fabric_scale(const struct sim_fabric *, double factor);
+
 /* Reads a topology, see topology.c.  Returns NULL and stores the fabric in
  * '*fabricp', or returns a malloc()'d message, "FILE:LINE: what was found,
  * what is allowed", and stores NULL. */

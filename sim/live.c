@@ -330,7 +330,7 @@ void
 live_uninit(struct live *live)
 {
     assert(!live->n_units);
-    live->rates->class->destroy(live->rates);
+    rates_destroy(live->rates);
     unit_maker_uninit(&live->maker);
     paths_uninit(&live->paths);
     free(live->first_job);

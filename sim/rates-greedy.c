@@ -619,18 +619,7 @@ static size_t
 greedy_list(const struct rates *r, struct sim_flow **flows,
             size_t *allocated)
 {
-    const struct greedy *g = greedy_cast(r);
-
-    *flows = sim_grow(*flows, g->running.n, allocated, sizeof **flows);
-    for (size_t i = 0; i < g->running.n; i++) {
-        const struct path *path = rates_path(r, g->running.flows[i]);
-        struct sim_flow *f = &(*flows)[i];
-
-        f->n_ports = path->n_ports;
-        memcpy(f->ports, path->ports, sizeof f->ports);
-        f->rate = g->running.flows[i]->rate;
-    }
-    return g->running.n;
+    return rates_list(r, &greedy_cast(r)->running, flows, allocated);
 }
 
 const struct rates_class rates_greedy = {

@@ -20,14 +20,15 @@
  * =====
  *
  *    struct rates *rates = rates_create(&rates_greedy, &paths);
- *    rates_add(rates, flow, now);                // Any number of flows.
- *    rates_reorder(rates, now);                  // If units changed places.
- *    rates_update(rates, now);
- *    now = rates_next(rates);
- *    while ((flow = rates_pop(rates, now))) {
- *        ...flow has ended; maybe rates_add()...
+ *    rates->class->add(rates, flow, now);        // Any number of flows.
+ *    rates->class->reorder(rates, now);          // If units changed places.
+ *    rates->class->update(rates, now);
+ *    now = rates->class->next(rates);
+ *    while ((flow = rates->class->pop(rates, now))) {
+ *        ...flow has ended; maybe add() one...
  *    }
- *    rates_update(rates, now);
+ *    rates->class->update(rates, now);
+ *    rates_destroy(rates);
  *
  *
  * Ownership and thread-safety
@@ -36,8 +37,10 @@
  * Flows and paths are the caller's; a flow must stay where it is until it is
  * popped.  One thread. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#include "sim/flow-heap.h"
 #include "sim/paths.h"
 #include "sim/unit.h"
 
@@ -52,6 +55,10 @@ struct sim_flow {
 struct rates {
     const struct rates_class *class;
     const struct paths *paths;
+    double guard_share;         /* See struct sim_options; 0 to 1. */
+    bool watches;               /* Units have limits, so their 'rate' is to be
+                                 * kept.  From rates_reorder() on, before
+                                 * which it is 0. */
 };
 
 /* A way to hand out rates.  'now' is in seconds and never falls. */
@@ -68,8 +75,7 @@ struct rates_class {
     /* Makes rates valid after any of the above and after pops. */
     void (*update)(struct rates *, double now);
 
-    /* When the next flow ends or a unit reaches its limit, INFINITY if
-     * nothing moves. */
+    /* When the next flow ends, INFINITY if nothing moves. */
     double (*next)(const struct rates *);
 
     /* Returns a flow that has ended by 'now', settled, or NULL. */
@@ -85,22 +91,25 @@ struct rates_class {
                    size_t *allocated);
 };
 
-extern const struct rates_class rates_greedy;
+extern const struct rates_class rates_greedy;  /* On one tier only. */
 extern const struct rates_class rates_share;
+extern const struct rates_class rates_madd;
 
 /* Flows that would end within this share of the clock after 'now' end now:
  * they would have ended together but for rounding. */
 #define RATES_TOGETHER 1e-12
 
-static inline struct rates *
-rates_create(const struct rates_class *class, const struct paths *paths)
-{
-    struct rates *r = class->create(paths);
+struct rates *rates_create(const struct rates_class *, const struct paths *);
+void rates_destroy(struct rates *);
 
-    r->class = class;
-    r->paths = paths;
-    return r;
-}
+/* For those who define classes. */
+
+/* Shows a flow of 'path'. */
+void rates_show(const struct path *, double rate, struct sim_flow *);
+
+/* 'list' of a class whose moving flows are those of 'heap'. */
+size_t rates_list(const struct rates *, const struct flow_heap *heap,
+                  struct sim_flow **flows, size_t *allocated);
 
 static inline const struct path *
 rates_path(const struct rates *r, const struct flow *flow)

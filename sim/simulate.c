@@ -12,6 +12,9 @@
 #include "sim/rates.h"
 #include "sim/workload.h"
 
+/* A unit that has sent its limit but for such a share has sent it. */
+#define TOGETHER 1e-9
+
 /* The controller's default period. */
 #define EARLY_PERIOD_S 5
 
@@ -57,6 +60,52 @@ count_decision(struct simulation *sim, double us, struct sim_result *result)
     }
 }
 
+/* What has sent as much as its limit but for rounding has sent it all. */
+static void
+round_sent(struct live *live)
+{
+    for (size_t i = 0; i < live->n_units; i++) {
+        struct unit *unit = live->units[i];
+
+        if (unit->sent >= unit->sent_limit * (1 - TOGETHER)) {
+            unit->sent = fmax(unit->sent, unit->sent_limit);
+        }
+    }
+}
+
+/* Lets the live units know their places. */
+static void
+apply_order(struct live *live, const struct order_result *order)
+{
+    bool watches = false;
+
+    for (size_t i = 0; i < live->n_units; i++) {
+        struct unit *unit = live->units[i];
+
+        unit->rank = order->rank[i];
+        unit->level = order->level[i];
+        unit->sent_limit = order->sent_limit[i];
+        unit->until = unit->sent;
+        unit->since = live->now;
+        unit->rate = 0;
+        watches |= isfinite(unit->sent_limit);
+    }
+    live->rates->watches = watches;
+    live->rates->class->reorder(live->rates, live->now);
+}
+
+/* When the first unit will have sent as much as its limit. */
+static double
+next_limit(const struct live *live)
+{
+    double next = INFINITY;
+
+    for (size_t i = 0; live->rates->watches && i < live->n_units; i++) {
+        next = fmin(next, unit_limit_time(live->units[i]));
+    }
+    return next;
+}
+
 /* Orders the live units by what remains of them. */
 static void
 decide(struct simulation *sim, struct sim_result *result)
@@ -71,16 +120,12 @@ decide(struct simulation *sim, struct sim_result *result)
         return;
     }
     live->rates->class->settle(live->rates, live->now);
+    round_sent(live);
     op = remaining_problem(live, sim->options->aging_s, &sim->early);
     begin = clock_us();
     order_compute(&sim->order_options, op, &sim->order);
     count_decision(sim, clock_us() - begin, result);
-    for (size_t i = 0; i < live->n_units; i++) {
-        live->units[i]->rank = sim->order.rank[i];
-        live->units[i]->level = sim->order.level[i];
-        live->units[i]->sent_limit = sim->order.sent_limit[i];
-    }
-    live->rates->class->reorder(live->rates, live->now);
+    apply_order(live, &sim->order);
     order_problem_destroy(op);
 }
 
@@ -109,10 +154,14 @@ step(struct simulation *sim, struct sim_result *result)
     const struct rates_class *class = live->rates->class;
     double next = fmin(event_queue_next(&live->events),
                        class->next(live->rates));
+    double decision = next_limit(live);
     struct flow *flow;
 
-    if (is_periodic(sim) && live->n_units && sim->next_period < next) {
-        next = sim->next_period;
+    if (is_periodic(sim) && live->n_units) {
+        decision = fmin(decision, sim->next_period);
+    }
+    if (decision <= next) {
+        next = decision;
         live->units_changed = true;
     }
     assert(isfinite(next));
@@ -168,17 +217,23 @@ summarize(struct sim_result *r)
     free(times);
 }
 
-/* Returns how flows get their rates, which with more tiers than one is by
- * levels for all orders. */
+/* Returns how flows get their rates.  Where flows pass more than two ports
+ * those that are served by rank have levels for ranks: to give a flow a whole
+ * path would keep the rest of its slowest port from all others. */
 static const struct rates_class *
 choose_rates(const struct sim_options *options,
              const struct sim_fabric *fabric)
 {
-    if (options->service == SIM_SERVICE_LEVELS || fabric->n_tiers > 1
-        || order_classes[options->order.kind].service != ORDER_SERVICE_RANK) {
+    enum order_service service = order_classes[options->order.kind].service;
+
+    if (options->service == SIM_SERVICE_LEVELS) {
         return &rates_share;
+    } else if (service == ORDER_SERVICE_MADD) {
+        return &rates_madd;
+    } else if (service == ORDER_SERVICE_RANK && fabric->n_tiers == 1) {
+        return &rates_greedy;
     }
-    return &rates_greedy;
+    return &rates_share;
 }
 
 static void
@@ -216,11 +271,16 @@ simulate(const struct workload *w, const struct sim_options *options,
         .early = { options->order.early_theta, EARLY_PERIOD_S },
     };
 
+    struct sim_fabric *fabric = sim_fabric_scale(
+        w->fabric, options->efficiency > 0 ? options->efficiency : 1);
+
     *result = (struct sim_result) { .decision_gap_first = 1 };
-    live_init(&sim.live, w, w->fabric, order_classes[options->order.kind].unit,
-              choose_rates(options, w->fabric));
+    live_init(&sim.live, w, fabric, order_classes[options->order.kind].unit,
+              choose_rates(options, fabric));
     if (options->service == SIM_SERVICE_EXACT) {
         sim.order_options.n_levels = INT_MAX;
+    } else {
+        sim.live.rates->guard_share = options->guard_share;
     }
     sim.order_options.uncertified = !options->certify;
     order_result_init(&sim.order);
@@ -234,6 +294,7 @@ simulate(const struct workload *w, const struct sim_options *options,
 
     order_result_uninit(&sim.order);
     live_uninit(&sim.live);
+    sim_fabric_destroy(fabric);
     free(sim.times);
     free(sim.flows);
 }

@@ -58,8 +58,9 @@ enum sim_service {
 struct sim_options {
     struct order_options order;
     enum sim_service service;
-    double guard_share;         /* Of a port for each level that waits, at
-                                 * least; only with levels. */
+    double guard_share;         /* Each level first gets what a network of so
+                                 * much of each port, at most an equal part,
+                                 * would give it; only with levels. */
     double efficiency;          /* Payload per byte on the wire, 0 is 1. */
     double aging_s;             /* A stage's weight doubles in so long; 0 is
                                  * no aging. */

@@ -7,6 +7,9 @@
 
 #include "sim/memory.h"
 
+/* As long as a flow has not ended some of it remains, at least that share. */
+#define RESIDUE 1e-15
+
 void
 unit_maker_init(struct unit_maker *m, int n_ports)
 {
@@ -91,7 +94,8 @@ void
 unit_begin(struct unit *unit, const struct sim_fabric *fabric, double now)
 {
     unit->begin = unit->since = now;
-    unit->sent = unit->left = unit->initial = unit->rate = 0;
+    unit->sent = unit->left = unit->initial = 0;
+    unit->rate = unit->until = 0;
     unit->sent_limit = INFINITY;
     for (size_t i = 0; i < unit->n_work; i++) {
         struct work *work = &unit->work[i];
@@ -152,9 +156,10 @@ subtract(struct flow *flow, const struct path *path, double bytes, int n)
 }
 
 void
-flow_settle(struct flow *flow, const struct path *path, double now)
+flow_settle_at(struct flow *flow, const struct path *path, double now,
+               double remaining)
 {
-    double bytes = fmin(flow->rate * (now - flow->since), flow->remaining);
+    double bytes = flow->remaining - fmax(remaining, flow->bytes * RESIDUE);
 
     flow->since = now;
     if (bytes > 0) {
@@ -165,9 +170,33 @@ flow_settle(struct flow *flow, const struct path *path, double now)
 }
 
 void
+flow_settle(struct flow *flow, const struct path *path, double now)
+{
+    flow_settle_at(flow, path, now,
+                   flow->remaining - flow->rate * (now - flow->since));
+}
+
+void
 flow_finish(struct flow *flow, const struct path *path)
 {
     subtract(flow, path, flow->remaining, 1);
     flow->unit->sent += flow->remaining;
     flow->remaining = 0;
+}
+
+void
+unit_change_rate(struct unit *unit, double now, double change)
+{
+    unit->until += unit->rate * (now - unit->since);
+    unit->since = now;
+    unit->rate = fmax(unit->rate + change, 0);
+}
+
+double
+unit_limit_time(const struct unit *unit)
+{
+    if (!isfinite(unit->sent_limit) || unit->rate <= 0) {
+        return INFINITY;
+    }
+    return unit->since + (unit->sent_limit - unit->until) / unit->rate;
 }

@@ -72,9 +72,10 @@ struct unit {
     int level;                  /* 0 is first. */
     double sent_limit;          /* As in struct order_result. */
 
-    /* By a rate allocation that watches limits. */
-    double rate;                /* Of all its flows, bytes per second. */
-    double since;               /* When 'sent' was right, seconds. */
+    /* By a rate allocation that watches limits, see rates.h. */
+    double rate;                /* Of all its flows, bytes per second, */
+    double since;               /* from so many seconds on, */
+    double until;               /* when so many bytes had been sent. */
 };
 
 /* Bytes on their way from one host to another. */
@@ -93,7 +94,8 @@ struct flow {
 
     /* The rate allocation's. */
     double key;                 /* When it ends, in seconds or as it counts. */
-    uint32_t place;             /* Where it keeps the flow. */
+    uint32_t place;             /* Where it keeps the flow, */
+    uint32_t index;             /* in two ways. */
 };
 
 /* Adds up the work of a unit. */
@@ -117,10 +119,20 @@ void unit_maker_clear(struct unit_maker *);
 void unit_begin(struct unit *, const struct sim_fabric *, double now);
 void unit_uninit(struct unit *);
 
-/* Subtracts what 'flow' has sent until 'now'. */
+/* Subtracts what 'flow' has sent until 'now' at its rate. */
 void flow_settle(struct flow *, const struct path *, double now);
+
+/* Subtracts what 'flow' has sent until 'now' if 'remaining' is left. */
+void flow_settle_at(struct flow *, const struct path *, double now,
+                    double remaining);
 
 /* Subtracts what remains of 'flow', which has ended. */
 void flow_finish(struct flow *, const struct path *);
+
+/* Changes the rate of 'unit' by 'change' from 'now' on. */
+void unit_change_rate(struct unit *, double now, double change);
+
+/* When 'unit' will have sent as much as its limit, INFINITY if never. */
+double unit_limit_time(const struct unit *);
 
 #endif /* sim/unit.h */

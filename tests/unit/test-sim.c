@@ -397,6 +397,7 @@ delivers_every_byte_and_overloads_no_port(void **state)
             for (int p = 0; p < w->fabric->n_ports; p++) {
                 assert_true(fabs(meter.bytes[p] - bytes[p])
                             <= 1e-6 * (1 + bytes[p]));
+                assert_near(r.port_bytes[p], bytes[p]);
             }
             assert_true(r.bound > 0);
             assert_true(r.mean >= r.bound * (1 - 1e-9));
@@ -405,6 +406,143 @@ delivers_every_byte_and_overloads_no_port(void **state)
         }
         workload_destroy(w);
     }
+}
+
+/* A search of two jobs: what is ordered is the search, once, or its jobs, of
+ * which one ends before the other, or each of the four exchanges as it begins,
+ * and what is left when one ends while the other goes on. */
+static void
+decides_when_units_begin_and_end(void **state)
+{
+    static const struct {
+        enum order_kind order;
+        size_t decisions;
+    } cases[] = {
+        { ORDER_FAIR, 0 }, { ORDER_STAGE, 1 }, { ORDER_INTENSITY, 2 },
+        { ORDER_TCF, 5 },
+    };
+    struct workload *w = workload_create("stage", sim_fabric_create(4, 100));
+    struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
+
+    workload_add_transfer(workload_add_job(cojob, "a", 1), 0, 1, 100, 0, 0);
+    workload_add_transfer(workload_add_job(cojob, "b", 2.25), 2, 3, 100, 0,
+                          0);
+    workload_add_rung(w, cojob, 2, 2);
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct sim_result r;
+
+        run_order(w, cases[i].order, 6, &r);
+        assert_int_equal(r.decisions, cases[i].decisions);
+        assert_near(end_of(&r, 0, 0), 6.5);
+        sim_result_uninit(&r);
+    }
+    workload_destroy(w);
+}
+
+/* A job's metric after 'k' iterations is 1 - 1 / (k + 1).  After the 9 that are
+ * planned for the first job that is 0.9, and after 5 it is more than 0.81; the
+ * second is stopped after 3, at 0.75, and has more than 0.675 only then; the
+ * third has no metric. */
+static void
+notes_when_jobs_are_good(void **state)
+{
+    struct workload *w = workload_create("stage", sim_fabric_create(4, 100));
+    struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 1);
+    struct sim_result r;
+
+    for (int i = 0; i < 3; i++) {
+        struct workload_job *job = workload_add_job(cojob, "t", 1);
+
+        workload_add_transfer(job, i, 3 - i, 50 * (i + 1), 0, 0);
+        job->curve = (struct workload_curve) { i < 2, 1, 1 };
+    }
+    cojob->jobs[0].transfers[0].bytes = 100;
+    workload_add_rung(w, cojob, 3, 3);
+    workload_add_rung(w, cojob, 9, 1);
+    run_order(w, ORDER_FAIR, 6, &r);
+    assert_int_equal(r.n_jobs, 3);
+    assert_near(r.jobs[0].begin, 1);
+    assert_near(r.jobs[0].early_end, 8.5 + 2 * 2);
+    assert_near(r.jobs[0].end, 8.5 + 6 * 2);
+    assert_near(r.jobs[1].end, 7);
+    assert_near(r.jobs[1].early_end, 7);
+    assert_int_equal(r.jobs[2].job, 2);
+    assert_near(r.jobs[2].end, 8.5);
+    assert_true(isinf(r.jobs[2].early_end));
+    assert_near(r.stages[0].isolated, 7.5);
+    assert_near(r.stages[1].isolated, 12);
+    assert_near(r.port_bytes[0], 900);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+static void
+headers_take_their_part(void **state)
+{
+    struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
+    struct sim_options options = {
+        .order = ORDER_OPTIONS_INIT(ORDER_STAGE), .efficiency = 0.8,
+        .service = SIM_SERVICE_EXACT,
+    };
+    struct sim_result r;
+
+    add_flow(w, 0, 0, 1, 80);
+    simulate(w, &options, &r);
+    assert_near(end_of(&r, 0, 0), 10);
+    assert_near(r.bound, 10);
+    assert_near(r.port_bytes[0], 80);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+/* Two hosts a leaf, which can send up what one host can: two flows to the
+ * other leaf share that, or go up one after the other. */
+static void
+passes_a_narrow_spine(void **state)
+{
+    struct workload *w = workload_create(
+        "coflow", sim_fabric_create_leaf_spine(4, 2, 10, 2));
+    struct sim_options options = {
+        .order = ORDER_OPTIONS_INIT(ORDER_FAIR), .service = SIM_SERVICE_EXACT,
+    };
+    struct sim_result r;
+
+    add_flow(w, 0, 0, 2, 50);
+    add_flow(w, 0, 1, 3, 100);
+    simulate(w, &options, &r);
+    assert_near(end_of(&r, 0, 0), 10);
+    assert_near(end_of(&r, 1, 0), 15);
+    sim_result_uninit(&r);
+
+    options.order.kind = ORDER_STAGE;
+    simulate(w, &options, &r);
+    assert_near(end_of(&r, 0, 0), 5);
+    assert_near(end_of(&r, 1, 0), 15);
+    assert_near(r.bound, 10);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+}
+
+/* What is measured of decisions is only there if it was asked for. */
+static void
+certifies_decisions_when_asked(void **state)
+{
+    struct workload *w = workload_create("coflow", sim_fabric_create(3, 10));
+    struct sim_options options = { .order = ORDER_OPTIONS_INIT(ORDER_STAGE) };
+    struct sim_result r;
+
+    add_flow(w, 0, 0, 2, 50);
+    add_flow(w, 0, 1, 2, 70);
+    add_flow(w, 0, 0, 1, 70);
+    simulate(w, &options, &r);
+    assert_true(r.decision_gap_first == 1 && r.decision_gap_mean == 1);
+    assert_true(r.decision_us_p99 > 0);
+    sim_result_uninit(&r);
+    options.certify = true;
+    simulate(w, &options, &r);
+    assert_true(r.decision_gap_first > 1 && r.decision_gap_mean > 1);
+    sim_result_uninit(&r);
+    workload_destroy(w);
 }
 
 static char *
@@ -528,6 +666,11 @@ main(void)
         cmocka_unit_test(exchanges_shards_side_by_side),
         cmocka_unit_test(ends_what_has_nothing_to_do),
         cmocka_unit_test(delivers_every_byte_and_overloads_no_port),
+        cmocka_unit_test(decides_when_units_begin_and_end),
+        cmocka_unit_test(notes_when_jobs_are_good),
+        cmocka_unit_test(headers_take_their_part),
+        cmocka_unit_test(passes_a_narrow_spine),
+        cmocka_unit_test(certifies_decisions_when_asked),
         cmocka_unit_test(reads_a_trace),
         cmocka_unit_test(names_the_line_at_fault),
         cmocka_unit_test(orders_the_public_trace_better_than_fair),

@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Each way to hand out rates against one that computes everything anew. */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/rates.h"
+
+#define MAX_FLOWS 120
+#define MAX_UNITS 12
+#define MAX_PORTS 64
+
+/* Flows of some units on a fabric. */
+struct world {
+    struct sim_fabric *fabric;
+    struct paths paths;
+    struct rates *rates;
+    double now;
+    uint64_t seed;
+    int n_units;
+    struct unit units[MAX_UNITS];
+    int n_flows;
+    struct flow flows[MAX_FLOWS];
+    bool on_the_way[MAX_FLOWS];
+};
+
+static void
+assert_near(double a, double b)
+{
+    if (!(fabs(a - b) <= 1e-9 * (1 + fabs(b)))) {
+        fail_msg("%.12g is not %.12g", a, b);
+    }
+}
+
+/* Next of a fixed sequence of numbers from 0 to 'n' - 1. */
+static int
+next_random(struct world *w, int n)
+{
+    w->seed = w->seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (w->seed >> 33) % n;
+}
+
+static void
+world_init(struct world *w, struct sim_fabric *fabric,
+           const struct rates_class *class)
+{
+    memset(w, 0, sizeof *w);
+    w->fabric = fabric;
+    paths_init(&w->paths, fabric);
+    w->rates = rates_create(class, &w->paths);
+}
+
+static void
+world_uninit(struct world *w)
+{
+    rates_destroy(w->rates);
+    for (int u = 0; u < w->n_units; u++) {
+        unit_uninit(&w->units[u]);
+    }
+    paths_uninit(&w->paths);
+    sim_fabric_destroy(w->fabric);
+}
+
+/* Adds a flow to 'unit', which world_make_units() makes. */
+static struct flow *
+world_add(struct world *w, int unit, int src, int dst, double bytes)
+{
+    struct flow *flow = &w->flows[w->n_flows];
+
+    *flow = (struct flow) {
+        .unit = &w->units[unit], .path = paths_find(&w->paths, src, dst),
+        .seq = w->n_flows, .bytes = bytes, .remaining = bytes,
+    };
+    w->n_units = unit >= w->n_units ? unit + 1 : w->n_units;
+    w->n_flows++;
+    return flow;
+}
+
+/* Makes the units, with ranks and levels as they are numbered. */
+static void
+world_make_units(struct world *w)
+{
+    struct unit_maker maker;
+
+    unit_maker_init(&maker, w->fabric->n_ports);
+    for (int u = 0; u < w->n_units; u++) {
+        for (int i = 0; i < w->n_flows; i++) {
+            if (w->flows[i].unit == &w->units[u]) {
+                unit_maker_add(&maker, &w->paths.paths[w->flows[i].path],
+                               w->flows[i].bytes, 1);
+            }
+        }
+        unit_maker_finish(&maker, &w->units[u]);
+        for (int i = 0; i < w->n_flows; i++) {
+            if (w->flows[i].unit == &w->units[u]) {
+                unit_maker_bind(&maker, &w->paths.paths[w->flows[i].path],
+                                &w->flows[i]);
+            }
+        }
+        unit_maker_clear(&maker);
+        unit_begin(&w->units[u], w->fabric, 0);
+        w->units[u].rank = w->units[u].level = u;
+    }
+    unit_maker_uninit(&maker);
+}
+
+static void
+world_begin_flow(struct world *w, int i)
+{
+    w->on_the_way[i] = true;
+    w->rates->class->add(w->rates, &w->flows[i], w->now);
+}
+
+/* Lets all flows begin. */
+static void
+world_begin(struct world *w)
+{
+    world_make_units(w);
+    for (int i = 0; i < w->n_flows; i++) {
+        world_begin_flow(w, i);
+    }
+    w->rates->class->update(w->rates, w->now);
+}
+
+/* Goes on to the next end.  Returns how many flows end then. */
+static int
+world_step(struct world *w)
+{
+    const struct rates_class *class = w->rates->class;
+    struct flow *flow;
+    int n = 0;
+
+    w->now = class->next(w->rates);
+    assert_true(isfinite(w->now));
+    while ((flow = class->pop(w->rates, w->now))) {
+        w->on_the_way[flow - w->flows] = false;
+        n++;
+    }
+    return n;
+}
+
+/* Stores the rates that flows have from sender port to receiver port. */
+static void
+get_rates(const struct world *w, double rates[MAX_PORTS][MAX_PORTS])
+{
+    struct sim_flow *flows = NULL;
+    size_t allocated = 0;
+    size_t n = w->rates->class->list(w->rates, &flows, &allocated);
+
+    memset(rates, 0, MAX_PORTS * sizeof *rates);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(flows[i].rate > 0);
+        rates[flows[i].ports[0]][flows[i].ports[flows[i].n_ports - 1]]
+            += flows[i].rate;
+    }
+    free(flows);
+}
+
+static double
+get_rate(const struct world *w, int src, int dst)
+{
+    double rates[MAX_PORTS][MAX_PORTS];
+
+    get_rates(w, rates);
+    return rates[2 * src][2 * dst + 1];
+}
+
+/* No port carries more than it can, and every flow has a port that cannot
+ * carry more. */
+static void
+check_use(const struct world *w)
+{
+    struct sim_flow *flows = NULL;
+    size_t allocated = 0;
+    size_t n = w->rates->class->list(w->rates, &flows, &allocated);
+    double used[MAX_PORTS] = { 0 };
+
+    for (size_t i = 0; i < n; i++) {
+        for (int k = 0; k < flows[i].n_ports; k++) {
+            used[flows[i].ports[k]] += flows[i].rate;
+        }
+    }
+    free(flows);
+    for (int p = 0; p < w->fabric->n_ports; p++) {
+        assert_true(used[p] <= w->fabric->capacity[p] * (1 + 1e-9));
+    }
+    for (int i = 0; i < w->n_flows; i++) {
+        const struct path *path = &w->paths.paths[w->flows[i].path];
+        bool full = !w->on_the_way[i];
+
+        for (int k = 0; k < path->n_ports; k++) {
+            int p = path->ports[k];
+
+            full |= used[p] >= w->fabric->capacity[p] * (1 - 1e-9);
+        }
+        assert_true(full);
+    }
+}
+
+/* What units have left is what their flows have. */
+static void
+check_work(struct world *w)
+{
+    w->rates->class->settle(w->rates, w->now);
+    for (int u = 0; u < w->n_units; u++) {
+        double left[MAX_PORTS] = { 0 };
+        double sent = 0;
+
+        for (int i = 0; i < w->n_flows; i++) {
+            const struct flow *flow = &w->flows[i];
+
+            if (flow->unit == &w->units[u]) {
+                const struct path *path = &w->paths.paths[flow->path];
+
+                for (int k = 0; k < path->n_ports; k++) {
+                    left[path->ports[k]] += flow->remaining;
+                }
+                sent += flow->bytes - flow->remaining;
+            }
+        }
+        for (size_t i = 0; i < w->units[u].n_work; i++) {
+            assert_true(fabs(w->units[u].bytes[i]
+                             - left[w->units[u].work[i].port]) < 1e-6);
+        }
+        assert_true(fabs(w->units[u].sent - sent) < 1e-6);
+    }
+}
+
+static void
+add_random_flows(struct world *w, int n_units, int n_flows)
+{
+    for (int i = 0; i < n_flows; i++) {
+        world_add(w, i < n_units ? i : next_random(w, n_units),
+                  next_random(w, w->fabric->n_hosts),
+                  next_random(w, w->fabric->n_hosts),
+                  1 + next_random(w, 1000000) / 1000.0);
+    }
+}
+
+/* Gives the units other ranks and levels. */
+static void
+shuffle_units(struct world *w, int n_levels)
+{
+    for (int u = 0; u < w->n_units; u++) {
+        int other = next_random(w, u + 1);
+
+        w->units[u].rank = w->units[other].rank;
+        w->units[other].rank = u;
+    }
+    for (int u = 0; u < w->n_units; u++) {
+        w->units[u].level = w->units[u].rank % n_levels;
+    }
+    w->rates->class->reorder(w->rates, w->now);
+}
+
+/* Runs random flows, of which some begin later, and shuffles the units now and
+ * then.  Calls 'expect' before and 'check' after each update. */
+static void
+run_random(struct world *w, int n_levels, void (*expect)(struct world *),
+           void (*check)(struct world *))
+{
+    int n_begun = 0;
+    int n_ended = 0;
+
+    add_random_flows(w, 1 + next_random(w, MAX_UNITS),
+                     MAX_UNITS + next_random(w, MAX_FLOWS - MAX_UNITS));
+    world_make_units(w);
+    while (n_ended < w->n_flows) {
+        if (n_begun > n_ended) {
+            n_ended += world_step(w);
+        }
+        while (n_begun < w->n_flows && next_random(w, 4)) {
+            world_begin_flow(w, n_begun++);
+        }
+        if (!next_random(w, 5)) {
+            w->rates->class->settle(w->rates, w->now);
+            shuffle_units(w, n_levels);
+        }
+        expect(w);
+        w->rates->class->update(w->rates, w->now);
+        check(w);
+        check_use(w);
+        if (!next_random(w, 5)) {
+            check_work(w);
+        }
+    }
+    for (int u = 0; u < w->n_units; u++) {
+        for (size_t i = 0; i < w->units[u].n_work; i++) {
+            assert_true(w->units[u].bytes[i] == 0);
+        }
+    }
+}
+
+static void
+expect_nothing(struct world *w)
+{
+    (void) w;
+}
+
+static struct sim_fabric *
+random_fabric(struct world *w)
+{
+    return next_random(w, 2)
+        ? sim_fabric_create_leaf_spine(2 + next_random(w, 8), 3, 100,
+                                       1 + next_random(w, 3))
+        : sim_fabric_create(2 + next_random(w, 8), 100);
+}
+
+/* What the naive computations find: rates of flows. */
+static double expected[MAX_FLOWS];
+
+/* The scan that rates-greedy.c never makes. */
+static void
+expect_greedy(struct world *w)
+{
+    bool held[MAX_PORTS] = { false };
+    bool done[MAX_FLOWS] = { false };
+
+    w->rates->class->settle(w->rates, w->now);
+    memset(expected, 0, sizeof expected);
+    for (;;) {
+        const struct flow *best = NULL;
+        double best_key[4] = { 0 };
+
+        for (int i = 0; i < w->n_flows; i++) {
+            const struct flow *f = &w->flows[i];
+            const int *ports = w->paths.paths[f->path].ports;
+            double a = f->unit->bytes[f->work[0]];
+            double b = f->unit->bytes[f->work[1]];
+            double key[4] = { f->unit->rank, f->rate > 0 ? 0 : 1,
+                              -fmax(a, b), -fmin(a, b) };
+            int k = 0;
+
+            if (!w->on_the_way[i] || done[i] || held[ports[0]]
+                || held[ports[1]]) {
+                continue;
+            }
+            while (k < 3 && best && key[k] == best_key[k]) {
+                k++;
+            }
+            if (!best || key[k] < best_key[k]) {
+                best = f;
+                memcpy(best_key, key, sizeof key);
+            }
+        }
+        if (!best) {
+            return;
+        }
+        done[best - w->flows] = true;
+        held[w->paths.paths[best->path].ports[0]] = true;
+        held[w->paths.paths[best->path].ports[1]] = true;
+        expected[best - w->flows] = w->fabric->capacity[0];
+    }
+}
+
+static void
+check_flows(struct world *w)
+{
+    for (int i = 0; i < w->n_flows; i++) {
+        if (w->on_the_way[i]) {
+            assert_near(w->flows[i].rate, expected[i]);
+        }
+    }
+}
+
+static void
+greedy_is_the_scan_by_rank(void **state)
+{
+    for (int round = 0; round < 300; round++) {
+        struct world w;
+
+        world_init(&w, sim_fabric_create(2 + round % 8, 100), &rates_greedy);
+        w.seed = round;
+        run_random(&w, 1, expect_greedy, check_flows);
+        world_uninit(&w);
+    }
+}
+
+/* Water-filling from the beginning. */
+static void
+expect_share(struct world *w)
+{
+    double left[MAX_PORTS];
+    bool done[MAX_FLOWS] = { false };
+
+    memcpy(left, w->fabric->capacity, w->fabric->n_ports * sizeof *left);
+    memset(expected, 0, sizeof expected);
+    for (int level = 0; level < MAX_UNITS; level++) {
+        for (;;) {
+            int n[MAX_PORTS] = { 0 };
+            int tightest = -1;
+            double share = INFINITY;
+
+            for (int i = 0; i < w->n_flows; i++) {
+                const struct path *path = &w->paths.paths[w->flows[i].path];
+
+                for (int k = 0; k < path->n_ports; k++) {
+                    n[path->ports[k]] += w->on_the_way[i] && !done[i]
+                                         && w->flows[i].unit->level == level;
+                }
+            }
+            for (int p = 0; p < w->fabric->n_ports; p++) {
+                if (n[p] && left[p] / n[p] < share) {
+                    tightest = p;
+                    share = left[p] / n[p];
+                }
+            }
+            if (tightest < 0) {
+                break;
+            }
+            for (int i = 0; i < w->n_flows; i++) {
+                const struct path *path = &w->paths.paths[w->flows[i].path];
+                bool here = false;
+
+                for (int k = 0; k < path->n_ports; k++) {
+                    here |= path->ports[k] == tightest;
+                }
+                if (here && w->on_the_way[i] && !done[i]
+                    && w->flows[i].unit->level == level) {
+                    done[i] = true;
+                    expected[i] = share;
+                    for (int k = 0; k < path->n_ports; k++) {
+                        left[path->ports[k]] -= share;
+                        if (left[path->ports[k]] < 1e-9) {
+                            left[path->ports[k]] = 0;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/* A bundle shows its flows as one. */
+static void
+check_paths(struct world *w)
+{
+    double rates[MAX_PORTS][MAX_PORTS];
+
+    get_rates(w, rates);
+    for (int i = 0; i < w->n_flows; i++) {
+        const struct path *path = &w->paths.paths[w->flows[i].path];
+
+        rates[path->ports[0]][path->ports[path->n_ports - 1]]
+            -= w->on_the_way[i] ? expected[i] : 0;
+    }
+    for (int p = 0; p < MAX_PORTS; p++) {
+        for (int q = 0; q < MAX_PORTS; q++) {
+            assert_true(fabs(rates[p][q]) < 1e-6);
+        }
+    }
+}
+
+static void
+sharing_is_water_filling(void **state)
+{
+    for (int round = 0; round < 300; round++) {
+        struct world w = { .seed = round };
+
+        struct sim_fabric *fabric = random_fabric(&w);
+
+        for (int p = 0; round % 3 == 0 && p < fabric->n_ports; p++) {
+            fabric->capacity[p] = 1 + next_random(&w, 1000);
+        }
+        world_init(&w, fabric, &rates_share);
+        w.seed = round;
+        w.rates->watches = round % 2;
+        run_random(&w, 1 + round % 5, expect_share, check_paths);
+        world_uninit(&w);
+    }
+}
+
+static void
+madd_wastes_nothing(void **state)
+{
+    for (int round = 0; round < 300; round++) {
+        struct world w = { .seed = round };
+
+        world_init(&w, random_fabric(&w), &rates_madd);
+        w.seed = round;
+        run_random(&w, 1, expect_nothing, expect_nothing);
+        world_uninit(&w);
+    }
+}
+
+/* Rank 0 has one end of both flows of rank 1.  When it has ended they take
+ * turns, the longer one first, though it is the younger one. */
+static void
+greedy_gives_whole_ports(void **state)
+{
+    struct world w;
+
+    world_init(&w, sim_fabric_create(4, 10), &rates_greedy);
+    world_add(&w, 1, 0, 1, 20);
+    world_add(&w, 1, 0, 2, 30);
+    world_add(&w, 0, 0, 3, 10);
+    world_begin(&w);
+    assert_near(get_rate(&w, 0, 3), 10);
+    assert_int_equal(world_step(&w), 1);
+    assert_near(w.now, 1);
+    w.rates->class->update(w.rates, w.now);
+    assert_near(get_rate(&w, 0, 2), 10);
+    assert_near(get_rate(&w, 0, 1), 0);
+    assert_int_equal(world_step(&w), 1);
+    assert_near(w.now, 4);
+    world_uninit(&w);
+}
+
+/* A better rank stops a flow that runs; what that leaves at its other end goes
+ * to one that has waited for it. */
+static void
+greedy_stops_a_worse_rank(void **state)
+{
+    struct world w;
+
+    world_init(&w, sim_fabric_create(4, 10), &rates_greedy);
+    world_add(&w, 0, 0, 1, 20);
+    world_add(&w, 1, 3, 1, 60);
+    world_add(&w, 2, 3, 2, 10);
+    world_make_units(&w);
+    world_begin_flow(&w, 1);
+    world_begin_flow(&w, 2);
+    w.rates->class->update(w.rates, 0);
+    assert_near(get_rate(&w, 3, 1), 10);
+    assert_near(get_rate(&w, 3, 2), 0);
+    w.now = 2;
+    world_begin_flow(&w, 0);
+    w.rates->class->update(w.rates, 2);
+    assert_near(get_rate(&w, 3, 1), 0);
+    assert_near(get_rate(&w, 3, 2), 10);
+    assert_near(get_rate(&w, 0, 1), 10);
+    w.rates->class->settle(w.rates, 2.5);
+    assert_near(w.flows[1].remaining, 40);
+    assert_near(w.units[0].bytes[0], 15);
+    world_uninit(&w);
+}
+
+/* Level 0 fills port 0 and half of port 5; level 1 gets the other half, and
+ * level 2 nothing. */
+static void
+levels_are_strict(void **state)
+{
+    struct world w;
+
+    world_init(&w, sim_fabric_create(3, 12), &rates_share);
+    world_add(&w, 2, 1, 2, 1);
+    world_add(&w, 0, 0, 0, 1);
+    world_add(&w, 0, 0, 2, 1);
+    world_add(&w, 1, 2, 2, 1);
+    world_add(&w, 1, 0, 1, 1);
+    world_begin(&w);
+    assert_near(get_rate(&w, 1, 2), 0);
+    assert_near(get_rate(&w, 0, 0), 6);
+    assert_near(get_rate(&w, 0, 2), 6);
+    assert_near(get_rate(&w, 2, 2), 6);
+    assert_near(get_rate(&w, 0, 1), 0);
+    world_uninit(&w);
+}
+
+/* Each level gets what a tenth of the network would give it, of which level 2
+ * shares port 3; then the first gets the rest of port 0. */
+static void
+a_guard_is_a_floor(void **state)
+{
+    struct world w;
+
+    world_init(&w, sim_fabric_create(4, 100), &rates_share);
+    w.rates->guard_share = 0.1;
+    world_add(&w, 0, 0, 1, 1000);
+    world_add(&w, 1, 0, 2, 1000);
+    world_add(&w, 2, 0, 3, 1000);
+    world_add(&w, 2, 1, 3, 1000);
+    world_begin(&w);
+    assert_near(get_rate(&w, 0, 1), 85);
+    assert_near(get_rate(&w, 0, 2), 10);
+    assert_near(get_rate(&w, 0, 3), 5);
+    assert_near(get_rate(&w, 1, 3), 95);
+    assert_int_equal(world_step(&w), 1);
+    world_uninit(&w);
+}
+
+/* Rank 0 takes 4 s at host 0, which sends 20 + 20; its third flow takes as
+ * long.  Rank 1 gets what that leaves of port 2 -> 3, and what nobody wants is
+ * shared: of port 1's 10 rank 0 needs 5, and the rest is its as well. */
+static void
+madd_lets_a_unit_end_together(void **state)
+{
+    struct world w;
+
+    world_init(&w, sim_fabric_create(6, 10), &rates_madd);
+    world_add(&w, 0, 0, 4, 20);
+    world_add(&w, 0, 0, 5, 20);
+    world_add(&w, 0, 2, 3, 8);
+    world_add(&w, 1, 2, 3, 80);
+    world_add(&w, 2, 0, 1, 5);
+    world_begin(&w);
+    assert_near(get_rate(&w, 0, 4), 5);
+    assert_near(get_rate(&w, 0, 5), 5);
+    assert_near(w.flows[2].rate, 2);
+    assert_near(w.flows[3].rate, 8);
+    assert_near(get_rate(&w, 0, 1), 0);
+    assert_int_equal(world_step(&w), 3);
+    assert_near(w.now, 4);
+    w.rates->class->update(w.rates, w.now);
+    assert_near(w.flows[3].rate, 10);
+    assert_near(get_rate(&w, 0, 1), 10);
+    world_uninit(&w);
+}
+
+/* Two equal flows of a unit that is limited: at 10 bytes per second it has
+ * sent 25 after 2.5 s; from 1 s on at half the rate, after 4 s. */
+static void
+limits_are_foreseen(void **state)
+{
+    struct world w;
+
+    world_init(&w, sim_fabric_create(3, 10), &rates_share);
+    w.rates->watches = true;
+    world_add(&w, 0, 0, 1, 50);
+    world_add(&w, 0, 0, 2, 50);
+    world_add(&w, 1, 0, 1, 1000);
+    world_add(&w, 1, 0, 2, 1000);
+    world_make_units(&w);
+    w.units[0].sent_limit = 25;
+    w.units[1].level = 0;
+    world_begin_flow(&w, 0);
+    world_begin_flow(&w, 1);
+    w.rates->class->update(w.rates, 0);
+    assert_near(unit_limit_time(&w.units[0]), 2.5);
+    assert_true(isinf(unit_limit_time(&w.units[1])));
+    world_begin_flow(&w, 2);
+    world_begin_flow(&w, 3);
+    w.rates->class->update(w.rates, 1);
+    assert_near(unit_limit_time(&w.units[0]), 4);
+    world_uninit(&w);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(greedy_gives_whole_ports),
+        cmocka_unit_test(greedy_stops_a_worse_rank),
+        cmocka_unit_test(greedy_is_the_scan_by_rank),
+        cmocka_unit_test(levels_are_strict),
+        cmocka_unit_test(a_guard_is_a_floor),
+        cmocka_unit_test(sharing_is_water_filling),
+        cmocka_unit_test(madd_lets_a_unit_end_together),
+        cmocka_unit_test(madd_wastes_nothing),
+        cmocka_unit_test(limits_are_foreseen),
+    };
+
+    return cmocka_run_group_tests_name("rates", tests, NULL, NULL);
+}
