@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "policies/json-check.h"
+#include "sim/line-reader.h"
 #include "sim/memory.h"
 #include "sim/workload-pattern.h"
 #include "sim/workload.h"
@@ -42,8 +43,9 @@ to_host(const struct reader *r, const struct json_at *at, const char *member,
         host = name[0] == 'h' ? atoi(name + 1) : -1;
         snprintf(expected, sizeof expected, "h%d", host);
         if (host < 0 || host >= n_hosts || strcmp(name, expected)) {
-            json_fail(at, member, "\"%.31s\" is not a host, \"h0\" to "
-                      "\"h%d\" are allowed", name, n_hosts - 1);
+            json_fail(at, member, "\"%s\" is not a host, \"h0\" to "
+                      "\"h%d\" are allowed", line_reader_shown(name),
+                      n_hosts - 1);
             host = 0;
         }
         free(name);

@@ -197,6 +197,9 @@ static const struct {
     { ONE_JOB("\"ring\": {\"hosts\": [\"h0\", \"h4\"], \"bytes\": 1}"),
       "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h4\" is not a host, \"h0\" to "
       "\"h3\" are allowed" },
+    { ONE_JOB("\"ring\": {\"hosts\": [\"h0\", \"h\\n1\"], \"bytes\": 1}"),
+      "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h?1\" is not a host, \"h0\" "
+      "to \"h3\" are allowed" },
     { ONE_JOB("\"ring\": {\"hosts\": [\"h0\", \"h01\"], \"bytes\": 1}"),
       "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h01\" is not a host, \"h0\" "
       "to \"h3\" are allowed" },
