@@ -10,6 +10,14 @@
 static const struct command commands[] = {
     { "check", "FILE...", "Say whether each file is a policy, or why not.",
       policy_check },
+    { "show", "NAME|FILE", "Show all that is in force with a policy.",
+      policy_show },
+    { "diff", "A B", "Show in what two policies differ, and what that does.",
+      policy_diff },
+    { "whatif", "--trace T --policy A --policy B",
+      "Replay a workload under two policies.", policy_whatif },
+    { "tune", "--trace T [OPTION...]",
+      "Look for better numbers for a policy.", policy_tune },
     { NULL, NULL, NULL, NULL },
 };
 

@@ -6,5 +6,9 @@
 /* The commands of "stagecoach policy", one file each; see command.h. */
 
 int policy_check(int argc, char *argv[]);
+int policy_show(int argc, char *argv[]);
+int policy_diff(int argc, char *argv[]);
+int policy_whatif(int argc, char *argv[]);
+int policy_tune(int argc, char *argv[]);
 
 #endif /* cli/policy.h */

@@ -18,6 +18,7 @@
 #include "cli/sim-run.h"
 #include "cli/workload-open.h"
 #include "policies/policy.h"
+#include "sim/by-policy.h"
 #include "sim/workload.h"
 
 #define MAX_LEVELS 1000000
@@ -144,16 +145,13 @@ simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
     struct watch watch = {
         .policy = p->name, .noun = run->workload->noun, .use = &p->use,
     };
-    struct sim_options options = {
-        .order = p->policy->order,
-        .service = run->n_levels || run->input.levels
-                   ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT,
-        .aging_s = p->policy->aging_s,
-        .progress = isatty(STDERR_FILENO) ? show_progress : NULL,
-        .observe = run->html ? observe : NULL,
-        .aux = &watch,
-    };
+    struct sim_options options = sim_policy_options(p->policy);
 
+    options.service = run->n_levels || run->input.levels
+                      ? SIM_SERVICE_LEVELS : SIM_SERVICE_EXACT;
+    options.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    options.observe = run->html ? observe : NULL;
+    options.aux = &watch;
     if (run->n_levels) {
         options.order.n_levels = run->n_levels;
     }
@@ -161,7 +159,7 @@ simulate_policy(const struct sim_run *run, struct sim_run_policy *p)
         port_use_init(&p->use, run->workload->fabric->n_ports);
     }
     clock_gettime(CLOCK_MONOTONIC, &watch.begin);
-    simulate(run->workload, &options, &p->result);
+    simulate_by_policy(run->workload, p->policy, &options, &p->result);
     if (run->lp) {
         p->result.bound = results_bound(run->workload, &p->result);
         p->result.gap = p->result.bound > 0

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policies/policy-json.h"
+#include "policies/policy-members.h"
 #include "policies/policy.h"
 #include "tests/fuzz/must.h"
 
@@ -24,11 +26,34 @@ check_policy(const struct policy *p)
         above = p->dscp[i];
     }
     must(p->default_dscp >> 3 < above >> 3 && p->control_dscp <= 63);
-    must(p->lease_ms >= 100 && p->lease_ms <= 600000);
-    must(p->coalesce_ms >= 10 && p->coalesce_ms <= 50);
-    must(p->retag_ms >= 0 && p->retag_ms <= 60000);
-    must(p->aging_s >= 0 && p->aging_s <= 1e6);
+    for (size_t i = 0; i < POLICY_N_MEMBERS; i++) {
+        const struct policy_member *m = &policy_members[i];
+        double value = policy_member_get(m, p);
+
+        must(value >= m->min && value <= m->max);
+    }
+    for (size_t i = 0; i < p->cojobs.n; i++) {
+        double weight = policy_weight(p, NULL, p->cojobs.factors[i].name);
+
+        must(weight >= 0.001 && weight <= 1000);
+    }
     must(strlen(p->name) <= 31 && strlen(p->hash) == 16);
+}
+
+/* With one number changed it is still a policy, the same but for that. */
+static void
+check_rewrite(const struct policy *p)
+{
+    struct policy changed = *p, *read;
+    char *text, *error;
+
+    changed.lease_ms = p->lease_ms == 100 ? 101 : 100;
+    text = policy_rewrite(p, &changed, p->name, p->description);
+    error = policy_from_string("f", text, &read);
+    must(!error && read->lease_ms == changed.lease_ms);
+    must(read->aging_s == p->aging_s && read->n_levels == p->n_levels);
+    policy_destroy(read);
+    free(text);
 }
 
 int
@@ -36,17 +61,21 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = copy_text(data, size);
     struct policy *policy;
-    char *error;
+    char *error, *errors;
 
     error = policy_from_string("f", text, &policy);
     must(!error == !!policy);
     if (policy) {
         check_policy(policy);
+        check_rewrite(policy);
         must(!strcmp(policy->text, text));
     } else {
         must_be_message(error, "f:");
     }
+    errors = policy_errors("f", text);
+    must(!errors == !error);
     policy_destroy(policy);
+    free(errors);
     free(error);
     free(text);
     return 0;

@@ -112,6 +112,19 @@ await "agents get leases" grep -q '"generation":1.*"lease_ms":10000' \
     fail "stagecoach hosts"
 "$stagecoach" order | grep -q '^ *0  *0  *48  *small .* h[01]:tx' ||
     fail "stagecoach order"
+cat >"$dir/large-first.json" <<EOF
+{"name": "large-first", "order": "stage",
+ "weights": {"cojobs": {"large": 1000}}}
+EOF
+places=$("$stagecoach" policy diff "$dir/policy.json" "$dir/large-first.json" \
+    --live | tr -s ' ' | sed -n 's/ $//; s/^\(large\|small\) 0 //p' |
+    tr '\n' ',')
+[ "$places" = "0 0 1 1,1 1 0 0," ] || fail "policy diff --live: $places"
+status=0
+STAGECOACH_RUNDIR=$dir/none "$stagecoach" policy diff stage fair --live \
+    >"$dir/diff.out" 2>&1 || status=$?
+[ $status = 3 ] || fail "policy diff --live without a controller: $status"
+echo "ok: policy diff knows the stages"
 
 # A bad message costs its sender the connection, nobody else's.
 for text in '{}' '[]' '{"version":2}' \

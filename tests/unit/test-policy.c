@@ -12,6 +12,7 @@
 #include <glob.h>
 #include <stdio.h>
 
+#include "policies/policy-json.h"
 #include "policies/policy-members.h"
 #include "policies/policy.h"
 
@@ -22,9 +23,9 @@
 #define LEVELS(MEMBERS) WITH("\"levels\": {" MEMBERS "}")
 
 #define ORDERS                                                          \
-    "\"fair\", \"stage\", \"early\", \"stage+early\", \"fifo\", "               \
-    "\"fifo-lm\", \"sincronia\", \"sebf-static\", \"sebf\", \"dclas\", "        \
-    "\"las\", \"tcf\", \"intensity\", \"interleave\""
+    "\"fair\", \"stage\", \"early\", \"stage+early\", \"fifo\", "       \
+    "\"fifo-lm\", \"sincronia\", \"sebf-static\", \"sebf\", "           \
+    "\"dclas\", \"las\", \"tcf\", \"intensity\", \"interleave\""
 
 /* Each row is one mistake that an operator can make and the words they get. */
 static const struct {
@@ -284,6 +285,75 @@ tells_all_errors(void **state)
 }
 
 static void
+assert_row(const struct policy_rows *rows, const char *member,
+           const char *value, bool given)
+{
+    const struct policy_row *row = policy_rows_find(rows, member);
+
+    assert_non_null(row);
+    assert_string_equal(row->value, value);
+    assert_int_equal(row->given, given);
+}
+
+static void
+lists_what_is_in_force(void **state)
+{
+    struct policy *policy = read_policy(WITH(
+        "\"weights\": {\"cojobs\": {\"asha\": 2}, \"age_s\": 60},"
+        "\"levels\": {\"dscp\": [40, 24]}, \"improve\": {\"moves\": 7},"
+        "\"guard_share\": 0.02"));
+    struct policy_rows rows;
+
+    policy_rows_init(&rows, policy);
+    assert_row(&rows, "/order", "\"stage\"", true);
+    assert_row(&rows, "/weights/cojobs/asha", "2", true);
+    assert_row(&rows, "/aging_s", "60", true);
+    assert_null(policy_rows_find(&rows, "/weights/age_s"));
+    assert_row(&rows, "/levels/dscp", "[40,24]", true);
+    assert_row(&rows, "/levels/fold", "\"neighbours\"", false);
+    assert_row(&rows, "/improve/moves", "7", true);
+    assert_row(&rows, "/improve/budget_ms", "5", false);
+    assert_row(&rows, "/guard_share", "0.02", true);
+    assert_row(&rows, "/dclas/first_mb", "10.48576", false);
+    policy_rows_uninit(&rows);
+    policy_destroy(policy);
+}
+
+/* What is not changed stays as it was written, and is not added either. */
+static void
+rewrites_what_has_changed(void **state)
+{
+    struct policy *policy = read_policy(WITH(
+        "\"weights\": {\"cojobs\": {\"asha\": 2}, \"age_s\": 60},"
+        "\"lease_ms\": 500"));
+    struct policy changed = *policy, *read;
+    struct policy_rows rows;
+    char *text;
+
+    changed.aging_s = 90;
+    changed.n_levels = changed.order.n_levels = 2;
+    changed.order.truncate = true;
+    changed.order.improve_moves = 8;
+    text = policy_rewrite(policy, &changed, "q", "d");
+    read = read_policy(text);
+    assert_string_equal(read->name, "q");
+    assert_string_equal(read->description, "d");
+    assert_true(policy_weight(read, NULL, "asha") == 2);
+    policy_rows_init(&rows, read);
+    assert_row(&rows, "/aging_s", "90", true);
+    assert_row(&rows, "/levels/dscp", "[48,40]", true);
+    assert_row(&rows, "/levels/fold", "\"truncate\"", true);
+    assert_row(&rows, "/improve/moves", "8", true);
+    assert_row(&rows, "/improve/budget_ms", "5", false);
+    assert_row(&rows, "/lease_ms", "500", true);
+    assert_row(&rows, "/retag_ms", "100", false);
+    policy_rows_uninit(&rows);
+    policy_destroy(read);
+    policy_destroy(policy);
+    free(text);
+}
+
+static void
 hashes_the_text(void **state)
 {
     struct policy *a = read_policy(WITH("\"retag_ms\": 1"));
@@ -361,6 +431,8 @@ main(void)
         cmocka_unit_test(multiplies_weights),
         cmocka_unit_test(gets_and_sets_numbers_by_their_names),
         cmocka_unit_test(tells_all_errors),
+        cmocka_unit_test(lists_what_is_in_force),
+        cmocka_unit_test(rewrites_what_has_changed),
         cmocka_unit_test(hashes_the_text),
         cmocka_unit_test(accepts_the_policies_that_are_shipped),
         cmocka_unit_test(says_which_file_it_cannot_read),

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/by-policy.h"
+
+#include "policies/policy.h"
+#include "sim/workload-view.h"
+
+struct sim_options
+sim_policy_options(const struct policy *policy)
+{
+    return (struct sim_options) {
+        .order = policy->order,
+        .service = SIM_SERVICE_LEVELS,
+        .guard_share = policy->guard_share,
+        .aging_s = policy->aging_s,
+    };
+}
+
+void
+simulate_by_policy(const struct workload *w, const struct policy *policy,
+                   const struct sim_options *options,
+                   struct sim_result *result)
+{
+    struct workload *view = workload_view_weighted(w, policy);
+    struct sim_options own = sim_policy_options(policy);
+
+    simulate(view, options ? options : &own, result);
+    workload_view_destroy(view);
+}
