@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/line-reader.h"
 #include "sim/memory.h"
 #include "sim/settings.h"
 #include "sim/workload.h"
@@ -79,9 +80,9 @@ fabric_open(const char *text, struct workload *w)
         error = open_leaf_spine(rest, w);
     } else if (is_csv(name)) {
         error = open_topology(name, rest, w);
-    } else if (asprintf(&error, "--fabric: \"%.24s\" is not one of "
+    } else if (asprintf(&error, "--fabric: \"%s\" is not one of "
                         "\"switch\", \"leaf-spine,leaf=N,over=X\", "
-                        "\"FILE.csv,over=X\"", text) < 0) {
+                        "\"FILE.csv,over=X\"", line_reader_shown(name)) < 0) {
         abort();
     }
     free(name);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "sim/line-reader.h"
 #include "sim/memory.h"
 #include "sim/random.h"
 #include "sim/settings.h"
@@ -61,10 +62,13 @@ generate_options_parse(const char *text, struct generate_options *o)
     seed = strtoull(text, &end, 10);
     if (!isdigit((unsigned char) *text) || end != text + length || errno
         || seed >= MAX_SEED) {
-        if (asprintf(&error, "generate: seed \"%.24s\" is not an integer "
-                     "from 0 to 9007199254740991", text) < 0) {
+        char *copy = sim_must(strndup(text, length));
+
+        if (asprintf(&error, "generate: seed \"%s\" is not an integer from 0 "
+                     "to 9007199254740991", line_reader_shown(copy)) < 0) {
             abort();
         }
+        free(copy);
         return error;
     }
     generate_options_draw(o, seed);

@@ -129,6 +129,39 @@ def check_topology(trace, folder):
               'directory\n'))
 
 
+def check_jobs(folder):
+    trace = os.path.join(folder, 'jobs.csv')
+    with open(trace, 'w', encoding='utf-8') as f:
+        f.write('job_id,num_gpu,submit_time,iterations,model_name,duration,'
+                'interval\n0,1,0,9,vgg11,50,1\n1,2,1,9,vgg11,50,1\n')
+
+    def run(*args):
+        out = json.loads(sim(*args, '--format', 'json').stdout)
+        return out['hosts'], out['stages']
+    check('jobs', (run(trace)[0], len(run(trace)[1])), (32, 4))
+    check('hosts', run(f'{trace},hosts=8')[0], 8)
+    check('seed of jobs', run(f'{trace},seed=3'), run(trace, '--seed', '3'))
+    result = sim(f'{trace},hosts=1')
+    check('bad setting', (result.returncode, result.stderr),
+          (1, 'jobs: hosts: "1" is not an integer from 2 to 4096\n'))
+    result = sim(f'{trace}x,hosts=8')
+    check('no file', (result.returncode, result.stderr),
+          (1, f'{trace}x: No such file or directory\n'))
+
+
+def check_recording(folder):
+    recording = os.path.join(folder, 'stages.json')
+    with open(recording, 'w', encoding='utf-8') as f:
+        json.dump({'stages': [{'cojob': 'a', 'rung': 1, 'began': 5,
+                               'ended': 9, 'demand': {'x:tx': 2,
+                                                      'y:rx': 2}}],
+                   'bound_mean_s': 1, 'gap_mean': 1, 'gap_worst': 1,
+                   'decisions': 1}, f)
+    out = json.loads(sim(recording, '--format', 'json').stdout)
+    check('recording', [out['stages'][0]['cojob'],
+                        round(out['policies'][0]['mean'], 6)], ['a/1', 2])
+
+
 def check_seed():
     def stages(*args):
         out = sim('--format', 'json', '--policy', 'fair', *args)
@@ -200,6 +233,8 @@ with tempfile.TemporaryDirectory() as folder:
     check_bound(name)
     check_fabric(name)
     check_topology(name, folder)
+    check_jobs(folder)
+    check_recording(folder)
     check_page(folder)
     check_mistakes(name)
 check_generated()
