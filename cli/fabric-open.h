@@ -7,7 +7,9 @@
  *
  *    switch                     one big switch
  *    leaf-spine,leaf=16,over=4  leaves of 16 hosts whose uplinks have a
- *                               quarter of what those can send */
+ *                               quarter of what those can send
+ *    FILE.csv,over=4            the first hosts of a topology, see
+ *                               sim/topology.c */
 
 struct workload;
 

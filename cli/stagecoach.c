@@ -32,8 +32,8 @@ static const struct command commands[] = {
       "Run a process of a job.", cmd_run },
     { "search", "run|check SEARCH.json ...",
       "Search hyper-parameters by successive halving.", cmd_search },
-    { "sim", "TRACE|SCENARIO", "Simulate coflows or searches under policies.",
-      cmd_sim },
+    { "sim", "WORKLOAD [OPTION...]",
+      "Simulate coflows or searches under policies.", cmd_sim },
     { NULL, NULL, NULL, NULL },
 };
 

@@ -2,6 +2,7 @@
 
 #include "cli/workload-open.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,11 @@
 
 #include "lab/scenario.h"
 #include "policies/json-check.h"
+#include "sim/job-trace.h"
 #include "sim/memory.h"
 #include "sim/workload-coflow.h"
 #include "sim/workload-generate.h"
+#include "sim/workload-jobs.h"
 #include "sim/workload-recording.h"
 #include "sim/workload-scenario.h"
 #include "sim/workload-training.h"
@@ -19,20 +22,11 @@
 
 #define GENERATE "generate:"
 
-/* Returns true if 'file' begins like JSON; no trace does. */
+/* Returns true if 'line' begins like JSON; no trace does. */
 static bool
-is_json(const char *file)
+is_json(const char *line)
 {
-    FILE *stream = fopen(file, "r");
-    char c = '\0';
-
-    if (stream) {
-        if (fscanf(stream, " %c", &c) != 1) {
-            c = '\0';
-        }
-        fclose(stream);
-    }
-    return c == '{';
+    return line[strspn(line, " \t\r\n")] == '{';
 }
 
 static bool
@@ -110,6 +104,71 @@ open_generated(const char *text, const uint64_t *seed,
     return error;
 }
 
+/* Opens the trace of jobs "FILE,NAME=VALUE...".  'n' characters of it are the
+ * file's name. */
+static char *
+open_jobs(const char *what, size_t n, const uint64_t *seed,
+          struct workload_input *input)
+{
+    struct jobs_options options = JOBS_OPTIONS_INIT;
+    char *file = sim_must(strndup(what, n));
+    FILE *stream = fopen(file, "re");
+    char *error = NULL;
+
+    if (!stream) {
+        if (asprintf(&error, "%s: %s", file, strerror(errno)) < 0) {
+            abort();
+        }
+    } else {
+        error = jobs_options_parse(what + n + (what[n] == ','), &options);
+        options.seed = seed ? *seed : options.seed;
+        if (!error) {
+            error = workload_jobs_read(file, stream, &options,
+                                       &input->workload);
+        }
+        fclose(stream);
+    }
+    free(file);
+    return error;
+}
+
+/* Returns how many characters of 'what' are a file's name: all before the
+ * first comma that a setting stands after. */
+static size_t
+file_length(const char *what)
+{
+    for (const char *c = what; *c; c++) {
+        size_t n = strspn(c + 1, "abcdefghijklmnopqrstuvwxyz");
+
+        if (*c == ',' && n && c[1 + n] == '=') {
+            return c - what;
+        }
+    }
+    return strlen(what);
+}
+
+static char *
+open_file(const char *file, const uint64_t *seed,
+          struct workload_input *input)
+{
+    char line[256] = "";
+    FILE *stream = fopen(file, "re");
+
+    if (stream) {
+        while (fgets(line, sizeof line, stream)
+               && !line[strspn(line, " \t\r\n")]) {
+            continue;
+        }
+        fclose(stream);
+    }
+    if (is_json(line)) {
+        return open_json(file, input);
+    } else if (job_trace_begins(line)) {
+        return open_jobs(file, strlen(file), seed, input);
+    }
+    return workload_coflow_from_file(file, &input->workload);
+}
+
 char *
 workload_open(const char *what, const uint64_t *seed,
               struct workload_input *input)
@@ -117,10 +176,10 @@ workload_open(const char *what, const uint64_t *seed,
     *input = (struct workload_input) { .workload = NULL };
     if (!strncmp(what, GENERATE, strlen(GENERATE))) {
         return open_generated(what + strlen(GENERATE), seed, input);
-    } else if (is_json(what)) {
-        return open_json(what, input);
+    } else if (what[file_length(what)]) {
+        return open_jobs(what, file_length(what), seed, input);
     }
-    return workload_coflow_from_file(what, &input->workload);
+    return open_file(what, seed, input);
 }
 
 void

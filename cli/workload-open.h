@@ -8,11 +8,12 @@
  *
  *    char *error = workload_open("trace.txt", NULL, &input);
  *
- * A file that begins like JSON is a scenario of the simulator if it has
- * "cojobs", what a controller recorded if it has "stages", else a scenario of
- * the lab; any other is a trace of coflow-benchmark.
- * "generate:SEED,NAME=VALUE..." is no file but made by chance,
- * see sim/workload-generate.h. */
+ * "generate:SEED,NAME=VALUE..." is made by chance, see
+ * sim/workload-generate.h.  A file that begins like JSON is a scenario of the
+ * simulator if it has "cojobs", what a controller recorded if it has "stages",
+ * else a scenario of the lab.  One that begins like a trace of jobs, see
+ * sim/job-trace.h, is one, and "FILE,NAME=VALUE..." says how to read it, see
+ * sim/workload-jobs.h.  Any other is a trace of coflow-benchmark. */
 
 #include <stdbool.h>
 #include <stddef.h>

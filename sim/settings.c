@@ -6,20 +6,21 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "sim/line-reader.h"
 #include "sim/memory.h"
 
-#define MAX_SHOWN 24            /* Characters of the text in a message. */
-
 static char *
-unknown_setting(const char *place, const char *name, int length,
+unknown_setting(const char *place, const char *name, size_t length,
                 const struct setting settings[], size_t n)
 {
     size_t size;
     char *error;
     FILE *stream = sim_must(open_memstream(&error, &size));
+    char *copy = sim_must(strndup(name, length));
 
-    fprintf(stream, "%s: \"%.*s\" is not one of", place,
-            length < MAX_SHOWN ? length : MAX_SHOWN, name);
+    fprintf(stream, "%s: \"%s\" is not one of", place,
+            line_reader_shown(copy));
+    free(copy);
     for (size_t i = 0; i < n; i++) {
         fprintf(stream, "%s \"%s=\"", i ? "," : "", settings[i].name);
     }
@@ -29,14 +30,16 @@ unknown_setting(const char *place, const char *name, int length,
 
 static char *
 bad_value(const char *place, const struct setting *s, const char *value,
-          int length)
+          size_t length)
 {
     size_t size;
     char *error;
     FILE *stream = sim_must(open_memstream(&error, &size));
+    char *copy = sim_must(strndup(value, length));
 
-    fprintf(stream, "%s: %s: \"%.*s\" is not ", place, s->name,
-            length < MAX_SHOWN ? length : MAX_SHOWN, value);
+    fprintf(stream, "%s: %s: \"%s\" is not ", place, s->name,
+            line_reader_shown(copy));
+    free(copy);
     if (s->names) {
         fputs("one of", stream);
         for (size_t i = 0; s->names[i]; i++) {

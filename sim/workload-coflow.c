@@ -2,12 +2,10 @@
 
 #include "sim/workload-coflow.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdbool.h>
 
+#include "sim/line-reader.h"
 #include "sim/memory.h"
 #include "sim/workload.h"
 
@@ -18,137 +16,26 @@
 #define MAX_FLOWS 20000000      /* Of a trace: about 1 GB of transfers. */
 #define MAX_MS 1e12
 #define MAX_MB 1e9
-#define MAX_SHOWN 24            /* Characters of the text in a message. */
 
-/* A trace as it is read.  The first error sticks: what is read after it is
- * a harmless default. */
+/* A trace as it is read. */
 struct trace {
-    const char *name;
-    int line;
-    char *text;                 /* Of the line. */
-    size_t allocated;
-    char *at;                   /* What comes next in it. */
-    char *error;
+    struct line_reader lr;
     int n_hosts;
     size_t n_flows;
 };
 
-static void __attribute__((__format__(printf, 2, 3)))
-fail(struct trace *t, const char *format, ...)
-{
-    va_list args;
-    char *what;
-
-    if (t->error) {
-        return;
-    }
-    va_start(args, format);
-    if (vasprintf(&what, format, args) < 0
-        || asprintf(&t->error, "%s:%d: %s", t->name, t->line, what) < 0) {
-        abort();
-    }
-    va_end(args);
-    free(what);
-}
-
-static bool
-next_line(struct trace *t, FILE *stream)
-{
-    ssize_t n = getline(&t->text, &t->allocated, stream);
-
-    if (n < 0) {
-        return false;
-    }
-    t->line++;
-    t->at = t->text;
-    if (strlen(t->text) != (size_t) n) {
-        fail(t, "a NUL byte, only text is allowed");
-    }
-    return true;
-}
-
-/* Returns the next word of the line and ends it with a NUL, or reports that
- * 'what' is missing and returns NULL. */
-static char *
-next_word(struct trace *t, const char *what)
-{
-    char *word;
-
-    if (t->error) {
-        return NULL;
-    }
-    t->at += strspn(t->at, " \t\r\n");
-    if (!*t->at) {
-        fail(t, "the line ends where %s is expected", what);
-        return NULL;
-    }
-    word = t->at;
-    t->at += strcspn(t->at, " \t\r\n");
-    if (*t->at) {
-        *t->at++ = '\0';
-    }
-    return word;
-}
-
-/* Makes 'word' fit for a message. */
-static const char *
-shown(char *word)
-{
-    for (char *c = word; *c; c++) {
-        if (c - word >= MAX_SHOWN) {
-            strcpy(c - 3, "...");
-            break;
-        }
-        *c = isprint((unsigned char) *c) ? *c : '?';
-    }
-    return word;
-}
-
-/* Converts 'word' to a number from 'min' to 'max', or reports that 'what' is
- * none and returns 'min'. */
-static double
-to_number(struct trace *t, char *word, const char *what, double min,
-          double max, bool integer)
-{
-    char *end;
-    double x;
-
-    if (!word) {
-        return min;
-    }
-    x = strtod(word, &end);
-    if (end == word || *end || word[strspn(word, "0123456789.")]
-        || !(x >= min && x <= max) || (integer && x != floor(x))) {
-        fail(t, "%s \"%s\" is not %s from %.0f to %.0f", what, shown(word),
-             integer ? "an integer" : "a number", min, max);
-        return min;
-    }
-    return x;
-}
-
 static int
 next_integer(struct trace *t, const char *what, int min, int max)
 {
-    return to_number(t, next_word(t, what), what, min, max, true);
+    return line_reader_number(&t->lr, line_reader_word(&t->lr, what), what,
+                              min, max, true);
 }
 
 static double
 next_number(struct trace *t, const char *what, double min, double max)
 {
-    return to_number(t, next_word(t, what), what, min, max, false);
-}
-
-/* Reports what stands after 'what', the last of the line. */
-static void
-end_line(struct trace *t, const char *what)
-{
-    if (!t->error) {
-        t->at += strspn(t->at, " \t\r\n");
-        t->at[strcspn(t->at, " \t\r\n")] = '\0';
-        if (*t->at) {
-            fail(t, "\"%s\" stands after %s", shown(t->at), what);
-        }
-    }
+    return line_reader_number(&t->lr, line_reader_word(&t->lr, what), what,
+                              min, max, false);
 }
 
 /* Reads "REDUCER:MB" and adds its flows. */
@@ -156,21 +43,23 @@ static void
 read_reducer(struct trace *t, struct workload_job *job, const int *mappers,
              int n_mappers)
 {
-    char *word = next_word(t, "a reducer");
+    char *word = line_reader_word(&t->lr, "a reducer");
     char *colon = word ? strchr(word, ':') : NULL;
     int reducer;
     double mb;
 
     if (!colon) {
         if (word) {
-            fail(t, "\"%s\" is not a reducer such as \"65:1.0\"", shown(word));
+            line_reader_fail(&t->lr, "\"%s\" is not a reducer such as "
+                             "\"65:1.0\"", line_reader_shown(word));
         }
         return;
     }
     *colon = '\0';
-    reducer = to_number(t, word, "reducer", 0, t->n_hosts - 1, true);
-    mb = to_number(t, colon + 1, "size in MB", 0, MAX_MB, false);
-    for (int i = 0; i < n_mappers && !t->error; i++) {
+    reducer = line_reader_number(&t->lr, word, "reducer", 0, t->n_hosts - 1,
+                                 true);
+    mb = line_reader_number(&t->lr, colon + 1, "size in MB", 0, MAX_MB, false);
+    for (int i = 0; i < n_mappers && !t->lr.error; i++) {
         workload_add_transfer(job, mappers[i], reducer,
                               mb * MEGABYTE / n_mappers, 0, 0);
     }
@@ -179,7 +68,7 @@ read_reducer(struct trace *t, struct workload_job *job, const int *mappers,
 static void
 read_coflow(struct trace *t, struct workload *w)
 {
-    char *id = next_word(t, "an ID");
+    char *id = line_reader_word(&t->lr, "an ID");
     double ms = next_number(t, "arrival in ms", 0, MAX_MS);
     int n_mappers = next_integer(t, "number of mappers", 1, t->n_hosts);
     int *mappers = sim_calloc(n_mappers, sizeof *mappers);
@@ -187,20 +76,22 @@ read_coflow(struct trace *t, struct workload *w)
     struct workload_job *job;
     int n_reducers;
 
-    cojob = workload_add_cojob(w, id ? shown(id) : "", 1, ms / 1000);
+    cojob = workload_add_cojob(w, id ? line_reader_shown(id) : "", 1,
+                               ms / 1000);
     job = workload_add_job(cojob, cojob->name, 0);
-    for (int i = 0; i < n_mappers && !t->error; i++) {
+    for (int i = 0; i < n_mappers && !t->lr.error; i++) {
         mappers[i] = next_integer(t, "mapper", 0, t->n_hosts - 1);
     }
     n_reducers = next_integer(t, "number of reducers", 1, t->n_hosts);
     t->n_flows += (size_t) n_mappers * n_reducers;
     if (t->n_flows > MAX_FLOWS) {
-        fail(t, "flow %zu, at most %d are allowed", t->n_flows, MAX_FLOWS);
+        line_reader_fail(&t->lr, "flow %zu, at most %d are allowed",
+                         t->n_flows, MAX_FLOWS);
     }
-    for (int i = 0; i < n_reducers && !t->error; i++) {
+    for (int i = 0; i < n_reducers && !t->lr.error; i++) {
         read_reducer(t, job, mappers, n_mappers);
     }
-    end_line(t, "the last reducer");
+    line_reader_end(&t->lr, "the last reducer");
     workload_add_rung(w, cojob, 1, 1);
     free(mappers);
 }
@@ -209,10 +100,10 @@ read_coflow(struct trace *t, struct workload *w)
 static void
 end_trace(struct trace *t, FILE *stream, size_t n_coflows)
 {
-    while (!t->error && next_line(t, stream)) {
-        if (t->at[strspn(t->at, " \t\r\n")]) {
-            fail(t, "one more coflow than the %zu that line 1 says",
-                 n_coflows);
+    while (!t->lr.error && line_reader_next(&t->lr, stream)) {
+        if (t->lr.at[strspn(t->lr.at, " \t\r\n")]) {
+            line_reader_fail(&t->lr, "one more coflow than the %zu that line "
+                             "1 says", n_coflows);
         }
     }
 }
@@ -221,44 +112,44 @@ char *
 workload_coflow_read(const char *name, FILE *stream, size_t max_coflows,
                      struct workload **wp)
 {
-    struct trace t = { .name = name };
+    struct trace t = { .lr = { .name = name } };
     struct workload *w = NULL;
     size_t n_coflows = 0;
 
-    if (!next_line(&t, stream)) {
-        t.line = 1;
-        fail(&t, "%s", ferror(stream) ? strerror(errno)
-             : "no \"PORTS COFLOWS\", the first line of a trace");
+    if (!line_reader_next(&t.lr, stream)) {
+        t.lr.line = 1;
+        line_reader_fail(&t.lr, "%s", ferror(stream) ? strerror(errno)
+                         : "no \"PORTS COFLOWS\", the first line of a trace");
     }
     t.n_hosts = next_integer(&t, "number of ports", 1, MAX_PORTS);
     n_coflows = next_integer(&t, "number of coflows", 1, MAX_COFLOWS);
-    end_line(&t, "the number of coflows");
+    line_reader_end(&t.lr, "the number of coflows");
     if (max_coflows && max_coflows < n_coflows) {
         n_coflows = max_coflows;
     }
-    if (!t.error) {
+    if (!t.lr.error) {
         w = workload_create("coflow",
                             sim_fabric_create(t.n_hosts, LINK_CAPACITY));
     }
-    while (!t.error && w->n_cojobs < n_coflows) {
-        if (!next_line(&t, stream)) {
-            t.line++;
-            fail(&t, "the trace ends after %zu of %zu coflows", w->n_cojobs,
-                 n_coflows);
+    while (!t.lr.error && w->n_cojobs < n_coflows) {
+        if (!line_reader_next(&t.lr, stream)) {
+            t.lr.line++;
+            line_reader_fail(&t.lr, "the trace ends after %zu of %zu coflows",
+                             w->n_cojobs, n_coflows);
         } else {
             read_coflow(&t, w);
         }
     }
-    if (!t.error && !max_coflows) {
+    if (!t.lr.error && !max_coflows) {
         end_trace(&t, stream, n_coflows);
     }
-    if (t.error) {
+    if (t.lr.error) {
         workload_destroy(w);
         w = NULL;
     }
-    free(t.text);
+    line_reader_uninit(&t.lr);
     *wp = w;
-    return t.error;
+    return t.lr.error;
 }
 
 char *

@@ -8,9 +8,11 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "sim/line-reader.h"
 #include "sim/memory.h"
 #include "sim/random.h"
 #include "sim/settings.h"
+#include "sim/workload-draw.h"
 #include "sim/workload-pattern.h"
 #include "sim/workload.h"
 
@@ -62,10 +64,13 @@ generate_options_parse(const char *text, struct generate_options *o)
     seed = strtoull(text, &end, 10);
     if (!isdigit((unsigned char) *text) || end != text + length || errno
         || seed >= MAX_SEED) {
-        if (asprintf(&error, "generate: seed \"%.24s\" is not an integer "
-                     "from 0 to 9007199254740991", text) < 0) {
+        char *copy = sim_must(strndup(text, length));
+
+        if (asprintf(&error, "generate: seed \"%s\" is not an integer from 0 "
+                     "to 9007199254740991", line_reader_shown(copy)) < 0) {
             abort();
         }
+        free(copy);
         return error;
     }
     generate_options_draw(o, seed);
@@ -76,42 +81,21 @@ generate_options_parse(const char *text, struct generate_options *o)
 /* What the jobs of a search have in common. */
 struct shape {
     double model;               /* Bytes. */
-    int n_hosts;                /* Of each job. */
-    bool ring;                  /* Or parameter servers, */
-    int n_servers;              /* so many of the hosts. */
+    int n_workers;
+    int n_servers;              /* 0: a ring of the workers. */
 };
 
 static struct shape
 draw_shape(const struct generate_options *o, struct sim_random *r)
 {
     int max = o->n_hosts < MAX_HOSTS_OF_JOB ? o->n_hosts : MAX_HOSTS_OF_JOB;
-    struct shape shape;
+    double model = sim_random_log_between(r, MIN_MODEL, MAX_MODEL);
+    int n = sim_random_integer(r, 2, max);
+    bool ring = o->place == GENERATE_RING
+                || (o->place == GENERATE_MIXED && sim_random_next(r) >> 63);
+    int n_servers = ring ? 0 : sim_random_integer(r, 1, (n + 2) / 3);
 
-    shape.model = sim_random_log_between(r, MIN_MODEL, MAX_MODEL);
-    shape.n_hosts = sim_random_integer(r, 2, max);
-    shape.ring = o->place == GENERATE_RING
-                 || (o->place == GENERATE_MIXED && sim_random_next(r) >> 63);
-    shape.n_servers = sim_random_integer(r, 1, (shape.n_hosts + 2) / 3);
-    return shape;
-}
-
-/* Chooses the hosts of 'job' and lets it exchange a model of 'bytes'. */
-static void
-add_exchange(struct workload_job *job, const struct generate_options *o,
-             struct sim_random *r, const struct shape *shape, double bytes)
-{
-    int hosts[MAX_HOSTS_OF_JOB];
-
-    sim_random_pick(r, o->n_hosts, shape->n_hosts, hosts);
-    job->devices = shape->n_hosts;
-    if (shape->ring) {
-        workload_add_ring(job, hosts, shape->n_hosts, bytes);
-    } else {
-        job->devices -= shape->n_servers;
-        workload_add_ps(job, hosts + shape->n_servers,
-                        shape->n_hosts - shape->n_servers,
-                        hosts, shape->n_servers, bytes);
-    }
+    return (struct shape) { model, n - n_servers, n_servers };
 }
 
 static void
@@ -119,21 +103,16 @@ add_job(struct workload *w, struct workload_cojob *cojob,
         const struct generate_options *o, struct sim_random *r,
         const struct shape *shape)
 {
+    double bytes = shape->model * sim_random_log_between(r, 1 / MODEL_SPREAD,
+                                                         MODEL_SPREAD);
     struct workload_job *job;
-    double exchange;
     char name[16];
 
     snprintf(name, sizeof name, "t%zu", cojob->n_jobs);
     job = workload_add_job(cojob, name, 0);
-    add_exchange(job, o, r, shape,
-                 shape->model * sim_random_log_between(r, 1 / MODEL_SPREAD,
-                                                       MODEL_SPREAD));
-    exchange = workload_exchange_time(job, w->fabric);
-    job->compute = exchange * o->compute / (1 - o->compute)
-                   * sim_random_between(r, 0.9, 1.1);
-    job->curve.final = sim_random_between(r, 0.5, 0.99);
-    job->curve.span = job->curve.final * sim_random_between(r, 0.5, 1);
-    job->curve.exponent = sim_random_log_between(r, 0.3, 1.5);
+    workload_draw_exchange(job, r, o->n_hosts, shape->n_workers,
+                           shape->n_servers, bytes);
+    workload_draw_rest(job, r, w->fabric, o->compute);
 }
 
 /* Rungs of a successive halving: the first takes some iterations, each next

@@ -12,7 +12,6 @@
 #include "sim/workload.h"
 
 #define LINK_CAPACITY 1.25e9    /* What seconds are counted in bytes by. */
-#define OUTSIDE_CAPACITY 1e18   /* Of the host that was not measured. */
 #define MAX_STAGES 20000
 #define MAX_HOSTS 5000
 #define MAX_SECONDS 1e9
@@ -158,10 +157,11 @@ carry(struct workload_job *job, struct stage *stage, int src, int dst,
     }
 }
 
-/* Lets 'job' put the stage's seconds on the ports; 'outside' is the host that
- * was not measured.  Uses the stage's seconds up. */
+/* Lets 'job' put the stage's seconds on the ports of 'n_hosts' hosts, each of
+ * which has one that was not measured that many further on.  Uses the stage's
+ * seconds up. */
 static void
-add_transfers(struct workload_job *job, struct stage *stage, int outside)
+add_transfers(struct workload_job *job, struct stage *stage, int n_hosts)
 {
     double *tx = stage->seconds[TX], *rx = stage->seconds[RX];
     int src, dst;
@@ -179,22 +179,19 @@ add_transfers(struct workload_job *job, struct stage *stage, int outside)
         }
     }
     for (int i = 0; i < (int) stage->n; i++) {
-        carry(job, stage, i, outside, tx[i]);
-        carry(job, stage, outside, i, rx[i]);
+        carry(job, stage, i, n_hosts + i, tx[i]);
+        carry(job, stage, n_hosts + i, i, rx[i]);
     }
 }
 
 static struct workload *
 make_workload(struct recording *r)
 {
-    int outside = r->hosts.n;
+    int n_hosts = r->hosts.n;
     struct workload *w = workload_create(
-        "stage", sim_fabric_create(outside + 1, LINK_CAPACITY));
+        "stage", sim_fabric_create(n_hosts ? 2 * n_hosts : 1, LINK_CAPACITY));
     double first = INFINITY;
 
-    for (int direction = TX; direction <= RX; direction++) {
-        w->fabric->capacity[2 * outside + direction] = OUTSIDE_CAPACITY;
-    }
     for (size_t i = 0; i < r->n_stages; i++) {
         first = fmin(first, r->stages[i].began);
     }
@@ -203,7 +200,7 @@ make_workload(struct recording *r)
         struct workload_cojob *cojob = workload_add_cojob(
             w, stage->name, 1, (stage->began - first) / 1000);
 
-        add_transfers(workload_add_job(cojob, "jobs", 0), stage, outside);
+        add_transfers(workload_add_job(cojob, "jobs", 0), stage, n_hosts);
         workload_add_rung(w, cojob, 1, 1);
     }
     return w;

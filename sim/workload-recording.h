@@ -18,9 +18,8 @@
  * the stage began and exchanges once, so that each port carries what was
  * measured.  Which host sent to which was not recorded: the host with most
  * left to send sends to the one with most left to receive until nothing is
- * left.  What then has no partner came from or went to a host that was not
- * measured; one more host, with links that are never a bottleneck, stands for
- * all of those.
+ * left.  What then has no partner came from or went to hosts that were not
+ * measured: each host gets one such peer, so that they are no bottleneck.
  *
  * Not in a recording: computing, so that a stage takes at least as long as its
  * busiest port and not as long as it did; stages that have not ended are left

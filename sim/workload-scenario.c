@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "policies/json-check.h"
+#include "sim/line-reader.h"
 #include "sim/memory.h"
 #include "sim/workload-pattern.h"
 #include "sim/workload.h"
@@ -42,8 +43,9 @@ to_host(const struct reader *r, const struct json_at *at, const char *member,
         host = name[0] == 'h' ? atoi(name + 1) : -1;
         snprintf(expected, sizeof expected, "h%d", host);
         if (host < 0 || host >= n_hosts || strcmp(name, expected)) {
-            json_fail(at, member, "\"%.31s\" is not a host, \"h0\" to "
-                      "\"h%d\" are allowed", name, n_hosts - 1);
+            json_fail(at, member, "\"%s\" is not a host, \"h0\" to "
+                      "\"h%d\" are allowed", line_reader_shown(name),
+                      n_hosts - 1);
             host = 0;
         }
         free(name);
@@ -247,23 +249,64 @@ read_cojob(struct reader *r, const struct json_at *at)
     free(name);
 }
 
+/* Reads the topology in the file that "topology" names, relative to the folder
+ * of 'scenario'.  Returns NULL after an error. */
 static struct sim_fabric *
-read_fabric(const struct json_at *fabric)
+read_topology(const struct json_at *at, const char *scenario, double capacity)
 {
-    const struct json_at *leaves = json_object_or_null(fabric, "leaf_spine");
-    int n_hosts = json_integer(fabric, "hosts", 1, MAX_HOSTS);
-    double capacity = json_rate(fabric, "rate") / 8.0;
+    double over = json_number_or(at, "oversubscription", 0.1, 1000, 1);
+    char *file = json_string(at, "topology");
+    const char *slash = strrchr(scenario, '/');
+    struct sim_fabric *fabric = NULL;
+    char *path, *error;
 
-    n_hosts = n_hosts > 0 ? n_hosts : 1;        /* After an error. */
-    capacity = capacity > 0 ? capacity : 1;
-    if (leaves) {
-        int n = json_integer(leaves, "hosts_per_leaf", 1, MAX_HOSTS);
-        double over = json_number_or(leaves, "oversubscription", 0.1, 1000, 1);
+    if (file && over > 0 && capacity > 0) {
+        int n = slash && file[0] != '/' ? slash + 1 - scenario : 0;
 
-        return sim_fabric_create_leaf_spine(n_hosts, n > 0 ? n : 1, capacity,
-                                            over > 0 ? over : 1);
+        if (asprintf(&path, "%.*s%s", n, scenario, file) < 0) {
+            abort();
+        }
+        error = sim_fabric_from_csv(path, capacity, over, &fabric);
+        if (error) {
+            json_fail(at, "topology", "%s", error);
+        }
+        free(error);
+        free(path);
     }
-    return sim_fabric_create(n_hosts, capacity);
+    free(file);
+    return fabric;
+}
+
+static struct sim_fabric *
+read_leaf_spine(const struct json_at *at, int n_hosts, double capacity)
+{
+    int n = json_integer(at, "hosts_per_leaf", 1, MAX_HOSTS);
+    double over = json_number_or(at, "oversubscription", 0.1, 1000, 1);
+
+    return n_hosts > 0 && capacity > 0 && n > 0 && over > 0
+           ? sim_fabric_create_leaf_spine(n_hosts, n, capacity, over) : NULL;
+}
+
+/* Reads "fabric"; after an error it is one of one host. */
+static struct sim_fabric *
+read_fabric(const struct json_at *at, const char *scenario)
+{
+    const struct json_at *leaves = json_object_or_null(at, "leaf_spine");
+    double capacity = json_rate(at, "rate") / 8.0;
+    struct sim_fabric *fabric = NULL;
+
+    if (json_has(at, "topology")) {
+        fabric = read_topology(at, scenario, capacity);
+    } else {
+        int n_hosts = json_integer(at, "hosts", 1, MAX_HOSTS);
+
+        if (leaves) {
+            fabric = read_leaf_spine(leaves, n_hosts, capacity);
+        } else if (n_hosts > 0 && capacity > 0) {
+            fabric = sim_fabric_create(n_hosts, capacity);
+        }
+    }
+    return fabric ? fabric : sim_fabric_create(1, 1);
 }
 
 char *
@@ -279,7 +322,8 @@ workload_scenario_from_string(const char *name, const char *text,
     json_ignore(top, "description");
     json_enum(top, "kind", kinds);
     free(json_name(top, "name"));
-    r.w = workload_create("stage", read_fabric(json_object(top, "fabric")));
+    r.w = workload_create("stage", read_fabric(json_object(top, "fabric"),
+                                               name));
     cojobs = json_array(top, "cojobs", 1, MAX_COJOBS);
     for (size_t i = 0; i < json_n(cojobs) && json_ok(r.jc); i++) {
         read_cojob(&r, json_element_object(cojobs, i));

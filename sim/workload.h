@@ -27,8 +27,9 @@
  *    workload_add_transfer(job, src, dst, bytes, shard, phase);
  *    workload_add_rung(w, cojob, iterations, n_jobs);
  *
- * workload-coflow.h, workload-recording.h, workload-scenario.h and
- * workload-training.h do this from files, workload-generate.h by chance.
+ * workload-coflow.h, workload-jobs.h, workload-recording.h,
+ * workload-scenario.h and workload-training.h do this from files,
+ * workload-generate.h by chance.
  *
  *
  * Ownership and thread-safety

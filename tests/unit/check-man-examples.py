@@ -23,6 +23,7 @@ def get_examples(page):
         members = json.loads(text)
         kind = ("policy" if "order" in members
                 else "scenario" if "searches" in members
+                else "sim-scenario" if "cojobs" in members
                 else "search" if "trials" in members else "cluster")
         found[kind] = text
     return found
@@ -36,10 +37,11 @@ def run(*argv):
         sys.exit(f"{' '.join(map(str, argv))}: {done.stdout}")
 
 
-stagecoach, policy_page, scenario_page = sys.argv[1:]
+stagecoach, policy_page, *scenario_pages = sys.argv[1:]
 policy_text = pathlib.Path(policy_page).read_text(encoding="utf-8")
 examples = get_examples(policy_text)
-examples |= get_examples(pathlib.Path(scenario_page).read_text("utf-8"))
+for page in scenario_pages:
+    examples |= get_examples(pathlib.Path(page).read_text("utf-8"))
 
 with tempfile.TemporaryDirectory() as folder:
     files = {}
@@ -50,6 +52,7 @@ with tempfile.TemporaryDirectory() as folder:
     run(stagecoach, "search", "check", files["search"],
         "--cluster", files["cluster"])
     run(stagecoach, "sim", files["scenario"])
+    run(stagecoach, "sim", files["sim-scenario"])
 
 root = pathlib.Path(__file__).parents[2]
 schema = json.loads((root / "policies/policy.schema.json").read_text())

@@ -100,6 +100,68 @@ def check_fabric(trace):
     check('slow uplinks', mean('--fabric', 'leaf-spine,leaf=1,over=4'), 8)
 
 
+def check_topology(trace, folder):
+    csv = os.path.join(folder, 'topology.csv')
+    with open(csv, 'w', encoding='utf-8') as f:
+        f.write('ip,DSW,PSW,ASW\na,G0,P0,S0\nb,G0,P0,S1\n')
+    out = json.loads(sim(trace, '--policy', 'fair', '--format', 'json',
+                         '--fabric', f'{csv},over=2').stdout)
+    check('topology', round(out['policies'][0]['mean'], 6), 4)
+    result = sim('generate:1,hosts=8', '--fabric', csv)
+    check('small topology', (result.returncode, result.stderr),
+          (1, f"{csv}: 2 hosts, at least the workload's 8 are needed\n"))
+    scenario = os.path.join(folder, 'scenario.json')
+    with open(scenario, 'w', encoding='utf-8') as f:
+        json.dump({'kind': 'sim', 'name': 's',
+                   'fabric': {'rate': '8Mbit', 'topology': 'topology.csv',
+                              'oversubscription': 4},
+                   'cojobs': [{'name': 'a', 'rungs': [{'iterations': 1}],
+                               'jobs': [{'name': 't', 'ring': {
+                                   'hosts': ['h0', 'h1'],
+                                   'bytes': 1e6}}]}]}, f)
+    out = json.loads(sim(scenario, '--policy', 'fair', '--format',
+                         'json').stdout)
+    check('named topology', round(out['policies'][0]['mean'], 6), 4)
+    os.remove(csv)
+    result = sim(scenario)
+    check('no topology', (result.returncode, result.stderr),
+          (1, f'{scenario}: /fabric/topology: {csv}: No such file or '
+              'directory\n'))
+
+
+def check_jobs(folder):
+    trace = os.path.join(folder, 'jobs.csv')
+    with open(trace, 'w', encoding='utf-8') as f:
+        f.write('job_id,num_gpu,submit_time,iterations,model_name,duration,'
+                'interval\n0,1,0,9,vgg11,50,1\n1,2,1,9,vgg11,50,1\n')
+
+    def run(*args):
+        out = json.loads(sim(*args, '--format', 'json').stdout)
+        return out['hosts'], out['stages']
+    check('jobs', (run(trace)[0], len(run(trace)[1])), (32, 4))
+    check('hosts', run(f'{trace},hosts=8')[0], 8)
+    check('seed of jobs', run(f'{trace},seed=3'), run(trace, '--seed', '3'))
+    result = sim(f'{trace},hosts=1')
+    check('bad setting', (result.returncode, result.stderr),
+          (1, 'jobs: hosts: "1" is not an integer from 2 to 4096\n'))
+    result = sim(f'{trace}x,hosts=8')
+    check('no file', (result.returncode, result.stderr),
+          (1, f'{trace}x: No such file or directory\n'))
+
+
+def check_recording(folder):
+    recording = os.path.join(folder, 'stages.json')
+    with open(recording, 'w', encoding='utf-8') as f:
+        json.dump({'stages': [{'cojob': 'a', 'rung': 1, 'began': 5,
+                               'ended': 9, 'demand': {'x:tx': 2,
+                                                      'y:rx': 2}}],
+                   'bound_mean_s': 1, 'gap_mean': 1, 'gap_worst': 1,
+                   'decisions': 1}, f)
+    out = json.loads(sim(recording, '--format', 'json').stdout)
+    check('recording', [out['stages'][0]['cojob'],
+                        round(out['policies'][0]['mean'], 6)], ['a/1', 2])
+
+
 def check_seed():
     def stages(*args):
         out = sim('--format', 'json', '--policy', 'fair', *args)
@@ -143,7 +205,7 @@ def check_mistakes(trace):
          '/nonexistent/x.html: No such file or directory'),
         ([trace, '--fabric', 'ring'], 1,
          '--fabric: "ring" is not one of "switch", '
-         '"leaf-spine,leaf=N,over=X"'),
+         '"leaf-spine,leaf=N,over=X", "FILE.csv,over=X"'),
         ([trace, '--fabric', 'leaf-spine,over=0'], 1,
          '--fabric: over: "0" is not a number from 0.1 to 1000'),
         ([trace, '--seed', '1.5'], 2,
@@ -170,6 +232,9 @@ with tempfile.TemporaryDirectory() as folder:
     check_levels(name)
     check_bound(name)
     check_fabric(name)
+    check_topology(name, folder)
+    check_jobs(folder)
+    check_recording(folder)
     check_page(folder)
     check_mistakes(name)
 check_generated()

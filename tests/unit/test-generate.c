@@ -191,6 +191,10 @@ static const struct {
       "integer from 0 to 9007199254740991" },
     { "1,host=3", "generate: \"host\" is not one of \"hosts=\", \"cojobs=\", "
       "\"jobs=\", \"rungs=\", \"place=\", \"compute=\", \"load=\"" },
+    { "1\n2,hosts=3",
+      "generate: seed \"1?2\" is not an integer from 0 to 9007199254740991" },
+    { "1,hosts=3\n",
+      "generate: hosts: \"3?\" is not an integer from 2 to 4096" },
     { "1,hosts=1",
       "generate: hosts: \"1\" is not an integer from 2 to 4096" },
     { "1,hosts", "generate: hosts: \"\" is not an integer from 2 to 4096" },

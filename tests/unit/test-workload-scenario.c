@@ -140,7 +140,7 @@ reads_all_members(void **state)
 #define CURVE(FINAL) "\"curve\": {\"final\": " FINAL ", \"span\": 0.1," \
                      " \"exponent\": 1}"
 
-/* The best two of four go on, then the best one; what has no curve does not. */
+/* The best two of four go on, then the best one, none without a curve. */
 static void
 keeps_those_with_the_best_curves(void **state)
 {
@@ -197,6 +197,9 @@ static const struct {
     { ONE_JOB("\"ring\": {\"hosts\": [\"h0\", \"h4\"], \"bytes\": 1}"),
       "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h4\" is not a host, \"h0\" to "
       "\"h3\" are allowed" },
+    { ONE_JOB("\"ring\": {\"hosts\": [\"h0\", \"h\\n1\"], \"bytes\": 1}"),
+      "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h?1\" is not a host, \"h0\" "
+      "to \"h3\" are allowed" },
     { ONE_JOB("\"ring\": {\"hosts\": [\"h0\", \"h01\"], \"bytes\": 1}"),
       "s.json: /cojobs/0/jobs/0/ring/hosts/1: \"h01\" is not a host, \"h0\" "
       "to \"h3\" are allowed" },
