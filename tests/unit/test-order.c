@@ -358,7 +358,9 @@ certificate_survives_large_and_small(void **state)
             double scale = exp10(instance_uniform(&seed) * 14 - 7);
 
             for (size_t j = 0; j < op->stages[s].n_demands; j++) {
-                op->stages[s].demands[j].seconds *= scale;
+                const struct order_demand *d = &op->stages[s].demands[j];
+
+                order_problem_set_demand(op, s, d->port, d->seconds * scale);
             }
         }
         check_certificate(op);
