@@ -132,19 +132,48 @@ set_order(struct order_result *result, const int *order)
     }
 }
 
-/* Estimates when each stage ends if each port serves by 'rule' and the
- * result's ranks, and the weighted sum of that.  A stage ends when the last of
- * its ports has served it, and not before it would alone. */
+/* Returns true if all stages have begun. */
+static bool
+all_have_begun(const struct order_problem *op)
+{
+    for (size_t i = 0; i < op->n_stages; i++) {
+        if (op->stages[i].release > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Raises the result's completions to when the ports have served what comes
+ * first, all being there. */
 static void
-estimate(const struct order_problem *op, enum one_port_rule rule,
-         struct order_result *result)
+serve_in_order(const struct order_problem *op, struct order_result *result)
+{
+    double *load = order_alloc(op->n_ports, sizeof *load);
+
+    for (size_t k = 0; k < op->n_stages; k++) {
+        const struct order_stage *stage = &op->stages[result->order[k]];
+        double *completion = &result->completion[result->order[k]];
+
+        for (size_t i = 0; i < stage->n_demands; i++) {
+            int port = stage->demands[i].port;
+
+            load[port] += stage->demands[i].seconds;
+            *completion = fmax(*completion, load[port]);
+        }
+    }
+    free(load);
+}
+
+/* Raises the result's completions to when each port has served its stages by
+ * 'rule' and the result's ranks. */
+static void
+serve_by_port(const struct order_problem *op, enum one_port_rule rule,
+              struct order_result *result)
 {
     struct one_port_job *jobs = order_alloc(op->n_stages, sizeof *jobs);
     struct by_port bp;
 
-    for (size_t i = 0; i < op->n_stages; i++) {
-        result->completion[i] = order_stage_earliest_end(&op->stages[i]);
-    }
     by_port_init(&bp, op);
     for (int p = 0; p < op->n_ports; p++) {
         const struct by_port_demand *d;
@@ -166,6 +195,23 @@ estimate(const struct order_problem *op, enum one_port_rule rule,
     }
     by_port_uninit(&bp);
     free(jobs);
+}
+
+/* Estimates when each stage ends if each port serves by 'rule' and the
+ * result's ranks, and the weighted sum of that.  A stage ends when the last of
+ * its ports has served it, and not before it would alone. */
+static void
+estimate(const struct order_problem *op, enum one_port_rule rule,
+         struct order_result *result)
+{
+    for (size_t i = 0; i < op->n_stages; i++) {
+        result->completion[i] = order_stage_earliest_end(&op->stages[i]);
+    }
+    if (rule == ONE_PORT_RANK && all_have_begun(op)) {
+        serve_in_order(op, result);
+    } else {
+        serve_by_port(op, rule, result);
+    }
 
     result->estimate = 0;
     for (size_t i = 0; i < op->n_stages; i++) {
@@ -180,11 +226,7 @@ estimate(const struct order_problem *op, enum one_port_rule rule,
 static void
 compute_fair(const struct order_problem *op, struct order_result *result)
 {
-    struct by_port bp;
-
-    by_port_init(&bp, op);
-    set_order(result, bp.by_id);
-    by_port_uninit(&bp);
+    set_order(result, op->by_id);
     if (op->n_stages) {
         memset(result->level, 0, op->n_stages * sizeof *result->level);
     }

@@ -16,15 +16,16 @@
 #define PREFETCH 4
 
 /* A stage's key: its 'sum' as a float's upper bits, which sort as the sum
- * does.  Equal keys for different sums only wake a stage too early. */
-static uint32_t
+ * does, inverted, so that larger sums go first.  Equal keys for different sums
+ * only wake a stage too early. */
+static uint64_t
 sum_to_key(double sum)
 {
     float f = sum;
     uint32_t bits;
 
     memcpy(&bits, &f, sizeof bits);
-    return bits >> 15;
+    return 0xffff - (bits >> 15);
 }
 
 void
@@ -34,7 +35,7 @@ awake_uninit(struct awake *a)
     free(a->left);
     free(a->prices);
     free(a->scale);
-    free(a->sleepers);
+    free(a->items);
     free(a->spare);
     free(a->first);
     free(a->end);
@@ -50,7 +51,7 @@ allocate_stages(struct awake *a, size_t n)
         a->allocated_stages = n;
         a->stages = order_renew(a->stages, n, sizeof *a->stages);
         a->left = order_renew(a->left, n + 1, sizeof *a->left);
-        a->sleepers = order_renew(a->sleepers, n, sizeof *a->sleepers);
+        a->items = order_renew(a->items, n, sizeof *a->items);
         a->spare = order_renew(a->spare, n, sizeof *a->spare);
     }
 }
@@ -76,25 +77,6 @@ allocate_demands(struct awake *a, size_t n)
         a->stage = order_renew(a->stage, n, sizeof *a->stage);
         a->inverse = order_renew(a->inverse, n, sizeof *a->inverse);
         a->share = order_renew(a->share, n, sizeof *a->share);
-    }
-}
-
-/* Sorts 'from' by falling byte 'shift' bits up in the key into 'to'; stages
- * with the same byte stay as they are. */
-static void
-sort_by_byte(const struct sleeper *from, struct sleeper *to, size_t n,
-             int shift)
-{
-    size_t next[257] = { 0 };
-
-    for (size_t i = 0; i < n; i++) {
-        next[256 - (from[i].key >> shift & 255)]++;
-    }
-    for (int b = 1; b <= 256; b++) {
-        next[b] += next[b - 1];
-    }
-    for (size_t i = 0; i < n; i++) {
-        to[next[255 - (from[i].key >> shift & 255)]++] = from[i];
     }
 }
 
@@ -156,11 +138,10 @@ start_sleepers(struct awake *a, const struct port_load *load, double most)
             sum += stage->demands[j].seconds
                 * load->seconds[stage->demands[j].port];
         }
-        a->sleepers[i].key = sum_to_key(sum / most / stage->weight);
-        a->sleepers[i].stage = s;
+        a->items[i].key = sum_to_key(sum / most / stage->weight);
+        a->items[i].stage = s;
     }
-    sort_by_byte(a->sleepers, a->spare, n, 0);
-    sort_by_byte(a->spare, a->sleepers, n, 8);
+    a->sleepers = radix_sort(a->items, a->spare, n, 2);
     a->n_woken = 0;
 }
 
@@ -301,11 +282,11 @@ awake_raise(struct awake *a, int port, double price)
     }
     a->highest = highest;
     key = sum_to_key((1 - 1e-6) / highest);
-    if (a->n_woken == n || a->sleepers[a->n_woken].key < key) {
+    if (a->n_woken == n || a->sleepers[a->n_woken].key > key) {
         return false;
     }
     key = sum_to_key((1 - 1e-6) / highest / AHEAD);
-    while (a->n_woken < n && a->sleepers[a->n_woken].key >= key) {
+    while (a->n_woken < n && a->sleepers[a->n_woken].key <= key) {
         awake_wake_next(a);
     }
     return true;

@@ -48,16 +48,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "controller/order/order.h"
 #include "controller/order/permute-kernel.h"
-
-/* A stage by its sum_p d_p a_p / w. */
-struct sleeper {
-    uint32_t key;               /* Rises with the sum. */
-    int stage;
-};
+#include "controller/order/radix.h"
 
 /* What is read of a stage again and again, close together. */
 struct awake_stage {
@@ -79,8 +73,10 @@ struct awake {
     double *scale;              /* Of each port: 1 / a_p, 1 or more, but for
                                  * ports without demand. */
     double highest;             /* Y: at least all 'prices' times 'scale'. */
-    struct sleeper *sleepers;   /* The stages by falling key. */
-    struct sleeper *spare;      /* For sorting. */
+    struct radix_item *items, *spare;   /* For sorting. */
+    const struct radix_item *sleepers;  /* The stages by falling
+                                         * sum_p d_p a_p / w, see
+                                         * permute-awake.c. */
     size_t n_woken;             /* So many of 'sleepers' are awake. */
 
     size_t *first, *end;        /* Of each port: awake stages in the next

@@ -34,11 +34,6 @@
 /* A list of 'N' stages is tidied when so many of it are placed. */
 #define MAX_PLACED(N) ((N) / 4 + PERMUTE_LANES)
 
-struct end_index {
-    double end;
-    int stage;
-};
-
 struct permuter {
     const struct order_problem *op;
     double kappa;
@@ -55,8 +50,9 @@ struct permuter {
     int *match;                 /* Indexes in a list. */
 
     double *end;                /* Of each stage: earliest end alone. */
-    struct end_index *by_end;   /* Stages by falling 'end'; unplaced ones
-                                 * begin at or after 'latest'. */
+    struct radix_item *items, *spare;   /* For sorting. */
+    const struct radix_item *by_end;    /* Stages by falling 'end'; unplaced
+                                         * ones begin at or after 'latest'. */
     size_t latest;
     size_t youngest;            /* Above all unplaced in the problem's
                                  * 'by_id'. */
@@ -77,32 +73,25 @@ permuter_destroy(struct permuter *pm)
     free(pm->price);
     free(pm->match);
     free(pm->end);
-    free(pm->by_end);
+    free(pm->items);
+    free(pm->spare);
     free(pm);
 }
 
-static int
-compare_ends(const void *a_, const void *b_)
-{
-    const struct end_index *a = a_, *b = b_;
-
-    if (a->end != b->end) {
-        return a->end > b->end ? -1 : 1;
-    }
-    return (a->stage > b->stage) - (a->stage < b->stage);
-}
-
+/* Sorts the stages by their ends, those with the same by id. */
 static void
 sort_ends(struct permuter *pm)
 {
     size_t n = pm->op->n_stages;
 
     for (size_t i = 0; i < n; i++) {
-        pm->end[i] = order_stage_earliest_end(&pm->op->stages[i]);
-        pm->by_end[i].end = pm->end[i];
-        pm->by_end[i].stage = i;
+        int s = pm->op->by_id[i];
+
+        pm->end[s] = order_stage_earliest_end(&pm->op->stages[s]);
+        pm->items[i].key = radix_falling(pm->end[s]);
+        pm->items[i].stage = s;
     }
-    qsort(pm->by_end, n, sizeof *pm->by_end, compare_ends);
+    pm->by_end = radix_sort(pm->items, pm->spare, n, sizeof(uint64_t));
 }
 
 static void
@@ -113,7 +102,8 @@ allocate(struct permuter *pm, size_t n)
         pm->price = order_renew(pm->price, n + PERMUTE_LANES, sizeof *pm->price);
         pm->match = order_renew(pm->match, n + PERMUTE_LANES, sizeof *pm->match);
         pm->end = order_renew(pm->end, n, sizeof *pm->end);
-        pm->by_end = order_renew(pm->by_end, n, sizeof *pm->by_end);
+        pm->items = order_renew(pm->items, n, sizeof *pm->items);
+        pm->spare = order_renew(pm->spare, n, sizeof *pm->spare);
     }
 }
 
@@ -156,23 +146,22 @@ static int
 latest_stage(struct permuter *pm)
 {
     const struct order_stage *stages = pm->op->stages;
-    const struct end_index *first;
+    double first;
     int latest;
 
     while (is_placed(pm, pm->by_end[pm->latest].stage)) {
         pm->latest++;
     }
-    first = &pm->by_end[pm->latest];
-    latest = first->stage;
+    latest = pm->by_end[pm->latest].stage;
+    first = pm->end[latest];
     for (size_t i = pm->latest + 1; i < pm->op->n_stages; i++) {
-        const struct end_index *e = &pm->by_end[i];
+        int s = pm->by_end[i].stage;
 
-        if (e->end < first->end * (1 - PERMUTE_TIE)) {
+        if (pm->end[s] < first * (1 - PERMUTE_TIE)) {
             break;
         }
-        if (!is_placed(pm, e->stage)
-            && stages[e->stage].id > stages[latest].id) {
-            latest = e->stage;
+        if (!is_placed(pm, s) && stages[s].id > stages[latest].id) {
+            latest = s;
         }
     }
     return latest;
