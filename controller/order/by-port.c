@@ -4,46 +4,12 @@
 
 #include "controller/order/memory.h"
 
-struct id_index {
-    uint64_t id;
-    int stage;
-};
-
-static int
-compare_ids(const void *a_, const void *b_)
-{
-    const struct id_index *a = a_, *b = b_;
-
-    if (a->id != b->id) {
-        return a->id < b->id ? -1 : 1;
-    }
-    return (a->stage > b->stage) - (a->stage < b->stage);
-}
-
-static int *
-stages_by_id(const struct order_problem *op)
-{
-    struct id_index *ids = order_alloc(op->n_stages, sizeof *ids);
-    int *by_id = order_alloc(op->n_stages, sizeof *by_id);
-
-    for (size_t i = 0; i < op->n_stages; i++) {
-        ids[i].id = op->stages[i].id;
-        ids[i].stage = i;
-    }
-    qsort(ids, op->n_stages, sizeof *ids, compare_ids);
-    for (size_t i = 0; i < op->n_stages; i++) {
-        by_id[i] = ids[i].stage;
-    }
-    free(ids);
-    return by_id;
-}
-
 void
 by_port_init(struct by_port *bp, const struct order_problem *op)
 {
     size_t *next = order_alloc(op->n_ports, sizeof *next);
 
-    bp->by_id = stages_by_id(op);
+    bp->by_id = op->by_id;
     bp->first = order_alloc((size_t) op->n_ports + 1, sizeof *bp->first);
     for (size_t i = 0; i < op->n_stages; i++) {
         const struct order_stage *stage = &op->stages[i];
@@ -75,7 +41,6 @@ by_port_init(struct by_port *bp, const struct order_problem *op)
 void
 by_port_uninit(struct by_port *bp)
 {
-    free(bp->by_id);
     free(bp->first);
     free(bp->demands);
 }

@@ -21,7 +21,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The index owns its arrays and does not change with the problem. */
+ * The index owns its arrays but 'by_id', and does not change with the problem. */
 
 #include "controller/order/order.h"
 
@@ -32,7 +32,7 @@ struct by_port_demand {
 };
 
 struct by_port {
-    int *by_id;                 /* Stages, the smallest id first. */
+    const int *by_id;           /* The problem's. */
     size_t *first;              /* Where each port's demands begin; one more
                                  * for the end. */
     struct by_port_demand *demands;     /* By port, then by stage's id. */

@@ -87,24 +87,67 @@ estimate_port(const struct order_problem *op, const struct by_port *bp, int p,
     }
 }
 
-/* A stage ends when the last of its ports has served it, and not before it
- * would alone. */
-void
-order_result_estimate(const struct order_problem *op, enum one_port_rule rule,
-                      struct order_result *result)
+static void
+estimate_by_port(const struct order_problem *op, enum one_port_rule rule,
+                 struct order_result *result)
 {
     struct one_port_job *jobs = order_alloc(op->n_stages, sizeof *jobs);
     struct by_port bp;
 
-    for (size_t i = 0; i < op->n_stages; i++) {
-        result->completion[i] = order_stage_earliest_end(&op->stages[i]);
-    }
     by_port_init(&bp, op);
     for (int p = 0; p < op->n_ports; p++) {
         estimate_port(op, &bp, p, rule, jobs, result);
     }
     by_port_uninit(&bp);
     free(jobs);
+}
+
+/* The same by rank if all stages are there: each port serves one after the
+ * other. */
+static void
+estimate_in_order(const struct order_problem *op, struct order_result *result)
+{
+    double *load = order_alloc(op->n_ports, sizeof *load);
+
+    for (size_t k = 0; k < op->n_stages; k++) {
+        const struct order_stage *stage = &op->stages[result->order[k]];
+        double *completion = &result->completion[result->order[k]];
+
+        for (size_t i = 0; i < stage->n_demands; i++) {
+            int port = stage->demands[i].port;
+
+            load[port] += stage->demands[i].seconds;
+            *completion = fmax(*completion, load[port]);
+        }
+    }
+    free(load);
+}
+
+static bool
+all_have_begun(const struct order_problem *op)
+{
+    for (size_t i = 0; i < op->n_stages; i++) {
+        if (op->stages[i].release > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A stage ends when the last of its ports has served it, and not before it
+ * would alone. */
+void
+order_result_estimate(const struct order_problem *op, enum one_port_rule rule,
+                      struct order_result *result)
+{
+    for (size_t i = 0; i < op->n_stages; i++) {
+        result->completion[i] = order_stage_earliest_end(&op->stages[i]);
+    }
+    if (rule == ONE_PORT_RANK && all_have_begun(op)) {
+        estimate_in_order(op, result);
+    } else {
+        estimate_by_port(op, rule, result);
+    }
 
     result->estimate = 0;
     for (size_t i = 0; i < op->n_stages; i++) {

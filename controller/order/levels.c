@@ -7,17 +7,15 @@
 #include <assert.h>
 
 #include "controller/order/fold.h"
-#include "controller/order/memory.h"
 
 void
 levels_assign(const struct order_problem *op, const int *order,
               int n_levels, int *level)
 {
-    int *next = order_alloc(op->n_ports, sizeof *next);
     struct fold fold;
 
     assert(n_levels > 0);
-    fold_init(&fold, next, op->n_ports);
+    fold_init(&fold, op->next_level, op->n_ports);
     for (size_t k = 0; k < op->n_stages; k++) {
         const struct order_stage *stage = &op->stages[order[k]];
 
@@ -28,5 +26,4 @@ levels_assign(const struct order_problem *op, const int *order,
     for (size_t i = 0; i < op->n_stages; i++) {
         level[i] = fold_level(&fold, level[i], n_levels);
     }
-    free(next);
 }

@@ -38,4 +38,22 @@ order_grow(void *array, size_t n, size_t *allocated, size_t size)
     return order_must(reallocarray(array, *allocated, size));
 }
 
+/* Returns an array of 'n' elements of 'size' bytes, not initialized, in place
+ * of 'old'. */
+static inline void *
+order_renew(void *old, size_t n, size_t size)
+{
+    free(old);
+    return order_must(reallocarray(NULL, n ? n : 1, size));
+}
+
+/* Has 'size' bytes at 'p' brought near, for soon. */
+static inline void
+order_prefetch(const void *p, size_t size)
+{
+    for (size_t i = 0; i < size; i += 64) {
+        __builtin_prefetch((const char *) p + i);
+    }
+}
+
 #endif /* controller/order/memory.h */

@@ -45,8 +45,10 @@
  *
  * Plain C with no dependency but libm: the controller, the simulator and the
  * tests link the same code.  A result's arrays belong to the result and are
- * reused by the next order_compute() into it.  Nothing here is shared, so
- * different threads may work on different problems. */
+ * reused by the next order_compute() into it.  So is what a problem needs to
+ * be ordered, which belongs to the problem: once it has been as large as it
+ * gets, permute() and changes to it allocate nothing.  Nothing here is shared
+ * between problems, so different threads may work on different ones. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,6 +57,12 @@
 /* More seconds than any stage needs of a port.  A demand is at most so large,
  * so that a port that has lost its capacity makes an order, not a NaN. */
 #define ORDER_MAX_SECONDS 1e9
+
+/* Less than the time of one bit.  A demand below that is none. */
+#define ORDER_MIN_SECONDS 1e-12
+
+/* A stage's weight is at most so large, and at least one such part of 1. */
+#define ORDER_MAX_WEIGHT 1e100
 
 enum order_kind {
     ORDER_FAIR,                 /* No order: every stage at level 0. */
@@ -141,8 +149,9 @@ struct order_options {
 /* One (stage, port) pair with demand. */
 struct order_demand {
     int port;                   /* 0 .. n_ports - 1. */
-    double seconds;             /* Of that port at full capacity, > 0, at most
-                                 * ORDER_MAX_SECONDS. */
+    double seconds;             /* Of that port at full capacity, from
+                                 * ORDER_MIN_SECONDS to ORDER_MAX_SECONDS. */
+    double inverse;             /* 1 / seconds. */
 };
 
 /* What the peers look at besides demand.  All 0 if not known. */
@@ -167,7 +176,8 @@ struct order_traits {
 /* One stage.  Read-only outside this module. */
 struct order_stage {
     uint64_t id;                /* Breaks ties: the smaller is served first. */
-    double weight;              /* > 0, finite; 1 is an ordinary search. */
+    double weight;              /* 1 is an ordinary search; at most
+                                 * ORDER_MAX_WEIGHT, at least 1 / that. */
     double release;             /* Seconds from the problem's time 0; 0 if the
                                  * stage has begun. */
     double isolated;            /* Seconds it takes alone, computing included,
@@ -183,21 +193,29 @@ struct order_problem {
     double now;                 /* The problem's time 0 in seconds of whatever
                                  * clock; only for epochs. */
     size_t n_stages, allocated_stages;
-    struct order_stage *stages;
+    struct order_stage *stages; /* Those after 'n_stages' only keep memory. */
+    int *by_id;                 /* The stages, the smallest id first. */
+    int *n_on_port;             /* Of each port: stages that need it. */
+    int *next_level;            /* Memory of levels_assign() and */
+    struct permuter *permuter;  /* of permute(). */
 };
 
 struct order_problem *order_problem_create(int n_ports);
 void order_problem_destroy(struct order_problem *);
+void order_problem_clear(struct order_problem *);
 
-/* Stages have indexes 0, 1, ... in the order in which they are added.  What
- * order_compute() finds depends on their ids, not on their indexes, as long as
- * ids differ.  Demands for the same port add up; no positive number of seconds
- * is no demand. */
+/* Stages have indexes 0, 1, ... in the order in which they are added; when one
+ * is removed, the last takes its index.  What order_compute() finds depends on
+ * their ids, not on their indexes, as long as ids differ.  Demands for the
+ * same port add up; no positive number of seconds is no demand. */
 int order_problem_add_stage(struct order_problem *, double weight,
                             uint64_t id);
+void order_problem_remove_stage(struct order_problem *, int stage);
 void order_problem_set_release(struct order_problem *, int stage,
                                double release, double isolated);
 void order_problem_add_demand(struct order_problem *, int stage, int port,
+                              double seconds);
+void order_problem_set_demand(struct order_problem *, int stage, int port,
                               double seconds);
 void order_problem_set_traits(struct order_problem *, int stage,
                               const struct order_traits *);
@@ -247,6 +265,10 @@ void order_compute(const struct order_options *, const struct order_problem *,
  * id.  (Mastrolilli et al. 2010; Sincronia, SIGCOMM 2018; releases after
  * Ahmadi et al. 2020.) */
 double permute(const struct order_problem *, double kappa, int *order);
+
+/* Lets permute() do without the processor's vector instructions, or not.  What
+ * comes out is the same to the last bit; for tests. */
+void permute_use_portable(bool);
 
 /* The best of the known lower bounds on the weighted sum of completion times:
  * permute() without and with releases for several kappas, the sum of isolated

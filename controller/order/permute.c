@@ -18,134 +18,126 @@
  * machines.  With releases and computing, a stage whose earliest end is late
  * against the busiest port goes last and pays its whole weight for itself. */
 
-#include "controller/order/order.h"
+#include "controller/order/permute.h"
 
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
+#include <string.h>
 
-#include "controller/order/by-port.h"
 #include "controller/order/memory.h"
+#include "controller/order/order.h"
+#include "controller/order/permute-awake.h"
+#include "controller/order/permute-kernel.h"
+#include "controller/order/port-load.h"
 
-/* Relative difference below which two numbers are the same number, computed
- * twice: what decides between them must not be the last bit. */
-#define TIE 1e-12
-
-struct end_index {
-    double end;
-    int stage;
-};
+/* A list of 'N' stages is tidied when so many of it are placed. */
+#define MAX_PLACED(N) ((N) / 4 + PERMUTE_LANES)
 
 struct permuter {
     const struct order_problem *op;
     double kappa;
-    struct by_port bp;
+    struct port_load load;      /* Of unplaced stages. */
+    struct awake awake;
+    double value;               /* Of the dual so far. */
+    double product;             /* Sum of prices times the port's load. */
+    double most;                /* Load of the busiest port at the start. */
+    double least_left;          /* Of any placed stage, as a share of its
+                                 * weight: what is below 0 was charged in
+                                 * excess. */
 
-    double *load;               /* Of each port: seconds of unplaced stages. */
-    size_t *n_left;             /* Of each port: unplaced stages. */
-    bool *placed;               /* Of each stage. */
-    double *paid;               /* Of each stage: what the dual charges it,
-                                 * from 0 to its weight. */
+    double *price;              /* Of a list's stages. */
+    int *match;                 /* Indexes in a list. */
 
     double *end;                /* Of each stage: earliest end alone. */
-    struct end_index *by_end;   /* Stages by falling 'end'; unplaced ones
-                                 * begin at or after 'latest'. */
+    struct radix_item *items, *spare;   /* For sorting. */
+    const struct radix_item *by_end;    /* Stages by falling 'end'; unplaced
+                                         * ones begin at or after 'latest'. */
     size_t latest;
-    size_t youngest;            /* Above all unplaced in bp.by_id. */
-    double bound;               /* Value of the dual so far. */
+    size_t youngest;            /* Above all unplaced in the problem's
+                                 * 'by_id'. */
+    size_t allocated;           /* Stages that all arrays have room for. */
 };
 
-static int
-compare_ends(const void *a_, const void *b_)
+struct permuter *
+permuter_create(void)
 {
-    const struct end_index *a = a_, *b = b_;
-
-    if (a->end != b->end) {
-        return a->end > b->end ? -1 : 1;
-    }
-    return (a->stage > b->stage) - (a->stage < b->stage);
+    return order_alloc(1, sizeof(struct permuter));
 }
 
+void
+permuter_destroy(struct permuter *pm)
+{
+    port_load_uninit(&pm->load);
+    awake_uninit(&pm->awake);
+    free(pm->price);
+    free(pm->match);
+    free(pm->end);
+    free(pm->items);
+    free(pm->spare);
+    free(pm);
+}
+
+/* Sorts the stages by their ends, those with the same by id. */
 static void
 sort_ends(struct permuter *pm)
 {
     size_t n = pm->op->n_stages;
 
     for (size_t i = 0; i < n; i++) {
-        pm->end[i] = order_stage_earliest_end(&pm->op->stages[i]);
-        pm->by_end[i].end = pm->end[i];
-        pm->by_end[i].stage = i;
+        int s = pm->op->by_id[i];
+
+        pm->end[s] = order_stage_earliest_end(&pm->op->stages[s]);
+        pm->items[i].key = radix_falling(pm->end[s]);
+        pm->items[i].stage = s;
     }
-    qsort(pm->by_end, n, sizeof *pm->by_end, compare_ends);
+    pm->by_end = radix_sort(pm->items, pm->spare, n, sizeof(uint64_t));
 }
 
 static void
-permuter_init(struct permuter *pm, const struct order_problem *op,
-              double kappa)
+allocate(struct permuter *pm, size_t n)
 {
-    size_t n = op->n_stages;
+    if (n > pm->allocated) {
+        pm->allocated = n;
+        pm->price = order_renew(pm->price, n + PERMUTE_LANES, sizeof *pm->price);
+        pm->match = order_renew(pm->match, n + PERMUTE_LANES, sizeof *pm->match);
+        pm->end = order_renew(pm->end, n, sizeof *pm->end);
+        pm->items = order_renew(pm->items, n, sizeof *pm->items);
+        pm->spare = order_renew(pm->spare, n, sizeof *pm->spare);
+    }
+}
 
+static void
+start(struct permuter *pm, const struct order_problem *op, double kappa)
+{
     pm->op = op;
     pm->kappa = kappa;
-    by_port_init(&pm->bp, op);
-    pm->load = order_alloc(op->n_ports, sizeof *pm->load);
-    pm->n_left = order_alloc(op->n_ports, sizeof *pm->n_left);
-    pm->placed = order_alloc(n, sizeof *pm->placed);
-    pm->paid = order_alloc(n, sizeof *pm->paid);
-    pm->end = order_alloc(n, sizeof *pm->end);
-    pm->by_end = order_alloc(n, sizeof *pm->by_end);
+    allocate(pm, op->allocated_stages);
+    port_load_clear(&pm->load, op->n_ports);
+    awake_start(&pm->awake, op, &pm->load);
+    pm->value = pm->product = pm->most = 0;
+    pm->least_left = 0;
     pm->latest = 0;
-    pm->youngest = n;
-    pm->bound = 0;
-
-    for (int p = 0; p < op->n_ports; p++) {
-        const struct by_port_demand *d = by_port_demands(&pm->bp, p,
-                                                         &pm->n_left[p]);
-
-        for (size_t i = 0; i < pm->n_left[p]; i++) {
-            pm->load[p] += d[i].seconds;
-        }
-    }
+    pm->youngest = op->n_stages;
     if (kappa > 0) {
         sort_ends(pm);
     }
 }
 
-static void
-permuter_uninit(struct permuter *pm)
+static bool
+is_placed(const struct permuter *pm, int stage)
 {
-    by_port_uninit(&pm->bp);
-    free(pm->load);
-    free(pm->n_left);
-    free(pm->placed);
-    free(pm->paid);
-    free(pm->end);
-    free(pm->by_end);
-}
-
-/* Returns the port with the most left to do, -1 if nobody needs any. */
-static int
-busiest_port(const struct permuter *pm)
-{
-    int busiest = -1;
-
-    for (int p = 0; p < pm->op->n_ports; p++) {
-        if (pm->n_left[p]
-            && (busiest < 0
-                || pm->load[p] > pm->load[busiest] * (1 + TIE))) {
-            busiest = p;
-        }
-    }
-    return busiest;
+    return isinf(pm->awake.left[stage]);
 }
 
 /* Returns the unplaced stage with the largest id. */
 static int
 youngest_stage(struct permuter *pm)
 {
-    while (pm->placed[pm->bp.by_id[pm->youngest - 1]]) {
+    while (is_placed(pm, pm->op->by_id[pm->youngest - 1])) {
         pm->youngest--;
     }
-    return pm->bp.by_id[pm->youngest - 1];
+    return pm->op->by_id[pm->youngest - 1];
 }
 
 /* Returns the unplaced stage that ends last even if it is alone; of equals the
@@ -154,47 +146,78 @@ static int
 latest_stage(struct permuter *pm)
 {
     const struct order_stage *stages = pm->op->stages;
-    const struct end_index *first;
+    double first;
     int latest;
 
-    while (pm->placed[pm->by_end[pm->latest].stage]) {
+    while (is_placed(pm, pm->by_end[pm->latest].stage)) {
         pm->latest++;
     }
-    first = &pm->by_end[pm->latest];
-    latest = first->stage;
+    latest = pm->by_end[pm->latest].stage;
+    first = pm->end[latest];
     for (size_t i = pm->latest + 1; i < pm->op->n_stages; i++) {
-        const struct end_index *e = &pm->by_end[i];
+        int s = pm->by_end[i].stage;
 
-        if (e->end < first->end * (1 - TIE)) {
+        if (pm->end[s] < first * (1 - PERMUTE_TIE)) {
             break;
         }
-        if (!pm->placed[e->stage] && stages[e->stage].id > stages[latest].id) {
-            latest = e->stage;
+        if (!is_placed(pm, s) && stages[s].id > stages[latest].id) {
+            latest = s;
         }
     }
     return latest;
 }
 
-/* Returns what 'stage' has left of its weight. */
+/* Stores in '*list' the stages on 'port' of which one may be the cheapest, in
+ * 'price' their prices, and returns the lowest. */
 static double
-weight_left(const struct permuter *pm, int stage)
+lowest_price(struct permuter *pm, int port, struct permute_list *list)
 {
-    double weight = pm->op->stages[stage].weight;
-    double left = weight - pm->paid[stage];
+    struct awake *a = &pm->awake;
+    size_t n_placed;
+    double price;
 
-    return left > TIE * weight ? left : 0;
+    do {
+        awake_list(a, port, list);
+        price = a->kernel->price(list, a->left, pm->price, &n_placed);
+        if (n_placed > MAX_PLACED(list->n)) {
+            awake_tidy(a, port, list);
+            price = a->kernel->price(list, a->left, pm->price, &n_placed);
+        }
+    } while (isinf(price) ? awake_wake_next(a)
+             : awake_raise(a, port, price));
+    return price;
 }
 
-/* Returns true if the stage with 'd' seconds at 'price' goes after the older
- * one with 'best_d' and 'best_price': it is cheaper to delay or, at the same
- * price, larger or, at the same size, younger. */
-static bool
-goes_after(double price, double d, double best_price, double best_d)
+/* Returns which stage on 'list' goes last of those with 'price' or less: the
+ * largest, of equals the youngest. */
+static int
+choose_match(struct permuter *pm, const struct permute_list *list,
+             double price)
 {
-    if (fabs(price - best_price) > TIE * fmax(price, best_price)) {
-        return price < best_price;
+    const struct order_stage *stages = pm->op->stages;
+    size_t n = pm->awake.kernel->match(pm->price, list->n,
+                                       price * (1 + PERMUTE_TIE), pm->match);
+    int last = list->stage[pm->match[0]];
+    double most = 0;
+
+    if (n == 1) {
+        return last;
     }
-    return d >= best_d * (1 - TIE);
+    for (size_t i = 0; i < n; i++) {
+        int j = pm->match[i];
+
+        most = fmax(most, list->share[j] * stages[list->stage[j]].weight);
+    }
+    last = -1;
+    for (size_t i = 0; i < n; i++) {
+        int j = pm->match[i], s = list->stage[j];
+
+        if (list->share[j] * stages[s].weight >= most * (1 - PERMUTE_TIE)
+            && (last < 0 || stages[s].id > stages[last].id)) {
+            last = s;
+        }
+    }
+    return last;
 }
 
 /* Chooses the stage that goes last of those left on 'port', raises the dual
@@ -203,32 +226,21 @@ goes_after(double price, double d, double best_price, double best_d)
 static int
 charge_port(struct permuter *pm, int port)
 {
-    double sum = 0, squares = 0, price = INFINITY, seconds = 0;
-    const struct by_port_demand *d;
-    int last = -1;
-    size_t n;
+    double load = pm->load.seconds[port];
+    struct permute_list list;
+    double price = lowest_price(pm, port, &list);
+    int last = choose_match(pm, &list, price);
 
-    d = by_port_demands(&pm->bp, port, &n);
-    for (size_t i = 0; i < n; i++) {
-        if (!pm->placed[d[i].stage]) {
-            double p = weight_left(pm, d[i].stage) / d[i].seconds;
-
-            sum += d[i].seconds;
-            squares += d[i].seconds * d[i].seconds;
-            if (last < 0 || goes_after(p, d[i].seconds, price, seconds)) {
-                last = d[i].stage;
-                price = p;
-                seconds = d[i].seconds;
-            }
-        }
+    order_prefetch(pm->awake.stages[last].demands,
+                   pm->awake.stages[last].n_demands
+                   * sizeof(struct order_demand));
+    if (price > 0) {
+        pm->awake.kernel->charge(&list, price, pm->awake.left);
+        pm->awake.prices[port] += price;
+        pm->value += price * load * load / 2;
+        pm->product += price * load;
     }
-
-    pm->bound += price * (sum * sum + squares) / 2;
-    for (size_t i = 0; i < n; i++) {
-        if (!pm->placed[d[i].stage]) {
-            pm->paid[d[i].stage] += price * d[i].seconds;
-        }
-    }
+    pm->least_left = fmin(pm->least_left, pm->awake.left[last]);
     return last;
 }
 
@@ -236,22 +248,24 @@ charge_port(struct permuter *pm, int port)
 static void
 charge_stage(struct permuter *pm, int stage)
 {
-    double left = weight_left(pm, stage);
+    double left = awake_left(&pm->awake, stage);
 
-    pm->bound += left * pm->end[stage];
-    pm->paid[stage] += left;
+    pm->value += fmax(left, 0) * pm->op->stages[stage].weight
+        * pm->end[stage];
+    pm->least_left = fmin(pm->least_left, left);
 }
 
 static int
 choose_last(struct permuter *pm)
 {
-    int port = busiest_port(pm);
-    double load = port < 0 ? 0 : pm->load[port];
+    int port = port_load_busiest(&pm->load);
+    double load = port < 0 ? 0 : pm->load.seconds[port];
 
+    pm->most = fmax(pm->most, load);
     if (pm->kappa > 0) {
         int stage = latest_stage(pm);
 
-        if (pm->end[stage] > pm->kappa * load * (1 + TIE)) {
+        if (pm->end[stage] > pm->kappa * load * (1 + PERMUTE_TIE)) {
             charge_stage(pm, stage);
             return stage;
         }
@@ -259,47 +273,49 @@ choose_last(struct permuter *pm)
     return port < 0 ? youngest_stage(pm) : charge_port(pm, port);
 }
 
+/* Takes 's' out of what is left.  The squares of its seconds are in the value
+ * of all charges that it was part of, which are its ports' prices now. */
 static void
 place(struct permuter *pm, int s)
 {
-    const struct order_stage *stage = &pm->op->stages[s];
+    const struct awake_stage *stage = &pm->awake.stages[s];
+    const double *prices = pm->awake.prices;
+    double squares = 0;
 
-    pm->placed[s] = true;
+    pm->awake.left[s] = INFINITY;
     for (size_t i = 0; i < stage->n_demands; i++) {
-        int p = stage->demands[i].port;
+        int port = stage->demands[i].port;
+        double seconds = stage->demands[i].seconds;
 
-        pm->load[p] -= stage->demands[i].seconds;
-        pm->n_left[p]--;
+        squares += seconds * seconds * prices[port];
+        port_load_remove(&pm->load, port, seconds);
     }
+    pm->value += squares / 2;
 }
 
-/* Returns the bound, made a bound in spite of rounding: charges that exceed a
- * stage's weight scale all of them down, and sums of 'n' positive terms are
- * off by at most 'n' roundings each. */
+/* Returns the bound, made a bound in spite of rounding.  Charges that exceed a
+ * stage's weight scale all of them down.  Loads are off by a rounding of the
+ * largest for each stage that came and went, and what else is summed up by at
+ * most one of its own for each term. */
 static double
 certify(const struct permuter *pm)
 {
-    size_t n = pm->op->n_stages;
-    double worst = 1;
+    double n = pm->op->n_stages + pm->op->n_ports + 1;
+    double value = pm->value
+        - pm->product * pm->most * 2 * n * DBL_EPSILON;
 
-    for (size_t i = 0; i < n; i++) {
-        worst = fmax(worst, pm->paid[i] / pm->op->stages[i].weight);
-    }
-    return pm->bound / worst * (1 - 8 * (n + 1) * DBL_EPSILON);
+    return fmax(value / (1 - pm->least_left) * (1 - 8 * n * DBL_EPSILON), 0);
 }
 
 double
 permute(const struct order_problem *op, double kappa, int *order)
 {
-    struct permuter pm;
-    double bound;
+    struct permuter *pm = op->permuter;
 
-    permuter_init(&pm, op, kappa);
+    start(pm, op, kappa);
     for (size_t k = op->n_stages; k-- > 0; ) {
-        order[k] = choose_last(&pm);
-        place(&pm, order[k]);
+        order[k] = choose_last(pm);
+        place(pm, order[k]);
     }
-    bound = certify(&pm);
-    permuter_uninit(&pm);
-    return bound;
+    return certify(pm);
 }

@@ -9,13 +9,14 @@
 #include <string.h>
 
 #include "controller/order/memory.h"
+#include "controller/order/permute.h"
 
 /* Returns 'seconds' within what sums of it stay exact enough for: 0 for what
  * is no number, ORDER_MAX_SECONDS for a port without capacity. */
 static double
 clamp_seconds(double seconds)
 {
-    return seconds > 0 ? fmin(seconds, ORDER_MAX_SECONDS) : 0;
+    return seconds >= ORDER_MIN_SECONDS ? fmin(seconds, ORDER_MAX_SECONDS) : 0;
 }
 
 struct order_problem *
@@ -25,6 +26,9 @@ order_problem_create(int n_ports)
 
     assert(n_ports >= 0);
     op->n_ports = n_ports;
+    op->n_on_port = order_alloc(n_ports, sizeof *op->n_on_port);
+    op->next_level = order_alloc(n_ports, sizeof *op->next_level);
+    op->permuter = permuter_create();
     return op;
 }
 
@@ -32,12 +36,42 @@ void
 order_problem_destroy(struct order_problem *op)
 {
     if (op) {
-        for (size_t i = 0; i < op->n_stages; i++) {
+        for (size_t i = 0; i < op->allocated_stages; i++) {
             free(op->stages[i].demands);
         }
         free(op->stages);
+        free(op->by_id);
+        free(op->n_on_port);
+        free(op->next_level);
+        permuter_destroy(op->permuter);
         free(op);
     }
+}
+
+/* Takes all stages out of 'op', which keeps its ports and its memory. */
+void
+order_problem_clear(struct order_problem *op)
+{
+    memset(op->n_on_port, 0, op->n_ports * sizeof *op->n_on_port);
+    op->n_stages = 0;
+    op->now = 0;
+}
+
+/* Makes room for one more stage. */
+static void
+grow(struct order_problem *op)
+{
+    size_t old = op->allocated_stages;
+
+    if (op->n_stages < old) {
+        return;
+    }
+    op->stages = order_grow(op->stages, op->n_stages, &op->allocated_stages,
+                            sizeof *op->stages);
+    memset(&op->stages[old], 0,
+           (op->allocated_stages - old) * sizeof *op->stages);
+    op->by_id = order_must(reallocarray(op->by_id, op->allocated_stages,
+                                        sizeof *op->by_id));
 }
 
 /* Adds a stage that has begun and needs nothing yet.  Returns its index; the
@@ -46,14 +80,22 @@ int
 order_problem_add_stage(struct order_problem *op, double weight, uint64_t id)
 {
     struct order_stage *stage;
+    size_t i = op->n_stages;
 
-    assert(weight > 0 && isfinite(weight));
-    op->stages = order_grow(op->stages, op->n_stages, &op->allocated_stages,
-                            sizeof *op->stages);
+    assert(weight <= ORDER_MAX_WEIGHT && weight >= 1 / ORDER_MAX_WEIGHT);
+    grow(op);
     stage = &op->stages[op->n_stages];
-    memset(stage, 0, sizeof *stage);
-    stage->id = id;
-    stage->weight = weight;
+    *stage = (struct order_stage) {
+        .id = id,
+        .weight = weight,
+        .demands = stage->demands,
+        .allocated_demands = stage->allocated_demands,
+    };
+    while (i > 0 && op->stages[op->by_id[i - 1]].id > id) {
+        op->by_id[i] = op->by_id[i - 1];
+        i--;
+    }
+    op->by_id[i] = op->n_stages;
     return op->n_stages++;
 }
 
@@ -62,6 +104,26 @@ get_stage(struct order_problem *op, int stage)
 {
     assert(stage >= 0 && (size_t) stage < op->n_stages);
     return &op->stages[stage];
+}
+
+/* Takes 'stage' out of 'op'.  The last stage takes its index. */
+void
+order_problem_remove_stage(struct order_problem *op, int stage)
+{
+    struct order_stage removed = *get_stage(op, stage);
+    int last = --op->n_stages;
+    size_t n = 0;
+
+    for (size_t i = 0; i < removed.n_demands; i++) {
+        op->n_on_port[removed.demands[i].port]--;
+    }
+    for (int i = 0; i <= last; i++) {
+        if (op->by_id[i] != stage) {
+            op->by_id[n++] = op->by_id[i] == last ? stage : op->by_id[i];
+        }
+    }
+    op->stages[stage] = op->stages[last];
+    op->stages[last] = removed;         /* For its memory. */
 }
 
 void
@@ -81,34 +143,74 @@ order_problem_set_traits(struct order_problem *op, int stage,
     get_stage(op, stage)->traits = *traits;
 }
 
+/* Returns where in the demands of 'stage' that for 'port' is or belongs. */
+static size_t
+find_demand(const struct order_stage *stage, int port)
+{
+    size_t i = stage->n_demands;
+
+    while (i > 0 && stage->demands[i - 1].port >= port) {
+        i--;
+    }
+    return i;
+}
+
+static void
+insert_demand(struct order_stage *stage, size_t i, int port)
+{
+    stage->demands = order_grow(stage->demands, stage->n_demands,
+                                &stage->allocated_demands,
+                                sizeof *stage->demands);
+    memmove(&stage->demands[i + 1], &stage->demands[i],
+            (stage->n_demands - i) * sizeof *stage->demands);
+    stage->demands[i].port = port;
+    stage->n_demands++;
+}
+
+static void
+remove_demand(struct order_stage *stage, size_t i)
+{
+    stage->n_demands--;
+    memmove(&stage->demands[i], &stage->demands[i + 1],
+            (stage->n_demands - i) * sizeof *stage->demands);
+}
+
+/* Makes 'seconds' of 'port' what 'stage' needs of it. */
+void
+order_problem_set_demand(struct order_problem *op, int stage, int port,
+                         double seconds)
+{
+    struct order_stage *s = get_stage(op, stage);
+    size_t i = find_demand(s, port);
+    bool found = i < s->n_demands && s->demands[i].port == port;
+
+    assert(port >= 0 && port < op->n_ports);
+    seconds = clamp_seconds(seconds);
+    if (seconds > 0) {
+        if (!found) {
+            insert_demand(s, i, port);
+            op->n_on_port[port]++;
+        }
+        s->demands[i].seconds = seconds;
+        s->demands[i].inverse = 1 / seconds;
+    } else if (found) {
+        remove_demand(s, i);
+        op->n_on_port[port]--;
+    }
+}
+
 /* Adds 'seconds' of 'port' to what 'stage' needs. */
 void
 order_problem_add_demand(struct order_problem *op, int stage, int port,
                          double seconds)
 {
-    struct order_stage *s = get_stage(op, stage);
-    size_t i = s->n_demands;
+    const struct order_stage *s = get_stage(op, stage);
+    size_t i = find_demand(s, port);
 
-    assert(port >= 0 && port < op->n_ports);
-    seconds = clamp_seconds(seconds);
-    if (seconds == 0) {
-        return;
+    if (i < s->n_demands && s->demands[i].port == port) {
+        seconds = s->demands[i].seconds + clamp_seconds(seconds);
     }
-    while (i > 0 && s->demands[i - 1].port > port) {
-        i--;
-    }
-    if (i > 0 && s->demands[i - 1].port == port) {
-        s->demands[i - 1].seconds = clamp_seconds(s->demands[i - 1].seconds
-                                                  + seconds);
-        return;
-    }
-    s->demands = order_grow(s->demands, s->n_demands, &s->allocated_demands,
-                            sizeof *s->demands);
-    memmove(&s->demands[i + 1], &s->demands[i],
-            (s->n_demands - i) * sizeof *s->demands);
-    s->demands[i].port = port;
-    s->demands[i].seconds = seconds;
-    s->n_demands++;
+    order_problem_set_demand(op, stage, port, seconds);
 }
 
 /* Returns when 'stage' would end if it had every port to itself, which no

@@ -231,34 +231,54 @@ orphan_key(const struct order_stage *stage,
     } };
 }
 
-/* Stores in 'order' those stages of 'op' that are orphans, or those that are
- * not, in their order.  Returns their number. */
+/* Returns a problem of the stages of 'op' that are orphans, or of those that
+ * are not, and stores which they are. */
+static struct order_problem *
+problem_part(const struct order_options *options,
+             const struct order_problem *op, bool orphans, int *stages)
+{
+    struct order_problem *part = order_problem_create(op->n_ports);
+
+    part->now = op->now;
+    for (size_t i = 0; i < op->n_stages; i++) {
+        const struct order_stage *stage = &op->stages[i];
+
+        if (is_orphan(op, stage, options->epoch_s) == orphans) {
+            int s = order_problem_add_stage(part, stage->weight, stage->id);
+
+            stages[s] = i;
+            order_problem_set_release(part, s, stage->release,
+                                      stage->isolated);
+            order_problem_set_traits(part, s, &stage->traits);
+            for (size_t j = 0; j < stage->n_demands; j++) {
+                order_problem_add_demand(part, s, stage->demands[j].port,
+                                         stage->demands[j].seconds);
+            }
+        }
+    }
+    return part;
+}
+
+/* Orders one part of 'op'.  Returns how many it has. */
 static size_t
 order_part(const struct order_options *options,
            const struct order_problem *op, bool orphans, int *order)
 {
-    struct order_problem part = *op;
     int *stages = order_alloc(op->n_stages, sizeof *stages);
+    struct order_problem *part = problem_part(options, op, orphans, stages);
+    size_t n = part->n_stages;
 
-    part.stages = order_alloc(op->n_stages, sizeof *part.stages);
-    part.n_stages = 0;
-    for (size_t i = 0; i < op->n_stages; i++) {
-        if (is_orphan(op, &op->stages[i], options->epoch_s) == orphans) {
-            stages[part.n_stages] = i;
-            part.stages[part.n_stages++] = op->stages[i];
-        }
-    }
     if (orphans) {
-        sort_by_key(&part, options, orphan_key, order);
+        sort_by_key(part, options, orphan_key, order);
     } else {
-        bssi_order(&part, order);
+        bssi_order(part, order);
     }
-    for (size_t k = 0; k < part.n_stages; k++) {
+    for (size_t k = 0; k < n; k++) {
         order[k] = stages[order[k]];
     }
-    free(part.stages);
+    order_problem_destroy(part);
     free(stages);
-    return part.n_stages;
+    return n;
 }
 
 /* The stages that an epoch found are ordered by what they have left now, not
@@ -269,9 +289,14 @@ order_compute_sincronia(const struct order_options *options,
                         struct order_result *result)
 {
     int *order = order_alloc(op->n_stages, sizeof *order);
-    size_t n = order_part(options, op, false, order);
 
-    order_part(options, op, true, &order[n]);
+    if (options->epoch_s > 0) {
+        size_t n = order_part(options, op, false, order);
+
+        order_part(options, op, true, &order[n]);
+    } else {
+        bssi_order(op, order);
+    }
     order_result_ranked(options, op, order, result);
     free(order);
 }

@@ -3,7 +3,10 @@
 #include "tests/unit/order-instance.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
 
+#include "controller/order/memory.h"
 #include "controller/order/order.h"
 
 /* PCG by O'Neill, 32 bits: the same numbers on every machine. */
@@ -59,6 +62,52 @@ instance_create(uint64_t *state, const struct instance_shape *shape)
         }
     }
     return op;
+}
+
+/* Returns a port, the first ones more often. */
+static int
+random_port(uint64_t *state, const struct instance_crowd *crowd)
+{
+    for (;;) {
+        int port = instance_uniform(state) * crowd->n_ports;
+
+        if (instance_uniform(state) < pow(port + 1, -crowd->skew)) {
+            return port;
+        }
+    }
+}
+
+static bool
+has_demand(const struct order_stage *stage, int port)
+{
+    for (size_t i = 0; i < stage->n_demands; i++) {
+        if (stage->demands[i].port == port) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Adds a stage of one of the sizes to 'op', its ports within a factor of three
+ * of each other. */
+void
+instance_add_stage(uint64_t *state, const struct instance_crowd *crowd,
+                   struct order_problem *op, uint64_t id)
+{
+    double size = exp10(instance_uniform(state) * 4 - 2);
+    int s = order_problem_add_stage(op, 1, id);
+
+    for (int i = 0; i < crowd->ports_per_stage; i++) {
+        int port = i;
+
+        if (crowd->ports_per_stage < crowd->n_ports) {
+            do {
+                port = random_port(state, crowd);
+            } while (has_demand(&op->stages[s], port));
+        }
+        order_problem_add_demand(op, s, port,
+                                 size * (0.5 + instance_uniform(state)));
+    }
 }
 
 static double
@@ -168,4 +217,86 @@ instance_optimum(const struct order_problem *op)
         order[i] = i;
     }
     return best_from(op, order, 0);
+}
+
+/* What is left of a problem in a matrix. */
+struct plain {
+    int n_stages, n_ports;
+    const double *seconds;
+    double *left;               /* Of each stage's weight. */
+    double *load, *squares;     /* Of each port. */
+    bool *placed;
+};
+
+static void
+plain_init(struct plain *pl, const double *weight)
+{
+    pl->left = order_alloc(pl->n_stages, sizeof *pl->left);
+    pl->placed = order_alloc(pl->n_stages, sizeof *pl->placed);
+    pl->load = order_alloc(pl->n_ports, sizeof *pl->load);
+    pl->squares = order_alloc(pl->n_ports, sizeof *pl->squares);
+    for (int s = 0; s < pl->n_stages; s++) {
+        pl->left[s] = weight[s];
+        for (int p = 0; p < pl->n_ports; p++) {
+            double d = pl->seconds[(size_t) p * pl->n_stages + s];
+
+            pl->load[p] += d;
+            pl->squares[p] += d * d;
+        }
+    }
+}
+
+/* Charges 'port' and returns the stage that goes last. */
+static int
+plain_charge(struct plain *pl, int port, double *bound)
+{
+    const double *seconds = pl->seconds + (size_t) port * pl->n_stages;
+    double price = INFINITY;
+    int last = -1;
+
+    for (int s = 0; s < pl->n_stages; s++) {
+        if (!pl->placed[s] && seconds[s] > 0
+            && pl->left[s] / seconds[s] < price) {
+            price = pl->left[s] / seconds[s];
+            last = s;
+        }
+    }
+    *bound += price * (pl->load[port] * pl->load[port] + pl->squares[port])
+        / 2;
+    for (int s = 0; s < pl->n_stages; s++) {
+        pl->left[s] -= price * seconds[s];
+        pl->left[s] = pl->left[s] > 0 ? pl->left[s] : 0;
+    }
+    return last;
+}
+
+double
+instance_permute(int n_stages, int n_ports, const double *seconds,
+                 const double *weight, int *order)
+{
+    struct plain pl = { n_stages, n_ports, seconds };
+    double bound = 0;
+
+    plain_init(&pl, weight);
+    for (int k = n_stages; k-- > 0; ) {
+        int busiest = 0, last;
+
+        for (int p = 1; p < n_ports; p++) {
+            busiest = pl.load[p] > pl.load[busiest] ? p : busiest;
+        }
+        last = plain_charge(&pl, busiest, &bound);
+        for (int p = 0; p < n_ports; p++) {
+            double d = seconds[(size_t) p * n_stages + last];
+
+            pl.load[p] -= d;
+            pl.squares[p] -= d * d;
+        }
+        pl.placed[last] = true;
+        order[k] = last;
+    }
+    free(pl.left);
+    free(pl.placed);
+    free(pl.load);
+    free(pl.squares);
+    return bound;
 }

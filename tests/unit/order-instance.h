@@ -32,8 +32,25 @@ double instance_uniform(uint64_t *state);
 struct order_problem *instance_create(uint64_t *state,
                                       const struct instance_shape *);
 
+/* Large ones, as clusters have them: some ports are in demand more than others,
+ * and stages are as different in size as 1 and 10,000. */
+struct instance_crowd {
+    int n_ports;
+    int ports_per_stage;        /* At most n_ports. */
+    double skew;                /* Port k is in demand as (k + 1)^-skew; 0 is
+                                 * equally. */
+};
+
+void instance_add_stage(uint64_t *state, const struct instance_crowd *,
+                        struct order_problem *, uint64_t id);
+
 /* Weighted sum of ends if every port serves by 'order'. */
 double instance_cost(const struct order_problem *, const int *order);
 double instance_optimum(const struct order_problem *);
+
+/* permute() for kappa 0 by plain loops over a matrix of all stages and all
+ * ports, 'seconds', by port: what it should find.  Ties are not looked at. */
+double instance_permute(int n_stages, int n_ports, const double *seconds,
+                        const double *weight, int *order);
 
 #endif /* tests/unit/order-instance.h */

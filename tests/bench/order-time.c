@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* How long an order takes, against plain loops over a matrix.
+ *
+ * Stages use 16 of 300 ports, the first ones far more often than the last, and
+ * are as different in size as 1 and 10,000.  Times are this thread's processor
+ * time, medians unless the name says otherwise, so that what else runs on the
+ * machine matters little. */
+
+#include <malloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "controller/order/memory.h"
+#include "controller/order/order.h"
+#include "tests/unit/order-instance.h"
+
+#define N_PORTS 300
+#define N_LEVELS 6
+#define N_EVENTS 3000
+#define MAX_RUNS 25
+
+static const struct instance_crowd crowd_16 = { N_PORTS, 16, 0.5 };
+static const struct instance_crowd crowd_64 = { N_PORTS, 64, 0.5 };
+static const struct instance_crowd crowd_all = { N_PORTS, N_PORTS, 0 };
+
+/* Returns seconds. */
+static double
+clock_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return ts.tv_sec + ts.tv_nsec * 1e-9;
+}
+
+static int
+compare_doubles(const void *a_, const void *b_)
+{
+    const double *a = a_, *b = b_;
+
+    return (*a > *b) - (*a < *b);
+}
+
+/* Returns what the share 'q' of the 'n' 'values' is at most. */
+static double
+quantile(double *values, size_t n, double q)
+{
+    qsort(values, n, sizeof *values, compare_doubles);
+    return values[(size_t) (q * (n - 1))];
+}
+
+static struct order_problem *
+create(const struct instance_crowd *crowd, int n)
+{
+    struct order_problem *op = order_problem_create(crowd->n_ports);
+    uint64_t seed = n;
+
+    for (int s = 0; s < n; s++) {
+        instance_add_stage(&seed, crowd, op, s);
+    }
+    return op;
+}
+
+/* Returns the milliseconds of the whole order, bound and all. */
+static double
+time_permute(const struct order_problem *op, int runs)
+{
+    int *order = order_alloc(op->n_stages, sizeof *order);
+    double ms[MAX_RUNS];
+
+    permute(op, 0, order);
+    for (int i = 0; i < runs; i++) {
+        double began = clock_now();
+
+        permute(op, 0, order);
+        ms[i] = (clock_now() - began) * 1e3;
+    }
+    free(order);
+    return quantile(ms, runs, 0.5);
+}
+
+static double
+time_crowd(const struct instance_crowd *crowd, int n, int runs)
+{
+    struct order_problem *op = create(crowd, n);
+    double ms = time_permute(op, runs);
+
+    order_problem_destroy(op);
+    return ms;
+}
+
+/* Returns the milliseconds of the plain loops, or -1 if their order is
+ * another. */
+static double
+time_dense(const struct order_problem *op)
+{
+    size_t n = op->n_stages;
+    double *seconds = order_alloc(n * N_PORTS, sizeof *seconds);
+    double *weight = order_alloc(n, sizeof *weight);
+    int *expected = order_alloc(n, sizeof *expected);
+    int *order = order_alloc(n, sizeof *order);
+    double began, ms;
+
+    for (size_t s = 0; s < n; s++) {
+        weight[s] = op->stages[s].weight;
+        for (size_t i = 0; i < op->stages[s].n_demands; i++) {
+            const struct order_demand *d = &op->stages[s].demands[i];
+
+            seconds[d->port * n + s] = d->seconds;
+        }
+    }
+    began = clock_now();
+    instance_permute(n, N_PORTS, seconds, weight, expected);
+    ms = (clock_now() - began) * 1e3;
+    permute(op, 0, order);
+    if (memcmp(order, expected, n * sizeof *order)) {
+        ms = -1;
+    }
+    free(seconds);
+    free(weight);
+    free(expected);
+    free(order);
+    return ms;
+}
+
+/* Lets a stage end, another begin, or the demand of one change. */
+static void
+happen(uint64_t *seed, struct order_problem *op, int event)
+{
+    int stage = instance_random(seed) % op->n_stages;
+    int port = op->stages[stage].demands[0].port;
+
+    switch (event % 3) {
+    case 0:
+        order_problem_remove_stage(op, stage);
+        break;
+
+    case 1:
+        instance_add_stage(seed, &crowd_16, op, op->n_stages + event);
+        break;
+
+    default:
+        order_problem_set_demand(op, stage, port,
+                                 op->stages[stage].demands[0].seconds / 2);
+        break;
+    }
+}
+
+/* Stores the microseconds from an event to the new order and levels. */
+static void
+time_events(int n, double *median, double *p99)
+{
+    struct order_problem *op = create(&crowd_16, n);
+    int *order = order_alloc(n + 1, sizeof *order);
+    int *level = order_alloc(n + 1, sizeof *level);
+    double us[N_EVENTS];
+    uint64_t seed = 1;
+
+    permute(op, 0, order);
+    for (int event = 0; event < N_EVENTS; event++) {
+        double began = clock_now();
+
+        happen(&seed, op, event);
+        permute(op, 0, order);
+        levels_assign(op, order, N_LEVELS, level);
+        us[event] = (clock_now() - began) * 1e6;
+    }
+    *median = quantile(us, N_EVENTS, 0.5);
+    *p99 = quantile(us, N_EVENTS, 0.99);
+    free(order);
+    free(level);
+    order_problem_destroy(op);
+}
+
+/* Returns the milliseconds of an order with its estimate and certificate. */
+static double
+time_compute(const struct order_problem *op)
+{
+    struct order_options options = ORDER_OPTIONS_INIT(ORDER_STAGE);
+    struct order_result result;
+    double began, ms;
+
+    options.improve_moves = 0;
+    order_result_init(&result);
+    order_compute(&options, op, &result);
+    began = clock_now();
+    order_compute(&options, op, &result);
+    ms = (clock_now() - began) * 1e3;
+    order_result_uninit(&result);
+    return ms;
+}
+
+/* Returns the bytes that a problem and its order take, for each demand. */
+static double
+bytes_per_pair(const struct instance_crowd *crowd, int n)
+{
+    size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    struct order_problem *op = create(crowd, n);
+    size_t pairs = 0, after;
+
+    time_permute(op, 1);
+    after = mallinfo2().uordblks + mallinfo2().hblkhd;
+    for (size_t s = 0; s < op->n_stages; s++) {
+        pairs += op->stages[s].n_demands;
+    }
+    order_problem_destroy(op);
+    return (double) (after - before) / pairs;
+}
+
+int
+main(void)
+{
+    struct order_problem *op = create(&crowd_16, 4000);
+    double bytes = bytes_per_pair(&crowd_16, 4000);
+    double full = time_permute(op, MAX_RUNS), dense = time_dense(op);
+    double median, p99;
+
+    time_events(1000, &median, &p99);
+    printf("{\"bench\": \"order-time\", \"figures\": {");
+    printf("\"full_4000x300_ms\": %.3f, ", full);
+    printf("\"full_16000x300_ms\": %.3f, ", time_crowd(&crowd_16, 16000, 9));
+    printf("\"event_1000_p99_us\": %.1f, ", p99);
+    printf("\"speedup_vs_dense\": %.1f, ", dense / full);
+    printf("\"same_order_as_dense\": %s, ", dense < 0 ? "false" : "true");
+    printf("\"event_1000_median_us\": %.1f, ", median);
+    printf("\"full_1000x300_ms\": %.3f, ",
+           time_crowd(&crowd_16, 1000, MAX_RUNS));
+    printf("\"full_4000x300_64_ports_ms\": %.3f, ",
+           time_crowd(&crowd_64, 4000, 9));
+    printf("\"full_4000x300_all_ports_ms\": %.3f, ",
+           time_crowd(&crowd_all, 4000, 5));
+    permute_use_portable(true);
+    printf("\"portable_4000x300_ms\": %.3f, ", time_permute(op, MAX_RUNS));
+    permute_use_portable(false);
+    printf("\"compute_4000x300_ms\": %.3f, ", time_compute(op));
+    printf("\"bytes_per_pair\": %.1f}, ", bytes);
+    order_problem_destroy(op);
+
+    printf("\"baseline\": {\"dense_4000x300_ms\": %.3f, ", dense);
+    op = create(&crowd_16, 1000);
+    printf("\"dense_1000x300_ms\": %.3f, ", time_dense(op));
+    order_problem_destroy(op);
+    op = create(&crowd_all, 4000);
+    printf("\"dense_4000x300_all_ports_ms\": %.3f, ", time_dense(op));
+    order_problem_destroy(op);
+    op = create(&crowd_16, 16000);
+    printf("\"dense_16000x300_ms\": %.3f}}\n", time_dense(op));
+    order_problem_destroy(op);
+    return 0;
+}
