@@ -61,7 +61,7 @@ struct permuter {
     double *end;                /* Of each stage: earliest end alone. */
     struct radix_item *items, *spare;   /* For sorting. */
     const struct radix_item *by_end;    /* Stages by falling 'end'; unplaced
-                                         * ones begin at or after 'latest'. */
+                                         * ones are at or after 'latest'. */
     size_t latest;
     size_t youngest;            /* Above all unplaced in the problem's
                                  * 'by_id'. */
@@ -109,8 +109,10 @@ allocate(struct permuter *pm, size_t n)
 {
     if (n > pm->allocated) {
         pm->allocated = n;
-        pm->price = order_renew(pm->price, n + PERMUTE_LANES, sizeof *pm->price);
-        pm->match = order_renew(pm->match, n + PERMUTE_LANES, sizeof *pm->match);
+        pm->price = order_renew(pm->price, n + PERMUTE_LANES,
+                                sizeof *pm->price);
+        pm->match = order_renew(pm->match, n + PERMUTE_LANES,
+                                sizeof *pm->match);
         pm->steps = order_renew(pm->steps, n, sizeof *pm->steps);
         pm->end = order_renew(pm->end, n, sizeof *pm->end);
         pm->items = order_renew(pm->items, n, sizeof *pm->items);
