@@ -11,6 +11,7 @@
 #include "controller/order/by-port.h"
 #include "controller/order/memory.h"
 #include "controller/order/one-port.h"
+#include "controller/order/permute.h"
 
 /* Returns when each stage would end alone. */
 static double *
@@ -145,16 +146,17 @@ has_earliest_ends(const struct order_problem *op)
 double
 certificate_bound(const struct order_problem *op)
 {
-    static const double kappas[] = { 0, 0.1, 0.25, 0.5, 1, 2, 4 };
-    int n_kappas = has_earliest_ends(op) ? 7 : 4;
+    static const double kappas[] = { 0.1, 0.25, 0.5, 1, 2, 4 };
+    int n_kappas = has_earliest_ends(op) ? 6 : 3;
     int *order = order_alloc(op->n_stages, sizeof *order);
     double *ends = earliest_ends(op);
     double best;
 
     best = bound_by_ends(op, ends)
         * (1 - 8 * (op->n_stages + 1) * DBL_EPSILON);
+    best = fmax(best, permute(op, 0, order));
     for (int i = 0; i < n_kappas; i++) {
-        best = fmax(best, permute(op, kappas[i], order));
+        best = fmax(best, permute_again(op, kappas[i], order));
     }
     if (op->n_stages && weights_are_equal(op)) {
         best = bound_by_ports(op, ends, best);

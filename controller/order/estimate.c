@@ -117,7 +117,9 @@ estimate_in_order(const struct order_problem *op, struct order_result *result)
             int port = stage->demands[i].port;
 
             load[port] += stage->demands[i].seconds;
-            *completion = fmax(*completion, load[port]);
+            if (load[port] > *completion) {
+                *completion = load[port];
+            }
         }
     }
     free(load);

@@ -117,9 +117,11 @@ start_prices(struct awake *a, const struct port_load *load)
         most = fmax(most, load->seconds[p]);
     }
     for (int p = 0; p < a->op->n_ports; p++) {
-        a->scale[p] = load->n[p] ? most / load->seconds[p] : 1;
+        double share = load->seconds[p] / most;
+
+        a->scale[p] = load->n[p] ? 1 / (share * share) : 1;
     }
-    a->highest = 0;
+    a->highest = a->passed = 0;
     return most;
 }
 
@@ -135,10 +137,11 @@ start_sleepers(struct awake *a, const struct port_load *load, double most)
         double sum = 0;
 
         for (size_t j = 0; j < stage->n_demands; j++) {
-            sum += stage->demands[j].seconds
-                * load->seconds[stage->demands[j].port];
+            double seconds = load->seconds[stage->demands[j].port];
+
+            sum += stage->demands[j].seconds * seconds * seconds;
         }
-        a->items[i].key = sum_to_key(sum / most / stage->weight);
+        a->items[i].key = sum_to_key(sum / (most * most) / stage->weight);
         a->items[i].stage = s;
     }
     a->sleepers = radix_sort(a->items, a->spare, n, 2);
@@ -158,7 +161,7 @@ start_lists(struct awake *a, const struct port_load *load)
 }
 
 /* Prepares 'a' for the problem 'op', with all stages asleep and nothing
- * charged, and adds all demands to 'load', which must be clear. */
+ * charged, and adds all demands to 'load', which must have been started. */
 void
 awake_start(struct awake *a, const struct order_problem *op,
             struct port_load *load)
@@ -273,7 +276,8 @@ awake_wake_next(struct awake *a)
 bool
 awake_raise(struct awake *a, int port, double price)
 {
-    double highest = (a->prices[port] + price) * a->scale[port];
+    double highest = fmax((a->prices[port] + price) * a->scale[port],
+                          a->passed);
     size_t n = a->op->n_stages;
     uint32_t key;
 
@@ -290,4 +294,12 @@ awake_raise(struct awake *a, int port, double price)
         awake_wake_next(a);
     }
     return true;
+}
+
+/* Takes note of the prices at 'port' without waking anybody, as long as nobody
+ * is awake: the next awake_raise() will. */
+void
+awake_pass(struct awake *a, int port)
+{
+    a->passed = fmax(a->passed, a->prices[port] * a->scale[port]);
 }

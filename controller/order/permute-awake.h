@@ -24,7 +24,8 @@
  * it sleeps.  As Y rises, stages wake up by falling sum_p d_p a_p / w, find
  * out what they have left from all Y_p at once, and join the lists of their
  * ports.  The closer a_p is to how Y_p will be, the longer they sleep; prices
- * add up where loads are large, so a_p is the port's load at the start.
+ * add up where loads are large, and the square of a port's load at the start
+ * was found to be near.
  *
  *
  * Usage
@@ -72,7 +73,9 @@ struct awake {
     double *prices;             /* Of each port: Y_p, weight per second. */
     double *scale;              /* Of each port: 1 / a_p, 1 or more, but for
                                  * ports without demand. */
-    double highest;             /* Y: at least all 'prices' times 'scale'. */
+    double highest;             /* Y: at least all 'prices' times 'scale', but
+                                 * for those */
+    double passed;              /* in awake_pass(). */
     struct radix_item *items, *spare;   /* For sorting. */
     const struct radix_item *sleepers;  /* The stages by falling
                                          * sum_p d_p a_p / w, see
@@ -95,6 +98,7 @@ void awake_start(struct awake *, const struct order_problem *,
 
 void awake_list(struct awake *, int port, struct permute_list *);
 void awake_tidy(struct awake *, int port, struct permute_list *);
+void awake_pass(struct awake *, int port);
 bool awake_raise(struct awake *, int port, double price);
 bool awake_wake_next(struct awake *);
 double awake_left(const struct awake *, int stage);

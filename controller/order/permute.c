@@ -34,9 +34,18 @@
 /* A list of 'N' stages is tidied when so many of it are placed. */
 #define MAX_PLACED(N) ((N) / 4 + PERMUTE_LANES)
 
+/* What happened when a stage was placed. */
+struct step {
+    int stage;
+    int port;                   /* The busiest, -1 for none, */
+    double load;                /* what it had left, in seconds, */
+    double price;               /* and what it charged for a second. */
+};
+
 struct permuter {
     const struct order_problem *op;
     double kappa;
+    struct step *steps;         /* By rank, of the last order for kappa 0. */
     struct port_load load;      /* Of unplaced stages. */
     struct awake awake;
     double value;               /* Of the dual so far. */
@@ -52,7 +61,7 @@ struct permuter {
     double *end;                /* Of each stage: earliest end alone. */
     struct radix_item *items, *spare;   /* For sorting. */
     const struct radix_item *by_end;    /* Stages by falling 'end'; unplaced
-                                         * ones begin at or after 'latest'. */
+                                         * ones are at or after 'latest'. */
     size_t latest;
     size_t youngest;            /* Above all unplaced in the problem's
                                  * 'by_id'. */
@@ -70,6 +79,7 @@ permuter_destroy(struct permuter *pm)
 {
     port_load_uninit(&pm->load);
     awake_uninit(&pm->awake);
+    free(pm->steps);
     free(pm->price);
     free(pm->match);
     free(pm->end);
@@ -99,8 +109,11 @@ allocate(struct permuter *pm, size_t n)
 {
     if (n > pm->allocated) {
         pm->allocated = n;
-        pm->price = order_renew(pm->price, n + PERMUTE_LANES, sizeof *pm->price);
-        pm->match = order_renew(pm->match, n + PERMUTE_LANES, sizeof *pm->match);
+        pm->price = order_renew(pm->price, n + PERMUTE_LANES,
+                                sizeof *pm->price);
+        pm->match = order_renew(pm->match, n + PERMUTE_LANES,
+                                sizeof *pm->match);
+        pm->steps = order_renew(pm->steps, n, sizeof *pm->steps);
         pm->end = order_renew(pm->end, n, sizeof *pm->end);
         pm->items = order_renew(pm->items, n, sizeof *pm->items);
         pm->spare = order_renew(pm->spare, n, sizeof *pm->spare);
@@ -113,7 +126,7 @@ start(struct permuter *pm, const struct order_problem *op, double kappa)
     pm->op = op;
     pm->kappa = kappa;
     allocate(pm, op->allocated_stages);
-    port_load_clear(&pm->load, op->n_ports);
+    port_load_start(&pm->load, op->n_ports, op->n_on_port);
     awake_start(&pm->awake, op, &pm->load);
     pm->value = pm->product = pm->most = 0;
     pm->least_left = 0;
@@ -220,28 +233,35 @@ choose_match(struct permuter *pm, const struct permute_list *list,
     return last;
 }
 
-/* Chooses the stage that goes last of those left on 'port', raises the dual
- * variable of (port, stages left) until that stage has paid its weight, and
- * returns it. */
-static int
-charge_port(struct permuter *pm, int port)
+/* Raises the dual variable of ('port', stages left) by 'price'; 'load' is what
+ * the port has left. */
+static void
+raise_price(struct permuter *pm, int port, double load, double price)
 {
-    double load = pm->load.seconds[port];
-    struct permute_list list;
-    double price = lowest_price(pm, port, &list);
-    int last = choose_match(pm, &list, price);
+    pm->awake.prices[port] += price;
+    pm->value += price * load * load / 2;
+    pm->product += price * load;
+}
 
-    order_prefetch(pm->awake.stages[last].demands,
-                   pm->awake.stages[last].n_demands
-                   * sizeof(struct order_demand));
-    if (price > 0) {
-        pm->awake.kernel->charge(&list, price, pm->awake.left);
-        pm->awake.prices[port] += price;
-        pm->value += price * load * load / 2;
-        pm->product += price * load;
+/* Chooses the stage that goes last of those left on the busiest port, raises
+ * the dual variable of (port, stages left) until that stage has paid its
+ * weight, and fills in 'step'. */
+static void
+charge_port(struct permuter *pm, struct step *step)
+{
+    const struct awake_stage *stage;
+    struct permute_list list;
+
+    step->price = lowest_price(pm, step->port, &list);
+    step->stage = choose_match(pm, &list, step->price);
+    stage = &pm->awake.stages[step->stage];
+    order_prefetch(stage->demands,
+                   stage->n_demands * sizeof *stage->demands);
+    if (step->price > 0) {
+        pm->awake.kernel->charge(&list, step->price, pm->awake.left);
+        raise_price(pm, step->port, step->load, step->price);
     }
-    pm->least_left = fmin(pm->least_left, pm->awake.left[last]);
-    return last;
+    pm->least_left = fmin(pm->least_left, pm->awake.left[step->stage]);
 }
 
 /* Lets 'stage' pay what it has left for its own earliest end. */
@@ -255,22 +275,39 @@ charge_stage(struct permuter *pm, int stage)
     pm->least_left = fmin(pm->least_left, left);
 }
 
-static int
-choose_last(struct permuter *pm)
+/* Lets the stage that ends last alone go last and fills in 'step' if that is
+ * late against 'step->load'; returns false if not. */
+static bool
+place_latest(struct permuter *pm, struct step *step)
 {
-    int port = port_load_busiest(&pm->load);
-    double load = port < 0 ? 0 : pm->load.seconds[port];
+    int stage;
 
-    pm->most = fmax(pm->most, load);
-    if (pm->kappa > 0) {
-        int stage = latest_stage(pm);
+    if (pm->kappa <= 0) {
+        return false;
+    }
+    stage = latest_stage(pm);
+    if (pm->end[stage] <= pm->kappa * step->load * (1 + PERMUTE_TIE)) {
+        return false;
+    }
+    charge_stage(pm, stage);
+    step->stage = stage;
+    return true;
+}
 
-        if (pm->end[stage] > pm->kappa * load * (1 + PERMUTE_TIE)) {
-            charge_stage(pm, stage);
-            return stage;
+static void
+choose_last(struct permuter *pm, struct step *step)
+{
+    step->port = port_load_busiest(&pm->load);
+    step->load = step->port < 0 ? 0 : pm->load.seconds[step->port];
+    step->price = 0;
+    pm->most = fmax(pm->most, step->load);
+    if (!place_latest(pm, step)) {
+        if (step->port < 0) {
+            step->stage = youngest_stage(pm);
+        } else {
+            charge_port(pm, step);
         }
     }
-    return port < 0 ? youngest_stage(pm) : charge_port(pm, port);
 }
 
 /* Takes 's' out of what is left.  The squares of its seconds are in the value
@@ -307,15 +344,64 @@ certify(const struct permuter *pm)
     return fmax(value / (1 - pm->least_left) * (1 - 8 * n * DBL_EPSILON), 0);
 }
 
+/* Fills the first 'k' ranks of 'order' and returns the bound. */
+static double
+finish(struct permuter *pm, size_t k, int *order)
+{
+    while (k-- > 0) {
+        struct step step;
+
+        choose_last(pm, &step);
+        place(pm, step.stage);
+        order[k] = step.stage;
+        if (pm->kappa == 0) {
+            pm->steps[k] = step;
+        }
+    }
+    return certify(pm);
+}
+
 double
 permute(const struct order_problem *op, double kappa, int *order)
 {
     struct permuter *pm = op->permuter;
 
     start(pm, op, kappa);
-    for (size_t k = op->n_stages; k-- > 0; ) {
-        order[k] = choose_last(pm);
-        place(pm, order[k]);
+    return finish(pm, op->n_stages, order);
+}
+
+/* Places stages as the last order for kappa 0 did, from the last rank on,
+ * until one that ends late alone has to go before.  Returns how many are left
+ * then.  Nobody wakes up: who does later finds out all charges at once. */
+static size_t
+repeat(struct permuter *pm, int *order)
+{
+    size_t k = pm->op->n_stages;
+
+    while (k > 0) {
+        struct step *step = &pm->steps[k - 1], late = *step;
+
+        pm->most = fmax(pm->most, step->load);
+        if (place_latest(pm, &late)) {
+            order[--k] = late.stage;
+            place(pm, late.stage);
+            break;
+        }
+        order[--k] = step->stage;
+        if (step->price > 0) {
+            raise_price(pm, step->port, step->load, step->price);
+            awake_pass(&pm->awake, step->port);
+        }
+        place(pm, step->stage);
     }
-    return certify(pm);
+    return k;
+}
+
+double
+permute_again(const struct order_problem *op, double kappa, int *order)
+{
+    struct permuter *pm = op->permuter;
+
+    start(pm, op, kappa);
+    return finish(pm, repeat(pm, order), order);
 }

@@ -27,23 +27,22 @@ port_load_uninit(struct port_load *pl)
     free(pl->hot);
 }
 
-/* Forgets all demands and makes room for 'n_ports' ports. */
+/* Prepares 'pl' for ports that have 'n' demands each, still to be added. */
 void
-port_load_clear(struct port_load *pl, int n_ports)
+port_load_start(struct port_load *pl, int n_ports, const int *n)
 {
-    int n = (n_ports + PERMUTE_LANES - 1) / PERMUTE_LANES * PERMUTE_LANES;
+    int size = (n_ports + PERMUTE_LANES - 1) / PERMUTE_LANES * PERMUTE_LANES;
 
-    if (n > pl->allocated) {
+    if (!pl->seconds || size > pl->allocated) {
         port_load_uninit(pl);
-        pl->seconds = order_alloc(n, sizeof *pl->seconds);
-        pl->n = order_alloc(n, sizeof *pl->n);
-        pl->hot = order_alloc(n, sizeof *pl->hot);
-        pl->allocated = n;
-    } else if (n) {
-        memset(pl->seconds, 0, n * sizeof *pl->seconds);
-        memset(pl->n, 0, n * sizeof *pl->n);
+        pl->seconds = order_alloc(size, sizeof *pl->seconds);
+        pl->n = order_alloc(size, sizeof *pl->n);
+        pl->hot = order_alloc(size, sizeof *pl->hot);
+        pl->allocated = size;
     }
-    pl->n_ports = n;
+    memset(pl->seconds, 0, size * sizeof *pl->seconds);
+    memcpy(pl->n, n, n_ports * sizeof *n);
+    pl->n_ports = size;
     pl->n_hot = 0;
     pl->line = INFINITY;
     pl->depth = 0.125;

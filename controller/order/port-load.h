@@ -18,7 +18,7 @@
  * Usage
  * =====
  *
- *    port_load_clear(&pl, n_ports);
+ *    port_load_start(&pl, n_ports, n_on_port);
  *    port_load_add(&pl, port, seconds);          ...for all demands...
  *    while ((port = port_load_busiest(&pl)) >= 0) {
  *        port_load_remove(&pl, port, seconds);   ...some...
@@ -48,13 +48,12 @@ struct port_load {
 
 /* Zeroed memory is an initialized struct. */
 void port_load_uninit(struct port_load *);
-void port_load_clear(struct port_load *, int n_ports);
+void port_load_start(struct port_load *, int n_ports, const int *n);
 
 static inline void
 port_load_add(struct port_load *pl, int port, double seconds)
 {
     pl->seconds[port] += seconds;
-    pl->n[port]++;
 }
 
 static inline void

@@ -221,7 +221,9 @@ order_stage_earliest_end(const struct order_stage *stage)
     double alone = stage->isolated;
 
     for (size_t i = 0; i < stage->n_demands; i++) {
-        alone = fmax(alone, stage->demands[i].seconds);
+        double seconds = stage->demands[i].seconds;
+
+        alone = seconds > alone ? seconds : alone;
     }
     return stage->release + alone;
 }

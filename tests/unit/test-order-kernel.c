@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "controller/order/order.h"
+#include "controller/order/permute.h"
 #include "tests/unit/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
@@ -185,6 +186,33 @@ is_the_same_with_and_without_vectors(void **state)
     }
 }
 
+static void
+repeats_an_order_up_to_the_first_late_end(void **state)
+{
+    static const double kappas[] = { 0.1, 0.5, 1, 2 };
+    uint64_t seed = 5;
+
+    for (size_t i = 0; i < 8 * N_ELEMENTS(crowds); i++) {
+        size_t n = 1 + instance_random(&seed) % 100;
+        struct order_problem *op
+            = create(&seed, &crowds[i % N_ELEMENTS(crowds)], n);
+        int order[MAX_STAGES], again[MAX_STAGES];
+
+        if (i % 2) {
+            make_releases(&seed, op);
+        }
+        for (size_t j = 0; j < N_ELEMENTS(kappas); j++) {
+            double bound = permute(op, kappas[j], order), other;
+
+            permute(op, 0, again);
+            other = permute_again(op, kappas[j], again);
+            assert_true(fabs(other / bound - 1) < 1e-9);
+            assert_memory_equal(order, again, n * sizeof *order);
+        }
+        order_problem_destroy(op);
+    }
+}
+
 /* Returns a new problem with the stages of 'op', the largest id first. */
 static struct order_problem *
 rebuild(const struct order_problem *op)
@@ -261,6 +289,7 @@ asks_for_no_memory_once_it_is_warm(void **state)
     ask(op, 0, &answer);
     ask(op, 0.5, &answer);
     before = n_allocations;
+    assert_true(before > 0);
     for (int i = 0; i < 200; i++) {
         order_problem_remove_stage(op, instance_random(&seed)
                                    % op->n_stages);
@@ -310,6 +339,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_plain_loops_find),
         cmocka_unit_test(is_the_same_with_and_without_vectors),
+        cmocka_unit_test(repeats_an_order_up_to_the_first_late_end),
         cmocka_unit_test(is_the_same_after_events_as_from_new),
         cmocka_unit_test(asks_for_no_memory_once_it_is_warm),
         cmocka_unit_test(a_removed_stage_leaves_its_index_to_the_last),
