@@ -73,16 +73,60 @@ round_sent(struct live *live)
     }
 }
 
+/* Gives the 'n' units in 'order' that stand from 'k' on ranks between 'low' and
+ * 'high', evenly.  Returns false if there is no room. */
+static bool
+spread_ranks(struct live *live, const int *order, size_t k, size_t n,
+             int low, int high)
+{
+    for (size_t i = 0; i < n; i++) {
+        live->units[order[k + i]]->rank
+            = low + (int64_t) (high - low) * (i + 1) / (n + 1);
+    }
+    return (size_t) (high - low) > n;
+}
+
+/* Lets ranks follow 'order'.  Ranks have gaps, so that an order to which units
+ * were only added and from which some are gone, as most are, leaves all others
+ * as they were; looking at all flows again is what costs.  Returns true if it
+ * did. */
+static bool
+set_ranks(struct live *live, const struct order_result *order)
+{
+    int low = 0;
+    size_t n_new = 0;
+    bool kept = true;
+
+    for (size_t k = 0; k < order->n && kept; k++) {
+        int rank = live->units[order->order[k]]->rank;
+
+        if (rank < 0) {
+            n_new++;
+        } else {
+            kept = rank > low && spread_ranks(live, order->order, k - n_new,
+                                              n_new, low, rank);
+            low = rank;
+            n_new = 0;
+        }
+    }
+    if (kept && spread_ranks(live, order->order, order->n - n_new, n_new, low,
+                             INT_MAX)) {
+        return true;
+    }
+    spread_ranks(live, order->order, 0, order->n, 0, INT_MAX);
+    return false;
+}
+
 /* Lets the live units know their places. */
 static void
 apply_order(struct live *live, const struct order_result *order)
 {
+    bool kept = set_ranks(live, order);
     bool watches = false;
 
     for (size_t i = 0; i < live->n_units; i++) {
         struct unit *unit = live->units[i];
 
-        unit->rank = order->rank[i];
         unit->level = order->level[i];
         unit->sent_limit = order->sent_limit[i];
         unit->until = unit->sent;
@@ -91,7 +135,7 @@ apply_order(struct live *live, const struct order_result *order)
         watches |= isfinite(unit->sent_limit);
     }
     live->rates->watches = watches;
-    live->rates->class->reorder(live->rates, live->now);
+    live->rates->class->reorder(live->rates, live->now, kept);
 }
 
 /* When the first unit will have sent as much as its limit. */
