@@ -264,7 +264,8 @@ find_candidate(const struct greedy *g, int p, int rank, struct candidate *c)
     near = *lane->near * g->slowness[p];
     far = *lane->far * g->slowness[port->heads[lane - port->lanes].other];
     *c = (struct candidate) {
-        .flow = g->waiting.queues[lane->path].first, .port = p, .rank = rank - 1,
+        .flow = g->waiting.queues[lane->path].first,
+        .port = p, .rank = rank - 1,
         .larger = fmax(near, far), .smaller = fmin(near, far),
         .lot = lane->lot,
     };

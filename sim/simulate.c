@@ -73,8 +73,8 @@ round_sent(struct live *live)
     }
 }
 
-/* Gives the 'n' units in 'order' that stand from 'k' on ranks between 'low' and
- * 'high', evenly.  Returns false if there is no room. */
+/* Gives the 'n' units in 'order' that stand from 'k' on ranks between 'low'
+ * and 'high', evenly.  Returns false if there is no room. */
 static bool
 spread_ranks(struct live *live, const int *order, size_t k, size_t n,
              int low, int high)
