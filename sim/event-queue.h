@@ -10,9 +10,8 @@
  * ==========
  *
  * The simulator goes from event to event.  Arrivals and ends of computations
- * are known in advance and wait here; ends of flows are not, since each event
- * may change all rates, and are found anew each time by looking at the flows.
- * (A queue of flows' ends would have to be rebuilt as often as it is read.)
+ * are known in advance and wait here.  Ends of flows are not, since events
+ * change rates; how they are found is a matter of the rate allocation.
  *
  *
  * Ownership and thread-safety

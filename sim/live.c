@@ -19,7 +19,8 @@ static void
 begin_unit(struct live *live, struct unit *unit)
 {
     unit->id = live->n_begun_units++;
-    unit->rank = unit->level = 0;
+    unit->rank = -1;
+    unit->level = 0;
     unit_begin(unit, live->fabric, live->now);
     live->units = sim_grow(live->units, live->n_units + 1,
                            &live->allocated_units, sizeof *live->units);

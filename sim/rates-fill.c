@@ -483,9 +483,10 @@ fill_update(struct rates *r, double now)
 }
 
 static void
-fill_reorder(struct rates *r, double now)
+fill_reorder(struct rates *r, double now, bool kept)
 {
     (void) now;
+    (void) kept;
     fill_cast(r)->unsorted = true;
 }
 

@@ -264,7 +264,8 @@ find_candidate(const struct greedy *g, int p, int rank, struct candidate *c)
     near = *lane->near * g->slowness[p];
     far = *lane->far * g->slowness[port->heads[lane - port->lanes].other];
     *c = (struct candidate) {
-        .flow = g->waiting.queues[lane->path].first, .port = p, .rank = rank - 1,
+        .flow = g->waiting.queues[lane->path].first,
+        .port = p, .rank = rank - 1,
         .larger = fmax(near, far), .smaller = fmin(near, far),
         .lot = lane->lot,
     };
@@ -379,18 +380,22 @@ greedy_update(struct rates *r, double now)
 }
 
 static void
-greedy_reorder(struct rates *r, double now)
+greedy_reorder(struct rates *r, double now, bool kept)
 {
     struct greedy *g = greedy_cast(r);
 
     (void) now;
-    waiting_reorder(&g->waiting);
-    for (int p = 0; p < g->n_ports; p++) {
+    for (int p = 0; !kept && p < g->n_ports; p++) {
         if (g->ports[p].flow) {
             g->held[p] = g->ports[p].flow->unit->rank;
         }
         if (g->waiting.ports[p].n) {
             mark_dirty(g, p);
+        }
+    }
+    for (size_t i = 0; i < g->n_dirty; i++) {
+        if (g->dirty[i] % 2 == 0) {
+            waiting_reorder(&g->waiting, g->dirty[i]);
         }
     }
 }

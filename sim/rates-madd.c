@@ -101,9 +101,10 @@ madd_add(struct rates *r, struct flow *flow, double now)
 }
 
 static void
-madd_reorder(struct rates *r, double now)
+madd_reorder(struct rates *r, double now, bool kept)
 {
     (void) now;
+    (void) kept;
     madd_cast(r)->changed = true;
 }
 

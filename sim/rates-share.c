@@ -452,11 +452,12 @@ take_moved(struct share *s, uint32_t i, double now)
 }
 
 static void
-share_reorder(struct rates *r, double now)
+share_reorder(struct rates *r, double now, bool kept)
 {
     struct share *s = share_cast(r);
     size_t begin = 0;
 
+    (void) kept;
     undo(s, 0);
     memcpy(s->left, r->paths->fabric->capacity,
            r->paths->fabric->n_ports * sizeof *s->left);

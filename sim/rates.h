@@ -21,7 +21,7 @@
  *
  *    struct rates *rates = rates_create(&rates_greedy, &paths);
  *    rates->class->add(rates, flow, now);        // Any number of flows.
- *    rates->class->reorder(rates, now);          // If units changed places.
+ *    rates->class->reorder(rates, now, false);   // If units changed places.
  *    rates->class->update(rates, now);
  *    now = rates->class->next(rates);
  *    while ((flow = rates->class->pop(rates, now))) {
@@ -69,8 +69,10 @@ struct rates_class {
     /* 'flow' begins, all members set but 'rate', 'key' and 'place'. */
     void (*add)(struct rates *, struct flow *, double now);
 
-    /* The ranks, levels or limits of some units have changed. */
-    void (*reorder)(struct rates *, double now);
+    /* The ranks, levels or limits of some units have changed; if 'kept', no
+     * ranks but of units whose first flows were added after the last
+     * update. */
+    void (*reorder)(struct rates *, double now, bool kept);
 
     /* Makes rates valid after any of the above and after pops. */
     void (*update)(struct rates *, double now);

@@ -30,6 +30,8 @@ struct simulation {
     double sum_gaps, sum_gained;
     size_t allocated_slack;
     struct slack_job *slack;    /* For orders of stages. */
+    size_t allocated_placed;
+    struct unit **placed;       /* The live units in their order. */
     size_t allocated_times;
     double *times;              /* Of each decision, microseconds. */
     size_t allocated_flows;
@@ -76,17 +78,63 @@ round_sent(struct live *live)
     }
 }
 
-static void
-place_units(struct live *live, const struct order_result *order)
+/* Gives the 'n' 'units' ranks between 'low' and 'high', evenly.  Returns false
+ * if there is no room. */
+static bool
+spread_ranks(struct unit **units, size_t n, int low, int high)
 {
-    for (size_t i = 0; i < live->n_units; i++) {
-        live->units[i]->rank = order->rank[i];
-        live->units[i]->level = order->level[i];
-        live->units[i]->sent_limit = order->sent_limit[i];
+    for (size_t i = 0; i < n; i++) {
+        units[i]->rank = low + (int64_t) (high - low) * (i + 1) / (n + 1);
+    }
+    return (size_t) (high - low) > n;
+}
+
+/* Lets ranks follow the order of the 'n' 'units'.  Ranks have gaps, so that an
+ * order to which units were only added and from which some are gone, as most
+ * are, leaves all others as they were; looking at all flows again is what
+ * costs.  Returns true if it did. */
+static bool
+set_ranks(struct unit **units, size_t n)
+{
+    int low = 0;
+    size_t n_new = 0;
+    bool kept = true;
+
+    for (size_t k = 0; k < n && kept; k++) {
+        int rank = units[k]->rank;
+
+        if (rank < 0) {
+            n_new++;
+        } else {
+            kept = rank > low && spread_ranks(&units[k - n_new], n_new, low,
+                                              rank);
+            low = rank;
+            n_new = 0;
+        }
+    }
+    if (kept && spread_ranks(&units[n - n_new], n_new, low, INT_MAX)) {
+        return true;
+    }
+    spread_ranks(units, n, 0, INT_MAX);
+    return false;
+}
+
+/* Sorts the live units as they were ordered. */
+static void
+place_units(struct simulation *sim)
+{
+    struct live *live = &sim->live;
+
+    for (size_t k = 0; k < live->n_units; k++) {
+        int i = sim->order.order[k];
+
+        sim->placed[k] = live->units[i];
+        live->units[i]->level = sim->order.level[i];
+        live->units[i]->sent_limit = sim->order.sent_limit[i];
     }
 }
 
-/* Places the jobs of the stages that were ordered. */
+/* Sorts the jobs of the stages that were ordered. */
 static void
 place_jobs(struct simulation *sim)
 {
@@ -106,21 +154,29 @@ place_jobs(struct simulation *sim)
     }
     slack_assign(&sim->order, live->fabric->n_ports,
                  sim->order_options.n_levels, sim->slack, live->n_units);
-    for (size_t i = 0; i < live->n_units; i++) {
-        struct unit *unit = sim->slack[i].owner;
-
-        unit->rank = sim->slack[i].rank;
-        unit->level = sim->slack[i].level;
-        unit->sent_limit = INFINITY;
+    for (size_t k = 0; k < live->n_units; k++) {
+        sim->placed[k] = sim->slack[k].owner;
+        sim->placed[k]->level = sim->slack[k].level;
+        sim->placed[k]->sent_limit = INFINITY;
     }
 }
 
-/* Counts what units send from now on against their limits. */
+/* Lets the live units know their places. */
 static void
-watch_limits(struct live *live)
+apply_order(struct simulation *sim)
 {
+    struct live *live = &sim->live;
     bool watches = false;
+    bool kept;
 
+    sim->placed = sim_grow(sim->placed, live->n_units, &sim->allocated_placed,
+                           sizeof *sim->placed);
+    if (live->ordered == ORDER_UNIT_STAGE) {
+        place_jobs(sim);
+    } else {
+        place_units(sim);
+    }
+    kept = set_ranks(sim->placed, live->n_units);
     for (size_t i = 0; i < live->n_units; i++) {
         struct unit *unit = live->units[i];
 
@@ -130,6 +186,7 @@ watch_limits(struct live *live)
         watches |= isfinite(unit->sent_limit);
     }
     live->rates->watches = watches;
+    live->rates->class->reorder(live->rates, live->now, kept);
 }
 
 /* When the first unit will have sent as much as its limit. */
@@ -163,13 +220,7 @@ decide(struct simulation *sim, struct sim_result *result)
     begin = clock_us();
     order_compute(&sim->order_options, op, &sim->order);
     count_decision(sim, clock_us() - begin, result);
-    if (live->ordered == ORDER_UNIT_STAGE) {
-        place_jobs(sim);
-    } else {
-        place_units(live, &sim->order);
-    }
-    watch_limits(live);
-    live->rates->class->reorder(live->rates, live->now);
+    apply_order(sim);
     order_problem_destroy(op);
 }
 
@@ -342,6 +393,7 @@ simulate(const struct workload *w, const struct sim_options *options,
     order_result_uninit(&sim.order);
     live_uninit(&sim.live);
     free(sim.slack);
+    free(sim.placed);
     sim_fabric_destroy(fabric);
     free(sim.times);
     free(sim.flows);

@@ -13,12 +13,14 @@
  * by the same code that the controller runs.  The simulation goes from event
  * to event (a cojob arrives, a computation or a flow ends); between two of
  * them all rates are constant, so the times are exact up to rounding and do
- * not depend on a step.  Whenever a stage begins or ends, order_compute() gets
- * the remaining demand of all live stages, and its levels are served strictly.
+ * not depend on a step.  Whenever a unit of the order (a stage, a job or an
+ * exchange, see 'enum order_unit') begins or ends or has sent its limit, and
+ * periodically if the order looks at progress, order_compute() gets what all
+ * live units still have to do.  How its answer becomes rates is said in
+ * rates-greedy.c, rates-share.c and rates-madd.c.
  *
  * Not simulated: the time that decisions take to reach hosts (a policy's
- * coalesce_ms, retag_ms, lease_ms), the floor of levels that wait, loss,
- * headers, the ramp of TCP.
+ * coalesce_ms, retag_ms, lease_ms), loss, the ramp of TCP.
  *
  *
  * Usage
@@ -51,8 +53,10 @@ enum sim_service {
     SIM_SERVICE_LEVELS,         /* Levels strictly, max-min fair inside. */
     SIM_SERVICE_EXACT,          /* By the order's class: ORDER_SERVICE_RANK
                                  * greedily by rank, a flow whose two ends
-                                 * are free gets both; ORDER_SERVICE_MADD;
-                                 * ORDER_SERVICE_SHARE by levels. */
+                                 * are free gets both (with more tiers than
+                                 * one, by as many levels as it takes);
+                                 * ORDER_SERVICE_MADD; ORDER_SERVICE_SHARE by
+                                 * levels. */
 };
 
 struct sim_options {
@@ -114,8 +118,8 @@ struct sim_result {
                                  * at the same times has a smaller mean. */
     double gap;                 /* 'mean' / 'bound'; 1 if both are 0. */
     size_t decisions;
-    double decision_us_p99;     /* Microseconds that 99 % of them took at
-                                 * most. */
+    double decision_us_p99;     /* Microseconds that order_compute() took for
+                                 * 99 % of them at most. */
     double gained;              /* Mean of order_result's 'gained'. */
     double decision_gap_first;  /* Estimate / bound of the first decision... */
     double decision_gap_mean;   /* ...and of all that had demand; else 1. */

@@ -69,7 +69,7 @@ struct unit {
     size_t index;               /* In live's 'units'. */
 
     /* By the last decision. */
-    int rank;                   /* 0 is first. */
+    int rank;                   /* The least is first; -1 before that. */
     int level;                  /* 0 is first. */
     double sent_limit;          /* As in struct order_result. */
 

@@ -160,11 +160,9 @@ waiting_remove(struct waiting *w, struct flow *flow)
 }
 
 void
-waiting_reorder(struct waiting *w)
+waiting_reorder(struct waiting *w, int port)
 {
-    for (int p = 0; p < w->paths->fabric->n_ports; p += 2) {
-        for (size_t i = 0; i < w->ports[p].n; i++) {
-            find_first(w, w->ports[p].lanes[i].path);
-        }
+    for (size_t i = 0; i < w->ports[port].n; i++) {
+        find_first(w, w->ports[port].lanes[i].path);
     }
 }

@@ -80,7 +80,8 @@ void waiting_uninit(struct waiting *);
 void waiting_add(struct waiting *, struct flow *);
 void waiting_remove(struct waiting *, struct flow *);
 
-/* Looks for the first flow of all queues anew, after ranks have changed. */
-void waiting_reorder(struct waiting *);
+/* Looks for the first flow of each queue of 'port' anew, after ranks have
+ * changed. */
+void waiting_reorder(struct waiting *, int port);
 
 #endif /* sim/waiting.h */

@@ -28,6 +28,7 @@ struct world {
     uint64_t seed;
     int n_units;
     struct unit units[MAX_UNITS];
+    int planned[MAX_UNITS];     /* Rank of each unit once it has begun. */
     int n_flows;
     struct flow flows[MAX_FLOWS];
     bool on_the_way[MAX_FLOWS];
@@ -253,13 +254,35 @@ shuffle_units(struct world *w, int n_levels)
     for (int u = 0; u < w->n_units; u++) {
         int other = next_random(w, u + 1);
 
-        w->units[u].rank = w->units[other].rank;
-        w->units[other].rank = u;
+        w->planned[u] = w->planned[other];
+        w->planned[other] = u;
     }
     for (int u = 0; u < w->n_units; u++) {
-        w->units[u].level = w->units[u].rank % n_levels;
+        if (w->units[u].rank >= 0) {
+            w->units[u].rank = w->planned[u];
+        }
+        w->units[u].level = w->planned[u] % n_levels;
     }
-    w->rates->class->reorder(w->rates, w->now);
+    w->rates->class->reorder(w->rates, w->now, false);
+}
+
+/* Gives the units that have begun since the last time their ranks. */
+static void
+rank_new_units(struct world *w)
+{
+    bool found = false;
+
+    for (int i = 0; i < w->n_flows; i++) {
+        struct unit *unit = w->flows[i].unit;
+
+        if (w->on_the_way[i] && unit->rank < 0) {
+            unit->rank = w->planned[unit - w->units];
+            found = true;
+        }
+    }
+    if (found) {
+        w->rates->class->reorder(w->rates, w->now, true);
+    }
 }
 
 /* Runs random flows, of which some begin later, and shuffles the units now and
@@ -274,6 +297,10 @@ run_random(struct world *w, int n_levels, void (*expect)(struct world *),
     add_random_flows(w, 1 + next_random(w, MAX_UNITS),
                      MAX_UNITS + next_random(w, MAX_FLOWS - MAX_UNITS));
     world_make_units(w);
+    for (int u = 0; u < w->n_units; u++) {
+        w->planned[u] = u;
+        w->units[u].rank = -1;
+    }
     while (n_ended < w->n_flows) {
         if (n_begun > n_ended) {
             n_ended += world_step(w);
@@ -281,8 +308,9 @@ run_random(struct world *w, int n_levels, void (*expect)(struct world *),
         while (n_begun < w->n_flows && next_random(w, 4)) {
             world_begin_flow(w, n_begun++);
         }
+        w->rates->class->settle(w->rates, w->now);
+        rank_new_units(w);
         if (!next_random(w, 5)) {
-            w->rates->class->settle(w->rates, w->now);
             shuffle_units(w, n_levels);
         }
         expect(w);

@@ -440,8 +440,8 @@ decides_when_units_begin_and_end(void **state)
     workload_destroy(w);
 }
 
-/* A job's metric after 'k' iterations is 1 - 1 / (k + 1).  After the 9 that are
- * planned for the first job that is 0.9, and after 5 it is more than 0.81; the
+/* A job's metric after 'k' iterations is 1 - 1 / (k + 1).  After the 9 that
+ * are planned for the first job that is 0.9, and after 5 it is more than 0.81; the
  * second is stopped after 3, at 0.75, and has more than 0.675 only then; the
  * third has no metric. */
 static void
