@@ -2,18 +2,25 @@
 
 #include "sim/by-policy.h"
 
+#include <math.h>
+
 #include "policies/policy.h"
 #include "sim/workload-view.h"
 
 struct sim_options
 sim_policy_options(const struct policy *policy)
 {
-    return (struct sim_options) {
+    struct sim_options options = {
         .order = policy->order,
         .service = SIM_SERVICE_LEVELS,
         .guard_share = policy->guard_share,
         .aging_s = policy->aging_s,
     };
+
+    if (options.order.improve_s > 0) {
+        options.order.improve_s = INFINITY;
+    }
+    return options;
 }
 
 void

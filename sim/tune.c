@@ -78,23 +78,19 @@ has_budget(const struct search *s, double share)
                < o->budget_s * share);
 }
 
-/* Simulates 'w' under 'policy', whose improvement step may take its time. */
+/* Simulates 'w' under 'policy'. */
 static struct tune_score
 replay(const struct search *s, const struct workload *w,
        const struct policy *policy)
 {
-    struct policy patient = *policy;
     struct sim_options options;
     struct sim_result r;
     struct tune_score score;
     double slowdown = 1;
 
-    if (patient.order.improve_s > 0) {
-        patient.order.improve_s = INFINITY;
-    }
-    options = sim_policy_options(&patient);
+    options = sim_policy_options(policy);
     options.service = s->options->service;
-    simulate_by_policy(w, &patient, &options, &r);
+    simulate_by_policy(w, policy, &options, &r);
     for (size_t i = 0; i < r.n_stages; i++) {
         const struct sim_stage *stage = &r.stages[i];
 

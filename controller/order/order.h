@@ -140,7 +140,7 @@ struct order_options {
 
 #define ORDER_OPTIONS_INIT(KIND)                                            \
     {                                                                       \
-        .kind = (KIND), .n_levels = 6, .improve_moves = 1000,               \
+        .kind = (KIND), .n_levels = 6, .improve_moves = 200000,               \
         .improve_s = 0.005, .early_theta = 0.95, .early_boost = 1,          \
         .heavy_bytes = 100e6, .first_bytes = 10485760, .factor = 10,        \
         .n_queues = 10,                                                     \

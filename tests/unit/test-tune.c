@@ -85,7 +85,7 @@ finds_better_numbers(void **state)
     assert_true(r.policy.aging_s > 0.01);
     /* What does not help is as it was. */
     assert_int_equal(r.policy.n_levels, 6);
-    assert_int_equal(r.policy.order.improve_moves, 1000);
+    assert_int_equal(r.policy.order.improve_moves, 200000);
     assert_true(r.policy.order.improve_s == base->order.improve_s);
 
     tune(w, base, &options, &again);
