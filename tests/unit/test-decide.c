@@ -671,6 +671,28 @@ hysteresis_only_swaps_back_what_is_cheap(void **state OVS_UNUSED)
     order_problem_destroy(p);
 }
 
+/* The last one went first, which no swap of neighbours undoes for free. */
+static void
+hysteresis_keeps_an_order_that_is_as_good(void **state OVS_UNUSED)
+{
+    struct order_problem *p = order_problem_create(2);
+    int order[] = { 3, 2, 0, 1 };
+    int old_rank[] = { 0, 1, 2, -1 };
+
+    for (int i = 0; i < 3; i++) {
+        int s = order_problem_add_stage(p, 1, i);
+
+        order_problem_add_demand(p, s, 0, i == 1 ? 1.2 : 1);
+    }
+    order_problem_add_demand(p, order_problem_add_stage(p, 1, 3), 1, 1);
+    assert_true(hysteresis_apply(p, old_rank, 0.05, order));
+    assert_int_equal(order[0], 3);
+    assert_int_equal(order[1], 0);
+    assert_int_equal(order[2], 1);
+    assert_int_equal(order[3], 2);
+    order_problem_destroy(p);
+}
+
 int
 main(void)
 {
@@ -699,6 +721,7 @@ main(void)
         TEST(early_improvement_is_believed_for_a_period),
         TEST(explains_a_place),
         TEST(the_certificate_is_of_the_network_alone),
+        cmocka_unit_test(hysteresis_keeps_an_order_that_is_as_good),
         cmocka_unit_test(hysteresis_only_swaps_back_what_is_cheap),
     };
 
