@@ -209,23 +209,22 @@ demands_to_json(const struct decide_rows *rows, const struct stage_row *row)
 static void
 put_jobs(struct json *json, const struct decide_rows *rows, size_t rank)
 {
-    struct json *places = json_object_create();
     struct json *jobs = json_array_create_empty();
+    struct json *ranks = json_object_create();
+    struct json *levels = json_object_create();
 
     for (size_t k = 0; k < rows->n_jobs; k++) {
         const struct job_row *job = &rows->jobs[k];
 
         if (job->stage == rank) {
-            struct json *place = json_object_create();
-
-            put_integer(place, "rank", k);
-            put_integer(place, "level", job->level);
-            json_object_put(places, job->name, place);
+            put_integer(ranks, job->name, k);
+            put_integer(levels, job->name, job->level);
             json_array_add(jobs, json_string_create(job->name));
         }
     }
     json_object_put(json, "jobs", jobs);
-    json_object_put(json, "places", places);
+    json_object_put(json, "ranks", ranks);
+    json_object_put(json, "levels", levels);
 }
 
 /* Returns the array "order" of "controller/order". */

@@ -17,6 +17,8 @@
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "policies/policy.h"
+#include "sim/workload-recording.h"
+#include "sim/workload.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -83,6 +85,12 @@ tear_down(void **state)
     policy_destroy(f->fair);
     free(f);
     return 0;
+}
+
+static struct job *
+find_job(struct fixture *f, const char *name)
+{
+    return shash_find_data(&f->c->jobs, name);
 }
 
 static int
@@ -379,6 +387,33 @@ bounds_what_has_ended(void **state)
     json_destroy(json);
 }
 
+/* What has ended is a workload for the simulator; what runs is not yet. */
+static void
+stages_can_be_replayed(void **state)
+{
+    struct fixture *f = *state;
+    struct stage_bytes *b;
+    struct workload *w;
+    struct json *json;
+    char *text;
+
+    give(f, "001", (int64_t[]) { 300, 100, 1 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    b = stage_get_bytes(find_job(f, "a/j")->stage,
+                        cluster_get_host(f->c, "h0"));
+    b->bytes[DIR_TX] = 125000000;
+    b->bytes[DIR_RX] = 7;
+    give(f, "001", (int64_t[]) { 300, 100, 1 },
+         (int64_t[]) { f->began + 1500, 0, f->began + 1 });
+    json = decide_stages_to_json(f->d);
+    text = json_to_string(json, JSSF_SORT);
+    assert_null(workload_recording_from_string("stages.json", text, &w));
+    assert_int_equal(w->n_cojobs, 2);
+    workload_destroy(w);
+    free(text);
+    json_destroy(json);
+}
+
 /* One job of a stage that has just begun, of 'iterations' of 1 ms on its
  * host. */
 struct given {
@@ -422,12 +457,6 @@ set_order(struct fixture *f, const char *order, const char *members)
     return policy;
 }
 
-static struct job *
-find_job(struct fixture *f, const char *name)
-{
-    return shash_find_data(&f->c->jobs, name);
-}
-
 /* Of "a", which goes first, "fast" is done long before "slow" and so lets "b"
  * go before it. */
 static void
@@ -438,7 +467,7 @@ a_job_with_slack_waits(void **state)
         { "b", "j", "h1", 1500 },
     };
     struct fixture *f = *state;
-    struct json *json, *order, *places;
+    struct json *json, *order, *levels;
 
     give_jobs(f, given, ARRAY_SIZE(given));
     assert_true(decide_run(f->d, 1000));
@@ -452,9 +481,9 @@ a_job_with_slack_waits(void **state)
     assert_true(member(order->array.elems[0], "level") == 0);
     assert_float_equal(member(order->array.elems[0], "completion_s"), 1,
                        1e-9);
-    places = shash_find_data(json_object(order->array.elems[0]), "places");
-    places = shash_find_data(json_object(places), "a/fast");
-    assert_true(member(places, "level") == 1);
+    levels = shash_find_data(json_object(order->array.elems[0]), "levels");
+    assert_true(member(levels, "a/slow") == 0);
+    assert_true(member(levels, "a/fast") == 1);
     json_destroy(json);
 }
 
@@ -712,6 +741,7 @@ main(void)
         TEST(tells_the_order_and_its_quality),
         TEST(a_stage_without_demand_has_no_bottleneck),
         TEST(bounds_what_has_ended),
+        TEST(stages_can_be_replayed),
         TEST(a_job_with_slack_waits),
         TEST(jobs_of_about_equal_slack_keep_their_places),
         TEST(a_job_at_its_end_is_not_ordered),
