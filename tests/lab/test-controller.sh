@@ -103,6 +103,11 @@ done
 
 in_order='"cojob":"small" "level":0 "cojob":"large" "level":1 '
 await "the order goes by measured demand" order_is "$in_order"
+has_guard() {
+    ovsdb-client -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
+        Stagecoach_Hosts Host_Wanted guard_share host | grep -qx "$1"
+}
+await "h0 is told the guard" has_guard '0.02,h0'
 await "h0 is told levels" wants 'h0,{large/t0=1, small/t0=0}'
 await "h1 is told DSCPs" wants '{large/t0=40, small/t0=48},h1'
 await "both agents are connected" asks controller/status '"agents":2'
