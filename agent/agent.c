@@ -295,6 +295,7 @@ run_lease(struct agent *a, long long now)
     if (a->decided) {
         a->actuator->class->set_lease(a->actuator, until,
                                       a->wanted.default_dscp);
+        a->actuator->class->set_guard(a->actuator, a->wanted.guard);
     }
 }
 

@@ -32,6 +32,7 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
 
     memset(w, 0, sizeof *w);
     w->host = xstrdup(host);
+    w->guard = SHIM_GUARD_UNTOLD;
     hmap_init(&w->jobs);
 
     ovsdb_idl_add_table(idl, &hostsrec_table_host_wanted);
@@ -112,6 +113,14 @@ queue_of_level(int64_t level)
     return MIN(level + 1, SHIM_LEVEL_DEFAULT);
 }
 
+static uint32_t
+get_guard(const struct hostsrec_host_wanted *db)
+{
+    return (db->n_guard_share
+            ? round(MIN(MAX(db->guard_share[0], 0), 1) * SHIM_GUARD_UNIT)
+            : SHIM_GUARD_UNTOLD);
+}
+
 static void
 take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
 {
@@ -122,6 +131,7 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
     w->version = db->version;
     w->generation = db->generation;
     w->default_dscp = db->default_dscp;
+    w->guard = get_guard(db);
     for (size_t i = 0; i < db->n_level; i++) {
         row = get_row(w, db->key_level[i]);
         if (row) {
@@ -156,9 +166,9 @@ row_to_string(const struct hostsrec_host_wanted *db)
 {
     struct ds s = DS_EMPTY_INITIALIZER;
 
-    ds_put_format(&s, "%"PRId64" %"PRId64" %"PRId64" %"PRId64,
+    ds_put_format(&s, "%"PRId64" %"PRId64" %"PRId64" %"PRId64" %"PRIu32,
                   db->version, db->generation, db->lease_ms,
-                  db->default_dscp);
+                  db->default_dscp, get_guard(db));
     for (size_t i = 0; i < db->n_level; i++) {
         ds_put_format(&s, " l%s=%"PRId64, db->key_level[i],
                       db->value_level[i]);

@@ -48,6 +48,9 @@ struct wanted {
     int64_t version;
     int64_t generation;
     uint8_t default_dscp;       /* 0 before the first. */
+    uint32_t guard;             /* As in struct shim_guard, SHIM_GUARD_UNTOLD
+                                 * before the first and if the controller does
+                                 * not say. */
     struct hmap jobs;           /* Contains struct wanted_job, by name. */
 };
 

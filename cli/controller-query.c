@@ -26,10 +26,12 @@ cli_rundir(void)
     return rundir && *rundir ? rundir : "/run/stagecoach";
 }
 
-/* Returns an exit status, or -1 to go on. */
+/* Parses the options and, if 'what' is nonnull, the argument that it is a word
+ * for.  Returns an exit status, or -1 to go on. */
 static int
-parse_format(int argc, char *argv[], bool *jsonp)
+parse_arguments(int argc, char *argv[], const char *what, bool *jsonp)
 {
+    int n_arguments = what ? 1 : 0;
     static const struct option options[] = {
         {"format", required_argument, NULL, 'f'},
         {"help", no_argument, NULL, 'h'},
@@ -41,7 +43,8 @@ parse_format(int argc, char *argv[], bool *jsonp)
     optind = 0;
     while ((c = getopt_long(argc, argv, "f:h", options, NULL)) != -1) {
         if (c == 'h') {
-            printf("usage: stagecoach %s [--format table|json]\n", argv[0]);
+            printf("usage: stagecoach %s%s%s [--format table|json]\n",
+                   argv[0], what ? " " : "", what ? what : "");
             return EXIT_OK;
         } else if (c != 'f') {
             return EXIT_USAGE;
@@ -53,30 +56,38 @@ parse_format(int argc, char *argv[], bool *jsonp)
             return EXIT_USAGE;
         }
     }
-    if (optind < argc) {
+    if (optind + n_arguments < argc) {
         fprintf(stderr, "stagecoach %s: \"%s\": unexpected argument, there "
-                "are only options\n", argv[0], argv[optind]);
+                "are only %soptions\n", argv[0], argv[optind + n_arguments],
+                what ? "one and " : "");
+        return EXIT_USAGE;
+    } else if (optind + n_arguments > argc) {
+        fprintf(stderr, "stagecoach %s: %s: missing, one is required\n",
+                argv[0], what);
         return EXIT_USAGE;
     }
     return -1;
 }
 
 int
-controller_query(int argc, char *argv[], const char *request,
-                 void (*print)(const struct json *))
+controller_query_about(int argc, char *argv[], const char *what,
+                       const char *request,
+                       void (*print)(const struct json *))
 {
     char *socket, *reply, *error;
+    const char *argument;
     int status, errnum;
     bool as_json;
 
-    status = parse_format(argc, argv, &as_json);
+    status = parse_arguments(argc, argv, what, &as_json);
     if (status >= 0) {
         return status;
     }
 
+    argument = argv[optind];
     socket = xasprintf("%s/controller.ctl", cli_rundir());
-    error = rpc_unixctl(socket, request, 0, NULL, TIMEOUT_MS, &reply,
-                        &errnum);
+    error = rpc_unixctl(socket, request, what ? 1 : 0, &argument, TIMEOUT_MS,
+                        &reply, &errnum);
     free(socket);
     if (error) {
         fprintf(stderr, "stagecoach %s: %s\n", argv[0], error);
@@ -99,6 +110,13 @@ controller_query(int argc, char *argv[], const char *request,
     }
     free(reply);
     return status < 0 ? EXIT_OK : status;
+}
+
+int
+controller_query(int argc, char *argv[], const char *request,
+                 void (*print)(const struct json *))
+{
+    return controller_query_about(argc, argv, NULL, request, print);
 }
 
 static const struct json *
@@ -134,4 +152,16 @@ member_array(const struct json *object, const char *name)
     const struct json *json = member(object, name);
 
     return json && json->type == JSON_ARRAY ? json : &empty;
+}
+
+const struct json *
+member_object(const struct json *object, const char *name)
+{
+    static struct shash none = SHASH_INITIALIZER(&none);
+    static const struct json empty = {
+        .type = JSON_OBJECT, .count = 1, .object = &none,
+    };
+    const struct json *json = member(object, name);
+
+    return json && json->type == JSON_OBJECT ? json : &empty;
 }

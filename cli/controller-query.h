@@ -16,10 +16,17 @@ const char *cli_rundir(void);
 int controller_query(int argc, char *argv[], const char *request,
                      void (*print)(const struct json *));
 
-/* Members of the answer for printing: "-", 0 or an empty array if there is no
- * such member or it has another type. */
+/* The same of "stagecoach NAME WHAT [--format table|json]", where WHAT, which
+ * 'what' is a word for, is asked for. */
+int controller_query_about(int argc, char *argv[], const char *what,
+                           const char *request,
+                           void (*print)(const struct json *));
+
+/* Members of the answer for printing: "-", 0, an empty array or an empty
+ * object if there is no such member or it has another type. */
 const char *member_string(const struct json *, const char *name);
 double member_number(const struct json *, const char *name);
 const struct json *member_array(const struct json *, const char *name);
+const struct json *member_object(const struct json *, const char *name);
 
 #endif /* cli/controller-query.h */

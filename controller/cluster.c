@@ -36,6 +36,7 @@ job_destroy(struct cluster *c, struct job *job)
 {
     shash_find_and_delete(&c->jobs, job->full_name);
     shash_destroy_free_data(&job->traffic);
+    job_progress_uninit(&job->progress);
     free(job->full_name);
     free(job->name);
     free(job);
@@ -150,10 +151,12 @@ restart_job(struct job *job)
     SHASH_FOR_EACH (node, &job->traffic) {
         struct job_traffic *t = node->data;
 
-        t->iteration = t->mark_iteration = -1;
+        t->iteration = t->mark_iteration = t->sampled = -1;
         t->measured = t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 0;
     }
     job->iteration = -1;
+    job_progress_uninit(&job->progress);
+    job_progress_init(&job->progress, job->began);
 }
 
 /* Gives job 'name' of 'cojob', which began at 'began'. */
@@ -170,6 +173,7 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
         job->full_name = xasprintf("%s/%s", cojob->name, name);
         job->iteration = -1;
         job->level = -1;
+        job_progress_init(&job->progress, job->began);
         shash_init(&job->traffic);
         shash_add(&cojob->jobs, name, job);
         shash_add(&c->jobs, job->full_name, job);
@@ -251,6 +255,8 @@ stage_put_job(struct stage *stage, struct job *job)
     if (!stage->ended && job->stage != stage) {
         job->previous = job->stage;
         job->stage = stage;
+        job->sent = 0;
+        job_progress_pause(&job->progress);
     }
 }
 
@@ -381,6 +387,7 @@ job_get_traffic(struct job *job, struct host *host)
         t->host = host;
         t->iteration = -1;
         t->mark_iteration = -1;
+        t->sampled = -1;
         shash_add(&job->traffic, host->name, t);
     }
     return t;

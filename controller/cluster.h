@@ -42,6 +42,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "controller/job-progress.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
 #include "openvswitch/shash.h"
@@ -88,6 +89,8 @@ struct job_traffic {
     int64_t at;                 /* Epoch ms of the last telemetry ... */
     uint64_t bytes[N_DIRS];     /* ... and its counters. */
     int64_t iteration;          /* As the host told, -1 if never. */
+    int64_t sampled;            /* Iteration of the last metric that it told,
+                                 * -1 if never. */
 
     /* Measurement of bytes per iteration. */
     int64_t mark_iteration;     /* Where the running measurement began, -1 if
@@ -108,6 +111,8 @@ struct job {
     int64_t began;              /* Epoch ms; another time, another job. */
     int64_t model_bytes;        /* 0 if not known. */
     int64_t iteration;          /* The furthest that any host told, or -1. */
+    struct job_progress progress;       /* Its pace and its metric. */
+    double sent;                /* Bytes, all hosts, in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
     struct stage *stage;        /* The running stage that it is in, or the
                                  * last one, or NULL. */
@@ -115,7 +120,7 @@ struct job {
 
     /* What decide.h says of it. */
     int level;                  /* -1 if it never had one. */
-    int rank;                   /* Of its stage, in the last order. */
+    int rank;                   /* In the last order, among jobs. */
     long long level_since;      /* time_msec() of the last change. */
 };
 

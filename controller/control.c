@@ -11,11 +11,13 @@
 #include "controller/decide.h"
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
+#include "controller/interleave-report.h"
 #include "controller/policy-file.h"
 #include "controller/southbound/switches.h"
 #include "controller/telemetry.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
+#include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
 
@@ -90,14 +92,43 @@ switches_to_json(const struct controller *ctl)
     return switches_status(ctl->switches);
 }
 
+static void
+put_version(const struct controller *ctl, struct json *json)
+{
+    put_integer(json, "version", hosts_db_version(ctl->hosts));
+    json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
+}
+
 static struct json *
 order_to_json(const struct controller *ctl)
 {
     struct json *json = decide_order_to_json(ctl->decide);
 
-    put_integer(json, "version", hosts_db_version(ctl->hosts));
-    json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
+    put_version(ctl, json);
     return json;
+}
+
+char *
+control_explain(const struct controller *ctl, const char *job,
+                struct json **json)
+{
+    *json = decide_explain(ctl->decide, job);
+    if (*json) {
+        put_version(ctl, *json);
+        return NULL;
+    }
+    return xasprintf("%.64s: %s, COJOB/JOB of a job with iterations left in a "
+                     "running stage is allowed", job,
+                     shash_find(&ctl->cluster->jobs, job)
+                     ? "not in the last order" : "no such job");
+}
+
+static struct json *
+interleave_to_json(const struct controller *ctl)
+{
+    return interleave_report_to_json(ctl->cluster,
+                                     policy_file_get(ctl->policy),
+                                     time_wall_msec());
 }
 
 static struct json *
@@ -161,6 +192,7 @@ policy_to_json(const struct controller *ctl)
 
 const struct control_view control_views[] = {
     { "hosts", "controller/hosts", hosts_to_json },
+    { "interleave", "controller/interleave", interleave_to_json },
     { "order", "controller/order", order_to_json },
     { "policy", "policy/show", policy_to_json },
     { "stages", "controller/stages", stages_to_json },
@@ -181,6 +213,21 @@ show_view(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
         }
     }
     OVS_NOT_REACHED();
+}
+
+static void
+explain(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
+        void *ctl_)
+{
+    struct json *json;
+    char *error = control_explain(ctl_, argv[1], &json);
+
+    if (error) {
+        unixctl_command_reply_error(conn, error);
+        free(error);
+    } else {
+        reply(conn, json);
+    }
 }
 
 static void
@@ -216,6 +263,8 @@ control_register(struct controller *ctl)
         unixctl_command_register(control_views[i].command, "", 0, 0,
                                  show_view, ctl);
     }
+    unixctl_command_register("controller/explain", "COJOB/JOB", 1, 1, explain,
+                             ctl);
     unixctl_command_register("policy/reload", "", 0, 0, policy_reload, ctl);
     unixctl_command_register("exit", "", 0, 0, control_exit, ctl);
 }

@@ -37,6 +37,11 @@ struct control_view {
 extern const struct control_view control_views[];
 extern const size_t n_control_views;
 
+/* Stores why 'job', "COJOB/JOB", has its place in '*json' and returns NULL, or
+ * returns an error message that the caller frees. */
+char *control_explain(const struct controller *, const char *job,
+                      struct json **json);
+
 /* 'ctl' must live as long as the program answers. */
 void control_register(struct controller *ctl);
 

@@ -4,15 +4,16 @@
 
 #include "controller/decide.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "controller/cluster.h"
-#include "controller/demand.h"
+#include "controller/decide-places.h"
+#include "controller/decide-problem.h"
+#include "controller/decide-rows.h"
 #include "controller/hysteresis.h"
 #include "controller/order/order.h"
+#include "controller/stage-history.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "policies/policy.h"
@@ -21,24 +22,6 @@
 
 /* Progress alone makes a new order so often. */
 #define REFRESH_MS 1000
-
-/* Stages over which the bound after the fact is computed: the last ones. */
-#define MAX_BOUND_STAGES 1000
-
-/* One stage of the last order, for people. */
-struct row {
-    int level;
-    uint8_t dscp;
-    int rung;
-    char *cojob;
-    struct json *jobs;          /* Array of "COJOB/JOB". */
-    double weight;              /* Of its cojob, as the intent has it. */
-    double age;                 /* Seconds since it began. */
-    size_t n_demands;
-    struct order_demand *demands;       /* That are left. */
-    double remaining;           /* Seconds of the port that it needs most. */
-    char *bottleneck;           /* That port's name, or "". */
-};
 
 struct decide {
     struct cluster *cluster;
@@ -50,8 +33,7 @@ struct decide {
     long long retag;            /* When a job may have the level that it could
                                  * not have yet, LLONG_MAX: none waits. */
 
-    struct row *rows;           /* The last order, rank 0 first. */
-    size_t n_rows;
+    struct decide_rows rows;    /* The last order. */
     double bound, estimate;     /* Of the last order, seconds. */
 
     uint64_t n_decisions;
@@ -70,25 +52,11 @@ decide_create(struct cluster *cluster)
     return d;
 }
 
-static void
-clear_rows(struct decide *d)
-{
-    for (size_t i = 0; i < d->n_rows; i++) {
-        free(d->rows[i].cojob);
-        free(d->rows[i].bottleneck);
-        json_destroy(d->rows[i].jobs);
-        free(d->rows[i].demands);
-    }
-    free(d->rows);
-    d->rows = NULL;
-    d->n_rows = 0;
-}
-
 void
 decide_destroy(struct decide *d)
 {
     if (d) {
-        clear_rows(d);
+        decide_rows_clear(&d->rows);
         free(d);
     }
 }
@@ -99,23 +67,6 @@ decide_set_policy(struct decide *d, const struct policy *policy)
 {
     d->policy = policy;
     d->due = 0;
-}
-
-static double
-age_of(const struct stage *stage)
-{
-    return MAX(0, time_wall_msec() - stage->began) / 1000.0;
-}
-
-/* The cojob's weight by the policy, which knows users too; the intent does
- * not. */
-static double
-aged_weight(const struct policy *policy, const struct stage *stage)
-{
-    return (stage->cojob->weight
-            * policy_weight(policy, NULL, stage->cojob_name)
-            * (policy->aging_s > 0 ? 1 + age_of(stage) / policy->aging_s
-               : 1));
 }
 
 /* After a restart the stages' old ranks are those that the hosts have. */
@@ -147,24 +98,76 @@ fold(const struct policy *policy, const struct order_problem *problem,
     }
 }
 
+/* The rank of 'entry' in the order before, -1 if it has none.  An early stage
+ * weighs more than the estimate says, so it is where its order put it. */
+static int
+old_rank(const struct decide *d, const struct decide_problem *dp,
+         size_t entry)
+{
+    const struct job *job;
+
+    if (dp->unit == ORDER_UNIT_STAGE) {
+        return (d->policy->order.kind == ORDER_STAGE_EARLY
+                && dp->op->stages[entry].traits.early
+                ? -1 : dp->stages[entry]->rank);
+    }
+    job = dp->jobs[entry].job;
+    return job->level >= 0 ? job->rank : -1;
+}
+
 /* Puts back what is not worth swapping and follows up on it in 'r'. */
 static void
-keep_old_order(const struct decide *d, const struct order_problem *problem,
-               struct stage **stages, struct order_result *r)
+keep_old_order(const struct decide *d, const struct decide_problem *dp,
+               struct order_result *r)
 {
-    int *old_rank = xcalloc(problem->n_stages, sizeof *old_rank);
+    int *old_ranks = xcalloc(MAX(r->n, 1), sizeof *old_ranks);
 
-    for (size_t i = 0; i < problem->n_stages; i++) {
-        old_rank[i] = stages[i]->rank;
+    for (size_t i = 0; i < r->n; i++) {
+        old_ranks[i] = old_rank(d, dp, i);
     }
-    if (hysteresis_apply(problem, old_rank, d->policy->hysteresis, r->order)) {
+    if (hysteresis_apply(dp->op, old_ranks, d->policy->hysteresis,
+                         r->order)) {
         for (size_t k = 0; k < r->n; k++) {
             r->rank[r->order[k]] = k;
         }
-        r->estimate = hysteresis_estimate(problem, r->order, r->completion);
-        fold(d->policy, problem, r);
+        hysteresis_estimate(dp->op, r->order, r->completion);
+        fold(d->policy, dp->op, r);
     }
-    free(old_rank);
+    free(old_ranks);
+}
+
+/* The seconds that jobs take alone help to find an order, but they are
+ * measured while others are there: they prove nothing. */
+static void
+forget_times_alone(struct order_problem *op)
+{
+    for (size_t i = 0; i < op->n_stages; i++) {
+        order_problem_set_release(op, i, 0, 0);
+    }
+}
+
+/* Orders 'dp' and certifies what the order costs on the network. */
+static void
+order(const struct decide *d, struct decide_problem *dp,
+      struct order_result *r)
+{
+    const struct order_class *class = &order_classes[
+        d->policy->order.kind];
+    struct order_options options = d->policy->order;
+
+    options.uncertified = true;
+    if (class->service == ORDER_SERVICE_SHARE) {
+        forget_times_alone(dp->op);
+    }
+    order_compute(&options, dp->op, r);
+    if (class->certified) {
+        keep_old_order(d, dp, r);
+    }
+    if (class->service != ORDER_SERVICE_SHARE) {
+        forget_times_alone(dp->op);
+        r->estimate = hysteresis_estimate(dp->op, r->order, NULL);
+    }
+    r->bound = certificate_bound(dp->op);
 }
 
 /* Gives 'job' the 'level', unless it got another one just now. */
@@ -186,19 +189,19 @@ set_level(struct decide *d, struct job *job, int level, long long now)
  * stages keeps what it had, and one that waits for its first stage is behind
  * all others, but before what belongs to no job. */
 static void
-assign(struct decide *d, struct stage **stages, const struct order_result *r,
-       long long now)
+assign(struct decide *d, const struct decide_problem *dp,
+       const struct decide_places *places, long long now)
 {
     struct shash_node *node;
 
-    for (size_t k = 0; k < r->n; k++) {
-        struct stage *stage = stages[r->order[k]];
+    for (size_t k = 0; k < places->n_stages; k++) {
+        dp->stages[places->stages[k]]->rank = k;
+    }
+    for (size_t k = 0; k < places->n_jobs; k++) {
+        struct job *job = places->jobs[k].dj->job;
 
-        stage->rank = k;
-        for (size_t i = 0; i < stage->n_jobs; i++) {
-            set_level(d, stage->jobs[i], r->level[r->order[k]], now);
-            stage->jobs[i]->rank = k;
-        }
+        set_level(d, job, places->jobs[k].level, now);
+        job->rank = k;
     }
     SHASH_FOR_EACH (node, &d->cluster->jobs) {
         struct job *job = node->data;
@@ -207,75 +210,16 @@ assign(struct decide *d, struct stage **stages, const struct order_result *r,
             set_level(d, job, 0, now);
         } else if (job->level < 0 && job->live) {
             job->level = d->policy->n_levels - 1;
-            job->rank = r->n;
+            job->rank = places->n_jobs;
         } else if (job->level >= d->policy->n_levels) {
             job->level = d->policy->n_levels - 1;
         }
     }
 }
 
-/* Returns the name of 'port', "" if it is -1; the caller frees. */
-static char *
-port_to_name(const struct cluster *c, int port)
-{
-    const struct shash_node *node;
-
-    if (port < 0) {
-        return xstrdup("");
-    }
-    SHASH_FOR_EACH (node, &c->hosts) {
-        const struct host *host = node->data;
-
-        if (host->index == port / N_DIRS) {
-            return demand_port_name(host, port % N_DIRS);
-        }
-    }
-    return xstrdup("");
-}
-
 static void
-record_row(const struct decide *d, struct row *row, const struct stage *stage,
-           const struct order_stage *os, int level)
+record_quality(struct decide *d, const struct order_result *r)
 {
-    int bottleneck = -1;
-
-    row->level = level;
-    row->dscp = d->policy->dscp[level];
-    row->cojob = xstrdup(stage->cojob_name);
-    row->rung = stage->rung;
-    row->weight = stage->cojob->weight;
-    row->age = age_of(stage);
-    row->n_demands = os->n_demands;
-    row->demands = xmemdup(os->demands, os->n_demands * sizeof *os->demands);
-    row->jobs = json_array_create_empty();
-    for (size_t i = 0; i < stage->n_jobs; i++) {
-        if (stage->jobs[i]->live) {
-            json_array_add(row->jobs,
-                           json_string_create(stage->jobs[i]->full_name));
-        }
-    }
-    for (size_t i = 0; i < os->n_demands; i++) {
-        if (os->demands[i].seconds > row->remaining) {
-            row->remaining = os->demands[i].seconds;
-            bottleneck = os->demands[i].port;
-        }
-    }
-    row->bottleneck = port_to_name(d->cluster, bottleneck);
-}
-
-static void
-record(struct decide *d, struct stage **stages,
-       const struct order_problem *problem, const struct order_result *r)
-{
-    clear_rows(d);
-    d->rows = xcalloc(MAX(r->n, 1), sizeof *d->rows);
-    d->n_rows = r->n;
-    for (size_t k = 0; k < r->n; k++) {
-        int s = r->order[k];
-
-        record_row(d, &d->rows[k], stages[s], &problem->stages[s],
-                   r->level[s]);
-    }
     d->bound = r->n ? r->bound : 0;
     d->estimate = r->n ? r->estimate : 0;
     if (r->n && r->bound > 0) {
@@ -291,36 +235,40 @@ static void
 compute(struct decide *d, long long now)
 {
     long long began = time_usec();
-    struct order_problem *problem;
-    struct order_result result;
-    struct stage **stages;
-    size_t n;
+    int64_t wall = time_wall_msec();
+    struct decide_places places;
+    struct decide_problem dp;
+    struct order_result r;
 
-    stages = cluster_running_stages(d->cluster, &n);
+    decide_problem_init(&dp, d->cluster, d->policy,
+                        order_classes[d->policy->order.kind].unit, wall);
     if (!d->n_decisions) {
-        restore_ranks(stages, n);
+        restore_ranks(dp.stages, dp.n_stages);
     }
-    problem = order_problem_create(demand_n_ports(d->cluster));
-    for (size_t i = 0; i < n; i++) {
-        demand_add_stage(stages[i], problem,
-                         aged_weight(d->policy, stages[i]), i);
+    order_result_init(&r);
+    if (dp.op->n_stages) {
+        order(d, &dp, &r);
     }
-    order_result_init(&result);
-    if (n) {
-        order_compute(&d->policy->order, problem, &result);
-        if (order_classes[d->policy->order.kind].service
-            != ORDER_SERVICE_SHARE) {
-            keep_old_order(d, problem, stages, &result);
-        }
-    }
-    assign(d, stages, &result, now);
-    record(d, stages, problem, &result);
+    decide_places_init(&places, &dp, d->policy, &r);
+    assign(d, &dp, &places, now);
+    decide_rows_set(&d->rows, d->cluster, d->policy, &dp, &places, wall);
+    record_quality(d, &r);
 
-    order_result_uninit(&result);
-    order_problem_destroy(problem);
-    free(stages);
+    decide_places_uninit(&places);
+    order_result_uninit(&r);
+    decide_problem_uninit(&dp);
     d->n_decisions++;
     d->us_max = MAX(d->us_max, time_usec() - began);
+}
+
+/* How long an order holds if nothing happens.  Early improvement is predicted
+ * for a period, and for so long it is believed. */
+static long long
+refresh_ms(const struct policy *policy)
+{
+    return (policy->order.kind == ORDER_EARLY
+            || policy->order.kind == ORDER_STAGE_EARLY
+            ? policy->early_period_s * 1000 : REFRESH_MS);
 }
 
 /* Computes an order if one is due at 'now' (time_msec()).  Returns true if it
@@ -339,7 +287,7 @@ decide_run(struct decide *d, long long now)
         return false;
     }
     d->due = d->retag = LLONG_MAX;
-    d->refresh = now + REFRESH_MS;
+    d->refresh = now + refresh_ms(d->policy);
     compute(d, now);
     return true;
 }
@@ -379,150 +327,33 @@ decide_status(const struct decide *d, struct json *json)
     put_quality(d, json);
 }
 
-/* Returns the hosts by their index; the caller frees. */
-static const struct host **
-hosts_by_index(const struct cluster *c)
-{
-    const struct host **hosts = xcalloc(MAX(c->n_hosts, 1), sizeof *hosts);
-    const struct shash_node *node;
-
-    SHASH_FOR_EACH (node, &c->hosts) {
-        const struct host *host = node->data;
-
-        hosts[host->index] = host;
-    }
-    return hosts;
-}
-
-/* Returns an object, port's name -> seconds. */
-static struct json *
-demands_to_json(const struct row *row, const struct host **hosts)
-{
-    struct json *json = json_object_create();
-
-    for (size_t i = 0; i < row->n_demands; i++) {
-        int port = row->demands[i].port;
-        char *name = demand_port_name(hosts[port / N_DIRS], port % N_DIRS);
-
-        json_object_put_nocopy(json, name,
-                               json_real_create(row->demands[i].seconds));
-    }
-    return json;
-}
-
 /* Returns the last order: the members of "controller/order" but the version
  * and the policy. */
 struct json *
 decide_order_to_json(const struct decide *d)
 {
-    const struct host **hosts = hosts_by_index(d->cluster);
-    struct json *order = json_array_create_empty();
     struct json *json = json_object_create();
 
-    for (size_t k = 0; k < d->n_rows; k++) {
-        const struct row *row = &d->rows[k];
-        struct json *o = json_object_create();
-
-        json_object_put(o, "rank", json_integer_create(k));
-        json_object_put(o, "level", json_integer_create(row->level));
-        json_object_put(o, "dscp", json_integer_create(row->dscp));
-        json_object_put_string(o, "cojob", row->cojob);
-        json_object_put(o, "rung", json_integer_create(row->rung));
-        json_object_put(o, "jobs", json_clone(row->jobs));
-        json_object_put(o, "weight", json_real_create(row->weight));
-        json_object_put(o, "age_s", json_real_create(row->age));
-        json_object_put(o, "demand", demands_to_json(row, hosts));
-        json_object_put(o, "remaining_s", json_real_create(row->remaining));
-        json_object_put_string(o, "bottleneck", row->bottleneck);
-        json_array_add(order, o);
-    }
-    free(hosts);
-    json_object_put(json, "order", order);
+    json_object_put(json, "order", decide_rows_to_json(&d->rows));
     put_quality(d, json);
     return json;
 }
 
-static struct json *
-stage_to_json(const struct stage *stage)
+/* Returns why 'job' has its place in the last order: the members of
+ * "controller/explain" but the version and the policy.  NULL if it has none
+ * there. */
+struct json *
+decide_explain(const struct decide *d, const char *job)
 {
-    struct json *demand = json_object_create();
-    struct json *json = json_object_create();
-    const struct shash_node *node;
-
-    SHASH_FOR_EACH (node, &stage->moved) {
-        const struct stage_bytes *b = node->data;
-
-        for (int dir = 0; dir < N_DIRS; dir++) {
-            json_object_put_nocopy(
-                demand, demand_port_name(b->host, dir),
-                json_real_create(b->bytes[dir] * 8.0
-                                 / host_capacity(b->host)));
-        }
-    }
-    json_object_put_string(json, "cojob", stage->cojob_name);
-    json_object_put(json, "rung", json_integer_create(stage->rung));
-    json_object_put(json, "began", json_integer_create(stage->began));
-    json_object_put(json, "ended", json_integer_create(stage->ended));
-    json_object_put(json, "demand", demand);
-    return json;
-}
-
-/* Returns a lower bound on the mean completion time, in seconds, of the last
- * ended stages under any schedule, given when they began; 0 if none ended. */
-static double
-bound_mean(const struct cluster *c)
-{
-    struct order_problem *problem = order_problem_create(demand_n_ports(c));
-    const struct stage *stage;
-    int64_t first = INT64_MAX;
-    double releases = 0, bound = 0;
-    size_t n = 0;
-
-    LIST_FOR_EACH (stage, node, &c->ended) {
-        first = MIN(first, stage->began);
-        if (++n >= MAX_BOUND_STAGES) {
-            break;
-        }
-    }
-    n = 0;
-    LIST_FOR_EACH (stage, node, &c->ended) {
-        double release = (stage->began - first) / 1000.0;
-
-        demand_add_ended(stage, problem, release, n);
-        releases += release;
-        if (++n >= MAX_BOUND_STAGES) {
-            break;
-        }
-    }
-    if (n) {
-        bound = MAX(0, certificate_bound(problem) - releases) / n;
-    }
-    order_problem_destroy(problem);
-    return bound;
+    return decide_rows_explain(&d->rows, job);
 }
 
 /* Returns the answer of "controller/stages". */
 struct json *
 decide_stages_to_json(const struct decide *d)
 {
-    struct json *array = json_array_create_empty();
-    struct json *json = json_object_create();
-    const struct stage *stage;
-    struct stage **running;
-    size_t n;
+    struct json *json = stage_history_to_json(d->cluster);
 
-    LIST_FOR_EACH_REVERSE (stage, node, &d->cluster->ended) {
-        json_array_add(array, stage_to_json(stage));
-    }
-    running = cluster_running_stages(d->cluster, &n);
-    for (size_t i = 0; i < n; i++) {
-        json_array_add(array, stage_to_json(running[i]));
-    }
-    free(running);
-
-    json_object_put(json, "stages", array);
-    json_object_put(json, "bound_mean_s",
-                    json_real_create(bound_mean(d->cluster)));
     json_object_put(json, "gap_mean",
                     json_real_create(d->n_gaps ? d->gap_sum / d->n_gaps : 1));
     json_object_put(json, "gap_worst",

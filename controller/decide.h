@@ -16,6 +16,9 @@
  * swap stages that are about equal is not worth the reordering of packets,
  * so those keep the order that they had.
  *
+ * decide-problem.h says what is ordered, decide-places.h which place each job
+ * gets by the order, decide-rows.h what people are told.
+ *
  *
  * Usage
  * =====
@@ -52,6 +55,7 @@ void decide_wait(const struct decide *);
 /* For unixctl; the caller owns the JSON. */
 void decide_status(const struct decide *, struct json *);
 struct json *decide_order_to_json(const struct decide *);
+struct json *decide_explain(const struct decide *, const char *job);
 struct json *decide_stages_to_json(const struct decide *);
 
 #endif /* controller/decide.h */

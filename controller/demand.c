@@ -95,6 +95,7 @@ attribute(struct job *job, struct job_traffic *t,
         }
     }
     add_bytes(stage, t, delta, share);
+    job->sent += delta[DIR_TX] * share;
 }
 
 static void
@@ -160,6 +161,11 @@ learn_job(struct cluster *c, struct host *host,
     }
     job->iteration = furthest(job);
     measure(t, job->iteration);
+    job_progress_pace(&job->progress, job->iteration, time_wall_msec());
+    if (tj->metric) {
+        job_progress_sample(&job->progress, &t->sampled, tj->metric,
+                            tj->iteration, tj->value, time_wall_msec());
+    }
 }
 
 /* Takes in what an agent says.  'first' is true for the first message of a
@@ -244,44 +250,69 @@ demand_per_iteration(const struct job *job, const struct job_traffic *t,
            ? bytes : (double) t->bytes[dir] / MAX(1, job->iteration);
 }
 
-static int64_t
-iterations_left(const struct stage *stage, const struct job *job)
+/* Iterations that 'job' still has to do in 'stage': 0 once it is there, or has
+ * ended. */
+int64_t
+demand_iterations_left(const struct stage *stage, const struct job *job)
 {
-    return MAX(0, stage->iterations - MAX(0, job->iteration));
+    return job->live ? MAX(0, stage->iterations - MAX(0, job->iteration)) : 0;
 }
 
-/* Adds 'stage' with what it still needs to 'problem'; returns its index
- * there. */
-int
-demand_add_stage(const struct stage *stage, struct order_problem *problem,
-                 double weight, uint64_t id)
+static int
+compare_ports(const void *a_, const void *b_)
 {
-    int index = order_problem_add_stage(problem, weight, id);
-    double *seconds = xcalloc(problem->n_ports ? problem->n_ports : 1,
-                              sizeof *seconds);
+    const struct order_demand *a = a_, *b = b_;
 
-    for (size_t i = 0; i < stage->n_jobs; i++) {
-        const struct job *job = stage->jobs[i];
-        int64_t left = job->live ? iterations_left(stage, job) : 0;
-        const struct shash_node *node;
+    return a->port < b->port ? -1 : a->port > b->port;
+}
 
-        SHASH_FOR_EACH (node, &job->traffic) {
-            const struct job_traffic *t = node->data;
+/* Stores what an iteration of 'job' takes of each port in '*demandsp', by
+ * port; the caller frees.  Returns how many ports that are. */
+size_t
+demand_of_iteration(const struct job *job, struct order_demand **demandsp)
+{
+    struct order_demand *demands = xcalloc(
+        MAX(1, shash_count(&job->traffic) * N_DIRS), sizeof *demands);
+    const struct shash_node *node;
+    size_t n = 0;
 
-            for (int dir = 0; dir < N_DIRS; dir++) {
-                seconds[demand_port(t->host, dir)] +=
-                    left * demand_per_iteration(job, t, dir) * 8
-                    / host_capacity(t->host);
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        for (int dir = 0; dir < N_DIRS; dir++) {
+            double seconds = demand_per_iteration(job, t, dir) * 8
+                             / host_capacity(t->host);
+
+            if (seconds > 0) {
+                demands[n++] = (struct order_demand) {
+                    .port = demand_port(t->host, dir), .seconds = seconds,
+                };
             }
         }
     }
-    for (int port = 0; port < problem->n_ports; port++) {
-        if (seconds[port] > 0) {
-            order_problem_add_demand(problem, index, port, seconds[port]);
-        }
+    qsort(demands, n, sizeof *demands, compare_ports);
+    *demandsp = demands;
+    return n;
+}
+
+/* Bytes that all hosts together send in an iteration of 'job'. */
+double
+demand_bytes_of_iteration(const struct job *job)
+{
+    const struct shash_node *node;
+    double bytes = 0;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        bytes += demand_per_iteration(job, node->data, DIR_TX);
     }
-    free(seconds);
-    return index;
+    return bytes;
+}
+
+/* Processes of 'job' that compute: all but servers. */
+int
+demand_devices(const struct job *job)
+{
+    return count_workers(job, ROLE_WORKER) + count_workers(job, ROLE_PEER);
 }
 
 /* Adds 'stage' to 'problem' with what it has taken by measurement, for a

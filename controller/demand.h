@@ -19,8 +19,8 @@
  * =====
  *
  *    demand_learn(c, report, first);     // Each telemetry message.
- *    problem = order_problem_create(demand_n_ports(c));
- *    demand_add_stage(stage, problem, weight, id);
+ *    left = demand_iterations_left(stage, job);
+ *    n = demand_of_iteration(job, &demands);     // Times 'left'.
  *
  *
  * Ownership and thread-safety
@@ -33,6 +33,7 @@
 
 #include "controller/cluster.h"
 
+struct order_demand;
 struct order_problem;
 struct telemetry_report;
 
@@ -56,8 +57,10 @@ void demand_learn(struct cluster *, const struct telemetry_report *,
 
 double demand_per_iteration(const struct job *, const struct job_traffic *,
                             enum direction);
-int demand_add_stage(const struct stage *, struct order_problem *,
-                     double weight, uint64_t id);
+size_t demand_of_iteration(const struct job *, struct order_demand **);
+double demand_bytes_of_iteration(const struct job *);
+int demand_devices(const struct job *);
+int64_t demand_iterations_left(const struct stage *, const struct job *);
 double demand_add_ended(const struct stage *, struct order_problem *,
                         double release, uint64_t id);
 

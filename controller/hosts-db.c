@@ -311,6 +311,23 @@ weights_differ(const struct hostsrec_host_wanted *row, const struct wanted *w)
     return false;
 }
 
+/* A database from before the column has none, and hosts go on without. */
+static bool
+has_guard(const struct hosts_db *hdb)
+{
+    return hostsrec_server_has_host_wanted_table_col_guard_share(
+        hdb->loop.idl);
+}
+
+static bool
+guard_differs(const struct hostsrec_host_wanted *row,
+              const struct policy *policy)
+{
+    return (row->n_guard_share != 1
+            || row->guard_share[0] < policy->guard_share
+            || row->guard_share[0] > policy->guard_share);
+}
+
 static bool
 row_differs(const struct hostsrec_host_wanted *row, const struct wanted *w,
             const struct policy *policy, int64_t generation)
@@ -329,13 +346,17 @@ row_differs(const struct hostsrec_host_wanted *row, const struct wanted *w,
 }
 
 static void
-row_write(const struct hostsrec_host_wanted *row, const struct wanted *w,
+row_write(const struct hosts_db *hdb,
+          const struct hostsrec_host_wanted *row, const struct wanted *w,
           const struct policy *policy, int64_t generation, int64_t version)
 {
     hostsrec_host_wanted_set_version(row, version);
     hostsrec_host_wanted_set_generation(row, generation);
     hostsrec_host_wanted_set_lease_ms(row, policy->lease_ms);
     hostsrec_host_wanted_set_default_dscp(row, policy->default_dscp);
+    if (has_guard(hdb)) {
+        hostsrec_host_wanted_set_guard_share(row, &policy->guard_share, 1);
+    }
     hostsrec_host_wanted_set_policy(row, policy->name);
     hostsrec_host_wanted_set_rank(row, w->names, w->ranks, w->n);
     hostsrec_host_wanted_set_level(row, w->names, w->levels, w->n);
@@ -354,13 +375,14 @@ write_host(struct hosts_db *hdb, const struct host *host,
     bool differs;
 
     wanted_compute(&w, hdb->cluster, host, policy);
-    differs = !row || row_differs(row, &w, policy, generation);
+    differs = (!row || row_differs(row, &w, policy, generation)
+               || (has_guard(hdb) && guard_differs(row, policy)));
     if (differs) {
         if (!row) {
             row = hostsrec_host_wanted_insert(hdb->txn);
             hostsrec_host_wanted_set_host(row, host->name);
         }
-        row_write(row, &w, policy, generation, version);
+        row_write(hdb, row, &w, policy, generation, version);
     }
     wanted_clear(&w);
     return differs;

@@ -15,7 +15,7 @@
 
 /* Returns the weighted sum of the stages' completion times if they are served
  * in 'order', each ending with the longest port of it and all that goes
- * before it.  Stores the single times in 'completion' if it is nonnull. */
+ * before it, and not before it would alone.  Stores the single times in 'completion' if it is nonnull. */
 double
 hysteresis_estimate(const struct order_problem *problem, const int *order,
                     double *completion)
@@ -25,7 +25,7 @@ hysteresis_estimate(const struct order_problem *problem, const int *order,
 
     for (size_t k = 0; k < problem->n_stages; k++) {
         const struct order_stage *s = &problem->stages[order[k]];
-        double end = 0;
+        double end = order_stage_earliest_end(s);
 
         for (size_t i = 0; i < s->n_demands; i++) {
             load[s->demands[i].port] += s->demands[i].seconds;
@@ -52,7 +52,7 @@ static double
 end_after(const double *load, const struct order_stage *before,
           const struct order_stage *s)
 {
-    double end = 0;
+    double end = order_stage_earliest_end(s);
     size_t j = 0;
 
     for (size_t i = 0; i < s->n_demands; i++) {
@@ -82,11 +82,65 @@ cost_of_swap(const double *load, const struct order_stage *a,
             + a->weight * (end_after(load, b, a) - end_after(load, NULL, a)));
 }
 
-/* Returns true if 'order' changed.  The work is bounded: with very many
- * stages some inversions stay, which costs only a change of level. */
-bool
-hysteresis_apply(const struct order_problem *problem, const int *old_rank,
+struct ranked {
+    int stage, rank;
+};
+
+static int
+compare_ranks(const void *a_, const void *b_)
+{
+    const struct ranked *a = a_, *b = b_;
+
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+/* Stores in 'old' the stages of 'order' as they were before.  Stages that were
+ * not there follow whom they follow in 'order'. */
+static void
+make_old_order(const int *old_rank, const int *order, size_t n, int *old)
+{
+    struct ranked *known = xcalloc(MAX(n, 1), sizeof *known);
+    size_t n_known = 0, next = 0;
+
+    for (size_t k = 0; k < n; k++) {
+        if (old_rank[order[k]] >= 0) {
+            known[n_known++] = (struct ranked) { order[k],
+                                                 old_rank[order[k]] };
+        }
+    }
+    qsort(known, n_known, sizeof *known, compare_ranks);
+    for (size_t k = 0; k < n; k++) {
+        old[k] = old_rank[order[k]] >= 0 ? known[next++].stage : order[k];
+    }
+    free(known);
+}
+
+/* Returns 'order' to the old one if that costs no more than 'tolerance' of the
+ * estimate.  Two searches for a good order that began in different places end
+ * in different ones that are about as good, so this looks at all of it. */
+static bool
+keep_whole_order(const struct order_problem *problem, const int *old_rank,
                  double tolerance, int *order)
+{
+    size_t n = problem->n_stages;
+    int *old = xcalloc(MAX(n, 1), sizeof *old);
+    bool keep;
+
+    make_old_order(old_rank, order, n, old);
+    keep = (hysteresis_estimate(problem, old, NULL)
+            <= (1 + tolerance) * hysteresis_estimate(problem, order, NULL));
+    if (keep) {
+        memcpy(order, old, n * sizeof *order);
+    }
+    free(old);
+    return keep;
+}
+
+/* Puts single stages of 'order' back.  The work is bounded: with very many
+ * stages some inversions stay, which costs only a change of level. */
+static bool
+keep_neighbours(const struct order_problem *problem, const int *old_rank,
+                double tolerance, int *order)
 {
     double slack = hysteresis_estimate(problem, order, NULL) * tolerance;
     double *load = xcalloc(MAX(problem->n_ports, 1), sizeof *load);
@@ -121,4 +175,13 @@ hysteresis_apply(const struct order_problem *problem, const int *old_rank,
     }
     free(load);
     return changed;
+}
+
+/* Returns true if 'order' may have changed. */
+bool
+hysteresis_apply(const struct order_problem *problem, const int *old_rank,
+                 double tolerance, int *order)
+{
+    return (keep_whole_order(problem, old_rank, tolerance, order)
+            || keep_neighbours(problem, old_rank, tolerance, order));
 }

@@ -64,7 +64,7 @@ finish(struct ovsdb_parser *p)
 static char *
 parse_job(const struct json *json, struct telemetry_job *job)
 {
-    const struct json *name, *iteration;
+    const struct json *name, *iteration, *metric, *value;
     struct ovsdb_parser p;
 
     ovsdb_parser_init(&p, json, "job");
@@ -75,6 +75,16 @@ parse_job(const struct json *json, struct telemetry_job *job)
     job->iteration = iteration ? iteration->integer : -1;
     if (iteration && iteration->integer < 0) {
         ovsdb_parser_raise_error(&p, "'iteration' is negative");
+    }
+    metric = member(&p, "metric", OP_STRING | OP_OPTIONAL);
+    value = member(&p, "value", OP_NUMBER | OP_OPTIONAL);
+    if (metric && !is_name(json_string(metric),
+                           strlen(json_string(metric)))) {
+        ovsdb_parser_raise_error(&p, "'metric' is not a name");
+    } else if (metric && value && iteration) {
+        job->metric = xstrdup(json_string(metric));
+        job->value = (value->type == JSON_REAL ? value->real
+                      : value->integer);
     }
     if (name && !is_job_name(json_string(name))) {
         ovsdb_parser_raise_error(&p, "'job' is not COJOB/JOB");
@@ -204,6 +214,7 @@ telemetry_report_destroy(struct telemetry_report *r)
     if (r) {
         for (size_t i = 0; i < r->n_jobs; i++) {
             free(r->jobs[i].name);
+            free(r->jobs[i].metric);
         }
         free(r->jobs);
         simap_destroy(&r->ports);

@@ -32,6 +32,8 @@ struct telemetry_job {
     char *name;                 /* "COJOB/JOB". */
     uint64_t tx_bytes, rx_bytes;        /* Since the agent began. */
     int64_t iteration;          /* -1 if the job never told. */
+    char *metric;               /* A name, NULL if there is no 'value'. */
+    double value;               /* Finite. */
 };
 
 struct telemetry_report {

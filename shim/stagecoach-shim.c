@@ -124,6 +124,14 @@ set_rate(void *s_, uint64_t bps)
     say(s, "the uplink's rate is now %"PRIu64" bit/s", bps);
 }
 
+static void
+set_guard(void *s_, uint32_t share)
+{
+    struct shim *s = s_;
+
+    forward_set_guard(s->forward, share);
+}
+
 static char *
 create_tables(struct shim *s)
 {
@@ -181,6 +189,7 @@ create_server(struct shim *s)
         .get_stats = get_stats,
         .get_rate = get_rate,
         .set_rate = set_rate,
+        .set_guard = set_guard,
         .now = forward_now,
     };
 

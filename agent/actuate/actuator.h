@@ -96,6 +96,10 @@ struct actuator_class {
     void (*set_lease)(struct actuator *, long long until,
                       uint8_t default_dscp);
 
+    /* What each level that waits gets of the uplink at least, as in struct
+     * shim_guard. */
+    void (*set_guard)(struct actuator *, uint32_t share);
+
     void (*get_status)(const struct actuator *, struct actuator_status *);
 };
 

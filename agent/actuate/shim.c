@@ -61,6 +61,8 @@ struct shim_actuator {
     long long lease_until;      /* LLONG_MIN before the first set_lease(). */
     uint8_t default_dscp;
     bool lease_dirty;           /* To be sent out of turn. */
+    uint32_t guard;             /* As in struct shim_guard. */
+    bool guard_dirty;
 
     long long next_connect, next_stats, next_lease, next_sync;
     long long heard;            /* Last message, or when none was owed. */
@@ -90,6 +92,7 @@ shim_open(const char *target, const struct actuator_events *events, void *aux,
     flow_set_init(&s->flows);
     traffic_init(&s->traffic);
     s->lease_until = LLONG_MIN;
+    s->guard = SHIM_GUARD_UNTOLD;
     s->next_lease = s->next_sync = LLONG_MAX;
     s->last_error = -1;
     *ap = &s->up;
@@ -158,6 +161,7 @@ try_to_connect(struct shim_actuator *s, long long now)
     }
     s->heard = now;
     s->lease_dirty = true;
+    s->guard_dirty = s->guard != SHIM_GUARD_UNTOLD;
     s->next_stats = now;
     ask_for_tables(s);
     send_request(s, SHIM_SUBSCRIBE, NULL, 0);
@@ -387,6 +391,15 @@ send_lease(struct shim_actuator *s, long long now)
 }
 
 static void
+send_guard(struct shim_actuator *s)
+{
+    struct shim_guard guard = { .share = s->guard };
+
+    s->guard_dirty = false;
+    send_request(s, SHIM_GUARD, &guard, sizeof guard);
+}
+
+static void
 shim_run(struct actuator *a)
 {
     struct shim_actuator *s = shim_cast(a);
@@ -408,6 +421,9 @@ shim_run(struct actuator *a)
         send_changes(s);
         if (s->lease_dirty || now >= s->next_lease) {
             send_lease(s, now);
+        }
+        if (s->guard_dirty) {
+            send_guard(s);
         }
     }
     if (now >= s->next_stats) {
@@ -431,7 +447,8 @@ shim_wait(struct actuator *a)
                  POLLIN | (shim_client_wants_write(s->conn) ? POLLOUT : 0));
     poll_timer_wait_until(MIN(s->next_stats, s->next_sync));
     if (!s->needs) {
-        bool dirty = s->slots_dirty || s->flows.dirty || s->lease_dirty;
+        bool dirty = s->slots_dirty || s->flows.dirty || s->lease_dirty
+                     || s->guard_dirty;
 
         poll_timer_wait_until(s->next_lease);
         if (dirty && !shim_client_wants_write(s->conn)) {
@@ -488,6 +505,17 @@ shim_set_lease(struct actuator *a, long long until, uint8_t default_dscp)
 }
 
 static void
+shim_set_guard(struct actuator *a, uint32_t share)
+{
+    struct shim_actuator *s = shim_cast(a);
+
+    if (share != s->guard) {
+        s->guard = share;
+        s->guard_dirty = true;
+    }
+}
+
+static void
 shim_get_status(const struct actuator *a, struct actuator_status *status)
 {
     const struct shim_actuator *s = shim_cast(a);
@@ -513,5 +541,6 @@ const struct actuator_class actuator_shim = {
     .set_flow = shim_set_flow,
     .remove_flow = shim_remove_flow,
     .set_lease = shim_set_lease,
+    .set_guard = shim_set_guard,
     .get_status = shim_get_status,
 };

@@ -35,6 +35,7 @@ VLOG_DEFINE_THIS_MODULE(rest);
 #define MAX_HEAD (16 * 1024)    /* Bytes of a request line and its headers. */
 #define MAX_BODY (64 * 1024)    /* Bytes that are read, and thrown away. */
 #define MAX_QUOTE 64            /* Characters of a path that errors show. */
+#define EXPLAIN "/v1/explain/"  /* And COJOB/JOB. */
 
 struct rest {
     struct MHD_Daemon *daemon;
@@ -166,12 +167,30 @@ answer_not_found(const char *path)
     for (size_t i = 0; i < n_control_views; i++) {
         ds_put_format(&message, " /v1/%s,", control_views[i].name);
     }
+    ds_put_cstr(&message, " "EXPLAIN"COJOB/JOB,");
     for (size_t i = 0; i < ARRAY_SIZE(probes); i++) {
         ds_put_format(&message, " %s%s", probes[i].path,
                       i + 1 < ARRAY_SIZE(probes) ? "," : " is allowed");
     }
     free(quote);
     return answer_error(MHD_HTTP_NOT_FOUND, ds_steal_cstr(&message));
+}
+
+static struct answer
+answer_explain(const struct controller *ctl, const char *path)
+{
+    struct json *json;
+    char *job = quote_path(path + strlen(EXPLAIN));
+    char *error = control_explain(ctl, job, &json);
+
+    free(job);
+    if (error) {
+        char *message = xasprintf(EXPLAIN"%s", error);
+
+        free(error);
+        return answer_error(MHD_HTTP_NOT_FOUND, message);
+    }
+    return answer_ok(json);
 }
 
 static bool
@@ -188,8 +207,9 @@ get_answer(const struct rest *rest, struct MHD_Connection *mc,
 {
     const struct control_view *view = find_view(path);
     const struct probe *probe = find_probe(path);
+    bool explain = !strncmp(path, EXPLAIN, strlen(EXPLAIN));
 
-    if (!view && !probe) {
+    if (!view && !probe && !explain) {
         return answer_not_found(path);
     } else if (!is_read(method)) {
         return answer_error(MHD_HTTP_METHOD_NOT_ALLOWED,
@@ -205,7 +225,9 @@ get_answer(const struct rest *rest, struct MHD_Connection *mc,
                             xasprintf("%s: the request has a query, none is "
                                       "allowed", path));
     }
-    return view ? answer_ok(view->build(rest->ctl)) : probe->get(rest->ctl);
+    return (view ? answer_ok(view->build(rest->ctl))
+            : probe ? probe->get(rest->ctl)
+            : answer_explain(rest->ctl, path));
 }
 
 /* Sends and frees 'answer'.  An error ends the connection, as there may be

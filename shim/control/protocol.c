@@ -61,6 +61,13 @@ check_rate(const struct shim_rate *rate)
             ? 0 : EINVAL);
 }
 
+static int
+check_guard(const struct shim_guard *guard)
+{
+    return (guard->share <= SHIM_GUARD_UNIT
+            || guard->share == SHIM_GUARD_UNTOLD ? 0 : EINVAL);
+}
+
 /* Copies each element to where it is aligned before it is looked at. */
 #define CHECK_EACH(TYPE, CHECK)                                         \
     do {                                                                \
@@ -113,6 +120,11 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
             return EPROTO;
         }
         CHECK_EACH(struct shim_rate, check_rate);
+    case SHIM_GUARD:
+        if (check_exactly(length, sizeof(struct shim_guard))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_guard, check_guard);
     default:
         return EOPNOTSUPP;
     }

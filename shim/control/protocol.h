@@ -41,10 +41,15 @@
  *    SHIM_RATE         struct shim_rate           -
  *    SHIM_SUBSCRIBE    -                          -
  *    SHIM_MISS         (event)                    struct shim_flow_key[]
+ *    SHIM_GUARD        struct shim_guard          -
  *
  * When the lease ends, every slot is treated as if it had level
  * 'SHIM_LEVEL_DEFAULT' and the default DSCP until the next SHIM_LEASE; the
  * tables stay.  A process begins without a lease.
+ *
+ * SHIM_GUARD says what each level that waits gets of the uplink at least; a
+ * process that has not been told shares LEVEL_QUEUE_FLOOR among them.  A shim
+ * from before it says EOPNOTSUPP and goes on as if not told.
  *
  * A request with an array is checked before any of it is done: EINVAL means
  * that nothing changed.  What is there already is changed by SHIM_SLOT_SET and
@@ -88,6 +93,7 @@ enum shim_msg_type {
     SHIM_RATE,
     SHIM_SUBSCRIBE,
     SHIM_MISS,
+    SHIM_GUARD,
 };
 
 struct shim_msg {
@@ -142,6 +148,15 @@ struct shim_flow {
 struct shim_rate {
     uint64_t bps;               /* Uplink capacity, bits per second,
                                  * SHIM_MIN_RATE .. SHIM_MAX_RATE. */
+};
+
+/* A share of the uplink, in millionths. */
+#define SHIM_GUARD_UNIT 1000000u
+#define SHIM_GUARD_UNTOLD UINT32_MAX
+
+struct shim_guard {
+    uint32_t share;             /* Of each level that waits: 0 to
+                                 * SHIM_GUARD_UNIT, or SHIM_GUARD_UNTOLD. */
 };
 
 /* Since the process started.  "tx" is host to uplink, "rx" uplink to host.

@@ -331,6 +331,16 @@ take_rate(struct server *s, const char *body)
     return 0;
 }
 
+static int
+take_guard(struct server *s, const char *body)
+{
+    struct shim_guard guard;
+
+    memcpy(&guard, body, sizeof guard);
+    s->config.set_guard(s->config.aux, guard.share);
+    return 0;
+}
+
 /* Does a request that changes something, whose body is known to be good.
  * Returns its status. */
 static int
@@ -350,6 +360,8 @@ change(struct server *s, struct peer *p, uint16_t type, const char *body,
         return delete_flows(s, body, size);
     case SHIM_RATE:
         return take_rate(s, body);
+    case SHIM_GUARD:
+        return take_guard(s, body);
     case SHIM_SUBSCRIBE:
         p->subscribed = true;
         return 0;

@@ -59,6 +59,7 @@ struct server_config {
     void (*get_stats)(void *aux, struct shim_stats *);
     uint64_t (*get_rate)(void *aux);
     void (*set_rate)(void *aux, uint64_t bps);
+    void (*set_guard)(void *aux, uint32_t share);
     uint64_t (*now)(void);      /* Nanoseconds, the tables' clock. */
 };
 

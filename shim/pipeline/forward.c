@@ -46,6 +46,7 @@ struct forward {
     struct level_queues *queues;
     struct pace pace;           /* Of the uplink. */
     uint64_t nap;               /* Nanoseconds of the last one. */
+    uint32_t guard_applied;     /* 'guard' of the queues. */
 
     /* The loop writes, the control thread reads. */
     uint64_t tx_packets, tx_bytes;
@@ -58,6 +59,7 @@ struct forward {
 
     /* The control thread writes, the loop reads. */
     uint64_t rate_bps;
+    uint32_t guard;             /* As in struct shim_guard. */
     bool stop, pause;
 };
 
@@ -132,6 +134,17 @@ apply_rate(struct forward *f, uint64_t now)
                            (uint64_t) CONTROL_FRAMES * frame);
 }
 
+static void
+apply_guard(struct forward *f)
+{
+    uint32_t guard = LOAD(&f->guard);
+
+    if (guard != f->guard_applied) {
+        level_queues_set_guard(f->queues, guard);
+        f->guard_applied = guard;
+    }
+}
+
 /* Returns NULL without memory. */
 struct forward *
 forward_create(const struct forward_config *config)
@@ -143,6 +156,7 @@ forward_create(const struct forward_config *config)
     }
     f->config = *config;
     f->rate_bps = config->rate_bps;
+    f->guard = f->guard_applied = SHIM_GUARD_UNTOLD;
     f->classifier = (struct classifier) {
         .flows = config->flows,
         .slots = config->slots,
@@ -395,6 +409,7 @@ forward_loop(struct forward *f)
             continue;
         }
         apply_rate(f, now);
+        apply_guard(f);
         worked = receive_from_host(f, now);
         worked |= send_to_uplink(f, now);
         worked |= receive_from_uplink(f, now);
@@ -445,6 +460,12 @@ uint64_t
 forward_rate(const struct forward *f)
 {
     return LOAD(&f->rate_bps);
+}
+
+void
+forward_set_guard(struct forward *f, uint32_t share)
+{
+    STORE(&f->guard, share);
 }
 
 void

@@ -72,6 +72,7 @@ void forward_resume(struct forward *);
 
 void forward_set_rate(struct forward *, uint64_t bps);
 uint64_t forward_rate(const struct forward *);
+void forward_set_guard(struct forward *, uint32_t share);
 
 /* Fills in what the loop knows of 'stats'. */
 void forward_stats(struct forward *, struct shim_stats *);

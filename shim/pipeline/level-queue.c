@@ -6,10 +6,14 @@
 
 #include "shim/pipeline/counter.h"
 
+/* Credits are in bytes times this. */
+#define CREDIT_SHIFT 24
+
 struct level {
     struct queue_item *ring;    /* 'mask' + 1 items. */
     uint32_t head, tail;        /* Next to leave, next free; both run on. */
     uint64_t bytes, max_bytes;
+    uint64_t credit;            /* Of its floor, while it waits. */
 };
 
 struct level_queues {
@@ -17,9 +21,9 @@ struct level_queues {
     uint32_t mask;
     uint32_t max_packets;       /* In each level. */
     uint32_t nonempty;          /* Bit N: level N has packets. */
-    uint64_t credit;            /* Of those that wait, in bytes times
-                                 * LEVEL_QUEUE_FLOOR. */
-    uint32_t turn;              /* The floor's next level, or one above it. */
+    uint64_t gain[SHIM_N_LEVELS];       /* Credit that a byte of the highest
+                                         * level gives to each that waits, if
+                                         * so many do. */
     uint64_t bytes;             /* Of all levels. */
 };
 
@@ -39,6 +43,7 @@ level_queues_create(uint32_t max_packets, uint64_t max_bytes)
     }
     lq->mask = n - 1;
     lq->max_packets = max_packets;
+    level_queues_set_guard(lq, SHIM_GUARD_UNTOLD);
     for (int i = 0; i < SHIM_N_LEVELS; i++) {
         lq->levels[i].max_bytes = max_bytes;
         lq->levels[i].ring = calloc(n, sizeof *lq->levels[i].ring);
@@ -58,6 +63,24 @@ level_queues_destroy(struct level_queues *lq)
             free(lq->levels[i].ring);
         }
         free(lq);
+    }
+}
+
+/* Lets each level that waits have 'share' of the uplink, in millionths, or
+ * SHIM_GUARD_UNTOLD.  A gain is rounded up: a floor is at least that. */
+void
+level_queues_set_guard(struct level_queues *lq, uint32_t share)
+{
+    for (uint64_t n = 1; n < SHIM_N_LEVELS; n++) {
+        uint64_t floor = 1, rest = n * LEVEL_QUEUE_FLOOR;
+
+        if (share != SHIM_GUARD_UNTOLD) {
+            uint64_t equal = SHIM_GUARD_UNIT / (n + 1);
+
+            floor = share < equal ? share : equal;
+            rest = SHIM_GUARD_UNIT - n * floor;
+        }
+        lq->gain[n] = ((floor << CREDIT_SHIFT) + rest - 1) / rest;
     }
 }
 
@@ -102,22 +125,37 @@ waiting(const struct level_queues *lq)
     return lq->nonempty & (lq->nonempty - 1);
 }
 
+static uint64_t
+cost_of(const struct queue_item *item)
+{
+    return (uint64_t) item->length << CREDIT_SHIFT;
+}
+
 /* Returns the level that goes next; there must be one. */
 static int
 next_level(const struct level_queues *lq)
 {
-    uint32_t rest = waiting(lq);
+    for (uint32_t rest = waiting(lq); rest; rest &= rest - 1) {
+        int level = __builtin_ctz(rest);
 
-    if (rest) {
-        uint32_t after = rest & ~((1u << lq->turn) - 1);
-        int level = __builtin_ctz(after ? after : rest);
-
-        if (lq->credit >= (uint64_t) first_of(lq, level)->length
-                          * LEVEL_QUEUE_FLOOR) {
+        if (lq->levels[level].credit >= cost_of(first_of(lq, level))) {
             return level;
         }
     }
     return __builtin_ctz(lq->nonempty);
+}
+
+/* Those that wait while 'length' bytes of 'level', the highest, go. */
+static void
+give_credit(struct level_queues *lq, int level, uint32_t length)
+{
+    uint32_t rest = waiting(lq);
+    uint64_t credit = length * lq->gain[__builtin_popcount(rest)];
+
+    lq->levels[level].credit = 0;
+    for (; rest; rest &= rest - 1) {
+        lq->levels[__builtin_ctz(rest)].credit += credit;
+    }
 }
 
 /* Returns the packet that goes next, NULL if there is none. */
@@ -136,15 +174,15 @@ level_queues_pop(struct level_queues *lq)
     uint32_t length = l->ring[l->head++ & lq->mask].length;
 
     if (level != __builtin_ctz(lq->nonempty)) {
-        lq->credit -= (uint64_t) length * LEVEL_QUEUE_FLOOR;
-        lq->turn = level + 1;
+        l->credit -= (uint64_t) length << CREDIT_SHIFT;
     } else {
-        lq->credit = waiting(lq) ? lq->credit + length : 0;
+        give_credit(lq, level, length);
     }
     l->bytes -= length;
     counter_add(&lq->bytes, -(uint64_t) length);
     if (l->head == l->tail) {
         lq->nonempty &= ~(1u << level);
+        l->credit = 0;
     }
 }
 

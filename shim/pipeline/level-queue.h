@@ -15,9 +15,11 @@
  *
  * A TCP connection that nothing of leaves for seconds doubles its
  * retransmission time-out again and again, and then sleeps on for as long when
- * the link has long been idle.  So lower levels that wait share a floor: after
- * each LEVEL_QUEUE_FLOOR bytes of a higher level one byte of theirs goes, in
- * turn by level.
+ * the link has long been idle.  So each level that waits has a floor: as many
+ * bytes as it is guarded for go while those of the highest level do.  Unless
+ * told otherwise, one byte goes for each LEVEL_QUEUE_FLOOR of the highest
+ * level, and all that wait share it.  With a guard, each has that share of the
+ * uplink, or all levels equal ones if those would be more than all of it.
  *
  * Each level is bounded in bytes, so that a sender of a low level finds out
  * (its packets are dropped at the tail) instead of filling the memory, and in
@@ -66,6 +68,7 @@ struct level_queues *level_queues_create(uint32_t max_packets,
                                          uint64_t max_bytes);
 void level_queues_destroy(struct level_queues *);
 
+void level_queues_set_guard(struct level_queues *, uint32_t share);
 void level_queues_set_limit(struct level_queues *, uint8_t level,
                             uint64_t max_bytes);
 bool level_queues_push(struct level_queues *, uint8_t level,

@@ -51,6 +51,13 @@ set_rate(void *aux, uint64_t bps)
     rate = bps;
 }
 
+static void
+set_guard(void *aux, uint32_t share)
+{
+    (void) aux;
+    must(share <= SHIM_GUARD_UNIT || share == SHIM_GUARD_UNTOLD);
+}
+
 static uint64_t
 get_now(void)
 {
@@ -59,7 +66,7 @@ get_now(void)
 
 static struct server_config config = {
     .boot_id = 7, .mtu = 9000, .get_stats = get_stats, .get_rate = get_rate,
-    .set_rate = set_rate, .now = get_now,
+    .set_rate = set_rate, .set_guard = set_guard, .now = get_now,
 };
 
 /* The checks by themselves, on memory that ends where the bytes do. */

@@ -208,6 +208,9 @@ handle(const struct shim_msg *msg, const void *body, size_t size)
     case SHIM_LEASE:
         printf("lease %u %u\n", lease->ms, lease->default_dscp);
         break;
+    case SHIM_GUARD:
+        printf("guard %u\n", *(const uint32_t *) body);
+        break;
     case SHIM_SLOT_SET:
         set_slots(body, size / sizeof(struct shim_slot));
         break;

@@ -23,6 +23,7 @@ VIEWS = {
     "status": "controller/status",
     "order": "controller/order",
     "hosts": "controller/hosts",
+    "interleave": "controller/interleave",
     "stages": "controller/stages",
     "switches": "controller/switches",
     "policy": "policy/show",
@@ -110,7 +111,12 @@ def errors():
     _, error = fails(404, "/v1/x")
     expect(error, error.startswith("/v1/x: not found, one of /v1/hosts, ")
            and error.endswith("/healthz, /readyz is allowed"))
-    for path in ("/", "/v1", "/v1/", "/v1/status/", "//v1/status",
+    _, error = fails(404, "/v1/explain/no/such")
+    expect(error, error.startswith("/v1/explain/no/such: no such job, "))
+    fails(405, "/v1/explain/no/such", "POST")
+    for path in ("/", "/v1", "/v1/", "/v1/explain", "/v1/explain/",
+                 "/v1/explain/%00", "/v1/explain/" + "x/" * 999,
+                 "/v1/status/", "//v1/status",
                  "/V1/status", "/v1/" + "x" * 4000, "/v1/%ff%01%22",
                  "/../etc/passwd"):
         fails(404, path)

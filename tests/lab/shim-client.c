@@ -10,6 +10,7 @@
  *    flow SLOT tcp|udp LOCAL PORT REMOTE PORT
  *    delete tcp|udp LOCAL PORT REMOTE PORT
  *    rate BITS-PER-SECOND
+ *    guard MILLIONTHS
  *    misses MS       prints the flows that the shim does not know
  *
  * Addresses are IPv4.  Exits 1 with the reply's status if that is not 0. */
@@ -98,6 +99,14 @@ rate(struct shim_client *c, char *argv[])
     return ask(c, SHIM_RATE, &r, sizeof r);
 }
 
+static int
+guard(struct shim_client *c, char *argv[])
+{
+    struct shim_guard g = { .share = strtoul(argv[0], NULL, 10) };
+
+    return ask(c, SHIM_GUARD, &g, sizeof g);
+}
+
 static void
 print_misses(const char *body, size_t size)
 {
@@ -150,7 +159,7 @@ main(int argc, char *argv[])
     } commands[] = {
         { "lease", 2, lease }, { "slot", 4, slot }, { "clear", 1, clear },
         { "flow", 6, flow }, { "delete", 5, delete }, { "rate", 1, rate },
-        { "misses", 1, misses },
+        { "guard", 1, guard }, { "misses", 1, misses },
     };
     struct shim_client *c;
     int error;

@@ -175,7 +175,7 @@ new_mark
 echo '{"generation": 3, "version": 5, "lease_ms": 1500}' > "$dir/lease"
 transact '{"op": "insert", "table": "Host_Wanted", "row": {
     "host": "h0", "version": 5, "generation": 3, "lease_ms": 1500,
-    "default_dscp": 4,
+    "default_dscp": 4, "guard_share": 0.05,
     "level": ["map", [["asha/t0", 0], ["asha/t1", 2], ["asha/far", 1]]],
     "dscp": ["map", [["asha/t0", 48], ["asha/t1", 32]]],
     "rank": ["map", [["asha/t0", 0], ["asha/t1", 1]]],
@@ -183,6 +183,7 @@ transact '{"op": "insert", "table": "Host_Wanted", "row": {
 wait_for 1 "the order reaches the shim" shim_says '^slot [0-9]* 1 48 0 asha/t0'
 wait_for 1 "and all of it" shim_says "^slot $slot 3 32 1 asha/t1"
 wait_for 1 "the shim has a lease" shim_says '^lease [1-9][0-9]* 4'
+wait_for 1 "and a guard" shim_says '^guard 50000$'
 wait_for 3 "it is reported" reported '^5,.*ordered'
 wait_for 1 "telemetry tells it" telemetry_says '"applied":5.*"state":"ordered"'
 wait_for 1 "the port's capacity" telemetry_says '"capacity_bps":50000000'
@@ -225,6 +226,7 @@ start_shim
 wait_for 1 "the new shim gets the rows" shim_says "^slot $slot 3 32 1 asha/t1"
 wait_for 1 "and the flows" shim_says "^flow $slot $address:$port"
 wait_for 1 "and the lease" shim_says '^lease [1-9]'
+wait_for 1 "and the guard" shim_says '^guard 50000$'
 echo "bytes $slot 500 0" >&3
 wait_for 1 "counters go on" telemetry_says '"job":"asha/t1","rx_bytes":0,"tx_bytes":500'
 

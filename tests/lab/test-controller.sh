@@ -103,6 +103,11 @@ done
 
 in_order='"cojob":"small" "level":0 "cojob":"large" "level":1 '
 await "the order goes by measured demand" order_is "$in_order"
+has_guard() {
+    ovsdb-client -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
+        Stagecoach_Hosts Host_Wanted guard_share host | grep -qx "$1"
+}
+await "h0 is told the guard" has_guard '0.02,h0'
 await "h0 is told levels" wants 'h0,{large/t0=1, small/t0=0}'
 await "h1 is told DSCPs" wants '{large/t0=40, small/t0=48},h1'
 await "both agents are connected" asks controller/status '"agents":2'
@@ -112,6 +117,21 @@ await "agents get leases" grep -q '"generation":1.*"lease_ms":10000' \
     fail "stagecoach hosts"
 "$stagecoach" order | grep -q '^ *0  *0  *48  *small .* h[01]:tx' ||
     fail "stagecoach order"
+"$stagecoach" explain large/t0 >"$dir/explain"
+grep -q '^large/t0 is job 1 of order .* its level is 1 (DSCP 40)' \
+    "$dir/explain" || fail "stagecoach explain: $(cat "$dir/explain")"
+grep -q '^ *0  *0  *small/t0  *[0-9.]* s' "$dir/explain" ||
+    fail "stagecoach explain: who is before: $(cat "$dir/explain")"
+status=0
+"$stagecoach" explain large/t9 2>"$dir/explain" || status=$?
+[ $status = 1 ] && grep -q 'explain: large/t9: no such job, ' "$dir/explain" ||
+    fail "stagecoach explain of nothing: $status, $(cat "$dir/explain")"
+status=0
+"$stagecoach" explain 2>/dev/null || status=$?
+[ $status = 2 ] || fail "stagecoach explain without a job: $status"
+"$stagecoach" interleave --format json | grep -q '"jobs":\[.*"ports":\[' ||
+    fail "stagecoach interleave"
+echo "ok: places are explained"
 cat >"$dir/large-first.json" <<EOF
 {"name": "large-first", "order": "stage",
  "weights": {"cojobs": {"large": 1000}}}
@@ -173,6 +193,7 @@ rest views "$dir/run/controller.ctl" || fail "rest views"
 rest errors || fail "rest errors"
 rest hostile || fail "rest hostile"
 answers /healthz '^200 ok$' || fail "healthz"
+answers /v1/explain/small/t0 '^200 .*"job":"small/t0"' || fail "/v1/explain"
 answers /readyz '^200 {"ready":true}$' || fail "readyz"
 answers /v1/status '"generation":2' || fail "another one answers"
 echo "ok: HTTP is answered"
@@ -211,6 +232,12 @@ await "stages are measured" asks controller/stages \
 if asks controller/stages '"bound_mean_s":0[,}]'; then
     fail "there is no bound"
 fi
+"$stagecoach" stages | grep -q '^small  *0  *[0-9.]*  *h[01]:tx ' ||
+    fail "stagecoach stages: $("$stagecoach" stages)"
+"$stagecoach" stages --format json >"$dir/recording.json"
+"$stagecoach" sim "$dir/recording.json" --policy stage --format json |
+    grep -q '"measured":[[:space:]]*"stage"' || fail "sim does not replay the stages"
+echo "ok: what was recorded is replayed"
 has_event() {
     ovsdb-client dump "unix:$dir/run/intent.sock" Stagecoach_Intent Event \
         what why | grep -q "^$1 .*$2"

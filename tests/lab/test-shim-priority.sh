@@ -74,6 +74,23 @@ grep -q "miss tcp 10.99.0.1 5003 10.99.0.2 6003" "$TMP/misses" ||
     fail "the unknown flow was not reported"
 ! grep -q "6001" "$TMP/misses" || fail "a known flow was reported"
 
+# Whoever is guarded for a fifth of the link has it.
+shim_ask guard 200000
+in_b "$traffic" sink 4000 6001 6002 >"$TMP/sink" & PIDS="$PIDS $!"; sink=$!
+wait_until b_listens t 6002
+in_a "$traffic" source 10.99.0.2 6002 5002 184 0 3000 >/dev/null &
+low=$!
+in_a "$traffic" source 10.99.0.2 6001 5001 0 0 3000 >"$TMP/high" &
+high=$!
+wait $low || fail "the lower flow, guarded"
+wait $high || fail "the higher flow, with one that is guarded"
+wait $sink || fail "the sink of both"
+ended=$(awk '/end/ { print $2 }' "$TMP/high")
+at_least "lower, guarded" \
+    "$(shares $((ended - 2000)) $((ended - 100)) 6002)" 150
+at_least "higher, with a guard" \
+    "$(shares $((ended - 2000)) $((ended - 100)) 6001)" 700
+
 # Without lease everything is equal.
 shim_ask lease 0 0
 in_b "$traffic" sink 2000 6001 >"$TMP/sink" & PIDS="$PIDS $!"

@@ -17,6 +17,8 @@
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "policies/policy.h"
+#include "sim/workload-recording.h"
+#include "sim/workload.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -83,6 +85,12 @@ tear_down(void **state)
     policy_destroy(f->fair);
     free(f);
     return 0;
+}
+
+static struct job *
+find_job(struct fixture *f, const char *name)
+{
+    return shash_find_data(&f->c->jobs, name);
 }
 
 static int
@@ -379,6 +387,301 @@ bounds_what_has_ended(void **state)
     json_destroy(json);
 }
 
+/* What has ended is a workload for the simulator; what runs is not yet. */
+static void
+stages_can_be_replayed(void **state)
+{
+    struct fixture *f = *state;
+    struct stage_bytes *b;
+    struct workload *w;
+    struct json *json;
+    char *text;
+
+    give(f, "001", (int64_t[]) { 300, 100, 1 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    b = stage_get_bytes(find_job(f, "a/j")->stage,
+                        cluster_get_host(f->c, "h0"));
+    b->bytes[DIR_TX] = 125000000;
+    b->bytes[DIR_RX] = 7;
+    give(f, "001", (int64_t[]) { 300, 100, 1 },
+         (int64_t[]) { f->began + 1500, 0, f->began + 1 });
+    json = decide_stages_to_json(f->d);
+    text = json_to_string(json, JSSF_SORT);
+    assert_null(workload_recording_from_string("stages.json", text, &w));
+    assert_int_equal(w->n_cojobs, 2);
+    workload_destroy(w);
+    free(text);
+    json_destroy(json);
+}
+
+/* One job of a stage that has just begun, of 'iterations' of 1 ms on its
+ * host. */
+struct given {
+    const char *cojob, *job, *host;
+    int64_t iterations;
+};
+
+/* Gives the jobs; those of a cojob come together and are one stage. */
+static void
+give_jobs(struct fixture *f, const struct given *given, size_t n)
+{
+    struct cojob *cojob = NULL;
+    struct stage *stage = NULL;
+
+    cluster_intent_begin(f->c);
+    for (size_t i = 0; i < n; i++) {
+        struct job *job;
+
+        if (!i || strcmp(given[i].cojob, given[i - 1].cojob)) {
+            cojob = cluster_put_cojob(f->c, given[i].cojob, 1, true);
+            stage = cojob_put_stage(cojob, 0, f->began, 0, 1000);
+        }
+        job = cojob_put_job(f->c, cojob, given[i].job, true, f->began,
+                            125 * given[i].iterations);
+        job_put_worker(f->c, job, given[i].host, ROLE_WORKER);
+        stage_put_job(stage, job);
+    }
+    cluster_intent_end(f->c);
+}
+
+static struct policy *
+set_order(struct fixture *f, const char *order, const char *members)
+{
+    char *text = xasprintf("{\"name\": \"p\", \"order\": \"%s\"%s}",
+                           order, members);
+    struct policy *policy;
+
+    assert_null(policy_from_string("p", text, &policy));
+    decide_set_policy(f->d, policy);
+    free(text);
+    return policy;
+}
+
+/* Of "a", which goes first, "fast" is done long before "slow" and so lets "b"
+ * go before it. */
+static void
+a_job_with_slack_waits(void **state)
+{
+    static const struct given given[] = {
+        { "a", "slow", "h0", 1000 }, { "a", "fast", "h1", 100 },
+        { "b", "j", "h1", 1500 },
+    };
+    struct fixture *f = *state;
+    struct json *json, *order, *levels;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(level(f, "a/slow"), 0);
+    assert_int_equal(level(f, "b/j"), 0);
+    assert_int_equal(level(f, "a/fast"), 1);
+    assert_true(rank(f, "b/j") < rank(f, "a/fast"));
+
+    json = decide_order_to_json(f->d);
+    order = shash_find_data(json_object(json), "order");
+    assert_true(member(order->array.elems[0], "level") == 0);
+    assert_float_equal(member(order->array.elems[0], "completion_s"), 1,
+                       1e-9);
+    levels = shash_find_data(json_object(order->array.elems[0]), "levels");
+    assert_true(member(levels, "a/slow") == 0);
+    assert_true(member(levels, "a/fast") == 1);
+    json_destroy(json);
+}
+
+/* Slack is measured, and about equal slack is no reason to swap. */
+static void
+jobs_of_about_equal_slack_keep_their_places(void **state)
+{
+    struct given given[] = {
+        { "a", "x", "h0", 1000 }, { "a", "y", "h0", 1010 },
+    };
+    struct fixture *f = *state;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "a/y"), 0);
+    given[0].iterations = 1030;
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "a/y"), 0);
+    assert_int_equal(level(f, "a/y"), 0);
+    assert_int_equal(level(f, "a/x"), 1);
+    given[0].iterations = 1500;
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 5000));
+    assert_int_equal(rank(f, "a/x"), 0);
+    assert_int_equal(level(f, "a/x"), 0);
+}
+
+/* What is at its end has nothing to do: it is in nobody's way and keeps what
+ * it had. */
+static void
+a_job_at_its_end_is_not_ordered(void **state)
+{
+    static const struct given given[] = {
+        { "a", "x", "h0", 1000 }, { "a", "y", "h0", 500 },
+    };
+    struct fixture *f = *state;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(level(f, "a/y"), 1);
+    find_job(f, "a/x")->iteration = 1000;
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(level(f, "a/y"), 0);
+    assert_int_equal(level(f, "a/x"), 0);
+    assert_int_equal(rank(f, "a/y"), 0);
+    assert_null(decide_explain(f->d, "a/x"));
+}
+
+/* What others published is for jobs, or for what they exchange in one
+ * iteration. */
+static void
+orders_of_jobs_place_jobs(void **state)
+{
+    static const struct given given[] = {
+        { "a", "x", "h0", 1000 }, { "a", "y", "h0", 100 },
+        { "b", "j", "h0", 500 },
+    };
+    static const struct {
+        const char *order;
+        const char *by_rank[3];
+        int levels[3];
+    } cases[] = {
+        { "sincronia", { "a/y", "b/j", "a/x" }, { 0, 1, 2 } },
+        { "sebf", { "a/y", "b/j", "a/x" }, { 0, 1, 2 } },
+        { "las", { "b/j", "a/x", "a/y" }, { 0, 1, 2 } },
+        { "dclas", { "a/x", "b/j", "a/y" }, { 0, 1, 2 } },
+        { "intensity", { "b/j", "a/x", "a/y" }, { 0, 1, 2 } },
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct policy *policy = set_order(f, cases[i].order,
+                                          ", \"retag_ms\": 0");
+
+        give_jobs(f, given, ARRAY_SIZE(given));
+        find_job(f, "a/x")->sent = 2e6;
+        find_job(f, "a/y")->sent = 20e6;
+        find_job(f, "b/j")->sent = 1e6;
+        find_job(f, "b/j")->progress.period = 8e-3;
+        find_job(f, "a/x")->progress.period = 8e-3;
+        assert_true(decide_run(f->d, 1000 + 2000 * i));
+        for (size_t k = 0; k < 3; k++) {
+            assert_int_equal(level(f, cases[i].by_rank[k]),
+                             cases[i].levels[k]);
+        }
+        assert_int_equal(rank(f, cases[i].by_rank[2]), 2);
+        policy_destroy(policy);
+    }
+}
+
+/* Gives 'job' a metric that has come close to its end. */
+static void
+let_converge(struct fixture *f, const char *name)
+{
+    struct job *job = find_job(f, name);
+    int64_t last = -1;
+
+    for (int k = 0; k < 20; k++) {
+        job_progress_sample(&job->progress, &last, "accuracy", k,
+                            0.9 - 0.8 / (1 + k * k * k), f->began + k);
+    }
+    job->iteration = 20;
+}
+
+static void
+early_jobs_go_first(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "early", "");
+
+    give(f, "00", (int64_t[]) { 100, 300 }, NULL);
+    let_converge(f, "a/j");
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "b/j"), 0);
+    assert_int_equal(level(f, "a/j"), 1);
+    policy_destroy(policy);
+}
+
+/* Also against an old order that the estimate likes better. */
+static void
+early_stages_weigh_more(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy;
+
+    give(f, "00", (int64_t[]) { 100, 110 }, NULL);
+    find_job(f, "a/j")->model_bytes = 130000;
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "a/j"), 0);
+    policy = set_order(f, "stage+early", "");
+    let_converge(f, "a/j");
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "b/j"), 0);
+    policy_destroy(policy);
+}
+
+static void
+early_improvement_is_believed_for_a_period(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "early",
+                                      ", \"early\": {\"period_s\": 3}");
+
+    give(f, "00", (int64_t[]) { 100, 300 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_false(decide_run(f->d, 3900));
+    assert_true(decide_run(f->d, 4000));
+    policy_destroy(policy);
+}
+
+static void
+explains_a_place(void **state)
+{
+    struct fixture *f = *state;
+    struct json *json, *before;
+
+    give(f, "00", (int64_t[]) { 300, 100 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_null(decide_explain(f->d, "a/none"));
+    json = decide_explain(f->d, "a/j");
+    assert_true(member(json, "rank") == 1);
+    assert_true(member(json, "level") == 1);
+    assert_true(member(json, "iterations_left") == 300);
+    assert_float_equal(member(json, "completion_s"), 0.4, 1e-9);
+    assert_float_equal(member(json, "alone_s"), 0.3, 1e-9);
+    assert_float_equal(member(json, "slack_s"), 0.4 - 0.8 * 0.3, 1e-9);
+    assert_string_equal(json_string(shash_find_data(json_object(json),
+                                                    "bottleneck")), "h0:tx");
+    before = shash_find_data(json_object(json), "before");
+    assert_int_equal(before->array.n, 1);
+    before = before->array.elems[0];
+    assert_string_equal(json_string(shash_find_data(json_object(before),
+                                                    "job")), "b/j");
+    assert_float_equal(member(before, "seconds"), 0.1, 1e-9);
+    json_destroy(json);
+}
+
+/* A pace that was measured helps to order, but proves nothing. */
+static void
+the_certificate_is_of_the_network_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct json *json;
+
+    give(f, "00", (int64_t[]) { 300, 100 }, NULL);
+    find_job(f, "b/j")->progress.period = 0.1;
+    assert_true(decide_run(f->d, 1000));
+    json = decide_order_to_json(f->d);
+    assert_true(member(json, "bound_s") < 0.5 + 1e-9);
+    assert_true(member(json, "estimate_s") < 0.7 + 1e-9);
+    json_destroy(json);
+    json = decide_explain(f->d, "b/j");
+    assert_float_equal(member(json, "alone_s"), 10, 1e-9);
+    assert_float_equal(member(json, "completion_s"), 10, 1e-9);
+    json_destroy(json);
+}
+
 static void
 hysteresis_only_swaps_back_what_is_cheap(void **state OVS_UNUSED)
 {
@@ -394,6 +697,28 @@ hysteresis_only_swaps_back_what_is_cheap(void **state OVS_UNUSED)
     assert_int_equal(order[0], 2);      /* 1 s before 10 s stays. */
     assert_int_equal(order[1], 0);      /* 10.00 s and 9.99 s go back. */
     assert_int_equal(order[2], 1);
+    order_problem_destroy(p);
+}
+
+/* The last one went first, which no swap of neighbours undoes for free. */
+static void
+hysteresis_keeps_an_order_that_is_as_good(void **state OVS_UNUSED)
+{
+    struct order_problem *p = order_problem_create(2);
+    int order[] = { 3, 2, 0, 1 };
+    int old_rank[] = { 0, 1, 2, -1 };
+
+    for (int i = 0; i < 3; i++) {
+        int s = order_problem_add_stage(p, 1, i);
+
+        order_problem_add_demand(p, s, 0, i == 1 ? 1.2 : 1);
+    }
+    order_problem_add_demand(p, order_problem_add_stage(p, 1, 3), 1, 1);
+    assert_true(hysteresis_apply(p, old_rank, 0.05, order));
+    assert_int_equal(order[0], 3);
+    assert_int_equal(order[1], 0);
+    assert_int_equal(order[2], 1);
+    assert_int_equal(order[3], 2);
     order_problem_destroy(p);
 }
 
@@ -416,6 +741,17 @@ main(void)
         TEST(tells_the_order_and_its_quality),
         TEST(a_stage_without_demand_has_no_bottleneck),
         TEST(bounds_what_has_ended),
+        TEST(stages_can_be_replayed),
+        TEST(a_job_with_slack_waits),
+        TEST(jobs_of_about_equal_slack_keep_their_places),
+        TEST(a_job_at_its_end_is_not_ordered),
+        TEST(orders_of_jobs_place_jobs),
+        TEST(early_jobs_go_first),
+        TEST(early_stages_weigh_more),
+        TEST(early_improvement_is_believed_for_a_period),
+        TEST(explains_a_place),
+        TEST(the_certificate_is_of_the_network_alone),
+        cmocka_unit_test(hysteresis_keeps_an_order_that_is_as_good),
         cmocka_unit_test(hysteresis_only_swaps_back_what_is_cheap),
     };
 

@@ -93,19 +93,19 @@ learn(struct fixture *f, const char *host, uint64_t tx, uint64_t rx,
 static double
 demand(struct fixture *f, const char *host, enum direction dir)
 {
-    struct order_problem *problem;
+    int port = demand_port(cluster_get_host(f->c, host), dir);
+    int64_t left = demand_iterations_left(f->stage, f->job);
+    struct order_demand *demands;
     double seconds = 0;
-    int port;
+    size_t n;
 
-    problem = order_problem_create(demand_n_ports(f->c));
-    port = demand_port(cluster_get_host(f->c, host), dir);
-    demand_add_stage(f->stage, problem, 1, 0);
-    for (size_t i = 0; i < problem->stages[0].n_demands; i++) {
-        if (problem->stages[0].demands[i].port == port) {
-            seconds = problem->stages[0].demands[i].seconds;
+    n = demand_of_iteration(f->job, &demands);
+    for (size_t i = 0; i < n; i++) {
+        if (demands[i].port == port) {
+            seconds = left * demands[i].seconds;
         }
     }
-    order_problem_destroy(problem);
+    free(demands);
     return seconds;
 }
 
@@ -241,6 +241,24 @@ bytes_around_the_end_of_a_stage_are_shared(void **state)
     assert_in_range(moved(f, "h1", DIR_TX), 4900, 5100);
 }
 
+/* Of its stage, which a new one begins anew. */
+static void
+counts_what_a_job_has_sent(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 0, 0, 0, true);
+    learn(f, "h1", 0, 0, 0, true);
+    learn(f, "h0", 3000, 9, 1, false);
+    learn(f, "h1", 400, 9, 1, false);
+    assert_true(f->job->sent == 3400);
+    assert_float_equal(demand_bytes_of_iteration(f->job), MODEL * 3, 1e-6);
+    assert_int_equal(demand_devices(f->job), 2);
+    f->stage_began++;
+    give_intent(f, 0);
+    assert_true(f->job->sent == 0);
+}
+
 static void
 a_job_that_begins_again_begins_at_0(void **state)
 {
@@ -250,8 +268,10 @@ a_job_that_begins_again_begins_at_0(void **state)
     cluster_get_host(f->c, "h1")->capacity_bps = CLUSTER_UNKNOWN_BPS;
     f->job->iteration = 100;
     assert_float_equal(demand(f, "h1", DIR_TX), 0, 1e-9);
+    f->job->progress.period = 1;
     f->began++;
     give_intent(f, 0);
+    assert_true(f->job->progress.period == 0);
     assert_float_equal(demand(f, "h1", DIR_TX), before, 1e-9);
 }
 
@@ -276,6 +296,8 @@ main(void)
             bytes_count_for_the_stage_in_which_they_move, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             bytes_around_the_end_of_a_stage_are_shared, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            counts_what_a_job_has_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_job_that_begins_again_begins_at_0, set_up, tear_down),
     };

@@ -33,6 +33,7 @@ static struct {
     struct job_slots *slots;
     struct miss *misses;
     uint64_t rate, now;
+    uint32_t guard;
 } t;
 
 static void
@@ -56,6 +57,13 @@ set_rate(void *aux, uint64_t bps)
     t.rate = bps;
 }
 
+static void
+set_guard(void *aux, uint32_t share)
+{
+    (void) aux;
+    t.guard = share;
+}
+
 static uint64_t
 get_now(void)
 {
@@ -67,7 +75,8 @@ setup(void **state)
 {
     struct server_config config = {
         .boot_id = 7, .mtu = 9000, .get_stats = get_stats,
-        .get_rate = get_rate, .set_rate = set_rate, .now = get_now,
+        .get_rate = get_rate, .set_rate = set_rate, .set_guard = set_guard,
+        .now = get_now,
     };
     char *error;
 
@@ -155,6 +164,7 @@ tables_can_be_written_and_read(void **state)
                               .name = "a/b" };
     struct shim_lease lease = { .ms = 500, .default_dscp = 8 };
     struct shim_rate rate = { .bps = 1000000 };
+    struct shim_guard guard = { .share = 20000 };
     struct shim_client *c = open_client();
     struct shim_hello hello;
     struct shim_stats stats;
@@ -170,6 +180,8 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(ask(c, SHIM_FLOW_ADD, &good_flow, sizeof good_flow,
                          NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_RATE, &rate, sizeof rate, NULL, NULL), 0);
+    assert_int_equal(ask(c, SHIM_GUARD, &guard, sizeof guard, NULL, NULL), 0);
+    assert_int_equal(t.guard, 20000);
 
     assert_int_equal(ask(c, SHIM_HELLO, NULL, 0, &body, &size), 0);
     assert_int_equal(size, sizeof hello);
@@ -237,6 +249,8 @@ bodies_are_checked(void **state)
 {
     static const struct shim_lease bad_lease = { .default_dscp = 64 };
     static const struct shim_rate no_rate, huge_rate = { .bps = UINT64_MAX };
+    static const struct shim_guard much = { .share = SHIM_GUARD_UNIT + 1 },
+        untold = { .share = SHIM_GUARD_UNTOLD };
     static const struct shim_slot slot_0, bad_level = { 1, 8 },
                                   bad_dscp = { 1, 7, 64 };
     static const struct shim_flow_key no_family = { .protocol = 6 },
@@ -257,6 +271,9 @@ bodies_are_checked(void **state)
         { SHIM_LEASE, &bad_lease, sizeof bad_lease, EINVAL },
         { SHIM_RATE, &no_rate, sizeof no_rate, EINVAL },
         { SHIM_RATE, &huge_rate, sizeof huge_rate, EINVAL },
+        { SHIM_GUARD, &much, sizeof much, EINVAL },
+        { SHIM_GUARD, &much, sizeof much - 1, EPROTO },
+        { SHIM_GUARD, &untold, sizeof untold, 0 },
         { SHIM_SLOT_SET, NULL, 0, 0 },
         { SHIM_SLOT_SET, &slot_0, sizeof slot_0, EINVAL },
         { SHIM_SLOT_SET, &bad_level, sizeof bad_level, EINVAL },

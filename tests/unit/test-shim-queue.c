@@ -45,16 +45,15 @@ serves_higher_levels_first_and_each_in_order(void **state)
     level_queues_destroy(lq);
 }
 
-/* Levels 2, 4 and 7 always have packets, of lengths of their own. */
+/* Levels 2, 4 and 7 always have packets, of lengths of their own.  Stores what
+ * each sends of all, in permille. */
 static void
-keeps_a_floor_for_those_that_wait(void **state)
+share_out(struct level_queues *lq, uint64_t permille[SHIM_N_LEVELS])
 {
     static const uint32_t length[SHIM_N_LEVELS] = { [2] = 1500, [4] = 9000,
                                                     [7] = 300 };
-    struct level_queues *lq = level_queues_create(16, 1000000);
     uint64_t sent[SHIM_N_LEVELS] = { 0 }, sum = 0;
 
-    (void) state;
     for (int level = 0; level < SHIM_N_LEVELS; level++) {
         for (int i = 0; length[level] && i < 16; i++) {
             push(lq, level, length[level], level);
@@ -68,10 +67,48 @@ keeps_a_floor_for_those_that_wait(void **state)
         sum += length[level];
         assert_true(push(lq, level, length[level], level));
     }
-    assert_in_range((sent[4] + sent[7]) * 1000 / sum, 1000 / 21 - 1,
-                    1000 / 21 + 1);
-    assert_true(sent[4] > 0 && sent[7] > 0);
+    for (int level = 0; level < SHIM_N_LEVELS; level++) {
+        permille[level] = (sent[level] * 1000 + sum / 2) / sum;
+    }
+}
+
+static void
+keeps_a_floor_for_those_that_wait(void **state)
+{
+    struct level_queues *lq = level_queues_create(16, 1000000);
+    uint64_t permille[SHIM_N_LEVELS];
+
+    (void) state;
+    share_out(lq, permille);
+    assert_in_range(permille[4], 500 / 21 - 1, 500 / 21 + 1);
+    assert_in_range(permille[7], 500 / 21 - 1, 500 / 21 + 1);
     level_queues_destroy(lq);
+}
+
+static void
+guards_each_level_as_it_is_told(void **state)
+{
+    static const struct {
+        uint32_t share;         /* Millionths. */
+        uint64_t low, rest;     /* Permille. */
+    } cases[] = {
+        { 0, 0, 1000 }, { 20000, 20, 960 }, { 200000, 200, 600 },
+        { 500000, 333, 333 },   /* More than there is: equal shares. */
+        { SHIM_GUARD_UNTOLD, 24, 952 },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct level_queues *lq = level_queues_create(16, 1000000);
+        uint64_t permille[SHIM_N_LEVELS];
+
+        level_queues_set_guard(lq, cases[i].share);
+        share_out(lq, permille);
+        assert_in_range(permille[2] + 1, cases[i].rest, cases[i].rest + 2);
+        assert_in_range(permille[4] + 1, cases[i].low, cases[i].low + 2);
+        assert_in_range(permille[7] + 1, cases[i].low, cases[i].low + 2);
+        level_queues_destroy(lq);
+    }
 }
 
 static void
@@ -227,6 +264,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(serves_higher_levels_first_and_each_in_order),
         cmocka_unit_test(keeps_a_floor_for_those_that_wait),
+        cmocka_unit_test(guards_each_level_as_it_is_told),
         cmocka_unit_test(saves_up_no_floor_while_nobody_waits),
         cmocka_unit_test(bounds_each_level_in_bytes_and_packets),
         cmocka_unit_test(runs_round_its_rings),

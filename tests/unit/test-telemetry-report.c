@@ -55,7 +55,10 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_int_equal(r->jobs[0].tx_bytes, 5);
     assert_int_equal(r->jobs[0].rx_bytes, 6);
     assert_int_equal(r->jobs[0].iteration, 12);
+    assert_string_equal(r->jobs[0].metric, "loss");
+    assert_true(r->jobs[0].value == 0.41);
     assert_int_equal(r->jobs[1].iteration, -1);
+    assert_null(r->jobs[1].metric);
     telemetry_report_destroy(r);
 }
 
@@ -104,6 +107,11 @@ static const struct {
     { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
               " \"rx_bytes\": 1, \"iteration\": -5}]", BYTES),
       "'iteration' is negative" },
+    { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
+              " \"rx_bytes\": 1, \"metric\": \"a b\"}]", BYTES),
+      "'metric' is not a name" },
+    { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
+              " \"rx_bytes\": 1, \"value\": \"1\"}]", BYTES), "" },
     { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": 1.5,"
               " \"rx_bytes\": 1}]", BYTES), "" },
     { MESSAGE("h0", "{}", "[]", "\"ip_bytes\": 1"), "" },

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* stagecoach explain: why a job has its place in the order. */
+
+#include <config.h>
+
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "cli/controller-query.h"
+#include "cli/table.h"
+#include "openvswitch/json.h"
+
+static void
+print_before(const struct json *before, const char *port)
+{
+    struct table *t;
+
+    if (!before->array.n) {
+        printf("nobody goes before it there\n");
+        return;
+    }
+    t = table_create("rank", "level", "before it", port, NULL);
+    for (size_t i = 0; i < before->array.n; i++) {
+        const struct json *row = before->array.elems[i];
+
+        table_add(t, "%.0f", member_number(row, "rank"));
+        table_add(t, "%.0f", member_number(row, "level"));
+        table_add(t, "%s", member_string(row, "job"));
+        table_add(t, "%.3f s", member_number(row, "seconds"));
+    }
+    table_print(t, stdout);
+    table_destroy(t);
+}
+
+static void
+print_place(const struct json *json)
+{
+    printf("%s is job %.0f of order %.0f by policy %s, which orders by %s; "
+           "its level is %.0f (DSCP %.0f)\n",
+           member_string(json, "job"), member_number(json, "rank"),
+           member_number(json, "version"), member_string(json, "policy"),
+           member_string(json, "order"), member_number(json, "level"),
+           member_number(json, "dscp"));
+    printf("its stage, %s/%.0f, is stage %.0f and ends in about %.3f s "
+           "(by %s)\n", member_string(json, "cojob"),
+           member_number(json, "rung"), member_number(json, "stage_rank"),
+           member_number(json, "completion_s"), member_string(json, "unit"));
+    printf("alone, its %.0f iterations would take %.3f s: it has %.3f s of "
+           "slack%s\n", member_number(json, "iterations_left"),
+           member_number(json, "alone_s"), member_number(json, "slack_s"),
+           member_number(json, "early") ? ", and it is early" : "");
+    printf("it needs %s most, for %.3f s\n",
+           member_string(json, "bottleneck"),
+           member_number(json, "remaining_s"));
+}
+
+static void
+print_explanation(const struct json *json)
+{
+    print_place(json);
+    print_before(member_array(json, "before"),
+                 member_string(json, "bottleneck"));
+}
+
+int
+cmd_explain(int argc, char *argv[])
+{
+    return controller_query_about(argc, argv, "COJOB/JOB",
+                                  "controller/explain", print_explanation);
+}

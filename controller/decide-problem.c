@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/decide-problem.h"
+
+#include <stdlib.h>
+
+#include "controller/cluster.h"
+#include "controller/demand.h"
+#include "policies/policy.h"
+#include "util.h"
+
+/* The cojob's weight by the policy, which knows users too; the intent does
+ * not. */
+static double
+aged_weight(const struct policy *policy, const struct stage *stage,
+            double age)
+{
+    return (stage->cojob->weight
+            * policy_weight(policy, NULL, stage->cojob_name)
+            * (policy->aging_s > 0 ? 1 + age / policy->aging_s : 1));
+}
+
+static double
+age_of(const struct stage *stage, int64_t now)
+{
+    return MAX(0, now - stage->began) / 1000.0;
+}
+
+/* Describes 'dj', whose demands are known. */
+static void
+describe(struct decide_job *dj, const struct policy *policy, double age,
+         int64_t now)
+{
+    struct job *job = dj->job;
+    struct order_traits *traits = &dj->traits;
+    double period = job->progress.period;
+
+    for (size_t i = 0; i < dj->n_demands; i++) {
+        dj->burst = MAX(dj->burst, dj->demands[i].seconds);
+    }
+    dj->alone = dj->left * MAX(period, dj->burst);
+    traits->arrival = age;
+    traits->sent = job->sent;
+    traits->bytes = dj->left * demand_bytes_of_iteration(job);
+    if (period > 0 && dj->burst > 0) {
+        traits->intensity = MAX(0, period - dj->burst) * demand_devices(job)
+                            / dj->burst;
+    }
+    if (period > 0 && dj->left > 1) {
+        traits->period = MAX(period, dj->burst);
+        traits->burst = dj->burst;
+    }
+    job_progress_score(&job->progress, policy, job->iteration, now,
+                       &traits->gain, &traits->early);
+}
+
+static void
+collect_job(struct decide_problem *dp, const struct policy *policy, int stage,
+            struct job *job, int64_t now)
+{
+    int64_t left = demand_iterations_left(dp->stages[stage], job);
+    struct decide_job *dj;
+
+    if (!left) {
+        return;
+    }
+    if (dp->n_jobs >= dp->allocated_jobs) {
+        dp->jobs = x2nrealloc(dp->jobs, &dp->allocated_jobs,
+                              sizeof *dp->jobs);
+    }
+    dj = &dp->jobs[dp->n_jobs++];
+    *dj = (struct decide_job) { .job = job, .stage = stage, .left = left };
+    dj->n_demands = demand_of_iteration(job, &dj->demands);
+    describe(dj, policy, age_of(dp->stages[stage], now), now);
+}
+
+static void
+add_demands(struct order_problem *op, int entry, const struct decide_job *dj,
+            int64_t iterations)
+{
+    for (size_t i = 0; i < dj->n_demands; i++) {
+        order_problem_add_demand(op, entry, dj->demands[i].port,
+                                 iterations * dj->demands[i].seconds);
+    }
+}
+
+/* The entry's traits become those of its jobs together. */
+static void
+merge_traits(struct order_traits *traits, const struct order_traits *job)
+{
+    traits->sent += job->sent;
+    traits->bytes += job->bytes;
+    traits->intensity = MAX(traits->intensity, job->intensity);
+    traits->gain = MAX(traits->gain, job->gain);
+    traits->early |= job->early;
+    if (job->period > traits->period) {
+        traits->period = job->period;
+        traits->burst = job->burst;
+    }
+}
+
+static void
+add_stage(struct decide_problem *dp, const struct policy *policy, int s,
+          int64_t now)
+{
+    double age = age_of(dp->stages[s], now);
+    struct order_traits traits = { .arrival = age };
+    int entry = order_problem_add_stage(
+        dp->op, aged_weight(policy, dp->stages[s], age), s);
+    double alone = 0;
+
+    for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
+        struct decide_job *dj = &dp->jobs[i];
+
+        dj->entry = entry;
+        add_demands(dp->op, entry, dj, dj->left);
+        alone = MAX(alone, dj->alone);
+        merge_traits(&traits, &dj->traits);
+    }
+    order_problem_set_release(dp->op, entry, 0, alone);
+    order_problem_set_traits(dp->op, entry, &traits);
+}
+
+/* Adds a job to the end of its rung or, if it is a coflow, one iteration of
+ * it. */
+static void
+add_job(struct decide_problem *dp, const struct policy *policy,
+        struct decide_job *dj)
+{
+    const struct stage *stage = dp->stages[dj->stage];
+    struct order_traits traits = dj->traits;
+    int64_t iterations = dj->left;
+
+    dj->entry = order_problem_add_stage(
+        dp->op, aged_weight(policy, stage, traits.arrival), dj - dp->jobs);
+    if (dp->unit == ORDER_UNIT_COFLOW) {
+        iterations = 1;
+        traits.bytes /= dj->left;
+        traits.initial = dj->burst;
+    } else {
+        order_problem_set_release(dp->op, dj->entry, 0, dj->alone);
+    }
+    add_demands(dp->op, dj->entry, dj, iterations);
+    order_problem_set_traits(dp->op, dj->entry, &traits);
+}
+
+/* Collects what the running stages of 'c' have to do and makes a problem of
+ * it, whose entries are of 'unit'.  'now' is in epoch ms. */
+void
+decide_problem_init(struct decide_problem *dp, const struct cluster *c,
+                    const struct policy *policy, enum order_unit unit,
+                    int64_t now)
+{
+    *dp = (struct decide_problem) {
+        .unit = unit, .op = order_problem_create(demand_n_ports(c)),
+    };
+    dp->op->now = now / 1000.0;
+    dp->stages = cluster_running_stages(c, &dp->n_stages);
+    dp->first_job = xcalloc(dp->n_stages + 1, sizeof *dp->first_job);
+    for (size_t i = 0; i < dp->n_stages; i++) {
+        for (size_t j = 0; j < dp->stages[i]->n_jobs; j++) {
+            collect_job(dp, policy, i, dp->stages[i]->jobs[j], now);
+        }
+        dp->first_job[i + 1] = dp->n_jobs;
+    }
+    for (size_t i = 0; unit == ORDER_UNIT_STAGE && i < dp->n_stages; i++) {
+        add_stage(dp, policy, i, now);
+    }
+    for (size_t i = 0; unit != ORDER_UNIT_STAGE && i < dp->n_jobs; i++) {
+        add_job(dp, policy, &dp->jobs[i]);
+    }
+}
+
+void
+decide_problem_uninit(struct decide_problem *dp)
+{
+    for (size_t i = 0; i < dp->n_jobs; i++) {
+        free(dp->jobs[i].demands);
+    }
+    free(dp->jobs);
+    free(dp->first_job);
+    free(dp->stages);
+    order_problem_destroy(dp->op);
+}

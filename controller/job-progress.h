@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef JOB_PROGRESS_H
+#define JOB_PROGRESS_H 1
+
+/* How fast a job goes, and how it learns.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * An order that looks at more than bytes needs two things of a job that only
+ * its reports tell: the seconds from iteration to iteration when nobody is in
+ * its way, and how its metric grows.
+ *
+ * Nobody ever sees a job alone.  The shortest time that an iteration has taken
+ * is the best that is known: it may be too long, by what others held it up
+ * even then, so it is no bound on anything.
+ *
+ * A metric is a loss, of which less is better, if its name has "loss", "error"
+ * or "perplexity" in it; of all others more is better.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    job_progress_init(&p, began);
+ *    job_progress_pace(&p, iteration, time_wall_msec());
+ *    job_progress_sample(&p, &last, "loss", iteration, 0.41, now);
+ *    ...p.period...
+ *    job_progress_score(&p, policy, iteration, now, &gain, &early);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Owns the metric's name.  Main thread only.  Times are epoch ms. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "controller/order/early.h"
+
+struct policy;
+
+struct job_progress {
+    double period;              /* Seconds from iteration to iteration, the
+                                 * shortest measured; 0 if not known. */
+    int64_t told;               /* The last iteration, -1 if none was. */
+    int64_t mark_iteration;     /* Where the running measurement began, -1 if
+                                 * none runs, */
+    int64_t mark_at;            /* and when that was, 0 if the iteration may
+                                 * have been told long after its end. */
+
+    char *metric;               /* That the curve is of, NULL before the first
+                                 * sample. */
+    double value;               /* Of the last sample. */
+    struct progress_curve curve;
+};
+
+void job_progress_init(struct job_progress *, int64_t began);
+void job_progress_uninit(struct job_progress *);
+
+void job_progress_pause(struct job_progress *);
+void job_progress_pace(struct job_progress *, int64_t iteration, int64_t now);
+void job_progress_sample(struct job_progress *, int64_t *last,
+                         const char *metric, int64_t iteration, double value,
+                         int64_t now);
+void job_progress_score(struct job_progress *, const struct policy *,
+                        int64_t iteration, int64_t now, double *gain,
+                        bool *early);
+
+#endif /* controller/job-progress.h */

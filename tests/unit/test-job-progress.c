@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/job-progress.h"
+#include "policies/policy.h"
+#include "util.h"
+
+#define BEGAN INT64_C(1790000000000)
+
+static int
+set_up(void **state)
+{
+    struct job_progress *p = xzalloc(sizeof *p);
+
+    job_progress_init(p, BEGAN);
+    *state = p;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    job_progress_uninit(*state);
+    free(*state);
+    return 0;
+}
+
+/* The first iteration that is told may have ended long ago, and what is
+ * shorter than two seconds is measured too coarsely. */
+static void
+the_shortest_period_counts(void **state)
+{
+    struct job_progress *p = *state;
+
+    job_progress_pace(p, -1, BEGAN);
+    job_progress_pace(p, 10, BEGAN + 1000);
+    job_progress_pace(p, 11, BEGAN + 1100);
+    job_progress_pace(p, 12, BEGAN + 1200);
+    assert_true(p->period == 0);
+    job_progress_pace(p, 12, BEGAN + 4000);
+    assert_true(p->period == 0);
+    job_progress_pace(p, 15, BEGAN + 5100);
+    assert_float_equal(p->period, 1, 1e-9);
+    job_progress_pace(p, 20, BEGAN + 7600);
+    assert_float_equal(p->period, 0.5, 1e-9);
+    job_progress_pace(p, 21, BEGAN + 17600);
+    assert_float_equal(p->period, 0.5, 1e-9);
+}
+
+static void
+standing_still_is_no_pace(void **state)
+{
+    struct job_progress *p = *state;
+
+    job_progress_pace(p, 1, BEGAN + 1000);
+    job_progress_pace(p, 2, BEGAN + 2000);
+    job_progress_pause(p);
+    job_progress_pace(p, 3, BEGAN + 60000);
+    job_progress_pace(p, 4, BEGAN + 61000);
+    assert_true(p->period == 0);
+    job_progress_pace(p, 6, BEGAN + 65000);
+    assert_float_equal(p->period, 2, 1e-9);
+}
+
+static void
+a_job_that_goes_back_is_measured_anew(void **state)
+{
+    struct job_progress *p = *state;
+
+    job_progress_pace(p, 100, BEGAN + 1000);
+    job_progress_pace(p, 101, BEGAN + 2000);
+    job_progress_pace(p, 50, BEGAN + 6000);
+    assert_true(p->period == 0);
+    job_progress_pace(p, 53, BEGAN + 9000);
+    assert_float_equal(p->period, 1, 1e-9);
+}
+
+static void
+a_falling_loss_is_a_rise(void **state)
+{
+    static const struct {
+        const char *metric;
+        double sign;
+    } cases[] = {
+        { "loss", -1 }, { "val_loss", -1 }, { "TestError", -1 },
+        { "perplexity", -1 }, { "accuracy", 1 }, { "bleu", 1 },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct job_progress p;
+        int64_t last = -1;
+
+        job_progress_init(&p, BEGAN);
+        job_progress_sample(&p, &last, cases[i].metric, 1, 3, BEGAN);
+        assert_true(p.curve.samples[0].value == 3 * cases[i].sign);
+        job_progress_uninit(&p);
+    }
+}
+
+/* Of two hosts one is behind, and both repeat themselves. */
+static void
+each_evaluation_counts_once(void **state)
+{
+    struct job_progress *p = *state;
+    int64_t a = -1, b = -1;
+
+    job_progress_sample(p, &a, "accuracy", 10, 0.1, BEGAN);
+    job_progress_sample(p, &a, "accuracy", 10, 0.1, BEGAN + 200);
+    job_progress_sample(p, &b, "accuracy", 5, 0.05, BEGAN + 200);
+    assert_int_equal(p->curve.n, 1);
+    job_progress_sample(p, &a, "accuracy", 15, 0.1, BEGAN + 400);
+    job_progress_sample(p, &a, "speed", 16, 9, BEGAN + 400);
+    assert_int_equal(p->curve.n, 1);
+    job_progress_sample(p, &a, "accuracy", 20, 0.2, BEGAN + 600);
+    assert_int_equal(p->curve.n, 2);
+    assert_true(p->curve.samples[1].k == 20);
+
+    /* Restarted from a checkpoint, with one host that has not noticed. */
+    job_progress_sample(p, &a, "accuracy", 12, 0.12, BEGAN + 800);
+    job_progress_sample(p, &b, "accuracy", 5, 0.05, BEGAN + 800);
+    assert_int_equal(p->curve.n, 2);
+    assert_true(p->curve.samples[1].k == 12);
+}
+
+static void
+scores_as_the_policy_says(void **state)
+{
+    struct job_progress *p = *state;
+    struct policy *policy;
+    int64_t last = -1;
+    double gain;
+    bool early;
+
+    assert_null(policy_from_string(
+        "p", "{\"name\": \"p\", \"order\": \"early\", \"early\":"
+        " {\"theta\": 0.5, \"samples\": 3, \"boot_s\": 60}}", &policy));
+    job_progress_score(p, policy, -1, BEGAN + 1000, &gain, &early);
+    assert_true(isinf(gain) && early);
+    job_progress_score(p, policy, -1, BEGAN + 61000, &gain, &early);
+    assert_false(isinf(gain));
+    for (int k = 0; k < 10; k++) {
+        job_progress_sample(p, &last, "accuracy", k, 1 - 1.0 / (k + 1),
+                            BEGAN + 1000 * k);
+    }
+    job_progress_score(p, policy, 10, BEGAN + 10000, &gain, &early);
+    assert_false(early);
+    assert_true(gain > 0 && gain < 0.1);
+    policy_destroy(policy);
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(the_shortest_period_counts),
+        TEST(standing_still_is_no_pace),
+        TEST(a_job_that_goes_back_is_measured_anew),
+        TEST(a_falling_loss_is_a_rise),
+        TEST(each_evaluation_counts_once),
+        TEST(scores_as_the_policy_says),
+    };
+
+    return cmocka_run_group_tests_name("job-progress", tests, NULL, NULL);
+}
