@@ -19,8 +19,8 @@
 
 struct cluster;
 
-/* Looks at all running stages; sets 'silent' and 'worked_on' of them.  'now' is
- * in epoch ms. */
+/* Looks at all running stages; sets 'silent' and 'worked_on' of them.  'now'
+ * is in epoch ms. */
 void silence_run(struct cluster *, int64_t now);
 
 #endif /* controller/silence.h */
