@@ -134,6 +134,9 @@ struct stage {
     int rank;                   /* In the last order, -1 before the first. */
     bool seen;                  /* By cluster_intent_end(). */
     bool told_begin, told_end;  /* There is an event for it. */
+    int64_t worked_on;          /* Epoch ms when somebody may have worked on
+                                 * it, 0 before the first look: silence.h. */
+    bool silent;                /* And that is long ago. */
     struct job **jobs;          /* Empty once in cluster's 'ended'. */
     size_t n_jobs, allocated_jobs;
     struct shash moved;         /* Host name -> struct stage_bytes. */

@@ -15,7 +15,8 @@
 
 /* Returns the weighted sum of the stages' completion times if they are served
  * in 'order', each ending with the longest port of it and all that goes
- * before it, and not before it would alone.  Stores the single times in 'completion' if it is nonnull. */
+ * before it, and not before it would alone.  Stores the single times in
+ * 'completion' if it is nonnull. */
 double
 hysteresis_estimate(const struct order_problem *problem, const int *order,
                     double *completion)

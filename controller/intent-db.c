@@ -10,6 +10,8 @@
 
 #include "controller/cluster.h"
 #include "controller/intent-idl.h"
+#include "controller/intent-tidy.h"
+#include "controller/silence.h"
 #include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -33,6 +35,9 @@ VLOG_DEFINE_THIS_MODULE(intent_db);
 /* Time between two transactions, so that a storm of events does not become
  * one of writes. */
 #define WRITE_MS 200
+
+/* Time between two looks for what nobody else ends or removes. */
+#define TIDY_MS 1000
 
 /* An event that is not in the database yet. */
 struct event {
@@ -59,6 +64,7 @@ struct intent_db {
     char *policy_name, *policy_text, *policy_hash;      /* To be written. */
     bool policy_dirty;
     long long next_write;       /* time_msec() of the next transaction. */
+    long long next_tidy;        /* time_msec() of the next look. */
 };
 
 /* Follows the database at 'remote' into 'cluster'.  'address' is written to
@@ -339,13 +345,30 @@ write_policy(struct intent_db *idb)
     intentrec_policy_set_since(row, time_wall_msec());
 }
 
+static void
+tidy(struct intent_db *idb)
+{
+    int64_t now = time_wall_msec();
+
+    if (time_msec() >= idb->next_tidy) {
+        silence_run(idb->cluster, now);
+        intent_tidy(idb, idb->loop.idl, idb->cluster, now);
+        idb->next_tidy = time_msec() + TIDY_MS;
+    }
+    poll_timer_wait_until(idb->next_tidy);
+}
+
 /* Writes what is to be written and arranges to be woken. */
 void
 intent_db_commit(struct intent_db *idb)
 {
-    bool pending = ((idb->n_events || idb->policy_dirty)
-                    && ovsdb_idl_is_connected(idb->loop.idl));
+    bool connected = ovsdb_idl_is_connected(idb->loop.idl);
+    bool pending;
 
+    if (connected && idb->active && idb->txn) {
+        tidy(idb);
+    }
+    pending = connected && (idb->n_events || idb->policy_dirty);
     if (pending && idb->active && idb->txn) {
         if (time_msec() >= idb->next_write) {
             write_events(idb);

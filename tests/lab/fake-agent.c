@@ -173,7 +173,7 @@ main(int argc, char *argv[])
             return 2;
         }
     }
-    alarm(60);                  /* Never left behind. */
+    alarm(150);                 /* Never left behind. */
     run_agent(argv[1], argv[2], atoll(argv[3]), jobs, n);
     return 0;
 }

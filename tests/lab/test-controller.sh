@@ -247,6 +247,34 @@ has_event leader 'generation 4' || fail "no event of a leader"
 has_event policy fair || fail "no event of a policy"
 has_event stage-begin 'large/0: 1 jobs' || fail "no event of a stage"
 
+# What ended long ago goes, and the oldest of very many; what runs stays.
+now=$(date +%s)000
+{
+    echo '["Stagecoach_Intent"'
+    i=0
+    while [ $((i += 1)) -le 1003 ]; do
+        echo ', {"op": "insert", "table": "Cojob", "row": {"name": "e'$i'",
+            "weight": 1, "state": "done", "began": '$((now - 1004 + i))'}}'
+    done
+    echo ', {"op": "insert", "table": "Cojob", "row": {"name": "old",
+        "weight": 1, "state": "done", "began": '$((now - 700000))'}}'
+    echo ', {"op": "insert", "table": "Cojob", "row": {"name": "older",
+        "weight": 1, "state": "running", "began": '$((now - 700000))'}}]'
+} >"$dir/many"
+ovsdb-client transact "unix:$dir/run/intent.sock" "$(tr -d '\n' <"$dir/many")" \
+    >/dev/null || fail "cojobs cannot be inserted"
+cojobs() {
+    ovsdb-client -f csv --no-headings dump "unix:$dir/run/intent.sock" \
+        Stagecoach_Intent Cojob name state | grep , | sort
+}
+cojobs_are() {
+    [ "$(cojobs | grep -c 'e[0-9]*,done')" = 1000 ] &&
+        [ "$(cojobs | grep -v 'e[0-9]*,done' | tr '\n' ' ')" = "$1" ]
+}
+await "ended cojobs go" cojobs_are \
+    'large,running older,running small,running '
+cojobs | grep -q '^e3,' && fail "the oldest stay"
+
 # A request that drips is cut off; a database that is away shows.
 wait $slow || fail "rest slow"
 echo "ok: slow requests end"

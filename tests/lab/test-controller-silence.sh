@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A search dies without a word: its stage ends by itself, a minute after its
+# last process, and the stage of another that goes on does not.  Needs neither
+# root nor namespaces.
+set -eu
+
+PATH=$PATH:/usr/sbin:/sbin
+stagecoach=$BUILD/cli/stagecoach
+agent=$BUILD/tests/lab/fake-agent
+for program in ovsdb-server ovsdb-client; do
+    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
+done
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-silence-$$-XXXXXX")
+export STAGECOACH_RUNDIR="$dir/run"
+agents=
+
+clean() {
+    status=$?
+    trap - EXIT INT TERM
+    for pid in $agents; do
+        kill "$pid" 2>/dev/null || :
+    done
+    "$stagecoach" controller stop || :
+    rm -rf "$dir"
+    exit $status
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+# await SECONDS WHAT COMMAND...
+await() {
+    end=$(($(date +%s) + $1)) what=$2
+    shift 2
+    until "$@"; do
+        [ "$(date +%s)" -le $end ] || fail "$what"
+        sleep 0.2
+    done
+    echo "ok: $what"
+}
+# start_agent JOB:BYTES:MS...: of h0; the one before goes.
+start_agent() {
+    for pid in $agents; do
+        kill "$pid"
+        wait "$pid" 2>/dev/null || :
+    done
+    "$agent" "unix:$dir/run/telemetry.sock" h0 1000000000 "$@" \
+        >"$dir/agent.out" &
+    agents=$!
+}
+stages() { "$stagecoach" order | awk '$4 ~ /^(dead|alive)$/ { print $4 }' | xargs; }
+stages_are() { [ "$(stages | tr ' ' '\n' | sort | xargs)" = "$1" ]; }
+
+"$stagecoach" controller start --dbdir "$dir/db" \
+    --policy "$SOURCE/policies/stage.json" || fail "controller start"
+start_agent alive/t0:100000:20 dead/t0:100000:20
+for cojob in alive dead; do
+    "$stagecoach" stage begin --cojob $cojob --rung 0 --iterations 100000 \
+        --jobs t0
+done
+has_demand() { "$stagecoach" explain $1/t0 | grep -q 'h0:'; }
+await 5 "both jobs run" has_demand dead
+has_demand alive || fail "one job does not run"
+
+start_agent alive/t0:100000:20
+began=$(date +%s)
+await 80 "the dead one's stage ends" stages_are alive
+[ $(($(date +%s) - began)) -ge 50 ] || fail "after $(($(date +%s) - began)) s"
+ovsdb-client dump "unix:$dir/run/intent.sock" Stagecoach_Intent Event what why |
+    grep -q '^stage-silent .*dead/0: none of its 1 jobs has had' ||
+    fail "no event"
+echo "ok: all"

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/cluster.h"
+#include "controller/silence.h"
+#include "util.h"
+
+#define BEGAN INT64_C(1790000000000)
+
+/* A stage of two jobs, "x" on h0 and "y" on h1, whose agents are there. */
+struct fixture {
+    struct cluster *c;
+    struct stage *stage;
+    struct job_traffic *x, *y;
+};
+
+static int
+set_up(void **state)
+{
+    struct fixture *f = xzalloc(sizeof *f);
+    struct cojob *cojob;
+    struct job *x, *y;
+
+    f->c = cluster_create();
+    cluster_intent_begin(f->c);
+    cojob = cluster_put_cojob(f->c, "a", 1, true);
+    x = cojob_put_job(f->c, cojob, "x", true, BEGAN, 0);
+    y = cojob_put_job(f->c, cojob, "y", true, BEGAN, 0);
+    job_put_worker(f->c, x, "h0", ROLE_WORKER);
+    job_put_worker(f->c, y, "h1", ROLE_WORKER);
+    f->stage = cojob_put_stage(cojob, 0, BEGAN, 0, 100);
+    stage_put_job(f->stage, x);
+    stage_put_job(f->stage, y);
+    cluster_intent_end(f->c);
+    f->x = shash_find_data(&x->traffic, "h0");
+    f->y = shash_find_data(&y->traffic, "h1");
+    f->x->host->connected = f->y->host->connected = true;
+    *state = f;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    cluster_destroy(f->c);
+    free(f);
+    return 0;
+}
+
+/* Returns whether the stage is silent after 'ms', looking each second. */
+static bool
+is_silent_after(struct fixture *f, int64_t from, int64_t ms)
+{
+    for (int64_t now = from; now <= from + ms; now += 1000) {
+        silence_run(f->c, now);
+    }
+    return f->stage->silent;
+}
+
+static void
+a_stage_without_processes_is_silent(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_false(is_silent_after(f, BEGAN, 59000));
+    assert_true(is_silent_after(f, BEGAN + 60000, 0));
+}
+
+static void
+one_job_with_a_process_is_enough(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int64_t now = BEGAN; now < BEGAN + 200000; now += 1000) {
+        f->y->at = now - 200;
+        silence_run(f->c, now);
+        assert_false(f->stage->silent);
+    }
+    assert_false(is_silent_after(f, BEGAN + 200000, 60000));
+    assert_true(is_silent_after(f, BEGAN + 260000, 10000));
+}
+
+static void
+a_host_that_is_away_says_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    f->x->host->connected = false;
+    assert_false(is_silent_after(f, BEGAN, 600000));
+    f->x->host->connected = true;
+    assert_false(is_silent_after(f, BEGAN + 600000, 50000));
+    assert_true(is_silent_after(f, BEGAN + 650000, 20000));
+}
+
+static void
+nothing_is_known_of_a_job_without_hosts(void **state)
+{
+    struct fixture *f = *state;
+    struct job *x = shash_find_data(&f->c->jobs, "a/x");
+
+    shash_clear_free_data(&x->traffic);
+    assert_false(is_silent_after(f, BEGAN, 600000));
+    x->live = false;
+    assert_true(is_silent_after(f, BEGAN + 600000, 60000));
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_stage_without_processes_is_silent),
+        TEST(one_job_with_a_process_is_enough),
+        TEST(a_host_that_is_away_says_nothing),
+        TEST(nothing_is_known_of_a_job_without_hosts),
+    };
+
+    return cmocka_run_group_tests_name("silence", tests, NULL, NULL);
+}
