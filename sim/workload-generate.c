@@ -51,6 +51,8 @@ generate_options_parse(const char *text, struct generate_options *o)
         { .name = "hosts", .integer = &o->n_hosts, .min = 2, .max = 4096 },
         { .name = "cojobs", .integer = &o->n_cojobs, .min = 1, .max = 10000 },
         { .name = "jobs", .integer = &o->n_jobs, .min = 1, .max = 256 },
+        { .name = "iterations", .integer = &o->iterations, .min = 1,
+          .max = 100000 },
         { .name = "rungs", .integer = &o->n_rungs, .min = 1, .max = 8 },
         { .name = "place", .integer = &o->place, .names = places },
         { .name = "compute", .number = &o->compute, .min = 0, .max = 0.95 },
@@ -121,7 +123,8 @@ static void
 add_rungs(struct workload *w, struct workload_cojob *cojob,
           const struct generate_options *o, struct sim_random *r)
 {
-    int64_t iterations = sim_random_integer(r, 4, 12);
+    int64_t iterations = o->iterations ? o->iterations
+        : sim_random_integer(r, 4, 12);
     size_t n = cojob->n_jobs;
 
     for (int i = 0; i < o->n_rungs; i++) {

@@ -34,6 +34,7 @@
  *    cojobs=N      searches, 1 to 10000 [4 to 32]
  *    jobs=N        of a search at first, 1 to 256 [each its own, 8 to 24]
  *    rungs=N       1 to 8 [3]
+ *    iterations=N  of the first rung, 1 to 100000 [each its own, 4 to 12]
  *    place=P       "ps", "ring" or "mixed" [mixed]
  *    compute=X     share of an iteration alone in which a job computes, 0 to
  *                  0.95 [0 to 0.8]
@@ -57,6 +58,7 @@ struct generate_options {
     int n_cojobs;
     int n_jobs;                 /* 0: each search draws its own. */
     int n_rungs;
+    int iterations;             /* 0: each search draws its own. */
     int place;                  /* enum generate_place. */
     double compute;             /* Share of an iteration, 0 to 0.95. */
     double load;                /* Of the average port, > 0. */

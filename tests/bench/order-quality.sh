@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# How good orders are on the public coflow trace, all there at the beginning
+# or as they came, and on the one sampled up from it: mean completion times
+# under the policies, against the bound of the linear program and against the
+# better of sincronia and sebf.  Every order runs on the trace as it came; the
+# slow ones are left out of the others.  One JSON object on standard output;
+# progress on standard error.
+set -eu
+cd "$(dirname "$0")/../.."
+data=${STAGECOACH_DATA:-../shared/data}/coflow
+if [ ! -e "$data/FB2010-1Hr-150-0.txt" ]; then
+    echo "{\"bench\": \"order-quality\", \"skipped\": \"no traces in $data," \
+         "set STAGECOACH_DATA\"}"
+    exit 0
+fi
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM HUP
+gunzip -c "$data/FBUP-2000-0.9-s1.txt.gz" > "$dir/up.txt"
+
+simulate() {    # NAME FILE POLICIES [OPTION]...
+    name=$1 file=$2 policies=$3
+    shift 3
+    echo "$name: $policies" >&2
+    for policy in $policies; do
+        set -- "$@" --policy "$policy"
+    done
+    build/cli/stagecoach sim "$file" --bound lp --format json "$@" \
+        > "$dir/$name.json"
+}
+trace=$data/FB2010-1Hr-150-0.txt
+simulate fb_online "$trace" "stage sincronia sebf sebf-static tcf stage-early \
+    early interleave intensity fifo fair"
+simulate fb_offline "$trace" "stage sincronia sebf tcf" --offline
+simulate fbup2000_online "$dir/up.txt" "stage sincronia sebf tcf"
+exec python3 - "$dir" <<'EOF_PYTHON'
+import json
+import os
+import sys
+
+figures, baseline = {}, {}
+for name in ("fb_offline", "fb_online", "fbup2000_online"):
+    run = json.load(open(os.path.join(sys.argv[1], name + ".json")))
+    means = {p["name"]: p["mean"] for p in run["policies"]}
+    bound = max(p["bound"] for p in run["policies"])
+    best = min(means["sincronia"], means["sebf"])
+    figures[name + "_gap"] = round(means["stage"] / bound - 1, 4)
+    figures["gain_" + name.replace("2000_online", "2000")] = round(
+        1 - means["stage"] / best, 4)
+    baseline[name] = {"lp_bound": round(bound, 4)}
+    baseline[name].update((k, round(v, 4)) for k, v in means.items())
+print(json.dumps({"bench": "order-quality", "figures": figures,
+                  "baseline": baseline}))
+EOF_PYTHON
