@@ -52,8 +52,7 @@ describe(struct decide_job *dj, const struct policy *policy, double age,
         traits->period = MAX(period, dj->burst);
         traits->burst = dj->burst;
     }
-    job_progress_score(&job->progress, policy, job->iteration, now,
-                       &traits->gain, &traits->early);
+    job_progress_score(&job->progress, policy, job->iteration, now, traits);
 }
 
 static void

@@ -102,11 +102,12 @@ job_progress_sample(struct job_progress *p, int64_t *last, const char *metric,
     progress_curve_add(&p->curve, iteration, value, now / 1000.0);
 }
 
-/* Stores what order_traits call so, as 'policy' wants it, of the job that is
- * at 'iteration', -1 if it never told. */
+/* Fills what order_traits say of progress, as 'policy' wants it, for the job
+ * that is at 'iteration', -1 if it never told. */
 void
 job_progress_score(struct job_progress *p, const struct policy *policy,
-                   int64_t iteration, int64_t now, double *gain, bool *early)
+                   int64_t iteration, int64_t now,
+                   struct order_traits *traits)
 {
     const struct progress_options options = {
         .theta = policy->order.early_theta,
@@ -116,5 +117,7 @@ job_progress_score(struct job_progress *p, const struct policy *policy,
     };
 
     progress_curve_score(&p->curve, &options, MAX(0, iteration), p->period,
-                         now / 1000.0, gain, early);
+                         now / 1000.0, &traits->gain, &traits->early);
+    traits->ahead = progress_curve_ahead(&p->curve, &options,
+                                         MAX(0, iteration));
 }

@@ -28,7 +28,7 @@
  *    job_progress_pace(&p, iteration, time_wall_msec());
  *    job_progress_sample(&p, &last, "loss", iteration, 0.41, now);
  *    ...p.period...
- *    job_progress_score(&p, policy, iteration, now, &gain, &early);
+ *    job_progress_score(&p, policy, iteration, now, &traits);
  *
  *
  * Ownership and thread-safety
@@ -41,6 +41,7 @@
 
 #include "controller/order/early.h"
 
+struct order_traits;
 struct policy;
 
 struct job_progress {
@@ -67,7 +68,7 @@ void job_progress_sample(struct job_progress *, int64_t *last,
                          const char *metric, int64_t iteration, double value,
                          int64_t now);
 void job_progress_score(struct job_progress *, const struct policy *,
-                        int64_t iteration, int64_t now, double *gain,
-                        bool *early);
+                        int64_t iteration, int64_t now,
+                        struct order_traits *);
 
 #endif /* controller/job-progress.h */

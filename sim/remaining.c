@@ -36,6 +36,18 @@ remaining_alone(const struct live *live, const struct live_job *job)
     return alone + whole * period_alone(job);
 }
 
+/* Returns the iterations until the metric of 'job' is at 'theta' of its final
+ * value, at most those that it has left. */
+static double
+iterations_ahead(const struct live_job *job, double theta)
+{
+    const struct workload_curve *curve = &job->job->curve;
+    double end = pow(curve->span / ((1 - theta) * curve->final),
+                     1 / curve->exponent) - 1;
+
+    return fmin(fmax(end - job->iterations_done, 0), job->iterations_left);
+}
+
 /* How much the metric of 'job' will improve in 'period' seconds, of its
  * largest improvement in one iteration so far, and whether it is still below
  * 'theta' of its final value.  A job without a metric is taken to improve like
@@ -56,7 +68,10 @@ early_traits(const struct live_job *job, double theta, double period,
         traits->gain = fmax(traits->gain, 1 / ((k + 1) * (k + 1)));
         return;
     }
-    traits->early |= value < theta * curve->final;
+    if (value < theta * curve->final) {
+        traits->early = true;
+        traits->ahead = fmax(traits->ahead, iterations_ahead(job, theta));
+    }
     if (k < 1) {
         traits->gain = INFINITY;
         return;

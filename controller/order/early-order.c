@@ -3,8 +3,12 @@
 /* Early jobs first (JPAS), alone and within the order of stages.
  *
  * A search learns most from jobs whose metric still grows fast; early.h says
- * which those are and how much they are about to gain.  Gain per second of the
- * network goes first, early jobs before all others.
+ * which those are, how much they are about to gain and when they will have
+ * gained most of it.  Early jobs go before all others; of them the one whose
+ * early stage ends after the fewest seconds of the network, so that most of
+ * them are over soonest.  The gain of the next period decides where that end is
+ * not known, and among jobs that are not early.  (By the gain alone a job that
+ * has just begun, and gains most, would always stop one that is nearly there.)
  *
  * As a weight of the order of stages the same number is a share of one, so
  * that a stage is preferred by at most 'early_boost' whatever its curve. */
@@ -23,11 +27,13 @@ known_gain(const struct order_stage *stage)
     return stage->traits.gain > 0 ? stage->traits.gain : 0;
 }
 
-/* Returns the order's key if 'seconds' is what the gain costs. */
+/* Returns the order's key if an iteration costs 'seconds'. */
 static struct order_key
 early_key(const struct order_stage *stage, double seconds)
 {
-    double gain = known_gain(stage);
+    const struct order_traits *t = &stage->traits;
+    double gain = t->early && t->ahead > 0 ? 1 / t->ahead
+        : known_gain(stage);
     double score = seconds > 0 ? gain / seconds : gain > 0 ? INFINITY : 0;
 
     return (struct order_key) { {

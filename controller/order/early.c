@@ -2,6 +2,7 @@
 
 #include "controller/order/early.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -251,4 +252,23 @@ progress_curve_score(struct progress_curve *curve,
     }
     *gain *= exp2(-late / options->period_s);
     *early |= late <= 0 && curve->n < options->samples;
+}
+
+double
+progress_curve_ahead(struct progress_curve *curve,
+                     const struct progress_options *options, double k)
+{
+    double left = fmax(1 - options->theta, DBL_EPSILON);
+    double end = options->theta / left;
+
+    if (curve->n >= PROGRESS_MIN_FIT) {
+        double limit;
+
+        refit(curve);
+        limit = curve->limit - curve->floor;
+        end = limit > 0
+              ? pow(curve->span / (left * limit), 1 / curve->exponent) - 1
+              : 0;
+    }
+    return fmax(end - fmax(k, 0), 0);
 }

@@ -127,6 +127,12 @@ void progress_curve_init(struct progress_curve *, double now);
 void progress_curve_add(struct progress_curve *, double k, double value,
                         double now);
 
+/* Returns how many iterations after the k-th the metric will be at theta of its
+ * limit, as the curve or, before it is known, the prior predicts; 0 if that is
+ * past. */
+double progress_curve_ahead(struct progress_curve *,
+                            const struct progress_options *, double k);
+
 /* Stores what 'struct order_traits' calls so.  'k' is where the job is now, at
  * least where its last sample was, and 'iteration_s' the seconds that it takes
  * for one more, 0 if not known: then a period is one iteration. */

@@ -167,7 +167,9 @@ struct order_traits {
                                  * next period, of its largest so far; see
                                  * early.h.  INFINITY before there are
                                  * samples. */
-    bool early;                 /* Below theta of its final metric. */
+    bool early;                 /* Below theta of its final metric, */
+    double ahead;               /* and iterations until it is there, as
+                                 * predicted; 0 if not known. */
     double period;              /* Seconds from iteration to iteration alone,
                                  * 0 if it is not periodic, */
     double burst;               /* and those of them that it communicates. */

@@ -6,8 +6,9 @@
  *
  * Prints one JSON object.  Every seed draws a cluster, searches and arrivals
  * (sim/workload-generate.h) and is simulated under each of a few orders,
- * exactly or by levels.  The early jobs are searches of one rung whose jobs
- * train for long and come one after the other. */
+ * exactly or by levels.  The early jobs are searches of one job that trains for
+ * long, which come one after the other so that ports are as busy as they can
+ * be and most jobs are past their early stage. */
 
 #include <limits.h>
 #include <math.h>
@@ -154,10 +155,12 @@ early_ratio(uint64_t seed)
     double ratio;
 
     generate_options_draw(&options, seed);
-    options.n_cojobs = 2 * options.n_hosts;
+    options.n_cojobs = 16 * options.n_hosts;
     options.n_jobs = 1;
     options.n_rungs = 1;
     options.iterations = 100;
+    options.compute = 0.5;
+    options.load = 1;
     w = workload_generate(&options);
     run(w, "fair", 0, &fair);
     run(w, "early", 0, &early);

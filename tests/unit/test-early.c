@@ -380,6 +380,29 @@ scores_any_log(void **state)
     }
 }
 
+/* The prior is 1 - 1 / (k + 1): at 0.9 after 9.  A job without samples and one
+ * with a few are taken for that. */
+static void
+predicts_the_end_of_the_early_stage(void **state)
+{
+    const struct progress_options options = {
+        .theta = 0.9, .samples = 4, .boot_s = 300, .period_s = 5,
+    };
+    struct progress_curve curve;
+
+    progress_curve_init(&curve, 0);
+    assert_float_equal(progress_curve_ahead(&curve, &options, 0), 9, 1e-9);
+    assert_float_equal(progress_curve_ahead(&curve, &options, 4), 5, 1e-9);
+    assert_float_equal(progress_curve_ahead(&curve, &options, 20), 0, 0);
+
+    /* 0.8 (1 - 1 / sqrt(k + 1)) is at 0.72 when k + 1 is 100. */
+    for (int k = 0; k < 50; k++) {
+        progress_curve_add(&curve, k, 0.8 - 0.8 / sqrt(k + 1), k);
+    }
+    assert_float_equal(progress_curve_ahead(&curve, &options, 49), 50, 1);
+    assert_float_equal(progress_curve_ahead(&curve, &options, 120), 0, 0);
+}
+
 int
 main(void)
 {
@@ -401,6 +424,7 @@ main(void)
         cmocka_unit_test(forgets_what_a_restart_undoes),
         cmocka_unit_test(ignores_what_is_no_number),
         cmocka_unit_test(scores_any_log),
+        cmocka_unit_test(predicts_the_end_of_the_early_stage),
     };
 
     return cmocka_run_group_tests_name("early", tests, NULL, NULL);

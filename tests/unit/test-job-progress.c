@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "controller/job-progress.h"
+#include "controller/order/order.h"
 #include "policies/policy.h"
 #include "util.h"
 
@@ -139,23 +140,23 @@ scores_as_the_policy_says(void **state)
     struct job_progress *p = *state;
     struct policy *policy;
     int64_t last = -1;
-    double gain;
-    bool early;
+    struct order_traits traits = { 0 };
 
     assert_null(policy_from_string(
         "p", "{\"name\": \"p\", \"order\": \"early\", \"early\":"
         " {\"theta\": 0.5, \"samples\": 3, \"boot_s\": 60}}", &policy));
-    job_progress_score(p, policy, -1, BEGAN + 1000, &gain, &early);
-    assert_true(isinf(gain) && early);
-    job_progress_score(p, policy, -1, BEGAN + 61000, &gain, &early);
-    assert_false(isinf(gain));
+    job_progress_score(p, policy, -1, BEGAN + 1000, &traits);
+    assert_true(isinf(traits.gain) && traits.early);
+    job_progress_score(p, policy, -1, BEGAN + 61000, &traits);
+    assert_false(isinf(traits.gain));
     for (int k = 0; k < 10; k++) {
         job_progress_sample(p, &last, "accuracy", k, 1 - 1.0 / (k + 1),
                             BEGAN + 1000 * k);
     }
-    job_progress_score(p, policy, 10, BEGAN + 10000, &gain, &early);
-    assert_false(early);
-    assert_true(gain > 0 && gain < 0.1);
+    job_progress_score(p, policy, 10, BEGAN + 10000, &traits);
+    assert_false(traits.early);
+    assert_true(traits.gain > 0 && traits.gain < 0.1);
+    assert_float_equal(traits.ahead, 0, 0);
     policy_destroy(policy);
 }
 
