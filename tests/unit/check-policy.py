@@ -72,7 +72,8 @@ def check_diff(plain, heavy, trace):
                                        'policies/stage.json'))[1:],
           [['no', 'difference']])
     check('order', rows(policy('diff', 'tcf', 'early')),
-          [['member', 'tcf', 'early'], ['/order', '"tcf"', '"early"']])
+          [['member', 'tcf', 'early'], ['/order', '"tcf"', '"early"'],
+           ['/early/theta', '0.95', '0.9']])
 
     lines = rows(policy('diff', plain, heavy, '--trace', trace))
     check('members', lines[1:3], [['/aging_s', '600', '0'],

@@ -190,7 +190,7 @@ static const struct {
     { "9007199254740992", "generate: seed \"9007199254740992\" is not an "
       "integer from 0 to 9007199254740991" },
     { "1,host=3", "generate: \"host\" is not one of \"hosts=\", \"cojobs=\", "
-      "\"jobs=\", \"rungs=\", \"place=\", \"compute=\", \"load=\"" },
+      "\"jobs=\", \"iterations=\", \"rungs=\", \"place=\", \"compute=\", \"load=\"" },
     { "1\n2,hosts=3",
       "generate: seed \"1?2\" is not an integer from 0 to 9007199254740991" },
     { "1,hosts=3\n",
