@@ -663,7 +663,8 @@ explains_a_place(void **state)
     json_destroy(json);
 }
 
-/* A pace that was measured helps to order, but proves nothing. */
+/* A pace that was measured helps to order, but proves nothing: 0.1 s and 0.4 s
+ * of the network, with weights that have grown a little with age. */
 static void
 the_certificate_is_of_the_network_alone(void **state)
 {
@@ -674,8 +675,8 @@ the_certificate_is_of_the_network_alone(void **state)
     find_job(f, "b/j")->progress.period = 0.1;
     assert_true(decide_run(f->d, 1000));
     json = decide_order_to_json(f->d);
-    assert_true(member(json, "bound_s") < 0.5 + 1e-9);
-    assert_true(member(json, "estimate_s") < 0.7 + 1e-9);
+    assert_true(member(json, "bound_s") < 0.51);
+    assert_true(member(json, "estimate_s") < 0.71);
     json_destroy(json);
     json = decide_explain(f->d, "b/j");
     assert_float_equal(member(json, "alone_s"), 10, 1e-9);
