@@ -187,7 +187,12 @@ later() { [ "$(number version)" -gt "$version" ]; }
 await "the version has grown" later
 wants 'h0,{large/t0=1, small/t0=0}' || fail "another order after restart"
 
-# HTTP tells what the control socket tells, whoever else asks.
+# HTTP tells what the control socket tells, whoever else asks, once there is
+# nothing more to be learnt.
+measured() {
+    asks controller/stages '"h0:tx"' && asks controller/stages '"h1:tx"'
+}
+await "both hosts are measured again" measured
 [ "$(stat -c %a "$dir/run/rest.sock")" = 600 ] || fail "rest.sock is open"
 rest views "$dir/run/controller.ctl" || fail "rest views"
 rest errors || fail "rest errors"
