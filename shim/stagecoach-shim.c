@@ -22,9 +22,11 @@
 #include "shim/control/server.h"
 #include "shim/control/show.h"
 #include "shim/options.h"
+#include "shim/pipeline/egress.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/forward.h"
 #include "shim/pipeline/job-slot.h"
+#include "shim/pipeline/loop.h"
 #include "shim/pipeline/miss.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/eal.h"
@@ -43,6 +45,7 @@ struct shim {
     struct job_slots *slots;
     struct miss *misses;
     struct forward *forward;
+    struct loop *loop;
     struct server *server;
     int signal_fd;
     uint64_t port_restarts;     /* The control thread's, atomic. */
@@ -72,7 +75,7 @@ room_of_packet(const struct options *o)
 static uint64_t
 pool_bytes(const struct options *o)
 {
-    return (uint64_t) forward_pool_packets(o->rate_bps, o->mtu)
+    return (uint64_t) egress_pool_packets(o->rate_bps, o->mtu)
            * (room_of_packet(o) + MBUF_OVERHEAD);
 }
 
@@ -101,6 +104,7 @@ get_stats(void *s_, struct shim_stats *stats)
     struct shim *s = s_;
 
     forward_stats(s->forward, stats);
+    stats->busy_ns = loop_busy_ns(s->loop);
     stats->port_dropped = port_dropped(s->host) + port_dropped(s->uplink);
     stats->late_bytes = port_late_bytes(s->host)
                         + port_late_bytes(s->uplink);
@@ -148,7 +152,7 @@ create_ports(struct shim *s)
     char *error;
 
     s->pool = rte_pktmbuf_pool_create(
-        "packets", forward_pool_packets(o->rate_bps, o->mtu), 256, 0,
+        "packets", egress_pool_packets(o->rate_bps, o->mtu), 256, 0,
         room_of_packet(o), SOCKET_ID_ANY);
     if (!s->pool) {
         return strdup("no memory for packet buffers");
@@ -173,7 +177,8 @@ create_forward(struct shim *s)
     };
 
     s->forward = forward_create(&config);
-    return s->forward ? NULL : strdup("no memory");
+    s->loop = s->forward ? loop_create(s->forward, s->host, s->uplink) : NULL;
+    return s->loop ? NULL : strdup("no memory");
 }
 
 static char *
@@ -211,6 +216,7 @@ static void
 shim_destroy(struct shim *s)
 {
     server_destroy(s->server);
+    loop_destroy(s->loop);
     forward_destroy(s->forward);
     port_destroy(s->uplink);
     port_destroy(s->host);
@@ -230,13 +236,13 @@ look_after(struct shim *s, struct port *port)
     if (!why) {
         return;
     }
-    if (!forward_pause(s->forward)) {
+    if (!loop_pause(s->loop)) {
         say(s, "%s: %s, but the loop does not let go of it",
             port_iface(port), why);
         return;
     }
     error = port_restart(port);
-    forward_resume(s->forward);
+    loop_resume(s->loop);
     s->port_restarts++;
     say(s, "%s: %s, %s", port_iface(port), why,
         error ? error : "set up again");
@@ -266,12 +272,12 @@ control_thread(void *s_)
             look_after(s, s->uplink);
         }
     }
-    forward_stop(s->forward);
+    loop_stop(s->loop);
     return NULL;
 }
 
-/* DPDK's telemetry: the counters that need no other thread. */
-static struct forward *telemetry_forward;
+/* DPDK's telemetry: the counters. */
+static struct shim *telemetry_shim;
 
 static int
 telemetry_stats(const char *command, const char *params,
@@ -282,7 +288,7 @@ telemetry_stats(const char *command, const char *params,
     (void) command;
     (void) params;
     memset(&stats, 0, sizeof stats);
-    forward_stats(telemetry_forward, &stats);
+    get_stats(telemetry_shim, &stats);
     rte_tel_data_start_dict(data);
     rte_tel_data_add_dict_u64(data, "tx_packets", stats.tx_packets);
     rte_tel_data_add_dict_u64(data, "tx_bytes", stats.tx_bytes);
@@ -307,12 +313,12 @@ shim_run(struct shim *s)
     if (error) {
         return strdup(strerror(error));
     }
-    telemetry_forward = s->forward;
+    telemetry_shim = s;
     rte_telemetry_register_cmd("/stagecoach/stats", telemetry_stats,
                                "The shim's counters. No parameters.");
     say(s, "forwards between %s and %s", port_iface(s->host),
         port_iface(s->uplink));
-    forward_loop(s->forward);
+    loop_run(s->loop);
     pthread_join(thread, NULL);
     return NULL;
 }

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/pipeline/loop.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/pipeline/forward.h"
+#include "shim/ports/port.h"
+
+#define US 1000u                /* Nanoseconds. */
+#define MS 1000000u
+
+#define MIN_NAP (10 * US)       /* The first one after some work... */
+#define MAX_NAP (1 * MS)        /* ...doubles up to here. */
+#define WAIT_AFTER (160 * US)   /* Naps longer than this end with a frame. */
+#define MAX_WAIT (20 * MS)      /* To look at 'stop' and the rate. */
+
+#define LOOP_NICE (-10)         /* Of the loop's thread... */
+#define LOOP_SLICE (100 * US)   /* ...and how long it runs at a time. */
+
+struct loop {
+    struct forward *forward;
+    struct port *host, *uplink;
+    uint64_t nap;               /* Nanoseconds of the last one. */
+
+    /* The loop writes, the control thread reads. */
+    clockid_t clock;            /* The loop's CPU time, if 'running'... */
+    uint64_t clock_base;        /* ...and what it showed at the start. */
+    bool running, paused;
+
+    /* The control thread writes, the loop reads. */
+    bool stop, pause;
+};
+
+#define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
+#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
+
+/* Returns NULL without memory. */
+struct loop *
+loop_create(struct forward *forward, struct port *host, struct port *uplink)
+{
+    struct loop *l = calloc(1, sizeof *l);
+
+    if (l) {
+        l->forward = forward;
+        l->host = host;
+        l->uplink = uplink;
+    }
+    return l;
+}
+
+void
+loop_destroy(struct loop *l)
+{
+    free(l);
+}
+
+static uint64_t
+clock_ns(clockid_t clock)
+{
+    struct timespec ts = { 0, 0 };
+
+    clock_gettime(clock, &ts);
+    return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
+static void
+sleep_ns(uint64_t ns)
+{
+    struct timespec ts = { 0, ns };
+
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+}
+
+/* Sleeps up to 'ns', less if a frame arrives.  An interface that is down makes
+ * poll() return at once, so that the rest of a nap follows. */
+static void
+wait_for_frame(struct loop *l, uint64_t ns)
+{
+    struct pollfd fds[] = {
+        { .fd = port_fd(l->host), .events = POLLIN },
+        { .fd = port_fd(l->uplink), .events = POLLIN },
+    };
+    struct timespec ts = { 0, ns };
+
+    if (ppoll(fds, 2, &ts, NULL) > 0
+        && (fds[0].revents | fds[1].revents) & ~POLLIN) {
+        sleep_ns(ns < MAX_NAP ? ns : MAX_NAP);
+    }
+}
+
+/* Sleeps, after a turn of the loop that found nothing to do. */
+static void
+idle(struct loop *l, uint64_t now)
+{
+    bool late_host = port_kick(l->host);
+    bool late_uplink = port_kick(l->uplink);
+    bool held = (port_room(l->host) < PORT_BURST
+                 || port_room(l->uplink) < PORT_BURST);
+    uint64_t due = held ? UINT64_MAX : forward_until_due(l->forward, now);
+
+    l->nap = l->nap < MIN_NAP ? MIN_NAP
+             : l->nap < MAX_NAP / 2 ? l->nap * 2 : MAX_NAP;
+    if (l->nap <= WAIT_AFTER || late_host || late_uplink || held
+        || port_fd(l->host) < 0 || port_fd(l->uplink) < 0) {
+        sleep_ns(due < l->nap ? due : l->nap);
+    } else {
+        wait_for_frame(l, due < MAX_WAIT ? due : MAX_WAIT);
+    }
+}
+
+static void
+wait_while_paused(struct loop *l)
+{
+    STORE(&l->paused, true);
+    while (LOAD(&l->pause) && !LOAD(&l->stop)) {
+        sleep_ns(MAX_NAP);
+    }
+    STORE(&l->paused, false);
+}
+
+/* Asks the kernel to run this thread soon when it wakes up: a turn takes some
+ * microseconds, while the training beside it computes for milliseconds, which
+ * is more than the uplink's burst.  With six busy processes on two CPUs and
+ * eight shims this took flows from 80 to 96 % of their links.  Where it is not
+ * allowed, or the kernel knows no slices, packets wait a little longer. */
+static void
+ask_to_run_soon(void)
+{
+    struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime, deadline, period;
+    } attr = {
+        .size = sizeof attr,
+        .policy = SCHED_OTHER,
+        .nice = LOOP_NICE,
+        .runtime = LOOP_SLICE,
+    };
+
+    if (syscall(SYS_sched_setattr, 0, &attr, 0)) {
+        attr.nice = 0;
+        syscall(SYS_sched_setattr, 0, &attr, 0);
+    }
+    prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+}
+
+/* Forwards packets until loop_stop(). */
+void
+loop_run(struct loop *l)
+{
+    ask_to_run_soon();
+    pthread_getcpuclockid(pthread_self(), &l->clock);
+    l->clock_base = clock_ns(l->clock);
+    STORE(&l->running, true);
+    while (!LOAD(&l->stop)) {
+        uint64_t now = forward_now();
+
+        if (LOAD(&l->pause)) {
+            wait_while_paused(l);
+            continue;
+        }
+        if (forward_turn(l->forward, now)) {
+            l->nap = 0;
+        } else {
+            idle(l, now);
+        }
+    }
+    STORE(&l->running, false);
+}
+
+void
+loop_stop(struct loop *l)
+{
+    STORE(&l->stop, true);
+}
+
+/* Makes the loop keep off its ports.  Returns false if it does not within a
+ * second or so; then nothing has changed. */
+bool
+loop_pause(struct loop *l)
+{
+    STORE(&l->pause, true);
+    for (int i = 0; i < 1000; i++) {
+        if (LOAD(&l->paused)) {
+            return true;
+        }
+        sleep_ns(MAX_NAP);
+    }
+    STORE(&l->pause, false);
+    return false;
+}
+
+void
+loop_resume(struct loop *l)
+{
+    STORE(&l->pause, false);
+}
+
+/* Returns the CPU time that the loop's thread took, 0 if it does not run. */
+uint64_t
+loop_busy_ns(struct loop *l)
+{
+    return LOAD(&l->running) ? clock_ns(l->clock) - l->clock_base : 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHIM_LOOP_H
+#define SHIM_LOOP_H 1
+
+/* The thread that forwards: turns of forward_turn(), and naps between them.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Several shims share few CPUs with the training they serve, so a loop with
+ * nothing to do sleeps: a little longer each time, from 10 us on, but never
+ * past the time when a paced packet is due, and then until a frame arrives.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    loop = loop_create(forward, host, uplink);
+ *    ...another thread: loop_run(loop)...
+ *    loop_pause(loop);
+ *    ...change a port...
+ *    loop_resume(loop);
+ *    loop_stop(loop);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * What the loop forwards stays the caller's and must outlive it.  loop_run()
+ * is for one thread; all other functions are for the control thread. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct forward;
+struct loop;
+struct port;
+
+struct loop *loop_create(struct forward *, struct port *host,
+                         struct port *uplink);
+void loop_destroy(struct loop *);
+
+void loop_run(struct loop *);
+void loop_stop(struct loop *);
+bool loop_pause(struct loop *);
+void loop_resume(struct loop *);
+uint64_t loop_busy_ns(struct loop *);
+
+#endif /* shim/pipeline/loop.h */
