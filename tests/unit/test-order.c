@@ -505,7 +505,7 @@ check_levels(const struct order_problem *op)
             int expected = depth[s];
 
             if (deepest >= n_levels) {
-                expected = (n_levels - 1) * sqrt((double) depth[s] / deepest);
+                expected = n_levels * sqrt(depth[s] / (deepest + 1.0));
             }
             assert_int_equal(level[s], expected);
         }
