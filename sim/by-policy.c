@@ -15,6 +15,7 @@ sim_policy_options(const struct policy *policy)
         .service = SIM_SERVICE_LEVELS,
         .guard_share = policy->guard_share,
         .aging_s = policy->aging_s,
+        .aging_slowdown = policy->aging_slowdown,
     };
 
     if (options.order.improve_s > 0) {

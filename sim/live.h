@@ -129,9 +129,9 @@ struct early {
 };
 
 /* A problem for order_compute() of what the live units still have to do, in
- * their order, or of the stages that they are part of.  'aging_s' is as in struct sim_options.  Rates must be
+ * their order, or of the stages that they are part of.  Rates must be
  * settled. */
-struct order_problem *remaining_problem(const struct live *, double aging_s,
+struct order_problem *remaining_problem(const struct live *,
                                         const struct early *);
 
 /* Seconds that 'job' takes alone to the end of its rung. */

@@ -148,17 +148,13 @@ add_work(struct order_problem *op, int s, const struct live *live,
 static int
 add_jobs(struct order_problem *op, const struct live *live,
          const struct unit *unit, const struct live_job *jobs, size_t n,
-         double aging_s, const struct early *early)
+         const struct early *early)
 {
-    double weight = unit->stage->cojob->weight;
     struct order_traits traits;
     double alone = 0;
     int s;
 
-    if (aging_s > 0) {
-        weight *= 1 + (live->now - unit->begin) / aging_s;
-    }
-    s = order_problem_add_stage(op, weight, unit->id);
+    s = order_problem_add_stage(op, unit->stage->cojob->weight, unit->id);
     for (size_t i = 0; i < n; i++) {
         alone = fmax(alone, add_work(op, s, live, &jobs[i]));
     }
@@ -169,8 +165,7 @@ add_jobs(struct order_problem *op, const struct live *live,
 }
 
 struct order_problem *
-remaining_problem(const struct live *live, double aging_s,
-                  const struct early *early)
+remaining_problem(const struct live *live, const struct early *early)
 {
     struct order_problem *op = order_problem_create(live->fabric->n_ports);
 
@@ -183,11 +178,10 @@ remaining_problem(const struct live *live, double aging_s,
         struct live_stage *stage = unit->stage;
 
         if (live->ordered != ORDER_UNIT_STAGE) {
-            add_jobs(op, live, unit, unit->job, 1, aging_s, early);
+            add_jobs(op, live, unit, unit->job, 1, early);
         } else if (stage->place < 0) {
             stage->place = add_jobs(op, live, &stage->jobs[0].unit,
-                                    stage->jobs, stage->n_jobs, aging_s,
-                                    early);
+                                    stage->jobs, stage->n_jobs, early);
         }
     }
     return op;

@@ -216,7 +216,9 @@ decide(struct simulation *sim, struct sim_result *result)
     }
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
-    op = remaining_problem(live, sim->options->aging_s, &sim->early);
+    op = remaining_problem(live, &sim->early);
+    order_problem_age(op, sim->options->aging_s,
+                      sim->options->aging_slowdown);
     begin = clock_us();
     order_compute(&sim->order_options, op, &sim->order);
     count_decision(sim, clock_us() - begin, result);

@@ -223,6 +223,13 @@ void order_problem_set_traits(struct order_problem *, int stage,
                               const struct order_traits *);
 double order_stage_earliest_end(const struct order_stage *);
 
+/* Lets all stages weigh more by how long they have waited, so that none does
+ * for ever: a weight becomes 1 + age / 'aging_s' + slowdown / 'aging_slowdown'
+ * times what it was, where the slowdown is the age over the seconds that the
+ * stage would still take alone.  0 is no aging of that kind. */
+void order_problem_age(struct order_problem *, double aging_s,
+                       double aging_slowdown);
+
 struct improver;
 
 /* What order_compute() found.  Arrays have 'n' elements. */

@@ -227,3 +227,23 @@ order_stage_earliest_end(const struct order_stage *stage)
     }
     return stage->release + alone;
 }
+
+void
+order_problem_age(struct order_problem *op, double aging_s,
+                  double aging_slowdown)
+{
+    for (size_t i = 0; i < op->n_stages; i++) {
+        struct order_stage *stage = &op->stages[i];
+        double age = fmax(stage->traits.arrival, 0);
+        double alone = order_stage_earliest_end(stage) - stage->release;
+        double growth = 0;
+
+        if (aging_s > 0) {
+            growth += age / aging_s;
+        }
+        if (aging_slowdown > 0 && alone > 0) {
+            growth += age / alone / aging_slowdown;
+        }
+        stage->weight = fmin(stage->weight * (1 + growth), ORDER_MAX_WEIGHT);
+    }
+}

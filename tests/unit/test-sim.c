@@ -154,14 +154,15 @@ serves_the_heavier_weight_first(void **state)
     workload_destroy(w);
 }
 
-/* As above but for the age: at 2 s the weight of the first is 5, and 5 / 8 s
- * is more than 1 / 2 s. */
+/* As above but for the age: at 2 s the weight of the first is 5 or more, and
+ * 5 / 8 s is more than 1 / 2 s. */
 static void
-lets_an_aged_stage_go_first(void **state)
+check_aging(double aging_s, double aging_slowdown)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
     struct sim_options options = {
-        .order = ORDER_OPTIONS_INIT(ORDER_STAGE), .aging_s = 0.5,
+        .order = ORDER_OPTIONS_INIT(ORDER_STAGE), .aging_s = aging_s,
+        .aging_slowdown = aging_slowdown,
     };
     struct sim_result r;
 
@@ -173,6 +174,13 @@ lets_an_aged_stage_go_first(void **state)
     assert_near(end_of(&r, 1, 0), 12);
     sim_result_uninit(&r);
     workload_destroy(w);
+}
+
+static void
+lets_an_aged_stage_go_first(void **state)
+{
+    check_aging(0.5, 0);
+    check_aging(0, 0.05);
 }
 
 /* Adds a job of one worker on 'worker', one server on 'server'. */
