@@ -143,16 +143,15 @@ add_job(struct decide_problem *dp, const struct policy *policy,
     order_problem_set_traits(dp->op, dj->entry, &traits);
 }
 
-/* Collects what the running stages of 'c' have to do and makes a problem of
- * it, whose entries are of 'unit'.  'now' is in epoch ms. */
+/* Collects what the running stages of 'c' have to do and makes 'op' a problem
+ * of it, whose entries are of 'unit'.  'now' is in epoch ms. */
 void
-decide_problem_init(struct decide_problem *dp, const struct cluster *c,
-                    const struct policy *policy, enum order_unit unit,
-                    int64_t now)
+decide_problem_init(struct decide_problem *dp, struct order_problem *op,
+                    const struct cluster *c, const struct policy *policy,
+                    enum order_unit unit, int64_t now)
 {
-    *dp = (struct decide_problem) {
-        .unit = unit, .op = order_problem_create(demand_n_ports(c)),
-    };
+    *dp = (struct decide_problem) { .unit = unit, .op = op };
+    order_problem_restart(op, demand_n_ports(c));
     dp->op->now = now / 1000.0;
     dp->stages = cluster_running_stages(c, &dp->n_stages);
     dp->first_job = xcalloc(dp->n_stages + 1, sizeof *dp->first_job);
@@ -180,5 +179,4 @@ decide_problem_uninit(struct decide_problem *dp)
     free(dp->jobs);
     free(dp->first_job);
     free(dp->stages);
-    order_problem_destroy(dp->op);
 }

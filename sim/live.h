@@ -128,11 +128,11 @@ struct early {
                                  * for, and after which it is ordered anew. */
 };
 
-/* A problem for order_compute() of what the live units still have to do, in
- * their order, or of the stages that they are part of.  Rates must be
- * settled. */
-struct order_problem *remaining_problem(const struct live *,
-                                        const struct early *);
+/* Fills the problem, which has the fabric's ports, with what the live units
+ * still have to do, in their order, or with the stages that they are part of.
+ * Rates must be settled. */
+void remaining_problem(const struct live *, const struct early *,
+                       struct order_problem *);
 
 /* Seconds that 'job' takes alone to the end of its rung. */
 double remaining_alone(const struct live *, const struct live_job *);

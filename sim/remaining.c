@@ -164,11 +164,11 @@ add_jobs(struct order_problem *op, const struct live *live,
     return s;
 }
 
-struct order_problem *
-remaining_problem(const struct live *live, const struct early *early)
+void
+remaining_problem(const struct live *live, const struct early *early,
+                  struct order_problem *op)
 {
-    struct order_problem *op = order_problem_create(live->fabric->n_ports);
-
+    order_problem_clear(op);
     op->now = live->now;
     for (size_t i = 0; i < live->n_units; i++) {
         live->units[i]->stage->place = -1;
@@ -184,7 +184,6 @@ remaining_problem(const struct live *live, const struct early *early)
                                     stage->jobs, stage->n_jobs, early);
         }
     }
-    return op;
 }
 
 /* Adds up all of the work of a stage that has been. */

@@ -25,6 +25,7 @@ struct simulation {
     struct early early;
     struct live live;
     double next_period;         /* When "early" is ordered anew. */
+    struct order_problem *problem;
     struct order_result order;
     size_t n_gaps;              /* Decisions that had demand. */
     double sum_gaps, sum_gained;
@@ -152,8 +153,8 @@ place_jobs(struct simulation *sim)
             .stride = sizeof *unit->work, .owner = unit,
         };
     }
-    slack_assign(&sim->order, live->fabric->n_ports,
-                 sim->order_options.n_levels, sim->slack, live->n_units);
+    slack_assign(sim->problem, &sim->order, sim->order_options.n_levels,
+                 sim->slack, live->n_units);
     for (size_t k = 0; k < live->n_units; k++) {
         sim->placed[k] = sim->slack[k].owner;
         sim->placed[k]->level = sim->slack[k].level;
@@ -206,7 +207,7 @@ static void
 decide(struct simulation *sim, struct sim_result *result)
 {
     struct live *live = &sim->live;
-    struct order_problem *op;
+    struct order_problem *op = sim->problem;
     double begin;
 
     live->units_changed = false;
@@ -216,14 +217,13 @@ decide(struct simulation *sim, struct sim_result *result)
     }
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
-    op = remaining_problem(live, &sim->early);
+    remaining_problem(live, &sim->early, op);
     order_problem_age(op, sim->options->aging_s,
                       sim->options->aging_slowdown);
     begin = clock_us();
     order_compute(&sim->order_options, op, &sim->order);
     count_decision(sim, clock_us() - begin, result);
     apply_order(sim);
-    order_problem_destroy(op);
 }
 
 /* Returns true if progress alone changes the order. */
@@ -383,6 +383,7 @@ simulate(const struct workload *w, const struct sim_options *options,
         sim.live.rates->guard_share = options->guard_share;
     }
     sim.order_options.uncertified = !options->certify;
+    sim.problem = order_problem_create(fabric->n_ports);
     order_result_init(&sim.order);
     while (sim.live.n_ended < w->n_stages) {
         step(&sim, result);
@@ -393,6 +394,7 @@ simulate(const struct workload *w, const struct sim_options *options,
     collect(&sim, result);
 
     order_result_uninit(&sim.order);
+    order_problem_destroy(sim.problem);
     live_uninit(&sim.live);
     free(sim.slack);
     free(sim.placed);
