@@ -16,13 +16,10 @@
 /* A unit that has sent its limit but for such a share has sent it. */
 #define TOGETHER 1e-9
 
-/* The controller's default period. */
-#define EARLY_PERIOD_S 5
-
 struct simulation {
     const struct sim_options *options;
     struct order_options order_options;
-    struct early early;
+    struct progress_options early;
     struct live live;
     double next_period;         /* When "early" is ordered anew. */
     struct order_problem *problem;
@@ -368,14 +365,18 @@ simulate(const struct workload *w, const struct sim_options *options,
 {
     struct simulation sim = {
         .options = options, .order_options = options->order,
-        .early = { options->order.early_theta, EARLY_PERIOD_S },
+        .early = options->early,
     };
 
     struct sim_fabric *fabric = sim_fabric_scale(
         w->fabric, options->efficiency > 0 ? options->efficiency : 1);
 
     *result = (struct sim_result) { .decision_gap_first = 1 };
-    live_init(&sim.live, w, fabric, order_classes[options->order.kind].unit,
+    if (sim.early.period_s <= 0) {
+        sim.early = (struct progress_options) PROGRESS_OPTIONS_INIT;
+    }
+    sim.early.theta = options->order.early_theta;
+    live_init(&sim.live, w, fabric, &options->order,
               choose_rates(options, fabric));
     if (options->service == SIM_SERVICE_EXACT) {
         sim.order_options.n_levels = INT_MAX;

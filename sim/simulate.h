@@ -43,6 +43,7 @@
 
 #include <stddef.h>
 
+#include "controller/order/early.h"
 #include "controller/order/order.h"
 
 struct sim_flow;
@@ -67,6 +68,9 @@ struct sim_options {
                                  * would give it; only with levels. */
     double efficiency;          /* Payload per byte on the wire, 0 is 1. */
     double aging_s, aging_slowdown;     /* See order_problem_age(). */
+    struct progress_options early;      /* How metrics are judged by orders
+                                 * that look at progress.  'theta' is that of
+                                 * 'order'. */
 
     bool certify;               /* Computes a bound for each decision, for
                                  * the decision_gap_ members. */
