@@ -259,7 +259,7 @@ order_problem_age(struct order_problem *op, double aging_s,
             growth += age / aging_s;
         }
         if (aging_slowdown > 0 && alone > 0) {
-            growth += age / alone / aging_slowdown;
+            growth += pow(age / alone / aging_slowdown, 2);
         }
         stage->weight = fmin(stage->weight * (1 + growth), ORDER_MAX_WEIGHT);
     }
