@@ -17,6 +17,7 @@ const struct policy_member policy_members[POLICY_N_MEMBERS] = {
     ROW(NULL, "coalesce_ms", INT64, coalesce_ms, 1, 10, 50),
     ROW(NULL, "retag_ms", INT64, retag_ms, 1, 0, 60000),
     ROW(NULL, "aging_s", DOUBLE, aging_s, 1, 0, 1e6),
+    ROW(NULL, "aging_slowdown", DOUBLE, aging_slowdown, 1, 0, 1e6),
     ROW(NULL, "hysteresis", DOUBLE, hysteresis, 1, 0, 0.5),
     ROW(NULL, "guard_share", DOUBLE, guard_share, 1, 0, 0.2),
     ROW("early", "theta", DOUBLE, order.early_theta, 1, 0.1, 1),

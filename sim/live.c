@@ -106,6 +106,15 @@ job_end(struct live *live, struct live_job *job)
     }
 }
 
+/* Lets 'job' tell what its metric is now. */
+static void
+tell_metric(struct live *live, struct live_job *job)
+{
+    progress_curve_add(job->curve, job->iterations_done,
+                       curve_value(&job->job->curve, job->iterations_done),
+                       live->now);
+}
+
 static void
 iteration_begin(struct live *live, struct live_job *job)
 {
@@ -132,6 +141,9 @@ exchange_end(struct live *live, struct live_job *job)
     }
     job->iterations_left--;
     job->iterations_done++;
+    if (job->curve) {
+        tell_metric(live, job);
+    }
     iteration_begin(live, job);
 }
 
@@ -202,6 +214,19 @@ make_units(struct live *live, struct live_stage *stage, int64_t iterations)
     }
 }
 
+/* Lets 'job' go on with its curve of the rungs before, if orders look at its
+ * progress. */
+static void
+find_curve(struct live *live, struct live_job *job)
+{
+    if (live->curves && job->job->curve.final > 0) {
+        job->curve = &live->curves[job->record - live->jobs];
+        if (isinf(job->record->begin)) {
+            progress_curve_init(job->curve, live->now);
+        }
+    }
+}
+
 static void
 live_job_init(struct live *live, struct live_job *job,
               struct live_stage *stage, size_t index)
@@ -223,6 +248,7 @@ live_job_init(struct live *live, struct live_job *job,
         .on_the_way = sim_calloc(wj->n_shards, sizeof *job->on_the_way),
     };
     make_flows(live, job);
+    find_curve(live, job);
     job->record->begin = fmin(job->record->begin, live->now);
 }
 
@@ -293,15 +319,18 @@ cojob_begin(void *live, void *cojob_)
 
 void
 live_init(struct live *live, const struct workload *w,
-          const struct sim_fabric *fabric, enum order_unit unit_kind,
-          const struct rates_class *class)
+          const struct sim_fabric *fabric,
+          const struct order_options *order, const struct rates_class *class)
 {
     memset(live, 0, sizeof *live);
     live->workload = w;
     live->fabric = fabric;
-    live->ordered = unit_kind;
+    live->ordered = order_classes[order->kind].unit;
     live->stages = sim_calloc(w->n_stages, sizeof *live->stages);
     live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
+    if (order->kind == ORDER_EARLY || order->kind == ORDER_STAGE_EARLY) {
+        live->curves = sim_calloc(live->n_jobs, sizeof *live->curves);
+    }
     event_queue_init(&live->events);
     paths_init(&live->paths, fabric);
     unit_maker_init(&live->maker, fabric->n_ports);
@@ -320,6 +349,7 @@ live_uninit(struct live *live)
     unit_maker_uninit(&live->maker);
     paths_uninit(&live->paths);
     free(live->first_job);
+    free(live->curves);
     free(live->units);
     event_queue_uninit(&live->events);
 }

@@ -28,6 +28,7 @@ static const struct {
     unsigned int orders;
 } numbers[] = {
     { NULL, "aging_s", 1, 1e5, true, true, WEIGHTED },
+    { NULL, "aging_slowdown", 1, 1e3, true, true, WEIGHTED },
     { "early", "theta", 0.5, 1, false, false, JUDGED },
     { "early", "boost", 0.1, 10, true, true, BIT(STAGE_EARLY) },
     { "improve", "moves", 10, 10000, true, true, IMPROVED },
