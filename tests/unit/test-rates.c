@@ -617,8 +617,8 @@ a_guard_is_a_floor(void **state)
 }
 
 /* Rank 0 takes 4 s at host 0, which sends 20 + 20; its third flow takes as
- * long.  Rank 1 gets what that leaves of port 2 -> 3, and what nobody wants is
- * shared: of port 1's 10 rank 0 needs 5, and the rest is its as well. */
+ * long.  Rank 1 gets what that leaves of port 2 -> 3, and rank 2 nothing before
+ * rank 0 has ended. */
 static void
 madd_lets_a_unit_end_together(void **state)
 {
