@@ -118,8 +118,8 @@ unit_uninit(struct unit *unit)
 }
 
 /* Returns the place of 'port', which 'unit' has. */
-static size_t
-find_work(const struct unit *unit, int port)
+size_t
+unit_find_work(const struct unit *unit, int port)
 {
     size_t low = 0;
     size_t high = unit->n_work;
@@ -146,7 +146,7 @@ subtract(struct flow *flow, const struct path *path, double bytes, int n)
 
     for (int k = 0; k <= last; k++) {
         size_t i = k == 0 ? flow->work[0] : k == last ? flow->work[1]
-            : find_work(unit, path->ports[k]);
+            : unit_find_work(unit, path->ports[k]);
 
         unit->work[i].n_left -= n;
         unit->bytes[i] = unit->work[i].n_left

@@ -122,6 +122,8 @@ void unit_maker_clear(struct unit_maker *);
 void unit_begin(struct unit *, const struct sim_fabric *, double now);
 void unit_uninit(struct unit *);
 
+size_t unit_find_work(const struct unit *, int port);
+
 /* Subtracts what 'flow' has sent until 'now' at its rate. */
 void flow_settle(struct flow *, const struct path *, double now);
 
