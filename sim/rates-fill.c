@@ -39,6 +39,7 @@
 /* A unit on a port, in bytes per second. */
 struct guest {
     struct member *member;
+    int rank;                   /* The member's, to be looked at without it. */
     double found, left;
 };
 
@@ -167,9 +168,10 @@ remove_flow(struct fill *f, struct flow *flow)
 }
 
 static bool
-is_before(const struct member *a, const struct member *b)
+is_before(const struct guest *guest, const struct member *m)
 {
-    return a->rank != b->rank ? a->rank < b->rank : a->id < b->id;
+    return guest->rank != m->rank ? guest->rank < m->rank
+           : guest->member->id < m->id;
 }
 
 /* Returns the place on the list where 'm' is or should be. */
@@ -182,7 +184,7 @@ find_place(const struct guests *port, const struct member *m)
     while (low < high) {
         size_t middle = (low + high) / 2;
 
-        if (is_before(port->guests[middle].member, m)) {
+        if (is_before(&port->guests[middle], m)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -218,7 +220,7 @@ enter(struct fill *f, struct member *m, struct tie *tie)
                             sizeof *port->guests);
     memmove(&port->guests[i + 1], &port->guests[i],
             (port->n - i) * sizeof *port->guests);
-    port->guests[i] = (struct guest) { .member = m };
+    port->guests[i] = (struct guest) { .member = m, .rank = m->rank };
     port->n++;
     tie->listed = true;
 }
@@ -238,15 +240,16 @@ leave_ports(struct fill *f)
     }
 }
 
-/* Sorts the list of a port, which is nearly sorted as a rule. */
+/* Sorts the list of a port by new ranks; it is nearly sorted as a rule. */
 static void
 sort_guests(struct guests *port)
 {
-    for (size_t i = 1; i < port->n; i++) {
+    for (size_t i = 0; i < port->n; i++) {
         struct guest guest = port->guests[i];
         size_t j = i;
 
-        for (; j && is_before(guest.member, port->guests[j - 1].member); j--) {
+        guest.rank = guest.member->rank;
+        for (; j && !is_before(&port->guests[j - 1], guest.member); j--) {
             port->guests[j] = port->guests[j - 1];
         }
         port->guests[j] = guest;
