@@ -74,6 +74,7 @@ struct live_job {
     struct flow *flows;         /* Of each transfer, by shard and phase. */
     size_t *first;              /* Of each shard's each phase in 'flows', one
                                  * more for the end. */
+    size_t *place;              /* Of each port of 'unit' in the stage's. */
 };
 
 struct live_stage {
@@ -82,6 +83,12 @@ struct live_stage {
     size_t n_jobs, jobs_left;
     struct live_job *jobs;
     int place;                  /* In the last problem, if it had stages. */
+
+    /* If orders see stages: the ports of all jobs, by number, and room for what
+     * the stage needs of each. */
+    size_t n_ports;
+    int *ports;
+    double *seconds;
 };
 
 struct live {
@@ -128,11 +135,11 @@ struct early {
                                  * for, and after which it is ordered anew. */
 };
 
-/* A problem for order_compute() of what the live units still have to do, in
- * their order, or of the stages that they are part of.  'aging_s' is as in struct sim_options.  Rates must be
- * settled. */
-struct order_problem *remaining_problem(const struct live *, double aging_s,
-                                        const struct early *);
+/* Makes the problem one for order_compute() of what the live units still have
+ * to do, in their order, or of the stages that they are part of.  'aging_s' is
+ * as in struct sim_options.  Rates must be settled. */
+void remaining_problem(const struct live *, double aging_s,
+                       const struct early *, struct order_problem *);
 
 /* Seconds that 'job' takes alone to the end of its rung. */
 double remaining_alone(const struct live *, const struct live_job *);

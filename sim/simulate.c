@@ -25,6 +25,7 @@ struct simulation {
     struct early early;
     struct live live;
     double next_period;         /* When "early" is ordered anew. */
+    struct order_problem *problem;
     struct order_result order;
     size_t n_gaps;              /* Decisions that had demand. */
     double sum_gaps, sum_gained;
@@ -206,7 +207,6 @@ static void
 decide(struct simulation *sim, struct sim_result *result)
 {
     struct live *live = &sim->live;
-    struct order_problem *op;
     double begin;
 
     live->units_changed = false;
@@ -216,12 +216,11 @@ decide(struct simulation *sim, struct sim_result *result)
     }
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
-    op = remaining_problem(live, sim->options->aging_s, &sim->early);
+    remaining_problem(live, sim->options->aging_s, &sim->early, sim->problem);
     begin = clock_us();
-    order_compute(&sim->order_options, op, &sim->order);
+    order_compute(&sim->order_options, sim->problem, &sim->order);
     count_decision(sim, clock_us() - begin, result);
     apply_order(sim);
-    order_problem_destroy(op);
 }
 
 /* Returns true if progress alone changes the order. */
@@ -381,6 +380,7 @@ simulate(const struct workload *w, const struct sim_options *options,
         sim.live.rates->guard_share = options->guard_share;
     }
     sim.order_options.uncertified = !options->certify;
+    sim.problem = order_problem_create(fabric->n_ports);
     order_result_init(&sim.order);
     while (sim.live.n_ended < w->n_stages) {
         step(&sim, result);
@@ -391,6 +391,7 @@ simulate(const struct workload *w, const struct sim_options *options,
     collect(&sim, result);
 
     order_result_uninit(&sim.order);
+    order_problem_destroy(sim.problem);
     live_uninit(&sim.live);
     free(sim.slack);
     free(sim.placed);
