@@ -25,7 +25,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Part of rates-fill.c.  A member without flows keeps its memory for the next
+ * Part of rates-fill.c, with growth.h and guests.h.  A member without flows keeps its memory for the next
  * unit; the unit may be gone by then. */
 
 #include <stdbool.h>

@@ -21,11 +21,11 @@
 
 #include "sim/rates.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 
 #include "sim/growth.h"
+#include "sim/guests.h"
 #include "sim/member.h"
 #include "sim/memory.h"
 #include "sim/node-heap.h"
@@ -35,20 +35,6 @@
 
 /* Differences below this share of a port's capacity are rounding. */
 #define SAME 1e-11
-
-/* A unit on a port, in bytes per second. */
-struct guest {
-    struct member *member;
-    int rank;                   /* The member's, to be looked at without it. */
-    double found, left;
-};
-
-/* Units with flows on a port, by rank. */
-struct guests {
-    size_t n, allocated;
-    struct guest *guests;
-    bool dirty;                 /* Some have gone since the last update. */
-};
 
 struct fill {
     struct rates up;
@@ -167,62 +153,17 @@ remove_flow(struct fill *f, struct flow *flow)
     }
 }
 
-static bool
-is_before(const struct guest *guest, const struct member *m)
-{
-    return guest->rank != m->rank ? guest->rank < m->rank
-           : guest->member->id < m->id;
-}
-
-/* Returns the place on the list where 'm' is or should be. */
-static size_t
-find_place(const struct guests *port, const struct member *m)
-{
-    size_t low = 0;
-    size_t high = port->n;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (is_before(&port->guests[middle], m)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
 static void
 leave(struct fill *f, struct member *m, struct tie *tie)
 {
     struct guests *port = &f->ports[tie->port];
-    size_t i = find_place(port, m);
 
-    assert(port->guests[i].member == m);
-    port->n--;
-    memmove(&port->guests[i], &port->guests[i + 1],
-            (port->n - i) * sizeof *port->guests);
+    guests_remove(port, m);
     tie->listed = false;
     if (!port->dirty) {
         port->dirty = true;
         f->dirty[f->n_dirty++] = tie->port;
     }
-}
-
-static void
-enter(struct fill *f, struct member *m, struct tie *tie)
-{
-    struct guests *port = &f->ports[tie->port];
-    size_t i = find_place(port, m);
-
-    port->guests = sim_grow(port->guests, port->n + 1, &port->allocated,
-                            sizeof *port->guests);
-    memmove(&port->guests[i + 1], &port->guests[i],
-            (port->n - i) * sizeof *port->guests);
-    port->guests[i] = (struct guest) { .member = m, .rank = m->rank };
-    port->n++;
-    tie->listed = true;
 }
 
 /* Takes members off the lists of ports where they have no flows any more. */
@@ -240,22 +181,6 @@ leave_ports(struct fill *f)
     }
 }
 
-/* Sorts the list of a port by new ranks; it is nearly sorted as a rule. */
-static void
-sort_guests(struct guests *port)
-{
-    for (size_t i = 0; i < port->n; i++) {
-        struct guest guest = port->guests[i];
-        size_t j = i;
-
-        guest.rank = guest.member->rank;
-        for (; j && !is_before(&port->guests[j - 1], guest.member); j--) {
-            port->guests[j] = port->guests[j - 1];
-        }
-        port->guests[j] = guest;
-    }
-}
-
 static void
 follow_ranks(struct fill *f)
 {
@@ -265,7 +190,7 @@ follow_ranks(struct fill *f)
         }
     }
     for (int p = 0; p < f->n_ports; p++) {
-        sort_guests(&f->ports[p]);
+        guests_sort(&f->ports[p]);
     }
 }
 
@@ -353,7 +278,8 @@ enter_ports(struct fill *f)
         m->rank = m->unit->rank;
         for (size_t j = 0; j < m->n_ties; j++) {
             if (!m->ties[j].listed && m->ties[j].n_flows) {
-                enter(f, m, &m->ties[j]);
+                guests_add(&f->ports[m->ties[j].port], m);
+                m->ties[j].listed = true;
             }
         }
         push_turn(f, m);
@@ -401,7 +327,7 @@ serve(struct fill *f, struct member *m, double now)
         struct tie *tie = &m->ties[i];
 
         if (tie->listed) {
-            tie->place = find_place(&f->ports[tie->port], m);
+            tie->place = guests_find(&f->ports[tie->port], m);
             growth_set_left(&f->growth, tie->port,
                             left_before(f, tie->port, tie->place));
         }
