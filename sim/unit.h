@@ -38,6 +38,7 @@
  *
  * A unit owns its table.  Part of the simulation, one thread. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -139,5 +140,8 @@ void unit_change_rate(struct unit *, double now, double change);
 
 /* When 'unit' will have sent as much as its limit, INFINITY if never. */
 double unit_limit_time(const struct unit *);
+
+/* Lets ranks follow the order of the 'n' units. */
+bool units_set_ranks(struct unit **, size_t n);
 
 #endif /* sim/unit.h */
