@@ -199,6 +199,54 @@ make_unit(struct live *live, struct live_job *job, int64_t times)
     unit_maker_clear(&live->maker);
 }
 
+static int
+compare_ports(const void *a_, const void *b_)
+{
+    const int *a = a_, *b = b_;
+
+    return (*a > *b) - (*a < *b);
+}
+
+/* Lists the ports of all jobs of 'stage', so that what they need can be added
+ * up without looking for any. */
+static void
+make_ports(struct live_stage *stage)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        n += stage->jobs[i].unit.n_work;
+    }
+    stage->ports = sim_calloc(n, sizeof *stage->ports);
+    stage->seconds = sim_calloc(n, sizeof *stage->seconds);
+    n = 0;
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        const struct unit *unit = &stage->jobs[i].unit;
+
+        for (size_t j = 0; j < unit->n_work; j++) {
+            stage->ports[n++] = unit->work[j].port;
+        }
+    }
+    qsort(stage->ports, n, sizeof *stage->ports, compare_ports);
+    for (size_t i = 0; i < n; i++) {
+        if (!i || stage->ports[i] != stage->ports[i - 1]) {
+            stage->ports[stage->n_ports++] = stage->ports[i];
+        }
+    }
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        struct live_job *job = &stage->jobs[i];
+        size_t place = 0;
+
+        job->place = sim_calloc(job->unit.n_work, sizeof *job->place);
+        for (size_t j = 0; j < job->unit.n_work; j++) {
+            while (stage->ports[place] != job->unit.work[j].port) {
+                place++;
+            }
+            job->place[j] = place;
+        }
+    }
+}
+
 static void
 make_units(struct live *live, struct live_stage *stage, int64_t iterations)
 {
@@ -211,6 +259,9 @@ make_units(struct live *live, struct live_stage *stage, int64_t iterations)
             make_unit(live, job, iterations);
             begin_unit(live, &job->unit);
         }
+    }
+    if (live->ordered == ORDER_UNIT_STAGE) {
+        make_ports(stage);
     }
 }
 
@@ -263,7 +314,10 @@ live_stage_destroy(struct live_stage *stage)
         free(job->on_the_way);
         free(job->flows);
         free(job->first);
+        free(job->place);
     }
+    free(stage->ports);
+    free(stage->seconds);
     free(stage->jobs);
     free(stage);
 }

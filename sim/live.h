@@ -78,6 +78,7 @@ struct live_job {
     struct flow *flows;         /* Of each transfer, by shard and phase. */
     size_t *first;              /* Of each shard's each phase in 'flows', one
                                  * more for the end. */
+    size_t *place;              /* Of each port of 'unit' in the stage's. */
 };
 
 struct live_stage {
@@ -86,6 +87,12 @@ struct live_stage {
     size_t n_jobs, jobs_left;
     struct live_job *jobs;
     int place;                  /* In the last problem, if it had stages. */
+
+    /* If orders see stages: the ports of all jobs, by number, and room for what
+     * the stage needs of each. */
+    size_t n_ports;
+    int *ports;
+    double *seconds;
 };
 
 struct live {
@@ -126,9 +133,9 @@ void live_flow_ended(struct live *, struct flow *);
 /* Runs the events until 'now'. */
 void live_run_events(struct live *);
 
-/* Fills the problem, which has the fabric's ports, with what the live units
- * still have to do, in their order, or with the stages that they are part of.
- * Rates must be settled. */
+/* Makes the problem one for order_compute() of what the live units still have
+ * to do, in their order, or of the stages that they are part of.  Rates must
+ * be settled. */
 void remaining_problem(const struct live *, const struct progress_options *,
                        struct order_problem *);
 

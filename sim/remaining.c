@@ -105,44 +105,52 @@ get_traits(const struct live *live, const struct unit *unit,
     traits->intensity = exchange > 0 ? compute / exchange : 0;
 }
 
-/* Adds what 'job' still sends to stage 's' of 'op'.  Returns what it takes
- * alone, if its exchanges are not looked at one by one. */
+/* Seconds that what 'unit' has left on the port of its work 'i' takes. */
 static double
-add_work(struct order_problem *op, int s, const struct live *live,
-         const struct live_job *job)
+work_seconds(const struct live *live, const struct unit *unit, size_t i)
 {
-    double alone = live->ordered == ORDER_UNIT_COFLOW ? 0
-        : remaining_alone(live, job);
-
-    for (size_t i = 0; job->state != LIVE_DONE && i < job->unit.n_work; i++) {
-        const struct work *work = &job->unit.work[i];
-
-        order_problem_add_demand(op, s, work->port,
-                                 job->unit.bytes[i]
-                                 / live->fabric->capacity[work->port]);
-    }
-    return alone;
+    return unit->bytes[i] / live->fabric->capacity[unit->work[i].port];
 }
 
-/* Adds the 'n' 'jobs' of one stage, of which 'unit' is the first, to 'op' as
- * one.  Returns its index. */
-static int
-add_jobs(struct order_problem *op, const struct live *live,
-         const struct unit *unit, const struct live_job *jobs, size_t n,
-         const struct progress_options *early)
+/* Adds 'unit', of one job, to 'op'.  Its exchanges may be looked at one by one,
+ * and then they take no time alone. */
+static void
+add_unit(struct order_problem *op, const struct live *live,
+         const struct unit *unit, double weight)
 {
-    struct order_traits traits;
-    double alone = 0;
-    int s;
+    int s = order_problem_add_stage(op, weight, unit->id);
+    double alone = live->ordered == ORDER_UNIT_COFLOW ? 0
+        : remaining_alone(live, unit->job);
 
-    s = order_problem_add_stage(op, unit->stage->cojob->weight, unit->id);
-    for (size_t i = 0; i < n; i++) {
-        alone = fmax(alone, add_work(op, s, live, &jobs[i]));
+    for (size_t i = 0; i < unit->n_work; i++) {
+        order_problem_set_demand(op, s, unit->work[i].port,
+                                 work_seconds(live, unit, i));
     }
     order_problem_set_release(op, s, 0, alone);
-    get_traits(live, unit, jobs, n, early, &traits);
-    order_problem_set_traits(op, s, &traits);
-    return s;
+}
+
+/* Adds 'stage' to 'op'. */
+static void
+add_stage(struct order_problem *op, const struct live *live,
+          struct live_stage *stage, double weight)
+{
+    int s = order_problem_add_stage(op, weight, stage->jobs[0].unit.id);
+    double alone = 0;
+
+    memset(stage->seconds, 0, stage->n_ports * sizeof *stage->seconds);
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        const struct live_job *job = &stage->jobs[i];
+
+        alone = fmax(alone, remaining_alone(live, job));
+        for (size_t j = 0; job->state != LIVE_DONE && j < job->unit.n_work;
+             j++) {
+            stage->seconds[job->place[j]] += work_seconds(live, &job->unit, j);
+        }
+    }
+    for (size_t i = 0; i < stage->n_ports; i++) {
+        order_problem_set_demand(op, s, stage->ports[i], stage->seconds[i]);
+    }
+    order_problem_set_release(op, s, 0, alone);
 }
 
 void
@@ -150,6 +158,8 @@ remaining_problem(const struct live *live,
                   const struct progress_options *early,
                   struct order_problem *op)
 {
+    struct order_traits traits;
+
     order_problem_clear(op);
     op->now = live->now;
     for (size_t i = 0; i < live->n_units; i++) {
@@ -160,11 +170,17 @@ remaining_problem(const struct live *live,
         struct live_stage *stage = unit->stage;
 
         if (live->ordered != ORDER_UNIT_STAGE) {
-            add_jobs(op, live, unit, unit->job, 1, early);
+            add_unit(op, live, unit, stage->cojob->weight);
+            get_traits(live, unit, unit->job, 1, early, &traits);
         } else if (stage->place < 0) {
-            stage->place = add_jobs(op, live, &stage->jobs[0].unit,
-                                    stage->jobs, stage->n_jobs, early);
+            unit = &stage->jobs[0].unit;
+            stage->place = op->n_stages;
+            add_stage(op, live, stage, stage->cojob->weight);
+            get_traits(live, unit, stage->jobs, stage->n_jobs, early, &traits);
+        } else {
+            continue;
         }
+        order_problem_set_traits(op, op->n_stages - 1, &traits);
     }
 }
 

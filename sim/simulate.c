@@ -76,47 +76,6 @@ round_sent(struct live *live)
     }
 }
 
-/* Gives the 'n' 'units' ranks between 'low' and 'high', evenly.  Returns false
- * if there is no room. */
-static bool
-spread_ranks(struct unit **units, size_t n, int low, int high)
-{
-    for (size_t i = 0; i < n; i++) {
-        units[i]->rank = low + (int64_t) (high - low) * (i + 1) / (n + 1);
-    }
-    return (size_t) (high - low) > n;
-}
-
-/* Lets ranks follow the order of the 'n' 'units'.  Ranks have gaps, so that an
- * order to which units were only added and from which some are gone, as most
- * are, leaves all others as they were; looking at all flows again is what
- * costs.  Returns true if it did. */
-static bool
-set_ranks(struct unit **units, size_t n)
-{
-    int low = 0;
-    size_t n_new = 0;
-    bool kept = true;
-
-    for (size_t k = 0; k < n && kept; k++) {
-        int rank = units[k]->rank;
-
-        if (rank < 0) {
-            n_new++;
-        } else {
-            kept = rank > low && spread_ranks(&units[k - n_new], n_new, low,
-                                              rank);
-            low = rank;
-            n_new = 0;
-        }
-    }
-    if (kept && spread_ranks(&units[n - n_new], n_new, low, INT_MAX)) {
-        return true;
-    }
-    spread_ranks(units, n, 0, INT_MAX);
-    return false;
-}
-
 /* Sorts the live units as they were ordered. */
 static void
 place_units(struct simulation *sim)
@@ -174,7 +133,7 @@ apply_order(struct simulation *sim)
     } else {
         place_units(sim);
     }
-    kept = set_ranks(sim->placed, live->n_units);
+    kept = units_set_ranks(sim->placed, live->n_units);
     for (size_t i = 0; i < live->n_units; i++) {
         struct unit *unit = live->units[i];
 
@@ -204,7 +163,6 @@ static void
 decide(struct simulation *sim, struct sim_result *result)
 {
     struct live *live = &sim->live;
-    struct order_problem *op = sim->problem;
     double begin;
 
     live->units_changed = false;
@@ -214,11 +172,11 @@ decide(struct simulation *sim, struct sim_result *result)
     }
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
-    remaining_problem(live, &sim->early, op);
-    order_problem_age(op, sim->options->aging_s,
+    remaining_problem(live, &sim->early, sim->problem);
+    order_problem_age(sim->problem, sim->options->aging_s,
                       sim->options->aging_slowdown);
     begin = clock_us();
-    order_compute(&sim->order_options, op, &sim->order);
+    order_compute(&sim->order_options, sim->problem, &sim->order);
     count_decision(sim, clock_us() - begin, result);
     apply_order(sim);
 }

@@ -100,7 +100,7 @@ enum order_service {
     ORDER_SERVICE_FILL,         /* Strictly by rank, all flows of a stage in
                                  * proportion to what they have left. */
     ORDER_SERVICE_MADD,         /* By rank, each just fast enough to end with
-                                 * its bottleneck; what is left is shared. */
+                                 * its bottleneck; what is left by rank. */
 };
 
 /* An order as a policy names it. */
