@@ -245,6 +245,17 @@ order_stage_earliest_end(const struct order_stage *stage)
     return stage->release + alone;
 }
 
+/* Returns the seconds that all of 'stage', what has gone of it included, takes
+ * if it has every port to itself, as far as its bytes tell. */
+static double
+whole_alone(const struct order_stage *stage)
+{
+    double alone = order_stage_earliest_end(stage) - stage->release;
+    double sent = fmax(stage->traits.sent, 0), left = stage->traits.bytes;
+
+    return left > 0 ? alone * (1 + sent / left) : alone;
+}
+
 void
 order_problem_age(struct order_problem *op, double aging_s,
                   double aging_slowdown)
@@ -252,14 +263,13 @@ order_problem_age(struct order_problem *op, double aging_s,
     for (size_t i = 0; i < op->n_stages; i++) {
         struct order_stage *stage = &op->stages[i];
         double age = fmax(stage->traits.arrival, 0);
-        double alone = order_stage_earliest_end(stage) - stage->release;
-        double growth = 0;
+        double alone = whole_alone(stage), growth = 0;
 
         if (aging_s > 0) {
             growth += age / aging_s;
         }
         if (aging_slowdown > 0 && alone > 0) {
-            growth += pow(age / alone / aging_slowdown, 2);
+            growth += pow(age / alone / aging_slowdown, 4);
         }
         stage->weight = fmin(stage->weight * (1 + growth), ORDER_MAX_WEIGHT);
     }

@@ -512,29 +512,35 @@ check_levels(const struct order_problem *op)
     }
 }
 
-/* What waits weighs more: by its age, by its age over what it still takes
+/* What waits weighs more: by its age, by its age over what all of it takes
  * alone, or by both.  What comes later or needs nothing does not. */
 static void
 weights_age(void **state)
 {
     static const struct {
-        double weight, arrival, release, isolated, seconds;
+        double weight, arrival, release, isolated, seconds, sent, bytes;
         double aging_s, aging_slowdown, expected;
     } cases[] = {
-        { 2, 30, 0, 5, 4, 0, 0, 2 },
-        { 2, 30, 0, 5, 4, 10, 0, 8 },
-        { 2, 30, 0, 5, 4, 0, 3, 10 },
-        { 2, 30, 0, 5, 4, 10, 3, 16 },
-        { 2, 30, 0, 0, 4, 0, 3, 14.5 },
-        { 2, 30, 0, 5, 15, 0, 2, 4 },
-        { 2, 0, 40, 5, 4, 10, 3, 2 },
-        { 2, -1, 0, 5, 4, 10, 3, 2 },
-        { 2, 30, 0, 0, 0, 0, 3, 2 },
-        { ORDER_MAX_WEIGHT, 30, 0, 5, 4, 10, 3, ORDER_MAX_WEIGHT },
+        { 2, 30, 0, 5, 4, 0, 0, 0, 0, 2 },
+        { 2, 30, 0, 5, 4, 0, 0, 10, 0, 8 },
+        { 2, 30, 0, 5, 4, 0, 0, 0, 3, 34 },
+        { 2, 30, 0, 5, 4, 0, 0, 10, 3, 40 },
+        { 2, 30, 0, 0, 4, 0, 0, 0, 3, 80.125 },
+        { 2, 30, 0, 5, 15, 0, 0, 0, 2, 4 },
+        { 2, 30, 0, 5, 4, 1, 1, 0, 3, 4 },
+        { 2, 30, 0, 5, 4, 1, 0, 0, 3, 34 },
+        { 2, 0, 40, 5, 4, 0, 0, 10, 3, 2 },
+        { 2, -1, 0, 5, 4, 0, 0, 10, 3, 2 },
+        { 2, 30, 0, 0, 0, 0, 0, 0, 3, 2 },
+        { ORDER_MAX_WEIGHT, 30, 0, 5, 4, 0, 0, 10, 3, ORDER_MAX_WEIGHT },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct order_traits traits = { .arrival = cases[i].arrival };
+        struct order_traits traits = {
+            .arrival = cases[i].arrival,
+            .sent = cases[i].sent,
+            .bytes = cases[i].bytes,
+        };
         struct order_problem *op = order_problem_create(1);
 
         order_problem_add_stage(op, cases[i].weight, 0);
