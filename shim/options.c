@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "shim/control/protocol.h"
+#include "shim/ports/port-driver.h"
 
 static char *format(const char *, ...) __attribute__((format(printf, 1, 2)));
 
@@ -176,10 +177,10 @@ static const struct option_row {
     const char *help;
 } rows[] = {
     { "--name", "NAME", true, parse_name, "the host's name" },
-    { "--host-port", "af_packet:IFACE", true, parse_host_port,
-      "the interface towards the host" },
-    { "--uplink", "af_packet:IFACE", true, parse_uplink,
-      "the interface towards the network" },
+    { "--host-port", "KIND:WHAT", true, parse_host_port,
+      "the port towards the host, such as af_packet:eth0" },
+    { "--uplink", "KIND:WHAT", true, parse_uplink,
+      "the port towards the network, such as af_packet:eth1" },
     { "--rate", "RATE", true, parse_rate,
       "what the uplink carries, such as 50Mbit" },
     { "--control", "PATH", true, parse_control,
@@ -242,6 +243,25 @@ parse_one(int argc, char *argv[], int *i, bool *seen, struct options *o)
     return row->parse(argument, o);
 }
 
+/* Do the ports go together, and with the MTU? */
+static char *
+check_ports(const struct options *o)
+{
+    const struct port_driver *smaller =
+        o->host.driver->max_mtu < o->uplink.driver->max_mtu
+        ? o->host.driver : o->uplink.driver;
+
+    if (o->mtu > smaller->max_mtu) {
+        return format("--mtu: %u is too much for %s, at most %u is allowed",
+                      o->mtu, smaller->name, smaller->max_mtu);
+    }
+    if (port_spec_same(&o->host, &o->uplink)) {
+        return format("--uplink: \"%s:%s\" is the host's port, another is "
+                      "needed", o->uplink.driver->name, o->uplink.what);
+    }
+    return NULL;
+}
+
 char *
 options_parse(int argc, char *argv[], struct options *o)
 {
@@ -261,11 +281,7 @@ options_parse(int argc, char *argv[], struct options *o)
             return format("%s: required option is missing", rows[i].name);
         }
     }
-    if (o->host.iface[0] && !strcmp(o->host.iface, o->uplink.iface)) {
-        return format("--uplink: \"af_packet:%s\" is the host's port, another "
-                      "interface is needed", o->uplink.iface);
-    }
-    return NULL;
+    return o->show || o->help || o->version ? NULL : check_ports(o);
 }
 
 void
@@ -278,5 +294,12 @@ options_usage(FILE *stream)
                 rows[i].argument ? " " : "",
                 rows[i].argument ? rows[i].argument : "",
                 rows[i].required ? "  (required)" : "", rows[i].help);
+    }
+    fputs("\nPorts:\n", stream);
+    for (const struct port_driver *d = port_drivers; d->name; d++) {
+        bool bare = d->argument == PORT_ARG_NONE;
+
+        fprintf(stream, "  %s%s%s\n      %s\n", d->name, bare ? "" : ":",
+                bare ? "" : d->example, d->help);
     }
 }

@@ -31,6 +31,7 @@
 #include "shim/ports/af-packet.h"
 #include "shim/ports/eal.h"
 #include "shim/ports/port.h"
+#include "shim/ports/port-driver.h"
 
 #define EXIT_BAD_USAGE 2
 #define CHECK_MS 250            /* Between two looks at the ports. */
@@ -72,22 +73,33 @@ room_of_packet(const struct options *o)
     return port_frame_size(o->mtu) + RTE_PKTMBUF_HEADROOM;
 }
 
+static uint32_t
+pool_packets(const struct options *o)
+{
+    return (egress_pool_packets(o->rate_bps, o->mtu)
+            + o->host.driver->pool_packets + o->uplink.driver->pool_packets);
+}
+
 static uint64_t
 pool_bytes(const struct options *o)
 {
-    return (uint64_t) egress_pool_packets(o->rate_bps, o->mtu)
+    return (uint64_t) pool_packets(o)
            * (room_of_packet(o) + MBUF_OVERHEAD);
 }
 
-/* Returns NULL if 'iface' is there and no packet from it is too long for us,
- * otherwise a malloc()'d message. */
+/* Returns NULL if the port's interface is there, should it be, and no packet
+ * from it is too long for us, otherwise a malloc()'d message. */
 static char *
-check_iface(const char *option, const char *iface, uint32_t mtu)
+check_iface(const char *option, const struct port_spec *spec, uint32_t mtu)
 {
-    int has = iface_mtu(iface);
+    const char *iface = spec->iface;
     char *error = NULL;
-    int n = 0;
+    int has, n = 0;
 
+    if (!(spec->driver->flags & PORT_KERNEL)) {
+        return NULL;
+    }
+    has = iface_mtu(iface);
     if (has < 0) {
         n = asprintf(&error, "%s: there is no interface \"%s\" here", option,
                      iface);
@@ -152,7 +164,7 @@ create_ports(struct shim *s)
     char *error;
 
     s->pool = rte_pktmbuf_pool_create(
-        "packets", egress_pool_packets(o->rate_bps, o->mtu), 256, 0,
+        "packets", pool_packets(o), 256, 0,
         room_of_packet(o), SOCKET_ID_ANY);
     if (!s->pool) {
         return strdup("no memory for packet buffers");
@@ -341,9 +353,9 @@ take_signals(void)
 static char *
 check_ifaces(const struct options *o)
 {
-    char *error = check_iface("--host-port", o->host.iface, o->mtu);
+    char *error = check_iface("--host-port", &o->host, o->mtu);
 
-    return error ? error : check_iface("--uplink", o->uplink.iface, o->mtu);
+    return error ? error : check_iface("--uplink", &o->uplink, o->mtu);
 }
 
 static int

@@ -12,6 +12,8 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include "shim/ports/port-driver.h"
+
 #define MIB (1024 * 1024)
 #define MIN_MEMORY (96 * MIB)   /* Without huge pages DPDK takes it at once. */
 #define SPARE (8 * MIB)         /* Of huge pages, besides packet buffers. */
@@ -57,12 +59,32 @@ allowed_cpus(char *s, size_t size)
     }
 }
 
+/* Puts the network cards to take at 'argv', at most 4 words.  Returns how
+ * many. */
+static int
+put_cards(const struct options *o, const char *argv[])
+{
+    const struct port_spec *specs[] = { &o->host, &o->uplink };
+    int argc = 0;
+
+    for (int i = 0; i < 2; i++) {
+        if (specs[i]->driver->argument == PORT_ARG_PCI) {
+            argv[argc++] = "--allow";
+            argv[argc++] = specs[i]->what;
+        }
+    }
+    if (!argc) {
+        argv[argc++] = "--no-pci";
+    }
+    return argc;
+}
+
 /* Starts DPDK with room for 'bytes' of packet buffers. */
 char *
 eal_init(const struct options *o, bool huge, uint64_t bytes)
 {
     char all[512], lcores[600], memory[16];
-    const char *argv[16];
+    const char *argv[20];
     char *error;
     int argc = 0;
 
@@ -74,7 +96,7 @@ eal_init(const struct options *o, bool huge, uint64_t bytes)
     argv[argc++] = "stagecoach-shim";
     argv[argc++] = "--lcores";
     argv[argc++] = lcores;
-    argv[argc++] = "--no-pci";
+    argc += put_cards(o, argv + argc);
     argv[argc++] = "--file-prefix";
     argv[argc++] = o->name;
     argv[argc++] = "--log-level=*:error";

@@ -84,8 +84,21 @@ names_the_option_at_fault(void **state)
           "--mtu: \"1500x\" is not an integer from 576 to 9000" },
         { "--name a/b", "--name: \"a/b\" is not 1 to 31 letters, digits, "
           "'.', '_' and '-'" },
-        { "--uplink pcap:eth0",
-          "--uplink: \"pcap:eth0\" is not a port, such as af_packet:eth0" },
+        { "--uplink eth0",
+          "--uplink: \"eth0\" is not a port, the kinds are af_packet, "
+          "af_xdp, tap, virtio_user, memif, memif_client, pcap, pcap_file, "
+          "null, ring, pci" },
+        { "--uplink null:eth0",
+          "--uplink: \"null:eth0\" is not a port, such as null" },
+        { "--uplink memif:/run/a,role=client",
+          "--uplink: \"memif:/run/a,role=client\" is not a port, such as "
+          "memif:/run/a.sock" },
+        { "--uplink pcap_file:in.pcap",
+          "--uplink: \"pcap_file:in.pcap\" is not a port, such as "
+          "pcap_file:in.pcap,out.pcap" },
+        { "--uplink pci:01:00.0",
+          "--uplink: \"pci:01:00.0\" is not a port, such as "
+          "pci:0000:01:00.0" },
         { "--uplink af_packet:",
           "--uplink: \"af_packet:\" is not a port, such as "
           "af_packet:eth0" },
@@ -97,8 +110,17 @@ names_the_option_at_fault(void **state)
           "af_packet:eth0" },
         { "--name h --control s --rate 1Gbit --host-port af_packet:a "
           "--uplink af_packet:a",
-          "--uplink: \"af_packet:a\" is the host's port, another interface is "
+          "--uplink: \"af_packet:a\" is the host's port, another is "
           "needed" },
+        { "--name h --control s --rate 1Gbit --host-port af_packet:a "
+          "--uplink pcap:a",
+          "--uplink: \"pcap:a\" is the host's port, another is needed" },
+        { "--name h --control s --rate 1Gbit --host-port tap:a "
+          "--uplink af_packet:b --mtu 9000",
+          "--mtu: 9000 is too much for tap, at most 1500 is allowed" },
+        { "--name h --control s --rate 1Gbit --host-port af_packet:a "
+          "--uplink af_xdp:b --mtu 3600",
+          "--mtu: 3600 is too much for af_xdp, at most 2984 is allowed" },
         { "--cpus 0-",
           "--cpus: \"0-\" is not a list of CPUs, such as 0-1" },
         { "--no-tag=1",
@@ -139,26 +161,60 @@ reads_rates(void **state)
 static void
 ring_sizes_suit_the_kernel(void **state)
 {
-    struct port_spec spec = { .iface = "eth0" };
-    char args[128];
+    struct port_spec spec;
+    char args[PORT_MAX_ARGS];
 
     (void) state;
-    port_spec_devargs(&spec, 1500, args, sizeof args);
+    assert_null(port_spec_parse("port", "af_packet:eth0", &spec));
+    port_spec_devargs(&spec, 1500, args);
     assert_string_equal(args, "iface=eth0,framesz=2048,blocksz=65536,"
                         "framecnt=512,qdisc_bypass=1");
-    port_spec_devargs(&spec, 9000, args, sizeof args);
+    port_spec_devargs(&spec, 9000, args);
     assert_string_equal(args, "iface=eth0,framesz=9216,blocksz=36864,"
                         "framecnt=256,qdisc_bypass=1");
     for (uint32_t mtu = PORT_MIN_MTU; mtu <= PORT_MAX_MTU; mtu++) {
         unsigned int frame, block, count;
 
-        port_spec_devargs(&spec, mtu, args, sizeof args);
+        port_spec_devargs(&spec, mtu, args);
         assert_int_equal(sscanf(args, "iface=eth0,framesz=%u,blocksz=%u,"
                                 "framecnt=%u", &frame, &block, &count), 3);
         assert_true(frame >= mtu + 22 + 66);
         assert_int_equal(block % frame, 0);
         assert_int_equal(block % 4096, 0);
         assert_int_equal(count % (block / frame), 0);
+    }
+}
+
+static void
+every_kind_of_port_has_its_arguments(void **state)
+{
+    static const struct {
+        const char *text, *iface, *args;
+    } cases[] = {
+        { "af_xdp:eth0", "eth0", "iface=eth0" },
+        { "tap:host0", "host0", "iface=host0" },
+        { "virtio_user:host0", "host0", "path=/dev/vhost-net,queues=1,"
+          "queue_size=1024,iface=host0" },
+        { "memif:/run/a", "", "role=server,socket=/run/a,socket-abstract=no,"
+          "bsize=2048,rsize=9" },
+        { "memif_client:/run/a", "", "role=client,socket=/run/a,"
+          "socket-abstract=no,bsize=2048,rsize=9" },
+        { "pcap:eth0", "eth0", "iface=eth0" },
+        { "pcap_file:a,b", "", "rx_pcap=a,tx_pcap=b" },
+        { "null", "", "" },
+        { "ring", "", "" },
+        { "pci:0000:01:00.0", "", "" },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct port_spec spec;
+        char args[PORT_MAX_ARGS];
+
+        assert_null(port_spec_parse("port", cases[i].text, &spec));
+        port_spec_devargs(&spec, 1500, args);
+        assert_string_equal(args, cases[i].args);
+        assert_string_equal(spec.iface, cases[i].iface);
     }
 }
 
@@ -170,6 +226,7 @@ main(void)
         cmocka_unit_test(names_the_option_at_fault),
         cmocka_unit_test(reads_rates),
         cmocka_unit_test(ring_sizes_suit_the_kernel),
+        cmocka_unit_test(every_kind_of_port_has_its_arguments),
     };
 
     return cmocka_run_group_tests_name("shim-options", tests, NULL, NULL);
