@@ -147,6 +147,14 @@ parse_no_tag(const char *text, struct options *o)
 }
 
 static char *
+parse_keep_offload(const char *text, struct options *o)
+{
+    (void) text;
+    o->keep_offload = true;
+    return NULL;
+}
+
+static char *
 parse_show(const char *text, struct options *o)
 {
     o->show = text;
@@ -194,6 +202,8 @@ static const struct option_row {
     { "--no-huge", NULL, false, parse_no_huge, "use no huge pages" },
     { "--no-tag", NULL, false, parse_no_tag,
       "leave the packets' DSCP as it is" },
+    { "--keep-offload", NULL, false, parse_keep_offload,
+      "leave the interfaces' offloads as they are" },
     { "--show", "PATH", false, parse_show,
       "print what the shim with this control socket knows, and exit" },
     { "--help", NULL, false, parse_help, "print this" },
@@ -275,6 +285,7 @@ options_parse(int argc, char *argv[], struct options *o)
             return error;
         }
     }
+    o->host.keep_offload = o->uplink.keep_offload = o->keep_offload;
     for (size_t i = 0; i < N_ROWS; i++) {
         if (rows[i].required && !seen[i] && !o->show && !o->help
             && !o->version) {

@@ -70,7 +70,8 @@ say(const struct shim *s, const char *template, ...)
 static uint32_t
 room_of_packet(const struct options *o)
 {
-    return port_frame_size(o->mtu) + RTE_PKTMBUF_HEADROOM;
+    return (port_frame_size(o->mtu) + RTE_PKTMBUF_HEADROOM
+            + o->host.driver->buffer_bytes + o->uplink.driver->buffer_bytes);
 }
 
 static uint32_t
@@ -121,6 +122,9 @@ get_stats(void *s_, struct shim_stats *stats)
     stats->late_bytes = port_late_bytes(s->host)
                         + port_late_bytes(s->uplink);
     stats->port_restarts = s->port_restarts;
+    stats->checksums_completed = port_completed(s->host)
+                                 + port_completed(s->uplink);
+    stats->long_refused = port_refused(s->host) + port_refused(s->uplink);
 }
 
 static uint64_t
@@ -158,6 +162,21 @@ create_tables(struct shim *s)
 }
 
 static char *
+create_port(struct shim *s, const struct port_spec *spec, unsigned int index,
+            struct port **portp)
+{
+    char *error = port_create(spec, index, s->options.mtu, s->pool, portp);
+    int unfinished = error ? 0 : port_unfinished(*portp);
+
+    if (unfinished) {
+        say(s, "%s: cannot switch off offloads at its other end (%s), packets "
+            "that come too long are dropped", spec->what,
+            strerror(unfinished));
+    }
+    return error;
+}
+
+static char *
 create_ports(struct shim *s)
 {
     const struct options *o = &s->options;
@@ -169,9 +188,8 @@ create_ports(struct shim *s)
     if (!s->pool) {
         return strdup("no memory for packet buffers");
     }
-    error = port_create(&o->host, 0, o->mtu, s->pool, &s->host);
-    return error ? error
-           : port_create(&o->uplink, 1, o->mtu, s->pool, &s->uplink);
+    error = create_port(s, &o->host, 0, &s->host);
+    return error ? error : create_port(s, &o->uplink, 1, &s->uplink);
 }
 
 static char *

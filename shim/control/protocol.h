@@ -179,6 +179,10 @@ struct shim_stats {
     uint64_t port_restarts;     /* Ports that no longer sent, and were set up
                                  * anew. */
     uint32_t n_slot_stats, n_flows;
+    uint64_t checksums_completed;       /* That a kernel had left to the
+                                         * network card. */
+    uint64_t long_refused;      /* Of 'port_dropped': packets that a kernel
+                                 * had left to the card to cut. */
 };
 
 /* Of a slot in use, since it was set when it was not. */

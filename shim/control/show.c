@@ -64,6 +64,8 @@ show_stats(const void *body, size_t size, FILE *stream)
         { "queued_bytes", s.queued_bytes }, { "busy_ns", s.busy_ns },
         { "late_bytes", s.late_bytes },
         { "port_restarts", s.port_restarts },
+        { "checksums_completed", s.checksums_completed },
+        { "long_refused", s.long_refused },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -12,6 +12,7 @@
 #include <rte_ethdev.h>
 
 #include "shim/ports/af-packet.h"
+#include "shim/ports/offload.h"
 #include "shim/ports/port-driver.h"
 
 #define N_DESCRIPTORS 1024      /* Of a queue, fewer if the driver says. */
@@ -139,6 +140,8 @@ port_device_open(struct port_device *d, struct rte_mempool *pool)
     }
     d->up = true;
     find_fd(d, interrupt);
+    d->unfinished = (has(d, PORT_KERNEL) && !d->spec.keep_offload
+                     ? offload_switch_off(d->spec.iface) : 0);
     if (has(d, PORT_MAKES_IFACE)) {
         iface_set_mtu(d->spec.iface, d->mtu);
     }

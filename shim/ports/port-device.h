@@ -48,6 +48,8 @@ struct port_device {
     uint16_t id;                /* DPDK's number, if 'up'. */
     int fd;                     /* Readable when a frame is there; -1 if the
                                  * driver has nothing like that. */
+    int unfinished;             /* 0, or a positive errno: why frames may come
+                                 * unfinished, see offload.h. */
 };
 
 /* Returns NULL or a malloc()'d message; then 'up' is false. */

@@ -95,9 +95,11 @@ const struct port_driver port_drivers[] = {
         .example = "eth0",
         .flags = PORT_KERNEL | PORT_UNFINISHED | PORT_RESTARTS,
         /* The kernel takes buffers of a page at most, DPDK's head of a packet
-         * buffer included. */
+         * buffer included, and keeps some of each.  With fewer of them than
+         * this it receives nothing. */
         .max_mtu = 2984,
         .pool_packets = 16384,
+        .buffer_bytes = 256,
         .devargs = iface_devargs,
         .help = "an interface of the kernel, by an XDP socket",
     }, {

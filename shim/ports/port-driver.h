@@ -67,6 +67,7 @@ struct port_driver {
     unsigned int flags;         /* enum port_flags. */
     uint32_t max_mtu;           /* Bytes of IP. */
     uint32_t pool_packets;      /* Packet buffers that its rings hold. */
+    uint32_t buffer_bytes;      /* Of each buffer, for the driver itself. */
 
     /* Writes the device's arguments for packets of up to 'mtu' bytes of IP,
      * what fits of them into 'size'.  NULL if it has none. */

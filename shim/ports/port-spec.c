@@ -97,7 +97,7 @@ port_spec_parse(const char *place, const char *text, struct port_spec *spec)
         return unknown_kind(place, text);
     }
     if (bare ? !text[length] : suits(driver, what)) {
-        spec->driver = driver;
+        *spec = (struct port_spec) { .driver = driver };
         snprintf(spec->what, sizeof spec->what, "%s", what);
         snprintf(spec->iface, sizeof spec->iface, "%.*s", IFNAMSIZ - 1,
                  driver->argument == PORT_ARG_IFACE ? what : "");

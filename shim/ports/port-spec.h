@@ -22,6 +22,7 @@ struct port_spec {
     char what[200];             /* After the colon, else the kind itself. */
     char iface[IFNAMSIZ];       /* 'what' if it is one of the kernel's, else
                                  * "". */
+    bool keep_offload;          /* Leave the kernel's settings alone. */
 };
 
 /* Returns NULL, or a malloc()'d message that starts with 'place'. */

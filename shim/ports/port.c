@@ -11,6 +11,7 @@
 
 #include "shim/pipeline/counter.h"
 #include "shim/ports/af-packet.h"
+#include "shim/ports/finish.h"
 #include "shim/ports/port-device.h"
 #include "shim/ports/port-driver.h"
 
@@ -35,7 +36,9 @@ struct port {
     uint64_t refused_since;     /* Time, 0 if the driver takes frames. */
     uint64_t offered;           /* Frames, to the driver; again if it refused
                                  * them.  Counted before they can be sent. */
-    uint64_t too_long;          /* Frames dropped. */
+    uint64_t too_long;          /* Frames dropped when sent... */
+    uint64_t refused;           /* ...or received. */
+    uint64_t completed;         /* Checksums. */
 
     /* The control thread writes, the loop reads. */
     uint32_t max_packet;        /* Bytes of IP: 'mtu' or the interface's MTU,
@@ -123,10 +126,39 @@ port_destroy(struct port *port)
     }
 }
 
+/* Makes packets of the 'n' frames at 'frames', and drops those of which none
+ * can be made.  Returns how many are left. */
+static uint16_t
+finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
+{
+    uint16_t left = 0;
+
+    for (uint16_t i = 0; i < n; i++) {
+        enum finish f = finish_frame(frames[i], port->device.mtu);
+
+        if (f == FINISH_TOO_LONG) {
+            rte_pktmbuf_free(frames[i]);
+            counter_add(&port->refused, 1);
+            continue;
+        }
+        if (f == FINISH_COMPLETED) {
+            counter_add(&port->completed, 1);
+        }
+        frames[left++] = frames[i];
+    }
+    return left;
+}
+
 uint16_t
 port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 {
-    return port->device.up ? rte_eth_rx_burst(port->device.id, 0, frames, max) : 0;
+    uint16_t n;
+
+    if (!port->device.up) {
+        return 0;
+    }
+    n = rte_eth_rx_burst(port->device.id, 0, frames, max);
+    return has(port, PORT_UNFINISHED) ? finish_all(port, frames, n) : n;
 }
 
 /* Returns how many frames port_send() takes before the next flush. */
@@ -312,7 +344,30 @@ port_dropped(struct port *port)
     if (port->device.fd >= 0 && has(port, PORT_PACKET_SOCKET)) {
         port->ring_dropped += af_packet_dropped(port->device.fd);
     }
-    return port->ring_dropped + counter_get(&port->too_long);
+    return (port->ring_dropped + counter_get(&port->too_long)
+            + counter_get(&port->refused));
+}
+
+/* Returns how many frames were too long when they came: a part of
+ * port_dropped(). */
+uint64_t
+port_refused(const struct port *port)
+{
+    return counter_get(&port->refused);
+}
+
+/* Returns how many checksums the port had to complete. */
+uint64_t
+port_completed(const struct port *port)
+{
+    return counter_get(&port->completed);
+}
+
+/* Returns 0, or why frames may still come unfinished from the kernel. */
+int
+port_unfinished(const struct port *port)
+{
+    return port->device.unfinished;
 }
 
 uint64_t

@@ -21,7 +21,8 @@
  *   - the interface is another one than before (it was deleted and made
  *     again).
  *
- * Frames longer than the interface's MTU are dropped here, and counted.
+ * Frames longer than the interface's MTU are dropped here, and counted.  What
+ * a kernel left unfinished is finished when it is received; see finish.h.
  *
  *
  * Usage
@@ -85,6 +86,9 @@ const char *port_check(struct port *, uint64_t now);
 char *port_restart(struct port *);
 const char *port_iface(const struct port *);
 uint64_t port_dropped(struct port *);
+uint64_t port_refused(const struct port *);
+uint64_t port_completed(const struct port *);
 uint64_t port_late_bytes(const struct port *);
+int port_unfinished(const struct port *);
 
 #endif /* shim/ports/port.h */
