@@ -8,6 +8,8 @@
  *    traffic source ADDRESS PORT LOCAL-PORT TOS DELAY-MS MS
  *        Sends as much as it can for MS milliseconds, after DELAY-MS.  Prints
  *        "begin TIME" and "end TIME".
+ *    traffic bulk ADDRESS PORT MS
+ *        Sends as much as it can, with buffers as large as the kernel likes.
  *    traffic echo MS PORT
  *        Sends UDP datagrams back.
  *    traffic ping ADDRESS PORT N BYTES
@@ -165,23 +167,15 @@ sink(int argc, char *argv[])
     return EXIT_SUCCESS;
 }
 
-static int
-source(int argc, char *argv[])
+/* Connects 'fd' to 'to' and sends as much as it can until 'end'. */
+static void
+send_until(int fd, const struct sockaddr_in *to, int64_t end)
 {
-    struct sockaddr_in to = address_of(argv[0], argv[1]);
-    int fd = bound_socket(SOCK_STREAM, argv[2]);
-    int tos = atoi(argv[3]), size = 1 << 20;
     struct timeval limit = { .tv_usec = 100000 };
-    int64_t end;
 
-    (void) argc;
-    usleep(atoi(argv[4]) * 1000);
-    setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    end = now_ms() + atoi(argv[5]);
-    while (connect(fd, (struct sockaddr *) &to, sizeof to)) {
+    while (connect(fd, (const struct sockaddr *) to, sizeof *to)) {
         if ((errno != EINPROGRESS && errno != EALREADY) || now_ms() > end) {
             die("connect");
         }
@@ -195,6 +189,31 @@ source(int argc, char *argv[])
         }
     }
     printf("end %"PRId64"\n", now_ms());
+}
+
+static int
+source(int argc, char *argv[])
+{
+    struct sockaddr_in to = address_of(argv[0], argv[1]);
+    int fd = bound_socket(SOCK_STREAM, argv[2]);
+    int tos = atoi(argv[3]), size = 1 << 20;
+
+    (void) argc;
+    usleep(atoi(argv[4]) * 1000);
+    setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    send_until(fd, &to, now_ms() + atoi(argv[5]));
+    return EXIT_SUCCESS;
+}
+
+static int
+bulk(int argc, char *argv[])
+{
+    struct sockaddr_in to = address_of(argv[0], argv[1]);
+
+    (void) argc;
+    send_until(socket(AF_INET, SOCK_STREAM, 0), &to,
+               now_ms() + atoi(argv[2]));
     return EXIT_SUCCESS;
 }
 
@@ -350,6 +369,7 @@ main(int argc, char *argv[])
     } modes[] = {
         { "sink", 2, sink },
         { "source", 6, source },
+        { "bulk", 3, bulk },
         { "echo", 2, echo },
         { "ping", 4, ping },
         { "flood", 4, flood },
