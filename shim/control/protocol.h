@@ -48,7 +48,7 @@
  * tables stay.  A process begins without a lease.
  *
  * SHIM_GUARD says what each level that waits gets of the uplink at least; a
- * process that has not been told shares LEVEL_QUEUE_FLOOR among them.  A shim
+ * process that has not been told shares RANK_QUEUE_FLOOR among them.  A shim
  * from before it says EOPNOTSUPP and goes on as if not told.
  *
  * A request with an array is checked before any of it is done: EINVAL means
@@ -179,6 +179,8 @@ struct shim_stats {
     uint64_t port_restarts;     /* Ports that no longer sent, and were set up
                                  * anew. */
     uint32_t n_slot_stats, n_flows;
+    uint64_t policed;           /* Packets of control beyond its share of the
+                                 * uplink, sent in their turn. */
 };
 
 /* Of a slot in use, since it was set when it was not. */
