@@ -203,6 +203,7 @@ create_forward(struct shim *s)
         .misses = s->misses,
         .rate_bps = s->options.rate_bps,
         .mtu = s->options.mtu,
+        .late_ns = EGRESS_LATE_NS,
         .tag = s->options.tag,
     };
 

@@ -48,7 +48,7 @@
  * tables stay.  A process begins without a lease.
  *
  * SHIM_GUARD says what each level that waits gets of the uplink at least; a
- * process that has not been told shares LEVEL_QUEUE_FLOOR among them.  A shim
+ * process that has not been told shares RANK_QUEUE_FLOOR among them.  A shim
  * from before it says EOPNOTSUPP and goes on as if not told.
  *
  * A request with an array is checked before any of it is done: EINVAL means
@@ -183,6 +183,8 @@ struct shim_stats {
                                          * network card. */
     uint64_t long_refused;      /* Of 'port_dropped': packets that a kernel
                                  * had left to the card to cut. */
+    uint64_t policed;           /* Packets of control beyond its share of the
+                                 * uplink, sent in their turn. */
 };
 
 /* Of a slot in use, since it was set when it was not. */

@@ -31,6 +31,7 @@ classify_from_host(struct classifier *c, const uint8_t *frame, size_t length,
     v->l3 = p.l3;
     v->family = p.kind == PARSED_MALFORMED ? 0 : p.family;
     v->is_ip = v->family != 0;
+    v->queue = 0;
     v->treatment = job_slots_treatment(c->slots, v->slot, leased);
     if (p.kind == PARSED_OTHER || p.kind == PARSED_NEIGHBOUR) {
         v->treatment.level = SHIM_LEVEL_CONTROL;

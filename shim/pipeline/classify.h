@@ -41,6 +41,8 @@ struct verdict {
     uint16_t l3;                /* Offset of the IP header, 0 if none. */
     uint8_t family;             /* 4 or 6 if the DSCP is to be written. */
     bool is_ip;
+    uint16_t queue;             /* Of its flow, see egress_flow_queue(); 0: the
+                                 * job's common one. */
     struct treatment treatment;
 };
 

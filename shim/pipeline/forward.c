@@ -41,6 +41,7 @@ forward_create(const struct forward_config *config)
         .slots = config->slots,
         .rate_bps = config->rate_bps,
         .mtu = config->mtu,
+        .late_ns = config->late_ns,
     };
     struct forward *f = calloc(1, sizeof *f);
 

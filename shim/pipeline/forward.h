@@ -9,7 +9,7 @@
  * Motivation
  * ==========
  *
- *    host -> classify -> tag -> queue by level -> pace -> uplink
+ *    host -> classify -> tag -> queue by rank -> pace -> uplink
  *    host <- count <- uplink
  *
  * One thread does all of it, a burst at a time, and never logs, allocates or
@@ -53,6 +53,7 @@ struct forward_config {
     struct miss *misses;
     uint64_t rate_bps;          /* Of the uplink. */
     uint32_t mtu;
+    uint64_t late_ns;           /* See struct egress_config. */
     bool tag;                   /* Write DSCPs. */
 };
 

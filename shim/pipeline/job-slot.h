@@ -13,6 +13,10 @@
  * only the slot's level and DSCP.  Both are in one word, so that the loop
  * never sees the level of one order with the DSCP of another.
  *
+ * The order itself is exact: each slot has a place among all others, by its
+ * rank and then by its level, which the egress reads when it has changed.
+ * Slots of the same rank and level have the same place.
+ *
  * The agent's lease bounds how long the word holds.  Without a lease every
  * slot is treated like slot 0, which is "no job": default level and DSCP.
  *
@@ -25,6 +29,7 @@
  *
  *    leased = job_slots_leased(js, now);     (loop, once a burst)
  *    t = job_slots_treatment(js, slot, leased);
+ *    changed = job_slots_places(js, &seen, places);
  *
  *
  * Ownership and thread-safety
@@ -51,6 +56,14 @@ struct job_counters {
     uint64_t tx_dropped;        /* Packets: the level's queue was full. */
 } __attribute__((aligned(64)));
 
+/* Where a slot is in the order: JOB_PLACE() of 0 for the first place and a
+ * level from 1 on.  What is not ordered has JOB_PLACE_LAST. */
+typedef uint16_t job_place;
+#define JOB_PLACE(PLACE, LEVEL) ((PLACE) | (LEVEL) << 10)
+#define JOB_PLACE_OF(P) ((P) & 0x3ff)
+#define JOB_LEVEL_OF(P) ((P) >> 10)
+#define JOB_PLACE_LAST JOB_PLACE(SHIM_MAX_SLOTS - 1, SHIM_LEVEL_DEFAULT)
+
 struct job_slots;
 
 struct job_slots *job_slots_create(void);
@@ -74,6 +87,8 @@ struct treatment job_slots_treatment(const struct job_slots *, uint16_t slot,
                                      bool leased);
 
 /* The loop. */
+bool job_slots_places(const struct job_slots *, uint32_t *seen,
+                      job_place places[SHIM_MAX_SLOTS]);
 struct job_counters *job_slots_counters(struct job_slots *, uint16_t slot);
 
 #endif /* shim/pipeline/job-slot.h */
