@@ -31,6 +31,7 @@
 #include "shim/ports/af-packet.h"
 #include "shim/ports/eal.h"
 #include "shim/ports/port.h"
+#include "shim/replay/command.h"
 
 #define EXIT_BAD_USAGE 2
 #define CHECK_MS 250            /* Between two looks at the ports. */
@@ -414,6 +415,9 @@ main(int argc, char *argv[])
     }
     if (!error && o->show) {
         return show(o->show);
+    }
+    if (!error && o->replay) {
+        return replay_command(o);
     }
     if (!error) {
         error = check_ifaces(o);

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include <rte_bus_vdev.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
@@ -172,6 +174,38 @@ port_create(const struct port_spec *spec, unsigned int index, uint32_t mtu,
         *portp = port;
     }
     return error;
+}
+
+char *
+port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *pool,
+                  struct rte_ring *in, struct rte_ring *out,
+                  struct port **portp)
+{
+    struct port *port = calloc(1, sizeof *port);
+    char *error;
+    int id;
+
+    *portp = NULL;
+    if (!port) {
+        return strdup("no memory");
+    }
+    snprintf(port->spec.iface, sizeof port->spec.iface, "%s", name);
+    snprintf(port->device, sizeof port->device, "net_ring_%s", name);
+    port->mtu = mtu;
+    port->pool = pool;
+    port->fd = -1;
+    set_max_packet(port, mtu);
+    id = rte_eth_from_rings(name, &in, 1, &out, 1, SOCKET_ID_ANY);
+    port->id = id;
+    port->up = id >= 0 && !start_device(port);
+    if (!port->up) {
+        error = message(port, "DPDK cannot make a port of rings",
+                        id < 0 ? rte_errno : EIO);
+        free(port);
+        return error;
+    }
+    *portp = port;
+    return NULL;
 }
 
 void
