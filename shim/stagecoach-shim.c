@@ -22,6 +22,7 @@
 #include "shim/control/server.h"
 #include "shim/control/show.h"
 #include "shim/options.h"
+#include "shim/pipeline/bursts.h"
 #include "shim/pipeline/egress.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/forward.h"
@@ -45,6 +46,7 @@ struct shim {
     struct flow_table *flows;
     struct job_slots *slots;
     struct miss *misses;
+    struct bursts *bursts;
     struct forward *forward;
     struct loop *loop;
     struct server *server;
@@ -143,7 +145,9 @@ create_tables(struct shim *s)
     s->flows = flow_table_create(SHIM_MAX_FLOWS, s->boot_id);
     s->slots = job_slots_create();
     s->misses = miss_create();
-    return s->flows && s->slots && s->misses ? NULL : strdup("no memory");
+    s->bursts = bursts_create();
+    return (s->flows && s->slots && s->misses && s->bursts ? NULL
+            : strdup("no memory"));
 }
 
 static char *
@@ -172,6 +176,7 @@ create_forward(struct shim *s)
         .flows = s->flows,
         .slots = s->slots,
         .misses = s->misses,
+        .bursts = s->bursts,
         .rate_bps = s->options.rate_bps,
         .mtu = s->options.mtu,
         .tag = s->options.tag,
@@ -189,6 +194,7 @@ create_server(struct shim *s)
         .flows = s->flows,
         .slots = s->slots,
         .misses = s->misses,
+        .bursts = s->bursts,
         .boot_id = s->boot_id,
         .mtu = s->options.mtu,
         .aux = s,
@@ -222,6 +228,7 @@ shim_destroy(struct shim *s)
     port_destroy(s->uplink);
     port_destroy(s->host);
     rte_mempool_free(s->pool);
+    bursts_destroy(s->bursts);
     miss_destroy(s->misses);
     job_slots_destroy(s->slots);
     flow_table_destroy(s->flows);

@@ -95,6 +95,17 @@ run(struct replay *r, struct capture_reader *in)
 }
 
 static void
+print_bursts(const char *job, const char *direction,
+             const struct shim_burst_stats *b)
+{
+    if (b->period_ns) {
+        printf("bursts %s %s period_us %"PRIu64" bytes %"PRIu64" duty %.3f "
+               "regularity %.3f\n", job, direction, b->period_ns / 1000,
+               b->bytes, b->duty / 1e6, b->regularity / 1e6);
+    }
+}
+
+static void
 print_counts(const struct replay *r, const struct replay_rules *rules)
 {
     struct replay_counts c;
@@ -120,6 +131,8 @@ print_counts(const struct replay *r, const struct replay_rules *rules)
                    " rx_bytes %"PRIu64" tx_dropped %"PRIu64"\n",
                    rules->jobs[i].name, s.level, s.dscp, s.tx_packets,
                    s.tx_bytes, s.rx_packets, s.rx_bytes, s.tx_dropped);
+            print_bursts(rules->jobs[i].name, "tx", &s.tx_bursts);
+            print_bursts(rules->jobs[i].name, "rx", &s.rx_bursts);
         }
     }
 }

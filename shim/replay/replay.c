@@ -11,6 +11,7 @@
 #include <rte_ring.h>
 
 #include "shim/capture/file.h"
+#include "shim/pipeline/bursts.h"
 #include "shim/pipeline/egress.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/forward.h"
@@ -49,6 +50,7 @@ struct replay {
     struct flow_table *flows;
     struct job_slots *slots;
     struct miss *misses;
+    struct bursts *bursts;
     struct forward *forward;
 
     uint64_t now;               /* Of the capture; 0 before the first. */
@@ -120,11 +122,13 @@ static void
 destroy_tables(struct replay *r)
 {
     forward_destroy(r->forward);
+    bursts_destroy(r->bursts);
     miss_destroy(r->misses);
     job_slots_destroy(r->slots);
     flow_table_destroy(r->flows);
     r->forward = NULL;
     r->misses = NULL;
+    r->bursts = NULL;
     r->slots = NULL;
     r->flows = NULL;
 }
@@ -150,7 +154,8 @@ create_tables(struct replay *r)
     config.flows = r->flows = flow_table_create(SHIM_MAX_FLOWS, 1);
     config.slots = r->slots = job_slots_create();
     config.misses = r->misses = miss_create();
-    if (r->flows && r->slots && r->misses) {
+    config.bursts = r->bursts = bursts_create();
+    if (r->flows && r->slots && r->misses && r->bursts) {
         r->forward = forward_create(&config);
     }
     if (!r->forward) {
@@ -372,8 +377,10 @@ replay_frame(struct replay *r, const struct capture_frame *frame)
 void
 replay_finish(struct replay *r)
 {
-    while (forward_until_due(r->forward, r->now) != UINT64_MAX) {
-        run_until(r, r->now + UINT64_C(1000000000));
+    uint64_t wait;
+
+    while ((wait = forward_until_due(r->forward, r->now)) != UINT64_MAX) {
+        run_until(r, r->now + wait + STUCK_NS);
     }
 }
 
@@ -395,5 +402,10 @@ bool
 replay_job(const struct replay *r, uint16_t slot,
            struct shim_slot_stats *stats)
 {
-    return job_slots_stats(r->slots, slot, r->now, stats);
+    if (!job_slots_stats(r->slots, slot, r->now, stats)) {
+        return false;
+    }
+    bursts_get(r->bursts, slot, BURSTS_TX, r->now, &stats->tx_bursts);
+    bursts_get(r->bursts, slot, BURSTS_RX, r->now, &stats->rx_bursts);
+    return true;
 }

@@ -66,7 +66,9 @@ def run(folder, frames, rules, options=(), write=capture.write_pcap,
         rest = words[2:] if key else words
         if words[0] == "bytes":
             key, rest = "bytes", words[1:]
-        pairs = dict(zip(rest[::2], map(int, rest[1::2])))
+        if words[0] == "bursts":
+            key, rest = " ".join(words[:3]), words[3:]
+        pairs = dict(zip(rest[::2], map(float, rest[1::2])))
         if key:
             counts[key] = pairs
         else:
@@ -161,6 +163,18 @@ def reads_pcapng_and_cut_frames(folder):
     expect(tos(out[0][1]) == 192, counts)
 
 
+def sees_iterations(folder):
+    frames = []
+    for i in range(6):
+        frames += train(50, 100_000, 1514, "10.0.0.2:5001",
+                        START + i * 200_000_000)
+    counts = run(folder, frames, RULES)[2]
+    expect("bursts a/high tx" in counts, counts)
+    bursts = counts["bursts a/high tx"]
+    expect(abs(bursts["period_us"] - 200_000) < 1000
+           and bursts["bytes"] == 50 * 1514, bursts)
+
+
 def counts_what_it_drops(folder):
     frames = train(1000, 1000, 1514, "10.0.0.2:5002")
     frames += [(START + NS, b"\1\2\3"), (START + NS, b"\1" * 9000),
@@ -213,7 +227,7 @@ def says_what_is_wrong(folder):
 def main():
     tests = [paces_to_the_rate, higher_goes_first_and_is_tagged,
              knows_both_directions, reads_pcapng_and_cut_frames,
-             counts_what_it_drops, is_the_same_each_time, says_what_is_wrong]
+             sees_iterations, counts_what_it_drops, is_the_same_each_time, says_what_is_wrong]
     failures = 0
     for test in tests:
         with tempfile.TemporaryDirectory() as name:
