@@ -82,9 +82,22 @@ on_traffic(const char *name, uint64_t tx_bytes, uint64_t rx_bytes, void *a_)
     }
 }
 
+static void
+on_bursts(const char *name, const struct shim_burst_stats *tx,
+          const struct shim_burst_stats *rx, void *a_)
+{
+    struct agent *a = a_;
+    struct job *job = registry_find(tracker_registry(a->tracker), name);
+
+    if (job) {
+        job->bursts = tx->bytes >= rx->bytes ? *tx : *rx;
+    }
+}
+
 static const struct actuator_events events = {
     .miss = on_miss,
     .traffic = on_traffic,
+    .bursts = on_bursts,
 };
 
 /* From the tracker. */

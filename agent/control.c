@@ -121,6 +121,13 @@ job_to_json(const struct agent *a, const struct job *job)
     put(json, "seconds", (time_msec() - job->since) / 1000);
     put(json, "tx_bytes", job->tx_bytes);
     put(json, "rx_bytes", job->rx_bytes);
+    if (job->bursts.period_ns) {
+        json_object_put(json, "period_s",
+                        json_real_create(job->bursts.period_ns / 1e9));
+        put(json, "burst_bytes", job->bursts.bytes);
+        json_object_put(json, "duty",
+                        json_real_create(job->bursts.duty / 1e6));
+    }
     put(json, "queue", row.level);
     put(json, "dscp", row.dscp);
     if (named) {

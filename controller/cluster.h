@@ -99,6 +99,12 @@ struct job_traffic {
     double per_iteration[N_DIRS];       /* Bytes, moving average. */
     double measured;            /* Iterations behind the average, 0: none. */
 
+    /* Its bursts as the host sees them: seconds from one to the next, 0 if
+     * nothing is known, bytes, and the share of the period that one lasts. */
+    double burst_period;
+    uint64_t burst_bytes;
+    double burst_duty;
+
     int workers[N_ROLES];       /* From the intent. */
 };
 

@@ -156,6 +156,9 @@ learn_job(struct cluster *c, struct host *host,
         t->bytes[DIR_TX] = t->bytes[DIR_RX] = 0;
     }
     count_bytes(job, t, now, !first);
+    t->burst_period = tj->period;
+    t->burst_bytes = tj->burst_bytes;
+    t->burst_duty = tj->duty;
     if (tj->iteration >= 0) {
         t->iteration = tj->iteration;
     }

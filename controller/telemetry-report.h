@@ -31,6 +31,9 @@ struct json;
 struct telemetry_job {
     char *name;                 /* "COJOB/JOB". */
     uint64_t tx_bytes, rx_bytes;        /* Since the agent began. */
+    double period;              /* Seconds from burst to burst, 0: unknown, */
+    uint64_t burst_bytes;
+    double duty;                /* and the share of that that one lasts. */
     int64_t iteration;          /* -1 if the job never told. */
     char *metric;               /* A name, NULL if there is no 'value'. */
     double value;               /* Finite. */

@@ -162,6 +162,34 @@ parse_show(const char *text, struct options *o)
 }
 
 static char *
+parse_replay(const char *text, struct options *o)
+{
+    o->replay = text;
+    return NULL;
+}
+
+static char *
+parse_rules(const char *text, struct options *o)
+{
+    o->rules = text;
+    return NULL;
+}
+
+static char *
+parse_out(const char *text, struct options *o)
+{
+    o->out = text;
+    return NULL;
+}
+
+static char *
+parse_to_host(const char *text, struct options *o)
+{
+    o->to_host = text;
+    return NULL;
+}
+
+static char *
 parse_help(const char *text, struct options *o)
 {
     (void) text;
@@ -208,6 +236,14 @@ static const struct option_row {
       "print what the shim with this control socket knows, and exit" },
     { "--help", NULL, false, parse_help, "print this" },
     { "--version", NULL, false, parse_version, "print the version" },
+    { "--replay", "FILE", false, parse_replay,
+      "forward what is in this capture (pcap, pcapng), and exit" },
+    { "--rules", "FILE", false, parse_rules,
+      "of a replay: whose flows are whose, and what each job gets" },
+    { "--out", "FILE", false, parse_out,
+      "of a replay: what is sent to the uplink (pcap)" },
+    { "--to-host", "FILE", false, parse_to_host,
+      "of a replay: what is sent to the host (pcap)" },
 };
 
 #define N_ROWS (sizeof rows / sizeof *rows)
@@ -272,6 +308,22 @@ check_ports(const struct options *o)
     return NULL;
 }
 
+/* Checks an option against the others: a replay has some of its own and needs
+ * none of a shim's. */
+static char *
+check_row(const struct option_row *row, bool seen, const struct options *o)
+{
+    bool replays = row->parse == parse_rules || row->parse == parse_out;
+
+    if (!seen && ((row->required && !o->replay) || (replays && o->replay))) {
+        return format("%s: required option is missing", row->name);
+    }
+    if (seen && !o->replay && (replays || row->parse == parse_to_host)) {
+        return format("%s: only a --replay has it", row->name);
+    }
+    return NULL;
+}
+
 char *
 options_parse(int argc, char *argv[], struct options *o)
 {
@@ -286,13 +338,16 @@ options_parse(int argc, char *argv[], struct options *o)
         }
     }
     o->host.keep_offload = o->uplink.keep_offload = o->keep_offload;
-    for (size_t i = 0; i < N_ROWS; i++) {
-        if (rows[i].required && !seen[i] && !o->show && !o->help
-            && !o->version) {
-            return format("%s: required option is missing", rows[i].name);
+    for (size_t i = 0; i < N_ROWS && !o->show && !o->help && !o->version;
+         i++) {
+        char *error = check_row(&rows[i], seen[i], o);
+
+        if (error) {
+            return error;
         }
     }
-    return o->show || o->help || o->version ? NULL : check_ports(o);
+    return (o->show || o->help || o->version || o->replay ? NULL
+            : check_ports(o));
 }
 
 void

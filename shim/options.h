@@ -21,6 +21,10 @@ struct options {
     const char *show;           /* Socket of the shim to show, or NULL. */
     bool help, version;
 
+    /* Instead of forwarding: a capture, or NULL. */
+    const char *replay, *rules;
+    const char *out, *to_host;  /* What leaves; the second may be NULL. */
+
     const char *name;           /* Of the host, for messages and DPDK. */
     struct port_spec host, uplink;
     uint64_t rate_bps;

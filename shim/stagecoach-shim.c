@@ -22,6 +22,7 @@
 #include "shim/control/server.h"
 #include "shim/control/show.h"
 #include "shim/options.h"
+#include "shim/pipeline/bursts.h"
 #include "shim/pipeline/egress.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/forward.h"
@@ -32,6 +33,7 @@
 #include "shim/ports/eal.h"
 #include "shim/ports/port.h"
 #include "shim/ports/port-driver.h"
+#include "shim/replay/command.h"
 
 #define EXIT_BAD_USAGE 2
 #define CHECK_MS 250            /* Between two looks at the ports. */
@@ -45,6 +47,7 @@ struct shim {
     struct flow_table *flows;
     struct job_slots *slots;
     struct miss *misses;
+    struct bursts *bursts;
     struct forward *forward;
     struct loop *loop;
     struct server *server;
@@ -158,7 +161,9 @@ create_tables(struct shim *s)
     s->flows = flow_table_create(SHIM_MAX_FLOWS, s->boot_id);
     s->slots = job_slots_create();
     s->misses = miss_create();
-    return s->flows && s->slots && s->misses ? NULL : strdup("no memory");
+    s->bursts = bursts_create();
+    return (s->flows && s->slots && s->misses && s->bursts ? NULL
+            : strdup("no memory"));
 }
 
 static char *
@@ -201,6 +206,7 @@ create_forward(struct shim *s)
         .flows = s->flows,
         .slots = s->slots,
         .misses = s->misses,
+        .bursts = s->bursts,
         .rate_bps = s->options.rate_bps,
         .mtu = s->options.mtu,
         .late_ns = EGRESS_LATE_NS,
@@ -219,6 +225,7 @@ create_server(struct shim *s)
         .flows = s->flows,
         .slots = s->slots,
         .misses = s->misses,
+        .bursts = s->bursts,
         .boot_id = s->boot_id,
         .mtu = s->options.mtu,
         .aux = s,
@@ -252,6 +259,7 @@ shim_destroy(struct shim *s)
     port_destroy(s->uplink);
     port_destroy(s->host);
     rte_mempool_free(s->pool);
+    bursts_destroy(s->bursts);
     miss_destroy(s->misses);
     job_slots_destroy(s->slots);
     flow_table_destroy(s->flows);
@@ -445,6 +453,9 @@ main(int argc, char *argv[])
     }
     if (!error && o->show) {
         return show(o->show);
+    }
+    if (!error && o->replay) {
+        return replay_command(o);
     }
     if (!error) {
         error = check_ifaces(o);

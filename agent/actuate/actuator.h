@@ -57,6 +57,10 @@ struct actuator_events {
     /* 'job' has sent and received so many bytes more. */
     void (*traffic)(const char *job, uint64_t tx_bytes, uint64_t rx_bytes,
                     void *aux);
+
+    /* Those are the bursts of 'job' now; zeros if nothing is known. */
+    void (*bursts)(const char *job, const struct shim_burst_stats *tx,
+                   const struct shim_burst_stats *rx, void *aux);
 };
 
 /* All counters are bytes since the agent started, and never fall. */

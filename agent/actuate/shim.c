@@ -194,19 +194,37 @@ slot_grew(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes, void *s_)
     }
 }
 
+static void
+tell_bursts(struct shim_actuator *s, const struct shim_slot_stats *slots,
+            size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *job = (slots[i].slot < SHIM_MAX_SLOTS
+                           ? slot_table_name(&s->slots, slots[i].slot)
+                           : NULL);
+
+        if (job) {
+            s->events->bursts(job, &slots[i].tx_bursts, &slots[i].rx_bursts,
+                              s->aux);
+        }
+    }
+}
+
 static int
 take_stats(struct shim_actuator *s, const void *body, size_t size)
 {
     const struct shim_stats *stats = body;
     const struct shim_slot_stats *slots = (const void *) (stats + 1);
+    size_t n;
 
     if (size < sizeof *stats || (size - sizeof *stats) % sizeof *slots) {
         return EPROTO;
     }
     /* Before the lists are there, slots may have other numbers. */
     if (!s->needs) {
-        traffic_take(&s->traffic, stats, slots,
-                     (size - sizeof *stats) / sizeof *slots, slot_grew, s);
+        n = (size - sizeof *stats) / sizeof *slots;
+        traffic_take(&s->traffic, stats, slots, n, slot_grew, s);
+        tell_bursts(s, slots, n);
     }
     return 0;
 }

@@ -187,6 +187,14 @@ struct shim_stats {
                                  * uplink, sent in their turn. */
 };
 
+/* A job's bursts in one direction: zeros while nothing is known. */
+struct shim_burst_stats {
+    uint64_t period_ns;         /* From one beginning to the next. */
+    uint64_t bytes;             /* Of a burst. */
+    uint32_t duty;              /* Share of the period that it lasts, */
+    uint32_t regularity;        /* and how alike bursts are: millionths. */
+};
+
 /* Of a slot in use, since it was set when it was not. */
 struct shim_slot_stats {
     uint16_t slot;
@@ -194,6 +202,7 @@ struct shim_slot_stats {
     uint32_t dscp;              /* In force now. */
     uint64_t tx_packets, tx_bytes, rx_packets, rx_bytes;
     uint64_t tx_dropped;        /* Packets. */
+    struct shim_burst_stats tx_bursts, rx_bursts;
 };
 
 /* Pure functions for both ends; hostile bytes are what they are for. */

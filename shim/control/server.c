@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "shim/control/buffer.h"
+#include "shim/pipeline/bursts.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/job-slot.h"
 #include "shim/pipeline/miss.h"
@@ -220,8 +221,15 @@ fill_stats(struct server *s, void *body)
     stats->boot_id = c->boot_id;
     stats->n_flows = flow_table_count(c->flows);
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        stats->n_slot_stats += job_slots_stats(
-            c->slots, i, now, &slots[stats->n_slot_stats]);
+        struct shim_slot_stats *slot = &slots[stats->n_slot_stats];
+
+        if (job_slots_stats(c->slots, i, now, slot)) {
+            stats->n_slot_stats++;
+            if (c->bursts) {
+                bursts_get(c->bursts, i, BURSTS_TX, now, &slot->tx_bursts);
+                bursts_get(c->bursts, i, BURSTS_RX, now, &slot->rx_bursts);
+            }
+        }
     }
     return sizeof *stats + stats->n_slot_stats * sizeof *slots;
 }
@@ -256,6 +264,17 @@ reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
     free(body);
 }
 
+/* Another job gets a slot: what was before is not its. */
+static void
+forget_bursts(struct server *s, uint16_t slot)
+{
+    struct shim_slot old;
+
+    if (s->config.bursts && !job_slots_get(s->config.slots, slot, &old)) {
+        bursts_reset(s->config.bursts, slot);
+    }
+}
+
 static int
 set_slots(struct server *s, const char *body, size_t size)
 {
@@ -265,6 +284,7 @@ set_slots(struct server *s, const char *body, size_t size)
         struct shim_slot slot;
 
         memcpy(&slot, body + at, sizeof slot);
+        forget_bursts(s, slot.slot);
         error = job_slots_set(s->config.slots, &slot);
     }
     return error;

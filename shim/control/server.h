@@ -38,6 +38,7 @@
 
 #include "shim/control/protocol.h"
 
+struct bursts;
 struct flow_table;
 struct job_slots;
 struct miss;
@@ -50,6 +51,7 @@ struct server_config {
     struct flow_table *flows;
     struct job_slots *slots;
     struct miss *misses;
+    struct bursts *bursts;      /* NULL: nothing is known of them. */
     uint64_t boot_id;
     uint32_t mtu;
 

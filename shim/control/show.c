@@ -27,6 +27,18 @@ show_hello(const void *body, size_t size, FILE *stream)
 }
 
 static void
+show_bursts(uint16_t slot, const char *direction,
+            const struct shim_burst_stats *b, FILE *stream)
+{
+    if (b->period_ns) {
+        fprintf(stream, "bursts slot %u direction %s period_us %"PRIu64
+                " bytes %"PRIu64" duty %.3f regularity %.3f\n", slot,
+                direction, b->period_ns / 1000, b->bytes, b->duty / 1e6,
+                b->regularity / 1e6);
+    }
+}
+
+static void
 show_slot_stats(const char *body, size_t n, FILE *stream)
 {
     for (size_t i = 0; i < n; i++) {
@@ -38,6 +50,8 @@ show_slot_stats(const char *body, size_t n, FILE *stream)
                 " tx_dropped %"PRIu64"\n", s.slot, s.level, s.dscp,
                 s.tx_packets, s.tx_bytes, s.rx_packets, s.rx_bytes,
                 s.tx_dropped);
+        show_bursts(s.slot, "tx", &s.tx_bursts, stream);
+        show_bursts(s.slot, "rx", &s.rx_bursts, stream);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include <rte_mbuf.h>
 
+#include "shim/pipeline/bursts.h"
 #include "shim/pipeline/classify.h"
 #include "shim/pipeline/counter.h"
 #include "shim/pipeline/egress.h"
@@ -71,6 +72,15 @@ forward_destroy(struct forward *f)
     }
 }
 
+static void
+count_burst(struct forward *f, uint16_t slot, enum bursts_direction direction,
+            uint32_t length, uint64_t now)
+{
+    if (f->config.bursts) {
+        bursts_count(f->config.bursts, slot, direction, length, now);
+    }
+}
+
 /* Classifies, tags and queues one frame of the host's. */
 static void
 from_host(struct forward *f, struct rte_mbuf *frame, uint64_t now,
@@ -81,6 +91,7 @@ from_host(struct forward *f, struct rte_mbuf *frame, uint64_t now,
 
     classify_from_host(&f->classifier, data, rte_pktmbuf_data_len(frame), now,
                        leased, &v);
+    count_burst(f, v.slot, BURSTS_TX, rte_pktmbuf_pkt_len(frame), now);
     if (v.family && f->config.tag) {
         if (v.family == 4) {
             tag_ipv4(data + v.l3, v.treatment.dscp);
@@ -125,6 +136,7 @@ receive_from_uplink(struct forward *f, uint64_t now)
             counter_add(&f->rx_bytes, length);
             counter_add(&job->rx_packets, 1);
             counter_add(&job->rx_bytes, length);
+            count_burst(f, slot, BURSTS_RX, length, now);
         }
     }
     return port_flush(host, now);

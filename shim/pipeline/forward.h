@@ -40,6 +40,7 @@
 
 #include "shim/control/protocol.h"
 
+struct bursts;
 struct flow_table;
 struct forward;
 struct job_slots;
@@ -51,6 +52,7 @@ struct forward_config {
     struct flow_table *flows;
     struct job_slots *slots;
     struct miss *misses;
+    struct bursts *bursts;      /* NULL: not counted. */
     uint64_t rate_bps;          /* Of the uplink. */
     uint32_t mtu;
     uint64_t late_ns;           /* See struct egress_config. */

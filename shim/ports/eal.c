@@ -116,6 +116,30 @@ eal_init(const struct options *o, bool huge, uint64_t bytes)
             : error);
 }
 
+/* DPDK's complaint about a directory that cannot be made is not shown: it goes
+ * on without. */
+char *
+eal_init_offline(uint64_t bytes)
+{
+    char all[512], lcores[600], memory[16], prefix[32], *error;
+    const char *argv[] = {
+        "stagecoach-shim", "--lcores", lcores, "--file-prefix", prefix,
+        "--no-pci", "--no-huge", "--no-shconf", "--no-telemetry",
+        "--log-level=*:critical", "-m", memory,
+    };
+
+    allowed_cpus(all, sizeof all);
+    snprintf(lcores, sizeof lcores, "0@(%s)", all);
+    snprintf(memory, sizeof memory, "%"PRIu64, bytes / MIB + 32);
+    snprintf(prefix, sizeof prefix, "sct-replay-%d", (int) getpid());
+    if (rte_eal_init(sizeof argv / sizeof *argv, (char **) argv) >= 0) {
+        return NULL;
+    }
+    return (asprintf(&error, "DPDK does not start (%s)",
+                     rte_strerror(rte_errno)) < 0 ? strdup("no memory")
+            : error);
+}
+
 static void
 remove_directory(const char *path)
 {

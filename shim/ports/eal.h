@@ -21,6 +21,10 @@ bool eal_wants_huge(const struct options *, uint64_t bytes);
 
 /* Returns NULL or a malloc()'d message. */
 char *eal_init(const struct options *, bool huge, uint64_t bytes);
+
+/* Starts DPDK for work on files: needs no root, no huge pages and no directory
+ * that can be written to, and shares nothing with other processes. */
+char *eal_init_offline(uint64_t bytes);
 void eal_uninit(void);
 
 #endif /* shim/ports/eal.h */

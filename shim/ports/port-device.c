@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <rte_bus_vdev.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 
 #include "shim/ports/af-packet.h"
@@ -32,14 +34,14 @@ message(const struct port_device *d, const char *what, int error)
                     strerror(error)) < 0 ? strdup("no memory") : s;
 }
 
-/* What DPDK calls the device. */
 static void
-get_name(const struct port_device *d, char *name, size_t size)
+set_name(struct port_device *d)
 {
     if (d->spec.driver->device) {
-        snprintf(name, size, "%s%u", d->spec.driver->device, d->index);
+        snprintf(d->name, sizeof d->name, "%s%u", d->spec.driver->device,
+                 d->index);
     } else {
-        snprintf(name, size, "%s", d->spec.what);
+        snprintf(d->name, sizeof d->name, "%s", d->spec.what);
     }
 }
 
@@ -99,13 +101,10 @@ find_fd(struct port_device *d, bool interrupt)
 static void
 remove_device(struct port_device *d)
 {
-    char name[256];
-
     d->up = false;
     d->fd = -1;
     if (d->spec.driver->device) {
-        get_name(d, name, sizeof name);
-        rte_vdev_uninit(name);
+        rte_vdev_uninit(d->name);
     }
 }
 
@@ -113,17 +112,17 @@ char *
 port_device_open(struct port_device *d, struct rte_mempool *pool)
 {
     bool interrupt = has(d, PORT_INTERRUPT);
-    char args[PORT_MAX_ARGS], name[256];
+    char args[PORT_MAX_ARGS];
     int error = 0;
 
     d->up = false;
     d->fd = -1;
     port_spec_devargs(&d->spec, d->mtu, args);
-    get_name(d, name, sizeof name);
+    set_name(d);
     if (d->spec.driver->device) {
-        error = rte_vdev_init(name, args);
+        error = rte_vdev_init(d->name, args);
     }
-    error = error ? error : rte_eth_dev_get_port_by_name(name, &d->id);
+    error = error ? error : rte_eth_dev_get_port_by_name(d->name, &d->id);
     if (error) {
         remove_device(d);
         return message(d, "DPDK cannot make a port of it", -error);
@@ -149,6 +148,25 @@ port_device_open(struct port_device *d, struct rte_mempool *pool)
         af_packet_tune(d->fd, port_frame_size(d->mtu) * 512);
     }
     return NULL;
+}
+
+char *
+port_device_open_rings(struct port_device *d, const char *name,
+                       struct rte_ring *in, struct rte_ring *out,
+                       struct rte_mempool *pool)
+{
+    int id = rte_eth_from_rings(name, &in, 1, &out, 1, SOCKET_ID_ANY);
+    int error = id < 0 ? -rte_errno : 0;
+
+    d->spec.driver = port_driver_find("ring", 4);
+    snprintf(d->spec.what, sizeof d->spec.what, "%s", name);
+    snprintf(d->name, sizeof d->name, "%s_%s", d->spec.driver->device, name);
+    d->fd = -1;
+    d->id = id;
+    error = error ? error : start(d, pool, false);
+    d->up = !error;
+    return error ? message(d, "DPDK cannot make a port of rings", -error)
+                 : NULL;
 }
 
 void

@@ -37,6 +37,7 @@
 #include "shim/ports/port-spec.h"
 
 struct rte_mempool;
+struct rte_ring;
 
 struct port_device {
     struct port_spec spec;
@@ -45,6 +46,7 @@ struct port_device {
 
     /* Set by port_device_open(). */
     bool up;                    /* The device is there. */
+    char name[256];             /* What DPDK calls it. */
     uint16_t id;                /* DPDK's number, if 'up'. */
     int fd;                     /* Readable when a frame is there; -1 if the
                                  * driver has nothing like that. */
@@ -55,6 +57,12 @@ struct port_device {
 /* Returns NULL or a malloc()'d message; then 'up' is false. */
 char *port_device_open(struct port_device *, struct rte_mempool *);
 void port_device_close(struct port_device *);
+
+/* Opens a device called 'name' that receives what is in 'in' and sends to
+ * 'out'; 'spec' is set. */
+char *port_device_open_rings(struct port_device *, const char *name,
+                             struct rte_ring *in, struct rte_ring *out,
+                             struct rte_mempool *);
 
 /* From one to the other, a frame makes 'fd' readable.  One that is there
  * already may not. */

@@ -54,7 +54,9 @@ struct port {
 static void
 set_max_packet(struct port *port, uint32_t mtu)
 {
-    __atomic_store_n(&port->max_packet, mtu < port->device.mtu ? mtu : port->device.mtu,
+    uint32_t most = port->device.mtu;
+
+    __atomic_store_n(&port->max_packet, mtu < most ? mtu : most,
                      __ATOMIC_RELAXED);
 }
 
@@ -108,6 +110,30 @@ port_create(const struct port_spec *spec, unsigned int index, uint32_t mtu,
     port->device.mtu = mtu;
     port->pool = pool;
     error = set_up(port);
+    if (error) {
+        free(port);
+    } else {
+        *portp = port;
+    }
+    return error;
+}
+
+char *
+port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *pool,
+                  struct rte_ring *in, struct rte_ring *out,
+                  struct port **portp)
+{
+    struct port *port = calloc(1, sizeof *port);
+    char *error;
+
+    *portp = NULL;
+    if (!port) {
+        return strdup("no memory");
+    }
+    port->device.mtu = mtu;
+    port->pool = pool;
+    set_max_packet(port, mtu);
+    error = port_device_open_rings(&port->device, name, in, out, pool);
     if (error) {
         free(port);
     } else {

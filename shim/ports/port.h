@@ -66,11 +66,18 @@
 struct port;
 struct rte_mbuf;
 struct rte_mempool;
+struct rte_ring;
 
 /* 'index' is 0 or 1 and unique in the process.  Returns NULL or a malloc()'d
  * message. */
 char *port_create(const struct port_spec *, unsigned int index, uint32_t mtu,
                   struct rte_mempool *, struct port **);
+
+/* A port between two rings of packet buffers instead of an interface: receives
+ * what is in 'in', sends to 'out'.  'name' is unique in the process. */
+char *port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *,
+                        struct rte_ring *in, struct rte_ring *out,
+                        struct port **);
 void port_destroy(struct port *);
 
 /* The loop. */

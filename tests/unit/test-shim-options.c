@@ -60,6 +60,20 @@ accepts_what_is_needed(void **state)
 }
 
 static void
+a_replay_needs_options_of_its_own(void **state)
+{
+    struct options o;
+    char copy[512];
+
+    (void) state;
+    assert_null(parse("--replay in --rules r --out o", &o, copy));
+    assert_string_equal(o.replay, "in");
+    assert_string_equal(o.rules, "r");
+    assert_string_equal(o.out, "o");
+    assert_null(o.to_host);
+}
+
+static void
 names_the_option_at_fault(void **state)
 {
     static const struct {
@@ -69,6 +83,10 @@ names_the_option_at_fault(void **state)
         { "--name h0", "--host-port: required option is missing" },
         { "--speed 3", "--speed: unknown option, --help lists them" },
         { "x", "x: unknown option, --help lists them" },
+        { "--replay in --out o", "--rules: required option is missing" },
+        { "--replay in --rules r", "--out: required option is missing" },
+        { GOOD " --to-host x", "--to-host: only a --replay has it" },
+        { GOOD " --out x", "--out: only a --replay has it" },
         { "--rate x", "--rate: \"x\" is not a rate, such as 50Mbit" },
         { "--rate 50", "--rate: \"50\" is not a rate, such as 50Mbit" },
         { "--rate -5Mbit",
@@ -223,6 +241,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepts_what_is_needed),
+        cmocka_unit_test(a_replay_needs_options_of_its_own),
         cmocka_unit_test(names_the_option_at_fault),
         cmocka_unit_test(reads_rates),
         cmocka_unit_test(ring_sizes_suit_the_kernel),

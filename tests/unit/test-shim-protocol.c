@@ -22,6 +22,7 @@
 
 #include "shim/control/client.h"
 #include "shim/control/server.h"
+#include "shim/pipeline/bursts.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/job-slot.h"
 #include "shim/pipeline/miss.h"
@@ -32,6 +33,7 @@ static struct {
     struct flow_table *flows;
     struct job_slots *slots;
     struct miss *misses;
+    struct bursts *bursts;
     uint64_t rate, now;
     uint32_t guard;
 } t;
@@ -88,6 +90,7 @@ setup(void **state)
     t.flows = config.flows = flow_table_create(SHIM_MAX_FLOWS, 1);
     t.slots = config.slots = job_slots_create();
     t.misses = config.misses = miss_create();
+    t.bursts = config.bursts = bursts_create();
     error = server_create(t.path, &config, &t.server);
     if (error) {
         print_error("%s\n", error);
@@ -101,6 +104,7 @@ teardown(void **state)
 {
     (void) state;
     server_destroy(t.server);
+    bursts_destroy(t.bursts);
     miss_destroy(t.misses);
     job_slots_destroy(t.slots);
     flow_table_destroy(t.flows);
@@ -202,7 +206,18 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(size, sizeof good_flow);
     assert_memory_equal(body, &good_flow, sizeof good_flow);
 
-    t.now += 600000000;                 /* The lease ends. */
+    for (int i = 0; i < 5; i++) {
+        bursts_count(t.bursts, 3, BURSTS_RX, 7000, t.now + i * 10000000);
+    }
+    t.now += 40000000;
+    assert_int_equal(ask(c, SHIM_STATS, NULL, 0, &body, &size), 0);
+    memcpy(&slot_stats, (const char *) body + sizeof stats,
+           sizeof slot_stats);
+    assert_int_equal(slot_stats.rx_bursts.period_ns, 10000000);
+    assert_int_equal(slot_stats.rx_bursts.bytes, 7000);
+    assert_int_equal(slot_stats.tx_bursts.period_ns, 0);
+
+    t.now += 560000000;                 /* The lease ends. */
     assert_int_equal(ask(c, SHIM_STATS, NULL, 0, &body, &size), 0);
     assert_int_equal(size, sizeof stats + sizeof slot_stats);
     memcpy(&stats, body, sizeof stats);
