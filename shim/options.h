@@ -29,6 +29,7 @@ struct options {
     const char *cpus;           /* "0-1", or NULL for all we may use. */
     enum huge_pages huge;
     bool tag;
+    bool take_over;             /* From the shim that has 'control'. */
 };
 
 /* Returns NULL, or a malloc()'d message such as

@@ -62,6 +62,7 @@ uint64_t egress_until_due(const struct egress *, uint64_t now);
 void egress_set_rate(struct egress *, uint64_t bps);
 uint64_t egress_rate(const struct egress *);
 void egress_set_guard(struct egress *, uint32_t share);
+uint32_t egress_guard(const struct egress *);
 
 /* Fills in what was counted here of 'stats'. */
 void egress_stats(const struct egress *, struct shim_stats *);

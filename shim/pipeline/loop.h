@@ -48,4 +48,13 @@ bool loop_pause(struct loop *);
 void loop_resume(struct loop *);
 uint64_t loop_busy_ns(struct loop *);
 
+/* How often the loop has turned, and how long ago it last began to.  A loop
+ * that naps turns at least fifty times a second. */
+uint64_t loop_turns(const struct loop *);
+uint64_t loop_turn_age_ns(const struct loop *);
+
+/* Makes loop_run() return, and waits until it will touch no port any more.
+ * Returns false if that is not so within 'ns'. */
+bool loop_leave(struct loop *, uint64_t ns);
+
 #endif /* shim/pipeline/loop.h */
