@@ -465,19 +465,18 @@ telemetry_stats(const char *command, const char *params,
 }
 
 /* If the kernel forwards in our place, it does until our tables have been
- * written, but not for long: then we do.  A frame that comes between the two
- * steps goes its way twice. */
+ * written, but not for longer than 'wait': then we do.  A frame that comes
+ * between the two steps goes its way twice. */
 static void
-relieve_kernel(struct shim *s)
+relieve_kernel(struct shim *s, uint64_t wait)
 {
     const char *host = port_iface(s->host), *uplink = port_iface(s->uplink);
-    uint64_t end = forward_now() + ORDER_NS;
+    uint64_t end = forward_now() + wait;
     struct kernel_path *path;
     int error = kernel_path_open(-1, &path);
 
     if (!error && kernel_path_is_up(path, host, uplink)) {
-        while (!job_slots_leased(s->slots, forward_now())
-               && forward_now() < end) {
+        while (!job_slots_told(s->slots) && forward_now() < end) {
             sleep_a_little();
         }
         forward_discard(s->forward);
@@ -489,6 +488,12 @@ relieve_kernel(struct shim *s)
             strerror(error));
     }
     kernel_path_close(path);
+}
+
+static void
+on_gap(void *s)
+{
+    relieve_kernel(s, 0);
 }
 
 static char *
@@ -505,7 +510,8 @@ shim_run(struct shim *s)
                                "The shim's counters. No parameters.");
     say(s, "forwards between %s and %s", port_iface(s->host),
         port_iface(s->uplink));
-    relieve_kernel(s);
+    relieve_kernel(s, ORDER_NS);
+    loop_on_gap(s->loop, on_gap, s);
     loop_run(s->loop);
     pthread_join(thread, NULL);
     return NULL;

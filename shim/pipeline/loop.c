@@ -22,6 +22,8 @@
 #define WAIT_AFTER (160 * US)   /* Naps longer than this end with a frame. */
 #define MAX_WAIT (20 * MS)      /* To look at 'stop' and the rate. */
 
+#define GAP (300 * MS)          /* Less than whoever watches us waits. */
+
 #define LOOP_NICE (-10)         /* Of the loop's thread... */
 #define LOOP_SLICE (100 * US)   /* ...and how long it runs at a time. */
 
@@ -29,6 +31,8 @@ struct loop {
     struct forward *forward;
     struct port *host, *uplink;
     uint64_t nap;               /* Nanoseconds of the last one. */
+    void (*woke)(void *aux);    /* After a gap.  Or NULL. */
+    void *aux;
 
     /* The loop writes, the control thread reads. */
     clockid_t clock;            /* The loop's CPU time, if 'running'... */
@@ -62,6 +66,13 @@ void
 loop_destroy(struct loop *l)
 {
     free(l);
+}
+
+void
+loop_on_gap(struct loop *l, void (*woke)(void *aux), void *aux)
+{
+    l->woke = woke;
+    l->aux = aux;
 }
 
 static uint64_t
@@ -173,6 +184,10 @@ loop_run(struct loop *l)
         if (LOAD(&l->pause)) {
             wait_while_paused(l);
             continue;
+        }
+        if (now - l->turned > GAP && l->woke && l->turns) {
+            l->woke(l->aux);
+            now = forward_now();
         }
         STORE(&l->turned, now);
         STORE(&l->turns, l->turns + 1);

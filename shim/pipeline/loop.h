@@ -42,6 +42,10 @@ struct loop *loop_create(struct forward *, struct port *host,
                          struct port *uplink);
 void loop_destroy(struct loop *);
 
+/* Before loop_run(): calls 'woke' from there, between two turns, when the loop
+ * stood still for so long that somebody may have forwarded in its place. */
+void loop_on_gap(struct loop *, void (*woke)(void *aux), void *aux);
+
 void loop_run(struct loop *);
 void loop_stop(struct loop *);
 bool loop_pause(struct loop *);
