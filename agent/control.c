@@ -93,6 +93,7 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     put(json, "lease_left_ms", MAX(until - time_msec(), 0));
     json_object_put_string(json, a->actuator->class->name,
                            status.connected ? "connected" : "away");
+    json_object_put(json, "bypass", json_boolean_create(status.bypass));
     json_object_put(json, "database", json_boolean_create(
                         ovsdb_idl_is_connected(a->loop->idl)));
     put(json, "capacity_bps", agent_capacity(a));

@@ -223,6 +223,8 @@ telemetry_compose(const struct telemetry_facts *facts)
     put_integer(json, "time", facts->time);
     json_object_put_string(json, "state", facts->state);
     put_integer(json, "applied", facts->applied);
+    json_object_put(json, "bypass",
+                    json_boolean_create(facts->status->bypass));
     if (facts->capacity_bps) {
         json_object_put(ports, "uplink", compose_port(facts));
     }

@@ -75,6 +75,7 @@ struct host {
     /* From telemetry, or from Host_Reported as long as there is none. */
     bool connected;             /* Its agent is connected now. */
     char *state;                /* "ordered", "fair" or "". */
+    bool bypass;                /* The kernel forwards, without order. */
     struct simap ports;         /* Port name -> kbit/s. */
     double capacity_bps;        /* Of all ports, 0 if not known. */
     uint64_t ip_bytes;          /* Sent since the agent began, that could be

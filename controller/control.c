@@ -175,6 +175,7 @@ host_to_json(const struct host *host)
     json_object_put_string(json, "host", host->name);
     json_object_put(json, "connected", json_boolean_create(host->connected));
     json_object_put_string(json, "state", host->state);
+    json_object_put(json, "bypass", json_boolean_create(host->bypass));
     put_integer(json, "wanted", host->wanted);
     put_integer(json, "applied", host->applied);
     json_object_put(json, "ports", ports);

@@ -182,6 +182,7 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
 
     host_set_ports(c, host, &r->ports);
     host->applied = r->applied;
+    host->bypass = r->bypass;
     host->ip_bytes = r->ip_bytes;
     host->default_bytes = r->default_bytes;
     if (!host->connected) {

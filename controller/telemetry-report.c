@@ -175,7 +175,7 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
 static char *
 parse_top(const struct json *json, struct telemetry_report *r)
 {
-    const struct json *version, *host, *state, *ports, *jobs;
+    const struct json *version, *host, *state, *bypass, *ports, *jobs;
     struct ovsdb_parser p;
     char *error;
 
@@ -186,6 +186,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     r->applied = counter(&p, "applied");
     r->ip_bytes = counter(&p, "ip_bytes");
     r->default_bytes = counter(&p, "default_bytes");
+    bypass = member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
     ports = member(&p, "ports", OP_OBJECT);
     jobs = member(&p, "jobs", OP_ARRAY);
     if (version && version->integer != 1) {
@@ -205,6 +206,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
 
     r->host = xstrdup(json_string(host));
     r->state = xstrdup(json_string(state));
+    r->bypass = bypass && json_boolean(bypass);
     error = parse_ports(ports, r);
     return error ? error : parse_jobs(jobs, r);
 }

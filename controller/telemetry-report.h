@@ -19,6 +19,7 @@
  *
  * A report owns its strings. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "simap.h"
@@ -42,6 +43,7 @@ struct telemetry_job {
 struct telemetry_report {
     char *host;
     char *state;                /* "ordered" or "fair". */
+    bool bypass;                /* The kernel forwards, without order. */
     int64_t applied;            /* Version of the order in force. */
     struct simap ports;         /* Port name -> kbit/s. */
     uint64_t ip_bytes, default_bytes;

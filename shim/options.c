@@ -155,6 +155,14 @@ parse_keep_offload(const char *text, struct options *o)
 }
 
 static char *
+parse_take_over(const char *text, struct options *o)
+{
+    (void) text;
+    o->take_over = true;
+    return NULL;
+}
+
+static char *
 parse_show(const char *text, struct options *o)
 {
     o->show = text;
@@ -234,6 +242,8 @@ static const struct option_row {
       "leave the interfaces' offloads as they are" },
     { "--show", "PATH", false, parse_show,
       "print what the shim with this control socket knows, and exit" },
+    { "--take-over", NULL, false, parse_take_over,
+      "take the place of the shim that has the control socket" },
     { "--help", NULL, false, parse_help, "print this" },
     { "--version", NULL, false, parse_version, "print the version" },
     { "--replay", "FILE", false, parse_replay,

@@ -34,6 +34,7 @@ struct options {
     enum huge_pages huge;
     bool tag;
     bool keep_offload;
+    bool take_over;             /* From the shim that has 'control'. */
 };
 
 /* Returns NULL, or a malloc()'d message such as

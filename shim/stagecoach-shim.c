@@ -21,6 +21,7 @@
 
 #include "shim/control/server.h"
 #include "shim/control/show.h"
+#include "shim/control/take-over.h"
 #include "shim/options.h"
 #include "shim/pipeline/bursts.h"
 #include "shim/pipeline/egress.h"
@@ -31,13 +32,24 @@
 #include "shim/pipeline/miss.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/eal.h"
+#include "shim/ports/kernel-path.h"
 #include "shim/ports/port.h"
 #include "shim/ports/port-driver.h"
 #include "shim/replay/command.h"
 
 #define EXIT_BAD_USAGE 2
 #define CHECK_MS 250            /* Between two looks at the ports. */
+#define SUCCESSOR_MS 20         /* The same, at one that hesitates. */
 #define MBUF_OVERHEAD 512       /* Bytes a packet buffer needs besides. */
+#define MS UINT64_C(1000000)    /* Nanoseconds. */
+
+/* What the host can be without: see SHIM_TAKE_OVER. */
+#define END_NS (100 * MS)       /* Until the loop, which may nap until a
+                                 * frame comes, receives no more... */
+#define DRAIN_NS (30 * MS)      /* ...and its queues are empty. */
+#define SUCCESSOR_NS (300 * MS)
+#define ORDER_NS (500 * MS)     /* That the kernel forwards until somebody has
+                                 * written our tables. */
 
 struct shim {
     struct options options;
@@ -51,8 +63,13 @@ struct shim {
     struct forward *forward;
     struct loop *loop;
     struct server *server;
+    struct take_over *old;      /* The process that we succeed, or NULL. */
     int signal_fd;
     uint64_t port_restarts;     /* The control thread's, atomic. */
+
+    /* The control thread's. */
+    uint64_t successor;         /* Until when one may take over, or 0. */
+    bool leaving;               /* One has. */
 };
 
 static void say(const struct shim *, const char *, ...)
@@ -155,6 +172,88 @@ set_guard(void *s_, uint32_t share)
     forward_set_guard(s->forward, share);
 }
 
+static void
+get_ports(void *s_, struct shim_ports *ports)
+{
+    struct shim *s = s_;
+
+    snprintf(ports->host, sizeof ports->host, "%s", port_iface(s->host));
+    snprintf(ports->uplink, sizeof ports->uplink, "%s",
+             port_iface(s->uplink));
+    ports->turns = loop_turns(s->loop);
+    ports->turn_age_ns = loop_turn_age_ns(s->loop);
+}
+
+static void
+sleep_a_little(void)
+{
+    struct timespec ts = { 0, 20000 };
+
+    nanosleep(&ts, NULL);
+}
+
+/* Makes the loop receive no more. */
+static int
+stop_for_successor(struct shim *s)
+{
+    uint64_t end = forward_now() + END_NS;
+
+    forward_end(s->forward, true);
+    while (!forward_has_ended(s->forward)) {
+        if (forward_now() > end) {
+            forward_end(s->forward, false);
+            return EBUSY;
+        }
+        sleep_a_little();
+    }
+    s->successor = forward_now() + SUCCESSOR_NS;
+    return 0;
+}
+
+/* Lets the queues run empty, if that is a matter of milliseconds. */
+static int
+leave_to_successor(struct shim *s)
+{
+    uint64_t end = forward_now() + DRAIN_NS;
+    struct shim_stats stats;
+
+    if (!s->successor) {
+        return EINVAL;
+    }
+    do {
+        sleep_a_little();
+        forward_stats(s->forward, &stats);
+    } while (stats.queued_bytes && forward_now() < end);
+    if (!loop_leave(s->loop, END_NS)) {
+        return EBUSY;
+    }
+    s->leaving = true;
+    server_abandon(s->server);
+    return 0;
+}
+
+static int
+be_taken_over(void *s_, uint32_t step, struct shim_state *state)
+{
+    struct shim *s = s_;
+
+    state->rate_bps = forward_rate(s->forward);
+    state->guard = forward_guard(s->forward);
+    return step == SHIM_STEP_STOP ? stop_for_successor(s)
+           : leave_to_successor(s);
+}
+
+/* Who has not finished taking over by now will not do it. */
+static void
+check_successor(struct shim *s, uint64_t now)
+{
+    if (s->successor && !s->leaving && now > s->successor) {
+        s->successor = 0;
+        forward_end(s->forward, false);
+        say(s, "nobody took over, going on");
+    }
+}
+
 static char *
 create_tables(struct shim *s)
 {
@@ -234,9 +333,60 @@ create_server(struct shim *s)
         .set_rate = set_rate,
         .set_guard = set_guard,
         .now = forward_now,
+        .get_ports = get_ports,
+        .take_over = be_taken_over,
+        .succeeds = s->old != NULL,
     };
 
     return server_create(s->options.control, &config, &s->server);
+}
+
+/* Looks whether there is a shim to take over from, and takes its tables.  The
+ * agent will look at them again, so that nothing is lost that it changes in
+ * the meantime. */
+static char *
+begin_take_over(struct shim *s)
+{
+    char *error;
+
+    if (!s->options.take_over) {
+        return NULL;
+    }
+    error = take_over_begin(s->options.control, &s->old);
+    if (!error && !s->old) {
+        say(s, "there is no shim to take over from");
+    }
+    if (!error && s->old && take_over_tables(s->old, s->flows, s->slots)) {
+        error = strdup("the other shim does not tell its tables");
+    }
+    return error;
+}
+
+/* From here on until the loop runs, nobody forwards. */
+static char *
+finish_take_over(struct shim *s)
+{
+    struct shim_state state;
+    int error;
+
+    if (!s->old) {
+        return NULL;
+    }
+    say(s, "taking over from process %"PRIu32, take_over_pid(s->old));
+    forward_discard(s->forward);
+    error = take_over_stop(s->old, &state);
+    if (error) {
+        return strdup("the other shim does not let go");
+    }
+    forward_discard(s->forward);
+    forward_set_rate(s->forward, state.rate_bps);
+    forward_set_guard(s->forward, state.guard);
+    job_slots_lease(s->slots, forward_now(), state.lease_left_ms,
+                    state.default_dscp);
+    server_publish(s->server);
+    take_over_finish(s->old);
+    s->old = NULL;
+    return NULL;
 }
 
 /* Everything but DPDK itself. */
@@ -247,12 +397,17 @@ shim_create(struct shim *s)
 
     error = error ? error : create_ports(s);
     error = error ? error : create_forward(s);
-    return error ? error : create_server(s);
+    error = error ? error : begin_take_over(s);
+    error = error ? error : create_server(s);
+    return error ? error : finish_take_over(s);
 }
 
 static void
 shim_destroy(struct shim *s)
 {
+    if (s->old) {
+        take_over_finish(s->old);
+    }
     server_destroy(s->server);
     loop_destroy(s->loop);
     forward_destroy(s->forward);
@@ -300,13 +455,18 @@ control_thread(void *s_)
         int n = server_wait(s->server, fds, SERVER_MAX_FDS);
 
         fds[n] = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
-        poll(fds, n + 1, CHECK_MS);
+        poll(fds, n + 1, s->successor ? SUCCESSOR_MS : CHECK_MS);
         if (fds[n].revents) {
             break;
         }
         server_run(s->server);
-        if (now >= check) {
-            check = now + CHECK_MS * UINT64_C(1000000);
+        if (s->leaving) {
+            say(s, "another process has taken over");
+            break;
+        }
+        check_successor(s, forward_now());
+        if (now >= check && !s->successor) {
+            check = now + CHECK_MS * MS;
             look_after(s, s->host);
             look_after(s, s->uplink);
         }
@@ -343,6 +503,38 @@ telemetry_stats(const char *command, const char *params,
     return 0;
 }
 
+/* If the kernel forwards in our place, it does until our tables have been
+ * written, but not for longer than 'wait': then we do.  A frame that comes
+ * between the two steps goes its way twice. */
+static void
+relieve_kernel(struct shim *s, uint64_t wait)
+{
+    const char *host = port_iface(s->host), *uplink = port_iface(s->uplink);
+    uint64_t end = forward_now() + wait;
+    struct kernel_path *path;
+    int error = kernel_path_open(-1, &path);
+
+    if (!error && kernel_path_is_up(path, host, uplink)) {
+        while (!job_slots_told(s->slots) && forward_now() < end) {
+            sleep_a_little();
+        }
+        forward_discard(s->forward);
+        error = kernel_path_lower(path, host, uplink);
+        say(s, "the kernel has forwarded until now");
+    }
+    if (error) {
+        say(s, "cannot see that the kernel does not forward, too (%s)",
+            strerror(error));
+    }
+    kernel_path_close(path);
+}
+
+static void
+on_gap(void *s)
+{
+    relieve_kernel(s, 0);
+}
+
 static char *
 shim_run(struct shim *s)
 {
@@ -357,6 +549,8 @@ shim_run(struct shim *s)
                                "The shim's counters. No parameters.");
     say(s, "forwards between %s and %s", port_iface(s->host),
         port_iface(s->uplink));
+    relieve_kernel(s, ORDER_NS);
+    loop_on_gap(s->loop, on_gap, s);
     loop_run(s->loop);
     pthread_join(thread, NULL);
     return NULL;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/bypass.h"
 #include "agent/actuate/flow-set.h"
 #include "agent/actuate/slot-table.h"
 #include "agent/actuate/traffic.h"
@@ -50,6 +51,7 @@ struct shim_actuator {
     int last_error;             /* Why it is away, so that each reason is
                                  * logged once; -1 before the first try. */
     unsigned int needs;         /* NEED_*: lists to come. */
+    struct bypass *bypass;
     struct shim_hello hello;    /* Of this connection; the rate outlives it. */
 
     struct slot_table slots;
@@ -79,13 +81,15 @@ shim_cast(const struct actuator *a)
 }
 
 static int
-shim_open(const char *target, const struct actuator_events *events, void *aux,
+shim_open(const char *target, const struct bypass_place *bypass,
+          const struct actuator_events *events, void *aux,
           struct actuator **ap)
 {
     struct shim_actuator *s = xzalloc(sizeof *s);
 
     s->up.class = &actuator_shim;
     s->path = xstrdup(target);
+    s->bypass = bypass_create(bypass, time_msec());
     s->events = events;
     s->aux = aux;
     slot_table_init(&s->slots);
@@ -110,6 +114,8 @@ disconnect(struct shim_actuator *s, int error)
         shim_client_close(s->conn);
         s->conn = NULL;
         s->last_error = error;
+        s->next_connect = LLONG_MIN;    /* A successor may be there. */
+        bypass_lost(s->bypass, time_msec());
     }
 }
 
@@ -119,6 +125,7 @@ shim_close(struct actuator *a)
     struct shim_actuator *s = shim_cast(a);
 
     shim_client_close(s->conn);
+    bypass_destroy(s->bypass);
     slot_table_uninit(&s->slots);
     flow_set_uninit(&s->flows);
     free(s->path);
@@ -163,6 +170,7 @@ try_to_connect(struct shim_actuator *s, long long now)
     s->lease_dirty = true;
     s->guard_dirty = s->guard != SHIM_GUARD_UNTOLD;
     s->next_stats = now;
+    bypass_met(s->bypass, shim_client_fd(s->conn), now);
     ask_for_tables(s);
     send_request(s, SHIM_SUBSCRIBE, NULL, 0);
 }
@@ -277,6 +285,20 @@ take_list(struct shim_actuator *s, uint16_t type, const void *body,
     return EPROTO;
 }
 
+static int
+take_ports(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_ports *ports = body;
+
+    if (size < sizeof *ports
+        || !memchr(ports->host, '\0', sizeof ports->host)
+        || !memchr(ports->uplink, '\0', sizeof ports->uplink)) {
+        return EPROTO;
+    }
+    bypass_answered(s->bypass, ports);
+    return 0;
+}
+
 /* A change of a table was refused: its reason may be gone in a second, and the
  * lists will show what has become of it. */
 static void
@@ -299,6 +321,13 @@ take_message(struct shim_actuator *s, const struct shim_msg *msg,
 
     case SHIM_STATS:
         return msg->status ? 0 : take_stats(s, body, size);
+
+    case SHIM_PORTS:
+        if (msg->status) {
+            bypass_answered(s->bypass, NULL);
+            return 0;
+        }
+        return take_ports(s, body, size);
 
     case SHIM_HELLO:
     case SHIM_SLOT_LIST:
@@ -428,7 +457,11 @@ shim_run(struct actuator *a)
     }
     if (s->conn) {
         receive(s, now);
+        if (!s->conn) {
+            try_to_connect(s, now);
+        }
     }
+    bypass_run(s->bypass, now);
     if (!s->conn) {
         return;
     }
@@ -449,6 +482,8 @@ shim_run(struct actuator *a)
         if (!shim_client_wants_write(s->conn)) {
             send_request(s, SHIM_STATS, NULL, 0);
         }
+        send_request(s, SHIM_PORTS, NULL, 0);
+        bypass_asked(s->bypass, now);
     }
 }
 
@@ -457,6 +492,7 @@ shim_wait(struct actuator *a)
 {
     struct shim_actuator *s = shim_cast(a);
 
+    bypass_wait(s->bypass, time_msec());
     if (!s->conn) {
         poll_timer_wait_until(s->next_connect);
         return;
@@ -541,6 +577,7 @@ shim_get_status(const struct actuator *a, struct actuator_status *status)
     status->connected = s->conn && !s->needs;
     status->in_sync = status->connected && !s->slots_dirty && !s->flows.dirty
                       && !s->n_unanswered && s->next_sync == LLONG_MAX;
+    status->bypass = bypass_is_up(s->bypass);
     status->rate_bps = s->hello.rate_bps;
     status->tx_bytes = s->traffic.total.tx_bytes;
     status->rx_bytes = s->traffic.total.rx_bytes;

@@ -68,6 +68,13 @@ check_guard(const struct shim_guard *guard)
             || guard->share == SHIM_GUARD_UNTOLD ? 0 : EINVAL);
 }
 
+static int
+check_take_over(const struct shim_take_over *t)
+{
+    return (t->step == SHIM_STEP_STOP || t->step == SHIM_STEP_LEAVE
+            ? 0 : EINVAL);
+}
+
 /* Copies each element to where it is aligned before it is looked at. */
 #define CHECK_EACH(TYPE, CHECK)                                         \
     do {                                                                \
@@ -101,6 +108,7 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
     case SHIM_FLOW_LIST:
     case SHIM_STATS:
     case SHIM_SUBSCRIBE:
+    case SHIM_PORTS:
         return check_exactly(length, 0);
     case SHIM_LEASE:
         if (check_exactly(length, sizeof(struct shim_lease))) {
@@ -125,6 +133,11 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
             return EPROTO;
         }
         CHECK_EACH(struct shim_guard, check_guard);
+    case SHIM_TAKE_OVER:
+        if (check_exactly(length, sizeof(struct shim_take_over))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_take_over, check_take_over);
     default:
         return EOPNOTSUPP;
     }

@@ -42,6 +42,8 @@
  *    SHIM_SUBSCRIBE    -                          -
  *    SHIM_MISS         (event)                    struct shim_flow_key[]
  *    SHIM_GUARD        struct shim_guard          -
+ *    SHIM_PORTS        -                          struct shim_ports
+ *    SHIM_TAKE_OVER    struct shim_take_over      struct shim_state
  *
  * When the lease ends, every slot is treated as if it had level
  * 'SHIM_LEVEL_DEFAULT' and the default DSCP until the next SHIM_LEASE; the
@@ -50,6 +52,18 @@
  * SHIM_GUARD says what each level that waits gets of the uplink at least; a
  * process that has not been told shares RANK_QUEUE_FLOOR among them.  A shim
  * from before it says EOPNOTSUPP and goes on as if not told.
+ *
+ * SHIM_PORTS tells which interfaces the shim stands between, so that somebody
+ * can join them when it does not.  It also serves to see that it does: 'turns'
+ * grows as long as the shim forwards.
+ *
+ * With SHIM_TAKE_OVER a new process takes the place of this one.
+ * SHIM_STEP_STOP makes it receive no more; what it has received it still
+ * sends, and if it hears nothing else for 300 ms it goes on as before.
+ * SHIM_STEP_LEAVE then makes it end, its socket's name left to the successor;
+ * the reply says that it has sent what it could within 30 ms and will not
+ * touch another frame.  EINVAL without the first step, EBUSY if its loop does
+ * not listen.
  *
  * A request with an array is checked before any of it is done: EINVAL means
  * that nothing changed.  What is there already is changed by SHIM_SLOT_SET and
@@ -94,6 +108,9 @@ enum shim_msg_type {
     SHIM_SUBSCRIBE,
     SHIM_MISS,
     SHIM_GUARD,
+
+    SHIM_PORTS = 22,
+    SHIM_TAKE_OVER,
 };
 
 struct shim_msg {
@@ -157,6 +174,31 @@ struct shim_rate {
 struct shim_guard {
     uint32_t share;             /* Of each level that waits: 0 to
                                  * SHIM_GUARD_UNIT, or SHIM_GUARD_UNTOLD. */
+};
+
+/* Names of network interfaces, in the shim's namespace. */
+struct shim_ports {
+    char host[16], uplink[16];  /* Null-terminated. */
+    uint64_t turns;             /* Of the forwarding loop. */
+    uint64_t turn_age_ns;       /* Since the last of them began. */
+};
+
+enum {
+    SHIM_STEP_STOP = 1,
+    SHIM_STEP_LEAVE,
+};
+
+struct shim_take_over {
+    uint32_t step;              /* SHIM_STEP_*. */
+};
+
+/* What a successor must know besides the tables. */
+struct shim_state {
+    uint64_t rate_bps;
+    uint32_t guard;             /* As in struct shim_guard. */
+    uint32_t default_dscp;
+    uint32_t lease_left_ms;
+    uint32_t pad;               /* 0. */
 };
 
 /* Since the process started.  "tx" is host to uplink, "rx" uplink to host.

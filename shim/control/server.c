@@ -31,7 +31,8 @@ struct peer {
 
 struct server {
     struct server_config config;
-    char *path;
+    char *path;                 /* To be removed at the end, or NULL. */
+    char *published_path;       /* To become the path, or NULL. */
     int fd;                     /* Listens. */
     struct peer peers[SERVER_MAX_PEERS];
 };
@@ -120,14 +121,44 @@ server_create(const char *path, const struct server_config *config,
     for (int i = 0; i < SERVER_MAX_PEERS; i++) {
         s->peers[i].fd = -1;
     }
-    error = listen_at(path, &s->fd);
+    if (asprintf(&s->path, "%s%s", path,
+                 config->succeeds ? ".new" : "") < 0) {
+        s->path = NULL;
+    }
+    s->published_path = config->succeeds ? strdup(path) : NULL;
+    error = (s->path && (s->published_path || !config->succeeds)
+             ? listen_at(s->path, &s->fd) : message(path, "no memory"));
     if (error) {
+        free(s->published_path);
+        free(s->path);
         free(s);
         return error;
     }
-    s->path = strdup(path);
     *serverp = s;
     return NULL;
+}
+
+/* Returns NULL or a malloc()'d message. */
+char *
+server_publish(struct server *s)
+{
+    if (!s->published_path) {
+        return NULL;
+    }
+    if (rename(s->path, s->published_path)) {
+        return message(s->published_path, strerror(errno));
+    }
+    free(s->path);
+    s->path = s->published_path;
+    s->published_path = NULL;
+    return NULL;
+}
+
+void
+server_abandon(struct server *s)
+{
+    free(s->path);
+    s->path = NULL;
 }
 
 static void
@@ -153,6 +184,7 @@ server_destroy(struct server *s)
         if (s->path) {
             unlink(s->path);
         }
+        free(s->published_path);
         free(s->path);
         free(s);
     }
@@ -234,6 +266,16 @@ fill_stats(struct server *s, void *body)
     return sizeof *stats + stats->n_slot_stats * sizeof *slots;
 }
 
+static size_t
+fill_ports(struct server *s, struct shim_ports *ports)
+{
+    memset(ports, 0, sizeof *ports);
+    if (s->config.get_ports) {
+        s->config.get_ports(s->config.aux, ports);
+    }
+    return sizeof *ports;
+}
+
 /* Answers a request that asks for something. */
 static void
 reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
@@ -258,6 +300,9 @@ reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
         break;
     case SHIM_STATS:
         size = fill_stats(s, body);
+        break;
+    case SHIM_PORTS:
+        size = fill_ports(s, body);
         break;
     }
     put(p, msg->type, msg->xid, 0, body, size);
@@ -361,6 +406,28 @@ take_guard(struct server *s, const char *body)
     return 0;
 }
 
+static void
+take_over(struct server *s, struct peer *p, const struct shim_msg *msg,
+          const char *body)
+{
+    struct shim_take_over request;
+    struct shim_state state;
+    int status;
+
+    if (!s->config.take_over) {
+        put(p, msg->type, msg->xid, EOPNOTSUPP, NULL, 0);
+        return;
+    }
+    memcpy(&request, body, sizeof request);
+    memset(&state, 0, sizeof state);
+    status = s->config.take_over(s->config.aux, request.step, &state);
+    state.default_dscp = job_slots_treatment(s->config.slots, 0,
+                                             false).dscp;
+    state.lease_left_ms = job_slots_lease_left_ms(s->config.slots,
+                                                  s->config.now());
+    put(p, msg->type, msg->xid, status, &state, sizeof state);
+}
+
 /* Does a request that changes something, whose body is known to be good.
  * Returns its status. */
 static int
@@ -399,8 +466,13 @@ handle(struct server *s, struct peer *p, const struct shim_msg *msg,
 
     if (!status && (msg->type == SHIM_HELLO || msg->type == SHIM_SLOT_LIST
                     || msg->type == SHIM_FLOW_LIST
-                    || msg->type == SHIM_STATS)) {
+                    || msg->type == SHIM_STATS
+                    || msg->type == SHIM_PORTS)) {
         reply_with_body(s, p, msg);
+        return;
+    }
+    if (!status && msg->type == SHIM_TAKE_OVER) {
+        take_over(s, p, msg, body);
         return;
     }
     if (!status) {

@@ -304,6 +304,12 @@ egress_set_guard(struct egress *e, uint32_t share)
     STORE(&e->guard, share);
 }
 
+uint32_t
+egress_guard(const struct egress *e)
+{
+    return LOAD(&e->guard);
+}
+
 void
 egress_stats(const struct egress *e, struct shim_stats *stats)
 {

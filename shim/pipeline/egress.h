@@ -87,6 +87,7 @@ void egress_flow_rate(struct egress *, uint16_t queue, uint64_t bps);
 void egress_set_rate(struct egress *, uint64_t bps);
 uint64_t egress_rate(const struct egress *);
 void egress_set_guard(struct egress *, uint32_t share);
+uint32_t egress_guard(const struct egress *);
 
 /* Fills in what was counted here of 'stats'. */
 void egress_stats(const struct egress *, struct shim_stats *);

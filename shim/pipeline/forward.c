@@ -21,7 +21,18 @@ struct forward {
 
     /* The forwarding thread writes, the control thread reads. */
     uint64_t rx_packets, rx_bytes;
+    bool ended;                 /* Receives no more. */
+    uint32_t last_turns;        /* Since it was told to end. */
+
+    /* The control thread writes, the forwarding thread reads. */
+    bool ending;
 };
+
+#define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
+#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
+
+#define MAX_DISCARDS 256        /* Bursts: more than a ring holds. */
+#define MAX_LAST_TURNS 64
 
 /* Returns the time that everything here counts by. */
 uint64_t
@@ -150,16 +161,76 @@ forward_until_due(const struct forward *f, uint64_t now)
     return egress_until_due(f->egress, now);
 }
 
+/* Ends with the first turn that finds nothing, so that no frame is left to be
+ * received; a port that always has some must not keep us for ever. */
+static void
+follow_end(struct forward *f, bool received)
+{
+    if (!LOAD(&f->ending)) {
+        f->last_turns = 0;
+        STORE(&f->ended, false);
+    } else if (!received || ++f->last_turns >= MAX_LAST_TURNS) {
+        STORE(&f->ended, true);
+    }
+}
+
 /* Moves what there is to move at 'now', forward_now() or, where packets come
  * out of a file, their time.  Returns false if there was nothing. */
 bool
 forward_turn(struct forward *f, uint64_t now)
 {
-    bool worked = receive_from_host(f, now);
+    bool received = !f->ended && receive_from_host(f, now);
+    bool sent = egress_send(f->egress, now);
 
-    worked |= egress_send(f->egress, now);
-    worked |= receive_from_uplink(f, now);
-    return worked;
+    received |= f->ended ? port_flush(f->config.host, now)
+                : receive_from_uplink(f, now);
+    follow_end(f, received);
+    return received || sent;
+}
+
+void
+forward_end(struct forward *f, bool end)
+{
+    STORE(&f->ending, end);
+}
+
+bool
+forward_is_ending(const struct forward *f)
+{
+    return LOAD(&f->ending);
+}
+
+bool
+forward_has_ended(const struct forward *f)
+{
+    return LOAD(&f->ended);
+}
+
+static uint32_t
+discard(struct port *port)
+{
+    struct rte_mbuf *frames[PORT_BURST];
+    uint32_t total = 0;
+    uint16_t n;
+
+    for (int i = 0; i < MAX_DISCARDS
+         && (n = port_receive(port, frames, PORT_BURST)); i++) {
+        rte_pktmbuf_free_bulk(frames, n);
+        total += n;
+    }
+    return total;
+}
+
+uint32_t
+forward_discard(struct forward *f)
+{
+    return discard(f->config.host) + discard(f->config.uplink);
+}
+
+uint32_t
+forward_guard(const struct forward *f)
+{
+    return egress_guard(f->egress);
 }
 
 void

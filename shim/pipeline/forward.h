@@ -71,6 +71,19 @@ void forward_set_rate(struct forward *, uint64_t bps);
 uint64_t forward_rate(const struct forward *);
 void forward_set_guard(struct forward *, uint32_t share);
 
+/* While it ends it receives nothing, and sends what it has.  A change has
+ * happened when forward_has_ended() says so: after the end nothing that was
+ * there before is left to be received. */
+void forward_end(struct forward *, bool end);
+bool forward_is_ending(const struct forward *);
+bool forward_has_ended(const struct forward *);
+
+/* Frees what arrived, and returns how many frames it was.  The thread of
+ * forward_turn(). */
+uint32_t forward_discard(struct forward *);
+
+uint32_t forward_guard(const struct forward *);
+
 /* Fills in what was counted here of 'stats'. */
 void forward_stats(const struct forward *, struct shim_stats *);
 

@@ -260,6 +260,13 @@ job_slots_lease_left_ms(const struct job_slots *js, uint64_t now)
     return end > now ? (end - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
 
+/* Has anybody said anything of a lease? */
+bool
+job_slots_told(const struct job_slots *js)
+{
+    return __atomic_load_n(&js->lease_end, __ATOMIC_RELAXED) != 0;
+}
+
 bool
 job_slots_leased(const struct job_slots *js, uint64_t now)
 {

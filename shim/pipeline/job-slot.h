@@ -82,6 +82,7 @@ bool job_slots_stats(const struct job_slots *, uint16_t slot, uint64_t now,
 
 /* Any thread. */
 uint32_t job_slots_lease_left_ms(const struct job_slots *, uint64_t now);
+bool job_slots_told(const struct job_slots *);
 bool job_slots_leased(const struct job_slots *, uint64_t now);
 struct treatment job_slots_treatment(const struct job_slots *, uint16_t slot,
                                      bool leased);

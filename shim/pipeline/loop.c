@@ -22,6 +22,8 @@
 #define WAIT_AFTER (160 * US)   /* Naps longer than this end with a frame. */
 #define MAX_WAIT (20 * MS)      /* To look at 'stop' and the rate. */
 
+#define GAP (300 * MS)          /* Less than whoever watches us waits. */
+
 #define LOOP_NICE (-10)         /* Of the loop's thread... */
 #define LOOP_SLICE (100 * US)   /* ...and how long it runs at a time. */
 
@@ -29,11 +31,14 @@ struct loop {
     struct forward *forward;
     struct port *host, *uplink;
     uint64_t nap;               /* Nanoseconds of the last one. */
+    void (*woke)(void *aux);    /* After a gap.  Or NULL. */
+    void *aux;
 
     /* The loop writes, the control thread reads. */
     clockid_t clock;            /* The loop's CPU time, if 'running'... */
     uint64_t clock_base;        /* ...and what it showed at the start. */
-    bool running, paused;
+    bool running, paused, left;
+    uint64_t turns, turned;     /* Number, and time of the last one. */
 
     /* The control thread writes, the loop reads. */
     bool stop, pause;
@@ -52,6 +57,7 @@ loop_create(struct forward *forward, struct port *host, struct port *uplink)
         l->forward = forward;
         l->host = host;
         l->uplink = uplink;
+        l->turned = forward_now();
     }
     return l;
 }
@@ -60,6 +66,13 @@ void
 loop_destroy(struct loop *l)
 {
     free(l);
+}
+
+void
+loop_on_gap(struct loop *l, void (*woke)(void *aux), void *aux)
+{
+    l->woke = woke;
+    l->aux = aux;
 }
 
 static uint64_t
@@ -108,6 +121,9 @@ idle(struct loop *l, uint64_t now)
 
     l->nap = l->nap < MIN_NAP ? MIN_NAP
              : l->nap < MAX_NAP / 2 ? l->nap * 2 : MAX_NAP;
+    if (forward_is_ending(l->forward)) {
+        l->nap = MIN_NAP;
+    }
     if (l->nap <= WAIT_AFTER || late_host || late_uplink || held
         || port_fd(l->host) < 0 || port_fd(l->uplink) < 0) {
         sleep_ns(due < l->nap ? due : l->nap);
@@ -169,6 +185,12 @@ loop_run(struct loop *l)
             wait_while_paused(l);
             continue;
         }
+        if (now - l->turned > GAP && l->woke && l->turns) {
+            l->woke(l->aux);
+            now = forward_now();
+        }
+        STORE(&l->turned, now);
+        STORE(&l->turns, l->turns + 1);
         if (forward_turn(l->forward, now)) {
             l->nap = 0;
         } else {
@@ -176,6 +198,33 @@ loop_run(struct loop *l)
         }
     }
     STORE(&l->running, false);
+    STORE(&l->left, true);
+}
+
+uint64_t
+loop_turns(const struct loop *l)
+{
+    return LOAD(&l->turns);
+}
+
+uint64_t
+loop_turn_age_ns(const struct loop *l)
+{
+    uint64_t turned = LOAD(&l->turned), now = forward_now();
+
+    return now > turned ? now - turned : 0;
+}
+
+bool
+loop_leave(struct loop *l, uint64_t ns)
+{
+    uint64_t end = forward_now() + ns;
+
+    loop_stop(l);
+    while (!LOAD(&l->left) && forward_now() < end) {
+        sleep_ns(MIN_NAP);
+    }
+    return LOAD(&l->left);
 }
 
 void

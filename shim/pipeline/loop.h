@@ -42,10 +42,23 @@ struct loop *loop_create(struct forward *, struct port *host,
                          struct port *uplink);
 void loop_destroy(struct loop *);
 
+/* Before loop_run(): calls 'woke' from there, between two turns, when the loop
+ * stood still for so long that somebody may have forwarded in its place. */
+void loop_on_gap(struct loop *, void (*woke)(void *aux), void *aux);
+
 void loop_run(struct loop *);
 void loop_stop(struct loop *);
 bool loop_pause(struct loop *);
 void loop_resume(struct loop *);
 uint64_t loop_busy_ns(struct loop *);
+
+/* How often the loop has turned, and how long ago it last began to.  A loop
+ * that naps turns at least fifty times a second. */
+uint64_t loop_turns(const struct loop *);
+uint64_t loop_turn_age_ns(const struct loop *);
+
+/* Makes loop_run() return, and waits until it will touch no port any more.
+ * Returns false if that is not so within 'ns'. */
+bool loop_leave(struct loop *, uint64_t ns);
 
 #endif /* shim/pipeline/loop.h */

@@ -83,7 +83,7 @@ put_cards(const struct options *o, const char *argv[])
 char *
 eal_init(const struct options *o, bool huge, uint64_t bytes)
 {
-    char all[512], lcores[600], memory[16];
+    char all[512], lcores[600], memory[16], prefix[64];
     const char *argv[20];
     char *error;
     int argc = 0;
@@ -93,12 +93,17 @@ eal_init(const struct options *o, bool huge, uint64_t bytes)
     bytes = bytes + 32 * MIB < MIN_MEMORY ? MIN_MEMORY : bytes + 32 * MIB;
     snprintf(memory, sizeof memory, "%"PRIu64, bytes / MIB);
 
+    /* Who takes over has a directory of its own: the other one will remove
+     * his. */
+    snprintf(prefix, sizeof prefix, o->take_over ? "%s.%d" : "%s", o->name,
+             (int) getpid());
+
     argv[argc++] = "stagecoach-shim";
     argv[argc++] = "--lcores";
     argv[argc++] = lcores;
     argc += put_cards(o, argv + argc);
     argv[argc++] = "--file-prefix";
-    argv[argc++] = o->name;
+    argv[argc++] = prefix;
     argv[argc++] = "--log-level=*:error";
     if (huge) {
         argv[argc++] = "--in-memory";

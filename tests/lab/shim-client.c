@@ -11,6 +11,8 @@
  *    delete tcp|udp LOCAL PORT REMOTE PORT
  *    rate BITS-PER-SECOND
  *    guard MILLIONTHS
+ *    stop            as who takes over...
+ *    leave           ...does
  *    misses MS       prints the flows that the shim does not know
  *
  * Addresses are IPv4.  Exits 1 with the reply's status if that is not 0. */
@@ -107,6 +109,28 @@ guard(struct shim_client *c, char *argv[])
     return ask(c, SHIM_GUARD, &g, sizeof g);
 }
 
+static int
+take_over(struct shim_client *c, uint32_t step)
+{
+    struct shim_take_over t = { .step = step };
+
+    return ask(c, SHIM_TAKE_OVER, &t, sizeof t);
+}
+
+static int
+stop(struct shim_client *c, char *argv[])
+{
+    (void) argv;
+    return take_over(c, SHIM_STEP_STOP);
+}
+
+static int
+leave(struct shim_client *c, char *argv[])
+{
+    (void) argv;
+    return take_over(c, SHIM_STEP_LEAVE);
+}
+
 static void
 print_misses(const char *body, size_t size)
 {
@@ -159,7 +183,8 @@ main(int argc, char *argv[])
     } commands[] = {
         { "lease", 2, lease }, { "slot", 4, slot }, { "clear", 1, clear },
         { "flow", 6, flow }, { "delete", 5, delete }, { "rate", 1, rate },
-        { "guard", 1, guard }, { "misses", 1, misses },
+        { "guard", 1, guard }, { "stop", 0, stop }, { "leave", 0, leave },
+        { "misses", 1, misses },
     };
     struct shim_client *c;
     int error;

@@ -15,6 +15,11 @@
  *    traffic ping ADDRESS PORT N BYTES
  *        Sends N of them and prints "rtt US" for each that comes back.  Exits
  *        1 if one does not within a second.
+ *    traffic beat ADDRESS PORT N INTERVAL-US
+ *        Sends N small datagrams, one every INTERVAL-US whatever comes back,
+ *        and prints "sent N", "received N", "duplicates N" and "gap_us US":
+ *        the longest time without an answer between the first and the last
+ *        one.
  *    traffic flood ADDRESS PORT N BYTES
  *        Sends N of them and waits for nothing.
  *    traffic dscp MS IFACE
@@ -44,6 +49,7 @@
 
 #define MAX_SOCKETS 64
 #define INTERVAL_MS 100
+#define LAST_ANSWER_MS 200
 
 static char data[65536];
 
@@ -270,6 +276,70 @@ ping(int argc, char *argv[])
     return lost ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* What came back of a beat. */
+struct answers {
+    uint8_t *seen;              /* By number. */
+    uint32_t n;                 /* Of these numbers. */
+    uint64_t received, duplicates;
+    int64_t last, gap;          /* Microseconds. */
+};
+
+static void
+take_answers(struct answers *a, int fd)
+{
+    uint32_t number;
+
+    while (recv(fd, &number, sizeof number, MSG_DONTWAIT) == sizeof number) {
+        int64_t now = now_us();
+
+        if (number >= a->n) {
+            continue;
+        }
+        if (a->last && now - a->last > a->gap) {
+            a->gap = now - a->last;
+        }
+        a->last = now;
+        a->received += !a->seen[number];
+        a->duplicates += a->seen[number];
+        a->seen[number] = 1;
+    }
+}
+
+static int
+beat(int argc, char *argv[])
+{
+    struct sockaddr_in to = address_of(argv[0], argv[1]);
+    struct answers a = { .n = atoi(argv[2]) };
+    struct pollfd pfd = { .events = POLLIN };
+    int64_t interval = atoi(argv[3]), next = now_us();
+
+    (void) argc;
+    a.seen = calloc(a.n, 1);
+    pfd.fd = socket(AF_INET, SOCK_DGRAM, 0);
+    if (!a.seen || connect(pfd.fd, (struct sockaddr *) &to, sizeof to)) {
+        die("connect");
+    }
+    for (uint32_t i = 0; i < a.n; ) {
+        int64_t left = next - now_us();
+        struct timespec ts = { 0, (left > 0 ? left : 0) * 1000 };
+
+        if (left <= 0) {
+            send(pfd.fd, &i, sizeof i, MSG_DONTWAIT);
+            i++;
+            next += interval;
+        }
+        ppoll(&pfd, 1, &ts, NULL);
+        take_answers(&a, pfd.fd);
+    }
+    while (poll(&pfd, 1, LAST_ANSWER_MS) > 0) {
+        take_answers(&a, pfd.fd);
+    }
+    printf("sent %"PRIu32"\nreceived %"PRIu64"\nduplicates %"PRIu64"\n"
+           "gap_us %"PRId64"\n", a.n, a.received, a.duplicates, a.gap);
+    free(a.seen);
+    return a.received ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 static int
 flood(int argc, char *argv[])
 {
@@ -372,6 +442,7 @@ main(int argc, char *argv[])
         { "bulk", 3, bulk },
         { "echo", 2, echo },
         { "ping", 4, ping },
+        { "beat", 4, beat },
         { "flood", 4, flood },
         { "dscp", 2, dscp },
     };

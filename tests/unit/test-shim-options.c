@@ -54,6 +54,10 @@ accepts_what_is_needed(void **state)
     assert_string_equal(o.cpus, "0-1");
     assert_int_equal(o.huge, HUGE_NO);
     assert_false(o.tag);
+    assert_false(o.take_over);
+
+    assert_null(parse(GOOD " --take-over", &o, copy));
+    assert_true(o.take_over);
 
     assert_null(parse("--show /tmp/s.sock", &o, copy));
     assert_string_equal(o.show, "/tmp/s.sock");

@@ -66,6 +66,24 @@ set_guard(void *aux, uint32_t share)
     t.guard = share;
 }
 
+static void
+get_ports(void *aux, struct shim_ports *ports)
+{
+    (void) aux;
+    strcpy(ports->host, "host");
+    strcpy(ports->uplink, "uplink");
+    ports->turns = 17;
+}
+
+static int
+be_taken_over(void *aux, uint32_t step, struct shim_state *state)
+{
+    (void) aux;
+    state->rate_bps = t.rate;
+    state->guard = t.guard;
+    return step == SHIM_STEP_STOP ? 0 : EINVAL;
+}
+
 static uint64_t
 get_now(void)
 {
@@ -78,7 +96,7 @@ setup(void **state)
     struct server_config config = {
         .boot_id = 7, .mtu = 9000, .get_stats = get_stats,
         .get_rate = get_rate, .set_rate = set_rate, .set_guard = set_guard,
-        .now = get_now,
+        .now = get_now, .get_ports = get_ports, .take_over = be_taken_over,
     };
     char *error;
 
@@ -535,6 +553,72 @@ a_dead_socket_is_replaced_a_live_one_is_not(void **state)
     assert_null(error);
 }
 
+static void
+a_successor_hears_all_and_takes_the_name(void **state)
+{
+    struct shim_take_over stop = { .step = SHIM_STEP_STOP };
+    struct shim_take_over leave = { .step = SHIM_STEP_LEAVE };
+    struct shim_take_over nonsense = { .step = 3 };
+    struct shim_lease lease = { .ms = 3000, .default_dscp = 10 };
+    struct server_config config = { .now = get_now, .succeeds = true };
+    struct shim_client *c = open_client();
+    struct server *successor;
+    struct shim_state told;
+    struct stat st, old;
+    const void *body;
+    size_t size;
+
+    (void) state;
+    assert_int_equal(ask(c, SHIM_LEASE, &lease, sizeof lease, NULL, NULL), 0);
+    t.guard = 50000;
+    assert_int_equal(ask(c, SHIM_TAKE_OVER, &stop, sizeof stop, &body, &size),
+                     0);
+    assert_int_equal(size, sizeof told);
+    memcpy(&told, body, sizeof told);
+    assert_int_equal(told.rate_bps, t.rate);
+    assert_int_equal(told.guard, 50000);
+    assert_int_equal(told.default_dscp, 10);
+    assert_int_equal(told.lease_left_ms, 3000);
+    assert_int_equal(ask(c, SHIM_TAKE_OVER, &leave, sizeof leave, NULL, NULL),
+                     EINVAL);
+    assert_int_equal(ask(c, SHIM_TAKE_OVER, &nonsense, sizeof nonsense, NULL,
+                         NULL), EINVAL);
+
+    /* The name is the old one's until the new one publishes. */
+    assert_int_equal(stat(t.path, &old), 0);
+    assert_null(server_create(t.path, &config, &successor));
+    assert_int_equal(stat(t.path, &st), 0);
+    assert_int_equal(st.st_ino, old.st_ino);
+    assert_null(server_publish(successor));
+    assert_int_equal(stat(t.path, &st), 0);
+    assert_int_not_equal(st.st_ino, old.st_ino);
+
+    /* From then on the old one must not remove it. */
+    server_abandon(t.server);
+    server_destroy(t.server);
+    assert_int_equal(access(t.path, F_OK), 0);
+    t.server = successor;
+    shim_client_close(c);
+}
+
+static void
+ports_are_told(void **state)
+{
+    struct shim_client *c = open_client();
+    struct shim_ports ports;
+    const void *body;
+    size_t size;
+
+    (void) state;
+    assert_int_equal(ask(c, SHIM_PORTS, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, sizeof ports);
+    memcpy(&ports, body, sizeof ports);
+    assert_string_equal(ports.host, "host");
+    assert_string_equal(ports.uplink, "uplink");
+    assert_int_equal(ports.turns, 17);
+    shim_client_close(c);
+}
+
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
 
 int
@@ -552,6 +636,8 @@ main(void)
         TEST(subscribers_hear_of_misses),
         TEST(the_socket_is_private),
         TEST(a_dead_socket_is_replaced_a_live_one_is_not),
+        TEST(a_successor_hears_all_and_takes_the_name),
+        TEST(ports_are_told),
     };
 
     return cmocka_run_group_tests_name("shim-protocol", tests, NULL, NULL);

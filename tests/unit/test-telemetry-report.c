@@ -51,6 +51,7 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_int_equal(simap_get(&r->ports, "uplink"), 50000);
     assert_int_equal(r->ip_bytes, 10);
     assert_int_equal(r->default_bytes, 4);
+    assert_false(r->bypass);
     assert_int_equal(r->n_jobs, 2);
     assert_string_equal(r->jobs[0].name, "asha/t0");
     assert_int_equal(r->jobs[0].tx_bytes, 5);
@@ -64,6 +65,11 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_true(r->jobs[1].period == 0);
     assert_int_equal(r->jobs[1].iteration, -1);
     assert_null(r->jobs[1].metric);
+    telemetry_report_destroy(r);
+
+    assert_null(parse(MESSAGE("h0", "{}", "[]", BYTES ", \"bypass\": true"),
+                      &r));
+    assert_true(r->bypass);
     telemetry_report_destroy(r);
 }
 
