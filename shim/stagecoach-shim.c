@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
 #include <rte_mbuf.h>
 #include <rte_telemetry.h>
 
@@ -36,6 +37,7 @@
 #include "shim/ports/port.h"
 #include "shim/ports/port-driver.h"
 #include "shim/replay/command.h"
+#include "shim/succession.h"
 
 #define EXIT_BAD_USAGE 2
 #define CHECK_MS 250            /* Between two looks at the ports. */
@@ -43,11 +45,6 @@
 #define MBUF_OVERHEAD 512       /* Bytes a packet buffer needs besides. */
 #define MS UINT64_C(1000000)    /* Nanoseconds. */
 
-/* What the host can be without: see SHIM_TAKE_OVER. */
-#define END_NS (100 * MS)       /* Until the loop, which may nap until a
-                                 * frame comes, receives no more... */
-#define DRAIN_NS (30 * MS)      /* ...and its queues are empty. */
-#define SUCCESSOR_NS (300 * MS)
 #define ORDER_NS (500 * MS)     /* That the kernel forwards until somebody has
                                  * written our tables. */
 
@@ -67,9 +64,7 @@ struct shim {
     int signal_fd;
     uint64_t port_restarts;     /* The control thread's, atomic. */
 
-    /* The control thread's. */
-    uint64_t successor;         /* Until when one may take over, or 0. */
-    bool leaving;               /* One has. */
+    struct succession succession;       /* The control thread's. */
 };
 
 static void say(const struct shim *, const char *, ...)
@@ -184,74 +179,19 @@ get_ports(void *s_, struct shim_ports *ports)
     ports->turn_age_ns = loop_turn_age_ns(s->loop);
 }
 
-static void
-sleep_a_little(void)
-{
-    struct timespec ts = { 0, 20000 };
-
-    nanosleep(&ts, NULL);
-}
-
-/* Makes the loop receive no more. */
-static int
-stop_for_successor(struct shim *s)
-{
-    uint64_t end = forward_now() + END_NS;
-
-    forward_end(s->forward, true);
-    while (!forward_has_ended(s->forward)) {
-        if (forward_now() > end) {
-            forward_end(s->forward, false);
-            return EBUSY;
-        }
-        sleep_a_little();
-    }
-    s->successor = forward_now() + SUCCESSOR_NS;
-    return 0;
-}
-
-/* Lets the queues run empty, if that is a matter of milliseconds. */
-static int
-leave_to_successor(struct shim *s)
-{
-    uint64_t end = forward_now() + DRAIN_NS;
-    struct shim_stats stats;
-
-    if (!s->successor) {
-        return EINVAL;
-    }
-    do {
-        sleep_a_little();
-        forward_stats(s->forward, &stats);
-    } while (stats.queued_bytes && forward_now() < end);
-    if (!loop_leave(s->loop, END_NS)) {
-        return EBUSY;
-    }
-    s->leaving = true;
-    server_abandon(s->server);
-    return 0;
-}
-
 static int
 be_taken_over(void *s_, uint32_t step, struct shim_state *state)
 {
     struct shim *s = s_;
+    int error;
 
     state->rate_bps = forward_rate(s->forward);
     state->guard = forward_guard(s->forward);
-    return step == SHIM_STEP_STOP ? stop_for_successor(s)
-           : leave_to_successor(s);
-}
-
-/* Who has not finished taking over by now will not do it. */
-static void
-check_successor(struct shim *s, uint64_t now)
-{
-    if (s->successor && !s->leaving && now > s->successor) {
-        s->successor = 0;
-        forward_end(s->forward, false);
-        say(s, "nobody took over, going on");
+    error = succession_step(&s->succession, step);
+    if (s->succession.leaving) {
+        server_abandon(s->server);
     }
+    return error;
 }
 
 static char *
@@ -314,6 +254,10 @@ create_forward(struct shim *s)
 
     s->forward = forward_create(&config);
     s->loop = s->forward ? loop_create(s->forward, s->host, s->uplink) : NULL;
+    s->succession = (struct succession) {
+        .forward = s->forward,
+        .loop = s->loop,
+    };
     return s->loop ? NULL : strdup("no memory");
 }
 
@@ -455,17 +399,20 @@ control_thread(void *s_)
         int n = server_wait(s->server, fds, SERVER_MAX_FDS);
 
         fds[n] = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
-        poll(fds, n + 1, s->successor ? SUCCESSOR_MS : CHECK_MS);
+        poll(fds, n + 1, s->succession.deadline ? SUCCESSOR_MS
+                                         : CHECK_MS);
         if (fds[n].revents) {
             break;
         }
         server_run(s->server);
-        if (s->leaving) {
+        if (s->succession.leaving) {
             say(s, "another process has taken over");
             break;
         }
-        check_successor(s, forward_now());
-        if (now >= check && !s->successor) {
+        if (succession_check(&s->succession, forward_now())) {
+            say(s, "nobody took over, going on");
+        }
+        if (now >= check && !s->succession.deadline) {
             check = now + CHECK_MS * MS;
             look_after(s, s->host);
             look_after(s, s->uplink);
@@ -516,7 +463,7 @@ relieve_kernel(struct shim *s, uint64_t wait)
 
     if (!error && kernel_path_is_up(path, host, uplink)) {
         while (!job_slots_told(s->slots) && forward_now() < end) {
-            sleep_a_little();
+            rte_delay_us_sleep(20);
         }
         forward_discard(s->forward);
         error = kernel_path_lower(path, host, uplink);

@@ -10,7 +10,7 @@
  * ==========
  *
  * A host must not be cut off because its shim crashed or hangs.  The agent
- * then has the kernel join the shim's two interfaces (shim/ports/kernel-path.h)
+ * then has the kernel join its two interfaces (shim/ports/kernel-path.h)
  * and takes that back when the shim forwards again.  What goes this way has no
  * order and carries the DSCP that the host wrote.
  *
