@@ -48,7 +48,7 @@
  * tables stay.  A process begins without a lease.
  *
  * SHIM_GUARD says what each level that waits gets of the uplink at least; a
- * process that has not been told shares RANK_QUEUE_FLOOR among them.  A shim
+ * process that has not been told shares PLACE_ORDER_FLOOR among them.  A shim
  * from before it says EOPNOTSUPP and goes on as if not told.
  *
  * A request with an array is checked before any of it is done: EINVAL means
