@@ -29,6 +29,7 @@ struct options {
     const char *cpus;           /* "0-1", or NULL for all we may use. */
     enum huge_pages huge;
     bool tag;
+    uint32_t late_us;           /* That the loop may come late. */
 };
 
 /* Returns NULL, or a malloc()'d message such as
