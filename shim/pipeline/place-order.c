@@ -40,10 +40,15 @@ update_level(struct place_order *po, int i)
     po->several |= (po->levels[i].n > 1) << i;
 }
 
-/* Counts the place 'at', which got its first member. */
+/* Counts the place 'at', which got its first member.  A level that did not wait
+ * has saved nothing up. */
 static void
 open_place(struct place_order *po, uint32_t at, uint8_t level)
 {
+    if (!po->levels[level].n) {
+        po->levels[level].base = po->given;
+    }
+    po->floor_due = po->given;
     po->places[at].level = level;
     place_map_add(&po->map, at);
     place_map_add(&po->levels[level].places, at);
@@ -51,7 +56,6 @@ open_place(struct place_order *po, uint32_t at, uint8_t level)
     update_level(po, level);
 }
 
-/* A level that does not wait saves nothing up. */
 static void
 close_place(struct place_order *po, uint32_t at)
 {
@@ -59,9 +63,7 @@ close_place(struct place_order *po, uint32_t at)
 
     place_map_remove(&po->map, at);
     place_map_remove(&po->levels[level].places, at);
-    if (!--po->levels[level].n) {
-        po->levels[level].credit = 0;
-    }
+    po->levels[level].n--;
     update_level(po, level);
 }
 
@@ -107,7 +109,7 @@ place_order_begin_change(struct place_order *po,
                          uint64_t credit[SHIM_N_LEVELS])
 {
     for (int i = 0; i < SHIM_N_LEVELS; i++) {
-        credit[i] = po->levels[i].credit;
+        credit[i] = po->levels[i].n ? po->given - po->levels[i].base : 0;
     }
 }
 
@@ -116,7 +118,7 @@ place_order_end_change(struct place_order *po,
                        const uint64_t credit[SHIM_N_LEVELS])
 {
     for (int i = 0; i < SHIM_N_LEVELS; i++) {
-        po->levels[i].credit = po->levels[i].n ? credit[i] : 0;
+        po->levels[i].base = po->given - credit[i];
     }
 }
 
@@ -126,32 +128,23 @@ struct place_level *
 place_order_floor(struct place_order *po, uint32_t first, uint32_t waiting,
                   place_length *length_of)
 {
+    uint64_t least = UINT64_MAX;
+
+    po->floor_due = po->given;
     for (; waiting; waiting &= waiting - 1) {
         struct place_level *level = &po->levels[__builtin_ctz(waiting)];
-        uint32_t at;
+        uint32_t at = place_map_after(&level->places, level->turn);
+        uint64_t cost, credit = po->given - level->base;
 
-        if (!(level->credit >> PLACE_ORDER_CREDIT)) {
-            continue;
-        }
-        at = place_map_after(&level->places, level->turn);
         at = at == first ? place_map_after(&level->places, at) : at;
-        if (level->credit >> PLACE_ORDER_CREDIT
-            >= length_of(po->places[at].head)) {
+        cost = (uint64_t) length_of(po->places[at].head)
+               << PLACE_ORDER_CREDIT;
+        if (credit >= cost) {
             level->turn = at;
             return level;
         }
+        least = cost - credit < least ? cost - credit : least;
     }
+    po->floor_due += least;
     return NULL;
-}
-
-/* The levels 'waiting' waited while 'length' bytes of the first place went. */
-void
-place_order_give_credit(struct place_order *po, uint32_t waiting,
-                        uint32_t length)
-{
-    uint64_t credit = length * po->gain[__builtin_popcount(waiting)];
-
-    for (; waiting; waiting &= waiting - 1) {
-        po->levels[__builtin_ctz(waiting)].credit += credit;
-    }
 }

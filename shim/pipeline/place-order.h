@@ -63,7 +63,7 @@ struct place_level {
     struct place_map places;    /* Those that have members... */
     uint32_t n;                 /* ...and how many there are. */
     uint32_t turn;              /* The last place that its floor served. */
-    uint64_t credit;            /* Of its floor, while it waits. */
+    uint64_t base;              /* 'given' less its credit. */
 };
 
 struct place_order {
@@ -73,6 +73,9 @@ struct place_order {
     uint64_t gain[SHIM_N_LEVELS];       /* Credit that a byte of the first
                                          * place gives to each level that
                                          * waits, if so many do. */
+    uint64_t given;             /* Credit that each level that waits got. */
+    uint64_t floor_due;         /* No level has enough credit to send before
+                                 * 'given' is that. */
     struct place_level levels[SHIM_N_LEVELS];
     struct place {
         struct place_member *head;      /* Ring; whose turn it is. */
@@ -96,8 +99,6 @@ void place_order_enter(struct place_order *, struct place_member *);
 void place_order_leave(struct place_order *, struct place_member *);
 struct place_level *place_order_floor(struct place_order *, uint32_t first,
                                       uint32_t waiting, place_length *);
-void place_order_give_credit(struct place_order *, uint32_t waiting,
-                             uint32_t length);
 
 /* Members leave and enter again between these. */
 void place_order_begin_change(struct place_order *,
@@ -127,7 +128,7 @@ place_order_pick(struct place_order *po, place_length *length_of,
     level = 1u << po->places[turn->at].level;
     turn->waiting = (po->some & ~level) | (po->several & level);
     turn->floor = NULL;
-    if (turn->waiting) {
+    if (turn->waiting && (int64_t) (po->given - po->floor_due) >= 0) {
         turn->floor = place_order_floor(po, turn->at, turn->waiting,
                                         length_of);
         turn->at = turn->floor ? turn->floor->turn : turn->at;
@@ -145,13 +146,13 @@ place_order_end(struct place_order *po, const struct place_turn *turn,
     struct place_member *member = turn->member;
 
     if (turn->floor) {
-        turn->floor->credit -= (uint64_t) length << PLACE_ORDER_CREDIT;
+        turn->floor->base += (uint64_t) length << PLACE_ORDER_CREDIT;
     } else {
-        if (!(turn->waiting >> place->level & 1)) {
-            po->levels[place->level].credit = 0;
-        }
         if (turn->waiting) {
-            place_order_give_credit(po, turn->waiting, length);
+            po->given += length * po->gain[__builtin_popcount(turn->waiting)];
+        }
+        if (!(turn->waiting >> place->level & 1)) {
+            po->levels[place->level].base = po->given;
         }
     }
     member->deficit -= length;
