@@ -25,6 +25,7 @@ C=$PREFIX-c M=$PREFIX-m S=$PREFIX-s
 SHIM2_PID=
 
 cleanup_all() {
+    set +e
     [ -z "$SHIM2_PID" ] || kill -9 "$SHIM2_PID" 2>/dev/null || :
     for ns in "$C" "$M" "$S"; do
         for pid in $(ip netns pids "$ns" 2>/dev/null); do
@@ -36,6 +37,7 @@ cleanup_all() {
     cleanup
 }
 trap cleanup_all EXIT
+trap 'exit 1' INT TERM
 
 # share FROM TO PORT: of the link, from FROM to TO.
 share() {
@@ -84,18 +86,20 @@ for ns in "$C" "$M" "$S"; do
     ip -n "$ns" link set lo up
 done
 ip -n "$N" link del uplink
-ip -n "$S" link add br type bridge
-ip -n "$S" link set br mtu "$MTU" up
+ip -n "$S" link add name switch type bridge
+ip -n "$S" link set switch mtu "$MTU" up
 join() {                        # join NS IFACE PORT: to the switch.
     ip link add "$2" mtu "$MTU" netns "$1" \
         type veth peer name "$3" mtu "$MTU" netns "$S"
     ip -n "$1" link set "$2" up
-    ip -n "$S" link set "$3" master br up
+    ip -n "$S" link set "$3" master switch up
     ip netns exec "$1" ethtool -K "$2" tx off >/dev/null
 }
 join "$N" uplink p1
 join "$M" uplink p2
 join "$B" eth0 p3
+# A knows it by that.
+ip -n "$B" link set eth0 address 02:00:00:00:00:02
 ip -n "$B" addr add 10.99.0.2/24 dev eth0
 ip link add eth0 mtu "$MTU" netns "$C" \
     type veth peer name hostside mtu "$MTU" netns "$M"
