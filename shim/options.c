@@ -10,6 +10,8 @@
 #include "shim/control/protocol.h"
 #include "shim/ports/port-driver.h"
 
+#define MAX_LATE_US 10000
+
 static char *format(const char *, ...) __attribute__((format(printf, 1, 2)));
 
 static char *
@@ -198,6 +200,20 @@ parse_to_host(const char *text, struct options *o)
 }
 
 static char *
+parse_late(const char *text, struct options *o)
+{
+    char *end;
+    long us = strtol(text, &end, 10);
+
+    if (end == text || *end || us < 0 || us > MAX_LATE_US) {
+        return format("--late: \"%s\" is not an integer from 0 to %d", text,
+                      MAX_LATE_US);
+    }
+    o->late_us = us;
+    return NULL;
+}
+
+static char *
 parse_help(const char *text, struct options *o)
 {
     (void) text;
@@ -254,6 +270,9 @@ static const struct option_row {
       "of a replay: what is sent to the uplink (pcap)" },
     { "--to-host", "FILE", false, parse_to_host,
       "of a replay: what is sent to the host (pcap)" },
+    { "--late", "US", false, parse_late,
+      "longest delay of the loop that it makes up for, in microseconds, 0 to "
+      "10000 (default 500)" },
 };
 
 #define N_ROWS (sizeof rows / sizeof *rows)
@@ -339,7 +358,8 @@ options_parse(int argc, char *argv[], struct options *o)
 {
     bool seen[N_ROWS] = { false };
 
-    *o = (struct options) { .mtu = 1500, .huge = HUGE_AUTO, .tag = true };
+    *o = (struct options) { .mtu = 1500, .huge = HUGE_AUTO, .tag = true,
+                            .late_us = 500 };
     for (int i = 1; i < argc; i++) {
         char *error = parse_one(argc, argv, &i, seen, o);
 

@@ -35,6 +35,7 @@ struct options {
     bool tag;
     bool keep_offload;
     bool take_over;             /* From the shim that has 'control'. */
+    uint32_t late_us;           /* That the loop may come late. */
 };
 
 /* Returns NULL, or a malloc()'d message such as

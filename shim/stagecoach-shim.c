@@ -248,7 +248,7 @@ create_forward(struct shim *s)
         .bursts = s->bursts,
         .rate_bps = s->options.rate_bps,
         .mtu = s->options.mtu,
-        .late_ns = EGRESS_LATE_NS,
+        .late_ns = s->options.late_us * UINT64_C(1000),
         .tag = s->options.tag,
     };
 

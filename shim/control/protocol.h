@@ -49,8 +49,13 @@
  * 'SHIM_LEVEL_DEFAULT' and the default DSCP until the next SHIM_LEASE; the
  * tables stay.  A process begins without a lease.
  *
+ * A slot's packets go before those of all slots of higher rank, and of higher
+ * level where ranks are equal; slots of the same rank and level share.  Level
+ * SHIM_LEVEL_CONTROL goes before all for up to a hundredth of the uplink, and
+ * beyond it as SHIM_LEVEL_DEFAULT does: last, whatever the rank.
+ *
  * SHIM_GUARD says what each level that waits gets of the uplink at least; a
- * process that has not been told shares RANK_QUEUE_FLOOR among them.  A shim
+ * process that has not been told shares PLACE_ORDER_FLOOR among them.  A shim
  * from before it says EOPNOTSUPP and goes on as if not told.
  *
  * SHIM_PORTS tells which interfaces the shim stands between, so that somebody
@@ -89,7 +94,7 @@
 #define SHIM_MIN_RATE UINT64_C(100000)
 #define SHIM_MAX_RATE UINT64_C(800000000000)
 
-/* Queues of the uplink.  Queue 0 is served first. */
+/* Levels, of which a switch makes its queues.  0 is served first. */
 #define SHIM_N_LEVELS 8
 #define SHIM_LEVEL_CONTROL 0
 #define SHIM_LEVEL_DEFAULT (SHIM_N_LEVELS - 1)

@@ -53,8 +53,6 @@ struct port;
 struct rte_mbuf;
 struct verdict;
 
-#define EGRESS_LATE_NS UINT64_C(500000)
-
 struct egress_config {
     struct port *uplink;
     struct job_slots *slots;

@@ -23,22 +23,10 @@
  *                 lease every job
  *
  * The rank alone decides; the level of a place, of which a switch makes its
- * queues, is only used for the floor.  A TCP connection that nothing of leaves
- * for seconds doubles its retransmission time-out again and again, and then
- * sleeps on for as long when the link has long been idle.  So each level that
- * waits has a floor: as many bytes as it is guarded for go while those of the
- * first place do, in turn from its places that wait.  A level waits if a place
- * of it does that is not the first; at most seven can, so that the sum of the
- * floors is bounded however many jobs there are.  Unless told otherwise, one
- * byte goes for each RANK_QUEUE_FLOOR of the first place, and all levels that
- * wait share it.  With a guard, each has that share of the uplink, or all
- * equal ones if those would be more than all of it.
+ * queues, is only used for the floor that each level has, see place-order.h.
  *
- * A job may have queues of their own for some of its flows, each with a pace;
- * a flow that is not due holds nobody up.  A flow keeps its order when it is
- * given a queue or loses it: a new one waits until what was in the job's
- * common queue has left, and what is in one that was freed leaves before all
- * else of its job.
+ * A job may have queues of their own for some of its flows, each with a pace,
+ * see job-queue.h.
  *
  * Each job is bounded in bytes, so that a sender that is not served finds out
  * (its packets are dropped at the tail) instead of filling the memory.  All
@@ -74,11 +62,8 @@
 #include "shim/pipeline/job-slot.h"
 #include "shim/pipeline/packet-fifo.h"
 
-#define RANK_QUEUE_FLOOR 20     /* A floor of 1/21 of the uplink. */
-#define RANK_QUEUE_FLOWS 4096   /* Queues of flows. */
 #define RANK_QUEUE_CONTROL 100  /* Control may be 1/100 of the uplink... */
 #define RANK_QUEUE_CONTROL_FRAMES 4     /* ...and this much at once. */
-#define RANK_QUEUE_MIN_PACE UINT64_C(10000)     /* Bits per second. */
 
 struct pace;
 struct rank_queues;

@@ -5,7 +5,7 @@
  *    shim-client SOCKET COMMAND...
  *
  *    lease MS DEFAULT-DSCP
- *    slot SLOT LEVEL DSCP NAME
+ *    slot SLOT LEVEL DSCP NAME [RANK]
  *    clear SLOT
  *    flow SLOT tcp|udp LOCAL PORT REMOTE PORT
  *    delete tcp|udp LOCAL PORT REMOTE PORT
@@ -50,6 +50,17 @@ slot(struct shim_client *c, char *argv[])
 {
     struct shim_slot s = { .slot = atoi(argv[0]), .level = atoi(argv[1]),
                            .dscp = atoi(argv[2]), .weight = 1000 };
+
+    snprintf(s.name, sizeof s.name, "%s", argv[3]);
+    return ask(c, SHIM_SLOT_SET, &s, sizeof s);
+}
+
+static int
+ranked_slot(struct shim_client *c, char *argv[])
+{
+    struct shim_slot s = { .slot = atoi(argv[0]), .level = atoi(argv[1]),
+                           .dscp = atoi(argv[2]), .weight = 1000,
+                           .rank = strtoul(argv[4], NULL, 10) };
 
     snprintf(s.name, sizeof s.name, "%s", argv[3]);
     return ask(c, SHIM_SLOT_SET, &s, sizeof s);
@@ -181,7 +192,8 @@ main(int argc, char *argv[])
         int n_args;
         int (*run)(struct shim_client *, char *argv[]);
     } commands[] = {
-        { "lease", 2, lease }, { "slot", 4, slot }, { "clear", 1, clear },
+        { "lease", 2, lease }, { "slot", 4, slot },
+        { "slot", 5, ranked_slot }, { "clear", 1, clear },
         { "flow", 6, flow }, { "delete", 5, delete }, { "rate", 1, rate },
         { "guard", 1, guard }, { "stop", 0, stop }, { "leave", 0, leave },
         { "misses", 1, misses },

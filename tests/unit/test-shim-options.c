@@ -44,13 +44,15 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.rate_bps, 50000000);
     assert_string_equal(o.control, "/tmp/s.sock");
     assert_int_equal(o.mtu, 1500);
+    assert_int_equal(o.late_us, 500);
     assert_true(o.tag);
     assert_null(o.cpus);
     assert_int_equal(o.huge, HUGE_AUTO);
 
-    assert_null(parse(GOOD " --mtu=9000 --cpus 0-1 --no-huge --no-tag", &o,
+    assert_null(parse(GOOD " --mtu=9000 --cpus 0-1 --no-huge --no-tag --late 0", &o,
                       copy));
     assert_int_equal(o.mtu, 9000);
+    assert_int_equal(o.late_us, 0);
     assert_string_equal(o.cpus, "0-1");
     assert_int_equal(o.huge, HUGE_NO);
     assert_false(o.tag);
@@ -100,6 +102,9 @@ names_the_option_at_fault(void **state)
           "--rate: \"nanbit\" is not a rate, such as 50Mbit" },
         { "--rate 1e30bit",
           "--rate: \"1e30bit\" is not a rate, such as 50Mbit" },
+        { "--late 10001",
+          "--late: \"10001\" is not an integer from 0 to 10000" },
+        { "--late=", "--late: \"\" is not an integer from 0 to 10000" },
         { "--mtu 9001",
           "--mtu: \"9001\" is not an integer from 576 to 9000" },
         { "--mtu 1500x",
