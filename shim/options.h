@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "shim/pipeline/loop.h"
 #include "shim/ports/port-spec.h"
 
 enum huge_pages {
@@ -30,6 +31,7 @@ struct options {
     enum huge_pages huge;
     bool tag;
     bool keep_offload;
+    enum loop_poll poll;
 };
 
 /* Returns NULL, or a malloc()'d message such as

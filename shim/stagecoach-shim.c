@@ -207,7 +207,8 @@ create_forward(struct shim *s)
     };
 
     s->forward = forward_create(&config);
-    s->loop = s->forward ? loop_create(s->forward, s->host, s->uplink) : NULL;
+    s->loop = s->forward ? loop_create(s->forward, s->host, s->uplink,
+                                       s->options.poll) : NULL;
     return s->loop ? NULL : strdup("no memory");
 }
 

@@ -242,12 +242,24 @@ port_kick(struct port *port)
     return port->kick;
 }
 
-/* Returns a file descriptor that becomes readable when a frame arrives, or
- * -1. */
+/* Returns a file descriptor that becomes readable when a frame arrives, with
+ * some drivers only between port_arm() and port_disarm(), or -1. */
 int
 port_fd(const struct port *port)
 {
     return port->device.fd;
+}
+
+void
+port_arm(struct port *port)
+{
+    port_device_arm(&port->device);
+}
+
+void
+port_disarm(struct port *port)
+{
+    port_device_disarm(&port->device);
 }
 
 /* Is the kernel's counter standing still while we offer frames?  What it has
