@@ -54,7 +54,9 @@ struct port {
 static void
 set_max_packet(struct port *port, uint32_t mtu)
 {
-    __atomic_store_n(&port->max_packet, mtu < port->device.mtu ? mtu : port->device.mtu,
+    uint32_t max = port->device.mtu;
+
+    __atomic_store_n(&port->max_packet, mtu < max ? mtu : max,
                      __ATOMIC_RELAXED);
 }
 

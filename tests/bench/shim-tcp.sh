@@ -44,7 +44,7 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 1' INT TERM HUP
 
-# in_ns NS COMMAND...: not in the background, where $! would be another shell's.
+# in_ns NS COMMAND...: not in the background, $! would be another shell's.
 in_ns() {
     ns=$prefix-$1
     shift
@@ -86,9 +86,9 @@ listens() { [ -n "$(in_ns "$1" ss "-Hl${2}n" "sport = :$3")" ]; }
 
 # start_shim NS RATE MTU: sets $last_pid.
 start_shim() {
-    ip netns exec "$prefix-$1" "$shim" --name "$prefix-$1" --host-port af_packet:host \
-        --uplink af_packet:uplink --rate "$2" --mtu "$3" \
-        --control "$dir/$1.sock" 2>>"$dir/log" &
+    ip netns exec "$prefix-$1" "$shim" --name "$prefix-$1" \
+        --host-port af_packet:host --uplink af_packet:uplink \
+        --rate "$2" --mtu "$3" --control "$dir/$1.sock" 2>>"$dir/log" &
     last_pid=$!
     pids="$pids $last_pid"
 }
@@ -137,8 +137,9 @@ testpmd() {    # NS MTU
     sleep 1000 >"$dir/$1.in" &
     pair_pids="$pair_pids $!"
     pids="$pids $!"
-    ip netns exec "$prefix-$1" dpdk-testpmd --lcores '0@(0-1),1@(0-1)' --no-pci \
-        --no-telemetry --file-prefix "$prefix-$1" $huge \
+    ip netns exec "$prefix-$1" dpdk-testpmd \
+        --lcores '0@(0-1),1@(0-1)' --no-pci --no-telemetry \
+        --file-prefix "$prefix-$1" $huge \
         "--vdev=net_af_packet0,iface=host,$ring,qdisc_bypass=1" \
         "--vdev=net_af_packet1,iface=uplink,$ring,qdisc_bypass=1" -- \
         --forward-mode=io --nb-cores=1 --total-num-mbufs=4096 \
@@ -275,13 +276,15 @@ eight_run() {    # MTU RATE
     while [ $run -lt "${RUNS:-5}" ]; do
         run=$((run + 1)) sinks= sources=
         for i in 0 1 2 3 4 5 6 7; do
-            ip netns exec "$prefix-h$i" "$traffic" sink 4000 7001 >"$dir/eight-$1-$run-$i" &
+            ip netns exec "$prefix-h$i" "$traffic" sink 4000 7001 \
+                >"$dir/eight-$1-$run-$i" &
             sinks="$sinks $!"
             wait_until listens h$i t 7001
         done
         for i in 0 1 2 3 4 5 6 7; do
-            ip netns exec "$prefix-h$i" "$traffic" bulk 10.99.0.1$(((i + 1) % 8)) 7001 3000 \
-                >"$dir/begin-$1-$run-$(((i + 1) % 8))" 2>&1 &
+            next=$(((i + 1) % 8))
+            ip netns exec "$prefix-h$i" "$traffic" bulk 10.99.0.1$next 7001 \
+                3000 >"$dir/begin-$1-$run-$next" 2>&1 &
             sources="$sources $!"
         done
         # shellcheck disable=SC2086
