@@ -165,6 +165,23 @@ parse_take_over(const char *text, struct options *o)
 }
 
 static char *
+parse_poll(const char *text, struct options *o)
+{
+    static const char *const names[] = {
+        [LOOP_AUTO] = "auto", [LOOP_BUSY] = "busy", [LOOP_NAP] = "nap",
+        [LOOP_INTERRUPT] = "interrupt",
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!strcmp(text, names[i])) {
+            o->poll = i;
+            return NULL;
+        }
+    }
+    return format("--poll: \"%s\" is not auto, busy, nap or interrupt", text);
+}
+
+static char *
 parse_show(const char *text, struct options *o)
 {
     o->show = text;
@@ -256,6 +273,9 @@ static const struct option_row {
       "leave the packets' DSCP as it is" },
     { "--keep-offload", NULL, false, parse_keep_offload,
       "leave the interfaces' offloads as they are" },
+    { "--poll", "HOW", false, parse_poll,
+      "when there is nothing to do: auto, busy, nap or interrupt "
+      "(default auto)" },
     { "--show", "PATH", false, parse_show,
       "print what the shim with this control socket knows, and exit" },
     { "--take-over", NULL, false, parse_take_over,
@@ -329,6 +349,16 @@ check_ports(const struct options *o)
     if (o->mtu > smaller->max_mtu) {
         return format("--mtu: %u is too much for %s, at most %u is allowed",
                       o->mtu, smaller->name, smaller->max_mtu);
+    }
+    if (o->poll == LOOP_INTERRUPT) {
+        const struct port_driver *deaf =
+            port_driver_tells(o->host.driver) ? o->uplink.driver
+                                              : o->host.driver;
+
+        if (!port_driver_tells(deaf)) {
+            return format("--poll: %s has no receive interrupt, auto, busy "
+                          "or nap is needed", deaf->name);
+        }
     }
     if (port_spec_same(&o->host, &o->uplink)) {
         return format("--uplink: \"%s:%s\" is the host's port, another is "

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "shim/pipeline/loop.h"
 #include "shim/ports/port-spec.h"
 
 enum huge_pages {
@@ -36,6 +37,7 @@ struct options {
     bool keep_offload;
     bool take_over;             /* From the shim that has 'control'. */
     uint32_t late_us;           /* That the loop may come late. */
+    enum loop_poll poll;
 };
 
 /* Returns NULL, or a malloc()'d message such as

@@ -42,6 +42,7 @@
 #define EXIT_BAD_USAGE 2
 #define CHECK_MS 250            /* Between two looks at the ports. */
 #define SUCCESSOR_MS 20         /* The same, at one that hesitates. */
+#define PAGE 4096               /* Bytes, of those that are not huge. */
 #define MBUF_OVERHEAD 512       /* Bytes a packet buffer needs besides. */
 #define MS UINT64_C(1000000)    /* Nanoseconds. */
 
@@ -96,11 +97,17 @@ pool_packets(const struct options *o)
             + o->host.driver->pool_packets + o->uplink.driver->pool_packets);
 }
 
+/* Without huge pages DPDK lets no packet buffer begin in a page and end in the
+ * next one if it fits into one. */
 static uint64_t
-pool_bytes(const struct options *o)
+pool_bytes(const struct options *o, bool huge)
 {
-    return (uint64_t) pool_packets(o)
-           * (room_of_packet(o) + MBUF_OVERHEAD);
+    uint64_t buffer = room_of_packet(o) + MBUF_OVERHEAD;
+
+    if (!huge) {
+        buffer = (buffer + PAGE - 1) / PAGE * PAGE;
+    }
+    return pool_packets(o) * buffer;
 }
 
 /* Returns NULL if the port's interface is there, should it be, and no packet
@@ -253,7 +260,8 @@ create_forward(struct shim *s)
     };
 
     s->forward = forward_create(&config);
-    s->loop = s->forward ? loop_create(s->forward, s->host, s->uplink) : NULL;
+    s->loop = s->forward ? loop_create(s->forward, s->host, s->uplink,
+                                       s->options.poll) : NULL;
     s->succession = (struct succession) {
         .forward = s->forward,
         .loop = s->loop,
@@ -529,14 +537,15 @@ check_ifaces(const struct options *o)
 static int
 serve(struct shim *s, char *argv[], int argc)
 {
-    bool huge = eal_wants_huge(&s->options, pool_bytes(&s->options));
+    bool huge = eal_wants_huge(&s->options,
+                               pool_bytes(&s->options, true));
     char *error;
 
     s->signal_fd = take_signals();
     if (getrandom(&s->boot_id, sizeof s->boot_id, 0) < 0) {
         s->boot_id = forward_now();
     }
-    error = eal_init(&s->options, huge, pool_bytes(&s->options));
+    error = eal_init(&s->options, huge, pool_bytes(&s->options, huge));
     if (!error) {
         error = shim_create(s);
         error = error ? error : shim_run(s);

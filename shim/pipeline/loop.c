@@ -30,6 +30,7 @@
 struct loop {
     struct forward *forward;
     struct port *host, *uplink;
+    enum loop_poll poll;
     uint64_t nap;               /* Nanoseconds of the last one. */
     void (*woke)(void *aux);    /* After a gap.  Or NULL. */
     void *aux;
@@ -49,7 +50,8 @@ struct loop {
 
 /* Returns NULL without memory. */
 struct loop *
-loop_create(struct forward *forward, struct port *host, struct port *uplink)
+loop_create(struct forward *forward, struct port *host, struct port *uplink,
+            enum loop_poll poll)
 {
     struct loop *l = calloc(1, sizeof *l);
 
@@ -58,6 +60,7 @@ loop_create(struct forward *forward, struct port *host, struct port *uplink)
         l->host = host;
         l->uplink = uplink;
         l->turned = forward_now();
+        l->poll = poll;
     }
     return l;
 }
@@ -95,7 +98,7 @@ sleep_ns(uint64_t ns)
 /* Sleeps up to 'ns', less if a frame arrives.  An interface that is down makes
  * poll() return at once, so that the rest of a nap follows. */
 static void
-wait_for_frame(struct loop *l, uint64_t ns)
+sleep_on_ports(struct loop *l, uint64_t ns)
 {
     struct pollfd fds[] = {
         { .fd = port_fd(l->host), .events = POLLIN },
@@ -109,6 +112,28 @@ wait_for_frame(struct loop *l, uint64_t ns)
     }
 }
 
+/* The same, with the ports' interrupts.  A frame that came before they were
+ * switched on causes none, so there is one more turn. */
+static void
+wait_for_frame(struct loop *l, uint64_t ns)
+{
+    port_arm(l->host);
+    port_arm(l->uplink);
+    if (forward_turn(l->forward, forward_now())) {
+        l->nap = 0;
+    } else {
+        sleep_on_ports(l, ns);
+    }
+    port_disarm(l->host);
+    port_disarm(l->uplink);
+}
+
+static uint64_t
+next_nap(uint64_t nap)
+{
+    return nap < MIN_NAP ? MIN_NAP : nap < MAX_NAP / 2 ? nap * 2 : MAX_NAP;
+}
+
 /* Sleeps, after a turn of the loop that found nothing to do. */
 static void
 idle(struct loop *l, uint64_t now)
@@ -117,18 +142,21 @@ idle(struct loop *l, uint64_t now)
     bool late_uplink = port_kick(l->uplink);
     bool held = (port_room(l->host) < PORT_BURST
                  || port_room(l->uplink) < PORT_BURST);
+    bool can_wait = (l->poll != LOOP_NAP && !late_host && !late_uplink
+                     && !held && port_fd(l->host) >= 0
+                     && port_fd(l->uplink) >= 0);
     uint64_t due = held ? UINT64_MAX : forward_until_due(l->forward, now);
+    bool ending = forward_is_ending(l->forward);
 
-    l->nap = l->nap < MIN_NAP ? MIN_NAP
-             : l->nap < MAX_NAP / 2 ? l->nap * 2 : MAX_NAP;
-    if (forward_is_ending(l->forward)) {
-        l->nap = MIN_NAP;
+    if (l->poll == LOOP_BUSY) {
+        return;
     }
-    if (l->nap <= WAIT_AFTER || late_host || late_uplink || held
-        || port_fd(l->host) < 0 || port_fd(l->uplink) < 0) {
-        sleep_ns(due < l->nap ? due : l->nap);
-    } else {
+    l->nap = ending ? MIN_NAP : next_nap(l->nap);
+    if (can_wait && !ending
+        && (l->poll == LOOP_INTERRUPT || l->nap > WAIT_AFTER)) {
         wait_for_frame(l, due < MAX_WAIT ? due : MAX_WAIT);
+    } else {
+        sleep_ns(due < l->nap ? due : l->nap);
     }
 }
 

@@ -193,3 +193,9 @@ port_driver_find(const char *name, size_t length)
     }
     return NULL;
 }
+
+bool
+port_driver_tells(const struct port_driver *driver)
+{
+    return driver->flags & (PORT_PACKET_SOCKET | PORT_INTERRUPT);
+}

@@ -21,6 +21,7 @@
  *
  * Constant data. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -82,5 +83,8 @@ extern const struct port_driver port_drivers[];
 /* Returns the driver whose name is the first 'length' bytes of 'name', or
  * NULL. */
 const struct port_driver *port_driver_find(const char *name, size_t length);
+
+/* Can a port of the driver tell when there is a frame? */
+bool port_driver_tells(const struct port_driver *);
 
 #endif /* shim/ports/port-driver.h */

@@ -54,9 +54,9 @@ struct port {
 static void
 set_max_packet(struct port *port, uint32_t mtu)
 {
-    uint32_t most = port->device.mtu;
+    uint32_t max = port->device.mtu;
 
-    __atomic_store_n(&port->max_packet, mtu < most ? mtu : most,
+    __atomic_store_n(&port->max_packet, mtu < max ? mtu : max,
                      __ATOMIC_RELAXED);
 }
 
@@ -268,12 +268,24 @@ port_kick(struct port *port)
     return port->kick;
 }
 
-/* Returns a file descriptor that becomes readable when a frame arrives, or
- * -1. */
+/* Returns a file descriptor that becomes readable when a frame arrives, with
+ * some drivers only between port_arm() and port_disarm(), or -1. */
 int
 port_fd(const struct port *port)
 {
     return port->device.fd;
+}
+
+void
+port_arm(struct port *port)
+{
+    port_device_arm(&port->device);
+}
+
+void
+port_disarm(struct port *port)
+{
+    port_device_disarm(&port->device);
 }
 
 /* Is the kernel's counter standing still while we offer frames?  What it has

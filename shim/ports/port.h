@@ -87,6 +87,8 @@ bool port_send(struct port *, struct rte_mbuf *);
 bool port_flush(struct port *, uint64_t now);
 bool port_kick(struct port *);
 int port_fd(const struct port *);
+void port_arm(struct port *);
+void port_disarm(struct port *);
 
 /* The control thread. */
 const char *port_check(struct port *, uint64_t now);

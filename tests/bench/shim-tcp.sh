@@ -44,6 +44,7 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 1' INT TERM HUP
 
+# in_ns NS COMMAND...: not in the background, $! would be another shell's.
 in_ns() {
     ns=$prefix-$1
     shift
@@ -54,7 +55,7 @@ wait_until() {
     tries=0
     until "$@" >/dev/null 2>&1; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || { echo "waited in vain: $*" >&2; exit 1; }
+        [ $tries -lt 600 ] || { echo "waited in vain: $*" >&2; exit 1; }
         sleep 0.05
     done
 }
@@ -85,9 +86,9 @@ listens() { [ -n "$(in_ns "$1" ss "-Hl${2}n" "sport = :$3")" ]; }
 
 # start_shim NS RATE MTU: sets $last_pid.
 start_shim() {
-    in_ns "$1" "$shim" --name "$prefix-$1" --host-port af_packet:host \
-        --uplink af_packet:uplink --rate "$2" --mtu "$3" \
-        --control "$dir/$1.sock" 2>>"$dir/log" &
+    ip netns exec "$prefix-$1" "$shim" --name "$prefix-$1" \
+        --host-port af_packet:host --uplink af_packet:uplink \
+        --rate "$2" --mtu "$3" --control "$dir/$1.sock" 2>>"$dir/log" &
     last_pid=$!
     pids="$pids $last_pid"
 }
@@ -134,15 +135,17 @@ testpmd() {    # NS MTU
     mkfifo "$dir/$1.in"
     # It ends with its standard input.
     sleep 1000 >"$dir/$1.in" &
+    pair_pids="$pair_pids $!"
     pids="$pids $!"
-    in_ns "$1" dpdk-testpmd --lcores '0@(0-1),1@(0-1)' --no-pci \
-        --no-telemetry --file-prefix "$prefix-$1" $huge \
+    ip netns exec "$prefix-$1" dpdk-testpmd \
+        --lcores '0@(0-1),1@(0-1)' --no-pci --no-telemetry \
+        --file-prefix "$prefix-$1" $huge \
         "--vdev=net_af_packet0,iface=host,$ring,qdisc_bypass=1" \
         "--vdev=net_af_packet1,iface=uplink,$ring,qdisc_bypass=1" -- \
         --forward-mode=io --nb-cores=1 --total-num-mbufs=4096 \
         --mbuf-size=9472 --no-mlockall <"$dir/$1.in" >>"$dir/testpmd" 2>&1 &
     pids="$pids $!"
-    pair_pids="$pair_pids $! ${pids%% *}"
+    pair_pids="$pair_pids $!"
 }
 
 pair_start() {    # WHAT MTU
@@ -170,30 +173,19 @@ pair_start() {    # WHAT MTU
 }
 
 pair_stop() {    # WHAT
-    case $1 in
-    shim) stop $pair_pids ;;
-    testpmd)
-        for ns in na nb; do
-            for pid in $(ip netns pids "$prefix-$ns"); do
-                kill "$pid" 2>/dev/null || true
-            done
-        done
-        for ns in na nb; do
-            wait_until no_process $ns
-            rm "$dir/$ns.in"
-        done ;;
-    bridge)
+    # shellcheck disable=SC2086
+    stop $pair_pids
+    rm -f "$dir/na.in" "$dir/nb.in"
+    if [ "$1" = bridge ]; then
         for ns in na nb; do
             ip -n "$prefix-$ns" link del bridge0
-        done ;;
-    esac
+        done
+    fi
 }
-
-no_process() { [ -z "$(ip netns pids "$prefix-$1")" ]; }
 
 # one_flow MS: prints Mbit/s.
 one_flow() {
-    in_ns b "$traffic" sink $(($1 + 300)) 7001 >"$dir/sink" &
+    ip netns exec "$prefix-b" "$traffic" sink $(($1 + 300)) 7001 >"$dir/sink" &
     sink=$!
     wait_until listens b t 7001
     in_ns a "$traffic" bulk 10.99.0.2 7001 "$1" >/dev/null
@@ -202,7 +194,7 @@ one_flow() {
 }
 
 echo_start() {
-    in_ns b "$traffic" echo 600000 7000 &
+    ip netns exec "$prefix-b" "$traffic" echo 600000 7000 &
     pids="$pids $!"
     wait_until listens b u 7000
 }
@@ -284,13 +276,15 @@ eight_run() {    # MTU RATE
     while [ $run -lt "${RUNS:-5}" ]; do
         run=$((run + 1)) sinks= sources=
         for i in 0 1 2 3 4 5 6 7; do
-            in_ns h$i "$traffic" sink 4000 7001 >"$dir/eight-$1-$run-$i" &
+            ip netns exec "$prefix-h$i" "$traffic" sink 4000 7001 \
+                >"$dir/eight-$1-$run-$i" &
             sinks="$sinks $!"
             wait_until listens h$i t 7001
         done
         for i in 0 1 2 3 4 5 6 7; do
-            in_ns h$i "$traffic" bulk 10.99.0.1$(((i + 1) % 8)) 7001 3000 \
-                >"$dir/begin-$1-$run-$(((i + 1) % 8))" 2>&1 &
+            next=$(((i + 1) % 8))
+            ip netns exec "$prefix-h$i" "$traffic" bulk 10.99.0.1$next 7001 \
+                3000 >"$dir/begin-$1-$run-$next" 2>&1 &
             sources="$sources $!"
         done
         # shellcheck disable=SC2086

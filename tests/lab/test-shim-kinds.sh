@@ -72,6 +72,14 @@ else
     echo "virtio_user: no /dev/vhost-net here"
 fi
 
+# The largest queues, without huge pages.
+for mtu in 9000 1500; do
+    set_mtu $mtu
+    shim_start --no-huge --rate 100Gbit
+    works "no huge pages, MTU $mtu"
+    shim_stop
+done
+
 # A capture of one frame, through a ring, into another capture.
 {
     printf '\324\303\262\241\2\0\4\0\0\0\0\0\0\0\0\0\377\377\0\0\1\0\0\0'

@@ -10,7 +10,9 @@ MTU=1500 RATE=500Mbit OFFLOADS=on
 
 ENOUGH=5000000                  # Bytes in a second, of 60 million.
 
-offload() { in_a ethtool -k eth0 | awk -v name="$1:" '$1 == name { print $2 }'; }
+offload() {
+    in_a ethtool -k eth0 | awk -v name="$1:" '$1 == name { print $2 }'
+}
 
 flows() {
     bytes=$(tcp_bytes "$1" 1000)

@@ -48,9 +48,13 @@ accepts_what_is_needed(void **state)
     assert_true(o.tag);
     assert_null(o.cpus);
     assert_int_equal(o.huge, HUGE_AUTO);
+    assert_int_equal(o.poll, LOOP_AUTO);
+    assert_false(o.keep_offload);
 
-    assert_null(parse(GOOD " --mtu=9000 --cpus 0-1 --no-huge --no-tag --late 0", &o,
-                      copy));
+    assert_null(parse(GOOD " --mtu=9000 --cpus 0-1 --no-huge --no-tag "
+                      "--poll interrupt --keep-offload --late 0", &o, copy));
+    assert_int_equal(o.poll, LOOP_INTERRUPT);
+    assert_true(o.host.keep_offload && o.uplink.keep_offload);
     assert_int_equal(o.mtu, 9000);
     assert_int_equal(o.late_us, 0);
     assert_string_equal(o.cpus, "0-1");
@@ -148,6 +152,12 @@ names_the_option_at_fault(void **state)
         { "--name h --control s --rate 1Gbit --host-port af_packet:a "
           "--uplink af_xdp:b --mtu 3600",
           "--mtu: 3600 is too much for af_xdp, at most 2984 is allowed" },
+        { "--poll never",
+          "--poll: \"never\" is not auto, busy, nap or interrupt" },
+        { "--name h --control s --rate 1Gbit --host-port af_packet:a "
+          "--uplink memif:/run/a --poll interrupt",
+          "--poll: memif has no receive interrupt, auto, busy or nap is "
+          "needed" },
         { "--cpus 0-",
           "--cpus: \"0-\" is not a list of CPUs, such as 0-1" },
         { "--no-tag=1",
