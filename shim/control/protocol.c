@@ -68,6 +68,13 @@ check_guard(const struct shim_guard *guard)
             || guard->share == SHIM_GUARD_UNTOLD ? 0 : EINVAL);
 }
 
+static int
+check_capture(const struct shim_capture *c)
+{
+    return (c->slot < SHIM_MAX_SLOTS && c->all <= 1 && !(c->all && c->slot)
+            && c->snap && c->snap <= SHIM_MAX_SNAP ? 0 : EINVAL);
+}
+
 /* Copies each element to where it is aligned before it is looked at. */
 #define CHECK_EACH(TYPE, CHECK)                                         \
     do {                                                                \
@@ -125,6 +132,11 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
             return EPROTO;
         }
         CHECK_EACH(struct shim_guard, check_guard);
+    case SHIM_CAPTURE:
+        if (check_exactly(length, sizeof(struct shim_capture))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_capture, check_capture);
     default:
         return EOPNOTSUPP;
     }

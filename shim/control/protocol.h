@@ -42,6 +42,9 @@
  *    SHIM_SUBSCRIBE    -                          -
  *    SHIM_MISS         (event)                    struct shim_flow_key[]
  *    SHIM_GUARD        struct shim_guard          -
+ *    SHIM_CAPTURE      struct shim_capture        -
+ *    SHIM_CAPTURED     (event)                    struct shim_captured and its
+ *                                                 bytes, several of them
  *
  * When the lease ends, every slot is treated as if it had level
  * 'SHIM_LEVEL_DEFAULT' and the default DSCP until the next SHIM_LEASE; the
@@ -58,6 +61,10 @@
  * are in it.  A flow may name a slot that is not in use (yet), it is then
  * treated as slot 0; a flow of slot 0 is known to be nobody's and makes no
  * more misses.
+ *
+ * SHIM_CAPTURE begins a capture, which ends with its connection; EBUSY means
+ * that another connection captures.  Frames to the uplink are seen when they
+ * are sent, those to the host when they have arrived.
  *
  * An unknown TCP or UDP flow makes a SHIM_MISS when the host sends a packet of
  * it, and again every 20 ms or so while it does and is unknown.  A subscriber
@@ -94,6 +101,8 @@ enum shim_msg_type {
     SHIM_SUBSCRIBE,
     SHIM_MISS,
     SHIM_GUARD,
+    SHIM_CAPTURE = 16,
+    SHIM_CAPTURED,
 };
 
 struct shim_msg {
@@ -157,6 +166,27 @@ struct shim_rate {
 struct shim_guard {
     uint32_t share;             /* Of each level that waits: 0 to
                                  * SHIM_GUARD_UNIT, or SHIM_GUARD_UNTOLD. */
+};
+
+#define SHIM_MAX_SNAP 65535u
+
+struct shim_capture {
+    uint16_t slot;              /* Whose frames, 0 for those of no job... */
+    uint16_t all;               /* ...or 1: everybody's; 'slot' is 0 then. */
+    uint32_t snap;              /* Bytes of each, 1 to SHIM_MAX_SNAP. */
+};
+
+/* A frame that was captured; 'captured' bytes of it follow, and zeros up to
+ * 'size'. */
+struct shim_captured {
+    uint32_t size;              /* Of this and what follows, divisible by 8. */
+    uint32_t length;            /* Of the frame. */
+    uint32_t captured;
+    uint32_t dropped;           /* Frames that the capture missed before. */
+    uint64_t time;              /* Nanoseconds of CLOCK_MONOTONIC. */
+    uint16_t slot;
+    uint8_t to_host;            /* 1: from the uplink to the host. */
+    uint8_t pad[5];             /* 0. */
 };
 
 /* Since the process started.  "tx" is host to uplink, "rx" uplink to host.

@@ -7,6 +7,7 @@
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 
+#include "shim/capture/tap.h"
 #include "shim/pipeline/classify.h"
 #include "shim/pipeline/counter.h"
 #include "shim/pipeline/level-queue.h"
@@ -176,6 +177,16 @@ count_sent(struct egress *e, const struct queue_item *item)
     counter_add(&job->tx_bytes, item->length);
 }
 
+/* Before the port has the frame, which is the port's then. */
+static void
+show_to_tap(struct egress *e, const struct queue_item *item, uint64_t now)
+{
+    tap_see(e->config.tap, item->slot, false,
+            rte_pktmbuf_mtod((struct rte_mbuf *) item->packet, uint8_t *),
+            rte_pktmbuf_data_len((struct rte_mbuf *) item->packet),
+            item->length, now);
+}
+
 /* Sends what is due.  Returns true if there was anything. */
 bool
 egress_send(struct egress *e, uint64_t now)
@@ -187,6 +198,7 @@ egress_send(struct egress *e, uint64_t now)
     while (port_room(e->config.uplink)
            && (item = level_queues_first(e->queues))
            && pace_due(&e->pace, item->length) <= now) {
+        show_to_tap(e, item, now);
         if (port_send(e->config.uplink, item->packet)) {
             pace_take(&e->pace, now, item->length);
             count_sent(e, item);
