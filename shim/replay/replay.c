@@ -23,6 +23,7 @@
 
 #define RING_SIZE 1024          /* More than what leaves in one turn. */
 #define MBUF_OVERHEAD 512
+#define PAGE 4096u
 #define LEASE_MS 3600000        /* Renewed with each frame. */
 #define STUCK_NS 1000           /* A step of time when nothing was due. */
 
@@ -64,11 +65,15 @@ room_of_packet(const struct replay_rules *rules)
     return port_frame_size(rules->mtu) + RTE_PKTMBUF_HEADROOM;
 }
 
+/* Without huge pages DPDK begins each packet buffer on a page unless several
+ * fit into one. */
 uint64_t
 replay_memory(const struct replay_rules *rules)
 {
-    return (uint64_t) egress_pool_packets(rules->rate_bps, rules->mtu)
-           * (room_of_packet(rules) + MBUF_OVERHEAD);
+    uint64_t packet = (room_of_packet(rules) + MBUF_OVERHEAD + PAGE - 1)
+                      / PAGE * PAGE;
+
+    return egress_pool_packets(rules->rate_bps, rules->mtu) * packet;
 }
 
 static char *
