@@ -20,6 +20,7 @@
 #include <rte_mbuf.h>
 #include <rte_telemetry.h>
 
+#include "shim/capture/tap.h"
 #include "shim/control/server.h"
 #include "shim/control/show.h"
 #include "shim/control/take-over.h"
@@ -43,6 +44,8 @@
 #define CHECK_MS 250            /* Between two looks at the ports. */
 #define SUCCESSOR_MS 20         /* The same, at one that hesitates. */
 #define PAGE 4096               /* Bytes, of those that are not huge. */
+#define TAP_BYTES (8u << 20)    /* Of frames that a capture has not read yet;
+                                 * no memory before the first one. */
 #define MBUF_OVERHEAD 512       /* Bytes a packet buffer needs besides. */
 #define MS UINT64_C(1000000)    /* Nanoseconds. */
 
@@ -58,6 +61,7 @@ struct shim {
     struct job_slots *slots;
     struct miss *misses;
     struct bursts *bursts;
+    struct tap *tap;
     struct forward *forward;
     struct loop *loop;
     struct server *server;
@@ -208,7 +212,8 @@ create_tables(struct shim *s)
     s->slots = job_slots_create();
     s->misses = miss_create();
     s->bursts = bursts_create();
-    return (s->flows && s->slots && s->misses && s->bursts ? NULL
+    s->tap = tap_create(TAP_BYTES);
+    return (s->flows && s->slots && s->misses && s->bursts && s->tap ? NULL
             : strdup("no memory"));
 }
 
@@ -253,6 +258,7 @@ create_forward(struct shim *s)
         .slots = s->slots,
         .misses = s->misses,
         .bursts = s->bursts,
+        .tap = s->tap,
         .rate_bps = s->options.rate_bps,
         .mtu = s->options.mtu,
         .late_ns = s->options.late_us * UINT64_C(1000),
@@ -277,6 +283,7 @@ create_server(struct shim *s)
         .slots = s->slots,
         .misses = s->misses,
         .bursts = s->bursts,
+        .tap = s->tap,
         .boot_id = s->boot_id,
         .mtu = s->options.mtu,
         .aux = s,
@@ -366,6 +373,7 @@ shim_destroy(struct shim *s)
     port_destroy(s->uplink);
     port_destroy(s->host);
     rte_mempool_free(s->pool);
+    tap_destroy(s->tap);
     bursts_destroy(s->bursts);
     miss_destroy(s->misses);
     job_slots_destroy(s->slots);
@@ -407,8 +415,9 @@ control_thread(void *s_)
         int n = server_wait(s->server, fds, SERVER_MAX_FDS);
 
         fds[n] = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
-        poll(fds, n + 1, s->succession.deadline ? SUCCESSOR_MS
-                                         : CHECK_MS);
+        poll(fds, n + 1,
+             server_timeout(s->server, s->succession.deadline ? SUCCESSOR_MS
+                                       : CHECK_MS));
         if (fds[n].revents) {
             break;
         }

@@ -75,6 +75,13 @@ check_take_over(const struct shim_take_over *t)
             ? 0 : EINVAL);
 }
 
+static int
+check_capture(const struct shim_capture *c)
+{
+    return (c->slot < SHIM_MAX_SLOTS && c->all <= 1 && !(c->all && c->slot)
+            && c->snap && c->snap <= SHIM_MAX_SNAP ? 0 : EINVAL);
+}
+
 /* Copies each element to where it is aligned before it is looked at. */
 #define CHECK_EACH(TYPE, CHECK)                                         \
     do {                                                                \
@@ -138,6 +145,11 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
             return EPROTO;
         }
         CHECK_EACH(struct shim_take_over, check_take_over);
+    case SHIM_CAPTURE:
+        if (check_exactly(length, sizeof(struct shim_capture))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_capture, check_capture);
     default:
         return EOPNOTSUPP;
     }

@@ -42,6 +42,9 @@
  *    SHIM_SUBSCRIBE    -                          -
  *    SHIM_MISS         (event)                    struct shim_flow_key[]
  *    SHIM_GUARD        struct shim_guard          -
+ *    SHIM_CAPTURE      struct shim_capture        -
+ *    SHIM_CAPTURED     (event)                    struct shim_captured and its
+ *                                                 bytes, several of them
  *    SHIM_PORTS        -                          struct shim_ports
  *    SHIM_TAKE_OVER    struct shim_take_over      struct shim_state
  *
@@ -78,6 +81,10 @@
  * treated as slot 0; a flow of slot 0 is known to be nobody's and makes no
  * more misses.
  *
+ * SHIM_CAPTURE begins a capture, which ends with its connection; EBUSY means
+ * that another connection captures.  Frames to the uplink are seen when they
+ * are sent, those to the host when they have arrived.
+ *
  * An unknown TCP or UDP flow makes a SHIM_MISS when the host sends a packet of
  * it, and again every 20 ms or so while it does and is unknown.  A subscriber
  * that does not read loses some of them, which does no harm. */
@@ -113,6 +120,8 @@ enum shim_msg_type {
     SHIM_SUBSCRIBE,
     SHIM_MISS,
     SHIM_GUARD,
+    SHIM_CAPTURE = 16,
+    SHIM_CAPTURED,
 
     SHIM_PORTS = 22,
     SHIM_TAKE_OVER,
@@ -204,6 +213,27 @@ struct shim_state {
     uint32_t default_dscp;
     uint32_t lease_left_ms;
     uint32_t pad;               /* 0. */
+};
+
+#define SHIM_MAX_SNAP 65535u
+
+struct shim_capture {
+    uint16_t slot;              /* Whose frames, 0 for those of no job... */
+    uint16_t all;               /* ...or 1: everybody's; 'slot' is 0 then. */
+    uint32_t snap;              /* Bytes of each, 1 to SHIM_MAX_SNAP. */
+};
+
+/* A frame that was captured; 'captured' bytes of it follow, and zeros up to
+ * 'size'. */
+struct shim_captured {
+    uint32_t size;              /* Of this and what follows, divisible by 8. */
+    uint32_t length;            /* Of the frame. */
+    uint32_t captured;
+    uint32_t dropped;           /* Frames that the capture missed before. */
+    uint64_t time;              /* Nanoseconds of CLOCK_MONOTONIC. */
+    uint16_t slot;
+    uint8_t to_host;            /* 1: from the uplink to the host. */
+    uint8_t pad[5];             /* 0. */
 };
 
 /* Since the process started.  "tx" is host to uplink, "rx" uplink to host.

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "shim/capture/tap.h"
 #include "shim/control/buffer.h"
 #include "shim/pipeline/bursts.h"
 #include "shim/pipeline/flow-table.h"
@@ -21,10 +22,13 @@
 #define MAX_BACKLOG (4u << 20)  /* Bytes of replies that wait for a peer. */
 #define MAX_EVENTS (64u << 10)  /* The same, above which events are lost. */
 #define MISS_BATCH 64
+#define CAPTURE_MS 10           /* Between two looks at what was captured... */
+#define CAPTURE_BATCH (256u << 10)      /* ...and bytes that are sent then. */
 
 struct peer {
     int fd;                     /* -1: this element is free. */
     bool subscribed;            /* To misses. */
+    bool captures;
     bool closing;               /* When its replies are sent. */
     struct buffer rx, tx;
 };
@@ -34,6 +38,7 @@ struct server {
     char *path;                 /* To be removed at the end, or NULL. */
     char *published_path;       /* To become the path, or NULL. */
     int fd;                     /* Listens. */
+    bool captures;              /* For one of: */
     struct peer peers[SERVER_MAX_PEERS];
 };
 
@@ -428,6 +433,35 @@ take_over(struct server *s, struct peer *p, const struct shim_msg *msg,
     put(p, msg->type, msg->xid, status, &state, sizeof state);
 }
 
+static struct peer *
+find_capturer(struct server *s)
+{
+    for (int i = 0; i < SERVER_MAX_PEERS; i++) {
+        if (s->peers[i].fd >= 0 && s->peers[i].captures) {
+            return &s->peers[i];
+        }
+    }
+    return NULL;
+}
+
+static int
+begin_capture(struct server *s, struct peer *p, const char *body)
+{
+    struct peer *other = find_capturer(s);
+    struct shim_capture capture;
+
+    if (!s->config.tap) {
+        return EOPNOTSUPP;
+    }
+    if (other && other != p) {
+        return EBUSY;
+    }
+    memcpy(&capture, body, sizeof capture);
+    tap_start(s->config.tap, &capture);
+    p->captures = s->captures = true;
+    return 0;
+}
+
 /* Does a request that changes something, whose body is known to be good.
  * Returns its status. */
 static int
@@ -449,6 +483,8 @@ change(struct server *s, struct peer *p, uint16_t type, const char *body,
         return take_rate(s, body);
     case SHIM_GUARD:
         return take_guard(s, body);
+    case SHIM_CAPTURE:
+        return begin_capture(s, p, body);
     case SHIM_SUBSCRIBE:
         p->subscribed = true;
         return 0;
@@ -591,6 +627,32 @@ send_misses(struct server *s)
     } while (n == MISS_BATCH);
 }
 
+/* Sends what was captured, as much as is read.  A capture ends with its
+ * peer. */
+static void
+send_captured(struct server *s)
+{
+    static uint64_t batch[CAPTURE_BATCH / sizeof(uint64_t)];
+    struct peer *p = find_capturer(s);
+    size_t size;
+
+    if (!p) {
+        tap_stop(s->config.tap);
+        s->captures = false;
+        return;
+    }
+    while (p->fd >= 0 && !p->closing && buffer_size(&p->tx) < MAX_BACKLOG / 2
+           && (size = tap_take(s->config.tap, batch, sizeof batch))) {
+        put(p, SHIM_CAPTURED, 0, 0, batch, size);
+    }
+}
+
+int
+server_timeout(const struct server *s, int max)
+{
+    return s->captures && max > CAPTURE_MS ? CAPTURE_MS : max;
+}
+
 /* Fills in what to wait for, at most 'max' elements, which should be
  * SERVER_MAX_FDS.  Returns how many. */
 int
@@ -622,6 +684,9 @@ server_run(struct server *s)
 {
     accept_peers(s);
     send_misses(s);
+    if (s->captures) {
+        send_captured(s);
+    }
     for (int i = 0; i < SERVER_MAX_PEERS; i++) {
         if (s->peers[i].fd >= 0) {
             peer_run(s, &s->peers[i]);

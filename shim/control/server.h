@@ -44,6 +44,7 @@ struct flow_table;
 struct job_slots;
 struct miss;
 struct server;
+struct tap;
 
 #define SERVER_MAX_PEERS 16
 #define SERVER_MAX_FDS (SERVER_MAX_PEERS + 2)
@@ -53,6 +54,7 @@ struct server_config {
     struct job_slots *slots;
     struct miss *misses;
     struct bursts *bursts;      /* NULL: nothing is known of them. */
+    struct tap *tap;            /* NULL: there are no captures. */
     uint64_t boot_id;
     uint32_t mtu;
 
@@ -91,5 +93,9 @@ void server_abandon(struct server *);
 
 int server_wait(struct server *, struct pollfd *, int max);
 void server_run(struct server *);
+
+/* After how many milliseconds server_run() should be called even if there is
+ * no event, at most 'max'. */
+int server_timeout(const struct server *, int max);
 
 #endif /* shim/control/server.h */

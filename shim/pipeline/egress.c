@@ -7,6 +7,7 @@
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 
+#include "shim/capture/tap.h"
 #include "shim/pipeline/classify.h"
 #include "shim/pipeline/counter.h"
 #include "shim/pipeline/job-slot.h"
@@ -197,6 +198,16 @@ egress_push_burst(struct egress *e, struct rte_mbuf **frames,
     }
 }
 
+/* Before the port has the frame, which is the port's then. */
+static void
+show_to_tap(struct egress *e, const struct queue_item *item)
+{
+    tap_see(e->config.tap, item->slot, false,
+            rte_pktmbuf_mtod((struct rte_mbuf *) item->packet, uint8_t *),
+            rte_pktmbuf_data_len((struct rte_mbuf *) item->packet),
+            item->length, e->now);
+}
+
 /* Sends the 'n' frames, which are the next of one job, and counts them. */
 static void
 send_run(struct egress *e, const struct queue_item *items, uint32_t n)
@@ -209,6 +220,7 @@ send_run(struct egress *e, const struct queue_item *items, uint32_t n)
         uint32_t length = items[i].length;
         uint32_t ip_length = items[i].is_ip ? length : 0;
 
+        show_to_tap(e, &items[i]);
         if (port_send(e->config.uplink, items[i].packet)) {
             packets++;
             bytes += length;

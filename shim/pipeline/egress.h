@@ -51,11 +51,13 @@ struct egress;
 struct job_slots;
 struct port;
 struct rte_mbuf;
+struct tap;
 struct verdict;
 
 struct egress_config {
     struct port *uplink;
     struct job_slots *slots;
+    struct tap *tap;            /* NULL: frames are not captured. */
     uint64_t rate_bps;          /* Of the uplink. */
     uint32_t mtu;
     uint64_t late_ns;           /* That a loop which sleeps may come late. */

@@ -7,6 +7,7 @@
 
 #include <rte_mbuf.h>
 
+#include "shim/capture/tap.h"
 #include "shim/pipeline/bursts.h"
 #include "shim/pipeline/classify.h"
 #include "shim/pipeline/counter.h"
@@ -51,6 +52,7 @@ forward_create(const struct forward_config *config)
     struct egress_config egress = {
         .uplink = config->uplink,
         .slots = config->slots,
+        .tap = config->tap,
         .rate_bps = config->rate_bps,
         .mtu = config->mtu,
         .late_ns = config->late_ns,
@@ -139,6 +141,9 @@ receive_from_uplink(struct forward *f, uint64_t now)
             &f->classifier, rte_pktmbuf_mtod(frames[i], const uint8_t *),
             rte_pktmbuf_data_len(frames[i]));
 
+        tap_see(f->config.tap, slot, true,
+                rte_pktmbuf_mtod(frames[i], const uint8_t *),
+                rte_pktmbuf_data_len(frames[i]), length, now);
         if (port_send(host, frames[i])) {
             struct job_counters *job = job_slots_counters(f->config.slots,
                                                           slot);

@@ -46,6 +46,7 @@ struct forward;
 struct job_slots;
 struct miss;
 struct port;
+struct tap;
 
 struct forward_config {
     struct port *host, *uplink;
@@ -53,6 +54,7 @@ struct forward_config {
     struct job_slots *slots;
     struct miss *misses;
     struct bursts *bursts;      /* NULL: not counted. */
+    struct tap *tap;            /* NULL: frames are not captured. */
     uint64_t rate_bps;          /* Of the uplink. */
     uint32_t mtu;
     uint64_t late_ns;           /* See struct egress_config. */

@@ -23,6 +23,7 @@
 
 #define RING_SIZE 1024          /* More than what leaves in one turn. */
 #define MBUF_OVERHEAD 512
+#define PAGE 4096u
 #define LEASE_MS 3600000        /* Renewed with each frame. */
 #define STUCK_NS 1000           /* A step of time when nothing was due. */
 
@@ -64,11 +65,15 @@ room_of_packet(const struct replay_rules *rules)
     return port_frame_size(rules->mtu) + RTE_PKTMBUF_HEADROOM;
 }
 
+/* Without huge pages DPDK begins each packet buffer on a page unless several
+ * fit into one. */
 uint64_t
 replay_memory(const struct replay_rules *rules)
 {
-    return (uint64_t) egress_pool_packets(rules->rate_bps, rules->mtu)
-           * (room_of_packet(rules) + MBUF_OVERHEAD);
+    uint64_t packet = (room_of_packet(rules) + MBUF_OVERHEAD + PAGE - 1)
+                      / PAGE * PAGE;
+
+    return egress_pool_packets(rules->rate_bps, rules->mtu) * packet;
 }
 
 static char *
@@ -126,11 +131,6 @@ destroy_tables(struct replay *r)
     miss_destroy(r->misses);
     job_slots_destroy(r->slots);
     flow_table_destroy(r->flows);
-    r->forward = NULL;
-    r->misses = NULL;
-    r->bursts = NULL;
-    r->slots = NULL;
-    r->flows = NULL;
 }
 
 static uint64_t
@@ -139,34 +139,65 @@ count_port_dropped(const struct replay *r)
     return port_dropped(r->host.port) + port_dropped(r->uplink.port);
 }
 
+/* What is large and allocated once. */
 static char *
 create_tables(struct replay *r)
+{
+    /* The same seed each time: a replay should give the same result. */
+    r->flows = flow_table_create(SHIM_MAX_FLOWS, 1);
+    r->slots = job_slots_create();
+    r->bursts = bursts_create();
+    return r->flows && r->slots && r->bursts ? NULL : strdup("no memory");
+}
+
+/* What is made anew for each capture. */
+static char *
+begin(struct replay *r)
 {
     struct forward_config config = {
         .host = r->host.port,
         .uplink = r->uplink.port,
+        .flows = r->flows,
+        .slots = r->slots,
+        .bursts = r->bursts,
         .rate_bps = r->rules->rate_bps,
         .mtu = r->mtu,
         .tag = r->rules->tag,
     };
 
-    /* The same seed each time: a replay should give the same result. */
-    config.flows = r->flows = flow_table_create(SHIM_MAX_FLOWS, 1);
-    config.slots = r->slots = job_slots_create();
     config.misses = r->misses = miss_create();
-    config.bursts = r->bursts = bursts_create();
-    if (r->flows && r->slots && r->misses && r->bursts) {
-        r->forward = forward_create(&config);
-    }
+    r->forward = r->misses ? forward_create(&config) : NULL;
     if (!r->forward) {
         return strdup("no memory");
     }
     r->port_dropped = count_port_dropped(r);
     forward_set_guard(r->forward, r->rules->guard);
     for (size_t i = 0; i < r->rules->n_jobs; i++) {
+        bursts_reset(r->bursts, r->rules->jobs[i].slot);
         job_slots_set(r->slots, &r->rules->jobs[i]);
     }
     return NULL;
+}
+
+/* Undoes begin() and empties the tables. */
+static void
+end(struct replay *r)
+{
+    uint32_t n = flow_table_count(r->flows);
+    struct shim_flow *flows = n ? calloc(n, sizeof *flows) : NULL;
+
+    n = flows ? flow_table_list(r->flows, flows, n) : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        flow_table_delete(r->flows, &flows[i].key);
+    }
+    free(flows);
+    for (size_t i = 0; i < r->rules->n_jobs; i++) {
+        job_slots_clear(r->slots, r->rules->jobs[i].slot);
+    }
+    forward_destroy(r->forward);
+    miss_destroy(r->misses);
+    r->forward = NULL;
+    r->misses = NULL;
 }
 
 /* Stores NULL in '*replayp' if it returns a message. */
@@ -187,6 +218,7 @@ replay_create(const struct replay_rules *rules, replay_leave_func *leave,
     r->mtu = rules->mtu;
     error = create_ends(r);
     error = error ? error : create_tables(r);
+    error = error ? error : begin(r);
     if (error) {
         replay_destroy(r);
     } else {
@@ -200,11 +232,11 @@ replay_create(const struct replay_rules *rules, replay_leave_func *leave,
 char *
 replay_rewind(struct replay *r, const struct replay_rules *rules)
 {
-    destroy_tables(r);
+    end(r);
     r->rules = rules;
     r->now = 0;
     memset(&r->counts, 0, sizeof r->counts);
-    return create_tables(r);
+    return begin(r);
 }
 
 void

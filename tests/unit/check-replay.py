@@ -189,6 +189,15 @@ def counts_what_it_drops(folder):
            counts)
 
 
+def has_memory_for_fast_links(folder):
+    frames = train(50, 1000, 1514, "10.0.0.2:5001")
+    for rate in ["2Gbit", "100Gbit"]:
+        for mtu in [576, 1500, 9000]:
+            rules = dict(RULES, rate=rate, mtu=mtu)
+            counts = run(folder, frames, rules)[2]
+            expect(counts["sent"] == (50 if mtu > 576 else 0), counts)
+
+
 def is_the_same_each_time(folder):
     frames = train(50, 100_000, 1514, "10.0.0.2:5001")
     first = run(folder, frames, RULES)
@@ -227,7 +236,8 @@ def says_what_is_wrong(folder):
 def main():
     tests = [paces_to_the_rate, higher_goes_first_and_is_tagged,
              knows_both_directions, reads_pcapng_and_cut_frames,
-             sees_iterations, counts_what_it_drops, is_the_same_each_time, says_what_is_wrong]
+             sees_iterations, has_memory_for_fast_links,
+             counts_what_it_drops, is_the_same_each_time, says_what_is_wrong]
     failures = 0
     for test in tests:
         with tempfile.TemporaryDirectory() as name:

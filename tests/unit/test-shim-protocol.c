@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "shim/capture/tap.h"
 #include "shim/control/client.h"
 #include "shim/control/server.h"
 #include "shim/pipeline/bursts.h"
@@ -34,6 +35,7 @@ static struct {
     struct job_slots *slots;
     struct miss *misses;
     struct bursts *bursts;
+    struct tap *tap;
     uint64_t rate, now;
     uint32_t guard;
 } t;
@@ -109,6 +111,7 @@ setup(void **state)
     t.slots = config.slots = job_slots_create();
     t.misses = config.misses = miss_create();
     t.bursts = config.bursts = bursts_create();
+    t.tap = config.tap = tap_create(1 << 16);
     error = server_create(t.path, &config, &t.server);
     if (error) {
         print_error("%s\n", error);
@@ -122,6 +125,7 @@ teardown(void **state)
 {
     (void) state;
     server_destroy(t.server);
+    tap_destroy(t.tap);
     bursts_destroy(t.bursts);
     miss_destroy(t.misses);
     job_slots_destroy(t.slots);
@@ -509,6 +513,45 @@ subscribers_hear_of_misses(void **state)
 }
 
 static void
+one_captures_at_a_time_and_until_it_goes(void **state)
+{
+    static const struct shim_capture bad = { .slot = 1, .all = 1, .snap = 9 };
+    static const struct shim_capture what = { .slot = 3, .snap = 9 };
+    struct shim_client *c = open_client(), *other = open_client();
+    const struct shim_msg *msg;
+    struct shim_captured record;
+    const void *body;
+
+    (void) state;
+    assert_int_equal(server_timeout(t.server, 250), 250);
+    assert_int_equal(ask(c, SHIM_CAPTURE, &bad, sizeof bad, NULL, NULL),
+                     EINVAL);
+    assert_int_equal(ask(c, SHIM_CAPTURE, &what, sizeof what, NULL, NULL), 0);
+    assert_int_equal(ask(other, SHIM_CAPTURE, &what, sizeof what, NULL, NULL),
+                     EBUSY);
+    assert_true(server_timeout(t.server, 250) < 250);
+    tap_see(t.tap, 3, true, (const uint8_t *) "0123456789", 10, 1500, 77);
+    tap_see(t.tap, 4, true, (const uint8_t *) "0123456789", 10, 1500, 78);
+    assert_int_equal(receive(c, &msg, &body), 0);
+    assert_int_equal(msg->type, SHIM_CAPTURED);
+    assert_int_equal(msg->length, sizeof *msg + sizeof record + 16);
+    memcpy(&record, body, sizeof record);
+    assert_int_equal(record.time, 77);
+    assert_int_equal(record.captured, 9);
+    assert_int_equal(record.length, 1500);
+    assert_memory_equal((const char *) body + sizeof record, "012345678", 10);
+
+    shim_client_close(c);
+    for (int i = 0; i < 3; i++) {
+        server_run(t.server);
+    }
+    assert_int_equal(t.tap->wanted, 0);
+    assert_int_equal(ask(other, SHIM_CAPTURE, &what, sizeof what, NULL, NULL),
+                     0);
+    shim_client_close(other);
+}
+
+static void
 the_socket_is_private(void **state)
 {
     struct stat st;
@@ -634,6 +677,7 @@ main(void)
         TEST(random_bytes_harm_nobody),
         TEST(who_does_not_read_does_not_cost_memory),
         TEST(subscribers_hear_of_misses),
+        TEST(one_captures_at_a_time_and_until_it_goes),
         TEST(the_socket_is_private),
         TEST(a_dead_socket_is_replaced_a_live_one_is_not),
         TEST(a_successor_hears_all_and_takes_the_name),
