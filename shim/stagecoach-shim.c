@@ -139,7 +139,7 @@ set_guard(void *s_, uint32_t share)
 static char *
 create_tables(struct shim *s)
 {
-    s->flows = flow_table_create(SHIM_MAX_FLOWS, s->boot_id);
+    s->flows = flow_table_create(SHIM_DEFAULT_FLOWS, s->boot_id);
     s->slots = job_slots_create();
     s->misses = miss_create();
     return s->flows && s->slots && s->misses ? NULL : strdup("no memory");

@@ -69,7 +69,8 @@
 #define SHIM_PROTOCOL_VERSION 1
 #define SHIM_MAX_MESSAGE (1u << 20)     /* Bytes, header included. */
 #define SHIM_MAX_SLOTS 1024             /* Slot 0 is "no job". */
-#define SHIM_MAX_FLOWS 16384            /* A list of them is one message. */
+#define SHIM_MAX_FLOWS (1u << 20)       /* That a table can be made for. */
+#define SHIM_DEFAULT_FLOWS 16384        /* A list of them is one message. */
 
 /* Uplink capacity that makes sense, bits per second. */
 #define SHIM_MIN_RATE UINT64_C(100000)

@@ -226,6 +226,17 @@ fill_stats(struct server *s, void *body)
     return sizeof *stats + stats->n_slot_stats * sizeof *slots;
 }
 
+/* As many as one message has room for. */
+static size_t
+fill_flows(struct server *s, struct shim_flow *flows)
+{
+    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg);
+    uint64_t cursor = 0;
+
+    return flow_table_list(s->config.flows, &cursor, flows,
+                           max / sizeof *flows) * sizeof *flows;
+}
+
 /* Answers a request that asks for something. */
 static void
 reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
@@ -245,8 +256,7 @@ reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
         size = fill_slots(s, body);
         break;
     case SHIM_FLOW_LIST:
-        size = flow_table_list(s->config.flows, body, SHIM_MAX_FLOWS)
-               * sizeof(struct shim_flow);
+        size = fill_flows(s, body);
         break;
     case SHIM_STATS:
         size = fill_stats(s, body);

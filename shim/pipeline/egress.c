@@ -159,6 +159,16 @@ egress_push(struct egress *e, struct rte_mbuf *frame, const struct verdict *v)
     }
 }
 
+/* Queues 'n' frames, each where its verdict says. */
+void
+egress_push_burst(struct egress *e, struct rte_mbuf **frames,
+                  const struct verdict *v, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        egress_push(e, frames[i], &v[i]);
+    }
+}
+
 static void
 count_sent(struct egress *e, const struct queue_item *item)
 {

@@ -154,19 +154,20 @@ job_slots_leased(const struct job_slots *js, uint64_t now)
     return __atomic_load_n(&js->lease_end, __ATOMIC_RELAXED) > now;
 }
 
-/* Returns what a packet of 'slot', below SHIM_MAX_SLOTS, gets. */
-struct treatment
-job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
+static inline struct treatment
+treatment_of(const struct job_slots *js, uint16_t slot, bool leased,
+             struct treatment by_default)
 {
     uint32_t word = __atomic_load_n(&js->words[slot], __ATOMIC_RELAXED);
 
-    if (leased && word) {
-        return (struct treatment) {
-            .level = word >> 8 & 0xff,
-            .dscp = word & 0xff,
-            .is_default = false,
-        };
-    }
+    return !leased || !word ? by_default : (struct treatment) {
+        .level = word >> 8, .dscp = word, .is_default = false,
+    };
+}
+
+static struct treatment
+default_treatment(const struct job_slots *js)
+{
     return (struct treatment) {
         .level = SHIM_LEVEL_DEFAULT,
         .dscp = __atomic_load_n(&js->default_dscp, __ATOMIC_RELAXED),
@@ -174,8 +175,27 @@ job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
     };
 }
 
+/* Returns what a packet of 'slot', below SHIM_MAX_SLOTS, gets. */
+struct treatment
+job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
+{
+    return treatment_of(js, slot, leased, default_treatment(js));
+}
+
 struct job_counters *
 job_slots_counters(struct job_slots *js, uint16_t slot)
 {
     return &js->counters[slot];
+}
+
+/* Stores what packets of the 'n' slots 'slots' get in 'treatments'. */
+void
+job_slots_treatments(const struct job_slots *js, const uint16_t *slots,
+                     uint32_t n, bool leased, struct treatment *treatments)
+{
+    struct treatment by_default = default_treatment(js);
+
+    for (uint32_t i = 0; i < n; i++) {
+        treatments[i] = treatment_of(js, slots[i], leased, by_default);
+    }
 }

@@ -72,6 +72,8 @@ uint32_t job_slots_lease_left_ms(const struct job_slots *, uint64_t now);
 bool job_slots_leased(const struct job_slots *, uint64_t now);
 struct treatment job_slots_treatment(const struct job_slots *, uint16_t slot,
                                      bool leased);
+void job_slots_treatments(const struct job_slots *, const uint16_t *slots,
+                          uint32_t n, bool leased, struct treatment *);
 
 /* The loop. */
 struct job_counters *job_slots_counters(struct job_slots *, uint16_t slot);

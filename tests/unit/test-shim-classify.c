@@ -32,11 +32,11 @@ key_of(uint32_t i)
 }
 
 static int
-lookup(const struct flow_table *ft, uint32_t i)
+lookup(struct flow_table *ft, uint32_t i)
 {
     struct shim_flow_key key = key_of(i);
 
-    return flow_table_lookup(ft, &key, flow_table_hash(ft, &key));
+    return flow_table_lookup(ft, &key);
 }
 
 static int
@@ -58,7 +58,8 @@ delete(struct flow_table *ft, uint32_t i)
 static void
 finds_what_was_set(void **state)
 {
-    const uint32_t n = SHIM_MAX_FLOWS;
+    const uint32_t n = 16384;
+    uint64_t cursor = 0;
     struct flow_table *ft = flow_table_create(n, 42);
     struct shim_flow *list = calloc(n, sizeof *list);
 
@@ -71,7 +72,9 @@ finds_what_was_set(void **state)
     assert_int_equal(set(ft, n, 1), ENOSPC);
     assert_int_equal(set(ft, 5, 77), 0);        /* A change, not one more. */
     assert_int_equal(lookup(ft, 5), 77);
-    assert_int_equal(flow_table_list(ft, list, n), n);
+    assert_int_equal(flow_table_n_refused(ft), 1);
+    assert_int_equal(flow_table_list(ft, &cursor, list, n), n);
+    assert_int_equal(cursor, 0);
     for (uint32_t i = 0; i < n; i += 2) {
         assert_int_equal(delete(ft, i), 0);
         assert_int_equal(delete(ft, i), ENOENT);
@@ -87,6 +90,7 @@ finds_what_was_set(void **state)
 /* A reader never sees a slot that its key did not have. */
 struct race {
     struct flow_table *ft;
+    int reader;
     bool stop;
     int n_wrong, n_found;
 };
@@ -95,6 +99,7 @@ static void *
 reader(void *race_)
 {
     struct race *race = race_;
+    int me = race->reader;
 
     while (!__atomic_load_n(&race->stop, __ATOMIC_RELAXED)) {
         for (uint32_t i = 0; i < 64; i++) {
@@ -103,6 +108,7 @@ reader(void *race_)
             race->n_wrong += slot != -1 && slot != (int) i;
             race->n_found += slot != -1;
         }
+        flow_table_pause(race->ft, me);
     }
     return NULL;
 }
@@ -114,6 +120,7 @@ lookups_are_right_during_changes(void **state)
     pthread_t thread;
 
     (void) state;
+    race.reader = flow_table_join(race.ft);
     pthread_create(&thread, NULL, reader, &race);
     srandom(5);
     for (int i = 0; i < 300000; i++) {
@@ -130,6 +137,158 @@ lookups_are_right_during_changes(void **state)
     assert_int_equal(race.n_wrong, 0);
     assert_true(race.n_found > 0);
     flow_table_destroy(race.ft);
+}
+
+/* A flow of IPv6, whose addresses differ only at their ends. */
+static struct shim_flow_key
+key6_of(uint32_t i)
+{
+    struct shim_flow_key key = { .family = 6, .protocol = 17 };
+
+    memset(key.local, 0xfd, 16);
+    memset(key.remote, 0xfc, 16);
+    memcpy(key.local + 12, &i, 4);
+    key.local_port = key.remote_port = 9;
+    return key;
+}
+
+/* Both families have room for all flows together, and a list in pieces has
+ * each of them once. */
+static void
+a_list_in_pages_is_whole(void **state)
+{
+    const uint32_t n = 3000;
+    struct flow_table *ft = flow_table_create(n, 4);
+    uint8_t seen[2][3000] = { { 0 } };
+    struct shim_flow page[100];
+    uint64_t cursor = 0;
+    uint32_t n_pages = 0, total = 0;
+
+    (void) state;
+    for (uint32_t i = 0; i < n; i++) {
+        struct shim_flow_key key = i % 2 ? key_of(i) : key6_of(i);
+
+        assert_int_equal(flow_table_set(ft, &key, i % 1024), 0);
+        assert_int_equal(flow_table_lookup(ft, &key), i % 1024);
+    }
+    do {
+        uint32_t got = flow_table_list(ft, &cursor, page, 100);
+
+        for (uint32_t j = 0; j < got; j++) {
+            bool v6 = page[j].key.family == 6;
+            uint32_t i = page[j].key.local_port;
+
+            if (v6) {
+                memcpy(&i, page[j].key.local + 12, 4);
+            }
+            assert_in_range(i, 0, n - 1);
+            assert_int_equal(page[j].slot, i % 1024);
+            seen[v6][i]++;
+        }
+        total += got;
+        n_pages++;
+    } while (cursor);
+    assert_int_equal(total, n);
+    assert_int_equal(n_pages, 30);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(seen[i % 2 == 0][i], 1);
+    }
+    flow_table_destroy(ft);
+}
+
+static void
+a_bulk_lookup_is_that_of_each(void **state)
+{
+    struct flow_table *ft = flow_table_create(4096, 9);
+    struct flow_id ids[64];
+    int32_t slots[64];
+
+    (void) state;
+    for (uint32_t i = 0; i < 4096; i++) {
+        assert_int_equal(set(ft, i, i % 1024), 0);
+    }
+    for (uint32_t first = 0; first < 8192; first += 64) {
+        for (uint32_t i = 0; i < 64; i++) {
+            struct shim_flow_key key = key_of(first + i);
+            uint64_t addresses;
+            uint32_t ports;
+
+            memcpy(&addresses, key.local, 4);
+            memcpy((uint8_t *) &addresses + 4, key.remote, 4);
+            memcpy(&ports, &key.local_port, 4);
+            ids[i] = flow_id_init(addresses, ports, key.protocol);
+        }
+        flow_table_lookup_bulk(ft, ids, 64, slots);
+        for (uint32_t i = 0; i < 64; i++) {
+            assert_int_equal(slots[i], lookup(ft, first + i));
+        }
+    }
+    flow_table_destroy(ft);
+}
+
+/* What a thread that looks up may still see is not used again. */
+static void
+an_entry_waits_for_its_readers(void **state)
+{
+    struct flow_table *ft = flow_table_create(4, 1);
+    uint32_t round, n_refused = 0;
+    int reader;
+
+    (void) state;
+    reader = flow_table_join(ft);
+    for (round = 0; round < 100; round++) {
+        n_refused += set(ft, round, 1) != 0;
+        delete(ft, round);
+    }
+    assert_true(n_refused > 0);         /* 8 entries, none free again. */
+    flow_table_pause(ft, reader);
+    assert_int_equal(set(ft, round, 1), 0);
+    flow_table_leave(ft, reader);
+    for (; round < 300; round++) {
+        delete(ft, round);
+        assert_int_equal(set(ft, round + 1, 1), 0);
+    }
+    flow_table_destroy(ft);
+}
+
+static void
+flows_without_packets_age(void **state)
+{
+    struct flow_table *ft = flow_table_create(1000, 1);
+    uint64_t start = 12345 * MS, now;
+
+    (void) state;
+    flow_table_set_timeout(ft, 16000 * MS, start);
+    set(ft, 1, 1);
+    set(ft, 2, 2);
+    for (now = start; now < start + 15900 * MS; now += 500 * MS) {
+        assert_int_equal(flow_table_age(ft, now), 0);
+        assert_int_equal(lookup(ft, 1), 1);
+    }
+    assert_int_equal(flow_table_age(ft, start + 18100 * MS), 1);
+    assert_int_equal(lookup(ft, 1), 1);
+    assert_int_equal(lookup(ft, 2), -1);
+    assert_int_equal(flow_table_n_aged(ft), 1);
+    assert_int_equal(flow_table_count(ft), 1);
+    set(ft, 2, 2);                      /* It may come back. */
+    assert_int_equal(lookup(ft, 2), 2);
+    flow_table_destroy(ft);
+}
+
+/* A table is full when it has what it was made for, and not before. */
+static void
+a_million_flows_fit(void **state)
+{
+    struct flow_table *ft = flow_table_create(SHIM_MAX_FLOWS, 77);
+
+    (void) state;
+    for (uint32_t i = 0; i < SHIM_MAX_FLOWS; i++) {
+        assert_int_equal(set(ft, i * 2654435761u, i % 1000), 0);
+    }
+    for (uint32_t i = 0; i < SHIM_MAX_FLOWS; i += 97) {
+        assert_int_equal(lookup(ft, i * 2654435761u), i % 1000);
+    }
+    flow_table_destroy(ft);
 }
 
 static void
@@ -285,6 +444,11 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_was_set),
         cmocka_unit_test(lookups_are_right_during_changes),
+        cmocka_unit_test(a_list_in_pages_is_whole),
+        cmocka_unit_test(a_bulk_lookup_is_that_of_each),
+        cmocka_unit_test(an_entry_waits_for_its_readers),
+        cmocka_unit_test(flows_without_packets_age),
+        cmocka_unit_test(a_million_flows_fit),
         cmocka_unit_test(slots_hold_for_the_lease),
         cmocka_unit_test(bad_slots_are_refused),
         cmocka_unit_test(a_new_job_counts_from_0),

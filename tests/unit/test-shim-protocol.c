@@ -85,7 +85,7 @@ setup(void **state)
              (int) getpid());
     t.rate = 50000000;
     t.now = 1000000000;
-    t.flows = config.flows = flow_table_create(SHIM_MAX_FLOWS, 1);
+    t.flows = config.flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
     t.slots = config.slots = job_slots_create();
     t.misses = config.misses = miss_create();
     error = server_create(t.path, &config, &t.server);
@@ -192,7 +192,7 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(hello.pid, getpid());
     assert_int_equal(hello.n_slots, 1);
     assert_int_equal(hello.n_flows, 1);
-    assert_int_equal(hello.max_flows, SHIM_MAX_FLOWS);
+    assert_int_equal(hello.max_flows, SHIM_DEFAULT_FLOWS);
     assert_int_equal(hello.lease_left_ms, 500);
 
     assert_int_equal(ask(c, SHIM_SLOT_LIST, NULL, 0, &body, &size), 0);
