@@ -9,7 +9,8 @@
 /* A burst between its stages. */
 struct burst {
     struct flow_id ids[CLASSIFY_BURST];
-    int32_t slots[CLASSIFY_BURST];      /* -1: unknown. */
+    uint16_t slots[CLASSIFY_BURST];     /* 0: none. */
+    uint32_t unknown;                   /* Bit N: frame N's flow is. */
     uint32_t careful;                   /* Bit N: 'kinds' and 'slots_6' of
                                          * frame N hold. */
     uint8_t kinds[CLASSIFY_BURST];      /* enum parsed_kind. */
@@ -80,6 +81,23 @@ is_common(const struct classifier *c, const struct packet *packet,
             && !(c->vxlan && (id->rest & 0xff) == 17));
 }
 
+/* Puts right what the lookup said of frames that are no flow of IPv4. */
+static void __attribute__((noinline))
+correct_slots(struct burst *b)
+{
+    for (uint32_t rest = b->careful; rest; rest &= rest - 1) {
+        int i = __builtin_ctz(rest);
+
+        if (b->kinds[i] != PARSED_FLOW) {
+            b->slots[i] = 0;
+            b->unknown &= ~(1u << i);
+        } else if (!(b->ids[i].rest & 0xff) && b->slots_6[i] >= 0) {
+            b->slots[i] = b->slots_6[i];
+            b->unknown &= ~(1u << i);
+        }
+    }
+}
+
 static inline void
 begin(struct classifier *c, const struct packet *packets, uint32_t n,
       bool from_host, struct burst *b)
@@ -90,21 +108,9 @@ begin(struct classifier *c, const struct packet *packets, uint32_t n,
             begin_carefully(c, &packets[i], i, from_host, b);
         }
     }
-    flow_table_lookup_bulk(c->flows, b->ids, n, b->slots);
-}
-
-/* Puts right what the lookup said of frames that are no flow of IPv4. */
-static void __attribute__((noinline))
-correct_slots(struct burst *b)
-{
-    for (uint32_t rest = b->careful; rest; rest &= rest - 1) {
-        int i = __builtin_ctz(rest);
-
-        if (b->kinds[i] != PARSED_FLOW) {
-            b->slots[i] = 0;
-        } else if (!(b->ids[i].rest & 0xff)) {
-            b->slots[i] = b->slots_6[i];
-        }
+    b->unknown = flow_table_lookup_bulk(c->flows, b->ids, n, b->slots);
+    if (__builtin_expect(b->careful, 0)) {
+        correct_slots(b);
     }
 }
 
@@ -142,24 +148,16 @@ classify_burst_from_host(struct classifier *c, const struct packet *packets,
                          struct verdict *v)
 {
     struct treatment treatments[CLASSIFY_BURST];
-    uint16_t slots[CLASSIFY_BURST];
     struct burst b;
 
     begin(c, packets, n, true, &b);
-    if (__builtin_expect(b.careful, 0)) {
-        correct_slots(&b);
+    for (uint32_t rest = b.unknown; rest; rest &= rest - 1) {
+        report(c, &packets[__builtin_ctz(rest)], now);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        if (__builtin_expect(b.slots[i] < 0, 0)) {
-            report(c, &packets[i], now);
-            b.slots[i] = 0;
-        }
-        slots[i] = b.slots[i];
-    }
-    job_slots_treatments(c->slots, slots, n, leased, treatments);
+    job_slots_treatments(c->slots, b.slots, n, leased, treatments);
     for (uint32_t i = 0; i < n; i++) {
         v[i] = (struct verdict) {
-            .slot = slots[i], .l3 = PARSE_COMMON_L3, .family = 4,
+            .slot = b.slots[i], .l3 = PARSE_COMMON_L3, .family = 4,
             .is_ip = true, .treatment = treatments[i],
         };
     }
@@ -177,12 +175,7 @@ classify_burst_to_host(struct classifier *c, const struct packet *packets,
     struct burst b;
 
     begin(c, packets, n, false, &b);
-    if (__builtin_expect(b.careful, 0)) {
-        correct_slots(&b);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        slots[i] = b.slots[i] < 0 ? 0 : b.slots[i];
-    }
+    memcpy(slots, b.slots, n * sizeof *slots);
 }
 
 void

@@ -8,6 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#if defined __x86_64__ && defined __OPTIMIZE__
+#include <immintrin.h>
+#endif
+
 #define N_WAYS 4
 #define HUGE_PAGE (2u << 20)
 #define AGE_STEPS 16            /* Of a time-out. */
@@ -21,7 +25,8 @@
 #define SLOT_SHIFT 40
 #define AGE_SHIFT 56
 
-/* Buckets of one family: N_WAYS words, then the addresses of each way. */
+/* Buckets of one family.  An entry is a word and its addresses, a bucket
+ * N_WAYS of them, without a gap. */
 struct family {
     uint64_t *words;
     size_t bytes;               /* Of the mapping. */
@@ -35,6 +40,8 @@ struct reader {
 } __attribute__((aligned(64)));
 
 struct flow_table {
+    uint64_t (*lookup_bulk)(struct flow_table *, const struct flow_id *,
+                            uint32_t n, uint16_t *slots);
     struct family v4, v6;
     uint64_t secret[4];
     uint8_t tick;               /* The time, in steps of the time-out. */
@@ -101,6 +108,27 @@ family_uninit(struct family *f)
     }
 }
 
+static uint64_t lookup_bulk(struct flow_table *, const struct flow_id *,
+                            uint32_t n, uint16_t *slots);
+#if defined __x86_64__ && defined __OPTIMIZE__
+static uint64_t lookup_bulk_avx512(struct flow_table *,
+                                   const struct flow_id *, uint32_t n,
+                                   uint16_t *slots);
+#endif
+
+static void
+choose_lookup(struct flow_table *ft)
+{
+    ft->lookup_bulk = lookup_bulk;
+#if defined __x86_64__ && defined __OPTIMIZE__
+    if (__builtin_cpu_supports("avx512f")
+        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("bmi")
+        && __builtin_cpu_supports("bmi2")) {
+        ft->lookup_bulk = lookup_bulk_avx512;
+    }
+#endif
+}
+
 /* A step of the generator "splitmix64". */
 static uint64_t
 next_secret(uint64_t *state)
@@ -125,6 +153,7 @@ flow_table_create(uint32_t max_flows, uint64_t seed)
         return NULL;
     }
     memset(ft, 0, sizeof *ft);
+    choose_lookup(ft);
     ft->max = max_flows;
     ft->era = 1;
     for (int i = 0; i < 4; i++) {
@@ -248,6 +277,12 @@ flow_table_hash(const struct flow_table *ft, const struct shim_flow_key *key)
     return p.hash;
 }
 
+static inline uint64_t *
+entry_of(const uint64_t *bucket, uint8_t n_addresses, int way)
+{
+    return (uint64_t *) bucket + way * (1 + n_addresses);
+}
+
 /* Returns the word of the entry of 'bucket' that has this key, 0 if there is
  * none.  Looks at all of them without a jump: which one it is cannot be
  * foreseen. */
@@ -258,12 +293,12 @@ find_word(const uint64_t *bucket, uint8_t n_addresses,
     uint64_t found = 0;
 
     for (int way = 0; way < N_WAYS; way++) {
-        uint64_t word = ACQUIRE(&bucket[way]);
+        const uint64_t *entry = entry_of(bucket, n_addresses, way);
+        uint64_t word = ACQUIRE(entry);
         uint64_t differs = (word ^ rest) & KEY_MASK;
 
         for (int i = 0; i < n_addresses; i++) {
-            differs |= LOAD(&bucket[N_WAYS + way * n_addresses + i])
-                       ^ addresses[i];
+            differs |= LOAD(&entry[1 + i]) ^ addresses[i];
         }
         found = differs ? found : word;
     }
@@ -280,11 +315,13 @@ age_byte(uint64_t *word)
 /* Makes the entry of 'bucket' that has 'rest' young.  More than one may have;
  * it does no harm. */
 static void __attribute__((noinline))
-touch(uint64_t *bucket, uint64_t rest, uint8_t tick)
+touch(uint64_t *bucket, uint8_t n_addresses, uint64_t rest, uint8_t tick)
 {
     for (int way = 0; way < N_WAYS; way++) {
-        if (!((LOAD(&bucket[way]) ^ rest) & KEY_MASK)) {
-            STORE(age_byte(&bucket[way]), tick);
+        uint64_t *entry = entry_of(bucket, n_addresses, way);
+
+        if (!((LOAD(entry) ^ rest) & KEY_MASK)) {
+            STORE(age_byte(entry), tick);
         }
     }
 }
@@ -307,7 +344,7 @@ lookup(struct flow_table *ft, const struct family *f, uint8_t n_addresses,
     }
     tick = LOAD(&ft->tick);
     if (__builtin_expect(word >> AGE_SHIFT != tick, 0)) {
-        touch(bucket, rest, tick);
+        touch(bucket, n_addresses, rest, tick);
     }
     return word >> SLOT_SHIFT & 0xffff;
 }
@@ -324,22 +361,127 @@ flow_table_lookup(struct flow_table *ft, const struct shim_flow_key *key)
             : lookup(ft, &ft->v6, 4, 24, p.addresses, p.rest, p.hash));
 }
 
-/* Stores the slots of the 'n' IPv4 flows 'ids', at most FLOW_TABLE_MAX_BULK,
- * or -1 where one is unknown, in 'slots'. */
-void
-flow_table_lookup_bulk(struct flow_table *ft, const struct flow_id *ids,
-                       uint32_t n, int32_t *slots)
+/* Finds one flow of a bulk, and says with its bit if it is unknown. */
+static inline uint64_t
+lookup_one(struct flow_table *ft, const struct flow_id *id, uint32_t i,
+           uint16_t *slots)
 {
-    uint64_t hashes[FLOW_TABLE_MAX_BULK];
+    int slot = lookup(ft, &ft->v4, 1, 8, &id->addresses, id->rest,
+                      hash_v4(ft, id->addresses, id->rest));
+
+    slots[i] = slot < 0 ? 0 : slot;
+    return (uint64_t) (slot < 0) << i;
+}
+
+static uint64_t __attribute__((noinline))
+lookup_one_slowly(struct flow_table *ft, const struct flow_id *id, uint32_t i,
+                  uint16_t *slots)
+{
+    return lookup_one(ft, id, i, slots);
+}
+
+/* Stores the lines in which the lookups will begin, and asks for them. */
+static inline void
+prefetch_all(const struct flow_table *ft, const struct flow_id *ids,
+             uint32_t n, const uint64_t **buckets)
+{
+    const uint64_t secret0 = ft->secret[0], secret1 = ft->secret[1];
+    const uint64_t mask = ft->v4.mask, *words = ft->v4.words;
 
     for (uint32_t i = 0; i < n; i++) {
-        hashes[i] = hash_v4(ft, ids[i].addresses, ids[i].rest);
-        __builtin_prefetch(first_bucket(&ft->v4, 8, hashes[i]));
+        uint64_t hash = multiply(ids[i].addresses ^ secret0,
+                                 ids[i].rest ^ secret1);
+
+        buckets[i] = words + (hash & mask) * 8;
+        __builtin_prefetch(buckets[i]);
     }
+}
+
+static uint64_t
+lookup_bulk(struct flow_table *ft, const struct flow_id *ids, uint32_t n,
+            uint16_t *slots)
+{
+    const uint64_t *buckets[FLOW_TABLE_MAX_BULK];
+    uint64_t unknown = 0;
+
+    prefetch_all(ft, ids, n, buckets);
     for (uint32_t i = 0; i < n; i++) {
-        slots[i] = lookup(ft, &ft->v4, 1, 8, &ids[i].addresses, ids[i].rest,
-                          hashes[i]);
+        unknown |= lookup_one(ft, &ids[i], i, slots);
     }
+    return unknown;
+}
+
+#if defined __x86_64__ && defined __OPTIMIZE__
+/* The same with a bucket compared at once.  Each word of a load of 64 bytes is
+ * whole, but they may be read in any order, so a hit only says where to look:
+ * the entry's word is read and compared, and then its addresses, as above. */
+static uint64_t __attribute__((target("avx512f,avx512dq,bmi,bmi2")))
+lookup_bulk_avx512(struct flow_table *ft, const struct flow_id *ids,
+                   uint32_t n, uint16_t *slots)
+{
+    const uint64_t young = (uint64_t) LOAD(&ft->tick) << AGE_SHIFT;
+    const uint64_t check = KEY_MASK | UINT64_C(0xff) << AGE_SHIFT;
+    const __m512i mask = _mm512_broadcast_i64x2(
+        _mm_set_epi64x(-1, KEY_MASK));
+    const uint64_t *buckets[FLOW_TABLE_MAX_BULK];
+    uint64_t unknown = 0;
+
+    prefetch_all(ft, ids, n, buckets);
+    for (uint32_t i = 0; i < n; i++) {
+        __m512i key = _mm512_broadcast_i64x2(
+            _mm_load_si128((const __m128i *) &ids[i]));
+        __m512i differs = _mm512_xor_si512(
+            key, _mm512_load_si512(buckets[i]));
+        uint32_t equal = _mm512_testn_epi64_mask(differs, mask);
+        uint32_t at = _tzcnt_u32((equal & equal >> 1 & 0x55) | 0x100);
+        const uint64_t *entry = buckets[i] + (at & 6);
+        uint64_t word = ACQUIRE(entry);
+
+        if (__builtin_expect(((word ^ ids[i].rest ^ young) & check)
+                             | (LOAD(entry + 1) ^ ids[i].addresses), 0)) {
+            unknown |= lookup_one_slowly(ft, &ids[i], i, slots);
+        } else {
+            slots[i] = word >> SLOT_SHIFT;
+        }
+    }
+    return unknown;
+}
+#endif
+
+static inline bool
+are_all_equal(const struct flow_id *ids, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        if ((ids[i].rest ^ ids[0].rest)
+            | (ids[i].addresses ^ ids[0].addresses)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Stores the slots of the 'n' IPv4 flows 'ids', at most FLOW_TABLE_MAX_BULK,
+ * in 'slots'.  Returns a bit, and stores 0, for each that is unknown. */
+uint64_t
+flow_table_lookup_bulk(struct flow_table *ft, const struct flow_id *ids,
+                       uint32_t n, uint16_t *slots)
+{
+    uint64_t unknown;
+
+    if (!n) {
+        return 0;
+    }
+
+    /* One sender's train of packets needs one lookup; that a burst is none is
+     * usually seen at its second packet. */
+    if (!are_all_equal(ids, n)) {
+        return ft->lookup_bulk(ft, ids, n, slots);
+    }
+    unknown = lookup_one(ft, &ids[0], 0, slots);
+    for (uint32_t i = 1; i < n; i++) {
+        slots[i] = slots[0];
+    }
+    return unknown ? ~UINT64_C(0) >> (64 - n) : 0;
 }
 
 uint32_t
@@ -355,18 +497,19 @@ flow_table_max(const struct flow_table *ft)
 }
 
 static bool
-find(const struct probe *p, uint64_t **bucket, int *way)
+find(const struct probe *p, uint64_t **entry)
 {
     const struct family *f = p->family;
 
     for (int which = 0; which < 2; which++) {
-        *bucket = (which ? second_bucket : first_bucket)(f, f->stride,
-                                                         p->hash);
-        for (*way = 0; *way < N_WAYS; ++*way) {
-            const uint64_t *a = *bucket + N_WAYS + *way * f->n_addresses;
+        uint64_t *bucket = (which ? second_bucket
+                            : first_bucket)(f, f->stride, p->hash);
 
-            if (!(((*bucket)[*way] ^ p->rest) & KEY_MASK)
-                && !memcmp(a, p->addresses, f->n_addresses * sizeof *a)) {
+        for (int way = 0; way < N_WAYS; way++) {
+            *entry = entry_of(bucket, f->n_addresses, way);
+            if (!((LOAD(*entry) ^ p->rest) & KEY_MASK)
+                && !memcmp(*entry + 1, p->addresses,
+                           f->n_addresses * sizeof **entry)) {
                 return true;
             }
         }
@@ -388,15 +531,17 @@ oldest_era(const struct flow_table *ft)
     return oldest;
 }
 
-/* Returns an entry of 'bucket' that nobody reads any more, -1 if there is
+/* Returns an entry of 'bucket' that nobody reads any more, NULL if there is
  * none. */
-static int
-free_way(const struct flow_table *ft, const uint64_t *bucket)
+static uint64_t *
+free_entry(const struct flow_table *ft, const struct family *f,
+           const uint64_t *bucket)
 {
     uint64_t oldest = 0;
 
     for (int way = 0; way < N_WAYS; way++) {
-        uint64_t word = LOAD(&bucket[way]);
+        uint64_t *entry = entry_of(bucket, f->n_addresses, way);
+        uint64_t word = LOAD(entry);
         uint64_t era = word >> 8 & ERA_MASK;
 
         if (word & PROTOCOL_MASK) {
@@ -404,40 +549,37 @@ free_way(const struct flow_table *ft, const uint64_t *bucket)
         }
         oldest = era && !oldest ? oldest_era(ft) : oldest;
         if (era < oldest || !era) {
-            return way;
+            return entry;
         }
     }
-    return -1;
+    return NULL;
 }
 
 static void
-publish(const struct family *f, uint64_t *bucket, int way, uint64_t word,
+publish(const struct family *f, uint64_t *entry, uint64_t word,
         const uint64_t *addresses)
 {
-    uint64_t *a = bucket + N_WAYS + way * f->n_addresses;
-
     for (int i = 0; i < f->n_addresses; i++) {
-        STORE(&a[i], addresses[i]);
+        STORE(&entry[1 + i], addresses[i]);
     }
-    RELEASE(&bucket[way], word);
+    RELEASE(entry, word);
 }
 
 static void
-withdraw(struct flow_table *ft, uint64_t *bucket, int way)
+withdraw(struct flow_table *ft, uint64_t *entry)
 {
-    RELEASE(&bucket[way], (ft->era & ERA_MASK) << 8);
+    RELEASE(entry, (ft->era & ERA_MASK) << 8);
     RELEASE(&ft->era, ft->era + 1);
 }
 
 static uint64_t
 hash_entry(const struct flow_table *ft, const struct family *f,
-           const uint64_t *bucket, int way)
+           const uint64_t *entry)
 {
-    const uint64_t *a = bucket + N_WAYS + way * f->n_addresses;
-    uint64_t rest = LOAD(&bucket[way]) & KEY_MASK;
+    uint64_t rest = LOAD(entry) & KEY_MASK;
 
-    return (f->n_addresses == 1 ? hash_v4(ft, *a, rest)
-            : hash_v6(ft, a, rest));
+    return (f->n_addresses == 1 ? hash_v4(ft, entry[1], rest)
+            : hash_v6(ft, entry + 1, rest));
 }
 
 /* Moves one flow of 'bucket' for which this is the first one to its second
@@ -447,43 +589,39 @@ static void
 move_one(struct flow_table *ft, const struct family *f, uint64_t *bucket)
 {
     for (int way = 0; way < N_WAYS; way++) {
-        const uint64_t *a = bucket + N_WAYS + way * f->n_addresses;
-        uint64_t hash = hash_entry(ft, f, bucket, way), *other;
-        int free;
+        uint64_t *entry = entry_of(bucket, f->n_addresses, way), *free;
+        uint64_t hash = hash_entry(ft, f, entry);
 
-        if (!(LOAD(&bucket[way]) & PROTOCOL_MASK)
+        if (!(LOAD(entry) & PROTOCOL_MASK)
             || first_bucket(f, f->stride, hash) != bucket) {
             continue;
         }
-        other = second_bucket(f, f->stride, hash);
-        free = free_way(ft, other);
-        if (free >= 0) {
-            publish(f, other, free, LOAD(&bucket[way]), a);
-            withdraw(ft, bucket, way);
+        free = free_entry(ft, f, second_bucket(f, f->stride, hash));
+        if (free) {
+            publish(f, free, LOAD(entry), entry + 1);
+            withdraw(ft, entry);
             return;
         }
     }
 }
 
-/* Finds room for 'p'. */
-static bool
-find_room(struct flow_table *ft, const struct probe *p, uint64_t **bucket,
-          int *way)
+/* Returns an entry for 'p', NULL if there is no room. */
+static uint64_t *
+find_room(struct flow_table *ft, const struct probe *p)
 {
     const struct family *f = p->family;
+    uint64_t *entry = NULL;
 
-    for (int which = 0; which < 4; which++) {
-        *bucket = (which % 2 ? second_bucket : first_bucket)(f, f->stride,
-                                                             p->hash);
+    for (int which = 0; which < 4 && !entry; which++) {
+        uint64_t *bucket = (which % 2 ? second_bucket
+                            : first_bucket)(f, f->stride, p->hash);
+
         if (which >= 2) {
-            move_one(ft, f, *bucket);
+            move_one(ft, f, bucket);
         }
-        *way = free_way(ft, *bucket);
-        if (*way >= 0) {
-            return true;
-        }
+        entry = free_entry(ft, f, bucket);
     }
-    return false;
+    return entry;
 }
 
 /* Makes 'key' belong to 'slot', whether it was there or not.  Returns 0, or
@@ -492,30 +630,30 @@ int
 flow_table_set(struct flow_table *ft, const struct shim_flow_key *key,
                uint16_t slot)
 {
+    uint64_t *entry, word;
     struct probe p;
-    uint64_t *bucket, word;
-    int way;
 
     make_probe(ft, key, &p);
     word = (p.rest | (uint64_t) slot << SLOT_SHIFT
             | (uint64_t) ft->tick << AGE_SHIFT);
-    if (find(&p, &bucket, &way)) {
-        RELEASE(&bucket[way], word);
+    if (find(&p, &entry)) {
+        RELEASE(entry, word);
         return 0;
     }
-    if (ft->n >= ft->max || !find_room(ft, &p, &bucket, &way)) {
+    entry = ft->n < ft->max ? find_room(ft, &p) : NULL;
+    if (!entry) {
         STORE(&ft->n_refused, ft->n_refused + 1);
         return ENOSPC;
     }
-    publish(p.family, bucket, way, word, p.addresses);
+    publish(p.family, entry, word, p.addresses);
     STORE(&ft->n, ft->n + 1);
     return 0;
 }
 
 static void
-remove_entry(struct flow_table *ft, uint64_t *bucket, int way)
+remove_entry(struct flow_table *ft, uint64_t *entry)
 {
-    withdraw(ft, bucket, way);
+    withdraw(ft, entry);
     STORE(&ft->n, ft->n - 1);
 }
 
@@ -523,33 +661,31 @@ remove_entry(struct flow_table *ft, uint64_t *bucket, int way)
 int
 flow_table_delete(struct flow_table *ft, const struct shim_flow_key *key)
 {
-    uint64_t *bucket;
     struct probe p;
-    int way;
+    uint64_t *entry;
 
     make_probe(ft, key, &p);
-    if (!find(&p, &bucket, &way)) {
+    if (!find(&p, &entry)) {
         return ENOENT;
     }
-    remove_entry(ft, bucket, way);
+    remove_entry(ft, entry);
     return 0;
 }
 
 static void
-fill_flow(const struct family *f, const uint64_t *bucket, int way,
+fill_flow(const struct family *f, const uint64_t *entry,
           struct shim_flow *flow)
 {
-    const uint8_t *a = (const uint8_t *) (bucket + N_WAYS
-                                          + way * f->n_addresses);
-    uint32_t size = f->n_addresses * 4, ports = bucket[way] >> 8;
+    uint32_t size = f->n_addresses * 4, ports = *entry >> 8;
+    const uint8_t *addresses = (const uint8_t *) (entry + 1);
 
     memset(flow, 0, sizeof *flow);
     flow->key.family = size == 4 ? 4 : 6;
-    flow->key.protocol = bucket[way] & PROTOCOL_MASK;
+    flow->key.protocol = *entry & PROTOCOL_MASK;
     memcpy(&flow->key.local_port, &ports, sizeof ports);
-    memcpy(flow->key.local, a, size);
-    memcpy(flow->key.remote, a + size, size);
-    flow->slot = bucket[way] >> SLOT_SHIFT;
+    memcpy(flow->key.local, addresses, size);
+    memcpy(flow->key.remote, addresses + size, size);
+    flow->slot = *entry >> SLOT_SHIFT;
 }
 
 /* Copies flows to 'flows', in no order, from '*cursor' on, 0 at first, until
@@ -567,13 +703,14 @@ flow_table_list(const struct flow_table *ft, uint64_t *cursor,
     for (; at < end; at++) {
         const struct family *f = at < n_v4 ? &ft->v4 : &ft->v6;
         uint64_t i = at < n_v4 ? at : at - n_v4;
-        const uint64_t *bucket = &f->words[i / N_WAYS * f->stride];
+        const uint64_t *entry = entry_of(&f->words[i / N_WAYS * f->stride],
+                                         f->n_addresses, i % N_WAYS);
 
-        if (LOAD(&bucket[i % N_WAYS]) & PROTOCOL_MASK) {
+        if (LOAD(entry) & PROTOCOL_MASK) {
             if (n >= max) {
                 break;
             }
-            fill_flow(f, bucket, i % N_WAYS, &flows[n++]);
+            fill_flow(f, entry, &flows[n++]);
         }
     }
     *cursor = at < end ? at : 0;
@@ -604,12 +741,13 @@ age_family(struct flow_table *ft, const struct family *f)
         uint64_t *bucket = &f->words[i * f->stride];
 
         for (int way = 0; way < N_WAYS; way++) {
-            uint64_t word = LOAD(&bucket[way]);
+            uint64_t *entry = entry_of(bucket, f->n_addresses, way);
+            uint64_t word = LOAD(entry);
             uint8_t age = ft->tick - (word >> AGE_SHIFT);
 
             /* Counted in whole steps, so one more may be missing. */
             if (word & PROTOCOL_MASK && age > AGE_STEPS) {
-                remove_entry(ft, bucket, way);
+                remove_entry(ft, entry);
                 n++;
             }
         }

@@ -90,15 +90,15 @@ struct flow_table;
 
 /* The key of an IPv4 flow, as the table compares it: see flow_id_init(). */
 struct flow_id {
-    uint64_t addresses;         /* Local, then remote, as in memory. */
     uint64_t rest;              /* Protocol, then both ports. */
-};
+    uint64_t addresses;         /* Local, then remote, as in memory. */
+} __attribute__((aligned(16)));
 
 /* 'ports' is the local and the remote one as in memory. */
 static inline struct flow_id
 flow_id_init(uint64_t addresses, uint32_t ports, uint8_t protocol)
 {
-    return (struct flow_id) { addresses, (uint64_t) ports << 8 | protocol };
+    return (struct flow_id) { (uint64_t) ports << 8 | protocol, addresses };
 }
 
 struct flow_table *flow_table_create(uint32_t max_flows, uint64_t seed);
@@ -111,8 +111,8 @@ void flow_table_pause(struct flow_table *, int reader);
 uint64_t flow_table_hash(const struct flow_table *,
                          const struct shim_flow_key *);
 int flow_table_lookup(struct flow_table *, const struct shim_flow_key *);
-void flow_table_lookup_bulk(struct flow_table *, const struct flow_id *,
-                            uint32_t n, int32_t *slots);
+uint64_t flow_table_lookup_bulk(struct flow_table *, const struct flow_id *,
+                                uint32_t n, uint16_t *slots);
 
 /* Any thread. */
 uint32_t flow_table_count(const struct flow_table *);

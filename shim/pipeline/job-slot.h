@@ -42,6 +42,7 @@ struct treatment {
     uint8_t level;              /* Queue, 0 .. SHIM_N_LEVELS - 1. */
     uint8_t dscp;               /* 0 .. 63. */
     bool is_default;            /* Slot 0, an unused slot, or no lease. */
+    bool in_use;                /* The slot is, and there is a lease. */
 };
 
 /* Written by the loop only. */

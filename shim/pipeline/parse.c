@@ -21,6 +21,11 @@ enum {
     VXLAN_HAS_ID = 0x08,
 };
 
+const uint32_t parse_common_min[256] = {
+    [IPPROTO_TCP] = IPV4_SIZE + TCP_SIZE,
+    [IPPROTO_UDP] = IPV4_SIZE + UDP_SIZE,
+};
+
 static uint16_t
 get_16(const uint8_t *p)
 {

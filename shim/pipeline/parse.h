@@ -86,6 +86,9 @@ void parse_frame(const uint8_t *frame, size_t length, bool from_host,
                  struct parsed *);
 void parse_inner(const uint8_t *frame, bool from_host, struct parsed *);
 
+/* By protocol: the least length of a packet with ports, 0 if it has none. */
+extern const uint32_t parse_common_min[256];
+
 /* Stores the key of 'frame' in '*id' and returns true if it is TCP or UDP as
  * nearly all of it is; otherwise parse_frame() has to look. */
 static inline bool
@@ -94,7 +97,7 @@ parse_common(const uint8_t *frame, size_t length, bool from_host,
 {
     uint64_t start, addresses;  /* Ethernet's type, IP's first bytes... */
     uint32_t middle, ports;     /* ...fragment, time to live, protocol. */
-    uint32_t total, header;
+    uint32_t total, protocol;
 
     if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || length < 42) {
         return false;
@@ -105,17 +108,17 @@ parse_common(const uint8_t *frame, size_t length, bool from_host,
     memcpy(&ports, frame + 34, sizeof ports);
 
     total = __builtin_bswap16(start >> 32);
-    header = middle >> 24 == 6 ? 40 : 28;
+    protocol = middle >> 24;
     if (((start & 0xffffff) ^ 0x450008) | (middle & 0xff3f)
-        || (middle >> 24 != 6 && middle >> 24 != 17)
-        || total < header || total > length - PARSE_COMMON_L3) {
+        || total <= parse_common_min[protocol] - 1u
+        || total > length - PARSE_COMMON_L3) {
         return false;
     }
     if (!from_host) {
         addresses = addresses << 32 | addresses >> 32;
         ports = ports << 16 | ports >> 16;
     }
-    *id = flow_id_init(addresses, ports, middle >> 24);
+    *id = flow_id_init(addresses, ports, protocol);
     return true;
 }
 

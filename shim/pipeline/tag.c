@@ -14,20 +14,22 @@ write_ipv4(uint8_t *ip, uint8_t dscp)
 {
     const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
     uint16_t old_word, new_word, check;
-    uint32_t sum;
+    uint32_t old, new, sum;
 
     memcpy(&old_word, ip, sizeof old_word);
     memcpy(&check, ip + 10, sizeof check);
-    new_word = little ? (old_word & 0x03ff) | dscp << 10
-               : (old_word & 0xff03) | dscp << 2;
-    if (old_word == new_word) {
+    old = old_word;
+    new = little ? (old & 0x03ff) | (uint32_t) dscp << 10
+          : (old & 0xff03) | (uint32_t) dscp << 2;
+    if (old == new) {
         return;
     }
 
-    /* HC' = ~(~HC + ~m + m'), in one's complement arithmetic. */
-    sum = (uint16_t) ~check + (uint16_t) ~old_word + new_word;
-    sum = (sum & 0xffff) + (sum >> 16);
-    check = ~(sum + (sum >> 16));
+    /* HC' = ~(~HC + ~m + m'), in one's complement arithmetic: what goes over
+     * 16 bits is added at the other end. */
+    sum = (check ^ 0xffffu) + (old ^ 0xffffu) + new;
+    check = ~((sum + (sum << 16 | sum >> 16)) >> 16);
+    new_word = new;
     memcpy(ip, &new_word, sizeof new_word);
     memcpy(ip + 10, &check, sizeof check);
 }

@@ -70,7 +70,7 @@ start_dpdk(bool huge)
         "shim-pps", "-l", getenv("SHIM_PPS_CPU") ? getenv("SHIM_PPS_CPU")
                           : "0",
         "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=*:error",
-        huge ? "--in-memory" : "--no-huge", "-m", "200",
+        huge ? "--in-memory" : "--no-huge", "-m", "160",
     };
 
     if (rte_eal_init(sizeof argv / sizeof *argv, (char **) argv) < 0) {
@@ -270,12 +270,15 @@ turn_stages(struct bench *b, int which, enum stage last)
     }
     if (last == PARSE) {
         struct flow_id id = { 0, 0 };
+        uint64_t n_other = 0, sum = 0;
 
         for (uint16_t i = 0; i < n; i++) {
-            c->n_misses += !parse_common(packets[i].data, packets[i].length,
-                                         true, &id);
-            b->sum += id.addresses + id.rest;
+            n_other += !parse_common(packets[i].data, packets[i].length, true,
+                                     &id);
+            sum += id.addresses + id.rest;
         }
+        c->n_misses += n_other;
+        b->sum += sum;
     }
     if (last >= LOOKUP) {
         classify_burst_from_host(c, packets, n, 1, true, v);
@@ -283,14 +286,12 @@ turn_stages(struct bench *b, int which, enum stage last)
     if (last >= TAG) {
         tag_burst(packets, v, n);
     }
-    for (uint16_t i = 0; i < n; i++) {
-        if (last >= COUNT) {
-            struct job_counters *job = job_slots_counters(b->slots[which],
-                                                          v[i].slot);
+    for (uint16_t i = 0; last >= COUNT && i < n; i++) {
+        struct job_counters *job = job_slots_counters(b->slots[which],
+                                                      v[i].slot);
 
-            counter_add(&job->tx_packets, 1);
-            counter_add(&job->tx_bytes, rte_pktmbuf_pkt_len(frames[i]));
-        }
+        counter_add(&job->tx_packets, 1);
+        counter_add(&job->tx_bytes, packets[i].length);
     }
     ring_port_send_burst(b->uplink, frames, n);
     return n;

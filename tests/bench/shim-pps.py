@@ -28,7 +28,7 @@ class Testpmd:
     def __init__(self, mode, frames, cpus, huge):
         ports = PORTS[frames]
         argv = ["stdbuf", "-oL", "dpdk-testpmd", "-l", f"{cpus[0]},{cpus[-1]}", "--no-pci",
-                "--no-telemetry", "--no-shconf", "-m", "200",
+                "--no-telemetry", "--no-shconf", "-m", "160",
                 "--in-memory" if huge else "--no-huge"]
         argv += [f"--vdev=net_ring{i}" for i in range(ports)]
         argv += ["--", "-i", f"--forward-mode={mode}", "--nb-cores=1",
@@ -137,7 +137,7 @@ RATIOS = {
 
 def main():
     cpus = sorted(os.sched_getaffinity(0))
-    huge = free_huge_pages() >= 190
+    huge = free_huge_pages() >= 90
     testpmd = have_testpmd()
     if not testpmd:
         print("shim-pps: dpdk-testpmd is not installed (package dpdk-dev), "
