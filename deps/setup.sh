@@ -16,7 +16,7 @@ packages="
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
     libdpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev
     iproute2 ethtool
-    libcmocka-dev libglpk-dev python3-jsonschema mandoc
+    libcmocka-dev libglpk-dev python3-jsonschema mandoc dpdk-dev
 "
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

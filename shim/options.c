@@ -145,6 +145,44 @@ parse_no_tag(const char *text, struct options *o)
     return NULL;
 }
 
+/* Stores the integer 'text', 'min' to 'max', in '*value'. */
+static char *
+parse_integer(const char *option, const char *text, long min, long max,
+              uint32_t *value)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+
+    if (end == text || *end || n < min || n > max) {
+        return format("%s: \"%s\" is not an integer from %ld to %ld", option,
+                      text, min, max);
+    }
+    *value = n;
+    return NULL;
+}
+
+static char *
+parse_max_flows(const char *text, struct options *o)
+{
+    return parse_integer("--max-flows", text, 16, SHIM_MAX_FLOWS,
+                         &o->max_flows);
+}
+
+static char *
+parse_flow_timeout(const char *text, struct options *o)
+{
+    return parse_integer("--flow-timeout", text, 0, 86400,
+                         &o->flow_timeout_s);
+}
+
+static char *
+parse_vxlan(const char *text, struct options *o)
+{
+    (void) text;
+    o->vxlan = true;
+    return NULL;
+}
+
 static char *
 parse_show(const char *text, struct options *o)
 {
@@ -193,6 +231,12 @@ static const struct option_row {
     { "--no-huge", NULL, false, parse_no_huge, "use no huge pages" },
     { "--no-tag", NULL, false, parse_no_tag,
       "leave the packets' DSCP as it is" },
+    { "--max-flows", "N", false, parse_max_flows,
+      "flows that are known at most, 16 to 1048576 (default 16384)" },
+    { "--flow-timeout", "SECONDS", false, parse_flow_timeout,
+      "forget flows without packets for so long, 0: never (default 600)" },
+    { "--vxlan", NULL, false, parse_vxlan,
+      "tell the flows in VXLAN tunnels apart" },
     { "--show", "PATH", false, parse_show,
       "print what the shim with this control socket knows, and exit" },
     { "--help", NULL, false, parse_help, "print this" },
@@ -247,7 +291,10 @@ options_parse(int argc, char *argv[], struct options *o)
 {
     bool seen[N_ROWS] = { false };
 
-    *o = (struct options) { .mtu = 1500, .huge = HUGE_AUTO, .tag = true };
+    *o = (struct options) {
+        .mtu = 1500, .huge = HUGE_AUTO, .tag = true,
+        .max_flows = SHIM_DEFAULT_FLOWS, .flow_timeout_s = 600,
+    };
     for (int i = 1; i < argc; i++) {
         char *error = parse_one(argc, argv, &i, seen, o);
 

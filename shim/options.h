@@ -29,6 +29,9 @@ struct options {
     const char *cpus;           /* "0-1", or NULL for all we may use. */
     enum huge_pages huge;
     bool tag;
+    uint32_t max_flows;
+    uint32_t flow_timeout_s;    /* 0: never. */
+    bool vxlan;                 /* Tell flows in tunnels apart. */
 };
 
 /* Returns NULL, or a malloc()'d message such as

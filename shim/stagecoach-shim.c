@@ -139,7 +139,12 @@ set_guard(void *s_, uint32_t share)
 static char *
 create_tables(struct shim *s)
 {
-    s->flows = flow_table_create(SHIM_DEFAULT_FLOWS, s->boot_id);
+    uint64_t timeout = s->options.flow_timeout_s * UINT64_C(1000000000);
+
+    s->flows = flow_table_create(s->options.max_flows, s->boot_id);
+    if (s->flows) {
+        flow_table_set_timeout(s->flows, timeout, forward_now());
+    }
     s->slots = job_slots_create();
     s->misses = miss_create();
     return s->flows && s->slots && s->misses ? NULL : strdup("no memory");
@@ -174,6 +179,7 @@ create_forward(struct shim *s)
         .rate_bps = s->options.rate_bps,
         .mtu = s->options.mtu,
         .tag = s->options.tag,
+        .vxlan = s->options.vxlan,
     };
 
     s->forward = forward_create(&config);
@@ -270,6 +276,7 @@ control_thread(void *s_)
             check = now + CHECK_MS * UINT64_C(1000000);
             look_after(s, s->host);
             look_after(s, s->uplink);
+            flow_table_age(s->flows, now);
         }
     }
     loop_stop(s->loop);

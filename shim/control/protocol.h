@@ -42,6 +42,8 @@
  *    SHIM_SUBSCRIBE    -                          -
  *    SHIM_MISS         (event)                    struct shim_flow_key[]
  *    SHIM_GUARD        struct shim_guard          -
+ *    SHIM_FLOW_PAGE    struct shim_cursor         struct shim_cursor, then
+ *                                                 struct shim_flow[]
  *
  * When the lease ends, every slot is treated as if it had level
  * 'SHIM_LEVEL_DEFAULT' and the default DSCP until the next SHIM_LEASE; the
@@ -55,9 +57,19 @@
  * that nothing changed.  What is there already is changed by SHIM_SLOT_SET and
  * SHIM_FLOW_ADD, and clearing or deleting what is not there is no error.
  * SHIM_FLOW_ADD gets ENOSPC if the table is full; the flows before that one
- * are in it.  A flow may name a slot that is not in use (yet), it is then
+ * are in it, and the others' packets have the default level.  A flow may name a slot that is not in use (yet), it is then
  * treated as slot 0; a flow of slot 0 is known to be nobody's and makes no
  * more misses.
+ *
+ * SHIM_FLOW_LIST has as many flows as one message has room for, which are all
+ * if the table is for no more than SHIM_DEFAULT_FLOWS.  SHIM_FLOW_PAGE has a
+ * part of them: the first request has 'next' 0, each further one what the
+ * reply before it had, and 'next' is 0 again in the last reply.  A flow that
+ * is there all the time and whose table gets no other meanwhile is listed
+ * once.  A shim from before it makes no larger tables.
+ *
+ * A flow that has had no packets for the shim's time-out is deleted, and
+ * nobody is told: if it has one after all, that is a miss, as if it were new.
  *
  * An unknown TCP or UDP flow makes a SHIM_MISS when the host sends a packet of
  * it, and again every 20 ms or so while it does and is unknown.  A subscriber
@@ -95,6 +107,7 @@ enum shim_msg_type {
     SHIM_SUBSCRIBE,
     SHIM_MISS,
     SHIM_GUARD,
+    SHIM_FLOW_PAGE = 25,
 };
 
 struct shim_msg {
@@ -146,6 +159,11 @@ struct shim_flow {
     uint16_t pad;
 };
 
+struct shim_cursor {
+    uint64_t next;              /* Where to go on, 0 at the beginning and
+                                 * after the end. */
+};
+
 struct shim_rate {
     uint64_t bps;               /* Uplink capacity, bits per second,
                                  * SHIM_MIN_RATE .. SHIM_MAX_RATE. */
@@ -180,6 +198,9 @@ struct shim_stats {
     uint64_t port_restarts;     /* Ports that no longer sent, and were set up
                                  * anew. */
     uint32_t n_slot_stats, n_flows;
+    uint64_t flows_refused;     /* Additions: the table was full. */
+    uint64_t flows_aged;        /* Flows that were deleted since they had no
+                                 * packets. */
 };
 
 /* Of a slot in use, since it was set when it was not. */

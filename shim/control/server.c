@@ -219,6 +219,8 @@ fill_stats(struct server *s, void *body)
     c->get_stats(c->aux, stats);
     stats->boot_id = c->boot_id;
     stats->n_flows = flow_table_count(c->flows);
+    stats->flows_refused = flow_table_n_refused(c->flows);
+    stats->flows_aged = flow_table_n_aged(c->flows);
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         stats->n_slot_stats += job_slots_stats(
             c->slots, i, now, &slots[stats->n_slot_stats]);
@@ -237,9 +239,26 @@ fill_flows(struct server *s, struct shim_flow *flows)
                            max / sizeof *flows) * sizeof *flows;
 }
 
+static size_t
+fill_page(struct server *s, const char *request, char *body)
+{
+    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg)
+                       - sizeof(struct shim_cursor);
+    struct shim_flow *flows = (void *) (body + sizeof(struct shim_cursor));
+    struct shim_cursor cursor;
+    uint32_t n;
+
+    memcpy(&cursor, request, sizeof cursor);
+    n = flow_table_list(s->config.flows, &cursor.next, flows,
+                        max / sizeof *flows);
+    memcpy(body, &cursor, sizeof cursor);
+    return sizeof cursor + n * sizeof *flows;
+}
+
 /* Answers a request that asks for something. */
 static void
-reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
+reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg,
+                const char *request)
 {
     size_t size = 0;
     void *body = malloc(SHIM_MAX_MESSAGE);
@@ -257,6 +276,9 @@ reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
         break;
     case SHIM_FLOW_LIST:
         size = fill_flows(s, body);
+        break;
+    case SHIM_FLOW_PAGE:
+        size = fill_page(s, request, body);
         break;
     case SHIM_STATS:
         size = fill_stats(s, body);
@@ -389,8 +411,9 @@ handle(struct server *s, struct peer *p, const struct shim_msg *msg,
 
     if (!status && (msg->type == SHIM_HELLO || msg->type == SHIM_SLOT_LIST
                     || msg->type == SHIM_FLOW_LIST
+                    || msg->type == SHIM_FLOW_PAGE
                     || msg->type == SHIM_STATS)) {
-        reply_with_body(s, p, msg);
+        reply_with_body(s, p, msg, body);
         return;
     }
     if (!status) {

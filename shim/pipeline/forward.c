@@ -56,6 +56,7 @@ forward_create(const struct forward_config *config)
         .flows = config->flows,
         .slots = config->slots,
         .misses = config->misses,
+        .vxlan = config->vxlan,
     };
     f->egress = egress_create(&egress);
     f->reader = flow_table_join(config->flows);

@@ -54,6 +54,7 @@ struct forward_config {
     uint64_t rate_bps;          /* Of the uplink. */
     uint32_t mtu;
     bool tag;                   /* Write DSCPs. */
+    bool vxlan;                 /* Look into tunnels. */
 };
 
 uint64_t forward_now(void);

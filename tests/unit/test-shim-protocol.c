@@ -408,7 +408,7 @@ random_bytes_harm_nobody(void **state)
         }
         if (i % 2) {                    /* A good header, a random body. */
             struct shim_msg msg = { .length = 16 + random() % 500,
-                                    .version = 1, .type = random() % 14 };
+                                    .version = 1, .type = random() % 30 };
 
             memcpy(bytes, &msg, sizeof msg);
         }
@@ -419,6 +419,40 @@ random_bytes_harm_nobody(void **state)
     server_run(t.server);
     assert_int_equal(ask(good, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
     shim_client_close(good);
+}
+
+static void
+lists_many_flows_in_pages(void **state)
+{
+    const uint32_t n = SHIM_DEFAULT_FLOWS;
+    struct shim_client *c = open_client();
+    struct shim_cursor cursor = { .next = 0 };
+    struct shim_flow flow = good_flow;
+    const void *body;
+    size_t size;
+
+    (void) state;
+    for (uint32_t i = 0; i < n; i++) {
+        flow.key.local_port = i;
+        flow_table_set(t.flows, &flow.key, 1);
+    }
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
+                         &size), 0);
+    memcpy(&cursor, body, sizeof cursor);
+    assert_int_equal(size, sizeof cursor + n * sizeof flow);
+    assert_int_equal(cursor.next, 0);           /* All in one... */
+
+    cursor.next = SHIM_DEFAULT_FLOWS;           /* ...some from here... */
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
+                         &size), 0);
+    assert_in_range(size, sizeof cursor + n / 4 * sizeof flow,
+                    sizeof cursor + n * 3 / 4 * sizeof flow);
+    cursor.next = UINT64_MAX;                   /* ...nothing beyond. */
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
+                         &size), 0);
+    assert_int_equal(size, sizeof cursor);
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, 3, NULL, NULL), EPROTO);
+    shim_client_close(c);
 }
 
 static void
@@ -533,6 +567,7 @@ main(void)
         TEST(an_unknown_type_does_not),
         TEST(a_message_may_come_byte_by_byte),
         TEST(random_bytes_harm_nobody),
+        TEST(lists_many_flows_in_pages),
         TEST(who_does_not_read_does_not_cost_memory),
         TEST(subscribers_hear_of_misses),
         TEST(the_socket_is_private),
