@@ -154,6 +154,9 @@ classify_burst_from_host(struct classifier *c, const struct packet *packets,
     for (uint32_t rest = b.unknown; rest; rest &= rest - 1) {
         report(c, &packets[__builtin_ctz(rest)], now);
     }
+    if (__builtin_expect(b.unknown, 0)) {
+        miss_tell(c->misses);
+    }
     job_slots_treatments(c->slots, b.slots, n, leased, treatments);
     for (uint32_t i = 0; i < n; i++) {
         v[i] = (struct verdict) {

@@ -388,6 +388,7 @@ a_miss_is_reported_once_in_20_ms(void **state)
     miss_report(m, &a, 111, now);
     miss_report(m, &a, 111, now + 19 * MS);
     miss_report(m, &b, 222, now + 19 * MS);
+    miss_tell(m);
     assert_int_equal(poll(&pfd, 1, 0), 1);
     assert_int_equal(miss_take(m, got, 4), 2);
     assert_memory_equal(&got[0], &a, sizeof a);
@@ -453,6 +454,83 @@ joins_the_tables(void **state)
     flow_table_destroy(ft);
 }
 
+/* UDP over IPv6 from port 9 to 9, and what is no flow. */
+static const uint8_t udp6_frame[62] =
+    "\2\0\0\0\0\2\2\0\0\0\0\1\x86\xdd\x60\0\0\0\0\x08\x11\x40"
+    "\xfd\xfd\xfd\xfd\xfd\xfd\xfd\xfd\xfd\xfd\xfd\xfd\7\0\0\0"
+    "\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc"
+    "\0\x09\0\x09\0\x08\0";
+static const uint8_t arp_frame[42] = "\2\0\0\0\0\2\2\0\0\0\0\1\x08\6";
+
+/* A burst of all kinds gets what each of its packets gets alone, also where
+ * one kind is next to another. */
+static void
+a_burst_is_its_packets(void **state)
+{
+    struct shim_slot row = { .slot = 9, .level = 2, .dscp = 40 };
+    struct flow_table *ft = flow_table_create(16, 1);
+    struct job_slots *js = job_slots_create();
+    struct miss *m = miss_create();
+    struct classifier one = { .flows = ft, .slots = js, .misses = m };
+    struct classifier all = one;
+    struct shim_flow_key key = key6_of(7);
+    uint8_t unknown[54];
+    const struct packet kinds[] = {
+        { (uint8_t *) tcp_frame, 54 }, { (uint8_t *) tcp_frame, 54 },
+        { (uint8_t *) udp6_frame, 62 }, { (uint8_t *) arp_frame, 42 },
+        { (uint8_t *) tcp_frame, 40 }, { unknown, 54 }, { unknown, 10 },
+    };
+
+    (void) state;
+    memcpy(unknown, tcp_frame, sizeof unknown);
+    unknown[35] = 77;
+    job_slots_set(js, &row);
+    key.local_port = key.remote_port = 0x0900;
+    flow_table_set(ft, &key, 9);
+    key = (struct shim_flow_key) {
+        .family = 4, .protocol = 6, .local_port = 0x0201,
+        .remote_port = 0x0403, .local = "\x0a\0\0\1",
+        .remote = "\x0a\0\0\2",
+    };
+    flow_table_set(ft, &key, 9);
+    srandom(8);
+    for (int round = 0; round < 2000; round++) {
+        uint32_t n = 1 + random() % CLASSIFY_BURST;
+        struct packet packets[CLASSIFY_BURST];
+        struct verdict v[CLASSIFY_BURST], expected;
+        uint16_t slots[CLASSIFY_BURST];
+
+        for (uint32_t i = 0; i < n; i++) {
+            packets[i] = kinds[random() % (round % 2 ? 7 : 3)];
+        }
+        classify_burst_from_host(&all, packets, n, MS, round % 3, v);
+        classify_burst_to_host(&all, packets, n, slots);
+        for (uint32_t i = 0; i < n; i++) {
+            const struct packet *p = &packets[i];
+
+            classify_from_host(&one, p->data, p->length, MS, round % 3,
+                               &expected);
+            assert_int_equal(v[i].slot, expected.slot);
+            assert_int_equal(v[i].l3, expected.l3);
+            assert_int_equal(v[i].family, expected.family);
+            assert_int_equal(v[i].is_ip, expected.is_ip);
+            assert_int_equal(v[i].treatment.level, expected.treatment.level);
+            assert_int_equal(v[i].treatment.dscp, expected.treatment.dscp);
+            assert_int_equal(v[i].slot, p->data == udp6_frame
+                             || (p->data == tcp_frame && p->length == 54)
+                             ? 9 : 0);
+            assert_int_equal(slots[i],
+                             classify_to_host(&one, p->data, p->length));
+        }
+        assert_int_equal(all.n_misses, one.n_misses);
+        assert_int_equal(all.n_malformed, one.n_malformed);
+    }
+    assert_true(one.n_misses > 0 && one.n_malformed > 0);
+    miss_destroy(m);
+    job_slots_destroy(js);
+    flow_table_destroy(ft);
+}
+
 int
 main(void)
 {
@@ -469,6 +547,7 @@ main(void)
         cmocka_unit_test(a_new_job_counts_from_0),
         cmocka_unit_test(a_miss_is_reported_once_in_20_ms),
         cmocka_unit_test(joins_the_tables),
+        cmocka_unit_test(a_burst_is_its_packets),
     };
 
     return cmocka_run_group_tests_name("shim-classify", tests, NULL, NULL);
