@@ -17,7 +17,7 @@ packages="
     libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev
     libpcap-dev libmnl-dev
     iproute2 ethtool
-    libcmocka-dev libglpk-dev python3-jsonschema mandoc
+    libcmocka-dev libglpk-dev python3-jsonschema mandoc dpdk-dev
 "
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

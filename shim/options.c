@@ -148,6 +148,44 @@ parse_no_tag(const char *text, struct options *o)
     return NULL;
 }
 
+/* Stores the integer 'text', 'min' to 'max', in '*value'. */
+static char *
+parse_integer(const char *option, const char *text, long min, long max,
+              uint32_t *value)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+
+    if (end == text || *end || n < min || n > max) {
+        return format("%s: \"%s\" is not an integer from %ld to %ld", option,
+                      text, min, max);
+    }
+    *value = n;
+    return NULL;
+}
+
+static char *
+parse_max_flows(const char *text, struct options *o)
+{
+    return parse_integer("--max-flows", text, 16, SHIM_MAX_FLOWS,
+                         &o->max_flows);
+}
+
+static char *
+parse_flow_timeout(const char *text, struct options *o)
+{
+    return parse_integer("--flow-timeout", text, 0, 86400,
+                         &o->flow_timeout_s);
+}
+
+static char *
+parse_vxlan(const char *text, struct options *o)
+{
+    (void) text;
+    o->vxlan = true;
+    return NULL;
+}
+
 static char *
 parse_keep_offload(const char *text, struct options *o)
 {
@@ -276,6 +314,12 @@ static const struct option_row {
     { "--poll", "HOW", false, parse_poll,
       "when there is nothing to do: auto, busy, nap or interrupt "
       "(default auto)" },
+    { "--max-flows", "N", false, parse_max_flows,
+      "flows that are known at most, 16 to 1048576 (default 16384)" },
+    { "--flow-timeout", "SECONDS", false, parse_flow_timeout,
+      "forget flows without packets for so long, 0: never (default 600)" },
+    { "--vxlan", NULL, false, parse_vxlan,
+      "tell the flows in VXLAN tunnels apart" },
     { "--show", "PATH", false, parse_show,
       "print what the shim with this control socket knows, and exit" },
     { "--take-over", NULL, false, parse_take_over,
@@ -388,8 +432,10 @@ options_parse(int argc, char *argv[], struct options *o)
 {
     bool seen[N_ROWS] = { false };
 
-    *o = (struct options) { .mtu = 1500, .huge = HUGE_AUTO, .tag = true,
-                            .late_us = 500 };
+    *o = (struct options) {
+        .mtu = 1500, .huge = HUGE_AUTO, .tag = true,
+        .late_us = 500, .max_flows = SHIM_DEFAULT_FLOWS, .flow_timeout_s = 600,
+    };
     for (int i = 1; i < argc; i++) {
         char *error = parse_one(argc, argv, &i, seen, o);
 

@@ -38,6 +38,9 @@ struct options {
     bool take_over;             /* From the shim that has 'control'. */
     uint32_t late_us;           /* That the loop may come late. */
     enum loop_poll poll;
+    uint32_t max_flows;
+    uint32_t flow_timeout_s;    /* 0: never. */
+    bool vxlan;                 /* Tell flows in tunnels apart. */
 };
 
 /* Returns NULL, or a malloc()'d message such as

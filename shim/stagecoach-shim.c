@@ -208,7 +208,12 @@ be_taken_over(void *s_, uint32_t step, struct shim_state *state)
 static char *
 create_tables(struct shim *s)
 {
-    s->flows = flow_table_create(SHIM_MAX_FLOWS, s->boot_id);
+    uint64_t timeout = s->options.flow_timeout_s * UINT64_C(1000000000);
+
+    s->flows = flow_table_create(s->options.max_flows, s->boot_id);
+    if (s->flows) {
+        flow_table_set_timeout(s->flows, timeout, forward_now());
+    }
     s->slots = job_slots_create();
     s->misses = miss_create();
     s->bursts = bursts_create();
@@ -263,6 +268,7 @@ create_forward(struct shim *s)
         .mtu = s->options.mtu,
         .late_ns = s->options.late_us * UINT64_C(1000),
         .tag = s->options.tag,
+        .vxlan = s->options.vxlan,
     };
 
     s->forward = forward_create(&config);
@@ -433,6 +439,7 @@ control_thread(void *s_)
             check = now + CHECK_MS * MS;
             look_after(s, s->host);
             look_after(s, s->uplink);
+            flow_table_age(s->flows, now);
         }
     }
     loop_stop(s->loop);

@@ -52,6 +52,7 @@ struct shim_actuator {
                                  * logged once; -1 before the first try. */
     unsigned int needs;         /* NEED_*: lists to come. */
     struct bypass *bypass;
+    uint64_t page;              /* Of flows that is to come, 0: the first. */
     struct shim_hello hello;    /* Of this connection; the rate outlives it. */
 
     struct slot_table slots;
@@ -149,7 +150,6 @@ ask_for_tables(struct shim_actuator *s)
     s->next_sync = LLONG_MAX;
     send_request(s, SHIM_HELLO, NULL, 0);
     send_request(s, SHIM_SLOT_LIST, NULL, 0);
-    send_request(s, SHIM_FLOW_LIST, NULL, 0);
 }
 
 static void
@@ -253,6 +253,48 @@ take_misses(struct shim_actuator *s, const void *body, size_t size)
     return 0;
 }
 
+static void
+ask_for_page(struct shim_actuator *s, uint64_t next)
+{
+    struct shim_cursor cursor = { .next = next };
+
+    s->page = next;
+    send_request(s, SHIM_FLOW_PAGE, &cursor, sizeof cursor);
+}
+
+/* Only large tables come in pages, which old shims do not know. */
+static void
+ask_for_flows(struct shim_actuator *s)
+{
+    if (s->hello.max_flows > SHIM_DEFAULT_FLOWS) {
+        ask_for_page(s, 0);
+    } else {
+        send_request(s, SHIM_FLOW_LIST, NULL, 0);
+    }
+}
+
+static int
+take_page(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_flow *flows = (const void *) ((const char *) body
+                                            + sizeof(struct shim_cursor));
+    struct shim_cursor cursor;
+    size_t n;
+
+    if (size < sizeof cursor || (size - sizeof cursor) % sizeof *flows) {
+        return EPROTO;
+    }
+    memcpy(&cursor, body, sizeof cursor);
+    n = (size - sizeof cursor) / sizeof *flows;
+    (s->page ? flow_set_adopt_more : flow_set_adopt)(&s->flows, flows, n);
+    if (cursor.next) {
+        ask_for_page(s, cursor.next);
+    } else {
+        have(s, NEED_FLOWS);
+    }
+    return 0;
+}
+
 static int
 take_list(struct shim_actuator *s, uint16_t type, const void *body,
           size_t size)
@@ -264,6 +306,7 @@ take_list(struct shim_actuator *s, uint16_t type, const void *body,
         }
         memcpy(&s->hello, body, sizeof s->hello);
         have(s, NEED_HELLO);
+        ask_for_flows(s);
         return 0;
 
     case SHIM_SLOT_LIST:
@@ -281,6 +324,9 @@ take_list(struct shim_actuator *s, uint16_t type, const void *body,
         flow_set_adopt(&s->flows, body, size / sizeof(struct shim_flow));
         have(s, NEED_FLOWS);
         return 0;
+
+    case SHIM_FLOW_PAGE:
+        return take_page(s, body, size);
     }
     return EPROTO;
 }
@@ -332,6 +378,7 @@ take_message(struct shim_actuator *s, const struct shim_msg *msg,
     case SHIM_HELLO:
     case SHIM_SLOT_LIST:
     case SHIM_FLOW_LIST:
+    case SHIM_FLOW_PAGE:
         return msg->status ? msg->status
                : take_list(s, msg->type, body, size);
 

@@ -135,6 +135,8 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
             return EPROTO;
         }
         CHECK_EACH(struct shim_rate, check_rate);
+    case SHIM_FLOW_PAGE:
+        return check_exactly(length, sizeof(struct shim_cursor));
     case SHIM_GUARD:
         if (check_exactly(length, sizeof(struct shim_guard))) {
             return EPROTO;

@@ -47,6 +47,8 @@
  *                                                 bytes, several of them
  *    SHIM_PORTS        -                          struct shim_ports
  *    SHIM_TAKE_OVER    struct shim_take_over      struct shim_state
+ *    SHIM_FLOW_PAGE    struct shim_cursor         struct shim_cursor, then
+ *                                                 struct shim_flow[]
  *
  * When the lease ends, every slot is treated as if it had level
  * 'SHIM_LEVEL_DEFAULT' and the default DSCP until the next SHIM_LEASE; the
@@ -77,9 +79,19 @@
  * that nothing changed.  What is there already is changed by SHIM_SLOT_SET and
  * SHIM_FLOW_ADD, and clearing or deleting what is not there is no error.
  * SHIM_FLOW_ADD gets ENOSPC if the table is full; the flows before that one
- * are in it.  A flow may name a slot that is not in use (yet), it is then
+ * are in it, and the others' packets have the default level.  A flow may name a slot that is not in use (yet), it is then
  * treated as slot 0; a flow of slot 0 is known to be nobody's and makes no
  * more misses.
+ *
+ * SHIM_FLOW_LIST has as many flows as one message has room for, which are all
+ * if the table is for no more than SHIM_DEFAULT_FLOWS.  SHIM_FLOW_PAGE has a
+ * part of them: the first request has 'next' 0, each further one what the
+ * reply before it had, and 'next' is 0 again in the last reply.  A flow that
+ * is there all the time and whose table gets no other meanwhile is listed
+ * once.  A shim from before it makes no larger tables.
+ *
+ * A flow that has had no packets for the shim's time-out is deleted, and
+ * nobody is told: if it has one after all, that is a miss, as if it were new.
  *
  * SHIM_CAPTURE begins a capture, which ends with its connection; EBUSY means
  * that another connection captures.  Frames to the uplink are seen when they
@@ -95,7 +107,8 @@
 #define SHIM_PROTOCOL_VERSION 1
 #define SHIM_MAX_MESSAGE (1u << 20)     /* Bytes, header included. */
 #define SHIM_MAX_SLOTS 1024             /* Slot 0 is "no job". */
-#define SHIM_MAX_FLOWS 16384            /* A list of them is one message. */
+#define SHIM_MAX_FLOWS (1u << 20)       /* That a table can be made for. */
+#define SHIM_DEFAULT_FLOWS 16384        /* A list of them is one message. */
 
 /* Uplink capacity that makes sense, bits per second. */
 #define SHIM_MIN_RATE UINT64_C(100000)
@@ -125,6 +138,7 @@ enum shim_msg_type {
 
     SHIM_PORTS = 22,
     SHIM_TAKE_OVER,
+    SHIM_FLOW_PAGE = 25,
 };
 
 struct shim_msg {
@@ -174,6 +188,11 @@ struct shim_flow {
     struct shim_flow_key key;
     uint16_t slot;
     uint16_t pad;
+};
+
+struct shim_cursor {
+    uint64_t next;              /* Where to go on, 0 at the beginning and
+                                 * after the end. */
 };
 
 struct shim_rate {
@@ -262,6 +281,9 @@ struct shim_stats {
                                  * had left to the card to cut. */
     uint64_t policed;           /* Packets of control beyond its share of the
                                  * uplink, sent in their turn. */
+    uint64_t flows_refused;     /* Additions: the table was full. */
+    uint64_t flows_aged;        /* Flows that were deleted since they had no
+                                 * packets. */
 };
 
 /* A job's bursts in one direction: zeros while nothing is known. */

@@ -257,6 +257,8 @@ fill_stats(struct server *s, void *body)
     c->get_stats(c->aux, stats);
     stats->boot_id = c->boot_id;
     stats->n_flows = flow_table_count(c->flows);
+    stats->flows_refused = flow_table_n_refused(c->flows);
+    stats->flows_aged = flow_table_n_aged(c->flows);
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         struct shim_slot_stats *slot = &slots[stats->n_slot_stats];
 
@@ -281,9 +283,37 @@ fill_ports(struct server *s, struct shim_ports *ports)
     return sizeof *ports;
 }
 
+/* As many as one message has room for. */
+static size_t
+fill_flows(struct server *s, struct shim_flow *flows)
+{
+    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg);
+    uint64_t cursor = 0;
+
+    return flow_table_list(s->config.flows, &cursor, flows,
+                           max / sizeof *flows) * sizeof *flows;
+}
+
+static size_t
+fill_page(struct server *s, const char *request, char *body)
+{
+    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg)
+                       - sizeof(struct shim_cursor);
+    struct shim_flow *flows = (void *) (body + sizeof(struct shim_cursor));
+    struct shim_cursor cursor;
+    uint32_t n;
+
+    memcpy(&cursor, request, sizeof cursor);
+    n = flow_table_list(s->config.flows, &cursor.next, flows,
+                        max / sizeof *flows);
+    memcpy(body, &cursor, sizeof cursor);
+    return sizeof cursor + n * sizeof *flows;
+}
+
 /* Answers a request that asks for something. */
 static void
-reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
+reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg,
+                const char *request)
 {
     size_t size = 0;
     void *body = malloc(SHIM_MAX_MESSAGE);
@@ -300,8 +330,10 @@ reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
         size = fill_slots(s, body);
         break;
     case SHIM_FLOW_LIST:
-        size = flow_table_list(s->config.flows, body, SHIM_MAX_FLOWS)
-               * sizeof(struct shim_flow);
+        size = fill_flows(s, body);
+        break;
+    case SHIM_FLOW_PAGE:
+        size = fill_page(s, request, body);
         break;
     case SHIM_STATS:
         size = fill_stats(s, body);
@@ -502,9 +534,10 @@ handle(struct server *s, struct peer *p, const struct shim_msg *msg,
 
     if (!status && (msg->type == SHIM_HELLO || msg->type == SHIM_SLOT_LIST
                     || msg->type == SHIM_FLOW_LIST
+                    || msg->type == SHIM_FLOW_PAGE
                     || msg->type == SHIM_STATS
                     || msg->type == SHIM_PORTS)) {
-        reply_with_body(s, p, msg);
+        reply_with_body(s, p, msg, body);
         return;
     }
     if (!status && msg->type == SHIM_TAKE_OVER) {

@@ -80,6 +80,8 @@ show_stats(const void *body, size_t size, FILE *stream)
         { "port_restarts", s.port_restarts },
         { "checksums_completed", s.checksums_completed },
         { "long_refused", s.long_refused },
+        { "flows_refused", s.flows_refused },
+        { "flows_aged", s.flows_aged },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -125,6 +127,28 @@ show_flows(const void *body, size_t size, FILE *stream)
     }
 }
 
+static int
+show_pages(struct shim_client *c, FILE *stream)
+{
+    struct shim_cursor cursor = { .next = 0 };
+
+    do {
+        const void *body;
+        size_t size;
+        int error = shim_client_transact(c, SHIM_FLOW_PAGE, &cursor,
+                                         sizeof cursor, TIMEOUT_MS, &body,
+                                         &size);
+
+        if (error || size < sizeof cursor) {
+            return error ? error : EPROTO;
+        }
+        memcpy(&cursor, body, sizeof cursor);
+        show_flows((const char *) body + sizeof cursor, size - sizeof cursor,
+                   stream);
+    } while (cursor.next);
+    return 0;
+}
+
 char *
 shim_show(const char *path, FILE *stream)
 {
@@ -135,7 +159,6 @@ shim_show(const char *path, FILE *stream)
         { SHIM_HELLO, show_hello },
         { SHIM_STATS, show_stats },
         { SHIM_SLOT_LIST, show_slots },
-        { SHIM_FLOW_LIST, show_flows },
     };
     struct shim_client *c;
     int error = shim_client_open(path, &c);
@@ -151,6 +174,7 @@ shim_show(const char *path, FILE *stream)
             parts[i].show(body, size, stream);
         }
     }
+    error = error ? error : show_pages(c, stream);
     shim_client_close(c);
     if (error && asprintf(&message, "%s: no shim answers there (%s)", path,
                           strerror(error)) < 0) {

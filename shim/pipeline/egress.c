@@ -191,9 +191,9 @@ egress_push(struct egress *e, struct rte_mbuf *frame, const struct verdict *v)
 /* The same for 'n' frames, each with its verdict. */
 void
 egress_push_burst(struct egress *e, struct rte_mbuf **frames,
-                  const struct verdict *v, uint16_t n)
+                  const struct verdict *v, uint32_t n)
 {
-    for (uint16_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         egress_push(e, frames[i], &v[i]);
     }
 }

@@ -69,9 +69,9 @@ struct egress *egress_create(const struct egress_config *);
 void egress_destroy(struct egress *);
 
 /* The forwarding thread. */
-void egress_push(struct egress *, struct rte_mbuf *, const struct verdict *);
 void egress_push_burst(struct egress *, struct rte_mbuf **,
-                       const struct verdict *, uint16_t n);
+                       const struct verdict *, uint32_t n);
+void egress_push(struct egress *, struct rte_mbuf *, const struct verdict *);
 bool egress_send(struct egress *, uint64_t now);
 uint64_t egress_until_due(const struct egress *, uint64_t now);
 

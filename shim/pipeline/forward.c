@@ -6,12 +6,14 @@
 #include <time.h>
 
 #include <rte_mbuf.h>
+#include <rte_prefetch.h>
 
 #include "shim/capture/tap.h"
 #include "shim/pipeline/bursts.h"
 #include "shim/pipeline/classify.h"
 #include "shim/pipeline/counter.h"
 #include "shim/pipeline/egress.h"
+#include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/tag.h"
 #include "shim/ports/port.h"
 
@@ -19,6 +21,7 @@ struct forward {
     struct forward_config config;
     struct classifier classifier;
     struct egress *egress;
+    int reader;                 /* Of the flows. */
 
     /* The forwarding thread writes, the control thread reads. */
     uint64_t rx_packets, rx_bytes;
@@ -45,7 +48,8 @@ forward_now(void)
     return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
 }
 
-/* Returns NULL without memory. */
+/* Returns NULL without memory, or with more pipelines than the flow table
+ * has room for. */
 struct forward *
 forward_create(const struct forward_config *config)
 {
@@ -67,10 +71,12 @@ forward_create(const struct forward_config *config)
         .flows = config->flows,
         .slots = config->slots,
         .misses = config->misses,
+        .vxlan = config->vxlan,
     };
     f->egress = egress_create(&egress);
-    if (!f->egress) {
-        free(f);
+    f->reader = flow_table_join(config->flows);
+    if (!f->egress || f->reader < 0) {
+        forward_destroy(f);
         return NULL;
     }
     return f;
@@ -81,51 +87,65 @@ forward_destroy(struct forward *f)
 {
     if (f) {
         egress_destroy(f->egress);
+        if (f->reader >= 0) {
+            flow_table_leave(f->config.flows, f->reader);
+        }
         free(f);
     }
 }
 
+/* Fills in where the bytes of 'frames' are, and asks for their headers. */
 static void
-count_burst(struct forward *f, uint16_t slot, enum bursts_direction direction,
-            uint32_t length, uint64_t now)
+fetch(struct rte_mbuf **frames, uint16_t n, struct packet *packets)
 {
-    if (f->config.bursts) {
-        bursts_count(f->config.bursts, slot, direction, length, now);
+    for (uint16_t i = 0; i < n; i++) {
+        rte_prefetch0(frames[i]);
     }
-}
-
-/* Classifies, tags and queues one frame of the host's. */
-static void
-from_host(struct forward *f, struct rte_mbuf *frame, uint64_t now,
-          bool leased)
-{
-    uint8_t *data = rte_pktmbuf_mtod(frame, uint8_t *);
-    struct verdict v;
-
-    classify_from_host(&f->classifier, data, rte_pktmbuf_data_len(frame), now,
-                       leased, &v);
-    count_burst(f, v.slot, BURSTS_TX, rte_pktmbuf_pkt_len(frame), now);
-    if (v.family && f->config.tag) {
-        if (v.family == 4) {
-            tag_ipv4(data + v.l3, v.treatment.dscp);
-        } else {
-            tag_ipv6(data + v.l3, v.treatment.dscp);
-        }
+    for (uint16_t i = 0; i < n; i++) {
+        packets[i].data = rte_pktmbuf_mtod(frames[i], uint8_t *);
+        packets[i].length = rte_pktmbuf_data_len(frames[i]);
+        rte_prefetch0(packets[i].data);
     }
-    egress_push(f->egress, frame, &v);
 }
 
 static bool
 receive_from_host(struct forward *f, uint64_t now)
 {
     struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    struct verdict verdicts[PORT_BURST];
     uint16_t n = port_receive(f->config.host, frames, PORT_BURST);
-    bool leased = job_slots_leased(f->config.slots, now);
 
-    for (uint16_t i = 0; i < n; i++) {
-        from_host(f, frames[i], now, leased);
+    if (!n) {
+        return false;
     }
-    return n > 0;
+    fetch(frames, n, packets);
+    classify_burst_from_host(&f->classifier, packets, n, now,
+                             job_slots_leased(f->config.slots, now),
+                             verdicts);
+    if (f->config.tag) {
+        tag_burst(packets, verdicts, n);
+    }
+    for (uint16_t i = 0; f->config.bursts && i < n; i++) {
+        bursts_count(f->config.bursts, verdicts[i].slot, BURSTS_TX,
+                     rte_pktmbuf_pkt_len(frames[i]), now);
+    }
+    egress_push_burst(f->egress, frames, verdicts, n);
+    return true;
+}
+
+static void
+count_received(struct forward *f, uint16_t slot, uint32_t length, uint64_t now)
+{
+    struct job_counters *job = job_slots_counters(f->config.slots, slot);
+
+    counter_add(&f->rx_packets, 1);
+    counter_add(&f->rx_bytes, length);
+    counter_add(&job->rx_packets, 1);
+    counter_add(&job->rx_bytes, length);
+    if (f->config.bursts) {
+        bursts_count(f->config.bursts, slot, BURSTS_RX, length, now);
+    }
 }
 
 static bool
@@ -133,26 +153,21 @@ receive_from_uplink(struct forward *f, uint64_t now)
 {
     struct port *host = f->config.host;
     struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    uint16_t slots[PORT_BURST];
     uint16_t n = port_receive(f->config.uplink, frames, port_room(host));
 
+    if (n) {
+        fetch(frames, n, packets);
+        classify_burst_to_host(&f->classifier, packets, n, slots);
+    }
     for (uint16_t i = 0; i < n; i++) {
         uint32_t length = rte_pktmbuf_pkt_len(frames[i]);
-        uint16_t slot = classify_to_host(
-            &f->classifier, rte_pktmbuf_mtod(frames[i], const uint8_t *),
-            rte_pktmbuf_data_len(frames[i]));
 
-        tap_see(f->config.tap, slot, true,
-                rte_pktmbuf_mtod(frames[i], const uint8_t *),
-                rte_pktmbuf_data_len(frames[i]), length, now);
+        tap_see(f->config.tap, slots[i], true, packets[i].data,
+                packets[i].length, length, now);
         if (port_send(host, frames[i])) {
-            struct job_counters *job = job_slots_counters(f->config.slots,
-                                                          slot);
-
-            counter_add(&f->rx_packets, 1);
-            counter_add(&f->rx_bytes, length);
-            counter_add(&job->rx_packets, 1);
-            counter_add(&job->rx_bytes, length);
-            count_burst(f, slot, BURSTS_RX, length, now);
+            count_received(f, slots[i], length, now);
         }
     }
     return port_flush(host, now);
@@ -189,6 +204,7 @@ forward_turn(struct forward *f, uint64_t now)
 
     received |= f->ended ? port_flush(f->config.host, now)
                 : receive_from_uplink(f, now);
+    flow_table_pause(f->config.flows, f->reader);
     follow_end(f, received);
     return received || sent;
 }

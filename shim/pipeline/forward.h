@@ -59,6 +59,7 @@ struct forward_config {
     uint32_t mtu;
     uint64_t late_ns;           /* See struct egress_config. */
     bool tag;                   /* Write DSCPs. */
+    bool vxlan;                 /* Look into tunnels. */
 };
 
 uint64_t forward_now(void);

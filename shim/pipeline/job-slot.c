@@ -8,12 +8,12 @@
 
 #include "shim/pipeline/counter.h"
 
-#define IN_USE 0x10000u         /* With the level in bits 8-15, DSCP in 0-7. */
 #define NS_PER_MS 1000000u
 
 struct job_slots {
     struct job_counters counters[SHIM_MAX_SLOTS];
-    uint32_t words[SHIM_MAX_SLOTS];     /* 0: not in use. */
+    uint32_t words[SHIM_MAX_SLOTS];     /* A struct treatment, 0: not in
+                                         * use. */
     uint64_t lease_end;                 /* Time, 0 before the first lease. */
     uint32_t default_dscp;
     job_place places[SHIM_MAX_SLOTS];
@@ -45,6 +45,16 @@ void
 job_slots_destroy(struct job_slots *js)
 {
     free(js);
+}
+
+static inline uint32_t
+word_of(struct treatment t)
+{
+    uint32_t word;
+
+    _Static_assert(sizeof t == sizeof word, "a treatment is one word");
+    memcpy(&word, &t, sizeof word);
+    return word;
 }
 
 static void
@@ -167,7 +177,9 @@ set_row(struct job_slots *js, uint16_t slot, const struct shim_slot *row)
 int
 job_slots_set(struct job_slots *js, const struct shim_slot *row)
 {
-    uint32_t word = IN_USE | row->level << 8 | row->dscp;
+    uint32_t word = word_of((struct treatment) {
+        .level = row->level, .dscp = row->dscp, .in_use = true,
+    });
 
     if (!row->slot || row->slot >= SHIM_MAX_SLOTS
         || row->level >= SHIM_N_LEVELS || row->dscp > 63) {
@@ -273,24 +285,42 @@ job_slots_leased(const struct job_slots *js, uint64_t now)
     return __atomic_load_n(&js->lease_end, __ATOMIC_RELAXED) > now;
 }
 
+static uint32_t
+default_word(const struct job_slots *js)
+{
+    return word_of((struct treatment) {
+        .level = SHIM_LEVEL_DEFAULT,
+        .dscp = __atomic_load_n(&js->default_dscp, __ATOMIC_RELAXED),
+        .is_default = true,
+    });
+}
+
+/* Stores what packets of the 'n' slots 'slots', below SHIM_MAX_SLOTS, get in
+ * 'treatments'. */
+void
+job_slots_treatments(const struct job_slots *js, const uint16_t *slots,
+                     uint32_t n, bool leased, struct treatment *treatments)
+{
+    uint32_t by_default = default_word(js);
+    uint32_t held = leased ? UINT32_MAX : 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t word = __atomic_load_n(&js->words[slots[i]],
+                                        __ATOMIC_RELAXED) & held;
+
+        word = word ? word : by_default;
+        memcpy(&treatments[i], &word, sizeof word);
+    }
+}
+
 /* Returns what a packet of 'slot', below SHIM_MAX_SLOTS, gets. */
 struct treatment
 job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
 {
-    uint32_t word = __atomic_load_n(&js->words[slot], __ATOMIC_RELAXED);
+    struct treatment t;
 
-    if (leased && word) {
-        return (struct treatment) {
-            .level = word >> 8 & 0xff,
-            .dscp = word & 0xff,
-            .is_default = false,
-        };
-    }
-    return (struct treatment) {
-        .level = SHIM_LEVEL_DEFAULT,
-        .dscp = __atomic_load_n(&js->default_dscp, __ATOMIC_RELAXED),
-        .is_default = true,
-    };
+    job_slots_treatments(js, &slot, 1, leased, &t);
+    return t;
 }
 
 /* Copies the order to 'places' and returns true, unless it is the one of

@@ -47,6 +47,7 @@ struct treatment {
     uint8_t level;              /* Queue, 0 .. SHIM_N_LEVELS - 1. */
     uint8_t dscp;               /* 0 .. 63. */
     bool is_default;            /* Slot 0, an unused slot, or no lease. */
+    bool in_use;                /* The slot is, and there is a lease. */
 };
 
 /* Written by the loop only. */
@@ -86,6 +87,8 @@ bool job_slots_told(const struct job_slots *);
 bool job_slots_leased(const struct job_slots *, uint64_t now);
 struct treatment job_slots_treatment(const struct job_slots *, uint16_t slot,
                                      bool leased);
+void job_slots_treatments(const struct job_slots *, const uint16_t *slots,
+                          uint32_t n, bool leased, struct treatment *);
 
 /* The loop. */
 bool job_slots_places(const struct job_slots *, uint32_t *seen,

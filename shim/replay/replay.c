@@ -144,7 +144,7 @@ static char *
 create_tables(struct replay *r)
 {
     /* The same seed each time: a replay should give the same result. */
-    r->flows = flow_table_create(SHIM_MAX_FLOWS, 1);
+    r->flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
     r->slots = job_slots_create();
     r->bursts = bursts_create();
     return r->flows && r->slots && r->bursts ? NULL : strdup("no memory");
@@ -185,8 +185,9 @@ end(struct replay *r)
 {
     uint32_t n = flow_table_count(r->flows);
     struct shim_flow *flows = n ? calloc(n, sizeof *flows) : NULL;
+    uint64_t cursor = 0;
 
-    n = flows ? flow_table_list(r->flows, flows, n) : 0;
+    n = flows ? flow_table_list(r->flows, &cursor, flows, n) : 0;
     for (uint32_t i = 0; i < n; i++) {
         flow_table_delete(r->flows, &flows[i].key);
     }
@@ -337,8 +338,7 @@ claim(struct replay *r, const uint8_t *data, uint32_t size, bool from_host)
 
     parse_frame(data, size, from_host, &p);
     if (p.kind != PARSED_FLOW
-        || flow_table_lookup(r->flows, &p.key,
-                             flow_table_hash(r->flows, &p.key)) >= 0) {
+        || flow_table_lookup(r->flows, &p.key) >= 0) {
         return;
     }
     slot = replay_rules_slot(r->rules, &p.key);

@@ -77,6 +77,14 @@ ring_port_set_change(struct port *port,
     port->change = change;
 }
 
+void
+ring_port_send_burst(struct port *port, struct rte_mbuf **frames, uint16_t n)
+{
+    uint16_t sent = rte_eth_tx_burst(port->id, 0, frames, n);
+
+    rte_pktmbuf_free_bulk(frames + sent, n - sent);
+}
+
 uint16_t
 port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 {

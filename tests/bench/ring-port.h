@@ -41,6 +41,9 @@ struct port *ring_port_create(const char *name, struct rte_ring *tx,
                               struct rte_ring *rx);
 void ring_port_destroy(struct port *);
 
+/* Sends frames as testpmd does, with nothing between. */
+void ring_port_send_burst(struct port *, struct rte_mbuf **, uint16_t n);
+
 /* Makes the port hand each burst that it sends to 'change' before. */
 void ring_port_set_change(struct port *,
                           void (*change)(struct rte_mbuf **, uint16_t n));

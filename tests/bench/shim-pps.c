@@ -22,6 +22,7 @@
 #include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_mbuf.h>
+#include <rte_prefetch.h>
 #include <rte_ring.h>
 
 #include "shim/pipeline/classify.h"
@@ -50,6 +51,7 @@ struct bench {
     struct job_slots *slots[2];
     struct forward *forwards[2];
     struct classifier classifiers[2];
+    uint64_t sum;               /* Of what the parser found. */
 };
 
 static uint32_t n_flows, n_frames;
@@ -68,7 +70,7 @@ start_dpdk(bool huge)
         "shim-pps", "-l", getenv("SHIM_PPS_CPU") ? getenv("SHIM_PPS_CPU")
                           : "0",
         "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=*:error",
-        huge ? "--in-memory" : "--no-huge", "-m", "360",
+        huge ? "--in-memory" : "--no-huge", "-m", "160",
     };
 
     if (rte_eal_init(sizeof argv / sizeof *argv, (char **) argv) < 0) {
@@ -242,35 +244,81 @@ turn_io(struct bench *b, int which)
     uint16_t n = port_receive(b->host, frames, PORT_BURST);
 
     (void) which;
-    for (uint16_t i = 0; i < n; i++) {
-        port_send(b->uplink, frames[i]);
-    }
-    port_flush(b->uplink, 1);
+    ring_port_send_burst(b->uplink, frames, n);
     return n;
+}
+
+/* The stages up to 'last', from a frame's arrival to its counters. */
+enum stage { PARSE, LOOKUP, TAG, COUNT };
+
+static inline uint16_t
+turn_stages(struct bench *b, int which, enum stage last)
+{
+    struct classifier *c = &b->classifiers[which];
+    struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    struct verdict v[PORT_BURST];
+    uint16_t n = port_receive(b->host, frames, PORT_BURST);
+
+    for (uint16_t i = 0; i < n; i++) {
+        rte_prefetch0(frames[i]);
+    }
+    for (uint16_t i = 0; i < n; i++) {
+        packets[i].data = rte_pktmbuf_mtod(frames[i], uint8_t *);
+        packets[i].length = rte_pktmbuf_data_len(frames[i]);
+        rte_prefetch0(packets[i].data);
+    }
+    if (last == PARSE) {
+        struct flow_id id = { 0, 0 };
+        uint64_t n_other = 0, sum = 0;
+
+        for (uint16_t i = 0; i < n; i++) {
+            n_other += !parse_common(packets[i].data, packets[i].length, true,
+                                     &id);
+            sum += id.addresses + id.rest;
+        }
+        c->n_misses += n_other;
+        b->sum += sum;
+    }
+    if (last >= LOOKUP) {
+        classify_burst_from_host(c, packets, n, 1, true, v);
+    }
+    if (last >= TAG) {
+        tag_burst(packets, v, n);
+    }
+    for (uint16_t i = 0; last >= COUNT && i < n; i++) {
+        struct job_counters *job = job_slots_counters(b->slots[which],
+                                                      v[i].slot);
+
+        counter_add(&job->tx_packets, 1);
+        counter_add(&job->tx_bytes, packets[i].length);
+    }
+    ring_port_send_burst(b->uplink, frames, n);
+    return n;
+}
+
+static uint16_t
+turn_parse(struct bench *b, int which)
+{
+    return turn_stages(b, which, PARSE);
+}
+
+static uint16_t
+turn_lookup(struct bench *b, int which)
+{
+    return turn_stages(b, which, LOOKUP);
+}
+
+static uint16_t
+turn_tag(struct bench *b, int which)
+{
+    return turn_stages(b, which, TAG);
 }
 
 static uint16_t
 turn_classify(struct bench *b, int which)
 {
-    struct rte_mbuf *frames[PORT_BURST];
-    uint16_t n = port_receive(b->host, frames, PORT_BURST);
-    struct job_slots *slots = b->slots[which];
-
-    for (uint16_t i = 0; i < n; i++) {
-        uint8_t *data = rte_pktmbuf_mtod(frames[i], uint8_t *);
-        struct job_counters *job;
-        struct verdict v;
-
-        classify_from_host(&b->classifiers[which], data,
-                           rte_pktmbuf_data_len(frames[i]), 1, true, &v);
-        tag_ipv4(data + v.l3, v.treatment.dscp);
-        job = job_slots_counters(slots, v.slot);
-        counter_add(&job->tx_packets, 1);
-        counter_add(&job->tx_bytes, rte_pktmbuf_pkt_len(frames[i]));
-        port_send(b->uplink, frames[i]);
-    }
-    port_flush(b->uplink, 1);
-    return n;
+    return turn_stages(b, which, COUNT);
 }
 
 static const struct {
@@ -278,6 +326,9 @@ static const struct {
     uint16_t (*turn)(struct bench *, int which);
 } modes[] = {
     { "io", turn_io },
+    { "parse", turn_parse },
+    { "lookup", turn_lookup },
+    { "tag", turn_tag },
     { "classify", turn_classify },
     { "full", turn_full },
 };

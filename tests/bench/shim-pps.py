@@ -6,7 +6,8 @@ Both move frames of 64 bytes from ring port to ring port on one CPU: 1024 of
 them, all of one flow, or 29,760 (30 ports of testpmd's, 992 each, since its
 rings hold 1023; one ring of ours).  The programs take turns, so that what
 disturbs the machine disturbs all of them; each figure is the median of the
-rounds, a ratio the median of the ratios of a round.
+rounds, a ratio the median of the ratios of a round.  "cycles" are those of
+the time-stamp counter that a stage adds to the stages before it.
 """
 
 import json
@@ -19,6 +20,7 @@ import time
 ROUNDS = int(os.environ.get("SHIM_PPS_ROUNDS", "3"))
 SECONDS = float(os.environ.get("SHIM_PPS_SECONDS", "0.7"))
 FEW, MANY = 1024, 29760
+TSC_HZ = 0                      # Our program says it.
 PORTS = {FEW: 2, MANY: 30}
 
 
@@ -28,7 +30,7 @@ class Testpmd:
     def __init__(self, mode, frames, cpus, huge):
         ports = PORTS[frames]
         argv = ["stdbuf", "-oL", "dpdk-testpmd", "-l", f"{cpus[0]},{cpus[-1]}", "--no-pci",
-                "--no-telemetry", "--no-shconf", "-m", "360",
+                "--no-telemetry", "--no-shconf", "-m", "160",
                 "--in-memory" if huge else "--no-huge"]
         argv += [f"--vdev=net_ring{i}" for i in range(ports)]
         argv += ["--", "-i", f"--forward-mode={mode}", "--nb-cores=1",
@@ -93,6 +95,8 @@ def our_rate(mode, flows, frames, cpus, huge):
          str(SECONDS)], env=env, stdout=subprocess.PIPE, text=True,
         check=True).stdout
     values = dict(line.split() for line in out.splitlines())
+    global TSC_HZ
+    TSC_HZ = int(values["tsc_hz"])
     return int(values["packets"]) * 1e9 / int(values["cpu_ns"])
 
 
@@ -123,6 +127,23 @@ RUNS = {
     "classify_100k": (False, "classify", 100000, MANY),
     "full_100k": (False, "full", 100000, MANY),
     "full_1m": (False, "full", 1000000, MANY),
+    "io_1": (False, "io", 1, FEW),
+    "parse_1": (False, "parse", 1, FEW),
+    "lookup_1": (False, "lookup", 1, FEW),
+    "tag_1": (False, "tag", 1, FEW),
+    "parse_100k": (False, "parse", 100000, MANY),
+    "lookup_100k": (False, "lookup", 100000, MANY),
+}
+
+# Each stage is what the run on its left needs more than the one on its right.
+STAGES = {
+    "rx_tx": ("io_1", None),
+    "parse": ("parse_1", "io_1"),
+    "lookup": ("lookup_1", "parse_1"),
+    "tag": ("tag_1", "lookup_1"),
+    "count": ("classify_1", "tag_1"),
+    "order_pace": ("full_1", "classify_1"),
+    "lookup_100k": ("lookup_100k", "parse_100k"),
 }
 
 RATIOS = {
@@ -137,7 +158,7 @@ RATIOS = {
 
 def main():
     cpus = sorted(os.sched_getaffinity(0))
-    huge = free_huge_pages() >= 190
+    huge = free_huge_pages() >= 90
     testpmd = have_testpmd()
     if not testpmd:
         print("shim-pps: dpdk-testpmd is not installed (package dpdk-dev), "
@@ -155,6 +176,13 @@ def main():
         if rates[under]:
             figures[name] = round(statistics.median(a / b for a, b in pairs),
                                   3)
+    cycles = {}
+    for name, (with_it, without) in STAGES.items():
+        cycles[name] = round(statistics.median(
+            TSC_HZ / rates[with_it][i]
+            - (TSC_HZ / rates[without][i] if without else 0)
+            for i in range(ROUNDS)), 1)
+    figures["cycles"] = cycles
     baseline = {name: round(statistics.median(r) / 1e6, 1)
                 for name, r in rates.items() if r}
     print(json.dumps({"bench": "shim-pps", "figures": figures,

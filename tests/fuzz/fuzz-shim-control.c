@@ -122,7 +122,8 @@ static void
 check_tables(void)
 {
     struct shim_flow list[MAX_FLOWS];
-    uint32_t n = flow_table_list(config.flows, list, MAX_FLOWS);
+    uint64_t cursor = 0;
+    uint32_t n = flow_table_list(config.flows, &cursor, list, MAX_FLOWS);
 
     must(n == flow_table_count(config.flows));
     must(n <= flow_table_max(config.flows));
@@ -191,7 +192,8 @@ static void
 empty_tables(void)
 {
     struct shim_flow list[MAX_FLOWS];
-    uint32_t n = flow_table_list(config.flows, list, MAX_FLOWS);
+    uint64_t cursor = 0;
+    uint32_t n = flow_table_list(config.flows, &cursor, list, MAX_FLOWS);
 
     for (uint32_t i = 0; i < n; i++) {
         flow_table_delete(config.flows, &list[i].key);

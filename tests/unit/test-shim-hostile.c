@@ -30,7 +30,7 @@ set_up(void **state)
                                    .name = "a/b" };
 
     (void) state;
-    flows = flow_table_create(SHIM_MAX_FLOWS, 1);
+    flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
     slots = job_slots_create();
     misses = miss_create();
     classifier = (struct classifier) { .flows = flows, .slots = slots,

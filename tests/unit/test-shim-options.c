@@ -50,6 +50,9 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.huge, HUGE_AUTO);
     assert_int_equal(o.poll, LOOP_AUTO);
     assert_false(o.keep_offload);
+    assert_int_equal(o.max_flows, 16384);
+    assert_int_equal(o.flow_timeout_s, 600);
+    assert_false(o.vxlan);
 
     assert_null(parse(GOOD " --mtu=9000 --cpus 0-1 --no-huge --no-tag "
                       "--poll interrupt --keep-offload --late 0", &o, copy));
@@ -64,6 +67,12 @@ accepts_what_is_needed(void **state)
 
     assert_null(parse(GOOD " --take-over", &o, copy));
     assert_true(o.take_over);
+
+    assert_null(parse(GOOD " --max-flows 1048576 --flow-timeout=0 --vxlan",
+                      &o, copy));
+    assert_int_equal(o.max_flows, 1048576);
+    assert_int_equal(o.flow_timeout_s, 0);
+    assert_true(o.vxlan);
 
     assert_null(parse("--show /tmp/s.sock", &o, copy));
     assert_string_equal(o.show, "/tmp/s.sock");
@@ -111,6 +120,10 @@ names_the_option_at_fault(void **state)
         { "--late=", "--late: \"\" is not an integer from 0 to 10000" },
         { "--mtu 9001",
           "--mtu: \"9001\" is not an integer from 576 to 9000" },
+        { "--max-flows 1048577",
+          "--max-flows: \"1048577\" is not an integer from 16 to 1048576" },
+        { "--flow-timeout 5m",
+          "--flow-timeout: \"5m\" is not an integer from 0 to 86400" },
         { "--mtu 1500x",
           "--mtu: \"1500x\" is not an integer from 576 to 9000" },
         { "--name a/b", "--name: \"a/b\" is not 1 to 31 letters, digits, "

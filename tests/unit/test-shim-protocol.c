@@ -107,7 +107,7 @@ setup(void **state)
              (int) getpid());
     t.rate = 50000000;
     t.now = 1000000000;
-    t.flows = config.flows = flow_table_create(SHIM_MAX_FLOWS, 1);
+    t.flows = config.flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
     t.slots = config.slots = job_slots_create();
     t.misses = config.misses = miss_create();
     t.bursts = config.bursts = bursts_create();
@@ -218,7 +218,7 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(hello.pid, getpid());
     assert_int_equal(hello.n_slots, 1);
     assert_int_equal(hello.n_flows, 1);
-    assert_int_equal(hello.max_flows, SHIM_MAX_FLOWS);
+    assert_int_equal(hello.max_flows, SHIM_DEFAULT_FLOWS);
     assert_int_equal(hello.lease_left_ms, 500);
 
     assert_int_equal(ask(c, SHIM_SLOT_LIST, NULL, 0, &body, &size), 0);
@@ -445,7 +445,7 @@ random_bytes_harm_nobody(void **state)
         }
         if (i % 2) {                    /* A good header, a random body. */
             struct shim_msg msg = { .length = 16 + random() % 500,
-                                    .version = 1, .type = random() % 14 };
+                                    .version = 1, .type = random() % 30 };
 
             memcpy(bytes, &msg, sizeof msg);
         }
@@ -456,6 +456,40 @@ random_bytes_harm_nobody(void **state)
     server_run(t.server);
     assert_int_equal(ask(good, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
     shim_client_close(good);
+}
+
+static void
+lists_many_flows_in_pages(void **state)
+{
+    const uint32_t n = SHIM_DEFAULT_FLOWS;
+    struct shim_client *c = open_client();
+    struct shim_cursor cursor = { .next = 0 };
+    struct shim_flow flow = good_flow;
+    const void *body;
+    size_t size;
+
+    (void) state;
+    for (uint32_t i = 0; i < n; i++) {
+        flow.key.local_port = i;
+        flow_table_set(t.flows, &flow.key, 1);
+    }
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
+                         &size), 0);
+    memcpy(&cursor, body, sizeof cursor);
+    assert_int_equal(size, sizeof cursor + n * sizeof flow);
+    assert_int_equal(cursor.next, 0);           /* All in one... */
+
+    cursor.next = SHIM_DEFAULT_FLOWS;           /* ...some from here... */
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
+                         &size), 0);
+    assert_in_range(size, sizeof cursor + n / 4 * sizeof flow,
+                    sizeof cursor + n * 3 / 4 * sizeof flow);
+    cursor.next = UINT64_MAX;                   /* ...nothing beyond. */
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
+                         &size), 0);
+    assert_int_equal(size, sizeof cursor);
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, 3, NULL, NULL), EPROTO);
+    shim_client_close(c);
 }
 
 static void
@@ -502,6 +536,7 @@ subscribers_hear_of_misses(void **state)
     (void) state;
     assert_int_equal(ask(c, SHIM_SUBSCRIBE, NULL, 0, NULL, NULL), 0);
     miss_report(t.misses, &good_flow.key, 1, t.now);
+    miss_tell(t.misses);
     assert_int_equal(receive(c, &msg, &body), 0);
     assert_int_equal(msg->type, SHIM_MISS);
     assert_int_equal(msg->xid, 0);
@@ -675,6 +710,7 @@ main(void)
         TEST(an_unknown_type_does_not),
         TEST(a_message_may_come_byte_by_byte),
         TEST(random_bytes_harm_nobody),
+        TEST(lists_many_flows_in_pages),
         TEST(who_does_not_read_does_not_cost_memory),
         TEST(subscribers_hear_of_misses),
         TEST(one_captures_at_a_time_and_until_it_goes),
