@@ -144,6 +144,6 @@ cat >&3 <<EOD
  "figures": {"uplink_high_share": $high, "downlink_high_share": $down,
              "floor_share": $floor, "work_conserving_share": $alone,
              "cycles": $cycles},
- "baseline": {"rte_sched_cycles": $(echo "$cycles" |
-     sed 's/.*"rte_sched": \([0-9.-]*\).*/\1/')}}
+ "baseline": {"rte_sched_1_cycles": $(echo "$cycles" |
+     sed 's/.*"rte_sched_1": \([0-9.-]*\).*/\1/')}}
 EOD
