@@ -47,8 +47,8 @@ static volatile sig_atomic_t interrupted;
 static const char usage[] =
 "usage: stagecoach shim capture --write FILE [OPTION...]\n"
 "\n"
-"Writes frames that a shim of this host forwards to a pcapng file, with times\n"
-"in nanoseconds and the direction of each: to the uplink as they leave, after\n"
+"Writes frames that a shim of this host forwards to a pcapng file, with\n"
+"times in nanoseconds and directions: to the uplink as they leave, after\n"
 "they were marked and paced; to the host as they arrive.  Ends at the number\n"
 "of frames, after the time, or with SIGINT.\n"
 "\n"

@@ -21,9 +21,9 @@
  * bursts are the most alike, in bytes and in the time between their
  * beginnings, is believed.  One that is too impatient cuts bursts into pieces
  * of all sizes; one that is too patient joins some and not others, or never
- * sees an end.  Averages forget after some 16 bursts, or at once when three in a
- * row are another job's for all one can tell; a trial that has heard of no
- * burst for long is not asked.
+ * sees an end.  Averages forget after some 16 bursts, or at once when three
+ * in a row are another job's for all one can tell; a trial that has heard of
+ * no burst for long is not asked.
  *
  * A burst of less than 1/16 of what is usual is taken for a part of the
  * silence: jobs send heartbeats.

@@ -34,7 +34,8 @@ begin(void **state)
 static double
 chance(void)
 {
-    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    seed = seed * UINT64_C(6364136223846793005)
+           + UINT64_C(1442695040888963407);
     return (seed >> 11) / 9007199254740992.0;
 }
 
