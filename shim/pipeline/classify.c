@@ -11,6 +11,7 @@ struct burst {
     struct flow_id ids[CLASSIFY_BURST];
     uint16_t slots[CLASSIFY_BURST];     /* 0: none. */
     uint32_t unknown;                   /* Bit N: frame N's flow is. */
+    bool same;                          /* All are of the first one's flow. */
     uint32_t careful;                   /* Bit N: 'kinds' and 'slots_6' of
                                          * frame N hold. */
     uint8_t kinds[CLASSIFY_BURST];      /* enum parsed_kind. */
@@ -98,6 +99,18 @@ correct_slots(struct burst *b)
     }
 }
 
+static inline bool
+are_all_equal(const struct flow_id *ids, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        if ((ids[i].rest ^ ids[0].rest)
+            | (ids[i].addresses ^ ids[0].addresses)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static inline void
 begin(struct classifier *c, const struct packet *packets, uint32_t n,
       bool from_host, struct burst *b)
@@ -107,6 +120,13 @@ begin(struct classifier *c, const struct packet *packets, uint32_t n,
         if (!is_common(c, &packets[i], from_host, &b->ids[i])) {
             begin_carefully(c, &packets[i], i, from_host, b);
         }
+    }
+    /* One sender's train needs one lookup.  That a burst is none is usually
+     * seen at its second packet. */
+    b->same = !b->careful && are_all_equal(b->ids, n);
+    if (b->same) {
+        b->unknown = flow_table_lookup_bulk(c->flows, b->ids, 1, b->slots);
+        return;
     }
     b->unknown = flow_table_lookup_bulk(c->flows, b->ids, n, b->slots);
     if (__builtin_expect(b->careful, 0)) {
@@ -142,6 +162,42 @@ treat_carefully(struct classifier *c, const struct burst *b,
     }
 }
 
+static void
+report_unknown(struct classifier *c, const struct packet *packets,
+               uint32_t unknown, uint64_t now)
+{
+    for (uint32_t rest = unknown; rest; rest &= rest - 1) {
+        report(c, &packets[__builtin_ctz(rest)], now);
+    }
+    if (__builtin_expect(unknown, 0)) {
+        miss_tell(c->misses);
+    }
+}
+
+static inline struct verdict
+common_verdict(uint16_t slot, struct treatment treatment)
+{
+    return (struct verdict) {
+        .slot = slot, .l3 = PARSE_COMMON_L3, .family = 4, .is_ip = true,
+        .treatment = treatment,
+    };
+}
+
+/* A burst of one flow: what the first packet gets, all get. */
+static void
+treat_train(struct classifier *c, const struct burst *b,
+            const struct packet *packets, uint32_t n, uint64_t now,
+            bool leased, struct verdict *v)
+{
+    struct verdict first = common_verdict(
+        b->slots[0], job_slots_treatment(c->slots, b->slots[0], leased));
+
+    report_unknown(c, packets, b->unknown ? UINT32_MAX >> (32 - n) : 0, now);
+    for (uint32_t i = 0; i < n; i++) {
+        v[i] = first;
+    }
+}
+
 void
 classify_burst_from_host(struct classifier *c, const struct packet *packets,
                          uint32_t n, uint64_t now, bool leased,
@@ -151,18 +207,14 @@ classify_burst_from_host(struct classifier *c, const struct packet *packets,
     struct burst b;
 
     begin(c, packets, n, true, &b);
-    for (uint32_t rest = b.unknown; rest; rest &= rest - 1) {
-        report(c, &packets[__builtin_ctz(rest)], now);
+    if (b.same) {
+        treat_train(c, &b, packets, n, now, leased, v);
+        return;
     }
-    if (__builtin_expect(b.unknown, 0)) {
-        miss_tell(c->misses);
-    }
+    report_unknown(c, packets, b.unknown, now);
     job_slots_treatments(c->slots, b.slots, n, leased, treatments);
     for (uint32_t i = 0; i < n; i++) {
-        v[i] = (struct verdict) {
-            .slot = b.slots[i], .l3 = PARSE_COMMON_L3, .family = 4,
-            .is_ip = true, .treatment = treatments[i],
-        };
+        v[i] = common_verdict(b.slots[i], treatments[i]);
     }
     if (__builtin_expect(b.careful, 0)) {
         treat_carefully(c, &b, v);
@@ -178,7 +230,9 @@ classify_burst_to_host(struct classifier *c, const struct packet *packets,
     struct burst b;
 
     begin(c, packets, n, false, &b);
-    memcpy(slots, b.slots, n * sizeof *slots);
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = b.slots[b.same ? 0 : i];
+    }
 }
 
 void

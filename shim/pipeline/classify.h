@@ -61,8 +61,7 @@ struct verdict {
     struct treatment treatment;
 };
 
-/* 'leased' is job_slots_leased() at 'now'.  Of at most CLASSIFY_BURST
- * packets. */
+/* 'leased' is job_slots_leased() at 'now'.  Of 1 to CLASSIFY_BURST packets. */
 void classify_burst_from_host(struct classifier *, const struct packet *,
                               uint32_t n, uint64_t now, bool leased,
                               struct verdict *);

@@ -29,7 +29,8 @@
  * N_WAYS of them, without a gap. */
 struct family {
     uint64_t *words;
-    size_t bytes;               /* Of the mapping. */
+    void *mapping;              /* 'words' begins in it, at a huge page... */
+    size_t bytes;               /* ...and it has so many. */
     uint64_t mask;              /* Number of buckets, less 1. */
     uint8_t n_addresses;        /* Words of them in an entry: 1 or 4. */
     uint8_t stride;             /* Words from bucket to bucket. */
@@ -79,7 +80,7 @@ family_init(struct family *f, uint32_t max_flows, uint8_t n_addresses,
             uint8_t stride)
 {
     uint64_t n = 2;
-    void *p;
+    uintptr_t at;
 
     while (n * N_WAYS < (uint64_t) max_flows * 2) {
         n *= 2;
@@ -87,24 +88,26 @@ family_init(struct family *f, uint32_t max_flows, uint8_t n_addresses,
     f->mask = n - 1;
     f->n_addresses = n_addresses;
     f->stride = stride;
-    f->bytes = n * stride * sizeof *f->words;
-    p = mmap(NULL, f->bytes, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) {
+    f->bytes = n * stride * sizeof *f->words + HUGE_PAGE;
+    f->mapping = mmap(NULL, f->bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (f->mapping == MAP_FAILED) {
+        f->mapping = NULL;
         return false;
     }
-    if (f->bytes >= 2 * HUGE_PAGE) {
-        madvise(p, f->bytes, MADV_HUGEPAGE);
+    at = ((uintptr_t) f->mapping + HUGE_PAGE - 1) & -(uintptr_t) HUGE_PAGE;
+    f->words = (uint64_t *) at;
+    if (n * stride * sizeof *f->words >= HUGE_PAGE) {
+        madvise(f->words, n * stride * sizeof *f->words, MADV_HUGEPAGE);
     }
-    f->words = p;
     return true;
 }
 
 static void
 family_uninit(struct family *f)
 {
-    if (f->words) {
-        munmap(f->words, f->bytes);
+    if (f->mapping) {
+        munmap(f->mapping, f->bytes);
     }
 }
 
@@ -448,40 +451,13 @@ lookup_bulk_avx512(struct flow_table *ft, const struct flow_id *ids,
 }
 #endif
 
-static inline bool
-are_all_equal(const struct flow_id *ids, uint32_t n)
-{
-    for (uint32_t i = 1; i < n; i++) {
-        if ((ids[i].rest ^ ids[0].rest)
-            | (ids[i].addresses ^ ids[0].addresses)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Stores the slots of the 'n' IPv4 flows 'ids', at most FLOW_TABLE_MAX_BULK,
  * in 'slots'.  Returns a bit, and stores 0, for each that is unknown. */
 uint64_t
 flow_table_lookup_bulk(struct flow_table *ft, const struct flow_id *ids,
                        uint32_t n, uint16_t *slots)
 {
-    uint64_t unknown;
-
-    if (!n) {
-        return 0;
-    }
-
-    /* One sender's train of packets needs one lookup; that a burst is none is
-     * usually seen at its second packet. */
-    if (!are_all_equal(ids, n)) {
-        return ft->lookup_bulk(ft, ids, n, slots);
-    }
-    unknown = lookup_one(ft, &ids[0], 0, slots);
-    for (uint32_t i = 1; i < n; i++) {
-        slots[i] = slots[0];
-    }
-    return unknown ? ~UINT64_C(0) >> (64 - n) : 0;
+    return ft->lookup_bulk(ft, ids, n, slots);
 }
 
 uint32_t

@@ -135,16 +135,19 @@ receive_from_host(struct forward *f, uint64_t now)
 }
 
 static void
-count_received(struct forward *f, uint16_t slot, uint32_t length, uint64_t now)
+count_received(struct forward *f, const uint16_t *slots,
+               const uint32_t *lengths, uint32_t n, uint64_t now)
 {
-    struct job_counters *job = job_slots_counters(f->config.slots, slot);
+    uint64_t bytes = 0;
 
-    counter_add(&f->rx_packets, 1);
-    counter_add(&f->rx_bytes, length);
-    counter_add(&job->rx_packets, 1);
-    counter_add(&job->rx_bytes, length);
-    if (f->config.bursts) {
-        bursts_count(f->config.bursts, slot, BURSTS_RX, length, now);
+    for (uint32_t i = 0; i < n; i++) {
+        bytes += lengths[i];
+    }
+    counter_add(&f->rx_packets, n);
+    counter_add(&f->rx_bytes, bytes);
+    job_slots_count_rx(f->config.slots, slots, lengths, n);
+    for (uint32_t i = 0; f->config.bursts && i < n; i++) {
+        bursts_count(f->config.bursts, slots[i], BURSTS_RX, lengths[i], now);
     }
 }
 
@@ -154,6 +157,7 @@ receive_from_uplink(struct forward *f, uint64_t now)
     struct port *host = f->config.host;
     struct rte_mbuf *frames[PORT_BURST];
     struct packet packets[PORT_BURST];
+    uint32_t lengths[PORT_BURST], n_sent = 0;
     uint16_t slots[PORT_BURST];
     uint16_t n = port_receive(f->config.uplink, frames, port_room(host));
 
@@ -162,14 +166,13 @@ receive_from_uplink(struct forward *f, uint64_t now)
         classify_burst_to_host(&f->classifier, packets, n, slots);
     }
     for (uint16_t i = 0; i < n; i++) {
-        uint32_t length = rte_pktmbuf_pkt_len(frames[i]);
-
+        lengths[n_sent] = rte_pktmbuf_pkt_len(frames[i]);
         tap_see(f->config.tap, slots[i], true, packets[i].data,
-                packets[i].length, length, now);
-        if (port_send(host, frames[i])) {
-            count_received(f, slots[i], length, now);
-        }
+                packets[i].length, lengths[n_sent], now);
+        slots[n_sent] = slots[i];
+        n_sent += port_send(host, frames[i]);
     }
+    count_received(f, slots, lengths, n_sent, now);
     return port_flush(host, now);
 }
 

@@ -348,3 +348,22 @@ job_slots_counters(struct job_slots *js, uint16_t slot)
 {
     return &js->counters[slot];
 }
+
+/* Counts 'n' received frames.  What comes in a row for the same slot is added
+ * up first: one addition to a counter would wait for the one before. */
+void
+job_slots_count_rx(struct job_slots *js, const uint16_t *slots,
+                   const uint32_t *lengths, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ) {
+        struct job_counters *job = &js->counters[slots[i]];
+        uint32_t first = i;
+        uint64_t bytes = 0;
+
+        do {
+            bytes += lengths[i++];
+        } while (i < n && slots[i] == slots[first]);
+        counter_add(&job->rx_packets, i - first);
+        counter_add(&job->rx_bytes, bytes);
+    }
+}

@@ -280,18 +280,21 @@ turn_stages(struct bench *b, int which, enum stage last)
         c->n_misses += n_other;
         b->sum += sum;
     }
-    if (last >= LOOKUP) {
+    if (last >= LOOKUP && n) {
         classify_burst_from_host(c, packets, n, 1, true, v);
     }
     if (last >= TAG) {
         tag_burst(packets, v, n);
     }
-    for (uint16_t i = 0; last >= COUNT && i < n; i++) {
-        struct job_counters *job = job_slots_counters(b->slots[which],
-                                                      v[i].slot);
+    if (last >= COUNT) {
+        uint32_t lengths[PORT_BURST];
+        uint16_t slots[PORT_BURST];
 
-        counter_add(&job->tx_packets, 1);
-        counter_add(&job->tx_bytes, packets[i].length);
+        for (uint16_t i = 0; i < n; i++) {
+            lengths[i] = packets[i].length;
+            slots[i] = v[i].slot;
+        }
+        job_slots_count_rx(b->slots[which], slots, lengths, n);
     }
     ring_port_send_burst(b->uplink, frames, n);
     return n;

@@ -376,6 +376,24 @@ a_new_job_counts_from_0(void **state)
 }
 
 static void
+received_frames_are_counted(void **state)
+{
+    static const uint16_t slots[] = { 3, 3, 4, 3, 4, 4, 4 };
+    static const uint32_t lengths[] = { 1, 2, 10, 4, 20, 40, 80 };
+    struct job_slots *js = job_slots_create();
+
+    (void) state;
+    job_slots_count_rx(js, slots, lengths, 7);
+    job_slots_count_rx(js, slots, lengths, 1);
+    job_slots_count_rx(js, slots, lengths, 0);
+    assert_int_equal(job_slots_counters(js, 3)->rx_packets, 4);
+    assert_int_equal(job_slots_counters(js, 3)->rx_bytes, 8);
+    assert_int_equal(job_slots_counters(js, 4)->rx_packets, 4);
+    assert_int_equal(job_slots_counters(js, 4)->rx_bytes, 150);
+    job_slots_destroy(js);
+}
+
+static void
 a_miss_is_reported_once_in_20_ms(void **state)
 {
     struct shim_flow_key a = key_of(1), b = key_of(2), got[4];
@@ -545,6 +563,7 @@ main(void)
         cmocka_unit_test(slots_hold_for_the_lease),
         cmocka_unit_test(bad_slots_are_refused),
         cmocka_unit_test(a_new_job_counts_from_0),
+        cmocka_unit_test(received_frames_are_counted),
         cmocka_unit_test(a_miss_is_reported_once_in_20_ms),
         cmocka_unit_test(joins_the_tables),
         cmocka_unit_test(a_burst_is_its_packets),
