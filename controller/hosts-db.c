@@ -204,6 +204,15 @@ is_needed(const struct host *host)
     return host->reports || host->connected || host->named;
 }
 
+/* Shims serve exactly by rank.  Where the order inside a level has no meaning,
+ * jobs of one level have the same. */
+static int64_t
+rank_of(const struct job *job, const struct policy *policy)
+{
+    return (order_classes[policy->order.kind].service == ORDER_SERVICE_SHARE
+            ? job->level : job->rank);
+}
+
 static void
 wanted_add(struct wanted *w, const struct job *job,
            const struct policy *policy)
@@ -219,7 +228,7 @@ wanted_add(struct wanted *w, const struct job *job,
         w->allocated = n;
     }
     w->names[w->n] = job->full_name;
-    w->ranks[w->n] = job->rank;
+    w->ranks[w->n] = rank_of(job, policy);
     w->levels[w->n] = job->level;
     w->dscps[w->n] = policy->dscp[job->level];
     w->weights[w->n] = job->cojob->weight;

@@ -327,6 +327,7 @@ start_agent(struct cluster *c, int i)
     const struct plan *plan = c->plan;
     char *name = xasprintf("agent-h%d", i);
     char *netns = plan_host_ns(plan, i);
+    char *node = plan_node_ns(plan, i);
     char *dir = plan_host_dir(plan, i);
     struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
     char *error;
@@ -340,6 +341,8 @@ start_agent(struct cluster *c, int i)
     add(&argv, xasprintf("unix:%s/telemetry.sock", plan->rundir));
     svec_add(&argv, "--shim");
     add(&argv, xasprintf("%s/shim.sock", dir));
+    svec_add(&argv, "--bypass");
+    add(&argv, xasprintf("%s:host,uplink", node));
     svec_add(&argv, "--rundir");
     svec_add(&argv, dir);
     svec_add(&argv, "--cgroup");
@@ -349,6 +352,7 @@ start_agent(struct cluster *c, int i)
     add_ovs_env(plan, &env);
     error = start(c, name, netns, &env, &argv);
     free(dir);
+    free(node);
     free(netns);
     free(name);
     return error;
