@@ -170,6 +170,13 @@ flow_table_create(uint32_t max_flows, uint64_t seed)
     return ft;
 }
 
+/* Makes lookups do without the processor's extensions, to compare. */
+void
+flow_table_use_portable(struct flow_table *ft)
+{
+    ft->lookup_bulk = lookup_bulk;
+}
+
 void
 flow_table_destroy(struct flow_table *ft)
 {

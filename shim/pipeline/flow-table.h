@@ -102,6 +102,7 @@ flow_id_init(uint64_t addresses, uint32_t ports, uint8_t protocol)
 }
 
 struct flow_table *flow_table_create(uint32_t max_flows, uint64_t seed);
+void flow_table_use_portable(struct flow_table *);
 void flow_table_destroy(struct flow_table *);
 
 /* Threads that look up. */

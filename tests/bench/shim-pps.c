@@ -202,6 +202,9 @@ create_tables(struct bench *b)
 {
     b->flows = flow_table_create(n_flows < 16 ? 16 : n_flows,
                                  0x8c3f7a9d12e45b67);
+    if (getenv("SHIM_PPS_PORTABLE")) {
+        flow_table_use_portable(b->flows);
+    }
     b->misses = miss_create();
     create_slots(b);
     for (uint32_t i = 0; i < n_flows; i++) {
