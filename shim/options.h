@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "shim/cc/cc.h"
 #include "shim/ports/port-spec.h"
 
 enum huge_pages {
@@ -30,6 +31,10 @@ struct options {
     enum huge_pages huge;
     bool tag;
     uint32_t late_us;           /* That the loop may come late. */
+    bool cc;                    /* Congestion control. */
+    uint64_t downlink_bps;
+    uint16_t control_ports[CC_MAX_CONTROL_PORTS];
+    int n_control_ports;
 };
 
 /* Returns NULL, or a malloc()'d message such as

@@ -19,6 +19,7 @@
 #include <rte_mbuf.h>
 #include <rte_telemetry.h>
 
+#include "shim/cc/cc.h"
 #include "shim/control/server.h"
 #include "shim/control/show.h"
 #include "shim/options.h"
@@ -35,6 +36,8 @@
 #define EXIT_BAD_USAGE 2
 #define CHECK_MS 250            /* Between two looks at the ports. */
 #define MBUF_OVERHEAD 512       /* Bytes a packet buffer needs besides. */
+#define PAGE 4096               /* No packet buffer begins in one and ends in
+                                 * the next if it fits into one. */
 
 struct shim {
     struct options options;
@@ -75,8 +78,10 @@ room_of_packet(const struct options *o)
 static uint64_t
 pool_bytes(const struct options *o)
 {
-    return (uint64_t) egress_pool_packets(o->rate_bps, o->mtu)
-           * (room_of_packet(o) + MBUF_OVERHEAD);
+    uint64_t bytes = room_of_packet(o) + MBUF_OVERHEAD;
+
+    return (egress_pool_packets(o->rate_bps, o->mtu)
+            * ((bytes + PAGE - 1) / PAGE * PAGE));
 }
 
 /* Returns NULL if 'iface' is there and no packet from it is too long for us,
@@ -136,6 +141,14 @@ set_guard(void *s_, uint32_t share)
     forward_set_guard(s->forward, share);
 }
 
+static void
+set_congestion(void *s_, const struct shim_congestion *told)
+{
+    struct shim *s = s_;
+
+    forward_set_congestion(s->forward, told);
+}
+
 static char *
 create_tables(struct shim *s)
 {
@@ -165,18 +178,28 @@ create_ports(struct shim *s)
 static char *
 create_forward(struct shim *s)
 {
+    const struct options *o = &s->options;
+    struct cc_config cc = {
+        .slots = s->slots,
+        .downlink_bps = o->downlink_bps ? o->downlink_bps : o->rate_bps,
+        .seed = s->boot_id,
+        .mtu = o->mtu,
+        .max_flows = CC_MAX_FLOWS,
+    };
     struct forward_config config = {
         .host = s->host,
         .uplink = s->uplink,
         .flows = s->flows,
         .slots = s->slots,
         .misses = s->misses,
-        .rate_bps = s->options.rate_bps,
-        .mtu = s->options.mtu,
-        .late_ns = s->options.late_us * UINT64_C(1000),
-        .tag = s->options.tag,
+        .rate_bps = o->rate_bps,
+        .mtu = o->mtu,
+        .late_ns = o->late_us * UINT64_C(1000),
+        .tag = o->tag,
+        .cc = o->cc ? &cc : NULL,
     };
 
+    memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
     s->loop = s->forward ? loop_create(s->forward, s->host, s->uplink) : NULL;
     return s->loop ? NULL : strdup("no memory");
@@ -196,6 +219,7 @@ create_server(struct shim *s)
         .get_rate = get_rate,
         .set_rate = set_rate,
         .set_guard = set_guard,
+        .set_congestion = set_congestion,
         .now = forward_now,
     };
 

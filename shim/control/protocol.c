@@ -68,6 +68,20 @@ check_guard(const struct shim_guard *guard)
             || guard->share == SHIM_GUARD_UNTOLD ? 0 : EINVAL);
 }
 
+static int
+check_congestion(const struct shim_congestion *c)
+{
+    const uint32_t shares[] = { c->gamma, c->beta, c->floor };
+
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        if (shares[i] > SHIM_CONGESTION_UNIT
+            && shares[i] != SHIM_CONGESTION_UNTOLD) {
+            return EINVAL;
+        }
+    }
+    return c->gamma < SHIM_CONGESTION_UNIT / 2 ? EINVAL : 0;
+}
+
 /* Copies each element to where it is aligned before it is looked at. */
 #define CHECK_EACH(TYPE, CHECK)                                         \
     do {                                                                \
@@ -125,6 +139,11 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
             return EPROTO;
         }
         CHECK_EACH(struct shim_guard, check_guard);
+    case SHIM_CONGESTION:
+        if (check_exactly(length, sizeof(struct shim_congestion))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_congestion, check_congestion);
     default:
         return EOPNOTSUPP;
     }

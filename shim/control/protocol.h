@@ -42,6 +42,7 @@
  *    SHIM_SUBSCRIBE    -                          -
  *    SHIM_MISS         (event)                    struct shim_flow_key[]
  *    SHIM_GUARD        struct shim_guard          -
+ *    SHIM_CONGESTION   struct shim_congestion     -
  *
  * When the lease ends, every slot is treated as if it had level
  * 'SHIM_LEVEL_DEFAULT' and the default DSCP until the next SHIM_LEASE; the
@@ -55,6 +56,10 @@
  * SHIM_GUARD says what each level that waits gets of the uplink at least; a
  * process that has not been told shares PLACE_ORDER_FLOOR among them.  A shim
  * from before it says EOPNOTSUPP and goes on as if not told.
+ *
+ * SHIM_CONGESTION says by which law a shim divides its downlink, see
+ * shim/cc/allocate.h; one without congestion control keeps it and does
+ * nothing with it.
  *
  * A request with an array is checked before any of it is done: EINVAL means
  * that nothing changed.  What is there already is changed by SHIM_SLOT_SET and
@@ -99,6 +104,7 @@ enum shim_msg_type {
     SHIM_SUBSCRIBE,
     SHIM_MISS,
     SHIM_GUARD,
+    SHIM_CONGESTION = 19,
 };
 
 struct shim_msg {
@@ -164,6 +170,19 @@ struct shim_guard {
                                  * SHIM_GUARD_UNIT, or SHIM_GUARD_UNTOLD. */
 };
 
+/* Shares in millionths, SHIM_CONGESTION_UNTOLD for what the shim has of its
+ * own. */
+#define SHIM_CONGESTION_UNIT 1000000u
+#define SHIM_CONGESTION_UNTOLD UINT32_MAX
+
+struct shim_congestion {
+    uint32_t gamma;             /* Of the downlink, to be used: from half
+                                 * of it on. */
+    uint32_t beta;              /* Of the phantom queue, to be drained in a
+                                 * round trip. */
+    uint32_t floor;             /* Of what is granted, for all flows alike. */
+};
+
 /* Since the process started.  "tx" is host to uplink, "rx" uplink to host.
  * Bytes are those of whole frames without FCS. */
 struct shim_stats {
@@ -186,6 +205,12 @@ struct shim_stats {
     uint32_t n_slot_stats, n_flows;
     uint64_t policed;           /* Packets of control beyond its share of the
                                  * uplink, sent in their turn. */
+    uint64_t cc_flows;          /* Now, that congestion control knows. */
+    uint64_t cc_windows;        /* Acknowledgements whose window it
+                                 * lowered. */
+    uint64_t cc_grants_sent, cc_grants_taken;   /* Rates of flows, to and from
+                                                 * other shims. */
+    uint64_t cc_marks;          /* Packets that the network marked. */
 };
 
 /* Of a slot in use, since it was set when it was not. */

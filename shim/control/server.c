@@ -341,6 +341,16 @@ take_guard(struct server *s, const char *body)
     return 0;
 }
 
+static int
+take_congestion(struct server *s, const char *body)
+{
+    struct shim_congestion congestion;
+
+    memcpy(&congestion, body, sizeof congestion);
+    s->config.set_congestion(s->config.aux, &congestion);
+    return 0;
+}
+
 /* Does a request that changes something, whose body is known to be good.
  * Returns its status. */
 static int
@@ -362,6 +372,8 @@ change(struct server *s, struct peer *p, uint16_t type, const char *body,
         return take_rate(s, body);
     case SHIM_GUARD:
         return take_guard(s, body);
+    case SHIM_CONGESTION:
+        return take_congestion(s, body);
     case SHIM_SUBSCRIBE:
         p->subscribed = true;
         return 0;

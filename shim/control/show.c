@@ -64,6 +64,9 @@ show_stats(const void *body, size_t size, FILE *stream)
         { "queued_bytes", s.queued_bytes }, { "busy_ns", s.busy_ns },
         { "late_bytes", s.late_bytes },
         { "port_restarts", s.port_restarts },
+        { "cc_flows", s.cc_flows }, { "cc_windows", s.cc_windows },
+        { "cc_grants_sent", s.cc_grants_sent },
+        { "cc_grants_taken", s.cc_grants_taken }, { "cc_marks", s.cc_marks },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

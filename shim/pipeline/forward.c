@@ -3,10 +3,12 @@
 #include "shim/pipeline/forward.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <rte_mbuf.h>
 
+#include "shim/cc/cc.h"
 #include "shim/pipeline/classify.h"
 #include "shim/pipeline/counter.h"
 #include "shim/pipeline/egress.h"
@@ -17,6 +19,8 @@ struct forward {
     struct forward_config config;
     struct classifier classifier;
     struct egress *egress;
+    struct cc *cc;              /* NULL for none. */
+    struct rte_mempool *pool;   /* Of the frames, from the first one on. */
 
     /* The forwarding thread writes, the control thread reads. */
     uint64_t rx_packets, rx_bytes;
@@ -30,6 +34,73 @@ forward_now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
+static uint64_t
+cc_uplink_bps(void *f_)
+{
+    struct forward *f = f_;
+
+    return egress_rate(f->egress);
+}
+
+static uint16_t
+cc_flow_queue(void *f_, uint16_t slot)
+{
+    struct forward *f = f_;
+
+    return egress_flow_queue(f->egress, slot);
+}
+
+static void
+cc_flow_free(void *f_, uint16_t queue)
+{
+    struct forward *f = f_;
+
+    egress_flow_free(f->egress, queue);
+}
+
+static void
+cc_flow_rate(void *f_, uint16_t queue, uint64_t bps)
+{
+    struct forward *f = f_;
+
+    egress_flow_rate(f->egress, queue, bps);
+}
+
+/* Sends a message of congestion control; without a packet buffer it is lost,
+ * as on any network. */
+static void
+cc_send(void *f_, const uint8_t *data, size_t length)
+{
+    struct verdict v = {
+        .is_ip = true,
+        .treatment = { .level = SHIM_LEVEL_CONTROL, .dscp = CC_CONTROL_DSCP },
+    };
+    struct forward *f = f_;
+    struct rte_mbuf *frame = f->pool ? rte_pktmbuf_alloc(f->pool) : NULL;
+    char *room = frame ? rte_pktmbuf_append(frame, length) : NULL;
+
+    if (room) {
+        memcpy(room, data, length);
+        egress_push(f->egress, frame, &v);
+    } else {
+        rte_pktmbuf_free(frame);
+    }
+}
+
+static struct cc *
+create_cc(struct forward *f)
+{
+    struct cc_config config = *f->config.cc;
+
+    config.aux = f;
+    config.uplink_bps = cc_uplink_bps;
+    config.flow_queue = cc_flow_queue;
+    config.flow_free = cc_flow_free;
+    config.flow_rate = cc_flow_rate;
+    config.send = cc_send;
+    return cc_create(&config);
 }
 
 /* Returns NULL without memory. */
@@ -55,8 +126,9 @@ forward_create(const struct forward_config *config)
         .misses = config->misses,
     };
     f->egress = egress_create(&egress);
-    if (!f->egress) {
-        free(f);
+    f->cc = config->cc ? create_cc(f) : NULL;
+    if (!f->egress || (config->cc && !f->cc)) {
+        forward_destroy(f);
         return NULL;
     }
     return f;
@@ -66,8 +138,32 @@ void
 forward_destroy(struct forward *f)
 {
     if (f) {
+        cc_destroy(f->cc);
         egress_destroy(f->egress);
         free(f);
+    }
+}
+
+static struct cc_frame
+cc_frame_of(struct rte_mbuf *frame)
+{
+    return (struct cc_frame) {
+        .data = rte_pktmbuf_mtod(frame, uint8_t *),
+        .length = rte_pktmbuf_data_len(frame),
+        .room = frame->nb_segs == 1 ? rte_pktmbuf_headroom(frame) : 0,
+    };
+}
+
+/* Moves the beginning of 'frame' to where congestion control did. */
+static void
+cc_frame_end(struct rte_mbuf *frame, const struct cc_frame *cf)
+{
+    uint8_t *data = rte_pktmbuf_mtod(frame, uint8_t *);
+
+    if (cf->data < data) {
+        rte_pktmbuf_prepend(frame, data - cf->data);
+    } else if (cf->data > data) {
+        rte_pktmbuf_adj(frame, cf->data - data);
     }
 }
 
@@ -81,6 +177,14 @@ from_host(struct forward *f, struct rte_mbuf *frame, uint64_t now,
 
     classify_from_host(&f->classifier, data, rte_pktmbuf_data_len(frame), now,
                        leased, &v);
+    if (f->cc) {
+        struct cc_frame cf = cc_frame_of(frame);
+
+        cc_from_host(f->cc, &cf, &v, now);
+        cc_frame_end(frame, &cf);
+        data = cf.data;
+        f->pool = frame->pool;
+    }
     if (v.family && f->config.tag) {
         if (v.family == 4) {
             tag_ipv4(data + v.l3, v.treatment.dscp);
@@ -117,6 +221,15 @@ receive_from_uplink(struct forward *f, uint64_t now)
             &f->classifier, rte_pktmbuf_mtod(frames[i], const uint8_t *),
             rte_pktmbuf_data_len(frames[i]));
 
+        if (f->cc) {
+            struct cc_frame cf = cc_frame_of(frames[i]);
+
+            if (!cc_from_uplink(f->cc, &cf, slot, now)) {
+                rte_pktmbuf_free(frames[i]);
+                continue;
+            }
+            cc_frame_end(frames[i], &cf);
+        }
         if (port_send(host, frames[i])) {
             struct job_counters *job = job_slots_counters(f->config.slots,
                                                           slot);
@@ -147,6 +260,9 @@ forward_turn(struct forward *f, uint64_t now)
 
     worked |= egress_send(f->egress, now);
     worked |= receive_from_uplink(f, now);
+    if (f->cc) {
+        cc_turn(f->cc, now);
+    }
     return worked;
 }
 
@@ -169,9 +285,20 @@ forward_set_guard(struct forward *f, uint32_t share)
 }
 
 void
+forward_set_congestion(struct forward *f, const struct shim_congestion *told)
+{
+    if (f->cc) {
+        cc_set_law(f->cc, told);
+    }
+}
+
+void
 forward_stats(const struct forward *f, struct shim_stats *stats)
 {
     egress_stats(f->egress, stats);
+    if (f->cc) {
+        cc_stats(f->cc, stats);
+    }
     stats->rx_packets = counter_get(&f->rx_packets);
     stats->rx_bytes = counter_get(&f->rx_bytes);
     stats->misses = counter_get(&f->classifier.n_misses);

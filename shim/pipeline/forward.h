@@ -40,11 +40,13 @@
 
 #include "shim/control/protocol.h"
 
+struct cc_config;
 struct flow_table;
 struct forward;
 struct job_slots;
 struct miss;
 struct port;
+struct shim_congestion;
 
 struct forward_config {
     struct port *host, *uplink;
@@ -55,6 +57,9 @@ struct forward_config {
     uint32_t mtu;
     uint64_t late_ns;           /* See struct egress_config. */
     bool tag;                   /* Write DSCPs. */
+
+    /* Congestion control, NULL for none.  Its egress is filled in here. */
+    const struct cc_config *cc;
 };
 
 uint64_t forward_now(void);
@@ -68,6 +73,7 @@ uint64_t forward_until_due(const struct forward *, uint64_t now);
 void forward_set_rate(struct forward *, uint64_t bps);
 uint64_t forward_rate(const struct forward *);
 void forward_set_guard(struct forward *, uint32_t share);
+void forward_set_congestion(struct forward *, const struct shim_congestion *);
 
 /* Fills in what was counted here of 'stats'. */
 void forward_stats(const struct forward *, struct shim_stats *);

@@ -85,6 +85,7 @@ uint32_t job_slots_lease_left_ms(const struct job_slots *, uint64_t now);
 bool job_slots_leased(const struct job_slots *, uint64_t now);
 struct treatment job_slots_treatment(const struct job_slots *, uint16_t slot,
                                      bool leased);
+uint32_t job_slots_rank(const struct job_slots *, uint16_t slot, bool leased);
 
 /* The loop. */
 bool job_slots_places(const struct job_slots *, uint32_t *seen,
