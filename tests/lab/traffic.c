@@ -11,8 +11,8 @@
  *    traffic echo MS PORT
  *        Sends UDP datagrams back.
  *    traffic ping ADDRESS PORT N BYTES
- *        Sends N of them and prints "rtt US" for each that comes back.  Exits
- *        1 if one does not within a second.
+ *        Sends N of them and prints "rtt US" for each that comes back, and
+ *        "lost N" at the end.  Exits 1 if one does not within a second.
  *    traffic flood ADDRESS PORT N BYTES
  *        Sends N of them and waits for nothing.
  *    traffic dscp MS IFACE
@@ -248,6 +248,7 @@ ping(int argc, char *argv[])
         }
         usleep(20000);
     }
+    printf("lost %d\n", lost);
     return lost ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
