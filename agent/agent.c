@@ -310,6 +310,8 @@ run_lease(struct agent *a, long long now)
         a->actuator->class->set_lease(a->actuator, until,
                                       a->wanted.default_dscp);
         a->actuator->class->set_guard(a->actuator, a->wanted.guard);
+        a->actuator->class->set_congestion(a->actuator,
+                                           &a->wanted.congestion);
     }
 }
 

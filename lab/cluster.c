@@ -309,6 +309,7 @@ start_shim(struct cluster *c, int i)
     add(&argv, xasprintf("%"PRId64"kbit", plan->rate_bps / 1000));
     svec_add(&argv, "--mtu");
     add(&argv, xasprintf("%d", plan->mtu));
+    svec_add(&argv, plan->cc ? "--cc=on" : "--cc=off");
     svec_add(&argv, "--control");
     add(&argv, xasprintf("%s/shim.sock", dir));
 

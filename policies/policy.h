@@ -91,6 +91,13 @@ struct policy {
     double guard_share;         /* Of a link for each level that waits, at
                                  * least, so that none starves: 0 to 0.2. */
 
+    /* How a shim divides its downlink, if it does: see shim/cc/allocate.h. */
+    double congestion_gamma;    /* Share of the link to be used, 0.5 to 1. */
+    double congestion_beta;     /* Share of the phantom queue to be drained in
+                                 * a round trip, 0 to 1. */
+    double congestion_floor;    /* Share that all flows have alike, whatever
+                                 * their rank, 0 to 0.5. */
+
     /* How early stages are known, for who fits the curves of metrics; what
      * order_compute() reads of it is in 'order'. */
     int early_samples;          /* A job with fewer, or fewer iterations, is

@@ -220,6 +220,40 @@ parse_poll(const char *text, struct options *o)
 }
 
 static char *
+parse_cc(const char *text, struct options *o)
+{
+    o->cc = !strcmp(text, "on");
+    return (o->cc || !strcmp(text, "off") ? NULL
+            : format("--cc: \"%s\" is not one of \"on\", \"off\"", text));
+}
+
+static char *
+parse_downlink_rate(const char *text, struct options *o)
+{
+    return options_parse_rate(text, &o->downlink_bps) ? NULL
+           : format("--downlink-rate: \"%s\" is not a rate, such as 50Mbit",
+                    text);
+}
+
+static char *
+parse_control_port(const char *text, struct options *o)
+{
+    char *end;
+    long port = strtol(text, &end, 10);
+
+    if (end == text || *end || port < 1 || port > 65535) {
+        return format("--control-port: \"%s\" is not an integer from 1 to "
+                      "65535", text);
+    }
+    if (o->n_control_ports == CC_MAX_CONTROL_PORTS) {
+        return format("--control-port: %s is one too many, at most %d are "
+                      "allowed", text, CC_MAX_CONTROL_PORTS);
+    }
+    o->control_ports[o->n_control_ports++] = port;
+    return NULL;
+}
+
+static char *
 parse_show(const char *text, struct options *o)
 {
     o->show = text;
@@ -320,6 +354,12 @@ static const struct option_row {
       "forget flows without packets for so long, 0: never (default 600)" },
     { "--vxlan", NULL, false, parse_vxlan,
       "tell the flows in VXLAN tunnels apart" },
+    { "--cc", "on|off", false, parse_cc,
+      "divide the downlink among its flows, and pace (default off)" },
+    { "--downlink-rate", "RATE", false, parse_downlink_rate,
+      "what the network brings, for --cc (default: as --rate)" },
+    { "--control-port", "PORT", false, parse_control_port,
+      "of heartbeats, which --cc sends first; up to 16 times" },
     { "--show", "PATH", false, parse_show,
       "print what the shim with this control socket knows, and exit" },
     { "--take-over", NULL, false, parse_take_over,

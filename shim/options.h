@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "shim/cc/cc.h"
 #include "shim/pipeline/loop.h"
 #include "shim/ports/port-spec.h"
 
@@ -41,6 +42,10 @@ struct options {
     uint32_t max_flows;
     uint32_t flow_timeout_s;    /* 0: never. */
     bool vxlan;                 /* Tell flows in tunnels apart. */
+    bool cc;                    /* Congestion control. */
+    uint64_t downlink_bps;
+    uint16_t control_ports[CC_MAX_CONTROL_PORTS];
+    int n_control_ports;
 };
 
 /* Returns NULL, or a malloc()'d message such as

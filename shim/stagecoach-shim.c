@@ -21,6 +21,7 @@
 #include <rte_telemetry.h>
 
 #include "shim/capture/tap.h"
+#include "shim/cc/cc.h"
 #include "shim/control/server.h"
 #include "shim/control/show.h"
 #include "shim/control/take-over.h"
@@ -205,6 +206,14 @@ be_taken_over(void *s_, uint32_t step, struct shim_state *state)
     return error;
 }
 
+static void
+set_congestion(void *s_, const struct shim_congestion *told)
+{
+    struct shim *s = s_;
+
+    forward_set_congestion(s->forward, told);
+}
+
 static char *
 create_tables(struct shim *s)
 {
@@ -256,6 +265,14 @@ create_ports(struct shim *s)
 static char *
 create_forward(struct shim *s)
 {
+    const struct options *o = &s->options;
+    struct cc_config cc = {
+        .slots = s->slots,
+        .downlink_bps = o->downlink_bps ? o->downlink_bps : o->rate_bps,
+        .seed = s->boot_id,
+        .mtu = o->mtu,
+        .max_flows = CC_MAX_FLOWS,
+    };
     struct forward_config config = {
         .host = s->host,
         .uplink = s->uplink,
@@ -269,8 +286,10 @@ create_forward(struct shim *s)
         .late_ns = s->options.late_us * UINT64_C(1000),
         .tag = s->options.tag,
         .vxlan = s->options.vxlan,
+        .cc = o->cc ? &cc : NULL,
     };
 
+    memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
     s->loop = s->forward ? loop_create(s->forward, s->host, s->uplink,
                                        s->options.poll) : NULL;
@@ -297,6 +316,7 @@ create_server(struct shim *s)
         .get_rate = get_rate,
         .set_rate = set_rate,
         .set_guard = set_guard,
+        .set_congestion = set_congestion,
         .now = forward_now,
         .get_ports = get_ports,
         .take_over = be_taken_over,

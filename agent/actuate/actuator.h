@@ -110,6 +110,9 @@ struct actuator_class {
      * shim_guard. */
     void (*set_guard)(struct actuator *, uint32_t share);
 
+    /* By which law the downlink is divided. */
+    void (*set_congestion)(struct actuator *, const struct shim_congestion *);
+
     void (*get_status)(const struct actuator *, struct actuator_status *);
 };
 

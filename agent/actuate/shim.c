@@ -66,6 +66,8 @@ struct shim_actuator {
     bool lease_dirty;           /* To be sent out of turn. */
     uint32_t guard;             /* As in struct shim_guard. */
     bool guard_dirty;
+    struct shim_congestion congestion;
+    bool congestion_dirty;
 
     long long next_connect, next_stats, next_lease, next_sync;
     long long heard;            /* Last message, or when none was owed. */
@@ -98,6 +100,7 @@ shim_open(const char *target, const struct bypass_place *bypass,
     traffic_init(&s->traffic);
     s->lease_until = LLONG_MIN;
     s->guard = SHIM_GUARD_UNTOLD;
+    memset(&s->congestion, 0xff, sizeof s->congestion);
     s->next_lease = s->next_sync = LLONG_MAX;
     s->last_error = -1;
     *ap = &s->up;
@@ -169,6 +172,7 @@ try_to_connect(struct shim_actuator *s, long long now)
     s->heard = now;
     s->lease_dirty = true;
     s->guard_dirty = s->guard != SHIM_GUARD_UNTOLD;
+    s->congestion_dirty = s->congestion.gamma != SHIM_CONGESTION_UNTOLD;
     s->next_stats = now;
     bypass_met(s->bypass, shim_client_fd(s->conn), now);
     ask_for_tables(s);
@@ -494,6 +498,13 @@ send_guard(struct shim_actuator *s)
 }
 
 static void
+send_congestion(struct shim_actuator *s)
+{
+    s->congestion_dirty = false;
+    send_request(s, SHIM_CONGESTION, &s->congestion, sizeof s->congestion);
+}
+
+static void
 shim_run(struct actuator *a)
 {
     struct shim_actuator *s = shim_cast(a);
@@ -523,6 +534,9 @@ shim_run(struct actuator *a)
         if (s->guard_dirty) {
             send_guard(s);
         }
+        if (s->congestion_dirty) {
+            send_congestion(s);
+        }
     }
     if (now >= s->next_stats) {
         s->next_stats = now + STATS_MS;
@@ -549,7 +563,7 @@ shim_wait(struct actuator *a)
     poll_timer_wait_until(MIN(s->next_stats, s->next_sync));
     if (!s->needs) {
         bool dirty = s->slots_dirty || s->flows.dirty || s->lease_dirty
-                     || s->guard_dirty;
+                     || s->guard_dirty || s->congestion_dirty;
 
         poll_timer_wait_until(s->next_lease);
         if (dirty && !shim_client_wants_write(s->conn)) {
@@ -617,6 +631,17 @@ shim_set_guard(struct actuator *a, uint32_t share)
 }
 
 static void
+shim_set_congestion(struct actuator *a, const struct shim_congestion *told)
+{
+    struct shim_actuator *s = shim_cast(a);
+
+    if (memcmp(&s->congestion, told, sizeof *told)) {
+        s->congestion = *told;
+        s->congestion_dirty = true;
+    }
+}
+
+static void
 shim_get_status(const struct actuator *a, struct actuator_status *status)
 {
     const struct shim_actuator *s = shim_cast(a);
@@ -644,5 +669,6 @@ const struct actuator_class actuator_shim = {
     .remove_flow = shim_remove_flow,
     .set_lease = shim_set_lease,
     .set_guard = shim_set_guard,
+    .set_congestion = shim_set_congestion,
     .get_status = shim_get_status,
 };

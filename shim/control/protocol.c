@@ -82,6 +82,20 @@ check_capture(const struct shim_capture *c)
             && c->snap && c->snap <= SHIM_MAX_SNAP ? 0 : EINVAL);
 }
 
+static int
+check_congestion(const struct shim_congestion *c)
+{
+    const uint32_t shares[] = { c->gamma, c->beta, c->floor };
+
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        if (shares[i] > SHIM_CONGESTION_UNIT
+            && shares[i] != SHIM_CONGESTION_UNTOLD) {
+            return EINVAL;
+        }
+    }
+    return c->gamma < SHIM_CONGESTION_UNIT / 2 ? EINVAL : 0;
+}
+
 /* Copies each element to where it is aligned before it is looked at. */
 #define CHECK_EACH(TYPE, CHECK)                                         \
     do {                                                                \
@@ -152,6 +166,11 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
             return EPROTO;
         }
         CHECK_EACH(struct shim_capture, check_capture);
+    case SHIM_CONGESTION:
+        if (check_exactly(length, sizeof(struct shim_congestion))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_congestion, check_congestion);
     default:
         return EOPNOTSUPP;
     }

@@ -49,6 +49,7 @@
  *    SHIM_TAKE_OVER    struct shim_take_over      struct shim_state
  *    SHIM_FLOW_PAGE    struct shim_cursor         struct shim_cursor, then
  *                                                 struct shim_flow[]
+ *    SHIM_CONGESTION   struct shim_congestion     -
  *
  * When the lease ends, every slot is treated as if it had level
  * 'SHIM_LEVEL_DEFAULT' and the default DSCP until the next SHIM_LEASE; the
@@ -62,6 +63,10 @@
  * SHIM_GUARD says what each level that waits gets of the uplink at least; a
  * process that has not been told shares PLACE_ORDER_FLOOR among them.  A shim
  * from before it says EOPNOTSUPP and goes on as if not told.
+ *
+ * SHIM_CONGESTION says by which law a shim divides its downlink, see
+ * shim/cc/allocate.h; one without congestion control keeps it and does
+ * nothing with it.
  *
  * SHIM_PORTS tells which interfaces the shim stands between, so that somebody
  * can join them when it does not.  It also serves to see that it does: 'turns'
@@ -79,9 +84,9 @@
  * that nothing changed.  What is there already is changed by SHIM_SLOT_SET and
  * SHIM_FLOW_ADD, and clearing or deleting what is not there is no error.
  * SHIM_FLOW_ADD gets ENOSPC if the table is full; the flows before that one
- * are in it, and the others' packets have the default level.  A flow may name a slot that is not in use (yet), it is then
- * treated as slot 0; a flow of slot 0 is known to be nobody's and makes no
- * more misses.
+ * are in it, and the others' packets have the default level.  A flow may name
+ * a slot that is not in use (yet), it is then treated as slot 0; a flow of
+ * slot 0 is known to be nobody's and makes no more misses.
  *
  * SHIM_FLOW_LIST has as many flows as one message has room for, which are all
  * if the table is for no more than SHIM_DEFAULT_FLOWS.  SHIM_FLOW_PAGE has a
@@ -136,8 +141,11 @@ enum shim_msg_type {
     SHIM_CAPTURE = 16,
     SHIM_CAPTURED,
 
+    SHIM_CONGESTION = 19,
+
     SHIM_PORTS = 22,
     SHIM_TAKE_OVER,
+
     SHIM_FLOW_PAGE = 25,
 };
 
@@ -207,6 +215,19 @@ struct shim_rate {
 struct shim_guard {
     uint32_t share;             /* Of each level that waits: 0 to
                                  * SHIM_GUARD_UNIT, or SHIM_GUARD_UNTOLD. */
+};
+
+/* Shares in millionths, SHIM_CONGESTION_UNTOLD for what the shim has of its
+ * own. */
+#define SHIM_CONGESTION_UNIT 1000000u
+#define SHIM_CONGESTION_UNTOLD UINT32_MAX
+
+struct shim_congestion {
+    uint32_t gamma;             /* Of the downlink, to be used: from half
+                                 * of it on. */
+    uint32_t beta;              /* Of the phantom queue, to be drained in a
+                                 * round trip. */
+    uint32_t floor;             /* Of what is granted, for all flows alike. */
 };
 
 /* Names of network interfaces, in the shim's namespace. */
@@ -284,6 +305,12 @@ struct shim_stats {
     uint64_t flows_refused;     /* Additions: the table was full. */
     uint64_t flows_aged;        /* Flows that were deleted since they had no
                                  * packets. */
+    uint64_t cc_flows;          /* Now, that congestion control knows. */
+    uint64_t cc_windows;        /* Acknowledgements whose window it
+                                 * lowered. */
+    uint64_t cc_grants_sent, cc_grants_taken;   /* Rates of flows, to and from
+                                                 * other shims. */
+    uint64_t cc_marks;          /* Packets that the network marked. */
 };
 
 /* A job's bursts in one direction: zeros while nothing is known. */

@@ -494,6 +494,16 @@ begin_capture(struct server *s, struct peer *p, const char *body)
     return 0;
 }
 
+static int
+take_congestion(struct server *s, const char *body)
+{
+    struct shim_congestion congestion;
+
+    memcpy(&congestion, body, sizeof congestion);
+    s->config.set_congestion(s->config.aux, &congestion);
+    return 0;
+}
+
 /* Does a request that changes something, whose body is known to be good.
  * Returns its status. */
 static int
@@ -517,6 +527,8 @@ change(struct server *s, struct peer *p, uint16_t type, const char *body,
         return take_guard(s, body);
     case SHIM_CAPTURE:
         return begin_capture(s, p, body);
+    case SHIM_CONGESTION:
+        return take_congestion(s, body);
     case SHIM_SUBSCRIBE:
         p->subscribed = true;
         return 0;

@@ -65,6 +65,7 @@ struct server_config {
     uint64_t (*get_rate)(void *aux);
     void (*set_rate)(void *aux, uint64_t bps);
     void (*set_guard)(void *aux, uint32_t share);
+    void (*set_congestion)(void *aux, const struct shim_congestion *);
     uint64_t (*now)(void);      /* Nanoseconds, the tables' clock. */
 
     /* Optional.  take_over() does a step of struct shim_take_over and returns

@@ -82,6 +82,9 @@ show_stats(const void *body, size_t size, FILE *stream)
         { "long_refused", s.long_refused },
         { "flows_refused", s.flows_refused },
         { "flows_aged", s.flows_aged },
+        { "cc_flows", s.cc_flows }, { "cc_windows", s.cc_windows },
+        { "cc_grants_sent", s.cc_grants_sent },
+        { "cc_grants_taken", s.cc_grants_taken }, { "cc_marks", s.cc_marks },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -3,6 +3,7 @@
 #include "shim/pipeline/forward.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <rte_mbuf.h>
@@ -11,6 +12,7 @@
 #include "shim/capture/tap.h"
 #include "shim/pipeline/bursts.h"
 #include "shim/pipeline/classify.h"
+#include "shim/pipeline/congestion.h"
 #include "shim/pipeline/counter.h"
 #include "shim/pipeline/egress.h"
 #include "shim/pipeline/flow-table.h"
@@ -21,6 +23,7 @@ struct forward {
     struct forward_config config;
     struct classifier classifier;
     struct egress *egress;
+    struct congestion *congestion;      /* NULL for none. */
     int reader;                 /* Of the flows. */
 
     /* The forwarding thread writes, the control thread reads. */
@@ -74,8 +77,10 @@ forward_create(const struct forward_config *config)
         .vxlan = config->vxlan,
     };
     f->egress = egress_create(&egress);
+    f->congestion = (f->egress && config->cc
+                     ? congestion_create(config->cc, f->egress) : NULL);
     f->reader = flow_table_join(config->flows);
-    if (!f->egress || f->reader < 0) {
+    if (!f->egress || (config->cc && !f->congestion) || f->reader < 0) {
         forward_destroy(f);
         return NULL;
     }
@@ -123,6 +128,9 @@ receive_from_host(struct forward *f, uint64_t now)
     classify_burst_from_host(&f->classifier, packets, n, now,
                              job_slots_leased(f->config.slots, now),
                              verdicts);
+    if (f->congestion) {
+        congestion_from_host(f->congestion, frames, packets, verdicts, n, now);
+    }
     if (f->config.tag) {
         tag_burst(packets, verdicts, n);
     }
@@ -164,6 +172,10 @@ receive_from_uplink(struct forward *f, uint64_t now)
     if (n) {
         fetch(frames, n, packets);
         classify_burst_to_host(&f->classifier, packets, n, slots);
+        if (f->congestion) {
+            n = congestion_from_uplink(f->congestion, frames, packets, slots,
+                                       n, now);
+        }
     }
     for (uint16_t i = 0; i < n; i++) {
         lengths[n_sent] = rte_pktmbuf_pkt_len(frames[i]);
@@ -207,6 +219,9 @@ forward_turn(struct forward *f, uint64_t now)
 
     received |= f->ended ? port_flush(f->config.host, now)
                 : receive_from_uplink(f, now);
+    if (f->congestion) {
+        congestion_turn(f->congestion, now);
+    }
     flow_table_pause(f->config.flows, f->reader);
     follow_end(f, received);
     return received || sent;
@@ -276,9 +291,20 @@ forward_set_guard(struct forward *f, uint32_t share)
 }
 
 void
+forward_set_congestion(struct forward *f, const struct shim_congestion *told)
+{
+    if (f->congestion) {
+        congestion_set_law(f->congestion, told);
+    }
+}
+
+void
 forward_stats(const struct forward *f, struct shim_stats *stats)
 {
     egress_stats(f->egress, stats);
+    if (f->congestion) {
+        congestion_stats(f->congestion, stats);
+    }
     stats->rx_packets = counter_get(&f->rx_packets);
     stats->rx_bytes = counter_get(&f->rx_bytes);
     stats->misses = counter_get(&f->classifier.n_misses);

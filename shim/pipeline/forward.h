@@ -41,12 +41,14 @@
 #include "shim/control/protocol.h"
 
 struct bursts;
+struct cc_config;
 struct flow_table;
 struct forward;
 struct job_slots;
 struct miss;
 struct port;
 struct tap;
+struct shim_congestion;
 
 struct forward_config {
     struct port *host, *uplink;
@@ -60,6 +62,9 @@ struct forward_config {
     uint64_t late_ns;           /* See struct egress_config. */
     bool tag;                   /* Write DSCPs. */
     bool vxlan;                 /* Look into tunnels. */
+
+    /* Congestion control, NULL for none.  Its egress is filled in here. */
+    const struct cc_config *cc;
 };
 
 uint64_t forward_now(void);
@@ -73,6 +78,7 @@ uint64_t forward_until_due(const struct forward *, uint64_t now);
 void forward_set_rate(struct forward *, uint64_t bps);
 uint64_t forward_rate(const struct forward *);
 void forward_set_guard(struct forward *, uint32_t share);
+void forward_set_congestion(struct forward *, const struct shim_congestion *);
 
 /* While it ends it receives nothing, and sends what it has.  A change has
  * happened when forward_has_ended() says so: after the end nothing that was

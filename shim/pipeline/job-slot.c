@@ -343,6 +343,19 @@ job_slots_places(const struct job_slots *js, uint32_t *seen,
     return true;
 }
 
+/* Returns the place of 'slot' in the controller's order, 0 first; behind all
+ * of them what has none, or no lease. */
+uint32_t
+job_slots_rank(const struct job_slots *js, uint16_t slot, bool leased)
+{
+    uint32_t word = __atomic_load_n(&js->words[slot], __ATOMIC_RELAXED);
+
+    return (leased && word
+            ? JOB_PLACE_OF(__atomic_load_n(&js->places[slot],
+                                           __ATOMIC_RELAXED))
+            : UINT32_MAX);
+}
+
 struct job_counters *
 job_slots_counters(struct job_slots *js, uint16_t slot)
 {

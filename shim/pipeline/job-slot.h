@@ -89,6 +89,7 @@ struct treatment job_slots_treatment(const struct job_slots *, uint16_t slot,
                                      bool leased);
 void job_slots_treatments(const struct job_slots *, const uint16_t *slots,
                           uint32_t n, bool leased, struct treatment *);
+uint32_t job_slots_rank(const struct job_slots *, uint16_t slot, bool leased);
 
 /* The loop. */
 bool job_slots_places(const struct job_slots *, uint32_t *seen,

@@ -40,8 +40,8 @@ update_level(struct place_order *po, int i)
     po->several |= (po->levels[i].n > 1) << i;
 }
 
-/* Counts the place 'at', which got its first member.  A level that did not wait
- * has saved nothing up. */
+/* Counts the place 'at', which got its first member.  A level that did not
+ * wait has saved nothing up. */
 static void
 open_place(struct place_order *po, uint32_t at, uint8_t level)
 {

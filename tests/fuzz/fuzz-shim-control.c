@@ -60,6 +60,15 @@ set_guard(void *aux, uint32_t share)
     must(share <= SHIM_GUARD_UNIT || share == SHIM_GUARD_UNTOLD);
 }
 
+static void
+set_congestion(void *aux, const struct shim_congestion *law)
+{
+    (void) aux;
+    must(law->gamma >= SHIM_CONGESTION_UNIT / 2);
+    must(law->beta <= SHIM_CONGESTION_UNIT
+         || law->beta == SHIM_CONGESTION_UNTOLD);
+}
+
 static uint64_t
 get_now(void)
 {
@@ -68,7 +77,8 @@ get_now(void)
 
 static struct server_config config = {
     .boot_id = 7, .mtu = 9000, .get_stats = get_stats, .get_rate = get_rate,
-    .set_rate = set_rate, .set_guard = set_guard, .now = get_now,
+    .set_rate = set_rate, .set_guard = set_guard,
+    .set_congestion = set_congestion, .now = get_now,
 };
 
 /* The checks by themselves, on memory that ends where the bytes do. */

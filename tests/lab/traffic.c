@@ -13,8 +13,8 @@
  *    traffic echo MS PORT
  *        Sends UDP datagrams back.
  *    traffic ping ADDRESS PORT N BYTES
- *        Sends N of them and prints "rtt US" for each that comes back.  Exits
- *        1 if one does not within a second.
+ *        Sends N of them and prints "rtt US" for each that comes back, and
+ *        "lost N" at the end.  Exits 1 if one does not within a second.
  *    traffic beat ADDRESS PORT N INTERVAL-US
  *        Sends N small datagrams, one every INTERVAL-US whatever comes back,
  *        and prints "sent N", "received N", "duplicates N" and "gap_us US":
@@ -273,6 +273,7 @@ ping(int argc, char *argv[])
         }
         usleep(20000);
     }
+    printf("lost %d\n", lost);
     return lost ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

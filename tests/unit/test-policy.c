@@ -210,6 +210,7 @@ reads_the_numbers_of_orders(void **state)
         "\"aging_slowdown\": 20,"
         "\"hysteresis\": 0.25, \"guard_share\": 0.125,"
         "\"levels\": {\"fold\": \"truncate\"},"
+        "\"congestion\": {\"gamma\": 0.75, \"beta\": 0.5, \"floor\": 0.25},"
         "\"early\": {\"theta\": 0.5, \"samples\": 7, \"boot_s\": 8,"
         " \"period_s\": 9, \"boost\": 10},"
         "\"improve\": {\"moves\": 11, \"budget_ms\": 500},"
@@ -220,6 +221,9 @@ reads_the_numbers_of_orders(void **state)
     assert_true(policy->aging_slowdown == 20);
     assert_true(policy->hysteresis == 0.25);
     assert_true(policy->guard_share == 0.125);
+    assert_true(policy->congestion_gamma == 0.75);
+    assert_true(policy->congestion_beta == 0.5);
+    assert_true(policy->congestion_floor == 0.25);
     assert_true(policy->order.truncate);
     assert_true(policy->order.early_theta == 0.5);
     assert_int_equal(policy->early_samples, 7);

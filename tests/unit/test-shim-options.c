@@ -74,6 +74,15 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.flow_timeout_s, 0);
     assert_true(o.vxlan);
 
+    assert_false(o.cc);
+    assert_null(parse(GOOD " --cc on --downlink-rate 2Gbit --control-port 7000"
+                      " --control-port=65535", &o, copy));
+    assert_true(o.cc);
+    assert_int_equal(o.downlink_bps, 2000000000);
+    assert_int_equal(o.control_ports[0], 7000);
+    assert_int_equal(o.control_ports[1], 65535);
+    assert_int_equal(o.control_ports[2], 0);
+
     assert_null(parse("--show /tmp/s.sock", &o, copy));
     assert_string_equal(o.show, "/tmp/s.sock");
 }
@@ -115,6 +124,13 @@ names_the_option_at_fault(void **state)
           "--rate: \"nanbit\" is not a rate, such as 50Mbit" },
         { "--rate 1e30bit",
           "--rate: \"1e30bit\" is not a rate, such as 50Mbit" },
+        { "--cc yes", "--cc: \"yes\" is not one of \"on\", \"off\"" },
+        { "--downlink-rate 1", "--downlink-rate: \"1\" is not a rate, such as "
+          "50Mbit" },
+        { "--control-port 0",
+          "--control-port: \"0\" is not an integer from 1 to 65535" },
+        { "--control-port 65536",
+          "--control-port: \"65536\" is not an integer from 1 to 65535" },
         { "--late 10001",
           "--late: \"10001\" is not an integer from 0 to 10000" },
         { "--late=", "--late: \"\" is not an integer from 0 to 10000" },

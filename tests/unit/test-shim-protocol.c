@@ -38,6 +38,7 @@ static struct {
     struct tap *tap;
     uint64_t rate, now;
     uint32_t guard;
+    struct shim_congestion congestion;
 } t;
 
 static void
@@ -86,6 +87,13 @@ be_taken_over(void *aux, uint32_t step, struct shim_state *state)
     return step == SHIM_STEP_STOP ? 0 : EINVAL;
 }
 
+static void
+set_congestion(void *aux, const struct shim_congestion *congestion)
+{
+    (void) aux;
+    t.congestion = *congestion;
+}
+
 static uint64_t
 get_now(void)
 {
@@ -98,6 +106,7 @@ setup(void **state)
     struct server_config config = {
         .boot_id = 7, .mtu = 9000, .get_stats = get_stats,
         .get_rate = get_rate, .set_rate = set_rate, .set_guard = set_guard,
+        .set_congestion = set_congestion,
         .now = get_now, .get_ports = get_ports, .take_over = be_taken_over,
     };
     char *error;
@@ -190,6 +199,7 @@ tables_can_be_written_and_read(void **state)
                               .name = "a/b" };
     struct shim_lease lease = { .ms = 500, .default_dscp = 8 };
     struct shim_rate rate = { .bps = 1000000 };
+    static const struct shim_congestion congestion = { 900000, 300000, 1 };
     struct shim_guard guard = { .share = 20000 };
     struct shim_client *c = open_client();
     struct shim_hello hello;
@@ -208,6 +218,9 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(ask(c, SHIM_RATE, &rate, sizeof rate, NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_GUARD, &guard, sizeof guard, NULL, NULL), 0);
     assert_int_equal(t.guard, 20000);
+    assert_int_equal(ask(c, SHIM_CONGESTION, &congestion, sizeof congestion,
+                         NULL, NULL), 0);
+    assert_memory_equal(&t.congestion, &congestion, sizeof congestion);
 
     assert_int_equal(ask(c, SHIM_HELLO, NULL, 0, &body, &size), 0);
     assert_int_equal(size, sizeof hello);
@@ -288,6 +301,9 @@ bodies_are_checked(void **state)
     static const struct shim_rate no_rate, huge_rate = { .bps = UINT64_MAX };
     static const struct shim_guard much = { .share = SHIM_GUARD_UNIT + 1 },
         untold = { .share = SHIM_GUARD_UNTOLD };
+    static const struct shim_congestion law = { 500000, 0, 0 },
+        low = { 499999, 0, 0 }, large = { 500000, 0, 1000001 },
+        own = { UINT32_MAX, UINT32_MAX, UINT32_MAX };
     static const struct shim_slot slot_0, bad_level = { 1, 8 },
                                   bad_dscp = { 1, 7, 64 };
     static const struct shim_flow_key no_family = { .protocol = 6 },
@@ -311,6 +327,12 @@ bodies_are_checked(void **state)
         { SHIM_GUARD, &much, sizeof much, EINVAL },
         { SHIM_GUARD, &much, sizeof much - 1, EPROTO },
         { SHIM_GUARD, &untold, sizeof untold, 0 },
+        { SHIM_CONGESTION, &law, sizeof law, 0 },
+        { SHIM_CONGESTION, &own, sizeof own, 0 },
+        { SHIM_CONGESTION, &low, sizeof low, EINVAL },
+        { SHIM_CONGESTION, &large, sizeof large, EINVAL },
+        { SHIM_CONGESTION, &law, sizeof law - 4, EPROTO },
+        { SHIM_CONGESTION - 1, &law, sizeof law, EOPNOTSUPP },
         { SHIM_SLOT_SET, NULL, 0, 0 },
         { SHIM_SLOT_SET, &slot_0, sizeof slot_0, EINVAL },
         { SHIM_SLOT_SET, &bad_level, sizeof bad_level, EINVAL },
