@@ -52,7 +52,8 @@ set_id(const struct shim_flow_key *key, struct flow_id *id)
 }
 
 /* What is not as common as all that.  IPv6 is looked up here; of what is no
- * flow of IPv4, the lookup to come gets an id that is nobody's. */
+ * flow of IPv4, the lookup to come gets an id that is nobody's, and what it
+ * says of that is worth nothing. */
 static void __attribute__((noinline))
 begin_carefully(struct classifier *c, const struct packet *packet, uint32_t i,
                 bool from_host, struct burst *b)
@@ -89,13 +90,14 @@ correct_slots(struct burst *b)
     for (uint32_t rest = b->careful; rest; rest &= rest - 1) {
         int i = __builtin_ctz(rest);
 
-        if (b->kinds[i] != PARSED_FLOW) {
-            b->slots[i] = 0;
-            b->unknown &= ~(1u << i);
-        } else if (!(b->ids[i].rest & 0xff) && b->slots_6[i] >= 0) {
-            b->slots[i] = b->slots_6[i];
-            b->unknown &= ~(1u << i);
+        bool is_v4 = b->ids[i].rest & 0xff;
+        bool unknown = (b->kinds[i] == PARSED_FLOW
+                        && (is_v4 ? b->unknown >> i & 1 : b->slots_6[i] < 0));
+
+        if (!is_v4) {
+            b->slots[i] = b->slots_6[i] < 0 ? 0 : b->slots_6[i];
         }
+        b->unknown = (b->unknown & ~(1u << i)) | (uint32_t) unknown << i;
     }
 }
 

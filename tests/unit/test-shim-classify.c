@@ -483,6 +483,29 @@ static const uint8_t udp6_frame[62] =
     "\0\x09\0\x09\0\x08\0";
 static const uint8_t arp_frame[42] = "\2\0\0\0\0\2\2\0\0\0\0\1\x08\6";
 
+/* Also while the table is empty: no entry is no entry of anybody's. */
+static void
+an_unknown_flow_of_ipv6_is_a_miss(void **state)
+{
+    struct flow_table *ft = flow_table_create(16, 1);
+    struct job_slots *js = job_slots_create();
+    struct miss *m = miss_create();
+    struct classifier c = { .flows = ft, .slots = js, .misses = m };
+    struct verdict v;
+
+    (void) state;
+    classify_from_host(&c, udp6_frame, sizeof udp6_frame, MS, true, &v);
+    assert_int_equal(v.slot, 0);
+    assert_int_equal(v.family, 6);
+    assert_int_equal(c.n_misses, 1);
+    classify_from_host(&c, arp_frame, sizeof arp_frame, MS, true, &v);
+    assert_int_equal(c.n_misses, 1);
+
+    miss_destroy(m);
+    job_slots_destroy(js);
+    flow_table_destroy(ft);
+}
+
 /* A burst of all kinds gets what each of its packets gets alone, also where
  * one kind is next to another. */
 static void
@@ -569,6 +592,7 @@ main(void)
         cmocka_unit_test(received_frames_are_counted),
         cmocka_unit_test(a_miss_is_reported_once_in_20_ms),
         cmocka_unit_test(joins_the_tables),
+        cmocka_unit_test(an_unknown_flow_of_ipv6_is_a_miss),
         cmocka_unit_test(a_burst_is_its_packets),
     };
 
