@@ -116,7 +116,7 @@ a_bandwidth_cut_is_absorbed(void **state)
     for (int seed = 1; seed <= N_CLUSTERS; seed++) {
         struct cluster c;
 
-        make_cluster(BATCH_SIZE_GPU, seed, seed % 2 ? 0 : 0.01, &c);
+        make_cluster(BATCH_SIZE_GPU, seed, seed % 2 ? 0 : 0.02, &c);
         for (int i = 0; i < 250; i++) {
             int changed;
             double ratio;

@@ -10,9 +10,10 @@
  *                 gap out of the dead band for a while
  *
  * FAST moves as many samples as close the gap if a worker's time is in
- * proportion to its samples.  Overheads and communication only make that too
- * few, so exact times do not overshoot.  When one does, by jitter mostly, FINE
- * halves the step each time, and takes longer windows where times jitter.
+ * proportion to its samples, between several pairs if there are many workers.
+ * Overheads and communication only make that too few, so exact times do not
+ * overshoot.  When one does, by jitter mostly, FINE halves the step each time.
+ * A gap that may be jitter makes the window longer instead.
  *
  * A straggler whose time does not fall with its samples is in the flat part of
  * its time: it gets them back and no more are taken from it until a restart. */
@@ -31,10 +32,11 @@
 #define CLOSED 1.04             /* Slowest / fastest that is good enough, */
 #define DEAD_BAND 1.08          /* and that makes it begin again, if for */
 #define N_OUTSIDE 3             /* so many iterations. */
-#define JITTERY 0.005           /* Deviation of times that needs windows. */
+#define WORKERS_PER_PAIR 4      /* In FAST, when several pairs move. */
 #define FLAT 0.15               /* Of the fall if times were in proportion, */
 #define STEEP 0.45              /* and what overheads leave of it at least. */
-#define SURE 3                  /* Deviations that are not taken for jitter. */
+#define SURE 2.0                /* Deviations that are not taken for jitter, */
+#define SURE_MORE 0.4           /* more with each doubling of the workers. */
 
 enum phase { FAST, FINE, SETTLED };
 
@@ -48,11 +50,12 @@ struct gpu_worker {
      * faster.  0: none were. */
     uint32_t base_size;
     double base_seconds;
+    bool used;                  /* In this decision's moves already. */
 };
 
 /* Samples that have been moved. */
 struct move {
-    int from, to;               /* -1: none yet. */
+    int from, to;
     uint32_t n;
 };
 
@@ -65,7 +68,9 @@ struct batch_mode {
     int window;
     uint32_t step;              /* At most so many move in FINE. */
     double jitter;              /* Relative deviation of an iteration. */
-    struct move last;
+    double sure;                /* SURE for so many workers. */
+    struct move *moves;         /* The last ones, the widest gap's first. */
+    int n_moves;
     double settled;             /* Slowest / fastest that could be had. */
     int n_outside;
 };
@@ -79,7 +84,7 @@ begin(struct batch_mode *m)
     }
     m->phase = FAST;
     m->window = FIRST_WINDOW;
-    m->last = (struct move) { .from = -1, .to = -1 };
+    m->n_moves = 0;
     m->n_outside = 0;
 }
 
@@ -90,6 +95,8 @@ gpu_create(const struct batch_size_config *config)
 
     m->config = config;
     m->workers = allocate(config->n_workers, sizeof *m->workers);
+    m->moves = allocate(config->n_workers, sizeof *m->moves);
+    m->sure = SURE + SURE_MORE * log2(config->n_workers);
     begin(m);
     return m;
 }
@@ -98,6 +105,7 @@ static void
 gpu_destroy(struct batch_mode *m)
 {
     free(m->workers);
+    free(m->moves);
     free(m);
 }
 
@@ -137,6 +145,13 @@ average(struct batch_mode *m, int n)
     m->jitter = m->jitter ? 0.8 * m->jitter + 0.2 * variance : variance;
 }
 
+/* The part by which the means of two workers may differ by jitter alone. */
+static double
+noise(const struct batch_mode *m)
+{
+    return m->sure * m->jitter * sqrt(2.0 / m->window);
+}
+
 /* Slowest over fastest. */
 static double
 spread(const struct batch_mode *m)
@@ -166,7 +181,8 @@ has_changed(struct batch_mode *m)
     int n = m->n_since < m->window ? m->n_since : m->window;
 
     average(m, n);
-    if (n < m->window || spread(m) <= fmax(DEAD_BAND, m->settled * 1.04)) {
+    if (n < m->window || spread(m) <= fmax(DEAD_BAND, m->settled * CLOSED)
+                                      + noise(m)) {
         m->n_outside = 0;
         if (n == m->window) {
             m->settled = fmin(m->settled, spread(m));
@@ -176,40 +192,53 @@ has_changed(struct batch_mode *m)
     return ++m->n_outside >= N_OUTSIDE;
 }
 
-/* If the worker that gave samples is no faster for it, gives the last ones
- * back and returns true.  Where jitter hides what they did, they count with
- * those that it gives next. */
+/* True if the worker that gave samples by 'move' is no faster for it.  Where
+ * jitter hides what they did, they count with those that it gives next. */
 static bool
-undo_if_flat(struct batch_mode *m, uint32_t *sizes)
+is_flat(struct batch_mode *m, const struct move *move, const uint32_t *sizes)
 {
-    int from = m->last.from;
-    struct gpu_worker *w = &m->workers[from < 0 ? 0 : from];
-    double expected, fall, error;
+    struct gpu_worker *w = &m->workers[move->from];
+    double expected, fall;
 
-    if (from < 0) {
+    if (!w->base_size) {
         return false;
     }
-    expected = 1 - (double) sizes[from] / w->base_size;
+    expected = 1 - (double) sizes[move->from] / w->base_size;
     fall = 1 - w->mean / w->base_seconds;
-    error = SURE * m->jitter * sqrt(2.0 / m->window);
-    if (fall > FLAT * expected + error) {
+    if (fall > FLAT * expected + noise(m)) {
         w->base_size = 0;       /* It is faster. */
         return false;
     }
-    if (fall > FLAT * expected || (STEEP - FLAT) * expected < error) {
-        return false;
-    }
-    sizes[from] += m->last.n;
-    sizes[m->last.to] -= m->last.n;
-    w->floor = sizes[from];
-    w->base_size = 0;
-    m->last = (struct move) { .from = -1, .to = -1 };
-    m->n_since = 0;
-    return true;
+    return fall <= FLAT * expected && (STEEP - FLAT) * expected >= noise(m);
 }
 
-/* Finds who can take samples soonest and who should give some; -1: nobody. */
-static void
+/* Gives back what was taken in vain.  Returns true if there was any. */
+static bool
+undo_if_flat(struct batch_mode *m, uint32_t *sizes)
+{
+    bool undone = false;
+
+    for (int i = 0; i < m->n_moves; i++) {
+        const struct move *move = &m->moves[i];
+
+        if (is_flat(m, move, sizes)) {
+            sizes[move->from] += move->n;
+            sizes[move->to] -= move->n;
+            m->workers[move->from].floor = sizes[move->from];
+            m->workers[move->from].base_size = 0;
+            undone = true;
+        }
+    }
+    if (undone) {
+        m->n_moves = 0;
+        m->n_since = 0;
+    }
+    return undone;
+}
+
+/* Finds, among those not used yet, who can take samples soonest and who
+ * should give some.  Returns false if there are no such two. */
+static bool
 find_pair(const struct batch_mode *m, const uint32_t *sizes,
           int *leader, int *straggler)
 {
@@ -217,6 +246,9 @@ find_pair(const struct batch_mode *m, const uint32_t *sizes,
     for (int i = 0; i < m->config->n_workers; i++) {
         const struct gpu_worker *w = &m->workers[i];
 
+        if (w->used) {
+            continue;
+        }
         if (sizes[i] < m->config->max[i]
             && (*leader < 0 || w->mean < m->workers[*leader].mean)) {
             *leader = i;
@@ -225,10 +257,15 @@ find_pair(const struct batch_mode *m, const uint32_t *sizes,
             *straggler = i;
         }
     }
-    if (sizes[*straggler] <= m->workers[*straggler].floor
-        || *leader == *straggler) {
-        *straggler = -1;
-    }
+    return *leader >= 0 && *straggler >= 0 && *leader != *straggler
+           && sizes[*straggler] > m->workers[*straggler].floor;
+}
+
+/* By how much the straggler is slower, as a part. */
+static double
+gap_of(const struct batch_mode *m, int leader, int straggler)
+{
+    return m->workers[straggler].mean / m->workers[leader].mean - 1;
 }
 
 /* The samples that make both as fast as each other, if times are in
@@ -244,53 +281,72 @@ samples_of_gap(const struct batch_mode *m, const uint32_t *sizes,
            / (slow->mean / sizes[straggler] + fast->mean / sizes[leader]);
 }
 
-/* Changes the phase by how the pair compares with the last one. */
+/* Changes the phase by how the widest gap's pair compares with the last
+ * one. */
 static void
-choose_phase(struct batch_mode *m, int leader, int straggler, double gap)
+choose_phase(struct batch_mode *m, const uint32_t *sizes,
+             int leader, int straggler)
 {
-    if (straggler == m->last.to || leader == m->last.from) {
+    const struct move *last = m->n_moves ? &m->moves[0] : NULL;
+
+    if (last && (straggler == last->to || leader == last->from)) {
         m->phase = FINE;
-        m->step = m->last.n > 1 ? m->last.n / 2 : 1;
-        if (m->jitter > JITTERY && m->window < MAX_WINDOW) {
-            m->window *= 2;
-        }
-    } else if (m->phase == FINE && gap > 2.0 * m->step
-               && m->workers[straggler].mean
-                  > DEAD_BAND * m->workers[leader].mean) {
+        m->step = last->n > 1 ? last->n / 2 : 1;
+    } else if (m->phase == FINE
+               && samples_of_gap(m, sizes, leader, straggler) > 2.0 * m->step
+               && gap_of(m, leader, straggler) > DEAD_BAND - 1) {
         m->phase = FAST;
     }
 }
 
 static void
-move(struct batch_mode *m, uint32_t *sizes, int leader, int straggler,
-     double gap)
+move(struct batch_mode *m, uint32_t *sizes, int leader, int straggler)
 {
-    uint32_t most = sizes[straggler] - m->workers[straggler].floor;
+    struct gpu_worker *w = &m->workers[straggler];
+    double gap = samples_of_gap(m, sizes, leader, straggler);
+    uint32_t most = sizes[straggler] - w->floor;
     uint32_t room = m->config->max[leader] - sizes[leader];
     uint32_t n = gap < 1 ? 1 : gap;
 
     n = m->phase == FINE && n > m->step ? m->step : n;
     n = n > most ? most : n;
     n = n > room ? room : n;
-    m->last = (struct move) { .from = straggler, .to = leader, .n = n };
-    if (!m->workers[straggler].base_size) {
-        m->workers[straggler].base_size = sizes[straggler];
-        m->workers[straggler].base_seconds = m->workers[straggler].mean;
+    if (!w->base_size) {
+        w->base_size = sizes[straggler];
+        w->base_seconds = w->mean;
     }
     m->workers[leader].base_size = 0;
+    m->moves[m->n_moves++] = (struct move) {
+        .from = straggler, .to = leader, .n = n,
+    };
     sizes[straggler] -= n;
     sizes[leader] += n;
-    m->n_since = 0;
+    w->used = m->workers[leader].used = true;
 }
 
-/* True if the last move was of one sample and this would undo it, with
- * windows as long as they get: the sizes are as good as they can be. */
+/* True if the last move was of one sample and this would undo it: the sizes
+ * are as good as they can be. */
 static bool
 is_undoing(const struct batch_mode *m, int leader, int straggler)
 {
-    return m->last.n == 1 && leader == m->last.from
-           && straggler == m->last.to
-           && (m->jitter <= JITTERY || m->window == MAX_WINDOW);
+    return m->n_moves == 1 && m->moves[0].n == 1
+           && leader == m->moves[0].from && straggler == m->moves[0].to;
+}
+
+/* Moves samples between the pair, and in FAST between further ones. */
+static void
+move_all(struct batch_mode *m, uint32_t *sizes, int leader, int straggler)
+{
+    int n_pairs = m->phase == FAST
+                  ? m->config->n_workers / WORKERS_PER_PAIR : 1;
+
+    m->n_moves = 0;
+    m->n_since = 0;
+    do {
+        move(m, sizes, leader, straggler);
+    } while (m->n_moves < n_pairs
+             && find_pair(m, sizes, &leader, &straggler)
+             && gap_of(m, leader, straggler) > fmax(CLOSED - 1, noise(m)));
 }
 
 static void
@@ -299,19 +355,26 @@ balance(struct batch_mode *m, uint32_t *sizes)
     int leader, straggler;
     double gap;
 
+    for (int i = 0; i < m->config->n_workers; i++) {
+        m->workers[i].used = false;
+    }
     if (undo_if_flat(m, sizes)) {
         return;
     }
-    find_pair(m, sizes, &leader, &straggler);
-    if (leader < 0 || straggler < 0
-        || m->workers[straggler].mean <= CLOSED * m->workers[leader].mean
-        || is_undoing(m, leader, straggler)) {
+    if (!find_pair(m, sizes, &leader, &straggler)) {
         settle(m);
         return;
     }
-    gap = samples_of_gap(m, sizes, leader, straggler);
-    choose_phase(m, leader, straggler, gap);
-    move(m, sizes, leader, straggler, gap);
+    gap = gap_of(m, leader, straggler);
+    if (gap <= noise(m) && m->window < MAX_WINDOW) {
+        m->window *= 2;         /* Perhaps only jitter: look for longer. */
+    } else if (gap <= fmax(CLOSED - 1, noise(m))
+               || is_undoing(m, leader, straggler)) {
+        settle(m);
+    } else {
+        choose_phase(m, sizes, leader, straggler);
+        move_all(m, sizes, leader, straggler);
+    }
 }
 
 static void
