@@ -12,6 +12,7 @@
 
 #include "trainer/balance/neural.h"
 #include "trainer/balance/predictor.h"
+#include "trainer/balance/recurrent.h"
 #include "trainer/task/seeded.h"
 
 #define FOR_EACH_CLASS(CLASS)                                           \
@@ -176,6 +177,67 @@ regular_changes_are_learned(void **state)
     }
 }
 
+#define MAX_WEIGHTS 512
+
+/* The cell's last state times 'by'. */
+static double
+run_cell(const struct recurrent_cell *cell, const float *weights,
+         const float x[RECURRENT_WINDOW][RECURRENT_INPUTS],
+         const float by[RECURRENT_HIDDEN], float *tape)
+{
+    float h[RECURRENT_HIDDEN];
+    double sum = 0;
+
+    cell->forward(weights, x, h, tape);
+    for (int j = 0; j < RECURRENT_HIDDEN; j++) {
+        sum += h[j] * by[j];
+    }
+    return sum;
+}
+
+/* Back-propagation gives what small changes of each weight give. */
+static void
+check_gradient(const struct recurrent_cell *cell)
+{
+    float weights[MAX_WEIGHTS], gradient[MAX_WEIGHTS] = { 0 };
+    float x[RECURRENT_WINDOW][RECURRENT_INPUTS], tape[RECURRENT_TAPE];
+    float by[RECURRENT_HIDDEN], d_h[RECURRENT_HIDDEN];
+    struct seeded rs;
+
+    assert_true(cell->n_weights <= MAX_WEIGHTS);
+    seeded_init(&rs, 6, 0);
+    cell->init(weights, &rs);
+    for (int i = 0; i < RECURRENT_WINDOW * RECURRENT_INPUTS; i++) {
+        x[i / RECURRENT_INPUTS][i % RECURRENT_INPUTS] = seeded_normal(&rs);
+    }
+    for (int j = 0; j < RECURRENT_HIDDEN; j++) {
+        d_h[j] = by[j] = seeded_normal(&rs);
+    }
+    run_cell(cell, weights, x, by, tape);
+    cell->backward(weights, x, tape, d_h, gradient);
+    for (size_t i = 0; i < cell->n_weights; i++) {
+        float weight = weights[i], step = 1e-2f;
+        double up, down;
+
+        weights[i] = weight + step;
+        up = run_cell(cell, weights, x, by, tape);
+        weights[i] = weight - step;
+        down = run_cell(cell, weights, x, by, tape);
+        weights[i] = weight;
+        if (fabs((up - down) / (2 * step) - gradient[i]) > 2e-3) {
+            fail_msg("weight %zu: %g is not %g", i, gradient[i],
+                     (up - down) / (2 * step));
+        }
+    }
+}
+
+static void
+cells_gradients_are_right(void **state)
+{
+    check_gradient(&recurrent_rnn);
+    check_gradient(&recurrent_lstm);
+}
+
 /* Adam finds the minimum of a parabola. */
 static void
 steps_lead_down(void **state)
@@ -205,6 +267,7 @@ main(void)
         cmocka_unit_test(predictions_are_bounded),
         cmocka_unit_test(narx_foresees_what_the_uses_tell),
         cmocka_unit_test(regular_changes_are_learned),
+        cmocka_unit_test(cells_gradients_are_right),
         cmocka_unit_test(steps_lead_down),
     };
     return cmocka_run_group_tests_name("predictor", tests, NULL, NULL);

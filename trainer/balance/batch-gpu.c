@@ -13,10 +13,12 @@
  * proportion to its samples, between several pairs if there are many workers.
  * Overheads and communication only make that too few, so exact times do not
  * overshoot.  When one does, by jitter mostly, FINE halves the step each time.
- * A gap that may be jitter makes the window longer instead.
+ * A gap that may be jitter makes the window longer instead.  FAST settles as
+ * FINE does if there is no oscillation at all.
  *
- * A straggler whose time does not fall with its samples is in the flat part of
- * its time: it gets them back and no more are taken from it until a restart. */
+ * A straggler whose time does not fall with its samples is in the flat part
+ * of its time: it gets them back and no more are taken from it until a
+ * restart. */
 
 #include <math.h>
 #include <stdbool.h>

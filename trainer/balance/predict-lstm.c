@@ -137,7 +137,7 @@ lstm_backward(const float *w, const float x[WINDOW][INPUTS],
     }
 }
 
-static const struct recurrent_cell lstm_cell = {
+const struct recurrent_cell recurrent_lstm = {
     .n_weights = N_WEIGHTS,
     .init = lstm_init,
     .forward = lstm_forward,
@@ -147,13 +147,13 @@ static const struct recurrent_cell lstm_cell = {
 static struct predictor *
 lstm_create(uint64_t seed)
 {
-    return recurrent_create(&lstm_cell, 0, seed);
+    return recurrent_create(&recurrent_lstm, 0, seed);
 }
 
 static struct predictor *
 lstm_x_create(uint64_t seed)
 {
-    return recurrent_create(&lstm_cell, 1, seed);
+    return recurrent_create(&recurrent_lstm, 1, seed);
 }
 
 const struct predictor_class predictor_lstm = {

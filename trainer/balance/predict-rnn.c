@@ -85,7 +85,7 @@ rnn_backward(const float *w, const float x[WINDOW][INPUTS],
     }
 }
 
-static const struct recurrent_cell rnn_cell = {
+const struct recurrent_cell recurrent_rnn = {
     .n_weights = N_WEIGHTS,
     .init = rnn_init,
     .forward = rnn_forward,
@@ -95,7 +95,7 @@ static const struct recurrent_cell rnn_cell = {
 static struct predictor *
 rnn_create(uint64_t seed)
 {
-    return recurrent_create(&rnn_cell, 0, seed);
+    return recurrent_create(&recurrent_rnn, 0, seed);
 }
 
 const struct predictor_class predictor_rnn = {

@@ -41,6 +41,9 @@ struct recurrent_cell {
                      float *gradient);
 };
 
+extern const struct recurrent_cell recurrent_lstm;
+extern const struct recurrent_cell recurrent_rnn;
+
 /* The functions of a predictor_class.  Without 'uses' the cell sees speeds
  * only. */
 struct predictor *recurrent_create(const struct recurrent_cell *, int uses,
