@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef PREDICTORS_LOOP_H
+#define PREDICTORS_LOOP_H 1
+
+/* An emulated cluster whose batches the manager balances: what a predictor is
+ * worth in the time of an iteration.
+ *
+ * Eight workers of speeds 8:8:8:8:8:8:16:4; others use half of the machines
+ * by steps, two have spikes, two drift. */
+
+#include <stdint.h>
+
+struct loop_result {
+    double seconds;             /* Of an iteration, mean. */
+    double ideal;               /* If speeds were known beforehand. */
+    double manager_s;           /* What the manager took of each, mean. */
+    double moved;               /* Part of the iterations with new sizes. */
+};
+
+/* 'predictor' is a predictor's name, or NULL for an equal split that stays as
+ * it is. */
+void loop_run(const char *predictor, uint64_t seed, int n_iterations,
+              struct loop_result *);
+
+#endif /* tests/bench/predictors-loop.h */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* predictors RECORDING [FIRST_SEED]: how well the predictors foresee speeds.
+ *
+ * Errors are root mean squares, as parts of the trace's mean speed, over what
+ * comes after the first iterations.  The seeds from 1 are for those who tune
+ * a predictor; those that the figures come from, from 1001, and the recording
+ * are not. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/bench/load-trace.h"
+#include "tests/bench/predictors-loop.h"
+#include "trainer/balance/predictor.h"
+
+#define TEST_SEED 1001
+#define N_SEEDS 8
+#define N_ITERATIONS 1500
+#define N_SKIPPED 100           /* The first, in which all are learning. */
+#define AFTER 10                /* Iterations that are "after a step". */
+#define STEP 0.08               /* Change of the CPU's use that is a step. */
+#define MAX_CLASSES 16
+#define N_LOOP 700              /* Iterations of the cluster, with 8 times */
+#define ITERATION_S 0.050       /* as many predictions; their nominal time. */
+
+/* Sums of squares of one predictor. */
+struct errors {
+    double all, after;
+    size_t n, n_after;
+};
+
+static double
+mean(const double *values, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        sum += values[i];
+    }
+    return sum / n;
+}
+
+static void
+replay(const struct predictor_class *class, uint64_t seed,
+       const struct load_trace *lt, struct errors *errors)
+{
+    struct predictor *p = predictor_create(class, seed);
+    double scale = mean(lt->speeds, lt->n);
+    size_t last_step = 0;
+
+    for (size_t i = 0; i < lt->n; i++) {
+        double e = (predictor_predict(p) - lt->speeds[i]) / scale;
+        predictor_update(p, lt->speeds[i], lt->cpus[i + 1],
+                         lt->memories[i + 1]);
+        if (i && fabs(lt->cpus[i] - lt->cpus[i - 1]) > STEP) {
+            last_step = i;
+        }
+        if (i >= N_SKIPPED) {
+            errors->all += e * e;
+            errors->n++;
+            if (last_step && i < last_step + AFTER) {
+                errors->after += e * e;
+                errors->n_after++;
+            }
+        }
+    }
+    predictor_destroy(p);
+}
+
+static void
+replay_kind(enum load_kind kind, uint64_t first_seed, struct errors *errors)
+{
+    for (int i = 0; i < N_SEEDS; i++) {
+        struct load_trace lt;
+
+        load_trace_generate(kind, first_seed + i, N_ITERATIONS, &lt);
+        for (size_t j = 0; predictor_classes[j]; j++) {
+            replay(predictor_classes[j], i, &lt, &errors[j]);
+        }
+        load_trace_uninit(&lt);
+    }
+}
+
+static void
+print_rmse(const char *name, const struct errors *errors)
+{
+    printf("\"rmse_%s\": {", name);
+    for (size_t j = 0; predictor_classes[j]; j++) {
+        printf("%s\"%s\": %.4f", j ? ", " : "", predictor_classes[j]->name,
+               sqrt(errors[j].all / errors[j].n));
+    }
+    printf("}, ");
+}
+
+static void
+print_after(const char *name, const struct errors *errors)
+{
+    printf("\"rmse_after_%s\": {", name);
+    for (size_t j = 0; predictor_classes[j]; j++) {
+        printf("%s\"%s\": %.4f", j ? ", " : "", predictor_classes[j]->name,
+               sqrt(errors[j].after / errors[j].n_after));
+    }
+    printf("}, ");
+}
+
+static void
+loop_sum(const char *predictor, uint64_t first_seed,
+         struct loop_result *sum)
+{
+    for (int i = 0; i < N_SEEDS; i++) {
+        struct loop_result result;
+
+        loop_run(predictor, first_seed + i, N_LOOP, &result);
+        sum->seconds += result.seconds;
+        sum->ideal += result.ideal;
+        sum->manager_s += result.manager_s;
+        sum->moved += result.moved;
+    }
+}
+
+/* Prints the time of an iteration with each predictor, over that of one whose
+ * speeds are known beforehand, and what the manager takes of it. */
+static void
+print_loop(uint64_t first_seed)
+{
+    struct loop_result results[MAX_CLASSES + 1] = { 0 };
+    size_t n = 0;
+
+    for (n = 0; predictor_classes[n]; n++) {
+        loop_sum(predictor_classes[n]->name, first_seed, &results[n]);
+    }
+    loop_sum(NULL, first_seed, &results[n]);
+    printf("\"iteration_vs_ideal\": {");
+    for (size_t j = 0; j <= n; j++) {
+        printf("%s\"%s\": %.4f", j ? ", " : "",
+               j < n ? predictor_classes[j]->name : "equal-split",
+               results[j].seconds / results[j].ideal);
+    }
+    printf("}, \"iterations_moved\": {");
+    for (size_t j = 0; j < n; j++) {
+        printf("%s\"%s\": %.3f", j ? ", " : "", predictor_classes[j]->name,
+               results[j].moved / N_SEEDS);
+    }
+    printf("}, \"overhead_percent\": {");
+    for (size_t j = 0; j < n; j++) {
+        printf("%s\"%s\": %.3f", j ? ", " : "", predictor_classes[j]->name,
+               100 * results[j].manager_s / N_SEEDS / ITERATION_S);
+    }
+    printf("}");
+}
+
+int
+main(int argc, char *argv[])
+{
+    uint64_t seed = argc > 2 ? atoi(argv[2]) : TEST_SEED;
+    struct errors steps[MAX_CLASSES] = { 0 }, spikes[MAX_CLASSES] = { 0 };
+    struct errors drift[MAX_CLASSES] = { 0 }, recorded[MAX_CLASSES] = { 0 };
+    struct load_trace lt;
+
+    replay_kind(LOAD_STEPS, seed, steps);
+    replay_kind(LOAD_SPIKES, seed, spikes);
+    replay_kind(LOAD_DRIFT, seed, drift);
+    printf("{\"bench\": \"predictors\", \"figures\": {");
+    print_rmse("steps", steps);
+    print_after("steps", steps);
+    print_rmse("spikes", spikes);
+    print_rmse("drift", drift);
+    if (argc > 1 && !load_trace_read(argv[1], &lt)) {
+        for (size_t j = 0; predictor_classes[j]; j++) {
+            for (int i = 0; i < N_SEEDS; i++) {
+                replay(predictor_classes[j], i, &lt, &recorded[j]);
+            }
+        }
+        print_rmse("recorded", recorded);
+        print_after("recorded", recorded);
+        load_trace_uninit(&lt);
+    }
+    print_loop(seed);
+    printf("}, \"baseline\": {}}\n");
+    return 0;
+}
