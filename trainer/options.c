@@ -49,6 +49,8 @@ static const struct row rows[] = {
       "This is worker R, 0 to N - 1; 0 evaluates and reports progress." },
     { "congestion", ROLE_SERVER | ROLE_WORKER, STRING, AT(congestion), 0, 0,
       NULL, "NAME", "Use this TCP congestion control, such as cubic." },
+    { "model", TRAINS, WORD, AT(model), 0, 0, "mlp", "mlp",
+      "What is trained." },
     { "shape", TRAINS, SHAPE, AT(shape), 0, 0, "64,256,256,10", "WIDTHS",
       "Widths of the layers: inputs, hidden ones, classes." },
     { "data", TRAINS, STRING, AT(data), 0, 0, "generated", "SOURCE",

@@ -35,6 +35,7 @@ struct options {
     int64_t n_workers, rank;
     const char *congestion;     /* NULL: the system's. */
 
+    const char *model;          /* A word of model_class_find(). */
     struct shape shape;
     const char *data;           /* "generated", or MNIST's folder. */
     enum data_kind data_kind;

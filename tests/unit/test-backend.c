@@ -24,7 +24,7 @@
 
 #include "trainer/backend/backend.h"
 #include "trainer/message.h"
-#include "trainer/task/mlp.h"
+#include "trainer/task/model.h"
 #include "trainer/task/seeded.h"
 #include "trainer/task/shape.h"
 
@@ -413,28 +413,31 @@ struct learned {
 };
 
 static struct learned
-learn(struct backend *backend, const struct shape *shape, int n,
-      const float *x, const int32_t *labels)
+learn(struct backend *backend, const struct shape *shape,
+      const struct dataset *data)
 {
-    size_t n_parameters = shape_n_parameters(shape);
-    struct mlp *mlp = mlp_create(backend, shape, n);
-    float *weights = mlp_weights(mlp);
+    struct model_config config = {
+        .backend = backend, .max_batch = data->n_held, .shape = *shape,
+    };
+    struct batch batch = dataset_held(data, 0, data->n_held);
+    struct model *model;
     struct learned l;
     double accuracy;
 
-    l.gradient = allocate(n_parameters, sizeof *l.gradient);
-    mlp_init_weights(weights, shape, 5);
-    mlp_weights_changed(mlp);
-    mlp_evaluate(mlp, x, labels, n, &l.loss_before, &accuracy);
-    mlp_gradient(mlp, x, labels, n, &l.loss_sum);
-    memcpy(l.gradient, mlp_gradient_vector(mlp),
-           n_parameters * sizeof *l.gradient);
-    for (size_t i = 0; i < n_parameters; i++) {
-        weights[i] -= 0.1f * l.gradient[i];
+    assert_null(model_create(&model_mlp, &config, &model));
+    l.gradient = allocate(model->n_parameters, sizeof *l.gradient);
+    model_init_weights(model, 5, model->weights);
+    model_weights_changed(model);
+    model_evaluate(model, data, &l.loss_before, &accuracy);
+    model_gradient(model, &batch, NULL, NULL, &l.loss_sum);
+    memcpy(l.gradient, model->gradient,
+           model->n_parameters * sizeof *l.gradient);
+    for (size_t i = 0; i < model->n_parameters; i++) {
+        model->weights[i] -= 0.1f * l.gradient[i];
     }
-    mlp_weights_changed(mlp);
-    mlp_evaluate(mlp, x, labels, n, &l.loss_after, &accuracy);
-    mlp_destroy(mlp);
+    model_weights_changed(model);
+    model_evaluate(model, data, &l.loss_after, &accuracy);
+    model_destroy(model);
     return l;
 }
 
@@ -446,19 +449,16 @@ check_model(struct backend *backend, double tolerance)
     struct shape shape;
     struct backend *cpu;
     struct learned mine, right;
-    int32_t labels[N];
-    float x[N * 20];
+    struct dataset_config config = {
+        .n_inputs = 20, .n_classes = 7, .n_train = 1, .n_held = N, .seed = 4,
+    };
+    struct dataset *data;
 
     assert_null(shape_from_string("20,70,33,7", &shape));
     assert_int_equal(backend_open(&backend_cpu, 0, 1, &cpu), 0);
-    for (int i = 0; i < N; i++) {
-        labels[i] = seeded_below(&rs, 7);
-    }
-    for (int i = 0; i < N * 20; i++) {
-        x[i] = seeded_normal(&rs);
-    }
-    mine = learn(backend, &shape, N, x, labels);
-    right = learn(cpu, &shape, N, x, labels);
+    assert_null(dataset_generate(&config, &data));
+    mine = learn(backend, &shape, data);
+    right = learn(cpu, &shape, data);
     assert_true(right.loss_after < right.loss_before);
     assert_true(fabs(mine.loss_sum - right.loss_sum) <= N * tolerance);
     assert_true(fabs(mine.loss_before - right.loss_before) <= tolerance);
@@ -468,6 +468,7 @@ check_model(struct backend *backend, double tolerance)
     }
     free(mine.gradient);
     free(right.gradient);
+    dataset_destroy(data);
     backend_close(cpu);
 }
 

@@ -20,7 +20,11 @@
  * =====
  *
  *    error = dataset_generate(&config, &ds);
- *    dataset_fill(ds, seed, position, n, x, labels);
+ *    batch = batch_create();
+ *    dataset_fill(ds, seed, position, n, batch);
+ *    ...batch...
+ *    batch_destroy(batch);
+ *    dataset_destroy(ds);
  *
  * Samples are drawn without replacement from an endless sequence of
  * permutations.  Everybody with the same seed has the same sequence, so
@@ -31,21 +35,49 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The caller owns the data set, which nobody writes after it is made. */
+ * The caller owns the data set, which nobody writes after it is made.  A
+ * batch of dataset_fill() owns its memory and grows as it is needed; one of
+ * dataset_held() is a view of the data set and is not to be destroyed. */
 
 #include <stddef.h>
 #include <stdint.h>
 
+/* Pixels of a sample, row by row, channels side by side; all 0: no image. */
+struct image {
+    int height, width, channels;
+};
+
+/* Samples as rows of a matrix of which only what is not 0 is stored: that of
+ * row i is at starts[i] to starts[i + 1] - 1.  The keys of a row ascend. */
+struct sparse {
+    size_t *starts;             /* NULL: not sparse. */
+    uint32_t *keys;             /* Column, less than 'n_inputs'. */
+    float *values;
+};
+
 struct dataset {
     int n_inputs, n_classes;
+    struct image image;
     size_t n_train, n_held;     /* Samples to learn from and to judge by. */
-    float *train_x, *held_x;    /* n_train by n_inputs, n_held by n_inputs. */
+    float *train_x, *held_x;    /* n_train by n_inputs, n_held by n_inputs, */
+    struct sparse train, held;  /* or else these. */
     int32_t *train_labels, *held_labels;        /* 0 .. n_classes - 1. */
+};
+
+/* Some samples. */
+struct batch {
+    int n;
+    float *x;                   /* n by n_inputs, or else */
+    struct sparse sparse;       /* n rows. */
+    int32_t *labels;
+
+    /* How much there is memory for, if the batch owns it. */
+    size_t max_n, max_x, max_keys;
 };
 
 struct dataset_config {
     int n_inputs, n_classes;
-    size_t n_train, n_held;     /* Of MNIST: at most so many. */
+    size_t n_train, n_held;     /* Of a file: at most so many. */
     uint64_t seed;
 };
 
@@ -55,11 +87,19 @@ char *dataset_mnist(const struct dataset_config *, const char *folder,
                     struct dataset **);
 void dataset_destroy(struct dataset *);
 
-/* Copies the samples at 'position' to 'position + n - 1' of the sequence. */
-void dataset_fill(const struct dataset *, uint64_t seed, uint64_t position,
-                  int n, float *x, int32_t *labels);
+struct batch *batch_create(void);
+void batch_destroy(struct batch *);
 
-/* For the makers: memory for 'n_train' and 'n_held' samples. */
+/* Makes the batch the samples at 'position' to 'position + n - 1' of the
+ * sequence. */
+void dataset_fill(const struct dataset *, uint64_t seed, uint64_t position,
+                  int n, struct batch *);
+
+/* 'n' of the samples to judge by. */
+struct batch dataset_held(const struct dataset *, size_t first, int n);
+
+/* For the makers: memory for 'n_train' and 'n_held' dense samples; without
+ * 'n_inputs' for their labels only. */
 struct dataset *dataset_create(int n_inputs, int n_classes,
                                size_t n_train, size_t n_held);
 
