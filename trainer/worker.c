@@ -14,6 +14,7 @@
 #include "trainer/ps/client.h"
 #include "trainer/ps/shard.h"
 #include "trainer/report.h"
+#include "trainer/source.h"
 #include "trainer/sync/sync.h"
 #include "trainer/task/dataset.h"
 #include "trainer/task/model.h"
@@ -40,35 +41,6 @@ struct worker {
     uint64_t evaluated;         /* Iteration of progress.loss. */
     int64_t step_us;            /* When the step began. */
 };
-
-static char *
-open_data(const struct options *o, struct dataset **data)
-{
-    struct dataset_config config = {
-        .n_inputs = shape_inputs(&o->shape),
-        .n_classes = shape_classes(&o->shape),
-        .n_train = o->samples,
-        .n_held = o->held_out,
-        .seed = o->seed,
-    };
-
-    return o->data_kind == DATA_MNIST
-           ? dataset_mnist(&config, o->data, data)
-           : dataset_generate(&config, data);
-}
-
-static char *
-open_model(struct worker *w)
-{
-    const struct options *o = w->o;
-
-    return model_create(model_class_find(o->model), &(struct model_config) {
-        .backend = w->backend,
-        .max_batch = w->share.n > MIN_BUFFER ? w->share.n : MIN_BUFFER,
-        .shape = o->shape, .image = w->data->image,
-        .n_inputs = w->data->n_inputs, .n_classes = w->data->n_classes,
-    }, &w->model);
-}
 
 static char *
 open_parameters(struct worker *w)
@@ -100,7 +72,7 @@ worker_init(struct worker *w)
     const struct options *o = w->o;
     char *error;
 
-    error = open_data(o, &w->data);
+    error = source_open_data(o, &w->data);
     if (error) {
         return error;
     }
@@ -109,9 +81,14 @@ worker_init(struct worker *w)
         return error;
     }
     report_backend(w->backend->class->name);
+    if (w->backend->class->set_tf32) {
+        w->backend->class->set_tf32(w->backend, !strcmp(o->tf32, "on"));
+    }
     w->share = shard_range(o->batch, o->rank, o->n_workers);
     w->batch = batch_create();
-    error = open_model(w);
+    error = source_open_model(
+        o, w->data, w->backend,
+        w->share.n > MIN_BUFFER ? w->share.n : MIN_BUFFER, &w->model);
     if (error) {
         return error;
     }

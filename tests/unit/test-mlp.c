@@ -53,7 +53,7 @@ set_up(void **state)
 
     assert_null(shape_from_string("9,13,11,5", &f.shape));
     assert_int_equal(backend_open(&backend_cpu, 0, 1, &f.b), 0);
-    assert_null(dataset_generate(&config, &f.ds));
+    f.ds = dataset_generate(&config);
     f.model = create_model(&f, BATCH);
     f.n = f.model->n_parameters;
     assert_int_equal(f.n, shape_n_parameters(&f.shape));

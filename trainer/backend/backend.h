@@ -34,21 +34,60 @@
  * ===========================
  *
  * Names with 'd_' are pointers to memory of the same backend.  Work may be
- * queued and is complete only after backend_sync(); download() and
- * cross_entropy() wait by themselves, and upload() is done with the host's
- * memory when it returns.  One thread a backend.
+ * queued and is complete only after backend_sync(); download() and losses()
+ * wait by themselves, and upload() is done with the host's memory when it
+ * returns.  One thread a backend.
  *
- * Matrices are row-major: m rows, then n columns. */
+ * Matrices are row-major: m rows, then n columns.  Images have their channels
+ * side by side: a batch of images is a matrix of n times height times width
+ * rows, one a pixel, and of as many columns as channels. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct backend_class;
+struct backend_recording;
 
 struct backend {
     const struct backend_class *class;
 };
+
+/* Convolution of images of height by width pixels and 'n_in' channels.  The
+ * weights are a matrix of 'n_out' rows and, in the order of an image, kernel
+ * by kernel by 'n_in' columns. */
+struct convolution {
+    int height, width, n_in;
+    int n_out;
+    int kernel, stride;
+    int pad;                    /* Zeros on each side. */
+    float *d_columns;           /* For the backend to work with: at least */
+    size_t max_columns;         /* convolution_columns() elements. */
+};
+
+int convolution_height(const struct convolution *);     /* Of the output. */
+int convolution_width(const struct convolution *);
+
+/* Elements of one sample's rows of neighbourhoods; see im2col(). */
+size_t convolution_columns(const struct convolution *);
+
+/* Squares of 'size' by 'size' pixels, one beside the other; what is left over
+ * at the right and below belongs to none. */
+struct pooling {
+    int height, width, n_channels;
+    int size;
+};
+
+/* The way around a residual block.  Every 'stride'th pixel of the input, and
+ * its channels in the middle of the output's, 0 beside them. */
+struct shortcut {
+    int height, width, n_in;    /* Of the input. */
+    int n_out;                  /* At least 'n_in'. */
+    int stride;                 /* Divides height and width. */
+};
+
+/* Parts that backend_class.leave() knows. */
+#define BACKEND_MAX_PARTS 192
 
 struct backend_class {
     const char *name;
@@ -86,12 +125,86 @@ struct backend_class {
     void (*column_sums)(struct backend *, int m, int n, const float *d_y,
                         float *d_sums);
 
-    /* Sums over m rows of the cross entropy of softmax(row) against
-     * 'd_labels' and of the rows whose largest is the label's.  If 'd_dy' is
-     * nonnull, it gets the gradient of the mean over the rows. */
+    /* The cross entropy of softmax(row) against 'd_labels' of m rows.  If
+     * 'd_dy' is nonnull, it gets the gradient of the mean over the rows. */
     void (*cross_entropy)(struct backend *, int m, int n, const float *d_y,
-                          const int32_t *d_labels, float *d_dy,
-                          double *loss_sum, int *n_correct);
+                          const int32_t *d_labels, float *d_dy);
+
+    /* The loss of m values against labels 0 and 1, which stand for signs: of
+     * the margin 'a', max(0, 1 - a) if 'hinge', else log(1 + exp(-a)).
+     * 'd_dy' is as above. */
+    void (*margin_loss)(struct backend *, int m, bool hinge,
+                        const float *d_y, const int32_t *d_labels,
+                        float *d_dy);
+
+    /* Of the last of those two: the sum of the rows' losses, and how many rows
+     * have the label's value as their largest, or its sign. */
+    void (*losses)(struct backend *, double *loss_sum, int *n_correct);
+
+    /* One row for each pixel of the output: the pixels of the input under the
+     * kernel, all channels of each, 0 outside.  col2im() adds to each pixel
+     * of the input what its copies have; if not 'add', to 0. */
+    void (*im2col)(struct backend *, const struct convolution *, int n,
+                   const float *d_x, float *d_columns);
+    void (*col2im)(struct backend *, const struct convolution *, int n,
+                   const float *d_columns, bool add, float *d_x);
+
+    /* Optional: a convolution of n images, and its gradients; the one by the
+     * input is added to 'd_dx' if 'add'.  Return false if there is no better
+     * way than im2col(); call backend_convolve() and so on instead. */
+    bool (*convolve)(struct backend *, const struct convolution *, int n,
+                     const float *d_x, const float *d_w, float *d_y);
+    bool (*convolve_weights)(struct backend *, const struct convolution *,
+                             int n, const float *d_x, const float *d_dy,
+                             float *d_dw);
+    bool (*convolve_input)(struct backend *, const struct convolution *,
+                           int n, const float *d_dy, const float *d_w,
+                           bool add, float *d_dx);
+
+    /* The largest of each square; its gradient goes to the first such. */
+    void (*max_pool)(struct backend *, const struct pooling *, int n,
+                     const float *d_x, float *d_y);
+    void (*max_pool_gradient)(struct backend *, const struct pooling *, int n,
+                              const float *d_x, const float *d_dy,
+                              float *d_dx);
+
+    /* The mean of all pixels of each image. */
+    void (*mean_pool)(struct backend *, int n, int n_pixels, int n_channels,
+                      const float *d_x, float *d_y);
+    void (*mean_pool_gradient)(struct backend *, int n, int n_pixels,
+                               int n_channels, const float *d_dy,
+                               float *d_dx);
+
+    /* Batch normalisation of each column, then times 'd_scale', plus
+     * 'd_shift', cut at 0 if 'relu'.  'd_stats' has 4 n elements: mean and 1
+     * / deviation of this batch, which norm() writes, and the running mean and
+     * variance, which it moves on by BACKEND_NORM_RATE and by which
+     * norm_fixed() goes instead.  norm_gradient() makes of the gradient
+     * 'd_dy' of the output 'd_y', which it may change, that of the input
+     * 'd_x'; 'd_dx' may be the same memory. */
+    void (*norm)(struct backend *, int m, int n, const float *d_x,
+                 const float *d_scale, const float *d_shift, bool relu,
+                 float *d_stats, float *d_y);
+    void (*norm_fixed)(struct backend *, int m, int n, const float *d_x,
+                       const float *d_scale, const float *d_shift, bool relu,
+                       const float *d_stats, float *d_y);
+    void (*norm_gradient)(struct backend *, int m, int n, const float *d_x,
+                          const float *d_y, const float *d_scale, bool relu,
+                          const float *d_stats, float *d_dy, float *d_dx,
+                          float *d_dscale, float *d_dshift);
+
+    /* 'd_y', of the shape of the output, plus the way around it for 'd_x', cut
+     * at 0.  The gradient is that of the way around. */
+    void (*join)(struct backend *, const struct shortcut *, int n,
+                 const float *d_x, float *d_y);
+    void (*join_gradient)(struct backend *, const struct shortcut *, int n,
+                          const float *d_dy, float *d_dx);
+
+    /* y[i] = sum of values[e] x[at[e]], e from starts[i] to starts[i + 1] -
+     * 1: a product with a sparse matrix of m rows. */
+    void (*gather)(struct backend *, int m, const uint32_t *d_starts,
+                   const uint32_t *d_at, const float *d_values,
+                   const float *d_x, float *d_y);
 
     /* d_sum = d_sum + scale d_x. */
     void (*accumulate)(struct backend *, size_t n, float scale,
@@ -104,10 +217,39 @@ struct backend_class {
     /* Optional: waits for what is queued. */
     void (*sync)(struct backend *);
 
+    /* Optional: host memory that the following copy from and to without
+     * waiting. */
+    void *(*alloc_host)(struct backend *, size_t bytes);
+    void (*free_host)(struct backend *, void *);
+
+    /* Optional, together: send() queues an upload.  leave() queues a download
+     * of what the work that is queued before it makes, beside the work that is
+     * queued after it, and await() waits for that, by the number of the
+     * part. */
+    void (*send)(struct backend *, void *d_to, const void *, size_t);
+    void (*leave)(struct backend *, int part, void *to, const void *d_from,
+                  size_t);
+    void (*await)(struct backend *, int part);
+
+    /* Optional, together: what is queued between record() and record_end() is
+     * not done but kept, and replay() queues all of it at once.  Nothing that
+     * waits, and no memory, may be asked for meanwhile.  record_end() returns
+     * NULL if it cannot be kept. */
+    void (*record)(struct backend *);
+    struct backend_recording *(*record_end)(struct backend *);
+    void (*replay)(struct backend *, struct backend_recording *);
+    void (*recording_free)(struct backend *, struct backend_recording *);
+
+    /* Optional: lets products round their factors to TF32 (10 bits). */
+    void (*set_tf32)(struct backend *, bool);
+
     /* Optional: the first thing that has gone wrong since the opening, in
      * words, or NULL.  A backend that has failed stays so. */
     const char *(*failure)(const struct backend *);
 };
+
+#define BACKEND_NORM_EPSILON 1e-5f
+#define BACKEND_NORM_RATE 0.1f
 
 extern const struct backend_class backend_cpu;
 extern const struct backend_class backend_cuda; /* If built: HAVE_CUDA. */
@@ -125,6 +267,16 @@ void backend_close(struct backend *);
 void *backend_alloc(struct backend *, size_t bytes);    /* Never null. */
 void backend_free(struct backend *, void *d_buffer);
 void backend_sync(struct backend *);
+
+/* See backend_class.convolve(): as it can, or by im2col(). */
+void backend_convolve(struct backend *, const struct convolution *, int n,
+                      const float *d_x, const float *d_w, float *d_y);
+void backend_convolve_weights(struct backend *, const struct convolution *,
+                              int n, const float *d_x, const float *d_dy,
+                              float *d_dw);
+void backend_convolve_input(struct backend *, const struct convolution *,
+                            int n, const float *d_dy, const float *d_w,
+                            bool add, float *d_dx);
 const char *backend_failure(const struct backend *);    /* NULL: none. */
 
 #endif /* trainer/backend/backend.h */

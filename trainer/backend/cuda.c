@@ -274,14 +274,20 @@ cuda_column_sums(struct backend *b, int m, int n, const float *d_y,
 
 static void
 cuda_cross_entropy(struct backend *b, int m, int n, const float *d_y,
-                   const int32_t *d_labels, float *d_dy, double *loss_sum,
-                   int *n_correct)
+                   const int32_t *d_labels, float *d_dy)
 {
     struct cuda *cuda = cuda_cast(b);
 
     check(cuda, "cross_entropy",
           cuda_kernels_cross_entropy(cuda->stream, m, n, d_y, d_labels, d_dy,
                                      cuda->d_partials));
+}
+
+static void
+cuda_losses(struct backend *b, double *loss_sum, int *n_correct)
+{
+    struct cuda *cuda = cuda_cast(b);
+
     cuda_download(b, cuda->partials, cuda->d_partials, sizeof cuda->partials);
     *loss_sum = cuda->failure[0] ? NAN : 0;
     *n_correct = 0;
@@ -324,6 +330,7 @@ const struct backend_class backend_cuda = {
     .relu_gradient = cuda_relu_gradient,
     .column_sums = cuda_column_sums,
     .cross_entropy = cuda_cross_entropy,
+    .losses = cuda_losses,
     .accumulate = cuda_accumulate,
     .sgd = cuda_sgd,
     .sync = cuda_sync,

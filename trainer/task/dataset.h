@@ -10,16 +10,24 @@
  * ==========
  *
  * A search is only real if its jobs learn something, and learn it better under
- * some hyper-parameters than under others.  The generator makes such a task
- * from a seed with nothing to download: each class is a few clouds of points
- * that lie between the clouds of other classes.  MNIST's own files are read as
- * they are distributed (after gunzip).
+ * some hyper-parameters than under others.  The generators make such tasks
+ * from a seed with nothing to download:
+ *
+ *    - clouds: each class is a few clouds of points that lie between the
+ *      clouds of other classes.
+ *    - images: each class is a texture of a few waves, at any place, under
+ *      noise, so that what convolves has an advantage.
+ *    - sparse: two classes that a linear function of few features tells apart,
+ *      where some features are in many samples and most in few.
+ *
+ * Real data is read as it is distributed (after gunzip): MNIST's files,
+ * CIFAR-10's binary ones, and LibSVM's text.
  *
  *
  * Usage
  * =====
  *
- *    error = dataset_generate(&config, &ds);
+ *    ds = dataset_generate(&config);
  *    batch = batch_create();
  *    dataset_fill(ds, seed, position, n, batch);
  *    ...batch...
@@ -77,14 +85,27 @@ struct batch {
 
 struct dataset_config {
     int n_inputs, n_classes;
+    struct image image;         /* Of generated ones. */
     size_t n_train, n_held;     /* Of a file: at most so many. */
     uint64_t seed;
 };
 
-/* Return NULL or a message. */
-char *dataset_generate(const struct dataset_config *, struct dataset **);
+/* Generated ones: of clouds, images, and sparse samples. */
+struct dataset *dataset_generate(const struct dataset_config *);
+struct dataset *dataset_generate_images(const struct dataset_config *);
+struct dataset *dataset_generate_sparse(const struct dataset_config *);
+
+/* From files.  MNIST's images are to have 'n_inputs' pixels.  CIFAR-10's
+ * files are all data_batch*.bin of the folder and test_batch*.bin.  LibSVM's
+ * samples have two labels and features up to 'n_inputs'; those to judge by are
+ * in the file of that name with ".t" at its end, or else the last ones.
+ * Return NULL or a message. */
 char *dataset_mnist(const struct dataset_config *, const char *folder,
                     struct dataset **);
+char *dataset_cifar(const struct dataset_config *, const char *folder,
+                    struct dataset **);
+char *dataset_libsvm(const struct dataset_config *, const char *file,
+                     struct dataset **);
 void dataset_destroy(struct dataset *);
 
 struct batch *batch_create(void);

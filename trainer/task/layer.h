@@ -31,9 +31,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "trainer/backend/backend.h"
 #include "trainer/task/dataset.h"
 
-struct backend;
 struct layer;
 struct seeded;
 
@@ -48,7 +48,7 @@ struct layer_pass {
 };
 
 struct layer_class {
-    /* Optional: first weights; without, all are 0. */
+    /* Optional: first weights, where they are not 0. */
     void (*init)(const struct layer *, bool last, struct seeded *,
                  float *weights);
     void (*forward)(const struct layer *, const struct layer_pass *);
@@ -59,12 +59,21 @@ struct layer {
     const struct layer_class *class;    /* NULL: the samples. */
     int input;                  /* Whose output it reads. */
     struct image in, out;       /* Of a sample. */
-    bool relu;
+    bool relu;                  /* The output is cut at 0. */
+    bool bias;                  /* A convolution has one. */
     bool adds;                  /* To the input's gradient. */
+    int main;                   /* Of a join: what is joined to 'input'. */
+    int share;                  /* Nonzero: the layer whose 'd_dy' is ours. */
     size_t first, n_parameters; /* Of the flat vectors. */
+    union {
+        struct convolution convolution;
+        struct pooling pooling;
+        struct shortcut shortcut;
+    };
 
     /* Of the backend. */
     float *d_y, *d_dy;          /* Output, and its gradient if needed. */
+    float *d_stats;             /* Of a normalisation. */
 };
 
 /* Values of a sample. */
@@ -75,5 +84,10 @@ image_size(const struct image *image)
 }
 
 extern const struct layer_class layer_dense;
+extern const struct layer_class layer_convolution;
+extern const struct layer_class layer_norm;
+extern const struct layer_class layer_max_pool;
+extern const struct layer_class layer_mean_pool;
+extern const struct layer_class layer_join;
 
 #endif /* trainer/task/layer.h */

@@ -9,6 +9,9 @@
 
 const struct model_class *const model_classes[] = {
     &model_mlp,
+    &model_cifarnet,
+    &model_resnet32,
+    &model_linear,
     NULL,
 };
 
@@ -29,9 +32,14 @@ check_config(const struct model_class *class, const struct model_config *c)
     const struct image *image = &c->image;
 
     if (class->images
-        && (image->height < 8 || image->width < 8 || image->channels < 1)) {
-        return message("--model: \"%s\" needs images of 8 by 8 or more",
-                       class->name);
+        && (image->height < 8 || image->width < 8 || image->channels < 1
+            || image->height % 4 || image->width % 4)) {
+        return message("--model: \"%s\" needs images, height and width "
+                       "multiples of 4 from 8 on", class->name);
+    }
+    if (class->sparse != c->sparse) {
+        return message("--model: \"%s\" needs samples that are %ssparse",
+                       class->name, class->sparse ? "" : "not ");
     }
     if (class->sparse && c->n_classes != 2) {
         return message("--model: \"%s\" needs 2 classes, there are %d",

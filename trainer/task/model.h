@@ -58,6 +58,8 @@ struct model_config {
     struct shape shape;         /* "mlp": widths of the layers. */
     struct image image;         /* What convolutions see. */
     int n_inputs, n_classes;    /* Of the data. */
+    bool sparse;                /* The data's samples are. */
+    bool hinge;                 /* "linear": not logistic, a SVM. */
 };
 
 /* The head of every model. */
@@ -90,6 +92,9 @@ struct model_class {
 };
 
 extern const struct model_class model_mlp;
+extern const struct model_class model_cifarnet;
+extern const struct model_class model_resnet32;
+extern const struct model_class model_linear;
 
 /* All of them, then NULL. */
 extern const struct model_class *const model_classes[];

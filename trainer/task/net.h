@@ -50,6 +50,24 @@ struct model *net_finish(struct net *);
 /* y = x W + bias, cut at 0 if 'relu'. */
 int net_dense(struct net *, int input, int n_out, bool relu);
 
+/* A convolution with zeros around the image, so many that with 'stride' 1 the
+ * output has the size of the input.  'kernel' is odd.  Without 'bias' what
+ * follows is to be a normalisation. */
+int net_convolution(struct net *, int input, int kernel, int stride,
+                    int n_out, bool bias, bool relu);
+
+/* Batch normalisation.  Only this may read 'input'. */
+int net_norm(struct net *, int input, bool relu);
+
+int net_max_pool(struct net *, int input, int size);
+int net_mean_pool(struct net *, int input);
+
+/* The end of a residual block: 'main', a normalisation that only this reads,
+ * plus the way around it from 'input', cut at 0.  If that has other
+ * dimensions, by leaving out pixels and adding channels of 0.  One layer
+ * before this reads 'input' too. */
+int net_join(struct net *, int input, int main);
+
 /* The methods of a model that is a net. */
 void net_destroy(struct model *);
 void net_init_weights(const struct model *, uint64_t seed, float *weights);
