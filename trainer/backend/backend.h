@@ -46,44 +46,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/backend/geometry.h"
+
 struct backend_class;
 struct backend_recording;
 
 struct backend {
     const struct backend_class *class;
-};
-
-/* Convolution of images of height by width pixels and 'n_in' channels.  The
- * weights are a matrix of 'n_out' rows and, in the order of an image, kernel
- * by kernel by 'n_in' columns. */
-struct convolution {
-    int height, width, n_in;
-    int n_out;
-    int kernel, stride;
-    int pad;                    /* Zeros on each side. */
-    float *d_columns;           /* For the backend to work with: at least */
-    size_t max_columns;         /* convolution_columns() elements. */
-};
-
-int convolution_height(const struct convolution *);     /* Of the output. */
-int convolution_width(const struct convolution *);
-
-/* Elements of one sample's rows of neighbourhoods; see im2col(). */
-size_t convolution_columns(const struct convolution *);
-
-/* Squares of 'size' by 'size' pixels, one beside the other; what is left over
- * at the right and below belongs to none. */
-struct pooling {
-    int height, width, n_channels;
-    int size;
-};
-
-/* The way around a residual block.  Every 'stride'th pixel of the input, and
- * its channels in the middle of the output's, 0 beside them. */
-struct shortcut {
-    int height, width, n_in;    /* Of the input. */
-    int n_out;                  /* At least 'n_in'. */
-    int stride;                 /* Divides height and width. */
 };
 
 /* Parts that backend_class.leave() knows. */
@@ -224,17 +193,18 @@ struct backend_class {
 
     /* Optional, together: send() queues an upload.  leave() queues a download
      * of what the work that is queued before it makes, beside the work that is
-     * queued after it, and await() waits for that, by the number of the
-     * part. */
+     * queued after it, and await() waits for that, by the number of the part,
+     * as it is in the step that step() began last. */
+    void (*step)(struct backend *);
     void (*send)(struct backend *, void *d_to, const void *, size_t);
     void (*leave)(struct backend *, int part, void *to, const void *d_from,
                   size_t);
     void (*await)(struct backend *, int part);
 
-    /* Optional, together: what is queued between record() and record_end() is
-     * not done but kept, and replay() queues all of it at once.  Nothing that
-     * waits, and no memory, may be asked for meanwhile.  record_end() returns
-     * NULL if it cannot be kept. */
+    /* Optional, together: what is queued between record() and record_end(), one
+     * step, is not done but kept, and replay() queues all of it at once.
+     * Nothing that waits, and no memory, may be asked for meanwhile.
+     * record_end() returns NULL if it cannot be kept. */
     void (*record)(struct backend *);
     struct backend_recording *(*record_end)(struct backend *);
     void (*replay)(struct backend *, struct backend_recording *);
@@ -247,9 +217,6 @@ struct backend_class {
      * words, or NULL.  A backend that has failed stays so. */
     const char *(*failure)(const struct backend *);
 };
-
-#define BACKEND_NORM_EPSILON 1e-5f
-#define BACKEND_NORM_RATE 0.1f
 
 extern const struct backend_class backend_cpu;
 extern const struct backend_class backend_cuda; /* If built: HAVE_CUDA. */
@@ -266,6 +233,10 @@ char *backend_open_named(const char *name, int n_threads, struct backend **);
 void backend_close(struct backend *);
 void *backend_alloc(struct backend *, size_t bytes);    /* Never null. */
 void backend_free(struct backend *, void *d_buffer);
+
+/* Memory of the host, zeroed, from which the backend copies fastest. */
+void *backend_alloc_host(struct backend *, size_t bytes);   /* Never null. */
+void backend_free_host(struct backend *, void *);
 void backend_sync(struct backend *);
 
 /* See backend_class.convolve(): as it can, or by im2col(). */

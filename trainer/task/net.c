@@ -4,13 +4,14 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "trainer/backend/backend.h"
 #include "trainer/message.h"
 #include "trainer/task/layer.h"
 #include "trainer/task/seeded.h"
 
-#define MAX_LAYERS 160
+#define MAX_LAYERS BACKEND_MAX_PARTS
 
 /* Layers whose gradients leave together: less is not worth a message. */
 #define MIN_PART ((size_t) 16384)
@@ -24,6 +25,16 @@ struct part {
     size_t first, n;            /* Of the gradient. */
 };
 
+/* A step for batches of 'n' samples.  The first is done call by call, because
+ * libraries prepare themselves in it; the second is recorded. */
+struct step {
+    int n;                      /* 0: none. */
+    int n_done;
+    struct backend_recording *recording;        /* NULL: call by call. */
+};
+
+#define N_STEPS 8               /* Sizes of batches that are remembered. */
+
 struct net {
     struct model up;
     struct backend *b;
@@ -31,6 +42,13 @@ struct net {
     int n_layers;
     struct part parts[MAX_LAYERS];      /* In the order in which they leave. */
     int n_parts;
+    struct step steps[N_STEPS];
+    int next_step;              /* Which of them is forgotten next. */
+
+    /* Samples on the host, where the backend takes them from while other
+     * things go on; NULL if it does not. */
+    float *staged_x;
+    int32_t *staged_labels;
 
     /* Of the backend. */
     float *d_weights, *d_gradient;
@@ -246,12 +264,31 @@ alloc_layers(struct net *net)
         }
     }
     net->d_labels = backend_alloc(net->b, n * sizeof *net->d_labels);
+    if (net->b->class->send) {
+        net->staged_x = backend_alloc_host(
+            net->b, n * image_size(&net->layers[NET_INPUT].out)
+                    * sizeof *net->staged_x);
+        net->staged_labels = backend_alloc_host(
+            net->b, n * sizeof *net->staged_labels);
+    }
     alloc_columns(net);
+}
+
+static void
+forget_step(struct net *net, struct step *step)
+{
+    if (step->recording) {
+        net->b->class->recording_free(net->b, step->recording);
+    }
+    *step = (struct step) { .n = 0 };
 }
 
 static void
 free_layers(struct net *net)
 {
+    for (int i = 0; i < N_STEPS; i++) {
+        forget_step(net, &net->steps[i]);
+    }
     for (int i = 0; i < net->n_layers; i++) {
         struct layer *layer = &net->layers[i];
 
@@ -268,6 +305,8 @@ free_layers(struct net *net)
     }
     backend_free(net->b, net->d_labels);
     backend_free(net->b, net->d_columns);
+    backend_free_host(net->b, net->staged_x);
+    backend_free_host(net->b, net->staged_labels);
 }
 
 /* Means of 0 and variances of 1, which survive a larger batch. */
@@ -296,7 +335,7 @@ static float *
 host_view(struct backend *b, float *d_buffer, size_t n)
 {
     return b->class->map ? b->class->map(b, d_buffer)
-                         : allocate(n, sizeof(float));
+                         : backend_alloc_host(b, n * sizeof(float));
 }
 
 struct model *
@@ -319,11 +358,11 @@ net_destroy(struct model *model)
 {
     struct net *net = net_cast(model);
 
-    if (!net->b->class->map) {
-        free(model->weights);
-        free(model->gradient);
-    }
     free_layers(net);
+    if (!net->b->class->map) {
+        backend_free_host(net->b, model->weights);
+        backend_free_host(net->b, model->gradient);
+    }
     for (int i = 0; i < net->n_layers; i++) {
         backend_free(net->b, net->layers[i].d_stats);
     }
@@ -352,14 +391,26 @@ net_init_weights(const struct model *model, uint64_t seed, float *weights)
     }
 }
 
+/* Without waiting if the backend can: what is queued later comes later, and
+ * nobody writes the host's memory before a step or an evaluation is over. */
+static void
+send(struct net *net, void *d_to, const void *from, size_t bytes)
+{
+    if (net->b->class->send) {
+        net->b->class->send(net->b, d_to, from, bytes);
+    } else {
+        net->b->class->upload(net->b, d_to, from, bytes);
+    }
+}
+
 void
 net_weights_changed(struct model *model)
 {
     struct net *net = net_cast(model);
 
     if (model->weights != net->d_weights) {
-        net->b->class->upload(net->b, net->d_weights, model->weights,
-                              model->n_parameters * sizeof *model->weights);
+        send(net, net->d_weights, model->weights,
+             model->n_parameters * sizeof *model->weights);
     }
 }
 
@@ -372,22 +423,38 @@ pass_begin(struct net *net, int n, bool training)
     };
 }
 
-/* Brings samples to the backend; makes room for them if there never were so
- * many. */
-static void
-upload(struct net *net, const struct batch *batch)
+/* Where the samples are for the backend to take.  Makes room for them if
+ * there never were so many. */
+static struct batch
+stage(struct net *net, const struct batch *batch)
 {
-    size_t n_x = batch->n * image_size(&net->layers[NET_INPUT].out);
+    struct batch staged = *batch;
+    size_t size = image_size(&net->layers[NET_INPUT].out);
 
     if (batch->n > net->up.max_batch) {
         free_layers(net);
         net->up.max_batch = batch->n;
         alloc_layers(net);
     }
-    net->b->class->upload(net->b, net->layers[NET_INPUT].d_y, batch->x,
-                          n_x * sizeof *batch->x);
-    net->b->class->upload(net->b, net->d_labels, batch->labels,
-                          batch->n * sizeof *batch->labels);
+    if (net->staged_x) {
+        memcpy(net->staged_x, batch->x, batch->n * size * sizeof *batch->x);
+        memcpy(net->staged_labels, batch->labels,
+               batch->n * sizeof *batch->labels);
+        staged.x = net->staged_x;
+        staged.labels = net->staged_labels;
+    }
+    return staged;
+}
+
+static void
+fetch(struct net *net, const struct batch *staged)
+{
+    size_t size = image_size(&net->layers[NET_INPUT].out);
+
+    send(net, net->layers[NET_INPUT].d_y, staged->x,
+         staged->n * size * sizeof *staged->x);
+    send(net, net->d_labels, staged->labels,
+         staged->n * sizeof *staged->labels);
 }
 
 static void
@@ -408,23 +475,85 @@ judge(struct net *net, int n, bool gradient)
                                  net->d_labels, gradient ? last->d_dy : NULL);
 }
 
-/* A part of the gradient is computed, or will be. */
+/* A part of the gradient is computed, or will be: sends it to the host, and
+ * tells 'func' unless the backend says later when it is there. */
 static void
-part_leaves(struct net *net, const struct part *part, model_part_func *func,
-            void *aux)
+part_leaves(struct net *net, int part, model_part_func *func, void *aux)
 {
-    struct model *model = &net->up;
+    const struct backend_class *class = net->b->class;
+    size_t first = net->parts[part].first, n = net->parts[part].n;
+    float *to = net->up.gradient + first;
+    const float *d_from = net->d_gradient + first;
 
-    if (model->gradient != net->d_gradient) {
-        net->b->class->download(net->b, model->gradient + part->first,
-                                net->d_gradient + part->first,
-                                part->n * sizeof *model->gradient);
-    } else {
-        backend_sync(net->b);
+    if (class->leave) {
+        class->leave(net->b, part, to, d_from, n * sizeof *to);
+        return;
     }
+    if (to != d_from) {
+        class->download(net->b, to, d_from, n * sizeof *to);
+    }
+    backend_sync(net->b);
     if (func) {
-        func(aux, part->first, part->n);
+        func(aux, first, n);
     }
+}
+
+static void
+queue_step(struct net *net, const struct batch *staged, model_part_func *func,
+           void *aux)
+{
+    struct layer_pass pass = pass_begin(net, staged->n, true);
+    int part = 0;
+
+    if (net->b->class->step) {
+        net->b->class->step(net->b);
+    }
+    fetch(net, staged);
+    forward(net, &pass);
+    judge(net, staged->n, true);
+    for (int i = net->n_layers - 1; i > 0; i--) {
+        net->layers[i].class->backward(&net->layers[i], &pass);
+        if (part < net->n_parts && net->parts[part].layer == i) {
+            part_leaves(net, part++, func, aux);
+        }
+    }
+}
+
+static struct step *
+find_step(struct net *net, int n)
+{
+    struct step *step;
+
+    for (int i = 0; i < N_STEPS; i++) {
+        if (net->steps[i].n == n) {
+            return &net->steps[i];
+        }
+    }
+    step = &net->steps[net->next_step++ % N_STEPS];
+    forget_step(net, step);
+    step->n = n;
+    return step;
+}
+
+/* Queues what net_gradient() computes, in one go if it is recorded. */
+static void
+begin_step(struct net *net, const struct batch *staged, model_part_func *func,
+           void *aux)
+{
+    const struct backend_class *class = net->b->class;
+    struct step *step = find_step(net, staged->n);
+
+    if (class->record && step->n_done == 1) {
+        class->record(net->b);
+        queue_step(net, staged, NULL, NULL);
+        step->recording = class->record_end(net->b);
+    }
+    if (step->recording) {
+        class->replay(net->b, step->recording);
+    } else {
+        queue_step(net, staged, func, aux);
+    }
+    step->n_done += step->n_done < 2;
 }
 
 void
@@ -432,17 +561,16 @@ net_gradient(struct model *model, const struct batch *batch,
              model_part_func *func, void *aux, double *loss_sum)
 {
     struct net *net = net_cast(model);
-    struct layer_pass pass = pass_begin(net, batch->n, true);
-    const struct part *part = net->parts;
+    struct batch staged = stage(net, batch);
     int n_correct;
 
-    upload(net, batch);
-    forward(net, &pass);
-    judge(net, batch->n, true);
-    for (int i = net->n_layers - 1; i > 0; i--) {
-        net->layers[i].class->backward(&net->layers[i], &pass);
-        if (part->layer == i) {
-            part_leaves(net, part++, func, aux);
+    begin_step(net, &staged, func, aux);
+    if (net->b->class->await) {
+        for (int i = 0; i < net->n_parts; i++) {
+            net->b->class->await(net->b, i);
+            if (func) {
+                func(aux, net->parts[i].first, net->parts[i].n);
+            }
         }
     }
     net->b->class->losses(net->b, loss_sum, &n_correct);
@@ -453,9 +581,10 @@ net_evaluate(struct model *model, const struct batch *batch, double *loss_sum,
              int *n_correct)
 {
     struct net *net = net_cast(model);
+    struct batch staged = stage(net, batch);
     struct layer_pass pass = pass_begin(net, batch->n, false);
 
-    upload(net, batch);
+    fetch(net, &staged);
     forward(net, &pass);
     judge(net, batch->n, false);
     net->b->class->losses(net->b, loss_sum, n_correct);
