@@ -1025,92 +1025,153 @@ margins_have_loss_hits_and_gradient(void **state)
     }
 }
 
-/* The gradient of a model of random weights on random samples, computed with
- * 'backend', and its loss before and after a step along it. */
-struct learned {
-    float *gradient;
-    double loss_sum, loss_before, loss_after;
+/* Models that learn the same samples here and on the CPU. */
+static const struct {
+    const struct model_class *class;
+    int n;                      /* Samples of a batch. */
+} models[] = {
+    { &model_mlp, 50 }, { &model_cifarnet, 5 }, { &model_resnet32, 6 },
+    { &model_linear, 40 },
 };
 
+#define N_STEPS 4               /* On a GPU: call by call, then recorded. */
+
+/* What a model of random weights has learned. */
+struct learned {
+    size_t n_parameters;
+    float *gradient;            /* The last one. */
+    double losses[N_STEPS];     /* Of the batches. */
+    double loss;                /* Of the samples to judge by. */
+    int n_parts;
+    size_t n_covered;           /* By the parts of the last gradient. */
+};
+
+static void
+note_part(void *learned_, size_t first, size_t n)
+{
+    struct learned *l = learned_;
+
+    l->n_parts++;
+    l->n_covered += n;
+    assert_true(first + n <= l->n_parameters);
+}
+
 static struct learned
-learn(struct backend *backend, const struct shape *shape,
-      const struct dataset *data)
+learn(struct backend *backend, const struct model_class *class,
+      const struct dataset *data, int n)
 {
     struct model_config config = {
-        .backend = backend, .max_batch = data->n_held, .shape = *shape,
+        .backend = backend, .max_batch = n / 2 + 1, .image = data->image,
+        .n_inputs = data->n_inputs, .n_classes = data->n_classes,
+        .sparse = data->train.starts,
     };
-    struct batch batch = dataset_held(data, 0, data->n_held);
+    struct batch *batch = batch_create();
+    struct learned l = { .gradient = NULL };
     struct model *model;
-    struct learned l;
     double accuracy;
 
-    assert_null(model_create(&model_mlp, &config, &model));
+    assert_null(shape_from_string("20,70,33,7", &config.shape));
+    assert_null(model_create(class, &config, &model));
+    l.n_parameters = model->n_parameters;
     l.gradient = allocate(model->n_parameters, sizeof *l.gradient);
     model_init_weights(model, 5, model->weights);
-    model_weights_changed(model);
-    model_evaluate(model, data, &l.loss_before, &accuracy);
-    model_gradient(model, &batch, NULL, NULL, &l.loss_sum);
-    memcpy(l.gradient, model->gradient,
-           model->n_parameters * sizeof *l.gradient);
-    for (size_t i = 0; i < model->n_parameters; i++) {
-        model->weights[i] -= 0.1f * l.gradient[i];
+    for (int i = 0; i < N_STEPS; i++) {
+        model_weights_changed(model);
+        dataset_fill(data, 3, (i & 1) * n, n, batch);
+        l.n_parts = l.n_covered = 0;
+        model_gradient(model, batch, note_part, &l, &l.losses[i]);
+        memcpy(l.gradient, model->gradient,
+               model->n_parameters * sizeof *l.gradient);
+        for (size_t j = 0; j < model->n_parameters; j++) {
+            model->weights[j] -= 0.005f * l.gradient[j];
+        }
     }
     model_weights_changed(model);
-    model_evaluate(model, data, &l.loss_after, &accuracy);
+    model_evaluate(model, data, &l.loss, &accuracy);
+    assert_int_equal(l.n_covered, l.n_parameters);
     model_destroy(model);
+    batch_destroy(batch);
     return l;
+}
+
+static struct dataset *
+make_data(const struct model_class *class)
+{
+    struct dataset_config config = {
+        .n_inputs = class->sparse ? 300 : 20, .n_classes = 7,
+        .image = { 12, 8, 3 }, .n_train = 100, .n_held = 30, .seed = 4,
+    };
+
+    return class->sparse ? dataset_generate_sparse(&config)
+           : class->images ? dataset_generate_images(&config)
+           : dataset_generate(&config);
 }
 
 /* Compares with the CPU's backend.  To the bit if 'tolerance' is 0. */
 static void
-check_model(struct backend *backend, double tolerance)
+check_model(struct backend *backend, const struct model_class *class, int n,
+            double tolerance)
 {
-    enum { N = 50 };
-    struct shape shape;
+    struct dataset *data = make_data(class);
+    double off = 0, norm = 0;
     struct backend *cpu;
     struct learned mine, right;
-    struct dataset_config config = {
-        .n_inputs = 20, .n_classes = 7, .n_train = 1, .n_held = N, .seed = 4,
-    };
-    struct dataset *data;
 
-    assert_null(shape_from_string("20,70,33,7", &shape));
     assert_int_equal(backend_open(&backend_cpu, 0, 1, &cpu), 0);
-    data = dataset_generate(&config);
-    mine = learn(backend, &shape, data);
-    right = learn(cpu, &shape, data);
-    assert_true(right.loss_after < right.loss_before);
-    assert_true(fabs(mine.loss_sum - right.loss_sum) <= N * tolerance);
-    assert_true(fabs(mine.loss_before - right.loss_before) <= tolerance);
-    assert_true(fabs(mine.loss_after - right.loss_after) <= tolerance);
-    for (size_t i = 0; i < shape_n_parameters(&shape); i++) {
-        assert_true(fabs(mine.gradient[i] - right.gradient[i]) <= tolerance);
+    mine = learn(backend, class, data, n);
+    right = learn(cpu, class, data, n);
+    if (!(right.losses[2] < right.losses[0])) {
+        fail_msg("%s: loss %g, then %g", class->name, right.losses[0],
+                 right.losses[2]);
     }
+    for (int i = 0; i < N_STEPS; i++) {
+        assert_true(fabs(mine.losses[i] - right.losses[i])
+                    <= tolerance * right.losses[i]);
+    }
+    assert_true(fabs(mine.loss - right.loss) <= tolerance * right.loss);
+    for (size_t i = 0; i < right.n_parameters; i++) {
+        double difference = mine.gradient[i] - right.gradient[i];
+
+        off += difference * difference;
+        norm += (double) right.gradient[i] * right.gradient[i];
+    }
+    assert_true(norm > 0 && sqrt(off / norm) <= tolerance);
+    assert_int_equal(mine.n_parts, right.n_parts);
     free(mine.gradient);
     free(right.gradient);
     dataset_destroy(data);
     backend_close(cpu);
 }
 
+/* The differences of four steps, of which each begins where the last one
+ * ended, add up. */
 static void
-model_learns_as_on_the_cpu(void **state)
+models_learn_as_on_the_cpu(void **state)
 {
-    check_model(b, b->class == &backend_cpu ? 0 : 1e-5);
+    for (size_t i = 0; i < N_ELEMENTS(models); i++) {
+        check_model(b, models[i].class, models[i].n,
+                    b->class == &backend_cpu ? 0 : 1e-4);
+    }
 }
 
 /* A model whose vectors the host cannot see in place copies them, and gets
  * the same. */
 static void
-model_needs_no_mapped_memory(void **state)
+models_need_no_mapped_memory(void **state)
 {
     struct backend_class unmapped = *b->class;
-    struct backend alone = { .class = &unmapped };
+    struct backend *alone;
 
     if (b->class != &backend_cpu) {
         skip();
     }
+    assert_int_equal(backend_open(&backend_cpu, 0, 1, &alone), 0);
     unmapped.map = NULL;
-    check_model(&alone, 0);
+    alone->class = &unmapped;
+    for (size_t i = 0; i < N_ELEMENTS(models); i++) {
+        check_model(alone, models[i].class, models[i].n, 0);
+    }
+    backend_close(alone);
 }
 
 static void
@@ -1161,8 +1222,8 @@ test_backend(const char *name)
         cmocka_unit_test(margins_have_loss_hits_and_gradient),
         cmocka_unit_test(accumulate_adds_a_multiple),
         cmocka_unit_test(sgd_steps_with_momentum),
-        cmocka_unit_test(model_learns_as_on_the_cpu),
-        cmocka_unit_test(model_needs_no_mapped_memory),
+        cmocka_unit_test(models_learn_as_on_the_cpu),
+        cmocka_unit_test(models_need_no_mapped_memory),
         cmocka_unit_test(names_are_those_of_the_build),
         cmocka_unit_test(nothing_has_failed),
     };
