@@ -206,6 +206,14 @@ evaluate(struct worker *w, char **error)
     return check_backend(w, error);
 }
 
+/* Where nobody else trains, a model that can updates its own weights, and
+ * nothing has to pass through the host. */
+static bool
+steps_alone(const struct worker *w)
+{
+    return !w->client && w->model->class->step;
+}
+
 static enum ps_result
 iterate(struct worker *w, char **error)
 {
@@ -214,7 +222,12 @@ iterate(struct worker *w, char **error)
     double loss;
 
     dataset_fill(w->data, w->o->seed, position, w->share.n, w->batch);
-    model_gradient(w->model, w->batch, NULL, NULL, &loss);
+    if (steps_alone(w)) {
+        w->model->class->step(w->model, w->batch, w->o->learning_rate,
+                              w->o->momentum, &loss);
+    } else {
+        model_gradient(w->model, w->batch, NULL, NULL, &loss);
+    }
     loss = w->share.n ? loss / w->share.n : 0;
     result = check_backend(w, error);
     if (result != PS_OK) {
@@ -224,7 +237,7 @@ iterate(struct worker *w, char **error)
     if (control_stopped(w->control)) {
         return PS_ENDED;
     }
-    result = exchange(w, &loss, error);
+    result = steps_alone(w) ? PS_OK : exchange(w, &loss, error);
     if (result == PS_OK) {
         w->step_us = report_monotonic_us();
         w->progress.batch_loss = loss;

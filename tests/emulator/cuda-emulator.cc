@@ -10,6 +10,7 @@
 
 #include <cblas.h>
 #include <cublas_v2.h>
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <cstdio>
@@ -32,8 +33,12 @@ enum state {
     GONE,
 };
 
+/* A context starts a thread.  After that jumps switch, which, unlike
+ * swapcontext(), make no system calls. */
 struct thread {
     ucontext_t context;
+    jmp_buf jump;
+    bool started;
     std::vector<char> stack;
     enum state state;
     char value[16];             /* What it shows its warp. */
@@ -41,7 +46,7 @@ struct thread {
 
 static std::vector<thread> threads;
 static size_t current;
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static const std::function<void()> *kernel_running;
 
 static void
@@ -64,14 +69,33 @@ thread_main()
 {
     (*kernel_running)();
     threads[current].state = GONE;
-    swapcontext(&threads[current].context, &scheduler);
+    _longjmp(scheduler, 1);
 }
 
 static void
 meet(enum state state)
 {
     threads[current].state = state;
-    swapcontext(&threads[current].context, &scheduler);
+    if (!_setjmp(threads[current].jump)) {
+        _longjmp(scheduler, 1);
+    }
+}
+
+/* Runs thread 'i' until it meets others or is gone. */
+static void
+run_thread(size_t i)
+{
+    thread &t = threads[i];
+
+    current = i;
+    set_thread_index(i);
+    if (!_setjmp(scheduler)) {
+        if (t.started) {
+            _longjmp(t.jump, 1);
+        }
+        t.started = true;
+        setcontext(&t.context);
+    }
 }
 
 void
@@ -127,9 +151,7 @@ run_threads(size_t n)
 
     for (size_t i = 0; i < n; i++) {
         if (threads[i].state == RUNS) {
-            current = i;
-            set_thread_index(i);
-            swapcontext(&scheduler, &threads[i].context);
+            run_thread(i);
         }
         any = any || threads[i].state != GONE;
     }
@@ -161,6 +183,7 @@ run_meeting_block(const std::function<void()> &kernel)
         t.context.uc_stack.ss_sp = t.stack.data();
         t.context.uc_stack.ss_size = t.stack.size();
         makecontext(&t.context, thread_main, 0);
+        t.started = false;
         t.state = RUNS;
     }
     while (run_threads(n)) {

@@ -1041,6 +1041,7 @@ struct learned {
     size_t n_parameters;
     float *gradient;            /* The last one. */
     double losses[N_STEPS];     /* Of the batches. */
+    double alone[N_STEPS];      /* And of steps alone after them. */
     double loss;                /* Of the samples to judge by. */
     int n_parts;
     size_t n_covered;           /* By the parts of the last gradient. */
@@ -1087,6 +1088,10 @@ learn(struct backend *backend, const struct model_class *class,
         }
     }
     model_weights_changed(model);
+    for (int i = 0; class->step && i < N_STEPS; i++) {
+        class->step(model, batch, i < 3 ? 0.005f : 0.001f, 0.9f,
+                    &l.alone[i]);
+    }
     model_evaluate(model, data, &l.loss, &accuracy);
     assert_int_equal(l.n_covered, l.n_parameters);
     model_destroy(model);
@@ -1127,6 +1132,8 @@ check_model(struct backend *backend, const struct model_class *class, int n,
     for (int i = 0; i < N_STEPS; i++) {
         assert_true(fabs(mine.losses[i] - right.losses[i])
                     <= tolerance * right.losses[i]);
+        assert_true(fabs(mine.alone[i] - right.alone[i])
+                    <= tolerance * right.alone[i]);
     }
     assert_true(fabs(mine.loss - right.loss) <= tolerance * right.loss);
     for (size_t i = 0; i < right.n_parameters; i++) {

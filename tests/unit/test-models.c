@@ -229,6 +229,34 @@ workers_that_share_batches_have_the_same_curve(void **state)
     }
 }
 
+/* To the bit what the scheme makes of the same gradients. */
+static void
+steps_alone_are_those_of_one_worker(void **state)
+{
+    enum { N_STEPS = 5 };
+
+    for (size_t i = 0; i < N_ELEMENTS(tasks); i++) {
+        const struct task *task = &tasks[i];
+        struct fixture f = begin(task), alone = begin(task);
+        double curve[N_STEPS], loss;
+
+        train(&f, task, 1, N_STEPS, curve);
+        for (int k = 0; task->class->step && k < N_STEPS; k++) {
+            dataset_fill(alone.data, SEED, (uint64_t) k * task->batch,
+                         task->batch, alone.batch);
+            task->class->step(alone.model, alone.batch, task->rate, 0.9f,
+                              &loss);
+            assert_true((float) (loss / task->batch) == (float) curve[k]);
+        }
+        if (task->class->step) {
+            assert_memory_equal(f.model->weights, alone.model->weights,
+                                f.model->n_parameters * sizeof(float));
+        }
+        end(&f);
+        end(&alone);
+    }
+}
+
 /* What was final when it was announced is what is there at the end, and comes
  * from the end of the vector on. */
 struct parts {
@@ -390,6 +418,7 @@ main(void)
         cmocka_unit_test(gradients_are_the_slopes_of_the_loss),
         cmocka_unit_test(losses_fall),
         cmocka_unit_test(workers_that_share_batches_have_the_same_curve),
+        cmocka_unit_test(steps_alone_are_those_of_one_worker),
         cmocka_unit_test(parts_of_gradients_are_final_when_they_leave),
         cmocka_unit_test(batches_may_grow),
         cmocka_unit_test(keys_of_sparse_gradients_are_all_that_is_not_0),

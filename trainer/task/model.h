@@ -89,6 +89,12 @@ struct model_class {
                      void *aux, double *loss_sum);
     void (*evaluate)(struct model *, const struct batch *, double *loss_sum,
                      int *n_correct);
+
+    /* Optional: a step of SGD with momentum where the model is, for who trains
+     * alone: neither gradient nor weights pass through the host, whose copies
+     * of them get out of date. */
+    void (*step)(struct model *, const struct batch *, float rate,
+                 float momentum, double *loss_sum);
 };
 
 extern const struct model_class model_mlp;

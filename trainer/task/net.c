@@ -29,6 +29,7 @@ struct part {
  * libraries prepare themselves in it; the second is recorded. */
 struct step {
     int n;                      /* 0: none. */
+    bool updates;               /* The weights, instead of sending gradients. */
     int n_done;
     struct backend_recording *recording;        /* NULL: call by call. */
 };
@@ -42,6 +43,7 @@ struct net {
     int n_layers;
     struct part parts[MAX_LAYERS];      /* In the order in which they leave. */
     int n_parts;
+    float rate, momentum;       /* Of steps that update. */
     struct step steps[N_STEPS];
     int next_step;              /* Which of them is forgotten next. */
 
@@ -52,6 +54,7 @@ struct net {
 
     /* Of the backend. */
     float *d_weights, *d_gradient;
+    float *d_velocity;          /* NULL until a step updates. */
     int32_t *d_labels;
     float *d_columns;
 };
@@ -368,6 +371,7 @@ net_destroy(struct model *model)
     }
     backend_free(net->b, net->d_weights);
     backend_free(net->b, net->d_gradient);
+    backend_free(net->b, net->d_velocity);
     free(net);
 }
 
@@ -499,8 +503,15 @@ part_leaves(struct net *net, int part, model_part_func *func, void *aux)
 }
 
 static void
-queue_step(struct net *net, const struct batch *staged, model_part_func *func,
-           void *aux)
+queue_update(struct net *net)
+{
+    net->b->class->sgd(net->b, net->up.n_parameters, net->rate, net->momentum,
+                       net->d_gradient, net->d_velocity, net->d_weights);
+}
+
+static void
+queue_step(struct net *net, const struct batch *staged, bool updates,
+           model_part_func *func, void *aux)
 {
     struct layer_pass pass = pass_begin(net, staged->n, true);
     int part = 0;
@@ -513,45 +524,50 @@ queue_step(struct net *net, const struct batch *staged, model_part_func *func,
     judge(net, staged->n, true);
     for (int i = net->n_layers - 1; i > 0; i--) {
         net->layers[i].class->backward(&net->layers[i], &pass);
-        if (part < net->n_parts && net->parts[part].layer == i) {
+        if (!updates && part < net->n_parts && net->parts[part].layer == i) {
             part_leaves(net, part++, func, aux);
         }
+    }
+    if (updates) {
+        queue_update(net);
     }
 }
 
 static struct step *
-find_step(struct net *net, int n)
+find_step(struct net *net, int n, bool updates)
 {
     struct step *step;
 
     for (int i = 0; i < N_STEPS; i++) {
-        if (net->steps[i].n == n) {
+        if (net->steps[i].n == n && net->steps[i].updates == updates) {
             return &net->steps[i];
         }
     }
     step = &net->steps[net->next_step++ % N_STEPS];
     forget_step(net, step);
     step->n = n;
+    step->updates = updates;
     return step;
 }
 
-/* Queues what net_gradient() computes, in one go if it is recorded. */
+/* Queues what net_gradient() or net_step() computes, in one go if it is
+ * recorded. */
 static void
-begin_step(struct net *net, const struct batch *staged, model_part_func *func,
-           void *aux)
+begin_step(struct net *net, const struct batch *staged, bool updates,
+           model_part_func *func, void *aux)
 {
     const struct backend_class *class = net->b->class;
-    struct step *step = find_step(net, staged->n);
+    struct step *step = find_step(net, staged->n, updates);
 
     if (class->record && step->n_done == 1) {
         class->record(net->b);
-        queue_step(net, staged, NULL, NULL);
+        queue_step(net, staged, updates, NULL, NULL);
         step->recording = class->record_end(net->b);
     }
     if (step->recording) {
         class->replay(net->b, step->recording);
     } else {
-        queue_step(net, staged, func, aux);
+        queue_step(net, staged, updates, func, aux);
     }
     step->n_done += step->n_done < 2;
 }
@@ -564,7 +580,7 @@ net_gradient(struct model *model, const struct batch *batch,
     struct batch staged = stage(net, batch);
     int n_correct;
 
-    begin_step(net, &staged, func, aux);
+    begin_step(net, &staged, false, func, aux);
     if (net->b->class->await) {
         for (int i = 0; i < net->n_parts; i++) {
             net->b->class->await(net->b, i);
@@ -573,6 +589,31 @@ net_gradient(struct model *model, const struct batch *batch,
             }
         }
     }
+    net->b->class->losses(net->b, loss_sum, &n_correct);
+}
+
+/* A recording has rate and momentum in it. */
+void
+net_step(struct model *model, const struct batch *batch, float rate,
+         float momentum, double *loss_sum)
+{
+    struct net *net = net_cast(model);
+    struct batch staged = stage(net, batch);
+    int n_correct;
+
+    if (!net->d_velocity) {
+        net->d_velocity = vector(net, model->n_parameters);
+    }
+    if (rate != net->rate || momentum != net->momentum) {
+        for (int i = 0; i < N_STEPS; i++) {
+            if (net->steps[i].updates) {
+                forget_step(net, &net->steps[i]);
+            }
+        }
+        net->rate = rate;
+        net->momentum = momentum;
+    }
+    begin_step(net, &staged, true, NULL, NULL);
     net->b->class->losses(net->b, loss_sum, &n_correct);
 }
 

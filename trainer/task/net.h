@@ -76,12 +76,15 @@ void net_gradient(struct model *, const struct batch *, model_part_func *,
                   void *aux, double *loss_sum);
 void net_evaluate(struct model *, const struct batch *, double *loss_sum,
                   int *n_correct);
+void net_step(struct model *, const struct batch *, float rate,
+              float momentum, double *loss_sum);
 
 #define NET_METHODS                             \
     .destroy = net_destroy,                     \
     .init_weights = net_init_weights,           \
     .weights_changed = net_weights_changed,     \
     .gradient = net_gradient,                   \
-    .evaluate = net_evaluate
+    .evaluate = net_evaluate,                   \
+    .step = net_step
 
 #endif /* trainer/task/net.h */
