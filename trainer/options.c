@@ -20,6 +20,7 @@ enum kind {
     INTEGER,
     REAL,
     SHAPE,
+    IMAGE,
     SERVER,                     /* May be repeated. */
 };
 
@@ -49,14 +50,24 @@ static const struct row rows[] = {
       "This is worker R, 0 to N - 1; 0 evaluates and reports progress." },
     { "congestion", ROLE_SERVER | ROLE_WORKER, STRING, AT(congestion), 0, 0,
       NULL, "NAME", "Use this TCP congestion control, such as cubic." },
+    { "model", TRAINS, WORD, AT(model), 0, 0, "mlp",
+      "mlp|cifarnet|resnet32|linear", "What is trained." },
     { "shape", TRAINS, SHAPE, AT(shape), 0, 0, "64,256,256,10", "WIDTHS",
-      "Widths of the layers: inputs, hidden ones, classes." },
+      "Of mlp, the widths of the layers: inputs, hidden ones, classes." },
+    { "image", TRAINS, IMAGE, AT(image), 0, 0, "32x32x3",
+      "HEIGHTxWIDTHxCHANNELS",
+      "Of cifarnet and resnet32, the samples that are generated." },
+    { "features", TRAINS, INTEGER, AT(features), 1, 1 << 26, "1024", "N",
+      "Of linear, the features of a sample." },
+    { "loss", TRAINS, WORD, AT(loss), 0, 0, "logistic", "logistic|hinge",
+      "Of linear: logistic regression, or a support vector machine." },
     { "data", TRAINS, STRING, AT(data), 0, 0, "generated", "SOURCE",
-      "\"generated\", or the folder of MNIST's four files (gunzipped)." },
+      "\"generated\", mnist:FOLDER, cifar10:FOLDER (of the gunzipped files), "
+      "or libsvm:FILE; a FOLDER alone is MNIST's." },
     { "samples", TRAINS, INTEGER, AT(samples), 1, 1 << 24, "8192", "N",
-      "Samples to train on; of MNIST at most so many." },
+      "Samples to train on; of files at most so many." },
     { "held-out", TRAINS, INTEGER, AT(held_out), 1, 1 << 24, "512", "N",
-      "Samples to judge by; of MNIST at most so many." },
+      "Samples to judge by; of files at most so many." },
     { "batch", TRAINS, INTEGER, AT(batch), 1, 65536, "64", "N",
       "Samples of one iteration, of all workers together." },
     { "learning-rate", TRAINS, REAL, AT(learning_rate), 1e-9, 1e3, "0.05",
@@ -73,10 +84,13 @@ static const struct row rows[] = {
       "Emulate a slower worker: a sample takes at least so long." },
     { "backend", TRAINS, WORD, AT(backend), 0, 0, "auto", "auto|cpu|cuda",
       "Where to compute; \"auto\" is a GPU if there is one, else the CPU." },
+    { "tf32", TRAINS, WORD, AT(tf32), 0, 0, "off", "on|off",
+      "Whether a GPU may round what it multiplies to 10 bits." },
     { "threads", ANY, INTEGER, AT(n_threads), 1, 1024, "1", "N",
       "Threads of the CPU's linear algebra." },
 };
 
+#define IMAGE_CLASSES 10        /* Of images, generated or not. */
 #define N_ROWS (sizeof rows / sizeof rows[0])
 
 static const struct {
@@ -142,6 +156,23 @@ set_word(const struct row *row, const char *value, const char **to)
     }
 }
 
+/* Image sizes are small enough for no product of them to overflow. */
+static char *
+set_image(const struct row *row, const char *value, struct image *image)
+{
+    int end = -1;
+
+    if (sscanf(value, "%4dx%4dx%4d%n", &image->height, &image->width,
+               &image->channels, &end) != 3 || end < 0 || value[end]
+        || image->height < 8 || image->height > 256 || image->width < 8
+        || image->width > 256 || image->channels < 1
+        || image->channels > 16) {
+        return message("--%s: \"%s\" is not %s, up to 256x256x16", row->name,
+                       value, row->value);
+    }
+    return NULL;
+}
+
 static char *
 set_value(const struct row *row, const char *value, struct options *o)
 {
@@ -169,6 +200,8 @@ set_value(const struct row *row, const char *value, struct options *o)
             free(why);
         }
         break;
+    case IMAGE:
+        return set_image(row, value, to);
     case SERVER:
         if (o->n_servers >= OPTIONS_MAX_SERVERS) {
             return message("--%s: more than %d", row->name,
@@ -180,15 +213,66 @@ set_value(const struct row *row, const char *value, struct options *o)
     return error;
 }
 
+static bool
+is_model(const struct options *o, const char *name)
+{
+    return !strcmp(o->model, name);
+}
+
+int
+options_n_inputs(const struct options *o)
+{
+    return is_model(o, "mlp") ? shape_inputs(&o->shape)
+           : is_model(o, "linear") ? o->features
+           : o->image.height * o->image.width * o->image.channels;
+}
+
+int
+options_n_classes(const struct options *o)
+{
+    return is_model(o, "mlp") ? shape_classes(&o->shape)
+           : is_model(o, "linear") ? 2 : IMAGE_CLASSES;
+}
+
+static const struct {
+    const char *prefix;
+    enum data_kind kind;
+} sources[] = {
+    { "mnist:", DATA_MNIST },
+    { "cifar10:", DATA_CIFAR },
+    { "libsvm:", DATA_LIBSVM },
+    { "", DATA_MNIST },
+};
+
+/* What '--data' means, and the images that it has. */
+static char *
+check_data(struct options *o)
+{
+    size_t i = 0;
+
+    if (!strcmp(o->data, "generated")) {
+        o->data_kind = DATA_GENERATED;
+        return NULL;
+    }
+    while (strncmp(o->data, sources[i].prefix, strlen(sources[i].prefix))) {
+        i++;
+    }
+    o->data_kind = sources[i].kind;
+    o->data_path = o->data + strlen(sources[i].prefix);
+    if ((o->data_kind == DATA_LIBSVM) != is_model(o, "linear")) {
+        return message("--data: \"%s\" is not for the model \"%s\"",
+                       o->data, o->model);
+    }
+    o->image = o->data_kind == DATA_MNIST ? (struct image) { 28, 28, 1 }
+                                          : (struct image) { 32, 32, 3 };
+    return NULL;
+}
+
 static char *
 check_together(struct options *o)
 {
-    o->data_kind = DATA_GENERATED;
     if (o->role == ROLE_SERVER) {
         return NULL;
-    }
-    if (strcmp(o->data, "generated")) {
-        o->data_kind = DATA_MNIST;
     }
     if (o->role == ROLE_WORKER && !o->n_servers) {
         return message("--server: at least one is needed");
@@ -197,10 +281,11 @@ check_together(struct options *o)
         return message("--rank: %lld is not 0 to %lld", (long long) o->rank,
                        (long long) o->n_workers - 1);
     }
-    if (o->n_servers > shape_n_parameters(&o->shape)) {
+    if ((is_model(o, "mlp") && o->n_servers > shape_n_parameters(&o->shape))
+        || (is_model(o, "linear") && o->n_servers > o->features + 1)) {
         return message("--server: more servers than parameters");
     }
-    return NULL;
+    return check_data(o);
 }
 
 static char *

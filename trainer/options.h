@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trainer/task/dataset.h"
 #include "trainer/task/shape.h"
 
 #define OPTIONS_MAX_SERVERS 64
@@ -24,6 +25,8 @@ enum role {
 enum data_kind {
     DATA_GENERATED,
     DATA_MNIST,
+    DATA_CIFAR,
+    DATA_LIBSVM,
 };
 
 struct options {
@@ -35,9 +38,14 @@ struct options {
     int64_t n_workers, rank;
     const char *congestion;     /* NULL: the system's. */
 
-    struct shape shape;
-    const char *data;           /* "generated", or MNIST's folder. */
+    const char *model;          /* A word of model_class_find(). */
+    struct shape shape;         /* Of an MLP. */
+    struct image image;         /* Of what sees images. */
+    int64_t features;           /* Of a linear model. */
+    const char *loss;           /* Of it: "logistic" or "hinge". */
+    const char *data;           /* As it was given; what it means: */
     enum data_kind data_kind;
+    const char *data_path;      /* NULL if generated. */
     int64_t samples, held_out;
     int64_t batch;
     double learning_rate, momentum;
@@ -45,6 +53,7 @@ struct options {
     int64_t until, eval_every;
     double sample_cost_us;
     const char *backend;        /* A word of backend_open_named(). */
+    const char *tf32;           /* "on" or "off". */
     int64_t n_threads;
 };
 
@@ -52,5 +61,9 @@ struct options {
  * those of 'argv'.  '*help' is true if help was asked for instead. */
 char *options_parse(int argc, char *argv[], struct options *, bool *help);
 void options_help(void);
+
+/* Of the samples, as model and data have it. */
+int options_n_inputs(const struct options *);
+int options_n_classes(const struct options *);
 
 #endif /* trainer/options.h */

@@ -14,9 +14,10 @@
 #include "trainer/ps/client.h"
 #include "trainer/ps/shard.h"
 #include "trainer/report.h"
+#include "trainer/source.h"
 #include "trainer/sync/sync.h"
 #include "trainer/task/dataset.h"
-#include "trainer/task/mlp.h"
+#include "trainer/task/model.h"
 
 #define MIN_BUFFER 64           /* Samples: evaluation goes by so many. */
 
@@ -26,14 +27,13 @@ struct worker {
     struct backend *backend;    /* Of the model. */
     struct backend *host;       /* Of the scheme: always the CPU. */
     struct dataset *data;
-    struct mlp *mlp;
+    struct model *model;
     struct report *report;
 
     struct ps_client *client;   /* NULL in the role "local", */
     struct sync *sync;          /* which has this and 'host' instead. */
 
-    float *x;                   /* Samples of this worker's share. */
-    int32_t *labels;
+    struct batch *batch;        /* Samples of this worker's share. */
     struct shard share;         /* Which samples of each batch. */
     size_t n_parameters;
 
@@ -41,22 +41,6 @@ struct worker {
     uint64_t evaluated;         /* Iteration of progress.loss. */
     int64_t step_us;            /* When the step began. */
 };
-
-static char *
-open_data(const struct options *o, struct dataset **data)
-{
-    struct dataset_config config = {
-        .n_inputs = shape_inputs(&o->shape),
-        .n_classes = shape_classes(&o->shape),
-        .n_train = o->samples,
-        .n_held = o->held_out,
-        .seed = o->seed,
-    };
-
-    return o->data_kind == DATA_MNIST
-           ? dataset_mnist(&config, o->data, data)
-           : dataset_generate(&config, data);
-}
 
 static char *
 open_parameters(struct worker *w)
@@ -86,10 +70,9 @@ static char *
 worker_init(struct worker *w)
 {
     const struct options *o = w->o;
-    int max_batch;
     char *error;
 
-    error = open_data(o, &w->data);
+    error = source_open_data(o, &w->data);
     if (error) {
         return error;
     }
@@ -98,12 +81,18 @@ worker_init(struct worker *w)
         return error;
     }
     report_backend(w->backend->class->name);
+    if (w->backend->class->set_tf32) {
+        w->backend->class->set_tf32(w->backend, !strcmp(o->tf32, "on"));
+    }
     w->share = shard_range(o->batch, o->rank, o->n_workers);
-    w->n_parameters = shape_n_parameters(&o->shape);
-    max_batch = w->share.n > MIN_BUFFER ? w->share.n : MIN_BUFFER;
-    w->mlp = mlp_create(w->backend, &o->shape, max_batch);
-    w->x = allocate(w->share.n * w->data->n_inputs, sizeof *w->x);
-    w->labels = allocate(w->share.n, sizeof *w->labels);
+    w->batch = batch_create();
+    error = source_open_model(
+        o, w->data, w->backend,
+        w->share.n > MIN_BUFFER ? w->share.n : MIN_BUFFER, &w->model);
+    if (error) {
+        return error;
+    }
+    w->n_parameters = w->model->n_parameters;
     w->report = report_create(!o->rank);
     w->progress.loss = w->progress.accuracy = w->progress.batch_loss = NAN;
     w->evaluated = UINT64_MAX;
@@ -117,30 +106,29 @@ worker_uninit(struct worker *w)
     if (w->sync) {
         sync_bsp.destroy(w->sync);
     }
-    mlp_destroy(w->mlp);
+    model_destroy(w->model);
     backend_close(w->backend);
     backend_close(w->host);
     dataset_destroy(w->data);
     report_destroy(w->report);
-    free(w->x);
-    free(w->labels);
+    batch_destroy(w->batch);
 }
 
 /* Gets the first weights. */
 static enum ps_result
 begin(struct worker *w, char **error)
 {
-    float *weights = mlp_weights(w->mlp);
+    float *weights = w->model->weights;
     enum ps_result result = PS_OK;
 
-    mlp_init_weights(weights, &w->o->shape, w->o->seed);
+    model_init_weights(w->model, w->o->seed, weights);
     if (w->client) {
         result = ps_client_begin(w->client, weights, error);
     } else {
         memcpy(sync_bsp.weights(w->sync), weights,
                w->n_parameters * sizeof *weights);
     }
-    mlp_weights_changed(w->mlp);
+    model_weights_changed(w->model);
     return result;
 }
 
@@ -149,8 +137,8 @@ begin(struct worker *w, char **error)
 static enum ps_result
 exchange(struct worker *w, double *loss, char **error)
 {
-    const float *gradient = mlp_gradient_vector(w->mlp);
-    float *weights = mlp_weights(w->mlp);
+    const float *gradient = w->model->gradient;
+    float *weights = w->model->weights;
     uint64_t iteration = w->progress.iteration;
     enum ps_result result = PS_OK;
 
@@ -165,7 +153,7 @@ exchange(struct worker *w, double *loss, char **error)
         memcpy(weights, sync_bsp.weights(w->sync), bytes);
         result = *error ? PS_FAILED : PS_OK;
     }
-    mlp_weights_changed(w->mlp);
+    model_weights_changed(w->model);
     return result;
 }
 
@@ -211,12 +199,19 @@ static enum ps_result
 evaluate(struct worker *w, char **error)
 {
     if (!w->o->rank && w->evaluated != w->progress.iteration) {
-        mlp_evaluate(w->mlp, w->data->held_x, w->data->held_labels,
-                     w->data->n_held, &w->progress.loss,
-                     &w->progress.accuracy);
+        model_evaluate(w->model, w->data, &w->progress.loss,
+                       &w->progress.accuracy);
         w->evaluated = w->progress.iteration;
     }
     return check_backend(w, error);
+}
+
+/* Where nobody else trains, a model that can updates its own weights, and
+ * nothing has to pass through the host. */
+static bool
+steps_alone(const struct worker *w)
+{
+    return !w->client && w->model->class->step;
 }
 
 static enum ps_result
@@ -226,8 +221,13 @@ iterate(struct worker *w, char **error)
     enum ps_result result;
     double loss;
 
-    dataset_fill(w->data, w->o->seed, position, w->share.n, w->x, w->labels);
-    mlp_gradient(w->mlp, w->x, w->labels, w->share.n, &loss);
+    dataset_fill(w->data, w->o->seed, position, w->share.n, w->batch);
+    if (steps_alone(w)) {
+        w->model->class->step(w->model, w->batch, w->o->learning_rate,
+                              w->o->momentum, &loss);
+    } else {
+        model_gradient(w->model, w->batch, NULL, NULL, &loss);
+    }
     loss = w->share.n ? loss / w->share.n : 0;
     result = check_backend(w, error);
     if (result != PS_OK) {
@@ -237,7 +237,7 @@ iterate(struct worker *w, char **error)
     if (control_stopped(w->control)) {
         return PS_ENDED;
     }
-    result = exchange(w, &loss, error);
+    result = steps_alone(w) ? PS_OK : exchange(w, &loss, error);
     if (result == PS_OK) {
         w->step_us = report_monotonic_us();
         w->progress.batch_loss = loss;

@@ -15,7 +15,7 @@
 #include "trainer/backend/backend.h"
 #include "trainer/sync/sync.h"
 #include "trainer/task/dataset.h"
-#include "trainer/task/mlp.h"
+#include "trainer/task/model.h"
 #include "trainer/task/seeded.h"
 #include "trainer/task/shape.h"
 
@@ -25,11 +25,22 @@ struct fixture {
     struct backend *b;
     struct shape shape;
     struct dataset *ds;
-    struct mlp *mlp;
-    float *x;
-    int32_t *labels;
+    struct model *model;
+    struct batch *batch;
     size_t n;                   /* Parameters. */
 };
+
+static struct model *
+create_model(const struct fixture *f, int max_batch)
+{
+    struct model_config config = {
+        .backend = f->b, .max_batch = max_batch, .shape = f->shape,
+    };
+    struct model *model;
+
+    assert_null(model_create(&model_mlp, &config, &model));
+    return model;
+}
 
 static int
 set_up(void **state)
@@ -42,13 +53,13 @@ set_up(void **state)
 
     assert_null(shape_from_string("9,13,11,5", &f.shape));
     assert_int_equal(backend_open(&backend_cpu, 0, 1, &f.b), 0);
-    assert_null(dataset_generate(&config, &f.ds));
-    f.mlp = mlp_create(f.b, &f.shape, BATCH);
-    f.n = shape_n_parameters(&f.shape);
-    f.x = calloc(BATCH * 9, sizeof *f.x);
-    f.labels = calloc(BATCH, sizeof *f.labels);
-    mlp_init_weights(mlp_weights(f.mlp), &f.shape, 3);
-    mlp_weights_changed(f.mlp);
+    f.ds = dataset_generate(&config);
+    f.model = create_model(&f, BATCH);
+    f.n = f.model->n_parameters;
+    assert_int_equal(f.n, shape_n_parameters(&f.shape));
+    f.batch = batch_create();
+    model_init_weights(f.model, 3, f.model->weights);
+    model_weights_changed(f.model);
     *state = &f;
     return 0;
 }
@@ -58,11 +69,10 @@ tear_down(void **state)
 {
     struct fixture *f = *state;
 
-    mlp_destroy(f->mlp);
+    model_destroy(f->model);
+    batch_destroy(f->batch);
     dataset_destroy(f->ds);
     backend_close(f->b);
-    free(f->x);
-    free(f->labels);
     return 0;
 }
 
@@ -70,28 +80,29 @@ tear_down(void **state)
 static double
 loss_at(struct fixture *f, size_t i, double step)
 {
-    float *weights = mlp_weights(f->mlp);
+    float *weights = f->model->weights;
     float old = weights[i];
-    double loss, accuracy;
+    double loss_sum;
+    int n_correct;
 
     weights[i] = old + step;
-    mlp_weights_changed(f->mlp);
-    mlp_evaluate(f->mlp, f->x, f->labels, BATCH, &loss, &accuracy);
+    model_weights_changed(f->model);
+    model_mlp.evaluate(f->model, f->batch, &loss_sum, &n_correct);
     weights[i] = old;
-    mlp_weights_changed(f->mlp);
-    return loss;
+    model_weights_changed(f->model);
+    return loss_sum / BATCH;
 }
 
 static void
 gradient_is_the_slope_of_the_loss(void **state)
 {
     struct fixture *f = *state;
-    const float *gradient = mlp_gradient_vector(f->mlp);
+    const float *gradient = f->model->gradient;
     const double step = 1e-3;
     double error = 0, norm = 0, loss;
 
-    dataset_fill(f->ds, 3, 0, BATCH, f->x, f->labels);
-    mlp_gradient(f->mlp, f->x, f->labels, BATCH, &loss);
+    dataset_fill(f->ds, 3, 0, BATCH, f->batch);
+    model_gradient(f->model, f->batch, NULL, NULL, &loss);
     assert_true(fabs(loss / BATCH - loss_at(f, 0, 0)) < 1e-5);
     for (size_t i = 0; i < f->n; i++) {
         double slope = (loss_at(f, i, step) - loss_at(f, i, -step))
@@ -108,18 +119,16 @@ static void
 evaluation_does_not_depend_on_the_batch(void **state)
 {
     struct fixture *f = *state;
-    struct mlp *other = mlp_create(f->b, &f->shape, 7);
+    struct model *other = create_model(f, 7);
     double loss[2], accuracy[2];
 
-    memcpy(mlp_weights(other), mlp_weights(f->mlp), f->n * sizeof(float));
-    mlp_weights_changed(other);
-    mlp_evaluate(f->mlp, f->ds->held_x, f->ds->held_labels, f->ds->n_held,
-                 &loss[0], &accuracy[0]);
-    mlp_evaluate(other, f->ds->held_x, f->ds->held_labels, f->ds->n_held,
-                 &loss[1], &accuracy[1]);
+    memcpy(other->weights, f->model->weights, f->n * sizeof(float));
+    model_weights_changed(other);
+    model_evaluate(f->model, f->ds, &loss[0], &accuracy[0]);
+    model_evaluate(other, f->ds, &loss[1], &accuracy[1]);
     assert_true(fabs(loss[0] - loss[1]) < 1e-5);
     assert_true(accuracy[0] == accuracy[1]);
-    mlp_destroy(other);
+    model_destroy(other);
 }
 
 /* Trains with the batch split into 'parts' among as many workers.  Stores the
@@ -134,22 +143,22 @@ train(struct fixture *f, int n_workers, const int parts[], float *weights)
     uint64_t iteration;
     float loss;
 
-    mlp_init_weights(sync_bsp.weights(sync), &f->shape, 3);
+    model_init_weights(f->model, 3, sync_bsp.weights(sync));
     for (uint64_t k = 0; k < 10; k++) {
         uint64_t position = k * BATCH;
 
-        memcpy(mlp_weights(f->mlp), sync_bsp.weights(sync),
+        memcpy(f->model->weights, sync_bsp.weights(sync),
                f->n * sizeof *weights);
-        mlp_weights_changed(f->mlp);
+        model_weights_changed(f->model);
         for (int i = 0; i < n_workers; i++) {
             double sum;
 
             assert_true(sync_bsp.ready(sync, i, &iteration, &loss));
             assert_int_equal(iteration, k);
-            dataset_fill(f->ds, 3, position, parts[i], f->x, f->labels);
+            dataset_fill(f->ds, 3, position, parts[i], f->batch);
             position += parts[i];
-            mlp_gradient(f->mlp, f->x, f->labels, parts[i], &sum);
-            memcpy(sync_bsp.inbox(sync, i), mlp_gradient_vector(f->mlp),
+            model_gradient(f->model, f->batch, NULL, NULL, &sum);
+            memcpy(sync_bsp.inbox(sync, i), f->model->gradient,
                    f->n * sizeof *weights);
             assert_null(sync_bsp.push(sync, i, k, parts[i],
                                       parts[i] ? sum / parts[i] : 0));

@@ -83,6 +83,30 @@ backend_free(struct backend *b, void *d_buffer)
     }
 }
 
+void *
+backend_alloc_host(struct backend *b, size_t bytes)
+{
+    void *p = b->class->alloc_host ? b->class->alloc_host(b, bytes)
+                                   : malloc(bytes ? bytes : 1);
+
+    if (!p) {
+        fprintf(stderr, "%s: no memory for %zu bytes of the host\n",
+                b->class->name, bytes);
+        abort();
+    }
+    return memset(p, 0, bytes);
+}
+
+void
+backend_free_host(struct backend *b, void *p)
+{
+    if (b->class->free_host) {
+        b->class->free_host(b, p);
+    } else {
+        free(p);
+    }
+}
+
 void
 backend_sync(struct backend *b)
 {

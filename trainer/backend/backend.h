@@ -34,21 +34,29 @@
  * ===========================
  *
  * Names with 'd_' are pointers to memory of the same backend.  Work may be
- * queued and is complete only after backend_sync(); download() and
- * cross_entropy() wait by themselves, and upload() is done with the host's
- * memory when it returns.  One thread a backend.
+ * queued and is complete only after backend_sync(); download() and losses()
+ * wait by themselves, and upload() is done with the host's memory when it
+ * returns.  One thread a backend.
  *
- * Matrices are row-major: m rows, then n columns. */
+ * Matrices are row-major: m rows, then n columns.  Images have their channels
+ * side by side: a batch of images is a matrix of n times height times width
+ * rows, one a pixel, and of as many columns as channels. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/backend/geometry.h"
+
 struct backend_class;
+struct backend_recording;
 
 struct backend {
     const struct backend_class *class;
 };
+
+/* Parts that backend_class.leave() knows. */
+#define BACKEND_MAX_PARTS 192
 
 struct backend_class {
     const char *name;
@@ -86,12 +94,86 @@ struct backend_class {
     void (*column_sums)(struct backend *, int m, int n, const float *d_y,
                         float *d_sums);
 
-    /* Sums over m rows of the cross entropy of softmax(row) against
-     * 'd_labels' and of the rows whose largest is the label's.  If 'd_dy' is
-     * nonnull, it gets the gradient of the mean over the rows. */
+    /* The cross entropy of softmax(row) against 'd_labels' of m rows.  If
+     * 'd_dy' is nonnull, it gets the gradient of the mean over the rows. */
     void (*cross_entropy)(struct backend *, int m, int n, const float *d_y,
-                          const int32_t *d_labels, float *d_dy,
-                          double *loss_sum, int *n_correct);
+                          const int32_t *d_labels, float *d_dy);
+
+    /* The loss of m values against labels 0 and 1, which stand for signs: of
+     * the margin 'a', max(0, 1 - a) if 'hinge', else log(1 + exp(-a)).
+     * 'd_dy' is as above. */
+    void (*margin_loss)(struct backend *, int m, bool hinge,
+                        const float *d_y, const int32_t *d_labels,
+                        float *d_dy);
+
+    /* Of the last of those two: the sum of the rows' losses, and how many rows
+     * have the label's value as their largest, or its sign. */
+    void (*losses)(struct backend *, double *loss_sum, int *n_correct);
+
+    /* One row for each pixel of the output: the pixels of the input under the
+     * kernel, all channels of each, 0 outside.  col2im() adds to each pixel
+     * of the input what its copies have; if not 'add', to 0. */
+    void (*im2col)(struct backend *, const struct convolution *, int n,
+                   const float *d_x, float *d_columns);
+    void (*col2im)(struct backend *, const struct convolution *, int n,
+                   const float *d_columns, bool add, float *d_x);
+
+    /* Optional: a convolution of n images, and its gradients; the one by the
+     * input is added to 'd_dx' if 'add'.  Return false if there is no better
+     * way than im2col(); call backend_convolve() and so on instead. */
+    bool (*convolve)(struct backend *, const struct convolution *, int n,
+                     const float *d_x, const float *d_w, float *d_y);
+    bool (*convolve_weights)(struct backend *, const struct convolution *,
+                             int n, const float *d_x, const float *d_dy,
+                             float *d_dw);
+    bool (*convolve_input)(struct backend *, const struct convolution *,
+                           int n, const float *d_dy, const float *d_w,
+                           bool add, float *d_dx);
+
+    /* The largest of each square; its gradient goes to the first such. */
+    void (*max_pool)(struct backend *, const struct pooling *, int n,
+                     const float *d_x, float *d_y);
+    void (*max_pool_gradient)(struct backend *, const struct pooling *, int n,
+                              const float *d_x, const float *d_dy,
+                              float *d_dx);
+
+    /* The mean of all pixels of each image. */
+    void (*mean_pool)(struct backend *, int n, int n_pixels, int n_channels,
+                      const float *d_x, float *d_y);
+    void (*mean_pool_gradient)(struct backend *, int n, int n_pixels,
+                               int n_channels, const float *d_dy,
+                               float *d_dx);
+
+    /* Batch normalisation of each column, then times 'd_scale', plus
+     * 'd_shift', cut at 0 if 'relu'.  'd_stats' has 4 n elements: mean and 1
+     * / deviation of this batch, which norm() writes, and the running mean and
+     * variance, which it moves on by BACKEND_NORM_RATE and by which
+     * norm_fixed() goes instead.  norm_gradient() makes of the gradient
+     * 'd_dy' of the output 'd_y', which it may change, that of the input
+     * 'd_x'; 'd_dx' may be the same memory. */
+    void (*norm)(struct backend *, int m, int n, const float *d_x,
+                 const float *d_scale, const float *d_shift, bool relu,
+                 float *d_stats, float *d_y);
+    void (*norm_fixed)(struct backend *, int m, int n, const float *d_x,
+                       const float *d_scale, const float *d_shift, bool relu,
+                       const float *d_stats, float *d_y);
+    void (*norm_gradient)(struct backend *, int m, int n, const float *d_x,
+                          const float *d_y, const float *d_scale, bool relu,
+                          const float *d_stats, float *d_dy, float *d_dx,
+                          float *d_dscale, float *d_dshift);
+
+    /* 'd_y', of the shape of the output, plus the way around it for 'd_x', cut
+     * at 0.  The gradient is that of the way around. */
+    void (*join)(struct backend *, const struct shortcut *, int n,
+                 const float *d_x, float *d_y);
+    void (*join_gradient)(struct backend *, const struct shortcut *, int n,
+                          const float *d_dy, float *d_dx);
+
+    /* y[i] = sum of values[e] x[at[e]], e from starts[i] to starts[i + 1] -
+     * 1: a product with a sparse matrix of m rows. */
+    void (*gather)(struct backend *, int m, const uint32_t *d_starts,
+                   const uint32_t *d_at, const float *d_values,
+                   const float *d_x, float *d_y);
 
     /* d_sum = d_sum + scale d_x. */
     void (*accumulate)(struct backend *, size_t n, float scale,
@@ -103,6 +185,33 @@ struct backend_class {
 
     /* Optional: waits for what is queued. */
     void (*sync)(struct backend *);
+
+    /* Optional: host memory that the following copy from and to without
+     * waiting. */
+    void *(*alloc_host)(struct backend *, size_t bytes);
+    void (*free_host)(struct backend *, void *);
+
+    /* Optional, together: send() queues an upload.  leave() queues a download
+     * of what the work that is queued before it makes, beside the work that is
+     * queued after it, and await() waits for that, by the number of the part,
+     * as it is in the step that step() began last. */
+    void (*step)(struct backend *);
+    void (*send)(struct backend *, void *d_to, const void *, size_t);
+    void (*leave)(struct backend *, int part, void *to, const void *d_from,
+                  size_t);
+    void (*await)(struct backend *, int part);
+
+    /* Optional, together: what is queued between record() and record_end(), one
+     * step, is not done but kept, and replay() queues all of it at once.
+     * Nothing that waits, and no memory, may be asked for meanwhile.
+     * record_end() returns NULL if it cannot be kept. */
+    void (*record)(struct backend *);
+    struct backend_recording *(*record_end)(struct backend *);
+    void (*replay)(struct backend *, struct backend_recording *);
+    void (*recording_free)(struct backend *, struct backend_recording *);
+
+    /* Optional: lets products round their factors to TF32 (10 bits). */
+    void (*set_tf32)(struct backend *, bool);
 
     /* Optional: the first thing that has gone wrong since the opening, in
      * words, or NULL.  A backend that has failed stays so. */
@@ -124,7 +233,21 @@ char *backend_open_named(const char *name, int n_threads, struct backend **);
 void backend_close(struct backend *);
 void *backend_alloc(struct backend *, size_t bytes);    /* Never null. */
 void backend_free(struct backend *, void *d_buffer);
+
+/* Memory of the host, zeroed, from which the backend copies fastest. */
+void *backend_alloc_host(struct backend *, size_t bytes);   /* Never null. */
+void backend_free_host(struct backend *, void *);
 void backend_sync(struct backend *);
+
+/* See backend_class.convolve(): as it can, or by im2col(). */
+void backend_convolve(struct backend *, const struct convolution *, int n,
+                      const float *d_x, const float *d_w, float *d_y);
+void backend_convolve_weights(struct backend *, const struct convolution *,
+                              int n, const float *d_x, const float *d_dy,
+                              float *d_dw);
+void backend_convolve_input(struct backend *, const struct convolution *,
+                            int n, const float *d_dy, const float *d_w,
+                            bool add, float *d_dx);
 const char *backend_failure(const struct backend *);    /* NULL: none. */
 
 #endif /* trainer/backend/backend.h */

@@ -2,7 +2,7 @@
 
 /* The reference backend: OpenBLAS, host memory. */
 
-#include "trainer/backend/backend.h"
+#include "trainer/backend/cpu-image.h"
 
 #include <cblas.h>
 #include <errno.h>
@@ -12,21 +12,33 @@
 
 #define ALIGNMENT 64            /* A cache line, and the widest vector. */
 
+struct cpu {
+    struct backend up;
+    double loss_sum;            /* See losses(). */
+    int n_correct;
+};
+
+static struct cpu *
+cpu_cast(struct backend *b)
+{
+    return (struct cpu *) b;
+}
+
 static int
 cpu_open(int index, int n_threads, struct backend **backendp)
 {
-    struct backend *b;
+    struct cpu *cpu;
 
     if (index) {
         return ENODEV;
     }
-    b = malloc(sizeof *b);
-    if (!b) {
+    cpu = calloc(1, sizeof *cpu);
+    if (!cpu) {
         return ENOMEM;
     }
-    b->class = &backend_cpu;
+    cpu->up.class = &backend_cpu;
     openblas_set_num_threads(n_threads);
-    *backendp = b;
+    *backendp = &cpu->up;
     return 0;
 }
 
@@ -134,18 +146,63 @@ row_cross_entropy(int n, const float *y, int label, float scale, float *dy,
 
 static void
 cpu_cross_entropy(struct backend *b, int m, int n, const float *y,
-                  const int32_t *labels, float *dy, double *loss_sum,
-                  int *n_correct)
+                  const int32_t *labels, float *dy)
 {
-    *loss_sum = 0;
-    *n_correct = 0;
+    struct cpu *cpu = cpu_cast(b);
+
+    cpu->loss_sum = cpu->n_correct = 0;
     for (int i = 0; i < m; i++) {
         size_t row = (size_t) i * n;
         bool correct;
 
-        *loss_sum += row_cross_entropy(n, y + row, labels[i], 1.0f / m,
-                                       dy ? dy + row : NULL, &correct);
-        *n_correct += correct;
+        cpu->loss_sum += row_cross_entropy(n, y + row, labels[i], 1.0f / m,
+                                           dy ? dy + row : NULL, &correct);
+        cpu->n_correct += correct;
+    }
+}
+
+static void
+cpu_margin_loss(struct backend *b, int m, bool hinge, const float *y,
+                const int32_t *labels, float *dy)
+{
+    struct cpu *cpu = cpu_cast(b);
+
+    cpu->loss_sum = cpu->n_correct = 0;
+    for (int i = 0; i < m; i++) {
+        double sign = labels[i] ? 1 : -1, margin = sign * y[i], slope;
+
+        if (hinge) {
+            cpu->loss_sum += margin < 1 ? 1 - margin : 0;
+            slope = margin < 1;
+        } else {
+            cpu->loss_sum += log1p(exp(-fabs(margin))) + fmax(-margin, 0);
+            slope = 1 / (1 + exp(margin));
+        }
+        if (dy) {
+            dy[i] = -sign * slope / m;
+        }
+        cpu->n_correct += (y[i] > 0) == labels[i];
+    }
+}
+
+static void
+cpu_losses(struct backend *b, double *loss_sum, int *n_correct)
+{
+    *loss_sum = cpu_cast(b)->loss_sum;
+    *n_correct = cpu_cast(b)->n_correct;
+}
+
+static void
+cpu_gather(struct backend *b, int m, const uint32_t *starts,
+           const uint32_t *at, const float *values, const float *x, float *y)
+{
+    for (int i = 0; i < m; i++) {
+        double sum = 0;
+
+        for (uint32_t e = starts[i]; e < starts[i + 1]; e++) {
+            sum += (double) values[e] * x[at[e]];
+        }
+        y[i] = sum;
     }
 }
 
@@ -182,6 +239,20 @@ const struct backend_class backend_cpu = {
     .relu_gradient = cpu_relu_gradient,
     .column_sums = cpu_column_sums,
     .cross_entropy = cpu_cross_entropy,
+    .margin_loss = cpu_margin_loss,
+    .losses = cpu_losses,
+    .im2col = cpu_im2col,
+    .col2im = cpu_col2im,
+    .max_pool = cpu_max_pool,
+    .max_pool_gradient = cpu_max_pool_gradient,
+    .mean_pool = cpu_mean_pool,
+    .mean_pool_gradient = cpu_mean_pool_gradient,
+    .norm = cpu_norm,
+    .norm_fixed = cpu_norm_fixed,
+    .norm_gradient = cpu_norm_gradient,
+    .join = cpu_join,
+    .join_gradient = cpu_join_gradient,
+    .gather = cpu_gather,
     .accumulate = cpu_accumulate,
     .sgd = cpu_sgd,
 };

@@ -5,31 +5,18 @@
 #include <climits>
 #include <cmath>
 
-#define BLOCK 256               /* Threads. */
-#define MAX_BLOCKS 4096         /* Beyond, a thread takes several elements. */
-#define WARP 32
+#include "trainer/backend/cuda-launch.h"
+#include "trainer/backend/cuda-columns.h"
+
 #define ALL_LANES 0xffffffffu
-#define TILE_ROWS 8             /* Threads that share a column's sum. */
 
 /* Element-wise. */
-
-#define FOR_EACH_ELEMENT(I, N)                                          \
-    for (size_t I = (size_t) blockIdx.x * blockDim.x + threadIdx.x;     \
-         I < (N); I += (size_t) gridDim.x * blockDim.x)
-
-static unsigned int
-n_blocks(size_t n)
-{
-    size_t blocks = (n + BLOCK - 1) / BLOCK;
-
-    return blocks < MAX_BLOCKS ? blocks : MAX_BLOCKS;
-}
 
 static __global__ void
 bias_kernel(size_t n_elements, int n, const float *bias, int relu, float *y)
 {
     FOR_EACH_ELEMENT (i, n_elements) {
-        float sum = y[i] + bias[i % n];
+        float sum = y[i] + bias[rest(i, n)];
 
         y[i] = relu && sum < 0 ? 0 : sum;
     }
@@ -44,9 +31,8 @@ cuda_kernels_bias(cudaStream_t stream, int m, int n, const float *d_bias,
     if (!n_elements) {
         return cudaSuccess;
     }
-    bias_kernel<<<n_blocks(n_elements), BLOCK, 0, stream>>>(
-        n_elements, n, d_bias, relu, d_y);
-    return cudaGetLastError();
+    return LAUNCH(bias_kernel, n_blocks(n_elements), BLOCK, stream,
+                  n_elements, n, d_bias, relu, d_y);
 }
 
 static __global__ void
@@ -64,8 +50,8 @@ cuda_kernels_relu_gradient(cudaStream_t stream, size_t n, const float *d_y,
     if (!n) {
         return cudaSuccess;
     }
-    relu_gradient_kernel<<<n_blocks(n), BLOCK, 0, stream>>>(n, d_y, d_dy);
-    return cudaGetLastError();
+    return LAUNCH(relu_gradient_kernel, n_blocks(n), BLOCK, stream, n, d_y,
+                  d_dy);
 }
 
 static __global__ void
@@ -83,9 +69,8 @@ cuda_kernels_accumulate(cudaStream_t stream, size_t n, float scale,
     if (!n) {
         return cudaSuccess;
     }
-    accumulate_kernel<<<n_blocks(n), BLOCK, 0, stream>>>(n, scale, d_x,
-                                                         d_sum);
-    return cudaGetLastError();
+    return LAUNCH(accumulate_kernel, n_blocks(n), BLOCK, stream, n, scale,
+                  d_x, d_sum);
 }
 
 static __global__ void
@@ -105,49 +90,65 @@ cuda_kernels_sgd(cudaStream_t stream, size_t n, float rate, float momentum,
     if (!n) {
         return cudaSuccess;
     }
-    sgd_kernel<<<n_blocks(n), BLOCK, 0, stream>>>(n, rate, momentum, d_g, d_v,
-                                                  d_w);
-    return cudaGetLastError();
+    return LAUNCH(sgd_kernel, n_blocks(n), BLOCK, stream, n, rate, momentum,
+                  d_g, d_v, d_w);
+}
+
+static __global__ void
+count_kernel(uint32_t *counter)
+{
+    ++*counter;
+}
+
+cudaError_t
+cuda_kernels_count(cudaStream_t stream, uint32_t *d_counter)
+{
+    return LAUNCH(count_kernel, 1, 1, stream, d_counter);
 }
 
 /* Sums. */
 
-/* A block has WARP columns and TILE_ROWS threads for each of them, so that a
- * warp reads neighbours. */
-static __global__ void
-column_sums_kernel(int m, int n, const float *y, float *sums)
-{
-    __shared__ float tile[TILE_ROWS][WARP];
-    int column = blockIdx.x * WARP + threadIdx.x;
-    float sum = 0;
+struct column_value {
+    const float *y;
+    int n;
 
-    if (column < n) {
-        for (int i = threadIdx.y; i < m; i += TILE_ROWS) {
-            sum += y[(size_t) i * n + column];
-        }
+    __device__ void
+    operator()(int i, int column, double *sum, double *) const
+    {
+        *sum += y[(size_t) i * n + column];
     }
-    tile[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (!threadIdx.y && column < n) {
-        for (int i = 1; i < TILE_ROWS; i++) {
-            sum += tile[i][threadIdx.x];
-        }
-        sums[column] = sum;
+};
+
+static __global__ void
+column_sums_end(int n_chunks, const double *work, float *sums)
+{
+    double sum = column_total(n_chunks, work);
+
+    if (!threadIdx.x) {
+        sums[blockIdx.x] = sum;
     }
 }
 
 cudaError_t
 cuda_kernels_column_sums(cudaStream_t stream, int m, int n, const float *d_y,
-                         float *d_sums)
+                         double *d_work, float *d_sums)
 {
-    dim3 block(WARP, TILE_ROWS);
+    struct column_plan plan;
+    struct column_value value = { d_y, n };
+    cudaError_t error;
 
     if (!n) {
         return cudaSuccess;
     }
-    column_sums_kernel<<<(n + WARP - 1) / WARP, block, 0, stream>>>(m, n, d_y,
-                                                                    d_sums);
-    return cudaGetLastError();
+    plan = column_plan(m, n, CUDA_KERNELS_WORK / 2);
+    error = LAUNCH_MEETING(column_chunks<column_value>, plan.grid, plan.block,
+                           stream, m, n, plan.length, value, d_work,
+                           (double *) NULL);
+    if (error == cudaSuccess) {
+        error = LAUNCH_MEETING(column_sums_end, n, COLUMN_BLOCK, stream,
+                               plan.n_chunks, d_work, d_sums);
+    }
+    return error;
 }
 
 /* The first of the largest of the row 'y' of 'n'.  All lanes of a warp call
@@ -234,7 +235,78 @@ cuda_kernels_cross_entropy(cudaStream_t stream, int m, int n,
 {
     const int blocks = CUDA_KERNELS_N_PARTIALS / (BLOCK / WARP);
 
-    cross_entropy_kernel<<<blocks, BLOCK, 0, stream>>>(
-        m, n, d_y, d_labels, m > 0 ? 1.0f / m : 0, d_dy, d_partials);
-    return cudaGetLastError();
+    return LAUNCH_MEETING(cross_entropy_kernel, blocks, BLOCK, stream, m, n,
+                          d_y, d_labels, m > 0 ? 1.0f / m : 0, d_dy,
+                          d_partials);
+}
+
+/* A thread takes a row at a time. */
+static __global__ void
+margin_loss_kernel(int m, int hinge, const float *y, const int32_t *labels,
+                   float *dy, struct cuda_partial *partials)
+{
+    int thread = blockIdx.x * BLOCK + threadIdx.x;
+    struct cuda_partial total = { 0, 0 };
+
+    for (int i = thread; i < m; i += CUDA_KERNELS_N_PARTIALS) {
+        double sign = labels[i] ? 1 : -1, margin = sign * y[i], slope;
+
+        if (hinge) {
+            total.loss += margin < 1 ? 1 - margin : 0;
+            slope = margin < 1;
+        } else {
+            total.loss += log1p(exp(-fabs(margin)))
+                          + (margin < 0 ? -margin : 0);
+            slope = 1 / (1 + exp(margin));
+        }
+        if (dy) {
+            dy[i] = -sign * slope / m;
+        }
+        total.n_correct += (y[i] > 0) == labels[i];
+    }
+    partials[thread] = total;
+}
+
+cudaError_t
+cuda_kernels_margin_loss(cudaStream_t stream, int m, int hinge,
+                         const float *d_y, const int32_t *d_labels,
+                         float *d_dy, struct cuda_partial *d_partials)
+{
+    return LAUNCH(margin_loss_kernel, CUDA_KERNELS_N_PARTIALS / BLOCK, BLOCK,
+                  stream, m, hinge, d_y, d_labels, d_dy, d_partials);
+}
+
+/* A warp takes a row at a time. */
+static __global__ void
+gather_kernel(int m, const uint32_t *starts, const uint32_t *at,
+              const float *values, const float *x, float *y)
+{
+    int lane = threadIdx.x % WARP;
+
+    for (int i = blockIdx.x * (BLOCK / WARP) + threadIdx.x / WARP; i < m;
+         i += gridDim.x * (BLOCK / WARP)) {
+        double sum = 0;
+
+        for (uint32_t e = starts[i] + lane; e < starts[i + 1]; e += WARP) {
+            sum += (double) values[e] * x[at[e]];
+        }
+        for (int step = WARP / 2; step; step /= 2) {
+            sum += __shfl_xor_sync(ALL_LANES, sum, step);
+        }
+        if (!lane) {
+            y[i] = sum;
+        }
+    }
+}
+
+cudaError_t
+cuda_kernels_gather(cudaStream_t stream, int m, const uint32_t *d_starts,
+                    const uint32_t *d_at, const float *d_values,
+                    const float *d_x, float *d_y)
+{
+    if (!m) {
+        return cudaSuccess;
+    }
+    return LAUNCH_MEETING(gather_kernel, n_blocks((size_t) m * WARP), BLOCK,
+                          stream, m, d_starts, d_at, d_values, d_x, d_y);
 }

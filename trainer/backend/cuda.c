@@ -1,56 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A GPU of NVIDIA's: cuBLAS, own kernels, one stream.
+/* A GPU of NVIDIA's: device, memory, copies, recordings.
  *
  * The runtime library is linked statically, so that the program starts on a
  * machine without driver and without toolkit, and says there that it has no
- * device.  cuBLAS is more than half a gigabyte and is loaded only when there
- * is a device to use it. */
+ * device. */
 
-#include "trainer/backend/backend.h"
+#include "trainer/backend/cuda.h"
 
-#include <cublas_v2.h>
-#include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <errno.h>
-#include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "trainer/backend/cuda-kernels.h"
-
-#define TEXT_OF(X) #X
-#define TEXT(X) TEXT_OF(X)
-#define CUBLAS_FILE "libcublas.so." TEXT(CUBLAS_VER_MAJOR)
-
-/* What is used of cuBLAS. */
-struct cublas {
-    void *file;                 /* dlopen()'s. */
-    cublasHandle_t handle;
-    __typeof__(&cublasCreate) create;
-    __typeof__(&cublasDestroy) destroy;
-    __typeof__(&cublasSetStream) set_stream;
-    __typeof__(&cublasSgemm) sgemm;
+struct backend_recording {
+    cudaGraphExec_t graph;
 };
 
-struct cuda {
-    struct backend up;
-    cudaStream_t stream;
-    struct cublas cublas;
-    struct cuda_partial *d_partials;    /* Of a cross entropy. */
-    struct cuda_partial partials[CUDA_KERNELS_N_PARTIALS];
-    char failure[128];          /* The first; empty: none. */
-};
-
-static struct cuda *
-cuda_cast(const struct backend *b)
-{
-    return (struct cuda *) b;
-}
-
-/* Keeps the first failure.  A kernel's own fault shows at a later call. */
-static void
-check(struct cuda *cuda, const char *what, cudaError_t error)
+void
+cuda_check(struct cuda *cuda, const char *what, cudaError_t error)
 {
     if (error != cudaSuccess && !cuda->failure[0]) {
         snprintf(cuda->failure, sizeof cuda->failure, "%s: %s", what,
@@ -58,7 +26,17 @@ check(struct cuda *cuda, const char *what, cudaError_t error)
     }
 }
 
-static const char *
+void
+cuda_fail(struct cuda *cuda, const char *what, const char *library,
+          int status)
+{
+    if (!cuda->failure[0]) {
+        snprintf(cuda->failure, sizeof cuda->failure, "%s: %s status %d",
+                 what, library, status);
+    }
+}
+
+const char *
 cuda_failure(const struct backend *b)
 {
     const struct cuda *cuda = cuda_cast(b);
@@ -68,58 +46,29 @@ cuda_failure(const struct backend *b)
 
 /* Opening. */
 
-static int
-cublas_load(struct cublas *cublas)
-{
-    cublas->file = dlopen(CUBLAS_FILE, RTLD_NOW | RTLD_LOCAL);
-    if (!cublas->file) {
-        return ELIBACC;
-    }
-    *(void **) &cublas->create = dlsym(cublas->file, TEXT(cublasCreate));
-    *(void **) &cublas->destroy = dlsym(cublas->file, TEXT(cublasDestroy));
-    *(void **) &cublas->set_stream = dlsym(cublas->file,
-                                           TEXT(cublasSetStream));
-    *(void **) &cublas->sgemm = dlsym(cublas->file, TEXT(cublasSgemm));
-    return cublas->create && cublas->destroy && cublas->set_stream
-           && cublas->sgemm ? 0 : ELIBACC;
-}
-
-/* The default mode of cuBLAS computes in full float32, not TF32. */
-static int
-cublas_open(struct cublas *cublas, cudaStream_t stream)
-{
-    int error = cublas_load(cublas);
-
-    if (error) {
-        return error;
-    }
-    if (cublas->create(&cublas->handle) != CUBLAS_STATUS_SUCCESS) {
-        cublas->handle = NULL;
-        return EIO;
-    }
-    return cublas->set_stream(cublas->handle, stream) == CUBLAS_STATUS_SUCCESS
-           ? 0 : EIO;
-}
-
-static void
-cublas_close(struct cublas *cublas)
-{
-    if (cublas->handle) {
-        cublas->destroy(cublas->handle);
-    }
-    if (cublas->file) {
-        dlclose(cublas->file);
-    }
-}
-
 /* Whatever was opened of it. */
-static void
+void
 cuda_close(struct backend *b)
 {
     struct cuda *cuda = cuda_cast(b);
 
-    cublas_close(&cuda->cublas);
+    cuda_dnn_close(cuda);
+    cuda_blas_close(cuda);
     cudaFree(cuda->d_partials);
+    cudaFree(cuda->d_work);
+    cudaFree(cuda->d_step);
+    if (cuda->mailbox) {
+        cudaFreeHost((void *) cuda->mailbox);
+    }
+    if (cuda->fork) {
+        cudaEventDestroy(cuda->fork);
+    }
+    if (cuda->join) {
+        cudaEventDestroy(cuda->join);
+    }
+    if (cuda->copies) {
+        cudaStreamDestroy(cuda->copies);
+    }
     if (cuda->stream) {
         cudaStreamDestroy(cuda->stream);
     }
@@ -127,22 +76,38 @@ cuda_close(struct backend *b)
 }
 
 static int
-open_parts(struct cuda *cuda, int index)
+open_streams(struct cuda *cuda, int index)
 {
-    if (cudaSetDevice(index) != cudaSuccess
-        || cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)
-           != cudaSuccess) {
-        return EIO;
-    }
-    if (cudaMalloc((void **) &cuda->d_partials, sizeof cuda->partials)
-        != cudaSuccess) {
-        return ENOMEM;
-    }
-    return cublas_open(&cuda->cublas, cuda->stream);
+    return cudaSetDevice(index) == cudaSuccess
+           && cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking)
+              == cudaSuccess
+           && cudaStreamCreateWithFlags(&cuda->copies, cudaStreamNonBlocking)
+              == cudaSuccess
+           && cudaEventCreateWithFlags(&cuda->fork, cudaEventDisableTiming)
+              == cudaSuccess
+           && cudaEventCreateWithFlags(&cuda->join, cudaEventDisableTiming)
+              == cudaSuccess ? 0 : EIO;
+}
+
+static int
+open_memory(struct cuda *cuda)
+{
+    return cudaMalloc((void **) &cuda->d_partials,
+                      sizeof cuda->mailbox->partials) == cudaSuccess
+           && cudaMalloc((void **) &cuda->d_work,
+                         CUDA_KERNELS_WORK * sizeof *cuda->d_work)
+              == cudaSuccess
+           && cudaMalloc((void **) &cuda->d_step, sizeof *cuda->d_step)
+              == cudaSuccess
+           && cudaMemset(cuda->d_step, 0, sizeof *cuda->d_step)
+              == cudaSuccess
+           && cudaHostAlloc((void **) &cuda->mailbox, sizeof *cuda->mailbox,
+                            cudaHostAllocDefault) == cudaSuccess
+           ? 0 : ENOMEM;
 }
 
 /* No driver, a driver that is too old and no device are all the same here. */
-static int
+int
 cuda_open(int index, int n_threads, struct backend **backendp)
 {
     struct cuda *cuda;
@@ -157,26 +122,47 @@ cuda_open(int index, int n_threads, struct backend **backendp)
         return ENOMEM;
     }
     cuda->up.class = &backend_cuda;
-    error = open_parts(cuda, index);
+    error = open_streams(cuda, index);
+    if (!error) {
+        error = open_memory(cuda);
+    }
+    if (!error) {
+        error = cuda_blas_open(cuda);
+    }
     if (error) {
         cuda_close(&cuda->up);
         return error;
     }
+    for (int i = 0; i < BACKEND_MAX_PARTS; i++) {
+        cuda->mailbox->left[i] = 0;
+    }
+    cuda_dnn_open(cuda);
     *backendp = &cuda->up;
     return 0;
 }
 
-/* Memory. */
+void
+cuda_set_tf32(struct backend *b, bool tf32)
+{
+    struct cuda *cuda = cuda_cast(b);
 
-static void
+    cuda->tf32 = tf32;
+    cuda_blas_set_tf32(cuda, tf32);
+    cuda_dnn_forget(cuda);
+}
+
+/* Memory and copies that wait. */
+
+void
 cuda_sync(struct backend *b)
 {
     struct cuda *cuda = cuda_cast(b);
 
-    check(cuda, "sync", cudaStreamSynchronize(cuda->stream));
+    cuda_check(cuda, "sync", cudaStreamSynchronize(cuda->stream));
+    cuda_check(cuda, "sync", cudaStreamSynchronize(cuda->copies));
 }
 
-static void *
+void *
 cuda_alloc(struct backend *b, size_t bytes)
 {
     struct cuda *cuda = cuda_cast(b);
@@ -185,147 +171,178 @@ cuda_alloc(struct backend *b, size_t bytes)
     if (cudaMalloc(&d_buffer, bytes ? bytes : 1) != cudaSuccess) {
         return NULL;
     }
-    check(cuda, "alloc", cudaMemsetAsync(d_buffer, 0, bytes, cuda->stream));
+    cuda_check(cuda, "alloc",
+               cudaMemsetAsync(d_buffer, 0, bytes, cuda->stream));
     return d_buffer;
 }
 
-static void
+void
 cuda_free(struct backend *b, void *d_buffer)
 {
     cudaFree(d_buffer);         /* Waits for what uses it. */
 }
 
-static void
+void
 cuda_upload(struct backend *b, void *d_to, const void *from, size_t bytes)
 {
-    struct cuda *cuda = cuda_cast(b);
-
-    check(cuda, "upload",
-          cudaMemcpyAsync(d_to, from, bytes, cudaMemcpyHostToDevice,
-                          cuda->stream));
+    cuda_send(b, d_to, from, bytes);
     cuda_sync(b);
 }
 
-static void
+void
 cuda_download(struct backend *b, void *to, const void *d_from, size_t bytes)
 {
     struct cuda *cuda = cuda_cast(b);
 
-    check(cuda, "download",
-          cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToHost,
-                          cuda->stream));
+    cuda_check(cuda, "download",
+               cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToHost,
+                               cuda->stream));
     cuda_sync(b);
 }
 
-/* Arithmetic. */
+/* Copies that do not. */
 
-/* cuBLAS takes matrices by columns: what it sees of ours are the transposed
- * ones, and (A B)' is B' A'. */
-static void
-cuda_gemm(struct backend *b, bool t_a, bool t_b, int m, int n, int k,
-          const float *d_a, const float *d_b, float beta, float *d_c)
+void *
+cuda_alloc_host(struct backend *b, size_t bytes)
 {
-    struct cuda *cuda = cuda_cast(b);
-    const float one = 1;
-    cublasStatus_t status;
+    void *p;
 
-    if (!m || !n || !k) {
-        return;
-    }
-    status = cuda->cublas.sgemm(cuda->cublas.handle,
-                                t_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                t_a ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                n, m, k, &one, d_b, t_b ? k : n,
-                                d_a, t_a ? m : k, &beta, d_c, n);
-    if (status != CUBLAS_STATUS_SUCCESS && !cuda->failure[0]) {
-        snprintf(cuda->failure, sizeof cuda->failure,
-                 "gemm: cuBLAS status %d", status);
+    return cudaHostAlloc(&p, bytes ? bytes : 1, cudaHostAllocDefault)
+           == cudaSuccess ? p : NULL;
+}
+
+void
+cuda_free_host(struct backend *b, void *p)
+{
+    if (p) {
+        cudaFreeHost(p);
     }
 }
 
-static void
-cuda_bias(struct backend *b, int m, int n, const float *d_bias, bool relu,
-          float *d_y)
+void
+cuda_send(struct backend *b, void *d_to, const void *from, size_t bytes)
 {
     struct cuda *cuda = cuda_cast(b);
 
-    check(cuda, "bias",
-          cuda_kernels_bias(cuda->stream, m, n, d_bias, relu, d_y));
+    cuda_check(cuda, "upload",
+               cudaMemcpyAsync(d_to, from, bytes, cudaMemcpyHostToDevice,
+                               cuda->stream));
 }
 
-static void
-cuda_relu_gradient(struct backend *b, size_t n, const float *d_y, float *d_dy)
+/* The device counts steps too, so that what it tells the host of a part is of
+ * which step it is. */
+void
+cuda_step(struct backend *b)
 {
     struct cuda *cuda = cuda_cast(b);
 
-    check(cuda, "relu_gradient",
-          cuda_kernels_relu_gradient(cuda->stream, n, d_y, d_dy));
+    cuda_check(cuda, "step", cuda_kernels_count(cuda->stream, cuda->d_step));
+    cuda->step += !cuda->recording;
 }
 
-static void
-cuda_column_sums(struct backend *b, int m, int n, const float *d_y,
-                 float *d_sums)
+void
+cuda_leave(struct backend *b, int part, void *to, const void *d_from,
+           size_t bytes)
 {
     struct cuda *cuda = cuda_cast(b);
 
-    check(cuda, "column_sums",
-          cuda_kernels_column_sums(cuda->stream, m, n, d_y, d_sums));
+    cuda_check(cuda, "leave", cudaEventRecord(cuda->fork, cuda->stream));
+    cuda_check(cuda, "leave",
+               cudaStreamWaitEvent(cuda->copies, cuda->fork, 0));
+    cuda_check(cuda, "leave",
+               cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToHost,
+                               cuda->copies));
+    cuda_check(cuda, "leave",
+               cudaMemcpyAsync((void *) &cuda->mailbox->left[part],
+                               cuda->d_step, sizeof cuda->step,
+                               cudaMemcpyDeviceToHost, cuda->copies));
 }
 
-static void
-cuda_cross_entropy(struct backend *b, int m, int n, const float *d_y,
-                   const int32_t *d_labels, float *d_dy, double *loss_sum,
-                   int *n_correct)
+/* A part comes within microseconds of the one before, so that sleeping would
+ * take longer.  Nothing comes any more once both streams are empty, or have
+ * failed. */
+void
+cuda_await(struct backend *b, int part)
 {
     struct cuda *cuda = cuda_cast(b);
 
-    check(cuda, "cross_entropy",
-          cuda_kernels_cross_entropy(cuda->stream, m, n, d_y, d_labels, d_dy,
-                                     cuda->d_partials));
-    cuda_download(b, cuda->partials, cuda->d_partials, sizeof cuda->partials);
-    *loss_sum = cuda->failure[0] ? NAN : 0;
-    *n_correct = 0;
-    for (int i = 0; i < CUDA_KERNELS_N_PARTIALS; i++) {
-        *loss_sum += cuda->partials[i].loss;
-        *n_correct += cuda->partials[i].n_correct;
+    while (cuda->mailbox->left[part] != cuda->step) {
+        cudaError_t error = cudaStreamQuery(cuda->stream);
+
+        if (error == cudaSuccess) {
+            error = cudaStreamQuery(cuda->copies);
+        }
+        if (error != cudaErrorNotReady) {
+            cuda_check(cuda, "await", error);
+            if (cuda->mailbox->left[part] != cuda->step) {
+                cuda_check(cuda, "await", cudaErrorUnknown);
+            }
+            return;
+        }
+        sched_yield();
+    }
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+
+/* Recordings. */
+
+void
+cuda_record(struct backend *b)
+{
+    struct cuda *cuda = cuda_cast(b);
+
+    cuda_check(cuda, "record",
+               cudaStreamBeginCapture(cuda->stream,
+                                      cudaStreamCaptureModeThreadLocal));
+    cuda->recording = true;
+}
+
+/* The stream of copies, which the first leave() made part of the recording,
+ * comes back to the other one. */
+struct backend_recording *
+cuda_record_end(struct backend *b)
+{
+    struct cuda *cuda = cuda_cast(b);
+    struct backend_recording *recording = NULL;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec;
+
+    cuda_check(cuda, "record", cudaEventRecord(cuda->join, cuda->copies));
+    cuda_check(cuda, "record",
+               cudaStreamWaitEvent(cuda->stream, cuda->join, 0));
+    cuda_check(cuda, "record", cudaStreamEndCapture(cuda->stream, &graph));
+    cuda->recording = false;
+    if (graph && cudaGraphInstantiateWithFlags(&exec, graph, 0)
+                 == cudaSuccess) {
+        recording = malloc(sizeof *recording);
+        if (recording) {
+            recording->graph = exec;
+        } else {
+            cudaGraphExecDestroy(exec);
+        }
+    }
+    if (graph) {
+        cudaGraphDestroy(graph);
+    }
+    return recording;
+}
+
+void
+cuda_replay(struct backend *b, struct backend_recording *recording)
+{
+    struct cuda *cuda = cuda_cast(b);
+
+    cuda->step++;
+    cuda_check(cuda, "replay",
+               cudaGraphLaunch(recording->graph, cuda->stream));
+}
+
+void
+cuda_recording_free(struct backend *b, struct backend_recording *recording)
+{
+    if (recording) {
+        cuda_sync(b);
+        cudaGraphExecDestroy(recording->graph);
+        free(recording);
     }
 }
-
-static void
-cuda_accumulate(struct backend *b, size_t n, float scale, const float *d_x,
-                float *d_sum)
-{
-    struct cuda *cuda = cuda_cast(b);
-
-    check(cuda, "accumulate",
-          cuda_kernels_accumulate(cuda->stream, n, scale, d_x, d_sum));
-}
-
-static void
-cuda_sgd(struct backend *b, size_t n, float rate, float momentum,
-         const float *d_g, float *d_v, float *d_w)
-{
-    struct cuda *cuda = cuda_cast(b);
-
-    check(cuda, "sgd",
-          cuda_kernels_sgd(cuda->stream, n, rate, momentum, d_g, d_v, d_w));
-}
-
-const struct backend_class backend_cuda = {
-    .name = "cuda",
-    .open = cuda_open,
-    .close = cuda_close,
-    .alloc = cuda_alloc,
-    .free = cuda_free,
-    .upload = cuda_upload,
-    .download = cuda_download,
-    .gemm = cuda_gemm,
-    .bias = cuda_bias,
-    .relu_gradient = cuda_relu_gradient,
-    .column_sums = cuda_column_sums,
-    .cross_entropy = cuda_cross_entropy,
-    .accumulate = cuda_accumulate,
-    .sgd = cuda_sgd,
-    .sync = cuda_sync,
-    .failure = cuda_failure,
-};

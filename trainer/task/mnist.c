@@ -12,14 +12,9 @@
 #include <string.h>
 
 #include "trainer/message.h"
+#include "trainer/task/readers.h"
 
 #define N_CLASSES 10
-
-struct idx {
-    char *name;                 /* The file's, for messages. */
-    uint32_t dims[3];           /* Of 'n_dims'; the others are 1. */
-    uint8_t *bytes;             /* dims[0] * dims[1] * dims[2]. */
-};
 
 static bool
 read_u32(FILE *stream, uint32_t *value)
@@ -33,78 +28,75 @@ read_u32(FILE *stream, uint32_t *value)
     return true;
 }
 
-/* Reads at most 'max_n' elements of the first dimension. */
-static char *
-read_idx_stream(FILE *stream, uint32_t n_dims, size_t max_n, struct idx *idx)
+char *
+idx_read(const char *name, FILE *stream, uint32_t n_dims, size_t max_n,
+         struct idx *idx)
 {
     uint32_t magic;
     size_t length = 1;
 
+    memset(idx, 0, sizeof *idx);
     if (!read_u32(stream, &magic) || magic != (0x0800 | n_dims)) {
         return message("%s: not an idx file of bytes with %u dimensions",
-                       idx->name, n_dims);
+                       name, n_dims);
     }
     for (uint32_t i = 0; i < 3; i++) {
         idx->dims[i] = 1;
         if (i < n_dims && (!read_u32(stream, &idx->dims[i])
                            || idx->dims[i] < 1 || idx->dims[i] > 1 << 24)) {
             return message("%s: dimension %u is missing or not 1 to %d",
-                           idx->name, i, 1 << 24);
+                           name, i, 1 << 24);
         }
         if (!i && idx->dims[0] > max_n) {
             idx->dims[0] = max_n;
         }
         length *= idx->dims[i];
         if (length > (size_t) 1 << 30) {
-            return message("%s: more than 1 GiB", idx->name);
+            return message("%s: more than 1 GiB", name);
         }
     }
     idx->bytes = allocate(length, 1);
     if (fread(idx->bytes, length, 1, stream) != 1) {
-        return message("%s: shorter than its header says", idx->name);
+        return message("%s: shorter than its header says", name);
     }
     return NULL;
 }
 
-static char *
-read_idx(const char *folder, const char *file, uint32_t n_dims, size_t max_n,
-         struct idx *idx)
-{
-    FILE *stream;
-    char *error;
-
-    memset(idx, 0, sizeof *idx);
-    idx->name = message("%s/%s", folder, file);
-    stream = fopen(idx->name, "rb");
-    if (!stream) {
-        return message("%s: %s", idx->name, strerror(errno));
-    }
-    error = read_idx_stream(stream, n_dims, max_n, idx);
-    fclose(stream);
-    return error;
-}
-
-static void
+void
 idx_uninit(struct idx *idx)
 {
-    free(idx->name);
     free(idx->bytes);
 }
 
 static char *
-check_pair(const struct idx *images, const struct idx *labels, int n_inputs)
+read_file(const char *name, uint32_t n_dims, size_t max_n, struct idx *idx)
+{
+    FILE *stream = fopen(name, "rb");
+    char *error;
+
+    if (!stream) {
+        return message("%s: %s", name, strerror(errno));
+    }
+    error = idx_read(name, stream, n_dims, max_n, idx);
+    fclose(stream);
+    return error;
+}
+
+static char *
+check_pair(const struct idx *images, const struct idx *labels, int n_inputs,
+           char *const names[2])
 {
     if (images->dims[0] != labels->dims[0]) {
-        return message("%s: %u labels, %u are needed", labels->name,
+        return message("%s: %u labels, %u are needed", names[1],
                        labels->dims[0], images->dims[0]);
     }
     if ((size_t) images->dims[1] * images->dims[2] != n_inputs) {
-        return message("%s: %u by %u pixels, %d are needed", images->name,
+        return message("%s: %u by %u pixels, %d are needed", names[0],
                        images->dims[1], images->dims[2], n_inputs);
     }
     for (uint32_t i = 0; i < labels->dims[0]; i++) {
         if (labels->bytes[i] >= N_CLASSES) {
-            return message("%s: label %u, 0 to %d are allowed", labels->name,
+            return message("%s: label %u, 0 to %d are allowed", names[1],
                            labels->bytes[i], N_CLASSES - 1);
         }
     }
@@ -123,40 +115,63 @@ convert(const struct idx *images, const struct idx *labels, size_t n_inputs,
     }
 }
 
+/* Reads the four files, which are called 'names'. */
+static char *
+read_files(const struct dataset_config *config, char *const names[4],
+           struct idx idx[4])
+{
+    char *error = NULL;
+
+    for (int i = 0; i < 4 && !error; i++) {
+        error = read_file(names[i], i & 1 ? 1 : 3,
+                          i < 2 ? config->n_train : config->n_held, &idx[i]);
+        if (!error && i & 1) {
+            error = check_pair(&idx[i - 1], &idx[i], config->n_inputs,
+                               &names[i - 1]);
+        }
+    }
+    return error;
+}
+
+static struct dataset *
+make_dataset(const struct idx idx[4])
+{
+    struct dataset *ds = dataset_create(idx[0].dims[1] * idx[0].dims[2],
+                                        N_CLASSES, idx[0].dims[0],
+                                        idx[2].dims[0]);
+
+    ds->image = (struct image) { idx[0].dims[1], idx[0].dims[2], 1 };
+    convert(&idx[0], &idx[1], ds->n_inputs, ds->train_x, ds->train_labels);
+    convert(&idx[2], &idx[3], ds->n_inputs, ds->held_x, ds->held_labels);
+    return ds;
+}
+
 char *
 dataset_mnist(const struct dataset_config *config, const char *folder,
               struct dataset **dsp)
 {
-    static const char *const names[4] = {
+    static const char *const files[4] = {
         "train-images-idx3-ubyte", "train-labels-idx1-ubyte",
         "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte",
     };
-    struct idx idx[4] = { { .name = NULL } };
-    char *error = NULL;
+    struct idx idx[4] = { { .bytes = NULL } };
+    char *names[4], *error;
 
     *dsp = NULL;
     if (config->n_classes != N_CLASSES) {
         return message("%d classes, MNIST has %d", config->n_classes,
                        N_CLASSES);
     }
-    for (int i = 0; i < 4 && !error; i++) {
-        error = read_idx(folder, names[i], i & 1 ? 1 : 3,
-                         i < 2 ? config->n_train : config->n_held, &idx[i]);
-        if (!error && i & 1) {
-            error = check_pair(&idx[i - 1], &idx[i], config->n_inputs);
-        }
+    for (int i = 0; i < 4; i++) {
+        names[i] = message("%s/%s", folder, files[i]);
     }
+    error = read_files(config, names, idx);
     if (!error) {
-        struct dataset *ds = dataset_create(config->n_inputs, N_CLASSES,
-                                            idx[0].dims[0], idx[2].dims[0]);
-
-        convert(&idx[0], &idx[1], ds->n_inputs, ds->train_x,
-                ds->train_labels);
-        convert(&idx[2], &idx[3], ds->n_inputs, ds->held_x, ds->held_labels);
-        *dsp = ds;
+        *dsp = make_dataset(idx);
     }
     for (int i = 0; i < 4; i++) {
         idx_uninit(&idx[i]);
+        free(names[i]);
     }
     return error;
 }

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The device, the runtime library and cuBLAS; see cuda-emulator.h.
+ *
+ * Device memory is the host's, with a mark before and after it that tells when
+ * something wrote beside it.  What is captured is kept as a list of functions
+ * and run by cudaGraphLaunch(). */
+
+#include "tests/emulator/cuda-emulator.h"
+
+#include <cblas.h>
+#include <cublas_v2.h>
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+/* Threads. */
+
+static const size_t stack_size = 64 << 10;
+
+enum state {
+    RUNS,
+    MEETS_WARP,
+    MEETS_BLOCK,
+    GONE,
+};
+
+/* A context starts a thread.  After that jumps switch, which, unlike
+ * swapcontext(), make no system calls. */
+struct thread {
+    ucontext_t context;
+    jmp_buf jump;
+    bool started;
+    std::vector<char> stack;
+    enum state state;
+    char value[16];             /* What it shows its warp. */
+};
+
+static std::vector<thread> threads;
+static size_t current;
+static jmp_buf scheduler;
+static const std::function<void()> *kernel_running;
+
+static void
+die(const char *why)
+{
+    fprintf(stderr, "emulator: %s\n", why);
+    abort();
+}
+
+static void
+set_thread_index(size_t i)
+{
+    threadIdx.x = i % blockDim.x;
+    threadIdx.y = i / blockDim.x % blockDim.y;
+    threadIdx.z = i / blockDim.x / blockDim.y;
+}
+
+static void
+thread_main()
+{
+    (*kernel_running)();
+    threads[current].state = GONE;
+    _longjmp(scheduler, 1);
+}
+
+static void
+meet(enum state state)
+{
+    threads[current].state = state;
+    if (!_setjmp(threads[current].jump)) {
+        _longjmp(scheduler, 1);
+    }
+}
+
+/* Runs thread 'i' until it meets others or is gone. */
+static void
+run_thread(size_t i)
+{
+    thread &t = threads[i];
+
+    current = i;
+    set_thread_index(i);
+    if (!_setjmp(scheduler)) {
+        if (t.started) {
+            _longjmp(t.jump, 1);
+        }
+        t.started = true;
+        setcontext(&t.context);
+    }
+}
+
+void
+emulator_meet_block()
+{
+    meet(MEETS_BLOCK);
+}
+
+void
+emulator_meet_warp(const void *value, size_t size)
+{
+    if (size > sizeof threads[current].value) {
+        die("a shuffled value is too large");
+    }
+    if (size) {
+        memcpy(threads[current].value, value, size);
+    }
+    meet(MEETS_WARP);
+}
+
+unsigned int
+emulator_lane()
+{
+    return current % 32;
+}
+
+void
+emulator_read_lane(int lane, void *value, size_t size)
+{
+    memcpy(value, threads[current / 32 * 32 + lane % 32].value, size);
+}
+
+/* Lets those from 'first' on go if all of them wait in 'state'. */
+static bool
+release(size_t first, size_t n, enum state state)
+{
+    for (size_t i = first; i < first + n; i++) {
+        if (threads[i].state != state) {
+            return false;
+        }
+    }
+    for (size_t i = first; i < first + n; i++) {
+        threads[i].state = RUNS;
+    }
+    return true;
+}
+
+/* Runs each thread until it meets others.  Returns false if all are gone. */
+static bool
+run_threads(size_t n)
+{
+    bool any = false, released = false;
+
+    for (size_t i = 0; i < n; i++) {
+        if (threads[i].state == RUNS) {
+            run_thread(i);
+        }
+        any = any || threads[i].state != GONE;
+    }
+    for (size_t i = 0; i < n; i += 32) {
+        released = release(i, std::min<size_t>(32, n - i), MEETS_WARP)
+                   || released;
+    }
+    released = release(0, n, MEETS_BLOCK) || released;
+    if (any && !released) {
+        die("threads wait for others that do not come");
+    }
+    return any;
+}
+
+static void
+run_meeting_block(const std::function<void()> &kernel)
+{
+    size_t n = (size_t) blockDim.x * blockDim.y * blockDim.z;
+
+    if (threads.size() < n) {
+        threads.resize(n);
+    }
+    kernel_running = &kernel;
+    for (size_t i = 0; i < n; i++) {
+        thread &t = threads[i];
+
+        t.stack.resize(stack_size);
+        getcontext(&t.context);
+        t.context.uc_stack.ss_sp = t.stack.data();
+        t.context.uc_stack.ss_size = t.stack.size();
+        makecontext(&t.context, thread_main, 0);
+        t.started = false;
+        t.state = RUNS;
+    }
+    while (run_threads(n)) {
+    }
+}
+
+static void
+run_kernel(dim3 grid, dim3 block, bool meeting,
+           const std::function<void()> &kernel)
+{
+    gridDim = grid;
+    blockDim = block;
+    blockIdx.z = 0;
+    for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++) {
+        for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
+            if (meeting) {
+                run_meeting_block(kernel);
+                continue;
+            }
+            for (size_t i = 0; i < (size_t) block.x * block.y; i++) {
+                set_thread_index(i);
+                kernel();
+            }
+        }
+    }
+}
+
+/* Streams and graphs. */
+
+struct graph {
+    std::vector<std::function<void()>> work;
+};
+
+static graph *capturing;
+
+static cudaError_t
+queue(std::function<void()> work)
+{
+    if (capturing) {
+        capturing->work.push_back(std::move(work));
+    } else {
+        work();
+    }
+    return cudaSuccess;
+}
+
+cudaError_t
+emulator_launch(dim3 grid, dim3 block, bool meeting,
+                std::function<void()> kernel)
+{
+    size_t n = (size_t) block.x * block.y * block.z;
+
+    if (!grid.x || !grid.y || grid.y > 65535 || !n || n > 1024) {
+        return cudaErrorInvalidConfiguration;
+    }
+    return queue([=]() { run_kernel(grid, block, meeting, kernel); });
+}
+
+/* What waits or allocates is an error while capturing. */
+static cudaError_t
+not_captured()
+{
+    return capturing ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+}
+
+/* Memory. */
+
+static const size_t guard_size = 64;
+static std::map<char *, size_t> allocations;    /* Of the device: bytes. */
+
+static void
+check_guards(const char *p, size_t size)
+{
+    for (size_t i = 0; i < guard_size; i++) {
+        if (p[-1 - (long) i] != 0x5a || p[size + i] != 0x5a) {
+            die("a kernel wrote beside its memory");
+        }
+    }
+}
+
+extern "C" {
+
+cudaError_t
+cudaMalloc(void **pp, size_t size)
+{
+    char *p = (char *) malloc(size + 2 * guard_size);
+
+    if (not_captured() != cudaSuccess) {
+        free(p);
+        return not_captured();
+    }
+    memset(p, 0x5a, size + 2 * guard_size);
+    *pp = p + guard_size;
+    allocations[p + guard_size] = size;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaFree(void *p_)
+{
+    char *p = (char *) p_;
+
+    if (p) {
+        check_guards(p, allocations.at(p));
+        allocations.erase(p);
+        free(p - guard_size);
+    }
+    return not_captured();
+}
+
+cudaError_t
+cudaHostAlloc(void **pp, size_t size, unsigned int)
+{
+    *pp = malloc(size);
+    return not_captured();
+}
+
+cudaError_t
+cudaFreeHost(void *p)
+{
+    free(p);
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaMemset(void *p, int value, size_t size)
+{
+    memset(p, value, size);
+    return not_captured();
+}
+
+cudaError_t
+cudaMemsetAsync(void *p, int value, size_t size, cudaStream_t)
+{
+    return queue([=]() { memset(p, value, size); });
+}
+
+cudaError_t
+cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind,
+                cudaStream_t)
+{
+    return queue([=]() {
+        if (size) {
+            memcpy(to, from, size);
+        }
+    });
+}
+
+/* The device, streams, events. */
+
+cudaError_t
+cudaGetDeviceCount(int *n)
+{
+    *n = 1;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaSetDevice(int device)
+{
+    return device ? cudaErrorInvalidDevice : cudaSuccess;
+}
+
+cudaError_t
+cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+
+const char *
+cudaGetErrorString(cudaError_t error)
+{
+    return error == cudaSuccess ? "no error" : "an emulated error";
+}
+
+cudaError_t
+cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int)
+{
+    *stream = (cudaStream_t) malloc(1);
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaStreamDestroy(cudaStream_t stream)
+{
+    free(stream);
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaStreamSynchronize(cudaStream_t)
+{
+    return not_captured();
+}
+
+cudaError_t
+cudaStreamQuery(cudaStream_t)
+{
+    return not_captured();
+}
+
+cudaError_t
+cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int)
+{
+    *event = (cudaEvent_t) malloc(1);
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaEventRecord(cudaEvent_t, cudaStream_t)
+{
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)
+{
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
+{
+    if (capturing) {
+        return cudaErrorIllegalState;
+    }
+    capturing = new graph;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaStreamEndCapture(cudaStream_t, cudaGraph_t *g)
+{
+    *g = (cudaGraph_t) capturing;
+    capturing = nullptr;
+    return *g ? cudaSuccess : cudaErrorIllegalState;
+}
+
+cudaError_t
+cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t g,
+                              unsigned long long)
+{
+    *exec = (cudaGraphExec_t) new graph(*(graph *) g);
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t)
+{
+    for (const std::function<void()> &work : ((graph *) exec)->work) {
+        work();
+    }
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGraphDestroy(cudaGraph_t g)
+{
+    delete (graph *) g;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    delete (graph *) exec;
+    return cudaSuccess;
+}
+
+/* cuBLAS. */
+
+static cublasStatus_t
+blas_create(cublasHandle_t *handle)
+{
+    *handle = (cublasHandle_t) malloc(1);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t
+blas_destroy(cublasHandle_t handle)
+{
+    free(handle);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t
+blas_set_stream(cublasHandle_t, cudaStream_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t
+blas_set_workspace(cublasHandle_t, void *, size_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t
+blas_set_math_mode(cublasHandle_t, cublasMath_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t
+blas_sgemm(cublasHandle_t, cublasOperation_t t_a, cublasOperation_t t_b,
+           int m, int n, int k, const float *alpha_, const float *a, int lda,
+           const float *b, int ldb, const float *beta_, float *c, int ldc)
+{
+    float alpha = *alpha_, beta = *beta_;       /* The host's, now. */
+
+    queue([=]() {
+        cblas_sgemm(CblasColMajor, t_a ? CblasTrans : CblasNoTrans,
+                    t_b ? CblasTrans : CblasNoTrans, m, n, k, alpha, a, lda,
+                    b, ldb, beta, c, ldc);
+    });
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* The libraries: cuBLAS is here, others are not. */
+
+static int cublas_file;
+
+void *
+__wrap_dlopen(const char *file, int)
+{
+    return file && !strncmp(file, "libcublas.so", 12) ? &cublas_file
+                                                      : nullptr;
+}
+
+void *
+__wrap_dlsym(void *, const char *name_)
+{
+    static const struct {
+        const char *name;
+        void *function;
+    } functions[] = {
+        { "cublasCreate", (void *) blas_create },
+        { "cublasDestroy", (void *) blas_destroy },
+        { "cublasSetStream", (void *) blas_set_stream },
+        { "cublasSetWorkspace", (void *) blas_set_workspace },
+        { "cublasSetMathMode", (void *) blas_set_math_mode },
+        { "cublasSgemm", (void *) blas_sgemm },
+    };
+    std::string name = name_;
+
+    if (name.size() > 3 && name.substr(name.size() - 3) == "_v2") {
+        name.resize(name.size() - 3);
+    }
+    for (const auto &f : functions) {
+        if (name == f.name) {
+            return f.function;
+        }
+    }
+    return nullptr;
+}
+
+int
+__wrap_dlclose(void *)
+{
+    return 0;
+}
+
+} /* extern "C" */

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef CUDA_EMULATOR_H
+#define CUDA_EMULATOR_H 1
+
+/* Kernels, compiled by the host's C++ compiler, on a machine without a GPU.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * The CUDA backend must be tested where there is no GPU.  This header comes
+ * before a .cu file and is what nvcc would have defined; cuda-emulator.cc
+ * stands for the runtime library, cuBLAS and the device.  A block's threads run
+ * one after the other, each until it meets the others; a block in which some
+ * threads wait for others that are gone, or wait elsewhere, ends the program.
+ *
+ * Whatever has to do with time is not emulated: all work is done at once, so
+ * that a missing wait is not found here.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    c++ -x c++ -include cuda-emulator.h -c kernels.cu
+ *
+ * The program is linked with -Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlclose,
+ * because the backend loads cuBLAS at run time.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * One thread. */
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+
+/* Of the thread that runs. */
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+
+/* Blocks run one after the other, so that one copy is enough. */
+#undef __shared__
+#define __shared__ static
+
+void emulator_meet_block();
+void emulator_meet_warp(const void *value, size_t size);
+void emulator_read_lane(int lane, void *value, size_t size);
+unsigned int emulator_lane();
+cudaError_t emulator_launch(dim3 grid, dim3 block, bool meeting,
+                            std::function<void()> kernel);
+
+#define __syncthreads() emulator_meet_block()
+
+/* A second meeting, so that nobody overwrites what others still read. */
+template<class T> static inline T
+__shfl_sync(unsigned int, T value, int lane)
+{
+    T result;
+
+    emulator_meet_warp(&value, sizeof value);
+    emulator_read_lane(lane, &result, sizeof result);
+    emulator_meet_warp(nullptr, 0);
+    return result;
+}
+
+template<class T> static inline T
+__shfl_xor_sync(unsigned int mask, T value, int step)
+{
+    return __shfl_sync(mask, value, emulator_lane() ^ step);
+}
+
+#define EMULATOR_LAUNCH(KERNEL, GRID, THREADS, MEETING, ...)            \
+    emulator_launch((GRID), (THREADS), (MEETING),                       \
+                    [=]() { (KERNEL)(__VA_ARGS__); })
+#define LAUNCH(KERNEL, GRID, THREADS, STREAM, ...)                      \
+    ((void) (STREAM), EMULATOR_LAUNCH(KERNEL, GRID, THREADS, false,     \
+                                      __VA_ARGS__))
+#define LAUNCH_MEETING(KERNEL, GRID, THREADS, STREAM, ...)              \
+    ((void) (STREAM), EMULATOR_LAUNCH(KERNEL, GRID, THREADS, true,      \
+                                      __VA_ARGS__))
+
+#endif /* tests/emulator/cuda-emulator.h */

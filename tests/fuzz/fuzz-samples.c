@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Files of samples: refused by a message of one line, or what is read is
+ * within its bounds.  The first byte says of which kind the others are. */
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/fuzz/must.h"
+#include "trainer/task/readers.h"
+
+#define MAX_SAMPLES 50
+#define N_INPUTS 1000
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Reads the array's every byte. */
+static char *
+read_idx(FILE *stream, uint32_t n_dims)
+{
+    struct idx idx;
+    char *error = idx_read("f", stream, n_dims, MAX_SAMPLES, &idx);
+
+    if (!error) {
+        size_t n = (size_t) idx.dims[0] * idx.dims[1] * idx.dims[2];
+        volatile uint8_t last = idx.bytes[n - 1];
+
+        (void) last;
+        must(idx.dims[0] <= MAX_SAMPLES);
+    }
+    idx_uninit(&idx);
+    return error;
+}
+
+static char *
+read_cifar(FILE *stream)
+{
+    struct cifar cifar = { .n = 0 };
+    char *error = cifar_read("f", stream, MAX_SAMPLES, &cifar);
+
+    must(cifar.n <= MAX_SAMPLES);
+    cifar_uninit(&cifar);
+    return error;
+}
+
+static char *
+read_libsvm(FILE *stream)
+{
+    struct libsvm f = { .n = 0 };
+    char *error = libsvm_read("f", stream, MAX_SAMPLES, N_INPUTS, &f);
+
+    must(f.n <= MAX_SAMPLES);
+    for (size_t i = 0; !error && i < f.n; i++) {
+        must(isfinite(f.labels[i]));
+        must(f.rows.starts[i] <= f.rows.starts[i + 1]);
+        for (size_t e = f.rows.starts[i]; e < f.rows.starts[i + 1]; e++) {
+            must(f.rows.keys[e] < N_INPUTS && isfinite(f.rows.values[e]));
+            must(e == f.rows.starts[i]
+                 || f.rows.keys[e - 1] < f.rows.keys[e]);
+        }
+    }
+    libsvm_uninit(&f);
+    return error;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    FILE *stream;
+    char *error;
+    void *copy;
+
+    if (size < 2) {
+        return 0;               /* fmemopen() refuses nothing at all. */
+    }
+    copy = copy_bytes(data + 1, size - 1);
+    stream = fmemopen(copy, size - 1, "r");
+    must(stream);
+    switch (data[0] % 4) {
+    case 0:
+        error = read_idx(stream, 3);
+        break;
+    case 1:
+        error = read_idx(stream, 1);
+        break;
+    case 2:
+        error = read_cifar(stream);
+        break;
+    default:
+        error = read_libsvm(stream);
+        break;
+    }
+    if (error) {
+        must_be_message(error, "f:");
+    }
+    free(error);
+    fclose(stream);
+    free(copy);
+    return 0;
+}

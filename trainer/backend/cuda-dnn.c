@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Convolutions by cuDNN, if its header was there to build with and the library
+ * is there to run with.  Without, they are products of matrices.
+ *
+ * Which of its algorithms is the fastest depends on the form, so the first
+ * convolution of each form tries all of them.  Only those are taken whose
+ * result is the same each time, and which need no more memory than there is
+ * to work with; if there is none, false says so. */
+
+#include "trainer/backend/cuda.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_CUDNN
+
+#include <cudnn.h>
+#include <dlfcn.h>
+
+#define TEXT_OF(X) #X
+#define TEXT(X) TEXT_OF(X)
+#define CUDNN_FILE "libcudnn.so." TEXT(CUDNN_MAJOR)
+#define MAX_PLANS 256
+#define MAX_TRIED 8             /* Algorithms of one kind. */
+
+/* What is used of it. */
+#define FUNCTIONS                               \
+    FUNCTION(cudnnCreate)                       \
+    FUNCTION(cudnnDestroy)                      \
+    FUNCTION(cudnnSetStream)                    \
+    FUNCTION(cudnnCreateTensorDescriptor)       \
+    FUNCTION(cudnnDestroyTensorDescriptor)      \
+    FUNCTION(cudnnSetTensor4dDescriptor)        \
+    FUNCTION(cudnnCreateFilterDescriptor)       \
+    FUNCTION(cudnnDestroyFilterDescriptor)      \
+    FUNCTION(cudnnSetFilter4dDescriptor)        \
+    FUNCTION(cudnnCreateConvolutionDescriptor)  \
+    FUNCTION(cudnnDestroyConvolutionDescriptor) \
+    FUNCTION(cudnnSetConvolution2dDescriptor)   \
+    FUNCTION(cudnnSetConvolutionMathType)       \
+    FUNCTION(cudnnFindConvolutionForwardAlgorithm)              \
+    FUNCTION(cudnnFindConvolutionBackwardDataAlgorithm)         \
+    FUNCTION(cudnnFindConvolutionBackwardFilterAlgorithm)       \
+    FUNCTION(cudnnConvolutionForward)           \
+    FUNCTION(cudnnConvolutionBackwardData)      \
+    FUNCTION(cudnnConvolutionBackwardFilter)
+
+enum kind {
+    FORWARD,
+    WEIGHTS,
+    INPUT,
+};
+
+/* How one form is convolved. */
+struct plan {
+    enum kind kind;
+    int n;
+    struct convolution c;
+    int algorithm;              /* -1: by products. */
+    size_t workspace;           /* Bytes. */
+    cudnnTensorDescriptor_t x, y;
+    cudnnFilterDescriptor_t w;
+    cudnnConvolutionDescriptor_t form;
+};
+
+struct cuda_dnn {
+    void *file;
+    cudnnHandle_t handle;
+    struct plan plans[MAX_PLANS];
+    int n_plans;
+#define FUNCTION(NAME) __typeof__(&NAME) NAME;
+    FUNCTIONS
+#undef FUNCTION
+};
+
+static bool
+load_all(struct cuda_dnn *dnn)
+{
+    dnn->file = dlopen(CUDNN_FILE, RTLD_NOW | RTLD_LOCAL);
+    if (!dnn->file) {
+        return false;
+    }
+#define FUNCTION(NAME)                                          \
+    *(void **) &dnn->NAME = dlsym(dnn->file, #NAME);            \
+    if (!dnn->NAME) {                                           \
+        return false;                                           \
+    }
+    FUNCTIONS
+#undef FUNCTION
+    return true;
+}
+
+void
+cuda_dnn_open(struct cuda *cuda)
+{
+    struct cuda_dnn *dnn = calloc(1, sizeof *dnn);
+
+    cuda->dnn = dnn;
+    if (!dnn || !load_all(dnn)
+        || dnn->cudnnCreate(&dnn->handle) != CUDNN_STATUS_SUCCESS
+        || dnn->cudnnSetStream(dnn->handle, cuda->stream)
+           != CUDNN_STATUS_SUCCESS) {
+        cuda_dnn_close(cuda);
+    }
+}
+
+static void
+plan_uninit(struct cuda_dnn *dnn, struct plan *plan)
+{
+    if (plan->x) {
+        dnn->cudnnDestroyTensorDescriptor(plan->x);
+    }
+    if (plan->y) {
+        dnn->cudnnDestroyTensorDescriptor(plan->y);
+    }
+    if (plan->w) {
+        dnn->cudnnDestroyFilterDescriptor(plan->w);
+    }
+    if (plan->form) {
+        dnn->cudnnDestroyConvolutionDescriptor(plan->form);
+    }
+}
+
+void
+cuda_dnn_forget(struct cuda *cuda)
+{
+    if (cuda->dnn) {
+        for (int i = 0; i < cuda->dnn->n_plans; i++) {
+            plan_uninit(cuda->dnn, &cuda->dnn->plans[i]);
+        }
+        cuda->dnn->n_plans = 0;
+    }
+}
+
+void
+cuda_dnn_close(struct cuda *cuda)
+{
+    struct cuda_dnn *dnn = cuda->dnn;
+
+    if (dnn) {
+        cuda_dnn_forget(cuda);
+        if (dnn->handle) {
+            dnn->cudnnDestroy(dnn->handle);
+        }
+        if (dnn->file) {
+            dlclose(dnn->file);
+        }
+        free(dnn);
+        cuda->dnn = NULL;
+    }
+}
+
+static bool
+same_form(const struct plan *plan, enum kind kind,
+          const struct convolution *c, int n)
+{
+    return plan->kind == kind && plan->n == n && plan->c.height == c->height
+           && plan->c.width == c->width && plan->c.n_in == c->n_in
+           && plan->c.n_out == c->n_out && plan->c.kernel == c->kernel
+           && plan->c.stride == c->stride && plan->c.pad == c->pad;
+}
+
+static bool
+describe(struct cuda_dnn *dnn, struct plan *plan, bool tf32)
+{
+    const struct convolution *c = &plan->c;
+
+    return !dnn->cudnnCreateTensorDescriptor(&plan->x)
+           && !dnn->cudnnCreateTensorDescriptor(&plan->y)
+           && !dnn->cudnnCreateFilterDescriptor(&plan->w)
+           && !dnn->cudnnCreateConvolutionDescriptor(&plan->form)
+           && !dnn->cudnnSetTensor4dDescriptor(
+               plan->x, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, plan->n,
+               c->n_in, c->height, c->width)
+           && !dnn->cudnnSetTensor4dDescriptor(
+               plan->y, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, plan->n,
+               c->n_out, convolution_height(c), convolution_width(c))
+           && !dnn->cudnnSetFilter4dDescriptor(
+               plan->w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC, c->n_out,
+               c->n_in, c->kernel, c->kernel)
+           && !dnn->cudnnSetConvolution2dDescriptor(
+               plan->form, c->pad, c->pad, c->stride, c->stride, 1, 1,
+               CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT)
+           && !dnn->cudnnSetConvolutionMathType(
+               plan->form, tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
+}
+
+/* The results are in order of time, the fastest first. */
+#define CHOOSE(PLAN, TRIED, N, LIMIT)                                   \
+    for (int i = 0; i < (N); i++) {                                     \
+        if (!(TRIED)[i].status                                          \
+            && (TRIED)[i].determinism == CUDNN_DETERMINISTIC            \
+            && (TRIED)[i].memory <= (LIMIT)) {                          \
+            (PLAN)->algorithm = (TRIED)[i].algo;                        \
+            (PLAN)->workspace = (TRIED)[i].memory;                      \
+            break;                                                      \
+        }                                                               \
+    }
+
+static void
+choose(struct cuda_dnn *dnn, struct plan *plan)
+{
+    size_t limit = plan->c.max_columns * sizeof(float);
+    int n = 0;
+
+    if (plan->kind == FORWARD) {
+        cudnnConvolutionFwdAlgoPerf_t tried[MAX_TRIED];
+
+        dnn->cudnnFindConvolutionForwardAlgorithm(
+            dnn->handle, plan->x, plan->w, plan->form, plan->y, MAX_TRIED, &n,
+            tried);
+        CHOOSE(plan, tried, n, limit);
+    } else if (plan->kind == INPUT) {
+        cudnnConvolutionBwdDataAlgoPerf_t tried[MAX_TRIED];
+
+        dnn->cudnnFindConvolutionBackwardDataAlgorithm(
+            dnn->handle, plan->w, plan->y, plan->form, plan->x, MAX_TRIED, &n,
+            tried);
+        CHOOSE(plan, tried, n, limit);
+    } else {
+        cudnnConvolutionBwdFilterAlgoPerf_t tried[MAX_TRIED];
+
+        dnn->cudnnFindConvolutionBackwardFilterAlgorithm(
+            dnn->handle, plan->x, plan->y, plan->form, plan->w, MAX_TRIED, &n,
+            tried);
+        CHOOSE(plan, tried, n, limit);
+    }
+}
+
+/* Returns NULL if it is to be done by products. */
+static struct plan *
+get_plan(struct cuda *cuda, enum kind kind, const struct convolution *c,
+         int n)
+{
+    struct cuda_dnn *dnn = cuda->dnn;
+    struct plan *plan;
+
+    if (!dnn) {
+        return NULL;
+    }
+    for (int i = 0; i < dnn->n_plans; i++) {
+        plan = &dnn->plans[i];
+        if (same_form(plan, kind, c, n)) {
+            return plan->algorithm < 0
+                   || plan->workspace > c->max_columns * sizeof(float)
+                   ? NULL : plan;
+        }
+    }
+    if (cuda->recording) {
+        return NULL;            /* Now is not the time to try. */
+    }
+    if (dnn->n_plans == MAX_PLANS) {
+        cuda_dnn_forget(cuda);
+    }
+    plan = &dnn->plans[dnn->n_plans++];
+    memset(plan, 0, sizeof *plan);
+    plan->kind = kind;
+    plan->n = n;
+    plan->c = *c;
+    plan->algorithm = -1;
+    if (describe(dnn, plan, cuda->tf32)) {
+        choose(dnn, plan);
+    }
+    cudaGetLastError();         /* What was tried may have failed. */
+    return plan->algorithm < 0 ? NULL : plan;
+}
+
+static void
+check_status(struct cuda *cuda, cudnnStatus_t status)
+{
+    if (status != CUDNN_STATUS_SUCCESS) {
+        cuda_fail(cuda, "convolution", "cuDNN", status);
+    }
+}
+
+bool
+cuda_convolve(struct backend *b, const struct convolution *c, int n,
+              const float *d_x, const float *d_w, float *d_y)
+{
+    struct cuda *cuda = cuda_cast(b);
+    struct plan *plan = get_plan(cuda, FORWARD, c, n);
+    const float one = 1, zero = 0;
+
+    if (plan) {
+        check_status(cuda, cuda->dnn->cudnnConvolutionForward(
+            cuda->dnn->handle, &one, plan->x, d_x, plan->w, d_w, plan->form,
+            plan->algorithm, c->d_columns, plan->workspace, &zero, plan->y,
+            d_y));
+    }
+    return plan;
+}
+
+bool
+cuda_convolve_weights(struct backend *b, const struct convolution *c, int n,
+                      const float *d_x, const float *d_dy, float *d_dw)
+{
+    struct cuda *cuda = cuda_cast(b);
+    struct plan *plan = get_plan(cuda, WEIGHTS, c, n);
+    const float one = 1, zero = 0;
+
+    if (plan) {
+        check_status(cuda, cuda->dnn->cudnnConvolutionBackwardFilter(
+            cuda->dnn->handle, &one, plan->x, d_x, plan->y, d_dy, plan->form,
+            plan->algorithm, c->d_columns, plan->workspace, &zero, plan->w,
+            d_dw));
+    }
+    return plan;
+}
+
+bool
+cuda_convolve_input(struct backend *b, const struct convolution *c, int n,
+                    const float *d_dy, const float *d_w, bool add,
+                    float *d_dx)
+{
+    struct cuda *cuda = cuda_cast(b);
+    struct plan *plan = get_plan(cuda, INPUT, c, n);
+    const float one = 1, beta = add;
+
+    if (plan) {
+        check_status(cuda, cuda->dnn->cudnnConvolutionBackwardData(
+            cuda->dnn->handle, &one, plan->w, d_w, plan->y, d_dy, plan->form,
+            plan->algorithm, c->d_columns, plan->workspace, &beta, plan->x,
+            d_dx));
+    }
+    return plan;
+}
+
+#else /* HAVE_CUDNN */
+
+void
+cuda_dnn_open(struct cuda *cuda)
+{
+}
+
+void
+cuda_dnn_close(struct cuda *cuda)
+{
+}
+
+void
+cuda_dnn_forget(struct cuda *cuda)
+{
+}
+
+bool
+cuda_convolve(struct backend *b, const struct convolution *c, int n,
+              const float *d_x, const float *d_w, float *d_y)
+{
+    return false;
+}
+
+bool
+cuda_convolve_weights(struct backend *b, const struct convolution *c, int n,
+                      const float *d_x, const float *d_dy, float *d_dw)
+{
+    return false;
+}
+
+bool
+cuda_convolve_input(struct backend *b, const struct convolution *c, int n,
+                    const float *d_dy, const float *d_w, bool add,
+                    float *d_dx)
+{
+    return false;
+}
+
+#endif /* HAVE_CUDNN */
