@@ -269,6 +269,12 @@ parse_late(const char *text, struct options *o)
 }
 
 static char *
+parse_lanes(const char *text, struct options *o)
+{
+    return parse_integer("--lanes", text, 1, PORT_MAX_QUEUES, &o->n_lanes);
+}
+
+static char *
 parse_help(const char *text, struct options *o)
 {
     (void) text;
@@ -337,6 +343,8 @@ static const struct option_row {
     { "--late", "US", false, parse_late,
       "longest delay of the loop that it makes up for, in microseconds, 0 to "
       "10000 (default 500)" },
+    { "--lanes", "N", false, parse_lanes,
+      "threads that classify, 1 to 16 (default 1)" },
 };
 
 #define N_ROWS (sizeof rows / sizeof *rows)
@@ -435,6 +443,7 @@ options_parse(int argc, char *argv[], struct options *o)
     *o = (struct options) {
         .mtu = 1500, .huge = HUGE_AUTO, .tag = true,
         .late_us = 500, .max_flows = SHIM_DEFAULT_FLOWS, .flow_timeout_s = 600,
+        .n_lanes = 1,
     };
     for (int i = 1; i < argc; i++) {
         char *error = parse_one(argc, argv, &i, seen, o);
@@ -444,6 +453,7 @@ options_parse(int argc, char *argv[], struct options *o)
         }
     }
     o->host.keep_offload = o->uplink.keep_offload = o->keep_offload;
+    o->host.n_queues = o->uplink.n_queues = o->n_lanes;
     for (size_t i = 0; i < N_ROWS && !o->show && !o->help && !o->version;
          i++) {
         char *error = check_row(&rows[i], seen[i], o);

@@ -41,6 +41,7 @@ struct options {
     uint32_t max_flows;
     uint32_t flow_timeout_s;    /* 0: never. */
     bool vxlan;                 /* Tell flows in tunnels apart. */
+    uint32_t n_lanes;           /* Threads that classify. */
 };
 
 /* Returns NULL, or a malloc()'d message such as

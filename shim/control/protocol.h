@@ -284,6 +284,7 @@ struct shim_stats {
     uint64_t flows_refused;     /* Additions: the table was full. */
     uint64_t flows_aged;        /* Flows that were deleted since they had no
                                  * packets. */
+    uint64_t lane_lost;         /* Packets: a lane did not keep up. */
 };
 
 /* A job's bursts in one direction: zeros while nothing is known. */

@@ -82,6 +82,7 @@ show_stats(const void *body, size_t size, FILE *stream)
         { "long_refused", s.long_refused },
         { "flows_refused", s.flows_refused },
         { "flows_aged", s.flows_aged },
+        { "lane_lost", s.lane_lost },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -13,7 +13,8 @@
  *    host <- count <- uplink
  *
  * One thread does all of it, a burst at a time, and never logs, allocates or
- * waits for another thread.  Time is an argument: the loop passes the clock's,
+ * waits for another thread; with several, see lane.h, the others do the first
+ * two steps for some of the flows.  Time is an argument: the loop passes the clock's,
  * a replay that of its capture.
  *
  *
@@ -44,9 +45,11 @@ struct bursts;
 struct flow_table;
 struct forward;
 struct job_slots;
+struct lane;
 struct miss;
 struct port;
 struct tap;
+struct wake;
 
 struct forward_config {
     struct port *host, *uplink;
@@ -60,6 +63,7 @@ struct forward_config {
     uint64_t late_ns;           /* See struct egress_config. */
     bool tag;                   /* Write DSCPs. */
     bool vxlan;                 /* Look into tunnels. */
+    unsigned int n_lanes;       /* Up to LANES_MAX; 0 is 1. */
 };
 
 uint64_t forward_now(void);
@@ -74,6 +78,11 @@ void forward_set_rate(struct forward *, uint64_t bps);
 uint64_t forward_rate(const struct forward *);
 void forward_set_guard(struct forward *, uint32_t share);
 
+/* Returns a lane, from 1 on, that is to have a thread of its own, and what
+ * those wake the thread of forward_turn() by, NULL if there are none. */
+struct lane *forward_lane(struct forward *, unsigned int number);
+struct wake *forward_wake(struct forward *);
+
 /* While it ends it receives nothing, and sends what it has.  A change has
  * happened when forward_has_ended() says so: after the end nothing that was
  * there before is left to be received. */
@@ -82,7 +91,8 @@ bool forward_is_ending(const struct forward *);
 bool forward_has_ended(const struct forward *);
 
 /* Frees what arrived, and returns how many frames it was.  The thread of
- * forward_turn(). */
+ * forward_turn(); if a port has several queues, only before the others'
+ * threads run. */
 uint32_t forward_discard(struct forward *);
 
 uint32_t forward_guard(const struct forward *);

@@ -53,6 +53,7 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.max_flows, 16384);
     assert_int_equal(o.flow_timeout_s, 600);
     assert_false(o.vxlan);
+    assert_int_equal(o.n_lanes, 1);
 
     assert_null(parse(GOOD " --mtu=9000 --cpus 0-1 --no-huge --no-tag "
                       "--poll interrupt --keep-offload --late 0", &o, copy));
@@ -73,6 +74,11 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.max_flows, 1048576);
     assert_int_equal(o.flow_timeout_s, 0);
     assert_true(o.vxlan);
+
+    assert_null(parse(GOOD " --lanes 16", &o, copy));
+    assert_int_equal(o.n_lanes, 16);
+    assert_int_equal(o.host.n_queues, 16);
+    assert_int_equal(o.uplink.n_queues, 16);
 
     assert_null(parse("--show /tmp/s.sock", &o, copy));
     assert_string_equal(o.show, "/tmp/s.sock");
@@ -120,6 +126,8 @@ names_the_option_at_fault(void **state)
         { "--late=", "--late: \"\" is not an integer from 0 to 10000" },
         { "--mtu 9001",
           "--mtu: \"9001\" is not an integer from 576 to 9000" },
+        { "--lanes 17",
+          "--lanes: \"17\" is not an integer from 1 to 16" },
         { "--max-flows 1048577",
           "--max-flows: \"1048577\" is not an integer from 16 to 1048576" },
         { "--flow-timeout 5m",
