@@ -303,6 +303,12 @@ parse_late(const char *text, struct options *o)
 }
 
 static char *
+parse_lanes(const char *text, struct options *o)
+{
+    return parse_integer("--lanes", text, 1, PORT_MAX_QUEUES, &o->n_lanes);
+}
+
+static char *
 parse_help(const char *text, struct options *o)
 {
     (void) text;
@@ -377,6 +383,8 @@ static const struct option_row {
     { "--late", "US", false, parse_late,
       "longest delay of the loop that it makes up for, in microseconds, 0 to "
       "10000 (default 500)" },
+    { "--lanes", "N", false, parse_lanes,
+      "threads that classify, 1 to 16 (default 1)" },
 };
 
 #define N_ROWS (sizeof rows / sizeof *rows)
@@ -422,9 +430,10 @@ parse_one(int argc, char *argv[], int *i, bool *seen, struct options *o)
     return row->parse(argument, o);
 }
 
-/* Do the ports go together, and with the MTU? */
+/* Do the ports go together, and with the MTU?  Congestion control sees all
+ * flows, so it has one thread. */
 static char *
-check_ports(const struct options *o)
+check_together(const struct options *o)
 {
     const struct port_driver *smaller =
         o->host.driver->max_mtu < o->uplink.driver->max_mtu
@@ -447,6 +456,10 @@ check_ports(const struct options *o)
     if (port_spec_same(&o->host, &o->uplink)) {
         return format("--uplink: \"%s:%s\" is the host's port, another is "
                       "needed", o->uplink.driver->name, o->uplink.what);
+    }
+    if (o->cc && o->n_lanes > 1) {
+        return format("--lanes: %u is too many with --cc on, 1 is allowed",
+                      o->n_lanes);
     }
     return NULL;
 }
@@ -475,6 +488,7 @@ options_parse(int argc, char *argv[], struct options *o)
     *o = (struct options) {
         .mtu = 1500, .huge = HUGE_AUTO, .tag = true,
         .late_us = 500, .max_flows = SHIM_DEFAULT_FLOWS, .flow_timeout_s = 600,
+        .n_lanes = 1,
     };
     for (int i = 1; i < argc; i++) {
         char *error = parse_one(argc, argv, &i, seen, o);
@@ -484,6 +498,7 @@ options_parse(int argc, char *argv[], struct options *o)
         }
     }
     o->host.keep_offload = o->uplink.keep_offload = o->keep_offload;
+    o->host.n_queues = o->uplink.n_queues = o->n_lanes;
     for (size_t i = 0; i < N_ROWS && !o->show && !o->help && !o->version;
          i++) {
         char *error = check_row(&rows[i], seen[i], o);
@@ -493,7 +508,7 @@ options_parse(int argc, char *argv[], struct options *o)
         }
     }
     return (o->show || o->help || o->version || o->replay ? NULL
-            : check_ports(o));
+            : check_together(o));
 }
 
 void

@@ -46,6 +46,7 @@ struct options {
     uint64_t downlink_bps;
     uint16_t control_ports[CC_MAX_CONTROL_PORTS];
     int n_control_ports;
+    uint32_t n_lanes;           /* Threads that classify. */
 };
 
 /* Returns NULL, or a malloc()'d message such as

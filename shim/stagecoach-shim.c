@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <rte_cycles.h>
+#include <rte_launch.h>
 #include <rte_mbuf.h>
 #include <rte_telemetry.h>
 
@@ -31,6 +32,8 @@
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/forward.h"
 #include "shim/pipeline/job-slot.h"
+#include "shim/pipeline/lane.h"
+#include "shim/pipeline/lanes.h"
 #include "shim/pipeline/loop.h"
 #include "shim/pipeline/miss.h"
 #include "shim/ports/af-packet.h"
@@ -65,6 +68,7 @@ struct shim {
     struct tap *tap;
     struct forward *forward;
     struct loop *loop;
+    struct loop *lane_loops[LANES_MAX]; /* From 1 on, owned by 'loop'. */
     struct server *server;
     struct take_over *old;      /* The process that we succeed, or NULL. */
     int signal_fd;
@@ -95,11 +99,21 @@ room_of_packet(const struct options *o)
             + o->host.driver->buffer_bytes + o->uplink.driver->buffer_bytes);
 }
 
+/* Of the port's own rings, in as many queues as it may have. */
+static uint32_t
+port_packets(const struct options *o, const struct port_driver *driver)
+{
+    return driver->pool_packets * (driver->flags & PORT_SPREADS ? o->n_lanes
+                                   : 1);
+}
+
 static uint32_t
 pool_packets(const struct options *o)
 {
     return (egress_pool_packets(o->rate_bps, o->mtu)
-            + o->host.driver->pool_packets + o->uplink.driver->pool_packets);
+            + port_packets(o, o->host.driver)
+            + port_packets(o, o->uplink.driver)
+            + (o->n_lanes - 1) * LANE_PACKETS);
 }
 
 /* Without huge pages DPDK lets no packet buffer begin in a page and end in the
@@ -262,6 +276,29 @@ create_ports(struct shim *s)
     return error ? error : create_port(s, &o->uplink, 1, &s->uplink);
 }
 
+/* Returns the port of lane 'i', NULL if it has none of its own. */
+static struct port *
+lane_queue(const struct shim *s, struct port *port, unsigned int i)
+{
+    return (port_n_queues(port) == s->options.n_lanes ? port_queue(port, i)
+            : NULL);
+}
+
+static char *
+create_loops(struct shim *s)
+{
+    s->loop = loop_create(s->forward, s->host, s->uplink, s->options.poll);
+    for (unsigned int i = 1; s->loop && i < s->options.n_lanes; i++) {
+        s->lane_loops[i] = loop_add_lane(s->loop, forward_lane(s->forward, i),
+                                         lane_queue(s, s->host, i),
+                                         lane_queue(s, s->uplink, i));
+        if (!s->lane_loops[i]) {
+            return strdup("no memory");
+        }
+    }
+    return s->loop ? NULL : strdup("no memory");
+}
+
 static char *
 create_forward(struct shim *s)
 {
@@ -287,17 +324,18 @@ create_forward(struct shim *s)
         .tag = s->options.tag,
         .vxlan = s->options.vxlan,
         .cc = o->cc ? &cc : NULL,
+        .n_lanes = s->options.n_lanes,
     };
+    char *error;
 
     memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
-    s->loop = s->forward ? loop_create(s->forward, s->host, s->uplink,
-                                       s->options.poll) : NULL;
+    error = s->forward ? create_loops(s) : strdup("no memory");
     s->succession = (struct succession) {
         .forward = s->forward,
         .loop = s->loop,
     };
-    return s->loop ? NULL : strdup("no memory");
+    return error;
 }
 
 static char *
@@ -526,6 +564,24 @@ on_gap(void *s)
     relieve_kernel(s, 0);
 }
 
+static int
+run_lane(void *loop)
+{
+    loop_run(loop);
+    return 0;
+}
+
+/* Runs all loops, the first one in this thread, until they end. */
+static void
+run_loops(struct shim *s)
+{
+    for (unsigned int i = 1; i < s->options.n_lanes; i++) {
+        rte_eal_remote_launch(run_lane, s->lane_loops[i], i);
+    }
+    loop_run(s->loop);
+    rte_eal_mp_wait_lcore();
+}
+
 static char *
 shim_run(struct shim *s)
 {
@@ -542,7 +598,7 @@ shim_run(struct shim *s)
         port_iface(s->uplink));
     relieve_kernel(s, ORDER_NS);
     loop_on_gap(s->loop, on_gap, s);
-    loop_run(s->loop);
+    run_loops(s);
     pthread_join(thread, NULL);
     return NULL;
 }

@@ -311,6 +311,7 @@ struct shim_stats {
     uint64_t cc_grants_sent, cc_grants_taken;   /* Rates of flows, to and from
                                                  * other shims. */
     uint64_t cc_marks;          /* Packets that the network marked. */
+    uint64_t lane_lost;         /* Packets: a lane did not keep up. */
 };
 
 /* A job's bursts in one direction: zeros while nothing is known. */

@@ -85,6 +85,7 @@ show_stats(const void *body, size_t size, FILE *stream)
         { "cc_flows", s.cc_flows }, { "cc_windows", s.cc_windows },
         { "cc_grants_sent", s.cc_grants_sent },
         { "cc_grants_taken", s.cc_grants_taken }, { "cc_marks", s.cc_marks },
+        { "lane_lost", s.lane_lost },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include <rte_mbuf.h>
-#include <rte_prefetch.h>
 
 #include "shim/capture/tap.h"
 #include "shim/pipeline/bursts.h"
@@ -15,7 +14,10 @@
 #include "shim/pipeline/congestion.h"
 #include "shim/pipeline/counter.h"
 #include "shim/pipeline/egress.h"
+#include "shim/pipeline/fetch.h"
 #include "shim/pipeline/flow-table.h"
+#include "shim/pipeline/lane.h"
+#include "shim/pipeline/lanes.h"
 #include "shim/pipeline/tag.h"
 #include "shim/ports/port.h"
 
@@ -25,6 +27,9 @@ struct forward {
     struct egress *egress;
     struct congestion *congestion;      /* NULL for none. */
     int reader;                 /* Of the flows. */
+    struct lanes *lanes;        /* NULL if this is the only one. */
+    unsigned int first;         /* Lane that is the first to send to the host
+                                 * in this turn. */
 
     /* The forwarding thread writes, the control thread reads. */
     uint64_t rx_packets, rx_bytes;
@@ -49,6 +54,31 @@ forward_now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* Makes the other lanes.  Returns false without memory. */
+static bool
+add_lanes(struct forward *f)
+{
+    const struct forward_config *c = &f->config;
+    struct lanes_config config = {
+        .n = c->n_lanes,
+        .host = c->host,
+        .uplink = c->uplink,
+        .flows = c->flows,
+        .slots = c->slots,
+        .misses = c->misses,
+        .tap = c->tap,
+        .tag = c->tag,
+        .vxlan = c->vxlan,
+        .ending = &f->ending,
+        .ended = &f->ended,
+    };
+
+    if (c->n_lanes > 1) {
+        f->lanes = lanes_create(&config);
+    }
+    return f->lanes || c->n_lanes <= 1;
 }
 
 /* Returns NULL without memory, or with more pipelines than the flow table
@@ -80,7 +110,8 @@ forward_create(const struct forward_config *config)
     f->congestion = (f->egress && config->cc
                      ? congestion_create(config->cc, f->egress) : NULL);
     f->reader = flow_table_join(config->flows);
-    if (!f->egress || (config->cc && !f->congestion) || f->reader < 0) {
+    if (!f->egress || (config->cc && !f->congestion) || f->reader < 0
+        || !add_lanes(f)) {
         forward_destroy(f);
         return NULL;
     }
@@ -91,6 +122,8 @@ void
 forward_destroy(struct forward *f)
 {
     if (f) {
+        lanes_destroy(f->lanes);
+        congestion_destroy(f->congestion);
         egress_destroy(f->egress);
         if (f->reader >= 0) {
             flow_table_leave(f->config.flows, f->reader);
@@ -99,18 +132,16 @@ forward_destroy(struct forward *f)
     }
 }
 
-/* Fills in where the bytes of 'frames' are, and asks for their headers. */
-static void
-fetch(struct rte_mbuf **frames, uint16_t n, struct packet *packets)
+/* What was classified, here or by another lane, goes to the queues. */
+static inline void
+push(struct forward *f, struct rte_mbuf **frames,
+     const struct verdict *verdicts, uint16_t n, uint64_t now)
 {
-    for (uint16_t i = 0; i < n; i++) {
-        rte_prefetch0(frames[i]);
+    for (uint16_t i = 0; f->config.bursts && i < n; i++) {
+        bursts_count(f->config.bursts, verdicts[i].slot, BURSTS_TX,
+                     rte_pktmbuf_pkt_len(frames[i]), now);
     }
-    for (uint16_t i = 0; i < n; i++) {
-        packets[i].data = rte_pktmbuf_mtod(frames[i], uint8_t *);
-        packets[i].length = rte_pktmbuf_data_len(frames[i]);
-        rte_prefetch0(packets[i].data);
-    }
+    egress_push_burst(f->egress, frames, verdicts, n, now);
 }
 
 static bool
@@ -124,6 +155,12 @@ receive_from_host(struct forward *f, uint64_t now)
     if (!n) {
         return false;
     }
+    if (f->lanes) {
+        n = lanes_share(f->lanes, true, frames, n);
+        if (!n) {
+            return true;
+        }
+    }
     fetch(frames, n, packets);
     classify_burst_from_host(&f->classifier, packets, n, now,
                              job_slots_leased(f->config.slots, now),
@@ -134,12 +171,26 @@ receive_from_host(struct forward *f, uint64_t now)
     if (f->config.tag) {
         tag_burst(packets, verdicts, n);
     }
-    for (uint16_t i = 0; f->config.bursts && i < n; i++) {
-        bursts_count(f->config.bursts, verdicts[i].slot, BURSTS_TX,
-                     rte_pktmbuf_pkt_len(frames[i]), now);
-    }
-    egress_push_burst(f->egress, frames, verdicts, n, now);
+    push(f, frames, verdicts, n, now);
     return true;
+}
+
+/* Queues what the other lanes have classified. */
+static bool
+collect_from_lanes(struct forward *f, uint64_t now)
+{
+    bool any = false;
+
+    for (unsigned int i = 1; i < f->config.n_lanes; i++) {
+        struct rte_mbuf *frames[PORT_BURST];
+        struct verdict verdicts[PORT_BURST];
+        uint16_t n = lane_take_sent(lanes_get(f->lanes, i), frames, verdicts,
+                                    PORT_BURST);
+
+        push(f, frames, verdicts, n, now);
+        any |= n > 0;
+    }
+    return any;
 }
 
 static void
@@ -159,16 +210,38 @@ count_received(struct forward *f, const uint16_t *slots,
     }
 }
 
+/* Sends frames whose 'slots' are known, which it changes, to the host. */
+static inline void
+deliver(struct forward *f, struct rte_mbuf **frames, uint16_t *slots,
+        uint16_t n, uint64_t now)
+{
+    uint32_t lengths[PORT_BURST], n_sent = 0;
+
+    for (uint16_t i = 0; i < n; i++) {
+        lengths[n_sent] = rte_pktmbuf_pkt_len(frames[i]);
+        tap_see(f->config.tap, slots[i], true,
+                rte_pktmbuf_mtod(frames[i], uint8_t *),
+                rte_pktmbuf_data_len(frames[i]), lengths[n_sent], now);
+        slots[n_sent] = slots[i];
+        n_sent += port_send(f->config.host, frames[i]);
+    }
+    count_received(f, slots, lengths, n_sent, now);
+}
+
 static bool
 receive_from_uplink(struct forward *f, uint64_t now)
 {
     struct port *host = f->config.host;
     struct rte_mbuf *frames[PORT_BURST];
     struct packet packets[PORT_BURST];
-    uint32_t lengths[PORT_BURST], n_sent = 0;
     uint16_t slots[PORT_BURST];
     uint16_t n = port_receive(f->config.uplink, frames, port_room(host));
+    bool shared = false;
 
+    if (f->lanes) {
+        shared = n > 0;
+        n = lanes_share(f->lanes, false, frames, n);
+    }
     if (n) {
         fetch(frames, n, packets);
         classify_burst_to_host(&f->classifier, packets, n, slots);
@@ -177,15 +250,51 @@ receive_from_uplink(struct forward *f, uint64_t now)
                                        n, now);
         }
     }
+    deliver(f, frames, slots, n, now);
+    return port_flush(host, now) || shared;
+}
+
+/* Sends what another lane has classified to the host, or only counts the
+ * bursts of what that lane has sent itself. */
+static bool
+deliver_from_lane(struct forward *f, struct lane *lane, uint64_t now)
+{
+    struct lane_arrived arrived[PORT_BURST];
+    struct rte_mbuf *frames[PORT_BURST];
+    uint16_t slots[PORT_BURST], n_frames = 0;
+    uint16_t n = lane_take_arrived(lane, arrived, port_room(f->config.host));
+
     for (uint16_t i = 0; i < n; i++) {
-        lengths[n_sent] = rte_pktmbuf_pkt_len(frames[i]);
-        tap_see(f->config.tap, slots[i], true, packets[i].data,
-                packets[i].length, lengths[n_sent], now);
-        slots[n_sent] = slots[i];
-        n_sent += port_send(host, frames[i]);
+        if (arrived[i].frame) {
+            frames[n_frames] = arrived[i].frame;
+            slots[n_frames++] = arrived[i].slot;
+        } else if (f->config.bursts) {
+            bursts_count(f->config.bursts, arrived[i].slot, BURSTS_RX,
+                         arrived[i].bytes, now);
+        }
     }
-    count_received(f, slots, lengths, n_sent, now);
-    return port_flush(host, now);
+    deliver(f, frames, slots, n_frames, now);
+    port_flush(f->config.host, now);
+    return n > 0;
+}
+
+/* Each lane is the first in turn, so that none waits for ever for room at a
+ * port that takes little. */
+static bool
+receive_in_turn(struct forward *f, uint64_t now)
+{
+    unsigned int n = f->config.n_lanes;
+    bool any = false;
+
+    f->first = (f->first + 1) % n;
+    for (unsigned int i = 0; i < n; i++) {
+        unsigned int lane = (f->first + i) % n;
+
+        any |= lane ? deliver_from_lane(f, lanes_get(f->lanes, lane), now)
+               : f->ended ? port_flush(f->config.host, now)
+               : receive_from_uplink(f, now);
+    }
+    return any;
 }
 
 /* Returns the nanoseconds from 'now' on until a queued packet is due, and
@@ -204,8 +313,12 @@ follow_end(struct forward *f, bool received)
     if (!LOAD(&f->ending)) {
         f->last_turns = 0;
         STORE(&f->ended, false);
-    } else if (!received || ++f->last_turns >= MAX_LAST_TURNS) {
+    } else if (!f->ended
+               && (!received || ++f->last_turns >= MAX_LAST_TURNS)) {
         STORE(&f->ended, true);
+        if (f->lanes) {
+            lanes_wake_up(f->lanes);
+        }
     }
 }
 
@@ -215,9 +328,12 @@ bool
 forward_turn(struct forward *f, uint64_t now)
 {
     bool received = !f->ended && receive_from_host(f, now);
-    bool sent = egress_send(f->egress, now);
+    bool sent;
 
-    received |= f->ended ? port_flush(f->config.host, now)
+    received |= f->lanes && collect_from_lanes(f, now);
+    sent = egress_send(f->egress, now);
+    received |= f->lanes ? receive_in_turn(f, now)
+                : f->ended ? port_flush(f->config.host, now)
                 : receive_from_uplink(f, now);
     if (f->congestion) {
         congestion_turn(f->congestion, now);
@@ -242,7 +358,7 @@ forward_is_ending(const struct forward *f)
 bool
 forward_has_ended(const struct forward *f)
 {
-    return LOAD(&f->ended);
+    return LOAD(&f->ended) && (!f->lanes || lanes_have_ended(f->lanes));
 }
 
 static uint32_t
@@ -260,10 +376,21 @@ discard(struct port *port)
     return total;
 }
 
+static uint32_t
+discard_all(struct port *port)
+{
+    uint32_t total = 0;
+
+    for (unsigned int i = 0; i < port_n_queues(port); i++) {
+        total += discard(port_queue(port, i));
+    }
+    return total;
+}
+
 uint32_t
 forward_discard(struct forward *f)
 {
-    return discard(f->config.host) + discard(f->config.uplink);
+    return discard_all(f->config.host) + discard_all(f->config.uplink);
 }
 
 uint32_t
@@ -309,4 +436,20 @@ forward_stats(const struct forward *f, struct shim_stats *stats)
     stats->rx_bytes = counter_get(&f->rx_bytes);
     stats->misses = counter_get(&f->classifier.n_misses);
     stats->malformed = counter_get(&f->classifier.n_malformed);
+    stats->lane_lost = 0;
+    if (f->lanes) {
+        lanes_add_stats(f->lanes, stats);
+    }
+}
+
+struct lane *
+forward_lane(struct forward *f, unsigned int number)
+{
+    return lanes_get(f->lanes, number);
+}
+
+struct wake *
+forward_wake(struct forward *f)
+{
+    return f->lanes ? lanes_main_wake(f->lanes) : NULL;
 }

@@ -13,7 +13,8 @@
  *    host <- count <- uplink
  *
  * One thread does all of it, a burst at a time, and never logs, allocates or
- * waits for another thread.  Time is an argument: the loop passes the clock's,
+ * waits for another thread; with several, see lane.h, the others do the first
+ * two steps for some of the flows.  Time is an argument: the loop passes the clock's,
  * a replay that of its capture.
  *
  *
@@ -45,10 +46,12 @@ struct cc_config;
 struct flow_table;
 struct forward;
 struct job_slots;
+struct lane;
 struct miss;
 struct port;
 struct tap;
 struct shim_congestion;
+struct wake;
 
 struct forward_config {
     struct port *host, *uplink;
@@ -65,6 +68,7 @@ struct forward_config {
 
     /* Congestion control, NULL for none.  Its egress is filled in here. */
     const struct cc_config *cc;
+    unsigned int n_lanes;       /* Up to LANES_MAX; 0 is 1. */
 };
 
 uint64_t forward_now(void);
@@ -80,6 +84,11 @@ uint64_t forward_rate(const struct forward *);
 void forward_set_guard(struct forward *, uint32_t share);
 void forward_set_congestion(struct forward *, const struct shim_congestion *);
 
+/* Returns a lane, from 1 on, that is to have a thread of its own, and what
+ * those wake the thread of forward_turn() by, NULL if there are none. */
+struct lane *forward_lane(struct forward *, unsigned int number);
+struct wake *forward_wake(struct forward *);
+
 /* While it ends it receives nothing, and sends what it has.  A change has
  * happened when forward_has_ended() says so: after the end nothing that was
  * there before is left to be received. */
@@ -88,7 +97,8 @@ bool forward_is_ending(const struct forward *);
 bool forward_has_ended(const struct forward *);
 
 /* Frees what arrived, and returns how many frames it was.  The thread of
- * forward_turn(). */
+ * forward_turn(); if a port has several queues, only before the others'
+ * threads run. */
 uint32_t forward_discard(struct forward *);
 
 uint32_t forward_guard(const struct forward *);

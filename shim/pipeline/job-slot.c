@@ -12,6 +12,9 @@
 
 struct job_slots {
     struct job_counters counters[SHIM_MAX_SLOTS];
+    struct job_counters *lanes[JOB_SLOTS_MAX_LANES];    /* 'counters' of each
+                                                         * lane, NULL if there
+                                                         * is no such lane. */
     uint32_t words[SHIM_MAX_SLOTS];     /* A struct treatment, 0: not in
                                          * use. */
     uint64_t lease_end;                 /* Time, 0 before the first lease. */
@@ -34,6 +37,7 @@ job_slots_create(void)
 
     if (js) {
         memset(js, 0, sizeof *js);
+        js->lanes[0] = js->counters;
         for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
             js->places[i] = JOB_PLACE_LAST;
         }
@@ -41,9 +45,28 @@ job_slots_create(void)
     return js;
 }
 
+/* Makes counters for 'n' lanes altogether, JOB_SLOTS_MAX_LANES at most.
+ * Returns false without memory. */
+bool
+job_slots_add_lanes(struct job_slots *js, unsigned int n)
+{
+    for (unsigned int i = 1; i < n; i++) {
+        js->lanes[i] = js->lanes[i] ? js->lanes[i]
+                       : aligned_alloc(64, sizeof js->counters);
+        if (!js->lanes[i]) {
+            return false;
+        }
+        memset(js->lanes[i], 0, sizeof js->counters);
+    }
+    return true;
+}
+
 void
 job_slots_destroy(struct job_slots *js)
 {
+    for (int i = 1; js && i < JOB_SLOTS_MAX_LANES; i++) {
+        free(js->lanes[i]);
+    }
     free(js);
 }
 
@@ -58,13 +81,19 @@ word_of(struct treatment t)
 }
 
 static void
-read_counters(const struct job_counters *from, struct job_counters *to)
+read_counters(const struct job_slots *js, uint16_t slot,
+              struct job_counters *to)
 {
-    to->tx_packets = counter_get(&from->tx_packets);
-    to->tx_bytes = counter_get(&from->tx_bytes);
-    to->rx_packets = counter_get(&from->rx_packets);
-    to->rx_bytes = counter_get(&from->rx_bytes);
-    to->tx_dropped = counter_get(&from->tx_dropped);
+    memset(to, 0, sizeof *to);
+    for (int i = 0; i < JOB_SLOTS_MAX_LANES && js->lanes[i]; i++) {
+        const struct job_counters *from = &js->lanes[i][slot];
+
+        to->tx_packets += counter_get(&from->tx_packets);
+        to->tx_bytes += counter_get(&from->tx_bytes);
+        to->rx_packets += counter_get(&from->rx_packets);
+        to->rx_bytes += counter_get(&from->rx_bytes);
+        to->tx_dropped += counter_get(&from->tx_dropped);
+    }
 }
 
 /* Does a job of this level have a place of its own? */
@@ -186,7 +215,7 @@ job_slots_set(struct job_slots *js, const struct shim_slot *row)
         return EINVAL;
     }
     if (!js->words[row->slot]) {
-        read_counters(&js->counters[row->slot], &js->base[row->slot]);
+        read_counters(js, row->slot, &js->base[row->slot]);
         js->n++;
     }
     set_row(js, row->slot, row);
@@ -250,7 +279,7 @@ job_slots_stats(const struct job_slots *js, uint16_t slot, uint64_t now,
         return false;
     }
     t = job_slots_treatment(js, slot, job_slots_leased(js, now));
-    read_counters(&js->counters[slot], &c);
+    read_counters(js, slot, &c);
     *stats = (struct shim_slot_stats) {
         .slot = slot,
         .level = t.level,
@@ -362,14 +391,14 @@ job_slots_counters(struct job_slots *js, uint16_t slot)
     return &js->counters[slot];
 }
 
-/* Counts 'n' received frames.  What comes in a row for the same slot is added
+/* Counts 'n' received frames in 'counters'.  What comes in a row for the same slot is added
  * up first: one addition to a counter would wait for the one before. */
-void
-job_slots_count_rx(struct job_slots *js, const uint16_t *slots,
-                   const uint32_t *lengths, uint32_t n)
+static inline void
+count_rx(struct job_counters *counters, const uint16_t *slots,
+         const uint32_t *lengths, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ) {
-        struct job_counters *job = &js->counters[slots[i]];
+        struct job_counters *job = &counters[slots[i]];
         uint32_t first = i;
         uint64_t bytes = 0;
 
@@ -379,4 +408,19 @@ job_slots_count_rx(struct job_slots *js, const uint16_t *slots,
         counter_add(&job->rx_packets, i - first);
         counter_add(&job->rx_bytes, bytes);
     }
+}
+
+void
+job_slots_count_rx(struct job_slots *js, const uint16_t *slots,
+                   const uint32_t *lengths, uint32_t n)
+{
+    count_rx(js->counters, slots, lengths, n);
+}
+
+void
+job_slots_count_rx_of(struct job_slots *js, unsigned int lane,
+                      const uint16_t *slots, const uint32_t *lengths,
+                      uint32_t n)
+{
+    count_rx(js->lanes[lane], slots, lengths, n);
 }

@@ -36,7 +36,9 @@
  * ===========================
  *
  * The control thread changes slots, the loop adds to the counters, both read
- * all.  Times are nanoseconds of CLOCK_MONOTONIC. */
+ * all.  Each further thread that counts has counters of its own, which are
+ * summed up when they are read; job_slots_add_lanes() makes them, before the
+ * threads start.  Times are nanoseconds of CLOCK_MONOTONIC. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,7 +52,7 @@ struct treatment {
     bool in_use;                /* The slot is, and there is a lease. */
 };
 
-/* Written by the loop only. */
+/* Each is written by one thread only. */
 struct job_counters {
     uint64_t tx_packets, tx_bytes;
     uint64_t rx_packets, rx_bytes;
@@ -67,8 +69,11 @@ typedef uint16_t job_place;
 
 struct job_slots;
 
+#define JOB_SLOTS_MAX_LANES 16
+
 struct job_slots *job_slots_create(void);
 void job_slots_destroy(struct job_slots *);
+bool job_slots_add_lanes(struct job_slots *, unsigned int n);
 
 /* The control thread. */
 int job_slots_set(struct job_slots *, const struct shim_slot *);
@@ -97,5 +102,10 @@ bool job_slots_places(const struct job_slots *, uint32_t *seen,
 struct job_counters *job_slots_counters(struct job_slots *, uint16_t slot);
 void job_slots_count_rx(struct job_slots *, const uint16_t *slots,
                         const uint32_t *lengths, uint32_t n);
+
+/* The same for the thread with the number 'lane', 0 being the loop. */
+void job_slots_count_rx_of(struct job_slots *, unsigned int lane,
+                           const uint16_t *slots, const uint32_t *lengths,
+                           uint32_t n);
 
 #endif /* shim/pipeline/job-slot.h */

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "shim/pipeline/forward.h"
+#include "shim/pipeline/lane.h"
+#include "shim/pipeline/wake.h"
 #include "shim/ports/port.h"
 
 #define US 1000u                /* Nanoseconds. */
@@ -28,8 +30,11 @@
 #define LOOP_SLICE (100 * US)   /* ...and how long it runs at a time. */
 
 struct loop {
-    struct forward *forward;
-    struct port *host, *uplink;
+    struct forward *forward;    /* Or: */
+    struct lane *lane;          /* One that is not the first. */
+    struct loop *next;          /* Of another lane, or NULL. */
+    struct port *host, *uplink; /* NULL: this lane has no queue there. */
+    struct wake *wake;          /* By other lanes.  NULL: there are none. */
     enum loop_poll poll;
     uint64_t nap;               /* Nanoseconds of the last one. */
     void (*woke)(void *aux);    /* After a gap.  Or NULL. */
@@ -59,8 +64,28 @@ loop_create(struct forward *forward, struct port *host, struct port *uplink,
         l->forward = forward;
         l->host = host;
         l->uplink = uplink;
+        l->wake = forward_wake(forward);
         l->turned = forward_now();
         l->poll = poll;
+    }
+    return l;
+}
+
+struct loop *
+loop_add_lane(struct loop *first, struct lane *lane, struct port *host,
+              struct port *uplink)
+{
+    struct loop *l = calloc(1, sizeof *l);
+
+    if (l) {
+        l->lane = lane;
+        l->host = host;
+        l->uplink = uplink;
+        l->wake = &lane->wake;
+        l->turned = forward_now();
+        l->poll = first->poll;
+        l->next = first->next;
+        first->next = l;
     }
     return l;
 }
@@ -68,7 +93,12 @@ loop_create(struct forward *forward, struct port *host, struct port *uplink,
 void
 loop_destroy(struct loop *l)
 {
-    free(l);
+    while (l) {
+        struct loop *next = l->next;
+
+        free(l);
+        l = next;
+    }
 }
 
 void
@@ -101,14 +131,32 @@ static void
 sleep_on_ports(struct loop *l, uint64_t ns)
 {
     struct pollfd fds[] = {
-        { .fd = port_fd(l->host), .events = POLLIN },
-        { .fd = port_fd(l->uplink), .events = POLLIN },
+        { .fd = l->host ? port_fd(l->host) : -1, .events = POLLIN },
+        { .fd = l->uplink ? port_fd(l->uplink) : -1, .events = POLLIN },
+        { .fd = l->wake ? l->wake->fd : -1, .events = POLLIN },
     };
     struct timespec ts = { 0, ns };
 
-    if (ppoll(fds, 2, &ts, NULL) > 0
+    if (ppoll(fds, 3, &ts, NULL) > 0
         && (fds[0].revents | fds[1].revents) & ~POLLIN) {
         sleep_ns(ns < MAX_NAP ? ns : MAX_NAP);
+    }
+}
+
+static bool
+turn(struct loop *l, uint64_t now)
+{
+    return l->lane ? lane_turn(l->lane, now) : forward_turn(l->forward, now);
+}
+
+static void
+for_each_port(struct loop *l, void (*f)(struct port *))
+{
+    if (l->host) {
+        f(l->host);
+    }
+    if (l->uplink) {
+        f(l->uplink);
     }
 }
 
@@ -117,15 +165,19 @@ sleep_on_ports(struct loop *l, uint64_t ns)
 static void
 wait_for_frame(struct loop *l, uint64_t ns)
 {
-    port_arm(l->host);
-    port_arm(l->uplink);
-    if (forward_turn(l->forward, forward_now())) {
+    for_each_port(l, port_arm);
+    if (l->wake) {
+        wake_prepare(l->wake);
+    }
+    if (turn(l, forward_now())) {
         l->nap = 0;
     } else {
         sleep_on_ports(l, ns);
     }
-    port_disarm(l->host);
-    port_disarm(l->uplink);
+    if (l->wake) {
+        wake_finish(l->wake);
+    }
+    for_each_port(l, port_disarm);
 }
 
 static uint64_t
@@ -134,24 +186,55 @@ next_nap(uint64_t nap)
     return nap < MIN_NAP ? MIN_NAP : nap < MAX_NAP / 2 ? nap * 2 : MAX_NAP;
 }
 
+/* Are there frames that 'port' has not sent? */
+static bool
+is_behind(struct port *port)
+{
+    return port && (port_kick(port) | (port_room(port) < PORT_BURST));
+}
+
+static bool
+can_tell(const struct port *port)
+{
+    return !port || port_fd(port) >= 0;
+}
+
+static bool
+holds(const struct port *port)
+{
+    return port && port_room(port) < PORT_BURST;
+}
+
+static bool
+is_ending(const struct loop *l)
+{
+    return (l->lane ? lane_is_ending(l->lane)
+            : forward_is_ending(l->forward));
+}
+
+/* Returns the nanoseconds until something here can be sent. */
+static uint64_t
+until_due(const struct loop *l, uint64_t now)
+{
+    return (l->lane || holds(l->host) || holds(l->uplink) ? UINT64_MAX
+            : forward_until_due(l->forward, now));
+}
+
 /* Sleeps, after a turn of the loop that found nothing to do. */
 static void
 idle(struct loop *l, uint64_t now)
 {
-    bool late_host = port_kick(l->host);
-    bool late_uplink = port_kick(l->uplink);
-    bool held = (port_room(l->host) < PORT_BURST
-                 || port_room(l->uplink) < PORT_BURST);
-    bool can_wait = (l->poll != LOOP_NAP && !late_host && !late_uplink
-                     && !held && port_fd(l->host) >= 0
-                     && port_fd(l->uplink) >= 0);
-    uint64_t due = held ? UINT64_MAX : forward_until_due(l->forward, now);
-    bool ending = forward_is_ending(l->forward);
+    bool behind = is_behind(l->host) | is_behind(l->uplink);
+    bool blocked = l->lane && lane_is_blocked(l->lane);
+    bool can_wait = (l->poll != LOOP_NAP && !behind && !blocked
+                     && can_tell(l->host) && can_tell(l->uplink));
+    uint64_t due = until_due(l, now);
+    bool ending = is_ending(l);
 
     if (l->poll == LOOP_BUSY) {
         return;
     }
-    l->nap = ending ? MIN_NAP : next_nap(l->nap);
+    l->nap = ending || blocked ? MIN_NAP : next_nap(l->nap);
     if (can_wait && !ending
         && (l->poll == LOOP_INTERRUPT || l->nap > WAIT_AFTER)) {
         wait_for_frame(l, due < MAX_WAIT ? due : MAX_WAIT);
@@ -219,7 +302,7 @@ loop_run(struct loop *l)
         }
         STORE(&l->turned, now);
         STORE(&l->turns, l->turns + 1);
-        if (forward_turn(l->forward, now)) {
+        if (turn(l, now)) {
             l->nap = 0;
         } else {
             idle(l, now);
@@ -240,6 +323,11 @@ loop_turn_age_ns(const struct loop *l)
 {
     uint64_t turned = LOAD(&l->turned), now = forward_now();
 
+    for (l = l->next; l; l = l->next) {
+        uint64_t other = LOAD(&l->turned);
+
+        turned = other < turned ? other : turned;
+    }
     return now > turned ? now - turned : 0;
 }
 
@@ -249,16 +337,35 @@ loop_leave(struct loop *l, uint64_t ns)
     uint64_t end = forward_now() + ns;
 
     loop_stop(l);
-    while (!LOAD(&l->left) && forward_now() < end) {
-        sleep_ns(MIN_NAP);
+    for (; l; l = l->next) {
+        while (!LOAD(&l->left) && forward_now() < end) {
+            sleep_ns(MIN_NAP);
+        }
+        if (!LOAD(&l->left)) {
+            return false;
+        }
     }
-    return LOAD(&l->left);
+    return true;
 }
 
 void
 loop_stop(struct loop *l)
 {
-    STORE(&l->stop, true);
+    for (; l; l = l->next) {
+        STORE(&l->stop, true);
+    }
+}
+
+static bool
+wait_until_paused(struct loop *l)
+{
+    for (int i = 0; i < 1000; i++) {
+        if (LOAD(&l->paused)) {
+            return true;
+        }
+        sleep_ns(MAX_NAP);
+    }
+    return false;
 }
 
 /* Makes the loop keep off its ports.  Returns false if it does not within a
@@ -266,26 +373,35 @@ loop_stop(struct loop *l)
 bool
 loop_pause(struct loop *l)
 {
-    STORE(&l->pause, true);
-    for (int i = 0; i < 1000; i++) {
-        if (LOAD(&l->paused)) {
-            return true;
-        }
-        sleep_ns(MAX_NAP);
+    for (struct loop *i = l; i; i = i->next) {
+        STORE(&i->pause, true);
     }
-    STORE(&l->pause, false);
-    return false;
+    for (struct loop *i = l; i; i = i->next) {
+        if (!wait_until_paused(i)) {
+            loop_resume(l);
+            return false;
+        }
+    }
+    return true;
 }
 
 void
 loop_resume(struct loop *l)
 {
-    STORE(&l->pause, false);
+    for (; l; l = l->next) {
+        STORE(&l->pause, false);
+    }
 }
 
-/* Returns the CPU time that the loop's thread took, 0 if it does not run. */
+/* Returns the CPU time that the loop's threads took, 0 for those that do not
+ * run. */
 uint64_t
 loop_busy_ns(struct loop *l)
 {
-    return LOAD(&l->running) ? clock_ns(l->clock) - l->clock_base : 0;
+    uint64_t ns = 0;
+
+    for (; l; l = l->next) {
+        ns += LOAD(&l->running) ? clock_ns(l->clock) - l->clock_base : 0;
+    }
+    return ns;
 }

@@ -30,17 +30,25 @@
  *    loop_resume(loop);
  *    loop_stop(loop);
  *
+ * Each lane of the forward (see lane.h) has a loop of its own, which does
+ * everything that the first one is told:
+ *
+ *    other = loop_add_lane(loop, lane, host, uplink);
+ *    ...a thread: loop_run(other)...
+ *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * What the loop forwards stays the caller's and must outlive it.  loop_run()
- * is for one thread; all other functions are for the control thread. */
+ * What the loop forwards stays the caller's and must outlive it; lanes' loops
+ * are destroyed with the first one.  loop_run() is for one thread; all other
+ * functions are for the control thread, and for the first loop. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct forward;
+struct lane;
 struct loop;
 struct port;
 
@@ -57,6 +65,11 @@ struct loop *loop_create(struct forward *, struct port *host,
                          struct port *uplink, enum loop_poll);
 void loop_destroy(struct loop *);
 
+/* Before any loop runs.  Returns NULL without memory.  The ports are the
+ * lane's queues, NULL if it has none. */
+struct loop *loop_add_lane(struct loop *, struct lane *, struct port *host,
+                           struct port *uplink);
+
 /* Before loop_run(): calls 'woke' from there, between two turns, when the loop
  * stood still for so long that somebody may have forwarded in its place. */
 void loop_on_gap(struct loop *, void (*woke)(void *aux), void *aux);
@@ -67,8 +80,9 @@ bool loop_pause(struct loop *);
 void loop_resume(struct loop *);
 uint64_t loop_busy_ns(struct loop *);
 
-/* How often the loop has turned, and how long ago it last began to.  A loop
- * that naps turns at least fifty times a second. */
+/* How often the loop has turned, and how long ago it, or the lane that did so
+ * the longest ago, last began to.  A loop that naps turns at least fifty times
+ * a second. */
 uint64_t loop_turns(const struct loop *);
 uint64_t loop_turn_age_ns(const struct loop *);
 

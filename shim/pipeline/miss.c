@@ -24,23 +24,47 @@ struct miss {
     struct shim_flow_key ring[RING_SIZE];
     uint32_t head;              /* Next to take; the taker writes it. */
     uint32_t tail;              /* Next free; the reporter writes it. */
+
+    struct miss *next;          /* Of another thread, with the same 'fd'. */
 };
 
-/* Returns NULL without memory or file descriptors. */
-struct miss *
-miss_create(void)
+static struct miss *
+create(int fd)
 {
     struct miss *m = calloc(1, sizeof *m);
 
     if (m) {
         m->told = true;
-        m->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        if (m->fd < 0) {
-            free(m);
-            m = NULL;
-        }
+        m->fd = fd;
     }
     return m;
+}
+
+/* Returns NULL without memory or file descriptors. */
+struct miss *
+miss_create(void)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    struct miss *m = fd < 0 ? NULL : create(fd);
+
+    if (!m && fd >= 0) {
+        close(fd);
+    }
+    return m;
+}
+
+/* Returns what another thread reports to, NULL without memory.  'm' is one of
+ * miss_create() and takes its keys. */
+struct miss *
+miss_add(struct miss *m)
+{
+    struct miss *other = create(m->fd);
+
+    if (other) {
+        other->next = m->next;
+        m->next = other;
+    }
+    return other;
 }
 
 void
@@ -48,7 +72,12 @@ miss_destroy(struct miss *m)
 {
     if (m) {
         close(m->fd);
+    }
+    while (m) {
+        struct miss *next = m->next;
+
         free(m);
+        m = next;
     }
 }
 
@@ -103,22 +132,33 @@ miss_fd(const struct miss *m)
     return m->fd;
 }
 
+/* Of one thread. */
+static uint32_t
+take(struct miss *m, struct shim_flow_key *keys, uint32_t max)
+{
+    uint32_t tail = __atomic_load_n(&m->tail, __ATOMIC_ACQUIRE), n = 0;
+
+    while (m->head + n != tail && n < max) {
+        keys[n] = m->ring[(m->head + n) % RING_SIZE];
+        n++;
+    }
+    __atomic_store_n(&m->head, m->head + n, __ATOMIC_RELEASE);
+    return n;
+}
+
 /* Takes up to 'max' keys and returns how many.  When that is less than 'max',
  * miss_fd() is readable again only after the next report. */
 uint32_t
 miss_take(struct miss *m, struct shim_flow_key *keys, uint32_t max)
 {
     uint64_t events;
-    uint32_t tail, n = 0;
+    uint32_t n = 0;
 
     if (read(m->fd, &events, sizeof events) < 0) {
         /* Nothing new; there may still be some of the last time. */
     }
-    tail = __atomic_load_n(&m->tail, __ATOMIC_ACQUIRE);
-    while (m->head + n != tail && n < max) {
-        keys[n] = m->ring[(m->head + n) % RING_SIZE];
-        n++;
+    for (; m && n < max; m = m->next) {
+        n += take(m, keys + n, max - n);
     }
-    __atomic_store_n(&m->head, m->head + n, __ATOMIC_RELEASE);
     return n;
 }

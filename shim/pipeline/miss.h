@@ -23,13 +23,18 @@
  *    miss_tell(m);                           (loop, after a burst)
  *    n = miss_take(m, keys, 64);             (control thread)
  *
- * miss_fd() is readable when there is something to take.
+ * miss_fd() is readable when there is something to take.  A further thread
+ * that reports has a struct of its own, and what it reports is taken where all
+ * is:
+ *
+ *    other = miss_add(m);                    (before the threads start)
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * One thread reports, one takes. */
+ * One thread reports, one takes.  miss_destroy() is for those of miss_create()
+ * and destroys what was added to them, too. */
 
 #include <stdint.h>
 
@@ -39,6 +44,7 @@ struct miss;
 
 struct miss *miss_create(void);
 void miss_destroy(struct miss *);
+struct miss *miss_add(struct miss *);
 
 void miss_report(struct miss *, const struct shim_flow_key *, uint64_t hash,
                  uint64_t now);

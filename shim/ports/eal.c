@@ -89,7 +89,8 @@ eal_init(const struct options *o, bool huge, uint64_t bytes)
     int argc = 0;
 
     allowed_cpus(all, sizeof all);
-    snprintf(lcores, sizeof lcores, "0@(%s)", o->cpus ? o->cpus : all);
+    snprintf(lcores, sizeof lcores, "(0-%u)@(%s)", o->n_lanes - 1,
+             o->cpus ? o->cpus : all);
     bytes = bytes + 32 * MIB < MIN_MEMORY ? MIN_MEMORY : bytes + 32 * MIB;
     snprintf(memory, sizeof memory, "%"PRIu64, bytes / MIB);
 

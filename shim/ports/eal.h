@@ -5,8 +5,8 @@
 
 /* Starts and ends DPDK for this process.
  *
- * One shim is one DPDK process with one lcore that floats over the CPUs, no
- * PCI devices but those that it has as ports, and memory that nobody shares:
+ * One shim is one DPDK process with one lcore for each lane, which all float
+ * over the CPUs, no PCI devices but those that it has as ports, and memory that nobody shares:
  * from huge pages if enough are free, else ordinary memory (a few per cent
  * slower).  DPDK keeps a directory for its telemetry socket while it runs;
  * eal_uninit() removes it. */

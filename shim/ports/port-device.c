@@ -18,6 +18,7 @@
 #include "shim/ports/port-driver.h"
 
 #define N_DESCRIPTORS 1024      /* Of a queue, fewer if the driver says. */
+#define FLOW_HASH (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
 
 static bool
 has(const struct port_device *d, unsigned int flag)
@@ -45,6 +46,30 @@ set_name(struct port_device *d)
     }
 }
 
+/* As many queues as are wanted, if the device has them and keeps each flow in
+ * one of them; otherwise one. */
+static void
+choose_queues(struct port_device *d, struct rte_eth_conf *conf)
+{
+    uint16_t n = d->spec.n_queues;
+    struct rte_eth_dev_info info;
+
+    d->n_queues = 1;
+    if (n < 2 || rte_eth_dev_info_get(d->id, &info)
+        || info.max_rx_queues < n || info.max_tx_queues < n) {
+        return;
+    }
+    if (d->spread) {
+        d->n_queues = n;
+    } else if (has(d, PORT_SPREADS)
+               && (info.flow_type_rss_offloads & RTE_ETH_RSS_TCP)) {
+        d->n_queues = n;
+        conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+        conf->rx_adv_conf.rss_conf.rss_hf = (FLOW_HASH
+                                             & info.flow_type_rss_offloads);
+    }
+}
+
 static int
 configure(struct port_device *d, bool interrupt)
 {
@@ -55,7 +80,8 @@ configure(struct port_device *d, bool interrupt)
     if (has(d, PORT_SET_MTU)) {
         conf.rxmode.mtu = d->mtu;
     }
-    return rte_eth_dev_configure(d->id, 1, 1, &conf);
+    choose_queues(d, &conf);
+    return rte_eth_dev_configure(d->id, d->n_queues, d->n_queues, &conf);
 }
 
 static int
@@ -64,12 +90,13 @@ set_up_queues(struct port_device *d, struct rte_mempool *pool)
     uint16_t n_rx = N_DESCRIPTORS, n_tx = N_DESCRIPTORS;
     int error = rte_eth_dev_adjust_nb_rx_tx_desc(d->id, &n_rx, &n_tx);
 
-    if (!error) {
-        error = rte_eth_rx_queue_setup(d->id, 0, n_rx, SOCKET_ID_ANY, NULL,
+    for (uint16_t i = 0; i < d->n_queues && !error; i++) {
+        error = rte_eth_rx_queue_setup(d->id, i, n_rx, SOCKET_ID_ANY, NULL,
                                        pool);
+        error = error ? error
+                : rte_eth_tx_queue_setup(d->id, i, n_tx, SOCKET_ID_ANY, NULL);
     }
-    return error ? error
-           : rte_eth_tx_queue_setup(d->id, 0, n_tx, SOCKET_ID_ANY, NULL);
+    return error;
 }
 
 /* Starts the device, with its receive interrupt if 'interrupt'. */
@@ -87,13 +114,23 @@ start(struct port_device *d, struct rte_mempool *pool, bool interrupt)
 }
 
 static void
-find_fd(struct port_device *d, bool interrupt)
+forget_fds(struct port_device *d)
 {
-    d->fd = -1;
+    for (uint16_t i = 0; i < PORT_MAX_QUEUES; i++) {
+        d->fds[i] = -1;
+    }
+}
+
+static void
+find_fds(struct port_device *d, bool interrupt)
+{
+    forget_fds(d);
     if (has(d, PORT_PACKET_SOCKET)) {
-        d->fd = af_packet_find(d->spec.iface);
-    } else if (interrupt) {
-        d->fd = rte_eth_dev_rx_intr_ctl_q_get_fd(d->id, 0);
+        d->fds[0] = af_packet_find(d->spec.iface);
+        return;
+    }
+    for (uint16_t i = 0; i < d->n_queues && interrupt; i++) {
+        d->fds[i] = rte_eth_dev_rx_intr_ctl_q_get_fd(d->id, i);
     }
 }
 
@@ -102,7 +139,7 @@ static void
 remove_device(struct port_device *d)
 {
     d->up = false;
-    d->fd = -1;
+    forget_fds(d);
     if (d->spec.driver->device) {
         rte_vdev_uninit(d->name);
     }
@@ -116,7 +153,7 @@ port_device_open(struct port_device *d, struct rte_mempool *pool)
     int error = 0;
 
     d->up = false;
-    d->fd = -1;
+    forget_fds(d);
     port_spec_devargs(&d->spec, d->mtu, args);
     set_name(d);
     if (d->spec.driver->device) {
@@ -138,30 +175,33 @@ port_device_open(struct port_device *d, struct rte_mempool *pool)
         return message(d, "DPDK cannot start the port", -error);
     }
     d->up = true;
-    find_fd(d, interrupt);
+    find_fds(d, interrupt);
     d->unfinished = (has(d, PORT_KERNEL) && !d->spec.keep_offload
                      ? offload_switch_off(d->spec.iface) : 0);
     if (has(d, PORT_MAKES_IFACE)) {
         iface_set_mtu(d->spec.iface, d->mtu);
     }
-    if (has(d, PORT_PACKET_SOCKET) && d->fd >= 0) {
-        af_packet_tune(d->fd, port_frame_size(d->mtu) * 512);
+    if (has(d, PORT_PACKET_SOCKET) && d->fds[0] >= 0) {
+        af_packet_tune(d->fds[0], port_frame_size(d->mtu) * 512);
     }
     return NULL;
 }
 
 char *
 port_device_open_rings(struct port_device *d, const char *name,
-                       struct rte_ring *in, struct rte_ring *out,
+                       struct rte_ring *const in[],
+                       struct rte_ring *const out[], unsigned int n,
                        struct rte_mempool *pool)
 {
-    int id = rte_eth_from_rings(name, &in, 1, &out, 1, SOCKET_ID_ANY);
+    int id = rte_eth_from_rings(name, in, n, out, n, SOCKET_ID_ANY);
     int error = id < 0 ? -rte_errno : 0;
 
     d->spec.driver = port_driver_find("ring", 4);
+    d->spec.n_queues = n;
+    d->spread = true;
     snprintf(d->spec.what, sizeof d->spec.what, "%s", name);
     snprintf(d->name, sizeof d->name, "%s_%s", d->spec.driver->device, name);
-    d->fd = -1;
+    forget_fds(d);
     d->id = id;
     error = error ? error : start(d, pool, false);
     d->up = !error;
@@ -180,24 +220,24 @@ port_device_close(struct port_device *d)
 }
 
 void
-port_device_arm(struct port_device *d)
+port_device_arm(struct port_device *d, uint16_t queue)
 {
     if (d->up && has(d, PORT_INTERRUPT)) {
-        rte_eth_dev_rx_intr_enable(d->id, 0);
+        rte_eth_dev_rx_intr_enable(d->id, queue);
     }
 }
 
 void
-port_device_disarm(struct port_device *d)
+port_device_disarm(struct port_device *d, uint16_t queue)
 {
     uint64_t n;
 
     if (!d->up || !has(d, PORT_INTERRUPT)) {
         return;
     }
-    rte_eth_dev_rx_intr_disable(d->id, 0);
-    if (has(d, PORT_EVENTFD) && d->fd >= 0
-        && read(d->fd, &n, sizeof n) < 0) {
+    rte_eth_dev_rx_intr_disable(d->id, queue);
+    if (has(d, PORT_EVENTFD) && d->fds[queue] >= 0
+        && read(d->fds[queue], &n, sizeof n) < 0) {
         return;         /* No frame came, and the file does not block. */
     }
 }

@@ -20,16 +20,17 @@
  *
  *    error = port_device_open(&d, pool);
  *    ...rte_eth_rx_burst(d.id, 0, ...)...
- *    port_device_arm(&d);
- *    ...poll d.fd...
- *    port_device_disarm(&d);
+ *    port_device_arm(&d, 0);
+ *    ...poll d.fds[0]...
+ *    port_device_disarm(&d, 0);
  *    port_device_close(&d);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * 'fd' is the driver's.  One thread at a time. */
+ * 'fds' are the driver's.  One thread at a time; while it is up, one for each
+ * queue. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,13 +44,17 @@ struct port_device {
     struct port_spec spec;
     unsigned int index;         /* Unique in the process. */
     uint32_t mtu;               /* Bytes of IP. */
+    bool spread;                /* Who fills the receive queues keeps each
+                                 * flow in one of them. */
 
     /* Set by port_device_open(). */
     bool up;                    /* The device is there. */
     char name[256];             /* What DPDK calls it. */
     uint16_t id;                /* DPDK's number, if 'up'. */
-    int fd;                     /* Readable when a frame is there; -1 if the
-                                 * driver has nothing like that. */
+    uint16_t n_queues;          /* Of them in each direction. */
+    int fds[PORT_MAX_QUEUES];   /* Each is readable when a frame is in the
+                                 * queue; -1 if the driver has nothing like
+                                 * that. */
     int unfinished;             /* 0, or a positive errno: why frames may come
                                  * unfinished, see offload.h. */
 };
@@ -59,14 +64,15 @@ char *port_device_open(struct port_device *, struct rte_mempool *);
 void port_device_close(struct port_device *);
 
 /* Opens a device called 'name' that receives what is in 'in' and sends to
- * 'out'; 'spec' is set. */
+ * 'out', 'n' of each; 'spec' is set. */
 char *port_device_open_rings(struct port_device *, const char *name,
-                             struct rte_ring *in, struct rte_ring *out,
+                             struct rte_ring *const in[],
+                             struct rte_ring *const out[], unsigned int n,
                              struct rte_mempool *);
 
-/* From one to the other, a frame makes 'fd' readable.  One that is there
- * already may not. */
-void port_device_arm(struct port_device *);
-void port_device_disarm(struct port_device *);
+/* From one to the other, a frame in 'queue' makes its file descriptor
+ * readable.  One that is there already may not. */
+void port_device_arm(struct port_device *, uint16_t queue);
+void port_device_disarm(struct port_device *, uint16_t queue);
 
 #endif /* shim/ports/port-device.h */

@@ -163,6 +163,7 @@ const struct port_driver port_drivers[] = {
         .name = "null",
         .device = "net_null",
         .argument = PORT_ARG_NONE,
+        .flags = PORT_SPREADS,
         .max_mtu = MAX_IP,
         .help = "receives empty frames without end, sends nowhere",
     }, {
@@ -175,7 +176,8 @@ const struct port_driver port_drivers[] = {
         .name = "pci",
         .argument = PORT_ARG_PCI,
         .example = "0000:01:00.0",
-        .flags = PORT_INTERRUPT | PORT_EVENTFD | PORT_SET_MTU,
+        .flags = (PORT_INTERRUPT | PORT_EVENTFD | PORT_SET_MTU
+                  | PORT_SPREADS),
         .max_mtu = MAX_IP,
         .pool_packets = 2048,
         .help = "a network card that the kernel has let go",

@@ -57,6 +57,9 @@ enum port_flags {
     PORT_SET_MTU = 1 << 7,
     /* A port that no longer sends can be made anew. */
     PORT_RESTARTS = 1 << 8,
+    /* Where the device says that it can, it spreads frames over several
+     * queues and keeps each flow in one of them. */
+    PORT_SPREADS = 1 << 9,
 };
 
 struct port_driver {
@@ -67,7 +70,8 @@ struct port_driver {
     const char *example;        /* Of the argument. */
     unsigned int flags;         /* enum port_flags. */
     uint32_t max_mtu;           /* Bytes of IP. */
-    uint32_t pool_packets;      /* Packet buffers that its rings hold. */
+    uint32_t pool_packets;      /* Packet buffers that its rings hold, those
+                                 * of one queue in each direction. */
     uint32_t buffer_bytes;      /* Of each buffer, for the driver itself. */
 
     /* Writes the device's arguments for packets of up to 'mtu' bytes of IP,

@@ -14,6 +14,7 @@
 #define PORT_MIN_MTU 576
 #define PORT_MAX_MTU 9000
 #define PORT_MAX_ARGS 512       /* Bytes of a device's arguments. */
+#define PORT_MAX_QUEUES 16
 
 struct port_driver;
 
@@ -23,6 +24,8 @@ struct port_spec {
     char iface[IFNAMSIZ];       /* 'what' if it is one of the kernel's, else
                                  * "". */
     bool keep_offload;          /* Leave the kernel's settings alone. */
+    uint16_t n_queues;          /* Wanted in each direction, if the device
+                                 * keeps a flow in one of them.  0 is 1. */
 };
 
 /* Returns NULL, or a malloc()'d message that starts with 'place'. */

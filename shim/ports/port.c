@@ -2,6 +2,7 @@
 
 #include "shim/ports/port.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,9 @@
 #define RETRY_NS 1000000000ull          /* Between two restarts. */
 
 struct port {
-    struct rte_mempool *pool;
-
-    /* Changed by port_restart() while the loop keeps off. */
-    struct port_device device;
-    unsigned int ifindex;       /* 0 if the kernel has none. */
+    struct port *first;         /* The port that this is a queue of, which may
+                                 * be itself, ... */
+    uint16_t queue;             /* ...and which one. */
 
     /* The loop's. */
     struct rte_mbuf *held[PORT_BURST];  /* To be sent. */
@@ -39,6 +38,15 @@ struct port {
     uint64_t too_long;          /* Frames dropped when sent... */
     uint64_t refused;           /* ...or received. */
     uint64_t completed;         /* Checksums. */
+
+    /* The rest is only in the first one. */
+    struct rte_mempool *pool;
+    uint16_t n_queues;
+    struct port *others[PORT_MAX_QUEUES];       /* Queues from 1 on. */
+
+    /* Changed by port_restart() while the loop keeps off. */
+    struct port_device device;
+    unsigned int ifindex;       /* 0 if the kernel has none. */
 
     /* The control thread writes, the loop reads. */
     uint32_t max_packet;        /* Bytes of IP: 'mtu' or the interface's MTU,
@@ -63,14 +71,62 @@ set_max_packet(struct port *port, uint32_t mtu)
 static void
 reset_check(struct port *port)
 {
-    __atomic_store_n(&port->refused_since, 0, __ATOMIC_RELAXED);
+    for (unsigned int i = 0; i < port_n_queues(port); i++) {
+        __atomic_store_n(&port_queue(port, i)->refused_since, 0,
+                         __ATOMIC_RELAXED);
+    }
     port->progress = 0;
 }
 
 static bool
 has(const struct port *port, unsigned int flag)
 {
-    return port->device.spec.driver->flags & flag;
+    return port->first->device.spec.driver->flags & flag;
+}
+
+/* Returns what 'counter', an offset in struct port, says of all queues. */
+static uint64_t
+sum(const struct port *port, size_t counter)
+{
+    uint64_t total = 0;
+
+    for (unsigned int i = 0; i < port_n_queues(port); i++) {
+        const char *queue = (char *) port_queue((struct port *) port, i);
+
+        total += counter_get((const uint64_t *) (queue + counter));
+    }
+    return total;
+}
+
+static struct port *
+new_port(uint32_t mtu, struct rte_mempool *pool)
+{
+    struct port *port = calloc(1, sizeof *port);
+
+    if (port) {
+        port->first = port;
+        port->n_queues = 1;
+        port->device.mtu = mtu;
+        port->pool = pool;
+    }
+    return port;
+}
+
+/* Makes a struct port for each queue.  Returns false without memory. */
+static bool
+add_queues(struct port *port)
+{
+    for (uint16_t i = 1; i < port->device.n_queues; i++) {
+        struct port *other = port->others[i] = calloc(1, sizeof *other);
+
+        if (!other) {
+            return false;
+        }
+        other->first = port;
+        other->queue = i;
+        port->n_queues++;
+    }
+    return true;
 }
 
 static char *
@@ -92,64 +148,85 @@ set_up(struct port *port)
     return error;
 }
 
+/* Stores 'port', whose device is open unless 'error', in '*portp'. */
+static char *
+finish_create(struct port *port, char *error, struct port **portp)
+{
+    *portp = NULL;
+    if (error) {
+        free(port);
+        return error;
+    }
+    if (!add_queues(port)) {
+        port_destroy(port);
+        return strdup("no memory");
+    }
+    *portp = port;
+    return NULL;
+}
+
 /* Creates the port of 'spec', for packets of up to 'mtu' bytes of IP.  Stores
  * NULL in '*portp' if it returns a message. */
 char *
 port_create(const struct port_spec *spec, unsigned int index, uint32_t mtu,
             struct rte_mempool *pool, struct port **portp)
 {
-    struct port *port = calloc(1, sizeof *port);
+    struct port *port = new_port(mtu, pool);
     char *error;
 
-    *portp = NULL;
     if (!port) {
+        *portp = NULL;
         return strdup("no memory");
     }
     port->device.spec = *spec;
     port->device.index = index;
-    port->device.mtu = mtu;
-    port->pool = pool;
     error = set_up(port);
-    if (error) {
-        free(port);
-    } else {
-        *portp = port;
-    }
-    return error;
+    return finish_create(port, error, portp);
 }
 
 char *
 port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *pool,
-                  struct rte_ring *in, struct rte_ring *out,
-                  struct port **portp)
+                  struct rte_ring *const in[], struct rte_ring *const out[],
+                  unsigned int n, struct port **portp)
 {
-    struct port *port = calloc(1, sizeof *port);
+    struct port *port = new_port(mtu, pool);
     char *error;
 
-    *portp = NULL;
     if (!port) {
+        *portp = NULL;
         return strdup("no memory");
     }
-    port->device.mtu = mtu;
-    port->pool = pool;
     set_max_packet(port, mtu);
-    error = port_device_open_rings(&port->device, name, in, out, pool);
-    if (error) {
-        free(port);
-    } else {
-        *portp = port;
-    }
-    return error;
+    error = port_device_open_rings(&port->device, name, in, out, n, pool);
+    return finish_create(port, error, portp);
 }
 
 void
 port_destroy(struct port *port)
 {
-    if (port) {
-        rte_pktmbuf_free_bulk(port->held, port->n_held);
-        port_device_close(&port->device);
-        free(port);
+    if (!port) {
+        return;
     }
+    rte_pktmbuf_free_bulk(port->held, port->n_held);
+    for (int i = 1; i < PORT_MAX_QUEUES && port->others[i]; i++) {
+        rte_pktmbuf_free_bulk(port->others[i]->held, port->others[i]->n_held);
+        free(port->others[i]);
+    }
+    port_device_close(&port->device);
+    free(port);
+}
+
+unsigned int
+port_n_queues(const struct port *port)
+{
+    return port->first->n_queues;
+}
+
+/* Returns queue 'i', below port_n_queues(), of 'port'. */
+struct port *
+port_queue(struct port *port, unsigned int i)
+{
+    return i ? port->others[i] : port;
 }
 
 /* Makes packets of the 'n' frames at 'frames', and drops those of which none
@@ -160,7 +237,7 @@ finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
     uint16_t left = 0;
 
     for (uint16_t i = 0; i < n; i++) {
-        enum finish f = finish_frame(frames[i], port->device.mtu);
+        enum finish f = finish_frame(frames[i], port->first->device.mtu);
 
         if (f == FINISH_TOO_LONG) {
             rte_pktmbuf_free(frames[i]);
@@ -178,12 +255,13 @@ finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
 uint16_t
 port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 {
+    const struct port_device *device = &port->first->device;
     uint16_t n;
 
-    if (!port->device.up) {
+    if (!device->up) {
         return 0;
     }
-    n = rte_eth_rx_burst(port->device.id, 0, frames, max);
+    n = rte_eth_rx_burst(device->id, port->queue, frames, max);
     return has(port, PORT_UNFINISHED) ? finish_all(port, frames, n) : n;
 }
 
@@ -197,7 +275,7 @@ port_room(const struct port *port)
 static uint32_t
 max_packet(const struct port *port)
 {
-    return __atomic_load_n(&port->max_packet, __ATOMIC_RELAXED);
+    return __atomic_load_n(&port->first->max_packet, __ATOMIC_RELAXED);
 }
 
 /* The kernel's limit is its MTU, with the Ethernet header and one VLAN tag
@@ -211,7 +289,9 @@ is_too_long(const struct port *port, const struct rte_mbuf *frame)
     if (data[12] == 0x81 && data[13] == 0x00) {
         header += 4;
     }
-    return rte_pktmbuf_pkt_len(frame) > max_packet(port) + header;
+    return (rte_pktmbuf_pkt_len(frame)
+            > (__atomic_load_n(&port->first->max_packet, __ATOMIC_RELAXED)
+               + header));
 }
 
 /* Takes 'frame' for the next port_flush(), which must have room for it.
@@ -265,14 +345,16 @@ port_send_burst(struct port *port, struct rte_mbuf **frames, uint16_t n)
 bool
 port_flush(struct port *port, uint64_t now)
 {
+    const struct port_device *device = &port->first->device;
     uint16_t n = 0;
 
     if (!port->n_held) {
         return false;
     }
-    if (port->device.up) {
+    if (device->up) {
         counter_add(&port->offered, port->n_held);
-        n = rte_eth_tx_burst(port->device.id, 0, port->held, port->n_held);
+        n = rte_eth_tx_burst(device->id, port->queue, port->held,
+                             port->n_held);
         port->kick = true;
     }
     if (n) {
@@ -291,12 +373,12 @@ port_flush(struct port *port, uint64_t now)
 bool
 port_kick(struct port *port)
 {
-    int n;
+    int fd = port_fd(port), n;
 
-    if (!port->kick || port->device.fd < 0 || !has(port, PORT_KICK)) {
+    if (!port->kick || fd < 0 || !has(port, PORT_KICK)) {
         return false;
     }
-    n = af_packet_kick(port->device.fd);
+    n = af_packet_kick(fd);
     if (n > 0) {
         counter_add(&port->late_bytes, n);
     }
@@ -309,19 +391,19 @@ port_kick(struct port *port)
 int
 port_fd(const struct port *port)
 {
-    return port->device.fd;
+    return port->first->device.fds[port->queue];
 }
 
 void
 port_arm(struct port *port)
 {
-    port_device_arm(&port->device);
+    port_device_arm(&port->first->device, port->queue);
 }
 
 void
 port_disarm(struct port *port)
 {
-    port_device_disarm(&port->device);
+    port_device_disarm(&port->first->device, port->queue);
 }
 
 /* Is the kernel's counter standing still while we offer frames?  What it has
@@ -335,7 +417,7 @@ is_silent(struct port *port, uint64_t now)
     if (iface_sent(port->device.spec.iface, &sent)) {
         return false;
     }
-    offered = __atomic_load_n(&port->offered, __ATOMIC_ACQUIRE);
+    offered = sum(port, offsetof(struct port, offered));
     if (!port->progress || sent != port->checked_sent
         || offered == port->checked_offered) {
         port->checked_sent = sent;
@@ -345,12 +427,25 @@ is_silent(struct port *port, uint64_t now)
     return now - port->progress >= SILENT_NS;
 }
 
+/* Since when has the driver taken nothing of a queue?  0 if it does. */
+static uint64_t
+refused_since(struct port *port)
+{
+    uint64_t first = 0;
+
+    for (unsigned int i = 0; i < port_n_queues(port); i++) {
+        uint64_t since = counter_get(&port_queue(port, i)->refused_since);
+
+        first = since && (!first || since < first) ? since : first;
+    }
+    return first;
+}
+
 /* Returns what is wrong with the port, whose interface is there, or NULL. */
 static const char *
 find_fault(struct port *port, uint64_t now)
 {
-    uint64_t refused = __atomic_load_n(&port->refused_since,
-                                       __ATOMIC_RELAXED);
+    uint64_t refused = refused_since(port);
 
     if (!port->device.up) {
         return "the interface is back";
@@ -362,8 +457,8 @@ find_fault(struct port *port, uint64_t now)
         port->progress = 0;
         return NULL;
     }
-    if (port->device.fd >= 0 && has(port, PORT_PACKET_SOCKET)) {
-        af_packet_clear_error(port->device.fd);
+    if (port_fd(port) >= 0 && has(port, PORT_PACKET_SOCKET)) {
+        af_packet_clear_error(port_fd(port));
     }
     if (refused && now > refused + REFUSED_NS) {
         return "the ring is full and stays so";
@@ -415,11 +510,11 @@ port_iface(const struct port *port)
 uint64_t
 port_dropped(struct port *port)
 {
-    if (port->device.fd >= 0 && has(port, PORT_PACKET_SOCKET)) {
-        port->ring_dropped += af_packet_dropped(port->device.fd);
+    if (port_fd(port) >= 0 && has(port, PORT_PACKET_SOCKET)) {
+        port->ring_dropped += af_packet_dropped(port_fd(port));
     }
-    return (port->ring_dropped + counter_get(&port->too_long)
-            + counter_get(&port->refused));
+    return (port->ring_dropped + sum(port, offsetof(struct port, too_long))
+            + port_refused(port));
 }
 
 /* Returns how many frames were too long when they came: a part of
@@ -427,14 +522,14 @@ port_dropped(struct port *port)
 uint64_t
 port_refused(const struct port *port)
 {
-    return counter_get(&port->refused);
+    return sum(port, offsetof(struct port, refused));
 }
 
 /* Returns how many checksums the port had to complete. */
 uint64_t
 port_completed(const struct port *port)
 {
-    return counter_get(&port->completed);
+    return sum(port, offsetof(struct port, completed));
 }
 
 /* Returns 0, or why frames may still come unfinished from the kernel. */
@@ -447,5 +542,5 @@ port_unfinished(const struct port *port)
 uint64_t
 port_late_bytes(const struct port *port)
 {
-    return counter_get(&port->late_bytes);
+    return sum(port, offsetof(struct port, late_bytes));
 }

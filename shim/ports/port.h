@@ -40,6 +40,14 @@
  *        ...come back soon...
  *    }
  *
+ * Where it may have several threads, a port that keeps each flow in one of
+ * several queues has a struct port for each queue, which all of the above goes
+ * for.  The first one is the port itself:
+ *
+ *    if (port_n_queues(port) > 1) {
+ *        n = port_receive(port_queue(port, 1), frames, 32);
+ *    }
+ *
  * The control thread, a few times a second:
  *
  *    why = port_check(port, now);
@@ -53,8 +61,10 @@
  * Ownership and thread-safety
  * ===========================
  *
- * As above; what both touch is atomic.  Frames given to port_send() belong to
- * the port, those from port_receive() to the caller. */
+ * As above, with one thread for each queue; what both touch is atomic.  Frames
+ * given to port_send() belong to the port, those from port_receive() to the
+ * caller.  The control thread's functions are for the port itself, and speak
+ * of all of its queues, which are destroyed with it. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,12 +83,17 @@ struct rte_ring;
 char *port_create(const struct port_spec *, unsigned int index, uint32_t mtu,
                   struct rte_mempool *, struct port **);
 
-/* A port between two rings of packet buffers instead of an interface: receives
- * what is in 'in', sends to 'out'.  'name' is unique in the process. */
+/* A port between rings of packet buffers instead of an interface: each of its
+ * 'n' queues receives what is in its ring of 'in', sends to that of 'out'.
+ * 'name' is unique in the process. */
 char *port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *,
-                        struct rte_ring *in, struct rte_ring *out,
+                        struct rte_ring *const in[],
+                        struct rte_ring *const out[], unsigned int n,
                         struct port **);
 void port_destroy(struct port *);
+
+unsigned int port_n_queues(const struct port *);
+struct port *port_queue(struct port *, unsigned int i);
 
 /* The loop. */
 uint16_t port_receive(struct port *, struct rte_mbuf **, uint16_t max);

@@ -90,7 +90,7 @@ end_create(struct replay *r, const char *name, struct end *end)
     if (!end->in || !end->out) {
         return strdup("no memory for rings");
     }
-    return port_create_rings(name, r->mtu, r->pool, end->in, end->out,
+    return port_create_rings(name, r->mtu, r->pool, &end->in, &end->out, 1,
                              &end->port);
 }
 

@@ -397,6 +397,50 @@ received_frames_are_counted(void **state)
 }
 
 static void
+lanes_counters_are_one_jobs(void **state)
+{
+    struct job_slots *js = job_slots_create();
+    struct shim_slot slot = { .slot = 3, .level = 2, .dscp = 10 };
+    const uint16_t slots[] = { 3, 3 };
+    const uint32_t lengths[] = { 100, 50 };
+    struct shim_slot_stats stats;
+
+    (void) state;
+    assert_true(job_slots_add_lanes(js, JOB_SLOTS_MAX_LANES));
+    job_slots_count_rx_of(js, 1, slots, lengths, 1);
+    assert_int_equal(job_slots_set(js, &slot), 0);
+    job_slots_count_rx(js, slots, lengths, 2);
+    job_slots_count_rx_of(js, 1, slots, lengths, 2);
+    job_slots_count_rx_of(js, JOB_SLOTS_MAX_LANES - 1, slots, lengths, 1);
+    assert_true(job_slots_stats(js, 3, 0, &stats));
+    assert_int_equal(stats.rx_packets, 5);
+    assert_int_equal(stats.rx_bytes, 400);
+    job_slots_destroy(js);
+}
+
+static void
+what_several_threads_miss_is_taken_together(void **state)
+{
+    struct shim_flow_key a = key_of(1), b = key_of(2), c = key_of(3), got[4];
+    struct miss *m = miss_create(), *other = miss_add(m), *third = miss_add(m);
+    struct pollfd pfd = { .fd = miss_fd(m), .events = POLLIN };
+
+    (void) state;
+    miss_report(other, &a, 111, MS);
+    miss_tell(other);
+    assert_int_equal(poll(&pfd, 1, 0), 1);
+    miss_report(third, &b, 222, MS);
+    miss_report(m, &c, 333, MS);
+    assert_int_equal(miss_take(m, got, 2), 2);
+    assert_int_equal(miss_take(m, got + 2, 2), 1);
+    assert_int_equal(miss_take(m, got, 4), 0);
+    assert_int_equal(poll(&pfd, 1, 0), 0);
+    miss_tell(third);
+    assert_int_equal(poll(&pfd, 1, 0), 1);
+    miss_destroy(m);
+}
+
+static void
 a_miss_is_reported_once_in_20_ms(void **state)
 {
     struct shim_flow_key a = key_of(1), b = key_of(2), got[4];
@@ -591,6 +635,8 @@ main(void)
         cmocka_unit_test(a_new_job_counts_from_0),
         cmocka_unit_test(received_frames_are_counted),
         cmocka_unit_test(a_miss_is_reported_once_in_20_ms),
+        cmocka_unit_test(lanes_counters_are_one_jobs),
+        cmocka_unit_test(what_several_threads_miss_is_taken_together),
         cmocka_unit_test(joins_the_tables),
         cmocka_unit_test(an_unknown_flow_of_ipv6_is_a_miss),
         cmocka_unit_test(a_burst_is_its_packets),

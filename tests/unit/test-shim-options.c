@@ -53,6 +53,7 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.max_flows, 16384);
     assert_int_equal(o.flow_timeout_s, 600);
     assert_false(o.vxlan);
+    assert_int_equal(o.n_lanes, 1);
 
     assert_null(parse(GOOD " --mtu=9000 --cpus 0-1 --no-huge --no-tag "
                       "--poll interrupt --keep-offload --late 0", &o, copy));
@@ -82,6 +83,10 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.control_ports[0], 7000);
     assert_int_equal(o.control_ports[1], 65535);
     assert_int_equal(o.control_ports[2], 0);
+    assert_null(parse(GOOD " --lanes 16", &o, copy));
+    assert_int_equal(o.n_lanes, 16);
+    assert_int_equal(o.host.n_queues, 16);
+    assert_int_equal(o.uplink.n_queues, 16);
 
     assert_null(parse("--show /tmp/s.sock", &o, copy));
     assert_string_equal(o.show, "/tmp/s.sock");
@@ -136,6 +141,8 @@ names_the_option_at_fault(void **state)
         { "--late=", "--late: \"\" is not an integer from 0 to 10000" },
         { "--mtu 9001",
           "--mtu: \"9001\" is not an integer from 576 to 9000" },
+        { "--lanes 17",
+          "--lanes: \"17\" is not an integer from 1 to 16" },
         { "--max-flows 1048577",
           "--max-flows: \"1048577\" is not an integer from 16 to 1048576" },
         { "--flow-timeout 5m",
@@ -175,6 +182,8 @@ names_the_option_at_fault(void **state)
         { "--name h --control s --rate 1Gbit --host-port af_packet:a "
           "--uplink pcap:a",
           "--uplink: \"pcap:a\" is the host's port, another is needed" },
+        { GOOD " --cc on --lanes 2",
+          "--lanes: 2 is too many with --cc on, 1 is allowed" },
         { "--name h --control s --rate 1Gbit --host-port tap:a "
           "--uplink af_packet:b --mtu 9000",
           "--mtu: 9000 is too much for tap, at most 1500 is allowed" },
