@@ -2,7 +2,7 @@
 
 /* How many packets per CPU-second the pipeline moves, by how much of it runs.
  *
- *    shim-pps MODE FLOWS FRAMES SECONDS
+ *    shim-pps MODE FLOWS FRAMES SECONDS [LANES]
  *
  * FRAMES packets of 64 bytes go round: host port, pipeline, uplink, and back
  * to the host port through a ring.  The table has FLOWS flows, of 64 jobs.
@@ -15,10 +15,17 @@
  * where BACKLOG frames wait in each pipeline's queues all the time, so that
  * each is put there and found again.
  *
- * Prints the packets, the CPU time, and the cycles of the time-stamp counter
+ * With LANES, so many threads do that at the same time for SECONDS by the
+ * clock, each on a CPU of its own and with frames of its own, from one table
+ * and for the same jobs.  MODE is neither "full" nor "queued".
+ *
+ * Prints the packets, the CPU time (of lanes their mean), and the cycles of
+ * the time-stamp counter
  * per packet, one number a line.  shim-pps.py runs it. */
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +43,7 @@
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/forward.h"
 #include "shim/pipeline/job-slot.h"
+#include "shim/pipeline/lanes.h"
 #include "shim/pipeline/miss.h"
 #include "shim/pipeline/tag.h"
 #include "shim/ports/port.h"
@@ -50,6 +58,7 @@
 #define BACKLOG (6 * PORT_BURST)
 
 struct bench {
+    unsigned int lane;
     struct rte_ring *loop, *idle_in, *idle_out;
     struct port *host, *uplink;
     struct flow_table *flows;
@@ -63,6 +72,7 @@ struct bench {
 };
 
 static uint32_t n_flows, n_frames;
+static cpu_set_t cpus;          /* That the program may use. */
 
 static void
 die(const char *what)
@@ -72,15 +82,17 @@ die(const char *what)
 }
 
 static void
-start_dpdk(bool huge)
+start_dpdk(bool huge, unsigned int n_lanes)
 {
+    char memory[16];
     const char *argv[] = {
         "shim-pps", "-l", getenv("SHIM_PPS_CPU") ? getenv("SHIM_PPS_CPU")
                           : "0",
         "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=*:error",
-        huge ? "--in-memory" : "--no-huge", "-m", "160",
+        huge ? "--in-memory" : "--no-huge", "-m", memory,
     };
 
+    snprintf(memory, sizeof memory, "%u", n_lanes ? 160 * n_lanes : 160);
     if (rte_eal_init(sizeof argv / sizeof *argv, (char **) argv) < 0) {
         die("DPDK does not start");
     }
@@ -137,11 +149,14 @@ next_flows(struct rte_mbuf **frames, uint16_t n)
 }
 
 static struct rte_ring *
-new_ring(const char *name, uint32_t size)
+new_ring(const char *what, unsigned int lane, uint32_t size)
 {
-    struct rte_ring *r = rte_ring_create(name, rte_align32pow2(size + 1),
-                                         SOCKET_ID_ANY,
-                                         RING_F_SP_ENQ | RING_F_SC_DEQ);
+    struct rte_ring *r;
+    char name[32];
+
+    snprintf(name, sizeof name, "%s%u", what, lane);
+    r = rte_ring_create(name, rte_align32pow2(size + 1), SOCKET_ID_ANY,
+                        RING_F_SP_ENQ | RING_F_SC_DEQ);
 
     if (!r) {
         die("no memory for a ring");
@@ -152,11 +167,15 @@ new_ring(const char *name, uint32_t size)
 static void
 create_ports(struct bench *b)
 {
-    b->loop = new_ring("loop", n_frames);
-    b->idle_in = new_ring("in", 63);
-    b->idle_out = new_ring("out", 63);
-    b->host = ring_port_create("host", b->idle_out, b->loop);
-    b->uplink = ring_port_create("uplink", b->loop, b->idle_in);
+    char host[16], uplink[16];
+
+    snprintf(host, sizeof host, "host%u", b->lane);
+    snprintf(uplink, sizeof uplink, "uplink%u", b->lane);
+    b->loop = new_ring("loop", b->lane, n_frames);
+    b->idle_in = new_ring("in", b->lane, 63);
+    b->idle_out = new_ring("out", b->lane, 63);
+    b->host = ring_port_create(host, b->idle_out, b->loop);
+    b->uplink = ring_port_create(uplink, b->loop, b->idle_in);
     if (!b->host || !b->uplink) {
         die("no ring ports");
     }
@@ -168,10 +187,13 @@ create_ports(struct bench *b)
 static void
 create_frames(struct bench *b)
 {
-    struct rte_mempool *pool = rte_pktmbuf_pool_create(
-        "frames", n_frames, 0, 0, ROOM + RTE_PKTMBUF_HEADROOM,
-        SOCKET_ID_ANY);
+    struct rte_mempool *pool;
+    char name[16];
 
+    snprintf(name, sizeof name, "frames%u", b->lane);
+    pool = rte_pktmbuf_pool_create(name, n_frames, 0, 0,
+                                   ROOM + RTE_PKTMBUF_HEADROOM,
+                                   SOCKET_ID_ANY);
     for (uint32_t i = 0; pool && i < n_frames; i++) {
         struct rte_mbuf *frame = rte_pktmbuf_alloc(pool);
 
@@ -225,6 +247,16 @@ create_tables(struct bench *b)
 }
 
 static void
+create_classifiers(struct bench *b)
+{
+    for (int i = 0; i < 2; i++) {
+        b->classifiers[i] = (struct classifier) {
+            .flows = b->flows, .slots = b->slots[i], .misses = b->misses,
+        };
+    }
+}
+
+static void
 create_forwards(struct bench *b)
 {
     for (int i = 0; i < 2; i++) {
@@ -235,9 +267,6 @@ create_forwards(struct bench *b)
         };
 
         b->forwards[i] = forward_create(&config);
-        b->classifiers[i] = (struct classifier) {
-            .flows = b->flows, .slots = b->slots[i], .misses = b->misses,
-        };
     }
 }
 
@@ -330,7 +359,7 @@ turn_stages(struct bench *b, int which, enum stage last)
             lengths[i] = packets[i].length;
             slots[i] = v[i].slot;
         }
-        job_slots_count_rx(b->slots[which], slots, lengths, n);
+        job_slots_count_rx_of(b->slots[which], b->lane, slots, lengths, n);
     }
     ring_port_send_burst(b->uplink, frames, n);
     return n;
@@ -394,11 +423,12 @@ cpu_ns(void)
     return ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
-/* Goes round until 'ns' of CPU time have passed.  Returns the packets. */
+/* Goes round until 'ns' have passed by 'clock'.  Returns the packets. */
 static uint64_t
-run_for(struct bench *b, uint16_t (*turn)(struct bench *, int), uint64_t ns)
+run_for(struct bench *b, uint16_t (*turn)(struct bench *, int), uint64_t ns,
+        uint64_t (*clock)(void))
 {
-    uint64_t end = cpu_ns() + ns, n = 0;
+    uint64_t end = clock() + ns, n = 0;
 
     do {
         for (int which = 0; which < 2; which++) {
@@ -406,8 +436,91 @@ run_for(struct bench *b, uint16_t (*turn)(struct bench *, int), uint64_t ns)
                 n += turn(b, which);
             }
         }
-    } while (cpu_ns() < end);
+    } while (clock() < end);
     return n;
+}
+
+struct lane_run {
+    struct bench bench;
+    pthread_t thread;
+    pthread_barrier_t *ready;
+    uint16_t (*turn)(struct bench *, int);
+    uint64_t seconds_ns;
+    uint64_t n, ns;             /* What was measured. */
+};
+
+/* Binds this thread to one of 'cpus', another one for each lane. */
+static void
+bind_cpu(unsigned int lane)
+{
+    cpu_set_t one;
+
+    CPU_ZERO(&one);
+    for (int cpu = CPU_SETSIZE - 1; cpu >= 0; cpu--) {
+        if (CPU_ISSET(cpu, &cpus) && !lane--) {
+            CPU_SET(cpu, &one);
+            break;
+        }
+    }
+    if (!CPU_COUNT(&one)
+        || pthread_setaffinity_np(pthread_self(), sizeof one, &one)) {
+        die("fewer CPUs than lanes");
+    }
+}
+
+static void *
+run_lane(void *run_)
+{
+    struct lane_run *run = run_;
+    uint64_t before;
+
+    bind_cpu(run->bench.lane);
+    run_for(&run->bench, run->turn, run->seconds_ns / 4, cpu_ns);
+    pthread_barrier_wait(run->ready);
+    before = cpu_ns();
+    run->n = run_for(&run->bench, run->turn, run->seconds_ns, forward_now);
+    run->ns = cpu_ns() - before;
+    return NULL;
+}
+
+/* Runs a bench like 'b', with its tables, in each of 'n_lanes' threads at
+ * once. */
+static void
+measure_lanes(struct bench *b, uint16_t (*turn)(struct bench *, int),
+              uint64_t seconds_ns, unsigned int n_lanes)
+{
+    struct lane_run *runs = calloc(n_lanes, sizeof *runs);
+    uint64_t n = 0, ns = 0;
+    pthread_barrier_t ready;
+
+    pthread_barrier_init(&ready, NULL, n_lanes);
+    for (unsigned int i = 0; runs && i < n_lanes; i++) {
+        runs[i] = (struct lane_run) {
+            .bench = *b, .ready = &ready, .turn = turn,
+            .seconds_ns = seconds_ns,
+        };
+        runs[i].bench.lane = i;
+        create_ports(&runs[i].bench);
+        create_frames(&runs[i].bench);
+        create_classifiers(&runs[i].bench);
+    }
+    for (unsigned int i = 0; runs && i < n_lanes; i++) {
+        if (pthread_create(&runs[i].thread, NULL, run_lane, &runs[i])) {
+            die("no thread");
+        }
+    }
+    for (unsigned int i = 0; runs && i < n_lanes; i++) {
+        pthread_join(runs[i].thread, NULL);
+        n += runs[i].n;
+        ns += runs[i].ns;
+        if (runs[i].bench.classifiers[0].n_misses
+            || rte_ring_count(runs[i].bench.loop) != n_frames) {
+            die("packets were not what they should be");
+        }
+    }
+    printf("packets %"PRIu64"\ncpu_ns %"PRIu64"\ntsc_hz %"PRIu64"\n", n,
+           ns / n_lanes, rte_get_tsc_hz());
+    free(runs);
 }
 
 /* Every frame went through, and the table knew them all. */
@@ -435,15 +548,36 @@ check(struct bench *b, const char *mode, uint64_t n)
     }
 }
 
+static void
+measure(struct bench *b, const char *mode,
+        uint16_t (*turn)(struct bench *, int), uint64_t seconds_ns)
+{
+    uint64_t n, n_warm, ns;
+
+    create_ports(b);
+    create_forwards(b);
+    create_classifiers(b);
+    create_frames(b);
+    n_warm = strcmp(mode, "queued") ? 0 : make_backlog(b);
+    n_warm += run_for(b, turn, seconds_ns / 4, cpu_ns);
+    ns = cpu_ns();
+    n = run_for(b, turn, seconds_ns, cpu_ns);
+    ns = cpu_ns() - ns;
+    check(b, mode, n + n_warm);
+    printf("packets %"PRIu64"\ncpu_ns %"PRIu64"\ntsc_hz %"PRIu64"\n", n, ns,
+           rte_get_tsc_hz());
+}
+
 int
 main(int argc, char *argv[])
 {
     uint16_t (*turn)(struct bench *, int) = NULL;
     struct bench b = { .host = NULL };
-    uint64_t n, n_before = 0, ns, seconds_ns;
+    unsigned int n_lanes = argc == 6 ? atoi(argv[5]) : 0;
+    uint64_t seconds_ns;
 
-    if (argc != 5) {
-        die("usage: shim-pps MODE FLOWS FRAMES SECONDS");
+    if (argc != 5 && argc != 6) {
+        die("usage: shim-pps MODE FLOWS FRAMES SECONDS [LANES]");
     }
     turn = turn_of(argv[1]);
     n_flows = atoi(argv[2]);
@@ -453,21 +587,20 @@ main(int argc, char *argv[])
         || n_frames % PORT_BURST || !seconds_ns) {
         die("FRAMES is a multiple of 32, the others are positive");
     }
-    start_dpdk(!getenv("SHIM_PPS_NO_HUGE"));
-    create_ports(&b);
-    create_tables(&b);
-    create_forwards(&b);
-    create_frames(&b);
-
-    if (!strcmp(argv[1], "queued")) {
-        n_before = make_backlog(&b);
+    if (argc == 6 && (!n_lanes || n_lanes > LANES_MAX || turn == turn_full)) {
+        die("LANES is 1 to 16, and not for \"full\" and \"queued\"");
     }
-    n_before += run_for(&b, turn, seconds_ns / 4);
-    ns = cpu_ns();
-    n = run_for(&b, turn, seconds_ns);
-    ns = cpu_ns() - ns;
-    check(&b, argv[1], n + n_before);
-    printf("packets %"PRIu64"\ncpu_ns %"PRIu64"\ntsc_hz %"PRIu64"\n", n, ns,
-           rte_get_tsc_hz());
+    sched_getaffinity(0, sizeof cpus, &cpus);
+    start_dpdk(!getenv("SHIM_PPS_NO_HUGE"), n_lanes);
+    create_tables(&b);
+    if (n_lanes) {
+        if (!job_slots_add_lanes(b.slots[0], n_lanes)
+            || !job_slots_add_lanes(b.slots[1], n_lanes)) {
+            die("no memory");
+        }
+        measure_lanes(&b, turn, seconds_ns, n_lanes);
+    } else {
+        measure(&b, argv[1], turn, seconds_ns);
+    }
     return EXIT_SUCCESS;
 }
