@@ -11,9 +11,10 @@
  *
  * The CUDA backend must be tested where there is no GPU.  This header comes
  * before a .cu file and is what nvcc would have defined; cuda-emulator.cc
- * stands for the runtime library, cuBLAS and the device.  A block's threads run
- * one after the other, each until it meets the others; a block in which some
- * threads wait for others that are gone, or wait elsewhere, ends the program.
+ * stands for the runtime library, cuBLAS and the device.  A block's threads
+ * run one after the other, each until it meets the others; a block in which
+ * some threads wait for others that are gone, or wait elsewhere, ends the
+ * program.
  *
  * Whatever has to do with time is not emulated: all work is done at once, so
  * that a missing wait is not found here.

@@ -29,7 +29,7 @@ struct part {
  * libraries prepare themselves in it; the second is recorded. */
 struct step {
     int n;                      /* 0: none. */
-    bool updates;               /* The weights, instead of sending gradients. */
+    bool updates;               /* The weights; sends no gradient. */
     int n_done;
     struct backend_recording *recording;        /* NULL: call by call. */
 };
