@@ -217,12 +217,30 @@ struct graph {
     std::vector<std::function<void()>> work;
 };
 
+/* A capture begins with a stream, its origin, and takes in others that wait
+ * for its events.  At its end all that was queued on those must have come back
+ * to the origin by an event. */
+struct stream {
+    bool captured;
+    size_t n_queued, n_joined;  /* Of the capture; what came back. */
+};
+
+struct event {
+    struct stream *stream;      /* Whose capture it is of; NULL: of none. */
+    size_t n_queued;            /* What it stands behind. */
+};
+
 static graph *capturing;
+static struct stream *origin;
+static std::vector<struct stream *> streams;
 
 static cudaError_t
-queue(std::function<void()> work)
+queue(cudaStream_t on, std::function<void()> work)
 {
-    if (capturing) {
+    struct stream *s = (struct stream *) on;
+
+    if (s->captured) {
+        s->n_queued++;
         capturing->work.push_back(std::move(work));
     } else {
         work();
@@ -231,7 +249,7 @@ queue(std::function<void()> work)
 }
 
 cudaError_t
-emulator_launch(dim3 grid, dim3 block, bool meeting,
+emulator_launch(dim3 grid, dim3 block, cudaStream_t stream, bool meeting,
                 std::function<void()> kernel)
 {
     size_t n = (size_t) block.x * block.y * block.z;
@@ -239,7 +257,8 @@ emulator_launch(dim3 grid, dim3 block, bool meeting,
     if (!grid.x || !grid.y || grid.y > 65535 || !n || n > 1024) {
         return cudaErrorInvalidConfiguration;
     }
-    return queue([=]() { run_kernel(grid, block, meeting, kernel); });
+    return queue(stream,
+                 [=]() { run_kernel(grid, block, meeting, kernel); });
 }
 
 /* What waits or allocates is an error while capturing. */
@@ -316,16 +335,16 @@ cudaMemset(void *p, int value, size_t size)
 }
 
 cudaError_t
-cudaMemsetAsync(void *p, int value, size_t size, cudaStream_t)
+cudaMemsetAsync(void *p, int value, size_t size, cudaStream_t stream)
 {
-    return queue([=]() { memset(p, value, size); });
+    return queue(stream, [=]() { memset(p, value, size); });
 }
 
 cudaError_t
 cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind,
-                cudaStream_t)
+                cudaStream_t stream)
 {
-    return queue([=]() {
+    return queue(stream, [=]() {
         if (size) {
             memcpy(to, from, size);
         }
@@ -360,16 +379,21 @@ cudaGetErrorString(cudaError_t error)
 }
 
 cudaError_t
-cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int)
+cudaStreamCreateWithFlags(cudaStream_t *result, unsigned int)
 {
-    *stream = (cudaStream_t) malloc(1);
+    struct stream *s = new stream();
+
+    streams.push_back(s);
+    *result = (cudaStream_t) s;
     return cudaSuccess;
 }
 
 cudaError_t
-cudaStreamDestroy(cudaStream_t stream)
+cudaStreamDestroy(cudaStream_t s)
 {
-    free(stream);
+    streams.erase(std::find(streams.begin(), streams.end(),
+                            (struct stream *) s));
+    delete (struct stream *) s;
     return cudaSuccess;
 }
 
@@ -386,47 +410,82 @@ cudaStreamQuery(cudaStream_t)
 }
 
 cudaError_t
-cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int)
+cudaEventCreateWithFlags(cudaEvent_t *result, unsigned int)
 {
-    *event = (cudaEvent_t) malloc(1);
+    *result = (cudaEvent_t) new event();
     return cudaSuccess;
 }
 
 cudaError_t
-cudaEventDestroy(cudaEvent_t event)
+cudaEventDestroy(cudaEvent_t e)
 {
-    free(event);
+    delete (struct event *) e;
     return cudaSuccess;
 }
 
 cudaError_t
-cudaEventRecord(cudaEvent_t, cudaStream_t)
+cudaEventRecord(cudaEvent_t e_, cudaStream_t s_)
 {
+    struct event *e = (struct event *) e_;
+    struct stream *s = (struct stream *) s_;
+
+    e->stream = s->captured ? s : nullptr;
+    e->n_queued = s->n_queued;
     return cudaSuccess;
 }
 
 cudaError_t
-cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)
+cudaStreamWaitEvent(cudaStream_t s_, cudaEvent_t e_, unsigned int)
 {
+    const struct event *e = (const struct event *) e_;
+    struct stream *s = (struct stream *) s_;
+
+    if (s->captured && !e->stream) {
+        return cudaErrorStreamCaptureIsolation;
+    }
+    s->captured = s->captured || e->stream;
+    if (s == origin && e->stream) {
+        e->stream->n_joined = e->n_queued;
+    }
     return cudaSuccess;
 }
 
 cudaError_t
-cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
+cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
 {
     if (capturing) {
         return cudaErrorIllegalState;
     }
+    for (struct stream *other : streams) {
+        *other = stream();
+    }
+    origin = (struct stream *) s;
+    origin->captured = true;
     capturing = new graph;
     return cudaSuccess;
 }
 
 cudaError_t
-cudaStreamEndCapture(cudaStream_t, cudaGraph_t *g)
+cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
 {
+    cudaError_t error = cudaSuccess;
+
+    if (!capturing || (struct stream *) s != origin) {
+        return cudaErrorIllegalState;
+    }
+    for (struct stream *other : streams) {
+        if (other != origin && other->n_joined != other->n_queued) {
+            error = cudaErrorStreamCaptureUnjoined;
+        }
+        other->captured = false;
+    }
     *g = (cudaGraph_t) capturing;
     capturing = nullptr;
-    return *g ? cudaSuccess : cudaErrorIllegalState;
+    if (error != cudaSuccess) {
+        delete (graph *) *g;
+        *g = nullptr;
+    }
+    return error;
 }
 
 cudaError_t
@@ -462,6 +521,8 @@ cudaGraphExecDestroy(cudaGraphExec_t exec)
 
 /* cuBLAS. */
 
+static cudaStream_t blas_stream;
+
 static cublasStatus_t
 blas_create(cublasHandle_t *handle)
 {
@@ -477,8 +538,9 @@ blas_destroy(cublasHandle_t handle)
 }
 
 static cublasStatus_t
-blas_set_stream(cublasHandle_t, cudaStream_t)
+blas_set_stream(cublasHandle_t, cudaStream_t stream)
 {
+    blas_stream = stream;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -501,7 +563,7 @@ blas_sgemm(cublasHandle_t, cublasOperation_t t_a, cublasOperation_t t_b,
 {
     float alpha = *alpha_, beta = *beta_;       /* The host's, now. */
 
-    queue([=]() {
+    queue(blas_stream, [=]() {
         cblas_sgemm(CblasColMajor, t_a ? CblasTrans : CblasNoTrans,
                     t_b ? CblasTrans : CblasNoTrans, m, n, k, alpha, a, lda,
                     b, ldb, beta, c, ldc);

@@ -53,8 +53,8 @@ void emulator_meet_block();
 void emulator_meet_warp(const void *value, size_t size);
 void emulator_read_lane(int lane, void *value, size_t size);
 unsigned int emulator_lane();
-cudaError_t emulator_launch(dim3 grid, dim3 block, bool meeting,
-                            std::function<void()> kernel);
+cudaError_t emulator_launch(dim3 grid, dim3 block, cudaStream_t,
+                            bool meeting, std::function<void()> kernel);
 
 #define __syncthreads() emulator_meet_block()
 
@@ -76,14 +76,12 @@ __shfl_xor_sync(unsigned int mask, T value, int step)
     return __shfl_sync(mask, value, emulator_lane() ^ step);
 }
 
-#define EMULATOR_LAUNCH(KERNEL, GRID, THREADS, MEETING, ...)            \
-    emulator_launch((GRID), (THREADS), (MEETING),                       \
+#define EMULATOR_LAUNCH(KERNEL, GRID, THREADS, STREAM, MEETING, ...)    \
+    emulator_launch((GRID), (THREADS), (STREAM), (MEETING),             \
                     [=]() { (KERNEL)(__VA_ARGS__); })
 #define LAUNCH(KERNEL, GRID, THREADS, STREAM, ...)                      \
-    ((void) (STREAM), EMULATOR_LAUNCH(KERNEL, GRID, THREADS, false,     \
-                                      __VA_ARGS__))
+    EMULATOR_LAUNCH(KERNEL, GRID, THREADS, STREAM, false, __VA_ARGS__)
 #define LAUNCH_MEETING(KERNEL, GRID, THREADS, STREAM, ...)              \
-    ((void) (STREAM), EMULATOR_LAUNCH(KERNEL, GRID, THREADS, true,      \
-                                      __VA_ARGS__))
+    EMULATOR_LAUNCH(KERNEL, GRID, THREADS, STREAM, true, __VA_ARGS__)
 
 #endif /* tests/emulator/cuda-emulator.h */

@@ -483,6 +483,59 @@ margins_have_loss_hits_and_gradient(void **state)
     }
 }
 
+/* Adds 'x' to 'sum', which leaves for 'to' if that is nonnull. */
+static void
+queue_addition(struct vector *x, struct vector *sum, float *to)
+{
+    b->class->step(b);
+    b->class->accumulate(b, x->n, 1, x->d_x, sum->d_x);
+    if (to) {
+        b->class->leave(b, 0, to, sum->d_x, x->n * sizeof *to);
+        b->class->accumulate(b, x->n, 1, x->d_x, x->d_x);
+    }
+}
+
+/* With and without something that leaves: what leaves is what was there before
+ * the work that was queued after it. */
+static void
+what_is_recorded_is_replayed(void **state)
+{
+    const size_t n = 1000;
+
+    for (int leaves = 0; b->class->record && leaves < 2; leaves++) {
+        struct vector x = vector_random(n, 1), sum = vector_random(n, 1);
+        float *to = backend_alloc_host(b, n * sizeof *to), *result;
+        struct backend_recording *recording;
+
+        b->class->record(b);
+        queue_addition(&x, &sum, leaves ? to : NULL);
+        recording = b->class->record_end(b);
+        assert_non_null(recording);
+        result = vector_download(&sum);
+        assert_memory_equal(result, sum.x, n * sizeof *result);
+        free(result);
+        for (int i = 1; i <= 3; i++) {
+            b->class->replay(b, recording);
+            if (leaves) {
+                b->class->await(b, 0);
+            }
+            result = vector_download(&sum);
+            for (size_t j = 0; j < n; j++) {
+                double times = leaves ? (1 << i) - 1 : i;
+
+                assert_near(result[j], sum.x[j] + times * x.x[j],
+                            fabs(sum.x[j]) + times * fabs(x.x[j]));
+                assert_true(!leaves || to[j] == result[j]);
+            }
+            free(result);
+        }
+        b->class->recording_free(b, recording);
+        backend_free_host(b, to);
+        vector_free(&x);
+        vector_free(&sum);
+    }
+}
+
 static void
 nothing_has_failed(void **state)
 {
@@ -524,6 +577,7 @@ test_backend(const char *name)
         cmocka_unit_test(margins_have_loss_hits_and_gradient),
         cmocka_unit_test(accumulate_adds_a_multiple),
         cmocka_unit_test(sgd_steps_with_momentum),
+        cmocka_unit_test(what_is_recorded_is_replayed),
         cmocka_unit_test(names_are_those_of_the_build),
         cmocka_unit_test(nothing_has_failed),
     };
