@@ -10,8 +10,8 @@
  * ==========
  *
  * The CUDA backend must be tested where there is no GPU.  This header comes
- * before a .cu file and is what nvcc would have defined; cuda-emulator.cc
- * stands for the runtime library, cuBLAS and the device.  A block's threads
+ * before a .cu file and is what nvcc would have defined; the .cc files
+ * stand for the device, the runtime library and cuBLAS.  A block's threads
  * run one after the other, each until it meets the others; a block in which
  * some threads wait for others that are gone, or wait elsewhere, ends the
  * program.
@@ -55,6 +55,11 @@ void emulator_read_lane(int lane, void *value, size_t size);
 unsigned int emulator_lane();
 cudaError_t emulator_launch(dim3 grid, dim3 block, cudaStream_t,
                             bool meeting, std::function<void()> kernel);
+
+/* Runs a kernel now. */
+void emulator_run(dim3 grid, dim3 block, bool meeting,
+                  const std::function<void()> &kernel);
+void emulator_die(const char *why);
 
 #define __syncthreads() emulator_meet_block()
 
