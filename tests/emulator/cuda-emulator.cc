@@ -11,7 +11,6 @@
 #include <cblas.h>
 #include <cublas_v2.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
