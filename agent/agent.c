@@ -82,9 +82,22 @@ on_traffic(const char *name, uint64_t tx_bytes, uint64_t rx_bytes, void *a_)
     }
 }
 
+static void
+on_bursts(const char *name, const struct shim_burst_stats *tx,
+          const struct shim_burst_stats *rx, void *a_)
+{
+    struct agent *a = a_;
+    struct job *job = registry_find(tracker_registry(a->tracker), name);
+
+    if (job) {
+        job->bursts = tx->bytes >= rx->bytes ? *tx : *rx;
+    }
+}
+
 static const struct actuator_events events = {
     .miss = on_miss,
     .traffic = on_traffic,
+    .bursts = on_bursts,
 };
 
 /* From the tracker. */
@@ -217,7 +230,8 @@ agent_create(const struct agent_config *config, struct agent **ap)
     lease_init(&a->lease);
     error = progress_socket_open(path, on_progress, a, &a->progress);
     if (!error) {
-        error = actuator_shim.open(config->shim, &events, a, &a->actuator);
+        error = actuator_shim.open(config->shim, config->bypass, &events, a,
+                                   &a->actuator);
     }
     if (error) {
         message = xasprintf("%s: cannot listen (%s)", path,
@@ -296,6 +310,8 @@ run_lease(struct agent *a, long long now)
         a->actuator->class->set_lease(a->actuator, until,
                                       a->wanted.default_dscp);
         a->actuator->class->set_guard(a->actuator, a->wanted.guard);
+        a->actuator->class->set_congestion(a->actuator,
+                                           &a->wanted.congestion);
     }
 }
 
@@ -320,6 +336,7 @@ run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
     facts.state = state_name(a);
     facts.actuator = a->actuator->class->name;
     facts.connected = status.connected;
+    facts.bypass = status.bypass;
     facts.telemetry = telemetry_is_connected(a->telemetry);
     facts.applied = a->applied;
     facts.capacity_bps = agent_capacity(a);

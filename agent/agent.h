@@ -53,6 +53,7 @@ struct agent_config {
                                  * nobody knows. */
     char **netns;               /* Of /run/netns, besides our own. */
     size_t n_netns;
+    const struct bypass_place *bypass;  /* Or NULL, see actuate/bypass.h. */
 };
 
 struct agent {

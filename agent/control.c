@@ -93,6 +93,7 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     put(json, "lease_left_ms", MAX(until - time_msec(), 0));
     json_object_put_string(json, a->actuator->class->name,
                            status.connected ? "connected" : "away");
+    json_object_put(json, "bypass", json_boolean_create(status.bypass));
     json_object_put(json, "database", json_boolean_create(
                         ovsdb_idl_is_connected(a->loop->idl)));
     put(json, "capacity_bps", agent_capacity(a));
@@ -121,6 +122,13 @@ job_to_json(const struct agent *a, const struct job *job)
     put(json, "seconds", (time_msec() - job->since) / 1000);
     put(json, "tx_bytes", job->tx_bytes);
     put(json, "rx_bytes", job->rx_bytes);
+    if (job->bursts.period_ns) {
+        json_object_put(json, "period_s",
+                        json_real_create(job->bursts.period_ns / 1e9));
+        put(json, "burst_bytes", job->bursts.bytes);
+        json_object_put(json, "duty",
+                        json_real_create(job->bursts.duty / 1e6));
+    }
     put(json, "queue", row.level);
     put(json, "dscp", row.dscp);
     if (named) {

@@ -38,6 +38,7 @@ struct report_facts {
     const char *state;          /* "ordered" or "fair". */
     const char *actuator;       /* Its name. */
     bool connected;             /* The actuator is there. */
+    bool bypass;                /* The kernel forwards in its place. */
     bool telemetry;             /* The controller's stream is there. */
     int64_t applied;
     uint64_t capacity_bps;      /* 0 if nobody knows. */

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/actuate/bypass.h"
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/identify/cgroup-path.h"
@@ -71,6 +72,9 @@ usage(void)
            "stagecoach)\n"
            "  --rate=RATE          of the uplink, such as 50Mbit, if the shim "
            "does not say\n"
+           "  --bypass=[NETNS:]IFACE,IFACE\n"
+           "                       the shim's interfaces, also before it was "
+           "seen\n"
            "  --netns=NAME         also look at the sockets of this network "
            "namespace;\n"
            "                       may be repeated\n",
@@ -118,6 +122,18 @@ parse_rate(const char *text)
     }
     bad_option("--rate: \"%s\" is not a rate, 1kbit to 4000Gbit is allowed",
                text);
+}
+
+static const struct bypass_place *
+parse_bypass(const char *text)
+{
+    static struct bypass_place place;
+    char *error = bypass_place_parse(text, &place);
+
+    if (error) {
+        bad_option("--bypass: %s", error);
+    }
+    return &place;
 }
 
 static char *
@@ -193,6 +209,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         OPT_CGROUP,
         OPT_RATE,
         OPT_NETNS,
+        OPT_BYPASS,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
         SSL_OPTION_ENUMS,
@@ -206,6 +223,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         { "cgroup", required_argument, NULL, OPT_CGROUP },
         { "rate", required_argument, NULL, OPT_RATE },
         { "netns", required_argument, NULL, OPT_NETNS },
+        { "bypass", required_argument, NULL, OPT_BYPASS },
         { "help", no_argument, NULL, 'h' },
         { "version", no_argument, NULL, 'V' },
         DAEMON_LONG_OPTIONS,
@@ -250,6 +268,9 @@ parse_options(int argc, char *argv[], struct agent_config *c)
             c->netns = xrealloc(c->netns,
                                 (c->n_netns + 1) * sizeof *c->netns);
             c->netns[c->n_netns++] = xstrdup(optarg);
+            break;
+        case OPT_BYPASS:
+            c->bypass = parse_bypass(optarg);
             break;
         case 'h':
             usage();

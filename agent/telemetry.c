@@ -161,6 +161,17 @@ put_integer(struct json *object, const char *name, uint64_t value)
     json_object_put(object, name, json_integer_create(value));
 }
 
+static void
+put_bursts(struct json *json, const struct shim_burst_stats *bursts)
+{
+    if (bursts->period_ns) {
+        json_object_put(json, "period_s",
+                        json_real_create(bursts->period_ns / 1e9));
+        put_integer(json, "burst_bytes", bursts->bytes);
+        json_object_put(json, "duty", json_real_create(bursts->duty / 1e6));
+    }
+}
+
 static struct json *
 compose_job(const struct job *job)
 {
@@ -169,6 +180,7 @@ compose_job(const struct job *job)
     json_object_put_string(json, "job", job->name);
     put_integer(json, "tx_bytes", job->tx_bytes);
     put_integer(json, "rx_bytes", job->rx_bytes);
+    put_bursts(json, &job->bursts);
     if (job->has_progress) {
         const struct progress *p = &job->progress;
 
@@ -211,6 +223,8 @@ telemetry_compose(const struct telemetry_facts *facts)
     put_integer(json, "time", facts->time);
     json_object_put_string(json, "state", facts->state);
     put_integer(json, "applied", facts->applied);
+    json_object_put(json, "bypass",
+                    json_boolean_create(facts->status->bypass));
     if (facts->capacity_bps) {
         json_object_put(ports, "uplink", compose_port(facts));
     }

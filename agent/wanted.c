@@ -33,6 +33,7 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
     memset(w, 0, sizeof *w);
     w->host = xstrdup(host);
     w->guard = SHIM_GUARD_UNTOLD;
+    memset(&w->congestion, 0xff, sizeof w->congestion);
     hmap_init(&w->jobs);
 
     ovsdb_idl_add_table(idl, &hostsrec_table_host_wanted);
@@ -121,6 +122,29 @@ get_guard(const struct hostsrec_host_wanted *db)
             : SHIM_GUARD_UNTOLD);
 }
 
+static uint32_t
+get_congestion_share(const struct hostsrec_host_wanted *db, const char *key)
+{
+    for (size_t i = 0; i < db->n_congestion; i++) {
+        if (!strcmp(db->key_congestion[i], key)) {
+            return round(MIN(MAX(db->value_congestion[i], 0), 1)
+                         * SHIM_CONGESTION_UNIT);
+        }
+    }
+    return SHIM_CONGESTION_UNTOLD;
+}
+
+static struct shim_congestion
+get_congestion(const struct hostsrec_host_wanted *db)
+{
+    return (struct shim_congestion) {
+        .gamma = MAX(get_congestion_share(db, "gamma"),
+                     SHIM_CONGESTION_UNIT / 2),
+        .beta = get_congestion_share(db, "beta"),
+        .floor = get_congestion_share(db, "floor"),
+    };
+}
+
 static void
 take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
 {
@@ -132,6 +156,7 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
     w->generation = db->generation;
     w->default_dscp = db->default_dscp;
     w->guard = get_guard(db);
+    w->congestion = get_congestion(db);
     for (size_t i = 0; i < db->n_level; i++) {
         row = get_row(w, db->key_level[i]);
         if (row) {
@@ -164,11 +189,14 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
 static char *
 row_to_string(const struct hostsrec_host_wanted *db)
 {
+    struct shim_congestion congestion = get_congestion(db);
     struct ds s = DS_EMPTY_INITIALIZER;
 
     ds_put_format(&s, "%"PRId64" %"PRId64" %"PRId64" %"PRId64" %"PRIu32,
                   db->version, db->generation, db->lease_ms,
                   db->default_dscp, get_guard(db));
+    ds_put_format(&s, " %"PRIu32" %"PRIu32" %"PRIu32, congestion.gamma,
+                  congestion.beta, congestion.floor);
     for (size_t i = 0; i < db->n_level; i++) {
         ds_put_format(&s, " l%s=%"PRId64, db->key_level[i],
                       db->value_level[i]);

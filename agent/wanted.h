@@ -48,6 +48,8 @@ struct wanted {
     int64_t version;
     int64_t generation;
     uint8_t default_dscp;       /* 0 before the first. */
+    struct shim_congestion congestion;  /* SHIM_CONGESTION_UNTOLD where the
+                                         * controller does not say. */
     uint32_t guard;             /* As in struct shim_guard, SHIM_GUARD_UNTOLD
                                  * before the first and if the controller does
                                  * not say. */

@@ -56,9 +56,23 @@ print_place(const struct json *json)
 }
 
 static void
+print_bursts(const struct json *bursts)
+{
+    for (size_t i = 0; i < bursts->array.n; i++) {
+        const struct json *b = bursts->array.elems[i];
+
+        printf("on %s it moves %.0f bytes each %.3f s, in %.0f %% of the "
+               "time\n", member_string(b, "host"),
+               member_number(b, "burst_bytes"), member_number(b, "period_s"),
+               100 * member_number(b, "duty"));
+    }
+}
+
+static void
 print_explanation(const struct json *json)
 {
     print_place(json);
+    print_bursts(member_array(json, "bursts"));
     print_before(member_array(json, "before"),
                  member_string(json, "bottleneck"));
 }

@@ -24,7 +24,9 @@ print_hosts(const struct json *json)
         table_add(t, "%s", member_string(row, "host"));
         table_add(t, "%s", member_number(row, "connected") ? "connected"
                            : "away");
-        table_add(t, "%s", member_string(row, "state"));
+        /* An order that nobody carries out is not in force. */
+        table_add(t, "%s", member_number(row, "bypass") ? "bypass"
+                           : member_string(row, "state"));
         table_add(t, "%.0f", member_number(row, "wanted"));
         table_add(t, "%.0f", member_number(row, "applied"));
         table_add(t, "%.1f%%", member_number(row, "coverage") * 100);

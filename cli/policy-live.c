@@ -56,7 +56,7 @@ add_row(struct snapshot *snapshot, struct ports *ports, const cJSON *row)
         weight > 0 ? weight : 1);
     const cJSON *demand;
 
-    stage->age = stage->traits.arrival = number(row, "age_s");
+    stage->traits.arrival = number(row, "age_s");
     cJSON_ArrayForEach (demand,
                         cJSON_GetObjectItemCaseSensitive(row, "demand")) {
         if (cJSON_IsNumber(demand)) {

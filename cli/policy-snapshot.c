@@ -91,7 +91,7 @@ snapshot_from_workload(struct snapshot *snapshot, const struct workload *w)
         stage = snapshot_add(snapshot, sim_strdup(cojob->name), 0,
                              cojob->weight);
         stage->user = cojob->user ? sim_strdup(cojob->user) : NULL;
-        stage->age = stage->traits.arrival = last - cojob->arrival;
+        stage->traits.arrival = last - cojob->arrival;
         for (size_t j = 0; j < cojob->rungs[0].n_jobs; j++) {
             add_job(stage, w, &cojob->jobs[j], cojob->rungs[0].iterations);
         }
@@ -107,9 +107,7 @@ snapshot_problem(const struct snapshot *snapshot, const struct policy *policy)
         const struct snapshot_stage *stage = &snapshot->stages[i];
         double weight = stage->weight
                         * policy_weight(policy, stage->user, stage->cojob);
-        int s = order_problem_add_stage(
-            op, policy->aging_s > 0
-                ? weight * (1 + stage->age / policy->aging_s) : weight, i);
+        int s = order_problem_add_stage(op, weight, i);
 
         for (size_t k = 0; k < stage->n_demands; k++) {
             order_problem_add_demand(op, s, stage->demands[k].port,
@@ -118,5 +116,6 @@ snapshot_problem(const struct snapshot *snapshot, const struct policy *policy)
         order_problem_set_release(op, s, 0, stage->isolated);
         order_problem_set_traits(op, s, &stage->traits);
     }
+    order_problem_age(op, policy->aging_s, policy->aging_slowdown);
     return op;
 }

@@ -23,7 +23,6 @@ struct snapshot_stage {
     char *user;                 /* NULL if not known. */
     int rung;
     double weight;              /* That the search asked for. */
-    double age;                 /* Seconds since it began. */
     double isolated;            /* Seconds that it takes alone, 0: unknown. */
     struct order_traits traits;
     size_t n_demands, allocated_demands;

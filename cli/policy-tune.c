@@ -139,11 +139,20 @@ gain(const struct tune_options *options, const struct tune_result *r,
            ? 100 * (1 - r->tuned[part].of[options->objective] / base) : 0;
 }
 
+/* Says a gain in percent; what got worse is more, not less than nothing. */
+static const char *
+more_or_less(double gain)
+{
+    return gain < 0 ? "more" : "less";
+}
+
 static void
 print_result(const struct policy_args *args,
              const struct tune_options *options, const struct tune_result *r)
 {
     const char *noun = args->input.workload->noun;
+    double train = gain(options, r, TUNE_TRAIN);
+    double held = gain(options, r, TUNE_HELD_BACK);
 
     printf("%s: %zu simulations of the first %zu cojobs, %zu held back; %ss' "
            "times in seconds\n", args->trace, r->n_evaluations,
@@ -154,9 +163,9 @@ print_result(const struct policy_args *args,
     print_score(args->policies[0]->name, r->base);
     print_score("tuned", r->tuned);
     print_changes(args->policies[0], &r->policy);
-    printf("%s: %.1f %% less there, %.1f %% less on what was held back: %s\n",
+    printf("%s: %.1f %% %s there, %.1f %% %s on what was held back: %s\n",
            tune_objectives[options->objective],
-           gain(options, r, TUNE_TRAIN), gain(options, r, TUNE_HELD_BACK),
+           fabs(train), more_or_less(train), fabs(held), more_or_less(held),
            r->better ? "better" : "not better, the policy stays as it is");
 }
 

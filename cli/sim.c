@@ -24,8 +24,8 @@
 
 #define MAX_LEVELS 1000000
 #define MAX_SEED ((1ull << 53) - 1)
-#define BOUND_ROUNDS 100        /* Half a per cent from the end... */
-#define LP_ROUNDS 4000          /* ...and a tenth, of the ascent. */
+#define BOUND_ROUNDS 100        /* 1.5 % below the linear program's value on */
+#define LP_ROUNDS 4000          /* the Facebook trace at time 0, and 0.25 %. */
 #define BAR 24                  /* Characters of the progress bar. */
 
 static const char usage[] =
@@ -38,7 +38,9 @@ static const char usage[] =
     "its coflows or stages, in seconds.\n\n"
     "  WORKLOAD      A file, or \"generate:SEED,NAME=VALUE...\" of which the\n"
     "                names are hosts, cojobs, jobs, iterations, rungs, place\n"
-    "                (ps, ring, mixed), compute (0 to 0.95) and load.\n"
+    "                (ps, ring, mixed), compute (0 to 0.95) and load; or\n"
+    "                \"FILE,NAME=VALUE...\", a trace of jobs, of which the\n"
+    "                names are those of stagecoach-sim-scenario(5).\n"
     "  --policy P    A policy's name or file; as often as wanted, up to 16\n"
     "                times.  Without it the scenario's, or fair and stage.\n"
     "  --offline     Everything arrives at time 0.\n"

@@ -41,6 +41,11 @@ static const struct command commands[] = {
       "Search hyper-parameters by successive halving.", cmd_search },
     { "sim", "WORKLOAD [OPTION...]",
       "Simulate coflows or searches under policies.", cmd_sim },
+    { "flows", "CAPTURE [--format table|json]",
+      "Profile a capture: flows, bursts, which of them may be a job.",
+      cmd_flows },
+    { "shim", "stats|capture ...",
+      "Ask a shim of this host, and write its frames to a file.", cmd_shim },
     { NULL, NULL, NULL, NULL },
 };
 

@@ -75,6 +75,7 @@ struct host {
     /* From telemetry, or from Host_Reported as long as there is none. */
     bool connected;             /* Its agent is connected now. */
     char *state;                /* "ordered", "fair" or "". */
+    bool bypass;                /* The kernel forwards, without order. */
     struct simap ports;         /* Port name -> kbit/s. */
     double capacity_bps;        /* Of all ports, 0 if not known. */
     uint64_t ip_bytes;          /* Sent since the agent began, that could be
@@ -98,6 +99,12 @@ struct job_traffic {
     uint64_t mark_bytes[N_DIRS];
     double per_iteration[N_DIRS];       /* Bytes, moving average. */
     double measured;            /* Iterations behind the average, 0: none. */
+
+    /* Its bursts as the host sees them: seconds from one to the next, 0 if
+     * nothing is known, bytes, and the share of the period that one lasts. */
+    double burst_period;
+    uint64_t burst_bytes;
+    double burst_duty;
 
     int workers[N_ROLES];       /* From the intent. */
 };

@@ -108,6 +108,34 @@ order_to_json(const struct controller *ctl)
     return json;
 }
 
+/* Returns what the hosts see of the bursts of 'name'. */
+static struct json *
+bursts_to_json(const struct controller *ctl, const char *name)
+{
+    const struct job *job = shash_find_data(&ctl->cluster->jobs, name);
+    struct json *hosts = json_array_create_empty();
+    const struct shash_node *node;
+
+    if (!job) {
+        return hosts;
+    }
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        if (t->burst_period > 0) {
+            struct json *json = json_object_create();
+
+            json_object_put_string(json, "host", node->name);
+            json_object_put(json, "period_s",
+                            json_real_create(t->burst_period));
+            put_integer(json, "burst_bytes", t->burst_bytes);
+            json_object_put(json, "duty", json_real_create(t->burst_duty));
+            json_array_add(hosts, json);
+        }
+    }
+    return hosts;
+}
+
 char *
 control_explain(const struct controller *ctl, const char *job,
                 struct json **json)
@@ -115,6 +143,7 @@ control_explain(const struct controller *ctl, const char *job,
     *json = decide_explain(ctl->decide, job);
     if (*json) {
         put_version(ctl, *json);
+        json_object_put(*json, "bursts", bursts_to_json(ctl, job));
         return NULL;
     }
     return xasprintf("%.64s: %s, COJOB/JOB of a job with iterations left in a "
@@ -146,6 +175,7 @@ host_to_json(const struct host *host)
     json_object_put_string(json, "host", host->name);
     json_object_put(json, "connected", json_boolean_create(host->connected));
     json_object_put_string(json, "state", host->state);
+    json_object_put(json, "bypass", json_boolean_create(host->bypass));
     put_integer(json, "wanted", host->wanted);
     put_integer(json, "applied", host->applied);
     json_object_put(json, "ports", ports);

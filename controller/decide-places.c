@@ -100,7 +100,7 @@ place_by_slack(struct decide_places *places, const struct decide_problem *dp,
     for (size_t i = 0; i < dp->n_jobs; i++) {
         jobs[i] = to_slack_job(dp, &dp->jobs[i]);
     }
-    slack_assign(r, dp->op->n_ports, policy->n_levels, jobs, dp->n_jobs);
+    slack_assign(dp->op, r, policy->n_levels, jobs, dp->n_jobs);
     keep_old_places(r, policy->hysteresis, jobs, dp->n_jobs);
     fold_jobs(policy, dp->op->n_ports, jobs, dp->n_jobs);
     for (size_t k = 0; k < dp->n_jobs; k++) {

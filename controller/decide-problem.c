@@ -14,12 +14,10 @@
 /* The cojob's weight by the policy, which knows users too; the intent does
  * not. */
 static double
-aged_weight(const struct policy *policy, const struct stage *stage,
-            double age)
+weight_of(const struct policy *policy, const struct stage *stage)
 {
     return (stage->cojob->weight
-            * policy_weight(policy, NULL, stage->cojob_name)
-            * (policy->aging_s > 0 ? 1 + age / policy->aging_s : 1));
+            * policy_weight(policy, NULL, stage->cojob_name));
 }
 
 static double
@@ -107,7 +105,7 @@ add_stage(struct decide_problem *dp, const struct policy *policy, int s,
     double age = age_of(dp->stages[s], now);
     struct order_traits traits = { .arrival = age };
     int entry = order_problem_add_stage(
-        dp->op, aged_weight(policy, dp->stages[s], age), s);
+        dp->op, weight_of(policy, dp->stages[s]), s);
     double alone = 0;
 
     for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
@@ -133,7 +131,7 @@ add_job(struct decide_problem *dp, const struct policy *policy,
     int64_t iterations = dj->left;
 
     dj->entry = order_problem_add_stage(
-        dp->op, aged_weight(policy, stage, traits.arrival), dj - dp->jobs);
+        dp->op, weight_of(policy, stage), dj - dp->jobs);
     if (dp->unit == ORDER_UNIT_COFLOW) {
         iterations = 1;
         traits.bytes /= dj->left;
@@ -145,16 +143,15 @@ add_job(struct decide_problem *dp, const struct policy *policy,
     order_problem_set_traits(dp->op, dj->entry, &traits);
 }
 
-/* Collects what the running stages of 'c' have to do and makes a problem of
- * it, whose entries are of 'unit'.  'now' is in epoch ms. */
+/* Collects what the running stages of 'c' have to do and makes 'op' a problem
+ * of it, whose entries are of 'unit'.  'now' is in epoch ms. */
 void
-decide_problem_init(struct decide_problem *dp, const struct cluster *c,
-                    const struct policy *policy, enum order_unit unit,
-                    int64_t now)
+decide_problem_init(struct decide_problem *dp, struct order_problem *op,
+                    const struct cluster *c, const struct policy *policy,
+                    enum order_unit unit, int64_t now)
 {
-    *dp = (struct decide_problem) {
-        .unit = unit, .op = order_problem_create(demand_n_ports(c)),
-    };
+    *dp = (struct decide_problem) { .unit = unit, .op = op };
+    order_problem_restart(op, demand_n_ports(c));
     dp->op->now = now / 1000.0;
     dp->stages = cluster_running_stages(c, &dp->n_stages);
     dp->first_job = xcalloc(dp->n_stages + 1, sizeof *dp->first_job);
@@ -170,6 +167,7 @@ decide_problem_init(struct decide_problem *dp, const struct cluster *c,
     for (size_t i = 0; unit != ORDER_UNIT_STAGE && i < dp->n_jobs; i++) {
         add_job(dp, policy, &dp->jobs[i]);
     }
+    order_problem_age(dp->op, policy->aging_s, policy->aging_slowdown);
 }
 
 void
@@ -181,5 +179,4 @@ decide_problem_uninit(struct decide_problem *dp)
     free(dp->jobs);
     free(dp->first_job);
     free(dp->stages);
-    order_problem_destroy(dp->op);
 }

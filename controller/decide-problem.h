@@ -18,7 +18,7 @@
  * Usage
  * =====
  *
- *    decide_problem_init(&dp, cluster, policy, unit, now);
+ *    decide_problem_init(&dp, op, cluster, policy, unit, now);
  *    order_compute(&options, dp.op, &result);
  *    ...result.rank[dp.jobs[i].entry]...
  *    decide_problem_uninit(&dp);
@@ -30,7 +30,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Owns all but the cluster's jobs and stages.  Main thread only. */
+ * Owns all but the order's problem, which the caller keeps so that it need not
+ * grow again, and the cluster's jobs and stages.  Main thread only. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -69,8 +70,9 @@ struct decide_problem {
     size_t n_jobs, allocated_jobs;
 };
 
-void decide_problem_init(struct decide_problem *, const struct cluster *,
-                         const struct policy *, enum order_unit, int64_t now);
+void decide_problem_init(struct decide_problem *, struct order_problem *,
+                         const struct cluster *, const struct policy *,
+                         enum order_unit, int64_t now);
 void decide_problem_uninit(struct decide_problem *);
 
 #endif /* controller/decide-problem.h */

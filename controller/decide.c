@@ -33,6 +33,8 @@ struct decide {
     long long retag;            /* When a job may have the level that it could
                                  * not have yet, LLONG_MAX: none waits. */
 
+    struct order_problem *problem;      /* Their memory is used again for */
+    struct order_result result;         /* each order. */
     struct decide_rows rows;    /* The last order. */
     double bound, estimate;     /* Of the last order, seconds. */
 
@@ -48,6 +50,8 @@ decide_create(struct cluster *cluster)
     struct decide *d = xzalloc(sizeof *d);
 
     d->cluster = cluster;
+    d->problem = order_problem_create(0);
+    order_result_init(&d->result);
     d->due = d->retag = LLONG_MAX;
     return d;
 }
@@ -57,6 +61,8 @@ decide_destroy(struct decide *d)
 {
     if (d) {
         decide_rows_clear(&d->rows);
+        order_result_uninit(&d->result);
+        order_problem_destroy(d->problem);
         free(d);
     }
 }
@@ -238,24 +244,19 @@ compute(struct decide *d, long long now)
     int64_t wall = time_wall_msec();
     struct decide_places places;
     struct decide_problem dp;
-    struct order_result r;
 
-    decide_problem_init(&dp, d->cluster, d->policy,
+    decide_problem_init(&dp, d->problem, d->cluster, d->policy,
                         order_classes[d->policy->order.kind].unit, wall);
     if (!d->n_decisions) {
         restore_ranks(dp.stages, dp.n_stages);
     }
-    order_result_init(&r);
-    if (dp.op->n_stages) {
-        order(d, &dp, &r);
-    }
-    decide_places_init(&places, &dp, d->policy, &r);
+    order(d, &dp, &d->result);
+    decide_places_init(&places, &dp, d->policy, &d->result);
     assign(d, &dp, &places, now);
     decide_rows_set(&d->rows, d->cluster, d->policy, &dp, &places, wall);
-    record_quality(d, &r);
+    record_quality(d, &d->result);
 
     decide_places_uninit(&places);
-    order_result_uninit(&r);
     decide_problem_uninit(&dp);
     d->n_decisions++;
     d->us_max = MAX(d->us_max, time_usec() - began);

@@ -156,6 +156,9 @@ learn_job(struct cluster *c, struct host *host,
         t->bytes[DIR_TX] = t->bytes[DIR_RX] = 0;
     }
     count_bytes(job, t, now, !first);
+    t->burst_period = tj->period;
+    t->burst_bytes = tj->burst_bytes;
+    t->burst_duty = tj->duty;
     if (tj->iteration >= 0) {
         t->iteration = tj->iteration;
     }
@@ -179,6 +182,7 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
 
     host_set_ports(c, host, &r->ports);
     host->applied = r->applied;
+    host->bypass = r->bypass;
     host->ip_bytes = r->ip_bytes;
     host->default_bytes = r->default_bytes;
     if (!host->connected) {

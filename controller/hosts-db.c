@@ -204,6 +204,15 @@ is_needed(const struct host *host)
     return host->reports || host->connected || host->named;
 }
 
+/* Shims serve exactly by rank.  Where the order inside a level has no meaning,
+ * jobs of one level have the same. */
+static int64_t
+rank_of(const struct job *job, const struct policy *policy)
+{
+    return (order_classes[policy->order.kind].service == ORDER_SERVICE_SHARE
+            ? job->level : job->rank);
+}
+
 static void
 wanted_add(struct wanted *w, const struct job *job,
            const struct policy *policy)
@@ -219,7 +228,7 @@ wanted_add(struct wanted *w, const struct job *job,
         w->allocated = n;
     }
     w->names[w->n] = job->full_name;
-    w->ranks[w->n] = job->rank;
+    w->ranks[w->n] = rank_of(job, policy);
     w->levels[w->n] = job->level;
     w->dscps[w->n] = policy->dscp[job->level];
     w->weights[w->n] = job->cojob->weight;
@@ -328,6 +337,56 @@ guard_differs(const struct hostsrec_host_wanted *row,
             || row->guard_share[0] > policy->guard_share);
 }
 
+/* The law of congestion control, by the names of the policy's members, sorted
+ * as the database does it. */
+static const char *const congestion_keys[] = { "beta", "floor", "gamma" };
+
+static bool
+has_congestion(const struct hosts_db *hdb)
+{
+    return hostsrec_server_has_host_wanted_table_col_congestion(
+        hdb->loop.idl);
+}
+
+static void
+get_congestion(const struct policy *policy, double values[3])
+{
+    values[0] = policy->congestion_beta;
+    values[1] = policy->congestion_floor;
+    values[2] = policy->congestion_gamma;
+}
+
+static bool
+congestion_differs(const struct hostsrec_host_wanted *row,
+                   const struct policy *policy)
+{
+    double values[3];
+
+    get_congestion(policy, values);
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+        if (row->n_congestion != ARRAY_SIZE(values)
+            || strcmp(row->key_congestion[i], congestion_keys[i])
+            || row->value_congestion[i] < values[i]
+            || row->value_congestion[i] > values[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+write_congestion(const struct hostsrec_host_wanted *row,
+                 const struct policy *policy)
+{
+    const char *keys[ARRAY_SIZE(congestion_keys)];
+    double values[ARRAY_SIZE(congestion_keys)];
+
+    memcpy(keys, congestion_keys, sizeof keys);
+    get_congestion(policy, values);
+    hostsrec_host_wanted_set_congestion(row, keys, values,
+                                        ARRAY_SIZE(values));
+}
+
 static bool
 row_differs(const struct hostsrec_host_wanted *row, const struct wanted *w,
             const struct policy *policy, int64_t generation)
@@ -357,6 +416,9 @@ row_write(const struct hosts_db *hdb,
     if (has_guard(hdb)) {
         hostsrec_host_wanted_set_guard_share(row, &policy->guard_share, 1);
     }
+    if (has_congestion(hdb)) {
+        write_congestion(row, policy);
+    }
     hostsrec_host_wanted_set_policy(row, policy->name);
     hostsrec_host_wanted_set_rank(row, w->names, w->ranks, w->n);
     hostsrec_host_wanted_set_level(row, w->names, w->levels, w->n);
@@ -376,7 +438,8 @@ write_host(struct hosts_db *hdb, const struct host *host,
 
     wanted_compute(&w, hdb->cluster, host, policy);
     differs = (!row || row_differs(row, &w, policy, generation)
-               || (has_guard(hdb) && guard_differs(row, policy)));
+               || (has_guard(hdb) && guard_differs(row, policy))
+               || (has_congestion(hdb) && congestion_differs(row, policy)));
     if (differs) {
         if (!row) {
             row = hostsrec_host_wanted_insert(hdb->txn);

@@ -85,11 +85,12 @@ interleave_report_to_json(const struct cluster *c,
 {
     struct json *ports = json_array_create_empty();
     struct json *json = json_object_create();
+    struct order_problem *op = order_problem_create(0);
     struct decide_problem dp;
     struct interleave *il;
 
-    decide_problem_init(&dp, c, policy, ORDER_UNIT_JOB, now);
-    il = interleave_create(dp.op);
+    decide_problem_init(&dp, op, c, policy, ORDER_UNIT_JOB, now);
+    il = interleave_create(op);
     for (size_t i = 0; i < il->n_ports; i++) {
         json_array_add(ports, port_to_json(&il->ports[i],
                                            port_to_name(c,
@@ -100,5 +101,6 @@ interleave_report_to_json(const struct cluster *c,
     json_object_put(json, "jobs", jobs_to_json(&dp, il));
     interleave_destroy(il);
     decide_problem_uninit(&dp);
+    order_problem_destroy(op);
     return json;
 }

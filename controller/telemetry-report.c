@@ -13,6 +13,9 @@
 #include "ovsdb-parser.h"
 #include "util.h"
 
+#define MAX_PERIOD_S 86400      /* Of bursts; a shim's patience is less. */
+#define MAX_BURST_BYTES 1e15
+
 /* A message may have members that this version does not know: agents are
  * updated before controllers. */
 static const struct json *
@@ -61,6 +64,28 @@ finish(struct ovsdb_parser *p)
     return error ? ovsdb_error_to_string_free(error) : NULL;
 }
 
+static double
+optional_real(struct ovsdb_parser *p, const char *name, double max)
+{
+    const struct json *json = member(p, name, OP_NUMBER | OP_OPTIONAL);
+    double x = (!json ? 0 : json->type == JSON_REAL ? json->real
+                : json->integer);
+
+    if (!(x >= 0 && x <= max)) {
+        ovsdb_parser_raise_error(p, "'%s' is not from 0 to %g", name, max);
+        return 0;
+    }
+    return x;
+}
+
+static void
+parse_bursts(struct ovsdb_parser *p, struct telemetry_job *job)
+{
+    job->period = optional_real(p, "period_s", MAX_PERIOD_S);
+    job->burst_bytes = optional_real(p, "burst_bytes", MAX_BURST_BYTES);
+    job->duty = optional_real(p, "duty", 1);
+}
+
 static char *
 parse_job(const struct json *json, struct telemetry_job *job)
 {
@@ -71,6 +96,7 @@ parse_job(const struct json *json, struct telemetry_job *job)
     name = member(&p, "job", OP_STRING);
     job->tx_bytes = counter(&p, "tx_bytes");
     job->rx_bytes = counter(&p, "rx_bytes");
+    parse_bursts(&p, job);
     iteration = member(&p, "iteration", OP_INTEGER | OP_OPTIONAL);
     job->iteration = iteration ? iteration->integer : -1;
     if (iteration && iteration->integer < 0) {
@@ -149,7 +175,7 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
 static char *
 parse_top(const struct json *json, struct telemetry_report *r)
 {
-    const struct json *version, *host, *state, *ports, *jobs;
+    const struct json *version, *host, *state, *bypass, *ports, *jobs;
     struct ovsdb_parser p;
     char *error;
 
@@ -160,6 +186,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     r->applied = counter(&p, "applied");
     r->ip_bytes = counter(&p, "ip_bytes");
     r->default_bytes = counter(&p, "default_bytes");
+    bypass = member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
     ports = member(&p, "ports", OP_OBJECT);
     jobs = member(&p, "jobs", OP_ARRAY);
     if (version && version->integer != 1) {
@@ -179,6 +206,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
 
     r->host = xstrdup(json_string(host));
     r->state = xstrdup(json_string(state));
+    r->bypass = bypass && json_boolean(bypass);
     error = parse_ports(ports, r);
     return error ? error : parse_jobs(jobs, r);
 }

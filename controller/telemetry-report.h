@@ -19,6 +19,7 @@
  *
  * A report owns its strings. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "simap.h"
@@ -31,6 +32,9 @@ struct json;
 struct telemetry_job {
     char *name;                 /* "COJOB/JOB". */
     uint64_t tx_bytes, rx_bytes;        /* Since the agent began. */
+    double period;              /* Seconds from burst to burst, 0: unknown, */
+    uint64_t burst_bytes;
+    double duty;                /* and the share of that that one lasts. */
     int64_t iteration;          /* -1 if the job never told. */
     char *metric;               /* A name, NULL if there is no 'value'. */
     double value;               /* Finite. */
@@ -39,6 +43,7 @@ struct telemetry_job {
 struct telemetry_report {
     char *host;
     char *state;                /* "ordered" or "fair". */
+    bool bypass;                /* The kernel forwards, without order. */
     int64_t applied;            /* Version of the order in force. */
     struct simap ports;         /* Port name -> kbit/s. */
     uint64_t ip_bytes, default_bytes;

@@ -14,9 +14,10 @@ cd "$(dirname "$0")/.."
 packages="
     gcc libc6-dev meson ninja-build pkg-config python3 make
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
-    libdpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev
+    libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev
+    libpcap-dev libmnl-dev
     iproute2 ethtool
-    libcmocka-dev libglpk-dev python3-jsonschema mandoc
+    libcmocka-dev libglpk-dev python3-jsonschema mandoc dpdk-dev
 "
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -309,6 +309,7 @@ start_shim(struct cluster *c, int i)
     add(&argv, xasprintf("%"PRId64"kbit", plan->rate_bps / 1000));
     svec_add(&argv, "--mtu");
     add(&argv, xasprintf("%d", plan->mtu));
+    svec_add(&argv, plan->cc ? "--cc=on" : "--cc=off");
     svec_add(&argv, "--control");
     add(&argv, xasprintf("%s/shim.sock", dir));
 
@@ -327,6 +328,7 @@ start_agent(struct cluster *c, int i)
     const struct plan *plan = c->plan;
     char *name = xasprintf("agent-h%d", i);
     char *netns = plan_host_ns(plan, i);
+    char *node = plan_node_ns(plan, i);
     char *dir = plan_host_dir(plan, i);
     struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
     char *error;
@@ -340,6 +342,8 @@ start_agent(struct cluster *c, int i)
     add(&argv, xasprintf("unix:%s/telemetry.sock", plan->rundir));
     svec_add(&argv, "--shim");
     add(&argv, xasprintf("%s/shim.sock", dir));
+    svec_add(&argv, "--bypass");
+    add(&argv, xasprintf("%s:host,uplink", node));
     svec_add(&argv, "--rundir");
     svec_add(&argv, dir);
     svec_add(&argv, "--cgroup");
@@ -349,6 +353,7 @@ start_agent(struct cluster *c, int i)
     add_ovs_env(plan, &env);
     error = start(c, name, netns, &env, &argv);
     free(dir);
+    free(node);
     free(netns);
     free(name);
     return error;

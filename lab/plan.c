@@ -51,6 +51,7 @@ plan_set_scenario(struct plan *plan, const struct scenario *s)
     plan->slots = s->slots;
     plan->rate_bps = s->rate_bps;
     plan->mtu = s->mtu;
+    plan->cc = s->cc;
     plan->fabric = s->fabric;
 }
 

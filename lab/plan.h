@@ -41,6 +41,7 @@ struct plan {
     int slots;
     int64_t rate_bps;
     int mtu;
+    bool cc;
     enum fabric_kind fabric;
 };
 

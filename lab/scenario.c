@@ -158,6 +158,7 @@ scenario_from_string(const char *name, const char *text,
     s->n_hosts = json_integer(top, "hosts", 1, SCENARIO_MAX_HOSTS);
     s->slots = json_integer_or(top, "slots", 1, 64, 4);
     read_rate(s, top);
+    s->cc = json_bool_or(top, "cc", false);
     s->fabric = json_enum_or(top, "fabric", fabric_names, FABRIC_OVS);
     s->timeout_s = json_number_or(top, "timeout_s", 1, 86400, 150);
     read_policies(s, top);

@@ -22,6 +22,7 @@
  *
  * Plain data, owned by the caller, immutable after it is read. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,6 +51,7 @@ struct scenario {
     int slots;                  /* Processes that a host takes at most. */
     int64_t rate_bps;           /* Of each link, in each direction. */
     int mtu;                    /* Bytes of IP. */
+    bool cc;                    /* The shims' congestion control. */
     enum fabric_kind fabric;
     size_t n_policies;
     char **policies;            /* Names or files, in the order to run. */

@@ -47,7 +47,7 @@ struct policy_member {
     double min, max;            /* Allowed, both included, as in the JSON. */
 };
 
-#define POLICY_N_MEMBERS 18
+#define POLICY_N_MEMBERS 22
 
 /* Those of a section stand together. */
 extern const struct policy_member policy_members[POLICY_N_MEMBERS];

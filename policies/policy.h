@@ -82,13 +82,21 @@ struct policy {
     int64_t coalesce_ms;        /* Events within so long make one order. */
     int64_t retag_ms;           /* A job's level changes at most once in so
                                  * long. */
-    double aging_s;             /* A stage's weight w grows with its age to
-                                 * w (1 + age / aging_s); 0 is no aging. */
+    double aging_s;             /* A stage's weight grows with its age by */
+    double aging_slowdown;      /* these, see order_problem_age(). */
     double hysteresis;          /* Stages swap places only if that gains more
                                  * than this share of the estimate, 0 to
-                                 * 0.5.  For orders by rank. */
+                                 * 0.5.  For the orders of stages, sincronia
+                                 * and interleave. */
     double guard_share;         /* Of a link for each level that waits, at
                                  * least, so that none starves: 0 to 0.2. */
+
+    /* How a shim divides its downlink, if it does: see shim/cc/allocate.h. */
+    double congestion_gamma;    /* Share of the link to be used, 0.5 to 1. */
+    double congestion_beta;     /* Share of the phantom queue to be drained in
+                                 * a round trip, 0 to 1. */
+    double congestion_floor;    /* Share that all flows have alike, whatever
+                                 * their rank, 0 to 0.5. */
 
     /* How early stages are known, for who fits the curves of metrics; what
      * order_compute() reads of it is in 'order'. */

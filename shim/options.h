@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "shim/cc/cc.h"
+#include "shim/pipeline/loop.h"
 #include "shim/ports/port-spec.h"
 
 enum huge_pages {
@@ -21,6 +23,10 @@ struct options {
     const char *show;           /* Socket of the shim to show, or NULL. */
     bool help, version;
 
+    /* Instead of forwarding: a capture, or NULL. */
+    const char *replay, *rules;
+    const char *out, *to_host;  /* What leaves; the second may be NULL. */
+
     const char *name;           /* Of the host, for messages and DPDK. */
     struct port_spec host, uplink;
     uint64_t rate_bps;
@@ -29,6 +35,17 @@ struct options {
     const char *cpus;           /* "0-1", or NULL for all we may use. */
     enum huge_pages huge;
     bool tag;
+    bool keep_offload;
+    bool take_over;             /* From the shim that has 'control'. */
+    uint32_t late_us;           /* That the loop may come late. */
+    enum loop_poll poll;
+    uint32_t max_flows;
+    uint32_t flow_timeout_s;    /* 0: never. */
+    bool vxlan;                 /* Tell flows in tunnels apart. */
+    bool cc;                    /* Congestion control. */
+    uint64_t downlink_bps;
+    uint16_t control_ports[CC_MAX_CONTROL_PORTS];
+    int n_control_ports;
 };
 
 /* Returns NULL, or a malloc()'d message such as

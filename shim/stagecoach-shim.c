@@ -16,12 +16,17 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <rte_cycles.h>
 #include <rte_mbuf.h>
 #include <rte_telemetry.h>
 
+#include "shim/capture/tap.h"
+#include "shim/cc/cc.h"
 #include "shim/control/server.h"
 #include "shim/control/show.h"
+#include "shim/control/take-over.h"
 #include "shim/options.h"
+#include "shim/pipeline/bursts.h"
 #include "shim/pipeline/egress.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/forward.h"
@@ -30,11 +35,23 @@
 #include "shim/pipeline/miss.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/eal.h"
+#include "shim/ports/kernel-path.h"
 #include "shim/ports/port.h"
+#include "shim/ports/port-driver.h"
+#include "shim/replay/command.h"
+#include "shim/succession.h"
 
 #define EXIT_BAD_USAGE 2
 #define CHECK_MS 250            /* Between two looks at the ports. */
+#define SUCCESSOR_MS 20         /* The same, at one that hesitates. */
+#define PAGE 4096               /* Bytes, of those that are not huge. */
+#define TAP_BYTES (8u << 20)    /* Of frames that a capture has not read yet;
+                                 * no memory before the first one. */
 #define MBUF_OVERHEAD 512       /* Bytes a packet buffer needs besides. */
+#define MS UINT64_C(1000000)    /* Nanoseconds. */
+
+#define ORDER_NS (500 * MS)     /* That the kernel forwards until somebody has
+                                 * written our tables. */
 
 struct shim {
     struct options options;
@@ -44,11 +61,16 @@ struct shim {
     struct flow_table *flows;
     struct job_slots *slots;
     struct miss *misses;
+    struct bursts *bursts;
+    struct tap *tap;
     struct forward *forward;
     struct loop *loop;
     struct server *server;
+    struct take_over *old;      /* The process that we succeed, or NULL. */
     int signal_fd;
     uint64_t port_restarts;     /* The control thread's, atomic. */
+
+    struct succession succession;       /* The control thread's. */
 };
 
 static void say(const struct shim *, const char *, ...)
@@ -69,25 +91,43 @@ say(const struct shim *s, const char *template, ...)
 static uint32_t
 room_of_packet(const struct options *o)
 {
-    return port_frame_size(o->mtu) + RTE_PKTMBUF_HEADROOM;
+    return (port_frame_size(o->mtu) + RTE_PKTMBUF_HEADROOM
+            + o->host.driver->buffer_bytes + o->uplink.driver->buffer_bytes);
 }
 
+static uint32_t
+pool_packets(const struct options *o)
+{
+    return (egress_pool_packets(o->rate_bps, o->mtu)
+            + o->host.driver->pool_packets + o->uplink.driver->pool_packets);
+}
+
+/* Without huge pages DPDK lets no packet buffer begin in a page and end in the
+ * next one if it fits into one. */
 static uint64_t
-pool_bytes(const struct options *o)
+pool_bytes(const struct options *o, bool huge)
 {
-    return (uint64_t) egress_pool_packets(o->rate_bps, o->mtu)
-           * (room_of_packet(o) + MBUF_OVERHEAD);
+    uint64_t buffer = room_of_packet(o) + MBUF_OVERHEAD;
+
+    if (!huge) {
+        buffer = (buffer + PAGE - 1) / PAGE * PAGE;
+    }
+    return pool_packets(o) * buffer;
 }
 
-/* Returns NULL if 'iface' is there and no packet from it is too long for us,
- * otherwise a malloc()'d message. */
+/* Returns NULL if the port's interface is there, should it be, and no packet
+ * from it is too long for us, otherwise a malloc()'d message. */
 static char *
-check_iface(const char *option, const char *iface, uint32_t mtu)
+check_iface(const char *option, const struct port_spec *spec, uint32_t mtu)
 {
-    int has = iface_mtu(iface);
+    const char *iface = spec->iface;
     char *error = NULL;
-    int n = 0;
+    int has, n = 0;
 
+    if (!(spec->driver->flags & PORT_KERNEL)) {
+        return NULL;
+    }
+    has = iface_mtu(iface);
     if (has < 0) {
         n = asprintf(&error, "%s: there is no interface \"%s\" here", option,
                      iface);
@@ -109,6 +149,9 @@ get_stats(void *s_, struct shim_stats *stats)
     stats->late_bytes = port_late_bytes(s->host)
                         + port_late_bytes(s->uplink);
     stats->port_restarts = s->port_restarts;
+    stats->checksums_completed = port_completed(s->host)
+                                 + port_completed(s->uplink);
+    stats->long_refused = port_refused(s->host) + port_refused(s->uplink);
 }
 
 static uint64_t
@@ -136,13 +179,71 @@ set_guard(void *s_, uint32_t share)
     forward_set_guard(s->forward, share);
 }
 
+static void
+get_ports(void *s_, struct shim_ports *ports)
+{
+    struct shim *s = s_;
+
+    snprintf(ports->host, sizeof ports->host, "%s", port_iface(s->host));
+    snprintf(ports->uplink, sizeof ports->uplink, "%s",
+             port_iface(s->uplink));
+    ports->turns = loop_turns(s->loop);
+    ports->turn_age_ns = loop_turn_age_ns(s->loop);
+}
+
+static int
+be_taken_over(void *s_, uint32_t step, struct shim_state *state)
+{
+    struct shim *s = s_;
+    int error;
+
+    state->rate_bps = forward_rate(s->forward);
+    state->guard = forward_guard(s->forward);
+    error = succession_step(&s->succession, step);
+    if (s->succession.leaving) {
+        server_abandon(s->server);
+    }
+    return error;
+}
+
+static void
+set_congestion(void *s_, const struct shim_congestion *told)
+{
+    struct shim *s = s_;
+
+    forward_set_congestion(s->forward, told);
+}
+
 static char *
 create_tables(struct shim *s)
 {
-    s->flows = flow_table_create(SHIM_MAX_FLOWS, s->boot_id);
+    uint64_t timeout = s->options.flow_timeout_s * UINT64_C(1000000000);
+
+    s->flows = flow_table_create(s->options.max_flows, s->boot_id);
+    if (s->flows) {
+        flow_table_set_timeout(s->flows, timeout, forward_now());
+    }
     s->slots = job_slots_create();
     s->misses = miss_create();
-    return s->flows && s->slots && s->misses ? NULL : strdup("no memory");
+    s->bursts = bursts_create();
+    s->tap = tap_create(TAP_BYTES);
+    return (s->flows && s->slots && s->misses && s->bursts && s->tap ? NULL
+            : strdup("no memory"));
+}
+
+static char *
+create_port(struct shim *s, const struct port_spec *spec, unsigned int index,
+            struct port **portp)
+{
+    char *error = port_create(spec, index, s->options.mtu, s->pool, portp);
+    int unfinished = error ? 0 : port_unfinished(*portp);
+
+    if (unfinished) {
+        say(s, "%s: cannot switch off offloads at its other end (%s), packets "
+            "that come too long are dropped", spec->what,
+            strerror(unfinished));
+    }
+    return error;
 }
 
 static char *
@@ -152,32 +253,50 @@ create_ports(struct shim *s)
     char *error;
 
     s->pool = rte_pktmbuf_pool_create(
-        "packets", egress_pool_packets(o->rate_bps, o->mtu), 256, 0,
+        "packets", pool_packets(o), 256, 0,
         room_of_packet(o), SOCKET_ID_ANY);
     if (!s->pool) {
         return strdup("no memory for packet buffers");
     }
-    error = port_create(&o->host, 0, o->mtu, s->pool, &s->host);
-    return error ? error
-           : port_create(&o->uplink, 1, o->mtu, s->pool, &s->uplink);
+    error = create_port(s, &o->host, 0, &s->host);
+    return error ? error : create_port(s, &o->uplink, 1, &s->uplink);
 }
 
 static char *
 create_forward(struct shim *s)
 {
+    const struct options *o = &s->options;
+    struct cc_config cc = {
+        .slots = s->slots,
+        .downlink_bps = o->downlink_bps ? o->downlink_bps : o->rate_bps,
+        .seed = s->boot_id,
+        .mtu = o->mtu,
+        .max_flows = CC_MAX_FLOWS,
+    };
     struct forward_config config = {
         .host = s->host,
         .uplink = s->uplink,
         .flows = s->flows,
         .slots = s->slots,
         .misses = s->misses,
+        .bursts = s->bursts,
+        .tap = s->tap,
         .rate_bps = s->options.rate_bps,
         .mtu = s->options.mtu,
+        .late_ns = s->options.late_us * UINT64_C(1000),
         .tag = s->options.tag,
+        .vxlan = s->options.vxlan,
+        .cc = o->cc ? &cc : NULL,
     };
 
+    memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
-    s->loop = s->forward ? loop_create(s->forward, s->host, s->uplink) : NULL;
+    s->loop = s->forward ? loop_create(s->forward, s->host, s->uplink,
+                                       s->options.poll) : NULL;
+    s->succession = (struct succession) {
+        .forward = s->forward,
+        .loop = s->loop,
+    };
     return s->loop ? NULL : strdup("no memory");
 }
 
@@ -188,6 +307,8 @@ create_server(struct shim *s)
         .flows = s->flows,
         .slots = s->slots,
         .misses = s->misses,
+        .bursts = s->bursts,
+        .tap = s->tap,
         .boot_id = s->boot_id,
         .mtu = s->options.mtu,
         .aux = s,
@@ -195,10 +316,62 @@ create_server(struct shim *s)
         .get_rate = get_rate,
         .set_rate = set_rate,
         .set_guard = set_guard,
+        .set_congestion = set_congestion,
         .now = forward_now,
+        .get_ports = get_ports,
+        .take_over = be_taken_over,
+        .succeeds = s->old != NULL,
     };
 
     return server_create(s->options.control, &config, &s->server);
+}
+
+/* Looks whether there is a shim to take over from, and takes its tables.  The
+ * agent will look at them again, so that nothing is lost that it changes in
+ * the meantime. */
+static char *
+begin_take_over(struct shim *s)
+{
+    char *error;
+
+    if (!s->options.take_over) {
+        return NULL;
+    }
+    error = take_over_begin(s->options.control, &s->old);
+    if (!error && !s->old) {
+        say(s, "there is no shim to take over from");
+    }
+    if (!error && s->old && take_over_tables(s->old, s->flows, s->slots)) {
+        error = strdup("the other shim does not tell its tables");
+    }
+    return error;
+}
+
+/* From here on until the loop runs, nobody forwards. */
+static char *
+finish_take_over(struct shim *s)
+{
+    struct shim_state state;
+    int error;
+
+    if (!s->old) {
+        return NULL;
+    }
+    say(s, "taking over from process %"PRIu32, take_over_pid(s->old));
+    forward_discard(s->forward);
+    error = take_over_stop(s->old, &state);
+    if (error) {
+        return strdup("the other shim does not let go");
+    }
+    forward_discard(s->forward);
+    forward_set_rate(s->forward, state.rate_bps);
+    forward_set_guard(s->forward, state.guard);
+    job_slots_lease(s->slots, forward_now(), state.lease_left_ms,
+                    state.default_dscp);
+    server_publish(s->server);
+    take_over_finish(s->old);
+    s->old = NULL;
+    return NULL;
 }
 
 /* Everything but DPDK itself. */
@@ -209,18 +382,25 @@ shim_create(struct shim *s)
 
     error = error ? error : create_ports(s);
     error = error ? error : create_forward(s);
-    return error ? error : create_server(s);
+    error = error ? error : begin_take_over(s);
+    error = error ? error : create_server(s);
+    return error ? error : finish_take_over(s);
 }
 
 static void
 shim_destroy(struct shim *s)
 {
+    if (s->old) {
+        take_over_finish(s->old);
+    }
     server_destroy(s->server);
     loop_destroy(s->loop);
     forward_destroy(s->forward);
     port_destroy(s->uplink);
     port_destroy(s->host);
     rte_mempool_free(s->pool);
+    tap_destroy(s->tap);
+    bursts_destroy(s->bursts);
     miss_destroy(s->misses);
     job_slots_destroy(s->slots);
     flow_table_destroy(s->flows);
@@ -261,15 +441,25 @@ control_thread(void *s_)
         int n = server_wait(s->server, fds, SERVER_MAX_FDS);
 
         fds[n] = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
-        poll(fds, n + 1, CHECK_MS);
+        poll(fds, n + 1,
+             server_timeout(s->server, s->succession.deadline ? SUCCESSOR_MS
+                                       : CHECK_MS));
         if (fds[n].revents) {
             break;
         }
         server_run(s->server);
-        if (now >= check) {
-            check = now + CHECK_MS * UINT64_C(1000000);
+        if (s->succession.leaving) {
+            say(s, "another process has taken over");
+            break;
+        }
+        if (succession_check(&s->succession, forward_now())) {
+            say(s, "nobody took over, going on");
+        }
+        if (now >= check && !s->succession.deadline) {
+            check = now + CHECK_MS * MS;
             look_after(s, s->host);
             look_after(s, s->uplink);
+            flow_table_age(s->flows, now);
         }
     }
     loop_stop(s->loop);
@@ -304,6 +494,38 @@ telemetry_stats(const char *command, const char *params,
     return 0;
 }
 
+/* If the kernel forwards in our place, it does until our tables have been
+ * written, but not for longer than 'wait': then we do.  A frame that comes
+ * between the two steps goes its way twice. */
+static void
+relieve_kernel(struct shim *s, uint64_t wait)
+{
+    const char *host = port_iface(s->host), *uplink = port_iface(s->uplink);
+    uint64_t end = forward_now() + wait;
+    struct kernel_path *path;
+    int error = kernel_path_open(-1, &path);
+
+    if (!error && kernel_path_is_up(path, host, uplink)) {
+        while (!job_slots_told(s->slots) && forward_now() < end) {
+            rte_delay_us_sleep(20);
+        }
+        forward_discard(s->forward);
+        error = kernel_path_lower(path, host, uplink);
+        say(s, "the kernel has forwarded until now");
+    }
+    if (error) {
+        say(s, "cannot see that the kernel does not forward, too (%s)",
+            strerror(error));
+    }
+    kernel_path_close(path);
+}
+
+static void
+on_gap(void *s)
+{
+    relieve_kernel(s, 0);
+}
+
 static char *
 shim_run(struct shim *s)
 {
@@ -318,6 +540,8 @@ shim_run(struct shim *s)
                                "The shim's counters. No parameters.");
     say(s, "forwards between %s and %s", port_iface(s->host),
         port_iface(s->uplink));
+    relieve_kernel(s, ORDER_NS);
+    loop_on_gap(s->loop, on_gap, s);
     loop_run(s->loop);
     pthread_join(thread, NULL);
     return NULL;
@@ -341,22 +565,23 @@ take_signals(void)
 static char *
 check_ifaces(const struct options *o)
 {
-    char *error = check_iface("--host-port", o->host.iface, o->mtu);
+    char *error = check_iface("--host-port", &o->host, o->mtu);
 
-    return error ? error : check_iface("--uplink", o->uplink.iface, o->mtu);
+    return error ? error : check_iface("--uplink", &o->uplink, o->mtu);
 }
 
 static int
 serve(struct shim *s, char *argv[], int argc)
 {
-    bool huge = eal_wants_huge(&s->options, pool_bytes(&s->options));
+    bool huge = eal_wants_huge(&s->options,
+                               pool_bytes(&s->options, true));
     char *error;
 
     s->signal_fd = take_signals();
     if (getrandom(&s->boot_id, sizeof s->boot_id, 0) < 0) {
         s->boot_id = forward_now();
     }
-    error = eal_init(&s->options, huge, pool_bytes(&s->options));
+    error = eal_init(&s->options, huge, pool_bytes(&s->options, huge));
     if (!error) {
         error = shim_create(s);
         error = error ? error : shim_run(s);
@@ -414,6 +639,9 @@ main(int argc, char *argv[])
     }
     if (!error && o->show) {
         return show(o->show);
+    }
+    if (!error && o->replay) {
+        return replay_command(o);
     }
     if (!error) {
         error = check_ifaces(o);

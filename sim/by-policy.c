@@ -15,6 +15,13 @@ sim_policy_options(const struct policy *policy)
         .service = SIM_SERVICE_LEVELS,
         .guard_share = policy->guard_share,
         .aging_s = policy->aging_s,
+        .aging_slowdown = policy->aging_slowdown,
+        .early = {
+            .samples = policy->early_samples < PROGRESS_WINDOW
+                       ? policy->early_samples : PROGRESS_WINDOW,
+            .boot_s = policy->early_boot_s,
+            .period_s = policy->early_period_s,
+        },
     };
 
     if (options.order.improve_s > 0) {

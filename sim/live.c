@@ -106,6 +106,15 @@ job_end(struct live *live, struct live_job *job)
     }
 }
 
+/* Lets 'job' tell what its metric is now. */
+static void
+tell_metric(struct live *live, struct live_job *job)
+{
+    progress_curve_add(job->curve, job->iterations_done,
+                       curve_value(&job->job->curve, job->iterations_done),
+                       live->now);
+}
+
 static void
 iteration_begin(struct live *live, struct live_job *job)
 {
@@ -132,6 +141,9 @@ exchange_end(struct live *live, struct live_job *job)
     }
     job->iterations_left--;
     job->iterations_done++;
+    if (job->curve) {
+        tell_metric(live, job);
+    }
     iteration_begin(live, job);
 }
 
@@ -187,6 +199,54 @@ make_unit(struct live *live, struct live_job *job, int64_t times)
     unit_maker_clear(&live->maker);
 }
 
+static int
+compare_ports(const void *a_, const void *b_)
+{
+    const int *a = a_, *b = b_;
+
+    return (*a > *b) - (*a < *b);
+}
+
+/* Lists the ports of all jobs of 'stage', so that what they need can be added
+ * up without looking for any. */
+static void
+make_ports(struct live_stage *stage)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        n += stage->jobs[i].unit.n_work;
+    }
+    stage->ports = sim_calloc(n, sizeof *stage->ports);
+    stage->seconds = sim_calloc(n, sizeof *stage->seconds);
+    n = 0;
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        const struct unit *unit = &stage->jobs[i].unit;
+
+        for (size_t j = 0; j < unit->n_work; j++) {
+            stage->ports[n++] = unit->work[j].port;
+        }
+    }
+    qsort(stage->ports, n, sizeof *stage->ports, compare_ports);
+    for (size_t i = 0; i < n; i++) {
+        if (!i || stage->ports[i] != stage->ports[i - 1]) {
+            stage->ports[stage->n_ports++] = stage->ports[i];
+        }
+    }
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        struct live_job *job = &stage->jobs[i];
+        size_t place = 0;
+
+        job->place = sim_calloc(job->unit.n_work, sizeof *job->place);
+        for (size_t j = 0; j < job->unit.n_work; j++) {
+            while (stage->ports[place] != job->unit.work[j].port) {
+                place++;
+            }
+            job->place[j] = place;
+        }
+    }
+}
+
 static void
 make_units(struct live *live, struct live_stage *stage, int64_t iterations)
 {
@@ -198,6 +258,22 @@ make_units(struct live *live, struct live_stage *stage, int64_t iterations)
         } else {
             make_unit(live, job, iterations);
             begin_unit(live, &job->unit);
+        }
+    }
+    if (live->ordered == ORDER_UNIT_STAGE) {
+        make_ports(stage);
+    }
+}
+
+/* Lets 'job' go on with its curve of the rungs before, if orders look at its
+ * progress. */
+static void
+find_curve(struct live *live, struct live_job *job)
+{
+    if (live->curves && job->job->curve.final > 0) {
+        job->curve = &live->curves[job->record - live->jobs];
+        if (isinf(job->record->begin)) {
+            progress_curve_init(job->curve, live->now);
         }
     }
 }
@@ -223,6 +299,7 @@ live_job_init(struct live *live, struct live_job *job,
         .on_the_way = sim_calloc(wj->n_shards, sizeof *job->on_the_way),
     };
     make_flows(live, job);
+    find_curve(live, job);
     job->record->begin = fmin(job->record->begin, live->now);
 }
 
@@ -237,7 +314,10 @@ live_stage_destroy(struct live_stage *stage)
         free(job->on_the_way);
         free(job->flows);
         free(job->first);
+        free(job->place);
     }
+    free(stage->ports);
+    free(stage->seconds);
     free(stage->jobs);
     free(stage);
 }
@@ -293,15 +373,18 @@ cojob_begin(void *live, void *cojob_)
 
 void
 live_init(struct live *live, const struct workload *w,
-          const struct sim_fabric *fabric, enum order_unit unit_kind,
-          const struct rates_class *class)
+          const struct sim_fabric *fabric,
+          const struct order_options *order, const struct rates_class *class)
 {
     memset(live, 0, sizeof *live);
     live->workload = w;
     live->fabric = fabric;
-    live->ordered = unit_kind;
+    live->ordered = order_classes[order->kind].unit;
     live->stages = sim_calloc(w->n_stages, sizeof *live->stages);
     live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
+    if (order->kind == ORDER_EARLY || order->kind == ORDER_STAGE_EARLY) {
+        live->curves = sim_calloc(live->n_jobs, sizeof *live->curves);
+    }
     event_queue_init(&live->events);
     paths_init(&live->paths, fabric);
     unit_maker_init(&live->maker, fabric->n_ports);
@@ -320,6 +403,7 @@ live_uninit(struct live *live)
     unit_maker_uninit(&live->maker);
     paths_uninit(&live->paths);
     free(live->first_job);
+    free(live->curves);
     free(live->units);
     event_queue_uninit(&live->events);
 }

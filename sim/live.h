@@ -42,6 +42,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/order/early.h"
 #include "controller/order/order.h"
 #include "sim/event-queue.h"
 #include "sim/paths.h"
@@ -64,6 +65,9 @@ struct live_job {
     double exchange_time;       /* workload_exchange_time(). */
     int64_t iterations_done;    /* In all rungs. */
     int64_t iterations_left;    /* In this one, the running one included. */
+    struct progress_curve *curve;       /* What it has told of its metric, in
+                                 * live's 'curves'; NULL: it has none or
+                                 * nobody asks. */
     int64_t early_iteration;    /* See struct sim_job's 'early_end'; -1 if
                                  * that never comes. */
     enum live_state state;
@@ -74,6 +78,7 @@ struct live_job {
     struct flow *flows;         /* Of each transfer, by shard and phase. */
     size_t *first;              /* Of each shard's each phase in 'flows', one
                                  * more for the end. */
+    size_t *place;              /* Of each port of 'unit' in the stage's. */
 };
 
 struct live_stage {
@@ -82,6 +87,12 @@ struct live_stage {
     size_t n_jobs, jobs_left;
     struct live_job *jobs;
     int place;                  /* In the last problem, if it had stages. */
+
+    /* If orders see stages: the ports of all jobs, by number, and room for what
+     * the stage needs of each. */
+    size_t n_ports;
+    int *ports;
+    double *seconds;
 };
 
 struct live {
@@ -103,12 +114,14 @@ struct live {
     size_t n_jobs;
     struct sim_job *jobs;       /* By cojob, then by job. */
     size_t *first_job;          /* Of each cojob in 'jobs'. */
+    struct progress_curve *curves;      /* Of each of 'jobs' if the order
+                                 * looks at progress, else NULL. */
     bool units_changed;         /* A unit began or ended.  The simulation
                                  * resets it. */
 };
 
 void live_init(struct live *, const struct workload *,
-               const struct sim_fabric *, enum order_unit,
+               const struct sim_fabric *, const struct order_options *,
                const struct rates_class *);
 
 /* Leaves 'stages' and 'jobs' to the caller. */
@@ -120,19 +133,11 @@ void live_flow_ended(struct live *, struct flow *);
 /* Runs the events until 'now'. */
 void live_run_events(struct live *);
 
-/* What "early" orders look at. */
-struct early {
-    double theta;               /* A job is early below so much of its final
-                                 * metric. */
-    double period_s;            /* Seconds that its improvement is predicted
-                                 * for, and after which it is ordered anew. */
-};
-
-/* A problem for order_compute() of what the live units still have to do, in
- * their order, or of the stages that they are part of.  'aging_s' is as in struct sim_options.  Rates must be
- * settled. */
-struct order_problem *remaining_problem(const struct live *, double aging_s,
-                                        const struct early *);
+/* Makes the problem one for order_compute() of what the live units still have
+ * to do, in their order, or of the stages that they are part of.  Rates must
+ * be settled. */
+void remaining_problem(const struct live *, const struct progress_options *,
+                       struct order_problem *);
 
 /* Seconds that 'job' takes alone to the end of its rung. */
 double remaining_alone(const struct live *, const struct live_job *);

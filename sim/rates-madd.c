@@ -6,11 +6,13 @@
  * allocation for desired duration (MADD) lets all flows of a unit end together
  * with those of its bottleneck, the first rank first, and leaves the rest to
  * the next.  A unit of which some port has nothing left gets nothing.  What
- * all of them leave is shared by all flows, max-min fairly, so that nothing is
- * wasted.  (Varys, SIGCOMM 2014.)
+ * all of them leave is handed out by rank as well: each flow takes what its
+ * ports still have, so that nothing is wasted.  (Varys, SIGCOMM 2014.)
  *
  * Rates are computed anew when flows begin or ranks change.  When a flow ends,
- * what it leaves goes to the flows on its ports, by rank. */
+ * what it leaves goes to the flows on its ports, by rank.  Of the flows of one
+ * path the first takes all that there is, so one look at each path of a port
+ * is enough. */
 
 #include "sim/rates.h"
 
@@ -23,13 +25,23 @@
 /* What is left of a port below this share of its capacity is rounding. */
 #define RESIDUE 1e-12
 
-#define NO_HOP SIZE_MAX
+#define NONE SIZE_MAX
+
+/* The flows 'begin' to 'end' - 1, which are all of one unit. */
+struct run {
+    const struct unit *unit;
+    size_t begin, end;
+};
 
 struct madd {
     struct rates up;
     bool changed;               /* Rates are not valid. */
     size_t n, allocated;
     struct flow **flows;        /* By rank after an update; NULL if ended. */
+    size_t allocated_sorted;
+    struct flow **sorted;       /* The flows, while they are sorted. */
+    size_t allocated_runs;
+    struct run *runs;
     struct flow_heap moving;    /* By end. */
     size_t n_freed, allocated_freed;
     int *freed;                 /* Ports that flows have left. */
@@ -37,16 +49,19 @@ struct madd {
     /* Of each port. */
     double *left;               /* Bytes per second. */
     double *sum;                /* Bytes of one unit. */
-    size_t *waiting;            /* Flows that can still get more. */
-    size_t *first;              /* First hop, NO_HOP if none. */
-    int *used;                  /* Those with waiting flows. */
-    int n_used;
+    size_t *first_hop;          /* Of the paths with flows that pass it: path
+                                 * * SIM_FABRIC_MAX_PATH + place, or NONE. */
+    int n_host_ports;           /* The first ports are the hosts'. */
+    int n_open[2];              /* Those up, down, that have something left. */
+
+    /* Of each path. */
+    size_t allocated_first;
+    size_t *first;              /* Best flow, may have ended, or NONE. */
+    size_t allocated_next_hop;
+    size_t *next_hop;           /* By path * SIM_FABRIC_MAX_PATH + place. */
 
     size_t allocated_next;
-    size_t *next;               /* Next hop on the same port of hop
-                                 * i * SIM_FABRIC_MAX_PATH + k. */
-    size_t allocated_full;
-    bool *full;                 /* Of each flow: it cannot get more. */
+    size_t *next;               /* Of each flow: the next on its path. */
 };
 
 static struct madd *
@@ -63,9 +78,8 @@ madd_create(const struct paths *paths)
 
     m->left = sim_calloc(n, sizeof *m->left);
     m->sum = sim_calloc(n, sizeof *m->sum);
-    m->waiting = sim_calloc(n, sizeof *m->waiting);
-    m->first = sim_calloc(n, sizeof *m->first);
-    m->used = sim_calloc(n, sizeof *m->used);
+    m->first_hop = sim_calloc(n, sizeof *m->first_hop);
+    m->n_host_ports = 2 * paths->fabric->n_hosts;
     return &m->up;
 }
 
@@ -75,15 +89,16 @@ madd_destroy(struct rates *r)
     struct madd *m = madd_cast(r);
 
     free(m->flows);
+    free(m->sorted);
+    free(m->runs);
     free(m->moving.flows);
     free(m->freed);
     free(m->left);
     free(m->sum);
-    free(m->waiting);
+    free(m->first_hop);
     free(m->first);
-    free(m->used);
+    free(m->next_hop);
     free(m->next);
-    free(m->full);
     free(m);
 }
 
@@ -121,23 +136,27 @@ madd_settle(struct rates *r, double now)
 }
 
 static int
-compare_ranks(const void *a_, const void *b_)
+compare_runs(const void *a_, const void *b_)
 {
-    const struct flow *a = *(struct flow *const *) a_;
-    const struct flow *b = *(struct flow *const *) b_;
+    const struct run *a = a_, *b = b_;
 
     if (a->unit->rank != b->unit->rank) {
         return a->unit->rank < b->unit->rank ? -1 : 1;
     }
-    return (a->seq > b->seq) - (a->seq < b->seq);
+    return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
 static void
 take(struct madd *m, int port, double rate)
 {
+    bool open = m->left[port] > 0;
+
     m->left[port] -= rate;
     if (m->left[port] < m->up.paths->fabric->capacity[port] * RESIDUE) {
         m->left[port] = 0;
+        if (open && port < m->n_host_ports) {
+            m->n_open[port % 2]--;
+        }
     }
 }
 
@@ -153,25 +172,47 @@ path_left(const struct madd *m, const struct path *path)
     return left;
 }
 
-/* Returns the seconds that the flows 'begin' to 'end' - 1 of one unit need of
- * what is left, INFINITY if they cannot all move. */
+/* Makes 'flow' faster by 'rate'. */
+static void
+give(struct madd *m, struct flow *flow, double rate)
+{
+    const struct path *path = rates_path(&m->up, flow);
+
+    flow->rate += rate;
+    for (int k = 0; k < path->n_ports; k++) {
+        take(m, path->ports[k], rate);
+    }
+}
+
+static bool
+can_move(const struct madd *m, const struct run *run)
+{
+    for (size_t i = run->begin; i < run->end; i++) {
+        if (path_left(m, rates_path(&m->up, m->flows[i])) <= 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns the seconds that the flows of 'run' need of what is left, which is
+ * something on each of their ports. */
 static double
-unit_seconds(struct madd *m, size_t begin, size_t end)
+run_seconds(struct madd *m, const struct run *run)
 {
     double seconds = 0;
 
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = run->begin; i < run->end; i++) {
         const struct path *path = rates_path(&m->up, m->flows[i]);
 
         for (int k = 0; k < path->n_ports; k++) {
             int p = path->ports[k];
 
             m->sum[p] += m->flows[i]->remaining;
-            seconds = fmax(seconds, m->left[p] > 0
-                           ? m->sum[p] / m->left[p] : INFINITY);
+            seconds = fmax(seconds, m->sum[p] / m->left[p]);
         }
     }
-    for (size_t i = begin; i < end; i++) {
+    for (size_t i = run->begin; i < run->end; i++) {
         const struct path *path = rates_path(&m->up, m->flows[i]);
 
         for (int k = 0; k < path->n_ports; k++) {
@@ -181,139 +222,140 @@ unit_seconds(struct madd *m, size_t begin, size_t end)
     return seconds;
 }
 
-/* Lets the flows 'begin' to 'end' - 1, those of one unit, end together. */
+/* Lets the flows of 'run', those of one unit, end together. */
 static void
-serve_unit(struct madd *m, size_t begin, size_t end)
+serve_run(struct madd *m, const struct run *run)
 {
-    double seconds = unit_seconds(m, begin, end);
+    double seconds;
 
-    for (size_t i = begin; i < end; i++) {
-        const struct path *path = rates_path(&m->up, m->flows[i]);
-
-        m->flows[i]->rate = m->flows[i]->remaining / seconds;
-        for (int k = 0; k < path->n_ports; k++) {
-            take(m, path->ports[k], m->flows[i]->rate);
+    if (can_move(m, run)) {
+        seconds = run_seconds(m, run);
+        for (size_t i = run->begin; i < run->end; i++) {
+            give(m, m->flows[i], m->flows[i]->remaining / seconds);
         }
     }
 }
 
-/* Lists the flows of each port, by rank, and counts those that can get
- * more. */
-static void
-list_hops(struct madd *m)
-{
-    const struct sim_fabric *fabric = m->up.paths->fabric;
-
-    m->next = sim_grow(m->next, m->n * SIM_FABRIC_MAX_PATH,
-                       &m->allocated_next, sizeof *m->next);
-    m->full = sim_grow(m->full, m->n, &m->allocated_full, sizeof *m->full);
-    m->n_used = 0;
-    for (int p = 0; p < fabric->n_ports; p++) {
-        m->first[p] = NO_HOP;
-        m->waiting[p] = 0;
-    }
-    for (size_t i = m->n; i-- > 0; ) {
-        const struct path *path = rates_path(&m->up, m->flows[i]);
-
-        m->full[i] = path_left(m, path) <= 0;
-        for (int k = 0; k < path->n_ports; k++) {
-            size_t hop = i * SIM_FABRIC_MAX_PATH + k;
-            int p = path->ports[k];
-
-            m->next[hop] = m->first[p];
-            m->first[p] = hop;
-            if (!m->full[i] && !m->waiting[p]++) {
-                m->used[m->n_used++] = p;
-            }
-        }
-    }
-}
-
-/* Returns the port that can give its waiting flows least, -1 if no flow
- * waits, and forgets ports that none waits for. */
-static int
-find_tightest(struct madd *m, double *share)
-{
-    int best = -1;
-    int n = 0;
-
-    *share = INFINITY;
-    for (int i = 0; i < m->n_used; i++) {
-        int p = m->used[i];
-
-        if (m->waiting[p]) {
-            if (m->left[p] / m->waiting[p] < *share) {
-                *share = m->left[p] / m->waiting[p];
-                best = p;
-            }
-            m->used[n++] = p;
-        }
-    }
-    m->n_used = n;
-    return best;
-}
-
-/* Shares what is left of all ports. */
+/* Lets flows, by rank, take what their ports still have. */
 static void
 backfill(struct madd *m)
 {
-    double share;
-    int port;
+    for (size_t i = 0; i < m->n && m->n_open[0] && m->n_open[1]; i++) {
+        double left = path_left(m, rates_path(&m->up, m->flows[i]));
 
-    list_hops(m);
-    while ((port = find_tightest(m, &share)) >= 0) {
-        for (size_t h = m->first[port]; h != NO_HOP; h = m->next[h]) {
-            size_t i = h / SIM_FABRIC_MAX_PATH;
-            const struct path *path = rates_path(&m->up, m->flows[i]);
-
-            for (int k = 0; !m->full[i] && k < path->n_ports; k++) {
-                take(m, path->ports[k], share);
-                m->waiting[path->ports[k]]--;
-            }
-            m->flows[i]->rate += m->full[i] ? 0 : share;
-            m->full[i] = true;
+        if (left > 0) {
+            give(m, m->flows[i], left);
         }
-        m->left[port] = 0;
     }
 }
 
-/* Lists the flows that have not ended by rank. */
+/* Lists the flows of each path, by rank, and the paths of each port. */
 static void
-sort_flows(struct madd *m)
+list_paths(struct madd *m)
+{
+    const struct paths *paths = m->up.paths;
+
+    m->next = sim_grow(m->next, m->n, &m->allocated_next, sizeof *m->next);
+    m->first = sim_grow(m->first, paths->n, &m->allocated_first,
+                        sizeof *m->first);
+    m->next_hop = sim_grow(m->next_hop, paths->n * SIM_FABRIC_MAX_PATH,
+                           &m->allocated_next_hop, sizeof *m->next_hop);
+    for (int p = 0; p < paths->fabric->n_ports; p++) {
+        m->first_hop[p] = NONE;
+    }
+    for (size_t i = 0; i < paths->n; i++) {
+        m->first[i] = NONE;
+    }
+    for (size_t i = m->n; i-- > 0; ) {
+        uint32_t number = m->flows[i]->path;
+        const struct path *path = &paths->paths[number];
+
+        for (int k = 0; m->first[number] == NONE && k < path->n_ports; k++) {
+            size_t hop = (size_t) number * SIM_FABRIC_MAX_PATH + k;
+
+            m->next_hop[hop] = m->first_hop[path->ports[k]];
+            m->first_hop[path->ports[k]] = hop;
+        }
+        m->next[i] = m->first[number];
+        m->first[number] = i;
+    }
+}
+
+/* Lists the runs of flows of one unit that have not ended, by rank.  Returns
+ * their number. */
+static size_t
+find_runs(struct madd *m)
 {
     size_t n = 0;
+    size_t n_runs = 0;
 
     for (size_t i = 0; i < m->n; i++) {
-        if (m->flows[i]) {
-            m->flows[n++] = m->flows[i];
+        if (!m->flows[i]) {
+            continue;
         }
+        if (!n || m->flows[n - 1]->unit != m->flows[i]->unit) {
+            m->runs = sim_grow(m->runs, n_runs + 1, &m->allocated_runs,
+                               sizeof *m->runs);
+            m->runs[n_runs++] = (struct run) { m->flows[i]->unit, n, n };
+        }
+        m->flows[n++] = m->flows[i];
+        m->runs[n_runs - 1].end = n;
     }
     m->n = n;
-    if (n) {
-        qsort(m->flows, n, sizeof *m->flows, compare_ranks);
+    if (n_runs) {
+        qsort(m->runs, n_runs, sizeof *m->runs, compare_runs);
     }
-    for (size_t i = 0; i < n; i++) {
-        m->flows[i]->index = i;
+    return n_runs;
+}
+
+/* Forgets flows that have ended and sorts the others by rank, so that each
+ * unit has one run.  Returns the number of runs. */
+static size_t
+sort_flows(struct madd *m)
+{
+    size_t n_runs = find_runs(m);
+    size_t n_units = 0;
+    size_t n = 0;
+    struct flow **flows = m->flows;
+    size_t allocated = m->allocated;
+
+    m->sorted = sim_grow(m->sorted, m->n, &m->allocated_sorted,
+                         sizeof *m->sorted);
+    for (size_t r = 0; r < n_runs; r++) {
+        struct run run = m->runs[r];
+
+        if (!n_units || m->runs[n_units - 1].unit != run.unit) {
+            m->runs[n_units++] = (struct run) { run.unit, n, n };
+        }
+        for (size_t i = run.begin; i < run.end; i++) {
+            flows[i]->index = n;
+            flows[i]->rate = 0;
+            m->sorted[n++] = flows[i];
+        }
+        m->runs[n_units - 1].end = n;
     }
+    m->flows = m->sorted;
+    m->allocated = m->allocated_sorted;
+    m->sorted = flows;
+    m->allocated_sorted = allocated;
+    return n_units;
 }
 
 static void
 compute(struct madd *m, double now)
 {
     const struct sim_fabric *fabric = m->up.paths->fabric;
-    size_t end;
+    size_t n_runs;
 
     madd_settle(&m->up, now);
-    sort_flows(m);
+    n_runs = sort_flows(m);
     memcpy(m->left, fabric->capacity, fabric->n_ports * sizeof *m->left);
-    for (size_t i = 0; i < m->n; i = end) {
-        end = i + 1;
-        while (end < m->n && m->flows[end]->unit == m->flows[i]->unit) {
-            end++;
-        }
-        serve_unit(m, i, end);
+    m->n_open[0] = m->n_open[1] = m->n_host_ports / 2;
+    for (size_t r = 0; r < n_runs && m->n_open[0] && m->n_open[1]; r++) {
+        serve_run(m, &m->runs[r]);
     }
     backfill(m);
+    list_paths(m);
     m->moving.n = 0;
     for (size_t i = 0; i < m->n; i++) {
         struct flow *flow = m->flows[i];
@@ -326,28 +368,58 @@ compute(struct madd *m, double now)
     }
 }
 
+/* Returns the first flow of 'path' that has not ended, or NONE. */
+static size_t
+first_flow(struct madd *m, size_t path)
+{
+    size_t i = m->first[path];
+
+    while (i != NONE && !m->flows[i]) {
+        i = m->next[i];
+    }
+    m->first[path] = i;
+    return i;
+}
+
+/* Returns the best flow on 'port' that can be faster, or NONE. */
+static size_t
+find_faster(struct madd *m, int port)
+{
+    size_t best = NONE;
+
+    for (size_t h = m->first_hop[port]; h != NONE; h = m->next_hop[h]) {
+        size_t path = h / SIM_FABRIC_MAX_PATH;
+
+        if (path_left(m, &m->up.paths->paths[path]) > 0) {
+            size_t i = first_flow(m, path);
+
+            best = i < best ? i : best;
+        }
+    }
+    return best;
+}
+
 /* Gives what is left of 'port' to the flows on it. */
 static void
 top_up(struct madd *m, int port, double now)
 {
-    for (size_t h = m->first[port]; h != NO_HOP && m->left[port] > 0;
-         h = m->next[h]) {
-        struct flow *flow = m->flows[h / SIM_FABRIC_MAX_PATH];
-        const struct path *path = flow ? rates_path(&m->up, flow) : NULL;
-        double more = flow ? path_left(m, path) : 0;
+    while (m->left[port] > 0) {
+        size_t i = find_faster(m, port);
+        const struct path *path;
+        struct flow *flow;
 
-        if (more > 0) {
-            if (flow->rate > 0) {
-                flow_heap_remove(&m->moving, flow);
-            }
-            flow_settle(flow, path, now);
-            flow->rate += more;
-            flow->key = now + flow->remaining / flow->rate;
-            flow_heap_push(&m->moving, flow);
-            for (int k = 0; k < path->n_ports; k++) {
-                take(m, path->ports[k], more);
-            }
+        if (i == NONE) {
+            return;
         }
+        flow = m->flows[i];
+        path = rates_path(&m->up, flow);
+        if (flow->rate > 0) {
+            flow_heap_remove(&m->moving, flow);
+        }
+        flow_settle(flow, path, now);
+        give(m, flow, path_left(m, path));
+        flow->key = now + flow->remaining / flow->rate;
+        flow_heap_push(&m->moving, flow);
     }
 }
 

@@ -36,53 +36,34 @@ remaining_alone(const struct live *live, const struct live_job *job)
     return alone + whole * period_alone(job);
 }
 
-/* Returns the iterations until the metric of 'job' is at 'theta' of its final
- * value, at most those that it has left. */
-static double
-iterations_ahead(const struct live_job *job, double theta)
-{
-    const struct workload_curve *curve = &job->job->curve;
-    double end = pow(curve->span / ((1 - theta) * curve->final),
-                     1 / curve->exponent) - 1;
-
-    return fmin(fmax(end - job->iterations_done, 0), job->iterations_left);
-}
-
-/* How much the metric of 'job' will improve in 'period' seconds, of its
- * largest improvement in one iteration so far, and whether it is still below
- * 'theta' of its final value.  A job without a metric is taken to improve like
- * 1 / k and to be late. */
+/* Merges what the metric of 'job' says at 'now' of how early it is, by the
+ * same fit that the controller makes.  A job without a metric is taken to
+ * improve like 1 / k and to be late. */
 static void
-early_traits(const struct live_job *job, double theta, double period,
-             double now, struct order_traits *traits)
+early_traits(const struct live_job *job,
+             const struct progress_options *options, double now,
+             struct order_traits *traits)
 {
-    const struct workload_curve *curve = &job->job->curve;
     double k = job->iterations_done;
-    double value = curve_value(curve, k);
-    double ahead, largest;
+    bool early = false;
+    double gain;
 
     if (job->state == LIVE_DONE) {
         return;
     }
-    if (curve->final == 0) {
-        traits->gain = fmax(traits->gain, 1 / ((k + 1) * (k + 1)));
-        return;
+    if (job->curve) {
+        double ahead;
+
+        progress_curve_score(job->curve, options, k, period_alone(job), now,
+                             &gain, &early);
+        ahead = progress_curve_ahead(job->curve, options, k);
+        traits->ahead = fmax(traits->ahead,
+                             fmin(ahead, job->iterations_left));
+    } else {
+        gain = 1 / ((k + 1) * (k + 1));
     }
-    if (value < theta * curve->final) {
-        traits->early = true;
-        traits->ahead = fmax(traits->ahead, iterations_ahead(job, theta));
-    }
-    if (k < 1) {
-        traits->gain = INFINITY;
-        return;
-    }
-    ahead = period * k / fmax(now - job->record->begin, period_alone(job));
-    largest = curve_value(curve, 1) - curve_value(curve, 0);
-    if (largest > 0) {
-        traits->gain = fmax(traits->gain,
-                            (curve_value(curve, k + ahead) - value)
-                            / largest);
-    }
+    traits->gain = fmax(traits->gain, gain);
+    traits->early |= early;
 }
 
 /* Adds up what of 'job' counts for its unit: 'compute' and 'exchange' are
@@ -105,7 +86,8 @@ add_job_traits(const struct live_job *job, struct order_traits *traits,
 /* Describes the 'n' 'jobs', of which 'unit' is the first. */
 static void
 get_traits(const struct live *live, const struct unit *unit,
-           const struct live_job *jobs, size_t n, const struct early *early,
+           const struct live_job *jobs, size_t n,
+           const struct progress_options *early,
            struct order_traits *traits)
 {
     double compute = 0;
@@ -118,62 +100,67 @@ get_traits(const struct live *live, const struct unit *unit,
         traits->sent += jobs[i].unit.sent;
         traits->bytes += jobs[i].unit.left;
         add_job_traits(&jobs[i], traits, &compute, &exchange);
-        early_traits(&jobs[i], early->theta, early->period_s, live->now,
-                     traits);
+        early_traits(&jobs[i], early, live->now, traits);
     }
     traits->intensity = exchange > 0 ? compute / exchange : 0;
 }
 
-/* Adds what 'job' still sends to stage 's' of 'op'.  Returns what it takes
- * alone, if its exchanges are not looked at one by one. */
+/* Seconds that what 'unit' has left on the port of its work 'i' takes. */
 static double
-add_work(struct order_problem *op, int s, const struct live *live,
-         const struct live_job *job)
+work_seconds(const struct live *live, const struct unit *unit, size_t i)
 {
-    double alone = live->ordered == ORDER_UNIT_COFLOW ? 0
-        : remaining_alone(live, job);
-
-    for (size_t i = 0; job->state != LIVE_DONE && i < job->unit.n_work; i++) {
-        const struct work *work = &job->unit.work[i];
-
-        order_problem_add_demand(op, s, work->port,
-                                 job->unit.bytes[i]
-                                 / live->fabric->capacity[work->port]);
-    }
-    return alone;
+    return unit->bytes[i] / live->fabric->capacity[unit->work[i].port];
 }
 
-/* Adds the 'n' 'jobs' of one stage, of which 'unit' is the first, to 'op' as
- * one.  Returns its index. */
-static int
-add_jobs(struct order_problem *op, const struct live *live,
-         const struct unit *unit, const struct live_job *jobs, size_t n,
-         double aging_s, const struct early *early)
+/* Adds 'unit', of one job, to 'op'.  Its exchanges may be looked at one by one,
+ * and then they take no time alone. */
+static void
+add_unit(struct order_problem *op, const struct live *live,
+         const struct unit *unit, double weight)
 {
-    double weight = unit->stage->cojob->weight;
-    struct order_traits traits;
-    double alone = 0;
-    int s;
+    int s = order_problem_add_stage(op, weight, unit->id);
+    double alone = live->ordered == ORDER_UNIT_COFLOW ? 0
+        : remaining_alone(live, unit->job);
 
-    if (aging_s > 0) {
-        weight *= 1 + (live->now - unit->begin) / aging_s;
-    }
-    s = order_problem_add_stage(op, weight, unit->id);
-    for (size_t i = 0; i < n; i++) {
-        alone = fmax(alone, add_work(op, s, live, &jobs[i]));
+    for (size_t i = 0; i < unit->n_work; i++) {
+        order_problem_set_demand(op, s, unit->work[i].port,
+                                 work_seconds(live, unit, i));
     }
     order_problem_set_release(op, s, 0, alone);
-    get_traits(live, unit, jobs, n, early, &traits);
-    order_problem_set_traits(op, s, &traits);
-    return s;
 }
 
-struct order_problem *
-remaining_problem(const struct live *live, double aging_s,
-                  const struct early *early)
+/* Adds 'stage' to 'op'. */
+static void
+add_stage(struct order_problem *op, const struct live *live,
+          struct live_stage *stage, double weight)
 {
-    struct order_problem *op = order_problem_create(live->fabric->n_ports);
+    int s = order_problem_add_stage(op, weight, stage->jobs[0].unit.id);
+    double alone = 0;
 
+    memset(stage->seconds, 0, stage->n_ports * sizeof *stage->seconds);
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        const struct live_job *job = &stage->jobs[i];
+
+        alone = fmax(alone, remaining_alone(live, job));
+        for (size_t j = 0; job->state != LIVE_DONE && j < job->unit.n_work;
+             j++) {
+            stage->seconds[job->place[j]] += work_seconds(live, &job->unit, j);
+        }
+    }
+    for (size_t i = 0; i < stage->n_ports; i++) {
+        order_problem_set_demand(op, s, stage->ports[i], stage->seconds[i]);
+    }
+    order_problem_set_release(op, s, 0, alone);
+}
+
+void
+remaining_problem(const struct live *live,
+                  const struct progress_options *early,
+                  struct order_problem *op)
+{
+    struct order_traits traits;
+
+    order_problem_clear(op);
     op->now = live->now;
     for (size_t i = 0; i < live->n_units; i++) {
         live->units[i]->stage->place = -1;
@@ -183,14 +170,18 @@ remaining_problem(const struct live *live, double aging_s,
         struct live_stage *stage = unit->stage;
 
         if (live->ordered != ORDER_UNIT_STAGE) {
-            add_jobs(op, live, unit, unit->job, 1, aging_s, early);
+            add_unit(op, live, unit, stage->cojob->weight);
+            get_traits(live, unit, unit->job, 1, early, &traits);
         } else if (stage->place < 0) {
-            stage->place = add_jobs(op, live, &stage->jobs[0].unit,
-                                    stage->jobs, stage->n_jobs, aging_s,
-                                    early);
+            unit = &stage->jobs[0].unit;
+            stage->place = op->n_stages;
+            add_stage(op, live, stage, stage->cojob->weight);
+            get_traits(live, unit, stage->jobs, stage->n_jobs, early, &traits);
+        } else {
+            continue;
         }
+        order_problem_set_traits(op, op->n_stages - 1, &traits);
     }
-    return op;
 }
 
 /* Adds up all of the work of a stage that has been. */

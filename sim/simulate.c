@@ -16,15 +16,13 @@
 /* A unit that has sent its limit but for such a share has sent it. */
 #define TOGETHER 1e-9
 
-/* The controller's default period. */
-#define EARLY_PERIOD_S 5
-
 struct simulation {
     const struct sim_options *options;
     struct order_options order_options;
-    struct early early;
+    struct progress_options early;
     struct live live;
     double next_period;         /* When "early" is ordered anew. */
+    struct order_problem *problem;
     struct order_result order;
     size_t n_gaps;              /* Decisions that had demand. */
     double sum_gaps, sum_gained;
@@ -78,47 +76,6 @@ round_sent(struct live *live)
     }
 }
 
-/* Gives the 'n' 'units' ranks between 'low' and 'high', evenly.  Returns false
- * if there is no room. */
-static bool
-spread_ranks(struct unit **units, size_t n, int low, int high)
-{
-    for (size_t i = 0; i < n; i++) {
-        units[i]->rank = low + (int64_t) (high - low) * (i + 1) / (n + 1);
-    }
-    return (size_t) (high - low) > n;
-}
-
-/* Lets ranks follow the order of the 'n' 'units'.  Ranks have gaps, so that an
- * order to which units were only added and from which some are gone, as most
- * are, leaves all others as they were; looking at all flows again is what
- * costs.  Returns true if it did. */
-static bool
-set_ranks(struct unit **units, size_t n)
-{
-    int low = 0;
-    size_t n_new = 0;
-    bool kept = true;
-
-    for (size_t k = 0; k < n && kept; k++) {
-        int rank = units[k]->rank;
-
-        if (rank < 0) {
-            n_new++;
-        } else {
-            kept = rank > low && spread_ranks(&units[k - n_new], n_new, low,
-                                              rank);
-            low = rank;
-            n_new = 0;
-        }
-    }
-    if (kept && spread_ranks(&units[n - n_new], n_new, low, INT_MAX)) {
-        return true;
-    }
-    spread_ranks(units, n, 0, INT_MAX);
-    return false;
-}
-
 /* Sorts the live units as they were ordered. */
 static void
 place_units(struct simulation *sim)
@@ -152,8 +109,8 @@ place_jobs(struct simulation *sim)
             .stride = sizeof *unit->work, .owner = unit,
         };
     }
-    slack_assign(&sim->order, live->fabric->n_ports,
-                 sim->order_options.n_levels, sim->slack, live->n_units);
+    slack_assign(sim->problem, &sim->order, sim->order_options.n_levels,
+                 sim->slack, live->n_units);
     for (size_t k = 0; k < live->n_units; k++) {
         sim->placed[k] = sim->slack[k].owner;
         sim->placed[k]->level = sim->slack[k].level;
@@ -176,7 +133,7 @@ apply_order(struct simulation *sim)
     } else {
         place_units(sim);
     }
-    kept = set_ranks(sim->placed, live->n_units);
+    kept = units_set_ranks(sim->placed, live->n_units);
     for (size_t i = 0; i < live->n_units; i++) {
         struct unit *unit = live->units[i];
 
@@ -206,7 +163,6 @@ static void
 decide(struct simulation *sim, struct sim_result *result)
 {
     struct live *live = &sim->live;
-    struct order_problem *op;
     double begin;
 
     live->units_changed = false;
@@ -216,12 +172,13 @@ decide(struct simulation *sim, struct sim_result *result)
     }
     live->rates->class->settle(live->rates, live->now);
     round_sent(live);
-    op = remaining_problem(live, sim->options->aging_s, &sim->early);
+    remaining_problem(live, &sim->early, sim->problem);
+    order_problem_age(sim->problem, sim->options->aging_s,
+                      sim->options->aging_slowdown);
     begin = clock_us();
-    order_compute(&sim->order_options, op, &sim->order);
+    order_compute(&sim->order_options, sim->problem, &sim->order);
     count_decision(sim, clock_us() - begin, result);
     apply_order(sim);
-    order_problem_destroy(op);
 }
 
 /* Returns true if progress alone changes the order. */
@@ -366,14 +323,18 @@ simulate(const struct workload *w, const struct sim_options *options,
 {
     struct simulation sim = {
         .options = options, .order_options = options->order,
-        .early = { options->order.early_theta, EARLY_PERIOD_S },
+        .early = options->early,
     };
 
     struct sim_fabric *fabric = sim_fabric_scale(
         w->fabric, options->efficiency > 0 ? options->efficiency : 1);
 
     *result = (struct sim_result) { .decision_gap_first = 1 };
-    live_init(&sim.live, w, fabric, order_classes[options->order.kind].unit,
+    if (sim.early.period_s <= 0) {
+        sim.early = (struct progress_options) PROGRESS_OPTIONS_INIT;
+    }
+    sim.early.theta = options->order.early_theta;
+    live_init(&sim.live, w, fabric, &options->order,
               choose_rates(options, fabric));
     if (options->service == SIM_SERVICE_EXACT) {
         sim.order_options.n_levels = INT_MAX;
@@ -381,6 +342,7 @@ simulate(const struct workload *w, const struct sim_options *options,
         sim.live.rates->guard_share = options->guard_share;
     }
     sim.order_options.uncertified = !options->certify;
+    sim.problem = order_problem_create(fabric->n_ports);
     order_result_init(&sim.order);
     while (sim.live.n_ended < w->n_stages) {
         step(&sim, result);
@@ -391,6 +353,7 @@ simulate(const struct workload *w, const struct sim_options *options,
     collect(&sim, result);
 
     order_result_uninit(&sim.order);
+    order_problem_destroy(sim.problem);
     live_uninit(&sim.live);
     free(sim.slack);
     free(sim.placed);

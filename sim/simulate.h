@@ -43,6 +43,7 @@
 
 #include <stddef.h>
 
+#include "controller/order/early.h"
 #include "controller/order/order.h"
 
 struct sim_flow;
@@ -66,8 +67,10 @@ struct sim_options {
                                  * much of each port, at most an equal part,
                                  * would give it; only with levels. */
     double efficiency;          /* Payload per byte on the wire, 0 is 1. */
-    double aging_s;             /* A stage's weight doubles in so long; 0 is
-                                 * no aging. */
+    double aging_s, aging_slowdown;     /* See order_problem_age(). */
+    struct progress_options early;      /* How metrics are judged by orders
+                                 * that look at progress.  'theta' is that of
+                                 * 'order'. */
 
     bool certify;               /* Computes a bound for each decision, for
                                  * the decision_gap_ members. */

@@ -3,6 +3,7 @@
 #include "sim/unit.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 
 #include "sim/memory.h"
@@ -118,8 +119,8 @@ unit_uninit(struct unit *unit)
 }
 
 /* Returns the place of 'port', which 'unit' has. */
-static size_t
-find_work(const struct unit *unit, int port)
+size_t
+unit_find_work(const struct unit *unit, int port)
 {
     size_t low = 0;
     size_t high = unit->n_work;
@@ -146,7 +147,7 @@ subtract(struct flow *flow, const struct path *path, double bytes, int n)
 
     for (int k = 0; k <= last; k++) {
         size_t i = k == 0 ? flow->work[0] : k == last ? flow->work[1]
-            : find_work(unit, path->ports[k]);
+            : unit_find_work(unit, path->ports[k]);
 
         unit->work[i].n_left -= n;
         unit->bytes[i] = unit->work[i].n_left
@@ -199,4 +200,45 @@ unit_limit_time(const struct unit *unit)
         return INFINITY;
     }
     return unit->since + (unit->sent_limit - unit->until) / unit->rate;
+}
+
+/* Gives the 'n' 'units' ranks between 'low' and 'high', evenly.  Returns false
+ * if there is no room. */
+static bool
+spread_ranks(struct unit **units, size_t n, int low, int high)
+{
+    for (size_t i = 0; i < n; i++) {
+        units[i]->rank = low + (int64_t) (high - low) * (i + 1) / (n + 1);
+    }
+    return (size_t) (high - low) > n;
+}
+
+/* Lets ranks follow the order of the 'n' 'units'.  Ranks have gaps, so that an
+ * order to which units were only added and from which some are gone, as most
+ * are, leaves all others as they were; looking at all flows again is what
+ * costs.  Returns true if it did. */
+bool
+units_set_ranks(struct unit **units, size_t n)
+{
+    int low = 0;
+    size_t n_new = 0;
+    bool kept = true;
+
+    for (size_t k = 0; k < n && kept; k++) {
+        int rank = units[k]->rank;
+
+        if (rank < 0) {
+            n_new++;
+        } else {
+            kept = rank > low && spread_ranks(&units[k - n_new], n_new, low,
+                                              rank);
+            low = rank;
+            n_new = 0;
+        }
+    }
+    if (kept && spread_ranks(&units[n - n_new], n_new, low, INT_MAX)) {
+        return true;
+    }
+    spread_ranks(units, n, 0, INT_MAX);
+    return false;
 }

@@ -38,6 +38,7 @@
  *
  * A unit owns its table.  Part of the simulation, one thread. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -122,6 +123,8 @@ void unit_maker_clear(struct unit_maker *);
 void unit_begin(struct unit *, const struct sim_fabric *, double now);
 void unit_uninit(struct unit *);
 
+size_t unit_find_work(const struct unit *, int port);
+
 /* Subtracts what 'flow' has sent until 'now' at its rate. */
 void flow_settle(struct flow *, const struct path *, double now);
 
@@ -137,5 +140,8 @@ void unit_change_rate(struct unit *, double now, double change);
 
 /* When 'unit' will have sent as much as its limit, INFINITY if never. */
 double unit_limit_time(const struct unit *);
+
+/* Lets ranks follow the order of the 'n' units. */
+bool units_set_ranks(struct unit **, size_t n);
 
 #endif /* sim/unit.h */

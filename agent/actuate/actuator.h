@@ -20,7 +20,7 @@
  *
  *    struct actuator *a;
  *
- *    error = actuator_shim.open(target, &events, aux, &a);
+ *    error = actuator_shim.open(target, NULL, &events, aux, &a);
  *    a->class->set_job(a, &row, true);
  *    a->class->set_flow(a, &key, "asha/t0");
  *    a->class->set_lease(a, time_msec() + 10000, 0);
@@ -46,6 +46,8 @@
 
 #include "shim/control/protocol.h"
 
+struct bypass_place;
+
 struct actuator {
     const struct actuator_class *class;
 };
@@ -57,12 +59,18 @@ struct actuator_events {
     /* 'job' has sent and received so many bytes more. */
     void (*traffic)(const char *job, uint64_t tx_bytes, uint64_t rx_bytes,
                     void *aux);
+
+    /* Those are the bursts of 'job' now; zeros if nothing is known. */
+    void (*bursts)(const char *job, const struct shim_burst_stats *tx,
+                   const struct shim_burst_stats *rx, void *aux);
 };
 
 /* All counters are bytes since the agent started, and never fall. */
 struct actuator_status {
     bool connected;             /* It can carry out what is wanted. */
     bool in_sync;               /* It has carried out all of it. */
+    bool bypass;                /* The kernel forwards in its place, without
+                                 * order. */
     uint64_t rate_bps;          /* Of the uplink, bits per second, 0 if it
                                  * does not know. */
     uint64_t tx_bytes, rx_bytes;
@@ -73,7 +81,9 @@ struct actuator_status {
 struct actuator_class {
     const char *name;           /* For health and logs. */
 
-    int (*open)(const char *target, const struct actuator_events *, void *aux,
+    /* 'bypass' may be null, see bypass.h. */
+    int (*open)(const char *target, const struct bypass_place *bypass,
+                const struct actuator_events *, void *aux,
                 struct actuator **);
     void (*close)(struct actuator *);
 
@@ -99,6 +109,9 @@ struct actuator_class {
     /* What each level that waits gets of the uplink at least, as in struct
      * shim_guard. */
     void (*set_guard)(struct actuator *, uint32_t share);
+
+    /* By which law the downlink is divided. */
+    void (*set_congestion)(struct actuator *, const struct shim_congestion *);
 
     void (*get_status)(const struct actuator *, struct actuator_status *);
 };

@@ -117,6 +117,14 @@ flow_set_adopt(struct flow_set *fs, const struct shim_flow *flows, size_t n)
     HMAP_FOR_EACH (flow, node, &fs->flows) {
         flow->installed = 0;
     }
+    flow_set_adopt_more(fs, flows, n);
+}
+
+/* The same with more of them. */
+void
+flow_set_adopt_more(struct flow_set *fs, const struct shim_flow *flows,
+                    size_t n)
+{
     for (size_t i = 0; i < n; i++) {
         find_or_add(fs, &flows[i].key)->installed = flows[i].slot;
     }

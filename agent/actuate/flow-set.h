@@ -58,6 +58,8 @@ void flow_set_unwant(struct flow_set *, const struct shim_flow_key *);
 bool flow_set_missed(struct flow_set *, const struct shim_flow_key *);
 
 void flow_set_adopt(struct flow_set *, const struct shim_flow *, size_t n);
+void flow_set_adopt_more(struct flow_set *, const struct shim_flow *,
+                         size_t n);
 bool flow_set_changes(struct flow_set *, const struct slot_table *,
                       struct flow_changes *);
 

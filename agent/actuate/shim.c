@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/bypass.h"
 #include "agent/actuate/flow-set.h"
 #include "agent/actuate/slot-table.h"
 #include "agent/actuate/traffic.h"
@@ -50,6 +51,8 @@ struct shim_actuator {
     int last_error;             /* Why it is away, so that each reason is
                                  * logged once; -1 before the first try. */
     unsigned int needs;         /* NEED_*: lists to come. */
+    struct bypass *bypass;
+    uint64_t page;              /* Of flows that is to come, 0: the first. */
     struct shim_hello hello;    /* Of this connection; the rate outlives it. */
 
     struct slot_table slots;
@@ -63,6 +66,8 @@ struct shim_actuator {
     bool lease_dirty;           /* To be sent out of turn. */
     uint32_t guard;             /* As in struct shim_guard. */
     bool guard_dirty;
+    struct shim_congestion congestion;
+    bool congestion_dirty;
 
     long long next_connect, next_stats, next_lease, next_sync;
     long long heard;            /* Last message, or when none was owed. */
@@ -79,13 +84,15 @@ shim_cast(const struct actuator *a)
 }
 
 static int
-shim_open(const char *target, const struct actuator_events *events, void *aux,
+shim_open(const char *target, const struct bypass_place *bypass,
+          const struct actuator_events *events, void *aux,
           struct actuator **ap)
 {
     struct shim_actuator *s = xzalloc(sizeof *s);
 
     s->up.class = &actuator_shim;
     s->path = xstrdup(target);
+    s->bypass = bypass_create(bypass, time_msec());
     s->events = events;
     s->aux = aux;
     slot_table_init(&s->slots);
@@ -93,6 +100,7 @@ shim_open(const char *target, const struct actuator_events *events, void *aux,
     traffic_init(&s->traffic);
     s->lease_until = LLONG_MIN;
     s->guard = SHIM_GUARD_UNTOLD;
+    memset(&s->congestion, 0xff, sizeof s->congestion);
     s->next_lease = s->next_sync = LLONG_MAX;
     s->last_error = -1;
     *ap = &s->up;
@@ -110,6 +118,8 @@ disconnect(struct shim_actuator *s, int error)
         shim_client_close(s->conn);
         s->conn = NULL;
         s->last_error = error;
+        s->next_connect = LLONG_MIN;    /* A successor may be there. */
+        bypass_lost(s->bypass, time_msec());
     }
 }
 
@@ -119,6 +129,7 @@ shim_close(struct actuator *a)
     struct shim_actuator *s = shim_cast(a);
 
     shim_client_close(s->conn);
+    bypass_destroy(s->bypass);
     slot_table_uninit(&s->slots);
     flow_set_uninit(&s->flows);
     free(s->path);
@@ -142,7 +153,6 @@ ask_for_tables(struct shim_actuator *s)
     s->next_sync = LLONG_MAX;
     send_request(s, SHIM_HELLO, NULL, 0);
     send_request(s, SHIM_SLOT_LIST, NULL, 0);
-    send_request(s, SHIM_FLOW_LIST, NULL, 0);
 }
 
 static void
@@ -162,7 +172,9 @@ try_to_connect(struct shim_actuator *s, long long now)
     s->heard = now;
     s->lease_dirty = true;
     s->guard_dirty = s->guard != SHIM_GUARD_UNTOLD;
+    s->congestion_dirty = s->congestion.gamma != SHIM_CONGESTION_UNTOLD;
     s->next_stats = now;
+    bypass_met(s->bypass, shim_client_fd(s->conn), now);
     ask_for_tables(s);
     send_request(s, SHIM_SUBSCRIBE, NULL, 0);
 }
@@ -194,19 +206,37 @@ slot_grew(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes, void *s_)
     }
 }
 
+static void
+tell_bursts(struct shim_actuator *s, const struct shim_slot_stats *slots,
+            size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *job = (slots[i].slot < SHIM_MAX_SLOTS
+                           ? slot_table_name(&s->slots, slots[i].slot)
+                           : NULL);
+
+        if (job) {
+            s->events->bursts(job, &slots[i].tx_bursts, &slots[i].rx_bursts,
+                              s->aux);
+        }
+    }
+}
+
 static int
 take_stats(struct shim_actuator *s, const void *body, size_t size)
 {
     const struct shim_stats *stats = body;
     const struct shim_slot_stats *slots = (const void *) (stats + 1);
+    size_t n;
 
     if (size < sizeof *stats || (size - sizeof *stats) % sizeof *slots) {
         return EPROTO;
     }
     /* Before the lists are there, slots may have other numbers. */
     if (!s->needs) {
-        traffic_take(&s->traffic, stats, slots,
-                     (size - sizeof *stats) / sizeof *slots, slot_grew, s);
+        n = (size - sizeof *stats) / sizeof *slots;
+        traffic_take(&s->traffic, stats, slots, n, slot_grew, s);
+        tell_bursts(s, slots, n);
     }
     return 0;
 }
@@ -227,6 +257,48 @@ take_misses(struct shim_actuator *s, const void *body, size_t size)
     return 0;
 }
 
+static void
+ask_for_page(struct shim_actuator *s, uint64_t next)
+{
+    struct shim_cursor cursor = { .next = next };
+
+    s->page = next;
+    send_request(s, SHIM_FLOW_PAGE, &cursor, sizeof cursor);
+}
+
+/* Only large tables come in pages, which old shims do not know. */
+static void
+ask_for_flows(struct shim_actuator *s)
+{
+    if (s->hello.max_flows > SHIM_DEFAULT_FLOWS) {
+        ask_for_page(s, 0);
+    } else {
+        send_request(s, SHIM_FLOW_LIST, NULL, 0);
+    }
+}
+
+static int
+take_page(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_flow *flows = (const void *) ((const char *) body
+                                            + sizeof(struct shim_cursor));
+    struct shim_cursor cursor;
+    size_t n;
+
+    if (size < sizeof cursor || (size - sizeof cursor) % sizeof *flows) {
+        return EPROTO;
+    }
+    memcpy(&cursor, body, sizeof cursor);
+    n = (size - sizeof cursor) / sizeof *flows;
+    (s->page ? flow_set_adopt_more : flow_set_adopt)(&s->flows, flows, n);
+    if (cursor.next) {
+        ask_for_page(s, cursor.next);
+    } else {
+        have(s, NEED_FLOWS);
+    }
+    return 0;
+}
+
 static int
 take_list(struct shim_actuator *s, uint16_t type, const void *body,
           size_t size)
@@ -238,6 +310,7 @@ take_list(struct shim_actuator *s, uint16_t type, const void *body,
         }
         memcpy(&s->hello, body, sizeof s->hello);
         have(s, NEED_HELLO);
+        ask_for_flows(s);
         return 0;
 
     case SHIM_SLOT_LIST:
@@ -255,8 +328,25 @@ take_list(struct shim_actuator *s, uint16_t type, const void *body,
         flow_set_adopt(&s->flows, body, size / sizeof(struct shim_flow));
         have(s, NEED_FLOWS);
         return 0;
+
+    case SHIM_FLOW_PAGE:
+        return take_page(s, body, size);
     }
     return EPROTO;
+}
+
+static int
+take_ports(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_ports *ports = body;
+
+    if (size < sizeof *ports
+        || !memchr(ports->host, '\0', sizeof ports->host)
+        || !memchr(ports->uplink, '\0', sizeof ports->uplink)) {
+        return EPROTO;
+    }
+    bypass_answered(s->bypass, ports);
+    return 0;
 }
 
 /* A change of a table was refused: its reason may be gone in a second, and the
@@ -282,9 +372,17 @@ take_message(struct shim_actuator *s, const struct shim_msg *msg,
     case SHIM_STATS:
         return msg->status ? 0 : take_stats(s, body, size);
 
+    case SHIM_PORTS:
+        if (msg->status) {
+            bypass_answered(s->bypass, NULL);
+            return 0;
+        }
+        return take_ports(s, body, size);
+
     case SHIM_HELLO:
     case SHIM_SLOT_LIST:
     case SHIM_FLOW_LIST:
+    case SHIM_FLOW_PAGE:
         return msg->status ? msg->status
                : take_list(s, msg->type, body, size);
 
@@ -400,6 +498,13 @@ send_guard(struct shim_actuator *s)
 }
 
 static void
+send_congestion(struct shim_actuator *s)
+{
+    s->congestion_dirty = false;
+    send_request(s, SHIM_CONGESTION, &s->congestion, sizeof s->congestion);
+}
+
+static void
 shim_run(struct actuator *a)
 {
     struct shim_actuator *s = shim_cast(a);
@@ -410,7 +515,11 @@ shim_run(struct actuator *a)
     }
     if (s->conn) {
         receive(s, now);
+        if (!s->conn) {
+            try_to_connect(s, now);
+        }
     }
+    bypass_run(s->bypass, now);
     if (!s->conn) {
         return;
     }
@@ -425,12 +534,17 @@ shim_run(struct actuator *a)
         if (s->guard_dirty) {
             send_guard(s);
         }
+        if (s->congestion_dirty) {
+            send_congestion(s);
+        }
     }
     if (now >= s->next_stats) {
         s->next_stats = now + STATS_MS;
         if (!shim_client_wants_write(s->conn)) {
             send_request(s, SHIM_STATS, NULL, 0);
         }
+        send_request(s, SHIM_PORTS, NULL, 0);
+        bypass_asked(s->bypass, now);
     }
 }
 
@@ -439,6 +553,7 @@ shim_wait(struct actuator *a)
 {
     struct shim_actuator *s = shim_cast(a);
 
+    bypass_wait(s->bypass, time_msec());
     if (!s->conn) {
         poll_timer_wait_until(s->next_connect);
         return;
@@ -448,7 +563,7 @@ shim_wait(struct actuator *a)
     poll_timer_wait_until(MIN(s->next_stats, s->next_sync));
     if (!s->needs) {
         bool dirty = s->slots_dirty || s->flows.dirty || s->lease_dirty
-                     || s->guard_dirty;
+                     || s->guard_dirty || s->congestion_dirty;
 
         poll_timer_wait_until(s->next_lease);
         if (dirty && !shim_client_wants_write(s->conn)) {
@@ -516,6 +631,17 @@ shim_set_guard(struct actuator *a, uint32_t share)
 }
 
 static void
+shim_set_congestion(struct actuator *a, const struct shim_congestion *told)
+{
+    struct shim_actuator *s = shim_cast(a);
+
+    if (memcmp(&s->congestion, told, sizeof *told)) {
+        s->congestion = *told;
+        s->congestion_dirty = true;
+    }
+}
+
+static void
 shim_get_status(const struct actuator *a, struct actuator_status *status)
 {
     const struct shim_actuator *s = shim_cast(a);
@@ -523,6 +649,7 @@ shim_get_status(const struct actuator *a, struct actuator_status *status)
     status->connected = s->conn && !s->needs;
     status->in_sync = status->connected && !s->slots_dirty && !s->flows.dirty
                       && !s->n_unanswered && s->next_sync == LLONG_MAX;
+    status->bypass = bypass_is_up(s->bypass);
     status->rate_bps = s->hello.rate_bps;
     status->tx_bytes = s->traffic.total.tx_bytes;
     status->rx_bytes = s->traffic.total.rx_bytes;
@@ -542,5 +669,6 @@ const struct actuator_class actuator_shim = {
     .remove_flow = shim_remove_flow,
     .set_lease = shim_set_lease,
     .set_guard = shim_set_guard,
+    .set_congestion = shim_set_congestion,
     .get_status = shim_get_status,
 };

@@ -39,6 +39,7 @@
 
 #include "agent/progress/datagram.h"
 #include "openvswitch/hmap.h"
+#include "shim/control/protocol.h"
 
 /* As many as the data plane has slots for. */
 #define REGISTRY_MAX_JOBS 1023
@@ -55,6 +56,10 @@ struct job {
     /* Its traffic since 'since', bytes of frames.  Written by whoever hears
      * from the data plane; never falls. */
     uint64_t tx_bytes, rx_bytes;
+
+    /* Its bursts, of the direction with more bytes.  Written by the same;
+     * zeros while nothing is known. */
+    struct shim_burst_stats bursts;
 
     bool has_progress;          /* False until the first datagram. */
     struct progress progress;   /* The latest. */

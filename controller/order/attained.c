@@ -14,8 +14,8 @@
 #include <math.h>
 
 #include "controller/order/by-key.h"
-#include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
+#include "controller/order/scratch.h"
 
 /* The grid of least attained service: the first cell, in bytes, and how much
  * larger the next limit is.  So many cells reach to 1e25 bytes. */
@@ -69,7 +69,7 @@ order_compute_dclas(const struct order_options *options,
                     const struct order_problem *op,
                     struct order_result *result)
 {
-    int *order = order_alloc(op->n_stages, sizeof *order);
+    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
 
     sort_by_key(op, options, dclas_key, order);
     order_result_set_order(result, order);
@@ -78,7 +78,7 @@ order_compute_dclas(const struct order_options *options,
     for (size_t i = 0; i < op->n_stages; i++) {
         dclas_queue(&op->stages[i], options, &result->sent_limit[i]);
     }
-    free(order);
+    scratch_give(op->scratch, order);
 }
 
 static int
@@ -102,8 +102,8 @@ order_compute_las(const struct order_options *options,
                   const struct order_problem *op,
                   struct order_result *result)
 {
-    int *order = order_alloc(op->n_stages, sizeof *order);
-    int *group = order_alloc(op->n_stages, sizeof *group);
+    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
+    int *group = scratch_take(op->scratch, op->n_stages, sizeof *group);
     int n_groups = 0, last = -1;
 
     sort_by_key(op, options, las_key, order);
@@ -116,6 +116,6 @@ order_compute_las(const struct order_options *options,
         last = cell;
     }
     order_result_shared(options, op, order, group, result);
-    free(group);
-    free(order);
+    scratch_give(op->scratch, group);
+    scratch_give(op->scratch, order);
 }

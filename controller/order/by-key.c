@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "controller/order/memory.h"
+#include "controller/order/scratch.h"
 
 #define N_KEYS (sizeof ((struct order_key *) 0)->by / sizeof (double))
 
@@ -35,7 +35,8 @@ sort_by_key(const struct order_problem *op,
             const struct order_options *options, order_key_func *key,
             int *order)
 {
-    struct keyed_stage *keyed = order_alloc(op->n_stages, sizeof *keyed);
+    struct keyed_stage *keyed = scratch_take(op->scratch, op->n_stages,
+                                             sizeof *keyed);
 
     for (size_t i = 0; i < op->n_stages; i++) {
         keyed[i].key = key(&op->stages[i], options);
@@ -47,11 +48,12 @@ sort_by_key(const struct order_problem *op,
         keyed[i].id = op->stages[i].id;
         keyed[i].stage = i;
     }
-    qsort(keyed, op->n_stages, sizeof *keyed, compare_keys);
+    scratch_sort(op->scratch, keyed, op->n_stages, sizeof *keyed,
+                 compare_keys);
     for (size_t i = 0; i < op->n_stages; i++) {
         order[i] = keyed[i].stage;
     }
-    free(keyed);
+    scratch_give(op->scratch, keyed);
 }
 
 double

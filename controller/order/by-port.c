@@ -2,15 +2,20 @@
 
 #include "controller/order/by-port.h"
 
-#include "controller/order/memory.h"
+#include <string.h>
+
+#include "controller/order/scratch.h"
+
 
 void
 by_port_init(struct by_port *bp, const struct order_problem *op)
 {
-    size_t *next = order_alloc(op->n_ports, sizeof *next);
+    size_t *next;
 
     bp->by_id = op->by_id;
-    bp->first = order_alloc((size_t) op->n_ports + 1, sizeof *bp->first);
+    bp->scratch = op->scratch;
+    bp->first = scratch_take(bp->scratch, (size_t) op->n_ports + 1,
+                             sizeof *bp->first);
     for (size_t i = 0; i < op->n_stages; i++) {
         const struct order_stage *stage = &op->stages[i];
 
@@ -19,11 +24,13 @@ by_port_init(struct by_port *bp, const struct order_problem *op)
         }
     }
     for (int p = 0; p < op->n_ports; p++) {
-        next[p] = bp->first[p];
         bp->first[p + 1] += bp->first[p];
     }
 
-    bp->demands = order_alloc(bp->first[op->n_ports], sizeof *bp->demands);
+    bp->demands = scratch_take(bp->scratch, bp->first[op->n_ports],
+                               sizeof *bp->demands);
+    next = scratch_take(bp->scratch, op->n_ports, sizeof *next);
+    memcpy(next, bp->first, op->n_ports * sizeof *next);
     for (size_t i = 0; i < op->n_stages; i++) {
         const struct order_stage *stage = &op->stages[bp->by_id[i]];
 
@@ -35,12 +42,12 @@ by_port_init(struct by_port *bp, const struct order_problem *op)
             entry->seconds = d->seconds;
         }
     }
-    free(next);
+    scratch_give(bp->scratch, next);
 }
 
 void
 by_port_uninit(struct by_port *bp)
 {
-    free(bp->first);
-    free(bp->demands);
+    scratch_give(bp->scratch, bp->demands);
+    scratch_give(bp->scratch, bp->first);
 }

@@ -21,7 +21,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The index owns its arrays but 'by_id', and does not change with the problem. */
+ * The index has its arrays but 'by_id' from the problem's scratch, to which
+ * by_port_uninit() gives them back.  It does not change with the problem. */
 
 #include "controller/order/order.h"
 
@@ -36,6 +37,7 @@ struct by_port {
     size_t *first;              /* Where each port's demands begin; one more
                                  * for the end. */
     struct by_port_demand *demands;     /* By port, then by stage's id. */
+    struct scratch *scratch;
 };
 
 void by_port_init(struct by_port *, const struct order_problem *);

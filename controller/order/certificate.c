@@ -9,15 +9,15 @@
 #include <string.h>
 
 #include "controller/order/by-port.h"
-#include "controller/order/memory.h"
 #include "controller/order/one-port.h"
 #include "controller/order/permute.h"
+#include "controller/order/scratch.h"
 
 /* Returns when each stage would end alone. */
 static double *
 earliest_ends(const struct order_problem *op)
 {
-    double *ends = order_alloc(op->n_stages, sizeof *ends);
+    double *ends = scratch_take(op->scratch, op->n_stages, sizeof *ends);
 
     for (size_t i = 0; i < op->n_stages; i++) {
         ends[i] = order_stage_earliest_end(&op->stages[i]);
@@ -70,7 +70,7 @@ bound_by_port(const struct order_problem *op, const struct by_port *bp,
         jobs[i].seconds = d[i].seconds;
         on_port[d[i].stage] = true;
     }
-    one_port_serve(ONE_PORT_SHORTEST, jobs, n);
+    one_port_serve(ONE_PORT_SHORTEST, jobs, n, op->scratch);
     for (size_t i = 0; i < n; i++) {
         sum += jobs[i].end;
     }
@@ -109,8 +109,9 @@ bound_by_ports(const struct order_problem *op, const double *ends,
 {
     double weight = op->stages[0].weight;
     double sum = bound_by_ends(op, ends) / weight;
-    struct one_port_job *jobs = order_alloc(op->n_stages, sizeof *jobs);
-    bool *on_port = order_alloc(op->n_stages, sizeof *on_port);
+    struct one_port_job *jobs = scratch_take(op->scratch, op->n_stages,
+                                             sizeof *jobs);
+    bool *on_port = scratch_take(op->scratch, op->n_stages, sizeof *on_port);
     struct by_port bp;
 
     by_port_init(&bp, op);
@@ -124,8 +125,8 @@ bound_by_ports(const struct order_problem *op, const double *ends,
         }
     }
     by_port_uninit(&bp);
-    free(on_port);
-    free(jobs);
+    scratch_give(op->scratch, on_port);
+    scratch_give(op->scratch, jobs);
     return best;
 }
 
@@ -148,7 +149,7 @@ certificate_bound(const struct order_problem *op)
 {
     static const double kappas[] = { 0.1, 0.25, 0.5, 1, 2, 4 };
     int n_kappas = has_earliest_ends(op) ? 6 : 3;
-    int *order = order_alloc(op->n_stages, sizeof *order);
+    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
     double *ends = earliest_ends(op);
     double best;
 
@@ -161,7 +162,7 @@ certificate_bound(const struct order_problem *op)
     if (op->n_stages && weights_are_equal(op)) {
         best = bound_by_ports(op, ends, best);
     }
-    free(ends);
-    free(order);
+    scratch_give(op->scratch, ends);
+    scratch_give(op->scratch, order);
     return best;
 }

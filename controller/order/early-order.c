@@ -18,8 +18,8 @@
 #include <math.h>
 
 #include "controller/order/by-key.h"
-#include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
+#include "controller/order/scratch.h"
 
 static double
 known_gain(const struct order_stage *stage)
@@ -63,7 +63,7 @@ order_compute_early(const struct order_options *options,
                     const struct order_problem *op,
                     struct order_result *result)
 {
-    int *order = order_alloc(op->n_stages, sizeof *order);
+    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
     order_key_func *key = burst_key;
 
     for (size_t i = 0; i < op->n_stages; i++) {
@@ -75,7 +75,7 @@ order_compute_early(const struct order_options *options,
     }
     sort_by_key(op, options, key, order);
     order_result_ranked(options, op, order, result);
-    free(order);
+    scratch_give(op->scratch, order);
 }
 
 /* Returns how early 'stage' is, from 0 to 1: 0 if it is not early, one half if
@@ -99,7 +99,8 @@ order_compute_stage_early(const struct order_options *options,
 {
     struct order_problem boosted = *op;
 
-    boosted.stages = order_alloc(op->n_stages, sizeof *boosted.stages);
+    boosted.stages = scratch_take(op->scratch, op->n_stages,
+                                  sizeof *boosted.stages);
     for (size_t i = 0; i < op->n_stages; i++) {
         boosted.stages[i] = op->stages[i];
         boosted.stages[i].weight *= 1 + options->early_boost
@@ -107,5 +108,5 @@ order_compute_stage_early(const struct order_options *options,
     }
     order_compute_stage(options, &boosted, result);
     order_result_estimate(op, ONE_PORT_RANK, result);
-    free(boosted.stages);
+    scratch_give(op->scratch, boosted.stages);
 }

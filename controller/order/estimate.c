@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "controller/order/by-port.h"
-#include "controller/order/memory.h"
+#include "controller/order/scratch.h"
 
 static int
 compare_ranks(const void *a_, const void *b_)
@@ -32,15 +32,16 @@ all_are_there(const struct one_port_job *jobs, size_t n)
  * level begins when those before it have ended.  If some jobs come later, the
  * levels are not told apart. */
 static void
-serve_levels(const int *level, struct one_port_job *jobs, size_t n)
+serve_levels(const int *level, struct one_port_job *jobs, size_t n,
+             struct scratch *scratch)
 {
     double begin = 0;
 
     if (!all_are_there(jobs, n)) {
-        one_port_serve(ONE_PORT_SHARE, jobs, n);
+        one_port_serve(ONE_PORT_SHARE, jobs, n, scratch);
         return;
     }
-    qsort(jobs, n, sizeof *jobs, compare_ranks);
+    scratch_sort(scratch, jobs, n, sizeof *jobs, compare_ranks);
     for (size_t first = 0, next; first < n; first = next) {
         double end = begin;
 
@@ -49,7 +50,7 @@ serve_levels(const int *level, struct one_port_job *jobs, size_t n)
         {
             next++;
         }
-        one_port_serve(ONE_PORT_SHARE, &jobs[first], next - first);
+        one_port_serve(ONE_PORT_SHARE, &jobs[first], next - first, scratch);
         for (size_t i = first; i < next; i++) {
             jobs[i].end += begin;
             end = fmax(end, jobs[i].end);
@@ -76,9 +77,9 @@ estimate_port(const struct order_problem *op, const struct by_port *bp, int p,
         jobs[i].seconds = d[i].seconds;
     }
     if (rule == ONE_PORT_SHARE) {
-        serve_levels(result->level, jobs, n);
+        serve_levels(result->level, jobs, n, op->scratch);
     } else {
-        one_port_serve(rule, jobs, n);
+        one_port_serve(rule, jobs, n, op->scratch);
     }
     for (size_t i = 0; i < n; i++) {
         double *completion = &result->completion[jobs[i].stage];
@@ -91,7 +92,8 @@ static void
 estimate_by_port(const struct order_problem *op, enum one_port_rule rule,
                  struct order_result *result)
 {
-    struct one_port_job *jobs = order_alloc(op->n_stages, sizeof *jobs);
+    struct one_port_job *jobs = scratch_take(op->scratch, op->n_stages,
+                                             sizeof *jobs);
     struct by_port bp;
 
     by_port_init(&bp, op);
@@ -99,7 +101,7 @@ estimate_by_port(const struct order_problem *op, enum one_port_rule rule,
         estimate_port(op, &bp, p, rule, jobs, result);
     }
     by_port_uninit(&bp);
-    free(jobs);
+    scratch_give(op->scratch, jobs);
 }
 
 /* The same by rank if all stages are there: each port serves one after the
@@ -107,7 +109,7 @@ estimate_by_port(const struct order_problem *op, enum one_port_rule rule,
 static void
 estimate_in_order(const struct order_problem *op, struct order_result *result)
 {
-    double *load = order_alloc(op->n_ports, sizeof *load);
+    double *load = scratch_take(op->scratch, op->n_ports, sizeof *load);
 
     for (size_t k = 0; k < op->n_stages; k++) {
         const struct order_stage *stage = &op->stages[result->order[k]];
@@ -122,7 +124,7 @@ estimate_in_order(const struct order_problem *op, struct order_result *result)
             }
         }
     }
-    free(load);
+    scratch_give(op->scratch, load);
 }
 
 static bool

@@ -11,8 +11,8 @@
 #include "controller/order/peers.h"
 
 #include "controller/order/by-key.h"
-#include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
+#include "controller/order/scratch.h"
 
 static struct order_key
 arrival_key(const struct order_stage *stage,
@@ -26,11 +26,11 @@ order_compute_fifo(const struct order_options *options,
                    const struct order_problem *op,
                    struct order_result *result)
 {
-    int *order = order_alloc(op->n_stages, sizeof *order);
+    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
 
     sort_by_key(op, options, arrival_key, order);
     order_result_ranked(options, op, order, result);
-    free(order);
+    scratch_give(op->scratch, order);
 }
 
 void
@@ -38,8 +38,8 @@ order_compute_fifo_lm(const struct order_options *options,
                       const struct order_problem *op,
                       struct order_result *result)
 {
-    int *order = order_alloc(op->n_stages, sizeof *order);
-    int *group = order_alloc(op->n_stages, sizeof *group);
+    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
+    int *group = scratch_take(op->scratch, op->n_stages, sizeof *group);
     int n_groups = 0;
 
     sort_by_key(op, options, arrival_key, order);
@@ -53,6 +53,6 @@ order_compute_fifo_lm(const struct order_options *options,
         }
     }
     order_result_shared(options, op, order, group, result);
-    free(group);
-    free(order);
+    scratch_give(op->scratch, group);
+    scratch_give(op->scratch, order);
 }

@@ -44,5 +44,5 @@ fold_level(const struct fold *fold, int depth, int n_levels)
     if (fold->deepest < n_levels) {
         return depth;
     }
-    return (n_levels - 1) * sqrt((double) depth / fold->deepest);
+    return n_levels * sqrt(depth / (fold->deepest + 1.0));
 }

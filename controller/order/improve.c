@@ -45,7 +45,7 @@ improver_begin(struct improver *im, const struct order_problem *op)
         im->alone = order_alloc(2 * n, sizeof *im->alone);
         im->end = order_alloc(2 * n, sizeof *im->end);
     }
-    if (n_ports > im->allocated_ports) {
+    if (!im->load || n_ports > im->allocated_ports) {
         free(im->load);
         im->allocated_ports = n_ports;
         im->load = order_alloc(n_ports, sizeof *im->load);

@@ -7,8 +7,8 @@
 #include "controller/order/peers.h"
 
 #include "controller/order/by-key.h"
-#include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
+#include "controller/order/scratch.h"
 
 static struct order_key
 intensity_key(const struct order_stage *stage,
@@ -24,9 +24,9 @@ order_compute_intensity(const struct order_options *options,
                         const struct order_problem *op,
                         struct order_result *result)
 {
-    int *order = order_alloc(op->n_stages, sizeof *order);
+    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
 
     sort_by_key(op, options, intensity_key, order);
     order_result_ranked(options, op, order, result);
-    free(order);
+    scratch_give(op->scratch, order);
 }

@@ -16,8 +16,8 @@
 
 #include "controller/order/by-key.h"
 #include "controller/order/interleave.h"
-#include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
+#include "controller/order/scratch.h"
 
 /* Relative difference below which two estimates are the same. */
 #define TIE 1e-12
@@ -73,7 +73,7 @@ should_swap(const struct order_stage *first, const struct order_stage *second,
 static void
 refine(const struct order_problem *op, int *order)
 {
-    double *load = order_alloc(op->n_ports, sizeof *load);
+    double *load = scratch_take(op->scratch, op->n_ports, sizeof *load);
 
     for (size_t k = 1; k < op->n_stages; k++) {
         int first = order[k - 1], second = order[k];
@@ -84,7 +84,7 @@ refine(const struct order_problem *op, int *order)
         }
         add_load(&op->stages[order[k - 1]], 1, load);
     }
-    free(load);
+    scratch_give(op->scratch, load);
 }
 
 /* The last level on a port so far. */
@@ -125,7 +125,8 @@ static void
 share_levels(const struct order_problem *op, int n_levels,
              struct order_result *result)
 {
-    struct last_level *last = order_alloc(op->n_ports, sizeof *last);
+    struct last_level *last = scratch_take(op->scratch, op->n_ports,
+                                           sizeof *last);
 
     for (size_t k = 0; k < op->n_stages; k++) {
         const struct order_stage *stage = &op->stages[result->order[k]];
@@ -148,7 +149,7 @@ share_levels(const struct order_problem *op, int n_levels,
         result->level[result->order[k]] = level < n_levels ? level
                                           : n_levels - 1;
     }
-    free(last);
+    scratch_give(op->scratch, last);
 }
 
 /* Returns true if the stages that meet need more than 'n_levels' levels. */
@@ -181,7 +182,7 @@ order_compute_interleave(const struct order_options *options,
                          const struct order_problem *op,
                          struct order_result *result)
 {
-    int *order = order_alloc(op->n_stages, sizeof *order);
+    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
 
     order_compute_stage(options, op, result);
     for (size_t k = 0; k < op->n_stages; k++) {
@@ -194,5 +195,5 @@ order_compute_interleave(const struct order_options *options,
     if (!options->truncate && levels_are_few(op, options->n_levels, result)) {
         share_levels(op, options->n_levels, result);
     }
-    free(order);
+    scratch_give(op->scratch, order);
 }

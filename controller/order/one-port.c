@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "controller/order/memory.h"
+#include "controller/order/scratch.h"
 
 /* A job that has been released and not ended. */
 struct waiting {
@@ -126,16 +126,17 @@ compare_releases(const void *a_, const void *b_)
 
 /* Serves the 'n' 'jobs' by 'rule' and sets their ends. */
 void
-one_port_serve(enum one_port_rule rule, struct one_port_job *jobs, size_t n)
+one_port_serve(enum one_port_rule rule, struct one_port_job *jobs, size_t n,
+               struct scratch *scratch)
 {
     struct port port = {
         .rule = rule,
         .jobs = jobs,
-        .heap = order_alloc(n, sizeof *port.heap),
+        .heap = scratch_take(scratch, n, sizeof *port.heap),
     };
     size_t next = 0;
 
-    qsort(jobs, n, sizeof *jobs, compare_releases);
+    scratch_sort(scratch, jobs, n, sizeof *jobs, compare_releases);
     while (next < n || port.n) {
         if (!port.n) {
             port.now = fmax(port.now, jobs[next].release);
@@ -146,5 +147,5 @@ one_port_serve(enum one_port_rule rule, struct one_port_job *jobs, size_t n)
         }
         port_run(&port, next < n ? jobs[next].release : INFINITY);
     }
-    free(port.heap);
+    scratch_give(scratch, port.heap);
 }

@@ -38,6 +38,9 @@ struct one_port_job {
     double end;                 /* Result. */
 };
 
-void one_port_serve(enum one_port_rule, struct one_port_job *, size_t n);
+struct scratch;
+
+void one_port_serve(enum one_port_rule, struct one_port_job *, size_t n,
+                    struct scratch *);
 
 #endif /* controller/order/one-port.h */

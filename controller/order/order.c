@@ -10,6 +10,7 @@
 #include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
 #include "controller/order/peers.h"
+#include "controller/order/scratch.h"
 
 const struct order_class order_classes[ORDER_N_KINDS] = {
     [ORDER_FAIR] = {
@@ -116,13 +117,16 @@ static void
 resize(struct order_result *result, size_t n)
 {
     if (n > result->allocated) {
-        order_result_uninit(result);
-        result->order = order_alloc(n, sizeof *result->order);
-        result->rank = order_alloc(n, sizeof *result->rank);
-        result->level = order_alloc(n, sizeof *result->level);
-        result->completion = order_alloc(n, sizeof *result->completion);
-        result->sent_limit = order_alloc(n, sizeof *result->sent_limit);
-        result->allocated = n;
+        size_t m = 2 * n;
+
+        result->order = order_renew(result->order, m, sizeof *result->order);
+        result->rank = order_renew(result->rank, m, sizeof *result->rank);
+        result->level = order_renew(result->level, m, sizeof *result->level);
+        result->completion = order_renew(result->completion, m,
+                                         sizeof *result->completion);
+        result->sent_limit = order_renew(result->sent_limit, m,
+                                         sizeof *result->sent_limit);
+        result->allocated = m;
     }
     result->n = n;
 }
@@ -184,13 +188,13 @@ static void
 compute_fair(const struct order_options *options,
              const struct order_problem *op, struct order_result *result)
 {
-    int *group = order_alloc(op->n_stages, sizeof *group);
+    int *group = scratch_take(op->scratch, op->n_stages, sizeof *group);
     struct by_port bp;
 
     by_port_init(&bp, op);
     order_result_shared(options, op, bp.by_id, group, result);
     by_port_uninit(&bp);
-    free(group);
+    scratch_give(op->scratch, group);
 }
 
 /* Sets all of a result but its bound. */

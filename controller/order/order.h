@@ -46,8 +46,9 @@
  * Plain C with no dependency but libm: the controller, the simulator and the
  * tests link the same code.  A result's arrays belong to the result and are
  * reused by the next order_compute() into it.  So is what a problem needs to
- * be ordered, which belongs to the problem: once it has been as large as it
- * gets, permute() and changes to it allocate nothing.  Nothing here is shared
+ * be ordered, which belongs to the problem.  Whoever orders for each event
+ * keeps both: once they have been as large as they get, neither changes to the
+ * problem nor order_compute() allocate anything.  Nothing here is shared
  * between problems, so different threads may work on different ones. */
 
 #include <stdbool.h>
@@ -99,7 +100,7 @@ enum order_service {
     ORDER_SERVICE_FILL,         /* Strictly by rank, all flows of a stage in
                                  * proportion to what they have left. */
     ORDER_SERVICE_MADD,         /* By rank, each just fast enough to end with
-                                 * its bottleneck; what is left is shared. */
+                                 * its bottleneck; what is left by rank. */
 };
 
 /* An order as a policy names it. */
@@ -198,13 +199,16 @@ struct order_problem {
     struct order_stage *stages; /* Those after 'n_stages' only keep memory. */
     int *by_id;                 /* The stages, the smallest id first. */
     int *n_on_port;             /* Of each port: stages that need it. */
-    int *next_level;            /* Memory of levels_assign() and */
-    struct permuter *permuter;  /* of permute(). */
+    int *next_level;            /* Memory of levels, */
+    struct permuter *permuter;  /* of permute() and */
+    struct scratch *scratch;    /* of all others. */
+    int allocated_ports;
 };
 
 struct order_problem *order_problem_create(int n_ports);
 void order_problem_destroy(struct order_problem *);
 void order_problem_clear(struct order_problem *);
+void order_problem_restart(struct order_problem *, int n_ports);
 
 /* Stages have indexes 0, 1, ... in the order in which they are added; when one
  * is removed, the last takes its index.  What order_compute() finds depends on
@@ -222,6 +226,20 @@ void order_problem_set_demand(struct order_problem *, int stage, int port,
 void order_problem_set_traits(struct order_problem *, int stage,
                               const struct order_traits *);
 double order_stage_earliest_end(const struct order_stage *);
+
+/* Lets all stages weigh more by how long they have waited, so that none does
+ * for ever: a weight becomes
+ *
+ *     1 + age / 'aging_s' + (slowdown / 'aging_slowdown')^4
+ *
+ * times what it was, where the slowdown is the age over the seconds that all
+ * of the stage takes alone.  0 is no aging of that kind.
+ *
+ * The fourth power leaves those alone that wait a little, as most do, and
+ * stops those that starve; the square costs a per cent of the mean.  By what
+ * is left instead of all, whatever is nearly done would age. */
+void order_problem_age(struct order_problem *, double aging_s,
+                       double aging_slowdown);
 
 struct improver;
 

@@ -10,6 +10,7 @@
 
 #include "controller/order/memory.h"
 #include "controller/order/permute.h"
+#include "controller/order/scratch.h"
 
 /* Returns 'seconds' within what sums of it stay exact enough for: 0 for what
  * is no number, ORDER_MAX_SECONDS for a port without capacity. */
@@ -24,11 +25,9 @@ order_problem_create(int n_ports)
 {
     struct order_problem *op = order_alloc(1, sizeof *op);
 
-    assert(n_ports >= 0);
-    op->n_ports = n_ports;
-    op->n_on_port = order_alloc(n_ports, sizeof *op->n_on_port);
-    op->next_level = order_alloc(n_ports, sizeof *op->next_level);
     op->permuter = permuter_create();
+    op->scratch = order_alloc(1, sizeof *op->scratch);
+    order_problem_restart(op, n_ports);
     return op;
 }
 
@@ -44,6 +43,8 @@ order_problem_destroy(struct order_problem *op)
         free(op->n_on_port);
         free(op->next_level);
         permuter_destroy(op->permuter);
+        scratch_uninit(op->scratch);
+        free(op->scratch);
         free(op);
     }
 }
@@ -55,6 +56,22 @@ order_problem_clear(struct order_problem *op)
     memset(op->n_on_port, 0, op->n_ports * sizeof *op->n_on_port);
     op->n_stages = 0;
     op->now = 0;
+}
+
+/* Empties 'op', which keeps its memory, for other stages on 'n_ports'. */
+void
+order_problem_restart(struct order_problem *op, int n_ports)
+{
+    assert(n_ports >= 0);
+    if (!op->n_on_port || n_ports > op->allocated_ports) {
+        op->n_on_port = order_renew(op->n_on_port, n_ports,
+                                    sizeof *op->n_on_port);
+        op->next_level = order_renew(op->next_level, n_ports,
+                                     sizeof *op->next_level);
+        op->allocated_ports = n_ports;
+    }
+    op->n_ports = n_ports;
+    order_problem_clear(op);
 }
 
 /* Makes room for one more stage. */
@@ -226,4 +243,34 @@ order_stage_earliest_end(const struct order_stage *stage)
         alone = seconds > alone ? seconds : alone;
     }
     return stage->release + alone;
+}
+
+/* Returns the seconds that all of 'stage', what has gone of it included, takes
+ * if it has every port to itself, as far as its bytes tell. */
+static double
+whole_alone(const struct order_stage *stage)
+{
+    double alone = order_stage_earliest_end(stage) - stage->release;
+    double sent = fmax(stage->traits.sent, 0), left = stage->traits.bytes;
+
+    return left > 0 ? alone * (1 + sent / left) : alone;
+}
+
+void
+order_problem_age(struct order_problem *op, double aging_s,
+                  double aging_slowdown)
+{
+    for (size_t i = 0; i < op->n_stages; i++) {
+        struct order_stage *stage = &op->stages[i];
+        double age = fmax(stage->traits.arrival, 0);
+        double alone = whole_alone(stage), growth = 0;
+
+        if (aging_s > 0) {
+            growth += age / aging_s;
+        }
+        if (aging_slowdown > 0 && alone > 0) {
+            growth += pow(age / alone / aging_slowdown, 4);
+        }
+        stage->weight = fmin(stage->weight * (1 + growth), ORDER_MAX_WEIGHT);
+    }
 }

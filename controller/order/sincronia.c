@@ -13,10 +13,11 @@
 #include "controller/order/peers.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "controller/order/by-key.h"
-#include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
+#include "controller/order/scratch.h"
 
 /* The largest share of the busiest port's seconds that the last release may be
  * for that port to decide who is last. */
@@ -30,21 +31,15 @@ struct bssi {
     double *load;               /* Of each port: seconds of those left. */
 };
 
-static struct order_key
-id_key(const struct order_stage *stage, const struct order_options *options)
-{
-    return (struct order_key) { { 0 } };
-}
-
 static void
 bssi_init(struct bssi *bssi, const struct order_problem *op)
 {
     bssi->op = op;
-    bssi->left = order_alloc(op->n_stages, sizeof *bssi->left);
+    bssi->left = scratch_take(op->scratch, op->n_stages, sizeof *bssi->left);
     bssi->n_left = op->n_stages;
-    bssi->weight = order_alloc(op->n_stages, sizeof *bssi->weight);
-    bssi->load = order_alloc(op->n_ports, sizeof *bssi->load);
-    sort_by_key(op, NULL, id_key, bssi->left);
+    bssi->weight = scratch_take(op->scratch, op->n_stages, sizeof *bssi->weight);
+    bssi->load = scratch_take(op->scratch, op->n_ports, sizeof *bssi->load);
+    memcpy(bssi->left, op->by_id, op->n_stages * sizeof *bssi->left);
     for (size_t i = 0; i < op->n_stages; i++) {
         bssi->weight[i] = op->stages[i].weight;
     }
@@ -53,9 +48,11 @@ bssi_init(struct bssi *bssi, const struct order_problem *op)
 static void
 bssi_uninit(struct bssi *bssi)
 {
-    free(bssi->left);
-    free(bssi->weight);
-    free(bssi->load);
+    struct scratch *scratch = bssi->op->scratch;
+
+    scratch_give(scratch, bssi->load);
+    scratch_give(scratch, bssi->weight);
+    scratch_give(scratch, bssi->left);
 }
 
 /* Returns the port of which the stages left need most, or -1 if they need
@@ -231,32 +228,50 @@ orphan_key(const struct order_stage *stage,
     } };
 }
 
-/* Returns a problem of the stages of 'op' that are orphans, or of those that
- * are not, and stores which they are. */
-static struct order_problem *
-problem_part(const struct order_options *options,
-             const struct order_problem *op, bool orphans, int *stages)
-{
-    struct order_problem *part = order_problem_create(op->n_ports);
+/* The stages of a problem that are orphans, or those that are not. */
+struct part {
+    struct order_problem op;    /* Has the memory and the demands of the
+                                 * whole. */
+    int *whole;                 /* What each is there. */
+};
 
-    part->now = op->now;
+static void
+part_init(struct part *part, const struct order_options *options,
+          const struct order_problem *op, bool orphans)
+{
+    struct order_problem *p = &part->op;
+
+    *p = *op;
+    p->n_stages = 0;
+    p->stages = scratch_take(op->scratch, op->n_stages, sizeof *p->stages);
+    p->by_id = scratch_take(op->scratch, op->n_stages, sizeof *p->by_id);
+    p->n_on_port = scratch_take(op->scratch, op->n_ports,
+                                sizeof *p->n_on_port);
+    part->whole = scratch_take(op->scratch, op->n_stages,
+                               sizeof *part->whole);
     for (size_t i = 0; i < op->n_stages; i++) {
-        const struct order_stage *stage = &op->stages[i];
+        const struct order_stage *stage = &op->stages[op->by_id[i]];
+        size_t s = p->n_stages;
 
         if (is_orphan(op, stage, options->epoch_s) == orphans) {
-            int s = order_problem_add_stage(part, stage->weight, stage->id);
-
-            stages[s] = i;
-            order_problem_set_release(part, s, stage->release,
-                                      stage->isolated);
-            order_problem_set_traits(part, s, &stage->traits);
+            p->stages[s] = *stage;
+            p->by_id[s] = s;
+            part->whole[s] = op->by_id[i];
             for (size_t j = 0; j < stage->n_demands; j++) {
-                order_problem_add_demand(part, s, stage->demands[j].port,
-                                         stage->demands[j].seconds);
+                p->n_on_port[stage->demands[j].port]++;
             }
+            p->n_stages++;
         }
     }
-    return part;
+}
+
+static void
+part_uninit(struct part *part)
+{
+    scratch_give(part->op.scratch, part->whole);
+    scratch_give(part->op.scratch, part->op.n_on_port);
+    scratch_give(part->op.scratch, part->op.by_id);
+    scratch_give(part->op.scratch, part->op.stages);
 }
 
 /* Orders one part of 'op'.  Returns how many it has. */
@@ -264,21 +279,19 @@ static size_t
 order_part(const struct order_options *options,
            const struct order_problem *op, bool orphans, int *order)
 {
-    int *stages = order_alloc(op->n_stages, sizeof *stages);
-    struct order_problem *part = problem_part(options, op, orphans, stages);
-    size_t n = part->n_stages;
+    struct part part;
 
+    part_init(&part, options, op, orphans);
     if (orphans) {
-        sort_by_key(part, options, orphan_key, order);
+        sort_by_key(&part.op, options, orphan_key, order);
     } else {
-        bssi_order(part, order);
+        bssi_order(&part.op, order);
     }
-    for (size_t k = 0; k < n; k++) {
-        order[k] = stages[order[k]];
+    for (size_t k = 0; k < part.op.n_stages; k++) {
+        order[k] = part.whole[order[k]];
     }
-    order_problem_destroy(part);
-    free(stages);
-    return n;
+    part_uninit(&part);
+    return part.op.n_stages;
 }
 
 /* The stages that an epoch found are ordered by what they have left now, not
@@ -288,7 +301,7 @@ order_compute_sincronia(const struct order_options *options,
                         const struct order_problem *op,
                         struct order_result *result)
 {
-    int *order = order_alloc(op->n_stages, sizeof *order);
+    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
 
     if (options->epoch_s > 0) {
         size_t n = order_part(options, op, false, order);
@@ -298,5 +311,5 @@ order_compute_sincronia(const struct order_options *options,
         bssi_order(op, order);
     }
     order_result_ranked(options, op, order, result);
-    free(order);
+    scratch_give(op->scratch, order);
 }

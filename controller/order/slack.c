@@ -3,8 +3,8 @@
 #include "controller/order/slack.h"
 
 #include "controller/order/fold.h"
-#include "controller/order/memory.h"
 #include "controller/order/order.h"
+#include "controller/order/scratch.h"
 
 static int
 compare_jobs(const void *a_, const void *b_)
@@ -21,10 +21,10 @@ compare_jobs(const void *a_, const void *b_)
 }
 
 void
-slack_assign(const struct order_result *result, int n_ports, int n_levels,
+slack_assign(const struct order_problem *op,
+             const struct order_result *result, int n_levels,
              struct slack_job *jobs, size_t n)
 {
-    int *next = order_alloc(n_ports, sizeof *next);
     struct fold fold;
 
     for (size_t i = 0; i < n; i++) {
@@ -32,11 +32,9 @@ slack_assign(const struct order_result *result, int n_ports, int n_levels,
                         - SLACK_SHARE * jobs[i].isolated;
         jobs[i].rank = result->rank[jobs[i].stage];
     }
-    if (n) {
-        qsort(jobs, n, sizeof *jobs, compare_jobs);
-    }
+    scratch_sort(op->scratch, jobs, n, sizeof *jobs, compare_jobs);
 
-    fold_init(&fold, next, n_ports);
+    fold_init(&fold, op->next_level, op->n_ports);
     for (size_t i = 0; i < n; i++) {
         jobs[i].rank = i;
         jobs[i].level = fold_depth(&fold, jobs[i].ports, jobs[i].n_ports,
@@ -45,5 +43,4 @@ slack_assign(const struct order_result *result, int n_ports, int n_levels,
     for (size_t i = 0; i < n; i++) {
         jobs[i].level = fold_level(&fold, jobs[i].level, n_levels);
     }
-    free(next);
 }

@@ -31,19 +31,20 @@
  *
  *    order_compute(&options, op, &result);
  *    ...jobs[i].stage, .isolated, .ports of each job that is not done...
- *    slack_assign(&result, op->n_ports, n_levels, jobs, n_jobs);
+ *    slack_assign(op, &result, n_levels, jobs, n_jobs);
  *    ...jobs[i].rank, .level...
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Pure computation.  The jobs and their ports are the caller's; the jobs are
- * sorted. */
+ * Computes with the problem's memory.  The jobs and their ports are the
+ * caller's; the jobs are sorted. */
 
 #include <stddef.h>
 #include <stdint.h>
 
+struct order_problem;
 struct order_result;
 
 #define SLACK_SHARE 0.85
@@ -65,7 +66,7 @@ struct slack_job {
 
 /* Ranks 'n' jobs by slack, the least first, then by stage, then by id; gives
  * them levels among 'n_levels' (at least 1); and sorts them by rank. */
-void slack_assign(const struct order_result *, int n_ports, int n_levels,
-                  struct slack_job *jobs, size_t n);
+void slack_assign(const struct order_problem *, const struct order_result *,
+                  int n_levels, struct slack_job *jobs, size_t n);
 
 #endif /* controller/order/slack.h */

@@ -23,6 +23,7 @@
 #include "controller/order/improve.h"
 #include "controller/order/memory.h"
 #include "controller/order/order-internal.h"
+#include "controller/order/scratch.h"
 
 /* The share of the busiest port from which on a stage's own earliest end is
  * what matters; the worst case is least at one half. */
@@ -145,7 +146,7 @@ order_compute_stage(const struct order_options *options,
                     const struct order_problem *op,
                     struct order_result *result)
 {
-    int *order = order_alloc(op->n_stages, sizeof *order);
+    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
 
     if (is_rigid(op)) {
         sort_by_key(op, options, work_key, order);
@@ -155,5 +156,5 @@ order_compute_stage(const struct order_options *options,
         compute_coflows(options, op, order, result);
     }
     order_result_set_levels(options, op, result);
-    free(order);
+    scratch_give(op->scratch, order);
 }

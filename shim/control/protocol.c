@@ -68,6 +68,34 @@ check_guard(const struct shim_guard *guard)
             || guard->share == SHIM_GUARD_UNTOLD ? 0 : EINVAL);
 }
 
+static int
+check_take_over(const struct shim_take_over *t)
+{
+    return (t->step == SHIM_STEP_STOP || t->step == SHIM_STEP_LEAVE
+            ? 0 : EINVAL);
+}
+
+static int
+check_capture(const struct shim_capture *c)
+{
+    return (c->slot < SHIM_MAX_SLOTS && c->all <= 1 && !(c->all && c->slot)
+            && c->snap && c->snap <= SHIM_MAX_SNAP ? 0 : EINVAL);
+}
+
+static int
+check_congestion(const struct shim_congestion *c)
+{
+    const uint32_t shares[] = { c->gamma, c->beta, c->floor };
+
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        if (shares[i] > SHIM_CONGESTION_UNIT
+            && shares[i] != SHIM_CONGESTION_UNTOLD) {
+            return EINVAL;
+        }
+    }
+    return c->gamma < SHIM_CONGESTION_UNIT / 2 ? EINVAL : 0;
+}
+
 /* Copies each element to where it is aligned before it is looked at. */
 #define CHECK_EACH(TYPE, CHECK)                                         \
     do {                                                                \
@@ -101,6 +129,7 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
     case SHIM_FLOW_LIST:
     case SHIM_STATS:
     case SHIM_SUBSCRIBE:
+    case SHIM_PORTS:
         return check_exactly(length, 0);
     case SHIM_LEASE:
         if (check_exactly(length, sizeof(struct shim_lease))) {
@@ -120,11 +149,28 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
             return EPROTO;
         }
         CHECK_EACH(struct shim_rate, check_rate);
+    case SHIM_FLOW_PAGE:
+        return check_exactly(length, sizeof(struct shim_cursor));
     case SHIM_GUARD:
         if (check_exactly(length, sizeof(struct shim_guard))) {
             return EPROTO;
         }
         CHECK_EACH(struct shim_guard, check_guard);
+    case SHIM_TAKE_OVER:
+        if (check_exactly(length, sizeof(struct shim_take_over))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_take_over, check_take_over);
+    case SHIM_CAPTURE:
+        if (check_exactly(length, sizeof(struct shim_capture))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_capture, check_capture);
+    case SHIM_CONGESTION:
+        if (check_exactly(length, sizeof(struct shim_congestion))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_congestion, check_congestion);
     default:
         return EOPNOTSUPP;
     }

@@ -12,7 +12,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "shim/capture/tap.h"
 #include "shim/control/buffer.h"
+#include "shim/pipeline/bursts.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/job-slot.h"
 #include "shim/pipeline/miss.h"
@@ -20,18 +22,23 @@
 #define MAX_BACKLOG (4u << 20)  /* Bytes of replies that wait for a peer. */
 #define MAX_EVENTS (64u << 10)  /* The same, above which events are lost. */
 #define MISS_BATCH 64
+#define CAPTURE_MS 10           /* Between two looks at what was captured... */
+#define CAPTURE_BATCH (256u << 10)      /* ...and bytes that are sent then. */
 
 struct peer {
     int fd;                     /* -1: this element is free. */
     bool subscribed;            /* To misses. */
+    bool captures;
     bool closing;               /* When its replies are sent. */
     struct buffer rx, tx;
 };
 
 struct server {
     struct server_config config;
-    char *path;
+    char *path;                 /* To be removed at the end, or NULL. */
+    char *published_path;       /* To become the path, or NULL. */
     int fd;                     /* Listens. */
+    bool captures;              /* For one of: */
     struct peer peers[SERVER_MAX_PEERS];
 };
 
@@ -119,14 +126,44 @@ server_create(const char *path, const struct server_config *config,
     for (int i = 0; i < SERVER_MAX_PEERS; i++) {
         s->peers[i].fd = -1;
     }
-    error = listen_at(path, &s->fd);
+    if (asprintf(&s->path, "%s%s", path,
+                 config->succeeds ? ".new" : "") < 0) {
+        s->path = NULL;
+    }
+    s->published_path = config->succeeds ? strdup(path) : NULL;
+    error = (s->path && (s->published_path || !config->succeeds)
+             ? listen_at(s->path, &s->fd) : message(path, "no memory"));
     if (error) {
+        free(s->published_path);
+        free(s->path);
         free(s);
         return error;
     }
-    s->path = strdup(path);
     *serverp = s;
     return NULL;
+}
+
+/* Returns NULL or a malloc()'d message. */
+char *
+server_publish(struct server *s)
+{
+    if (!s->published_path) {
+        return NULL;
+    }
+    if (rename(s->path, s->published_path)) {
+        return message(s->published_path, strerror(errno));
+    }
+    free(s->path);
+    s->path = s->published_path;
+    s->published_path = NULL;
+    return NULL;
+}
+
+void
+server_abandon(struct server *s)
+{
+    free(s->path);
+    s->path = NULL;
 }
 
 static void
@@ -152,6 +189,7 @@ server_destroy(struct server *s)
         if (s->path) {
             unlink(s->path);
         }
+        free(s->published_path);
         free(s->path);
         free(s);
     }
@@ -219,16 +257,63 @@ fill_stats(struct server *s, void *body)
     c->get_stats(c->aux, stats);
     stats->boot_id = c->boot_id;
     stats->n_flows = flow_table_count(c->flows);
+    stats->flows_refused = flow_table_n_refused(c->flows);
+    stats->flows_aged = flow_table_n_aged(c->flows);
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        stats->n_slot_stats += job_slots_stats(
-            c->slots, i, now, &slots[stats->n_slot_stats]);
+        struct shim_slot_stats *slot = &slots[stats->n_slot_stats];
+
+        if (job_slots_stats(c->slots, i, now, slot)) {
+            stats->n_slot_stats++;
+            if (c->bursts) {
+                bursts_get(c->bursts, i, BURSTS_TX, now, &slot->tx_bursts);
+                bursts_get(c->bursts, i, BURSTS_RX, now, &slot->rx_bursts);
+            }
+        }
     }
     return sizeof *stats + stats->n_slot_stats * sizeof *slots;
 }
 
+static size_t
+fill_ports(struct server *s, struct shim_ports *ports)
+{
+    memset(ports, 0, sizeof *ports);
+    if (s->config.get_ports) {
+        s->config.get_ports(s->config.aux, ports);
+    }
+    return sizeof *ports;
+}
+
+/* As many as one message has room for. */
+static size_t
+fill_flows(struct server *s, struct shim_flow *flows)
+{
+    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg);
+    uint64_t cursor = 0;
+
+    return flow_table_list(s->config.flows, &cursor, flows,
+                           max / sizeof *flows) * sizeof *flows;
+}
+
+static size_t
+fill_page(struct server *s, const char *request, char *body)
+{
+    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg)
+                       - sizeof(struct shim_cursor);
+    struct shim_flow *flows = (void *) (body + sizeof(struct shim_cursor));
+    struct shim_cursor cursor;
+    uint32_t n;
+
+    memcpy(&cursor, request, sizeof cursor);
+    n = flow_table_list(s->config.flows, &cursor.next, flows,
+                        max / sizeof *flows);
+    memcpy(body, &cursor, sizeof cursor);
+    return sizeof cursor + n * sizeof *flows;
+}
+
 /* Answers a request that asks for something. */
 static void
-reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
+reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg,
+                const char *request)
 {
     size_t size = 0;
     void *body = malloc(SHIM_MAX_MESSAGE);
@@ -245,15 +330,31 @@ reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg)
         size = fill_slots(s, body);
         break;
     case SHIM_FLOW_LIST:
-        size = flow_table_list(s->config.flows, body, SHIM_MAX_FLOWS)
-               * sizeof(struct shim_flow);
+        size = fill_flows(s, body);
+        break;
+    case SHIM_FLOW_PAGE:
+        size = fill_page(s, request, body);
         break;
     case SHIM_STATS:
         size = fill_stats(s, body);
         break;
+    case SHIM_PORTS:
+        size = fill_ports(s, body);
+        break;
     }
     put(p, msg->type, msg->xid, 0, body, size);
     free(body);
+}
+
+/* Another job gets a slot: what was before is not its. */
+static void
+forget_bursts(struct server *s, uint16_t slot)
+{
+    struct shim_slot old;
+
+    if (s->config.bursts && !job_slots_get(s->config.slots, slot, &old)) {
+        bursts_reset(s->config.bursts, slot);
+    }
 }
 
 static int
@@ -265,6 +366,7 @@ set_slots(struct server *s, const char *body, size_t size)
         struct shim_slot slot;
 
         memcpy(&slot, body + at, sizeof slot);
+        forget_bursts(s, slot.slot);
         error = job_slots_set(s->config.slots, &slot);
     }
     return error;
@@ -341,6 +443,67 @@ take_guard(struct server *s, const char *body)
     return 0;
 }
 
+static void
+take_over(struct server *s, struct peer *p, const struct shim_msg *msg,
+          const char *body)
+{
+    struct shim_take_over request;
+    struct shim_state state;
+    int status;
+
+    if (!s->config.take_over) {
+        put(p, msg->type, msg->xid, EOPNOTSUPP, NULL, 0);
+        return;
+    }
+    memcpy(&request, body, sizeof request);
+    memset(&state, 0, sizeof state);
+    status = s->config.take_over(s->config.aux, request.step, &state);
+    state.default_dscp = job_slots_treatment(s->config.slots, 0,
+                                             false).dscp;
+    state.lease_left_ms = job_slots_lease_left_ms(s->config.slots,
+                                                  s->config.now());
+    put(p, msg->type, msg->xid, status, &state, sizeof state);
+}
+
+static struct peer *
+find_capturer(struct server *s)
+{
+    for (int i = 0; i < SERVER_MAX_PEERS; i++) {
+        if (s->peers[i].fd >= 0 && s->peers[i].captures) {
+            return &s->peers[i];
+        }
+    }
+    return NULL;
+}
+
+static int
+begin_capture(struct server *s, struct peer *p, const char *body)
+{
+    struct peer *other = find_capturer(s);
+    struct shim_capture capture;
+
+    if (!s->config.tap) {
+        return EOPNOTSUPP;
+    }
+    if (other && other != p) {
+        return EBUSY;
+    }
+    memcpy(&capture, body, sizeof capture);
+    tap_start(s->config.tap, &capture);
+    p->captures = s->captures = true;
+    return 0;
+}
+
+static int
+take_congestion(struct server *s, const char *body)
+{
+    struct shim_congestion congestion;
+
+    memcpy(&congestion, body, sizeof congestion);
+    s->config.set_congestion(s->config.aux, &congestion);
+    return 0;
+}
+
 /* Does a request that changes something, whose body is known to be good.
  * Returns its status. */
 static int
@@ -362,6 +525,10 @@ change(struct server *s, struct peer *p, uint16_t type, const char *body,
         return take_rate(s, body);
     case SHIM_GUARD:
         return take_guard(s, body);
+    case SHIM_CAPTURE:
+        return begin_capture(s, p, body);
+    case SHIM_CONGESTION:
+        return take_congestion(s, body);
     case SHIM_SUBSCRIBE:
         p->subscribed = true;
         return 0;
@@ -379,8 +546,14 @@ handle(struct server *s, struct peer *p, const struct shim_msg *msg,
 
     if (!status && (msg->type == SHIM_HELLO || msg->type == SHIM_SLOT_LIST
                     || msg->type == SHIM_FLOW_LIST
-                    || msg->type == SHIM_STATS)) {
-        reply_with_body(s, p, msg);
+                    || msg->type == SHIM_FLOW_PAGE
+                    || msg->type == SHIM_STATS
+                    || msg->type == SHIM_PORTS)) {
+        reply_with_body(s, p, msg, body);
+        return;
+    }
+    if (!status && msg->type == SHIM_TAKE_OVER) {
+        take_over(s, p, msg, body);
         return;
     }
     if (!status) {
@@ -499,6 +672,32 @@ send_misses(struct server *s)
     } while (n == MISS_BATCH);
 }
 
+/* Sends what was captured, as much as is read.  A capture ends with its
+ * peer. */
+static void
+send_captured(struct server *s)
+{
+    static uint64_t batch[CAPTURE_BATCH / sizeof(uint64_t)];
+    struct peer *p = find_capturer(s);
+    size_t size;
+
+    if (!p) {
+        tap_stop(s->config.tap);
+        s->captures = false;
+        return;
+    }
+    while (p->fd >= 0 && !p->closing && buffer_size(&p->tx) < MAX_BACKLOG / 2
+           && (size = tap_take(s->config.tap, batch, sizeof batch))) {
+        put(p, SHIM_CAPTURED, 0, 0, batch, size);
+    }
+}
+
+int
+server_timeout(const struct server *s, int max)
+{
+    return s->captures && max > CAPTURE_MS ? CAPTURE_MS : max;
+}
+
 /* Fills in what to wait for, at most 'max' elements, which should be
  * SERVER_MAX_FDS.  Returns how many. */
 int
@@ -530,6 +729,9 @@ server_run(struct server *s)
 {
     accept_peers(s);
     send_misses(s);
+    if (s->captures) {
+        send_captured(s);
+    }
     for (int i = 0; i < SERVER_MAX_PEERS; i++) {
         if (s->peers[i].fd >= 0) {
             peer_run(s, &s->peers[i]);

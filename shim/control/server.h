@@ -34,14 +34,17 @@
  * that changes the tables. */
 
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "shim/control/protocol.h"
 
+struct bursts;
 struct flow_table;
 struct job_slots;
 struct miss;
 struct server;
+struct tap;
 
 #define SERVER_MAX_PEERS 16
 #define SERVER_MAX_FDS (SERVER_MAX_PEERS + 2)
@@ -50,6 +53,8 @@ struct server_config {
     struct flow_table *flows;
     struct job_slots *slots;
     struct miss *misses;
+    struct bursts *bursts;      /* NULL: nothing is known of them. */
+    struct tap *tap;            /* NULL: there are no captures. */
     uint64_t boot_id;
     uint32_t mtu;
 
@@ -60,7 +65,18 @@ struct server_config {
     uint64_t (*get_rate)(void *aux);
     void (*set_rate)(void *aux, uint64_t bps);
     void (*set_guard)(void *aux, uint32_t share);
+    void (*set_congestion)(void *aux, const struct shim_congestion *);
     uint64_t (*now)(void);      /* Nanoseconds, the tables' clock. */
+
+    /* Optional.  take_over() does a step of struct shim_take_over and returns
+     * 0 or a positive errno; it fills in of the state what the tables do not
+     * know. */
+    void (*get_ports)(void *aux, struct shim_ports *);
+    int (*take_over)(void *aux, uint32_t step, struct shim_state *);
+
+    /* Somebody may listen on the socket: then it stays his until
+     * server_publish(). */
+    bool succeeds;
 };
 
 /* Returns NULL or a malloc()'d message that begins with 'path'.  A socket that
@@ -69,7 +85,18 @@ char *server_create(const char *path, const struct server_config *,
                     struct server **);
 void server_destroy(struct server *);
 
+/* Puts the socket of a server that succeeds another in its place.  Returns
+ * NULL or a malloc()'d message. */
+char *server_publish(struct server *);
+
+/* Leaves the socket's name alone from now on: it is a successor's. */
+void server_abandon(struct server *);
+
 int server_wait(struct server *, struct pollfd *, int max);
 void server_run(struct server *);
+
+/* After how many milliseconds server_run() should be called even if there is
+ * no event, at most 'max'. */
+int server_timeout(const struct server *, int max);
 
 #endif /* shim/control/server.h */

@@ -27,6 +27,18 @@ show_hello(const void *body, size_t size, FILE *stream)
 }
 
 static void
+show_bursts(uint16_t slot, const char *direction,
+            const struct shim_burst_stats *b, FILE *stream)
+{
+    if (b->period_ns) {
+        fprintf(stream, "bursts slot %u direction %s period_us %"PRIu64
+                " bytes %"PRIu64" duty %.3f regularity %.3f\n", slot,
+                direction, b->period_ns / 1000, b->bytes, b->duty / 1e6,
+                b->regularity / 1e6);
+    }
+}
+
+static void
 show_slot_stats(const char *body, size_t n, FILE *stream)
 {
     for (size_t i = 0; i < n; i++) {
@@ -38,6 +50,8 @@ show_slot_stats(const char *body, size_t n, FILE *stream)
                 " tx_dropped %"PRIu64"\n", s.slot, s.level, s.dscp,
                 s.tx_packets, s.tx_bytes, s.rx_packets, s.rx_bytes,
                 s.tx_dropped);
+        show_bursts(s.slot, "tx", &s.tx_bursts, stream);
+        show_bursts(s.slot, "rx", &s.rx_bursts, stream);
     }
 }
 
@@ -64,6 +78,13 @@ show_stats(const void *body, size_t size, FILE *stream)
         { "queued_bytes", s.queued_bytes }, { "busy_ns", s.busy_ns },
         { "late_bytes", s.late_bytes },
         { "port_restarts", s.port_restarts },
+        { "checksums_completed", s.checksums_completed },
+        { "long_refused", s.long_refused },
+        { "flows_refused", s.flows_refused },
+        { "flows_aged", s.flows_aged },
+        { "cc_flows", s.cc_flows }, { "cc_windows", s.cc_windows },
+        { "cc_grants_sent", s.cc_grants_sent },
+        { "cc_grants_taken", s.cc_grants_taken }, { "cc_marks", s.cc_marks },
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -109,6 +130,28 @@ show_flows(const void *body, size_t size, FILE *stream)
     }
 }
 
+static int
+show_pages(struct shim_client *c, FILE *stream)
+{
+    struct shim_cursor cursor = { .next = 0 };
+
+    do {
+        const void *body;
+        size_t size;
+        int error = shim_client_transact(c, SHIM_FLOW_PAGE, &cursor,
+                                         sizeof cursor, TIMEOUT_MS, &body,
+                                         &size);
+
+        if (error || size < sizeof cursor) {
+            return error ? error : EPROTO;
+        }
+        memcpy(&cursor, body, sizeof cursor);
+        show_flows((const char *) body + sizeof cursor, size - sizeof cursor,
+                   stream);
+    } while (cursor.next);
+    return 0;
+}
+
 char *
 shim_show(const char *path, FILE *stream)
 {
@@ -119,7 +162,6 @@ shim_show(const char *path, FILE *stream)
         { SHIM_HELLO, show_hello },
         { SHIM_STATS, show_stats },
         { SHIM_SLOT_LIST, show_slots },
-        { SHIM_FLOW_LIST, show_flows },
     };
     struct shim_client *c;
     int error = shim_client_open(path, &c);
@@ -135,6 +177,7 @@ shim_show(const char *path, FILE *stream)
             parts[i].show(body, size, stream);
         }
     }
+    error = error ? error : show_pages(c, stream);
     shim_client_close(c);
     if (error && asprintf(&message, "%s: no shim answers there (%s)", path,
                           strerror(error)) < 0) {

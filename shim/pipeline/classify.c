@@ -2,56 +2,256 @@
 
 #include "shim/pipeline/classify.h"
 
+#include <string.h>
+
 #include "shim/pipeline/counter.h"
 
-/* Returns the slot of the flow 'key', 0 if it is unknown, and then reports
- * it. */
-static uint16_t
-find_slot(struct classifier *c, const struct shim_flow_key *key, uint64_t now)
-{
-    uint64_t hash = flow_table_hash(c->flows, key);
-    int slot = flow_table_lookup(c->flows, key, hash);
+/* A burst between its stages. */
+struct burst {
+    struct flow_id ids[CLASSIFY_BURST];
+    uint16_t slots[CLASSIFY_BURST];     /* 0: none. */
+    uint32_t unknown;                   /* Bit N: frame N's flow is. */
+    bool same;                          /* All are of the first one's flow. */
+    uint32_t careful;                   /* Bit N: 'kinds' and 'slots_6' of
+                                         * frame N hold. */
+    uint8_t kinds[CLASSIFY_BURST];      /* enum parsed_kind. */
+    uint8_t families[CLASSIFY_BURST];   /* As in struct verdict. */
+    uint16_t l3[CLASSIFY_BURST];        /* The same. */
+    int32_t slots_6[CLASSIFY_BURST];    /* Of IPv6. */
+};
 
-    if (slot < 0) {
-        counter_add(&c->n_misses, 1);
-        miss_report(c->misses, key, hash, now);
-        return 0;
+_Static_assert(CLASSIFY_BURST <= 32, "struct burst has 32 bits");
+_Static_assert(CLASSIFY_BURST <= FLOW_TABLE_MAX_BULK, "one lookup a burst");
+
+static void
+parse_carefully(const struct classifier *c, const struct packet *packet,
+                bool from_host, struct parsed *p)
+{
+    parse_frame(packet->data, packet->length, from_host, p);
+    if (c->vxlan) {
+        parse_inner(packet->data, from_host, p);
     }
-    return slot;
+}
+
+static bool
+is_ipv4_flow(const struct parsed *p)
+{
+    return p->kind == PARSED_FLOW && p->key.family == 4;
+}
+
+static void
+set_id(const struct shim_flow_key *key, struct flow_id *id)
+{
+    uint64_t addresses;
+    uint32_t ports;
+
+    memcpy(&addresses, key->local, 4);
+    memcpy((uint8_t *) &addresses + 4, key->remote, 4);
+    memcpy(&ports, &key->local_port, sizeof ports);
+    *id = flow_id_init(addresses, ports, key->protocol);
+}
+
+/* What is not as common as all that.  IPv6 is looked up here; of what is no
+ * flow of IPv4, the lookup to come gets an id that is nobody's, and what it
+ * says of that is worth nothing. */
+static void __attribute__((noinline))
+begin_carefully(struct classifier *c, const struct packet *packet, uint32_t i,
+                bool from_host, struct burst *b)
+{
+    struct parsed p;
+
+    parse_carefully(c, packet, from_host, &p);
+    b->careful |= 1u << i;
+    b->kinds[i] = p.kind;
+    b->slots_6[i] = -1;
+    b->ids[i] = flow_id_init(0, 0, 0);
+    if (is_ipv4_flow(&p)) {
+        set_id(&p.key, &b->ids[i]);
+    } else if (p.kind == PARSED_FLOW) {
+        b->slots_6[i] = flow_table_lookup(c->flows, &p.key);
+    }
+    b->l3[i] = p.l3;
+    b->families[i] = p.kind == PARSED_MALFORMED ? 0 : p.family;
+}
+
+/* Is it common enough?  Tunnels are not, where they matter. */
+static inline bool
+is_common(const struct classifier *c, const struct packet *packet,
+          bool from_host, struct flow_id *id)
+{
+    return (parse_common(packet->data, packet->length, from_host, id)
+            && !(c->vxlan && (id->rest & 0xff) == 17));
+}
+
+/* Puts right what the lookup said of frames that are no flow of IPv4. */
+static void __attribute__((noinline))
+correct_slots(struct burst *b)
+{
+    for (uint32_t rest = b->careful; rest; rest &= rest - 1) {
+        int i = __builtin_ctz(rest);
+
+        bool is_v4 = b->ids[i].rest & 0xff;
+        bool unknown = (b->kinds[i] == PARSED_FLOW
+                        && (is_v4 ? b->unknown >> i & 1 : b->slots_6[i] < 0));
+
+        if (!is_v4) {
+            b->slots[i] = b->slots_6[i] < 0 ? 0 : b->slots_6[i];
+        }
+        b->unknown = (b->unknown & ~(1u << i)) | (uint32_t) unknown << i;
+    }
+}
+
+static inline bool
+are_all_equal(const struct flow_id *ids, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        if ((ids[i].rest ^ ids[0].rest)
+            | (ids[i].addresses ^ ids[0].addresses)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static inline void
+begin(struct classifier *c, const struct packet *packets, uint32_t n,
+      bool from_host, struct burst *b)
+{
+    b->careful = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_common(c, &packets[i], from_host, &b->ids[i])) {
+            begin_carefully(c, &packets[i], i, from_host, b);
+        }
+    }
+    /* One sender's train needs one lookup.  That a burst is none is usually
+     * seen at its second packet. */
+    b->same = !b->careful && are_all_equal(b->ids, n);
+    if (b->same) {
+        b->unknown = flow_table_lookup_bulk(c->flows, b->ids, 1, b->slots);
+        return;
+    }
+    b->unknown = flow_table_lookup_bulk(c->flows, b->ids, n, b->slots);
+    if (__builtin_expect(b->careful, 0)) {
+        correct_slots(b);
+    }
+}
+
+static void __attribute__((noinline))
+report(struct classifier *c, const struct packet *packet, uint64_t now)
+{
+    struct parsed p;
+
+    parse_carefully(c, packet, true, &p);
+    counter_add(&c->n_misses, 1);
+    miss_report(c->misses, &p.key, flow_table_hash(c->flows, &p.key), now);
+}
+
+static void __attribute__((noinline))
+treat_carefully(struct classifier *c, const struct burst *b,
+                struct verdict *v)
+{
+    for (uint32_t rest = b->careful; rest; rest &= rest - 1) {
+        int i = __builtin_ctz(rest);
+
+        v[i].l3 = b->l3[i];
+        v[i].family = b->families[i];
+        v[i].is_ip = b->families[i] != 0;
+        if (b->kinds[i] == PARSED_OTHER || b->kinds[i] == PARSED_NEIGHBOUR) {
+            v[i].treatment.level = SHIM_LEVEL_CONTROL;
+        } else if (b->kinds[i] == PARSED_MALFORMED) {
+            counter_add(&c->n_malformed, 1);
+        }
+    }
+}
+
+static void
+report_unknown(struct classifier *c, const struct packet *packets,
+               uint32_t unknown, uint64_t now)
+{
+    for (uint32_t rest = unknown; rest; rest &= rest - 1) {
+        report(c, &packets[__builtin_ctz(rest)], now);
+    }
+    if (__builtin_expect(unknown, 0)) {
+        miss_tell(c->misses);
+    }
+}
+
+static inline struct verdict
+common_verdict(uint16_t slot, struct treatment treatment)
+{
+    return (struct verdict) {
+        .slot = slot, .l3 = PARSE_COMMON_L3, .family = 4, .is_ip = true,
+        .treatment = treatment,
+    };
+}
+
+/* A burst of one flow: what the first packet gets, all get. */
+static void
+treat_train(struct classifier *c, const struct burst *b,
+            const struct packet *packets, uint32_t n, uint64_t now,
+            bool leased, struct verdict *v)
+{
+    struct verdict first = common_verdict(
+        b->slots[0], job_slots_treatment(c->slots, b->slots[0], leased));
+
+    report_unknown(c, packets, b->unknown ? UINT32_MAX >> (32 - n) : 0, now);
+    for (uint32_t i = 0; i < n; i++) {
+        v[i] = first;
+    }
+}
+
+void
+classify_burst_from_host(struct classifier *c, const struct packet *packets,
+                         uint32_t n, uint64_t now, bool leased,
+                         struct verdict *v)
+{
+    struct treatment treatments[CLASSIFY_BURST];
+    struct burst b;
+
+    begin(c, packets, n, true, &b);
+    if (b.same) {
+        treat_train(c, &b, packets, n, now, leased, v);
+        return;
+    }
+    report_unknown(c, packets, b.unknown, now);
+    job_slots_treatments(c->slots, b.slots, n, leased, treatments);
+    for (uint32_t i = 0; i < n; i++) {
+        v[i] = common_verdict(b.slots[i], treatments[i]);
+    }
+    if (__builtin_expect(b.careful, 0)) {
+        treat_carefully(c, &b, v);
+    }
+}
+
+/* Stores the slots to count the frames for, 0 if there is none.  An unknown
+ * flow is no miss here: the host's answer to it will be. */
+void
+classify_burst_to_host(struct classifier *c, const struct packet *packets,
+                       uint32_t n, uint16_t *slots)
+{
+    struct burst b;
+
+    begin(c, packets, n, false, &b);
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = b.slots[b.same ? 0 : i];
+    }
 }
 
 void
 classify_from_host(struct classifier *c, const uint8_t *frame, size_t length,
                    uint64_t now, bool leased, struct verdict *v)
 {
-    struct parsed p;
+    struct packet packet = { (uint8_t *) frame, length };
 
-    parse_frame(frame, length, true, &p);
-    v->slot = p.kind == PARSED_FLOW ? find_slot(c, &p.key, now) : 0;
-    v->l3 = p.l3;
-    v->family = p.kind == PARSED_MALFORMED ? 0 : p.family;
-    v->is_ip = v->family != 0;
-    v->treatment = job_slots_treatment(c->slots, v->slot, leased);
-    if (p.kind == PARSED_OTHER || p.kind == PARSED_NEIGHBOUR) {
-        v->treatment.level = SHIM_LEVEL_CONTROL;
-    } else if (p.kind == PARSED_MALFORMED) {
-        counter_add(&c->n_malformed, 1);
-    }
+    classify_burst_from_host(c, &packet, 1, now, leased, v);
 }
 
-/* Returns the slot to count the frame for, 0 if there is none.  An unknown
- * flow is no miss here: the host's answer to it will be. */
 uint16_t
 classify_to_host(struct classifier *c, const uint8_t *frame, size_t length)
 {
-    struct parsed p;
-    int slot;
+    struct packet packet = { (uint8_t *) frame, length };
+    uint16_t slot;
 
-    parse_frame(frame, length, false, &p);
-    if (p.kind != PARSED_FLOW) {
-        return 0;
-    }
-    slot = flow_table_lookup(c->flows, &p.key,
-                             flow_table_hash(c->flows, &p.key));
-    return slot < 0 ? 0 : slot;
+    classify_burst_to_host(c, &packet, 1, &slot);
+    return slot;
 }

@@ -16,8 +16,15 @@
  * A TCP acknowledgement is its flow's packet like any other.  Without lease
  * a known flow's packet is treated as unknown, without a miss.
  *
- * The caller's thread must be the only one that classifies: a miss is
- * reported from here. */
+ * A burst goes through stage by stage: all frames are parsed, then all flows
+ * looked up, so that the memory that one needs is on its way while others are
+ * worked on.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * A classifier is one thread's: a miss is reported from here. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,12 +35,20 @@
 #include "shim/pipeline/miss.h"
 #include "shim/pipeline/parse.h"
 
+#define CLASSIFY_BURST 32       /* Frames at a time, at most. */
+
 struct classifier {
-    const struct flow_table *flows;
+    struct flow_table *flows;
     const struct job_slots *slots;
     struct miss *misses;
+    bool vxlan;                 /* Look into tunnels. */
     uint64_t n_misses;          /* Packets of unknown flows. */
     uint64_t n_malformed;       /* Packets. */
+};
+
+struct packet {
+    uint8_t *data;
+    uint32_t length;            /* Of it, all in one piece. */
 };
 
 struct verdict {
@@ -41,10 +56,19 @@ struct verdict {
     uint16_t l3;                /* Offset of the IP header, 0 if none. */
     uint8_t family;             /* 4 or 6 if the DSCP is to be written. */
     bool is_ip;
+    uint16_t queue;             /* Of its flow, see egress_flow_queue(); 0: the
+                                 * job's common one. */
     struct treatment treatment;
 };
 
-/* 'leased' is job_slots_leased() at 'now'. */
+/* 'leased' is job_slots_leased() at 'now'.  Of 1 to CLASSIFY_BURST packets. */
+void classify_burst_from_host(struct classifier *, const struct packet *,
+                              uint32_t n, uint64_t now, bool leased,
+                              struct verdict *);
+void classify_burst_to_host(struct classifier *, const struct packet *,
+                            uint32_t n, uint16_t *slots);
+
+/* Of one. */
 void classify_from_host(struct classifier *, const uint8_t *frame,
                         size_t length, uint64_t now, bool leased,
                         struct verdict *);

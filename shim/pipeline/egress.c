@@ -7,24 +7,30 @@
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 
+#include "shim/capture/tap.h"
 #include "shim/pipeline/classify.h"
 #include "shim/pipeline/counter.h"
-#include "shim/pipeline/level-queue.h"
+#include "shim/pipeline/job-slot.h"
 #include "shim/pipeline/pace.h"
+#include "shim/pipeline/rank-queue.h"
 #include "shim/ports/port.h"
 
-#define QUEUE_MS 400            /* A level's queue, in time on the uplink... */
+#define QUEUE_MS 400            /* A job's queues, in time on the uplink... */
 #define QUEUE_MIN_FRAMES 64     /* ...but at least this. */
-#define QUEUE_MIN_PACKETS 512   /* Small ones, where that is more. */
-#define QUEUE_MAX_PACKETS 4096
-#define CONTROL_FRAMES 64       /* Of the control level's queue. */
+#define FULL_JOBS 8             /* So many full jobs have room, each... */
+#define JOB_MIN_PACKETS 512     /* ...with at least so many packets... */
+#define JOB_MAX_PACKETS 4096    /* ...and at most, for the memory's sake. */
 #define POOL_SPARE 512          /* Packets in bursts and caches. */
 
 struct egress {
     struct egress_config config;
-    struct level_queues *queues;
+    struct rank_queues *queues;
     struct pace pace;           /* Of the uplink. */
     uint32_t guard_applied;     /* 'guard' of the queues. */
+    uint32_t places_seen;       /* See job_slots_places(). */
+    bool leased;                /* The queues have the slots' places. */
+    bool behind;                /* Something waits since the last send. */
+    uint64_t now;               /* Of the last send. */
 
     /* The forwarding thread writes, the control thread reads. */
     uint64_t tx_packets, tx_bytes;
@@ -46,7 +52,7 @@ max_frame(uint32_t mtu)
 }
 
 static uint64_t
-queue_bytes(uint64_t rate_bps, uint32_t mtu)
+job_bytes(uint64_t rate_bps, uint32_t mtu)
 {
     uint64_t bytes = rate_bps / 8 * QUEUE_MS / 1000;
     uint64_t min = (uint64_t) QUEUE_MIN_FRAMES * max_frame(mtu);
@@ -54,15 +60,14 @@ queue_bytes(uint64_t rate_bps, uint32_t mtu)
     return bytes > min ? bytes : min;
 }
 
-/* Returns how many packets each level's queue holds at most: as many whole
- * frames as its bytes allow, within bounds that its memory sets. */
+/* Returns how many packets all queues hold at most. */
 static uint32_t
-queue_packets(uint64_t rate_bps, uint32_t mtu)
+queued_packets(uint64_t rate_bps, uint32_t mtu)
 {
-    uint64_t n = queue_bytes(rate_bps, mtu) / max_frame(mtu);
+    uint64_t n = job_bytes(rate_bps, mtu) / max_frame(mtu);
 
-    return n < QUEUE_MIN_PACKETS ? QUEUE_MIN_PACKETS
-           : n > QUEUE_MAX_PACKETS ? QUEUE_MAX_PACKETS : n;
+    return FULL_JOBS * (n < JOB_MIN_PACKETS ? JOB_MIN_PACKETS
+                        : n > JOB_MAX_PACKETS ? JOB_MAX_PACKETS : n);
 }
 
 /* Returns how many packet buffers the loop needs, so that full queues never
@@ -70,25 +75,19 @@ queue_packets(uint64_t rate_bps, uint32_t mtu)
 uint32_t
 egress_pool_packets(uint64_t rate_bps, uint32_t mtu)
 {
-    return SHIM_N_LEVELS * queue_packets(rate_bps, mtu) + POOL_SPARE;
+    return queued_packets(rate_bps, mtu) + POOL_SPARE;
 }
 
 static void
 apply_rate(struct egress *e, uint64_t now)
 {
     uint64_t bps = LOAD(&e->rate_bps);
-    uint32_t frame = max_frame(e->config.mtu);
 
-    if (bps == e->pace.bps) {
-        return;
+    if (bps != e->pace.bps) {
+        pace_set_rate(&e->pace, now, bps, max_frame(e->config.mtu));
+        rank_queues_set_rate(e->queues, now, bps,
+                             job_bytes(bps, e->config.mtu));
     }
-    pace_set_rate(&e->pace, now, bps, pace_burst(bps, frame));
-    for (int level = 1; level < SHIM_N_LEVELS; level++) {
-        level_queues_set_limit(e->queues, level,
-                               queue_bytes(bps, e->config.mtu));
-    }
-    level_queues_set_limit(e->queues, SHIM_LEVEL_CONTROL,
-                           (uint64_t) CONTROL_FRAMES * frame);
 }
 
 static void
@@ -97,8 +96,28 @@ apply_guard(struct egress *e)
     uint32_t guard = LOAD(&e->guard);
 
     if (guard != e->guard_applied) {
-        level_queues_set_guard(e->queues, guard);
+        rank_queues_set_guard(e->queues, guard);
         e->guard_applied = guard;
+    }
+}
+
+/* Takes the order over if it has changed.  Without lease there is none. */
+static void
+apply_places(struct egress *e, uint64_t now)
+{
+    bool leased = job_slots_leased(e->config.slots, now);
+    job_place places[SHIM_MAX_SLOTS];
+
+    if (leased != e->leased) {
+        e->leased = leased;
+        e->places_seen = UINT32_MAX;
+        if (!leased) {
+            rank_queues_set_places(e->queues, NULL);
+        }
+    }
+    if (leased && job_slots_places(e->config.slots, &e->places_seen,
+                                   places)) {
+        rank_queues_set_places(e->queues, places);
     }
 }
 
@@ -114,12 +133,14 @@ egress_create(const struct egress_config *config)
     e->config = *config;
     e->rate_bps = config->rate_bps;
     e->guard = e->guard_applied = SHIM_GUARD_UNTOLD;
-    e->queues = level_queues_create(
-        queue_packets(config->rate_bps, config->mtu), 0);
+    e->queues = rank_queues_create(
+        queued_packets(config->rate_bps, config->mtu),
+        max_frame(config->mtu));
     if (!e->queues) {
         free(e);
         return NULL;
     }
+    rank_queues_set_late(e->queues, config->late_ns);
     apply_rate(e, 0);
     return e;
 }
@@ -127,23 +148,32 @@ egress_create(const struct egress_config *config)
 void
 egress_destroy(struct egress *e)
 {
-    const struct queue_item *item;
+    struct queue_item item;
 
     if (e) {
-        while ((item = level_queues_first(e->queues))) {
-            rte_pktmbuf_free(item->packet);
-            level_queues_pop(e->queues);
+        while (rank_queues_drain(e->queues, &item)) {
+            rte_pktmbuf_free(item.packet);
         }
-        level_queues_destroy(e->queues);
+        rank_queues_destroy(e->queues);
         free(e);
     }
 }
 
-/* Queues 'frame' where 'v' says, or drops and counts it. */
+static void
+drop(struct egress *e, const struct queue_item *item)
+{
+    counter_add(&e->queue_dropped, 1);
+    counter_add(&job_slots_counters(e->config.slots, item->slot)->tx_dropped,
+                1);
+    rte_pktmbuf_free(item->packet);
+}
+
+/* Queues 'frame' where 'v' says.  If there is no room it, or one that has
+ * waited in the longest queue, is dropped and counted. */
 void
 egress_push(struct egress *e, struct rte_mbuf *frame, const struct verdict *v)
 {
-    struct queue_item item = {
+    struct queue_item dropped, item = {
         .packet = frame,
         .length = rte_pktmbuf_pkt_len(frame),
         .slot = v->slot,
@@ -151,48 +181,83 @@ egress_push(struct egress *e, struct rte_mbuf *frame, const struct verdict *v)
         .is_default = v->treatment.is_default,
     };
 
-    if (!level_queues_push(e->queues, v->treatment.level, &item)) {
-        counter_add(&e->queue_dropped, 1);
-        counter_add(&job_slots_counters(e->config.slots, v->slot)->tx_dropped,
-                    1);
-        rte_pktmbuf_free(frame);
+    if (!rank_queues_push(e->queues, v->queue,
+                          v->treatment.level == SHIM_LEVEL_CONTROL, &item,
+                          &dropped)) {
+        drop(e, &dropped);
     }
 }
 
+/* The same for 'n' frames, each with its verdict. */
+void
+egress_push_burst(struct egress *e, struct rte_mbuf **frames,
+                  const struct verdict *v, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        egress_push(e, frames[i], &v[i]);
+    }
+}
+
+/* Before the port has the frame, which is the port's then. */
 static void
-count_sent(struct egress *e, const struct queue_item *item)
+show_to_tap(struct egress *e, const struct queue_item *item)
+{
+    tap_see(e->config.tap, item->slot, false,
+            rte_pktmbuf_mtod((struct rte_mbuf *) item->packet, uint8_t *),
+            rte_pktmbuf_data_len((struct rte_mbuf *) item->packet),
+            item->length, e->now);
+}
+
+/* Sends the 'n' frames, which are the next of one job, and counts them. */
+static void
+send_run(struct egress *e, const struct queue_item *items, uint32_t n)
 {
     struct job_counters *job = job_slots_counters(e->config.slots,
-                                                  item->slot);
+                                                  items->slot);
+    uint64_t bytes = 0, ip_bytes = 0, default_bytes = 0, packets = 0;
 
-    counter_add(&e->tx_packets, 1);
-    counter_add(&e->tx_bytes, item->length);
-    if (item->is_ip) {
-        counter_add(&e->tx_ip_bytes, item->length);
-        counter_add(&e->tx_default_bytes,
-                    item->is_default ? item->length : 0);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t length = items[i].length;
+        uint32_t ip_length = items[i].is_ip ? length : 0;
+
+        show_to_tap(e, &items[i]);
+        if (port_send(e->config.uplink, items[i].packet)) {
+            packets++;
+            bytes += length;
+            ip_bytes += ip_length;
+            default_bytes += items[i].is_default ? ip_length : 0;
+        }
     }
-    counter_add(&job->tx_packets, 1);
-    counter_add(&job->tx_bytes, item->length);
+    counter_add(&e->tx_packets, packets);
+    counter_add(&e->tx_bytes, bytes);
+    counter_add(&e->tx_ip_bytes, ip_bytes);
+    counter_add(&e->tx_default_bytes, default_bytes);
+    counter_add(&job->tx_packets, packets);
+    counter_add(&job->tx_bytes, bytes);
 }
 
 /* Sends what is due.  Returns true if there was anything. */
 bool
 egress_send(struct egress *e, uint64_t now)
 {
-    const struct queue_item *item;
+    struct queue_item items[PORT_BURST];
+    uint32_t n, end;
 
+    e->now = now;
     apply_rate(e, now);
     apply_guard(e);
-    while (port_room(e->config.uplink)
-           && (item = level_queues_first(e->queues))
-           && pace_due(&e->pace, item->length) <= now) {
-        if (port_send(e->config.uplink, item->packet)) {
-            pace_take(&e->pace, now, item->length);
-            count_sent(e, item);
+    apply_places(e, now);
+    pace_forget(&e->pace, now, e->behind ? e->config.late_ns : 0);
+    n = rank_queues_take(e->queues, now, &e->pace, items,
+                         port_room(e->config.uplink));
+    for (uint32_t i = 0; i < n; i = end) {
+        end = i + 1;
+        while (end < n && items[end].slot == items[i].slot) {
+            end++;
         }
-        level_queues_pop(e->queues);
+        send_run(e, &items[i], end - i);
     }
+    e->behind = rank_queues_due(e->queues) <= now;
     return port_flush(e->config.uplink, now);
 }
 
@@ -201,14 +266,36 @@ egress_send(struct egress *e, uint64_t now)
 uint64_t
 egress_until_due(const struct egress *e, uint64_t now)
 {
-    const struct queue_item *item = level_queues_first(e->queues);
-    uint64_t due;
+    uint64_t due = rank_queues_due(e->queues);
+    uint64_t paced = pace_due(&e->pace);
 
-    if (!item) {
+    if (due == UINT64_MAX) {
         return UINT64_MAX;
     }
-    due = pace_due(&e->pace, item->length);
+    due = due > paced ? due : paced;
     return due > now ? due - now : 0;
+}
+
+uint16_t
+egress_flow_queue(struct egress *e, uint16_t slot)
+{
+    return rank_queues_flow_new(e->queues, slot);
+}
+
+void
+egress_flow_free(struct egress *e, uint16_t queue)
+{
+    if (queue) {
+        rank_queues_flow_free(e->queues, queue);
+    }
+}
+
+void
+egress_flow_rate(struct egress *e, uint16_t queue, uint64_t bps)
+{
+    if (queue) {
+        rank_queues_flow_rate(e->queues, e->now, queue, bps);
+    }
 }
 
 void
@@ -229,6 +316,12 @@ egress_set_guard(struct egress *e, uint32_t share)
     STORE(&e->guard, share);
 }
 
+uint32_t
+egress_guard(const struct egress *e)
+{
+    return LOAD(&e->guard);
+}
+
 void
 egress_stats(const struct egress *e, struct shim_stats *stats)
 {
@@ -237,5 +330,6 @@ egress_stats(const struct egress *e, struct shim_stats *stats)
     stats->tx_ip_bytes = counter_get(&e->tx_ip_bytes);
     stats->tx_default_bytes = counter_get(&e->tx_default_bytes);
     stats->queue_dropped = counter_get(&e->queue_dropped);
-    stats->queued_bytes = level_queues_bytes(e->queues);
+    stats->queued_bytes = rank_queues_bytes(e->queues);
+    stats->policed = rank_queues_policed(e->queues);
 }

@@ -10,17 +10,29 @@
  * ==========
  *
  * The uplink is paced to its capacity, so that frames wait here, where their
- * job's place in the order decides, and not in the network, where it does
- * not.
+ * job's place in the order decides (see rank-queue.h), and not in the network,
+ * where it does not.
+ *
+ * At most two frames leave at once, so that the uplink's pace is also that of
+ * the first switch's buffer.  A loop that slept too long catches up with what
+ * it missed while frames were waiting, up to 'late_ns'.
  *
  *
  * Usage
  * =====
  *
- *    egress_push(e, frame, &verdict);
+ *    egress_push_burst(e, frames, verdicts, n);
  *    ...
  *    egress_send(e, now);
  *    ...nothing to do until egress_until_due(e, now)...
+ *
+ * A flow that congestion control paces gets a queue of its own, so that its
+ * pace does not hold up its job's others:
+ *
+ *    verdict.queue = egress_flow_queue(e, verdict.slot);
+ *    egress_flow_rate(e, verdict.queue, 30000000);
+ *    ...
+ *    egress_flow_free(e, verdict.queue);
  *
  *
  * Ownership and thread-safety
@@ -39,13 +51,16 @@ struct egress;
 struct job_slots;
 struct port;
 struct rte_mbuf;
+struct tap;
 struct verdict;
 
 struct egress_config {
     struct port *uplink;
     struct job_slots *slots;
+    struct tap *tap;            /* NULL: frames are not captured. */
     uint64_t rate_bps;          /* Of the uplink. */
     uint32_t mtu;
+    uint64_t late_ns;           /* That a loop which sleeps may come late. */
 };
 
 uint32_t egress_pool_packets(uint64_t rate_bps, uint32_t mtu);
@@ -54,14 +69,25 @@ struct egress *egress_create(const struct egress_config *);
 void egress_destroy(struct egress *);
 
 /* The forwarding thread. */
+void egress_push_burst(struct egress *, struct rte_mbuf **,
+                       const struct verdict *, uint32_t n);
 void egress_push(struct egress *, struct rte_mbuf *, const struct verdict *);
 bool egress_send(struct egress *, uint64_t now);
 uint64_t egress_until_due(const struct egress *, uint64_t now);
+
+/* The same thread: queues of their own for flows of job slot 'slot'.
+ * egress_flow_queue() returns 0, the job's common queue, when none is free.
+ * What is in a queue that is freed still leaves.  A rate of 0 is no pace; a
+ * flow sends at most two frames at once. */
+uint16_t egress_flow_queue(struct egress *, uint16_t slot);
+void egress_flow_free(struct egress *, uint16_t queue);
+void egress_flow_rate(struct egress *, uint16_t queue, uint64_t bps);
 
 /* The control thread. */
 void egress_set_rate(struct egress *, uint64_t bps);
 uint64_t egress_rate(const struct egress *);
 void egress_set_guard(struct egress *, uint32_t share);
+uint32_t egress_guard(const struct egress *);
 
 /* Fills in what was counted here of 'stats'. */
 void egress_stats(const struct egress *, struct shim_stats *);

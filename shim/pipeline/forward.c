@@ -3,13 +3,19 @@
 #include "shim/pipeline/forward.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <rte_mbuf.h>
+#include <rte_prefetch.h>
 
+#include "shim/capture/tap.h"
+#include "shim/pipeline/bursts.h"
 #include "shim/pipeline/classify.h"
+#include "shim/pipeline/congestion.h"
 #include "shim/pipeline/counter.h"
 #include "shim/pipeline/egress.h"
+#include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/tag.h"
 #include "shim/ports/port.h"
 
@@ -17,10 +23,23 @@ struct forward {
     struct forward_config config;
     struct classifier classifier;
     struct egress *egress;
+    struct congestion *congestion;      /* NULL for none. */
+    int reader;                 /* Of the flows. */
 
     /* The forwarding thread writes, the control thread reads. */
     uint64_t rx_packets, rx_bytes;
+    bool ended;                 /* Receives no more. */
+    uint32_t last_turns;        /* Since it was told to end. */
+
+    /* The control thread writes, the forwarding thread reads. */
+    bool ending;
 };
+
+#define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
+#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
+
+#define MAX_DISCARDS 256        /* Bursts: more than a ring holds. */
+#define MAX_LAST_TURNS 64
 
 /* Returns the time that everything here counts by. */
 uint64_t
@@ -32,15 +51,18 @@ forward_now(void)
     return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
 }
 
-/* Returns NULL without memory. */
+/* Returns NULL without memory, or with more pipelines than the flow table
+ * has room for. */
 struct forward *
 forward_create(const struct forward_config *config)
 {
     struct egress_config egress = {
         .uplink = config->uplink,
         .slots = config->slots,
+        .tap = config->tap,
         .rate_bps = config->rate_bps,
         .mtu = config->mtu,
+        .late_ns = config->late_ns,
     };
     struct forward *f = calloc(1, sizeof *f);
 
@@ -52,10 +74,14 @@ forward_create(const struct forward_config *config)
         .flows = config->flows,
         .slots = config->slots,
         .misses = config->misses,
+        .vxlan = config->vxlan,
     };
     f->egress = egress_create(&egress);
-    if (!f->egress) {
-        free(f);
+    f->congestion = (f->egress && config->cc
+                     ? congestion_create(config->cc, f->egress) : NULL);
+    f->reader = flow_table_join(config->flows);
+    if (!f->egress || (config->cc && !f->congestion) || f->reader < 0) {
+        forward_destroy(f);
         return NULL;
     }
     return f;
@@ -66,41 +92,71 @@ forward_destroy(struct forward *f)
 {
     if (f) {
         egress_destroy(f->egress);
+        if (f->reader >= 0) {
+            flow_table_leave(f->config.flows, f->reader);
+        }
         free(f);
     }
 }
 
-/* Classifies, tags and queues one frame of the host's. */
+/* Fills in where the bytes of 'frames' are, and asks for their headers. */
 static void
-from_host(struct forward *f, struct rte_mbuf *frame, uint64_t now,
-          bool leased)
+fetch(struct rte_mbuf **frames, uint16_t n, struct packet *packets)
 {
-    uint8_t *data = rte_pktmbuf_mtod(frame, uint8_t *);
-    struct verdict v;
-
-    classify_from_host(&f->classifier, data, rte_pktmbuf_data_len(frame), now,
-                       leased, &v);
-    if (v.family && f->config.tag) {
-        if (v.family == 4) {
-            tag_ipv4(data + v.l3, v.treatment.dscp);
-        } else {
-            tag_ipv6(data + v.l3, v.treatment.dscp);
-        }
+    for (uint16_t i = 0; i < n; i++) {
+        rte_prefetch0(frames[i]);
     }
-    egress_push(f->egress, frame, &v);
+    for (uint16_t i = 0; i < n; i++) {
+        packets[i].data = rte_pktmbuf_mtod(frames[i], uint8_t *);
+        packets[i].length = rte_pktmbuf_data_len(frames[i]);
+        rte_prefetch0(packets[i].data);
+    }
 }
 
 static bool
 receive_from_host(struct forward *f, uint64_t now)
 {
     struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    struct verdict verdicts[PORT_BURST];
     uint16_t n = port_receive(f->config.host, frames, PORT_BURST);
-    bool leased = job_slots_leased(f->config.slots, now);
 
-    for (uint16_t i = 0; i < n; i++) {
-        from_host(f, frames[i], now, leased);
+    if (!n) {
+        return false;
     }
-    return n > 0;
+    fetch(frames, n, packets);
+    classify_burst_from_host(&f->classifier, packets, n, now,
+                             job_slots_leased(f->config.slots, now),
+                             verdicts);
+    if (f->congestion) {
+        congestion_from_host(f->congestion, frames, packets, verdicts, n, now);
+    }
+    if (f->config.tag) {
+        tag_burst(packets, verdicts, n);
+    }
+    for (uint16_t i = 0; f->config.bursts && i < n; i++) {
+        bursts_count(f->config.bursts, verdicts[i].slot, BURSTS_TX,
+                     rte_pktmbuf_pkt_len(frames[i]), now);
+    }
+    egress_push_burst(f->egress, frames, verdicts, n);
+    return true;
+}
+
+static void
+count_received(struct forward *f, const uint16_t *slots,
+               const uint32_t *lengths, uint32_t n, uint64_t now)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        bytes += lengths[i];
+    }
+    counter_add(&f->rx_packets, n);
+    counter_add(&f->rx_bytes, bytes);
+    job_slots_count_rx(f->config.slots, slots, lengths, n);
+    for (uint32_t i = 0; f->config.bursts && i < n; i++) {
+        bursts_count(f->config.bursts, slots[i], BURSTS_RX, lengths[i], now);
+    }
 }
 
 static bool
@@ -108,24 +164,27 @@ receive_from_uplink(struct forward *f, uint64_t now)
 {
     struct port *host = f->config.host;
     struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    uint32_t lengths[PORT_BURST], n_sent = 0;
+    uint16_t slots[PORT_BURST];
     uint16_t n = port_receive(f->config.uplink, frames, port_room(host));
 
-    for (uint16_t i = 0; i < n; i++) {
-        uint32_t length = rte_pktmbuf_pkt_len(frames[i]);
-        uint16_t slot = classify_to_host(
-            &f->classifier, rte_pktmbuf_mtod(frames[i], const uint8_t *),
-            rte_pktmbuf_data_len(frames[i]));
-
-        if (port_send(host, frames[i])) {
-            struct job_counters *job = job_slots_counters(f->config.slots,
-                                                          slot);
-
-            counter_add(&f->rx_packets, 1);
-            counter_add(&f->rx_bytes, length);
-            counter_add(&job->rx_packets, 1);
-            counter_add(&job->rx_bytes, length);
+    if (n) {
+        fetch(frames, n, packets);
+        classify_burst_to_host(&f->classifier, packets, n, slots);
+        if (f->congestion) {
+            n = congestion_from_uplink(f->congestion, frames, packets, slots,
+                                       n, now);
         }
     }
+    for (uint16_t i = 0; i < n; i++) {
+        lengths[n_sent] = rte_pktmbuf_pkt_len(frames[i]);
+        tap_see(f->config.tap, slots[i], true, packets[i].data,
+                packets[i].length, lengths[n_sent], now);
+        slots[n_sent] = slots[i];
+        n_sent += port_send(host, frames[i]);
+    }
+    count_received(f, slots, lengths, n_sent, now);
     return port_flush(host, now);
 }
 
@@ -137,16 +196,80 @@ forward_until_due(const struct forward *f, uint64_t now)
     return egress_until_due(f->egress, now);
 }
 
+/* Ends with the first turn that finds nothing, so that no frame is left to be
+ * received; a port that always has some must not keep us for ever. */
+static void
+follow_end(struct forward *f, bool received)
+{
+    if (!LOAD(&f->ending)) {
+        f->last_turns = 0;
+        STORE(&f->ended, false);
+    } else if (!received || ++f->last_turns >= MAX_LAST_TURNS) {
+        STORE(&f->ended, true);
+    }
+}
+
 /* Moves what there is to move at 'now', forward_now() or, where packets come
  * out of a file, their time.  Returns false if there was nothing. */
 bool
 forward_turn(struct forward *f, uint64_t now)
 {
-    bool worked = receive_from_host(f, now);
+    bool received = !f->ended && receive_from_host(f, now);
+    bool sent = egress_send(f->egress, now);
 
-    worked |= egress_send(f->egress, now);
-    worked |= receive_from_uplink(f, now);
-    return worked;
+    received |= f->ended ? port_flush(f->config.host, now)
+                : receive_from_uplink(f, now);
+    if (f->congestion) {
+        congestion_turn(f->congestion, now);
+    }
+    flow_table_pause(f->config.flows, f->reader);
+    follow_end(f, received);
+    return received || sent;
+}
+
+void
+forward_end(struct forward *f, bool end)
+{
+    STORE(&f->ending, end);
+}
+
+bool
+forward_is_ending(const struct forward *f)
+{
+    return LOAD(&f->ending);
+}
+
+bool
+forward_has_ended(const struct forward *f)
+{
+    return LOAD(&f->ended);
+}
+
+static uint32_t
+discard(struct port *port)
+{
+    struct rte_mbuf *frames[PORT_BURST];
+    uint32_t total = 0;
+    uint16_t n;
+
+    for (int i = 0; i < MAX_DISCARDS
+         && (n = port_receive(port, frames, PORT_BURST)); i++) {
+        rte_pktmbuf_free_bulk(frames, n);
+        total += n;
+    }
+    return total;
+}
+
+uint32_t
+forward_discard(struct forward *f)
+{
+    return discard(f->config.host) + discard(f->config.uplink);
+}
+
+uint32_t
+forward_guard(const struct forward *f)
+{
+    return egress_guard(f->egress);
 }
 
 void
@@ -168,9 +291,20 @@ forward_set_guard(struct forward *f, uint32_t share)
 }
 
 void
+forward_set_congestion(struct forward *f, const struct shim_congestion *told)
+{
+    if (f->congestion) {
+        congestion_set_law(f->congestion, told);
+    }
+}
+
+void
 forward_stats(const struct forward *f, struct shim_stats *stats)
 {
     egress_stats(f->egress, stats);
+    if (f->congestion) {
+        congestion_stats(f->congestion, stats);
+    }
     stats->rx_packets = counter_get(&f->rx_packets);
     stats->rx_bytes = counter_get(&f->rx_bytes);
     stats->misses = counter_get(&f->classifier.n_misses);

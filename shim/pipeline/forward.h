@@ -9,7 +9,7 @@
  * Motivation
  * ==========
  *
- *    host -> classify -> tag -> queue by level -> pace -> uplink
+ *    host -> classify -> tag -> queue by rank -> pace -> uplink
  *    host <- count <- uplink
  *
  * One thread does all of it, a burst at a time, and never logs, allocates or
@@ -40,20 +40,31 @@
 
 #include "shim/control/protocol.h"
 
+struct bursts;
+struct cc_config;
 struct flow_table;
 struct forward;
 struct job_slots;
 struct miss;
 struct port;
+struct tap;
+struct shim_congestion;
 
 struct forward_config {
     struct port *host, *uplink;
     struct flow_table *flows;
     struct job_slots *slots;
     struct miss *misses;
+    struct bursts *bursts;      /* NULL: not counted. */
+    struct tap *tap;            /* NULL: frames are not captured. */
     uint64_t rate_bps;          /* Of the uplink. */
     uint32_t mtu;
+    uint64_t late_ns;           /* See struct egress_config. */
     bool tag;                   /* Write DSCPs. */
+    bool vxlan;                 /* Look into tunnels. */
+
+    /* Congestion control, NULL for none.  Its egress is filled in here. */
+    const struct cc_config *cc;
 };
 
 uint64_t forward_now(void);
@@ -67,6 +78,20 @@ uint64_t forward_until_due(const struct forward *, uint64_t now);
 void forward_set_rate(struct forward *, uint64_t bps);
 uint64_t forward_rate(const struct forward *);
 void forward_set_guard(struct forward *, uint32_t share);
+void forward_set_congestion(struct forward *, const struct shim_congestion *);
+
+/* While it ends it receives nothing, and sends what it has.  A change has
+ * happened when forward_has_ended() says so: after the end nothing that was
+ * there before is left to be received. */
+void forward_end(struct forward *, bool end);
+bool forward_is_ending(const struct forward *);
+bool forward_has_ended(const struct forward *);
+
+/* Frees what arrived, and returns how many frames it was.  The thread of
+ * forward_turn(). */
+uint32_t forward_discard(struct forward *);
+
+uint32_t forward_guard(const struct forward *);
 
 /* Fills in what was counted here of 'stats'. */
 void forward_stats(const struct forward *, struct shim_stats *);

@@ -8,19 +8,23 @@
 
 #include "shim/pipeline/counter.h"
 
-#define IN_USE 0x10000u         /* With the level in bits 8-15, DSCP in 0-7. */
 #define NS_PER_MS 1000000u
 
 struct job_slots {
     struct job_counters counters[SHIM_MAX_SLOTS];
-    uint32_t words[SHIM_MAX_SLOTS];     /* 0: not in use. */
+    uint32_t words[SHIM_MAX_SLOTS];     /* A struct treatment, 0: not in
+                                         * use. */
     uint64_t lease_end;                 /* Time, 0 before the first lease. */
     uint32_t default_dscp;
+    job_place places[SHIM_MAX_SLOTS];
+    uint32_t n_orders;                  /* Grows after 'places' changed. */
 
     /* Only the control thread's. */
     struct shim_slot rows[SHIM_MAX_SLOTS];
     struct job_counters base[SHIM_MAX_SLOTS];   /* When its job got it. */
     uint32_t n;
+    uint16_t order[SHIM_MAX_SLOTS];     /* Slots that are ordered, by key. */
+    uint16_t n_ordered;
 };
 
 struct job_slots *
@@ -30,6 +34,9 @@ job_slots_create(void)
 
     if (js) {
         memset(js, 0, sizeof *js);
+        for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+            js->places[i] = JOB_PLACE_LAST;
+        }
     }
     return js;
 }
@@ -38,6 +45,16 @@ void
 job_slots_destroy(struct job_slots *js)
 {
     free(js);
+}
+
+static inline uint32_t
+word_of(struct treatment t)
+{
+    uint32_t word;
+
+    _Static_assert(sizeof t == sizeof word, "a treatment is one word");
+    memcpy(&word, &t, sizeof word);
+    return word;
 }
 
 static void
@@ -50,13 +67,119 @@ read_counters(const struct job_counters *from, struct job_counters *to)
     to->tx_dropped = counter_get(&from->tx_dropped);
 }
 
+/* Does a job of this level have a place of its own? */
+static bool
+is_ordered(uint8_t level)
+{
+    return level != SHIM_LEVEL_CONTROL && level != SHIM_LEVEL_DEFAULT;
+}
+
+/* What the order is by. */
+static uint64_t
+key_of(const struct job_slots *js, uint16_t slot)
+{
+    return (uint64_t) js->rows[slot].rank << 8 | js->rows[slot].level;
+}
+
+/* Returns where a slot with 'key' goes in 'order': after its equals. */
+static uint16_t
+find_key(const struct job_slots *js, uint64_t key)
+{
+    uint16_t lo = 0, hi = js->n_ordered;
+
+    while (lo < hi) {
+        uint16_t mid = (lo + hi) / 2;
+
+        if (key_of(js, js->order[mid]) <= key) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+/* Takes 'slot', whose row is still the old one, out of the order. */
+static void
+leave_order(struct job_slots *js, uint16_t slot)
+{
+    uint16_t i = find_key(js, key_of(js, slot));
+
+    while (js->order[--i] != slot) {
+        continue;
+    }
+    js->n_ordered--;
+    memmove(&js->order[i], &js->order[i + 1],
+            (js->n_ordered - i) * sizeof *js->order);
+    __atomic_store_n(&js->places[slot], JOB_PLACE_LAST, __ATOMIC_RELAXED);
+}
+
+static void
+join_order(struct job_slots *js, uint16_t slot)
+{
+    uint16_t i = find_key(js, key_of(js, slot));
+
+    memmove(&js->order[i + 1], &js->order[i],
+            (js->n_ordered - i) * sizeof *js->order);
+    js->order[i] = slot;
+    js->n_ordered++;
+}
+
+/* Tells the loop the places of all ordered slots. */
+static void
+publish_places(struct job_slots *js)
+{
+    uint16_t place = 0;
+
+    for (uint16_t i = 0; i < js->n_ordered; i++) {
+        uint16_t slot = js->order[i];
+
+        if (i && key_of(js, slot) != key_of(js, js->order[i - 1])) {
+            place++;
+        }
+        __atomic_store_n(&js->places[slot],
+                         JOB_PLACE(place, js->rows[slot].level),
+                         __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&js->n_orders, js->n_orders + 1, __ATOMIC_RELEASE);
+}
+
+/* Stores 'row', or NULL for none, as that of 'slot', and puts the slot where
+ * it belongs in the order. */
+static void
+set_row(struct job_slots *js, uint16_t slot, const struct shim_slot *row)
+{
+    struct shim_slot *old = &js->rows[slot];
+    bool was = js->words[slot] && is_ordered(old->level);
+    bool is = row && is_ordered(row->level);
+
+    if (was && is && row->rank == old->rank && row->level == old->level) {
+        *old = *row;
+        return;
+    }
+    if (was) {
+        leave_order(js, slot);
+    }
+    if (row) {
+        *old = *row;
+    }
+    if (is) {
+        join_order(js, slot);
+    }
+    if (was || is) {
+        publish_places(js);
+    }
+}
+
 /* Gives 'row->slot' to the job that 'row' names, or changes what its packets
  * get.  Counters start from 0 when the slot was not in use.  Returns 0 or
  * EINVAL. */
 int
 job_slots_set(struct job_slots *js, const struct shim_slot *row)
 {
-    uint32_t word = IN_USE | row->level << 8 | row->dscp;
+    uint32_t word = word_of((struct treatment) {
+        .level = row->level, .dscp = row->dscp, .in_use = true,
+    });
 
     if (!row->slot || row->slot >= SHIM_MAX_SLOTS
         || row->level >= SHIM_N_LEVELS || row->dscp > 63) {
@@ -66,7 +189,7 @@ job_slots_set(struct job_slots *js, const struct shim_slot *row)
         read_counters(&js->counters[row->slot], &js->base[row->slot]);
         js->n++;
     }
-    js->rows[row->slot] = *row;
+    set_row(js, row->slot, row);
     __atomic_store_n(&js->words[row->slot], word, __ATOMIC_RELAXED);
     return 0;
 }
@@ -79,6 +202,7 @@ job_slots_clear(struct job_slots *js, uint16_t slot)
         return EINVAL;
     }
     if (js->words[slot]) {
+        set_row(js, slot, NULL);
         js->n--;
     }
     __atomic_store_n(&js->words[slot], 0, __ATOMIC_RELAXED);
@@ -148,34 +272,111 @@ job_slots_lease_left_ms(const struct job_slots *js, uint64_t now)
     return end > now ? (end - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
 
+/* Has anybody said anything of a lease? */
+bool
+job_slots_told(const struct job_slots *js)
+{
+    return __atomic_load_n(&js->lease_end, __ATOMIC_RELAXED) != 0;
+}
+
 bool
 job_slots_leased(const struct job_slots *js, uint64_t now)
 {
     return __atomic_load_n(&js->lease_end, __ATOMIC_RELAXED) > now;
 }
 
+static uint32_t
+default_word(const struct job_slots *js)
+{
+    return word_of((struct treatment) {
+        .level = SHIM_LEVEL_DEFAULT,
+        .dscp = __atomic_load_n(&js->default_dscp, __ATOMIC_RELAXED),
+        .is_default = true,
+    });
+}
+
+/* Stores what packets of the 'n' slots 'slots', below SHIM_MAX_SLOTS, get in
+ * 'treatments'. */
+void
+job_slots_treatments(const struct job_slots *js, const uint16_t *slots,
+                     uint32_t n, bool leased, struct treatment *treatments)
+{
+    uint32_t by_default = default_word(js);
+    uint32_t held = leased ? UINT32_MAX : 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t word = __atomic_load_n(&js->words[slots[i]],
+                                        __ATOMIC_RELAXED) & held;
+
+        word = word ? word : by_default;
+        memcpy(&treatments[i], &word, sizeof word);
+    }
+}
+
 /* Returns what a packet of 'slot', below SHIM_MAX_SLOTS, gets. */
 struct treatment
 job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
 {
+    struct treatment t;
+
+    job_slots_treatments(js, &slot, 1, leased, &t);
+    return t;
+}
+
+/* Copies the order to 'places' and returns true, unless it is the one of
+ * '*seen', which it changes; before the first call that is UINT32_MAX.  If the
+ * control thread is just changing the order, the copy may be of neither the
+ * old one nor the new one, and the next call copies again. */
+bool
+job_slots_places(const struct job_slots *js, uint32_t *seen,
+                 job_place places[SHIM_MAX_SLOTS])
+{
+    uint32_t n = __atomic_load_n(&js->n_orders, __ATOMIC_ACQUIRE);
+
+    if (n == *seen) {
+        return false;
+    }
+    *seen = n;
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        places[i] = __atomic_load_n(&js->places[i], __ATOMIC_RELAXED);
+    }
+    return true;
+}
+
+/* Returns the place of 'slot' in the controller's order, 0 first; behind all
+ * of them what has none, or no lease. */
+uint32_t
+job_slots_rank(const struct job_slots *js, uint16_t slot, bool leased)
+{
     uint32_t word = __atomic_load_n(&js->words[slot], __ATOMIC_RELAXED);
 
-    if (leased && word) {
-        return (struct treatment) {
-            .level = word >> 8 & 0xff,
-            .dscp = word & 0xff,
-            .is_default = false,
-        };
-    }
-    return (struct treatment) {
-        .level = SHIM_LEVEL_DEFAULT,
-        .dscp = __atomic_load_n(&js->default_dscp, __ATOMIC_RELAXED),
-        .is_default = true,
-    };
+    return (leased && word
+            ? JOB_PLACE_OF(__atomic_load_n(&js->places[slot],
+                                           __ATOMIC_RELAXED))
+            : UINT32_MAX);
 }
 
 struct job_counters *
 job_slots_counters(struct job_slots *js, uint16_t slot)
 {
     return &js->counters[slot];
+}
+
+/* Counts 'n' received frames.  What comes in a row for the same slot is added
+ * up first: one addition to a counter would wait for the one before. */
+void
+job_slots_count_rx(struct job_slots *js, const uint16_t *slots,
+                   const uint32_t *lengths, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; ) {
+        struct job_counters *job = &js->counters[slots[i]];
+        uint32_t first = i;
+        uint64_t bytes = 0;
+
+        do {
+            bytes += lengths[i++];
+        } while (i < n && slots[i] == slots[first]);
+        counter_add(&job->rx_packets, i - first);
+        counter_add(&job->rx_bytes, bytes);
+    }
 }

@@ -13,6 +13,10 @@
  * only the slot's level and DSCP.  Both are in one word, so that the loop
  * never sees the level of one order with the DSCP of another.
  *
+ * The order itself is exact: each slot has a place among all others, by its
+ * rank and then by its level, which the egress reads when it has changed.
+ * Slots of the same rank and level have the same place.
+ *
  * The agent's lease bounds how long the word holds.  Without a lease every
  * slot is treated like slot 0, which is "no job": default level and DSCP.
  *
@@ -25,6 +29,7 @@
  *
  *    leased = job_slots_leased(js, now);     (loop, once a burst)
  *    t = job_slots_treatment(js, slot, leased);
+ *    changed = job_slots_places(js, &seen, places);
  *
  *
  * Ownership and thread-safety
@@ -42,6 +47,7 @@ struct treatment {
     uint8_t level;              /* Queue, 0 .. SHIM_N_LEVELS - 1. */
     uint8_t dscp;               /* 0 .. 63. */
     bool is_default;            /* Slot 0, an unused slot, or no lease. */
+    bool in_use;                /* The slot is, and there is a lease. */
 };
 
 /* Written by the loop only. */
@@ -50,6 +56,14 @@ struct job_counters {
     uint64_t rx_packets, rx_bytes;
     uint64_t tx_dropped;        /* Packets: the level's queue was full. */
 } __attribute__((aligned(64)));
+
+/* Where a slot is in the order: JOB_PLACE() of 0 for the first place and a
+ * level from 1 on.  What is not ordered has JOB_PLACE_LAST. */
+typedef uint16_t job_place;
+#define JOB_PLACE(PLACE, LEVEL) ((PLACE) | (LEVEL) << 10)
+#define JOB_PLACE_OF(P) ((P) & 0x3ff)
+#define JOB_LEVEL_OF(P) ((P) >> 10)
+#define JOB_PLACE_LAST JOB_PLACE(SHIM_MAX_SLOTS - 1, SHIM_LEVEL_DEFAULT)
 
 struct job_slots;
 
@@ -69,11 +83,19 @@ bool job_slots_stats(const struct job_slots *, uint16_t slot, uint64_t now,
 
 /* Any thread. */
 uint32_t job_slots_lease_left_ms(const struct job_slots *, uint64_t now);
+bool job_slots_told(const struct job_slots *);
 bool job_slots_leased(const struct job_slots *, uint64_t now);
 struct treatment job_slots_treatment(const struct job_slots *, uint16_t slot,
                                      bool leased);
+void job_slots_treatments(const struct job_slots *, const uint16_t *slots,
+                          uint32_t n, bool leased, struct treatment *);
+uint32_t job_slots_rank(const struct job_slots *, uint16_t slot, bool leased);
 
 /* The loop. */
+bool job_slots_places(const struct job_slots *, uint32_t *seen,
+                      job_place places[SHIM_MAX_SLOTS]);
 struct job_counters *job_slots_counters(struct job_slots *, uint16_t slot);
+void job_slots_count_rx(struct job_slots *, const uint16_t *slots,
+                        const uint32_t *lengths, uint32_t n);
 
 #endif /* shim/pipeline/job-slot.h */

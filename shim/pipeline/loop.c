@@ -22,18 +22,24 @@
 #define WAIT_AFTER (160 * US)   /* Naps longer than this end with a frame. */
 #define MAX_WAIT (20 * MS)      /* To look at 'stop' and the rate. */
 
+#define GAP (300 * MS)          /* Less than whoever watches us waits. */
+
 #define LOOP_NICE (-10)         /* Of the loop's thread... */
 #define LOOP_SLICE (100 * US)   /* ...and how long it runs at a time. */
 
 struct loop {
     struct forward *forward;
     struct port *host, *uplink;
+    enum loop_poll poll;
     uint64_t nap;               /* Nanoseconds of the last one. */
+    void (*woke)(void *aux);    /* After a gap.  Or NULL. */
+    void *aux;
 
     /* The loop writes, the control thread reads. */
     clockid_t clock;            /* The loop's CPU time, if 'running'... */
     uint64_t clock_base;        /* ...and what it showed at the start. */
-    bool running, paused;
+    bool running, paused, left;
+    uint64_t turns, turned;     /* Number, and time of the last one. */
 
     /* The control thread writes, the loop reads. */
     bool stop, pause;
@@ -44,7 +50,8 @@ struct loop {
 
 /* Returns NULL without memory. */
 struct loop *
-loop_create(struct forward *forward, struct port *host, struct port *uplink)
+loop_create(struct forward *forward, struct port *host, struct port *uplink,
+            enum loop_poll poll)
 {
     struct loop *l = calloc(1, sizeof *l);
 
@@ -52,6 +59,8 @@ loop_create(struct forward *forward, struct port *host, struct port *uplink)
         l->forward = forward;
         l->host = host;
         l->uplink = uplink;
+        l->turned = forward_now();
+        l->poll = poll;
     }
     return l;
 }
@@ -60,6 +69,13 @@ void
 loop_destroy(struct loop *l)
 {
     free(l);
+}
+
+void
+loop_on_gap(struct loop *l, void (*woke)(void *aux), void *aux)
+{
+    l->woke = woke;
+    l->aux = aux;
 }
 
 static uint64_t
@@ -82,7 +98,7 @@ sleep_ns(uint64_t ns)
 /* Sleeps up to 'ns', less if a frame arrives.  An interface that is down makes
  * poll() return at once, so that the rest of a nap follows. */
 static void
-wait_for_frame(struct loop *l, uint64_t ns)
+sleep_on_ports(struct loop *l, uint64_t ns)
 {
     struct pollfd fds[] = {
         { .fd = port_fd(l->host), .events = POLLIN },
@@ -96,6 +112,28 @@ wait_for_frame(struct loop *l, uint64_t ns)
     }
 }
 
+/* The same, with the ports' interrupts.  A frame that came before they were
+ * switched on causes none, so there is one more turn. */
+static void
+wait_for_frame(struct loop *l, uint64_t ns)
+{
+    port_arm(l->host);
+    port_arm(l->uplink);
+    if (forward_turn(l->forward, forward_now())) {
+        l->nap = 0;
+    } else {
+        sleep_on_ports(l, ns);
+    }
+    port_disarm(l->host);
+    port_disarm(l->uplink);
+}
+
+static uint64_t
+next_nap(uint64_t nap)
+{
+    return nap < MIN_NAP ? MIN_NAP : nap < MAX_NAP / 2 ? nap * 2 : MAX_NAP;
+}
+
 /* Sleeps, after a turn of the loop that found nothing to do. */
 static void
 idle(struct loop *l, uint64_t now)
@@ -104,15 +142,21 @@ idle(struct loop *l, uint64_t now)
     bool late_uplink = port_kick(l->uplink);
     bool held = (port_room(l->host) < PORT_BURST
                  || port_room(l->uplink) < PORT_BURST);
+    bool can_wait = (l->poll != LOOP_NAP && !late_host && !late_uplink
+                     && !held && port_fd(l->host) >= 0
+                     && port_fd(l->uplink) >= 0);
     uint64_t due = held ? UINT64_MAX : forward_until_due(l->forward, now);
+    bool ending = forward_is_ending(l->forward);
 
-    l->nap = l->nap < MIN_NAP ? MIN_NAP
-             : l->nap < MAX_NAP / 2 ? l->nap * 2 : MAX_NAP;
-    if (l->nap <= WAIT_AFTER || late_host || late_uplink || held
-        || port_fd(l->host) < 0 || port_fd(l->uplink) < 0) {
-        sleep_ns(due < l->nap ? due : l->nap);
-    } else {
+    if (l->poll == LOOP_BUSY) {
+        return;
+    }
+    l->nap = ending ? MIN_NAP : next_nap(l->nap);
+    if (can_wait && !ending
+        && (l->poll == LOOP_INTERRUPT || l->nap > WAIT_AFTER)) {
         wait_for_frame(l, due < MAX_WAIT ? due : MAX_WAIT);
+    } else {
+        sleep_ns(due < l->nap ? due : l->nap);
     }
 }
 
@@ -169,6 +213,12 @@ loop_run(struct loop *l)
             wait_while_paused(l);
             continue;
         }
+        if (now - l->turned > GAP && l->woke && l->turns) {
+            l->woke(l->aux);
+            now = forward_now();
+        }
+        STORE(&l->turned, now);
+        STORE(&l->turns, l->turns + 1);
         if (forward_turn(l->forward, now)) {
             l->nap = 0;
         } else {
@@ -176,6 +226,33 @@ loop_run(struct loop *l)
         }
     }
     STORE(&l->running, false);
+    STORE(&l->left, true);
+}
+
+uint64_t
+loop_turns(const struct loop *l)
+{
+    return LOAD(&l->turns);
+}
+
+uint64_t
+loop_turn_age_ns(const struct loop *l)
+{
+    uint64_t turned = LOAD(&l->turned), now = forward_now();
+
+    return now > turned ? now - turned : 0;
+}
+
+bool
+loop_leave(struct loop *l, uint64_t ns)
+{
+    uint64_t end = forward_now() + ns;
+
+    loop_stop(l);
+    while (!LOAD(&l->left) && forward_now() < end) {
+        sleep_ns(MIN_NAP);
+    }
+    return LOAD(&l->left);
 }
 
 void

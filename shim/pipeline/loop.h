@@ -11,13 +11,19 @@
  *
  * Several shims share few CPUs with the training they serve, so a loop with
  * nothing to do sleeps: a little longer each time, from 10 us on, but never
- * past the time when a paced packet is due, and then until a frame arrives.
+ * past the time when a paced packet is due, and then until a frame arrives, if
+ * both ports can tell.  The short naps are not only for the CPU's sake: what
+ * arrives meanwhile is forwarded in one burst, and the TCP stacks of the same
+ * machine get the time that a busy loop would take from them.
+ *
+ * A shim that has a CPU of its own may be told to stay awake, one whose
+ * latency matters more than its bursts to wait for interrupts at once.
  *
  *
  * Usage
  * =====
  *
- *    loop = loop_create(forward, host, uplink);
+ *    loop = loop_create(forward, host, uplink, LOOP_AUTO);
  *    ...another thread: loop_run(loop)...
  *    loop_pause(loop);
  *    ...change a port...
@@ -38,14 +44,36 @@ struct forward;
 struct loop;
 struct port;
 
+/* What the loop does when there is nothing to do. */
+enum loop_poll {
+    LOOP_AUTO,                  /* Naps, then LOOP_INTERRUPT where the ports
+                                 * can. */
+    LOOP_BUSY,                  /* Looks again. */
+    LOOP_NAP,                   /* Naps of up to 1 ms. */
+    LOOP_INTERRUPT,             /* Waits for a frame. */
+};
+
 struct loop *loop_create(struct forward *, struct port *host,
-                         struct port *uplink);
+                         struct port *uplink, enum loop_poll);
 void loop_destroy(struct loop *);
+
+/* Before loop_run(): calls 'woke' from there, between two turns, when the loop
+ * stood still for so long that somebody may have forwarded in its place. */
+void loop_on_gap(struct loop *, void (*woke)(void *aux), void *aux);
 
 void loop_run(struct loop *);
 void loop_stop(struct loop *);
 bool loop_pause(struct loop *);
 void loop_resume(struct loop *);
 uint64_t loop_busy_ns(struct loop *);
+
+/* How often the loop has turned, and how long ago it last began to.  A loop
+ * that naps turns at least fifty times a second. */
+uint64_t loop_turns(const struct loop *);
+uint64_t loop_turn_age_ns(const struct loop *);
+
+/* Makes loop_run() return, and waits until it will touch no port any more.
+ * Returns false if that is not so within 'ns'. */
+bool loop_leave(struct loop *, uint64_t ns);
 
 #endif /* shim/pipeline/loop.h */

@@ -15,6 +15,7 @@ struct miss {
     int fd;                     /* Event: the ring is no longer empty. */
 
     /* The loop's. */
+    bool told;                  /* The event, of all in the ring. */
     struct {
         uint64_t hash;
         uint64_t when;          /* Last reported, 0 if never. */
@@ -32,6 +33,7 @@ miss_create(void)
     struct miss *m = calloc(1, sizeof *m);
 
     if (m) {
+        m->told = true;
         m->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (m->fd < 0) {
             free(m);
@@ -54,17 +56,14 @@ static bool
 push(struct miss *m, const struct shim_flow_key *key)
 {
     uint32_t head = __atomic_load_n(&m->head, __ATOMIC_ACQUIRE);
-    uint64_t one = 1;
 
     if (m->tail - head >= RING_SIZE) {
         return false;
     }
     m->ring[m->tail % RING_SIZE] = *key;
     __atomic_store_n(&m->tail, m->tail + 1, __ATOMIC_RELEASE);
-
-    /* Reports are rare (the filter), so each may cost a system call.  The
-     * event cannot overflow: it is read at each taking. */
-    return write(m->fd, &one, sizeof one) == sizeof one;
+    m->told = false;
+    return true;
 }
 
 /* Reports 'key', whose flow_table_hash() is 'hash', unless it was reported
@@ -82,6 +81,19 @@ miss_report(struct miss *m, const struct shim_flow_key *key, uint64_t hash,
     if (push(m, key)) {
         m->filter[i].hash = hash;
         m->filter[i].when = now;
+    }
+}
+
+/* Makes miss_fd() readable if there are new reports.  Once a burst, since it
+ * costs a system call then.  The event cannot overflow: it is read at each
+ * taking. */
+void
+miss_tell(struct miss *m)
+{
+    uint64_t one = 1;
+
+    if (!m->told) {
+        m->told = write(m->fd, &one, sizeof one) == sizeof one;
     }
 }
 

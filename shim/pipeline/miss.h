@@ -20,6 +20,7 @@
  * =====
  *
  *    miss_report(m, &key, hash, now);        (loop)
+ *    miss_tell(m);                           (loop, after a burst)
  *    n = miss_take(m, keys, 64);             (control thread)
  *
  * miss_fd() is readable when there is something to take.
@@ -41,6 +42,7 @@ void miss_destroy(struct miss *);
 
 void miss_report(struct miss *, const struct shim_flow_key *, uint64_t hash,
                  uint64_t now);
+void miss_tell(struct miss *);
 
 int miss_fd(const struct miss *);
 uint32_t miss_take(struct miss *, struct shim_flow_key *, uint32_t max);

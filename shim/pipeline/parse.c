@@ -16,6 +16,14 @@ enum {
     UDP_SIZE = 8,
     FIRST_NEIGHBOUR_TYPE = 133, /* ICMPv6 router solicitation... */
     LAST_NEIGHBOUR_TYPE = 137,  /* ...to redirect. */
+    VXLAN_PORT = 4789,
+    VXLAN_SIZE = 8,
+    VXLAN_HAS_ID = 0x08,
+};
+
+const uint32_t parse_common_min[256] = {
+    [IPPROTO_TCP] = IPV4_SIZE + TCP_SIZE,
+    [IPPROTO_UDP] = IPV4_SIZE + UDP_SIZE,
 };
 
 static uint16_t
@@ -28,10 +36,11 @@ get_16(const uint8_t *p)
  * 'end' is where the IP packet ends. */
 static enum parsed_kind
 parse_ports(const uint8_t *frame, size_t at, size_t end, uint8_t protocol,
-            bool from_host, struct shim_flow_key *key)
+            bool from_host, struct parsed *p)
 {
     size_t size = protocol == IPPROTO_TCP ? TCP_SIZE : UDP_SIZE;
     const uint8_t *source = frame + at, *destination = source + 2;
+    struct shim_flow_key *key = &p->key;
 
     if (end - at < size) {
         return PARSED_MALFORMED;
@@ -39,6 +48,8 @@ parse_ports(const uint8_t *frame, size_t at, size_t end, uint8_t protocol,
     key->protocol = protocol;
     memcpy(&key->local_port, from_host ? source : destination, 2);
     memcpy(&key->remote_port, from_host ? destination : source, 2);
+    p->l4 = at;
+    p->end = end;
     return PARSED_FLOW;
 }
 
@@ -52,7 +63,7 @@ set_addresses(const uint8_t *source, const uint8_t *destination, size_t size,
 
 static enum parsed_kind
 parse_ipv4(const uint8_t *frame, size_t length, size_t at, bool from_host,
-           struct shim_flow_key *key)
+           struct parsed *p)
 {
     const uint8_t *ip = frame + at;
     size_t header, total;
@@ -72,9 +83,9 @@ parse_ipv4(const uint8_t *frame, size_t length, size_t at, bool from_host,
     if (ip[9] != IPPROTO_TCP && ip[9] != IPPROTO_UDP) {
         return PARSED_IP;
     }
-    key->family = 4;
-    set_addresses(ip + 12, ip + 16, 4, from_host, key);
-    return parse_ports(frame, at + header, at + total, ip[9], from_host, key);
+    p->key.family = 4;
+    set_addresses(ip + 12, ip + 16, 4, from_host, &p->key);
+    return parse_ports(frame, at + header, at + total, ip[9], from_host, p);
 }
 
 /* Steps over the extension headers from '*at' on, of which the first is
@@ -105,7 +116,7 @@ skip_extensions(const uint8_t *frame, size_t end, uint8_t next, size_t *at)
 
 static enum parsed_kind
 parse_ipv6(const uint8_t *frame, size_t length, size_t at, bool from_host,
-           struct shim_flow_key *key)
+           struct parsed *p)
 {
     const uint8_t *ip = frame + at;
     size_t end, next = at + IPV6_SIZE;
@@ -130,9 +141,9 @@ parse_ipv6(const uint8_t *frame, size_t length, size_t at, bool from_host,
     if (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) {
         return PARSED_IP;
     }
-    key->family = 6;
-    set_addresses(ip + 8, ip + 24, 16, from_host, key);
-    return parse_ports(frame, next, end, protocol, from_host, key);
+    p->key.family = 6;
+    set_addresses(ip + 8, ip + 24, 16, from_host, &p->key);
+    return parse_ports(frame, next, end, protocol, from_host, p);
 }
 
 /* Parses the Ethernet frame 'frame' of 'length' bytes into '*p'.  'from_host'
@@ -161,14 +172,34 @@ parse_frame(const uint8_t *frame, size_t length, bool from_host,
     }
 
     if (type == 0x0800) {
-        p->kind = parse_ipv4(frame, length, at, from_host, &p->key);
+        p->kind = parse_ipv4(frame, length, at, from_host, p);
         p->family = 4;
     } else if (type == 0x86dd) {
-        p->kind = parse_ipv6(frame, length, at, from_host, &p->key);
+        p->kind = parse_ipv6(frame, length, at, from_host, p);
         p->family = 6;
     } else {
         p->kind = PARSED_OTHER;
         return;
     }
     p->l3 = at;
+}
+
+/* If '*p', which parse_frame() made of 'frame', is a VXLAN tunnel's packet
+ * with a flow inside, takes the key of that one. */
+void
+parse_inner(const uint8_t *frame, bool from_host, struct parsed *p)
+{
+    const uint8_t *udp = frame + p->l4;
+    const uint8_t *vxlan = udp + UDP_SIZE, *inside = vxlan + VXLAN_SIZE;
+    struct parsed inner;
+
+    if (p->kind != PARSED_FLOW || p->key.protocol != IPPROTO_UDP
+        || p->end - p->l4 < UDP_SIZE + VXLAN_SIZE
+        || get_16(udp + 2) != VXLAN_PORT || !(vxlan[0] & VXLAN_HAS_ID)) {
+        return;
+    }
+    parse_frame(inside, frame + p->end - inside, from_host, &inner);
+    if (inner.kind == PARSED_FLOW) {
+        p->key = inner.key;
+    }
 }

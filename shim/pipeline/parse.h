@@ -18,15 +18,33 @@
  * Fragments have no key, not even the first one, which does carry the ports:
  * all parts of a datagram thus take the same queue and keep their order.
  *
+ * RoCEv2 is UDP like any other: its flow is the 5-tuple, whose source port the
+ * sender derives from the queue pair, and not the destination queue pair in
+ * the header behind it.
+ *
+ * VXLAN's flow is that of the frame inside if that one has a flow, so that
+ * what virtual machines and containers send can be told apart; otherwise it is
+ * the tunnel's own.  The IP header that counts stays the outer one: the fabric
+ * reads its DSCP, while the inner one belongs to whoever sent the packet.
+ *
+ * Nearly all packets are TCP or UDP over plain Ethernet and IPv4 without
+ * options.  parse_common() recognizes those by three words, and gives their
+ * key as the flow table has it; it takes no frame of which parse_frame() would
+ * think otherwise.
+ *
  *
  * Usage
  * =====
  *
  *    struct parsed p;
  *
- *    parse_frame(data, length, true, &p);
- *    if (p.kind == PARSED_FLOW) {
- *        ...look p.key up...
+ *    if (parse_common(data, length, true, &id)) {
+ *        ...look id up...
+ *    } else {
+ *        parse_frame(data, length, true, &p);
+ *        if (p.kind == PARSED_FLOW) {
+ *            ...look p.key up...
+ *        }
  *    }
  *
  *
@@ -39,7 +57,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string.h>
+
 #include "shim/control/protocol.h"
+#include "shim/pipeline/flow-table.h"
+
+#define PARSE_COMMON_L3 14      /* Offset of the IP header there. */
 
 enum parsed_kind {
     PARSED_OTHER,               /* Not IP: ARP, LLDP and the like. */
@@ -52,11 +75,51 @@ enum parsed_kind {
 struct parsed {
     enum parsed_kind kind;
     uint16_t l3;                /* Offset of the IP header, 0 if none. */
+    uint16_t l4;                /* Offset of TCP's or UDP's header... */
+    uint16_t end;               /* ...and of the IP packet's end, only if
+                                 * PARSED_FLOW. */
     uint8_t family;             /* 4 or 6, 0 if not IP. */
     struct shim_flow_key key;   /* Only if PARSED_FLOW. */
 };
 
 void parse_frame(const uint8_t *frame, size_t length, bool from_host,
                  struct parsed *);
+void parse_inner(const uint8_t *frame, bool from_host, struct parsed *);
+
+/* By protocol: the least length of a packet with ports, 0 if it has none. */
+extern const uint32_t parse_common_min[256];
+
+/* Stores the key of 'frame' in '*id' and returns true if it is TCP or UDP as
+ * nearly all of it is; otherwise parse_frame() has to look. */
+static inline bool
+parse_common(const uint8_t *frame, size_t length, bool from_host,
+             struct flow_id *id)
+{
+    uint64_t start, addresses;  /* Ethernet's type, IP's first bytes... */
+    uint32_t middle, ports;     /* ...fragment, time to live, protocol. */
+    uint32_t total, protocol;
+
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || length < 42) {
+        return false;
+    }
+    memcpy(&start, frame + 12, sizeof start);
+    memcpy(&middle, frame + 20, sizeof middle);
+    memcpy(&addresses, frame + 26, sizeof addresses);
+    memcpy(&ports, frame + 34, sizeof ports);
+
+    total = __builtin_bswap16(start >> 32);
+    protocol = middle >> 24;
+    if (((start & 0xffffff) ^ 0x450008) | (middle & 0xff3f)
+        || total <= parse_common_min[protocol] - 1u
+        || total > length - PARSE_COMMON_L3) {
+        return false;
+    }
+    if (!from_host) {
+        addresses = addresses << 32 | addresses >> 32;
+        ports = ports << 16 | ports >> 16;
+    }
+    *id = flow_id_init(addresses, ports, protocol);
+    return true;
+}
 
 #endif /* shim/pipeline/parse.h */

@@ -2,29 +2,42 @@
 
 #include "shim/pipeline/tag.h"
 
-void
-tag_ipv4(uint8_t *ip, uint8_t dscp)
-{
-    uint16_t old_word = ip[0] << 8 | ip[1];
-    uint8_t tos = dscp << 2 | (ip[1] & 3);
-    uint16_t new_word = ip[0] << 8 | tos;
-    uint32_t sum;
+#include <stdbool.h>
+#include <string.h>
 
-    if (old_word == new_word) {
+#include "shim/pipeline/classify.h"
+
+/* The sum is the same in either byte order, so the words are taken as they
+ * are, each in one access. */
+static inline void
+write_ipv4(uint8_t *ip, uint8_t dscp)
+{
+    const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    uint16_t old_word, new_word, check;
+    uint32_t old, new, sum;
+
+    memcpy(&old_word, ip, sizeof old_word);
+    memcpy(&check, ip + 10, sizeof check);
+    old = old_word;
+    new = little ? (old & 0x03ff) | (uint32_t) dscp << 10
+          : (old & 0xff03) | (uint32_t) dscp << 2;
+    if (old == new) {
         return;
     }
 
-    /* HC' = ~(~HC + ~m + m'), in one's complement arithmetic. */
-    sum = (uint16_t) ~(ip[10] << 8 | ip[11]);
-    sum += (uint16_t) ~old_word;
-    sum += new_word;
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = ~sum;
+    /* HC' = ~(~HC + ~m + m'), in one's complement arithmetic: what goes over
+     * 16 bits is added at the other end. */
+    sum = (check ^ 0xffffu) + (old ^ 0xffffu) + new;
+    check = ~((sum + (sum << 16 | sum >> 16)) >> 16);
+    new_word = new;
+    memcpy(ip, &new_word, sizeof new_word);
+    memcpy(ip + 10, &check, sizeof check);
+}
 
-    ip[1] = tos;
-    ip[10] = sum >> 8;
-    ip[11] = sum;
+void
+tag_ipv4(uint8_t *ip, uint8_t dscp)
+{
+    write_ipv4(ip, dscp);
 }
 
 void
@@ -33,4 +46,17 @@ tag_ipv6(uint8_t *ip, uint8_t dscp)
     /* Version, traffic class and flow label share the first four bytes. */
     ip[0] = (ip[0] & 0xf0) | dscp >> 2;
     ip[1] = (dscp & 3) << 6 | (ip[1] & 0x3f);
+}
+
+/* Writes into each of the 'n' packets what its verdict says. */
+void
+tag_burst(const struct packet *packets, const struct verdict *v, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (__builtin_expect(v[i].family == 4, 1)) {
+            write_ipv4(packets[i].data + v[i].l3, v[i].treatment.dscp);
+        } else if (v[i].family == 6) {
+            tag_ipv6(packets[i].data + v[i].l3, v[i].treatment.dscp);
+        }
+    }
 }

@@ -13,8 +13,13 @@
 
 #include <stdint.h>
 
+struct packet;
+struct verdict;
+
 /* 'ip' is a whole IPv4 or IPv6 header, 'dscp' 0 to 63. */
 void tag_ipv4(uint8_t *ip, uint8_t dscp);
 void tag_ipv6(uint8_t *ip, uint8_t dscp);
+
+void tag_burst(const struct packet *, const struct verdict *, uint32_t n);
 
 #endif /* shim/pipeline/tag.h */

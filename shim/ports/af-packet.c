@@ -99,13 +99,13 @@ af_packet_clear_error(int fd)
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
 }
 
+/* Does 'request', which leaves its answer in '*ifr'. */
 static int
 iface_ioctl(const char *iface, unsigned long request, struct ifreq *ifr)
 {
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     int error;
 
-    memset(ifr, 0, sizeof *ifr);
     snprintf(ifr->ifr_name, sizeof ifr->ifr_name, "%s", iface);
     error = fd < 0 || ioctl(fd, request, ifr) ? errno : 0;
     if (fd >= 0) {
@@ -120,7 +120,19 @@ iface_mtu(const char *iface)
 {
     struct ifreq ifr;
 
+    memset(&ifr, 0, sizeof ifr);
     return iface_ioctl(iface, SIOCGIFMTU, &ifr) ? -1 : ifr.ifr_mtu;
+}
+
+/* Returns 0 or a positive errno. */
+int
+iface_set_mtu(const char *iface, uint32_t mtu)
+{
+    struct ifreq ifr;
+
+    memset(&ifr, 0, sizeof ifr);
+    ifr.ifr_mtu = mtu;
+    return iface_ioctl(iface, SIOCSIFMTU, &ifr);
 }
 
 /* Is it up, and something on its other end? */
@@ -129,6 +141,7 @@ iface_is_up(const char *iface)
 {
     struct ifreq ifr;
 
+    memset(&ifr, 0, sizeof ifr);
     return (!iface_ioctl(iface, SIOCGIFFLAGS, &ifr)
             && ifr.ifr_flags & IFF_UP && ifr.ifr_flags & IFF_RUNNING);
 }

@@ -40,6 +40,7 @@ void af_packet_clear_error(int fd);
 /* Of a network interface of the calling thread's network namespace. */
 int iface_mtu(const char *iface);
 bool iface_is_up(const char *iface);
+int iface_set_mtu(const char *iface, uint32_t mtu);
 int iface_sent(const char *iface, uint64_t *n);
 
 #endif /* shim/ports/af-packet.h */

@@ -12,6 +12,8 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include "shim/ports/port-driver.h"
+
 #define MIB (1024 * 1024)
 #define MIN_MEMORY (96 * MIB)   /* Without huge pages DPDK takes it at once. */
 #define SPARE (8 * MIB)         /* Of huge pages, besides packet buffers. */
@@ -57,12 +59,32 @@ allowed_cpus(char *s, size_t size)
     }
 }
 
+/* Puts the network cards to take at 'argv', at most 4 words.  Returns how
+ * many. */
+static int
+put_cards(const struct options *o, const char *argv[])
+{
+    const struct port_spec *specs[] = { &o->host, &o->uplink };
+    int argc = 0;
+
+    for (int i = 0; i < 2; i++) {
+        if (specs[i]->driver->argument == PORT_ARG_PCI) {
+            argv[argc++] = "--allow";
+            argv[argc++] = specs[i]->what;
+        }
+    }
+    if (!argc) {
+        argv[argc++] = "--no-pci";
+    }
+    return argc;
+}
+
 /* Starts DPDK with room for 'bytes' of packet buffers. */
 char *
 eal_init(const struct options *o, bool huge, uint64_t bytes)
 {
-    char all[512], lcores[600], memory[16];
-    const char *argv[16];
+    char all[512], lcores[600], memory[16], prefix[64];
+    const char *argv[20];
     char *error;
     int argc = 0;
 
@@ -71,12 +93,17 @@ eal_init(const struct options *o, bool huge, uint64_t bytes)
     bytes = bytes + 32 * MIB < MIN_MEMORY ? MIN_MEMORY : bytes + 32 * MIB;
     snprintf(memory, sizeof memory, "%"PRIu64, bytes / MIB);
 
+    /* Who takes over has a directory of its own: the other one will remove
+     * his. */
+    snprintf(prefix, sizeof prefix, o->take_over ? "%s.%d" : "%s", o->name,
+             (int) getpid());
+
     argv[argc++] = "stagecoach-shim";
     argv[argc++] = "--lcores";
     argv[argc++] = lcores;
-    argv[argc++] = "--no-pci";
+    argc += put_cards(o, argv + argc);
     argv[argc++] = "--file-prefix";
-    argv[argc++] = o->name;
+    argv[argc++] = prefix;
     argv[argc++] = "--log-level=*:error";
     if (huge) {
         argv[argc++] = "--in-memory";
@@ -87,6 +114,30 @@ eal_init(const struct options *o, bool huge, uint64_t bytes)
         argv[argc++] = memory;
     }
     if (rte_eal_init(argc, (char **) argv) >= 0) {
+        return NULL;
+    }
+    return (asprintf(&error, "DPDK does not start (%s)",
+                     rte_strerror(rte_errno)) < 0 ? strdup("no memory")
+            : error);
+}
+
+/* DPDK's complaint about a directory that cannot be made is not shown: it goes
+ * on without. */
+char *
+eal_init_offline(uint64_t bytes)
+{
+    char all[512], lcores[600], memory[16], prefix[32], *error;
+    const char *argv[] = {
+        "stagecoach-shim", "--lcores", lcores, "--file-prefix", prefix,
+        "--no-pci", "--no-huge", "--no-shconf", "--no-telemetry",
+        "--log-level=*:critical", "-m", memory,
+    };
+
+    allowed_cpus(all, sizeof all);
+    snprintf(lcores, sizeof lcores, "0@(%s)", all);
+    snprintf(memory, sizeof memory, "%"PRIu64, bytes / MIB + 32);
+    snprintf(prefix, sizeof prefix, "sct-replay-%d", (int) getpid());
+    if (rte_eal_init(sizeof argv / sizeof *argv, (char **) argv) >= 0) {
         return NULL;
     }
     return (asprintf(&error, "DPDK does not start (%s)",

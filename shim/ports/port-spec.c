@@ -3,31 +3,120 @@
 #include "shim/ports/port-spec.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define KIND "af_packet:"
+#include "shim/ports/port-driver.h"
+
+/* Returns "af_packet, af_xdp, ...", malloc()'d, or NULL. */
+static char *
+kinds(void)
+{
+    char *list = NULL;
+
+    for (const struct port_driver *d = port_drivers; d->name; d++) {
+        char *longer;
+
+        if (asprintf(&longer, "%s%s%s", list ? list : "", list ? ", " : "",
+                     d->name) < 0) {
+            longer = NULL;
+        }
+        free(list);
+        list = longer;
+        if (!list) {
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static char *
+unknown_kind(const char *place, const char *text)
+{
+    char *list = kinds(), *error;
+
+    if (!list || asprintf(&error, "%s: \"%s\" is not a port, the kinds are "
+                          "%s", place, text, list) < 0) {
+        error = strdup("no memory");
+    }
+    free(list);
+    return error;
+}
+
+/* A bus address: "0000:01:00.0". */
+static bool
+is_pci(const char *s)
+{
+    static const char pattern[] = "xxxx:xx:xx.x";
+
+    for (size_t i = 0; i < sizeof pattern - 1; i++) {
+        if (pattern[i] == 'x' ? !s[i] || !strchr("0123456789abcdef", s[i])
+            : s[i] != pattern[i]) {
+            return false;
+        }
+    }
+    return !s[sizeof pattern - 1];
+}
+
+/* Is 's' what 'driver' wants?  A comma would begin another of the device's
+ * arguments. */
+static bool
+suits(const struct port_driver *driver, const char *s)
+{
+    size_t n = strlen(s), first = strcspn(s, ",");
+
+    if (n >= sizeof ((struct port_spec *) NULL)->what
+        || strpbrk(s, " \t\n")) {
+        return false;
+    }
+    switch (driver->argument) {
+    case PORT_ARG_NONE:
+        return false;
+    case PORT_ARG_IFACE:
+        return n && n < IFNAMSIZ && !strpbrk(s, ",/");
+    case PORT_ARG_PATH:
+        return n && first == n;
+    case PORT_ARG_TWO_PATHS:
+        return first && first + 1 < n && !strchr(s + first + 1, ',');
+    case PORT_ARG_PCI:
+        return is_pci(s);
+    }
+    return false;
+}
 
 char *
 port_spec_parse(const char *place, const char *text, struct port_spec *spec)
 {
-    const char *iface = text + strlen(KIND);
-    size_t length;
+    size_t length = strcspn(text, ":");
+    const struct port_driver *driver = port_driver_find(text, length);
+    bool bare = driver && driver->argument == PORT_ARG_NONE;
+    const char *what = bare ? text : text + length + (text[length] == ':');
     char *error;
 
-    if (!strncmp(text, KIND, strlen(KIND))) {
-        length = strlen(iface);
-        /* A comma would begin another of the device's arguments. */
-        if (length && length < sizeof spec->iface
-            && !strpbrk(iface, ",/ \t\n")) {
-            memcpy(spec->iface, iface, length + 1);
-            return NULL;
-        }
+    if (!driver) {
+        return unknown_kind(place, text);
     }
-    if (asprintf(&error, "%s: \"%s\" is not a port, such as af_packet:eth0",
-                 place, text) < 0) {
+    if (bare ? !text[length] : suits(driver, what)) {
+        *spec = (struct port_spec) { .driver = driver };
+        snprintf(spec->what, sizeof spec->what, "%s", what);
+        snprintf(spec->iface, sizeof spec->iface, "%.*s", IFNAMSIZ - 1,
+                 driver->argument == PORT_ARG_IFACE ? what : "");
+        return NULL;
+    }
+    if (asprintf(&error, "%s: \"%s\" is not a port, such as %s%s%s", place,
+                 text, driver->name, bare ? "" : ":",
+                 bare ? "" : driver->example) < 0) {
         return strdup("no memory");
     }
     return error;
+}
+
+bool
+port_spec_same(const struct port_spec *a, const struct port_spec *b)
+{
+    return a->iface[0] ? !strcmp(a->iface, b->iface)
+           : (a->driver == b->driver && !strcmp(a->what, b->what)
+              && a->driver->argument != PORT_ARG_NONE);
 }
 
 uint32_t
@@ -41,15 +130,10 @@ port_frame_size(uint32_t mtu)
 }
 
 void
-port_spec_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
-                  size_t size)
+port_spec_devargs(const struct port_spec *spec, uint32_t mtu, char *args)
 {
-    uint32_t frame = port_frame_size(mtu);
-
-    /* A block must be a multiple of the page and of the frame: four frames
-     * of n KiB are. */
-    snprintf(args, size,
-             "iface=%s,framesz=%u,blocksz=%u,framecnt=%u,qdisc_bypass=1",
-             spec->iface, frame, frame == 2048 ? 65536 : frame * 4,
-             frame == 2048 ? 512 : 256);
+    args[0] = '\0';
+    if (spec->driver->devargs) {
+        spec->driver->devargs(spec, mtu, args, PORT_MAX_ARGS);
+    }
 }

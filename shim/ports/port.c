@@ -2,34 +2,29 @@
 
 #include "shim/ports/port.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rte_bus_vdev.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
 #include "shim/pipeline/counter.h"
 #include "shim/ports/af-packet.h"
+#include "shim/ports/finish.h"
+#include "shim/ports/port-device.h"
+#include "shim/ports/port-driver.h"
 
 #define REFUSED_NS 200000000ull         /* The driver took nothing: stuck. */
 #define SILENT_NS 1000000000ull         /* The kernel sent nothing: stuck. */
 #define RETRY_NS 1000000000ull          /* Between two restarts. */
 
 struct port {
-    struct port_spec spec;
-    char device[32];            /* DPDK's name. */
-    uint32_t mtu;               /* That the rings were made for. */
     struct rte_mempool *pool;
 
     /* Changed by port_restart() while the loop keeps off. */
-    bool up;                    /* The device is there. */
-    uint16_t id;                /* DPDK's number. */
-    int fd;                     /* The driver's socket, -1 if not found. */
-    unsigned int ifindex;
+    struct port_device device;
+    unsigned int ifindex;       /* 0 if the kernel has none. */
 
     /* The loop's. */
     struct rte_mbuf *held[PORT_BURST];  /* To be sent. */
@@ -41,7 +36,9 @@ struct port {
     uint64_t refused_since;     /* Time, 0 if the driver takes frames. */
     uint64_t offered;           /* Frames, to the driver; again if it refused
                                  * them.  Counted before they can be sent. */
-    uint64_t too_long;          /* Frames dropped. */
+    uint64_t too_long;          /* Frames dropped when sent... */
+    uint64_t refused;           /* ...or received. */
+    uint64_t completed;         /* Checksums. */
 
     /* The control thread writes, the loop reads. */
     uint32_t max_packet;        /* Bytes of IP: 'mtu' or the interface's MTU,
@@ -54,55 +51,12 @@ struct port {
     uint64_t retry;             /* No restart before this time. */
 };
 
-static char *
-message(const struct port *port, const char *what, int error)
-{
-    char *s;
-
-    return asprintf(&s, "%s: %s (%s)", port->spec.iface, what,
-                    strerror(error)) < 0 ? NULL : s;
-}
-
-static int
-start_device(struct port *port)
-{
-    struct rte_eth_conf conf;
-    int error;
-
-    memset(&conf, 0, sizeof conf);
-    error = rte_eth_dev_configure(port->id, 1, 1, &conf);
-    if (!error) {
-        error = rte_eth_rx_queue_setup(port->id, 0, 256, SOCKET_ID_ANY, NULL,
-                                       port->pool);
-    }
-    if (!error) {
-        error = rte_eth_tx_queue_setup(port->id, 0, 256, SOCKET_ID_ANY, NULL);
-    }
-    if (!error) {
-        error = rte_eth_dev_start(port->id);
-    }
-    if (!error) {
-        rte_eth_promiscuous_enable(port->id);
-    }
-    return error;
-}
-
-static void
-take_down(struct port *port)
-{
-    port->fd = -1;
-    if (port->up) {
-        rte_eth_dev_stop(port->id);
-        rte_eth_dev_close(port->id);
-        port->up = false;
-    }
-    rte_vdev_uninit(port->device);
-}
-
 static void
 set_max_packet(struct port *port, uint32_t mtu)
 {
-    __atomic_store_n(&port->max_packet, mtu < port->mtu ? mtu : port->mtu,
+    uint32_t max = port->device.mtu;
+
+    __atomic_store_n(&port->max_packet, mtu < max ? mtu : max,
                      __ATOMIC_RELAXED);
 }
 
@@ -113,38 +67,29 @@ reset_check(struct port *port)
     port->progress = 0;
 }
 
+static bool
+has(const struct port *port, unsigned int flag)
+{
+    return port->device.spec.driver->flags & flag;
+}
+
 static char *
 set_up(struct port *port)
 {
-    char args[128];
-    int error, mtu = iface_mtu(port->spec.iface);
+    const char *iface = port->device.spec.iface;
+    int mtu = has(port, PORT_KERNEL) ? iface_mtu(iface)
+                                     : (int) port->device.mtu;
+    char *error = NULL;
 
     if (mtu < 0) {
-        return message(port, "cannot open the interface", ENODEV);
+        return asprintf(&error, "%s: there is no such interface", iface) < 0
+               ? strdup("no memory") : error;
     }
-    port_spec_devargs(&port->spec, port->mtu, args, sizeof args);
-    port->ifindex = if_nametoindex(port->spec.iface);
-    error = rte_vdev_init(port->device, args);
-    if (error) {
-        return message(port, "DPDK cannot make a port of it", -error);
-    }
-    error = rte_eth_dev_get_port_by_name(port->device, &port->id);
-    if (!error) {
-        error = start_device(port);
-    }
-    port->up = !error;
-    if (error) {
-        take_down(port);
-        return message(port, "DPDK cannot start the port", -error);
-    }
-
-    port->fd = af_packet_find(port->spec.iface);
-    if (port->fd >= 0) {
-        af_packet_tune(port->fd, port_frame_size(port->mtu) * 512);
-    }
+    port->ifindex = if_nametoindex(iface);
+    error = port_device_open(&port->device, port->pool);
     set_max_packet(port, mtu);
     reset_check(port);
-    return NULL;
+    return error;
 }
 
 /* Creates the port of 'spec', for packets of up to 'mtu' bytes of IP.  Stores
@@ -160,12 +105,35 @@ port_create(const struct port_spec *spec, unsigned int index, uint32_t mtu,
     if (!port) {
         return strdup("no memory");
     }
-    port->spec = *spec;
-    port->mtu = mtu;
+    port->device.spec = *spec;
+    port->device.index = index;
+    port->device.mtu = mtu;
     port->pool = pool;
-    port->fd = -1;
-    snprintf(port->device, sizeof port->device, "net_af_packet%u", index);
     error = set_up(port);
+    if (error) {
+        free(port);
+    } else {
+        *portp = port;
+    }
+    return error;
+}
+
+char *
+port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *pool,
+                  struct rte_ring *in, struct rte_ring *out,
+                  struct port **portp)
+{
+    struct port *port = calloc(1, sizeof *port);
+    char *error;
+
+    *portp = NULL;
+    if (!port) {
+        return strdup("no memory");
+    }
+    port->device.mtu = mtu;
+    port->pool = pool;
+    set_max_packet(port, mtu);
+    error = port_device_open_rings(&port->device, name, in, out, pool);
     if (error) {
         free(port);
     } else {
@@ -179,15 +147,44 @@ port_destroy(struct port *port)
 {
     if (port) {
         rte_pktmbuf_free_bulk(port->held, port->n_held);
-        take_down(port);
+        port_device_close(&port->device);
         free(port);
     }
+}
+
+/* Makes packets of the 'n' frames at 'frames', and drops those of which none
+ * can be made.  Returns how many are left. */
+static uint16_t
+finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
+{
+    uint16_t left = 0;
+
+    for (uint16_t i = 0; i < n; i++) {
+        enum finish f = finish_frame(frames[i], port->device.mtu);
+
+        if (f == FINISH_TOO_LONG) {
+            rte_pktmbuf_free(frames[i]);
+            counter_add(&port->refused, 1);
+            continue;
+        }
+        if (f == FINISH_COMPLETED) {
+            counter_add(&port->completed, 1);
+        }
+        frames[left++] = frames[i];
+    }
+    return left;
 }
 
 uint16_t
 port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 {
-    return port->up ? rte_eth_rx_burst(port->id, 0, frames, max) : 0;
+    uint16_t n;
+
+    if (!port->device.up) {
+        return 0;
+    }
+    n = rte_eth_rx_burst(port->device.id, 0, frames, max);
+    return has(port, PORT_UNFINISHED) ? finish_all(port, frames, n) : n;
 }
 
 /* Returns how many frames port_send() takes before the next flush. */
@@ -237,9 +234,9 @@ port_flush(struct port *port, uint64_t now)
     if (!port->n_held) {
         return false;
     }
-    if (port->up) {
+    if (port->device.up) {
         counter_add(&port->offered, port->n_held);
-        n = rte_eth_tx_burst(port->id, 0, port->held, port->n_held);
+        n = rte_eth_tx_burst(port->device.id, 0, port->held, port->n_held);
         port->kick = true;
     }
     if (n) {
@@ -260,10 +257,10 @@ port_kick(struct port *port)
 {
     int n;
 
-    if (!port->kick || port->fd < 0) {
+    if (!port->kick || port->device.fd < 0 || !has(port, PORT_KICK)) {
         return false;
     }
-    n = af_packet_kick(port->fd);
+    n = af_packet_kick(port->device.fd);
     if (n > 0) {
         counter_add(&port->late_bytes, n);
     }
@@ -271,12 +268,24 @@ port_kick(struct port *port)
     return port->kick;
 }
 
-/* Returns a file descriptor that becomes readable when a frame arrives, or
- * -1. */
+/* Returns a file descriptor that becomes readable when a frame arrives, with
+ * some drivers only between port_arm() and port_disarm(), or -1. */
 int
 port_fd(const struct port *port)
 {
-    return port->fd;
+    return port->device.fd;
+}
+
+void
+port_arm(struct port *port)
+{
+    port_device_arm(&port->device);
+}
+
+void
+port_disarm(struct port *port)
+{
+    port_device_disarm(&port->device);
 }
 
 /* Is the kernel's counter standing still while we offer frames?  What it has
@@ -287,7 +296,7 @@ is_silent(struct port *port, uint64_t now)
 {
     uint64_t sent, offered;
 
-    if (iface_sent(port->spec.iface, &sent)) {
+    if (iface_sent(port->device.spec.iface, &sent)) {
         return false;
     }
     offered = __atomic_load_n(&port->offered, __ATOMIC_ACQUIRE);
@@ -307,18 +316,18 @@ find_fault(struct port *port, uint64_t now)
     uint64_t refused = __atomic_load_n(&port->refused_since,
                                        __ATOMIC_RELAXED);
 
-    if (!port->up) {
+    if (!port->device.up) {
         return "the interface is back";
     }
-    if (if_nametoindex(port->spec.iface) != port->ifindex) {
+    if (if_nametoindex(port->device.spec.iface) != port->ifindex) {
         return "the interface is another one";
     }
-    if (!iface_is_up(port->spec.iface)) {
+    if (!iface_is_up(port->device.spec.iface)) {
         port->progress = 0;
         return NULL;
     }
-    if (port->fd >= 0) {
-        af_packet_clear_error(port->fd);
+    if (port->device.fd >= 0 && has(port, PORT_PACKET_SOCKET)) {
+        af_packet_clear_error(port->device.fd);
     }
     if (refused && now > refused + REFUSED_NS) {
         return "the ring is full and stays so";
@@ -331,9 +340,13 @@ find_fault(struct port *port, uint64_t now)
 const char *
 port_check(struct port *port, uint64_t now)
 {
-    int mtu = iface_mtu(port->spec.iface);
     const char *fault;
+    int mtu;
 
+    if (!has(port, PORT_RESTARTS)) {
+        return NULL;
+    }
+    mtu = iface_mtu(port->device.spec.iface);
     if (mtu < 0) {
         return NULL;
     }
@@ -352,24 +365,47 @@ port_check(struct port *port, uint64_t now)
 char *
 port_restart(struct port *port)
 {
-    take_down(port);
+    port_device_close(&port->device);
     return set_up(port);
 }
 
 const char *
 port_iface(const struct port *port)
 {
-    return port->spec.iface;
+    return port->device.spec.what;
 }
 
 /* Returns how many frames the port could not receive or send so far. */
 uint64_t
 port_dropped(struct port *port)
 {
-    if (port->fd >= 0) {
-        port->ring_dropped += af_packet_dropped(port->fd);
+    if (port->device.fd >= 0 && has(port, PORT_PACKET_SOCKET)) {
+        port->ring_dropped += af_packet_dropped(port->device.fd);
     }
-    return port->ring_dropped + counter_get(&port->too_long);
+    return (port->ring_dropped + counter_get(&port->too_long)
+            + counter_get(&port->refused));
+}
+
+/* Returns how many frames were too long when they came: a part of
+ * port_dropped(). */
+uint64_t
+port_refused(const struct port *port)
+{
+    return counter_get(&port->refused);
+}
+
+/* Returns how many checksums the port had to complete. */
+uint64_t
+port_completed(const struct port *port)
+{
+    return counter_get(&port->completed);
+}
+
+/* Returns 0, or why frames may still come unfinished from the kernel. */
+int
+port_unfinished(const struct port *port)
+{
+    return port->device.unfinished;
 }
 
 uint64_t

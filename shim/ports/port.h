@@ -21,7 +21,8 @@
  *   - the interface is another one than before (it was deleted and made
  *     again).
  *
- * Frames longer than the interface's MTU are dropped here, and counted.
+ * Frames longer than the interface's MTU are dropped here, and counted.  What
+ * a kernel left unfinished is finished when it is received; see finish.h.
  *
  *
  * Usage
@@ -65,11 +66,18 @@
 struct port;
 struct rte_mbuf;
 struct rte_mempool;
+struct rte_ring;
 
 /* 'index' is 0 or 1 and unique in the process.  Returns NULL or a malloc()'d
  * message. */
 char *port_create(const struct port_spec *, unsigned int index, uint32_t mtu,
                   struct rte_mempool *, struct port **);
+
+/* A port between two rings of packet buffers instead of an interface: receives
+ * what is in 'in', sends to 'out'.  'name' is unique in the process. */
+char *port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *,
+                        struct rte_ring *in, struct rte_ring *out,
+                        struct port **);
 void port_destroy(struct port *);
 
 /* The loop. */
@@ -79,12 +87,17 @@ bool port_send(struct port *, struct rte_mbuf *);
 bool port_flush(struct port *, uint64_t now);
 bool port_kick(struct port *);
 int port_fd(const struct port *);
+void port_arm(struct port *);
+void port_disarm(struct port *);
 
 /* The control thread. */
 const char *port_check(struct port *, uint64_t now);
 char *port_restart(struct port *);
 const char *port_iface(const struct port *);
 uint64_t port_dropped(struct port *);
+uint64_t port_refused(const struct port *);
+uint64_t port_completed(const struct port *);
 uint64_t port_late_bytes(const struct port *);
+int port_unfinished(const struct port *);
 
 #endif /* shim/ports/port.h */

@@ -8,13 +8,17 @@
  * (sim/workload-generate.h) and is simulated under each of a few orders,
  * exactly or by levels.  The early jobs are searches of one job that trains for
  * long, which come one after the other so that ports are as busy as they can
- * be and most jobs are past their early stage. */
+ * be and most jobs are past their early stage.
+ *
+ * There is a worker process for each processor.  They take tasks from one pipe
+ * and put what comes out into another. */
 
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "policies/policy.h"
@@ -110,51 +114,49 @@ early_time(const struct sim_result *r)
     return n ? sum / n : 0;
 }
 
-struct sums {
-    int n;
-    double ratio[N_WAYS];       /* Mean time over fair's. */
-    double over_sincronia, loss_8, loss_both, gap;
-    double worst_ratio, worst_stage;
-    double *ratios;             /* Of STAGE, each seed's. */
+/* One seed.  As small as what a pipe takes at once. */
+struct task {
+    int seed;
+    bool early;
+};
+
+/* What comes out of it: means over fair's, for early jobs in ratio[0]. */
+struct outcome {
+    struct task task;
+    double ratio[N_WAYS];
+    double gap, worst_stage;    /* Of STAGE and of DEFAULT. */
 };
 
 static void
-add_seed(uint64_t seed, struct sums *sums)
+run_searches(struct outcome *o)
 {
     struct sim_result r[N_WAYS];
     struct generate_options options;
     struct workload *w;
 
-    generate_options_draw(&options, seed);
+    generate_options_draw(&options, o->task.seed);
     w = workload_generate(&options);
     for (int i = 0; i < N_WAYS; i++) {
         run(w, ways[i].policy, ways[i].n_levels, &r[i]);
-        sums->ratio[i] += r[i].mean / r[FAIR].mean;
+        o->ratio[i] = r[i].mean / r[FAIR].mean;
     }
-    sums->ratios[sums->n++] = r[STAGE].mean / r[FAIR].mean;
-    sums->over_sincronia += r[STAGE].mean / r[SINCRONIA].mean;
-    sums->loss_8 += r[STAGE_8].mean / r[STAGE].mean - 1;
-    sums->loss_both += r[BOTH].mean / r[STAGE].mean - 1;
-    sums->gap += r[STAGE].gap;
-    sums->worst_ratio = fmax(sums->worst_ratio, r[STAGE].mean / r[FAIR].mean);
-    sums->worst_stage = fmax(sums->worst_stage,
-                             worst_stage(&r[DEFAULT], &r[FAIR]));
+    o->gap = r[STAGE].gap;
+    o->worst_stage = worst_stage(&r[DEFAULT], &r[FAIR]);
     for (int i = 0; i < N_WAYS; i++) {
         sim_result_uninit(&r[i]);
     }
     workload_destroy(w);
 }
 
-/* Returns how long early jobs take under "early" against fair sharing. */
-static double
-early_ratio(uint64_t seed)
+/* How long early jobs take under "early" against fair sharing. */
+static void
+run_early_jobs(struct outcome *o)
 {
     struct generate_options options;
     struct sim_result fair, early;
     struct workload *w;
-    double ratio;
 
-    generate_options_draw(&options, seed);
+    generate_options_draw(&options, o->task.seed);
     options.n_cojobs = 16 * options.n_hosts;
     options.n_jobs = 1;
     options.n_rungs = 1;
@@ -164,19 +166,124 @@ early_ratio(uint64_t seed)
     w = workload_generate(&options);
     run(w, "fair", 0, &fair);
     run(w, "early", 0, &early);
-    ratio = early_time(&early) / early_time(&fair);
+    o->ratio[0] = early_time(&early) / early_time(&fair);
     sim_result_uninit(&fair);
     sim_result_uninit(&early);
     workload_destroy(w);
-    return ratio;
 }
 
 static void
-show_progress(const char *what, int done, int all)
+die(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+/* Runs tasks until there are none. */
+static void
+work(int tasks, int outcomes)
+{
+    struct outcome o = { .gap = 0 };
+
+    while (read(tasks, &o.task, sizeof o.task) == sizeof o.task) {
+        if (o.task.early) {
+            run_early_jobs(&o);
+        } else {
+            run_searches(&o);
+        }
+        if (write(outcomes, &o, sizeof o) != sizeof o) {
+            die("write");
+        }
+    }
+}
+
+static void
+make_pipe(int ends[2])
+{
+    if (pipe(ends)) {
+        die("pipe");
+    }
+}
+
+/* Puts the tasks into a pipe, those that take longest first.  Returns the end
+ * where they come out. */
+static int
+make_tasks(int n, int n_early)
+{
+    int ends[2];
+
+    make_pipe(ends);
+    if (!fork()) {
+        for (int i = 0; i < n_early + n; i++) {
+            bool early = i < n_early;
+            struct task task = { 1 + (early ? i : i - n_early), early };
+
+            if (write(ends[1], &task, sizeof task) != sizeof task) {
+                _exit(1);
+            }
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    return ends[0];
+}
+
+/* Starts the workers.  Returns where their outcomes come out. */
+static int
+start_workers(int tasks)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    int ends[2];
+
+    make_pipe(ends);
+    for (long i = 0; i < n || !i; i++) {
+        pid_t pid = fork();
+
+        if (pid < 0) {
+            die("fork");
+        } else if (!pid) {
+            close(ends[0]);
+            work(tasks, ends[1]);
+            _exit(0);
+        }
+    }
+    close(tasks);
+    close(ends[1]);
+    return ends[0];
+}
+
+static void
+show_progress(int done, int all)
 {
     if (isatty(STDERR_FILENO)) {
-        fprintf(stderr, "\r%s: %d of %d\033[K%s", what, done, all,
+        fprintf(stderr, "\rseeds: %d of %d\033[K%s", done, all,
                 done == all ? "\n" : "");
+    }
+}
+
+/* Stores the outcome of each search's seed in 'searches' and of each early
+ * jobs' seed in 'early'. */
+static void
+run_all(int n, int n_early, struct outcome *searches, struct outcome *early)
+{
+    int outcomes = start_workers(make_tasks(n, n_early));
+    struct outcome o;
+    int n_done = 0;
+    int status;
+
+    while (read(outcomes, &o, sizeof o) == sizeof o) {
+        (o.task.early ? early : searches)[o.task.seed - 1] = o;
+        show_progress(++n_done, n + n_early);
+    }
+    while (wait(&status) > 0) {
+        if (status) {
+            fputs("order-scenarios: a worker failed\n", stderr);
+            exit(1);
+        }
+    }
+    if (n_done < n + n_early) {
+        fputs("order-scenarios: seeds are missing\n", stderr);
+        exit(1);
     }
 }
 
@@ -188,27 +295,35 @@ compare_doubles(const void *a_, const void *b_)
     return a < b ? -1 : a > b;
 }
 
-int
-main(int argc, char *argv[])
-{
-    int n = argc > 1 ? atoi(argv[1]) : 200;
-    int n_early = argc > 2 ? atoi(argv[2]) : 50;
-    struct sums sums = { .ratios = calloc(n, sizeof(double)) };
-    double early = 0;
+struct sums {
+    double ratio[N_WAYS];       /* Mean time over fair's. */
+    double over_sincronia, loss_8, loss_both, gap;
+    double worst_stage;
+    double *ratios;             /* Of STAGE, sorted. */
+};
 
-    if (n < 1 || n_early < 1 || !sums.ratios) {
-        fputs("usage: order-scenarios [SEEDS [SEEDS]]\n", stderr);
-        return 2;
+static void
+add_up(const struct outcome *outcomes, int n, struct sums *sums)
+{
+    for (int i = 0; i < n; i++) {
+        const struct outcome *o = &outcomes[i];
+
+        for (int j = 0; j < N_WAYS; j++) {
+            sums->ratio[j] += o->ratio[j] / n;
+        }
+        sums->ratios[i] = o->ratio[STAGE];
+        sums->over_sincronia += o->ratio[STAGE] / o->ratio[SINCRONIA] / n;
+        sums->loss_8 += (o->ratio[STAGE_8] / o->ratio[STAGE] - 1) / n;
+        sums->loss_both += (o->ratio[BOTH] / o->ratio[STAGE] - 1) / n;
+        sums->gap += o->gap / n;
+        sums->worst_stage = fmax(sums->worst_stage, o->worst_stage);
     }
-    for (int seed = 1; seed <= n; seed++) {
-        add_seed(seed, &sums);
-        show_progress("searches", seed, n);
-    }
-    for (int seed = 1; seed <= n_early; seed++) {
-        early += early_ratio(seed);
-        show_progress("early jobs", seed, n_early);
-    }
-    qsort(sums.ratios, n, sizeof *sums.ratios, compare_doubles);
+    qsort(sums->ratios, n, sizeof *sums->ratios, compare_doubles);
+}
+
+static void
+print(const struct sums *sums, int n, double early, int n_early)
+{
     printf("{\"bench\": \"order-scenarios\", \"figures\": {"
            "\"ratio_fair\": %.4f, \"ratio_sincronia\": %.4f, "
            "\"worst_ratio_fair\": %.4f, \"mean_certificate_gap\": %.4f, "
@@ -218,11 +333,40 @@ main(int argc, char *argv[])
            "\"ratio_fair_median\": %.4f, \"ratio_fair_p95\": %.4f, "
            "\"scenarios\": %d, \"early_scenarios\": %d}, "
            "\"baseline\": {\"sincronia_ratio_fair\": %.4f}}\n",
-           sums.ratio[STAGE] / n, sums.over_sincronia / n, sums.worst_ratio,
-           sums.gap / n, sums.loss_8 / n, early / n_early,
-           sums.loss_both / n, sums.worst_stage, sums.ratio[DEFAULT] / n,
-           sums.ratios[0], sums.ratios[n / 2], sums.ratios[n * 19 / 20], n,
-           n_early, sums.ratio[SINCRONIA] / n);
+           sums->ratio[STAGE], sums->over_sincronia, sums->ratios[n - 1],
+           sums->gap, sums->loss_8, early, sums->loss_both,
+           sums->worst_stage, sums->ratio[DEFAULT], sums->ratios[0],
+           sums->ratios[n / 2], sums->ratios[n * 19 / 20], n, n_early,
+           sums->ratio[SINCRONIA]);
+}
+
+int
+main(int argc, char *argv[])
+{
+    int n = argc > 1 ? atoi(argv[1]) : 200;
+    int n_early = argc > 2 ? atoi(argv[2]) : 24;
+    struct outcome *searches, *early;
+    struct sums sums = { .gap = 0 };
+    double early_ratio = 0;
+
+    if (n < 1 || n_early < 1) {
+        fputs("usage: order-scenarios [SEEDS [SEEDS]]\n", stderr);
+        return 2;
+    }
+    searches = calloc(n, sizeof *searches);
+    early = calloc(n_early, sizeof *early);
+    sums.ratios = calloc(n, sizeof *sums.ratios);
+    if (!searches || !early || !sums.ratios) {
+        die("calloc");
+    }
+    run_all(n, n_early, searches, early);
+    add_up(searches, n, &sums);
+    for (int i = 0; i < n_early; i++) {
+        early_ratio += early[i].ratio[0] / n_early;
+    }
+    print(&sums, n, early_ratio, n_early);
+    free(searches);
+    free(early);
     free(sums.ratios);
     return 0;
 }

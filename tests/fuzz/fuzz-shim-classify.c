@@ -59,6 +59,19 @@ check_mirror(const struct parsed *out, const struct parsed *in)
     }
 }
 
+/* The short cut takes nothing that the careful parser does not. */
+static void
+check_common(const uint8_t *frame, size_t size, const struct parsed *p)
+{
+    struct flow_id id;
+
+    if (parse_common(frame, size, true, &id)) {
+        must(p->kind == PARSED_FLOW && p->l3 == PARSE_COMMON_L3);
+        must(!memcmp(&id.addresses, p->key.local, 4));
+        must(!memcmp((const uint8_t *) &id.addresses + 4, p->key.remote, 4));
+    }
+}
+
 static void
 check_verdict(const struct verdict *v, const struct parsed *p, uint8_t how,
               uint8_t *frame, size_t size)
@@ -84,7 +97,7 @@ check_verdict(const struct verdict *v, const struct parsed *p, uint8_t how,
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct parsed out, in;
+    struct parsed out, in, inner;
     struct verdict v;
     uint8_t *frame;
     uint8_t how;
@@ -97,7 +110,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     frame = copy_bytes(data, --size);
     parse_frame(frame, size, true, &out);
     parse_frame(frame, size, false, &in);
+    inner = out;
     check_mirror(&out, &in);
+    check_common(frame, size, &out);
+    parse_inner(frame, true, &inner);
 
     if (out.kind == PARSED_FLOW && how & KNOWN) {
         must(!flow_table_set(flows, &out.key, SLOT));

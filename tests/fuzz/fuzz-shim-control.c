@@ -14,8 +14,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "shim/capture/tap.h"
 #include "shim/control/protocol.h"
 #include "shim/control/server.h"
+#include "shim/pipeline/bursts.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/job-slot.h"
 #include "shim/pipeline/miss.h"
@@ -58,6 +60,15 @@ set_guard(void *aux, uint32_t share)
     must(share <= SHIM_GUARD_UNIT || share == SHIM_GUARD_UNTOLD);
 }
 
+static void
+set_congestion(void *aux, const struct shim_congestion *law)
+{
+    (void) aux;
+    must(law->gamma >= SHIM_CONGESTION_UNIT / 2);
+    must(law->beta <= SHIM_CONGESTION_UNIT
+         || law->beta == SHIM_CONGESTION_UNTOLD);
+}
+
 static uint64_t
 get_now(void)
 {
@@ -66,7 +77,8 @@ get_now(void)
 
 static struct server_config config = {
     .boot_id = 7, .mtu = 9000, .get_stats = get_stats, .get_rate = get_rate,
-    .set_rate = set_rate, .set_guard = set_guard, .now = get_now,
+    .set_rate = set_rate, .set_guard = set_guard,
+    .set_congestion = set_congestion, .now = get_now,
 };
 
 /* The checks by themselves, on memory that ends where the bytes do. */
@@ -79,7 +91,7 @@ check_protocol(const uint8_t *data, size_t size)
     if (!protocol_next(copy, size, &msg)) {
         must(msg.length >= sizeof msg && msg.length <= size);
     }
-    for (uint16_t type = 0; type <= SHIM_MISS + 1; type++) {
+    for (uint16_t type = 0; type <= SHIM_CAPTURED + 1; type++) {
         protocol_check_body(type, copy, size);
     }
     free(copy);
@@ -120,7 +132,8 @@ static void
 check_tables(void)
 {
     struct shim_flow list[MAX_FLOWS];
-    uint32_t n = flow_table_list(config.flows, list, MAX_FLOWS);
+    uint64_t cursor = 0;
+    uint32_t n = flow_table_list(config.flows, &cursor, list, MAX_FLOWS);
 
     must(n == flow_table_count(config.flows));
     must(n <= flow_table_max(config.flows));
@@ -145,6 +158,13 @@ talk(const uint8_t *data, size_t size)
     send(fd, data + half, size - half, MSG_NOSIGNAL);   /* May be closed. */
     server_run(server);
     server_run(server);
+    for (int i = 0; i < 100; i++) {             /* In case it captures. */
+        static const uint8_t frame[64];
+
+        tap_see(config.tap, i % 3, i & 1, frame, i % 65, 64, i);
+        bursts_count(config.bursts, i % 3, BURSTS_TX, 64, i * 1000000);
+    }
+    server_run(server);
     check_replies(fd);
     close(fd);
     server_run(server);
@@ -154,6 +174,8 @@ static void
 finish(void)
 {
     server_destroy(server);
+    tap_destroy(config.tap);
+    bursts_destroy(config.bursts);
     miss_destroy(config.misses);
     job_slots_destroy(config.slots);
     flow_table_destroy(config.flows);
@@ -167,7 +189,10 @@ prepare(void)
     config.flows = flow_table_create(MAX_FLOWS, 1);
     config.slots = job_slots_create();
     config.misses = miss_create();
-    must(config.flows && config.slots && config.misses);
+    config.bursts = bursts_create();
+    config.tap = tap_create(1 << 16);
+    must(config.flows && config.slots && config.misses && config.bursts
+         && config.tap);
     must(!server_create(path, &config, &server));
     atexit(finish);
 }
@@ -177,7 +202,8 @@ static void
 empty_tables(void)
 {
     struct shim_flow list[MAX_FLOWS];
-    uint32_t n = flow_table_list(config.flows, list, MAX_FLOWS);
+    uint64_t cursor = 0;
+    uint32_t n = flow_table_list(config.flows, &cursor, list, MAX_FLOWS);
 
     for (uint32_t i = 0; i < n; i++) {
         flow_table_delete(config.flows, &list[i].key);

@@ -188,6 +188,7 @@ handle(const struct shim_msg *msg, const void *body, size_t size)
         .mtu = 9000,
         .pid = getpid(),
     };
+    const struct shim_congestion *congestion = body;
     const struct shim_lease *lease = body;
     uint32_t status = 0;
 
@@ -210,6 +211,10 @@ handle(const struct shim_msg *msg, const void *body, size_t size)
         break;
     case SHIM_GUARD:
         printf("guard %u\n", *(const uint32_t *) body);
+        break;
+    case SHIM_CONGESTION:
+        printf("congestion %u %u %u\n", congestion->gamma, congestion->beta,
+               congestion->floor);
         break;
     case SHIM_SLOT_SET:
         set_slots(body, size / sizeof(struct shim_slot));

@@ -5,12 +5,14 @@
  *    shim-client SOCKET COMMAND...
  *
  *    lease MS DEFAULT-DSCP
- *    slot SLOT LEVEL DSCP NAME
+ *    slot SLOT LEVEL DSCP NAME [RANK]
  *    clear SLOT
  *    flow SLOT tcp|udp LOCAL PORT REMOTE PORT
  *    delete tcp|udp LOCAL PORT REMOTE PORT
  *    rate BITS-PER-SECOND
  *    guard MILLIONTHS
+ *    stop            as who takes over...
+ *    leave           ...does
  *    misses MS       prints the flows that the shim does not know
  *
  * Addresses are IPv4.  Exits 1 with the reply's status if that is not 0. */
@@ -48,6 +50,17 @@ slot(struct shim_client *c, char *argv[])
 {
     struct shim_slot s = { .slot = atoi(argv[0]), .level = atoi(argv[1]),
                            .dscp = atoi(argv[2]), .weight = 1000 };
+
+    snprintf(s.name, sizeof s.name, "%s", argv[3]);
+    return ask(c, SHIM_SLOT_SET, &s, sizeof s);
+}
+
+static int
+ranked_slot(struct shim_client *c, char *argv[])
+{
+    struct shim_slot s = { .slot = atoi(argv[0]), .level = atoi(argv[1]),
+                           .dscp = atoi(argv[2]), .weight = 1000,
+                           .rank = strtoul(argv[4], NULL, 10) };
 
     snprintf(s.name, sizeof s.name, "%s", argv[3]);
     return ask(c, SHIM_SLOT_SET, &s, sizeof s);
@@ -107,6 +120,28 @@ guard(struct shim_client *c, char *argv[])
     return ask(c, SHIM_GUARD, &g, sizeof g);
 }
 
+static int
+take_over(struct shim_client *c, uint32_t step)
+{
+    struct shim_take_over t = { .step = step };
+
+    return ask(c, SHIM_TAKE_OVER, &t, sizeof t);
+}
+
+static int
+stop(struct shim_client *c, char *argv[])
+{
+    (void) argv;
+    return take_over(c, SHIM_STEP_STOP);
+}
+
+static int
+leave(struct shim_client *c, char *argv[])
+{
+    (void) argv;
+    return take_over(c, SHIM_STEP_LEAVE);
+}
+
 static void
 print_misses(const char *body, size_t size)
 {
@@ -157,9 +192,11 @@ main(int argc, char *argv[])
         int n_args;
         int (*run)(struct shim_client *, char *argv[]);
     } commands[] = {
-        { "lease", 2, lease }, { "slot", 4, slot }, { "clear", 1, clear },
+        { "lease", 2, lease }, { "slot", 4, slot },
+        { "slot", 5, ranked_slot }, { "clear", 1, clear },
         { "flow", 6, flow }, { "delete", 5, delete }, { "rate", 1, rate },
-        { "guard", 1, guard }, { "misses", 1, misses },
+        { "guard", 1, guard }, { "stop", 0, stop }, { "leave", 0, leave },
+        { "misses", 1, misses },
     };
     struct shim_client *c;
     int error;

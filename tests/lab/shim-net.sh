@@ -6,9 +6,10 @@
 #    host A, eth0 10.99.0.1 -- hostside, node N (shim), uplink -- eth0
 #    10.99.0.2, host B
 #
-# The script sets MTU and RATE before it sources this.  $A, $N and $B are the
-# namespaces, $SOCK is the shim's control socket, $TMP a directory.  It calls
-# shim_start; everything is cleaned up when it exits.
+# The script sets MTU and RATE before it sources this, and OFFLOADS=on if hosts
+# may leave checksums and segmentation to the network card.  $A, $N and $B are
+# the namespaces, $SOCK is the shim's control socket, $TMP a directory.  It
+# calls shim_start; everything is cleaned up when it exits.
 
 [ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
 [ -x "$BUILD/shim/stagecoach-shim" ] || { echo "built without DPDK"; exit 77; }
@@ -68,12 +69,30 @@ shim_value() {
         awk -v name="$1" '$1 == name { print $2 }'
 }
 
+# shim_start [OPTION]...
 shim_start() {
     ip netns exec "$N" "$BUILD/shim/stagecoach-shim" --name "$PREFIX" \
-        --host-port af_packet:hostside --uplink af_packet:uplink \
-        --rate "$RATE" --mtu "$MTU" --control "$SOCK" &
+        --host-port "${HOST_PORT:-af_packet:hostside}" \
+        --uplink "${UPLINK:-af_packet:uplink}" \
+        --rate "$RATE" --mtu "$MTU" --control "$SOCK" "$@" &
     SHIM_PID=$!
     wait_until "$BUILD/shim/stagecoach-shim" --show "$SOCK"
+}
+
+shim_stop() {
+    kill "$SHIM_PID"
+    wait "$SHIM_PID" || fail "exit status $?"
+    SHIM_PID=
+}
+
+# tcp_bytes PORT MS: what arrives of one flow from A to B.
+tcp_bytes() {
+    in_b "$traffic" sink $(($2 + 1500)) "$1" >"$TMP/sink" &
+    sink=$!
+    wait_until b_listens t "$1"
+    in_a "$traffic" source 10.99.0.2 "$1" 0 0 0 "$2" >/dev/null
+    wait "$sink"
+    awk '{ n += $3 } END { print n + 0 }' "$TMP/sink"
 }
 
 # uplink_make: the link between the shim and B, also after its deletion.
@@ -83,8 +102,7 @@ uplink_make() {
     ip -n "$B" addr add 10.99.0.2/24 dev eth0
     ip -n "$B" link set eth0 up
     ip -n "$N" link set uplink up
-    # Checksums must be whole when a frame leaves the host's kernel.
-    in_b ethtool -K eth0 tx off >/dev/null
+    [ "${OFFLOADS:-}" = on ] || in_b ethtool -K eth0 tx off >/dev/null
 }
 
 for ns in "$A" "$N" "$B"; do
@@ -98,5 +116,5 @@ ip link add eth0 mtu "$MTU" netns "$A" \
 ip -n "$A" addr add 10.99.0.1/24 dev eth0
 ip -n "$A" link set eth0 up
 ip -n "$N" link set hostside up
-in_a ethtool -K eth0 tx off >/dev/null
+[ "${OFFLOADS:-}" = on ] || in_a ethtool -K eth0 tx off >/dev/null
 uplink_make

@@ -176,6 +176,7 @@ echo '{"generation": 3, "version": 5, "lease_ms": 1500}' > "$dir/lease"
 transact '{"op": "insert", "table": "Host_Wanted", "row": {
     "host": "h0", "version": 5, "generation": 3, "lease_ms": 1500,
     "default_dscp": 4, "guard_share": 0.05,
+    "congestion": ["map", [["gamma", 0.9], ["beta", 0.25]]],
     "level": ["map", [["asha/t0", 0], ["asha/t1", 2], ["asha/far", 1]]],
     "dscp": ["map", [["asha/t0", 48], ["asha/t1", 32]]],
     "rank": ["map", [["asha/t0", 0], ["asha/t1", 1]]],
@@ -184,6 +185,7 @@ wait_for 1 "the order reaches the shim" shim_says '^slot [0-9]* 1 48 0 asha/t0'
 wait_for 1 "and all of it" shim_says "^slot $slot 3 32 1 asha/t1"
 wait_for 1 "the shim has a lease" shim_says '^lease [1-9][0-9]* 4'
 wait_for 1 "and a guard" shim_says '^guard 50000$'
+wait_for 1 "and a law" shim_says '^congestion 900000 250000 4294967295$'
 wait_for 3 "it is reported" reported '^5,.*ordered'
 wait_for 1 "telemetry tells it" telemetry_says '"applied":5.*"state":"ordered"'
 wait_for 1 "the port's capacity" telemetry_says '"capacity_bps":50000000'

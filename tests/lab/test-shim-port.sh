@@ -23,7 +23,7 @@ before=$(shim_value busy_ns)
 sleep 3
 permille=$((($(shim_value busy_ns) - before) / 3000000))
 echo "idle: $permille permille of a CPU"
-[ $permille -le 30 ] || fail "an idle shim takes $permille permille of a CPU"
+[ $permille -le 20 ] || fail "an idle shim takes $permille permille of a CPU"
 
 # Down and up again: nobody is needed for that.
 for ns_iface in "$N uplink" "$N hostside" "$B eth0"; do

@@ -34,6 +34,7 @@ is_dscp() {
 }
 
 shim_ask lease 60000 0
+shim_ask guard 20000            # As policies have it.
 shim_ask slot 1 1 48 search/high
 shim_ask slot 2 6 8 search/low
 shim_ask flow 1 tcp 10.99.0.1 5001 10.99.0.2 6001

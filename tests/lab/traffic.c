@@ -8,11 +8,18 @@
  *    traffic source ADDRESS PORT LOCAL-PORT TOS DELAY-MS MS
  *        Sends as much as it can for MS milliseconds, after DELAY-MS.  Prints
  *        "begin TIME" and "end TIME".
+ *    traffic bulk ADDRESS PORT MS
+ *        Sends as much as it can, with buffers as large as the kernel likes.
  *    traffic echo MS PORT
  *        Sends UDP datagrams back.
  *    traffic ping ADDRESS PORT N BYTES
- *        Sends N of them and prints "rtt US" for each that comes back.  Exits
- *        1 if one does not within a second.
+ *        Sends N of them and prints "rtt US" for each that comes back, and
+ *        "lost N" at the end.  Exits 1 if one does not within a second.
+ *    traffic beat ADDRESS PORT N INTERVAL-US
+ *        Sends N small datagrams, one every INTERVAL-US whatever comes back,
+ *        and prints "sent N", "received N", "duplicates N" and "gap_us US":
+ *        the longest time without an answer between the first and the last
+ *        one.
  *    traffic flood ADDRESS PORT N BYTES
  *        Sends N of them and waits for nothing.
  *    traffic dscp MS IFACE
@@ -42,6 +49,7 @@
 
 #define MAX_SOCKETS 64
 #define INTERVAL_MS 100
+#define LAST_ANSWER_MS 200
 
 static char data[65536];
 
@@ -165,23 +173,15 @@ sink(int argc, char *argv[])
     return EXIT_SUCCESS;
 }
 
-static int
-source(int argc, char *argv[])
+/* Connects 'fd' to 'to' and sends as much as it can until 'end'. */
+static void
+send_until(int fd, const struct sockaddr_in *to, int64_t end)
 {
-    struct sockaddr_in to = address_of(argv[0], argv[1]);
-    int fd = bound_socket(SOCK_STREAM, argv[2]);
-    int tos = atoi(argv[3]), size = 1 << 20;
     struct timeval limit = { .tv_usec = 100000 };
-    int64_t end;
 
-    (void) argc;
-    usleep(atoi(argv[4]) * 1000);
-    setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
-    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    end = now_ms() + atoi(argv[5]);
-    while (connect(fd, (struct sockaddr *) &to, sizeof to)) {
+    while (connect(fd, (const struct sockaddr *) to, sizeof *to)) {
         if ((errno != EINPROGRESS && errno != EALREADY) || now_ms() > end) {
             die("connect");
         }
@@ -195,6 +195,31 @@ source(int argc, char *argv[])
         }
     }
     printf("end %"PRId64"\n", now_ms());
+}
+
+static int
+source(int argc, char *argv[])
+{
+    struct sockaddr_in to = address_of(argv[0], argv[1]);
+    int fd = bound_socket(SOCK_STREAM, argv[2]);
+    int tos = atoi(argv[3]), size = 1 << 20;
+
+    (void) argc;
+    usleep(atoi(argv[4]) * 1000);
+    setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    send_until(fd, &to, now_ms() + atoi(argv[5]));
+    return EXIT_SUCCESS;
+}
+
+static int
+bulk(int argc, char *argv[])
+{
+    struct sockaddr_in to = address_of(argv[0], argv[1]);
+
+    (void) argc;
+    send_until(socket(AF_INET, SOCK_STREAM, 0), &to,
+               now_ms() + atoi(argv[2]));
     return EXIT_SUCCESS;
 }
 
@@ -248,7 +273,72 @@ ping(int argc, char *argv[])
         }
         usleep(20000);
     }
+    printf("lost %d\n", lost);
     return lost ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* What came back of a beat. */
+struct answers {
+    uint8_t *seen;              /* By number. */
+    uint32_t n;                 /* Of these numbers. */
+    uint64_t received, duplicates;
+    int64_t last, gap;          /* Microseconds. */
+};
+
+static void
+take_answers(struct answers *a, int fd)
+{
+    uint32_t number;
+
+    while (recv(fd, &number, sizeof number, MSG_DONTWAIT) == sizeof number) {
+        int64_t now = now_us();
+
+        if (number >= a->n) {
+            continue;
+        }
+        if (a->last && now - a->last > a->gap) {
+            a->gap = now - a->last;
+        }
+        a->last = now;
+        a->received += !a->seen[number];
+        a->duplicates += a->seen[number];
+        a->seen[number] = 1;
+    }
+}
+
+static int
+beat(int argc, char *argv[])
+{
+    struct sockaddr_in to = address_of(argv[0], argv[1]);
+    struct answers a = { .n = atoi(argv[2]) };
+    struct pollfd pfd = { .events = POLLIN };
+    int64_t interval = atoi(argv[3]), next = now_us();
+
+    (void) argc;
+    a.seen = calloc(a.n, 1);
+    pfd.fd = socket(AF_INET, SOCK_DGRAM, 0);
+    if (!a.seen || connect(pfd.fd, (struct sockaddr *) &to, sizeof to)) {
+        die("connect");
+    }
+    for (uint32_t i = 0; i < a.n; ) {
+        int64_t left = next - now_us();
+        struct timespec ts = { 0, (left > 0 ? left : 0) * 1000 };
+
+        if (left <= 0) {
+            send(pfd.fd, &i, sizeof i, MSG_DONTWAIT);
+            i++;
+            next += interval;
+        }
+        ppoll(&pfd, 1, &ts, NULL);
+        take_answers(&a, pfd.fd);
+    }
+    while (poll(&pfd, 1, LAST_ANSWER_MS) > 0) {
+        take_answers(&a, pfd.fd);
+    }
+    printf("sent %"PRIu32"\nreceived %"PRIu64"\nduplicates %"PRIu64"\n"
+           "gap_us %"PRId64"\n", a.n, a.received, a.duplicates, a.gap);
+    free(a.seen);
+    return a.received ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int
@@ -350,8 +440,10 @@ main(int argc, char *argv[])
     } modes[] = {
         { "sink", 2, sink },
         { "source", 6, source },
+        { "bulk", 3, bulk },
         { "echo", 2, echo },
         { "ping", 4, ping },
+        { "beat", 4, beat },
         { "flood", 4, flood },
         { "dscp", 2, dscp },
     };

@@ -76,7 +76,7 @@ def check_diff(plain, heavy, trace):
            ['/early/theta', '0.95', '0.9']])
 
     lines = rows(policy('diff', plain, heavy, '--trace', trace))
-    check('members', lines[1:3], [['/aging_s', '600', '0'],
+    check('members', lines[1:3], [['/aging_slowdown', '4', '0'],
                                   ['/weights/cojobs/3', '-', '100']])
     # Stage, rung, rank and level under both.
     check('places', lines[5:8], [['1', '0', '0', '0', '1', '1'],
@@ -178,7 +178,7 @@ with tempfile.TemporaryDirectory() as temporary:
             {'name': 'plain', 'order': 'stage', 'guard_share': 0})),
         write(temporary, 'heavy.json', json.dumps(
             {'name': 'heavy', 'order': 'stage', 'guard_share': 0,
-             'weights': {'cojobs': {'3': 100}, 'age_s': 0}})),
+             'aging_slowdown': 0, 'weights': {'cojobs': {'3': 100}}})),
         write(temporary, 'trace.txt', '2 3\n1 0 1 0 1 1:128\n'
               '2 0 1 0 1 1:128\n3 0 1 0 1 1:256\n'))
     check_show('tests/policies/good/least.json')

@@ -16,6 +16,7 @@
 #include <math.h>
 
 #include "controller/order/order.h"
+#include "controller/order/slack.h"
 #include "controller/order/permute.h"
 #include "tests/unit/order-instance.h"
 
@@ -305,6 +306,80 @@ asks_for_no_memory_once_it_is_warm(void **state)
     order_problem_destroy(op);
 }
 
+#define N_JOBS 50
+
+/* Orders 'op', with its jobs by slack. */
+static void
+order_all(const struct order_options *options, const struct order_problem *op,
+          struct order_result *result)
+{
+    const int port = 0;
+    struct slack_job jobs[N_JOBS];
+
+    order_compute(options, op, result);
+    for (int i = 0; i < N_JOBS; i++) {
+        jobs[i] = (struct slack_job) {
+            .stage = i % op->n_stages, .id = i, .isolated = i * 7 % 20,
+            .ports = &port, .n_ports = 1,
+        };
+    }
+    slack_assign(op, result, 6, jobs, N_JOBS);
+}
+
+/* Makes 'op' another problem of the same size, with stages that come later,
+ * that iterate, that have sent something or that wait for an epoch's end. */
+static void
+change(uint64_t *seed, int round, struct order_problem *op)
+{
+    const struct instance_crowd *crowd = &crowds[0];
+
+    order_problem_restart(op, crowd->n_ports - round % 2);
+    for (int i = 0; i < 60; i++) {
+        struct order_traits traits = {
+            .arrival = instance_random(seed) % 100,
+            .sent = 1e8 * instance_uniform(seed),
+            .gain = instance_uniform(seed), .early = i % 3 == 0,
+            .period = round / 2 % 2 ? 1 : 0, .burst = instance_uniform(seed),
+        };
+
+        instance_add_stage(seed, &(struct instance_crowd) {
+            op->n_ports, crowd->ports_per_stage, crowd->skew,
+        }, op, i);
+        order_problem_set_release(op, i, round / 4 % 2 ? i : 0, 1);
+        order_problem_set_traits(op, i, &traits);
+    }
+    order_problem_age(op, 10, 10);
+    op->now = 1000;
+}
+
+static void
+no_order_asks_for_memory_once_it_is_warm(void **state)
+{
+    for (int kind = 0; kind < ORDER_N_KINDS; kind++) {
+        struct order_problem *op = order_problem_create(0);
+        struct order_options options = ORDER_OPTIONS_INIT(kind);
+        struct order_result result;
+        size_t before = 0;
+        uint64_t seed = 5;
+
+        options.improve_moves = 1000;
+        options.improve_s = INFINITY;
+        order_result_init(&result);
+        for (int round = 0; round < 48; round++) {
+            if (round == 16) {
+                before = n_allocations;
+            }
+            options.epoch_s = round / 8 % 2 ? 0.3 : 0;
+            options.truncate = round % 3 == 0;
+            change(&seed, round, op);
+            order_all(&options, op, &result);
+        }
+        assert_int_equal(n_allocations, before);
+        order_result_uninit(&result);
+        order_problem_destroy(op);
+    }
+}
+
 static void
 a_removed_stage_leaves_its_index_to_the_last(void **state)
 {
@@ -342,6 +417,7 @@ main(void)
         cmocka_unit_test(repeats_an_order_up_to_the_first_late_end),
         cmocka_unit_test(is_the_same_after_events_as_from_new),
         cmocka_unit_test(asks_for_no_memory_once_it_is_warm),
+        cmocka_unit_test(no_order_asks_for_memory_once_it_is_warm),
         cmocka_unit_test(a_removed_stage_leaves_its_index_to_the_last),
     };
 

@@ -505,10 +505,51 @@ check_levels(const struct order_problem *op)
             int expected = depth[s];
 
             if (deepest >= n_levels) {
-                expected = (n_levels - 1) * sqrt((double) depth[s] / deepest);
+                expected = n_levels * sqrt(depth[s] / (deepest + 1.0));
             }
             assert_int_equal(level[s], expected);
         }
+    }
+}
+
+/* What waits weighs more: by its age, by its age over what all of it takes
+ * alone, or by both.  What comes later or needs nothing does not. */
+static void
+weights_age(void **state)
+{
+    static const struct {
+        double weight, arrival, release, isolated, seconds, sent, bytes;
+        double aging_s, aging_slowdown, expected;
+    } cases[] = {
+        { 2, 30, 0, 5, 4, 0, 0, 0, 0, 2 },
+        { 2, 30, 0, 5, 4, 0, 0, 10, 0, 8 },
+        { 2, 30, 0, 5, 4, 0, 0, 0, 3, 34 },
+        { 2, 30, 0, 5, 4, 0, 0, 10, 3, 40 },
+        { 2, 30, 0, 0, 4, 0, 0, 0, 3, 80.125 },
+        { 2, 30, 0, 5, 15, 0, 0, 0, 2, 4 },
+        { 2, 30, 0, 5, 4, 1, 1, 0, 3, 4 },
+        { 2, 30, 0, 5, 4, 1, 0, 0, 3, 34 },
+        { 2, 0, 40, 5, 4, 0, 0, 10, 3, 2 },
+        { 2, -1, 0, 5, 4, 0, 0, 10, 3, 2 },
+        { 2, 30, 0, 0, 0, 0, 0, 0, 3, 2 },
+        { ORDER_MAX_WEIGHT, 30, 0, 5, 4, 0, 0, 10, 3, ORDER_MAX_WEIGHT },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct order_traits traits = {
+            .arrival = cases[i].arrival,
+            .sent = cases[i].sent,
+            .bytes = cases[i].bytes,
+        };
+        struct order_problem *op = order_problem_create(1);
+
+        order_problem_add_stage(op, cases[i].weight, 0);
+        order_problem_add_demand(op, 0, 0, cases[i].seconds);
+        order_problem_set_release(op, 0, cases[i].release, cases[i].isolated);
+        order_problem_set_traits(op, 0, &traits);
+        order_problem_age(op, cases[i].aging_s, cases[i].aging_slowdown);
+        assert_near(op->stages[0].weight, cases[i].expected);
+        order_problem_destroy(op);
     }
 }
 
@@ -649,6 +690,7 @@ main(void)
         cmocka_unit_test(certificate_survives_large_and_small),
         cmocka_unit_test(results_agree_with_the_schedule),
         cmocka_unit_test(fair_shares_each_port),
+        cmocka_unit_test(weights_age),
         cmocka_unit_test(levels_rise_where_stages_meet),
         cmocka_unit_test(orders_nothing),
         cmocka_unit_test(orders_stages_that_need_nothing_by_id),

@@ -164,7 +164,8 @@ has_defaults_for_all_but_name_and_order(void **state)
     assert_int_equal(policy->lease_ms, 10000);
     assert_int_equal(policy->coalesce_ms, 20);
     assert_int_equal(policy->retag_ms, 100);
-    assert_true(policy->aging_s == 600);
+    assert_true(policy->aging_s == 0);
+    assert_true(policy->aging_slowdown == 4);
     assert_true(policy->hysteresis == 0.02);
     assert_true(policy->guard_share == 0.02);
     assert_int_equal(policy->early_samples, 4);
@@ -206,8 +207,10 @@ static void
 reads_the_numbers_of_orders(void **state)
 {
     struct policy *policy = read_policy(WITH(
+        "\"aging_slowdown\": 20,"
         "\"hysteresis\": 0.25, \"guard_share\": 0.125,"
         "\"levels\": {\"fold\": \"truncate\"},"
+        "\"congestion\": {\"gamma\": 0.75, \"beta\": 0.5, \"floor\": 0.25},"
         "\"early\": {\"theta\": 0.5, \"samples\": 7, \"boot_s\": 8,"
         " \"period_s\": 9, \"boost\": 10},"
         "\"improve\": {\"moves\": 11, \"budget_ms\": 500},"
@@ -215,8 +218,12 @@ reads_the_numbers_of_orders(void **state)
         "\"fifo_lm\": {\"heavy_mb\": 12},"
         "\"dclas\": {\"first_mb\": 13, \"factor\": 14, \"queues\": 15}"));
 
+    assert_true(policy->aging_slowdown == 20);
     assert_true(policy->hysteresis == 0.25);
     assert_true(policy->guard_share == 0.125);
+    assert_true(policy->congestion_gamma == 0.75);
+    assert_true(policy->congestion_beta == 0.5);
+    assert_true(policy->congestion_floor == 0.25);
     assert_true(policy->order.truncate);
     assert_true(policy->order.early_theta == 0.5);
     assert_int_equal(policy->early_samples, 7);

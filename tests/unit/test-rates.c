@@ -507,6 +507,94 @@ sharing_is_water_filling(void **state)
     }
 }
 
+static bool
+is_full(const struct world *w, const double *left, const struct path *path)
+{
+    for (int k = 0; k < path->n_ports; k++) {
+        int p = path->ports[k];
+
+        if (left[p] <= 1e-9 * w->fabric->capacity[p]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Lets the flows of 'unit' that have no full port grow in proportion to what
+ * they have left until one more port is full.  Returns false if there are
+ * none. */
+static bool
+grow_unit(const struct world *w, const struct unit *unit, double *left,
+          bool *stuck)
+{
+    double load[MAX_PORTS] = { 0 };
+    double growth = INFINITY;
+
+    for (int i = 0; i < w->n_flows; i++) {
+        const struct flow *flow = &w->flows[i];
+        const struct path *path = &w->paths.paths[flow->path];
+
+        stuck[i] |= !w->on_the_way[i] || flow->unit != unit
+                    || is_full(w, left, path);
+        for (int k = 0; !stuck[i] && k < path->n_ports; k++) {
+            load[path->ports[k]] += flow->remaining;
+        }
+    }
+    for (int p = 0; p < w->fabric->n_ports; p++) {
+        growth = load[p] > 0 ? fmin(growth, left[p] / load[p]) : growth;
+    }
+    for (int i = 0; i < w->n_flows; i++) {
+        const struct path *path = &w->paths.paths[w->flows[i].path];
+
+        for (int k = 0; !stuck[i] && k < path->n_ports; k++) {
+            left[path->ports[k]] -= growth * w->flows[i].remaining;
+        }
+        expected[i] += stuck[i] ? 0 : growth * w->flows[i].remaining;
+    }
+    return isfinite(growth);
+}
+
+/* All units by rank, from the beginning. */
+static void
+expect_fill(struct world *w)
+{
+    double left[MAX_PORTS];
+
+    w->rates->class->settle(w->rates, w->now);
+    memcpy(left, w->fabric->capacity, w->fabric->n_ports * sizeof *left);
+    memset(expected, 0, sizeof expected);
+    for (int rank = 0; rank < w->n_units; rank++) {
+        for (int u = 0; u < w->n_units; u++) {
+            bool stuck[MAX_FLOWS] = { false };
+
+            while (w->units[u].rank == rank
+                   && grow_unit(w, &w->units[u], left, stuck)) {
+                continue;
+            }
+        }
+    }
+}
+
+/* Only units that an event changes something for get rates anew, whatever
+ * begins, ends or changes places: what all of them have is what they would
+ * get. */
+static void
+filling_is_computing_anew(void **state)
+{
+    for (int round = 0; round < 600; round++) {
+        struct world w = { .seed = round };
+        struct sim_fabric *fabric = random_fabric(&w);
+
+        for (int p = 0; round % 3 == 0 && p < fabric->n_ports; p++) {
+            fabric->capacity[p] = 1 + next_random(&w, 1000);
+        }
+        world_init(&w, fabric, &rates_fill);
+        w.seed = round;
+        run_random(&w, 1, expect_fill, check_flows);
+        world_uninit(&w);
+    }
+}
+
 static void
 madd_wastes_nothing(void **state)
 {
@@ -617,8 +705,8 @@ a_guard_is_a_floor(void **state)
 }
 
 /* Rank 0 takes 4 s at host 0, which sends 20 + 20; its third flow takes as
- * long.  Rank 1 gets what that leaves of port 2 -> 3, and what nobody wants is
- * shared: of port 1's 10 rank 0 needs 5, and the rest is its as well. */
+ * long.  Rank 1 gets what that leaves of port 2 -> 3, and rank 2 nothing before
+ * rank 0 has ended. */
 static void
 madd_lets_a_unit_end_together(void **state)
 {
@@ -682,6 +770,7 @@ main(void)
         cmocka_unit_test(levels_are_strict),
         cmocka_unit_test(a_guard_is_a_floor),
         cmocka_unit_test(sharing_is_water_filling),
+        cmocka_unit_test(filling_is_computing_anew),
         cmocka_unit_test(madd_lets_a_unit_end_together),
         cmocka_unit_test(madd_wastes_nothing),
         cmocka_unit_test(limits_are_foreseen),

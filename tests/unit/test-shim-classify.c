@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <cmocka.h>
 
@@ -32,11 +33,11 @@ key_of(uint32_t i)
 }
 
 static int
-lookup(const struct flow_table *ft, uint32_t i)
+lookup(struct flow_table *ft, uint32_t i)
 {
     struct shim_flow_key key = key_of(i);
 
-    return flow_table_lookup(ft, &key, flow_table_hash(ft, &key));
+    return flow_table_lookup(ft, &key);
 }
 
 static int
@@ -58,7 +59,8 @@ delete(struct flow_table *ft, uint32_t i)
 static void
 finds_what_was_set(void **state)
 {
-    const uint32_t n = SHIM_MAX_FLOWS;
+    const uint32_t n = 16384;
+    uint64_t cursor = 0;
     struct flow_table *ft = flow_table_create(n, 42);
     struct shim_flow *list = calloc(n, sizeof *list);
 
@@ -71,7 +73,9 @@ finds_what_was_set(void **state)
     assert_int_equal(set(ft, n, 1), ENOSPC);
     assert_int_equal(set(ft, 5, 77), 0);        /* A change, not one more. */
     assert_int_equal(lookup(ft, 5), 77);
-    assert_int_equal(flow_table_list(ft, list, n), n);
+    assert_int_equal(flow_table_n_refused(ft), 1);
+    assert_int_equal(flow_table_list(ft, &cursor, list, n), n);
+    assert_int_equal(cursor, 0);
     for (uint32_t i = 0; i < n; i += 2) {
         assert_int_equal(delete(ft, i), 0);
         assert_int_equal(delete(ft, i), ENOENT);
@@ -87,6 +91,7 @@ finds_what_was_set(void **state)
 /* A reader never sees a slot that its key did not have. */
 struct race {
     struct flow_table *ft;
+    int reader;
     bool stop;
     int n_wrong, n_found;
 };
@@ -95,16 +100,25 @@ static void *
 reader(void *race_)
 {
     struct race *race = race_;
+    int me = race->reader;
 
     while (!__atomic_load_n(&race->stop, __ATOMIC_RELAXED)) {
         for (uint32_t i = 0; i < 64; i++) {
             int slot = lookup(race->ft, i);
 
             race->n_wrong += slot != -1 && slot != (int) i;
-            race->n_found += slot != -1;
+            __atomic_store_n(&race->n_found, race->n_found + (slot != -1),
+                             __ATOMIC_RELAXED);
         }
+        flow_table_pause(race->ft, me);
     }
     return NULL;
+}
+
+static int
+n_found(const struct race *race)
+{
+    return __atomic_load_n(&race->n_found, __ATOMIC_RELAXED);
 }
 
 static void
@@ -114,10 +128,15 @@ lookups_are_right_during_changes(void **state)
     pthread_t thread;
 
     (void) state;
+    race.reader = flow_table_join(race.ft);
     pthread_create(&thread, NULL, reader, &race);
     srandom(5);
-    for (int i = 0; i < 300000; i++) {
+    for (int i = 0; i < 300000 || !n_found(&race); i++) {
         uint32_t which = random() % 64;
+
+        if (i % 1000 == 0) {
+            sched_yield();              /* The reader may need the CPU. */
+        }
 
         if (random() % 2) {
             set(race.ft, which, which);
@@ -128,8 +147,166 @@ lookups_are_right_during_changes(void **state)
     __atomic_store_n(&race.stop, true, __ATOMIC_RELAXED);
     pthread_join(thread, NULL);
     assert_int_equal(race.n_wrong, 0);
-    assert_true(race.n_found > 0);
     flow_table_destroy(race.ft);
+}
+
+/* A flow of IPv6, whose addresses differ only at their ends. */
+static struct shim_flow_key
+key6_of(uint32_t i)
+{
+    struct shim_flow_key key = { .family = 6, .protocol = 17 };
+
+    memset(key.local, 0xfd, 16);
+    memset(key.remote, 0xfc, 16);
+    memcpy(key.local + 12, &i, 4);
+    key.local_port = key.remote_port = 9;
+    return key;
+}
+
+/* Both families have room for all flows together, and a list in pieces has
+ * each of them once. */
+static void
+a_list_in_pages_is_whole(void **state)
+{
+    const uint32_t n = 3000;
+    struct flow_table *ft = flow_table_create(n, 4);
+    uint8_t seen[2][3000] = { { 0 } };
+    struct shim_flow page[100];
+    uint64_t cursor = 0;
+    uint32_t n_pages = 0, total = 0;
+
+    (void) state;
+    for (uint32_t i = 0; i < n; i++) {
+        struct shim_flow_key key = i % 2 ? key_of(i) : key6_of(i);
+
+        assert_int_equal(flow_table_set(ft, &key, i % 1024), 0);
+        assert_int_equal(flow_table_lookup(ft, &key), i % 1024);
+    }
+    do {
+        uint32_t got = flow_table_list(ft, &cursor, page, 100);
+
+        for (uint32_t j = 0; j < got; j++) {
+            bool v6 = page[j].key.family == 6;
+            uint32_t i = page[j].key.local_port;
+
+            if (v6) {
+                memcpy(&i, page[j].key.local + 12, 4);
+            }
+            assert_in_range(i, 0, n - 1);
+            assert_int_equal(page[j].slot, i % 1024);
+            seen[v6][i]++;
+        }
+        total += got;
+        n_pages++;
+    } while (cursor);
+    assert_int_equal(total, n);
+    assert_int_equal(n_pages, 30);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(seen[i % 2 == 0][i], 1);
+    }
+    flow_table_destroy(ft);
+}
+
+static void
+a_bulk_lookup_is_that_of_each(void **state)
+{
+    struct flow_table *ft = flow_table_create(4096, 9);
+    struct flow_id ids[64];
+    uint16_t slots[64];
+    uint64_t unknown;
+
+    (void) state;
+    for (uint32_t i = 0; i < 4096; i++) {
+        assert_int_equal(set(ft, i, i % 1024), 0);
+    }
+    for (uint32_t first = 0; first < 8192; first += 64) {
+        if (first == 2048) {
+            flow_table_use_portable(ft);
+        }
+        for (uint32_t i = 0; i < 64; i++) {
+            struct shim_flow_key key = key_of(first + i);
+            uint64_t addresses;
+            uint32_t ports;
+
+            memcpy(&addresses, key.local, 4);
+            memcpy((uint8_t *) &addresses + 4, key.remote, 4);
+            memcpy(&ports, &key.local_port, 4);
+            ids[i] = flow_id_init(addresses, ports, key.protocol);
+        }
+        unknown = flow_table_lookup_bulk(ft, ids, 64, slots);
+        for (uint32_t i = 0; i < 64; i++) {
+            int slot = lookup(ft, first + i);
+
+            assert_int_equal(unknown >> i & 1, slot < 0);
+            assert_int_equal(slots[i], slot < 0 ? 0 : slot);
+        }
+    }
+    flow_table_destroy(ft);
+}
+
+/* What a thread that looks up may still see is not used again. */
+static void
+an_entry_waits_for_its_readers(void **state)
+{
+    struct flow_table *ft = flow_table_create(4, 1);
+    uint32_t round, n_refused = 0;
+    int reader;
+
+    (void) state;
+    reader = flow_table_join(ft);
+    for (round = 0; round < 100; round++) {
+        n_refused += set(ft, round, 1) != 0;
+        delete(ft, round);
+    }
+    assert_true(n_refused > 0);         /* 8 entries, none free again. */
+    flow_table_pause(ft, reader);
+    assert_int_equal(set(ft, round, 1), 0);
+    flow_table_leave(ft, reader);
+    for (; round < 300; round++) {
+        delete(ft, round);
+        assert_int_equal(set(ft, round + 1, 1), 0);
+    }
+    flow_table_destroy(ft);
+}
+
+static void
+flows_without_packets_age(void **state)
+{
+    struct flow_table *ft = flow_table_create(1000, 1);
+    uint64_t start = 12345 * MS, now;
+
+    (void) state;
+    flow_table_set_timeout(ft, 16000 * MS, start);
+    set(ft, 1, 1);
+    set(ft, 2, 2);
+    for (now = start; now < start + 15900 * MS; now += 500 * MS) {
+        assert_int_equal(flow_table_age(ft, now), 0);
+        assert_int_equal(lookup(ft, 1), 1);
+    }
+    assert_int_equal(flow_table_age(ft, start + 18100 * MS), 1);
+    assert_int_equal(lookup(ft, 1), 1);
+    assert_int_equal(lookup(ft, 2), -1);
+    assert_int_equal(flow_table_n_aged(ft), 1);
+    assert_int_equal(flow_table_count(ft), 1);
+    set(ft, 2, 2);                      /* It may come back. */
+    assert_int_equal(lookup(ft, 2), 2);
+    flow_table_destroy(ft);
+}
+
+/* A table is full when it has what it was made for, and not before. */
+static void
+a_million_flows_fit(void **state)
+{
+    struct flow_table *ft = flow_table_create(SHIM_MAX_FLOWS, 77);
+
+    (void) state;
+    for (uint32_t i = 0; i < SHIM_MAX_FLOWS; i++) {
+        assert_int_equal(set(ft, i * 2654435761u, i % 1000), 0);
+    }
+    for (uint32_t i = 0; i < SHIM_MAX_FLOWS; i += 97) {
+        assert_int_equal(lookup(ft, i * 2654435761u), i % 1000);
+    }
+    flow_table_destroy(ft);
 }
 
 static void
@@ -202,6 +379,24 @@ a_new_job_counts_from_0(void **state)
 }
 
 static void
+received_frames_are_counted(void **state)
+{
+    static const uint16_t slots[] = { 3, 3, 4, 3, 4, 4, 4 };
+    static const uint32_t lengths[] = { 1, 2, 10, 4, 20, 40, 80 };
+    struct job_slots *js = job_slots_create();
+
+    (void) state;
+    job_slots_count_rx(js, slots, lengths, 7);
+    job_slots_count_rx(js, slots, lengths, 1);
+    job_slots_count_rx(js, slots, lengths, 0);
+    assert_int_equal(job_slots_counters(js, 3)->rx_packets, 4);
+    assert_int_equal(job_slots_counters(js, 3)->rx_bytes, 8);
+    assert_int_equal(job_slots_counters(js, 4)->rx_packets, 4);
+    assert_int_equal(job_slots_counters(js, 4)->rx_bytes, 150);
+    job_slots_destroy(js);
+}
+
+static void
 a_miss_is_reported_once_in_20_ms(void **state)
 {
     struct shim_flow_key a = key_of(1), b = key_of(2), got[4];
@@ -214,6 +409,7 @@ a_miss_is_reported_once_in_20_ms(void **state)
     miss_report(m, &a, 111, now);
     miss_report(m, &a, 111, now + 19 * MS);
     miss_report(m, &b, 222, now + 19 * MS);
+    miss_tell(m);
     assert_int_equal(poll(&pfd, 1, 0), 1);
     assert_int_equal(miss_take(m, got, 4), 2);
     assert_memory_equal(&got[0], &a, sizeof a);
@@ -279,17 +475,125 @@ joins_the_tables(void **state)
     flow_table_destroy(ft);
 }
 
+/* UDP over IPv6 from port 9 to 9, and what is no flow. */
+static const uint8_t udp6_frame[62] =
+    "\2\0\0\0\0\2\2\0\0\0\0\1\x86\xdd\x60\0\0\0\0\x08\x11\x40"
+    "\xfd\xfd\xfd\xfd\xfd\xfd\xfd\xfd\xfd\xfd\xfd\xfd\7\0\0\0"
+    "\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc\xfc"
+    "\0\x09\0\x09\0\x08\0";
+static const uint8_t arp_frame[42] = "\2\0\0\0\0\2\2\0\0\0\0\1\x08\6";
+
+/* Also while the table is empty: no entry is no entry of anybody's. */
+static void
+an_unknown_flow_of_ipv6_is_a_miss(void **state)
+{
+    struct flow_table *ft = flow_table_create(16, 1);
+    struct job_slots *js = job_slots_create();
+    struct miss *m = miss_create();
+    struct classifier c = { .flows = ft, .slots = js, .misses = m };
+    struct verdict v;
+
+    (void) state;
+    classify_from_host(&c, udp6_frame, sizeof udp6_frame, MS, true, &v);
+    assert_int_equal(v.slot, 0);
+    assert_int_equal(v.family, 6);
+    assert_int_equal(c.n_misses, 1);
+    classify_from_host(&c, arp_frame, sizeof arp_frame, MS, true, &v);
+    assert_int_equal(c.n_misses, 1);
+
+    miss_destroy(m);
+    job_slots_destroy(js);
+    flow_table_destroy(ft);
+}
+
+/* A burst of all kinds gets what each of its packets gets alone, also where
+ * one kind is next to another. */
+static void
+a_burst_is_its_packets(void **state)
+{
+    struct shim_slot row = { .slot = 9, .level = 2, .dscp = 40 };
+    struct flow_table *ft = flow_table_create(16, 1);
+    struct job_slots *js = job_slots_create();
+    struct miss *m = miss_create();
+    struct classifier one = { .flows = ft, .slots = js, .misses = m };
+    struct classifier all = one;
+    struct shim_flow_key key = key6_of(7);
+    uint8_t unknown[54];
+    const struct packet kinds[] = {
+        { (uint8_t *) tcp_frame, 54 }, { (uint8_t *) tcp_frame, 54 },
+        { (uint8_t *) udp6_frame, 62 }, { (uint8_t *) arp_frame, 42 },
+        { (uint8_t *) tcp_frame, 40 }, { unknown, 54 }, { unknown, 10 },
+    };
+
+    (void) state;
+    memcpy(unknown, tcp_frame, sizeof unknown);
+    unknown[35] = 77;
+    job_slots_set(js, &row);
+    key.local_port = key.remote_port = 0x0900;
+    flow_table_set(ft, &key, 9);
+    key = (struct shim_flow_key) {
+        .family = 4, .protocol = 6, .local_port = 0x0201,
+        .remote_port = 0x0403, .local = "\x0a\0\0\1",
+        .remote = "\x0a\0\0\2",
+    };
+    flow_table_set(ft, &key, 9);
+    srandom(8);
+    for (int round = 0; round < 2000; round++) {
+        uint32_t n = 1 + random() % CLASSIFY_BURST;
+        struct packet packets[CLASSIFY_BURST];
+        struct verdict v[CLASSIFY_BURST], expected;
+        uint16_t slots[CLASSIFY_BURST];
+
+        for (uint32_t i = 0; i < n; i++) {
+            packets[i] = kinds[random() % (round % 2 ? 7 : 3)];
+        }
+        classify_burst_from_host(&all, packets, n, MS, round % 3, v);
+        classify_burst_to_host(&all, packets, n, slots);
+        for (uint32_t i = 0; i < n; i++) {
+            const struct packet *p = &packets[i];
+
+            classify_from_host(&one, p->data, p->length, MS, round % 3,
+                               &expected);
+            assert_int_equal(v[i].slot, expected.slot);
+            assert_int_equal(v[i].l3, expected.l3);
+            assert_int_equal(v[i].family, expected.family);
+            assert_int_equal(v[i].is_ip, expected.is_ip);
+            assert_int_equal(v[i].treatment.level, expected.treatment.level);
+            assert_int_equal(v[i].treatment.dscp, expected.treatment.dscp);
+            assert_int_equal(v[i].slot, p->data == udp6_frame
+                             || (p->data == tcp_frame && p->length == 54)
+                             ? 9 : 0);
+            assert_int_equal(slots[i],
+                             classify_to_host(&one, p->data, p->length));
+        }
+        assert_int_equal(all.n_misses, one.n_misses);
+        assert_int_equal(all.n_malformed, one.n_malformed);
+    }
+    assert_true(one.n_misses > 0 && one.n_malformed > 0);
+    miss_destroy(m);
+    job_slots_destroy(js);
+    flow_table_destroy(ft);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_was_set),
         cmocka_unit_test(lookups_are_right_during_changes),
+        cmocka_unit_test(a_list_in_pages_is_whole),
+        cmocka_unit_test(a_bulk_lookup_is_that_of_each),
+        cmocka_unit_test(an_entry_waits_for_its_readers),
+        cmocka_unit_test(flows_without_packets_age),
+        cmocka_unit_test(a_million_flows_fit),
         cmocka_unit_test(slots_hold_for_the_lease),
         cmocka_unit_test(bad_slots_are_refused),
         cmocka_unit_test(a_new_job_counts_from_0),
+        cmocka_unit_test(received_frames_are_counted),
         cmocka_unit_test(a_miss_is_reported_once_in_20_ms),
         cmocka_unit_test(joins_the_tables),
+        cmocka_unit_test(an_unknown_flow_of_ipv6_is_a_miss),
+        cmocka_unit_test(a_burst_is_its_packets),
     };
 
     return cmocka_run_group_tests_name("shim-classify", tests, NULL, NULL);

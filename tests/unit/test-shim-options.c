@@ -44,19 +44,61 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.rate_bps, 50000000);
     assert_string_equal(o.control, "/tmp/s.sock");
     assert_int_equal(o.mtu, 1500);
+    assert_int_equal(o.late_us, 500);
     assert_true(o.tag);
     assert_null(o.cpus);
     assert_int_equal(o.huge, HUGE_AUTO);
+    assert_int_equal(o.poll, LOOP_AUTO);
+    assert_false(o.keep_offload);
+    assert_int_equal(o.max_flows, 16384);
+    assert_int_equal(o.flow_timeout_s, 600);
+    assert_false(o.vxlan);
 
-    assert_null(parse(GOOD " --mtu=9000 --cpus 0-1 --no-huge --no-tag", &o,
-                      copy));
+    assert_null(parse(GOOD " --mtu=9000 --cpus 0-1 --no-huge --no-tag "
+                      "--poll interrupt --keep-offload --late 0", &o, copy));
+    assert_int_equal(o.poll, LOOP_INTERRUPT);
+    assert_true(o.host.keep_offload && o.uplink.keep_offload);
     assert_int_equal(o.mtu, 9000);
+    assert_int_equal(o.late_us, 0);
     assert_string_equal(o.cpus, "0-1");
     assert_int_equal(o.huge, HUGE_NO);
     assert_false(o.tag);
+    assert_false(o.take_over);
+
+    assert_null(parse(GOOD " --take-over", &o, copy));
+    assert_true(o.take_over);
+
+    assert_null(parse(GOOD " --max-flows 1048576 --flow-timeout=0 --vxlan",
+                      &o, copy));
+    assert_int_equal(o.max_flows, 1048576);
+    assert_int_equal(o.flow_timeout_s, 0);
+    assert_true(o.vxlan);
+
+    assert_false(o.cc);
+    assert_null(parse(GOOD " --cc on --downlink-rate 2Gbit --control-port 7000"
+                      " --control-port=65535", &o, copy));
+    assert_true(o.cc);
+    assert_int_equal(o.downlink_bps, 2000000000);
+    assert_int_equal(o.control_ports[0], 7000);
+    assert_int_equal(o.control_ports[1], 65535);
+    assert_int_equal(o.control_ports[2], 0);
 
     assert_null(parse("--show /tmp/s.sock", &o, copy));
     assert_string_equal(o.show, "/tmp/s.sock");
+}
+
+static void
+a_replay_needs_options_of_its_own(void **state)
+{
+    struct options o;
+    char copy[512];
+
+    (void) state;
+    assert_null(parse("--replay in --rules r --out o", &o, copy));
+    assert_string_equal(o.replay, "in");
+    assert_string_equal(o.rules, "r");
+    assert_string_equal(o.out, "o");
+    assert_null(o.to_host);
 }
 
 static void
@@ -69,6 +111,10 @@ names_the_option_at_fault(void **state)
         { "--name h0", "--host-port: required option is missing" },
         { "--speed 3", "--speed: unknown option, --help lists them" },
         { "x", "x: unknown option, --help lists them" },
+        { "--replay in --out o", "--rules: required option is missing" },
+        { "--replay in --rules r", "--out: required option is missing" },
+        { GOOD " --to-host x", "--to-host: only a --replay has it" },
+        { GOOD " --out x", "--out: only a --replay has it" },
         { "--rate x", "--rate: \"x\" is not a rate, such as 50Mbit" },
         { "--rate 50", "--rate: \"50\" is not a rate, such as 50Mbit" },
         { "--rate -5Mbit",
@@ -78,14 +124,41 @@ names_the_option_at_fault(void **state)
           "--rate: \"nanbit\" is not a rate, such as 50Mbit" },
         { "--rate 1e30bit",
           "--rate: \"1e30bit\" is not a rate, such as 50Mbit" },
+        { "--cc yes", "--cc: \"yes\" is not one of \"on\", \"off\"" },
+        { "--downlink-rate 1", "--downlink-rate: \"1\" is not a rate, such as "
+          "50Mbit" },
+        { "--control-port 0",
+          "--control-port: \"0\" is not an integer from 1 to 65535" },
+        { "--control-port 65536",
+          "--control-port: \"65536\" is not an integer from 1 to 65535" },
+        { "--late 10001",
+          "--late: \"10001\" is not an integer from 0 to 10000" },
+        { "--late=", "--late: \"\" is not an integer from 0 to 10000" },
         { "--mtu 9001",
           "--mtu: \"9001\" is not an integer from 576 to 9000" },
+        { "--max-flows 1048577",
+          "--max-flows: \"1048577\" is not an integer from 16 to 1048576" },
+        { "--flow-timeout 5m",
+          "--flow-timeout: \"5m\" is not an integer from 0 to 86400" },
         { "--mtu 1500x",
           "--mtu: \"1500x\" is not an integer from 576 to 9000" },
         { "--name a/b", "--name: \"a/b\" is not 1 to 31 letters, digits, "
           "'.', '_' and '-'" },
-        { "--uplink pcap:eth0",
-          "--uplink: \"pcap:eth0\" is not a port, such as af_packet:eth0" },
+        { "--uplink eth0",
+          "--uplink: \"eth0\" is not a port, the kinds are af_packet, "
+          "af_xdp, tap, virtio_user, memif, memif_client, pcap, pcap_file, "
+          "null, ring, pci" },
+        { "--uplink null:eth0",
+          "--uplink: \"null:eth0\" is not a port, such as null" },
+        { "--uplink memif:/run/a,role=client",
+          "--uplink: \"memif:/run/a,role=client\" is not a port, such as "
+          "memif:/run/a.sock" },
+        { "--uplink pcap_file:in.pcap",
+          "--uplink: \"pcap_file:in.pcap\" is not a port, such as "
+          "pcap_file:in.pcap,out.pcap" },
+        { "--uplink pci:01:00.0",
+          "--uplink: \"pci:01:00.0\" is not a port, such as "
+          "pci:0000:01:00.0" },
         { "--uplink af_packet:",
           "--uplink: \"af_packet:\" is not a port, such as "
           "af_packet:eth0" },
@@ -97,7 +170,22 @@ names_the_option_at_fault(void **state)
           "af_packet:eth0" },
         { "--name h --control s --rate 1Gbit --host-port af_packet:a "
           "--uplink af_packet:a",
-          "--uplink: \"af_packet:a\" is the host's port, another interface is "
+          "--uplink: \"af_packet:a\" is the host's port, another is "
+          "needed" },
+        { "--name h --control s --rate 1Gbit --host-port af_packet:a "
+          "--uplink pcap:a",
+          "--uplink: \"pcap:a\" is the host's port, another is needed" },
+        { "--name h --control s --rate 1Gbit --host-port tap:a "
+          "--uplink af_packet:b --mtu 9000",
+          "--mtu: 9000 is too much for tap, at most 1500 is allowed" },
+        { "--name h --control s --rate 1Gbit --host-port af_packet:a "
+          "--uplink af_xdp:b --mtu 3600",
+          "--mtu: 3600 is too much for af_xdp, at most 2984 is allowed" },
+        { "--poll never",
+          "--poll: \"never\" is not auto, busy, nap or interrupt" },
+        { "--name h --control s --rate 1Gbit --host-port af_packet:a "
+          "--uplink memif:/run/a --poll interrupt",
+          "--poll: memif has no receive interrupt, auto, busy or nap is "
           "needed" },
         { "--cpus 0-",
           "--cpus: \"0-\" is not a list of CPUs, such as 0-1" },
@@ -139,20 +227,21 @@ reads_rates(void **state)
 static void
 ring_sizes_suit_the_kernel(void **state)
 {
-    struct port_spec spec = { .iface = "eth0" };
-    char args[128];
+    struct port_spec spec;
+    char args[PORT_MAX_ARGS];
 
     (void) state;
-    port_spec_devargs(&spec, 1500, args, sizeof args);
+    assert_null(port_spec_parse("port", "af_packet:eth0", &spec));
+    port_spec_devargs(&spec, 1500, args);
     assert_string_equal(args, "iface=eth0,framesz=2048,blocksz=65536,"
                         "framecnt=512,qdisc_bypass=1");
-    port_spec_devargs(&spec, 9000, args, sizeof args);
+    port_spec_devargs(&spec, 9000, args);
     assert_string_equal(args, "iface=eth0,framesz=9216,blocksz=36864,"
                         "framecnt=256,qdisc_bypass=1");
     for (uint32_t mtu = PORT_MIN_MTU; mtu <= PORT_MAX_MTU; mtu++) {
         unsigned int frame, block, count;
 
-        port_spec_devargs(&spec, mtu, args, sizeof args);
+        port_spec_devargs(&spec, mtu, args);
         assert_int_equal(sscanf(args, "iface=eth0,framesz=%u,blocksz=%u,"
                                 "framecnt=%u", &frame, &block, &count), 3);
         assert_true(frame >= mtu + 22 + 66);
@@ -162,14 +251,49 @@ ring_sizes_suit_the_kernel(void **state)
     }
 }
 
+static void
+every_kind_of_port_has_its_arguments(void **state)
+{
+    static const struct {
+        const char *text, *iface, *args;
+    } cases[] = {
+        { "af_xdp:eth0", "eth0", "iface=eth0" },
+        { "tap:host0", "host0", "iface=host0" },
+        { "virtio_user:host0", "host0", "path=/dev/vhost-net,queues=1,"
+          "queue_size=1024,iface=host0" },
+        { "memif:/run/a", "", "role=server,socket=/run/a,socket-abstract=no,"
+          "bsize=2048,rsize=9" },
+        { "memif_client:/run/a", "", "role=client,socket=/run/a,"
+          "socket-abstract=no,bsize=2048,rsize=9" },
+        { "pcap:eth0", "eth0", "iface=eth0" },
+        { "pcap_file:a,b", "", "rx_pcap=a,tx_pcap=b" },
+        { "null", "", "" },
+        { "ring", "", "" },
+        { "pci:0000:01:00.0", "", "" },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct port_spec spec;
+        char args[PORT_MAX_ARGS];
+
+        assert_null(port_spec_parse("port", cases[i].text, &spec));
+        port_spec_devargs(&spec, 1500, args);
+        assert_string_equal(args, cases[i].args);
+        assert_string_equal(spec.iface, cases[i].iface);
+    }
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(accepts_what_is_needed),
+        cmocka_unit_test(a_replay_needs_options_of_its_own),
         cmocka_unit_test(names_the_option_at_fault),
         cmocka_unit_test(reads_rates),
         cmocka_unit_test(ring_sizes_suit_the_kernel),
+        cmocka_unit_test(every_kind_of_port_has_its_arguments),
     };
 
     return cmocka_run_group_tests_name("shim-options", tests, NULL, NULL);

@@ -177,6 +177,103 @@ local_is_the_hosts_side(void **state)
     assert_memory_equal(&in.key.remote_port, "\x13\x89", 2);
 }
 
+/* Whatever the short cut takes, the careful parser takes too, with the same
+ * key. */
+static void
+assert_common_agrees(const uint8_t *frame, size_t n, bool from_host,
+                     const struct parsed *p)
+{
+    struct flow_id id;
+    uint64_t addresses;
+    uint32_t ports;
+
+    if (!parse_common(frame, n, from_host, &id)) {
+        return;
+    }
+    assert_int_equal(p->kind, PARSED_FLOW);
+    assert_int_equal(p->l3, PARSE_COMMON_L3);
+    assert_int_equal(p->family, 4);
+    memcpy(&addresses, p->key.local, 4);
+    memcpy((uint8_t *) &addresses + 4, p->key.remote, 4);
+    memcpy(&ports, &p->key.local_port, sizeof ports);
+    assert_true(id.addresses == addresses);
+    assert_true(id.rest == flow_id_init(0, ports, p->key.protocol).rest);
+}
+
+static void
+takes_the_common_short_cut(void **state)
+{
+    static const struct {
+        const char *name;
+        bool common;
+    } expected[] = {
+        { "tcp", true }, { "tcp, padded", true }, { "udp", true },
+        { "icmp", false }, { "first fragment", false },
+        { "later fragment", false }, { "vlan", false },
+        { "tcp cut", false }, { "udp cut", false }, { "tcp6", false },
+        { "ipv4 longer than the frame", false },
+        { "ipv4 shorter than its header", false },
+        { "ipv4 of 16 bytes of header", false }, { "ipv4 that says 6", false },
+        { "arp", false },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        size_t j = 0, n;
+        struct flow_id id;
+        uint8_t *frame;
+
+        while (strcmp(cases[j].name, expected[i].name)) {
+            j++;
+        }
+        frame = bytes_of(cases[j].frame, &n);
+        if (parse_common(frame, n, true, &id) != expected[i].common) {
+            fail_msg("%s: not as common as that", cases[j].name);
+        }
+        free(frame);
+    }
+}
+
+#define VXLAN(FLAGS) "c001 12b5 003a 0000 " FLAGS "000000 00000700 "
+
+static void
+a_tunnel_is_what_is_inside(void **state)
+{
+    static const struct {
+        const char *frame;
+        uint8_t local;          /* Last byte of the address. */
+    } tunnels[] = {
+        { ETHERNET "0800" IPV4("005a", "0000", "11") VXLAN("08")
+          ETHERNET "0800 4500 0028 0001 4000 4006 0000 0a010009 0a010008"
+          TCP, 9 },
+        /* A fragment inside, and no network's number. */
+        { ETHERNET "0800" IPV4("005a", "0000", "11") VXLAN("08")
+          ETHERNET "0800 4500 0028 0001 2000 4006 0000 0a010009 0a010008"
+          TCP, 1 },
+        { ETHERNET "0800" IPV4("005a", "0000", "11") VXLAN("00")
+          ETHERNET "0800 4500 0028 0001 4000 4006 0000 0a010009 0a010008"
+          TCP, 1 },
+        /* Nothing inside. */
+        { ETHERNET "0800" IPV4("001c", "0000", "11") "c001 12b5 0008 0000",
+          1 },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof tunnels / sizeof *tunnels; i++) {
+        struct parsed p;
+        size_t n;
+        uint8_t *frame = bytes_of(tunnels[i].frame, &n);
+
+        parse_frame(frame, n, true, &p);
+        parse_inner(frame, true, &p);
+        assert_int_equal(p.kind, PARSED_FLOW);
+        assert_int_equal(p.key.local[3], tunnels[i].local);
+        assert_int_equal(p.key.protocol, tunnels[i].local == 9 ? 6 : 17);
+        assert_int_equal(p.l3, 14);             /* Of the outer one. */
+        free(frame);
+    }
+}
+
 /* Every start of every frame, with bytes changed at random: what matters is
  * that nothing is read beyond the end (run it under a checker), and that a
  * claimed IP header is inside. */
@@ -198,6 +295,8 @@ survives_anything(void **state)
                 frame[random() % cut] = random();
             }
             parse_frame(frame, cut, round % 2, &p);
+            assert_common_agrees(frame, cut, round % 2, &p);
+            parse_inner(frame, round % 2, &p);
             if (p.kind == PARSED_FLOW || p.kind == PARSED_IP) {
                 assert_true(p.l3 + (p.family == 4 ? 20u : 40u) <= cut);
             }
@@ -213,6 +312,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_kinds_apart),
         cmocka_unit_test(local_is_the_hosts_side),
+        cmocka_unit_test(takes_the_common_short_cut),
+        cmocka_unit_test(a_tunnel_is_what_is_inside),
         cmocka_unit_test(survives_anything),
     };
 

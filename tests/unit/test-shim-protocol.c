@@ -20,8 +20,10 @@
 
 #include <cmocka.h>
 
+#include "shim/capture/tap.h"
 #include "shim/control/client.h"
 #include "shim/control/server.h"
+#include "shim/pipeline/bursts.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/job-slot.h"
 #include "shim/pipeline/miss.h"
@@ -32,8 +34,11 @@ static struct {
     struct flow_table *flows;
     struct job_slots *slots;
     struct miss *misses;
+    struct bursts *bursts;
+    struct tap *tap;
     uint64_t rate, now;
     uint32_t guard;
+    struct shim_congestion congestion;
 } t;
 
 static void
@@ -64,6 +69,31 @@ set_guard(void *aux, uint32_t share)
     t.guard = share;
 }
 
+static void
+get_ports(void *aux, struct shim_ports *ports)
+{
+    (void) aux;
+    strcpy(ports->host, "host");
+    strcpy(ports->uplink, "uplink");
+    ports->turns = 17;
+}
+
+static int
+be_taken_over(void *aux, uint32_t step, struct shim_state *state)
+{
+    (void) aux;
+    state->rate_bps = t.rate;
+    state->guard = t.guard;
+    return step == SHIM_STEP_STOP ? 0 : EINVAL;
+}
+
+static void
+set_congestion(void *aux, const struct shim_congestion *congestion)
+{
+    (void) aux;
+    t.congestion = *congestion;
+}
+
 static uint64_t
 get_now(void)
 {
@@ -76,7 +106,8 @@ setup(void **state)
     struct server_config config = {
         .boot_id = 7, .mtu = 9000, .get_stats = get_stats,
         .get_rate = get_rate, .set_rate = set_rate, .set_guard = set_guard,
-        .now = get_now,
+        .set_congestion = set_congestion,
+        .now = get_now, .get_ports = get_ports, .take_over = be_taken_over,
     };
     char *error;
 
@@ -85,9 +116,11 @@ setup(void **state)
              (int) getpid());
     t.rate = 50000000;
     t.now = 1000000000;
-    t.flows = config.flows = flow_table_create(SHIM_MAX_FLOWS, 1);
+    t.flows = config.flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
     t.slots = config.slots = job_slots_create();
     t.misses = config.misses = miss_create();
+    t.bursts = config.bursts = bursts_create();
+    t.tap = config.tap = tap_create(1 << 16);
     error = server_create(t.path, &config, &t.server);
     if (error) {
         print_error("%s\n", error);
@@ -101,6 +134,8 @@ teardown(void **state)
 {
     (void) state;
     server_destroy(t.server);
+    tap_destroy(t.tap);
+    bursts_destroy(t.bursts);
     miss_destroy(t.misses);
     job_slots_destroy(t.slots);
     flow_table_destroy(t.flows);
@@ -164,6 +199,7 @@ tables_can_be_written_and_read(void **state)
                               .name = "a/b" };
     struct shim_lease lease = { .ms = 500, .default_dscp = 8 };
     struct shim_rate rate = { .bps = 1000000 };
+    static const struct shim_congestion congestion = { 900000, 300000, 1 };
     struct shim_guard guard = { .share = 20000 };
     struct shim_client *c = open_client();
     struct shim_hello hello;
@@ -182,6 +218,9 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(ask(c, SHIM_RATE, &rate, sizeof rate, NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_GUARD, &guard, sizeof guard, NULL, NULL), 0);
     assert_int_equal(t.guard, 20000);
+    assert_int_equal(ask(c, SHIM_CONGESTION, &congestion, sizeof congestion,
+                         NULL, NULL), 0);
+    assert_memory_equal(&t.congestion, &congestion, sizeof congestion);
 
     assert_int_equal(ask(c, SHIM_HELLO, NULL, 0, &body, &size), 0);
     assert_int_equal(size, sizeof hello);
@@ -192,7 +231,7 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(hello.pid, getpid());
     assert_int_equal(hello.n_slots, 1);
     assert_int_equal(hello.n_flows, 1);
-    assert_int_equal(hello.max_flows, SHIM_MAX_FLOWS);
+    assert_int_equal(hello.max_flows, SHIM_DEFAULT_FLOWS);
     assert_int_equal(hello.lease_left_ms, 500);
 
     assert_int_equal(ask(c, SHIM_SLOT_LIST, NULL, 0, &body, &size), 0);
@@ -202,7 +241,18 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(size, sizeof good_flow);
     assert_memory_equal(body, &good_flow, sizeof good_flow);
 
-    t.now += 600000000;                 /* The lease ends. */
+    for (int i = 0; i < 5; i++) {
+        bursts_count(t.bursts, 3, BURSTS_RX, 7000, t.now + i * 10000000);
+    }
+    t.now += 40000000;
+    assert_int_equal(ask(c, SHIM_STATS, NULL, 0, &body, &size), 0);
+    memcpy(&slot_stats, (const char *) body + sizeof stats,
+           sizeof slot_stats);
+    assert_int_equal(slot_stats.rx_bursts.period_ns, 10000000);
+    assert_int_equal(slot_stats.rx_bursts.bytes, 7000);
+    assert_int_equal(slot_stats.tx_bursts.period_ns, 0);
+
+    t.now += 560000000;                 /* The lease ends. */
     assert_int_equal(ask(c, SHIM_STATS, NULL, 0, &body, &size), 0);
     assert_int_equal(size, sizeof stats + sizeof slot_stats);
     memcpy(&stats, body, sizeof stats);
@@ -251,6 +301,9 @@ bodies_are_checked(void **state)
     static const struct shim_rate no_rate, huge_rate = { .bps = UINT64_MAX };
     static const struct shim_guard much = { .share = SHIM_GUARD_UNIT + 1 },
         untold = { .share = SHIM_GUARD_UNTOLD };
+    static const struct shim_congestion law = { 500000, 0, 0 },
+        low = { 499999, 0, 0 }, large = { 500000, 0, 1000001 },
+        own = { UINT32_MAX, UINT32_MAX, UINT32_MAX };
     static const struct shim_slot slot_0, bad_level = { 1, 8 },
                                   bad_dscp = { 1, 7, 64 };
     static const struct shim_flow_key no_family = { .protocol = 6 },
@@ -274,6 +327,12 @@ bodies_are_checked(void **state)
         { SHIM_GUARD, &much, sizeof much, EINVAL },
         { SHIM_GUARD, &much, sizeof much - 1, EPROTO },
         { SHIM_GUARD, &untold, sizeof untold, 0 },
+        { SHIM_CONGESTION, &law, sizeof law, 0 },
+        { SHIM_CONGESTION, &own, sizeof own, 0 },
+        { SHIM_CONGESTION, &low, sizeof low, EINVAL },
+        { SHIM_CONGESTION, &large, sizeof large, EINVAL },
+        { SHIM_CONGESTION, &law, sizeof law - 4, EPROTO },
+        { SHIM_CONGESTION - 1, &law, sizeof law, EOPNOTSUPP },
         { SHIM_SLOT_SET, NULL, 0, 0 },
         { SHIM_SLOT_SET, &slot_0, sizeof slot_0, EINVAL },
         { SHIM_SLOT_SET, &bad_level, sizeof bad_level, EINVAL },
@@ -408,7 +467,7 @@ random_bytes_harm_nobody(void **state)
         }
         if (i % 2) {                    /* A good header, a random body. */
             struct shim_msg msg = { .length = 16 + random() % 500,
-                                    .version = 1, .type = random() % 14 };
+                                    .version = 1, .type = random() % 30 };
 
             memcpy(bytes, &msg, sizeof msg);
         }
@@ -419,6 +478,40 @@ random_bytes_harm_nobody(void **state)
     server_run(t.server);
     assert_int_equal(ask(good, SHIM_HELLO, NULL, 0, NULL, NULL), 0);
     shim_client_close(good);
+}
+
+static void
+lists_many_flows_in_pages(void **state)
+{
+    const uint32_t n = SHIM_DEFAULT_FLOWS;
+    struct shim_client *c = open_client();
+    struct shim_cursor cursor = { .next = 0 };
+    struct shim_flow flow = good_flow;
+    const void *body;
+    size_t size;
+
+    (void) state;
+    for (uint32_t i = 0; i < n; i++) {
+        flow.key.local_port = i;
+        flow_table_set(t.flows, &flow.key, 1);
+    }
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
+                         &size), 0);
+    memcpy(&cursor, body, sizeof cursor);
+    assert_int_equal(size, sizeof cursor + n * sizeof flow);
+    assert_int_equal(cursor.next, 0);           /* All in one... */
+
+    cursor.next = SHIM_DEFAULT_FLOWS;           /* ...some from here... */
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
+                         &size), 0);
+    assert_in_range(size, sizeof cursor + n / 4 * sizeof flow,
+                    sizeof cursor + n * 3 / 4 * sizeof flow);
+    cursor.next = UINT64_MAX;                   /* ...nothing beyond. */
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, sizeof cursor, &body,
+                         &size), 0);
+    assert_int_equal(size, sizeof cursor);
+    assert_int_equal(ask(c, SHIM_FLOW_PAGE, &cursor, 3, NULL, NULL), EPROTO);
+    shim_client_close(c);
 }
 
 static void
@@ -465,6 +558,7 @@ subscribers_hear_of_misses(void **state)
     (void) state;
     assert_int_equal(ask(c, SHIM_SUBSCRIBE, NULL, 0, NULL, NULL), 0);
     miss_report(t.misses, &good_flow.key, 1, t.now);
+    miss_tell(t.misses);
     assert_int_equal(receive(c, &msg, &body), 0);
     assert_int_equal(msg->type, SHIM_MISS);
     assert_int_equal(msg->xid, 0);
@@ -472,6 +566,45 @@ subscribers_hear_of_misses(void **state)
     assert_memory_equal(body, &good_flow.key, sizeof good_flow.key);
     assert_int_equal(receive(other, &msg, &body), EAGAIN);
     shim_client_close(c);
+    shim_client_close(other);
+}
+
+static void
+one_captures_at_a_time_and_until_it_goes(void **state)
+{
+    static const struct shim_capture bad = { .slot = 1, .all = 1, .snap = 9 };
+    static const struct shim_capture what = { .slot = 3, .snap = 9 };
+    struct shim_client *c = open_client(), *other = open_client();
+    const struct shim_msg *msg;
+    struct shim_captured record;
+    const void *body;
+
+    (void) state;
+    assert_int_equal(server_timeout(t.server, 250), 250);
+    assert_int_equal(ask(c, SHIM_CAPTURE, &bad, sizeof bad, NULL, NULL),
+                     EINVAL);
+    assert_int_equal(ask(c, SHIM_CAPTURE, &what, sizeof what, NULL, NULL), 0);
+    assert_int_equal(ask(other, SHIM_CAPTURE, &what, sizeof what, NULL, NULL),
+                     EBUSY);
+    assert_true(server_timeout(t.server, 250) < 250);
+    tap_see(t.tap, 3, true, (const uint8_t *) "0123456789", 10, 1500, 77);
+    tap_see(t.tap, 4, true, (const uint8_t *) "0123456789", 10, 1500, 78);
+    assert_int_equal(receive(c, &msg, &body), 0);
+    assert_int_equal(msg->type, SHIM_CAPTURED);
+    assert_int_equal(msg->length, sizeof *msg + sizeof record + 16);
+    memcpy(&record, body, sizeof record);
+    assert_int_equal(record.time, 77);
+    assert_int_equal(record.captured, 9);
+    assert_int_equal(record.length, 1500);
+    assert_memory_equal((const char *) body + sizeof record, "012345678", 10);
+
+    shim_client_close(c);
+    for (int i = 0; i < 3; i++) {
+        server_run(t.server);
+    }
+    assert_int_equal(t.tap->wanted, 0);
+    assert_int_equal(ask(other, SHIM_CAPTURE, &what, sizeof what, NULL, NULL),
+                     0);
     shim_client_close(other);
 }
 
@@ -520,6 +653,72 @@ a_dead_socket_is_replaced_a_live_one_is_not(void **state)
     assert_null(error);
 }
 
+static void
+a_successor_hears_all_and_takes_the_name(void **state)
+{
+    struct shim_take_over stop = { .step = SHIM_STEP_STOP };
+    struct shim_take_over leave = { .step = SHIM_STEP_LEAVE };
+    struct shim_take_over nonsense = { .step = 3 };
+    struct shim_lease lease = { .ms = 3000, .default_dscp = 10 };
+    struct server_config config = { .now = get_now, .succeeds = true };
+    struct shim_client *c = open_client();
+    struct server *successor;
+    struct shim_state told;
+    struct stat st, old;
+    const void *body;
+    size_t size;
+
+    (void) state;
+    assert_int_equal(ask(c, SHIM_LEASE, &lease, sizeof lease, NULL, NULL), 0);
+    t.guard = 50000;
+    assert_int_equal(ask(c, SHIM_TAKE_OVER, &stop, sizeof stop, &body, &size),
+                     0);
+    assert_int_equal(size, sizeof told);
+    memcpy(&told, body, sizeof told);
+    assert_int_equal(told.rate_bps, t.rate);
+    assert_int_equal(told.guard, 50000);
+    assert_int_equal(told.default_dscp, 10);
+    assert_int_equal(told.lease_left_ms, 3000);
+    assert_int_equal(ask(c, SHIM_TAKE_OVER, &leave, sizeof leave, NULL, NULL),
+                     EINVAL);
+    assert_int_equal(ask(c, SHIM_TAKE_OVER, &nonsense, sizeof nonsense, NULL,
+                         NULL), EINVAL);
+
+    /* The name is the old one's until the new one publishes. */
+    assert_int_equal(stat(t.path, &old), 0);
+    assert_null(server_create(t.path, &config, &successor));
+    assert_int_equal(stat(t.path, &st), 0);
+    assert_int_equal(st.st_ino, old.st_ino);
+    assert_null(server_publish(successor));
+    assert_int_equal(stat(t.path, &st), 0);
+    assert_int_not_equal(st.st_ino, old.st_ino);
+
+    /* From then on the old one must not remove it. */
+    server_abandon(t.server);
+    server_destroy(t.server);
+    assert_int_equal(access(t.path, F_OK), 0);
+    t.server = successor;
+    shim_client_close(c);
+}
+
+static void
+ports_are_told(void **state)
+{
+    struct shim_client *c = open_client();
+    struct shim_ports ports;
+    const void *body;
+    size_t size;
+
+    (void) state;
+    assert_int_equal(ask(c, SHIM_PORTS, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, sizeof ports);
+    memcpy(&ports, body, sizeof ports);
+    assert_string_equal(ports.host, "host");
+    assert_string_equal(ports.uplink, "uplink");
+    assert_int_equal(ports.turns, 17);
+    shim_client_close(c);
+}
+
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, setup, teardown)
 
 int
@@ -533,10 +732,14 @@ main(void)
         TEST(an_unknown_type_does_not),
         TEST(a_message_may_come_byte_by_byte),
         TEST(random_bytes_harm_nobody),
+        TEST(lists_many_flows_in_pages),
         TEST(who_does_not_read_does_not_cost_memory),
         TEST(subscribers_hear_of_misses),
+        TEST(one_captures_at_a_time_and_until_it_goes),
         TEST(the_socket_is_private),
         TEST(a_dead_socket_is_replaced_a_live_one_is_not),
+        TEST(a_successor_hears_all_and_takes_the_name),
+        TEST(ports_are_told),
     };
 
     return cmocka_run_group_tests_name("shim-protocol", tests, NULL, NULL);

@@ -5,84 +5,142 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include "shim/pipeline/level-queue.h"
+#include "shim/pipeline/due-heap.h"
+#include "shim/pipeline/job-slot.h"
 #include "shim/pipeline/pace.h"
+#include "shim/pipeline/place-map.h"
+#include "shim/pipeline/rank-queue.h"
 
 #define SECOND UINT64_C(1000000000)
+#define MAX_FRAME 9018
+
+/* Packets are numbers, never dereferenced. */
+static struct queue_item
+item_of(uint16_t slot, uint32_t length, uintptr_t packet)
+{
+    return (struct queue_item) {
+        .packet = (void *) packet, .length = length, .slot = slot,
+    };
+}
 
 static bool
-push(struct level_queues *lq, uint8_t level, uint32_t length, uint16_t slot)
+push(struct rank_queues *rq, uint16_t slot, uint32_t length)
 {
-    struct queue_item item = { .length = length, .slot = slot };
+    struct queue_item dropped, item = item_of(slot, length, 0);
 
-    return level_queues_push(lq, level, &item);
+    return rank_queues_push(rq, 0, false, &item, &dropped);
+}
+
+/* Takes a packet that no pace of the uplink's keeps. */
+static bool
+take(struct rank_queues *rq, uint64_t now, struct queue_item *item)
+{
+    struct pace pace = { .bps = 0 };
+
+    return rank_queues_take(rq, now, &pace, item, 1) == 1;
+}
+
+/* A slot's place and level, the others are last. */
+struct at {
+    uint16_t slot, place, level;
+};
+
+static void
+set_places(struct rank_queues *rq, const struct at *at, size_t n)
+{
+    job_place places[SHIM_MAX_SLOTS];
+
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        places[i] = JOB_PLACE_LAST;
+    }
+    for (size_t i = 0; i < n; i++) {
+        places[at[i].slot] = JOB_PLACE(at[i].place, at[i].level);
+    }
+    rank_queues_set_places(rq, places);
 }
 
 static void
-serves_higher_levels_first_and_each_in_order(void **state)
+serves_jobs_by_rank_and_each_in_order(void **state)
 {
-    static const uint16_t order[] = { 1, 2, 3, 4, 5, 6 };
-    struct level_queues *lq = level_queues_create(16, 100000);
+    /* The levels of 8 and 9 are the same: the order is exact. */
+    static const struct at at[] = {
+        { 7, 0, 1 }, { 8, 1, 2 }, { 9, 2, 2 }, { 5, 1022, 6 },
+    };
+    static const uint32_t order[] = { 400, 600, 300, 500, 10, 20, 100, 200 };
+    struct rank_queues *rq = rank_queues_create(16, MAX_FRAME);
+    struct queue_item item;
 
     (void) state;
-    assert_null(level_queues_first(lq));
-    push(lq, 7, 100, 5);
-    push(lq, 7, 200, 6);
-    push(lq, 3, 300, 3);
-    push(lq, 0, 400, 1);
-    push(lq, 3, 500, 4);
-    push(lq, 0, 600, 2);
-    assert_int_equal(level_queues_bytes(lq), 2100);
-    for (int i = 0; i < 6; i++) {
-        assert_int_equal(level_queues_first(lq)->slot, order[i]);
-        level_queues_pop(lq);
+    rank_queues_set_guard(rq, 0);
+    set_places(rq, at, 4);
+    assert_false(take(rq, 0, &item));
+    push(rq, 5, 100);
+    push(rq, 5, 200);
+    push(rq, 8, 300);
+    push(rq, 9, 10);
+    push(rq, 7, 400);
+    push(rq, 8, 500);
+    push(rq, 9, 20);
+    push(rq, 7, 600);
+    push(rq, 0, 700);
+    assert_int_equal(rank_queues_bytes(rq), 2830);
+    for (int i = 0; i < 8; i++) {
+        assert_true(take(rq, 0, &item));
+        assert_int_equal(item.length, order[i]);
     }
-    assert_null(level_queues_first(lq));
-    assert_int_equal(level_queues_bytes(lq), 0);
-    level_queues_destroy(lq);
+    assert_true(take(rq, 0, &item));
+    assert_int_equal(item.slot, 0);
+    assert_false(take(rq, 0, &item));
+    assert_int_equal(rank_queues_bytes(rq), 0);
+    rank_queues_destroy(rq);
 }
 
-/* Levels 2, 4 and 7 always have packets, of lengths of their own.  Stores what
- * each sends of all, in permille. */
+/* The slots in 'lengths' always have packets, of lengths of their own.  Stores
+ * what each sends of all, in permille. */
 static void
-share_out(struct level_queues *lq, uint64_t permille[SHIM_N_LEVELS])
+share_out(struct rank_queues *rq, const uint32_t *lengths, size_t n,
+          uint64_t *permille)
 {
-    static const uint32_t length[SHIM_N_LEVELS] = { [2] = 1500, [4] = 9000,
-                                                    [7] = 300 };
-    uint64_t sent[SHIM_N_LEVELS] = { 0 }, sum = 0;
+    uint64_t sent[16] = { 0 }, sum = 0;
 
-    for (int level = 0; level < SHIM_N_LEVELS; level++) {
-        for (int i = 0; length[level] && i < 16; i++) {
-            push(lq, level, length[level], level);
+    for (size_t slot = 0; slot < n; slot++) {
+        for (int i = 0; lengths[slot] && i < 16; i++) {
+            assert_true(push(rq, slot, lengths[slot]));
         }
     }
     for (int i = 0; i < 200000; i++) {
-        uint16_t level = level_queues_first(lq)->slot;
+        struct queue_item item;
 
-        level_queues_pop(lq);
-        sent[level] += length[level];
-        sum += length[level];
-        assert_true(push(lq, level, length[level], level));
+        assert_true(take(rq, 0, &item));
+        sent[item.slot] += item.length;
+        sum += item.length;
+        assert_true(push(rq, item.slot, item.length));
     }
-    for (int level = 0; level < SHIM_N_LEVELS; level++) {
-        permille[level] = (sent[level] * 1000 + sum / 2) / sum;
+    for (size_t slot = 0; slot < n; slot++) {
+        permille[slot] = (sent[slot] * 1000 + sum / 2) / sum;
     }
 }
+
+static const struct at three[] = { { 2, 0, 2 }, { 4, 1, 4 }, { 7, 2, 7 } };
+static const uint32_t three_lengths[8] = { [2] = 1500, [4] = 9000,
+                                           [7] = 300 };
 
 static void
 keeps_a_floor_for_those_that_wait(void **state)
 {
-    struct level_queues *lq = level_queues_create(16, 1000000);
-    uint64_t permille[SHIM_N_LEVELS];
+    struct rank_queues *rq = rank_queues_create(64, MAX_FRAME);
+    uint64_t permille[8];
 
     (void) state;
-    share_out(lq, permille);
+    set_places(rq, three, 3);
+    share_out(rq, three_lengths, 8, permille);
     assert_in_range(permille[4], 500 / 21 - 1, 500 / 21 + 1);
     assert_in_range(permille[7], 500 / 21 - 1, 500 / 21 + 1);
-    level_queues_destroy(lq);
+    rank_queues_destroy(rq);
 }
 
 static void
@@ -99,93 +157,106 @@ guards_each_level_as_it_is_told(void **state)
 
     (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct level_queues *lq = level_queues_create(16, 1000000);
-        uint64_t permille[SHIM_N_LEVELS];
+        struct rank_queues *rq = rank_queues_create(64, MAX_FRAME);
+        uint64_t permille[8];
 
-        level_queues_set_guard(lq, cases[i].share);
-        share_out(lq, permille);
+        rank_queues_set_guard(rq, cases[i].share);
+        set_places(rq, three, 3);
+        share_out(rq, three_lengths, 8, permille);
         assert_in_range(permille[2] + 1, cases[i].rest, cases[i].rest + 2);
         assert_in_range(permille[4] + 1, cases[i].low, cases[i].low + 2);
         assert_in_range(permille[7] + 1, cases[i].low, cases[i].low + 2);
-        level_queues_destroy(lq);
+        rank_queues_destroy(rq);
+    }
+}
+
+/* Fourteen jobs that wait in two levels have two levels' floors together, and
+ * each of them an equal part of its level's. */
+static void
+a_floor_is_of_a_level_and_goes_round_its_jobs(void **state)
+{
+    struct rank_queues *rq = rank_queues_create(1024, MAX_FRAME);
+    uint32_t lengths[16] = { 0 };
+    uint64_t permille[16];
+    struct at at[15];
+
+    (void) state;
+    for (int i = 0; i < 15; i++) {
+        at[i] = (struct at) { i + 1, i, i < 8 ? 1 : 2 };
+        lengths[i + 1] = 1000;
+    }
+    rank_queues_set_guard(rq, 140000);
+    set_places(rq, at, 15);
+    share_out(rq, lengths, 16, permille);
+    assert_in_range(permille[1], 719, 721);
+    for (int slot = 2; slot <= 15; slot++) {
+        assert_in_range(permille[slot], 19, 21);
+    }
+    rank_queues_destroy(rq);
+}
+
+/* Whatever the lengths of their packets and the number of their flows. */
+static void
+jobs_of_equal_rank_share_by_bytes(void **state)
+{
+    static const struct at same[] = { { 1, 3, 2 }, { 2, 3, 2 }, { 3, 3, 2 } };
+    static const uint32_t lengths[4] = { 0, 66, 1518, 9018 };
+
+    (void) state;
+    for (int leased = 0; leased < 2; leased++) {
+        struct rank_queues *rq = rank_queues_create(64, MAX_FRAME);
+        uint64_t permille[4];
+
+        if (leased) {
+            set_places(rq, same, 3);
+        }
+        share_out(rq, lengths, 4, permille);
+        for (int i = 1; i < 4; i++) {
+            assert_in_range(permille[i], 332, 335);
+        }
+        rank_queues_destroy(rq);
     }
 }
 
 static void
 saves_up_no_floor_while_nobody_waits(void **state)
 {
-    struct level_queues *lq = level_queues_create(16, 1000000);
+    static const struct at at[] = { { 1, 0, 1 }, { 5, 1, 5 } };
+    struct rank_queues *rq = rank_queues_create(16, MAX_FRAME);
+    struct queue_item item;
 
     (void) state;
+    set_places(rq, at, 2);
     for (int i = 0; i < 1000; i++) {
-        push(lq, 1, 1500, 1);
-        level_queues_pop(lq);
+        push(rq, 1, 1500);
+        assert_true(take(rq, 0, &item));
     }
-    push(lq, 1, 1500, 1);
-    push(lq, 5, 1500, 5);
-    assert_int_equal(level_queues_first(lq)->slot, 1);
-    level_queues_destroy(lq);
-}
-
-static void
-bounds_each_level_in_bytes_and_packets(void **state)
-{
-    struct level_queues *lq = level_queues_create(10, 3000);
-
-    (void) state;
-    assert_true(push(lq, 5, 1500, 1));
-    assert_true(push(lq, 5, 1500, 1));
-    assert_false(push(lq, 5, 1, 1));            /* Bytes. */
-    assert_true(push(lq, 6, 3000, 1));          /* Another level's. */
-    for (int i = 0; i < 10; i++) {
-        assert_true(push(lq, 4, 10, 1));
-    }
-    assert_false(push(lq, 4, 10, 1));           /* Packets. */
-    level_queues_set_limit(lq, 5, 4000);
-    assert_true(push(lq, 5, 1000, 1));
-    level_queues_destroy(lq);
-}
-
-static void
-runs_round_its_rings(void **state)
-{
-    struct level_queues *lq = level_queues_create(5, 1000000);
-    uint16_t in = 0, out = 0;
-
-    (void) state;
-    srandom(4);
-    for (int i = 0; i < 100000; i++) {
-        if (random() % 2) {
-            in += push(lq, 2, 100, in);
-        } else if (level_queues_first(lq)) {
-            assert_int_equal(level_queues_first(lq)->slot, out++);
-            level_queues_pop(lq);
-        }
-        assert_true((uint16_t) (in - out) <= 5);
-        assert_int_equal(level_queues_bytes(lq), (uint16_t) (in - out) * 100);
-    }
-    assert_true(out > 1000);
-    level_queues_destroy(lq);
+    push(rq, 1, 1500);
+    push(rq, 5, 1500);
+    assert_true(take(rq, 0, &item));
+    assert_int_equal(item.slot, 1);
+    rank_queues_destroy(rq);
 }
 
 /* Sends frames of 'length' as soon as they are due, looking every 'step', for
  * 'duration'.  Returns the bytes sent. */
 static uint64_t
 send_for(struct pace *pace, uint64_t *now, uint64_t step, uint64_t duration,
-         uint32_t length)
+         uint32_t length, uint64_t late)
 {
     uint64_t end = *now + duration, bytes = 0;
 
     for (; *now < end; *now += step) {
-        while (pace_due(pace, length) <= *now) {
-            pace_take(pace, *now, length);
+        pace_forget(pace, *now, late);
+        while (pace_due(pace) <= *now) {
+            pace_take(pace, length);
             bytes += length;
         }
     }
     return bytes;
 }
 
-/* A second at the rate, and what the bucket held at the start. */
+/* A second at the rate, and at most two frames more. */
 static void
 keeps_the_rate(void **state)
 {
@@ -194,32 +265,51 @@ keeps_the_rate(void **state)
         uint32_t length;
         uint64_t step;          /* Nanoseconds between two looks. */
     } cases[] = {
+        { 100000, 1518, 10000 },
         { 50000000, 9018, 10000 },
         { 50000000, 66, 10000 },
         { 100000000, 1518, 100000 },
         { 100000000, 9018, 1000000 },
         { UINT64_C(10000000000), 1518, 20000 },
+        { UINT64_C(800000000000), 66, 50000 },
     };
 
     (void) state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint64_t bps = cases[i].bps, burst = pace_burst(bps, 9018);
+        uint64_t bps = cases[i].bps, step = cases[i].step;
         uint64_t now = 5 * SECOND, bytes;
+        uint32_t length = cases[i].length;
+        uint64_t missed = length + bps / 8000000000.0 * step + bps / 1000000;
         struct pace pace = { .full = 0 };
 
-        pace_set_rate(&pace, now, bps, burst);
-        bytes = send_for(&pace, &now, cases[i].step, SECOND,
-                         cases[i].length);
-        assert_in_range(bytes, bps / 8 - cases[i].length,
-                        bps / 8 + burst + cases[i].length);
+        pace_set_rate(&pace, now, bps, 9018);
+        pace_forget(&pace, now, 0);
+        bytes = send_for(&pace, &now, step, SECOND, length, step);
+        assert_in_range(bytes, bps / 8 - missed, bps / 8 + 9018 + length);
 
         /* No credit grows while there is nothing to send. */
         now += 10 * SECOND;
-        bytes = send_for(&pace, &now, cases[i].step, SECOND / 100,
-                         cases[i].length);
-        assert_in_range(bytes, bps / 800 - cases[i].length,
-                        bps / 800 + burst + cases[i].length);
+        pace_forget(&pace, now, 0);
+        bytes = send_for(&pace, &now, step, SECOND / 100, length, step);
+        assert_in_range(bytes, bps / 800 > missed ? bps / 800 - missed : 0,
+                        bps / 800 + 9018 + length);
     }
+}
+
+static void
+sends_two_frames_at_once_at_most(void **state)
+{
+    struct pace pace = { .full = 0 };
+    uint64_t now = 5 * SECOND;
+    int n = 0;
+
+    (void) state;
+    pace_set_rate(&pace, now, 50000000, 9018);
+    pace_forget(&pace, now, 0);
+    for (; pace_due(&pace) <= now; n++) {
+        pace_take(&pace, 9018);
+    }
+    assert_int_equal(n, 2);
 }
 
 static void
@@ -229,12 +319,34 @@ says_when_the_next_frame_is_due(void **state)
     uint64_t now = SECOND;
 
     (void) state;
-    pace_set_rate(&pace, now, 8000000, 2000);           /* 1 byte a us. */
-    pace_take(&pace, now, 1000);
-    assert_true(pace_due(&pace, 1000) <= now);
-    pace_take(&pace, now, 1000);
-    assert_int_equal(pace_due(&pace, 1), now + 1000);
-    assert_int_equal(pace_due(&pace, 1000), now + 1000000);
+    pace_set_rate(&pace, now, 8000000, 1000);           /* 1 byte a us. */
+    pace_forget(&pace, now, 0);
+    pace_take(&pace, 1000);
+    assert_true(pace_due(&pace) <= now);
+    pace_take(&pace, 1);
+    assert_int_equal(pace_due(&pace), now + 1000);
+    pace_take(&pace, 999);
+    assert_int_equal(pace_due(&pace), now + 1000000);
+}
+
+/* Who comes late makes up for what he knows to have missed, no more. */
+static void
+catches_up_only_with_what_waited(void **state)
+{
+    struct pace pace = { .full = 0 };
+    uint64_t now = SECOND;
+    uint64_t bytes;
+
+    (void) state;
+    pace_set_rate(&pace, now, 8000000, 1000);
+    bytes = send_for(&pace, &now, 100000, 100000, 100, 0);
+    assert_int_equal(bytes, 1100);
+    now += 1900000;
+    bytes = send_for(&pace, &now, 1, 1, 100, 500000);
+    assert_int_equal(bytes, 1600);
+    now += 3000000;
+    bytes = send_for(&pace, &now, 1, 1, 100, 0);
+    assert_int_equal(bytes, 1100);
 }
 
 static void
@@ -245,33 +357,27 @@ a_new_rate_holds_at_once(void **state)
 
     (void) state;
     pace_set_rate(&pace, now, 100000, 20000);           /* 1.6 s deep. */
-    send_for(&pace, &now, 1000000, SECOND, 9018);
+    send_for(&pace, &now, 1000000, SECOND, 9018, 0);
     pace_set_rate(&pace, now, 100000000, 20000);
-    bytes = send_for(&pace, &now, 100000, SECOND / 10, 9018);
+    bytes = send_for(&pace, &now, 100000, SECOND / 10, 9018, 0);
     assert_in_range(bytes, 1250000 - 2 * 9018, 1250000 + 20000 + 9018);
-}
-
-static void
-a_burst_holds_two_frames_and_half_a_millisecond(void **state)
-{
-    (void) state;
-    assert_int_equal(pace_burst(50000000, 9018), 18036 + 3125);
 }
 
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(serves_higher_levels_first_and_each_in_order),
+        cmocka_unit_test(serves_jobs_by_rank_and_each_in_order),
         cmocka_unit_test(keeps_a_floor_for_those_that_wait),
         cmocka_unit_test(guards_each_level_as_it_is_told),
+        cmocka_unit_test(a_floor_is_of_a_level_and_goes_round_its_jobs),
+        cmocka_unit_test(jobs_of_equal_rank_share_by_bytes),
         cmocka_unit_test(saves_up_no_floor_while_nobody_waits),
-        cmocka_unit_test(bounds_each_level_in_bytes_and_packets),
-        cmocka_unit_test(runs_round_its_rings),
         cmocka_unit_test(keeps_the_rate),
+        cmocka_unit_test(sends_two_frames_at_once_at_most),
         cmocka_unit_test(says_when_the_next_frame_is_due),
+        cmocka_unit_test(catches_up_only_with_what_waited),
         cmocka_unit_test(a_new_rate_holds_at_once),
-        cmocka_unit_test(a_burst_holds_two_frames_and_half_a_millisecond),
     };
 
     return cmocka_run_group_tests_name("shim-queue", tests, NULL, NULL);

@@ -154,14 +154,15 @@ serves_the_heavier_weight_first(void **state)
     workload_destroy(w);
 }
 
-/* As above but for the age: at 2 s the weight of the first is 5, and 5 / 8 s
- * is more than 1 / 2 s. */
+/* As above but for the age: at 2 s the weight of the first is 5 or more, and
+ * 5 / 8 s is more than 1 / 2 s. */
 static void
-lets_an_aged_stage_go_first(void **state)
+check_aging(double aging_s, double aging_slowdown)
 {
     struct workload *w = workload_create("coflow", sim_fabric_create(2, 10));
     struct sim_options options = {
-        .order = ORDER_OPTIONS_INIT(ORDER_STAGE), .aging_s = 0.5,
+        .order = ORDER_OPTIONS_INIT(ORDER_STAGE), .aging_s = aging_s,
+        .aging_slowdown = aging_slowdown,
     };
     struct sim_result r;
 
@@ -173,6 +174,13 @@ lets_an_aged_stage_go_first(void **state)
     assert_near(end_of(&r, 1, 0), 12);
     sim_result_uninit(&r);
     workload_destroy(w);
+}
+
+static void
+lets_an_aged_stage_go_first(void **state)
+{
+    check_aging(0.5, 0);
+    check_aging(0, 0.05);
 }
 
 /* Adds a job of one worker on 'worker', one server on 'server'. */
@@ -477,6 +485,45 @@ notes_when_jobs_are_good(void **state)
     workload_destroy(w);
 }
 
+/* Two jobs on the same ports; the first hardly learns.  That is known as soon
+ * as it has told as many samples as the options want before they judge it; until
+ * then it is early, as the second is. */
+static double
+end_of_the_second(int samples)
+{
+    struct workload *w = workload_create("stage", sim_fabric_create(2, 100));
+    struct sim_options options = {
+        .order = ORDER_OPTIONS_INIT(ORDER_EARLY),
+        .service = SIM_SERVICE_EXACT,
+        .early = { .samples = samples, .boot_s = 300, .period_s = 1 },
+    };
+    struct sim_result r;
+    double end;
+
+    options.order.early_theta = 0.9;
+    for (int i = 0; i < 2; i++) {
+        struct workload_cojob *cojob = workload_add_cojob(w, "c", 1, 0);
+        struct workload_job *job = workload_add_job(cojob, "t", 0);
+
+        workload_add_transfer(job, 0, 1, 100, 0, 0);
+        job->curve = (struct workload_curve) {
+            1, i ? 0.9 : 0.001, i ? 0.2 : 1,
+        };
+        workload_add_rung(w, cojob, 20, 1);
+    }
+    simulate(w, &options, &r);
+    end = end_of(&r, 1, 0);
+    sim_result_uninit(&r);
+    workload_destroy(w);
+    return end;
+}
+
+static void
+judges_early_jobs_by_what_they_told(void **state)
+{
+    assert_true(end_of_the_second(5) < end_of_the_second(15));
+}
+
 static void
 headers_take_their_part(void **state)
 {
@@ -671,6 +718,7 @@ main(void)
         cmocka_unit_test(notes_when_jobs_are_good),
         cmocka_unit_test(headers_take_their_part),
         cmocka_unit_test(passes_a_narrow_spine),
+        cmocka_unit_test(judges_early_jobs_by_what_they_told),
         cmocka_unit_test(certifies_decisions_when_asked),
         cmocka_unit_test(reads_a_trace),
         cmocka_unit_test(names_the_line_at_fault),

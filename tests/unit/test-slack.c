@@ -56,7 +56,7 @@ lets_the_fast_wait(void **state)
         jobs[i].n_ports = 1;
         jobs[i].stride = sizeof *ports;
     }
-    slack_assign(&result, N_PORTS, 6, jobs, 4);
+    slack_assign(op, &result, 6, jobs, 4);
     for (int k = 0; k < 4; k++) {
         assert_int_equal(jobs[k].id, expected[k]);
         assert_int_equal(jobs[k].rank, k);
@@ -78,11 +78,11 @@ breaks_ties_by_stage_and_id(void **state)
     struct order_problem *op = two_stages(&result);
 
     /* The same slack for all: 14 - 4 is 10. */
-    slack_assign(&result, N_PORTS, 6, jobs, 3);
+    slack_assign(op, &result, 6, jobs, 3);
     assert_int_equal(jobs[0].id, 2);
     assert_int_equal(jobs[1].id, 1);
     assert_int_equal(jobs[2].id, 3);
-    slack_assign(&result, N_PORTS, 6, NULL, 0);
+    slack_assign(op, &result, 6, NULL, 0);
     order_result_uninit(&result);
     order_problem_destroy(op);
 }
@@ -113,7 +113,7 @@ levels_never_fall_on_a_port(void **state)
                 .stride = sizeof ports[i][0],
             };
         }
-        slack_assign(&result, N_PORTS, n_levels, jobs, n);
+        slack_assign(op, &result, n_levels, jobs, n);
         for (int p = 0; p < N_PORTS; p++) {
             last[p] = -1;
         }
@@ -131,11 +131,12 @@ levels_never_fall_on_a_port(void **state)
     order_problem_destroy(op);
 }
 
-/* Nine that meet in a row: all levels are used, the first has its own. */
+/* Nine that meet in a row: all levels are used, each by at least as many as
+ * the one before. */
 static void
 folds_by_the_square_root(void **state)
 {
-    static const int expected[] = { 0, 1, 1, 1, 2, 2, 2, 2, 3 };
+    static const int expected[] = { 0, 1, 1, 2, 2, 2, 3, 3, 3 };
     const int port = 0;
     int next[1];
     struct fold fold;

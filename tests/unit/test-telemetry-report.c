@@ -40,6 +40,7 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
         MESSAGE("h0", "{\"uplink\": {\"tx_bytes\": 1, \"rx_bytes\": 2,"
                 " \"capacity_bps\": 50000000}}",
                 "[{\"job\": \"asha/t0\", \"tx_bytes\": 5, \"rx_bytes\": 6,"
+                " \"period_s\": 0.4, \"burst_bytes\": 9000, \"duty\": 1,"
                 " \"iteration\": 12, \"stage\": 0, \"metric\": \"loss\","
                 " \"value\": 0.41},"
                 " {\"job\": \"asha/t1\", \"tx_bytes\": 7, \"rx_bytes\": 8}]",
@@ -50,6 +51,7 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_int_equal(simap_get(&r->ports, "uplink"), 50000);
     assert_int_equal(r->ip_bytes, 10);
     assert_int_equal(r->default_bytes, 4);
+    assert_false(r->bypass);
     assert_int_equal(r->n_jobs, 2);
     assert_string_equal(r->jobs[0].name, "asha/t0");
     assert_int_equal(r->jobs[0].tx_bytes, 5);
@@ -57,8 +59,17 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_int_equal(r->jobs[0].iteration, 12);
     assert_string_equal(r->jobs[0].metric, "loss");
     assert_true(r->jobs[0].value == 0.41);
+    assert_true(r->jobs[0].period == 0.4);
+    assert_int_equal(r->jobs[0].burst_bytes, 9000);
+    assert_true(r->jobs[0].duty == 1);
+    assert_true(r->jobs[1].period == 0);
     assert_int_equal(r->jobs[1].iteration, -1);
     assert_null(r->jobs[1].metric);
+    telemetry_report_destroy(r);
+
+    assert_null(parse(MESSAGE("h0", "{}", "[]", BYTES ", \"bypass\": true"),
+                      &r));
+    assert_true(r->bypass);
     telemetry_report_destroy(r);
 }
 
@@ -114,6 +125,12 @@ static const struct {
               " \"rx_bytes\": 1, \"value\": \"1\"}]", BYTES), "" },
     { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": 1.5,"
               " \"rx_bytes\": 1}]", BYTES), "" },
+    { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
+              " \"rx_bytes\": 1, \"period_s\": -0.1}]", BYTES),
+      "'period_s' is not from 0 to 86400" },
+    { MESSAGE("h0", "{}", "[{\"job\": \"a/b\", \"tx_bytes\": 1,"
+              " \"rx_bytes\": 1, \"duty\": 1.5}]", BYTES),
+      "'duty' is not from 0 to 1" },
     { MESSAGE("h0", "{}", "[]", "\"ip_bytes\": 1"), "" },
 };
 

@@ -190,7 +190,7 @@ levels_have_no_knobs_where_they_are_not_served(void **state)
     struct tune_space space;
 
     tune_space_init(&space, policy, true);
-    assert_int_equal(space.n, 3);       /* guard_share, their number, fold. */
+    assert_int_equal(space.n, 2);       /* Their number, fold; no guard. */
     tune_space_init(&space, policy, false);
     assert_int_equal(space.n, 0);
     policy_destroy(policy);

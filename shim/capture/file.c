@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/capture/file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <pcap/pcap.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+
+struct capture_reader {
+    char *name;
+    pcap_t *pcap;
+    uint64_t n;                 /* Frames so far. */
+};
+
+struct capture_writer {
+    char *name;
+    pcap_t *pcap;
+    pcap_dumper_t *dumper;
+};
+
+static char *
+message(const char *name, const char *what)
+{
+    char *s;
+
+    if (asprintf(&s, "%s: %s", name, what) < 0) {
+        return strdup("no memory");
+    }
+    for (char *p = s; *p; p++) {        /* libpcap quotes what it has read. */
+        if (*p == '\n') {
+            *p = ' ';
+        }
+    }
+    return s;
+}
+
+static char *
+check_link(const struct capture_reader *c)
+{
+    int link = pcap_datalink(c->pcap);
+    const char *name = pcap_datalink_val_to_name(link);
+    char *error, *what;
+
+    if (link == DLT_EN10MB) {
+        return NULL;
+    }
+    if (asprintf(&what, "link type %s (%d), only Ethernet is allowed",
+                 name ? name : "unknown", link) < 0) {
+        return strdup("no memory");
+    }
+    error = message(c->name, what);
+    free(what);
+    return error;
+}
+
+/* Reads from 'stream', which it closes whatever happens. */
+char *
+capture_open_stream(const char *name, FILE *stream,
+                    struct capture_reader **readerp)
+{
+    char reason[PCAP_ERRBUF_SIZE], *error;
+    struct capture_reader *c = calloc(1, sizeof *c);
+
+    *readerp = NULL;
+    if (!c) {
+        fclose(stream);
+        return strdup("no memory");
+    }
+    c->name = strdup(name);
+    c->pcap = pcap_fopen_offline_with_tstamp_precision(
+        stream, PCAP_TSTAMP_PRECISION_NANO, reason);
+    if (!c->pcap) {
+        fclose(stream);
+    }
+    error = (!c->name ? strdup("no memory")
+             : !c->pcap ? message(name, reason) : check_link(c));
+    if (error) {
+        capture_close(c);
+    } else {
+        *readerp = c;
+    }
+    return error;
+}
+
+char *
+capture_open(const char *file, struct capture_reader **readerp)
+{
+    FILE *stream = fopen(file, "re");
+
+    *readerp = NULL;
+    return (stream ? capture_open_stream(file, stream, readerp)
+            : message(file, strerror(errno)));
+}
+
+static char *
+at_frame(const struct capture_reader *c, const char *what)
+{
+    char *place, *error;
+
+    if (asprintf(&place, "%s: frame %"PRIu64, c->name, c->n) < 0) {
+        return strdup("no memory");
+    }
+    error = message(place, what);
+    free(place);
+    return error;
+}
+
+/* Reads the next frame into '*frame'; without data if there is none. */
+char *
+capture_next(struct capture_reader *c, struct capture_frame *frame)
+{
+    struct pcap_pkthdr *header;
+    const u_char *data;
+    int result = pcap_next_ex(c->pcap, &header, &data);
+
+    *frame = (struct capture_frame) { .number = ++c->n };
+    if (result == PCAP_ERROR_BREAK) {
+        return NULL;
+    }
+    if (result != 1) {
+        return at_frame(c, pcap_geterr(c->pcap));
+    }
+    if (header->ts.tv_sec < 0 || header->ts.tv_sec > UINT32_MAX
+        || header->ts.tv_usec < 0
+        || header->ts.tv_usec >= (suseconds_t) NS_PER_S) {
+        return at_frame(c, "its time is not between 1970 and 2106");
+    }
+    if (header->caplen > CAPTURE_MAX_FRAME || header->caplen > header->len) {
+        return at_frame(c, "more bytes than a frame has, at most 65535 are "
+                        "allowed");
+    }
+    frame->time = header->ts.tv_sec * NS_PER_S + header->ts.tv_usec;
+    frame->data = data;
+    frame->captured = header->caplen;
+    frame->length = header->len;
+    return NULL;
+}
+
+void
+capture_close(struct capture_reader *c)
+{
+    if (c) {
+        if (c->pcap) {
+            pcap_close(c->pcap);
+        }
+        free(c->name);
+        free(c);
+    }
+}
+
+static void
+writer_destroy(struct capture_writer *w)
+{
+    if (w->dumper) {
+        pcap_dump_close(w->dumper);
+    }
+    if (w->pcap) {
+        pcap_close(w->pcap);
+    }
+    free(w->name);
+    free(w);
+}
+
+char *
+capture_create(const char *file, struct capture_writer **writerp)
+{
+    struct capture_writer *w = calloc(1, sizeof *w);
+    FILE *stream;
+
+    *writerp = NULL;
+    if (!w) {
+        return strdup("no memory");
+    }
+    w->name = strdup(file);
+    w->pcap = pcap_open_dead_with_tstamp_precision(
+        DLT_EN10MB, CAPTURE_MAX_FRAME, PCAP_TSTAMP_PRECISION_NANO);
+    if (!w->name || !w->pcap) {
+        writer_destroy(w);
+        return strdup("no memory");
+    }
+    stream = fopen(file, "we");
+    if (stream) {
+        w->dumper = pcap_dump_fopen(w->pcap, stream);
+    }
+    if (!w->dumper) {
+        char *error = message(file, stream ? pcap_geterr(w->pcap)
+                              : strerror(errno));
+
+        writer_destroy(w);
+        return error;
+    }
+    *writerp = w;
+    return NULL;
+}
+
+void
+capture_write(struct capture_writer *w, const struct capture_frame *frame)
+{
+    struct pcap_pkthdr header = {
+        .ts = {
+            .tv_sec = frame->time / NS_PER_S,
+            .tv_usec = frame->time % NS_PER_S,
+        },
+        .caplen = frame->captured,
+        .len = frame->length,
+    };
+
+    pcap_dump((u_char *) w->dumper, &header, frame->data);
+}
+
+char *
+capture_finish(struct capture_writer *w)
+{
+    char *error = NULL;
+
+    if (!w) {
+        return NULL;
+    }
+    errno = 0;
+    if (pcap_dump_flush(w->dumper) || ferror(pcap_dump_file(w->dumper))) {
+        error = message(w->name, errno ? strerror(errno)
+                        : "could not be written");
+    }
+    writer_destroy(w);
+    return error;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/cc/allocate.h"
+
+#include <stdbool.h>
+
+#define LEAST_PART 0.05         /* Of the link is granted in any case. */
+#define MAX_PHANTOM_S 0.02      /* No more of it is remembered. */
+#define NS_PER_S 1e9
+
+static double
+clamp(double x, double min, double max)
+{
+    return x < min ? min : x > max ? max : x;
+}
+
+/* Returns how many bit/s may be granted from now on. */
+uint64_t
+cc_budget(struct cc_budget *b, const struct cc_law *law,
+          const struct cc_seen *seen)
+{
+    double c = seen->capacity / 8.0, most = law->gamma * c;
+    double excess, a;
+
+    b->phantom += seen->bytes - most * seen->ns / NS_PER_S;
+    b->phantom = seen->rtt_ns ? clamp(b->phantom, 0, c * MAX_PHANTOM_S) : 0;
+    excess = b->phantom - seen->slack;
+    a = most - seen->other / 8.0;
+    if (excess > 0) {
+        a -= law->beta * excess * NS_PER_S / seen->rtt_ns;
+    }
+    return clamp(a, LEAST_PART * c, most) * 8;
+}
+
+static bool
+goes_before(const struct cc_share *a, const struct cc_share *b)
+{
+    return a->rank != b->rank ? a->rank < b->rank : a->demand < b->demand;
+}
+
+/* Sorts by rank, then demand.  In place and without memory of its own, which
+ * the library's qsort() does not promise. */
+static void
+sort(struct cc_share *shares, size_t n)
+{
+    static const size_t gaps[] = { 1750, 701, 301, 132, 57, 23, 10, 4, 1 };
+
+    for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++) {
+        for (size_t i = gaps[g]; i < n; i++) {
+            struct cc_share share = shares[i];
+            size_t j = i;
+
+            while (j >= gaps[g] && goes_before(&share, &shares[j - gaps[g]])) {
+                shares[j] = shares[j - gaps[g]];
+                j -= gaps[g];
+            }
+            shares[j] = share;
+        }
+    }
+}
+
+/* Fills 'bps' over the 'n' shares of one rank, smallest demand first, max-min.
+ * Returns what is left. */
+static uint64_t
+fill_rank(struct cc_share *shares, size_t n, uint64_t bps)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t wants = shares[i].demand - shares[i].rate;
+        uint64_t part = bps / (n - i);
+        uint64_t gets = wants < part ? wants : part;
+
+        shares[i].rate += gets;
+        bps -= gets;
+    }
+    return bps;
+}
+
+/* Gives every share an equal part of 'floor', if it wants it.  Returns what is
+ * left of 'bps'. */
+static uint64_t
+fill_floor(struct cc_share *shares, size_t n, uint64_t bps, double floor)
+{
+    uint64_t part = bps * clamp(floor, 0, 1) / n;
+
+    for (size_t i = 0; i < n; i++) {
+        shares[i].rate = shares[i].demand < part ? shares[i].demand : part;
+        bps -= shares[i].rate;
+    }
+    return bps;
+}
+
+/* Divides 'bps', all of it but for rounding, among the 'n' shares, and sorts
+ * them. */
+void
+cc_allocate(struct cc_share *shares, size_t n, uint64_t bps, double floor)
+{
+    size_t end;
+
+    if (!n) {
+        return;
+    }
+    sort(shares, n);
+    bps = fill_floor(shares, n, bps, floor);
+    for (size_t i = 0; i < n; i = end) {
+        for (end = i; end < n && shares[end].rank == shares[i].rank; end++) {
+            continue;
+        }
+        bps = fill_rank(&shares[i], end - i, bps);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t part = bps / (n - i);
+
+        shares[i].rate += part;
+        bps -= part;
+    }
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/cc/estimate.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+#define PERIOD (5 * NS_PER_S)           /* A minimum holds for two. */
+#define ANY_RTT UINT64_C(1000000)       /* Before the first sample. */
+#define MAX_RTT NS_PER_S                /* A longer one is a pause. */
+
+static uint64_t
+larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Begins anew, as if it had gone at 'bps' until now. */
+void
+cc_rate_restart(struct cc_rate *r, uint64_t now, uint64_t bps)
+{
+    *r = (struct cc_rate) { .since = now, .bps = bps, .before = bps };
+}
+
+/* Closes the window that is open if it is as long as 'window' at 'now'. */
+void
+cc_rate_step(struct cc_rate *r, uint64_t now, uint64_t window)
+{
+    uint64_t ns = now - r->since;
+
+    if (ns >= window && ns) {
+        r->before = r->bps;
+        r->bps = (double) r->bytes * 8 * NS_PER_S / ns;
+        r->bytes = 0;
+        r->since = now;
+    }
+}
+
+/* Returns the rate that a flow can use that was 'granted' one, at most
+ * 'line'. */
+uint64_t
+cc_rate_demand(const struct cc_rate *r, uint64_t granted, uint64_t line)
+{
+    uint64_t most = larger(r->bps, r->before), demand = most + most / 4;
+
+    return most >= granted / 4 * 3 || demand > line ? line : demand;
+}
+
+/* A segment with 'stamp' leaves. */
+void
+cc_rtt_ask(struct cc_rtt *rtt, uint32_t stamp, uint64_t now)
+{
+    if (!rtt->waiting && (!rtt->asked || (int32_t) (stamp - rtt->stamp) > 0)) {
+        rtt->stamp = stamp;
+        rtt->asked = now;
+        rtt->waiting = true;
+    }
+}
+
+/* A segment that echoes 'echo' arrives. */
+void
+cc_rtt_answer(struct cc_rtt *rtt, uint32_t echo, uint64_t now)
+{
+    if (rtt->waiting && (int32_t) (echo - rtt->stamp) >= 0) {
+        rtt->waiting = false;
+        if (echo == rtt->stamp) {
+            cc_rtt_sample(rtt, now - rtt->asked, now);
+        }
+    }
+}
+
+void
+cc_rtt_sample(struct cc_rtt *rtt, uint64_t sample, uint64_t now)
+{
+    if (!sample || sample > MAX_RTT) {
+        return;
+    }
+    if (!rtt->min || now - rtt->since > PERIOD) {
+        rtt->older = rtt->min ? rtt->min : sample;
+        rtt->min = sample;
+        rtt->since = now;
+    } else if (sample < rtt->min) {
+        rtt->min = sample;
+    }
+}
+
+/* Returns the shortest round trip of late, a guess before the first. */
+uint64_t
+cc_rtt_get(const struct cc_rtt *rtt)
+{
+    return (!rtt->min ? ANY_RTT
+            : rtt->older < rtt->min ? rtt->older : rtt->min);
+}

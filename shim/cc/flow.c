@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/cc/flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/pipeline/counter.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+#define ENDED_NS NS_PER_S               /* After its last packet. */
+#define IDLE_NS (60 * NS_PER_S)
+#define TRANSLATED_NS (7200 * NS_PER_S)
+#define SWEEP 16                        /* Records to look at in a sweep. */
+
+struct cc_flows {
+    struct cc_flow *records;
+    uint32_t *buckets;
+    uint32_t mask;              /* Number of buckets, less 1. */
+    uint32_t max;
+    uint64_t n;
+    uint32_t free;              /* The first free record. */
+    uint32_t swept;             /* The next one to look at. */
+    uint64_t seed;
+};
+
+static void
+clear(struct cc_flows *f)
+{
+    for (uint32_t i = 0; i <= f->mask; i++) {
+        f->buckets[i] = CC_NOBODY;
+    }
+    for (uint32_t i = 0; i < f->max; i++) {
+        f->records[i].next = i + 1 < f->max ? i + 1 : CC_NOBODY;
+    }
+}
+
+/* Returns NULL without memory. */
+struct cc_flows *
+cc_flows_create(uint32_t max, uint64_t seed)
+{
+    struct cc_flows *f = calloc(1, sizeof *f);
+    uint32_t n = 1;
+
+    if (!f) {
+        return NULL;
+    }
+    while (n < max) {
+        n *= 2;
+    }
+    f->mask = n - 1;
+    f->max = max;
+    f->seed = seed;
+    f->records = calloc(max, sizeof *f->records);
+    f->buckets = calloc(n, sizeof *f->buckets);
+    if (!f->records || !f->buckets) {
+        cc_flows_destroy(f);
+        return NULL;
+    }
+    clear(f);
+    return f;
+}
+
+void
+cc_flows_destroy(struct cc_flows *f)
+{
+    if (f) {
+        free(f->buckets);
+        free(f->records);
+        free(f);
+    }
+}
+
+static uint32_t *
+bucket_of(const struct cc_flows *f, const struct shim_flow_key *key)
+{
+    uint64_t words[sizeof *key / 8], hash = f->seed;
+
+    memcpy(words, key, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15;
+        hash ^= hash >> 29;
+    }
+    return &f->buckets[(hash ^ hash >> 32) & f->mask];
+}
+
+struct cc_flow *
+cc_flows_find(const struct cc_flows *f, const struct shim_flow_key *key)
+{
+    uint32_t id = *bucket_of(f, key);
+
+    while (id != CC_NOBODY) {
+        if (!memcmp(&f->records[id].key, key, sizeof *key)) {
+            return &f->records[id];
+        }
+        id = f->records[id].next;
+    }
+    return NULL;
+}
+
+/* Adds the flow 'key', which must not be there.  Returns NULL if the table is
+ * full. */
+struct cc_flow *
+cc_flows_add(struct cc_flows *f, const struct shim_flow_key *key,
+             uint64_t now)
+{
+    uint32_t *bucket = bucket_of(f, key), id = f->free;
+    struct cc_flow *flow = &f->records[id];
+
+    if (id == CC_NOBODY) {
+        return NULL;
+    }
+    f->free = flow->next;
+    *flow = (struct cc_flow) {
+        .key = *key,
+        .next = *bucket,
+        .peer = CC_NOBODY,
+        .used = true,
+        .last = now,
+        .in = { .window = CC_WINDOW_ANY },
+    };
+    *bucket = id;
+    counter_add(&f->n, 1);
+    return flow;
+}
+
+void
+cc_flows_remove(struct cc_flows *f, struct cc_flow *flow)
+{
+    uint32_t *link = bucket_of(f, &flow->key), id = cc_flows_id(f, flow);
+
+    while (*link != id) {
+        link = &f->records[*link].next;
+    }
+    *link = flow->next;
+    flow->used = false;
+    flow->next = f->free;
+    f->free = id;
+    counter_add(&f->n, -1);
+}
+
+static uint64_t
+lifetime(const struct cc_flow *flow)
+{
+    return (flow->ended ? ENDED_NS
+            : cc_window_translates(&flow->window) ? TRANSLATED_NS : IDLE_NS);
+}
+
+/* Looks at some of the records.  Returns one whose time is over, NULL if none
+ * of them is. */
+struct cc_flow *
+cc_flows_sweep(struct cc_flows *f, uint64_t now)
+{
+    for (int i = 0; i < SWEEP; i++) {
+        struct cc_flow *flow = &f->records[f->swept];
+
+        f->swept = f->swept + 1 < f->max ? f->swept + 1 : 0;
+        if (flow->used && now > flow->last + lifetime(flow)) {
+            return flow;
+        }
+    }
+    return NULL;
+}
+
+struct cc_flow *
+cc_flows_get(const struct cc_flows *f, uint32_t id)
+{
+    return &f->records[id];
+}
+
+uint32_t
+cc_flows_id(const struct cc_flows *f, const struct cc_flow *flow)
+{
+    return flow - f->records;
+}
+
+/* Any thread. */
+uint32_t
+cc_flows_count(const struct cc_flows *f)
+{
+    return counter_get(&f->n);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/cc/hello.h"
+
+#include <string.h>
+
+#include "shim/cc/segment.h"
+
+enum {
+    KIND = 253,
+    SIZE = 10,                  /* Without the NOPs. */
+    NOP = 1,
+    EXPERIMENT = 0x5347,
+    TCP_SIZE = 20,
+    MAX_HEADER = 60,
+    CHECKSUM_AT = 16,
+};
+
+bool
+hello_is(const uint8_t *option, uint8_t size)
+{
+    return (size == SIZE && option[0] == KIND
+            && get_be16(option + 2) == EXPERIMENT);
+}
+
+/* Has the header of 'seg' room for the option? */
+bool
+hello_fits(const struct segment *seg)
+{
+    return seg->header + HELLO_ROOM <= MAX_HEADER;
+}
+
+void
+hello_read(const uint8_t *option, struct hello *hello)
+{
+    hello->version = option[4];
+    hello->flags = option[5];
+    hello->nonce = get_be32(option + 6);
+}
+
+/* Adds 'change' bytes to the lengths that IP and TCP say, whose checksums
+ * follow. */
+static void
+change_lengths(uint8_t *frame, struct segment *seg, int change)
+{
+    uint8_t *ip = frame + seg->l3, *tcp = frame + seg->l4;
+    uint8_t *length = ip + (seg->family == 4 ? 2 : 4);
+    uint8_t *sum = tcp + CHECKSUM_AT;
+    uint16_t old = get_be16(length), new = old + change;
+
+    if (seg->family == 4) {
+        put_be16(ip + 10, checksum_change(get_be16(ip + 10), old, new));
+    }
+    put_be16(length, new);
+
+    /* The pseudo header has the length as well. */
+    put_be16(sum, checksum_change(get_be16(sum), old, new));
+    segment_set_16(frame, seg, seg->l4 + 12,
+                   get_be16(tcp + 12) + (change / 4) * 0x1000);
+    seg->header += change;
+}
+
+/* Counts the words at 'at' in the TCP checksum, or, unless 'add', no more. */
+static void
+count_words(uint8_t *frame, const struct segment *seg, uint16_t at, bool add)
+{
+    uint8_t *sum = frame + seg->l4 + CHECKSUM_AT;
+
+    for (int i = 0; i < HELLO_ROOM; i += 2) {
+        uint16_t word = get_be16(frame + at + i);
+
+        put_be16(sum, checksum_change(get_be16(sum), add ? 0 : word,
+                                      add ? word : 0));
+    }
+}
+
+/* Adds the option, for which there must be HELLO_ROOM before 'frame'.  Returns
+ * where the frame begins now, that many bytes longer. */
+uint8_t *
+hello_insert(uint8_t *frame, struct segment *seg, const struct hello *hello)
+{
+    uint16_t at = seg->l4 + TCP_SIZE;
+    uint8_t *p;
+
+    memmove(frame - HELLO_ROOM, frame, at);
+    frame -= HELLO_ROOM;
+    p = frame + at;
+    p[0] = p[1] = NOP;
+    p[2] = KIND;
+    p[3] = SIZE;
+    put_be16(p + 4, EXPERIMENT);
+    p[6] = hello->version;
+    p[7] = hello->flags;
+    put_be32(p + 8, hello->nonce);
+    count_words(frame, seg, at, true);
+    change_lengths(frame, seg, HELLO_ROOM);
+    return frame;
+}
+
+/* Takes the option out if it stands where hello_insert() puts it, otherwise
+ * makes NOPs of it.  Returns where the frame begins now. */
+uint8_t *
+hello_remove(uint8_t *frame, struct segment *seg,
+             const struct segment_options *o)
+{
+    uint16_t at = seg->l4 + TCP_SIZE;
+
+    if (o->hello_at != at + 2 || frame[at] != NOP || frame[at + 1] != NOP) {
+        for (int i = 0; i < o->hello_size; i++) {
+            segment_set_byte(frame, seg, o->hello_at + i, NOP);
+        }
+        return frame;
+    }
+    count_words(frame, seg, at, false);
+    change_lengths(frame, seg, -HELLO_ROOM);
+    memmove(frame + HELLO_ROOM, frame, at);
+    return frame + HELLO_ROOM;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/cc/segment.h"
+
+#include <netinet/in.h>
+
+#include "shim/cc/hello.h"
+#include "shim/pipeline/parse.h"
+
+enum {
+    OPTION_END = 0,
+    OPTION_NOP = 1,
+    OPTION_MSS = 2,
+    OPTION_SCALE = 3,
+    OPTION_TIMESTAMP = 8,
+};
+
+enum {
+    TCP_SIZE = 20,
+    IPV6_SIZE = 40,
+    CHECKSUM_AT = 16,
+    WINDOW_AT = 14,
+};
+
+static uint32_t
+fold(uint32_t sum)
+{
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (sum & 0xffff) + (sum >> 16);
+}
+
+uint16_t
+checksum_change(uint16_t sum, uint16_t old, uint16_t new)
+{
+    return ~fold((uint16_t) ~sum + (uint16_t) ~old + (uint32_t) new);
+}
+
+/* Returns the checksum of 'size' bytes at 'data', to whose words 'start' is
+ * added. */
+uint16_t
+checksum_of(const void *data, size_t size, uint32_t start)
+{
+    const uint8_t *p = data;
+
+    for (; size > 1; size -= 2, p += 2) {
+        start = fold(start + get_be16(p));
+    }
+    if (size) {
+        start += *p << 8;
+    }
+    return ~fold(start);
+}
+
+/* Finds the TCP header.  Returns false if there is none, or not right behind
+ * the IP header; otherwise sets '*end' to where the IP packet ends. */
+static bool
+find_tcp(const uint8_t *frame, struct segment *seg, size_t *end)
+{
+    const uint8_t *ip = frame + seg->l3;
+
+    if (seg->family == 4) {
+        seg->l4 = seg->l3 + (ip[0] & 0xf) * 4;
+        seg->ecn = ip[1] & 3;
+        *end = seg->l3 + get_be16(ip + 2);
+        return true;
+    }
+    seg->l4 = seg->l3 + IPV6_SIZE;
+    seg->ecn = ip[1] >> 4 & 3;
+    *end = seg->l4 + get_be16(ip + 4);
+    return ip[6] == IPPROTO_TCP;
+}
+
+/* Returns false if the frame of 'length' bytes is no TCP segment whose headers
+ * are all there and make sense. */
+bool
+segment_parse(const uint8_t *frame, size_t length, bool from_host,
+              struct segment *seg)
+{
+    const uint8_t *tcp;
+    struct parsed p;
+    size_t end;
+
+    parse_frame(frame, length, from_host, &p);
+    if (p.kind != PARSED_FLOW || p.key.protocol != IPPROTO_TCP) {
+        return false;
+    }
+    seg->key = p.key;
+    seg->l3 = p.l3;
+    seg->family = p.family;
+    if (!find_tcp(frame, seg, &end)) {
+        return false;
+    }
+    tcp = frame + seg->l4;
+    seg->header = (tcp[12] >> 4) * 4;
+    if (seg->header < TCP_SIZE || seg->l4 + seg->header > end) {
+        return false;
+    }
+    seg->seq = get_be32(tcp + 4);
+    seg->ack = get_be32(tcp + 8);
+    seg->flags = tcp[13];
+    seg->window = get_be16(tcp + WINDOW_AT);
+    seg->payload = end - seg->l4 - seg->header;
+    return true;
+}
+
+static void
+read_option(const uint8_t *frame, uint16_t at, uint8_t size,
+            struct segment_options *o)
+{
+    const uint8_t *p = frame + at;
+
+    if (p[0] == OPTION_MSS && size == 4) {
+        o->mss = get_be16(p + 2);
+        o->mss_at = at + 2;
+    } else if (p[0] == OPTION_SCALE && size == 3) {
+        o->scale = p[2];
+        o->scale_at = at + 2;
+    } else if (p[0] == OPTION_TIMESTAMP && size == 10) {
+        o->has_timestamp = true;
+        o->ts_value = get_be32(p + 2);
+        o->ts_echo = get_be32(p + 6);
+    } else if (hello_is(p, size)) {
+        o->hello_at = at;
+        o->hello_size = size;
+    }
+}
+
+/* Reads what is known of the options, up to the first that is malformed. */
+void
+segment_options(const uint8_t *frame, const struct segment *seg,
+                struct segment_options *o)
+{
+    uint16_t at = seg->l4 + TCP_SIZE, end = seg->l4 + seg->header;
+
+    *o = (struct segment_options) { .mss = 0 };
+    while (at < end && frame[at] != OPTION_END) {
+        if (frame[at] == OPTION_NOP) {
+            at++;
+            continue;
+        }
+        if (end - at < 2 || frame[at + 1] < 2 || frame[at + 1] > end - at) {
+            return;
+        }
+        read_option(frame, at, frame[at + 1], o);
+        at += frame[at + 1];
+    }
+}
+
+/* Writes the 16 bits at 'at', an even number of bytes from the TCP header. */
+void
+segment_set_16(uint8_t *frame, const struct segment *seg, uint16_t at,
+               uint16_t value)
+{
+    uint8_t *sum = frame + seg->l4 + CHECKSUM_AT;
+
+    put_be16(sum, checksum_change(get_be16(sum), get_be16(frame + at),
+                                  value));
+    put_be16(frame + at, value);
+}
+
+void
+segment_set_window(uint8_t *frame, struct segment *seg, uint16_t window)
+{
+    if (window != seg->window) {
+        segment_set_16(frame, seg, seg->l4 + WINDOW_AT, window);
+        seg->window = window;
+    }
+}
+
+/* Writes one byte of the TCP header, of any alignment. */
+void
+segment_set_byte(uint8_t *frame, const struct segment *seg, uint16_t at,
+                 uint8_t value)
+{
+    uint16_t word = at - ((at - seg->l4) & 1);
+    uint16_t whole = (word == at ? value << 8 | frame[at + 1]
+                      : frame[word] << 8 | value);
+
+    segment_set_16(frame, seg, word, whole);
+}
+
+/* Writes IP's two ECN bits. */
+void
+segment_set_ecn(uint8_t *frame, struct segment *seg, uint8_t ecn)
+{
+    uint8_t *ip = frame + seg->l3;
+
+    if (seg->family == 4) {
+        uint16_t old = get_be16(ip), new = (old & ~3) | ecn;
+
+        put_be16(ip + 10, checksum_change(get_be16(ip + 10), old, new));
+        put_be16(ip, new);
+    } else {
+        ip[1] = (ip[1] & ~0x30) | ecn << 4;
+    }
+    seg->ecn = ecn;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/pipeline/rank-queue.h"
+
+#include <stdlib.h>
+
+#include "shim/pipeline/counter.h"
+#include "shim/pipeline/job-queue.h"
+#include "shim/pipeline/pace.h"
+#include "shim/pipeline/place-order.h"
+
+#define CONTROL_FRAMES 64
+
+struct rank_queues {
+    struct job *control;
+    struct pace police;         /* Of control. */
+    uint32_t n_packets, max_packets;
+    uint64_t max_job_bytes;
+    uint64_t control_bytes;     /* Above which only control joins control. */
+    uint64_t bytes;             /* Of all queues. */
+    uint64_t n_policed;         /* Packets of control beyond its share. */
+    struct long_queues lengths;
+    struct packet_pool pool;
+    struct place_order order;
+    struct job_queues jq;
+};
+
+/* Each queue has at most two chunks that are not full. */
+static uint32_t
+chunks_for(uint32_t max_packets)
+{
+    return max_packets / PACKET_CHUNK_ITEMS
+           + 2 * (max_packets < JOB_QUEUES_N ? max_packets : JOB_QUEUES_N);
+}
+
+/* Creates queues for frames of at most 'max_frame' bytes.  Returns NULL
+ * without memory. */
+struct rank_queues *
+rank_queues_create(uint32_t max_packets, uint32_t max_frame)
+{
+    struct rank_queues *rq = calloc(1, sizeof *rq);
+
+    if (!rq) {
+        return NULL;
+    }
+    rq->control = &rq->jq.jobs[JOB_QUEUES_CONTROL];
+    rq->max_packets = max_packets;
+    rq->max_job_bytes = UINT64_MAX;
+    rq->control_bytes = (uint64_t) CONTROL_FRAMES * max_frame;
+    place_order_init(&rq->order, max_frame);
+    if (!packet_pool_init(&rq->pool, chunks_for(max_packets))
+        | !job_queues_init(&rq->jq, &rq->order)) {
+        rank_queues_destroy(rq);
+        return NULL;
+    }
+    return rq;
+}
+
+void
+rank_queues_destroy(struct rank_queues *rq)
+{
+    if (rq) {
+        packet_pool_uninit(&rq->pool);
+        job_queues_uninit(&rq->jq);
+        free(rq);
+    }
+}
+
+/* See place_order_set_guard(). */
+void
+rank_queues_set_guard(struct rank_queues *rq, uint32_t share)
+{
+    place_order_set_guard(&rq->order, share);
+}
+
+/* Tells what the uplink carries, of which control has its share, and how many
+ * bytes a job may have here.  What is here already stays. */
+void
+rank_queues_set_rate(struct rank_queues *rq, uint64_t now, uint64_t bps,
+                     uint64_t max_job_bytes)
+{
+    pace_set_rate(&rq->police, now, bps / RANK_QUEUE_CONTROL,
+                  (RANK_QUEUE_CONTROL_FRAMES - 1) * rq->order.quantum);
+    rq->max_job_bytes = max_job_bytes;
+}
+
+/* A queue that is paced loses nothing of its rate if rank_queues_take() comes
+ * up to 'ns' late. */
+void
+rank_queues_set_late(struct rank_queues *rq, uint64_t ns)
+{
+    rq->jq.late = ns;
+}
+
+/* Gives each slot its place, the last if 'places' is NULL, also where packets
+ * of it wait already. */
+void
+rank_queues_set_places(struct rank_queues *rq,
+                       const job_place places[SHIM_MAX_SLOTS])
+{
+    uint64_t credit[SHIM_N_LEVELS];
+
+    place_order_begin_change(&rq->order, credit);
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        if (rq->jq.jobs[i].member.waits) {
+            place_order_leave(&rq->order, &rq->jq.jobs[i].member);
+        }
+    }
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        struct job *job = &rq->jq.jobs[i];
+
+        job->member.place = places ? places[i] : JOB_PLACE_LAST;
+        if (job->head) {
+            place_order_enter(&rq->order, &job->member);
+        }
+    }
+    place_order_end_change(&rq->order, credit);
+}
+
+/* Removes the first packet of 'q'. */
+static inline void
+pop(struct rank_queues *rq, struct job_queue *q, struct queue_item *item)
+{
+    packet_fifo_pop(&q->fifo, &rq->pool, item);
+    q->n_left++;
+    q->job->bytes -= item->length;
+    if (long_queue_shrank(q->fifo.n)) {
+        long_queue_move(&rq->lengths, &q->length, q->fifo.n);
+    }
+}
+
+/* A packet of control has left. */
+static void
+uncount_control(struct rank_queues *rq, uint16_t slot)
+{
+    rq->jq.jobs[slot].n_control -= slot != 0;
+}
+
+/* Makes room by removing a packet of the longest queue.  Returns false if that
+ * is 'q', or all are short. */
+static bool
+push_out(struct rank_queues *rq, const struct job_queue *q,
+         struct queue_item *dropped)
+{
+    struct long_queue_node *node = long_queue_longest(&rq->lengths);
+    struct job_queue *victim;
+
+    if (!node || node->list == q->length.list) {
+        return false;
+    }
+    victim = (struct job_queue *) ((char *) node
+                                   - offsetof(struct job_queue, length));
+    pop(rq, victim, dropped);
+    job_queues_release(&rq->jq, victim->job);
+    if (victim->job == rq->control) {
+        uncount_control(rq, dropped->slot);
+    }
+    rq->n_packets--;
+    counter_add(&rq->bytes, -(uint64_t) dropped->length);
+    return true;
+}
+
+/* Returns where a packet of 'slot' goes.  A job that becomes control, or is it
+ * no longer, changes its queue when nothing of it is left in the other, so
+ * that its flows keep their order; but what is not control shall not fill the
+ * queue of control. */
+static struct job_queue *
+find_queue(struct rank_queues *rq, uint16_t slot, uint16_t flow_queue,
+           bool control)
+{
+    struct job *job = &rq->jq.jobs[slot];
+
+    if (control ? !slot || !job->bytes
+        : job->n_control && rq->control->bytes < rq->control_bytes) {
+        return &rq->jq.queues[JOB_QUEUES_CONTROL];
+    }
+    if (flow_queue) {
+        struct job_queue *q = job_queues_flow(&rq->jq, flow_queue);
+
+        if (q->job == job && !q->freed) {
+            return q;
+        }
+    }
+    return &rq->jq.queues[slot];
+}
+
+/* Appends '*item' to the queue of its slot, to 'flow_queue' of it unless that
+ * is 0, or to that of control.  Returns false if a packet must be dropped; it
+ * is stored in '*dropped' and may be another one. */
+bool
+rank_queues_push(struct rank_queues *rq, uint16_t flow_queue, bool control,
+                 const struct queue_item *item, struct queue_item *dropped)
+{
+    struct job_queue *q = find_queue(rq, item->slot, flow_queue, control);
+    struct job *job = q->job;
+    bool full = rq->n_packets == rq->max_packets;
+
+    if (job->bytes + item->length > rq->max_job_bytes
+        || (full && !push_out(rq, q, dropped))
+        || !packet_fifo_push(&q->fifo, &rq->pool, item)) {
+        *dropped = *item;
+        return false;
+    }
+    job->bytes += item->length;
+    rq->n_packets++;
+    counter_add(&rq->bytes, item->length);
+    if (job == rq->control) {
+        rq->jq.jobs[item->slot].n_control += item->slot != 0;
+    }
+    if (long_queue_grew(q->fifo.n)) {
+        long_queue_move(&rq->lengths, &q->length, q->fifo.n);
+    }
+    if (q->fifo.n == 1) {
+        job_queue_start(&rq->jq, q, true);
+    }
+    return !full;
+}
+
+/* Takes a packet of control if it has not had its share.  Otherwise it has to
+ * wait for its turn in the last place. */
+static bool
+take_control(struct rank_queues *rq, uint64_t now, struct queue_item *item)
+{
+    struct job_queue *q = rq->control->head;
+
+    pace_forget(&rq->police, now, 0);
+    if (pace_due(&rq->police) > now) {
+        return false;
+    }
+    pop(rq, q, item);
+    uncount_control(rq, item->slot);
+    pace_take(&rq->police, item->length);
+    job_queue_end(&rq->jq, q, now, item->length);
+    if (!rq->control->head) {
+        place_order_leave(&rq->order, &rq->control->member);
+    }
+    return true;
+}
+
+/* Returns the bytes of the packet that goes next if it is the turn of
+ * 'member'. */
+static uint32_t
+first_length(const struct place_member *member)
+{
+    return packet_fifo_first(&job_of_member(member)->head->fifo)->length;
+}
+
+/* Takes the packet that goes next, if there is one. */
+static inline bool
+take_one(struct rank_queues *rq, uint64_t now, struct queue_item *item)
+{
+    struct place_turn turn;
+    struct job_queue *q;
+    struct job *job;
+
+    if (rq->control->head && take_control(rq, now, item)) {
+        return true;
+    }
+    if (!place_order_pick(&rq->order, first_length, &turn)) {
+        return false;
+    }
+    job = job_of_member(turn.member);
+    q = job->head;
+    pop(rq, q, item);
+    if (job == rq->control) {
+        counter_add(&rq->n_policed, 1);
+        uncount_control(rq, item->slot);
+    }
+    job_queue_end(&rq->jq, q, now, item->length);
+    place_order_end(&rq->order, &turn, item->length, job->head != NULL);
+    return true;
+}
+
+/* Moves up to 'max' packets that may go at 'now', in their order and as
+ * 'pace' allows, to 'items'.  Returns how many. */
+uint32_t
+rank_queues_take(struct rank_queues *rq, uint64_t now, struct pace *pace,
+                 struct queue_item *items, uint32_t max)
+{
+    struct pace p = *pace;
+    uint64_t bytes = 0;
+    uint32_t n = 0;
+
+    job_queues_wake(&rq->jq, now);
+    while (n < max && pace_due(&p) <= now && take_one(rq, now, &items[n])) {
+        bytes += items[n].length;
+        pace_take(&p, items[n++].length);
+    }
+    *pace = p;
+    rq->n_packets -= n;
+    counter_add(&rq->bytes, -bytes);
+    return n;
+}
+
+/* Removes any packet, also one that may not go yet, when all is to end.
+ * Returns false if there is none. */
+bool
+rank_queues_drain(struct rank_queues *rq, struct queue_item *item)
+{
+    for (int i = 0; rq->n_packets && i < JOB_QUEUES_N; i++) {
+        struct packet_fifo *fifo = &rq->jq.queues[i].fifo;
+
+        if (fifo->n) {
+            packet_fifo_pop(fifo, &rq->pool, item);
+            rq->n_packets--;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns when there is, or will be, a packet that may go: 0 for now,
+ * UINT64_MAX if there is none at all. */
+uint64_t
+rank_queues_due(const struct rank_queues *rq)
+{
+    return !place_map_is_empty(&rq->order.map) ? 0
+           : rq->jq.heap.n ? due_heap_first(&rq->jq.heap) : UINT64_MAX;
+}
+
+/* See job_queues_flow_new(), job_queues_flow_free(),
+ * job_queues_flow_rate(). */
+uint16_t
+rank_queues_flow_new(struct rank_queues *rq, uint16_t slot)
+{
+    return job_queues_flow_new(&rq->jq, slot);
+}
+
+void
+rank_queues_flow_free(struct rank_queues *rq, uint16_t flow_queue)
+{
+    job_queues_flow_free(&rq->jq, flow_queue);
+}
+
+void
+rank_queues_flow_rate(struct rank_queues *rq, uint64_t now,
+                      uint16_t flow_queue, uint64_t bps)
+{
+    job_queues_flow_rate(&rq->jq, now, flow_queue, bps);
+}
+
+uint64_t
+rank_queues_bytes(const struct rank_queues *rq)
+{
+    return counter_get(&rq->bytes);
+}
+
+/* Returns how many packets of control went in the last place. */
+uint64_t
+rank_queues_policed(const struct rank_queues *rq)
+{
+    return counter_get(&rq->n_policed);
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/replay/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mbuf_dyn.h>
+#include <rte_ring.h>
+
+#include "shim/capture/file.h"
+#include "shim/pipeline/bursts.h"
+#include "shim/pipeline/egress.h"
+#include "shim/pipeline/flow-table.h"
+#include "shim/pipeline/forward.h"
+#include "shim/pipeline/job-slot.h"
+#include "shim/pipeline/miss.h"
+#include "shim/pipeline/parse.h"
+#include "shim/ports/port.h"
+#include "shim/replay/rules.h"
+
+#define RING_SIZE 1024          /* More than what leaves in one turn. */
+#define MBUF_OVERHEAD 512
+#define PAGE 4096u
+#define LEASE_MS 3600000        /* Renewed with each frame. */
+#define STUCK_NS 1000           /* A step of time when nothing was due. */
+
+/* What a packet buffer remembers of its frame. */
+struct origin {
+    uint64_t number;
+    uint32_t captured;
+};
+
+struct end {
+    struct rte_ring *in, *out;
+    struct port *port;
+};
+
+struct replay {
+    const struct replay_rules *rules;
+    replay_leave_func *leave;
+    void *aux;
+    int origin_at;              /* Of struct origin in a packet buffer. */
+
+    uint32_t mtu;               /* That pool and ports were made for. */
+    struct rte_mempool *pool;
+    struct end host, uplink;
+
+    struct flow_table *flows;
+    struct job_slots *slots;
+    struct miss *misses;
+    struct bursts *bursts;
+    struct forward *forward;
+
+    uint64_t now;               /* Of the capture; 0 before the first. */
+    uint64_t port_dropped;      /* Before it began: ports count on. */
+    struct replay_counts counts;        /* But what the shim counts. */
+};
+
+static uint32_t
+room_of_packet(const struct replay_rules *rules)
+{
+    return port_frame_size(rules->mtu) + RTE_PKTMBUF_HEADROOM;
+}
+
+/* Without huge pages DPDK begins each packet buffer on a page unless several
+ * fit into one. */
+uint64_t
+replay_memory(const struct replay_rules *rules)
+{
+    uint64_t packet = (room_of_packet(rules) + MBUF_OVERHEAD + PAGE - 1)
+                      / PAGE * PAGE;
+
+    return egress_pool_packets(rules->rate_bps, rules->mtu) * packet;
+}
+
+static char *
+end_create(struct replay *r, const char *name, struct end *end)
+{
+    char in[32], out[32];
+
+    snprintf(in, sizeof in, "%s-in", name);
+    snprintf(out, sizeof out, "%s-out", name);
+    end->in = rte_ring_create(in, RING_SIZE, SOCKET_ID_ANY,
+                              RING_F_SP_ENQ | RING_F_SC_DEQ);
+    end->out = rte_ring_create(out, RING_SIZE, SOCKET_ID_ANY,
+                               RING_F_SP_ENQ | RING_F_SC_DEQ);
+    if (!end->in || !end->out) {
+        return strdup("no memory for rings");
+    }
+    return port_create_rings(name, r->mtu, r->pool, end->in, end->out,
+                             &end->port);
+}
+
+static void
+end_destroy(struct end *end)
+{
+    port_destroy(end->port);
+    rte_ring_free(end->in);
+    rte_ring_free(end->out);
+}
+
+static char *
+create_ends(struct replay *r)
+{
+    static const struct rte_mbuf_dynfield field = {
+        .name = "stagecoach_replay_origin",
+        .size = sizeof(struct origin),
+        .align = __alignof__(struct origin),
+    };
+    char *error;
+
+    r->origin_at = rte_mbuf_dynfield_register(&field);
+    r->pool = rte_pktmbuf_pool_create(
+        "replay", egress_pool_packets(r->rules->rate_bps, r->mtu), 0, 0,
+        room_of_packet(r->rules), SOCKET_ID_ANY);
+    if (r->origin_at < 0 || !r->pool) {
+        return strdup("no memory for packet buffers");
+    }
+    error = end_create(r, "host", &r->host);
+    return error ? error : end_create(r, "uplink", &r->uplink);
+}
+
+static void
+destroy_tables(struct replay *r)
+{
+    forward_destroy(r->forward);
+    bursts_destroy(r->bursts);
+    miss_destroy(r->misses);
+    job_slots_destroy(r->slots);
+    flow_table_destroy(r->flows);
+}
+
+static uint64_t
+count_port_dropped(const struct replay *r)
+{
+    return port_dropped(r->host.port) + port_dropped(r->uplink.port);
+}
+
+/* What is large and allocated once. */
+static char *
+create_tables(struct replay *r)
+{
+    /* The same seed each time: a replay should give the same result. */
+    r->flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
+    r->slots = job_slots_create();
+    r->bursts = bursts_create();
+    return r->flows && r->slots && r->bursts ? NULL : strdup("no memory");
+}
+
+/* What is made anew for each capture. */
+static char *
+begin(struct replay *r)
+{
+    struct forward_config config = {
+        .host = r->host.port,
+        .uplink = r->uplink.port,
+        .flows = r->flows,
+        .slots = r->slots,
+        .bursts = r->bursts,
+        .rate_bps = r->rules->rate_bps,
+        .mtu = r->mtu,
+        .tag = r->rules->tag,
+    };
+
+    config.misses = r->misses = miss_create();
+    r->forward = r->misses ? forward_create(&config) : NULL;
+    if (!r->forward) {
+        return strdup("no memory");
+    }
+    r->port_dropped = count_port_dropped(r);
+    forward_set_guard(r->forward, r->rules->guard);
+    for (size_t i = 0; i < r->rules->n_jobs; i++) {
+        bursts_reset(r->bursts, r->rules->jobs[i].slot);
+        job_slots_set(r->slots, &r->rules->jobs[i]);
+    }
+    return NULL;
+}
+
+/* Undoes begin() and empties the tables. */
+static void
+end(struct replay *r)
+{
+    uint32_t n = flow_table_count(r->flows);
+    struct shim_flow *flows = n ? calloc(n, sizeof *flows) : NULL;
+    uint64_t cursor = 0;
+
+    n = flows ? flow_table_list(r->flows, &cursor, flows, n) : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        flow_table_delete(r->flows, &flows[i].key);
+    }
+    free(flows);
+    for (size_t i = 0; i < r->rules->n_jobs; i++) {
+        job_slots_clear(r->slots, r->rules->jobs[i].slot);
+    }
+    forward_destroy(r->forward);
+    miss_destroy(r->misses);
+    r->forward = NULL;
+    r->misses = NULL;
+}
+
+/* Stores NULL in '*replayp' if it returns a message. */
+char *
+replay_create(const struct replay_rules *rules, replay_leave_func *leave,
+              void *aux, struct replay **replayp)
+{
+    struct replay *r = calloc(1, sizeof *r);
+    char *error;
+
+    *replayp = NULL;
+    if (!r) {
+        return strdup("no memory");
+    }
+    r->rules = rules;
+    r->leave = leave;
+    r->aux = aux;
+    r->mtu = rules->mtu;
+    error = create_ends(r);
+    error = error ? error : create_tables(r);
+    error = error ? error : begin(r);
+    if (error) {
+        replay_destroy(r);
+    } else {
+        *replayp = r;
+    }
+    return error;
+}
+
+/* Forgets everything and begins anew, with 'rules' of the same rate and MTU as
+ * before, since the packet buffers stay. */
+char *
+replay_rewind(struct replay *r, const struct replay_rules *rules)
+{
+    end(r);
+    r->rules = rules;
+    r->now = 0;
+    memset(&r->counts, 0, sizeof r->counts);
+    return begin(r);
+}
+
+void
+replay_destroy(struct replay *r)
+{
+    if (r) {
+        destroy_tables(r);
+        end_destroy(&r->uplink);
+        end_destroy(&r->host);
+        rte_mempool_free(r->pool);
+        free(r);
+    }
+}
+
+static struct origin *
+origin(const struct replay *r, struct rte_mbuf *m)
+{
+    return RTE_MBUF_DYNFIELD(m, r->origin_at, struct origin *);
+}
+
+/* Hands on what is in the ring of 'end'.  Returns how many. */
+static unsigned int
+collect(struct replay *r, struct end *end, bool to_host)
+{
+    unsigned int n = 0;
+    void *m;
+
+    while (!rte_ring_dequeue(end->out, &m)) {
+        struct capture_frame frame = {
+            .number = origin(r, m)->number,
+            .time = r->now,
+            .data = rte_pktmbuf_mtod((struct rte_mbuf *) m, uint8_t *),
+            .captured = origin(r, m)->captured,
+            .length = rte_pktmbuf_pkt_len((struct rte_mbuf *) m),
+        };
+
+        r->leave(&frame, to_host, r->aux);
+        rte_pktmbuf_free(m);
+        n++;
+    }
+    return n;
+}
+
+/* Nobody reads them: the rules know their flows before. */
+static void
+forget_misses(struct replay *r)
+{
+    struct shim_flow_key keys[64];
+
+    while (miss_take(r->misses, keys, 64)) {
+        continue;
+    }
+}
+
+static bool
+turn(struct replay *r)
+{
+    bool worked;
+    unsigned int n;
+
+    job_slots_lease(r->slots, r->now, LEASE_MS, r->rules->default_dscp);
+    worked = forward_turn(r->forward, r->now);
+    n = collect(r, &r->uplink, false);
+    r->counts.sent += n;
+    worked |= n > 0;
+    n = collect(r, &r->host, true);
+    r->counts.delivered += n;
+    return worked || n;
+}
+
+/* Lets everything leave that is due up to 'time'. */
+static void
+run_until(struct replay *r, uint64_t time)
+{
+    for (;;) {
+        uint64_t wait = forward_until_due(r->forward, r->now);
+
+        if (wait > time - r->now) {
+            break;
+        }
+        r->now += wait;
+        if (!turn(r)) {
+            if (time - r->now < STUCK_NS) {
+                break;
+            }
+            r->now += STUCK_NS;
+        }
+    }
+    r->now = time;
+}
+
+/* Does what the agent would: the flow of a job's frame is the job's. */
+static void
+claim(struct replay *r, const uint8_t *data, uint32_t size, bool from_host)
+{
+    struct parsed p;
+    uint16_t slot;
+
+    parse_frame(data, size, from_host, &p);
+    if (p.kind != PARSED_FLOW
+        || flow_table_lookup(r->flows, &p.key) >= 0) {
+        return;
+    }
+    slot = replay_rules_slot(r->rules, &p.key);
+    if (slot && flow_table_set(r->flows, &p.key, slot)) {
+        r->counts.unclaimed++;
+    }
+}
+
+/* Returns a packet buffer with the frame, zeros for what was not captured of
+ * it; NULL if it is too long. */
+static struct rte_mbuf *
+make_packet(struct replay *r, const struct capture_frame *frame)
+{
+    struct rte_mbuf *m = NULL;
+    char *data;
+
+    if (frame->length <= port_frame_size(r->mtu)) {
+        m = rte_pktmbuf_alloc(r->pool);
+    }
+    data = m ? rte_pktmbuf_append(m, frame->length) : NULL;
+    if (!data) {
+        rte_pktmbuf_free(m);
+        return NULL;
+    }
+    memcpy(data, frame->data, frame->captured);
+    memset(data + frame->captured, 0, frame->length - frame->captured);
+    *origin(r, m) = (struct origin) {
+        .number = frame->number,
+        .captured = frame->captured,
+    };
+    return m;
+}
+
+/* Moves time on to the frame's, and lets it in. */
+void
+replay_frame(struct replay *r, const struct capture_frame *frame)
+{
+    enum replay_direction direction = replay_rules_direction(
+        r->rules, frame->data, frame->captured);
+    struct rte_mbuf *m;
+
+    r->counts.in++;
+    if (!r->now) {
+        r->now = frame->time;
+    }
+    r->counts.reordered += frame->time < r->now;
+    if (frame->time > r->now) {
+        run_until(r, frame->time);
+    }
+    if (direction == REPLAY_SKIP) {
+        r->counts.skipped++;
+        return;
+    }
+    m = make_packet(r, frame);
+    if (!m) {
+        r->counts.too_long++;
+        return;
+    }
+    claim(r, rte_pktmbuf_mtod(m, uint8_t *), frame->length,
+          direction == REPLAY_FROM_HOST);
+    rte_ring_enqueue(direction == REPLAY_FROM_HOST ? r->host.in
+                     : r->uplink.in, m);
+    turn(r);
+    forget_misses(r);
+}
+
+/* Lets everything leave that still waits, as late as it is due. */
+void
+replay_finish(struct replay *r)
+{
+    uint64_t wait;
+
+    while ((wait = forward_until_due(r->forward, r->now)) != UINT64_MAX) {
+        run_until(r, r->now + wait + STUCK_NS);
+    }
+}
+
+void
+replay_counts(const struct replay *r, struct replay_counts *counts)
+{
+    struct replay_counts *c = counts;
+
+    *c = r->counts;
+    forward_stats(r->forward, &c->shim);
+    c->queue_dropped = c->shim.queue_dropped;
+    c->port_dropped = count_port_dropped(r) - r->port_dropped;
+    c->queued = rte_mempool_in_use_count(r->pool);
+    c->shim.port_dropped = c->port_dropped;
+}
+
+/* Copies what was counted of the job of 'slot' to '*stats', if it has one. */
+bool
+replay_job(const struct replay *r, uint16_t slot,
+           struct shim_slot_stats *stats)
+{
+    if (!job_slots_stats(r->slots, slot, r->now, stats)) {
+        return false;
+    }
+    bursts_get(r->bursts, slot, BURSTS_TX, r->now, &stats->tx_bursts);
+    bursts_get(r->bursts, slot, BURSTS_RX, r->now, &stats->rx_bursts);
+    return true;
+}

@@ -1,0 +1,155 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Eight hosts send to one, as much as they can, with heartbeats beside them:
+# each host asks that one for an answer 50 times a second.  All have shims:
+# without congestion control, with it at the receiver only, and everywhere.  $RATE is the one's downlink
+# (default 200mbit), $SECONDS_LOADED how long it lasts.  One JSON object on
+# standard output; progress on standard error.
+set -eu
+cd "$(dirname "$0")/../.."
+BUILD=${BUILD:-$PWD/build}
+HOSTS=8 RATE=${RATE:-200mbit} MTU=${MTU:-1500} QUEUE=${QUEUE:-1000000}
+SECONDS_LOADED=${SECONDS_LOADED:-10}
+. "$PWD/tests/lab/incast-net.sh"
+
+PING_PORT=7000          # Of the heartbeats.
+senders() { seq 1 "$HOSTS"; }
+
+# heartbeats NAME N: N from each host.  Returns when they are done.
+heartbeats() {
+    waits=
+    for i in $(senders); do
+        in_host "$i" "$traffic" ping 10.99.0.1 $PING_PORT "$2" 200 \
+            >"$TMP/$1.ping.$i" & waits="$waits $!"
+    done
+    for pid in $waits; do
+        wait "$pid" || true
+    done
+}
+
+# loaded NAME: bulk flows and heartbeats, and what is to be seen of them.
+loaded() {
+    ms=$((SECONDS_LOADED * 1000))
+    ports=$(for i in $(senders); do echo $((6000 + i)); done)
+    # shellcheck disable=SC2086
+    in_host 0 "$traffic" sink $((ms + 1500)) $ports >"$TMP/$1.sink" &
+    sink=$!
+    wait_until host_listens 0 t $((6000 + HOSTS))
+    sources=
+    for i in $(senders); do
+        in_host "$i" "$traffic" source 10.99.0.1 $((6000 + i)) 5000 0 0 "$ms" \
+            >"$TMP/$1.source.$i" & sources="$sources $!"
+    done
+    sleep 2
+    in_fabric "$BUILD/tests/lab/queue-sample" port0 2 $((ms - 3000)) 500 \
+        >"$TMP/$1.queue" & sampler=$!
+    heartbeats "$1" $(((SECONDS_LOADED - 3) * 1000 / 22))
+    wait $sampler
+    for pid in $sources; do
+        wait "$pid" || fail "a source"
+    done
+    wait $sink
+}
+
+# run NAME RECEIVER SENDERS: with congestion control on or off at either end.
+run() {
+    echo "$1" >&2
+    shim_start 0 --cc "$2" --control-port $PING_PORT
+    for i in $(senders); do
+        shim_start "$i" --cc "$3" --control-port $PING_PORT
+    done
+    shims_wait
+    in_host 0 "$traffic" echo 60000 $PING_PORT & echo_pid=$!
+    PIDS="$PIDS $echo_pid"
+    wait_until host_listens 0 u $PING_PORT
+    heartbeats "$1.idle" 150
+    loaded "$1"
+    for i in 0 1; do
+        "$BUILD/shim/stagecoach-shim" --show "$TMP/$i.sock" |
+            grep -E '^(cc_|queue_|port_)' | xargs echo "shim $i:" >&2
+    done
+    kill $echo_pid
+    wait $echo_pid 2>/dev/null || true
+    shims_stop
+}
+
+run plain off off
+run windows on off
+run cc on on
+python3 - "$TMP" "$HOSTS" "$RATE" <<'EOF_PYTHON'
+import json
+import sys
+
+folder, hosts, rate = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+RATE = float(rate.removesuffix('mbit')) * 1e6
+SKIP, SPAN = 2000, 5000     # Milliseconds of a load that count.
+
+
+def rtts(name):
+    """Round trips of heartbeats, in microseconds; and how many were lost."""
+    values, asked = [], 0
+    for i in range(1, hosts + 1):
+        with open(f'{folder}/{name}.ping.{i}') as file:
+            rows = [line.split() for line in file]
+        values += [int(v) for what, v in rows if what == 'rtt']
+        asked += sum(int(v) for what, v in rows if what == 'lost')
+    return sorted(values), asked
+
+
+def p99(values):
+    return values[len(values) * 99 // 100]
+
+
+def flows(name):
+    """Bytes of each bulk flow while all were there."""
+    with open(f'{folder}/{name}.sink') as file:
+        rows = [[int(x) for x in line.split()] for line in file]
+    begin = min(r[0] for r in rows) + SKIP
+    sums = {}
+    for time, port, size in rows:
+        if begin < time <= begin + SPAN:
+            sums[port] = sums.get(port, 0) + size
+    return list(sums.values()) + [0] * (hosts - len(sums))
+
+
+def queue(name):
+    with open(f'{folder}/{name}.queue') as file:
+        words = file.read().split()
+    return {k: int(v) for k, v in zip(words[::2], words[1::2])}
+
+
+def case(name):
+    idle, idle_lost = rtts(name + '.idle')
+    busy, lost = rtts(name)
+    x = flows(name)
+    q = queue(name)
+    return {
+        'idle_p50_us': idle[len(idle) // 2], 'idle_p99_us': p99(idle),
+        'p50_us': busy[len(busy) // 2], 'p99_us': p99(busy),
+        'p99_vs_idle': round(p99(busy) / p99(idle), 3),
+        'lost': lost + idle_lost,
+        'queue_p50_bytes': q['p50'], 'queue_p99_bytes': q['p99'],
+        'queue_max_bytes': q['max'],
+        'link_use': round(q['sent'] * 8e6 / q['us'] / RATE, 4),
+        'jain': round(sum(x) ** 2 / (hosts * sum(v * v for v in x)), 4),
+        'goodput_mbps': round(sum(x) * 8 / SPAN / 1e3, 2),
+    }
+
+
+plain, windows, cc = case('plain'), case('windows'), case('cc')
+print(json.dumps({
+    'bench': 'shim-incast',
+    'figures': {
+        'heartbeat_p99_vs_idle': cc['p99_vs_idle'],
+        'plain_p99_vs_idle': plain['p99_vs_idle'],
+        'heartbeat_lost': cc['lost'],
+        'queue_p99_bytes': cc['queue_p99_bytes'],
+        'link_use': cc['link_use'],
+        'jain': cc['jain'],
+        'cc': cc,
+        'receiver_only': windows,
+    },
+    'baseline': plain,
+}))
+EOF_PYTHON

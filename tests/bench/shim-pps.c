@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* How many packets per CPU-second the pipeline moves, by how much of it runs.
+ *
+ *    shim-pps MODE FLOWS FRAMES SECONDS
+ *
+ * FRAMES packets of 64 bytes go round: host port, pipeline, uplink, and back
+ * to the host port through a ring.  The table has FLOWS flows, of 64 jobs.
+ * Every packet's header is rewritten each time, because two pipelines whose
+ * jobs have other DSCPs take turns, one round each.  With more flows than
+ * frames each frame has another flow in each round.
+ *
+ * Prints the packets, the CPU time, and the cycles of the time-stamp counter
+ * per packet, one number a line.  shim-pps.py runs it. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_mbuf.h>
+#include <rte_prefetch.h>
+#include <rte_ring.h>
+
+#include "shim/pipeline/classify.h"
+#include "shim/pipeline/counter.h"
+#include "shim/pipeline/egress.h"
+#include "shim/pipeline/flow-table.h"
+#include "shim/pipeline/forward.h"
+#include "shim/pipeline/job-slot.h"
+#include "shim/pipeline/miss.h"
+#include "shim/pipeline/tag.h"
+#include "shim/ports/port.h"
+#include "tests/bench/ring-port.h"
+
+#define N_JOBS 64
+#define FRAME_SIZE 60           /* 64 with the FCS. */
+#define ROOM 2048               /* Of a frame's buffer, as testpmd's. */
+#define RATE UINT64_C(800000000000)
+
+struct bench {
+    struct rte_ring *loop, *idle_in, *idle_out;
+    struct port *host, *uplink;
+    struct flow_table *flows;
+    struct miss *misses;
+
+    /* Two of these, for two DSCPs. */
+    struct job_slots *slots[2];
+    struct forward *forwards[2];
+    struct classifier classifiers[2];
+    uint64_t sum;               /* Of what the parser found. */
+};
+
+static uint32_t n_flows, n_frames;
+
+static void
+die(const char *what)
+{
+    fprintf(stderr, "shim-pps: %s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+static void
+start_dpdk(bool huge)
+{
+    const char *argv[] = {
+        "shim-pps", "-l", getenv("SHIM_PPS_CPU") ? getenv("SHIM_PPS_CPU")
+                          : "0",
+        "--no-pci", "--no-telemetry", "--no-shconf", "--log-level=*:error",
+        huge ? "--in-memory" : "--no-huge", "-m", "160",
+    };
+
+    if (rte_eal_init(sizeof argv / sizeof *argv, (char **) argv) < 0) {
+        die("DPDK does not start");
+    }
+}
+
+/* Flow 'i' as the host sees it. */
+static struct shim_flow_key
+key_of(uint32_t i)
+{
+    struct shim_flow_key key = { .family = 4, .protocol = 6 };
+    uint32_t remote = rte_cpu_to_be_32(10u << 24 | i);
+
+    memcpy(key.local, "\x0a\xff\0\1", 4);
+    memcpy(key.remote, &remote, sizeof remote);
+    key.local_port = rte_cpu_to_be_16(30000);
+    key.remote_port = rte_cpu_to_be_16(50051);
+    return key;
+}
+
+static void
+fill_frame(struct rte_mbuf *frame, uint32_t flow)
+{
+    static const uint8_t start[] =
+        "\2\0\0\0\0\2\2\0\0\0\0\1\x08\0\x45\0\0\x2e\0\1\x40\0\x40\6\0\0";
+    uint8_t *data = (uint8_t *) rte_pktmbuf_append(frame, FRAME_SIZE);
+    struct shim_flow_key key = key_of(flow);
+
+    if (!data) {
+        die("a frame does not fit");
+    }
+    memset(data, 0, FRAME_SIZE);
+    memcpy(data, start, 26);
+    memcpy(data + 26, key.local, 4);
+    memcpy(data + 30, key.remote, 4);
+    memcpy(data + 34, &key.local_port, 2);
+    memcpy(data + 36, &key.remote_port, 2);
+    data[46] = 0x50;
+}
+
+/* Gives each frame the flow that comes n_frames after its own. */
+static void
+next_flows(struct rte_mbuf **frames, uint16_t n)
+{
+    for (uint16_t i = 0; i < n; i++) {
+        uint8_t *at = rte_pktmbuf_mtod_offset(frames[i], uint8_t *, 30);
+        uint32_t address, flow;
+
+        memcpy(&address, at, sizeof address);
+        flow = (rte_be_to_cpu_32(address) & 0xffffff) + n_frames;
+        flow = flow >= n_flows ? flow - n_flows : flow;
+        address = rte_cpu_to_be_32(10u << 24 | flow);
+        memcpy(at, &address, sizeof address);
+    }
+}
+
+static struct rte_ring *
+new_ring(const char *name, uint32_t size)
+{
+    struct rte_ring *r = rte_ring_create(name, rte_align32pow2(size + 1),
+                                         SOCKET_ID_ANY,
+                                         RING_F_SP_ENQ | RING_F_SC_DEQ);
+
+    if (!r) {
+        die("no memory for a ring");
+    }
+    return r;
+}
+
+static void
+create_ports(struct bench *b)
+{
+    b->loop = new_ring("loop", n_frames);
+    b->idle_in = new_ring("in", 63);
+    b->idle_out = new_ring("out", 63);
+    b->host = ring_port_create("host", b->idle_out, b->loop);
+    b->uplink = ring_port_create("uplink", b->loop, b->idle_in);
+    if (!b->host || !b->uplink) {
+        die("no ring ports");
+    }
+    if (n_flows > n_frames) {
+        ring_port_set_change(b->uplink, next_flows);
+    }
+}
+
+static void
+create_frames(struct bench *b)
+{
+    struct rte_mempool *pool = rte_pktmbuf_pool_create(
+        "frames", n_frames, 0, 0, ROOM + RTE_PKTMBUF_HEADROOM,
+        SOCKET_ID_ANY);
+
+    for (uint32_t i = 0; pool && i < n_frames; i++) {
+        struct rte_mbuf *frame = rte_pktmbuf_alloc(pool);
+
+        if (!frame) {
+            break;
+        }
+        fill_frame(frame, i % n_flows);
+        if (rte_ring_enqueue(b->loop, frame)) {
+            break;
+        }
+    }
+    if (rte_ring_count(b->loop) != n_frames) {
+        die("no memory for the frames");
+    }
+}
+
+static void
+create_slots(struct bench *b)
+{
+    for (int which = 0; which < 2; which++) {
+        b->slots[which] = job_slots_create();
+        for (uint16_t i = 1; i <= N_JOBS; i++) {
+            struct shim_slot slot = {
+                .slot = i, .level = 1 + i % 6, .dscp = which ? 48 : 8,
+                .rank = i,
+            };
+
+            job_slots_set(b->slots[which], &slot);
+        }
+        job_slots_lease(b->slots[which], forward_now(), 3600000, 0);
+    }
+}
+
+static void
+create_tables(struct bench *b)
+{
+    b->flows = flow_table_create(n_flows < 16 ? 16 : n_flows,
+                                 0x8c3f7a9d12e45b67);
+    if (getenv("SHIM_PPS_PORTABLE")) {
+        flow_table_use_portable(b->flows);
+    }
+    b->misses = miss_create();
+    create_slots(b);
+    for (uint32_t i = 0; i < n_flows; i++) {
+        struct shim_flow_key key = key_of(i);
+
+        if (flow_table_set(b->flows, &key, 1 + i % N_JOBS)) {
+            die("the table is full");
+        }
+    }
+}
+
+static void
+create_forwards(struct bench *b)
+{
+    for (int i = 0; i < 2; i++) {
+        struct forward_config config = {
+            .host = b->host, .uplink = b->uplink, .flows = b->flows,
+            .slots = b->slots[i], .misses = b->misses, .rate_bps = RATE,
+            .mtu = 1500, .tag = true,
+        };
+
+        b->forwards[i] = forward_create(&config);
+        b->classifiers[i] = (struct classifier) {
+            .flows = b->flows, .slots = b->slots[i], .misses = b->misses,
+        };
+    }
+}
+
+static uint16_t
+turn_full(struct bench *b, int which)
+{
+    forward_turn(b->forwards[which], forward_now());
+    return PORT_BURST;
+}
+
+static uint16_t
+turn_io(struct bench *b, int which)
+{
+    struct rte_mbuf *frames[PORT_BURST];
+    uint16_t n = port_receive(b->host, frames, PORT_BURST);
+
+    (void) which;
+    ring_port_send_burst(b->uplink, frames, n);
+    return n;
+}
+
+/* The stages up to 'last', from a frame's arrival to its counters. */
+enum stage { PARSE, LOOKUP, TAG, COUNT };
+
+static inline uint16_t
+turn_stages(struct bench *b, int which, enum stage last)
+{
+    struct classifier *c = &b->classifiers[which];
+    struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    struct verdict v[PORT_BURST];
+    uint16_t n = port_receive(b->host, frames, PORT_BURST);
+
+    for (uint16_t i = 0; i < n; i++) {
+        rte_prefetch0(frames[i]);
+    }
+    for (uint16_t i = 0; i < n; i++) {
+        packets[i].data = rte_pktmbuf_mtod(frames[i], uint8_t *);
+        packets[i].length = rte_pktmbuf_data_len(frames[i]);
+        rte_prefetch0(packets[i].data);
+    }
+    if (last == PARSE) {
+        struct flow_id id = { 0, 0 };
+        uint64_t n_other = 0, sum = 0;
+
+        for (uint16_t i = 0; i < n; i++) {
+            n_other += !parse_common(packets[i].data, packets[i].length, true,
+                                     &id);
+            sum += id.addresses + id.rest;
+        }
+        c->n_misses += n_other;
+        b->sum += sum;
+    }
+    if (last >= LOOKUP && n) {
+        classify_burst_from_host(c, packets, n, 1, true, v);
+    }
+    if (last >= TAG) {
+        tag_burst(packets, v, n);
+    }
+    if (last >= COUNT) {
+        uint32_t lengths[PORT_BURST];
+        uint16_t slots[PORT_BURST];
+
+        for (uint16_t i = 0; i < n; i++) {
+            lengths[i] = packets[i].length;
+            slots[i] = v[i].slot;
+        }
+        job_slots_count_rx(b->slots[which], slots, lengths, n);
+    }
+    ring_port_send_burst(b->uplink, frames, n);
+    return n;
+}
+
+static uint16_t
+turn_parse(struct bench *b, int which)
+{
+    return turn_stages(b, which, PARSE);
+}
+
+static uint16_t
+turn_lookup(struct bench *b, int which)
+{
+    return turn_stages(b, which, LOOKUP);
+}
+
+static uint16_t
+turn_tag(struct bench *b, int which)
+{
+    return turn_stages(b, which, TAG);
+}
+
+static uint16_t
+turn_classify(struct bench *b, int which)
+{
+    return turn_stages(b, which, COUNT);
+}
+
+static const struct {
+    const char *name;
+    uint16_t (*turn)(struct bench *, int which);
+} modes[] = {
+    { "io", turn_io },
+    { "parse", turn_parse },
+    { "lookup", turn_lookup },
+    { "tag", turn_tag },
+    { "classify", turn_classify },
+    { "full", turn_full },
+};
+
+static uint64_t
+cpu_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+/* Goes round until 'ns' of CPU time have passed.  Returns the packets. */
+static uint64_t
+run_for(struct bench *b, uint16_t (*turn)(struct bench *, int), uint64_t ns)
+{
+    uint64_t end = cpu_ns() + ns, n = 0;
+
+    do {
+        for (int which = 0; which < 2; which++) {
+            for (uint32_t i = 0; i < n_frames; i += PORT_BURST) {
+                n += turn(b, which);
+            }
+        }
+    } while (cpu_ns() < end);
+    return n;
+}
+
+/* Every frame went through, and the table knew them all. */
+static void
+check(struct bench *b, const char *mode, uint64_t n)
+{
+    struct shim_stats stats = { .misses = 0 };
+    uint64_t sent = 0;
+
+    for (int i = 0; i < 2; i++) {
+        memset(&stats, 0, sizeof stats);
+        forward_stats(b->forwards[i], &stats);
+        sent += stats.tx_packets;
+        if (stats.misses || stats.malformed || stats.queue_dropped
+            || b->classifiers[i].n_misses) {
+            die("packets were not what they should be");
+        }
+    }
+    if (rte_ring_count(b->loop) != n_frames
+        || (!strcmp(mode, "full") && sent != n)) {
+        die("packets were lost");
+    }
+}
+
+int
+main(int argc, char *argv[])
+{
+    uint16_t (*turn)(struct bench *, int) = NULL;
+    struct bench b = { .host = NULL };
+    uint64_t n, n_warm, ns, seconds_ns;
+
+    if (argc != 5) {
+        die("usage: shim-pps MODE FLOWS FRAMES SECONDS");
+    }
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (!strcmp(argv[1], modes[i].name)) {
+            turn = modes[i].turn;
+        }
+    }
+    n_flows = atoi(argv[2]);
+    n_frames = atoi(argv[3]);
+    seconds_ns = atof(argv[4]) * NS_PER_S;
+    if (!turn || !n_flows || n_flows > 1 << 24 || !n_frames
+        || n_frames % PORT_BURST || !seconds_ns) {
+        die("FRAMES is a multiple of 32, the others are positive");
+    }
+    start_dpdk(!getenv("SHIM_PPS_NO_HUGE"));
+    create_ports(&b);
+    create_tables(&b);
+    create_forwards(&b);
+    create_frames(&b);
+
+    n_warm = run_for(&b, turn, seconds_ns / 4);
+    ns = cpu_ns();
+    n = run_for(&b, turn, seconds_ns);
+    ns = cpu_ns() - ns;
+    check(&b, argv[1], n + n_warm);
+    printf("packets %"PRIu64"\ncpu_ns %"PRIu64"\ntsc_hz %"PRIu64"\n", n, ns,
+           rte_get_tsc_hz());
+    return EXIT_SUCCESS;
+}

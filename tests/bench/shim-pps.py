@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Packets per CPU-second of the shim's pipeline and of dpdk-testpmd.
+
+Both move frames of 64 bytes from ring port to ring port on one CPU: 1024 of
+them, all of one flow, or 29,760 (30 ports of testpmd's, 992 each, since its
+rings hold 1023; one ring of ours).  The programs take turns, so that what
+disturbs the machine disturbs all of them; each figure is the median of the
+rounds, a ratio the median of the ratios of a round.  "cycles" are those of
+the time-stamp counter that a stage adds to the stages before it.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+ROUNDS = int(os.environ.get("SHIM_PPS_ROUNDS", "3"))
+SECONDS = float(os.environ.get("SHIM_PPS_SECONDS", "0.7"))
+FEW, MANY = 1024, 29760
+TSC_HZ = 0                      # Our program says it.
+PORTS = {FEW: 2, MANY: 30}
+
+
+class Testpmd:
+    """A testpmd whose worker is the only thing that runs on 'cpu'."""
+
+    def __init__(self, mode, frames, cpus, huge):
+        ports = PORTS[frames]
+        argv = ["stdbuf", "-oL", "dpdk-testpmd", "-l", f"{cpus[0]},{cpus[-1]}", "--no-pci",
+                "--no-telemetry", "--no-shconf", "-m", "160",
+                "--in-memory" if huge else "--no-huge"]
+        argv += [f"--vdev=net_ring{i}" for i in range(ports)]
+        argv += ["--", "-i", f"--forward-mode={mode}", "--nb-cores=1",
+                 "--burst=32", f"--total-num-mbufs={frames + 4096}"]
+        self.bursts = frames // ports // 32
+        self.process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True)
+        self.read_until("Done")     # It says so after it started the ports.
+
+    def read_until(self, text):
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line)
+            if text in line:
+                return lines
+        raise RuntimeError("dpdk-testpmd: " + "".join(lines[-5:]))
+
+    def say(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def worker_ns(self):
+        path = f"/proc/{self.process.pid}/task"
+        for task in os.listdir(path):
+            with open(f"{path}/{task}/comm", encoding="ascii") as f:
+                if "-worker-" not in f.read():
+                    continue
+            with open(f"{path}/{task}/schedstat", encoding="ascii") as f:
+                return int(f.read().split()[0])
+        raise RuntimeError("dpdk-testpmd: it has no worker")
+
+    def rate(self, seconds):
+        before = self.worker_ns()
+        self.say(f"start tx_first {self.bursts}")
+        time.sleep(seconds)
+        self.say("stop")
+        self.read_until("Accumulated forward statistics")
+        packets = int(self.process.stdout.readline().split()[1])
+        self.read_until("Done.")
+        return packets * 1e9 / (self.worker_ns() - before)
+
+    def close(self):
+        self.say("quit")
+        self.process.communicate(timeout=20)
+
+
+def testpmd_rate(mode, frames, cpus, huge):
+    program = Testpmd(mode, frames, cpus, huge)
+    try:
+        return program.rate(SECONDS)
+    finally:
+        program.close()
+
+
+def our_rate(mode, flows, frames, cpus, huge):
+    env = dict(os.environ, SHIM_PPS_CPU=str(cpus[-1]))
+    if not huge:
+        env["SHIM_PPS_NO_HUGE"] = "1"
+    out = subprocess.run(
+        ["build/tests/bench/shim-pps", mode, str(flows), str(frames),
+         str(SECONDS)], env=env, stdout=subprocess.PIPE, text=True,
+        check=True).stdout
+    values = dict(line.split() for line in out.splitlines())
+    global TSC_HZ
+    TSC_HZ = int(values["tsc_hz"])
+    return int(values["packets"]) * 1e9 / int(values["cpu_ns"])
+
+
+def free_huge_pages():
+    with open("/proc/meminfo", encoding="ascii") as f:
+        for line in f:
+            if line.startswith("HugePages_Free"):
+                return int(line.split()[1])
+    return 0
+
+
+def have_testpmd():
+    try:
+        subprocess.run(["dpdk-testpmd", "--version"], check=False,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return True
+    except FileNotFoundError:
+        return False
+
+
+# name -> (testpmd?, mode, flows, frames)
+RUNS = {
+    "5tswap_1": (True, "5tswap", 1, FEW),
+    "macswap_1": (True, "macswap", 1, FEW),
+    "5tswap_100k": (True, "5tswap", 1, MANY),
+    "classify_1": (False, "classify", 1, FEW),
+    "full_1": (False, "full", 1, FEW),
+    "classify_100k": (False, "classify", 100000, MANY),
+    "full_100k": (False, "full", 100000, MANY),
+    "full_1m": (False, "full", 1000000, MANY),
+    "io_1": (False, "io", 1, FEW),
+    "parse_1": (False, "parse", 1, FEW),
+    "lookup_1": (False, "lookup", 1, FEW),
+    "tag_1": (False, "tag", 1, FEW),
+    "parse_100k": (False, "parse", 100000, MANY),
+    "lookup_100k": (False, "lookup", 100000, MANY),
+}
+
+# Each stage is what the run on its left needs more than the one on its right.
+STAGES = {
+    "rx_tx": ("io_1", None),
+    "parse": ("parse_1", "io_1"),
+    "lookup": ("lookup_1", "parse_1"),
+    "tag": ("tag_1", "lookup_1"),
+    "count": ("classify_1", "tag_1"),
+    "order_pace": ("full_1", "classify_1"),
+    "lookup_100k": ("lookup_100k", "parse_100k"),
+}
+
+RATIOS = {
+    "classify_vs_5tswap_1": ("classify_1", "5tswap_1"),
+    "classify_vs_5tswap_100k": ("classify_100k", "5tswap_100k"),
+    "full_vs_5tswap_1": ("full_1", "5tswap_1"),
+    "full_vs_5tswap_100k": ("full_100k", "5tswap_100k"),
+    "full_1m_vs_1": ("full_1m", "full_1"),
+    "full_vs_macswap_1": ("full_1", "macswap_1"),
+}
+
+
+def main():
+    cpus = sorted(os.sched_getaffinity(0))
+    huge = free_huge_pages() >= 90
+    testpmd = have_testpmd()
+    if not testpmd:
+        print("shim-pps: dpdk-testpmd is not installed (package dpdk-dev), "
+              "ratios to it are left out", file=sys.stderr)
+    rates = {name: [] for name in RUNS}
+    for _ in range(ROUNDS):
+        for name, (is_testpmd, mode, flows, frames) in RUNS.items():
+            if is_testpmd and testpmd:
+                rates[name].append(testpmd_rate(mode, frames, cpus, huge))
+            elif not is_testpmd:
+                rates[name].append(our_rate(mode, flows, frames, cpus, huge))
+    figures = {}
+    for name, (over, under) in RATIOS.items():
+        pairs = zip(rates[over], rates[under])
+        if rates[under]:
+            figures[name] = round(statistics.median(a / b for a, b in pairs),
+                                  3)
+    cycles = {}
+    for name, (with_it, without) in STAGES.items():
+        cycles[name] = round(statistics.median(
+            TSC_HZ / rates[with_it][i]
+            - (TSC_HZ / rates[without][i] if without else 0)
+            for i in range(ROUNDS)), 1)
+    figures["cycles"] = cycles
+    baseline = {name: round(statistics.median(r) / 1e6, 1)
+                for name, r in rates.items() if r}
+    print(json.dumps({"bench": "shim-pps", "figures": figures,
+                      "baseline": {"mpps": baseline, "huge_pages": huge}}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# What a packet costs in the shim's pipeline, beside dpdk-testpmd in the same
+# run.  One JSON object on standard output; see shim-pps.py.
+set -eu
+cd "$(dirname "$0")/../.."
+if [ ! -x build/tests/bench/shim-pps ]; then
+    echo "shim-pps: it was not built, DPDK is missing" >&2
+    exit 77
+fi
+exec python3 tests/bench/shim-pps.py

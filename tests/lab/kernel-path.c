@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Joins two interfaces of this network namespace, or takes it back.
+ *
+ *    kernel-path raise|lower|show IFACE OTHER
+ *
+ * "show" prints "up" or "down". */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/ports/kernel-path.h"
+
+int
+main(int argc, char *argv[])
+{
+    struct kernel_path *kp;
+    int error;
+
+    if (argc != 4) {
+        fputs("usage: kernel-path raise|lower|show IFACE OTHER\n", stderr);
+        return 2;
+    }
+    error = kernel_path_open(-1, &kp);
+    if (!error && !strcmp(argv[1], "raise")) {
+        error = kernel_path_raise(kp, argv[2], argv[3]);
+    } else if (!error && !strcmp(argv[1], "lower")) {
+        error = kernel_path_lower(kp, argv[2], argv[3]);
+    } else if (!error) {
+        puts(kernel_path_is_up(kp, argv[2], argv[3]) ? "up" : "down");
+    }
+    kernel_path_close(kp);
+    if (error) {
+        fprintf(stderr, "kernel-path: %s: %s\n", argv[1], strerror(error));
+    }
+    return error ? EXIT_FAILURE : EXIT_SUCCESS;
+}

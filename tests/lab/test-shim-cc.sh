@@ -1,0 +1,87 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Congestion control: three hosts send to one, of which the last has a shim that
+# knows nothing of it.  The link is full and its queue is short, no host sees
+# what the shims say to each other, and connections survive the death of the
+# receiver's shim.
+set -u
+HOSTS=3 RATE=100mbit MTU=1500 QUEUE=1000000
+. "$SOURCE/tests/lab/incast-net.sh"
+
+for i in 0 1 2; do
+    shim_start $i --cc on --control-port 7000
+done
+shim_start 3
+shims_wait
+
+# no_ports I: UDP datagrams to host I that nobody there listens for.
+no_ports() {
+    in_host "$1" awk '/^Udp: [0-9]/ { print $3 }' /proc/net/snmp
+}
+
+# now: milliseconds, as in what the sink prints.
+now() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
+
+# mbps FROM TO PORT: what PORT got between two times, in Mbit/s.
+mbps() {
+    awk -v from="$1" -v to="$2" -v port="$3" '
+        $1 > from && $1 <= to && $2 == port { bytes += $3 }
+        END { printf "%d\n", bytes * 8 / (to - from) / 1000 }' "$TMP/sink"
+}
+
+in_host 0 "$traffic" echo 20000 7000 & PIDS="$PIDS $!"
+in_host 0 "$traffic" sink 9500 6001 6002 6003 >"$TMP/sink" &
+sink=$!
+PIDS="$PIDS $sink"
+wait_until host_listens 0 t 6003
+wait_until host_listens 0 u 7000
+sources=
+for i in 1 2 3; do
+    in_host $i "$traffic" source 10.99.0.1 600$i 500$i 0 0 8500 \
+        >"$TMP/source.$i" & sources="$sources $!"
+done
+PIDS="$PIDS $sources"
+sleep 1
+began=$(now)
+in_fabric "$BUILD/tests/lab/queue-sample" port0 2 2000 1000 >"$TMP/queue" &
+sampler=$!
+in_host 1 "$traffic" ping 10.99.0.1 7000 80 200 >"$TMP/ping" ||
+    fail "a heartbeat was lost"
+wait $sampler || fail "queue-sample"
+cat "$TMP/queue"
+
+for i in 0 1 3; do
+    echo "host $i: $(no_ports $i) datagrams for nobody"
+    [ "$(no_ports $i)" = 0 ] || fail "host $i has seen a shim's message"
+done
+[ "$(shim_value 0 cc_windows)" -gt 0 ] || fail "no window was lowered"
+[ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 was told nothing"
+
+ended=$(now)
+
+# The receiver's shim dies, and comes back without its memory.
+# shellcheck disable=SC2086
+set -- $SHIM_PIDS
+kill -9 "$1"
+wait "$1" 2>/dev/null
+shim_start 0 --cc on --control-port 7000
+wait_until "$BUILD/shim/stagecoach-shim" --show "$TMP/0.sock"
+for pid in $sources; do
+    wait "$pid" || fail "a connection did not survive"
+done
+wait $sink || fail "the sink"
+
+sum=0
+for i in 1 2 3; do
+    before=$(mbps "$began" "$ended" 600$i)
+    after=$(mbps $((ended + 3000)) $((ended + 5000)) 600$i)
+    echo "flow $i: $before Mbit/s, $after with a new shim"
+    [ "$before" -ge 15 ] || fail "flow $i: $before Mbit/s"
+    [ "$after" -ge 10 ] || fail "flow $i, with a new shim: $after Mbit/s"
+    sum=$((sum + before))
+done
+[ $sum -ge 80 ] || fail "all flows: $sum Mbit/s"
+queue=$(awk '{ print $6 }' "$TMP/queue")
+[ "$queue" -le 65536 ] || fail "the queue's p99 is $queue bytes"
+echo PASS

@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Every kind of port that this machine has: UDP both ways, TCP, and that the
+# shim ends as it should.
+set -u
+MTU=1500 RATE=500Mbit
+. "$SOURCE/tests/lab/shim-net.sh"
+
+set_mtu() {
+    MTU=$1
+    ip -n "$A" link set eth0 mtu "$1" && ip -n "$B" link set eth0 mtu "$1"
+    ip -n "$N" link set hostside mtu "$1"
+    ip -n "$N" link set uplink mtu "$1"
+}
+
+works() {
+    in_a "$traffic" ping 10.99.0.2 7000 1 100 >/dev/null
+    in_a "$traffic" ping 10.99.0.2 7000 5 $((MTU - 28)) >/dev/null ||
+        fail "$1: UDP"
+    bytes=$(tcp_bytes $((7001 + (n = ${n:-0} + 1))) 500)
+    echo "$1: $bytes bytes"
+    [ "$bytes" -gt 1000000 ] || fail "$1: TCP"
+}
+
+# makes_iface KIND: a port that makes the host's interface.
+makes_iface() {
+    HOST_PORT=$1:host0 shim_start
+    ip -n "$N" link set host0 netns "$A"
+    ip -n "$A" link set eth0 down
+    ip -n "$A" addr add 10.99.0.1/24 dev host0
+    ip -n "$A" link set host0 up
+    works "$1"
+    shim_stop
+    ip -n "$A" link set eth0 up
+}
+
+in_b "$traffic" echo 120000 7000 & PIDS="$PIDS $!"
+wait_until b_listens u 7000
+
+for mtu in 1500 2984; do
+    set_mtu $mtu
+    HOST_PORT=af_xdp:hostside UPLINK=af_xdp:uplink shim_start 2>"$TMP/log" ||
+        fail "$(cat "$TMP/log")"
+    works "af_xdp, MTU $mtu"
+    shim_stop
+done
+
+set_mtu 9000
+HOST_PORT=pcap:hostside UPLINK=pcap:uplink shim_start
+works "pcap, MTU 9000"
+shim_stop
+
+# One shim listens, and another in the same namespace connects to it.
+UPLINK=memif:$TMP/memif.sock shim_start
+ip netns exec "$N" "$BUILD/shim/stagecoach-shim" --name "$PREFIX-2" \
+    --host-port "memif_client:$TMP/memif.sock" --uplink af_packet:uplink \
+    --rate $RATE --mtu $MTU --control "$SOCK.2" & second=$!
+PIDS="$PIDS $second"
+wait_until "$BUILD/shim/stagecoach-shim" --show "$SOCK.2"
+wait_until in_a "$traffic" ping 10.99.0.2 7000 1 100
+works "memif, MTU 9000"
+kill $second
+wait $second || fail "exit status $?"
+shim_stop
+
+set_mtu 1500
+makes_iface tap 2>"$TMP/log" || fail "$(cat "$TMP/log")"
+if [ -c /dev/vhost-net ]; then
+    makes_iface virtio_user
+else
+    echo "virtio_user: no /dev/vhost-net here"
+fi
+
+# The largest queues, without huge pages.
+for mtu in 9000 1500; do
+    set_mtu $mtu
+    shim_start --no-huge --rate 100Gbit
+    works "no huge pages, MTU $mtu"
+    shim_stop
+done
+
+# A capture of one frame, through a ring, into another capture.
+{
+    printf '\324\303\262\241\2\0\4\0\0\0\0\0\0\0\0\0\377\377\0\0\1\0\0\0'
+    printf '\0\0\0\0\0\0\0\0\74\0\0\0\74\0\0\0'
+    head -c 60 /dev/zero
+} >"$TMP/in.pcap"
+HOST_PORT=ring UPLINK=pcap_file:$TMP/in.pcap,$TMP/out.pcap shim_start
+one_frame() { [ "$(shim_value tx_packets)" = 1 ]; }
+wait_until one_frame
+shim_stop
+[ "$(wc -c <"$TMP/out.pcap")" = 100 ] || fail "not the frame that was there"
+
+HOST_PORT=null UPLINK=ring shim_start
+receives() { [ "$(shim_value tx_packets)" -gt 1000 ]; }
+wait_until receives
+shim_stop
+echo PASS

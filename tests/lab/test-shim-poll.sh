@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the shim does when there is nothing to do, by --poll: packets get
+# through, and an idle shim that may sleep takes 2 % of a CPU at most.
+set -u
+MTU=1500 RATE=100Mbit
+. "$SOURCE/tests/lab/shim-net.sh"
+
+in_b "$traffic" echo 120000 7000 & PIDS="$PIDS $!"
+wait_until b_listens u 7000
+
+permille() {
+    before=$(shim_value busy_ns)
+    sleep 2
+    echo $((($(shim_value busy_ns) - before) / 2000000))
+}
+
+# poll HOW MAX: at most that many permille of a CPU.
+poll() {
+    shim_start --poll "$1"
+    wait_until in_a "$traffic" ping 10.99.0.2 7000 1 100
+    in_a "$traffic" ping 10.99.0.2 7000 30 100 >"$TMP/ping" ||
+        fail "$1: pings"
+    took=$(permille)
+    echo "$1: median of 30 round trips" \
+        "$(awk '{ print $2 }' "$TMP/ping" | sort -n | sed -n 15p) us," \
+        "idle $took permille of a CPU"
+    [ "$took" -le "$2" ] || fail "$1: an idle shim takes $took permille"
+    shim_stop
+}
+
+poll auto 20
+poll nap 20
+poll interrupt 20
+poll busy 1000
+[ "$took" -ge 100 ] || fail "a busy loop sleeps"
+
+# A port whose driver has a receive interrupt of DPDK's.
+HOST_PORT=tap:host0 shim_start --poll interrupt 2>"$TMP/log"
+ip -n "$N" link set host0 netns "$A"
+ip -n "$A" link set eth0 down
+ip -n "$A" addr add 10.99.0.1/24 dev host0
+ip -n "$A" link set host0 up
+wait_until in_a "$traffic" ping 10.99.0.2 7000 1 100
+in_a "$traffic" ping 10.99.0.2 7000 30 100 >"$TMP/ping" || fail "tap"
+rtt=$(awk '{ print $2 }' "$TMP/ping" | sort -n | sed -n 15p)
+took=$(permille)
+echo "tap: median of 30 round trips $rtt us, idle $took permille of a CPU"
+[ "$took" -le 30 ] || fail "tap: an idle shim takes $took permille"
+[ "$rtt" -lt 5000 ] || fail "tap: frames cause no interrupt"
+shim_stop
+echo PASS

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Trains of packets made by rule and by chance, and what is seen of them. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/pipeline/bursts.h"
+
+#define US UINT64_C(1000)
+#define MS (1000 * US)
+#define SECOND (1000 * MS)
+
+static struct burst_train train;
+static uint64_t now, seed;
+
+static int
+begin(void **state)
+{
+    (void) state;
+    memset(&train, 0, sizeof train);
+    now = SECOND;
+    seed = 1;
+    return 0;
+}
+
+/* A number from 0 to 1, the same ones in each run. */
+static double
+chance(void)
+{
+    seed = seed * UINT64_C(6364136223846793005)
+           + UINT64_C(1442695040888963407);
+    return (seed >> 11) / 9007199254740992.0;
+}
+
+/* 'x', up to 'share' of it more or less. */
+static uint64_t
+about(uint64_t x, double share)
+{
+    return x * (1 + share * (2 * chance() - 1));
+}
+
+/* 'n' packets of 1500 bytes, 'gap' after one another. */
+static void
+burst(int n, uint64_t gap, double jitter)
+{
+    for (int i = 0; i < n; i++) {
+        burst_train_count(&train, 1500, now);
+        now += about(gap, jitter);
+    }
+}
+
+static void
+check(uint64_t period, uint64_t bytes, double duty, double tolerance)
+{
+    struct burst_profile p;
+
+    assert_true(burst_train_get(&train, now, &p));
+    assert_in_range(p.period_ns, period * (1 - tolerance),
+                    period * (1 + tolerance));
+    assert_in_range(p.burst_bytes, bytes * (1 - tolerance),
+                    bytes * (1 + tolerance));
+    assert_true(p.duty >= 1e6 * (duty - tolerance)
+                && p.duty <= 1e6 * (duty + tolerance));
+}
+
+static void
+sees_iterations_after_a_few_bursts(void **state)
+{
+    struct burst_profile p;
+
+    (void) state;
+    for (int i = 0; i < 3; i++) {
+        assert_false(burst_train_get(&train, now, &p));
+        burst(100, 100 * US, 0);
+        now += 90 * MS;
+    }
+    burst(1, 0, 0);
+    check(100 * MS, 150000, 0.1, 0.02);
+    assert_true(burst_train_get(&train, now, &p));
+    assert_in_range(p.regularity, 600000, 700000);
+}
+
+static void
+is_not_misled_by_jitter_and_gaps_within(void **state)
+{
+    static const struct {
+        uint64_t compute, gap;
+        int n;
+        double jitter;
+    } cases[] = {
+        { 400 * MS, 1 * MS, 100, 0.3 },         /* Paced. */
+        { 400 * MS, 20 * MS, 10, 0.3 },         /* It must wait: starved. */
+        { 20 * MS, 100 * US, 2000, 0.3 },       /* Hardly any compute time. */
+        { 20 * MS, 1 * MS, 200, 0.3 },
+        { 2 * MS, 10 * US, 100, 0.2 },          /* A fast network. */
+        { 3 * SECOND, 5 * MS, 400, 0.3 },
+    };
+    struct burst_profile p;
+
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t length = cases[i].gap * cases[i].n;
+
+        begin(NULL);
+        for (int j = 0; j < 40; j++) {
+            burst(cases[i].n, cases[i].gap, cases[i].jitter);
+            now += about(cases[i].compute, cases[i].jitter / 2);
+        }
+        burst(1, 0, 0);
+        check(length + cases[i].compute, 1500 * cases[i].n,
+              (double) length / (length + cases[i].compute), 0.1);
+        assert_true(burst_train_get(&train, now, &p));
+        assert_true(p.regularity > 900000);
+    }
+}
+
+static void
+parts_of_an_iteration_are_not_iterations(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 20; i++) {
+        for (int layer = 0; layer < 4; layer++) {
+            burst(50, 50 * US, 0.2);
+            now += about(8 * MS, 0.2);
+        }
+        now += about(300 * MS, 0.05);
+    }
+    burst(1, 0, 0);
+    check(4 * (10500 * US) + 300 * MS, 4 * 50 * 1500, 0.1, 0.05);
+}
+
+static void
+heartbeats_in_the_silence_do_not_matter(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 20; i++) {
+        burst(500, 50 * US, 0.2);
+        for (int j = 0; j < 4; j++) {
+            now += about(50 * MS, 0.1);
+            burst_train_count(&train, 66, now);
+        }
+        now += about(50 * MS, 0.1);
+    }
+    burst(1, 0, 0);
+    check(275 * MS, 750000, 0.09, 0.08);
+}
+
+static void
+follows_a_job_that_changes(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 50; i++) {
+        burst(100, 100 * US, 0.2);
+        now += 390 * MS;
+    }
+    check(400 * MS, 150000, 0.025, 0.02);
+    for (int i = 0; i < 60; i++) {
+        burst(20, 100 * US, 0.2);
+        now += 38 * MS;
+    }
+    burst(1, 0, 0);
+    check(40 * MS, 30000, 0.05, 0.05);
+}
+
+static void
+claims_nothing_of_what_has_no_bursts(void **state)
+{
+    struct burst_profile p;
+    int n = 0;
+
+    (void) state;
+    burst(200000, 100 * US, 0.9);               /* It never pauses. */
+    assert_false(burst_train_get(&train, now, &p));
+
+    begin(NULL);
+    for (int i = 0; i < 500; i++) {             /* Anything at any time. */
+        burst(1 + 1000 * chance() * chance() * chance(), 50 * US, 0.5);
+        now += 300 * MS * chance() * chance() * chance();
+        n += burst_train_get(&train, now, &p) && p.regularity > 700000;
+    }
+    assert_in_range(n, 0, 5);
+}
+
+static void
+forgets_what_is_over(void **state)
+{
+    struct burst_profile p;
+
+    (void) state;
+    for (int i = 0; i < 10; i++) {
+        burst(100, 100 * US, 0);
+        now += 90 * MS;
+    }
+    assert_true(burst_train_get(&train, now, &p));
+    assert_false(burst_train_get(&train, now + 400 * MS, &p));
+    assert_true(burst_train_get(&train, now - SECOND, &p));
+}
+
+static void
+a_slot_that_changes_hands_begins_again(void **state)
+{
+    struct bursts *b = bursts_create();
+    struct shim_burst_stats s;
+
+    (void) state;
+    for (int i = 0; i < 10; i++) {
+        for (int slot = 0; slot < 3; slot++) {
+            bursts_count(b, slot, BURSTS_TX, 1000, now);
+            bursts_count(b, slot, BURSTS_RX, 50, now);
+        }
+        now += 10 * MS;
+    }
+    bursts_get(b, 0, BURSTS_TX, now, &s);
+    assert_int_equal(s.period_ns, 0);
+    bursts_get(b, 2, BURSTS_TX, now, &s);
+    assert_in_range(s.period_ns, 10 * MS - 1000, 10 * MS + 1000);
+    assert_int_equal(s.bytes, 1000);
+    bursts_get(b, 2, BURSTS_RX, now, &s);
+    assert_int_equal(s.bytes, 50);
+
+    bursts_reset(b, 2);
+    bursts_get(b, 2, BURSTS_TX, now, &s);
+    assert_int_equal(s.period_ns, 0);
+    bursts_count(b, 2, BURSTS_RX, 50, now);
+    bursts_get(b, 2, BURSTS_TX, now, &s);
+    assert_int_equal(s.period_ns, 0);
+    bursts_get(b, 1, BURSTS_TX, now, &s);
+    assert_int_equal(s.bytes, 1000);
+    bursts_destroy(b);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(sees_iterations_after_a_few_bursts, begin),
+        cmocka_unit_test_setup(is_not_misled_by_jitter_and_gaps_within,
+                               begin),
+        cmocka_unit_test_setup(parts_of_an_iteration_are_not_iterations,
+                               begin),
+        cmocka_unit_test_setup(heartbeats_in_the_silence_do_not_matter,
+                               begin),
+        cmocka_unit_test_setup(follows_a_job_that_changes, begin),
+        cmocka_unit_test_setup(claims_nothing_of_what_has_no_bursts, begin),
+        cmocka_unit_test_setup(forgets_what_is_over, begin),
+        cmocka_unit_test_setup(a_slot_that_changes_hands_begins_again,
+                               begin),
+    };
+
+    return cmocka_run_group_tests_name("shim-bursts", tests, NULL, NULL);
+}

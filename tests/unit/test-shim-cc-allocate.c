@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/cc/allocate.h"
+
+#define MBIT UINT64_C(1000000)
+#define MAX 600
+
+static uint64_t
+sum_of(const struct cc_share *s, size_t n)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        sum += s[i].rate;
+    }
+    return sum;
+}
+
+static const struct cc_share *
+share_of(const struct cc_share *s, size_t n, uint32_t id)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (s[i].id == id) {
+            return &s[i];
+        }
+    }
+    fail_msg("share %u is lost", id);
+    return NULL;
+}
+
+static size_t
+random_shares(struct cc_share *s)
+{
+    size_t n = 1 + random() % (random() % 8 ? 20 : MAX);
+    uint32_t n_ranks = 1 + random() % 5;
+
+    for (size_t i = 0; i < n; i++) {
+        s[i] = (struct cc_share) {
+            .demand = random() % 3 ? random() % (300 * MBIT) : 1000 * MBIT,
+            .rank = random() % n_ranks,
+            .id = i,
+        };
+    }
+    return n;
+}
+
+/* Cases whose result can be seen. */
+static void
+fills_ranks_in_order(void **state)
+{
+    struct cc_share s[] = {
+        { .demand = 100 * MBIT, .rank = 2, .id = 0 },
+        { .demand = 30 * MBIT, .rank = 1, .id = 1 },
+        { .demand = 100 * MBIT, .rank = 1, .id = 2 },
+        { .demand = 100 * MBIT, .rank = 1, .id = 3 },
+    };
+
+    (void) state;
+    cc_allocate(s, 4, 100 * MBIT, 0);
+    assert_int_equal(share_of(s, 4, 0)->rate, 0);
+    assert_int_equal(share_of(s, 4, 1)->rate, 30 * MBIT);
+    assert_int_equal(share_of(s, 4, 2)->rate, 35 * MBIT);
+    assert_int_equal(share_of(s, 4, 3)->rate, 35 * MBIT);
+
+    /* With a floor, the last one has its part of it. */
+    cc_allocate(s, 4, 100 * MBIT, 0.08);
+    assert_int_equal(share_of(s, 4, 0)->rate, 2 * MBIT);
+    assert_int_equal(share_of(s, 4, 1)->rate, 30 * MBIT);
+    assert_int_equal(share_of(s, 4, 2)->rate, 34 * MBIT);
+
+    /* What nobody claims is spread, too. */
+    cc_allocate(s, 4, 430 * MBIT, 0);
+    assert_int_equal(share_of(s, 4, 0)->rate, 125 * MBIT);
+    assert_int_equal(share_of(s, 4, 1)->rate, 55 * MBIT);
+    cc_allocate(s, 0, 100, 0.1);
+}
+
+static void
+grants_sum_to_the_budget(void **state)
+{
+    struct cc_share s[MAX];
+
+    (void) state;
+    srandom(1);
+    for (int i = 0; i < 20000; i++) {
+        size_t n = random_shares(s);
+        uint64_t a = random() % (1000 * MBIT);
+
+        cc_allocate(s, n, a, random() % 100 / 200.0);
+        assert_int_equal(sum_of(s, n), a);
+    }
+}
+
+/* Nobody has more than he wants while somebody has less. */
+static void
+demands_are_caps(void **state)
+{
+    struct cc_share s[MAX];
+
+    (void) state;
+    srandom(2);
+    for (int i = 0; i < 20000; i++) {
+        size_t n = random_shares(s);
+        bool more = false, less = false;
+
+        cc_allocate(s, n, random() % (1000 * MBIT), random() % 100 / 200.0);
+        for (size_t j = 0; j < n; j++) {
+            more |= s[j].rate > s[j].demand;
+            less |= s[j].rate < s[j].demand;
+        }
+        assert_false(more && less);
+    }
+}
+
+/* Of two with the same demand, the higher has no less, and two of the same
+ * rank differ by rounding at most; everyone has the floor. */
+static void
+rank_is_monotone_and_the_floor_holds(void **state)
+{
+    struct cc_share s[MAX];
+
+    (void) state;
+    srandom(3);
+    for (int i = 0; i < 3000; i++) {
+        size_t n = random_shares(s);
+        uint64_t a = random() % (1000 * MBIT), demand = random() % (2 * a + 1);
+        double floor = random() % 100 / 200.0;
+        uint64_t part = a * floor / n;
+
+        for (size_t j = 0; j < n; j++) {
+            s[j].demand = demand;
+        }
+        cc_allocate(s, n, a, floor);
+        for (size_t j = 0; j < n; j++) {
+            assert_true(s[j].rate >= (demand < part ? demand : part));
+            if (j) {
+                assert_true(s[j - 1].rank <= s[j].rank);
+                assert_true(s[j - 1].rate + 2 >= s[j].rate);
+                assert_true(s[j - 1].rank != s[j].rank
+                            || s[j].rate + 2 >= s[j - 1].rate);
+            }
+        }
+    }
+}
+
+/* Inside a rank, only a flow with a smaller demand has less. */
+static void
+ranks_are_max_min(void **state)
+{
+    struct cc_share s[MAX];
+
+    (void) state;
+    srandom(4);
+    for (int i = 0; i < 20000; i++) {
+        size_t n = random_shares(s);
+
+        cc_allocate(s, n, random() % (1000 * MBIT), 0.05);
+        for (size_t j = 1; j < n; j++) {
+            if (s[j].rank == s[j - 1].rank
+                && s[j - 1].rate + 2 < s[j].rate) {
+                assert_true(s[j - 1].rate >= s[j - 1].demand);
+            }
+        }
+    }
+}
+
+static void
+budget_stays_in_its_bounds(void **state)
+{
+    struct cc_law law = CC_LAW_DEFAULT;
+    struct cc_budget b = { 0 };
+
+    (void) state;
+    srandom(5);
+    for (int i = 0; i < 100000; i++) {
+        struct cc_seen seen = {
+            .capacity = 100 * MBIT,
+            .bytes = random() % 40000,
+            .ns = 1 + random() % 2000000,
+            .other = random() % (120 * MBIT),
+            .rtt_ns = random() % 3 ? random() % 5000000 : 0,
+            .slack = random() % 20000,
+        };
+        uint64_t a = cc_budget(&b, &law, &seen);
+
+        assert_true(a >= 4999999 && a <= 95 * MBIT);
+        assert_true(b.phantom >= 0);
+    }
+}
+
+/* The law with senders that honour grants after a round trip: the phantom
+ * queue of a start at twice the rate goes without coming back. */
+static void
+phantom_queue_drains_without_overshoot(void **state)
+{
+    enum { DELAY = 10, STEP_NS = 100000 };
+    struct cc_law law = CC_LAW_DEFAULT;
+    struct cc_budget b = { 0 };
+    uint64_t rates[DELAY], c = 1000 * MBIT;
+    double highest = 0;
+
+    (void) state;
+    for (int i = 0; i < DELAY; i++) {
+        rates[i] = 2 * c;
+    }
+    for (int i = 0; i < 3000; i++) {
+        struct cc_seen seen = {
+            .capacity = c,
+            .bytes = rates[i % DELAY] / 8 / 10000,
+            .ns = STEP_NS,
+            .rtt_ns = DELAY * STEP_NS,
+        };
+        double before = b.phantom;
+
+        rates[i % DELAY] = cc_budget(&b, &law, &seen);
+        highest = b.phantom > highest ? b.phantom : highest;
+        if (i > DELAY) {
+            assert_true(b.phantom <= before + 1);
+        }
+    }
+    assert_true(highest > 100000);
+    assert_true(b.phantom < highest / 100);
+    assert_true(rates[0] > 949 * MBIT);
+}
+
+/* Where somebody listens to nobody, who listens does not give way. */
+static void
+an_excess_of_others_is_not_made_room_for(void **state)
+{
+    struct cc_law law = CC_LAW_DEFAULT;
+    struct cc_budget b = { 0 };
+    struct cc_seen seen = {
+        .capacity = 100 * MBIT, .bytes = 12500, .ns = 1000000,
+        .rtt_ns = 1000000,
+    };
+
+    (void) state;
+    for (int i = 0; i < 1000; i++) {
+        cc_budget(&b, &law, &seen);
+    }
+    assert_in_range(cc_budget(&b, &law, &seen), 0, 10 * MBIT);
+    seen.rtt_ns = 0;
+    assert_int_equal(cc_budget(&b, &law, &seen), 95 * MBIT);
+    seen.rtt_ns = 1000000;
+    seen.bytes = 0;
+    assert_int_equal(cc_budget(&b, &law, &seen), 95 * MBIT);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fills_ranks_in_order),
+        cmocka_unit_test(grants_sum_to_the_budget),
+        cmocka_unit_test(demands_are_caps),
+        cmocka_unit_test(rank_is_monotone_and_the_floor_holds),
+        cmocka_unit_test(ranks_are_max_min),
+        cmocka_unit_test(budget_stays_in_its_bounds),
+        cmocka_unit_test(an_excess_of_others_is_not_made_room_for),
+        cmocka_unit_test(phantom_queue_drains_without_overshoot),
+    };
+
+    return cmocka_run_group_tests_name("shim-cc-allocate", tests, NULL, NULL);
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/cc/grant.h"
+#include "shim/cc/hello.h"
+#include "shim/cc/window.h"
+#include "tests/unit/cc-packets.h"
+
+static void
+parse(const struct cc_packet *p, struct segment *seg, struct segment_options *o)
+{
+    assert_true(segment_parse(p->frame.data, p->frame.length, true, seg));
+    segment_options(p->frame.data, seg, o);
+    assert_true(packet_is_right(p->frame.data, p->frame.length));
+}
+
+/* A connection whose host said window scale 'shift' and whose peer said
+ * 'peer_shift'; -1 for none. */
+static void
+connect_with(struct cc_window *w, int shift, int peer_shift)
+{
+    struct packet_spec syn = {
+        .from = 1, .to = 2, .flags = SEGMENT_SYN, .window = 64000,
+        .mss = 1460, .ts_value = 5, .has_scale = shift >= 0,
+        .scale = shift < 0 ? 0 : shift,
+    };
+    struct segment_options o;
+    struct segment seg;
+    struct cc_packet p;
+
+    memset(w, 0, sizeof *w);
+    packet_make(&p, &syn);
+    parse(&p, &seg, &o);
+    assert_int_equal(o.mss, 1460);
+    assert_int_equal(o.ts_value, 5);
+    cc_window_syn(w, p.frame.data, &seg, &o);
+    parse(&p, &seg, &o);
+    assert_int_equal(o.scale, shift < 0 ? 0 : shift > 10 ? 10 : shift);
+
+    syn.has_scale = peer_shift >= 0;
+    syn.scale = peer_shift < 0 ? 0 : peer_shift;
+    packet_make(&p, &syn);
+    parse(&p, &seg, &o);
+    cc_window_peer_syn(w, &seg, &o);
+}
+
+/* The host acknowledges 'ack' with window 'field', bounded to 'limit'.
+ * Returns what the peer sees. */
+static uint16_t
+tell(struct cc_window *w, uint32_t ack, uint16_t field, uint32_t limit)
+{
+    struct packet_spec spec = {
+        .from = 1, .to = 2, .flags = SEGMENT_ACK, .ack = ack,
+        .window = field, .ts_value = 9, .family = ack % 2 ? 6 : 4,
+    };
+    struct segment_options o;
+    struct segment seg;
+    struct cc_packet p;
+
+    packet_make(&p, &spec);
+    parse(&p, &seg, &o);
+    cc_window_apply(w, p.frame.data, &seg, limit);
+    parse(&p, &seg, &o);
+    assert_int_equal(seg.ack, ack);
+    return seg.window;
+}
+
+static void
+lowers_a_window_by_its_scale(void **state)
+{
+    struct cc_window w;
+
+    (void) state;
+    connect_with(&w, 7, 3);
+    assert_int_equal(tell(&w, 1000, 60000, 128 * 100), 100);
+    assert_int_equal(tell(&w, 2000, 60000, 128 * 100 - 127), 100);
+    assert_int_equal(tell(&w, 20000, 60000, 1), 1);
+    assert_int_equal(tell(&w, 30000, 60000, CC_WINDOW_ANY), 60000);
+    assert_int_equal(tell(&w, 30000, 10, CC_WINDOW_ANY), 10);
+}
+
+static void
+keeps_the_hosts_window_if_it_is_smaller(void **state)
+{
+    struct cc_window w;
+
+    (void) state;
+    connect_with(&w, 0, 0);
+    assert_int_equal(tell(&w, 1000, 500, 8000), 500);
+    assert_int_equal(tell(&w, 1000, 0, 8000), 0);
+    assert_int_equal(tell(&w, 1000, 1, 8000), 1);
+}
+
+/* Whatever the limits are: the edge that the peer sees does not move left as
+ * long as the host's own does not, and no window becomes 0. */
+static void
+the_right_edge_never_moves_left(void **state)
+{
+    (void) state;
+    srandom(1);
+    for (int run = 0; run < 200; run++) {
+        int shift = random() % 15, to = shift > 10 ? 10 : shift;
+        uint32_t ack = random() * 2, host_edge = ack, edge = ack;
+        struct cc_window w;
+
+        connect_with(&w, shift, random() % 15);
+        for (int i = 0; i < 200; i++) {
+            uint32_t field, seen;
+
+            /* The peer sends what it may, or less. */
+            ack += edge - ack ? random() % (edge - ack + 1) : 0;
+            field = ((host_edge - ack) >> shift) + random() % 3000;
+            field = field > 65535 ? 65535 : field ? field : 1;
+            if ((int32_t) (ack + (field << shift) - host_edge) < 0) {
+                continue;
+            }
+            host_edge = ack + (field << shift);
+            seen = tell(&w, ack, field, random() % 3 ? random() % 40000
+                        : CC_WINDOW_ANY);
+            assert_true(seen > 0);
+            assert_true((int32_t) (ack + (seen << to) - edge) >= 0);
+            assert_true((seen << to) <= (field << shift)
+                        || to != shift);
+            edge = ack + (seen << to);
+        }
+    }
+}
+
+/* 16 KB steps would be more than a flow's part. */
+static void
+a_coarse_scale_is_lowered_and_translated(void **state)
+{
+    struct cc_window w;
+
+    (void) state;
+    connect_with(&w, 14, 7);
+    assert_true(cc_window_translates(&w));
+    assert_int_equal(tell(&w, 1000, 100, CC_WINDOW_ANY), 1600);
+    assert_int_equal(tell(&w, 1000, 65535, CC_WINDOW_ANY), 65535);
+    connect_with(&w, 14, 7);
+    assert_int_equal(tell(&w, 1000, 100, 4344), 5);
+
+    /* The peer does not scale, so neither does the host. */
+    connect_with(&w, 14, -1);
+    assert_false(cc_window_translates(&w));
+    assert_int_equal(tell(&w, 1000, 30000, CC_WINDOW_ANY), 30000);
+    assert_int_equal(tell(&w, 40000, 30000, 4344), 4344);
+}
+
+static void
+leaves_a_connection_that_began_before(void **state)
+{
+    struct cc_window w;
+
+    (void) state;
+    memset(&w, 0, sizeof w);
+    assert_int_equal(tell(&w, 1000, 60000, 4344), 60000);
+    connect_with(&w, 7, 7);
+    w.peer_said = false;
+    assert_int_equal(tell(&w, 1000, 60000, 4344), 60000);
+}
+
+static void
+reset_and_first_syn_keep_their_window(void **state)
+{
+    struct packet_spec spec = {
+        .from = 1, .to = 2, .flags = SEGMENT_RST | SEGMENT_ACK,
+        .window = 60000,
+    };
+    struct segment_options o;
+    struct cc_window w;
+    struct segment seg;
+    struct cc_packet p;
+
+    (void) state;
+    connect_with(&w, 7, 7);
+    packet_make(&p, &spec);
+    parse(&p, &seg, &o);
+    assert_false(cc_window_apply(&w, p.frame.data, &seg, 1000));
+    parse(&p, &seg, &o);
+    assert_int_equal(seg.window, 60000);
+}
+
+/* What goes through both shims is what the host sent, bit by bit. */
+static void
+a_hello_comes_and_goes_without_a_trace(void **state)
+{
+    (void) state;
+    srandom(2);
+    for (int i = 0; i < 2000; i++) {
+        struct packet_spec spec = {
+            .from = 1, .to = 2, .from_port = random(), .to_port = random(),
+            .family = random() % 2 ? 4 : 6,
+            .flags = SEGMENT_SYN, .seq = random(), .window = random(),
+            .mss = random() % 2 ? 1460 : 0, .ts_value = random() % 2,
+            .has_scale = random() % 2, .scale = random() % 15,
+            .payload = random() % 100, .options = random() % 8,
+        };
+        struct hello hello = { .version = HELLO_VERSION, .flags = 1,
+                               .nonce = random() }, heard;
+        struct cc_packet p, before;
+        struct segment_options o;
+        struct segment seg;
+
+        packet_make(&p, &spec);
+        before = p;
+        parse(&p, &seg, &o);
+        assert_true(hello_fits(&seg));
+        p.frame.data = hello_insert(p.frame.data, &seg, &hello);
+        p.frame.length += HELLO_ROOM;
+
+        parse(&p, &seg, &o);
+        assert_int_equal(o.mss, spec.mss);
+        assert_true(o.hello_at);
+        hello_read(p.frame.data + o.hello_at, &heard);
+        assert_memory_equal(&heard, &hello, sizeof hello);
+        assert_int_equal(seg.payload, spec.payload);
+        p.frame.data = hello_remove(p.frame.data, &seg, &o);
+        p.frame.length -= HELLO_ROOM;
+        parse(&p, &seg, &o);
+        assert_false(o.hello_at);
+        assert_int_equal(p.frame.length, before.frame.length);
+        assert_memory_equal(p.frame.data, before.buffer + PACKET_ROOM,
+                            p.frame.length);
+    }
+}
+
+/* Somebody on the way has put another option first. */
+static void
+a_hello_elsewhere_becomes_nothing(void **state)
+{
+    struct packet_spec spec = {
+        .from = 1, .to = 2, .flags = SEGMENT_SYN, .options = 19,
+        .mss = 1460,
+    };
+    static const uint8_t option[] = { 253, 10, 'S', 'G', 1, 1, 9, 8, 7, 6 };
+
+    (void) state;
+    for (int at = 0; at < 9; at++) {
+        struct segment_options o;
+        struct segment seg;
+        struct cc_packet p;
+        uint8_t *data;
+
+        packet_make(&p, &spec);
+        parse(&p, &seg, &o);
+        for (size_t i = 0; i < sizeof option; i++) {
+            segment_set_byte(p.frame.data, &seg, seg.l4 + 20 + at + i,
+                             option[i]);
+        }
+        parse(&p, &seg, &o);
+        assert_int_equal(o.hello_at, seg.l4 + 20 + at);
+        data = p.frame.data;
+        p.frame.data = hello_remove(p.frame.data, &seg, &o);
+        p.frame.length -= p.frame.data - data;
+        parse(&p, &seg, &o);
+        assert_int_equal(o.hello_at, 0);
+        assert_int_equal(o.mss, 1460);
+    }
+}
+
+static void
+no_room_no_hello(void **state)
+{
+    struct packet_spec spec = {
+        .from = 1, .to = 2, .flags = SEGMENT_SYN, .options = 32,
+    };
+    struct segment_options o;
+    struct segment seg;
+    struct cc_packet p;
+
+    (void) state;
+    packet_make(&p, &spec);
+    parse(&p, &seg, &o);
+    assert_false(hello_fits(&seg));
+    spec.options = 28;
+    packet_make(&p, &spec);
+    parse(&p, &seg, &o);
+    assert_true(hello_fits(&seg));
+}
+
+static void
+ecn_is_written_with_its_checksum(void **state)
+{
+    (void) state;
+    for (int i = 0; i < 32; i++) {
+        struct packet_spec spec = {
+            .from = 1, .to = 2, .flags = SEGMENT_ACK, .payload = i,
+            .ecn = i % 4, .family = i < 16 ? 4 : 6,
+        };
+        struct segment_options o;
+        struct segment seg;
+        struct cc_packet p;
+
+        packet_make(&p, &spec);
+        parse(&p, &seg, &o);
+        assert_int_equal(seg.ecn, i % 4);
+        segment_set_ecn(p.frame.data, &seg, i / 4 % 4);
+        parse(&p, &seg, &o);
+        assert_int_equal(seg.ecn, i / 4 % 4);
+    }
+}
+
+static void
+grants_are_read_as_they_were_written(void **state)
+{
+    struct grant_message m = { .type = GRANT_RATES, .n = GRANT_MAX,
+                               .to = 0xfedcba98, .from = 7 }, read;
+    uint8_t bytes[GRANT_MAX_MESSAGE];
+    size_t size;
+
+    (void) state;
+    for (int i = 0; i < GRANT_MAX; i++) {
+        m.grants[i] = (struct grant) {
+            .sender_port = i, .receiver_port = i * 3, .ms = i * 100000,
+            .bps = i * UINT64_C(0x123456789a),
+        };
+    }
+    size = grant_message_write(&m, bytes);
+    assert_int_equal(size, GRANT_MAX_MESSAGE);
+    assert_true(grant_message_read(bytes, size, &read));
+    assert_int_equal(read.to, m.to);
+    assert_int_equal(read.from, m.from);
+    assert_int_equal(read.n, GRANT_MAX);
+    for (int i = 0; i < GRANT_MAX; i++) {
+        assert_int_equal(read.grants[i].bps, m.grants[i].bps);
+        assert_int_equal(read.grants[i].ms, m.grants[i].ms);
+        assert_int_equal(read.grants[i].sender_port, i);
+    }
+    for (size_t i = 0; i < size; i++) {
+        assert_false(grant_message_read(bytes, i, &read));
+    }
+    bytes[4] = 2;
+    assert_false(grant_message_read(bytes, size, &read));
+    bytes[4] = 1;
+    bytes[7] = GRANT_MAX + 1;
+    assert_false(grant_message_read(bytes, size, &read));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lowers_a_window_by_its_scale),
+        cmocka_unit_test(keeps_the_hosts_window_if_it_is_smaller),
+        cmocka_unit_test(the_right_edge_never_moves_left),
+        cmocka_unit_test(a_coarse_scale_is_lowered_and_translated),
+        cmocka_unit_test(leaves_a_connection_that_began_before),
+        cmocka_unit_test(reset_and_first_syn_keep_their_window),
+        cmocka_unit_test(a_hello_comes_and_goes_without_a_trace),
+        cmocka_unit_test(a_hello_elsewhere_becomes_nothing),
+        cmocka_unit_test(no_room_no_hello),
+        cmocka_unit_test(ecn_is_written_with_its_checksum),
+        cmocka_unit_test(grants_are_read_as_they_were_written),
+    };
+
+    return cmocka_run_group_tests_name("shim-cc-window", tests, NULL, NULL);
+}

@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What must hold of the uplink's queues whatever comes: packets are neither
+ * lost nor doubled, flows keep their order, jobs are served in theirs. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/pipeline/due-heap.h"
+#include "shim/pipeline/job-slot.h"
+#include "shim/pipeline/pace.h"
+#include "shim/pipeline/place-map.h"
+#include "shim/pipeline/rank-queue.h"
+
+#define SECOND UINT64_C(1000000000)
+#define MAX_FRAME 1518
+#define N_SLOTS 12
+#define N_FLOWS 40
+
+/* A flow belongs to a job and numbers its packets from 1 on. */
+struct flow {
+    uint16_t slot;
+    uint16_t queue;             /* 0: its job's common one. */
+    uint32_t sent, seen;
+};
+
+/* The queues, and what is known to be in them. */
+struct model {
+    struct rank_queues *rq;
+    struct flow flows[N_FLOWS];
+    job_place places[SHIM_MAX_SLOTS];
+    uint32_t n[N_SLOTS];        /* Packets of each slot. */
+    uint32_t n_all, n_dropped;
+    uint64_t bytes;
+    bool control[N_SLOTS];
+    bool paced;                 /* Some may have to wait. */
+};
+
+static void
+model_init(struct model *m, uint32_t max_packets)
+{
+    memset(m, 0, sizeof *m);
+    m->rq = rank_queues_create(max_packets, MAX_FRAME);
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        m->places[i] = JOB_PLACE_LAST;
+    }
+    for (int i = 0; i < N_FLOWS; i++) {
+        m->flows[i].slot = i % N_SLOTS;
+    }
+}
+
+/* A packet says whose it is and which. */
+static void *
+packet_of(int flow, uint32_t number)
+{
+    return (void *) ((uintptr_t) number << 8 | flow);
+}
+
+static void
+forget(struct model *m, const struct queue_item *item, bool dropped)
+{
+    struct flow *flow = &m->flows[(uintptr_t) item->packet & 0xff];
+    uint32_t number = (uintptr_t) item->packet >> 8;
+
+    assert_int_equal(item->slot, flow->slot);
+    if (!dropped) {
+        assert_true(number > flow->seen);       /* Never overtaken. */
+        flow->seen = number;
+    }
+    m->n[item->slot]--;
+    m->n_all--;
+    m->bytes -= item->length;
+    m->n_dropped += dropped;
+}
+
+static void
+model_push(struct model *m, int i, uint32_t length)
+{
+    struct flow *flow = &m->flows[i];
+    struct queue_item dropped, item = {
+        .packet = packet_of(i, ++flow->sent), .length = length,
+        .slot = flow->slot,
+    };
+
+    m->n[flow->slot]++;
+    m->n_all++;
+    m->bytes += length;
+    if (!rank_queues_push(m->rq, flow->queue, m->control[flow->slot], &item,
+                          &dropped)) {
+        forget(m, &dropped, true);
+    }
+    assert_int_equal(rank_queues_bytes(m->rq), m->bytes);
+}
+
+static bool
+model_take(struct model *m, uint64_t now)
+{
+    struct pace pace = { .bps = 0 };
+    struct queue_item item;
+
+    if (!rank_queues_take(m->rq, now, &pace, &item, 1)) {
+        assert_true(m->paced || !m->n_all);
+        return false;
+    }
+    for (int i = 0; !m->paced && i < N_SLOTS; i++) {
+        /* Nobody of a lower place waits. */
+        assert_true(!m->n[i] || JOB_PLACE_OF(m->places[i])
+                    >= JOB_PLACE_OF(m->places[item.slot]));
+    }
+    forget(m, &item, false);
+    return true;
+}
+
+static void
+model_rank(struct model *m)
+{
+    for (int i = 1; i < N_SLOTS; i++) {
+        int place = random() % 8;
+
+        m->places[i] = place == 7 ? JOB_PLACE_LAST
+                       : JOB_PLACE(place * 100, 1 + place * 6 / 7);
+    }
+    rank_queues_set_places(m->rq, m->places);
+}
+
+static void
+model_uninit(struct model *m)
+{
+    struct queue_item item;
+
+    while (rank_queues_drain(m->rq, &item)) {
+        m->n_all--;
+    }
+    assert_int_equal(m->n_all, 0);
+    rank_queues_destroy(m->rq);
+}
+
+static uint32_t
+random_length(void)
+{
+    return 60 + random() % (MAX_FRAME - 59);
+}
+
+static void
+any_order_is_kept_and_nothing_is_lost(void **state)
+{
+    struct model m;
+
+    (void) state;
+    srandom(1);
+    model_init(&m, 4000);
+    rank_queues_set_guard(m.rq, 0);
+    for (int i = 0; i < 300000; i++) {
+        int busy = i / 3000 % 3;        /* It fills and drains in turn. */
+
+        if (random() % 8 > 2 + busy) {
+            model_push(&m, random() % N_FLOWS, random_length());
+        } else {
+            model_take(&m, 0);
+        }
+        if (!(random() % 500)) {
+            model_rank(&m);
+        }
+    }
+    while (model_take(&m, 0)) {
+        continue;
+    }
+    assert_int_equal(m.n_dropped, 0);
+    model_uninit(&m);
+}
+
+/* Flows get queues and paces, change and lose them, while all is short of
+ * room, jobs become control and back, floors are served, and the order
+ * changes.  Frames are so short that the queue of control never has 64 long
+ * ones, which is when order is given up for it. */
+static void
+flows_keep_their_order_whatever_happens(void **state)
+{
+    uint64_t now = SECOND;
+    struct model m;
+
+    (void) state;
+    srandom(2);
+    model_init(&m, 700);
+    m.paced = true;
+    rank_queues_set_rate(m.rq, now, 10000000, 20000);
+    for (int i = 0; i < 400000; i++) {
+        struct flow *flow = &m.flows[random() % N_FLOWS];
+
+        now += random() % 20000;
+        if (random() % 100 < 52) {
+            model_push(&m, flow - m.flows, 60 + random() % 70);
+        } else {
+            model_take(&m, now);
+        }
+        switch (random() % 200) {
+        case 0:
+            if (!flow->queue) {
+                flow->queue = rank_queues_flow_new(m.rq, flow->slot);
+                assert_true(flow->queue);
+                break;
+            }
+            rank_queues_flow_free(m.rq, flow->queue);
+            flow->queue = 0;
+            break;
+        case 1:
+            if (flow->queue) {
+                rank_queues_flow_rate(m.rq, now, flow->queue,
+                                      random() % 3 * 2000000);
+            }
+            break;
+        case 2:
+            m.control[flow->slot] = flow->slot && !(random() % 4);
+            break;
+        case 3:
+            model_rank(&m);
+            break;
+        }
+    }
+    assert_true(m.n_dropped > 1000);
+    assert_true(rank_queues_policed(m.rq) > 0);
+
+    /* When nobody paces them they all leave. */
+    for (int i = 0; i < N_FLOWS; i++) {
+        if (m.flows[i].queue) {
+            rank_queues_flow_free(m.rq, m.flows[i].queue);
+        }
+    }
+    m.paced = false;
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        m.places[i] = JOB_PLACE_LAST;
+    }
+    rank_queues_set_places(m.rq, m.places);
+    while (model_take(&m, now)) {
+        continue;
+    }
+    assert_int_equal(m.n_all, 0);
+    model_uninit(&m);
+}
+
+static bool
+push(struct rank_queues *rq, uint16_t slot, uint16_t flow_queue, bool control,
+     uint32_t length, struct queue_item *dropped)
+{
+    struct queue_item item = { .length = length, .slot = slot };
+
+    return rank_queues_push(rq, flow_queue, control, &item, dropped);
+}
+
+/* Runs a link of 'bps' for a second, on which 'slot' 1, ordered first, and
+ * control in slots 0 and 2 always have packets.  Stores the bytes of each. */
+static void
+run_with_control(struct rank_queues *rq, uint64_t bps, uint64_t bytes[3])
+{
+    struct pace pace = { .bps = 0 };
+    struct queue_item item, dropped;
+    uint64_t start = SECOND;
+
+    pace_set_rate(&pace, start, bps, MAX_FRAME);
+    pace_forget(&pace, start, 0);
+    memset(bytes, 0, 3 * sizeof *bytes);
+    for (int i = 0; i < 4; i++) {
+        push(rq, 1, 0, false, MAX_FRAME, &dropped);
+        push(rq, 0, 0, true, 60, &dropped);
+        push(rq, 2, 0, true, 60, &dropped);
+    }
+    for (uint64_t now = start; now < 2 * SECOND; now += 10000) {
+        while (rank_queues_take(rq, now, &pace, &item, 1)) {
+            bytes[item.slot] += item.length;
+            push(rq, item.slot, 0, item.slot != 1, item.length, &dropped);
+        }
+    }
+}
+
+static void
+control_goes_first_for_a_hundredth(void **state)
+{
+    job_place places[SHIM_MAX_SLOTS];
+    struct rank_queues *rq;
+    uint64_t bytes[3];
+
+    (void) state;
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        places[i] = i == 1 ? JOB_PLACE(0, 1) : JOB_PLACE_LAST;
+    }
+    rq = rank_queues_create(100, MAX_FRAME);
+    rank_queues_set_places(rq, places);
+    rank_queues_set_guard(rq, 0);
+    rank_queues_set_rate(rq, SECOND, 100000000, 1000000);
+    run_with_control(rq, 100000000, bytes);
+    assert_in_range(bytes[0] + bytes[2], 125000 - 200,
+                    125000 + RANK_QUEUE_CONTROL_FRAMES * MAX_FRAME);
+    assert_in_range(bytes[1], 12375000 - 5 * MAX_FRAME, 12375000 + 200);
+    assert_int_equal(rank_queues_policed(rq), 0);
+    rank_queues_destroy(rq);
+
+    /* Beyond that it is like what is of no job: here it has half. */
+    rq = rank_queues_create(100, MAX_FRAME);
+    rank_queues_set_rate(rq, SECOND, 100000000, 1000000);
+    run_with_control(rq, 100000000, bytes);
+    assert_in_range(bytes[0] + bytes[2], 12500000 * 0.504, 12500000 * 0.506);
+    assert_true(rank_queues_policed(rq) > 10000);
+    rank_queues_destroy(rq);
+}
+
+/* A job of four flows, of which one is paced, against one of a single flow of
+ * equal rank. */
+static void
+a_pace_is_kept_and_holds_nobody_up(void **state)
+{
+    static const uint64_t rates[] = { 10000, 100000, 3000000, 30000000 };
+
+    (void) state;
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+        struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
+        uint64_t bytes[5] = { 0 }, now = SECOND, want = rates[r] / 8 * 10;
+        struct pace pace = { .bps = 0 };
+        struct queue_item item, dropped;
+        uint16_t queues[5] = { 0 };
+
+        rank_queues_set_late(rq, 500000);
+        pace_set_rate(&pace, now, 100000000, MAX_FRAME);
+        pace_forget(&pace, now, 0);
+        for (int i = 1; i <= 4; i++) {
+            queues[i] = rank_queues_flow_new(rq, 1);
+            assert_true(queues[i]);
+        }
+        rank_queues_flow_rate(rq, now, queues[1], rates[r]);
+        for (int i = 0; i < 50; i++) {
+            item = (struct queue_item) {
+                .packet = (void *) (uintptr_t) (i % 5), .slot = i % 5 > 0,
+                .length = MAX_FRAME,
+            };
+            assert_true(rank_queues_push(rq, queues[i % 5], false, &item,
+                                         &dropped));
+        }
+        for (; now < 11 * SECOND; now += 100000) {
+            while (rank_queues_take(rq, now, &pace, &item, 1)) {
+                uintptr_t i = (uintptr_t) item.packet;
+
+                bytes[i] += item.length;
+                assert_true(rank_queues_push(rq, queues[i], false, &item,
+                                             &dropped));
+            }
+        }
+
+        /* Half of 100 Mbit/s is 6.25 MB a second. */
+        assert_in_range(bytes[0], 62500000 * 0.999, 62500000 * 1.001);
+        want = want < 62500000 / 4 ? want : 62500000 / 4;
+        assert_in_range(bytes[1], want - want / 1000 - MAX_FRAME,
+                        want + want / 1000 + 2 * MAX_FRAME);
+        for (int i = 2; i <= 4; i++) {
+            uint64_t rest = (62500000 - want) / 3;
+
+            assert_in_range(bytes[i], rest * 0.998, rest * 1.002);
+        }
+        rank_queues_destroy(rq);
+    }
+}
+
+/* A pace of 10 kbit/s makes frames wait for more than a second. */
+static void
+says_when_a_paced_flow_is_due(void **state)
+{
+    struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
+    uint64_t now = SECOND, wait = MAX_FRAME * 800000 + 1;
+    struct pace pace = { .bps = 0 };
+    struct queue_item item, dropped;
+    uint16_t queue = rank_queues_flow_new(rq, 3);
+
+    (void) state;
+    assert_int_equal(rank_queues_due(rq), UINT64_MAX);
+    rank_queues_flow_rate(rq, now, queue, 1);           /* As if 10000. */
+    for (int i = 0; i < 4; i++) {
+        push(rq, 3, queue, false, MAX_FRAME, &dropped);
+    }
+    assert_true(rank_queues_due(rq) <= now);
+    assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
+    assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
+    assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 0);
+    assert_in_range(rank_queues_due(rq), now + wait - 2, now + wait);
+    now = rank_queues_due(rq);
+    assert_int_equal(rank_queues_take(rq, now - 1, &pace, &item, 1), 0);
+    assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
+    assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 0);
+    rank_queues_flow_free(rq, queue);
+    assert_int_equal(rank_queues_due(rq), 0);
+    assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
+    assert_int_equal(rank_queues_due(rq), UINT64_MAX);
+    rank_queues_destroy(rq);
+}
+
+static void
+gives_all_its_flows_queues_and_no_more(void **state)
+{
+    static uint16_t queues[5000];
+    struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
+    int n = 0;
+
+    (void) state;
+    while ((queues[n] = rank_queues_flow_new(rq, n % SHIM_MAX_SLOTS))) {
+        n++;
+    }
+    assert_int_equal(n, 4096);
+    rank_queues_flow_free(rq, queues[77]);
+    assert_int_equal(rank_queues_flow_new(rq, 9), queues[77]);
+    assert_int_equal(rank_queues_flow_new(rq, 9), 0);
+    rank_queues_destroy(rq);
+}
+
+static void
+a_job_is_bounded_in_bytes(void **state)
+{
+    struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
+    struct queue_item dropped;
+    uint16_t queue = rank_queues_flow_new(rq, 5);
+
+    (void) state;
+    rank_queues_set_rate(rq, SECOND, 100000000, 3000);
+    assert_true(push(rq, 5, 0, false, 1500, &dropped));
+    assert_true(push(rq, 5, queue, false, 1500, &dropped));
+    assert_false(push(rq, 5, queue, false, 1, &dropped));
+    assert_int_equal(dropped.length, 1);
+    assert_true(push(rq, 6, 0, false, 1500, &dropped));
+    rank_queues_destroy(rq);
+}
+
+/* One job floods; others, who come when there is no room left, lose nothing
+ * and have all that they need. */
+static void
+the_longest_queue_loses(void **state)
+{
+    struct rank_queues *rq = rank_queues_create(1000, MAX_FRAME);
+    struct queue_item dropped;
+    int n_lost = 0;
+
+    (void) state;
+    for (int i = 0; i < 5000; i++) {
+        n_lost += !push(rq, 1, 0, false, 60, &dropped);
+        assert_true(i < 1000 || dropped.slot == 1);
+    }
+    assert_int_equal(n_lost, 4000);
+    for (int i = 0; i < 400; i++) {
+        assert_false(push(rq, 2 + i % 8, 0, false, 1000, &dropped));
+        assert_int_equal(dropped.slot, 1);
+        assert_int_equal(dropped.length, 60);
+    }
+    rank_queues_destroy(rq);
+}
+
+static int
+compare_u64(const void *a_, const void *b_)
+{
+    const uint64_t *a = a_, *b = b_;
+
+    return (*a > *b) - (*a < *b);
+}
+
+static void
+a_heap_gives_what_is_due_first(void **state)
+{
+    uint64_t times[300], sorted[300];
+    struct due_heap heap;
+    int n = 0;
+
+    (void) state;
+    srandom(3);
+    assert_true(due_heap_init(&heap, 300));
+    for (int round = 0; round < 100; round++) {
+        for (int i = 0; i < 300; i++) {
+            times[i] = random() % 1000;
+            due_heap_add(&heap, times[i], i);
+        }
+        n = 0;
+        for (int i = 0; i < 300; i++) {
+            if (random() % 2) {
+                due_heap_remove(&heap, i);
+                due_heap_remove(&heap, i);      /* No longer there. */
+            } else {
+                sorted[n++] = times[i];
+            }
+        }
+        qsort(sorted, n, sizeof *sorted, compare_u64);
+        for (int i = 0; i < n; i++) {
+            assert_int_equal(due_heap_first(&heap), sorted[i]);
+            assert_int_equal(times[due_heap_pop(&heap)], sorted[i]);
+        }
+        assert_int_equal(heap.n, 0);
+    }
+    due_heap_uninit(&heap);
+}
+
+static void
+a_map_finds_the_first_and_the_next(void **state)
+{
+    struct place_map map = { .summary = 0 };
+    bool in[PLACE_MAP_SIZE] = { false };
+
+    (void) state;
+    srandom(4);
+    for (int i = 0; i < 20000; i++) {
+        uint32_t at = random() % PLACE_MAP_SIZE, first = 0, after;
+
+        in[at] = random() % 16 == 0;
+        if (in[at]) {
+            place_map_add(&map, at);
+        } else {
+            place_map_remove(&map, at);
+        }
+        while (first < PLACE_MAP_SIZE && !in[first]) {
+            first++;
+        }
+        assert_int_equal(place_map_is_empty(&map), first == PLACE_MAP_SIZE);
+        if (first < PLACE_MAP_SIZE) {
+            assert_int_equal(place_map_first(&map), first);
+            for (after = at + 1; after < PLACE_MAP_SIZE && !in[after];) {
+                after++;
+            }
+            assert_int_equal(place_map_after(&map, at),
+                             after < PLACE_MAP_SIZE ? after : first);
+        }
+    }
+}
+
+static void
+set_slot(struct job_slots *js, uint16_t slot, uint32_t rank, uint8_t level)
+{
+    struct shim_slot row = { .slot = slot, .rank = rank, .level = level };
+
+    assert_int_equal(job_slots_set(js, &row), 0);
+}
+
+static void
+slots_have_places_by_rank_and_level(void **state)
+{
+    struct job_slots *js = job_slots_create();
+    job_place places[SHIM_MAX_SLOTS];
+    uint32_t seen = UINT32_MAX;
+
+    (void) state;
+    assert_true(job_slots_places(js, &seen, places));
+    assert_int_equal(places[1], JOB_PLACE_LAST);
+    assert_false(job_slots_places(js, &seen, places));
+    set_slot(js, 1, 9, 4);
+    set_slot(js, 2, 3, 1);
+    set_slot(js, 3, UINT32_MAX, 6);
+    set_slot(js, 4, 3, 1);
+    set_slot(js, 5, 3, 2);
+    set_slot(js, 6, 0, SHIM_LEVEL_DEFAULT);
+    set_slot(js, 7, 0, SHIM_LEVEL_CONTROL);
+    assert_true(job_slots_places(js, &seen, places));
+    assert_int_equal(places[2], JOB_PLACE(0, 1));
+    assert_int_equal(places[4], JOB_PLACE(0, 1));
+    assert_int_equal(places[5], JOB_PLACE(1, 2));
+    assert_int_equal(places[1], JOB_PLACE(2, 4));
+    assert_int_equal(places[3], JOB_PLACE(3, 6));
+    assert_int_equal(places[6], JOB_PLACE_LAST);
+    assert_int_equal(places[7], JOB_PLACE_LAST);
+    assert_int_equal(places[8], JOB_PLACE_LAST);
+
+    set_slot(js, 2, 100, 6);
+    job_slots_clear(js, 1);
+    assert_true(job_slots_places(js, &seen, places));
+    assert_int_equal(places[4], JOB_PLACE(0, 1));
+    assert_int_equal(places[5], JOB_PLACE(1, 2));
+    assert_int_equal(places[2], JOB_PLACE(2, 6));
+    assert_int_equal(places[1], JOB_PLACE_LAST);
+    job_slots_destroy(js);
+}
+
+/* Against a count of those with a lower key, with all slots in use. */
+static void
+places_are_right_after_any_changes(void **state)
+{
+    static uint64_t keys[SHIM_MAX_SLOTS];
+    struct job_slots *js = job_slots_create();
+    job_place places[SHIM_MAX_SLOTS];
+    uint32_t seen = UINT32_MAX;
+
+    (void) state;
+    srandom(5);
+    for (int i = 0; i < 20000; i++) {
+        uint16_t slot = 1 + random() % (SHIM_MAX_SLOTS - 1);
+        uint32_t rank = random() % (i < 10000 ? 2000 : 5);
+        uint8_t level = 1 + random() % 6;
+
+        if (random() % 8) {
+            set_slot(js, slot, rank, level);
+            keys[slot] = (uint64_t) rank << 3 | level;
+        } else {
+            job_slots_clear(js, slot);
+            keys[slot] = 0;
+        }
+    }
+    assert_true(job_slots_places(js, &seen, places));
+    for (int i = 1; i < SHIM_MAX_SLOTS; i++) {
+        for (int j = 1; j < SHIM_MAX_SLOTS; j++) {
+            if (!keys[i]) {
+                assert_int_equal(places[i], JOB_PLACE_LAST);
+            } else if (keys[j]) {
+                assert_int_equal(keys[i] < keys[j], JOB_PLACE_OF(places[i])
+                                 < JOB_PLACE_OF(places[j]));
+            }
+        }
+    }
+    job_slots_destroy(js);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_order_is_kept_and_nothing_is_lost),
+        cmocka_unit_test(flows_keep_their_order_whatever_happens),
+        cmocka_unit_test(control_goes_first_for_a_hundredth),
+        cmocka_unit_test(a_pace_is_kept_and_holds_nobody_up),
+        cmocka_unit_test(says_when_a_paced_flow_is_due),
+        cmocka_unit_test(gives_all_its_flows_queues_and_no_more),
+        cmocka_unit_test(a_job_is_bounded_in_bytes),
+        cmocka_unit_test(the_longest_queue_loses),
+        cmocka_unit_test(a_heap_gives_what_is_due_first),
+        cmocka_unit_test(a_map_finds_the_first_and_the_next),
+        cmocka_unit_test(slots_have_places_by_rank_and_level),
+        cmocka_unit_test(places_are_right_after_any_changes),
+    };
+
+    return cmocka_run_group_tests_name("shim-rank", tests, NULL, NULL);
+}
