@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The device, the runtime library and cuBLAS; see cuda-emulator.h.
+/* The runtime library and cuBLAS; see cuda-emulator.h.
  *
  * Device memory is the host's, with a mark before and after it that tells when
  * something wrote beside it.  What is captured is kept as a list of functions
@@ -10,206 +10,11 @@
 
 #include <cblas.h>
 #include <cublas_v2.h>
-#include <setjmp.h>
-#include <ucontext.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
-
-uint3 threadIdx, blockIdx;
-dim3 blockDim, gridDim;
-
-/* Threads. */
-
-static const size_t stack_size = 64 << 10;
-
-enum state {
-    RUNS,
-    MEETS_WARP,
-    MEETS_BLOCK,
-    GONE,
-};
-
-/* A context starts a thread.  After that jumps switch, which, unlike
- * swapcontext(), make no system calls. */
-struct thread {
-    ucontext_t context;
-    jmp_buf jump;
-    bool started;
-    std::vector<char> stack;
-    enum state state;
-    char value[16];             /* What it shows its warp. */
-};
-
-static std::vector<thread> threads;
-static size_t current;
-static jmp_buf scheduler;
-static const std::function<void()> *kernel_running;
-
-static void
-die(const char *why)
-{
-    fprintf(stderr, "emulator: %s\n", why);
-    abort();
-}
-
-static void
-set_thread_index(size_t i)
-{
-    threadIdx.x = i % blockDim.x;
-    threadIdx.y = i / blockDim.x % blockDim.y;
-    threadIdx.z = i / blockDim.x / blockDim.y;
-}
-
-static void
-thread_main()
-{
-    (*kernel_running)();
-    threads[current].state = GONE;
-    _longjmp(scheduler, 1);
-}
-
-static void
-meet(enum state state)
-{
-    threads[current].state = state;
-    if (!_setjmp(threads[current].jump)) {
-        _longjmp(scheduler, 1);
-    }
-}
-
-/* Runs thread 'i' until it meets others or is gone. */
-static void
-run_thread(size_t i)
-{
-    thread &t = threads[i];
-
-    current = i;
-    set_thread_index(i);
-    if (!_setjmp(scheduler)) {
-        if (t.started) {
-            _longjmp(t.jump, 1);
-        }
-        t.started = true;
-        setcontext(&t.context);
-    }
-}
-
-void
-emulator_meet_block()
-{
-    meet(MEETS_BLOCK);
-}
-
-void
-emulator_meet_warp(const void *value, size_t size)
-{
-    if (size > sizeof threads[current].value) {
-        die("a shuffled value is too large");
-    }
-    if (size) {
-        memcpy(threads[current].value, value, size);
-    }
-    meet(MEETS_WARP);
-}
-
-unsigned int
-emulator_lane()
-{
-    return current % 32;
-}
-
-void
-emulator_read_lane(int lane, void *value, size_t size)
-{
-    memcpy(value, threads[current / 32 * 32 + lane % 32].value, size);
-}
-
-/* Lets those from 'first' on go if all of them wait in 'state'. */
-static bool
-release(size_t first, size_t n, enum state state)
-{
-    for (size_t i = first; i < first + n; i++) {
-        if (threads[i].state != state) {
-            return false;
-        }
-    }
-    for (size_t i = first; i < first + n; i++) {
-        threads[i].state = RUNS;
-    }
-    return true;
-}
-
-/* Runs each thread until it meets others.  Returns false if all are gone. */
-static bool
-run_threads(size_t n)
-{
-    bool any = false, released = false;
-
-    for (size_t i = 0; i < n; i++) {
-        if (threads[i].state == RUNS) {
-            run_thread(i);
-        }
-        any = any || threads[i].state != GONE;
-    }
-    for (size_t i = 0; i < n; i += 32) {
-        released = release(i, std::min<size_t>(32, n - i), MEETS_WARP)
-                   || released;
-    }
-    released = release(0, n, MEETS_BLOCK) || released;
-    if (any && !released) {
-        die("threads wait for others that do not come");
-    }
-    return any;
-}
-
-static void
-run_meeting_block(const std::function<void()> &kernel)
-{
-    size_t n = (size_t) blockDim.x * blockDim.y * blockDim.z;
-
-    if (threads.size() < n) {
-        threads.resize(n);
-    }
-    kernel_running = &kernel;
-    for (size_t i = 0; i < n; i++) {
-        thread &t = threads[i];
-
-        t.stack.resize(stack_size);
-        getcontext(&t.context);
-        t.context.uc_stack.ss_sp = t.stack.data();
-        t.context.uc_stack.ss_size = t.stack.size();
-        makecontext(&t.context, thread_main, 0);
-        t.started = false;
-        t.state = RUNS;
-    }
-    while (run_threads(n)) {
-    }
-}
-
-static void
-run_kernel(dim3 grid, dim3 block, bool meeting,
-           const std::function<void()> &kernel)
-{
-    gridDim = grid;
-    blockDim = block;
-    blockIdx.z = 0;
-    for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++) {
-        for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
-            if (meeting) {
-                run_meeting_block(kernel);
-                continue;
-            }
-            for (size_t i = 0; i < (size_t) block.x * block.y; i++) {
-                set_thread_index(i);
-                kernel();
-            }
-        }
-    }
-}
 
 /* Streams and graphs. */
 
@@ -217,12 +22,30 @@ struct graph {
     std::vector<std::function<void()>> work;
 };
 
+/* A capture begins with a stream, its origin, and takes in others that wait
+ * for its events.  At its end all that was queued on those must have come back
+ * to the origin by an event. */
+struct stream {
+    bool captured;
+    size_t n_queued, n_joined;  /* Of the capture; what came back. */
+};
+
+struct event {
+    struct stream *stream;      /* Whose capture it is of; NULL: of none. */
+    size_t n_queued;            /* What it stands behind. */
+};
+
 static graph *capturing;
+static struct stream *origin;
+static std::vector<struct stream *> streams;
 
 static cudaError_t
-queue(std::function<void()> work)
+queue(cudaStream_t on, std::function<void()> work)
 {
-    if (capturing) {
+    struct stream *s = (struct stream *) on;
+
+    if (s->captured) {
+        s->n_queued++;
         capturing->work.push_back(std::move(work));
     } else {
         work();
@@ -231,7 +54,7 @@ queue(std::function<void()> work)
 }
 
 cudaError_t
-emulator_launch(dim3 grid, dim3 block, bool meeting,
+emulator_launch(dim3 grid, dim3 block, cudaStream_t stream, bool meeting,
                 std::function<void()> kernel)
 {
     size_t n = (size_t) block.x * block.y * block.z;
@@ -239,7 +62,8 @@ emulator_launch(dim3 grid, dim3 block, bool meeting,
     if (!grid.x || !grid.y || grid.y > 65535 || !n || n > 1024) {
         return cudaErrorInvalidConfiguration;
     }
-    return queue([=]() { run_kernel(grid, block, meeting, kernel); });
+    return queue(stream,
+                 [=]() { emulator_run(grid, block, meeting, kernel); });
 }
 
 /* What waits or allocates is an error while capturing. */
@@ -259,7 +83,7 @@ check_guards(const char *p, size_t size)
 {
     for (size_t i = 0; i < guard_size; i++) {
         if (p[-1 - (long) i] != 0x5a || p[size + i] != 0x5a) {
-            die("a kernel wrote beside its memory");
+            emulator_die("a kernel wrote beside its memory");
         }
     }
 }
@@ -316,16 +140,16 @@ cudaMemset(void *p, int value, size_t size)
 }
 
 cudaError_t
-cudaMemsetAsync(void *p, int value, size_t size, cudaStream_t)
+cudaMemsetAsync(void *p, int value, size_t size, cudaStream_t stream)
 {
-    return queue([=]() { memset(p, value, size); });
+    return queue(stream, [=]() { memset(p, value, size); });
 }
 
 cudaError_t
 cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind,
-                cudaStream_t)
+                cudaStream_t stream)
 {
-    return queue([=]() {
+    return queue(stream, [=]() {
         if (size) {
             memcpy(to, from, size);
         }
@@ -360,16 +184,21 @@ cudaGetErrorString(cudaError_t error)
 }
 
 cudaError_t
-cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int)
+cudaStreamCreateWithFlags(cudaStream_t *result, unsigned int)
 {
-    *stream = (cudaStream_t) malloc(1);
+    struct stream *s = new stream();
+
+    streams.push_back(s);
+    *result = (cudaStream_t) s;
     return cudaSuccess;
 }
 
 cudaError_t
-cudaStreamDestroy(cudaStream_t stream)
+cudaStreamDestroy(cudaStream_t s)
 {
-    free(stream);
+    streams.erase(std::find(streams.begin(), streams.end(),
+                            (struct stream *) s));
+    delete (struct stream *) s;
     return cudaSuccess;
 }
 
@@ -386,47 +215,82 @@ cudaStreamQuery(cudaStream_t)
 }
 
 cudaError_t
-cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int)
+cudaEventCreateWithFlags(cudaEvent_t *result, unsigned int)
 {
-    *event = (cudaEvent_t) malloc(1);
+    *result = (cudaEvent_t) new event();
     return cudaSuccess;
 }
 
 cudaError_t
-cudaEventDestroy(cudaEvent_t event)
+cudaEventDestroy(cudaEvent_t e)
 {
-    free(event);
+    delete (struct event *) e;
     return cudaSuccess;
 }
 
 cudaError_t
-cudaEventRecord(cudaEvent_t, cudaStream_t)
+cudaEventRecord(cudaEvent_t e_, cudaStream_t s_)
 {
+    struct event *e = (struct event *) e_;
+    struct stream *s = (struct stream *) s_;
+
+    e->stream = s->captured ? s : nullptr;
+    e->n_queued = s->n_queued;
     return cudaSuccess;
 }
 
 cudaError_t
-cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int)
+cudaStreamWaitEvent(cudaStream_t s_, cudaEvent_t e_, unsigned int)
 {
+    const struct event *e = (const struct event *) e_;
+    struct stream *s = (struct stream *) s_;
+
+    if (s->captured && !e->stream) {
+        return cudaErrorStreamCaptureIsolation;
+    }
+    s->captured = s->captured || e->stream;
+    if (s == origin && e->stream) {
+        e->stream->n_joined = e->n_queued;
+    }
     return cudaSuccess;
 }
 
 cudaError_t
-cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode)
+cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
 {
     if (capturing) {
         return cudaErrorIllegalState;
     }
+    for (struct stream *other : streams) {
+        *other = stream();
+    }
+    origin = (struct stream *) s;
+    origin->captured = true;
     capturing = new graph;
     return cudaSuccess;
 }
 
 cudaError_t
-cudaStreamEndCapture(cudaStream_t, cudaGraph_t *g)
+cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
 {
+    cudaError_t error = cudaSuccess;
+
+    if (!capturing || (struct stream *) s != origin) {
+        return cudaErrorIllegalState;
+    }
+    for (struct stream *other : streams) {
+        if (other != origin && other->n_joined != other->n_queued) {
+            error = cudaErrorStreamCaptureUnjoined;
+        }
+        other->captured = false;
+    }
     *g = (cudaGraph_t) capturing;
     capturing = nullptr;
-    return *g ? cudaSuccess : cudaErrorIllegalState;
+    if (error != cudaSuccess) {
+        delete (graph *) *g;
+        *g = nullptr;
+    }
+    return error;
 }
 
 cudaError_t
@@ -462,6 +326,8 @@ cudaGraphExecDestroy(cudaGraphExec_t exec)
 
 /* cuBLAS. */
 
+static cudaStream_t blas_stream;
+
 static cublasStatus_t
 blas_create(cublasHandle_t *handle)
 {
@@ -477,8 +343,9 @@ blas_destroy(cublasHandle_t handle)
 }
 
 static cublasStatus_t
-blas_set_stream(cublasHandle_t, cudaStream_t)
+blas_set_stream(cublasHandle_t, cudaStream_t stream)
 {
+    blas_stream = stream;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -501,7 +368,7 @@ blas_sgemm(cublasHandle_t, cublasOperation_t t_a, cublasOperation_t t_b,
 {
     float alpha = *alpha_, beta = *beta_;       /* The host's, now. */
 
-    queue([=]() {
+    queue(blas_stream, [=]() {
         cblas_sgemm(CblasColMajor, t_a ? CblasTrans : CblasNoTrans,
                     t_b ? CblasTrans : CblasNoTrans, m, n, k, alpha, a, lda,
                     b, ldb, beta, c, ldc);

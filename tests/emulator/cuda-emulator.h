@@ -10,10 +10,11 @@
  * ==========
  *
  * The CUDA backend must be tested where there is no GPU.  This header comes
- * before a .cu file and is what nvcc would have defined; cuda-emulator.cc
- * stands for the runtime library, cuBLAS and the device.  A block's threads run
- * one after the other, each until it meets the others; a block in which some
- * threads wait for others that are gone, or wait elsewhere, ends the program.
+ * before a .cu file and is what nvcc would have defined; the .cc files
+ * stand for the device, the runtime library and cuBLAS.  A block's threads
+ * run one after the other, each until it meets the others; a block in which
+ * some threads wait for others that are gone, or wait elsewhere, ends the
+ * program.
  *
  * Whatever has to do with time is not emulated: all work is done at once, so
  * that a missing wait is not found here.
@@ -52,8 +53,13 @@ void emulator_meet_block();
 void emulator_meet_warp(const void *value, size_t size);
 void emulator_read_lane(int lane, void *value, size_t size);
 unsigned int emulator_lane();
-cudaError_t emulator_launch(dim3 grid, dim3 block, bool meeting,
-                            std::function<void()> kernel);
+cudaError_t emulator_launch(dim3 grid, dim3 block, cudaStream_t,
+                            bool meeting, std::function<void()> kernel);
+
+/* Runs a kernel now. */
+void emulator_run(dim3 grid, dim3 block, bool meeting,
+                  const std::function<void()> &kernel);
+void emulator_die(const char *why);
 
 #define __syncthreads() emulator_meet_block()
 
@@ -75,14 +81,12 @@ __shfl_xor_sync(unsigned int mask, T value, int step)
     return __shfl_sync(mask, value, emulator_lane() ^ step);
 }
 
-#define EMULATOR_LAUNCH(KERNEL, GRID, THREADS, MEETING, ...)            \
-    emulator_launch((GRID), (THREADS), (MEETING),                       \
+#define EMULATOR_LAUNCH(KERNEL, GRID, THREADS, STREAM, MEETING, ...)    \
+    emulator_launch((GRID), (THREADS), (STREAM), (MEETING),             \
                     [=]() { (KERNEL)(__VA_ARGS__); })
 #define LAUNCH(KERNEL, GRID, THREADS, STREAM, ...)                      \
-    ((void) (STREAM), EMULATOR_LAUNCH(KERNEL, GRID, THREADS, false,     \
-                                      __VA_ARGS__))
+    EMULATOR_LAUNCH(KERNEL, GRID, THREADS, STREAM, false, __VA_ARGS__)
 #define LAUNCH_MEETING(KERNEL, GRID, THREADS, STREAM, ...)              \
-    ((void) (STREAM), EMULATOR_LAUNCH(KERNEL, GRID, THREADS, true,      \
-                                      __VA_ARGS__))
+    EMULATOR_LAUNCH(KERNEL, GRID, THREADS, STREAM, true, __VA_ARGS__)
 
 #endif /* tests/emulator/cuda-emulator.h */

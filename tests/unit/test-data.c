@@ -270,16 +270,16 @@ refuses_bad_libsvm_lines(void **state)
         { "x 1:1\n", "/b:1: not a label, a number is needed" },
         { "1x 1:1\n", "/b:1: not a label, a number is needed" },
         { "nan 1:1\n", "/b:1: not a label, a number is needed" },
-        { "1 1:1\n1 2:1 2:3\n", "/b:2: not a \"key:value\" after 2, keys up to "
-          "4 that ascend are allowed" },
+        { "1 1:1\n1 2:1 2:3\n", "/b:2: not a \"key:value\" after 2, keys up "
+          "to 4 that ascend are allowed" },
         { "1 0:1\n", "/b:1: not a \"key:value\" after 0, keys up to 4 that "
           "ascend are allowed" },
         { "1 5:1\n", "/b:1: not a \"key:value\" after 0, keys up to 4 that "
           "ascend are allowed" },
         { "1 1:inf\n", "/b:1: not a \"key:value\" after 0, keys up to 4 that "
           "ascend are allowed" },
-        { "1 1: 2:1x\n", "/b:1: not a \"key:value\" after 0, keys up to 4 that "
-          "ascend are allowed" },
+        { "1 1: 2:1x\n", "/b:1: not a \"key:value\" after 0, keys up to 4 "
+          "that ascend are allowed" },
         { "1 1:1\n2 1:1\n3 1:1\n", "/b: labels 1, 2 and 3, two are allowed" },
         { "1 1:1\n1 1:1\n", "/b: 2 samples of one label, two labels are "
           "needed" },

@@ -201,8 +201,8 @@ struct backend_class {
                   size_t);
     void (*await)(struct backend *, int part);
 
-    /* Optional, together: what is queued between record() and record_end(), one
-     * step, is not done but kept, and replay() queues all of it at once.
+    /* Optional, together: what is queued between record() and record_end(),
+     * one step, is not done but kept, and replay() queues all of it at once.
      * Nothing that waits, and no memory, may be asked for meanwhile.
      * record_end() returns NULL if it cannot be kept. */
     void (*record)(struct backend *);

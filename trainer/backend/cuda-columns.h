@@ -10,8 +10,8 @@
  *    LAUNCH_MEETING(end, n, COLUMN_BLOCK, stream, plan.n_chunks, d_sums, ...);
  *
  * A value is a class that adds what row and column have to two sums, of which
- * the second may not be wanted.  The end is a kernel of a block a column, whose
- * first thread gets the total by column_total(). */
+ * the second may not be wanted.  The end is a kernel of a block a column,
+ * whose first thread gets the total by column_total(). */
 
 #include "trainer/backend/cuda-launch.h"
 

@@ -246,6 +246,7 @@ cuda_leave(struct backend *b, int part, void *to, const void *d_from,
 {
     struct cuda *cuda = cuda_cast(b);
 
+    cuda->leaves = true;
     cuda_check(cuda, "leave", cudaEventRecord(cuda->fork, cuda->stream));
     cuda_check(cuda, "leave",
                cudaStreamWaitEvent(cuda->copies, cuda->fork, 0));
@@ -291,14 +292,16 @@ cuda_record(struct backend *b)
 {
     struct cuda *cuda = cuda_cast(b);
 
+    cuda->was_well = !cuda->failure[0];
     cuda_check(cuda, "record",
                cudaStreamBeginCapture(cuda->stream,
                                       cudaStreamCaptureModeThreadLocal));
     cuda->recording = true;
+    cuda->leaves = false;
 }
 
-/* The stream of copies, which the first leave() made part of the recording,
- * comes back to the other one. */
+/* The stream of copies comes back to the other one if a leave() made it part
+ * of the recording; if none did, it must not. */
 struct backend_recording *
 cuda_record_end(struct backend *b)
 {
@@ -307,11 +310,17 @@ cuda_record_end(struct backend *b)
     cudaGraph_t graph = NULL;
     cudaGraphExec_t exec;
 
-    cuda_check(cuda, "record", cudaEventRecord(cuda->join, cuda->copies));
-    cuda_check(cuda, "record",
-               cudaStreamWaitEvent(cuda->stream, cuda->join, 0));
+    if (cuda->leaves) {
+        cuda_check(cuda, "record", cudaEventRecord(cuda->join, cuda->copies));
+        cuda_check(cuda, "record",
+                   cudaStreamWaitEvent(cuda->stream, cuda->join, 0));
+    }
     cuda_check(cuda, "record", cudaStreamEndCapture(cuda->stream, &graph));
     cuda->recording = false;
+    if (!graph && cuda->was_well) {
+        cuda->failure[0] = '\0';        /* Nothing was done, or lost. */
+        cudaGetLastError();
+    }
     if (graph && cudaGraphInstantiateWithFlags(&exec, graph, 0)
                  == cudaSuccess) {
         recording = malloc(sizeof *recording);

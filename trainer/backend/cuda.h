@@ -63,6 +63,8 @@ struct cuda {
     struct cuda_dnn *dnn;       /* NULL: there is none. */
     bool tf32;
     bool recording;
+    bool leaves;                /* Something does, in this recording. */
+    bool was_well;              /* Nothing had failed before it. */
     uint32_t step;              /* The last that began. */
 
     struct cuda_partial *d_partials;    /* Of a loss. */

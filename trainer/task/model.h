@@ -114,6 +114,9 @@ void model_destroy(struct model *);
 
 /* First weights, the same for the same seed on every backend. */
 void model_init_weights(const struct model *, uint64_t seed, float *weights);
+
+/* They may be on their way until the next gradient or evaluation is there, and
+ * are not to be written before. */
 void model_weights_changed(struct model *);
 
 /* Computes the gradient of the mean loss of the batch, and the sum of its

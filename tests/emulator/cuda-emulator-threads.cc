@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The device: grids, blocks, threads, meetings; see cuda-emulator.h. */
+
+#include "tests/emulator/cuda-emulator.h"
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+/* Threads. */
+
+static const size_t stack_size = 64 << 10;
+
+enum state {
+    RUNS,
+    MEETS_WARP,
+    MEETS_BLOCK,
+    GONE,
+};
+
+/* A context starts a thread.  After that jumps switch, which, unlike
+ * swapcontext(), make no system calls. */
+struct thread {
+    ucontext_t context;
+    jmp_buf jump;
+    bool started;
+    std::vector<char> stack;
+    enum state state;
+    char value[16];             /* What it shows its warp. */
+};
+
+static std::vector<thread> threads;
+static size_t current;
+static jmp_buf scheduler;
+static const std::function<void()> *kernel_running;
+
+static void
+set_thread_index(size_t i)
+{
+    threadIdx.x = i % blockDim.x;
+    threadIdx.y = i / blockDim.x % blockDim.y;
+    threadIdx.z = i / blockDim.x / blockDim.y;
+}
+
+static void
+thread_main()
+{
+    (*kernel_running)();
+    threads[current].state = GONE;
+    _longjmp(scheduler, 1);
+}
+
+static void
+meet(enum state state)
+{
+    threads[current].state = state;
+    if (!_setjmp(threads[current].jump)) {
+        _longjmp(scheduler, 1);
+    }
+}
+
+/* Runs thread 'i' until it meets others or is gone. */
+static void
+run_thread(size_t i)
+{
+    thread &t = threads[i];
+
+    current = i;
+    set_thread_index(i);
+    if (!_setjmp(scheduler)) {
+        if (t.started) {
+            _longjmp(t.jump, 1);
+        }
+        t.started = true;
+        setcontext(&t.context);
+    }
+}
+
+void
+emulator_meet_block()
+{
+    meet(MEETS_BLOCK);
+}
+
+void
+emulator_meet_warp(const void *value, size_t size)
+{
+    if (size > sizeof threads[current].value) {
+        emulator_die("a shuffled value is too large");
+    }
+    if (size) {
+        memcpy(threads[current].value, value, size);
+    }
+    meet(MEETS_WARP);
+}
+
+unsigned int
+emulator_lane()
+{
+    return current % 32;
+}
+
+void
+emulator_read_lane(int lane, void *value, size_t size)
+{
+    memcpy(value, threads[current / 32 * 32 + lane % 32].value, size);
+}
+
+/* Lets those from 'first' on go if all of them wait in 'state'. */
+static bool
+release(size_t first, size_t n, enum state state)
+{
+    for (size_t i = first; i < first + n; i++) {
+        if (threads[i].state != state) {
+            return false;
+        }
+    }
+    for (size_t i = first; i < first + n; i++) {
+        threads[i].state = RUNS;
+    }
+    return true;
+}
+
+/* Runs each thread until it meets others.  Returns false if all are gone. */
+static bool
+run_threads(size_t n)
+{
+    bool any = false, released = false;
+
+    for (size_t i = 0; i < n; i++) {
+        if (threads[i].state == RUNS) {
+            run_thread(i);
+        }
+        any = any || threads[i].state != GONE;
+    }
+    for (size_t i = 0; i < n; i += 32) {
+        released = release(i, std::min<size_t>(32, n - i), MEETS_WARP)
+                   || released;
+    }
+    released = release(0, n, MEETS_BLOCK) || released;
+    if (any && !released) {
+        emulator_die("threads wait for others that do not come");
+    }
+    return any;
+}
+
+static void
+run_meeting_block(const std::function<void()> &kernel)
+{
+    size_t n = (size_t) blockDim.x * blockDim.y * blockDim.z;
+
+    if (threads.size() < n) {
+        threads.resize(n);
+    }
+    kernel_running = &kernel;
+    for (size_t i = 0; i < n; i++) {
+        thread &t = threads[i];
+
+        t.stack.resize(stack_size);
+        getcontext(&t.context);
+        t.context.uc_stack.ss_sp = t.stack.data();
+        t.context.uc_stack.ss_size = t.stack.size();
+        makecontext(&t.context, thread_main, 0);
+        t.started = false;
+        t.state = RUNS;
+    }
+    while (run_threads(n)) {
+    }
+}
+
+void
+emulator_run(dim3 grid, dim3 block, bool meeting,
+             const std::function<void()> &kernel)
+{
+    gridDim = grid;
+    blockDim = block;
+    blockIdx.z = 0;
+    for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++) {
+        for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
+            if (meeting) {
+                run_meeting_block(kernel);
+                continue;
+            }
+            for (size_t i = 0; i < (size_t) block.x * block.y; i++) {
+                set_thread_index(i);
+                kernel();
+            }
+        }
+    }
+}
+
+void
+emulator_die(const char *why)
+{
+    fprintf(stderr, "emulator: %s\n", why);
+    abort();
+}
