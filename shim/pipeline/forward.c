@@ -9,6 +9,7 @@
 #include <rte_prefetch.h>
 
 #include "shim/capture/tap.h"
+#include "shim/pipeline/ack-queue.h"
 #include "shim/pipeline/bursts.h"
 #include "shim/pipeline/classify.h"
 #include "shim/pipeline/counter.h"
@@ -21,6 +22,7 @@ struct forward {
     struct forward_config config;
     struct classifier classifier;
     struct egress *egress;
+    struct ack_queues acks;
     int reader;                 /* Of the flows. */
 
     /* The forwarding thread writes, the control thread reads. */
@@ -130,6 +132,7 @@ receive_from_host(struct forward *f, uint64_t now)
         bursts_count(f->config.bursts, verdicts[i].slot, BURSTS_TX,
                      rte_pktmbuf_pkt_len(frames[i]), now);
     }
+    ack_queues_steer(&f->acks, f->egress, packets, verdicts, n);
     egress_push_burst(f->egress, frames, verdicts, n);
     return true;
 }
