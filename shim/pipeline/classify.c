@@ -191,12 +191,11 @@ treat_train(struct classifier *c, const struct burst *b,
             const struct packet *packets, uint32_t n, uint64_t now,
             bool leased, struct verdict *v)
 {
-    struct verdict first = common_verdict(
+    v[0] = common_verdict(
         b->slots[0], job_slots_treatment(c->slots, b->slots[0], leased));
-
     report_unknown(c, packets, b->unknown ? UINT32_MAX >> (32 - n) : 0, now);
-    for (uint32_t i = 0; i < n; i++) {
-        v[i] = first;
+    for (uint32_t i = 1; i < n; i++) {
+        v[i] = v[0];
     }
 }
 

@@ -13,8 +13,9 @@
  *    not IP (ARP, LLDP)             control          -
  *    malformed                      default          left alone
  *
- * A TCP acknowledgement is its flow's packet like any other.  Without lease
- * a known flow's packet is treated as unknown, without a miss.
+ * A TCP acknowledgement is its flow's packet like any other; within its job
+ * it has a queue of its own, see ack-queue.h.  Without lease a known flow's
+ * packet is treated as unknown, without a miss.
  *
  * A burst goes through stage by stage: all frames are parsed, then all flows
  * looked up, so that the memory that one needs is on its way while others are

@@ -9,6 +9,7 @@
 #include <rte_mbuf.h>
 
 #include "shim/capture/tap.h"
+#include "shim/pipeline/ack-queue.h"
 #include "shim/pipeline/bursts.h"
 #include "shim/pipeline/classify.h"
 #include "shim/pipeline/congestion.h"
@@ -26,6 +27,7 @@ struct forward {
     struct classifier classifier;
     struct egress *egress;
     struct congestion *congestion;      /* NULL for none. */
+    struct ack_queues acks;
     int reader;                 /* Of the flows. */
     struct lanes *lanes;        /* NULL if this is the only one. */
     unsigned int first;         /* Lane that is the first to send to the host
@@ -171,6 +173,7 @@ receive_from_host(struct forward *f, uint64_t now)
     if (f->config.tag) {
         tag_burst(packets, verdicts, n);
     }
+    ack_queues_steer(&f->acks, f->egress, packets, verdicts, n);
     push(f, frames, verdicts, n, now);
     return true;
 }
