@@ -69,6 +69,13 @@ size_t tap_take(struct tap *, void *buffer, size_t max);
 void tap_put(struct tap *, uint16_t slot, bool to_host, const uint8_t *data,
              uint32_t captured, uint32_t length, uint64_t now);
 
+/* Is it worth while to show it frames?  The loop; no tap is fine. */
+static inline bool
+tap_is_on(const struct tap *t)
+{
+    return t && __atomic_load_n(&t->wanted, __ATOMIC_RELAXED);
+}
+
 /* The loop.  'captured' bytes of 'length' are at 'data'; no tap is fine. */
 static inline void
 tap_see(struct tap *t, uint16_t slot, bool to_host, const uint8_t *data,

@@ -168,80 +168,175 @@ drop(struct egress *e, const struct queue_item *item)
     rte_pktmbuf_free(item->packet);
 }
 
-/* Queues 'frame' where 'v' says.  If there is no room it, or one that has
- * waited in the longest queue, is dropped and counted. */
-void
-egress_push(struct egress *e, struct rte_mbuf *frame, const struct verdict *v)
+static inline struct queue_item
+item_of(struct rte_mbuf *frame, const struct verdict *v)
 {
-    struct queue_item dropped, item = {
+    return (struct queue_item) {
         .packet = frame,
         .length = rte_pktmbuf_pkt_len(frame),
         .slot = v->slot,
         .is_ip = v->is_ip,
         .is_default = v->treatment.is_default,
     };
+}
 
-    if (!rank_queues_push(e->queues, v->queue,
-                          v->treatment.level == SHIM_LEVEL_CONTROL, &item,
+static inline bool
+is_control(const struct verdict *v)
+{
+    return v->treatment.level == SHIM_LEVEL_CONTROL;
+}
+
+/* Queues 'frame' where 'v' says.  If there is no room it, or one that has
+ * waited in the longest queue, is dropped and counted. */
+void
+egress_push(struct egress *e, struct rte_mbuf *frame, const struct verdict *v)
+{
+    struct queue_item dropped, item = item_of(frame, v);
+
+    if (!rank_queues_push(e->queues, v->queue, is_control(v), &item,
                           &dropped)) {
         drop(e, &dropped);
     }
 }
 
-/* The same for 'n' frames, each with its verdict. */
-void
-egress_push_burst(struct egress *e, struct rte_mbuf **frames,
-                  const struct verdict *v, uint32_t n)
+/* The same for 'n' frames, each with its verdict: those in a row that belong
+ * in one queue at once. */
+static void
+push_runs(struct egress *e, const struct queue_item *items,
+          const struct verdict *v, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        egress_push(e, frames[i], &v[i]);
+    struct queue_item dropped[PORT_BURST];
+
+    for (uint32_t i = 0, end; i < n; i = end) {
+        uint32_t n_dropped;
+
+        end = i + 1;
+        while (end < n && v[end].slot == v[i].slot
+               && v[end].queue == v[i].queue
+               && is_control(&v[end]) == is_control(&v[i])) {
+            end++;
+        }
+        n_dropped = rank_queues_push_run(e->queues, v[i].queue,
+                                         is_control(&v[i]), &items[i],
+                                         end - i, dropped);
+        for (uint32_t k = 0; k < n_dropped; k++) {
+            drop(e, &dropped[k]);
+        }
     }
 }
 
-/* Before the port has the frame, which is the port's then. */
 static void
-show_to_tap(struct egress *e, const struct queue_item *item)
+show_to_tap(struct egress *e, const struct queue_item *items, uint32_t n)
 {
-    tap_see(e->config.tap, item->slot, false,
-            rte_pktmbuf_mtod((struct rte_mbuf *) item->packet, uint8_t *),
-            rte_pktmbuf_data_len((struct rte_mbuf *) item->packet),
-            item->length, e->now);
+    for (uint32_t i = 0; i < n; i++) {
+        struct rte_mbuf *frame = items[i].packet;
+
+        tap_see(e->config.tap, items[i].slot, false,
+                rte_pktmbuf_mtod(frame, uint8_t *),
+                rte_pktmbuf_data_len(frame), items[i].length, e->now);
+    }
 }
 
-/* Sends the 'n' frames, which are the next of one job, and counts them. */
+/* Counts what was sent; items of length 0 were not. */
 static void
-send_run(struct egress *e, const struct queue_item *items, uint32_t n)
+count_sent(struct egress *e, const struct queue_item *items, uint32_t n)
 {
-    struct job_counters *job = job_slots_counters(e->config.slots,
-                                                  items->slot);
     uint64_t bytes = 0, ip_bytes = 0, default_bytes = 0, packets = 0;
 
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t length = items[i].length;
-        uint32_t ip_length = items[i].is_ip ? length : 0;
+    for (uint32_t i = 0; i < n; ) {
+        uint16_t slot = items[i].slot;
+        struct job_counters *job = job_slots_counters(e->config.slots, slot);
+        uint64_t job_bytes = 0, job_packets = 0;
 
-        show_to_tap(e, &items[i]);
-        if (port_send(e->config.uplink, items[i].packet)) {
-            packets++;
-            bytes += length;
+        do {
+            uint32_t length = items[i].length;
+            uint32_t ip_length = length & -(uint32_t) items[i].is_ip;
+
+            job_packets += length != 0;
+            job_bytes += length;
             ip_bytes += ip_length;
-            default_bytes += items[i].is_default ? ip_length : 0;
-        }
+            default_bytes += ip_length & -(uint32_t) items[i].is_default;
+        } while (++i < n && items[i].slot == slot);
+        counter_add(&job->tx_packets, job_packets);
+        counter_add(&job->tx_bytes, job_bytes);
+        packets += job_packets;
+        bytes += job_bytes;
     }
     counter_add(&e->tx_packets, packets);
     counter_add(&e->tx_bytes, bytes);
     counter_add(&e->tx_ip_bytes, ip_bytes);
     counter_add(&e->tx_default_bytes, default_bytes);
-    counter_add(&job->tx_packets, packets);
-    counter_add(&job->tx_bytes, bytes);
+}
+
+/* Sends 'frames', which are those of 'items', in their order.  The tap sees
+ * them before the port has them, whose they are then. */
+static void
+send_all(struct egress *e, struct rte_mbuf **frames,
+         struct queue_item *items, uint32_t n)
+{
+    if (tap_is_on(e->config.tap)) {
+        show_to_tap(e, items, n);
+    }
+    if (port_send_burst(e->config.uplink, frames, n) < n) {
+        for (uint32_t i = 0; i < n; i++) {
+            items[i].length = frames[i] ? items[i].length : 0;
+        }
+    }
+    count_sent(e, items, n);
+}
+
+/* Returns how many of the first frames need no queue: nobody waits, and the
+ * uplink is free for them. */
+static uint32_t
+count_direct(struct egress *e, const struct queue_item *items,
+             const struct verdict *v, uint32_t n, uint64_t now)
+{
+    uint64_t bytes = 0, room;
+    uint32_t i = 0, max;
+
+    if (rank_queues_due(e->queues) <= now) {
+        return 0;
+    }
+    pace_forget(&e->pace, now, 0);
+    room = pace_room(&e->pace, now);
+    max = port_room(e->config.uplink);
+    max = n < max ? n : max;
+    while (i < max && bytes < room && !v[i].queue && !is_control(&v[i])) {
+        bytes += items[i++].length;
+    }
+    if (i) {
+        pace_take(&e->pace, bytes);
+    }
+    return i;
+}
+
+/* Sends or queues up to PORT_BURST frames that came at 'now', each with its
+ * verdict. */
+void
+egress_push_burst(struct egress *e, struct rte_mbuf **frames,
+                  const struct verdict *v, uint32_t n, uint64_t now)
+{
+    struct queue_item items[PORT_BURST];
+    uint32_t n_direct;
+
+    for (uint32_t i = 0; i < n; i++) {
+        items[i] = item_of(frames[i], &v[i]);
+    }
+    e->now = now;
+    n_direct = count_direct(e, items, v, n, now);
+    if (n_direct) {
+        send_all(e, frames, items, n_direct);
+    }
+    push_runs(e, items + n_direct, v + n_direct, n - n_direct);
 }
 
 /* Sends what is due.  Returns true if there was anything. */
 bool
 egress_send(struct egress *e, uint64_t now)
 {
+    struct rte_mbuf *frames[PORT_BURST];
     struct queue_item items[PORT_BURST];
-    uint32_t n, end;
+    uint32_t n;
 
     e->now = now;
     apply_rate(e, now);
@@ -250,12 +345,11 @@ egress_send(struct egress *e, uint64_t now)
     pace_forget(&e->pace, now, e->behind ? e->config.late_ns : 0);
     n = rank_queues_take(e->queues, now, &e->pace, items,
                          port_room(e->config.uplink));
-    for (uint32_t i = 0; i < n; i = end) {
-        end = i + 1;
-        while (end < n && items[end].slot == items[i].slot) {
-            end++;
+    if (n) {
+        for (uint32_t i = 0; i < n; i++) {
+            frames[i] = items[i].packet;
         }
-        send_run(e, &items[i], end - i);
+        send_all(e, frames, items, n);
     }
     e->behind = rank_queues_due(e->queues) <= now;
     return port_flush(e->config.uplink, now);

@@ -17,11 +17,14 @@
  * the first switch's buffer.  A loop that slept too long catches up with what
  * it missed while frames were waiting, up to 'late_ns'.
  *
+ * A frame that finds nothing waiting and the uplink free goes straight to the
+ * port: it would have been the next anyway.
+ *
  *
  * Usage
  * =====
  *
- *    egress_push_burst(e, frames, verdicts, n);
+ *    egress_push_burst(e, frames, verdicts, n, now);
  *    ...
  *    egress_send(e, now);
  *    ...nothing to do until egress_until_due(e, now)...
@@ -70,7 +73,7 @@ void egress_destroy(struct egress *);
 
 /* The forwarding thread. */
 void egress_push_burst(struct egress *, struct rte_mbuf **,
-                       const struct verdict *, uint32_t n);
+                       const struct verdict *, uint32_t n, uint64_t now);
 void egress_push(struct egress *, struct rte_mbuf *, const struct verdict *);
 bool egress_send(struct egress *, uint64_t now);
 uint64_t egress_until_due(const struct egress *, uint64_t now);

@@ -130,7 +130,7 @@ receive_from_host(struct forward *f, uint64_t now)
         bursts_count(f->config.bursts, verdicts[i].slot, BURSTS_TX,
                      rte_pktmbuf_pkt_len(frames[i]), now);
     }
-    egress_push_burst(f->egress, frames, verdicts, n);
+    egress_push_burst(f->egress, frames, verdicts, n, now);
     return true;
 }
 

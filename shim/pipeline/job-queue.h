@@ -128,8 +128,20 @@ job_queues_wake(struct job_queues *jq, uint64_t now)
     }
 }
 
-/* Ends the turn of 'q', the head of its job, after a packet of 'length' bytes
- * has left it. */
+/* Returns after how many bytes it may be the turn of another queue of the job
+ * than of 'q', its head. */
+static inline uint64_t
+job_queue_run(const struct job_queue *q)
+{
+    if (q->pace.bps || q->job->held) {
+        return 0;
+    }
+    return q->next == q || q->freed ? UINT64_MAX
+           : q->deficit > 0 ? q->deficit : 0;
+}
+
+/* Ends the turn of 'q', the head of its job, after packets of 'length' bytes,
+ * job_queue_run() but for the last, have left it. */
 static inline void
 job_queue_end(struct job_queues *jq, struct job_queue *q, uint64_t now,
               uint32_t length)

@@ -18,10 +18,7 @@
  * Usage
  * =====
  *
- *    if (long_queue_grew(n)) {           (n after the push)
- *        long_queue_move(&lengths, &queue->node, n);
- *    }
- *    if (long_queue_shrank(n)) {         (n after the pop)
+ *    if (long_queue_moves(before, n)) {  (n after pushes or pops)
  *        long_queue_move(&lengths, &queue->node, n);
  *    }
  *    node = long_queue_longest(&lengths);
@@ -53,17 +50,13 @@ struct long_queues {
 void long_queue_move(struct long_queues *, struct long_queue_node *,
                      uint32_t n);
 
-/* Has a queue come to 'n' packets that belongs to another list now? */
+/* Does a queue that had 'before' packets and now has 'n' belong to another
+ * list? */
 static inline bool
-long_queue_grew(uint32_t n)
+long_queue_moves(uint32_t before, uint32_t n)
 {
-    return n >= LONG_QUEUE_MIN && !(n & (n - 1));
-}
-
-static inline bool
-long_queue_shrank(uint32_t n)
-{
-    return long_queue_grew(n + 1);
+    return ((before | n) >= LONG_QUEUE_MIN
+            && __builtin_clz(before | 1) != __builtin_clz(n | 1));
 }
 
 /* Returns one of the longest queues, or NULL if all are short. */

@@ -45,6 +45,7 @@
 #include <stdint.h>
 
 #define PACE_SHIFT 28           /* Fractions of a nanosecond. */
+#define PACE_MAX_NS (UINT64_C(1) << 35) /* More is no limit. */
 
 struct pace {
     uint64_t bps;               /* Bits per second, 0 before the first rate. */
@@ -64,7 +65,24 @@ pace_due(const struct pace *pace)
     return pace->full > pace->depth ? pace->full - pace->depth : 0;
 }
 
-/* Takes a frame of 'length' bytes out of the bucket. */
+/* Returns for how many bytes frames may leave at 'now': one may as long as
+ * those before it have less.  The same as asking pace_due() before each. */
+static inline uint64_t
+pace_room(const struct pace *pace, uint64_t now)
+{
+    uint64_t end = now + pace->depth + 1;
+    uint64_t ns = end > pace->full ? end - pace->full : 0;
+    uint64_t room;
+
+    if (ns >= PACE_MAX_NS || !pace->cost) {
+        return ns ? UINT64_MAX : 0;
+    }
+    room = ns << PACE_SHIFT;
+    return room > pace->part ? (room - pace->part - 1) / pace->cost + 1 : 0;
+}
+
+/* Takes a frame of 'length' bytes, or several that have so many, out of the
+ * bucket. */
 static inline void
 pace_take(struct pace *pace, uint32_t length)
 {

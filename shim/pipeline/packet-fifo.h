@@ -30,6 +30,14 @@
  *    while (fifo.n) {
  *        packet_fifo_pop(&fifo, &pool, &item);
  *    }
+ *
+ * or several at once:
+ *
+ *    n = packet_fifo_push_run(&fifo, &pool, items, n);
+ *    n = packet_fifo_span(&fifo);
+ *    ...packet_fifo_first(&fifo)[0 .. n - 1]...
+ *    packet_fifo_remove(&fifo, &pool, n);
+ *
  *    packet_pool_uninit(&pool);
  *
  *
@@ -112,10 +120,10 @@ packet_pool_put(struct packet_pool *pool, struct packet_chunk *chunk)
     pool->free = chunk;
 }
 
-/* Returns false if the pool is used up; then nothing has changed. */
+/* Makes room for an item at the end.  Returns false if the pool is used up;
+ * then nothing has changed. */
 static inline bool
-packet_fifo_push(struct packet_fifo *fifo, struct packet_pool *pool,
-                 const struct queue_item *item)
+packet_fifo_extend(struct packet_fifo *fifo, struct packet_pool *pool)
 {
     if (!fifo->n || fifo->end == PACKET_CHUNK_ITEMS) {
         struct packet_chunk *chunk = packet_pool_get(pool);
@@ -132,9 +140,42 @@ packet_fifo_push(struct packet_fifo *fifo, struct packet_pool *pool,
         fifo->tail = chunk;
         fifo->end = 0;
     }
+    return true;
+}
+
+/* Returns false if the pool is used up; then nothing has changed. */
+static inline bool
+packet_fifo_push(struct packet_fifo *fifo, struct packet_pool *pool,
+                 const struct queue_item *item)
+{
+    if (!packet_fifo_extend(fifo, pool)) {
+        return false;
+    }
     fifo->tail->items[fifo->end++] = *item;
     fifo->n++;
     return true;
+}
+
+/* Returns how many of the 'n' items it took: all, unless the pool is used
+ * up. */
+static inline uint32_t
+packet_fifo_push_run(struct packet_fifo *fifo, struct packet_pool *pool,
+                     const struct queue_item *items, uint32_t n)
+{
+    uint32_t done = 0;
+
+    while (done < n && packet_fifo_extend(fifo, pool)) {
+        uint32_t room = PACKET_CHUNK_ITEMS - fifo->end;
+
+        room = room < n - done ? room : n - done;
+        for (uint32_t i = 0; i < room; i++) {
+            fifo->tail->items[fifo->end + i] = items[done + i];
+        }
+        fifo->end += room;
+        fifo->n += room;
+        done += room;
+    }
+    return done;
 }
 
 /* Returns the packet that has been in 'fifo' for longest; there must be
@@ -145,20 +186,38 @@ packet_fifo_first(const struct packet_fifo *fifo)
     return &fifo->head->items[fifo->first];
 }
 
-/* Moves what packet_fifo_first() returns to '*item'. */
+/* Returns how many items there are in a row from packet_fifo_first() on. */
+static inline uint32_t
+packet_fifo_span(const struct packet_fifo *fifo)
+{
+    uint32_t n = PACKET_CHUNK_ITEMS - fifo->first;
+
+    return n < fifo->n ? n : fifo->n;
+}
+
+/* Removes the first 'n' items, of those of packet_fifo_span(). */
 static inline void
-packet_fifo_pop(struct packet_fifo *fifo, struct packet_pool *pool,
-                struct queue_item *item)
+packet_fifo_remove(struct packet_fifo *fifo, struct packet_pool *pool,
+                   uint32_t n)
 {
     struct packet_chunk *head = fifo->head;
 
-    *item = head->items[fifo->first++];
-    fifo->n--;
+    fifo->first += n;
+    fifo->n -= n;
     if (!fifo->n || fifo->first == PACKET_CHUNK_ITEMS) {
         fifo->head = head->next;
         fifo->first = 0;
         packet_pool_put(pool, head);
     }
+}
+
+/* Moves what packet_fifo_first() returns to '*item'. */
+static inline void
+packet_fifo_pop(struct packet_fifo *fifo, struct packet_pool *pool,
+                struct queue_item *item)
+{
+    *item = *packet_fifo_first(fifo);
+    packet_fifo_remove(fifo, pool, 1);
 }
 
 #endif /* shim/pipeline/packet-fifo.h */

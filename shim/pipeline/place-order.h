@@ -29,8 +29,10 @@
  *
  *    place_order_enter(po, &member);
  *    while (place_order_pick(po, length_of, &turn)) {
- *        ...send what turn.member has first...
- *        place_order_end(po, &turn, length, ...has turn.member more?...);
+ *        ...send what turn.member has first, and more until it has come to
+ *           place_order_run(po, &turn, ...all of its bytes...)...
+ *        place_order_end(po, &turn, bytes, ...those of the last one...,
+ *                        ...has turn.member more?...);
  *    }
  *
  *
@@ -137,25 +139,77 @@ place_order_pick(struct place_order *po, place_length *length_of,
     return true;
 }
 
-/* Ends the turn '*turn', in which 'length' bytes were sent. */
+/* Returns the credit of each of the levels 'waiting' for a byte of the first
+ * place.  A table of the bits in four: few processors are sure to count. */
+static inline uint64_t
+place_order_gain(const struct place_order *po, uint32_t waiting)
+{
+    const uint64_t n = UINT64_C(0x4332322132212110);
+
+    return po->gain[(n >> (waiting & 15) * 4 & 7)
+                    + (n >> (waiting >> 4) * 4 & 7)];
+}
+
+/* Returns after how many bytes it may be another's turn: as long as less was
+ * sent, it would be that of '*turn' again.  It has 'most' bytes at most. */
+static inline uint64_t
+place_order_run(const struct place_order *po, const struct place_turn *turn,
+                uint64_t most)
+{
+    const struct place_member *member = turn->member;
+
+    if (turn->floor) {
+        return 0;
+    }
+    if (member->next != member && member->deficit < (int64_t) most) {
+        most = member->deficit > 0 ? member->deficit : 0;
+    }
+    if (turn->waiting) {
+        uint64_t gain = place_order_gain(po, turn->waiting);
+        uint64_t left = po->floor_due - po->given;
+
+        if (most * gain > left) {
+            most = (left + gain - 1) / gain;
+        }
+    }
+    return most;
+}
+
+/* Counts 'bytes', of which the 'last' packet has 'last', against what 'm' may
+ * send.  Who is alone in his place has turn after turn. */
+static inline void
+place_order_spend(const struct place_order *po, struct place_member *m,
+                  uint32_t bytes, uint32_t last)
+{
+    int32_t quantum = po->quantum;
+
+    m->deficit -= bytes - last;
+    if (bytes > last && m->deficit <= 0) {
+        m->deficit = quantum - -m->deficit % quantum;
+    }
+    m->deficit -= last;
+}
+
+/* Ends the turn '*turn', in which 'bytes' were sent, 'last' of them in the
+ * last packet. */
 static inline void
 place_order_end(struct place_order *po, const struct place_turn *turn,
-                uint32_t length, bool more)
+                uint32_t bytes, uint32_t last, bool more)
 {
     struct place *place = &po->places[turn->at];
     struct place_member *member = turn->member;
 
     if (turn->floor) {
-        turn->floor->base += (uint64_t) length << PLACE_ORDER_CREDIT;
+        turn->floor->base += (uint64_t) bytes << PLACE_ORDER_CREDIT;
     } else {
         if (turn->waiting) {
-            po->given += length * po->gain[__builtin_popcount(turn->waiting)];
+            po->given += bytes * place_order_gain(po, turn->waiting);
         }
         if (!(turn->waiting >> place->level & 1)) {
             po->levels[place->level].base = po->given;
         }
     }
-    member->deficit -= length;
+    place_order_spend(po, member, bytes, last);
     if (!more) {
         place_order_leave(po, member);
     } else if (member->deficit <= 0) {

@@ -117,16 +117,24 @@ rank_queues_set_places(struct rank_queues *rq,
     place_order_end_change(&rq->order, credit);
 }
 
+/* Counts 'n' packets with 'bytes' that were removed from 'q'. */
+static inline void
+removed(struct rank_queues *rq, struct job_queue *q, uint32_t n,
+        uint64_t bytes)
+{
+    q->n_left += n;
+    q->job->bytes -= bytes;
+    if (long_queue_moves(q->fifo.n + n, q->fifo.n)) {
+        long_queue_move(&rq->lengths, &q->length, q->fifo.n);
+    }
+}
+
 /* Removes the first packet of 'q'. */
 static inline void
 pop(struct rank_queues *rq, struct job_queue *q, struct queue_item *item)
 {
     packet_fifo_pop(&q->fifo, &rq->pool, item);
-    q->n_left++;
-    q->job->bytes -= item->length;
-    if (long_queue_shrank(q->fifo.n)) {
-        long_queue_move(&rq->lengths, &q->length, q->fifo.n);
-    }
+    removed(rq, q, 1, item->length);
 }
 
 /* A packet of control has left. */
@@ -184,6 +192,22 @@ find_queue(struct rank_queues *rq, uint16_t slot, uint16_t flow_queue,
     return &rq->jq.queues[slot];
 }
 
+/* Counts 'n' packets with 'bytes' that were appended to 'q'. */
+static inline void
+appended(struct rank_queues *rq, struct job_queue *q, uint32_t n,
+         uint64_t bytes)
+{
+    q->job->bytes += bytes;
+    rq->n_packets += n;
+    counter_add(&rq->bytes, bytes);
+    if (long_queue_moves(q->fifo.n - n, q->fifo.n)) {
+        long_queue_move(&rq->lengths, &q->length, q->fifo.n);
+    }
+    if (q->fifo.n == n) {
+        job_queue_start(&rq->jq, q, true);
+    }
+}
+
 /* Appends '*item' to the queue of its slot, to 'flow_queue' of it unless that
  * is 0, or to that of control.  Returns false if a packet must be dropped; it
  * is stored in '*dropped' and may be another one. */
@@ -201,19 +225,48 @@ rank_queues_push(struct rank_queues *rq, uint16_t flow_queue, bool control,
         *dropped = *item;
         return false;
     }
-    job->bytes += item->length;
-    rq->n_packets++;
-    counter_add(&rq->bytes, item->length);
     if (job == rq->control) {
         rq->jq.jobs[item->slot].n_control += item->slot != 0;
     }
-    if (long_queue_grew(q->fifo.n)) {
-        long_queue_move(&rq->lengths, &q->length, q->fifo.n);
-    }
-    if (q->fifo.n == 1) {
-        job_queue_start(&rq->jq, q, true);
-    }
+    appended(rq, q, 1, item->length);
     return !full;
+}
+
+/* Appends as many as there is room for of 'n' items of one slot, to a queue
+ * that is not that of control.  Returns how many. */
+static inline uint32_t
+push_together(struct rank_queues *rq, struct job_queue *q,
+              const struct queue_item *items, uint32_t n)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        bytes += items[i].length;
+    }
+    if (q->job == rq->control || rq->n_packets + n > rq->max_packets
+        || q->job->bytes + bytes > rq->max_job_bytes) {
+        return 0;
+    }
+    n = packet_fifo_push_run(&q->fifo, &rq->pool, items, n);
+    appended(rq, q, n, bytes);
+    return n;
+}
+
+/* rank_queues_push() for each of 'n' items of one slot.  Stores what must be
+ * dropped in 'dropped' and returns how many that are. */
+uint32_t
+rank_queues_push_run(struct rank_queues *rq, uint16_t flow_queue,
+                     bool control, const struct queue_item *items, uint32_t n,
+                     struct queue_item *dropped)
+{
+    struct job_queue *q = find_queue(rq, items->slot, flow_queue, control);
+    uint32_t n_dropped = 0;
+
+    for (uint32_t i = push_together(rq, q, items, n); i < n; i++) {
+        n_dropped += !rank_queues_push(rq, flow_queue, control, &items[i],
+                                       &dropped[n_dropped]);
+    }
+    return n_dropped;
 }
 
 /* Takes a packet of control if it has not had its share.  Otherwise it has to
@@ -245,30 +298,76 @@ first_length(const struct place_member *member)
     return packet_fifo_first(&job_of_member(member)->head->fifo)->length;
 }
 
-/* Takes the packet that goes next, if there is one. */
-static inline bool
-take_one(struct rank_queues *rq, uint64_t now, struct queue_item *item)
+/* Returns after how many bytes another queue than 'q', whose turn 'turn' is,
+ * may be the next. */
+static inline uint64_t
+run_of(const struct rank_queues *rq, const struct place_turn *turn,
+       const struct job_queue *q)
+{
+    uint64_t of_place = place_order_run(&rq->order, turn, q->job->bytes);
+    uint64_t of_job = job_queue_run(q);
+
+    return of_place < of_job ? of_place : of_job;
+}
+
+/* Moves packets of 'q' to 'items': one, and more while there are less than
+ * 'max' with less than 'max_bytes'.  Returns how many, and their bytes in
+ * '*bytesp'. */
+static inline uint32_t
+move_run(struct rank_queues *rq, struct job_queue *q,
+         struct queue_item *items, uint32_t max, uint64_t max_bytes,
+         uint64_t *bytesp)
+{
+    uint64_t bytes = 0;
+    uint32_t n = 0;
+
+    do {
+        const struct queue_item *from = packet_fifo_first(&q->fifo);
+        uint32_t span = packet_fifo_span(&q->fifo), i = 0;
+
+        span = span < max - n ? span : max - n;
+        do {
+            items[n++] = from[i];
+            bytes += from[i++].length;
+        } while (i < span && bytes < max_bytes);
+        packet_fifo_remove(&q->fifo, &rq->pool, i);
+    } while (q->fifo.n && n < max && bytes < max_bytes);
+    *bytesp = bytes;
+    return n;
+}
+
+/* Takes the packets that go next, with less than 'room' bytes but for the
+ * last: those of one queue, for as long as it is its turn.  Returns how
+ * many. */
+static inline uint32_t
+take_run(struct rank_queues *rq, uint64_t now, struct queue_item *items,
+         uint32_t max, uint64_t room, uint64_t *bytesp)
 {
     struct place_turn turn;
     struct job_queue *q;
     struct job *job;
+    uint64_t run;
+    uint32_t n;
 
-    if (rq->control->head && take_control(rq, now, item)) {
-        return true;
-    }
+    job_queues_wake(&rq->jq, now);
     if (!place_order_pick(&rq->order, first_length, &turn)) {
-        return false;
+        return 0;
     }
     job = job_of_member(turn.member);
     q = job->head;
-    pop(rq, q, item);
+    run = run_of(rq, &turn, q);
+    n = move_run(rq, q, items, max, run < room ? run : room, bytesp);
+    removed(rq, q, n, *bytesp);
     if (job == rq->control) {
-        counter_add(&rq->n_policed, 1);
-        uncount_control(rq, item->slot);
+        counter_add(&rq->n_policed, n);
+        for (uint32_t i = 0; i < n; i++) {
+            uncount_control(rq, items[i].slot);
+        }
     }
-    job_queue_end(&rq->jq, q, now, item->length);
-    place_order_end(&rq->order, &turn, item->length, job->head != NULL);
-    return true;
+    job_queue_end(&rq->jq, q, now, *bytesp);
+    place_order_end(&rq->order, &turn, *bytesp, items[n - 1].length,
+                    job->head != NULL);
+    return n;
 }
 
 /* Moves up to 'max' packets that may go at 'now', in their order and as
@@ -277,18 +376,24 @@ uint32_t
 rank_queues_take(struct rank_queues *rq, uint64_t now, struct pace *pace,
                  struct queue_item *items, uint32_t max)
 {
-    struct pace p = *pace;
-    uint64_t bytes = 0;
-    uint32_t n = 0;
+    uint64_t room = pace_room(pace, now), bytes = 0, more;
+    uint32_t n = 0, run;
 
-    job_queues_wake(&rq->jq, now);
-    while (n < max && pace_due(&p) <= now && take_one(rq, now, &items[n])) {
-        bytes += items[n].length;
-        pace_take(&p, items[n++].length);
+    while (n < max && bytes < room && rq->control->head
+           && take_control(rq, now, &items[n])) {
+        bytes += items[n++].length;
     }
-    *pace = p;
-    rq->n_packets -= n;
-    counter_add(&rq->bytes, -bytes);
+    while (n < max && bytes < room
+           && (run = take_run(rq, now, &items[n], max - n, room - bytes,
+                              &more))) {
+        bytes += more;
+        n += run;
+    }
+    if (n) {
+        pace_take(pace, bytes);
+        rq->n_packets -= n;
+        counter_add(&rq->bytes, -bytes);
+    }
     return n;
 }
 

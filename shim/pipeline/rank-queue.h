@@ -45,6 +45,8 @@
  *    if (!rank_queues_push(rq, 0, false, &item, &dropped)) {
  *        ...free dropped.packet...
  *    }
+ *    n_dropped = rank_queues_push_run(rq, 0, false, items, n, dropped);
+ *    ...
  *    n = rank_queues_take(rq, now, &pace, items, 32);
  *    ...send items[].packet...
  *
@@ -81,6 +83,9 @@ void rank_queues_set_places(struct rank_queues *,
 
 bool rank_queues_push(struct rank_queues *, uint16_t flow_queue, bool control,
                       const struct queue_item *, struct queue_item *dropped);
+uint32_t rank_queues_push_run(struct rank_queues *, uint16_t flow_queue,
+                              bool control, const struct queue_item *,
+                              uint32_t n, struct queue_item *dropped);
 uint32_t rank_queues_take(struct rank_queues *, uint64_t now, struct pace *,
                           struct queue_item *, uint32_t max);
 bool rank_queues_drain(struct rank_queues *, struct queue_item *);

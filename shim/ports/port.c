@@ -194,6 +194,12 @@ port_room(const struct port *port)
     return PORT_BURST - port->n_held;
 }
 
+static uint32_t
+max_packet(const struct port *port)
+{
+    return __atomic_load_n(&port->max_packet, __ATOMIC_RELAXED);
+}
+
 /* The kernel's limit is its MTU, with the Ethernet header and one VLAN tag
  * besides. */
 static bool
@@ -205,8 +211,7 @@ is_too_long(const struct port *port, const struct rte_mbuf *frame)
     if (data[12] == 0x81 && data[13] == 0x00) {
         header += 4;
     }
-    return (rte_pktmbuf_pkt_len(frame)
-            > __atomic_load_n(&port->max_packet, __ATOMIC_RELAXED) + header);
+    return rte_pktmbuf_pkt_len(frame) > max_packet(port) + header;
 }
 
 /* Takes 'frame' for the next port_flush(), which must have room for it.
@@ -222,6 +227,37 @@ port_send(struct port *port, struct rte_mbuf *frame)
     }
     port->held[port->n_held++] = frame;
     return true;
+}
+
+/* The same for 'n' frames, in their order.  Returns how many of them it took;
+ * those that had to be dropped are NULL then. */
+uint16_t
+port_send_burst(struct port *port, struct rte_mbuf **frames, uint16_t n)
+{
+    uint32_t longest = 0, shortest = UINT32_MAX;
+    uint16_t taken = 0;
+
+    for (uint16_t i = 0; i < n; i++) {
+        uint32_t length = rte_pktmbuf_pkt_len(frames[i]);
+
+        longest = length > longest ? length : longest;
+        shortest = length < shortest ? length : shortest;
+    }
+    if (shortest >= RTE_ETHER_HDR_LEN
+        && longest <= max_packet(port) + RTE_ETHER_HDR_LEN) {
+        for (uint16_t i = 0; i < n; i++) {
+            port->held[port->n_held + i] = frames[i];
+        }
+        port->n_held += n;
+        return n;
+    }
+    for (uint16_t i = 0; i < n; i++) {
+        bool sent = port_send(port, frames[i]);
+
+        frames[i] = sent ? frames[i] : NULL;
+        taken += sent;
+    }
+    return taken;
 }
 
 /* Hands over what it holds, as much as the driver takes.  Returns true if that

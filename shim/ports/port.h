@@ -32,7 +32,7 @@
  *
  *    n = port_receive(port, frames, 32);
  *    if (port_room(port)) {
- *        port_send(port, frame);
+ *        port_send(port, frame);         (or port_send_burst())
  *    }
  *    port_flush(port, now);
  *    ...when there is nothing to do:
@@ -84,6 +84,7 @@ void port_destroy(struct port *);
 uint16_t port_receive(struct port *, struct rte_mbuf **, uint16_t max);
 uint16_t port_room(const struct port *);
 bool port_send(struct port *, struct rte_mbuf *);
+uint16_t port_send_burst(struct port *, struct rte_mbuf **, uint16_t n);
 bool port_flush(struct port *, uint64_t now);
 bool port_kick(struct port *);
 int port_fd(const struct port *);

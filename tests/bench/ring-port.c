@@ -122,6 +122,35 @@ port_send(struct port *port, struct rte_mbuf *frame)
     return true;
 }
 
+uint16_t
+port_send_burst(struct port *port, struct rte_mbuf **frames, uint16_t n)
+{
+    uint32_t longest = 0, shortest = UINT32_MAX;
+    uint16_t taken = 0;
+
+    for (uint16_t i = 0; i < n; i++) {
+        uint32_t length = rte_pktmbuf_pkt_len(frames[i]);
+
+        longest = length > longest ? length : longest;
+        shortest = length < shortest ? length : shortest;
+    }
+    if (shortest >= RTE_ETHER_HDR_LEN
+        && longest <= MAX_PACKET + RTE_ETHER_HDR_LEN) {
+        for (uint16_t i = 0; i < n; i++) {
+            port->held[port->n_held + i] = frames[i];
+        }
+        port->n_held += n;
+        return n;
+    }
+    for (uint16_t i = 0; i < n; i++) {
+        bool sent = port_send(port, frames[i]);
+
+        frames[i] = sent ? frames[i] : NULL;
+        taken += sent;
+    }
+    return taken;
+}
+
 bool
 port_flush(struct port *port, uint64_t now)
 {

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From verdicts to a port that is not one. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <rte_eal.h>
+#include <rte_mbuf.h>
+
+#include "shim/pipeline/classify.h"
+#include "shim/pipeline/egress.h"
+#include "shim/pipeline/job-slot.h"
+#include "shim/ports/port.h"
+
+#define SECOND UINT64_C(1000000000)
+#define MTU 1500
+#define FULL (MTU + 14)         /* Bytes of a full frame. */
+#define LIMIT 1400              /* Of the port, where it has one. */
+#define N_SLOTS 10
+#define N_FRAMES 4095
+
+static struct rte_mempool *pool;
+
+/* Collects what is sent.  A frame's hash says whose it is and which. */
+struct port {
+    uint16_t room;
+    uint32_t limit;             /* Longer frames are dropped. */
+    struct rte_mbuf *held[PORT_BURST];
+    uint16_t n_held;
+
+    /* What was taken since the start. */
+    uint64_t packets, bytes, refused;
+    uint64_t slot_packets[N_SLOTS], slot_bytes[N_SLOTS];
+    uint32_t last[N_SLOTS];     /* Number of the last frame. */
+    uint16_t order[PORT_BURST]; /* Slots, in the last burst that was sent. */
+    uint16_t n_order;
+};
+
+static uint32_t
+slot_of(const struct rte_mbuf *frame)
+{
+    return frame->hash.usr >> 24;
+}
+
+uint16_t
+port_room(const struct port *port)
+{
+    return port->room - port->n_held;
+}
+
+bool
+port_send(struct port *port, struct rte_mbuf *frame)
+{
+    uint32_t slot = slot_of(frame), number = frame->hash.usr & 0xffffff;
+
+    assert_true(port->n_held < port->room);
+    if (rte_pktmbuf_pkt_len(frame) > port->limit) {
+        port->refused++;
+        rte_pktmbuf_free(frame);
+        return false;
+    }
+    assert_true(number > port->last[slot]);     /* In its job's order. */
+    port->last[slot] = number;
+    port->packets++;
+    port->bytes += rte_pktmbuf_pkt_len(frame);
+    port->slot_packets[slot]++;
+    port->slot_bytes[slot] += rte_pktmbuf_pkt_len(frame);
+    port->held[port->n_held++] = frame;
+    return true;
+}
+
+uint16_t
+port_send_burst(struct port *port, struct rte_mbuf **frames, uint16_t n)
+{
+    uint16_t taken = 0;
+
+    for (uint16_t i = 0; i < n; i++) {
+        if (port_send(port, frames[i])) {
+            taken++;
+        } else {
+            frames[i] = NULL;
+        }
+    }
+    return taken;
+}
+
+bool
+port_flush(struct port *port, uint64_t now)
+{
+    bool sent = port->n_held > 0;
+
+    (void) now;
+    port->n_order = port->n_held;
+    for (uint16_t i = 0; i < port->n_held; i++) {
+        port->order[i] = slot_of(port->held[i]);
+    }
+    rte_pktmbuf_free_bulk(port->held, port->n_held);
+    port->n_held = 0;
+    return sent;
+}
+
+struct fixture {
+    struct port port;
+    struct job_slots *slots;
+    struct egress *e;
+    uint64_t now;
+    uint32_t n[N_SLOTS];        /* Frames so far. */
+};
+
+/* Slot N has rank N, and every second one the same level as the one before;
+ * slot 0 is no job. */
+static void
+set_up(struct fixture *f, uint64_t rate_bps)
+{
+    struct egress_config config = {
+        .uplink = &f->port, .rate_bps = rate_bps, .mtu = MTU,
+        .late_ns = 500000,
+    };
+
+    memset(f, 0, sizeof *f);
+    f->now = 10 * SECOND;
+    f->port.room = PORT_BURST;
+    f->port.limit = UINT32_MAX;
+    f->slots = job_slots_create();
+    for (uint16_t i = 1; i < N_SLOTS; i++) {
+        struct shim_slot slot = {
+            .slot = i, .level = 1 + i / 2, .rank = i,
+        };
+
+        assert_int_equal(job_slots_set(f->slots, &slot), 0);
+    }
+    job_slots_lease(f->slots, f->now, 3600000, 0);
+    config.slots = f->slots;
+    f->e = egress_create(&config);
+    egress_set_guard(f->e, 0);
+    egress_send(f->e, f->now);
+    f->now += SECOND;
+}
+
+static void
+tear_down(struct fixture *f)
+{
+    egress_destroy(f->e);
+    job_slots_destroy(f->slots);
+    assert_true(rte_mempool_full(pool));
+}
+
+static struct rte_mbuf *
+frame_of(struct fixture *f, uint16_t slot, uint32_t length)
+{
+    struct rte_mbuf *frame = rte_pktmbuf_alloc(pool);
+
+    assert_non_null(frame);
+    frame->pkt_len = frame->data_len = length;
+    frame->hash.usr = (uint32_t) slot << 24 | ++f->n[slot];
+    return frame;
+}
+
+static struct verdict
+verdict_of(const struct fixture *f, uint16_t slot)
+{
+    return (struct verdict) {
+        .slot = slot, .is_ip = true,
+        .treatment = job_slots_treatment(f->slots, slot, true),
+    };
+}
+
+/* Pushes a burst of full frames, one of each of the 'n' slots. */
+static void
+push_slots(struct fixture *f, const uint16_t *slots, uint32_t n)
+{
+    struct rte_mbuf *frames[PORT_BURST];
+    struct verdict v[PORT_BURST];
+
+    for (uint32_t i = 0; i < n; i++) {
+        frames[i] = frame_of(f, slots[i], FULL);
+        v[i] = verdict_of(f, slots[i]);
+    }
+    egress_push_burst(f->e, frames, v, n, f->now);
+}
+
+static struct shim_stats
+stats_of(const struct fixture *f)
+{
+    struct shim_stats stats = { .tx_packets = 0 };
+
+    egress_stats(f->e, &stats);
+    return stats;
+}
+
+/* The next burst that leaves is of these slots. */
+static void
+expect_sent(struct fixture *f, const uint16_t *slots, uint32_t n)
+{
+    egress_send(f->e, f->now);
+    assert_int_equal(f->port.n_order, n);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(f->port.order[i], slots[i]);
+    }
+}
+
+/* Sends all that waits, each frame when it is due. */
+static void
+send_rest(struct fixture *f)
+{
+    uint64_t wait;
+
+    while ((wait = egress_until_due(f->e, f->now)) != UINT64_MAX) {
+        f->now += wait;
+        egress_send(f->e, f->now);
+    }
+}
+
+static void
+what_finds_the_uplink_free_is_not_queued(void **state)
+{
+    static const uint16_t slots[] = { 3, 1, 0, 9, 9, 2 };
+    struct fixture f;
+
+    (void) state;
+    set_up(&f, UINT64_C(100000000));
+    push_slots(&f, slots, 2);
+    assert_int_equal(f.port.n_held, 2);
+    assert_int_equal(stats_of(&f).queued_bytes, 0);
+    expect_sent(&f, slots, 2);
+
+    /* Two frames are all that may go at once, whatever way they take. */
+    push_slots(&f, slots, 6);
+    assert_int_equal(f.port.n_held, 0);
+    assert_int_equal(stats_of(&f).queued_bytes, 6 * FULL);
+    send_rest(&f);
+    assert_int_equal(stats_of(&f).queued_bytes, 0);
+    f.now += SECOND;
+    push_slots(&f, slots, 6);
+    assert_int_equal(f.port.n_held, 2);
+    assert_int_equal(stats_of(&f).queued_bytes, 4 * FULL);
+    expect_sent(&f, slots, 2);
+    tear_down(&f);
+}
+
+static void
+those_that_wait_leave_by_rank(void **state)
+{
+    static const uint16_t slots[] = { 5, 6, 9, 0, 3, 2, 4, 2 };
+    static const uint16_t sent[] = { 1, 1, 2, 2, 3, 4, 9, 0 };
+    struct fixture f;
+
+    (void) state;
+    set_up(&f, UINT64_C(100000000));
+    push_slots(&f, slots, 8);           /* Two leave: the uplink is free. */
+    expect_sent(&f, slots, 2);
+
+    /* What comes now is not asked in what order it came. */
+    f.now += 5000;
+    push_slots(&f, (const uint16_t[]) { 1, 1 }, 2);
+    assert_int_equal(f.port.n_held, 0);
+    for (uint32_t i = 0; i < 8; i++) {
+        f.now += FULL * 80;
+        expect_sent(&f, &sent[i], 1);
+    }
+    tear_down(&f);
+}
+
+/* Nothing passes a frame that waits and may go, were it for its own pace
+ * only. */
+static void
+nobody_overtakes(void **state)
+{
+    struct verdict v;
+    struct rte_mbuf *frame;
+    struct fixture f;
+    uint16_t queue;
+
+    (void) state;
+    set_up(&f, UINT64_C(100000000));
+    queue = egress_flow_queue(f.e, 3);
+    egress_flow_rate(f.e, queue, 1000000);
+    v = verdict_of(&f, 3);
+    v.queue = queue;
+    for (int i = 0; i < 3; i++) {
+        frame = frame_of(&f, 3, FULL);
+        egress_push_burst(f.e, &frame, &v, 1, f.now);
+    }
+    assert_int_equal(f.port.n_held, 0);
+    expect_sent(&f, (const uint16_t[]) { 3, 3 }, 2);
+
+    /* One waits for its pace, and only for that: others need no queue... */
+    f.now += 1000000;
+    push_slots(&f, (const uint16_t[]) { 7 }, 1);
+    assert_int_equal(f.port.n_held, 1);
+    expect_sent(&f, (const uint16_t[]) { 7 }, 1);
+
+    /* ...until it is due, or its flow has its queue no longer. */
+    egress_flow_free(f.e, queue);
+    f.now += 1000000;
+    push_slots(&f, (const uint16_t[]) { 3 }, 1);
+    assert_int_equal(f.port.n_held, 0);
+    expect_sent(&f, (const uint16_t[]) { 3, 3 }, 2);
+    tear_down(&f);
+}
+
+static void
+control_is_policed_on_a_free_uplink_too(void **state)
+{
+    struct verdict v = { .treatment = { .level = SHIM_LEVEL_CONTROL } };
+    struct fixture f;
+
+    (void) state;
+    set_up(&f, UINT64_C(100000000));
+    for (int i = 0; i < 2000; i++) {
+        struct rte_mbuf *frame = frame_of(&f, 0, 100);
+
+        egress_push_burst(f.e, &frame, &v, 1, f.now);
+        assert_int_equal(f.port.n_held, 0);
+        egress_send(f.e, f.now);
+        f.now += 100000;                /* 8 Mbit/s, of which 1 is due. */
+    }
+    assert_int_equal(f.port.packets, 2000);
+    assert_in_range(stats_of(&f).policed, 1750 - 70, 1750);
+    tear_down(&f);
+}
+
+/* Pushes a burst of anything. */
+static uint32_t
+push_anything(struct fixture *f, const uint16_t *queues)
+{
+    struct rte_mbuf *frames[PORT_BURST];
+    struct verdict v[PORT_BURST];
+    uint32_t n = 1 + random() % PORT_BURST;
+    uint16_t slot = random() % N_SLOTS;
+
+    for (uint32_t i = 0; i < n; i++) {
+        slot = random() % 4 ? slot : random() % N_SLOTS;
+        frames[i] = frame_of(f, slot, 60 + random() % (FULL - 59));
+        v[i] = verdict_of(f, slot);
+        v[i].queue = queues[slot];
+        v[i].is_ip = slot != 3;
+    }
+    egress_push_burst(f->e, frames, v, n, f->now);
+    return n;
+}
+
+/* All that was counted is what the port has seen. */
+static void
+check_counters(const struct fixture *f)
+{
+    const struct port *port = &f->port;
+    struct shim_stats stats = stats_of(f);
+
+    assert_int_equal(stats.tx_packets, port->packets);
+    assert_int_equal(stats.tx_bytes, port->bytes);
+    assert_int_equal(stats.tx_ip_bytes, port->bytes - port->slot_bytes[3]);
+    assert_int_equal(stats.tx_default_bytes, port->slot_bytes[0]);
+    for (uint16_t i = 1; i < N_SLOTS; i++) {
+        struct shim_slot_stats slot;
+
+        assert_true(job_slots_stats(f->slots, i, f->now, &slot));
+        assert_int_equal(slot.tx_packets, port->slot_packets[i]);
+        assert_int_equal(slot.tx_bytes, port->slot_bytes[i]);
+    }
+}
+
+/* Fast and slow uplinks, ports with little room that refuse long frames, and
+ * flows with queues of their own. */
+static void
+every_frame_is_sent_or_counted_as_dropped(void **state)
+{
+    static const uint64_t rates[] = {
+        1000000, 100000000, UINT64_C(10000000000), UINT64_C(400000000000),
+    };
+
+    (void) state;
+    for (int round = 0; round < 16; round++) {
+        uint16_t queues[N_SLOTS] = { 0 };
+        uint64_t pushed = 0, rate = rates[round % 4], start;
+        struct shim_stats stats;
+        struct fixture f;
+
+        srandom(round);
+        set_up(&f, rate);
+        start = f.now;
+        f.port.limit = round & 4 ? LIMIT : FULL;
+        for (int i = 4; round & 8 && i < N_SLOTS; i += 3) {
+            queues[i] = egress_flow_queue(f.e, i);
+            egress_flow_rate(f.e, queues[i], rate / i);
+        }
+        for (int i = 0; i < 3000; i++) {
+            f.now += random() % 3000;
+            f.port.room = 1 + random() % PORT_BURST;
+            if (rte_mempool_avail_count(pool) >= PORT_BURST) {
+                pushed += push_anything(&f, queues);
+            }
+            egress_send(f.e, f.now);
+        }
+        f.port.room = PORT_BURST;
+        assert_true(f.port.bytes <= (f.now - start + 500000) / 1e9 * rate / 8
+                    + 2 * (FULL + 4));
+        send_rest(&f);
+        stats = stats_of(&f);
+        assert_int_equal(pushed, (stats.tx_packets + stats.queue_dropped
+                                  + f.port.refused));
+        assert_int_equal(stats.queued_bytes, 0);
+        assert_true(!f.port.refused == !(round & 4));
+        check_counters(&f);
+        tear_down(&f);
+    }
+}
+
+static int
+start(void **state)
+{
+    const char *argv[] = { "test", "--no-huge", "--no-pci", "--no-shconf",
+                           "--no-telemetry", "-m", "16", "-l", "0",
+                           "--log-level=*:error",
+                           "--file-prefix=sc-egress" };
+
+    (void) state;
+    if (rte_eal_init(sizeof argv / sizeof *argv, (char **) argv) < 0) {
+        return -1;
+    }
+    pool = rte_pktmbuf_pool_create("test", N_FRAMES, 0, 0,
+                                   RTE_PKTMBUF_HEADROOM + 64, SOCKET_ID_ANY);
+    return pool ? 0 : -1;
+}
+
+static int
+stop(void **state)
+{
+    (void) state;
+    rte_mempool_free(pool);
+    return rte_eal_cleanup();
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_finds_the_uplink_free_is_not_queued),
+        cmocka_unit_test(those_that_wait_leave_by_rank),
+        cmocka_unit_test(nobody_overtakes),
+        cmocka_unit_test(control_is_policed_on_a_free_uplink_too),
+        cmocka_unit_test(every_frame_is_sent_or_counted_as_dropped),
+    };
+
+    return cmocka_run_group_tests_name("shim-egress", tests, start, stop);
+}
