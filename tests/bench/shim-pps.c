@@ -10,6 +10,11 @@
  * jobs have other DSCPs take turns, one round each.  With more flows than
  * frames each frame has another flow in each round.
  *
+ * "full" is the whole path with an uplink that is free whenever a burst comes,
+ * for which its bucket, two frames of MTU 9000, has room; "queued" the same
+ * where BACKLOG frames wait in each pipeline's queues all the time, so that
+ * each is put there and found again.
+ *
  * Prints the packets, the CPU time, and the cycles of the time-stamp counter
  * per packet, one number a line.  shim-pps.py runs it. */
 
@@ -40,6 +45,9 @@
 #define FRAME_SIZE 60           /* 64 with the FCS. */
 #define ROOM 2048               /* Of a frame's buffer, as testpmd's. */
 #define RATE UINT64_C(800000000000)
+#define MTU 9000
+#define LATE_NS 500000         /* As the shim's default. */
+#define BACKLOG (6 * PORT_BURST)
 
 struct bench {
     struct rte_ring *loop, *idle_in, *idle_out;
@@ -220,7 +228,7 @@ create_forwards(struct bench *b)
         struct forward_config config = {
             .host = b->host, .uplink = b->uplink, .flows = b->flows,
             .slots = b->slots[i], .misses = b->misses, .rate_bps = RATE,
-            .mtu = 1500, .tag = true,
+            .mtu = MTU, .tag = true, .late_ns = LATE_NS,
         };
 
         b->forwards[i] = forward_create(&config);
@@ -235,6 +243,31 @@ turn_full(struct bench *b, int which)
 {
     forward_turn(b->forwards[which], forward_now());
     return PORT_BURST;
+}
+
+static struct shim_stats
+stats_of(const struct bench *b, int which)
+{
+    struct shim_stats stats = { .misses = 0 };
+
+    forward_stats(b->forwards[which], &stats);
+    return stats;
+}
+
+/* Holds frames back in the queues.  Returns how many came meanwhile. */
+static uint64_t
+make_backlog(struct bench *b)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < 2; i++) {
+        forward_set_rate(b->forwards[i], SHIM_MIN_RATE);
+        do {
+            n += turn_full(b, i);
+        } while (stats_of(b, i).queued_bytes < BACKLOG * FRAME_SIZE);
+        forward_set_rate(b->forwards[i], RATE);
+    }
+    return n;
 }
 
 static uint16_t
@@ -334,7 +367,20 @@ static const struct {
     { "tag", turn_tag },
     { "classify", turn_classify },
     { "full", turn_full },
+    { "queued", turn_full },
 };
+
+/* Returns NULL if there is no such mode. */
+static uint16_t
+(*turn_of(const char *mode))(struct bench *, int)
+{
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (!strcmp(mode, modes[i].name)) {
+            return modes[i].turn;
+        }
+    }
+    return NULL;
+}
 
 static uint64_t
 cpu_ns(void)
@@ -365,21 +411,24 @@ run_for(struct bench *b, uint16_t (*turn)(struct bench *, int), uint64_t ns)
 static void
 check(struct bench *b, const char *mode, uint64_t n)
 {
-    struct shim_stats stats = { .misses = 0 };
-    uint64_t sent = 0;
+    uint64_t sent = 0, waiting = 0;
 
     for (int i = 0; i < 2; i++) {
-        memset(&stats, 0, sizeof stats);
-        forward_stats(b->forwards[i], &stats);
+        struct shim_stats stats = stats_of(b, i);
+
         sent += stats.tx_packets;
+        waiting += stats.queued_bytes / FRAME_SIZE;
         if (stats.misses || stats.malformed || stats.queue_dropped
             || b->classifiers[i].n_misses) {
             die("packets were not what they should be");
         }
     }
-    if (rte_ring_count(b->loop) != n_frames
-        || (!strcmp(mode, "full") && sent != n)) {
+    if (rte_ring_count(b->loop) + waiting != n_frames) {
         die("packets were lost");
+    }
+    if (turn_of(mode) == turn_full
+        && (sent + waiting != n || (waiting > 0) != !strcmp(mode, "queued"))) {
+        die("packets waited that should not, or the other way round");
     }
 }
 
@@ -388,16 +437,12 @@ main(int argc, char *argv[])
 {
     uint16_t (*turn)(struct bench *, int) = NULL;
     struct bench b = { .host = NULL };
-    uint64_t n, n_warm, ns, seconds_ns;
+    uint64_t n, n_before = 0, ns, seconds_ns;
 
     if (argc != 5) {
         die("usage: shim-pps MODE FLOWS FRAMES SECONDS");
     }
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        if (!strcmp(argv[1], modes[i].name)) {
-            turn = modes[i].turn;
-        }
-    }
+    turn = turn_of(argv[1]);
     n_flows = atoi(argv[2]);
     n_frames = atoi(argv[3]);
     seconds_ns = atof(argv[4]) * NS_PER_S;
@@ -411,11 +456,14 @@ main(int argc, char *argv[])
     create_forwards(&b);
     create_frames(&b);
 
-    n_warm = run_for(&b, turn, seconds_ns / 4);
+    if (!strcmp(argv[1], "queued")) {
+        n_before = make_backlog(&b);
+    }
+    n_before += run_for(&b, turn, seconds_ns / 4);
     ns = cpu_ns();
     n = run_for(&b, turn, seconds_ns);
     ns = cpu_ns() - ns;
-    check(&b, argv[1], n + n_warm);
+    check(&b, argv[1], n + n_before);
     printf("packets %"PRIu64"\ncpu_ns %"PRIu64"\ntsc_hz %"PRIu64"\n", n, ns,
            rte_get_tsc_hz());
     return EXIT_SUCCESS;

@@ -7,7 +7,9 @@ them, all of one flow, or 29,760 (30 ports of testpmd's, 992 each, since its
 rings hold 1023; one ring of ours).  The programs take turns, so that what
 disturbs the machine disturbs all of them; each figure is the median of the
 rounds, a ratio the median of the ratios of a round.  "cycles" are those of
-the time-stamp counter that a stage adds to the stages before it.
+the time-stamp counter that a stage adds to the stages before it.  "queued"
+is the whole path while other packets wait for the uplink, "full" while none
+do, see shim-pps.c.
 """
 
 import json
@@ -126,6 +128,8 @@ RUNS = {
     "full_1": (False, "full", 1, FEW),
     "classify_100k": (False, "classify", 100000, MANY),
     "full_100k": (False, "full", 100000, MANY),
+    "queued_1": (False, "queued", 1, FEW),
+    "queued_100k": (False, "queued", 100000, MANY),
     "full_1m": (False, "full", 1000000, MANY),
     "io_1": (False, "io", 1, FEW),
     "parse_1": (False, "parse", 1, FEW),
@@ -143,6 +147,9 @@ STAGES = {
     "tag": ("tag_1", "lookup_1"),
     "count": ("classify_1", "tag_1"),
     "order_pace": ("full_1", "classify_1"),
+    "order_pace_100k": ("full_100k", "classify_100k"),
+    "order_pace_queued": ("queued_1", "classify_1"),
+    "order_pace_queued_100k": ("queued_100k", "classify_100k"),
     "lookup_100k": ("lookup_100k", "parse_100k"),
 }
 
@@ -151,6 +158,8 @@ RATIOS = {
     "classify_vs_5tswap_100k": ("classify_100k", "5tswap_100k"),
     "full_vs_5tswap_1": ("full_1", "5tswap_1"),
     "full_vs_5tswap_100k": ("full_100k", "5tswap_100k"),
+    "queued_vs_5tswap_1": ("queued_1", "5tswap_1"),
+    "queued_vs_5tswap_100k": ("queued_100k", "5tswap_100k"),
     "full_1m_vs_1": ("full_1m", "full_1"),
     "full_vs_macswap_1": ("full_1", "macswap_1"),
 }
