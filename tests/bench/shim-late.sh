@@ -130,16 +130,16 @@ round=0
 while [ $round -lt "${ROUNDS:-3}" ]; do
     for rate in 100 1000; do
         [ $rate = 100 ] && mtu=1500 || mtu=9000
-        make $mtu
+        make "$mtu"
         for late in ${LATES:-0 100 500 2000}; do
-            one_run $rate $mtu "$late"
+            one_run $rate "$mtu" "$late"
         done
         unmake
     done
     round=$((round + 1))
 done
 
-figures= sep=
+figures='' sep=''
 for rate in 100 1000; do
     for late in ${LATES:-0 100 500 2000}; do
         file=$dir/$rate-$late

@@ -313,8 +313,9 @@ a_fifo_gives_back_runs_in_their_order(void **state)
 
             span = span < n ? span : n;
             for (uint32_t k = 0; k < span; k++) {
-                assert_int_equal((uintptr_t) packet_fifo_first(&fifo)[k].packet,
-                                 n_out++);
+                const struct queue_item *item = packet_fifo_first(&fifo) + k;
+
+                assert_int_equal((uintptr_t) item->packet, n_out++);
             }
             packet_fifo_remove(&fifo, &pool, span);
             n -= span;
