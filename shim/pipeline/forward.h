@@ -14,8 +14,8 @@
  *
  * One thread does all of it, a burst at a time, and never logs, allocates or
  * waits for another thread; with several, see lane.h, the others do the first
- * two steps for some of the flows.  Time is an argument: the loop passes the clock's,
- * a replay that of its capture.
+ * two steps for some of the flows.  Time is an argument: the loop passes the
+ * clock's, a replay that of its capture.
  *
  *
  * Usage

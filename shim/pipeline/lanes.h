@@ -25,7 +25,8 @@
  * ===========================
  *
  * Ports, tables and misses stay the caller's.  lanes_share() and
- * lanes_wake_up() are for lane 0's thread, lanes_have_ended() and lanes_add_stats() for any. */
+ * lanes_wake_up() are for lane 0's thread, lanes_have_ended() and
+ * lanes_add_stats() for any. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -19,9 +19,8 @@
  * clock, each on a CPU of its own and with frames of its own, from one table
  * and for the same jobs.  MODE is neither "full" nor "queued".
  *
- * Prints the packets, the CPU time (of lanes their mean), and the cycles of
- * the time-stamp counter
- * per packet, one number a line.  shim-pps.py runs it. */
+ * Prints the packets, the CPU time (of lanes their mean), and the frequency of
+ * the time-stamp counter, one number a line.  shim-pps.py runs it. */
 
 #include <inttypes.h>
 #include <pthread.h>
