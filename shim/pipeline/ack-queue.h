@@ -23,13 +23,16 @@
  *
  * One that overtakes its flow's own data is harmless, since it has no byte of
  * the stream.  SYN, FIN and RST do have, or end it, and stay in line.
- * Packets that another lane has classified are not looked at again.
+ * Packets that another lane has classified are not looked at again, and none
+ * are while nothing waits.
  *
  *
  * Usage
  * =====
  *
- *    ack_queues_steer(&acks, egress, packets, verdicts, n);
+ *    if (!egress_is_empty(egress)) {
+ *        ack_queues_steer(&acks, egress, packets, verdicts, n);
+ *    }
  *    egress_push_burst(egress, frames, verdicts, n);
  *
  *

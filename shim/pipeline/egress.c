@@ -370,6 +370,12 @@ egress_until_due(const struct egress *e, uint64_t now)
     return due > now ? due - now : 0;
 }
 
+bool
+egress_is_empty(const struct egress *e)
+{
+    return !rank_queues_bytes(e->queues);
+}
+
 uint16_t
 egress_flow_queue(struct egress *e, uint16_t slot)
 {

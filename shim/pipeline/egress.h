@@ -77,6 +77,7 @@ void egress_push_burst(struct egress *, struct rte_mbuf **,
 void egress_push(struct egress *, struct rte_mbuf *, const struct verdict *);
 bool egress_send(struct egress *, uint64_t now);
 uint64_t egress_until_due(const struct egress *, uint64_t now);
+bool egress_is_empty(const struct egress *);
 
 /* The same thread: queues of their own for flows of job slot 'slot'.
  * egress_flow_queue() returns 0, the job's common queue, when none is free.

@@ -173,7 +173,9 @@ receive_from_host(struct forward *f, uint64_t now)
     if (f->config.tag) {
         tag_burst(packets, verdicts, n);
     }
-    ack_queues_steer(&f->acks, f->egress, packets, verdicts, n);
+    if (!egress_is_empty(f->egress)) {
+        ack_queues_steer(&f->acks, f->egress, packets, verdicts, n);
+    }
     push(f, frames, verdicts, n, now);
     return true;
 }
