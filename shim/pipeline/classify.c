@@ -214,8 +214,15 @@ classify_burst_from_host(struct classifier *c, const struct packet *packets,
     }
     report_unknown(c, packets, b.unknown, now);
     job_slots_treatments(c->slots, b.slots, n, leased, treatments);
+    /* Member by member: a whole struct is put together in memory and copied by
+     * wider loads than stores, for which the processor waits. */
     for (uint32_t i = 0; i < n; i++) {
-        v[i] = common_verdict(b.slots[i], treatments[i]);
+        v[i].slot = b.slots[i];
+        v[i].l3 = PARSE_COMMON_L3;
+        v[i].family = 4;
+        v[i].is_ip = true;
+        v[i].queue = 0;
+        v[i].treatment = treatments[i];
     }
     if (__builtin_expect(b.careful, 0)) {
         treat_carefully(c, &b, v);
