@@ -76,7 +76,7 @@ def check_diff(plain, heavy, trace):
            ['/early/theta', '0.95', '0.9']])
 
     lines = rows(policy('diff', plain, heavy, '--trace', trace))
-    check('members', lines[1:3], [['/aging_slowdown', '4', '0'],
+    check('members', lines[1:3], [['/aging_slowdown', '4.5', '0'],
                                   ['/weights/cojobs/3', '-', '100']])
     # Stage, rung, rank and level under both.
     check('places', lines[5:8], [['1', '0', '0', '0', '1', '1'],

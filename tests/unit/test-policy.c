@@ -165,7 +165,7 @@ has_defaults_for_all_but_name_and_order(void **state)
     assert_int_equal(policy->coalesce_ms, 20);
     assert_int_equal(policy->retag_ms, 100);
     assert_true(policy->aging_s == 0);
-    assert_true(policy->aging_slowdown == 4);
+    assert_true(policy->aging_slowdown == 4.5);
     assert_true(policy->hysteresis == 0.02);
     assert_true(policy->guard_share == 0.02);
     assert_int_equal(policy->early_samples, 4);
