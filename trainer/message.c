@@ -36,6 +36,12 @@ allocate(size_t n, size_t size)
     return or_abort(calloc(n ? n : 1, size ? size : 1));
 }
 
+void *
+reallocate(void *p, size_t n, size_t size)
+{
+    return or_abort(reallocarray(p, n ? n : 1, size ? size : 1));
+}
+
 char *
 duplicate(const char *s)
 {

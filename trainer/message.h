@@ -16,6 +16,9 @@ char *message(const char *format, ...)
 
 /* Zeroed memory.  Aborts if there is none. */
 void *allocate(size_t n, size_t size);
+
+/* 'p' with room for 'n'; what is new is not zeroed. */
+void *reallocate(void *p, size_t n, size_t size);
 char *duplicate(const char *);
 
 #endif /* trainer/message.h */
