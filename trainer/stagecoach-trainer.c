@@ -25,6 +25,11 @@ run(const struct options *o, struct control *control)
             .address = o->address, .port = o->port,
             .n_workers = o->n_workers, .n_threads = o->n_threads,
             .congestion = o->congestion, .sync = &sync_bsp,
+            .control_port = o->control_port,
+            .patience_us = o->patience * 1e6,
+            .deadline_us = o->deadline * 1e6,
+            .checkpoint = o->checkpoint,
+            .checkpoint_every = o->checkpoint_every, .resume = o->resume,
             .control = control,
         });
     }
