@@ -322,6 +322,8 @@ options_help(void)
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         help_role(roles[i].role, roles[i].name, roles[i].help);
     }
+    puts("stagecoach-trainer bench ps [--json]\n"
+         "    Measure a parameter server beside plain sockets.\n");
     puts("Standard output is one JSON object a line: listening, backend, "
          "progress,\n"
          "paused, done.\n"

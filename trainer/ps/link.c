@@ -231,13 +231,13 @@ link_has_room(const struct link *link, size_t copied)
 static void
 add_piece(struct link *link, const void *data, size_t n)
 {
-    struct iovec *last = &link->pieces[link->n_pieces - 1];
+    struct iovec *last = link->n_pieces > link->piece
+                         ? &link->pieces[link->n_pieces - 1] : NULL;
 
     if (!n) {
         return;
     }
-    if (link->n_pieces > link->piece
-        && (uint8_t *) last->iov_base + last->iov_len == data) {
+    if (last && (uint8_t *) last->iov_base + last->iov_len == data) {
         last->iov_len += n;
     } else {
         assert(link->n_pieces < LINK_MAX_PIECES);
@@ -290,13 +290,20 @@ link_send_copy(struct link *link, struct frame *frame, const void *body)
     add_data(link, body, frame->body_length, true);
 }
 
-void
+void *
 link_send_keys(struct link *link, struct frame *frame, const void *keys,
-               size_t length, bool copy, const void *values)
+               size_t length, const void *values)
 {
+    void *space = NULL;
+
     add_header(link, frame);
-    add_data(link, keys, length, copy);
+    if (keys) {
+        add_data(link, keys, length, false);
+    } else {
+        space = add_space(link, length);
+    }
     add_data(link, values, frame->body_length - length, false);
+    return space;
 }
 
 void *

@@ -107,11 +107,12 @@ void link_keep_body(struct link *);
 bool link_has_room(const struct link *, size_t copied);
 
 /* Queue a frame.  link_send_keys() takes a body in two parts: 'keys' of
- * 'length' bytes, copied if 'copy', and the rest. */
+ * 'length' bytes, and the rest.  If 'keys' is null, it returns where they,
+ * in the link, must be written before the next call. */
 void link_send(struct link *, struct frame *, const void *body);
 void link_send_copy(struct link *, struct frame *, const void *body);
-void link_send_keys(struct link *, struct frame *, const void *keys,
-                    size_t length, bool copy, const void *values);
+void *link_send_keys(struct link *, struct frame *, const void *keys,
+                     size_t length, const void *values);
 
 /* Queues a frame and returns where its body, which is in the link, must be
  * written before the next call. */
