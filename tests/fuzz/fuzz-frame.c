@@ -11,24 +11,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "tests/fuzz/must.h"
 #include "trainer/ps/link.h"
 
 #define MAX_BODY 65536
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* The check sum of the format, from its description: FNV-1a, 32 bits. */
-static uint32_t
-check_sum(const uint8_t *p, size_t n)
-{
-    uint32_t sum = 2166136261u;
-
-    while (n--) {
-        sum = (sum ^ *p++) * 16777619u;
-    }
-    return sum;
-}
 
 static void
 repair_frames(uint8_t *p, size_t size)
@@ -39,7 +30,7 @@ repair_frames(uint8_t *p, size_t size)
         p[4] = FRAME_MAGIC & 0xff;
         p[5] = FRAME_MAGIC >> 8;
         p[6] = FRAME_VERSION;
-        sum = check_sum(p, FRAME_HEADER_LENGTH - 4);
+        sum = XXH3_64bits(p, FRAME_HEADER_LENGTH - 4);
         memcpy(p + FRAME_HEADER_LENGTH - 4, &sum, 4);
         memcpy(&length, p, 4);
         if (length < FRAME_HEADER_LENGTH || length > size) {

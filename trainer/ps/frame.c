@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "trainer/message.h"
 #include "trainer/ps/keys.h"
 #include "trainer/ps/optimiser.h"
@@ -31,16 +34,11 @@ get(const uint8_t *from, size_t n)
     return value;
 }
 
-/* FNV-1a.  Finds a stream that has lost its place; TCP guards the bits. */
+/* Finds a stream that has lost its place; TCP guards the bits. */
 static uint32_t
-check_sum(const uint8_t *p, size_t n)
+check_sum(const uint8_t header[FRAME_HEADER_LENGTH])
 {
-    uint32_t sum = 0x811c9dc5;
-
-    for (size_t i = 0; i < n; i++) {
-        sum = (sum ^ p[i]) * 0x01000193;
-    }
-    return sum;
+    return XXH3_64bits(header, SUMMED);
 }
 
 static bool
@@ -110,7 +108,7 @@ frame_encode(struct frame *frame, uint8_t header[FRAME_HEADER_LENGTH])
         put(header + 36, &frame->samples, 4);
     }
     put(header + 40, &frame->value, 4);
-    sum = check_sum(header, SUMMED);
+    sum = check_sum(header);
     put(header + SUMMED, &sum, 4);
 }
 
@@ -168,7 +166,7 @@ frame_decode(const uint8_t header[FRAME_HEADER_LENGTH], struct frame *frame)
         return message("frame: version %d, %d is allowed", header[6],
                        FRAME_VERSION);
     }
-    if (check_sum(header, SUMMED) != get(header + SUMMED, 4)) {
+    if (check_sum(header) != get(header + SUMMED, 4)) {
         return message("frame: check sum is wrong");
     }
     if (header[7] < FRAME_HELLO || header[7] >= FRAME_N_TYPES) {

@@ -27,7 +27,8 @@
  *                   2 bytes width (values of a key), 1 byte key size, 1 byte
  *                   flags
  *        40      4  value: a loss, float32
- *        44      4  check sum of the 44 bytes before
+ *        44      4  check sum: XXH3, 64 bits, of the 44 bytes before, of
+ *                   which the low half is sent
  *
  *    type               from    body                  means
  *    FRAME_HELLO        worker  struct frame_hello    I am rank r of n
