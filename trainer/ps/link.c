@@ -17,6 +17,10 @@
 
 #define READ_AHEAD 65536       /* What a read for a header may take. */
 #define SMALL 256               /* Bodies that are better copied. */
+/* Room for a burst while the receiver computes: the kernel's own choice grows
+ * too late for values of some megabytes.  The system may allow less. */
+#define RECEIVE_BUFFER ((int) 1 << 22)
+
 #define CONTROL_TOS 0xe0        /* DSCP 56: the class of control traffic. */
 #define CONTROL_PRIORITY 6      /* The highest that needs no privilege. */
 
@@ -46,13 +50,14 @@ link_close(struct link *link)
 int
 link_tune(int fd, const char *congestion)
 {
-    int on = 1, flags = fcntl(fd, F_GETFL);
+    int on = 1, size = RECEIVE_BUFFER, flags = fcntl(fd, F_GETFL);
 
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK)
         || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on)
         || setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on)) {
         return errno;
     }
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
     if (congestion && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion,
                                  strlen(congestion))) {
         return errno;
