@@ -15,6 +15,7 @@
 #include <xxhash.h>
 
 #include "tests/fuzz/must.h"
+#include "trainer/ps/keys.h"
 #include "trainer/ps/link.h"
 
 #define MAX_BODY 65536
@@ -56,21 +57,72 @@ check_frame(const struct link *link)
 }
 
 static void
-check_body(const struct link *link, const uint8_t *body)
+check_hello(const uint8_t *body)
 {
     struct frame_hello hello;
     uint8_t again[FRAME_HELLO_LENGTH];
-    char *error;
+    char *error = frame_hello_decode(body, &hello);
 
-    if (link->frame.type == FRAME_HELLO) {
-        error = frame_hello_decode(body, &hello);
-        if (!error) {
-            must(hello.rank < hello.n_workers);
-            must(hello.shard < hello.n_shards);
-            frame_hello_encode(&hello, again);
-            must(!memcmp(again, body, sizeof again));
-        }
-        free(error);
+    if (!error) {
+        must(hello.rank < hello.n_workers);
+        must(hello.shard < hello.n_shards);
+        must(hello.width && hello.channel < FRAME_N_CHANNELS);
+        frame_hello_encode(&hello, again);
+        must(!memcmp(again, body, sizeof again));
+    }
+    free(error);
+}
+
+static void
+check_welcome(const uint8_t *body)
+{
+    struct frame_welcome welcome;
+    uint8_t again[FRAME_WELCOME_LENGTH];
+    char *error = frame_welcome_decode(body, &welcome);
+
+    if (!error) {
+        frame_welcome_encode(&welcome, again);
+        must(!memcmp(again, body, sizeof again));
+    }
+    free(error);
+}
+
+/* Keys that were taken ascend, and would be sent in as few bytes or fewer. */
+static void
+check_keys(const struct frame *frame, const uint8_t *body)
+{
+    uint64_t *keys;
+    int size;
+
+    if (frame->n > MAX_BODY) {
+        return;                 /* As a server, which bounds the answer. */
+    }
+    keys = malloc((frame->n + 1) * sizeof *keys);
+    must(keys);
+    if (keys_decode(frame->first, body, frame->n, frame->key_size, keys)) {
+        size = keys_choose(keys, frame->n);
+        must(size != KEYS_UNSORTED && size <= frame->key_size);
+        must(!frame->n || keys[0] == frame->first);
+    }
+    free(keys);
+}
+
+static void
+check_body(const struct link *link, const uint8_t *body)
+{
+    switch (link->frame.type) {
+    case FRAME_HELLO:
+        check_hello(body);
+        break;
+    case FRAME_WELCOME:
+        check_welcome(body);
+        break;
+    case FRAME_UPDATE_KEYS:
+    case FRAME_READ_KEYS:
+        check_keys(&link->frame, body);
+        break;
+    default:
+        break;
     }
 }
 

@@ -155,27 +155,37 @@ send_range(struct server *server, struct frame prototype,
 
 /* Coming back. */
 
-/* The first server's and the last one's iteration differ if one was killed
- * and the other was not, or a checkpoint apart. */
+/* Whether 's' has left the epoch that it has to leave. */
+static bool
+has_left(const struct ps_client *client, const struct server *s,
+         const uint64_t epochs[])
+{
+    return s->channel.welcome.epoch != epochs[s - client->servers];
+}
+
+/* The least iteration of those who have gone back, which may be a checkpoint
+ * apart. */
 static uint64_t
-least_iteration(const struct ps_client *client)
+least_iteration(const struct ps_client *client, const uint64_t epochs[])
 {
     uint64_t least = FRAME_NONE;
 
     for (const struct server *s = client->servers;
          s < end_of_servers(client); s++) {
-        least = s->channel.welcome.iteration < least
-                ? s->channel.welcome.iteration : least;
+        if (has_left(client, s, epochs)
+            && s->channel.welcome.iteration < least) {
+            least = s->channel.welcome.iteration;
+        }
     }
     return least;
 }
 
 static char *
-check_begun(const struct ps_client *client)
+check_begun(const struct ps_client *client, const uint64_t epochs[])
 {
     for (const struct server *s = client->servers;
          s < end_of_servers(client); s++) {
-        if (!s->channel.welcome.begun) {
+        if (has_left(client, s, epochs) && !s->channel.welcome.begun) {
             return channel_failure(&s->channel, duplicate(
                 "was started again without a checkpoint"));
         }
@@ -184,23 +194,21 @@ check_begun(const struct ps_client *client)
 }
 
 /* Makes all servers go back to the last checkpoint that all have.  'epochs'
- * are those that they have to leave. */
+ * are those that they have to leave; at least one has. */
 static char *
 go_back(struct ps_client *client, const uint64_t epochs[])
 {
     for (int i = 0; i < MAX_REWINDS; i++) {
-        char *error = check_begun(client);
-        uint64_t least = least_iteration(client);
+        char *error = check_begun(client, epochs);
+        uint64_t least = least_iteration(client, epochs);
         bool agreed = true;
 
         for (struct server *s = client->servers;
              s < end_of_servers(client) && !error; s++) {
-            struct channel *ch = &s->channel;
-
-            if (ch->welcome.epoch == epochs[s - client->servers]
-                || ch->welcome.iteration != least) {
+            if (!has_left(client, s, epochs)
+                || s->channel.welcome.iteration != least) {
                 agreed = false;
-                ch->hello.rewind = least;
+                s->channel.hello.rewind = least;
                 error = open_server(client, s, client->config.patience_us);
             }
         }

@@ -279,8 +279,8 @@ server_take_hello(struct server *server, struct peer *peer)
     if (!server->prepared) {
         error = prepare(server, &hello);
         if (error) {
-            server_fail(server, error);
-            return NULL;
+            server_fail(server, duplicate(error));
+            return error;
         }
     }
     error = reconcile(server, &hello);

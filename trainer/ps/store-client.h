@@ -17,7 +17,8 @@
  * store_wait() or store_flush(), or before there is a good deal of it.
  *
  * Keys of a call strictly ascend.  A connection that breaks is opened again
- * and what the server has not taken is sent again; nothing counts twice.
+ * and what the server has not taken is sent again; nothing counts twice.  An
+ * answer that was lost is made again: values then have one's later updates.
  *
  *
  * Usage
