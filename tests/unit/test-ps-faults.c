@@ -311,6 +311,9 @@ cuts_towards_the_client_count_nothing_twice(void **state)
 
 /* Training. */
 
+/* Who this process is. */
+static int my_rank, n_workers = 1;
+
 static char *
 try_training(const struct server servers[], int n_servers,
              int64_t deadline_us, struct ps_client **clientp)
@@ -323,8 +326,8 @@ try_training(const struct server servers[], int n_servers,
                  servers[i].port);
     }
     return ps_client_create(&(struct ps_client_config) {
-        .servers = names, .n_servers = n_servers, .n_workers = 1,
-        .n_parameters = N,
+        .servers = names, .n_servers = n_servers, .rank = my_rank,
+        .n_workers = n_workers, .n_parameters = N,
         .optimiser = optimiser_find("sum"), .patience_us = 10000000,
         .deadline_us = deadline_us,
     }, clientp);
@@ -434,23 +437,61 @@ remove_folder(const struct folder *folder, int shard)
     return n;
 }
 
-/* One of two servers is killed; the other goes back with it. */
+/* Another worker, which goes wherever the job goes, to iteration 60. */
+static pid_t
+start_worker(const struct server servers[2], int rank)
+{
+    pid_t pid = start_process();
+
+    if (!pid) {
+        static float weights[N], ones[N];
+        struct ps_client *client;
+        uint64_t iteration;
+        double loss = 0.5;
+        char *error;
+        bool ok;
+
+        for (int i = 0; i < N; i++) {
+            ones[i] = 1;
+        }
+        my_rank = rank;
+        ok = !try_training(servers, 2, 2000000, &client)
+             && ps_client_begin(client, weights, &iteration, &error) == PS_OK;
+        while (ok && iteration < 60) {
+            ok = ps_client_exchange(client, &iteration, ones, 1, &loss,
+                                    weights, &error) == PS_OK
+                 && weights[0] == iteration && weights[N - 1] == iteration;
+        }
+        ps_client_destroy(client);
+        _exit(!ok);
+    }
+    return pid;
+}
+
+/* One of two servers is killed; the other goes back with it, and all
+ * workers. */
 static void
-a_killed_server_resumes_from_its_checkpoint(void **state)
+kill_servers_of(int n)
 {
     struct folder folder = make_folder();
     struct ps_server_config config = {
-        .n_workers = 1, .patience_us = 10000000, .checkpoint = folder.path,
+        .n_workers = n, .patience_us = 10000000, .checkpoint = folder.path,
         .checkpoint_every = 10, .resume = true,
     };
     struct server servers[2] = {
         start_server(config), start_server(config),
     };
-    struct ps_client *client = connect_training(servers, 2, 2000000);
     static float weights[N];
+    struct ps_client *client;
+    pid_t workers[4];
     uint64_t iteration;
     char *error;
 
+    n_workers = n;
+    for (int i = 1; i < n; i++) {
+        workers[i] = start_worker(servers, i);
+    }
+    client = connect_training(servers, 2, 2000000);
     memset(weights, 0, sizeof weights);
     assert_int_equal(ps_client_begin(client, weights, &iteration, &error),
                      PS_OK);
@@ -470,10 +511,78 @@ a_killed_server_resumes_from_its_checkpoint(void **state)
     while (iteration < 60) {
         step(client, &iteration, weights);
     }
+    for (int i = 1; i < n; i++) {
+        assert_int_equal(await_end(workers[i]), 0);
+    }
     ps_client_destroy(client);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(await_end(servers[i].pid), 0);
         assert_int_equal(remove_folder(&folder, i), 2);
+    }
+    n_workers = 1;
+}
+
+static void
+a_killed_server_resumes_from_its_checkpoint(void **state)
+{
+    kill_servers_of(1);
+}
+
+static void
+all_workers_go_back_with_a_killed_server(void **state)
+{
+    kill_servers_of(3);
+}
+
+/* With checkpoints a worker that was killed and started again takes the job
+ * back; without, it is told why not, and the server ends. */
+static void
+a_killed_worker_may_come_back(void **state)
+{
+    for (int keep = 1; keep >= 0; keep--) {
+        struct folder folder = make_folder();
+        struct server servers[2];
+        static float weights[N];
+        struct ps_client *client;
+        uint64_t iteration;
+        pid_t worker;
+        char *error;
+
+        for (int i = 0; i < 2; i++) {
+            servers[i] = start_server((struct ps_server_config) {
+                .n_workers = 1, .patience_us = 3000000,
+                .checkpoint = keep ? folder.path : NULL,
+                .checkpoint_every = 10,
+            });
+        }
+        memset(weights, 0, sizeof weights);
+        worker = start_process();
+        if (!worker) {
+            client = connect_training(servers, 2, 0);
+            ps_client_begin(client, weights, &iteration, &error);
+            while (iteration < 25) {
+                step(client, &iteration, weights);
+            }
+            raise(SIGKILL);
+        }
+        assert_int_equal(await_end(worker), 128 + SIGKILL);
+        error = try_training(servers, 2, 0, &client);
+        if (keep) {
+            assert_null(error);
+            assert_int_equal(ps_client_begin(client, weights, &iteration,
+                                             &error), PS_OK);
+            assert_int_equal(iteration, 20);
+            assert_counts(weights, iteration);
+            step(client, &iteration, weights);
+            ps_client_destroy(client);
+        } else {
+            assert_non_null(strstr(error, "no checkpoints"));
+            free(error);
+        }
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(await_end(servers[i].pid), !keep);
+            remove_folder(&folder, i);
+        }
     }
 }
 
@@ -605,6 +714,8 @@ main(void)
         cmocka_unit_test(cuts_towards_the_client_count_nothing_twice),
         cmocka_unit_test(cut_gradients_count_nothing_twice),
         cmocka_unit_test(a_killed_server_resumes_from_its_checkpoint),
+        cmocka_unit_test(all_workers_go_back_with_a_killed_server),
+        cmocka_unit_test(a_killed_worker_may_come_back),
         cmocka_unit_test(checkpoints_are_checked_when_they_are_read),
         cmocka_unit_test(a_silent_server_is_noticed),
         cmocka_unit_test(a_silent_worker_is_noticed),

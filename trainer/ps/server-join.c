@@ -207,7 +207,10 @@ reconcile(struct server *server, const struct frame_hello *hello)
     }
     if (!ours && member->joined) {
         /* The worker was started again and knows nothing. */
-        return server_rewind(server, server->saved);
+        return server->config->checkpoint && server->sync
+               ? server_rewind(server, server->saved)
+               : message("hello: worker %u was started again, and there are "
+                         "no checkpoints", hello->rank);
     }
     if (other) {
         peer_close(server, other);      /* It knows better than we. */
