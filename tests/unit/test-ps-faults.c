@@ -26,6 +26,8 @@
 #include "trainer/control.h"
 #include "trainer/ps/address.h"
 #include "trainer/ps/client.h"
+#include "trainer/ps/frame.h"
+#include "trainer/ps/link.h"
 #include "trainer/ps/optimiser.h"
 #include "trainer/ps/server.h"
 #include "trainer/ps/store-client.h"
@@ -706,6 +708,80 @@ a_silent_worker_is_noticed(void **state)
     await_end(worker);
 }
 
+/* Sends a hello of a store and then 'frame'.  Returns true if the server
+ * answered that with an abort and the end of the connection. */
+static bool
+is_refused(const struct server *server, struct frame frame,
+           const uint8_t *body)
+{
+    struct frame_hello hello = {
+        .n_workers = 1, .n_shards = 2, .n_parameters = 100, .width = 2,
+        .key_space = 1000, .channel = FRAME_STORE, .epoch = FRAME_NONE,
+        .rewind = FRAME_NONE,
+    };
+    uint8_t bytes[1024], text[FRAME_MAX_TEXT];
+    struct frame first = { .type = FRAME_HELLO };
+    struct link link;
+    bool aborted = false;
+    char target[32], *error;
+    int fd;
+
+    snprintf(target, sizeof target, "127.0.0.1:%d", server->port);
+    assert_null(address_connect(target, &fd));
+    link_init(&link, blocking(fd));
+    frame_hello_encode(&hello, bytes);
+    link_send_copy(&link, &first, bytes);
+    link_send_copy(&link, &frame, body);
+    assert_int_equal(link_flush(&link), 0);
+    for (;;) {
+        switch (link_receive(&link, &error)) {
+        case LINK_HEADER:
+            aborted = aborted || link.frame.type == FRAME_ABORT;
+            link_set_body(&link, text);
+            break;
+        case LINK_FRAME:
+        case LINK_AGAIN:
+            break;
+        case LINK_END:
+            free(error);
+            link_close(&link);
+            return aborted;
+        }
+    }
+}
+
+/* Server 0 of 2 has parameters 0 to 49 and keys 0 to 499, two values each. */
+static void
+frames_that_do_not_fit_a_store_are_refused(void **state)
+{
+    static const uint8_t body[1024] = { 0 };
+    const struct frame frames[] = {
+        { .type = FRAME_UPDATE, .first = 47, .n = 4, .sequence = 1 },
+        { .type = FRAME_UPDATE, .first = UINT64_MAX, .n = 4, .sequence = 1 },
+        { .type = FRAME_READ, .first = 50, .n = 1 },
+        { .type = FRAME_READ, .first = 0, .n = 0 },
+        { .type = FRAME_UPDATE_KEYS, .first = 9, .n = 2, .width = 3 },
+        { .type = FRAME_UPDATE_KEYS, .first = 498, .n = 3, .width = 2 },
+        { .type = FRAME_UPDATE_KEYS, .first = 7, .n = 3, .width = 2,
+          .key_size = 8 },              /* 7, 0, 0. */
+        { .type = FRAME_READ_KEYS, .first = 7, .n = 3, .key_size = 3 },
+        { .type = FRAME_READ_KEYS, .first = 0, .n = FRAME_MAX_FLOATS },
+        { .type = FRAME_PUSH, .n = 4 },
+        { .type = FRAME_WEIGHTS, .n = 4 },
+        { .type = FRAME_HEARTBEAT },
+        { .type = FRAME_SCHEME, .body_length = 4 },
+    };
+
+    for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
+        struct server server = start_server((struct ps_server_config) {
+            .n_workers = 1, .patience_us = 100000,
+        });
+
+        assert_true(is_refused(&server, frames[i], body));
+        assert_int_equal(await_end(server.pid), 1);
+    }
+}
+
 int
 main(void)
 {
@@ -717,6 +793,7 @@ main(void)
         cmocka_unit_test(all_workers_go_back_with_a_killed_server),
         cmocka_unit_test(a_killed_worker_may_come_back),
         cmocka_unit_test(checkpoints_are_checked_when_they_are_read),
+        cmocka_unit_test(frames_that_do_not_fit_a_store_are_refused),
         cmocka_unit_test(a_silent_server_is_noticed),
         cmocka_unit_test(a_silent_worker_is_noticed),
     };
