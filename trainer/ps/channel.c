@@ -22,7 +22,7 @@ channel_init(struct channel *ch, const char *name,
 {
     memset(ch, 0, sizeof *ch);
     link_init(&ch->link, -1);
-    ch->name = name;
+    ch->name = duplicate(name);
     ch->congestion = congestion;
     ch->control = control;
     ch->hello = *hello;
@@ -54,6 +54,8 @@ channel_end(struct channel *ch)
         link_flush(&ch->link);
     }
     channel_close(ch);
+    free(ch->name);
+    ch->name = NULL;
 }
 
 /* Waits for 'events' until 'deadline'.  Returns 0 or an errno, EINTR if we

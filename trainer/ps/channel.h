@@ -26,13 +26,13 @@
  *    if (channel.welcome.epoch == epoch) {
  *        ...send again what channel.welcome.sequence has not...
  *    }
- *    channel_close(&channel);
+ *    channel_end(&channel);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * 'name', 'congestion' and 'control' are the caller's.  channel_open() blocks,
+ * 'congestion' and 'control' are the caller's.  channel_open() blocks,
  * but a signal ends it.  One thread. */
 
 #include <stdint.h>
@@ -44,7 +44,7 @@ struct control;
 
 struct channel {
     struct link link;
-    const char *name;           /* "HOST:PORT". */
+    char *name;                 /* "HOST:PORT". */
     const char *congestion;
     struct control *control;    /* Or NULL. */
     struct frame_hello hello;   /* Epoch, sequence and rewind are kept up to
@@ -63,7 +63,7 @@ void channel_init(struct channel *, const char *name,
 char *channel_open(struct channel *, int64_t timeout_us);
 void channel_close(struct channel *);
 
-/* Says bye if it can, and closes. */
+/* Says bye if it can, closes, and frees what the channel has. */
 void channel_end(struct channel *);
 
 /* A message that names the server; takes ownership of 'why'. */

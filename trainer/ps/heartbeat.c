@@ -23,7 +23,7 @@
 #define BEATS_A_DEADLINE 4      /* At least. */
 
 struct target {
-    const char *name;           /* "HOST:PORT", of the port for data. */
+    char *name;                 /* "HOST:PORT", of the port for data. */
 
     /* What the worker's thread says, under the mutex. */
     struct frame_hello hello;
@@ -249,6 +249,7 @@ heartbeat_free(struct heartbeat *hb)
 {
     for (int i = 0; i < hb->n_targets; i++) {
         link_close(&hb->targets[i].link);
+        free(hb->targets[i].name);
     }
     if (hb->wake_fd >= 0) {
         close(hb->wake_fd);
@@ -292,7 +293,7 @@ heartbeat_create(const char *const names[], int n_servers,
     hb->failure_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&hb->mutex, NULL);
     for (int i = 0; i < n_servers; i++) {
-        hb->targets[i].name = names[i];
+        hb->targets[i].name = duplicate(names[i]);
         link_init(&hb->targets[i].link, -1);
     }
     error = hb->wake_fd < 0 || hb->failure_fd < 0 ? errno : start_thread(hb);

@@ -33,7 +33,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * 'names' are the caller's.  The functions are for one thread. */
+ * The functions are for one thread. */
 
 #include <stdint.h>
 
