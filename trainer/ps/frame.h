@@ -39,9 +39,7 @@
  *                                                     w[iteration]
  *    FRAME_WEIGHTS      server  n floats              w[iteration]; 'value' is
  *                                                     the loss of the
- *                                                     iteration before,
- *                                                     'samples' the worker's
- *                                                     next share, 0: as it was
+ *                                                     iteration before
  *    FRAME_BYE          both    -                     training has ended
  *    FRAME_ABORT        server  text                  training cannot go on
  *    FRAME_HEARTBEAT    both    -                     alive, at 'iteration'

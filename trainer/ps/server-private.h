@@ -38,7 +38,6 @@ struct peer {
     bool owes_ack;              /* Updates were made, */
     bool more;                  /* and the last one said that more follow. */
     uint8_t hello[FRAME_HELLO_LENGTH];
-    uint8_t scheme[FRAME_MAX_SCHEME];
 };
 
 struct member {

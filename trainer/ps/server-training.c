@@ -24,30 +24,8 @@ send_weights(struct server *server, struct peer *peer)
     } else if (server->begun && server_complete(server)
                && server->class->ready(server->sync, peer->rank,
                                        &frame.iteration, &frame.value)) {
-        if (server->class->assignment) {
-            frame.samples = server->class->assignment(server->sync,
-                                                      peer->rank);
-        }
         peer->waiting = false;
         link_send(&peer->link, &frame, server->class->weights(server->sync));
-    }
-}
-
-/* Sends what the scheme has to say to a worker. */
-static void
-send_messages(struct server *server, struct peer *peer)
-{
-    uint8_t body[FRAME_MAX_SCHEME];
-
-    while (server->class->reply && link_has_room(&peer->link, sizeof body)) {
-        struct frame frame = { .type = FRAME_SCHEME };
-
-        frame.body_length = server->class->reply(server->sync, peer->rank,
-                                                 body, sizeof body);
-        if (!frame.body_length) {
-            break;
-        }
-        link_send_copy(&peer->link, &frame, body);
     }
 }
 
@@ -63,7 +41,6 @@ training_answer(struct server *server)
         if (peer->waiting) {
             send_weights(server, peer);
         }
-        send_messages(server, peer);
         link_flush(&peer->link);        /* An error shows when receiving. */
     }
 }
@@ -109,10 +86,6 @@ training_begin_frame(struct server *server, struct peer *peer, bool *known)
         right = !peer->rank && !server->begun && fits_shard(server, frame);
         link_set_body(&peer->link, right
                       ? server->class->weights(server->sync) : NULL);
-        break;
-    case FRAME_SCHEME:
-        right = server->class->message && frame->body_length;
-        link_set_body(&peer->link, peer->scheme);
         break;
     default:
         *known = false;
@@ -187,10 +160,6 @@ training_end_frame(struct server *server, struct peer *peer)
     case FRAME_INIT:
         server->begun = true;
         keep(server);
-        break;
-    case FRAME_SCHEME:
-        error = server->class->message(server->sync, peer->rank,
-                                       peer->scheme, frame->body_length);
         break;
     default:
         break;

@@ -76,16 +76,6 @@ struct sync_class {
     bool (*ready)(const struct sync *, int worker, uint64_t *iteration,
                   float *loss);
 
-    /* Optional: the samples of the worker's next share; 0: as before. */
-    uint32_t (*assignment)(const struct sync *, int worker);
-
-    /* Optional: what the scheme's two sides say to each other besides.  A
-     * message has come from 'worker'; returns NULL, or what is wrong.  reply()
-     * takes the next message for 'worker' and returns its length, at most
-     * 'max', 0 if there is none. */
-    char *(*message)(struct sync *, int worker, const void *body, size_t n);
-    size_t (*reply)(struct sync *, int worker, void *body, size_t max);
-
     /* Optional, for checkpoints: the iteration of the weights; the parts of
      * memory that with it are the whole state when an iteration has just
      * begun, and their number; their contents are now those of 'iteration',
