@@ -25,6 +25,9 @@ send_weights(struct server *server, struct peer *peer)
                && server->class->ready(server->sync, peer->rank,
                                        &frame.iteration, &frame.value)) {
         peer->waiting = false;
+        if (!server->class->iteration) {
+            server->iteration = frame.iteration;
+        }
         link_send(&peer->link, &frame, server->class->weights(server->sync));
     }
 }
