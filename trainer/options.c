@@ -22,6 +22,7 @@ enum kind {
     SHAPE,
     IMAGE,
     SERVER,                     /* May be repeated. */
+    FLAG,                       /* Has no value. */
 };
 
 struct row {
@@ -50,6 +51,19 @@ static const struct row rows[] = {
       "This is worker R, 0 to N - 1; 0 evaluates and reports progress." },
     { "congestion", ROLE_SERVER | ROLE_WORKER, STRING, AT(congestion), 0, 0,
       NULL, "NAME", "Use this TCP congestion control, such as cubic." },
+    { "control-port", ROLE_SERVER, INTEGER, AT(control_port), 0, 65535, "0",
+      "PORT", "Take heartbeats at PORT; 0 lets the kernel choose." },
+    { "patience", ROLE_SERVER | ROLE_WORKER, REAL, AT(patience), 0, 1e6, "3",
+      "S", "How many seconds a peer whose connection broke may be away." },
+    { "deadline", ROLE_SERVER | ROLE_WORKER, REAL, AT(deadline), 0, 1e6, "10",
+      "S", "A peer without a heartbeat for so many seconds has died; 0: "
+      "never." },
+    { "checkpoint", ROLE_SERVER, STRING, AT(checkpoint), 0, 0, NULL, "FOLDER",
+      "Keep the last two checkpoints in FOLDER." },
+    { "checkpoint-every", ROLE_SERVER, INTEGER, AT(checkpoint_every), 1, 1e15,
+      "100", "N", "Write one after every N iterations." },
+    { "resume", ROLE_SERVER, FLAG, AT(resume), 0, 0, NULL, NULL,
+      "Go on from the last checkpoint, if there is one." },
     { "model", TRAINS, WORD, AT(model), 0, 0, "mlp",
       "mlp|cifarnet|resnet32|linear", "What is trained." },
     { "shape", TRAINS, SHAPE, AT(shape), 0, 0, "64,256,256,10", "WIDTHS",
@@ -74,6 +88,8 @@ static const struct row rows[] = {
       "X", "Step of SGD." },
     { "momentum", TRAINS, REAL, AT(momentum), 0, 0.9999, "0.9", "X",
       "Part of the last step that goes on." },
+    { "optimiser", TRAINS, WORD, AT(optimiser), 0, 0, "momentum",
+      "sgd|momentum|adagrad|adam", "How servers make steps of gradients." },
     { "seed", TRAINS, INTEGER, AT(seed), 0, 1e15, "1", "N",
       "Of data, first weights and the order of samples." },
     { "until", TRAINS, INTEGER, AT(until), 0, 1e15, "100", "N",
@@ -209,6 +225,9 @@ set_value(const struct row *row, const char *value, struct options *o)
         }
         o->servers[o->n_servers++] = value;
         break;
+    case FLAG:
+        *(bool *) to = true;
+        break;
     }
     return error;
 }
@@ -272,7 +291,8 @@ static char *
 check_together(struct options *o)
 {
     if (o->role == ROLE_SERVER) {
-        return NULL;
+        return o->resume && !o->checkpoint
+               ? message("--resume: --checkpoint says from where") : NULL;
     }
     if (o->role == ROLE_WORKER && !o->n_servers) {
         return message("--server: at least one is needed");
@@ -317,6 +337,10 @@ parse_option(int argc, char *argv[], int *i, struct options *o)
     if (!(row->roles & o->role)) {
         return message("--%s: not an option of \"%s\"", row->name, argv[0]);
     }
+    if (row->kind == FLAG) {
+        return equals ? message("--%s: has no value", row->name)
+                      : set_value(row, "", o);
+    }
     if (!equals && *i + 1 >= argc) {
         return message("--%s: needs a value", row->name);
     }
@@ -360,7 +384,8 @@ help_role(enum role role, const char *name, const char *help)
         const struct row *row = &rows[i];
 
         if (row->roles & role) {
-            printf("    --%s %s\n        %s", row->name, row->value,
+            printf("    --%s%s%s\n        %s", row->name,
+                   row->value ? " " : "", row->value ? row->value : "",
                    row->help);
             if (row->kind == INTEGER || row->kind == REAL) {
                 printf(" %.10g to %.10g.", row->min, row->max);
@@ -382,6 +407,8 @@ options_help(void)
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         help_role(roles[i].role, roles[i].name, roles[i].help);
     }
+    puts("stagecoach-trainer bench ps [--json]\n"
+         "    Measure a parameter server beside plain sockets.\n");
     puts("Standard output is one JSON object a line: listening, backend, "
          "progress,\n"
          "paused, done.\n"

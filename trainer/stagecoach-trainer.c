@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/bench-ps.h"
 #include "trainer/control.h"
 #include "trainer/options.h"
 #include "trainer/ps/server.h"
@@ -25,10 +26,36 @@ run(const struct options *o, struct control *control)
             .address = o->address, .port = o->port,
             .n_workers = o->n_workers, .n_threads = o->n_threads,
             .congestion = o->congestion, .sync = &sync_bsp,
+            .control_port = o->control_port,
+            .patience_us = o->patience * 1e6,
+            .deadline_us = o->deadline * 1e6,
+            .checkpoint = o->checkpoint,
+            .checkpoint_every = o->checkpoint_every, .resume = o->resume,
             .control = control,
         });
     }
     return worker_run(o, control);
+}
+
+static int
+run_bench(int argc, char *argv[])
+{
+    bool json = argc == 4 && !strcmp(argv[3], "--json");
+    char *error;
+
+    if (argc < 3 || argc > 4 || strcmp(argv[2], "ps")
+        || (argc == 4 && !json)) {
+        fprintf(stderr, "stagecoach-trainer bench: \"ps\" and then --json "
+                "are allowed\n");
+        return EXIT_USAGE;
+    }
+    error = bench_ps(json);
+    if (error) {
+        fprintf(stderr, "stagecoach-trainer bench: %s\n", error);
+        free(error);
+        return EXIT_FAILED;
+    }
+    return 0;
 }
 
 int
@@ -42,6 +69,9 @@ main(int argc, char *argv[])
     if (argc == 2 && !strcmp(argv[1], "--version")) {
         puts("stagecoach-trainer " STAGECOACH_VERSION);
         return 0;
+    }
+    if (argc >= 2 && !strcmp(argv[1], "bench")) {
+        return run_bench(argc, argv);
     }
     error = options_parse(argc - 1, argv + 1, &o, &help);
     if (error) {

@@ -53,7 +53,8 @@ open_parameters(struct worker *w)
         }
         w->sync = sync_bsp.create(&(struct sync_config) {
             .backend = w->host, .n_workers = 1, .n = w->n_parameters,
-            .learning_rate = o->learning_rate, .momentum = o->momentum,
+            .optimiser = optimiser_defaults(optimiser_find(o->optimiser),
+                                            o->learning_rate, o->momentum),
         });
         return NULL;
     }
@@ -62,7 +63,9 @@ open_parameters(struct worker *w)
         .rank = o->rank, .n_workers = o->n_workers,
         .n_parameters = w->n_parameters, .seed = o->seed,
         .learning_rate = o->learning_rate, .momentum = o->momentum,
+        .optimiser = optimiser_find(o->optimiser),
         .congestion = o->congestion, .control = w->control,
+        .patience_us = o->patience * 1e6, .deadline_us = o->deadline * 1e6,
     }, &w->client);
 }
 
@@ -123,7 +126,8 @@ begin(struct worker *w, char **error)
 
     model_init_weights(w->model, w->o->seed, weights);
     if (w->client) {
-        result = ps_client_begin(w->client, weights, error);
+        result = ps_client_begin(w->client, weights, &w->progress.iteration,
+                                 error);
     } else {
         memcpy(sync_bsp.weights(w->sync), weights,
                w->n_parameters * sizeof *weights);
@@ -132,14 +136,14 @@ begin(struct worker *w, char **error)
     return result;
 }
 
-/* Gives the gradient for the next weights.  '*loss' is that of our samples
- * and becomes that of all. */
+/* Gives the gradient for the next weights and moves on to their iteration.
+ * '*loss' is that of our samples and becomes that of all. */
 static enum ps_result
 exchange(struct worker *w, double *loss, char **error)
 {
     const float *gradient = w->model->gradient;
     float *weights = w->model->weights;
-    uint64_t iteration = w->progress.iteration;
+    uint64_t *iteration = &w->progress.iteration;
     enum ps_result result = PS_OK;
 
     if (w->client) {
@@ -149,7 +153,7 @@ exchange(struct worker *w, double *loss, char **error)
         size_t bytes = w->n_parameters * sizeof *weights;
 
         memcpy(sync_bsp.inbox(w->sync, 0), gradient, bytes);
-        *error = sync_bsp.push(w->sync, 0, iteration, w->share.n, *loss);
+        *error = sync_bsp.push(w->sync, 0, (*iteration)++, w->share.n, *loss);
         memcpy(weights, sync_bsp.weights(w->sync), bytes);
         result = *error ? PS_FAILED : PS_OK;
     }
@@ -211,7 +215,20 @@ evaluate(struct worker *w, char **error)
 static bool
 steps_alone(const struct worker *w)
 {
-    return !w->client && w->model->class->step;
+    return !w->client && w->model->class->step
+           && (!strcmp(w->o->optimiser, "momentum")
+               || !strcmp(w->o->optimiser, "sgd"));
+}
+
+/* Makes a step of the model's own, with '*loss' of the whole batch. */
+static void
+step_alone(struct worker *w, double *loss)
+{
+    bool momentum = !strcmp(w->o->optimiser, "momentum");
+
+    w->model->class->step(w->model, w->batch, w->o->learning_rate,
+                          momentum ? w->o->momentum : 0, loss);
+    w->progress.iteration++;
 }
 
 static enum ps_result
@@ -223,8 +240,7 @@ iterate(struct worker *w, char **error)
 
     dataset_fill(w->data, w->o->seed, position, w->share.n, w->batch);
     if (steps_alone(w)) {
-        w->model->class->step(w->model, w->batch, w->o->learning_rate,
-                              w->o->momentum, &loss);
+        step_alone(w, &loss);
     } else {
         model_gradient(w->model, w->batch, NULL, NULL, &loss);
     }
@@ -241,7 +257,6 @@ iterate(struct worker *w, char **error)
     if (result == PS_OK) {
         w->step_us = report_monotonic_us();
         w->progress.batch_loss = loss;
-        w->progress.iteration++;
         if (!(w->progress.iteration % w->o->eval_every)) {
             result = evaluate(w, error);
         }
@@ -274,7 +289,9 @@ pause_for_orders(struct worker *w, char **error)
             return PS_ENDED;
         }
         if (w->client) {
-            result = ps_client_idle(w->client, error);
+            result = ps_client_idle(w->client, w->model->weights,
+                                    &w->progress.iteration, error);
+            model_weights_changed(w->model);
         } else {
             struct pollfd fds[2] = {
                 { .fd = control_signal_fd(control), .events = POLLIN },

@@ -21,7 +21,8 @@ struct sync {
     uint64_t iteration;         /* Of the weights. */
     int n_arrived;              /* Workers that have pushed 'iteration'. */
     float loss;                 /* Of the iteration before. */
-    float *weights, *velocity, *sum;
+    float *weights, *sum;
+    float *state[OPTIMISER_MAX_STATES];
     struct bsp_worker *workers;
 };
 
@@ -40,7 +41,9 @@ bsp_create(const struct sync_config *config)
     assert(config->backend->class->map);
     sync->config = *config;
     sync->weights = vector(sync);
-    sync->velocity = vector(sync);
+    for (int i = 0; i < config->optimiser.class->n_states; i++) {
+        sync->state[i] = vector(sync);
+    }
     sync->sum = vector(sync);
     sync->workers = allocate(config->n_workers, sizeof *sync->workers);
     for (int i = 0; i < config->n_workers; i++) {
@@ -60,24 +63,62 @@ bsp_destroy(struct sync *sync)
         }
         free(sync->workers);
         backend_free(b, sync->weights);
-        backend_free(b, sync->velocity);
+        for (int i = 0; i < sync->config.optimiser.class->n_states; i++) {
+            backend_free(b, sync->state[i]);
+        }
         backend_free(b, sync->sum);
         free(sync);
     }
 }
 
 static float *
+mapped(struct sync *sync, float *d_vector)
+{
+    return sync->config.backend->class->map(sync->config.backend, d_vector);
+}
+
+static float *
 bsp_weights(struct sync *sync)
 {
-    return sync->config.backend->class->map(sync->config.backend,
-                                            sync->weights);
+    return mapped(sync, sync->weights);
 }
 
 static float *
 bsp_inbox(struct sync *sync, int worker)
 {
-    return sync->config.backend->class->map(sync->config.backend,
-                                            sync->workers[worker].gradient);
+    return mapped(sync, sync->workers[worker].gradient);
+}
+
+static int
+bsp_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
+{
+    size_t length = sync->config.n * sizeof(float);
+    int n = 0;
+
+    spans[n++] = (struct sync_span) { bsp_weights(sync), length };
+    for (int i = 0; i < sync->config.optimiser.class->n_states; i++) {
+        spans[n++] = (struct sync_span) {
+            mapped(sync, sync->state[i]), length,
+        };
+    }
+    spans[n++] = (struct sync_span) { &sync->loss, sizeof sync->loss };
+    return n;
+}
+
+static uint64_t
+bsp_iteration(const struct sync *sync)
+{
+    return sync->iteration;
+}
+
+static void
+bsp_resume(struct sync *sync, uint64_t iteration)
+{
+    sync->iteration = iteration;
+    sync->n_arrived = 0;
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync->workers[i].n_pushed = iteration;
+    }
 }
 
 /* Makes the next weights of all workers' gradients.  They are added by rank,
@@ -86,6 +127,7 @@ static void
 bsp_update(struct sync *sync)
 {
     const struct sync_config *c = &sync->config;
+    float *state[OPTIMISER_MAX_STATES];
     uint64_t n_samples = 0;
     double loss = 0;
 
@@ -105,9 +147,12 @@ bsp_update(struct sync *sync)
             loss += (double) share * w->loss;
         }
     }
-    c->backend->class->sgd(c->backend, c->n, c->learning_rate, c->momentum,
-                           sync->sum, sync->velocity, sync->weights);
     backend_sync(c->backend);
+    for (int i = 0; i < c->optimiser.class->n_states; i++) {
+        state[i] = mapped(sync, sync->state[i]);
+    }
+    c->optimiser.class->step(&c->optimiser, c->n, mapped(sync, sync->sum),
+                             state, bsp_weights(sync));
     sync->loss = loss;
 }
 
@@ -150,4 +195,7 @@ const struct sync_class sync_bsp = {
     .inbox = bsp_inbox,
     .push = bsp_push,
     .ready = bsp_ready,
+    .iteration = bsp_iteration,
+    .spans = bsp_spans,
+    .resume = bsp_resume,
 };

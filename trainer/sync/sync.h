@@ -36,6 +36,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/ps/optimiser.h"
+
 struct backend;
 struct sync;
 
@@ -43,8 +45,16 @@ struct sync_config {
     struct backend *backend;    /* Its memory must be mapped to the host. */
     int n_workers;
     size_t n;                   /* Parameters of the shard. */
-    float learning_rate, momentum;
+    struct optimiser_config optimiser;
 };
+
+/* A part of a scheme's state. */
+struct sync_span {
+    void *data;
+    size_t length;              /* Bytes. */
+};
+
+#define SYNC_MAX_SPANS 8
 
 struct sync_class {
     const char *name;
@@ -65,10 +75,18 @@ struct sync_class {
      * Says their iteration, and the mean loss of the one before. */
     bool (*ready)(const struct sync *, int worker, uint64_t *iteration,
                   float *loss);
+
+    /* Optional, for checkpoints: the iteration of the weights; the parts of
+     * memory that with it are the whole state when an iteration has just
+     * begun, and their number; their contents are now those of 'iteration',
+     * and every worker is about to push that one. */
+    uint64_t (*iteration)(const struct sync *);
+    int (*spans)(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
+    void (*resume)(struct sync *, uint64_t iteration);
 };
 
 /* Bulk synchronous parallel: an update is the mean over all samples of all
- * workers, SGD with momentum.  With any split of a batch among workers the
+ * workers.  With any split of a batch among workers the
  * weights are the same but for rounding. */
 extern const struct sync_class sync_bsp;
 
