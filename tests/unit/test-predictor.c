@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "trainer/balance/neural.h"
+#include "trainer/balance/predictor.h"
+#include "trainer/task/seeded.h"
+
+#define FOR_EACH_CLASS(CLASS)                                           \
+    for (const struct predictor_class *const *iter_ = predictor_classes, \
+         *CLASS; (CLASS = *iter_); iter_++)
+
+static void
+classes_are_found_by_name(void **state)
+{
+    int n = 0;
+
+    FOR_EACH_CLASS (class) {
+        assert_ptr_equal(predictor_class_find(class->name), class);
+        n++;
+    }
+    assert_int_equal(n, 7);
+    assert_null(predictor_class_find("oracle"));
+}
+
+static void
+nothing_is_known_at_first(void **state)
+{
+    FOR_EACH_CLASS (class) {
+        struct predictor *p = predictor_create(class, 1);
+
+        assert_true(predictor_predict(p) == 0);
+        predictor_update(p, NAN, 0, 0);
+        predictor_update(p, INFINITY, 0, 0);
+        predictor_update(p, 0, 0, 0);
+        assert_true(predictor_predict(p) == 0);
+        predictor_update(p, 50, NAN, -3);
+        assert_true(fabs(predictor_predict(p) - 50) < 1e-4);
+        predictor_destroy(p);
+    }
+}
+
+/* After a lasting change each finds the new speed, at any scale. */
+static void
+a_constant_speed_is_learned(void **state)
+{
+    FOR_EACH_CLASS (class) {
+        for (double scale = 1e-3; scale < 1e9; scale *= 1e3) {
+            struct predictor *p = predictor_create(class, 1);
+
+            for (int i = 0; i < 400; i++) {
+                double speed = scale * (i < 100 ? 1 : 0.5);
+
+                if ((i > 40 && i < 100) || i > 250) {
+                    double e = predictor_predict(p) / speed - 1;
+
+                    if (fabs(e) > 0.05) {
+                        fail_msg("%s: %g at %d", class->name, e, i);
+                    }
+                }
+                predictor_update(p, speed, 0, 0);
+            }
+            predictor_destroy(p);
+        }
+    }
+}
+
+static void
+the_seed_decides_everything(void **state)
+{
+    FOR_EACH_CLASS (class) {
+        struct predictor *a = predictor_create(class, 7);
+        struct predictor *b = predictor_create(class, 7);
+        struct seeded rs;
+
+        seeded_init(&rs, 3, 0);
+        for (int i = 0; i < 100; i++) {
+            double speed = 1 + seeded_uniform(&rs);
+            double cpu = seeded_uniform(&rs);
+
+            predictor_update(a, speed, cpu, 0.5);
+            predictor_update(b, speed, cpu, 0.5);
+            assert_true(predictor_predict(a) == predictor_predict(b));
+        }
+        predictor_destroy(a);
+        predictor_destroy(b);
+    }
+}
+
+/* Whatever comes, the prediction stays among the speeds that there were, or
+ * at half the lowest. */
+static void
+predictions_are_bounded(void **state)
+{
+    FOR_EACH_CLASS (class) {
+        struct predictor *p = predictor_create(class, 1);
+        struct seeded rs;
+
+        seeded_init(&rs, 4, 0);
+        for (int i = 0; i < 600; i++) {
+            double speed = pow(10, 4 * seeded_uniform(&rs) - 2);
+
+            predictor_update(p, speed, seeded_uniform(&rs),
+                             seeded_uniform(&rs));
+            assert_true(predictor_predict(p) >= 0.005 * 0.999);
+            assert_true(predictor_predict(p) <= 100 * 1.001);
+        }
+        predictor_destroy(p);
+    }
+}
+
+/* Sum of squared errors over iterations 300 to 599 of a worker that others
+ * slow down every so often: their use is seen one iteration before. */
+static double
+errors_with_uses(const struct predictor_class *class)
+{
+    struct predictor *p = predictor_create(class, 1);
+    struct seeded rs;
+    double cpu = 0, sum = 0;
+
+    seeded_init(&rs, 5, 0);
+    for (int i = 0; i < 600; i++) {
+        double speed = 100 * (1 - cpu) * (1 + 0.02 * seeded_normal(&rs));
+        double e = predictor_predict(p) - speed;
+
+        sum += i >= 300 ? e * e : 0;
+        if (seeded_uniform(&rs) < 0.1) {
+            cpu = 0.7 * seeded_uniform(&rs);
+        }
+        predictor_update(p, speed, cpu, 0);
+    }
+    predictor_destroy(p);
+    return sum;
+}
+
+static void
+narx_foresees_what_the_uses_tell(void **state)
+{
+    double narx = errors_with_uses(&predictor_narx);
+
+    assert_true(narx < 0.25 * errors_with_uses(&predictor_memoryless));
+    assert_true(narx < 0.25 * errors_with_uses(&predictor_ema));
+    assert_true(narx < 0.25 * errors_with_uses(&predictor_arima));
+    assert_true(narx < 0.25 * errors_with_uses(&predictor_lstm));
+}
+
+/* ARIMA and the networks find that a speed alternates; the others cannot. */
+static void
+regular_changes_are_learned(void **state)
+{
+    static const struct predictor_class *const classes[] = {
+        &predictor_arima, &predictor_rnn, &predictor_lstm, &predictor_narx,
+    };
+
+    for (size_t j = 0; j < sizeof classes / sizeof *classes; j++) {
+        struct predictor *p = predictor_create(classes[j], 1);
+
+        for (int i = 0; i < 800; i++) {
+            double speed = i % 2 ? 10 : 12;
+
+            if (i > 700 && fabs(predictor_predict(p) - speed) > 0.3) {
+                fail_msg("%s: %g is not %g", classes[j]->name,
+                         predictor_predict(p), speed);
+            }
+            predictor_update(p, speed, 0, 0);
+        }
+        predictor_destroy(p);
+    }
+}
+
+/* Adam finds the minimum of a parabola. */
+static void
+steps_lead_down(void **state)
+{
+    struct neural net;
+
+    neural_init(&net, 2, 0.01f);
+    for (int i = 0; i < 2000; i++) {
+        net.gradient[0] = 2 * (net.weights[0] - 3);
+        net.gradient[1] = 200 * (net.weights[1] + 1);
+        neural_step(&net);
+        assert_true(net.gradient[0] == 0 && net.gradient[1] == 0);
+    }
+    assert_true(fabsf(net.weights[0] - 3) < 0.01f);
+    assert_true(fabsf(net.weights[1] + 1) < 0.01f);
+    neural_uninit(&net);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(classes_are_found_by_name),
+        cmocka_unit_test(nothing_is_known_at_first),
+        cmocka_unit_test(a_constant_speed_is_learned),
+        cmocka_unit_test(the_seed_decides_everything),
+        cmocka_unit_test(predictions_are_bounded),
+        cmocka_unit_test(narx_foresees_what_the_uses_tell),
+        cmocka_unit_test(regular_changes_are_learned),
+        cmocka_unit_test(steps_lead_down),
+    };
+    return cmocka_run_group_tests_name("predictor", tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/balance/apportion.h"
+#include "trainer/balance/batch-mode.h"
+#include "trainer/balance/batch-size-manager.h"
+#include "trainer/balance/predictor.h"
+#include "trainer/message.h"
+
+/* New sizes are worth it if the iteration is to be shorter by a part that is
+ * more than the predictions are wrong in general, or if the workers would end
+ * that many times it apart. */
+#define LEAST_WORTH 0.01
+#define MOST_WORTH 0.06
+#define ERRORS 1.5             /* Typical errors that are not a change. */
+#define APART 4
+
+#define KEEP_ERROR 0.95         /* Of the mean error, an iteration, */
+#define MAX_ERROR 0.1           /* which steps hardly change. */
+
+struct batch_mode {
+    const struct batch_size_config *config;
+    struct predictor **predictors;
+    double *speeds;             /* As predicted. */
+    double error;               /* Of the predictions, relative, typically. */
+    double *scratch;
+    uint32_t *target;
+};
+
+static struct batch_mode *
+cpu_create(const struct batch_size_config *config)
+{
+    struct batch_mode *m = allocate(1, sizeof *m);
+    const struct predictor_class *class = predictor_class_find(
+        config->predictor ? config->predictor : "narx");
+    int n = config->n_workers;
+
+    m->config = config;
+    m->speeds = allocate(n, sizeof *m->speeds);
+    m->scratch = allocate(n, sizeof *m->scratch);
+    m->target = allocate(n, sizeof *m->target);
+    m->predictors = allocate(n, sizeof *m->predictors);
+    for (int i = 0; i < n; i++) {
+        m->predictors[i] = predictor_create(class, config->seed + i);
+    }
+    return m;
+}
+
+static void
+cpu_destroy(struct batch_mode *m)
+{
+    for (int i = 0; i < m->config->n_workers; i++) {
+        predictor_destroy(m->predictors[i]);
+    }
+    free(m->predictors);
+    free(m->speeds);
+    free(m->scratch);
+    free(m->target);
+    free(m);
+}
+
+static void
+cpu_report(struct batch_mode *m, int worker, uint32_t n, double seconds,
+           double cpu, double memory)
+{
+    double speed = n / seconds, error = 0;
+
+    if (m->speeds[worker] && isfinite(speed) && speed > 0) {
+        error = fmin(fabs(speed / m->speeds[worker] - 1), MAX_ERROR);
+        m->error += (1 - KEEP_ERROR) / m->config->n_workers
+                    * (error - m->error);
+    }
+    predictor_update(m->predictors[worker], speed, cpu, memory);
+}
+
+/* The seconds of an iteration with 'sizes' at the predicted speeds, of its
+ * slowest worker and of its fastest. */
+static double
+seconds_of(const struct batch_mode *m, const uint32_t *sizes,
+           double *shortest)
+{
+    double longest = 0;
+
+    *shortest = INFINITY;
+    for (int i = 0; i < m->config->n_workers; i++) {
+        double seconds = sizes[i] / m->speeds[i];
+
+        longest = fmax(longest, seconds);
+        *shortest = fmin(*shortest, seconds);
+    }
+    return longest;
+}
+
+/* True if the target is better than 'sizes' by more than jitter makes it look
+ * so. */
+static bool
+is_worth_it(const struct batch_mode *m, const uint32_t *sizes)
+{
+    double worth = fmin(MOST_WORTH, fmax(LEAST_WORTH, ERRORS * m->error));
+    double shortest, target_shortest;
+    double longest = seconds_of(m, sizes, &shortest);
+    double target = seconds_of(m, m->target, &target_shortest);
+
+    return target < (1 - worth) * longest
+           || (target <= longest
+               && longest / shortest > (1 + APART * worth)
+                                       * target / target_shortest);
+}
+
+static void
+cpu_decide(struct batch_mode *m, uint32_t *sizes)
+{
+    const struct batch_size_config *c = m->config;
+
+    for (int i = 0; i < c->n_workers; i++) {
+        m->speeds[i] = predictor_predict(m->predictors[i]);
+        if (!(m->speeds[i] > 0)) {
+            return;             /* Nothing is known of this worker yet. */
+        }
+    }
+    apportion(c->n_workers, c->batch, m->speeds, c->max, m->scratch,
+              m->target);
+    if (is_worth_it(m, sizes)) {
+        memcpy(sizes, m->target, c->n_workers * sizeof *sizes);
+    }
+}
+
+const struct batch_mode_class batch_mode_cpu = {
+    .create = cpu_create,
+    .destroy = cpu_destroy,
+    .report = cpu_report,
+    .decide = cpu_decide,
+};

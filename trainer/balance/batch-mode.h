@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef BATCH_MODE_H
+#define BATCH_MODE_H 1
+
+/* A way to decide batch sizes: between the manager and its two modes.
+ *
+ * The manager owns the sizes; a mode hears of each report and changes them
+ * when all workers have reported.  Both allocate at creation only. */
+
+#include <stdint.h>
+
+struct batch_mode;
+struct batch_size_config;
+
+struct batch_mode_class {
+    /* 'config' and its 'max', which is not null and never 0, outlive the
+     * mode. */
+    struct batch_mode *(*create)(const struct batch_size_config *config);
+    void (*destroy)(struct batch_mode *);
+    void (*report)(struct batch_mode *, int worker, uint32_t n,
+                   double seconds, double cpu, double memory);
+    void (*decide)(struct batch_mode *, uint32_t *sizes);
+};
+
+extern const struct batch_mode_class batch_mode_cpu;
+extern const struct batch_mode_class batch_mode_gpu;
+
+#endif /* trainer/balance/batch-mode.h */

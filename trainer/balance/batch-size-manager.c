@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/balance/batch-size-manager.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "trainer/balance/apportion.h"
+#include "trainer/balance/batch-mode.h"
+#include "trainer/balance/predictor.h"
+#include "trainer/message.h"
+
+struct batch_size_manager {
+    struct batch_size_config config;    /* Its 'max' is the next member. */
+    uint32_t *max;
+    const struct batch_mode_class *class;
+    struct batch_mode *mode;
+    uint32_t *sizes;
+    bool *reported;             /* Since the last decision? */
+    int n_reported;
+};
+
+/* Returns a message if there are no sizes that fit. */
+static char *
+check(const struct batch_size_config *c)
+{
+    uint64_t room = 0;
+
+    if (c->n_workers < 1 || c->batch < (uint32_t) c->n_workers) {
+        return message("batch: %lu samples for %d workers, at least one for "
+                       "each is allowed", (unsigned long) c->batch,
+                       c->n_workers);
+    }
+    for (int i = 0; i < c->n_workers; i++) {
+        room += c->max && c->max[i] ? c->max[i] : c->batch;
+    }
+    if (room < c->batch) {
+        return message("batch: %lu samples, the workers have memory for %llu",
+                       (unsigned long) c->batch, (unsigned long long) room);
+    }
+    if (c->predictor && !predictor_class_find(c->predictor)) {
+        return message("predictor: there is no \"%s\"", c->predictor);
+    }
+    return NULL;
+}
+
+/* Sets the first sizes: equal, within the bounds. */
+static void
+divide(struct batch_size_manager *bsm)
+{
+    int n = bsm->config.n_workers;
+    double *weights = allocate(2 * n, sizeof *weights);
+
+    for (int i = 0; i < n; i++) {
+        weights[i] = 1;
+    }
+    apportion(n, bsm->config.batch, weights, bsm->max, weights + n,
+              bsm->sizes);
+    free(weights);
+}
+
+char *
+batch_size_manager_create(const struct batch_size_config *config,
+                          struct batch_size_manager **bsmp)
+{
+    struct batch_size_manager *bsm;
+    char *error = check(config);
+
+    *bsmp = NULL;
+    if (error) {
+        return error;
+    }
+    bsm = allocate(1, sizeof *bsm);
+    bsm->config = *config;
+    bsm->max = allocate(config->n_workers, sizeof *bsm->max);
+    for (int i = 0; i < config->n_workers; i++) {
+        bsm->max[i] = config->max && config->max[i]
+                      && config->max[i] < config->batch
+                      ? config->max[i] : config->batch;
+    }
+    bsm->config.max = bsm->max;
+    bsm->sizes = allocate(config->n_workers, sizeof *bsm->sizes);
+    bsm->reported = allocate(config->n_workers, sizeof *bsm->reported);
+    divide(bsm);
+    bsm->class = config->mode == BATCH_SIZE_GPU ? &batch_mode_gpu
+                                                : &batch_mode_cpu;
+    bsm->mode = bsm->class->create(&bsm->config);
+    *bsmp = bsm;
+    return NULL;
+}
+
+void
+batch_size_manager_destroy(struct batch_size_manager *bsm)
+{
+    if (bsm) {
+        bsm->class->destroy(bsm->mode);
+        free(bsm->max);
+        free(bsm->sizes);
+        free(bsm->reported);
+        free(bsm);
+    }
+}
+
+void
+batch_size_manager_report(struct batch_size_manager *bsm, int worker,
+                          uint32_t n, double seconds,
+                          double cpu, double memory)
+{
+    bsm->class->report(bsm->mode, worker, n, seconds, cpu, memory);
+    if (!bsm->reported[worker]) {
+        bsm->reported[worker] = true;
+        bsm->n_reported++;
+    }
+}
+
+const uint32_t *
+batch_size_manager_next(struct batch_size_manager *bsm)
+{
+    if (bsm->n_reported == bsm->config.n_workers) {
+        bsm->class->decide(bsm->mode, bsm->sizes);
+        for (int i = 0; i < bsm->config.n_workers; i++) {
+            bsm->reported[i] = false;
+        }
+        bsm->n_reported = 0;
+    }
+    return bsm->sizes;
+}
+
+double
+batch_size_manager_share(const struct batch_size_manager *bsm, int worker)
+{
+    return (double) bsm->sizes[worker] / bsm->config.batch;
+}
+
+void
+batch_size_aggregate(size_t n, double share, const float *gradient,
+                     float *sum)
+{
+    float weight = share;
+
+    for (size_t i = 0; i < n; i++) {
+        sum[i] += weight * gradient[i];
+    }
+}
