@@ -22,6 +22,7 @@ enum kind {
     SHAPE,
     IMAGE,
     SERVER,                     /* May be repeated. */
+    SYNC,
 };
 
 struct row {
@@ -50,6 +51,10 @@ static const struct row rows[] = {
       "This is worker R, 0 to N - 1; 0 evaluates and reports progress." },
     { "congestion", ROLE_SERVER | ROLE_WORKER, STRING, AT(congestion), 0, 0,
       NULL, "NAME", "Use this TCP congestion control, such as cubic." },
+    { "sync", ROLE_SERVER, SYNC, AT(sync), 0, 0, "bsp", "SCHEME",
+      "When gradients become weights: bsp, asp, ssp[,staleness=S], "
+      "backup[,backups=B], static,ratios=R0:R1..., "
+      "lbbsp-cpu[,predictor=P] or lbbsp-gpu." },
     { "model", TRAINS, WORD, AT(model), 0, 0, "mlp",
       "mlp|cifarnet|resnet32|linear", "What is trained." },
     { "shape", TRAINS, SHAPE, AT(shape), 0, 0, "64,256,256,10", "WIDTHS",
@@ -82,6 +87,8 @@ static const struct row rows[] = {
       "Evaluate after every N iterations, and whenever pausing." },
     { "sample-cost-us", TRAINS, REAL, AT(sample_cost_us), 0, 1e9, "0", "US",
       "Emulate a slower worker: a sample takes at least so long." },
+    { "speed-profile", TRAINS, STRING, AT(speed_profile), 0, 0, NULL, "FILE",
+      "Emulate the machine that FILE has for this rank." },
     { "backend", TRAINS, WORD, AT(backend), 0, 0, "auto", "auto|cpu|cuda",
       "Where to compute; \"auto\" is a GPU if there is one, else the CPU." },
     { "tf32", TRAINS, WORD, AT(tf32), 0, 0, "off", "on|off",
@@ -173,6 +180,16 @@ set_image(const struct row *row, const char *value, struct image *image)
     return NULL;
 }
 
+/* Says before 'why', which it frees, what it is about. */
+static char *
+named(const struct row *row, char *why)
+{
+    char *error = message("--%s: %s", row->name, why);
+
+    free(why);
+    return error;
+}
+
 static char *
 set_value(const struct row *row, const char *value, struct options *o)
 {
@@ -182,7 +199,7 @@ set_value(const struct row *row, const char *value, struct options *o)
     switch (row->kind) {
     case STRING:
         if (!*value) {
-            error = message("--%s: empty", row->name);
+            return message("--%s: empty", row->name);
         }
         *(const char **) to = value;
         break;
@@ -193,15 +210,12 @@ set_value(const struct row *row, const char *value, struct options *o)
         return set_number(row, value, to);
     case SHAPE:
         error = shape_from_string(value, to);
-        if (error) {
-            char *why = error;
-
-            error = message("--%s: %s", row->name, why);
-            free(why);
-        }
         break;
     case IMAGE:
         return set_image(row, value, to);
+    case SYNC:
+        error = sync_spec_parse(value, to);
+        break;
     case SERVER:
         if (o->n_servers >= OPTIONS_MAX_SERVERS) {
             return message("--%s: more than %d", row->name,
@@ -210,7 +224,7 @@ set_value(const struct row *row, const char *value, struct options *o)
         o->servers[o->n_servers++] = value;
         break;
     }
-    return error;
+    return error ? named(row, error) : NULL;
 }
 
 static bool
@@ -272,7 +286,9 @@ static char *
 check_together(struct options *o)
 {
     if (o->role == ROLE_SERVER) {
-        return NULL;
+        char *error = sync_spec_check(&o->sync, o->n_workers);
+
+        return error ? named(find_row("sync", 4), error) : NULL;
     }
     if (o->role == ROLE_WORKER && !o->n_servers) {
         return message("--server: at least one is needed");

@@ -9,7 +9,6 @@
 #include "trainer/control.h"
 #include "trainer/options.h"
 #include "trainer/ps/server.h"
-#include "trainer/sync/sync.h"
 #include "trainer/worker.h"
 
 enum {
@@ -24,7 +23,7 @@ run(const struct options *o, struct control *control)
         return ps_server_run(&(struct ps_server_config) {
             .address = o->address, .port = o->port,
             .n_workers = o->n_workers, .n_threads = o->n_threads,
-            .congestion = o->congestion, .sync = &sync_bsp,
+            .congestion = o->congestion, .sync = &o->sync,
             .control = control,
         });
     }

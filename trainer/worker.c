@@ -11,6 +11,7 @@
 #include "trainer/control.h"
 #include "trainer/message.h"
 #include "trainer/options.h"
+#include "trainer/pace.h"
 #include "trainer/ps/client.h"
 #include "trainer/ps/shard.h"
 #include "trainer/report.h"
@@ -29,6 +30,7 @@ struct worker {
     struct dataset *data;
     struct model *model;
     struct report *report;
+    struct pace *pace;
 
     struct ps_client *client;   /* NULL in the role "local", */
     struct sync *sync;          /* which has this and 'host' instead. */
@@ -39,7 +41,7 @@ struct worker {
 
     struct report_progress progress;
     uint64_t evaluated;         /* Iteration of progress.loss. */
-    int64_t step_us;            /* When the step began. */
+    uint32_t role;              /* Flags of SYNC_ROLE. */
 };
 
 static char *
@@ -84,6 +86,10 @@ worker_init(struct worker *w)
     if (w->backend->class->set_tf32) {
         w->backend->class->set_tf32(w->backend, !strcmp(o->tf32, "on"));
     }
+    error = pace_create(o, &w->pace);
+    if (error) {
+        return error;
+    }
     w->share = shard_range(o->batch, o->rank, o->n_workers);
     w->batch = batch_create();
     error = source_open_model(
@@ -110,8 +116,43 @@ worker_uninit(struct worker *w)
     backend_close(w->backend);
     backend_close(w->host);
     dataset_destroy(w->data);
+    pace_destroy(w->pace);
     report_destroy(w->report);
     batch_destroy(w->batch);
+}
+
+/* Samples 'first' / 'total' to ('first' + 'n') / 'total' of each batch are
+ * ours from now on. */
+static char *
+take_assignment(struct worker *w, const struct sync_message *m)
+{
+    uint64_t batch = w->o->batch, end = (uint64_t) m->first + m->n;
+
+    if (!m->total || end > m->total) {
+        return message("assignment of %u samples from %u of %u", m->n,
+                       m->first, m->total);
+    }
+    w->share.first = batch * m->first / m->total;
+    w->share.n = batch * end / m->total - w->share.first;
+    return NULL;
+}
+
+/* Takes what the scheme said before it gave us weights. */
+static enum ps_result
+take_messages(struct worker *w, char **error)
+{
+    struct sync_message m;
+
+    while (!*error && w->client && ps_client_receive(w->client, &m)) {
+        if (m.kind == SYNC_ROLE) {
+            w->role = m.n;
+        } else if (m.kind == SYNC_ASSIGN) {
+            *error = take_assignment(w, &m);
+        } else {
+            *error = message("message of kind %u: not expected", m.kind);
+        }
+    }
+    return *error ? PS_FAILED : PS_OK;
 }
 
 /* Gets the first weights. */
@@ -129,7 +170,26 @@ begin(struct worker *w, char **error)
                w->n_parameters * sizeof *weights);
     }
     model_weights_changed(w->model);
-    return result;
+    return result == PS_OK ? take_messages(w, error) : result;
+}
+
+/* Tells the scheme how long the step took, if it wants to know. */
+static void
+tell_time(struct worker *w)
+{
+    struct sync_message m = {
+        .kind = SYNC_REPORT, .worker = w->o->rank,
+        .iteration = w->progress.iteration, .n = w->share.n,
+        .total = pace_max_batch(w->pace), .seconds = pace_elapsed(w->pace),
+    };
+    double cpu, memory;
+
+    if (w->role & SYNC_ROLE_REPORTS) {
+        pace_use(w->pace, &cpu, &memory);
+        m.cpu = cpu;
+        m.memory = memory;
+        ps_client_send(w->client, &m);
+    }
 }
 
 /* Gives the gradient for the next weights.  '*loss' is that of our samples
@@ -142,9 +202,11 @@ exchange(struct worker *w, double *loss, char **error)
     uint64_t iteration = w->progress.iteration;
     enum ps_result result = PS_OK;
 
+    tell_time(w);
     if (w->client) {
-        result = ps_client_exchange(w->client, iteration, gradient,
-                                    w->share.n, loss, weights, error);
+        result = ps_client_exchange(w->client, gradient, w->share.n,
+                                    &w->progress.iteration, loss, weights,
+                                    error);
     } else {
         size_t bytes = w->n_parameters * sizeof *weights;
 
@@ -152,34 +214,10 @@ exchange(struct worker *w, double *loss, char **error)
         *error = sync_bsp.push(w->sync, 0, iteration, w->share.n, *loss);
         memcpy(weights, sync_bsp.weights(w->sync), bytes);
         result = *error ? PS_FAILED : PS_OK;
+        w->progress.iteration++;
     }
     model_weights_changed(w->model);
-    return result;
-}
-
-/* Waits until the step has taken what it would on the emulated machine, or we
- * are told to stop. */
-static void
-emulate_speed(struct worker *w)
-{
-    int64_t end = w->step_us + w->share.n * w->o->sample_cost_us;
-    struct pollfd fd = {
-        .fd = control_signal_fd(w->control), .events = POLLIN,
-    };
-
-    while (!control_stopped(w->control)) {
-        int64_t left = end - report_monotonic_us();
-        struct timespec ts = {
-            .tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000,
-        };
-
-        if (left <= 0) {
-            break;
-        }
-        if (ppoll(&fd, 1, &ts, NULL) > 0) {
-            control_run(w->control);
-        }
-    }
+    return result == PS_OK ? take_messages(w, error) : result;
 }
 
 /* What the backend computed is not to be used if it has failed. */
@@ -209,7 +247,8 @@ evaluate(struct worker *w, char **error)
 static enum ps_result
 iterate(struct worker *w, char **error)
 {
-    uint64_t position = w->progress.iteration * w->o->batch + w->share.first;
+    uint64_t iteration = w->progress.iteration;
+    uint64_t position = iteration * w->o->batch + w->share.first;
     enum ps_result result;
     double loss;
 
@@ -220,16 +259,17 @@ iterate(struct worker *w, char **error)
     if (result != PS_OK) {
         return result;
     }
-    emulate_speed(w);
+    pace_wait(w->pace, w->share.n, w->control);
     if (control_stopped(w->control)) {
         return PS_ENDED;
     }
     result = exchange(w, &loss, error);
     if (result == PS_OK) {
-        w->step_us = report_monotonic_us();
+        uint64_t every = w->o->eval_every;
+
+        pace_step(w->pace);
         w->progress.batch_loss = loss;
-        w->progress.iteration++;
-        if (!(w->progress.iteration % w->o->eval_every)) {
+        if (iteration / every != w->progress.iteration / every) {
             result = evaluate(w, error);
         }
     }
@@ -254,7 +294,7 @@ pause_for_orders(struct worker *w, char **error)
             return PS_ENDED;
         }
         if (control_target(control) > w->progress.iteration) {
-            w->step_us = report_monotonic_us();
+            pace_step(w->pace);
             return PS_OK;
         }
         if (control_silent(control)) {
@@ -281,7 +321,7 @@ train(struct worker *w, char **error)
 {
     enum ps_result result = begin(w, error);
 
-    w->step_us = report_monotonic_us();
+    pace_begin(w->pace);
     while (result == PS_OK) {
         control_run(w->control);
         if (control_stopped(w->control)) {

@@ -14,15 +14,18 @@
 #include "trainer/ps/link.h"
 #include "trainer/ps/shard.h"
 #include "trainer/report.h"
+#include "trainer/sync/sync.h"
 
 #define CONNECT_US 15000000     /* A server must be there in so long. */
 #define RETRY_MS 100
+#define MAX_MESSAGES 64         /* That the worker has not asked for yet. */
 
 struct channel {
     struct link link;
     struct shard shard;
     const char *name;           /* The configuration's. */
     bool answered;              /* In this exchange. */
+    uint64_t iteration;         /* Of the weights it gave us last. */
     char text[FRAME_MAX_TEXT + 1];      /* Of FRAME_ABORT. */
 };
 
@@ -33,8 +36,11 @@ struct ps_client {
 
     /* Of the exchange that is going on. */
     float *weights;             /* NULL if no answer is expected. */
-    uint64_t iteration;         /* Of the weights to come. */
     double loss;                /* Of the iteration before, by the servers. */
+
+    struct sync_message messages[MAX_MESSAGES]; /* A ring. */
+    size_t first_message, n_messages;
+    struct sync_message incoming;
 };
 
 static void
@@ -167,8 +173,13 @@ begin_answer(struct ps_client *client, struct channel *ch)
     if (frame->type == FRAME_BYE) {
         return NULL;
     }
+    if (frame->type == FRAME_SCHEME && ch == client->channels
+        && client->n_messages < MAX_MESSAGES) {
+        link_set_body(&ch->link, &client->incoming);
+        return NULL;
+    }
     if (frame->type != FRAME_WEIGHTS || !client->weights || ch->answered
-        || frame->iteration != client->iteration
+        || frame->iteration < ch->iteration
         || frame->first != ch->shard.first || frame->n != ch->shard.n) {
         return message("frame of type %d, %u values of iteration %llu: not "
                        "expected", frame->type, frame->n,
@@ -187,7 +198,12 @@ end_answer(struct ps_client *client, struct channel *ch, char **errorp)
     switch (frame->type) {
     case FRAME_WEIGHTS:
         ch->answered = true;
+        ch->iteration = frame->iteration;
         client->loss = frame->value;
+        return PS_OK;
+    case FRAME_SCHEME:
+        client->messages[(client->first_message + client->n_messages++)
+                         % MAX_MESSAGES] = client->incoming;
         return PS_OK;
     case FRAME_ABORT:
         ch->text[frame->body_length] = '\0';
@@ -294,13 +310,11 @@ client_step(struct ps_client *client, bool input, char **errorp)
 /* Sends what the links have; if 'weights' is nonnull, also waits for all
  * servers' ranges of it. */
 static enum ps_result
-client_finish(struct ps_client *client, float *weights, uint64_t iteration,
-              char **errorp)
+client_finish(struct ps_client *client, float *weights, char **errorp)
 {
     enum ps_result result = PS_OK;
 
     client->weights = weights;
-    client->iteration = iteration;
     for (int i = 0; i < client->config.n_servers; i++) {
         client->channels[i].answered = false;
         link_flush(&client->channels[i].link);  /* An error shows below. */
@@ -321,6 +335,7 @@ send_ranges(struct ps_client *client, struct frame prototype,
         struct channel *ch = &client->channels[i];
         struct frame frame = prototype;
 
+        frame.iteration = ch->iteration;
         frame.first = ch->shard.first;
         frame.n = ch->shard.n;
         link_send(&ch->link, &frame, vector + ch->shard.first);
@@ -348,33 +363,56 @@ ps_client_begin(struct ps_client *client, float *weights, char **errorp)
         frame_hello_encode(&hello, hellos[i]);
         link_send(&client->channels[i].link, &frame, hellos[i]);
     }
-    result = client_finish(client, NULL, 0, errorp);
+    result = client_finish(client, NULL, errorp);
     free(hellos);
     if (result == PS_OK) {
         if (!c->rank) {
             send_ranges(client, (struct frame) { .type = FRAME_INIT },
                         weights);
         }
-        result = client_finish(client, weights, 0, errorp);
+        result = client_finish(client, weights, errorp);
     }
     return result;
 }
 
 enum ps_result
-ps_client_exchange(struct ps_client *client, uint64_t iteration,
-                   const float *gradient, uint32_t n_samples, double *loss,
+ps_client_exchange(struct ps_client *client, const float *gradient,
+                   uint32_t n_samples, uint64_t *iteration, double *loss,
                    float *weights, char **errorp)
 {
     enum ps_result result;
 
     *errorp = NULL;
     send_ranges(client, (struct frame) {
-        .type = FRAME_PUSH, .iteration = iteration, .samples = n_samples,
-        .value = *loss,
+        .type = FRAME_PUSH, .samples = n_samples, .value = *loss,
     }, gradient);
-    result = client_finish(client, weights, iteration + 1, errorp);
+    result = client_finish(client, weights, errorp);
+    *iteration = client->channels->iteration;
     *loss = client->loss;
     return result;
+}
+
+bool
+ps_client_receive(struct ps_client *client, struct sync_message *m)
+{
+    if (!client->n_messages) {
+        return false;
+    }
+    *m = client->messages[client->first_message];
+    client->first_message = (client->first_message + 1) % MAX_MESSAGES;
+    client->n_messages--;
+    return true;
+}
+
+/* There is room: what we send is little, and each exchange empties it. */
+void
+ps_client_send(struct ps_client *client, const struct sync_message *m)
+{
+    struct frame frame = {
+        .type = FRAME_SCHEME, .body_length = sizeof *m,
+    };
+
+    link_post(&client->channels->link, &frame, m);
 }
 
 enum ps_result

@@ -18,8 +18,11 @@
  *
  *    error = ps_client_create(&config, &client);
  *    ps_client_begin(client, weights, &error);         // Waits for all.
- *    for (k = 0; ...; k++) {
- *        ps_client_exchange(client, k, gradient, n_samples, &loss, weights,
+ *    for (k = 0; ...; ) {
+ *        while (ps_client_receive(client, &message)) {
+ *            ...what the scheme says...
+ *        }
+ *        ps_client_exchange(client, gradient, n_samples, &k, &loss, weights,
  *                           &error);
  *    }
  *    ps_client_destroy(client);                        // Says bye.
@@ -31,11 +34,13 @@
  * Vectors are the caller's, 'n_parameters' long.  Calls block, but a signal
  * or a server's end ends each of them.  One thread. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct control;
 struct ps_client;
+struct sync_message;
 
 struct ps_client_config {
     const char *const *servers; /* "HOST:PORT", in the order of shards. */
@@ -62,13 +67,19 @@ void ps_client_destroy(struct ps_client *);
 enum ps_result ps_client_begin(struct ps_client *, float *weights,
                                char **errorp);
 
-/* Pushes the mean gradient of 'n_samples' samples at the weights of
- * 'iteration'.  '*loss' is that of our samples, and becomes that of all
- * workers'.  'weights' become the next ones. */
-enum ps_result ps_client_exchange(struct ps_client *, uint64_t iteration,
-                                  const float *gradient, uint32_t n_samples,
+/* Pushes the mean gradient of 'n_samples' samples at the last weights.
+ * '*loss' is that of our samples, and becomes that of all workers'.
+ * 'weights' become the next ones, and '*iteration' the one that the first
+ * server has us begin. */
+enum ps_result ps_client_exchange(struct ps_client *, const float *gradient,
+                                  uint32_t n_samples, uint64_t *iteration,
                                   double *loss, float *weights,
                                   char **errorp);
+
+/* Messages from and to the scheme of the first server, which leads.  Sent
+ * ones leave at the latest with the next exchange, before its gradient. */
+bool ps_client_receive(struct ps_client *, struct sync_message *);
+void ps_client_send(struct ps_client *, const struct sync_message *);
 
 /* Waits until the control has something to take. */
 enum ps_result ps_client_idle(struct ps_client *, char **errorp);

@@ -51,6 +51,8 @@ right_body_length(const struct frame *frame, size_t length)
         return (size_t) frame->n * sizeof(float);
     case FRAME_ABORT:
         return length < FRAME_MAX_TEXT ? length : FRAME_MAX_TEXT;
+    case FRAME_SCHEME:
+        return FRAME_SCHEME_LENGTH;
     case FRAME_BYE:
     case FRAME_N_TYPES:
         break;
@@ -95,9 +97,10 @@ frame_decode(const uint8_t header[FRAME_HEADER_LENGTH], struct frame *frame)
     if (check_sum(header, 36) != get(header + 36, 4)) {
         return message("frame: check sum is wrong");
     }
-    if (header[7] < FRAME_HELLO || header[7] >= FRAME_N_TYPES) {
-        return message("frame: type %d, %d to %d are allowed", header[7],
-                       FRAME_HELLO, FRAME_N_TYPES - 1);
+    if ((header[7] < FRAME_HELLO || header[7] > FRAME_ABORT)
+        && header[7] != FRAME_SCHEME) {
+        return message("frame: type %d, %d to %d and %d are allowed",
+                       header[7], FRAME_HELLO, FRAME_ABORT, FRAME_SCHEME);
     }
     frame->type = header[7];
     frame->iteration = get(header + 8, 8);

@@ -36,9 +36,11 @@
  *                                                     iteration before
  *    FRAME_BYE       both    -                        training has ended
  *    FRAME_ABORT     server  text                     training cannot go on
+ *    FRAME_SCHEME    both    struct sync_message      (trainer/sync/sync.h)
  *
  * A pushed gradient is answered with the next weights, so that one iteration
- * is one exchange.  A frame that is wrong in any way ends its connection.
+ * is one exchange; 'iteration' of weights is the worker's next one.  Messages
+ * of the scheme go beside.  A frame that is wrong in any way ends its connection.
  *
  *
  * Ownership and thread-safety
@@ -55,6 +57,7 @@
 #define FRAME_HELLO_LENGTH 40
 #define FRAME_MAX_FLOATS ((uint32_t) 1 << 26)
 #define FRAME_MAX_TEXT 256
+#define FRAME_SCHEME_LENGTH 40
 
 enum frame_type {
     FRAME_HELLO = 1,
@@ -63,6 +66,7 @@ enum frame_type {
     FRAME_WEIGHTS,
     FRAME_BYE,
     FRAME_ABORT,
+    FRAME_SCHEME = 16,
     FRAME_N_TYPES
 };
 

@@ -119,38 +119,96 @@ link_send(struct link *link, struct frame *frame, const void *body)
     link->out_sent = 0;
 }
 
+/* 'frame' says the length of its body. */
+bool
+link_post(struct link *link, struct frame *frame, const void *body)
+{
+    uint8_t *to = link->posts + link->posts_length;
+    size_t length = FRAME_HEADER_LENGTH + frame->body_length;
+
+    if (length > LINK_POSTS_LENGTH - link->posts_length) {
+        return false;
+    }
+    frame_encode(frame, to);
+    memcpy(to + FRAME_HEADER_LENGTH, body, frame->body_length);
+    link->posts_length += length;
+    return true;
+}
+
+/* Sends once what 'msg' says.  Returns the bytes sent, or a negative errno. */
+static ssize_t
+send_some(struct link *link, const struct msghdr *msg)
+{
+    ssize_t n;
+
+    do {
+        n = sendmsg(link->fd, msg, MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    link->n_sent += n > 0 ? n : 0;
+    return n < 0 ? -errno : n;
+}
+
+static ssize_t
+send_posts(struct link *link)
+{
+    struct iovec iov = {
+        .iov_base = link->posts + link->posts_sent,
+        .iov_len = link->posts_length - link->posts_sent,
+    };
+    ssize_t n = send_some(link, &(struct msghdr) {
+        .msg_iov = &iov, .msg_iovlen = 1,
+    });
+
+    link->posts_sent += n > 0 ? n : 0;
+    if (link->posts_sent == link->posts_length) {
+        link->posts_sent = link->posts_length = 0;
+    }
+    return n;
+}
+
+static ssize_t
+send_frame(struct link *link)
+{
+    size_t done = link->out_sent, in_header = 0;
+    struct iovec iov[2];
+    struct msghdr msg = { .msg_iov = iov };
+    ssize_t n;
+
+    if (done < FRAME_HEADER_LENGTH) {
+        in_header = FRAME_HEADER_LENGTH - done;
+        iov[msg.msg_iovlen].iov_base = link->out_header + done;
+        iov[msg.msg_iovlen++].iov_len = in_header;
+    }
+    if (link->out_length > FRAME_HEADER_LENGTH) {
+        size_t skip = in_header ? 0 : done - FRAME_HEADER_LENGTH;
+
+        iov[msg.msg_iovlen].iov_base = (void *) (link->out_body + skip);
+        iov[msg.msg_iovlen++].iov_len =
+            link->out_length - FRAME_HEADER_LENGTH - skip;
+    }
+    n = send_some(link, &msg);
+    link->out_sent += n > 0 ? n : 0;
+    return n;
+}
+
 int
 link_flush(struct link *link)
 {
-    while (!link_idle(link)) {
-        size_t done = link->out_sent, in_header = 0;
-        struct iovec iov[2];
-        struct msghdr msg = { .msg_iov = iov };
+    for (;;) {
+        bool begun = link->out_sent && !link_idle(link);
         ssize_t n;
 
-        if (done < FRAME_HEADER_LENGTH) {
-            in_header = FRAME_HEADER_LENGTH - done;
-            iov[msg.msg_iovlen].iov_base = link->out_header + done;
-            iov[msg.msg_iovlen++].iov_len = in_header;
-        }
-        if (link->out_length > FRAME_HEADER_LENGTH) {
-            size_t skip = in_header ? 0 : done - FRAME_HEADER_LENGTH;
-
-            iov[msg.msg_iovlen].iov_base = (void *) (link->out_body + skip);
-            iov[msg.msg_iovlen++].iov_len =
-                link->out_length - FRAME_HEADER_LENGTH - skip;
-        }
-        n = sendmsg(link->fd, &msg, MSG_NOSIGNAL);
-        if (n >= 0) {
-            link->out_sent += n;
-            link->n_sent += n;
-        } else if (errno == EAGAIN) {
+        if (link->posts_length && !begun) {
+            n = send_posts(link);
+        } else if (!link_idle(link)) {
+            n = send_frame(link);
+        } else {
             return 0;
-        } else if (errno != EINTR) {
-            return errno;
+        }
+        if (n < 0) {
+            return n == -EAGAIN ? 0 : -n;
         }
     }
-    return 0;
 }
 
 bool
@@ -162,5 +220,5 @@ link_idle(const struct link *link)
 short
 link_events(const struct link *link)
 {
-    return POLLIN | (link_idle(link) ? 0 : POLLOUT);
+    return POLLIN | (link_idle(link) && !link->posts_length ? 0 : POLLOUT);
 }

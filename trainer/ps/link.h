@@ -29,7 +29,8 @@
  *    }
  *
  * One frame at a time is sent: link_send() only when link_idle().  Header and
- * body leave by one system call.
+ * body leave by one system call.  Small frames may be posted at any time: they
+ * leave before a frame that has not begun to.
  *
  *
  * Ownership and thread-safety
@@ -43,6 +44,8 @@
 #include <stdint.h>
 
 #include "trainer/ps/frame.h"
+
+#define LINK_POSTS_LENGTH 8192
 
 struct link {
     int fd;                     /* -1 if none. */
@@ -59,6 +62,9 @@ struct link {
     uint8_t out_header[FRAME_HEADER_LENGTH];
     const uint8_t *out_body;
     size_t out_length, out_sent;        /* Bytes, header included. */
+
+    uint8_t posts[LINK_POSTS_LENGTH];   /* Small frames, one after another. */
+    size_t posts_length, posts_sent;
 };
 
 enum link_state {
@@ -80,6 +86,9 @@ enum link_state link_receive(struct link *, char **errorp);
 void link_set_body(struct link *, void *body);
 
 void link_send(struct link *, struct frame *, const void *body);
+
+/* Copies 'frame' and its body; false if too many wait already. */
+bool link_post(struct link *, struct frame *, const void *body);
 int link_flush(struct link *);          /* 0 even if not all is sent. */
 bool link_idle(const struct link *);
 

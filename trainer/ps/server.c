@@ -32,7 +32,11 @@ struct peer {
     bool waiting;               /* For weights. */
     bool bye;                   /* It, or we, have said so. */
     uint8_t hello[FRAME_HELLO_LENGTH];
+    struct sync_message message;        /* Of FRAME_SCHEME. */
 };
+
+_Static_assert(sizeof(struct sync_message) == FRAME_SCHEME_LENGTH,
+               "messages are sent as they lie in memory");
 
 struct server {
     const struct ps_server_config *config;
@@ -101,12 +105,51 @@ server_fail(struct server *server, char *why)
     }
 }
 
+static struct peer *
+find_rank(struct server *server, int rank)
+{
+    for (int i = 0; i < server->n_peers; i++) {
+        if (server->peers[i].rank == rank) {
+            return &server->peers[i];
+        }
+    }
+    return NULL;
+}
+
+/* Sends what the scheme has to say. */
+static void
+server_post(struct server *server)
+{
+    struct sync_message body;
+    int rank;
+
+    while (server->class->take(server->sync, &rank, &body)) {
+        struct peer *peer = find_rank(server, rank);
+        struct frame frame = {
+            .type = FRAME_SCHEME, .body_length = sizeof body,
+        };
+
+        if (!peer || peer->bye) {
+            continue;
+        }
+        if (!link_post(&peer->link, &frame, &body)) {
+            server_fail(server, message("worker %d does not read its "
+                                        "messages", rank));
+            return;
+        }
+        link_flush(&peer->link);        /* An error shows when receiving. */
+    }
+}
+
 /* Sends weights to all whom the scheme lets have them. */
 static void
 server_answer(struct server *server)
 {
     bool complete = server->n_joined == server->config->n_workers;
 
+    if (server->begun && complete && !server->ending) {
+        server_post(server);
+    }
     for (int i = 0; i < server->n_peers; i++) {
         struct peer *peer = &server->peers[i];
         struct frame frame = {
@@ -143,17 +186,6 @@ hello_agrees(const struct frame_hello *a, const struct frame_hello *b)
            && a->momentum == b->momentum && a->seed == b->seed;
 }
 
-static bool
-rank_taken(const struct server *server, uint32_t rank)
-{
-    for (int i = 0; i < server->n_peers; i++) {
-        if (server->peers[i].rank == (int) rank) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void
 server_prepare(struct server *server)
 {
@@ -167,6 +199,8 @@ server_prepare(struct server *server)
         .n = server->shard.n,
         .learning_rate = hello->learning_rate,
         .momentum = hello->momentum,
+        .spec = server->config->sync,
+        .follows = hello->shard > 0,
     });
     server->first_hello_us = report_monotonic_us();
 }
@@ -192,7 +226,7 @@ take_hello(struct server *server, struct peer *peer)
                        "from those of worker %u", hello.rank,
                        server->hello.rank);
     }
-    if (rank_taken(server, hello.rank)) {
+    if (find_rank(server, hello.rank)) {
         return message("hello: there is a worker %u already", hello.rank);
     }
     peer->rank = hello.rank;
@@ -239,6 +273,10 @@ begin_frame(struct server *server, struct peer *peer)
     case FRAME_BYE:
         right = known;
         break;
+    case FRAME_SCHEME:
+        right = known && server->begun && server->class->message;
+        link_set_body(&peer->link, &peer->message);
+        break;
     case FRAME_WEIGHTS:
     case FRAME_ABORT:
     case FRAME_N_TYPES:
@@ -276,6 +314,10 @@ end_frame(struct server *server, struct peer *peer)
         peer->bye = true;
         peer->waiting = false;
         server->ending = true;
+        break;
+    case FRAME_SCHEME:
+        error = server->class->message(server->sync, peer->rank,
+                                       &peer->message);
         break;
     case FRAME_WEIGHTS:
     case FRAME_ABORT:
@@ -468,7 +510,7 @@ ps_server_run(const struct ps_server_config *config)
 {
     struct server server = {
         .config = config,
-        .class = config->sync,
+        .class = config->sync->class,
         .listener = -1,
         .n_peers = config->n_workers + MAX_STRANGERS,
     };

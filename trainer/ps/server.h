@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 struct control;
-struct sync_class;
+struct sync_spec;
 
 struct ps_server_config {
     const char *address;        /* To listen at. */
@@ -35,7 +35,7 @@ struct ps_server_config {
     int n_workers;
     int n_threads;
     const char *congestion;     /* TCP congestion control, or NULL. */
-    const struct sync_class *sync;
+    const struct sync_spec *sync;
     struct control *control;    /* Whose end, or stop, ends the server. */
 };
 
