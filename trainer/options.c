@@ -398,6 +398,12 @@ options_help(void)
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         help_role(roles[i].role, roles[i].name, roles[i].help);
     }
+    puts("stagecoach-trainer compare SPEC.json [OPTION...]\n"
+         "    Train under several schemes, one after the other.\n\n"
+         "    --format text|json\n"
+         "        A table, or one object with all points.  Default: text.\n"
+         "    --svg FILE\n"
+         "        Plot loss against time.\n");
     puts("Standard output is one JSON object a line: listening, backend, "
          "progress,\n"
          "paused, done.\n"

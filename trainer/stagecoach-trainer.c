@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach-trainer: a server, or a worker, of one training job. */
+/* stagecoach-trainer: a server, or a worker, of one training job; or several
+ * jobs, one after the other, to compare. */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/compare/compare-command.h"
 #include "trainer/control.h"
 #include "trainer/options.h"
 #include "trainer/ps/server.h"
@@ -30,6 +32,20 @@ run(const struct options *o, struct control *control)
     return worker_run(o, control);
 }
 
+static int
+compare(int argc, char *argv[])
+{
+    bool usage;
+    char *error = compare_command(argc, argv, &usage);
+
+    if (error) {
+        fprintf(stderr, "stagecoach-trainer compare: %s\n", error);
+        free(error);
+        return usage ? EXIT_USAGE : EXIT_FAILED;
+    }
+    return 0;
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -41,6 +57,10 @@ main(int argc, char *argv[])
     if (argc == 2 && !strcmp(argv[1], "--version")) {
         puts("stagecoach-trainer " STAGECOACH_VERSION);
         return 0;
+    }
+    if (argc > 1 && !strcmp(argv[1], "compare")
+        && (argc < 3 || strcmp(argv[2], "--help"))) {
+        return compare(argc - 2, argv + 2);
     }
     error = options_parse(argc - 1, argv + 1, &o, &help);
     if (error) {
