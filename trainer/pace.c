@@ -60,12 +60,19 @@ pace_step(struct pace *pace)
     pace->step_us = report_monotonic_us();
 }
 
+int64_t
+pace_end_us(struct pace *pace, uint32_t n)
+{
+    double began = (pace->step_us - pace->begin_us) * 1e-6;
+
+    return pace->step_us
+           + speed_profile_seconds(pace->profile, n, began) * 1e6;
+}
+
 void
 pace_wait(struct pace *pace, uint32_t n, struct control *control)
 {
-    double began = (pace->step_us - pace->begin_us) * 1e-6;
-    int64_t end = pace->step_us
-                  + speed_profile_seconds(pace->profile, n, began) * 1e6;
+    int64_t end = pace_end_us(pace, n);
     struct pollfd fd = {
         .fd = control_signal_fd(control), .events = POLLIN,
     };

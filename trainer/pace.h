@@ -32,6 +32,10 @@ void pace_destroy(struct pace *);
 void pace_begin(struct pace *);
 void pace_step(struct pace *);
 
+/* When the step, of 'n' samples, is to end, on report_monotonic_us()'s
+ * clock.  To be asked once a step: chance may be in it. */
+int64_t pace_end_us(struct pace *, uint32_t n);
+
 /* Waits until a step of 'n' samples is over, or we are told to stop. */
 void pace_wait(struct pace *, uint32_t n, struct control *);
 

@@ -12,6 +12,7 @@
 #include "trainer/message.h"
 #include "trainer/options.h"
 #include "trainer/pace.h"
+#include "trainer/pieces.h"
 #include "trainer/ps/client.h"
 #include "trainer/ps/shard.h"
 #include "trainer/report.h"
@@ -31,6 +32,7 @@ struct worker {
     struct model *model;
     struct report *report;
     struct pace *pace;
+    struct pieces *pieces;      /* NULL unless the scheme wants it. */
 
     struct ps_client *client;   /* NULL in the role "local", */
     struct sync *sync;          /* which has this and 'host' instead. */
@@ -116,6 +118,7 @@ worker_uninit(struct worker *w)
     backend_close(w->backend);
     backend_close(w->host);
     dataset_destroy(w->data);
+    pieces_destroy(w->pieces);
     pace_destroy(w->pace);
     report_destroy(w->report);
     batch_destroy(w->batch);
@@ -137,6 +140,19 @@ take_assignment(struct worker *w, const struct sync_message *m)
     return NULL;
 }
 
+static void
+take_role(struct worker *w, uint32_t role)
+{
+    w->role = role;
+    if (role & SYNC_ROLE_STEALS && !w->pieces) {
+        w->pieces = pieces_create(&(struct pieces_in) {
+            .o = w->o, .control = w->control, .client = w->client,
+            .data = w->data, .model = w->model, .batch = w->batch,
+            .pace = w->pace,
+        }, w->n_parameters);
+    }
+}
+
 /* Takes what the scheme said before it gave us weights. */
 static enum ps_result
 take_messages(struct worker *w, char **error)
@@ -145,9 +161,11 @@ take_messages(struct worker *w, char **error)
 
     while (!*error && w->client && ps_client_receive(w->client, &m)) {
         if (m.kind == SYNC_ROLE) {
-            w->role = m.n;
+            take_role(w, m.n);
         } else if (m.kind == SYNC_ASSIGN) {
             *error = take_assignment(w, &m);
+        } else if (w->pieces) {
+            pieces_take(w->pieces, &m);
         } else {
             *error = message("message of kind %u: not expected", m.kind);
         }
@@ -192,10 +210,10 @@ tell_time(struct worker *w)
     }
 }
 
-/* Gives the gradient for the next weights.  '*loss' is that of our samples
- * and becomes that of all. */
+/* Gives the gradient of 'n' samples for the next weights.  '*loss' is that of
+ * ours and becomes that of all. */
 static enum ps_result
-exchange(struct worker *w, double *loss, char **error)
+exchange(struct worker *w, uint32_t n, double *loss, char **error)
 {
     const float *gradient = w->model->gradient;
     float *weights = w->model->weights;
@@ -204,14 +222,14 @@ exchange(struct worker *w, double *loss, char **error)
 
     tell_time(w);
     if (w->client) {
-        result = ps_client_exchange(w->client, gradient, w->share.n,
+        result = ps_client_exchange(w->client, gradient, n,
                                     &w->progress.iteration, loss, weights,
                                     error);
     } else {
         size_t bytes = w->n_parameters * sizeof *weights;
 
         memcpy(sync_bsp.inbox(w->sync, 0), gradient, bytes);
-        *error = sync_bsp.push(w->sync, 0, iteration, w->share.n, *loss);
+        *error = sync_bsp.push(w->sync, 0, iteration, n, *loss);
         memcpy(weights, sync_bsp.weights(w->sync), bytes);
         result = *error ? PS_FAILED : PS_OK;
         w->progress.iteration++;
@@ -244,26 +262,42 @@ evaluate(struct worker *w, char **error)
     return check_backend(w, error);
 }
 
+/* Computes the gradient and the mean loss of our share. */
+static void
+compute(struct worker *w, double *loss)
+{
+    uint64_t position = w->progress.iteration * w->o->batch + w->share.first;
+
+    dataset_fill(w->data, w->o->seed, position, w->share.n, w->batch);
+    model_gradient(w->model, w->batch, NULL, NULL, loss);
+    *loss = w->share.n ? *loss / w->share.n : 0;
+    pace_wait(w->pace, w->share.n, w->control);
+}
+
 static enum ps_result
 iterate(struct worker *w, char **error)
 {
     uint64_t iteration = w->progress.iteration;
-    uint64_t position = iteration * w->o->batch + w->share.first;
-    enum ps_result result;
+    uint32_t n = w->share.n;
+    enum ps_result result = PS_OK;
     double loss;
 
-    dataset_fill(w->data, w->o->seed, position, w->share.n, w->batch);
-    model_gradient(w->model, w->batch, NULL, NULL, &loss);
-    loss = w->share.n ? loss / w->share.n : 0;
-    result = check_backend(w, error);
+    if (w->pieces) {
+        result = pieces_compute(w->pieces, iteration, w->share, &n, &loss,
+                                error);
+    } else {
+        compute(w, &loss);
+    }
+    if (result == PS_OK) {
+        result = check_backend(w, error);
+    }
     if (result != PS_OK) {
         return result;
     }
-    pace_wait(w->pace, w->share.n, w->control);
     if (control_stopped(w->control)) {
         return PS_ENDED;
     }
-    result = exchange(w, &loss, error);
+    result = exchange(w, n, &loss, error);
     if (result == PS_OK) {
         uint64_t every = w->o->eval_every;
 

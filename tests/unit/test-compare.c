@@ -86,10 +86,10 @@ schemes_that_wait_for_all_have_one_curve(void **state)
     find_trainer(program);
     assert_null(compare_spec_from_string(
         "c.json", "{\"schemes\": [\"bsp\", \"static,ratios=1:2:3\", "
-        "\"lbbsp-cpu\", \"lbbsp-gpu\"], \"workers\": 3, \"servers\": 2, "
-        "\"iterations\": 12, \"arguments\": [\"--shape\", \"16,16,4\", "
-        "\"--eval-every\", \"12\", \"--batch\", \"24\", \"--backend\", "
-        "\"cpu\", \"--sample-cost-us\", \"200\"]}", &spec));
+        "\"lbbsp-cpu\", \"lbbsp-gpu\", \"flexrr\"], \"workers\": 3, \"servers\": 2, "
+        "\"iterations\": 60, \"arguments\": [\"--shape\", \"16,16,4\", "
+        "\"--eval-every\", \"60\", \"--batch\", \"24\", \"--backend\", "
+        "\"cpu\", \"--sample-cost-us\", \"100\"]}", &spec));
     error = compare_run(spec, program, &curves);
     if (error) {
         fail_msg("%s", error);
@@ -100,7 +100,7 @@ schemes_that_wait_for_all_have_one_curve(void **state)
         const struct compare_point *bsp =
             &curves[0].points[curves[0].n_points - 1];
 
-        assert_int_equal(end->iteration, 12);
+        assert_int_equal(end->iteration, 60);
         assert_true(fabs(end->loss - bsp->loss) < 1e-4);
         assert_true(end->loss < 0.95 * curves[i].points[0].loss);
         assert_false(curves[i].reached);

@@ -18,7 +18,7 @@
 
 #define CONNECT_US 15000000     /* A server must be there in so long. */
 #define RETRY_MS 100
-#define MAX_MESSAGES 64         /* That the worker has not asked for yet. */
+#define MAX_MESSAGES 256        /* That the worker has not asked for yet. */
 
 struct channel {
     struct link link;
@@ -258,10 +258,27 @@ is_finished(const struct ps_client *client)
     return true;
 }
 
-/* Waits for the control, if 'input' for its input too, and for the channels.
- * Sends and receives what can be. */
+static int
+poll_until(struct pollfd *fds, int n, int64_t until_us)
+{
+    int64_t left = until_us - report_monotonic_us();
+    struct timespec ts = { .tv_sec = 0 };
+
+    if (until_us == INT64_MAX) {
+        return poll(fds, n, -1);
+    }
+    if (left > 0) {
+        ts.tv_sec = left / 1000000;
+        ts.tv_nsec = left % 1000000 * 1000;
+    }
+    return ppoll(fds, n, &ts, NULL);
+}
+
+/* Waits for the control, if 'input' for its input too, and for the channels,
+ * at most until 'until_us'.  Sends and receives what can be. */
 static enum ps_result
-client_step(struct ps_client *client, bool input, char **errorp)
+client_step(struct ps_client *client, bool input, int64_t until_us,
+            char **errorp)
 {
     struct control *control = client->config.control;
     int n = client->config.n_servers;
@@ -275,7 +292,7 @@ client_step(struct ps_client *client, bool input, char **errorp)
         fds[2 + i].events = link_events(&client->channels[i].link);
         fds[2 + i].revents = 0;
     }
-    if (poll(fds, 2 + n, -1) < 0 && errno != EINTR) {
+    if (poll_until(fds, 2 + n, until_us) < 0 && errno != EINTR) {
         *errorp = message("poll: %s", strerror(errno));
         return PS_FAILED;
     }
@@ -320,7 +337,7 @@ client_finish(struct ps_client *client, float *weights, char **errorp)
         link_flush(&client->channels[i].link);  /* An error shows below. */
     }
     while (result == PS_OK && !is_finished(client)) {
-        result = client_step(client, false, errorp);
+        result = client_step(client, false, INT64_MAX, errorp);
     }
     client->weights = NULL;
     return result;
@@ -416,10 +433,23 @@ ps_client_send(struct ps_client *client, const struct sync_message *m)
 }
 
 enum ps_result
+ps_client_wait(struct ps_client *client, int64_t until_us, char **errorp)
+{
+    enum ps_result result;
+
+    *errorp = NULL;
+    do {
+        result = client_step(client, false, until_us, errorp);
+    } while (result == PS_OK && !client->n_messages
+             && report_monotonic_us() < until_us);
+    return result;
+}
+
+enum ps_result
 ps_client_idle(struct ps_client *client, char **errorp)
 {
     *errorp = NULL;
-    return client_step(client, true, errorp);
+    return client_step(client, true, INT64_MAX, errorp);
 }
 
 uint64_t

@@ -81,6 +81,11 @@ enum ps_result ps_client_exchange(struct ps_client *, const float *gradient,
 bool ps_client_receive(struct ps_client *, struct sync_message *);
 void ps_client_send(struct ps_client *, const struct sync_message *);
 
+/* Sends and receives messages until 'until_us' of report_monotonic_us(), or
+ * until one has come. */
+enum ps_result ps_client_wait(struct ps_client *, int64_t until_us,
+                              char **errorp);
+
 /* Waits until the control has something to take. */
 enum ps_result ps_client_idle(struct ps_client *, char **errorp);
 

@@ -36,7 +36,7 @@
  *                                                     iteration before
  *    FRAME_BYE       both    -                        training has ended
  *    FRAME_ABORT     server  text                     training cannot go on
- *    FRAME_SCHEME    both    struct sync_message      (trainer/sync/sync.h)
+ *    FRAME_SCHEME    both    struct sync_message      see sync.h
  *
  * A pushed gradient is answered with the next weights, so that one iteration
  * is one exchange; 'iteration' of weights is the worker's next one.  Messages

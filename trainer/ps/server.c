@@ -141,6 +141,13 @@ server_post(struct server *server)
     }
 }
 
+/* True if 'peer' may wait for something else than weights. */
+static bool
+may_listen(const struct server *server, const struct peer *peer)
+{
+    return server->class->message && peer->rank >= 0 && !peer->bye;
+}
+
 /* Sends weights to all whom the scheme lets have them. */
 static void
 server_answer(struct server *server)
@@ -158,7 +165,7 @@ server_answer(struct server *server)
             .n = server->shard.n,
         };
 
-        if (!peer->waiting) {
+        if (!peer->waiting && !(server->ending && may_listen(server, peer))) {
             continue;
         }
         if (server->ending) {
@@ -274,7 +281,8 @@ begin_frame(struct server *server, struct peer *peer)
         right = known;
         break;
     case FRAME_SCHEME:
-        right = known && server->begun && server->class->message;
+        right = known && server->begun && server->class->message
+                && server->n_joined == server->config->n_workers;
         link_set_body(&peer->link, &peer->message);
         break;
     case FRAME_WEIGHTS:
@@ -303,7 +311,7 @@ end_frame(struct server *server, struct peer *peer)
         server->begun = true;
         break;
     case FRAME_PUSH:
-        peer->waiting = true;
+        peer->waiting = !peer->bye;
         if (!server->ending) {
             error = server->class->push(server->sync, peer->rank,
                                         frame->iteration, frame->samples,
@@ -316,8 +324,10 @@ end_frame(struct server *server, struct peer *peer)
         server->ending = true;
         break;
     case FRAME_SCHEME:
-        error = server->class->message(server->sync, peer->rank,
-                                       &peer->message);
+        if (!server->ending) {
+            error = server->class->message(server->sync, peer->rank,
+                                           &peer->message);
+        }
         break;
     case FRAME_WEIGHTS:
     case FRAME_ABORT:

@@ -8,11 +8,12 @@
 
 #include "trainer/balance/predictor.h"
 #include "trainer/message.h"
+#include "trainer/sync/steal.h"
 #include "trainer/sync/sync.h"
 
 const struct sync_class *const sync_classes[] = {
     &sync_bsp, &sync_asp, &sync_ssp, &sync_backup, &sync_static,
-    &sync_lbbsp_cpu, &sync_lbbsp_gpu, NULL,
+    &sync_lbbsp_cpu, &sync_lbbsp_gpu, &sync_flexrr, NULL,
 };
 
 static char *
@@ -141,6 +142,10 @@ sync_spec_parse(const char *text, struct sync_spec *spec)
 char *
 sync_spec_check(const struct sync_spec *spec, int n_workers)
 {
+    if (spec->class == &sync_flexrr && n_workers > STEAL_MAX_WORKERS) {
+        return message("flexrr: %d workers, at most %d are allowed",
+                       n_workers, STEAL_MAX_WORKERS);
+    }
     if (spec->class->parameters & SYNC_RATIOS
         && spec->n_ratios != n_workers) {
         return message("ratios: %d for %d workers", spec->n_ratios,

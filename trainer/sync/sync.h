@@ -69,11 +69,20 @@ enum sync_kind {
      * samples (0: any number). */
     SYNC_REPORT,
 
+    /* Between workers, see steal.h.  'worker' is to whom at the one that
+     * sends and from whom at the one that gets it. */
+    SYNC_FIND,                  /* "What have you left?", to all others. */
+    SYNC_STATUS,                /* "The 'n' samples from 'first'." */
+    SYNC_HELP,                  /* "Give me these." */
+    SYNC_CONFIRM,               /* "They are yours." */
+    SYNC_CANCEL,                /* "I need them myself." */
+
     SYNC_N_KINDS
 };
 
 enum {
     SYNC_ROLE_REPORTS = 1 << 0,
+    SYNC_ROLE_STEALS = 1 << 1,
 };
 
 /* As it is on the wire, where numbers are little-endian. */
@@ -136,6 +145,9 @@ extern const struct sync_class sync_static;
 
 /* The same, and batches are divided so that workers end together. */
 extern const struct sync_class sync_lbbsp_cpu, sync_lbbsp_gpu;
+
+/* The same, and workers that are done take samples of those that are not. */
+extern const struct sync_class sync_flexrr;
 
 /* The same, but an update is of the first workers that come; what the last
  * ones push for it is dropped. */
