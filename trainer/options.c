@@ -54,7 +54,8 @@ static const struct row rows[] = {
     { "sync", ROLE_SERVER, SYNC, AT(sync), 0, 0, "bsp", "SCHEME",
       "When gradients become weights: bsp, asp, ssp[,staleness=S], "
       "backup[,backups=B], static,ratios=R0:R1..., "
-      "lbbsp-cpu[,predictor=P], lbbsp-gpu or flexrr." },
+      "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
+      "groups[,groups=G]." },
     { "model", TRAINS, WORD, AT(model), 0, 0, "mlp",
       "mlp|cifarnet|resnet32|linear", "What is trained." },
     { "shape", TRAINS, SHAPE, AT(shape), 0, 0, "64,256,256,10", "WIDTHS",

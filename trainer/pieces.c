@@ -15,24 +15,25 @@
 #include "trainer/task/dataset.h"
 #include "trainer/task/model.h"
 
-#define PIECES 8                /* Of a share. */
-
 struct pieces {
     struct pieces_in in;
     struct steal steal;
     size_t n_parameters;
+    uint32_t n_pieces;          /* Of a share. */
     float *sum;                 /* Of samples' gradients. */
     uint32_t n;                 /* Samples in it, */
     double loss;                /* and the sum of their losses. */
 };
 
 struct pieces *
-pieces_create(const struct pieces_in *in, size_t n_parameters)
+pieces_create(const struct pieces_in *in, size_t n_parameters,
+              uint32_t n_pieces)
 {
     struct pieces *p = allocate(1, sizeof *p);
 
     p->in = *in;
     p->n_parameters = n_parameters;
+    p->n_pieces = n_pieces ? n_pieces : 1;
     p->sum = allocate(n_parameters, sizeof *p->sum);
     return p;
 }
@@ -108,7 +109,7 @@ pieces_compute(struct pieces *p, uint64_t iteration, struct shard share,
                uint32_t *n, double *loss, char **errorp)
 {
     const struct options *o = p->in.o;
-    uint32_t piece = share.n / PIECES ? share.n / PIECES : 1;
+    uint32_t piece = (share.n + p->n_pieces - 1) / p->n_pieces;
     enum ps_result result = PS_OK;
 
     memset(p->sum, 0, p->n_parameters * sizeof *p->sum);

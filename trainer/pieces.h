@@ -10,8 +10,8 @@
  * stands for a slower machine.  The gradients of the pieces make one, weighted
  * by their samples.
  *
- * A piece is an eighth of a worker's share: smaller ones cost more, since the
- * weights are read for each, and larger ones leave less to take.
+ * Small pieces cost more, since the weights are read for each; large ones
+ * leave less to take.
  *
  * One thread. */
 
@@ -39,7 +39,9 @@ struct pieces_in {
     struct pace *pace;
 };
 
-struct pieces *pieces_create(const struct pieces_in *, size_t n_parameters);
+/* In 'n_pieces' of a share. */
+struct pieces *pieces_create(const struct pieces_in *, size_t n_parameters,
+                             uint32_t n_pieces);
 void pieces_destroy(struct pieces *);
 
 /* Leaves the mean gradient of the '*n' samples that were this worker's in the

@@ -141,15 +141,15 @@ take_assignment(struct worker *w, const struct sync_message *m)
 }
 
 static void
-take_role(struct worker *w, uint32_t role)
+take_role(struct worker *w, const struct sync_message *m)
 {
-    w->role = role;
-    if (role & SYNC_ROLE_STEALS && !w->pieces) {
+    w->role = m->n;
+    if (w->role & SYNC_ROLE_STEALS && !w->pieces) {
         w->pieces = pieces_create(&(struct pieces_in) {
             .o = w->o, .control = w->control, .client = w->client,
             .data = w->data, .model = w->model, .batch = w->batch,
             .pace = w->pace,
-        }, w->n_parameters);
+        }, w->n_parameters, m->total);
     }
 }
 
@@ -161,7 +161,7 @@ take_messages(struct worker *w, char **error)
 
     while (!*error && w->client && ps_client_receive(w->client, &m)) {
         if (m.kind == SYNC_ROLE) {
-            take_role(w, m.n);
+            take_role(w, &m);
         } else if (m.kind == SYNC_ASSIGN) {
             *error = take_assignment(w, &m);
         } else if (w->pieces) {

@@ -86,7 +86,8 @@ schemes_that_wait_for_all_have_one_curve(void **state)
     find_trainer(program);
     assert_null(compare_spec_from_string(
         "c.json", "{\"schemes\": [\"bsp\", \"static,ratios=1:2:3\", "
-        "\"lbbsp-cpu\", \"lbbsp-gpu\", \"flexrr\"], \"workers\": 3, \"servers\": 2, "
+        "\"lbbsp-cpu\", \"lbbsp-gpu\", \"flexrr\"], \"workers\": 3, "
+        "\"servers\": 2, "
         "\"iterations\": 60, \"arguments\": [\"--shape\", \"16,16,4\", "
         "\"--eval-every\", \"60\", \"--batch\", \"24\", \"--backend\", "
         "\"cpu\", \"--sample-cost-us\", \"100\"]}", &spec));

@@ -257,13 +257,63 @@ ssp_keeps_its_bound(void **state)
     }
 }
 
+/* All workers' steps in a second, over those without a delay, when worker
+ * 'slow' takes four times as long as the others: as Basu et al. have it,
+ * (G - 1 + 1 / 4) / G. */
+static double
+throughput(const char *scheme, int slow)
+{
+    double speeds[N];
+    uint64_t before = 0, after = 0;
+    struct cluster c;
+    double began, result;
+
+    for (int i = 0; i < N; i++) {
+        speeds[i] = i == slow ? 200 : 800;
+    }
+    cluster_init(&c, scheme, N, speeds);
+    run(&c, 120);
+    began = c.now;
+    for (int i = 0; i < N; i++) {
+        before += c.n_steps[i];
+    }
+    run(&c, 400);
+    for (int i = 0; i < N; i++) {
+        after += c.n_steps[i];
+    }
+    result = (after - before) / (c.now - began) / (N * 800 / 64.);
+    cluster_uninit(&c);
+    return result;
+}
+
+static void
+groups_bound_what_a_straggler_costs(void **state)
+{
+    static const char *const schemes[] = {
+        "groups,groups=2", "groups,groups=4", "groups,groups=8", "groups",
+    };
+    static const double expected[] = { 0.625, 0.8125, 0.90625, 0.90625 };
+
+    (void) state;
+    for (size_t i = 0; i < 4; i++) {
+        double x = throughput(schemes[i], 3);
+
+        if (fabs(x - expected[i]) > 0.02) {
+            fail_msg("%s: %g, %g expected", schemes[i], x, expected[i]);
+        }
+    }
+
+    /* Nobody is slow: one group stays one. */
+    assert_near(throughput("groups", -1), 1);
+}
+
 /* The problem has one minimum: all schemes must find it. */
 static void
 every_scheme_converges(void **state)
 {
     static const char *const schemes[] = {
         "bsp", "asp", "ssp", "backup", "static,ratios=2:2:2:2:2:2:4:1",
-        "lbbsp-cpu", "lbbsp-gpu",
+        "lbbsp-cpu", "lbbsp-gpu", "groups", "groups,groups=4",
     };
 
     (void) state;
@@ -354,6 +404,7 @@ static const struct {
       "ratios: \"1:0\" is not up to 64 numbers from 0 to 1e6 with colons" },
     { "static,ratios=1:2:",
       "ratios: \"1:2:\" is not up to 64 numbers from 0 to 1e6 with colons" },
+    { "groups,groups=3", "groups: 3 is not a power of 2" },
     { "lbbsp-cpu,predictor=oracle",
       "predictor: \"oracle\" is not a predictor" },
 };
@@ -391,6 +442,7 @@ main(void)
         cmocka_unit_test(backup_does_without_the_slowest),
         cmocka_unit_test(asp_waits_for_nobody),
         cmocka_unit_test(ssp_keeps_its_bound),
+        cmocka_unit_test(groups_bound_what_a_straggler_costs),
         cmocka_unit_test(every_scheme_converges),
         cmocka_unit_test(refuses_gradients_out_of_turn),
         cmocka_unit_test(refuses_a_batch_that_is_too_small_to_divide),

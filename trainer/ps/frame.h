@@ -40,7 +40,8 @@
  *
  * A pushed gradient is answered with the next weights, so that one iteration
  * is one exchange; 'iteration' of weights is the worker's next one.  Messages
- * of the scheme go beside.  A frame that is wrong in any way ends its connection.
+ * of the scheme go beside.  A frame that is wrong in any way ends its
+ * connection.
  *
  *
  * Ownership and thread-safety

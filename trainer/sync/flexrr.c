@@ -24,6 +24,7 @@ flexrr_create(const struct sync_config *config)
     for (int i = 0; i < config->n_workers; i++) {
         sync_state_post(sync, i, &(struct sync_message) {
             .kind = SYNC_ROLE, .n = SYNC_ROLE_STEALS,
+            .total = config->spec ? config->spec->pieces : 4,
         });
     }
     return sync;
@@ -142,6 +143,7 @@ flexrr_push(struct sync *sync, int worker, uint64_t iteration,
 const struct sync_class sync_flexrr = {
     .name = "flexrr",
     .help = "as bsp, who is done takes samples from who is not",
+    .parameters = SYNC_PIECES,
     .create = flexrr_create,
     .destroy = flexrr_destroy,
     .weights = sync_state_weights,

@@ -13,7 +13,8 @@
 
 const struct sync_class *const sync_classes[] = {
     &sync_bsp, &sync_asp, &sync_ssp, &sync_backup, &sync_static,
-    &sync_lbbsp_cpu, &sync_lbbsp_gpu, &sync_flexrr, NULL,
+    &sync_lbbsp_cpu, &sync_lbbsp_gpu, &sync_flexrr,
+    &sync_groups, NULL,
 };
 
 static char *
@@ -74,6 +75,24 @@ parse_predictor(const char *value, struct sync_spec *spec)
     return NULL;
 }
 
+static char *
+parse_pieces(const char *value, struct sync_spec *spec)
+{
+    return parse_count(value, 1, 1000, &spec->pieces);
+}
+
+static char *
+parse_groups(const char *value, struct sync_spec *spec)
+{
+    char *error = parse_count(value, 0, 512, &spec->groups);
+
+    if (!error && spec->groups & (spec->groups - 1)) {
+        error = message("%lld is not a power of 2",
+                        (long long) spec->groups);
+    }
+    return error;
+}
+
 static const struct {
     const char *name;
     enum sync_parameter parameter;
@@ -83,6 +102,8 @@ static const struct {
     { "backups", SYNC_BACKUPS, parse_backups },
     { "ratios", SYNC_RATIOS, parse_ratios },
     { "predictor", SYNC_PREDICTOR, parse_predictor },
+    { "groups", SYNC_GROUPS, parse_groups },
+    { "pieces", SYNC_PIECES, parse_pieces },
 };
 
 static char *
@@ -127,7 +148,7 @@ sync_spec_parse(const char *text, struct sync_spec *spec)
 
     *spec = (struct sync_spec) {
         .class = find_class(name), .staleness = 3, .backups = 1,
-        .predictor = "narx",
+        .predictor = "narx", .pieces = 4,
     };
     if (!spec->class) {
         error = message("\"%s\" is not a scheme", name);
@@ -150,6 +171,10 @@ sync_spec_check(const struct sync_spec *spec, int n_workers)
         && spec->n_ratios != n_workers) {
         return message("ratios: %d for %d workers", spec->n_ratios,
                        n_workers);
+    }
+    if (spec->groups > n_workers) {
+        return message("groups: %lld of %d workers",
+                       (long long) spec->groups, n_workers);
     }
     if (spec->class->parameters & SYNC_BACKUPS
         && spec->backups >= n_workers) {

@@ -28,21 +28,6 @@ ssp_create(const struct sync_config *config)
     return stale_create(config, config->spec ? config->spec->staleness : 3);
 }
 
-/* The mean of what the workers said last. */
-static float
-mean_loss(const struct sync *sync)
-{
-    double loss = 0, n = 0;
-
-    for (int i = 0; i < sync->config.n_workers; i++) {
-        const struct sync_worker *w = &sync->workers[i];
-
-        loss += (double) w->loss * w->n_samples;
-        n += w->n_samples;
-    }
-    return n ? loss / n : 0;
-}
-
 static char *
 stale_push(struct sync *sync, int worker, uint64_t iteration,
            uint32_t n_samples, float loss)
@@ -60,7 +45,7 @@ stale_push(struct sync *sync, int worker, uint64_t iteration,
         sync_state_add(sync, w->gradient, 1.0f / sync->config.n_workers);
         sync_state_update(sync);
     }
-    sync->loss = mean_loss(sync);
+    sync->loss = sync_state_mean_loss(sync);
     return NULL;
 }
 

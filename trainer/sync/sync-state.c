@@ -136,3 +136,17 @@ sync_state_refuse(uint64_t iteration, uint64_t allowed)
                    (unsigned long long) iteration,
                    (unsigned long long) allowed);
 }
+
+float
+sync_state_mean_loss(const struct sync *sync)
+{
+    double loss = 0, n = 0;
+
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        const struct sync_worker *w = &sync->workers[i];
+
+        loss += (double) w->loss * w->n_samples;
+        n += w->n_samples;
+    }
+    return n ? loss / n : 0;
+}

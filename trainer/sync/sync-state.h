@@ -53,6 +53,9 @@ void sync_state_clear(struct sync *);
 void sync_state_add(struct sync *, const float *gradient, float share);
 void sync_state_update(struct sync *);
 
+/* The mean of what the workers said last. */
+float sync_state_mean_loss(const struct sync *);
+
 /* BSP's, for the schemes that only differ in how they divide batches. */
 char *sync_bsp_push(struct sync *, int worker, uint64_t iteration,
                     uint32_t n_samples, float loss);

@@ -57,7 +57,8 @@ struct sync_spec;
 
 enum sync_kind {
     /* To a worker: "tell me how long you take", if SYNC_ROLE_REPORTS is in
-     * 'n'; "work in pieces and help others", if SYNC_ROLE_STEALS is. */
+     * 'n'; "work in 'total' pieces and help others", if SYNC_ROLE_STEALS
+     * is. */
     SYNC_ROLE = 1,
 
     /* To a worker: from the next weights on you have the samples from 'first'
@@ -157,6 +158,11 @@ extern const struct sync_class sync_backup;
  * "ssp" holds a worker that is 'staleness' iterations ahead of the slowest. */
 extern const struct sync_class sync_asp, sync_ssp;
 
+/* Synchronous within groups and asynchronous between them.  There is one group
+ * at first, and then twice as many, the slower workers together, as long as
+ * the job takes 20 % longer than it would without delays. */
+extern const struct sync_class sync_groups;
+
 /* All of them, then NULL. */
 extern const struct sync_class *const sync_classes[];
 
@@ -165,6 +171,8 @@ enum sync_parameter {
     SYNC_BACKUPS = 1 << 1,
     SYNC_RATIOS = 1 << 2,
     SYNC_PREDICTOR = 1 << 3,
+    SYNC_GROUPS = 1 << 4,
+    SYNC_PIECES = 1 << 5,
 };
 
 /* A scheme as a person names it: "NAME[,PARAMETER=VALUE...]". */
@@ -175,6 +183,8 @@ struct sync_spec {
     double ratios[SYNC_MAX_RATIOS];     /* Of the batch, by rank. */
     int n_ratios;
     char predictor[16];         /* Of speeds. */
+    int64_t pieces;             /* In which a worker computes its share. */
+    int64_t groups;             /* A power of 2; 0: found out. */
 };
 
 /* Returns NULL or a message. */
