@@ -9,7 +9,7 @@
 #include "trainer/sync/sync-state.h"
 
 #define TOLERANCE 0.2           /* Of time, over what nobody's delay takes. */
-#define SETTLE 5                /* Reports of each worker before a change. */
+#define SETTLE 2                /* Reports of each worker before a change. */
 #define NEW_PART 0.3            /* Of a report in the average. */
 
 /* Workers of a group wait for each other; groups do not.  A group is known by
@@ -124,7 +124,8 @@ relative_time(const struct sync *sync)
     return n / median / speed;
 }
 
-/* Doubles the groups if that helps, when all is known about those there are. */
+/* Doubles the groups if that helps, once all have reported about those there
+ * are. */
 static void
 control(struct sync *sync)
 {
