@@ -224,7 +224,8 @@ server_main(int out)
     signal(SIGPIPE, SIG_IGN);           /* Nobody reads its last line. */
     error = ps_server_run(&(struct ps_server_config) {
         .address = "127.0.0.1", .n_workers = 1, .n_threads = 1,
-        .sync = &sync_bsp, .patience_us = 1000000,
+        .sync = &(struct sync_spec) { .class = &sync_bsp },
+        .patience_us = 1000000,
         .control = control_create(0),
     });
     if (error) {

@@ -23,6 +23,7 @@ enum kind {
     IMAGE,
     SERVER,                     /* May be repeated. */
     FLAG,                       /* Has no value. */
+    SYNC,
 };
 
 struct row {
@@ -51,6 +52,11 @@ static const struct row rows[] = {
       "This is worker R, 0 to N - 1; 0 evaluates and reports progress." },
     { "congestion", ROLE_SERVER | ROLE_WORKER, STRING, AT(congestion), 0, 0,
       NULL, "NAME", "Use this TCP congestion control, such as cubic." },
+    { "sync", ROLE_SERVER, SYNC, AT(sync), 0, 0, "bsp", "SCHEME",
+      "When gradients become weights: bsp, asp, ssp[,staleness=S], "
+      "backup[,backups=B], static,ratios=R0:R1..., "
+      "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
+      "groups[,groups=G]." },
     { "control-port", ROLE_SERVER, INTEGER, AT(control_port), 0, 65535, "0",
       "PORT", "Take heartbeats at PORT; 0 lets the kernel choose." },
     { "patience", ROLE_SERVER | ROLE_WORKER, REAL, AT(patience), 0, 1e6, "3",
@@ -98,6 +104,8 @@ static const struct row rows[] = {
       "Evaluate after every N iterations, and whenever pausing." },
     { "sample-cost-us", TRAINS, REAL, AT(sample_cost_us), 0, 1e9, "0", "US",
       "Emulate a slower worker: a sample takes at least so long." },
+    { "speed-profile", TRAINS, STRING, AT(speed_profile), 0, 0, NULL, "FILE",
+      "Emulate the machine that FILE has for this rank." },
     { "backend", TRAINS, WORD, AT(backend), 0, 0, "auto", "auto|cpu|cuda",
       "Where to compute; \"auto\" is a GPU if there is one, else the CPU." },
     { "tf32", TRAINS, WORD, AT(tf32), 0, 0, "off", "on|off",
@@ -189,6 +197,16 @@ set_image(const struct row *row, const char *value, struct image *image)
     return NULL;
 }
 
+/* Says before 'why', which it frees, what it is about. */
+static char *
+named(const struct row *row, char *why)
+{
+    char *error = message("--%s: %s", row->name, why);
+
+    free(why);
+    return error;
+}
+
 static char *
 set_value(const struct row *row, const char *value, struct options *o)
 {
@@ -198,7 +216,7 @@ set_value(const struct row *row, const char *value, struct options *o)
     switch (row->kind) {
     case STRING:
         if (!*value) {
-            error = message("--%s: empty", row->name);
+            return message("--%s: empty", row->name);
         }
         *(const char **) to = value;
         break;
@@ -209,15 +227,12 @@ set_value(const struct row *row, const char *value, struct options *o)
         return set_number(row, value, to);
     case SHAPE:
         error = shape_from_string(value, to);
-        if (error) {
-            char *why = error;
-
-            error = message("--%s: %s", row->name, why);
-            free(why);
-        }
         break;
     case IMAGE:
         return set_image(row, value, to);
+    case SYNC:
+        error = sync_spec_parse(value, to);
+        break;
     case SERVER:
         if (o->n_servers >= OPTIONS_MAX_SERVERS) {
             return message("--%s: more than %d", row->name,
@@ -229,7 +244,7 @@ set_value(const struct row *row, const char *value, struct options *o)
         *(bool *) to = true;
         break;
     }
-    return error;
+    return error ? named(row, error) : NULL;
 }
 
 static bool
@@ -291,6 +306,15 @@ static char *
 check_together(struct options *o)
 {
     if (o->role == ROLE_SERVER) {
+        char *error = sync_spec_check(&o->sync, o->n_workers);
+
+        if (error) {
+            return named(find_row("sync", 4), error);
+        }
+        if (o->checkpoint && !o->sync.class->spans) {
+            return message("--checkpoint: \"%s\" has none, bsp has",
+                           o->sync.class->name);
+        }
         return o->resume && !o->checkpoint
                ? message("--resume: --checkpoint says from where") : NULL;
     }
@@ -409,6 +433,12 @@ options_help(void)
     }
     puts("stagecoach-trainer bench ps [--json]\n"
          "    Measure a parameter server beside plain sockets.\n");
+    puts("stagecoach-trainer compare SPEC.json [OPTION...]\n"
+         "    Train under several schemes, one after the other.\n\n"
+         "    --format text|json\n"
+         "        A table, or one object with all points.  Default: text.\n"
+         "    --svg FILE\n"
+         "        Plot loss against time.\n");
     puts("Standard output is one JSON object a line: listening, backend, "
          "progress,\n"
          "paused, done.\n"

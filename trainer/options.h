@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trainer/sync/sync.h"
 #include "trainer/task/dataset.h"
 #include "trainer/task/shape.h"
 
@@ -37,6 +38,7 @@ struct options {
     int n_servers;
     int64_t n_workers, rank;
     const char *congestion;     /* NULL: the system's. */
+    struct sync_spec sync;
     int64_t control_port;
     double patience, deadline;  /* Seconds. */
     const char *checkpoint;     /* Folder, or NULL. */
@@ -58,6 +60,7 @@ struct options {
     int64_t seed;
     int64_t until, eval_every;
     double sample_cost_us;
+    const char *speed_profile;  /* A file; NULL: that instead. */
     const char *backend;        /* A word of backend_open_named(). */
     const char *tf32;           /* "on" or "off". */
     int64_t n_threads;

@@ -68,7 +68,7 @@ server_main(struct ps_server_config config, int out)
     dup2(out, STDOUT_FILENO);
     signal(SIGPIPE, SIG_IGN);
     config.address = "127.0.0.1";
-    config.sync = &sync_bsp;
+    config.sync = &(struct sync_spec) { .class = &sync_bsp };
     config.n_threads = 1;
     config.control = control_create(0);
     error = ps_server_run(&config);
@@ -769,7 +769,7 @@ frames_that_do_not_fit_a_store_are_refused(void **state)
         { .type = FRAME_PUSH, .n = 4 },
         { .type = FRAME_WEIGHTS, .n = 4 },
         { .type = FRAME_HEARTBEAT },
-        { .type = FRAME_SCHEME, .body_length = 4 },
+        { .type = FRAME_SCHEME },
     };
 
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {

@@ -15,9 +15,11 @@
 #include "trainer/ps/optimiser.h"
 #include "trainer/ps/shard.h"
 #include "trainer/report.h"
+#include "trainer/sync/sync.h"
 
 #define CONNECT_US 15000000     /* A server must be there in so long. */
 #define MAX_REWINDS 10          /* More is a quarrel among servers. */
+#define MAX_MESSAGES 256        /* That the worker has not asked for yet. */
 #define N_FIXED 3               /* Descriptors that are not channels'. */
 
 struct server {
@@ -25,6 +27,7 @@ struct server {
     struct shard shard;
     uint64_t n_answers;         /* Weights that have come, in this epoch. */
     bool answered;              /* In this exchange. */
+    uint64_t iteration;         /* Of the weights it gave us last. */
 };
 
 struct ps_client {
@@ -37,11 +40,14 @@ struct ps_client {
     struct frame push;          /* What we sent; 'type' 0 if nothing. */
     const float *gradient;      /* Its vector. */
     float *weights;             /* NULL if no answer is expected. */
-    uint64_t iteration;         /* Of the weights to come. */
     double loss;                /* Of the iteration before, by the servers. */
     bool gone_back;             /* To a checkpoint. */
     bool opened;                /* A connection: more than the welcome may
                                  * have come with it. */
+
+    struct sync_message messages[MAX_MESSAGES]; /* A ring. */
+    size_t first_message, n_messages;
+    struct sync_message incoming;
 };
 
 static struct server *
@@ -140,11 +146,13 @@ ps_client_destroy(struct ps_client *client)
 
 /* Sending. */
 
-/* Sends 'server' its range of 'vector' in a frame like 'prototype'. */
+/* Sends 'server' its range of 'vector' in a frame like 'prototype', which is
+ * of the weights that it gave us last. */
 static void
 send_range(struct server *server, struct frame prototype,
            const float *vector)
 {
+    prototype.iteration = server->iteration;
     prototype.first = server->shard.first;
     prototype.n = server->shard.n;
     prototype.sequence = server->n_answers;
@@ -227,10 +235,10 @@ start_again(struct ps_client *client, const uint64_t epochs[])
 
     client->gone_back = true;
     client->push.type = 0;
-    client->iteration = client->servers[0].channel.welcome.iteration;
     for (struct server *s = client->servers; s < end_of_servers(client);
          s++) {
         s->answered = false;
+        s->iteration = s->channel.welcome.iteration;
     }
     return error;
 }
@@ -275,6 +283,20 @@ reopen(struct ps_client *client, struct server *lost)
 
 /* Receiving. */
 
+/* Weights may be of any iteration that follows the gradient's: a scheme may
+ * have let others go on without us. */
+static bool
+is_awaited(const struct ps_client *client, const struct server *server)
+{
+    const struct frame *frame = &server->channel.link.frame;
+    uint64_t least = server->iteration + (client->push.type == FRAME_PUSH);
+
+    return frame->type == FRAME_WEIGHTS && client->weights
+           && !server->answered && frame->iteration >= least
+           && frame->first == server->shard.first
+           && frame->n == server->shard.n;
+}
+
 /* A header has come.  Says where the body belongs, or what is wrong. */
 static char *
 begin_answer(struct ps_client *client, struct server *server)
@@ -289,10 +311,12 @@ begin_answer(struct ps_client *client, struct server *server)
     if (frame->type == FRAME_BYE) {
         return NULL;
     }
-    if (frame->type != FRAME_WEIGHTS || !client->weights || server->answered
-        || frame->iteration != client->iteration
-        || frame->first != server->shard.first
-        || frame->n != server->shard.n) {
+    if (frame->type == FRAME_SCHEME && server == client->servers
+        && client->n_messages < MAX_MESSAGES) {
+        link_set_body(&ch->link, &client->incoming);
+        return NULL;
+    }
+    if (!is_awaited(client, server)) {
         return message("frame of type %d, %u values of iteration %llu: not "
                        "expected", frame->type, frame->n,
                        (unsigned long long) frame->iteration);
@@ -312,7 +336,12 @@ end_answer(struct ps_client *client, struct server *server, char **errorp)
     case FRAME_WEIGHTS:
         server->answered = true;
         server->n_answers++;
+        server->iteration = frame->iteration;
         client->loss = frame->value;
+        return PS_OK;
+    case FRAME_SCHEME:
+        client->messages[(client->first_message + client->n_messages++)
+                         % MAX_MESSAGES] = client->incoming;
         return PS_OK;
     case FRAME_ABORT:
         ch->text[frame->body_length] = '\0';
@@ -391,10 +420,27 @@ fill_fds(struct ps_client *client, bool input)
     }
 }
 
-/* Waits for the control, if 'input' for its input too, and for the servers.
- * Sends and receives what can be. */
+static int
+poll_until(struct pollfd *fds, int n, int64_t until_us)
+{
+    int64_t left = until_us - report_monotonic_us();
+    struct timespec ts = { .tv_sec = 0 };
+
+    if (until_us == INT64_MAX) {
+        return poll(fds, n, -1);
+    }
+    if (left > 0) {
+        ts.tv_sec = left / 1000000;
+        ts.tv_nsec = left % 1000000 * 1000;
+    }
+    return ppoll(fds, n, &ts, NULL);
+}
+
+/* Waits for the control, if 'input' for its input too, and for the servers,
+ * at most until 'until_us'.  Sends and receives what can be. */
 static enum ps_result
-client_step(struct ps_client *client, bool input, char **errorp)
+client_step(struct ps_client *client, bool input, int64_t until_us,
+            char **errorp)
 {
     struct control *control = client->config.control;
     struct pollfd *fds = client->fds;
@@ -402,8 +448,8 @@ client_step(struct ps_client *client, bool input, char **errorp)
 
     client->opened = false;
     fill_fds(client, input);
-    if (poll(fds, N_FIXED + client->config.n_servers, all ? 0 : -1) < 0
-        && errno != EINTR) {
+    if (poll_until(fds, N_FIXED + client->config.n_servers,
+                   all ? 0 : until_us) < 0 && errno != EINTR) {
         *errorp = message("poll: %s", strerror(errno));
         return PS_FAILED;
     }
@@ -435,8 +481,7 @@ client_step(struct ps_client *client, bool input, char **errorp)
 }
 
 /* Waits until everything is sent and all servers' ranges of 'weights' are
- * there, those of '*iteration' or, if the job has gone back, of what that
- * then becomes. */
+ * there.  '*iteration' becomes the one that the first server has us begin. */
 static enum ps_result
 client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
               char **errorp)
@@ -444,14 +489,13 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
     enum ps_result result = PS_OK;
 
     client->weights = weights;
-    client->iteration = *iteration;
     while (result == PS_OK && !is_finished(client)) {
-        result = client_step(client, false, errorp);
+        result = client_step(client, false, INT64_MAX, errorp);
     }
     client->weights = NULL;
     client->push.type = 0;
     client->gone_back = false;
-    *iteration = client->iteration;
+    *iteration = client->servers->iteration;
     return result;
 }
 
@@ -485,14 +529,12 @@ ps_client_begin(struct ps_client *client, float *weights,
     uint64_t *none = allocate(client->config.n_servers, sizeof *none);
 
     *errorp = NULL;
-    *iteration = 0;
     expect_answers(client);
     if (is_resumed(client)) {
         for (int i = 0; i < client->config.n_servers; i++) {
             none[i] = FRAME_NONE;
         }
         *errorp = start_again(client, none);
-        *iteration = client->iteration;
     }
     free(none);
     if (*errorp) {
@@ -521,8 +563,7 @@ ps_client_exchange(struct ps_client *client, uint64_t *iteration,
     *errorp = NULL;
     client->gradient = gradient;
     client->push = (struct frame) {
-        .type = FRAME_PUSH, .iteration = *iteration, .samples = n_samples,
-        .value = *loss,
+        .type = FRAME_PUSH, .samples = n_samples, .value = *loss,
     };
     if (client->heartbeat) {
         heartbeat_set_iteration(client->heartbeat, *iteration);
@@ -532,9 +573,42 @@ ps_client_exchange(struct ps_client *client, uint64_t *iteration,
          s++) {
         send_range(s, client->push, gradient);
     }
-    ++*iteration;
     result = client_finish(client, weights, iteration, errorp);
     *loss = client->loss;
+    return result;
+}
+
+bool
+ps_client_receive(struct ps_client *client, struct sync_message *m)
+{
+    if (!client->n_messages) {
+        return false;
+    }
+    *m = client->messages[client->first_message];
+    client->first_message = (client->first_message + 1) % MAX_MESSAGES;
+    client->n_messages--;
+    return true;
+}
+
+/* There is room: what we send is little, and each exchange empties it. */
+void
+ps_client_send(struct ps_client *client, const struct sync_message *m)
+{
+    struct frame frame = { .type = FRAME_SCHEME };
+
+    link_send_copy(&client->servers->channel.link, &frame, m);
+}
+
+enum ps_result
+ps_client_wait(struct ps_client *client, int64_t until_us, char **errorp)
+{
+    enum ps_result result;
+
+    *errorp = NULL;
+    do {
+        result = client_step(client, false, until_us, errorp);
+    } while (result == PS_OK && !client->n_messages
+             && report_monotonic_us() < until_us);
     return result;
 }
 
@@ -545,9 +619,8 @@ ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
     enum ps_result result;
 
     *errorp = NULL;
-    result = client_step(client, true, errorp);
+    result = client_step(client, true, INT64_MAX, errorp);
     if (result == PS_OK && client->gone_back) {
-        *iteration = client->iteration;
         result = client_finish(client, weights, iteration, errorp);
     }
     return result;

@@ -24,6 +24,9 @@
  *    error = ps_client_create(&config, &client);
  *    ps_client_begin(client, weights, &k, &error);     // Waits for all.
  *    while (k < ...) {
+ *        while (ps_client_receive(client, &message)) {
+ *            ...what the scheme says...
+ *        }
  *        ps_client_exchange(client, &k, gradient, n_samples, &loss, weights,
  *                           &error);
  *    }
@@ -37,12 +40,14 @@
  * or a server's end ends each of them.  One thread; a second one, inside,
  * sends heartbeats. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct control;
 struct optimiser_class;
 struct ps_client;
+struct sync_message;
 
 struct ps_client_config {
     const char *const *servers; /* "HOST:PORT", in the order of shards. */
@@ -76,11 +81,22 @@ enum ps_result ps_client_begin(struct ps_client *, float *weights,
 
 /* Pushes the mean gradient of 'n_samples' samples at the weights of
  * '*iteration'.  '*loss' is that of our samples, and becomes that of all
- * workers'.  'weights' and '*iteration' become the next ones. */
+ * workers'.  'weights' become the next ones, and '*iteration' the one that the
+ * first server has us begin. */
 enum ps_result ps_client_exchange(struct ps_client *, uint64_t *iteration,
                                   const float *gradient, uint32_t n_samples,
                                   double *loss, float *weights,
                                   char **errorp);
+
+/* Messages from and to the scheme of the first server, which leads.  Sent
+ * ones leave at the latest with the next exchange, before its gradient. */
+bool ps_client_receive(struct ps_client *, struct sync_message *);
+void ps_client_send(struct ps_client *, const struct sync_message *);
+
+/* Sends and receives messages until 'until_us' of report_monotonic_us(), or
+ * until one has come. */
+enum ps_result ps_client_wait(struct ps_client *, int64_t until_us,
+                              char **errorp);
 
 /* Waits until the control has something to take.  'weights' and '*iteration'
  * change if the job has gone back to a checkpoint. */

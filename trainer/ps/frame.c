@@ -72,7 +72,7 @@ right_body_length(const struct frame *frame, size_t length)
     case FRAME_ABORT:
         return length < FRAME_MAX_TEXT ? length : FRAME_MAX_TEXT;
     case FRAME_SCHEME:
-        return length < FRAME_MAX_SCHEME ? length : FRAME_MAX_SCHEME;
+        return FRAME_SCHEME_LENGTH;
     case FRAME_BYE:
     case FRAME_READ:
     case FRAME_ACK:

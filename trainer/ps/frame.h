@@ -43,8 +43,7 @@
  *    FRAME_BYE          both    -                     training has ended
  *    FRAME_ABORT        server  text                  training cannot go on
  *    FRAME_HEARTBEAT    both    -                     alive, at 'iteration'
- *    FRAME_SCHEME       both    bytes                 of the synchronisation
- *                                                     scheme's own
+ *    FRAME_SCHEME       both    struct sync_message   see sync.h
  *
  * Those of a store, whose workers push and pull as they like:
  *
@@ -60,7 +59,8 @@
  * for the new values.
  *
  * A pushed gradient is answered with the next weights, so that one iteration
- * is one exchange.  Updates and gradients are numbered by each worker for each
+ * is one exchange; 'iteration' of weights is the worker's next one.  Messages
+ * of the scheme go beside.  Updates and gradients are numbered by each worker for each
  * server: what is sent again over a new connection is not made twice.  A frame
  * that is wrong in any way ends its connection.
  *
@@ -80,7 +80,7 @@
 #define FRAME_WELCOME_LENGTH 32
 #define FRAME_MAX_FLOATS ((uint32_t) 1 << 26)
 #define FRAME_MAX_TEXT 256
-#define FRAME_MAX_SCHEME 4096   /* Bytes of FRAME_SCHEME. */
+#define FRAME_SCHEME_LENGTH 40
 #define FRAME_MAX_WIDTH 4096
 
 /* A store's updates and keys come in frames with at most so long a body, which
@@ -122,9 +122,9 @@ struct frame {
     uint16_t width;             /* These three only of a store's frames. */
     uint8_t key_size, flags;
     float value;
-    size_t body_length;         /* Bytes; of FRAME_ABORT and FRAME_SCHEME set
-                                 * by the sender, in all others follows from
-                                 * the members above. */
+    size_t body_length;         /* Bytes; of FRAME_ABORT set by the sender, in
+                                 * all others follows from the members
+                                 * above. */
 };
 
 /* What a connection is for. */

@@ -13,7 +13,6 @@
 #include "trainer/ps/optimiser.h"
 #include "trainer/ps/store.h"
 #include "trainer/report.h"
-#include "trainer/sync/sync.h"
 
 #define HELLO_US 10000000       /* A stranger must say hello in so long. */
 #define JOIN_US 60000000        /* After the first hello all must come. */
@@ -82,6 +81,8 @@ prepare_training(struct server *server)
         .optimiser = optimiser_defaults(
             optimiser_by_number(hello->optimiser), hello->learning_rate,
             hello->momentum),
+        .spec = config->sync,
+        .follows = hello->shard > 0,
     });
     if (config->resume) {
         last = checkpoint_last(config->checkpoint, hello->shard,
@@ -172,9 +173,10 @@ server_rewind(struct server *server, uint64_t iteration)
     return NULL;
 }
 
-/* The connection for data that 'rank' has, or NULL. */
-static struct peer *
-find_peer(struct server *server, int rank, bool control)
+/* The connection that 'rank' has for heartbeats if 'control', else for data,
+ * or NULL. */
+struct peer *
+server_find_peer(struct server *server, int rank, bool control)
 {
     for (int i = 0; i < server->n_peers; i++) {
         struct peer *peer = &server->peers[i];
@@ -187,16 +189,27 @@ find_peer(struct server *server, int rank, bool control)
     return NULL;
 }
 
+/* Whether the scheme has said, or may have, what it does not say again. */
+static bool
+cannot_lose(const struct server *server)
+{
+    return server->sync && server->class->take;
+}
+
 /* Makes 'hello' be one of our epoch, or says why it cannot. */
 static char *
 reconcile(struct server *server, const struct frame_hello *hello)
 {
     const struct member *member = &server->members[hello->rank];
     bool ours = hello->epoch == server->epoch;
-    struct peer *other = find_peer(server, hello->rank, false);
+    struct peer *other = server_find_peer(server, hello->rank, false);
 
     if (ours && hello->rewind != FRAME_NONE) {
         return server_rewind(server, hello->rewind);
+    }
+    if (ours && cannot_lose(server)) {
+        return message("hello: worker %u lost its connection, which scheme "
+                       "%s cannot bear", hello->rank, server->class->name);
     }
     if (ours && hello->sequence > member->sequence + 1) {
         return message("hello: worker %u has answers that were not given",
@@ -240,7 +253,7 @@ static char *
 join_control(struct server *server, struct peer *peer,
              const struct frame_hello *hello)
 {
-    struct peer *other = find_peer(server, hello->rank, true);
+    struct peer *other = server_find_peer(server, hello->rank, true);
 
     if (hello->epoch != server->epoch || !server->prepared) {
         return message("hello: heartbeats of a worker that is not known");
@@ -309,6 +322,15 @@ server_lose(struct server *server, struct peer *peer, char *why)
 {
     struct member *member = &server->members[peer->rank];
 
+    if (cannot_lose(server)) {
+        server_fail(server, message(
+            "worker %d at %s lost its connection (%s) at iteration %"PRIu64
+            ", which scheme %s cannot bear", peer->rank, peer->name,
+            why ? why : "closed", server->iteration, server->class->name));
+        peer_close(server, peer);
+        free(why);
+        return;
+    }
     member->present = false;
     member->lost_us = report_monotonic_us();
     member->heard_us = 0;               /* Its heartbeats begin again too. */

@@ -22,10 +22,9 @@
 #include "trainer/ps/link.h"
 #include "trainer/ps/server.h"
 #include "trainer/ps/shard.h"
+#include "trainer/sync/sync.h"
 
 struct store;
-struct sync;
-struct sync_class;
 
 struct peer {
     struct link link;           /* Without a socket if the peer is unused. */
@@ -38,6 +37,7 @@ struct peer {
     bool owes_ack;              /* Updates were made, */
     bool more;                  /* and the last one said that more follow. */
     uint8_t hello[FRAME_HELLO_LENGTH];
+    struct sync_message message;        /* Of FRAME_SCHEME. */
 };
 
 struct member {
@@ -82,6 +82,7 @@ void peer_close(struct server *, struct peer *);
 void peer_send_last(struct peer *, enum frame_type, const char *text);
 
 /* server-join.c */
+struct peer *server_find_peer(struct server *, int rank, bool control);
 char *server_take_hello(struct server *, struct peer *);
 void server_lose(struct server *, struct peer *, char *why);
 void server_expire(struct server *);

@@ -7,9 +7,35 @@
 
 #include "trainer/message.h"
 #include "trainer/ps/checkpoint.h"
-#include "trainer/sync/sync.h"
 
-/* Sends weights to all whom the scheme lets have them. */
+_Static_assert(sizeof(struct sync_message) == FRAME_SCHEME_LENGTH,
+               "messages are sent as they lie in memory");
+
+/* Sends what the scheme has to say. */
+static void
+send_messages(struct server *server)
+{
+    struct sync_message body;
+    int rank;
+
+    while (!server->over
+           && server->class->take(server->sync, &rank, &body)) {
+        struct peer *peer = server_find_peer(server, rank, false);
+        struct frame frame = { .type = FRAME_SCHEME };
+
+        if (!peer || peer->bye) {
+            continue;
+        }
+        if (!link_has_room(&peer->link, sizeof body)) {
+            server_fail(server, message("worker %d does not read its "
+                                        "messages", rank));
+            return;
+        }
+        link_send_copy(&peer->link, &frame, &body);
+    }
+}
+
+/* Sends weights to 'peer' if the scheme lets it have them. */
 static void
 send_weights(struct server *server, struct peer *peer)
 {
@@ -25,23 +51,35 @@ send_weights(struct server *server, struct peer *peer)
                && server->class->ready(server->sync, peer->rank,
                                        &frame.iteration, &frame.value)) {
         peer->waiting = false;
-        if (!server->class->iteration) {
+        if (!server->class->iteration
+            && server->iteration < frame.iteration) {
             server->iteration = frame.iteration;
         }
         link_send(&peer->link, &frame, server->class->weights(server->sync));
     }
 }
 
+/* Whether 'peer' may wait for something, be it a message. */
+static bool
+listens(const struct server *server, const struct peer *peer)
+{
+    return peer->waiting || (server->ending && server->class->message);
+}
+
 void
 training_answer(struct server *server)
 {
+    if (server->class->take && server->begun && !server->ending
+        && server_complete(server)) {
+        send_messages(server);
+    }
     for (int i = 0; i < server->n_peers; i++) {
         struct peer *peer = &server->peers[i];
 
         if (peer->rank < 0 || peer->channel != FRAME_TRAINING || peer->bye) {
             continue;
         }
-        if (peer->waiting) {
+        if (listens(server, peer)) {
             send_weights(server, peer);
         }
         link_flush(&peer->link);        /* An error shows when receiving. */
@@ -90,6 +128,11 @@ training_begin_frame(struct server *server, struct peer *peer, bool *known)
         link_set_body(&peer->link, right
                       ? server->class->weights(server->sync) : NULL);
         break;
+    case FRAME_SCHEME:
+        right = server->begun && server->class->message
+                && server_complete(server);
+        link_set_body(&peer->link, &peer->message);
+        break;
     default:
         *known = false;
         break;
@@ -136,7 +179,7 @@ end_push(struct server *server, struct peer *peer)
     const struct frame *frame = &peer->link.frame;
     char *error = NULL;
 
-    peer->waiting = true;
+    peer->waiting = !peer->bye;
     server->members[peer->rank].sequence++;
     if (!server->ending) {
         error = server->class->push(server->sync, peer->rank,
@@ -163,6 +206,12 @@ training_end_frame(struct server *server, struct peer *peer)
     case FRAME_INIT:
         server->begun = true;
         keep(server);
+        break;
+    case FRAME_SCHEME:
+        if (!server->ending) {
+            error = server->class->message(server->sync, peer->rank,
+                                           &peer->message);
+        }
         break;
     default:
         break;

@@ -371,7 +371,7 @@ static void
 server_init(struct server *server, const struct ps_server_config *config)
 {
     server->config = config;
-    server->class = config->sync;
+    server->class = config->sync->class;
     server->listener = server->control_listener = -1;
     server->saved = FRAME_NONE;
 

@@ -17,6 +17,9 @@
  * that, or when its heartbeats stop, the others are told that it is gone,
  * since under most schemes they would wait for ever.
  *
+ * Under a scheme that has messages of its own nobody may come back: what was
+ * said on the lost connection is lost too.
+ *
  * With checkpoints, a server that was killed may be started again, and a
  * worker too: the job then goes back to the last checkpoint.
  *
@@ -33,7 +36,7 @@
 #include <stdint.h>
 
 struct control;
-struct sync_class;
+struct sync_spec;
 
 struct ps_server_config {
     const char *address;        /* To listen at. */
@@ -41,7 +44,7 @@ struct ps_server_config {
     int n_workers;
     int n_threads;
     const char *congestion;     /* TCP congestion control, or NULL. */
-    const struct sync_class *sync;
+    const struct sync_spec *sync;
     uint16_t control_port;      /* Of heartbeats; 0: the kernel's choice. */
     int64_t patience_us;        /* How long a worker may be away. */
     int64_t deadline_us;        /* How long one may be silent; 0: for ever. */
