@@ -61,6 +61,7 @@ start_process(void)
 static void
 server_main(struct ps_server_config config, int out)
 {
+    const struct sync_spec bsp = { .class = &sync_bsp };
     int null = open("/dev/null", O_RDWR);
     char *error;
 
@@ -68,7 +69,7 @@ server_main(struct ps_server_config config, int out)
     dup2(out, STDOUT_FILENO);
     signal(SIGPIPE, SIG_IGN);
     config.address = "127.0.0.1";
-    config.sync = &(struct sync_spec) { .class = &sync_bsp };
+    config.sync = config.sync ? config.sync : &bsp;
     config.n_threads = 1;
     config.control = control_create(0);
     error = ps_server_run(&config);
@@ -376,12 +377,13 @@ step(struct ps_client *client, uint64_t *iteration, float *weights)
 }
 
 static void
-cut_gradients_count_nothing_twice(void **state)
+train_through_cuts(const char *scheme, int n_cuts)
 {
-    enum { N_CUTS = 40 };
-    struct cut cuts[N_CUTS];
+    struct cut cuts[40];
+    struct sync_spec spec;
+    char *wrong = sync_spec_parse(scheme, &spec);
     struct server server = start_server((struct ps_server_config) {
-        .n_workers = 1, .patience_us = 5000000,
+        .n_workers = 1, .patience_us = 5000000, .sync = &spec,
     });
     static float weights[N];
     struct ps_client *client;
@@ -389,11 +391,12 @@ cut_gradients_count_nothing_twice(void **state)
     uint64_t iteration;
     char *error;
 
-    for (int i = 0; i < N_CUTS; i++) {
+    for (int i = 0; i < n_cuts; i++) {
         cuts[i].to_server = i % 2 ? 0 : HELLO + 1 + i * 4999;
         cuts[i].to_client = i % 2 ? 81 + i * 4999 : 0;
     }
-    proxy = start_proxy(&server, cuts, N_CUTS);
+    assert_null(wrong);
+    proxy = start_proxy(&server, cuts, n_cuts);
     client = connect_training(&proxy, 1, 0);
     memset(weights, 0, sizeof weights);
     assert_int_equal(ps_client_begin(client, weights, &iteration, &error),
@@ -408,6 +411,67 @@ cut_gradients_count_nothing_twice(void **state)
     assert_int_equal(await_end(server.pid), 0);
     kill(proxy.pid, SIGKILL);
     await_end(proxy.pid);
+}
+
+static void
+cut_gradients_count_nothing_twice(void **state)
+{
+    train_through_cuts("bsp", 40);
+    train_through_cuts("asp", 8);
+    train_through_cuts("ssp,staleness=0", 8);
+    train_through_cuts("backup,backups=0", 8);
+}
+
+/* Pushes until it cannot any more. */
+static pid_t
+start_pusher(const struct server *server)
+{
+    pid_t pid = start_process();
+
+    if (!pid) {
+        static float weights[N], zeros[N];
+        struct ps_client *client;
+        double loss = 0;
+        uint64_t iteration;
+        char *error;
+        bool ok = !try_training(server, 1, 0, &client)
+                  && ps_client_begin(client, weights, &iteration, &error)
+                     == PS_OK;
+
+        while (ok) {
+            ok = ps_client_exchange(client, &iteration, zeros, 1, &loss,
+                                    weights, &error) == PS_OK;
+        }
+        _exit(1);
+    }
+    return pid;
+}
+
+/* What a scheme said on a connection that is lost it does not say again. */
+static void
+a_scheme_with_messages_ends_with_a_connection(void **state)
+{
+    static const char *const schemes[] = {
+        "static,ratios=1", "lbbsp-cpu", "lbbsp-gpu", "flexrr", "groups",
+    };
+
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        struct cut cut = { .to_server = HELLO + 1000000 };
+        struct sync_spec spec;
+        char *wrong = sync_spec_parse(schemes[i], &spec);
+        struct server server = start_server((struct ps_server_config) {
+            .n_workers = 1, .patience_us = 60000000, .sync = &spec,
+        });
+        struct server proxy = start_proxy(&server, &cut, 1);
+        pid_t pusher = start_pusher(&proxy);
+
+        assert_null(wrong);
+        assert_int_equal(await_end(server.pid), 1);
+        kill(pusher, SIGKILL);
+        await_end(pusher);
+        kill(proxy.pid, SIGKILL);
+        await_end(proxy.pid);
+    }
 }
 
 /* A folder for checkpoints, gone with the test. */
@@ -789,6 +853,7 @@ main(void)
         cmocka_unit_test(cuts_towards_the_server_count_nothing_twice),
         cmocka_unit_test(cuts_towards_the_client_count_nothing_twice),
         cmocka_unit_test(cut_gradients_count_nothing_twice),
+        cmocka_unit_test(a_scheme_with_messages_ends_with_a_connection),
         cmocka_unit_test(a_killed_server_resumes_from_its_checkpoint),
         cmocka_unit_test(all_workers_go_back_with_a_killed_server),
         cmocka_unit_test(a_killed_worker_may_come_back),

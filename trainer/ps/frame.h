@@ -60,9 +60,9 @@
  *
  * A pushed gradient is answered with the next weights, so that one iteration
  * is one exchange; 'iteration' of weights is the worker's next one.  Messages
- * of the scheme go beside.  Updates and gradients are numbered by each worker for each
- * server: what is sent again over a new connection is not made twice.  A frame
- * that is wrong in any way ends its connection.
+ * of the scheme go beside.  Updates and gradients are numbered by each worker
+ * for each server: what is sent again over a new connection is not made twice.
+ * A frame that is wrong in any way ends its connection.
  *
  *
  * Ownership and thread-safety
