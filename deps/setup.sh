@@ -15,9 +15,9 @@ packages="
     gcc libc6-dev meson ninja-build pkg-config python3 make
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
     libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev
-    libpcap-dev libmnl-dev
+    libpcap-dev libmnl-dev libxxhash-dev
     iproute2 ethtool
-    libcmocka-dev libglpk-dev python3-jsonschema mandoc dpdk-dev
+    libcmocka-dev libglpk-dev python3-jsonschema mandoc
 "
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -22,6 +22,8 @@ enum kind {
     SHAPE,
     IMAGE,
     SERVER,                     /* May be repeated. */
+    FLAG,                       /* Has no value. */
+    SYNC,
 };
 
 struct row {
@@ -50,6 +52,24 @@ static const struct row rows[] = {
       "This is worker R, 0 to N - 1; 0 evaluates and reports progress." },
     { "congestion", ROLE_SERVER | ROLE_WORKER, STRING, AT(congestion), 0, 0,
       NULL, "NAME", "Use this TCP congestion control, such as cubic." },
+    { "sync", ROLE_SERVER, SYNC, AT(sync), 0, 0, "bsp", "SCHEME",
+      "When gradients become weights: bsp, asp, ssp[,staleness=S], "
+      "backup[,backups=B], static,ratios=R0:R1..., "
+      "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
+      "groups[,groups=G]." },
+    { "control-port", ROLE_SERVER, INTEGER, AT(control_port), 0, 65535, "0",
+      "PORT", "Take heartbeats at PORT; 0 lets the kernel choose." },
+    { "patience", ROLE_SERVER | ROLE_WORKER, REAL, AT(patience), 0, 1e6, "3",
+      "S", "How many seconds a peer whose connection broke may be away." },
+    { "deadline", ROLE_SERVER | ROLE_WORKER, REAL, AT(deadline), 0, 1e6, "10",
+      "S", "A peer without a heartbeat for so many seconds has died; 0: "
+      "never." },
+    { "checkpoint", ROLE_SERVER, STRING, AT(checkpoint), 0, 0, NULL, "FOLDER",
+      "Keep the last two checkpoints in FOLDER." },
+    { "checkpoint-every", ROLE_SERVER, INTEGER, AT(checkpoint_every), 1, 1e15,
+      "100", "N", "Write one after every N iterations." },
+    { "resume", ROLE_SERVER, FLAG, AT(resume), 0, 0, NULL, NULL,
+      "Go on from the last checkpoint, if there is one." },
     { "model", TRAINS, WORD, AT(model), 0, 0, "mlp",
       "mlp|cifarnet|resnet32|linear", "What is trained." },
     { "shape", TRAINS, SHAPE, AT(shape), 0, 0, "64,256,256,10", "WIDTHS",
@@ -74,6 +94,8 @@ static const struct row rows[] = {
       "X", "Step of SGD." },
     { "momentum", TRAINS, REAL, AT(momentum), 0, 0.9999, "0.9", "X",
       "Part of the last step that goes on." },
+    { "optimiser", TRAINS, WORD, AT(optimiser), 0, 0, "momentum",
+      "sgd|momentum|adagrad|adam", "How servers make steps of gradients." },
     { "seed", TRAINS, INTEGER, AT(seed), 0, 1e15, "1", "N",
       "Of data, first weights and the order of samples." },
     { "until", TRAINS, INTEGER, AT(until), 0, 1e15, "100", "N",
@@ -82,6 +104,8 @@ static const struct row rows[] = {
       "Evaluate after every N iterations, and whenever pausing." },
     { "sample-cost-us", TRAINS, REAL, AT(sample_cost_us), 0, 1e9, "0", "US",
       "Emulate a slower worker: a sample takes at least so long." },
+    { "speed-profile", TRAINS, STRING, AT(speed_profile), 0, 0, NULL, "FILE",
+      "Emulate the machine that FILE has for this rank." },
     { "backend", TRAINS, WORD, AT(backend), 0, 0, "auto", "auto|cpu|cuda",
       "Where to compute; \"auto\" is a GPU if there is one, else the CPU." },
     { "tf32", TRAINS, WORD, AT(tf32), 0, 0, "off", "on|off",
@@ -173,6 +197,16 @@ set_image(const struct row *row, const char *value, struct image *image)
     return NULL;
 }
 
+/* Says before 'why', which it frees, what it is about. */
+static char *
+named(const struct row *row, char *why)
+{
+    char *error = message("--%s: %s", row->name, why);
+
+    free(why);
+    return error;
+}
+
 static char *
 set_value(const struct row *row, const char *value, struct options *o)
 {
@@ -182,7 +216,7 @@ set_value(const struct row *row, const char *value, struct options *o)
     switch (row->kind) {
     case STRING:
         if (!*value) {
-            error = message("--%s: empty", row->name);
+            return message("--%s: empty", row->name);
         }
         *(const char **) to = value;
         break;
@@ -193,15 +227,12 @@ set_value(const struct row *row, const char *value, struct options *o)
         return set_number(row, value, to);
     case SHAPE:
         error = shape_from_string(value, to);
-        if (error) {
-            char *why = error;
-
-            error = message("--%s: %s", row->name, why);
-            free(why);
-        }
         break;
     case IMAGE:
         return set_image(row, value, to);
+    case SYNC:
+        error = sync_spec_parse(value, to);
+        break;
     case SERVER:
         if (o->n_servers >= OPTIONS_MAX_SERVERS) {
             return message("--%s: more than %d", row->name,
@@ -209,8 +240,11 @@ set_value(const struct row *row, const char *value, struct options *o)
         }
         o->servers[o->n_servers++] = value;
         break;
+    case FLAG:
+        *(bool *) to = true;
+        break;
     }
-    return error;
+    return error ? named(row, error) : NULL;
 }
 
 static bool
@@ -272,7 +306,17 @@ static char *
 check_together(struct options *o)
 {
     if (o->role == ROLE_SERVER) {
-        return NULL;
+        char *error = sync_spec_check(&o->sync, o->n_workers);
+
+        if (error) {
+            return named(find_row("sync", 4), error);
+        }
+        if (o->checkpoint && !o->sync.class->spans) {
+            return message("--checkpoint: \"%s\" has none, bsp has",
+                           o->sync.class->name);
+        }
+        return o->resume && !o->checkpoint
+               ? message("--resume: --checkpoint says from where") : NULL;
     }
     if (o->role == ROLE_WORKER && !o->n_servers) {
         return message("--server: at least one is needed");
@@ -317,6 +361,10 @@ parse_option(int argc, char *argv[], int *i, struct options *o)
     if (!(row->roles & o->role)) {
         return message("--%s: not an option of \"%s\"", row->name, argv[0]);
     }
+    if (row->kind == FLAG) {
+        return equals ? message("--%s: has no value", row->name)
+                      : set_value(row, "", o);
+    }
     if (!equals && *i + 1 >= argc) {
         return message("--%s: needs a value", row->name);
     }
@@ -360,7 +408,8 @@ help_role(enum role role, const char *name, const char *help)
         const struct row *row = &rows[i];
 
         if (row->roles & role) {
-            printf("    --%s %s\n        %s", row->name, row->value,
+            printf("    --%s%s%s\n        %s", row->name,
+                   row->value ? " " : "", row->value ? row->value : "",
                    row->help);
             if (row->kind == INTEGER || row->kind == REAL) {
                 printf(" %.10g to %.10g.", row->min, row->max);
@@ -382,6 +431,14 @@ options_help(void)
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         help_role(roles[i].role, roles[i].name, roles[i].help);
     }
+    puts("stagecoach-trainer bench ps [--json]\n"
+         "    Measure a parameter server beside plain sockets.\n");
+    puts("stagecoach-trainer compare SPEC.json [OPTION...]\n"
+         "    Train under several schemes, one after the other.\n\n"
+         "    --format text|json\n"
+         "        A table, or one object with all points.  Default: text.\n"
+         "    --svg FILE\n"
+         "        Plot loss against time.\n");
     puts("Standard output is one JSON object a line: listening, backend, "
          "progress,\n"
          "paused, done.\n"

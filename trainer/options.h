@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trainer/sync/sync.h"
 #include "trainer/task/dataset.h"
 #include "trainer/task/shape.h"
 
@@ -37,6 +38,12 @@ struct options {
     int n_servers;
     int64_t n_workers, rank;
     const char *congestion;     /* NULL: the system's. */
+    struct sync_spec sync;
+    int64_t control_port;
+    double patience, deadline;  /* Seconds. */
+    const char *checkpoint;     /* Folder, or NULL. */
+    int64_t checkpoint_every;
+    bool resume;
 
     const char *model;          /* A word of model_class_find(). */
     struct shape shape;         /* Of an MLP. */
@@ -49,9 +56,11 @@ struct options {
     int64_t samples, held_out;
     int64_t batch;
     double learning_rate, momentum;
+    const char *optimiser;      /* A word of optimiser_find(). */
     int64_t seed;
     int64_t until, eval_every;
     double sample_cost_us;
+    const char *speed_profile;  /* A file; NULL: that instead. */
     const char *backend;        /* A word of backend_open_named(). */
     const char *tf32;           /* "on" or "off". */
     int64_t n_threads;

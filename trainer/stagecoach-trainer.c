@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach-trainer: a server, or a worker, of one training job. */
+/* stagecoach-trainer: a server, or a worker, of one training job; or several
+ * jobs, one after the other, to compare. */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/bench-ps.h"
+#include "trainer/compare/compare-command.h"
 #include "trainer/control.h"
 #include "trainer/options.h"
 #include "trainer/ps/server.h"
-#include "trainer/sync/sync.h"
 #include "trainer/worker.h"
 
 enum {
@@ -24,11 +26,51 @@ run(const struct options *o, struct control *control)
         return ps_server_run(&(struct ps_server_config) {
             .address = o->address, .port = o->port,
             .n_workers = o->n_workers, .n_threads = o->n_threads,
-            .congestion = o->congestion, .sync = &sync_bsp,
+            .congestion = o->congestion, .sync = &o->sync,
+            .control_port = o->control_port,
+            .patience_us = o->patience * 1e6,
+            .deadline_us = o->deadline * 1e6,
+            .checkpoint = o->checkpoint,
+            .checkpoint_every = o->checkpoint_every, .resume = o->resume,
             .control = control,
         });
     }
     return worker_run(o, control);
+}
+
+static int
+run_bench(int argc, char *argv[])
+{
+    bool json = argc == 4 && !strcmp(argv[3], "--json");
+    char *error;
+
+    if (argc < 3 || argc > 4 || strcmp(argv[2], "ps")
+        || (argc == 4 && !json)) {
+        fprintf(stderr, "stagecoach-trainer bench: \"ps\" and then --json "
+                "are allowed\n");
+        return EXIT_USAGE;
+    }
+    error = bench_ps(json);
+    if (error) {
+        fprintf(stderr, "stagecoach-trainer bench: %s\n", error);
+        free(error);
+        return EXIT_FAILED;
+    }
+    return 0;
+}
+
+static int
+compare(int argc, char *argv[])
+{
+    bool usage;
+    char *error = compare_command(argc, argv, &usage);
+
+    if (error) {
+        fprintf(stderr, "stagecoach-trainer compare: %s\n", error);
+        free(error);
+        return usage ? EXIT_USAGE : EXIT_FAILED;
+    }
+    return 0;
 }
 
 int
@@ -42,6 +84,13 @@ main(int argc, char *argv[])
     if (argc == 2 && !strcmp(argv[1], "--version")) {
         puts("stagecoach-trainer " STAGECOACH_VERSION);
         return 0;
+    }
+    if (argc >= 2 && !strcmp(argv[1], "bench")) {
+        return run_bench(argc, argv);
+    }
+    if (argc > 1 && !strcmp(argv[1], "compare")
+        && (argc < 3 || strcmp(argv[2], "--help"))) {
+        return compare(argc - 2, argv + 2);
     }
     error = options_parse(argc - 1, argv + 1, &o, &help);
     if (error) {

@@ -11,6 +11,8 @@
 #include "trainer/control.h"
 #include "trainer/message.h"
 #include "trainer/options.h"
+#include "trainer/pace.h"
+#include "trainer/pieces.h"
 #include "trainer/ps/client.h"
 #include "trainer/ps/shard.h"
 #include "trainer/report.h"
@@ -29,6 +31,8 @@ struct worker {
     struct dataset *data;
     struct model *model;
     struct report *report;
+    struct pace *pace;
+    struct pieces *pieces;      /* NULL unless the scheme wants it. */
 
     struct ps_client *client;   /* NULL in the role "local", */
     struct sync *sync;          /* which has this and 'host' instead. */
@@ -39,7 +43,7 @@ struct worker {
 
     struct report_progress progress;
     uint64_t evaluated;         /* Iteration of progress.loss. */
-    int64_t step_us;            /* When the step began. */
+    uint32_t role;              /* Flags of SYNC_ROLE. */
 };
 
 static char *
@@ -53,7 +57,8 @@ open_parameters(struct worker *w)
         }
         w->sync = sync_bsp.create(&(struct sync_config) {
             .backend = w->host, .n_workers = 1, .n = w->n_parameters,
-            .learning_rate = o->learning_rate, .momentum = o->momentum,
+            .optimiser = optimiser_defaults(optimiser_find(o->optimiser),
+                                            o->learning_rate, o->momentum),
         });
         return NULL;
     }
@@ -62,7 +67,9 @@ open_parameters(struct worker *w)
         .rank = o->rank, .n_workers = o->n_workers,
         .n_parameters = w->n_parameters, .seed = o->seed,
         .learning_rate = o->learning_rate, .momentum = o->momentum,
+        .optimiser = optimiser_find(o->optimiser),
         .congestion = o->congestion, .control = w->control,
+        .patience_us = o->patience * 1e6, .deadline_us = o->deadline * 1e6,
     }, &w->client);
 }
 
@@ -83,6 +90,10 @@ worker_init(struct worker *w)
     report_backend(w->backend->class->name);
     if (w->backend->class->set_tf32) {
         w->backend->class->set_tf32(w->backend, !strcmp(o->tf32, "on"));
+    }
+    error = pace_create(o, &w->pace);
+    if (error) {
+        return error;
     }
     w->share = shard_range(o->batch, o->rank, o->n_workers);
     w->batch = batch_create();
@@ -110,8 +121,59 @@ worker_uninit(struct worker *w)
     backend_close(w->backend);
     backend_close(w->host);
     dataset_destroy(w->data);
+    pieces_destroy(w->pieces);
+    pace_destroy(w->pace);
     report_destroy(w->report);
     batch_destroy(w->batch);
+}
+
+/* Samples 'first' / 'total' to ('first' + 'n') / 'total' of each batch are
+ * ours from now on. */
+static char *
+take_assignment(struct worker *w, const struct sync_message *m)
+{
+    uint64_t batch = w->o->batch, end = (uint64_t) m->first + m->n;
+
+    if (!m->total || end > m->total) {
+        return message("assignment of %u samples from %u of %u", m->n,
+                       m->first, m->total);
+    }
+    w->share.first = batch * m->first / m->total;
+    w->share.n = batch * end / m->total - w->share.first;
+    return NULL;
+}
+
+static void
+take_role(struct worker *w, const struct sync_message *m)
+{
+    w->role = m->n;
+    if (w->role & SYNC_ROLE_STEALS && !w->pieces) {
+        w->pieces = pieces_create(&(struct pieces_in) {
+            .o = w->o, .control = w->control, .client = w->client,
+            .data = w->data, .model = w->model, .batch = w->batch,
+            .pace = w->pace,
+        }, w->n_parameters, m->total);
+    }
+}
+
+/* Takes what the scheme said before it gave us weights. */
+static enum ps_result
+take_messages(struct worker *w, char **error)
+{
+    struct sync_message m;
+
+    while (!*error && w->client && ps_client_receive(w->client, &m)) {
+        if (m.kind == SYNC_ROLE) {
+            take_role(w, &m);
+        } else if (m.kind == SYNC_ASSIGN) {
+            *error = take_assignment(w, &m);
+        } else if (w->pieces) {
+            pieces_take(w->pieces, &m);
+        } else {
+            *error = message("message of kind %u: not expected", m.kind);
+        }
+    }
+    return *error ? PS_FAILED : PS_OK;
 }
 
 /* Gets the first weights. */
@@ -123,63 +185,59 @@ begin(struct worker *w, char **error)
 
     model_init_weights(w->model, w->o->seed, weights);
     if (w->client) {
-        result = ps_client_begin(w->client, weights, error);
+        result = ps_client_begin(w->client, weights, &w->progress.iteration,
+                                 error);
     } else {
         memcpy(sync_bsp.weights(w->sync), weights,
                w->n_parameters * sizeof *weights);
     }
     model_weights_changed(w->model);
-    return result;
+    return result == PS_OK ? take_messages(w, error) : result;
 }
 
-/* Gives the gradient for the next weights.  '*loss' is that of our samples
- * and becomes that of all. */
+/* Tells the scheme how long the step took, if it wants to know. */
+static void
+tell_time(struct worker *w)
+{
+    struct sync_message m = {
+        .kind = SYNC_REPORT, .worker = w->o->rank,
+        .iteration = w->progress.iteration, .n = w->share.n,
+        .total = pace_max_batch(w->pace), .seconds = pace_elapsed(w->pace),
+    };
+    double cpu, memory;
+
+    if (w->role & SYNC_ROLE_REPORTS) {
+        pace_use(w->pace, &cpu, &memory);
+        m.cpu = cpu;
+        m.memory = memory;
+        ps_client_send(w->client, &m);
+    }
+}
+
+/* Gives the gradient of 'n' samples for the next weights and moves on to their
+ * iteration.  '*loss' is that of ours and becomes that of all. */
 static enum ps_result
-exchange(struct worker *w, double *loss, char **error)
+exchange(struct worker *w, uint32_t n, double *loss, char **error)
 {
     const float *gradient = w->model->gradient;
     float *weights = w->model->weights;
-    uint64_t iteration = w->progress.iteration;
+    uint64_t *iteration = &w->progress.iteration;
     enum ps_result result = PS_OK;
 
+    tell_time(w);
     if (w->client) {
-        result = ps_client_exchange(w->client, iteration, gradient,
-                                    w->share.n, loss, weights, error);
+        result = ps_client_exchange(w->client, iteration, gradient, n, loss,
+                                    weights, error);
     } else {
         size_t bytes = w->n_parameters * sizeof *weights;
 
         memcpy(sync_bsp.inbox(w->sync, 0), gradient, bytes);
-        *error = sync_bsp.push(w->sync, 0, iteration, w->share.n, *loss);
+        *error = sync_bsp.push(w->sync, 0, (*iteration)++, n, *loss);
         memcpy(weights, sync_bsp.weights(w->sync), bytes);
         result = *error ? PS_FAILED : PS_OK;
     }
     model_weights_changed(w->model);
-    return result;
-}
-
-/* Waits until the step has taken what it would on the emulated machine, or we
- * are told to stop. */
-static void
-emulate_speed(struct worker *w)
-{
-    int64_t end = w->step_us + w->share.n * w->o->sample_cost_us;
-    struct pollfd fd = {
-        .fd = control_signal_fd(w->control), .events = POLLIN,
-    };
-
-    while (!control_stopped(w->control)) {
-        int64_t left = end - report_monotonic_us();
-        struct timespec ts = {
-            .tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000,
-        };
-
-        if (left <= 0) {
-            break;
-        }
-        if (ppoll(&fd, 1, &ts, NULL) > 0) {
-            control_run(w->control);
-        }
-    }
+    return result == PS_OK ? take_messages(w, error) : result;
 }
 
 /* What the backend computed is not to be used if it has failed. */
@@ -211,38 +269,63 @@ evaluate(struct worker *w, char **error)
 static bool
 steps_alone(const struct worker *w)
 {
-    return !w->client && w->model->class->step;
+    return !w->client && w->model->class->step
+           && (!strcmp(w->o->optimiser, "momentum")
+               || !strcmp(w->o->optimiser, "sgd"));
+}
+
+/* Computes the mean loss of our share, and the gradient or, alone, a step. */
+static void
+compute(struct worker *w, double *loss)
+{
+    const struct options *o = w->o;
+    uint64_t position = w->progress.iteration * o->batch + w->share.first;
+
+    dataset_fill(w->data, o->seed, position, w->share.n, w->batch);
+    if (steps_alone(w)) {
+        w->model->class->step(w->model, w->batch, o->learning_rate,
+                              strcmp(o->optimiser, "sgd") ? o->momentum : 0,
+                              loss);
+        w->progress.iteration++;
+    } else {
+        model_gradient(w->model, w->batch, NULL, NULL, loss);
+    }
+    *loss = w->share.n ? *loss / w->share.n : 0;
+    pace_wait(w->pace, w->share.n, w->control);
 }
 
 static enum ps_result
 iterate(struct worker *w, char **error)
 {
-    uint64_t position = w->progress.iteration * w->o->batch + w->share.first;
-    enum ps_result result;
+    uint64_t iteration = w->progress.iteration;
+    uint32_t n = w->share.n;
+    enum ps_result result = PS_OK;
     double loss;
 
-    dataset_fill(w->data, w->o->seed, position, w->share.n, w->batch);
-    if (steps_alone(w)) {
-        w->model->class->step(w->model, w->batch, w->o->learning_rate,
-                              w->o->momentum, &loss);
+    if (w->pieces) {
+        result = pieces_compute(w->pieces, iteration, w->share, &n, &loss,
+                                error);
     } else {
-        model_gradient(w->model, w->batch, NULL, NULL, &loss);
+        compute(w, &loss);
     }
-    loss = w->share.n ? loss / w->share.n : 0;
-    result = check_backend(w, error);
+    if (result == PS_OK) {
+        result = check_backend(w, error);
+    }
     if (result != PS_OK) {
         return result;
     }
-    emulate_speed(w);
     if (control_stopped(w->control)) {
         return PS_ENDED;
     }
-    result = steps_alone(w) ? PS_OK : exchange(w, &loss, error);
+    if (!steps_alone(w)) {
+        result = exchange(w, n, &loss, error);
+    }
     if (result == PS_OK) {
-        w->step_us = report_monotonic_us();
+        uint64_t every = w->o->eval_every;
+
+        pace_step(w->pace);
         w->progress.batch_loss = loss;
-        w->progress.iteration++;
-        if (!(w->progress.iteration % w->o->eval_every)) {
+        if (iteration / every != w->progress.iteration / every) {
             result = evaluate(w, error);
         }
     }
@@ -267,14 +350,16 @@ pause_for_orders(struct worker *w, char **error)
             return PS_ENDED;
         }
         if (control_target(control) > w->progress.iteration) {
-            w->step_us = report_monotonic_us();
+            pace_step(w->pace);
             return PS_OK;
         }
         if (control_silent(control)) {
             return PS_ENDED;
         }
         if (w->client) {
-            result = ps_client_idle(w->client, error);
+            result = ps_client_idle(w->client, w->model->weights,
+                                    &w->progress.iteration, error);
+            model_weights_changed(w->model);
         } else {
             struct pollfd fds[2] = {
                 { .fd = control_signal_fd(control), .events = POLLIN },
@@ -294,7 +379,7 @@ train(struct worker *w, char **error)
 {
     enum ps_result result = begin(w, error);
 
-    w->step_us = report_monotonic_us();
+    pace_begin(w->pace);
     while (result == PS_OK) {
         control_run(w->control);
         if (control_stopped(w->control)) {

@@ -9,8 +9,12 @@
  * exchanges it for the next weights: with parameter servers, or, in the role
  * "local", with a synchronisation scheme in the same process.
  *
- * The computing is real.  '--sample-cost-us' only makes it take longer, as if
- * the worker were a slower machine; evaluation counts as part of the step.
+ * The share is the scheme's to change; a worker that it asks says how long its
+ * steps take.
+ *
+ * The computing is real.  A speed profile (pace.h) only makes it take longer,
+ * as if the worker were a slower machine; evaluation counts as part of the
+ * step.
  *
  * Blocks until the end; one thread. */
 

@@ -138,7 +138,8 @@ train(struct fixture *f, int n_workers, const int parts[], float *weights)
 {
     struct sync *sync = sync_bsp.create(&(struct sync_config) {
         .backend = f->b, .n_workers = n_workers, .n = f->n,
-        .learning_rate = 0.1f, .momentum = 0.9f,
+        .optimiser = optimiser_defaults(optimiser_find("momentum"), 0.1f,
+                                        0.9f),
     });
     uint64_t iteration;
     float loss;
@@ -209,7 +210,8 @@ refuses_gradients_of_another_iteration(void **state)
 {
     struct fixture *f = *state;
     struct sync *sync = sync_bsp.create(&(struct sync_config) {
-        .backend = f->b, .n_workers = 2, .n = 4, .learning_rate = 1,
+        .backend = f->b, .n_workers = 2, .n = 4,
+        .optimiser = optimiser_defaults(optimiser_find("sgd"), 1, 0),
     });
     char *error = sync_bsp.push(sync, 0, 1, 1, 0);
 

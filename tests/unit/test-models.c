@@ -162,7 +162,8 @@ train(struct fixture *f, const struct task *task, int n_workers, int n_steps,
     size_t n = f->model->n_parameters;
     struct sync *sync = sync_bsp.create(&(struct sync_config) {
         .backend = f->b, .n_workers = n_workers, .n = n,
-        .learning_rate = task->rate, .momentum = 0.9f,
+        .optimiser = optimiser_defaults(optimiser_find("momentum"),
+                                        task->rate, 0.9f),
     });
     uint64_t iteration;
     float loss;

@@ -10,94 +10,82 @@
 
 #include "trainer/control.h"
 #include "trainer/message.h"
-#include "trainer/ps/address.h"
-#include "trainer/ps/link.h"
+#include "trainer/ps/channel.h"
+#include "trainer/ps/heartbeat.h"
+#include "trainer/ps/optimiser.h"
 #include "trainer/ps/shard.h"
 #include "trainer/report.h"
+#include "trainer/sync/sync.h"
 
 #define CONNECT_US 15000000     /* A server must be there in so long. */
-#define RETRY_MS 100
+#define MAX_REWINDS 10          /* More is a quarrel among servers. */
+#define MAX_MESSAGES 256        /* That the worker has not asked for yet. */
+#define N_FIXED 3               /* Descriptors that are not channels'. */
 
-struct channel {
-    struct link link;
+struct server {
+    struct channel channel;
     struct shard shard;
-    const char *name;           /* The configuration's. */
+    uint64_t n_answers;         /* Weights that have come, in this epoch. */
     bool answered;              /* In this exchange. */
-    char text[FRAME_MAX_TEXT + 1];      /* Of FRAME_ABORT. */
+    uint64_t iteration;         /* Of the weights it gave us last. */
 };
 
 struct ps_client {
     struct ps_client_config config;
-    struct channel *channels;
-    struct pollfd *fds;         /* Signals, input, channels. */
+    struct server *servers;
+    struct pollfd *fds;         /* Signals, input, heartbeats, channels. */
+    struct heartbeat *heartbeat;
 
     /* Of the exchange that is going on. */
+    struct frame push;          /* What we sent; 'type' 0 if nothing. */
+    const float *gradient;      /* Its vector. */
     float *weights;             /* NULL if no answer is expected. */
-    uint64_t iteration;         /* Of the weights to come. */
     double loss;                /* Of the iteration before, by the servers. */
+    bool gone_back;             /* To a checkpoint. */
+    bool opened;                /* A connection: more than the welcome may
+                                 * have come with it. */
+
+    struct sync_message messages[MAX_MESSAGES]; /* A ring. */
+    size_t first_message, n_messages;
+    struct sync_message incoming;
 };
 
+static struct server *
+end_of_servers(const struct ps_client *client)
+{
+    return client->servers + client->config.n_servers;
+}
+
 static void
-set_failure(char **errorp, const struct channel *ch, const char *why)
+watch_heart(struct ps_client *client, const struct server *server)
 {
-    *errorp = message("server %s: %s", ch->name, why);
-}
-
-/* Connecting. */
-
-/* Waits until the attempt of 'ch' is over, at most until 'deadline'.  Returns
- * 0 or an errno: EINTR if we were told to stop. */
-static int
-wait_connected(struct ps_client *client, struct channel *ch,
-               int64_t deadline)
-{
-    struct pollfd fds[2] = {
-        { .fd = control_signal_fd(client->config.control),
-          .events = POLLIN },
-        { .fd = ch->link.fd, .events = POLLOUT },
-    };
-
-    for (;;) {
-        int64_t left = deadline - report_monotonic_us();
-
-        if (left <= 0) {
-            return ETIMEDOUT;
-        }
-        poll(fds, 2, left / 1000 + 1);
-        control_run(client->config.control);
-        if (control_stopped(client->config.control)) {
-            return EINTR;
-        }
-        if (fds[1].revents) {
-            return address_connected(ch->link.fd);
-        }
+    if (client->heartbeat) {
+        heartbeat_watch(client->heartbeat, server - client->servers,
+                        &server->channel.hello,
+                        server->channel.welcome.control_port);
     }
 }
 
+/* Connects to a server for the first time or again. */
 static char *
-channel_connect(struct ps_client *client, struct channel *ch)
+open_server(struct ps_client *client, struct server *server,
+            int64_t timeout_us)
 {
-    int64_t deadline = report_monotonic_us() + CONNECT_US;
+    struct channel *ch = &server->channel;
+    uint64_t epoch = ch->hello.epoch;
+    char *error;
 
-    for (;;) {
-        char *error = address_connect(ch->name, &ch->link.fd);
-        int status;
-
-        if (error) {
-            return error;
+    ch->hello.sequence = server->n_answers;
+    error = channel_open(ch, timeout_us);
+    ch->hello.rewind = FRAME_NONE;
+    client->opened = true;
+    if (!error) {
+        if (ch->welcome.epoch != epoch) {
+            server->n_answers = 0;
         }
-        status = wait_connected(client, ch, deadline);
-        if (!status) {
-            status = link_tune(ch->link.fd, client->config.congestion);
-            return status ? message("server %s: connection: %s", ch->name,
-                                    strerror(status)) : NULL;
-        }
-        link_close(&ch->link);
-        if (status != ECONNREFUSED || report_monotonic_us() > deadline) {
-            return message("server %s: %s", ch->name, strerror(status));
-        }
-        poll(NULL, 0, RETRY_MS);
+        watch_heart(client, server);
     }
+    return error;
 }
 
 char *
@@ -105,20 +93,32 @@ ps_client_create(const struct ps_client_config *config,
                  struct ps_client **clientp)
 {
     struct ps_client *client = allocate(1, sizeof *client);
+    struct frame_hello hello = {
+        .rank = config->rank, .n_workers = config->n_workers,
+        .n_shards = config->n_servers, .n_parameters = config->n_parameters,
+        .seed = config->seed, .learning_rate = config->learning_rate,
+        .momentum = config->momentum,
+        .optimiser = optimiser_number(config->optimiser),
+        .width = 1, .channel = FRAME_TRAINING,
+    };
     char *error = NULL;
 
     client->config = *config;
-    client->channels = allocate(config->n_servers, sizeof *client->channels);
-    client->fds = allocate(2 + config->n_servers, sizeof *client->fds);
+    client->servers = allocate(config->n_servers, sizeof *client->servers);
+    client->fds = allocate(N_FIXED + config->n_servers, sizeof *client->fds);
     for (int i = 0; i < config->n_servers; i++) {
-        link_init(&client->channels[i].link, -1);
+        hello.shard = i;
+        channel_init(&client->servers[i].channel, config->servers[i], &hello,
+                     config->congestion, config->control);
+        client->servers[i].shard = shard_range(config->n_parameters, i,
+                                               config->n_servers);
+    }
+    if (config->deadline_us) {
+        error = heartbeat_create(config->servers, config->n_servers,
+                                 config->deadline_us, &client->heartbeat);
     }
     for (int i = 0; i < config->n_servers && !error; i++) {
-        struct channel *ch = &client->channels[i];
-
-        ch->name = config->servers[i];
-        ch->shard = shard_range(config->n_parameters, i, config->n_servers);
-        error = channel_connect(client, ch);
+        error = open_server(client, &client->servers[i], CONNECT_US);
     }
     if (error) {
         ps_client_destroy(client);
@@ -128,36 +128,180 @@ ps_client_create(const struct ps_client_config *config,
     return error;
 }
 
-/* A server that hears a bye tells the other workers; one that does not takes
- * the end of the connection for a failure. */
+/* A server that hears a bye tells the other workers; one that does not waits
+ * for the worker to come back. */
 void
 ps_client_destroy(struct ps_client *client)
 {
-    if (!client) {
-        return;
-    }
-    for (int i = 0; i < client->config.n_servers; i++) {
-        struct link *link = &client->channels[i].link;
-
-        if (link->fd >= 0 && link_idle(link)) {
-            struct frame frame = { .type = FRAME_BYE };
-
-            link_send(link, &frame, NULL);
-            link_flush(link);
+    if (client) {
+        heartbeat_destroy(client->heartbeat);
+        for (int i = 0; i < client->config.n_servers; i++) {
+            channel_end(&client->servers[i].channel);
         }
-        link_close(link);
+        free(client->servers);
+        free(client->fds);
+        free(client);
     }
-    free(client->channels);
-    free(client->fds);
-    free(client);
 }
 
-/* Exchanging. */
+/* Sending. */
+
+/* Sends 'server' its range of 'vector' in a frame like 'prototype', which is
+ * of the weights that it gave us last. */
+static void
+send_range(struct server *server, struct frame prototype,
+           const float *vector)
+{
+    prototype.iteration = server->iteration;
+    prototype.first = server->shard.first;
+    prototype.n = server->shard.n;
+    prototype.sequence = server->n_answers;
+    link_send(&server->channel.link, &prototype,
+              vector + server->shard.first);
+    link_flush(&server->channel.link);  /* An error shows when receiving. */
+}
+
+/* Coming back. */
+
+/* Whether 's' has left the epoch that it has to leave. */
+static bool
+has_left(const struct ps_client *client, const struct server *s,
+         const uint64_t epochs[])
+{
+    return s->channel.welcome.epoch != epochs[s - client->servers];
+}
+
+/* The least iteration of those who have gone back, which may be a checkpoint
+ * apart. */
+static uint64_t
+least_iteration(const struct ps_client *client, const uint64_t epochs[])
+{
+    uint64_t least = FRAME_NONE;
+
+    for (const struct server *s = client->servers;
+         s < end_of_servers(client); s++) {
+        if (has_left(client, s, epochs)
+            && s->channel.welcome.iteration < least) {
+            least = s->channel.welcome.iteration;
+        }
+    }
+    return least;
+}
+
+static char *
+check_begun(const struct ps_client *client, const uint64_t epochs[])
+{
+    for (const struct server *s = client->servers;
+         s < end_of_servers(client); s++) {
+        if (has_left(client, s, epochs) && !s->channel.welcome.begun) {
+            return channel_failure(&s->channel, duplicate(
+                "was started again without a checkpoint"));
+        }
+    }
+    return NULL;
+}
+
+/* Makes all servers go back to the last checkpoint that all have.  'epochs'
+ * are those that they have to leave; at least one has. */
+static char *
+go_back(struct ps_client *client, const uint64_t epochs[])
+{
+    for (int i = 0; i < MAX_REWINDS; i++) {
+        char *error = check_begun(client, epochs);
+        uint64_t least = least_iteration(client, epochs);
+        bool agreed = true;
+
+        for (struct server *s = client->servers;
+             s < end_of_servers(client) && !error; s++) {
+            if (!has_left(client, s, epochs)
+                || s->channel.welcome.iteration != least) {
+                agreed = false;
+                s->channel.hello.rewind = least;
+                error = open_server(client, s, client->config.patience_us);
+            }
+        }
+        if (error || agreed) {
+            return error;
+        }
+    }
+    return message("servers do not agree on a checkpoint");
+}
+
+/* All servers and we are to begin again at the same iteration. */
+static char *
+start_again(struct ps_client *client, const uint64_t epochs[])
+{
+    char *error = go_back(client, epochs);
+
+    client->gone_back = true;
+    client->push.type = 0;
+    for (struct server *s = client->servers; s < end_of_servers(client);
+         s++) {
+        s->answered = false;
+        s->iteration = s->channel.welcome.iteration;
+    }
+    return error;
+}
+
+static bool
+lacks_push(const struct ps_client *client, const struct server *server)
+{
+    switch (client->push.type) {
+    case FRAME_INIT:
+        return !server->channel.welcome.begun;
+    case FRAME_PUSH:
+        return server->channel.welcome.sequence < server->n_answers;
+    default:
+        return false;
+    }
+}
+
+/* The connection to 'lost' is broken.  Opens it again, and sends again what
+ * the server does not have. */
+static char *
+reopen(struct ps_client *client, struct server *lost)
+{
+    uint64_t *epochs = allocate(client->config.n_servers, sizeof *epochs);
+    char *error;
+
+    for (int i = 0; i < client->config.n_servers; i++) {
+        epochs[i] = client->servers[i].channel.hello.epoch;
+    }
+    error = open_server(client, lost, client->config.patience_us);
+    if (!error) {
+        const struct frame_welcome *welcome = &lost->channel.welcome;
+
+        if (welcome->epoch != epochs[lost - client->servers]) {
+            error = start_again(client, epochs);
+        } else if (!lost->answered && lacks_push(client, lost)) {
+            send_range(lost, client->push, client->gradient);
+        }
+    }
+    free(epochs);
+    return error;
+}
+
+/* Receiving. */
+
+/* Weights may be of any iteration that follows the gradient's: a scheme may
+ * have let others go on without us. */
+static bool
+is_awaited(const struct ps_client *client, const struct server *server)
+{
+    const struct frame *frame = &server->channel.link.frame;
+    uint64_t least = server->iteration + (client->push.type == FRAME_PUSH);
+
+    return frame->type == FRAME_WEIGHTS && client->weights
+           && !server->answered && frame->iteration >= least
+           && frame->first == server->shard.first
+           && frame->n == server->shard.n;
+}
 
 /* A header has come.  Says where the body belongs, or what is wrong. */
 static char *
-begin_answer(struct ps_client *client, struct channel *ch)
+begin_answer(struct ps_client *client, struct server *server)
 {
+    struct channel *ch = &server->channel;
     const struct frame *frame = &ch->link.frame;
 
     if (frame->type == FRAME_ABORT) {
@@ -167,31 +311,41 @@ begin_answer(struct ps_client *client, struct channel *ch)
     if (frame->type == FRAME_BYE) {
         return NULL;
     }
-    if (frame->type != FRAME_WEIGHTS || !client->weights || ch->answered
-        || frame->iteration != client->iteration
-        || frame->first != ch->shard.first || frame->n != ch->shard.n) {
+    if (frame->type == FRAME_SCHEME && server == client->servers
+        && client->n_messages < MAX_MESSAGES) {
+        link_set_body(&ch->link, &client->incoming);
+        return NULL;
+    }
+    if (!is_awaited(client, server)) {
         return message("frame of type %d, %u values of iteration %llu: not "
                        "expected", frame->type, frame->n,
                        (unsigned long long) frame->iteration);
     }
-    link_set_body(&ch->link, client->weights + ch->shard.first);
+    link_set_body(&ch->link, client->weights + server->shard.first);
     return NULL;
 }
 
 /* A whole frame has come. */
 static enum ps_result
-end_answer(struct ps_client *client, struct channel *ch, char **errorp)
+end_answer(struct ps_client *client, struct server *server, char **errorp)
 {
+    struct channel *ch = &server->channel;
     const struct frame *frame = &ch->link.frame;
 
     switch (frame->type) {
     case FRAME_WEIGHTS:
-        ch->answered = true;
+        server->answered = true;
+        server->n_answers++;
+        server->iteration = frame->iteration;
         client->loss = frame->value;
+        return PS_OK;
+    case FRAME_SCHEME:
+        client->messages[(client->first_message + client->n_messages++)
+                         % MAX_MESSAGES] = client->incoming;
         return PS_OK;
     case FRAME_ABORT:
         ch->text[frame->body_length] = '\0';
-        set_failure(errorp, ch, ch->text);
+        *errorp = channel_failure(ch, duplicate(ch->text));
         return PS_FAILED;
     default:
         return PS_ENDED;
@@ -199,8 +353,10 @@ end_answer(struct ps_client *client, struct channel *ch, char **errorp)
 }
 
 static enum ps_result
-channel_run(struct ps_client *client, struct channel *ch, char **errorp)
+server_run(struct ps_client *client, struct server *server, char **errorp)
 {
+    struct channel *ch = &server->channel;
+
     for (;;) {
         enum ps_result result = PS_OK;
         char *error;
@@ -209,19 +365,19 @@ channel_run(struct ps_client *client, struct channel *ch, char **errorp)
         case LINK_AGAIN:
             return PS_OK;
         case LINK_HEADER:
-            error = begin_answer(client, ch);
+            error = begin_answer(client, server);
+            if (error) {
+                *errorp = channel_failure(ch, error);
+                return PS_FAILED;
+            }
             break;
         case LINK_FRAME:
-            result = end_answer(client, ch, errorp);
+            result = end_answer(client, server, errorp);
             break;
         case LINK_END:
-            error = error ? error : duplicate("closed the connection");
-            break;
-        }
-        if (error) {
-            set_failure(errorp, ch, error);
             free(error);
-            return PS_FAILED;
+            *errorp = reopen(client, server);
+            return *errorp ? PS_FAILED : PS_OK;
         }
         if (result != PS_OK) {
             return result;
@@ -232,57 +388,90 @@ channel_run(struct ps_client *client, struct channel *ch, char **errorp)
 static bool
 is_finished(const struct ps_client *client)
 {
-    for (int i = 0; i < client->config.n_servers; i++) {
-        const struct channel *ch = &client->channels[i];
-
-        if (!link_idle(&ch->link) || (client->weights && !ch->answered)) {
+    for (const struct server *s = client->servers;
+         s < end_of_servers(client); s++) {
+        if (!link_idle(&s->channel.link)
+            || (client->weights && !s->answered)) {
             return false;
         }
     }
     return true;
 }
 
-/* Waits for the control, if 'input' for its input too, and for the channels.
- * Sends and receives what can be. */
-static enum ps_result
-client_step(struct ps_client *client, bool input, char **errorp)
+static void
+fill_fds(struct ps_client *client, bool input)
 {
     struct control *control = client->config.control;
-    int n = client->config.n_servers;
     struct pollfd *fds = client->fds;
 
-    fds[0].fd = control_signal_fd(control);
-    fds[1].fd = input ? control_input_fd(control) : -1;
-    fds[0].events = fds[1].events = POLLIN;
-    for (int i = 0; i < n; i++) {
-        fds[2 + i].fd = client->channels[i].link.fd;
-        fds[2 + i].events = link_events(&client->channels[i].link);
-        fds[2 + i].revents = 0;
+    fds[0].fd = control ? control_signal_fd(control) : -1;
+    fds[1].fd = control && input ? control_input_fd(control) : -1;
+    fds[2].fd = client->heartbeat ? heartbeat_fd(client->heartbeat) : -1;
+    for (int i = 0; i < N_FIXED; i++) {
+        fds[i].events = POLLIN;
+        fds[i].revents = 0;
     }
-    if (poll(fds, 2 + n, -1) < 0 && errno != EINTR) {
+    for (int i = 0; i < client->config.n_servers; i++) {
+        const struct link *link = &client->servers[i].channel.link;
+
+        fds[N_FIXED + i].fd = link->fd;
+        fds[N_FIXED + i].events = link_events(link);
+        fds[N_FIXED + i].revents = 0;
+    }
+}
+
+static int
+poll_until(struct pollfd *fds, int n, int64_t until_us)
+{
+    int64_t left = until_us - report_monotonic_us();
+    struct timespec ts = { .tv_sec = 0 };
+
+    if (until_us == INT64_MAX) {
+        return poll(fds, n, -1);
+    }
+    if (left > 0) {
+        ts.tv_sec = left / 1000000;
+        ts.tv_nsec = left % 1000000 * 1000;
+    }
+    return ppoll(fds, n, &ts, NULL);
+}
+
+/* Waits for the control, if 'input' for its input too, and for the servers,
+ * at most until 'until_us'.  Sends and receives what can be. */
+static enum ps_result
+client_step(struct ps_client *client, bool input, int64_t until_us,
+            char **errorp)
+{
+    struct control *control = client->config.control;
+    struct pollfd *fds = client->fds;
+    bool all = client->opened;
+
+    client->opened = false;
+    fill_fds(client, input);
+    if (poll_until(fds, N_FIXED + client->config.n_servers,
+                   all ? 0 : until_us) < 0 && errno != EINTR) {
         *errorp = message("poll: %s", strerror(errno));
         return PS_FAILED;
     }
-    if (fds[0].fd >= 0 && fds[0].revents) {
+    if (fds[0].revents) {
         control_run(control);
         if (control_stopped(control)) {
             return PS_ENDED;
         }
     }
-    for (int i = 0; i < n; i++) {
-        struct channel *ch = &client->channels[i];
+    if (fds[2].revents) {
+        *errorp = heartbeat_failure(client->heartbeat);
+        return PS_FAILED;
+    }
+    for (int i = 0; i < client->config.n_servers; i++) {
+        struct server *server = &client->servers[i];
         enum ps_result result = PS_OK;
-        int error = 0;
 
-        if (fds[2 + i].revents & (POLLIN | POLLERR | POLLHUP)) {
-            result = channel_run(client, ch, errorp);
+        if (fds[N_FIXED + i].revents & POLLOUT) {
+            link_flush(&server->channel.link);  /* An error shows below. */
         }
-        if (result == PS_OK && fds[2 + i].revents & POLLOUT) {
-            error = link_flush(&ch->link);
-        }
-        if (error) {
-            set_failure(errorp, ch, strerror(error));
-            result = PS_FAILED;
+        if (all || fds[N_FIXED + i].revents & ~POLLOUT) {
+            result = server_run(client, server, errorp);
         }
         if (result != PS_OK) {
             return result;
@@ -291,97 +480,150 @@ client_step(struct ps_client *client, bool input, char **errorp)
     return PS_OK;
 }
 
-/* Sends what the links have; if 'weights' is nonnull, also waits for all
- * servers' ranges of it. */
+/* Waits until everything is sent and all servers' ranges of 'weights' are
+ * there.  '*iteration' becomes the one that the first server has us begin. */
 static enum ps_result
-client_finish(struct ps_client *client, float *weights, uint64_t iteration,
+client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
               char **errorp)
 {
     enum ps_result result = PS_OK;
 
     client->weights = weights;
-    client->iteration = iteration;
-    for (int i = 0; i < client->config.n_servers; i++) {
-        client->channels[i].answered = false;
-        link_flush(&client->channels[i].link);  /* An error shows below. */
-    }
     while (result == PS_OK && !is_finished(client)) {
-        result = client_step(client, false, errorp);
+        result = client_step(client, false, INT64_MAX, errorp);
     }
     client->weights = NULL;
+    client->push.type = 0;
+    client->gone_back = false;
+    *iteration = client->servers->iteration;
     return result;
 }
 
-/* Sends each server its range of 'vector' in a frame like 'prototype'. */
+/* Nothing of this exchange has come. */
 static void
-send_ranges(struct ps_client *client, struct frame prototype,
-            const float *vector)
+expect_answers(struct ps_client *client)
 {
-    for (int i = 0; i < client->config.n_servers; i++) {
-        struct channel *ch = &client->channels[i];
-        struct frame frame = prototype;
-
-        frame.first = ch->shard.first;
-        frame.n = ch->shard.n;
-        link_send(&ch->link, &frame, vector + ch->shard.first);
+    for (struct server *s = client->servers; s < end_of_servers(client);
+         s++) {
+        s->answered = false;
     }
 }
 
-enum ps_result
-ps_client_begin(struct ps_client *client, float *weights, char **errorp)
+/* Whether the servers go on from a checkpoint. */
+static bool
+is_resumed(const struct ps_client *client)
 {
-    const struct ps_client_config *c = &client->config;
-    uint8_t (*hellos)[FRAME_HELLO_LENGTH] = allocate(c->n_servers,
-                                                     sizeof *hellos);
-    enum ps_result result;
+    for (const struct server *s = client->servers;
+         s < end_of_servers(client); s++) {
+        if (s->channel.welcome.iteration) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum ps_result
+ps_client_begin(struct ps_client *client, float *weights,
+                uint64_t *iteration, char **errorp)
+{
+    uint64_t *none = allocate(client->config.n_servers, sizeof *none);
 
     *errorp = NULL;
-    for (int i = 0; i < c->n_servers; i++) {
-        struct frame frame = { .type = FRAME_HELLO };
-        struct frame_hello hello = {
-            .rank = c->rank, .n_workers = c->n_workers,
-            .shard = i, .n_shards = c->n_servers,
-            .n_parameters = c->n_parameters, .seed = c->seed,
-            .learning_rate = c->learning_rate, .momentum = c->momentum,
-        };
-
-        frame_hello_encode(&hello, hellos[i]);
-        link_send(&client->channels[i].link, &frame, hellos[i]);
-    }
-    result = client_finish(client, NULL, 0, errorp);
-    free(hellos);
-    if (result == PS_OK) {
-        if (!c->rank) {
-            send_ranges(client, (struct frame) { .type = FRAME_INIT },
-                        weights);
+    expect_answers(client);
+    if (is_resumed(client)) {
+        for (int i = 0; i < client->config.n_servers; i++) {
+            none[i] = FRAME_NONE;
         }
-        result = client_finish(client, weights, 0, errorp);
+        *errorp = start_again(client, none);
     }
-    return result;
+    free(none);
+    if (*errorp) {
+        return PS_FAILED;
+    }
+    if (!client->config.rank) {
+        client->push = (struct frame) { .type = FRAME_INIT };
+        client->gradient = weights;
+    }
+    for (struct server *s = client->servers; s < end_of_servers(client);
+         s++) {
+        if (lacks_push(client, s)) {
+            send_range(s, client->push, weights);
+        }
+    }
+    return client_finish(client, weights, iteration, errorp);
 }
 
 enum ps_result
-ps_client_exchange(struct ps_client *client, uint64_t iteration,
+ps_client_exchange(struct ps_client *client, uint64_t *iteration,
                    const float *gradient, uint32_t n_samples, double *loss,
                    float *weights, char **errorp)
 {
     enum ps_result result;
 
     *errorp = NULL;
-    send_ranges(client, (struct frame) {
-        .type = FRAME_PUSH, .iteration = iteration, .samples = n_samples,
-        .value = *loss,
-    }, gradient);
-    result = client_finish(client, weights, iteration + 1, errorp);
+    client->gradient = gradient;
+    client->push = (struct frame) {
+        .type = FRAME_PUSH, .samples = n_samples, .value = *loss,
+    };
+    if (client->heartbeat) {
+        heartbeat_set_iteration(client->heartbeat, *iteration);
+    }
+    expect_answers(client);
+    for (struct server *s = client->servers; s < end_of_servers(client);
+         s++) {
+        send_range(s, client->push, gradient);
+    }
+    result = client_finish(client, weights, iteration, errorp);
     *loss = client->loss;
     return result;
 }
 
-enum ps_result
-ps_client_idle(struct ps_client *client, char **errorp)
+bool
+ps_client_receive(struct ps_client *client, struct sync_message *m)
 {
+    if (!client->n_messages) {
+        return false;
+    }
+    *m = client->messages[client->first_message];
+    client->first_message = (client->first_message + 1) % MAX_MESSAGES;
+    client->n_messages--;
+    return true;
+}
+
+/* There is room: what we send is little, and each exchange empties it. */
+void
+ps_client_send(struct ps_client *client, const struct sync_message *m)
+{
+    struct frame frame = { .type = FRAME_SCHEME };
+
+    link_send_copy(&client->servers->channel.link, &frame, m);
+}
+
+enum ps_result
+ps_client_wait(struct ps_client *client, int64_t until_us, char **errorp)
+{
+    enum ps_result result;
+
     *errorp = NULL;
-    return client_step(client, true, errorp);
+    do {
+        result = client_step(client, false, until_us, errorp);
+    } while (result == PS_OK && !client->n_messages
+             && report_monotonic_us() < until_us);
+    return result;
+}
+
+enum ps_result
+ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
+               char **errorp)
+{
+    enum ps_result result;
+
+    *errorp = NULL;
+    result = client_step(client, true, INT64_MAX, errorp);
+    if (result == PS_OK && client->gone_back) {
+        result = client_finish(client, weights, iteration, errorp);
+    }
+    return result;
 }
 
 uint64_t
@@ -390,7 +632,7 @@ ps_client_bytes_sent(const struct ps_client *client)
     uint64_t n = 0;
 
     for (int i = 0; i < client->config.n_servers; i++) {
-        n += client->channels[i].link.n_sent;
+        n += client->servers[i].channel.link.n_sent;
     }
     return n;
 }
@@ -401,7 +643,7 @@ ps_client_bytes_received(const struct ps_client *client)
     uint64_t n = 0;
 
     for (int i = 0; i < client->config.n_servers; i++) {
-        n += client->channels[i].link.n_received;
+        n += client->servers[i].channel.link.n_received;
     }
     return n;
 }

@@ -12,14 +12,22 @@
  * The worker sees one flat vector; the client knows which range each server
  * has, and talks to all of them at once.
  *
+ * A connection that breaks is opened again, and what the server has not taken
+ * is sent again; nothing counts twice.  A server that was started again goes
+ * on from a checkpoint: then all go back to it, and the iteration that a call
+ * returns is less than was expected.
+ *
  *
  * Usage
  * =====
  *
  *    error = ps_client_create(&config, &client);
- *    ps_client_begin(client, weights, &error);         // Waits for all.
- *    for (k = 0; ...; k++) {
- *        ps_client_exchange(client, k, gradient, n_samples, &loss, weights,
+ *    ps_client_begin(client, weights, &k, &error);     // Waits for all.
+ *    while (k < ...) {
+ *        while (ps_client_receive(client, &message)) {
+ *            ...what the scheme says...
+ *        }
+ *        ps_client_exchange(client, &k, gradient, n_samples, &loss, weights,
  *                           &error);
  *    }
  *    ps_client_destroy(client);                        // Says bye.
@@ -29,13 +37,17 @@
  * ===========================
  *
  * Vectors are the caller's, 'n_parameters' long.  Calls block, but a signal
- * or a server's end ends each of them.  One thread. */
+ * or a server's end ends each of them.  One thread; a second one, inside,
+ * sends heartbeats. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct control;
+struct optimiser_class;
 struct ps_client;
+struct sync_message;
 
 struct ps_client_config {
     const char *const *servers; /* "HOST:PORT", in the order of shards. */
@@ -44,8 +56,12 @@ struct ps_client_config {
     size_t n_parameters;
     float learning_rate, momentum;
     uint64_t seed;
+    const struct optimiser_class *optimiser;
     const char *congestion;     /* TCP congestion control, or NULL. */
-    struct control *control;
+    int64_t patience_us;        /* How long a server may be away. */
+    int64_t deadline_us;        /* How long one may be silent; 0: for ever,
+                                 * and no heartbeats. */
+    struct control *control;    /* Or NULL. */
 };
 
 enum ps_result {
@@ -58,20 +74,34 @@ enum ps_result {
 char *ps_client_create(const struct ps_client_config *, struct ps_client **);
 void ps_client_destroy(struct ps_client *);
 
-/* Rank 0's 'weights' are the first ones; everybody's are replaced. */
+/* Rank 0's 'weights' are the first ones, unless the servers go on from a
+ * checkpoint; everybody's are replaced.  '*iteration' is theirs. */
 enum ps_result ps_client_begin(struct ps_client *, float *weights,
-                               char **errorp);
+                               uint64_t *iteration, char **errorp);
 
 /* Pushes the mean gradient of 'n_samples' samples at the weights of
- * 'iteration'.  '*loss' is that of our samples, and becomes that of all
- * workers'.  'weights' become the next ones. */
-enum ps_result ps_client_exchange(struct ps_client *, uint64_t iteration,
+ * '*iteration'.  '*loss' is that of our samples, and becomes that of all
+ * workers'.  'weights' become the next ones, and '*iteration' the one that the
+ * first server has us begin. */
+enum ps_result ps_client_exchange(struct ps_client *, uint64_t *iteration,
                                   const float *gradient, uint32_t n_samples,
                                   double *loss, float *weights,
                                   char **errorp);
 
-/* Waits until the control has something to take. */
-enum ps_result ps_client_idle(struct ps_client *, char **errorp);
+/* Messages from and to the scheme of the first server, which leads.  Sent
+ * ones leave at the latest with the next exchange, before its gradient. */
+bool ps_client_receive(struct ps_client *, struct sync_message *);
+void ps_client_send(struct ps_client *, const struct sync_message *);
+
+/* Sends and receives messages until 'until_us' of report_monotonic_us(), or
+ * until one has come. */
+enum ps_result ps_client_wait(struct ps_client *, int64_t until_us,
+                              char **errorp);
+
+/* Waits until the control has something to take.  'weights' and '*iteration'
+ * change if the job has gone back to a checkpoint. */
+enum ps_result ps_client_idle(struct ps_client *, float *weights,
+                              uint64_t *iteration, char **errorp);
 
 uint64_t ps_client_bytes_sent(const struct ps_client *);
 uint64_t ps_client_bytes_received(const struct ps_client *);

@@ -9,9 +9,10 @@
  * Motivation
  * ==========
  *
- * One TCP connection joins a worker and a server.  Both directions are a
- * sequence of frames: a header of fixed length, then a body whose length the
- * header's fields must agree with.  Numbers are little-endian.
+ * A worker has one connection to each of its servers for data, and one for
+ * heartbeats.  Both directions are a sequence of frames: a header of fixed
+ * length, then a body whose length the header's fields must agree with.
+ * Numbers are little-endian.
  *
  *    offset  bytes  field
  *         0      4  length of the frame, header included
@@ -19,26 +20,49 @@
  *         6      1  FRAME_VERSION
  *         7      1  type
  *         8      8  iteration
- *        16      8  first: index of the first parameter
- *        24      4  n: float32 values in the body
- *        28      4  samples: weight of a gradient
- *        32      4  value: a loss, float32
- *        36      4  check sum of the 36 bytes before
+ *        16      8  first: index of the first parameter, or the first key
+ *        24      8  sequence: which of its sender's updates or requests
+ *        32      4  n: float32 values in the body, or keys
+ *        36      4  samples: weight of a gradient; of a store's frames
+ *                   2 bytes width (values of a key), 1 byte key size, 1 byte
+ *                   flags
+ *        40      4  value: a loss, float32
+ *        44      4  check sum: XXH3, 64 bits, of the 44 bytes before, of
+ *                   which the low half is sent
  *
- *    type            from    body                     means
- *    FRAME_HELLO     worker  struct frame_hello       I am rank r of n
- *    FRAME_INIT      rank 0  n floats                 first weights
- *    FRAME_PUSH      worker  n floats                 mean gradient of
+ *    type               from    body                  means
+ *    FRAME_HELLO        worker  struct frame_hello    I am rank r of n
+ *    FRAME_WELCOME      server  struct frame_welcome  what I have of you
+ *    FRAME_INIT         rank 0  n floats              first weights
+ *    FRAME_PUSH         worker  n floats              mean gradient of
  *                                                     'samples' samples at
  *                                                     w[iteration]
- *    FRAME_WEIGHTS   server  n floats                 w[iteration]; 'value' is
+ *    FRAME_WEIGHTS      server  n floats              w[iteration]; 'value' is
  *                                                     the loss of the
  *                                                     iteration before
- *    FRAME_BYE       both    -                        training has ended
- *    FRAME_ABORT     server  text                     training cannot go on
+ *    FRAME_BYE          both    -                     training has ended
+ *    FRAME_ABORT        server  text                  training cannot go on
+ *    FRAME_HEARTBEAT    both    -                     alive, at 'iteration'
+ *    FRAME_SCHEME       both    struct sync_message   see sync.h
+ *
+ * Those of a store, whose workers push and pull as they like:
+ *
+ *    FRAME_UPDATE       worker  n floats              gradient
+ *    FRAME_READ         worker  -                     send n values
+ *    FRAME_UPDATE_KEYS  worker  keys, n width floats  gradients
+ *    FRAME_READ_KEYS    worker  keys                  send n width values
+ *    FRAME_VALUES       server  n floats              answers 'sequence'
+ *    FRAME_ACK          server  -                     all updates up to
+ *                                                     'sequence' are made
+ *
+ * Keys are coded as keys.h says.  FRAME_ANSWER among an update's flags asks
+ * for the new values.
  *
  * A pushed gradient is answered with the next weights, so that one iteration
- * is one exchange.  A frame that is wrong in any way ends its connection.
+ * is one exchange; 'iteration' of weights is the worker's next one.  Messages
+ * of the scheme go beside.  Updates and gradients are numbered by each worker
+ * for each server: what is sent again over a new connection is not made twice.
+ * A frame that is wrong in any way ends its connection.
  *
  *
  * Ownership and thread-safety
@@ -50,11 +74,24 @@
 #include <stdint.h>
 
 #define FRAME_MAGIC 0x5c0a
-#define FRAME_VERSION 1
-#define FRAME_HEADER_LENGTH 40
-#define FRAME_HELLO_LENGTH 40
+#define FRAME_VERSION 2
+#define FRAME_HEADER_LENGTH 48
+#define FRAME_HELLO_LENGTH 88
+#define FRAME_WELCOME_LENGTH 32
 #define FRAME_MAX_FLOATS ((uint32_t) 1 << 26)
 #define FRAME_MAX_TEXT 256
+#define FRAME_SCHEME_LENGTH 40
+#define FRAME_MAX_WIDTH 4096
+
+/* A store's updates and keys come in frames with at most so long a body, which
+ * fits into a processor's cache and takes effect as a whole or not at all. */
+#define FRAME_MAX_UPDATE ((size_t) 1 << 17)
+
+/* Flags. */
+#define FRAME_ANSWER 1          /* The update is to be answered with values. */
+#define FRAME_MORE 2            /* No need to say yet that it was made. */
+
+#define FRAME_NONE UINT64_MAX   /* No epoch, no iteration. */
 
 enum frame_type {
     FRAME_HELLO = 1,
@@ -63,28 +100,67 @@ enum frame_type {
     FRAME_WEIGHTS,
     FRAME_BYE,
     FRAME_ABORT,
+    FRAME_UPDATE,
+    FRAME_READ,
+    FRAME_UPDATE_KEYS,
+    FRAME_READ_KEYS,
+    FRAME_VALUES,
+    FRAME_ACK,
+    FRAME_WELCOME,
+    FRAME_HEARTBEAT,
+    FRAME_SCHEME = 16,
     FRAME_N_TYPES
 };
 
 struct frame {
     enum frame_type type;
     uint64_t iteration;
-    uint64_t first;             /* Parameters. */
-    uint32_t n;                 /* Parameters, at most FRAME_MAX_FLOATS. */
-    uint32_t samples;
+    uint64_t first;             /* Parameter or key. */
+    uint64_t sequence;          /* From 1. */
+    uint32_t n;                 /* Values or keys. */
+    uint32_t samples;           /* Not of a store's frames. */
+    uint16_t width;             /* These three only of a store's frames. */
+    uint8_t key_size, flags;
     float value;
     size_t body_length;         /* Bytes; of FRAME_ABORT set by the sender, in
-                                 * all others follows from type and 'n'. */
+                                 * all others follows from the members
+                                 * above. */
+};
+
+/* What a connection is for. */
+enum frame_channel {
+    FRAME_TRAINING,             /* Gradients for weights, by a scheme. */
+    FRAME_STORE,                /* Pushes and pulls. */
+    FRAME_CONTROL,              /* Heartbeats. */
+    FRAME_N_CHANNELS
 };
 
 /* What a worker is, and what it takes its training to be.  All workers of a
- * job must agree in everything but the rank. */
+ * job must agree in everything but the rank and the last three members. */
 struct frame_hello {
     uint32_t rank, n_workers;
     uint32_t shard, n_shards;
-    uint64_t n_parameters;      /* Of the whole model. */
+    uint64_t n_parameters;      /* Of the whole model; 0: only keys. */
     float learning_rate, momentum;
     uint64_t seed;              /* Of model and data. */
+    uint64_t key_space;         /* Keys are less; divided among servers. */
+    uint32_t width;             /* Values of a key. */
+    uint32_t optimiser;         /* optimiser_number(). */
+    uint32_t channel;           /* enum frame_channel. */
+
+    uint64_t epoch;             /* That I know of you, or FRAME_NONE. */
+    uint64_t sequence;          /* Last push that I have the answer to. */
+    uint64_t rewind;            /* Go back to the checkpoint of this iteration
+                                 * if your epoch is 'epoch'; or FRAME_NONE. */
+};
+
+/* A server's state, as far as it concerns a worker that has come. */
+struct frame_welcome {
+    uint64_t epoch;             /* Changes when the server has gone back. */
+    uint64_t sequence;          /* The worker's last push that was made. */
+    uint64_t iteration;         /* Of the weights. */
+    uint32_t begun;             /* 1: the first weights are there. */
+    uint32_t control_port;      /* Where heartbeats go; 0: nowhere. */
 };
 
 /* Encodes 'frame' and sets its 'body_length'. */
@@ -98,5 +174,10 @@ void frame_hello_encode(const struct frame_hello *,
                         uint8_t body[FRAME_HELLO_LENGTH]);
 char *frame_hello_decode(const uint8_t body[FRAME_HELLO_LENGTH],
                          struct frame_hello *);
+
+void frame_welcome_encode(const struct frame_welcome *,
+                          uint8_t body[FRAME_WELCOME_LENGTH]);
+char *frame_welcome_decode(const uint8_t body[FRAME_WELCOME_LENGTH],
+                           struct frame_welcome *);
 
 #endif /* trainer/ps/frame.h */

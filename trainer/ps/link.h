@@ -10,8 +10,10 @@
  * ==========
  *
  * Workers and servers both wait for several connections at once, and bodies
- * are megabytes: a link takes what the kernel has and goes on later, and
- * receives a body straight into where the caller wants it.
+ * are megabytes or a few bytes: a link takes what the kernel has and goes on
+ * later.  It receives a long body straight into where the caller wants it,
+ * and many short frames by one system call into a buffer of its own.  Frames
+ * to send are gathered, and leave by one system call too.
  *
  *
  * Usage
@@ -19,30 +21,39 @@
  *
  *    switch (link_receive(link, &error)) {
  *    case LINK_HEADER:
- *        ...look at link->frame, then link_set_body(link, buffer)...
+ *        ...look at link->frame, then link_set_body(link, buffer), or
+ *        link_keep_body(link)...
  *    case LINK_FRAME:
- *        ...the body is in the buffer...
+ *        ...the body is at link->body, if kept until the next call...
  *    case LINK_AGAIN:
  *        ...poll for link_events(link)...
  *    case LINK_END:
  *        ...closed, or 'error' says what was wrong...
  *    }
  *
- * One frame at a time is sent: link_send() only when link_idle().  Header and
- * body leave by one system call.
+ *    if (link_has_room(link, 0)) {
+ *        link_send(link, &frame, body);
+ *    }
+ *    link_flush(link);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * A link owns its socket.  Bodies belong to the caller and must stay as they
- * are until sent.  One thread. */
+ * A link owns its socket.  Bodies that are sent belong to the caller and must
+ * stay as they are until link_idle(), but for those that link_send_copy()
+ * takes.  One thread. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "trainer/ps/frame.h"
+
+#define LINK_BUFFER (FRAME_MAX_UPDATE * 2)
+#define LINK_ARENA (FRAME_MAX_UPDATE * 4)
+#define LINK_MAX_PIECES 256
 
 struct link {
     int fd;                     /* -1 if none. */
@@ -51,14 +62,18 @@ struct link {
     /* Receiving. */
     struct frame frame;         /* Of the last LINK_HEADER. */
     uint8_t header[FRAME_HEADER_LENGTH];
-    uint8_t *body;              /* Set by link_set_body(). */
-    size_t have;                /* Bytes of header, then of the body. */
-    bool in_body;
+    uint8_t *body;              /* Of the caller, or in the buffer. */
+    size_t have;                /* Bytes of the body, if not kept. */
+    bool in_body, keep;
+    bool drained;               /* The kernel had less than was asked for. */
+    uint8_t *buffer;            /* LINK_BUFFER bytes. */
+    size_t begin, end;          /* What is in the buffer. */
 
     /* Sending. */
-    uint8_t out_header[FRAME_HEADER_LENGTH];
-    const uint8_t *out_body;
-    size_t out_length, out_sent;        /* Bytes, header included. */
+    uint8_t *arena;             /* Headers and copies: LINK_ARENA bytes. */
+    size_t arena_used;
+    struct iovec pieces[LINK_MAX_PIECES];       /* Not yet sent. */
+    int piece, n_pieces;
 };
 
 enum link_state {
@@ -75,11 +90,34 @@ void link_close(struct link *);
  * congestion control 'congestion' if nonnull.  Returns 0 or an errno. */
 int link_tune(int fd, const char *congestion);
 
+/* Gives what 'fd' sends the class of control traffic, as far as the system
+ * lets us. */
+void link_mark_control(int fd);
+
 /* '*errorp' is NULL for a connection that was closed between two frames. */
 enum link_state link_receive(struct link *, char **errorp);
-void link_set_body(struct link *, void *body);
 
+/* Where the body goes.  A body that is kept has at most FRAME_MAX_UPDATE
+ * bytes. */
+void link_set_body(struct link *, void *body);
+void link_keep_body(struct link *);
+
+/* Whether a frame whose copies take 'copied' bytes can be queued now; always
+ * true for up to FRAME_MAX_UPDATE bytes if link_idle(). */
+bool link_has_room(const struct link *, size_t copied);
+
+/* Queue a frame.  link_send_keys() takes a body in two parts: 'keys' of
+ * 'length' bytes, and the rest.  If 'keys' is null, it returns where they,
+ * in the link, must be written before the next call. */
 void link_send(struct link *, struct frame *, const void *body);
+void link_send_copy(struct link *, struct frame *, const void *body);
+void *link_send_keys(struct link *, struct frame *, const void *keys,
+                     size_t length, const void *values);
+
+/* Queues a frame and returns where its body, which is in the link, must be
+ * written before the next call. */
+void *link_send_space(struct link *, struct frame *);
+
 int link_flush(struct link *);          /* 0 even if not all is sent. */
 bool link_idle(const struct link *);
 

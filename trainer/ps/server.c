@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/ps/server.h"
+#include "trainer/ps/server-private.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,47 +15,14 @@
 #include "trainer/control.h"
 #include "trainer/message.h"
 #include "trainer/ps/address.h"
-#include "trainer/ps/link.h"
-#include "trainer/ps/shard.h"
+#include "trainer/ps/store.h"
 #include "trainer/report.h"
 #include "trainer/sync/sync.h"
 
 #define MAX_STRANGERS 8         /* Connections without a hello. */
-#define HELLO_US 10000000       /* A stranger must say hello in so long. */
-#define JOIN_US 60000000        /* After the first hello all must come. */
+#define N_FIXED 4               /* Descriptors that are not peers'. */
 
-struct peer {
-    struct link link;           /* Without a socket if the peer is unused. */
-    char *name;                 /* For messages. */
-    int rank;                   /* -1 until its hello. */
-    int64_t since_us;           /* When it connected. */
-    bool waiting;               /* For weights. */
-    bool bye;                   /* It, or we, have said so. */
-    uint8_t hello[FRAME_HELLO_LENGTH];
-};
-
-struct server {
-    const struct ps_server_config *config;
-    const struct sync_class *class;
-    struct backend *backend;
-    struct sync *sync;          /* NULL until the first hello. */
-    struct frame_hello hello;   /* The first one. */
-    struct shard shard;
-    int64_t first_hello_us;
-
-    int listener;               /* -1 when all workers are there. */
-    struct peer *peers;
-    int n_peers;                /* Workers and MAX_STRANGERS. */
-    int n_joined;               /* Workers. */
-    bool begun;                 /* The first weights are there. */
-    bool ending;                /* A worker has said bye. */
-    bool over;
-    uint64_t iteration;         /* Of the weights sent last. */
-    uint64_t n_sent, n_received;        /* Bytes, of closed connections. */
-    char *failure;              /* Why the training cannot go on. */
-};
-
-static void
+void
 peer_close(struct server *server, struct peer *peer)
 {
     server->n_sent += peer->link.n_sent;
@@ -68,7 +35,7 @@ peer_close(struct server *server, struct peer *peer)
 }
 
 /* Sends a last frame, as far as it goes without waiting. */
-static void
+void
 peer_send_last(struct peer *peer, enum frame_type type, const char *text)
 {
     struct frame frame = {
@@ -78,14 +45,14 @@ peer_send_last(struct peer *peer, enum frame_type type, const char *text)
 
     peer->bye = true;
     peer->waiting = false;
-    if (link_idle(&peer->link)) {
-        link_send(&peer->link, &frame, text);
+    if (link_has_room(&peer->link, FRAME_MAX_TEXT)) {
+        link_send_copy(&peer->link, &frame, text);
         link_flush(&peer->link);
     }
 }
 
 /* Ends the training for everybody; takes ownership of 'why'. */
-static void
+void
 server_fail(struct server *server, char *why)
 {
     if (server->failure) {
@@ -101,147 +68,25 @@ server_fail(struct server *server, char *why)
     }
 }
 
-/* Sends weights to all whom the scheme lets have them. */
-static void
-server_answer(struct server *server)
-{
-    bool complete = server->n_joined == server->config->n_workers;
-
-    for (int i = 0; i < server->n_peers; i++) {
-        struct peer *peer = &server->peers[i];
-        struct frame frame = {
-            .type = FRAME_WEIGHTS,
-            .first = server->shard.first,
-            .n = server->shard.n,
-        };
-
-        if (!peer->waiting) {
-            continue;
-        }
-        if (server->ending) {
-            peer_send_last(peer, FRAME_BYE, NULL);
-        } else if (server->begun && complete
-                   && server->class->ready(server->sync, peer->rank,
-                                           &frame.iteration, &frame.value)) {
-            peer->waiting = false;
-            server->iteration = frame.iteration;
-            link_send(&peer->link, &frame,
-                      server->class->weights(server->sync));
-            link_flush(&peer->link);    /* An error shows when receiving. */
-        }
-    }
-}
-
-/* All but the rank must be the same. */
-static bool
-hello_agrees(const struct frame_hello *a, const struct frame_hello *b)
-{
-    return a->n_workers == b->n_workers && a->shard == b->shard
-           && a->n_shards == b->n_shards
-           && a->n_parameters == b->n_parameters
-           && a->learning_rate == b->learning_rate
-           && a->momentum == b->momentum && a->seed == b->seed;
-}
-
-static bool
-rank_taken(const struct server *server, uint32_t rank)
-{
-    for (int i = 0; i < server->n_peers; i++) {
-        if (server->peers[i].rank == (int) rank) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void
-server_prepare(struct server *server)
-{
-    const struct frame_hello *hello = &server->hello;
-
-    server->shard = shard_range(hello->n_parameters, hello->shard,
-                                hello->n_shards);
-    server->sync = server->class->create(&(struct sync_config) {
-        .backend = server->backend,
-        .n_workers = server->config->n_workers,
-        .n = server->shard.n,
-        .learning_rate = hello->learning_rate,
-        .momentum = hello->momentum,
-    });
-    server->first_hello_us = report_monotonic_us();
-}
-
+/* Frames of every kind of job. */
 static char *
-take_hello(struct server *server, struct peer *peer)
-{
-    struct frame_hello hello;
-    char *error = frame_hello_decode(peer->hello, &hello);
-
-    if (error) {
-        return error;
-    }
-    if (hello.n_workers != server->config->n_workers) {
-        return message("hello: one of %u workers, %d are expected",
-                       hello.n_workers, server->config->n_workers);
-    }
-    if (!server->sync) {
-        server->hello = hello;
-        server_prepare(server);
-    } else if (!hello_agrees(&hello, &server->hello)) {
-        return message("hello: worker %u's model, data or servers differ "
-                       "from those of worker %u", hello.rank,
-                       server->hello.rank);
-    }
-    if (rank_taken(server, hello.rank)) {
-        return message("hello: there is a worker %u already", hello.rank);
-    }
-    peer->rank = hello.rank;
-    peer->waiting = true;
-    if (++server->n_joined == server->config->n_workers) {
-        close(server->listener);
-        server->listener = -1;
-    }
-    return NULL;
-}
-
-static bool
-fits_shard(const struct server *server, const struct frame *frame)
-{
-    return frame->first == server->shard.first
-           && frame->n == server->shard.n;
-}
-
-/* A header has come.  Says where the body belongs, or what is wrong. */
-static char *
-begin_frame(struct server *server, struct peer *peer)
+begin_common_frame(struct peer *peer)
 {
     const struct frame *frame = &peer->link.frame;
     bool known = peer->rank >= 0, right = false;
 
     switch (frame->type) {
     case FRAME_HELLO:
-        right = !known && server->n_joined < server->config->n_workers;
+        right = !known;
         link_set_body(&peer->link, peer->hello);
-        break;
-    case FRAME_INIT:
-        right = known && !peer->rank && !server->begun
-                && fits_shard(server, frame);
-        link_set_body(&peer->link, right
-                      ? server->class->weights(server->sync) : NULL);
-        break;
-    case FRAME_PUSH:
-        right = known && server->begun && !peer->waiting
-                && link_idle(&peer->link) && fits_shard(server, frame);
-        link_set_body(&peer->link, right
-                      ? server->class->inbox(server->sync, peer->rank)
-                      : NULL);
         break;
     case FRAME_BYE:
         right = known;
         break;
-    case FRAME_WEIGHTS:
-    case FRAME_ABORT:
-    case FRAME_N_TYPES:
+    case FRAME_HEARTBEAT:
+        right = known && peer->channel == FRAME_CONTROL;
+        break;
+    default:
         break;
     }
     return right ? NULL
@@ -250,63 +95,88 @@ begin_frame(struct server *server, struct peer *peer)
                            (unsigned long long) frame->first);
 }
 
+/* A header has come.  Says where the body belongs, or what is wrong. */
+static char *
+begin_frame(struct server *server, struct peer *peer)
+{
+    bool taken = false;
+    char *error = NULL;
+
+    if (peer->rank >= 0 && peer->channel == FRAME_TRAINING) {
+        error = training_begin_frame(server, peer, &taken);
+    } else if (peer->rank >= 0 && peer->channel == FRAME_STORE) {
+        error = store_begin_frame(server, peer, &taken);
+    }
+    return taken ? error : begin_common_frame(peer);
+}
+
+static void
+take_heartbeat(struct server *server, struct peer *peer)
+{
+    struct frame frame = {
+        .type = FRAME_HEARTBEAT, .iteration = server->iteration,
+    };
+
+    if (server->members[peer->rank].present) {
+        server->members[peer->rank].heard_us = report_monotonic_us();
+    }
+    if (link_has_room(&peer->link, 0)) {
+        link_send(&peer->link, &frame, NULL);
+        link_flush(&peer->link);        /* An error shows when receiving. */
+    }
+}
+
 /* A whole frame has come. */
 static char *
 end_frame(struct server *server, struct peer *peer)
 {
-    const struct frame *frame = &peer->link.frame;
     char *error = NULL;
 
-    switch (frame->type) {
+    switch (peer->link.frame.type) {
     case FRAME_HELLO:
-        error = take_hello(server, peer);
-        break;
-    case FRAME_INIT:
-        server->begun = true;
-        break;
-    case FRAME_PUSH:
-        peer->waiting = true;
-        if (!server->ending) {
-            error = server->class->push(server->sync, peer->rank,
-                                        frame->iteration, frame->samples,
-                                        frame->value);
+        error = server_take_hello(server, peer);
+        if (!error && server->sync) {
+            training_answer(server);
         }
-        break;
+        return error;
     case FRAME_BYE:
         peer->bye = true;
         peer->waiting = false;
         server->ending = true;
-        break;
-    case FRAME_WEIGHTS:
-    case FRAME_ABORT:
-    case FRAME_N_TYPES:
-        break;
+        if (server->sync) {
+            training_answer(server);
+        }
+        return NULL;
+    case FRAME_HEARTBEAT:
+        take_heartbeat(server, peer);
+        return NULL;
+    default:
+        return peer->channel == FRAME_STORE
+               ? store_end_frame(server, peer)
+               : training_end_frame(server, peer);
     }
-    if (!error) {
-        server_answer(server);
-    }
-    return error;
 }
 
 static bool
 all_gone(const struct server *server)
 {
     for (int i = 0; i < server->n_peers; i++) {
-        if (server->peers[i].rank >= 0) {
+        if (server->peers[i].rank >= 0
+            && server->peers[i].channel != FRAME_CONTROL) {
             return false;
         }
     }
     return true;
 }
 
-/* The connection of 'peer' has ended, or must; takes ownership of 'error',
- * which is NULL for one that the peer closed in good order. */
+/* The connection of 'peer' has ended by itself; takes ownership of 'error',
+ * which is NULL for one that the peer closed between two frames. */
 static void
 peer_lost(struct server *server, struct peer *peer, char *error)
 {
-    int rank = peer->rank;
-
-    if (rank < 0) {
+    if (peer->rank >= 0 && peer->channel == FRAME_CONTROL) {
+        peer_close(server, peer);       /* The deadline sees to the rest. */
+    } else if (peer->rank < 0) {
         if (error) {
             fprintf(stderr, "server: %s: %s, closed\n", peer->name, error);
             peer_send_last(peer, FRAME_ABORT, error);
@@ -316,27 +186,52 @@ peer_lost(struct server *server, struct peer *peer, char *error)
         server->ending = true;
         peer_close(server, peer);
         server->over = server->over || all_gone(server);
-        server_answer(server);
+        if (server->sync) {
+            training_answer(server);
+        }
     } else {
-        char *why = message("worker %d at %s is gone at iteration %llu (%s)",
-                            rank, peer->name,
-                            (unsigned long long) server->iteration,
-                            error ? error : "closed");
-
-        peer_close(server, peer);
-        server_fail(server, why);
+        server_lose(server, peer, error);
+        return;
     }
     free(error);
+}
+
+/* The peer has said what it must not say. */
+static void
+peer_wrong(struct server *server, struct peer *peer, char *error)
+{
+    if (peer->rank < 0 || peer->channel == FRAME_CONTROL) {
+        peer_lost(server, peer, error);
+    } else {
+        server_fail(server, message("worker %d at %s, iteration %llu: %s",
+                                    peer->rank, peer->name,
+                                    (unsigned long long) server->iteration,
+                                    error));
+        peer_close(server, peer);
+        free(error);
+    }
+}
+
+/* Whether an answer to the next frame has room in the link.  A worker that
+ * takes no answers is not listened to either. */
+static bool
+can_answer(const struct peer *peer)
+{
+    return link_has_room(&peer->link,
+                         peer->channel == FRAME_STORE ? FRAME_MAX_UPDATE : 0);
 }
 
 static void
 peer_run(struct server *server, struct peer *peer)
 {
-    while (peer->link.fd >= 0 && !server->over) {
+    while (peer->link.fd >= 0 && !server->over && can_answer(peer)) {
         char *error;
 
         switch (link_receive(&peer->link, &error)) {
         case LINK_AGAIN:
+            if (peer->rank >= 0 && peer->channel == FRAME_STORE) {
+                store_finish(server, peer);
+            }
             return;
         case LINK_HEADER:
             error = begin_frame(server, peer);
@@ -349,7 +244,11 @@ peer_run(struct server *server, struct peer *peer)
             return;
         }
         if (error) {
-            peer_lost(server, peer, error);
+            peer_wrong(server, peer, error);
+            return;
+        }
+        if (!can_answer(peer)) {
+            link_flush(&peer->link);
         }
     }
 }
@@ -366,10 +265,10 @@ unused_peer(struct server *server)
 }
 
 static void
-server_accept(struct server *server)
+server_accept(struct server *server, int listener)
 {
     struct peer *peer = unused_peer(server);
-    int fd = peer ? accept4(server->listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+    int fd = peer ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
     int error;
 
     if (fd < 0) {
@@ -386,26 +285,29 @@ server_accept(struct server *server)
     peer->since_us = report_monotonic_us();
 }
 
-/* Ends strangers that say nothing, and a job that never becomes complete. */
 static void
-server_expire(struct server *server)
+fill_fds(struct server *server, struct pollfd *fds)
 {
-    int64_t now = report_monotonic_us();
+    struct control *control = server->config->control;
+    bool room = unused_peer(server) != NULL;
 
-    for (int i = 0; i < server->n_peers; i++) {
-        struct peer *peer = &server->peers[i];
-
-        if (peer->link.fd >= 0 && peer->rank < 0
-            && now - peer->since_us > HELLO_US) {
-            peer_lost(server, peer, message("no hello"));
-        }
+    fds[0].fd = control_signal_fd(control);
+    fds[1].fd = control_input_fd(control);
+    fds[2].fd = room ? server->listener : -1;
+    fds[3].fd = room ? server->control_listener : -1;
+    for (int i = 0; i < N_FIXED; i++) {
+        fds[i].events = POLLIN;
+        fds[i].revents = 0;
     }
-    if (server->sync && server->listener >= 0 && !server->over
-        && now - server->first_hello_us > JOIN_US) {
-        server_fail(server, message("only %d of %d workers came in %d s",
-                                    server->n_joined,
-                                    server->config->n_workers,
-                                    JOIN_US / 1000000));
+    for (int i = 0; i < server->n_peers; i++) {
+        const struct peer *peer = &server->peers[i];
+
+        fds[N_FIXED + i].fd = peer->link.fd;
+        fds[N_FIXED + i].events = link_events(&peer->link);
+        if (!can_answer(peer)) {
+            fds[N_FIXED + i].events &= ~POLLIN;
+        }
+        fds[N_FIXED + i].revents = 0;
     }
 }
 
@@ -415,33 +317,29 @@ server_loop(struct server *server, struct pollfd *fds)
     struct control *control = server->config->control;
 
     while (!server->over) {
-        fds[0].fd = control_signal_fd(control);
-        fds[1].fd = control_input_fd(control);
-        fds[2].fd = unused_peer(server) ? server->listener : -1;
-        for (int i = 0; i < 3; i++) {
-            fds[i].events = POLLIN;
+        fill_fds(server, fds);
+        poll(fds, N_FIXED + server->n_peers, 500);
+        if (fds[0].revents || fds[1].revents) {
+            control_run(control);
         }
-        for (int i = 0; i < server->n_peers; i++) {
-            fds[3 + i].fd = server->peers[i].link.fd;
-            fds[3 + i].events = link_events(&server->peers[i].link);
-            fds[3 + i].revents = 0;
-        }
-        poll(fds, 3 + server->n_peers, 1000);
-
-        control_run(control);
         if (control_ended(control)) {
             break;
         }
         for (int i = 0; i < server->n_peers && !server->over; i++) {
             struct peer *peer = &server->peers[i];
 
-            if (peer->link.fd >= 0 && fds[3 + i].revents) {
-                link_flush(&peer->link);
+            if (peer->link.fd >= 0 && fds[N_FIXED + i].revents
+                && peer->link.fd == fds[N_FIXED + i].fd) {
+                if (!link_idle(&peer->link)) {
+                    link_flush(&peer->link);
+                }
                 peer_run(server, peer);
             }
         }
-        if (server->listener >= 0 && fds[2].fd >= 0 && fds[2].revents) {
-            server_accept(server);
+        for (int i = 2; i < N_FIXED; i++) {
+            if (fds[i].fd >= 0 && fds[i].revents) {
+                server_accept(server, fds[i].fd);
+            }
         }
         server_expire(server);
     }
@@ -454,24 +352,44 @@ server_uninit(struct server *server)
         peer_close(server, &server->peers[i]);
     }
     free(server->peers);
+    free(server->members);
+    free(server->scratch);
     if (server->listener >= 0) {
         close(server->listener);
+    }
+    if (server->control_listener >= 0) {
+        close(server->control_listener);
     }
     if (server->sync) {
         server->class->destroy(server->sync);
     }
+    store_destroy(server->store);
     backend_close(server->backend);
+}
+
+static void
+server_init(struct server *server, const struct ps_server_config *config)
+{
+    server->config = config;
+    server->class = config->sync->class;
+    server->listener = server->control_listener = -1;
+    server->saved = FRAME_NONE;
+
+    /* A worker has two connections, and two more while it comes back. */
+    server->n_peers = 4 * config->n_workers + MAX_STRANGERS;
+    server->peers = allocate(server->n_peers, sizeof *server->peers);
+    server->members = allocate(config->n_workers, sizeof *server->members);
+    server->scratch = allocate(FRAME_MAX_UPDATE, sizeof *server->scratch);
+    for (int i = 0; i < server->n_peers; i++) {
+        server->peers[i].link.fd = -1;
+        server->peers[i].rank = -1;
+    }
 }
 
 char *
 ps_server_run(const struct ps_server_config *config)
 {
-    struct server server = {
-        .config = config,
-        .class = config->sync,
-        .listener = -1,
-        .n_peers = config->n_workers + MAX_STRANGERS,
-    };
+    struct server server = { .over = false };
     struct pollfd *fds;
     uint16_t port;
     char *error;
@@ -479,16 +397,17 @@ ps_server_run(const struct ps_server_config *config)
     if (backend_open(&backend_cpu, 0, config->n_threads, &server.backend)) {
         return message("server: no backend");
     }
-    server.peers = allocate(server.n_peers, sizeof *server.peers);
-    for (int i = 0; i < server.n_peers; i++) {
-        server.peers[i].link.fd = -1;
-        server.peers[i].rank = -1;
-    }
+    server_init(&server, config);
     error = address_listen(config->address, config->port, &server.listener,
                            &port);
     if (!error) {
+        error = address_listen(config->address, config->control_port,
+                               &server.control_listener,
+                               &server.control_port);
+    }
+    if (!error) {
         report_listening(config->address, port);
-        fds = allocate(3 + server.n_peers, sizeof *fds);
+        fds = allocate(N_FIXED + server.n_peers, sizeof *fds);
         server_loop(&server, fds);
         free(fds);
         error = server.failure;

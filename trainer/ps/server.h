@@ -11,8 +11,17 @@
  *
  * A server is told how many workers to expect and learns the rest from their
  * hellos, so it can be started before anybody knows the model.  It ends when
- * they have ended.  When one of them dies the others are told, since under
- * most schemes they would wait for ever.
+ * they have ended.
+ *
+ * A worker that loses its connection may come back for 'patience_us'; after
+ * that, or when its heartbeats stop, the others are told that it is gone,
+ * since under most schemes they would wait for ever.
+ *
+ * Under a scheme that has messages of its own nobody may come back: what was
+ * said on the lost connection is lost too.
+ *
+ * With checkpoints, a server that was killed may be started again, and a
+ * worker too: the job then goes back to the last checkpoint.
  *
  * Somebody else's connection costs one line on standard error and nothing
  * else.
@@ -27,7 +36,7 @@
 #include <stdint.h>
 
 struct control;
-struct sync_class;
+struct sync_spec;
 
 struct ps_server_config {
     const char *address;        /* To listen at. */
@@ -35,7 +44,13 @@ struct ps_server_config {
     int n_workers;
     int n_threads;
     const char *congestion;     /* TCP congestion control, or NULL. */
-    const struct sync_class *sync;
+    const struct sync_spec *sync;
+    uint16_t control_port;      /* Of heartbeats; 0: the kernel's choice. */
+    int64_t patience_us;        /* How long a worker may be away. */
+    int64_t deadline_us;        /* How long one may be silent; 0: for ever. */
+    const char *checkpoint;     /* Folder, or NULL. */
+    uint64_t checkpoint_every;  /* Iterations. */
+    bool resume;                /* From the last checkpoint, if any. */
     struct control *control;    /* Whose end, or stop, ends the server. */
 };
 

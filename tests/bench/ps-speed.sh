@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# How fast a parameter server is, both ends over the loopback interface of this
+# machine, beside plain sockets that move the same bytes in turns with it:
+# medians of $RUNS runs (default 3).  One JSON object on standard output.
+set -eu
+cd "$(dirname "$0")/../.."
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM HUP
+
+run=0
+while [ $run -lt "${RUNS:-3}" ]; do
+    run=$((run + 1))
+    echo "run $run" >&2
+    timeout 120 build/trainer/stagecoach-trainer bench ps --json \
+        >"$dir/$run"
+done
+exec python3 - "$dir" <<'EOF_PYTHON'
+import json
+import os
+import statistics
+import sys
+
+runs = [json.load(open(os.path.join(sys.argv[1], name)))
+        for name in os.listdir(sys.argv[1])]
+median = {name: statistics.median(run[name] for run in runs)
+          for name in runs[0]}
+plain = ("socket_gb_per_s", "pingpong_us")
+print(json.dumps({
+    "bench": "ps-speed",
+    "figures": {name: median[name] for name in median if name not in plain},
+    "baseline": {name: median[name] for name in plain},
+}))
+EOF_PYTHON

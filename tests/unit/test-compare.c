@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Comparisons: what is read, and a short real one. */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "trainer/compare/compare.h"
+
+static const struct {
+    const char *text, *error;
+} bad_specs[] = {
+    { "{}", "c.json: /schemes: required member is missing" },
+    { "{\"schemes\": [\"psb\"]}",
+      "c.json: /schemes: \"psb\" is not a scheme" },
+    { "{\"schemes\": [\"static,ratios=1:2\"]}",
+      "c.json: /schemes: ratios: 2 for 8 workers" },
+    { "{\"schemes\": [\"bsp\"], \"worker\": 3}",
+      "c.json: /worker: unknown member" },
+    { "{\"schemes\": [\"bsp\"], \"workers\": 0}",
+      "c.json: /workers: 0 is not an integer from 1 to 64" },
+};
+
+static void
+names_the_member_at_fault(void **state)
+{
+    (void) state;
+    for (size_t i = 0; i < sizeof bad_specs / sizeof bad_specs[0]; i++) {
+        struct compare_spec *spec;
+        char *error = compare_spec_from_string("c.json", bad_specs[i].text,
+                                               &spec);
+
+        assert_non_null(error);
+        assert_string_equal(error, bad_specs[i].error);
+        assert_null(spec);
+        free(error);
+    }
+}
+
+static void
+finds_profiles_beside_the_specification(void **state)
+{
+    struct compare_spec *spec;
+
+    (void) state;
+    assert_null(compare_spec_from_string(
+        "a/c.json", "{\"schemes\": [\"bsp\", \"asp\"], \"profile\": \"p\"}",
+        &spec));
+    assert_string_equal(spec->profile, "a/p");
+    assert_int_equal(spec->n_schemes, 2);
+    assert_int_equal(spec->n_workers, 8);
+    assert_true(isnan(spec->target_loss));
+    compare_spec_destroy(spec);
+}
+
+/* The trainer lies in the build folder, as this test does. */
+static void
+find_trainer(char path[4096])
+{
+    ssize_t n = readlink("/proc/self/exe", path, 4000);
+
+    path[n > 0 ? n : 0] = '\0';
+    strcpy(strrchr(path, '/'), "/../../trainer/stagecoach-trainer");
+}
+
+/* Whatever the workers are given, all that wait for all make the same
+ * updates: the curves are one curve, but for rounding. */
+static void
+schemes_that_wait_for_all_have_one_curve(void **state)
+{
+    struct compare_spec *spec;
+    struct compare_curve *curves;
+    char program[4096];
+    char *error;
+
+    (void) state;
+    find_trainer(program);
+    assert_null(compare_spec_from_string(
+        "c.json", "{\"schemes\": [\"bsp\", \"static,ratios=1:2:3\", "
+        "\"lbbsp-cpu\", \"lbbsp-gpu\", \"flexrr\"], \"workers\": 3, "
+        "\"servers\": 2, "
+        "\"iterations\": 60, \"arguments\": [\"--shape\", \"16,16,4\", "
+        "\"--eval-every\", \"60\", \"--batch\", \"24\", \"--backend\", "
+        "\"cpu\", \"--sample-cost-us\", \"100\"]}", &spec));
+    error = compare_run(spec, program, &curves);
+    if (error) {
+        fail_msg("%s", error);
+    }
+    for (size_t i = 0; i < spec->n_schemes; i++) {
+        const struct compare_point *end =
+            &curves[i].points[curves[i].n_points - 1];
+        const struct compare_point *bsp =
+            &curves[0].points[curves[0].n_points - 1];
+
+        assert_int_equal(end->iteration, 60);
+        assert_true(fabs(end->loss - bsp->loss) < 1e-4);
+        assert_true(end->loss < 0.95 * curves[i].points[0].loss);
+        assert_false(curves[i].reached);
+    }
+    compare_curves_destroy(spec, curves);
+    compare_spec_destroy(spec);
+}
+
+static void
+says_which_scheme_failed(void **state)
+{
+    struct compare_spec *spec;
+    struct compare_curve *curves;
+    char program[4096];
+    char *error;
+
+    (void) state;
+    find_trainer(program);
+    assert_null(compare_spec_from_string(
+        "c.json", "{\"schemes\": [\"asp\"], \"workers\": 1, "
+        "\"arguments\": [\"--shape\", \"0\"]}", &spec));
+    error = compare_run(spec, program, &curves);
+    assert_non_null(error);
+    assert_string_equal(error, "asp: worker 0 failed");
+    assert_null(curves);
+    free(error);
+    compare_spec_destroy(spec);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_the_member_at_fault),
+        cmocka_unit_test(finds_profiles_beside_the_specification),
+        cmocka_unit_test(schemes_that_wait_for_all_have_one_curve),
+        cmocka_unit_test(says_which_scheme_failed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

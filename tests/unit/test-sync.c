@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Synchronisation schemes in virtual time: no sockets, no clocks.  A cluster
+ * of workers that take as long as they are told minimises (w - 1)^2 / 2. */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "trainer/backend/backend.h"
+#include "trainer/sync/sync.h"
+
+#define N 8                     /* Workers. */
+#define BATCH 512
+
+/* As machines of 8, 16 and 4 cores, in samples a second. */
+static const double mixed[N] = { 800, 800, 800, 800, 800, 800, 1600, 400 };
+
+struct cluster {
+    struct backend *b;
+    struct sync_spec spec;
+    struct sync *sync;
+    int n_workers;
+    const double *speeds;
+    uint32_t role[N], n[N];     /* What the scheme told each worker. */
+    double w[N];                /* Weights that each has. */
+    double free_at[N];          /* When its step ends; < 0: it waits. */
+    uint64_t iteration[N];
+    uint64_t n_steps[N];
+    uint64_t most_ahead;        /* Iterations, of the slowest worker. */
+    double now;
+};
+
+static void
+cluster_init(struct cluster *c, const char *scheme, int n_workers,
+             const double *speeds)
+{
+    memset(c, 0, sizeof *c);
+    assert_int_equal(backend_open(&backend_cpu, 0, 1, &c->b), 0);
+    assert_null(sync_spec_parse(scheme, &c->spec));
+    assert_null(sync_spec_check(&c->spec, n_workers));
+    c->n_workers = n_workers;
+    c->speeds = speeds;
+    c->sync = c->spec.class->create(&(struct sync_config) {
+        .backend = c->b, .n_workers = n_workers, .n = 1,
+        .optimiser = optimiser_defaults(optimiser_find("sgd"), 0.1f, 0),
+        .spec = &c->spec,
+    });
+    for (int i = 0; i < n_workers; i++) {
+        c->free_at[i] = -1;
+        c->n[i] = BATCH / n_workers;
+    }
+}
+
+static void
+cluster_uninit(struct cluster *c)
+{
+    c->spec.class->destroy(c->sync);
+    backend_close(c->b);
+}
+
+static void
+take_messages(struct cluster *c)
+{
+    struct sync_message m;
+    int to;
+
+    while (c->spec.class->take && c->spec.class->take(c->sync, &to, &m)) {
+        if (m.kind == SYNC_ROLE) {
+            c->role[to] = m.n;
+        } else {
+            assert_int_equal(m.kind, SYNC_ASSIGN);
+            c->n[to] = (uint64_t) BATCH * (m.first + m.n) / m.total
+                       - (uint64_t) BATCH * m.first / m.total;
+        }
+    }
+}
+
+/* Starts all who may start. */
+static void
+start_ready(struct cluster *c)
+{
+    take_messages(c);
+    for (int i = 0; i < c->n_workers; i++) {
+        uint64_t least = UINT64_MAX;
+        float loss;
+
+        if (c->free_at[i] >= 0
+            || !c->spec.class->ready(c->sync, i, &c->iteration[i], &loss)) {
+            continue;
+        }
+        c->w[i] = *c->spec.class->weights(c->sync);
+        c->free_at[i] = c->now + c->n[i] / c->speeds[i];
+        for (int j = 0; j < c->n_workers; j++) {
+            least = c->n_steps[j] < least ? c->n_steps[j] : least;
+        }
+        if (c->iteration[i] - least > c->most_ahead) {
+            c->most_ahead = c->iteration[i] - least;
+        }
+    }
+}
+
+static void
+finish_step(struct cluster *c, int i)
+{
+    const struct sync_class *class = c->spec.class;
+
+    if (c->role[i] & SYNC_ROLE_REPORTS) {
+        assert_null(class->message(c->sync, i, &(struct sync_message) {
+            .kind = SYNC_REPORT, .n = c->n[i],
+            .seconds = c->n[i] / c->speeds[i],
+        }));
+    }
+    *class->inbox(c->sync, i) = c->w[i] - 1;
+    assert_null(class->push(c->sync, i, c->iteration[i], c->n[i],
+                            (c->w[i] - 1) * (c->w[i] - 1) / 2));
+    c->free_at[i] = -1;
+    c->n_steps[i]++;
+}
+
+/* Goes on until worker 0 has done 'n' steps and begins another.  Somebody is
+ * always at work: no scheme has all wait for each other. */
+static void
+run(struct cluster *c, uint64_t n)
+{
+    for (;;) {
+        int next = -1;
+
+        start_ready(c);
+        if (c->n_steps[0] >= n && c->free_at[0] >= 0) {
+            break;
+        }
+        for (int i = 0; i < c->n_workers; i++) {
+            if (c->free_at[i] >= 0
+                && (next < 0 || c->free_at[i] < c->free_at[next])) {
+                next = i;
+            }
+        }
+        assert_true(next >= 0);
+        c->now = c->free_at[next];
+        finish_step(c, next);
+    }
+}
+
+/* Seconds that 'scheme' takes for 'n' steps of worker 0. */
+static double
+time_of(const char *scheme, const double *speeds, uint64_t n)
+{
+    struct cluster c;
+    double seconds;
+
+    cluster_init(&c, scheme, N, speeds);
+    run(&c, n);
+    seconds = c.now;
+    cluster_uninit(&c);
+    return seconds;
+}
+
+static void
+assert_near(double x, double expected)
+{
+    if (fabs(x - expected) > 1e-6 * fabs(expected)) {
+        fail_msg("%g, %g expected", x, expected);
+    }
+}
+
+static void
+bsp_is_as_slow_as_its_slowest(void **state)
+{
+    (void) state;
+    assert_near(time_of("bsp", mixed, 50), 50 * 64 / 400.);
+}
+
+static void
+static_ratios_make_all_end_together(void **state)
+{
+    (void) state;
+    assert_true(fabs(time_of("static,ratios=2:2:2:2:2:2:4:1", mixed, 50)
+                     / (50 * BATCH / 6800.) - 1) < 0.035);
+}
+
+static void
+lbbsp_comes_near_the_sum_of_speeds(void **state)
+{
+    const char *const schemes[] = { "lbbsp-cpu", "lbbsp-gpu" };
+
+    (void) state;
+    for (size_t i = 0; i < 2; i++) {
+        struct cluster c;
+        double before;
+
+        cluster_init(&c, schemes[i], N, mixed);
+        run(&c, 50);
+        before = c.now;
+        run(&c, 100);
+        assert_true((c.now - before) / (50 * BATCH / 6800.) < 1.1);
+        cluster_uninit(&c);
+    }
+}
+
+static void
+backup_does_without_the_slowest(void **state)
+{
+    struct cluster c;
+
+    (void) state;
+    cluster_init(&c, "backup", N, mixed);
+    run(&c, 50);
+    assert_near(c.now, 50 * 64 / 800.);
+
+    /* Each step of the slowest is as long as two of the others', and it
+     * takes part in every other iteration, too late. */
+    assert_int_equal(c.n_steps[7], 25);
+    assert_int_equal(c.n_steps[6], 50);
+    cluster_uninit(&c);
+}
+
+static void
+asp_waits_for_nobody(void **state)
+{
+    struct cluster c;
+
+    (void) state;
+    cluster_init(&c, "asp", N, mixed);
+    run(&c, 100);
+    assert_near(c.now, 100 * 64 / 800.);
+    assert_true(llabs((long long) c.n_steps[6] - 200) <= 1);
+    assert_true(llabs((long long) c.n_steps[7] - 50) <= 1);
+    cluster_uninit(&c);
+}
+
+static void
+ssp_keeps_its_bound(void **state)
+{
+    static const char *const schemes[] = {
+        "ssp,staleness=0", "ssp,staleness=1", "ssp,staleness=3",
+    };
+    static const uint64_t bounds[] = { 0, 1, 3 };
+
+    (void) state;
+    for (size_t i = 0; i < 3; i++) {
+        struct cluster c;
+
+        cluster_init(&c, schemes[i], N, mixed);
+        run(&c, 60);
+
+        /* The slack is used up, and then the slowest decides. */
+        assert_int_equal(c.most_ahead, bounds[i]);
+        assert_true(c.now >= (60 - bounds[i] - 1) * 64 / 400.);
+        cluster_uninit(&c);
+    }
+}
+
+/* All workers' steps in a second, over those without a delay, when worker
+ * 'slow' takes four times as long as the others: as Basu et al. have it,
+ * (G - 1 + 1 / 4) / G. */
+static double
+throughput(const char *scheme, int slow)
+{
+    double speeds[N];
+    uint64_t before = 0, after = 0;
+    struct cluster c;
+    double began, result;
+
+    for (int i = 0; i < N; i++) {
+        speeds[i] = i == slow ? 200 : 800;
+    }
+    cluster_init(&c, scheme, N, speeds);
+    run(&c, 120);
+    began = c.now;
+    for (int i = 0; i < N; i++) {
+        before += c.n_steps[i];
+    }
+    run(&c, 400);
+    for (int i = 0; i < N; i++) {
+        after += c.n_steps[i];
+    }
+    result = (after - before) / (c.now - began) / (N * 800 / 64.);
+    cluster_uninit(&c);
+    return result;
+}
+
+static void
+groups_bound_what_a_straggler_costs(void **state)
+{
+    static const char *const schemes[] = {
+        "groups,groups=2", "groups,groups=4", "groups,groups=8", "groups",
+    };
+    static const double expected[] = { 0.625, 0.8125, 0.90625, 0.90625 };
+
+    (void) state;
+    for (size_t i = 0; i < 4; i++) {
+        double x = throughput(schemes[i], 3);
+
+        if (fabs(x - expected[i]) > 0.02) {
+            fail_msg("%s: %g, %g expected", schemes[i], x, expected[i]);
+        }
+    }
+
+    /* Nobody is slow: one group stays one. */
+    assert_near(throughput("groups", -1), 1);
+}
+
+/* The problem has one minimum: all schemes must find it. */
+static void
+every_scheme_converges(void **state)
+{
+    static const char *const schemes[] = {
+        "bsp", "asp", "ssp", "backup", "static,ratios=2:2:2:2:2:2:4:1",
+        "lbbsp-cpu", "lbbsp-gpu", "groups", "groups,groups=4",
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        struct cluster c;
+
+        cluster_init(&c, schemes[i], N, mixed);
+        run(&c, 150);
+        assert_true(fabs(*c.spec.class->weights(c.sync) - 1) < 0.01);
+        cluster_uninit(&c);
+    }
+}
+
+/* A worker that pushes what it was not asked for. */
+static void
+refuses_gradients_out_of_turn(void **state)
+{
+    static const char *const schemes[] = { "bsp", "asp", "ssp", "backup" };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        struct cluster c;
+        char *error;
+
+        cluster_init(&c, schemes[i], 2, mixed);
+        error = c.spec.class->push(c.sync, 0, 1, 1, 0);
+        assert_string_equal(error, "gradient of iteration 1, 0 is allowed");
+        free(error);
+        assert_null(c.spec.class->push(c.sync, 0, 0, 1, 0));
+        error = c.spec.class->push(c.sync, 0, 0, 1, 0);
+        assert_non_null(error);
+        free(error);
+        cluster_uninit(&c);
+    }
+}
+
+static void
+refuses_a_batch_that_is_too_small_to_divide(void **state)
+{
+    struct cluster c;
+    char *error;
+
+    (void) state;
+    cluster_init(&c, "lbbsp-cpu", 2, mixed);
+    assert_null(c.spec.class->push(c.sync, 0, 0, 1, 0));
+    error = c.spec.class->push(c.sync, 1, 0, 0, 0);
+    assert_non_null(error);
+    free(error);
+    cluster_uninit(&c);
+}
+
+/* What another server's scheme decides, one that follows does not repeat. */
+static void
+followers_are_silent(void **state)
+{
+    struct cluster c;
+    struct sync *sync;
+    struct sync_message m;
+    int to;
+
+    (void) state;
+    cluster_init(&c, "lbbsp-cpu", 2, mixed);
+    sync = c.spec.class->create(&(struct sync_config) {
+        .backend = c.b, .n_workers = 2, .n = 1,
+        .optimiser = optimiser_defaults(optimiser_find("sgd"), 0.1f, 0),
+        .spec = &c.spec, .follows = true,
+    });
+    assert_null(c.spec.class->push(sync, 0, 0, 8, 0));
+    assert_null(c.spec.class->push(sync, 1, 0, 8, 0));
+    assert_false(c.spec.class->take(sync, &to, &m));
+    assert_true(c.spec.class->take(c.sync, &to, &m));
+    c.spec.class->destroy(sync);
+    cluster_uninit(&c);
+}
+
+static const struct {
+    const char *text, *error;
+} bad_specs[] = {
+    { "psb", "\"psb\" is not a scheme" },
+    { "", "\"\" is not a scheme" },
+    { "bsp,staleness=1", "\"staleness\" is not a parameter of bsp" },
+    { "ssp,stale", "\"stale\" is not a parameter of ssp" },
+    { "ssp,", "\"\" is not a parameter of ssp" },
+    { "ssp,staleness=-1",
+      "staleness: \"-1\" is not an integer from 0 to 1000000" },
+    { "backup,backups=x",
+      "backups: \"x\" is not an integer from 0 to 1023" },
+    { "static,ratios=1:0",
+      "ratios: \"1:0\" is not up to 64 numbers from 0 to 1e6 with colons" },
+    { "static,ratios=1:2:",
+      "ratios: \"1:2:\" is not up to 64 numbers from 0 to 1e6 with colons" },
+    { "groups,groups=3", "groups: 3 is not a power of 2" },
+    { "lbbsp-cpu,predictor=oracle",
+      "predictor: \"oracle\" is not a predictor" },
+};
+
+static void
+names_what_is_wrong_with_a_scheme(void **state)
+{
+    struct sync_spec spec;
+    char *error;
+
+    (void) state;
+    for (size_t i = 0; i < sizeof bad_specs / sizeof bad_specs[0]; i++) {
+        error = sync_spec_parse(bad_specs[i].text, &spec);
+        assert_non_null(error);
+        assert_string_equal(error, bad_specs[i].error);
+        free(error);
+    }
+    assert_null(sync_spec_parse("static,ratios=1:2", &spec));
+    error = sync_spec_check(&spec, 3);
+    assert_string_equal(error, "ratios: 2 for 3 workers");
+    free(error);
+    assert_null(sync_spec_parse("backup,backups=3", &spec));
+    error = sync_spec_check(&spec, 3);
+    assert_string_equal(error, "backups: 3 of 3 workers");
+    free(error);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bsp_is_as_slow_as_its_slowest),
+        cmocka_unit_test(static_ratios_make_all_end_together),
+        cmocka_unit_test(lbbsp_comes_near_the_sum_of_speeds),
+        cmocka_unit_test(backup_does_without_the_slowest),
+        cmocka_unit_test(asp_waits_for_nobody),
+        cmocka_unit_test(ssp_keeps_its_bound),
+        cmocka_unit_test(groups_bound_what_a_straggler_costs),
+        cmocka_unit_test(every_scheme_converges),
+        cmocka_unit_test(refuses_gradients_out_of_turn),
+        cmocka_unit_test(refuses_a_batch_that_is_too_small_to_divide),
+        cmocka_unit_test(followers_are_silent),
+        cmocka_unit_test(names_what_is_wrong_with_a_scheme),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

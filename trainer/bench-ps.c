@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/bench-ps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "trainer/control.h"
+#include "trainer/message.h"
+#include "trainer/ps/address.h"
+#include "trainer/ps/frame.h"
+#include "trainer/ps/link.h"
+#include "trainer/ps/optimiser.h"
+#include "trainer/ps/server.h"
+#include "trainer/ps/store-client.h"
+#include "trainer/sync/sync.h"
+
+#define BIG ((size_t) 1 << 20)  /* Floats of the one big value: 4 MB. */
+#define BIG_ROUNDS 101
+#define N_KEYS 10000000         /* Of the bulk push. */
+#define BULK_ROUNDS 9
+#define SYNC_ROUNDS 101
+#define SYNC_OPS 50             /* A round. */
+#define PIPELINED_ROUNDS 11
+#define PIPELINED_OPS 100000
+#define SMALL_REQUEST (FRAME_HEADER_LENGTH + 4)
+#define SMALL_ANSWER FRAME_HEADER_LENGTH
+#define MAX_ROUNDS 101
+
+struct bench {
+    struct store_client *client;
+    int plain;                  /* A socket to the plain process. */
+    uint8_t *bytes;             /* 12 N_KEYS of them. */
+    char *error;                /* The first one. */
+};
+
+/* A series of one measurement. */
+struct series {
+    double values[MAX_ROUNDS];
+    int n;
+};
+
+static double
+now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec + ts.tv_nsec * 1e-9;
+}
+
+static int
+compare_doubles(const void *a_, const void *b_)
+{
+    const double *a = a_, *b = b_;
+
+    return (*a > *b) - (*a < *b);
+}
+
+static void
+note(struct series *series, double value)
+{
+    series->values[series->n++] = value;
+}
+
+static double
+median(struct series *series)
+{
+    qsort(series->values, series->n, sizeof *series->values,
+          compare_doubles);
+    return series->values[series->n / 2];
+}
+
+/* Plain sockets. */
+
+struct request {
+    uint64_t to, from;          /* Bytes that follow, that are wanted. */
+};
+
+static bool
+move_all(int fd, uint8_t *bytes, size_t n, bool out)
+{
+    while (n) {
+        ssize_t moved = out ? send(fd, bytes, n, MSG_NOSIGNAL)
+                            : recv(fd, bytes, n, 0);
+
+        if (moved <= 0 && (!moved || errno != EINTR)) {
+            return false;
+        }
+        bytes += moved > 0 ? moved : 0;
+        n -= moved > 0 ? moved : 0;
+    }
+    return true;
+}
+
+/* Takes and gives bytes until the connection ends. */
+static void
+plain_main(int fd)
+{
+    uint8_t *bytes = allocate(BIG, sizeof(float));
+    struct request request;
+
+    while (move_all(fd, (uint8_t *) &request, sizeof request, false)) {
+        uint64_t left = request.to;
+
+        while (left) {
+            size_t n = left < BIG * sizeof(float) ? left
+                                                  : BIG * sizeof(float);
+
+            move_all(fd, bytes, n, false);
+            left -= n;
+        }
+        move_all(fd, bytes, request.from, true);
+    }
+    free(bytes);
+}
+
+/* Seconds that it takes to send 'to' bytes and get 'from'. */
+static double
+plain_exchange(struct bench *b, size_t to, size_t from)
+{
+    struct request request = { to - sizeof request, from };
+    double begin = now();
+    bool ok;
+
+    memcpy(b->bytes, &request, sizeof request);
+    ok = move_all(b->plain, b->bytes, to, true)
+         && move_all(b->plain, b->bytes, from, false);
+    if (!ok && !b->error) {
+        b->error = message("plain socket: %s", strerror(errno));
+    }
+    return now() - begin;
+}
+
+/* Processes. */
+
+static pid_t
+start_process(void)
+{
+    pid_t parent = getpid(), pid;
+
+    fflush(stdout);
+    pid = fork();
+    if (!pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) {
+            _exit(1);
+        }
+    }
+    return pid;
+}
+
+static char *
+start_plain(pid_t *pidp, int *fdp)
+{
+    int listener;
+    uint16_t port;
+    char target[32], *error = address_listen("127.0.0.1", 0, &listener,
+                                             &port);
+
+    if (error) {
+        return error;
+    }
+    *pidp = start_process();
+    if (!*pidp) {
+        int fd;
+
+        fcntl(listener, F_SETFL, 0);
+        fd = accept(listener, NULL, NULL);
+        link_tune(fd, NULL);
+        fcntl(fd, F_SETFL, 0);
+        plain_main(fd);
+        _exit(0);
+    }
+    close(listener);
+    snprintf(target, sizeof target, "127.0.0.1:%u", port);
+    error = address_connect(target, fdp);
+    if (!error) {
+        link_tune(*fdp, NULL);
+        fcntl(*fdp, F_SETFL, 0);
+    }
+    return error;
+}
+
+/* The server's first line says where it listens. */
+static int
+read_port(int fd)
+{
+    FILE *stream = fdopen(fd, "r");
+    char line[256];
+    const char *at = NULL;
+    int port = 0;
+
+    if (stream && fgets(line, sizeof line, stream)) {
+        at = strstr(line, "\"port\": ");
+    }
+    if (at) {
+        port = atoi(at + strlen("\"port\": "));
+    }
+    if (stream) {
+        fclose(stream);
+    }
+    return port;
+}
+
+static void
+server_main(int out)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    char *error;
+
+    dup2(null, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    signal(SIGPIPE, SIG_IGN);           /* Nobody reads its last line. */
+    error = ps_server_run(&(struct ps_server_config) {
+        .address = "127.0.0.1", .n_workers = 1, .n_threads = 1,
+        .sync = &(struct sync_spec) { .class = &sync_bsp },
+        .patience_us = 1000000,
+        .control = control_create(0),
+    });
+    if (error) {
+        fprintf(stderr, "bench: %s\n", error);
+    }
+    _exit(error != NULL);
+}
+
+static char *
+start_server(pid_t *pidp, struct store_client **clientp)
+{
+    const char *servers[1];
+    char target[32];
+    int out[2], port;
+
+    if (pipe2(out, O_CLOEXEC)) {
+        return message("pipe: %s", strerror(errno));
+    }
+    *pidp = start_process();
+    if (!*pidp) {
+        server_main(out[1]);
+    }
+    close(out[1]);
+    port = read_port(out[0]);
+    snprintf(target, sizeof target, "127.0.0.1:%d", port);
+    servers[0] = target;
+    return store_client_create(&(struct store_client_config) {
+        .servers = servers, .n_servers = 1, .n_workers = 1,
+        .n_parameters = BIG, .key_space = UINT64_MAX, .width = 1,
+        .optimiser = optimiser_find("sum"),
+    }, clientp);
+}
+
+/* Measurements. */
+
+static void
+finish(struct bench *b, ps_handle handle)
+{
+    char *error = store_wait(b->client, handle);
+
+    if (b->error) {
+        free(error);
+    } else {
+        b->error = error;
+    }
+}
+
+/* What is printed, in order; names in the words of the goals. */
+struct figures {
+    double big_value_vs_socket, push_vs_socket, pull_vs_socket;
+    double push_gb_per_s, pull_gb_per_s, socket_gb_per_s;
+    double sparse_mkeys_per_s, sparse_vs_socket, near_mkeys_per_s;
+    double pull_mkeys_per_s, first_mkeys_per_s;
+    double sync_vs_pingpong, sync_us, pingpong_us;
+    double pipelined_kops_per_s;
+};
+
+/* One value of 4 MB there, and back. */
+static void
+measure_big(struct bench *b, struct figures *f)
+{
+    struct series push = { .n = 0 }, pull = { .n = 0 };
+    struct series push_ratio = { .n = 0 }, pull_ratio = { .n = 0 };
+    struct series plain = { .n = 0 };
+    float *value = allocate(BIG, sizeof *value);
+    const double bytes = BIG * sizeof *value;
+
+    for (int i = 0; i < BIG_ROUNDS && !b->error; i++) {
+        double there = plain_exchange(b, bytes, 1), begin = now(), mine;
+        double back;
+
+        finish(b, store_push(b->client, 0, BIG, value));
+        mine = now() - begin;
+        note(&push, bytes / mine / 1e9);
+        note(&push_ratio, there / mine);
+        back = plain_exchange(b, sizeof(struct request), bytes);
+        begin = now();
+        finish(b, store_pull(b->client, 0, BIG, value));
+        mine = now() - begin;
+        note(&pull, bytes / mine / 1e9);
+        note(&pull_ratio, back / mine);
+        note(&plain, 2 * bytes / (there + back) / 1e9);
+    }
+    f->push_gb_per_s = median(&push);
+    f->pull_gb_per_s = median(&pull);
+    f->socket_gb_per_s = median(&plain);
+    f->push_vs_socket = median(&push_ratio);
+    f->pull_vs_socket = median(&pull_ratio);
+    f->big_value_vs_socket = f->push_vs_socket < f->pull_vs_socket
+                             ? f->push_vs_socket : f->pull_vs_socket;
+    free(value);
+}
+
+/* Ascending keys with gaps of up to 'gap'. */
+static void
+make_keys(uint64_t *keys, uint64_t gap)
+{
+    uint64_t x = 88172645463325252ULL, key = 0;
+
+    for (size_t i = 0; i < N_KEYS; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        key += 1 + x % gap;
+        keys[i] = key;
+    }
+}
+
+static double
+push_bulk(struct bench *b, const uint64_t *keys, const float *values)
+{
+    double begin = now();
+
+    finish(b, store_push_keys(b->client, keys, N_KEYS, values));
+    return N_KEYS / (now() - begin) / 1e6;
+}
+
+/* Ten million keys, all over the 64 bits, whose 8 bytes are all sent. */
+static void
+measure_bulk(struct bench *b, struct figures *f)
+{
+    uint64_t *keys = allocate(N_KEYS, sizeof *keys);
+    float *values = allocate(N_KEYS, sizeof *values);
+    struct series push = { .n = 0 }, pull = { .n = 0 }, ratio = { .n = 0 };
+    struct series near = { .n = 0 };
+
+    make_keys(keys, UINT64_MAX / N_KEYS);
+    f->first_mkeys_per_s = push_bulk(b, keys, values);
+    for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
+        double plain = plain_exchange(b, 12 * (size_t) N_KEYS, 1), begin;
+
+        note(&push, push_bulk(b, keys, values));
+        note(&ratio, push.values[i] * 1e6 / N_KEYS * plain);
+        begin = now();
+        finish(b, store_pull_keys(b->client, keys, N_KEYS, values));
+        note(&pull, N_KEYS / (now() - begin) / 1e6);
+    }
+    make_keys(keys, 100);       /* Keys near each other take one byte. */
+    push_bulk(b, keys, values);
+    for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
+        note(&near, push_bulk(b, keys, values));
+    }
+    f->sparse_mkeys_per_s = median(&push);
+    f->sparse_vs_socket = median(&ratio);
+    f->pull_mkeys_per_s = median(&pull);
+    f->near_mkeys_per_s = median(&near);
+    free(keys);
+    free(values);
+}
+
+/* One key at a time, each awaited. */
+static void
+measure_sync(struct bench *b, struct figures *f)
+{
+    struct series mine = { .n = 0 }, plain = { .n = 0 }, ratio = { .n = 0 };
+    const float one = 1;
+
+    for (int i = 0; i < SYNC_ROUNDS && !b->error; i++) {
+        double begin = now(), there, here;
+
+        for (int j = 0; j < SYNC_OPS; j++) {
+            plain_exchange(b, SMALL_REQUEST, SMALL_ANSWER);
+        }
+        there = (now() - begin) / SYNC_OPS;
+        begin = now();
+        for (int j = 0; j < SYNC_OPS; j++) {
+            uint64_t key = j * UINT64_C(1000003);
+
+            finish(b, store_push_keys(b->client, &key, 1, &one));
+        }
+        here = (now() - begin) / SYNC_OPS;
+        note(&mine, here * 1e6);
+        note(&plain, there * 1e6);
+        note(&ratio, here / there);
+    }
+    f->sync_us = median(&mine);
+    f->pingpong_us = median(&plain);
+    f->sync_vs_pingpong = median(&ratio);
+}
+
+/* One key at a time, awaited together. */
+static void
+measure_pipelined(struct bench *b, struct figures *f)
+{
+    struct series rate = { .n = 0 };
+    const float one = 1;
+
+    for (int i = 0; i < PIPELINED_ROUNDS && !b->error; i++) {
+        double begin = now();
+        ps_handle last = 0;
+
+        for (int j = 0; j < PIPELINED_OPS; j++) {
+            uint64_t key = j * UINT64_C(7919) % 1000 * 1000003;
+
+            last = store_push_keys(b->client, &key, 1, &one);
+        }
+        finish(b, last);
+        note(&rate, PIPELINED_OPS / (now() - begin) / 1e3);
+    }
+    f->pipelined_kops_per_s = median(&rate);
+}
+
+static void
+print(const struct figures *f, bool json)
+{
+    const struct {
+        const char *name;
+        double value;
+    } rows[] = {
+        { "big_value_vs_socket", f->big_value_vs_socket },
+        { "push_vs_socket", f->push_vs_socket },
+        { "pull_vs_socket", f->pull_vs_socket },
+        { "push_gb_per_s", f->push_gb_per_s },
+        { "pull_gb_per_s", f->pull_gb_per_s },
+        { "socket_gb_per_s", f->socket_gb_per_s },
+        { "sparse_mkeys_per_s", f->sparse_mkeys_per_s },
+        { "sparse_vs_socket", f->sparse_vs_socket },
+        { "sparse_near_mkeys_per_s", f->near_mkeys_per_s },
+        { "sparse_pull_mkeys_per_s", f->pull_mkeys_per_s },
+        { "sparse_first_mkeys_per_s", f->first_mkeys_per_s },
+        { "sync_vs_pingpong", f->sync_vs_pingpong },
+        { "sync_us", f->sync_us },
+        { "pingpong_us", f->pingpong_us },
+        { "pipelined_kops_per_s", f->pipelined_kops_per_s },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        printf(json ? "%s\"%s\": %.4g" : "%s%-26s %10.4g\n",
+               !json ? "" : i ? ", " : "{", rows[i].name, rows[i].value);
+    }
+    if (json) {
+        puts("}");
+    }
+}
+
+char *
+bench_ps(bool json)
+{
+    struct bench b = { .plain = -1 };
+    pid_t server = 0, plain = 0;
+    struct figures f;
+
+    b.error = start_server(&server, &b.client);
+    if (!b.error) {
+        b.error = start_plain(&plain, &b.plain);
+    }
+    if (!b.error) {
+        b.bytes = allocate(12, N_KEYS);
+        measure_big(&b, &f);
+        measure_sync(&b, &f);
+        measure_pipelined(&b, &f);
+        measure_bulk(&b, &f);
+    }
+    if (!b.error) {
+        print(&f, json);
+    }
+    store_client_destroy(b.client);
+    if (b.plain >= 0) {
+        close(b.plain);
+    }
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = i ? plain : server;
+
+        if (pid > 0) {
+            waitpid(pid, NULL, 0);
+        }
+    }
+    free(b.bytes);
+    return b.error;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/compare/compare.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "trainer/message.h"
+
+char *
+compare_run(const struct compare_spec *spec, const char *program,
+            struct compare_curve **curvesp)
+{
+    struct compare_curve *curves = allocate(spec->n_schemes, sizeof *curves);
+    char *error = NULL;
+
+    signal(SIGPIPE, SIG_IGN);   /* A member that has ended reads nothing. */
+    for (size_t i = 0; i < spec->n_schemes && !error; i++) {
+        fprintf(stderr, "%s\n", spec->schemes[i]);
+        error = compare_train(spec, program, spec->schemes[i], &curves[i]);
+    }
+    if (error) {
+        compare_curves_destroy(spec, curves);
+        curves = NULL;
+    }
+    *curvesp = curves;
+    return error;
+}
+
+void
+compare_curves_destroy(const struct compare_spec *spec,
+                       struct compare_curve *curves)
+{
+    for (size_t i = 0; curves && i < spec->n_schemes; i++) {
+        free(curves[i].points);
+    }
+    free(curves);
+}
+
+/* The last point, or one that says nothing. */
+static struct compare_point
+last_point(const struct compare_curve *curve)
+{
+    struct compare_point none = {
+        .seconds = NAN, .loss = NAN, .accuracy = NAN,
+    };
+
+    return curve->n_points ? curve->points[curve->n_points - 1] : none;
+}
+
+double
+compare_iteration_s(const struct compare_curve *curve)
+{
+    struct compare_point last = last_point(curve);
+
+    return last.iteration ? last.seconds / last.iteration : NAN;
+}
+
+void
+compare_print(const struct compare_spec *spec,
+              const struct compare_curve *curves)
+{
+    printf("%-36s %10s %10s %12s %8s %8s\n", "scheme", "seconds",
+           "iterations", "s/iteration", "loss", "accuracy");
+    for (size_t i = 0; i < spec->n_schemes; i++) {
+        const struct compare_curve *curve = &curves[i];
+        struct compare_point last = last_point(curve);
+
+        printf("%-36s %9.2f%c %10llu %12.4f %8.4f %8.4f\n", spec->schemes[i],
+               last.seconds, curve->reached ? ' ' : '*',
+               (unsigned long long) last.iteration,
+               compare_iteration_s(curve), last.loss, last.accuracy);
+    }
+    if (isfinite(spec->target_loss)) {
+        printf("Seconds to a loss of %g; * ended before.\n",
+               spec->target_loss);
+    }
+}
+
+static cJSON *
+points_json(const struct compare_curve *curve)
+{
+    cJSON *array = cJSON_CreateArray();
+
+    for (size_t i = 0; i < curve->n_points; i++) {
+        const struct compare_point *p = &curve->points[i];
+        double row[] = { p->seconds, p->iteration, p->loss, p->accuracy };
+
+        cJSON_AddItemToArray(array, cJSON_CreateDoubleArray(row, 4));
+    }
+    return array;
+}
+
+void
+compare_print_json(const struct compare_spec *spec,
+                   const struct compare_curve *curves)
+{
+    cJSON *top = cJSON_CreateObject();
+    cJSON *schemes = cJSON_AddArrayToObject(top, "schemes");
+    char *text;
+
+    cJSON_AddNumberToObject(top, "target_loss", spec->target_loss);
+    for (size_t i = 0; i < spec->n_schemes; i++) {
+        const struct compare_curve *curve = &curves[i];
+        struct compare_point last = last_point(curve);
+        cJSON *scheme = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(scheme, "scheme", spec->schemes[i]);
+        cJSON_AddNumberToObject(scheme, "seconds", last.seconds);
+        cJSON_AddBoolToObject(scheme, "reached", curve->reached);
+        cJSON_AddNumberToObject(scheme, "iterations", last.iteration);
+        cJSON_AddNumberToObject(scheme, "iteration_s",
+                                compare_iteration_s(curve));
+        cJSON_AddNumberToObject(scheme, "loss", last.loss);
+        cJSON_AddNumberToObject(scheme, "accuracy", last.accuracy);
+        cJSON_AddItemToObject(scheme, "points", points_json(curve));
+        cJSON_AddItemToArray(schemes, scheme);
+    }
+    text = cJSON_PrintUnformatted(top);
+    puts(text);
+    free(text);
+    cJSON_Delete(top);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef COMPARE_H
+#define COMPARE_H 1
+
+/* The same training under several synchronisation schemes.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * A scheme is better if it reaches a loss sooner, and that is two things at
+ * once: how many iterations it needs, and how long they take.  A comparison
+ * runs the real programs over loopback, one scheme after the other, with
+ * workers that stand for the machines of a cluster, and takes down rank 0's
+ * loss against time.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    error = compare_spec_from_file("spec.json", &spec);
+ *    error = compare_run(spec, program, &curves);      // Minutes.
+ *    compare_print(spec, curves);
+ *    compare_write_svg(spec, curves, "plot.svg");
+ *    compare_curves_destroy(spec, curves);
+ *    compare_spec_destroy(spec);
+ *
+ * The specification is an object with
+ *
+ *    schemes         array of what '--sync' takes; required
+ *    workers         default 8
+ *    servers         default 1
+ *    profile         file of a speed profile, from the specification's folder
+ *    arguments       array of strings, the workers' options
+ *    target_loss     of the held-out samples: a scheme ends there
+ *    iterations      or after so many of rank 0; default 1000
+ *    limit_s         or after so many seconds; default 60
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The caller owns specification and curves.  One thread; compare_run()
+ * blocks, and ends its processes before it returns. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct compare_spec {
+    char *name;                 /* The file's. */
+    char **schemes;
+    size_t n_schemes;
+    int64_t n_workers, n_servers;
+    char *profile;              /* NULL: none. */
+    char **arguments;
+    size_t n_arguments;
+    double target_loss;         /* NAN: none. */
+    int64_t iterations;
+    double limit_s;
+};
+
+struct compare_point {
+    double seconds;             /* Since all workers were told to begin. */
+    uint64_t iteration;
+    double loss, accuracy;      /* Of the held-out samples. */
+};
+
+/* One for each scheme. */
+struct compare_curve {
+    struct compare_point *points;
+    size_t n_points, max_points;
+    bool reached;               /* The last point is at the target. */
+};
+
+/* Return NULL or a message. */
+char *compare_spec_from_file(const char *file, struct compare_spec **);
+char *compare_spec_from_string(const char *name, const char *text,
+                               struct compare_spec **);
+void compare_spec_destroy(struct compare_spec *);
+
+/* 'program' is the path of the trainer. */
+char *compare_run(const struct compare_spec *, const char *program,
+                  struct compare_curve **);
+void compare_curves_destroy(const struct compare_spec *,
+                            struct compare_curve *);
+
+/* Trains under one scheme: for compare_run(). */
+char *compare_train(const struct compare_spec *, const char *program,
+                    const char *scheme, struct compare_curve *);
+
+/* Mean seconds of an iteration of rank 0, NAN if there was none. */
+double compare_iteration_s(const struct compare_curve *);
+
+/* A table, or one JSON object, on standard output. */
+void compare_print(const struct compare_spec *, const struct compare_curve *);
+void compare_print_json(const struct compare_spec *,
+                        const struct compare_curve *);
+
+/* Loss against time. */
+char *compare_write_svg(const struct compare_spec *,
+                        const struct compare_curve *, const char *file);
+
+#endif /* trainer/compare/compare.h */

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/pieces.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/balance/batch-size-manager.h"
+#include "trainer/control.h"
+#include "trainer/message.h"
+#include "trainer/options.h"
+#include "trainer/pace.h"
+#include "trainer/report.h"
+#include "trainer/sync/steal.h"
+#include "trainer/task/dataset.h"
+#include "trainer/task/model.h"
+
+struct pieces {
+    struct pieces_in in;
+    struct steal steal;
+    size_t n_parameters;
+    uint32_t n_pieces;          /* Of a share. */
+    float *sum;                 /* Of samples' gradients. */
+    uint32_t n;                 /* Samples in it, */
+    double loss;                /* and the sum of their losses. */
+};
+
+struct pieces *
+pieces_create(const struct pieces_in *in, size_t n_parameters,
+              uint32_t n_pieces)
+{
+    struct pieces *p = allocate(1, sizeof *p);
+
+    p->in = *in;
+    p->n_parameters = n_parameters;
+    p->n_pieces = n_pieces ? n_pieces : 1;
+    p->sum = allocate(n_parameters, sizeof *p->sum);
+    return p;
+}
+
+void
+pieces_destroy(struct pieces *p)
+{
+    if (p) {
+        free(p->sum);
+        free(p);
+    }
+}
+
+static void
+send_posts(struct pieces *p)
+{
+    struct sync_message m;
+
+    while (steal_post(&p->steal, &m)) {
+        ps_client_send(p->in.client, &m);
+    }
+}
+
+void
+pieces_take(struct pieces *p, const struct sync_message *m)
+{
+    steal_take(&p->steal, m);
+    send_posts(p);
+}
+
+/* Listens until 'until_us', and at least once to what is there. */
+static enum ps_result
+converse(struct pieces *p, int64_t until_us, char **errorp)
+{
+    struct sync_message m;
+    enum ps_result result;
+
+    send_posts(p);
+    result = ps_client_wait(p->in.client, until_us, errorp);
+    while (result == PS_OK && ps_client_receive(p->in.client, &m)) {
+        pieces_take(p, &m);
+    }
+    return result;
+}
+
+/* Adds the gradient of 'n' samples from place 'first' of the batch. */
+static enum ps_result
+compute_piece(struct pieces *p, uint64_t iteration, uint32_t first,
+              uint32_t n, char **errorp)
+{
+    const struct options *o = p->in.o;
+    struct model *model = p->in.model;
+    enum ps_result result;
+    int64_t end;
+    double loss;
+
+    pace_step(p->in.pace);
+    end = pace_end_us(p->in.pace, n);
+    dataset_fill(p->in.data, o->seed, iteration * o->batch + first, n,
+                 p->in.batch);
+    model_gradient(model, p->in.batch, NULL, NULL, &loss);
+    batch_size_aggregate(p->n_parameters, n, model->gradient, p->sum);
+    p->n += n;
+    p->loss += loss;
+    do {
+        result = converse(p, end, errorp);
+    } while (result == PS_OK && report_monotonic_us() < end);
+    return result;
+}
+
+enum ps_result
+pieces_compute(struct pieces *p, uint64_t iteration, struct shard share,
+               uint32_t *n, double *loss, char **errorp)
+{
+    const struct options *o = p->in.o;
+    uint32_t piece = (share.n + p->n_pieces - 1) / p->n_pieces;
+    enum ps_result result = PS_OK;
+
+    memset(p->sum, 0, p->n_parameters * sizeof *p->sum);
+    p->n = 0;
+    p->loss = 0;
+    steal_begin(&p->steal, o->rank, o->n_workers, iteration, share.first,
+                share.n);
+    while (result == PS_OK && !steal_idle(&p->steal)) {
+        uint32_t first, some;
+
+        if (steal_next(&p->steal, piece, &first, &some)) {
+            result = compute_piece(p, iteration, first, some, errorp);
+        } else if (!steal_idle(&p->steal)) {
+            result = converse(p, INT64_MAX, errorp);
+        }
+    }
+    memset(p->in.model->gradient, 0, p->n_parameters * sizeof *p->sum);
+    if (p->n) {
+        batch_size_aggregate(p->n_parameters, 1. / p->n, p->sum,
+                             p->in.model->gradient);
+    }
+    *n = p->n;
+    *loss = p->n ? p->loss / p->n : 0;
+    return result;
+}

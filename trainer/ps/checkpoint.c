@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/ps/checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "trainer/message.h"
+#include "trainer/ps/frame.h"
+#include "trainer/sync/sync.h"
+
+#define MAGIC "SCckpt1\n"
+#define MAX_PATH 4096
+#define N_LENGTHS SYNC_MAX_SPANS
+
+/* A file: this, the spans one after the other, and the sum of it all.  Hello
+ * and scheme say what training it is of. */
+struct head {
+    char magic[8];
+    uint8_t hello[FRAME_HELLO_LENGTH];
+    char scheme[16];
+    uint64_t iteration;
+    uint64_t lengths[N_LENGTHS];        /* Bytes of the spans. */
+};
+
+/* False if it does not fit. */
+static bool
+file_name(char path[MAX_PATH], const char *dir, uint32_t shard,
+          uint32_t n_shards, uint64_t iteration, const char *suffix)
+{
+    return snprintf(path, MAX_PATH, "%s/shard-%u-of-%u.%"PRIu64"%s", dir,
+                    shard, n_shards, iteration, suffix) < MAX_PATH;
+}
+
+/* What must be the same when a checkpoint is read. */
+static void
+make_head(struct head *head, const struct frame_hello *hello,
+          const struct sync_class *class, uint64_t iteration,
+          const struct sync_span spans[], int n)
+{
+    struct frame_hello of_all = *hello;
+
+    of_all.rank = 0;
+    of_all.channel = FRAME_TRAINING;
+    of_all.epoch = of_all.sequence = of_all.rewind = 0;
+    memset(head, 0, sizeof *head);
+    memcpy(head->magic, MAGIC, sizeof head->magic);
+    frame_hello_encode(&of_all, head->hello);
+    snprintf(head->scheme, sizeof head->scheme, "%s", class->name);
+    head->iteration = iteration;
+    for (int i = 0; i < n; i++) {
+        head->lengths[i] = spans[i].length;
+    }
+}
+
+static bool
+write_all(int fd, const void *data, size_t n, XXH3_state_t *sum)
+{
+    const uint8_t *p = data;
+
+    if (sum) {
+        XXH3_64bits_update(sum, data, n);
+    }
+    while (n) {
+        ssize_t written = write(fd, p, n);
+
+        if (written > 0) {
+            p += written;
+            n -= written;
+        } else if (errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+read_all(int fd, void *data, size_t n, XXH3_state_t *sum)
+{
+    uint8_t *p = data;
+    size_t left = n;
+
+    while (left) {
+        ssize_t got = read(fd, p, left);
+
+        if (got > 0) {
+            p += got;
+            left -= got;
+        } else if (!got || errno != EINTR) {
+            errno = got ? errno : 0;
+            return false;
+        }
+    }
+    if (sum) {
+        XXH3_64bits_update(sum, data, n);
+    }
+    return true;
+}
+
+static bool
+write_file(int fd, const struct head *head, const struct sync_span spans[],
+           int n)
+{
+    XXH3_state_t *sum = XXH3_createState();
+    bool ok = sum && XXH3_64bits_reset(sum) == XXH_OK
+              && write_all(fd, head, sizeof *head, sum);
+
+    for (int i = 0; i < n && ok; i++) {
+        ok = write_all(fd, spans[i].data, spans[i].length, sum);
+    }
+    if (ok) {
+        uint64_t digest = XXH3_64bits_digest(sum);
+
+        ok = write_all(fd, &digest, sizeof digest, NULL) && !fsync(fd);
+    }
+    XXH3_freeState(sum);
+    return ok;
+}
+
+/* A new name is only there for sure when the folder is on the disk. */
+static bool
+sync_folder(const char *dir)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = fd >= 0 && !fsync(fd);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return ok;
+}
+
+char *
+checkpoint_write(const char *dir, const struct frame_hello *hello,
+                 const struct sync_class *class, struct sync *sync,
+                 uint64_t iteration)
+{
+    struct sync_span spans[SYNC_MAX_SPANS];
+    char path[MAX_PATH], temporary[MAX_PATH];
+    int n = class->spans(sync, spans), fd;
+    struct head head;
+    bool ok;
+
+    make_head(&head, hello, class, iteration, spans, n);
+    if (!file_name(path, dir, hello->shard, hello->n_shards, iteration, "")
+        || !file_name(temporary, dir, hello->shard, hello->n_shards,
+                      iteration, ".new")) {
+        return message("%s: name is too long", dir);
+    }
+    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    ok = fd >= 0 && write_file(fd, &head, spans, n);
+    if (fd >= 0) {
+        ok = !close(fd) && ok;
+    }
+    if (!ok || rename(temporary, path) || !sync_folder(dir)) {
+        char *error = message("%s: %s", path, strerror(errno));
+
+        unlink(temporary);
+        return error;
+    }
+    return NULL;
+}
+
+void
+checkpoint_remove(const char *dir, const struct frame_hello *hello,
+                  uint64_t iteration)
+{
+    char path[MAX_PATH];
+
+    if (file_name(path, dir, hello->shard, hello->n_shards, iteration, "")) {
+        unlink(path);
+    }
+}
+
+uint64_t
+checkpoint_last(const char *dir, uint32_t shard, uint32_t n_shards)
+{
+    DIR *stream = opendir(dir);
+    uint64_t last = FRAME_NONE;
+    struct dirent *entry;
+    char prefix[64];
+    size_t length;
+
+    length = snprintf(prefix, sizeof prefix, "shard-%u-of-%u.", shard,
+                      n_shards);
+    while (stream && (entry = readdir(stream))) {
+        const char *number = entry->d_name + length;
+        uint64_t iteration;
+        char *end;
+
+        if (strncmp(entry->d_name, prefix, length)
+            || *number < '0' || *number > '9') {
+            continue;
+        }
+        iteration = strtoull(number, &end, 10);
+        if (!*end && (last == FRAME_NONE || iteration > last)) {
+            last = iteration;
+        }
+    }
+    if (stream) {
+        closedir(stream);
+    }
+    return last;
+}
+
+/* Reads the spans into memory of their own, so that a file that is wrong
+ * changes nothing. */
+static char *
+read_spans(int fd, const char *path, const struct head *wanted, int n,
+           uint8_t *to[])
+{
+    XXH3_state_t *sum = XXH3_createState();
+    uint64_t digest = 0;
+    struct head head;
+    bool ok;
+
+    errno = sum ? 0 : ENOMEM;
+    ok = sum && XXH3_64bits_reset(sum) == XXH_OK
+         && read_all(fd, &head, sizeof head, sum);
+    if (ok && memcmp(&head, wanted, sizeof head)) {
+        XXH3_freeState(sum);
+        return message("%s: of another training, or not a checkpoint", path);
+    }
+    for (int i = 0; i < n && ok; i++) {
+        to[i] = allocate(wanted->lengths[i], 1);
+        ok = read_all(fd, to[i], wanted->lengths[i], sum);
+    }
+    ok = ok && read_all(fd, &digest, sizeof digest, NULL)
+         && digest == XXH3_64bits_digest(sum);
+    XXH3_freeState(sum);
+    return ok ? NULL : message("%s: %s", path, errno ? strerror(errno)
+                                               : "damaged: its sum is wrong");
+}
+
+char *
+checkpoint_read(const char *dir, const struct frame_hello *hello,
+                uint64_t iteration, const struct sync_class *class,
+                struct sync *sync)
+{
+    uint8_t *read[SYNC_MAX_SPANS] = { NULL };
+    struct sync_span spans[SYNC_MAX_SPANS];
+    int n = class->spans(sync, spans), fd;
+    char path[MAX_PATH], *error;
+    struct head head;
+
+    if (!file_name(path, dir, hello->shard, hello->n_shards, iteration, "")) {
+        return message("%s: name is too long", dir);
+    }
+    make_head(&head, hello, class, iteration, spans, n);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return message("%s: %s", path, strerror(errno));
+    }
+    error = read_spans(fd, path, &head, n, read);
+    close(fd);
+    for (int i = 0; i < n; i++) {
+        if (!error) {
+            memcpy(spans[i].data, read[i], spans[i].length);
+        }
+        free(read[i]);
+    }
+    if (!error) {
+        class->resume(sync, iteration);
+    }
+    return error;
+}

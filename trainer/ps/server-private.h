@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef PS_SERVER_PRIVATE_H
+#define PS_SERVER_PRIVATE_H 1
+
+/* What the parts of a server share.
+ *
+ * server.c has the loop and the connections, server-join.c who comes and
+ * goes, server-training.c a scheme's frames, server-store.c a store's.
+ *
+ * A "peer" is a connection, a "member" one of the job's workers, which may
+ * lose its connection and come back with another one.  What a member has
+ * sent is numbered, so that what it sends again is not taken twice.
+ *
+ * Functions that return a message leave it to their caller to end the
+ * connection. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trainer/ps/frame.h"
+#include "trainer/ps/link.h"
+#include "trainer/ps/server.h"
+#include "trainer/ps/shard.h"
+#include "trainer/sync/sync.h"
+
+struct store;
+
+struct peer {
+    struct link link;           /* Without a socket if the peer is unused. */
+    char *name;                 /* For messages. */
+    int rank;                   /* -1 until its hello. */
+    enum frame_channel channel;
+    int64_t since_us;           /* When it connected. */
+    bool waiting;               /* For weights. */
+    bool bye;                   /* It, or we, have said so. */
+    bool owes_ack;              /* Updates were made, */
+    bool more;                  /* and the last one said that more follow. */
+    uint8_t hello[FRAME_HELLO_LENGTH];
+    struct sync_message message;        /* Of FRAME_SCHEME. */
+};
+
+struct member {
+    bool joined;                /* Since the server's epoch began. */
+    bool present;               /* Has a connection for data. */
+    uint64_t sequence;          /* Its last push or update that was made. */
+    int64_t lost_us;            /* Since when it is away; 0: it is not. */
+    int64_t heard_us;           /* Its last heartbeat; 0: it sends none. */
+};
+
+struct server {
+    const struct ps_server_config *config;
+    const struct sync_class *class;
+    struct backend *backend;
+    struct sync *sync;          /* Of a training that has been prepared, */
+    struct store *store;        /* of a store. */
+    bool prepared;              /* The first hello, or a checkpoint, came. */
+    struct frame_hello hello;   /* What all workers agree in. */
+    struct shard shard;         /* Of the dense vector. */
+    struct shard keys;          /* Of the sparse keys. */
+    int64_t first_hello_us;
+    uint64_t epoch;
+
+    int listener, control_listener;
+    uint16_t control_port;
+    struct peer *peers;
+    int n_peers;
+    struct member *members;
+    bool begun;                 /* The first weights are there. */
+    bool ending;                /* A worker has said bye. */
+    bool over;
+    uint64_t iteration;         /* Of the weights. */
+    uint64_t saved;             /* Iteration of the last checkpoint. */
+    uint64_t n_sent, n_received;        /* Bytes, of closed connections. */
+    uint64_t *scratch;          /* Keys of a frame. */
+    char *failure;              /* Why the training cannot go on. */
+};
+
+/* server.c */
+void server_fail(struct server *, char *why);
+void peer_close(struct server *, struct peer *);
+void peer_send_last(struct peer *, enum frame_type, const char *text);
+
+/* server-join.c */
+struct peer *server_find_peer(struct server *, int rank, bool control);
+char *server_take_hello(struct server *, struct peer *);
+void server_lose(struct server *, struct peer *, char *why);
+void server_expire(struct server *);
+bool server_complete(const struct server *);
+
+/* server-training.c */
+void training_answer(struct server *);
+char *training_begin_frame(struct server *, struct peer *, bool *known);
+char *training_end_frame(struct server *, struct peer *);
+
+/* server-store.c */
+char *store_begin_frame(struct server *, struct peer *, bool *known);
+char *store_end_frame(struct server *, struct peer *);
+void store_finish(struct server *, struct peer *);
+
+#endif /* trainer/ps/server-private.h */

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "trainer/balance/batch-size-manager.h"
+#include "trainer/message.h"
+#include "trainer/sync/sync-state.h"
+
+#define SEED 1                  /* Of the predictors. */
+
+struct lbbsp {
+    enum batch_size_mode mode;
+    char predictor[16];
+    struct batch_size_manager *manager; /* NULL in the first iteration, */
+    uint32_t *max;              /* in which the workers tell this, */
+    uint32_t batch;             /* and this comes together. */
+};
+
+static struct sync *
+lbbsp_create(const struct sync_config *config, enum batch_size_mode mode)
+{
+    struct sync *sync = sync_state_create(config, sizeof(struct lbbsp));
+    struct lbbsp *lb = sync->own;
+
+    lb->mode = mode;
+    for (size_t i = 0; config->spec && i < sizeof lb->predictor; i++) {
+        lb->predictor[i] = config->spec->predictor[i];
+    }
+    lb->max = allocate(config->n_workers, sizeof *lb->max);
+    for (int i = 0; i < config->n_workers; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
+        });
+    }
+    return sync;
+}
+
+static struct sync *
+lbbsp_cpu_create(const struct sync_config *config)
+{
+    return lbbsp_create(config, BATCH_SIZE_CPU);
+}
+
+static struct sync *
+lbbsp_gpu_create(const struct sync_config *config)
+{
+    return lbbsp_create(config, BATCH_SIZE_GPU);
+}
+
+static void
+lbbsp_destroy(struct sync *sync)
+{
+    if (sync) {
+        struct lbbsp *lb = sync->own;
+
+        batch_size_manager_destroy(lb->manager);
+        free(lb->max);
+    }
+    sync_state_destroy(sync);
+}
+
+/* 'x' came over the network: anything may be in it. */
+static double
+part(float x)
+{
+    return fmin(fmax(x, 0), 1);
+}
+
+/* The first iteration shows the size of the batch: its times count for
+ * nothing. */
+static char *
+lbbsp_message(struct sync *sync, int worker, const struct sync_message *m)
+{
+    struct lbbsp *lb = sync->own;
+
+    if (m->kind != SYNC_REPORT) {
+        return message("message of kind %u, reports are allowed", m->kind);
+    }
+    if (lb->manager) {
+        batch_size_manager_report(lb->manager, worker, m->n, m->seconds,
+                                  part(m->cpu), part(m->memory));
+    } else {
+        lb->max[worker] = m->total;
+    }
+    return NULL;
+}
+
+static char *
+create_manager(struct sync *sync)
+{
+    struct lbbsp *lb = sync->own;
+
+    return batch_size_manager_create(&(struct batch_size_config) {
+        .mode = lb->mode, .n_workers = sync->config.n_workers,
+        .batch = lb->batch, .max = lb->max,
+        .predictor = *lb->predictor ? lb->predictor : NULL, .seed = SEED,
+    }, &lb->manager);
+}
+
+static void
+assign(struct sync *sync)
+{
+    const struct lbbsp *lb = sync->own;
+    const uint32_t *sizes = batch_size_manager_next(lb->manager);
+    uint32_t first = 0;
+
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ASSIGN, .iteration = sync->iteration,
+            .first = first, .n = sizes[i], .total = lb->batch,
+        });
+        first += sizes[i];
+    }
+}
+
+static char *
+lbbsp_push(struct sync *sync, int worker, uint64_t iteration,
+           uint32_t n_samples, float loss)
+{
+    struct lbbsp *lb = sync->own;
+    char *error = sync_bsp_push(sync, worker, iteration, n_samples, loss);
+
+    if (error || sync->config.follows) {
+        return error;
+    }
+    if (!lb->manager) {
+        lb->batch += n_samples;
+    }
+    if (sync->iteration > iteration) {
+        error = lb->manager ? NULL : create_manager(sync);
+        if (!error) {
+            assign(sync);
+        }
+    }
+    return error;
+}
+
+const struct sync_class sync_lbbsp_cpu = {
+    .name = "lbbsp-cpu",
+    .help = "as bsp, batches are divided by foreseen speeds",
+    .parameters = SYNC_PREDICTOR,
+    .create = lbbsp_cpu_create,
+    .destroy = lbbsp_destroy,
+    .weights = sync_state_weights,
+    .inbox = sync_state_inbox,
+    .push = lbbsp_push,
+    .ready = sync_bsp_ready,
+    .message = lbbsp_message,
+    .take = sync_state_take,
+};
+
+const struct sync_class sync_lbbsp_gpu = {
+    .name = "lbbsp-gpu",
+    .help = "as bsp, samples go from the slowest worker to the fastest",
+    .create = lbbsp_gpu_create,
+    .destroy = lbbsp_destroy,
+    .weights = sync_state_weights,
+    .inbox = sync_state_inbox,
+    .push = lbbsp_push,
+    .ready = sync_bsp_ready,
+    .message = lbbsp_message,
+    .take = sync_state_take,
+};
