@@ -9,6 +9,7 @@
 
 #include "controller/cluster.h"
 #include "controller/decide.h"
+#include "controller/decision-log.h"
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/interleave-report.h"
@@ -20,6 +21,9 @@
 #include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
+
+/* At once; who wants all reads on from the last id that it saw. */
+#define DECISIONS_SHOWN 100
 
 /* Answers with 'json', which is taken over. */
 static void
@@ -84,6 +88,13 @@ status_to_json(const struct controller *ctl)
     put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
     decide_status(ctl->decide, json);
     return json;
+}
+
+/* Returns the last decisions, oldest first. */
+static struct json *
+decisions_to_json(const struct controller *ctl)
+{
+    return decision_log_to_json(ctl->log, 0, DECISIONS_SHOWN);
 }
 
 static struct json *
@@ -221,6 +232,7 @@ policy_to_json(const struct controller *ctl)
 }
 
 const struct control_view control_views[] = {
+    { "decisions", "controller/decisions", decisions_to_json },
     { "hosts", "controller/hosts", hosts_to_json },
     { "interleave", "controller/interleave", interleave_to_json },
     { "order", "controller/order", order_to_json },

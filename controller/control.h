@@ -12,11 +12,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct decision_log;
 struct json;
 
 /* The rooms of a controller. */
 struct controller {
     struct cluster *cluster;
+    struct decision_log *log;
     struct decide *decide;
     struct intent_db *intent;
     struct hosts_db *hosts;

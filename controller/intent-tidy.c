@@ -97,12 +97,14 @@ end_silent(struct intent_db *idb, const struct cluster *c,
         }
         stage = find_stage(c, cojob, row);
         if (stage && stage->silent) {
+            char *name = xasprintf("%s/%d", stage->cojob_name, stage->rung);
+
             intentrec_stage_set_state(row, "done");
             intentrec_stage_set_ended(row, now);
-            intent_db_event(idb, "stage-silent", "%s/%d: none of its "
-                            "%"PRIuSIZE" jobs has had a process for %d s",
-                            stage->cojob_name, stage->rung, stage->n_jobs,
-                            SILENCE_MS / 1000);
+            intent_db_event(idb, DECISION_STAGE, name, "stage-silent",
+                            "none of its %"PRIuSIZE" jobs has had a process "
+                            "for %d s", stage->n_jobs, SILENCE_MS / 1000);
+            free(name);
         }
     }
 }

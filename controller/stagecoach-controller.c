@@ -14,6 +14,7 @@
 #include "controller/cluster.h"
 #include "controller/control.h"
 #include "controller/decide.h"
+#include "controller/decision-log.h"
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/northbound/rest.h"
@@ -38,6 +39,9 @@ VLOG_DEFINE_THIS_MODULE(main);
 /* How long a new leader, that finds an order in force, waits for the hosts to
  * tell how far their jobs are before it makes one of its own. */
 #define GRACE_MS 2000
+
+/* For people: some minutes of a busy cluster. */
+#define DECISIONS_KEPT 1000
 
 struct options {
     char *intent, *hosts, *telemetry, *policy, *unixctl, *rest;
@@ -329,8 +333,9 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
             || policy_file_run(ctl->policy) || ctl->policy_changed) {
             ctl->policy_changed = false;
             take_policy(ctl);
-            intent_db_event(ctl->intent, "policy", "%s (%s) is in force",
-                            policy_file_get(ctl->policy)->name,
+            intent_db_event(ctl->intent, DECISION_POLICY,
+                            policy_file_get(ctl->policy)->name, "policy",
+                            "in force (%s)",
                             policy_file_get(ctl->policy)->hash);
         }
         lead(ctl, &leading_since);
@@ -376,6 +381,7 @@ main(int argc, char *argv[])
         fail(xasprintf("%s: cannot listen there", o.unixctl));
     }
     ctl.cluster = cluster_create();
+    ctl.log = decision_log_create(DECISIONS_KEPT);
     error = telemetry_create(o.telemetry, ctl.cluster, &ctl.telemetry);
     if (error) {
         fail(error);
@@ -384,8 +390,9 @@ main(int argc, char *argv[])
     for (size_t i = 0; i < o.switches.n; i++) {
         switches_add(ctl.switches, o.switches.names[i]);
     }
-    ctl.decide = decide_create(ctl.cluster);
-    ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster);
+    ctl.decide = decide_create(ctl.cluster, ctl.log);
+    ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster,
+                                  ctl.log);
     ctl.hosts = hosts_db_create(o.hosts, ctl.cluster);
     take_policy(&ctl);
     control_register(&ctl);
@@ -407,6 +414,7 @@ main(int argc, char *argv[])
     intent_db_destroy(ctl.intent);
     decide_destroy(ctl.decide);
     cluster_destroy(ctl.cluster);
+    decision_log_destroy(ctl.log);
     policy_file_close(ctl.policy);
     service_stop();
     return 0;
