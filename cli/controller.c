@@ -252,6 +252,9 @@ start_database(const struct controller_options *o, const struct database *db)
         char *remote = database_remote(db, o->rundir);
 
         error = database_wait(db, remote, START_MS);
+        if (!error) {
+            error = database_upgrade(db, remote, START_MS);
+        }
         free(remote);
     }
     free(name);
