@@ -10,6 +10,7 @@
 #include "controller/cluster.h"
 #include "controller/decide.h"
 #include "controller/decision-log.h"
+#include "controller/history.h"
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/interleave-report.h"
@@ -272,6 +273,43 @@ explain(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
     }
 }
 
+/* "controller/history stages|orders|ports SINCE [LIMIT]" */
+static void
+history(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl_)
+{
+    static const struct {
+        const char *name;
+        struct json *(*build)(struct history *, int64_t, size_t);
+    } kinds[] = {
+        { "stages", history_stages_to_json },
+        { "orders", history_orders_to_json },
+        { "ports", history_ports_to_json },
+    };
+    const struct controller *ctl = ctl_;
+    unsigned int limit = HISTORY_MAX_ROWS;
+    long long since;
+
+    if (!ctl->history) {
+        unixctl_command_reply_error(conn, "no history is kept, "
+                                    "--history=FILE is missing");
+        return;
+    }
+    if (!str_to_llong(argv[2], 10, &since)
+        || (argc > 3 && !str_to_uint(argv[3], 10, &limit))) {
+        unixctl_command_reply_error(conn, "SINCE or LIMIT: not a number, "
+                                    "epoch ms and rows are allowed");
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if (!strcmp(argv[1], kinds[i].name)) {
+            reply(conn, kinds[i].build(ctl->history, since, limit));
+            return;
+        }
+    }
+    unixctl_command_reply_error(conn, "not a kind of history, stages, orders "
+                                "and ports are allowed");
+}
+
 static void
 policy_reload(struct unixctl_conn *conn, int argc OVS_UNUSED,
               const char *argv[] OVS_UNUSED, void *ctl_)
@@ -307,6 +345,9 @@ control_register(struct controller *ctl)
     }
     unixctl_command_register("controller/explain", "COJOB/JOB", 1, 1, explain,
                              ctl);
+    unixctl_command_register("controller/history",
+                             "stages|orders|ports SINCE [LIMIT]", 2, 3,
+                             history, ctl);
     unixctl_command_register("policy/reload", "", 0, 0, policy_reload, ctl);
     unixctl_command_register("exit", "", 0, 0, control_exit, ctl);
 }

@@ -341,6 +341,15 @@ put_quality(const struct decide *d, struct json *json)
                     json_real_create(ratio(d->estimate, d->bound)));
 }
 
+void
+decide_quality(const struct decide *d, int *n_stages, double *estimate,
+               double *bound)
+{
+    *n_stages = d->rows.n_stages;
+    *estimate = d->estimate;
+    *bound = d->bound;
+}
+
 /* Adds to the object 'json' what the decisions were like. */
 void
 decide_status(const struct decide *d, struct json *json)

@@ -54,6 +54,11 @@ void decide_set_policy(struct decide *, const struct policy *);
 bool decide_run(struct decide *, long long now);
 void decide_wait(const struct decide *);
 
+/* Of the last order: its stages, and the sums of their completion times, by
+ * the estimate and at least, in seconds. */
+void decide_quality(const struct decide *, int *n_stages, double *estimate,
+                    double *bound);
+
 /* For unixctl; the caller owns the JSON. */
 void decide_status(const struct decide *, struct json *);
 struct json *decide_order_to_json(const struct decide *);
