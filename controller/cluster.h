@@ -164,6 +164,8 @@ struct cojob {
     double weight;
     struct shash jobs;          /* Name -> struct job. */
     struct ovs_list stages;     /* Running ones. */
+    int64_t worked_on;          /* As of a stage, */
+    bool silent;                /* and this too. */
 };
 
 struct cluster {

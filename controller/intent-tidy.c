@@ -109,6 +109,22 @@ end_silent(struct intent_db *idb, const struct cluster *c,
     }
 }
 
+static void
+end_cojob(struct intent_db *idb, const struct intentrec_cojob *row,
+          int64_t now)
+{
+    for (size_t i = 0; i < row->n_jobs; i++) {
+        if (!strcmp(row->jobs[i]->state, "running")) {
+            intentrec_job_set_state(row->jobs[i], "failed");
+            intentrec_job_set_ended(row->jobs[i], now);
+        }
+    }
+    intentrec_cojob_set_state(row, "done");
+    intent_db_event(idb, DECISION_STAGE, row->name, "cojob-silent",
+                    "neither a stage nor a process for %d s",
+                    SILENCE_COJOB_MS / 1000);
+}
+
 void
 intent_tidy(struct intent_db *idb, const struct ovsdb_idl *idl,
             const struct cluster *c, int64_t now)
@@ -116,8 +132,13 @@ intent_tidy(struct intent_db *idb, const struct ovsdb_idl *idl,
     const struct intentrec_cojob *row;
 
     INTENTREC_COJOB_FOR_EACH (row, idl) {
+        const struct cojob *cojob = shash_find_data(&c->cojobs, row->name);
+
         if (!strcmp(row->state, "running")) {
             end_silent(idb, c, row, now);
+            if (cojob && cojob->silent) {
+                end_cojob(idb, row, now);
+            }
         }
     }
     remove_ended(idl, now);
