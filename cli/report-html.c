@@ -49,7 +49,8 @@ put_table(const struct report *r, FILE *stream)
     fputs("<div class=\"wide\"><table><thead><tr><th>policy</th>"
           "<th>mean SCT, s</th><th>p95 SCT, s</th><th>makespan, s</th>"
           "<th>accuracy</th><th>ratio</th><th>bound, s</th><th>coverage</th>"
-          "<th>CPU</th></tr></thead><tbody>\n", stream);
+          "<th>CPU</th><th>iteration, s</th><th>time-outs</th></tr></thead>"
+          "<tbody>\n", stream);
     for (size_t i = 0; i < r->n_policies; i++) {
         const struct report_policy *p = r->policies[i];
 
@@ -64,6 +65,8 @@ put_table(const struct report *r, FILE *stream)
         put_cell(stream, p->bound_mean_s, 2, "");
         put_cell(stream, 100 * p->coverage, 1, " %");
         put_cell(stream, 100 * p->cpu_busy, 0, " %");
+        put_cell(stream, p->iteration_s, 3, "");
+        put_cell(stream, p->tcp_timeouts < 0 ? NAN : p->tcp_timeouts, 0, "");
         fputs("</tr>\n", stream);
     }
     fputs("</tbody></table></div>\n", stream);

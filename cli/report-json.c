@@ -40,6 +40,7 @@ add_policy(cJSON *policies, const struct report_policy *p)
     add_number(o, "p95_sct_s", p->p95_sct_s);
     add_number(o, "makespan_s", p->makespan_s);
     add_number(o, "accuracy", p->accuracy);
+    add_number(o, "iteration_s", p->iteration_s);
     add_number(o, "ratio", p->ratio);
     add_number(o, "bound_mean_s", p->bound_mean_s);
     add_number(o, "gap_mean", p->gap_mean);
@@ -52,6 +53,8 @@ add_policy(cJSON *policies, const struct report_policy *p)
     add_number(o, "decision_us_max", p->decision_us_max);
     cJSON_AddNumberToObject(o, "restarts", p->restarts);
     cJSON_AddNumberToObject(o, "stalls", p->stalls);
+    add_number(o, "tcp_timeouts",
+               p->tcp_timeouts < 0 ? NAN : p->tcp_timeouts);
     cJSON_AddItemToArray(policies, o);
 }
 

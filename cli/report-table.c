@@ -30,6 +30,8 @@ put_row(const struct report_policy *p, int width, FILE *stream)
     put_number(stream, 9, 2, p->bound_mean_s, "");
     put_number(stream, 8, 1, 100 * p->coverage, "%");
     put_number(stream, 6, 0, 100 * p->cpu_busy, "%");
+    put_number(stream, 9, 3, p->iteration_s, "");
+    put_number(stream, 9, 0, p->tcp_timeouts < 0 ? NAN : p->tcp_timeouts, "");
     putc('\n', stream);
 }
 
@@ -86,14 +88,15 @@ report_put_table(const struct report *r, FILE *stream)
 
         width = length > width ? length : width;
     }
-    fprintf(stream, "%-*s  %9s  %9s  %9s  %8s  %6s  %9s  %8s  %6s\n", width,
-            "policy", "mean SCT", "p95 SCT", "makespan", "accuracy", "ratio",
-            "bound", "coverage", "CPU");
+    fprintf(stream, "%-*s  %9s  %9s  %9s  %8s  %6s  %9s  %8s  %6s  %9s  %9s\n",
+            width, "policy", "mean SCT", "p95 SCT", "makespan", "accuracy",
+            "ratio", "bound", "coverage", "CPU", "iteration", "time-outs");
     for (size_t i = 0; i < r->n_policies; i++) {
         put_row(r->policies[i], width, stream);
     }
     fputs("(seconds; SCT is a stage's completion time, makespan the time to "
-          "the searches' end)\n", stream);
+          "the searches' end,\n iteration a job's mean time for one, "
+          "time-outs TCP's for retransmission)\n", stream);
     for (size_t i = 0; i < r->n_policies; i++) {
         put_remarks(r->policies[i], stream);
     }

@@ -105,9 +105,9 @@ report_add_policy(struct report *r, const char *name)
     p->coverage = p->coverage_fabric = p->cpu_busy = NAN;
     p->cpu_daemons_s = p->cpu_jobs_s = NAN;
     p->bound_mean_s = p->gap_mean = p->decision_us_max = NAN;
-    p->decisions = -1;
+    p->decisions = p->tcp_timeouts = -1;
     p->mean_sct_s = p->p95_sct_s = p->makespan_s = NAN;
-    p->accuracy = p->ratio = NAN;
+    p->accuracy = p->iteration_s = p->ratio = NAN;
     r->policies = must(reallocarray(r->policies, r->n_policies + 1,
                                     sizeof *r->policies));
     r->policies[r->n_policies++] = p;
@@ -187,6 +187,12 @@ report_stage_begin(struct report_policy *p, const char *cojob, int rung,
         .rung = rung, .n_jobs = n_jobs, .start = t, .end = NAN,
     };
     report_set(&s->cojob, cojob);
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        if (!strcmp(p->jobs[i].cojob, cojob)) {
+            /* It has waited for others since its last iteration. */
+            p->jobs[i].time = t;
+        }
+    }
 }
 
 void
@@ -211,7 +217,9 @@ get_job(struct report_policy *p, const char *cojob, const char *job)
         p->jobs = grow(p->jobs, p->n_jobs, &p->allocated_jobs,
                        sizeof *p->jobs);
         j = &p->jobs[p->n_jobs++];
-        *j = (struct report_job) { .loss = NAN, .accuracy = NAN };
+        *j = (struct report_job) {
+            .loss = NAN, .accuracy = NAN, .time = NAN,
+        };
         report_set(&j->cojob, cojob);
         report_set(&j->job, job);
     }
@@ -225,6 +233,13 @@ report_progress(struct report_policy *p, const char *cojob, const char *job,
 {
     struct report_job *j = get_job(p, cojob, job);
 
+    if (iteration > j->iteration && t >= j->time) {
+        j->busy_s += t - j->time;
+        j->n_iterations += iteration - j->iteration;
+    }
+    if (iteration != j->iteration || isnan(j->time)) {
+        j->time = t;
+    }
     j->iteration = iteration;
     if (!isnan(accuracy)) {
         j->accuracy = accuracy;
@@ -347,6 +362,23 @@ summarize_searches(struct report_policy *p)
     }
 }
 
+static void
+summarize_jobs(struct report_policy *p)
+{
+    double sum = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        const struct report_job *j = &p->jobs[i];
+
+        if (j->n_iterations) {
+            sum += j->busy_s / j->n_iterations;
+            n++;
+        }
+    }
+    p->iteration_s = n ? sum / n : NAN;
+}
+
 void
 report_finish(struct report *r)
 {
@@ -358,6 +390,7 @@ report_finish(struct report *r)
         sort_stages(p);
         summarize_stages(p);
         summarize_searches(p);
+        summarize_jobs(p);
         if (!baseline || (!strcmp(p->name, "fair")
                           && strcmp(baseline->name, "fair"))) {
             baseline = p;

@@ -60,6 +60,12 @@ struct report_job {
     char *outcome;              /* NULL until it has ended. */
     long long iteration;
     double loss, accuracy;      /* The last ones told. */
+
+    /* Of its stages, from their beginnings to the last iteration told. */
+    double time;                /* When 'iteration' was told, or its stage
+                                 * began; NAN before the first. */
+    double busy_s;              /* The sum, of... */
+    long long n_iterations;     /* ...so many. */
     size_t n_points, allocated_points;
     struct report_point *points;
 };
@@ -102,11 +108,14 @@ struct report_policy {
     long long decisions;        /* -1 if not known. */
     unsigned int restarts;      /* Daemons that had to be started again. */
     unsigned int stalls;        /* Times a job stood still, see the lab. */
+    long long tcp_timeouts;     /* Of retransmission, of all hosts; -1 if
+                                 * not known. */
 
     /* From report_finish(). */
     size_t n_ended;             /* Stages that ended. */
     double mean_sct_s, p95_sct_s, makespan_s;
     double accuracy;            /* Mean over searches of the best job's. */
+    double iteration_s;         /* Mean over jobs of an iteration's time. */
     double ratio;               /* mean_sct_s / that of the baseline. */
 };
 

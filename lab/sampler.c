@@ -15,6 +15,7 @@
 #include "lab/fabric.h"
 #include "lab/plan.h"
 #include "lab/shim-stats.h"
+#include "lab/tcp-counters.h"
 #include "openvswitch/poll-loop.h"
 #include "timeval.h"
 #include "util.h"
@@ -31,6 +32,7 @@ struct sampler {
     float *use;                 /* Of each port, 2 a host. */
     uint64_t busy, total;       /* Processors, when it began. */
     struct shim_watch *shims;
+    struct tcp_counters *tcp;
 };
 
 /* Sums of all processors' time in ticks, from /proc/stat. */
@@ -86,6 +88,7 @@ sampler_create(const struct plan *plan, struct report_policy *policy,
     s->use = xcalloc(2 * plan->n_hosts, sizeof *s->use);
     s->fd = fabric_counters_open(plan);
     s->shims = shim_watch_create(plan);
+    s->tcp = tcp_counters_create(plan);
     s->last_ms = time_msec();
     name_ports(plan, policy);
     if (s->fd >= 0) {
@@ -103,6 +106,7 @@ sampler_destroy(struct sampler *s)
             close(s->fd);
         }
         shim_watch_destroy(s->shims);
+        tcp_counters_destroy(s->tcp);
         free(s->now);
         free(s->before);
         free(s->use);
@@ -198,5 +202,6 @@ sampler_finish(struct sampler *s)
     s->policy->cpu_busy = sampler_cpu(s);
     s->policy->cpu_daemons_s = tree_seconds(s->plan, "daemons");
     s->policy->cpu_jobs_s = tree_seconds(s->plan, "hosts");
+    s->policy->tcp_timeouts = tcp_counters_timeouts(s->tcp);
     finish_fabric(s);
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #define LEAST_PART 0.05         /* Of the link is granted in any case. */
+#define MOST_CUT 0.25           /* Of the grants, by the phantom queue. */
 #define MAX_PHANTOM_S 0.02      /* No more of it is remembered. */
 #define NS_PER_S 1e9
 
@@ -14,21 +15,31 @@ clamp(double x, double min, double max)
     return x < min ? min : x > max ? max : x;
 }
 
+/* Returns how much of 'a' bytes a second the phantom queue takes. */
+static double
+cut(const struct cc_budget *b, const struct cc_law *law,
+    const struct cc_seen *seen, double a)
+{
+    double slack_ns = seen->slack * 8 * NS_PER_S / seen->capacity;
+    double d = seen->rtt_ns > slack_ns ? seen->rtt_ns : slack_ns;
+    double excess = b->phantom - seen->slack;
+
+    return (excess > 0
+            ? clamp(law->beta * excess * NS_PER_S / d, 0, MOST_CUT * a) : 0);
+}
+
 /* Returns how many bit/s may be granted from now on. */
 uint64_t
 cc_budget(struct cc_budget *b, const struct cc_law *law,
           const struct cc_seen *seen)
 {
     double c = seen->capacity / 8.0, most = law->gamma * c;
-    double excess, a;
+    double a;
 
     b->phantom += seen->bytes - most * seen->ns / NS_PER_S;
     b->phantom = seen->rtt_ns ? clamp(b->phantom, 0, c * MAX_PHANTOM_S) : 0;
-    excess = b->phantom - seen->slack;
-    a = most - seen->other / 8.0;
-    if (excess > 0) {
-        a -= law->beta * excess * NS_PER_S / seen->rtt_ns;
-    }
+    a = clamp(most - seen->other / 8.0, LEAST_PART * c, most);
+    a -= cut(b, law, seen, a);
     return clamp(a, LEAST_PART * c, most) * 8;
 }
 

@@ -20,7 +20,10 @@
  *    A  = clamp(gamma C - other - beta max(0, v - slack) / d, C / 20, gamma C)
  *
  * where 'other' is the rate of what takes no grants and 'd' the longest round
- * trip of the flows.  If grants are honoured after d, then v decays without
+ * trip of the flows, or the time in which the slack arrives if that is longer.
+ * The phantom queue takes a quarter of the grants at most: it drains then as
+ * well, and whoever is first in the order does not stand still because of what
+ * those behind sent before they were told.  If grants are honoured after d, then v decays without
  * overshoot for beta <= 1/e, whatever C, d and the number of flows are, as the
  * grants sum to A.  The slack is what paced senders that wake up late send at
  * once; without it their jitter would cost capacity.
@@ -80,7 +83,7 @@ struct cc_seen {
                                  * too much. */
 };
 
-#define CC_LAW_DEFAULT { .gamma = 0.95, .beta = 0.3, .floor = 0.05 }
+#define CC_LAW_DEFAULT { .gamma = 0.98, .beta = 0.3, .floor = 0.05 }
 
 uint64_t cc_budget(struct cc_budget *, const struct cc_law *,
                    const struct cc_seen *);

@@ -10,11 +10,15 @@
 #define MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-#define MIN_WINDOW_NS (2 * MS)  /* In which a flow's rate is measured. */
+#define MIN_WINDOW_NS (2 * MS)  /* In which a flow's rate is measured... */
+#define WINDOW_SEGMENTS 3       /* ...and which could have had so many. */
+#define QUIET_SEGMENTS 2        /* That it could have sent, and has not... */
+#define QUIET_NS MS             /* ...and its shim may have slept meanwhile. */
+#define PUSHED_NS MS            /* Of silence after what looked like an end. */
 #define IDLE_NS (10 * MS)       /* After which it takes no part. */
 #define FORGET_NS NS_PER_S      /* After which it may be a small one again. */
 #define TAU_NS 10000u           /* Added to the round trip in a window... */
-#define PACED_TAU_NS (4 * MS)   /* ...if the sender is paced as well: there
+#define PACED_TAU_NS (20 * MS) /* ...if the sender is paced as well: there
                                  * the excess waits before the network. */
 #define MIN_SEGMENTS 3          /* Less, and acknowledgements are delayed. */
 #define HOLD_MS 100             /* How long a grant holds. */
@@ -23,7 +27,7 @@
 #define NOW_NS (MS / 5)         /* ...and of large ones. */
 #define MIN_RTT (MS / 2)        /* Of the law: sleeping loops need that. */
 #define SLACK_FRAMES 4          /* See struct cc_seen. */
-#define OTHER_NS (20 * MS)      /* Over which other traffic is smoothed. */
+#define OTHER_NS (20 * MS)     /* Over which other traffic is smoothed. */
 #define ALPHA_GAIN (1.0 / 16)
 
 static uint64_t
@@ -40,6 +44,8 @@ join(struct cc *cc, struct cc_flow *flow, uint64_t now)
     /* A flow that begins may want anything. */
     cc_rate_restart(&in->rate, now, cc->config.downlink_bps);
     in->active = true;
+    in->quiet = false;
+    in->could = in->window_could = 0;
     in->position = cc->in.n;
     in->told_at = 0;
     cc->in.ids[cc->in.n++] = cc_flows_id(cc->flows, flow);
@@ -144,7 +150,13 @@ arrivals_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
     }
     if (!in->active) {
         join(cc, flow, now);
+    } else if (in->quiet) {
+        in->quiet = false;
+        in->window_could = 0;
+        cc_rate_restart(&in->rate, now, cc->config.downlink_bps);
     }
+    in->could = 0;
+    in->pushed = seg->flags & SEGMENT_PSH && seg->payload < flow->mss;
     in->rate.bytes += length;
     in->round_bytes += length;
     if (seg->ecn == SEGMENT_CE && !flow->has_ecn) {
@@ -181,18 +193,38 @@ guard_core(struct cc *cc, struct cc_flow *flow, uint64_t now)
     in->round_end = now + rtt;
 }
 
+/* Sees what 'flow' did with its rate in the last 'ns' until 'now'.  At a slow
+ * rate a frame takes longer than any fixed time, and silence says nothing
+ * before some could have come. */
+static void
+judge_use(struct cc_flow *flow, uint64_t ns, uint64_t now)
+{
+    struct cc_arriving *in = &flow->in;
+    uint64_t rtt = cc_rtt_get(&flow->rtt);
+    double rate = in->granted / 8.0 / NS_PER_S;
+
+    in->could += rate * ns;
+    in->window_could += rate * ns;
+    in->quiet |= ((in->pushed && now - in->last > PUSHED_NS)
+                  || in->could > QUIET_SEGMENTS * flow->mss
+                                 + rate * (rtt + QUIET_NS));
+    if (in->window_could >= WINDOW_SEGMENTS * flow->mss
+        && cc_rate_step(&in->rate, now, larger(2 * rtt, MIN_WINDOW_NS))) {
+        in->window_could = 0;
+    }
+}
+
 static void
 ask_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
           struct cc_share *share)
 {
     struct cc_arriving *in = &flow->in;
-    uint64_t rtt = cc_rtt_get(&flow->rtt);
 
-    cc_rate_step(&in->rate, now, larger(2 * rtt, MIN_WINDOW_NS));
     guard_core(cc, flow, now);
     *share = (struct cc_share) {
-        .demand = cc_rate_demand(&in->rate, in->granted,
-                                 cc->config.downlink_bps),
+        .demand = in->quiet ? 0
+                  : cc_rate_demand(&in->rate, in->granted,
+                                   cc->config.downlink_bps),
         .rank = cc_rank(cc, flow, leased),
         .id = cc_flows_id(cc->flows, flow),
     };
@@ -229,7 +261,8 @@ take_share(struct cc *cc, struct cc_flow *flow, const struct cc_share *share)
     in->window = window < CC_WINDOW_ANY ? window : CC_WINDOW_ANY - 1;
 }
 
-/* Is it time to tell the rate of 'flow' again? */
+/* Is it time to tell the rate of 'flow' again?  One that is quiet needs none,
+ * and is to go on where it was when it has something to send again. */
 static bool
 is_news(const struct cc_arriving *in, uint64_t now)
 {
@@ -237,6 +270,9 @@ is_news(const struct cc_arriving *in, uint64_t now)
                        : in->told - in->granted);
     uint64_t age = now - in->told_at;
 
+    if (in->quiet) {
+        return false;
+    }
     return (age >= RENEW_NS || (age >= SOON_NS && change > in->told / 16)
             || (age >= NOW_NS && change > in->told / 4));
 }
@@ -276,7 +312,7 @@ tell(struct cc *cc, uint64_t now)
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
         struct cc_peer *peer = told_peer(cc, flow);
 
-        if (peer && peer->due) {
+        if (peer && peer->due && !flow->in.quiet) {
             add_grant(cc, peer, flow, now);
         }
     }
@@ -292,12 +328,13 @@ tell(struct cc *cc, uint64_t now)
 }
 
 static void
-drop_idle(struct cc *cc, uint64_t now)
+judge_flows(struct cc *cc, uint64_t ns, uint64_t now)
 {
     for (uint32_t i = cc->in.n; i-- > 0; ) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
 
-        if (now - flow->in.last
+        judge_use(flow, ns, now);
+        if (flow->in.quiet && now - flow->in.last
             > larger(IDLE_NS, 4 * cc_rtt_get(&flow->rtt))) {
             arrivals_leave(cc, flow);
         }
@@ -341,7 +378,7 @@ arrivals_turn(struct cc *cc, uint64_t now)
     if (ns < CC_STEP_NS) {
         return;
     }
-    drop_idle(cc, now);
+    judge_flows(cc, ns, now);
     smooth_other(cc, ns);
     budget = cc_budget(&cc->budget, &cc->law, &(struct cc_seen) {
         .capacity = cc->config.downlink_bps,
@@ -352,12 +389,12 @@ arrivals_turn(struct cc *cc, uint64_t now)
         .slack = SLACK_FRAMES * cc->config.mtu,
     });
     cc->bytes = 0;
-    cc->in.stepped = now;
     leased = job_slots_leased(cc->config.slots, now);
     for (uint32_t i = 0; i < cc->in.n; i++) {
         ask_share(cc, cc_flows_get(cc->flows, cc->in.ids[i]), leased, now,
                   &cc->shares[i]);
     }
+    cc->in.stepped = now;
     cc_allocate(cc->shares, cc->in.n, budget, cc->law.floor);
     for (uint32_t i = 0; i < cc->in.n; i++) {
         take_share(cc, cc_flows_get(cc->flows, cc->shares[i].id),

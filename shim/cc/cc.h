@@ -18,8 +18,9 @@
  *    it has not, the SYNs were seen       windows in the acknowledgements
  *    neither                              plain TCP
  *
- * As a sender's shim it paces the flows that it was told rates for, and fills
- * its own uplink by the same allocation if they are more than that carries.
+ * As a sender's shim it paces the flows that it was told rates for.  If they
+ * are more than its own uplink carries, the uplink's queues divide it as the
+ * allocation would: by rank, in equal parts inside a rank, with a floor.
  *
  * Flows of less than CC_SMALL_BYTES in CC_SMALL_NS, and those of the control
  * ports, are neither paced nor bounded; the latter have the control level and
@@ -81,7 +82,6 @@ struct cc_config {
 
     /* The egress: see pipeline/egress.h. */
     void *aux;
-    uint64_t (*uplink_bps)(void *aux);
     uint16_t (*flow_queue)(void *aux, uint16_t slot);
     void (*flow_free)(void *aux, uint16_t queue);
     void (*flow_rate)(void *aux, uint16_t queue, uint64_t bps);

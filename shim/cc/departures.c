@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The uplink: flows that were told a rate leave at it. */
+/* The uplink: flows that were told a rate leave at it.
+ *
+ * If they were told more than the uplink carries, its queues divide it: by
+ * rank, in equal parts inside a rank, with a floor (see
+ * pipeline/rank-queue.h).  To pace the flows to such parts here as well would
+ * only lose what one of them leaves unused until that is noticed. */
 
 #include "shim/cc/state.h"
 
 #include "shim/pipeline/counter.h"
-#include "shim/pipeline/job-slot.h"
 
 #define MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-#define WINDOW_NS (4 * MS)      /* In which a flow's rate is measured. */
 #define PAUSE_NS (10 * MS)      /* Longer, and a flow begins at half... */
 #define RESUME_NS (100 * MS)    /* ...until it is told, at most so long. */
 #define KEEP_NS NS_PER_S        /* How long a silent flow keeps its queue. */
@@ -38,7 +41,6 @@ join(struct cc *cc, struct cc_flow *flow, uint64_t now)
     out->position = cc->out.n;
     out->paced = 0;
     out->last = now;
-    cc_rate_restart(&out->rate, now, cc->config.uplink_bps(cc->config.aux));
     cc->out.ids[cc->out.n++] = cc_flows_id(cc->flows, flow);
 }
 
@@ -94,10 +96,9 @@ change_slot(struct cc *cc, struct cc_flow *flow, uint64_t now)
     }
 }
 
-/* Returns the queue for 'length' bytes of data of 'flow'. */
+/* Returns the queue for data of 'flow'. */
 uint16_t
-departures_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
-                 uint64_t now)
+departures_queue(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
@@ -119,82 +120,22 @@ departures_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
         pace(cc, flow, 0);
     }
     out->last = now;
-    out->rate.bytes += length;
     return out->queue;
 }
 
-/* Lets go of the queues of silent flows.  Returns the sum of the rates of the
- * others. */
-static uint64_t
-sum_granted(struct cc *cc, uint64_t now)
+/* Lets go of the queues of silent flows. */
+void
+departures_turn(struct cc *cc, uint64_t now)
 {
-    uint64_t sum = 0;
-
+    if (now - cc->out.stepped < CC_STEP_NS) {
+        return;
+    }
+    cc->out.stepped = now;
     for (uint32_t i = cc->out.n; i-- > 0; ) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
 
         if (now - flow->out.last > KEEP_NS) {
             departures_leave(cc, flow);
-        } else if (now <= flow->out.until) {
-            sum += flow->out.granted;
-        }
-    }
-    return sum;
-}
-
-/* Fills the uplink over the flows that were told more than it carries. */
-static void
-divide(struct cc *cc, uint64_t line, uint64_t now)
-{
-    bool leased = job_slots_leased(cc->config.slots, now);
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < cc->out.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
-        uint64_t demand;
-
-        if (now > flow->out.until) {
-            continue;
-        }
-        cc_rate_step(&flow->out.rate, now, WINDOW_NS);
-        demand = cc_rate_demand(&flow->out.rate, flow->out.paced, line);
-        cc->shares[n++] = (struct cc_share) {
-            .demand = demand < flow->out.granted ? demand
-                      : flow->out.granted,
-            .rank = cc_rank(cc, flow, leased),
-            .id = cc->out.ids[i],
-        };
-    }
-    cc_allocate(cc->shares, n, line, cc->law.floor);
-    for (uint32_t i = 0; i < n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->shares[i].id);
-        uint64_t rate = cc->shares[i].rate;
-
-        rate = rate < flow->out.granted ? rate : flow->out.granted;
-        pace(cc, flow, rate < SHIM_MIN_RATE ? SHIM_MIN_RATE : rate);
-    }
-}
-
-/* Divides the uplink if it is time to, and it has to be. */
-void
-departures_turn(struct cc *cc, uint64_t now)
-{
-    uint64_t line;
-
-    if (now - cc->out.stepped < CC_STEP_NS || !cc->out.n) {
-        return;
-    }
-    cc->out.stepped = now;
-    line = cc->config.uplink_bps(cc->config.aux);
-    if (sum_granted(cc, now) > line) {
-        divide(cc, line, now);
-        return;
-    }
-    for (uint32_t i = 0; i < cc->out.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
-
-        if (now <= flow->out.until) {
-            pace(cc, flow, flow->out.granted);
         }
     }
 }

@@ -20,8 +20,9 @@ cc_rate_restart(struct cc_rate *r, uint64_t now, uint64_t bps)
     *r = (struct cc_rate) { .since = now, .bps = bps, .before = bps };
 }
 
-/* Closes the window that is open if it is as long as 'window' at 'now'. */
-void
+/* Closes the window that is open if it is as long as 'window' at 'now'.
+ * Returns true if it is. */
+bool
 cc_rate_step(struct cc_rate *r, uint64_t now, uint64_t window)
 {
     uint64_t ns = now - r->since;
@@ -31,7 +32,9 @@ cc_rate_step(struct cc_rate *r, uint64_t now, uint64_t window)
         r->bps = (double) r->bytes * 8 * NS_PER_S / ns;
         r->bytes = 0;
         r->since = now;
+        return true;
     }
+    return false;
 }
 
 /* Returns the rate that a flow can use that was 'granted' one, at most

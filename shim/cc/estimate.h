@@ -36,7 +36,7 @@ struct cc_rate {
 };
 
 void cc_rate_restart(struct cc_rate *, uint64_t now, uint64_t bps);
-void cc_rate_step(struct cc_rate *, uint64_t now, uint64_t window);
+bool cc_rate_step(struct cc_rate *, uint64_t now, uint64_t window);
 uint64_t cc_rate_demand(const struct cc_rate *, uint64_t granted,
                         uint64_t line);
 

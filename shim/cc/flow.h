@@ -53,7 +53,13 @@ struct cc_arriving {
     uint64_t small_since;       /* The period in which it may yet be... */
     uint32_t small_bytes;       /* ...a small flow. */
     bool bulk;                  /* It is not: it has windows and rates. */
-    bool active;                /* Among those that share the downlink. */
+    bool active;                /* Among those that share the downlink... */
+    bool quiet;                 /* ...but has sent nothing although it
+                                 * could. */
+    bool pushed;                /* The last segment looked like an end. */
+    double could;               /* Bytes that its rates since data came last
+                                 * would have carried... */
+    double window_could;        /* ...and since 'rate' has its window. */
     uint32_t position;          /* If active, in the list of them. */
     uint32_t window;            /* Bytes, CC_WINDOW_ANY if not bounded. */
     uint64_t granted;           /* Bit/s. */
@@ -77,7 +83,6 @@ struct cc_arriving {
 
 /* What leaves towards it. */
 struct cc_leaving {
-    struct cc_rate rate;
     uint64_t last;              /* When data left. */
     uint64_t granted;           /* Bit/s, by the receiver's shim... */
     uint64_t until;             /* ...for so long. */

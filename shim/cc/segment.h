@@ -40,6 +40,7 @@ enum {
     SEGMENT_FIN = 1,
     SEGMENT_SYN = 2,
     SEGMENT_RST = 4,
+    SEGMENT_PSH = 8,
     SEGMENT_ACK = 16,
     SEGMENT_ECE = 64,
     SEGMENT_CWR = 128,

@@ -54,8 +54,7 @@ void arrivals_leave(struct cc *, struct cc_flow *);
 void arrivals_turn(struct cc *, uint64_t now);
 
 /* departures.c: */
-uint16_t departures_queue(struct cc *, struct cc_flow *, uint32_t length,
-                          uint64_t now);
+uint16_t departures_queue(struct cc *, struct cc_flow *, uint64_t now);
 void departures_grant(struct cc *, struct cc_flow *, const struct grant *,
                       uint64_t now);
 void departures_leave(struct cc *, struct cc_flow *);

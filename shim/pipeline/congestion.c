@@ -17,14 +17,6 @@ struct congestion {
     struct rte_mempool *pool;   /* Of the frames, from the first one on. */
 };
 
-static uint64_t
-uplink_bps(void *c_)
-{
-    struct congestion *c = c_;
-
-    return egress_rate(c->egress);
-}
-
 static uint16_t
 flow_queue(void *c_, uint16_t slot)
 {
@@ -79,7 +71,6 @@ congestion_create(const struct cc_config *config, struct egress *egress)
         return NULL;
     }
     full.aux = c;
-    full.uplink_bps = uplink_bps;
     full.flow_queue = flow_queue;
     full.flow_free = flow_free;
     full.flow_rate = flow_rate;

@@ -240,6 +240,10 @@ job_queues_flow_rate(struct job_queues *jq, uint64_t now, uint16_t flow_queue,
     struct job_queue *q = job_queues_flow(jq, flow_queue);
     bool waits = q->state != JOB_QUEUE_IDLE;
 
+    /* Who waited before may still make up for a loop that comes late, or it
+     * would lose a little with each change. */
+    bool fresh = q->state == JOB_QUEUE_PACED ? q->fresh : !q->pace.bps;
+
     if (bps && bps < JOB_QUEUES_MIN_PACE) {
         bps = JOB_QUEUES_MIN_PACE;
     }
@@ -253,6 +257,6 @@ job_queues_flow_rate(struct job_queues *jq, uint64_t now, uint16_t flow_queue,
         q->pace.bps = 0;
     }
     if (waits) {
-        job_queue_start(jq, q, true);
+        job_queue_start(jq, q, fresh);
     }
 }

@@ -26,13 +26,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool used[N_QUEUES];
 
-static uint64_t
-uplink_bps(void *aux)
-{
-    (void) aux;
-    return LINK;
-}
-
 static uint16_t
 flow_queue(void *aux, uint16_t slot)
 {
@@ -102,7 +95,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct cc_config config = {
         .slots = slots, .downlink_bps = LINK, .seed = 1, .mtu = 1500,
         .max_flows = 8,
-        .control_ports = { 7000 }, .uplink_bps = uplink_bps,
+        .control_ports = { 7000 },
         .flow_queue = flow_queue, .flow_free = flow_free,
         .flow_rate = flow_rate, .send = send_message,
     };

@@ -75,30 +75,50 @@ die(const char *what)
     exit(EXIT_FAILURE);
 }
 
-static struct sockaddr_in
+/* An address of IPv4 or, with colons, of IPv6. */
+static struct sockaddr_storage
 address_of(const char *address, const char *port)
 {
-    struct sockaddr_in sin = { .sin_family = AF_INET };
+    struct sockaddr_storage to = { .ss_family = AF_INET };
+    struct sockaddr_in *sin = (struct sockaddr_in *) &to;
+    struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *) &to;
 
-    sin.sin_port = htons(atoi(port));
-    if (inet_pton(AF_INET, address, &sin.sin_addr) != 1) {
+    if (strchr(address, ':')) {
+        to.ss_family = AF_INET6;
+        sin6->sin6_port = htons(atoi(port));
+    } else {
+        sin->sin_port = htons(atoi(port));
+    }
+    if (inet_pton(to.ss_family, address, to.ss_family == AF_INET6
+                  ? (void *) &sin6->sin6_addr : &sin->sin_addr) != 1) {
         die(address);
     }
-    return sin;
+    return to;
 }
 
-/* A socket of 'type' that is bound to 'port'. */
+/* A socket of 'type' that is bound to 'port', of 'family'. */
 static int
-bound_socket(int type, const char *port)
+bound_socket(int family, int type, const char *port)
 {
-    struct sockaddr_in sin = address_of("0.0.0.0", port);
-    int fd = socket(AF_INET, type, 0), one = 1;
+    struct sockaddr_storage any = address_of(family == AF_INET6 ? "::"
+                                             : "0.0.0.0", port);
+    int fd = socket(family, type, 0), one = 1;
 
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (fd < 0 || bind(fd, (struct sockaddr *) &sin, sizeof sin)) {
+    if (fd < 0 || bind(fd, (struct sockaddr *) &any, sizeof any)) {
         die(port);
     }
     return fd;
+}
+
+/* The same for who serves both versions of IP, if the kernel has both. */
+static int
+server_socket(int type, const char *port)
+{
+    int fd = socket(AF_INET6, type, 0);
+
+    close(fd);
+    return bound_socket(fd < 0 ? AF_INET : AF_INET6, type, port);
 }
 
 /* What the sink reads: the first 'n_ports' sockets listen. */
@@ -140,7 +160,7 @@ sink(int argc, char *argv[])
     struct sink s = { .n = 0 };
 
     for (int i = 1; i < argc; i++) {
-        int fd = bound_socket(SOCK_STREAM, argv[i]);
+        int fd = server_socket(SOCK_STREAM, argv[i]);
 
         if (listen(fd, 8)) {
             die("listen");
@@ -175,7 +195,7 @@ sink(int argc, char *argv[])
 
 /* Connects 'fd' to 'to' and sends as much as it can until 'end'. */
 static void
-send_until(int fd, const struct sockaddr_in *to, int64_t end)
+send_until(int fd, const struct sockaddr_storage *to, int64_t end)
 {
     struct timeval limit = { .tv_usec = 100000 };
 
@@ -200,8 +220,8 @@ send_until(int fd, const struct sockaddr_in *to, int64_t end)
 static int
 source(int argc, char *argv[])
 {
-    struct sockaddr_in to = address_of(argv[0], argv[1]);
-    int fd = bound_socket(SOCK_STREAM, argv[2]);
+    struct sockaddr_storage to = address_of(argv[0], argv[1]);
+    int fd = bound_socket(to.ss_family, SOCK_STREAM, argv[2]);
     int tos = atoi(argv[3]), size = 1 << 20;
 
     (void) argc;
@@ -215,10 +235,10 @@ source(int argc, char *argv[])
 static int
 bulk(int argc, char *argv[])
 {
-    struct sockaddr_in to = address_of(argv[0], argv[1]);
+    struct sockaddr_storage to = address_of(argv[0], argv[1]);
 
     (void) argc;
-    send_until(socket(AF_INET, SOCK_STREAM, 0), &to,
+    send_until(socket(to.ss_family, SOCK_STREAM, 0), &to,
                now_ms() + atoi(argv[2]));
     return EXIT_SUCCESS;
 }
@@ -228,11 +248,11 @@ echo(int argc, char *argv[])
 {
     int64_t end = now_ms() + atoi(argv[0]);
     struct pollfd pfd = { .events = POLLIN };
-    struct sockaddr_in from;
+    struct sockaddr_storage from;
     socklen_t size = sizeof from;
 
     (void) argc;
-    pfd.fd = bound_socket(SOCK_DGRAM, argv[1]);
+    pfd.fd = server_socket(SOCK_DGRAM, argv[1]);
     while (now_ms() < end) {
         ssize_t n;
 
@@ -250,8 +270,8 @@ echo(int argc, char *argv[])
 static int
 ping(int argc, char *argv[])
 {
-    struct sockaddr_in to = address_of(argv[0], argv[1]);
-    int fd = socket(AF_INET, SOCK_DGRAM, 0), n = atoi(argv[2]), lost = 0;
+    struct sockaddr_storage to = address_of(argv[0], argv[1]);
+    int fd = socket(to.ss_family, SOCK_DGRAM, 0), n = atoi(argv[2]), lost = 0;
     size_t size = atoi(argv[3]);
     struct timeval limit = { .tv_sec = 1 };
 
@@ -309,14 +329,14 @@ take_answers(struct answers *a, int fd)
 static int
 beat(int argc, char *argv[])
 {
-    struct sockaddr_in to = address_of(argv[0], argv[1]);
+    struct sockaddr_storage to = address_of(argv[0], argv[1]);
     struct answers a = { .n = atoi(argv[2]) };
     struct pollfd pfd = { .events = POLLIN };
     int64_t interval = atoi(argv[3]), next = now_us();
 
     (void) argc;
     a.seen = calloc(a.n, 1);
-    pfd.fd = socket(AF_INET, SOCK_DGRAM, 0);
+    pfd.fd = socket(to.ss_family, SOCK_DGRAM, 0);
     if (!a.seen || connect(pfd.fd, (struct sockaddr *) &to, sizeof to)) {
         die("connect");
     }
@@ -344,8 +364,8 @@ beat(int argc, char *argv[])
 static int
 flood(int argc, char *argv[])
 {
-    struct sockaddr_in to = address_of(argv[0], argv[1]);
-    int fd = socket(AF_INET, SOCK_DGRAM, 0), n = atoi(argv[2]);
+    struct sockaddr_storage to = address_of(argv[0], argv[1]);
+    int fd = socket(to.ss_family, SOCK_DGRAM, 0), n = atoi(argv[2]);
     size_t size = atoi(argv[3]);
 
     (void) argc;

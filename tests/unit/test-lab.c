@@ -19,6 +19,7 @@
 #include "lab/shaping.h"
 #include "lab/spawn.h"
 #include "lab/stall-watch.h"
+#include "lab/tcp-counters.h"
 #include "openvswitch/dynamic-string.h"
 #include "util.h"
 
@@ -213,6 +214,46 @@ tools_fail_with_their_last_line(void **state OVS_UNUSED)
     free(output);
 }
 
+/* As the kernel writes it, with less in it. */
+static void
+finds_tcp_counters(void **state)
+{
+    static const char text[] =
+        "TcpExt: SyncookiesSent TCPTimeouts TCPTimeoutsOther TCPLast\n"
+        "TcpExt: 1 23 4 18446744073709551615\n"
+        "IpExt: InOctets TCPTimeouts\n"
+        "IpExt: 77 99\n"
+        "MPTcpExt: Odd\n";
+    static const struct {
+        const char *group, *name;
+        uint64_t value;
+    } there[] = {
+        { "TcpExt", "SyncookiesSent", 1 }, { "TcpExt", "TCPTimeouts", 23 },
+        { "TcpExt", "TCPLast", UINT64_MAX }, { "IpExt", "TCPTimeouts", 99 },
+    };
+    static const char *const missing[][2] = {
+        { "TcpExt", "TCPTimeout" }, { "TcpExt", "TcpExt:" },
+        { "Tcp", "TCPTimeouts" }, { "MPTcpExt", "Odd" },
+    };
+    uint64_t value;
+
+    (void) state;
+    for (size_t i = 0; i < ARRAY_SIZE(there); i++) {
+        assert_true(tcp_counters_parse(text, there[i].group, there[i].name,
+                                       &value));
+        assert_true(value == there[i].value);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(missing); i++) {
+        assert_false(tcp_counters_parse(text, missing[i][0], missing[i][1],
+                                        &value));
+    }
+    assert_false(tcp_counters_parse("TcpExt: A B\nTcpExt: 1\n", "TcpExt",
+                                    "B", &value));
+    assert_false(tcp_counters_parse("TcpExt: A\nTcpExt: x\n", "TcpExt", "A",
+                                    &value));
+    assert_false(tcp_counters_parse("", "TcpExt", "A", &value));
+}
+
 int
 main(void)
 {
@@ -224,6 +265,7 @@ main(void)
         cmocka_unit_test(computing_is_not_a_stall),
         cmocka_unit_test(follows_a_search_by_its_events),
         cmocka_unit_test(tools_fail_with_their_last_line),
+        cmocka_unit_test(finds_tcp_counters),
     };
 
     return cmocka_run_group_tests_name("lab", tests, NULL, NULL);

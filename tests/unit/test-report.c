@@ -39,6 +39,7 @@ fill(struct report_policy *p, double slow)
     report_job_end(p, "a<b>", "t0", "done");
     report_search_end(p, "a<b>", 0.5 + 7 * slow, "t0");
     report_search_end(p, "b", 1 + 2 * slow, NULL);
+    p->tcp_timeouts = 3;
     p->coverage = 0.99;
     p->cpu_busy = 0.4;
     p->bound_mean_s = 2.5;
@@ -103,7 +104,7 @@ json_has_what_programs_read(void **state)
         double value;
     } members[] = {
         { "mean_sct_s", 3 }, { "p95_sct_s", 4 }, { "makespan_s", 7 },
-        { "coverage", 0.99 }, { "cpu_busy", 0.4 },
+        { "coverage", 0.99 }, { "cpu_busy", 0.4 }, { "tcp_timeouts", 3 },
     };
 
     (void) state;
@@ -193,6 +194,28 @@ html_is_well_formed_and_complete(void **state)
     report_destroy(r);
 }
 
+/* What a job waits for others between two rungs is no iteration's time, nor is
+ * what it is told again. */
+static void
+counts_iterations_within_stages(void **state)
+{
+    struct report *r = report_create("x", "lab");
+    struct report_policy *p = report_add_policy(r, "fair");
+
+    (void) state;
+    report_stage_begin(p, "a", 0, 0, 2);
+    report_progress(p, "a", "t0", 1, 1, NAN, NAN);
+    report_progress(p, "a", "t1", 1, 1, NAN, NAN);
+    report_progress(p, "a", "t0", 5, 11, NAN, NAN);     /* 0.4 s. */
+    report_progress(p, "a", "t1", 9, 11, NAN, NAN);     /* 0.8 s. */
+    report_progress(p, "a", "t0", 9, 11, 1, 0.5);
+    report_stage_begin(p, "a", 1, 10, 1);
+    report_progress(p, "a", "t0", 12, 21, NAN, NAN);    /* 0.2 s. */
+    report_finish(r);
+    assert_float_equal(p->iteration_s, (0.3 + 0.8) / 2, 1e-9);
+    report_destroy(r);
+}
+
 /* A run that ended early: stages without an end, no links, no jobs. */
 static void
 shows_what_there_is_of_a_failed_run(void **state)
@@ -242,6 +265,7 @@ main(void)
         cmocka_unit_test(summarizes_stages),
         cmocka_unit_test(json_has_what_programs_read),
         cmocka_unit_test(html_is_well_formed_and_complete),
+        cmocka_unit_test(counts_iterations_within_stages),
         cmocka_unit_test(shows_what_there_is_of_a_failed_run),
         cmocka_unit_test(says_that_the_processors_were_the_limit),
     };

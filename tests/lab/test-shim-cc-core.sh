@@ -1,0 +1,141 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Congestion control where the bottleneck is no host's link but in the network,
+# with frames of 9000 bytes, over IPv4 and IPv6: a switch on the way to host 0
+# carries half of what the shims know of, and marks what waits (ECN).  Shims
+# that have agreed offer marks to it and obey them; no host sees one, and
+# nothing is offered by, or to, a host whose shim has not (host 3).
+set -u
+HOSTS=3 RATE=100mbit MTU=9000 QUEUE=1000000
+. "$SOURCE/tests/lab/incast-net.sh"
+CORE=50                 # Mbit/s.
+
+# ipv6_on I: host I has address fd99::I+1.
+ipv6_on() {
+    in_host "$1" sysctl -qw net.ipv6.conf.all.disable_ipv6=0 \
+        net.ipv6.conf.eth0.disable_ipv6=0 2>/dev/null &&
+        ip -n "$PREFIX-h$1" addr add "fd99::$(($1 + 1))/64" dev eth0 nodad
+}
+
+# Host 0's port leaves the bridge: what is between them is the core.
+ip -n "$PREFIX-f" link add core0 mtu $MTU type veth peer name core1 mtu $MTU
+ip -n "$PREFIX-f" link set core0 master switch
+ip -n "$PREFIX-f" link set core0 up
+ip -n "$PREFIX-f" link set core1 up
+in_fabric tc qdisc del dev port0 root
+ip -n "$PREFIX-f" link set port0 nomaster
+
+for i in 0 1 2; do
+    shim_start $i --cc on
+done
+shim_start 3
+shims_wait
+families=4
+for i in $(hosts); do
+    ipv6_on "$i" && families="4 6"
+done
+
+# core_start NAME, core_stop: what it saw is in $TMP/NAME.
+core_start() {
+    in_fabric "$BUILD/tests/lab/ce-link" core1 port0 $CORE 40000 1000000 \
+        >"$TMP/$1" &
+    core=$!
+    PIDS="$PIDS $core"
+}
+core_stop() {
+    for pid in $(in_fabric pgrep -x ce-link); do
+        kill "$pid"
+    done
+    wait $core
+}
+core_value() { tr -s ' ' '\n' <"$TMP/$1" | grep -A1 -x "$2" | tail -1; }
+
+# ecn_seen I: IP packets with ECN's bits that host I has got.
+ecn_seen() {
+    { in_host "$1" awk '$1 == "IpExt:" && !n { n = split($0, name); next }
+                        $1 == "IpExt:" { for (i = 1; i <= n; i++)
+                                             print name[i], $i }' \
+          /proc/net/netstat
+      in_host "$1" cat /proc/net/snmp6 2>/dev/null; } |
+        awk '/InECT[01]Pkts|InCEPkts/ { sum += $2 } END { print sum + 0 }'
+}
+
+# mbps FILE PORT MS: what PORT got, in Mbit/s.
+mbps() {
+    awk -v port="$2" -v ms="$3" '$2 == port { bytes += $3 }
+        END { printf "%d\n", bytes * 8 / ms / 1000 }' "$1"
+}
+
+# send FROM TO PORT MS: a flow to the sink of host TO.
+send() {
+    in_host "$1" "$traffic" source "$(address "$2")" "$3" $(($3 - 1000)) 0 0 \
+        "$4" >/dev/null & sources="$sources $!"
+}
+address() {
+    case $family in
+    4) echo "10.99.0.$(($1 + 1))" ;;
+    6) echo "fd99::$(($1 + 1))" ;;
+    esac
+}
+sources_wait() {
+    for pid in $sources; do
+        wait "$pid" || fail "IPv$family: a source"
+    done
+    sources=
+}
+
+sources=
+for family in $families; do
+    port=$((6000 + family * 10))
+    in_host 0 "$traffic" sink 9000 $((port + 1)) $((port + 2)) $((port + 3)) \
+        >"$TMP/sink.$family" & sink=$!
+    in_host 3 "$traffic" sink 9000 $((port + 4)) >"$TMP/sink3.$family" &
+    sink3=$!
+    PIDS="$PIDS $sink $sink3"
+    wait_until host_listens 0 t $((port + 3))
+    wait_until host_listens 3 t $((port + 4))
+
+    # A sender, and a receiver, whose shims know nothing of it.
+    core_start "alone.$family"
+    send 3 0 $((port + 3)) 1500
+    send 0 3 $((port + 4)) 1500
+    sources_wait
+    core_stop
+    cat "$TMP/alone.$family"
+    [ "$(core_value "alone.$family" able)" = 0 ] ||
+        fail "IPv$family: marks were offered by a shim alone"
+
+    marks=$(shim_value 0 cc_marks)
+    core_start "both.$family"
+    send 1 0 $((port + 1)) 4000
+    send 2 0 $((port + 2)) 4000
+    sources_wait
+    core_stop
+    wait $sink $sink3
+    cat "$TMP/both.$family"
+    marks=$(($(shim_value 0 cc_marks) - marks))
+    marked=$(core_value "both.$family" marked)
+    [ "$marked" -gt 0 ] || fail "IPv$family: nothing was marked"
+    [ "$marks" -gt 0 ] || fail "IPv$family: the shim has seen no mark"
+    [ "$marks" -le "$marked" ] || fail "IPv$family: $marks marks of $marked"
+    [ "$(core_value "both.$family" dropped)" = 0 ] ||
+        fail "IPv$family: the core dropped"
+    sum=0
+    for i in 1 2; do
+        rate=$(mbps "$TMP/sink.$family" $((port + i)) 4000)
+        echo "IPv$family, flow $i: $rate Mbit/s"
+        sum=$((sum + rate))
+        [ "$rate" -ge 8 ] || fail "IPv$family: flow $i has $rate Mbit/s"
+    done
+    [ $sum -ge $((CORE * 7 / 10)) ] || fail "IPv$family: $sum Mbit/s"
+    [ "$(mbps "$TMP/sink3.$family" $((port + 4)) 1500)" -ge 30 ] ||
+        fail "IPv$family: to host 3"
+    for i in $(hosts); do
+        [ "$(ecn_seen "$i")" = 0 ] || fail "IPv$family: host $i has seen ECN"
+    done
+done
+[ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 was told nothing"
+[ "$(shim_value 0 cc_windows)" -gt 0 ] || fail "no window was lowered"
+[ "$families" = "4 6" ] || echo "without IPv6: the kernel has none"
+echo PASS

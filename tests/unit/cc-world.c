@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "tests/unit/cc-world.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint16_t
+flow_queue(void *side_, uint16_t slot)
+{
+    struct side *side = side_;
+
+    (void) slot;
+    for (int i = 1; i < MAX_QUEUES; i++) {
+        if (!side->queue_used[i]) {
+            side->queue_used[i] = true;
+            side->rate[i] = 0;
+            return i;
+        }
+    }
+    return 0;
+}
+
+static void
+flow_free(void *side_, uint16_t queue)
+{
+    struct side *side = side_;
+
+    assert_true(side->queue_used[queue]);
+    side->queue_used[queue] = false;
+}
+
+static void
+flow_rate(void *side_, uint16_t queue, uint64_t bps)
+{
+    struct side *side = side_;
+
+    assert_true(side->queue_used[queue]);
+    side->rate[queue] = bps;
+}
+
+static void
+send_message(void *side_, const uint8_t *frame, size_t length)
+{
+    struct side *side = side_;
+
+    assert_true(side->n_messages < MAX_MESSAGES);
+    assert_true(packet_is_right(frame, length));
+    memcpy(side->messages[side->n_messages], frame, length);
+    side->sizes[side->n_messages++] = length;
+}
+
+static void
+side_create(struct side *side, uint64_t seed)
+{
+    struct cc_config config = {
+        .downlink_bps = LINK,
+        .seed = seed,
+        .mtu = 1500,
+        .max_flows = 64,
+        .control_ports = { 7000 },
+        .aux = side,
+        .flow_queue = flow_queue,
+        .flow_free = flow_free,
+        .flow_rate = flow_rate,
+        .send = send_message,
+    };
+
+    side->slots = job_slots_create();
+    config.slots = side->slots;
+    side->cc = cc_create(&config);
+    assert_non_null(side->cc);
+}
+
+int
+world_set_up(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+
+    w->now = 1000 * MS;
+    side_create(&w->sides[SENDER], 1);
+    side_create(&w->sides[RECEIVER], 2);
+    *state = w;
+    return 0;
+}
+
+int
+world_tear_down(void **state)
+{
+    struct world *w = *state;
+
+    for (int i = 0; i < 2; i++) {
+        cc_destroy(w->sides[i].cc);
+        job_slots_destroy(w->sides[i].slots);
+    }
+    free(w);
+    return 0;
+}
+
+/* The packet of flow 'port' that 'from' sends.  The sender is host 2 of port
+ * 5000 + 'port', the receiver host 1 of port 6000 + 'port'. */
+struct packet_spec
+world_spec(struct world *w, int from, uint16_t port, uint8_t flags)
+{
+    struct packet_spec spec = {
+        .from = from == SENDER ? 2 : 1,
+        .to = from == SENDER ? 1 : 2,
+        .from_port = (from == SENDER ? 5000 : 6000) + port,
+        .to_port = (from == SENDER ? 6000 : 5000) + port,
+        .flags = flags,
+        .window = 65535,
+        .ts_value = ++w->stamp,
+    };
+
+    if (flags & SEGMENT_SYN) {
+        spec.mss = 1460;
+        spec.has_scale = true;
+        spec.scale = 7;
+    }
+    return spec;
+}
+
+/* 'from's shim, if it has one, sees what its host sends. */
+struct verdict
+world_leave(struct world *w, int from, struct cc_packet *p, uint16_t slot)
+{
+    struct verdict v = { .slot = slot, .is_ip = true, .family = 4,
+                         .treatment = { .level = 3, .dscp = 10 } };
+
+    if (w->sides[from].cc) {
+        cc_from_host(w->sides[from].cc, &p->frame, &v, w->now);
+    }
+    assert_true(packet_is_right(p->frame.data, p->frame.length));
+    return v;
+}
+
+bool
+world_arrive(struct world *w, int from, struct cc_packet *p, uint16_t slot)
+{
+    bool passes = true;
+
+    if (w->sides[!from].cc) {
+        passes = cc_from_uplink(w->sides[!from].cc, &p->frame, slot, w->now);
+    }
+    if (passes) {
+        assert_true(packet_is_right(p->frame.data, p->frame.length));
+    }
+    return passes;
+}
+
+/* Sends a packet all the way.  Returns what its shim decided; '*p' is what
+ * arrived. */
+struct verdict
+world_carry(struct world *w, int from, const struct packet_spec *spec,
+      struct cc_packet *p)
+{
+    struct verdict v;
+
+    packet_make(p, spec);
+    v = world_leave(w, from, p, 0);
+    assert_true(world_arrive(w, from, p, 0));
+    return v;
+}
+
+/* Carries what the shims have to say to each other. */
+void
+world_deliver(struct world *w)
+{
+    for (int from = 0; from < 2; from++) {
+        struct side *side = &w->sides[from];
+
+        for (int i = 0; i < side->n_messages; i++) {
+            struct cc_packet p;
+
+            memcpy(p.buffer + PACKET_ROOM, side->messages[i],
+                   side->sizes[i]);
+            p.frame = (struct cc_frame) {
+                .data = p.buffer + PACKET_ROOM,
+                .length = side->sizes[i],
+            };
+            assert_non_null(w->sides[!from].cc);
+            assert_false(world_arrive(w, from, &p, 0));
+        }
+        side->n_messages = 0;
+    }
+}
+
+void
+world_turn(struct world *w, uint64_t ns)
+{
+    w->now += ns;
+    for (int i = 0; i < 2; i++) {
+        if (w->sides[i].cc) {
+            cc_turn(w->sides[i].cc, w->now);
+        }
+    }
+}
+
+/* Opens flow 'port' with a round trip of 1 ms.  The options that the hosts see
+ * are those that the other host sent. */
+void
+world_open(struct world *w, uint16_t port)
+{
+    struct packet_spec syn = world_spec(w, SENDER, port, SEGMENT_SYN);
+    struct packet_spec answer = world_spec(w, RECEIVER, port,
+                                        SEGMENT_SYN | SEGMENT_ACK);
+    struct packet_spec ack = world_spec(w, SENDER, port, SEGMENT_ACK);
+    struct cc_packet p, sent;
+
+    packet_make(&sent, &syn);
+    world_carry(w, SENDER, &syn, &p);
+    assert_int_equal(p.frame.length, sent.frame.length);
+    assert_memory_equal(p.frame.data, sent.frame.data, p.frame.length);
+    world_turn(w, MS / 2);
+    packet_make(&sent, &answer);
+    world_carry(w, RECEIVER, &answer, &p);
+    assert_memory_equal(p.frame.data, sent.frame.data, p.frame.length);
+    world_turn(w, MS / 2);
+    world_carry(w, SENDER, &ack, &p);
+}
+
+/* 'n' segments of data of flow 'port', one each 'ns', and their
+ * acknowledgements.  Returns the last window that the sender saw, in bytes,
+ * and, in '*queue', where the last data went. */
+uint32_t
+world_bulk(struct world *w, uint16_t port, int n, uint64_t ns, uint16_t *queue)
+{
+    uint32_t window = 0;
+
+    for (int i = 0; i < n; i++) {
+        struct packet_spec data = world_spec(w, SENDER, port, SEGMENT_ACK);
+        struct packet_spec ack = world_spec(w, RECEIVER, port, SEGMENT_ACK);
+        struct segment seg;
+        struct verdict v;
+        struct cc_packet p;
+
+        data.payload = DATA;
+        v = world_carry(w, SENDER, &data, &p);
+        if (queue) {
+            *queue = v.queue;
+        }
+        /* Whatever was told before, it is used up. */
+        ack.ack = w->stamp * 100000;
+        world_carry(w, RECEIVER, &ack, &p);
+        assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
+        window = (uint32_t) seg.window << 7;
+        world_turn(w, ns);
+        world_deliver(w);
+    }
+    return window;
+}
+
+struct shim_stats
+world_stats(const struct world *w, int side)
+{
+    struct shim_stats stats = { .boot_id = 0 };
+
+    cc_stats(w->sides[side].cc, &stats);
+    return stats;
+}
+
+uint64_t
+obedient_rate(const struct world *w, const struct obedient *o)
+{
+    return w->sides[SENDER].rate[o->queue];
+}
+
+/* Returns when it may send again, at the rate that it has now. */
+static uint64_t
+next_of(const struct world *w, const struct obedient *o)
+{
+    uint64_t rate = o->queue ? obedient_rate(w, o) : 0, gap = o->wants;
+
+    if (rate) {
+        uint64_t paced = UINT64_C(1526) * 8 * 1000 * MS / rate;
+
+        gap = paced > gap ? paced : gap;
+    }
+    return o->last + gap;
+}
+
+/* Lets the 'n' of 'o' send for 'ns'. */
+void
+world_obey(struct world *w, struct obedient *o, int n, uint64_t ns)
+{
+    for (uint64_t end = w->now + ns; w->now < end; world_turn(w, MS / 50)) {
+        for (int i = 0; i < n; i++) {
+            struct packet_spec data = world_spec(w, SENDER, o[i].port,
+                                              SEGMENT_ACK);
+            struct packet_spec ack = world_spec(w, RECEIVER, o[i].port,
+                                             SEGMENT_ACK);
+            struct cc_packet p;
+            uint64_t next = next_of(w, &o[i]);
+
+            if (next > w->now) {
+                continue;
+            }
+            data.payload = DATA;
+            packet_make(&p, &data);
+            o[i].queue = world_leave(w, SENDER, &p, 0).queue;
+            assert_true(world_arrive(w, SENDER, &p, o[i].slot));
+            packet_make(&p, &ack);
+            world_leave(w, RECEIVER, &p, o[i].slot);
+            world_arrive(w, RECEIVER, &p, 0);
+            /* A turn of the loop may be late, but no more is made up for. */
+            o[i].last = w->now - next < MS / 50 ? next : w->now;
+        }
+        world_deliver(w);
+    }
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What two shims say to each other, what one of them can do alone, and the
+ * core's marks. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/cc-world.h"
+
+/* Only windows: the other end has no shim, and never sees a message. */
+static void
+a_receiver_alone_bounds_windows(void **state)
+{
+    struct world *w = *state;
+    struct job_slots *slots = w->sides[SENDER].slots;
+    uint16_t queue = 0;
+    uint32_t window;
+
+    cc_destroy(w->sides[SENDER].cc);
+    w->sides[SENDER].cc = NULL;
+    world_open(w, 1);
+    window = world_bulk(w, 1, 300, GAP, &queue);
+    assert_int_equal(queue, 0);
+    assert_in_range(window, 3 * DATA, 98 * MBIT / 8 / 1000 * 11 / 10);
+    assert_int_equal(world_stats(w, RECEIVER).cc_grants_sent, 0);
+    w->sides[SENDER].slots = slots;
+}
+
+/* The other end has none: a shim adds its option to the SYN and does nothing
+ * else. */
+static void
+a_sender_alone_is_plain_tcp(void **state)
+{
+    struct world *w = *state;
+    struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
+    uint16_t queue = 1;
+    struct cc_packet p;
+
+    cc_destroy(w->sides[RECEIVER].cc);
+    w->sides[RECEIVER].cc = NULL;
+    packet_make(&p, &syn);
+    world_leave(w, SENDER, &p, 0);
+    assert_int_equal(p.frame.room, PACKET_ROOM - 12);
+
+    /* If it comes again, somebody may not have liked it. */
+    packet_make(&p, &syn);
+    world_leave(w, SENDER, &p, 0);
+    assert_int_equal(p.frame.room, PACKET_ROOM);
+    assert_int_equal(world_bulk(w, 1, 200, GAP, &queue), 65535 << 7);
+    assert_int_equal(queue, 0);
+    assert_int_equal(w->sides[SENDER].n_messages, 0);
+}
+
+/* A connection that was there before the shims is found out about by its
+ * acknowledgements, and then only paced. */
+static void
+an_old_connection_is_only_paced(void **state)
+{
+    struct world *w = *state;
+    uint16_t queue = 0;
+
+    assert_int_equal(world_bulk(w, 1, 400, GAP, &queue), 65535 << 7);
+    assert_true(queue > 0);
+    assert_true(w->sides[SENDER].rate[queue] > 0);
+}
+
+static void
+a_grant_without_the_nonce_is_nothing(void **state)
+{
+    struct world *w = *state;
+    struct side *receiver = &w->sides[RECEIVER];
+    uint64_t taken;
+
+    world_open(w, 1);
+    world_bulk(w, 1, 50, GAP, NULL);
+    taken = world_stats(w, SENDER).cc_grants_taken;
+    assert_true(taken > 0);
+    for (int i = 0; i < 3; i++) {
+        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
+        struct cc_packet p;
+
+        data.payload = DATA;
+        world_carry(w, SENDER, &data, &p);
+        world_turn(w, MS / 2);
+        world_turn(w, 5 * MS);
+    }
+    assert_true(receiver->n_messages > 0);
+    for (int i = 0; i < receiver->n_messages; i++) {
+        struct cc_packet p;
+
+        memcpy(p.buffer, receiver->messages[i], receiver->sizes[i]);
+        p.buffer[14 + 20 + 8 + 8] ^= 1;
+        p.frame = (struct cc_frame) { .data = p.buffer,
+                                      .length = receiver->sizes[i] };
+        assert_false(cc_from_uplink(w->sides[SENDER].cc, &p.frame, 0,
+                                    w->now));
+    }
+    assert_int_equal(world_stats(w, SENDER).cc_grants_taken, taken);
+}
+
+/* The receiver's shim is gone: after a while its grants are, too. */
+static void
+grants_end_when_nobody_renews_them(void **state)
+{
+    struct world *w = *state;
+    struct side *sender = &w->sides[SENDER];
+    uint16_t queue = 0;
+
+    world_open(w, 1);
+    world_bulk(w, 1, 100, GAP, &queue);
+    assert_true(sender->rate[queue] > 0);
+    for (int i = 0; i < 200; i++) {
+        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
+        struct cc_packet p;
+
+        data.payload = DATA;
+        packet_make(&p, &data);
+        world_leave(w, SENDER, &p, 0);
+        world_turn(w, MS);
+        w->sides[RECEIVER].n_messages = 0;
+    }
+    assert_int_equal(sender->rate[queue], 0);
+
+    /* It falls silent and lets go of its queue. */
+    for (int i = 0; i < 30; i++) {
+        world_turn(w, 100 * MS);
+    }
+    assert_false(sender->queue_used[queue]);
+}
+
+/* Marks of the core lower a flow's rate, and no host sees one. */
+static void
+marks_of_the_core_lower_the_rate(void **state)
+{
+    struct world *w = *state;
+    struct side *sender = &w->sides[SENDER];
+    uint16_t queue = 0;
+
+    world_open(w, 1);
+    world_bulk(w, 1, 100, GAP, &queue);
+    for (int i = 0; i < 400; i++) {
+        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
+        struct segment seg;
+        struct cc_packet p;
+
+        data.payload = DATA;
+        packet_make(&p, &data);
+        world_leave(w, SENDER, &p, 0);
+        assert_true(segment_parse(p.frame.data, p.frame.length, true, &seg));
+        assert_int_equal(seg.ecn, SEGMENT_ECT_0);
+        segment_set_ecn(p.frame.data, &seg, SEGMENT_CE);
+        world_arrive(w, SENDER, &p, 0);
+        assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
+        assert_int_equal(seg.ecn, SEGMENT_NOT_ECT);
+        world_turn(w, GAP);
+        world_deliver(w);
+    }
+    assert_true(sender->rate[queue] < 20 * MBIT);
+    assert_int_equal(world_stats(w, RECEIVER).cc_marks, 400);
+
+    /* They stop, and it comes back. */
+    world_bulk(w, 1, 4000, GAP, &queue);
+    assert_true(sender->rate[queue] > 60 * MBIT);
+}
+
+static void
+hosts_that_use_ecn_keep_it(void **state)
+{
+    struct world *w = *state;
+    struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN | SEGMENT_ECE
+                                     | SEGMENT_CWR);
+    struct cc_packet p;
+
+    world_carry(w, SENDER, &syn, &p);
+    syn = world_spec(w, RECEIVER, 1, SEGMENT_SYN | SEGMENT_ACK | SEGMENT_ECE);
+    world_carry(w, RECEIVER, &syn, &p);
+    world_bulk(w, 1, 100, GAP, NULL);
+    for (uint8_t ecn = 0; ecn < 4; ecn++) {
+        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
+        struct segment seg;
+
+        data.payload = DATA;
+        data.ecn = ecn;
+        world_carry(w, SENDER, &data, &p);
+        assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
+        assert_int_equal(seg.ecn, ecn);
+    }
+    assert_int_equal(world_stats(w, RECEIVER).cc_marks, 0);
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
+                                                   world_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_receiver_alone_bounds_windows),
+        TEST(a_sender_alone_is_plain_tcp),
+        TEST(an_old_connection_is_only_paced),
+        TEST(a_grant_without_the_nonce_is_nothing),
+        TEST(grants_end_when_nobody_renews_them),
+        TEST(marks_of_the_core_lower_the_rate),
+        TEST(hosts_that_use_ecn_keep_it),
+    };
+
+    return cmocka_run_group_tests_name("shim-cc-peer", tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* How the downlink is divided among the flows that arrive. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/cc-world.h"
+
+static void
+flows_share_the_link_equally(void **state)
+{
+    struct world *w = *state;
+    uint16_t queues[4];
+    uint64_t sum = 0;
+
+    for (int i = 0; i < 4; i++) {
+        world_open(w, i);
+    }
+    for (int round = 0; round < 100; round++) {
+        for (int i = 0; i < 4; i++) {
+            world_bulk(w, i, 1, GAP, &queues[i]);
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        sum += w->sides[SENDER].rate[queues[i]];
+        assert_in_range(w->sides[SENDER].rate[queues[i]], 18 * MBIT,
+                        24 * MBIT);
+    }
+    assert_in_range(sum, 80 * MBIT, 96 * MBIT);
+}
+
+/* With three segments at least no acknowledgement is delayed. */
+static void
+a_window_has_room_for_three_segments(void **state)
+{
+    struct world *w = *state;
+    uint32_t window = 0;
+
+    cc_destroy(w->sides[SENDER].cc);
+    w->sides[SENDER].cc = NULL;
+    for (int i = 0; i < 40; i++) {
+        world_open(w, i);
+    }
+    for (int round = 0; round < 60; round++) {
+        for (int i = 0; i < 40; i++) {
+            window = world_bulk(w, i, 1, MS / 50, NULL);
+            assert_true(window >= 3 * DATA);
+        }
+    }
+    assert_in_range(window, 3 * DATA, 3 * DATA + 127);
+}
+
+/* Acknowledgements of a sender without a shim wait if three segments a round
+ * trip are too much, and only then. */
+static void
+acknowledgements_wait_where_windows_are_too_much(void **state)
+{
+    struct world *w = *state;
+    struct side *receiver = &w->sides[RECEIVER];
+    uint16_t queue = 0;
+
+    cc_destroy(w->sides[SENDER].cc);
+    w->sides[SENDER].cc = NULL;
+    for (int i = 0; i < 6; i++) {
+        world_open(w, i);
+    }
+    world_bulk(w, 0, 100, GAP, NULL);
+    assert_false(receiver->queue_used[1]);
+    for (int round = 0; round < 60; round++) {
+        for (int i = 0; i < 6; i++) {
+            struct packet_spec ack = world_spec(w, RECEIVER, i, SEGMENT_ACK);
+            struct cc_packet p;
+
+            world_bulk(w, i, 1, GAP, NULL);
+            packet_make(&p, &ack);
+            queue = world_leave(w, RECEIVER, &p, 0).queue;
+        }
+    }
+    assert_true(queue > 0);
+
+    /* A sixth of the link, in acknowledgements of a segment each. */
+    assert_in_range(receiver->rate[queue], MBIT / 2, MBIT);
+    world_turn(w, 100 * MS);
+    for (int i = 0; i < MAX_QUEUES; i++) {
+        assert_false(receiver->queue_used[i]);
+    }
+}
+
+static void
+rank_decides_while_the_lease_holds(void **state)
+{
+    struct obedient flows[] = {
+        { .port = 0, .slot = 1, .wants = GAP },
+        { .port = 1, .slot = 2, .wants = GAP },
+    };
+    struct world *w = *state;
+    struct job_slots *slots = w->sides[RECEIVER].slots;
+
+    for (uint16_t i = 0; i < 2; i++) {
+        struct shim_slot slot = { .slot = i + 1, .level = i + 1, .rank = i };
+
+        assert_int_equal(job_slots_set(slots, &slot), 0);
+        world_open(w, i);
+    }
+    job_slots_lease(slots, w->now, 100000, 0);
+    world_obey(w, flows, 2, 100 * MS);
+    assert_true(obedient_rate(w, &flows[0]) > 80 * MBIT);
+    assert_true(obedient_rate(w, &flows[1]) < 10 * MBIT);
+    job_slots_lease(slots, w->now, 0, 0);
+    world_obey(w, flows, 2, 100 * MS);
+    assert_in_range(obedient_rate(w, &flows[0]), 38 * MBIT, 50 * MBIT);
+    assert_in_range(obedient_rate(w, &flows[1]), 38 * MBIT, 50 * MBIT);
+}
+
+/* A flow that sends less than it has lets the other have the rest, and has its
+ * part again a moment after it wants it. */
+static void
+what_one_does_not_use_the_other_has(void **state)
+{
+    struct obedient flows[] = {
+        { .port = 0, .wants = GAP },
+        { .port = 1, .wants = 4 * GAP },
+    };
+    struct world *w = *state;
+
+    world_open(w, 0);
+    world_open(w, 1);
+    world_obey(w, flows, 2, 100 * MS);
+    assert_true(obedient_rate(w, &flows[0]) > 55 * MBIT);
+    flows[1].wants = GAP;
+    world_obey(w, flows, 2, 50 * MS);
+    assert_in_range(obedient_rate(w, &flows[0]), 38 * MBIT, 50 * MBIT);
+    assert_in_range(obedient_rate(w, &flows[1]), 38 * MBIT, 50 * MBIT);
+}
+
+/* Frames that take longer at a flow's rate than any fixed time: silence
+ * between them is no sign of an end, and all go on at their part. */
+static void
+slow_flows_keep_their_parts(void **state)
+{
+    enum { N = 40 };
+    struct obedient flows[N];
+    struct world *w = *state;
+    uint64_t before[N];
+
+    for (uint16_t i = 0; i < N; i++) {
+        flows[i] = (struct obedient) { .port = i, .wants = GAP };
+        world_open(w, i);
+    }
+    world_obey(w, flows, N, 200 * MS);
+    for (int i = 0; i < N; i++) {
+        before[i] = obedient_rate(w, &flows[i]);
+    }
+    world_obey(w, flows, N, 200 * MS);
+    for (int i = 0; i < N; i++) {
+        assert_in_range(before[i], MBIT, 5 * MBIT);
+        assert_in_range(obedient_rate(w, &flows[i]), MBIT, 5 * MBIT);
+    }
+}
+
+/* When a burst ends the others have its part at once, and its shim goes on
+ * from what it was told before when the next one begins. */
+static void
+the_end_of_a_burst_is_seen_at_once(void **state)
+{
+    struct obedient flows[] = {
+        { .port = 0, .wants = GAP }, { .port = 1, .wants = GAP },
+    };
+    struct world *w = *state;
+    struct packet_spec data;
+    struct cc_packet p;
+    uint64_t told;
+
+    world_open(w, 0);
+    world_open(w, 1);
+    world_obey(w, flows, 2, 100 * MS);
+    told = obedient_rate(w, &flows[1]);
+    assert_in_range(told, 38 * MBIT, 50 * MBIT);
+
+    /* The end of what its program wrote. */
+    data = world_spec(w, SENDER, 1, SEGMENT_ACK | SEGMENT_PSH);
+    data.payload = DATA / 2;
+    world_carry(w, SENDER, &data, &p);
+    world_obey(w, flows, 1, 2 * MS);
+    assert_true(obedient_rate(w, &flows[0]) > 90 * MBIT);
+    assert_in_range(obedient_rate(w, &flows[1]), told * 9 / 10,
+                    told * 11 / 10);
+    world_obey(w, flows, 1, 100 * MS);
+    assert_in_range(obedient_rate(w, &flows[1]), told * 9 / 10,
+                    told * 11 / 10);
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
+                                                   world_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(flows_share_the_link_equally),
+        TEST(a_window_has_room_for_three_segments),
+        TEST(acknowledgements_wait_where_windows_are_too_much),
+        TEST(rank_decides_while_the_lease_holds),
+        TEST(what_one_does_not_use_the_other_has),
+        TEST(slow_flows_keep_their_parts),
+        TEST(the_end_of_a_burst_is_seen_at_once),
+    };
+
+    return cmocka_run_group_tests_name("shim-cc-share", tests, NULL, NULL);
+}
