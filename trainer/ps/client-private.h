@@ -29,8 +29,13 @@ struct client_server {
     struct channel channel;
     struct shard shard;
     uint64_t n_answers;         /* Weights that have come, in this epoch. */
-    bool answered;              /* In this exchange. */
     uint64_t iteration;         /* Of the weights it gave us last. */
+
+    /* In this exchange, of the gradient and of the next weights: what has
+     * been queued, and what has come, from here on to the shard's end. */
+    size_t sent_from, got_from;
+    uint64_t next;              /* Iteration of what has come. */
+    bool answered;              /* All has. */
 };
 
 struct ps_client {
@@ -40,8 +45,13 @@ struct ps_client {
     struct heartbeat *heartbeat;
 
     /* Of the exchange that is going on. */
-    struct frame push;          /* What we sent; 'type' 0 if nothing. */
-    const float *gradient;      /* Its vector. */
+    struct frame push;          /* What we send; 'type' 0 if nothing. */
+    const float *gradient;      /* Its vector, */
+    size_t final_from;          /* which is final from here on. */
+    bool complete;              /* It is, and so is 'push'. */
+    bool offered;               /* By ps_client_offer(). */
+    enum ps_result result;      /* Of parts that have left since, */
+    char *error;                /* and why they could not. */
     float *weights;             /* NULL if no answer is expected. */
     double loss;                /* Of the iteration before, by the servers. */
     bool gone_back;             /* To a checkpoint. */
@@ -61,8 +71,9 @@ client_end(const struct ps_client *client)
 
 /* client-send.c */
 
-/* Sends 'server' its range of the first weights, or of the gradient. */
-void client_send_range(const struct ps_client *, struct client_server *);
+/* Sends 'server' its range of the first weights, or what is final and was not
+ * sent of that of the gradient. */
+void client_send(const struct ps_client *, struct client_server *);
 
 /* client-step.c */
 

@@ -114,6 +114,7 @@ client_start_again(struct ps_client *client, const uint64_t epochs[])
     for (struct client_server *s = client->servers; s < client_end(client);
          s++) {
         s->answered = false;
+        s->got_from = shard_end(&s->shard);
         s->iteration = s->channel.welcome.iteration;
     }
     return error;
@@ -133,6 +134,32 @@ client_lacks_push(const struct ps_client *client,
     }
 }
 
+/* The server is the one that it was.  Sends it what it does not have, and
+ * expects again what it has not answered. */
+static char *
+go_on(struct ps_client *client, struct client_server *server)
+{
+    const struct frame_welcome *welcome = &server->channel.welcome;
+
+    if (server->answered) {
+        return NULL;
+    }
+    server->got_from = shard_end(&server->shard);
+    if (!client_lacks_push(client, server)) {
+        return NULL;
+    }
+    if (client->push.type == FRAME_PUSH) {
+        if (welcome->from < server->sent_from
+            || welcome->from > shard_end(&server->shard)) {
+            return channel_failure(&server->channel, duplicate(
+                "has what was not sent"));
+        }
+        server->sent_from = welcome->from;
+    }
+    client_send(client, server);
+    return NULL;
+}
+
 char *
 client_reopen(struct ps_client *client, struct client_server *lost)
 {
@@ -144,13 +171,9 @@ client_reopen(struct ps_client *client, struct client_server *lost)
     }
     error = client_open(client, lost, client->config.patience_us);
     if (!error) {
-        const struct frame_welcome *welcome = &lost->channel.welcome;
-
-        if (welcome->epoch != epochs[lost - client->servers]) {
-            error = client_start_again(client, epochs);
-        } else if (!lost->answered && client_lacks_push(client, lost)) {
-            client_send_range(client, lost);
-        }
+        error = lost->channel.welcome.epoch != epochs[lost - client->servers]
+                ? client_start_again(client, epochs)
+                : go_on(client, lost);
     }
     free(epochs);
     return error;

@@ -12,17 +12,23 @@
 #include "trainer/report.h"
 
 /* Weights may be of any iteration that follows the gradient's: a scheme may
- * have let others go on without us. */
+ * have let others go on without us.  But they must not come before what was
+ * sent for them, since we may still compute with the old ones. */
 static bool
 is_awaited(const struct ps_client *client, const struct client_server *server)
 {
     const struct frame *frame = &server->channel.link.frame;
-    uint64_t least = server->iteration + (client->push.type == FRAME_PUSH);
+    bool pushes = client->push.type == FRAME_PUSH;
+    bool begins = server->got_from == shard_end(&server->shard);
 
     return frame->type == FRAME_WEIGHTS && client->weights
-           && !server->answered && frame->iteration >= least
-           && frame->first == server->shard.first
-           && frame->n == server->shard.n;
+           && !server->answered && frame->n
+           && frame->first >= (pushes ? server->sent_from
+                                      : server->shard.first)
+           && frame->first <= server->got_from
+           && frame->n == server->got_from - frame->first
+           && (begins ? frame->iteration >= server->iteration + pushes
+                      : frame->iteration == server->next);
 }
 
 /* A header has come.  Says where the body belongs, or what is wrong. */
@@ -49,7 +55,7 @@ begin_answer(struct ps_client *client, struct client_server *server)
                        "expected", frame->type, frame->n,
                        (unsigned long long) frame->iteration);
     }
-    link_set_body(&ch->link, client->weights + server->shard.first);
+    link_set_body(&ch->link, client->weights + frame->first);
     return NULL;
 }
 
@@ -63,10 +69,14 @@ end_answer(struct ps_client *client, struct client_server *server,
 
     switch (frame->type) {
     case FRAME_WEIGHTS:
-        server->answered = true;
-        server->n_answers++;
-        server->iteration = frame->iteration;
-        client->loss = frame->value;
+        server->got_from = frame->first;
+        server->next = frame->iteration;
+        if (frame->first == server->shard.first) {
+            server->answered = true;
+            server->n_answers++;
+            server->iteration = frame->iteration;
+            client->loss = frame->value;
+        }
         return PS_OK;
     case FRAME_SCHEME:
         client->messages[(client->first_message + client->n_messages++)

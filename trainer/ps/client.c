@@ -64,6 +64,7 @@ ps_client_destroy(struct ps_client *client)
         }
         free(client->servers);
         free(client->fds);
+        free(client->error);
         free(client);
     }
 }
@@ -107,6 +108,7 @@ expect_answers(struct ps_client *client)
     for (struct client_server *s = client->servers; s < client_end(client);
          s++) {
         s->answered = false;
+        s->sent_from = s->got_from = shard_end(&s->shard);
     }
 }
 
@@ -148,10 +150,60 @@ ps_client_begin(struct ps_client *client, float *weights,
     for (struct client_server *s = client->servers; s < client_end(client);
          s++) {
         if (client_lacks_push(client, s)) {
-            client_send_range(client, s);
+            client_send(client, s);
         }
     }
     return client_finish(client, weights, iteration, errorp);
+}
+
+void
+ps_client_offer(struct ps_client *client, uint64_t iteration,
+                const float *gradient, uint32_t n_samples, float *weights)
+{
+    client->offered = true;
+    client->result = PS_OK;
+    client->weights = weights;
+    if (client->heartbeat) {
+        heartbeat_set_iteration(client->heartbeat, iteration);
+    }
+    if (client->gone_back) {
+        return;                 /* The gradient is of other weights. */
+    }
+    client->gradient = gradient;
+    client->final_from = client->config.n_parameters;
+    client->complete = false;
+    client->push = (struct frame) {
+        .type = FRAME_PUSH, .samples = n_samples,
+    };
+    expect_answers(client);
+}
+
+void
+ps_client_part(struct ps_client *client, size_t first, size_t n)
+{
+    if (!client->push.type || client->result != PS_OK
+        || first + n != client->final_from) {
+        return;                 /* Leaves in the end, if at all. */
+    }
+    client->final_from = first;
+    for (struct client_server *s = client->servers; s < client_end(client);
+         s++) {
+        client_send(client, s);
+    }
+    client->result = client_step(client, false, 0, &client->error);
+}
+
+/* Pushes what has not left yet. */
+static void
+complete(struct ps_client *client, float loss)
+{
+    client->final_from = 0;
+    client->complete = true;
+    client->push.value = loss;
+    for (struct client_server *s = client->servers; s < client_end(client);
+         s++) {
+        client_send(client, s);
+    }
 }
 
 enum ps_result
@@ -162,17 +214,17 @@ ps_client_exchange(struct ps_client *client, uint64_t *iteration,
     enum ps_result result;
 
     *errorp = NULL;
-    client->gradient = gradient;
-    client->push = (struct frame) {
-        .type = FRAME_PUSH, .samples = n_samples, .value = *loss,
-    };
-    if (client->heartbeat) {
-        heartbeat_set_iteration(client->heartbeat, *iteration);
+    if (!client->offered) {
+        ps_client_offer(client, *iteration, gradient, n_samples, weights);
     }
-    expect_answers(client);
-    for (struct client_server *s = client->servers; s < client_end(client);
-         s++) {
-        client_send_range(client, s);
+    client->offered = false;
+    if (client->result != PS_OK) {
+        *errorp = client->error;
+        client->error = NULL;
+        return client->result;
+    }
+    if (client->push.type) {
+        complete(client, *loss);
     }
     result = client_finish(client, weights, iteration, errorp);
     *loss = client->loss;

@@ -33,6 +33,8 @@ struct peer {
     enum frame_channel channel;
     int64_t since_us;           /* When it connected. */
     bool waiting;               /* For weights. */
+    size_t sent_from;           /* Of its next weights it was sent what is
+                                 * from here on, to the shard's end. */
     bool bye;                   /* It, or we, have said so. */
     bool owes_ack;              /* Updates were made, */
     bool more;                  /* and the last one said that more follow. */
@@ -44,6 +46,8 @@ struct member {
     bool joined;                /* Since the server's epoch began. */
     bool present;               /* Has a connection for data. */
     uint64_t sequence;          /* Its last push or update that was made. */
+    size_t from;                /* Of its next push all has come from this
+                                 * parameter on, to the shard's end. */
     int64_t lost_us;            /* Since when it is away; 0: it is not. */
     int64_t heard_us;           /* Its last heartbeat; 0: it sends none. */
 };
