@@ -5,8 +5,9 @@
 
 /* What the parts of a server share.
  *
- * server.c has the loop and the connections, server-join.c who comes and
- * goes, server-training.c a scheme's frames, server-store.c a store's.
+ * server.c has the loop, server-peer.c the connections, server-join.c who
+ * comes and goes, server-training.c a scheme's frames, server-store.c a
+ * store's.
  *
  * A "peer" is a connection, a "member" one of the job's workers, which may
  * lose its connection and come back with another one.  What a member has
@@ -81,9 +82,22 @@ struct server {
 };
 
 /* server.c */
+
+/* Ends the training for everybody; takes ownership of 'why'. */
 void server_fail(struct server *, char *why);
+
+/* server-peer.c */
 void peer_close(struct server *, struct peer *);
+
+/* Sends a last frame, as far as it goes without waiting. */
 void peer_send_last(struct peer *, enum frame_type, const char *text);
+
+/* Takes what has come. */
+void peer_run(struct server *, struct peer *);
+
+/* Whether an answer to the next frame has room in the link.  A worker that
+ * takes no answers is not listened to either. */
+bool peer_can_answer(const struct peer *);
 
 /* server-join.c */
 struct peer *server_find_peer(struct server *, int rank, bool control);
