@@ -35,7 +35,8 @@
 
 #define TIMEOUT_S 50            /* Of a test, in case it hangs. */
 #define N 40000                 /* Parameters: two frames of a store's. */
-#define HELLO 136               /* Bytes of a hello's frame. */
+#define HELLO 136               /* Bytes of a hello's frame, */
+#define WELCOME 88              /* and of the answer's. */
 
 struct server {
     pid_t pid;
@@ -304,11 +305,11 @@ cuts_towards_the_client_count_nothing_twice(void **state)
 
     for (int i = 0; i < N_CUTS; i++) {
         cuts[i].to_server = 0;
-        cuts[i].to_client = 48 + 32 + 1 + 7 * i;
+        cuts[i].to_client = WELCOME + 1 + 7 * i;
     }
     cuts[20].to_client = 1;
     cuts[21].to_client = 60;
-    cuts[22].to_client = 80;
+    cuts[22].to_client = WELCOME;
     count_through(cuts, N_CUTS);
 }
 
@@ -393,7 +394,7 @@ train_through_cuts(const char *scheme, int n_cuts)
 
     for (int i = 0; i < n_cuts; i++) {
         cuts[i].to_server = i % 2 ? 0 : HELLO + 1 + i * 4999;
-        cuts[i].to_client = i % 2 ? 81 + i * 4999 : 0;
+        cuts[i].to_client = i % 2 ? WELCOME + 1 + i * 4999 : 0;
     }
     assert_null(wrong);
     proxy = start_proxy(&server, cuts, n_cuts);
