@@ -8,10 +8,12 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "agent/identify/cgroup.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/miss-filter.h"
+#include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/sock-diag.h"
 #include "hash.h"
@@ -48,7 +50,8 @@ struct view {
 struct tracker {
     const struct tracker_class *class;
     void *aux;
-    char *cgroup_root;          /* May be null. */
+    char *cgroup_mount;         /* May be null, and then also: */
+    char *cgroup_root;
 
     struct registry registry;
     struct flow_table flows;
@@ -79,6 +82,7 @@ tracker_create(const struct tracker_config *config,
 
     t->class = class;
     t->aux = aux;
+    t->cgroup_mount = nullable_xstrdup(config->cgroup_mount);
     t->cgroup_root = nullable_xstrdup(config->cgroup_root);
     registry_init(&t->registry);
     flow_table_init(&t->flows);
@@ -126,6 +130,7 @@ tracker_destroy(struct tracker *t)
     }
     free(t->views);
     free(t->doubts);
+    free(t->cgroup_mount);
     free(t->cgroup_root);
     free(t);
 }
@@ -179,19 +184,66 @@ see_cgroup(const char *name, uint64_t id, bool below, void *t_)
     }
 }
 
+/* For see_claimed_cgroup(). */
+struct claim_scan {
+    struct registry *registry;
+    const struct claim *claim;
+};
+
+static void
+see_claimed_cgroup(const char *name OVS_UNUSED, uint64_t id,
+                   bool below OVS_UNUSED, void *scan_)
+{
+    const struct claim_scan *scan = scan_;
+
+    registry_see_claimed(scan->registry, scan->claim, id);
+}
+
+/* True if what 'claim' claims is still there. */
+static bool
+claim_holds(const struct claim *claim)
+{
+    struct process process;
+    struct stat s;
+
+    if (claim->what.kind == CLAIMS_PROCESS) {
+        return process_look(claim->what.id, &process)
+               && (!claim->born || claim->born == process.born);
+    }
+    return !claim->path
+           || (!stat(claim->path, &s) && s.st_ino == claim->what.id);
+}
+
+/* Drops the claims whose things are gone, and looks at the cgroups below
+ * those that are claimed. */
+static void
+scan_claims(struct tracker *t)
+{
+    struct claim *claim;
+
+    HMAP_FOR_EACH_SAFE (claim, node, &t->registry.claims) {
+        struct claim_scan scan = { &t->registry, claim };
+
+        if (!claim_holds(claim)) {
+            registry_drop_claim(&t->registry, claim);
+        } else if (claim->what.kind == CLAIMS_CGROUP && claim->path) {
+            cgroup_scan_below(claim->path, see_claimed_cgroup, &scan);
+        }
+    }
+}
+
 /* Looks at the tree.  Returns false if that failed. */
 static bool
 scan_cgroups(struct tracker *t)
 {
-    int error;
+    int error = 0;
 
     t->stats.n_scans++;
     t->last_scan = t->now;
-    if (!t->cgroup_root) {
-        return true;
-    }
     registry_begin(&t->registry);
-    error = cgroup_scan(t->cgroup_root, see_cgroup, t);
+    if (t->cgroup_root) {
+        error = cgroup_scan(t->cgroup_root, see_cgroup, t);
+    }
     if (error) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 2);
 
@@ -199,6 +251,7 @@ scan_cgroups(struct tracker *t)
                      t->cgroup_root, ovs_strerror(error));
         return false;
     }
+    scan_claims(t);
     registry_end(&t->registry, job_gone, t);
     return true;
 }
@@ -211,12 +264,16 @@ remove_empty_jobs(struct tracker *t)
     struct job *job;
 
     HMAP_FOR_EACH_SAFE (job, node, &t->registry.jobs) {
+        if (!job->cgroup) {
+            continue;           /* Lives as long as its claims. */
+        }
         if (cgroup_is_populated(t->cgroup_root, job->name)) {
             job->empty_since = 0;
         } else if (!job->empty_since) {
             job->empty_since = t->now;
         } else if (t->now - job->empty_since >= TRACKER_EMPTY_MS
-                   && !cgroup_remove(t->cgroup_root, job->name)) {
+                   && !cgroup_remove(t->cgroup_root, job->name)
+                   && !job->n_claims) {
             job_gone(job, t);
             registry_remove(&t->registry, job);
         }
@@ -434,4 +491,70 @@ tracker_register(struct tracker *t, const char *name)
     }
     tracker_hurry(t);
     return job;
+}
+
+/* Tells the class of 'job', which came by a claim. */
+static void
+begin_claimed_job(struct tracker *t, struct job *job,
+                  enum claim_source source)
+{
+    VLOG_INFO("%s: job is on this host, claimed by %s", job->name,
+              claim_source_name(source));
+    t->class->job_begin(job, t->aux);
+}
+
+char *
+tracker_claim(struct tracker *t, enum claim_source source, const char *name,
+              const char *kind, const char *text, int64_t rung)
+{
+    bool new = !registry_find(&t->registry, name);
+    struct claim_what what;
+    struct process process;
+    struct claim *claim;
+    struct job *job;
+    char *path;
+    char *error = claim_what_parse(kind, text, t->cgroup_mount, &what, &path);
+
+    if (error) {
+        return error;
+    }
+    t->now = time_msec();
+    job = registry_claim(&t->registry, source, name, &what, t->now);
+    if (!job) {
+        free(path);
+        return xasprintf("%s: this host has %d jobs, no more are allowed",
+                         name, REGISTRY_MAX_JOBS);
+    }
+    claim = registry_find_claim(&t->registry, source, &what);
+    free(claim->path);
+    claim->path = path;
+    claim->born = what.kind == CLAIMS_PROCESS
+                  && process_look(what.id, &process) ? process.born : 0;
+    job->rung = rung >= 0 ? rung : job->rung;
+    if (new) {
+        begin_claimed_job(t, job, source);
+    }
+    tracker_hurry(t);
+    return NULL;
+}
+
+/* Takes back what tracker_claim() noted. */
+char *
+tracker_unclaim(struct tracker *t, enum claim_source source, const char *name,
+                const char *kind, const char *text)
+{
+    struct claim_what what;
+    char *path;
+    char *error = claim_what_parse(kind, text, t->cgroup_mount, &what, &path);
+
+    if (error) {
+        return error;
+    }
+    free(path);
+    if (!registry_unclaim(&t->registry, source, name, &what)) {
+        return xasprintf("%s: %s does not claim this %s", name,
+                         claim_source_name(source), kind);
+    }
+    tracker_hurry(t);
+    return NULL;
 }

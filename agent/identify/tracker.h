@@ -40,6 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/identify/claim.h"
 #include "shim/control/protocol.h"
 
 struct flow_table;
@@ -63,6 +64,7 @@ struct tracker_class {
 };
 
 struct tracker_config {
+    const char *cgroup_mount;   /* Of cgroup v2, NULL if there is none. */
     const char *cgroup_root;    /* Absolute, NULL if there is no cgroup v2. */
     char **netns;               /* Of /run/netns, looked at besides our own. */
     size_t n_netns;
@@ -92,6 +94,13 @@ void tracker_hurry(struct tracker *);
 /* Looks at the cgroups now and returns the job called 'name', NULL if it has
  * no cgroup. */
 struct job *tracker_register(struct tracker *, const char *name);
+
+/* Notes what 'source' claims for the job called 'name', until it is taken back
+ * or what is claimed is gone.  'rung' is -1 if that is not known. */
+char *tracker_claim(struct tracker *, enum claim_source, const char *name,
+                    const char *kind, const char *text, int64_t rung);
+char *tracker_unclaim(struct tracker *, enum claim_source, const char *name,
+                      const char *kind, const char *text);
 
 const struct registry *tracker_registry(const struct tracker *);
 const struct flow_table *tracker_flows(const struct tracker *);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef PROCESS_H
+#define PROCESS_H 1
+
+/* What /proc says of a process.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Processes come and go while they are looked at, and their ids are used
+ * again.  Each function here looks once and says so if there was nothing to
+ * see; a process is the same as before if it began at the same time.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    if (process_look(pid, &process) && process.born == born) {
+ *        ...it is still the same...
+ *    }
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * No state.  Thread-safe. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct process {
+    pid_t pid;
+    pid_t parent;
+    uint64_t born;              /* Clock ticks since the boot. */
+};
+
+bool process_look(pid_t, struct process *);
+
+#endif /* agent/identify/process.h */
