@@ -17,6 +17,7 @@ packages="
     libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev
     libpcap-dev libmnl-dev libxxhash-dev
     iproute2 ethtool
+    libslurm-dev slurmctld slurmd slurm-client munge
     libcmocka-dev libglpk-dev python3-jsonschema mandoc
 "
 log=$(mktemp)
