@@ -17,7 +17,8 @@ packages="
     libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev
     libpcap-dev libmnl-dev libxxhash-dev
     iproute2 ethtool
-    libslurm-dev slurmctld slurmd slurm-client munge
+    libjansson-dev libcurl4-openssl-dev
+    libslurm-dev slurmctld slurmd slurm-client munge python3-yaml python3-optuna
     libcmocka-dev libglpk-dev python3-jsonschema mandoc
 "
 log=$(mktemp)

@@ -24,8 +24,8 @@ address=10.98.0.1
 user=nobody
 netns="nsenter --net=/run/netns/$name"
 pids=
-export SLURM_CONF=$dir/slurm.conf
-export STAGECOACH_CGROUP=$name/jobs STAGECOACH_RUNDIR=$dir
+export SLURM_CONF="$dir/slurm.conf"
+export STAGECOACH_CGROUP="$name/jobs" STAGECOACH_RUNDIR="$dir"
 
 # All that the test starts is in one cgroup: Slurm's daemons have children
 # that outlive them.
