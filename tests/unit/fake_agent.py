@@ -4,11 +4,13 @@
 RUNDIR/agent.ctl and RUNDIR/progress.sock and remembers what it was told.
 """
 
+import contextlib
 import json
 import os
 import socket
 import tempfile
 import threading
+import time
 
 
 class FakeAgent:
@@ -51,12 +53,16 @@ class FakeAgent:
             if self.mute:
                 continue
             result = self.answers.get(request["method"], {})
-            connection.sendall(json.dumps(
-                {"id": request["id"], "error": None,
-                 "result": json.dumps(result)}).encode())
+            with contextlib.suppress(OSError):  # Not all wait for it.
+                connection.sendall(json.dumps(
+                    {"id": request["id"], "error": None,
+                     "result": json.dumps(result)}).encode())
 
-    def get_calls(self):
-        """What it was told since the last time."""
+    def get_calls(self, n=0):
+        """What it was told since the last time, at least 'n' commands."""
+        deadline = time.monotonic() + 10
+        while len(self.calls) < n and time.monotonic() < deadline:
+            time.sleep(0.001)
         with self.lock:
             calls, self.calls = self.calls, []
         return calls
