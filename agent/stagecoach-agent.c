@@ -20,6 +20,7 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/identify/cgroup-path.h"
+#include "agent/identify/whose.h"
 #include "command-line.h"
 #include "daemon.h"
 #include "fatal-signal.h"
@@ -77,7 +78,12 @@ usage(void)
            "seen\n"
            "  --netns=NAME         also look at the sockets of this network "
            "namespace;\n"
-           "                       may be repeated\n",
+           "                       may be repeated\n"
+           "  --port=FIRST[-LAST]=COJOB/JOB\n"
+           "                       who has a socket on these ports works for "
+           "this job,\n"
+           "                       if nothing better is known; may be "
+           "repeated\n",
            program_name, program_name);
     stream_usage("REMOTE", true, false, true);
     daemon_usage();
@@ -134,6 +140,18 @@ parse_bypass(const char *text)
         bad_option("--bypass: %s", error);
     }
     return &place;
+}
+
+static void
+add_port(struct agent_config *c, const char *text)
+{
+    char *error;
+
+    c->ports = xrealloc(c->ports, (c->n_ports + 1) * sizeof *c->ports);
+    error = port_rule_parse(text, &c->ports[c->n_ports++]);
+    if (error) {
+        bad_option("--port: %s", error);
+    }
 }
 
 static char *
@@ -210,6 +228,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         OPT_RATE,
         OPT_NETNS,
         OPT_BYPASS,
+        OPT_PORT,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
         SSL_OPTION_ENUMS,
@@ -224,6 +243,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         { "rate", required_argument, NULL, OPT_RATE },
         { "netns", required_argument, NULL, OPT_NETNS },
         { "bypass", required_argument, NULL, OPT_BYPASS },
+        { "port", required_argument, NULL, OPT_PORT },
         { "help", no_argument, NULL, 'h' },
         { "version", no_argument, NULL, 'V' },
         DAEMON_LONG_OPTIONS,
@@ -272,6 +292,9 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         case OPT_BYPASS:
             c->bypass = parse_bypass(optarg);
             break;
+        case OPT_PORT:
+            add_port(c, optarg);
+            break;
         case 'h':
             usage();
             break;
@@ -306,6 +329,7 @@ free_config(struct agent_config *c)
         free(c->netns[i]);
     }
     free(c->netns);
+    free(c->ports);
 }
 
 static struct unixctl_server *
