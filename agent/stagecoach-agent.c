@@ -21,10 +21,12 @@
 #include "agent/control.h"
 #include "agent/identify/cgroup-path.h"
 #include "agent/identify/whose.h"
+#include "agent/privileges.h"
 #include "command-line.h"
 #include "daemon.h"
 #include "fatal-signal.h"
 #include "latch.h"
+#include "lockfile.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
@@ -332,6 +334,41 @@ free_config(struct agent_config *c)
     free(c->ports);
 }
 
+/* Two agents would undo each other's work, and take each other's sockets. */
+static struct lockfile *
+lock_host(const struct agent_config *c)
+{
+    char *path = xasprintf("%s/agent", c->rundir);
+    struct lockfile *lockfile;
+    int error = lockfile_lock(path, &lockfile);
+
+    if (error == EAGAIN || error == EDEADLK) {
+        ovs_fatal(0, "%s: an agent is running for this directory, only one is "
+                  "allowed", c->rundir);
+    } else if (error) {
+        ovs_fatal(error, "%s: cannot lock", path);
+    }
+    free(path);
+    return lockfile;
+}
+
+static void
+drop_privileges(void)
+{
+    int error = privileges_drop();
+
+    if (error) {
+        VLOG_WARN("cannot give up privileges (%s), going on with all of them",
+                  ovs_strerror(error));
+    }
+    for (size_t i = 0; i < N_PRIVILEGES; i++) {
+        if (!privilege_is_held(&privileges[i])) {
+            VLOG_INFO("no %s: no %s", privileges[i].name,
+                      privileges[i].purpose);
+        }
+    }
+}
+
 static struct unixctl_server *
 open_unixctl(const struct agent_config *c)
 {
@@ -352,6 +389,7 @@ main(int argc, char *argv[])
 {
     struct agent_config config = { .host = NULL };
     struct unixctl_server *unixctl;
+    struct lockfile *lockfile;
     struct agent *agent;
     char *error;
 
@@ -366,6 +404,8 @@ main(int argc, char *argv[])
         ovs_fatal(errno, "%s: cannot make the directory", config.rundir);
     }
     daemonize_start(false);
+    lockfile = lock_host(&config);
+    drop_privileges();
     unixctl = open_unixctl(&config);
     error = agent_create(&config, &agent);
     if (error) {
@@ -387,6 +427,7 @@ main(int argc, char *argv[])
 
     unixctl_server_destroy(unixctl);
     agent_destroy(agent);
+    lockfile_unlock(lockfile);
     free_config(&config);
     latch_destroy(&exiting);
     return EXIT_SUCCESS;
