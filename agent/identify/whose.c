@@ -26,7 +26,7 @@ VLOG_DEFINE_THIS_MODULE(whose);
 
 #define MAX_GROUPS 4096
 #define MAX_ANCESTORS 64
-#define GAP_SHARE 20            /* A cgroup is looked into for a 20th of the
+#define GAP_SHARE 40            /* A cgroup is looked into for a 40th of the
                                  * time at most, */
 #define MIN_GAP_MS 5            /* and not again before that. */
 #define MAX_GAP_MS 5000
@@ -45,6 +45,8 @@ struct group {
     long long looked;           /* When its processes were looked at last, */
     bool all;                   /* and the sockets of all of them. */
     long long next;             /* When they may be again. */
+    uint32_t strangers;         /* Hash of its processes, if none of them works
+                                 * for a job and that will stay so; else 0. */
 };
 
 /* A process whose environment was read. */
@@ -289,15 +291,17 @@ ticks_now(void)
     return ts.tv_sec * 100 + ts.tv_nsec / 10000000;
 }
 
-/* Finds out for whom 'pid' works.  Returns true if it is for a job. */
+/* Finds out for whom 'pid' works.  Returns true if it is for a job, otherwise
+ * clears '*foreverp' unless that will stay so. */
 static bool
-look_at_process(struct whose *w, pid_t pid, long long now)
+look_at_process(struct whose *w, pid_t pid, long long now, bool *foreverp)
 {
     struct reader *reader;
     struct process process;
     const struct claim *claim;
 
     if (!process_look(pid, &process)) {
+        *foreverp = false;
         return false;
     }
     reader = find_or_add_reader(w, pid);
@@ -307,6 +311,7 @@ look_at_process(struct whose *w, pid_t pid, long long now)
         read_environ(w, &process, now);
         inherit(w, &process, now);
     }
+    *foreverp = *foreverp && reader->settled;
     claim = claim_of_process(w, pid);
     return claim && (!claim->born || claim->born == process.born);
 }
@@ -351,24 +356,28 @@ look_into(struct whose *w, struct group *group, bool all, long long now)
     long long start = time_usec();
     pid_t *pids;
     size_t n = processes_of_cgroup(group->path, &pids);
-    bool any = false;
-    long long cost_ms;
+    uint32_t hash = hash_bytes(pids, n * sizeof *pids, n) | 1;
+    bool forever = true, any = false;
+    long long gap;
 
-    w->look++;
-    for (size_t i = 0; i < n; i++) {
-        if (look_at_process(w, pids[i], now) || all) {
-            process_walk_sockets(pids[i], hold, w);
-            any = true;
+    if (all || hash != group->strangers) {
+        w->look++;
+        for (size_t i = 0; i < n; i++) {
+            if (look_at_process(w, pids[i], now, &forever) || all) {
+                process_walk_sockets(pids[i], hold, w);
+                any = true;
+            }
         }
-    }
-    if (any) {
-        sweep(w, pids, n);
+        if (any) {
+            sweep(w, pids, n);
+        }
+        group->strangers = forever && !any ? hash : 0;
     }
     free(pids);
-    cost_ms = (time_usec() - start) / 1000;
+    gap = (time_usec() - start) * GAP_SHARE / 1000;
     group->looked = now;
     group->all = all;
-    group->next = now + MIN(MAX(cost_ms * GAP_SHARE, MIN_GAP_MS), MAX_GAP_MS);
+    group->next = now + MIN(MAX(gap, MIN_GAP_MS), MAX_GAP_MS);
 }
 
 /* Adds the cgroup 'id' at 'path' to those of a job if it is in the tree of
