@@ -191,6 +191,8 @@ open_tracker(struct agent *a)
         .cgroup_root = root,
         .netns = a->config->netns,
         .n_netns = a->config->n_netns,
+        .ports = a->config->ports,
+        .n_ports = a->config->n_ports,
     };
 
     if (!mount) {

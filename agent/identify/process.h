@@ -38,5 +38,14 @@ struct process {
 };
 
 bool process_look(pid_t, struct process *);
+char *process_environ(pid_t, size_t *sizep);
+uint64_t process_netns(pid_t);
+
+/* 'inode' is as in struct sock_info. */
+typedef void process_socket_func(uint32_t inode, pid_t, void *aux);
+
+void process_walk_sockets(pid_t, process_socket_func *, void *aux);
+
+size_t processes_of_cgroup(const char *path, pid_t **pidsp);
 
 #endif /* agent/identify/process.h */

@@ -10,22 +10,13 @@
 #include "hash.h"
 #include "util.h"
 
-/* A cgroup and whose it is: the job's own and those below it. */
-struct registry_cgroup {
-    struct hmap_node node;      /* In struct registry's 'cgroups', by 'id'. */
-    uint64_t id;
-    struct job *job;
-    enum claim_source source;   /* That says so. */
-    bool seen;
-};
-
 void
 registry_init(struct registry *r)
 {
+    memset(r, 0, sizeof *r);
     hmap_init(&r->jobs);
     hmap_init(&r->cgroups);
     hmap_init(&r->claims);
-    r->n_refused = 0;
 }
 
 static void
@@ -41,12 +32,21 @@ hash_what(const struct claim_what *what)
     return hash_add64(what->kind, what->id);
 }
 
+static bool
+is_told_process(const struct claim *claim)
+{
+    return claim->what.kind == CLAIMS_PROCESS
+           && claim->source <= CLAIM_LAUNCHER;
+}
+
 /* Takes 'claim' back. */
 void
 registry_drop_claim(struct registry *r, struct claim *claim)
 {
     hmap_remove(&r->claims, &claim->node);
     claim->job->n_claims--;
+    r->n_told_processes -= is_told_process(claim);
+    r->n_changes++;
     free(claim->path);
     free(claim);
 }
@@ -157,6 +157,9 @@ add_job(struct registry *r, const char *name, long long now)
     job->since = now;
     job->rung = -1;
     hmap_insert(&r->jobs, &job->node, hash_string(name, 0));
+    if (r->begin) {
+        r->begin(job, r->aux);
+    }
     return job;
 }
 
@@ -242,9 +245,11 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
         claim->what = *what;
         claim->source = source;
         hmap_insert(&r->claims, &claim->node, hash_what(what));
+        r->n_told_processes += is_told_process(claim);
     } else {
         claim->job->n_claims--;
     }
+    r->n_changes += claim->job != job;
     claim->job = job;
     job->n_claims++;
     if (what->kind == CLAIMS_CGROUP) {
@@ -270,10 +275,11 @@ registry_unclaim(struct registry *r, enum claim_source source,
 
 /* Returns the job that the most believed source names for one of the 'n' in
  * 'whats', which are of the same socket; what is first decides between equal
- * sources.  NULL if nobody claims any. */
+ * sources.  Stores the source in '*sourcep' unless that is null.  NULL if
+ * nobody claims any. */
 struct job *
 registry_owner(const struct registry *r, const struct claim_what *whats,
-               size_t n)
+               size_t n, enum claim_source *sourcep)
 {
     enum claim_source best = N_CLAIM_SOURCES;
     struct job *job = NULL;
@@ -298,6 +304,9 @@ registry_owner(const struct registry *r, const struct claim_what *whats,
                 job = claim->job;
             }
         }
+    }
+    if (sourcep) {
+        *sourcep = best;
     }
     return job;
 }

@@ -30,7 +30,7 @@
  * taken back; a job lives as long as it is in the tree or has a claim:
  *
  *    registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, now);
- *    job = registry_owner(r, whats, n);
+ *    job = registry_owner(r, whats, n, NULL);
  *
  *
  * Ownership and thread-safety
@@ -75,17 +75,32 @@ struct job {
     struct progress progress;   /* The latest. */
 };
 
+/* A cgroup and whose it is: the job's own and those below it. */
+struct registry_cgroup {
+    struct hmap_node node;      /* In struct registry's 'cgroups', by 'id'. */
+    uint64_t id;
+    struct job *job;
+    enum claim_source source;   /* That says so. */
+    bool seen;                  /* In the look that is going on. */
+};
+
+typedef void registry_job_func(struct job *, void *aux);
+
 struct registry {
+    registry_job_func *begin;   /* Called with 'aux' for each new job; may be
+                                 * null. */
+    void *aux;
+    size_t n_told_processes;    /* Claims of processes by registration or
+                                 * launcher. */
     struct hmap jobs;           /* Contains struct job. */
     struct hmap cgroups;        /* Contains struct registry_cgroup. */
     struct hmap claims;         /* Contains struct claim. */
+    unsigned int n_changes;     /* Of the claims, so far. */
     uint64_t n_refused;         /* Jobs beyond REGISTRY_MAX_JOBS, each look. */
 };
 
 void registry_init(struct registry *);
 void registry_uninit(struct registry *);
-
-typedef void registry_job_func(struct job *, void *aux);
 
 void registry_begin(struct registry *);
 struct job *registry_see(struct registry *, const char *name, uint64_t cgroup,
@@ -105,7 +120,7 @@ struct claim *registry_find_claim(const struct registry *, enum claim_source,
                                   const struct claim_what *);
 
 struct job *registry_owner(const struct registry *, const struct claim_what *,
-                           size_t n);
+                           size_t n, enum claim_source *sourcep);
 struct job *registry_find(const struct registry *, const char *name);
 struct job *registry_job_of_cgroup(const struct registry *, uint64_t cgroup);
 
