@@ -187,9 +187,12 @@ open_tracker(struct agent *a)
     char *mount = cgroup_mount_from("/proc/mounts");
     char *root = mount ? xasprintf("%s/%s", mount, a->config->cgroup) : NULL;
     struct tracker_config config = {
+        .cgroup_mount = mount,
         .cgroup_root = root,
         .netns = a->config->netns,
         .n_netns = a->config->n_netns,
+        .ports = a->config->ports,
+        .n_ports = a->config->n_ports,
     };
 
     if (!mount) {

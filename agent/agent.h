@@ -41,6 +41,7 @@
 #include "agent/wanted.h"
 
 struct ovsdb_idl_loop;
+struct port_rule;
 
 struct agent_config {
     char *host;
@@ -53,6 +54,8 @@ struct agent_config {
                                  * nobody knows. */
     char **netns;               /* Of /run/netns, besides our own. */
     size_t n_netns;
+    struct port_rule *ports;    /* See identify/whose.h. */
+    size_t n_ports;
     const struct bypass_place *bypass;  /* Or NULL, see actuate/bypass.h. */
 };
 

@@ -20,10 +20,13 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/identify/cgroup-path.h"
+#include "agent/identify/whose.h"
+#include "agent/privileges.h"
 #include "command-line.h"
 #include "daemon.h"
 #include "fatal-signal.h"
 #include "latch.h"
+#include "lockfile.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
@@ -77,7 +80,12 @@ usage(void)
            "seen\n"
            "  --netns=NAME         also look at the sockets of this network "
            "namespace;\n"
-           "                       may be repeated\n",
+           "                       may be repeated\n"
+           "  --port=FIRST[-LAST]=COJOB/JOB\n"
+           "                       who has a socket on these ports works for "
+           "this job,\n"
+           "                       if nothing better is known; may be "
+           "repeated\n",
            program_name, program_name);
     stream_usage("REMOTE", true, false, true);
     daemon_usage();
@@ -134,6 +142,18 @@ parse_bypass(const char *text)
         bad_option("--bypass: %s", error);
     }
     return &place;
+}
+
+static void
+add_port(struct agent_config *c, const char *text)
+{
+    char *error;
+
+    c->ports = xrealloc(c->ports, (c->n_ports + 1) * sizeof *c->ports);
+    error = port_rule_parse(text, &c->ports[c->n_ports++]);
+    if (error) {
+        bad_option("--port: %s", error);
+    }
 }
 
 static char *
@@ -210,6 +230,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         OPT_RATE,
         OPT_NETNS,
         OPT_BYPASS,
+        OPT_PORT,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
         SSL_OPTION_ENUMS,
@@ -224,6 +245,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         { "rate", required_argument, NULL, OPT_RATE },
         { "netns", required_argument, NULL, OPT_NETNS },
         { "bypass", required_argument, NULL, OPT_BYPASS },
+        { "port", required_argument, NULL, OPT_PORT },
         { "help", no_argument, NULL, 'h' },
         { "version", no_argument, NULL, 'V' },
         DAEMON_LONG_OPTIONS,
@@ -272,6 +294,9 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         case OPT_BYPASS:
             c->bypass = parse_bypass(optarg);
             break;
+        case OPT_PORT:
+            add_port(c, optarg);
+            break;
         case 'h':
             usage();
             break;
@@ -306,6 +331,42 @@ free_config(struct agent_config *c)
         free(c->netns[i]);
     }
     free(c->netns);
+    free(c->ports);
+}
+
+/* Two agents would undo each other's work, and take each other's sockets. */
+static struct lockfile *
+lock_host(const struct agent_config *c)
+{
+    char *path = xasprintf("%s/agent", c->rundir);
+    struct lockfile *lockfile;
+    int error = lockfile_lock(path, &lockfile);
+
+    if (error == EAGAIN || error == EDEADLK) {
+        ovs_fatal(0, "%s: an agent is running for this directory, only one is "
+                  "allowed", c->rundir);
+    } else if (error) {
+        ovs_fatal(error, "%s: cannot lock", path);
+    }
+    free(path);
+    return lockfile;
+}
+
+static void
+drop_privileges(void)
+{
+    int error = privileges_drop();
+
+    if (error) {
+        VLOG_WARN("cannot give up privileges (%s), going on with all of them",
+                  ovs_strerror(error));
+    }
+    for (size_t i = 0; i < N_PRIVILEGES; i++) {
+        if (!privilege_is_held(&privileges[i])) {
+            VLOG_INFO("no %s: no %s", privileges[i].name,
+                      privileges[i].purpose);
+        }
+    }
 }
 
 static struct unixctl_server *
@@ -328,6 +389,7 @@ main(int argc, char *argv[])
 {
     struct agent_config config = { .host = NULL };
     struct unixctl_server *unixctl;
+    struct lockfile *lockfile;
     struct agent *agent;
     char *error;
 
@@ -342,6 +404,8 @@ main(int argc, char *argv[])
         ovs_fatal(errno, "%s: cannot make the directory", config.rundir);
     }
     daemonize_start(false);
+    lockfile = lock_host(&config);
+    drop_privileges();
     unixctl = open_unixctl(&config);
     error = agent_create(&config, &agent);
     if (error) {
@@ -363,6 +427,7 @@ main(int argc, char *argv[])
 
     unixctl_server_destroy(unixctl);
     agent_destroy(agent);
+    lockfile_unlock(lockfile);
     free_config(&config);
     latch_destroy(&exiting);
     return EXIT_SUCCESS;

@@ -7,26 +7,21 @@
  * and the command's traffic is treated like everybody's. */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/identify/cgroup-path.h"
+#include "agent/launch/agent-call.h"
+#include "agent/launch/job-cgroup.h"
 #include "cli/command.h"
+#include "cli/print-env.h"
 
 #define AGENT_MS 200            /* For the agent to answer. */
-#define CGROUP_TRIES 5          /* The agent may remove an empty cgroup between
-                                 * our making it and our entering it. */
 
 static void __attribute__((__format__(printf, 1, 2)))
 warn(const char *format, ...)
@@ -46,68 +41,6 @@ env_or(const char *name, const char *deflt)
     const char *value = getenv(name);
 
     return value && value[0] ? value : deflt;
-}
-
-/* Makes each directory of 'path' that is missing after the first 'skip'
- * bytes. */
-static int
-make_dirs(char *path, size_t skip)
-{
-    for (char *p = path + skip; ; p++) {
-        if (*p == '/' || !*p) {
-            char c = *p;
-
-            *p = '\0';
-            if (mkdir(path, 0755) && errno != EEXIST) {
-                int error = errno;
-
-                *p = c;
-                return error;
-            }
-            *p = c;
-            if (!c) {
-                return 0;
-            }
-        }
-    }
-}
-
-static int
-write_pid(const char *dir)
-{
-    char *path;
-    int error = 0;
-    int fd;
-
-    if (asprintf(&path, "%s/cgroup.procs", dir) < 0) {
-        return ENOMEM;
-    }
-    fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, "0", 1) != 1) {
-        error = errno;
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    free(path);
-    return error;
-}
-
-static int
-enter(char *dir, size_t mount_len)
-{
-    int error = 0;
-
-    for (int i = 0; i < CGROUP_TRIES; i++) {
-        error = make_dirs(dir, mount_len + 1);
-        if (!error) {
-            error = write_pid(dir);
-        }
-        if (error != ENOENT && error != ENODEV) {
-            break;
-        }
-    }
-    return error;
 }
 
 /* Moves this process into the cgroup of 'cojob'/'job'.  Returns false after a
@@ -133,7 +66,7 @@ enter_cgroup(const char *cojob, const char *job)
         dir = NULL;
         error = ENOMEM;
     } else {
-        error = enter(dir, strlen(mount));
+        error = job_cgroup_enter(dir, strlen(mount), 0);
     }
     if (error) {
         warn("%s: cannot enter the job's cgroup (%s)",
@@ -144,65 +77,17 @@ enter_cgroup(const char *cojob, const char *job)
     return !error;
 }
 
-/* Sends 'request' on 'fd' and waits until the agent has read it and answered,
- * for at most AGENT_MS. */
-static int
-exchange(int fd, const char *request)
-{
-    struct pollfd pfd = { .fd = fd, .events = POLLIN };
-    char answer[512];
-    int n;
-
-    if (send(fd, request, strlen(request), MSG_NOSIGNAL | MSG_DONTWAIT)
-        != (ssize_t) strlen(request)) {
-        return errno;
-    }
-    n = poll(&pfd, 1, AGENT_MS);
-    if (n <= 0) {
-        return n ? errno : ETIMEDOUT;
-    }
-    return recv(fd, answer, sizeof answer, MSG_DONTWAIT) > 0 ? 0 : ECONNRESET;
-}
-
-static int
-call_agent(const char *path, const char *request)
-{
-    struct sockaddr_un sun = { .sun_family = AF_UNIX };
-    int fd, error;
-
-    if (strlen(path) >= sizeof sun.sun_path) {
-        return ENAMETOOLONG;
-    }
-    strcpy(sun.sun_path, path);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return errno;
-    }
-    error = connect(fd, (struct sockaddr *) &sun, sizeof sun) ? errno
-            : exchange(fd, request);
-    close(fd);
-    return error;
-}
-
 static void
 tell_agent(const char *rundir, const char *cojob, const char *job)
 {
-    char request[256];
-    char *path;
-    int error;
+    const char *words[] = { "agent/register", cojob, job };
+    int error = agent_call(rundir, agent_call_until(AGENT_MS), words, 3,
+                           NULL);
 
-    /* Names have no character that JSON would escape. */
-    snprintf(request, sizeof request,
-             "{\"method\":\"agent/register\",\"params\":[\"%s\",\"%s\"],"
-             "\"id\":0}", cojob, job);
-    if (asprintf(&path, "%s/agent.ctl", rundir) < 0) {
-        return;
-    }
-    error = call_agent(path, request);
     if (error) {
-        warn("%s: the agent does not answer (%s)", path, strerror(error));
+        warn("%s/agent.ctl: the agent does not answer (%s)", rundir,
+             strerror(error));
     }
-    free(path);
 }
 
 static bool
@@ -218,8 +103,9 @@ check_name(const char *option, const char *name)
 static int
 usage(FILE *stream)
 {
-    fputs("usage: stagecoach run --cojob COJOB --job JOB -- COMMAND...\n",
-          stream);
+    fputs("usage: stagecoach run --cojob COJOB --job JOB -- COMMAND...\n"
+          "       stagecoach run --print-env [--level L] [--interface NAME] "
+          "COJOB JOB\n", stream);
     return stream == stdout ? EXIT_OK : EXIT_USAGE;
 }
 
@@ -230,10 +116,15 @@ cmd_run(int argc, char *argv[])
     static const struct option options[] = {
         { "cojob", required_argument, NULL, 'c' },
         { "job", required_argument, NULL, 'j' },
+        { "print-env", no_argument, NULL, 'e' },
+        { "level", required_argument, NULL, 'l' },
+        { "interface", required_argument, NULL, 'i' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
     };
-    const char *rundir = env_or("STAGECOACH_RUNDIR", "/run/stagecoach");
+    const char *rundir = env_or("STAGECOACH_RUNDIR", AGENT_RUNDIR);
+    struct print_env env = { .rundir = rundir };
+    bool print = false;
     const char *cojob = NULL;
     const char *job = NULL;
     int option;
@@ -246,13 +137,28 @@ cmd_run(int argc, char *argv[])
         case 'j':
             job = optarg;
             break;
+        case 'e':
+            print = true;
+            break;
+        case 'l':
+            env.level = optarg;
+            break;
+        case 'i':
+            env.interface = optarg;
+            break;
         case 'h':
             return usage(stdout);
         default:
             return usage(stderr);
         }
     }
-    if (!cojob || !job || optind >= argc) {
+    if (print && !cojob && !job && optind + 2 == argc) {
+        env.cojob = argv[optind];
+        env.job = argv[optind + 1];
+        return print_env(&env);
+    }
+    if (print || env.level || env.interface || !cojob || !job
+        || optind >= argc) {
         return usage(stderr);
     }
     if (check_name("--cojob", cojob) && check_name("--job", job)) {

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "agent/launch/job-cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIES 5                 /* The agent may remove an empty cgroup between
+                                 * our making it and our entering it. */
+
+/* Makes each directory of 'path' that is missing after the first 'skip'
+ * bytes. */
+static int
+make_dirs(char *path, size_t skip)
+{
+    for (char *p = path + skip; ; p++) {
+        if (*p == '/' || !*p) {
+            char c = *p;
+
+            *p = '\0';
+            if (mkdir(path, 0755) && errno != EEXIST) {
+                int error = errno;
+
+                *p = c;
+                return error;
+            }
+            *p = c;
+            if (!c) {
+                return 0;
+            }
+        }
+    }
+}
+
+static int
+write_pid(const char *dir, pid_t pid)
+{
+    char *path;
+    int error = 0;
+    int fd;
+
+    if (asprintf(&path, "%s/cgroup.procs", dir) < 0) {
+        return ENOMEM;
+    }
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || dprintf(fd, "%ld", (long) pid) < 0) {
+        error = errno;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(path);
+    return error;
+}
+
+int
+job_cgroup_enter(char *dir, size_t skip, pid_t pid)
+{
+    int error = 0;
+
+    for (int i = 0; i < TRIES; i++) {
+        error = make_dirs(dir, skip + 1);
+        if (!error) {
+            error = write_pid(dir, pid);
+        }
+        if (error != ENOENT && error != ENODEV) {
+            break;
+        }
+    }
+    return error;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "agent/launch/pod-identity.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/identify/cgroup-path.h"
+#include "agent/launch/stage-name.h"
+
+#define STAGE "stagecoach.dev/stage"
+#define JOB "stagecoach.dev/job"
+
+void
+pod_name_fit(const char *name, char fitted[32])
+{
+    uint32_t hash = 2166136261u;        /* FNV-1a. */
+    size_t n = strlen(name);
+    char plain[2] = "a";
+
+    for (size_t i = 0; i < n; i++) {
+        hash = (hash ^ (unsigned char) name[i]) * 16777619u;
+    }
+    n = n < 31 ? n : 31;
+    for (size_t i = 0; i < n; i++) {
+        plain[0] = name[i];
+        fitted[i] = (strchr("._-", name[i]) || cgroup_name_is_valid(plain)
+                     ? name[i] : '-');
+    }
+    fitted[n] = '\0';
+    if (n && strchr("._-", fitted[0])) {
+        fitted[0] = 'x';
+    }
+    if (strlen(name) > 31) {
+        snprintf(fitted + 22, 10, "-%08x", hash);
+    }
+}
+
+/* The value of 'key', NULL if it is not there, not a string or empty. */
+static const char *
+get(const json_t *object, const char *key)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+
+    return value && value[0] ? value : NULL;
+}
+
+/* The first of 'keys', up to NULL, that 'pod' has as a label or as an
+ * annotation. */
+static const char *
+find(const struct pod *pod, const char *const keys[])
+{
+    for (; *keys; keys++) {
+        const char *value = get(pod->labels, *keys);
+
+        value = value ? value : get(pod->annotations, *keys);
+        if (value) {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+char *
+pod_identity_read(const struct pod *pod, struct pod_identity *identity)
+{
+    static const char *const job_keys[] = {
+        JOB, "katib.kubeflow.org/trial", "training.kubeflow.org/job-name",
+        "volcano.sh/job-name", "scheduling.k8s.io/group-name",
+        "ray.io/cluster", NULL,
+    };
+    static const char *const batch_keys[] = {
+        "batch.kubernetes.io/job-name", "job-name", NULL,
+    };
+    static const char *const cojob_keys[] = {
+        "katib.kubeflow.org/experiment", NULL,
+    };
+    const char *text = get(pod->annotations, STAGE);
+    struct stage_name stage = { "", -1 };
+    const char *job = find(pod, job_keys);
+    const char *cojob = find(pod, cojob_keys);
+    char *error = NULL;
+
+    if (text) {
+        error = stage_name_parse(STAGE, text, '/', &stage);
+        if (!job && !error) {
+            job = find(pod, batch_keys);
+            job = job ? job : pod->name;
+        }
+    }
+    identity->rung = stage.rung;
+    pod_name_fit(job ? job : "", identity->job);
+    pod_name_fit(stage.cojob[0] ? stage.cojob : cojob ? cojob : pod->space,
+                 identity->cojob);
+    if (!identity->cojob[0]) {
+        identity->job[0] = '\0';
+    }
+    return error;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "agent/launch/pod-list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A pod that works for a job. */
+struct entry {
+    char uid[37];
+    struct pod_identity identity;
+};
+
+struct pod_list {
+    struct entry *entries;      /* By UID. */
+    size_t n;
+    size_t n_bad;
+    char *complaint;            /* Of the first bad one. */
+};
+
+static int
+compare_entries(const void *a, const void *b)
+{
+    return strcmp(((const struct entry *) a)->uid,
+                  ((const struct entry *) b)->uid);
+}
+
+/* Adds the pod that 'item' is if it works for a job.  'list' has room. */
+static void
+add_item(struct pod_list *list, const json_t *item)
+{
+    const json_t *meta = json_object_get(item, "metadata");
+    const char *uid = json_string_value(json_object_get(meta, "uid"));
+    const char *name = json_string_value(json_object_get(meta, "name"));
+    const char *space = json_string_value(json_object_get(meta, "namespace"));
+    struct entry *entry = &list->entries[list->n];
+    struct pod pod = {
+        .name = name,
+        .space = space,
+        .labels = json_object_get(meta, "labels"),
+        .annotations = json_object_get(meta, "annotations"),
+    };
+    char *error;
+
+    if (!uid || strlen(uid) >= sizeof entry->uid || !name || !space) {
+        return;
+    }
+    error = pod_identity_read(&pod, &entry->identity);
+    if (error) {
+        list->n_bad++;
+        if (!list->complaint
+            && asprintf(&list->complaint, "%.63s/%.253s: %s", space, name,
+                        error) < 0) {
+            abort();
+        }
+        free(error);
+    }
+    if (entry->identity.job[0]) {
+        strcpy(entry->uid, uid);
+        list->n++;
+    }
+}
+
+char *
+pod_list_read(const char *place, const char *text, size_t size,
+              struct pod_list **listp)
+{
+    json_error_t at;
+    json_t *json = json_loadb(text, size, 0, &at);
+    const json_t *items = json_object_get(json, "items");
+    struct pod_list *list;
+    const json_t *item;
+    char *error;
+    size_t i;
+
+    *listp = NULL;
+    if (!json ? asprintf(&error, "%s:%d:%d: %s, a list of pods is allowed",
+                         place, at.line, at.column, at.text) < 0
+        : !json_is_array(items)
+        && asprintf(&error, "%s: /items: it is missing or not a list, a list "
+                    "of pods is allowed", place) < 0) {
+        abort();
+    }
+    if (!json_is_array(items)) {
+        json_decref(json);
+        return error;
+    }
+    list = calloc(1, sizeof *list);
+    if (list) {
+        list->entries = calloc(json_array_size(items) + 1,
+                               sizeof *list->entries);
+    }
+    if (!list || !list->entries) {
+        abort();
+    }
+    json_array_foreach (items, i, item) {
+        add_item(list, item);
+    }
+    json_decref(json);
+    qsort(list->entries, list->n, sizeof *list->entries, compare_entries);
+    *listp = list;
+    return NULL;
+}
+
+void
+pod_list_destroy(struct pod_list *list)
+{
+    if (list) {
+        free(list->complaint);
+        free(list->entries);
+        free(list);
+    }
+}
+
+size_t
+pod_list_n(const struct pod_list *list)
+{
+    return list->n;
+}
+
+size_t
+pod_list_n_bad(const struct pod_list *list)
+{
+    return list->n_bad;
+}
+
+const char *
+pod_list_complaint(const struct pod_list *list)
+{
+    return list->complaint;
+}
+
+const struct pod_identity *
+pod_list_find(const struct pod_list *list, const char *uid)
+{
+    const struct entry *entry;
+    struct entry key;
+
+    if (strlen(uid) >= sizeof key.uid) {
+        return NULL;
+    }
+    strcpy(key.uid, uid);
+    entry = bsearch(&key, list->entries, list->n, sizeof key,
+                    compare_entries);
+    return entry ? &entry->identity : NULL;
+}

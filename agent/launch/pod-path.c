@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "agent/launch/pod-path.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define UID_HEX "0123456789abcdef"
+
+/* A component of a path, or a part of one. */
+struct span {
+    const char *s;
+    size_t n;
+};
+
+static bool
+contains(struct span span, const char *word)
+{
+    return memmem(span.s, span.n, word, strlen(word)) != NULL;
+}
+
+static bool
+strip_suffix(struct span *span, const char *suffix)
+{
+    size_t n = strlen(suffix);
+
+    if (span->n <= n || memcmp(span->s + span->n - n, suffix, n)) {
+        return false;
+    }
+    span->n -= n;
+    return true;
+}
+
+/* Reads a UID of 8-4-4-4-12 digits, or of 32. */
+static bool
+parse_uid(struct span span, char uid[37])
+{
+    if (span.n != 36 && span.n != 32) {
+        return false;
+    }
+    for (size_t i = 0; i < span.n; i++) {
+        bool dash = span.n == 36 && (i == 8 || i == 13 || i == 18 || i == 23);
+        char c = span.s[i];
+
+        if (dash ? c != '-' && c != '_' : !c || !strchr(UID_HEX, c)) {
+            return false;
+        }
+        uid[i] = dash ? '-' : c;
+    }
+    uid[span.n] = '\0';
+    return true;
+}
+
+/* Reads "podUID" or "...-podUID.slice". */
+static bool
+parse_pod(struct span span, char uid[37])
+{
+    static const size_t lengths[] = { 36, 32 };
+
+    strip_suffix(&span, ".slice");
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = lengths[i];
+        const char *pod = span.s + span.n - n - 3;
+
+        if (span.n >= n + 3 && !memcmp(pod, "pod", 3)
+            && (span.n == n + 3 || pod[-1] == '-')
+            && parse_uid((struct span) { pod + 3, n }, uid)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads "CONTAINER", "RUNTIME-CONTAINER.scope" or "RUNTIME:CONTAINER".  What
+ * is no id of 64 digits, or is a runtime's own process, is no container. */
+static void
+parse_container(struct span span, char container[65])
+{
+    strip_suffix(&span, ".scope");
+    if (span.n < 64 || contains(span, "conmon")
+        || (span.n > 64 && !strchr("-:", span.s[span.n - 65]))) {
+        return;
+    }
+    span.s += span.n - 64;
+    for (size_t i = 0; i < 64; i++) {
+        if (!span.s[i] || !strchr(UID_HEX, span.s[i])) {
+            return;
+        }
+    }
+    memcpy(container, span.s, 64);
+    container[64] = '\0';
+}
+
+/* Takes the component at '*pathp', which becomes what is behind it. */
+static struct span
+next_component(const char **pathp)
+{
+    struct span span = { *pathp + strspn(*pathp, "/"), 0 };
+
+    span.n = strcspn(span.s, "/\n");
+    *pathp = span.s + span.n;
+    return span;
+}
+
+bool
+pod_path_parse(const char *path, struct pod_path *pod)
+{
+    bool in_kubepods = false;
+    struct span span;
+
+    while ((span = next_component(&path)).n) {
+        const char *colon = memchr(span.s, ':', span.n);
+        struct span first = { span.s, colon ? colon - span.s : span.n };
+        struct pod_path found = { .container = "" };
+
+        in_kubepods |= contains(first, "kubepods");
+        if (in_kubepods && parse_pod(first, found.uid)) {
+            parse_container(colon ? (struct span) { colon + 1,
+                                                    span.n - first.n - 1 }
+                            : next_component(&path), found.container);
+            *pod = found;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Slurm's plug-in (SPANK): srun and sbatch --stagecoach=COJOB:RUNG.
+ *
+ * Slurm calls task_post_fork on each node as root, between the fork and the
+ * exec of each task: there the task is moved into the cgroup of its job, so
+ * that no socket of it is anybody else's; or, where Slurm itself keeps its jobs
+ * in cgroups of version 2, stays in there, and the agent is told of that.  The
+ * Slurm job JOBID is the job slurm-JOBID of COJOB.  Nothing of this may keep a task from running: what
+ * fails is one line in slurmd's log.  Only an option that is not a stage stops
+ * srun and sbatch, before there is a job.
+ *
+ * Steps of a batch script have no option of their own; they take the batch
+ * script's, from STAGECOACH_STAGE, which the plug-in sets in each task. */
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <slurm/spank.h>
+
+#include "agent/identify/cgroup-path.h"
+#include "agent/launch/agent-call.h"
+#include "agent/launch/job-cgroup.h"
+#include "agent/launch/stage-name.h"
+
+SPANK_PLUGIN(stagecoach, 1);
+
+#define STAGE_VARIABLE "STAGECOACH_STAGE"
+
+/* A process loads the plug-in once, and serves one job. */
+static struct stage_name stage;     /* No 'cojob': not ours. */
+static const char *rundir = AGENT_RUNDIR;
+static const char *root = "stagecoach";
+
+static int
+take_option(int val, const char *text, int remote)
+{
+    char *error = stage_name_parse("--stagecoach", text ? text : "", ':',
+                                   &stage);
+
+    if (error) {
+        slurm_error("%s", error);
+        free(error);
+        return remote ? ESPANK_SUCCESS : ESPANK_BAD_ARG;
+    }
+    return ESPANK_SUCCESS;
+}
+
+/* Reads what plugstack.conf has after the plug-in's name. */
+static void
+read_arguments(int argc, char *argv[])
+{
+    for (int i = 0; i < argc; i++) {
+        if (!strncmp(argv[i], "rundir=", 7)) {
+            rundir = argv[i] + 7;
+        } else if (!strncmp(argv[i], "cgroup=", 7)
+                   && cgroup_root_is_valid(argv[i] + 7)) {
+            root = argv[i] + 7;
+        } else {
+            slurm_error("stagecoach: plugstack.conf: \"%s\", rundir=DIRECTORY "
+                        "and cgroup=PATH below the cgroup v2 mount are "
+                        "allowed", argv[i]);
+        }
+    }
+}
+
+int
+slurm_spank_init(spank_t sp, int argc, char *argv[])
+{
+    static struct spank_option option = {
+        (char *) "stagecoach", (char *) "COJOB[:RUNG]",
+        (char *) "the search, and its stage, that this job's traffic is of",
+        1, 0, take_option
+    };
+
+    read_arguments(argc, argv);
+    return spank_option_register(sp, &option);
+}
+
+/* Looks for a stage where the option was not given. */
+static void
+take_variable(spank_t sp)
+{
+    char text[64], *error;
+
+    if (!stage.cojob[0] && spank_getenv(sp, STAGE_VARIABLE, text, sizeof text)
+                           == ESPANK_SUCCESS) {
+        error = stage_name_parse(STAGE_VARIABLE, text, ':', &stage);
+        if (error) {
+            slurm_info("stagecoach: %s", error);
+            free(error);
+        }
+    }
+}
+
+/* Finds out what job of which cojob the task is of. */
+static bool
+get_job(spank_t sp, char job[32], uint32_t *id)
+{
+    take_variable(sp);
+    if (!stage.cojob[0]
+        || spank_get_item(sp, S_JOB_ID, id) != ESPANK_SUCCESS) {
+        return false;
+    }
+    snprintf(job, 32, "slurm-%u", (unsigned int) *id);
+    return true;
+}
+
+/* As the task's user. */
+int
+slurm_spank_task_init(spank_t sp, int argc, char *argv[])
+{
+    char job[32], text[64];
+    uint32_t id;
+
+    if (get_job(sp, job, &id)) {
+        int n = snprintf(text, sizeof text, "%s", stage.cojob);
+
+        if (stage.rung >= 0) {
+            snprintf(text + n, sizeof text - n, ":%d", stage.rung);
+        }
+        spank_setenv(sp, STAGE_VARIABLE, text, 1);
+        spank_setenv(sp, "STAGECOACH_COJOB", stage.cojob, 1);
+        spank_setenv(sp, "STAGECOACH_JOB", job, 1);
+        spank_setenv(sp, "STAGECOACH_RUNDIR", rundir, 1);
+    }
+    return ESPANK_SUCCESS;
+}
+
+static void
+tell_agent(const char *job, const char *dir)
+{
+    long long until = agent_call_until(AGENT_CALL_MS);
+    const char *look[] = { "agent/register", stage.cojob, job };
+    char rung[32];
+    const char *claim[] = { "agent/claim", "launcher", stage.cojob, job,
+                            "cgroup", dir, rung };
+    int error;
+
+    snprintf(rung, sizeof rung, "rung=%d", stage.rung);
+    error = agent_call(rundir, until, claim, stage.rung >= 0 ? 7 : 6, NULL);
+    if (!error) {
+        error = agent_call(rundir, until, look, 3, NULL);
+    }
+    if (error) {
+        slurm_info("stagecoach: %s/%s: %s/agent.ctl: the agent does not "
+                   "answer (%s), going on without", stage.cojob, job, rundir,
+                   strerror(error));
+    }
+}
+
+/* The cgroup of Slurm's own that task 'pid' of job 'id' is in, as below the
+ * mount, or NULL if it is in none of version 2. */
+static char *
+find_own_cgroup(pid_t pid, uint32_t id)
+{
+    char file[64], name[32], line[4096];
+    char *dir = NULL;
+    FILE *stream;
+    int n;
+
+    snprintf(file, sizeof file, "/proc/%ld/cgroup", (long) pid);
+    n = snprintf(name, sizeof name, "/job_%u", (unsigned int) id);
+    stream = fopen(file, "re");
+    while (stream && !dir && fgets(line, sizeof line, stream)) {
+        char *end = !strncmp(line, "0::/", 4) ? strstr(line, name) : NULL;
+
+        if (end && strchr("/\n", end[n])) {
+            end[n] = '\0';
+            dir = strdup(line + strlen("0::"));
+        }
+    }
+    if (stream) {
+        fclose(stream);
+    }
+    return dir;
+}
+
+/* Moves task 'pid' into the cgroup of 'job'.  One task a node tells the
+ * agent. */
+static void
+enter(const char *job, pid_t pid, bool tell)
+{
+    char *mount = cgroup_mount_from("/proc/mounts");
+    char *dir = NULL;
+    int error;
+
+    if (!mount) {
+        slurm_info("stagecoach: no cgroup v2 file system is mounted, going on "
+                   "without");
+    } else if (asprintf(&dir, "%s/%s/%s/%s", mount, root, stage.cojob,
+                        job) < 0) {
+        dir = NULL;
+    } else {
+        error = job_cgroup_enter(dir, strlen(mount), pid);
+        if (error) {
+            slurm_info("stagecoach: %s: cannot move task %ld there (%s), "
+                       "going on without", dir, (long) pid, strerror(error));
+        } else if (tell) {
+            tell_agent(job, dir);
+        }
+    }
+    free(dir);
+    free(mount);
+}
+
+/* As root, before the task becomes its command. */
+int
+slurm_spank_task_post_fork(spank_t sp, int argc, char *argv[])
+{
+    uint32_t id, task = 0;
+    char job[32], *own;
+    pid_t pid;
+
+    if (get_job(sp, job, &id)
+        && spank_get_item(sp, S_TASK_PID, &pid) == ESPANK_SUCCESS) {
+        spank_get_item(sp, S_TASK_ID, &task);
+        own = find_own_cgroup(pid, id);
+        if (!own) {
+            enter(job, pid, task == 0);
+        } else if (task == 0) {
+            tell_agent(job, own);
+        }
+        free(own);
+    }
+    return ESPANK_SUCCESS;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* stagecoach-cni: a chained CNI plug-in that tells this host's agent which job
+ * a pod's network namespace is of.
+ *
+ * It changes nothing of the network and passes the former plug-in's result on.
+ * An agent that is not there, or hangs, costs a pod 0.1 s and one line on
+ * standard error, which runtimes log.  The program is linked statically: one
+ * that could not be loaded on some host would keep all its pods from
+ * starting. */
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/launch/agent-call.h"
+#include "agent/launch/cni-request.h"
+
+#define MAX_CONFIG (4 << 20)
+
+/* Reads standard input.  Returns NULL if that fails or is too long. */
+static char *
+read_input(size_t *sizep)
+{
+    char *text = malloc(MAX_CONFIG);
+    size_t size = text ? fread(text, 1, MAX_CONFIG, stdin) : 0;
+
+    if (!text || ferror(stdin) || size == MAX_CONFIG) {
+        free(text);
+        return NULL;
+    }
+    *sizep = size;
+    return text;
+}
+
+static void
+tell_agent(const struct cni_request *r)
+{
+    const struct pod_identity *id = &r->identity;
+    bool add = r->command != CNI_DEL;
+    char rung[32];
+    const char *words[] = {
+        add ? "agent/claim" : "agent/unclaim", "launcher", id->cojob, id->job,
+        "netns", r->netns, rung
+    };
+    int error;
+
+    snprintf(rung, sizeof rung, "rung=%d", id->rung);
+    error = agent_call(r->rundir, agent_call_until(AGENT_CALL_MS), words,
+                       add && id->rung >= 0 ? 7 : 6, NULL);
+    if (error) {
+        fprintf(stderr, "stagecoach-cni: %s/%s: %s/agent.ctl: the agent does "
+                "not answer (%s), going on without\n", id->cojob, id->job,
+                r->rundir, strerror(error));
+    }
+}
+
+static int
+run(const char *text, size_t size)
+{
+    struct cni_environment environment = {
+        .command = getenv("CNI_COMMAND"),
+        .netns = getenv("CNI_NETNS"),
+        .args = getenv("CNI_ARGS"),
+    };
+    struct cni_request r;
+    char *error, *result;
+    int code = CNI_NOT_JSON;
+    int status = 0;
+
+    error = cni_request_read(text, size, &environment, &r, &code);
+    if (error) {
+        result = cni_error(r.version, code, error);
+        status = 1;
+    } else {
+        if (r.warning) {
+            fprintf(stderr, "stagecoach-cni: %s/%s: %s, going on without\n",
+                    r.space, r.name, r.warning);
+        }
+        if (r.identity.job[0] && r.netns) {
+            tell_agent(&r);
+        }
+        result = cni_request_result(&r);
+    }
+    if (result) {
+        puts(result);
+    }
+    free(result);
+    free(error);
+    cni_request_uninit(&r);
+    return status;
+}
+
+int
+main(int argc, char *argv[])
+{
+    size_t size = 0;
+    char *text;
+    int status;
+
+    if (argc > 1 || !getenv("CNI_COMMAND")) {
+        fputs("usage: CNI_COMMAND=ADD|DEL|CHECK|VERSION ... stagecoach-cni "
+              "<CONFIG\nA chained CNI plug-in, which container runtimes "
+              "start: docs/integrations/kubernetes.\n",
+              argc > 1 && !strcmp(argv[1], "--help") ? stdout : stderr);
+        return argc > 1 && !strcmp(argv[1], "--help") ? 0 : 2;
+    }
+    text = read_input(&size);
+    status = run(text ? text : "", size);
+    free(text);
+    return status;
+}

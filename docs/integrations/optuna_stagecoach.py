@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stagecoach(SuccessiveHalvingPruner(4, 3), "asha7", rungs=(4, 12, 36)) is a
+pruner that tells Stagecoach of a study; its announce is optimize()'s callback.
+"""
+import bisect
+import json
+import os
+import socket
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from optuna.pruners import BasePruner
+
+
+class Stagecoach(BasePruner):
+    def __init__(self, pruner, cojob, rungs, metric="value"):
+        self.pruner, self.cojob, self.metric = pruner, cojob, metric
+        self.rungs, self.stages = rungs, {}     # Steps at which each ends.
+        self.worker, self.quiet_until = ThreadPoolExecutor(1), 0
+
+    def prune(self, study, trial):          # After each report of a trial.
+        stop, step = self.pruner.prune(study, trial), trial.last_step
+        if step is not None:
+            tell(cojob=self.cojob, job=f"t{trial.number}", iteration=step,
+                 stage=bisect.bisect_left(self.rungs, step),
+                 metric=self.metric, value=trial.intermediate_values[step])
+            self.announce(study, trial if stop else None)
+        return stop
+
+    def announce(self, study, gone=None):   # Other processes' trials, too.
+        before, self.stages = self.stages, {}
+        for t in study.get_trials(deepcopy=False):
+            rung = bisect.bisect_right(self.rungs, t.last_step or 0)
+            if not (t.state.is_finished() or gone and gone.number == t.number):
+                self.stages.setdefault(rung, []).append(f"t{t.number}")
+        for rung in sorted({*before, *self.stages} - {len(self.rungs)}):
+            if before.get(rung) != self.stages.get(rung):
+                self.worker.submit(self.run, rung, self.stages.get(rung))
+
+    def run(self, rung, jobs):              # After a failure not for 30 s.
+        words = ["end", "--cojob", self.cojob, "--rung", str(rung)]
+        if jobs:
+            words[0] = "begin"
+            words += ["--jobs", ",".join(jobs),
+                      "--iterations", str(self.rungs[rung])]
+        if time.monotonic() > self.quiet_until:
+            self.quiet_until = time.monotonic() + 30
+            subprocess.run(["stagecoach", "stage", *words], timeout=6,
+                           check=True)
+            self.quiet_until = 0
+
+
+def tell(**progress):
+    path = os.environ.get("STAGECOACH_RUNDIR", "/run/stagecoach")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        with suppress(OSError):
+            sock.sendto(json.dumps(progress).encode(), socket.MSG_DONTWAIT,
+                        path + "/progress.sock")

@@ -1,0 +1,182 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+
+# A pod is its job's, by what a container runtime tells the CNI plug-in and by
+# what a kubelet tells stagecoach-pods; with an agent that is one, and a
+# namespace and cgroups as a pod has them.
+
+set -u
+
+[ "$(id -u)" -eq 0 ] || { echo "needs root"; exit 77; }
+for program in ip nsenter ovs-appctl python3; do
+    command -v $program >/dev/null || { echo "needs $program"; exit 77; }
+done
+for program in stagecoach-cni stagecoach-pods; do
+    [ -x "$BUILD/agent/launch/$program" ] \
+        || { echo "needs $program, which is not built"; exit 77; }
+done
+mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+[ -n "$mount" ] || { echo "needs cgroup v2"; exit 77; }
+
+name=sct-pods-$$
+dir=$(mktemp -d /tmp/$name-XXXXXX)
+address=10.97.0.1
+netns="nsenter --net=/run/netns/$name"
+uid=c3a1f0d2-0f1e-4b7c-9d58-1234567890ab
+container=$(printf '0123456789abcdef%.0s' 1 2 3 4)
+pids=
+export STAGECOACH_CGROUP="$name/jobs" STAGECOACH_RUNDIR="$dir"
+
+cleanup() {
+    trap '' EXIT INT TERM
+    exec 3>&-
+    for pid in $pids; do
+        kill -9 "$pid" 2>/dev/null
+    done
+    wait 2>/dev/null
+    ip netns delete $name 2>/dev/null
+    find "$mount/$name" -depth -type d -exec rmdir {} + 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAILED: $*"
+    tail -n 20 "$dir/agent.log"
+    agent_asks agent/flows
+    agent_asks agent/claims
+    exit 1
+}
+
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+wait_for() {
+    seconds=$1 what=$2
+    shift 2
+    deadline=$(($(date +%s%3N) + seconds * 1000))
+    until "$@"; do
+        [ "$(date +%s%3N)" -lt $deadline ] || fail "$what"
+        sleep 0.02
+    done
+    echo "ok: $what"
+}
+
+agent_asks() {
+    ovs-appctl -T 2 -t "$dir/agent.ctl" "$@" 2>/dev/null
+}
+
+agent_says() {
+    agent_asks "$1" | grep -q -- "$2"
+}
+
+# both_ends_are JOB PORT: of the connection to PORT.
+both_ends_are() {
+    [ "$(agent_asks agent/flows | tr '{' '\n' | grep "$address:$2" |
+         grep -c "\"job\":\"$1\"")" = 2 ]
+}
+
+job_is_gone() {
+    ! agent_says agent/jobs "\"$1\""
+}
+
+start_agent() {
+    "$BUILD/agent/stagecoach-agent" --host=n1 --rate=1Gbit -vconsole:info \
+        -vsyslog:off 2>>"$dir/agent.log" &
+    agent=$!
+    pids="$pids $agent"
+    wait_for 3 "the agent answers" agent_says agent/status '"host":"n1"'
+}
+
+# talk PORT COMMAND...: two processes of a pod, each started by COMMAND.
+talk() {
+    port=$1
+    shift
+    "$@" $netns "$BUILD/tests/lab/fake-job" listen $address "$port" \
+        >"$dir/listening" 2>>"$dir/job.log" &
+    pids="$pids $!"
+    wait_for 2 "a server listens" test -s "$dir/listening"
+    "$@" $netns "$BUILD/tests/lab/fake-job" connect $address "$port" \
+        >"$dir/port" 2>>"$dir/job.log" &
+    client=$!
+    pids="$pids $client"
+    wait_for 2 "a client is connected" test -s "$dir/port"
+    client_port=$(cat "$dir/port")
+    rm "$dir/listening" "$dir/port"
+}
+
+# cni COMMAND: as a runtime calls it.
+cni() {
+    CNI_COMMAND=$1 CNI_CONTAINERID=$container CNI_IFNAME=eth0 CNI_PATH=/ \
+        CNI_NETNS=/run/netns/$name "$BUILD/agent/launch/stagecoach-cni" <<END
+{"cniVersion": "1.0.0", "name": "n", "type": "stagecoach-cni",
+ "rundir": "$dir", "prevResult": {"cniVersion": "1.0.0", "ips": []},
+ "runtimeConfig": {"io.kubernetes.cri.pod-annotations": {
+     "stagecoach.dev/stage": "asha7/2", "stagecoach.dev/job": "t1"}}}
+END
+}
+
+mkdir -p "$mount/$name/jobs" || exit 77
+: >"$dir/agent.log"
+ip netns add $name || exit 77
+$netns ip link set lo up
+$netns ip address add $address/32 dev lo
+# A namespace's sockets are looked for when the shim meets their packets.
+mkfifo "$dir/commands"
+"$BUILD/tests/lab/fake-shim" "$dir/shim.sock" <"$dir/commands" \
+    >"$dir/shim.log" 2>&1 &
+pids="$pids $!"
+exec 3>"$dir/commands"
+start_agent
+wait_for 3 "and meets the shim" agent_says agent/status '"shim":"connected"'
+
+# The plug-in is called before the pod's first process.
+[ "$(cni ADD)" = '{"cniVersion":"1.0.0","ips":[]}' ] || fail "ADD"
+talk 5000 env
+echo "miss $address $client_port $address 5000" >&3
+wait_for 3 "a pod's flow is its job's" both_ends_are asha7/t1 5000
+agent_says agent/jobs '"rung":2' || fail "its rung"
+cni CHECK || fail "CHECK"
+cni DEL || fail "DEL"
+wait_for 3 "after the pod the job is gone" job_is_gone asha7/t1
+
+# A kubelet's list, and cgroups as its driver makes them.
+pod=$mount/$name/kubepods/burstable/pod$uid
+mkdir -p "$pod/$container"
+cat >"$dir/pods.json" <<END
+{"kind": "PodList", "items": [
+ {"metadata": {"name": "bert-worker-0", "namespace": "ml", "uid": "$uid",
+   "labels": {"training.kubeflow.org/job-name": "bert"},
+   "annotations": {"stagecoach.dev/stage": "asha8/1"}}}]}
+END
+in_pod() {
+    sh -c 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"' - \
+        "$pod/$container" "$@"
+}
+look_at_pods() {
+    "$BUILD/agent/launch/stagecoach-pods" --once \
+        --pods "file://$dir/pods.json" --cgroup-mount "$mount/$name" \
+        2>>"$dir/pods.log"
+}
+talk 5001 in_pod
+look_at_pods || fail "stagecoach-pods: $(cat "$dir/pods.log")"
+wait_for 3 "a pod's flow is its job's, in its cgroup" \
+    both_ends_are asha8/bert 5001
+
+# An agent that is started again hears it again.
+kill -9 $agent
+wait $agent 2>/dev/null
+start_agent
+look_at_pods || fail "stagecoach-pods: $(cat "$dir/pods.log")"
+agent_says agent/claims '"job":"asha8/bert"' || fail "not claimed again"
+echo "ok: a new agent is told again"
+
+# A search's process claims another, and does not wait.
+python3 - $client "$dir/agent.ctl" <<'END' || fail "a claim in passing"
+import json, socket, sys
+sock = socket.socket(socket.AF_UNIX)
+sock.connect(sys.argv[2])
+sock.send(json.dumps({"id": 0, "method": "agent/claim", "params": [
+    "registration", "asha9", "t3", "pid", sys.argv[1]]}).encode())
+sock.close()
+END
+wait_for 3 "who does not wait is heard" agent_says agent/claims '"job":"asha9/t3"'

@@ -1,0 +1,280 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+
+# Slurm: an ordinary user's job with --stagecoach is a job of its cojob, in its
+# own cgroup from its first socket to its end, and starts whether there is an
+# agent or not.  A whole cluster of one node, in a namespace of its own.
+
+set -u
+
+[ "$(id -u)" -eq 0 ] || { echo "needs root"; exit 77; }
+for program in ip nsenter runuser ovs-appctl munged slurmctld slurmd srun; do
+    PATH=$PATH:/usr/sbin command -v $program >/dev/null \
+        || { echo "needs $program"; exit 77; }
+done
+plugin=$BUILD/agent/launch/stagecoach-spank.so
+[ -e "$plugin" ] || { echo "needs stagecoach-spank.so, which is not built"; exit 77; }
+mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+[ -n "$mount" ] || { echo "needs cgroup v2"; exit 77; }
+
+PATH=$PATH:/usr/sbin
+name=sct-slurm-$$
+dir=$(mktemp -d /tmp/$name-XXXXXX)
+address=10.98.0.1
+user=nobody
+netns="nsenter --net=/run/netns/$name"
+pids=
+export SLURM_CONF="$dir/slurm.conf"
+export STAGECOACH_CGROUP="$name/jobs" STAGECOACH_RUNDIR="$dir"
+
+# All that the test starts is in one cgroup: Slurm's daemons have children
+# that outlive them.
+cleanup() {
+    trap '' EXIT INT TERM
+    [ ! -e "$mount/$name/cgroup.kill" ] || echo 1 >"$mount/$name/cgroup.kill"
+    for pid in $pids; do
+        kill -9 "$pid" 2>/dev/null
+    done
+    wait 2>/dev/null
+    ip netns delete $name 2>/dev/null
+    # A cgroup is removed when the last process in it is reaped.
+    i=0
+    while [ -d "$mount/$name" ] && [ $((i += 1)) -le 100 ]; do
+        find "$mount/$name" -depth -type d -exec rmdir {} + 2>/dev/null
+        sleep 0.02
+    done
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAILED: $*"
+    for log in munged slurmctld slurmd agent; do
+        echo "--- $log"; tail -n 15 "$dir/$log.log"
+    done
+    exit 1
+}
+
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+wait_for() {
+    seconds=$1 what=$2
+    shift 2
+    deadline=$(($(date +%s%3N) + seconds * 1000))
+    until "$@"; do
+        [ "$(date +%s%3N)" -lt $deadline ] || fail "$what"
+        sleep 0.02
+    done
+    echo "ok: $what"
+}
+
+# start NAME COMMAND...: in the namespace and the cgroup, its id is in $pid.
+start() {
+    log=$dir/$1.log
+    shift
+    sh -c 'echo 0 >"$1/cgroup.procs" && shift && exec "$@"' - \
+        "$mount/$name/daemons" $netns "$@" >>"$log" 2>&1 </dev/null &
+    pid=$!
+    pids="$pids $pid"
+}
+
+start_agent() {
+    start agent "$BUILD/agent/stagecoach-agent" --host=n1 --rate=1Gbit \
+        -vconsole:info -vsyslog:off
+    agent=$pid
+    wait_for 3 "the agent answers" agent_says agent/status '"host":"n1"'
+}
+
+agent_says() {
+    ovs-appctl -T 2 -t "$dir/agent.ctl" "$1" 2>/dev/null | grep -q -- "$2"
+}
+
+# as_user COMMAND...: for at most a minute.
+as_user() {
+    $netns timeout 60 runuser -u $user -- "$@"
+}
+
+in_cgroup() {
+    grep -q "$1" "$2" 2>/dev/null
+}
+
+mkdir -p "$mount/$name/daemons" "$mount/$name/jobs" || exit 77
+chmod 755 "$dir"
+mkdir -m 777 "$dir/out"
+mkdir "$dir/state" "$dir/spool"
+cp "$BUILD/tests/lab/fake-job" "$dir/"
+: >"$dir/agent.log"
+
+# Without an address besides lo's, nobody finds the controller.
+ip netns add $name || exit 77
+$netns ip link set lo up
+$netns ip link add sl0 type veth peer name sl1
+$netns ip address add $address/24 dev sl0
+$netns ip link set sl0 up
+$netns ip link set sl1 up
+
+for hook in prolog epilog; do
+    cat >"$dir/$hook" <<END
+#!/bin/sh
+STAGECOACH_CGROUP=$STAGECOACH_CGROUP STAGECOACH_RUNDIR=$STAGECOACH_RUNDIR
+export STAGECOACH_CGROUP STAGECOACH_RUNDIR
+"$SOURCE/agent/launch/slurm-$hook" || exit 1
+echo "\$SLURM_JOB_ID \${SPANK__SLURM_SPANK_OPTION_stagecoach_stagecoach:-}" \\
+    >>"$dir/$hook.log"
+END
+    chmod 755 "$dir/$hook"
+done
+cat >"$dir/plugstack.conf" <<END
+optional $plugin rundir=$dir cgroup=$STAGECOACH_CGROUP
+END
+echo "CgroupPlugin=cgroup/v1" >"$dir/cgroup.conf"
+host=$(hostname -s)
+cat >"$dir/slurm.conf" <<END
+ClusterName=stagecoach
+SlurmctldHost=$host($address)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket=$dir/munge.socket
+CredType=cred/munge
+SlurmctldPort=16817
+StateSaveLocation=$dir/state
+SlurmctldPidFile=$dir/slurmctld.pid
+SlurmdSpoolDir=$dir/spool
+SlurmdPidFile=$dir/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+MpiDefault=none
+ReturnToService=2
+KillWait=1
+PlugStackConfig=$dir/plugstack.conf
+Prolog=$dir/prolog
+Epilog=$dir/epilog
+NodeName=n1 NodeHostname=$host NodeAddr=$address Port=16818 CPUs=4
+PartitionName=all Nodes=n1 Default=YES State=UP
+END
+
+head -c 1024 /dev/urandom >"$dir/munge.key"
+chmod 600 "$dir/munge.key"
+start munged munged --foreground --force --socket="$dir/munge.socket" \
+    --key-file="$dir/munge.key" --pid-file="$dir/munge.pid" \
+    --log-file="$dir/munge.log" --seed-file="$dir/munge.seed"
+wait_for 5 "munged listens" test -S "$dir/munge.socket"
+start slurmctld slurmctld -D -f "$SLURM_CONF"
+start slurmd slurmd -D -N n1 -f "$SLURM_CONF"
+slurmd=$pid
+start_agent
+node_is_idle() {
+    [ "$($netns sinfo -h -n n1 -o %t 2>/dev/null)" = idle ]
+}
+wait_for 20 "the node is there" node_is_idle
+
+# A bad option is refused before there is a job.
+if as_user srun --stagecoach=a/b:1 true 2>"$dir/refused"; then
+    fail "a/b:1 was accepted"
+fi
+grep -q 'stagecoach: "a/b:1" is not a stage, .*allowed' "$dir/refused" \
+    || fail "what srun said: $(cat "$dir/refused")"
+echo "ok: a bad option is refused"
+
+# Two tasks that talk.
+cat >"$dir/task" <<END
+#!/bin/sh
+cat /proc/self/cgroup >"$dir/out/cgroup.\$SLURM_PROCID"
+env >"$dir/out/env.\$SLURM_PROCID"
+[ "\$SLURM_PROCID" = 1 ] || exec "$dir/fake-job" listen $address 6000
+until "$dir/fake-job" connect $address 6000; do sleep 0.05; done
+END
+chmod 755 "$dir/task"
+$netns timeout 60 runuser -u $user -- srun -n 2 -K --stagecoach=asha7:2 \
+    "$dir/task" >"$dir/out/srun" 2>&1 &
+srun=$!
+pids="$pids $srun"
+wait_for 20 "task 1 has its cgroup" test -s "$dir/out/env.1"
+job=$(sed -n 's/^SLURM_JOB_ID=//p' "$dir/out/env.1")
+[ -n "$job" ] || fail "no SLURM_JOB_ID"
+wait_for 5 "task 0, too" test -s "$dir/out/env.0"
+for task in 0 1; do
+    in_cgroup "^0::/$name/jobs/asha7/slurm-$job$" "$dir/out/cgroup.$task" \
+        || fail "task $task is in $(cat "$dir/out/cgroup.$task")"
+    for line in STAGECOACH_COJOB=asha7 "STAGECOACH_JOB=slurm-$job" \
+        "STAGECOACH_RUNDIR=$dir" STAGECOACH_STAGE=asha7:2; do
+        grep -qx "$line" "$dir/out/env.$task" || fail "task $task: no $line"
+    done
+done
+grep -qx "USER=$user" "$dir/out/env.0" || fail "the task is not $user's"
+wait_for 2 "the prolog ran for it" grep -qx "$job asha7:2" "$dir/prolog.log"
+wait_for 3 "the agent has the job" agent_says agent/jobs "\"asha7/slurm-$job\""
+both_ends() {
+    [ "$(ovs-appctl -T 2 -t "$dir/agent.ctl" agent/flows |
+         tr '{' '\n' | grep "$address:6000" |
+         grep -c "\"job\":\"asha7/slurm-$job\"")" = 2 ]
+}
+wait_for 3 "both ends of its flow are the job's" both_ends
+
+# A job that says nothing is nobody's.
+as_user srun cat /proc/self/cgroup >"$dir/out/stranger" || fail "a plain job"
+in_cgroup "/$name/jobs" "$dir/out/stranger" && fail "a plain job was moved"
+echo "ok: a plain job is left alone"
+
+# The end of the job.
+$netns scancel "$job"
+wait $srun 2>/dev/null
+wait_for 10 "the epilog ran for it" grep -qx "$job asha7:2" "$dir/epilog.log"
+wait_for 3 "its cgroup is gone" test ! -e "$mount/$name/jobs/asha7/slurm-$job"
+job_is_gone() {
+    ! agent_says agent/jobs "asha7/slurm-$job"
+}
+wait_for 8 "the agent has forgotten it" job_is_gone
+
+# Steps of a batch script are the script's job.
+cat >"$dir/batch" <<END
+#!/bin/sh
+#SBATCH --stagecoach=asha7
+cat /proc/self/cgroup >"$dir/out/batch"
+srun cat /proc/self/cgroup >"$dir/out/step"
+END
+as_user sbatch --chdir=/ --output="$dir/out/log" "$dir/batch" \
+    >"$dir/out/sbatch" || fail "sbatch: $(cat "$dir/out/sbatch")"
+job=$(sed 's/[^0-9]*//' "$dir/out/sbatch")
+wait_for 20 "the batch job ends" grep -q "^$job " "$dir/epilog.log"
+in_cgroup "/jobs/asha7/slurm-$job$" "$dir/out/batch" \
+    || fail "the script is in $(cat "$dir/out/batch")"
+in_cgroup "/jobs/asha7/slurm-$job$" "$dir/out/step" \
+    || fail "its step is in $(cat "$dir/out/step") $(cat "$dir/out/log")"
+echo "ok: the script's step is the script's job"
+
+# Where Slurm has cgroups of its own, tasks stay in them.
+own=$name/daemons/job_$((job + 1))
+mkdir "$mount/$own"
+echo "$slurmd" >"$mount/$own/cgroup.procs"
+as_user srun --stagecoach=asha8:1 -K \
+    sh -c "cat /proc/self/cgroup; exec '$dir/fake-job' listen $address 6001" \
+    >"$dir/out/own" 2>&1 &
+srun=$!
+pids="$pids $srun"
+wait_for 20 "a job in Slurm's cgroup" grep -q listening "$dir/out/own"
+in_cgroup "^0::/$own$" "$dir/out/own" || fail "it is in $(cat "$dir/out/own")"
+wait_for 3 "is claimed" agent_says agent/claims \
+    "\"job\":\"asha8/slurm-$((job + 1))\",\"path\":\"$mount/$own\""
+agent_says agent/jobs '"rung":1' || fail "its rung"
+$netns scancel $((job + 1))
+wait $srun 2>/dev/null
+echo "$slurmd" >"$mount/$name/daemons/cgroup.procs"
+
+# An agent that hangs, and none.
+kill -STOP "$agent"
+as_user srun --stagecoach=asha7:3 cat /proc/self/cgroup >"$dir/out/hangs" \
+    || fail "a job beside an agent that hangs"
+in_cgroup "/jobs/asha7/slurm-" "$dir/out/hangs" || fail "it was not moved"
+echo "ok: an agent that hangs stops no job"
+kill -KILL "$agent"
+wait "$agent" 2>/dev/null
+as_user srun --stagecoach=asha7:3 cat /proc/self/cgroup >"$dir/out/none" \
+    || fail "a job without an agent"
+in_cgroup "/jobs/asha7/slurm-" "$dir/out/none" || fail "it was not moved"
+echo "ok: nor does one that is not there"

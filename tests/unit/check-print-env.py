@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+
+"""check-print-env.py STAGECOACH: "stagecoach run --print-env" says the class
+that the agent knows, else that of --level, and nothing that is not so.
+"""
+
+import os
+import subprocess
+import sys
+import unittest
+
+from fake_agent import FakeAgent
+
+STAGECOACH = sys.argv.pop()
+JOBS = {"jobs": [{"job": "asha/t0", "dscp": 40, "queue": 2, "rank": 1},
+                 {"job": "asha/waits", "dscp": 0, "queue": 7}]}
+
+
+def run(agent, *words):
+    rundir = agent.rundir if agent else "/nonexistent"
+    done = subprocess.run(
+        [STAGECOACH, "run", "--print-env", *words], timeout=20,
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "STAGECOACH_RUNDIR": rundir})
+    lines = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    return done.returncode, lines, done.stderr
+
+
+class PrintEnv(unittest.TestCase):
+    def test_prints_what_the_agent_knows(self):
+        agent = FakeAgent({"agent/jobs": JOBS})
+        status, lines, errors = run(agent, "--interface", "ib0", "--level",
+                                    "5", "asha", "t0")
+        self.assertEqual((status, errors), (0, ""))
+        self.assertEqual(lines, {"NCCL_IB_TC": "160", "NCCL_IB_SL": "5",
+                                 "NCCL_SOCKET_IFNAME": "=ib0",
+                                 "GLOO_SOCKET_IFNAME": "ib0"})
+        self.assertEqual(agent.get_calls(), [["agent/jobs"]])
+
+    def test_prints_the_level_of_a_job_without_one(self):
+        for agent in None, FakeAgent({"agent/jobs": JOBS}):
+            status, lines, _ = run(agent, "--level", "0", "asha", "waits")
+            self.assertEqual(status, 0)
+            self.assertEqual(lines["NCCL_IB_TC"], "192")
+            self.assertEqual(lines["NCCL_IB_SL"], "6")
+
+    def test_prints_no_class_that_nobody_knows(self):
+        agent = FakeAgent({"agent/jobs": JOBS})
+        for job in "waits", "other":
+            status, lines, errors = run(agent, "asha", job)
+            self.assertEqual(status, 0)
+            self.assertNotIn("NCCL_IB_TC", lines)
+            self.assertIn("--level", errors)
+
+    def test_outlives_a_strange_agent(self):
+        for answer in [], {"jobs": 7}, {"jobs": [7, {"job": 7}]}, \
+                {"jobs": [{"job": "asha/t0", "rank": 0, "dscp": 640}]}:
+            status, lines, _ = run(FakeAgent({"agent/jobs": answer}),
+                                   "asha", "t0")
+            self.assertEqual(status, 0)
+            self.assertNotIn("NCCL_IB_TC", lines)
+
+    def test_refuses_what_is_not_allowed(self):
+        for words, said in (
+                (["--level", "6", "asha", "t0"], "--level"),
+                (["--interface", "a;b", "asha", "t0"], "--interface"),
+                (["asha", "../t0"], "is not a name"),
+                (["asha"], "usage"),
+                (["--cojob", "asha", "asha", "t0"], "usage")):
+            status, lines, errors = run(None, *words)
+            self.assertEqual((status, lines), (2, {}))
+            self.assertIn(said, errors)
+
+
+unittest.main()

@@ -1,0 +1,182 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+
+"""check-ray.py FILE: the callback for Ray Tune says what it should about
+trials that run, pause and stop, and does no harm where nobody listens.
+
+Ray is not there: the classes that the file meets, Callback, Trial and what
+runs trials, are stubs that call in Ray's order.
+"""
+
+import importlib.util
+import os
+import pathlib
+import socket
+import sys
+import tempfile
+import types
+import unittest
+
+from fake_agent import FakeAgent
+
+FILE = sys.argv.pop()
+
+
+class Callback:
+    """ray.tune.Callback: all hooks are there and do nothing."""
+
+    def on_step_end(self, iteration, trials, **info):
+        pass
+
+    def on_trial_result(self, iteration, trials, trial, result, **info):
+        pass
+
+    def on_trial_complete(self, iteration, trials, trial, **info):
+        pass
+
+    def on_experiment_end(self, trials, **info):
+        pass
+
+
+class Trial:
+    def __init__(self, number):
+        self.trial_id = f"a1b2c_{number:05}"
+        self.status = "PENDING"
+        self.step = 0
+
+
+class Runner:
+    """What Tune does with trials, one step of one trial at a time."""
+
+    def __init__(self, callback, n):
+        self.callback = callback
+        self.trials = [Trial(i) for i in range(n)]
+        self.iteration = 0
+
+    def end_step(self):
+        self.iteration += 1
+        self.callback.on_step_end(iteration=self.iteration,
+                                  trials=self.trials)
+
+    def start(self, number):
+        self.trials[number].status = "RUNNING"
+        self.end_step()
+
+    def report(self, number, decision="RUNNING", hostname=None, **metrics):
+        trial = self.trials[number]
+        trial.step += 1
+        self.callback.on_trial_result(
+            iteration=self.iteration, trials=self.trials, trial=trial,
+            result={"training_iteration": trial.step, "pid": 4000 + number,
+                    "hostname": hostname or socket.gethostname(),
+                    "done": decision == "TERMINATED", **metrics})
+        trial.status = decision
+        if decision == "TERMINATED":
+            self.callback.on_trial_complete(
+                iteration=self.iteration, trials=self.trials, trial=trial)
+        self.end_step()
+
+
+def load():
+    ray, tune = types.ModuleType("ray"), types.ModuleType("ray.tune")
+    ray.tune, tune.Callback = tune, Callback
+    sys.modules.update({"ray": ray, "ray.tune": tune})
+    spec = importlib.util.spec_from_file_location("ray_stagecoach", FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Ray(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="sct-ray-")
+        self.addCleanup(folder.cleanup)
+        self.log = pathlib.Path(folder.name) / "log"
+        self.log.touch()
+        program = pathlib.Path(folder.name) / "stagecoach"
+        program.write_text(f'#!/bin/sh\necho "$*" >>{self.log}\n',
+                           encoding="utf-8")
+        program.chmod(0o755)
+        path = os.environ["PATH"]
+        self.addCleanup(os.environ.__setitem__, "PATH", path)
+        self.addCleanup(os.environ.pop, "STAGECOACH_RUNDIR", None)
+        os.environ["PATH"] = f"{folder.name}:{path}"
+        self.agent = FakeAgent()
+        os.environ["STAGECOACH_RUNDIR"] = self.agent.rundir
+        self.callback = load().Stagecoach("asha7", rungs=(2, 4),
+                                          metric="loss")
+        self.runner = Runner(self.callback, 2)
+
+    def get_stages(self):
+        self.callback.worker.shutdown()
+        return self.log.read_text(encoding="utf-8").splitlines()
+
+    def test_tells_stages(self):
+        runner = self.runner
+        runner.start(0)
+        runner.start(1)
+        runner.report(0, loss=2)
+        runner.report(0, loss=1)                # Goes on to rung 1.
+        runner.report(1, loss=4)
+        runner.report(1, "TERMINATED", loss=3)  # The rung's end is its end.
+        runner.report(0, loss=1)
+        runner.report(0, "TERMINATED", loss=1)
+        begin, rung = "stage begin --cojob asha7 --rung", " --jobs a1b2c_0000"
+        self.assertEqual(self.get_stages(), [
+            f"{begin} 0{rung}0 --iterations 2",
+            f"{begin} 0{rung}0,a1b2c_00001 --iterations 2",
+            f"{begin} 0{rung}1 --iterations 2",
+            f"{begin} 1{rung}0 --iterations 4",
+            "stage end --cojob asha7 --rung 0",
+            "stage end --cojob asha7 --rung 1"])
+
+    def test_a_trial_that_pauses_is_in_no_stage(self):
+        self.runner.start(0)
+        self.runner.report(0, loss=2)
+        self.runner.report(0, "PAUSED", loss=1)
+        self.runner.start(0)
+        self.runner.report(0, "ERROR", loss=1)
+        self.assertEqual([line.split()[1:6:2]
+                          for line in self.get_stages()],
+                         [["begin", "asha7", "0"],
+                          ["end", "asha7", "0"],
+                          ["begin", "asha7", "1"],
+                          ["end", "asha7", "1"]])
+
+    def test_tells_progress_and_processes(self):
+        self.runner.start(0)
+        for step in range(1, 5):
+            self.runner.report(0, loss=1 / step)
+            self.assertEqual(self.agent.get_progress(), {
+                "cojob": "asha7", "job": "a1b2c_00000", "iteration": step,
+                "stage": 0 if step <= 2 else 1, "metric": "loss",
+                "value": 1 / step})
+        calls = self.agent.get_calls(1)
+        self.assertEqual(calls[0], ["agent/claim", "registration", "asha7",
+                                    "a1b2c_00000", "pid", "4000"])
+
+    def test_claims_no_process_of_another_host(self):
+        self.runner.start(0)
+        self.runner.report(0, hostname="elsewhere", loss=1)
+        self.assertIsNotNone(self.agent.get_progress())
+        load().claim("asha7", "t1", 4711)       # What a trainable does there.
+        calls = self.agent.get_calls(1)
+        self.assertEqual(calls, [["agent/claim", "registration", "asha7",
+                                  "t1", "pid", "4711"]])
+
+    def test_does_no_harm_where_nobody_listens(self):
+        os.environ["STAGECOACH_RUNDIR"] = "/nonexistent"
+        os.environ["PATH"] = "/nonexistent"
+        self.runner.start(0)
+        self.runner.report(0)                   # Not even a metric.
+        self.runner.report(0, loss=float("nan"))
+        self.runner.report(0, "TERMINATED", loss=1)
+        self.callback.on_experiment_end(self.runner.trials)
+        self.assertEqual(self.get_stages(), [])
+
+    def test_is_short(self):
+        lines = pathlib.Path(FILE).read_text(encoding="utf-8").splitlines()
+        self.assertLessEqual(len(lines), 60)
+
+
+unittest.main()

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""An agent for the tests of what talks to one: it answers on
+RUNDIR/agent.ctl and RUNDIR/progress.sock and remembers what it was told.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import tempfile
+import threading
+import time
+
+
+class FakeAgent:
+    """With 'answers' {command: object} it says more than "{}"; one that is
+    'mute' reads and never answers."""
+
+    def __init__(self, answers=None, mute=False):
+        self.folder = tempfile.TemporaryDirectory(prefix="sct-agent-")
+        self.rundir = self.folder.name
+        self.answers = answers or {}
+        self.mute = mute
+        self.calls = []
+        self.open = []
+        self.lock = threading.Lock()
+        self.control = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.control.bind(os.path.join(self.rundir, "agent.ctl"))
+        self.control.listen(50)
+        self.progress = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.progress.bind(os.path.join(self.rundir, "progress.sock"))
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            connection, _ = self.control.accept()
+            self.open.append(connection)
+            threading.Thread(target=self.serve, args=(connection,),
+                             daemon=True).start()
+
+    def serve(self, connection):
+        decoder, text = json.JSONDecoder(), ""
+        while data := connection.recv(65536):
+            text += data.decode()
+            try:
+                request, end = decoder.raw_decode(text)
+            except ValueError:
+                continue
+            text = text[end:]
+            with self.lock:
+                self.calls.append([request["method"]] + request["params"])
+            if self.mute:
+                continue
+            result = self.answers.get(request["method"], {})
+            with contextlib.suppress(OSError):  # Not all wait for it.
+                connection.sendall(json.dumps(
+                    {"id": request["id"], "error": None,
+                     "result": json.dumps(result)}).encode())
+
+    def get_calls(self, n=0):
+        """What it was told since the last time, at least 'n' commands."""
+        deadline = time.monotonic() + 10
+        while len(self.calls) < n and time.monotonic() < deadline:
+            time.sleep(0.001)
+        with self.lock:
+            calls, self.calls = self.calls, []
+        return calls
+
+    def get_progress(self, timeout=10):
+        """The next progress datagram, None if none comes."""
+        self.progress.settimeout(timeout)
+        try:
+            return json.loads(self.progress.recv(65536))
+        except socket.timeout:
+            return None

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a pod is called, by its cgroup and by its labels. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/identify/cgroup-path.h"
+#include "agent/launch/cni-request.h"
+#include "agent/launch/pod-identity.h"
+#include "agent/launch/pod-list.h"
+#include "agent/launch/pod-path.h"
+
+#define UID "c3a1f0d2-0f1e-4b7c-9d58-1234567890ab"
+#define UID_ "c3a1f0d2_0f1e_4b7c_9d58_1234567890ab"
+#define HASH "0123456789abcdef0123456789abcdef"
+#define ID HASH HASH
+#define SLICE "/kubepods.slice/kubepods-burstable.slice/" \
+    "kubepods-burstable-pod"UID_".slice"
+
+static void
+knows_the_cgroups_of_pods(void **state)
+{
+    static const struct {
+        const char *path;
+        const char *uid;        /* NULL: no pod's. */
+        const char *container;
+    } cases[] = {
+        /* Driver systemd. */
+        { SLICE"/cri-containerd-"ID".scope", UID, ID },
+        { SLICE"/crio-"ID".scope", UID, ID },
+        { SLICE"/docker-"ID".scope\n", UID, ID },
+        { SLICE"/crio-"ID".scope/container/init.scope", UID, ID },
+        { SLICE"/crio-conmon-"ID".scope", UID, "" },
+        { SLICE, UID, "" },
+        { SLICE"/", UID, "" },
+        { "/kubepods.slice/kubepods-pod"UID_".slice/cri-containerd-"ID
+          ".scope", UID, ID },
+        { "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort"
+          ".slice/kubelet-kubepods-besteffort-pod"UID_".slice/cri-containerd-"
+          ID".scope", UID, ID },
+        { "/sys/fs/cgroup"SLICE"/cri-containerd-"ID".scope", UID, ID },
+
+        /* Driver cgroupfs. */
+        { "/kubepods/burstable/pod"UID"/"ID, UID, ID },
+        { "/kubepods/pod"UID"/"ID, UID, ID },
+        { "/kubepods/besteffort/pod"UID, UID, "" },
+        { "/kubepods/besteffort/pod"UID"/crio-"ID, UID, ID },
+        { "/docker/"ID"/kubelet/kubepods/burstable/pod"UID"/"ID, UID, ID },
+        { "/kubepods/burstable/pod"HASH"/"ID, HASH, ID },
+
+        /* containerd with systemd's names but not its driver. */
+        { "/system.slice/containerd.service/kubepods-burstable-pod"UID_
+          ".slice:cri-containerd:"ID, UID, ID },
+
+        { "/kubepods.slice/kubepods-burstable.slice", NULL, NULL },
+        { "/pod"UID"/"ID, NULL, NULL },
+        { "/docker/"ID, NULL, NULL },
+        { "/kubepods/podC3A1F0D2-0f1e-4b7c-9d58-1234567890ab", NULL, NULL },
+        { "/kubepods/pod"UID"0", NULL, NULL },
+        { "/kubepods/xpod"UID, NULL, NULL },
+        { "/kubepods/pod", NULL, NULL },
+        { "/kubepods/p", NULL, NULL },
+        { "/kubepods/burstable/pod"UID"/"ID"0", UID, "" },
+        { "/kubepods/burstable/pod"UID"/0"HASH, UID, "" },
+        { "", NULL, NULL },
+        { "////", NULL, NULL },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pod_path pod = { "untouched", "untouched" };
+
+        assert_int_equal(pod_path_parse(cases[i].path, &pod),
+                         cases[i].uid != NULL);
+        assert_string_equal(pod.uid, cases[i].uid ? cases[i].uid
+                            : "untouched");
+        assert_string_equal(pod.container, cases[i].uid ? cases[i].container
+                            : "untouched");
+    }
+}
+
+static void
+knows_the_labels_of_others(void **state)
+{
+    static const struct {
+        const char *labels;
+        const char *annotations;
+        const char *job;        /* NULL: nobody's. */
+        const char *cojob;
+        int rung;
+    } cases[] = {
+        { "{}", "{}", NULL, NULL, -1 },
+        { "{'app': 'web', 'job-name': 'backup-17'}", "{}", NULL, NULL, -1 },
+        { "{'training.kubeflow.org/job-name': 'bert',"
+          " 'training.kubeflow.org/replica-type': 'worker'}", "{}",
+          "bert", "ml", -1 },
+        { "{'volcano.sh/job-name': 'v'}", "{}", "v", "ml", -1 },
+        { "{}", "{'scheduling.k8s.io/group-name': 'g'}", "g", "ml", -1 },
+        { "{'ray.io/cluster': 'r'}", "{}", "r", "ml", -1 },
+        { "{'katib.kubeflow.org/experiment': 'asha7',"
+          " 'katib.kubeflow.org/trial': 'asha7-x1',"
+          " 'training.kubeflow.org/job-name': 'asha7-x1'}", "{}",
+          "asha7-x1", "asha7", -1 },
+        { "{'training.kubeflow.org/job-name': 'bert'}",
+          "{'stagecoach.dev/stage': 'hyper/2'}", "bert", "hyper", 2 },
+        { "{'job-name': 'backup-17'}", "{'stagecoach.dev/stage': 'hyper'}",
+          "backup-17", "hyper", -1 },
+        { "{}", "{'stagecoach.dev/stage': 'hyper/0'}", "pod-0", "hyper", 0 },
+        { "{'ray.io/cluster': 'r'}", "{'stagecoach.dev/stage': 'hyper/0',"
+          " 'stagecoach.dev/job': 't3'}", "t3", "hyper", 0 },
+        { "{'ray.io/cluster': 7}", "{}", NULL, NULL, -1 },
+        { "{'ray.io/cluster': ''}", "{}", NULL, NULL, -1 },
+        { "[]", "7", NULL, NULL, -1 },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char labels[256], annotations[256];
+        struct pod_identity id;
+        struct pod pod = { .name = "pod-0", .space = "ml" };
+
+        snprintf(labels, sizeof labels, "%s", cases[i].labels);
+        snprintf(annotations, sizeof annotations, "%s", cases[i].annotations);
+        for (char *p = labels; (p = strchr(p, '\'')); *p = '"') {
+        }
+        for (char *p = annotations; (p = strchr(p, '\'')); *p = '"') {
+        }
+        pod.labels = json_loads(labels, 0, NULL);
+        pod.annotations = json_loads(annotations, JSON_DECODE_ANY, NULL);
+        assert_non_null(pod.labels);
+        assert_non_null(pod.annotations);
+        assert_null(pod_identity_read(&pod, &id));
+        assert_string_equal(id.job, cases[i].job ? cases[i].job : "");
+        if (cases[i].job) {
+            assert_string_equal(id.cojob, cases[i].cojob);
+            assert_int_equal(id.rung, cases[i].rung);
+        }
+        json_decref((json_t *) pod.labels);
+        json_decref((json_t *) pod.annotations);
+    }
+}
+
+static void
+passes_over_a_bad_annotation(void **state)
+{
+    struct pod pod = {
+        .name = "pod-0",
+        .space = "ml",
+        .labels = json_pack("{s:s}", "ray.io/cluster", "r"),
+        .annotations = json_pack("{s:s}", "stagecoach.dev/stage", "a b/2"),
+    };
+    struct pod_identity id;
+    char *error = pod_identity_read(&pod, &id);
+
+    assert_memory_equal(error, "stagecoach.dev/stage: \"a b/2\" is not", 36);
+    assert_string_equal(id.job, "r");
+    assert_string_equal(id.cojob, "ml");
+    assert_int_equal(id.rung, -1);
+    free(error);
+    json_decref((json_t *) pod.labels);
+    json_decref((json_t *) pod.annotations);
+}
+
+static void
+fits_long_names(void **state)
+{
+    const char *long_name = "resnet-on-imagenet-with-momentum-worker-17";
+    const char *other = "resnet-on-imagenet-with-momentum-worker-18";
+    char a[32], b[32];
+
+    pod_name_fit("bert.v2_x-1", a);
+    assert_string_equal(a, "bert.v2_x-1");
+    pod_name_fit(long_name, a);
+    pod_name_fit(other, b);
+    assert_int_equal(strlen(a), 31);
+    assert_memory_equal(a, "resnet-on-imagenet-wit-", 23);
+    assert_string_not_equal(a, b);
+    assert_true(cgroup_name_is_valid(a));
+    pod_name_fit("-a/b\xc3\xa4", a);
+    assert_string_equal(a, "xa-b--");
+    assert_true(cgroup_name_is_valid(a));
+    pod_name_fit("", a);
+    assert_string_equal(a, "");
+}
+
+static void
+reads_a_list_of_pods(void **state)
+{
+    static const char text[] =
+        "{\"kind\": \"PodList\", \"items\": ["
+        "{\"metadata\": {\"name\": \"web\", \"namespace\": \"x\","
+        "  \"uid\": \"1-1\"}},"
+        "{\"metadata\": {\"name\": \"b\", \"namespace\": \"x\","
+        "  \"uid\": \"9-9\", \"labels\": {\"ray.io/cluster\": \"r\"}}},"
+        "{\"metadata\": {\"name\": \"a\", \"namespace\": \"x\","
+        "  \"uid\": \"5-5\", \"annotations\": {"
+        "     \"stagecoach.dev/stage\": \"s/1\"}}},"
+        "{\"metadata\": {\"name\": \"c\", \"namespace\": \"x\","
+        "  \"uid\": \"6-6\", \"annotations\": {"
+        "     \"stagecoach.dev/stage\": \"/1\"}}},"
+        "{\"metadata\": {\"name\": \"no uid\"}}, 7, {}]}";
+    struct pod_list *list;
+
+    assert_null(pod_list_read("p", text, sizeof text - 1, &list));
+    assert_int_equal(pod_list_n(list), 2);
+    assert_string_equal(pod_list_find(list, "9-9")->job, "r");
+    assert_string_equal(pod_list_find(list, "5-5")->cojob, "s");
+    assert_int_equal(pod_list_find(list, "5-5")->rung, 1);
+    assert_null(pod_list_find(list, "1-1"));
+    assert_null(pod_list_find(list, ""));
+    assert_null(pod_list_find(list, SLICE));
+    assert_int_equal(pod_list_n_bad(list), 1);
+    assert_memory_equal(pod_list_complaint(list), "x/c: stagecoach.dev", 19);
+    pod_list_destroy(list);
+}
+
+static void
+refuses_what_is_no_list(void **state)
+{
+    static const char *const cases[] = { "", "[]", "{}", "{\"items\": 7}",
+                                         "{\"items\": [" };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pod_list *list;
+        char *error = pod_list_read("p", cases[i], strlen(cases[i]), &list);
+
+        assert_non_null(error);
+        assert_null(list);
+        assert_memory_equal(error, "p:", 2);
+        assert_non_null(strstr(error, "allowed"));
+        free(error);
+    }
+}
+
+/* An annotation decides even where names of pods would. */
+static void
+reads_a_request(void **state)
+{
+    static const char text[] =
+        "{\"cniVersion\": \"1.0.0\", \"name\": \"n\", \"type\": \"t\","
+        " \"rundir\": \"/r\", \"claim\": \"all\", \"prevResult\": {\"z\": 1,"
+        " \"a\": [12345678901234567]}, \"runtimeConfig\": {"
+        " \"io.kubernetes.cri.pod-annotations\": {"
+        " \"stagecoach.dev/stage\": \"hyper/3\"}}}";
+    struct cni_environment e = {
+        "ADD", "/run/netns/x",
+        "IgnoreUnknown=1;K8S_POD_NAMESPACE=ml;K8S_POD_NAME=pod-0;"
+        "K8S_POD_INFRA_CONTAINER_ID=7"
+    };
+    struct cni_request r;
+    char *result;
+    int code;
+
+    assert_null(cni_request_read(text, sizeof text - 1, &e, &r, &code));
+    assert_string_equal(r.rundir, "/r");
+    assert_string_equal(r.netns, "/run/netns/x");
+    assert_string_equal(r.identity.cojob, "hyper");
+    assert_string_equal(r.identity.job, "pod-0");
+    assert_int_equal(r.identity.rung, 3);
+    result = cni_request_result(&r);
+    assert_string_equal(result, "{\"z\":1,\"a\":[12345678901234567]}");
+    free(result);
+    cni_request_uninit(&r);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(knows_the_cgroups_of_pods),
+        cmocka_unit_test(knows_the_labels_of_others),
+        cmocka_unit_test(passes_over_a_bad_annotation),
+        cmocka_unit_test(fits_long_names),
+        cmocka_unit_test(reads_a_list_of_pods),
+        cmocka_unit_test(refuses_what_is_no_list),
+        cmocka_unit_test(reads_a_request),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What launchers share: names of stages, requests to the agent. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/launch/agent-call.h"
+#include "agent/launch/stage-name.h"
+
+static void
+reads_names_of_stages(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *cojob;      /* NULL: not allowed. */
+        int rung;
+    } cases[] = {
+        { "asha7:2", "asha7", 2 },
+        { "asha7", "asha7", -1 },
+        { "a.b_c-d:1000", "a.b_c-d", 1000 },
+        { "a:0", "a", 0 },
+        { "", NULL, 0 },
+        { ":2", NULL, 0 },
+        { "asha7:", NULL, 0 },
+        { "asha7:1001", NULL, 0 },
+        { "asha7:99999999999999999999", NULL, 0 },
+        { "asha7:-1", NULL, 0 },
+        { "asha7:2:3", NULL, 0 },
+        { "asha7:2 ", NULL, 0 },
+        { "../asha7:2", NULL, 0 },
+        { "asha/7:2", NULL, 0 },
+        { "a234567890123456789012345678901:1",
+          "a234567890123456789012345678901", 1 },
+        { "a2345678901234567890123456789012:1", NULL, 0 },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct stage_name stage = { "untouched", 77 };
+        char *error = stage_name_parse("--stagecoach", cases[i].text, ':',
+                                       &stage);
+
+        if (cases[i].cojob) {
+            assert_null(error);
+            assert_string_equal(stage.cojob, cases[i].cojob);
+            assert_int_equal(stage.rung, cases[i].rung);
+        } else {
+            assert_non_null(error);
+            assert_memory_equal(error, "--stagecoach: ", 14);
+            assert_non_null(strstr(error, "allowed"));
+            assert_string_equal(stage.cojob, "untouched");
+            assert_int_equal(stage.rung, 77);
+        }
+        free(error);
+    }
+}
+
+static void
+escapes_what_json_would_not_take(void **state)
+{
+    const char *words[] = { "agent/claim", "a\"b\\c\n", "" };
+    char *request = agent_call_request(words, 3);
+
+    assert_string_equal(request,
+                        "{\"id\":0,\"method\":\"agent/claim\",\"params\":["
+                        "\"a\\\"b\\\\c\\u000a\",\"\"]}");
+    free(request);
+    request = agent_call_request(words, 1);
+    assert_string_equal(request,
+                        "{\"id\":0,\"method\":\"agent/claim\",\"params\":[]}");
+    free(request);
+}
+
+static void
+knows_where_a_reply_ends(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t length;
+    } cases[] = {
+        { "{}", 2 },
+        { "{\"a\":{}}{\"b\"", 8 },
+        { "{\"a\":\"}\"", 0 },
+        { "{\"a\":\"}\"}", 9 },
+        { "{\"a\":\"\\\"}\"}x", 11 },
+        { "{\"a\":\"\\\\\"}x", 10 },
+        { "{\"a\":\"\\", 0 },
+        { "", 0 },
+        { "}", 1 },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(agent_call_object_length(cases[i].text,
+                                                  strlen(cases[i].text)),
+                         cases[i].length);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_names_of_stages),
+        cmocka_unit_test(escapes_what_json_would_not_take),
+        cmocka_unit_test(knows_where_a_reply_ends),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
