@@ -26,6 +26,7 @@ VLOG_DEFINE_THIS_MODULE(whose);
 
 #define MAX_GROUPS 4096
 #define MAX_ANCESTORS 64
+#define MAX_WORKERS 64          /* Looked at out of turn. */
 #define GAP_SHARE 40            /* A cgroup is looked into for a 40th of the
                                  * time at most, */
 #define MIN_GAP_MS 5            /* and not again before that. */
@@ -45,6 +46,7 @@ struct group {
     long long looked;           /* When its processes were looked at last, */
     bool all;                   /* and the sockets of all of them. */
     long long next;             /* When they may be again. */
+    bool works;                 /* One of them works for a job. */
     uint32_t strangers;         /* Hash of its processes, if none of them works
                                  * for a job and that will stay so; else 0. */
 };
@@ -76,6 +78,7 @@ struct whose {
     struct hmap readers;        /* Contains struct reader. */
     struct hmap held;           /* Contains struct held. */
     unsigned int look;          /* Number of the last look into a cgroup. */
+    long long next_workers;     /* When look_at_workers() may be called. */
     bool needs_scan;
 };
 
@@ -348,6 +351,15 @@ sweep(struct whose *w, const pid_t *pids, size_t n)
     free(marks);
 }
 
+/* Milliseconds until the next look of the kind that began at 'start'. */
+static long long
+gap_after(long long start)
+{
+    long long gap = (time_usec() - start) * GAP_SHARE / 1000;
+
+    return MIN(MAX(gap, MIN_GAP_MS), MAX_GAP_MS);
+}
+
 /* Looks at the processes of 'group', and at the sockets of those that work for
  * a job, or of all of them. */
 static void
@@ -357,27 +369,46 @@ look_into(struct whose *w, struct group *group, bool all, long long now)
     pid_t *pids;
     size_t n = processes_of_cgroup(group->path, &pids);
     uint32_t hash = hash_bytes(pids, n * sizeof *pids, n) | 1;
-    bool forever = true, any = false;
-    long long gap;
+    bool forever = true;
 
     if (all || hash != group->strangers) {
         w->look++;
+        group->works = false;
         for (size_t i = 0; i < n; i++) {
-            if (look_at_process(w, pids[i], now, &forever) || all) {
+            bool works = look_at_process(w, pids[i], now, &forever);
+
+            if (works || all) {
                 process_walk_sockets(pids[i], hold, w);
-                any = true;
             }
+            group->works = group->works || works;
         }
-        if (any) {
+        if (group->works || all) {
             sweep(w, pids, n);
         }
-        group->strangers = forever && !any ? hash : 0;
+        group->strangers = forever && !group->works ? hash : 0;
     }
     free(pids);
-    gap = (time_usec() - start) * GAP_SHARE / 1000;
     group->looked = now;
     group->all = all;
-    group->next = now + MIN(MAX(gap, MIN_GAP_MS), MAX_GAP_MS);
+    group->next = now + gap_after(start);
+}
+
+/* Looks at the sockets of processes that are known to work for jobs, which
+ * takes less than to look at all processes of a cgroup. */
+static void
+look_at_workers(struct whose *w, long long now)
+{
+    long long start = time_usec();
+    const struct claim *claim;
+    int left = MAX_WORKERS;
+
+    w->look++;
+    HMAP_FOR_EACH (claim, node, &w->registry->claims) {
+        if (claim->what.kind == CLAIMS_PROCESS && left-- > 0) {
+            process_walk_sockets(claim->what.id, hold, w);
+        }
+    }
+    w->next_workers = now + gap_after(start);
 }
 
 /* Adds the cgroup 'id' at 'path' to those of a job if it is in the tree of
@@ -480,6 +511,12 @@ look_if_needed(struct whose *w, const struct whose_socket *socket,
     if (!group->path
         || (group->looked >= socket->since && (group->all || !all))) {
         return true;
+    }
+    if (group->works && now >= w->next_workers) {
+        look_at_workers(w, now);
+        if (holder(w, socket->info->inode)) {
+            return true;
+        }
     }
     if (now < group->next) {
         *whenp = group->next;
