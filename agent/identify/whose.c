@@ -250,6 +250,55 @@ inherit(struct whose *w, const struct process *process, long long now)
     }
 }
 
+/* The user of the first process in the cgroup of 'job' in the tree. */
+static bool
+user_in_tree(const struct whose *w, const struct job *job, uid_t *uidp)
+{
+    char *path = xasprintf("%s/%s", w->cgroup_root, job->name);
+    pid_t *pids;
+    size_t n = processes_of_cgroup(path, &pids);
+    bool found = n && process_user(pids[0], uidp);
+
+    free(pids);
+    free(path);
+    return found;
+}
+
+/* Anybody can write anything into an environment.  True if 'process' may say
+ * there that it works for the job called 'name': a new one, or one of the same
+ * user. */
+static bool
+may_join(const struct whose *w, const struct process *process,
+         const char *name)
+{
+    const struct job *job = registry_find(w->registry, name);
+    uid_t uid, owner;
+
+    if (!process_user(process->pid, &uid)) {
+        return false;
+    }
+    if (!job || uid == 0) {
+        return true;
+    }
+    if (job->has_owner) {
+        return uid == job->owner;
+    }
+    return job->cgroup && user_in_tree(w, job, &owner) && uid == owner;
+}
+
+static void
+join(struct whose *w, const struct process *process, const char *name,
+     long long now)
+{
+    struct job *job;
+
+    claim_process(w, process, CLAIM_ENVIRONMENT, name, now);
+    job = registry_find(w->registry, name);
+    if (job && !job->has_owner) {
+        job->has_owner = process_user(process->pid, &job->owner);
+    }
+}
+
 /* Reads the environment of 'process', once it has its last program. */
 static void
 read_environ(struct whose *w, const struct process *process, long long now)
@@ -259,10 +308,16 @@ read_environ(struct whose *w, const struct process *process, long long now)
     char *text = process_environ(process->pid, &size);
     char *name = text ? environ_job(text, size, &framework) : NULL;
 
-    if (name) {
+    if (name && may_join(w, process, name)) {
         VLOG_DBG("process %d: %s by the environment of %s",
                  (int) process->pid, name, framework);
-        claim_process(w, process, CLAIM_ENVIRONMENT, name, now);
+        join(w, process, name, now);
+    } else if (name) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl, "%s: process %d of another user has it in its "
+                     "environment, which does not count", name,
+                     (int) process->pid);
     }
     free(name);
     free(text);
