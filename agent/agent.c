@@ -12,6 +12,7 @@
 #include "agent/identify/flow-table.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
+#include "agent/progress/iterations.h"
 #include "agent/progress/socket.h"
 #include "agent/telemetry.h"
 #include "controller/hosts-idl.h"
@@ -94,10 +95,26 @@ on_bursts(const char *name, const struct shim_burst_stats *tx,
     }
 }
 
+static void
+on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
+        size_t n, void *a_)
+{
+    struct agent *a = a_;
+    struct job *job = registry_find(tracker_registry(a->tracker), name);
+
+    if (job && !job->has_progress) {
+        if (!job->counted) {
+            job->counted = iterations_create();
+        }
+        iterations_take(job->counted, first, bins, n, time_msec());
+    }
+}
+
 static const struct actuator_events events = {
     .miss = on_miss,
     .traffic = on_traffic,
     .bursts = on_bursts,
+    .bins = on_bins,
 };
 
 /* From the tracker. */
@@ -114,7 +131,10 @@ set_job(struct agent *a, const char *name)
 static void
 on_job_begin(struct job *job, void *a_)
 {
-    set_job(a_, job->name);
+    struct agent *a = a_;
+
+    set_job(a, job->name);
+    a->actuator->class->watch_job(a->actuator, job->name, true);
 }
 
 static void
@@ -123,6 +143,7 @@ on_job_end(struct job *job, void *a_)
     struct agent *a = a_;
 
     send_telemetry(a);          /* Its last counters. */
+    a->actuator->class->watch_job(a->actuator, job->name, false);
     a->actuator->class->remove_job(a->actuator, job->name);
 }
 
@@ -162,7 +183,12 @@ on_progress(const char *name, const struct progress *progress, void *a_)
         return false;
     }
     job->progress = *progress;
-    job->has_progress = true;
+    if (!job->has_progress) {
+        job->has_progress = true;
+        a->actuator->class->watch_job(a->actuator, name, false);
+        iterations_destroy(job->counted);
+        job->counted = NULL;
+    }
     return true;
 }
 

@@ -13,6 +13,7 @@
 #include "agent/identify/flow-table.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
+#include "agent/progress/iterations.h"
 #include "agent/progress/socket.h"
 #include "agent/telemetry.h"
 #include "openvswitch/json.h"
@@ -139,6 +140,9 @@ job_to_json(const struct agent *a, const struct job *job)
     }
     if (job->rung >= 0) {
         put(json, "rung", job->rung);
+    }
+    if (job->counted && iterations_count(job->counted) >= 0) {
+        put(json, "counted", iterations_count(job->counted));
     }
     if (job->has_progress) {
         put(json, "iteration", job->progress.iteration);

@@ -9,6 +9,7 @@
 
 #include "agent/actuate/actuator.h"
 #include "agent/identify/registry.h"
+#include "agent/progress/iterations.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "openvswitch/vlog.h"
@@ -181,6 +182,9 @@ compose_job(const struct job *job)
     put_integer(json, "tx_bytes", job->tx_bytes);
     put_integer(json, "rx_bytes", job->rx_bytes);
     put_bursts(json, &job->bursts);
+    if (job->counted && iterations_count(job->counted) >= 0) {
+        put_integer(json, "counted", iterations_count(job->counted));
+    }
     if (job->has_progress) {
         const struct progress *p = &job->progress;
 

@@ -5,6 +5,7 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Numbers to a millionth; what is not known is null. */
 static void
@@ -93,6 +94,37 @@ add_searches(cJSON *searches, const struct report_policy *p)
     }
 }
 
+/* Iterations of each job of 'cojob', as far as they were told or counted. */
+static void
+add_iterations(cJSON *o, const struct report_policy *p, const char *cojob)
+{
+    cJSON *jobs = cJSON_AddObjectToObject(o, "iterations");
+
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        if (!strcmp(p->jobs[i].cojob, cojob)) {
+            cJSON_AddNumberToObject(jobs, p->jobs[i].job,
+                                    p->jobs[i].iteration);
+        }
+    }
+}
+
+static void
+add_cojobs(cJSON *cojobs, const struct report_policy *p)
+{
+    for (size_t i = 0; i < p->n_cojobs; i++) {
+        const struct report_cojob *c = &p->cojobs[i];
+        cJSON *o = cJSON_CreateObject();
+
+        add_string(o, "policy", p->name);
+        add_string(o, "cojob", c->cojob);
+        add_number(o, "tagged_bytes", c->tagged);
+        add_number(o, "untagged_bytes", c->untagged);
+        add_number(o, "coverage", c->tagged / (c->tagged + c->untagged));
+        add_iterations(o, p, c->cojob);
+        cJSON_AddItemToArray(cojobs, o);
+    }
+}
+
 static void
 add_links(cJSON *links, const struct report_policy *p)
 {
@@ -132,7 +164,7 @@ void
 report_put_json(const struct report *r, FILE *stream)
 {
     cJSON *top = cJSON_CreateObject();
-    cJSON *policies, *stages, *searches, *links;
+    cJSON *policies, *stages, *searches, *cojobs, *links;
     char *text;
 
     add_string(top, "title", r->title);
@@ -145,11 +177,13 @@ report_put_json(const struct report *r, FILE *stream)
     add_certificate(top, r);
     stages = cJSON_AddArrayToObject(top, "stages");
     searches = cJSON_AddArrayToObject(top, "searches");
+    cojobs = cJSON_AddArrayToObject(top, "cojobs");
     links = cJSON_AddArrayToObject(top, "links");
     for (size_t i = 0; i < r->n_policies; i++) {
         add_policy(policies, r->policies[i]);
         add_stages(stages, r->policies[i]);
         add_searches(searches, r->policies[i]);
+        add_cojobs(cojobs, r->policies[i]);
         add_links(links, r->policies[i]);
     }
     text = cJSON_Print(top);

@@ -66,9 +66,13 @@ policy_destroy_contents(struct report_policy *p)
         free(p->searches[i].cojob);
         free(p->searches[i].best);
     }
+    for (size_t i = 0; i < p->n_cojobs; i++) {
+        free(p->cojobs[i].cojob);
+    }
     for (size_t i = 0; i < p->n_ports; i++) {
         free(p->ports[i]);
     }
+    free(p->cojobs);
     free(p->stages);
     free(p->jobs);
     free(p->searches);
@@ -259,6 +263,33 @@ report_job_end(struct report_policy *p, const char *cojob, const char *job,
     report_set(&get_job(p, cojob, job)->outcome, outcome);
 }
 
+static const struct report_cojob *
+find_cojob(const struct report_policy *p, const char *cojob)
+{
+    for (size_t i = 0; i < p->n_cojobs; i++) {
+        if (!strcmp(p->cojobs[i].cojob, cojob)) {
+            return &p->cojobs[i];
+        }
+    }
+    return NULL;
+}
+
+/* 'cojob' is one of commands, for which its hosts sent 'tagged' bytes. */
+void
+report_cojob(struct report_policy *p, const char *cojob, double tagged,
+             double untagged)
+{
+    struct report_cojob *c;
+
+    p->cojobs = grow(p->cojobs, p->n_cojobs, &p->allocated_cojobs,
+                     sizeof *p->cojobs);
+    c = &p->cojobs[p->n_cojobs++];
+    c->cojob = NULL;
+    report_set(&c->cojob, cojob);
+    c->tagged = tagged;
+    c->untagged = untagged;
+}
+
 void
 report_set_ports(struct report_policy *p, const char *const names[], size_t n)
 {
@@ -347,18 +378,22 @@ summarize_searches(struct report_policy *p)
 {
     double first = INFINITY, last = -INFINITY, accuracy = 0;
     bool complete = p->n_searches > 0;
+    size_t n = 0;
 
     for (size_t i = 0; i < p->n_searches; i++) {
         const struct report_search *s = &p->searches[i];
 
         first = fmin(first, s->start);
         last = fmax(last, s->end);
-        accuracy += s->accuracy;        /* NAN if one is not known. */
+        if (!find_cojob(p, s->cojob)) {
+            accuracy += s->accuracy;    /* NAN if one is not known. */
+            n++;
+        }
         complete = complete && !isnan(s->end);
     }
     if (complete) {
         p->makespan_s = last - first;
-        p->accuracy = accuracy / p->n_searches;
+        p->accuracy = n ? accuracy / n : NAN;
     }
 }
 

@@ -78,6 +78,14 @@ struct report_search {
     double accuracy, loss;      /* Of the best job. */
 };
 
+/* A cojob of commands, which tell no accuracy. */
+struct report_cojob {
+    char *cojob;
+    double tagged;              /* Bytes that its hosts sent for it, and for
+                                 * nobody meanwhile. */
+    double untagged;
+};
+
 /* One policy's run. */
 struct report_policy {
     char *name;
@@ -89,6 +97,8 @@ struct report_policy {
     struct report_job *jobs;
     size_t n_searches, allocated_searches;
     struct report_search *searches;
+    size_t n_cojobs, allocated_cojobs;
+    struct report_cojob *cojobs;
 
     /* Use of each link direction, 0 to 1, at each of 'n_samples' times. */
     size_t n_ports;
@@ -151,6 +161,9 @@ void report_progress(struct report_policy *, const char *cojob,
                      double loss, double accuracy);
 void report_job_end(struct report_policy *, const char *cojob,
                     const char *job, const char *outcome);
+
+void report_cojob(struct report_policy *, const char *cojob, double tagged,
+                  double untagged);
 
 void report_set_ports(struct report_policy *, const char *const names[],
                       size_t n);

@@ -46,6 +46,11 @@ open_lab_scenario(const char *file, const char *text,
     struct scenario *scenario;
     char *error = scenario_from_string(file, text, &scenario);
 
+    if (!error && scenario->n_cojobs
+        && asprintf(&error, "%s: /cojobs: commands cannot be simulated, only "
+                    "searches are allowed", file) < 0) {
+        abort();
+    }
     if (!error) {
         input->workload = workload_training_create(scenario);
         input->levels = true;
@@ -67,7 +72,7 @@ open_json(const char *file, struct workload_input *input)
     char *error = json_read_file(file, &text);
 
     if (!error) {
-        if (has_member(text, "cojobs")) {
+        if (has_member(text, "cojobs") && !has_member(text, "policies")) {
             error = workload_scenario_from_string(file, text,
                                                   &input->workload);
         } else if (has_member(text, "stages")) {

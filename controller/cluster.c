@@ -152,9 +152,11 @@ restart_job(struct job *job)
         struct job_traffic *t = node->data;
 
         t->iteration = t->mark_iteration = t->sampled = -1;
+        t->counted = -1;
         t->measured = t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 0;
     }
     job->iteration = -1;
+    job->counted = false;
     job_progress_uninit(&job->progress);
     job_progress_init(&job->progress, job->began);
 }
@@ -386,6 +388,7 @@ job_get_traffic(struct job *job, struct host *host)
         t = xzalloc(sizeof *t);
         t->host = host;
         t->iteration = -1;
+        t->counted = -1;
         t->mark_iteration = -1;
         t->sampled = -1;
         shash_add(&job->traffic, host->name, t);

@@ -92,6 +92,7 @@ struct job_traffic {
     int64_t at;                 /* Epoch ms of the last telemetry ... */
     uint64_t bytes[N_DIRS];     /* ... and its counters. */
     int64_t iteration;          /* As the host told, -1 if never. */
+    int64_t counted;            /* As it counted last, -1 if it could not. */
     int64_t sampled;            /* Iteration of the last metric that it told,
                                  * -1 if never. */
 
@@ -119,7 +120,9 @@ struct job {
     bool live;                  /* Neither it nor its cojob has ended. */
     int64_t began;              /* Epoch ms; another time, another job. */
     int64_t model_bytes;        /* 0 if not known. */
-    int64_t iteration;          /* The furthest that any host told, or -1. */
+    int64_t iteration;          /* The furthest that any host told, or if
+                                 * none did, counted; or -1. */
+    bool counted;               /* It is counted, and may be off by a few. */
     struct job_progress progress;       /* Its pace and its metric. */
     double sent;                /* Bytes, all hosts, in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */

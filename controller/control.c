@@ -148,6 +148,19 @@ bursts_to_json(const struct controller *ctl, const char *name)
     return hosts;
 }
 
+/* How far 'name' is, and how that is known. */
+static void
+put_progress(const struct controller *ctl, const char *name,
+             struct json *json)
+{
+    const struct job *job = shash_find_data(&ctl->cluster->jobs, name);
+
+    if (job && job->iteration >= 0) {
+        put_integer(json, "iteration", job->iteration);
+        json_object_put(json, "counted", json_boolean_create(job->counted));
+    }
+}
+
 char *
 control_explain(const struct controller *ctl, const char *job,
                 struct json **json)
@@ -156,6 +169,7 @@ control_explain(const struct controller *ctl, const char *job,
     if (*json) {
         put_version(ctl, *json);
         json_object_put(*json, "bursts", bursts_to_json(ctl, job));
+        put_progress(ctl, job, *json);
         return NULL;
     }
     return xasprintf("%.64s: %s, COJOB/JOB of a job with iterations left in a "

@@ -120,19 +120,22 @@ count_bytes(struct job *job, struct job_traffic *t, const uint64_t now[N_DIRS],
     t->bytes[DIR_RX] = now[DIR_RX];
 }
 
-/* How far the job is, by the host that is furthest. */
-static int64_t
-furthest(const struct job *job)
+/* How far the job is, by the host that is furthest.  What a host has counted
+ * is only asked for if the job tells nobody. */
+static void
+find_furthest(struct job *job)
 {
     const struct shash_node *node;
-    int64_t iteration = -1;
+    int64_t told = -1, counted = -1;
 
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
 
-        iteration = MAX(iteration, t->iteration);
+        told = MAX(told, t->iteration);
+        counted = MAX(counted, t->counted);
     }
-    return iteration;
+    job->counted = told < 0 && counted >= 0;
+    job->iteration = job->counted ? counted : told;
 }
 
 static void
@@ -164,7 +167,8 @@ learn_job(struct cluster *c, struct host *host,
     if (tj->iteration >= 0) {
         t->iteration = tj->iteration;
     }
-    job->iteration = furthest(job);
+    t->counted = tj->counted;
+    find_furthest(job);
     measure(t, job->iteration);
     job_progress_pace(&job->progress, job->iteration, time_wall_msec());
     if (tj->metric) {
@@ -242,10 +246,16 @@ prior(const struct job *job, const struct job_traffic *t)
     return bytes;
 }
 
+/* Does anything tell how many iterations 'job' has done, or of what size? */
+static bool
+is_known(const struct job *job)
+{
+    return job->iteration >= 0 || job->model_bytes > 0;
+}
+
 /* Bytes that an iteration of 'job' moves through the link of 't''s host.  Of a
- * job that tells neither its model's size nor its iterations, what it has
- * moved counts as one: without any demand it would be in nobody's way and thus
- * before everybody. */
+ * job that is not known, what it has moved counts as one: without any demand
+ * it would be in nobody's way and thus before everybody. */
 double
 demand_per_iteration(const struct job *job, const struct job_traffic *t,
                      enum direction dir)
@@ -257,11 +267,23 @@ demand_per_iteration(const struct job *job, const struct job_traffic *t,
 }
 
 /* Iterations that 'job' still has to do in 'stage': 0 once it is there, or has
- * ended. */
+ * ended.
+ *
+ * A job that is not known has as much left as it has moved, one "iteration".
+ * So it goes early when it begins, and undisturbed its iterations can soon be
+ * counted; if they cannot, it falls back.  One whose iterations are counted is
+ * not there before its stage ends, for the count may be off by one. */
 int64_t
 demand_iterations_left(const struct stage *stage, const struct job *job)
 {
-    return job->live ? MAX(0, stage->iterations - MAX(0, job->iteration)) : 0;
+    int64_t left = stage->iterations - MAX(0, job->iteration);
+
+    if (!job->live) {
+        return 0;
+    } else if (!is_known(job)) {
+        return MIN(left, 1);
+    }
+    return MAX(left, job->counted ? 1 : 0);
 }
 
 static int

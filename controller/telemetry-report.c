@@ -89,7 +89,7 @@ parse_bursts(struct ovsdb_parser *p, struct telemetry_job *job)
 static char *
 parse_job(const struct json *json, struct telemetry_job *job)
 {
-    const struct json *name, *iteration, *metric, *value;
+    const struct json *name, *iteration, *counted, *metric, *value;
     struct ovsdb_parser p;
 
     ovsdb_parser_init(&p, json, "job");
@@ -101,6 +101,11 @@ parse_job(const struct json *json, struct telemetry_job *job)
     job->iteration = iteration ? iteration->integer : -1;
     if (iteration && iteration->integer < 0) {
         ovsdb_parser_raise_error(&p, "'iteration' is negative");
+    }
+    counted = member(&p, "counted", OP_INTEGER | OP_OPTIONAL);
+    job->counted = counted ? counted->integer : -1;
+    if (counted && counted->integer < 0) {
+        ovsdb_parser_raise_error(&p, "'counted' is negative");
     }
     metric = member(&p, "metric", OP_STRING | OP_OPTIONAL);
     value = member(&p, "value", OP_NUMBER | OP_OPTIONAL);

@@ -36,6 +36,8 @@ struct telemetry_job {
     uint64_t burst_bytes;
     double duty;                /* and the share of that that one lasts. */
     int64_t iteration;          /* -1 if the job never told. */
+    int64_t counted;            /* Iterations that the host counted in its
+                                 * traffic, -1 if it could not. */
     char *metric;               /* A name, NULL if there is no 'value'. */
     double value;               /* Finite. */
 };

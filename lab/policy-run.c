@@ -13,6 +13,7 @@
 
 #include "cli/report.h"
 #include "lab/cluster.h"
+#include "lab/cojob-run.h"
 #include "lab/interrupt.h"
 #include "lab/plan.h"
 #include "lab/sampler.h"
@@ -36,7 +37,8 @@ struct policy_run {
     const struct scenario *scenario;
     struct report_policy *policy;
     long long epoch_ms;         /* Wall time of second 0. */
-    struct search_run **searches;       /* NULL until each begins. */
+    struct search_run **searches;       /* NULL until each begins... */
+    struct cojob_run **cojobs;          /* ...and so with these. */
     struct sampler *sampler;
     struct stall_watch *stalls;
     long long next_plain_ms;
@@ -62,6 +64,27 @@ start_searches(struct policy_run *pr)
             pr->searches[i] = search_run_create(pr->plan, ss, pr->policy,
                                                 pr->epoch_ms);
             error = search_run_start(pr->searches[i]);
+            if (error) {
+                return error;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Starts the cojobs whose time has come. */
+static char *
+start_cojobs(struct policy_run *pr)
+{
+    for (size_t i = 0; i < pr->scenario->n_cojobs; i++) {
+        const struct scenario_cojob *sc = &pr->scenario->cojobs[i];
+
+        if (!pr->cojobs[i] && elapsed(pr) >= sc->start_s) {
+            char *error;
+
+            pr->cojobs[i] = cojob_run_create(pr->plan, pr->scenario, sc,
+                                             pr->policy, pr->epoch_ms);
+            error = cojob_run_start(pr->cojobs[i]);
             if (error) {
                 return error;
             }
@@ -144,6 +167,12 @@ show_status(struct policy_run *pr)
             search_run_status(pr->searches[i], &ds);
         }
     }
+    for (size_t i = 0; i < pr->scenario->n_cojobs; i++) {
+        if (pr->cojobs[i]) {
+            ds_put_cstr(&ds, " | ");
+            cojob_run_status(pr->cojobs[i], &ds);
+        }
+    }
     say_status(ds_cstr(&ds), plain ? ds_cstr(&ds) : NULL);
     if (plain) {
         pr->next_plain_ms = time_msec() + PLAIN_STATUS_MS;
@@ -171,6 +200,34 @@ run_searches(struct policy_run *pr, char **errorp)
     return over || *errorp;
 }
 
+/* The same for cojobs. */
+static bool
+run_cojobs(struct policy_run *pr, char **errorp)
+{
+    bool over = true;
+
+    *errorp = start_cojobs(pr);
+    for (size_t i = 0; !*errorp && i < pr->scenario->n_cojobs; i++) {
+        struct cojob_run *cr = pr->cojobs[i];
+
+        if (cr) {
+            cojob_run_run(cr);
+            *errorp = cojob_run_error(cr);
+        }
+        over = over && cr && cojob_run_is_over(cr);
+    }
+    return over || *errorp;
+}
+
+/* Returns true when nothing runs any more, or something has failed. */
+static bool
+run_all(struct policy_run *pr, char **errorp)
+{
+    bool searched = run_searches(pr, errorp);
+
+    return *errorp || (run_cojobs(pr, errorp) && (searched || *errorp));
+}
+
 static void
 wait_for_news(struct policy_run *pr)
 {
@@ -179,19 +236,24 @@ wait_for_news(struct policy_run *pr)
             search_run_wait(pr->searches[i]);
         }
     }
+    for (size_t i = 0; i < pr->scenario->n_cojobs; i++) {
+        if (pr->cojobs[i]) {
+            cojob_run_wait(pr->cojobs[i]);
+        }
+    }
     cluster_wait(pr->cluster);
     sampler_wait(pr->sampler);
     interrupt_wait();
     poll_block();
 }
 
-/* From the first search's beginning to the last one's end. */
+/* From the first search's or cojob's beginning to the last one's end. */
 static char *
 main_loop(struct policy_run *pr)
 {
     char *error = NULL;
 
-    while (!run_searches(pr, &error)) {
+    while (!run_all(pr, &error)) {
         if (sampler_run(pr->sampler)) {
             watch_stalls(pr);
             show_status(pr);
@@ -285,6 +347,7 @@ run_in_cluster(struct policy_run *pr)
     pr->epoch_ms = time_wall_msec();
     pr->next_plain_ms = time_msec() + PLAIN_STATUS_MS;
     pr->searches = xcalloc(pr->scenario->n_searches, sizeof *pr->searches);
+    pr->cojobs = xcalloc(pr->scenario->n_cojobs, sizeof *pr->cojobs);
     pr->stalls = stall_watch_create(pr->plan->rate_bps);
     pr->sampler = sampler_create(pr->plan, pr->policy, pr->epoch_ms);
 
@@ -300,7 +363,11 @@ run_in_cluster(struct policy_run *pr)
     for (size_t i = 0; i < pr->scenario->n_searches; i++) {
         search_run_destroy(pr->searches[i]);
     }
+    for (size_t i = 0; i < pr->scenario->n_cojobs; i++) {
+        cojob_run_destroy(pr->cojobs[i]);
+    }
     free(pr->searches);
+    free(pr->cojobs);
     pr->policy->restarts = cluster_restarts(pr->cluster);
     return error;
 }

@@ -82,22 +82,34 @@ make_hosts(const struct scenario *s)
     return hosts;
 }
 
+int
+scenario_processes(const struct scenario *s, int host, size_t n_searches,
+                   size_t n_cojobs)
+{
+    char name[16];
+    int n = 0;
+
+    snprintf(name, sizeof name, "h%d", host);
+    for (size_t i = 0; i < n_searches; i++) {
+        n += search_spec_processes(s->searches[i].spec, name);
+    }
+    for (size_t i = 0; i < n_cojobs; i++) {
+        n += scenario_cojob_processes(&s->cojobs[i], host);
+    }
+    return n;
+}
+
 /* Reports a host that search 'i' and those before it overfill together. */
 static void
-check_slots(const struct scenario *s, size_t i, const struct json_at *search,
-            const struct search_hosts *hosts)
+check_slots(const struct scenario *s, size_t i, const struct json_at *search)
 {
-    for (size_t h = 0; h < hosts->n; h++) {
-        const char *name = hosts->hosts[h].name;
-        int n = 0;
+    for (int host = 0; host < s->n_hosts; host++) {
+        int n = scenario_processes(s, host, i + 1, 0);
 
-        for (size_t j = 0; j <= i; j++) {
-            n += search_spec_processes(s->searches[j].spec, name);
-        }
         if (n > s->slots) {
             json_fail(search, "placements", "with the searches before it "
-                      "this makes %d processes on %s, at most %d are allowed",
-                      n, name, s->slots);
+                      "this makes %d processes on h%d, at most %d are "
+                      "allowed", n, host, s->slots);
         }
     }
 }
@@ -122,13 +134,16 @@ read_search(struct scenario *s, size_t i, const struct json_at *at,
                       ss->cojob);
         }
     }
-    check_slots(s, i, search, hosts);
+    check_slots(s, i, search);
 }
 
 static void
 read_searches(struct scenario *s, const struct json_at *top, const char *text)
 {
-    const struct json_at *searches = json_array(top, "searches", 1, 64);
+    const struct json_at *searches
+        = (json_has(top, "cojobs")
+           ? json_array_or_null(top, "searches", 1, 64)
+           : json_array(top, "searches", 1, 64));
     cJSON *root = cJSON_Parse(text);
     const cJSON *items = cJSON_GetObjectItem(root, "searches");
     struct search_hosts *hosts = make_hosts(s);
@@ -143,6 +158,20 @@ read_searches(struct scenario *s, const struct json_at *top, const char *text)
     cJSON_Delete(root);
 }
 
+/* Returns the folder of 'file', which need not exist. */
+static char *
+folder(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    char *dir = (!slash ? strdup(".")
+                 : strndup(file, slash > file ? slash - file : 1));
+
+    if (!dir) {
+        abort();
+    }
+    return dir;
+}
+
 char *
 scenario_from_string(const char *name, const char *text,
                      struct scenario **scenariop)
@@ -154,6 +183,7 @@ scenario_from_string(const char *name, const char *text,
 
     json_ignore(top, "$schema");
     s->name = json_name(top, "name");
+    s->dir = folder(name);
     s->description = json_string_or(top, "description", NULL);
     s->n_hosts = json_integer(top, "hosts", 1, SCENARIO_MAX_HOSTS);
     s->slots = json_integer_or(top, "slots", 1, 64, 4);
@@ -163,6 +193,7 @@ scenario_from_string(const char *name, const char *text,
     s->timeout_s = json_number_or(top, "timeout_s", 1, 86400, 150);
     read_policies(s, top);
     read_searches(s, top, text);
+    scenario_read_cojobs(s, top);
     error = json_check_close(jc);
 
     if (error) {
@@ -201,6 +232,11 @@ scenario_destroy(struct scenario *s)
             search_spec_destroy(s->searches[i].spec);
         }
         free(s->searches);
+        for (size_t i = 0; i < s->n_cojobs; i++) {
+            scenario_cojob_uninit(&s->cojobs[i]);
+        }
+        free(s->cojobs);
+        free(s->dir);
         free(s->name);
         free(s->description);
         free(s);

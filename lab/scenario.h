@@ -10,7 +10,8 @@
  * ==========
  *
  * A scenario says how many hosts there are, how fast their links are and which
- * searches begin when.  Nothing starts before all of it was found possible.
+ * searches, and cojobs of any command (scenario-cojob.h), begin when.  Nothing
+ * starts before all of it was found possible.
  *
  *    {"name": "smoke", "hosts": 3, "rate": "50Mbit", "mtu": 9000,
  *     "fabric": "ovs", "policies": ["fair", "stage"], "timeout_s": 60,
@@ -25,6 +26,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "lab/scenario-cojob.h"
 
 #define SCENARIO_MAX_HOSTS 64
 
@@ -46,6 +49,7 @@ struct scenario_search {
 
 struct scenario {
     char *name;
+    char *dir;                  /* Where its file is; "." without a file. */
     char *description;          /* NULL if there is none. */
     int n_hosts;                /* Named h0, h1... */
     int slots;                  /* Processes that a host takes at most. */
@@ -58,6 +62,8 @@ struct scenario {
     double timeout_s;           /* Of one policy's run. */
     size_t n_searches;
     struct scenario_search *searches;
+    size_t n_cojobs;
+    struct scenario_cojob *cojobs;
 };
 
 /* 'name' is what messages begin with.  Each returns NULL and stores the
@@ -66,5 +72,10 @@ char *scenario_from_string(const char *name, const char *text,
                            struct scenario **scenariop);
 char *scenario_from_file(const char *file, struct scenario **scenariop);
 void scenario_destroy(struct scenario *);
+
+/* Processes on 'host' of the first 'n_searches' searches and the first
+ * 'n_cojobs' cojobs. */
+int scenario_processes(const struct scenario *, int host, size_t n_searches,
+                       size_t n_cojobs);
 
 #endif /* lab/scenario.h */

@@ -63,6 +63,11 @@ struct actuator_events {
     /* Those are the bursts of 'job' now; zeros if nothing is known. */
     void (*bursts)(const char *job, const struct shim_burst_stats *tx,
                    const struct shim_burst_stats *rx, void *aux);
+
+    /* 'job', which is watched, moved so much in bin 'first' and those that
+     * follow. */
+    void (*bins)(const char *job, uint64_t first, const struct shim_bin *,
+                 size_t n, void *aux);
 };
 
 /* All counters are bytes since the agent started, and never fall. */
@@ -95,6 +100,9 @@ struct actuator_class {
     void (*set_job)(struct actuator *, const struct shim_slot *row,
                     bool decided);
     void (*remove_job)(struct actuator *, const char *name);
+
+    /* Is it of interest when the job moves its bytes?  Not at first. */
+    void (*watch_job)(struct actuator *, const char *name, bool watch);
 
     void (*set_flow)(struct actuator *, const struct shim_flow_key *,
                      const char *job);

@@ -16,6 +16,7 @@
 #include "agent/actuate/flow-set.h"
 #include "agent/actuate/slot-table.h"
 #include "agent/actuate/traffic.h"
+#include "agent/actuate/watched.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "shim/control/client.h"
@@ -58,6 +59,7 @@ struct shim_actuator {
     struct slot_table slots;
     struct flow_set flows;
     struct traffic traffic;
+    struct watched watched;
     bool slots_dirty;
     int n_unanswered;           /* Changes of tables without a reply yet. */
 
@@ -98,6 +100,7 @@ shim_open(const char *target, const struct bypass_place *bypass,
     slot_table_init(&s->slots);
     flow_set_init(&s->flows);
     traffic_init(&s->traffic);
+    watched_init(&s->watched);
     s->lease_until = LLONG_MIN;
     s->guard = SHIM_GUARD_UNTOLD;
     memset(&s->congestion, 0xff, sizeof s->congestion);
@@ -132,6 +135,7 @@ shim_close(struct actuator *a)
     bypass_destroy(s->bypass);
     slot_table_uninit(&s->slots);
     flow_set_uninit(&s->flows);
+    watched_uninit(&s->watched);
     free(s->path);
     free(s);
 }
@@ -240,6 +244,38 @@ take_stats(struct shim_actuator *s, const void *body, size_t size)
         tell_bursts(s, slots, n);
     }
     return 0;
+}
+
+static int
+take_bins(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_bins *head = body;
+    const struct shim_bin *bins = (const void *) (head + 1);
+    const char *job;
+    size_t n;
+
+    if (size < sizeof *head || (size - sizeof *head) % sizeof *bins) {
+        return EPROTO;
+    }
+    n = (size - sizeof *head) / sizeof *bins;
+    job = slot_table_name(&s->slots, head->slot);
+    if (job && watched_answered(&s->watched, job, head->first + n)) {
+        s->events->bins(job, head->first, bins, n, s->aux);
+    }
+    return 0;
+}
+
+static void
+ask_for_bins(const char *job, uint64_t since, void *s_)
+{
+    struct shim_actuator *s = s_;
+    struct shim_bins_since request = {
+        .slot = slot_table_number(&s->slots, job), .since = since,
+    };
+
+    if (request.slot) {
+        send_request(s, SHIM_BINS, &request, sizeof request);
+    }
 }
 
 static int
@@ -372,6 +408,9 @@ take_message(struct shim_actuator *s, const struct shim_msg *msg,
 
     case SHIM_STATS:
         return msg->status ? 0 : take_stats(s, body, size);
+
+    case SHIM_BINS:
+        return msg->status ? 0 : take_bins(s, body, size);
 
     case SHIM_PORTS:
         if (msg->status) {
@@ -543,6 +582,9 @@ shim_run(struct actuator *a)
         s->next_stats = now + STATS_MS;
         if (!shim_client_wants_write(s->conn)) {
             send_request(s, SHIM_STATS, NULL, 0);
+            if (!s->needs) {
+                watched_ask(&s->watched, now, ask_for_bins, s);
+            }
         }
         send_request(s, SHIM_PORTS, NULL, 0);
         bypass_asked(s->bypass, now);
@@ -591,6 +633,12 @@ shim_remove_job(struct actuator *a, const char *name)
 
     slot_table_unwant(&s->slots, name);
     s->slots_dirty = true;
+}
+
+static void
+shim_watch_job(struct actuator *a, const char *name, bool watch)
+{
+    watched_set(&shim_cast(a)->watched, name, watch);
 }
 
 static void
@@ -669,6 +717,7 @@ const struct actuator_class actuator_shim = {
     .wait = shim_wait,
     .set_job = shim_set_job,
     .remove_job = shim_remove_job,
+    .watch_job = shim_watch_job,
     .set_flow = shim_set_flow,
     .remove_flow = shim_remove_flow,
     .set_lease = shim_set_lease,

@@ -49,6 +49,8 @@
 #include "openvswitch/hmap.h"
 #include "shim/control/protocol.h"
 
+struct iterations;
+
 /* As many as the data plane has slots for. */
 #define REGISTRY_MAX_JOBS 1023
 
@@ -74,6 +76,10 @@ struct job {
     /* Its bursts, of the direction with more bytes.  Written by the same;
      * zeros while nothing is known. */
     struct shim_burst_stats bursts;
+
+    /* Its iterations as its traffic shows them, NULL until there is some and
+     * while the job tells them itself. */
+    struct iterations *counted;
 
     bool has_progress;          /* False until the first datagram. */
     struct progress progress;   /* The latest. */

@@ -96,6 +96,13 @@ check_congestion(const struct shim_congestion *c)
     return c->gamma < SHIM_CONGESTION_UNIT / 2 ? EINVAL : 0;
 }
 
+static int
+check_bins(const struct shim_bins_since *b)
+{
+    return (b->slot && b->slot < SHIM_MAX_SLOTS && !b->pad[0] && !b->pad[1]
+            && !b->pad[2] ? 0 : EINVAL);
+}
+
 /* Copies each element to where it is aligned before it is looked at. */
 #define CHECK_EACH(TYPE, CHECK)                                         \
     do {                                                                \
@@ -171,6 +178,11 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
             return EPROTO;
         }
         CHECK_EACH(struct shim_congestion, check_congestion);
+    case SHIM_BINS:
+        if (check_exactly(length, sizeof(struct shim_bins_since))) {
+            return EPROTO;
+        }
+        CHECK_EACH(struct shim_bins_since, check_bins);
     default:
         return EOPNOTSUPP;
     }

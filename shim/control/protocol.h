@@ -50,6 +50,8 @@
  *    SHIM_FLOW_PAGE    struct shim_cursor         struct shim_cursor, then
  *                                                 struct shim_flow[]
  *    SHIM_CONGESTION   struct shim_congestion     -
+ *    SHIM_BINS         struct shim_bins_since     struct shim_bins, then
+ *                                                 struct shim_bin[]
  *
  * When the lease ends, every slot is treated as if it had level
  * 'SHIM_LEVEL_DEFAULT' and the default DSCP until the next SHIM_LEASE; the
@@ -97,6 +99,11 @@
  *
  * A flow that has had no packets for the shim's time-out is deleted, and
  * nobody is told: if it has one after all, that is a miss, as if it were new.
+ *
+ * SHIM_BINS tells what a slot's job moved in each hundredth of a second that
+ * has ended, from number 'since' on, at most the last SHIM_MAX_BINS: who asks
+ * once a second misses none.  Bins are numbered by the shim's clock.  A shim
+ * from before it says EOPNOTSUPP.
  *
  * SHIM_CAPTURE begins a capture, which ends with its connection; EBUSY means
  * that another connection captures.  Frames to the uplink are seen when they
@@ -147,6 +154,8 @@ enum shim_msg_type {
     SHIM_TAKE_OVER,
 
     SHIM_FLOW_PAGE = 25,
+
+    SHIM_BINS = 28,
 };
 
 struct shim_msg {
@@ -320,6 +329,26 @@ struct shim_burst_stats {
     uint64_t bytes;             /* Of a burst. */
     uint32_t duty;              /* Share of the period that it lasts, */
     uint32_t regularity;        /* and how alike bursts are: millionths. */
+};
+
+#define SHIM_BIN_MS 10
+#define SHIM_MAX_BINS 127
+
+struct shim_bins_since {
+    uint16_t slot;              /* 1 .. SHIM_MAX_SLOTS - 1. */
+    uint16_t pad[3];            /* 0. */
+    uint64_t since;             /* Number of a bin. */
+};
+
+struct shim_bins {
+    uint16_t slot;
+    uint16_t pad[3];            /* 0. */
+    uint64_t first;             /* Number of the first bin that follows. */
+};
+
+/* Bytes of frames. */
+struct shim_bin {
+    uint32_t tx, rx;
 };
 
 /* Of a slot in use, since it was set when it was not. */

@@ -274,6 +274,24 @@ fill_stats(struct server *s, void *body)
 }
 
 static size_t
+fill_bins(struct server *s, const char *request, void *body)
+{
+    struct shim_bins *head = body;
+    struct shim_bin *bins = (struct shim_bin *) (head + 1);
+    struct shim_bins_since since;
+    size_t n = 0;
+
+    memcpy(&since, request, sizeof since);
+    memset(head, 0, sizeof *head);
+    head->slot = since.slot;
+    if (s->config.bursts) {
+        n = bursts_bins(s->config.bursts, since.slot, s->config.now(),
+                        since.since, &head->first, bins);
+    }
+    return sizeof *head + n * sizeof *bins;
+}
+
+static size_t
 fill_ports(struct server *s, struct shim_ports *ports)
 {
     memset(ports, 0, sizeof *ports);
@@ -340,6 +358,9 @@ reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg,
         break;
     case SHIM_PORTS:
         size = fill_ports(s, body);
+        break;
+    case SHIM_BINS:
+        size = fill_bins(s, request, body);
         break;
     }
     put(p, msg->type, msg->xid, 0, body, size);
@@ -548,6 +569,7 @@ handle(struct server *s, struct peer *p, const struct shim_msg *msg,
                     || msg->type == SHIM_FLOW_LIST
                     || msg->type == SHIM_FLOW_PAGE
                     || msg->type == SHIM_STATS
+                    || msg->type == SHIM_BINS
                     || msg->type == SHIM_PORTS)) {
         reply_with_body(s, p, msg, body);
         return;

@@ -135,6 +135,58 @@ burst_train_gap(struct burst_train *t, uint64_t now)
     publish(t, best);
 }
 
+/* A packet comes at 'now', when the bin that filled has ended: it is closed,
+ * and those since then were empty. */
+void
+burst_train_bin(struct burst_train *t, uint64_t now)
+{
+    uint64_t bin = now / BURST_BIN, old = t->bin_end / BURST_BIN - 1;
+    uint64_t bytes = t->bytes - t->bin_base;
+
+    if (t->bin_end) {
+        __atomic_store_n(&t->bins[old % BURST_N_BINS],
+                         bytes < UINT32_MAX ? bytes : UINT32_MAX,
+                         __ATOMIC_RELAXED);
+        for (uint64_t i = old + 1; i < bin && i <= old + BURST_N_BINS; i++) {
+            __atomic_store_n(&t->bins[i % BURST_N_BINS], 0,
+                             __ATOMIC_RELAXED);
+        }
+    }
+    __atomic_store_n(&t->bin_base, t->bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->bin_end, (bin + 1) * BURST_BIN, __ATOMIC_RELEASE);
+}
+
+/* Returns the number of bins from bin number 'since' on that have ended before
+ * 'now', at most the last BURST_N_BINS, and stores their bytes in 'bins', the
+ * latest last.  A bin that the counting thread closes at this moment may come
+ * out as its successor's. */
+uint64_t
+burst_train_bins(const struct burst_train *t, uint64_t now, uint64_t since,
+                 uint32_t bins[BURST_N_BINS])
+{
+    uint64_t end = __atomic_load_n(&t->bin_end, __ATOMIC_ACQUIRE);
+    uint64_t to = now / BURST_BIN, open = end / BURST_BIN - 1;
+    uint64_t n = to > since ? to - since : 0;
+
+    /* One less, since the oldest may be overwritten meanwhile. */
+    n = n < BURST_N_BINS - 1 ? n : BURST_N_BINS - 1;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t bin = to - n + i;
+        uint32_t bytes = 0;
+
+        if (!end) {
+            /* Nothing ever. */
+        } else if (bin < open && bin + BURST_N_BINS > open) {
+            bytes = __atomic_load_n(&t->bins[bin % BURST_N_BINS],
+                                    __ATOMIC_RELAXED);
+        } else if (bin == open) {
+            bytes = counter_get(&t->bytes) - counter_get(&t->bin_base);
+        }
+        bins[i] = bytes;
+    }
+    return n;
+}
+
 /* Stores in '*p' what is known at 'now'.  Returns false if that is nothing:
  * too few bursts yet, bursts that are not alike, or none for long. */
 bool

@@ -28,8 +28,12 @@
  * A burst of less than 1/16 of what is usual is taken for a part of the
  * silence: jobs send heartbeats.
  *
- * A packet that follows within BURST_MIN_GAP costs a comparison and two
+ * A packet that follows within BURST_MIN_GAP costs two comparisons and two
  * stores; the others, which cannot be many, some ten nanoseconds a trial.
+ *
+ * A link that others fill leaves no silence to cut at.  So a train also keeps
+ * the bytes of its last BURST_N_BINS hundredths of a second, for somebody with
+ * more time and memory to look at (agent/iterations.h).
  *
  *
  * Usage
@@ -56,6 +60,8 @@
 
 #define BURST_MIN_GAP 250000u   /* Nanoseconds: less is no silence. */
 #define BURST_N_GAPS 18         /* Trials: up to 33 s of silence. */
+#define BURST_BIN 10000000u     /* Nanoseconds. */
+#define BURST_N_BINS 128        /* A power of 2. */
 
 struct burst_profile {
     uint64_t period_ns;         /* From one beginning to the next. */
@@ -82,6 +88,9 @@ struct burst_trial {
 struct burst_train {
     uint64_t last;              /* Time of the last packet, 0: none yet. */
     uint64_t bytes;             /* Of all packets. */
+    uint64_t bin_end;           /* Of the bin that fills: a multiple of
+                                 * BURST_BIN, 0 before the first packet. */
+    uint64_t bin_base;          /* Bytes before it. */
 
     /* What is believed, written by the counting thread. */
     uint64_t period_ns;         /* 0: nothing yet. */
@@ -89,8 +98,12 @@ struct burst_train {
     uint64_t shares;            /* Duty, regularity in the low half. */
 
     struct burst_trial trials[BURST_N_GAPS];
+    uint32_t bins[BURST_N_BINS];        /* Bin i is at i % BURST_N_BINS. */
 };
 
+void burst_train_bin(struct burst_train *, uint64_t now);
+uint64_t burst_train_bins(const struct burst_train *, uint64_t now,
+                          uint64_t since, uint32_t bins[BURST_N_BINS]);
 void burst_train_gap(struct burst_train *, uint64_t now);
 bool burst_train_get(const struct burst_train *, uint64_t now,
                      struct burst_profile *);
@@ -101,8 +114,11 @@ burst_train_count(struct burst_train *t, uint32_t bytes, uint64_t now)
     if (now - t->last >= BURST_MIN_GAP) {
         burst_train_gap(t, now);
     }
+    if (now >= t->bin_end) {
+        burst_train_bin(t, now);
+    }
     counter_add(&t->last, now - t->last);
-    t->bytes += bytes;
+    counter_add(&t->bytes, bytes);
 }
 
 #endif /* shim/pipeline/burst-train.h */

@@ -22,6 +22,7 @@
  * slot changes hands; the counting thread does it at the slot's next packet,
  * and until then there is nothing to get. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/control/protocol.h"
@@ -61,5 +62,8 @@ bursts_count(struct bursts *b, uint16_t slot, enum bursts_direction direction,
 void bursts_reset(struct bursts *, uint16_t slot);
 void bursts_get(const struct bursts *, uint16_t slot, enum bursts_direction,
                 uint64_t now, struct shim_burst_stats *);
+size_t bursts_bins(const struct bursts *, uint16_t slot, uint64_t now,
+                   uint64_t since, uint64_t *firstp,
+                   struct shim_bin bins[SHIM_MAX_BINS]);
 
 #endif /* shim/pipeline/bursts.h */

@@ -26,6 +26,7 @@ struct fixture {
     struct job *job;
     struct stage *stage;
     int64_t began, stage_began; /* Epoch ms. */
+    int64_t counted;            /* What hosts count, -1 if they cannot. */
 };
 
 #define MODEL 1000000
@@ -53,6 +54,7 @@ set_up(void **state)
     struct fixture *f = xzalloc(sizeof *f);
 
     f->c = cluster_create();
+    f->counted = -1;
     f->began = f->stage_began = 1000;
     give_intent(f, 0);
     *state = f;
@@ -76,7 +78,7 @@ learn(struct fixture *f, const char *host, uint64_t tx, uint64_t rx,
 {
     struct telemetry_job tj = {
         .name = CONST_CAST(char *, "asha/t0"), .tx_bytes = tx,
-        .rx_bytes = rx, .iteration = iteration,
+        .rx_bytes = rx, .iteration = iteration, .counted = f->counted,
     };
     struct telemetry_report r = {
         .host = CONST_CAST(char *, host),
@@ -146,9 +148,10 @@ measures_bytes_per_iteration(void **state)
     assert_true(demand(f, "h0", DIR_TX) < 97 * 4000 / 1e6);
 }
 
-/* It tells neither its model's size nor its iterations. */
+/* It tells neither its model's size nor its iterations, and nobody can count
+ * them. */
 static void
-what_a_silent_job_has_moved_is_one_iteration(void **state)
+a_silent_job_has_as_much_left_as_it_has_moved(void **state)
 {
     struct fixture *f = *state;
 
@@ -156,8 +159,43 @@ what_a_silent_job_has_moved_is_one_iteration(void **state)
     learn(f, "h0", 0, 0, -1, true);
     assert_float_equal(demand(f, "h0", DIR_TX), 0, 1e-9);
     learn(f, "h0", 5000, 1000, -1, false);
-    assert_float_equal(demand(f, "h0", DIR_TX), 100 * 5000 / 1e6, 1e-9);
-    assert_float_equal(demand(f, "h0", DIR_RX), 100 * 1000 / 1e6, 1e-9);
+    assert_float_equal(demand(f, "h0", DIR_TX), 5000 / 1e6, 1e-9);
+    assert_float_equal(demand(f, "h0", DIR_RX), 1000 / 1e6, 1e-9);
+    learn(f, "h0", 8000, 1000, -1, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 8000 / 1e6, 1e-9);
+}
+
+static void
+counts_for_a_job_that_does_not_tell(void **state)
+{
+    struct fixture *f = *state;
+
+    f->job->model_bytes = 0;
+    learn(f, "h0", 0, 0, -1, true);
+    f->counted = 2;
+    learn(f, "h0", 4000, 1000, -1, false);
+    assert_int_equal(f->job->iteration, 2);
+    assert_true(f->job->counted);
+    f->counted = 6;
+    learn(f, "h0", 12000, 3000, -1, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 94 * 2000 / 1e6, 1e-9);
+
+    /* Another host, which is behind, does not set it back. */
+    f->counted = 5;
+    learn(f, "h1", 0, 0, -1, true);
+    assert_int_equal(f->job->iteration, 6);
+
+    /* Until the stage is said to have ended the job may not be there. */
+    f->counted = 101;
+    learn(f, "h0", 202000, 50500, -1, false);
+    assert_int_equal(demand_iterations_left(f->stage, f->job), 1);
+
+    /* What the job tells is worth more. */
+    learn(f, "h0", 202000, 50500, 99, false);
+    assert_int_equal(f->job->iteration, 99);
+    assert_false(f->job->counted);
+    learn(f, "h0", 204000, 51000, 100, false);
+    assert_int_equal(demand_iterations_left(f->stage, f->job), 0);
 }
 
 static void
@@ -284,7 +322,9 @@ main(void)
         cmocka_unit_test_setup_teardown(
             measures_bytes_per_iteration, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            what_a_silent_job_has_moved_is_one_iteration, set_up, tear_down),
+            a_silent_job_has_as_much_left_as_it_has_moved, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            counts_for_a_job_that_does_not_tell, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             measures_hosts_that_do_not_know_the_iteration, set_up,
             tear_down),

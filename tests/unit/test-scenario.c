@@ -29,6 +29,14 @@
 #define TAIL(SEARCHES) \
     "\"policies\": [\"fair\"], \"searches\": [" SEARCHES "]}"
 #define ONE "{\"search\": " SEARCH "}"
+#define COJOB_OF(NAME, STAGES, HOSTS, COMMAND) \
+    "{\"name\": \"" NAME "\", \"stages\": [" STAGES "]," \
+    " \"jobs\": [{\"name\": \"t0\", \"hosts\": [" HOSTS "]," \
+    "  \"command\": [" COMMAND "]}]}"
+#define UP_TO_5 "{\"iterations\": 5}"
+#define COJOBS(COJOBS_) \
+    HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"slots\": 2," \
+    " \"policies\": [\"fair\"], \"cojobs\": [" COJOBS_ "]}"
 
 /* Each row is one mistake and the line that it gets. */
 static const struct {
@@ -74,6 +82,25 @@ static const struct {
       TAIL("{\"search\": " SEARCH_3 "}"),
       "s.json: /searches/0/search/placements/0/workers/0: needs 3 processes "
       "on h0, at most 2 are allowed" },
+    { COJOBS(COJOB_OF("c", UP_TO_5 ", " UP_TO_5, "\"h0\"", "\"a\"")),
+      "s.json: /cojobs/0/stages/1/iterations: 5 is not an integer from 6 to "
+      "1000000000" },
+    { COJOBS(COJOB_OF("c", UP_TO_5, "\"h2\"", "\"a\"")),
+      "s.json: /cojobs/0/jobs/0/hosts/0: no such host \"h2\"" },
+    { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\"", "")),
+      "s.json: /cojobs/0/jobs/0/command: 0 elements, 1 to 256 are allowed" },
+    { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\"", "\"a\", \"%%%runk\"")),
+      "s.json: /cojobs/0/jobs/0/command/1: \"%runk\" does not begin with one "
+      "of %rank, %world, %hosts, %master, %port, %scenario, %log, %%" },
+    { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\"", "\"a\"") ", "
+             COJOB_OF("c", UP_TO_5, "\"h1\"", "\"a\"")),
+      "s.json: /cojobs/1/name: \"c\" is the name of another cojob" },
+    { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\", \"h0\", \"h0\"", "\"a\"")),
+      "s.json: /cojobs/0/jobs: with all before them these make 3 processes "
+      "on h0, at most 2 are allowed" },
+    { HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"cojobs\": ["
+      COJOB_OF("a", UP_TO_5, "\"h0\"", "\"a\"") "], " TAIL(ONE),
+      "s.json: /cojobs/0/name: \"a\" is the name of a search" },
 };
 
 static void
@@ -122,10 +149,73 @@ reads_a_complete_scenario(void **state OVS_UNUSED)
 }
 
 static void
+reads_cojobs_of_commands(void **state OVS_UNUSED)
+{
+    const struct scenario_cojob *cojob;
+    struct scenario *s;
+    char *error;
+
+    error = scenario_from_string(
+        "dir/s.json",
+        COJOBS("{\"name\": \"c\", \"start_s\": 1.5, \"weight\": 2,"
+               " \"end\": \"iterations\","
+               " \"stages\": [{\"iterations\": 5}, {\"iterations\": 9}],"
+               " \"jobs\": [{\"name\": \"t0\","
+               "  \"hosts\": [\"h1\", \"h0\", \"h1\"],"
+               "  \"command\": [\"a\", \"%rank of %world\"]}]}"), &s);
+    assert_null(error);
+    assert_int_equal(s->n_searches, 0);
+    assert_int_equal(s->n_cojobs, 1);
+    assert_string_equal(s->dir, "dir");
+    cojob = &s->cojobs[0];
+    assert_string_equal(cojob->name, "c");
+    assert_float_equal(cojob->start_s, 1.5, 1e-9);
+    assert_float_equal(cojob->weight, 2, 1e-9);
+    assert_false(cojob->until_exit);
+    assert_int_equal(cojob->n_stages, 2);
+    assert_int_equal(cojob->stages[1], 9);
+    assert_int_equal(cojob->jobs[0].n_hosts, 3);
+    assert_int_equal(cojob->jobs[0].hosts[2], 1);
+    assert_int_equal(cojob->jobs[0].n_command, 2);
+    assert_int_equal(scenario_cojob_processes(cojob, 1), 2);
+    assert_int_equal(scenario_processes(s, 0, 0, 1), 1);
+    scenario_destroy(s);
+}
+
+static void
+replaces_words_of_a_command(void **state OVS_UNUSED)
+{
+    static const char *const values[N_WORDS] = {
+        [WORD_RANK] = "1", [WORD_WORLD] = "3", [WORD_HOSTS] = "a,b,c",
+        [WORD_MASTER] = "a", [WORD_PORT] = "29500",
+        [WORD_SCENARIO] = "dir", [WORD_LOG] = "log",
+    };
+    static const struct {
+        const char *text, *result;
+    } cases[] = {
+        { "", "" },
+        { "plain", "plain" },
+        { "%rank", "1" },
+        { "%scenario/x.py", "dir/x.py" },
+        { "tcp://%master:%port", "tcp://a:29500" },
+        { "%world%hosts%log", "3a,b,clog" },
+        { "100%% of %%rank", "100% of %rank" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *result = scenario_substitute(cases[i].text, values);
+
+        assert_string_equal(result, cases[i].result);
+        free(result);
+    }
+}
+
+static void
 reads_the_scenarios_that_we_ship(void **state OVS_UNUSED)
 {
     static const char *const files[] = {
         "lab/scenarios/smoke.json", "lab/scenarios/quickstart.json",
+        "lab/scenarios/pytorch.json",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
@@ -145,6 +235,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_the_member_at_fault),
         cmocka_unit_test(reads_a_complete_scenario),
+        cmocka_unit_test(reads_cojobs_of_commands),
+        cmocka_unit_test(replaces_words_of_a_command),
         cmocka_unit_test(reads_the_scenarios_that_we_ship),
     };
 

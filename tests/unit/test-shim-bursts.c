@@ -236,6 +236,87 @@ a_slot_that_changes_hands_begins_again(void **state)
     bursts_destroy(b);
 }
 
+static void
+keeps_the_bytes_of_the_last_second(void **state)
+{
+    struct bursts *b = bursts_create();
+    struct shim_bin bins[SHIM_MAX_BINS];
+    uint64_t first, bin = now / BURST_BIN;
+
+    (void) state;
+    assert_int_equal(bursts_bins(b, 1, now, bin - 3, &first, bins), 3);
+    assert_int_equal(bins[2].tx, 0);
+    bursts_count(b, 1, BURSTS_TX, 1000, now);
+    bursts_count(b, 1, BURSTS_TX, 500, now + 3 * MS);
+    bursts_count(b, 1, BURSTS_RX, 70, now + 9 * MS);
+
+    /* A bin that has not ended is not told of. */
+    assert_int_equal(bursts_bins(b, 1, now + 9 * MS, bin, &first, bins), 0);
+    assert_int_equal(bursts_bins(b, 1, now + 10 * MS, bin, &first, bins), 1);
+    assert_int_equal(first, bin);
+    assert_int_equal(bins[0].tx, 1500);
+    assert_int_equal(bins[0].rx, 70);
+
+    /* Empty ones are, also those after the last packet. */
+    bursts_count(b, 1, BURSTS_TX, 7, now + 45 * MS);
+    assert_int_equal(bursts_bins(b, 1, now + 65 * MS, bin, &first, bins), 6);
+    assert_int_equal(bins[0].tx, 1500);
+    assert_int_equal(bins[1].tx, 0);
+    assert_int_equal(bins[4].tx, 7);
+    assert_int_equal(bins[5].tx, 0);
+    assert_int_equal(bursts_bins(b, 1, now + 65 * MS, bin + 4, &first, bins),
+                     2);
+    assert_int_equal(bins[0].tx, 7);
+
+    /* Who asks late gets the latest. */
+    bursts_count(b, 1, BURSTS_TX, 9, now + 3000 * MS);
+    assert_int_equal(bursts_bins(b, 1, now + 3010 * MS, bin, &first, bins),
+                     SHIM_MAX_BINS);
+    assert_int_equal(first, bin + 301 - SHIM_MAX_BINS);
+    assert_int_equal(bins[SHIM_MAX_BINS - 1].tx, 9);
+    for (int i = 0; i < SHIM_MAX_BINS - 1; i++) {
+        assert_int_equal(bins[i].tx, 0);
+    }
+
+    /* Another job's slot has none of it. */
+    bursts_reset(b, 1);
+    assert_int_equal(bursts_bins(b, 1, now + 3010 * MS, bin, &first, bins),
+                     0);
+    bursts_destroy(b);
+}
+
+static void
+loses_no_byte_between_bins(void **state)
+{
+    struct bursts *b = bursts_create();
+    struct shim_bin bins[SHIM_MAX_BINS];
+    uint64_t sent = 0, told = 0, next = now / BURST_BIN, first;
+
+    (void) state;
+    for (int i = 0; i < 20000; i++) {
+        uint32_t bytes = 60 + 9000 * chance();
+
+        bursts_count(b, 5, BURSTS_TX, bytes, now);
+        sent += bytes;
+        now += about(i % 100 ? 300 * US : 60 * MS, 0.9);
+        if (i % 300 == 299) {
+            size_t n = bursts_bins(b, 5, now, next, &first, bins);
+
+            assert_true(first >= next);
+            for (size_t j = 0; j < n; j++) {
+                told += bins[j].tx;
+            }
+            next = first + n;
+        }
+    }
+    now += 10 * MS;
+    for (size_t j = bursts_bins(b, 5, now, next, &first, bins); j--; ) {
+        told += bins[j].tx;
+    }
+    assert_int_equal(told, sent);
+    bursts_destroy(b);
+}
+
 int
 main(void)
 {
@@ -252,6 +333,8 @@ main(void)
         cmocka_unit_test_setup(forgets_what_is_over, begin),
         cmocka_unit_test_setup(a_slot_that_changes_hands_begins_again,
                                begin),
+        cmocka_unit_test_setup(keeps_the_bytes_of_the_last_second, begin),
+        cmocka_unit_test_setup(loses_no_byte_between_bins, begin),
     };
 
     return cmocka_run_group_tests_name("shim-bursts", tests, NULL, NULL);

@@ -204,6 +204,9 @@ tables_can_be_written_and_read(void **state)
     struct shim_client *c = open_client();
     struct shim_hello hello;
     struct shim_stats stats;
+    struct shim_bins_since since = { .slot = 3 };
+    struct shim_bins bins;
+    struct shim_bin bin;
     struct shim_slot_stats slot_stats;
     const void *body;
     uint16_t number = 3;
@@ -251,6 +254,20 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(slot_stats.rx_bursts.period_ns, 10000000);
     assert_int_equal(slot_stats.rx_bursts.bytes, 7000);
     assert_int_equal(slot_stats.tx_bursts.period_ns, 0);
+
+    since.since = t.now / 10000000 - 4;
+    assert_int_equal(ask(c, SHIM_BINS, &since, sizeof since, &body, &size),
+                     0);
+    memcpy(&bins, body, sizeof bins);
+    assert_int_equal(bins.slot, 3);
+    assert_int_equal(bins.first, since.since);
+    assert_int_equal(size, sizeof bins + 4 * sizeof bin);
+    memcpy(&bin, (const char *) body + sizeof bins, sizeof bin);
+    assert_int_equal(bin.rx, 7000);
+    assert_int_equal(bin.tx, 0);
+    since.slot = SHIM_MAX_SLOTS;
+    assert_int_equal(ask(c, SHIM_BINS, &since, sizeof since, NULL, NULL),
+                     EINVAL);
 
     t.now += 560000000;                 /* The lease ends. */
     assert_int_equal(ask(c, SHIM_STATS, NULL, 0, &body, &size), 0);

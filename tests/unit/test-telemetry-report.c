@@ -43,7 +43,8 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
                 " \"period_s\": 0.4, \"burst_bytes\": 9000, \"duty\": 1,"
                 " \"iteration\": 12, \"stage\": 0, \"metric\": \"loss\","
                 " \"value\": 0.41},"
-                " {\"job\": \"asha/t1\", \"tx_bytes\": 7, \"rx_bytes\": 8}]",
+                " {\"job\": \"asha/t1\", \"tx_bytes\": 7, \"rx_bytes\": 8,"
+                " \"counted\": 3}]",
                 BYTES), &r));
     assert_string_equal(r->host, "h0");
     assert_string_equal(r->state, "ordered");
@@ -63,7 +64,9 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_int_equal(r->jobs[0].burst_bytes, 9000);
     assert_true(r->jobs[0].duty == 1);
     assert_true(r->jobs[1].period == 0);
+    assert_int_equal(r->jobs[0].counted, -1);
     assert_int_equal(r->jobs[1].iteration, -1);
+    assert_int_equal(r->jobs[1].counted, 3);
     assert_null(r->jobs[1].metric);
     telemetry_report_destroy(r);
 

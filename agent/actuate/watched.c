@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/actuate/watched.h"
+
+#include <stdlib.h>
+
+#include "util.h"
+
+#define FEW 50                  /* So many jobs are asked for each time. */
+#define EACH_MS 900             /* More of them, after so long. */
+
+struct watched_job {
+    uint64_t next;              /* First bin that is not known. */
+    long long asked;            /* time_msec(), 0 if never. */
+};
+
+void
+watched_init(struct watched *w)
+{
+    shash_init(&w->jobs);
+}
+
+void
+watched_uninit(struct watched *w)
+{
+    shash_destroy_free_data(&w->jobs);
+}
+
+void
+watched_set(struct watched *w, const char *job, bool watch)
+{
+    if (!watch) {
+        free(shash_find_and_delete(&w->jobs, job));
+    } else if (!shash_find(&w->jobs, job)) {
+        shash_add(&w->jobs, job, xzalloc(sizeof(struct watched_job)));
+    }
+}
+
+void
+watched_ask(struct watched *w, long long now,
+            void (*ask)(const char *job, uint64_t since, void *aux),
+            void *aux)
+{
+    bool few = shash_count(&w->jobs) <= FEW;
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &w->jobs) {
+        struct watched_job *job = node->data;
+
+        if (few || !job->asked || now >= job->asked + EACH_MS) {
+            job->asked = now;
+            ask(node->name, job->next, aux);
+        }
+    }
+}
+
+bool
+watched_answered(struct watched *w, const char *job, uint64_t next)
+{
+    struct watched_job *wj = shash_find_data(&w->jobs, job);
+
+    if (wj) {
+        wj->next = next;
+    }
+    return wj != NULL;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/progress/iterations.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "agent/progress/pauses.h"
+#include "shim/control/protocol.h"
+#include "util.h"
+
+#define LOOK_MS 1000            /* Between two looks at the pauses. */
+#define MAX_MISSING 6000        /* Bins: after a longer silence of the shim's
+                                 * nobody knows how long the job's was. */
+#define WELL 0.6                /* Of what the best series has proved. */
+#define ROUND 0.05              /* Of an iteration: what is nearly done is. */
+
+enum { SENT, RECEIVED, BOTH, N_SERIES };
+
+struct iterations {
+    uint64_t next;              /* Number of the next bin, 0 at first. */
+    long long next_look;
+    struct pauses series[N_SERIES];
+};
+
+struct iterations *
+iterations_create(void)
+{
+    struct iterations *it = xzalloc(sizeof *it);
+
+    for (int i = 0; i < N_SERIES; i++) {
+        pauses_init(&it->series[i]);
+    }
+    return it;
+}
+
+void
+iterations_destroy(struct iterations *it)
+{
+    free(it);
+}
+
+static void
+take_bin(struct iterations *it, uint64_t sent, uint64_t received)
+{
+    pauses_take(&it->series[SENT], sent);
+    pauses_take(&it->series[RECEIVED], received);
+    pauses_take(&it->series[BOTH], sent + received);
+    it->next++;
+}
+
+void
+iterations_take(struct iterations *it, uint64_t first,
+                const struct shim_bin *bins, size_t n, long long now)
+{
+    if (!it->next || first < it->next - MIN(it->next, MAX_MISSING)
+        || first > it->next + MAX_MISSING) {
+        it->next = first;       /* Or the numbers are another clock's. */
+    }
+    while (it->next < first) {
+        take_bin(it, 0, 0);
+    }
+    for (size_t i = MIN(n, it->next - first); i < n; i++) {
+        take_bin(it, bins[i].tx, bins[i].rx);
+    }
+    if (now >= it->next_look) {
+        it->next_look = now + LOOK_MS;
+        for (int i = 0; i < N_SERIES; i++) {
+            pauses_look(&it->series[i]);
+        }
+    }
+}
+
+int64_t
+iterations_count(const struct iterations *it)
+{
+    double best = 0, least = INFINITY;
+
+    for (int i = 0; i < N_SERIES; i++) {
+        if (it->series[i].period > 0) {
+            best = fmax(best, it->series[i].proved);
+        }
+    }
+    for (int i = 0; i < N_SERIES; i++) {
+        const struct pauses *p = &it->series[i];
+
+        if (p->period > 0 && p->proved >= WELL * best) {
+            least = fmin(least, pauses_count(p));
+        }
+    }
+    return isfinite(least) ? (int64_t) (least + ROUND) : -1;
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Jobs made by rule and by chance, and two that were recorded
+ * (tests/data/pytorch-*.bins: bytes sent and received in each hundredth of a
+ * second by one of two ranks that train in 60 iterations). */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/actuate/watched.h"
+#include "agent/progress/iterations.h"
+#include "shim/control/protocol.h"
+#include "util.h"
+
+#define BIN_S 0.01
+
+static struct iterations *it;
+static double now_s;            /* Of what follows. */
+static double filled;           /* Bytes of the bin that is not full... */
+static double filled_rx;
+static uint64_t bin, seed;
+
+static int
+begin(void **state OVS_UNUSED)
+{
+    it = iterations_create();
+    now_s = filled = filled_rx = 0;
+    bin = 1000;
+    seed = 7;
+    return 0;
+}
+
+static int
+end(void **state OVS_UNUSED)
+{
+    iterations_destroy(it);
+    return 0;
+}
+
+/* A number from 0 to 1, the same ones in each run. */
+static double
+chance(void)
+{
+    seed = seed * UINT64_C(6364136223846793005)
+           + UINT64_C(1442695040888963407);
+    return (seed >> 11) / 9007199254740992.0;
+}
+
+/* 'x', up to 'share' of it more or less. */
+static double
+about(double x, double share)
+{
+    return x * (1 + share * (2 * chance() - 1));
+}
+
+/* For 'seconds' bytes go at 'rate' and come at 'rate_rx', per second. */
+static void
+pass(double seconds, double rate, double rate_rx)
+{
+    double to = now_s + seconds;
+
+    while (now_s < to) {
+        double bin_end = (bin - 999) * BIN_S;
+        double part = MIN(to, bin_end) - now_s;
+
+        filled += part * rate;
+        filled_rx += part * rate_rx;
+        now_s += part;
+        if (now_s >= bin_end - 1e-9) {
+            struct shim_bin b = { filled, filled_rx };
+
+            iterations_take(it, bin++, &b, 1, now_s * 1000);
+            now_s = bin_end;
+            filled = filled_rx = 0;
+        }
+    }
+}
+
+/* 'bytes' go and as many come, at about 'rate', with stops by chance as long
+ * as what is sent takes, times 'stops'. */
+static void
+exchange(double bytes, double rate, double stops)
+{
+    double left = bytes;
+
+    while (left > 1) {
+        double some = about(bytes / 10, 0.8), here = about(rate, 0.3);
+        double part = MIN(left, some);
+
+        pass(part / here, here, here);
+        pass(stops * 2 * chance() * part / here, 0, 0);
+        left -= part;
+    }
+}
+
+static void
+assert_counted(int n, double share)
+{
+    assert_in_range(iterations_count(it), n * (1 - share) - 1,
+                    n * (1 + share) + 1);
+}
+
+static void
+knows_nothing_at_first(void **state OVS_UNUSED)
+{
+    assert_int_equal(iterations_count(it), -1);
+    pass(5, 0, 0);
+    assert_int_equal(iterations_count(it), -1);
+    exchange(1e6, 5e6, 0);
+    assert_int_equal(iterations_count(it), -1);
+}
+
+static void
+counts_despite_jitter(void **state OVS_UNUSED)
+{
+    static const struct {
+        double compute, bytes, rate, stops;
+    } cases[] = {
+        { 0.1, 1e6, 5e6, 0 },
+        { 0.1, 1e6, 5e6, 0.5 },         /* Others are in its way. */
+        { 0.2, 4e6, 1e6, 0.1 },         /* Hardly any compute time. */
+        { 0.05, 2e5, 5e6, 0 },
+        { 2, 1e8, 1e8, 0.3 },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        begin(NULL);
+        pass(2, 0, 0);
+        exchange(cases[i].bytes / 3, cases[i].rate, 0);
+        for (int j = 0; j < 50; j++) {
+            pass(about(cases[i].compute, 0.2), 0, 0);
+            exchange(cases[i].bytes, cases[i].rate, cases[i].stops);
+        }
+        pass(1.5, 0, 0);
+        assert_counted(50, 0.02);
+        end(NULL);
+    }
+    begin(NULL);
+}
+
+/* Gradients leave in buckets while the rest of them is computed. */
+static void
+buckets_are_not_iterations(void **state OVS_UNUSED)
+{
+    static const double buckets[] = { 3e5, 3e5, 3e5, 1e5 };
+
+    for (int i = 0; i < 60; i++) {
+        pass(about(0.1, 0.1), 0, 0);            /* Forward. */
+        for (size_t j = 0; j < ARRAY_SIZE(buckets); j++) {
+            pass(about(0.04, 0.3), 0, 0);
+            exchange(buckets[j], 8e6, 0.1);
+        }
+    }
+    pass(1.5, 0, 0);
+    assert_counted(60, 0.02);
+}
+
+/* All but the first bucket's computation is hidden. */
+static void
+overlap_hides_no_iterations(void **state OVS_UNUSED)
+{
+    for (int i = 0; i < 60; i++) {
+        pass(about(0.06, 0.2), 0, 0);
+        exchange(2e6, 6e6, 0);
+        if (i % 3 == 0) {
+            pass(about(0.03, 0.5), 0, 0);       /* Late for once. */
+        }
+        exchange(1e6, 6e6, 0);
+    }
+    pass(1.5, 0, 0);
+    assert_counted(60, 0.02);
+}
+
+/* Every other iteration moves twice as much. */
+static void
+iterations_may_differ(void **state OVS_UNUSED)
+{
+    for (int i = 0; i < 60; i++) {
+        pass(about(0.1, 0.1), 0, 0);
+        exchange(i % 2 ? 2e6 : 1e6, 8e6, 0);
+    }
+    pass(1.5, 0, 0);
+    assert_counted(60, 0.03);
+}
+
+/* A worker pushes, waits for the others, and pulls. */
+static void
+a_push_and_a_pull_are_one_iteration(void **state OVS_UNUSED)
+{
+    for (int i = 0; i < 60; i++) {
+        pass(about(0.1, 0.3), 0, 0);
+        pass(about(0.2, 0.2), 5e6, 5e4);
+        pass(about(0.1, 0.3), 0, 0);
+        pass(0.2, 5e4, 5e6);
+    }
+    pass(1.5, 0, 0);
+    assert_counted(60, 0.1);
+}
+
+static void
+heartbeats_are_no_iterations(void **state OVS_UNUSED)
+{
+    for (int i = 0; i < 200; i++) {
+        pass(0.5, 0, 0);
+        pass(0.01, 8000, 8000);
+    }
+    assert_int_equal(iterations_count(it), -1);
+}
+
+static void
+claims_nothing_of_chance(void **state OVS_UNUSED)
+{
+    for (int i = 0; i < 300; i++) {
+        pass(0.3 * chance() * chance(), 0, 0);
+        exchange(1e5 + 3e6 * chance() * chance(), 8e6, 0.2);
+    }
+    assert_in_range(iterations_count(it) + 1, 0, 40);
+}
+
+/* The job goes on with batches of another size. */
+static void
+goes_on_when_the_job_changes(void **state OVS_UNUSED)
+{
+    for (int i = 0; i < 40; i++) {
+        pass(about(0.1, 0.1), 0, 0);
+        exchange(1e6, 8e6, 0);
+    }
+    assert_counted(40, 0.03);
+    for (int i = 0; i < 60; i++) {
+        pass(about(0.1, 0.1), 0, 0);
+        exchange(1.37e6, 8e6, 0);
+    }
+    assert_counted(100, 0.12);
+}
+
+static void
+bins_that_come_twice_or_never_do_no_harm(void **state OVS_UNUSED)
+{
+    struct shim_bin bins[100];
+    uint64_t first = 5000;
+
+    for (int i = 0; i < 60; i++) {
+        for (int j = 0; j < 100; j++) {
+            bins[j].tx = bins[j].rx = j % 50 < 25 ? 40000 : 0;
+        }
+        /* The last ten again, and what was missed was silence. */
+        iterations_take(it, first, bins, 100, i * 1000);
+        iterations_take(it, first + 90, &bins[90], 10, i * 1000);
+        first += 100;
+    }
+    iterations_take(it, first + 500, bins, 10, 100000);
+    assert_counted(120, 0.02);
+    iterations_take(it, 3, bins, 100, 101000);  /* Another clock. */
+    iterations_take(it, UINT64_MAX - 200, bins, 100, 102000);
+    assert_counted(123, 0.03);
+}
+
+/* Feeds a recording up to 'seconds'. */
+static void
+replay(const char *file, double seconds)
+{
+    FILE *stream = fopen(file, "r");
+    struct shim_bin b;
+    long ms = 0;
+
+    assert_non_null(stream);
+    while (fscanf(stream, "%"SCNu32" %"SCNu32, &b.tx, &b.rx) == 2
+           && ms < seconds * 1000) {
+        iterations_take(it, bin++, &b, 1, ms);
+        ms += 10;
+    }
+    fclose(stream);
+    pass(2, 0, 0);
+}
+
+static void
+counts_pytorch_among_others(void **state OVS_UNUSED)
+{
+    replay("tests/data/pytorch-shared.bins", 1e9);
+    assert_counted(60, 0);
+}
+
+/* Served last for 35 s of its 56, it trickles at a fiftieth of the link. */
+static void
+counts_pytorch_that_is_starved(void **state OVS_UNUSED)
+{
+    replay("tests/data/pytorch-starved.bins", 1e9);
+    assert_counted(60, 0.02);
+}
+
+struct asked {
+    int n;
+    uint64_t since;
+};
+
+static void
+ask(const char *job OVS_UNUSED, uint64_t since, void *asked_)
+{
+    struct asked *asked = asked_;
+
+    asked->n++;
+    asked->since = since;
+}
+
+static void
+asks_often_for_few_jobs_and_seldom_for_many(void **state OVS_UNUSED)
+{
+    struct watched w;
+    struct asked asked = { 0 };
+
+    watched_init(&w);
+    watched_set(&w, "a/b", true);
+    watched_set(&w, "a/b", true);
+    watched_ask(&w, 1000, ask, &asked);
+    assert_int_equal(asked.n, 1);
+    assert_int_equal(asked.since, 0);
+    assert_true(watched_answered(&w, "a/b", 77));
+    watched_ask(&w, 1200, ask, &asked);
+    assert_int_equal(asked.n, 2);
+    assert_int_equal(asked.since, 77);
+    assert_false(watched_answered(&w, "a/c", 77));
+    for (int i = 0; i < 100; i++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "c/%d", i);
+        watched_set(&w, name, true);
+    }
+    asked.n = 0;
+    for (int ms = 2000; ms < 4000; ms += 200) {
+        watched_ask(&w, ms, ask, &asked);
+    }
+    assert_in_range(asked.n, 200, 303);
+    watched_set(&w, "a/b", false);
+    assert_false(watched_answered(&w, "a/b", 78));
+    watched_uninit(&w);
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(knows_nothing_at_first),
+        TEST(counts_despite_jitter),
+        TEST(buckets_are_not_iterations),
+        TEST(overlap_hides_no_iterations),
+        TEST(iterations_may_differ),
+        TEST(a_push_and_a_pull_are_one_iteration),
+        TEST(heartbeats_are_no_iterations),
+        TEST(claims_nothing_of_chance),
+        TEST(goes_on_when_the_job_changes),
+        TEST(bins_that_come_twice_or_never_do_no_harm),
+        TEST(counts_pytorch_among_others),
+        TEST(counts_pytorch_that_is_starved),
+        TEST(asks_often_for_few_jobs_and_seldom_for_many),
+    };
+
+    return cmocka_run_group_tests_name("iterations", tests, NULL, NULL);
+}
