@@ -25,12 +25,16 @@
 VLOG_DEFINE_THIS_MODULE(whose);
 
 #define MAX_GROUPS 4096
+#define MAX_READERS 65536
 #define MAX_ANCESTORS 64
 #define MAX_WORKERS 64          /* Looked at out of turn. */
 #define GAP_SHARE 40            /* A cgroup is looked into for a 40th of the
                                  * time at most, */
 #define MIN_GAP_MS 5            /* and not again before that. */
 #define MAX_GAP_MS 5000
+#define CHECK_MS 2000           /* Between looks at processes that were no
+                                 * job's, */
+#define CHECK_SHARE 200         /* or a 200th of the time. */
 #define SCAN_MS 150             /* For a look at the tree. */
 
 /* A process may be given another program, with another environment, soon
@@ -46,6 +50,8 @@ struct group {
     long long looked;           /* When its processes were looked at last, */
     bool all;                   /* and the sockets of all of them. */
     long long next;             /* When they may be again. */
+    long long next_check;       /* When to look at all of them again, as if
+                                 * nothing was known. */
     bool works;                 /* One of them works for a job. */
     uint32_t strangers;         /* Hash of its processes, if none of them works
                                  * for a job and that will stay so; else 0. */
@@ -157,7 +163,7 @@ add_group(struct whose *w, uint64_t id, char *path)
     group = xzalloc(sizeof *group);
     group->id = id;
     group->path = path;
-    group->looked = group->next = LLONG_MIN;
+    group->looked = group->next = group->next_check = LLONG_MIN;
     hmap_insert(&w->groups, &group->node, hash_uint64(id));
     return group;
 }
@@ -333,6 +339,11 @@ find_or_add_reader(struct whose *w, pid_t pid)
             return reader;
         }
     }
+    if (hmap_count(&w->readers) >= MAX_READERS) {
+        HMAP_FOR_EACH_POP (reader, node, &w->readers) {
+            free(reader);
+        }
+    }
     reader = xzalloc(sizeof *reader);
     reader->pid = pid;
     hmap_insert(&w->readers, &reader->node, hash_int(pid, 0));
@@ -349,20 +360,24 @@ ticks_now(void)
     return ts.tv_sec * 100 + ts.tv_nsec / 10000000;
 }
 
-/* Finds out for whom 'pid' works.  Returns true if it is for a job, otherwise
- * clears '*foreverp' unless that will stay so. */
+/* Finds out for whom 'pid' works, without a look at it if it has been looked at
+ * and does not 'check'.  Returns true if it is for a job, otherwise clears
+ * '*foreverp' unless that will stay so. */
 static bool
-look_at_process(struct whose *w, pid_t pid, long long now, bool *foreverp)
+look_at_process(struct whose *w, pid_t pid, bool check, long long now,
+                bool *foreverp)
 {
-    struct reader *reader;
+    struct reader *reader = find_or_add_reader(w, pid);
     struct process process;
     const struct claim *claim;
 
+    if (reader->settled && !check) {
+        return claim_of_process(w, pid) != NULL;
+    }
     if (!process_look(pid, &process)) {
         *foreverp = false;
         return false;
     }
-    reader = find_or_add_reader(w, pid);
     if (reader->born != process.born || !reader->settled) {
         reader->born = process.born;
         reader->settled = ticks_now() > process.born + YOUNG_TICKS;
@@ -424,13 +439,14 @@ look_into(struct whose *w, struct group *group, bool all, long long now)
     pid_t *pids;
     size_t n = processes_of_cgroup(group->path, &pids);
     uint32_t hash = hash_bytes(pids, n * sizeof *pids, n) | 1;
+    bool check = now >= group->next_check;
     bool forever = true;
 
-    if (all || hash != group->strangers) {
+    if (all || check || hash != group->strangers) {
         w->look++;
         group->works = false;
         for (size_t i = 0; i < n; i++) {
-            bool works = look_at_process(w, pids[i], now, &forever);
+            bool works = look_at_process(w, pids[i], check, now, &forever);
 
             if (works || all) {
                 process_walk_sockets(pids[i], hold, w);
@@ -445,7 +461,12 @@ look_into(struct whose *w, struct group *group, bool all, long long now)
     free(pids);
     group->looked = now;
     group->all = all;
-    group->next = now + gap_after(start);
+    group->next = now + (check ? MIN_GAP_MS : gap_after(start));
+    if (check) {
+        long long cost = (time_usec() - start) * CHECK_SHARE / 1000;
+
+        group->next_check = now + MAX(cost, CHECK_MS);
+    }
 }
 
 /* Looks at the sockets of processes that are known to work for jobs, which

@@ -42,8 +42,8 @@ cleanup() {
     for pid in $pids; do
         kill -9 "$pid" 2>/dev/null || true
     done
-    wait 2>/dev/null || true
     [ ! -e "$mount/$name/cgroup.kill" ] || echo 1 >"$mount/$name/cgroup.kill"
+    wait 2>/dev/null || true
     ip netns delete $name 2>/dev/null || true
     for try in 1 2 3 4 5; do
         find "$mount/$name" "$mount/$name-load" -depth -type d \
@@ -65,17 +65,17 @@ wait_until() {  # SECONDS COMMAND...
     done
 }
 
-# Clock ticks that the agent has used.
-ticks() {
-    awk '{ print $14 + $15 }' "/proc/$agent/stat"
+# Nanoseconds that the agent's threads have run.
+used() {
+    cat "/proc/$agent/task/"*/schedstat | awk '{ n += $1 } END { print n }'
 }
 
 # share SECONDS: of a core, over so long.
 share() {
-    before=$(ticks)
+    before=$(used)
     sleep "$1"
-    awk -v a="$before" -v b="$(ticks)" -v hz="$(getconf CLK_TCK)" -v s="$1" \
-        'BEGIN { printf "%.4f", (b - a) / hz / s }'
+    awk -v a="$before" -v b="$(used)" -v s="$1" \
+        'BEGIN { printf "%.4f", (b - a) / 1e9 / s }'
 }
 
 ip netns add $name || skip "cannot make a network namespace"
@@ -127,14 +127,13 @@ percentile() {
 
 echo >&4
 sleep 1
-before=$(ticks)
+before=$(used)
 began=$(date +%s%3N)
 $netns "$build/cli/stagecoach" run --cojob asha --job t0 -- \
     "$load" probe $address 4000 "$dir/commands" "$dir/shim" "$probes" 20 \
     >"$dir/times" 2>>"$dir/log"
-cpu=$(awk -v a="$before" -v b="$(ticks)" -v hz="$(getconf CLK_TCK)" \
-    -v ms=$(($(date +%s%3N) - began)) \
-    'BEGIN { printf "%.4f", (b - a) / hz * 1000 / ms }')
+cpu=$(awk -v a="$before" -v b="$(used)" -v ms=$(($(date +%s%3N) - began)) \
+    'BEGIN { printf "%.4f", (b - a) / 1e6 / ms }')
 SLURM_JOB_ID=7 $netns \
     "$load" probe $address 4000 "$dir/commands" "$dir/shim" \
     $((probes / 4)) 20 >"$dir/times-env" 2>>"$dir/log"
