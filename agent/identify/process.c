@@ -98,6 +98,27 @@ process_netns(pid_t pid)
     return stat(path, &s) ? 0 : s.st_ino;
 }
 
+/* Stores in '*uidp' whose process 'pid' is.  Returns false if that cannot be
+ * told. */
+bool
+process_user(pid_t pid, uid_t *uidp)
+{
+    char text[4096];
+    unsigned int uid;
+    const char *line;
+
+    if (read_file(pid, "status", text, sizeof text) <= 0) {
+        return false;
+    }
+    /* The name above it has its line breaks escaped. */
+    line = strstr(text, "\nUid:");
+    if (!line || sscanf(line, "\nUid: %u", &uid) != 1) {
+        return false;
+    }
+    *uidp = uid;
+    return true;
+}
+
 /* Calls 'see' with 'aux' for each socket that 'pid' has open. */
 void
 process_walk_sockets(pid_t pid, process_socket_func *see, void *aux)

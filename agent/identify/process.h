@@ -40,6 +40,7 @@ struct process {
 bool process_look(pid_t, struct process *);
 char *process_environ(pid_t, size_t *sizep);
 uint64_t process_netns(pid_t);
+bool process_user(pid_t, uid_t *);
 
 /* 'inode' is as in struct sock_info. */
 typedef void process_socket_func(uint32_t inode, pid_t, void *aux);

@@ -42,6 +42,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "agent/identify/claim.h"
 #include "agent/progress/datagram.h"
@@ -58,6 +59,9 @@ struct job {
                                  * is known by claims alone. */
     bool seen;                  /* In the look at the tree that is going on. */
     size_t n_claims;            /* That name it. */
+    bool has_owner;             /* 'owner' is known. */
+    uid_t owner;                /* Whose the first of its processes was that
+                                 * was known by its environment. */
     int64_t rung;               /* As its launcher said, -1 if none did. */
     long long since;            /* time_msec() of the first look. */
     long long empty_since;      /* time_msec() since when it has no process, 0

@@ -25,11 +25,16 @@
 VLOG_DEFINE_THIS_MODULE(whose);
 
 #define MAX_GROUPS 4096
+#define MAX_READERS 65536
 #define MAX_ANCESTORS 64
+#define MAX_WORKERS 64          /* Looked at out of turn. */
 #define GAP_SHARE 40            /* A cgroup is looked into for a 40th of the
                                  * time at most, */
 #define MIN_GAP_MS 5            /* and not again before that. */
 #define MAX_GAP_MS 5000
+#define CHECK_MS 2000           /* Between looks at processes that were no
+                                 * job's, */
+#define CHECK_SHARE 200         /* or a 200th of the time. */
 #define SCAN_MS 150             /* For a look at the tree. */
 
 /* A process may be given another program, with another environment, soon
@@ -45,6 +50,9 @@ struct group {
     long long looked;           /* When its processes were looked at last, */
     bool all;                   /* and the sockets of all of them. */
     long long next;             /* When they may be again. */
+    long long next_check;       /* When to look at all of them again, as if
+                                 * nothing was known. */
+    bool works;                 /* One of them works for a job. */
     uint32_t strangers;         /* Hash of its processes, if none of them works
                                  * for a job and that will stay so; else 0. */
 };
@@ -76,6 +84,7 @@ struct whose {
     struct hmap readers;        /* Contains struct reader. */
     struct hmap held;           /* Contains struct held. */
     unsigned int look;          /* Number of the last look into a cgroup. */
+    long long next_workers;     /* When look_at_workers() may be called. */
     bool needs_scan;
 };
 
@@ -154,7 +163,7 @@ add_group(struct whose *w, uint64_t id, char *path)
     group = xzalloc(sizeof *group);
     group->id = id;
     group->path = path;
-    group->looked = group->next = LLONG_MIN;
+    group->looked = group->next = group->next_check = LLONG_MIN;
     hmap_insert(&w->groups, &group->node, hash_uint64(id));
     return group;
 }
@@ -247,6 +256,55 @@ inherit(struct whose *w, const struct process *process, long long now)
     }
 }
 
+/* The user of the first process in the cgroup of 'job' in the tree. */
+static bool
+user_in_tree(const struct whose *w, const struct job *job, uid_t *uidp)
+{
+    char *path = xasprintf("%s/%s", w->cgroup_root, job->name);
+    pid_t *pids;
+    size_t n = processes_of_cgroup(path, &pids);
+    bool found = n && process_user(pids[0], uidp);
+
+    free(pids);
+    free(path);
+    return found;
+}
+
+/* Anybody can write anything into an environment.  True if 'process' may say
+ * there that it works for the job called 'name': a new one, or one of the same
+ * user. */
+static bool
+may_join(const struct whose *w, const struct process *process,
+         const char *name)
+{
+    const struct job *job = registry_find(w->registry, name);
+    uid_t uid, owner;
+
+    if (!process_user(process->pid, &uid)) {
+        return false;
+    }
+    if (!job || uid == 0) {
+        return true;
+    }
+    if (job->has_owner) {
+        return uid == job->owner;
+    }
+    return job->cgroup && user_in_tree(w, job, &owner) && uid == owner;
+}
+
+static void
+join(struct whose *w, const struct process *process, const char *name,
+     long long now)
+{
+    struct job *job;
+
+    claim_process(w, process, CLAIM_ENVIRONMENT, name, now);
+    job = registry_find(w->registry, name);
+    if (job && !job->has_owner) {
+        job->has_owner = process_user(process->pid, &job->owner);
+    }
+}
+
 /* Reads the environment of 'process', once it has its last program. */
 static void
 read_environ(struct whose *w, const struct process *process, long long now)
@@ -256,10 +314,16 @@ read_environ(struct whose *w, const struct process *process, long long now)
     char *text = process_environ(process->pid, &size);
     char *name = text ? environ_job(text, size, &framework) : NULL;
 
-    if (name) {
+    if (name && may_join(w, process, name)) {
         VLOG_DBG("process %d: %s by the environment of %s",
                  (int) process->pid, name, framework);
-        claim_process(w, process, CLAIM_ENVIRONMENT, name, now);
+        join(w, process, name, now);
+    } else if (name) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl, "%s: process %d of another user has it in its "
+                     "environment, which does not count", name,
+                     (int) process->pid);
     }
     free(name);
     free(text);
@@ -273,6 +337,11 @@ find_or_add_reader(struct whose *w, pid_t pid)
     HMAP_FOR_EACH_WITH_HASH (reader, node, hash_int(pid, 0), &w->readers) {
         if (reader->pid == pid) {
             return reader;
+        }
+    }
+    if (hmap_count(&w->readers) >= MAX_READERS) {
+        HMAP_FOR_EACH_POP (reader, node, &w->readers) {
+            free(reader);
         }
     }
     reader = xzalloc(sizeof *reader);
@@ -291,20 +360,24 @@ ticks_now(void)
     return ts.tv_sec * 100 + ts.tv_nsec / 10000000;
 }
 
-/* Finds out for whom 'pid' works.  Returns true if it is for a job, otherwise
- * clears '*foreverp' unless that will stay so. */
+/* Finds out for whom 'pid' works, without a look at it if it has been looked at
+ * and does not 'check'.  Returns true if it is for a job, otherwise clears
+ * '*foreverp' unless that will stay so. */
 static bool
-look_at_process(struct whose *w, pid_t pid, long long now, bool *foreverp)
+look_at_process(struct whose *w, pid_t pid, bool check, long long now,
+                bool *foreverp)
 {
-    struct reader *reader;
+    struct reader *reader = find_or_add_reader(w, pid);
     struct process process;
     const struct claim *claim;
 
+    if (reader->settled && !check) {
+        return claim_of_process(w, pid) != NULL;
+    }
     if (!process_look(pid, &process)) {
         *foreverp = false;
         return false;
     }
-    reader = find_or_add_reader(w, pid);
     if (reader->born != process.born || !reader->settled) {
         reader->born = process.born;
         reader->settled = ticks_now() > process.born + YOUNG_TICKS;
@@ -348,6 +421,15 @@ sweep(struct whose *w, const pid_t *pids, size_t n)
     free(marks);
 }
 
+/* Milliseconds until the next look of the kind that began at 'start'. */
+static long long
+gap_after(long long start)
+{
+    long long gap = (time_usec() - start) * GAP_SHARE / 1000;
+
+    return MIN(MAX(gap, MIN_GAP_MS), MAX_GAP_MS);
+}
+
 /* Looks at the processes of 'group', and at the sockets of those that work for
  * a job, or of all of them. */
 static void
@@ -357,27 +439,52 @@ look_into(struct whose *w, struct group *group, bool all, long long now)
     pid_t *pids;
     size_t n = processes_of_cgroup(group->path, &pids);
     uint32_t hash = hash_bytes(pids, n * sizeof *pids, n) | 1;
-    bool forever = true, any = false;
-    long long gap;
+    bool check = now >= group->next_check;
+    bool forever = true;
 
-    if (all || hash != group->strangers) {
+    if (all || check || hash != group->strangers) {
         w->look++;
+        group->works = false;
         for (size_t i = 0; i < n; i++) {
-            if (look_at_process(w, pids[i], now, &forever) || all) {
+            bool works = look_at_process(w, pids[i], check, now, &forever);
+
+            if (works || all) {
                 process_walk_sockets(pids[i], hold, w);
-                any = true;
             }
+            group->works = group->works || works;
         }
-        if (any) {
+        if (group->works || all) {
             sweep(w, pids, n);
         }
-        group->strangers = forever && !any ? hash : 0;
+        group->strangers = forever && !group->works ? hash : 0;
     }
     free(pids);
-    gap = (time_usec() - start) * GAP_SHARE / 1000;
     group->looked = now;
     group->all = all;
-    group->next = now + MIN(MAX(gap, MIN_GAP_MS), MAX_GAP_MS);
+    group->next = now + (check ? MIN_GAP_MS : gap_after(start));
+    if (check) {
+        long long cost = (time_usec() - start) * CHECK_SHARE / 1000;
+
+        group->next_check = now + MAX(cost, CHECK_MS);
+    }
+}
+
+/* Looks at the sockets of processes that are known to work for jobs, which
+ * takes less than to look at all processes of a cgroup. */
+static void
+look_at_workers(struct whose *w, long long now)
+{
+    long long start = time_usec();
+    const struct claim *claim;
+    int left = MAX_WORKERS;
+
+    w->look++;
+    HMAP_FOR_EACH (claim, node, &w->registry->claims) {
+        if (claim->what.kind == CLAIMS_PROCESS && left-- > 0) {
+            process_walk_sockets(claim->what.id, hold, w);
+        }
+    }
+    w->next_workers = now + gap_after(start);
 }
 
 /* Adds the cgroup 'id' at 'path' to those of a job if it is in the tree of
@@ -480,6 +587,12 @@ look_if_needed(struct whose *w, const struct whose_socket *socket,
     if (!group->path
         || (group->looked >= socket->since && (group->all || !all))) {
         return true;
+    }
+    if (group->works && now >= w->next_workers) {
+        look_at_workers(w, now);
+        if (holder(w, socket->info->inode)) {
+            return true;
+        }
     }
     if (now < group->next) {
         *whenp = group->next;

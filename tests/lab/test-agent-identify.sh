@@ -154,6 +154,28 @@ connect SLURM_JOB_ID=4711 SLURM_PROCID=2
 miss "$port"
 wait_for 1 "so is another of the job" flow_of "$port" slurm/4711
 
+# Another user cannot join it.
+if command -v setpriv >/dev/null; then
+    : > "$dir/port"
+    SLURM_JOB_ID=4712 $netns setpriv --reuid 65534 --clear-groups \
+        "$tests/fake-job" connect $address 5000 > "$dir/port" &
+    pids="$pids $!"
+    wait_for 2 "another user is connected" test -s "$dir/port"
+    miss "$(cat "$dir/port")"
+    wait_for 1 "another user has a job" \
+        flow_of "$(cat "$dir/port")" slurm/4712
+    : > "$dir/port"
+    SLURM_JOB_ID=4712 $netns setpriv --reuid 65533 --clear-groups \
+        "$tests/fake-job" connect $address 5000 > "$dir/port" &
+    pids="$pids $!"
+    wait_for 2 "a third user is connected" test -s "$dir/port"
+    miss "$(cat "$dir/port")"
+    wait_for 1 "whose word on another's job does not count" \
+        grep -q 'slurm/4712: process .* of another user' "$dir/agent.log"
+    sleep 0.1
+    flow_of "$(cat "$dir/port")" slurm/4712 && fail "a third user joined"
+fi
+
 # A launcher's word on a process, and on what it starts, counts for more.
 mkfifo "$dir/start"
 SLURM_JOB_ID=9 $netns "$tests/fake-job" fork $address 5000 < "$dir/start" \
