@@ -106,6 +106,8 @@ class Ray(unittest.TestCase):
         self.callback = load().Stagecoach("asha7", rungs=(2, 4),
                                           metric="loss")
         self.runner = Runner(self.callback, 2)
+        # What it still has to say is not for the next test's program.
+        self.addCleanup(self.callback.worker.shutdown)
 
     def get_stages(self):
         self.callback.worker.shutdown()
