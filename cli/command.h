@@ -49,6 +49,7 @@ int cmd_stages(int argc, char *argv[]);
 int cmd_hosts(int argc, char *argv[]);
 int cmd_stage(int argc, char *argv[]);
 int cmd_policy(int argc, char *argv[]);
+int cmd_agent(int argc, char *argv[]);
 int cmd_flows(int argc, char *argv[]);
 int cmd_shim(int argc, char *argv[]);
 

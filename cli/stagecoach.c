@@ -34,6 +34,8 @@ static const struct command commands[] = {
       "The hosts and what they have in force.", cmd_hosts },
     { "stage", "begin|end [OPTION...]",
       "Tell of a stage of a search that does not tell itself.", cmd_stage },
+    { "agent", "doctor [OPTION...]",
+      "What a host lacks for an agent, and how to mend it.", cmd_agent },
 #endif
     { "run", "--cojob C --job J -- COMMAND... | --print-env C J",
       "Run a process of a job.", cmd_run },

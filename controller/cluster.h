@@ -121,7 +121,8 @@ struct job {
     int64_t began;              /* Epoch ms; another time, another job. */
     int64_t model_bytes;        /* 0 if not known. */
     int64_t iteration;          /* The furthest that any host told, or if
-                                 * none did, counted; or -1. */
+                                 * none did, the least that one counted; or
+                                 * -1. */
     bool counted;               /* It is counted, and may be off by a few. */
     struct job_progress progress;       /* Its pace and its metric. */
     double sent;                /* Bytes, all hosts, in 'stage'. */

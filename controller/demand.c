@@ -120,10 +120,11 @@ count_bytes(struct job *job, struct job_traffic *t, const uint64_t now[N_DIRS],
     t->bytes[DIR_RX] = now[DIR_RX];
 }
 
-/* How far the job is, by the host that is furthest.  What a host has counted
- * is only asked for if the job tells nobody. */
+/* How far the job is, by the host that is furthest.  What hosts have counted
+ * is only asked for if the job tells nobody, and then the least of it: who has
+ * taken parts of iterations for iterations has counted too many. */
 static void
-find_furthest(struct job *job)
+find_iteration(struct job *job)
 {
     const struct shash_node *node;
     int64_t told = -1, counted = -1;
@@ -132,7 +133,9 @@ find_furthest(struct job *job)
         const struct job_traffic *t = node->data;
 
         told = MAX(told, t->iteration);
-        counted = MAX(counted, t->counted);
+        if (t->counted >= 0 && (counted < 0 || t->counted < counted)) {
+            counted = t->counted;
+        }
     }
     job->counted = told < 0 && counted >= 0;
     job->iteration = job->counted ? counted : told;
@@ -168,7 +171,7 @@ learn_job(struct cluster *c, struct host *host,
         t->iteration = tj->iteration;
     }
     t->counted = tj->counted;
-    find_furthest(job);
+    find_iteration(job);
     measure(t, job->iteration);
     job_progress_pace(&job->progress, job->iteration, time_wall_msec());
     if (tj->metric) {

@@ -18,15 +18,14 @@
 
 /* One job on one host. */
 struct job_there {
-    bool runs;                  /* It has a process there. */
     double tx_bytes;            /* Sent in its slot. */
+    long long told, counted;    /* Iterations, -1 if not known. */
 };
 
 struct cojob_watch {
     const struct plan *plan;
     const struct scenario_cojob *cojob;
     uint64_t hosts;             /* Bit i: a process runs on host i. */
-    long long *iterations;      /* By job. */
     struct job_there *there;    /* n_jobs rows of n_hosts. */
     double *untagged_before;    /* By host: IP bytes of no job, */
     double *untagged;           /* and as asked last. */
@@ -41,16 +40,16 @@ cojob_watch_create(const struct plan *plan,
 
     w->plan = plan;
     w->cojob = cojob;
-    w->iterations = xcalloc(cojob->n_jobs, sizeof *w->iterations);
     w->there = xcalloc(cojob->n_jobs * n, sizeof *w->there);
     w->untagged_before = xcalloc(n, sizeof *w->untagged_before);
     w->untagged = xcalloc(n, sizeof *w->untagged);
     for (size_t i = 0; i < cojob->n_jobs; i++) {
         const struct scenario_job *job = &cojob->jobs[i];
 
-        w->iterations[i] = -1;
+        for (size_t j = 0; j < n; j++) {
+            w->there[i * n + j].told = w->there[i * n + j].counted = -1;
+        }
         for (size_t j = 0; j < job->n_hosts; j++) {
-            w->there[i * n + job->hosts[j]].runs = true;
             w->hosts |= UINT64_C(1) << job->hosts[j];
         }
     }
@@ -61,7 +60,6 @@ void
 cojob_watch_destroy(struct cojob_watch *w)
 {
     if (w) {
-        free(w->iterations);
         free(w->there);
         free(w->untagged_before);
         free(w->untagged);
@@ -109,9 +107,11 @@ take_job(struct cojob_watch *w, size_t i, int host, const cJSON *json)
     double n;
 
     get_number(json, "tx_bytes", &there->tx_bytes);
-    if (get_number(json, "iteration", &n)
-        || get_number(json, "counted", &n)) {
-        w->iterations[i] = MAX(w->iterations[i], (long long) n);
+    if (get_number(json, "iteration", &n)) {
+        there->told = n;
+    }
+    if (get_number(json, "counted", &n)) {
+        there->counted = n;
     }
 }
 
@@ -169,10 +169,24 @@ cojob_watch_run(struct cojob_watch *w)
     }
 }
 
+/* As the controller has it: the most that was told, else the least that was
+ * counted. */
 long long
 cojob_watch_iteration(const struct cojob_watch *w, size_t job)
 {
-    return w->iterations[job];
+    long long told = -1, counted = -1;
+
+    for (int host = 0; host < w->plan->n_hosts; host++) {
+        const struct job_there *there = &w->there[job * w->plan->n_hosts
+                                                  + host];
+
+        told = MAX(told, there->told);
+        if (there->counted >= 0
+            && (counted < 0 || there->counted < counted)) {
+            counted = there->counted;
+        }
+    }
+    return told >= 0 ? told : counted;
 }
 
 /* What its hosts sent untagged meanwhile is taken for the cojob's, since

@@ -38,7 +38,7 @@ void cojob_watch_begin(struct cojob_watch *);
 void cojob_watch_run(struct cojob_watch *);
 
 /* Iterations that job 'job' of the cojob is known to have done, told or
- * counted, by the host that is furthest; -1 if nothing is known. */
+ * counted; -1 if nothing is known. */
 long long cojob_watch_iteration(const struct cojob_watch *, size_t job);
 
 /* Adds what was tagged to 'policy'. */

@@ -180,10 +180,13 @@ counts_for_a_job_that_does_not_tell(void **state)
     learn(f, "h0", 12000, 3000, -1, false);
     assert_float_equal(demand(f, "h0", DIR_TX), 94 * 2000 / 1e6, 1e-9);
 
-    /* Another host, which is behind, does not set it back. */
-    f->counted = 5;
+    /* Another host takes the halves of an iteration for two. */
+    f->counted = 12;
     learn(f, "h1", 0, 0, -1, true);
     assert_int_equal(f->job->iteration, 6);
+
+    f->counted = 101;
+    learn(f, "h1", 0, 0, -1, false);
 
     /* Until the stage is said to have ended the job may not be there. */
     f->counted = 101;

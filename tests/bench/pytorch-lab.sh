@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# lab/scenarios/pytorch.json: a data-parallel job of PyTorch over gloo, as it
+# is, between two searches, under fair sharing and under stage order.
+#
+# coverage: of the bytes that its hosts sent, for it and for nobody, the share
+# in its slot; the worst of both runs.  iteration_error: iterations counted
+# from traffic against those that the job wrote down, the worst.  stage_ratio:
+# seconds from its first iteration's end to its last one's, stage / fair.
+# sct_ratio: mean completion time of all stages, stage / fair.  One JSON object
+# on standard output; progress on standard error.
+set -eu
+cd "$(dirname "$0")/../.."
+if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+    echo "pytorch-lab: needs python3-torch, which \$BUILD_TORCH=true makes" \
+         "deps/setup.sh install" >&2
+    exit 77
+fi
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM HUP
+build/cli/stagecoach lab run lab/scenarios/pytorch.json --keep \
+    --name "p$(($$ % 1000000))" --out "$dir" >&2
+exec python3 - "$dir" <<'EOF_PYTHON'
+import json
+import sys
+
+folder = sys.argv[1]
+report = json.load(open(folder + "/report.json"))
+
+
+def times(policy):
+    with open("%s/logs/%s/times-0" % (folder, policy)) as lines:
+        return [float(line.split()[1]) for line in lines]
+
+
+policies = {p["name"]: p for p in report["policies"]}
+cojobs = {c["policy"]: c for c in report["cojobs"]}
+seconds, errors = {}, []
+for name in policies:
+    done = times(name)
+    seconds[name] = done[-1] - done[0]
+    errors.append(abs(cojobs[name]["iterations"]["t0"] - len(done))
+                  / len(done))
+print(json.dumps({
+    "bench": "pytorch-lab",
+    "figures": {
+        "coverage": min(c["coverage"] for c in cojobs.values()),
+        "iteration_error": round(max(errors), 4),
+        "stage_ratio": round(seconds["stage"] / seconds["fair"], 4),
+        "sct_ratio": round(report["ratio"], 4),
+        "ddp_s": round(seconds["stage"], 2),
+        "cpu_busy": max(p["cpu_busy"] for p in policies.values()),
+        "stalls": sum(p["stalls"] for p in policies.values()),
+    },
+    "baseline": {"ddp_s": round(seconds["fair"], 2)},
+}))
+EOF_PYTHON

@@ -1,0 +1,69 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Two ranks of PyTorch's DistributedDataParallel, which nobody told anything,
+# are a job of the lab: tagged, counted, its first stage ended by the count.
+# Also what becomes of a command that fails.
+set -eu
+name=y$(($$ % 1000000))
+dir=$(mktemp -d)
+. "$SOURCE/tests/lab/lab-functions.sh"
+need_root_and_programs
+
+clean_up() {
+    lab down 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+# scenario COMMAND...: words in JSON.
+scenario() {
+    cat <<EOF_JSON
+{"name": "pytorch-short", "hosts": 2, "rate": "50Mbit", "policies": ["stage"],
+ "timeout_s": 80,
+ "cojobs": [{"name": "ddp", "stages": [{"iterations": 15}, {"iterations": 30}],
+             "jobs": [{"name": "t0", "hosts": ["h0", "h1"],
+                       "command": [$*]}]}]}
+EOF_JSON
+}
+
+scenario '"/bin/sh", "-c", "echo rank %rank of %world; exit 3"' \
+    >"$dir/fails.json"
+if lab run "$dir/fails.json" --out "$dir/report" >"$dir/out" 2>&1; then
+    fail "a command that fails is no failure"
+fi
+grep -q 'ddp/t0: the process of rank [01] failed (exit status 3)' \
+    "$dir/out" || fail "$(cat "$dir/out")"
+grep -q 'rank [01] of 2' "$dir/out" || fail "$(cat "$dir/out")"
+assert_clean "a command that failed"
+
+# The Debian interpreter, whatever else is in PATH.
+if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+    echo "needs python3-torch"
+    exit 77
+fi
+scenario '"/usr/bin/python3", "%scenario/pytorch-ddp.py", "--iterations",
+    "30", "--step-ms", "100", "--times", "%log/times-%rank"' \
+    >"$dir/pytorch.json"
+cp "$SOURCE/lab/scenarios/pytorch-ddp.py" "$dir"
+lab run "$dir/pytorch.json" --keep --out "$dir/report" >"$dir/out" 2>&1 ||
+    fail "$(cat "$dir/out")"
+python3 - "$dir/report" <<'PYTHON' || fail "$(cat "$dir/out")"
+import json, sys
+
+report = json.load(open(sys.argv[1] + "/report.json"))
+times = [float(line.split()[1])
+         for line in open(sys.argv[1] + "/logs/stage/times-0")]
+cojob, = report["cojobs"]
+assert len(times) == 30, times
+# Between the two ranks go a broadcast of the model and 30 sums of gradients,
+# of 1.3 MB each.
+assert 60e6 < cojob["tagged_bytes"] < 110e6, cojob
+assert cojob["coverage"] >= 0.98, cojob
+assert abs(cojob["iterations"]["t0"] - 30) <= 1.5, cojob
+begin, end = [s for s in report["stages"] if s["policy"] == "stage"]
+assert end["end"] - end["start"] > 1, report["stages"]
+PYTHON
+assert_clean "a job of PyTorch"
+echo PASS
