@@ -212,6 +212,20 @@ report_stage_end(struct report_policy *p, const char *cojob, int rung,
     }
 }
 
+/* When the stage of 'cojob' that runs began, NAN if none does. */
+static double
+stage_start(const struct report_policy *p, const char *cojob)
+{
+    for (size_t i = p->n_stages; i-- > 0; ) {
+        const struct report_stage *s = &p->stages[i];
+
+        if (!strcmp(s->cojob, cojob)) {
+            return isnan(s->end) ? s->start : NAN;
+        }
+    }
+    return NAN;
+}
+
 static struct report_job *
 get_job(struct report_policy *p, const char *cojob, const char *job)
 {
@@ -222,7 +236,7 @@ get_job(struct report_policy *p, const char *cojob, const char *job)
                        sizeof *p->jobs);
         j = &p->jobs[p->n_jobs++];
         *j = (struct report_job) {
-            .loss = NAN, .accuracy = NAN, .time = NAN,
+            .loss = NAN, .accuracy = NAN, .time = stage_start(p, cojob),
         };
         report_set(&j->cojob, cojob);
         report_set(&j->job, job);

@@ -63,7 +63,7 @@ struct report_job {
 
     /* Of its stages, from their beginnings to the last iteration told. */
     double time;                /* When 'iteration' was told, or its stage
-                                 * began; NAN before the first. */
+                                 * began. */
     double busy_s;              /* The sum, of... */
     long long n_iterations;     /* ...so many. */
     size_t n_points, allocated_points;

@@ -92,9 +92,11 @@ ask(const char *path, struct shim_stats *stats)
         .type = SHIM_STATS, .xid = 1,
     };
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int error = 0;
+    int fd, error = 0;
 
+    /* Who connects to a shim that is stopped waits when its backlog is full,
+     * unless he says that he will not. */
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         return errno;
     }

@@ -14,8 +14,7 @@
 
 #include "shim/capture/tap.h"
 #include "shim/control/buffer.h"
-#include "shim/pipeline/bursts.h"
-#include "shim/pipeline/flow-table.h"
+#include "shim/control/request.h"
 #include "shim/pipeline/job-slot.h"
 #include "shim/pipeline/miss.h"
 
@@ -216,252 +215,20 @@ put(struct peer *p, uint16_t type, uint32_t xid, uint32_t status,
     }
 }
 
-static size_t
-fill_hello(struct server *s, struct shim_hello *hello)
-{
-    const struct server_config *c = &s->config;
-
-    *hello = (struct shim_hello) {
-        .boot_id = c->boot_id,
-        .rate_bps = c->get_rate(c->aux),
-        .mtu = c->mtu,
-        .pid = getpid(),
-        .n_slots = job_slots_count(c->slots),
-        .n_flows = flow_table_count(c->flows),
-        .max_flows = flow_table_max(c->flows),
-        .lease_left_ms = job_slots_lease_left_ms(c->slots, c->now()),
-    };
-    return sizeof *hello;
-}
-
-static size_t
-fill_slots(struct server *s, struct shim_slot *slots)
-{
-    size_t n = 0;
-
-    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        n += job_slots_get(s->config.slots, i, &slots[n]);
-    }
-    return n * sizeof *slots;
-}
-
-static size_t
-fill_stats(struct server *s, void *body)
-{
-    struct server_config *c = &s->config;
-    struct shim_stats *stats = body;
-    struct shim_slot_stats *slots = (struct shim_slot_stats *) (stats + 1);
-    uint64_t now = c->now();
-
-    memset(stats, 0, sizeof *stats);
-    c->get_stats(c->aux, stats);
-    stats->boot_id = c->boot_id;
-    stats->n_flows = flow_table_count(c->flows);
-    stats->flows_refused = flow_table_n_refused(c->flows);
-    stats->flows_aged = flow_table_n_aged(c->flows);
-    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        struct shim_slot_stats *slot = &slots[stats->n_slot_stats];
-
-        if (job_slots_stats(c->slots, i, now, slot)) {
-            stats->n_slot_stats++;
-            if (c->bursts) {
-                bursts_get(c->bursts, i, BURSTS_TX, now, &slot->tx_bursts);
-                bursts_get(c->bursts, i, BURSTS_RX, now, &slot->rx_bursts);
-            }
-        }
-    }
-    return sizeof *stats + stats->n_slot_stats * sizeof *slots;
-}
-
-static size_t
-fill_bins(struct server *s, const char *request, void *body)
-{
-    struct shim_bins *head = body;
-    struct shim_bin *bins = (struct shim_bin *) (head + 1);
-    struct shim_bins_since since;
-    size_t n = 0;
-
-    memcpy(&since, request, sizeof since);
-    memset(head, 0, sizeof *head);
-    head->slot = since.slot;
-    if (s->config.bursts) {
-        n = bursts_bins(s->config.bursts, since.slot, s->config.now(),
-                        since.since, &head->first, bins);
-    }
-    return sizeof *head + n * sizeof *bins;
-}
-
-static size_t
-fill_ports(struct server *s, struct shim_ports *ports)
-{
-    memset(ports, 0, sizeof *ports);
-    if (s->config.get_ports) {
-        s->config.get_ports(s->config.aux, ports);
-    }
-    return sizeof *ports;
-}
-
-/* As many as one message has room for. */
-static size_t
-fill_flows(struct server *s, struct shim_flow *flows)
-{
-    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg);
-    uint64_t cursor = 0;
-
-    return flow_table_list(s->config.flows, &cursor, flows,
-                           max / sizeof *flows) * sizeof *flows;
-}
-
-static size_t
-fill_page(struct server *s, const char *request, char *body)
-{
-    const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg)
-                       - sizeof(struct shim_cursor);
-    struct shim_flow *flows = (void *) (body + sizeof(struct shim_cursor));
-    struct shim_cursor cursor;
-    uint32_t n;
-
-    memcpy(&cursor, request, sizeof cursor);
-    n = flow_table_list(s->config.flows, &cursor.next, flows,
-                        max / sizeof *flows);
-    memcpy(body, &cursor, sizeof cursor);
-    return sizeof cursor + n * sizeof *flows;
-}
-
 /* Answers a request that asks for something. */
 static void
 reply_with_body(struct server *s, struct peer *p, const struct shim_msg *msg,
                 const char *request)
 {
-    size_t size = 0;
     void *body = malloc(SHIM_MAX_MESSAGE);
 
     if (!body) {
         put(p, msg->type, msg->xid, ENOMEM, NULL, 0);
         return;
     }
-    switch (msg->type) {
-    case SHIM_HELLO:
-        size = fill_hello(s, body);
-        break;
-    case SHIM_SLOT_LIST:
-        size = fill_slots(s, body);
-        break;
-    case SHIM_FLOW_LIST:
-        size = fill_flows(s, body);
-        break;
-    case SHIM_FLOW_PAGE:
-        size = fill_page(s, request, body);
-        break;
-    case SHIM_STATS:
-        size = fill_stats(s, body);
-        break;
-    case SHIM_PORTS:
-        size = fill_ports(s, body);
-        break;
-    case SHIM_BINS:
-        size = fill_bins(s, request, body);
-        break;
-    }
-    put(p, msg->type, msg->xid, 0, body, size);
+    put(p, msg->type, msg->xid, 0, body,
+        request_ask(&s->config, msg->type, request, body));
     free(body);
-}
-
-/* Another job gets a slot: what was before is not its. */
-static void
-forget_bursts(struct server *s, uint16_t slot)
-{
-    struct shim_slot old;
-
-    if (s->config.bursts && !job_slots_get(s->config.slots, slot, &old)) {
-        bursts_reset(s->config.bursts, slot);
-    }
-}
-
-static int
-set_slots(struct server *s, const char *body, size_t size)
-{
-    int error = 0;
-
-    for (size_t at = 0; at < size && !error; at += sizeof(struct shim_slot)) {
-        struct shim_slot slot;
-
-        memcpy(&slot, body + at, sizeof slot);
-        forget_bursts(s, slot.slot);
-        error = job_slots_set(s->config.slots, &slot);
-    }
-    return error;
-}
-
-static int
-clear_slots(struct server *s, const char *body, size_t size)
-{
-    int error = 0;
-
-    for (size_t at = 0; at < size && !error; at += sizeof(uint16_t)) {
-        uint16_t slot;
-
-        memcpy(&slot, body + at, sizeof slot);
-        error = job_slots_clear(s->config.slots, slot);
-    }
-    return error;
-}
-
-static int
-add_flows(struct server *s, const char *body, size_t size)
-{
-    int error = 0;
-
-    for (size_t at = 0; at < size && !error; at += sizeof(struct shim_flow)) {
-        struct shim_flow flow;
-
-        memcpy(&flow, body + at, sizeof flow);
-        error = flow_table_set(s->config.flows, &flow.key, flow.slot);
-    }
-    return error;
-}
-
-static int
-delete_flows(struct server *s, const char *body, size_t size)
-{
-    for (size_t at = 0; at < size; at += sizeof(struct shim_flow_key)) {
-        struct shim_flow_key key;
-
-        memcpy(&key, body + at, sizeof key);
-        flow_table_delete(s->config.flows, &key);
-    }
-    return 0;
-}
-
-static int
-take_lease(struct server *s, const char *body)
-{
-    struct shim_lease lease;
-
-    memcpy(&lease, body, sizeof lease);
-    job_slots_lease(s->config.slots, s->config.now(), lease.ms,
-                    lease.default_dscp);
-    return 0;
-}
-
-static int
-take_rate(struct server *s, const char *body)
-{
-    struct shim_rate rate;
-
-    memcpy(&rate, body, sizeof rate);
-    s->config.set_rate(s->config.aux, rate.bps);
-    return 0;
-}
-
-static int
-take_guard(struct server *s, const char *body)
-{
-    struct shim_guard guard;
-
-    memcpy(&guard, body, sizeof guard);
-    s->config.set_guard(s->config.aux, guard.share);
-    return 0;
 }
 
 static void
@@ -515,16 +282,6 @@ begin_capture(struct server *s, struct peer *p, const char *body)
     return 0;
 }
 
-static int
-take_congestion(struct server *s, const char *body)
-{
-    struct shim_congestion congestion;
-
-    memcpy(&congestion, body, sizeof congestion);
-    s->config.set_congestion(s->config.aux, &congestion);
-    return 0;
-}
-
 /* Does a request that changes something, whose body is known to be good.
  * Returns its status. */
 static int
@@ -532,29 +289,13 @@ change(struct server *s, struct peer *p, uint16_t type, const char *body,
        size_t size)
 {
     switch (type) {
-    case SHIM_LEASE:
-        return take_lease(s, body);
-    case SHIM_SLOT_SET:
-        return set_slots(s, body, size);
-    case SHIM_SLOT_CLEAR:
-        return clear_slots(s, body, size);
-    case SHIM_FLOW_ADD:
-        return add_flows(s, body, size);
-    case SHIM_FLOW_DELETE:
-        return delete_flows(s, body, size);
-    case SHIM_RATE:
-        return take_rate(s, body);
-    case SHIM_GUARD:
-        return take_guard(s, body);
     case SHIM_CAPTURE:
         return begin_capture(s, p, body);
-    case SHIM_CONGESTION:
-        return take_congestion(s, body);
     case SHIM_SUBSCRIBE:
         p->subscribed = true;
         return 0;
     default:
-        return EOPNOTSUPP;
+        return request_change(&s->config, type, body, size);
     }
 }
 
@@ -565,12 +306,7 @@ handle(struct server *s, struct peer *p, const struct shim_msg *msg,
     size_t size = msg->length - sizeof *msg;
     int status = protocol_check_body(msg->type, body, size);
 
-    if (!status && (msg->type == SHIM_HELLO || msg->type == SHIM_SLOT_LIST
-                    || msg->type == SHIM_FLOW_LIST
-                    || msg->type == SHIM_FLOW_PAGE
-                    || msg->type == SHIM_STATS
-                    || msg->type == SHIM_BINS
-                    || msg->type == SHIM_PORTS)) {
+    if (!status && request_asks(msg->type)) {
         reply_with_body(s, p, msg, body);
         return;
     }

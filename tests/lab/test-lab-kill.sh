@@ -100,7 +100,7 @@ wait_until 10 is hosts/h0/agent.ctl agent/status state ordered
 echo "controller: the order is back, generation $((generation + 1))"
 
 flows=$(flows_of_shim h0)
-kill -9 "$(pid_of "stagecoach-agent.*hosts/h0")"
+kill -9 "$(pid_of "stagecoach-agent.*$rundir/hosts/h0")"
 wait_until 10 is hosts/h0/agent.ctl agent/status state ordered
 wait_until 10 is hosts/h0/agent.ctl agent/status shim connected
 [ "$(flows_of_shim h0)" -ge "$flows" ] || fail "flows were lost with the agent"
@@ -109,7 +109,7 @@ echo "agent: the order is back"
 flows=$(flows_of_shim h1)
 slots=$(ask hosts/h1/agent.ctl agent/status jobs)
 killed=$(now_ms)
-kill -9 "$(pid_of "stagecoach-shim.*hosts/h1")"
+kill -9 "$(pid_of "stagecoach-shim.*$rundir/hosts/h1")"
 wait_until 5 has_flows h1 "$flows"
 took=$(($(now_ms) - killed))
 [ "$took" -le 2000 ] || fail "the shim's tables took $took ms, at most 2000"
@@ -119,7 +119,7 @@ echo "shim: tables are back after $took ms"
 
 # The shim of the host with the servers hangs for three seconds: its agent does
 # not wait for it, and neither does training.
-hung=$(pid_of "stagecoach-shim.*hosts/h0/")
+hung=$(pid_of "stagecoach-shim.*$rundir/hosts/h0/")
 kill -STOP "$hung"
 wait_until 3 is hosts/h0/agent.ctl agent/status bypass True
 before=$(bytes_of_uplink h0)

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "shim/cc/allocate.h"
 #include "shim/pipeline/due-heap.h"
 #include "shim/pipeline/job-slot.h"
 #include "shim/pipeline/pace.h"
@@ -612,6 +613,113 @@ places_are_right_after_any_changes(void **state)
     job_slots_destroy(js);
 }
 
+/* A loop that comes late loses nothing of a flow's rate, and sends no more,
+ * also where that is changed a little all the time. */
+static void
+changes_of_pace_change_no_sum(void **state)
+{
+    static const uint64_t rates[] = { 3000000, 30000000, 200000000 };
+    enum { STEP = 300000 };
+
+    (void) state;
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+        struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
+        uint64_t bytes = 0, turns = 0, want = rates[r] / 8;
+        struct queue_item item, dropped;
+        struct pace pace = { .bps = 0 };
+        uint16_t queue;
+
+        rank_queues_set_late(rq, 500000);
+        pace_set_rate(&pace, SECOND, 1000000000, MAX_FRAME);
+        queue = rank_queues_flow_new(rq, 1);
+        rank_queues_flow_rate(rq, SECOND, queue, rates[r]);
+        for (int i = 0; i < 20; i++) {
+            push(rq, 1, queue, false, MAX_FRAME, &dropped);
+        }
+        for (uint64_t now = SECOND; now < 2 * SECOND; now += STEP) {
+            rank_queues_flow_rate(rq, now, queue, rates[r] + turns++ % 2);
+            pace_forget(&pace, now, STEP);
+            while (rank_queues_take(rq, now, &pace, &item, 1)) {
+                bytes += item.length;
+                push(rq, 1, queue, false, MAX_FRAME, &dropped);
+            }
+        }
+        assert_in_range(bytes, want * 0.99, want * 1.01 + MAX_FRAME);
+        rank_queues_destroy(rq);
+    }
+}
+
+/* Runs a link of 'bps' for a second on which flow I of 'n', of slot I + 1 and
+ * with a queue paced to what 'shares[I]' demands, always has packets.  Stores
+ * in 'got' what each was sent of, in bit/s. */
+static void
+run_paced(struct rank_queues *rq, const struct cc_share *shares, int n,
+          uint64_t bps, uint64_t *got)
+{
+    struct pace pace = { .bps = 0 };
+    struct queue_item item, dropped;
+    uint16_t queues[N_SLOTS];
+
+    pace_set_rate(&pace, SECOND, bps, MAX_FRAME);
+    pace_forget(&pace, SECOND, 0);
+    for (int i = 0; i < n; i++) {
+        got[i] = 0;
+        queues[i] = rank_queues_flow_new(rq, i + 1);
+        rank_queues_flow_rate(rq, SECOND, queues[i], shares[i].demand);
+        for (int k = 0; k < 4; k++) {
+            push(rq, i + 1, queues[i], false, MAX_FRAME, &dropped);
+        }
+    }
+    for (uint64_t now = SECOND; now < 2 * SECOND; now += 10000) {
+        while (rank_queues_take(rq, now, &pace, &item, 1)) {
+            got[item.slot - 1] += item.length * 8;
+            push(rq, item.slot, queues[item.slot - 1], false, MAX_FRAME,
+                 &dropped);
+        }
+    }
+}
+
+/* Flows that were told more than the uplink carries have of it what the
+ * allocation of congestion control would give them: by rank, and in a rank as
+ * equal as their rates allow. */
+static void
+flows_told_too_much_share_as_if_allocated(void **state)
+{
+    const uint64_t bps = 100000000;
+
+    (void) state;
+    srandom(7);
+    for (int round = 0; round < 30; round++) {
+        struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
+        job_place places[SHIM_MAX_SLOTS] = { 0 };
+        struct cc_share shares[8], wanted[8];
+        uint64_t got[8], sum = 0;
+
+        for (uint32_t i = 0; i < 8; i++) {
+            shares[i] = (struct cc_share) {
+                .demand = 1000000 + random() % 50000000,
+                .rank = random() % 3, .id = i,
+            };
+            places[i + 1] = JOB_PLACE(shares[i].rank * 100,
+                                      1 + shares[i].rank);
+            sum += shares[i].demand;
+        }
+        memcpy(wanted, shares, sizeof wanted);
+        rank_queues_set_places(rq, places);
+        rank_queues_set_guard(rq, 0);
+        rank_queues_set_late(rq, 500000);
+        run_paced(rq, shares, 8, bps, got);
+        cc_allocate(wanted, 8, bps < sum ? bps : sum, 0);
+        for (int i = 0; i < 8; i++) {
+            uint64_t rate = wanted[i].rate, slack = bps / 100;
+
+            assert_in_range(got[wanted[i].id], rate > slack ? rate - slack : 0,
+                            rate + slack);
+        }
+        rank_queues_destroy(rq);
+    }
+}
+
 int
 main(void)
 {
@@ -620,6 +728,8 @@ main(void)
         cmocka_unit_test(flows_keep_their_order_whatever_happens),
         cmocka_unit_test(control_goes_first_for_a_hundredth),
         cmocka_unit_test(a_pace_is_kept_and_holds_nobody_up),
+        cmocka_unit_test(changes_of_pace_change_no_sum),
+        cmocka_unit_test(flows_told_too_much_share_as_if_allocated),
         cmocka_unit_test(says_when_a_paced_flow_is_due),
         cmocka_unit_test(gives_all_its_flows_queues_and_no_more),
         cmocka_unit_test(a_job_is_bounded_in_bytes),
