@@ -360,8 +360,8 @@ ticks_now(void)
     return ts.tv_sec * 100 + ts.tv_nsec / 10000000;
 }
 
-/* Finds out for whom 'pid' works, without a look at it if it has been looked at
- * and does not 'check'.  Returns true if it is for a job, otherwise clears
+/* Finds out for whom 'pid' works, without a look at it if it has been looked
+ * at, unless 'check'.  Returns true if it is for a job, otherwise clears
  * '*foreverp' unless that will stay so. */
 static bool
 look_at_process(struct whose *w, pid_t pid, bool check, long long now,

@@ -45,7 +45,8 @@ cleanup() {
     [ ! -e "$mount/$name/cgroup.kill" ] || echo 1 >"$mount/$name/cgroup.kill"
     wait 2>/dev/null || true
     ip netns delete $name 2>/dev/null || true
-    for try in 1 2 3 4 5; do
+    # The last processes take a moment to end.
+    for _ in 1 2 3 4 5; do
         find "$mount/$name" "$mount/$name-load" -depth -type d \
             -exec rmdir {} + 2>/dev/null && break
         sleep 0.2

@@ -100,7 +100,7 @@ connect() {
 
 start_agent() {
     $netns "$BUILD/agent/stagecoach-agent" --host=h0 -vconsole:info \
-        -vsyslog:off --port=5900-5999=byport/j "$@" 2>> "$dir/agent.log" &
+        -vsyslog:off --port=5900-5999=byport/j 2>> "$dir/agent.log" &
     agent=$!
     pids="$pids $agent"
 }

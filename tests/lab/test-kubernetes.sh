@@ -30,12 +30,18 @@ export STAGECOACH_CGROUP="$name/jobs" STAGECOACH_RUNDIR="$dir"
 cleanup() {
     trap '' EXIT INT TERM
     exec 3>&-
+    [ ! -e "$mount/$name/cgroup.kill" ] || echo 1 >"$mount/$name/cgroup.kill"
     for pid in $pids; do
         kill -9 "$pid" 2>/dev/null
     done
     wait 2>/dev/null
     ip netns delete $name 2>/dev/null
-    find "$mount/$name" -depth -type d -exec rmdir {} + 2>/dev/null
+    # A cgroup is removed when the last process in it is reaped.
+    i=0
+    while [ -d "$mount/$name" ] && [ $((i += 1)) -le 100 ]; do
+        find "$mount/$name" -depth -type d -exec rmdir {} + 2>/dev/null
+        [ ! -d "$mount/$name" ] || sleep 0.02
+    done
     rm -rf "$dir"
 }
 trap cleanup EXIT
