@@ -147,6 +147,9 @@ static void
 take_role(struct worker *w, const struct sync_message *m)
 {
     w->role = m->n;
+    if (w->role & SYNC_ROLE_AHEAD) {
+        ps_client_run_ahead(w->client, m->total);
+    }
     if (w->role & SYNC_ROLE_STEALS && !w->pieces) {
         w->pieces = pieces_create(&(struct pieces_in) {
             .o = w->o, .control = w->control, .client = w->client,

@@ -26,7 +26,7 @@ struct server {
     struct channel channel;
     struct shard shard;
     uint64_t n_answers;         /* Weights that have come, in this epoch. */
-    bool answered;              /* In this exchange. */
+    uint32_t n_owed;            /* Answers that are to come. */
     uint64_t iteration;         /* Of the weights it gave us last. */
 };
 
@@ -44,6 +44,7 @@ struct ps_client {
     bool gone_back;             /* To a checkpoint. */
     bool opened;                /* A connection: more than the welcome may
                                  * have come with it. */
+    uint32_t ahead;             /* Answers that we need not wait for. */
 
     struct sync_message messages[MAX_MESSAGES]; /* A ring. */
     size_t first_message, n_messages;
@@ -147,15 +148,16 @@ ps_client_destroy(struct ps_client *client)
 /* Sending. */
 
 /* Sends 'server' its range of 'vector' in a frame like 'prototype', which is
- * of the weights that it gave us last. */
+ * of the iteration that follows those whose answers are to come, but for the
+ * answer to this. */
 static void
 send_range(struct server *server, struct frame prototype,
            const float *vector)
 {
-    prototype.iteration = server->iteration;
+    prototype.iteration = server->iteration + server->n_owed - 1;
     prototype.first = server->shard.first;
     prototype.n = server->shard.n;
-    prototype.sequence = server->n_answers;
+    prototype.sequence = server->n_answers + server->n_owed - 1;
     link_send(&server->channel.link, &prototype,
               vector + server->shard.first);
     link_flush(&server->channel.link);  /* An error shows when receiving. */
@@ -237,7 +239,7 @@ start_again(struct ps_client *client, const uint64_t epochs[])
     client->push.type = 0;
     for (struct server *s = client->servers; s < end_of_servers(client);
          s++) {
-        s->answered = false;
+        s->n_owed = 1;
         s->iteration = s->channel.welcome.iteration;
     }
     return error;
@@ -273,7 +275,7 @@ reopen(struct ps_client *client, struct server *lost)
 
         if (welcome->epoch != epochs[lost - client->servers]) {
             error = start_again(client, epochs);
-        } else if (!lost->answered && lacks_push(client, lost)) {
+        } else if (lost->n_owed && lacks_push(client, lost)) {
             send_range(lost, client->push, client->gradient);
         }
     }
@@ -292,7 +294,7 @@ is_awaited(const struct ps_client *client, const struct server *server)
     uint64_t least = server->iteration + (client->push.type == FRAME_PUSH);
 
     return frame->type == FRAME_WEIGHTS && client->weights
-           && !server->answered && frame->iteration >= least
+           && server->n_owed && frame->iteration >= least
            && frame->first == server->shard.first
            && frame->n == server->shard.n;
 }
@@ -334,7 +336,7 @@ end_answer(struct ps_client *client, struct server *server, char **errorp)
 
     switch (frame->type) {
     case FRAME_WEIGHTS:
-        server->answered = true;
+        server->n_owed--;
         server->n_answers++;
         server->iteration = frame->iteration;
         client->loss = frame->value;
@@ -385,13 +387,21 @@ server_run(struct ps_client *client, struct server *server, char **errorp)
     }
 }
 
+/* Whether 's' owes us weights that we cannot do without.  Those that have
+ * come in part are as good as there. */
+static bool
+is_awaiting(const struct ps_client *client, const struct server *s)
+{
+    return s->n_owed > client->ahead || (s->n_owed && s->channel.link.in_body);
+}
+
 static bool
 is_finished(const struct ps_client *client)
 {
     for (const struct server *s = client->servers;
          s < end_of_servers(client); s++) {
         if (!link_idle(&s->channel.link)
-            || (client->weights && !s->answered)) {
+            || (client->weights && is_awaiting(client, s))) {
             return false;
         }
     }
@@ -486,26 +496,34 @@ static enum ps_result
 client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
               char **errorp)
 {
+    const struct server *first = client->servers;
     enum ps_result result = PS_OK;
 
     client->weights = weights;
+    if (client->ahead) {                /* Takes what is there. */
+        result = client_step(client, false, 0, errorp);
+    }
     while (result == PS_OK && !is_finished(client)) {
         result = client_step(client, false, INT64_MAX, errorp);
     }
     client->weights = NULL;
     client->push.type = 0;
     client->gone_back = false;
-    *iteration = client->servers->iteration;
+
+    /* Gradients whose answers are to come count, but for one that we waited
+     * for in vain. */
+    *iteration = first->iteration + first->n_owed
+                 - (result != PS_OK && first->n_owed);
     return result;
 }
 
-/* Nothing of this exchange has come. */
+/* Another answer is to come of each server. */
 static void
 expect_answers(struct ps_client *client)
 {
     for (struct server *s = client->servers; s < end_of_servers(client);
          s++) {
-        s->answered = false;
+        s->n_owed++;
     }
 }
 
@@ -578,6 +596,12 @@ ps_client_exchange(struct ps_client *client, uint64_t *iteration,
     return result;
 }
 
+void
+ps_client_run_ahead(struct ps_client *client, uint32_t n)
+{
+    client->ahead = n;
+}
+
 bool
 ps_client_receive(struct ps_client *client, struct sync_message *m)
 {
@@ -619,7 +643,9 @@ ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
     enum ps_result result;
 
     *errorp = NULL;
+    client->weights = client->ahead ? weights : NULL;
     result = client_step(client, true, INT64_MAX, errorp);
+    client->weights = NULL;
     if (result == PS_OK && client->gone_back) {
         result = client_finish(client, weights, iteration, errorp);
     }

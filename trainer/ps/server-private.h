@@ -32,7 +32,7 @@ struct peer {
     int rank;                   /* -1 until its hello. */
     enum frame_channel channel;
     int64_t since_us;           /* When it connected. */
-    bool waiting;               /* For weights. */
+    uint32_t waiting;           /* For weights, so many times. */
     bool bye;                   /* It, or we, have said so. */
     bool owes_ack;              /* Updates were made, */
     bool more;                  /* and the last one said that more follow. */

@@ -50,12 +50,15 @@ send_weights(struct server *server, struct peer *peer)
     } else if (server->begun && server_complete(server)
                && server->class->ready(server->sync, peer->rank,
                                        &frame.iteration, &frame.value)) {
-        peer->waiting = false;
+        peer->waiting--;
         if (!server->class->iteration
             && server->iteration < frame.iteration) {
             server->iteration = frame.iteration;
         }
         link_send(&peer->link, &frame, server->class->weights(server->sync));
+        if (server->class->sent) {
+            server->class->sent(server->sync, peer->rank);
+        }
     }
 }
 
@@ -93,6 +96,14 @@ fits_shard(const struct server *server, const struct frame *frame)
            && frame->n == server->shard.n;
 }
 
+/* How many of a worker's gradients may wait for weights. */
+static uint32_t
+max_waiting(const struct server *server)
+{
+    return server->class->ahead
+           ? server->class->ahead(server->sync) + 1 : 1;
+}
+
 /* A gradient goes to the inbox.  What a lost connection has left there is
  * replaced when the worker sends it again. */
 static char *
@@ -101,8 +112,8 @@ begin_push(struct server *server, struct peer *peer)
     const struct frame *frame = &peer->link.frame;
     uint64_t next = server->members[peer->rank].sequence + 1;
 
-    if (!server->begun || peer->waiting || !fits_shard(server, frame)
-        || frame->sequence != next) {
+    if (!server->begun || peer->waiting >= max_waiting(server)
+        || !fits_shard(server, frame) || frame->sequence != next) {
         return message("gradient %llu of %u values from %llu: not allowed "
                        "now", (unsigned long long) frame->sequence, frame->n,
                        (unsigned long long) frame->first);
@@ -179,7 +190,7 @@ end_push(struct server *server, struct peer *peer)
     const struct frame *frame = &peer->link.frame;
     char *error = NULL;
 
-    peer->waiting = !peer->bye;
+    peer->waiting += !peer->bye;
     server->members[peer->rank].sequence++;
     if (!server->ending) {
         error = server->class->push(server->sync, peer->rank,

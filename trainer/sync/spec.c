@@ -12,9 +12,8 @@
 #include "trainer/sync/sync.h"
 
 const struct sync_class *const sync_classes[] = {
-    &sync_bsp, &sync_asp, &sync_ssp, &sync_backup, &sync_static,
-    &sync_lbbsp_cpu, &sync_lbbsp_gpu, &sync_flexrr,
-    &sync_groups, NULL,
+    &sync_bsp, &sync_asp, &sync_ssp, &sync_essp, &sync_backup, &sync_static,
+    &sync_lbbsp_cpu, &sync_lbbsp_gpu, &sync_flexrr, &sync_groups, NULL,
 };
 
 static char *
@@ -166,6 +165,10 @@ sync_spec_check(const struct sync_spec *spec, int n_workers)
     if (spec->class == &sync_flexrr && n_workers > STEAL_MAX_WORKERS) {
         return message("flexrr: %d workers, at most %d are allowed",
                        n_workers, STEAL_MAX_WORKERS);
+    }
+    if (spec->class == &sync_essp && spec->staleness > SYNC_MAX_AHEAD) {
+        return message("staleness: %lld, at most %d are allowed for essp",
+                       (long long) spec->staleness, SYNC_MAX_AHEAD);
     }
     if (spec->class->parameters & SYNC_RATIOS
         && spec->n_ratios != n_workers) {
