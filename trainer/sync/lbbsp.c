@@ -139,7 +139,6 @@ lbbsp_push(struct sync *sync, int worker, uint64_t iteration,
 const struct sync_class sync_lbbsp_cpu = {
     .name = "lbbsp-cpu",
     .help = "as bsp, batches are divided by foreseen speeds",
-    .parameters = SYNC_PREDICTOR,
     .create = lbbsp_cpu_create,
     .destroy = lbbsp_destroy,
     .weights = sync_state_weights,

@@ -129,7 +129,6 @@ struct sync_span {
 struct sync_class {
     const char *name;
     const char *help;
-    unsigned int parameters;    /* Set of enum sync_parameter. */
 
     struct sync *(*create)(const struct sync_config *);
     void (*destroy)(struct sync *);
@@ -215,7 +214,9 @@ enum sync_parameter {
 
 /* A scheme as a person names it: "NAME[,PARAMETER=VALUE...]". */
 struct sync_spec {
-    const struct sync_class *class;
+    const char *name;           /* Static. */
+    unsigned int parameters;    /* That it has: set of enum sync_parameter. */
+    const struct sync_class *class;     /* NULL after sync_spec_read(). */
     int64_t staleness;          /* Iterations ahead of the slowest worker. */
     int64_t backups;            /* Gradients of an iteration not waited for. */
     double ratios[SYNC_MAX_RATIOS];     /* Of the batch, by rank. */
@@ -225,8 +226,10 @@ struct sync_spec {
     int64_t groups;             /* A power of 2; 0: found out. */
 };
 
-/* Returns NULL or a message. */
+/* Return NULL or a message.  sync_spec_read() is for those who only pass a
+ * scheme on: it needs no arithmetic. */
 char *sync_spec_parse(const char *text, struct sync_spec *);
+char *sync_spec_read(const char *text, struct sync_spec *);
 
 /* Returns NULL, or why the scheme is not for 'n_workers'. */
 char *sync_spec_check(const struct sync_spec *, int n_workers);
