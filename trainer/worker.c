@@ -106,6 +106,7 @@ worker_init(struct worker *w)
     w->n_parameters = w->model->n_parameters;
     w->report = report_create(!o->rank);
     w->progress.loss = w->progress.accuracy = w->progress.batch_loss = NAN;
+    w->progress.step_s = NAN;
     w->evaluated = UINT64_MAX;
     return open_parameters(w);
 }
@@ -198,7 +199,8 @@ begin(struct worker *w, char **error)
     return result == PS_OK ? take_messages(w, error) : result;
 }
 
-/* Tells the scheme how long the step took, if it wants to know. */
+/* Tells the scheme how long the step took, if it wants to know.  Transfers
+ * are those of the step before: this one's are to come. */
 static void
 tell_time(struct worker *w)
 {
@@ -209,6 +211,10 @@ tell_time(struct worker *w)
     };
     double cpu, memory;
 
+    w->progress.step_s = m.seconds;
+    if (w->role & SYNC_ROLE_TRANSFERS) {
+        m.seconds += ps_client_transfer_s(w->client);
+    }
     if (w->role & SYNC_ROLE_REPORTS) {
         pace_use(w->pace, &cpu, &memory);
         m.cpu = cpu;
@@ -231,6 +237,7 @@ exchange(struct worker *w, uint32_t n, double *loss, char **error)
     if (w->client) {
         result = ps_client_exchange(w->client, iteration, gradient, n, loss,
                                     weights, error);
+        w->progress.step_s += ps_client_transfer_s(w->client);
     } else {
         size_t bytes = w->n_parameters * sizeof *weights;
 

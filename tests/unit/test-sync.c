@@ -228,6 +228,8 @@ lbbsp_comes_near_the_sum_of_speeds(void **state)
 
         cluster_init(&c, schemes[i], N, mixed);
         run(&c, 50);
+        assert_int_equal(c.role[0], SYNC_ROLE_REPORTS
+                                    | (i ? SYNC_ROLE_TRANSFERS : 0));
         before = c.now;
         run(&c, 100);
         assert_true((c.now - before) / (50 * BATCH / 6800.) < 1.1);

@@ -14,6 +14,7 @@
 #include "trainer/ps/heartbeat.h"
 #include "trainer/ps/optimiser.h"
 #include "trainer/ps/shard.h"
+#include "trainer/ps/transfers.h"
 #include "trainer/report.h"
 #include "trainer/sync/sync.h"
 
@@ -27,6 +28,7 @@ struct server {
     struct shard shard;
     uint64_t n_answers;         /* Weights that have come, in this epoch. */
     uint32_t n_owed;            /* Answers that are to come. */
+    struct transfers transfers;
     uint64_t iteration;         /* Of the weights it gave us last. */
 };
 
@@ -323,6 +325,7 @@ begin_answer(struct ps_client *client, struct server *server)
                        "expected", frame->type, frame->n,
                        (unsigned long long) frame->iteration);
     }
+    transfers_header(&server->transfers);
     link_set_body(&ch->link, client->weights + server->shard.first);
     return NULL;
 }
@@ -337,6 +340,7 @@ end_answer(struct ps_client *client, struct server *server, char **errorp)
     switch (frame->type) {
     case FRAME_WEIGHTS:
         server->n_owed--;
+        transfers_end(&server->transfers, ch->link.fd);
         server->n_answers++;
         server->iteration = frame->iteration;
         client->loss = frame->value;
@@ -589,6 +593,7 @@ ps_client_exchange(struct ps_client *client, uint64_t *iteration,
     expect_answers(client);
     for (struct server *s = client->servers; s < end_of_servers(client);
          s++) {
+        transfers_begin(&s->transfers, s->channel.link.fd);
         send_range(s, client->push, gradient);
     }
     result = client_finish(client, weights, iteration, errorp);
@@ -650,6 +655,19 @@ ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
         result = client_finish(client, weights, iteration, errorp);
     }
     return result;
+}
+
+double
+ps_client_transfer_s(const struct ps_client *client)
+{
+    double seconds = 0;
+
+    for (const struct server *s = client->servers;
+         s < end_of_servers(client); s++) {
+        seconds = s->transfers.seconds > seconds ? s->transfers.seconds
+                                                 : seconds;
+    }
+    return seconds;
 }
 
 uint64_t

@@ -108,6 +108,11 @@ enum ps_result ps_client_wait(struct ps_client *, int64_t until_us,
 enum ps_result ps_client_idle(struct ps_client *, float *weights,
                               uint64_t *iteration, char **errorp);
 
+/* Seconds for which gradient and weights of the last exchange were on their
+ * way, with the server for which that was longest; waiting for others is not
+ * in it. */
+double ps_client_transfer_s(const struct ps_client *);
+
 uint64_t ps_client_bytes_sent(const struct ps_client *);
 uint64_t ps_client_bytes_received(const struct ps_client *);
 

@@ -30,7 +30,9 @@ lbbsp_create(const struct sync_config *config, enum batch_size_mode mode)
     lb->max = allocate(config->n_workers, sizeof *lb->max);
     for (int i = 0; i < config->n_workers; i++) {
         sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
+            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS
+                                    | (mode == BATCH_SIZE_GPU
+                                       ? SYNC_ROLE_TRANSFERS : 0),
         });
     }
     return sync;

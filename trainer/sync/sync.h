@@ -69,7 +69,7 @@ struct sync_spec;
 
 enum sync_kind {
     /* To a worker: "tell me how long you take", if SYNC_ROLE_REPORTS is in
-     * 'n'; "work in 'total' pieces and help others", if SYNC_ROLE_STEALS
+     * 'n', with transfers if SYNC_ROLE_TRANSFERS is; "work in 'total' pieces and help others", if SYNC_ROLE_STEALS
      * is; "go on with the weights that you have, if at most 'total' of your
      * gradients lack their answer", if SYNC_ROLE_AHEAD is. */
     SYNC_ROLE = 1,
@@ -98,6 +98,7 @@ enum {
     SYNC_ROLE_REPORTS = 1 << 0,
     SYNC_ROLE_STEALS = 1 << 1,
     SYNC_ROLE_AHEAD = 1 << 2,
+    SYNC_ROLE_TRANSFERS = 1 << 3,
 };
 
 /* As it is on the wire, where numbers are little-endian. */

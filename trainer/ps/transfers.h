@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef PS_TRANSFERS_H
+#define PS_TRANSFERS_H 1
+
+/* How long a gradient and the weights that answer it were on their way.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * A worker's iteration is computing, transfers, and waiting for others.  Who
+ * balances workers wants to know the first two; a clock around the exchange
+ * shows all of it.  So this asks the kernel how long the connection had
+ * something to send that was not acknowledged, and looks at the clock while
+ * weights come.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    transfers_begin(&transfers, fd);          // The gradient is next.
+ *    ...send...
+ *    transfers_header(&transfers);             // Weights begin to come,
+ *    transfers_end(&transfers, fd);            // and are there.
+ *    ...transfers.seconds is what both took...
+ *
+ * The kernel counts in its ticks, 1 to 10 ms: right in the mean.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Plain data.  One thread. */
+
+#include <stdint.h>
+
+struct transfers {
+    uint64_t busy_us;           /* Of the connection, before the gradient. */
+    int64_t header_us;          /* When the weights began to come. */
+    double seconds;             /* Of the last exchange; 0: none yet. */
+};
+
+void transfers_begin(struct transfers *, int fd);
+void transfers_header(struct transfers *);
+void transfers_end(struct transfers *, int fd);
+
+#endif /* trainer/ps/transfers.h */
