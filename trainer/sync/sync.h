@@ -68,10 +68,11 @@ struct sync;
 struct sync_spec;
 
 enum sync_kind {
-    /* To a worker: "tell me how long you take", if SYNC_ROLE_REPORTS is in
-     * 'n', with transfers if SYNC_ROLE_TRANSFERS is; "work in 'total' pieces and help others", if SYNC_ROLE_STEALS
-     * is; "go on with the weights that you have, if at most 'total' of your
-     * gradients lack their answer", if SYNC_ROLE_AHEAD is. */
+    /* To a worker, by what is in 'n': SYNC_ROLE_REPORTS, "tell me how long you
+     * take"; SYNC_ROLE_TRANSFERS, "and your transfers"; SYNC_ROLE_STEALS,
+     * "work in 'total' pieces and help others"; SYNC_ROLE_AHEAD, "go on with
+     * the weights that you have, if at most 'total' of your gradients lack
+     * their answer". */
     SYNC_ROLE = 1,
 
     /* To a worker: from the next weights on you have the samples from 'first'
