@@ -70,7 +70,7 @@ def ratio(run, scheme):
                  / runs[run]["lbbsp-cpu"]["seconds"], 3)
 
 
-for scheme in ("bsp", "ssp", "asp", "backup"):
+for scheme in ("bsp", "ssp", "essp", "asp", "backup"):
     figures["lbbsp_vs_" + scheme] = ratio("linear", scheme)
 figures["lbbsp_vs_flexrr"] = ratio("batched", "flexrr")
 figures["lbbsp_vs_flexrr_linear"] = ratio("linear", "flexrr")
