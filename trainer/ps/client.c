@@ -325,7 +325,7 @@ begin_answer(struct ps_client *client, struct server *server)
                        "expected", frame->type, frame->n,
                        (unsigned long long) frame->iteration);
     }
-    transfers_header(&server->transfers);
+    transfers_header(&server->transfers, ch->link.fd);
     link_set_body(&ch->link, client->weights + server->shard.first);
     return NULL;
 }

@@ -26,21 +26,31 @@ void
 transfers_begin(struct transfers *t, int fd)
 {
     t->busy_us = busy_us(fd);
+    t->received_us = 0;
+    t->both_us = 0;
 }
 
 void
-transfers_header(struct transfers *t)
+transfers_header(struct transfers *t, int fd)
 {
     t->header_us = report_monotonic_us();
+    t->header_busy_us = busy_us(fd);
 }
 
 /* A connection that was opened anew has been busy for less. */
+static uint64_t
+since(uint64_t now, uint64_t then)
+{
+    return now > then ? now - then : 0;
+}
+
 void
 transfers_end(struct transfers *t, int fd)
 {
     uint64_t busy = busy_us(fd);
-    int64_t received = report_monotonic_us() - t->header_us;
 
-    t->seconds = ((busy > t->busy_us ? busy - t->busy_us : 0) + received)
+    t->received_us += report_monotonic_us() - t->header_us;
+    t->both_us += since(busy, t->header_busy_us);
+    t->seconds = (since(busy, t->busy_us) + since(t->received_us, t->both_us))
                  * 1e-6;
 }
