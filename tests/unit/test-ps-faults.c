@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "ps-processes.h"
+#include "ps-jobs.h"
 #include "trainer/ps/address.h"
 #include "trainer/ps/frame.h"
 #include "trainer/ps/link.h"

@@ -25,7 +25,7 @@
 
 #include <cmocka.h>
 
-#include "ps-processes.h"
+#include "ps-jobs.h"
 #include "trainer/sync/sync.h"
 
 #define N_WORKERS 4

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "ps-processes.h"
+#include "ps-jobs.h"
 
 /* A server that is stopped keeps its connections, but not its heartbeats. */
 static void

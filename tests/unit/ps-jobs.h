@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_PROCESSES_H
-#define PS_PROCESSES_H 1
+#ifndef PS_JOBS_H
+#define PS_JOBS_H 1
 
 /* Servers and workers of tests as processes, so that they can be killed.
  *
@@ -62,4 +62,4 @@ void assert_counts(const float *weights, uint64_t iteration);
 /* One exchange of a gradient of ones. */
 void step(struct ps_client *, uint64_t *iteration, float *weights);
 
-#endif /* tests/unit/ps-processes.h */
+#endif /* tests/unit/ps-jobs.h */
