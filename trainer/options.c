@@ -110,6 +110,8 @@ static const struct row rows[] = {
       "Where to compute; \"auto\" is a GPU if there is one, else the CPU." },
     { "tf32", TRAINS, WORD, AT(tf32), 0, 0, "off", "on|off",
       "Whether a GPU may round what it multiplies to 10 bits." },
+    { "overlap", ROLE_WORKER, WORD, AT(overlap), 0, 0, "on", "on|off",
+      "Whether gradients leave in parts, while others are computed." },
     { "threads", ANY, INTEGER, AT(n_threads), 1, 1024, "1", "N",
       "Threads of the CPU's linear algebra." },
 };

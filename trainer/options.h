@@ -63,6 +63,7 @@ struct options {
     const char *speed_profile;  /* A file; NULL: that instead. */
     const char *backend;        /* A word of backend_open_named(). */
     const char *tf32;           /* "on" or "off". */
+    const char *overlap;        /* Likewise. */
     int64_t n_threads;
 };
 

@@ -14,6 +14,7 @@
 struct pace {
     struct speed_profile *profile;
     int64_t begin_us, step_us;
+    bool emulates;
 };
 
 char *
@@ -33,6 +34,7 @@ pace_create(const struct options *o, struct pace **pacep)
     pace->profile =
         set ? speed_profile_create(set, o->rank, o->seed)
             : speed_profile_create_constant(o->sample_cost_us * 1e-6);
+    pace->emulates = set || o->sample_cost_us > 0;
     speed_profile_set_destroy(set);
     pace_begin(pace);
     return NULL;
@@ -67,6 +69,12 @@ pace_end_us(struct pace *pace, uint32_t n)
 
     return pace->step_us
            + speed_profile_seconds(pace->profile, n, began) * 1e6;
+}
+
+bool
+pace_emulates(const struct pace *pace)
+{
+    return pace->emulates;
 }
 
 void

@@ -20,6 +20,7 @@
  *
  * One thread. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct control;
@@ -35,6 +36,9 @@ void pace_step(struct pace *);
 /* When the step, of 'n' samples, is to end, on report_monotonic_us()'s
  * clock.  To be asked once a step: chance may be in it. */
 int64_t pace_end_us(struct pace *, uint32_t n);
+
+/* Whether steps take longer than their computing. */
+bool pace_emulates(const struct pace *);
 
 /* Waits until a step of 'n' samples is over, or we are told to stop. */
 void pace_wait(struct pace *, uint32_t n, struct control *);

@@ -69,6 +69,7 @@ open_parameters(struct worker *w)
         .learning_rate = o->learning_rate, .momentum = o->momentum,
         .optimiser = optimiser_find(o->optimiser),
         .congestion = o->congestion, .control = w->control,
+        .whole = !strcmp(o->overlap, "off"),
         .patience_us = o->patience * 1e6, .deadline_us = o->deadline * 1e6,
     }, &w->client);
 }
@@ -284,6 +285,30 @@ steps_alone(const struct worker *w)
                || !strcmp(w->o->optimiser, "sgd"));
 }
 
+static void
+part_is_final(void *w_, size_t first, size_t n)
+{
+    struct worker *w = w_;
+
+    ps_client_part(w->client, first, n);
+}
+
+/* Computes the gradient.  Parts of it leave meanwhile, unless this stands for
+ * a slower machine, where they would not be there yet. */
+static void
+compute_gradient(struct worker *w, double *loss)
+{
+    struct model *model = w->model;
+    bool leaves = w->client && !strcmp(w->o->overlap, "on")
+                  && !pace_emulates(w->pace);
+
+    if (leaves) {
+        ps_client_offer(w->client, w->progress.iteration, model->gradient,
+                        w->share.n, model->weights);
+    }
+    model_gradient(model, w->batch, leaves ? part_is_final : NULL, w, loss);
+}
+
 /* Computes the mean loss of our share, and the gradient or, alone, a step. */
 static void
 compute(struct worker *w, double *loss)
@@ -298,7 +323,7 @@ compute(struct worker *w, double *loss)
                               loss);
         w->progress.iteration++;
     } else {
-        model_gradient(w->model, w->batch, NULL, NULL, loss);
+        compute_gradient(w, loss);
     }
     *loss = w->share.n ? *loss / w->share.n : 0;
     pace_wait(w->pace, w->share.n, w->control);

@@ -28,7 +28,7 @@
 #include "trainer/sync/sync.h"
 
 #define HELLO 136               /* Bytes of a hello's frame, */
-#define WELCOME 80              /* and of the answer's. */
+#define WELCOME 88              /* and of the answer's. */
 
 /* The proxy. */
 

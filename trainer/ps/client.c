@@ -1,95 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/ps/client.h"
+#include "trainer/ps/client-private.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "trainer/control.h"
 #include "trainer/message.h"
-#include "trainer/ps/channel.h"
 #include "trainer/ps/heartbeat.h"
 #include "trainer/ps/optimiser.h"
-#include "trainer/ps/shard.h"
-#include "trainer/ps/transfers.h"
 #include "trainer/report.h"
-#include "trainer/sync/sync.h"
 
 #define CONNECT_US 15000000     /* A server must be there in so long. */
-#define MAX_REWINDS 10          /* More is a quarrel among servers. */
-#define MAX_MESSAGES 256        /* That the worker has not asked for yet. */
-#define N_FIXED 3               /* Descriptors that are not channels'. */
-
-struct server {
-    struct channel channel;
-    struct shard shard;
-    uint64_t n_answers;         /* Weights that have come, in this epoch. */
-    uint32_t n_owed;            /* Answers that are to come. */
-    struct transfers transfers;
-    uint64_t iteration;         /* Of the weights it gave us last. */
-};
-
-struct ps_client {
-    struct ps_client_config config;
-    struct server *servers;
-    struct pollfd *fds;         /* Signals, input, heartbeats, channels. */
-    struct heartbeat *heartbeat;
-
-    /* Of the exchange that is going on. */
-    struct frame push;          /* What we sent; 'type' 0 if nothing. */
-    const float *gradient;      /* Its vector. */
-    float *weights;             /* NULL if no answer is expected. */
-    double loss;                /* Of the iteration before, by the servers. */
-    bool gone_back;             /* To a checkpoint. */
-    bool opened;                /* A connection: more than the welcome may
-                                 * have come with it. */
-    uint32_t ahead;             /* Answers that we need not wait for. */
-
-    struct sync_message messages[MAX_MESSAGES]; /* A ring. */
-    size_t first_message, n_messages;
-    struct sync_message incoming;
-};
-
-static struct server *
-end_of_servers(const struct ps_client *client)
-{
-    return client->servers + client->config.n_servers;
-}
-
-static void
-watch_heart(struct ps_client *client, const struct server *server)
-{
-    if (client->heartbeat) {
-        heartbeat_watch(client->heartbeat, server - client->servers,
-                        &server->channel.hello,
-                        server->channel.welcome.control_port);
-    }
-}
-
-/* Connects to a server for the first time or again. */
-static char *
-open_server(struct ps_client *client, struct server *server,
-            int64_t timeout_us)
-{
-    struct channel *ch = &server->channel;
-    uint64_t epoch = ch->hello.epoch;
-    char *error;
-
-    ch->hello.sequence = server->n_answers;
-    error = channel_open(ch, timeout_us);
-    ch->hello.rewind = FRAME_NONE;
-    client->opened = true;
-    if (!error) {
-        if (ch->welcome.epoch != epoch) {
-            server->n_answers = 0;
-        }
-        watch_heart(client, server);
-    }
-    return error;
-}
 
 char *
 ps_client_create(const struct ps_client_config *config,
@@ -108,7 +28,8 @@ ps_client_create(const struct ps_client_config *config,
 
     client->config = *config;
     client->servers = allocate(config->n_servers, sizeof *client->servers);
-    client->fds = allocate(N_FIXED + config->n_servers, sizeof *client->fds);
+    client->fds = allocate(CLIENT_N_FIXED + config->n_servers,
+                           sizeof *client->fds);
     for (int i = 0; i < config->n_servers; i++) {
         hello.shard = i;
         channel_init(&client->servers[i].channel, config->servers[i], &hello,
@@ -121,7 +42,7 @@ ps_client_create(const struct ps_client_config *config,
                                  config->deadline_us, &client->heartbeat);
     }
     for (int i = 0; i < config->n_servers && !error; i++) {
-        error = open_server(client, &client->servers[i], CONNECT_US);
+        error = client_open(client, &client->servers[i], CONNECT_US);
     }
     if (error) {
         ps_client_destroy(client);
@@ -143,258 +64,15 @@ ps_client_destroy(struct ps_client *client)
         }
         free(client->servers);
         free(client->fds);
+        free(client->error);
         free(client);
-    }
-}
-
-/* Sending. */
-
-/* Sends 'server' its range of 'vector' in a frame like 'prototype', which is
- * of the iteration that follows those whose answers are to come, but for the
- * answer to this. */
-static void
-send_range(struct server *server, struct frame prototype,
-           const float *vector)
-{
-    prototype.iteration = server->iteration + server->n_owed - 1;
-    prototype.first = server->shard.first;
-    prototype.n = server->shard.n;
-    prototype.sequence = server->n_answers + server->n_owed - 1;
-    link_send(&server->channel.link, &prototype,
-              vector + server->shard.first);
-    link_flush(&server->channel.link);  /* An error shows when receiving. */
-}
-
-/* Coming back. */
-
-/* Whether 's' has left the epoch that it has to leave. */
-static bool
-has_left(const struct ps_client *client, const struct server *s,
-         const uint64_t epochs[])
-{
-    return s->channel.welcome.epoch != epochs[s - client->servers];
-}
-
-/* The least iteration of those who have gone back, which may be a checkpoint
- * apart. */
-static uint64_t
-least_iteration(const struct ps_client *client, const uint64_t epochs[])
-{
-    uint64_t least = FRAME_NONE;
-
-    for (const struct server *s = client->servers;
-         s < end_of_servers(client); s++) {
-        if (has_left(client, s, epochs)
-            && s->channel.welcome.iteration < least) {
-            least = s->channel.welcome.iteration;
-        }
-    }
-    return least;
-}
-
-static char *
-check_begun(const struct ps_client *client, const uint64_t epochs[])
-{
-    for (const struct server *s = client->servers;
-         s < end_of_servers(client); s++) {
-        if (has_left(client, s, epochs) && !s->channel.welcome.begun) {
-            return channel_failure(&s->channel, duplicate(
-                "was started again without a checkpoint"));
-        }
-    }
-    return NULL;
-}
-
-/* Makes all servers go back to the last checkpoint that all have.  'epochs'
- * are those that they have to leave; at least one has. */
-static char *
-go_back(struct ps_client *client, const uint64_t epochs[])
-{
-    for (int i = 0; i < MAX_REWINDS; i++) {
-        char *error = check_begun(client, epochs);
-        uint64_t least = least_iteration(client, epochs);
-        bool agreed = true;
-
-        for (struct server *s = client->servers;
-             s < end_of_servers(client) && !error; s++) {
-            if (!has_left(client, s, epochs)
-                || s->channel.welcome.iteration != least) {
-                agreed = false;
-                s->channel.hello.rewind = least;
-                error = open_server(client, s, client->config.patience_us);
-            }
-        }
-        if (error || agreed) {
-            return error;
-        }
-    }
-    return message("servers do not agree on a checkpoint");
-}
-
-/* All servers and we are to begin again at the same iteration. */
-static char *
-start_again(struct ps_client *client, const uint64_t epochs[])
-{
-    char *error = go_back(client, epochs);
-
-    client->gone_back = true;
-    client->push.type = 0;
-    for (struct server *s = client->servers; s < end_of_servers(client);
-         s++) {
-        s->n_owed = 1;
-        s->iteration = s->channel.welcome.iteration;
-    }
-    return error;
-}
-
-static bool
-lacks_push(const struct ps_client *client, const struct server *server)
-{
-    switch (client->push.type) {
-    case FRAME_INIT:
-        return !server->channel.welcome.begun;
-    case FRAME_PUSH:
-        return server->channel.welcome.sequence < server->n_answers;
-    default:
-        return false;
-    }
-}
-
-/* The connection to 'lost' is broken.  Opens it again, and sends again what
- * the server does not have. */
-static char *
-reopen(struct ps_client *client, struct server *lost)
-{
-    uint64_t *epochs = allocate(client->config.n_servers, sizeof *epochs);
-    char *error;
-
-    for (int i = 0; i < client->config.n_servers; i++) {
-        epochs[i] = client->servers[i].channel.hello.epoch;
-    }
-    error = open_server(client, lost, client->config.patience_us);
-    if (!error) {
-        const struct frame_welcome *welcome = &lost->channel.welcome;
-
-        if (welcome->epoch != epochs[lost - client->servers]) {
-            error = start_again(client, epochs);
-        } else if (lost->n_owed && lacks_push(client, lost)) {
-            send_range(lost, client->push, client->gradient);
-        }
-    }
-    free(epochs);
-    return error;
-}
-
-/* Receiving. */
-
-/* Weights may be of any iteration that follows the gradient's: a scheme may
- * have let others go on without us. */
-static bool
-is_awaited(const struct ps_client *client, const struct server *server)
-{
-    const struct frame *frame = &server->channel.link.frame;
-    uint64_t least = server->iteration + (client->push.type == FRAME_PUSH);
-
-    return frame->type == FRAME_WEIGHTS && client->weights
-           && server->n_owed && frame->iteration >= least
-           && frame->first == server->shard.first
-           && frame->n == server->shard.n;
-}
-
-/* A header has come.  Says where the body belongs, or what is wrong. */
-static char *
-begin_answer(struct ps_client *client, struct server *server)
-{
-    struct channel *ch = &server->channel;
-    const struct frame *frame = &ch->link.frame;
-
-    if (frame->type == FRAME_ABORT) {
-        link_set_body(&ch->link, ch->text);
-        return NULL;
-    }
-    if (frame->type == FRAME_BYE) {
-        return NULL;
-    }
-    if (frame->type == FRAME_SCHEME && server == client->servers
-        && client->n_messages < MAX_MESSAGES) {
-        link_set_body(&ch->link, &client->incoming);
-        return NULL;
-    }
-    if (!is_awaited(client, server)) {
-        return message("frame of type %d, %u values of iteration %llu: not "
-                       "expected", frame->type, frame->n,
-                       (unsigned long long) frame->iteration);
-    }
-    transfers_header(&server->transfers, ch->link.fd);
-    link_set_body(&ch->link, client->weights + server->shard.first);
-    return NULL;
-}
-
-/* A whole frame has come. */
-static enum ps_result
-end_answer(struct ps_client *client, struct server *server, char **errorp)
-{
-    struct channel *ch = &server->channel;
-    const struct frame *frame = &ch->link.frame;
-
-    switch (frame->type) {
-    case FRAME_WEIGHTS:
-        server->n_owed--;
-        transfers_end(&server->transfers, ch->link.fd);
-        server->n_answers++;
-        server->iteration = frame->iteration;
-        client->loss = frame->value;
-        return PS_OK;
-    case FRAME_SCHEME:
-        client->messages[(client->first_message + client->n_messages++)
-                         % MAX_MESSAGES] = client->incoming;
-        return PS_OK;
-    case FRAME_ABORT:
-        ch->text[frame->body_length] = '\0';
-        *errorp = channel_failure(ch, duplicate(ch->text));
-        return PS_FAILED;
-    default:
-        return PS_ENDED;
-    }
-}
-
-static enum ps_result
-server_run(struct ps_client *client, struct server *server, char **errorp)
-{
-    struct channel *ch = &server->channel;
-
-    for (;;) {
-        enum ps_result result = PS_OK;
-        char *error;
-
-        switch (link_receive(&ch->link, &error)) {
-        case LINK_AGAIN:
-            return PS_OK;
-        case LINK_HEADER:
-            error = begin_answer(client, server);
-            if (error) {
-                *errorp = channel_failure(ch, error);
-                return PS_FAILED;
-            }
-            break;
-        case LINK_FRAME:
-            result = end_answer(client, server, errorp);
-            break;
-        case LINK_END:
-            free(error);
-            *errorp = reopen(client, server);
-            return *errorp ? PS_FAILED : PS_OK;
-        }
-        if (result != PS_OK) {
-            return result;
-        }
     }
 }
 
 /* Whether 's' owes us weights that we cannot do without.  Those that have
  * come in part are as good as there. */
 static bool
-is_awaiting(const struct ps_client *client, const struct server *s)
+is_awaiting(const struct ps_client *client, const struct client_server *s)
 {
     return s->n_owed > client->ahead || (s->n_owed && s->channel.link.in_body);
 }
@@ -402,8 +80,8 @@ is_awaiting(const struct ps_client *client, const struct server *s)
 static bool
 is_finished(const struct ps_client *client)
 {
-    for (const struct server *s = client->servers;
-         s < end_of_servers(client); s++) {
+    for (const struct client_server *s = client->servers;
+         s < client_end(client); s++) {
         if (!link_idle(&s->channel.link)
             || (client->weights && is_awaiting(client, s))) {
             return false;
@@ -412,95 +90,13 @@ is_finished(const struct ps_client *client)
     return true;
 }
 
-static void
-fill_fds(struct ps_client *client, bool input)
-{
-    struct control *control = client->config.control;
-    struct pollfd *fds = client->fds;
-
-    fds[0].fd = control ? control_signal_fd(control) : -1;
-    fds[1].fd = control && input ? control_input_fd(control) : -1;
-    fds[2].fd = client->heartbeat ? heartbeat_fd(client->heartbeat) : -1;
-    for (int i = 0; i < N_FIXED; i++) {
-        fds[i].events = POLLIN;
-        fds[i].revents = 0;
-    }
-    for (int i = 0; i < client->config.n_servers; i++) {
-        const struct link *link = &client->servers[i].channel.link;
-
-        fds[N_FIXED + i].fd = link->fd;
-        fds[N_FIXED + i].events = link_events(link);
-        fds[N_FIXED + i].revents = 0;
-    }
-}
-
-static int
-poll_until(struct pollfd *fds, int n, int64_t until_us)
-{
-    int64_t left = until_us - report_monotonic_us();
-    struct timespec ts = { .tv_sec = 0 };
-
-    if (until_us == INT64_MAX) {
-        return poll(fds, n, -1);
-    }
-    if (left > 0) {
-        ts.tv_sec = left / 1000000;
-        ts.tv_nsec = left % 1000000 * 1000;
-    }
-    return ppoll(fds, n, &ts, NULL);
-}
-
-/* Waits for the control, if 'input' for its input too, and for the servers,
- * at most until 'until_us'.  Sends and receives what can be. */
-static enum ps_result
-client_step(struct ps_client *client, bool input, int64_t until_us,
-            char **errorp)
-{
-    struct control *control = client->config.control;
-    struct pollfd *fds = client->fds;
-    bool all = client->opened;
-
-    client->opened = false;
-    fill_fds(client, input);
-    if (poll_until(fds, N_FIXED + client->config.n_servers,
-                   all ? 0 : until_us) < 0 && errno != EINTR) {
-        *errorp = message("poll: %s", strerror(errno));
-        return PS_FAILED;
-    }
-    if (fds[0].revents) {
-        control_run(control);
-        if (control_stopped(control)) {
-            return PS_ENDED;
-        }
-    }
-    if (fds[2].revents) {
-        *errorp = heartbeat_failure(client->heartbeat);
-        return PS_FAILED;
-    }
-    for (int i = 0; i < client->config.n_servers; i++) {
-        struct server *server = &client->servers[i];
-        enum ps_result result = PS_OK;
-
-        if (fds[N_FIXED + i].revents & POLLOUT) {
-            link_flush(&server->channel.link);  /* An error shows below. */
-        }
-        if (all || fds[N_FIXED + i].revents & ~POLLOUT) {
-            result = server_run(client, server, errorp);
-        }
-        if (result != PS_OK) {
-            return result;
-        }
-    }
-    return PS_OK;
-}
-
 /* Waits until everything is sent and all servers' ranges of 'weights' are
  * there.  '*iteration' becomes the one that the first server has us begin. */
 static enum ps_result
 client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
               char **errorp)
 {
-    const struct server *first = client->servers;
+    const struct client_server *first = client->servers;
     enum ps_result result = PS_OK;
 
     client->weights = weights;
@@ -521,13 +117,14 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
     return result;
 }
 
-/* Another answer is to come of each server. */
+/* Another answer is to come of each server; nothing of it has. */
 static void
 expect_answers(struct ps_client *client)
 {
-    for (struct server *s = client->servers; s < end_of_servers(client);
+    for (struct client_server *s = client->servers; s < client_end(client);
          s++) {
         s->n_owed++;
+        s->sent_from = s->got_from = shard_end(&s->shard);
     }
 }
 
@@ -535,8 +132,8 @@ expect_answers(struct ps_client *client)
 static bool
 is_resumed(const struct ps_client *client)
 {
-    for (const struct server *s = client->servers;
-         s < end_of_servers(client); s++) {
+    for (const struct client_server *s = client->servers;
+         s < client_end(client); s++) {
         if (s->channel.welcome.iteration) {
             return true;
         }
@@ -556,7 +153,7 @@ ps_client_begin(struct ps_client *client, float *weights,
         for (int i = 0; i < client->config.n_servers; i++) {
             none[i] = FRAME_NONE;
         }
-        *errorp = start_again(client, none);
+        *errorp = client_start_again(client, none);
     }
     free(none);
     if (*errorp) {
@@ -566,13 +163,64 @@ ps_client_begin(struct ps_client *client, float *weights,
         client->push = (struct frame) { .type = FRAME_INIT };
         client->gradient = weights;
     }
-    for (struct server *s = client->servers; s < end_of_servers(client);
+    for (struct client_server *s = client->servers; s < client_end(client);
          s++) {
-        if (lacks_push(client, s)) {
-            send_range(s, client->push, weights);
+        if (client_lacks_push(client, s)) {
+            client_send(client, s);
         }
     }
     return client_finish(client, weights, iteration, errorp);
+}
+
+void
+ps_client_offer(struct ps_client *client, uint64_t iteration,
+                const float *gradient, uint32_t n_samples, float *weights)
+{
+    client->offered = true;
+    client->result = PS_OK;
+    client->weights = weights;
+    if (client->heartbeat) {
+        heartbeat_set_iteration(client->heartbeat, iteration);
+    }
+    if (client->gone_back) {
+        return;                 /* The gradient is of other weights. */
+    }
+    client->gradient = gradient;
+    client->final_from = client->config.n_parameters;
+    client->complete = false;
+    client->push = (struct frame) {
+        .type = FRAME_PUSH, .samples = n_samples,
+    };
+    expect_answers(client);
+}
+
+void
+ps_client_part(struct ps_client *client, size_t first, size_t n)
+{
+    if (!client->push.type || client->result != PS_OK || client->ahead
+        || first + n != client->final_from) {
+        return;                 /* Leaves in the end, if at all. */
+    }
+    client->final_from = first;
+    for (struct client_server *s = client->servers; s < client_end(client);
+         s++) {
+        client_send(client, s);
+    }
+    client->result = client_step(client, false, 0, &client->error);
+}
+
+/* Pushes what has not left yet. */
+static void
+complete(struct ps_client *client, float loss)
+{
+    client->final_from = 0;
+    client->complete = true;
+    client->push.value = loss;
+    for (struct client_server *s = client->servers; s < client_end(client);
+         s++) {
+        transfers_begin(&s->transfers, s->channel.link.fd);
+        client_send(client, s);
+    }
 }
 
 enum ps_result
@@ -583,18 +231,17 @@ ps_client_exchange(struct ps_client *client, uint64_t *iteration,
     enum ps_result result;
 
     *errorp = NULL;
-    client->gradient = gradient;
-    client->push = (struct frame) {
-        .type = FRAME_PUSH, .samples = n_samples, .value = *loss,
-    };
-    if (client->heartbeat) {
-        heartbeat_set_iteration(client->heartbeat, *iteration);
+    if (!client->offered) {
+        ps_client_offer(client, *iteration, gradient, n_samples, weights);
     }
-    expect_answers(client);
-    for (struct server *s = client->servers; s < end_of_servers(client);
-         s++) {
-        transfers_begin(&s->transfers, s->channel.link.fd);
-        send_range(s, client->push, gradient);
+    client->offered = false;
+    if (client->result != PS_OK) {
+        *errorp = client->error;
+        client->error = NULL;
+        return client->result;
+    }
+    if (client->push.type) {
+        complete(client, *loss);
     }
     result = client_finish(client, weights, iteration, errorp);
     *loss = client->loss;
@@ -614,7 +261,7 @@ ps_client_receive(struct ps_client *client, struct sync_message *m)
         return false;
     }
     *m = client->messages[client->first_message];
-    client->first_message = (client->first_message + 1) % MAX_MESSAGES;
+    client->first_message = (client->first_message + 1) % CLIENT_MAX_MESSAGES;
     client->n_messages--;
     return true;
 }
@@ -662,8 +309,8 @@ ps_client_transfer_s(const struct ps_client *client)
 {
     double seconds = 0;
 
-    for (const struct server *s = client->servers;
-         s < end_of_servers(client); s++) {
+    for (const struct client_server *s = client->servers;
+         s < client_end(client); s++) {
         seconds = s->transfers.seconds > seconds ? s->transfers.seconds
                                                  : seconds;
     }

@@ -17,6 +17,11 @@
  * on from a checkpoint: then all go back to it, and the iteration that a call
  * returns is less than was expected.
  *
+ * A gradient leaves as it is computed, the last layers' first, while earlier
+ * layers are still being worked on; servers update what all workers have sent,
+ * and those weights come back while the rest is on its way.  A network carries
+ * both directions at once, and no longer waits for the processor.
+ *
  *
  * Usage
  * =====
@@ -27,6 +32,9 @@
  *        while (ps_client_receive(client, &message)) {
  *            ...what the scheme says...
  *        }
+ *        ps_client_offer(client, k, gradient, n_samples, weights);
+ *        ...for each part of the gradient, the last one first...
+ *            ps_client_part(client, first, n);
  *        ps_client_exchange(client, &k, gradient, n_samples, &loss, weights,
  *                           &error);
  *    }
@@ -58,6 +66,7 @@ struct ps_client_config {
     uint64_t seed;
     const struct optimiser_class *optimiser;
     const char *congestion;     /* TCP congestion control, or NULL. */
+    bool whole;                 /* Gradients leave in one piece each. */
     int64_t patience_us;        /* How long a server may be away. */
     int64_t deadline_us;        /* How long one may be silent; 0: for ever,
                                  * and no heartbeats. */
@@ -78,6 +87,16 @@ void ps_client_destroy(struct ps_client *);
  * checkpoint; everybody's are replaced.  '*iteration' is theirs. */
 enum ps_result ps_client_begin(struct ps_client *, float *weights,
                                uint64_t *iteration, char **errorp);
+
+/* Optionally, before ps_client_exchange() with the same arguments, and from
+ * when on 'gradient' is being computed: parts of it that are final may leave,
+ * and their 'weights' change.  Parts are to begin at the end of the vector,
+ * each where the one before ended; what comes otherwise waits for
+ * ps_client_exchange(), which also says what has gone wrong. */
+void ps_client_offer(struct ps_client *, uint64_t iteration,
+                     const float *gradient, uint32_t n_samples,
+                     float *weights);
+void ps_client_part(struct ps_client *, size_t first, size_t n);
 
 /* Pushes the mean gradient of 'n_samples' samples at the weights of
  * '*iteration'.  '*loss' is that of our samples, and becomes that of all

@@ -60,6 +60,7 @@ right_body_length(const struct frame *frame, size_t length)
     case FRAME_WELCOME:
         return FRAME_WELCOME_LENGTH;
     case FRAME_INIT:
+    case FRAME_PART:
     case FRAME_PUSH:
     case FRAME_WEIGHTS:
     case FRAME_UPDATE:
@@ -264,8 +265,9 @@ frame_welcome_encode(const struct frame_welcome *welcome,
     put(body, &welcome->epoch, 8);
     put(body + 8, &welcome->sequence, 8);
     put(body + 16, &welcome->iteration, 8);
-    put(body + 24, &welcome->begun, 4);
-    put(body + 28, &welcome->control_port, 4);
+    put(body + 24, &welcome->from, 8);
+    put(body + 32, &welcome->begun, 4);
+    put(body + 36, &welcome->control_port, 4);
 }
 
 char *
@@ -275,8 +277,9 @@ frame_welcome_decode(const uint8_t body[FRAME_WELCOME_LENGTH],
     welcome->epoch = get(body, 8);
     welcome->sequence = get(body + 8, 8);
     welcome->iteration = get(body + 16, 8);
-    welcome->begun = get(body + 24, 4);
-    welcome->control_port = get(body + 28, 4);
+    welcome->from = get(body + 24, 8);
+    welcome->begun = get(body + 32, 4);
+    welcome->control_port = get(body + 36, 4);
     if (welcome->begun > 1 || welcome->control_port > UINT16_MAX
         || welcome->epoch == FRAME_NONE) {
         return message("welcome: begun %u, control port %u: not allowed",

@@ -34,11 +34,14 @@
  *    FRAME_HELLO        worker  struct frame_hello    I am rank r of n
  *    FRAME_WELCOME      server  struct frame_welcome  what I have of you
  *    FRAME_INIT         rank 0  n floats              first weights
- *    FRAME_PUSH         worker  n floats              mean gradient of
- *                                                     'samples' samples at
- *                                                     w[iteration]
- *    FRAME_WEIGHTS      server  n floats              w[iteration]; 'value' is
- *                                                     the loss of the
+ *    FRAME_PART         worker  n floats              part of the mean
+ *                                                     gradient of 'samples'
+ *                                                     samples at w[iteration]
+ *    FRAME_PUSH         worker  n floats              the last part of it;
+ *                                                     'value' is their loss
+ *    FRAME_WEIGHTS      server  n floats              part of w[iteration];
+ *                                                     'value' of the last one
+ *                                                     is the loss of the
  *                                                     iteration before
  *    FRAME_BYE          both    -                     training has ended
  *    FRAME_ABORT        server  text                  training cannot go on
@@ -59,9 +62,11 @@
  * for the new values.
  *
  * A pushed gradient is answered with the next weights, so that one iteration
- * is one exchange; 'iteration' of weights is the worker's next one.  Messages
- * of the scheme go beside.  Updates and gradients are numbered by each worker
- * for each server: what is sent again over a new connection is not made twice.
+ * is one exchange; 'iteration' of weights is the worker's next one.  Both may
+ * come in parts, each of which ends where the one before began: the last
+ * layers' gradient is the first to be known.  Messages of the scheme go
+ * beside.  Updates and gradients are numbered by each worker for each server:
+ * what is sent again over a new connection is not made twice.
  * A frame that is wrong in any way ends its connection.
  *
  *
@@ -74,10 +79,10 @@
 #include <stdint.h>
 
 #define FRAME_MAGIC 0x5c0a
-#define FRAME_VERSION 2
+#define FRAME_VERSION 3
 #define FRAME_HEADER_LENGTH 48
 #define FRAME_HELLO_LENGTH 88
-#define FRAME_WELCOME_LENGTH 32
+#define FRAME_WELCOME_LENGTH 40
 #define FRAME_MAX_FLOATS ((uint32_t) 1 << 26)
 #define FRAME_MAX_TEXT 256
 #define FRAME_SCHEME_LENGTH 40
@@ -108,7 +113,8 @@ enum frame_type {
     FRAME_ACK,
     FRAME_WELCOME,
     FRAME_HEARTBEAT,
-    FRAME_SCHEME = 16,
+    FRAME_PART,
+    FRAME_SCHEME,
     FRAME_N_TYPES
 };
 
@@ -159,6 +165,8 @@ struct frame_welcome {
     uint64_t epoch;             /* Changes when the server has gone back. */
     uint64_t sequence;          /* The worker's last push that was made. */
     uint64_t iteration;         /* Of the weights. */
+    uint64_t from;              /* Of its next push all is there from this
+                                 * parameter on, to the shard's end. */
     uint32_t begun;             /* 1: the first weights are there. */
     uint32_t control_port;      /* Where heartbeats go; 0: nowhere. */
 };

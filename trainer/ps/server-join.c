@@ -58,6 +58,7 @@ begin_epoch(struct server *server, int64_t lost_us)
 
         member->joined = member->present = false;
         member->sequence = 0;
+        member->from = shard_end(&server->shard);
         member->lost_us = lost_us;
         member->heard_us = 0;
     }
@@ -239,6 +240,7 @@ send_welcome(struct server *server, struct peer *peer)
         .epoch = server->epoch,
         .sequence = server->members[peer->rank].sequence,
         .iteration = server->iteration,
+        .from = server->members[peer->rank].from,
         .begun = server->begun,
         .control_port = server->control_port,
     };
@@ -312,6 +314,7 @@ server_take_hello(struct server *server, struct peer *peer)
                     && (hello.epoch != server->epoch
                         || hello.rewind != FRAME_NONE
                         || hello.sequence <= member->sequence);
+    peer->sent_from = shard_end(&server->shard);
     send_welcome(server, peer);
     return NULL;
 }

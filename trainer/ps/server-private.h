@@ -5,8 +5,9 @@
 
 /* What the parts of a server share.
  *
- * server.c has the loop and the connections, server-join.c who comes and
- * goes, server-training.c a scheme's frames, server-store.c a store's.
+ * server.c has the loop, server-peer.c the connections, server-join.c who
+ * comes and goes, server-training.c a scheme's frames, server-store.c a
+ * store's.
  *
  * A "peer" is a connection, a "member" one of the job's workers, which may
  * lose its connection and come back with another one.  What a member has
@@ -33,6 +34,8 @@ struct peer {
     enum frame_channel channel;
     int64_t since_us;           /* When it connected. */
     uint32_t waiting;           /* For weights, so many times. */
+    size_t sent_from;           /* Of its next weights it was sent what is
+                                 * from here on, to the shard's end. */
     bool bye;                   /* It, or we, have said so. */
     bool owes_ack;              /* Updates were made, */
     bool more;                  /* and the last one said that more follow. */
@@ -44,6 +47,8 @@ struct member {
     bool joined;                /* Since the server's epoch began. */
     bool present;               /* Has a connection for data. */
     uint64_t sequence;          /* Its last push or update that was made. */
+    size_t from;                /* Of its next push all has come from this
+                                 * parameter on, to the shard's end. */
     int64_t lost_us;            /* Since when it is away; 0: it is not. */
     int64_t heard_us;           /* Its last heartbeat; 0: it sends none. */
 };
@@ -77,9 +82,22 @@ struct server {
 };
 
 /* server.c */
+
+/* Ends the training for everybody; takes ownership of 'why'. */
 void server_fail(struct server *, char *why);
+
+/* server-peer.c */
 void peer_close(struct server *, struct peer *);
+
+/* Sends a last frame, as far as it goes without waiting. */
 void peer_send_last(struct peer *, enum frame_type, const char *text);
+
+/* Takes what has come. */
+void peer_run(struct server *, struct peer *);
+
+/* Whether an answer to the next frame has room in the link.  A worker that
+ * takes no answers is not listened to either. */
+bool peer_can_answer(const struct peer *);
 
 /* server-join.c */
 struct peer *server_find_peer(struct server *, int rank, bool control);

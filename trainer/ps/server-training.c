@@ -35,30 +35,54 @@ send_messages(struct server *server)
     }
 }
 
+/* Sends 'peer' the weights from frame->first on that it does not have. */
+static void
+send_range(struct server *server, struct peer *peer, struct frame *frame)
+{
+    const float *weights = server->class->weights(server->sync);
+
+    frame->type = FRAME_WEIGHTS;
+    frame->n = peer->sent_from - frame->first;
+    link_send(&peer->link, frame,
+              weights + (frame->first - server->shard.first));
+    peer->sent_from = frame->first;
+}
+
+/* Sends what there is already of the weights that follow those which 'peer'
+ * has, but not so much that the rest has no room. */
+static void
+send_fresh(struct server *server, struct peer *peer)
+{
+    struct frame frame = { .first = server->shard.first };
+
+    frame.first += server->class->fresh(server->sync, &frame.iteration);
+    if (frame.first < peer->sent_from
+        && peer->link.n_pieces < LINK_MAX_PIECES / 2) {
+        send_range(server, peer, &frame);
+    }
+}
+
 /* Sends weights to 'peer' if the scheme lets it have them. */
 static void
 send_weights(struct server *server, struct peer *peer)
 {
-    struct frame frame = {
-        .type = FRAME_WEIGHTS,
-        .first = server->shard.first,
-        .n = server->shard.n,
-    };
+    struct frame frame = { .first = server->shard.first };
 
-    if (server->ending) {
-        peer_send_last(peer, FRAME_BYE, NULL);
-    } else if (server->begun && server_complete(server)
-               && server->class->ready(server->sync, peer->rank,
-                                       &frame.iteration, &frame.value)) {
+    if (peer->waiting
+        && server->class->ready(server->sync, peer->rank, &frame.iteration,
+                                &frame.value)) {
         peer->waiting--;
         if (!server->class->iteration
             && server->iteration < frame.iteration) {
             server->iteration = frame.iteration;
         }
-        link_send(&peer->link, &frame, server->class->weights(server->sync));
+        send_range(server, peer, &frame);
+        peer->sent_from = shard_end(&server->shard);
         if (server->class->sent) {
             server->class->sent(server->sync, peer->rank);
         }
+    } else if (server->class->fresh) {
+        send_fresh(server, peer);
     }
 }
 
@@ -69,11 +93,16 @@ listens(const struct server *server, const struct peer *peer)
     return peer->waiting || (server->ending && server->class->message);
 }
 
+static bool
+may_go_on(const struct server *server)
+{
+    return server->begun && !server->ending && server_complete(server);
+}
+
 void
 training_answer(struct server *server)
 {
-    if (server->class->take && server->begun && !server->ending
-        && server_complete(server)) {
+    if (server->class->take && may_go_on(server)) {
         send_messages(server);
     }
     for (int i = 0; i < server->n_peers; i++) {
@@ -82,7 +111,9 @@ training_answer(struct server *server)
         if (peer->rank < 0 || peer->channel != FRAME_TRAINING || peer->bye) {
             continue;
         }
-        if (listens(server, peer)) {
+        if (server->ending && listens(server, peer)) {
+            peer_send_last(peer, FRAME_BYE, NULL);
+        } else if (may_go_on(server)) {
             send_weights(server, peer);
         }
         link_flush(&peer->link);        /* An error shows when receiving. */
@@ -96,6 +127,18 @@ fits_shard(const struct server *server, const struct frame *frame)
            && frame->n == server->shard.n;
 }
 
+/* Whether a part of a gradient, the last one if 'last', ends where the one
+ * before began, and leaves something to come if it is not the last. */
+static bool
+fits_gradient(const struct server *server, const struct member *member,
+              const struct frame *frame, bool last)
+{
+    return frame->n && frame->first <= member->from
+           && frame->n == member->from - frame->first
+           && (last ? frame->first == server->shard.first
+                    : frame->first > server->shard.first);
+}
+
 /* How many of a worker's gradients may wait for weights. */
 static uint32_t
 max_waiting(const struct server *server)
@@ -104,22 +147,23 @@ max_waiting(const struct server *server)
            ? server->class->ahead(server->sync) + 1 : 1;
 }
 
-/* A gradient goes to the inbox.  What a lost connection has left there is
- * replaced when the worker sends it again. */
+/* A gradient goes to the inbox.  Of a part that a lost connection has left
+ * there unfinished, nothing counts until the worker sends it again. */
 static char *
 begin_push(struct server *server, struct peer *peer)
 {
     const struct frame *frame = &peer->link.frame;
-    uint64_t next = server->members[peer->rank].sequence + 1;
+    const struct member *member = &server->members[peer->rank];
+    float *inbox = server->class->inbox(server->sync, peer->rank);
 
     if (!server->begun || peer->waiting >= max_waiting(server)
-        || !fits_shard(server, frame) || frame->sequence != next) {
+        || frame->sequence != member->sequence + 1
+        || !fits_gradient(server, member, frame, frame->type == FRAME_PUSH)) {
         return message("gradient %llu of %u values from %llu: not allowed "
                        "now", (unsigned long long) frame->sequence, frame->n,
                        (unsigned long long) frame->first);
     }
-    link_set_body(&peer->link, server->class->inbox(server->sync,
-                                                    peer->rank));
+    link_set_body(&peer->link, inbox + (frame->first - server->shard.first));
     return NULL;
 }
 
@@ -132,6 +176,7 @@ training_begin_frame(struct server *server, struct peer *peer, bool *known)
 
     *known = true;
     switch (frame->type) {
+    case FRAME_PART:
     case FRAME_PUSH:
         return begin_push(server, peer);
     case FRAME_INIT:
@@ -185,13 +230,28 @@ keep(struct server *server)
 }
 
 static char *
+end_part(struct server *server, struct peer *peer)
+{
+    const struct frame *frame = &peer->link.frame;
+
+    server->members[peer->rank].from = frame->first;
+    return server->ending || !server->class->part
+           ? NULL
+           : server->class->part(server->sync, peer->rank, frame->iteration,
+                                 frame->samples,
+                                 frame->first - server->shard.first);
+}
+
+static char *
 end_push(struct server *server, struct peer *peer)
 {
     const struct frame *frame = &peer->link.frame;
+    struct member *member = &server->members[peer->rank];
     char *error = NULL;
 
     peer->waiting += !peer->bye;
-    server->members[peer->rank].sequence++;
+    member->sequence++;
+    member->from = shard_end(&server->shard);
     if (!server->ending) {
         error = server->class->push(server->sync, peer->rank,
                                     frame->iteration, frame->samples,
@@ -211,6 +271,9 @@ training_end_frame(struct server *server, struct peer *peer)
     char *error = NULL;
 
     switch (frame->type) {
+    case FRAME_PART:
+        error = end_part(server, peer);
+        break;
     case FRAME_PUSH:
         error = end_push(server, peer);
         break;

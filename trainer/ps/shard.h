@@ -27,4 +27,10 @@ shard_range(size_t total, size_t i, size_t n_shards)
     return shard;
 }
 
+static inline size_t
+shard_end(const struct shard *shard)
+{
+    return shard->first + shard->n;
+}
+
 #endif /* trainer/ps/shard.h */

@@ -1,72 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/ps/store-client.h"
+#include "trainer/ps/store-client-private.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <poll.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/control.h"
 #include "trainer/message.h"
-#include "trainer/ps/channel.h"
-#include "trainer/ps/keys.h"
+#include "trainer/ps/heartbeat.h"
 #include "trainer/ps/optimiser.h"
-#include "trainer/ps/shard.h"
 
 #define CONNECT_US 15000000     /* A server must be there in so long. */
-#define MAX_PARTS 16384         /* Under way at a server; a power of 2. */
 #define EAGER 65536             /* Bytes that are worth a system call. */
 
-/* What one server has to do of one operation: one frame or many. */
-struct part {
-    enum frame_type type;
-    ps_handle handle;
-    uint64_t sequence;          /* Of the first frame. */
-    uint64_t first;             /* Of a dense range, or the only key. */
-    const uint64_t *keys;       /* NULL: a dense range. */
-    size_t n;                   /* Values or keys. */
-    size_t per_frame;           /* Of them. */
-    uint32_t width;             /* Floats of each. */
-    const float *in;            /* NULL: in 'small', or none. */
-    float *out;                 /* NULL: no values are wanted. */
-    uint64_t n_frames, n_sent, n_done;
-    float small[STORE_SMALL / sizeof(float)];
-};
-
-struct server {
-    struct channel channel;
-    struct shard shard, keys;
-    uint64_t epoch, next_sequence;
-    struct part *parts;         /* A ring. */
-    size_t head, cursor, tail;  /* Done, sent, queued; only grow. */
-    size_t queued;              /* Bytes behind the cursor, about. */
-};
-
-struct store_client {
-    struct store_client_config config;
-    struct server *servers;
-    struct pollfd *fds;         /* Signals, servers. */
-    ps_handle last;
-    char *failure;
-};
-
-static struct part *
-part_at(struct server *server, size_t i)
-{
-    return &server->parts[i & (MAX_PARTS - 1)];
-}
-
-static void
-fail(struct store_client *client, char *why)
+void
+store_client_fail(struct store_client *client, char *why)
 {
     if (client->failure) {
         free(why);
     } else {
         client->failure = why;
     }
+}
+
+char *
+store_client_open(struct store_client *client, struct store_server *server,
+                  int64_t timeout_us)
+{
+    struct channel *ch = &server->channel;
+    char *error = channel_open(ch, timeout_us);
+
+    if (!error && client->heartbeat) {
+        heartbeat_watch(client->heartbeat, server - client->servers,
+                        &ch->hello, ch->welcome.control_port);
+    }
+    return error;
 }
 
 char *
@@ -86,9 +54,10 @@ store_client_create(const struct store_client_config *config,
 
     client->config = *config;
     client->servers = allocate(config->n_servers, sizeof *client->servers);
-    client->fds = allocate(1 + config->n_servers, sizeof *client->fds);
+    client->fds = allocate(STORE_N_FIXED + config->n_servers,
+                           sizeof *client->fds);
     for (int i = 0; i < config->n_servers; i++) {
-        struct server *server = &client->servers[i];
+        struct store_server *server = &client->servers[i];
 
         hello.shard = i;
         channel_init(&server->channel, config->servers[i], &hello,
@@ -96,11 +65,15 @@ store_client_create(const struct store_client_config *config,
         server->shard = shard_range(config->n_parameters, i,
                                     config->n_servers);
         server->keys = shard_range(config->key_space, i, config->n_servers);
-        server->parts = allocate(MAX_PARTS, sizeof *server->parts);
+        server->parts = allocate(STORE_MAX_PARTS, sizeof *server->parts);
         server->next_sequence = 1;
     }
+    if (config->deadline_us) {
+        error = heartbeat_create(config->servers, config->n_servers,
+                                 config->deadline_us, &client->heartbeat);
+    }
     for (int i = 0; i < config->n_servers && !error; i++) {
-        error = channel_open(&client->servers[i].channel, CONNECT_US);
+        error = store_client_open(client, &client->servers[i], CONNECT_US);
         client->servers[i].epoch = client->servers[i].channel.welcome.epoch;
     }
     if (error) {
@@ -115,6 +88,7 @@ void
 store_client_destroy(struct store_client *client)
 {
     if (client) {
+        heartbeat_destroy(client->heartbeat);
         for (int i = 0; i < client->config.n_servers; i++) {
             channel_end(&client->servers[i].channel);
             free(client->servers[i].parts);
@@ -126,305 +100,11 @@ store_client_destroy(struct store_client *client)
     }
 }
 
-/* Sending. */
-
-static const float *
-part_values(const struct part *part, size_t at)
-{
-    return (part->in ? part->in : part->small) + at * part->width;
-}
-
-static void
-send_dense(struct link *link, struct frame *frame, const struct part *part,
-           size_t at)
-{
-    frame->first = part->first + at;
-    link_send(link, frame, part->type == FRAME_UPDATE
-                           ? part_values(part, at) : NULL);
-}
-
-/* Keys that need all their bytes go from where they are. */
-static char *
-send_sparse(struct link *link, struct frame *frame, const struct part *part,
-            size_t at)
-{
-    const uint64_t *keys = part->keys + at;
-    const float *values = NULL;
-    int size = keys_choose(keys, frame->n);
-    size_t length;
-
-    if (size == KEYS_UNSORTED) {
-        return message("keys: do not ascend");
-    }
-    if (part->type == FRAME_UPDATE_KEYS) {
-        frame->width = part->width;
-        values = part_values(part, at);
-    }
-    frame->first = keys[0];
-    frame->key_size = size;
-    length = keys_length(frame->n, size);
-    if (size == 8) {
-        link_send_keys(link, frame, keys + 1, length, values);
-    } else {
-        keys_encode(keys, frame->n, size,
-                    link_send_keys(link, frame, NULL, length, values));
-    }
-    return NULL;
-}
-
-/* Queues the next frame of 'part'. */
-static char *
-send_frame(struct server *server, struct part *part, bool last)
-{
-    size_t at = part->n_sent * part->per_frame;
-    struct frame frame = {
-        .type = part->type, .sequence = part->sequence + part->n_sent,
-        .n = part->n - at < part->per_frame ? part->n - at : part->per_frame,
-    };
-
-    if (part->out) {
-        frame.flags |= FRAME_ANSWER;
-    }
-    if (!last) {
-        frame.flags |= FRAME_MORE;
-    }
-    part->n_sent++;
-    if (part->keys) {
-        return send_sparse(&server->channel.link, &frame, part, at);
-    }
-    send_dense(&server->channel.link, &frame, part, at);
-    return NULL;
-}
-
-/* Sends what the kernel takes. */
-static void
-server_send(struct store_client *client, struct server *server)
-{
-    struct link *link = &server->channel.link;
-
-    do {
-        while (server->cursor != server->tail
-               && link_has_room(link, FRAME_MAX_UPDATE)) {
-            struct part *part = part_at(server, server->cursor);
-            bool last = part->n_sent + 1 == part->n_frames;
-            char *error = send_frame(server, part,
-                                     last
-                                     && server->cursor + 1 == server->tail);
-
-            if (error) {
-                fail(client, error);
-                return;
-            }
-            server->cursor += last;
-        }
-        link_flush(link);               /* An error shows when receiving. */
-    } while (link_idle(link) && server->cursor != server->tail);
-    server->queued = 0;
-}
-
-/* Receiving. */
-
-/* All frames up to 'sequence' are done.  Returns false if that cannot be,
- * because values of one are awaited. */
-static bool
-done_to(struct server *server, uint64_t sequence)
-{
-    while (server->head != server->tail) {
-        struct part *part = part_at(server, server->head);
-        uint64_t done;
-
-        if (part->sequence + part->n_done > sequence) {
-            break;
-        }
-        done = sequence - part->sequence + 1;
-        done = done < part->n_frames ? done : part->n_frames;
-        if (part->out || done > part->n_sent) {
-            return false;
-        }
-        part->n_done = done;
-        if (done < part->n_frames) {
-            break;
-        }
-        server->head++;
-    }
-    return true;
-}
-
-/* A header has come.  Says where the body belongs; false if it is wrong. */
-static bool
-begin_values(struct server *server)
-{
-    struct link *link = &server->channel.link;
-    const struct frame *frame = &link->frame;
-    struct part *part;
-    size_t at, n;
-
-    if (!frame->sequence || !done_to(server, frame->sequence - 1)
-        || server->head == server->tail) {
-        return false;
-    }
-    part = part_at(server, server->head);
-    at = part->n_done * part->per_frame;
-    n = part->n - at < part->per_frame ? part->n - at : part->per_frame;
-    if (!part->out || frame->sequence != part->sequence + part->n_done
-        || part->n_done >= part->n_sent || frame->n != n * part->width) {
-        return false;
-    }
-    link_set_body(link, part->out + at * part->width);
-    return true;
-}
-
-static void
-end_values(struct server *server)
-{
-    struct part *part = part_at(server, server->head);
-
-    if (++part->n_done == part->n_frames) {
-        server->head++;
-    }
-}
-
-/* Opens the connection again and makes everything that was not answered be
- * sent again. */
-static void
-reopen(struct store_client *client, struct server *server)
-{
-    char *error = channel_open(&server->channel, client->config.patience_us);
-
-    if (!error && server->channel.welcome.epoch != server->epoch) {
-        error = channel_failure(&server->channel, duplicate(
-            "was started again, what it had is lost"));
-    }
-    if (error) {
-        fail(client, error);
-        return;
-    }
-    for (size_t i = server->head; i != server->tail; i++) {
-        part_at(server, i)->n_sent = part_at(server, i)->n_done;
-    }
-    server->cursor = server->head;
-}
-
-/* What is wrong with the frame, or NULL. */
-static char *
-begin_answer(struct server *server)
-{
-    struct channel *ch = &server->channel;
-    const struct frame *frame = &ch->link.frame;
-    bool right = false;
-
-    switch (frame->type) {
-    case FRAME_ACK:
-        right = done_to(server, frame->sequence);
-        break;
-    case FRAME_VALUES:
-        right = begin_values(server);
-        break;
-    case FRAME_ABORT:
-        link_set_body(&ch->link, ch->text);
-        right = true;
-        break;
-    case FRAME_BYE:
-        right = true;
-        break;
-    default:
-        break;
-    }
-    return right ? NULL : channel_failure(ch, message(
-        "frame of type %d, sequence %llu: not expected", frame->type,
-        (unsigned long long) frame->sequence));
-}
-
-static void
-end_answer(struct store_client *client, struct server *server)
-{
-    struct channel *ch = &server->channel;
-
-    switch (ch->link.frame.type) {
-    case FRAME_VALUES:
-        end_values(server);
-        break;
-    case FRAME_ABORT:
-        ch->text[ch->link.frame.body_length] = '\0';
-        fail(client, channel_failure(ch, duplicate(ch->text)));
-        break;
-    case FRAME_BYE:
-        fail(client, channel_failure(ch, duplicate("has ended")));
-        break;
-    default:
-        break;
-    }
-}
-
-static void
-server_receive(struct store_client *client, struct server *server)
-{
-    while (!client->failure) {
-        char *error;
-
-        switch (link_receive(&server->channel.link, &error)) {
-        case LINK_AGAIN:
-            return;
-        case LINK_HEADER:
-            error = begin_answer(server);
-            if (error) {
-                fail(client, error);
-            }
-            break;
-        case LINK_FRAME:
-            end_answer(client, server);
-            break;
-        case LINK_END:
-            free(error);
-            reopen(client, server);
-            return;
-        }
-    }
-}
-
-/* Sends, waits for something to come, and takes it. */
-static void
-client_step(struct store_client *client)
-{
-    struct control *control = client->config.control;
-    struct pollfd *fds = client->fds;
-
-    fds[0].fd = control ? control_signal_fd(control) : -1;
-    fds[0].events = POLLIN;
-    fds[0].revents = 0;
-    for (int i = 0; i < client->config.n_servers; i++) {
-        struct server *server = &client->servers[i];
-
-        server_send(client, server);
-        fds[1 + i].fd = server->channel.link.fd;
-        fds[1 + i].events = link_events(&server->channel.link);
-        fds[1 + i].revents = 0;
-    }
-    if (client->failure) {
-        return;
-    }
-    if (poll(fds, 1 + client->config.n_servers, -1) < 0 && errno != EINTR) {
-        fail(client, message("poll: %s", strerror(errno)));
-        return;
-    }
-    if (fds[0].revents) {
-        control_run(control);
-        if (control_stopped(control)) {
-            fail(client, message("told to stop"));
-        }
-    }
-    for (int i = 0; i < client->config.n_servers; i++) {
-        if (fds[1 + i].revents & ~POLLOUT) {
-            server_receive(client, &client->servers[i]);
-        }
-    }
-}
-
 void
 store_flush(struct store_client *client)
 {
     for (int i = 0; i < client->config.n_servers && !client->failure; i++) {
-        server_send(client, &client->servers[i]);
+        store_client_send(client, &client->servers[i]);
     }
 }
 
@@ -432,11 +112,11 @@ char *
 store_wait(struct store_client *client, ps_handle handle)
 {
     for (int i = 0; i < client->config.n_servers; i++) {
-        struct server *server = &client->servers[i];
+        struct store_server *server = &client->servers[i];
 
         while (!client->failure && server->head != server->tail
-               && part_at(server, server->head)->handle <= handle) {
-            client_step(client);
+               && store_part_at(server, server->head)->handle <= handle) {
+            store_client_step(client);
         }
     }
     return client->failure ? duplicate(client->failure) : NULL;
@@ -446,19 +126,20 @@ store_wait(struct store_client *client, ps_handle handle)
 
 /* Queues a part for 'server'; '*part' has everything but its place. */
 static void
-add_part(struct store_client *client, struct server *server,
-         const struct part *part)
+add_part(struct store_client *client, struct store_server *server,
+         const struct store_part *part)
 {
     size_t bytes = part->in ? part->n * part->width * sizeof(float) : 0;
-    struct part *added;
+    struct store_part *added;
 
-    while (server->tail - server->head == MAX_PARTS && !client->failure) {
-        client_step(client);
+    while (server->tail - server->head == STORE_MAX_PARTS
+           && !client->failure) {
+        store_client_step(client);
     }
     if (client->failure) {
         return;
     }
-    added = part_at(server, server->tail);
+    added = store_part_at(server, server->tail);
     *added = *part;
     added->sequence = server->next_sequence;
     added->n_frames = (part->n + part->per_frame - 1) / part->per_frame;
@@ -475,7 +156,7 @@ add_part(struct store_client *client, struct server *server,
     server->tail++;
     server->queued += FRAME_HEADER_LENGTH + bytes;
     if (server->queued >= EAGER) {
-        server_send(client, server);
+        store_client_send(client, server);
     }
 }
 
@@ -483,7 +164,7 @@ static ps_handle
 add_dense(struct store_client *client, size_t first, size_t n,
           const float *in, float *out)
 {
-    struct part part = {
+    struct store_part part = {
         .type = in ? FRAME_UPDATE : FRAME_READ,
         .handle = ++client->last, .width = 1,
     };
@@ -491,7 +172,7 @@ add_dense(struct store_client *client, size_t first, size_t n,
     assert(n <= client->config.n_parameters
            && first <= client->config.n_parameters - n);
     for (int i = 0; i < client->config.n_servers && n; i++) {
-        struct server *server = &client->servers[i];
+        struct store_server *server = &client->servers[i];
         size_t end = server->shard.first + server->shard.n;
 
         if (first >= end) {
@@ -535,20 +216,20 @@ add_sparse(struct store_client *client, const uint64_t keys[], size_t n,
 {
     uint32_t width = client->config.width;
     size_t value = width * sizeof *in;
-    struct part part = {
+    struct store_part part = {
         .type = in ? FRAME_UPDATE_KEYS : FRAME_READ_KEYS,
         .handle = ++client->last, .width = width,
         .per_frame = FRAME_MAX_UPDATE / (sizeof *keys + value),
     };
 
     if (n && keys[n - 1] >= client->config.key_space) {
-        fail(client, message("key %llu: at most %llu are allowed",
+        store_client_fail(client, message("key %llu: at most %llu are allowed",
                              (unsigned long long) keys[n - 1],
                              (unsigned long long) client->config.key_space
                              - 1));
     }
     for (int i = 0; i < client->config.n_servers && n; i++) {
-        struct server *server = &client->servers[i];
+        struct store_server *server = &client->servers[i];
 
         part.n = keys_before(keys, n, server->keys.first + server->keys.n);
         if (!part.n) {
@@ -564,7 +245,7 @@ add_sparse(struct store_client *client, const uint64_t keys[], size_t n,
         out = out ? out + part.n * width : NULL;
     }
     if (n) {
-        fail(client, message("keys: do not ascend"));
+        store_client_fail(client, message("keys: do not ascend"));
     }
     return part.handle;
 }

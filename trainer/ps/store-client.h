@@ -20,6 +20,12 @@
  * and what the server has not taken is sent again; nothing counts twice.  An
  * answer that was lost is made again: values then have one's later updates.
  *
+ * A store has no checkpoints.  A server that dies takes its values with it,
+ * and a worker that dies may have pushed anything: either is the end for all.
+ * Within the patience, or the deadline if a machine falls silent, store_wait()
+ * says who it was, and a server that was started again is not taken for the
+ * one before.
+ *
  *
  * Usage
  * =====
@@ -36,7 +42,8 @@
  *
  * Keys, gradients and values are the caller's, and must stay until the
  * operation has been waited for; only a single key, and values of up to
- * STORE_SMALL bytes that are pushed, are copied.  One thread. */
+ * STORE_SMALL bytes that are pushed, are copied.  One thread; a second one,
+ * inside, sends heartbeats. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -61,6 +68,8 @@ struct store_client_config {
     float learning_rate, momentum;
     const char *congestion;     /* TCP congestion control, or NULL. */
     int64_t patience_us;        /* How long a server may be away. */
+    int64_t deadline_us;        /* How long one may be silent; 0: for ever,
+                                 * and no heartbeats. */
     struct control *control;    /* Or NULL. */
 };
 

@@ -37,6 +37,8 @@ const struct sync_class sync_static = {
     .weights = sync_state_weights,
     .inbox = sync_state_inbox,
     .push = sync_bsp_push,
+    .part = sync_bsp_part,
+    .fresh = sync_bsp_fresh,
     .ready = sync_bsp_ready,
     .take = sync_state_take,
 };

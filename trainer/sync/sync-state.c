@@ -36,6 +36,7 @@ sync_state_create(const struct sync_config *config, size_t own_size)
     sync->max_posts = 2 * config->n_workers;
     sync->posts = allocate(sync->max_posts, sizeof *sync->posts);
     sync->own = own_size ? allocate(1, own_size) : NULL;
+    sync_state_await_parts(sync);
     return sync;
 }
 
@@ -126,31 +127,59 @@ sync_state_take(struct sync *sync, int *worker, struct sync_message *message)
 }
 
 void
+sync_state_await_parts(struct sync *sync)
+{
+    sync->fresh = sync->config.n;
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync->workers[i].from = sync->config.n;
+    }
+}
+
+void
+sync_state_clear_range(struct sync *sync, size_t first, size_t n)
+{
+    memset(map(sync, sync->sum) + first, 0, n * sizeof *sync->sum);
+}
+
+void
 sync_state_clear(struct sync *sync)
 {
-    memset(map(sync, sync->sum), 0, sync->config.n * sizeof *sync->sum);
+    sync_state_clear_range(sync, 0, sync->config.n);
+}
+
+void
+sync_state_add_range(struct sync *sync, const float *gradient, float share,
+                     size_t first, size_t n)
+{
+    struct backend *b = sync->config.backend;
+
+    b->class->accumulate(b, n, share, gradient + first, sync->sum + first);
 }
 
 void
 sync_state_add(struct sync *sync, const float *gradient, float share)
 {
-    struct backend *b = sync->config.backend;
-
-    b->class->accumulate(b, sync->config.n, share, gradient, sync->sum);
+    sync_state_add_range(sync, gradient, share, 0, sync->config.n);
 }
 
 void
-sync_state_update(struct sync *sync)
+sync_state_update_range(struct sync *sync, size_t first, size_t n)
 {
     const struct sync_config *c = &sync->config;
     float *state[OPTIMISER_MAX_STATES];
 
     backend_sync(c->backend);
     for (int i = 0; i < c->optimiser.class->n_states; i++) {
-        state[i] = map(sync, sync->state[i]);
+        state[i] = map(sync, sync->state[i]) + first;
     }
-    c->optimiser.class->step(&c->optimiser, c->n, map(sync, sync->sum), state,
-                             sync_state_weights(sync));
+    c->optimiser.class->step(&c->optimiser, n, map(sync, sync->sum) + first,
+                             state, sync_state_weights(sync) + first);
+}
+
+void
+sync_state_update(struct sync *sync)
+{
+    sync_state_update_range(sync, 0, sync->config.n);
 }
 
 char *

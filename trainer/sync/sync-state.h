@@ -11,7 +11,9 @@
 struct sync_worker {
     float *gradient;            /* The inbox. */
     uint64_t n_pushed;          /* Iterations; what it waits for is this. */
-    uint32_t n_samples;         /* Of the last push. */
+    uint32_t n_samples;         /* Of the last push, or part of one. */
+    size_t from;                /* Of its next push all is there from this
+                                 * parameter on. */
     float loss;
 };
 
@@ -25,6 +27,7 @@ struct sync {
     uint64_t iteration;         /* Of the weights. */
     int n_arrived;              /* Workers that have pushed 'iteration'. */
     float loss;                 /* Of the iteration before. */
+    size_t fresh;               /* Weights from here on are the next ones. */
     float *weights, *sum;
     float *state[OPTIMISER_MAX_STATES];
     struct sync_worker *workers;
@@ -55,6 +58,15 @@ void sync_state_clear(struct sync *);
 void sync_state_add(struct sync *, const float *gradient, float share);
 void sync_state_update(struct sync *);
 
+/* Only of the 'n' parameters from 'first' on. */
+void sync_state_clear_range(struct sync *, size_t first, size_t n);
+void sync_state_add_range(struct sync *, const float *gradient, float share,
+                          size_t first, size_t n);
+void sync_state_update_range(struct sync *, size_t first, size_t n);
+
+/* Nothing of the next iteration's gradients is there. */
+void sync_state_await_parts(struct sync *);
+
 /* The mean of what the workers said last. */
 float sync_state_mean_loss(const struct sync *);
 
@@ -63,6 +75,9 @@ char *sync_bsp_push(struct sync *, int worker, uint64_t iteration,
                     uint32_t n_samples, float loss);
 bool sync_bsp_ready(const struct sync *, int worker, uint64_t *iteration,
                     float *loss);
+char *sync_bsp_part(struct sync *, int worker, uint64_t iteration,
+                    uint32_t n_samples, size_t first);
+size_t sync_bsp_fresh(const struct sync *, uint64_t *iteration);
 
 /* The mean of 'gradients' whose worker has pushed 'iteration', weighted by
  * samples and added by rank, not by arrival, so that two runs agree to the

@@ -49,9 +49,9 @@
  * ===========================
  *
  * A scheme allocates at creation and owns its vectors.  The weights change
- * only inside push().  Those of an asynchronous scheme may change while they
- * are being sent: a worker then sees some parameters a push later than
- * others.  One thread. */
+ * only inside push() and part().  Those of an asynchronous scheme may change
+ * while they are being sent: a worker then sees some parameters a push later
+ * than others.  One thread. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -143,6 +143,14 @@ struct sync_class {
      * a message if that is not what the worker may send now. */
     char *(*push)(struct sync *, int worker, uint64_t iteration,
                   uint32_t n_samples, float loss);
+
+    /* Optional, together.  The inbox of 'worker' has what it is about to push
+     * from parameter 'first' on, which may be used already.  From which one
+     * on the weights are those of the next iteration, '*iteration', and may
+     * be sent: the number of parameters if none are. */
+    char *(*part)(struct sync *, int worker, uint64_t iteration,
+                  uint32_t n_samples, size_t first);
+    size_t (*fresh)(const struct sync *, uint64_t *iteration);
 
     /* True if 'worker' may have the weights that follow what it pushed last.
      * Says its next iteration, and the mean loss of the one before. */

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A store has no checkpoints: whoever dies ends it for all, in time and with a
+ * message that says who it was. */
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/ps-processes.h"
+#include "trainer/ps/optimiser.h"
+#include "trainer/ps/store-client.h"
+
+#define N 100000                /* Parameters. */
+
+static float values[N];
+
+static struct store_client *
+join(const struct ps_process servers[], int n_servers, int rank,
+     int n_workers, int64_t deadline_us)
+{
+    struct store_client *client;
+    static char targets[2][32];
+    static const char *names[2] = { targets[0], targets[1] };
+
+    for (int i = 0; i < n_servers; i++) {
+        snprintf(targets[i], sizeof targets[i], "127.0.0.1:%d",
+                 servers[i].port);
+    }
+    assert_null(store_client_create(&(struct store_client_config) {
+        .servers = names, .n_servers = n_servers, .rank = rank,
+        .n_workers = n_workers, .n_parameters = N, .key_space = UINT64_MAX,
+        .width = 1, .optimiser = optimiser_find("sum"),
+        .patience_us = 500000, .deadline_us = deadline_us,
+    }, &client));
+    return client;
+}
+
+/* Pushes and pulls, dense and sparse, until something is wrong. */
+static char *
+use(struct store_client *client, int n)
+{
+    static const uint64_t keys[2] = { 3, UINT64_MAX - 2 };
+    char *error = NULL;
+
+    for (int i = 0; i < n && !error; i++) {
+        float two[2];
+
+        store_push(client, 0, N, values);
+        store_push_pull_keys(client, keys, 2, values, two);
+        error = store_wait(client, store_pull(client, 0, N, values));
+    }
+    return error;
+}
+
+/* Fails with 'wanted', and with the same ever after. */
+static void
+assert_ends(struct store_client *client, const char *wanted)
+{
+    char *error = use(client, INT32_MAX), *again = use(client, 1);
+
+    assert_non_null(error);
+    if (!strstr(error, wanted)) {
+        fail_msg("\"%s\", \"%s\" is wanted", error, wanted);
+    }
+    assert_non_null(again);
+    assert_string_equal(error, again);
+    free(error);
+    free(again);
+    store_client_destroy(client);
+}
+
+static void
+a_killed_server_is_named(void **state)
+{
+    struct ps_process servers[2];
+    struct store_client *client;
+    char name[32];
+
+    for (int i = 0; i < 2; i++) {
+        servers[i] = ps_processes_server((struct ps_server_config) {
+            .n_workers = 1, .patience_us = 500000,
+        });
+    }
+    client = join(servers, 2, 0, 1, 0);
+    assert_null(use(client, 3));
+    ps_processes_kill(servers[1].pid);
+    snprintf(name, sizeof name, "127.0.0.1:%d: ", servers[1].port);
+    assert_ends(client, name);
+
+    /* It was told bye. */
+    assert_int_equal(ps_processes_await(servers[0].pid), 0);
+}
+
+/* Nobody goes on with the values of another server. */
+static void
+a_server_that_was_started_again_is_another_one(void **state)
+{
+    struct ps_server_config config = {
+        .n_workers = 1, .patience_us = 500000,
+    };
+    struct ps_process server = ps_processes_server(config);
+    struct store_client *client = join(&server, 1, 0, 1, 0);
+
+    assert_null(use(client, 3));
+    ps_processes_kill(server.pid);
+    config.port = server.port;
+    server = ps_processes_server(config);
+    assert_ends(client, "was started again, what it had is lost");
+    ps_processes_kill(server.pid);
+}
+
+/* With all operations on their way: nobody waits for ever. */
+static void
+a_silent_server_is_noticed(void **state)
+{
+    struct ps_process server = ps_processes_server((struct ps_server_config) {
+        .n_workers = 1, .patience_us = 500000,
+    });
+    struct store_client *client = join(&server, 1, 0, 1, 1000000);
+    char *error = use(client, 3);
+
+    assert_null(error);
+    usleep(400000);             /* Heartbeats have begun. */
+    kill(server.pid, SIGSTOP);
+    assert_ends(client, "silent");
+    ps_processes_kill(server.pid);
+}
+
+static void
+a_killed_worker_ends_the_others(void **state)
+{
+    struct ps_process server = ps_processes_server((struct ps_server_config) {
+        .n_workers = 2, .patience_us = 300000,
+    });
+    pid_t worker = ps_processes_fork();
+
+    if (!worker) {
+        struct store_client *client = join(&server, 1, 1, 2, 0);
+
+        use(client, 3);
+        store_push(client, 0, N, values);
+        store_flush(client);
+        raise(SIGKILL);
+    }
+    assert_int_equal(ps_processes_await(worker), 128 + SIGKILL);
+    assert_ends(join(&server, 1, 0, 2, 0), "worker 1 is gone");
+    assert_int_equal(ps_processes_await(server.pid), 1);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_killed_server_is_named),
+        cmocka_unit_test(a_server_that_was_started_again_is_another_one),
+        cmocka_unit_test(a_silent_server_is_noticed),
+        cmocka_unit_test(a_killed_worker_ends_the_others),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    alarm(PS_PROCESSES_LIMIT_S);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
