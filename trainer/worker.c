@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/assignment.h"
 #include "trainer/backend/backend.h"
 #include "trainer/control.h"
 #include "trainer/message.h"
@@ -129,22 +130,6 @@ worker_uninit(struct worker *w)
     batch_destroy(w->batch);
 }
 
-/* Samples 'first' / 'total' to ('first' + 'n') / 'total' of each batch are
- * ours from now on. */
-static char *
-take_assignment(struct worker *w, const struct sync_message *m)
-{
-    uint64_t batch = w->o->batch, end = (uint64_t) m->first + m->n;
-
-    if (!m->total || end > m->total) {
-        return message("assignment of %u samples from %u of %u", m->n,
-                       m->first, m->total);
-    }
-    w->share.first = batch * m->first / m->total;
-    w->share.n = batch * end / m->total - w->share.first;
-    return NULL;
-}
-
 static void
 take_role(struct worker *w, const struct sync_message *m)
 {
@@ -171,7 +156,7 @@ take_messages(struct worker *w, char **error)
         if (m.kind == SYNC_ROLE) {
             take_role(w, &m);
         } else if (m.kind == SYNC_ASSIGN) {
-            *error = take_assignment(w, &m);
+            *error = assignment_take(&m, w->o->batch, &w->share);
         } else if (w->pieces) {
             pieces_take(w->pieces, &m);
         } else {
