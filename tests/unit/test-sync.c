@@ -30,10 +30,12 @@ struct cluster {
     int n_workers;
     const double *speeds;
     uint32_t role[N], n[N];     /* What the scheme told each worker. */
-    double w[N];                /* Weights that each has. */
+    double w[N];                /* Weights that each has, */
+    double w_used[N];           /* and computes with. */
     double free_at[N];          /* When its step ends; < 0: it waits. */
     uint64_t iteration[N];
     uint64_t n_steps[N];
+    uint32_t owed[N];           /* Weights that each is to get. */
     uint64_t most_ahead;        /* Iterations, of the slowest worker. */
     double now;
 };
@@ -56,6 +58,7 @@ cluster_init(struct cluster *c, const char *scheme, int n_workers,
     for (int i = 0; i < n_workers; i++) {
         c->free_at[i] = -1;
         c->n[i] = BATCH / n_workers;
+        c->owed[i] = 1;
     }
 }
 
@@ -83,6 +86,34 @@ take_messages(struct cluster *c)
     }
 }
 
+/* The iteration that a worker is in: that of its weights, and those that it
+ * has done since without an answer. */
+static uint64_t
+clock_of(const struct cluster *c, int i)
+{
+    return c->iteration[i] + c->owed[i];
+}
+
+/* Gives a worker what weights it is to have.  Returns true if it may start. */
+static bool
+take_weights(struct cluster *c, int i)
+{
+    const struct sync_class *class = c->spec.class;
+    uint32_t ahead = class->ahead ? class->ahead(c->sync) : 0;
+    uint64_t iteration;
+    float loss;
+
+    while (c->owed[i] && class->ready(c->sync, i, &iteration, &loss)) {
+        c->w[i] = *class->weights(c->sync);
+        c->iteration[i] = iteration;
+        c->owed[i]--;
+        if (class->sent) {
+            class->sent(c->sync, i);
+        }
+    }
+    return c->owed[i] <= ahead;
+}
+
 /* Starts all who may start. */
 static void
 start_ready(struct cluster *c)
@@ -90,19 +121,17 @@ start_ready(struct cluster *c)
     take_messages(c);
     for (int i = 0; i < c->n_workers; i++) {
         uint64_t least = UINT64_MAX;
-        float loss;
 
-        if (c->free_at[i] >= 0
-            || !c->spec.class->ready(c->sync, i, &c->iteration[i], &loss)) {
+        if (!take_weights(c, i) || c->free_at[i] >= 0) {
             continue;
         }
-        c->w[i] = *c->spec.class->weights(c->sync);
+        c->w_used[i] = c->w[i];
         c->free_at[i] = c->now + c->n[i] / c->speeds[i];
         for (int j = 0; j < c->n_workers; j++) {
             least = c->n_steps[j] < least ? c->n_steps[j] : least;
         }
-        if (c->iteration[i] - least > c->most_ahead) {
-            c->most_ahead = c->iteration[i] - least;
+        if (clock_of(c, i) - least > c->most_ahead) {
+            c->most_ahead = clock_of(c, i) - least;
         }
     }
 }
@@ -118,10 +147,11 @@ finish_step(struct cluster *c, int i)
             .seconds = c->n[i] / c->speeds[i],
         }));
     }
-    *class->inbox(c->sync, i) = c->w[i] - 1;
-    assert_null(class->push(c->sync, i, c->iteration[i], c->n[i],
-                            (c->w[i] - 1) * (c->w[i] - 1) / 2));
+    *class->inbox(c->sync, i) = c->w_used[i] - 1;
+    assert_null(class->push(c->sync, i, clock_of(c, i), c->n[i],
+                            (c->w_used[i] - 1) * (c->w_used[i] - 1) / 2));
     c->free_at[i] = -1;
+    c->owed[i]++;
     c->n_steps[i]++;
 }
 
@@ -198,6 +228,8 @@ lbbsp_comes_near_the_sum_of_speeds(void **state)
 
         cluster_init(&c, schemes[i], N, mixed);
         run(&c, 50);
+        assert_int_equal(c.role[0], SYNC_ROLE_REPORTS
+                                    | (i ? SYNC_ROLE_TRANSFERS : 0));
         before = c.now;
         run(&c, 100);
         assert_true((c.now - before) / (50 * BATCH / 6800.) < 1.1);
@@ -241,11 +273,12 @@ ssp_keeps_its_bound(void **state)
 {
     static const char *const schemes[] = {
         "ssp,staleness=0", "ssp,staleness=1", "ssp,staleness=3",
+        "essp,staleness=0", "essp,staleness=1", "essp,staleness=3",
     };
-    static const uint64_t bounds[] = { 0, 1, 3 };
+    static const uint64_t bounds[] = { 0, 1, 3, 0, 1, 3 };
 
     (void) state;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         struct cluster c;
 
         cluster_init(&c, schemes[i], N, mixed);
@@ -256,6 +289,39 @@ ssp_keeps_its_bound(void **state)
         assert_true(c.now >= (60 - bounds[i] - 1) * 64 / 400.);
         cluster_uninit(&c);
     }
+}
+
+/* Everybody gets weights as often as all have pushed, and once for each push,
+ * also whoever is at work. */
+static void
+essp_sends_weights_to_workers_at_work(void **state)
+{
+    const struct sync_class *class = &sync_essp;
+    struct cluster c;
+    uint64_t iteration;
+    float loss;
+
+    (void) state;
+    cluster_init(&c, "essp,staleness=2", 2, mixed);
+    for (int i = 0; i < 2; i++) {
+        assert_true(class->ready(c.sync, i, &iteration, &loss));
+        assert_int_equal(iteration, 0);
+        class->sent(c.sync, i);
+        assert_false(class->ready(c.sync, i, &iteration, &loss));
+    }
+    assert_int_equal(class->ahead(c.sync), 2);
+    for (int k = 0; k < 3; k++) {
+        assert_null(class->push(c.sync, 0, k, 1, 0));
+        assert_false(class->ready(c.sync, 0, &iteration, &loss));
+    }
+    assert_null(class->push(c.sync, 1, 0, 1, 0));
+    for (int i = 0; i < 2; i++) {
+        assert_true(class->ready(c.sync, i, &iteration, &loss));
+        assert_int_equal(iteration, 1);
+        class->sent(c.sync, i);
+        assert_false(class->ready(c.sync, i, &iteration, &loss));
+    }
+    cluster_uninit(&c);
 }
 
 /* All workers' steps in a second, over those without a delay, when worker
@@ -313,7 +379,8 @@ static void
 every_scheme_converges(void **state)
 {
     static const char *const schemes[] = {
-        "bsp", "asp", "ssp", "backup", "static,ratios=2:2:2:2:2:2:4:1",
+        "bsp", "asp", "ssp", "essp", "backup",
+        "static,ratios=2:2:2:2:2:2:4:1",
         "lbbsp-cpu", "lbbsp-gpu", "groups", "groups,groups=4",
     };
 
@@ -332,7 +399,9 @@ every_scheme_converges(void **state)
 static void
 refuses_gradients_out_of_turn(void **state)
 {
-    static const char *const schemes[] = { "bsp", "asp", "ssp", "backup" };
+    static const char *const schemes[] = {
+        "bsp", "asp", "ssp", "essp", "backup",
+    };
 
     (void) state;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
@@ -432,6 +501,11 @@ names_what_is_wrong_with_a_scheme(void **state)
     error = sync_spec_check(&spec, 3);
     assert_string_equal(error, "backups: 3 of 3 workers");
     free(error);
+    assert_null(sync_spec_parse("essp,staleness=65", &spec));
+    error = sync_spec_check(&spec, 3);
+    assert_string_equal(error, "staleness: 65, at most 64 are allowed for "
+                        "essp");
+    free(error);
 }
 
 int
@@ -444,6 +518,7 @@ main(void)
         cmocka_unit_test(backup_does_without_the_slowest),
         cmocka_unit_test(asp_waits_for_nobody),
         cmocka_unit_test(ssp_keeps_its_bound),
+        cmocka_unit_test(essp_sends_weights_to_workers_at_work),
         cmocka_unit_test(groups_bound_what_a_straggler_costs),
         cmocka_unit_test(every_scheme_converges),
         cmocka_unit_test(refuses_gradients_out_of_turn),

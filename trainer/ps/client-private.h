@@ -18,6 +18,7 @@
 #include "trainer/ps/client.h"
 #include "trainer/ps/frame.h"
 #include "trainer/ps/shard.h"
+#include "trainer/ps/transfers.h"
 #include "trainer/sync/sync.h"
 
 struct heartbeat;
@@ -35,7 +36,8 @@ struct client_server {
      * been queued, and what has come, from here on to the shard's end. */
     size_t sent_from, got_from;
     uint64_t next;              /* Iteration of what has come. */
-    bool answered;              /* All has. */
+    uint32_t n_owed;            /* Answers that are to come. */
+    struct transfers transfers;
 };
 
 struct ps_client {
@@ -57,6 +59,7 @@ struct ps_client {
     bool gone_back;             /* To a checkpoint. */
     bool opened;                /* A connection: more than the welcome may
                                  * have come with it. */
+    uint32_t ahead;             /* Answers that we need not wait for. */
 
     struct sync_message messages[CLIENT_MAX_MESSAGES];  /* A ring. */
     size_t first_message, n_messages;

@@ -22,7 +22,7 @@ is_awaited(const struct ps_client *client, const struct client_server *server)
     bool begins = server->got_from == shard_end(&server->shard);
 
     return frame->type == FRAME_WEIGHTS && client->weights
-           && !server->answered && frame->n
+           && server->n_owed && frame->n
            && frame->first >= (pushes ? server->sent_from
                                       : server->shard.first)
            && frame->first <= server->got_from
@@ -55,6 +55,7 @@ begin_answer(struct ps_client *client, struct client_server *server)
                        "expected", frame->type, frame->n,
                        (unsigned long long) frame->iteration);
     }
+    transfers_header(&server->transfers, ch->link.fd);
     link_set_body(&ch->link, client->weights + frame->first);
     return NULL;
 }
@@ -71,8 +72,10 @@ end_answer(struct ps_client *client, struct client_server *server,
     case FRAME_WEIGHTS:
         server->got_from = frame->first;
         server->next = frame->iteration;
+        transfers_end(&server->transfers, ch->link.fd);
         if (frame->first == server->shard.first) {
-            server->answered = true;
+            server->got_from = shard_end(&server->shard);
+            server->n_owed--;
             server->n_answers++;
             server->iteration = frame->iteration;
             client->loss = frame->value;

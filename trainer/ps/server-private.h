@@ -33,7 +33,7 @@ struct peer {
     int rank;                   /* -1 until its hello. */
     enum frame_channel channel;
     int64_t since_us;           /* When it connected. */
-    bool waiting;               /* For weights. */
+    uint32_t waiting;           /* For weights, so many times. */
     size_t sent_from;           /* Of its next weights it was sent what is
                                  * from here on, to the shard's end. */
     bool bye;                   /* It, or we, have said so. */

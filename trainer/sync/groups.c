@@ -258,7 +258,6 @@ groups_ready(const struct sync *sync, int worker, uint64_t *iteration,
 const struct sync_class sync_groups = {
     .name = "groups",
     .help = "workers of a group wait for each other, groups do not",
-    .parameters = SYNC_GROUPS,
     .create = groups_create,
     .destroy = groups_destroy,
     .weights = sync_state_weights,
