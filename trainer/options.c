@@ -56,7 +56,7 @@ static const struct row rows[] = {
       "When gradients become weights: bsp, asp, ssp[,staleness=S], "
       "backup[,backups=B], static,ratios=R0:R1..., "
       "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
-      "groups[,groups=G]." },
+      "groups[,groups=G][,tau=T]." },
     { "control-port", ROLE_SERVER, INTEGER, AT(control_port), 0, 65535, "0",
       "PORT", "Take heartbeats at PORT; 0 lets the kernel choose." },
     { "patience", ROLE_SERVER | ROLE_WORKER, REAL, AT(patience), 0, 1e6, "3",

@@ -93,6 +93,12 @@ parse_groups(const char *value, struct sync_spec *spec)
     return error;
 }
 
+static char *
+parse_tau(const char *value, struct sync_spec *spec)
+{
+    return parse_count(value, 1, 1000000, &spec->tau);
+}
+
 static const struct {
     const char *name;
     enum sync_parameter parameter;
@@ -104,6 +110,7 @@ static const struct {
     { "predictor", SYNC_PREDICTOR, parse_predictor },
     { "groups", SYNC_GROUPS, parse_groups },
     { "pieces", SYNC_PIECES, parse_pieces },
+    { "tau", SYNC_TAU, parse_tau },
 };
 
 static char *
@@ -148,7 +155,7 @@ sync_spec_parse(const char *text, struct sync_spec *spec)
 
     *spec = (struct sync_spec) {
         .class = find_class(name), .staleness = 3, .backups = 1,
-        .predictor = "narx", .pieces = 4,
+        .predictor = "narx", .pieces = 4, .tau = 8,
     };
     if (!spec->class) {
         error = message("\"%s\" is not a scheme", name);
