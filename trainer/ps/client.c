@@ -11,6 +11,7 @@
 #include "trainer/control.h"
 #include "trainer/message.h"
 #include "trainer/ps/channel.h"
+#include "trainer/ps/group-link.h"
 #include "trainer/ps/heartbeat.h"
 #include "trainer/ps/optimiser.h"
 #include "trainer/ps/shard.h"
@@ -20,7 +21,7 @@
 #define CONNECT_US 15000000     /* A server must be there in so long. */
 #define MAX_REWINDS 10          /* More is a quarrel among servers. */
 #define MAX_MESSAGES 256        /* That the worker has not asked for yet. */
-#define N_FIXED 3               /* Descriptors that are not channels'. */
+#define N_FIXED 4               /* Descriptors that are not channels'. */
 
 struct server {
     struct channel channel;
@@ -33,8 +34,11 @@ struct server {
 struct ps_client {
     struct ps_client_config config;
     struct server *servers;
-    struct pollfd *fds;         /* Signals, input, heartbeats, channels. */
+    struct pollfd *fds;         /* Signals, input, heartbeats, group server,
+                                 * channels. */
     struct heartbeat *heartbeat;
+    struct group_link *group;   /* Where gradients go instead, if nonnull. */
+    bool pulled;                /* In this exchange, from the central one. */
 
     /* Of the exchange that is going on. */
     struct frame push;          /* What we sent; 'type' 0 if nothing. */
@@ -135,6 +139,10 @@ ps_client_destroy(struct ps_client *client)
 {
     if (client) {
         heartbeat_destroy(client->heartbeat);
+        if (client->group) {
+            group_link_uninit(client->group);
+            free(client->group);
+        }
         for (int i = 0; i < client->config.n_servers; i++) {
             channel_end(&client->servers[i].channel);
         }
@@ -311,6 +319,10 @@ begin_answer(struct ps_client *client, struct server *server)
     if (frame->type == FRAME_BYE) {
         return NULL;
     }
+    if (frame->type == FRAME_MOVE && server == client->servers) {
+        link_set_body(&ch->link, ch->text);
+        return NULL;
+    }
     if (frame->type == FRAME_SCHEME && server == client->servers
         && client->n_messages < MAX_MESSAGES) {
         link_set_body(&ch->link, &client->incoming);
@@ -323,6 +335,32 @@ begin_answer(struct ps_client *client, struct server *server)
     }
     link_set_body(&ch->link, client->weights + server->shard.first);
     return NULL;
+}
+
+/* Another group server has our group.  What we pushed to the last one either
+ * counts, and the answer comes from the central server, or goes to the new
+ * one. */
+static void
+take_move(struct ps_client *client, struct server *server)
+{
+    const struct frame *move = &server->channel.link.frame;
+    bool waits = client->push.type == FRAME_PUSH && !server->answered;
+    bool counted = waits && move->sequence >= server->n_answers;
+    struct frame pull = { .type = FRAME_PULL };
+
+    if (!client->group) {
+        client->group = allocate(1, sizeof *client->group);
+        group_link_init(client->group, client->config.rank,
+                        client->config.congestion);
+    }
+    server->channel.text[move->body_length] = '\0';
+    group_link_move(client->group, move->iteration, server->channel.text,
+                    counted);
+    if (counted && !client->pulled) {
+        client->pulled = true;
+        link_send(&server->channel.link, &pull, NULL);
+        link_flush(&server->channel.link);  /* An error shows elsewhere. */
+    }
 }
 
 /* A whole frame has come. */
@@ -338,6 +376,9 @@ end_answer(struct ps_client *client, struct server *server, char **errorp)
         server->n_answers++;
         server->iteration = frame->iteration;
         client->loss = frame->value;
+        return PS_OK;
+    case FRAME_MOVE:
+        take_move(client, server);
         return PS_OK;
     case FRAME_SCHEME:
         client->messages[(client->first_message + client->n_messages++)
@@ -385,6 +426,34 @@ server_run(struct ps_client *client, struct server *server, char **errorp)
     }
 }
 
+/* Talks to the group server. */
+static enum ps_result
+group_run(struct ps_client *client, char **errorp)
+{
+    struct server *central = client->servers;
+    struct frame frame = { .type = FRAME_LOST };
+
+    switch (group_link_run(client->group, client->weights,
+                           client->config.n_parameters, &frame, errorp)) {
+    case GROUP_LINK_AGAIN:
+        break;
+    case GROUP_LINK_ANSWER:
+        central->answered = true;
+        central->n_answers++;
+        central->iteration = frame.iteration;
+        client->loss = frame.value;
+        break;
+    case GROUP_LINK_LOST:
+        frame.iteration = client->group->generation;
+        link_send(&central->channel.link, &frame, NULL);
+        link_flush(&central->channel.link); /* An error shows elsewhere. */
+        break;
+    case GROUP_LINK_WRONG:
+        return PS_FAILED;
+    }
+    return PS_OK;
+}
+
 static bool
 is_finished(const struct ps_client *client)
 {
@@ -407,9 +476,13 @@ fill_fds(struct ps_client *client, bool input)
     fds[0].fd = control ? control_signal_fd(control) : -1;
     fds[1].fd = control && input ? control_input_fd(control) : -1;
     fds[2].fd = client->heartbeat ? heartbeat_fd(client->heartbeat) : -1;
+    fds[3].fd = client->group ? group_link_fd(client->group) : -1;
     for (int i = 0; i < N_FIXED; i++) {
         fds[i].events = POLLIN;
         fds[i].revents = 0;
+    }
+    if (client->group) {
+        fds[3].events = group_link_events(client->group);
     }
     for (int i = 0; i < client->config.n_servers; i++) {
         const struct link *link = &client->servers[i].channel.link;
@@ -445,11 +518,12 @@ client_step(struct ps_client *client, bool input, int64_t until_us,
     struct control *control = client->config.control;
     struct pollfd *fds = client->fds;
     bool all = client->opened;
+    bool waits = !client->group || group_link_waits(client->group);
 
     client->opened = false;
     fill_fds(client, input);
     if (poll_until(fds, N_FIXED + client->config.n_servers,
-                   all ? 0 : until_us) < 0 && errno != EINTR) {
+                   all || !waits ? 0 : until_us) < 0 && errno != EINTR) {
         *errorp = message("poll: %s", strerror(errno));
         return PS_FAILED;
     }
@@ -462,6 +536,13 @@ client_step(struct ps_client *client, bool input, int64_t until_us,
     if (fds[2].revents) {
         *errorp = heartbeat_failure(client->heartbeat);
         return PS_FAILED;
+    }
+    if (client->group && (fds[3].revents || !waits)) {
+        enum ps_result result = group_run(client, errorp);
+
+        if (result != PS_OK) {
+            return result;
+        }
     }
     for (int i = 0; i < client->config.n_servers; i++) {
         struct server *server = &client->servers[i];
@@ -494,7 +575,7 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
     }
     client->weights = NULL;
     client->push.type = 0;
-    client->gone_back = false;
+    client->gone_back = client->pulled = false;
     *iteration = client->servers->iteration;
     return result;
 }
@@ -553,6 +634,27 @@ ps_client_begin(struct ps_client *client, float *weights,
     return client_finish(client, weights, iteration, errorp);
 }
 
+/* To the servers; or to the group server, after what the scheme is to know
+ * before. */
+static void
+send_gradient(struct ps_client *client)
+{
+    struct server *first = client->servers;
+    struct frame push = client->push;
+
+    if (client->group) {
+        push.iteration = first->iteration;
+        push.n = client->config.n_parameters;
+        push.sequence = first->n_answers;
+        link_flush(&first->channel.link);   /* An error shows elsewhere. */
+        group_link_push(client->group, &push, client->gradient);
+        return;
+    }
+    for (struct server *s = first; s < end_of_servers(client); s++) {
+        send_range(s, client->push, client->gradient);
+    }
+}
+
 enum ps_result
 ps_client_exchange(struct ps_client *client, uint64_t *iteration,
                    const float *gradient, uint32_t n_samples, double *loss,
@@ -569,10 +671,7 @@ ps_client_exchange(struct ps_client *client, uint64_t *iteration,
         heartbeat_set_iteration(client->heartbeat, *iteration);
     }
     expect_answers(client);
-    for (struct server *s = client->servers; s < end_of_servers(client);
-         s++) {
-        send_range(s, client->push, gradient);
-    }
+    send_gradient(client);
     result = client_finish(client, weights, iteration, errorp);
     *loss = client->loss;
     return result;
@@ -629,7 +728,8 @@ ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
 uint64_t
 ps_client_bytes_sent(const struct ps_client *client)
 {
-    uint64_t n = 0;
+    uint64_t n = client->group
+                 ? client->group->n_sent + client->group->link.n_sent : 0;
 
     for (int i = 0; i < client->config.n_servers; i++) {
         n += client->servers[i].channel.link.n_sent;
@@ -640,7 +740,9 @@ ps_client_bytes_sent(const struct ps_client *client)
 uint64_t
 ps_client_bytes_received(const struct ps_client *client)
 {
-    uint64_t n = 0;
+    uint64_t n = client->group
+                 ? client->group->n_received + client->group->link.n_received
+                 : 0;
 
     for (int i = 0; i < client->config.n_servers; i++) {
         n += client->servers[i].channel.link.n_received;

@@ -48,6 +48,7 @@ send_weights(struct server *server, struct peer *peer)
     if (server->ending) {
         peer_send_last(peer, FRAME_BYE, NULL);
     } else if (server->begun && server_complete(server)
+               && (!server->central || central_has_group(server, peer->rank))
                && server->class->ready(server->sync, peer->rank,
                                        &frame.iteration, &frame.value)) {
         peer->waiting = false;
@@ -101,7 +102,7 @@ begin_push(struct server *server, struct peer *peer)
     const struct frame *frame = &peer->link.frame;
     uint64_t next = server->members[peer->rank].sequence + 1;
 
-    if (!server->begun || peer->waiting || !fits_shard(server, frame)
+    if (!server->begun || server->central || peer->waiting || !fits_shard(server, frame)
         || frame->sequence != next) {
         return message("gradient %llu of %u values from %llu: not allowed "
                        "now", (unsigned long long) frame->sequence, frame->n,
@@ -132,6 +133,9 @@ training_begin_frame(struct server *server, struct peer *peer, bool *known)
         right = server->begun && server->class->message
                 && server_complete(server);
         link_set_body(&peer->link, &peer->message);
+        break;
+    case FRAME_PULL:
+        right = server->begun && server->central && !peer->waiting;
         break;
     default:
         *known = false;
@@ -206,6 +210,9 @@ training_end_frame(struct server *server, struct peer *peer)
     case FRAME_INIT:
         server->begun = true;
         keep(server);
+        break;
+    case FRAME_PULL:
+        peer->waiting = !peer->bye;
         break;
     case FRAME_SCHEME:
         if (!server->ending) {

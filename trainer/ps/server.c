@@ -102,6 +102,12 @@ begin_frame(struct server *server, struct peer *peer)
     bool taken = false;
     char *error = NULL;
 
+    if (server->central) {
+        error = central_begin_frame(server, peer, &taken);
+    }
+    if (taken) {
+        return error;
+    }
     if (peer->rank >= 0 && peer->channel == FRAME_TRAINING) {
         error = training_begin_frame(server, peer, &taken);
     } else if (peer->rank >= 0 && peer->channel == FRAME_STORE) {
@@ -130,8 +136,15 @@ take_heartbeat(struct server *server, struct peer *peer)
 static char *
 end_frame(struct server *server, struct peer *peer)
 {
+    bool taken = false;
     char *error = NULL;
 
+    if (server->central) {
+        error = central_end_frame(server, peer, &taken);
+    }
+    if (taken) {
+        return error;
+    }
     switch (peer->link.frame.type) {
     case FRAME_HELLO:
         error = server_take_hello(server, peer);
@@ -174,6 +187,10 @@ all_gone(const struct server *server)
 static void
 peer_lost(struct server *server, struct peer *peer, char *error)
 {
+    if (peer->host) {
+        central_drop(server, peer, error);
+        return;
+    }
     if (peer->rank >= 0 && peer->channel == FRAME_CONTROL) {
         peer_close(server, peer);       /* The deadline sees to the rest. */
     } else if (peer->rank < 0) {
@@ -342,12 +359,16 @@ server_loop(struct server *server, struct pollfd *fds)
             }
         }
         server_expire(server);
+        if (server->central) {
+            central_run(server);
+        }
     }
 }
 
 static void
 server_uninit(struct server *server)
 {
+    central_destroy(server);
     for (int i = 0; i < server->n_peers; i++) {
         peer_close(server, &server->peers[i]);
     }
@@ -377,6 +398,9 @@ server_init(struct server *server, const struct ps_server_config *config)
 
     /* A worker has two connections, and two more while it comes back. */
     server->n_peers = 4 * config->n_workers + MAX_STRANGERS;
+    if (server->class == &sync_groups) {
+        server->n_peers += config->n_workers + MAX_EXTRA_HOSTS;
+    }
     server->peers = allocate(server->n_peers, sizeof *server->peers);
     server->members = allocate(config->n_workers, sizeof *server->members);
     server->scratch = allocate(FRAME_MAX_UPDATE, sizeof *server->scratch);
@@ -404,6 +428,9 @@ ps_server_run(const struct ps_server_config *config)
         error = address_listen(config->address, config->control_port,
                                &server.control_listener,
                                &server.control_port);
+    }
+    if (!error && server.class == &sync_groups) {
+        error = central_create(&server, port);
     }
     if (!error) {
         report_listening(config->address, port);

@@ -10,6 +10,8 @@
 #include "trainer/message.h"
 #include "trainer/ps/shard.h"
 
+#define CLEARLY 0.05            /* Less time is not worth twice the groups. */
+
 /* A worker and what it is sorted by. */
 struct place {
     double seconds;
@@ -156,19 +158,29 @@ void
 group_plan_fit(struct group_plan *plan, const double seconds[], int max,
                double tolerance)
 {
-    bool helps = true;
+    struct group_plan more;
+    double time;
 
     group_plan_divide(plan, 1);
     group_plan_sort(plan, seconds);
-    while (helps && 2 * plan->n_groups <= max
-           && group_plan_time(plan, seconds) > 1 + tolerance) {
-        int wanted = 2 * plan->n_groups;
+    group_plan_init(&more, plan->n_workers);
+    group_plan_copy(&more, plan);
+    time = group_plan_time(plan, seconds);
+    while (2 * plan->n_groups <= max && time > 1 + tolerance) {
+        double before = time;
 
-        while (helps && plan->n_groups < wanted) {
-            helps = split_best(plan, seconds);
+        while (more.n_groups < 2 * plan->n_groups
+               && split_best(&more, seconds)) {
+            /* The next one. */
         }
+        time = group_plan_time(&more, seconds);
+        if (time > before - CLEARLY) {
+            break;
+        }
+        find_groups(&more);
+        group_plan_copy(plan, &more);
     }
-    find_groups(plan);
+    group_plan_uninit(&more);
 }
 
 static int

@@ -54,8 +54,8 @@ void group_plan_sort(struct group_plan *, const double seconds[]);
 void group_plan_divide(struct group_plan *, int n_groups);
 
 /* Sorts, and then doubles the groups from one on, at most to 'max', as long
- * as that helps and the job is more than 'tolerance' slower than it would be
- * if all were as fast as the median worker. */
+ * as that is worth it and the job is more than 'tolerance' slower than it
+ * would be if all were as fast as the median worker. */
 void group_plan_fit(struct group_plan *, const double seconds[], int max,
                     double tolerance);
 
