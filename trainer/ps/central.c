@@ -299,7 +299,8 @@ static void
 expire(struct server *server, int n_lacking)
 {
     struct central *c = server->central;
-    int64_t now = report_monotonic_us(), deadline = server->config->deadline_us;
+    int64_t now = report_monotonic_us();
+    int64_t deadline = server->config->deadline_us;
 
     for (int i = 0; i < c->n_hosts; i++) {
         if (c->hosts[i].peer && deadline

@@ -49,8 +49,8 @@
  * for gradients, a group server, which pushes the mean to the central one:
  *
  *    FRAME_ENLIST       group   text                  a group may push to me
- *                                                     at HOST:PORT; 'first' is
- *                                                     my process
+ *                                                     at HOST:PORT; 'first'
+ *                                                     is my process
  *    FRAME_GROUP        central n ranks, 4 bytes each have these workers, of
  *                                                     'first' parameters
  *    FRAME_MOVE         central text                  push to HOST:PORT; I have

@@ -63,6 +63,11 @@ group_children_destroy(struct group_children *children)
     if (!children) {
         return;
     }
+    for (int i = 0; i < children->max; i++) {
+        if (children->pids[i]) {
+            kill(children->pids[i], SIGTERM);   /* It may be on its way. */
+        }
+    }
     for (reap(children); children->n; reap(children)) {
         for (int i = 0; i < children->max; i++) {
             if (children->pids[i] && report_monotonic_us() > deadline) {

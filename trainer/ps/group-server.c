@@ -1,364 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/ps/group-server.h"
+#include "trainer/ps/group-server-private.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <poll.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "trainer/control.h"
 #include "trainer/message.h"
 #include "trainer/ps/address.h"
-#include "trainer/ps/link.h"
 #include "trainer/report.h"
 
 #define CONNECT_US 15000000     /* The central server must be there by then. */
 #define RETRY_MS 50
-#define HELLO_US 10000000       /* A stranger must join in so long. */
 #define HEARTBEAT_US 1000000    /* From one sign of life to the next. */
-#define MAX_STRANGERS 8
-#define N_FIXED 4               /* Descriptors that are not visitors'. */
-
-/* A worker's connection. */
-struct visitor {
-    struct link link;           /* Without a socket if it is unused. */
-    char *name;                 /* For messages. */
-    int64_t since_us;
-    bool joined;
-    uint64_t generation;        /* These two once it has joined. */
-    uint64_t rank;
-};
-
-/* A worker's place in the group. */
-struct seat {
-    uint32_t rank;
-    int visitor;                /* Or -1. */
-    bool pushed;                /* In this step. */
-    uint64_t iteration;         /* These three of that push. */
-    uint32_t n_samples;
-    float loss;
-    float *gradient;
-};
-
-struct group_server {
-    const struct group_server_config *config;
-    struct link central;
-    char *name;                 /* "HOST:PORT" of ours. */
-    int listener;
-    struct visitor *visitors;
-    struct pollfd *fds;
-    int n_visitors;             /* Places for them. */
-
-    uint64_t generation;        /* Of the group; 0: there is none yet. */
-    struct seat *seats;
-    int n_seats, n_pushed;
-    size_t n_parameters;
-    float *mean, *weights;
-    uint64_t n_steps;           /* Of all groups. */
-    int64_t beat_us, heard_us;  /* Heartbeats to and of the central server. */
-    uint64_t n_sent, n_received;        /* Bytes, of closed connections. */
-    bool over;
-    char *failure;
-};
-
-static void
-visitor_close(struct group_server *gs, struct visitor *v)
-{
-    for (int i = 0; i < gs->n_seats; i++) {
-        if (gs->seats[i].visitor == v - gs->visitors) {
-            gs->seats[i].visitor = -1;
-        }
-    }
-    gs->n_sent += v->link.n_sent;
-    gs->n_received += v->link.n_received;
-    link_close(&v->link);
-    free(v->name);
-    memset(v, 0, sizeof *v);
-    v->link.fd = -1;
-}
-
-static void
-more_visitors(struct group_server *gs, int n)
-{
-    int old = gs->n_visitors;
-
-    if (n <= old) {
-        return;
-    }
-    gs->n_visitors = n;
-    gs->visitors = reallocate(gs->visitors, n, sizeof *gs->visitors);
-    gs->fds = reallocate(gs->fds, N_FIXED + n, sizeof *gs->fds);
-    for (int i = old; i < n; i++) {
-        memset(&gs->visitors[i], 0, sizeof gs->visitors[i]);
-        gs->visitors[i].link.fd = -1;
-    }
-}
-
-static void
-free_group(struct group_server *gs)
-{
-    for (int i = 0; i < gs->n_seats; i++) {
-        free(gs->seats[i].gradient);
-    }
-    free(gs->seats);
-    free(gs->mean);
-    free(gs->weights);
-    gs->seats = NULL;
-    gs->mean = gs->weights = NULL;
-    gs->n_seats = gs->n_pushed = 0;
-    gs->generation = 0;
-}
-
-/* Nobody and no group is here any more. */
-static void
-reset(struct group_server *gs)
-{
-    for (int i = 0; i < gs->n_visitors; i++) {
-        if (gs->visitors[i].link.fd >= 0) {
-            visitor_close(gs, &gs->visitors[i]);
-        }
-    }
-    free_group(gs);
-}
-
-/* The workers' side. */
-
-/* All have pushed: their mean goes to the central server. */
-static void
-push_mean(struct group_server *gs)
-{
-    struct frame frame = {
-        .type = FRAME_PUSH, .iteration = gs->generation,
-        .sequence = ++gs->n_steps, .n = gs->n_parameters,
-    };
-    double loss = 0;
-
-    for (int i = 0; i < gs->n_seats; i++) {
-        frame.samples += gs->seats[i].n_samples;
-        loss += (double) gs->seats[i].loss * gs->seats[i].n_samples;
-    }
-    frame.value = frame.samples ? loss / frame.samples : 0;
-    memset(gs->mean, 0, gs->n_parameters * sizeof *gs->mean);
-    for (int i = 0; i < gs->n_seats && frame.samples; i++) {
-        float share = (double) gs->seats[i].n_samples / frame.samples;
-        const float *gradient = gs->seats[i].gradient;
-
-        for (size_t k = 0; k < gs->n_parameters; k++) {
-            gs->mean[k] += share * gradient[k];
-        }
-    }
-    link_send(&gs->central, &frame, gs->mean);
-    link_flush(&gs->central);           /* An error shows when receiving. */
-}
-
-static struct seat *
-find_seat(struct group_server *gs, const struct visitor *v)
-{
-    for (int i = 0; i < gs->n_seats; i++) {
-        if (v->joined && v->generation == gs->generation
-            && gs->seats[i].rank == v->rank) {
-            return &gs->seats[i];
-        }
-    }
-    return NULL;
-}
-
-/* A header has come.  Says where the body belongs, or what is wrong. */
-static char *
-begin_frame(struct group_server *gs, struct visitor *v)
-{
-    const struct frame *frame = &v->link.frame;
-    struct seat *seat = find_seat(gs, v);
-
-    if (frame->type == FRAME_JOIN && !v->joined) {
-        return NULL;
-    }
-    if (frame->type == FRAME_PUSH && seat && !seat->pushed && !frame->first
-        && frame->n == gs->n_parameters) {
-        link_set_body(&v->link, seat->gradient);
-        return NULL;
-    }
-    return message("frame of type %d, %u values from %"PRIu64": not allowed "
-                   "now", frame->type, frame->n, frame->first);
-}
-
-/* Gives 'v' its seat once the group that it comes for is here. */
-static char *
-take_seat(struct group_server *gs, struct visitor *v)
-{
-    struct seat *seat = find_seat(gs, v);
-
-    if (v->generation > gs->generation) {
-        return NULL;
-    }
-    if (!seat || seat->visitor >= 0) {
-        return message("worker %"PRIu64" of generation %"PRIu64": not of "
-                       "this group", v->rank, v->generation);
-    }
-    seat->visitor = v - gs->visitors;
-    return NULL;
-}
-
-/* A whole frame has come. */
-static char *
-end_frame(struct group_server *gs, struct visitor *v)
-{
-    const struct frame *frame = &v->link.frame;
-    struct seat *seat;
-
-    if (frame->type == FRAME_JOIN) {
-        v->joined = true;
-        v->generation = frame->iteration;
-        v->rank = frame->first;
-        return take_seat(gs, v);
-    }
-    seat = find_seat(gs, v);
-    seat->pushed = true;
-    seat->iteration = frame->iteration;
-    seat->n_samples = frame->samples;
-    seat->loss = frame->value;
-    if (++gs->n_pushed == gs->n_seats) {
-        push_mean(gs);
-    }
-    return NULL;
-}
-
-/* A worker that comes for a group that is not here yet is heard later. */
-static bool
-is_heard(const struct group_server *gs, const struct visitor *v)
-{
-    return !v->joined || v->generation <= gs->generation;
-}
-
-static void
-visitor_run(struct group_server *gs, struct visitor *v)
-{
-    while (v->link.fd >= 0 && is_heard(gs, v)) {
-        char *error = NULL;
-
-        switch (link_receive(&v->link, &error)) {
-        case LINK_AGAIN:
-            return;
-        case LINK_HEADER:
-            error = begin_frame(gs, v);
-            break;
-        case LINK_FRAME:
-            error = end_frame(gs, v);
-            break;
-        case LINK_END:
-            free(error);        /* The central server will say what next. */
-            visitor_close(gs, v);
-            return;
-        }
-        if (error) {
-            fprintf(stderr, "group server: %s: %s, closed\n", v->name, error);
-            free(error);
-            visitor_close(gs, v);
-        }
-    }
-}
-
-static void
-visitor_accept(struct group_server *gs, struct visitor *v)
-{
-    int fd = accept4(gs->listener, NULL, NULL, SOCK_CLOEXEC);
-
-    if (fd < 0) {
-        return;
-    }
-    if (link_tune(fd, gs->config->congestion)) {
-        close(fd);
-        return;
-    }
-    link_init(&v->link, fd);
-    v->name = address_peer(fd);
-    v->since_us = report_monotonic_us();
-}
-
-/* The central server's side. */
-
-/* The workers of the last group are told by it where to go. */
-static char *
-take_group(struct group_server *gs)
-{
-    const struct frame *frame = &gs->central.frame;
-    const uint8_t *ranks = gs->central.body;
-
-    if (frame->iteration <= gs->generation || !frame->n
-        || !frame->first || frame->first > FRAME_MAX_FLOATS
-        || (gs->n_seats && gs->n_pushed == gs->n_seats
-            && !link_idle(&gs->central))) {
-        return message("group of %u workers, %"PRIu64" parameters: not "
-                       "allowed", frame->n, frame->first);
-    }
-    for (int i = 0; i < gs->n_visitors; i++) {
-        struct visitor *v = &gs->visitors[i];
-
-        if (v->link.fd >= 0 && v->joined
-            && v->generation < frame->iteration) {
-            visitor_close(gs, v);
-        }
-    }
-    free_group(gs);
-    gs->generation = frame->iteration;
-    gs->n_parameters = frame->first;
-    gs->n_seats = frame->n;
-    gs->seats = allocate(gs->n_seats, sizeof *gs->seats);
-    gs->mean = allocate(gs->n_parameters, sizeof *gs->mean);
-    gs->weights = allocate(gs->n_parameters, sizeof *gs->weights);
-    for (int i = 0; i < gs->n_seats; i++) {
-        memcpy(&gs->seats[i].rank, ranks + 4 * i, 4);
-        gs->seats[i].visitor = -1;
-        gs->seats[i].gradient = allocate(gs->n_parameters, sizeof(float));
-    }
-    more_visitors(gs, 2 * gs->n_seats + MAX_STRANGERS);
-    return NULL;
-}
-
-/* Those who came for the group before it did. */
-static void
-hear_early_visitors(struct group_server *gs)
-{
-    for (int i = 0; i < gs->n_visitors; i++) {
-        struct visitor *v = &gs->visitors[i];
-        char *error = v->link.fd >= 0 && v->joined ? take_seat(gs, v) : NULL;
-
-        if (error) {
-            fprintf(stderr, "group server: %s: %s, closed\n", v->name, error);
-            free(error);
-            visitor_close(gs, v);
-        }
-        visitor_run(gs, v);
-    }
-}
-
-static void
-give_weights(struct group_server *gs)
-{
-    gs->n_pushed = 0;
-    for (int i = 0; i < gs->n_seats; i++) {
-        struct seat *seat = &gs->seats[i];
-        struct frame frame = {
-            .type = FRAME_WEIGHTS, .iteration = seat->iteration + 1,
-            .n = gs->n_parameters, .value = gs->central.frame.value,
-        };
-        struct visitor *v = seat->visitor < 0 ? NULL
-                            : &gs->visitors[seat->visitor];
-
-        seat->pushed = false;
-        if (v && link_has_room(&v->link, 0)) {
-            link_send(&v->link, &frame, gs->weights);
-            link_flush(&v->link);       /* An error shows when receiving. */
-        }
-    }
-}
 
 static char *
 begin_answer(struct group_server *gs)
@@ -399,13 +57,10 @@ end_answer(struct group_server *gs)
     gs->heard_us = report_monotonic_us();
     switch (frame->type) {
     case FRAME_WEIGHTS:
-        give_weights(gs);
+        group_seats_give_weights(gs);
         break;
     case FRAME_GROUP:
-        error = take_group(gs);
-        if (!error) {
-            hear_early_visitors(gs);
-        }
+        error = group_seats_take_group(gs);
         break;
     case FRAME_ABORT:
         error = message("%.*s", (int) frame->body_length,
@@ -529,17 +184,6 @@ connect_central(struct group_server *gs, int64_t timeout_us)
     }
 }
 
-static struct visitor *
-unused_visitor(struct group_server *gs)
-{
-    for (int i = 0; i < gs->n_visitors; i++) {
-        if (gs->visitors[i].link.fd < 0) {
-            return &gs->visitors[i];
-        }
-    }
-    return NULL;
-}
-
 static void
 fill_fds(struct group_server *gs)
 {
@@ -548,7 +192,7 @@ fill_fds(struct group_server *gs)
 
     fds[0].fd = control_signal_fd(control);
     fds[1].fd = control_input_fd(control);
-    fds[2].fd = unused_visitor(gs) ? gs->listener : -1;
+    fds[2].fd = group_seats_unused(gs) ? gs->listener : -1;
     for (int i = 0; i < 3; i++) {
         fds[i].events = POLLIN;
     }
@@ -557,34 +201,10 @@ fill_fds(struct group_server *gs)
     for (int i = 0; i < gs->n_visitors; i++) {
         const struct visitor *v = &gs->visitors[i];
 
-        fds[N_FIXED + i].fd = v->link.fd;
-        fds[N_FIXED + i].events = link_events(&v->link);
-        if (!is_heard(gs, v)) {
-            fds[N_FIXED + i].events &= ~POLLIN;
-        }
-    }
-}
-
-static void
-run_visitors(struct group_server *gs)
-{
-    int64_t now = report_monotonic_us();
-
-    for (int i = 0; i < gs->n_visitors; i++) {
-        struct visitor *v = &gs->visitors[i];
-
-        if (v->link.fd < 0 || v->link.fd != gs->fds[N_FIXED + i].fd) {
-            continue;
-        }
-        if (gs->fds[N_FIXED + i].revents) {
-            if (!link_idle(&v->link)) {
-                link_flush(&v->link);
-            }
-            visitor_run(gs, v);
-        } else if (!v->joined && now - v->since_us > HELLO_US) {
-            fprintf(stderr, "group server: %s: did not join, closed\n",
-                    v->name);
-            visitor_close(gs, v);
+        fds[GROUP_FIXED_FDS + i].fd = v->link.fd;
+        fds[GROUP_FIXED_FDS + i].events = link_events(&v->link);
+        if (!group_seats_hears(gs, v)) {
+            fds[GROUP_FIXED_FDS + i].events &= ~POLLIN;
         }
     }
 }
@@ -596,7 +216,7 @@ loop(struct group_server *gs)
 
     while (!gs->over) {
         fill_fds(gs);
-        if (poll(gs->fds, N_FIXED + gs->n_visitors, 500) < 0) {
+        if (poll(gs->fds, GROUP_FIXED_FDS + gs->n_visitors, 500) < 0) {
             continue;           /* The descriptors say nothing. */
         }
         if (gs->fds[0].revents || gs->fds[1].revents) {
@@ -605,16 +225,16 @@ loop(struct group_server *gs)
         if (control_ended(control)) {
             break;
         }
-        run_visitors(gs);
+        group_seats_run(gs);
         if (gs->fds[2].revents) {
-            visitor_accept(gs, unused_visitor(gs));
+            group_seats_accept(gs, group_seats_unused(gs));
         }
         if (gs->fds[3].revents) {
             if (!link_idle(&gs->central)) {
                 link_flush(&gs->central);
             }
             if (!central_run(gs)) {
-                reset(gs);
+                group_seats_clear(gs);
                 link_close(&gs->central);
                 connect_central(gs, gs->config->patience_us);
             }
@@ -637,13 +257,13 @@ group_server_run(const struct group_server_config *config)
         return error;
     }
     link_init(&gs.central, -1);
-    more_visitors(&gs, MAX_STRANGERS);
+    group_seats_reserve(&gs, GROUP_MAX_STRANGERS);
     gs.name = message(strchr(config->address, ':') ? "[%s]:%u" : "%s:%u",
                       config->address, port);
     report_listening(config->address, port);
     connect_central(&gs, CONNECT_US);
     loop(&gs);
-    reset(&gs);
+    group_seats_clear(&gs);
     gs.n_sent += gs.central.n_sent;
     gs.n_received += gs.central.n_received;
     link_close(&gs.central);

@@ -102,8 +102,8 @@ begin_push(struct server *server, struct peer *peer)
     const struct frame *frame = &peer->link.frame;
     uint64_t next = server->members[peer->rank].sequence + 1;
 
-    if (!server->begun || server->central || peer->waiting || !fits_shard(server, frame)
-        || frame->sequence != next) {
+    if (!server->begun || server->central || peer->waiting
+        || !fits_shard(server, frame) || frame->sequence != next) {
         return message("gradient %llu of %u values from %llu: not allowed "
                        "now", (unsigned long long) frame->sequence, frame->n,
                        (unsigned long long) frame->first);
