@@ -51,7 +51,7 @@
  *    FRAME_ENLIST       group   text                  a group may push to me
  *                                                     at HOST:PORT; 'first'
  *                                                     is my process
- *    FRAME_GROUP        central n ranks, 4 bytes each have these workers, of
+ *    FRAME_GROUP        central n ranks, uint32       have these workers, of
  *                                                     'first' parameters
  *    FRAME_MOVE         central text                  push to HOST:PORT; I have
  *                                                     made 'sequence' of yours

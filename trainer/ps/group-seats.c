@@ -13,7 +13,8 @@
 #include "trainer/ps/address.h"
 #include "trainer/report.h"
 
-#define HELLO_US 10000000       /* A stranger must join in so long. */
+#define HELLO_US 10000000       /* A stranger must join in so long, and
+                                 * the group be here that it joins. */
 
 static void
 visitor_close(struct group_server *gs, struct visitor *v)
@@ -329,7 +330,8 @@ group_seats_run(struct group_server *gs)
                 link_flush(&v->link);
             }
             visitor_run(gs, v);
-        } else if (!v->joined && now - v->since_us > HELLO_US) {
+        } else if ((!v->joined || !group_seats_hears(gs, v))
+                   && now - v->since_us > HELLO_US) {
             fprintf(stderr, "group server: %s: did not join, closed\n",
                     v->name);
             visitor_close(gs, v);
