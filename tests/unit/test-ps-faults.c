@@ -310,8 +310,7 @@ static void
 a_scheme_with_messages_ends_with_a_connection(void **state)
 {
     static const char *const schemes[] = {
-        "static,ratios=1", "lbbsp-cpu", "lbbsp-gpu", "flexrr", "groups",
-        "essp",
+        "static,ratios=1", "lbbsp-cpu", "lbbsp-gpu", "flexrr", "essp",
     };
 
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {

@@ -49,7 +49,6 @@ static const struct scheme {
     { "lbbsp-gpu", true, false, 0 },
     { "flexrr", true, false, 0 },
     { "backup", true, true, 0 },
-    { "groups,groups=4", false, false, 0 },
     { "ssp,staleness=2", false, true, 0 },
     { "essp,staleness=2", false, false, 2 },
     { "asp", false, true, 0 },

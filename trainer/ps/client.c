@@ -59,6 +59,7 @@ ps_client_destroy(struct ps_client *client)
 {
     if (client) {
         heartbeat_destroy(client->heartbeat);
+        group_link_destroy(client->group);
         for (int i = 0; i < client->config.n_servers; i++) {
             channel_end(&client->servers[i].channel);
         }
@@ -108,7 +109,7 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
     }
     client->weights = NULL;
     client->push.type = 0;
-    client->gone_back = false;
+    client->gone_back = client->pulled = false;
 
     /* Gradients whose answers are to come count, but for one that we waited
      * for in vain. */
@@ -198,7 +199,7 @@ void
 ps_client_part(struct ps_client *client, size_t first, size_t n)
 {
     if (!client->push.type || client->result != PS_OK || client->ahead
-        || first + n != client->final_from) {
+        || client->group || first + n != client->final_from) {
         return;                 /* Leaves in the end, if at all. */
     }
     client->final_from = first;
@@ -216,6 +217,10 @@ complete(struct ps_client *client, float loss)
     client->final_from = 0;
     client->complete = true;
     client->push.value = loss;
+    if (client->group) {
+        client_send_to_group(client);
+        return;
+    }
     for (struct client_server *s = client->servers; s < client_end(client);
          s++) {
         transfers_begin(&s->transfers, s->channel.link.fd);
@@ -309,6 +314,9 @@ ps_client_transfer_s(const struct ps_client *client)
 {
     double seconds = 0;
 
+    if (client->group) {
+        return client->group->transfers.seconds;
+    }
     for (const struct client_server *s = client->servers;
          s < client_end(client); s++) {
         seconds = s->transfers.seconds > seconds ? s->transfers.seconds
@@ -320,7 +328,8 @@ ps_client_transfer_s(const struct ps_client *client)
 uint64_t
 ps_client_bytes_sent(const struct ps_client *client)
 {
-    uint64_t n = 0;
+    uint64_t n = client->group
+                 ? client->group->n_sent + client->group->link.n_sent : 0;
 
     for (int i = 0; i < client->config.n_servers; i++) {
         n += client->servers[i].channel.link.n_sent;
@@ -331,7 +340,9 @@ ps_client_bytes_sent(const struct ps_client *client)
 uint64_t
 ps_client_bytes_received(const struct ps_client *client)
 {
-    uint64_t n = 0;
+    uint64_t n = client->group
+                 ? client->group->n_received + client->group->link.n_received
+                 : 0;
 
     for (int i = 0; i < client->config.n_servers; i++) {
         n += client->servers[i].channel.link.n_received;

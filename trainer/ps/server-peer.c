@@ -71,6 +71,12 @@ begin_frame(struct server *server, struct peer *peer)
     bool taken = false;
     char *error = NULL;
 
+    if (server->central) {
+        error = central_begin_frame(server, peer, &taken);
+    }
+    if (taken) {
+        return error;
+    }
     if (peer->rank >= 0 && peer->channel == FRAME_TRAINING) {
         error = training_begin_frame(server, peer, &taken);
     } else if (peer->rank >= 0 && peer->channel == FRAME_STORE) {
@@ -99,8 +105,15 @@ take_heartbeat(struct server *server, struct peer *peer)
 static char *
 end_frame(struct server *server, struct peer *peer)
 {
+    bool taken = false;
     char *error = NULL;
 
+    if (server->central) {
+        error = central_end_frame(server, peer, &taken);
+    }
+    if (taken) {
+        return error;
+    }
     switch (peer->link.frame.type) {
     case FRAME_HELLO:
         error = server_take_hello(server, peer);
@@ -143,6 +156,10 @@ all_gone(const struct server *server)
 static void
 peer_lost(struct server *server, struct peer *peer, char *error)
 {
+    if (peer->host) {
+        central_drop(server, peer, error);
+        return;
+    }
     if (peer->rank >= 0 && peer->channel == FRAME_CONTROL) {
         peer_close(server, peer);       /* The deadline sees to the rest. */
     } else if (peer->rank < 0) {

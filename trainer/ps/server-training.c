@@ -69,6 +69,7 @@ send_weights(struct server *server, struct peer *peer)
     struct frame frame = { .first = server->shard.first };
 
     if (peer->waiting
+        && (!server->central || central_has_group(server, peer->rank))
         && server->class->ready(server->sync, peer->rank, &frame.iteration,
                                 &frame.value)) {
         peer->waiting--;
@@ -156,7 +157,8 @@ begin_push(struct server *server, struct peer *peer)
     const struct member *member = &server->members[peer->rank];
     float *inbox = server->class->inbox(server->sync, peer->rank);
 
-    if (!server->begun || peer->waiting >= max_waiting(server)
+    if (!server->begun || server->central
+        || peer->waiting >= max_waiting(server)
         || frame->sequence != member->sequence + 1
         || !fits_gradient(server, member, frame, frame->type == FRAME_PUSH)) {
         return message("gradient %llu of %u values from %llu: not allowed "
@@ -188,6 +190,9 @@ training_begin_frame(struct server *server, struct peer *peer, bool *known)
         right = server->begun && server->class->message
                 && server_complete(server);
         link_set_body(&peer->link, &peer->message);
+        break;
+    case FRAME_PULL:
+        right = server->begun && server->central && !peer->waiting;
         break;
     default:
         *known = false;
@@ -280,6 +285,9 @@ training_end_frame(struct server *server, struct peer *peer)
     case FRAME_INIT:
         server->begun = true;
         keep(server);
+        break;
+    case FRAME_PULL:
+        peer->waiting = !peer->bye;
         break;
     case FRAME_SCHEME:
         if (!server->ending) {

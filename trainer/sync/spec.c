@@ -24,7 +24,7 @@ static const struct {
     { "lbbsp-cpu", SYNC_PREDICTOR },
     { "lbbsp-gpu", 0 },
     { "flexrr", SYNC_PIECES },
-    { "groups", SYNC_GROUPS },
+    { "groups", SYNC_GROUPS | SYNC_TAU },
 };
 
 static char *
@@ -103,6 +103,12 @@ parse_groups(const char *value, struct sync_spec *spec)
     return error;
 }
 
+static char *
+parse_tau(const char *value, struct sync_spec *spec)
+{
+    return parse_count(value, 1, 1000000, &spec->tau);
+}
+
 static const struct {
     const char *name;
     enum sync_parameter parameter;
@@ -114,6 +120,7 @@ static const struct {
     { "predictor", SYNC_PREDICTOR, parse_predictor },
     { "groups", SYNC_GROUPS, parse_groups },
     { "pieces", SYNC_PIECES, parse_pieces },
+    { "tau", SYNC_TAU, parse_tau },
 };
 
 static char *
@@ -158,6 +165,7 @@ sync_spec_read(const char *text, struct sync_spec *spec)
 
     *spec = (struct sync_spec) {
         .staleness = 3, .backups = 1, .predictor = "narx", .pieces = 4,
+        .tau = 8,
     };
     error = set_name(strsep(&rest, ","), spec);
     while (!error && rest) {

@@ -207,7 +207,8 @@ extern const struct sync_class sync_asp, sync_ssp, sync_essp;
 
 /* Synchronous within groups and asynchronous between them.  There is one group
  * at first, and then twice as many, the slower workers together, as long as
- * the job takes 20 % longer than it would without delays. */
+ * the job takes 20 % longer than it would without delays; or fewer again.  A
+ * server has group servers make each group's mean, see groups.h. */
 extern const struct sync_class sync_groups;
 
 /* All of them, then NULL. */
@@ -220,6 +221,7 @@ enum sync_parameter {
     SYNC_PREDICTOR = 1 << 3,
     SYNC_GROUPS = 1 << 4,
     SYNC_PIECES = 1 << 5,
+    SYNC_TAU = 1 << 6,
 };
 
 /* A scheme as a person names it: "NAME[,PARAMETER=VALUE...]". */
@@ -234,6 +236,7 @@ struct sync_spec {
     char predictor[16];         /* Of speeds. */
     int64_t pieces;             /* In which a worker computes its share. */
     int64_t groups;             /* A power of 2; 0: found out. */
+    int64_t tau;                /* Batches that a group's gradient may age. */
 };
 
 /* Return NULL or a message.  sync_spec_read() is for those who only pass a
