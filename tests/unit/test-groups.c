@@ -3,8 +3,6 @@
 /* A central server, group servers and workers, all of them processes: groups
  * change and group servers die, and every gradient counts once. */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,27 +12,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "trainer/control.h"
-#include "trainer/ps/address.h"
-#include "trainer/ps/client.h"
-#include "trainer/ps/group-server.h"
+#include "ps-jobs.h"
 #include "trainer/ps/link.h"
-#include "trainer/ps/optimiser.h"
-#include "trainer/ps/server.h"
 #include "trainer/sync/sync.h"
 
-#define TIMEOUT_S 50            /* Of a test, in case it hangs. */
-#define N 30000                 /* Parameters: more than a socket holds. */
 #define WORKERS 4
 
 /* What the processes of a test share. */
@@ -46,114 +34,34 @@ struct board {
 
 static struct board *board;
 
-static pid_t
-start_process(void)
-{
-    pid_t parent = getpid(), pid = fork();
-
-    assert_true(pid >= 0);
-    if (!pid) {
-        int null = open("/dev/null", O_RDWR);
-
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) {
-            _exit(1);
-        }
-        dup2(null, STDIN_FILENO);
-        signal(SIGPIPE, SIG_IGN);
-        alarm(TIMEOUT_S);
-    }
-    return pid;
-}
-
-/* Its exit status, or 128 + signal. */
-static int
-await_end(pid_t pid)
-{
-    int status;
-
-    while (waitpid(pid, &status, 0) < 0) {
-        assert_int_equal(errno, EINTR);
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static void
-end(pid_t pid)
-{
-    kill(pid, SIGKILL);
-    await_end(pid);
-}
-
-struct central {
-    pid_t pid;
-    char address[32];
-};
-
-/* Reads from 'fd' where a server listens. */
-static void
-read_address(int fd, char address[32])
-{
-    FILE *stream = fdopen(fd, "r");
-    char line[256];
-
-    assert_non_null(fgets(line, sizeof line, stream));
-    assert_non_null(strstr(line, "\"port\": "));
-    snprintf(address, 32, "127.0.0.1:%d",
-             atoi(strstr(line, "\"port\": ") + 8));
-    fclose(stream);
-}
-
-static struct central
+static struct server
 start_central(const char *scheme, int64_t deadline_us)
 {
     struct sync_spec spec;
-    struct central central;
-    int out[2];
 
     memset(board, 0, sizeof *board);
     assert_null(sync_spec_parse(scheme, &spec));
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    central.pid = start_process();
-    if (!central.pid) {
-        dup2(out[1], STDOUT_FILENO);
-        _exit(ps_server_run(&(struct ps_server_config) {
-            .address = "127.0.0.1", .n_workers = WORKERS, .n_threads = 1,
-            .sync = &spec, .patience_us = 1000000,
-            .deadline_us = deadline_us, .control = control_create(0),
-        }) != NULL);
-    }
-    close(out[1]);
-    read_address(out[0], central.address);
-    return central;
+    return start_server((struct ps_server_config) {
+        .n_workers = WORKERS, .sync = &spec, .patience_us = 1000000,
+        .deadline_us = deadline_us,
+    });
 }
 
-static pid_t
-start_group_server_at(const struct central *central, char address[32])
+static void
+start_hosts(const struct server *central, struct server hosts[], int n)
 {
-    int out[2];
-    pid_t pid;
-
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    pid = start_process();
-    if (!pid) {
-        dup2(out[1], STDOUT_FILENO);
-        _exit(group_server_run(&(struct group_server_config) {
-            .central = central->address, .address = "127.0.0.1",
-            .patience_us = 200000, .control = control_create(0),
-        }) != NULL);
+    for (int i = 0; i < n; i++) {
+        hosts[i] = start_group_server(central);
     }
-    close(out[1]);
-    read_address(out[0], address);
-    return pid;
 }
 
-static pid_t
-start_group_server(const struct central *central)
+/* Group servers end with 'status'. */
+static void
+await_hosts(const struct server hosts[], int n, int status)
 {
-    char address[32];
-
-    return start_group_server_at(central, address);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(await_end(hosts[i].pid), status);
+    }
 }
 
 /* How long a worker says that its steps take. */
@@ -162,20 +70,14 @@ typedef double seconds_fn(int rank, int step);
 /* Pushes 'n' gradients of ones, and then zeros until the others have pushed
  * theirs too.  Weights are a quarter of the ones that count. */
 static void
-worker_main(const struct central *central, int rank, int n,
-            seconds_fn *seconds)
+worker_main(const struct server *central, int n, seconds_fn *seconds)
 {
-    const char *servers[] = { central->address };
     static float weights[N], ones[N], zeros[N];
     enum ps_result result = PS_OK;
     struct ps_client *client;
     uint64_t iteration;
     double loss = 0.5;
-    char *error = ps_client_create(&(struct ps_client_config) {
-        .servers = servers, .n_servers = 1, .rank = rank,
-        .n_workers = WORKERS, .n_parameters = N,
-        .optimiser = optimiser_find("sum"), .patience_us = 1000000,
-    }, &client);
+    char *error = try_training(central, 1, 1000000, 0, &client);
     bool ok = !error && ps_client_begin(client, weights, &iteration, &error)
                         == PS_OK;
 
@@ -190,8 +92,8 @@ worker_main(const struct central *central, int rank, int n,
             ok = ok && m.kind == SYNC_ROLE;
         }
         ps_client_send(client, &(struct sync_message) {
-            .kind = SYNC_REPORT, .worker = rank, .n = 1,
-            .seconds = seconds ? seconds(rank, k) : 1,
+            .kind = SYNC_REPORT, .worker = my_rank, .n = 1,
+            .seconds = seconds ? seconds(my_rank, k) : 1,
         });
         last = board->n_done == WORKERS;
         result = ps_client_exchange(client, &iteration, k < n ? ones : zeros,
@@ -200,26 +102,28 @@ worker_main(const struct central *central, int rank, int n,
         if (result == PS_OK) {
             ok = ok && iteration == before + 1
                  && weights[0] == weights[N - 1];
-            board->most[rank] = weights[0];
-            board->pushed[rank] += k < n;
+            board->most[my_rank] = weights[0];
+            board->pushed[my_rank] += k < n;
             board->n_done += k == n - 1;
         }
     }
     if (error) {
-        fprintf(stderr, "worker %d: %s\n", rank, error);
+        fprintf(stderr, "worker %d: %s\n", my_rank, error);
     }
     ps_client_destroy(client);
     _exit(!ok);
 }
 
 static void
-start_workers(const struct central *central, int n, seconds_fn *seconds,
+start_workers(const struct server *central, int n, seconds_fn *seconds,
               pid_t pids[WORKERS])
 {
     for (int i = 0; i < WORKERS; i++) {
         pids[i] = start_process();
         if (!pids[i]) {
-            worker_main(central, i, n, seconds);
+            my_rank = i;
+            n_workers = WORKERS;
+            worker_main(central, n, seconds);
         }
     }
 }
@@ -244,7 +148,7 @@ await_pushes(int n)
 /* All of 'n' gradients of each worker count, and each once: who ends first has
  * seen them all. */
 static void
-await_counts(const struct central *central, const pid_t pids[WORKERS], int n)
+await_counts(const struct server *central, const pid_t pids[WORKERS], int n)
 {
     float most = 0;
 
@@ -261,22 +165,19 @@ static void
 kill_group_servers_under(const char *scheme)
 {
     enum { STEPS = 150, KILLS = 12 };
-    struct central central = start_central(scheme, 0);
-    pid_t hosts[KILLS + 3], pids[WORKERS];
+    struct server central = start_central(scheme, 0);
+    struct server hosts[KILLS + 3];
+    pid_t pids[WORKERS];
 
-    for (int i = 0; i < 3; i++) {
-        hosts[i] = start_group_server(&central);
-    }
+    start_hosts(&central, hosts, 3);
     start_workers(&central, STEPS, NULL, pids);
     for (int i = 0; i < KILLS; i++) {
         await_pushes((i + 1) * WORKERS * STEPS / (KILLS + 2));
-        end(hosts[i]);
+        kill_process(hosts[i].pid);
         hosts[i + 3] = start_group_server(&central);
     }
     await_counts(&central, pids, STEPS);
-    for (int i = KILLS; i < KILLS + 3; i++) {
-        assert_int_equal(await_end(hosts[i]), 0);
-    }
+    await_hosts(hosts + KILLS, 3, 0);
 }
 
 static void
@@ -298,18 +199,15 @@ static void
 moving_workers_count_once(void **state)
 {
     enum { STEPS = 200 };
-    struct central central = start_central("groups", 0);
-    pid_t hosts[3], pids[WORKERS];
+    struct server central = start_central("groups", 0);
+    struct server hosts[3];
+    pid_t pids[WORKERS];
 
     (void) state;
-    for (int i = 0; i < 3; i++) {
-        hosts[i] = start_group_server(&central);
-    }
+    start_hosts(&central, hosts, 3);
     start_workers(&central, STEPS, changing_seconds, pids);
     await_counts(&central, pids, STEPS);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(await_end(hosts[i]), 0);
-    }
+    await_hosts(hosts, 3, 0);
 }
 
 /* It stops in the middle of its work, and is not closed. */
@@ -317,31 +215,29 @@ static void
 a_silent_group_server_is_replaced(void **state)
 {
     enum { STEPS = 40 };
-    struct central central = start_central("groups,groups=1", 2000000);
-    pid_t pids[WORKERS], first = start_group_server(&central), second;
+    struct server central = start_central("groups,groups=1", 2000000);
+    struct server first = start_group_server(&central), second;
+    pid_t pids[WORKERS];
 
     (void) state;
     start_workers(&central, STEPS, NULL, pids);
     await_pushes(WORKERS * STEPS / 2);
-    kill(first, SIGSTOP);
+    kill(first.pid, SIGSTOP);
     second = start_group_server(&central);
     await_counts(&central, pids, STEPS);
-    end(first);
-    assert_int_equal(await_end(second), 0);
+    kill_process(first.pid);
+    assert_int_equal(await_end(second.pid), 0);
 }
 
-/* A connection to 'address' on which 'frame' was sent. */
+/* A connection to 'server' on which 'frame' was sent. */
 static struct link
-say(const char *address, struct frame frame, const void *body)
+say(const struct server *server, struct frame frame, const void *body)
 {
-    struct pollfd writable = { .events = POLLOUT };
+    int fd = connect_blocking(server);
     struct link link;
 
-    assert_null(address_connect(address, &writable.fd));
-    assert_int_equal(poll(&writable, 1, 5000), 1);
-    assert_int_equal(address_connected(writable.fd), 0);
-    assert_int_equal(link_tune(writable.fd, NULL), 0);
-    link_init(&link, writable.fd);
+    assert_int_equal(link_tune(fd, NULL), 0);
+    link_init(&link, fd);
     link_send(&link, &frame, body);
     link_flush(&link);          /* As far as it goes: some are refused. */
     return link;
@@ -352,20 +248,21 @@ static void
 a_group_server_that_workers_cannot_reach_is_replaced(void **state)
 {
     enum { STEPS = 20 };
-    struct central central = start_central("groups,groups=1", 0);
+    struct server central = start_central("groups,groups=1", 0);
     const char *nowhere = "127.0.0.1:1";
-    struct link link = say(central.address, (struct frame) {
+    struct link link = say(&central, (struct frame) {
         .type = FRAME_ENLIST, .body_length = strlen(nowhere),
     }, nowhere);
     struct pollfd readable = { .fd = link.fd, .events = POLLIN };
-    pid_t pids[WORKERS], host;
+    struct server host;
+    pid_t pids[WORKERS];
 
     (void) state;
     start_workers(&central, STEPS, NULL, pids);
     assert_int_equal(poll(&readable, 1, 20000), 1);     /* It has a group. */
     host = start_group_server(&central);
     await_counts(&central, pids, STEPS);
-    assert_int_equal(await_end(host), 0);
+    assert_int_equal(await_end(host.pid), 0);
     link_close(&link);
 }
 
@@ -399,23 +296,21 @@ strangers_do_not_disturb(void **state)
         { .type = FRAME_JOIN, .first = 1, .iteration = 1 },
         { .type = FRAME_ENLIST },
     };
-    struct central central = start_central("groups,groups=2", 0);
-    pid_t pids[WORKERS], hosts[2] = {
-        start_group_server(&central), start_group_server(&central),
-    };
+    struct server central = start_central("groups,groups=2", 0);
+    struct server hosts[2];
+    pid_t pids[WORKERS];
 
     (void) state;
+    start_hosts(&central, hosts, 2);
     start_workers(&central, STEPS, NULL, pids);
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
-        struct link link = say(central.address, frames[i], gradient);
+        struct link link = say(&central, frames[i], gradient);
 
         await_pushes((i + 1) * WORKERS * STEPS / 16);
         assert_true(is_closed(&link));
     }
     await_counts(&central, pids, STEPS);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(await_end(hosts[i]), 0);
-    }
+    await_hosts(hosts, 2, 0);
 }
 
 /* The same to a group server, whose first group has generation 1. */
@@ -433,63 +328,59 @@ strangers_do_not_disturb_a_group(void **state)
         { .type = FRAME_GROUP, .n = 2, .first = 7, .iteration = 9 },
         { .type = FRAME_HELLO },
     };
-    struct central central = start_central("groups,groups=1", 0);
-    char address[32];
-    pid_t pids[WORKERS], host = start_group_server_at(&central, address);
+    struct server central = start_central("groups,groups=1", 0);
+    struct server host = start_group_server(&central);
+    pid_t pids[WORKERS];
 
     (void) state;
     start_workers(&central, STEPS, NULL, pids);
     await_pushes(WORKERS);
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
-        struct link link = say(address, frames[i], gradient);
+        struct link link = say(&host, frames[i], gradient);
 
         assert_true(is_closed(&link));
     }
     await_counts(&central, pids, STEPS);
-    assert_int_equal(await_end(host), 0);
+    assert_int_equal(await_end(host.pid), 0);
 }
 
 static void
 all_end_with_the_central_server(void **state)
 {
-    struct central central = start_central("groups,groups=2", 0);
-    pid_t pids[WORKERS], hosts[2] = {
-        start_group_server(&central), start_group_server(&central),
-    };
+    struct server central = start_central("groups,groups=2", 0);
+    struct server hosts[2];
+    pid_t pids[WORKERS];
 
     (void) state;
+    start_hosts(&central, hosts, 2);
     start_workers(&central, 1000000, NULL, pids);
     await_pushes(100);
-    end(central.pid);
+    kill_process(central.pid);
     for (int i = 0; i < WORKERS; i++) {
         assert_int_equal(await_end(pids[i]), 1);
     }
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(await_end(hosts[i]), 1);
-    }
+    await_hosts(hosts, 2, 1);
 }
 
 static void
 all_end_with_a_worker(void **state)
 {
-    struct central central = start_central("groups,groups=2", 0);
-    pid_t pids[WORKERS], hosts[2] = {
-        start_group_server(&central), start_group_server(&central),
-    };
+    struct server central = start_central("groups,groups=2", 0);
+    struct server hosts[2];
+    pid_t pids[WORKERS];
 
     (void) state;
+    start_hosts(&central, hosts, 2);
     start_workers(&central, 1000000, NULL, pids);
     await_pushes(100);
-    end(pids[2]);
+    kill_process(pids[2]);
     for (int i = 0; i < WORKERS; i++) {
         if (i != 2) {
             assert_int_equal(await_end(pids[i]), 1);
         }
     }
     assert_int_equal(await_end(central.pid), 1);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(await_end(hosts[i]), 1);
-    }
+    await_hosts(hosts, 2, 1);
 }
 
 int

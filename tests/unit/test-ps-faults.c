@@ -3,8 +3,6 @@
 /* Connections that are cut, and frames that do not fit: nothing counts twice,
  * nothing hangs.  Servers and a proxy are processes. */
 
-#include <fcntl.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,13 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "ps-jobs.h"
-#include "trainer/ps/address.h"
 #include "trainer/ps/frame.h"
 #include "trainer/ps/link.h"
 #include "trainer/ps/optimiser.h"
@@ -29,92 +25,6 @@
 
 #define HELLO 136               /* Bytes of a hello's frame, */
 #define WELCOME 88              /* and of the answer's. */
-
-/* The proxy. */
-
-/* How many bytes a connection carries before it is cut; 0: all. */
-struct cut {
-    size_t to_server, to_client;
-};
-
-/* Forwards once.  Returns false at the end of either side, or when the cut is
- * reached, which then has been carried exactly. */
-static bool
-forward(int from, int to, size_t *left)
-{
-    uint8_t bytes[16384];
-    size_t most = left && *left < sizeof bytes ? *left : sizeof bytes;
-    ssize_t n = recv(from, bytes, most, 0);
-
-    if (n <= 0 || send(to, bytes, n, MSG_NOSIGNAL) != n) {
-        return false;
-    }
-    if (left) {
-        *left -= n;
-    }
-    return !left || *left;
-}
-
-static void
-carry(int client, int server, struct cut cut)
-{
-    struct pollfd fds[2] = {
-        { .fd = client, .events = POLLIN }, { .fd = server, .events = POLLIN },
-    };
-    size_t *to_server = cut.to_server ? &cut.to_server : NULL;
-    size_t *to_client = cut.to_client ? &cut.to_client : NULL;
-
-    for (;;) {
-        poll(fds, 2, -1);
-        if (fds[0].revents && !forward(client, server, to_server)) {
-            break;
-        }
-        if (fds[1].revents && !forward(server, client, to_client)) {
-            break;
-        }
-    }
-    close(client);
-    close(server);
-}
-
-static int
-blocking(int fd)
-{
-    struct pollfd writable = { .fd = fd, .events = POLLOUT };
-
-    poll(&writable, 1, -1);
-    fcntl(fd, F_SETFL, 0);
-    return fd;
-}
-
-/* One connection after the other, cut as 'cuts' say, then uncut ones. */
-static struct server
-start_proxy(const struct server *server, const struct cut cuts[], int n_cuts)
-{
-    struct server proxy;
-    uint16_t port;
-    int listener;
-
-    assert_null(address_listen("127.0.0.1", 0, &listener, &port));
-    fcntl(listener, F_SETFL, 0);
-    proxy.port = port;
-    proxy.pid = start_process();
-    if (!proxy.pid) {
-        for (int i = 0; ; i++) {
-            struct cut none = { 0, 0 };
-            int client = accept(listener, NULL, NULL), fd;
-            char target[32];
-
-            snprintf(target, sizeof target, "127.0.0.1:%d", server->port);
-            if (client < 0 || address_connect(target, &fd)) {
-                _exit(1);
-            }
-            carry(client, blocking(fd), i < n_cuts ? cuts[i] : none);
-        }
-    }
-    close(listener);
-    return proxy;
-}
 
 static struct store_client *
 connect_store(int port)
@@ -191,8 +101,7 @@ count_through(const struct cut cuts[], int n_cuts)
     }
     store_client_destroy(client);
     assert_int_equal(await_end(server.pid), 0);
-    kill(proxy.pid, SIGKILL);
-    await_end(proxy.pid);
+    kill_process(proxy.pid);
 }
 
 /* Offsets in the first frames behind the hello: in a header, between header
@@ -267,8 +176,7 @@ train_through_cuts(const char *scheme, int n_cuts)
     }
     ps_client_destroy(client);
     assert_int_equal(await_end(server.pid), 0);
-    kill(proxy.pid, SIGKILL);
-    await_end(proxy.pid);
+    kill_process(proxy.pid);
 }
 
 static void
@@ -325,10 +233,8 @@ a_scheme_with_messages_ends_with_a_connection(void **state)
 
         assert_null(wrong);
         assert_int_equal(await_end(server.pid), 1);
-        kill(pusher, SIGKILL);
-        await_end(pusher);
-        kill(proxy.pid, SIGKILL);
-        await_end(proxy.pid);
+        kill_process(pusher);
+        kill_process(proxy.pid);
     }
 }
 
@@ -347,12 +253,9 @@ is_refused(const struct server *server, struct frame frame,
     struct frame first = { .type = FRAME_HELLO };
     struct link link;
     bool aborted = false;
-    char target[32], *error;
-    int fd;
+    char *error;
 
-    snprintf(target, sizeof target, "127.0.0.1:%d", server->port);
-    assert_null(address_connect(target, &fd));
-    link_init(&link, blocking(fd));
+    link_init(&link, connect_blocking(server));
     frame_hello_encode(&hello, bytes);
     link_send_copy(&link, &first, bytes);
     link_send_copy(&link, &frame, body);

@@ -49,6 +49,7 @@ static const struct scheme {
     { "lbbsp-gpu", true, false, 0 },
     { "flexrr", true, false, 0 },
     { "backup", true, true, 0 },
+    { "groups,groups=4", false, false, 0 },
     { "ssp,staleness=2", false, true, 0 },
     { "essp,staleness=2", false, false, 2 },
     { "asp", false, true, 0 },
@@ -163,7 +164,7 @@ struct run {
     const struct scheme *scheme;
     struct shared *shared;
     struct sync_spec spec;
-    struct server server;
+    struct server server, hosts[N_WORKERS];     /* Of groups, if any. */
     pid_t workers[N_WORKERS];
 };
 
@@ -177,6 +178,9 @@ run_begin(struct run *run, const struct scheme *scheme)
         .n_workers = N_WORKERS, .patience_us = PATIENCE_US,
         .sync = &run->spec,
     });
+    for (int i = 0; i < run->spec.groups; i++) {
+        run->hosts[i] = start_group_server(&run->server);
+    }
     for (int i = 0; i < N_WORKERS; i++) {
         run->workers[i] = start_pusher(scheme, run->shared, &run->server, i);
     }
@@ -190,6 +194,9 @@ run_begin(struct run *run, const struct scheme *scheme)
 static void
 run_end(struct run *run)
 {
+    for (int i = 0; i < run->spec.groups; i++) {
+        assert_int_equal(await_end(run->hosts[i].pid), 1);
+    }
     munmap(run->shared, sizeof *run->shared);
 }
 

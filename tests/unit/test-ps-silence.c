@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -48,8 +47,7 @@ a_silent_server_is_noticed(void **state)
     assert_non_null(strstr(error, "silent"));
     free(error);
     ps_client_destroy(client);
-    kill(server.pid, SIGKILL);
-    await_end(server.pid);
+    kill_process(server.pid);
 }
 
 /* A worker that is stopped, likewise: its server ends. */
@@ -79,8 +77,7 @@ a_silent_worker_is_noticed(void **state)
     }
     assert_true(WIFSTOPPED(status));
     assert_int_equal(await_end(server.pid), 1);
-    kill(worker, SIGKILL);
-    await_end(worker);
+    kill_process(worker);
 }
 
 int
