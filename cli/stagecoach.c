@@ -35,7 +35,7 @@ static const struct command commands[] = {
     { "stage", "begin|end [OPTION...]",
       "Tell of a stage of a search that does not tell itself.", cmd_stage },
 #endif
-    { "run", "--cojob C --job J -- COMMAND...",
+    { "run", "--cojob C --job J [--log LOG] -- COMMAND...",
       "Run a process of a job.", cmd_run },
     { "search", "run|check SEARCH.json ...",
       "Search hyper-parameters by successive halving.", cmd_search },

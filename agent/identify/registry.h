@@ -61,7 +61,8 @@ struct job {
      * zeros while nothing is known. */
     struct shim_burst_stats bursts;
 
-    bool has_progress;          /* False until the first datagram. */
+    bool has_progress;          /* False until the first was told. */
+    bool tells;                 /* It does so itself, by datagrams. */
     struct progress progress;   /* The latest. */
 };
 
