@@ -34,21 +34,21 @@ read_some(const char *file, char *data, size_t size)
 }
 
 char *
-log_environ_get(const char *environ, size_t size, const char *name)
+log_environ_get(const char *block, size_t size, const char *name)
 {
     size_t n_name = strlen(name);
 
     while (size) {
-        size_t n = strnlen(environ, size);
+        size_t n = strnlen(block, size);
 
         if (n == size) {
             break;              /* Cut off. */
         }
-        if (n > n_name && environ[n_name] == '='
-            && !memcmp(environ, name, n_name)) {
-            return xstrdup(environ + n_name + 1);
+        if (n > n_name && block[n_name] == '='
+            && !memcmp(block, name, n_name)) {
+            return xstrdup(block + n_name + 1);
         }
-        environ += n + 1;
+        block += n + 1;
         size -= n + 1;
     }
     return NULL;
@@ -80,7 +80,7 @@ log_environ_find(const char *dir, uid_t *uidp)
 {
     char *file = xasprintf("%s/cgroup.procs", dir);
     FILE *procs = fopen(file, "re");
-    char *environ = xmalloc(MAX_ENVIRON);
+    char *block = xmalloc(MAX_ENVIRON);
     char *value = NULL;
     int pid;
 
@@ -89,8 +89,8 @@ log_environ_find(const char *dir, uid_t *uidp)
         char path[64];
 
         snprintf(path, sizeof path, "/proc/%d/environ", pid);
-        value = log_environ_get(environ,
-                                read_some(path, environ, MAX_ENVIRON),
+        value = log_environ_get(block,
+                                read_some(path, block, MAX_ENVIRON),
                                 LOG_ENVIRON);
         if (value && !get_user(pid, uidp)) {
             free(value);
@@ -100,7 +100,7 @@ log_environ_find(const char *dir, uid_t *uidp)
     if (procs) {
         fclose(procs);
     }
-    free(environ);
+    free(block);
     free(file);
     return value;
 }

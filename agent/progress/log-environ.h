@@ -34,6 +34,6 @@ char *log_environ_find(const char *dir, uid_t *uidp);
 
 /* Returns the value of 'name' in an environment of 'size' bytes, NULL if it is
  * not in there. */
-char *log_environ_get(const char *environ, size_t size, const char *name);
+char *log_environ_get(const char *block, size_t size, const char *name);
 
 #endif /* agent/progress/log-environ.h */
