@@ -227,9 +227,12 @@ open_tracker(struct agent *a)
     char *root = a->cgroup_mount
         ? xasprintf("%s/%s", a->cgroup_mount, a->config->cgroup) : NULL;
     struct tracker_config config = {
+        .cgroup_mount = a->cgroup_mount,
         .cgroup_root = root,
         .netns = a->config->netns,
         .n_netns = a->config->n_netns,
+        .ports = a->config->ports,
+        .n_ports = a->config->n_ports,
     };
 
     if (!root) {

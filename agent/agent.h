@@ -41,6 +41,7 @@
 #include "agent/wanted.h"
 
 struct ovsdb_idl_loop;
+struct port_rule;
 
 struct agent_config {
     char *host;
@@ -54,6 +55,8 @@ struct agent_config {
     char **netns;               /* Of /run/netns, besides our own. */
     size_t n_netns;
     char *readers;              /* File of rules for logs, or NULL. */
+    struct port_rule *ports;    /* See identify/whose.h. */
+    size_t n_ports;
     const struct bypass_place *bypass;  /* Or NULL, see actuate/bypass.h. */
 };
 

@@ -4,7 +4,9 @@
 
 #include "agent/control.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/agent.h"
 #include "agent/identify/cgroup-path.h"
@@ -71,6 +73,7 @@ tracker_to_json(const struct agent *a)
     put(json, "sockets", stats->n_dumps);
     put(json, "failed", stats->n_failed_dumps);
     put(json, "cgroups", stats->n_scans);
+    put(json, "looks", stats->n_looks);
     put(json, "misses", stats->n_misses);
     return json;
 }
@@ -135,6 +138,9 @@ job_to_json(const struct agent *a, const struct job *job)
     put(json, "dscp", row.dscp);
     if (named) {
         put(json, "rank", row.rank);
+    }
+    if (job->rung >= 0) {
+        put(json, "rung", job->rung);
     }
     if (job->has_progress) {
         put(json, "iteration", job->progress.iteration);
@@ -207,6 +213,98 @@ control_register(struct unixctl_conn *conn, int argc OVS_UNUSED,
     reply(conn, json);
 }
 
+/* SOURCE COJOB JOB KIND TEXT [rung=N] */
+struct claim_command {
+    enum claim_source source;
+    char name[64];
+    const char *kind;
+    const char *text;
+    int64_t rung;               /* -1: not given. */
+};
+
+/* Reads 'argv' into '*command'.  Returns NULL or a malloc()'d message. */
+static char *
+parse_claim(int argc, const char *argv[], struct claim_command *command)
+{
+    unsigned long long int rung;
+
+    command->source = claim_source_from_name(argv[1]);
+    if (command->source != CLAIM_REGISTRATION
+        && command->source != CLAIM_LAUNCHER) {
+        return xasprintf("\"%.40s\" does not claim, registration and launcher "
+                         "are allowed", argv[1]);
+    }
+    for (int i = 2; i < 4; i++) {
+        if (!cgroup_name_is_valid(argv[i])) {
+            return xasprintf("\"%.40s\" is not a name, "CGROUP_NAME_RULE,
+                             argv[i]);
+        }
+    }
+    snprintf(command->name, sizeof command->name, "%s/%s", argv[2], argv[3]);
+    command->kind = argv[4];
+    command->text = argv[5];
+    command->rung = -1;
+    if (argc > 6) {
+        if (strncmp(argv[6], "rung=", 5)
+            || !str_to_ullong(argv[6] + 5, 10, &rung) || rung > 1000000) {
+            return xasprintf("\"%.40s\" is not a rung, rung=0 to rung=1000000 "
+                             "are allowed", argv[6]);
+        }
+        command->rung = rung;
+    }
+    return NULL;
+}
+
+static void
+control_claim(struct unixctl_conn *conn, int argc, const char *argv[],
+              void *a_)
+{
+    struct agent *a = a_;
+    struct claim_command c;
+    char *error = parse_claim(argc, argv, &c);
+
+    if (!error) {
+        error = (!strcmp(argv[0], "agent/claim")
+                 ? tracker_claim(a->tracker, c.source, c.name, c.kind, c.text,
+                                 c.rung)
+                 : tracker_unclaim(a->tracker, c.source, c.name, c.kind,
+                                   c.text));
+    }
+    if (error) {
+        unixctl_command_reply_error(conn, error);
+        free(error);
+    } else {
+        struct json *json = json_object_create();
+
+        json_object_put_string(json, "job", c.name);
+        reply(conn, json);
+    }
+}
+
+static void
+control_claims(struct unixctl_conn *conn, int argc OVS_UNUSED,
+               const char *argv[] OVS_UNUSED, void *a_)
+{
+    const struct agent *a = a_;
+    struct json *claims = json_array_create_empty();
+    struct json *json = json_object_create();
+    const struct claim *claim;
+
+    HMAP_FOR_EACH (claim, node, &tracker_registry(a->tracker)->claims) {
+        struct json *c = json_object_create();
+
+        json_object_put_string(c, "job", claim->job->name);
+        json_object_put_string(c, "source", claim_source_name(claim->source));
+        put(c, claim_kind_name(claim->what.kind), claim->what.id);
+        if (claim->path) {
+            json_object_put_string(c, "path", claim->path);
+        }
+        json_array_add(claims, c);
+    }
+    json_object_put(json, "claims", claims);
+    reply(conn, json);
+}
+
 static void
 control_readers(struct unixctl_conn *conn, int argc OVS_UNUSED,
                 const char *argv[] OVS_UNUSED, void *a_)
@@ -244,4 +342,11 @@ agent_control_register(struct agent *a)
     unixctl_command_register("agent/readers", "", 0, 0, control_readers, a);
     unixctl_command_register("agent/reload-readers", "", 0, 0,
                              control_reload_readers, a);
+    unixctl_command_register("agent/claim", "SOURCE COJOB JOB "
+                             "(cgroup PATH|netns PATH|pid N) [rung=N]", 5, 6,
+                             control_claim, a);
+    unixctl_command_register("agent/unclaim", "SOURCE COJOB JOB "
+                             "(cgroup PATH|netns PATH|pid N)", 5, 5,
+                             control_claim, a);
+    unixctl_command_register("agent/claims", "", 0, 0, control_claims, a);
 }

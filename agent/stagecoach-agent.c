@@ -20,11 +20,14 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/identify/cgroup-path.h"
+#include "agent/identify/whose.h"
+#include "agent/privileges.h"
 #include "agent/progress/log-spec.h"
 #include "command-line.h"
 #include "daemon.h"
 #include "fatal-signal.h"
 #include "latch.h"
+#include "lockfile.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
@@ -87,7 +90,12 @@ usage(void)
            "seen\n"
            "  --netns=NAME         also look at the sockets of this network "
            "namespace;\n"
-           "                       may be repeated\n",
+           "                       may be repeated\n"
+           "  --port=FIRST[-LAST]=COJOB/JOB\n"
+           "                       who has a socket on these ports works for "
+           "this job,\n"
+           "                       if nothing better is known; may be "
+           "repeated\n",
            program_name, program_name);
     stream_usage("REMOTE", true, false, true);
     daemon_usage();
@@ -165,6 +173,18 @@ check_readers(const char *file)
     log_rules_destroy(rules);
 }
 
+static void
+add_port(struct agent_config *c, const char *text)
+{
+    char *error;
+
+    c->ports = xrealloc(c->ports, (c->n_ports + 1) * sizeof *c->ports);
+    error = port_rule_parse(text, &c->ports[c->n_ports++]);
+    if (error) {
+        bad_option("--port: %s", error);
+    }
+}
+
 static char *
 default_host(void)
 {
@@ -240,6 +260,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         OPT_NETNS,
         OPT_BYPASS,
         OPT_READERS,
+        OPT_PORT,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
         SSL_OPTION_ENUMS,
@@ -255,6 +276,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         { "netns", required_argument, NULL, OPT_NETNS },
         { "bypass", required_argument, NULL, OPT_BYPASS },
         { "readers", required_argument, NULL, OPT_READERS },
+        { "port", required_argument, NULL, OPT_PORT },
         { "help", no_argument, NULL, 'h' },
         { "version", no_argument, NULL, 'V' },
         DAEMON_LONG_OPTIONS,
@@ -308,6 +330,9 @@ parse_options(int argc, char *argv[], struct agent_config *c)
             free(c->readers);
             c->readers = abs_file_name(NULL, optarg);
             break;
+        case OPT_PORT:
+            add_port(c, optarg);
+            break;
         case 'h':
             usage();
             break;
@@ -343,6 +368,42 @@ free_config(struct agent_config *c)
         free(c->netns[i]);
     }
     free(c->netns);
+    free(c->ports);
+}
+
+/* Two agents would undo each other's work, and take each other's sockets. */
+static struct lockfile *
+lock_host(const struct agent_config *c)
+{
+    char *path = xasprintf("%s/agent", c->rundir);
+    struct lockfile *lockfile;
+    int error = lockfile_lock(path, &lockfile);
+
+    if (error == EAGAIN || error == EDEADLK) {
+        ovs_fatal(0, "%s: an agent is running for this directory, only one is "
+                  "allowed", c->rundir);
+    } else if (error) {
+        ovs_fatal(error, "%s: cannot lock", path);
+    }
+    free(path);
+    return lockfile;
+}
+
+static void
+drop_privileges(void)
+{
+    int error = privileges_drop();
+
+    if (error) {
+        VLOG_WARN("cannot give up privileges (%s), going on with all of them",
+                  ovs_strerror(error));
+    }
+    for (size_t i = 0; i < N_PRIVILEGES; i++) {
+        if (!privilege_is_held(&privileges[i])) {
+            VLOG_INFO("no %s: no %s", privileges[i].name,
+                      privileges[i].purpose);
+        }
+    }
 }
 
 static struct unixctl_server *
@@ -365,6 +426,7 @@ main(int argc, char *argv[])
 {
     struct agent_config config = { .host = NULL };
     struct unixctl_server *unixctl;
+    struct lockfile *lockfile;
     struct agent *agent;
     char *error;
 
@@ -381,6 +443,8 @@ main(int argc, char *argv[])
         ovs_fatal(errno, "%s: cannot make the directory", config.rundir);
     }
     daemonize_start(false);
+    lockfile = lock_host(&config);
+    drop_privileges();
     unixctl = open_unixctl(&config);
     error = agent_create(&config, &agent);
     if (error) {
@@ -406,6 +470,7 @@ main(int argc, char *argv[])
 
     unixctl_server_destroy(unixctl);
     agent_destroy(agent);
+    lockfile_unlock(lockfile);
     free_config(&config);
     latch_destroy(&exiting);
     latch_destroy(&reload);

@@ -15,7 +15,7 @@ packages="
     gcc libc6-dev meson ninja-build pkg-config python3 make
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
     libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev
-    libpcap-dev libmnl-dev libxxhash-dev
+    libpcap-dev libmnl-dev libcap-ng-dev libxxhash-dev
     iproute2 ethtool
     libcmocka-dev libglpk-dev python3-jsonschema mandoc
 "

@@ -13,6 +13,7 @@
 
 struct set_flow {
     struct hmap_node node;      /* In struct flow_set's 'flows', by 'key'. */
+    struct ovs_list changed;    /* In struct flow_set's, empty if not. */
     struct shim_flow_key key;
     char job[64];               /* Whose it is to be, empty if it is to go. */
     uint16_t installed;         /* Slot that the shim has it in, 0 if it does
@@ -23,14 +24,41 @@ void
 flow_set_init(struct flow_set *fs)
 {
     hmap_init(&fs->flows);
-    fs->dirty = false;
+    ovs_list_init(&fs->changed);
 }
 
 static void
 remove_flow(struct flow_set *fs, struct set_flow *flow)
 {
     hmap_remove(&fs->flows, &flow->node);
+    ovs_list_remove(&flow->changed);
     free(flow);
+}
+
+static void
+mark(struct flow_set *fs, struct set_flow *flow)
+{
+    if (ovs_list_is_empty(&flow->changed)) {
+        ovs_list_push_back(&fs->changed, &flow->changed);
+    }
+}
+
+/* Looks at all flows again: the slots of their jobs may be others. */
+void
+flow_set_recheck(struct flow_set *fs)
+{
+    struct set_flow *flow;
+
+    HMAP_FOR_EACH (flow, node, &fs->flows) {
+        mark(fs, flow);
+    }
+}
+
+/* True if there may be differences. */
+bool
+flow_set_is_dirty(const struct flow_set *fs)
+{
+    return !ovs_list_is_empty(&fs->changed);
 }
 
 void
@@ -65,9 +93,10 @@ find_or_add(struct flow_set *fs, const struct shim_flow_key *key)
     if (!flow) {
         flow = xzalloc(sizeof *flow);
         flow->key = *key;
+        ovs_list_init(&flow->changed);
         hmap_insert(&fs->flows, &flow->node, flow_key_hash(key));
     }
-    fs->dirty = true;
+    mark(fs, flow);
     return flow;
 }
 
@@ -89,7 +118,7 @@ flow_set_unwant(struct flow_set *fs, const struct shim_flow_key *key)
 
     if (flow) {
         flow->job[0] = '\0';
-        fs->dirty = true;
+        mark(fs, flow);
     }
 }
 
@@ -104,7 +133,7 @@ flow_set_missed(struct flow_set *fs, const struct shim_flow_key *key)
         return false;
     }
     flow->installed = 0;
-    fs->dirty = true;
+    mark(fs, flow);
     return true;
 }
 
@@ -116,6 +145,7 @@ flow_set_adopt(struct flow_set *fs, const struct shim_flow *flows, size_t n)
 
     HMAP_FOR_EACH (flow, node, &fs->flows) {
         flow->installed = 0;
+        mark(fs, flow);
     }
     flow_set_adopt_more(fs, flows, n);
 }
@@ -128,7 +158,6 @@ flow_set_adopt_more(struct flow_set *fs, const struct shim_flow *flows,
     for (size_t i = 0; i < n; i++) {
         find_or_add(fs, &flows[i].key)->installed = flows[i].slot;
     }
-    fs->dirty = true;
 }
 
 /* Stores in '*changes' what has to be sent so that the shim has what is
@@ -141,16 +170,15 @@ flow_set_changes(struct flow_set *fs, const struct slot_table *slots,
     struct set_flow *flow;
 
     changes->n_add = changes->n_delete = 0;
-    if (!fs->dirty) {
-        return false;
-    }
-    HMAP_FOR_EACH_SAFE (flow, node, &fs->flows) {
+    LIST_FOR_EACH_SAFE (flow, changed, &fs->changed) {
         uint16_t slot = flow->job[0] ? slot_table_number(slots, flow->job) : 0;
 
         if (changes->n_add >= FLOW_CHANGES_MAX
             || changes->n_delete >= FLOW_CHANGES_MAX) {
             return true;
         }
+        ovs_list_remove(&flow->changed);
+        ovs_list_init(&flow->changed);
         if (slot && slot != flow->installed) {
             struct shim_flow *add = &changes->add[changes->n_add++];
 
@@ -165,6 +193,5 @@ flow_set_changes(struct flow_set *fs, const struct slot_table *slots,
             remove_flow(fs, flow);
         }
     }
-    fs->dirty = false;
     return changes->n_add || changes->n_delete;
 }

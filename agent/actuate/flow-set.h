@@ -10,7 +10,8 @@
  * ==========
  *
  * Like the slots, the flows of a shim are made equal to what is wanted by
- * difference, from whatever a restarted agent or shim left there.
+ * difference, from whatever a restarted agent or shim left there.  Only flows
+ * that something happened to are looked at, since a job may have very many.
  *
  *
  * Usage
@@ -18,6 +19,7 @@
  *
  *    flow_set_want(fs, &key, "asha/t0");
  *    flow_set_adopt(fs, flows, n);               // From SHIM_FLOW_LIST.
+ *    flow_set_recheck(fs);                       // The slots have changed.
  *    while (flow_set_changes(fs, slots, &changes)) {
  *        ...FLOW_ADD, FLOW_DELETE...
  *    }
@@ -32,6 +34,7 @@
 #include <stddef.h>
 
 #include "openvswitch/hmap.h"
+#include "openvswitch/list.h"
 #include "shim/control/protocol.h"
 
 struct slot_table;
@@ -40,7 +43,7 @@ struct slot_table;
 
 struct flow_set {
     struct hmap flows;          /* Contains struct set_flow. */
-    bool dirty;                 /* There may be differences. */
+    struct ovs_list changed;    /* Those that may differ. */
 };
 
 struct flow_changes {
@@ -60,6 +63,8 @@ bool flow_set_missed(struct flow_set *, const struct shim_flow_key *);
 void flow_set_adopt(struct flow_set *, const struct shim_flow *, size_t n);
 void flow_set_adopt_more(struct flow_set *, const struct shim_flow *,
                          size_t n);
+void flow_set_recheck(struct flow_set *);
+bool flow_set_is_dirty(const struct flow_set *);
 bool flow_set_changes(struct flow_set *, const struct slot_table *,
                       struct flow_changes *);
 

@@ -185,7 +185,8 @@ static void
 have(struct shim_actuator *s, unsigned int need)
 {
     if (s->needs && !(s->needs &= ~need)) {
-        s->slots_dirty = s->flows.dirty = true;
+        s->slots_dirty = true;
+        flow_set_recheck(&s->flows);
         if (s->last_error) {
             s->last_error = 0;
             VLOG_INFO("%s: the shim is there, process %"PRIu32", "
@@ -562,8 +563,9 @@ shim_wait(struct actuator *a)
                  POLLIN | (shim_client_wants_write(s->conn) ? POLLOUT : 0));
     poll_timer_wait_until(MIN(s->next_stats, s->next_sync));
     if (!s->needs) {
-        bool dirty = s->slots_dirty || s->flows.dirty || s->lease_dirty
-                     || s->guard_dirty || s->congestion_dirty;
+        bool dirty = s->slots_dirty || s->lease_dirty
+                     || s->guard_dirty || s->congestion_dirty
+                     || flow_set_is_dirty(&s->flows);
 
         poll_timer_wait_until(s->next_lease);
         if (dirty && !shim_client_wants_write(s->conn)) {
@@ -578,7 +580,8 @@ shim_set_job(struct actuator *a, const struct shim_slot *row, bool decided)
     struct shim_actuator *s = shim_cast(a);
 
     slot_table_want(&s->slots, row, decided);
-    s->slots_dirty = s->flows.dirty = true;
+    s->slots_dirty = true;
+    flow_set_recheck(&s->flows);
 }
 
 static void
@@ -647,7 +650,8 @@ shim_get_status(const struct actuator *a, struct actuator_status *status)
     const struct shim_actuator *s = shim_cast(a);
 
     status->connected = s->conn && !s->needs;
-    status->in_sync = status->connected && !s->slots_dirty && !s->flows.dirty
+    status->in_sync = status->connected && !s->slots_dirty
+                      && !flow_set_is_dirty(&s->flows)
                       && !s->n_unanswered && s->next_sync == LLONG_MAX;
     status->bypass = bypass_is_up(s->bypass);
     status->rate_bps = s->hello.rate_bps;

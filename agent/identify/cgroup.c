@@ -126,6 +126,22 @@ cgroup_scan(const char *root, cgroup_see_func *see, void *aux)
     return 0;
 }
 
+/* Calls 'see' with 'aux' and an empty name for each cgroup below the one at
+ * 'path', wherever that is.  Returns 0 or a positive errno value. */
+int
+cgroup_scan_below(const char *path, cgroup_see_func *see, void *aux)
+{
+    struct scan scan = { .see = see, .aux = aux, .budget = MAX_DIRS };
+    DIR *dir = open_dir_at(AT_FDCWD, path);
+
+    if (!dir) {
+        return errno;
+    }
+    scan_dir(&scan, dir, 2);
+    closedir(dir);
+    return 0;
+}
+
 static char *
 job_path(const char *root, const char *job, const char *file)
 {

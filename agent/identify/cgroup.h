@@ -21,6 +21,7 @@
  * =====
  *
  *    cgroup_scan(root, see_cgroup, aux);
+ *    cgroup_scan_below("/sys/fs/cgroup/kubepods.slice/a", see_cgroup, aux);
  *    if (!cgroup_is_populated(root, "asha/t0")) {
  *        cgroup_remove(root, "asha/t0");
  *    }
@@ -43,6 +44,7 @@ typedef void cgroup_see_func(const char *job, uint64_t id, bool below,
                              void *aux);
 
 int cgroup_scan(const char *root, cgroup_see_func *, void *aux);
+int cgroup_scan_below(const char *path, cgroup_see_func *, void *aux);
 bool cgroup_is_populated(const char *root, const char *job);
 int cgroup_remove(const char *root, const char *job);
 

@@ -94,12 +94,12 @@ flow_table_begin(struct flow_table *ft)
     }
 }
 
-/* Notes that the dump has a socket of 'job' with 'key'.  Returns true if that
- * is new: an unknown flow, or a socket of another job that reuses the
+/* Notes that there is a socket of 'job' with 'key' in 'cgroup'.  Returns true
+ * if that is new: an unknown flow, or a socket of another job that reuses the
  * addresses. */
 bool
 flow_table_see(struct flow_table *ft, const struct shim_flow_key *key,
-               const struct job *job, long long now)
+               const struct job *job, uint64_t cgroup, long long now)
 {
     struct flow *flow = find_flow(ft, key);
     bool new = !flow || flow->job != job;
@@ -110,6 +110,7 @@ flow_table_see(struct flow_table *ft, const struct shim_flow_key *key,
         hmap_insert(&ft->flows, &flow->node, flow_key_hash(key));
     }
     flow->job = job;
+    flow->cgroup = cgroup;
     flow->seen = now;
     flow->n_unseen = 0;
     return new;

@@ -19,7 +19,7 @@
  * =====
  *
  *    flow_table_begin(ft);
- *    ...if (flow_table_see(ft, key, job, now)) { it is new }...
+ *    ...if (flow_table_see(ft, key, job, cgroup, now)) { it is new }...
  *    flow_table_end(ft, now, gone, aux);
  *
  * A dump that failed is simply not ended.
@@ -47,6 +47,7 @@ struct flow {
     struct hmap_node node;      /* In struct flow_table's 'flows', by 'key'. */
     struct shim_flow_key key;
     const struct job *job;
+    uint64_t cgroup;            /* That its socket is in. */
     long long seen;             /* time_msec() of the last dump with it. */
     int n_unseen;               /* Dumps without it since. */
 };
@@ -62,7 +63,7 @@ typedef void flow_gone_func(const struct flow *, void *aux);
 
 void flow_table_begin(struct flow_table *);
 bool flow_table_see(struct flow_table *, const struct shim_flow_key *,
-                    const struct job *, long long now);
+                    const struct job *, uint64_t cgroup, long long now);
 void flow_table_end(struct flow_table *, long long now,
                     flow_gone_func *gone, void *aux);
 void flow_table_forget_job(struct flow_table *, const struct job *,

@@ -9,46 +9,32 @@
 #include "agent/identify/flow-table.h"
 #include "util.h"
 
+enum miss_state {
+    MISS_QUEUED,                /* In 'fresh' or 'again'. */
+    MISS_LATER,                 /* In 'later'. */
+    MISS_QUIET,                 /* Waits to be reported after 'until'. */
+};
+
 struct miss {
     struct hmap_node node;      /* In struct miss_filter's 'misses'. */
     struct shim_flow_key key;
-    long long quiet_until;      /* Reports before are passed over. */
-    int retry_ms;               /* Length of the next quiet time if again no
-                                 * socket is found. */
-    bool waiting;               /* Wants a dump. */
+    enum miss_state state;
+    struct ovs_list queue;      /* In 'fresh' or 'again', while queued. */
+    struct heap_node heap;      /* In 'later', by 'until'. */
+    long long since;            /* When it was reported. */
+    long long until;
+    int n_tries;                /* That found no socket, in a row. */
 };
 
 void
 miss_filter_init(struct miss_filter *mf)
 {
     hmap_init(&mf->misses);
-    mf->due = LLONG_MAX;
-    mf->last = LLONG_MIN / 2;
-    mf->gap_ms = MISS_MIN_GAP_MS;
-}
-
-static void
-remove_miss(struct miss_filter *mf, struct miss *miss)
-{
-    hmap_remove(&mf->misses, &miss->node);
-    free(miss);
-}
-
-static void
-clear(struct miss_filter *mf)
-{
-    struct miss *miss;
-
-    HMAP_FOR_EACH_SAFE (miss, node, &mf->misses) {
-        remove_miss(mf, miss);
-    }
-}
-
-void
-miss_filter_uninit(struct miss_filter *mf)
-{
-    clear(mf);
-    hmap_destroy(&mf->misses);
+    ovs_list_init(&mf->fresh);
+    ovs_list_init(&mf->again);
+    heap_init(&mf->later);
+    mf->looks = MISS_LOOKS_MAX;
+    mf->filled = LLONG_MIN;
 }
 
 static struct miss *
@@ -64,7 +50,69 @@ find(const struct miss_filter *mf, const struct shim_flow_key *key)
     return NULL;
 }
 
-/* Notes that the data plane does not know the flow with 'key'. */
+/* Takes 'miss' out of where it waits. */
+static void
+unlink_miss(struct miss_filter *mf, struct miss *miss)
+{
+    if (miss->state == MISS_QUEUED) {
+        ovs_list_remove(&miss->queue);
+    } else if (miss->state == MISS_LATER) {
+        heap_remove(&mf->later, &miss->heap);
+    }
+    miss->state = MISS_QUIET;
+}
+
+static void
+remove_miss(struct miss_filter *mf, struct miss *miss)
+{
+    unlink_miss(mf, miss);
+    hmap_remove(&mf->misses, &miss->node);
+    free(miss);
+}
+
+/* Forgets all flows. */
+void
+miss_filter_clear(struct miss_filter *mf)
+{
+    struct miss *miss;
+
+    HMAP_FOR_EACH_SAFE (miss, node, &mf->misses) {
+        remove_miss(mf, miss);
+    }
+}
+
+void
+miss_filter_uninit(struct miss_filter *mf)
+{
+    miss_filter_clear(mf);
+    hmap_destroy(&mf->misses);
+    heap_destroy(&mf->later);
+}
+
+static struct miss *
+add(struct miss_filter *mf, const struct shim_flow_key *key)
+{
+    struct miss *miss;
+
+    if (hmap_count(&mf->misses) >= MISS_FILTER_MAX) {
+        miss_filter_clear(mf);
+    }
+    miss = xzalloc(sizeof *miss);
+    miss->key = *key;
+    miss->state = MISS_QUIET;
+    hmap_insert(&mf->misses, &miss->node, flow_key_hash(key));
+    return miss;
+}
+
+static void
+enqueue(struct miss *miss, struct ovs_list *queue, long long now)
+{
+    miss->state = MISS_QUEUED;
+    miss->since = now;
+    ovs_list_push_back(queue, &miss->queue);
+}
+
+/* Notes that the data plane does not know 'key'. */
 void
 miss_filter_report(struct miss_filter *mf, const struct shim_flow_key *key,
                    long long now)
@@ -72,51 +120,78 @@ miss_filter_report(struct miss_filter *mf, const struct shim_flow_key *key,
     struct miss *miss = find(mf, key);
 
     if (!miss) {
-        if (hmap_count(&mf->misses) >= MISS_FILTER_MAX) {
-            clear(mf);
-        }
-        miss = xzalloc(sizeof *miss);
-        miss->key = *key;
-        miss->quiet_until = now;
-        miss->retry_ms = MISS_RETRY_MS;
-        hmap_insert(&mf->misses, &miss->node, flow_key_hash(key));
-    }
-    if (now >= miss->quiet_until) {
-        miss->waiting = true;
-        mf->due = MIN(mf->due, MAX(now + MISS_COALESCE_MS,
-                                   mf->last + mf->gap_ms));
+        enqueue(add(mf, key), &mf->fresh, now);
+    } else if (miss->state == MISS_QUIET && now >= miss->until) {
+        enqueue(miss, &mf->again, now);
     }
 }
 
-/* Returns the time of the next dump, LLONG_MAX if none is wanted. */
+/* Makes the next looks due. */
+static void
+fill(struct miss_filter *mf, long long now)
+{
+    if (now > mf->filled) {
+        double ms = mf->filled == LLONG_MIN ? 0 : now - mf->filled;
+
+        mf->looks = MIN(mf->looks + ms * MISS_LOOKS_PER_MS, MISS_LOOKS_MAX);
+        mf->filled = now;
+    }
+}
+
+static const struct miss *
+first_later(const struct miss_filter *mf)
+{
+    return heap_is_empty(&mf->later) ? NULL
+           : CONTAINER_OF(heap_max(&mf->later), struct miss, heap);
+}
+
+/* When miss_filter_next() has something, LLONG_MAX if nothing waits. */
 long long
 miss_filter_due(const struct miss_filter *mf)
 {
-    return mf->due;
-}
+    const struct miss *later = first_later(mf);
 
-/* Begins a dump, whatever the reason for it. */
-void
-miss_filter_begin(struct miss_filter *mf)
-{
-    mf->due = LLONG_MAX;
-}
-
-/* Notes that the dump has a socket with 'key', and that a dump before 'until'
- * would not tell more of it. */
-void
-miss_filter_quiet(struct miss_filter *mf, const struct shim_flow_key *key,
-                  long long until)
-{
-    struct miss *miss = find(mf, key);
-
-    if (miss) {
-        miss->waiting = false;
-        miss->quiet_until = until;
+    if (!ovs_list_is_empty(&mf->fresh) || !ovs_list_is_empty(&mf->again)) {
+        return mf->looks >= 1 ? LLONG_MIN : mf->filled + 1;
     }
+    return later ? later->until : LLONG_MAX;
 }
 
-/* Notes that the dump has a socket with 'key' that is a job's. */
+/* Stores in '*key' a flow whose socket is to be looked at, and in '*since'
+ * when it was reported.  Returns false if there is none now. */
+bool
+miss_filter_next(struct miss_filter *mf, long long now,
+                 struct shim_flow_key *key, long long *since)
+{
+    const struct miss *later;
+    struct miss *miss;
+
+    fill(mf, now);
+    while ((later = first_later(mf)) && later->until <= now) {
+        miss = CONST_CAST(struct miss *, later);
+        unlink_miss(mf, miss);
+        miss->state = MISS_QUEUED;
+        ovs_list_push_back(&mf->fresh, &miss->queue);
+    }
+    if (mf->looks < 1) {
+        return false;
+    }
+    if (!ovs_list_is_empty(&mf->fresh)) {
+        miss = CONTAINER_OF(ovs_list_front(&mf->fresh), struct miss, queue);
+    } else if (!ovs_list_is_empty(&mf->again)) {
+        miss = CONTAINER_OF(ovs_list_front(&mf->again), struct miss, queue);
+    } else {
+        return false;
+    }
+    mf->looks--;
+    unlink_miss(mf, miss);
+    miss->until = now;
+    *key = miss->key;
+    *since = miss->since;
+    return true;
+}
+
+/* Notes that 'key' is known now. */
 void
 miss_filter_resolve(struct miss_filter *mf, const struct shim_flow_key *key)
 {
@@ -127,28 +202,51 @@ miss_filter_resolve(struct miss_filter *mf, const struct shim_flow_key *key)
     }
 }
 
-/* Ends the dump, which found 'n_new' flows of jobs.  What still waits has no
- * socket, or none yet. */
+/* Passes over 'key' until then. */
 void
-miss_filter_end(struct miss_filter *mf, size_t n_new, long long now)
+miss_filter_quiet(struct miss_filter *mf, const struct shim_flow_key *key,
+                  long long until)
 {
-    bool asked = false;
-    struct miss *miss;
+    struct miss *miss = find(mf, key);
 
-    HMAP_FOR_EACH_SAFE (miss, node, &mf->misses) {
-        if (miss->waiting) {
-            asked = true;
-            miss->waiting = false;
-            miss->quiet_until = now + miss->retry_ms;
-            miss->retry_ms = MIN(miss->retry_ms * 2, MISS_MAX_RETRY_MS);
-        } else if (now > miss->quiet_until + MISS_NOBODYS_MS) {
-            remove_miss(mf, miss);
-        }
+    if (miss) {
+        unlink_miss(mf, miss);
+        miss->until = until;
+        miss->n_tries = 0;
     }
-    if (n_new) {
-        mf->gap_ms = MISS_MIN_GAP_MS;
-    } else if (asked) {
-        mf->gap_ms = MIN(mf->gap_ms * 2, MISS_MAX_GAP_MS);
+}
+
+/* Has 'key' come again at 'when' by itself. */
+void
+miss_filter_defer(struct miss_filter *mf, const struct shim_flow_key *key,
+                  long long when)
+{
+    struct miss *miss = find(mf, key);
+
+    if (miss) {
+        unlink_miss(mf, miss);
+        miss->state = MISS_LATER;
+        miss->until = when;
+        heap_insert(&mf->later, &miss->heap, LLONG_MAX - when);
     }
-    mf->last = now;
+}
+
+/* The same after a while that grows, and in the end only if it is reported. */
+void
+miss_filter_retry(struct miss_filter *mf, const struct shim_flow_key *key,
+                  long long now)
+{
+    struct miss *miss = find(mf, key);
+
+    if (!miss) {
+        return;
+    }
+    if (++miss->n_tries > MISS_MAX_TRIES) {
+        unlink_miss(mf, miss);
+        miss->until = now + MISS_MAX_RETRY_MS;
+    } else {
+        int gap = MISS_RETRY_MS << (miss->n_tries - 1);
+
+        miss_filter_defer(mf, key, now + MIN(gap, MISS_MAX_RETRY_MS));
+    }
 }

@@ -10,20 +10,13 @@
 #include "hash.h"
 #include "util.h"
 
-/* A cgroup and whose it is: the job's own and those below it. */
-struct registry_cgroup {
-    struct hmap_node node;      /* In struct registry's 'cgroups', by 'id'. */
-    uint64_t id;
-    struct job *job;
-    bool seen;
-};
-
 void
 registry_init(struct registry *r)
 {
+    memset(r, 0, sizeof *r);
     hmap_init(&r->jobs);
     hmap_init(&r->cgroups);
-    r->n_refused = 0;
+    hmap_init(&r->claims);
 }
 
 static void
@@ -33,12 +26,43 @@ forget_cgroup(struct registry *r, struct registry_cgroup *c)
     free(c);
 }
 
-/* Frees 'job' and forgets its cgroups. */
+static uint32_t
+hash_what(const struct claim_what *what)
+{
+    return hash_add64(what->kind, what->id);
+}
+
+static bool
+is_told_process(const struct claim *claim)
+{
+    return claim->what.kind == CLAIMS_PROCESS
+           && claim->source <= CLAIM_LAUNCHER;
+}
+
+/* Takes 'claim' back. */
+void
+registry_drop_claim(struct registry *r, struct claim *claim)
+{
+    hmap_remove(&r->claims, &claim->node);
+    claim->job->n_claims--;
+    r->n_told_processes -= is_told_process(claim);
+    r->n_changes++;
+    free(claim->path);
+    free(claim);
+}
+
+/* Frees 'job' and forgets its cgroups and claims. */
 void
 registry_remove(struct registry *r, struct job *job)
 {
     struct registry_cgroup *c;
+    struct claim *claim;
 
+    HMAP_FOR_EACH_SAFE (claim, node, &r->claims) {
+        if (claim->job == job) {
+            registry_drop_claim(r, claim);
+        }
+    }
     HMAP_FOR_EACH_SAFE (c, node, &r->cgroups) {
         if (c->job == job) {
             forget_cgroup(r, c);
@@ -59,6 +83,7 @@ registry_uninit(struct registry *r)
     }
     hmap_destroy(&r->jobs);
     hmap_destroy(&r->cgroups);
+    hmap_destroy(&r->claims);
 }
 
 /* Returns the job called 'name', NULL if there is none. */
@@ -102,6 +127,7 @@ void
 registry_begin(struct registry *r)
 {
     struct registry_cgroup *c;
+    struct claim *claim;
     struct job *job;
 
     HMAP_FOR_EACH (job, node, &r->jobs) {
@@ -109,6 +135,11 @@ registry_begin(struct registry *r)
     }
     HMAP_FOR_EACH (c, node, &r->cgroups) {
         c->seen = false;
+    }
+    HMAP_FOR_EACH (claim, node, &r->claims) {
+        if (claim->what.kind == CLAIMS_CGROUP) {
+            registry_see_claimed(r, claim, claim->what.id);
+        }
     }
 }
 
@@ -124,8 +155,32 @@ add_job(struct registry *r, const char *name, long long now)
     job = xzalloc(sizeof *job);
     job->name = xstrdup(name);
     job->since = now;
+    job->rung = -1;
     hmap_insert(&r->jobs, &job->node, hash_string(name, 0));
+    if (r->begin) {
+        r->begin(job, r->aux);
+    }
     return job;
+}
+
+/* Notes that 'cgroup' is 'job's, unless a source that is believed more said
+ * otherwise in the look that is going on. */
+static void
+see_cgroup(struct registry *r, uint64_t cgroup, struct job *job,
+           enum claim_source source)
+{
+    struct registry_cgroup *c = find_cgroup(r, cgroup);
+
+    if (!c) {
+        c = xzalloc(sizeof *c);
+        c->id = cgroup;
+        hmap_insert(&r->cgroups, &c->node, hash_uint64(cgroup));
+    }
+    if (!c->seen || source <= c->source) {
+        c->job = job;
+        c->source = source;
+        c->seen = true;
+    }
 }
 
 /* Notes that the tree has 'cgroup' as that of the job called 'name', or, if
@@ -136,7 +191,6 @@ registry_see(struct registry *r, const char *name, uint64_t cgroup,
              bool below, long long now)
 {
     struct job *job = registry_find(r, name);
-    struct registry_cgroup *c;
 
     if (!job && (below || !(job = add_job(r, name, now)))) {
         return NULL;
@@ -145,19 +199,120 @@ registry_see(struct registry *r, const char *name, uint64_t cgroup,
         job->seen = true;
         job->cgroup = cgroup;
     }
-    c = find_cgroup(r, cgroup);
-    if (!c) {
-        c = xmalloc(sizeof *c);
-        c->id = cgroup;
-        hmap_insert(&r->cgroups, &c->node, hash_uint64(cgroup));
-    }
-    c->job = job;
-    c->seen = true;
+    see_cgroup(r, cgroup, job, CLAIM_CGROUP);
     return job;
 }
 
-/* Ends a look at the tree: forgets what was not seen.  Calls 'gone' with 'aux'
- * for each job before it goes. */
+/* Notes that 'cgroup' is what 'claim' claims or is below it. */
+void
+registry_see_claimed(struct registry *r, const struct claim *claim,
+                     uint64_t cgroup)
+{
+    see_cgroup(r, cgroup, claim->job, claim->source);
+}
+
+/* Returns what 'source' claims of 'what', NULL if it does not. */
+struct claim *
+registry_find_claim(const struct registry *r, enum claim_source source,
+                    const struct claim_what *what)
+{
+    struct claim *claim;
+
+    HMAP_FOR_EACH_WITH_HASH (claim, node, hash_what(what), &r->claims) {
+        if (claim->source == source && claim->what.kind == what->kind
+            && claim->what.id == what->id) {
+            return claim;
+        }
+    }
+    return NULL;
+}
+
+/* Notes that 'source' claims 'what' for the job called 'name', in place of
+ * what it claimed of it before.  Returns the job, NULL if there are too
+ * many. */
+struct job *
+registry_claim(struct registry *r, enum claim_source source, const char *name,
+               const struct claim_what *what, long long now)
+{
+    struct claim *claim = registry_find_claim(r, source, what);
+    struct job *job = registry_find(r, name);
+
+    if (!job && !(job = add_job(r, name, now))) {
+        return NULL;
+    }
+    if (!claim) {
+        claim = xzalloc(sizeof *claim);
+        claim->what = *what;
+        claim->source = source;
+        hmap_insert(&r->claims, &claim->node, hash_what(what));
+        r->n_told_processes += is_told_process(claim);
+    } else {
+        claim->job->n_claims--;
+    }
+    r->n_changes += claim->job != job;
+    claim->job = job;
+    job->n_claims++;
+    if (what->kind == CLAIMS_CGROUP) {
+        registry_see_claimed(r, claim, what->id);
+    }
+    return job;
+}
+
+/* Takes back that 'source' claims 'what' for the job called 'name'.  Returns
+ * false if it does not. */
+bool
+registry_unclaim(struct registry *r, enum claim_source source,
+                 const char *name, const struct claim_what *what)
+{
+    struct claim *claim = registry_find_claim(r, source, what);
+
+    if (!claim || strcmp(claim->job->name, name)) {
+        return false;
+    }
+    registry_drop_claim(r, claim);
+    return true;
+}
+
+/* Returns the job that the most believed source names for one of the 'n' in
+ * 'whats', which are of the same socket; what is first decides between equal
+ * sources.  Stores the source in '*sourcep' unless that is null.  NULL if
+ * nobody claims any. */
+struct job *
+registry_owner(const struct registry *r, const struct claim_what *whats,
+               size_t n, enum claim_source *sourcep)
+{
+    enum claim_source best = N_CLAIM_SOURCES;
+    struct job *job = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct registry_cgroup *c;
+        const struct claim *claim;
+
+        if (whats[i].kind == CLAIMS_CGROUP) {
+            c = find_cgroup(r, whats[i].id);
+            if (c && c->source < best) {
+                best = c->source;
+                job = c->job;
+            }
+            continue;
+        }
+        HMAP_FOR_EACH_WITH_HASH (claim, node, hash_what(&whats[i]),
+                                 &r->claims) {
+            if (claim->what.kind == whats[i].kind
+                && claim->what.id == whats[i].id && claim->source < best) {
+                best = claim->source;
+                job = claim->job;
+            }
+        }
+    }
+    if (sourcep) {
+        *sourcep = best;
+    }
+    return job;
+}
+
+/* Ends a look at the tree: forgets what was not seen and is not claimed.
+ * Calls 'gone' with 'aux' for each job before it goes. */
 void
 registry_end(struct registry *r, registry_job_func *gone, void *aux)
 {
@@ -170,7 +325,8 @@ registry_end(struct registry *r, registry_job_func *gone, void *aux)
         }
     }
     HMAP_FOR_EACH_SAFE (job, node, &r->jobs) {
-        if (!job->seen) {
+        job->cgroup = job->seen ? job->cgroup : 0;
+        if (!job->seen && !job->n_claims) {
             gone(job, aux);
             registry_remove(r, job);
         }

@@ -26,6 +26,12 @@
  *
  *    job = registry_job_of_cgroup(r, cgroup_id);
  *
+ * What other sources say comes as claims (claim.h), which stay until they are
+ * taken back; a job lives as long as it is in the tree or has a claim:
+ *
+ *    registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, now);
+ *    job = registry_owner(r, whats, n, NULL);
+ *
  *
  * Ownership and thread-safety
  * ===========================
@@ -36,7 +42,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "agent/identify/claim.h"
 #include "agent/progress/datagram.h"
 #include "openvswitch/hmap.h"
 #include "shim/control/protocol.h"
@@ -47,8 +55,14 @@
 struct job {
     struct hmap_node node;      /* In struct registry's 'jobs', by name. */
     char *name;                 /* "COJOB/JOB". */
-    uint64_t cgroup;            /* Inode of its directory. */
+    uint64_t cgroup;            /* Inode of its directory in the tree, 0 if it
+                                 * is known by claims alone. */
     bool seen;                  /* In the look at the tree that is going on. */
+    size_t n_claims;            /* That name it. */
+    bool has_owner;             /* 'owner' is known. */
+    uid_t owner;                /* Whose the first of its processes was that
+                                 * was known by its environment. */
+    int64_t rung;               /* As its launcher said, -1 if none did. */
     long long since;            /* time_msec() of the first look. */
     long long empty_since;      /* time_msec() since when it has no process, 0
                                  * while it has one. */
@@ -66,16 +80,32 @@ struct job {
     struct progress progress;   /* The latest. */
 };
 
+/* A cgroup and whose it is: the job's own and those below it. */
+struct registry_cgroup {
+    struct hmap_node node;      /* In struct registry's 'cgroups', by 'id'. */
+    uint64_t id;
+    struct job *job;
+    enum claim_source source;   /* That says so. */
+    bool seen;                  /* In the look that is going on. */
+};
+
+typedef void registry_job_func(struct job *, void *aux);
+
 struct registry {
+    registry_job_func *begin;   /* Called with 'aux' for each new job; may be
+                                 * null. */
+    void *aux;
+    size_t n_told_processes;    /* Claims of processes by registration or
+                                 * launcher. */
     struct hmap jobs;           /* Contains struct job. */
     struct hmap cgroups;        /* Contains struct registry_cgroup. */
+    struct hmap claims;         /* Contains struct claim. */
+    unsigned int n_changes;     /* Of the claims, so far. */
     uint64_t n_refused;         /* Jobs beyond REGISTRY_MAX_JOBS, each look. */
 };
 
 void registry_init(struct registry *);
 void registry_uninit(struct registry *);
-
-typedef void registry_job_func(struct job *, void *aux);
 
 void registry_begin(struct registry *);
 struct job *registry_see(struct registry *, const char *name, uint64_t cgroup,
@@ -83,6 +113,19 @@ struct job *registry_see(struct registry *, const char *name, uint64_t cgroup,
 void registry_end(struct registry *, registry_job_func *gone, void *aux);
 void registry_remove(struct registry *, struct job *);
 
+struct job *registry_claim(struct registry *, enum claim_source,
+                           const char *name, const struct claim_what *,
+                           long long now);
+bool registry_unclaim(struct registry *, enum claim_source, const char *name,
+                      const struct claim_what *);
+void registry_drop_claim(struct registry *, struct claim *);
+void registry_see_claimed(struct registry *, const struct claim *,
+                          uint64_t cgroup);
+struct claim *registry_find_claim(const struct registry *, enum claim_source,
+                                  const struct claim_what *);
+
+struct job *registry_owner(const struct registry *, const struct claim_what *,
+                           size_t n, enum claim_source *sourcep);
 struct job *registry_find(const struct registry *, const char *name);
 struct job *registry_job_of_cgroup(const struct registry *, uint64_t cgroup);
 

@@ -14,6 +14,7 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -62,11 +63,9 @@ static int
 open_socket_in(const char *netns)
 {
     int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-    char *path = xasprintf("/run/netns/%s", netns);
-    int away = open(path, O_RDONLY | O_CLOEXEC);
+    int away = open(netns, O_RDONLY | O_CLOEXEC);
     int fd;
 
-    free(path);
     if (home < 0 || away < 0 || setns(away, CLONE_NEWNET)) {
         fd = -errno;
     } else {
@@ -117,15 +116,55 @@ sock_diag_close(struct sock_diag *sd)
     }
 }
 
+/* Room for a condition and a jump for each cgroup. */
+#define FILTER_SIZE (SOCK_DIAG_MAX_CGROUPS * 16)
+
+/* Writes a program to 'filter' by which the kernel passes over sockets that
+ * are in none of the 'n' in 'cgroups'.  Returns its size in bytes. */
+static size_t
+make_filter(const uint64_t *cgroups, size_t n, char *filter)
+{
+    size_t condition = sizeof(struct inet_diag_bc_op) + sizeof *cgroups;
+    size_t jump = sizeof(struct inet_diag_bc_op);
+    size_t end = n * (condition + jump) - jump;
+    char *p = filter;
+
+    /* A program that is left at its end accepts, beyond it, rejects. */
+    for (size_t i = 0; i < n; i++) {
+        struct inet_diag_bc_op test = {
+            .code = INET_DIAG_BC_CGROUP_COND,
+            .yes = condition,
+            .no = condition + jump,
+        };
+        struct inet_diag_bc_op accept = {
+            .code = INET_DIAG_BC_JMP,
+            .yes = jump,
+            .no = end - (p + condition - filter),
+        };
+
+        memcpy(p, &test, sizeof test);
+        memcpy(p + sizeof test, &cgroups[i], sizeof cgroups[i]);
+        p += condition;
+        if (i < n - 1) {
+            memcpy(p, &accept, sizeof accept);
+            p += jump;
+        }
+    }
+    return end;
+}
+
 static int
-send_request(struct sock_diag *sd, uint8_t family)
+request_dump(struct sock_diag *sd, uint8_t family, const uint64_t *cgroups,
+             size_t n)
 {
     struct {
         struct nlmsghdr nlh;
         struct inet_diag_req_v2 req;
+        struct rtattr attr;
+        char filter[FILTER_SIZE];
     } msg = {
         .nlh = {
-            .nlmsg_len = sizeof msg,
+            .nlmsg_len = offsetof(typeof(msg), attr),
             .nlmsg_type = SOCK_DIAG_BY_FAMILY,
             .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
             .nlmsg_seq = ++sd->seq,
@@ -135,9 +174,15 @@ send_request(struct sock_diag *sd, uint8_t family)
             .sdiag_protocol = IPPROTO_TCP,
             .idiag_states = STATES,
         },
+        .attr.rta_type = INET_DIAG_REQ_BYTECODE,
     };
 
-    return send(sd->fd, &msg, sizeof msg, 0) == sizeof msg ? 0 : errno;
+    if (n && n <= SOCK_DIAG_MAX_CGROUPS) {
+        msg.attr.rta_len = RTA_LENGTH(make_filter(cgroups, n, msg.filter));
+        msg.nlh.nlmsg_len += msg.attr.rta_len;
+    }
+    return (send(sd->fd, &msg, msg.nlh.nlmsg_len, 0)
+            == (ssize_t) msg.nlh.nlmsg_len ? 0 : errno);
 }
 
 static bool
@@ -194,15 +239,29 @@ get_cgroup(const struct nlmsghdr *nlh)
     return cgroup;
 }
 
+/* Stores what the kernel says of a socket in '*info'.  Returns false if it is
+ * not one that is told. */
+static bool
+get_info(const struct nlmsghdr *nlh, struct sock_info *info)
+{
+    const struct inet_diag_msg *msg = NLMSG_DATA(nlh);
+
+    if (nlh->nlmsg_len < NLMSG_LENGTH(sizeof *msg)
+        || !make_key(msg->idiag_family, &msg->id, &info->key)) {
+        return false;
+    }
+    info->cgroup = get_cgroup(nlh);
+    info->inode = msg->idiag_inode;
+    return true;
+}
+
 static void
 tell_socket(const struct nlmsghdr *nlh, sock_diag_func *see, void *aux)
 {
-    const struct inet_diag_msg *msg = NLMSG_DATA(nlh);
-    struct shim_flow_key key;
+    struct sock_info info;
 
-    if (nlh->nlmsg_len >= NLMSG_LENGTH(sizeof *msg)
-        && make_key(msg->idiag_family, &msg->id, &key)) {
-        see(&key, get_cgroup(nlh), aux);
+    if (get_info(nlh, &info)) {
+        see(&info, aux);
     }
 }
 
@@ -241,9 +300,10 @@ take_message(struct sock_diag *sd, const struct nlmsghdr *nlh,
 }
 
 static int
-dump_once(struct sock_diag *sd, uint8_t family, sock_diag_func *see, void *aux)
+dump_once(struct sock_diag *sd, uint8_t family, const uint64_t *cgroups,
+          size_t n_cgroups, sock_diag_func *see, void *aux)
 {
-    int error = send_request(sd, family);
+    int error = request_dump(sd, family, cgroups, n_cgroups);
     bool interrupted = false;
 
     if (error) {
@@ -266,10 +326,12 @@ dump_once(struct sock_diag *sd, uint8_t family, sock_diag_func *see, void *aux)
     }
 }
 
-/* Calls 'see' with 'aux' for each TCP socket that has a peer.  Returns 0, or a
- * positive errno value if some sockets may not have been told. */
+/* Calls 'see' with 'aux' for each TCP socket that has a peer and is in one of
+ * the 'n' cgroups in 'cgroups', or for all if 'n' is 0 or too large.  Returns
+ * 0, or a positive errno value if some sockets may not have been told. */
 int
-sock_diag_dump(struct sock_diag *sd, sock_diag_func *see, void *aux)
+sock_diag_dump(struct sock_diag *sd, const uint64_t *cgroups, size_t n,
+               sock_diag_func *see, void *aux)
 {
     static const uint8_t families[] = { AF_INET, AF_INET6 };
 
@@ -277,11 +339,91 @@ sock_diag_dump(struct sock_diag *sd, sock_diag_func *see, void *aux)
         int error = EINTR;
 
         for (int try = 0; try < MAX_TRIES && error == EINTR; try++) {
-            error = dump_once(sd, families[i], see, aux);
+            error = dump_once(sd, families[i], cgroups, n, see, aux);
         }
         if (error && !(families[i] == AF_INET6 && error == ENOENT)) {
             return error;
         }
     }
     return 0;
+}
+
+static int
+request_one(struct sock_diag *sd, const struct shim_flow_key *key)
+{
+    size_t size = key->family == 6 ? 16 : 4;
+    struct {
+        struct nlmsghdr nlh;
+        struct inet_diag_req_v2 req;
+    } msg = {
+        .nlh = {
+            .nlmsg_len = sizeof msg,
+            .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+            .nlmsg_flags = NLM_F_REQUEST,
+            .nlmsg_seq = ++sd->seq,
+        },
+        .req = {
+            .sdiag_family = key->family == 6 ? AF_INET6 : AF_INET,
+            .sdiag_protocol = IPPROTO_TCP,
+            .idiag_states = STATES,
+            .id = {
+                .idiag_sport = key->local_port,
+                .idiag_dport = key->remote_port,
+                .idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE },
+            },
+        },
+    };
+
+    memcpy(msg.req.id.idiag_src, key->local, size);
+    memcpy(msg.req.id.idiag_dst, key->remote, size);
+    return send(sd->fd, &msg, sizeof msg, 0) == sizeof msg ? 0 : errno;
+}
+
+/* Reads the answer to request_one() for 'key'. */
+static int
+receive_one(struct sock_diag *sd, const struct shim_flow_key *key,
+            struct sock_info *info)
+{
+    const struct nlmsghdr *nlh = (const struct nlmsghdr *) sd->buffer;
+    const struct inet_diag_msg *msg = NLMSG_DATA(nlh);
+    ssize_t n;
+
+    do {
+        n = recv(sd->fd, sd->buffer, BUFFER_SIZE, 0);
+        if (n < 0) {
+            return errno;
+        }
+    } while (!NLMSG_OK(nlh, n) || nlh->nlmsg_seq != sd->seq);
+
+    if (nlh->nlmsg_type != SOCK_DIAG_BY_FAMILY
+        || nlh->nlmsg_len < NLMSG_LENGTH(sizeof *msg)) {
+        const struct nlmsgerr *e = NLMSG_DATA(nlh);
+
+        return nlh->nlmsg_type == NLMSG_ERROR && e->error < 0 ? -e->error
+               : EPROTO;
+    }
+    /* The kernel falls back to a socket that listens at the address. */
+    if (!msg->id.idiag_dport || !(STATES & (1u << msg->idiag_state))) {
+        return ENOENT;
+    }
+    info->key = *key;
+    info->cgroup = get_cgroup(nlh);
+    info->inode = msg->idiag_inode;
+    return 0;
+}
+
+/* Stores in '*info' what the kernel knows of the TCP socket with 'key'.
+ * Returns 0, ENOENT if there is no such socket or none that has a peer, or
+ * another positive errno value. */
+int
+sock_diag_find(struct sock_diag *sd, const struct shim_flow_key *key,
+               struct sock_info *info)
+{
+    int error;
+
+    if (key->protocol != IPPROTO_TCP) {
+        return ENOENT;
+    }
+    error = request_one(sd, key);
+    return error ? error : receive_one(sd, key, info);
 }

@@ -5,16 +5,23 @@
 #include "agent/identify/tracker.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "agent/identify/cgroup-id.h"
 #include "agent/identify/cgroup.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/miss-filter.h"
+#include "agent/identify/netns-views.h"
+#include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/sock-diag.h"
-#include "hash.h"
+#include "agent/identify/whose.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "timeval.h"
@@ -22,91 +29,90 @@
 
 VLOG_DEFINE_THIS_MODULE(tracker);
 
-#define TICK_MS 1000            /* Between looks that nobody asked for. */
-#define SCAN_GAP_MS 100         /* Least time between looks at the cgroups. */
-#define MAX_FOREIGN 4096
-#define MAX_DOUBTS 4096
-
-/* A cgroup with sockets that is no job's.  Sockets never change their cgroup
- * and the kernel never reuses an id, so this stays true. */
-struct foreign {
-    struct hmap_node node;      /* In struct tracker's 'foreign', by 'id'. */
-    uint64_t id;
-};
-
-/* A socket whose cgroup the last look at the tree did not have. */
-struct doubt {
-    struct shim_flow_key key;
-    uint64_t cgroup;
-};
-
-struct view {
-    char *netns;                /* NULL for our own. */
-    struct sock_diag *sd;       /* NULL while the namespace is not there. */
-};
+#define TICK_MS 1000            /* Between looks at the cgroups that nobody
+                                 * asked for, */
+#define SCAN_GAP_MS 100         /* and least time between any. */
+#define DUMP_GAP_MS 500         /* Between dumps of the sockets, or if that is
+                                 * more, so many times as long as they take. */
+#define DUMP_SHARE 100
+#define VIEWS_GAP_MS 100        /* Between looks for namespaces. */
+#define PEEK_PROCESSES 4        /* Of a cgroup, whose namespaces are seen. */
 
 struct tracker {
     const struct tracker_class *class;
     void *aux;
-    char *cgroup_root;          /* May be null. */
+    char *cgroup_mount;         /* May be null, and then also: */
+    char *cgroup_root;
+    char **netns;               /* Of /run/netns. */
+    size_t n_netns;
 
     struct registry registry;
     struct flow_table flows;
     struct miss_filter misses;
-    struct hmap foreign;        /* Contains struct foreign. */
-
-    struct view *views;
-    size_t n_views;
-
-    struct doubt *doubts;       /* Of the dump that is going on. */
-    size_t n_doubts, allocated_doubts;
-    size_t n_new;               /* Flows that it found. */
+    struct netns_views views;
+    struct cgroup_ids *ids;
+    struct whose *whose;
+    const struct netns_view *view;      /* Of the dump that is going on. */
 
     long long now;              /* Of the run that is going on. */
     long long next_tick;
-    long long hurry_at;         /* LLONG_MAX if nobody is in a hurry. */
+    long long next_dump;
+    long long hurry_at;         /* Look at the cgroups; LLONG_MAX if nobody is
+                                 * in a hurry. */
     long long last_scan;
+    long long last_views;       /* When namespaces were looked for. */
     struct tracker_stats stats;
 };
 
-static void look(struct tracker *, bool scan);
+static void
+job_begins(struct job *job, void *t_)
+{
+    struct tracker *t = t_;
+
+    VLOG_INFO("%s: job is on this host", job->name);
+    t->class->job_begin(job, t->aux);
+}
+
+static void look_at_cgroups(struct tracker *);
+static void dump(struct tracker *, bool all);
 
 struct tracker *
 tracker_create(const struct tracker_config *config,
                const struct tracker_class *class, void *aux)
 {
+    struct whose_config whose = {
+        .cgroup_mount = config->cgroup_mount,
+        .cgroup_root = config->cgroup_root,
+        .ports = config->ports,
+        .n_ports = config->n_ports,
+    };
     struct tracker *t = xzalloc(sizeof *t);
 
     t->class = class;
     t->aux = aux;
+    t->cgroup_mount = nullable_xstrdup(config->cgroup_mount);
     t->cgroup_root = nullable_xstrdup(config->cgroup_root);
+    t->n_netns = config->n_netns;
+    t->netns = xcalloc(MAX(t->n_netns, 1), sizeof *t->netns);
+    for (size_t i = 0; i < t->n_netns; i++) {
+        t->netns[i] = xstrdup(config->netns[i]);
+    }
     registry_init(&t->registry);
+    t->registry.begin = job_begins;
+    t->registry.aux = t;
     flow_table_init(&t->flows);
     miss_filter_init(&t->misses);
-    hmap_init(&t->foreign);
-    t->n_views = config->n_netns + 1;
-    t->views = xcalloc(t->n_views, sizeof *t->views);
-    for (size_t i = 0; i < config->n_netns; i++) {
-        t->views[i + 1].netns = xstrdup(config->netns[i]);
-    }
-    t->hurry_at = LLONG_MAX;
-    t->last_scan = LLONG_MIN / 2;
+    netns_views_init(&t->views);
+    t->ids = cgroup_ids_open(t->cgroup_mount);
+    t->whose = whose_create(&whose, &t->registry);
+    t->last_scan = t->last_views = LLONG_MIN / 2;
 
+    /* Jobs may be running already. */
     t->now = time_msec();
     t->next_tick = t->now + TICK_MS;
-    look(t, true);
+    look_at_cgroups(t);
+    dump(t, true);
     return t;
-}
-
-static void
-clear_foreign(struct tracker *t)
-{
-    struct foreign *f;
-
-    HMAP_FOR_EACH_SAFE (f, node, &t->foreign) {
-        hmap_remove(&t->foreign, &f->node);
-        free(f);
-    }
 }
 
 void
@@ -118,14 +124,14 @@ tracker_destroy(struct tracker *t)
     flow_table_uninit(&t->flows);
     registry_uninit(&t->registry);
     miss_filter_uninit(&t->misses);
-    clear_foreign(t);
-    hmap_destroy(&t->foreign);
-    for (size_t i = 0; i < t->n_views; i++) {
-        free(t->views[i].netns);
-        sock_diag_close(t->views[i].sd);
+    netns_views_uninit(&t->views);
+    whose_destroy(t->whose);
+    cgroup_ids_close(t->ids);
+    for (size_t i = 0; i < t->n_netns; i++) {
+        free(t->netns[i]);
     }
-    free(t->views);
-    free(t->doubts);
+    free(t->netns);
+    free(t->cgroup_mount);
     free(t->cgroup_root);
     free(t);
 }
@@ -170,12 +176,55 @@ static void
 see_cgroup(const char *name, uint64_t id, bool below, void *t_)
 {
     struct tracker *t = t_;
-    bool new = !below && !registry_find(&t->registry, name);
-    struct job *job = registry_see(&t->registry, name, id, below, t->now);
 
-    if (job && new) {
-        VLOG_INFO("%s: job is on this host, cgroup %"PRIu64, name, id);
-        t->class->job_begin(job, t->aux);
+    registry_see(&t->registry, name, id, below, t->now);
+}
+
+/* For see_claimed_cgroup(). */
+struct claim_scan {
+    struct registry *registry;
+    const struct claim *claim;
+};
+
+static void
+see_claimed_cgroup(const char *name OVS_UNUSED, uint64_t id,
+                   bool below OVS_UNUSED, void *scan_)
+{
+    const struct claim_scan *scan = scan_;
+
+    registry_see_claimed(scan->registry, scan->claim, id);
+}
+
+/* True if what 'claim' claims is still there. */
+static bool
+claim_holds(const struct claim *claim)
+{
+    struct process process;
+    struct stat s;
+
+    if (claim->what.kind == CLAIMS_PROCESS) {
+        return process_look(claim->what.id, &process)
+               && (!claim->born || claim->born == process.born);
+    }
+    return !claim->path
+           || (!stat(claim->path, &s) && s.st_ino == claim->what.id);
+}
+
+/* Drops the claims whose things are gone, and looks at the cgroups below
+ * those that are claimed. */
+static void
+scan_claims(struct tracker *t)
+{
+    struct claim *claim;
+
+    HMAP_FOR_EACH_SAFE (claim, node, &t->registry.claims) {
+        struct claim_scan scan = { &t->registry, claim };
+
+        if (!claim_holds(claim)) {
+            registry_drop_claim(&t->registry, claim);
+        } else if (claim->what.kind == CLAIMS_CGROUP && claim->path) {
+            cgroup_scan_below(claim->path, see_claimed_cgroup, &scan);
+        }
     }
 }
 
@@ -183,15 +232,14 @@ see_cgroup(const char *name, uint64_t id, bool below, void *t_)
 static bool
 scan_cgroups(struct tracker *t)
 {
-    int error;
+    int error = 0;
 
     t->stats.n_scans++;
     t->last_scan = t->now;
-    if (!t->cgroup_root) {
-        return true;
-    }
     registry_begin(&t->registry);
-    error = cgroup_scan(t->cgroup_root, see_cgroup, t);
+    if (t->cgroup_root) {
+        error = cgroup_scan(t->cgroup_root, see_cgroup, t);
+    }
     if (error) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 2);
 
@@ -199,6 +247,7 @@ scan_cgroups(struct tracker *t)
                      t->cgroup_root, ovs_strerror(error));
         return false;
     }
+    scan_claims(t);
     registry_end(&t->registry, job_gone, t);
     return true;
 }
@@ -211,200 +260,290 @@ remove_empty_jobs(struct tracker *t)
     struct job *job;
 
     HMAP_FOR_EACH_SAFE (job, node, &t->registry.jobs) {
+        if (!job->cgroup) {
+            continue;           /* Lives as long as its claims. */
+        }
         if (cgroup_is_populated(t->cgroup_root, job->name)) {
             job->empty_since = 0;
         } else if (!job->empty_since) {
             job->empty_since = t->now;
         } else if (t->now - job->empty_since >= TRACKER_EMPTY_MS
-                   && !cgroup_remove(t->cgroup_root, job->name)) {
+                   && !cgroup_remove(t->cgroup_root, job->name)
+                   && !job->n_claims) {
             job_gone(job, t);
             registry_remove(&t->registry, job);
         }
     }
 }
 
-static bool
-is_foreign(const struct tracker *t, uint64_t id)
-{
-    struct foreign *f;
-
-    HMAP_FOR_EACH_WITH_HASH (f, node, hash_uint64(id), &t->foreign) {
-        if (f->id == id) {
-            return true;
-        }
-    }
-    return false;
-}
-
+/* Wants the namespaces that processes of the cgroup 'id' are in. */
 static void
-add_foreign(struct tracker *t, uint64_t id)
+want_namespaces_of(struct tracker *t, uint64_t id)
 {
-    struct foreign *f;
+    pid_t *pids;
+    char *path;
+    size_t n;
 
-    if (is_foreign(t, id)) {
+    if (cgroup_ids_path(t->ids, id, &path)) {
         return;
     }
-    if (hmap_count(&t->foreign) >= MAX_FOREIGN) {
-        clear_foreign(t);
+    n = processes_of_cgroup(path, &pids);
+    for (size_t i = 0; i < MIN(n, PEEK_PROCESSES); i++) {
+        char ns[64];
+
+        snprintf(ns, sizeof ns, "/proc/%d/ns/net", (int) pids[i]);
+        netns_views_want(&t->views, ns);
     }
-    f = xmalloc(sizeof *f);
-    f->id = id;
-    hmap_insert(&t->foreign, &f->node, hash_uint64(id));
+    free(pids);
+    free(path);
 }
 
+/* Looks for the namespaces that have a job's process or are claimed. */
 static void
-add_doubt(struct tracker *t, const struct shim_flow_key *key, uint64_t cgroup)
+look_for_namespaces(struct tracker *t)
 {
-    if (t->n_doubts >= MAX_DOUBTS) {
-        return;                 /* The next dump has the rest. */
+    const struct registry_cgroup *c;
+    const struct claim *claim;
+
+    t->last_views = t->now;
+    netns_views_begin(&t->views);
+    for (size_t i = 0; i < t->n_netns; i++) {
+        char *path = xasprintf("/run/netns/%s", t->netns[i]);
+
+        netns_views_want(&t->views, path);
+        free(path);
     }
-    if (t->n_doubts >= t->allocated_doubts) {
-        t->doubts = x2nrealloc(t->doubts, &t->allocated_doubts,
-                               sizeof *t->doubts);
-    }
-    t->doubts[t->n_doubts].key = *key;
-    t->doubts[t->n_doubts++].cgroup = cgroup;
-}
+    HMAP_FOR_EACH (claim, node, &t->registry.claims) {
+        if (claim->what.kind == CLAIMS_NETNS && claim->path) {
+            netns_views_want(&t->views, claim->path);
+        } else if (claim->what.kind == CLAIMS_PROCESS) {
+            char ns[64];
 
-static void
-see_flow(struct tracker *t, const struct shim_flow_key *key, struct job *job)
-{
-    miss_filter_resolve(&t->misses, key);
-    if (flow_table_see(&t->flows, key, job, t->now)) {
-        t->n_new++;
-        t->class->flow_begin(key, job, t->aux);
-    }
-}
-
-/* No job's, and its socket stays no job's. */
-static void
-pass_over(struct tracker *t, const struct shim_flow_key *key)
-{
-    miss_filter_quiet(&t->misses, key, t->now + MISS_NOBODYS_MS);
-}
-
-static void
-see_socket(const struct shim_flow_key *key, uint64_t cgroup, void *t_)
-{
-    struct tracker *t = t_;
-    struct job *job = registry_job_of_cgroup(&t->registry, cgroup);
-
-    if (job) {
-        see_flow(t, key, job);
-    } else if (cgroup && is_foreign(t, cgroup)) {
-        pass_over(t, key);
-    } else if (cgroup) {
-        add_doubt(t, key, cgroup);
-    }
-}
-
-/* Puts the doubts off to the next look at the tree. */
-static void
-defer_doubts(struct tracker *t)
-{
-    if (t->n_doubts) {
-        t->hurry_at = MIN(t->hurry_at, t->last_scan + SCAN_GAP_MS);
-    }
-    for (size_t i = 0; i < t->n_doubts; i++) {
-        miss_filter_quiet(&t->misses, &t->doubts[i].key, t->hurry_at);
-    }
-}
-
-/* Decides whose the sockets of unknown cgroups are, with a look at the tree
- * that is younger than the dump: what it does not have is no job's. */
-static void
-settle_doubts(struct tracker *t)
-{
-    for (size_t i = 0; i < t->n_doubts; i++) {
-        const struct doubt *d = &t->doubts[i];
-        struct job *job = registry_job_of_cgroup(&t->registry, d->cgroup);
-
-        if (job) {
-            see_flow(t, &d->key, job);
-        } else {
-            add_foreign(t, d->cgroup);
-            pass_over(t, &d->key);
+            snprintf(ns, sizeof ns, "/proc/%"PRIu64"/ns/net", claim->what.id);
+            netns_views_want(&t->views, ns);
         }
     }
+    HMAP_FOR_EACH (c, node, &t->registry.cgroups) {
+        want_namespaces_of(t, c->id);
+    }
+    netns_views_end(&t->views);
+}
+
+static void
+look_at_cgroups(struct tracker *t)
+{
+    t->hurry_at = LLONG_MAX;
+    scan_cgroups(t);
+    look_for_namespaces(t);
+}
+
+/* Takes what is known of a socket.  Returns WHOSE_LATER if that is not enough,
+ * and stores in '*whenp' when it may be. */
+static enum whose_answer
+take_socket(struct tracker *t, const struct sock_info *info, uint64_t netns,
+            long long since, long long *whenp)
+{
+    struct whose_socket socket = { info, netns, since };
+    struct job *job;
+    enum whose_answer answer = whose_decide(t->whose, &socket, t->now, &job,
+                                            whenp);
+
+    if (answer == WHOSE_JOB
+        && flow_table_see(&t->flows, &info->key, job, info->cgroup, t->now)) {
+        t->class->flow_begin(&info->key, job, t->aux);
+    }
+    if (whose_needs_scan(t->whose)) {
+        tracker_hurry(t);
+    }
+    return answer;
+}
+
+static void
+see_socket(const struct sock_info *info, void *t_)
+{
+    struct tracker *t = t_;
+    long long when;
+
+    if (info->cgroup
+        && take_socket(t, info, t->view->inode, t->now, &when)
+           == WHOSE_LATER) {
+        miss_filter_report(&t->misses, &info->key, t->now);
+    }
+}
+
+/* Stores in 'cgroups' those that jobs' sockets can be in.  Returns how many
+ * there are, more than SOCK_DIAG_MAX_CGROUPS if they have no room. */
+static size_t
+cgroups_of_jobs(const struct tracker *t,
+                uint64_t cgroups[SOCK_DIAG_MAX_CGROUPS])
+{
+    const struct registry_cgroup *c;
+    const struct flow *flow;
+    uint64_t last = 0;
+    size_t n = 0;
+
+    HMAP_FOR_EACH (c, node, &t->registry.cgroups) {
+        if (n >= SOCK_DIAG_MAX_CGROUPS) {
+            return n + 1;
+        }
+        cgroups[n++] = c->id;
+    }
+    HMAP_FOR_EACH (flow, node, &t->flows.flows) {
+        size_t i = 0;
+
+        if (flow->cgroup == last) {
+            continue;
+        }
+        last = flow->cgroup;
+        while (i < n && cgroups[i] != flow->cgroup) {
+            i++;
+        }
+        if (i >= n) {
+            if (n >= SOCK_DIAG_MAX_CGROUPS) {
+                return n + 1;
+            }
+            cgroups[n++] = flow->cgroup;
+        }
+    }
+    return n;
 }
 
 static int
-dump_view(struct tracker *t, struct view *view)
+dump_view(struct tracker *t, struct netns_view *view,
+          const uint64_t *cgroups, size_t n)
 {
-    int error = 0;
+    int error = view->sd ? 0 : ENOTCONN;
 
-    if (!view->sd) {
-        error = sock_diag_open(view->netns, &view->sd);
-    }
     if (!error) {
-        error = sock_diag_dump(view->sd, see_socket, t);
+        t->view = view;
+        error = sock_diag_dump(view->sd, cgroups, n, see_socket, t);
     }
     if (error) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
-        VLOG_WARN_RL(&rl, "%s: cannot read the sockets, trying again (%s)",
-                     view->netns ? view->netns : "own network namespace",
+        VLOG_WARN_RL(&rl, "cannot read the sockets, trying again (%s)",
                      ovs_strerror(error));
         sock_diag_close(view->sd);
         view->sd = NULL;
+        view->wanted = false;
     }
     return error;
 }
 
-/* Looks at the sockets, and then at the cgroups if 'scan' or if there is a
- * socket of an unknown one. */
+/* Looks at the sockets in cgroups of jobs, or at 'all'; how often depends on
+ * how long that takes. */
 static void
-look(struct tracker *t, bool scan)
+dump(struct tracker *t, bool all)
 {
+    long long start = time_usec();
+    uint64_t cgroups[SOCK_DIAG_MAX_CGROUPS];
+    size_t n = all ? 0 : cgroups_of_jobs(t, cgroups);
+    long long cost_ms;
     int error = 0;
 
-    t->hurry_at = LLONG_MAX;
-    t->stats.n_dumps++;
-    t->n_doubts = t->n_new = 0;
-    miss_filter_begin(&t->misses);
-    flow_table_begin(&t->flows);
-    for (size_t i = 0; i < t->n_views; i++) {
-        int view_error = dump_view(t, &t->views[i]);
+    if (n || all) {
+        t->stats.n_dumps++;
+        flow_table_begin(&t->flows);
+        for (size_t i = 0; i < t->views.n; i++) {
+            int view_error = dump_view(t, &t->views.views[i], cgroups, n);
 
-        /* The flows of a namespace that is gone are gone, too. */
-        if (view_error && view_error != ENOENT) {
-            error = view_error;
+            error = view_error ? view_error : error;
+        }
+        if (!error) {
+            flow_table_end(&t->flows, t->now, flow_gone, t);
+        } else {
+            t->stats.n_failed_dumps++;
         }
     }
-    if ((scan || (t->n_doubts && t->now - t->last_scan >= SCAN_GAP_MS))
-        && scan_cgroups(t)) {
-        settle_doubts(t);
-    } else {
-        defer_doubts(t);
+    cost_ms = (time_usec() - start) / 1000;
+    t->next_dump = t->now + MAX(DUMP_GAP_MS, cost_ms * DUMP_SHARE);
+}
+
+/* Looks for the socket with 'key' in each namespace. */
+static int
+find_socket(struct tracker *t, const struct shim_flow_key *key,
+            struct sock_info *info, uint64_t *netnsp)
+{
+    for (size_t i = 0; i < t->views.n; i++) {
+        struct netns_view *view = &t->views.views[i];
+
+        t->stats.n_looks++;
+        if (view->sd && !sock_diag_find(view->sd, key, info)
+            && info->cgroup) {
+            *netnsp = view->inode;
+            return 0;
+        }
     }
-    if (!error) {
-        flow_table_end(&t->flows, t->now, flow_gone, t);
-    } else {
-        t->stats.n_failed_dumps++;
+    return ENOENT;
+}
+
+static void
+look_at_miss(struct tracker *t, const struct shim_flow_key *key,
+             long long since)
+{
+    struct sock_info info;
+    uint64_t netns;
+    long long when;
+
+    if (key->protocol != IPPROTO_TCP) {
+        miss_filter_quiet(&t->misses, key, t->now + MISS_NOBODYS_MS);
+        return;
     }
-    miss_filter_end(&t->misses, t->n_new, t->now);
+    if (find_socket(t, key, &info, &netns)) {
+        if (t->now - t->last_views >= VIEWS_GAP_MS) {
+            look_for_namespaces(t);
+        }
+        miss_filter_retry(&t->misses, key, t->now);
+        return;
+    }
+    switch (take_socket(t, &info, netns, since, &when)) {
+    case WHOSE_JOB:
+        miss_filter_resolve(&t->misses, key);
+        break;
+    case WHOSE_NOBODY:
+        miss_filter_quiet(&t->misses, key, t->now + MISS_NOBODYS_MS);
+        break;
+    case WHOSE_LATER:
+        miss_filter_defer(&t->misses, key, when);
+        break;
+    }
 }
 
 void
 tracker_run(struct tracker *t)
 {
+    struct shim_flow_key key;
+    long long since;
+
     t->now = time_msec();
     if (t->now >= t->next_tick) {
         t->next_tick = t->now + TICK_MS;
-        look(t, true);
-        remove_empty_jobs(t);
+        look_at_cgroups(t);
+        if (t->cgroup_root) {
+            remove_empty_jobs(t);
+        }
     } else if (t->now >= t->hurry_at) {
-        look(t, true);
-    } else if (t->now >= miss_filter_due(&t->misses)) {
-        look(t, false);
+        look_at_cgroups(t);
+    }
+    if (t->now >= t->next_dump) {
+        dump(t, false);
+    }
+    while (miss_filter_next(&t->misses, t->now, &key, &since)) {
+        look_at_miss(t, &key, since);
     }
 }
 
 void
 tracker_wait(struct tracker *t)
 {
-    poll_timer_wait_until(MIN(MIN(t->next_tick, t->hurry_at),
-                              miss_filter_due(&t->misses)));
+    long long due = miss_filter_due(&t->misses);
+
+    if (due <= t->now) {
+        poll_immediate_wake();
+        return;
+    }
+    poll_timer_wait_until(MIN(MIN(t->next_tick, t->next_dump),
+                              MIN(t->hurry_at, due)));
 }
 
 void
@@ -434,4 +573,67 @@ tracker_register(struct tracker *t, const char *name)
     }
     tracker_hurry(t);
     return job;
+}
+
+/* What is known of sockets may be different now. */
+static void
+reconsider(struct tracker *t)
+{
+    whose_forget(t->whose);
+    miss_filter_clear(&t->misses);
+    t->next_dump = t->now;
+    tracker_hurry(t);
+}
+
+char *
+tracker_claim(struct tracker *t, enum claim_source source, const char *name,
+              const char *kind, const char *text, int64_t rung)
+{
+    struct claim_what what;
+    struct process process;
+    struct claim *claim;
+    struct job *job;
+    char *path;
+    char *error = claim_what_parse(kind, text, t->cgroup_mount, &what, &path);
+
+    if (error) {
+        return error;
+    }
+    t->now = time_msec();
+    job = registry_claim(&t->registry, source, name, &what, t->now);
+    if (!job) {
+        free(path);
+        return xasprintf("%s: this host has %d jobs, no more are allowed",
+                         name, REGISTRY_MAX_JOBS);
+    }
+    claim = registry_find_claim(&t->registry, source, &what);
+    free(claim->path);
+    claim->path = path;
+    claim->born = what.kind == CLAIMS_PROCESS
+                  && process_look(what.id, &process) ? process.born : 0;
+    job->rung = rung >= 0 ? rung : job->rung;
+    reconsider(t);
+    return NULL;
+}
+
+/* Takes back what tracker_claim() noted. */
+char *
+tracker_unclaim(struct tracker *t, enum claim_source source, const char *name,
+                const char *kind, const char *text)
+{
+    struct claim_what what;
+    char *path;
+    char *error = claim_what_parse(kind, text, t->cgroup_mount, &what, &path);
+
+    if (error) {
+        return error;
+    }
+    free(path);
+    if (!registry_unclaim(&t->registry, source, name, &what)) {
+        return xasprintf("%s: %s does not claim this %s", name,
+                         claim_source_name(source), kind);
+    }
+    t->now = time_msec();
+    reconsider(t);
+    return NULL;
 }

@@ -9,11 +9,13 @@
  * Motivation
  * ==========
  *
- * Which flow is whose has two halves that change at different times: which
- * cgroups are a job's, and which sockets are in them.  The tracker looks at
- * both when it is told of something new (a registration, a flow that the data
- * plane does not know), and once a second without being told, so that nothing
- * depends on anybody telling.
+ * Which flow is whose has two halves that change at different times: what on
+ * this host is a job's (cgroups, namespaces, processes), and which sockets
+ * belong to that.  The tracker looks at a single socket when the data plane
+ * does not know its flow, and at the cgroups when it is told of something new.
+ * Besides it looks at both without being told, so that nothing depends on
+ * anybody telling: at the cgroups each second, at the sockets as often as a
+ * hundredth of a core allows, twice a second at most.
  *
  *
  * Usage
@@ -40,10 +42,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/identify/claim.h"
 #include "shim/control/protocol.h"
 
 struct flow_table;
 struct job;
+struct port_rule;
 struct registry;
 struct tracker;
 
@@ -63,13 +67,17 @@ struct tracker_class {
 };
 
 struct tracker_config {
+    const char *cgroup_mount;   /* Of cgroup v2, NULL if there is none. */
     const char *cgroup_root;    /* Absolute, NULL if there is no cgroup v2. */
     char **netns;               /* Of /run/netns, looked at besides our own. */
     size_t n_netns;
+    const struct port_rule *ports;      /* Must outlive the tracker. */
+    size_t n_ports;
 };
 
 struct tracker_stats {
     uint64_t n_dumps;           /* Of sockets, all namespaces count as one. */
+    uint64_t n_looks;           /* At single sockets. */
     uint64_t n_failed_dumps;
     uint64_t n_scans;           /* Of the cgroup tree. */
     uint64_t n_misses;          /* Told by tracker_miss(). */
@@ -85,13 +93,20 @@ void tracker_wait(struct tracker *);
 /* The data plane does not know this flow. */
 void tracker_miss(struct tracker *, const struct shim_flow_key *);
 
-/* Looks at the cgroups and sockets soon; bounded, however often it is
+/* Looks at the cgroups soon; bounded, however often it is
  * called. */
 void tracker_hurry(struct tracker *);
 
 /* Looks at the cgroups now and returns the job called 'name', NULL if it has
  * no cgroup. */
 struct job *tracker_register(struct tracker *, const char *name);
+
+/* Notes what 'source' claims for the job called 'name', until it is taken back
+ * or what is claimed is gone.  'rung' is -1 if that is not known. */
+char *tracker_claim(struct tracker *, enum claim_source, const char *name,
+                    const char *kind, const char *text, int64_t rung);
+char *tracker_unclaim(struct tracker *, enum claim_source, const char *name,
+                      const char *kind, const char *text);
 
 const struct registry *tracker_registry(const struct tracker *);
 const struct flow_table *tracker_flows(const struct tracker *);

@@ -4,34 +4,13 @@
 
 #include "agent/progress/log-environ.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "agent/identify/process.h"
 #include "util.h"
 
-#define MAX_PROCESSES 16
-#define MAX_ENVIRON (128 * 1024)
-
-/* Reads at most 'size' bytes of 'file' into 'data'.  Returns how many. */
-static size_t
-read_some(const char *file, char *data, size_t size)
-{
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
-    size_t n = 0;
-    ssize_t got;
-
-    if (fd < 0) {
-        return 0;
-    }
-    while (n < size && (got = read(fd, data + n, size - n)) > 0) {
-        n += got;
-    }
-    close(fd);
-    return n;
-}
+#define MAX_LOOKS 16            /* At processes of a job. */
 
 char *
 log_environ_get(const char *block, size_t size, const char *name)
@@ -54,53 +33,27 @@ log_environ_get(const char *block, size_t size, const char *name)
     return NULL;
 }
 
-/* Finds who started process 'pid'.  Not the owner of its directory, which is
- * root if the process runs a program with a set-user-ID bit. */
-static bool
-get_user(int pid, uid_t *uidp)
-{
-    char file[64], text[4096];
-    const char *line;
-    unsigned int uid;
-    size_t n;
-
-    snprintf(file, sizeof file, "/proc/%d/status", pid);
-    n = read_some(file, text, sizeof text - 1);
-    text[n] = '\0';
-    line = strstr(text, "\nUid:");
-    if (!line || sscanf(line, "\nUid: %u", &uid) != 1) {
-        return false;
-    }
-    *uidp = uid;
-    return true;
-}
-
+/* The user is not the owner of the process's directory, which is root if the
+ * process runs a program with a set-user-ID bit. */
 char *
 log_environ_find(const char *dir, uid_t *uidp)
 {
-    char *file = xasprintf("%s/cgroup.procs", dir);
-    FILE *procs = fopen(file, "re");
-    char *block = xmalloc(MAX_ENVIRON);
     char *value = NULL;
-    int pid;
+    pid_t *pids;
+    size_t n = processes_of_cgroup(dir, &pids);
 
-    for (int i = 0; procs && !value && i < MAX_PROCESSES
-                    && fscanf(procs, "%d", &pid) == 1; i++) {
-        char path[64];
+    for (size_t i = 0; !value && i < MIN(n, MAX_LOOKS); i++) {
+        size_t size;
+        char *block = process_environ(pids[i], &size);
 
-        snprintf(path, sizeof path, "/proc/%d/environ", pid);
-        value = log_environ_get(block,
-                                read_some(path, block, MAX_ENVIRON),
-                                LOG_ENVIRON);
-        if (value && !get_user(pid, uidp)) {
+        /* The last byte is not of the environment. */
+        value = block ? log_environ_get(block, size - 1, LOG_ENVIRON) : NULL;
+        free(block);
+        if (value && !process_user(pids[i], uidp)) {
             free(value);
             value = NULL;
         }
     }
-    if (procs) {
-        fclose(procs);
-    }
-    free(block);
-    free(file);
+    free(pids);
     return value;
 }

@@ -12,8 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/identify/claim.h"
+#include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "util.h"
+
+#define MAX_PARENTS 16          /* From a process to who started it. */
+#define MAX_EVIDENCE 64
 
 bool
 sender_cgroup_path(const char *text, char *path, size_t size)
@@ -53,27 +58,53 @@ read_cgroup(pid_t pid, char *path, size_t size)
     return sender_cgroup_path(text, path, size);
 }
 
-struct job *
-sender_job(const struct registry *r, const char *mount, pid_t pid)
+/* Adds 'id' to the evidence. */
+static void
+add(struct claim_what whats[], size_t *n, enum claim_kind kind, uint64_t id)
 {
-    char path[4096];
-    struct job *job = NULL;
-
-    if (pid <= 0 || !mount || !read_cgroup(pid, path, sizeof path)) {
-        return NULL;
+    if (*n < MAX_EVIDENCE && id) {
+        whats[(*n)++] = (struct claim_what) { kind, id };
     }
-    /* A cgroup below the job's may be newer than the last look at the tree. */
-    while (!job && strlen(path) > 1) {
+}
+
+/* The cgroup at 'path' and those above it: one below a job's may be newer than
+ * the last look at the tree. */
+static void
+add_cgroups(struct claim_what whats[], size_t *n, const char *mount,
+            char *path)
+{
+    while (strlen(path) > 1) {
         char *dir = xasprintf("%s%s", mount, path);
         struct stat s;
 
         if (!stat(dir, &s)) {
-            job = registry_job_of_cgroup(r, s.st_ino);
+            add(whats, n, CLAIMS_CGROUP, s.st_ino);
         }
         free(dir);
         *strrchr(path, '/') = '\0';
     }
-    return job;
+}
+
+struct job *
+sender_job(const struct registry *r, const char *mount, pid_t pid)
+{
+    struct claim_what whats[MAX_EVIDENCE];
+    struct process process;
+    char path[4096];
+    size_t n = 0;
+
+    if (pid <= 0) {
+        return NULL;
+    }
+    if (mount && read_cgroup(pid, path, sizeof path)) {
+        add_cgroups(whats, &n, mount, path);
+    }
+    for (int i = 0; i < MAX_PARENTS && pid > 1
+                    && process_look(pid, &process); i++) {
+        add(whats, &n, CLAIMS_PROCESS, pid);
+        pid = process.parent;
+    }
+    return registry_owner(r, whats, n, NULL);
 }
 
 bool

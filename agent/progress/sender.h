@@ -11,9 +11,9 @@
  *
  * Who is further along gets another place in the network, so nobody may say it
  * of a job but its own processes, and root.  The kernel tells the process that
- * sent a datagram; its cgroup says whose it is.  A sender that has ended
- * before its datagram was read cannot be told from another's and counts as
- * one.
+ * sent a datagram; its cgroup, or a claim of it, says whose it is.  A sender
+ * that has ended before its datagram was read cannot be told from another's
+ * and counts as one.
  *
  *
  * Ownership and thread-safety
@@ -28,8 +28,8 @@ struct job;
 struct registry;
 struct ucred;
 
-/* Returns the job whose cgroup, or one below it, process 'pid' is in, NULL if
- * there is none.  'mount' is where the cgroup v2 file system is. */
+/* Returns the job that process 'pid' works for by its cgroup, or by a claim of
+ * it or of one that started it; NULL if there is none.  'mount' is where the cgroup v2 file system is. */
 struct job *sender_job(const struct registry *, const char *mount, pid_t pid);
 
 /* Whether 'sender' may say how far 'job' is. */

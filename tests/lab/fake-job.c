@@ -3,15 +3,19 @@
 /* A process of a job that does nothing but hold what a test wants it to hold.
  *
  * usage: fake-job listen ADDRESS PORT | connect ADDRESS PORT
- *        | progress SOCKET JSON
+ *        | fork ADDRESS PORT [N] | progress SOCKET JSON
  *
  * "listen" accepts connections, "connect" makes one and prints its own port;
- * both stay until they are killed.  "progress" sends one datagram. */
+ * both stay until they are killed.  "fork" waits for a line on its standard
+ * input and then starts N processes (1) that each do as "connect", and end
+ * with it.  "progress" sends one datagram. */
 
 #include <arpa/inet.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -30,6 +34,20 @@ progress(const char *path, const char *text)
                   (struct sockaddr *) &sun, sizeof sun) < 0;
 }
 
+/* Returns true in each of the children. */
+static int
+start_children(const char *n)
+{
+    getchar();
+    for (int i = 0; i < atoi(n); i++) {
+        if (!fork()) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            return 1;
+        }
+    }
+    return 0;
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -38,9 +56,14 @@ main(int argc, char *argv[])
     int one = 1;
     int fd;
 
-    if (argc != 4) {
-        fprintf(stderr, "usage: fake-job listen|connect|progress ...\n");
+    if (argc != 4 && argc != 5) {
+        fprintf(stderr, "usage: fake-job listen|connect|fork|progress ...\n");
         return 2;
+    }
+    if (!strcmp(argv[1], "fork") && !start_children(argc > 4 ? argv[4] : "1")) {
+        for (;;) {
+            pause();
+        }
     }
     if (!strcmp(argv[1], "progress")) {
         return progress(argv[2], argv[3]);
@@ -52,7 +75,7 @@ main(int argc, char *argv[])
     }
     if (!strcmp(argv[1], "listen")) {
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-        if (bind(fd, (struct sockaddr *) &sin, sizeof sin) || listen(fd, 9)) {
+        if (bind(fd, (struct sockaddr *) &sin, sizeof sin) || listen(fd, 4096)) {
             perror("fake-job");
             return 1;
         }

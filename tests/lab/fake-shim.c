@@ -27,7 +27,7 @@
 
 #include "shim/control/protocol.h"
 
-#define MAX_FLOWS 256
+#define MAX_FLOWS 8192
 
 static struct shim_slot slots[SHIM_MAX_SLOTS];
 static struct shim_flow flows[MAX_FLOWS];

@@ -288,8 +288,8 @@ flow_stays_for_two_dumps_and_two_seconds(void **state OVS_UNUSED)
 
     flow_table_init(&ft);
     flow_table_begin(&ft);
-    assert_true(flow_table_see(&ft, &key, &a, 0));
-    assert_false(flow_table_see(&ft, &key, &a, 0));
+    assert_true(flow_table_see(&ft, &key, &a, 1, 0));
+    assert_false(flow_table_see(&ft, &key, &a, 1, 0));
     flow_table_end(&ft, 0, count_flow, &n);
 
     /* Long ago but only one dump, and then two dumps but not long ago. */
@@ -297,7 +297,7 @@ flow_stays_for_two_dumps_and_two_seconds(void **state OVS_UNUSED)
     flow_table_end(&ft, 9000, count_flow, &n);
     assert_int_equal(n, 0);
     flow_table_begin(&ft);
-    assert_false(flow_table_see(&ft, &key, &a, 10000));
+    assert_false(flow_table_see(&ft, &key, &a, 1, 10000));
     flow_table_end(&ft, 10000, count_flow, &n);
     for (int i = 0; i < 5; i++) {
         flow_table_begin(&ft);
@@ -307,7 +307,7 @@ flow_stays_for_two_dumps_and_two_seconds(void **state OVS_UNUSED)
 
     /* The addresses are reused by another job. */
     flow_table_begin(&ft);
-    assert_true(flow_table_see(&ft, &key, &b, 12000));
+    assert_true(flow_table_see(&ft, &key, &b, 1, 12000));
     flow_table_end(&ft, 12000, count_flow, &n);
     assert_ptr_equal(flow_table_find(&ft, &key)->job, &b);
 
@@ -318,7 +318,7 @@ flow_stays_for_two_dumps_and_two_seconds(void **state OVS_UNUSED)
     assert_int_equal(n, 1);
     assert_null(flow_table_find(&ft, &key));
 
-    flow_table_see(&ft, &key, &a, 0);
+    flow_table_see(&ft, &key, &a, 1, 0);
     flow_table_forget_job(&ft, &b, count_flow, &n);
     assert_int_equal(n, 1);
     flow_table_forget_job(&ft, &a, count_flow, &n);
@@ -326,34 +326,42 @@ flow_stays_for_two_dumps_and_two_seconds(void **state OVS_UNUSED)
     flow_table_uninit(&ft);
 }
 
-static void
-dump(struct miss_filter *mf, size_t n_new, long long now)
+/* Takes what is due at 'now', as if no socket had it.  Returns how many. */
+static int
+look_in_vain(struct miss_filter *mf, long long now)
 {
-    miss_filter_begin(mf);
-    miss_filter_end(mf, n_new, now);
+    struct shim_flow_key key;
+    long long since;
+    int n = 0;
+
+    while (miss_filter_next(mf, now, &key, &since)) {
+        miss_filter_retry(mf, &key, now);
+        n++;
+    }
+    return n;
 }
 
 static void
-miss_is_looked_at_within_milliseconds(void **state OVS_UNUSED)
+miss_is_looked_at_at_once(void **state OVS_UNUSED)
 {
-    struct shim_flow_key key = make_key(1);
+    struct shim_flow_key key = make_key(1), next;
     struct miss_filter mf;
+    long long since;
 
     miss_filter_init(&mf);
     assert_int_equal(miss_filter_due(&mf), LLONG_MAX);
+    assert_false(miss_filter_next(&mf, 1000, &next, &since));
     miss_filter_report(&mf, &key, 1000);
     miss_filter_report(&mf, &key, 1001);
-    assert_int_equal(miss_filter_due(&mf), 1000 + MISS_COALESCE_MS);
+    assert_true(miss_filter_due(&mf) <= 1000);
+    assert_true(miss_filter_next(&mf, 1001, &next, &since));
+    assert_true(flow_key_equal(&key, &next));
+    assert_int_equal(since, 1000);
 
-    /* It was a job's: no further dump, and the next unknown flow waits only
-     * the least gap. */
-    miss_filter_begin(&mf);
+    /* It was a job's. */
     miss_filter_resolve(&mf, &key);
-    miss_filter_end(&mf, 1, 1001);
     assert_int_equal(miss_filter_due(&mf), LLONG_MAX);
-    key = make_key(2);
-    miss_filter_report(&mf, &key, 1003);
-    assert_int_equal(miss_filter_due(&mf), 1001 + MISS_MIN_GAP_MS);
+    assert_int_equal(hmap_count(&mf.misses), 0);
     miss_filter_uninit(&mf);
 }
 
@@ -362,19 +370,18 @@ flow_of_nobody_asks_once_in_a_while(void **state OVS_UNUSED)
 {
     struct shim_flow_key key = make_key(1);
     struct miss_filter mf;
-    int n_dumps = 0;
+    long long since;
+    int n_looks = 0;
 
     miss_filter_init(&mf);
     for (long long now = 0; now < 20000; now += 10) {
         miss_filter_report(&mf, &key, now);
-        if (now >= miss_filter_due(&mf)) {
-            miss_filter_begin(&mf);
+        while (miss_filter_next(&mf, now, &key, &since)) {
             miss_filter_quiet(&mf, &key, now + MISS_NOBODYS_MS);
-            miss_filter_end(&mf, 0, now);
-            n_dumps++;
+            n_looks++;
         }
     }
-    assert_in_range(n_dumps, 3, 5);
+    assert_in_range(n_looks, 3, 5);
     miss_filter_uninit(&mf);
 }
 
@@ -383,43 +390,106 @@ flow_without_socket_is_retried_ever_less(void **state OVS_UNUSED)
 {
     struct shim_flow_key key = make_key(1);
     struct miss_filter mf;
-    int n_dumps = 0, n_early = 0;
+    int n_looks = 0, n_early = 0;
 
     miss_filter_init(&mf);
+    miss_filter_report(&mf, &key, 0);
     for (long long now = 0; now < 10000; now++) {
-        miss_filter_report(&mf, &key, now);
-        if (now >= miss_filter_due(&mf)) {
-            dump(&mf, 0, now);
-            n_dumps++;
-            n_early += now < 100;
-        }
+        int n = look_in_vain(&mf, now);
+
+        n_looks += n;
+        n_early += now < 50 ? n : 0;
     }
-    assert_in_range(n_early, 2, 4);
-    assert_in_range(n_dumps, 10, 20);
+    assert_in_range(n_early, 4, 6);
+    assert_int_equal(n_looks, MISS_MAX_TRIES + 1);
+
+    /* Nothing wakes us for it, but it is not forgotten for ever. */
+    assert_int_equal(miss_filter_due(&mf), LLONG_MAX);
+    miss_filter_report(&mf, &key, 10000);
+    assert_int_equal(look_in_vain(&mf, 10000), 1);
     miss_filter_uninit(&mf);
+}
+
+static void
+deferred_flow_comes_at_its_time(void **state OVS_UNUSED)
+{
+    struct shim_flow_key a = make_key(1), b = make_key(2), key;
+    struct miss_filter mf;
+    long long since;
+
+    miss_filter_init(&mf);
+    miss_filter_report(&mf, &a, 0);
+    miss_filter_report(&mf, &b, 0);
+    assert_true(miss_filter_next(&mf, 0, &key, &since));
+    assert_true(miss_filter_next(&mf, 0, &key, &since));
+    miss_filter_defer(&mf, &a, 200);
+    miss_filter_defer(&mf, &b, 100);
+    assert_int_equal(miss_filter_due(&mf), 100);
+    assert_false(miss_filter_next(&mf, 99, &key, &since));
+    assert_true(miss_filter_next(&mf, 100, &key, &since));
+    assert_true(flow_key_equal(&key, &b));
+    miss_filter_resolve(&mf, &b);
+    assert_int_equal(miss_filter_due(&mf), 200);
+    miss_filter_resolve(&mf, &a);
+    assert_int_equal(miss_filter_due(&mf), LLONG_MAX);
+    miss_filter_uninit(&mf);
+}
+
+static struct shim_flow_key
+make_many(int i)
+{
+    struct shim_flow_key key = make_key(i);
+
+    key.remote[2] = i >> 16;
+    return key;
 }
 
 static void
 storm_of_new_flows_is_bounded(void **state OVS_UNUSED)
 {
     struct miss_filter mf;
-    int n_dumps = 0;
+    int n_looks = 0;
 
     miss_filter_init(&mf);
-    for (long long now = 0; now < 10000; now++) {
-        for (int i = 0; i < 4; i++) {
-            struct shim_flow_key key = make_key(4 * now + i);
+    for (int now = 0; now < 10000; now++) {
+        for (int i = 0; i < 40; i++) {
+            struct shim_flow_key key = make_many(40 * now + i);
 
-            key.remote[3] = now >> 14;
             miss_filter_report(&mf, &key, now);
         }
-        if (now >= miss_filter_due(&mf)) {
-            dump(&mf, 0, now);
-            n_dumps++;
-        }
+        n_looks += look_in_vain(&mf, now);
         assert_true(hmap_count(&mf.misses) <= MISS_FILTER_MAX);
     }
-    assert_in_range(n_dumps, 10000 / MISS_MAX_GAP_MS, 50);
+    assert_in_range(n_looks, 10000 * MISS_LOOKS_PER_MS / 2,
+                    10000 * MISS_LOOKS_PER_MS + MISS_LOOKS_MAX);
+    miss_filter_uninit(&mf);
+}
+
+static void
+new_flow_goes_before_old_strangers(void **state OVS_UNUSED)
+{
+    struct miss_filter mf;
+    struct shim_flow_key key, next;
+    long long since;
+
+    miss_filter_init(&mf);
+    for (int i = 0; i < 50000; i++) {
+        key = make_many(i);
+        miss_filter_report(&mf, &key, 0);
+    }
+    for (long long now = 0; now < 4000; now++) {
+        while (miss_filter_next(&mf, now, &next, &since)) {
+            miss_filter_quiet(&mf, &next, now + 1);
+        }
+    }
+    for (int i = 0; i < 50000; i++) {
+        key = make_many(i);
+        miss_filter_report(&mf, &key, 5000);
+    }
+    key = make_many(60000);
+    miss_filter_report(&mf, &key, 5000);
+    assert_true(miss_filter_next(&mf, 5000, &next, &since));
+    assert_true(flow_key_equal(&key, &next));
     miss_filter_uninit(&mf);
 }
 
@@ -432,14 +502,14 @@ struct wish {
 };
 
 static void
-look_for(const struct shim_flow_key *key, uint64_t cgroup, void *wish_)
+look_for(const struct sock_info *info, void *wish_)
 {
     struct wish *wish = wish_;
 
-    assert_int_not_equal(key->remote[0], 127);
-    if (flow_key_equal(key, &wish->key)) {
+    assert_int_not_equal(info->key.remote[0], 127);
+    if (flow_key_equal(&info->key, &wish->key)) {
         wish->n++;
-        wish->cgroup = cgroup;
+        wish->cgroup = info->cgroup;
     }
 }
 
@@ -490,6 +560,8 @@ dump_shows_a_mapped_connection_as_ipv4(void **state OVS_UNUSED)
     socklen_t n = sizeof sin6;
     struct sock_diag *sd;
     struct wish wish = { .n = 0 };
+    struct sock_info info;
+    struct stat s;
     int listener, fd, off = 0;
 
     if (!address) {
@@ -511,8 +583,38 @@ dump_shows_a_mapped_connection_as_ipv4(void **state OVS_UNUSED)
     assert_int_equal(connect(fd, (struct sockaddr *) &sin6, n), 0);
 
     key_of_socket(fd, &wish.key);
-    assert_int_equal(sock_diag_dump(sd, look_for, &wish), 0);
+    assert_int_equal(sock_diag_dump(sd, NULL, 0, look_for, &wish), 0);
     assert_int_equal(wish.n, 1);
+
+    /* Alone, and by its cgroup. */
+    assert_int_equal(fstat(fd, &s), 0);
+    assert_int_equal(sock_diag_find(sd, &wish.key, &info), 0);
+    assert_int_equal(info.inode, s.st_ino);
+    assert_int_equal(info.cgroup, wish.cgroup);
+    for (size_t i = 1; i <= SOCK_DIAG_MAX_CGROUPS + 1; i++) {
+        uint64_t cgroups[SOCK_DIAG_MAX_CGROUPS + 1];
+
+        /* First, last and not there. */
+        for (size_t j = 0; j < i; j++) {
+            cgroups[j] = 1000000000 + j;
+        }
+        wish.n = 0;
+        assert_int_equal(sock_diag_dump(sd, cgroups, i, look_for, &wish), 0);
+        assert_int_equal(wish.n, i > SOCK_DIAG_MAX_CGROUPS);
+        cgroups[i % 2 ? 0 : i - 1] = info.cgroup;
+        wish.n = 0;
+        assert_int_equal(sock_diag_dump(sd, cgroups, i, look_for, &wish), 0);
+        assert_int_equal(wish.n, 1);
+    }
+
+    /* A listener is not the connection that could be made to it. */
+    wish.key.remote_port = wish.key.local_port;
+    wish.key.local_port = sin6.sin6_port;
+    assert_int_equal(sock_diag_find(sd, &wish.key, &info), 0);
+    wish.key.remote_port = htons(1);
+    assert_int_equal(sock_diag_find(sd, &wish.key, &info), ENOENT);
+    wish.key.local_port = htons(1);
+    assert_int_equal(sock_diag_find(sd, &wish.key, &info), ENOENT);
     close(fd);
     close(listener);
     sock_diag_close(sd);
@@ -523,7 +625,7 @@ namespace_that_is_not_there_is_an_error(void **state OVS_UNUSED)
 {
     struct sock_diag *sd;
 
-    assert_int_equal(sock_diag_open("sct-no-such-namespace", &sd), ENOENT);
+    assert_int_equal(sock_diag_open("/run/netns/sct-no-such", &sd), ENOENT);
     assert_null(sd);
 }
 
@@ -537,9 +639,11 @@ main(void)
         cmocka_unit_test(scan_finds_jobs_and_what_is_below),
         cmocka_unit_test(registry_is_bounded),
         cmocka_unit_test(flow_stays_for_two_dumps_and_two_seconds),
-        cmocka_unit_test(miss_is_looked_at_within_milliseconds),
+        cmocka_unit_test(miss_is_looked_at_at_once),
         cmocka_unit_test(flow_of_nobody_asks_once_in_a_while),
         cmocka_unit_test(flow_without_socket_is_retried_ever_less),
+        cmocka_unit_test(deferred_flow_comes_at_its_time),
+        cmocka_unit_test(new_flow_goes_before_old_strangers),
         cmocka_unit_test(storm_of_new_flows_is_bounded),
         cmocka_unit_test(dump_shows_a_mapped_connection_as_ipv4),
         cmocka_unit_test(namespace_that_is_not_there_is_an_error),

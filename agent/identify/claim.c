@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/identify/claim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "agent/identify/process.h"
+#include "util.h"
+
+static const char *const source_names[N_CLAIM_SOURCES] = {
+    [CLAIM_REGISTRATION] = "registration",
+    [CLAIM_LAUNCHER] = "launcher",
+    [CLAIM_CGROUP] = "cgroup",
+    [CLAIM_ENVIRONMENT] = "environment",
+    [CLAIM_PORT] = "port",
+};
+
+const char *
+claim_source_name(enum claim_source source)
+{
+    return source_names[source];
+}
+
+/* Returns the source called 'name', N_CLAIM_SOURCES if there is none. */
+enum claim_source
+claim_source_from_name(const char *name)
+{
+    enum claim_source source = 0;
+
+    while (source < N_CLAIM_SOURCES && strcmp(source_names[source], name)) {
+        source++;
+    }
+    return source;
+}
+
+const char *
+claim_kind_name(enum claim_kind kind)
+{
+    static const char *const names[] = {
+        [CLAIMS_CGROUP] = "cgroup",
+        [CLAIMS_NETNS] = "netns",
+        [CLAIMS_PROCESS] = "pid",
+    };
+
+    return names[kind];
+}
+
+static char *
+parse_process(const char *text, struct claim_what *what)
+{
+    struct process process;
+    int pid;
+
+    if (!str_to_int(text, 10, &pid) || pid < 2) {
+        return xasprintf("pid: \"%.40s\" is not the id of a process, 2 and "
+                         "more are allowed", text);
+    }
+    if (!process_look(pid, &process)) {
+        return xasprintf("pid: there is no process %d", pid);
+    }
+    what->id = pid;
+    return NULL;
+}
+
+/* 'path' is taken over. */
+static char *
+parse_path(const char *kind, char *path, bool directory,
+           struct claim_what *what, char **pathp)
+{
+    struct stat s;
+    char *error = NULL;
+
+    if (stat(path, &s)) {
+        error = xasprintf("%s: %.200s: %s", kind, path, ovs_strerror(errno));
+    } else if (S_ISDIR(s.st_mode) != directory) {
+        error = xasprintf("%s: %.200s is not a %s, such as %s is allowed",
+                          kind, path, kind,
+                          directory ? "/kubepods.slice/a" : "/run/netns/a");
+    } else {
+        what->id = s.st_ino;
+        *pathp = path;
+        return NULL;
+    }
+    free(path);
+    return error;
+}
+
+/* Stores in '*what' what 'kind' and 'text' say, and in '*pathp' where it is,
+ * which the caller must free, or NULL for a process.  The path of a cgroup may
+ * also begin below 'cgroup_mount', as in /proc/PID/cgroup; that is null where
+ * there is no cgroup v2.  Returns NULL, or a malloc()'d message. */
+char *
+claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
+                 struct claim_what *what, char **pathp)
+{
+    *pathp = NULL;
+    if (!strcmp(kind, claim_kind_name(CLAIMS_PROCESS))) {
+        what->kind = CLAIMS_PROCESS;
+        return parse_process(text, what);
+    }
+    what->kind = !strcmp(kind, claim_kind_name(CLAIMS_NETNS))
+                 ? CLAIMS_NETNS : CLAIMS_CGROUP;
+    if (what->kind == CLAIMS_CGROUP
+        && strcmp(kind, claim_kind_name(CLAIMS_CGROUP))) {
+        return xasprintf("\"%.40s\" cannot be claimed, cgroup, netns and pid "
+                         "are allowed", kind);
+    }
+    if (text[0] != '/' || strstr(text, "/../")) {
+        return xasprintf("%s: \"%.200s\" is not a path, absolute ones without "
+                         "\"..\" are allowed", kind, text);
+    }
+    if (what->kind == CLAIMS_NETNS) {
+        return parse_path(kind, xstrdup(text), false, what, pathp);
+    }
+    if (!cgroup_mount) {
+        return xasprintf("cgroup: no cgroup v2 file system is mounted");
+    }
+    return parse_path(kind, !strncmp(text, cgroup_mount, strlen(cgroup_mount))
+                      ? xstrdup(text) : xasprintf("%s%s", cgroup_mount, text),
+                      true, what, pathp);
+}

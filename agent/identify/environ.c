@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/identify/environ.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "agent/identify/cgroup-path.h"
+#include "util.h"
+
+#define MAX_NAME 31             /* See cgroup-path.h. */
+
+struct block {
+    const char *text;           /* Strings, each of which ends in a null
+                                 * byte. */
+    size_t size;
+};
+
+/* One framework.  All variables that a row names must be there. */
+struct row {
+    const char *framework;
+    const char *cojob;          /* Its cojob, or what that begins with. */
+    const char *cojob_variable; /* What follows after '-', or the whole if
+                                 * 'cojob' is null; may be null. */
+    const char *job;            /* Variable with its job, */
+    const char *job_more;       /* another that follows after '-', or NULL. */
+
+    /* Makes a job of the value of 'job', NULL to pass over the row; itself
+     * null if the value is the job. */
+    char *(*extract)(const char *value, const struct block *);
+};
+
+/* Returns the value of 'name', NULL if it is not there or empty. */
+static const char *
+get(const struct block *b, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *p = b->text, *next; p < b->text + b->size; p = next) {
+        const char *end = memchr(p, '\0', b->text + b->size - p);
+
+        if (!end) {
+            break;              /* Cut off. */
+        }
+        next = end + 1;
+        if (!strncmp(p, name, n) && p[n] == '=' && p[n + 1]) {
+            return p + n + 1;
+        }
+    }
+    return NULL;
+}
+
+/* torchrun calls its run so unless it is told otherwise. */
+static char *
+extract_run_id(const char *value, const struct block *b OVS_UNUSED)
+{
+    return strcmp(value, "none") ? xstrdup(value) : NULL;
+}
+
+/* A pod of an indexed job is called after the job and its index. */
+static char *
+extract_pod_job(const char *value, const struct block *b)
+{
+    const char *index = get(b, "JOB_COMPLETION_INDEX");
+    size_t n = strlen(value), m = index ? strlen(index) : 0;
+
+    return (m && n > m + 1 && value[n - m - 1] == '-'
+            && !strcmp(value + n - m, index)
+            ? xmemdup0(value, n - m - 1) : NULL);
+}
+
+/* Whoever is first in the description of a TensorFlow cluster. */
+static char *
+extract_tf_config(const char *value, const struct block *b OVS_UNUSED)
+{
+    static const char *const types[] = { "chief", "master", "worker", "ps" };
+    cJSON *config = cJSON_Parse(value);
+    const cJSON *cluster = cJSON_GetObjectItemCaseSensitive(config, "cluster");
+    char *job = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(types) && !job; i++) {
+        const cJSON *task = cJSON_GetObjectItemCaseSensitive(cluster,
+                                                             types[i]);
+        const cJSON *first = cJSON_GetArrayItem(task, 0);
+
+        if (cJSON_IsArray(task) && cJSON_IsString(first)
+            && first->valuestring[0]) {
+            job = xstrdup(first->valuestring);
+        }
+    }
+    cJSON_Delete(config);
+    return job;
+}
+
+/* The most particular first: a framework runs below a launcher, and the search
+ * is what its tool says. */
+static const struct row rows[] = {
+    { "stagecoach", NULL, "STAGECOACH_COJOB", "STAGECOACH_JOB", NULL, NULL },
+    { "nni", "nni", "NNI_EXP_ID", "NNI_TRIAL_JOB_ID", NULL, NULL },
+    { "katib", "katib", NULL, "KATIB_TRIAL_NAME", NULL, NULL },
+    { "slurm array", "slurm", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID",
+      NULL, NULL },
+    { "slurm", "slurm", NULL, "SLURM_JOB_ID", NULL, NULL },
+    { "torchrun", "torch", NULL, "TORCHELASTIC_RUN_ID", NULL,
+      extract_run_id },
+    { "torch", "torch", NULL, "MASTER_ADDR", "MASTER_PORT", NULL },
+    { "ps-lite", "ps-lite", NULL, "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT",
+      NULL },
+    { "horovod", "horovod", NULL, "HOROVOD_GLOO_RENDEZVOUS_ADDR",
+      "HOROVOD_GLOO_RENDEZVOUS_PORT", NULL },
+    { "tensorflow", "tensorflow", NULL, "TF_CONFIG", NULL,
+      extract_tf_config },
+    { "mpi", "mpi", NULL, "PMIX_NAMESPACE", NULL, NULL },
+    { "ray", "ray", NULL, "RAY_JOB_ID", NULL, NULL },
+    { "kubernetes", "kubernetes", NULL, "HOSTNAME", NULL, extract_pod_job },
+};
+
+/* FNV-1a: the same on each host, whatever it was compiled for. */
+static uint32_t
+hash_text(const char *text)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *text; text++) {
+        hash = (hash ^ (unsigned char) *text) * 16777619u;
+    }
+    return hash;
+}
+
+/* Makes 'text' the name of a cojob or job, in its place if there is room. */
+static char *
+make_name(char *text)
+{
+    uint32_t hash = hash_text(text);
+    size_t n = strlen(text);
+    char *name;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!isalnum((unsigned char) text[i]) && !strchr("._-", text[i])) {
+            text[i] = '-';
+        }
+    }
+    if (n && !isalnum((unsigned char) text[0])) {
+        text[0] = 'x';
+    }
+    if (n <= MAX_NAME) {
+        return text;
+    }
+    name = xasprintf("%.*s-%08"PRIx32, MAX_NAME - 9, text, hash);
+    free(text);
+    return name;
+}
+
+static char *
+job_of_row(const struct row *row, const struct block *b)
+{
+    const char *value = get(b, row->job);
+    const char *more = row->job_more ? get(b, row->job_more) : NULL;
+
+    if (!value || (row->job_more && !more)) {
+        return NULL;
+    }
+    if (row->extract) {
+        return row->extract(value, b);
+    }
+    return more ? xasprintf("%s-%s", value, more) : xstrdup(value);
+}
+
+static char *
+cojob_of_row(const struct row *row, const struct block *b)
+{
+    const char *value = row->cojob_variable ? get(b, row->cojob_variable)
+                        : NULL;
+    const char *told = get(b, "STAGECOACH_COJOB");
+
+    if (row->cojob_variable && !value) {
+        return NULL;
+    }
+    if (told) {
+        return xstrdup(told);
+    }
+    return value ? xasprintf("%s-%s", row->cojob, value)
+           : xstrdup(row->cojob);
+}
+
+/* Returns the job, "COJOB/JOB", of a process with the 'size' bytes of
+ * environment at 'environ', and stores in '*frameworkp' which row says so.
+ * NULL if none does. */
+char *
+environ_job(const char *environ, size_t size, const char **frameworkp)
+{
+    const struct block b = { environ, size };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        char *job = job_of_row(&rows[i], &b);
+        char *cojob = job ? cojob_of_row(&rows[i], &b) : NULL;
+        char *name = NULL;
+
+        if (cojob) {
+            job = make_name(job);
+            cojob = make_name(cojob);
+            if (cgroup_name_is_valid(cojob) && cgroup_name_is_valid(job)) {
+                name = xasprintf("%s/%s", cojob, job);
+                *frameworkp = rows[i].framework;
+            }
+        }
+        free(cojob);
+        free(job);
+        if (name) {
+            return name;
+        }
+    }
+    return NULL;
+}

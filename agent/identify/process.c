@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/identify/process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util.h"
+
+/* No process needs more; what does is cut off, so that nobody can keep the
+ * agent busy. */
+#define MAX_ENVIRON (128 * 1024)
+#define MAX_FILES (1024 * 1024)
+#define MAX_PROCESSES 65536
+
+/* Reads the file 'name' of 'pid' into 'buffer' as a string, cut off where it
+ * is full.  Returns the number of bytes, negative if there is no process. */
+static ssize_t
+read_file(pid_t pid, const char *name, char *buffer, size_t size)
+{
+    char path[64];
+    size_t done = 0;
+    ssize_t n = -1;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/%s", (int) pid, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        while (done < size - 1
+               && (n = read(fd, buffer + done, size - 1 - done)) > 0) {
+            done += n;
+        }
+        close(fd);
+    }
+    buffer[done] = '\0';
+    return done ? (ssize_t) done : n;
+}
+
+/* Stores in '*process' what there is to know of 'pid'.  Returns false if there
+ * is no such process, or if it has ended and nobody has noticed. */
+bool
+process_look(pid_t pid, struct process *process)
+{
+    char text[1024];
+    const char *p;
+    char state;
+    int parent;
+
+    if (read_file(pid, "stat", text, sizeof text) <= 0) {
+        return false;
+    }
+    /* The name before it, in parentheses, may have any character. */
+    p = strrchr(text, ')');
+    if (!p || sscanf(p + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
+                     "%*u %*d %*d %*d %*d %*d %*d %"SCNu64, &state, &parent,
+                     &process->born) != 3) {
+        return false;
+    }
+    process->pid = pid;
+    process->parent = parent;
+    return state != 'Z' && state != 'X';
+}
+
+/* Returns the environment that 'pid' was given when its program began, strings
+ * that each end in a null byte, and stores its size in '*sizep'.  The caller
+ * must free it.  NULL if it is not there or not to be read. */
+char *
+process_environ(pid_t pid, size_t *sizep)
+{
+    char *text = xmalloc(MAX_ENVIRON);
+    ssize_t n = read_file(pid, "environ", text, MAX_ENVIRON);
+
+    if (n <= 0) {
+        free(text);
+        return NULL;
+    }
+    *sizep = n + 1;
+    return text;
+}
+
+/* Returns the inode of the network namespace of 'pid', 0 if that is not to be
+ * told. */
+uint64_t
+process_netns(pid_t pid)
+{
+    char path[64];
+    struct stat s;
+
+    snprintf(path, sizeof path, "/proc/%d/ns/net", (int) pid);
+    return stat(path, &s) ? 0 : s.st_ino;
+}
+
+/* Stores in '*uidp' whose process 'pid' is.  Returns false if that cannot be
+ * told. */
+bool
+process_user(pid_t pid, uid_t *uidp)
+{
+    char text[4096];
+    unsigned int uid;
+    const char *line;
+
+    if (read_file(pid, "status", text, sizeof text) <= 0) {
+        return false;
+    }
+    /* The name above it has its line breaks escaped. */
+    line = strstr(text, "\nUid:");
+    if (!line || sscanf(line, "\nUid: %u", &uid) != 1) {
+        return false;
+    }
+    *uidp = uid;
+    return true;
+}
+
+/* Calls 'see' with 'aux' for each socket that 'pid' has open. */
+void
+process_walk_sockets(pid_t pid, process_socket_func *see, void *aux)
+{
+    const struct dirent *entry;
+    char path[64], link[64];
+    int left = MAX_FILES;
+    DIR *dir;
+
+    snprintf(path, sizeof path, "/proc/%d/fd", (int) pid);
+    dir = opendir(path);
+    if (!dir) {
+        return;
+    }
+    while ((entry = readdir(dir)) && left-- > 0) {
+        ssize_t n = readlinkat(dirfd(dir), entry->d_name, link,
+                               sizeof link - 1);
+        uint32_t inode;
+
+        link[MAX(n, 0)] = '\0';
+        if (n > 0 && sscanf(link, "socket:[%"SCNu32"]", &inode) == 1) {
+            see(inode, pid, aux);
+        }
+    }
+    closedir(dir);
+}
+
+/* Stores the processes of the cgroup at 'path' in '*pidsp', which the caller
+ * must free, and returns how many there are. */
+size_t
+processes_of_cgroup(const char *path, pid_t **pidsp)
+{
+    char *file = xasprintf("%s/cgroup.procs", path);
+    FILE *stream = fopen(file, "re");
+    size_t n = 0, allocated = 0;
+    pid_t *pids = NULL;
+    int pid;
+
+    while (stream && n < MAX_PROCESSES && fscanf(stream, "%d", &pid) == 1) {
+        if (n >= allocated) {
+            pids = x2nrealloc(pids, &allocated, sizeof *pids);
+        }
+        pids[n++] = pid;
+    }
+    if (stream) {
+        fclose(stream);
+    }
+    free(file);
+    *pidsp = pids;
+    return n;
+}

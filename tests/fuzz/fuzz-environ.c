@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The environment of any process of the host. */
+
+#include <config.h>
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/identify/cgroup-path.h"
+#include "agent/identify/environ.h"
+#include "tests/fuzz/must.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *copy = copy_bytes(data, size);
+    const char *framework = NULL;
+    char *name = environ_job(copy, size, &framework);
+
+    if (name) {
+        char *slash = strchr(name, '/');
+
+        must(framework && slash);
+        *slash = '\0';
+        must(cgroup_name_is_valid(name) && cgroup_name_is_valid(slash + 1));
+    }
+    free(name);
+    free(copy);
+    return 0;
+}

@@ -1,0 +1,300 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+
+# Whose flows are those of jobs that nobody put into a cgroup, and what the
+# agent makes of hosts on which things come and go.
+
+set -u
+
+[ "$(id -u)" -eq 0 ] || { echo "needs root"; exit 77; }
+for program in ip nsenter ovs-appctl; do
+    command -v $program >/dev/null || { echo "needs $program"; exit 77; }
+done
+mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+[ -n "$mount" ] || { echo "needs cgroup v2"; exit 77; }
+
+name=sct-ident-$$
+dir=$(mktemp -d /tmp/$name-XXXXXX)
+tests=$BUILD/tests/lab
+address=10.99.0.1
+# "ip netns exec" would hide the cgroup file system.
+netns="nsenter --net=/run/netns/$name"
+pids=
+export STAGECOACH_CGROUP=$name STAGECOACH_RUNDIR=$dir
+
+cleanup() {
+    trap '' EXIT INT TERM
+    exec 3>&- 4>&- 5>&-
+    for cgroup in $name $name-far; do
+        [ ! -e "$mount/$cgroup/cgroup.kill" ] ||
+            echo 1 > "$mount/$cgroup/cgroup.kill"
+    done
+    for pid in $pids; do
+        kill -9 "$pid" 2>/dev/null
+    done
+    wait 2>/dev/null
+    ip netns delete $name 2>/dev/null
+    ip netns delete $name-pod 2>/dev/null
+    find "$mount/$name" "$mount/$name-far" -depth -type d -exec rmdir {} + \
+        2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAILED: $*"
+    echo "--- agent"; tail -n 20 "$dir/agent.log"
+    echo "--- shim"; tail -n 10 "$dir/shim.log"
+    exit 1
+}
+
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
+wait_for() {
+    seconds=$1 what=$2
+    shift 2
+    deadline=$(($(date +%s%3N) + seconds * 1000))
+    until "$@"; do
+        [ "$(date +%s%3N)" -lt $deadline ] || fail "$what"
+        sleep 0.02
+    done
+    echo "ok: $what"
+}
+
+ask() {
+    ovs-appctl -T 5 -t "$dir/agent.ctl" "$@" 2>"$dir/answer"
+}
+
+# flow_of PORT JOB: the shim has the flow from PORT in the slot of JOB.
+flow_of() {
+    slot=$(sed -n "s,^slot \([0-9]*\) .* $2\$,\1,p" "$dir/shim.log" |
+        tail -n 1)
+    [ -n "$slot" ] && grep -q "^flow $slot [0-9.]*:$1 " "$dir/shim.log"
+}
+
+has_job() {
+    ask agent/jobs | grep -q "\"job\":\"$1\""
+}
+
+has_no_job() {
+    ! has_job "$1"
+}
+
+miss() {
+    echo "miss ${2:-$address} $1 ${2:-$address} 5000" >&3
+}
+
+# connect ENVIRONMENT...: a process with it makes a connection; $port, $job.
+connect() {
+    : > "$dir/port"
+    $netns env "$@" "$tests/fake-job" connect $address 5000 > "$dir/port" &
+    job=$!
+    pids="$pids $job"
+    deadline=$(($(date +%s) + 5))
+    until [ -s "$dir/port" ]; do
+        [ "$(date +%s)" -lt $deadline ] || fail "no connection"
+        sleep 0.01
+    done
+    port=$(cat "$dir/port")
+}
+
+start_agent() {
+    $netns "$BUILD/agent/stagecoach-agent" --host=h0 -vconsole:info \
+        -vsyslog:off --port=5900-5999=byport/j "$@" 2>> "$dir/agent.log" &
+    agent=$!
+    pids="$pids $agent"
+}
+
+: > "$dir/shim.log"; : > "$dir/agent.log"
+ip netns add $name || exit 77
+$netns ip link set lo up
+$netns ip address add $address/32 dev lo
+mkfifo "$dir/commands"
+"$tests/fake-shim" "$dir/shim.sock" < "$dir/commands" >> "$dir/shim.log" &
+pids="$pids $!"
+exec 3> "$dir/commands"
+$netns "$tests/fake-job" listen $address 5000 > "$dir/listening" &
+pids="$pids $!"
+wait_for 2 "somebody listens" test -s "$dir/listening"
+
+# Jobs that run before the agent does.
+connect MASTER_ADDR=10.9.9.9 MASTER_PORT=29500
+early=$port
+connect STAGECOACH_X=1
+stranger=$port
+start_agent
+wait_for 3 "a job that is older than the agent is found" \
+    flow_of "$early" torch/10.9.9.9-29500
+flow_of "$stranger" '.*' && fail "a stranger has a flow"
+
+# Only what it needs.
+caps=$(awk '$1 == "CapPrm:" { print $2 }' "/proc/$agent/status")
+bounding=$(awk '$1 == "CapBnd:" { print $2 }' "/proc/$agent/status")
+[ "$caps" = "0000000000281006" ] || fail "capabilities $caps"
+[ "$bounding" = "$caps" ] || fail "bounding set $bounding"
+grep -q '^NoNewPrivs:	1' "/proc/$agent/status" || fail "new privileges"
+echo "ok: five capabilities are left"
+
+# Another agent.
+timeout 5 $netns "$BUILD/agent/stagecoach-agent" --host=h0 -vconsole:off \
+    -vsyslog:off 2> "$dir/second"
+[ $? -eq 1 ] || fail "a second agent runs"
+[ "$(wc -l < "$dir/second")" -eq 1 ] && grep -q 'only one is' "$dir/second" ||
+    fail "it says: $(cat "$dir/second")"
+ask agent/status > /dev/null || fail "the first agent lost its socket"
+echo "ok: a second agent leaves in one line"
+
+# Environment: new sockets, one job for all who share it.
+connect SLURM_JOB_ID=4711 SLURM_PROCID=1
+miss "$port"
+wait_for 1 "a new process is known by its environment" \
+    flow_of "$port" slurm/4711
+slurm=$job
+connect SLURM_JOB_ID=4711 SLURM_PROCID=2
+miss "$port"
+wait_for 1 "so is another of the job" flow_of "$port" slurm/4711
+
+# Another user cannot join it.
+if command -v setpriv >/dev/null; then
+    : > "$dir/port"
+    SLURM_JOB_ID=4712 $netns setpriv --reuid 65534 --clear-groups \
+        "$tests/fake-job" connect $address 5000 > "$dir/port" &
+    pids="$pids $!"
+    wait_for 2 "another user is connected" test -s "$dir/port"
+    miss "$(cat "$dir/port")"
+    wait_for 1 "another user has a job" \
+        flow_of "$(cat "$dir/port")" slurm/4712
+    : > "$dir/port"
+    SLURM_JOB_ID=4712 $netns setpriv --reuid 65533 --clear-groups \
+        "$tests/fake-job" connect $address 5000 > "$dir/port" &
+    pids="$pids $!"
+    wait_for 2 "a third user is connected" test -s "$dir/port"
+    miss "$(cat "$dir/port")"
+    wait_for 1 "whose word on another's job does not count" \
+        grep -q 'slurm/4712: process .* of another user' "$dir/agent.log"
+    sleep 0.1
+    flow_of "$(cat "$dir/port")" slurm/4712 && fail "a third user joined"
+fi
+
+# A launcher's word on a process, and on what it starts, counts for more.
+mkfifo "$dir/start"
+SLURM_JOB_ID=9 $netns "$tests/fake-job" fork $address 5000 < "$dir/start" \
+    > "$dir/port" &
+parent=$!
+pids="$pids $parent"
+exec 4> "$dir/start"
+ask agent/claim launcher asha t7 pid $parent rung=2 > /dev/null ||
+    fail "claim: $(cat "$dir/answer")"
+echo >&4
+wait_for 2 "a child of a claimed process is connected" test -s "$dir/port"
+port=$(cat "$dir/port")
+miss "$port"
+wait_for 1 "it works for whom its parent does" flow_of "$port" asha/t7
+ask agent/jobs | grep -q '"job":"asha/t7","queue":7,"rung":2' ||
+    fail "rung: $(ask agent/jobs)"
+ask agent/claim launcher asha t7 pid 1 > /dev/null && fail "init is a job's"
+ask agent/claim nobody asha t7 pid $parent > /dev/null && fail "nobody claims"
+kill -9 $parent
+wait_for 8 "a job goes with its claims" has_no_job asha/t7
+
+# A claimed cgroup somewhere else.
+mkdir -p "$mount/$name-far/pod/container"
+ask agent/claim launcher asha pod cgroup "/$name-far/pod" > /dev/null ||
+    fail "claim: $(cat "$dir/answer")"
+: > "$dir/port"
+sh -c "echo \$\$ > '$mount/$name-far/pod/container/cgroup.procs' &&
+       exec $netns '$tests/fake-job' connect $address 5000" > "$dir/port" &
+far=$!
+pids="$pids $far"
+wait_for 2 "a process of a claimed cgroup is connected" test -s "$dir/port"
+port=$(cat "$dir/port")
+miss "$port"
+wait_for 1 "a socket below a claimed cgroup is found" flow_of "$port" asha/pod
+kill -9 $far
+wait $far 2>/dev/null
+rmdir "$mount/$name-far/pod/container" "$mount/$name-far/pod" \
+    "$mount/$name-far"
+wait_for 4 "the job goes with the cgroup" has_no_job asha/pod
+
+# A claimed network namespace, which vanishes.
+ip netns add $name-pod
+pod="nsenter --net=/run/netns/$name-pod"
+$pod ip link set lo up
+$pod ip address add 10.98.0.1/32 dev lo
+ask agent/claim launcher asha ns netns /run/netns/$name-pod > /dev/null ||
+    fail "claim: $(cat "$dir/answer")"
+: > "$dir/listening"
+$pod "$tests/fake-job" listen 10.98.0.1 5000 > "$dir/listening" &
+listener=$!
+pids="$pids $listener"
+wait_for 2 "somebody listens in the namespace" test -s "$dir/listening"
+: > "$dir/port"
+$pod "$tests/fake-job" connect 10.98.0.1 5000 > "$dir/port" &
+pods=$!
+pids="$pids $pods"
+wait_for 2 "a process in the namespace is connected" test -s "$dir/port"
+port=$(cat "$dir/port")
+miss "$port" 10.98.0.1
+wait_for 1 "a socket in a claimed namespace is found" flow_of "$port" asha/ns
+ip netns delete $name-pod
+kill -9 $pods $listener
+wait $pods $listener 2>/dev/null
+wait_for 4 "the job goes with the namespace" has_no_job asha/ns
+
+# A port, and then everything of the process.
+: > "$dir/listening"
+$netns "$tests/fake-job" listen $address 5901 > "$dir/listening" &
+pids="$pids $!"
+wait_for 2 "somebody listens on a job's port" test -s "$dir/listening"
+: > "$dir/port"
+$netns "$tests/fake-job" connect $address 5901 > "$dir/port" &
+pids="$pids $!"
+wait_for 2 "and is connected" test -s "$dir/port"
+port=$(cat "$dir/port")
+echo "miss $address $port $address 5901" >&3
+wait_for 1 "a port says whose a flow is" flow_of "$port" byport/j
+
+# A thousand workers at once.
+mkfifo "$dir/workers"
+$netns env TORCHELASTIC_RUN_ID=many "$tests/fake-job" fork $address 5000 1000 \
+    < "$dir/workers" > "$dir/ports" &
+pids="$pids $!"
+exec 5> "$dir/workers"
+echo >&5
+all_connected() {
+    [ "$(wc -l < "$dir/ports")" -eq 1000 ]
+}
+wait_for 10 "a thousand workers are connected" all_connected
+while read -r port; do
+    miss "$port"
+done < "$dir/ports"
+all_known() {
+    slot=$(sed -n 's,^slot \([0-9]*\) .* torch/many$,\1,p' "$dir/shim.log" |
+        tail -n 1)
+    [ -n "$slot" ] &&
+        [ "$(grep -c "^flow $slot " "$dir/shim.log")" -ge 1000 ]
+}
+wait_for 10 "all of them are known" all_known
+exec 5>&-
+
+# Cgroups that come and go.
+i=0
+while [ $((i += 1)) -le 200 ]; do
+    mkdir -p "$mount/$name/quick/j$i"
+    [ $((i % 20)) -ne 0 ] || ask agent/register quick "j$i" > /dev/null
+    rmdir "$mount/$name/quick/j$i"
+done
+has_no_quick_job() {
+    ! ask agent/jobs | grep -q '"job":"quick/'
+}
+wait_for 4 "cgroups that come and go leave nothing" has_no_quick_job
+
+# The agent starts again among all this.
+kill -9 $agent
+wait $agent 2>/dev/null
+start_agent
+wait_for 3 "a new agent finds the jobs again" has_job slurm/4711
+kill -0 $slurm || fail "a job was harmed"
+kill $agent
+wait $agent || fail "the agent's exit status is $?"
+echo "ok: the agent ends cleanly"

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Whom the agent believes. */
+
+#include <config.h>
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/identify/cgroup-id.h"
+#include "agent/identify/cgroup-path.h"
+#include "agent/identify/claim.h"
+#include "agent/identify/environ.h"
+#include "agent/identify/process.h"
+#include "agent/identify/registry.h"
+#include "agent/identify/whose.h"
+#include "util.h"
+
+static const struct claim_what a_cgroup = { CLAIMS_CGROUP, 100 };
+static const struct claim_what a_netns = { CLAIMS_NETNS, 100 };
+static const struct claim_what a_process = { CLAIMS_PROCESS, 100 };
+
+static void
+ignore_job(struct job *job OVS_UNUSED, void *n)
+{
+    ++*(int *) n;
+}
+
+/* A look at a tree that has nothing. */
+static int
+look(struct registry *r)
+{
+    int n_gone = 0;
+
+    registry_begin(r);
+    registry_end(r, ignore_job, &n_gone);
+    return n_gone;
+}
+
+static void
+assert_owner(const struct registry *r, const struct claim_what *whats,
+             size_t n, const char *name)
+{
+    const struct job *job = registry_owner(r, whats, n, NULL);
+
+    if (!name) {
+        assert_null(job);
+    } else {
+        assert_non_null(job);
+        assert_string_equal(job->name, name);
+    }
+}
+
+static void
+more_believed_source_decides(void **state OVS_UNUSED)
+{
+    const struct claim_what whats[] = { a_process, a_cgroup, a_netns };
+    struct registry r;
+
+    registry_init(&r);
+    assert_owner(&r, whats, 3, NULL);
+    registry_claim(&r, CLAIM_PORT, "c/port", &a_process, 0);
+    assert_owner(&r, whats, 3, "c/port");
+    registry_claim(&r, CLAIM_ENVIRONMENT, "c/env", &a_process, 0);
+    assert_owner(&r, whats, 3, "c/env");
+    registry_begin(&r);
+    registry_see(&r, "c/tree", 100, false, 0);
+    assert_owner(&r, whats, 3, "c/tree");
+    registry_claim(&r, CLAIM_LAUNCHER, "c/launcher", &a_netns, 0);
+    assert_owner(&r, whats, 3, "c/launcher");
+    registry_claim(&r, CLAIM_REGISTRATION, "c/told", &a_process, 0);
+    assert_owner(&r, whats, 3, "c/told");
+
+    /* Each of them is still there behind it. */
+    assert_true(registry_unclaim(&r, CLAIM_REGISTRATION, "c/told",
+                                 &a_process));
+    assert_owner(&r, whats, 3, "c/launcher");
+    assert_true(registry_unclaim(&r, CLAIM_LAUNCHER, "c/launcher", &a_netns));
+    assert_owner(&r, whats, 3, "c/tree");
+    assert_int_equal(look(&r), 3);
+    assert_owner(&r, whats, 3, "c/env");
+    registry_uninit(&r);
+}
+
+static void
+first_of_equals_decides(void **state OVS_UNUSED)
+{
+    const struct claim_what whats[] = { a_process, a_cgroup };
+    const struct claim_what other_way[] = { a_cgroup, a_process };
+    struct registry r;
+
+    registry_init(&r);
+    registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, 0);
+    registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, 0);
+    assert_owner(&r, whats, 2, "c/b");
+    assert_owner(&r, other_way, 2, "c/a");
+
+    /* An id means another thing for each kind. */
+    assert_owner(&r, &a_netns, 1, NULL);
+    registry_uninit(&r);
+}
+
+static void
+source_changes_its_mind(void **state OVS_UNUSED)
+{
+    struct registry r;
+
+    registry_init(&r);
+    registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_process, 0);
+    registry_claim(&r, CLAIM_LAUNCHER, "c/b", &a_process, 0);
+    assert_owner(&r, &a_process, 1, "c/b");
+    assert_false(registry_unclaim(&r, CLAIM_LAUNCHER, "c/a", &a_process));
+    assert_false(registry_unclaim(&r, CLAIM_PORT, "c/b", &a_process));
+    assert_int_equal(look(&r), 1);
+    assert_null(registry_find(&r, "c/a"));
+    assert_true(registry_unclaim(&r, CLAIM_LAUNCHER, "c/b", &a_process));
+    assert_owner(&r, &a_process, 1, NULL);
+    assert_int_equal(look(&r), 1);
+    assert_int_equal(hmap_count(&r.jobs), 0);
+    registry_uninit(&r);
+}
+
+static void
+job_lives_as_long_as_anything_claims_it(void **state OVS_UNUSED)
+{
+    struct registry r;
+    struct job *job;
+
+    registry_init(&r);
+    job = registry_claim(&r, CLAIM_LAUNCHER, "c/a", &a_cgroup, 0);
+    assert_int_equal(job->n_claims, 1);
+    assert_int_equal(look(&r), 0);
+    assert_ptr_equal(registry_job_of_cgroup(&r, 100), job);
+
+    /* What is below a claimed cgroup is forgotten unless seen again. */
+    registry_begin(&r);
+    registry_see_claimed(&r, registry_find_claim(&r, CLAIM_LAUNCHER,
+                                                 &a_cgroup), 101);
+    registry_end(&r, ignore_job, &(int) { 0 });
+    assert_ptr_equal(registry_job_of_cgroup(&r, 101), job);
+    assert_int_equal(look(&r), 0);
+    assert_null(registry_job_of_cgroup(&r, 101));
+
+    registry_remove(&r, job);
+    assert_int_equal(hmap_count(&r.claims), 0);
+    assert_null(registry_job_of_cgroup(&r, 100));
+    registry_uninit(&r);
+}
+
+static void
+claims_of_too_many_jobs_are_refused(void **state OVS_UNUSED)
+{
+    struct registry r;
+
+    registry_init(&r);
+    for (int i = 0; i <= REGISTRY_MAX_JOBS; i++) {
+        struct claim_what what = { CLAIMS_PROCESS, i + 1 };
+        char *name = xasprintf("c/j%d", i);
+
+        assert_int_equal(registry_claim(&r, CLAIM_PORT, name, &what, 0)
+                         != NULL, i < REGISTRY_MAX_JOBS);
+        free(name);
+    }
+    assert_int_equal(hmap_count(&r.claims), REGISTRY_MAX_JOBS);
+    assert_int_equal(r.n_refused, 1);
+    registry_uninit(&r);
+}
+
+static void
+names_of_sources_are_read_back(void **state OVS_UNUSED)
+{
+    for (int i = 0; i < N_CLAIM_SOURCES; i++) {
+        assert_int_equal(claim_source_from_name(claim_source_name(i)), i);
+    }
+    assert_int_equal(claim_source_from_name("nobody"), N_CLAIM_SOURCES);
+}
+
+static void
+what_is_claimed_is_checked(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *kind, *text, *mount, *message;
+    } cases[] = {
+        { "socket", "7", "/tmp", "cgroup, netns and pid are allowed" },
+        { "pid", "x", "/tmp", "2 and more are allowed" },
+        { "pid", "1", "/tmp", "2 and more are allowed" },
+        { "pid", "-3", "/tmp", "2 and more are allowed" },
+        { "pid", "2147483646", "/tmp", "there is no process" },
+        { "cgroup", "a/b", "/tmp", "absolute ones" },
+        { "cgroup", "/../etc", "/tmp", "absolute ones" },
+        { "cgroup", "/sct-none", "/tmp", "/tmp/sct-none" },
+        { "cgroup", "/sct-none", NULL, "no cgroup v2" },
+        { "netns", "/tmp", "/tmp", "is not a netns" },
+        { "netns", "/run/netns/sct-none", "/tmp", "No such file" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct claim_what what;
+        char *path;
+        char *error = claim_what_parse(cases[i].kind, cases[i].text,
+                                       cases[i].mount, &what, &path);
+
+        assert_non_null(error);
+        assert_non_null(strstr(error, cases[i].message));
+        assert_null(path);
+        free(error);
+    }
+}
+
+static void
+what_is_claimed_is_found(void **state OVS_UNUSED)
+{
+    char *self = xasprintf("%d", (int) getpid());
+    struct claim_what what;
+    struct stat s;
+    char *path;
+
+    assert_null(claim_what_parse("pid", self, NULL, &what, &path));
+    assert_int_equal(what.kind, CLAIMS_PROCESS);
+    assert_int_equal(what.id, getpid());
+    assert_null(path);
+
+    assert_int_equal(stat("/proc/self/ns/net", &s), 0);
+    assert_null(claim_what_parse("netns", "/proc/self/ns/net", NULL, &what,
+                                 &path));
+    assert_int_equal(what.kind, CLAIMS_NETNS);
+    assert_int_equal(what.id, s.st_ino);
+    free(path);
+
+    /* Below the mount, with and without it. */
+    assert_int_equal(stat("/proc/self", &s), 0);
+    assert_null(claim_what_parse("cgroup", "/self", "/proc", &what, &path));
+    assert_int_equal(what.kind, CLAIMS_CGROUP);
+    assert_int_equal(what.id, s.st_ino);
+    assert_string_equal(path, "/proc/self");
+    free(path);
+    assert_null(claim_what_parse("cgroup", "/proc/self", "/proc", &what,
+                                 &path));
+    assert_string_equal(path, "/proc/self");
+    free(path);
+    free(self);
+}
+
+static void
+process_is_told_from_its_successor(void **state OVS_UNUSED)
+{
+    struct process self, child;
+    pid_t pid = fork();
+
+    if (!pid) {
+        pause();
+        _exit(0);
+    }
+    assert_true(process_look(getpid(), &self));
+    assert_true(process_look(pid, &child));
+    assert_int_equal(child.parent, getpid());
+    assert_true(child.born >= self.born && self.born > 0);
+    kill(pid, SIGKILL);
+
+    /* A zombie works for nobody. */
+    waitid(P_PID, pid, NULL, WEXITED | WNOWAIT);
+    assert_false(process_look(pid, &child));
+    waitpid(pid, NULL, 0);
+    assert_false(process_look(pid, &child));
+}
+
+/* Environments: strings that each end in a null byte. */
+
+static void
+environment_names_the_job(void **state OVS_UNUSED)
+{
+#define E(TEXT) TEXT, sizeof TEXT
+    static const struct {
+        const char *environ;
+        size_t size;
+        const char *job;
+    } cases[] = {
+        { E("PATH=/bin\0STAGECOACH_COJOB=asha\0STAGECOACH_JOB=t0"),
+          "asha/t0" },
+        { E("SLURM_JOB_ID=4711\0SLURM_PROCID=0"), "slurm/4711" },
+        { E("SLURM_JOB_ID=9\0SLURM_ARRAY_JOB_ID=4711\0"
+            "SLURM_ARRAY_TASK_ID=7"), "slurm-4711/7" },
+        { E("SLURM_JOB_ID=4711\0STAGECOACH_COJOB=asha"), "asha/4711" },
+        { E("SLURM_JOB_ID=4711\0MASTER_ADDR=a\0MASTER_PORT=1"),
+          "slurm/4711" },
+        { E("MASTER_ADDR=10.0.0.1\0MASTER_PORT=29500\0RANK=0"),
+          "torch/10.0.0.1-29500" },
+        { E("MASTER_ADDR=10.0.0.1"), NULL },
+        { E("TORCHELASTIC_RUN_ID=run7\0MASTER_ADDR=a\0MASTER_PORT=1"),
+          "torch/run7" },
+        { E("TORCHELASTIC_RUN_ID=none\0MASTER_ADDR=a\0MASTER_PORT=1"),
+          "torch/a-1" },
+        { E("DMLC_ROLE=worker\0DMLC_PS_ROOT_URI=fe80::1\0"
+            "DMLC_PS_ROOT_PORT=9091"), "ps-lite/fe80--1-9091" },
+        { E("HOROVOD_GLOO_RENDEZVOUS_ADDR=h1\0"
+            "HOROVOD_GLOO_RENDEZVOUS_PORT=77"), "horovod/h1-77" },
+        { E("NNI_EXP_ID=Ab3\0NNI_TRIAL_JOB_ID=xyz"), "nni-Ab3/xyz" },
+        { E("KATIB_TRIAL_NAME=random-x7k"), "katib/random-x7k" },
+        { E("PMIX_NAMESPACE=prterun-h1-88@1"), "mpi/prterun-h1-88-1" },
+        { E("RAY_JOB_ID=01000000"), "ray/01000000" },
+        { E("HOSTNAME=bert-3\0JOB_COMPLETION_INDEX=3"), "kubernetes/bert" },
+        { E("HOSTNAME=bert-3\0JOB_COMPLETION_INDEX=4"), NULL },
+        { E("HOSTNAME=bert-3"), NULL },
+        { E("TF_CONFIG={\"cluster\": {\"worker\": [\"w0:2222\", \"w1:2222\"],"
+            " \"ps\": [\"p0:2222\"]}, \"task\": {}}"),
+          "tensorflow/w0-2222" },
+        { E("TF_CONFIG={\"cluster\": {\"chief\": \"c\", \"ps\": [\"p:1\"]}}"),
+          "tensorflow/p-1" },
+        { E("TF_CONFIG={\"cluster\": []}"), NULL },
+        { E("TF_CONFIG={\"cluster\": {\"worker\": [7]}}"), NULL },
+        { E("TF_CONFIG={\"clus"), NULL },
+        { E("SLURM_JOB_ID="), NULL },
+        { E("XSLURM_JOB_ID=1\0SLURM_JOB_IDX=1\0SLURM_JOB_ID"), NULL },
+        { E("SLURM_JOB_ID=../../etc"), "slurm/x.-..-etc" },
+        { E("SLURM_JOB_ID=\xc3\xa4"), "slurm/x-" },
+        { E(""), NULL },
+    };
+#undef E
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const char *framework = NULL;
+        char *job = environ_job(cases[i].environ, cases[i].size, &framework);
+
+        if (cases[i].job) {
+            assert_non_null(job);
+            assert_string_equal(job, cases[i].job);
+            assert_non_null(framework);
+        } else {
+            assert_null(job);
+        }
+        free(job);
+    }
+
+    /* Without its last byte, the last string is not one. */
+    assert_null(environ_job("RAY_JOB_ID=1", 12, &(const char *) { NULL }));
+    assert_null(environ_job(NULL, 0, &(const char *) { NULL }));
+}
+
+static void
+long_names_stay_different(void **state OVS_UNUSED)
+{
+    static const char a[] = "KATIB_TRIAL_NAME=a-very-long-name-of-a-trial-0001";
+    static const char b[] = "KATIB_TRIAL_NAME=a-very-long-name-of-a-trial-0002";
+    const char *framework;
+    char *job_a = environ_job(a, sizeof a, &framework);
+    char *job_b = environ_job(b, sizeof b, &framework);
+
+    assert_string_equal(job_a, "katib/a-very-long-name-of-a--a72f247b");
+    assert_int_equal(strlen(strchr(job_a, '/') + 1), 31);
+    assert_string_not_equal(job_a, job_b);
+    free(job_a);
+    free(job_b);
+}
+
+static void
+ports_are_read(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *text;
+        int first, last;
+        const char *job;
+    } good[] = {
+        { "29500=asha/t0", 29500, 29500, "asha/t0" },
+        { "1-65535=a/b.c", 1, 65535, "a/b.c" },
+    };
+    static const char *const bad[] = {
+        "", "29500", "29500=", "29500=asha", "29500=asha/", "29500=/t0",
+        "0=a/b", "65536=a/b", "5-4=a/b", "5-=a/b", "x=a/b", "5=a/b/c",
+        "5=-a/b", "-5=a/b", "asha/t0=29500",
+        "5=abcdefghijklmnopqrstuvwxyz012345/b",
+        "5=a/abcdefghijklmnopqrstuvwxyz012345",
+    };
+    struct port_rule rule;
+
+    for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+        assert_null(port_rule_parse(good[i].text, &rule));
+        assert_int_equal(rule.first, good[i].first);
+        assert_int_equal(rule.last, good[i].last);
+        assert_string_equal(rule.job, good[i].job);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        char *error = port_rule_parse(bad[i], &rule);
+
+        assert_non_null(error);
+        free(error);
+    }
+}
+
+static void
+path_in_the_tree_names_the_job(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *path, *job;
+        bool below;
+    } cases[] = {
+        { "/cg/sc/asha/t0", "asha/t0", false },
+        { "/cg/sc/asha/t0/step/x y", "asha/t0", true },
+        { "/cg/sc/asha", NULL, false },
+        { "/cg/sc", NULL, false },
+        { "/cg/scx/asha/t0", NULL, false },
+        { "/cg/sc/as ha/t0", NULL, false },
+        { "/cg/sc/asha/-t0", NULL, false },
+        { "/cg/sc/asha/", NULL, false },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        bool below = !cases[i].below;
+        char *job = cgroup_job_at("/cg/sc", cases[i].path, &below);
+
+        if (cases[i].job) {
+            assert_string_equal(job, cases[i].job);
+            assert_int_equal(below, cases[i].below);
+        } else {
+            assert_null(job);
+        }
+        free(job);
+    }
+}
+
+static void
+id_of_a_cgroup_is_its_handle(void **state OVS_UNUSED)
+{
+    char *mount = cgroup_mount_from("/proc/mounts");
+    struct cgroup_ids *ids = cgroup_ids_open(mount);
+    struct stat s;
+    char *path;
+
+    assert_int_not_equal(cgroup_ids_path(ids, 0x7fffffffffff, &path), 0);
+    assert_null(path);
+    if (mount && geteuid() == 0 && !stat(mount, &s)) {
+        assert_int_equal(cgroup_ids_path(ids, s.st_ino, &path), 0);
+        assert_string_equal(path, mount);
+        free(path);
+    }
+    cgroup_ids_close(ids);
+    free(mount);
+
+    ids = cgroup_ids_open(NULL);
+    assert_int_equal(cgroup_ids_path(ids, 1, &path), ENOENT);
+    cgroup_ids_close(ids);
+}
+
+static void
+find_inode(uint32_t inode, pid_t pid, void *wish_)
+{
+    uint32_t *wish = wish_;
+
+    assert_int_equal(pid, getpid());
+    if (inode == *wish) {
+        *wish = 0;
+    }
+}
+
+static void
+sockets_of_a_process_are_found(void **state OVS_UNUSED)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct stat s;
+    uint32_t wish;
+
+    assert_int_equal(fstat(fd, &s), 0);
+    wish = s.st_ino;
+    process_walk_sockets(getpid(), find_inode, &wish);
+    assert_int_equal(wish, 0);
+    close(fd);
+    wish = s.st_ino;
+    process_walk_sockets(getpid(), find_inode, &wish);
+    assert_int_equal(wish, s.st_ino);
+    process_walk_sockets(2147483646, find_inode, &wish);
+}
+
+static void
+environment_of_a_process_is_read(void **state OVS_UNUSED)
+{
+    size_t size;
+    char *text = process_environ(getpid(), &size);
+
+    if (text) {                 /* It may be empty. */
+        assert_int_equal(text[size - 1], '\0');
+        free(text);
+    }
+    assert_null(process_environ(2147483646, &size));
+    assert_int_equal(process_netns(2147483646), 0);
+    assert_int_not_equal(process_netns(getpid()), 0);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(more_believed_source_decides),
+        cmocka_unit_test(first_of_equals_decides),
+        cmocka_unit_test(source_changes_its_mind),
+        cmocka_unit_test(job_lives_as_long_as_anything_claims_it),
+        cmocka_unit_test(claims_of_too_many_jobs_are_refused),
+        cmocka_unit_test(names_of_sources_are_read_back),
+        cmocka_unit_test(what_is_claimed_is_checked),
+        cmocka_unit_test(what_is_claimed_is_found),
+        cmocka_unit_test(environment_names_the_job),
+        cmocka_unit_test(long_names_stay_different),
+        cmocka_unit_test(ports_are_read),
+        cmocka_unit_test(path_in_the_tree_names_the_job),
+        cmocka_unit_test(id_of_a_cgroup_is_its_handle),
+        cmocka_unit_test(sockets_of_a_process_are_found),
+        cmocka_unit_test(environment_of_a_process_is_read),
+        cmocka_unit_test(process_is_told_from_its_successor),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
