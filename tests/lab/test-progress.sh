@@ -95,7 +95,7 @@ cat > "$dir/readers.json" <<EOF2
               "metric": "accuracy"}]}
 EOF2
 : > "$dir/agent.log"
-timeout 20 "$stagecoach" controller start \
+timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
     --policy "$SOURCE/policies/early.json" > "$dir/start.log" 2>&1 \
     || fail "controller start: $(cat "$dir/start.log")"
 "$BUILD/agent/stagecoach-agent" --host=h0 --rate=50Mbit \
@@ -155,6 +155,21 @@ says agent agent/status '"refused":1' || fail "another's progress was taken"
 says agent agent/jobs '"iteration":999' && fail "another's progress counts"
 [ "$(grep -c "one/t0: progress refused" "$dir/agent.log")" -eq 1 ] \
     || fail "the refusal is not in the log"
+
+# What a job says of its log does not make the agent read a file of root's.
+echo "step 55" > "$dir/spy-root.log"
+echo "step 5" > "$dir/spy-own.log"
+chmod 600 "$dir/spy-root.log"
+chown 65534 "$dir/spy-own.log"
+"$stagecoach" run --cojob spy --job t0 \
+    --log "regex:$dir/spy-*.log,iteration=step ([0-9]+)" -- \
+    setpriv --reuid=65534 --clear-groups sleep 300 2>> "$dir/agent.log" &
+pids="$pids $!"
+wait_for 3 "files of others are refused" says agent agent/readers \
+    '"job":"spy/t0",[^}]*"refused":[1-9]'
+says agent agent/readers '"files":1,[^}]*"job":"spy/t0"' \
+    || fail "its own file is not read"
+says agent agent/jobs '"iteration":55' && fail "root's file was read"
 
 # What a job says itself goes before what it logs; rules can be taken back.
 log_line "$dir/two.log" "step 78"

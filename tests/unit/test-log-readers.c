@@ -23,6 +23,7 @@
 #include "agent/progress/log-file.h"
 #include "agent/progress/log-readers.h"
 #include "agent/progress/log-spec.h"
+#include "agent/progress/sender.h"
 #include "crc32c.h"
 #include "openvswitch/json.h"
 #include "timeval.h"
@@ -758,6 +759,30 @@ an_environment_is_searched_for_a_name(void **state OVS_UNUSED)
     assert_null(log_environ_get(text, 0, LOG_ENVIRON));
 }
 
+static void
+a_sender_is_in_the_cgroup_of_version_2(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *text, *path;
+    } cases[] = {
+        { "0::/stagecoach/asha/t0\n", "/stagecoach/asha/t0" },
+        { "4:cpu:/x\n1:name=systemd:/y\n0::/a", "/a" },
+        { "4:cpu:/x\n10::/y\n", NULL },
+        { "0::/a-path-that-is-longer-than-there-is-room-for\n", NULL },
+        { "", NULL },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char path[32];
+        bool found = sender_cgroup_path(cases[i].text, path, sizeof path);
+
+        assert_int_equal(found, cases[i].path != NULL);
+        if (found) {
+            assert_string_equal(path, cases[i].path);
+        }
+    }
+}
+
 int
 main(void)
 {
@@ -775,6 +800,7 @@ main(void)
         cmocka_unit_test(specifications_are_read_or_refused),
         cmocka_unit_test(paths_have_the_names_of_jobs),
         cmocka_unit_test(an_environment_is_searched_for_a_name),
+        cmocka_unit_test(a_sender_is_in_the_cgroup_of_version_2),
         cmocka_unit_test(a_line_is_told_once_it_is_complete),
         cmocka_unit_test(files_are_rotated_truncated_and_removed),
         cmocka_unit_test(ten_gigabytes_are_not_read),
