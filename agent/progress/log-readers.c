@@ -4,21 +4,19 @@
 
 #include "agent/progress/log-readers.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "agent/progress/log-environ.h"
 #include "agent/progress/log-file.h"
 #include "agent/progress/log-paths.h"
 #include "agent/progress/log-spec.h"
+#include "agent/progress/log-watch.h"
 #include "hash.h"
-#include "hmapx.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
@@ -29,29 +27,16 @@
 
 VLOG_DEFINE_THIS_MODULE(log_readers);
 
-/* However often files change, each is read, directories are looked at, and the
- * kernel is asked, only so often. */
+/* However often files change, each is read and directories are looked at only
+ * so often. */
 #define READ_MS 50
 #define MORE_MS 5               /* The same while there is more to read. */
 #define LOOK_MS 100
-#define DRAIN_MS 20
 #define MAX_READS_A_RUN 32
-
-#define FILE_EVENTS (IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF)
-#define DIR_EVENTS (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM \
-                    | IN_DELETE_SELF | IN_MOVE_SELF)
 
 /* When a new job's environment is looked at, ms after it was seen: it has
  * it only once "stagecoach run" has become the command. */
 static const int environ_ms[] = { 50, 200, 500, 1500, 4000, 10000 };
-
-/* What the kernel watches, and for whom. */
-struct watch {
-    struct hmap_node node;      /* In struct log_readers's 'watches', by
-                                 * 'wd'. */
-    int wd;
-    struct hmapx readers;       /* Contains struct reader. */
-};
 
 /* A job and its files. */
 struct reader {
@@ -68,7 +53,7 @@ struct reader {
     char *path;
     size_t n_files;
     struct log_file *files[LOG_MAX_FILES];      /* The latest last. */
-    struct hmapx watches;       /* Contains struct watch. */
+    struct log_watch_set watches;
 
     bool look, read;            /* There may be something new. */
     long long next_look, next_read;     /* The earliest times for both. */
@@ -82,9 +67,8 @@ struct log_readers {
     log_tell_func *tell;
     void *aux;
     struct log_rules *rules;    /* NULL if there are none. */
-    int inotify;                /* -1 if the kernel has none for us. */
-    long long next_drain;
-    struct hmap watches, readers;
+    struct log_watch *watch;
+    struct hmap readers;        /* Contains struct reader. */
 };
 
 struct log_readers *
@@ -95,155 +79,9 @@ log_readers_create(const char *cgroup_root, log_tell_func *tell, void *aux)
     lr->cgroup_root = nullable_xstrdup(cgroup_root);
     lr->tell = tell;
     lr->aux = aux;
-    hmap_init(&lr->watches);
+    lr->watch = log_watch_create();
     hmap_init(&lr->readers);
-    lr->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (lr->inotify < 0) {
-        VLOG_WARN("no inotify (%s), files are looked at each %d s",
-                  ovs_strerror(errno), LOG_SAFETY_MS / 1000);
-    }
     return lr;
-}
-
-/* Watches. */
-
-static struct watch *
-find_watch(const struct log_readers *lr, int wd)
-{
-    struct watch *w;
-
-    HMAP_FOR_EACH_WITH_HASH (w, node, hash_int(wd, 0), &lr->watches) {
-        if (w->wd == wd) {
-            return w;
-        }
-    }
-    return NULL;
-}
-
-static struct watch *
-get_watch(struct log_readers *lr, int wd)
-{
-    struct watch *w = find_watch(lr, wd);
-
-    if (!w) {
-        w = xmalloc(sizeof *w);
-        w->wd = wd;
-        hmapx_init(&w->readers);
-        hmap_insert(&lr->watches, &w->node, hash_int(wd, 0));
-    }
-    return w;
-}
-
-static void
-free_watch(struct log_readers *lr, struct watch *w)
-{
-    hmap_remove(&lr->watches, &w->node);
-    hmapx_destroy(&w->readers);
-    free(w);
-}
-
-/* Lets the kernel tell 'r' of 'events' at what 'fd' is. */
-static void
-watch(struct log_readers *lr, struct reader *r, int fd, uint32_t events)
-{
-    char path[64];
-    struct watch *w;
-    int wd;
-
-    if (lr->inotify < 0) {
-        return;
-    }
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    wd = inotify_add_watch(lr->inotify, path, events);
-    if (wd < 0) {
-        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 1);
-
-        VLOG_WARN_RL(&rl, "%s: cannot watch the files (%s), looking at them "
-                     "each %d s", r->job, ovs_strerror(errno),
-                     LOG_SAFETY_MS / 1000);
-        return;
-    }
-    w = get_watch(lr, wd);
-    hmapx_add(&w->readers, r);
-    hmapx_add(&r->watches, w);
-}
-
-/* 'r' does not need 'w' any longer. */
-static void
-unwatch(struct log_readers *lr, struct reader *r, struct watch *w)
-{
-    hmapx_find_and_delete(&w->readers, r);
-    if (hmapx_is_empty(&w->readers)) {
-        inotify_rm_watch(lr->inotify, w->wd);
-        free_watch(lr, w);
-    }
-}
-
-/* Drops all in 'old' that 'r' does not have any more, and 'old'. */
-static void
-unwatch_old(struct log_readers *lr, struct reader *r, struct hmapx *old)
-{
-    struct hmapx_node *node;
-
-    HMAPX_FOR_EACH (node, old) {
-        if (!hmapx_contains(&r->watches, node->data)) {
-            unwatch(lr, r, node->data);
-        }
-    }
-    hmapx_destroy(old);
-}
-
-static void
-wake_reader(struct reader *r, uint32_t events)
-{
-    r->read = true;
-    r->look |= (events & ~IN_MODIFY) != 0;
-}
-
-static void
-take_event(struct log_readers *lr, const struct inotify_event *event)
-{
-    struct watch *w = find_watch(lr, event->wd);
-    struct hmapx_node *node;
-    struct reader *r;
-
-    if (event->mask & IN_Q_OVERFLOW) {
-        HMAP_FOR_EACH (r, node, &lr->readers) {
-            wake_reader(r, DIR_EVENTS);
-        }
-    } else if (w) {
-        HMAPX_FOR_EACH (node, &w->readers) {
-            r = node->data;
-            wake_reader(r, event->mask);
-            if (event->mask & IN_IGNORED) {
-                hmapx_find_and_delete(&r->watches, w);
-            }
-        }
-        if (event->mask & IN_IGNORED) {
-            free_watch(lr, w);
-        }
-    }
-}
-
-static void
-drain(struct log_readers *lr, long long now)
-{
-    char buffer[16384] __attribute__((aligned(8)));
-    ssize_t n;
-
-    if (lr->inotify < 0 || now < lr->next_drain) {
-        return;
-    }
-    n = read(lr->inotify, buffer, sizeof buffer);
-    for (ssize_t at = 0; at < n; ) {
-        struct inotify_event *event = (struct inotify_event *) &buffer[at];
-
-        take_event(lr, event);
-        at += sizeof *event + event->len;
-    }
-    if (n > 0) {
-        lr->next_drain = now + DRAIN_MS;
-    }
 }
 
 /* Readers. */
@@ -265,8 +103,6 @@ find_reader(const struct log_readers *lr, const char *job)
 static void
 clear_spec(struct log_readers *lr, struct reader *r)
 {
-    struct hmapx_node *node;
-
     if (!r->has_spec) {
         return;
     }
@@ -274,10 +110,7 @@ clear_spec(struct log_readers *lr, struct reader *r)
         log_file_destroy(r->files[i]);
     }
     r->n_files = 0;
-    HMAPX_FOR_EACH (node, &r->watches) {
-        unwatch(lr, r, node->data);
-    }
-    hmapx_clear(&r->watches);
+    log_watch_set_clear(lr->watch, &r->watches);
     log_spec_uninit(&r->spec);
     free(r->path);
     r->path = NULL;
@@ -332,7 +165,7 @@ log_readers_job_begin(struct log_readers *lr, const char *job)
         r = xzalloc(sizeof *r);
         r->job = xstrdup(job);
         r->began = time_msec();
-        hmapx_init(&r->watches);
+        log_watch_set_init(&r->watches);
         hmap_insert(&lr->readers, &r->node, hash_string(job, 0));
         apply_rules(lr, r);
     }
@@ -343,7 +176,7 @@ free_reader(struct log_readers *lr, struct reader *r)
 {
     clear_spec(lr, r);
     hmap_remove(&lr->readers, &r->node);
-    hmapx_destroy(&r->watches);
+    log_watch_set_uninit(&r->watches);
     free(r->job);
     free(r);
 }
@@ -368,11 +201,8 @@ log_readers_destroy(struct log_readers *lr)
             free_reader(lr, r);
         }
         hmap_destroy(&lr->readers);
-        hmap_destroy(&lr->watches);
         log_rules_destroy(lr->rules);
-        if (lr->inotify >= 0) {
-            close(lr->inotify);
-        }
+        log_watch_destroy(lr->watch);
         free(lr->cgroup_root);
         free(lr);
     }
@@ -449,11 +279,24 @@ struct look {
 };
 
 static void
+say_unwatched(const struct reader *r, int error)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 1);
+
+    if (error) {
+        VLOG_WARN_RL(&rl, "%s: cannot watch the files (%s), looking at them "
+                     "each %d s", r->job, ovs_strerror(error),
+                     LOG_SAFETY_MS / 1000);
+    }
+}
+
+static void
 see_dir(int fd, void *look_)
 {
     struct look *look = look_;
+    struct reader *r = look->reader;
 
-    watch(look->lr, look->reader, fd, DIR_EVENTS | IN_ONLYDIR);
+    say_unwatched(r, log_watch_dir(look->lr->watch, &r->watches, fd));
 }
 
 static bool
@@ -522,9 +365,8 @@ look_for_files(struct log_readers *lr, struct reader *r, long long now)
         .dir = see_dir, .file = see_file,
     };
     struct look look = { .lr = lr, .reader = r };
-    struct hmapx old = HMAPX_INITIALIZER(&old);
 
-    hmapx_swap(&old, &r->watches);
+    log_watch_begin(&r->watches);
     r->look = false;
     r->next_look = now + LOOK_MS;
     r->safety = now + LOG_SAFETY_MS;
@@ -536,9 +378,10 @@ look_for_files(struct log_readers *lr, struct reader *r, long long now)
     r->n_files = look.n;
     memcpy(r->files, look.files, sizeof r->files);
     for (size_t i = 0; i < r->n_files; i++) {
-        watch(lr, r, r->files[i]->fd, FILE_EVENTS);
+        say_unwatched(r, log_watch_file(lr->watch, &r->watches,
+                                        r->files[i]->fd));
     }
-    unwatch_old(lr, r, &old);
+    log_watch_end(lr->watch, &r->watches);
     r->read = true;
 }
 
@@ -569,6 +412,15 @@ read_files(struct log_readers *lr, struct reader *r, long long now)
     }
 }
 
+/* Takes in what the kernel has told. */
+static void
+take_news(struct reader *r)
+{
+    r->read |= r->watches.changed;
+    r->look |= r->watches.moved;
+    r->watches.changed = r->watches.moved = false;
+}
+
 static long long
 next_event(const struct log_readers *lr, const struct reader *r)
 {
@@ -588,8 +440,9 @@ log_readers_run(struct log_readers *lr)
     int n_reads = 0;
     struct reader *r;
 
-    drain(lr, now);
+    log_watch_run(lr->watch);
     HMAP_FOR_EACH (r, node, &lr->readers) {
+        take_news(r);
         if (now < next_event(lr, r) || n_reads >= MAX_READS_A_RUN) {
             continue;
         }
@@ -620,13 +473,7 @@ log_readers_wait(struct log_readers *lr)
     if (next != LLONG_MAX) {
         poll_timer_wait_until(next);
     }
-    if (lr->inotify >= 0 && !hmap_is_empty(&lr->watches)) {
-        if (time_msec() < lr->next_drain) {
-            poll_timer_wait_until(lr->next_drain);
-        } else {
-            poll_fd_wait(lr->inotify, POLLIN);
-        }
-    }
+    log_watch_wait(lr->watch);
 }
 
 static struct json *

@@ -23,19 +23,18 @@
 bool
 sender_cgroup_path(const char *text, char *path, size_t size)
 {
-    while (text) {
-        if (!strncmp(text, "0::/", 4)) {
-            size_t n = strcspn(text + 3, "\n");
+    for (const char *line = text; *line; ) {
+        size_t n = strcspn(line, "\n");
 
-            if (n >= size) {
+        if (!strncmp(line, "0::/", 4)) {
+            if (n - 3 >= size) {
                 return false;
             }
-            memcpy(path, text + 3, n);
-            path[n] = '\0';
+            memcpy(path, line + 3, n - 3);
+            path[n - 3] = '\0';
             return true;
         }
-        text = strchr(text, '\n');
-        text += text != NULL;
+        line += n + (line[n] == '\n');
     }
     return false;
 }
