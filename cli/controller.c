@@ -252,6 +252,9 @@ start_database(const struct controller_options *o, const struct database *db)
         char *remote = database_remote(db, o->rundir);
 
         error = database_wait(db, remote, START_MS);
+        if (!error) {
+            error = database_upgrade(db, remote, START_MS);
+        }
         free(remote);
     }
     free(name);
@@ -283,6 +286,7 @@ start_controller(const struct controller_options *o)
     svec_add_nocopy(&argv, xasprintf("--unixctl=%s/controller.ctl",
                                      o->rundir));
     svec_add_nocopy(&argv, xasprintf("--rest=unix:%s/rest.sock", o->rundir));
+    svec_add_nocopy(&argv, xasprintf("--history=%s/history.db", o->dbdir));
     svec_add(&argv, "-vconsole:warn");
     svec_add(&argv, "-vsyslog:off");
     svec_terminate(&argv);

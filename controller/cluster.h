@@ -81,6 +81,8 @@ struct host {
     uint64_t ip_bytes;          /* Sent since the agent began, that could be
                                  * tagged ... */
     uint64_t default_bytes;     /* ... and that belonged to no job. */
+    uint64_t moved[N_DIRS];     /* By jobs, as far as it was counted ... */
+    uint64_t stored[N_DIRS];    /* ... and is in the history. */
 };
 
 /* What one job moves through one host's link. */
@@ -141,6 +143,7 @@ struct stage {
     int rank;                   /* In the last order, -1 before the first. */
     bool seen;                  /* By cluster_intent_end(). */
     bool told_begin, told_end;  /* There is an event for it. */
+    bool stored;                /* In the history. */
     int64_t worked_on;          /* Epoch ms when somebody may have worked on
                                  * it, 0 before the first look: silence.h. */
     bool silent;                /* And that is long ago. */
@@ -161,6 +164,8 @@ struct cojob {
     double weight;
     struct shash jobs;          /* Name -> struct job. */
     struct ovs_list stages;     /* Running ones. */
+    int64_t worked_on;          /* As of a stage, */
+    bool silent;                /* and this too. */
 };
 
 struct cluster {

@@ -9,6 +9,8 @@
 
 #include "controller/cluster.h"
 #include "controller/decide.h"
+#include "controller/decision-log.h"
+#include "controller/history.h"
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/interleave-report.h"
@@ -20,6 +22,9 @@
 #include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
+
+/* At once; who wants all reads on from the last id that it saw. */
+#define DECISIONS_SHOWN 100
 
 /* Answers with 'json', which is taken over. */
 static void
@@ -84,6 +89,13 @@ status_to_json(const struct controller *ctl)
     put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
     decide_status(ctl->decide, json);
     return json;
+}
+
+/* Returns the last decisions, oldest first. */
+static struct json *
+decisions_to_json(const struct controller *ctl)
+{
+    return decision_log_to_json(ctl->log, 0, DECISIONS_SHOWN);
 }
 
 static struct json *
@@ -221,6 +233,7 @@ policy_to_json(const struct controller *ctl)
 }
 
 const struct control_view control_views[] = {
+    { "decisions", "controller/decisions", decisions_to_json },
     { "hosts", "controller/hosts", hosts_to_json },
     { "interleave", "controller/interleave", interleave_to_json },
     { "order", "controller/order", order_to_json },
@@ -260,6 +273,43 @@ explain(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
     }
 }
 
+/* "controller/history stages|orders|ports SINCE [LIMIT]" */
+static void
+history(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl_)
+{
+    static const struct {
+        const char *name;
+        struct json *(*build)(struct history *, int64_t, size_t);
+    } kinds[] = {
+        { "stages", history_stages_to_json },
+        { "orders", history_orders_to_json },
+        { "ports", history_ports_to_json },
+    };
+    const struct controller *ctl = ctl_;
+    unsigned int limit = HISTORY_MAX_ROWS;
+    long long since;
+
+    if (!ctl->history) {
+        unixctl_command_reply_error(conn, "no history is kept, "
+                                    "--history=FILE is missing");
+        return;
+    }
+    if (!str_to_llong(argv[2], 10, &since)
+        || (argc > 3 && !str_to_uint(argv[3], 10, &limit))) {
+        unixctl_command_reply_error(conn, "SINCE or LIMIT: not a number, "
+                                    "epoch ms and rows are allowed");
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if (!strcmp(argv[1], kinds[i].name)) {
+            reply(conn, kinds[i].build(ctl->history, since, limit));
+            return;
+        }
+    }
+    unixctl_command_reply_error(conn, "not a kind of history, stages, orders "
+                                "and ports are allowed");
+}
+
 static void
 policy_reload(struct unixctl_conn *conn, int argc OVS_UNUSED,
               const char *argv[] OVS_UNUSED, void *ctl_)
@@ -295,6 +345,9 @@ control_register(struct controller *ctl)
     }
     unixctl_command_register("controller/explain", "COJOB/JOB", 1, 1, explain,
                              ctl);
+    unixctl_command_register("controller/history",
+                             "stages|orders|ports SINCE [LIMIT]", 2, 3,
+                             history, ctl);
     unixctl_command_register("policy/reload", "", 0, 0, policy_reload, ctl);
     unixctl_command_register("exit", "", 0, 0, control_exit, ctl);
 }

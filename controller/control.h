@@ -12,11 +12,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct decision_log;
+struct history;
 struct json;
 
 /* The rooms of a controller. */
 struct controller {
     struct cluster *cluster;
+    struct decision_log *log;
+    struct history *history;    /* NULL: none is kept. */
     struct decide *decide;
     struct intent_db *intent;
     struct hosts_db *hosts;

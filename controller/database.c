@@ -44,8 +44,8 @@ find_program(const char *name)
 
 /* Returns the schema's file: beside this program in the build directory, or
  * where it is installed. */
-static char *
-find_schema(const struct database *db)
+char *
+database_schema_file(const struct database *db)
 {
     static const char *const places[] = {
         "../controller", "../../controller", ".", "../share/stagecoach",
@@ -112,7 +112,7 @@ database_init(const struct database *db, const char *dbfile)
     if (!access(dbfile, F_OK)) {
         return NULL;
     }
-    schema = find_schema(db);
+    schema = database_schema_file(db);
     if (!schema) {
         return xasprintf("%s.ovsschema: not found beside the program or in "
                          "../share/stagecoach", db->name);

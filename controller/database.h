@@ -24,6 +24,7 @@
  *    ...fork, execvp(argv[0], argv)...
  *    remote = database_remote(&database_intent, rundir);
  *    error = database_wait(&database_intent, remote, 5000);
+ *    error = database_upgrade(&database_intent, remote, 5000);
  *
  *
  * Ownership and thread-safety
@@ -48,6 +49,14 @@ char **database_argv(const struct database *, const char *dbfile,
 void database_argv_free(char **argv);
 char *database_wait(const struct database *, const char *remote,
                     int timeout_ms);
+
+/* Gives what is served at 'remote' this program's schema if it has an older
+ * one; its rows stay.  A newer one is an error. */
+char *database_upgrade(const struct database *, const char *remote,
+                       int timeout_ms);
+
+/* Returns the schema's file, NULL if there is none; the caller frees. */
+char *database_schema_file(const struct database *);
 
 /* "unix:RUNDIR/NAME.sock" and "RUNDIR/NAME-db.ctl"; the caller frees. */
 char *database_remote(const struct database *, const char *rundir);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "controller/cluster.h"
+#include "controller/decide-moves.h"
 #include "controller/decide-places.h"
 #include "controller/decide-problem.h"
 #include "controller/decide-rows.h"
@@ -29,6 +30,7 @@
 
 struct decide {
     struct cluster *cluster;
+    struct decision_log *log;           /* NULL: nobody reads it. */
     const struct policy *policy;        /* NULL before there is one. */
 
     unsigned int changes;       /* Of the cluster, at the last order. */
@@ -50,11 +52,12 @@ struct decide {
 };
 
 struct decide *
-decide_create(struct cluster *cluster)
+decide_create(struct cluster *cluster, struct decision_log *log)
 {
     struct decide *d = xzalloc(sizeof *d);
 
     d->cluster = cluster;
+    d->log = log;
     d->problem = order_problem_create(0);
     order_result_init(&d->result);
     d->due = d->retag = LLONG_MAX;
@@ -228,6 +231,19 @@ assign(struct decide *d, const struct decide_problem *dp,
     }
 }
 
+/* Returns the rank that the stage of each rank of now had before. */
+static int *
+ranks_before(const struct decide_problem *dp,
+             const struct decide_places *places)
+{
+    int *ranks = xcalloc(MAX(places->n_stages, 1), sizeof *ranks);
+
+    for (size_t k = 0; k < places->n_stages; k++) {
+        ranks[k] = dp->stages[places->stages[k]]->rank;
+    }
+    return ranks;
+}
+
 static void
 record_quality(struct decide *d, const struct order_result *r)
 {
@@ -249,6 +265,7 @@ compute(struct decide *d, long long now)
     int64_t wall = time_wall_msec();
     struct decide_places places;
     struct decide_problem dp;
+    int *old_ranks;
 
     decide_problem_init(&dp, d->problem, d->cluster, d->policy,
                         order_classes[d->policy->order.kind].unit, wall);
@@ -257,8 +274,13 @@ compute(struct decide *d, long long now)
     }
     order(d, &dp, &d->result);
     decide_places_init(&places, &dp, d->policy, &d->result);
+    old_ranks = ranks_before(&dp, &places);
     assign(d, &dp, &places, now);
     decide_rows_set(&d->rows, d->cluster, d->policy, &dp, &places, wall);
+    if (d->log) {
+        decide_moves_log(&d->rows, old_ranks, d->log);
+    }
+    free(old_ranks);
     record_quality(d, &d->result);
 
     decide_places_uninit(&places);
@@ -335,6 +357,15 @@ put_quality(const struct decide *d, struct json *json)
     json_object_put(json, "estimate_s", json_real_create(d->estimate));
     json_object_put(json, "gap",
                     json_real_create(ratio(d->estimate, d->bound)));
+}
+
+void
+decide_quality(const struct decide *d, int *n_stages, double *estimate,
+               double *bound)
+{
+    *n_stages = d->rows.n_stages;
+    *estimate = d->estimate;
+    *bound = d->bound;
 }
 
 /* Adds to the object 'json' what the decisions were like. */

@@ -33,24 +33,31 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The cluster and the policy belong to the caller and must outlive the next
- * decide_run(); main thread only. */
+ * The cluster, the log and the policy belong to the caller and must outlive
+ * the next decide_run(); main thread only. */
 
 #include <stdbool.h>
 
 struct cluster;
+struct decision_log;
 struct ds;
 struct job;
 struct json;
 struct policy;
 struct decide;
 
-struct decide *decide_create(struct cluster *);
+/* 'log' is told when a stage gets another place; NULL: nobody is. */
+struct decide *decide_create(struct cluster *, struct decision_log *log);
 void decide_destroy(struct decide *);
 
 void decide_set_policy(struct decide *, const struct policy *);
 bool decide_run(struct decide *, long long now);
 void decide_wait(const struct decide *);
+
+/* Of the last order: its stages, and the sums of their completion times, by
+ * the estimate and at least, in seconds. */
+void decide_quality(const struct decide *, int *n_stages, double *estimate,
+                    double *bound);
 
 /* For unixctl; the caller owns the JSON. */
 void decide_status(const struct decide *, struct json *);

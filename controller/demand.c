@@ -109,6 +109,8 @@ count_bytes(struct job *job, struct job_traffic *t, const uint64_t now[N_DIRS],
 
     if ((t->known && !fell) || (!t->known && base_is_zero)) {
         attribute(job, t, delta, time_wall_msec());
+        t->host->moved[DIR_TX] += delta[DIR_TX];
+        t->host->moved[DIR_RX] += delta[DIR_RX];
     } else {
         t->mark_iteration = -1;
     }

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "controller/cluster.h"
+#include "controller/intent-events.h"
 #include "controller/intent-idl.h"
 #include "controller/intent-tidy.h"
 #include "controller/silence.h"
-#include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
@@ -28,10 +28,6 @@ VLOG_DEFINE_THIS_MODULE(intent_db);
 /* A peer that is silent for so long is probed. */
 #define PROBE_MS 5000
 
-/* Events that are kept, and that wait to be written. */
-#define MAX_EVENTS 1000
-#define MAX_PENDING 200
-
 /* Time between two transactions, so that a storm of events does not become
  * one of writes. */
 #define WRITE_MS 200
@@ -39,17 +35,11 @@ VLOG_DEFINE_THIS_MODULE(intent_db);
 /* Time between two looks for what nobody else ends or removes. */
 #define TIDY_MS 1000
 
-/* An event that is not in the database yet. */
-struct event {
-    struct ovs_list node;
-    int64_t at;
-    char *what, *why;
-};
-
 struct intent_db {
     struct ovsdb_idl_loop loop;
     struct ovsdb_idl_txn *txn;  /* Of this round, NULL if one is on its way. */
     struct cluster *cluster;
+    struct decision_log *log;
     char *remote;
     char *address;              /* Where agents reach this controller. */
     unsigned int seqno;         /* Of the database, last taken in. */
@@ -59,8 +49,7 @@ struct intent_db {
     int64_t asked;              /* Generation of the transaction that takes
                                  * leadership, 0 if there is none. */
 
-    struct ovs_list events;     /* Of struct event, oldest first. */
-    size_t n_events;
+    struct intent_events *events;       /* That wait to be written. */
     char *policy_name, *policy_text, *policy_hash;      /* To be written. */
     bool policy_dirty;
     long long next_write;       /* time_msec() of the next transaction. */
@@ -68,10 +57,10 @@ struct intent_db {
 };
 
 /* Follows the database at 'remote' into 'cluster'.  'address' is written to
- * the Leader table. */
+ * the Leader table; events go to 'log' too. */
 struct intent_db *
 intent_db_create(const char *remote, const char *address,
-                 struct cluster *cluster)
+                 struct cluster *cluster, struct decision_log *log)
 {
     struct intent_db *idb = xzalloc(sizeof *idb);
 
@@ -80,33 +69,20 @@ intent_db_create(const char *remote, const char *address,
     ovsdb_idl_set_probe_interval(idb->loop.idl, PROBE_MS);
     ovsdb_idl_set_lock(idb->loop.idl, LOCK_NAME);
     idb->cluster = cluster;
+    idb->log = log;
     idb->remote = xstrdup(remote);
     idb->address = xstrdup(address);
-    ovs_list_init(&idb->events);
+    idb->events = intent_events_create();
     return idb;
-}
-
-static void
-event_destroy(struct intent_db *idb, struct event *event)
-{
-    ovs_list_remove(&event->node);
-    idb->n_events--;
-    free(event->what);
-    free(event->why);
-    free(event);
 }
 
 void
 intent_db_destroy(struct intent_db *idb)
 {
-    struct event *event;
-
     if (!idb) {
         return;
     }
-    LIST_FOR_EACH_SAFE (event, node, &idb->events) {
-        event_destroy(idb, event);
-    }
+    intent_events_destroy(idb->events);
     ovsdb_idl_loop_destroy(&idb->loop);
     free(idb->policy_name);
     free(idb->policy_text);
@@ -164,6 +140,22 @@ take_in_cojob(struct cluster *c, const struct intentrec_cojob *row)
     }
 }
 
+static void OVS_PRINTF_FORMAT(4, 5)
+stage_event(struct intent_db *idb, const struct stage *stage,
+            const char *what, const char *why, ...)
+{
+    char *name = xasprintf("%s/%d", stage->cojob_name, stage->rung);
+    char *text;
+    va_list args;
+
+    va_start(args, why);
+    text = xvasprintf(why, args);
+    va_end(args);
+    intent_db_event(idb, DECISION_STAGE, name, what, "%s", text);
+    free(text);
+    free(name);
+}
+
 /* Makes events of the stages that began or ended. */
 static void
 tell_stages(struct intent_db *idb)
@@ -175,10 +167,9 @@ tell_stages(struct intent_db *idb)
     for (size_t i = 0; i < n; i++) {
         if (!running[i]->told_begin) {
             running[i]->told_begin = true;
-            intent_db_event(idb, "stage-begin", "%s/%d: %"PRIuSIZE" jobs to "
-                            "iteration %"PRId64, running[i]->cojob_name,
-                            running[i]->rung, running[i]->n_jobs,
-                            running[i]->iterations);
+            stage_event(idb, running[i], "stage-begin",
+                        "%"PRIuSIZE" jobs to iteration %"PRId64,
+                        running[i]->n_jobs, running[i]->iterations);
         }
     }
     free(running);
@@ -187,9 +178,8 @@ tell_stages(struct intent_db *idb)
             break;
         }
         stage->told_end = true;
-        intent_db_event(idb, "stage-end", "%s/%d: after %.3f s",
-                        stage->cojob_name, stage->rung,
-                        (stage->ended - stage->began) / 1000.0);
+        stage_event(idb, stage, "stage-end", "after %.3f s",
+                    (stage->ended - stage->began) / 1000.0);
     }
 }
 
@@ -219,8 +209,8 @@ take_leadership(struct intent_db *idb, int64_t lease_ms)
         idb->asked = 0;
         VLOG_INFO("%s: this controller leads, generation %"PRId64,
                   idb->remote, idb->generation);
-        intent_db_event(idb, "leader", "%s leads, generation %"PRId64,
-                        idb->address, idb->generation);
+        intent_db_event(idb, DECISION_LEAD, idb->address, "leader",
+                        "leads, generation %"PRId64, idb->generation);
         return;
     }
     if (!leader) {
@@ -274,57 +264,6 @@ intent_db_run(struct intent_db *idb, int64_t lease_ms)
     update_leadership(idb, lease_ms);
 }
 
-static int
-compare_events(const void *a_, const void *b_)
-{
-    const struct intentrec_event *a = *(struct intentrec_event *const *) a_;
-    const struct intentrec_event *b = *(struct intentrec_event *const *) b_;
-
-    return a->at < b->at ? -1 : a->at > b->at;
-}
-
-/* Deletes the oldest events, somewhat more than must be so that it is not
- * done each time. */
-static void
-prune_events(struct intent_db *idb)
-{
-    const struct intentrec_event *row, **rows;
-    size_t n = 0, i = 0;
-
-    INTENTREC_EVENT_FOR_EACH (row, idb->loop.idl) {
-        n++;
-    }
-    if (n <= MAX_EVENTS) {
-        return;
-    }
-    rows = xcalloc(n, sizeof *rows);
-    INTENTREC_EVENT_FOR_EACH (row, idb->loop.idl) {
-        rows[i++] = row;
-    }
-    qsort(rows, n, sizeof *rows, compare_events);
-    for (i = 0; i < n - MAX_EVENTS * 9 / 10; i++) {
-        intentrec_event_delete(rows[i]);
-    }
-    free(rows);
-}
-
-static void
-write_events(struct intent_db *idb)
-{
-    struct event *event;
-
-    prune_events(idb);
-    LIST_FOR_EACH_SAFE (event, node, &idb->events) {
-        const struct intentrec_event *row = intentrec_event_insert(idb->txn);
-
-        intentrec_event_set_at(row, event->at);
-        intentrec_event_set_who(row, "controller");
-        intentrec_event_set_what(row, event->what);
-        intentrec_event_set_why(row, event->why);
-        event_destroy(idb, event);
-    }
-}
-
 static void
 write_policy(struct intent_db *idb)
 {
@@ -368,10 +307,11 @@ intent_db_commit(struct intent_db *idb)
     if (connected && idb->active && idb->txn) {
         tidy(idb);
     }
-    pending = connected && (idb->n_events || idb->policy_dirty);
+    pending = connected && (intent_events_waiting(idb->events)
+                            || idb->policy_dirty);
     if (pending && idb->active && idb->txn) {
         if (time_msec() >= idb->next_write) {
-            write_events(idb);
+            intent_events_write(idb->events, idb->loop.idl, idb->txn);
             if (idb->policy_dirty) {
                 write_policy(idb);
             }
@@ -429,29 +369,25 @@ intent_db_set_policy(struct intent_db *idb, const struct policy *policy)
     idb->policy_dirty = true;
 }
 
-/* Notes that 'what' happened, and why, for the Event table.  When more wait
- * than anybody would read, the oldest is dropped; a follower notes nothing,
- * because the leader does. */
+/* Notes that 'what' happened to 'subject', and why, for the Event table and
+ * the log.  A follower notes nothing, because the leader does. */
 void
-intent_db_event(struct intent_db *idb, const char *what, const char *why, ...)
+intent_db_event(struct intent_db *idb, enum decision_kind kind,
+                const char *subject, const char *what, const char *why, ...)
 {
-    struct event *event;
     va_list args;
+    char *text;
 
     if (!idb->active) {
         return;
     }
-    if (idb->n_events >= MAX_PENDING) {
-        event_destroy(idb, CONTAINER_OF(ovs_list_front(&idb->events),
-                                        struct event, node));
-    }
-    event = xmalloc(sizeof *event);
-    event->at = time_wall_msec();
-    event->what = xstrdup(what);
     va_start(args, why);
-    event->why = xvasprintf(why, args);
+    text = xvasprintf(why, args);
     va_end(args);
-    ovs_list_push_back(&idb->events, &event->node);
-    idb->n_events++;
-    VLOG_INFO("%s: %s", what, event->why);
+    VLOG_INFO("%s: %s: %s", what, subject, text);
+    decision_log_append(idb->log, kind, subject, program_name, "%s: %s",
+                        what, text);
+    intent_events_add(idb->events, "controller", what,
+                      xasprintf("%s: %s", subject, text));
+    free(text);
 }

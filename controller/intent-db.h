@@ -23,7 +23,8 @@
  *
  *    intent_db_run(idb);               // May change the cluster.
  *    if (intent_db_is_active(idb)) {
- *        ...decide, intent_db_event(idb, "policy", "..."), ...
+ *        ...decide, intent_db_event(idb, DECISION_POLICY, "stage",
+ *                                   "policy", "..."), ...
  *    }
  *    intent_db_commit(idb);            // Once, after all else in the loop.
  *
@@ -37,13 +38,14 @@
 #include <stdint.h>
 
 #include "compiler.h"
+#include "controller/decision-log.h"
 
 struct cluster;
 struct intent_db;
 struct policy;
 
 struct intent_db *intent_db_create(const char *remote, const char *address,
-                                   struct cluster *);
+                                   struct cluster *, struct decision_log *);
 void intent_db_destroy(struct intent_db *);
 
 void intent_db_run(struct intent_db *, int64_t lease_ms);
@@ -55,7 +57,8 @@ int64_t intent_db_generation(const struct intent_db *);
 const char *intent_db_state(const struct intent_db *);
 
 void intent_db_set_policy(struct intent_db *, const struct policy *);
-void intent_db_event(struct intent_db *, const char *what,
-                     const char *why, ...) OVS_PRINTF_FORMAT(3, 4);
+void intent_db_event(struct intent_db *, enum decision_kind,
+                     const char *subject, const char *what,
+                     const char *why, ...) OVS_PRINTF_FORMAT(5, 6);
 
 #endif /* controller/intent-db.h */

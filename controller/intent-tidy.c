@@ -97,14 +97,32 @@ end_silent(struct intent_db *idb, const struct cluster *c,
         }
         stage = find_stage(c, cojob, row);
         if (stage && stage->silent) {
+            char *name = xasprintf("%s/%d", stage->cojob_name, stage->rung);
+
             intentrec_stage_set_state(row, "done");
             intentrec_stage_set_ended(row, now);
-            intent_db_event(idb, "stage-silent", "%s/%d: none of its "
-                            "%"PRIuSIZE" jobs has had a process for %d s",
-                            stage->cojob_name, stage->rung, stage->n_jobs,
-                            SILENCE_MS / 1000);
+            intent_db_event(idb, DECISION_STAGE, name, "stage-silent",
+                            "none of its %"PRIuSIZE" jobs has had a process "
+                            "for %d s", stage->n_jobs, SILENCE_MS / 1000);
+            free(name);
         }
     }
+}
+
+static void
+end_cojob(struct intent_db *idb, const struct intentrec_cojob *row,
+          int64_t now)
+{
+    for (size_t i = 0; i < row->n_jobs; i++) {
+        if (!strcmp(row->jobs[i]->state, "running")) {
+            intentrec_job_set_state(row->jobs[i], "failed");
+            intentrec_job_set_ended(row->jobs[i], now);
+        }
+    }
+    intentrec_cojob_set_state(row, "done");
+    intent_db_event(idb, DECISION_STAGE, row->name, "cojob-silent",
+                    "neither a stage nor a process for %d s",
+                    SILENCE_COJOB_MS / 1000);
 }
 
 void
@@ -114,8 +132,13 @@ intent_tidy(struct intent_db *idb, const struct ovsdb_idl *idl,
     const struct intentrec_cojob *row;
 
     INTENTREC_COJOB_FOR_EACH (row, idl) {
+        const struct cojob *cojob = shash_find_data(&c->cojobs, row->name);
+
         if (!strcmp(row->state, "running")) {
             end_silent(idb, c, row, now);
+            if (cojob && cojob->silent) {
+                end_cojob(idb, row, now);
+            }
         }
     }
     remove_ended(idl, now);

@@ -8,7 +8,7 @@
  * Searches say when they end, and nobody says that they are no longer of
  * interest; and some die without a word.  So cojobs that ended more than
  * INTENT_TIDY_MS ago go, and the oldest of more than INTENT_TIDY_MAX; and
- * stages that are silent, see silence.h, end.  What stages took is in the
+ * stages and cojobs that are silent, see silence.h, end.  What stages took is in the
  * controller's memory, see stage-history.h, and stays.
  *
  * To be called in a transaction, by the controller that leads. */

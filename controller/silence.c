@@ -41,6 +41,41 @@ stage_may_be_worked_on(const struct stage *stage, int64_t now)
     return !stage->n_jobs;
 }
 
+static bool
+cojob_may_be_worked_on(const struct cojob *cojob, int64_t now)
+{
+    const struct shash_node *node;
+    const struct stage *stage;
+
+    LIST_FOR_EACH (stage, node, &cojob->stages) {
+        if (stage_is_running(stage)) {
+            return true;
+        }
+    }
+    SHASH_FOR_EACH (node, &cojob->jobs) {
+        if (may_work(node->data, now)) {
+            return true;
+        }
+    }
+    return shash_is_empty(&cojob->jobs);
+}
+
+static void
+look_at_cojobs(struct cluster *c, int64_t now)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &c->cojobs) {
+        struct cojob *cojob = node->data;
+
+        if (!cojob->worked_on || !cojob->running
+            || cojob_may_be_worked_on(cojob, now)) {
+            cojob->worked_on = now;
+        }
+        cojob->silent = now >= cojob->worked_on + SILENCE_COJOB_MS;
+    }
+}
+
 void
 silence_run(struct cluster *c, int64_t now)
 {
@@ -57,4 +92,5 @@ silence_run(struct cluster *c, int64_t now)
         stage->silent = now >= stage->worked_on + SILENCE_MS;
     }
     free(stages);
+    look_at_cojobs(c, now);
 }

@@ -15,8 +15,8 @@
 /* Stages over which the bound after the fact is computed: the last ones. */
 #define MAX_BOUND_STAGES 1000
 
-static struct json *
-stage_to_json(const struct stage *stage)
+struct json *
+stage_history_row(const struct stage *stage)
 {
     struct json *demand = json_object_create();
     struct json *json = json_object_create();
@@ -86,11 +86,11 @@ stage_history_to_json(const struct cluster *c)
     size_t n;
 
     LIST_FOR_EACH_REVERSE (stage, node, &c->ended) {
-        json_array_add(array, stage_to_json(stage));
+        json_array_add(array, stage_history_row(stage));
     }
     running = cluster_running_stages(c, &n);
     for (size_t i = 0; i < n; i++) {
-        json_array_add(array, stage_to_json(running[i]));
+        json_array_add(array, stage_history_row(running[i]));
     }
     free(running);
 

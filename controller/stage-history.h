@@ -12,7 +12,11 @@
 
 struct cluster;
 struct json;
+struct stage;
 
 struct json *stage_history_to_json(const struct cluster *);
+
+/* One of its "stages". */
+struct json *stage_history_row(const struct stage *);
 
 #endif /* controller/stage-history.h */

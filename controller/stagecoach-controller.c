@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach-controller: options, loop, exit. */
+/* stagecoach-controller: start, loop, exit. */
 
 #include <config.h>
 
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +13,13 @@
 #include "controller/cluster.h"
 #include "controller/control.h"
 #include "controller/decide.h"
+#include "controller/decision-log.h"
+#include "controller/history-feed.h"
+#include "controller/history.h"
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/northbound/rest.h"
+#include "controller/options.h"
 #include "controller/policy-file.h"
 #include "controller/southbound/switches.h"
 #include "controller/telemetry.h"
@@ -26,9 +29,6 @@
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "policies/policy.h"
-#include "stream-ssl.h"
-#include "stream.h"
-#include "svec.h"
 #include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
@@ -39,10 +39,8 @@ VLOG_DEFINE_THIS_MODULE(main);
  * tell how far their jobs are before it makes one of its own. */
 #define GRACE_MS 2000
 
-struct options {
-    char *intent, *hosts, *telemetry, *policy, *unixctl, *rest;
-    struct svec switches;
-};
+/* For people: some minutes of a busy cluster. */
+#define DECISIONS_KEPT 1000
 
 /* Set by signals, which also wake the loop. */
 static volatile sig_atomic_t terminated, hung_up;
@@ -70,164 +68,6 @@ handle_signals(void)
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGHUP, &sa, NULL);
-}
-
-OVS_NO_RETURN static void
-usage(void)
-{
-    printf("%s: orders the network by search stages\n"
-           "usage: %s [OPTIONS] --policy=FILE\n\n"
-           "  --policy=FILE       policy, read again when it changes\n"
-           "  --intent=REMOTE     intent database\n"
-           "                      (default: unix:RUNDIR/intent.sock)\n"
-           "  --hosts=REMOTE      hosts database\n"
-           "                      (default: unix:RUNDIR/hosts.sock)\n"
-           "  --telemetry=REMOTE  where agents connect to\n"
-           "                      (default: unix:RUNDIR/telemetry.sock)\n"
-           "  --switch=TARGET     OpenFlow 1.3 switch to keep, such as\n"
-           "                      unix:PATH or tcp:IP:PORT; may be repeated\n"
-           "  --unixctl=SOCKET    control socket\n"
-           "                      (default: RUNDIR/controller.ctl)\n"
-           "  --rest=unix:PATH    where HTTP is answered, or none\n"
-           "                      (default: unix:RUNDIR/rest.sock)\n"
-           "RUNDIR is $STAGECOACH_RUNDIR, or /run/stagecoach.\n",
-           program_name, program_name);
-    stream_usage("REMOTE", true, true, false);
-    daemon_usage();
-    vlog_usage();
-    printf("\nOther options:\n"
-           "  -h, --help          display this help message\n"
-           "  -V, --version       display version information\n");
-    exit(EXIT_SUCCESS);
-}
-
-static void
-set_option(char **option)
-{
-    free(*option);
-    *option = xstrdup(optarg);
-}
-
-static void
-set_defaults(struct options *o)
-{
-    const char *rundir = getenv("STAGECOACH_RUNDIR");
-
-    if (!rundir || !*rundir) {
-        rundir = "/run/stagecoach";
-    }
-    if (!o->intent) {
-        o->intent = xasprintf("unix:%s/intent.sock", rundir);
-    }
-    if (!o->hosts) {
-        o->hosts = xasprintf("unix:%s/hosts.sock", rundir);
-    }
-    if (!o->telemetry) {
-        o->telemetry = xasprintf("unix:%s/telemetry.sock", rundir);
-    }
-    if (!o->unixctl) {
-        o->unixctl = xasprintf("%s/controller.ctl", rundir);
-    }
-    if (!o->rest) {
-        o->rest = xasprintf("unix:%s/rest.sock", rundir);
-    }
-}
-
-static void
-parse_options(int argc, char *argv[], struct options *o)
-{
-    enum {
-        OPT_INTENT = UCHAR_MAX + 1,
-        OPT_HOSTS,
-        OPT_TELEMETRY,
-        OPT_POLICY,
-        OPT_SWITCH,
-        OPT_UNIXCTL,
-        OPT_REST,
-        DAEMON_OPTION_ENUMS,
-        VLOG_OPTION_ENUMS,
-        SSL_OPTION_ENUMS,
-    };
-    static const struct option long_options[] = {
-        {"intent", required_argument, NULL, OPT_INTENT},
-        {"hosts", required_argument, NULL, OPT_HOSTS},
-        {"telemetry", required_argument, NULL, OPT_TELEMETRY},
-        {"policy", required_argument, NULL, OPT_POLICY},
-        {"switch", required_argument, NULL, OPT_SWITCH},
-        {"unixctl", required_argument, NULL, OPT_UNIXCTL},
-        {"rest", required_argument, NULL, OPT_REST},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        DAEMON_LONG_OPTIONS,
-        VLOG_LONG_OPTIONS,
-        STREAM_SSL_LONG_OPTIONS,
-        {NULL, 0, NULL, 0},
-    };
-    char *short_options = ovs_cmdl_long_options_to_short_options(long_options);
-    int c;
-
-    while ((c = getopt_long(argc, argv, short_options, long_options,
-                            NULL)) != -1) {
-        switch (c) {
-        case OPT_INTENT:
-            set_option(&o->intent);
-            break;
-        case OPT_HOSTS:
-            set_option(&o->hosts);
-            break;
-        case OPT_TELEMETRY:
-            set_option(&o->telemetry);
-            break;
-        case OPT_POLICY:
-            set_option(&o->policy);
-            break;
-        case OPT_SWITCH:
-            svec_add(&o->switches, optarg);
-            break;
-        case OPT_UNIXCTL:
-            set_option(&o->unixctl);
-            break;
-        case OPT_REST:
-            set_option(&o->rest);
-            break;
-        case 'h':
-            usage();
-        case 'V':
-            puts("stagecoach-controller " STAGECOACH_VERSION);
-            exit(EXIT_SUCCESS);
-        DAEMON_OPTION_HANDLERS
-        VLOG_OPTION_HANDLERS
-        STREAM_SSL_OPTION_HANDLERS
-        case '?':
-            exit(2);
-        default:
-            OVS_NOT_REACHED();
-        }
-    }
-    free(short_options);
-    if (optind < argc) {
-        fprintf(stderr, "%s: \"%s\": unexpected argument, there are only "
-                "options\n", program_name, argv[optind]);
-        exit(2);
-    }
-    if (!o->policy) {
-        fprintf(stderr, "%s: --policy: missing, the name of a policy's file "
-                "is required\n", program_name);
-        exit(2);
-    }
-    set_defaults(o);
-}
-
-static void
-options_uninit(struct options *o)
-{
-    free(o->intent);
-    free(o->hosts);
-    free(o->telemetry);
-    free(o->policy);
-    free(o->unixctl);
-    free(o->rest);
-    svec_destroy(&o->switches);
 }
 
 /* Ends the program with 'error', which says what was wrong. */
@@ -308,7 +148,7 @@ lead(struct controller *ctl, long long *leading_since)
 
 static void
 run_loop(struct controller *ctl, struct unixctl_server *unixctl,
-         struct rest *rest)
+         struct rest *rest, struct history_feed *feed)
 {
     long long leading_since = 0;
 
@@ -329,11 +169,13 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
             || policy_file_run(ctl->policy) || ctl->policy_changed) {
             ctl->policy_changed = false;
             take_policy(ctl);
-            intent_db_event(ctl->intent, "policy", "%s (%s) is in force",
-                            policy_file_get(ctl->policy)->name,
+            intent_db_event(ctl->intent, DECISION_POLICY,
+                            policy_file_get(ctl->policy)->name, "policy",
+                            "in force (%s)",
                             policy_file_get(ctl->policy)->hash);
         }
         lead(ctl, &leading_since);
+        history_feed_run(feed);
 
         hosts_db_commit(ctl->hosts);
         intent_db_commit(ctl->intent);
@@ -342,6 +184,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         policy_file_wait(ctl->policy);
         unixctl_server_wait(unixctl);
         rest_wait(rest);
+        history_feed_wait(feed);
         latch_wait(&signalled);
         if (ctl->exiting || terminated) {
             poll_immediate_wake();
@@ -353,9 +196,10 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
 int
 main(int argc, char *argv[])
 {
-    struct options o = { .switches = SVEC_EMPTY_INITIALIZER };
+    struct controller_options o;
     struct unixctl_server *unixctl;
     struct controller ctl = { .exiting = false };
+    struct history_feed *feed;
     struct rest *rest;
     char *error;
 
@@ -364,7 +208,7 @@ main(int argc, char *argv[])
     service_start(&argc, &argv);
     handle_signals();
     fatal_ignore_sigpipe();
-    parse_options(argc, argv, &o);
+    controller_options_parse(argc, argv, &o);
 
     error = policy_file_open(o.policy, &ctl.policy);
     if (error) {
@@ -376,6 +220,7 @@ main(int argc, char *argv[])
         fail(xasprintf("%s: cannot listen there", o.unixctl));
     }
     ctl.cluster = cluster_create();
+    ctl.log = decision_log_create(DECISIONS_KEPT);
     error = telemetry_create(o.telemetry, ctl.cluster, &ctl.telemetry);
     if (error) {
         fail(error);
@@ -384,21 +229,28 @@ main(int argc, char *argv[])
     for (size_t i = 0; i < o.switches.n; i++) {
         switches_add(ctl.switches, o.switches.names[i]);
     }
-    ctl.decide = decide_create(ctl.cluster);
-    ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster);
+    ctl.decide = decide_create(ctl.cluster, ctl.log);
+    ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster,
+                                  ctl.log);
     ctl.hosts = hosts_db_create(o.hosts, ctl.cluster);
     take_policy(&ctl);
     control_register(&ctl);
     error = rest_create(o.rest, &ctl, &rest);
+    if (!error && o.history) {
+        error = history_open(o.history, &ctl.history);
+    }
     if (error) {
         fail(error);
     }
-    options_uninit(&o);
+    feed = history_feed_create(&ctl);
+    controller_options_uninit(&o);
 
     daemonize_complete();
     VLOG_INFO("stagecoach-controller " STAGECOACH_VERSION);
-    run_loop(&ctl, unixctl, rest);
+    run_loop(&ctl, unixctl, rest, feed);
 
+    history_feed_destroy(feed);
+    history_close(ctl.history);
     rest_destroy(rest);
     unixctl_server_destroy(unixctl);
     switches_destroy(ctl.switches);
@@ -407,6 +259,7 @@ main(int argc, char *argv[])
     intent_db_destroy(ctl.intent);
     decide_destroy(ctl.decide);
     cluster_destroy(ctl.cluster);
+    decision_log_destroy(ctl.log);
     policy_file_close(ctl.policy);
     service_stop();
     return 0;

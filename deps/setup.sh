@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 packages="
     gcc libc6-dev meson ninja-build pkg-config python3 make
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
-    libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev
+    libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev libsqlite3-dev
     libpcap-dev libmnl-dev libcap-ng-dev libxxhash-dev
     iproute2 ethtool
     libcmocka-dev libglpk-dev python3-jsonschema mandoc

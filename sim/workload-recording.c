@@ -118,6 +118,7 @@ read_stage(struct recording *r, const struct json_at *at, const cJSON *item)
         abort();
     }
     free(cojob);
+    json_ignore(at, "policy");        /* Of a history. */
     r->n_stages++;
     read_demand(r, demand, cJSON_GetObjectItemCaseSensitive(item, "demand"),
                 stage);

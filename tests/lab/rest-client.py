@@ -22,6 +22,7 @@ import time
 VIEWS = {
     "status": "controller/status",
     "order": "controller/order",
+    "decisions": "controller/decisions",
     "hosts": "controller/hosts",
     "interleave": "controller/interleave",
     "stages": "controller/stages",
@@ -109,7 +110,7 @@ def fails(status, path, *args, **kwargs):
 
 def errors():
     _, error = fails(404, "/v1/x")
-    expect(error, error.startswith("/v1/x: not found, one of /v1/hosts, ")
+    expect(error, error.startswith("/v1/x: not found, one of /v1/decisions, ")
            and error.endswith("/healthz, /readyz is allowed"))
     _, error = fails(404, "/v1/explain/no/such")
     expect(error, error.startswith("/v1/explain/no/such: no such job, "))

@@ -256,6 +256,25 @@ await "there is an event of each kind" has_event stage-end small/0
 has_event leader 'generation 4' || fail "no event of a leader"
 has_event policy fair || fail "no event of a policy"
 has_event stage-begin 'large/0: 1 jobs' || fail "no event of a stage"
+asks controller/decisions '"kind":"order","reason":"rank 0 of ' ||
+    fail "no decision of the order"
+asks controller/decisions '"kind":"stage","reason":"stage-end: ' ||
+    fail "no decision of a stage"
+
+# The history has the stage some seconds after its end, and is a recording.
+history() {
+    ovs-appctl -t "$dir/run/controller.ctl" controller/history "$@"
+}
+has_history() { history "$1" 0 | grep -q "$2"; }
+await "there is a history of stages" has_history stages '"cojob":"small".*"policy":"'
+has_history orders '"estimate_s":' || fail "no history of orders"
+history stages 0 >"$dir/history.json"
+"$stagecoach" sim "$dir/history.json" --policy stage --format json |
+    grep -q '"measured":[[:space:]]*"stage"' || fail "sim does not replay the history"
+if history stages soon >"$dir/bad" 2>&1; then
+    fail "history since soon"
+fi
+grep -q 'not a number, epoch ms' "$dir/bad" || fail "$(cat "$dir/bad")"
 
 # What ended long ago goes, and the oldest of very many; what runs stays.
 now=$(date +%s)000

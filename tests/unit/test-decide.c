@@ -67,7 +67,7 @@ set_up(void **state)
 
     f->began = time_wall_msec();
     f->c = cluster_create();
-    f->d = decide_create(f->c);
+    f->d = decide_create(f->c, NULL);
     assert_null(policy_from_string("stage", POLICY("stage"), &f->stage));
     assert_null(policy_from_string("fair", POLICY("fair"), &f->fair));
     decide_set_policy(f->d, f->stage);

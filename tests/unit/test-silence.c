@@ -115,6 +115,37 @@ nothing_is_known_of_a_job_without_hosts(void **state)
     assert_true(is_silent_after(f, BEGAN + 600000, 60000));
 }
 
+/* Its stage ends after a minute, and ten more later so does the search. */
+static void
+a_search_without_stages_or_processes_is_silent(void **state)
+{
+    struct fixture *f = *state;
+    struct cojob *cojob = f->stage->cojob;
+
+    assert_true(is_silent_after(f, BEGAN, 700000));
+    assert_false(cojob->silent);
+    f->stage->ended = BEGAN + 700000;
+    assert_true(is_silent_after(f, BEGAN + 701000, 590000));
+    assert_false(cojob->silent);
+    is_silent_after(f, BEGAN + 1291000, 20000);
+    assert_true(cojob->silent);
+}
+
+/* Between two stages a process is enough. */
+static void
+a_search_between_stages_is_not(void **state)
+{
+    struct fixture *f = *state;
+    struct cojob *cojob = f->stage->cojob;
+
+    f->stage->ended = BEGAN;
+    for (int64_t now = BEGAN; now < BEGAN + 2000000; now += 1000) {
+        f->y->at = now - 200;
+        silence_run(f->c, now);
+        assert_false(cojob->silent);
+    }
+}
+
 int
 main(void)
 {
@@ -124,6 +155,8 @@ main(void)
         TEST(one_job_with_a_process_is_enough),
         TEST(a_host_that_is_away_says_nothing),
         TEST(nothing_is_known_of_a_job_without_hosts),
+        TEST(a_search_without_stages_or_processes_is_silent),
+        TEST(a_search_between_stages_is_not),
     };
 
     return cmocka_run_group_tests_name("silence", tests, NULL, NULL);

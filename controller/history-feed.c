@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/history-feed.h"
+
+#include <stdlib.h>
+
+#include "controller/cluster.h"
+#include "controller/control.h"
+#include "controller/decide.h"
+#include "controller/demand.h"
+#include "controller/history.h"
+#include "controller/hosts-db.h"
+#include "controller/intent-db.h"
+#include "controller/policy-file.h"
+#include "controller/stage-history.h"
+#include "openvswitch/json.h"
+#include "openvswitch/poll-loop.h"
+#include "policies/policy.h"
+#include "timeval.h"
+#include "util.h"
+
+/* Telemetry of a stage's last bytes is not later than this. */
+#define SETTLE_MS 3000
+
+#define PORTS_MS 60000
+
+struct history_feed {
+    struct controller *ctl;
+    int64_t version;            /* Of the order that was written last. */
+    long long ports_since;      /* time_msec() of the last look at ports. */
+};
+
+struct history_feed *
+history_feed_create(struct controller *ctl)
+{
+    struct history_feed *feed = xzalloc(sizeof *feed);
+
+    feed->ctl = ctl;
+    feed->ports_since = time_msec();
+    return feed;
+}
+
+static const char *
+policy_name(const struct history_feed *feed)
+{
+    return policy_file_get(feed->ctl->policy)->name;
+}
+
+/* Writes the stages that ended at or before 'until', epoch ms. */
+static void
+put_stages(struct history_feed *feed, int64_t until)
+{
+    struct stage *stage;
+
+    LIST_FOR_EACH (stage, node, &feed->ctl->cluster->ended) {
+        if (!stage->stored && stage->ended <= until) {
+            struct json *record = stage_history_row(stage);
+
+            history_add_stage(feed->ctl->history, &(struct history_stage) {
+                .began = stage->began, .ended = stage->ended,
+                .cojob = stage->cojob_name, .rung = stage->rung,
+                .policy = policy_name(feed), .record = record,
+            });
+            json_destroy(record);
+            stage->stored = true;
+        } else if (stage->stored) {
+            break;
+        }
+    }
+}
+
+static void
+put_order(struct history_feed *feed)
+{
+    int64_t version = hosts_db_version(feed->ctl->hosts);
+    struct history_order order = {
+        .at = time_wall_msec(), .policy = policy_name(feed),
+        .version = version,
+    };
+
+    if (version != feed->version) {
+        feed->version = version;
+        decide_quality(feed->ctl->decide, &order.n_stages, &order.estimate_s,
+                       &order.bound_s);
+        history_add_order(feed->ctl->history, &order);
+    }
+}
+
+static void
+put_port(struct history_feed *feed, struct host *host, enum direction dir, int ms)
+{
+    uint64_t bytes = host->moved[dir] - host->stored[dir];
+
+    if (bytes) {
+        char *name = demand_port_name(host, dir);
+
+        host->stored[dir] = host->moved[dir];
+        history_add_port(feed->ctl->history, &(struct history_port) {
+            .at = time_wall_msec(), .port = name, .ms = ms, .bytes = bytes,
+            .capacity_bps = host_capacity(host),
+        });
+        free(name);
+    }
+}
+
+static void
+put_ports(struct history_feed *feed, long long now)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &feed->ctl->cluster->hosts) {
+        for (int dir = 0; dir < N_DIRS; dir++) {
+            put_port(feed, node->data, dir, now - feed->ports_since);
+        }
+    }
+    feed->ports_since = now;
+}
+
+/* Writes all that is not written, at the end. */
+void
+history_feed_destroy(struct history_feed *feed)
+{
+    if (feed) {
+        if (feed->ctl->history && intent_db_is_active(feed->ctl->intent)) {
+            put_stages(feed, INT64_MAX);
+            put_ports(feed, time_msec());
+        }
+        free(feed);
+    }
+}
+
+void
+history_feed_run(struct history_feed *feed)
+{
+    long long now = time_msec();
+
+    if (!feed->ctl->history) {
+        return;
+    }
+    if (intent_db_is_active(feed->ctl->intent)) {
+        put_stages(feed, time_wall_msec() - SETTLE_MS);
+        put_order(feed);
+        if (now >= feed->ports_since + PORTS_MS) {
+            put_ports(feed, now);
+        }
+    }
+    history_run(feed->ctl->history);
+}
+
+void
+history_feed_wait(const struct history_feed *feed)
+{
+    if (feed->ctl->history) {
+        history_wait(feed->ctl->history);
+        poll_timer_wait_until(feed->ports_since + PORTS_MS);
+    }
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/options.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "command-line.h"
+#include "daemon.h"
+#include "openvswitch/vlog.h"
+#include "stream-ssl.h"
+#include "stream.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(options);
+
+OVS_NO_RETURN static void
+usage(void)
+{
+    printf("%s: orders the network by search stages\n"
+           "usage: %s [OPTIONS] --policy=FILE\n\n"
+           "  --policy=FILE       policy, read again when it changes\n"
+           "  --intent=REMOTE     intent database\n"
+           "                      (default: unix:RUNDIR/intent.sock)\n"
+           "  --hosts=REMOTE      hosts database\n"
+           "                      (default: unix:RUNDIR/hosts.sock)\n"
+           "  --telemetry=REMOTE  where agents connect to\n"
+           "                      (default: unix:RUNDIR/telemetry.sock)\n"
+           "  --switch=TARGET     OpenFlow 1.3 switch to keep, such as\n"
+           "                      unix:PATH or tcp:IP:PORT; may be repeated\n"
+           "  --unixctl=SOCKET    control socket\n"
+           "                      (default: RUNDIR/controller.ctl)\n"
+           "  --rest=unix:PATH    where HTTP is answered, or none\n"
+           "                      (default: unix:RUNDIR/rest.sock)\n"
+           "  --history=FILE      keep what has been there (default: nowhere)\n"
+           "RUNDIR is $STAGECOACH_RUNDIR, or /run/stagecoach.\n",
+           program_name, program_name);
+    stream_usage("REMOTE", true, true, false);
+    daemon_usage();
+    vlog_usage();
+    printf("\nOther options:\n"
+           "  -h, --help          display this help message\n"
+           "  -V, --version       display version information\n");
+    exit(EXIT_SUCCESS);
+}
+
+static void
+set_option(char **option)
+{
+    free(*option);
+    *option = xstrdup(optarg);
+}
+
+static void
+set_defaults(struct controller_options *o)
+{
+    const char *rundir = getenv("STAGECOACH_RUNDIR");
+
+    if (!rundir || !*rundir) {
+        rundir = "/run/stagecoach";
+    }
+    if (!o->intent) {
+        o->intent = xasprintf("unix:%s/intent.sock", rundir);
+    }
+    if (!o->hosts) {
+        o->hosts = xasprintf("unix:%s/hosts.sock", rundir);
+    }
+    if (!o->telemetry) {
+        o->telemetry = xasprintf("unix:%s/telemetry.sock", rundir);
+    }
+    if (!o->unixctl) {
+        o->unixctl = xasprintf("%s/controller.ctl", rundir);
+    }
+    if (!o->rest) {
+        o->rest = xasprintf("unix:%s/rest.sock", rundir);
+    }
+}
+
+void
+controller_options_parse(int argc, char *argv[],
+                         struct controller_options *o)
+{
+    enum {
+        OPT_INTENT = UCHAR_MAX + 1,
+        OPT_HOSTS,
+        OPT_TELEMETRY,
+        OPT_POLICY,
+        OPT_SWITCH,
+        OPT_UNIXCTL,
+        OPT_REST,
+        OPT_HISTORY,
+        DAEMON_OPTION_ENUMS,
+        VLOG_OPTION_ENUMS,
+        SSL_OPTION_ENUMS,
+    };
+    static const struct option long_options[] = {
+        {"intent", required_argument, NULL, OPT_INTENT},
+        {"hosts", required_argument, NULL, OPT_HOSTS},
+        {"telemetry", required_argument, NULL, OPT_TELEMETRY},
+        {"policy", required_argument, NULL, OPT_POLICY},
+        {"switch", required_argument, NULL, OPT_SWITCH},
+        {"unixctl", required_argument, NULL, OPT_UNIXCTL},
+        {"rest", required_argument, NULL, OPT_REST},
+        {"history", required_argument, NULL, OPT_HISTORY},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        DAEMON_LONG_OPTIONS,
+        VLOG_LONG_OPTIONS,
+        STREAM_SSL_LONG_OPTIONS,
+        {NULL, 0, NULL, 0},
+    };
+    char *short_options = ovs_cmdl_long_options_to_short_options(long_options);
+    int c;
+
+    *o = (struct controller_options) {
+        .switches = SVEC_EMPTY_INITIALIZER,
+    };
+    while ((c = getopt_long(argc, argv, short_options, long_options,
+                            NULL)) != -1) {
+        switch (c) {
+        case OPT_INTENT:
+            set_option(&o->intent);
+            break;
+        case OPT_HOSTS:
+            set_option(&o->hosts);
+            break;
+        case OPT_TELEMETRY:
+            set_option(&o->telemetry);
+            break;
+        case OPT_POLICY:
+            set_option(&o->policy);
+            break;
+        case OPT_SWITCH:
+            svec_add(&o->switches, optarg);
+            break;
+        case OPT_UNIXCTL:
+            set_option(&o->unixctl);
+            break;
+        case OPT_REST:
+            set_option(&o->rest);
+            break;
+        case OPT_HISTORY:
+            set_option(&o->history);
+            break;
+        case 'h':
+            usage();
+        case 'V':
+            puts("stagecoach-controller " STAGECOACH_VERSION);
+            exit(EXIT_SUCCESS);
+        DAEMON_OPTION_HANDLERS
+        VLOG_OPTION_HANDLERS
+        STREAM_SSL_OPTION_HANDLERS
+        case '?':
+            exit(2);
+        default:
+            OVS_NOT_REACHED();
+        }
+    }
+    free(short_options);
+    if (optind < argc) {
+        fprintf(stderr, "%s: \"%s\": unexpected argument, there are only "
+                "options\n", program_name, argv[optind]);
+        exit(2);
+    }
+    if (!o->policy) {
+        fprintf(stderr, "%s: --policy: missing, the name of a policy's file "
+                "is required\n", program_name);
+        exit(2);
+    }
+    set_defaults(o);
+}
+
+void
+controller_options_uninit(struct controller_options *o)
+{
+    free(o->intent);
+    free(o->hosts);
+    free(o->telemetry);
+    free(o->policy);
+    free(o->unixctl);
+    free(o->rest);
+    free(o->history);
+    svec_destroy(&o->switches);
+}

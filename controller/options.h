@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef CONTROLLER_OPTIONS_H
+#define CONTROLLER_OPTIONS_H 1
+
+/* The controller's command line; stagecoach-controller(8) describes it. */
+
+#include "svec.h"
+
+struct controller_options {
+    char *intent, *hosts;       /* Remotes of the databases. */
+    char *telemetry;            /* Where agents connect to. */
+    char *policy;               /* File. */
+    char *unixctl;              /* Control socket. */
+    char *rest;                 /* Where HTTP is answered, or "none". */
+    char *history;              /* File, or NULL: none is kept. */
+    struct svec switches;       /* OpenFlow targets. */
+};
+
+/* Ends the program if 'argv' is not right, or asks for no more than help. */
+void controller_options_parse(int argc, char *argv[],
+                              struct controller_options *);
+void controller_options_uninit(struct controller_options *);
+
+#endif /* controller/options.h */

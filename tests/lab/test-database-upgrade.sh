@@ -1,0 +1,89 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Databases of an older version get this one's schema when they are started,
+# and keep their rows; those of a newer version are refused.  Needs neither
+# root nor namespaces.
+set -eu
+
+PATH=$PATH:/usr/sbin:/sbin
+stagecoach=$BUILD/cli/stagecoach
+for program in ovsdb-server ovsdb-client ovsdb-tool python3; do
+    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
+done
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-upgrade-$$-XXXXXX")
+export STAGECOACH_RUNDIR="$dir/run"
+hosts=unix:$dir/run/hosts.sock
+
+clean() {
+    status=$?
+    trap - EXIT INT TERM
+    "$stagecoach" controller stop --rundir "$dir/run" || :
+    rm -rf "$dir"
+    exit $status
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+# old VERSION [COLUMN...]: the hosts' schema of VERSION, without the columns.
+old() {
+    python3 - "$SOURCE/controller/hosts.ovsschema" "$@" <<'PY'
+import json, sys
+schema = json.load(open(sys.argv[1]))
+schema["version"] = sys.argv[2]
+for table in schema["tables"].values():
+    for column in sys.argv[3:]:
+        table["columns"].pop(column, None)
+print(json.dumps(schema))
+PY
+}
+start() {
+    "$stagecoach" controller start --dbdir "$dir/db" \
+        --policy "$SOURCE/policies/stage.json"
+}
+
+mkdir -p "$dir/db" "$dir/run"
+old 1.0.0 guard_share congestion >"$dir/old.ovsschema"
+if cmp -s "$dir/old.ovsschema" "$SOURCE/controller/hosts.ovsschema"; then
+    fail "the old schema is the new one"
+fi
+ovsdb-tool create-cluster "$dir/db/hosts.db" "$dir/old.ovsschema" \
+    "unix:$dir/db/hosts.db.raft"
+# A row of before, by a server that knows nothing of us.
+ovsdb-server --detach --no-chdir --pidfile="$dir/first.pid" \
+    --unixctl="$dir/first.ctl" --remote="punix:$dir/run/hosts.sock" \
+    -vconsole:off "$dir/db/hosts.db"
+ovsdb-client wait --timeout=10 "$hosts" Stagecoach_Hosts connected
+ovsdb-client transact --timeout=10 "$hosts" '["Stagecoach_Hosts",
+    {"op": "insert", "table": "Host_Wanted",
+     "row": {"host": "veteran", "version": 7}}]' | grep -q uuid ||
+    fail "no row in the old database"
+ovs-appctl -t "$dir/first.ctl" exit
+
+start || fail "controller start"
+version=$(ovsdb-client get-schema-version "$hosts" Stagecoach_Hosts)
+wanted=$(ovsdb-tool schema-version "$SOURCE/controller/hosts.ovsschema")
+[ "$version" = "$wanted" ] || fail "schema $version after the start"
+ovsdb-client dump "$hosts" Stagecoach_Hosts Host_Wanted host |
+    grep -q veteran || fail "the row is lost"
+echo "ok: an old database is converted and keeps its rows"
+
+# Once more: nothing to do.  Then as an older stagecoach would meet it.
+start || fail "a second start"
+"$stagecoach" controller stop || fail "controller stop"
+echo "ok: one of today is left alone"
+rm "$dir/db/"hosts.db*
+old 99.0.0 >"$dir/new.ovsschema"
+ovsdb-tool create-cluster "$dir/db/hosts.db" "$dir/new.ovsschema" \
+    "unix:$dir/db/hosts.db.raft"
+if start 2>"$dir/stderr"; then
+    fail "a newer database is taken"
+fi
+grep -q 'the hosts database has schema 99.0.0, up to ' "$dir/stderr" ||
+    fail "$(cat "$dir/stderr")"
+echo "ok: a newer database is refused"

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/decide-moves.h"
+#include "controller/decide-rows.h"
+#include "controller/decision-log.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
+#include "util.h"
+
+static void
+fill(struct decision_log *log, int n)
+{
+    for (int i = 1; i <= n; i++) {
+        decision_log_append(log, DECISION_ORDER, "asha/0", "stagecoach",
+                            "rank %d", i);
+    }
+}
+
+static size_t
+n_decisions(const struct decision_log *log, uint64_t after, size_t limit)
+{
+    struct json *json = decision_log_to_json(log, after, limit);
+    const struct json *array = shash_find_data(json_object(json),
+                                               "decisions");
+    size_t n = json_array(array)->n;
+
+    json_destroy(json);
+    return n;
+}
+
+static void
+test_empty(void **state)
+{
+    struct decision_log *log = decision_log_create(4);
+
+    (void) state;
+    assert_null(decision_log_after(log, 0));
+    assert_int_equal(decision_log_last(log), 0);
+    assert_int_equal(n_decisions(log, 0, 10), 0);
+    decision_log_destroy(log);
+}
+
+static void
+test_reads_on_from_the_last_seen(void **state)
+{
+    struct decision_log *log = decision_log_create(4);
+    const struct decision *d;
+
+    (void) state;
+    fill(log, 3);
+    d = decision_log_after(log, 1);
+    assert_int_equal(d->id, 2);
+    assert_string_equal(d->reason, "rank 2");
+    assert_string_equal(d->subject, "asha/0");
+    assert_string_equal(d->actor, "stagecoach");
+    assert_null(decision_log_after(log, 3));
+    decision_log_destroy(log);
+}
+
+/* Of ten decisions four are kept, and who saw the second misses four. */
+static void
+test_keeps_the_last(void **state)
+{
+    struct decision_log *log = decision_log_create(4);
+
+    (void) state;
+    fill(log, 10);
+    assert_int_equal(decision_log_last(log), 10);
+    assert_int_equal(decision_log_after(log, 2)->id, 7);
+    assert_string_equal(decision_log_after(log, 2)->reason, "rank 7");
+    assert_int_equal(decision_log_after(log, 8)->id, 9);
+    decision_log_destroy(log);
+}
+
+/* A reader of the process before this one begins at the beginning. */
+static void
+test_id_of_the_future(void **state)
+{
+    struct decision_log *log = decision_log_create(4);
+
+    (void) state;
+    fill(log, 2);
+    assert_int_equal(decision_log_after(log, 77)->id, 1);
+    assert_int_equal(decision_log_after(log, UINT64_MAX)->id, 1);
+    assert_int_equal(n_decisions(log, 77, 10), 2);
+    decision_log_destroy(log);
+}
+
+static void
+test_limit_gives_the_newest(void **state)
+{
+    struct decision_log *log = decision_log_create(8);
+    struct json *json, *first;
+
+    (void) state;
+    fill(log, 6);
+    assert_int_equal(n_decisions(log, 0, 100), 6);
+    assert_int_equal(n_decisions(log, 4, 100), 2);
+    assert_int_equal(n_decisions(log, 0, 0), 0);
+    json = decision_log_to_json(log, 0, 2);
+    first = json_array(shash_find_data(json_object(json),
+                                       "decisions"))->elems[0];
+    assert_int_equal(json_integer(shash_find_data(json_object(first), "id")),
+                     5);
+    assert_string_equal(json_string(shash_find_data(json_object(first),
+                                                    "kind")), "order");
+    json_destroy(json);
+    decision_log_destroy(log);
+}
+
+/* Stages "a/0", "b/0", "c/0" in this order, of whom the last needs most. */
+static void
+log_moves(struct decision_log *log, const int *old_ranks)
+{
+    char port[] = "h0.tx", a[] = "a", b[] = "b", c[] = "c";
+    char *ports[] = { port };
+    char *names[] = { a, b, c };
+    struct stage_row stages[3];
+    struct decide_rows rows = {
+        .stages = stages, .n_stages = 3, .ports = ports, .n_ports = 1,
+    };
+
+    for (int k = 0; k < 3; k++) {
+        stages[k] = (struct stage_row) {
+            .cojob = names[k], .weight = 1, .remaining = k + 1,
+            .bottleneck = k < 2 ? 0 : -1,
+        };
+    }
+    set_program_name("stagecoach-controller");
+    decide_moves_log(&rows, old_ranks, log);
+}
+
+/* New stages are placed; one that overtakes is; one that only moved up behind
+ * one that ended is not. */
+static void
+test_moves(void **state)
+{
+    struct decision_log *log = decision_log_create(8);
+    const struct decision *d;
+
+    (void) state;
+    log_moves(log, (int[]) { 1, 2, 3 });
+    assert_null(decision_log_after(log, 0));
+
+    log_moves(log, (int[]) { 1, 0, -1 });
+    d = decision_log_after(log, 0);
+    assert_string_equal(d->subject, "a/0");
+    assert_string_equal(d->reason, "rank 0 of 3, now before b/0: it needs "
+                        "1.0 s of h0.tx, weight 1");
+    d = decision_log_after(log, 1);
+    assert_string_equal(d->subject, "c/0");
+    assert_string_equal(d->reason, "rank 2 of 3, new: its traffic is not "
+                        "known yet");
+    assert_null(decision_log_after(log, 2));
+    decision_log_destroy(log);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_reads_on_from_the_last_seen),
+        cmocka_unit_test(test_keeps_the_last),
+        cmocka_unit_test(test_id_of_the_future),
+        cmocka_unit_test(test_limit_gives_the_newest),
+        cmocka_unit_test(test_moves),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "controller/history.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
+#include "timeval.h"
+#include "util.h"
+
+/* A folder of its own for each test, with the file of the history in it. */
+struct place {
+    char folder[32];
+    char *file;
+};
+
+static int
+set_up(void **state)
+{
+    struct place *p = xzalloc(sizeof *p);
+
+    strcpy(p->folder, "/tmp/test-history.XXXXXX");
+    assert_non_null(mkdtemp(p->folder));
+    p->file = xasprintf("%s/history.db", p->folder);
+    *state = p;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    static const char *const suffixes[] = {
+        "", "-wal", "-shm", ".bad", ".bad-wal", ".bad-shm",
+    };
+    struct place *p = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+        char *name = xasprintf("%s%s", p->file, suffixes[i]);
+
+        unlink(name);
+        free(name);
+    }
+    assert_int_equal(rmdir(p->folder), 0);
+    free(p->file);
+    free(p);
+    return 0;
+}
+
+static struct history *
+open_history(const struct place *p)
+{
+    struct history *h;
+    char *error = history_open(p->file, &h);
+
+    if (error) {
+        fail_msg("%s", error);
+    }
+    return h;
+}
+
+static void
+add_stage(struct history *h, int64_t ended)
+{
+    struct json *record = json_from_string(
+        "{\"cojob\": \"a\", \"rung\": 0, \"demand\": {\"h0:tx\": 1.5}}");
+
+    json_object_put(record, "ended", json_integer_create(ended));
+    history_add_stage(h, &(struct history_stage) {
+        .began = ended - 1000, .ended = ended, .cojob = "a", .rung = 0,
+        .policy = "stage", .record = record,
+    });
+    json_destroy(record);
+}
+
+/* Returns member 'name' of the first row, in an array 'array' of 'n', of
+ * 'json', which is destroyed. */
+static char *
+first(struct json *json, const char *array, const char *name, size_t n)
+{
+    const struct json *rows = shash_find_data(json_object(json), array);
+    char *text;
+
+    assert_int_equal(rows->array.n, n);
+    text = n ? json_to_string(shash_find_data(
+                                  json_object(rows->array.elems[0]), name), 0)
+           : NULL;
+    json_destroy(json);
+    return text;
+}
+
+static void
+expect(struct json *json, const char *array, size_t n, const char *name,
+       const char *value)
+{
+    char *text = first(json, array, name, n);
+
+    if (n) {
+        assert_string_equal(text, value);
+    }
+    free(text);
+}
+
+/* Rows are there before they are written, and after another start. */
+static void
+test_keeps(void **state)
+{
+    int64_t now = time_wall_msec();
+    struct history *h = open_history(*state);
+    char *ended = xasprintf("%lld", (long long) now);
+
+    add_stage(h, now);
+    expect(history_stages_to_json(h, 0, 10), "stages", 1, "ended", ended);
+    expect(history_stages_to_json(h, 0, 10), "stages", 1, "policy",
+           "\"stage\"");
+    history_close(h);
+
+    h = open_history(*state);
+    expect(history_stages_to_json(h, 0, 10), "stages", 1, "demand",
+           "{\"h0:tx\":1.5}");
+    history_close(h);
+    free(ended);
+}
+
+static void
+test_since_and_limit(void **state)
+{
+    int64_t now = time_wall_msec();
+    struct history *h = open_history(*state);
+    char *middle = xasprintf("%lld", (long long) now + 2);
+
+    for (int i = 0; i < 4; i++) {
+        add_stage(h, now + i);
+    }
+    expect(history_stages_to_json(h, now + 1, 10), "stages", 2, "ended",
+           middle);
+    expect(history_stages_to_json(h, 0, 2), "stages", 2, "ended", middle);
+    expect(history_stages_to_json(h, now + 3, 10), "stages", 0, NULL, NULL);
+    history_close(h);
+    free(middle);
+}
+
+static void
+test_orders_and_ports(void **state)
+{
+    struct history *h = open_history(*state);
+
+    history_add_order(h, &(struct history_order) {
+        .at = time_wall_msec(), .policy = "fair", .version = 7,
+        .n_stages = 2, .estimate_s = 3.5, .bound_s = 2.5,
+    });
+    history_add_port(h, &(struct history_port) {
+        .at = time_wall_msec(), .port = "h1:rx", .ms = 60000, .bytes = 123,
+        .capacity_bps = 1e9,
+    });
+    expect(history_orders_to_json(h, 0, 10), "orders", 1, "estimate_s",
+           "3.5");
+    expect(history_ports_to_json(h, 0, 10), "ports", 1, "port",
+           "\"h1:rx\"");
+    expect(history_ports_to_json(h, 0, 10), "ports", 1, "bytes", "123");
+    history_close(h);
+}
+
+/* What is older than it may be goes with the next that is written. */
+static void
+test_forgets(void **state)
+{
+    int64_t now = time_wall_msec();
+    struct history *h = open_history(*state);
+    char *ended = xasprintf("%lld", (long long) now);
+
+    add_stage(h, now - HISTORY_MAX_AGE_MS - 1000);
+    add_stage(h, now);
+    history_run(h);
+    expect(history_stages_to_json(h, 0, 10), "stages", 1, "ended", ended);
+    history_close(h);
+    free(ended);
+}
+
+static void
+expect_put_aside(const struct place *p)
+{
+    char *aside = xasprintf("%s.bad", p->file);
+    struct history *h = open_history(p);
+
+    assert_int_equal(access(aside, F_OK), 0);
+    add_stage(h, time_wall_msec());
+    expect(history_stages_to_json(h, 0, 10), "stages", 1, "rung", "0");
+    history_close(h);
+    free(aside);
+}
+
+static void
+test_garbage_is_put_aside(void **state)
+{
+    const struct place *p = *state;
+    FILE *stream = fopen(p->file, "w");
+
+    for (int i = 0; i < 10000; i++) {
+        fprintf(stream, "not a database %d\n", i);
+    }
+    fclose(stream);
+    expect_put_aside(p);
+}
+
+static void
+test_other_programs_is_put_aside(void **state)
+{
+    const struct place *p = *state;
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(p->file, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "CREATE TABLE stage (x);"
+                                  "PRAGMA user_version = 77;", NULL, NULL,
+                                  NULL), SQLITE_OK);
+    sqlite3_close(db);
+    expect_put_aside(p);
+}
+
+static void
+test_no_folder(void **state)
+{
+    const struct place *p = *state;
+    char *file = xasprintf("%s/none/history.db", p->folder);
+    struct history *h;
+    char *error = history_open(file, &h);
+
+    assert_null(h);
+    assert_non_null(strstr(error, "/none/history.db: cannot be opened as "
+                           "history ("));
+    free(error);
+    free(file);
+}
+
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_keeps),
+        TEST(test_since_and_limit),
+        TEST(test_orders_and_ports),
+        TEST(test_forgets),
+        TEST(test_garbage_is_put_aside),
+        TEST(test_other_programs_is_put_aside),
+        TEST(test_no_folder),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
