@@ -84,7 +84,8 @@ policy_check(int argc, char *argv[])
     if (help || argc < 2 || argv[1][0] == '-') {
         fputs("usage: stagecoach policy check FILE...\n\n"
               "Says of each file that it is a policy, or rules for the "
-              "readers of logs,\nor all that is wrong with it.\n", help ? stdout : stderr);
+              "readers of logs,\nor all that is wrong with it.\n",
+              help ? stdout : stderr);
         return help ? EXIT_OK : EXIT_USAGE;
     }
     for (int i = 1; i < argc; i++) {

@@ -276,7 +276,8 @@ cmd_run(int argc, char *argv[])
     const char *log = NULL;
     int option;
 
-    while ((option = getopt_long(argc, argv, "+hc:j:l:", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+hc:j:l:", options, NULL))
+           != -1) {
         switch (option) {
         case 'c':
             cojob = optarg;

@@ -22,7 +22,7 @@
  *
  *    log_watch_begin(&set);
  *    ...log_watch_file(lw, &set, fd), log_watch_dir(lw, &set, fd)...
- *    log_watch_end(lw, &set);            // Drops what was not asked for again.
+ *    log_watch_end(lw, &set);            // Drops what was not renewed.
  *
  *    log_watch_run(lw);                  // Sets 'changed' and 'moved'.
  *    log_watch_wait(lw);

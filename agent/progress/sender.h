@@ -29,7 +29,8 @@ struct registry;
 struct ucred;
 
 /* Returns the job that process 'pid' works for by its cgroup, or by a claim of
- * it or of one that started it; NULL if there is none.  'mount' is where the cgroup v2 file system is. */
+ * it or of one that started it; NULL if there is none.  'mount' is where the
+ * cgroup v2 file system is. */
 struct job *sender_job(const struct registry *, const char *mount, pid_t pid);
 
 /* Whether 'sender' may say how far 'job' is. */

@@ -14,9 +14,9 @@ done
 mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 [ -n "$mount" ] || { echo "needs cgroup v2"; exit 77; }
 
+stagecoach=$BUILD/cli/stagecoach
 name=sct-prog-$$
 dir=$(mktemp -d /tmp/$name-XXXXXX)
-stagecoach=$BUILD/cli/stagecoach
 pids=
 export STAGECOACH_CGROUP=$name STAGECOACH_RUNDIR="$dir"
 
