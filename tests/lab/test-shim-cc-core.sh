@@ -44,7 +44,7 @@ core_start() {
     PIDS="$PIDS $core"
 }
 core_stop() {
-    for pid in $(in_fabric pgrep -x ce-link); do
+    for pid in $(ip netns pids "$PREFIX-f"); do
         kill "$pid"
     done
     wait $core
