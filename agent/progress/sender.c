@@ -106,9 +106,24 @@ sender_job(const struct registry *r, const char *mount, pid_t pid)
     return registry_owner(r, whats, n, NULL);
 }
 
+/* Whether 'a' and 'b', "COJOB/JOB" both, are of one cojob. */
+static bool
+same_cojob(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "/");
+
+    return n == strcspn(b, "/") && !strncmp(a, b, n);
+}
+
 bool
 sender_may_tell(const struct registry *r, const char *mount,
                 const struct ucred *sender, const struct job *job)
 {
-    return sender->uid == 0 || sender_job(r, mount, sender->pid) == job;
+    const struct job *own;
+
+    if (sender->uid == 0) {
+        return true;
+    }
+    own = sender_job(r, mount, sender->pid);
+    return own && same_cojob(own->name, job->name);
 }

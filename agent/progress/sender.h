@@ -10,10 +10,11 @@
  * ==========
  *
  * Who is further along gets another place in the network, so nobody may say it
- * of a job but its own processes, and root.  The kernel tells the process that
- * sent a datagram; its cgroup, or a claim of it, says whose it is.  A sender
- * that has ended before its datagram was read cannot be told from another's
- * and counts as one.
+ * of a job but its own processes, those of its cojob's other jobs, such as the
+ * driver of a search, and root.  The kernel tells the process that sent a
+ * datagram; its cgroup, or a claim of it, says whose it is.  A sender that has
+ * ended before its datagram was read cannot be told from another's and counts
+ * as one.
  *
  *
  * Ownership and thread-safety

@@ -156,6 +156,14 @@ says agent agent/jobs '"iteration":999' && fail "another's progress counts"
 [ "$(grep -c "one/t0: progress refused" "$dir/agent.log")" -eq 1 ] \
     || fail "the refusal is not in the log"
 
+# The driver of the same search may tell of its trials.
+sed 's/("one", 999), ("two", 77)/("two", 88),/' "$dir/sender.py" >"$dir/driver.py"
+"$stagecoach" run --cojob two --job study -- python3 "$dir/driver.py" \
+    2>> "$dir/agent.log" &
+pids="$pids $!"
+wait_for 5 "a driver tells of its trial" says agent agent/jobs '"iteration":88'
+says agent agent/status '"refused":1' || fail "the driver was refused"
+
 # What a job says of its log does not make the agent read a file of root's.
 echo "step 55" > "$dir/spy-root.log"
 echo "step 5" > "$dir/spy-own.log"
