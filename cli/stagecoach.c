@@ -37,7 +37,7 @@ static const struct command commands[] = {
     { "agent", "doctor [OPTION...]",
       "What a host lacks for an agent, and how to mend it.", cmd_agent },
 #endif
-    { "run", "--cojob C --job J -- COMMAND... | --print-env C J",
+    { "run", "--cojob C --job J [--log LOG] -- COMMAND... | --print-env C J",
       "Run a process of a job.", cmd_run },
     { "search", "run|check SEARCH.json ...",
       "Search hyper-parameters by successive halving.", cmd_search },

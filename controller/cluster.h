@@ -180,6 +180,7 @@ struct cluster {
     size_t n_ended;
     int n_hosts;                /* Next 'index' of a host. */
     unsigned int changes;       /* Grows when an order may have to change. */
+    unsigned int samples;       /* Grows when a job's metric was told. */
 };
 
 struct cluster *cluster_create(void);

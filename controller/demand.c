@@ -173,10 +173,11 @@ learn_job(struct cluster *c, struct host *host,
     t->counted = tj->counted;
     find_iteration(job);
     measure(t, job->iteration);
-    job_progress_pace(&job->progress, job->iteration, time_wall_msec());
-    if (tj->metric) {
-        job_progress_sample(&job->progress, &t->sampled, tj->metric,
-                            tj->iteration, tj->value, time_wall_msec());
+    job_progress_pace(&job->progress, job->iteration, time_msec());
+    if (tj->metric
+        && job_progress_sample(&job->progress, &t->sampled, tj->metric,
+                               tj->iteration, tj->value, time_msec())) {
+        c->samples++;
     }
 }
 
