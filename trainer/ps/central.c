@@ -9,7 +9,7 @@
  * what it had: what has been counted is known here, and its workers are told
  * where to go and how many of their gradients count. */
 
-#include "trainer/ps/server-private.h"
+#include "trainer/ps/central-private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,39 +25,6 @@
 #define WAIT_US 60000000        /* For a group server that is needed. */
 #define MAX_LOSSES 100          /* More is something else than bad luck. */
 #define SPARE_HOSTS 1           /* For when one is lost. */
-
-struct host {
-    struct peer *peer;          /* NULL if the place is unused. */
-    char *address;              /* Where workers reach it. */
-    pid_t pid;                  /* As it says. */
-    int group;                  /* Or -1. */
-    bool owed;                  /* It has pushed and gets weights. */
-    int64_t heard_us;
-};
-
-/* A group of the plan. */
-struct hosting {
-    int host;                   /* Or -1. */
-    uint64_t generation;        /* 0 without a host. */
-};
-
-struct central {
-    struct group_children *children;    /* NULL: others start servers. */
-    struct host *hosts;
-    int n_hosts;                /* Places. */
-    struct hosting *groups;
-    uint64_t n_plans;           /* The plan that 'groups' are of. */
-    uint64_t generation;        /* The last one. */
-    int n_losses;
-    int64_t lacking_us;         /* Since when a group has no host; 0: all
-                                 * have. */
-};
-
-static const struct group_plan *
-plan(const struct server *server)
-{
-    return groups_plan(server->sync);
-}
 
 char *
 central_create(struct server *server, uint16_t port)
@@ -103,12 +70,6 @@ central_destroy(struct server *server)
     }
 }
 
-static struct host *
-host_of(const struct server *server, const struct peer *peer)
-{
-    return &server->central->hosts[peer->host - 1];
-}
-
 static int
 n_present(const struct central *c)
 {
@@ -128,7 +89,7 @@ void
 central_drop(struct server *server, struct peer *peer, char *why)
 {
     struct central *c = server->central;
-    struct host *host = host_of(server, peer);
+    struct host *host = central_host(server, peer);
 
     fprintf(stderr, "server: group server at %s is gone at iteration %"PRIu64
             " (%s)\n", host->address, server->iteration,
@@ -147,27 +108,13 @@ central_drop(struct server *server, struct peer *peer, char *why)
     }
 }
 
-/* 'rank' cannot reach the group server of 'generation'. */
-static void
-take_lost(struct server *server, int rank, uint64_t generation)
-{
-    struct central *c = server->central;
-    const struct hosting *hosting = &c->groups[plan(server)->group[rank]];
-
-    if (c->n_plans == groups_n_plans(server->sync) && hosting->host >= 0
-        && hosting->generation == generation) {
-        central_drop(server, c->hosts[hosting->host].peer,
-                     message("worker %d lost it", rank));
-    }
-}
-
 /* Giving groups to them. */
 
 static void
 send_group(struct server *server, int group)
 {
     struct central *c = server->central;
-    const struct group_plan *p = plan(server);
+    const struct group_plan *p = groups_plan(server->sync);
     struct frame frame = {
         .type = FRAME_GROUP, .iteration = c->groups[group].generation,
         .first = server->shard.n, .n = p->n[group],
@@ -187,7 +134,7 @@ static void
 send_moves(struct server *server, int group)
 {
     const struct central *c = server->central;
-    const struct group_plan *p = plan(server);
+    const struct group_plan *p = groups_plan(server->sync);
     const char *address = c->hosts[c->groups[group].host].address;
 
     for (int i = 0; i < p->n[group]; i++) {
@@ -230,10 +177,11 @@ find_free_host(const struct central *c)
 static int
 assign(struct server *server)
 {
+    const struct group_plan *p = groups_plan(server->sync);
     struct central *c = server->central;
     int n_lacking = 0;
 
-    for (int g = 0; g < plan(server)->n_groups && !server->over; g++) {
+    for (int g = 0; g < p->n_groups && !server->over; g++) {
         int host;
 
         if (c->groups[g].host >= 0) {
@@ -317,7 +265,7 @@ expire(struct server *server, int n_lacking)
     } else if (now - c->lacking_us > WAIT_US) {
         server_fail(server, message("%d group servers of %d are lacking for "
                                     "%d s", n_lacking,
-                                    plan(server)->n_groups,
+                                    groups_plan(server->sync)->n_groups,
                                     WAIT_US / 1000000));
     }
 }
@@ -358,138 +306,5 @@ central_has_group(const struct server *server, int rank)
     const struct central *c = server->central;
 
     return c->n_plans == groups_n_plans(server->sync)
-           && c->groups[plan(server)->group[rank]].host >= 0;
-}
-
-/* Frames. */
-
-static char *
-begin_push(struct server *server, struct peer *peer)
-{
-    const struct frame *frame = &peer->link.frame;
-    const struct central *c = server->central;
-    const struct host *host = host_of(server, peer);
-
-    if (host->group < 0 || host->owed || frame->n != server->shard.n
-        || c->groups[host->group].generation != frame->iteration
-        || !groups_ready(server->sync, host->group)) {
-        return message("mean of %u values, generation %"PRIu64": not allowed "
-                       "now", frame->n, frame->iteration);
-    }
-    link_set_body(&peer->link, groups_inbox(server->sync, host->group));
-    return NULL;
-}
-
-char *
-central_begin_frame(struct server *server, struct peer *peer, bool *known)
-{
-    const struct frame *frame = &peer->link.frame;
-    bool right = false;
-
-    *known = true;
-    switch (frame->type) {
-    case FRAME_ENLIST:
-        right = peer->rank < 0 && !peer->host && frame->body_length;
-        link_keep_body(&peer->link);
-        break;
-    case FRAME_PUSH:
-        *known = peer->host;
-        return peer->host ? begin_push(server, peer) : NULL;
-    case FRAME_HEARTBEAT:
-        *known = right = peer->host;
-        break;
-    case FRAME_LOST:
-        right = peer->rank >= 0 && peer->channel == FRAME_TRAINING
-                && server->begun;
-        break;
-    default:
-        *known = false;
-        break;
-    }
-    return right || !*known ? NULL
-           : message("frame of type %d: not allowed now", frame->type);
-}
-
-static char *
-enlist(struct server *server, struct peer *peer)
-{
-    struct central *c = server->central;
-    const struct link *link = &peer->link;
-
-    for (int i = 0; i < c->n_hosts; i++) {
-        if (!c->hosts[i].peer) {
-            c->hosts[i] = (struct host) {
-                .peer = peer, .group = -1, .pid = link->frame.first,
-                .address = message("%.*s", (int) link->frame.body_length,
-                                   (const char *) link->body),
-                .heard_us = report_monotonic_us(),
-            };
-            peer->host = i + 1;
-            fprintf(stderr, "server: group server at %s is there\n",
-                    c->hosts[i].address);
-            return NULL;
-        }
-    }
-    return message("there are %d group servers already", c->n_hosts);
-}
-
-static char *
-end_push(struct server *server, struct peer *peer)
-{
-    const struct frame *frame = &peer->link.frame;
-    struct host *host = host_of(server, peer);
-    const struct group_plan *p = plan(server);
-    int first = p->order[p->first[host->group]];
-    char *error;
-
-    if (server->ending) {
-        return NULL;
-    }
-    error = groups_push(server->sync, host->group, frame->samples,
-                        frame->value);
-    host->owed = !error;
-    if (groups_counted(server->sync, first) > server->iteration) {
-        server->iteration = groups_counted(server->sync, first);
-    }
-    return error;
-}
-
-static void
-answer_heartbeat(struct server *server, struct peer *peer)
-{
-    struct frame frame = {
-        .type = FRAME_HEARTBEAT, .iteration = server->iteration,
-    };
-
-    if (link_has_room(&peer->link, 0)) {
-        link_send(&peer->link, &frame, NULL);
-        link_flush(&peer->link);        /* An error shows when receiving. */
-    }
-}
-
-char *
-central_end_frame(struct server *server, struct peer *peer, bool *known)
-{
-    const struct frame *frame = &peer->link.frame;
-    char *error = NULL;
-
-    *known = true;
-    if (peer->host) {
-        host_of(server, peer)->heard_us = report_monotonic_us();
-    }
-    if (frame->type == FRAME_ENLIST) {
-        error = enlist(server, peer);
-    } else if (frame->type == FRAME_LOST) {
-        take_lost(server, peer->rank, frame->iteration);
-    } else if (!peer->host) {
-        *known = false;
-    } else if (frame->type == FRAME_PUSH) {
-        error = end_push(server, peer);
-    } else {
-        answer_heartbeat(server, peer);
-    }
-    if (!error && *known) {
-        central_run(server);
-    }
-    return error;
+           && c->groups[groups_plan(server->sync)->group[rank]].host >= 0;
 }

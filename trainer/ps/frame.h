@@ -56,8 +56,8 @@
  *                                                     is my process
  *    FRAME_GROUP        central n ranks, uint32       have these workers, of
  *                                                     'first' parameters
- *    FRAME_MOVE         central text                  push to HOST:PORT; I have
- *                                                     made 'sequence' of yours
+ *    FRAME_MOVE         central text                  push to HOST:PORT; of
+ *                                                     yours I have 'sequence'
  *    FRAME_JOIN         worker  -                     I am rank 'first' of
  *                                                     your group
  *    FRAME_PULL         worker  -                     send me the weights

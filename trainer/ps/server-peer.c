@@ -37,6 +37,19 @@ peer_send_last(struct peer *peer, enum frame_type type, const char *text)
     }
 }
 
+void
+peer_send_heartbeat(const struct server *server, struct peer *peer)
+{
+    struct frame frame = {
+        .type = FRAME_HEARTBEAT, .iteration = server->iteration,
+    };
+
+    if (link_has_room(&peer->link, 0)) {
+        link_send(&peer->link, &frame, NULL);
+        link_flush(&peer->link);        /* An error shows when receiving. */
+    }
+}
+
 /* Frames of every kind of job. */
 static char *
 begin_common_frame(struct peer *peer)
@@ -88,17 +101,10 @@ begin_frame(struct server *server, struct peer *peer)
 static void
 take_heartbeat(struct server *server, struct peer *peer)
 {
-    struct frame frame = {
-        .type = FRAME_HEARTBEAT, .iteration = server->iteration,
-    };
-
     if (server->members[peer->rank].present) {
         server->members[peer->rank].heard_us = report_monotonic_us();
     }
-    if (link_has_room(&peer->link, 0)) {
-        link_send(&peer->link, &frame, NULL);
-        link_flush(&peer->link);        /* An error shows when receiving. */
-    }
+    peer_send_heartbeat(server, peer);
 }
 
 /* A whole frame has come. */

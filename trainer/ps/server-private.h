@@ -7,7 +7,7 @@
  *
  * server.c has the loop, server-peer.c the connections, server-join.c who
  * comes and goes, server-training.c a scheme's frames, server-store.c a
- * store's, central.c group servers.
+ * store's, central.c and central-frames.c group servers.
  *
  * A "peer" is a connection, a "member" one of the job's workers, which may
  * lose its connection and come back with another one.  What a member has
@@ -98,6 +98,9 @@ void peer_close(struct server *, struct peer *);
 /* Sends a last frame, as far as it goes without waiting. */
 void peer_send_last(struct peer *, enum frame_type, const char *text);
 
+/* Answers a heartbeat, unless the peer does not read the answers. */
+void peer_send_heartbeat(const struct server *, struct peer *);
+
 /* Takes what has come. */
 void peer_run(struct server *, struct peer *);
 
@@ -122,9 +125,11 @@ char *central_create(struct server *, uint16_t port);
 void central_destroy(struct server *);
 void central_run(struct server *);
 void central_drop(struct server *, struct peer *, char *why);
+bool central_has_group(const struct server *, int rank);
+
+/* central-frames.c */
 char *central_begin_frame(struct server *, struct peer *, bool *known);
 char *central_end_frame(struct server *, struct peer *, bool *known);
-bool central_has_group(const struct server *, int rank);
 
 /* server-store.c */
 char *store_begin_frame(struct server *, struct peer *, bool *known);
