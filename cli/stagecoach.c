@@ -19,6 +19,8 @@ static const struct command commands[] = {
 #ifdef HAVE_OVS
     { "controller", "init|start|stop [OPTION...]",
       "Create, start and stop databases and controller.", cmd_controller },
+    { "pki", "init|issue|rotate|show [OPTION...]",
+      "Keys and certificates of controllers and agents.", cmd_pki },
     { "status", "[--format table|json]",
       "Whether the controller works, and how well.", cmd_status },
     { "order", "[--format table|json]",
