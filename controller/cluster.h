@@ -92,7 +92,9 @@ struct job_traffic {
     int64_t at;                 /* Epoch ms of the last telemetry ... */
     uint64_t bytes[N_DIRS];     /* ... and its counters. */
     int64_t iteration;          /* As the host told, -1 if never. */
-    int64_t counted;            /* As it counted last, -1 if it could not. */
+    int64_t counted;            /* As its agent counted last, -1 if it could
+                                 * not; ... */
+    int64_t counted_before;     /* ... and by that agent's predecessors. */
     int64_t sampled;            /* Iteration of the last metric that it told,
                                  * -1 if never. */
 
