@@ -29,12 +29,12 @@ struct seen {
 };
 
 static void
-see(const struct shim_flow_key *key OVS_UNUSED, uint64_t cgroup, void *seen_)
+see(const struct sock_info *info, void *seen_)
 {
     struct seen *seen = seen_;
 
     seen->n++;
-    seen->n_cgroups += cgroup != 0;
+    seen->n_cgroups += info->cgroup != 0;
 }
 
 void
@@ -55,7 +55,7 @@ doctor_check_sock_diag(struct doctor *d)
     }
     error = sock_diag_open(NULL, &sd);
     if (!error) {
-        error = sock_diag_dump(sd, see, &seen);
+        error = sock_diag_dump(sd, NULL, 0, see, &seen);
         sock_diag_close(sd);
     }
     if (error) {
