@@ -28,8 +28,8 @@ cli_rundir(void)
 
 /* Parses the options and, if 'what' is nonnull, the argument that it is a word
  * for.  Returns an exit status, or -1 to go on. */
-static int
-parse_arguments(int argc, char *argv[], const char *what, bool *jsonp)
+int
+controller_arguments(int argc, char *argv[], const char *what, bool *jsonp)
 {
     int n_arguments = what ? 1 : 0;
     static const struct option options[] = {
@@ -114,7 +114,7 @@ controller_query_about(int argc, char *argv[], const char *what,
     bool as_json;
     int status;
 
-    status = parse_arguments(argc, argv, what, &as_json);
+    status = controller_arguments(argc, argv, what, &as_json);
     if (status >= 0) {
         return status;
     }

@@ -40,7 +40,7 @@ static const struct command commands[] = {
       cmd_undo },
     { "overrides", "[--format table|json]",
       "What people decided over the order's head.", cmd_overrides },
-    { "stages", "[--format table|json]",
+    { "stages", "[--since AGE] [--format table|json]",
       "What stages took of the network; \"sim\" reads the JSON.",
       cmd_stages },
     { "interleave", "[--format table|json]",

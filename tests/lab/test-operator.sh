@@ -151,4 +151,48 @@ sc status | grep -q '^observing  *since .*first week' ||
     fail "status does not tell: $(sc status)"
 sc undo >/dev/null || fail "undo observe"
 await "and of all of them again" wants "$natural"
+
+# What has been is asked what would have been.
+for rung in 1 2 3; do
+    for cojob in large small; do
+        sc stage begin --cojob $cojob --rung $rung --iterations 200000 \
+            --jobs t0
+    done
+    sleep 0.5
+    for cojob in large small; do
+        sc stage end --cojob $cojob --rung $rung
+    done
+done
+has_stages() { [ "$(sc stages --since 1h | grep -c '^[ls][a-z]*  *[123] ')" = 6 ]; }
+await "the history has the stages" has_stages
+sc policy whatif --history 1h --policy fair --policy stage >"$dir/out" ||
+    fail "whatif --history 1h: $(cat "$dir/out")"
+grep -q '^1h: 6 stages on ' "$dir/out" || fail "whatif: $(cat "$dir/out")"
+grep -q '^B stage ' "$dir/out" || fail "whatif: $(cat "$dir/out")"
+tells_the_same() {
+    sc policy whatif --history "$dir/db/history.db" --since 1h --policy fair \
+        --policy stage | sed 1d >"$dir/file"
+    sed 1d "$dir/out" | cmp - "$dir/file"
+}
+await "the file tells the same, once it is written" tells_the_same
+sc policy tune --history "$dir/db/history.db" --budget 5 >"$dir/out" || [ $? = 1 ]
+grep -q 'simulations of the first 4 cojobs, 2 held back' "$dir/out" ||
+    fail "tune: $(cat "$dir/out")"
+for arguments in '--history 1h --trace x' '--since 1h' \
+    '--history /nonexistent' "--history $dir/policy.json" \
+    "--history $dir/db/history.db --since never"; do
+    # The arguments are words.
+    # shellcheck disable=SC2086
+    if sc policy whatif $arguments --policy fair --policy stage 2>"$dir/out"
+    then
+        fail "whatif $arguments"
+    fi
+    [ -s "$dir/out" ] || fail "whatif $arguments is refused without a word"
+done
+sc stages --since x 2>"$dir/out" && fail "stages --since x"
+sc decisions >"$dir/out"
+grep -q ' operator small/t0: pause: 2, until undone (' "$dir/out" ||
+    fail "decisions: $(cat "$dir/out")"
+timeout 3 "$stagecoach" decisions --follow --format json >"$dir/out" || :
+grep -q '"kind":"operator"' "$dir/out" || fail "decisions --follow"
 echo "ok: all"
