@@ -43,6 +43,7 @@
 #include <stdint.h>
 
 #include "controller/job-progress.h"
+#include "controller/overrides.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
 #include "openvswitch/shash.h"
@@ -137,6 +138,12 @@ struct job {
     int level;                  /* -1 if it never had one. */
     int rank;                   /* In the last order, among jobs. */
     long long level_since;      /* time_msec() of the last change. */
+
+    /* What overrides.h says of it. */
+    enum override_kind override;
+    int64_t override_id;        /* 0 if there is none. */
+    bool forced;                /* Its rank is by an override that has ended:
+                                 * no reason to keep it. */
 };
 
 struct stage {
@@ -147,6 +154,7 @@ struct stage {
     int64_t began, ended;       /* Epoch ms; 'ended' is 0 while it runs. */
     int64_t iterations;         /* That its jobs must reach. */
     int rank;                   /* In the last order, -1 before the first. */
+    enum override_kind override;
     bool seen;                  /* By cluster_intent_end(). */
     bool told_begin, told_end;  /* There is an event for it. */
     bool stored;                /* In the history. */

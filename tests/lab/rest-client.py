@@ -24,6 +24,7 @@ VIEWS = {
     "order": "controller/order",
     "decisions": "controller/decisions",
     "hosts": "controller/hosts",
+    "overrides": "controller/overrides",
     "interleave": "controller/interleave",
     "stages": "controller/stages",
     "switches": "controller/switches",
