@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Keeps the page fresh: asks for what events say has changed, and draws it.
+
+import { drawDecisions } from "./decisions.js";
+import { drawHelping } from "./helping.js";
+import { follow, get } from "./live.js";
+import { addUse, drawAhead, drawUse, seedUse } from "./ports.js";
+import { addSeries } from "./series.js";
+import { drawTimeline } from "./timeline.js";
+
+const HOUR_MS = 3600 * 1000;
+const STATES = {
+    live: "live",
+    polling: "live, asking every two seconds",
+    away: "the controller does not answer; the page is as it was",
+};
+
+// State and order come as the controller made them, see order-page.h.
+async function refreshNow() {
+    const answer = await fetch("/ui/now.html", { cache: "no-store" });
+    const page = new DOMParser().parseFromString(await answer.text(),
+                                                 "text/html");
+
+    if (answer.ok) {
+        document.getElementById("now").replaceChildren(
+            ...page.body.childNodes);
+    }
+}
+
+async function refreshOrder() {
+    const order = await get("/v1/order");
+
+    if (order) {
+        drawAhead(order);
+    }
+}
+
+let stages = null;
+
+async function refreshStages() {
+    stages = await get("/v1/stages") ?? stages;
+    if (stages) {
+        drawHelping(stages);
+    }
+    growTimeline();
+}
+
+// Running stages get longer, also when there is no news of them.
+function growTimeline() {
+    if (stages) {
+        drawTimeline(stages);
+    }
+}
+
+async function refreshHosts() {
+    const hosts = await get("/v1/hosts");
+
+    if (hosts) {
+        addUse(hosts);
+        drawUse();
+        addSeries(hosts);
+    }
+}
+
+async function refreshDecisions() {
+    const decisions = await get("/v1/decisions");
+
+    if (decisions) {
+        drawDecisions(decisions);
+    }
+}
+
+// What each kind of event may have changed.
+const REFRESH = {
+    order: [refreshNow, refreshOrder],
+    stage: [refreshNow, refreshStages],
+    decision: [refreshDecisions],
+    telemetry: [refreshNow, refreshOrder, refreshHosts, growTimeline],
+};
+
+async function changed(kinds) {
+    const all = new Set([...kinds].flatMap(kind => REFRESH[kind]));
+
+    await Promise.all([...all].map(refresh => refresh()));
+}
+
+function tellState(state) {
+    const live = document.getElementById("live");
+
+    live.dataset.state = state;
+    live.textContent = STATES[state];
+}
+
+async function begin() {
+    document.getElementById("pictures").hidden = false;
+    const past = await get(
+        `/v1/history/ports?since=${Date.now() - HOUR_MS}&limit=2000`)
+        .catch(() => null);
+
+    if (past) {
+        seedUse(past.ports);
+    }
+    follow(changed, tellState);
+}
+
+begin();
