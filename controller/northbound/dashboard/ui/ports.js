@@ -7,8 +7,8 @@ import { heatMap } from "./heat.js";
 
 const MAX_PORTS = 24;           // The busiest ones.
 const MAX_STAGES = 16;          // The first ones.
-const MAX_SAMPLES = 60;
-const BIN_MS = 5000;            // Of a sample of use.
+const MAX_SAMPLES = 90;
+const BIN_MS = 2000;            // Of a sample of use.
 
 const bins = [];                // {at, use: Map port -> share}, oldest first.
 let last = null;                // The hosts that the newest bin began with.
