@@ -28,9 +28,10 @@ function pass(socketPath, request, answer) {
 }
 
 // Listens on a free port.  'events' is where "/v1/events" comes from: "made",
-// by push(kind), "none", or "controller".  While 'away' is set nobody gets an
+// by push(kind), "none", or "controller".  'made' has objects for paths that
+// the controller shall not answer itself.  While 'away' is set nobody gets an
 // answer.
-export async function openProxy(socketPath, events) {
+export async function openProxy(socketPath, events, made = {}) {
     const listeners = new Set();
     const seen = [];
     const proxy = {
@@ -46,6 +47,8 @@ export async function openProxy(socketPath, events) {
         },
     };
     const server = http.createServer((request, answer) => {
+        const instead = made[request.url.split("?")[0]];
+
         seen.push(request.url);
         if (proxy.away) {
             answer.destroy();
@@ -53,6 +56,9 @@ export async function openProxy(socketPath, events) {
             openEvents(listeners, answer);
         } else if (request.url === "/v1/events" && events === "none") {
             answer.writeHead(404).end();
+        } else if (instead) {
+            answer.writeHead(200, { "Content-Type": "application/json" })
+                .end(JSON.stringify(instead));
         } else {
             pass(socketPath, request, answer);
         }

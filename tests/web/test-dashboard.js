@@ -61,12 +61,30 @@ test("all pictures are drawn, and no policy is violated", async () => {
     await drawn(page);
     assert.match(await page.locator("#live").innerText(), /every two seconds/);
     assert.match(await page.locator("#helping").innerText(),
-                 /Mean of the last 1: .* measured, at least .* predicted/);
+                 /last 1 that ended and of 2 that run.*sharing: at least/);
     assert.equal(await page.locator("#timeline rect").count(), 3);
     assert.equal(await page.locator("#timeline rect.running").count(), 2);
     assert.match(await page.locator("#decisions").innerText(), /rank 0 of/);
     assert.deepEqual(complaints, []);
     await close();
+});
+
+test("the use of ports begins with what was written down", async () => {
+    const at = Date.now() - 120000;
+    const proxy = await openProxy(SOCKET, "none", {
+        "/v1/history/ports": { ports: [0, 60000].map(later => ({
+            at: at + later, port: "old:tx", ms: 60000, bytes: 3.75e9,
+            capacity_bps: 1e9 })) },
+    });
+    const { page, complaints, close } = await openPage(browser, proxy.url);
+    const cells = page.locator("#use rect title", { hasText: "old:tx" });
+
+    await cells.first().waitFor({ state: "attached" });
+    assert.equal(await cells.count(), 2);
+    assert.match(await cells.first().textContent(), /: 50 %$/);
+    assert.deepEqual(complaints, []);
+    await close();
+    await proxy.close();
 });
 
 test("a foreign script does not run", async () => {

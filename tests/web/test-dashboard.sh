@@ -57,7 +57,9 @@ begin() {
         --jobs t0
 }
 stages() { "$stagecoach" stages --format json; }
-moved() { stages | grep -q "\"cojob\":\"$1\",\"demand\":{[^}]*:tx\":[0-9.]*[1-9]"; }
+moved() {
+    stages | grep -q "\"cojob\":\"$1\",\"demand\":{[^}]*:tx\":[0-9.]*[1-9]"
+}
 
 "$stagecoach" controller init --dbdir "$dir/db"
 timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \

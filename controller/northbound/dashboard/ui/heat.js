@@ -57,7 +57,8 @@ export function heatMap(label, rows, columns, ends) {
     return svg(
         "svg", { viewBox: `0 0 ${WIDTH} ${bottom + FOOT}`, role: "img",
                  "aria-label": label },
-        ...columns.flatMap((column, i) => i % every ? [] : [svg(
+        ...columns.flatMap((column, i) => i % every
+            || LEFT + i * width > WIDTH - 60 && i ? [] : [svg(
             "text", { x: LEFT + i * width, y: 13, class: "quiet" },
             column.name)]),
         ...rows.map((row, k) => svg(

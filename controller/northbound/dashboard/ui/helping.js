@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether the order helps: completion times of the last stages beside what
-// fair sharing would have taken at the least.
+// Whether the order helps: completion times of stages beside what fair sharing
+// would have taken at the least.
+//
+// Those that run count too, as long as they are expected to take: what has
+// ended is what the order put first, and would flatter it.
 
 import { predictFair } from "./fair.js";
 import { asTable, el, note, percent, seconds, show, svg } from "./dom.js";
 
-const MAX_STAGES = 200;         // That are compared,
-const MAX_BARS = 12;            // and that are drawn, the last ones.
+const MAX_STAGES = 200;         // That have ended and are compared.
+const MAX_BARS = 12;            // That are drawn, the last ones.
 const WIDTH = 600;
 const LEFT = 110;               // Of names.
 const ROW = 30;
@@ -26,7 +29,8 @@ function bars(row, y, scale) {
     return [
         svg("text", { x: LEFT - 6, y: y + 15, "text-anchor": "end" },
             row.name),
-        bar(row.measured, 2, "f0"), bar(row.fair, 13, "f1"),
+        bar(row.measured, 2, row.runs ? "f0 running" : "f0"),
+        bar(row.fair, 13, "f1"),
         svg("text", { x: LEFT + row.measured * scale + 4, y: y + 11 },
             seconds(row.measured)),
         svg("text", { x: LEFT + row.fair * scale + 4, y: y + 23,
@@ -40,7 +44,7 @@ function picture(rows) {
 
     return svg("svg", {
         viewBox: `0 0 ${WIDTH} ${rows.length * ROW}`, role: "img",
-        "aria-label": "Completion times of the last stages, measured and "
+        "aria-label": "Completion times of the last stages, and those "
             + "predicted for fair sharing",
     }, ...rows.flatMap((row, i) => bars(row, i * ROW, scale)));
 }
@@ -53,11 +57,45 @@ function legend() {
         ` ${text} `,
     ];
 
-    return el("p", { class: "note keys" }, ...key("f0", "measured"),
+    return el("p", { class: "note keys" },
+              ...key("f0", "measured (dashed: runs)"),
               ...key("f1", "fair sharing, predicted, at least"));
 }
 
+// What 'stage', which runs, will have taken and needed, if 'place', its row of
+// the order, is right.
+function foresee(stage, place, now) {
+    const demand = { ...stage.demand };
+
+    for (const [port, left] of Object.entries(place.demand)) {
+        demand[port] = (demand[port] ?? 0) + left;
+    }
+    return { ...stage, demand, ended: now + 1000 * place.completion_s,
+             runs: true };
+}
+
+// Returns rows {name, measured, fair, runs}, by end.
+function compare(stages, order) {
+    const now = Date.now();
+    const ended = stages.filter(stage => stage.ended)
+        .sort((a, b) => a.ended - b.ended).slice(-MAX_STAGES);
+    const running = stages.filter(stage => !stage.ended).flatMap(stage => {
+        const place = order.find(row => row.cojob === stage.cojob
+                                 && row.rung === stage.rung);
+
+        return place ? [foresee(stage, place, now)] : [];
+    }).sort((a, b) => a.ended - b.ended);
+    const all = [...ended, ...running];
+    const fair = predictFair(all);
+
+    return all.map((stage, i) => ({
+        name: `${stage.cojob}/${stage.rung}`, runs: Boolean(stage.runs),
+        measured: (stage.ended - stage.began) / 1000, fair: fair[i],
+    })).filter(row => row.fair > 0);
+}
+
 function verdict(rows, boundMean) {
+    const n = rows.filter(row => !row.runs).length;
     const measured = mean(rows.map(row => row.measured));
     const fair = mean(rows.map(row => row.fair));
     const text = measured < fair
@@ -66,31 +104,28 @@ function verdict(rows, boundMean) {
 
     return [
         el("p", { class: "big" }, text),
-        note(`Mean of the last ${rows.length}: ${seconds(measured)} measured, `
-             + `at least ${seconds(fair)} predicted for fair sharing`
-             + (boundMean > 0 ? `; no order could do better than ${
-                 seconds(boundMean)}.` : ".")),
+        note(`Mean of the last ${n} that ended and of ${rows.length - n} that `
+             + `run, as they are expected to end: ${seconds(measured)}; `
+             + `predicted for fair sharing: at least ${seconds(fair)}`
+             + (boundMean > 0 ? `. No order could have ended the former `
+                + `sooner than after ${seconds(boundMean)}, in the mean.`
+                : ".")),
     ];
 }
 
-export function drawHelping(stages) {
-    const ended = stages.stages.filter(stage => stage.ended)
-        .sort((a, b) => a.ended - b.ended).slice(-MAX_STAGES);
-    const fair = predictFair(ended);
-    const rows = ended.map((stage, i) => ({
-        name: `${stage.cojob}/${stage.rung}`,
-        measured: (stage.ended - stage.began) / 1000,
-        fair: fair[i],
-    })).filter(row => row.fair > 0);
+// 'order' are the rows of "/v1/order".
+export function drawHelping(stages, order) {
+    const rows = compare(stages.stages, order);
     const last = rows.slice(-MAX_BARS);
 
-    if (!rows.length) {
+    if (!rows.some(row => !row.runs)) {
         show("helping", note("No stage with traffic has ended yet."));
         return;
     }
     show("helping", ...verdict(rows, stages.bound_mean_s), picture(last),
          legend(),
          asTable(["Stage", "Measured", "Fair, at least"],
-                 last.map(row => [row.name, seconds(row.measured),
+                 last.map(row => [row.name, seconds(row.measured)
+                                  + (row.runs ? ", expected" : ""),
                                   seconds(row.fair)])));
 }

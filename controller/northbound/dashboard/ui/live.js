@@ -10,17 +10,32 @@ const STAGES_MS = 10000;    // A controller's stages are many.
 const RETRY_MS = 30000;     // Without events, they are tried again so often.
 const EVENTS = ["order", "stage", "decision", "telemetry"];
 
-// Returns the object at 'path', or null if there is none there.  Throws if
-// the controller is away.
-export async function get(path) {
-    const answer = await fetch(path, { cache: "no-store" });
+// What get() and getText() throw if the controller does not answer.
+class Away extends Error {
+}
 
-    return answer.ok ? answer.json() : null;
+async function ask(path, read) {
+    try {
+        const answer = await fetch(path, { cache: "no-store" });
+
+        return answer.ok ? await read(answer) : null;
+    } catch (error) {
+        throw new Away(path, { cause: error });
+    }
+}
+
+// Returns the object at 'path', or null if there is none there.
+export function get(path) {
+    return ask(path, answer => answer.json());
+}
+
+export function getText(path) {
+    return ask(path, answer => answer.text());
 }
 
 // Calls 'changed' with the set of kinds of events that came, at most once a
-// second and never while it runs; "stage" is in it once in ten seconds at most.
-// Calls 'state' with "live", "polling" or "away" when that changes.
+// second and never while it runs; "stage" is in it once in ten seconds at
+// most.  Calls 'state' with "live", "polling" or "away" when that changes.
 export function follow(changed, state) {
     const waiting = new Set(EVENTS);
     let busy = false;
@@ -55,10 +70,14 @@ export function follow(changed, state) {
             await changed(kinds);
             tell(source?.readyState === EventSource.OPEN ? "live" : "polling");
         } catch (error) {
+            if (!(error instanceof Away)) {
+                throw error;
+            }
             kinds.forEach(kind => waiting.add(kind));
             tell("away");
+        } finally {
+            busy = false;
         }
-        busy = false;
     }
 
     function listen() {

@@ -4,7 +4,7 @@
 
 import { drawDecisions } from "./decisions.js";
 import { drawHelping } from "./helping.js";
-import { follow, get } from "./live.js";
+import { follow, get, getText } from "./live.js";
 import { addUse, drawAhead, drawUse, seedUse } from "./ports.js";
 import { addSeries } from "./series.js";
 import { drawTimeline } from "./timeline.js";
@@ -18,38 +18,35 @@ const STATES = {
 
 // State and order come as the controller made them, see order-page.h.
 async function refreshNow() {
-    const answer = await fetch("/ui/now.html", { cache: "no-store" });
-    const page = new DOMParser().parseFromString(await answer.text(),
-                                                 "text/html");
+    const html = await getText("/ui/now.html");
 
-    if (answer.ok) {
+    if (html) {
+        const page = new DOMParser().parseFromString(html, "text/html");
+
         document.getElementById("now").replaceChildren(
             ...page.body.childNodes);
     }
 }
 
-async function refreshOrder() {
-    const order = await get("/v1/order");
+let order = null;
+let stages = null;
 
+async function refreshOrder() {
+    order = await get("/v1/order") ?? order;
     if (order) {
         drawAhead(order);
     }
 }
 
-let stages = null;
-
 async function refreshStages() {
     stages = await get("/v1/stages") ?? stages;
-    if (stages) {
-        drawHelping(stages);
-    }
-    growTimeline();
 }
 
 // Running stages get longer, also when there is no news of them.
-function growTimeline() {
+function growStages() {
     if (stages) {
         drawTimeline(stages);
+        drawHelping(stages, order?.order ?? []);
     }
 }
 
@@ -76,13 +73,14 @@ const REFRESH = {
     order: [refreshNow, refreshOrder],
     stage: [refreshNow, refreshStages],
     decision: [refreshDecisions],
-    telemetry: [refreshNow, refreshOrder, refreshHosts, growTimeline],
+    telemetry: [refreshNow, refreshOrder, refreshHosts],
 };
 
 async function changed(kinds) {
     const all = new Set([...kinds].flatMap(kind => REFRESH[kind]));
 
     await Promise.all([...all].map(refresh => refresh()));
+    growStages();
 }
 
 function tellState(state) {

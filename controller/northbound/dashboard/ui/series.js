@@ -41,11 +41,13 @@ export class Chart {
             cursor: { drag: { x: false, y: false } },
             scales: { y: { range: (u, least, most) =>
                 [0, Math.max(most ?? 0, 1e-9) * 1.05] } },
-            axes: [axis, { ...axis, size: 70,
+            axes: [{ ...axis, values: (u, all) =>
+                all.map(at => clock(at * 1000)) }, { ...axis, size: 70,
                            values: (u, all) => all.map(this.format) }],
-            series: [{}, ...this.lines.map(line => ({
+            series: [{ value: (u, at) => at == null ? ""
+                : clock(at * 1000) }, ...this.lines.map(line => ({
                 label: line.label, stroke: colour(line.colour), width: 2,
-                dash: line.dash, value: (u, v) =>
+                dash: line.dash, points: { show: false }, value: (u, v) =>
                     v == null ? "" : this.format(v),
             }))],
         }, this.data, box);
