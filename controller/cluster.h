@@ -82,6 +82,7 @@ struct host {
     uint64_t ip_bytes;          /* Sent since the agent began, that could be
                                  * tagged ... */
     uint64_t default_bytes;     /* ... and that belonged to no job. */
+    int64_t queued_bytes;       /* That wait in its shim, -1: not told. */
     uint64_t moved[N_DIRS];     /* By jobs, as far as it was counted ... */
     uint64_t stored[N_DIRS];    /* ... and is in the history. */
 };
