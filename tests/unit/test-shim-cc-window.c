@@ -222,7 +222,9 @@ a_hello_comes_and_goes_without_a_trace(void **state)
         assert_int_equal(o.mss, spec.mss);
         assert_true(o.hello_at);
         hello_read(p.frame.data + o.hello_at, &heard);
-        assert_memory_equal(&heard, &hello, sizeof hello);
+        assert_int_equal(heard.version, hello.version);
+        assert_int_equal(heard.flags, hello.flags);
+        assert_int_equal(heard.nonce, hello.nonce);
         assert_int_equal(seg.payload, spec.payload);
         p.frame.data = hello_remove(p.frame.data, &seg, &o);
         p.frame.length -= HELLO_ROOM;
