@@ -28,7 +28,8 @@
 /* What the processes of a test share. */
 struct board {
     atomic_int pushed[WORKERS]; /* Gradients that were answered. */
-    atomic_int n_done;
+    atomic_bool may_end;        /* Nobody is killed any more. */
+    atomic_int n_done;          /* Workers that have pushed since. */
     _Atomic float most[WORKERS];        /* Of the weights. */
 };
 
@@ -68,7 +69,8 @@ await_hosts(const struct server hosts[], int n, int status)
 typedef double seconds_fn(int rank, int step);
 
 /* Pushes 'n' gradients of ones, and then zeros until the others have pushed
- * theirs too.  Weights are a quarter of the ones that count. */
+ * theirs too, and have heard of the last group servers.  Weights are a quarter
+ * of the ones that count. */
 static void
 worker_main(const struct server *central, int n, seconds_fn *seconds)
 {
@@ -80,6 +82,7 @@ worker_main(const struct server *central, int n, seconds_fn *seconds)
     char *error = try_training(central, 1, 1000000, 0, &client);
     bool ok = !error && ps_client_begin(client, weights, &iteration, &error)
                         == PS_OK;
+    bool done = false;
 
     for (int i = 0; i < N; i++) {
         ones[i] = 1;
@@ -87,6 +90,7 @@ worker_main(const struct server *central, int n, seconds_fn *seconds)
     for (int k = 0, last = false; ok && !last && result == PS_OK; k++) {
         struct sync_message m;
         uint64_t before = iteration;
+        bool may_end;
 
         while (ps_client_receive(client, &m)) {
             ok = ok && m.kind == SYNC_ROLE;
@@ -95,6 +99,7 @@ worker_main(const struct server *central, int n, seconds_fn *seconds)
             .kind = SYNC_REPORT, .worker = my_rank, .n = 1,
             .seconds = seconds ? seconds(my_rank, k) : 1,
         });
+        may_end = board->may_end;
         last = board->n_done == WORKERS;
         result = ps_client_exchange(client, &iteration, k < n ? ones : zeros,
                                     1, &loss, weights, &error);
@@ -104,7 +109,10 @@ worker_main(const struct server *central, int n, seconds_fn *seconds)
                  && weights[0] == weights[N - 1];
             board->most[my_rank] = weights[0];
             board->pushed[my_rank] += k < n;
-            board->n_done += k == n - 1;
+            if (may_end && k >= n - 1 && !done) {
+                done = true;
+                board->n_done++;
+            }
         }
     }
     if (error) {
@@ -152,6 +160,7 @@ await_counts(const struct server *central, const pid_t pids[WORKERS], int n)
 {
     float most = 0;
 
+    board->may_end = true;
     for (int i = 0; i < WORKERS; i++) {
         assert_int_equal(await_end(pids[i]), 0);
         assert_int_equal(board->pushed[i], n);
@@ -161,31 +170,36 @@ await_counts(const struct server *central, const pid_t pids[WORKERS], int n)
     assert_int_equal(await_end(central->pid), 0);
 }
 
+/* In the end there are as many group servers as groups, so that none comes too
+ * late to hear of the end. */
 static void
-kill_group_servers_under(const char *scheme)
+kill_group_servers_under(const char *scheme, int n_groups)
 {
     enum { STEPS = 150, KILLS = 12 };
     struct server central = start_central(scheme, 0);
-    struct server hosts[KILLS + 3];
+    struct server hosts[KILLS + WORKERS];
+    int n = n_groups + 1;
     pid_t pids[WORKERS];
 
-    start_hosts(&central, hosts, 3);
+    start_hosts(&central, hosts, n);
     start_workers(&central, STEPS, NULL, pids);
     for (int i = 0; i < KILLS; i++) {
         await_pushes((i + 1) * WORKERS * STEPS / (KILLS + 2));
         kill_process(hosts[i].pid);
-        hosts[i + 3] = start_group_server(&central);
+        if (i + 1 < KILLS) {
+            hosts[n++] = start_group_server(&central);
+        }
     }
     await_counts(&central, pids, STEPS);
-    await_hosts(hosts + KILLS, 3, 0);
+    await_hosts(hosts + KILLS, n_groups, 0);
 }
 
 static void
 killed_group_servers_count_nothing_twice(void **state)
 {
     (void) state;
-    kill_group_servers_under("groups,groups=1");
-    kill_group_servers_under("groups,groups=2");
+    kill_group_servers_under("groups,groups=1", 1);
+    kill_group_servers_under("groups,groups=2", 2);
 }
 
 /* First worker 3 is slow, then nobody, then worker 1. */

@@ -177,6 +177,9 @@ static const struct {
       "/sync: \"psb\" is not a scheme" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": "
              "\"backup,backups=2\""), "/sync: backups: 2 of 2 workers" },
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": "
+             "\"groups,tau=4\""),
+      "/sync: \"groups\" cannot pause between rungs" },
     { "{}", "/name: " },
     { "[]", "" },
 };

@@ -163,7 +163,8 @@ check_size(struct search_spec *spec, const struct json_at *at)
     }
 }
 
-/* All placements' workers must suit the scheme. */
+/* All placements' workers must suit the scheme, and those that have ended a
+ * rung must not hold up the others of their job: in groups they would. */
 static void
 read_sync(struct search_spec *spec, const struct json_at *at)
 {
@@ -177,6 +178,10 @@ read_sync(struct search_spec *spec, const struct json_at *at)
     error = sync_spec_read(spec->sync, &sync);
     for (size_t i = 0; i < spec->n_placements && !error; i++) {
         error = sync_spec_check(&sync, spec->placements[i].n_workers);
+    }
+    if (!error && sync.parameters & SYNC_GROUPS) {
+        error = message("\"%s\" cannot pause between rungs, others can",
+                        sync.name);
     }
     if (error) {
         json_fail(at, "sync", "%s", error);

@@ -25,8 +25,9 @@
  * "learning_rate" is a list or a range.  "batch" is an iteration's samples of
  * all workers together.  "iterations" counts from a job's beginning, "keep" of
  * the last rung is 1 unless given.  Trial i uses placement i modulo their
- * number.  "sync" is what the trainer's '--sync' takes.  model.h has the other
- * models and data.
+ * number.  "sync" is what the trainer's '--sync' takes, but for "groups",
+ * whose workers cannot pause between rungs.  model.h has the other models and
+ * data.
  *
  *
  * Usage
