@@ -152,6 +152,24 @@ sc status | grep -q '^observing  *since .*first week' ||
 sc undo >/dev/null || fail "undo observe"
 await "and of all of them again" wants "$natural"
 
+# A controller that only ever observes leaves the hosts alone, and stays so.
+gone() { ! kill -0 "$1" 2>/dev/null; }
+pid=$(cat "$dir/run/controller.pid")
+kill "$pid"
+await "the controller ends" gone "$pid"
+"$BUILD/controller/stagecoach-controller" --observe \
+    --policy="$dir/policy.json" -vconsole:off -vsyslog:off &
+observer=$!
+processes="$processes $observer"
+await "a controller with --observe tells hosts of no job" wants 'h0,{}'
+await "and says so" asks controller/status '"observe":true'
+sc undo 2>/dev/null && fail "--observe is undone"
+sc status | grep -q '^observing  *by --observe: ' || fail "$(sc status)"
+kill "$observer"
+await "it ends" gone "$observer"
+start
+await "one without it orders again" wants "$natural"
+
 # What has been is asked what would have been.
 for rung in 1 2 3; do
     for cojob in large small; do
@@ -189,9 +207,12 @@ for arguments in '--history 1h --trace x' '--since 1h' \
     fi
     [ -s "$dir/out" ] || fail "whatif $arguments is refused without a word"
 done
+has_gain() { sc status | grep -q '^gain  *the last [1-6] stages .* by stage and .* by fair sharing: '; }
+await "status tells what fair sharing would have taken" has_gain
 sc stages --since x 2>"$dir/out" && fail "stages --since x"
+sc pause small/t0 >"$dir/out" || fail "pause again"
 sc decisions >"$dir/out"
-grep -q ' operator small/t0: pause: 2, until undone (' "$dir/out" ||
+grep -q ' operator small/t0: pause: [0-9]*, until undone (' "$dir/out" ||
     fail "decisions: $(cat "$dir/out")"
 timeout 3 "$stagecoach" decisions --follow --format json >"$dir/out" || :
 grep -q '"kind":"operator"' "$dir/out" || fail "decisions --follow"
