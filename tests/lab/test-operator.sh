@@ -171,21 +171,24 @@ start
 await "one without it orders again" wants "$natural"
 
 # What has been is asked what would have been.
+sc stage end --cojob large --rung 0
+sc stage end --cojob small --rung 0
 for rung in 1 2 3; do
     for cojob in large small; do
         sc stage begin --cojob $cojob --rung $rung --iterations 200000 \
             --jobs t0
     done
-    sleep 0.5
     for cojob in large small; do
+        await "$cojob/$rung is measured" asks controller/stages \
+            '"cojob":"'$cojob'","demand":{[^}]*"h[01]:tx":[0-9.]*[1-9][^}]*},"ended":0,"rung":'$rung
         sc stage end --cojob $cojob --rung $rung
     done
 done
-has_stages() { [ "$(sc stages --since 1h | grep -c '^[ls][a-z]*  *[123] ')" = 6 ]; }
+has_stages() { [ "$(sc stages --since 1h | grep -c '^[ls][a-z]*  *[0123] ')" = 8 ]; }
 await "the history has the stages" has_stages
 sc policy whatif --history 1h --policy fair --policy stage >"$dir/out" ||
     fail "whatif --history 1h: $(cat "$dir/out")"
-grep -q '^1h: 6 stages on ' "$dir/out" || fail "whatif: $(cat "$dir/out")"
+grep -q '^1h: 8 stages on ' "$dir/out" || fail "whatif: $(cat "$dir/out")"
 grep -q '^B stage ' "$dir/out" || fail "whatif: $(cat "$dir/out")"
 tells_the_same() {
     sc policy whatif --history "$dir/db/history.db" --since 1h --policy fair \
@@ -194,7 +197,7 @@ tells_the_same() {
 }
 await "the file tells the same, once it is written" tells_the_same
 sc policy tune --history "$dir/db/history.db" --budget 5 >"$dir/out" || [ $? = 1 ]
-grep -q 'simulations of the first 4 cojobs, 2 held back' "$dir/out" ||
+grep -q 'simulations of the first 5 cojobs, 3 held back' "$dir/out" ||
     fail "tune: $(cat "$dir/out")"
 for arguments in '--history 1h --trace x' '--since 1h' \
     '--history /nonexistent' "--history $dir/policy.json" \
@@ -207,7 +210,7 @@ for arguments in '--history 1h --trace x' '--since 1h' \
     fi
     [ -s "$dir/out" ] || fail "whatif $arguments is refused without a word"
 done
-has_gain() { sc status | grep -q '^gain  *the last [1-6] stages .* by stage and .* by fair sharing: '; }
+has_gain() { sc status | grep -q '^gain  *the last [1-8] stages .* by stage and .* by fair sharing: '; }
 await "status tells what fair sharing would have taken" has_gain
 sc stages --since x 2>"$dir/out" && fail "stages --since x"
 sc pause small/t0 >"$dir/out" || fail "pause again"
