@@ -13,6 +13,8 @@
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/progress/iterations.h"
+#include "agent/progress/log-readers.h"
+#include "agent/progress/sender.h"
 #include "agent/progress/socket.h"
 #include "agent/telemetry.h"
 #include "controller/hosts-idl.h"
@@ -135,6 +137,7 @@ on_job_begin(struct job *job, void *a_)
 
     set_job(a, job->name);
     a->actuator->class->watch_job(a->actuator, job->name, true);
+    log_readers_job_begin(a->logs, job->name);
 }
 
 static void
@@ -142,6 +145,7 @@ on_job_end(struct job *job, void *a_)
 {
     struct agent *a = a_;
 
+    log_readers_job_end(a->logs, job->name);
     send_telemetry(a);          /* Its last counters. */
     a->actuator->class->watch_job(a->actuator, job->name, false);
     a->actuator->class->remove_job(a->actuator, job->name);
@@ -172,24 +176,51 @@ static const struct tracker_class tracker_class = {
 
 /* From jobs. */
 
-static bool
-on_progress(const char *name, const struct progress *progress, void *a_)
+/* Takes what 'job' told or logged; its iterations need not be counted from its
+ * traffic any longer. */
+static void
+take_progress(struct agent *a, struct job *job,
+              const struct progress *progress)
+{
+    job->progress = *progress;
+    if (!job->has_progress) {
+        job->has_progress = true;
+        a->actuator->class->watch_job(a->actuator, job->name, false);
+        iterations_destroy(job->counted);
+        job->counted = NULL;
+    }
+}
+
+static enum progress_verdict
+on_progress(const char *name, const struct progress *progress,
+            const struct ucred *sender, void *a_)
+{
+    struct agent *a = a_;
+    const struct registry *registry = tracker_registry(a->tracker);
+    struct job *job = registry_find(registry, name);
+
+    if (!job) {
+        tracker_hurry(a->tracker);
+        return PROGRESS_UNKNOWN;
+    }
+    if (!sender_may_tell(registry, a->cgroup_mount, sender, job)) {
+        return PROGRESS_REFUSED;
+    }
+    take_progress(a, job, progress);
+    job->tells = true;
+    return PROGRESS_TAKEN;
+}
+
+/* What a job says itself goes before what it logs. */
+static void
+on_log(const char *name, const struct progress *progress, void *a_)
 {
     struct agent *a = a_;
     struct job *job = registry_find(tracker_registry(a->tracker), name);
 
-    if (!job) {
-        tracker_hurry(a->tracker);
-        return false;
+    if (job && !job->tells) {
+        take_progress(a, job, progress);
     }
-    job->progress = *progress;
-    if (!job->has_progress) {
-        job->has_progress = true;
-        a->actuator->class->watch_job(a->actuator, name, false);
-        iterations_destroy(job->counted);
-        job->counted = NULL;
-    }
-    return true;
 }
 
 /* From the controller. */
@@ -207,13 +238,28 @@ on_lease(int64_t generation, int64_t lease_ms, void *a_)
     }
 }
 
+/* Reads the rules of readers, if there are any.  Returns NULL, or a malloc()'d
+ * message, which it logged; then those before stay. */
+char *
+agent_load_readers(struct agent *a)
+{
+    char *error = a->config->readers
+        ? log_readers_load(a->logs, a->config->readers) : NULL;
+
+    if (error) {
+        VLOG_WARN("%s", error);
+    }
+    return error;
+}
+
+/* Opens what looks at the tree of jobs. */
 static void
 open_tracker(struct agent *a)
 {
-    char *mount = cgroup_mount_from("/proc/mounts");
-    char *root = mount ? xasprintf("%s/%s", mount, a->config->cgroup) : NULL;
+    char *root = a->cgroup_mount
+        ? xasprintf("%s/%s", a->cgroup_mount, a->config->cgroup) : NULL;
     struct tracker_config config = {
-        .cgroup_mount = mount,
+        .cgroup_mount = a->cgroup_mount,
         .cgroup_root = root,
         .netns = a->config->netns,
         .n_netns = a->config->n_netns,
@@ -221,13 +267,14 @@ open_tracker(struct agent *a)
         .n_ports = a->config->n_ports,
     };
 
-    if (!mount) {
+    if (!root) {
         VLOG_WARN("no cgroup v2 file system is mounted, so no job will be "
                   "found");
     }
+    a->logs = log_readers_create(root, on_log, a);
+    free(agent_load_readers(a));
     a->tracker = tracker_create(&config, &tracker_class, a);
     free(root);
-    free(mount);
 }
 
 static void
@@ -270,6 +317,7 @@ agent_create(const struct agent_config *config, struct agent **ap)
     } else {
         open_database(a);
         a->telemetry = telemetry_create(config->controller, on_lease, a);
+        a->cgroup_mount = cgroup_mount_from("/proc/mounts");
         open_tracker(a);
         *ap = a;
     }
@@ -282,6 +330,8 @@ agent_destroy(struct agent *a)
 {
     if (a) {
         tracker_destroy(a->tracker);
+        log_readers_destroy(a->logs);
+        free(a->cgroup_mount);
         telemetry_destroy(a->telemetry);
         wanted_uninit(&a->wanted);
         report_uninit(&a->report);
@@ -382,6 +432,7 @@ agent_run(struct agent *a)
     run_wanted(a, now);
     progress_socket_run(a->progress);
     tracker_run(a->tracker);
+    log_readers_run(a->logs);
     run_lease(a, now);
     a->actuator->class->run(a->actuator);
     run_applied(a);
@@ -401,6 +452,7 @@ agent_wait(struct agent *a)
     telemetry_wait(a->telemetry);
     progress_socket_wait(a->progress);
     tracker_wait(a->tracker);
+    log_readers_wait(a->logs);
     a->actuator->class->wait(a->actuator);
     report_wait(&a->report);
     poll_timer_wait_until(a->next_telemetry);

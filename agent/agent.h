@@ -54,7 +54,8 @@ struct agent_config {
                                  * nobody knows. */
     char **netns;               /* Of /run/netns, besides our own. */
     size_t n_netns;
-    struct port_rule *ports;    /* See identify/whose.h. */
+    char *readers;              /* File of rules for logs, or NULL. */
+    struct port_rule *ports;    /* See identify/port-rule.h. */
     size_t n_ports;
     const struct bypass_place *bypass;  /* Or NULL, see actuate/bypass.h. */
 };
@@ -68,6 +69,8 @@ struct agent {
     struct lease lease;
     struct telemetry *telemetry;
     struct progress_socket *progress;
+    struct log_readers *logs;
+    char *cgroup_mount;         /* NULL if there is no cgroup v2. */
     struct tracker *tracker;
     struct actuator *actuator;
 
@@ -85,6 +88,8 @@ void agent_destroy(struct agent *);
 
 void agent_run(struct agent *);
 void agent_wait(struct agent *);
+
+char *agent_load_readers(struct agent *);
 
 /* Bits per second of the uplink, 0 if nobody knows. */
 uint64_t agent_capacity(const struct agent *);

@@ -14,6 +14,7 @@
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
 #include "agent/progress/iterations.h"
+#include "agent/progress/log-readers.h"
 #include "agent/progress/socket.h"
 #include "agent/telemetry.h"
 #include "openvswitch/json.h"
@@ -48,6 +49,7 @@ progress_to_json(const struct agent *a)
     put(json, "received", c->received);
     put(json, "malformed", c->malformed);
     put(json, "unknown", c->unknown);
+    put(json, "refused", c->refused);
     return json;
 }
 
@@ -307,6 +309,31 @@ control_claims(struct unixctl_conn *conn, int argc OVS_UNUSED,
     reply(conn, json);
 }
 
+static void
+control_readers(struct unixctl_conn *conn, int argc OVS_UNUSED,
+                const char *argv[] OVS_UNUSED, void *a_)
+{
+    const struct agent *a = a_;
+    struct json *json = json_object_create();
+
+    json_object_put(json, "readers", log_readers_to_json(a->logs));
+    reply(conn, json);
+}
+
+static void
+control_reload_readers(struct unixctl_conn *conn, int argc OVS_UNUSED,
+                       const char *argv[] OVS_UNUSED, void *a_)
+{
+    char *error = agent_load_readers(a_);
+
+    if (error) {
+        unixctl_command_reply_error(conn, error);
+        free(error);
+    } else {
+        control_readers(conn, argc, argv, a_);
+    }
+}
+
 /* Makes the commands of 'a' known to unixctl. */
 void
 agent_control_register(struct agent *a)
@@ -316,6 +343,9 @@ agent_control_register(struct agent *a)
     unixctl_command_register("agent/flows", "", 0, 0, control_flows, a);
     unixctl_command_register("agent/register", "COJOB JOB", 2, 2,
                              control_register, a);
+    unixctl_command_register("agent/readers", "", 0, 0, control_readers, a);
+    unixctl_command_register("agent/reload-readers", "", 0, 0,
+                             control_reload_readers, a);
     unixctl_command_register("agent/claim", "SOURCE COJOB JOB "
                              "(cgroup PATH|netns PATH|pid N) [rung=N]", 5, 6,
                              control_claim, a);

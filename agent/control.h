@@ -9,6 +9,8 @@
  *    agent/jobs                  the jobs of this host
  *    agent/flows                 their flows
  *    agent/register COJOB JOB    there is a new job: look at once
+ *    agent/readers               the logs that are read
+ *    agent/reload-readers        reads their rules again
  *
  * Replies are JSON. */
 

@@ -20,8 +20,9 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/identify/cgroup-path.h"
-#include "agent/identify/whose.h"
+#include "agent/identify/port-rule.h"
 #include "agent/privileges.h"
+#include "agent/progress/log-spec.h"
 #include "command-line.h"
 #include "daemon.h"
 #include "fatal-signal.h"
@@ -30,6 +31,7 @@
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
+#include "policies/json-check.h"
 #include "stream-ssl.h"
 #include "stream.h"
 #include "unixctl.h"
@@ -40,11 +42,18 @@ VLOG_DEFINE_THIS_MODULE(stagecoach_agent);
 #define EXIT_USAGE 2
 
 static struct latch exiting;
+static struct latch reload;
 
 static void
 on_sigterm(int signr OVS_UNUSED)
 {
     latch_set(&exiting);
+}
+
+static void
+on_sighup(int signr OVS_UNUSED)
+{
+    latch_set(&reload);
 }
 
 static void
@@ -75,6 +84,7 @@ usage(void)
            "stagecoach)\n"
            "  --rate=RATE          of the uplink, such as 50Mbit, if the shim "
            "does not say\n"
+           "  --readers=FILE       rules for reading what jobs log\n"
            "  --bypass=[NETNS:]IFACE,IFACE\n"
            "                       the shim's interfaces, also before it was "
            "seen\n"
@@ -142,6 +152,25 @@ parse_bypass(const char *text)
         bad_option("--bypass: %s", error);
     }
     return &place;
+}
+
+/* A file that is wrong when the agent starts is a mistake to be mended now;
+ * one that is wrong later leaves what was read before. */
+static void
+check_readers(const char *file)
+{
+    struct log_rules *rules = NULL;
+    char *text;
+    char *error = json_read_file(file, &text);
+
+    if (!error) {
+        error = log_rules_parse(file, text, &rules);
+        free(text);
+    }
+    if (error) {
+        bad_option("--readers: %s", error);
+    }
+    log_rules_destroy(rules);
 }
 
 static void
@@ -230,6 +259,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         OPT_RATE,
         OPT_NETNS,
         OPT_BYPASS,
+        OPT_READERS,
         OPT_PORT,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
@@ -245,6 +275,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         { "rate", required_argument, NULL, OPT_RATE },
         { "netns", required_argument, NULL, OPT_NETNS },
         { "bypass", required_argument, NULL, OPT_BYPASS },
+        { "readers", required_argument, NULL, OPT_READERS },
         { "port", required_argument, NULL, OPT_PORT },
         { "help", no_argument, NULL, 'h' },
         { "version", no_argument, NULL, 'V' },
@@ -294,6 +325,11 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         case OPT_BYPASS:
             c->bypass = parse_bypass(optarg);
             break;
+        case OPT_READERS:
+            check_readers(optarg);
+            free(c->readers);
+            c->readers = abs_file_name(NULL, optarg);
+            break;
         case OPT_PORT:
             add_port(c, optarg);
             break;
@@ -327,6 +363,7 @@ free_config(struct agent_config *c)
     free(c->shim);
     free(c->rundir);
     free(c->cgroup);
+    free(c->readers);
     for (size_t i = 0; i < c->n_netns; i++) {
         free(c->netns[i]);
     }
@@ -396,8 +433,10 @@ main(int argc, char *argv[])
     ovs_cmdl_proctitle_init(argc, argv);
     ovs_set_program_name(argv[0], STAGECOACH_VERSION);
     latch_init(&exiting);
+    latch_init(&reload);
     signal(SIGTERM, on_sigterm);
     signal(SIGINT, on_sigterm);
+    signal(SIGHUP, on_sighup);
     fatal_ignore_sigpipe();
     parse_options(argc, argv, &config);
     if (mkdir(config.rundir, 0755) && errno != EEXIST) {
@@ -417,11 +456,15 @@ main(int argc, char *argv[])
               config.host, config.cgroup);
 
     while (!latch_is_set(&exiting)) {
+        if (latch_poll(&reload)) {
+            free(agent_load_readers(agent));
+        }
         agent_run(agent);
         unixctl_server_run(unixctl);
         agent_wait(agent);
         unixctl_server_wait(unixctl);
         latch_wait(&exiting);
+        latch_wait(&reload);
         poll_block();
     }
 
@@ -430,5 +473,6 @@ main(int argc, char *argv[])
     lockfile_unlock(lockfile);
     free_config(&config);
     latch_destroy(&exiting);
+    latch_destroy(&reload);
     return EXIT_SUCCESS;
 }

@@ -41,6 +41,7 @@ int cmd_search(int argc, char *argv[]);
 int cmd_sim(int argc, char *argv[]);
 int cmd_run(int argc, char *argv[]);
 int cmd_controller(int argc, char *argv[]);
+int cmd_pki(int argc, char *argv[]);
 int cmd_status(int argc, char *argv[]);
 int cmd_order(int argc, char *argv[]);
 int cmd_explain(int argc, char *argv[]);

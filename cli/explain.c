@@ -75,6 +75,20 @@ print_ends(const struct json *json)
 }
 
 static void
+print_progress(const struct json *json)
+{
+    const struct json *counted = shash_find_data(json_object(json),
+                                                 "counted");
+
+    if (counted) {
+        printf("it has done %.0f iterations%s\n",
+               member_number(json, "iteration"),
+               counted->type == JSON_TRUE
+               ? ", counted from its traffic: it does not tell" : "");
+    }
+}
+
+static void
 print_bursts(const struct json *bursts)
 {
     for (size_t i = 0; i < bursts->array.n; i++) {
@@ -91,6 +105,7 @@ static void
 print_explanation(const struct json *json)
 {
     print_place(json);
+    print_progress(json);
     print_why(json);
     print_ends(json);
     print_bursts(member_array(json, "bursts"));

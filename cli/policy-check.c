@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach policy check: whether files are policies. */
+/* stagecoach policy check: whether files are policies, or rules for logs. */
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/progress/log-spec.h"
 #include "cli/command.h"
 #include "cli/policy.h"
 #include "policies/json-check.h"
@@ -28,6 +29,27 @@ is_schema(const char *text)
     return result;
 }
 
+/* Returns true if 'text' is rules for the readers of logs, good or bad. */
+static bool
+is_readers(const char *text)
+{
+    cJSON *json = cJSON_Parse(text);
+    bool result = cJSON_HasObjectItem(json, "readers");
+
+    cJSON_Delete(json);
+    return result;
+}
+
+static char *
+readers_error(const char *file, const char *text)
+{
+    struct log_rules *rules;
+    char *error = log_rules_parse(file, text, &rules);
+
+    log_rules_destroy(rules);
+    return error;
+}
+
 /* Prints what is to be said of 'file'.  Returns true if nothing is wrong. */
 static bool
 check(const char *file)
@@ -38,7 +60,8 @@ check(const char *file)
     bool good;
 
     if (text && !schema) {
-        errors = policy_errors(file, text);
+        errors = is_readers(text) ? readers_error(file, text)
+                 : policy_errors(file, text);
     }
     good = !errors;
     if (errors) {
@@ -60,8 +83,9 @@ policy_check(int argc, char *argv[])
 
     if (help || argc < 2 || argv[1][0] == '-') {
         fputs("usage: stagecoach policy check FILE...\n\n"
-              "Says of each file that it is a policy, or all that is wrong "
-              "with it.\n", help ? stdout : stderr);
+              "Says of each file that it is a policy, or rules for the "
+              "readers of logs,\nor all that is wrong with it.\n",
+              help ? stdout : stderr);
         return help ? EXIT_OK : EXIT_USAGE;
     }
     for (int i = 1; i < argc; i++) {

@@ -94,6 +94,57 @@ add_searches(cJSON *searches, const struct report_policy *p)
     }
 }
 
+/* A point is [time, iteration, loss, accuracy]. */
+static cJSON *
+point_to_json(const struct report_point *point)
+{
+    const double values[] = {
+        point->time, point->iteration, point->loss, point->accuracy,
+    };
+    cJSON *array = cJSON_CreateArray();
+
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        cJSON_AddItemToArray(array, isfinite(values[i])
+                             ? cJSON_CreateNumber(round(values[i] * 1e6) / 1e6)
+                             : cJSON_CreateNull());
+    }
+    return array;
+}
+
+static void
+add_job(cJSON *jobs, const char *policy, const struct report_job *j)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON *points;
+
+    add_string(o, "policy", policy);
+    add_string(o, "cojob", j->cojob);
+    add_string(o, "job", j->job);
+    add_string(o, "outcome", j->outcome);
+    cJSON_AddNumberToObject(o, "iteration", j->iteration);
+    add_number(o, "loss", j->loss);
+    add_number(o, "accuracy", j->accuracy);
+    points = cJSON_AddArrayToObject(o, "points");
+    for (size_t k = 0; k < j->n_points; k++) {
+        cJSON_AddItemToArray(points, point_to_json(&j->points[k]));
+    }
+    cJSON_AddItemToArray(jobs, o);
+}
+
+static void
+add_jobs(cJSON *top, const struct report *r)
+{
+    cJSON *jobs = cJSON_AddArrayToObject(top, "jobs");
+
+    for (size_t i = 0; i < r->n_policies; i++) {
+        const struct report_policy *p = r->policies[i];
+
+        for (size_t k = 0; k < p->n_jobs; k++) {
+            add_job(jobs, p->name, &p->jobs[k]);
+        }
+    }
+}
+
 /* Iterations of each job of 'cojob', as far as they were told or counted. */
 static void
 add_iterations(cJSON *o, const struct report_policy *p, const char *cojob)
@@ -186,6 +237,7 @@ report_put_json(const struct report *r, FILE *stream)
         add_cojobs(cojobs, r->policies[i]);
         add_links(links, r->policies[i]);
     }
+    add_jobs(top, r);
     text = cJSON_Print(top);
     cJSON_Delete(top);
     if (text) {

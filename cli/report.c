@@ -266,7 +266,9 @@ report_progress(struct report_policy *p, const char *cojob, const char *job,
         j->loss = loss;
         j->points = grow(j->points, j->n_points, &j->allocated_points,
                          sizeof *j->points);
-        j->points[j->n_points++] = (struct report_point) { t, loss };
+        j->points[j->n_points++] = (struct report_point) {
+            t, iteration, loss, accuracy
+        };
     }
 }
 

@@ -52,7 +52,9 @@ struct report_stage {
 
 struct report_point {
     double time;
-    double loss;                /* NAN if not told. */
+    long long iteration;
+    double loss;
+    double accuracy;            /* NAN if not told. */
 };
 
 struct report_job {

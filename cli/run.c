@@ -18,6 +18,7 @@
 #include "agent/identify/cgroup-path.h"
 #include "agent/launch/agent-call.h"
 #include "agent/launch/job-cgroup.h"
+#include "agent/progress/log-spec.h"
 #include "cli/command.h"
 #include "cli/print-env.h"
 
@@ -103,10 +104,46 @@ check_name(const char *option, const char *name)
 static int
 usage(FILE *stream)
 {
-    fputs("usage: stagecoach run --cojob COJOB --job JOB -- COMMAND...\n"
+    fputs("usage: stagecoach run --cojob COJOB --job JOB [--log LOG] -- "
+          "COMMAND...\n"
           "       stagecoach run --print-env [--level L] [--interface NAME] "
-          "COJOB JOB\n", stream);
+          "COJOB JOB\n\n"
+          "  --log FORMAT:PATH[,iteration=KEY][,metric=KEY][,stage=KEY]"
+          "[,name=NAME]\n"
+          "                 what the job logs is its progress; formats are "
+          "json-lines,\n"
+          "                 csv, regex, tfevents and mlflow\n", stream);
     return stream == stdout ? EXIT_OK : EXIT_USAGE;
+}
+
+/* Leaves 'log' where the agent looks for it: in the environment of the
+ * command, with a path that does not depend on where it runs. */
+static void
+tell_log(const char *log)
+{
+    const char *colon = strchr(log, ':');
+    char *absolute = NULL;
+    struct log_spec spec;
+    char *error;
+
+    if (colon && colon[1] && colon[1] != '/') {
+        char *cwd = getcwd(NULL, 0);
+
+        if (!cwd || asprintf(&absolute, "%.*s:%s/%s", (int) (colon - log),
+                             log, cwd, colon + 1) < 0) {
+            absolute = NULL;
+        }
+        free(cwd);
+    }
+    error = log_spec_parse("--log", absolute ? absolute : log, &spec);
+    if (error) {
+        warn("%s", error);
+        free(error);
+    } else {
+        setenv("STAGECOACH_LOG", absolute ? absolute : log, 1);
+        log_spec_uninit(&spec);
+    }
+    free(absolute);
 }
 
 /* Runs a command as a process of a job. */
@@ -119,6 +156,7 @@ cmd_run(int argc, char *argv[])
         { "print-env", no_argument, NULL, 'e' },
         { "level", required_argument, NULL, 'l' },
         { "interface", required_argument, NULL, 'i' },
+        { "log", required_argument, NULL, 'L' },
         { "help", no_argument, NULL, 'h' },
         { NULL, 0, NULL, 0 },
     };
@@ -127,9 +165,11 @@ cmd_run(int argc, char *argv[])
     bool print = false;
     const char *cojob = NULL;
     const char *job = NULL;
+    const char *log = NULL;
     int option;
 
-    while ((option = getopt_long(argc, argv, "+hc:j:", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "+hc:j:", options, NULL))
+           != -1) {
         switch (option) {
         case 'c':
             cojob = optarg;
@@ -145,6 +185,9 @@ cmd_run(int argc, char *argv[])
             break;
         case 'i':
             env.interface = optarg;
+            break;
+        case 'L':
+            log = optarg;
             break;
         case 'h':
             return usage(stdout);
@@ -165,6 +208,9 @@ cmd_run(int argc, char *argv[])
         setenv("STAGECOACH_COJOB", cojob, 1);
         setenv("STAGECOACH_JOB", job, 1);
         setenv("STAGECOACH_RUNDIR", rundir, 1);
+        if (log) {
+            tell_log(log);
+        }
         if (enter_cgroup(cojob, job)) {
             tell_agent(rundir, cojob, job);
         }

@@ -19,6 +19,8 @@ static const struct command commands[] = {
 #ifdef HAVE_OVS
     { "controller", "init|start|stop [OPTION...]",
       "Create, start and stop databases and controller.", cmd_controller },
+    { "pki", "init|issue|rotate|show [OPTION...]",
+      "Keys and certificates of controllers and agents.", cmd_pki },
     { "status", "[--format table|json]",
       "Whether the controller works, and how well.", cmd_status },
     { "order", "[--format table|json]",
@@ -52,7 +54,7 @@ static const struct command commands[] = {
     { "agent", "doctor [OPTION...]",
       "What a host lacks for an agent, and how to mend it.", cmd_agent },
 #endif
-    { "run", "--cojob C --job J -- COMMAND... | --print-env C J",
+    { "run", "--cojob C --job J [--log LOG] -- COMMAND... | --print-env C J",
       "Run a process of a job.", cmd_run },
     { "search", "run|check SEARCH.json ...",
       "Search hyper-parameters by successive halving.", cmd_search },

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "timeval.h"
 #include "util.h"
 
 struct cluster *
@@ -142,6 +143,13 @@ cluster_put_cojob(struct cluster *c, const char *name, double weight,
     return cojob;
 }
 
+/* Returns the time_msec() of 'began', which is epoch ms. */
+static long long
+since_began(int64_t began)
+{
+    return time_msec() - MAX(0, time_wall_msec() - began);
+}
+
 /* A job of the same name began again: what was measured does not hold. */
 static void
 restart_job(struct job *job)
@@ -153,12 +161,13 @@ restart_job(struct job *job)
 
         t->iteration = t->mark_iteration = t->sampled = -1;
         t->counted = -1;
+        t->counted_before = 0;
         t->measured = t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 0;
     }
     job->iteration = -1;
     job->counted = false;
     job_progress_uninit(&job->progress);
-    job_progress_init(&job->progress, job->began);
+    job_progress_init(&job->progress, since_began(job->began));
 }
 
 /* Gives job 'name' of 'cojob', which began at 'began'. */
@@ -175,7 +184,7 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
         job->full_name = xasprintf("%s/%s", cojob->name, name);
         job->iteration = -1;
         job->level = -1;
-        job_progress_init(&job->progress, job->began);
+        job_progress_init(&job->progress, since_began(job->began));
         shash_init(&job->traffic);
         shash_add(&cojob->jobs, name, job);
         shash_add(&c->jobs, job->full_name, job);

@@ -82,6 +82,7 @@ struct host {
     uint64_t ip_bytes;          /* Sent since the agent began, that could be
                                  * tagged ... */
     uint64_t default_bytes;     /* ... and that belonged to no job. */
+    int64_t queued_bytes;       /* That wait in its shim, -1: not told. */
     uint64_t moved[N_DIRS];     /* By jobs, as far as it was counted ... */
     uint64_t stored[N_DIRS];    /* ... and is in the history. */
 };
@@ -93,7 +94,9 @@ struct job_traffic {
     int64_t at;                 /* Epoch ms of the last telemetry ... */
     uint64_t bytes[N_DIRS];     /* ... and its counters. */
     int64_t iteration;          /* As the host told, -1 if never. */
-    int64_t counted;            /* As it counted last, -1 if it could not. */
+    int64_t counted;            /* As its agent counted last, -1 if it could
+                                 * not; ... */
+    int64_t counted_before;     /* ... and by that agent's predecessors. */
     int64_t sampled;            /* Iteration of the last metric that it told,
                                  * -1 if never. */
 
@@ -188,6 +191,7 @@ struct cluster {
     size_t n_ended;
     int n_hosts;                /* Next 'index' of a host. */
     unsigned int changes;       /* Grows when an order may have to change. */
+    unsigned int samples;       /* Grows when a job's metric was told. */
 };
 
 struct cluster *cluster_create(void);

@@ -225,6 +225,7 @@ host_to_json(const struct host *host)
     double tagged = (host->ip_bytes > host->default_bytes
                      ? host->ip_bytes - host->default_bytes : 0);
     struct json *ports = json_object_create();
+    struct json *moved = json_object_create();
     struct json *json = json_object_create();
     const struct simap_node *node;
 
@@ -238,6 +239,12 @@ host_to_json(const struct host *host)
     put_integer(json, "wanted", host->wanted);
     put_integer(json, "applied", host->applied);
     json_object_put(json, "ports", ports);
+    put_integer(moved, "tx", host->moved[DIR_TX]);
+    put_integer(moved, "rx", host->moved[DIR_RX]);
+    json_object_put(json, "moved", moved);
+    if (host->connected && host->queued_bytes >= 0) {
+        put_integer(json, "queued_bytes", host->queued_bytes);
+    }
     json_object_put(json, "coverage",
                     json_real_create(host->ip_bytes
                                      ? tagged / host->ip_bytes : 1));

@@ -9,6 +9,7 @@
 #include "controller/cluster.h"
 #include "controller/demand.h"
 #include "policies/policy.h"
+#include "timeval.h"
 #include "util.h"
 
 /* The cojob's weight by the policy, which knows users too; the intent does
@@ -28,8 +29,7 @@ age_of(const struct stage *stage, int64_t now)
 
 /* Describes 'dj', whose demands are known. */
 static void
-describe(struct decide_job *dj, const struct policy *policy, double age,
-         int64_t now)
+describe(struct decide_job *dj, const struct policy *policy, double age)
 {
     struct job *job = dj->job;
     struct order_traits *traits = &dj->traits;
@@ -50,7 +50,8 @@ describe(struct decide_job *dj, const struct policy *policy, double age,
         traits->period = MAX(period, dj->burst);
         traits->burst = dj->burst;
     }
-    job_progress_score(&job->progress, policy, job->iteration, now, traits);
+    job_progress_score(&job->progress, policy, job->iteration,
+                       time_msec(), traits);
 }
 
 static void
@@ -70,7 +71,7 @@ collect_job(struct decide_problem *dp, const struct policy *policy, int stage,
     dj = &dp->jobs[dp->n_jobs++];
     *dj = (struct decide_job) { .job = job, .stage = stage, .left = left };
     dj->n_demands = demand_of_iteration(job, &dj->demands);
-    describe(dj, policy, age_of(dp->stages[stage], now), now);
+    describe(dj, policy, age_of(dp->stages[stage], now));
 }
 
 static void

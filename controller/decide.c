@@ -25,12 +25,17 @@
 /* Progress alone makes a new order so often. */
 #define REFRESH_MS 1000
 
+/* An order by early improvement follows a metric that was told within so
+ * long, and is not made more often for that. */
+#define SAMPLES_MS 250
+
 struct decide {
     struct cluster *cluster;
     struct decision_log *log;           /* NULL: nobody reads it. */
     const struct policy *policy;        /* NULL before there is one. */
 
     unsigned int changes;       /* Of the cluster, at the last order. */
+    unsigned int samples;       /* The same. */
     long long due;              /* When to compute, LLONG_MAX: not dirty. */
     long long refresh;          /* When to compute though nothing happened. */
     long long retag;            /* When a job may have the level that it could
@@ -310,14 +315,20 @@ compute(struct decide *d, long long now)
     d->us_max = MAX(d->us_max, time_usec() - began);
 }
 
+static bool
+is_by_progress(const struct policy *policy)
+{
+    return policy->order.kind == ORDER_EARLY
+           || policy->order.kind == ORDER_STAGE_EARLY;
+}
+
 /* How long an order holds if nothing happens.  Early improvement is predicted
  * for a period, and for so long it is believed. */
 static long long
 refresh_ms(const struct policy *policy)
 {
-    return (policy->order.kind == ORDER_EARLY
-            || policy->order.kind == ORDER_STAGE_EARLY
-            ? policy->early_period_s * 1000 : REFRESH_MS);
+    return (is_by_progress(policy) ? policy->early_period_s * 1000
+            : REFRESH_MS);
 }
 
 /* Computes an order if one is due at 'now' (time_msec()).  Returns true if it
@@ -331,6 +342,12 @@ decide_run(struct decide *d, long long now)
     if (d->changes != d->cluster->changes) {
         d->changes = d->cluster->changes;
         d->due = MIN(d->due, now + d->policy->coalesce_ms);
+    }
+    if (d->samples != d->cluster->samples) {
+        d->samples = d->cluster->samples;
+        if (is_by_progress(d->policy)) {
+            d->due = MIN(d->due, now + SAMPLES_MS);
+        }
     }
     if (now < d->due && now < d->refresh && now < d->retag) {
         return false;
@@ -346,7 +363,8 @@ decide_wait(const struct decide *d)
 {
     if (d->policy) {
         poll_timer_wait_until(MIN(d->refresh, MIN(d->due, d->retag)));
-        if (d->changes != d->cluster->changes) {
+        if (d->changes != d->cluster->changes
+            || d->samples != d->cluster->samples) {
             poll_immediate_wake();
         }
     }

@@ -78,8 +78,8 @@ is_loss(const char *metric)
  * that host told last, -1 if nothing: hosts repeat themselves, and one of
  * several may be behind, which does not mean that the job went back.  What
  * has not changed since is the same evaluation, and the job's first metric is
- * the one that counts. */
-void
+ * the one that counts.  Returns true if that is news. */
+bool
 job_progress_sample(struct job_progress *p, int64_t *last, const char *metric,
                     int64_t iteration, double value, int64_t now)
 {
@@ -91,15 +91,16 @@ job_progress_sample(struct job_progress *p, int64_t *last, const char *metric,
     } else if (strcmp(p->metric, metric) || iteration == *last
                || (!back && curve->n && (iteration
                                          < curve->samples[curve->n - 1].k))) {
-        return;
+        return false;
     }
     *last = iteration;
     value = is_loss(metric) ? -value : value;
     if (curve->n && !back && value >= p->value && value <= p->value) {
-        return;
+        return false;
     }
     p->value = value;
     progress_curve_add(&p->curve, iteration, value, now / 1000.0);
+    return true;
 }
 
 /* Fills what order_traits say of progress, as 'policy' wants it, for the job

@@ -25,7 +25,7 @@
  * =====
  *
  *    job_progress_init(&p, began);
- *    job_progress_pace(&p, iteration, time_wall_msec());
+ *    job_progress_pace(&p, iteration, time_msec());
  *    job_progress_sample(&p, &last, "loss", iteration, 0.41, now);
  *    ...p.period...
  *    job_progress_score(&p, policy, iteration, now, &traits);
@@ -34,7 +34,9 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Owns the metric's name.  Main thread only.  Times are epoch ms. */
+ * Owns the metric's name.  Main thread only.  Times are those of
+ * time_msec(): what is measured must not change when somebody sets the
+ * clock. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -64,7 +66,7 @@ void job_progress_uninit(struct job_progress *);
 
 void job_progress_pause(struct job_progress *);
 void job_progress_pace(struct job_progress *, int64_t iteration, int64_t now);
-void job_progress_sample(struct job_progress *, int64_t *last,
+bool job_progress_sample(struct job_progress *, int64_t *last,
                          const char *metric, int64_t iteration, double value,
                          int64_t now);
 void job_progress_score(struct job_progress *, const struct policy *,

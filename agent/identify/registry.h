@@ -81,7 +81,8 @@ struct job {
      * while the job tells them itself. */
     struct iterations *counted;
 
-    bool has_progress;          /* False until the first datagram. */
+    bool has_progress;          /* False until the first was told. */
+    bool tells;                 /* It does so itself, by datagrams. */
     struct progress progress;   /* The latest. */
 };
 

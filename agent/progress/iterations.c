@@ -11,7 +11,9 @@
 #include "shim/control/protocol.h"
 #include "util.h"
 
-#define LOOK_MS 1000            /* Between two looks at the pauses. */
+#define LOOK_MS 1000            /* Between two looks at the pauses, */
+#define PROVED_MS 3000          /* and once they show a period well. */
+#define PROVED 0.7              /* Score. */
 #define MAX_MISSING 6000        /* Bins: after a longer silence of the shim's
                                  * nobody knows how long the job's was. */
 #define WELL 0.6                /* Of what the best series has proved. */
@@ -66,10 +68,13 @@ iterations_take(struct iterations *it, uint64_t first,
         take_bin(it, bins[i].tx, bins[i].rx);
     }
     if (now >= it->next_look) {
-        it->next_look = now + LOOK_MS;
+        double best = 0;
+
         for (int i = 0; i < N_SERIES; i++) {
             pauses_look(&it->series[i]);
+            best = fmax(best, it->series[i].score);
         }
+        it->next_look = now + (best >= PROVED ? PROVED_MS : LOOK_MS);
     }
 }
 

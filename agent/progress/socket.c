@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -41,7 +42,8 @@ progress_socket_open(const char *path, progress_func *tell, void *aux,
         return -fd;
     }
     /* Jobs are not run by root. */
-    if (chmod(path, 0666)) {
+    if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int) { 1 }, sizeof(int))
+        || chmod(path, 0666)) {
         int error = errno;
 
         close(fd);
@@ -67,26 +69,58 @@ progress_socket_close(struct progress_socket *ps)
     }
 }
 
+/* Says, once a minute at most, that there is no use for what 'sender' sent. */
 static void
-take_datagram(struct progress_socket *ps, const char *data, size_t size)
+say_refused(const char *name, const struct ucred *sender)
 {
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 1);
+
+    VLOG_WARN_RL(&rl, "%s: progress refused, process %d of user %u is none of "
+                 "the job's", name, (int) sender->pid,
+                 (unsigned int) sender->uid);
+}
+
+static void
+take_datagram(struct progress_socket *ps, const char *data, size_t size,
+              const struct ucred *sender)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
     char name[PROGRESS_NAME_SIZE];
     struct progress progress;
     char *error = progress_parse(data, size, name, &progress);
 
     ps->counts.received++;
     if (error) {
-        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-
         VLOG_WARN_RL(&rl, "ignoring a progress datagram: %s", error);
         free(error);
         ps->counts.malformed++;
-    } else if (!ps->tell(name, &progress, ps->aux)) {
-        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-
+        return;
+    }
+    switch (ps->tell(name, &progress, sender, ps->aux)) {
+    case PROGRESS_UNKNOWN:
         VLOG_WARN_RL(&rl, "%s: progress of a job that is not on this host",
                      name);
         ps->counts.unknown++;
+        break;
+    case PROGRESS_REFUSED:
+        say_refused(name, sender);
+        ps->counts.refused++;
+        break;
+    case PROGRESS_TAKEN:
+        break;
+    }
+}
+
+/* Stores what the kernel says of the sender; nobody, if it says nothing. */
+static void
+get_sender(struct msghdr *msg, struct ucred *sender)
+{
+    *sender = (struct ucred) { .uid = (uid_t) -1, .gid = (gid_t) -1 };
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS
+            && c->cmsg_len == CMSG_LEN(sizeof *sender)) {
+            memcpy(sender, CMSG_DATA(c), sizeof *sender);
+        }
     }
 }
 
@@ -95,13 +129,22 @@ void
 progress_socket_run(struct progress_socket *ps)
 {
     for (int i = 0; i < MAX_DATAGRAMS_A_RUN; i++) {
+        char control[CMSG_SPACE(sizeof(struct ucred))]
+            __attribute__((aligned(__alignof__(struct cmsghdr))));
         char data[PROGRESS_MAX_BYTES + 1];
-        ssize_t n = recv(ps->fd, data, sizeof data, MSG_DONTWAIT);
+        struct iovec iov = { data, sizeof data };
+        struct msghdr msg = {
+            .msg_iov = &iov, .msg_iovlen = 1,
+            .msg_control = control, .msg_controllen = sizeof control,
+        };
+        struct ucred sender;
+        ssize_t n = recvmsg(ps->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
         if (n < 0) {
             return;
         }
-        take_datagram(ps, data, n);
+        get_sender(&msg, &sender);
+        take_datagram(ps, data, n, &sender);
     }
 }
 

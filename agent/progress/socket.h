@@ -13,6 +13,9 @@
  * datagrams come, up to a bound a turn, and what it does not understand costs
  * one line a minute and a counter, not more.
  *
+ * Anybody may send, but only for the job that he is a process of; the kernel
+ * says who sent a datagram.
+ *
  *
  * Usage
  * =====
@@ -34,14 +37,24 @@
 
 struct progress_socket;
 
-/* Returns false if there is no job called 'name' here. */
-typedef bool progress_func(const char *name, const struct progress *,
-                           void *aux);
+struct ucred;
+
+enum progress_verdict {
+    PROGRESS_TAKEN,
+    PROGRESS_UNKNOWN,           /* There is no job of that name here. */
+    PROGRESS_REFUSED,           /* The sender is none of its processes. */
+};
+
+typedef enum progress_verdict progress_func(const char *name,
+                                            const struct progress *,
+                                            const struct ucred *sender,
+                                            void *aux);
 
 struct progress_counts {
     uint64_t received;
     uint64_t malformed;
     uint64_t unknown;           /* Of no job here. */
+    uint64_t refused;           /* By none of the job's processes. */
 };
 
 int progress_socket_open(const char *path, progress_func *, void *aux,

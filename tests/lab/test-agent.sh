@@ -199,7 +199,7 @@ wait_for 1 "bytes are counted by job" \
 "$tests/fake-job" progress "$dir/progress.sock" \
     '{"cojob": "asha", "job": "t1", "iteration": 7, "stage": 1, "value": 0.5}'
 wait_for 1 "progress passes through" telemetry_says '"iteration":7'
-agent_says agent/status '"malformed":2,"received":3,"unknown":0' \
+agent_says agent/status '"malformed":2,"received":3,"refused":0,"unknown":0' \
     || fail "progress counters"
 
 # The agent dies and comes back; meanwhile a flow goes and another comes.

@@ -44,7 +44,7 @@ core_start() {
     PIDS="$PIDS $core"
 }
 core_stop() {
-    for pid in $(in_fabric pgrep -x ce-link); do
+    for pid in $(ip netns pids "$PREFIX-f"); do
         kill "$pid"
     done
     wait $core
@@ -52,6 +52,7 @@ core_stop() {
 core_value() { tr -s ' ' '\n' <"$TMP/$1" | grep -A1 -x "$2" | tail -1; }
 
 # ecn_seen I: IP packets with ECN's bits that host I has got.
+# shellcheck disable=SC2016
 ecn_seen() {
     { in_host "$1" awk '$1 == "IpExt:" && !n { n = split($0, name); next }
                         $1 == "IpExt:" { for (i = 1; i <= n; i++)

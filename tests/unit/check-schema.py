@@ -69,7 +69,7 @@ def main():
         fail(schema_file, "the reader takes it for a policy")
 
     good = [p for p in sorted(pathlib.Path("policies").glob("*.json"))
-            if p != schema_file]
+            if ".schema" not in p.suffixes]
     good += sorted(pathlib.Path("tests/policies/good").glob("*.json"))
     bad = sorted(pathlib.Path("tests/policies/bad").glob("*.json"))
     if len(good) < 4 or len(bad) < 10:

@@ -636,6 +636,30 @@ early_improvement_is_believed_for_a_period(void **state)
     policy_destroy(policy);
 }
 
+/* But what is news is looked at soon, however much of it there is. */
+static void
+a_metric_makes_a_new_order_soon(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "early", "");
+
+    give(f, "00", (int64_t[]) { 100, 300 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    f->c->samples++;
+    assert_false(decide_run(f->d, 1100));
+    f->c->samples++;
+    assert_false(decide_run(f->d, 1300));
+    assert_true(decide_run(f->d, 1350));
+    assert_false(decide_run(f->d, 1900));
+    policy_destroy(policy);
+
+    policy = set_order(f, "stage", "");
+    assert_true(decide_run(f->d, 3000));
+    f->c->samples++;
+    assert_false(decide_run(f->d, 3400));
+    policy_destroy(policy);
+}
+
 static void
 explains_a_place(void **state)
 {
@@ -751,6 +775,7 @@ main(void)
         TEST(early_jobs_go_first),
         TEST(early_stages_weigh_more),
         TEST(early_improvement_is_believed_for_a_period),
+        TEST(a_metric_makes_a_new_order_soon),
         TEST(explains_a_place),
         TEST(the_certificate_is_of_the_network_alone),
         cmocka_unit_test(hysteresis_keeps_an_order_that_is_as_good),

@@ -17,6 +17,26 @@
 #include "timeval.h"
 #include "util.h"
 
+/* Both clocks, each ahead of the real one by so much. */
+static long long wall_ahead, msec_ahead;
+
+long long __real_time_wall_msec(void);
+long long __real_time_msec(void);
+long long __wrap_time_wall_msec(void);
+long long __wrap_time_msec(void);
+
+long long
+__wrap_time_wall_msec(void)
+{
+    return __real_time_wall_msec() + wall_ahead;
+}
+
+long long
+__wrap_time_msec(void)
+{
+    return __real_time_msec() + msec_ahead;
+}
+
 /* A cojob with one job whose two workers and two servers are on h0 to h2:
  *
  *     h0: worker, server    h1: worker    h2: server
@@ -202,6 +222,37 @@ counts_for_a_job_that_does_not_tell(void **state)
 }
 
 static void
+keeps_what_an_agent_counted_before_its_restart(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 0, 0, -1, true);
+    f->counted = 6;
+    learn(f, "h0", 12000, 3000, -1, false);
+
+    /* The new agent cannot count yet. */
+    f->counted = -1;
+    learn(f, "h0", 100, 0, -1, true);
+    assert_int_equal(f->job->iteration, 6);
+    f->counted = 2;
+    learn(f, "h0", 4000, 1000, -1, false);
+    assert_int_equal(f->job->iteration, 8);
+
+    /* The same agent again; a count may also be mended. */
+    learn(f, "h0", 4000, 1000, -1, true);
+    assert_int_equal(f->job->iteration, 8);
+    f->counted = 1;
+    learn(f, "h0", 4000, 1000, -1, false);
+    assert_int_equal(f->job->iteration, 7);
+
+    /* The job begins again. */
+    f->began = 2000;
+    give_intent(f, 0);
+    learn(f, "h0", 4000, 1000, -1, false);
+    assert_int_equal(f->job->iteration, 1);
+}
+
+static void
 measures_hosts_that_do_not_know_the_iteration(void **state)
 {
     struct fixture *f = *state;
@@ -316,6 +367,52 @@ a_job_that_begins_again_begins_at_0(void **state)
     assert_float_equal(demand(f, "h1", DIR_TX), before, 1e-9);
 }
 
+/* Host h0 tells 'value' after 'iteration', 'ms' after what it told last, by a
+ * clock that was set 'step' ms forward meanwhile. */
+static void
+learn_metric(struct fixture *f, int64_t iteration, double value, int ms,
+             long long step)
+{
+    struct telemetry_job tj = {
+        .name = CONST_CAST(char *, "asha/t0"), .iteration = iteration,
+        .metric = CONST_CAST(char *, "accuracy"), .value = value,
+    };
+    struct telemetry_report r = {
+        .host = CONST_CAST(char *, "h0"),
+        .state = CONST_CAST(char *, "fair"), .jobs = &tj, .n_jobs = 1,
+    };
+
+    msec_ahead += ms;
+    wall_ahead += ms + step;
+    simap_init(&r.ports);
+    demand_learn(f->c, &r, false);
+    simap_destroy(&r.ports);
+}
+
+static void
+setting_the_clock_does_not_change_what_is_measured(void **state)
+{
+    static const long long steps[] = { 0, 3600000, -7200000 };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        const struct progress_curve *curve;
+        unsigned int samples = f->c->samples;
+
+        f->began = time_wall_msec() + (long long) i;        /* Again. */
+        give_intent(f, 0);
+        curve = &f->job->progress.curve;
+        for (int k = 1; k <= 5; k++) {
+            learn_metric(f, 10 * k, 0.1 * k, 4000, steps[i]);
+        }
+        assert_int_equal(f->c->samples, samples + 5);
+        assert_float_equal(f->job->progress.period, 0.4, 0.01);
+        assert_int_equal(curve->n, 5);
+        assert_float_equal(curve->samples[0].time - curve->begin, 4, 0.1);
+        assert_float_equal(curve->distance, 4, 0.1);
+    }
+}
+
 int
 main(void)
 {
@@ -328,6 +425,8 @@ main(void)
             a_silent_job_has_as_much_left_as_it_has_moved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             counts_for_a_job_that_does_not_tell, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            keeps_what_an_agent_counted_before_its_restart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             measures_hosts_that_do_not_know_the_iteration, set_up,
             tear_down),
@@ -343,6 +442,9 @@ main(void)
             counts_what_a_job_has_sent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_job_that_begins_again_begins_at_0, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            setting_the_clock_does_not_change_what_is_measured, set_up,
+            tear_down),
     };
 
     return cmocka_run_group_tests_name("demand", tests, NULL, NULL);

@@ -89,6 +89,23 @@ summarizes_stages(void **state)
     report_destroy(r);
 }
 
+/* Each is [seconds, iteration, loss, accuracy]; the last of the example. */
+static void
+check_points(const cJSON *jobs)
+{
+    const cJSON *points = cJSON_GetObjectItem(cJSON_GetArrayItem(jobs, 0),
+                                              "points");
+    const cJSON *point = cJSON_GetArrayItem(points,
+                                            cJSON_GetArraySize(points) - 1);
+    static const double last[] = { 9, 20, 0.1, 0.9 };
+
+    assert_int_equal(cJSON_GetArraySize(point), 4);
+    for (int i = 0; i < 4; i++) {
+        assert_float_equal(cJSON_GetNumberValue(cJSON_GetArrayItem(point, i)),
+                           last[i], 1e-6);
+    }
+}
+
 static void
 json_has_what_programs_read(void **state)
 {
@@ -123,6 +140,7 @@ json_has_what_programs_read(void **state)
         cJSON_GetObjectItem(top, "ratio")), 0.5, 1e-9);
     assert_float_equal(cJSON_GetNumberValue(
         cJSON_GetObjectItem(certificate, "gap")), 1.2, 1e-6);
+    check_points(cJSON_GetObjectItem(top, "jobs"));
     cJSON_Delete(top);
     free(text);
     report_destroy(r);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/progress/log-decoder.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/progress/log-format.h"
+#include "util.h"
+
+/* Integers that a double holds exactly. */
+#define MAX_INTEGER 9007199254740992.0
+
+static const struct log_format_class *const classes[] = {
+    [LOG_JSON_LINES] = &log_json_lines,
+    [LOG_CSV] = &log_csv,
+    [LOG_REGEX] = &log_regex,
+    [LOG_TFEVENTS] = &log_tfevents,
+    [LOG_MLFLOW] = &log_mlflow,
+};
+
+static void
+forget(struct log_decoder *d)
+{
+    d->last = (struct progress) { .iteration = -1, .stage = -1 };
+    if (d->spec->name) {
+        ovs_strlcpy(d->last.metric, d->spec->name, sizeof d->last.metric);
+    }
+    d->told = false;
+}
+
+struct log_decoder *
+log_decoder_create(const struct log_spec *spec)
+{
+    const struct log_format_class *class = classes[spec->format];
+    struct log_decoder *d = class->create(spec);
+
+    d->class = class;
+    d->spec = spec;
+    forget(d);
+    return d;
+}
+
+void
+log_decoder_destroy(struct log_decoder *d)
+{
+    if (d) {
+        free(d->line);
+        d->class->destroy(d);
+    }
+}
+
+const struct log_counts *
+log_decoder_counts(const struct log_decoder *d)
+{
+    return &d->counts;
+}
+
+bool
+log_decoder_take(struct log_decoder *d, struct progress *progress)
+{
+    if (!d->told) {
+        return false;
+    }
+    *progress = d->last;
+    d->told = false;
+    return true;
+}
+
+/* What formats find. */
+
+bool
+log_number(const char *text, double *valuep)
+{
+    char *end;
+    double value;
+
+    while (*text == ' ' || *text == '\t' || *text == '"') {
+        text++;
+    }
+    /* Neither "nan" and "inf" nor hexadecimal numbers are any. */
+    if (!isdigit((unsigned char) text[strspn(text, "+-.")])
+        || text[strspn(text, "+-0")] == 'x') {
+        return false;
+    }
+    value = strtod(text, &end);
+    if (end == text || (*end && !strchr(" \t\r\",", *end))
+        || !isfinite(value)) {
+        return false;
+    }
+    *valuep = value;
+    return true;
+}
+
+static bool
+is_count(double value)
+{
+    return value >= 0 && value <= MAX_INTEGER && value == floor(value);
+}
+
+bool
+log_tell_iteration(struct log_decoder *d, double value)
+{
+    if (!is_count(value)) {
+        return false;
+    }
+    d->last.iteration = value;
+    d->told = true;
+    return true;
+}
+
+bool
+log_tell_stage(struct log_decoder *d, double value)
+{
+    if (!is_count(value)) {
+        return false;
+    }
+    d->last.stage = value;
+    d->told = d->last.iteration >= 0;
+    return true;
+}
+
+bool
+log_tell_value(struct log_decoder *d, double value)
+{
+    if (!isfinite(value)) {
+        return false;
+    }
+    d->last.value = value;
+    d->last.has_value = true;
+    d->told = d->last.iteration >= 0;
+    return true;
+}
+
+/* Lines. */
+
+static void
+take_line(struct log_decoder *d, char *line, size_t n)
+{
+    bool (*read)(struct log_decoder *, char *line) = d->class->line;
+    bool good;
+
+    if (n && line[n - 1] == '\r') {
+        n--;
+    }
+    line[n] = '\0';
+    if (d->first && d->class->head) {
+        read = d->class->head;
+    }
+    d->first = false;
+    if (!n) {
+        return;
+    }
+    good = !memchr(line, '\0', n) && read(d, line);
+    d->counts.records++;
+    d->counts.malformed += !good;
+}
+
+/* Adds to the line that is not complete, if it may grow so much. */
+static void
+keep(struct log_decoder *d, const char *data, size_t size)
+{
+    if (d->skipping) {
+        return;
+    }
+    if (d->n + size > LOG_MAX_LINE) {
+        d->skipping = true;
+        d->counts.records++;
+        d->counts.malformed++;
+        d->first = false;
+        d->n = 0;
+        return;
+    }
+    if (d->n + size + 1 > d->allocated) {
+        d->allocated = MAX(2 * d->allocated, d->n + size + 1);
+        d->line = xrealloc(d->line, d->allocated);
+    }
+    memcpy(d->line + d->n, data, size);
+    d->n += size;
+}
+
+static void
+feed_lines(struct log_decoder *d, const char *data, size_t size)
+{
+    const char *newline;
+
+    while ((newline = size ? memchr(data, '\n', size) : NULL)) {
+        keep(d, data, newline - data);
+        if (!d->skipping) {
+            keep(d, "", 0);
+            take_line(d, d->line, d->n);
+        }
+        d->skipping = false;
+        d->n = 0;
+        size -= newline + 1 - data;
+        data = newline + 1;
+    }
+    keep(d, data, size);
+}
+
+void
+log_decoder_restart(struct log_decoder *d, const char *head, size_t n_head,
+                    bool middle)
+{
+    const char *newline = n_head ? memchr(head, '\n', n_head) : NULL;
+
+    forget(d);
+    d->n = 0;
+    d->skipping = false;
+    d->first = true;
+    if (d->class->restart) {
+        d->class->restart(d, middle);
+    } else if (middle) {
+        if (d->class->head && newline) {
+            feed_lines(d, head, newline + 1 - head);
+        }
+        d->first = false;
+        d->skipping = true;
+    }
+}
+
+bool
+log_decoder_feed(struct log_decoder *d, const char *data, size_t size)
+{
+    if (d->class->feed) {
+        return d->class->feed(d, data, size);
+    }
+    feed_lines(d, data, size);
+    return true;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The formats of lines: JSON, CSV, expressions, MLflow's file store. */
+
+#include <config.h>
+
+#include <math.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "agent/progress/log-format.h"
+#include "util.h"
+
+/* Longer lines are not matched with expressions, whose time may grow with the
+ * square of the length. */
+#define MAX_MATCH 4096
+
+static struct log_decoder *
+plain_create(const struct log_spec *spec OVS_UNUSED)
+{
+    return xzalloc(sizeof(struct log_decoder));
+}
+
+static void
+plain_destroy(struct log_decoder *d)
+{
+    free(d);
+}
+
+/* JSON. */
+
+/* Reads member 'key' of 'top', a number or a string that is one. */
+static bool
+get_number(const cJSON *top, const char *key, double *valuep)
+{
+    const cJSON *at = key ? cJSON_GetObjectItemCaseSensitive(top, key) : NULL;
+
+    if (cJSON_IsString(at)) {
+        return log_number(at->valuestring, valuep);
+    }
+    *valuep = cJSON_IsNumber(at) ? at->valuedouble : NAN;
+    return isfinite(*valuep);
+}
+
+/* An object in which other loggers than the one that was asked for write has
+ * no such keys, and is no mistake. */
+static bool
+json_line(struct log_decoder *d, char *line)
+{
+    const struct log_spec *s = d->spec;
+    cJSON *top = cJSON_Parse(line);
+    bool good = cJSON_IsObject(top);
+    double value;
+
+    if (get_number(top, s->iteration, &value)) {
+        good = log_tell_iteration(d, value);
+    }
+    if (good && get_number(top, s->stage, &value)) {
+        log_tell_stage(d, value);
+    }
+    if (good && get_number(top, s->metric, &value)) {
+        log_tell_value(d, value);
+    }
+    cJSON_Delete(top);
+    return good;
+}
+
+const struct log_format_class log_json_lines = {
+    .create = plain_create,
+    .destroy = plain_destroy,
+    .line = json_line,
+};
+
+/* CSV. */
+
+struct csv {
+    struct log_decoder up;
+    int iteration, metric, stage;       /* Columns, -1: there is none. */
+};
+
+static struct csv *
+csv_cast(struct log_decoder *d)
+{
+    return CONTAINER_OF(d, struct csv, up);
+}
+
+static struct log_decoder *
+csv_create(const struct log_spec *spec OVS_UNUSED)
+{
+    struct csv *csv = xzalloc(sizeof *csv);
+
+    csv->iteration = csv->metric = csv->stage = -1;
+    return &csv->up;
+}
+
+static void
+csv_destroy(struct log_decoder *d)
+{
+    free(csv_cast(d));
+}
+
+/* Ends the field at '*linep', without its quotation marks if it has any, and
+ * lets '*linep' point behind it, or to NULL if it was the last. */
+static char *
+csv_field(char **linep)
+{
+    char *field = *linep;
+    char *to = field;
+    char *p = field;
+    bool quoted = *p == '"';
+
+    for (p += quoted; *p && (quoted || *p != ','); p++) {
+        if (quoted && *p == '"') {
+            if (p[1] != '"') {
+                quoted = false;
+                continue;
+            }
+            p++;
+        }
+        *to++ = *p;
+    }
+    *linep = *p ? p + 1 : NULL;
+    *to = '\0';
+    return field;
+}
+
+static void
+find_column(int *columnp, int column, const char *key, const char *field)
+{
+    if (key && !strcmp(key, field)) {
+        *columnp = column;
+    }
+}
+
+static bool
+csv_head(struct log_decoder *d, char *line)
+{
+    struct csv *csv = csv_cast(d);
+
+    csv->iteration = csv->metric = csv->stage = -1;
+    for (int i = 0; line; i++) {
+        const char *field = csv_field(&line);
+
+        find_column(&csv->iteration, i, d->spec->iteration, field);
+        find_column(&csv->metric, i, d->spec->metric, field);
+        find_column(&csv->stage, i, d->spec->stage, field);
+    }
+    return csv->iteration >= 0;
+}
+
+/* Loggers leave fields empty that have no value in this line. */
+static bool
+csv_line(struct log_decoder *d, char *line)
+{
+    struct csv *csv = csv_cast(d);
+    double iteration = NAN, metric = NAN, stage = NAN;
+
+    for (int i = 0; line; i++) {
+        const char *field = csv_field(&line);
+
+        if (i == csv->iteration) {
+            log_number(field, &iteration);
+        } else if (i == csv->metric) {
+            log_number(field, &metric);
+        } else if (i == csv->stage) {
+            log_number(field, &stage);
+        }
+    }
+    if (csv->iteration < 0 || !log_tell_iteration(d, iteration)) {
+        return false;
+    }
+    log_tell_stage(d, stage);
+    log_tell_value(d, metric);
+    return true;
+}
+
+const struct log_format_class log_csv = {
+    .create = csv_create,
+    .destroy = csv_destroy,
+    .line = csv_line,
+    .head = csv_head,
+};
+
+/* Expressions. */
+
+struct regex {
+    struct log_decoder up;
+    regex_t iteration, metric, stage;   /* Where the specification has one. */
+};
+
+static struct regex *
+regex_cast(struct log_decoder *d)
+{
+    return CONTAINER_OF(d, struct regex, up);
+}
+
+/* The expression was compiled before, when it was read. */
+static void
+compile(regex_t *regex, const char *text)
+{
+    if (text) {
+        ovs_assert(!regcomp(regex, text, REG_EXTENDED));
+    }
+}
+
+static struct log_decoder *
+regex_create(const struct log_spec *spec)
+{
+    struct regex *r = xzalloc(sizeof *r);
+
+    compile(&r->iteration, spec->iteration);
+    compile(&r->metric, spec->metric);
+    compile(&r->stage, spec->stage);
+    return &r->up;
+}
+
+static void
+regex_destroy(struct log_decoder *d)
+{
+    struct regex *r = regex_cast(d);
+    const struct log_spec *s = d->spec;
+
+    if (s->iteration) {
+        regfree(&r->iteration);
+    }
+    if (s->metric) {
+        regfree(&r->metric);
+    }
+    if (s->stage) {
+        regfree(&r->stage);
+    }
+    free(r);
+}
+
+static bool
+find_number(const regex_t *regex, const char *text, char *line, double *valuep)
+{
+    regmatch_t matches[2];
+    char *number, c;
+    bool found;
+
+    if (!text || regexec(regex, line, 2, matches, 0)
+        || matches[1].rm_so < 0) {
+        return false;
+    }
+    /* What follows the group may be a digit, too. */
+    number = &line[matches[1].rm_so];
+    c = line[matches[1].rm_eo];
+    line[matches[1].rm_eo] = '\0';
+    found = log_number(number, valuep);
+    line[matches[1].rm_eo] = c;
+    return found;
+}
+
+static bool
+regex_line(struct log_decoder *d, char *line)
+{
+    struct regex *r = regex_cast(d);
+    const struct log_spec *s = d->spec;
+    double value;
+
+    if (strlen(line) > MAX_MATCH) {
+        return false;
+    }
+    if (find_number(&r->iteration, s->iteration, line, &value)) {
+        log_tell_iteration(d, value);
+    }
+    if (find_number(&r->stage, s->stage, line, &value)) {
+        log_tell_stage(d, value);
+    }
+    if (find_number(&r->metric, s->metric, line, &value)) {
+        log_tell_value(d, value);
+    }
+    return true;
+}
+
+const struct log_format_class log_regex = {
+    .create = regex_create,
+    .destroy = regex_destroy,
+    .line = regex_line,
+};
+
+/* MLflow's file store: "TIMESTAMP VALUE STEP". */
+
+static bool
+mlflow_line(struct log_decoder *d, char *line)
+{
+    char *save = NULL;
+    const char *time = strtok_r(line, " ", &save);
+    const char *value_text = strtok_r(NULL, " ", &save);
+    const char *step_text = strtok_r(NULL, " ", &save);
+    double value, step;
+
+    if (!time || !step_text || !log_number(step_text, &step)
+        || !log_tell_iteration(d, step)) {
+        return false;
+    }
+    if (log_number(value_text, &value)) {
+        log_tell_value(d, value);
+    }
+    return true;
+}
+
+const struct log_format_class log_mlflow = {
+    .create = plain_create,
+    .destroy = plain_destroy,
+    .line = mlflow_line,
+};

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/progress/log-paths.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util.h"
+
+#define MAX_ENTRIES 4096        /* Of directories, in one walk. */
+
+struct walk {
+    const struct log_paths_class *class;
+    void *aux;
+    const char *fixed_end;      /* In the path. */
+    int budget;
+};
+
+static void walk(struct walk *, int dirfd, const char *rest);
+
+static void
+take_file(struct walk *w, int dirfd, const char *name)
+{
+    struct stat s;
+    int fd;
+
+    /* Not even an open() of what is a device. */
+    if (fstatat(dirfd, name, &s, AT_SYMLINK_NOFOLLOW) || !S_ISREG(s.st_mode)) {
+        return;
+    }
+    fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+                             | O_CLOEXEC);
+    if (fd >= 0 && !fstat(fd, &s) && S_ISREG(s.st_mode)) {
+        w->class->file(fd, &s, w->aux);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+}
+
+/* Goes into 'name' in 'dirfd', where 'rest' follows.  Returns false if it
+ * cannot. */
+static bool
+enter(struct walk *w, int dirfd, const char *name, const char *rest)
+{
+    int links = rest <= w->fixed_end ? 0 : O_NOFOLLOW;
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | links);
+
+    if (fd < 0) {
+        return false;
+    }
+    walk(w, fd, rest);
+    close(fd);
+    return true;
+}
+
+static void
+match(struct walk *w, int dirfd, const char *pattern, const char *rest)
+{
+    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+
+    if (!dir) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return;
+    }
+    while (w->budget > 0 && (entry = readdir(dir))) {
+        const char *name = entry->d_name;
+
+        w->budget--;
+        if (!strcmp(name, ".") || !strcmp(name, "..")
+            || fnmatch(pattern, name, FNM_PERIOD)) {
+            continue;
+        }
+        if (rest) {
+            enter(w, dirfd, name, rest);
+        } else {
+            take_file(w, dirfd, name);
+        }
+    }
+    closedir(dir);
+}
+
+/* 'rest' is what of the path is in 'dirfd'. */
+static void
+walk(struct walk *w, int dirfd, const char *rest)
+{
+    char name[NAME_MAX + 1];
+    size_t n;
+
+    rest += strspn(rest, "/");
+    n = strcspn(rest, "/");
+    if (!n || n > NAME_MAX) {
+        return;
+    }
+    memcpy(name, rest, n);
+    name[n] = '\0';
+    rest = rest[n] ? rest + n + 1 : NULL;
+    if (strpbrk(name, "*?[")) {
+        w->class->dir(dirfd, w->aux);
+        match(w, dirfd, name, rest);
+    } else if (!rest) {
+        w->class->dir(dirfd, w->aux);
+        take_file(w, dirfd, name);
+    } else if (!enter(w, dirfd, name, rest)) {
+        w->class->dir(dirfd, w->aux);
+    }
+}
+
+void
+log_paths_walk(const char *path, size_t n_fixed,
+               const struct log_paths_class *class, void *aux)
+{
+    struct walk w = {
+        .class = class, .aux = aux, .fixed_end = path + n_fixed,
+        .budget = MAX_ENTRIES,
+    };
+    int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        walk(&w, fd, path);
+        close(fd);
+    }
+}

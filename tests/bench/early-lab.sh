@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Jobs in their early stage: four searches that begin one after the other,
+# with different learning curves, under fair sharing and the orders that look
+# at progress.  $REPORT is a report of the lab to read; without it the lab runs
+# (as root, under three minutes).  One JSON object on standard output; progress
+# on standard error.
+set -eu
+cd "$(dirname "$0")/../.."
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM HUP
+if [ -z "${REPORT:-}" ]; then
+    build/cli/stagecoach lab run lab/scenarios/early.json \
+        --name "e$(($$ % 1000000))" --out "$dir" >&2
+    REPORT=$dir/report.json
+fi
+exec python3 - "$REPORT" <<'EOF_PYTHON'
+import json
+import statistics
+import sys
+
+report = json.load(open(sys.argv[1]))
+begin = {(s["policy"], s["cojob"]): s["start"]
+         for s in report["stages"] if s["rung"] == 0}
+policies = {p["name"]: p for p in report["policies"]}
+
+
+def early_times(policy):
+    """Seconds from each job's beginning to 90 % of the accuracy that it had
+    at its last iteration."""
+    times = {}
+    for job in report["jobs"]:
+        points = [(t, accuracy) for t, _, _, accuracy in job["points"]
+                  if accuracy is not None]
+        if job["policy"] == policy and points:
+            there = next(t for t, a in points if a >= 0.9 * points[-1][1])
+            times[job["cojob"], job["job"]] = (
+                there - begin[policy, job["cojob"]], job["iteration"])
+    return times
+
+
+times = {name: early_times(name) for name in policies}
+last = max(iteration for _, iteration in times["fair"].values())
+
+
+def mean(policy, full=False):
+    return statistics.mean(t for t, iteration in times[policy].values()
+                           if iteration == last or not full)
+
+
+def ratio(policy, full=False):
+    return round(mean(policy, full) / mean("fair", full), 4)
+
+
+print(json.dumps({
+    "bench": "early-lab",
+    "figures": {
+        "early_ratio": ratio("early"),
+        "early_ratio_full": ratio("early", True),
+        "stage_early_ratio": ratio("stage-early"),
+        "stage_ratio": ratio("stage"),
+        "early_s": round(mean("early"), 3),
+        "sct_loss": round(policies["stage-early"]["mean_sct_s"]
+                          / policies["stage"]["mean_sct_s"] - 1, 4),
+        "jobs": min(len(t) for t in times.values()),
+        "complete": all(p["complete"] for p in policies.values()),
+    },
+    "baseline": {
+        "early_s": round(mean("fair"), 3),
+        "mean_sct_s": {n: p["mean_sct_s"] for n, p in policies.items()},
+    },
+}))
+EOF_PYTHON

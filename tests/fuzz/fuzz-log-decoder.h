@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef FUZZ_LOG_DECODER_H
+#define FUZZ_LOG_DECODER_H 1
+
+/* A log of one format, read whole, in pieces and from the middle: what it
+ * tells must be progress, and pieces must tell the same as the whole. */
+
+#include <math.h>
+#include <string.h>
+
+#include "agent/identify/cgroup-path.h"
+#include "agent/progress/log-decoder.h"
+#include "agent/progress/log-spec.h"
+#include "tests/fuzz/must.h"
+
+static inline bool
+fuzz_log_take(struct log_decoder *d, struct progress *p)
+{
+    const struct log_counts *c = log_decoder_counts(d);
+    bool told = log_decoder_take(d, p);
+
+    must(c->malformed <= c->records);
+    if (told) {
+        must(p->iteration >= 0 && p->stage >= -1);
+        must(memchr(p->metric, '\0', sizeof p->metric));
+        must(!*p->metric || cgroup_name_is_valid(p->metric));
+        must(!p->has_value || isfinite(p->value));
+        must(!log_decoder_take(d, p));
+    }
+    return told;
+}
+
+static inline void
+fuzz_log(const char *text, const uint8_t *data, size_t size)
+{
+    char *copy = copy_bytes(data, size);
+    struct progress whole = { .iteration = -7 }, pieces = whole, middle;
+    struct log_decoder *d;
+    struct log_spec spec;
+    size_t step = size ? data[0] % 61 + 1 : 1;
+    bool good, same = true;
+
+    must(!log_spec_parse("spec", text, &spec));
+    d = log_decoder_create(&spec);
+    log_decoder_restart(d, copy, size, false);
+    good = log_decoder_feed(d, copy, size);
+    fuzz_log_take(d, &whole);
+
+    log_decoder_restart(d, NULL, 0, false);
+    for (size_t i = 0; i < size && same; i += step) {
+        char *piece = copy_bytes(data + i, size - i < step ? size - i : step);
+
+        same = log_decoder_feed(d, piece, size - i < step ? size - i : step);
+        free(piece);
+    }
+    must(same == good);
+    fuzz_log_take(d, &pieces);
+    must(whole.iteration == pieces.iteration
+         && whole.has_value == pieces.has_value
+         && !memcmp(&whole.value, &pieces.value, sizeof whole.value));
+
+    log_decoder_restart(d, copy, size, true);
+    log_decoder_feed(d, copy + size / 2, size - size / 2);
+    fuzz_log_take(d, &middle);
+    log_decoder_destroy(d);
+    log_spec_uninit(&spec);
+    free(copy);
+}
+
+#endif /* tests/fuzz/fuzz-log-decoder.h */

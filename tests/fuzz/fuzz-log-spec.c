@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What to read of which job: rules of an operator, and what an engineer gives
+ * to "stagecoach run --log". */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/identify/cgroup-path.h"
+#include "agent/progress/log-spec.h"
+#include "tests/fuzz/must.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+check(const struct log_spec *s)
+{
+    char *path = log_spec_path(s, "asha", "t0");
+
+    must(path[0] == '/' && s->path[log_spec_fixed(s) - 1] == '/');
+    must(!strncmp(path, s->path, log_spec_fixed(s)));
+    must(!s->name || cgroup_name_is_valid(s->name));
+    must(s->iteration || s->format == LOG_TFEVENTS
+         || s->format == LOG_MLFLOW);
+    free(path);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = copy_text(data, size), *error;
+    struct log_rules *rules;
+    struct log_spec spec;
+
+    error = log_rules_parse("rules", text, &rules);
+    if (error) {
+        must(!rules && !strncmp(error, "rules", 5));
+        free(error);
+    } else {
+        for (size_t i = 0; i < rules->n; i++) {
+            check(&rules->rules[i].spec);
+        }
+    }
+    log_rules_destroy(rules);
+
+    error = log_spec_parse("log", text, &spec);
+    if (error) {
+        must(!strncmp(error, "log", 3));
+        free(error);
+    } else {
+        check(&spec);
+        log_spec_uninit(&spec);
+    }
+    free(text);
+    return 0;
+}

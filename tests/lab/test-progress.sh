@@ -1,0 +1,203 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+
+# From what a job logs to its place in the order: databases, a controller with
+# the policy "early", an agent, jobs of two users.
+
+set -u
+
+[ "$(id -u)" -eq 0 ] || { echo "needs root"; exit 77; }
+PATH=$PATH:/usr/sbin:/sbin
+for program in ovsdb-server ovs-appctl python3 setpriv; do
+    command -v $program >/dev/null || { echo "needs $program"; exit 77; }
+done
+mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+[ -n "$mount" ] || { echo "needs cgroup v2"; exit 77; }
+
+stagecoach=$BUILD/cli/stagecoach
+name=sct-prog-$$
+dir=$(mktemp -d /tmp/$name-XXXXXX)
+pids=
+export STAGECOACH_CGROUP=$name STAGECOACH_RUNDIR="$dir"
+
+cleanup() {
+    trap '' EXIT INT TERM
+    exec 3>&- 4>&-
+    [ ! -e "$mount/$name/cgroup.kill" ] || echo 1 > "$mount/$name/cgroup.kill"
+    for pid in $pids; do
+        kill -9 "$pid" 2>/dev/null
+    done
+    wait 2>/dev/null
+    "$stagecoach" controller stop >/dev/null 2>&1
+    find "$mount/$name" -depth -type d -exec rmdir {} + 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAILED: $*"
+    tail -n 20 "$dir/agent.log" "$dir/controller.log"
+    ask agent agent/readers; ask agent agent/jobs; ask controller controller/order
+    exit 1
+}
+
+ask() {
+    ovs-appctl -T 2 -t "$dir/$1.ctl" "$2"
+}
+
+says() {
+    ask "$1" "$2" 2>/dev/null | grep -q -- "$3"
+}
+
+now_ms() {
+    date +%s%3N
+}
+
+# wait_for SECONDS WHAT COMMAND...: until the command succeeds; how long that
+# took is in $took.
+wait_for() {
+    seconds=$1 what=$2
+    shift 2
+    begin=$(now_ms)
+    until "$@"; do
+        [ "$(now_ms)" -lt $((begin + seconds * 1000)) ] || fail "$what"
+        sleep 0.01
+    done
+    took=$(($(now_ms) - begin))
+    echo "ok: $what ($took ms)"
+}
+
+# number SOCKET COMMAND NAME: the first one of that name.
+number() {
+    ask "$1" "$2" | grep -o "\"$3\":[0-9]*" | head -n 1 | cut -d: -f2
+}
+
+# The next messages carry what was logged: one at a time, or a value would
+# take the place of the one before it.
+log_line() {
+    echo "$2" >> "$1"
+    sent=$(number agent agent/status sent)
+    wait_for 3 "$(basename "$1"): $2" more_sent $((sent + 2))
+}
+more_sent() {
+    [ "$(number agent agent/status sent)" -ge "$1" ]
+}
+
+first_is() {
+    says controller controller/order "\"cojob\":\"$1\".*\"rank\":0"
+}
+
+chmod 755 "$dir"
+cat > "$dir/readers.json" <<EOF2
+{"readers": [{"match": {"cojob": "one"}, "format": "csv",
+              "path": "$dir/%c-%j.csv", "iteration": "step",
+              "metric": "accuracy"}]}
+EOF2
+: > "$dir/agent.log"
+timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
+    --policy "$SOURCE/policies/early.json" > "$dir/start.log" 2>&1 \
+    || fail "controller start: $(cat "$dir/start.log")"
+"$BUILD/agent/stagecoach-agent" --host=h0 --rate=50Mbit \
+    --readers="$dir/readers.json" -vconsole:info -vsyslog:off \
+    2>> "$dir/agent.log" &
+agent=$!
+pids="$pids $agent"
+wait_for 5 "the agent meets the controller" says agent agent/status \
+    '"telemetry":{"connected":true'
+
+# Two jobs, the logs of which are a rule's and of its own environment.
+touch "$dir/two.log"
+chown 65534 "$dir/two.log"
+"$stagecoach" run --cojob one --job t0 -- sleep 300 2>> "$dir/agent.log" &
+pids="$pids $!"
+"$stagecoach" run --cojob two --job t0 \
+    --log "regex:$dir/two.log,iteration=step ([0-9]+),metric=accuracy ([0-9.]+)" -- \
+    setpriv --reuid=65534 --clear-groups sleep 300 2>> "$dir/agent.log" &
+pids="$pids $!"
+for cojob in one two; do
+    timeout 10 "$stagecoach" stage begin --cojob $cojob --rung 0 \
+        --iterations 1000 --jobs t0 || fail "stage begin"
+done
+wait_for 3 "the rule has a reader" says agent agent/readers '"job":"one/t0"'
+wait_for 3 "so has the environment" says agent agent/readers \
+    '"from":"environment","job":"two/t0"'
+wait_for 3 "both are in the order" says controller controller/order '"two"'
+
+# The first is nearer to the end of its early stage, until its metric stands
+# still.
+log_line "$dir/one-t0.csv" "step,accuracy"
+log_line "$dir/one-t0.csv" "2,0.5"
+log_line "$dir/two.log" "step 2 accuracy 0.10"
+log_line "$dir/one-t0.csv" "4,0.9"
+log_line "$dir/one-t0.csv" "6,0.9001"
+wait_for 3 "the job that began first goes first" first_is one
+echo "8,0.90011" >> "$dir/one-t0.csv"
+wait_for 3 "a line changes the order" first_is two
+[ $took -le 1000 ] || fail "it took $took ms"
+echo "metric to order: $took ms"
+
+# Who may say what: a process of the second tells of the first, and of itself.
+cat > "$dir/sender.py" <<EOF2
+import os, socket, time
+os.setresuid(65534, 65534, 65534)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+for cojob, iteration in (("one", 999), ("two", 77)):
+    s.sendto(b'{"cojob": "%s", "job": "t0", "iteration": %d, "time": 5}'
+             % (cojob.encode(), iteration), "$dir/progress.sock")
+time.sleep(60)
+EOF2
+"$stagecoach" run --cojob two --job t0 -- python3 "$dir/sender.py" \
+    2>> "$dir/agent.log" &
+pids="$pids $!"
+wait_for 5 "a job tells of itself" says agent agent/jobs '"iteration":77'
+says agent agent/status '"refused":1' || fail "another's progress was taken"
+says agent agent/jobs '"iteration":999' && fail "another's progress counts"
+[ "$(grep -c "one/t0: progress refused" "$dir/agent.log")" -eq 1 ] \
+    || fail "the refusal is not in the log"
+
+# The driver of the same search may tell of its trials.
+sed 's/("one", 999), ("two", 77)/("two", 88),/' "$dir/sender.py" >"$dir/driver.py"
+"$stagecoach" run --cojob two --job study -- python3 "$dir/driver.py" \
+    2>> "$dir/agent.log" &
+pids="$pids $!"
+wait_for 5 "a driver tells of its trial" says agent agent/jobs '"iteration":88'
+says agent agent/status '"refused":1' || fail "the driver was refused"
+
+# What a job says of its log does not make the agent read a file of root's.
+echo "step 55" > "$dir/spy-root.log"
+echo "step 5" > "$dir/spy-own.log"
+chmod 600 "$dir/spy-root.log"
+chown 65534 "$dir/spy-own.log"
+"$stagecoach" run --cojob spy --job t0 \
+    --log "regex:$dir/spy-*.log,iteration=step ([0-9]+)" -- \
+    setpriv --reuid=65534 --clear-groups sleep 300 2>> "$dir/agent.log" &
+pids="$pids $!"
+wait_for 3 "files of others are refused" says agent agent/readers \
+    '"job":"spy/t0",[^}]*"refused":[1-9]'
+says agent agent/readers '"files":1,[^}]*"job":"spy/t0"' \
+    || fail "its own file is not read"
+says agent agent/jobs '"iteration":55' && fail "root's file was read"
+
+# What a job says itself goes before what it logs; rules can be taken back.
+log_line "$dir/two.log" "step 78"
+says agent agent/jobs '"iteration":78' && fail "the log was believed"
+echo '{"readers": [{}]}' > "$dir/readers.json"
+kill -HUP $agent
+wait_for 3 "bad rules are told" grep -q "readers.json: /readers/0" \
+    "$dir/agent.log"
+says agent agent/readers '"job":"one/t0"' || fail "bad rules were taken"
+echo '{"readers": []}' > "$dir/readers.json"
+ovs-appctl -T 2 -t "$dir/agent.ctl" agent/reload-readers \
+    | grep -q '"job":"one/t0"' && fail "the rule is still in force"
+says agent agent/readers '"job":"two/t0"' || fail "the environment's is gone"
+
+# An agent that starts late finds all of it.
+kill -9 $agent
+wait $agent 2>/dev/null
+"$BUILD/agent/stagecoach-agent" --host=h0 --rate=50Mbit -vconsole:info \
+    -vsyslog:off 2>> "$dir/agent.log" &
+agent=$!
+pids="$pids $agent"
+wait_for 5 "a new agent reads the same log" says agent agent/jobs \
+    '"iteration":78'
