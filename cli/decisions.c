@@ -14,9 +14,12 @@
 #include "cli/command.h"
 #include "cli/controller-query.h"
 #include "openvswitch/json.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
 #include "util.h"
 
-#define FOLLOW_NS (500 * 1000 * 1000)
+/* Time between two looks. */
+#define FOLLOW_MS 500
 
 static const char usage[] =
     "usage: stagecoach decisions [--follow] [--format table|json]\n";
@@ -111,10 +114,13 @@ cmd_decisions(int argc, char *argv[])
         fputs(usage, stderr);
         return EXIT_USAGE;
     }
+    vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
+    vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
     do {
         status = ask(argv[0], as_json ? print_json_lines : print_decisions);
         if (follow && !status) {
-            xnanosleep(FOLLOW_NS);
+            poll_timer_wait(FOLLOW_MS);
+            poll_block();
         }
     } while (follow && !status && !ferror(stdout));
     return status;

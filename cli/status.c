@@ -28,6 +28,22 @@ print_controller(const struct json *json)
            100 * member_number(json, "coverage"));
 }
 
+/* What the last stages took, and what fair sharing would have made of it. */
+static void
+print_gain(const struct json *gain)
+{
+    if (member_number(gain, "fair_mean_s") > 0) {
+        printf("gain        the last %.0f stages took %.1f s in the mean; "
+               "simulated, %.1f s by %s and %.1f s by fair sharing: %.2f x\n",
+               member_number(gain, "stages"),
+               member_number(gain, "measured_mean_s"),
+               member_number(gain, "policy_mean_s"),
+               member_string(gain, "policy"),
+               member_number(gain, "fair_mean_s"),
+               member_number(gain, "ratio"));
+    }
+}
+
 static void
 print_order(const struct json *json)
 {
@@ -36,15 +52,18 @@ print_order(const struct json *json)
     printf("decisions   %.0f, the longest took %.0f us\n",
            member_number(json, "decisions"),
            member_number(json, "decision_us_max"));
-    printf("order       sum of completions estimated %.3f s, at least "
-           "%.3f s: at most %.2f x the best\n",
-           member_number(json, "estimate_s"), member_number(json, "bound_s"),
-           member_number(json, "gap"));
-    printf("predicted   stages that run end after %.1f s in the mean, by "
-           "fair sharing after %.1f s: %.2f x\n",
-           member_number(predicted, "order_mean_s"),
-           member_number(predicted, "fair_mean_s"),
-           member_number(predicted, "ratio"));
+    if (member_number(json, "stages") > 0) {
+        printf("order       sum of completions estimated %.3f s, at least "
+               "%.3f s: at most %.2f x the best\n",
+               member_number(json, "estimate_s"),
+               member_number(json, "bound_s"), member_number(json, "gap"));
+        printf("predicted   stages that run end after %.1f s in the mean, by "
+               "fair sharing after %.1f s: %.2f x\n",
+               member_number(predicted, "order_mean_s"),
+               member_number(predicted, "fair_mean_s"),
+               member_number(predicted, "ratio"));
+    }
+    print_gain(member_object(json, "gain"));
 }
 
 /* "since TIME", or "always" if that was an option. */

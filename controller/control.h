@@ -16,6 +16,7 @@
 #include "controller/overrides.h"
 
 struct decision_log;
+struct gain;
 struct history;
 struct json;
 
@@ -27,6 +28,7 @@ struct controller {
     struct overrides overrides;
     bool observe;               /* For as long as the program runs. */
     struct decide *decide;
+    struct gain *gain;
     struct intent_db *intent;
     struct hosts_db *hosts;
     struct telemetry *telemetry;

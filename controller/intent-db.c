@@ -310,16 +310,17 @@ void
 intent_db_commit(struct intent_db *idb)
 {
     bool connected = ovsdb_idl_is_connected(idb->loop.idl);
+    bool wished = overrides_db_is_behind(idb->overrides);
     bool pending;
 
     if (connected && idb->active && idb->txn) {
         tidy(idb);
     }
     pending = connected && (intent_events_waiting(idb->events)
-                            || overrides_db_is_behind(idb->overrides)
-                            || idb->policy_dirty);
+                            || wished || idb->policy_dirty);
     if (pending && idb->active && idb->txn) {
-        if (time_msec() >= idb->next_write) {
+        /* Who wished something was told that it is so. */
+        if (wished || time_msec() >= idb->next_write) {
             intent_events_write(idb->events, idb->loop.idl, idb->txn);
             overrides_db_write(idb->overrides, idb->loop.idl, idb->txn,
                                time_wall_msec());

@@ -40,6 +40,27 @@ stage_history_row(const struct stage *stage)
     return json;
 }
 
+/* Returns {"stages": [...]} of the last 'limit' stages that ended, the oldest
+ * first. */
+struct json *
+stage_history_ended(const struct cluster *c, size_t limit)
+{
+    struct json *array = json_array_create_empty();
+    struct json *json = json_object_create();
+    size_t skip = c->n_ended > limit ? c->n_ended - limit : 0;
+    const struct stage *stage;
+
+    LIST_FOR_EACH_REVERSE (stage, node, &c->ended) {
+        if (skip) {
+            skip--;
+        } else {
+            json_array_add(array, stage_history_row(stage));
+        }
+    }
+    json_object_put(json, "stages", array);
+    return json;
+}
+
 /* Returns a lower bound on the mean completion time, in seconds, of the last
  * ended stages under any schedule, given when they began; 0 if none ended. */
 static double

@@ -10,11 +10,15 @@
  * bound with the same stages beginning at the same times.  "stagecoach sim"
  * replays it.  No state; the caller owns the JSON. */
 
+#include <stddef.h>
+
 struct cluster;
 struct json;
 struct stage;
 
 struct json *stage_history_to_json(const struct cluster *);
+
+struct json *stage_history_ended(const struct cluster *, size_t limit);
 
 /* One of its "stages". */
 struct json *stage_history_row(const struct stage *);

@@ -15,6 +15,7 @@
 #include "controller/control.h"
 #include "controller/decide.h"
 #include "controller/decision-log.h"
+#include "controller/gain.h"
 #include "controller/history-feed.h"
 #include "controller/history.h"
 #include "controller/hosts-db.h"
@@ -24,6 +25,7 @@
 #include "controller/overrides.h"
 #include "controller/policy-file.h"
 #include "controller/southbound/switches.h"
+#include "controller/stage-history.h"
 #include "controller/telemetry.h"
 #include "daemon.h"
 #include "fatal-signal.h"
@@ -150,6 +152,39 @@ run_overrides(struct controller *ctl)
     overrides_wait(&ctl->overrides, time_wall_msec());
 }
 
+/* When the last stage ended of those that can be replayed, 0 if none did. */
+static int64_t
+last_end(const struct controller *ctl)
+{
+    const struct stage *stage;
+
+    LIST_FOR_EACH (stage, node, &ctl->cluster->ended) {
+        if (stage->stored || !ctl->history) {
+            return stage->ended;
+        }
+    }
+    return 0;
+}
+
+/* Now and then it is asked what fair sharing would have given. */
+static void
+run_gain(struct controller *ctl)
+{
+    int64_t newest = last_end(ctl);
+    struct json *stages = NULL;
+
+    if (!intent_db_is_active(ctl->intent)) {
+        return;
+    }
+    if (gain_is_due(ctl->gain, newest)) {
+        stages = (ctl->history
+                  ? history_stages_to_json(ctl->history, 0, GAIN_STAGES)
+                  : stage_history_ended(ctl->cluster, GAIN_STAGES));
+    }
+    gain_run(ctl->gain, stages, newest, policy_file_get(ctl->policy));
+    gain_wait(ctl->gain, newest);
+}
+
 /* Everything that an active controller does. */
 static void
 lead(struct controller *ctl, long long *leading_since)
@@ -202,6 +237,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         }
         lead(ctl, &leading_since);
         history_feed_run(feed);
+        run_gain(ctl);
 
         hosts_db_commit(ctl->hosts);
         intent_db_commit(ctl->intent);
@@ -256,6 +292,7 @@ main(int argc, char *argv[])
         switches_add(ctl.switches, o.switches.names[i]);
     }
     ctl.decide = decide_create(ctl.cluster, ctl.log);
+    ctl.gain = gain_create();
     overrides_init(&ctl.overrides);
     ctl.observe = o.observe;
     ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster,
@@ -285,6 +322,7 @@ main(int argc, char *argv[])
     telemetry_destroy(ctl.telemetry);
     hosts_db_destroy(ctl.hosts);
     intent_db_destroy(ctl.intent);
+    gain_destroy(ctl.gain);
     overrides_uninit(&ctl.overrides);
     decide_destroy(ctl.decide);
     cluster_destroy(ctl.cluster);

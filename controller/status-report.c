@@ -11,6 +11,7 @@
 #include "controller/control.h"
 #include "controller/decide.h"
 #include "controller/fair-estimate.h"
+#include "controller/gain.h"
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/policy-file.h"
@@ -177,6 +178,7 @@ status_report_put(struct json *json, const struct controller *ctl)
     json_object_put(json, "hosts_applied", json_integer_create(s.applied));
     json_object_put(json, "coverage", json_real_create(coverage(&s)));
     json_object_put(json, "predicted", gain_now(ctl));
+    json_object_put(json, "gain", gain_to_json(ctl->gain));
     put_overrides(json, ctl);
     json_object_put(json, "alarms", find_alarms(ctl, &s));
     ds_destroy(&s.away);

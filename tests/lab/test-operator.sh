@@ -152,22 +152,43 @@ sc status | grep -q '^observing  *since .*first week' ||
 sc undo >/dev/null || fail "undo observe"
 await "and of all of them again" wants "$natural"
 
+# A controller that only ever observes leaves the hosts alone, and stays so.
+gone() { ! kill -0 "$1" 2>/dev/null; }
+pid=$(cat "$dir/run/controller.pid")
+kill "$pid"
+await "the controller ends" gone "$pid"
+"$BUILD/controller/stagecoach-controller" --observe \
+    --policy="$dir/policy.json" -vconsole:off -vsyslog:off &
+observer=$!
+processes="$processes $observer"
+await "a controller with --observe tells hosts of no job" wants 'h0,{}'
+await "and says so" asks controller/status '"observe":true'
+sc undo 2>/dev/null && fail "--observe is undone"
+sc status | grep -q '^observing  *by --observe: ' || fail "$(sc status)"
+kill "$observer"
+await "it ends" gone "$observer"
+start
+await "one without it orders again" wants "$natural"
+
 # What has been is asked what would have been.
+sc stage end --cojob large --rung 0
+sc stage end --cojob small --rung 0
 for rung in 1 2 3; do
     for cojob in large small; do
         sc stage begin --cojob $cojob --rung $rung --iterations 200000 \
             --jobs t0
     done
-    sleep 0.5
     for cojob in large small; do
+        await "$cojob/$rung is measured" asks controller/stages \
+            '"cojob":"'$cojob'","demand":{[^}]*"h[01]:tx":[0-9.]*[1-9][^}]*},"ended":0,"rung":'$rung
         sc stage end --cojob $cojob --rung $rung
     done
 done
-has_stages() { [ "$(sc stages --since 1h | grep -c '^[ls][a-z]*  *[123] ')" = 6 ]; }
+has_stages() { [ "$(sc stages --since 1h | grep -c '^[ls][a-z]*  *[0123] ')" = 8 ]; }
 await "the history has the stages" has_stages
 sc policy whatif --history 1h --policy fair --policy stage >"$dir/out" ||
     fail "whatif --history 1h: $(cat "$dir/out")"
-grep -q '^1h: 6 stages on ' "$dir/out" || fail "whatif: $(cat "$dir/out")"
+grep -q '^1h: 8 stages on ' "$dir/out" || fail "whatif: $(cat "$dir/out")"
 grep -q '^B stage ' "$dir/out" || fail "whatif: $(cat "$dir/out")"
 tells_the_same() {
     sc policy whatif --history "$dir/db/history.db" --since 1h --policy fair \
@@ -176,7 +197,7 @@ tells_the_same() {
 }
 await "the file tells the same, once it is written" tells_the_same
 sc policy tune --history "$dir/db/history.db" --budget 5 >"$dir/out" || [ $? = 1 ]
-grep -q 'simulations of the first 4 cojobs, 2 held back' "$dir/out" ||
+grep -q 'simulations of the first 5 cojobs, 3 held back' "$dir/out" ||
     fail "tune: $(cat "$dir/out")"
 for arguments in '--history 1h --trace x' '--since 1h' \
     '--history /nonexistent' "--history $dir/policy.json" \
@@ -189,9 +210,12 @@ for arguments in '--history 1h --trace x' '--since 1h' \
     fi
     [ -s "$dir/out" ] || fail "whatif $arguments is refused without a word"
 done
+has_gain() { sc status | grep -q '^gain  *the last [1-8] stages .* by stage and .* by fair sharing: '; }
+await "status tells what fair sharing would have taken" has_gain
 sc stages --since x 2>"$dir/out" && fail "stages --since x"
+sc pause small/t0 >"$dir/out" || fail "pause again"
 sc decisions >"$dir/out"
-grep -q ' operator small/t0: pause: 2, until undone (' "$dir/out" ||
+grep -q ' operator small/t0: pause: [0-9]*, until undone (' "$dir/out" ||
     fail "decisions: $(cat "$dir/out")"
 timeout 3 "$stagecoach" decisions --follow --format json >"$dir/out" || :
 grep -q '"kind":"operator"' "$dir/out" || fail "decisions --follow"
