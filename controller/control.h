@@ -46,6 +46,11 @@ extern const size_t n_control_views;
 char *control_explain(const struct controller *, const char *job,
                       struct json **json);
 
+/* The same for rows of the history; 'limit' may be NULL. */
+char *control_history(const struct controller *, const char *kind,
+                      const char *since, const char *limit,
+                      struct json **json);
+
 /* 'ctl' must live as long as the program answers. */
 void control_register(struct controller *ctl);
 
