@@ -164,7 +164,7 @@ restart_job(struct job *job)
         t->counted_before = 0;
         t->measured = t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 0;
     }
-    job->iteration = -1;
+    job->iteration = job->told = job->told_sampled = -1;
     job->counted = false;
     job_progress_uninit(&job->progress);
     job_progress_init(&job->progress, since_began(job->began));
@@ -182,7 +182,7 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
         job->cojob = cojob;
         job->name = xstrdup(name);
         job->full_name = xasprintf("%s/%s", cojob->name, name);
-        job->iteration = -1;
+        job->iteration = job->told = job->told_sampled = -1;
         job->level = -1;
         job_progress_init(&job->progress, since_began(job->began));
         shash_init(&job->traffic);

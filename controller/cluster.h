@@ -128,6 +128,9 @@ struct job {
                                  * none did, the least that one counted; or
                                  * -1. */
     bool counted;               /* It is counted, and may be off by a few. */
+    int64_t told;               /* Iteration that was told to the controller
+                                 * itself, -1 if none was, */
+    int64_t told_sampled;       /* and that of the last metric. */
     struct job_progress progress;       /* Its pace and its metric. */
     double sent;                /* Bytes, all hosts, in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */

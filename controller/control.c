@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "controller/cluster.h"
+#include "controller/cojobs-report.h"
 #include "controller/decide.h"
 #include "controller/decision-log.h"
 #include "controller/explain-report.h"
@@ -267,6 +268,18 @@ hosts_to_json(const struct controller *ctl)
 }
 
 static struct json *
+cojobs_to_json(const struct controller *ctl)
+{
+    return cojobs_report(ctl->cluster);
+}
+
+static struct json *
+jobs_to_json(const struct controller *ctl)
+{
+    return cojobs_report_jobs(ctl->cluster);
+}
+
+static struct json *
 stages_to_json(const struct controller *ctl)
 {
     return decide_stages_to_json(ctl->decide);
@@ -293,9 +306,11 @@ overrides_view(const struct controller *ctl)
 }
 
 const struct control_view control_views[] = {
+    { "cojobs", "controller/cojobs", cojobs_to_json },
     { "decisions", "controller/decisions", decisions_to_json },
     { "hosts", "controller/hosts", hosts_to_json },
     { "interleave", "controller/interleave", interleave_to_json },
+    { "jobs", "controller/jobs", jobs_to_json },
     { "order", "controller/order", order_to_json },
     { "overrides", "controller/overrides", overrides_view },
     { "policy", "policy/show", policy_to_json },
@@ -380,9 +395,9 @@ undo(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
     reply_or_error(conn, error, json);
 }
 
-/* "controller/history stages|orders|ports SINCE [LIMIT]" */
-static void
-history(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl_)
+char *
+control_history(const struct controller *ctl, const char *kind,
+                const char *since, const char *limit, struct json **json)
 {
     static const struct {
         const char *name;
@@ -392,29 +407,40 @@ history(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl_)
         { "orders", history_orders_to_json },
         { "ports", history_ports_to_json },
     };
-    const struct controller *ctl = ctl_;
-    unsigned int limit = HISTORY_MAX_ROWS;
-    long long since;
+    unsigned int rows = HISTORY_MAX_ROWS;
+    long long at;
 
     if (!ctl->history) {
-        unixctl_command_reply_error(conn, "no history is kept, "
-                                    "--history=FILE is missing");
-        return;
-    }
-    if (!str_to_llong(argv[2], 10, &since)
-        || (argc > 3 && !str_to_uint(argv[3], 10, &limit))) {
-        unixctl_command_reply_error(conn, "SINCE or LIMIT: not a number, "
-                                    "epoch ms and rows are allowed");
-        return;
+        return xstrdup("no history is kept, --history=FILE is missing");
+    } else if (!str_to_llong(since, 10, &at)
+               || (limit && !str_to_uint(limit, 10, &rows))) {
+        return xstrdup("SINCE or LIMIT: not a number, epoch ms and rows are "
+                       "allowed");
     }
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-        if (!strcmp(argv[1], kinds[i].name)) {
-            reply(conn, kinds[i].build(ctl->history, since, limit));
-            return;
+        if (!strcmp(kind, kinds[i].name)) {
+            *json = kinds[i].build(ctl->history, at, rows);
+            return NULL;
         }
     }
-    unixctl_command_reply_error(conn, "not a kind of history, stages, orders "
-                                "and ports are allowed");
+    return xstrdup("not a kind of history, stages, orders and ports are "
+                   "allowed");
+}
+
+/* "controller/history stages|orders|ports SINCE [LIMIT]" */
+static void
+history(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl)
+{
+    struct json *json;
+    char *error = control_history(ctl, argv[1], argv[2],
+                                  argc > 3 ? argv[3] : NULL, &json);
+
+    if (error) {
+        unixctl_command_reply_error(conn, error);
+        free(error);
+    } else {
+        reply(conn, json);
+    }
 }
 
 static void

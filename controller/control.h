@@ -67,6 +67,11 @@ char *control_override(struct controller *, enum override_kind,
 char *control_undo(struct controller *, int64_t id, const char *who,
                    struct json **json);
 
+/* The same for rows of the history; 'limit' may be NULL. */
+char *control_history(const struct controller *, const char *kind,
+                      const char *since, const char *limit,
+                      struct json **json);
+
 /* 'ctl' must live as long as the program answers. */
 void control_register(struct controller *ctl);
 

@@ -127,7 +127,7 @@ static void
 find_iteration(struct job *job)
 {
     const struct shash_node *node;
-    int64_t told = -1, counted = -1;
+    int64_t told = job->told, counted = -1;
 
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
@@ -193,6 +193,23 @@ learn_job(struct cluster *c, struct host *host,
         && job_progress_sample(&job->progress, &t->sampled, tj->metric,
                                tj->iteration, tj->value, time_msec())) {
         c->samples++;
+    }
+}
+
+/* Takes in what somebody tells of 'job' who is on none of the hosts: that it
+ * has done 'iteration', and 'value' of 'metric' unless that is NULL. */
+void
+demand_tell(struct job *job, int64_t iteration, const char *metric,
+            double value)
+{
+    int64_t now = time_wall_msec();
+
+    job->told = iteration;
+    find_iteration(job);
+    job_progress_pace(&job->progress, job->iteration, now);
+    if (metric) {
+        job_progress_sample(&job->progress, &job->told_sampled, metric,
+                            iteration, value, now);
     }
 }
 

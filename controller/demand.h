@@ -54,6 +54,8 @@ char *demand_port_name(const struct host *, enum direction);
 
 void demand_learn(struct cluster *, const struct telemetry_report *,
                   bool first);
+void demand_tell(struct job *, int64_t iteration, const char *metric,
+                 double value);
 
 double demand_per_iteration(const struct job *, const struct job_traffic *,
                             enum direction);

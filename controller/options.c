@@ -34,8 +34,11 @@ usage(void)
            "                      unix:PATH or tcp:IP:PORT; may be repeated\n"
            "  --unixctl=SOCKET    control socket\n"
            "                      (default: RUNDIR/controller.ctl)\n"
-           "  --rest=unix:PATH    where HTTP is answered, or none\n"
+           "  --rest=PLACE        where HTTP is answered: unix:PATH,\n"
+           "                      pssl:PORT[:IP] or none; may be repeated\n"
            "                      (default: unix:RUNDIR/rest.sock)\n"
+           "  --rest-client=NAME  CN of a certificate that may ask over TLS;\n"
+           "                      may be repeated\n"
            "  --history=FILE      keep what has been there (default: nowhere)\n"
            "  --observe           compute orders and tell hosts of none\n"
            "RUNDIR is $STAGECOACH_RUNDIR, or /run/stagecoach.\n",
@@ -76,8 +79,8 @@ set_defaults(struct controller_options *o)
     if (!o->unixctl) {
         o->unixctl = xasprintf("%s/controller.ctl", rundir);
     }
-    if (!o->rest) {
-        o->rest = xasprintf("unix:%s/rest.sock", rundir);
+    if (svec_is_empty(&o->rest)) {
+        svec_add_nocopy(&o->rest, xasprintf("unix:%s/rest.sock", rundir));
     }
 }
 
@@ -93,6 +96,7 @@ controller_options_parse(int argc, char *argv[],
         OPT_SWITCH,
         OPT_UNIXCTL,
         OPT_REST,
+        OPT_REST_CLIENT,
         OPT_HISTORY,
         OPT_OBSERVE,
         DAEMON_OPTION_ENUMS,
@@ -107,6 +111,7 @@ controller_options_parse(int argc, char *argv[],
         {"switch", required_argument, NULL, OPT_SWITCH},
         {"unixctl", required_argument, NULL, OPT_UNIXCTL},
         {"rest", required_argument, NULL, OPT_REST},
+        {"rest-client", required_argument, NULL, OPT_REST_CLIENT},
         {"history", required_argument, NULL, OPT_HISTORY},
         {"observe", no_argument, NULL, OPT_OBSERVE},
         {"help", no_argument, NULL, 'h'},
@@ -120,6 +125,8 @@ controller_options_parse(int argc, char *argv[],
     int c;
 
     *o = (struct controller_options) {
+        .rest = SVEC_EMPTY_INITIALIZER,
+        .rest_clients = SVEC_EMPTY_INITIALIZER,
         .switches = SVEC_EMPTY_INITIALIZER,
     };
     while ((c = getopt_long(argc, argv, short_options, long_options,
@@ -144,7 +151,10 @@ controller_options_parse(int argc, char *argv[],
             set_option(&o->unixctl);
             break;
         case OPT_REST:
-            set_option(&o->rest);
+            svec_add(&o->rest, optarg);
+            break;
+        case OPT_REST_CLIENT:
+            svec_add(&o->rest_clients, optarg);
             break;
         case OPT_HISTORY:
             set_option(&o->history);
@@ -159,7 +169,24 @@ controller_options_parse(int argc, char *argv[],
             exit(EXIT_SUCCESS);
         DAEMON_OPTION_HANDLERS
         VLOG_OPTION_HANDLERS
-        STREAM_SSL_OPTION_HANDLERS
+        case 'p':
+            set_option(&o->key);
+            stream_ssl_set_private_key_file(optarg);
+            break;
+        case 'c':
+            set_option(&o->certificate);
+            stream_ssl_set_certificate_file(optarg);
+            break;
+        case 'C':
+            set_option(&o->ca_cert);
+            stream_ssl_set_ca_cert_file(optarg, false);
+            break;
+        case OPT_SSL_PROTOCOLS:
+            stream_ssl_set_protocols(optarg);
+            break;
+        case OPT_SSL_CIPHERS:
+            stream_ssl_set_ciphers(optarg);
+            break;
         case '?':
             exit(2);
         default:
@@ -188,7 +215,11 @@ controller_options_uninit(struct controller_options *o)
     free(o->telemetry);
     free(o->policy);
     free(o->unixctl);
-    free(o->rest);
+    svec_destroy(&o->rest);
+    svec_destroy(&o->rest_clients);
+    free(o->key);
+    free(o->certificate);
+    free(o->ca_cert);
     free(o->history);
     svec_destroy(&o->switches);
 }

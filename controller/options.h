@@ -14,7 +14,9 @@ struct controller_options {
     char *telemetry;            /* Where agents connect to. */
     char *policy;               /* File. */
     char *unixctl;              /* Control socket. */
-    char *rest;                 /* Where HTTP is answered, or "none". */
+    struct svec rest;           /* Where HTTP is answered, or "none". */
+    struct svec rest_clients;   /* Names of TLS certificates that may ask. */
+    char *key, *certificate, *ca_cert;  /* Files of TLS, or NULL. */
     char *history;              /* File, or NULL: none is kept. */
     bool observe;               /* Never order anything. */
     struct svec switches;       /* OpenFlow targets. */

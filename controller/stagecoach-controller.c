@@ -255,6 +255,18 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
     }
 }
 
+static char *
+open_rest(const struct controller_options *o, struct controller *ctl,
+          struct rest **restp)
+{
+    const struct rest_options options = {
+        .remotes = &o->rest, .intent = o->intent,
+        .tls = { o->key, o->certificate, o->ca_cert, &o->rest_clients },
+    };
+
+    return rest_create(&options, ctl, restp);
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -300,7 +312,7 @@ main(int argc, char *argv[])
     ctl.hosts = hosts_db_create(o.hosts, ctl.cluster);
     take_policy(&ctl);
     control_register(&ctl);
-    error = rest_create(o.rest, &ctl, &rest);
+    error = open_rest(&o, &ctl, &rest);
     if (!error && o.history) {
         error = history_open(o.history, &ctl.history);
     }

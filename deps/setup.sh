@@ -17,7 +17,7 @@ cd "$(dirname "$0")/.."
 packages="
     gcc libc6-dev meson ninja-build pkg-config python3 make
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
-    libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev libsqlite3-dev
+    libdpdk-dev dpdk-dev libcjson-dev libopenblas-dev libmicrohttpd-dev libgnutls28-dev libsqlite3-dev
     libpcap-dev libmnl-dev libcap-ng-dev libxxhash-dev
     iproute2 ethtool
     libjansson-dev libcurl4-openssl-dev

@@ -22,6 +22,8 @@ import sys
 import time
 
 VIEWS = {
+    "cojobs": "controller/cojobs",
+    "jobs": "controller/jobs",
     "status": "controller/status",
     "order": "controller/order",
     "decisions": "controller/decisions",
@@ -136,12 +138,13 @@ def fails(status, path, *args, **kwargs):
 
 def errors():
     _, error = fails(404, "/v1/x")
-    expect(error, error.startswith("/v1/x: not found, one of /v1/decisions, ")
+    expect(error, error.startswith("/v1/x: not found, one of /v1/cojobs, ")
            and error.endswith("/healthz, /readyz is allowed"))
     _, error = fails(404, "/v1/explain/no/such")
     expect(error, error.startswith("/v1/explain/no/such: no such job, "))
     fails(405, "/v1/explain/no/such", "POST")
-    for path in ("/ui", "/ui/", "/ui/index.html", "/v1", "/v1/", "/v1/explain", "/v1/explain/",
+    for path in ("/ui", "/ui/", "/ui/index.html", "/v1/", "/v1/explain",
+                 "/v1/explain/",
                  "/v1/explain/%00", "/v1/explain/" + "x/" * 999,
                  "/v1/status/", "//v1/status",
                  "/V1/status", "/v1/" + "x" * 4000, "/v1/%ff%01%22",
