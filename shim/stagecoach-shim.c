@@ -21,6 +21,7 @@
 #include <rte_mbuf.h>
 #include <rte_telemetry.h>
 
+#include "packaging/service-notify.h"
 #include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/control/server.h"
@@ -474,6 +475,7 @@ control_thread(void *s_)
     uint64_t check = 0;
     struct shim *s = s_;
 
+    service_notify("READY=1");
     for (;;) {
         uint64_t now = forward_now();
         int n = server_wait(s->server, fds, SERVER_MAX_FDS);
