@@ -31,6 +31,7 @@
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
+#include "packaging/service-notify.h"
 #include "policies/json-check.h"
 #include "stream-ssl.h"
 #include "stream.h"
@@ -452,6 +453,7 @@ main(int argc, char *argv[])
     }
     agent_control_register(agent);
     daemonize_complete();
+    service_notify("READY=1");
     VLOG_INFO("agent of host %s, jobs below cgroup %s",
               config.host, config.cgroup);
 

@@ -130,7 +130,7 @@ keep_whole_order(const struct order_problem *problem, const int *old_rank,
     make_old_order(old_rank, order, n, old);
     keep = (hysteresis_estimate(problem, old, NULL)
             <= (1 + tolerance) * hysteresis_estimate(problem, order, NULL));
-    if (keep) {
+    if (keep && n) {
         memcpy(order, old, n * sizeof *order);
     }
     free(old);

@@ -32,6 +32,7 @@
 #include "latch.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "packaging/service-notify.h"
 #include "policies/policy.h"
 #include "timeval.h"
 #include "unixctl.h"
@@ -323,9 +324,11 @@ main(int argc, char *argv[])
     controller_options_uninit(&o);
 
     daemonize_complete();
+    service_notify("READY=1");
     VLOG_INFO("stagecoach-controller " STAGECOACH_VERSION);
     run_loop(&ctl, unixctl, rest, feed);
 
+    service_notify("STOPPING=1");
     history_feed_destroy(feed);
     history_close(ctl.history);
     rest_destroy(rest);

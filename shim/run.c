@@ -14,6 +14,7 @@
 #include <rte_lcore.h>
 #include <rte_telemetry.h>
 
+#include "packaging/service-notify.h"
 #include "shim/control/server.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/forward.h"
@@ -71,6 +72,7 @@ control_thread(void *s_)
     uint64_t check = 0;
     struct shim *s = s_;
 
+    service_notify("READY=1");
     for (;;) {
         uint64_t now = forward_now();
         int n = server_wait(s->server, fds, SERVER_MAX_FDS);

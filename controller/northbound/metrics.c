@@ -178,7 +178,7 @@ get_applied(const struct host *host)
 static double
 get_capacity(const struct host *host)
 {
-    return host->capacity_bps;
+    return host->capacity_bps / 8;
 }
 
 static double
@@ -221,7 +221,7 @@ static const struct host_metric {
     { "shim_bypassed", "gauge",
       "1 while the kernel forwards in the shim's place, without order.",
       get_bypass },
-    { "shim_capacity_bits_per_second", "gauge",
+    { "shim_capacity_bytes_per_second", "gauge",
       "Rate of the host's ports, 0 while it is not known.", get_capacity },
     { "shim_ip_bytes_total", "counter",
       "Bytes sent that could be of a job.", get_ip_bytes },

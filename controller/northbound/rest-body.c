@@ -15,18 +15,21 @@
 
 static const char *const roles[] = { "worker", "server", "peer", NULL };
 
-/* Takes the name off the front of 'error', which is from json-check. */
+/* Takes the name off the front of 'error', which is from json-check and says
+ * either "NAME: /POINTER: WHAT" or "NAME:LINE: WHAT"; takes 'error' over. */
 static char *
 strip(char *error)
 {
-    static const char prefix[] = BODY ": ";
+    const char *place = error ? error + strlen(BODY ":") : NULL;
+    char *message;
 
-    if (error && !strncmp(error, prefix, strlen(prefix))) {
-        char *place = error + strlen(prefix);
-
-        memmove(error, place, strlen(place) + 1);
+    if (!error) {
+        return NULL;
     }
-    return error;
+    message = (*place == ' ' ? xstrdup(place + 1)
+               : xasprintf("/: line %s, an object is allowed", place));
+    free(error);
+    return message;
 }
 
 /* A body that is not there is an object without members. */

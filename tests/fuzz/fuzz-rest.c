@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A request as it comes from the HTTP library: "METHOD PATH[?VALUE]", a new
+ * line, the body.  What is answered is well-formed, and what is to be written
+ * is what the database may have. */
+
+#include <config.h>
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/cluster.h"
+#include "controller/control.h"
+#include "controller/northbound/rest-routes.h"
+#include "openvswitch/json.h"
+#include "tests/fuzz/must.h"
+#include "util.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The one member of the query, whatever it is called. */
+static const char *
+get_query(const void *value, const char *name OVS_UNUSED)
+{
+    return value;
+}
+
+/* A cojob with a job that runs. */
+static struct controller *
+get_controller(void)
+{
+    static struct controller ctl;
+
+    if (!ctl.cluster) {
+        struct cojob *cojob;
+
+        ctl.cluster = cluster_create();
+        cluster_intent_begin(ctl.cluster);
+        cojob = cluster_put_cojob(ctl.cluster, "asha", 1, true);
+        cojob_put_job(ctl.cluster, cojob, "t0", true, 1, 1000);
+        cluster_intent_end(ctl.cluster);
+    }
+    return &ctl;
+}
+
+/* Views of rooms that are not here. */
+static bool
+is_elsewhere(const struct rest_request *r)
+{
+    return ((!strcmp(r->method, "GET") || !strcmp(r->method, "HEAD"))
+            && strncmp(r->path, "/v1/cojobs", 10)
+            && strcmp(r->path, "/v1/jobs") && strcmp(r->path, "/v1"));
+}
+
+static void
+check_answer(struct rest_answer *answer)
+{
+    char *text = json_to_string(answer->json, JSSF_SORT);
+    struct json *json = json_from_string(text);
+
+    must(json->type == JSON_OBJECT);
+    if (answer->status != MHD_HTTP_OK) {
+        const struct json *error = shash_find_data(json->object, "error");
+
+        must(answer->status >= 400 && answer->status < 500);
+        must(error && error->type == JSON_STRING);
+        must(strstr(error->string, ": ") && !strchr(error->string, '\n'));
+    }
+    json_destroy(json);
+    free(text);
+    rest_answer_uninit(answer);
+}
+
+static void
+check_change(struct rest_request *r)
+{
+    const struct intent_edit *edit = &r->change.edit;
+    char *error = intent_edit_check(edit);
+
+    must(r->next == REST_CHANGE && !error);
+    if (edit->kind == INTENT_COJOB_BEGIN) {
+        must(edit->weight >= 0.001 && edit->weight <= 1000);
+    } else if (edit->kind == INTENT_JOB_BEGIN) {
+        for (size_t i = 0; i < edit->n; i++) {
+            must(edit->workers[i].host && edit->workers[i].index >= 0);
+        }
+    } else if (edit->kind == INTENT_STAGE_BEGIN) {
+        must(edit->iterations > 0 && edit->n && edit->rung >= 0);
+    } else if (edit->kind == INTENT_JOB_END) {
+        must(edit->outcome);
+    }
+    rest_change_uninit(&r->change);
+}
+
+static void
+ask(char *head, const char *body, size_t body_size)
+{
+    char *path = strchr(head, ' ');
+    struct rest_request r = {
+        .ctl = get_controller(), .method = head, .actor = "somebody",
+        .body = body, .body_size = body_size, .query = get_query,
+    };
+    struct rest_answer answer;
+    char *query;
+
+    if (!path) {
+        return;
+    }
+    *path++ = '\0';
+    query = strchr(path, '?');
+    if (query) {
+        *query++ = '\0';
+        r.n_query = 1;
+    }
+    r.path = path;
+    r.query_aux = query;
+    if (!is_elsewhere(&r)) {
+        answer = rest_route(&r);
+        if (answer.status) {
+            check_answer(&answer);
+        } else {
+            check_change(&r);
+        }
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const uint8_t *line = memchr(data, '\n', size);
+    size_t head_size = line ? line - data : size;
+    char *head = copy_text(data, head_size);
+    size_t body_size = line ? size - head_size - 1 : 0;
+    char *body = copy_text(line ? line + 1 : data, body_size);
+
+    ask(head, body, body_size);
+    free(head);
+    free(body);
+    return 0;
+}

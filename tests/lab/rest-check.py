@@ -1,0 +1,382 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+
+"""rest-check.py PLACE COMMAND [ARG...]: a controller against its contract.
+
+PLACE is a unix socket, or HOST:PORT,KEY,CERTIFICATE,CA of TLS.
+
+openapi FILE      what is answered is what docs/openapi.json says, both ways
+writes ACTOR COJOB        changes, repeated and wrong ones
+events            events as they happen, and after a break
+away              a database that hangs ends in 503, for many at once too
+deaf SECONDS      who follows events and does not read is cut off
+full              no more streams than there may be
+metrics FILE...   Prometheus's format; what the files ask for is there
+status            prints the status of GET /v1/status
+"""
+
+import contextlib
+import http.client
+import json
+import re
+import socket
+import ssl
+import sys
+import time
+
+import jsonschema
+
+
+class Client(http.client.HTTPConnection):
+    """HTTP over the place."""
+
+    def __init__(self, timeout=5):
+        super().__init__("localhost", timeout=timeout)
+
+    def connect(self):
+        if "," not in PLACE:
+            self.sock = socket.socket(socket.AF_UNIX)
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(PLACE)
+            return
+        address, key, certificate, ca_cert = PLACE.split(",")
+        host, port = address.rsplit(":", 1)
+        context = ssl.create_default_context(cafile=ca_cert)
+        context.check_hostname = False
+        if key:
+            context.load_cert_chain(certificate, key)
+        self.sock = context.wrap_socket(
+            socket.create_connection((host, int(port)), self.timeout))
+
+
+def expect(what, is_true):
+    if not is_true:
+        sys.exit(f"rest-check.py: {what}")
+
+
+def ask(method, path, body=None):
+    """Returns the status and the body, parsed if it is JSON."""
+    with contextlib.closing(Client()) as client:
+        if body is not None and not isinstance(body, (str, bytes)):
+            body = json.dumps(body)
+        client.request(method, path, body)
+        answer = client.getresponse()
+        text = answer.read().decode()
+        kind = answer.headers["Content-Type"].split(";")[0]
+        return answer.status, kind, (json.loads(text)
+                                     if kind == "application/json" else text)
+
+
+def answers(status, method, path, body=None, error=""):
+    got, _, reply = ask(method, path, body)
+    expect(f"{method} {path} {body}: {got} {reply}",
+           got == status and (not error or error in reply["error"]))
+    return reply
+
+
+class Contract:
+    """docs/openapi.json."""
+
+    def __init__(self, file):
+        with open(file, encoding="utf-8") as stream:
+            self.doc = json.load(stream)
+        self.resolver = jsonschema.RefResolver("", self.doc)
+
+    def operation(self, method, pattern):
+        return self.doc["paths"][pattern][method.lower()]
+
+    def check(self, schema, value):
+        jsonschema.Draft4Validator(
+            schema, resolver=self.resolver).validate(value)
+
+    def check_answer(self, method, pattern, path, body=None):
+        """Asks, and returns the status, which must be a described one."""
+        status, kind, reply = ask(method, path, body)
+        described = self.operation(method, pattern)["responses"]
+        expect(f"{method} {path}: {status} is not described: {reply}",
+               str(status) in described)
+        content = described[str(status)]["content"]
+        expect(f"{method} {path}: {kind}", kind in content)
+        self.check(content[kind]["schema"], reply)
+        return status
+
+
+# Pattern -> what to ask in its place, and with which bodies.
+NAMES = {"{cojob}": "contract", "{job}": "t0", "{rung}": "0",
+         "{kind}": "stages"}
+BODIES = {
+    "/v1/cojobs/{cojob}": {"weight": 2},
+    "/v1/cojobs/{cojob}/jobs/{job}": {
+        "workers": [{"host": "h0"}, {"host": "h1", "role": "server",
+                                     "index": 0}], "model_bytes": 1000},
+    "/v1/cojobs/{cojob}/stages/{rung}": {"iterations": 10, "jobs": ["t0"]},
+    "/v1/cojobs/{cojob}/jobs/{job}/progress": {
+        "iteration": 3, "metric": "loss", "value": 0.5},
+}
+ORDER = {"PUT": 0, "POST": 1, "GET": 2, "DELETE": 3}
+
+
+def openapi(file):
+    contract = Contract(file)
+    described = {(method.upper(), path)
+                 for path, item in contract.doc["paths"].items()
+                 for method in item if method != "parameters"}
+    there = {(route["method"], route["path"])
+             for route in ask("GET", "/v1")[2]["routes"]}
+    expect(f"not described: {there - described}, "
+           f"not there: {described - there}", there == described)
+
+    # All that begins, in the order of paths, then all that can be read.
+    for method, pattern in sorted(
+            described, key=lambda r: (ORDER[r[0]], len(r[1]) * (
+                -1 if r[0] == "DELETE" else 1))):
+        if pattern == "/v1/events":
+            continue
+        path = pattern
+        for name, value in NAMES.items():
+            path = path.replace(name, value)
+        body = BODIES.get(pattern) if method in ("PUT", "POST") else None
+        if body:
+            content = contract.operation(method, pattern)["requestBody"]
+            contract.check(content["content"]["application/json"]["schema"],
+                           body)
+        status = contract.check_answer(method, pattern, path, body)
+        expect(f"{method} {path}: {status}",
+               status == 200 or pattern.startswith("/v1/explain/"))
+        if "{" in pattern and method in ("GET", "DELETE"):
+            path = re.sub(r"{\w+}", "999", pattern)
+            status = contract.check_answer(method, pattern, path)
+            expect(f"{method} {path}: {status}", status in (400, 404))
+        if body:
+            for wrong in ({"x": 1}, [], "{", "\0", {"iterations": 0},
+                          {"weight": -1}, {"workers": 1}, {"jobs": [""]},
+                          {"iteration": -1}):
+                status = contract.check_answer(method, pattern, path, wrong)
+                expect(f"{method} {path} {wrong}: {status}", status == 400)
+
+
+def writes(actor, name):
+    cojob = "/v1/cojobs/" + name
+    answers(404, "PUT", cojob + "/jobs/t0", {}, f'cojob "{name}": unknown')
+    answers(404, "DELETE", cojob)
+    expect("begins", answers(200, "PUT", cojob, {"weight": 3}) ==
+           {"cojob": name, "changed": True})
+    expect("begins again", not answers(200, "PUT", cojob, {"weight": 3})
+           ["changed"])
+    workers = {"workers": [{"host": "h0"}, {"host": "h1", "index": 0,
+                                            "role": "server"}]}
+    for changed in (True, False):
+        reply = answers(200, "PUT", cojob + "/jobs/t0", workers)
+        expect(f"a job: {reply}", reply == {
+            "cojob": name, "job": "t0", "changed": changed})
+    for changed in (True, False):
+        reply = answers(200, "PUT", cojob + "/stages/0",
+                        {"iterations": 50, "jobs": ["t0", "t1", "t0"]})
+        expect(f"a stage: {reply}", reply == {
+            "cojob": name, "rung": 0, "changed": changed})
+    for _ in range(100):
+        status, _, reply = ask("GET", cojob)
+        if status == 200 and reply["stages"]:
+            break
+        time.sleep(0.05)
+    expect(f"what has begun: {reply}", reply["weight"] == 3
+           and [job["job"] for job in reply["jobs"]]
+           == [name + "/t0", name + "/t1"] and reply["state"] == "running"
+           and reply["stages"][0]["iterations"] == 50)
+    progress = cojob + "/jobs/t0/progress"
+    expect("progress", answers(200, "POST", progress, {
+        "iteration": 7, "metric": "loss", "value": 0.4, "time": 1})
+        == {"job": name + "/t0", "iteration": 7})
+    job = answers(200, "GET", cojob + "/jobs/t0")
+    expect(f"what was told: {job}",
+           job["iteration"] == 7 and job["metric"] == "loss")
+    answers(404, "POST", cojob + "/jobs/t9/progress", {"iteration": 1})
+
+    for path, body, error in (
+            ("/stages/1001", {"iterations": 1, "jobs": ["a"]}, "/rung: "),
+            ("/stages/-1", {"iterations": 1, "jobs": ["a"]}, "/rung: "),
+            ("/stages/1", {"iterations": 1, "jobs": []}, "/jobs: "),
+            ("/stages/1", {"iterations": 0, "jobs": ["a"]}, "/iterations: "),
+            ("/stages/1", {"iterations": 1, "jobs": ["a/b"]}, "/jobs/0: "),
+            ("/jobs/t0", {"workers": [{"host": "h0", "role": "boss"}]},
+             "/workers/0/role: "),
+            ("/jobs/t0", {"workers": [{}]}, "/workers/0"),
+            ("/jobs/.t0", {}, 'job ".t0": not a name'),
+            ("", {"weight": 0}, "/weight: "), ("", {"wieght": 1}, "/wieght")):
+        answers(400, "PUT", cojob + path, body, error)
+    answers(400, "DELETE", cojob + "/jobs/t0?outcome=x", error="/outcome: ")
+    answers(400, "DELETE", cojob + "/jobs/t0?state=done", error="query")
+    answers(404, "PUT", "/v1/cojobs/" + "x" * 64, {})
+    answers(400, "PUT", "/v1/cojobs/" + "x" * 32, {})
+    answers(405, "PATCH", cojob, {}, "GET, HEAD, PUT, DELETE is allowed")
+    with contextlib.closing(Client()) as client:
+        client.request("PUT", cojob, headers={"Content-Length": "65537"})
+        expect("too large", client.getresponse().status == 413)
+    answers(400, "PUT", cojob, "x" * 65536)
+
+    answers(200, "DELETE", cojob + "/jobs/t1?outcome=stopped")
+    expect("ends", answers(200, "DELETE", cojob + "/stages/0")["changed"])
+    expect("ends again", not answers(200, "DELETE", cojob + "/stages/0")
+           ["changed"])
+    expect("the cojob ends", answers(200, "DELETE", cojob)["changed"])
+    expect("again", not answers(200, "DELETE", cojob)["changed"])
+    log = [d for d in ask("GET", "/v1/decisions")[2]["decisions"]
+           if d["kind"] == "operator" and d["subject"] == name]
+    expect(f"the log: {log}", [d["reason"] for d in log] == [
+        f"cojob {name} begins", f"job {name}/t0 begins",
+        f"stage {name}/0 begins", f"job {name}/t1 ends (stopped)",
+        f"stage {name}/0 ends", f"cojob {name} ends"]
+        and {d["actor"] for d in log} == {actor})
+
+
+class Events:
+    """A client that follows events."""
+
+    def __init__(self, last=None):
+        self.client = Client()
+        self.client.request("GET", "/v1/events", headers={
+            "Last-Event-ID": last} if last else {})
+        self.answer = self.client.getresponse()
+
+    def next(self):
+        """Returns the next event as a dictionary."""
+        event = {}
+        for line in iter(self.answer.readline, b""):
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name:
+                event[name] = value
+            elif "data" in event:
+                return event | {"data": json.loads(event["data"])}
+        sys.exit("rest-check.py: the stream ended")
+
+    def until(self, kind, match=lambda data: True):
+        """Returns the next event of 'kind' that matches."""
+        for _ in range(60):
+            event = self.next()
+            if event["event"] == kind and match(event["data"]):
+                return event
+        sys.exit(f"rest-check.py: no event {kind}")
+
+    def close(self):
+        self.client.close()
+
+
+def events():
+    stream = Events()
+    expect("a stream", stream.answer.status == 200)
+    answers(200, "PUT", "/v1/cojobs/seen", {})
+    answers(200, "PUT", "/v1/cojobs/seen/jobs/t0",
+            {"workers": [{"host": "h0"}]})
+    answers(200, "PUT", "/v1/cojobs/seen/stages/0",
+            {"iterations": 5, "jobs": ["t0"]})
+    begun = stream.until("decision", lambda d: d["reason"]
+                         == "cojob seen begins")
+    stage = stream.until("stage", lambda d: d["subject"] == "seen/0")
+    expect(f"{stage}", stage["data"]["reason"].startswith("stage-begin: "))
+    expect("order", stream.until("order")["data"]["version"] > 0)
+    telemetry = stream.until("telemetry")
+    expect(f"{telemetry}", "id" not in telemetry and set(
+        telemetry["data"]["hosts"]["h0"]) == {"tx_bps", "rx_bps",
+                                             "connected"})
+    stream.close()
+    answers(200, "DELETE", "/v1/cojobs/seen")
+
+    # What was missed comes first, and nothing of what was there.
+    stream = Events(begun["id"])
+    origin, number = begun["id"].split("-")
+    first = stream.next()
+    expect(f"{begun} then {first}",
+           first["id"] == f"{origin}-{int(number) + 1}")
+    stream.until("decision", lambda d: d["reason"] == "cojob seen ends")
+    stream.close()
+    for other in ("1-1", "x", f"{origin}-99999999", "-", "1" * 4000):
+        stream = Events(other)
+        expect(f"{other}: all that is kept", stream.next()["id"] in
+               (f"{origin}-1", first["id"].split("-")[0] + "-1"))
+        stream.close()
+
+
+def away():
+    """More changes than there may be connections: the oldest make room."""
+    clients = [Client(timeout=20) for _ in range(90)]
+    for i, client in enumerate(clients):
+        client.request("PUT", f"/v1/cojobs/away-{i}", "{}")
+        if i % 30 == 0:
+            expect("reads wait too", ask("GET", "/v1/status")[0] == 200)
+    counts = {}
+    for client in clients:
+        try:
+            answer = client.getresponse()
+            reply = json.loads(answer.read())["error"]
+            expect(reply, "the intent database did not answer" in reply)
+            kind = answer.status
+        except (ConnectionError, http.client.HTTPException):
+            kind = "closed"
+        counts[kind] = counts.get(kind, 0) + 1
+        client.close()
+    expect(f"{counts}", set(counts) == {503, "closed"} and counts[503] > 40)
+
+
+def deaf(seconds):
+    """Only what is sent and not read fills a socket."""
+    client = Client()
+    client.connect()
+    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    client.sock.sendall(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n"
+                        b"Last-Event-ID: 1-1\r\n\r\n")
+    began = time.monotonic()
+    while time.monotonic() - began < float(seconds):
+        text = ask("GET", "/metrics")[2]
+        if "stagecoach_http_streams 0\n" in text:
+            return
+        for i in range(50):
+            answers(200, "PUT", "/v1/cojobs/noise", {"weight": 1 + i % 2})
+    sys.exit("rest-check.py: it is still followed")
+
+
+def full():
+    streams = [Events() for _ in range(12)]
+    status, _, reply = ask("GET", "/v1/events")
+    expect(f"{status} {reply}", status == 503
+           and reply["error"].startswith("/v1/events: too many follow"))
+    expect("others are answered", ask("GET", "/healthz")[0] == 200)
+    for stream in streams:
+        stream.close()
+
+
+def metrics(*files):
+    status, kind, text = ask("GET", "/metrics")
+    expect(f"{status} {kind}", status == 200 and kind == "text/plain")
+    described, seen = {}, set()
+    for line in text.splitlines():
+        match = re.fullmatch(r"# (HELP|TYPE) (\w+) (.+)", line)
+        if match:
+            described.setdefault(match[2], {})[match[1]] = match[3]
+            continue
+        match = re.fullmatch(r'(\w+)(?:{(\w+="[^"\\]*",?)*})? '
+                             r"-?[0-9.e+-]+", line)
+        expect(line, match and set(described[match[1]]) == {"HELP", "TYPE"})
+        expect(f"{match[1]}: a counter's name",
+               (described[match[1]]["TYPE"] == "counter")
+               == match[1].endswith("_total"))
+        expect(f"{line} twice", line.split(" ")[0] not in seen)
+        seen.add(line.split(" ")[0])
+    for name in ('stagecoach_agent_connected{host="h0"}',
+                 'stagecoach_shim_ip_bytes_total{host="h1"}',
+                 'stagecoach_state{state="active"}',
+                 'stagecoach_order_decisions_total'):
+        expect(f"no {name}", name in seen)
+    for file in files:
+        with open(file, encoding="utf-8") as stream:
+            for name in re.findall(r"\bstagecoach_\w+", stream.read()):
+                expect(f"{file}: no {name}", name in described)
+
+
+def status():
+    print(ask("GET", "/v1/status")[0])
+
+
+PLACE = sys.argv[1]
+{"openapi": openapi, "writes": writes, "events": events, "deaf": deaf, "away": away,
+ "full": full, "metrics": metrics, "status": status}[
+     sys.argv[2]](*sys.argv[3:])

@@ -1,0 +1,181 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A controller over HTTP: docs/openapi.json against what is there, changes,
+# events, metrics, limits, and TLS for those who may.  Needs neither root nor
+# namespaces.
+set -eu
+
+PATH=$PATH:/usr/sbin:/sbin
+stagecoach=$BUILD/cli/stagecoach
+for program in ovsdb-server ovsdb-client openssl python3; do
+    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
+done
+python3 -c 'import jsonschema' 2>/dev/null ||
+    { echo "skip: no python3-jsonschema"; exit 77; }
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-rest-$$-XXXXXX")
+export STAGECOACH_RUNDIR="$dir/run"
+pids=
+
+clean() {
+    status=$?
+    trap - EXIT INT TERM
+    for pid in $pids; do
+        kill "$pid" 2>/dev/null || :
+    done
+    "$stagecoach" controller stop || :
+    if [ $status != 0 ]; then
+        tail -n 40 "$dir/run/controller.log" "$dir/tls.log" >&2 || :
+    fi
+    rm -rf "$dir"
+    exit $status
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+check() {
+    timeout 90 python3 -W ignore "$SOURCE/tests/lab/rest-check.py" "$@" ||
+        fail "rest-check.py $*"
+    echo "ok: $2"
+}
+# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
+await() {
+    what=$1
+    shift
+    i=0
+    until "$@" >/dev/null 2>&1; do
+        i=$((i + 1))
+        [ $i -lt 200 ] || fail "$what"
+        sleep 0.05
+    done
+    echo "ok: $what"
+}
+
+cp "$SOURCE/policies/stage.json" "$dir/policy.json"
+"$stagecoach" controller init --dbdir "$dir/db" || fail "controller init"
+timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
+    --policy "$dir/policy.json" || fail "controller start"
+for host in h0 h1; do
+    "$BUILD/tests/lab/fake-agent" "unix:$dir/run/telemetry.sock" $host \
+        1000000000 contract/t0:100000:20 >"$dir/$host.out" &
+    pids="$pids $!"
+done
+socket=$dir/run/rest.sock
+connected() {
+    ovs-appctl -t "$dir/run/controller.ctl" controller/status |
+        grep -q '"agents":2'
+}
+await "agents connect" connected
+
+check "$socket" openapi "$SOURCE/docs/openapi.json"
+check "$socket" writes "$(id -un)" asha-9
+check "$socket" events
+check "$socket" full
+check "$socket" metrics "$SOURCE/packaging/grafana/stagecoach.json" \
+    "$SOURCE/packaging/prometheus/stagecoach.rules.yml"
+if command -v promtool >/dev/null; then
+    python3 - "$socket" >"$dir/metrics" <<'EOF'
+import http.client, socket, sys
+client = http.client.HTTPConnection("localhost")
+client.sock = socket.socket(socket.AF_UNIX)
+client.sock.connect(sys.argv[1])
+client.request("GET", "/metrics")
+sys.stdout.write(client.getresponse().read().decode())
+EOF
+    promtool check metrics <"$dir/metrics" || fail "promtool check metrics"
+    promtool check rules \
+        "$SOURCE/packaging/prometheus/stagecoach.rules.yml" ||
+        fail "promtool check rules"
+    echo "ok: promtool"
+else
+    echo "no promtool: the format is checked by rest-check.py alone"
+fi
+# Prints the audit's changes: what, who, why.
+changes() {
+    ovsdb-client -f csv --no-headings dump "unix:$dir/run/intent.sock" \
+        Stagecoach_Intent Event who what why | tr -d '"'
+}
+changes >"$dir/events"
+grep -q "^change,$(id -un),stage asha-9/0 begins" "$dir/events" ||
+    fail "no row of a change: $(cat "$dir/events")"
+[ "$(grep -c '^change,.*,cojob asha-9 begins' "$dir/events")" = 1 ] ||
+    fail "what changes nothing has a row"
+
+# A database that hangs holds up nobody but those who want to change it.
+intent_pid=$(cat "$dir/run/intent-db.pid")
+kill -STOP "$intent_pid"
+timeout 60 python3 "$SOURCE/tests/lab/rest-check.py" "$socket" away ||
+    { kill -CONT "$intent_pid"; fail "rest-check.py away"; }
+kill -CONT "$intent_pid"
+echo "ok: away"
+check "$socket" writes "$(id -un)" asha-7
+
+# One that does not read what happens.
+check "$socket" deaf 60
+
+# TLS: certificates of one authority, of which only one name may ask.
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=authority" \
+    -keyout "$dir/ca.key" -out "$dir/ca.pem" 2>/dev/null
+for name in controller alice h0; do
+    openssl req -newkey rsa:2048 -nodes -subj "/CN=$name" \
+        -keyout "$dir/$name.key" -out "$dir/$name.csr" 2>/dev/null
+    openssl x509 -req -in "$dir/$name.csr" -CA "$dir/ca.pem" \
+        -CAkey "$dir/ca.key" -CAcreateserial -days 2 \
+        -out "$dir/$name.pem" 2>/dev/null
+done
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=alice" \
+    -keyout "$dir/fake.key" -out "$dir/fake.pem" 2>/dev/null
+port=$(python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
+tls_controller() {
+    "$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
+        --telemetry="unix:$dir/run/second.sock" \
+        --unixctl="$dir/run/second.ctl" --rest="pssl:$port:127.0.0.1" \
+        -vconsole:info -vsyslog:off "$@"
+}
+for wrong in "--rest-client=alice" \
+    "--private-key=$dir/controller.key --certificate=$dir/controller.pem
+     --ca-cert=$dir/ca.pem"; do
+    # shellcheck disable=SC2086
+    if tls_controller $wrong 2>"$dir/tls.log"; then
+        fail "TLS without all of it: $wrong"
+    fi
+    grep -q -- '--rest: "pssl:.* required$' "$dir/tls.log" ||
+        fail "$wrong: $(cat "$dir/tls.log")"
+done
+tls_controller --private-key="$dir/controller.key" \
+    --certificate="$dir/controller.pem" --ca-cert="$dir/ca.pem" \
+    --rest-client=alice --rest="unix:$dir/run/second-rest.sock" \
+    2>"$dir/tls.log" &
+pids="$pids $!"
+at() { echo "127.0.0.1:$port,$dir/$1.key,$dir/$1.pem,$dir/ca.pem"; }
+status_of() {
+    timeout 20 python3 "$SOURCE/tests/lab/rest-check.py" "$1" status 2>&1 ||
+        echo refused
+}
+alice_is_answered() { [ "$(status_of "$(at alice)")" = 200 ]; }
+await "alice is answered over TLS" alice_is_answered
+[ "$(status_of "$dir/run/second-rest.sock")" = 200 ] || fail "both at once"
+[ "$(status_of "$(at h0)")" = 403 ] || fail "a host may ask"
+[ "$(status_of "127.0.0.1:$port,,,$dir/ca.pem")" = 403 ] ||
+    fail "who has no certificate may ask"
+[ "$(status_of "$(at fake)")" != 200 ] || fail "any authority will do"
+echo "ok: nobody else is"
+check "$(at alice)" writes alice asha-8
+changes | grep -q "^change,alice,cojob asha-8 begins" ||
+    fail "no row of alice's change"
+if timeout 3 python3 -c 'import socket, sys
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+s.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+sys.exit(0 if s.recv(100).startswith(b"HTTP") else 1)' "$port" 2>/dev/null
+then
+    fail "it is answered in clear"
+fi
+echo "ok: all"

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "packaging/service-notify.h"
+
+/* Listens as a service manager does, on 'path' with its "@" as a null byte. */
+static int
+listen_at(const char *path)
+{
+    struct sockaddr_un sun = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+
+    memcpy(sun.sun_path, path, strlen(path));
+    if (*path == '@') {
+        sun.sun_path[0] = '\0';
+    }
+    assert_return_code(fd, errno);
+    assert_return_code(bind(fd, (struct sockaddr *) &sun,
+                            offsetof(struct sockaddr_un, sun_path)
+                            + strlen(path)), errno);
+    return fd;
+}
+
+static void
+assert_told(const char *path)
+{
+    int fd = listen_at(path);
+    char buffer[32] = "";
+
+    assert_return_code(setenv("NOTIFY_SOCKET", path, 1), errno);
+    assert_int_equal(service_notify("READY=1"), 0);
+    assert_int_equal(recv(fd, buffer, sizeof buffer - 1, 0), 7);
+    assert_string_equal(buffer, "READY=1");
+    close(fd);
+}
+
+static void
+tells_a_socket_in_a_folder(void **state)
+{
+    char dir[] = "/tmp/sc-notify-XXXXXX";
+    char path[64];
+
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/s", dir);
+    assert_told(path);
+    assert_return_code(unlink(path), errno);
+    assert_return_code(rmdir(dir), errno);
+}
+
+static void
+tells_an_abstract_socket(void **state)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "@stagecoach-notify-%ld", (long) getpid());
+    assert_told(path);
+}
+
+static void
+tells_nobody_if_nobody_asks(void **state)
+{
+    unsetenv("NOTIFY_SOCKET");
+    assert_int_equal(service_notify("READY=1"), 0);
+    setenv("NOTIFY_SOCKET", "", 1);
+    assert_int_equal(service_notify("READY=1"), 0);
+}
+
+static void
+says_why_it_cannot(void **state)
+{
+    char path[200];
+
+    setenv("NOTIFY_SOCKET", "relative", 1);
+    assert_int_equal(service_notify("READY=1"), EINVAL);
+    memset(path, 'x', sizeof path);
+    path[0] = '/';
+    path[sizeof path - 1] = '\0';
+    setenv("NOTIFY_SOCKET", path, 1);
+    assert_int_equal(service_notify("READY=1"), EINVAL);
+    setenv("NOTIFY_SOCKET", "/nonexistent/socket", 1);
+    assert_int_equal(service_notify("READY=1"), ENOENT);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_a_socket_in_a_folder),
+        cmocka_unit_test(tells_an_abstract_socket),
+        cmocka_unit_test(tells_nobody_if_nobody_asks),
+        cmocka_unit_test(says_why_it_cannot),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
