@@ -137,7 +137,7 @@ say_level(struct explanation *e)
     if (e->row->override == OVERRIDE_EXCLUDE) {
         return;                 /* It has none. */
     }
-    say(e, "its level is %d of 0 to %d: %d jobs have a better one, and who "
+    say(e, "its level is %d of 0 to %d; jobs with a better one: %d, and who "
         "shares no port shares levels", e->row->level,
         e->policy->n_levels - 1, before);
     if (e->row->slack > 0) {

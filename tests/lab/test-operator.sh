@@ -103,7 +103,10 @@ grep -q 'it is pinned by .*: a demo' "$dir/out" ||
     fail "explain does not tell of the pin: $(cat "$dir/out")"
 
 # It outlives the controller.
-kill -9 "$(cat "$dir/run/controller.pid")"
+gone() { ! kill -0 "$1" 2>/dev/null; }
+pid=$(cat "$dir/run/controller.pid")
+kill -9 "$pid"
+await "the controller is dead" gone "$pid"
 start
 await "another controller knows of it" asks controller/overrides \
     '"ended":0,"id":1,"kind":"pin"'
@@ -153,7 +156,6 @@ sc undo >/dev/null || fail "undo observe"
 await "and of all of them again" wants "$natural"
 
 # A controller that only ever observes leaves the hosts alone, and stays so.
-gone() { ! kill -0 "$1" 2>/dev/null; }
 pid=$(cat "$dir/run/controller.pid")
 kill "$pid"
 await "the controller ends" gone "$pid"

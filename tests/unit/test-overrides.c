@@ -362,8 +362,8 @@ places_are_explained_in_words(void **state)
     assert_begins(nth(json, 2), "on h0:");
     assert_non_null(strstr(nth(json, 2), "a/0 (0.1 s, weight 1), "
                                          "b/0 (0.2 s, weight 1)"));
-    assert_begins(nth(json, 3), "its level is 2 of 0 to 5: 2 jobs have a "
-                  "better one");
+    assert_begins(nth(json, 3), "its level is 2 of 0 to 5; jobs with a "
+                  "better one: 2");
     ends = shash_find_data(json_object(json), "ends");
     assert_true(json_real(shash_find_data(json_object(ends), "earliest_s"))
                 < 0.41);

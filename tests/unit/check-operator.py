@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+
+"""What `stagecoach status|explain|overrides|decisions` make of a controller's
+recorded answers, and what pin and undo ask it for.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+STATUS = {
+    "agents": 2, "alarms": ["the last order is not in force on h0, h1"],
+    "bound_s": 1768.62, "cojobs": 2, "coverage": 0.75,
+    "decision_us_max": 53, "decisions": 8, "estimate_s": 3296.07,
+    "gain": {"at": 1795313889450, "fair_mean_s": 3.0, "measured_mean_s": 3.5,
+             "policy": "stage", "policy_mean_s": 2.5, "ratio": 0.8333,
+             "stages": 200},
+    "gap": 1.8636, "generation": 1, "hosts": 2, "hosts_applied": 1,
+    "jobs": 2, "observe": True,
+    "observed_by": {"at": 1795313889450, "ended": 0, "id": 4,
+                    "kind": "observe", "reason": "first week", "target": "",
+                    "until": 0, "who": "eva"},
+    "overrides": 1, "policy": "stage",
+    "predicted": {"fair_mean_s": 924.5, "order_mean_s": 848.03,
+                  "ratio": 0.9173},
+    "stages": 2, "state": "active", "version": 2,
+}
+STATUS_TEXT = """\
+controller  active, generation 1, order 2, policy stage
+cluster     2 cojobs, 2 jobs, 2 stages
+hosts       2, 2 with a connected agent, 1 have the order in force
+coverage    75.0 % of the traffic belong to a job
+decisions   8, the longest took 53 us
+order       sum of completions estimated 3296.070 s, at least 1768.620 s: at \
+most 1.86 x the best
+predicted   stages that run end after 848.0 s in the mean, by fair sharing \
+after 924.5 s: 0.92 x
+gain        the last 200 stages took 3.5 s in the mean; simulated, 2.5 s by \
+stage and 3.0 s by fair sharing: 0.83 x
+overrides   1 in force, "stagecoach overrides" lists them
+observing   since 2026-11-22 02:18:09, by eva, first week: hosts are told of \
+no job
+ALARM       the last order is not in force on h0, h1
+"""
+EXPLAIN = {
+    "alone_s": 80.39, "before": [{"job": "large/t0", "level": 0, "rank": 0,
+                                  "seconds": 1607.8392}],
+    "bottleneck": "h0:tx", "bursts": [], "cojob": "small",
+    "completion_s": 1688.23, "counted": False, "dscp": 40, "early": True,
+    "ends": {"earliest_s": 80.39, "estimate_s": 1688.23,
+             "latest_s": 1700.0},
+    "iteration": 20, "iterations_left": 99990, "job": "small/t0", "level": 1,
+    "order": "stage", "override": "none", "override_id": 0,
+    "period_s": 0.02, "policy": "stage", "rank": 1, "remaining_s": 80.39,
+    "rung": 0, "slack_s": 1619.9, "stage_rank": 1, "unit": "stage",
+    "version": 2,
+    "waits_for": {"what": "network", "where": "h0:tx",
+                  "words": "the network at h0:tx, where others go first"},
+    "why": ["its stage small/0 is number 2 of 2",
+            "the stage still needs 80.4 s of h0:tx"],
+}
+EXPLAIN_TEXT = """\
+small/t0 is job 1 of order 2 by policy stage, which orders by stage; its \
+level is 1 (DSCP 40)
+it has done 20 iterations
+  its stage small/0 is number 2 of 2
+  the stage still needs 80.4 s of h0:tx
+alone, its 99990 iterations would take 80.4 s, and 80.4 s of h0:tx
+it waits for the network at h0:tx, where others go first
+its stage ends in about 1688.2 s: in 80.4 s if nothing held it up, in \
+1700.0 s if all that needs its ports went first
+rank  level  before it  h0:tx
+   0      0  large/t0   1607.839 s
+"""
+OVERRIDE = {"at": 1795313889450, "ended": 0, "id": 1, "kind": "pin",
+            "reason": "a demo", "target": "large/0", "until": 1795317489450,
+            "who": "eva"}
+OVERRIDES_TEXT = [
+    "id kind target by since until ended reason",
+    "1 pin large/0 eva 2026-11-22 02:18:09 2026-11-22 03:18:09 in force "
+    "a demo",
+]
+DECISIONS = {"last": 8, "decisions": [
+    {"actor": "eva", "at": 1795313889450, "id": 7, "kind": "operator",
+     "reason": "pin: 1, for 3600 s: a demo", "subject": "large/0"},
+    {"actor": "stagecoach-controller", "at": 1795313889451, "id": 8,
+     "kind": "order", "reason": "rank 0 of 2, now before small/0",
+     "subject": "large/0"}]}
+DECISIONS_TEXT = """\
+02:18:09     7 operator large/0: pin: 1, for 3600 s: a demo (eva)
+02:18:09     8 order    large/0: rank 0 of 2, now before small/0 \
+(stagecoach-controller)
+"""
+ANSWERS = {
+    "controller/status": STATUS, "controller/explain": EXPLAIN,
+    "controller/overrides": {"overrides": [OVERRIDE]},
+    "controller/decisions-after": DECISIONS,
+    "controller/override": OVERRIDE, "controller/undo": OVERRIDE,
+}
+calls = []
+failures = 0
+
+
+def serve(control):
+    """Answers one request a connection, as the commands ask."""
+    while True:
+        connection, _ = control.accept()
+        text = b""
+        while True:
+            text += connection.recv(65536)
+            try:
+                request = json.loads(text)
+                break
+            except ValueError:
+                continue
+        calls.append((request["method"], request["params"]))
+        connection.sendall(json.dumps({
+            "id": request["id"], "error": None,
+            "result": json.dumps(ANSWERS[request["method"]]) + "\n",
+        }).encode())
+        connection.close()
+
+
+def check(what, found, expected):
+    global failures
+    if found != expected:
+        failures += 1
+        print(f"{what}:\n{found}\nis not\n{expected}")
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="sct-operator-") as rundir:
+        control = socket.socket(socket.AF_UNIX)
+        control.bind(os.path.join(rundir, "controller.ctl"))
+        control.listen(5)
+        threading.Thread(target=serve, args=(control,), daemon=True).start()
+        env = dict(os.environ, STAGECOACH_RUNDIR=rundir, TZ="UTC",
+                   SUDO_USER="eva")
+
+        def ask(*args):
+            done = subprocess.run([sys.argv[1], *args], env=env, text=True,
+                                  timeout=20, capture_output=True)
+            check(f"status of {args}", (done.returncode, done.stderr),
+                  (0, ""))
+            return done.stdout
+
+        check("status", ask("status"), STATUS_TEXT)
+        check("explain", ask("explain", "small/t0"), EXPLAIN_TEXT)
+        check("overrides", [" ".join(line.split()) for line
+                            in ask("overrides").splitlines()],
+              OVERRIDES_TEXT)
+        check("decisions", ask("decisions"), DECISIONS_TEXT)
+        check("JSON", json.loads(ask("status", "--format", "json")), STATUS)
+        check("pin", ask("pin", "large/0", "--for", "1.5h", "--reason", "x y"),
+              '1: pin large/0 from now on; "stagecoach undo 1" takes it back\n')
+        check("undo", ask("undo"), "1: pin large/0 has ended\n")
+        who = "eva" if os.getuid() == 0 else calls[-1][1][1]
+        check("calls", calls[-2:],
+              [("controller/override", ["pin", "large/0", "5400000", who,
+                                        "x y"]),
+               ("controller/undo", ["0", who])])
+    return failures != 0
+
+
+sys.exit(main())
