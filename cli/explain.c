@@ -46,13 +46,26 @@ print_place(const struct json *json)
            "(by %s)\n", member_string(json, "cojob"),
            member_number(json, "rung"), member_number(json, "stage_rank"),
            member_number(json, "completion_s"), member_string(json, "unit"));
-    printf("alone, its %.0f iterations would take %.3f s: it has %.3f s of "
-           "slack%s\n", member_number(json, "iterations_left"),
+}
+
+static void
+print_needs(const struct json *json)
+{
+    double left = member_number(json, "iterations_left");
+    const char *bottleneck = member_string(json, "bottleneck");
+
+    printf("alone, its %.0f iteration%s would take %.3f s: it has %.3f s of "
+           "slack%s\n", left, left > 1 ? "s" : "",
            member_number(json, "alone_s"), member_number(json, "slack_s"),
            member_number(json, "early") ? ", and it is early" : "");
-    printf("it needs %s most, for %.3f s\n",
-           member_string(json, "bottleneck"),
-           member_number(json, "remaining_s"));
+    if (*bottleneck) {
+        printf("it needs %s most, for %.3f s\n", bottleneck,
+               member_number(json, "remaining_s"));
+        print_before(member_array(json, "before"), bottleneck);
+    } else {
+        printf("what it needs of the network nobody knows: it has moved "
+               "nothing yet\n");
+    }
 }
 
 static void
@@ -61,7 +74,9 @@ print_progress(const struct json *json)
     const struct json *counted = shash_find_data(json_object(json),
                                                  "counted");
 
-    if (counted) {
+    if (!counted) {
+        printf("how many iterations it has done nobody knows yet\n");
+    } else {
         printf("it has done %.0f iterations%s\n",
                member_number(json, "iteration"),
                counted->type == JSON_TRUE
@@ -88,8 +103,7 @@ print_explanation(const struct json *json)
     print_place(json);
     print_progress(json);
     print_bursts(member_array(json, "bursts"));
-    print_before(member_array(json, "before"),
-                 member_string(json, "bottleneck"));
+    print_needs(json);
 }
 
 int
