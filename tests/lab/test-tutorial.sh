@@ -30,6 +30,15 @@ for module in torch optuna; do
     fi
 done
 
+# A text that is not what is printed, and a command that fails, are noticed.
+for commands in 'echo b' 'echo a; false'; do
+    printf '```sh\n%s\n```\n```text\na...\n```\n' "$commands" >"$dir/wrong.md"
+    if python3 "$SOURCE/tests/lab/run-document.py" "$dir/wrong.md" \
+        >/dev/null 2>&1; then
+        fail "no difference was seen: $commands"
+    fi
+done
+
 cd "$SOURCE"
 export BUILD TMPDIR="$dir"
 timeout 280 python3 "$SOURCE/tests/lab/run-document.py" docs/tutorial.md \

@@ -97,8 +97,8 @@ static const struct {
       "s.json: /cojobs/0/jobs/0/command/1: \"%runk\" does not begin with one "
       "of %rank, %world, %hosts, %master, %port, %scenario, %log, %%" },
     { COJOBS(LOGS("csv:%lag/a,iteration=n")),
-      "s.json: /cojobs/0/jobs/0/log: \"%lag/a,iteration=n\" does not begin with "
-      "one of %rank, %world, %hosts, %master, %port, %scenario, %log, %%" },
+      "s.json: /cojobs/0/jobs/0/log: \"%lag/a,iteration=n\" does not begin "
+      "with one of %rank, %world, %hosts, %master, %port, %scenario, %log, %%" },
     { COJOBS(LOGS("cvs:%log/a,iteration=n")),
       "s.json: /cojobs/0/jobs/0/log: \"cvs:/log/a,iteration=n\" begins with "
       "no format, json-lines:PATH, csv:PATH, regex:PATH, tfevents:PATH and "
