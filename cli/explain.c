@@ -54,10 +54,24 @@ print_why(const struct json *json)
             printf("  %s\n", json_string(why->array.elems[i]));
         }
     }
-    printf("alone, its %.0f iterations would take %.1f s, and %.1f s of %s\n",
-           member_number(json, "iterations_left"),
-           member_number(json, "alone_s"), member_number(json, "remaining_s"),
-           member_string(json, "bottleneck"));
+}
+
+static void
+print_needs(const struct json *json)
+{
+    double left = member_number(json, "iterations_left");
+    const char *bottleneck = member_string(json, "bottleneck");
+
+    if (*bottleneck) {
+        printf("alone, its %.0f iteration%s would take %.1f s, and %.1f s of "
+               "%s\n", left, left > 1 ? "s" : "",
+               member_number(json, "alone_s"),
+               member_number(json, "remaining_s"), bottleneck);
+        print_before(member_array(json, "before"), bottleneck);
+    } else {
+        printf("what it needs of the network nobody knows: it has moved "
+               "nothing yet\n");
+    }
 }
 
 static void
@@ -80,7 +94,9 @@ print_progress(const struct json *json)
     const struct json *counted = shash_find_data(json_object(json),
                                                  "counted");
 
-    if (counted) {
+    if (!counted) {
+        printf("how many iterations it has done nobody knows yet\n");
+    } else {
         printf("it has done %.0f iterations%s\n",
                member_number(json, "iteration"),
                counted->type == JSON_TRUE
@@ -109,8 +125,7 @@ print_explanation(const struct json *json)
     print_why(json);
     print_ends(json);
     print_bursts(member_array(json, "bursts"));
-    print_before(member_array(json, "before"),
-                 member_string(json, "bottleneck"));
+    print_needs(json);
 }
 
 int

@@ -109,8 +109,12 @@ rpc_unixctl(const char *socket, const char *command,
                             ovs_strerror(error));
     } else if (reply->type == JSONRPC_ERROR) {
         char *text = string_or_json(reply->error);
+        size_t n = strlen(text);
 
-        message = xasprintf("%s: %s", command, text);
+        /* unixctl ends errors with a line feed, and replies not. */
+        message = xasprintf("%s: %.*s", command,
+                            (int) (n && text[n - 1] == '\n' ? n - 1 : n),
+                            text);
         free(text);
     } else {
         *replyp = string_or_json(reply->result);

@@ -265,6 +265,11 @@ compose_argv(const struct cojob_run *cr, const struct job_process *p,
     svec_add(argv, cr->cojob->name);
     svec_add(argv, "--job");
     svec_add(argv, p->job->name);
+    if (p->job->log) {
+        svec_add(argv, "--log");
+        svec_add_nocopy(argv, scenario_substitute(
+                            p->job->log, (const char *const *) values));
+    }
     svec_add(argv, "--");
     for (size_t i = 0; i < p->job->n_command; i++) {
         svec_add_nocopy(argv, scenario_substitute(
@@ -490,6 +495,32 @@ char *
 cojob_run_error(const struct cojob_run *cr)
 {
     return nullable_xstrdup(cr->error);
+}
+
+size_t
+cojob_run_jobs(const struct cojob_run *cr, struct search_job jobs[],
+               size_t max)
+{
+    const struct scenario_cojob *cojob = cr->cojob;
+    size_t n = 0;
+
+    for (size_t i = 0; cr->rung >= 0 && i < cojob->n_jobs && n < max; i++) {
+        const struct scenario_job *job = &cojob->jobs[i];
+        struct search_job sj = {
+            .cojob = cojob->name, .job = job->name,
+            .iteration = cojob_watch_iteration(cr->watch, i),
+            .target = cojob->stages[cr->rung],
+        };
+
+        for (size_t j = 0; j < job->n_hosts; j++) {
+            sj.hosts |= UINT64_C(1) << job->hosts[j];
+        }
+        if (is_running(cr, job) && sj.iteration > 0
+            && sj.iteration < sj.target) {
+            jobs[n++] = sj;
+        }
+    }
+    return n;
 }
 
 void

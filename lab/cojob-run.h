@@ -36,6 +36,9 @@
  * Main thread only.  The arguments of cojob_run_create() must outlive it. */
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "lab/search-run.h"
 
 struct cojob_run;
 struct ds;
@@ -58,6 +61,11 @@ bool cojob_run_is_over(const struct cojob_run *);
 
 /* Why it failed, to be freed; NULL if it did not, or not yet. */
 char *cojob_run_error(const struct cojob_run *);
+
+/* As search_run_jobs(): those whose iterations are known and that have some to
+ * do. */
+size_t cojob_run_jobs(const struct cojob_run *, struct search_job jobs[],
+                      size_t max);
 
 /* Appends a few words: "ddp rung 0 34/80". */
 void cojob_run_status(const struct cojob_run *, struct ds *);

@@ -93,9 +93,9 @@ start_cojobs(struct policy_run *pr)
     return NULL;
 }
 
-/* Says what the sockets of a stalled job's hosts wait for. */
+/* Appends to 'ds' what the sockets of a stalled job's hosts wait for. */
 static void
-say_sockets(const struct policy_run *pr, uint64_t hosts)
+put_sockets(const struct policy_run *pr, uint64_t hosts, struct ds *ds)
 {
     static const char *const argv[] = { "ss", "-tinHO", NULL };
 
@@ -112,7 +112,7 @@ say_sockets(const struct policy_run *pr, uint64_t hosts)
             unsigned int queued;
 
             if (sscanf(line, "%*s %*u %u", &queued) == 1 && queued) {
-                say("  h%d: %.200s", i, line);
+                ds_put_format(ds, "\n  h%d: %.200s", i, line);
             }
         }
         free(text);
@@ -120,8 +120,11 @@ say_sockets(const struct policy_run *pr, uint64_t hosts)
     }
 }
 
+/* A job 'of_command' may compute for longer, so nothing stands still unless
+ * there is something that waits to be sent. */
 static void
-watch_job(struct policy_run *pr, const struct search_job *job)
+watch_job(struct policy_run *pr, const struct search_job *job,
+          bool of_command)
 {
     uint64_t moved = 0;
 
@@ -132,11 +135,16 @@ watch_job(struct policy_run *pr, const struct search_job *job)
     }
     if (stall_watch_job(pr->stalls, job->cojob, job->job, job->iteration,
                         moved, time_msec())) {
-        pr->policy->stalls++;
-        say("%s/%s stands still at iteration %lld: no link of its hosts has "
-            "carried 1 %% of its rate for %d s", job->cojob, job->job,
-            job->iteration, STALL_MS / 1000);
-        say_sockets(pr, job->hosts);
+        struct ds ds = DS_EMPTY_INITIALIZER;
+
+        put_sockets(pr, job->hosts, &ds);
+        if (ds.length || !of_command) {
+            pr->policy->stalls++;
+            say("%s/%s stands still at iteration %lld: no link of its hosts "
+                "has carried 1 %% of its rate for %d s%s", job->cojob,
+                job->job, job->iteration, STALL_MS / 1000, ds_cstr(&ds));
+        }
+        ds_destroy(&ds);
     }
 }
 
@@ -149,7 +157,16 @@ watch_stalls(struct policy_run *pr)
                    ? search_run_jobs(pr->searches[i], jobs, MAX_JOBS) : 0;
 
         for (size_t j = 0; j < n; j++) {
-            watch_job(pr, &jobs[j]);
+            watch_job(pr, &jobs[j], false);
+        }
+    }
+    for (size_t i = 0; i < pr->scenario->n_cojobs; i++) {
+        struct search_job jobs[MAX_JOBS];
+        size_t n = pr->cojobs[i]
+                   ? cojob_run_jobs(pr->cojobs[i], jobs, MAX_JOBS) : 0;
+
+        for (size_t j = 0; j < n; j++) {
+            watch_job(pr, &jobs[j], true);
         }
     }
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/progress/log-spec.h"
 #include "lab/scenario.h"
 #include "policies/json-check.h"
 
@@ -46,20 +47,23 @@ find_word(const char *s)
     return word;
 }
 
-static void
-check_words(const struct json_at *at, const char *text)
+#define WORDS_ALLOWED "does not begin with one of %%rank, %%world, %%hosts, " \
+                      "%%master, %%port, %%scenario, %%log, %%%%"
+
+/* Returns where 'text' has a "%" that stands for nothing, or NULL. */
+static const char *
+find_bad_word(const char *text)
 {
     for (const char *p = strchr(text, '%'); p; p = strchr(p, '%')) {
-        p++;
-        if (*p == '%') {
+        if (p[1] == '%') {
+            p += 2;
+        } else if (find_word(p + 1) == N_WORDS) {
+            return p;
+        } else {
             p++;
-        } else if (find_word(p) == N_WORDS) {
-            json_fail_at(at, "\"%%%s\" does not begin with one of %%rank, "
-                         "%%world, %%hosts, %%master, %%port, %%scenario, "
-                         "%%log, %%%%", p);
-            return;
         }
     }
+    return NULL;
 }
 
 char *
@@ -120,8 +124,44 @@ read_command(struct scenario_job *job, const struct json_at *at)
     for (size_t i = 0; i < job->n_command; i++) {
         job->command[i] = json_at_string(json_element(words, i));
         if (job->command[i]) {
-            check_words(json_element(words, i), job->command[i]);
+            const char *bad = find_bad_word(job->command[i]);
+
+            if (bad) {
+                json_fail_at(json_element(words, i), "\"%s\" " WORDS_ALLOWED,
+                             bad);
+            }
         }
+    }
+}
+
+/* Where the lab's folders will be is not known yet, but the rest can be
+ * right. */
+static void
+read_log(struct scenario_job *job, const struct json_at *at)
+{
+    static const char *const values[] = {
+        [WORD_RANK] = "0", [WORD_WORLD] = "1", [WORD_HOSTS] = "10.77.0.1",
+        [WORD_MASTER] = "10.77.0.1", [WORD_PORT] = "1",
+        [WORD_SCENARIO] = "/scenario", [WORD_LOG] = "/log",
+    };
+    const char *bad;
+
+    job->log = json_string_or(at, "log", NULL);
+    bad = job->log ? find_bad_word(job->log) : NULL;
+    if (bad) {
+        json_fail(at, "log", "\"%s\" " WORDS_ALLOWED, bad);
+    } else if (job->log) {
+        char *text = scenario_substitute(job->log, values);
+        struct log_spec spec;
+        char *error = log_spec_parse("", text, &spec);
+
+        if (error) {
+            json_fail(at, "log", "%s", error + strlen(": "));
+            free(error);
+        } else {
+            log_spec_uninit(&spec);
+        }
+        free(text);
     }
 }
 
@@ -139,6 +179,7 @@ read_jobs(const struct scenario *s, struct scenario_cojob *cojob,
         cojob->jobs[i].name = json_name(job, "name");
         read_hosts(s, &cojob->jobs[i], job);
         read_command(&cojob->jobs[i], job);
+        read_log(&cojob->jobs[i], job);
         for (size_t j = 0; cojob->jobs[i].name && j < i; j++) {
             if (cojob->jobs[j].name
                 && !strcmp(cojob->jobs[i].name, cojob->jobs[j].name)) {
@@ -236,6 +277,7 @@ scenario_cojob_uninit(struct scenario_cojob *cojob)
             free(job->command[j]);
         }
         free(job->command);
+        free(job->log);
         free(job->hosts);
         free(job->name);
     }

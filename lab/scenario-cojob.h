@@ -16,12 +16,13 @@
  *    {"name": "ddp", "weight": 1, "start_s": 0, "end": "exit",
  *     "stages": [{"iterations": 20}, {"iterations": 60}],
  *     "jobs": [{"name": "t0", "hosts": ["h0", "h1"],
- *               "command": ["python3", "%scenario/ddp.py", "--rank", "%rank"]
- *             }]}
+ *               "command": ["python3", "%scenario/ddp.py", "--rank", "%rank"],
+ *               "log": "csv:%log/ddp-%rank.csv,iteration=step"}]}
  *
  * One process of a job runs on each of its hosts, in the order in which they
- * are named.  What follows a "%" in a command's words is replaced; see
- * scenario_words.
+ * are named.  What follows a "%" in a command's words and in "log", which is
+ * what "stagecoach run --log" takes (agent/progress/log-spec.h), is replaced;
+ * see scenario_words.
  *
  *
  * Ownership and thread-safety
@@ -53,6 +54,7 @@ struct scenario_job {
     int *hosts;                 /* Of the processes, by rank. */
     size_t n_command;
     char **command;             /* With words to be replaced. */
+    char *log;                  /* As well; NULL if there is none. */
 };
 
 struct scenario_cojob {

@@ -8,21 +8,21 @@ import os
 import socket
 import subprocess
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor as Pool
 from contextlib import suppress
 from optuna.pruners import BasePruner
 
 
 class Stagecoach(BasePruner):
-    def __init__(self, pruner, cojob, rungs, metric="value"):
+    def __init__(self, pruner, cojob, rungs, metric="value", name=None):
         self.pruner, self.cojob, self.metric = pruner, cojob, metric
-        self.rungs, self.stages = rungs, {}     # Steps at which each ends.
-        self.worker, self.quiet_until = ThreadPoolExecutor(1), 0
+        self.rungs, self.name = rungs, name or "t{.number}".format
+        self.stages, self.quiet_until, self.worker = {}, 0, Pool(1)
 
     def prune(self, study, trial):          # After each report of a trial.
         stop, step = self.pruner.prune(study, trial), trial.last_step
         if step is not None:
-            tell(cojob=self.cojob, job=f"t{trial.number}", iteration=step,
+            tell(cojob=self.cojob, job=self.name(trial), iteration=step,
                  stage=bisect.bisect_left(self.rungs, step),
                  metric=self.metric, value=trial.intermediate_values[step])
             self.announce(study, trial if stop else None)
@@ -32,8 +32,9 @@ class Stagecoach(BasePruner):
         before, self.stages = self.stages, {}
         for t in study.get_trials(deepcopy=False):
             rung = bisect.bisect_right(self.rungs, t.last_step or 0)
-            if not (t.state.is_finished() or gone and gone.number == t.number):
-                self.stages.setdefault(rung, []).append(f"t{t.number}")
+            out = t.state.is_finished() or gone and gone.number == t.number
+            if not out and self.name(t):
+                self.stages.setdefault(rung, []).append(self.name(t))
         for rung in sorted({*before, *self.stages} - {len(self.rungs)}):
             if before.get(rung) != self.stages.get(rung):
                 self.worker.submit(self.run, rung, self.stages.get(rung))

@@ -19,6 +19,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--iterations", type=int, default=60)
 parser.add_argument("--width", type=int, default=384)
 parser.add_argument("--batch", type=int, default=32)
+parser.add_argument("--learning-rate", type=float, default=0.05)
 parser.add_argument("--bucket-mb", type=float, default=25)
 parser.add_argument("--step-ms", type=float, default=0)
 parser.add_argument("--times")
@@ -35,7 +36,7 @@ model = torch.nn.Sequential(
     torch.nn.Linear(args.width, args.width), torch.nn.ReLU(),
     torch.nn.Linear(args.width, 10))
 model = DistributedDataParallel(model, bucket_cap_mb=args.bucket_mb)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+optimizer = torch.optim.SGD(model.parameters(), lr=args.learning_rate, momentum=0.9)
 loss_of = torch.nn.CrossEntropyLoss()
 
 # Ten classes that a line through the inputs tells apart; each rank has its

@@ -131,6 +131,7 @@ status=0
 "$stagecoach" explain large/t9 2>"$dir/explain" || status=$?
 [ $status = 1 ] && grep -q 'explain: large/t9: no such job, ' "$dir/explain" ||
     fail "stagecoach explain of nothing: $status, $(cat "$dir/explain")"
+[ "$(wc -l <"$dir/explain")" = 1 ] || fail "more than a line: $(cat "$dir/explain")"
 status=0
 "$stagecoach" explain 2>/dev/null || status=$?
 [ $status = 2 ] || fail "stagecoach explain without a job: $status"

@@ -164,20 +164,40 @@ pids="$pids $!"
 wait_for 5 "a driver tells of its trial" says agent agent/jobs '"iteration":88'
 says agent agent/status '"refused":1' || fail "the driver was refused"
 
+# Another user tells only of what it runs itself, whether it runs a job or not.
+sed 's/65534/65533/g; s/("one", 999), ("two", 77)/("two", 990), ("three", 33)/' \
+    "$dir/sender.py" >"$dir/stranger.py"
+"$stagecoach" run --cojob three --job t0 -- python3 "$dir/stranger.py" \
+    2>> "$dir/agent.log" &
+pids="$pids $!"
+wait_for 5 "a second user's job tells of itself" says agent agent/jobs \
+    '"iteration":33'
+says agent agent/status '"refused":2' || fail "another user's progress was taken"
+sed -i 's/("three", 33)/("three", 991)/' "$dir/stranger.py"
+python3 "$dir/stranger.py" &
+pids="$pids $!"
+wait_for 5 "who runs no job tells of none" says agent agent/status \
+    '"refused":4'
+says agent agent/jobs '"iteration":99' && fail "a stranger's progress counts"
+
 # What a job says of its log does not make the agent read a file of root's.
 echo "step 55" > "$dir/spy-root.log"
 echo "step 5" > "$dir/spy-own.log"
 chmod 600 "$dir/spy-root.log"
 chown 65534 "$dir/spy-own.log"
+echo "step 56" > "$dir/spy-other.log"
+chmod 600 "$dir/spy-other.log"
+chown 65533 "$dir/spy-other.log"
 "$stagecoach" run --cojob spy --job t0 \
     --log "regex:$dir/spy-*.log,iteration=step ([0-9]+)" -- \
     setpriv --reuid=65534 --clear-groups sleep 300 2>> "$dir/agent.log" &
 pids="$pids $!"
 wait_for 3 "files of others are refused" says agent agent/readers \
-    '"job":"spy/t0",[^}]*"refused":[1-9]'
+    '"job":"spy/t0",[^}]*"refused":2'
 says agent agent/readers '"files":1,[^}]*"job":"spy/t0"' \
     || fail "its own file is not read"
 says agent agent/jobs '"iteration":55' && fail "root's file was read"
+says agent agent/jobs '"iteration":56' && fail "another user's file was read"
 
 # What a job says itself goes before what it logs; rules can be taken back.
 log_line "$dir/two.log" "step 78"

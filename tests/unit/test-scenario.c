@@ -33,6 +33,10 @@
     "{\"name\": \"" NAME "\", \"stages\": [" STAGES "]," \
     " \"jobs\": [{\"name\": \"t0\", \"hosts\": [" HOSTS "]," \
     "  \"command\": [" COMMAND "]}]}"
+#define LOGS(LOG) \
+    "{\"name\": \"c\", \"stages\": [" UP_TO_5 "]," \
+    " \"jobs\": [{\"name\": \"t0\", \"hosts\": [\"h0\"]," \
+    "  \"command\": [\"a\"], \"log\": \"" LOG "\"}]}"
 #define UP_TO_5 "{\"iterations\": 5}"
 #define COJOBS(COJOBS_) \
     HEAD "\"hosts\": 2, \"rate\": \"50Mbit\", \"slots\": 2," \
@@ -92,6 +96,13 @@ static const struct {
     { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\"", "\"a\", \"%%%runk\"")),
       "s.json: /cojobs/0/jobs/0/command/1: \"%runk\" does not begin with one "
       "of %rank, %world, %hosts, %master, %port, %scenario, %log, %%" },
+    { COJOBS(LOGS("csv:%lag/a,iteration=n")),
+      "s.json: /cojobs/0/jobs/0/log: \"%lag/a,iteration=n\" does not begin "
+      "with one of %rank, %world, %hosts, %master, %port, %scenario, %log, %%" },
+    { COJOBS(LOGS("cvs:%log/a,iteration=n")),
+      "s.json: /cojobs/0/jobs/0/log: \"cvs:/log/a,iteration=n\" begins with "
+      "no format, json-lines:PATH, csv:PATH, regex:PATH, tfevents:PATH and "
+      "mlflow:PATH are allowed" },
     { COJOBS(COJOB_OF("c", UP_TO_5, "\"h0\"", "\"a\"") ", "
              COJOB_OF("c", UP_TO_5, "\"h1\"", "\"a\"")),
       "s.json: /cojobs/1/name: \"c\" is the name of another cojob" },
@@ -162,7 +173,8 @@ reads_cojobs_of_commands(void **state OVS_UNUSED)
                " \"stages\": [{\"iterations\": 5}, {\"iterations\": 9}],"
                " \"jobs\": [{\"name\": \"t0\","
                "  \"hosts\": [\"h1\", \"h0\", \"h1\"],"
-               "  \"command\": [\"a\", \"%rank of %world\"]}]}"), &s);
+               "  \"command\": [\"a\", \"%rank of %world\"],"
+               "  \"log\": \"csv:%log/%rank.csv,iteration=n\"}]}"), &s);
     assert_null(error);
     assert_int_equal(s->n_searches, 0);
     assert_int_equal(s->n_cojobs, 1);
@@ -177,6 +189,7 @@ reads_cojobs_of_commands(void **state OVS_UNUSED)
     assert_int_equal(cojob->jobs[0].n_hosts, 3);
     assert_int_equal(cojob->jobs[0].hosts[2], 1);
     assert_int_equal(cojob->jobs[0].n_command, 2);
+    assert_string_equal(cojob->jobs[0].log, "csv:%log/%rank.csv,iteration=n");
     assert_int_equal(scenario_cojob_processes(cojob, 1), 2);
     assert_int_equal(scenario_processes(s, 0, 0, 1), 1);
     scenario_destroy(s);

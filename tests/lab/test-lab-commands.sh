@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A job of any command that logs how far it is: its stages end by the log, and
+# that its network stands still is noticed, but not that it takes its time.
+set -eu
+name=d$(($$ % 1000000))
+dir=$(mktemp -d)
+. "$SOURCE/tests/lab/lab-functions.sh"
+need_root_and_programs
+
+clean_up() {
+    lab down 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+# Rank 1 takes what rank 0 sends.  One that "stalls" leaves it in the sockets
+# for longer than a stall takes; one that "thinks" waits with nothing sent.
+cat >"$dir/job.py" <<'PYTHON'
+import os, socket, sys, time
+
+STEP, PAUSE = 100000, 7
+address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+how, log = sys.argv[1:]
+if os.environ["RANK"] == "0":
+    with socket.create_server(address) as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 60000)
+        peer, _ = server.accept()
+    with open(log, "w", buffering=1) as rows:
+        print("step", file=rows)
+        for step in range(1, 21):
+            if how == "thinks" and step == 11:
+                time.sleep(PAUSE)
+            peer.sendall(bytes(STEP))
+            print(step, file=rows)
+            time.sleep(0.05)
+else:
+    with socket.socket() as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 60000)
+        while peer.connect_ex(address):
+            time.sleep(0.05)
+        got = 0
+        while data := peer.recv(30000):
+            got += len(data)
+            if how == "stalls" and got - len(data) < 10 * STEP <= got:
+                time.sleep(PAUSE)
+PYTHON
+
+run_that() {
+    cat >"$dir/$1.json" <<EOF_JSON
+{"name": "commands", "hosts": 2, "rate": "50Mbit", "policies": ["stage"],
+ "timeout_s": 60,
+ "cojobs": [{"name": "own", "stages": [{"iterations": 5}, {"iterations": 20}],
+             "jobs": [{"name": "t0", "hosts": ["h1", "h0"],
+                       "command": ["python3", "%scenario/job.py", "$1",
+                                   "%log/rows-%rank.csv"],
+                       "log": "csv:%log/rows-%rank.csv,iteration=step"}]}]}
+EOF_JSON
+    lab run "$dir/$1.json" --out "$dir/$1" >"$dir/out" 2>&1 ||
+        fail "$(cat "$dir/out")"
+    python3 - "$dir/$1/report.json" "$2" <<'PYTHON' || fail "$(cat "$dir/out")"
+import json, sys
+
+report = json.load(open(sys.argv[1]))
+policy, = report["policies"]
+cojob, = report["cojobs"]
+first, last = report["stages"]
+assert cojob["iterations"] == {"t0": 20}, cojob
+assert first["end"] - first["start"] < 5 < last["end"] - last["start"], \
+    report["stages"]
+assert policy["stalls"] == int(sys.argv[2]), policy
+PYTHON
+}
+
+run_that stalls 1
+grep -q 'own/t0 stands still at iteration 1' "$dir/out" ||
+    fail "$(cat "$dir/out")"
+grep -q '^  h[01]: ' "$dir/out" || fail "no sockets: $(cat "$dir/out")"
+run_that thinks 0
+grep -q 'stands still' "$dir/out" && fail "$(cat "$dir/out")"
+assert_clean "jobs of commands"
+echo PASS

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# docs/tutorial.md from its first command to its last, as it stands there, in a
+# lab of another name.
+set -eu
+name=t$(($$ % 1000000))
+dir=$(mktemp -d)
+. "$SOURCE/tests/lab/lab-functions.sh"
+need_root_and_programs
+
+clean_up() {
+    lab down >/dev/null 2>&1 || true
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+PATH=$PATH:/usr/sbin
+for program in munged slurmctld slurmd srun sbatch; do
+    command -v $program >/dev/null || { echo "needs $program"; exit 77; }
+done
+[ -e "$BUILD/agent/launch/stagecoach-spank.so" ] ||
+    { echo "needs stagecoach-spank.so, which is not built"; exit 77; }
+# The Debian interpreter, whatever else is in PATH.
+for module in torch optuna; do
+    if ! /usr/bin/python3 -c "import $module" 2>/dev/null; then
+        echo "needs python3-$module"
+        exit 77
+    fi
+done
+
+# A text that is not what is printed, and a command that fails, are noticed.
+for commands in 'echo b' 'echo a; false'; do
+    printf '```sh\n%s\n```\n```text\na...\n```\n' "$commands" >"$dir/wrong.md"
+    if python3 "$SOURCE/tests/lab/run-document.py" "$dir/wrong.md" \
+        >/dev/null 2>&1; then
+        fail "no difference was seen: $commands"
+    fi
+done
+
+cd "$SOURCE"
+export BUILD TMPDIR="$dir"
+timeout 280 python3 "$SOURCE/tests/lab/run-document.py" docs/tutorial.md \
+    "\$PWD/build=$BUILD" "tutor=$name" || fail "the tutorial"
+assert_clean "the tutorial"
+echo PASS
