@@ -55,7 +55,7 @@ struct agent_config {
     char **netns;               /* Of /run/netns, besides our own. */
     size_t n_netns;
     char *readers;              /* File of rules for logs, or NULL. */
-    struct port_rule *ports;    /* See identify/whose.h. */
+    struct port_rule *ports;    /* See identify/port-rule.h. */
     size_t n_ports;
     const struct bypass_place *bypass;  /* Or NULL, see actuate/bypass.h. */
 };

@@ -20,7 +20,7 @@
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/identify/cgroup-path.h"
-#include "agent/identify/whose.h"
+#include "agent/identify/port-rule.h"
 #include "agent/privileges.h"
 #include "agent/progress/log-spec.h"
 #include "command-line.h"

@@ -4,23 +4,15 @@
 
 #include "agent/identify/tracker.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "agent/identify/cgroup-id.h"
 #include "agent/identify/cgroup.h"
-#include "agent/identify/flow-table.h"
-#include "agent/identify/miss-filter.h"
-#include "agent/identify/netns-views.h"
 #include "agent/identify/process.h"
-#include "agent/identify/registry.h"
-#include "agent/identify/sock-diag.h"
+#include "agent/identify/tracker-private.h"
 #include "agent/identify/whose.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -32,37 +24,6 @@ VLOG_DEFINE_THIS_MODULE(tracker);
 #define TICK_MS 1000            /* Between looks at the cgroups that nobody
                                  * asked for, */
 #define SCAN_GAP_MS 100         /* and least time between any. */
-#define DUMP_GAP_MS 500         /* Between dumps of the sockets, or if that is
-                                 * more, so many times as long as they take. */
-#define DUMP_SHARE 100
-#define VIEWS_GAP_MS 100        /* Between looks for namespaces. */
-#define PEEK_PROCESSES 4        /* Of a cgroup, whose namespaces are seen. */
-
-struct tracker {
-    const struct tracker_class *class;
-    void *aux;
-    char *cgroup_mount;         /* May be null, and then also: */
-    char *cgroup_root;
-    char **netns;               /* Of /run/netns. */
-    size_t n_netns;
-
-    struct registry registry;
-    struct flow_table flows;
-    struct miss_filter misses;
-    struct netns_views views;
-    struct cgroup_ids *ids;
-    struct whose *whose;
-    const struct netns_view *view;      /* Of the dump that is going on. */
-
-    long long now;              /* Of the run that is going on. */
-    long long next_tick;
-    long long next_dump;
-    long long hurry_at;         /* Look at the cgroups; LLONG_MAX if nobody is
-                                 * in a hurry. */
-    long long last_scan;
-    long long last_views;       /* When namespaces were looked for. */
-    struct tracker_stats stats;
-};
 
 static void
 job_begins(struct job *job, void *t_)
@@ -72,9 +33,6 @@ job_begins(struct job *job, void *t_)
     VLOG_INFO("%s: job is on this host", job->name);
     t->class->job_begin(job, t->aux);
 }
-
-static void look_at_cgroups(struct tracker *);
-static void dump(struct tracker *, bool all);
 
 struct tracker *
 tracker_create(const struct tracker_config *config,
@@ -110,8 +68,8 @@ tracker_create(const struct tracker_config *config,
     /* Jobs may be running already. */
     t->now = time_msec();
     t->next_tick = t->now + TICK_MS;
-    look_at_cgroups(t);
-    dump(t, true);
+    tracker_look_at_cgroups(t);
+    tracker_dump(t, true);
     return t;
 }
 
@@ -154,361 +112,6 @@ tracker_stats(const struct tracker *t)
     return &t->stats;
 }
 
-static void
-flow_gone(const struct flow *flow, void *t_)
-{
-    struct tracker *t = t_;
-
-    t->class->flow_end(&flow->key, t->aux);
-}
-
-static void
-job_gone(struct job *job, void *t_)
-{
-    struct tracker *t = t_;
-
-    VLOG_INFO("%s: job has left this host", job->name);
-    flow_table_forget_job(&t->flows, job, flow_gone, t);
-    t->class->job_end(job, t->aux);
-}
-
-static void
-see_cgroup(const char *name, uint64_t id, bool below, void *t_)
-{
-    struct tracker *t = t_;
-
-    registry_see(&t->registry, name, id, below, t->now);
-}
-
-/* For see_claimed_cgroup(). */
-struct claim_scan {
-    struct registry *registry;
-    const struct claim *claim;
-};
-
-static void
-see_claimed_cgroup(const char *name OVS_UNUSED, uint64_t id,
-                   bool below OVS_UNUSED, void *scan_)
-{
-    const struct claim_scan *scan = scan_;
-
-    registry_see_claimed(scan->registry, scan->claim, id);
-}
-
-/* True if what 'claim' claims is still there. */
-static bool
-claim_holds(const struct claim *claim)
-{
-    struct process process;
-    struct stat s;
-
-    if (claim->what.kind == CLAIMS_PROCESS) {
-        return process_look(claim->what.id, &process)
-               && (!claim->born || claim->born == process.born);
-    }
-    return !claim->path
-           || (!stat(claim->path, &s) && s.st_ino == claim->what.id);
-}
-
-/* Drops the claims whose things are gone, and looks at the cgroups below
- * those that are claimed. */
-static void
-scan_claims(struct tracker *t)
-{
-    struct claim *claim;
-
-    HMAP_FOR_EACH_SAFE (claim, node, &t->registry.claims) {
-        struct claim_scan scan = { &t->registry, claim };
-
-        if (!claim_holds(claim)) {
-            registry_drop_claim(&t->registry, claim);
-        } else if (claim->what.kind == CLAIMS_CGROUP && claim->path) {
-            cgroup_scan_below(claim->path, see_claimed_cgroup, &scan);
-        }
-    }
-}
-
-/* Looks at the tree.  Returns false if that failed. */
-static bool
-scan_cgroups(struct tracker *t)
-{
-    int error = 0;
-
-    t->stats.n_scans++;
-    t->last_scan = t->now;
-    registry_begin(&t->registry);
-    if (t->cgroup_root) {
-        error = cgroup_scan(t->cgroup_root, see_cgroup, t);
-    }
-    if (error) {
-        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 2);
-
-        VLOG_WARN_RL(&rl, "%s: cannot read the cgroups of jobs (%s)",
-                     t->cgroup_root, ovs_strerror(error));
-        return false;
-    }
-    scan_claims(t);
-    registry_end(&t->registry, job_gone, t);
-    return true;
-}
-
-/* Removes the jobs that have had no process for a while, with their
- * cgroups. */
-static void
-remove_empty_jobs(struct tracker *t)
-{
-    struct job *job;
-
-    HMAP_FOR_EACH_SAFE (job, node, &t->registry.jobs) {
-        if (!job->cgroup) {
-            continue;           /* Lives as long as its claims. */
-        }
-        if (cgroup_is_populated(t->cgroup_root, job->name)) {
-            job->empty_since = 0;
-        } else if (!job->empty_since) {
-            job->empty_since = t->now;
-        } else if (t->now - job->empty_since >= TRACKER_EMPTY_MS
-                   && !cgroup_remove(t->cgroup_root, job->name)
-                   && !job->n_claims) {
-            job_gone(job, t);
-            registry_remove(&t->registry, job);
-        }
-    }
-}
-
-/* Wants the namespaces that processes of the cgroup 'id' are in. */
-static void
-want_namespaces_of(struct tracker *t, uint64_t id)
-{
-    pid_t *pids;
-    char *path;
-    size_t n;
-
-    if (cgroup_ids_path(t->ids, id, &path)) {
-        return;
-    }
-    n = processes_of_cgroup(path, &pids);
-    for (size_t i = 0; i < MIN(n, PEEK_PROCESSES); i++) {
-        char ns[64];
-
-        snprintf(ns, sizeof ns, "/proc/%d/ns/net", (int) pids[i]);
-        netns_views_want(&t->views, ns);
-    }
-    free(pids);
-    free(path);
-}
-
-/* Looks for the namespaces that have a job's process or are claimed. */
-static void
-look_for_namespaces(struct tracker *t)
-{
-    const struct registry_cgroup *c;
-    const struct claim *claim;
-
-    t->last_views = t->now;
-    netns_views_begin(&t->views);
-    for (size_t i = 0; i < t->n_netns; i++) {
-        char *path = xasprintf("/run/netns/%s", t->netns[i]);
-
-        netns_views_want(&t->views, path);
-        free(path);
-    }
-    HMAP_FOR_EACH (claim, node, &t->registry.claims) {
-        if (claim->what.kind == CLAIMS_NETNS && claim->path) {
-            netns_views_want(&t->views, claim->path);
-        } else if (claim->what.kind == CLAIMS_PROCESS) {
-            char ns[64];
-
-            snprintf(ns, sizeof ns, "/proc/%"PRIu64"/ns/net", claim->what.id);
-            netns_views_want(&t->views, ns);
-        }
-    }
-    HMAP_FOR_EACH (c, node, &t->registry.cgroups) {
-        want_namespaces_of(t, c->id);
-    }
-    netns_views_end(&t->views);
-}
-
-static void
-look_at_cgroups(struct tracker *t)
-{
-    t->hurry_at = LLONG_MAX;
-    scan_cgroups(t);
-    look_for_namespaces(t);
-}
-
-/* Takes what is known of a socket.  Returns WHOSE_LATER if that is not enough,
- * and stores in '*whenp' when it may be. */
-static enum whose_answer
-take_socket(struct tracker *t, const struct sock_info *info, uint64_t netns,
-            long long since, long long *whenp)
-{
-    struct whose_socket socket = { info, netns, since };
-    struct job *job;
-    enum whose_answer answer = whose_decide(t->whose, &socket, t->now, &job,
-                                            whenp);
-
-    if (answer == WHOSE_JOB
-        && flow_table_see(&t->flows, &info->key, job, info->cgroup, t->now)) {
-        t->class->flow_begin(&info->key, job, t->aux);
-    }
-    if (whose_needs_scan(t->whose)) {
-        tracker_hurry(t);
-    }
-    return answer;
-}
-
-static void
-see_socket(const struct sock_info *info, void *t_)
-{
-    struct tracker *t = t_;
-    long long when;
-
-    if (info->cgroup
-        && take_socket(t, info, t->view->inode, t->now, &when)
-           == WHOSE_LATER) {
-        miss_filter_report(&t->misses, &info->key, t->now);
-    }
-}
-
-/* Stores in 'cgroups' those that jobs' sockets can be in.  Returns how many
- * there are, more than SOCK_DIAG_MAX_CGROUPS if they have no room. */
-static size_t
-cgroups_of_jobs(const struct tracker *t,
-                uint64_t cgroups[SOCK_DIAG_MAX_CGROUPS])
-{
-    const struct registry_cgroup *c;
-    const struct flow *flow;
-    uint64_t last = 0;
-    size_t n = 0;
-
-    HMAP_FOR_EACH (c, node, &t->registry.cgroups) {
-        if (n >= SOCK_DIAG_MAX_CGROUPS) {
-            return n + 1;
-        }
-        cgroups[n++] = c->id;
-    }
-    HMAP_FOR_EACH (flow, node, &t->flows.flows) {
-        size_t i = 0;
-
-        if (flow->cgroup == last) {
-            continue;
-        }
-        last = flow->cgroup;
-        while (i < n && cgroups[i] != flow->cgroup) {
-            i++;
-        }
-        if (i >= n) {
-            if (n >= SOCK_DIAG_MAX_CGROUPS) {
-                return n + 1;
-            }
-            cgroups[n++] = flow->cgroup;
-        }
-    }
-    return n;
-}
-
-static int
-dump_view(struct tracker *t, struct netns_view *view,
-          const uint64_t *cgroups, size_t n)
-{
-    int error = view->sd ? 0 : ENOTCONN;
-
-    if (!error) {
-        t->view = view;
-        error = sock_diag_dump(view->sd, cgroups, n, see_socket, t);
-    }
-    if (error) {
-        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-
-        VLOG_WARN_RL(&rl, "cannot read the sockets, trying again (%s)",
-                     ovs_strerror(error));
-        sock_diag_close(view->sd);
-        view->sd = NULL;
-        view->wanted = false;
-    }
-    return error;
-}
-
-/* Looks at the sockets in cgroups of jobs, or at 'all'; how often depends on
- * how long that takes. */
-static void
-dump(struct tracker *t, bool all)
-{
-    long long start = time_usec();
-    uint64_t cgroups[SOCK_DIAG_MAX_CGROUPS];
-    size_t n = all ? 0 : cgroups_of_jobs(t, cgroups);
-    long long cost_ms;
-    int error = 0;
-
-    if (n || all) {
-        t->stats.n_dumps++;
-        flow_table_begin(&t->flows);
-        for (size_t i = 0; i < t->views.n; i++) {
-            int view_error = dump_view(t, &t->views.views[i], cgroups, n);
-
-            error = view_error ? view_error : error;
-        }
-        if (!error) {
-            flow_table_end(&t->flows, t->now, flow_gone, t);
-        } else {
-            t->stats.n_failed_dumps++;
-        }
-    }
-    cost_ms = (time_usec() - start) / 1000;
-    t->next_dump = t->now + MAX(DUMP_GAP_MS, cost_ms * DUMP_SHARE);
-}
-
-/* Looks for the socket with 'key' in each namespace. */
-static int
-find_socket(struct tracker *t, const struct shim_flow_key *key,
-            struct sock_info *info, uint64_t *netnsp)
-{
-    for (size_t i = 0; i < t->views.n; i++) {
-        struct netns_view *view = &t->views.views[i];
-
-        t->stats.n_looks++;
-        if (view->sd && !sock_diag_find(view->sd, key, info)
-            && info->cgroup) {
-            *netnsp = view->inode;
-            return 0;
-        }
-    }
-    return ENOENT;
-}
-
-static void
-look_at_miss(struct tracker *t, const struct shim_flow_key *key,
-             long long since)
-{
-    struct sock_info info;
-    uint64_t netns;
-    long long when;
-
-    if (key->protocol != IPPROTO_TCP) {
-        miss_filter_quiet(&t->misses, key, t->now + MISS_NOBODYS_MS);
-        return;
-    }
-    if (find_socket(t, key, &info, &netns)) {
-        if (t->now - t->last_views >= VIEWS_GAP_MS) {
-            look_for_namespaces(t);
-        }
-        miss_filter_retry(&t->misses, key, t->now);
-        return;
-    }
-    switch (take_socket(t, &info, netns, since, &when)) {
-    case WHOSE_JOB:
-        miss_filter_resolve(&t->misses, key);
-        break;
-    case WHOSE_NOBODY:
-        miss_filter_quiet(&t->misses, key, t->now + MISS_NOBODYS_MS);
-        break;
-    case WHOSE_LATER:
-        miss_filter_defer(&t->misses, key, when);
-        break;
-    }
-}
-
 void
 tracker_run(struct tracker *t)
 {
@@ -518,18 +121,18 @@ tracker_run(struct tracker *t)
     t->now = time_msec();
     if (t->now >= t->next_tick) {
         t->next_tick = t->now + TICK_MS;
-        look_at_cgroups(t);
+        tracker_look_at_cgroups(t);
         if (t->cgroup_root) {
-            remove_empty_jobs(t);
+            tracker_remove_empty_jobs(t);
         }
     } else if (t->now >= t->hurry_at) {
-        look_at_cgroups(t);
+        tracker_look_at_cgroups(t);
     }
     if (t->now >= t->next_dump) {
-        dump(t, false);
+        tracker_dump(t, false);
     }
     while (miss_filter_next(&t->misses, t->now, &key, &since)) {
-        look_at_miss(t, &key, since);
+        tracker_look_at_miss(t, &key, since);
     }
 }
 
@@ -568,7 +171,7 @@ tracker_register(struct tracker *t, const char *name)
 
     t->now = time_msec();
     if (!job && t->now - t->last_scan >= SCAN_GAP_MS) {
-        scan_cgroups(t);
+        tracker_scan_cgroups(t);
         job = registry_find(&t->registry, name);
     }
     tracker_hurry(t);

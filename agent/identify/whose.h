@@ -45,14 +45,9 @@
 #include "agent/identify/sock-diag.h"
 
 struct job;
+struct port_rule;
 struct registry;
 struct whose;
-
-/* Ports that are a job's, at either end. */
-struct port_rule {
-    uint16_t first, last;
-    char job[64];               /* "COJOB/JOB". */
-};
 
 struct whose_config {
     const char *cgroup_mount;   /* May be null, and then also: */
@@ -84,7 +79,5 @@ void whose_forget(struct whose *);
 /* True, once, if there was a cgroup that could not be found by its id, so that
  * only a look at the whole tree can tell whose it is. */
 bool whose_needs_scan(struct whose *);
-
-char *port_rule_parse(const char *text, struct port_rule *);
 
 #endif /* agent/identify/whose.h */

@@ -24,6 +24,7 @@
 #include "agent/identify/environ.h"
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
+#include "agent/identify/port-rule.h"
 #include "agent/identify/whose.h"
 #include "util.h"
 

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/identify/process-jobs.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "agent/identify/environ.h"
+#include "agent/identify/process.h"
+#include "agent/identify/registry.h"
+#include "hash.h"
+#include "openvswitch/hmap.h"
+#include "openvswitch/vlog.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(process_jobs);
+
+#define MAX_READERS 65536
+#define MAX_ANCESTORS 64
+
+/* A process may be given another program, with another environment, soon
+ * after it began. */
+#define YOUNG_TICKS 500
+
+/* A process whose environment was read. */
+struct reader {
+    struct hmap_node node;      /* By 'pid'. */
+    pid_t pid;
+    uint64_t born;
+    bool settled;               /* It was no longer young. */
+};
+
+struct process_jobs {
+    struct registry *registry;
+    char *cgroup_root;          /* May be null. */
+    struct hmap readers;        /* Contains struct reader. */
+};
+
+struct process_jobs *
+process_jobs_create(struct registry *registry, const char *cgroup_root)
+{
+    struct process_jobs *p = xzalloc(sizeof *p);
+
+    p->registry = registry;
+    p->cgroup_root = nullable_xstrdup(cgroup_root);
+    hmap_init(&p->readers);
+    return p;
+}
+
+void
+process_jobs_clear(struct process_jobs *p)
+{
+    struct reader *reader;
+
+    HMAP_FOR_EACH_POP (reader, node, &p->readers) {
+        free(reader);
+    }
+}
+
+void
+process_jobs_destroy(struct process_jobs *p)
+{
+    if (p) {
+        process_jobs_clear(p);
+        hmap_destroy(&p->readers);
+        free(p->cgroup_root);
+        free(p);
+    }
+}
+
+/* Returns what is claimed of 'pid', the strongest evidence first, or NULL. */
+const struct claim *
+process_jobs_claim(const struct process_jobs *p, pid_t pid)
+{
+    struct claim_what what = { CLAIMS_PROCESS, pid };
+
+    for (enum claim_source s = 0; s < N_CLAIM_SOURCES; s++) {
+        const struct claim *claim = registry_find_claim(p->registry, s,
+                                                        &what);
+
+        if (claim) {
+            return claim;
+        }
+    }
+    return NULL;
+}
+
+void
+process_jobs_add(struct process_jobs *p, const struct process *process,
+              enum claim_source source, const char *name, long long now)
+{
+    struct claim_what what = { CLAIMS_PROCESS, process->pid };
+
+    if (registry_claim(p->registry, source, name, &what, now)) {
+        registry_find_claim(p->registry, source, &what)->born = process->born;
+    }
+}
+
+/* What is claimed of a process counts for those that it started. */
+static void
+inherit(struct process_jobs *p, const struct process *process, long long now)
+{
+    struct process ancestor = *process;
+
+    for (int i = 0; i < MAX_ANCESTORS && ancestor.parent > 1; i++) {
+        const struct claim *claim;
+
+        if (!process_look(ancestor.parent, &ancestor)) {
+            return;
+        }
+        claim = process_jobs_claim(p, ancestor.pid);
+        if (claim && (!claim->born || claim->born == ancestor.born)) {
+            char *name = xstrdup(claim->job->name);
+
+            process_jobs_add(p, process, claim->source, name, now);
+            free(name);
+            return;
+        }
+    }
+}
+
+/* The user of the first process in the cgroup of 'job' in the tree. */
+static bool
+user_in_tree(const struct process_jobs *p, const struct job *job, uid_t *uidp)
+{
+    char *path = xasprintf("%s/%s", p->cgroup_root, job->name);
+    pid_t *pids;
+    size_t n = processes_of_cgroup(path, &pids);
+    bool found = n && process_user(pids[0], uidp);
+
+    free(pids);
+    free(path);
+    return found;
+}
+
+/* Anybody can write anything into an environment.  True if 'process' may say
+ * there that it works for the job called 'name': a new one, or one of the same
+ * user. */
+static bool
+may_join(const struct process_jobs *p, const struct process *process,
+         const char *name)
+{
+    const struct job *job = registry_find(p->registry, name);
+    uid_t uid, owner;
+
+    if (!process_user(process->pid, &uid)) {
+        return false;
+    }
+    if (!job || uid == 0) {
+        return true;
+    }
+    if (job->has_owner) {
+        return uid == job->owner;
+    }
+    return job->cgroup && user_in_tree(p, job, &owner) && uid == owner;
+}
+
+static void
+join(struct process_jobs *p, const struct process *process, const char *name,
+     long long now)
+{
+    struct job *job;
+
+    process_jobs_add(p, process, CLAIM_ENVIRONMENT, name, now);
+    job = registry_find(p->registry, name);
+    if (job && !job->has_owner) {
+        job->has_owner = process_user(process->pid, &job->owner);
+    }
+}
+
+/* Reads the environment of 'process', once it has its last program. */
+static void
+read_environ(struct process_jobs *p, const struct process *process,
+             long long now)
+{
+    const char *framework;
+    size_t size;
+    char *text = process_environ(process->pid, &size);
+    char *name = text ? environ_job(text, size, &framework) : NULL;
+
+    if (name && may_join(p, process, name)) {
+        VLOG_DBG("process %d: %s by the environment of %s",
+                 (int) process->pid, name, framework);
+        join(p, process, name, now);
+    } else if (name) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl, "%s: process %d of another user has it in its "
+                     "environment, which does not count", name,
+                     (int) process->pid);
+    }
+    free(name);
+    free(text);
+}
+
+static struct reader *
+find_or_add_reader(struct process_jobs *p, pid_t pid)
+{
+    struct reader *reader;
+
+    HMAP_FOR_EACH_WITH_HASH (reader, node, hash_int(pid, 0), &p->readers) {
+        if (reader->pid == pid) {
+            return reader;
+        }
+    }
+    if (hmap_count(&p->readers) >= MAX_READERS) {
+        process_jobs_clear(p);
+    }
+    reader = xzalloc(sizeof *reader);
+    reader->pid = pid;
+    hmap_insert(&p->readers, &reader->node, hash_int(pid, 0));
+    return reader;
+}
+
+/* Clock ticks since the boot. */
+static uint64_t
+ticks_now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return ts.tv_sec * 100 + ts.tv_nsec / 10000000;
+}
+
+/* Finds out for whom 'pid' works, without a look at it if it has been looked
+ * at, unless 'check'.  Returns true if it is for a job, otherwise clears
+ * '*foreverp' unless that will stay so. */
+bool
+process_jobs_look(struct process_jobs *p, pid_t pid, bool check, long long now,
+                bool *foreverp)
+{
+    struct reader *reader = find_or_add_reader(p, pid);
+    struct process process;
+    const struct claim *claim;
+
+    if (reader->settled && !check) {
+        return process_jobs_claim(p, pid) != NULL;
+    }
+    if (!process_look(pid, &process)) {
+        *foreverp = false;
+        return false;
+    }
+    if (reader->born != process.born || !reader->settled) {
+        reader->born = process.born;
+        reader->settled = ticks_now() > process.born + YOUNG_TICKS;
+        read_environ(p, &process, now);
+        inherit(p, &process, now);
+    }
+    *foreverp = *foreverp && reader->settled;
+    claim = process_jobs_claim(p, pid);
+    return claim && (!claim->born || claim->born == process.born);
+}
