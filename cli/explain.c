@@ -48,26 +48,19 @@ static void
 print_why(const struct json *json)
 {
     const struct json *why = member_array(json, "why");
+    const char *bottleneck = member_string(json, "bottleneck");
+    double left = member_number(json, "iterations_left");
 
     for (size_t i = 0; i < why->array.n; i++) {
         if (why->array.elems[i]->type == JSON_STRING) {
             printf("  %s\n", json_string(why->array.elems[i]));
         }
     }
-}
-
-static void
-print_needs(const struct json *json)
-{
-    double left = member_number(json, "iterations_left");
-    const char *bottleneck = member_string(json, "bottleneck");
-
     if (*bottleneck) {
         printf("alone, its %.0f iteration%s would take %.1f s, and %.1f s of "
                "%s\n", left, left > 1 ? "s" : "",
                member_number(json, "alone_s"),
                member_number(json, "remaining_s"), bottleneck);
-        print_before(member_array(json, "before"), bottleneck);
     } else {
         printf("what it needs of the network nobody knows: it has moved "
                "nothing yet\n");
@@ -125,7 +118,10 @@ print_explanation(const struct json *json)
     print_why(json);
     print_ends(json);
     print_bursts(member_array(json, "bursts"));
-    print_needs(json);
+    if (*member_string(json, "bottleneck")) {
+        print_before(member_array(json, "before"),
+                     member_string(json, "bottleneck"));
+    }
 }
 
 int
