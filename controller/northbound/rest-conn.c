@@ -337,7 +337,9 @@ handle_end(struct rest_conn *conn, const char *path, const char *method)
 {
     struct rest_answer answer = conn->answer;
 
-    if (answer.status) {        /* Of a change that was made meanwhile. */
+    if (conn->change) {         /* It was hung up while that was made. */
+        return MHD_NO;
+    } else if (answer.status) {        /* Of a change that was made meanwhile. */
         conn->answer = (struct rest_answer) { .status = 0 };
         return send_answer(conn, answer);
     }

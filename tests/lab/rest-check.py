@@ -8,6 +8,7 @@ PLACE is a unix socket, or HOST:PORT,KEY,CERTIFICATE,CA of TLS.
 openapi FILE      what is answered is what docs/openapi.json says, both ways
 writes ACTOR COJOB        changes, repeated and wrong ones
 events            events as they happen, and after a break
+away              a database that hangs ends in 503, for many at once too
 deaf SECONDS      who follows events and does not read is cut off
 full              no more streams than there may be
 metrics FILE...   Prometheus's format; what the files ask for is there
@@ -295,6 +296,27 @@ def events():
         stream.close()
 
 
+def away():
+    """More changes than there may be connections: the oldest make room."""
+    clients = [Client(timeout=20) for _ in range(90)]
+    for i, client in enumerate(clients):
+        client.request("PUT", f"/v1/cojobs/away-{i}", "{}")
+        if i % 30 == 0:
+            expect("reads wait too", ask("GET", "/v1/status")[0] == 200)
+    counts = {}
+    for client in clients:
+        try:
+            answer = client.getresponse()
+            reply = json.loads(answer.read())["error"]
+            expect(reply, "the intent database did not answer" in reply)
+            kind = answer.status
+        except (ConnectionError, http.client.HTTPException):
+            kind = "closed"
+        counts[kind] = counts.get(kind, 0) + 1
+        client.close()
+    expect(f"{counts}", set(counts) == {503, "closed"} and counts[503] > 40)
+
+
 def deaf(seconds):
     """Only what is sent and not read fills a socket."""
     client = Client()
@@ -355,6 +377,6 @@ def status():
 
 
 PLACE = sys.argv[1]
-{"openapi": openapi, "writes": writes, "events": events, "deaf": deaf,
+{"openapi": openapi, "writes": writes, "events": events, "deaf": deaf, "away": away,
  "full": full, "metrics": metrics, "status": status}[
      sys.argv[2]](*sys.argv[3:])

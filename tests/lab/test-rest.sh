@@ -106,6 +106,15 @@ grep -q "^change,$(id -un),stage asha-9/0 begins" "$dir/events" ||
 [ "$(grep -c '^change,.*,cojob asha-9 begins' "$dir/events")" = 1 ] ||
     fail "what changes nothing has a row"
 
+# A database that hangs holds up nobody but those who want to change it.
+intent_pid=$(cat "$dir/run/intent-db.pid")
+kill -STOP "$intent_pid"
+timeout 60 python3 "$SOURCE/tests/lab/rest-check.py" "$socket" away ||
+    { kill -CONT "$intent_pid"; fail "rest-check.py away"; }
+kill -CONT "$intent_pid"
+echo "ok: away"
+check "$socket" writes "$(id -un)" asha-7
+
 # One that does not read what happens.
 check "$socket" deaf 60
 
