@@ -134,8 +134,9 @@ port=$(python3 -c 'import socket
 s = socket.socket()
 s.bind(("127.0.0.1", 0))
 print(s.getsockname()[1])')
+# Becomes a controller that listens with TLS.
 tls_controller() {
-    "$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
+    exec "$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
         --telemetry="unix:$dir/run/second.sock" \
         --unixctl="$dir/run/second.ctl" --rest="pssl:$port:127.0.0.1" \
         -vconsole:info -vsyslog:off "$@"
@@ -144,17 +145,30 @@ for wrong in "--rest-client=alice" \
     "--private-key=$dir/controller.key --certificate=$dir/controller.pem
      --ca-cert=$dir/ca.pem"; do
     # shellcheck disable=SC2086
-    if tls_controller $wrong 2>"$dir/tls.log"; then
+    if (tls_controller $wrong) 2>"$dir/tls.log"; then
         fail "TLS without all of it: $wrong"
     fi
     grep -q -- '--rest: "pssl:.* required$' "$dir/tls.log" ||
         fail "$wrong: $(cat "$dir/tls.log")"
 done
-tls_controller --private-key="$dir/controller.key" \
+python3 -c 'import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+s.settimeout(30)
+print(s.recv(99).decode())' "$dir/notify" >"$dir/ready" &
+pids="$pids $!"
+await "a service manager listens" test -S "$dir/notify"
+notifying_controller() {
+    NOTIFY_SOCKET="$dir/notify"
+    export NOTIFY_SOCKET
+    tls_controller "$@"
+}
+notifying_controller --private-key="$dir/controller.key" \
     --certificate="$dir/controller.pem" --ca-cert="$dir/ca.pem" \
     --rest-client=alice --rest="unix:$dir/run/second-rest.sock" \
     2>"$dir/tls.log" &
 pids="$pids $!"
+await "it is told" grep -qx READY=1 "$dir/ready"
 at() { echo "127.0.0.1:$port,$dir/$1.key,$dir/$1.pem,$dir/ca.pem"; }
 status_of() {
     timeout 20 python3 "$SOURCE/tests/lab/rest-check.py" "$1" status 2>&1 ||
