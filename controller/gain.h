@@ -19,7 +19,7 @@
  * A simulation may take seconds, and an order may not wait.  It is done by a
  * child process that has nothing but the numbers and a pipe, at most once a
  * minute and when stages have ended meanwhile, at the lowest priority and with
- * a limit on its time and memory.  A child that fails leaves the last answer.
+ * a limit on its time.  A child that fails leaves the last answer.
  *
  *
  * Usage
