@@ -59,8 +59,8 @@ bool gain_is_due(const struct gain *, int64_t newest);
 /* True while one goes on. */
 bool gain_is_running(const struct gain *);
 
-/* Takes over 'stages', {"stages": [...]} as of history.h, or NULL; the last one
- * ended at 'newest'. */
+/* Takes over 'stages', {"stages": [...]} as of history.h, or NULL; the last
+ * one ended at 'newest'. */
 void gain_run(struct gain *, struct json *stages, int64_t newest,
               const struct policy *);
 void gain_wait(const struct gain *, int64_t newest);
