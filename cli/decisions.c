@@ -76,8 +76,8 @@ ask(const char *name, void (*print)(const struct json *))
 {
     char *after = xasprintf("%"PRId64, last);
     const char *args[] = { after };
-    int status = controller_ask(name, "controller/decisions-after", 1, args, false,
-                                print);
+    int status = controller_ask(name, "controller/decisions-after", 1, args,
+                                false, print);
 
     free(after);
     return status;

@@ -29,11 +29,19 @@ overtaken(const struct decide_rows *rows, const int *old_ranks, size_t k)
     return -1;
 }
 
-/* Returns what the stage of 'row' needs, the reason for most places. */
+/* Returns why the stage of 'row' has its place, before 'other' if that is
+ * nonnull: for most, what it needs. */
 static char *
-need(const struct decide_rows *rows, const struct stage_row *row)
+reason(const struct decide_rows *rows, const struct stage_row *row,
+       const struct stage_row *other)
 {
-    return (row->bottleneck < 0
+    return (row->override
+            ? xasprintf("an operator wants it (%s)",
+                        override_names[row->override])
+            : other && other->override
+            ? xasprintf("an operator wants that (%s)",
+                        override_names[other->override])
+            : row->bottleneck < 0
             ? xstrdup("its traffic is not known yet")
             : xasprintf("it needs %.1f s of %s, weight %g", row->remaining,
                         rows->ports[row->bottleneck], row->weight));
@@ -52,7 +60,7 @@ decide_moves_log(const struct decide_rows *rows, const int *old_ranks,
             continue;
         }
         name = stage_name(row);
-        why = need(rows, row);
+        why = reason(rows, row, behind >= 0 ? &rows->stages[behind] : NULL);
         other = behind >= 0 ? stage_name(&rows->stages[behind]) : NULL;
         decision_log_append(log, DECISION_ORDER, name, program_name,
                             "rank %"PRIuSIZE" of %"PRIuSIZE", %s%s: %s", k,

@@ -24,7 +24,8 @@
 /* A worker that is so many iterations behind is what its job waits for. */
 #define LAG_ITERATIONS 2
 
-/* A job whose transfers alone take so much of its iterations waits for them. */
+/* A job whose transfers alone take so much of its iterations waits for
+ * them. */
 #define NETWORK_SHARE 0.7
 
 /* A job of the last order and what explains it. */

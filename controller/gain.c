@@ -32,7 +32,6 @@ VLOG_DEFINE_THIS_MODULE(gain);
 
 #define PERIOD_MS 60000         /* From one simulation to the next. */
 #define MAX_CPU_S 30            /* Of a simulation. */
-#define MAX_MEMORY (1024UL * 1024 * 1024)
 #define MAX_ANSWER 256          /* Characters that a child says. */
 
 /* Where the child has its pipe. */
@@ -121,11 +120,9 @@ static void
 limit_child(void)
 {
     struct rlimit cpu = { MAX_CPU_S, MAX_CPU_S };
-    struct rlimit memory = { MAX_MEMORY, MAX_MEMORY };
     struct rlimit none = { 0, 0 };
 
     setrlimit(RLIMIT_CPU, &cpu);
-    setrlimit(RLIMIT_AS, &memory);
     setrlimit(RLIMIT_CORE, &none);
     setpriority(PRIO_PROCESS, 0, 19);
 }

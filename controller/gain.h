@@ -19,7 +19,7 @@
  * A simulation may take seconds, and an order may not wait.  It is done by a
  * child process that has nothing but the numbers and a pipe, at most once a
  * minute and when stages have ended meanwhile, at the lowest priority and with
- * a limit on its time and memory.  A child that fails leaves the last answer.
+ * a limit on its time.  A child that fails leaves the last answer.
  *
  *
  * Usage
@@ -59,8 +59,8 @@ bool gain_is_due(const struct gain *, int64_t newest);
 /* True while one goes on. */
 bool gain_is_running(const struct gain *);
 
-/* Takes over 'stages', {"stages": [...]} as of history.h, or NULL; the last one
- * ended at 'newest'. */
+/* Takes over 'stages', {"stages": [...]} as of history.h, or NULL; the last
+ * one ended at 'newest'. */
 void gain_run(struct gain *, struct json *stages, int64_t newest,
               const struct policy *);
 void gain_wait(const struct gain *, int64_t newest);

@@ -184,6 +184,8 @@ await "the order is back" wants 'h0,{large/t0=1, small/t0=0}'
 # A controller that is killed is replaced: same order, higher numbers.
 version=$(number version)
 kill -9 "$pid"
+gone() { ! kill -0 "$1" 2>/dev/null; }
+await "a controller that is killed ends" gone "$pid"
 start
 [ "$(number generation)" = 2 ] || fail "the generation has not grown"
 await "agents come back" asks controller/status '"agents":2'
