@@ -91,6 +91,24 @@ gives_reasons(void **state OVS_UNUSED)
                "nothing is known of its traffic yet</td>", NULL);
 }
 
+/* An operator's wishes, and what an operator should see to. */
+static void
+tells_operators(void **state OVS_UNUSED)
+{
+    assert_has(page("{\"state\": \"active\", \"observe\": true,"
+                    " \"alarms\": [\"no agent on h1\", 3, \"<x>\"],"
+                    " \"predicted\": {\"order_mean_s\": 3,"
+                    " \"fair_mean_s\": 4}}", "{\"order\": ["
+                    ROW("0", "a", "h0:tx", "\"h0:tx\": 3",
+                        ", \"override\": \"pin\"") ","
+                    ROW("1", "b", "h0:tx", "\"h0:tx\": 3",
+                        ", \"override\": \"none\"") "]}", HOSTS),
+               "<dd>active, only observes</dd>",
+               "<li>no agent on h1</li>\n<li>&lt;x&gt;</li>\n</ul>",
+               "fair sharing</dt><dd>25 % less</dd>",
+               ">an operator's pin; needs h0:tx", ">needs h0:tx", NULL);
+}
+
 static void
 escapes_names(void **state OVS_UNUSED)
 {
@@ -138,6 +156,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_the_state),
         cmocka_unit_test(gives_reasons),
+        cmocka_unit_test(tells_operators),
         cmocka_unit_test(escapes_names),
         cmocka_unit_test(bears_what_is_missing),
         cmocka_unit_test(has_files),

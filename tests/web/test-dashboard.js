@@ -124,6 +124,13 @@ test("events change the page, and nothing is asked without", async () => {
     proxy.push("order");
     proxy.push("order");
     await row.waitFor({ state: "detached" });
+
+    // Who has missed something asks for all.
+    proxy.seen.length = 0;
+    proxy.push("lost");
+    await page.waitForTimeout(1500);
+    assert.ok(proxy.seen.includes("/v1/decisions"));
+    assert.ok(proxy.seen.includes("/v1/hosts"));
     assert.deepEqual(complaints, []);
     await close();
     await proxy.close();

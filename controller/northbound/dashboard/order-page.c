@@ -130,6 +130,21 @@ put_host_tiles(struct ds *html, const struct json *hosts)
     }
 }
 
+/* What the running stages will have taken of what fair sharing would. */
+static void
+put_gain_tile(struct ds *html, const struct json *status)
+{
+    const struct json *predicted = get(status, "predicted", JSON_OBJECT);
+    double order = predicted ? get_number(predicted, "order_mean_s") : 0;
+    double fair = predicted ? get_number(predicted, "fair_mean_s") : 0;
+
+    if (order > 0 && fair > 0) {
+        put_tile(html, "Foreseen, against fair sharing", "%.0f %% %s",
+                 100 * (order < fair ? 1 - order / fair : order / fair - 1),
+                 order < fair ? "less" : "more");
+    }
+}
+
 static void
 put_tiles(struct ds *html, const struct json *status,
           const struct json *hosts)
@@ -137,7 +152,8 @@ put_tiles(struct ds *html, const struct json *status,
     double gap = get_number(status, "gap");
 
     ds_put_cstr(html, "<dl class=\"tiles\">\n");
-    put_tile(html, "Controller", "%s", get_string(status, "state"));
+    put_tile(html, "Controller", "%s%s", get_string(status, "state"),
+             get_bool(status, "observe") ? ", only observes" : "");
     put_tile(html, "Policy", "%s", get_string(status, "policy"));
     put_tile(html, "Order version", "%.0f", get_number(status, "version"));
     put_tile(html, "Searches", "%.0f", get_number(status, "cojobs"));
@@ -146,7 +162,28 @@ put_tiles(struct ds *html, const struct json *status,
     if (get_number(status, "bound_s") > 0) {
         put_tile(html, "From the best, at most", "%.1f %%", 100 * (gap - 1));
     }
+    put_gain_tile(html, status);
     ds_put_cstr(html, "</dl>\n");
+}
+
+/* What somebody should see to. */
+static void
+put_alarms(struct ds *html, const struct json *status)
+{
+    struct json *const *alarms;
+    size_t n = get_array(status, "alarms", &alarms);
+
+    if (n) {
+        ds_put_cstr(html, "<ul class=\"alarms\">\n");
+        for (size_t i = 0; i < n; i++) {
+            if (alarms[i]->type == JSON_STRING) {
+                ds_put_cstr(html, "<li>");
+                put_escaped(html, json_string(alarms[i]));
+                ds_put_cstr(html, "</li>\n");
+            }
+        }
+        ds_put_cstr(html, "</ul>\n");
+    }
 }
 
 /* Returns the seconds that stages before 'rank' of 'rows' need of 'port', and
@@ -173,10 +210,16 @@ static void
 put_reason(struct ds *html, struct json *const *rows, size_t rank)
 {
     const char *port = get_string(rows[rank], "bottleneck");
+    const char *override = get_string(rows[rank], "override");
     double weight = get_number(rows[rank], "weight");
     double before;
     size_t n;
 
+    if (*override && strcmp(override, "none")) {
+        ds_put_cstr(html, "an operator's ");
+        put_escaped(html, override);
+        ds_put_cstr(html, "; ");
+    }
     if (!*port) {
         ds_put_cstr(html, "nothing is known of its traffic yet");
         return;
@@ -280,6 +323,7 @@ void
 order_page_put(struct ds *html, const struct json *status,
                const struct json *order, const struct json *hosts)
 {
+    put_alarms(html, status);
     put_tiles(html, status, hosts);
     put_order(html, order);
 }

@@ -100,7 +100,7 @@ function verdict(rows, boundMean) {
     const fair = mean(rows.map(row => row.fair));
     const text = measured < fair
         ? `Yes: stages take ${percent(1 - measured / fair)} less`
-        : "Not shown: computing may hide it";
+        : "Not shown: stages take longer than a fair network alone would";
 
     return [
         el("p", { class: "big" }, text),

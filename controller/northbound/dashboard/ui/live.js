@@ -9,6 +9,7 @@ const POLL_MS = 2000;
 const STAGES_MS = 10000;    // A controller's stages are many.
 const RETRY_MS = 30000;     // Without events, they are tried again so often.
 const EVENTS = ["order", "stage", "decision", "telemetry"];
+const LOST = "lost";        // There were more than the controller keeps.
 
 // What get() and getText() throw if the controller does not answer.
 class Away extends Error {
@@ -89,8 +90,10 @@ export function follow(changed, state) {
             source.addEventListener(kind, () => waiting.add(kind));
         }
         // What was missed in between is not known.
-        source.addEventListener(
-            "open", () => EVENTS.forEach(kind => waiting.add(kind)));
+        for (const event of ["open", LOST]) {
+            source.addEventListener(
+                event, () => EVENTS.forEach(kind => waiting.add(kind)));
+        }
     }
 
     listen();
