@@ -134,6 +134,23 @@ bears_what_is_missing(void **state OVS_UNUSED)
 }
 
 static void
+counts_what_is_too_much(void **state OVS_UNUSED)
+{
+    struct ds order = DS_EMPTY_INITIALIZER;
+
+    ds_put_cstr(&order, "{\"order\": [");
+    for (int i = 0; i < 250; i++) {
+        ds_put_format(&order, "%s%s", i ? "," : "",
+                      ROW("0", "a", "h0:tx", "\"h0:tx\": 0.5", ""));
+    }
+    ds_put_cstr(&order, "]}");
+    assert_has(page(STATUS, ds_cstr(&order), HOSTS),
+               "; 199 before it there need 2 min</td>", ">And 50 more.</td>",
+               NULL);
+    ds_destroy(&order);
+}
+
+static void
 has_files(void **state OVS_UNUSED)
 {
     assert_true(dashboard_owns("/"));
@@ -159,6 +176,7 @@ main(void)
         cmocka_unit_test(tells_operators),
         cmocka_unit_test(escapes_names),
         cmocka_unit_test(bears_what_is_missing),
+        cmocka_unit_test(counts_what_is_too_much),
         cmocka_unit_test(has_files),
     };
 

@@ -11,7 +11,14 @@
 #include "openvswitch/shash.h"
 #include "util.h"
 
-#define MAX_JOBS_SHOWN 8        /* Of a stage; more are counted. */
+#define MAX_ROWS_SHOWN 200      /* More are counted, */
+#define MAX_JOBS_SHOWN 8        /* and so are those of a stage. */
+
+/* What the stages so far need of a port. */
+struct ahead {
+    double seconds;
+    size_t n;                   /* Stages. */
+};
 
 static void
 put_escaped(struct ds *html, const char *text)
@@ -186,34 +193,39 @@ put_alarms(struct ds *html, const struct json *status)
     }
 }
 
-/* Returns the seconds that stages before 'rank' of 'rows' need of 'port', and
- * stores in '*np' how many they are. */
-static double
-seconds_before(struct json *const *rows, size_t rank, const char *port,
-               size_t *np)
+/* Adds what 'row' needs to 'aheads', by port. */
+static void
+add_ahead(struct shash *aheads, const struct json *row)
 {
-    double seconds = 0;
+    const struct json *demand = get(row, "demand", JSON_OBJECT);
+    const struct shash_node *node;
 
-    *np = 0;
-    for (size_t i = 0; i < rank; i++) {
-        const struct json *demand = get(rows[i], "demand", JSON_OBJECT);
-        double s = demand ? get_number(demand, port) : 0;
-
-        seconds += s;
-        *np += s > 0;
+    if (!demand) {
+        return;
     }
-    return seconds;
+    SHASH_FOR_EACH (node, json_object(demand)) {
+        double seconds = get_number(demand, node->name);
+        struct ahead *ahead = shash_find_data(aheads, node->name);
+
+        if (seconds > 0) {
+            if (!ahead) {
+                ahead = xzalloc(sizeof *ahead);
+                shash_add(aheads, node->name, ahead);
+            }
+            ahead->seconds += seconds;
+            ahead->n++;
+        }
+    }
 }
 
-/* Why the stage 'rank' of 'rows' has its place. */
+/* Why the stage of 'row' has its place, after those that made 'aheads'. */
 static void
-put_reason(struct ds *html, struct json *const *rows, size_t rank)
+put_reason(struct ds *html, const struct json *row, const struct shash *aheads)
 {
-    const char *port = get_string(rows[rank], "bottleneck");
-    const char *override = get_string(rows[rank], "override");
-    double weight = get_number(rows[rank], "weight");
-    double before;
-    size_t n;
+    const char *port = get_string(row, "bottleneck");
+    const char *override = get_string(row, "override");
+    double weight = get_number(row, "weight");
+    const struct ahead *ahead;
 
     if (*override && strcmp(override, "none")) {
         ds_put_cstr(html, "an operator's ");
@@ -227,12 +239,12 @@ put_reason(struct ds *html, struct json *const *rows, size_t rank)
     ds_put_cstr(html, "needs ");
     put_escaped(html, port);
     ds_put_cstr(html, " most, for ");
-    put_seconds(html, get_number(rows[rank], "remaining_s"));
-    before = seconds_before(rows, rank, port, &n);
-    if (n) {
-        ds_put_format(html, "; %"PRIuSIZE" before it there need%s ", n,
-                      n == 1 ? "s" : "");
-        put_seconds(html, before);
+    put_seconds(html, get_number(row, "remaining_s"));
+    ahead = shash_find_data(aheads, port);
+    if (ahead) {
+        ds_put_format(html, "; %"PRIuSIZE" before it there need%s ",
+                      ahead->n, ahead->n == 1 ? "s" : "");
+        put_seconds(html, ahead->seconds);
     } else {
         ds_put_cstr(html, "; nobody is before it there");
     }
@@ -267,10 +279,8 @@ begin_cell(struct ds *html, const char *label)
 }
 
 static void
-put_row(struct ds *html, struct json *const *rows, size_t rank)
+put_row(struct ds *html, const struct json *row, const struct shash *aheads)
 {
-    const struct json *row = rows[rank];
-
     ds_put_cstr(html, "<tr>");
     begin_cell(html, "Rank");
     ds_put_format(html, "%.0f</td><th scope=\"row\">",
@@ -289,8 +299,29 @@ put_row(struct ds *html, struct json *const *rows, size_t rank)
     put_jobs(html, row);
     ds_put_cstr(html, "</td>");
     begin_cell(html, "Why there");
-    put_reason(html, rows, rank);
+    put_reason(html, row, aheads);
     ds_put_cstr(html, "</td></tr>\n");
+}
+
+static void
+put_rows(struct ds *html, struct json *const *rows, size_t n)
+{
+    struct shash aheads = SHASH_INITIALIZER(&aheads);
+
+    for (size_t i = 0; i < MIN(n, MAX_ROWS_SHOWN); i++) {
+        if (rows[i]->type == JSON_OBJECT) {
+            put_row(html, rows[i], &aheads);
+            add_ahead(&aheads, rows[i]);
+        }
+    }
+    shash_destroy_free_data(&aheads);
+    if (!n) {
+        ds_put_cstr(html, "<tr><td colspan=\"7\">No stage is running.</td>"
+                    "</tr>\n");
+    } else if (n > MAX_ROWS_SHOWN) {
+        ds_put_format(html, "<tr><td colspan=\"7\">And %"PRIuSIZE" more."
+                      "</td></tr>\n", n - MAX_ROWS_SHOWN);
+    }
 }
 
 static void
@@ -305,15 +336,7 @@ put_order(struct ds *html, const struct json *order)
                 "<th scope=\"col\">Ends in</th><th scope=\"col\">Runs for"
                 "</th><th scope=\"col\">Jobs</th><th scope=\"col\">Why there"
                 "</th></tr></thead>\n<tbody>\n");
-    for (size_t i = 0; i < n; i++) {
-        if (rows[i]->type == JSON_OBJECT) {
-            put_row(html, rows, i);
-        }
-    }
-    if (!n) {
-        ds_put_cstr(html, "<tr><td colspan=\"7\">No stage is running.</td>"
-                    "</tr>\n");
-    }
+    put_rows(html, rows, n);
     ds_put_cstr(html, "</tbody></table>\n");
 }
 

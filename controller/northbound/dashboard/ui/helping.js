@@ -9,7 +9,7 @@
 import { predictFair } from "./fair.js";
 import { asTable, el, note, percent, seconds, show, svg } from "./dom.js";
 
-const MAX_STAGES = 200;         // That have ended and are compared.
+const MAX_STAGES = 200;         // That are compared, of each kind.
 const MAX_BARS = 12;            // That are drawn, the last ones.
 const WIDTH = 600;
 const LEFT = 110;               // Of names.
@@ -17,6 +17,10 @@ const ROW = 30;
 
 function mean(numbers) {
     return numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
+}
+
+function nameOf({ cojob, rung }) {
+    return `${cojob}/${rung}`;
 }
 
 // Two bars: 'row' is {name, measured, fair}, in seconds.
@@ -79,17 +83,18 @@ function compare(stages, order) {
     const now = Date.now();
     const ended = stages.filter(stage => stage.ended)
         .sort((a, b) => a.ended - b.ended).slice(-MAX_STAGES);
-    const running = stages.filter(stage => !stage.ended).flatMap(stage => {
-        const place = order.find(row => row.cojob === stage.cojob
-                                 && row.rung === stage.rung);
+    const places = new Map(order.map(row => [nameOf(row), row]));
+    const running = stages.filter(stage => !stage.ended)
+        .slice(-MAX_STAGES).flatMap(stage => {
+            const place = places.get(nameOf(stage));
 
-        return place ? [foresee(stage, place, now)] : [];
-    }).sort((a, b) => a.ended - b.ended);
+            return place ? [foresee(stage, place, now)] : [];
+        }).sort((a, b) => a.ended - b.ended);
     const all = [...ended, ...running];
     const fair = predictFair(all);
 
     return all.map((stage, i) => ({
-        name: `${stage.cojob}/${stage.rung}`, runs: Boolean(stage.runs),
+        name: nameOf(stage), runs: Boolean(stage.runs),
         measured: (stage.ended - stage.began) / 1000, fair: fair[i],
     })).filter(row => row.fair > 0);
 }

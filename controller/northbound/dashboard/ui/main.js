@@ -42,14 +42,6 @@ async function refreshStages() {
     stages = await get("/v1/stages") ?? stages;
 }
 
-// Running stages get longer, also when there is no news of them.
-function growStages() {
-    if (stages) {
-        drawTimeline(stages);
-        drawHelping(stages, order?.order ?? []);
-    }
-}
-
 async function refreshHosts() {
     const hosts = await get("/v1/hosts");
 
@@ -80,7 +72,13 @@ async function changed(kinds) {
     const all = new Set([...kinds].flatMap(kind => REFRESH[kind]));
 
     await Promise.all([...all].map(refresh => refresh()));
-    growStages();
+    if (stages) {
+        // Running stages get longer, also when there is no news of them.
+        drawTimeline(stages);
+        if (kinds.has("stage")) {
+            drawHelping(stages, order?.order ?? []);
+        }
+    }
 }
 
 function tellState(state) {
