@@ -136,6 +136,32 @@ test("events change the page, and nothing is asked without", async () => {
     await proxy.close();
 });
 
+test("the controller's own events change the page", async t => {
+    const proxy = await openProxy(SOCKET, "controller");
+    const probe = await fetch(`${proxy.url}/v1/events`);
+
+    await probe.body.cancel();
+    if (!probe.ok) {
+        await proxy.close();
+        t.skip("it has none");
+        return;
+    }
+    const { page, complaints, close } = await openPage(browser, proxy.url);
+    const row = page.locator(".order tbody th", { hasText: "late/1" });
+
+    await page.waitForSelector("#live[data-state=live]");
+    stagecoach("stage", "begin", "--cojob", "late", "--rung", "1",
+               "--iterations", "100000", "--jobs", "t0");
+    await row.waitFor({ timeout: 3000 });
+    await page.locator("#decisions td", { hasText: "late/1" }).first()
+        .waitFor({ timeout: 3000 });
+    stagecoach("stage", "end", "--cojob", "late", "--rung", "1");
+    await row.waitFor({ state: "detached", timeout: 3000 });
+    assert.deepEqual(complaints, []);
+    await close();
+    await proxy.close();
+});
+
 test("a controller that goes away is told, and comes back", async () => {
     const proxy = await openProxy(SOCKET, "none");
     const { page, close } = await openPage(browser, proxy.url);
