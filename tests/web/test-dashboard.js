@@ -29,6 +29,21 @@ after(async () => {
     await quiet?.close();
 });
 
+// A page, or a proxy, that is gone when test 't' is over, however it ends.
+async function pageFor(t, url, options) {
+    const opened = await openPage(browser, url, options);
+
+    t.after(opened.close);
+    return opened;
+}
+
+async function proxyFor(t, events, made) {
+    const proxy = await openProxy(SOCKET, events, made);
+
+    t.after(proxy.close);
+    return proxy;
+}
+
 function stagecoach(...args) {
     execFileSync(process.env.STAGECOACH, args);
 }
@@ -41,9 +56,9 @@ async function drawn(page) {
     return page;
 }
 
-test("the order is there without JavaScript", async () => {
-    const { page, close } = await openPage(browser, quiet.url,
-                                           { javaScriptEnabled: false });
+test("the order is there without JavaScript", async t => {
+    const { page } = await pageFor(t, quiet.url,
+                                   { javaScriptEnabled: false });
     const first = page.locator(".order tbody tr").first();
 
     assert.equal(await first.locator("th").innerText(), "small/1");
@@ -52,11 +67,10 @@ test("the order is there without JavaScript", async () => {
     assert.match(await page.locator(".tiles").innerText(), /2 of 2/);
     assert.ok(await page.locator("noscript p").isVisible());
     assert.equal(await page.locator("#pictures").isVisible(), false);
-    await close();
 });
 
-test("all pictures are drawn, and no policy is violated", async () => {
-    const { page, complaints, close } = await openPage(browser, quiet.url);
+test("all pictures are drawn, and no policy is violated", async t => {
+    const { page, complaints } = await pageFor(t, quiet.url);
 
     await drawn(page);
     assert.match(await page.locator("#live").innerText(), /every two seconds/);
@@ -66,29 +80,26 @@ test("all pictures are drawn, and no policy is violated", async () => {
     assert.equal(await page.locator("#timeline rect.running").count(), 2);
     assert.match(await page.locator("#decisions").innerText(), /rank 0 of/);
     assert.deepEqual(complaints, []);
-    await close();
 });
 
-test("the use of ports begins with what was written down", async () => {
+test("the use of ports begins with what was written down", async t => {
     const at = Date.now() - 120000;
-    const proxy = await openProxy(SOCKET, "none", {
+    const proxy = await proxyFor(t, "none", {
         "/v1/history/ports": { ports: [0, 60000].map(later => ({
             at: at + later, port: "old:tx", ms: 60000, bytes: 3.75e9,
             capacity_bps: 1e9 })) },
     });
-    const { page, complaints, close } = await openPage(browser, proxy.url);
+    const { page, complaints } = await pageFor(t, proxy.url);
     const cells = page.locator("#use rect title", { hasText: "old:tx" });
 
     await cells.first().waitFor({ state: "attached" });
     assert.equal(await cells.count(), 2);
     assert.match(await cells.first().textContent(), /: 50 %$/);
     assert.deepEqual(complaints, []);
-    await close();
-    await proxy.close();
 });
 
-test("a foreign script does not run", async () => {
-    const { page, complaints, close } = await openPage(browser, quiet.url);
+test("a foreign script does not run", async t => {
+    const { page, complaints } = await pageFor(t, quiet.url);
 
     await page.evaluate(() => {
         const script = document.createElement("script");
@@ -100,12 +111,11 @@ test("a foreign script does not run", async () => {
     await page.locator("h1").click();
     assert.equal(await page.evaluate(() => window.foreign), undefined);
     assert.ok(complaints.some(line => line.startsWith("policy: script-src")));
-    await close();
 });
 
-test("events change the page, and nothing is asked without", async () => {
-    const proxy = await openProxy(SOCKET, "made");
-    const { page, complaints, close } = await openPage(browser, proxy.url);
+test("events change the page, and nothing is asked without", async t => {
+    const proxy = await proxyFor(t, "made");
+    const { page, complaints } = await pageFor(t, proxy.url);
     const row = page.locator(".order tbody th", { hasText: "late/0" });
 
     await page.waitForSelector("#live[data-state=live]");
@@ -132,21 +142,18 @@ test("events change the page, and nothing is asked without", async () => {
     assert.ok(proxy.seen.includes("/v1/decisions"));
     assert.ok(proxy.seen.includes("/v1/hosts"));
     assert.deepEqual(complaints, []);
-    await close();
-    await proxy.close();
 });
 
 test("the controller's own events change the page", async t => {
-    const proxy = await openProxy(SOCKET, "controller");
+    const proxy = await proxyFor(t, "controller");
     const probe = await fetch(`${proxy.url}/v1/events`);
 
     await probe.body.cancel();
     if (!probe.ok) {
-        await proxy.close();
         t.skip("it has none");
         return;
     }
-    const { page, complaints, close } = await openPage(browser, proxy.url);
+    const { page, complaints } = await pageFor(t, proxy.url);
     const row = page.locator(".order tbody th", { hasText: "late/1" });
 
     await page.waitForSelector("#live[data-state=live]");
@@ -158,13 +165,11 @@ test("the controller's own events change the page", async t => {
     stagecoach("stage", "end", "--cojob", "late", "--rung", "1");
     await row.waitFor({ state: "detached", timeout: 3000 });
     assert.deepEqual(complaints, []);
-    await close();
-    await proxy.close();
 });
 
-test("a controller that goes away is told, and comes back", async () => {
-    const proxy = await openProxy(SOCKET, "none");
-    const { page, close } = await openPage(browser, proxy.url);
+test("a controller that goes away is told, and comes back", async t => {
+    const proxy = await proxyFor(t, "none");
+    const { page } = await pageFor(t, proxy.url);
 
     await page.waitForSelector("#live[data-state=polling]");
     proxy.away = true;
@@ -172,14 +177,12 @@ test("a controller that goes away is told, and comes back", async () => {
     assert.ok(await page.locator(".order tbody tr").count() > 0);
     proxy.away = false;
     await page.waitForSelector("#live[data-state=polling]");
-    await close();
-    await proxy.close();
 });
 
-test("a phone shows it without scrolling sideways", async () => {
+test("a phone shows it without scrolling sideways", async t => {
     for (const colorScheme of ["light", "dark"]) {
-        const { page, complaints, close } = await openPage(
-            browser, quiet.url, { viewport: PHONE, colorScheme });
+        const { page, complaints } = await pageFor(
+            t, quiet.url, { viewport: PHONE, colorScheme });
 
         await drawn(page);
         for (const details of await page.locator("summary").all()) {
@@ -191,12 +194,11 @@ test("a phone shows it without scrolling sideways", async () => {
             cell => getComputedStyle(cell, "::before").content
                 .includes("Rank")));
         assert.deepEqual(complaints, []);
-        await close();
     }
 });
 
-test("the keyboard reaches everything, and shows where it is", async () => {
-    const { page, close } = await openPage(browser, quiet.url);
+test("the keyboard reaches everything, and shows where it is", async t => {
+    const { page } = await pageFor(t, quiet.url);
     const reached = [];
 
     await drawn(page);
@@ -231,7 +233,36 @@ test("the keyboard reaches everything, and shows where it is", async () => {
         details => details.open));
     assert.doesNotMatch(await page.locator("#decisions table").innerText(),
                         /rank 0 of/);
-    await close();
+});
+
+test("everything has a name", async t => {
+    const { page } = await pageFor(t, quiet.url);
+
+    await drawn(page);
+    const bad = await page.evaluate(() => {
+        const ids = [...document.querySelectorAll("[id]")].map(
+            node => node.id);
+        const levels = [...document.querySelectorAll("h1, h2, h3")].map(
+            node => node.tagName).join(" ");
+        const named = node => node.getAttribute("aria-label")
+            || document.getElementById(
+                node.getAttribute("aria-labelledby") ?? "")?.textContent
+            || node.labels?.length;
+
+        return [
+            ...ids.filter((id, i) => ids.indexOf(id) !== i),
+            ...[...document.querySelectorAll(
+                "[role=img], [role=region], select, section")]
+                .filter(node => !named(node)).map(node => node.outerHTML),
+            ...[...document.querySelectorAll(
+                "main th:not([role=img] th)")].filter(
+                node => !node.scope).map(node => node.outerHTML),
+            ...(document.documentElement.lang ? [] : ["no language"]),
+            ...(/^H1( H2)+$/.test(levels) ? [] : [levels]),
+        ];
+    });
+
+    assert.deepEqual(bad, []);
 });
 
 // The contrast of two colours as WCAG 2 has it, 1 to 21.
@@ -250,10 +281,9 @@ function contrast(a, b) {
     return (x + 0.05) / (y + 0.05);
 }
 
-test("text can be read, and pictures told from the page", async () => {
+test("text can be read, and pictures told from the page", async t => {
     for (const colorScheme of ["light", "dark"]) {
-        const { page, close } = await openPage(browser, quiet.url,
-                                               { colorScheme });
+        const { page } = await pageFor(t, quiet.url, { colorScheme });
         const colour = await page.evaluate(names => {
             const style = getComputedStyle(document.documentElement);
 
@@ -271,6 +301,5 @@ test("text can be read, and pictures told from the page", async () => {
                           `${colorScheme}: ${front} on ${back}: ${got}`);
             }
         }
-        await close();
     }
 });

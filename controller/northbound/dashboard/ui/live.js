@@ -6,8 +6,12 @@
 // "/v1/", so that a page that missed some is right all the same.
 
 const POLL_MS = 2000;
-const STAGES_MS = 10000;    // A controller's stages are many.
 const RETRY_MS = 30000;     // Without events, they are tried again so often.
+
+// What comes of an event is asked for no more often than this: telemetry is
+// there each second, and a controller's stages are many.
+const LEAST_MS = { stage: 10000, telemetry: POLL_MS };
+
 const EVENTS = ["order", "stage", "decision", "telemetry"];
 const LOST = "lost";        // There were more than the controller keeps.
 
@@ -35,14 +39,14 @@ export function getText(path) {
 }
 
 // Calls 'changed' with the set of kinds of events that came, at most once a
-// second and never while it runs; "stage" is in it once in ten seconds at
-// most.  Calls 'state' with "live", "polling" or "away" when that changes.
+// second, for some kinds less often, and never while it runs.  Calls 'state'
+// with "live", "polling" or "away" when that changes.
 export function follow(changed, state) {
-    const waiting = new Set(EVENTS);
+    const waiting = new Set();
     let busy = false;
     let source = null;
     let known = "";
-    let stagesDue = 0;
+    const due = {};
 
     function tell(now) {
         if (now !== known) {
@@ -55,18 +59,18 @@ export function follow(changed, state) {
         if (busy || !waiting.size || document.hidden) {
             return;
         }
-        const kinds = new Set(waiting);
+        const now = Date.now();
+        const kinds = new Set([...waiting].filter(
+            kind => !(now < due[kind])));
 
-        if (Date.now() < stagesDue) {
-            kinds.delete("stage");
-        } else if (kinds.has("stage")) {
-            stagesDue = Date.now() + STAGES_MS;
-        }
         if (!kinds.size) {
             return;
         }
         busy = true;
-        kinds.forEach(kind => waiting.delete(kind));
+        for (const kind of kinds) {
+            waiting.delete(kind);
+            due[kind] = now + (LEAST_MS[kind] ?? 0);
+        }
         try {
             await changed(kinds);
             tell(source?.readyState === EventSource.OPEN ? "live" : "polling");
@@ -74,7 +78,10 @@ export function follow(changed, state) {
             if (!(error instanceof Away)) {
                 throw error;
             }
-            kinds.forEach(kind => waiting.add(kind));
+            for (const kind of kinds) {
+                waiting.add(kind);
+                delete due[kind];
+            }
             tell("away");
         } finally {
             busy = false;
@@ -89,20 +96,23 @@ export function follow(changed, state) {
         for (const kind of EVENTS) {
             source.addEventListener(kind, () => waiting.add(kind));
         }
-        // What was missed in between is not known.
-        for (const event of ["open", LOST]) {
-            source.addEventListener(
-                event, () => EVENTS.forEach(kind => waiting.add(kind)));
+        // What was missed before, or will be, is not known.
+        for (const event of ["open", "error", LOST]) {
+            source.addEventListener(event, askAll);
         }
     }
 
+    function askAll() {
+        EVENTS.forEach(kind => waiting.add(kind));
+        work();
+    }
+
     listen();
-    work();
     setInterval(work, 1000);
     setInterval(listen, RETRY_MS);
     setInterval(() => {
         if (source.readyState !== EventSource.OPEN) {
-            EVENTS.forEach(kind => waiting.add(kind));
+            askAll();
         }
     }, POLL_MS);
 }
