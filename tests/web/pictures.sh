@@ -31,10 +31,9 @@ trap 'exit 1' INT TERM
 
 lab run "$scenario" --policy stage --out "$dir/report" >"$dir/out" 2>&1 &
 runner=$!
-socket=
+socket=/run/stagecoach/lab-$name/rest.sock
 i=0
-while [ -z "$socket" ]; do
-    socket=$(find "/run/stagecoach/lab-$name" -name rest.sock 2>/dev/null || :)
+until [ -S "$socket" ]; do
     i=$((i + 1))
     [ $i -lt 60 ] || fail "no controller: $(cat "$dir/out")"
     sleep 0.5
