@@ -332,6 +332,13 @@ begin_stream(struct rest_conn *conn)
     return result;
 }
 
+static bool
+is_read(const char *method)
+{
+    return (!strcmp(method, MHD_HTTP_METHOD_GET)
+            || !strcmp(method, MHD_HTTP_METHOD_HEAD));
+}
+
 /* The whole of a request is there. */
 static enum MHD_Result
 handle_end(struct rest_conn *conn, const char *path, const char *method)
@@ -352,8 +359,7 @@ handle_end(struct rest_conn *conn, const char *path, const char *method)
         .n_query = MHD_get_connection_values(conn->mc, MHD_GET_ARGUMENT_KIND,
                                              NULL, NULL),
     };
-    if (dashboard_owns(path) && (!strcmp(method, MHD_HTTP_METHOD_GET)
-                                 || !strcmp(method, MHD_HTTP_METHOD_HEAD))) {
+    if (dashboard_owns(path) && is_read(method)) {
         conn->rest->counts.answers[2]++;
         return dashboard_answer(conn->rest->ctl, conn->mc, path);
     }
@@ -363,9 +369,20 @@ handle_end(struct rest_conn *conn, const char *path, const char *method)
             : begin_stream(conn));
 }
 
+/* A browser says of each change which page wants it, and no page of ours wants
+ * any: it is somebody else's, whose name may have become that of the place
+ * where an operator's browser reaches us. */
+static bool
+is_of_page(struct rest_conn *conn, const char *method)
+{
+    return (!is_read(method)
+            && MHD_lookup_connection_value(conn->mc, MHD_HEADER_KIND,
+                                           MHD_HTTP_HEADER_ORIGIN));
+}
+
 /* The head of a request is there: who asks, and is there not too much? */
 static enum MHD_Result
-handle_head(struct rest_conn *conn)
+handle_head(struct rest_conn *conn, const char *method)
 {
     ds_clear(&conn->body);
     if (!conn->actor) {
@@ -376,6 +393,11 @@ handle_head(struct rest_conn *conn)
         return send_answer(conn, rest_answer_error(
             MHD_HTTP_FORBIDDEN, "/: no certificate of somebody who may ask, "
             "one with a name of --rest-client is allowed"));
+    } else if (is_of_page(conn, method)) {
+        conn->rest->counts.refused++;
+        return send_answer(conn, rest_answer_error(
+            MHD_HTTP_FORBIDDEN, "/: the request has an Origin, none is "
+            "allowed in a change"));
     } else if (get_content_length(conn->mc) > REST_MAX_BODY) {
         return send_answer(conn, rest_answer_error(
             MHD_HTTP_CONTENT_TOO_LARGE, "/: the request's body is too large, "
@@ -396,7 +418,7 @@ rest_conn_handle(void *rest OVS_UNUSED, struct MHD_Connection *mc,
 
     if (!*requestp) {
         *requestp = conn;
-        return handle_head(conn);
+        return handle_head(conn, method);
     } else if (*piece_size) {
         size_t size = *piece_size;
 

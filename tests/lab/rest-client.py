@@ -156,6 +156,12 @@ def errors():
             expect(f"{method} {path}: {headers} {error}",
                    headers["Allow"] == "GET, HEAD"
                    and error.startswith(f"{path}: "))
+    for method in ("PUT", "POST", "DELETE", "OPTIONS"):
+        _, error = fails(403, "/v1/cojobs/page", method, body="{}",
+                         headers={"Origin": "http://localhost:8080"})
+        expect(error, "has an Origin" in error)
+    expect("a page may not read", ask("/v1/status", headers={
+        "Origin": "http://localhost:8080"})[0] == 200)
     fails(405, "/v1/status", "POST", body="x" * 60000)
     fails(405, "/v1/status", "PUT", body=iter([b"x" * 100] * 100),
           encode_chunked=True, headers={"Transfer-Encoding": "chunked"})
