@@ -12,6 +12,7 @@
 #include "trainer/control.h"
 #include "trainer/options.h"
 #include "trainer/ps/server.h"
+#include "trainer/sync/peer.h"
 #include "trainer/worker.h"
 
 enum {
@@ -35,7 +36,8 @@ run(const struct options *o, struct control *control)
             .control = control,
         });
     }
-    return worker_run(o, control);
+    return o->role == ROLE_PEER ? sync_peer_run(o, control)
+                                : worker_run(o, control);
 }
 
 static int

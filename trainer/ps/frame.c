@@ -65,6 +65,7 @@ right_body_length(const struct frame *frame, size_t length)
     case FRAME_WEIGHTS:
     case FRAME_UPDATE:
     case FRAME_VALUES:
+    case FRAME_PEER:
         return (size_t) frame->n * sizeof(float);
     case FRAME_UPDATE_KEYS:
         return keys + (size_t) frame->n * frame->width * sizeof(float);

@@ -48,6 +48,11 @@
  *    FRAME_HEARTBEAT    both    -                     alive, at 'iteration'
  *    FRAME_SCHEME       both    struct sync_message   see sync.h
  *
+ * Between peers that train without a server there is one more, with 'samples'
+ * for what it means (trainer/sync/peer.h):
+ *
+ *    FRAME_PEER         both    n floats
+ *
  * Those of a store, whose workers push and pull as they like:
  *
  *    FRAME_UPDATE       worker  n floats              gradient
@@ -115,6 +120,7 @@ enum frame_type {
     FRAME_HEARTBEAT,
     FRAME_PART,
     FRAME_SCHEME,
+    FRAME_PEER,
     FRAME_N_TYPES
 };
 
@@ -138,6 +144,7 @@ enum frame_channel {
     FRAME_TRAINING,             /* Gradients for weights, by a scheme. */
     FRAME_STORE,                /* Pushes and pulls. */
     FRAME_CONTROL,              /* Heartbeats. */
+    FRAME_PEERS,                /* Training without a server. */
     FRAME_N_CHANNELS
 };
 
