@@ -3,9 +3,11 @@
 #include "trainer/sync/net-monitor.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SURPRISE 2              /* Times what it was. */
+#define ALIKE 1.4               /* Times the usual is the usual. */
 #define KEEP 0.7                /* Of the mean, at another report. */
 
 void
@@ -57,29 +59,37 @@ net_monitor_due(const struct net_monitor *monitor, int64_t now_us)
     return monitor->surprised || now_us >= monitor->due_us;
 }
 
-/* What links that nobody has used are taken to be; 0 if all are such. */
-static double
-mean_time(const struct net_monitor *monitor)
+static int
+compare_seconds(const void *a_, const void *b_)
 {
-    double sum = 0;
+    double a = *(const double *) a_, b = *(const double *) b_;
+
+    return a < b ? -1 : a > b;
+}
+
+/* The median of the links that have been used; 0 if none has. */
+static double
+usual_time(const struct net_monitor *monitor)
+{
+    double known[NETMAX_MAX_PEERS * NETMAX_MAX_PEERS / 2];
     int count = 0;
 
     for (int i = 0; i < monitor->n; i++) {
-        for (int m = 0; m < monitor->n; m++) {
-            if (i != m && !isnan(monitor->link_s[i][m])) {
-                sum += monitor->link_s[i][m];
-                count++;
+        for (int m = 0; m < i; m++) {
+            if (!isnan(monitor->link_s[i][m])) {
+                known[count++] = monitor->link_s[i][m];
             }
         }
     }
-    return count ? sum / count : 0;
+    qsort(known, count, sizeof *known, compare_seconds);
+    return count ? known[count / 2] : 0;
 }
 
 void
 net_monitor_decide(struct net_monitor *monitor, const bool present[],
                    int64_t now_us, struct netmax_policy *policy)
 {
-    double unknown = mean_time(monitor);
+    double usual = usual_time(monitor);
     netmax_matrix t;
 
     monitor->surprised = false;
@@ -88,11 +98,14 @@ net_monitor_decide(struct net_monitor *monitor, const bool present[],
         for (int m = 0; m < monitor->n; m++) {
             double s = monitor->link_s[i][m];
 
-            /* Pulling goes on beside computing. */
-            t[i][m] = fmax(isnan(s) ? unknown : s, monitor->compute_s[i]);
+            /* Differences that are noise would cost even probabilities, by
+             * which models come together fastest.  Pulling goes on beside
+             * computing. */
+            s = s > usual * ALIKE || s < usual / ALIKE ? s : usual;
+            t[i][m] = fmax(s, monitor->compute_s[i]);
         }
     }
-    if (!unknown
+    if (!usual
         || !netmax_policy_best(monitor->n, present, t, policy)) {
         netmax_policy_uniform(monitor->n, present, policy);
     }

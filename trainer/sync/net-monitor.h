@@ -17,7 +17,8 @@
  * A policy is made again when 'every_us' are over or, at once, when a link
  * has become much faster or slower than it was.  It replaces the one before
  * only if all models come together under it (netmax-policy.h); otherwise, and
- * as long as no time is known, all are asked alike.
+ * as long as no time is known, all are asked alike.  Times that differ little
+ * from the median count as the median.
  *
  *
  * Usage

@@ -15,7 +15,7 @@
 #include "trainer/report.h"
 #include "trainer/sync/peer.h"
 
-#define CHUNK 4096              /* Floats. */
+#define CHUNK 2048              /* Floats. */
 #define PATIENT_US 1000000      /* Nothing happens by itself meanwhile. */
 
 struct peer_scheme {

@@ -8,7 +8,7 @@
 #include "trainer/report.h"
 #include "trainer/sync/peer.h"
 
-#define CHUNK 4096              /* Floats. */
+#define CHUNK 2048              /* Floats. */
 
 void
 pull_start(struct pull *pull, struct sync_peer *peer, int with, size_t wanted,
