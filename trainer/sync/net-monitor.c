@@ -7,8 +7,7 @@
 #include <string.h>
 
 #define SURPRISE 2              /* Times what it was. */
-#define ALIKE 1.4               /* Times the usual is the usual. */
-#define KEEP 0.7                /* Of the mean, at another report. */
+#define ALIKE 1.7               /* Times the usual is the usual. */
 
 void
 net_monitor_init(struct net_monitor *monitor, int n, int64_t now_us,
@@ -43,8 +42,6 @@ net_monitor_report(struct net_monitor *monitor, int i, const float times[],
         }
         if (net_monitor_surprising(before, now)) {
             monitor->surprised = monitor->surprised || !isnan(before);
-        } else {
-            now = KEEP * before + (1 - KEEP) * now;
         }
         monitor->link_s[i][m] = monitor->link_s[m][i] = now;
     }
@@ -106,7 +103,8 @@ net_monitor_decide(struct net_monitor *monitor, const bool present[],
         }
     }
     if (!usual
-        || !netmax_policy_best(monitor->n, present, t, policy)) {
+        || !netmax_policy_best(monitor->n, present, t, monitor->compute_s,
+                               policy)) {
         netmax_policy_uniform(monitor->n, present, policy);
     }
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* While its gradient is computed, a peer gets the model of another one that
- * the policy chooses, and then moves towards it.
+ * the policy chooses, moves towards it, and steps.
  *
- * As NetMax, with four things of our own.  A pull that takes several times
+ * As NetMax, with five things of our own.  The move comes before the step and
+ * not after it: what was pulled is from before the other one's step, and half
+ * of the way back to it would undo half of ours.  A pull that takes several times
  * what pulls usually take is given up, and the step goes on without it.  Links
  * that the policy leaves out are looked at now and then by a pull of a few
  * weights that nobody waits for.  A link that turns out to be another than it
@@ -106,13 +108,17 @@ destroy(struct peer_scheme *s)
     free(s);
 }
 
-/* Takes in that all of 'with's weights take 'seconds'. */
+/* Takes in how long 'pull' of all weights takes.  One that is done and took
+ * long counts as one among others, since processors have other things to do;
+ * one that was given up, or is fast again, at once. */
 static void
-learn(struct peer_scheme *s, int with, double seconds)
+learn(struct peer_scheme *s, const struct pull *pull)
 {
-    double *usual = &s->usual_s[with];
+    int with = pull->with;
+    double *usual = &s->usual_s[with], seconds = pull_seconds(pull);
 
-    if (!*usual || net_monitor_surprising(*usual, seconds)) {
+    if (!*usual || (net_monitor_surprising(*usual, seconds)
+                    && (!pull->done || seconds < *usual))) {
         s->report_us = *usual ? 0 : s->report_us;
         *usual = seconds;
     } else {
@@ -201,7 +207,7 @@ probe(struct peer_scheme *s, int64_t now)
             if (!pull->done) {
                 pull_give_up(pull);
             }
-            learn(s, pull->with, pull_seconds(pull));
+            learn(s, pull);
             pull->with = -1;
         }
         return;
@@ -276,23 +282,24 @@ finish(struct peer_scheme *s)
     double most = usual > peer->compute_s ? usual : peer->compute_s;
     int64_t limit = usual > 0 ? pull->began_us + PATIENCE * most * 1e6
                               : INT64_MAX;
+    enum peer_result result;
 
     while (pull->with >= 0 && !pull->done && report_monotonic_us() < limit) {
-        enum peer_result result = sync_peer_wait(peer, limit);
-
+        result = sync_peer_wait(peer, limit);
         if (result != PEER_OK) {
             return result;
         }
     }
+    result = PEER_OK;
+    if (pull->with >= 0) {
+        if (!pull->done) {
+            pull_give_up(pull);
+        }
+        learn(s, pull);
+        result = pull->done ? mix(s, pull->with) : PEER_OK;
+    }
     sync_peer_step(peer, peer->gradient);
-    if (pull->with < 0) {
-        return PEER_OK;
-    }
-    if (!pull->done) {
-        pull_give_up(pull);
-    }
-    learn(s, pull->with, pull_seconds(pull));
-    return pull->done ? mix(s, pull->with) : PEER_OK;
+    return result;
 }
 
 static void

@@ -9,6 +9,7 @@
 #include "trainer/sync/peer.h"
 
 #define CHUNK 2048              /* Floats. */
+#define MAX_SLOW 50             /* Times longer than it has taken. */
 
 void
 pull_start(struct pull *pull, struct sync_peer *peer, int with, size_t wanted,
@@ -54,11 +55,12 @@ pull_give_up(struct pull *pull)
 }
 
 /* Of a pull that is not done, what the parts of messages that came would make
- * of it; at least what it has taken so far. */
+ * of it; of which there is no telling if nearly none came. */
 double
 pull_seconds(const struct pull *pull)
 {
     const struct sync_peer *peer = pull->peer;
+    double least = (double) peer->n_parameters / MAX_SLOW;
     double part, seconds = (pull->ended_us - pull->began_us) * 1e-6;
     uint64_t bytes = peer_net_received_from(peer->net, pull->with)
                      - pull->bytes;
@@ -67,7 +69,7 @@ pull_seconds(const struct pull *pull)
         part = pull->wanted;
     } else {
         part = (double) bytes / sizeof(float);
-        part = part > 1 ? part : 1;
+        part = part > least ? part : least;
         part = part < pull->wanted ? part : pull->wanted;
     }
     return seconds * (part < peer->n_parameters ? peer->n_parameters / part
