@@ -16,7 +16,7 @@ import time
 
 N = 8
 RATE = 20e6                     # Bits a second of a link.
-MOVE_S = 3                      # A link is slow for so long.
+MOVE_S = 7                      # A link is slow for so long.
 TARGET = 0.80                   # Loss of the held-out samples.
 LIMIT_S = 75                    # Of a run.
 PORT = 4000
@@ -38,7 +38,7 @@ def move_links(seed, stop):
     rng = random.Random(seed)
     while not stop.is_set():
         i, j = rng.sample(range(N), 2)
-        factor = math.exp(rng.uniform(math.log(2), math.log(100)))
+        factor = rng.uniform(2, 100)
         set_link(i, j, RATE / factor)
         stop.wait(MOVE_S)
         set_link(i, j, RATE)

@@ -199,25 +199,29 @@ a_slow_link_is_hardly_asked_and_nobody_waits_for_it(void **state)
     }
 }
 
-/* Links to one peer are slow: little is gained by asking nobody if that takes
- * nearly as long as asking. */
+/* However seldom slow links are asked, no step is shorter than its gradient;
+ * and where all links take as long as that, all are asked. */
 static void
 asking_nobody_is_not_free(void **state)
 {
     double alone[NETMAX_MAX_PEERS];
-    struct netmax_policy idle, busy;
+    struct netmax_policy policy;
     netmax_matrix t;
 
     fill_times(t, 1);
     for (int m = 0; m < N; m++) {
-        t[1][m] = t[m][1] = 2;
+        alone[m] = 1;
+    }
+    assert_true(netmax_policy_best(N, all, t, alone, &policy));
+    for (int i = 0; i < N; i++) {
+        assert_near(policy.p[i][i], 0, 1e-9);
+    }
+    for (int m = 0; m < N; m++) {
+        t[1][m] = t[m][1] = 10;
         alone[m] = 0.9;
     }
-    assert_true(netmax_policy_best(N, all, t, nothing, &idle));
-    assert_true(netmax_policy_best(N, all, t, alone, &busy));
-    assert_true(busy.p[1][1] <= idle.p[1][1]);
-    assert_true(busy.lambda2 <= idle.lambda2);
-    assert_true(busy.tbar > 0.9 / N);
+    assert_true(netmax_policy_best(N, all, t, alone, &policy));
+    assert_true(policy.tbar > 0.9 / N);
 }
 
 static void
