@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "trainer/control.h"
 #include "trainer/message.h"
 #include "trainer/ps/address.h"
 #include "trainer/report.h"
@@ -39,33 +38,10 @@ tune(const struct peer_net *net, int fd)
     }
 }
 
-/* Waits for 'fd' or to be told to stop.  Returns 0 or an errno. */
 static int
 wait_readable(struct peer_net *net, int fd, int64_t until_us)
 {
-    struct control *control = net->config.control;
-    struct pollfd fds[2] = {
-        { .fd = control ? control_signal_fd(control) : -1, .events = POLLIN },
-        { .fd = fd, .events = POLLIN },
-    };
-
-    for (;;) {
-        int64_t left = until_us - report_monotonic_us();
-
-        if (control) {
-            control_run(control);
-            if (control_stopped(control)) {
-                return EINTR;
-            }
-        }
-        if (fds[1].revents) {
-            return 0;
-        }
-        if (left <= 0) {
-            return ETIMEDOUT;
-        }
-        poll(fds, 2, left / 1000 + 1);
-    }
+    return channel_wait(net->config.control, fd, POLLIN, until_us);
 }
 
 /* Receives who is at the other end of 'link'. */

@@ -5,12 +5,12 @@
  *
  * As NetMax, with five things of our own.  The move comes before the step and
  * not after it: what was pulled is from before the other one's step, and half
- * of the way back to it would undo half of ours.  A pull that takes several times
- * what pulls usually take is given up, and the step goes on without it.  Links
- * that the policy leaves out are looked at now and then by a pull of a few
- * weights that nobody waits for.  A link that turns out to be another than it
- * was is reported at once.  And a peer whose model is far from what it pulls
- * goes half of the way, whatever the policy says. */
+ * of the way back to it would undo half of ours.  A pull that takes several
+ * times what pulls usually take is given up, and the step goes on without it.
+ * Links that the policy leaves out are looked at now and then by a pull of a
+ * few weights that nobody waits for.  A link that turns out to be another than
+ * it was is reported at once.  And a peer whose model is far from what it
+ * pulls goes half of the way, whatever the policy says. */
 
 #include <math.h>
 #include <stdlib.h>

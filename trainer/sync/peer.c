@@ -333,8 +333,11 @@ compute(struct run *run)
     peer->compute_s = pace_elapsed(run->pace);
     failure = backend_failure(run->backend);
     if (failure) {
+        peer_net_lock(peer->net);
+        free(peer->error);
         peer->error = message("backend %s: %s", run->backend->class->name,
                               failure);
+        peer_net_unlock(peer->net);
         return PEER_FAILED;
     }
     return control_stopped(peer->control) ? PEER_ENDED : PEER_OK;
@@ -445,7 +448,7 @@ train(struct run *run)
 /* Says bye to all, who then close their ends: what is closed before that may
  * take the message with it. */
 static void
-end(struct sync_peer *peer)
+end(struct sync_peer *peer, uint64_t *sent, uint64_t *received)
 {
     int64_t until = report_monotonic_us() + BYE_US;
     bool waits = true;
@@ -461,6 +464,8 @@ end(struct sync_peer *peer)
             peer_net_wait(peer->net, until);
         }
     }
+    *sent = peer_net_sent(peer->net);
+    *received = peer_net_received(peer->net);
     peer_net_unlock(peer->net);
 }
 
@@ -469,15 +474,15 @@ sync_peer_run(const struct options *o, struct control *control)
 {
     struct run *run = allocate(1, sizeof *run);
     struct sync_peer *peer = &run->peer;
+    uint64_t sent, received;
     char *error;
 
     peer->o = o;
     peer->control = control;
     error = run_init(run, o);
     if (!error && train(run) != PEER_FAILED) {
-        end(peer);
-        report_done(&run->progress, peer_net_sent(peer->net),
-                    peer_net_received(peer->net));
+        end(peer, &sent, &received);
+        report_done(&run->progress, sent, received);
     } else if (!error) {
         error = peer->error;
     }
