@@ -20,6 +20,7 @@ up)
         for j in $(seq 0 $((i - 1))); do
             ip link add "l$j" netns "$2$i" type veth peer "l$i" netns "$2$j"
             for end in "$i $j" "$j $i"; do
+                # shellcheck disable=SC2086
                 set -- "$1" "$2" "$3" "$4" $end
                 ip netns exec "$2$5" ethtool -K "l$6" tso off gso off gro off \
                     >/dev/null 2>&1 || true
