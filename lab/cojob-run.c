@@ -252,6 +252,7 @@ get_words(const struct cojob_run *cr, const struct job_process *p,
     values[WORD_PORT] = xasprintf("%d", job_port(cr, p->job));
     values[WORD_SCENARIO] = xstrdup(cr->scenario->dir);
     values[WORD_LOG] = xasprintf("%s/log", cr->plan->rundir);
+    values[WORD_TRAINER] = plan_program(cr->plan, "stagecoach-trainer");
 }
 
 /* "stagecoach run" and the command. */

@@ -19,7 +19,8 @@
 const char *const scenario_words[] = {
     [WORD_RANK] = "rank", [WORD_WORLD] = "world", [WORD_HOSTS] = "hosts",
     [WORD_MASTER] = "master", [WORD_PORT] = "port",
-    [WORD_SCENARIO] = "scenario", [WORD_LOG] = "log", [N_WORDS] = NULL,
+    [WORD_SCENARIO] = "scenario", [WORD_LOG] = "log",
+    [WORD_TRAINER] = "trainer", [N_WORDS] = NULL,
 };
 
 /* The simulator reads scenarios too, and links without libopenvswitch. */

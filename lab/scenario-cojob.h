@@ -41,10 +41,10 @@ struct scenario;
  * process, "world" (processes of the job), "hosts" (their addresses, joined by
  * commas), "master" (the first of these), "port" (one that is the job's
  * alone), "scenario" (the scenario's folder), "log" (where the lab keeps its
- * logs).  "%%" is a percent sign. */
+ * logs), "trainer" (stagecoach-trainer).  "%%" is a percent sign. */
 enum scenario_word {
     WORD_RANK, WORD_WORLD, WORD_HOSTS, WORD_MASTER, WORD_PORT, WORD_SCENARIO,
-    WORD_LOG, N_WORDS
+    WORD_LOG, WORD_TRAINER, N_WORDS
 };
 extern const char *const scenario_words[];
 

@@ -11,8 +11,8 @@
 
 #include "trainer/message.h"
 
-#define ANY (ROLE_SERVER | ROLE_WORKER | ROLE_LOCAL)
-#define TRAINS (ROLE_WORKER | ROLE_LOCAL)
+#define ANY (ROLE_SERVER | TRAINS)
+#define TRAINS (ROLE_WORKER | ROLE_LOCAL | ROLE_PEER)
 
 enum kind {
     STRING,
@@ -40,18 +40,26 @@ struct row {
 #define AT(MEMBER) offsetof(struct options, MEMBER)
 
 static const struct row rows[] = {
-    { "address", ROLE_SERVER, STRING, AT(address), 0, 0, "127.0.0.1",
-      "ADDRESS", "Listen at ADDRESS." },
-    { "port", ROLE_SERVER, INTEGER, AT(port), 0, 65535, "0", "PORT",
-      "Listen at PORT; 0 lets the kernel choose." },
+    { "address", ROLE_SERVER | ROLE_PEER, STRING, AT(address), 0, 0,
+      "127.0.0.1", "ADDRESS", "Listen at ADDRESS." },
+    { "port", ROLE_SERVER | ROLE_PEER, INTEGER, AT(port), 0, 65535, "0",
+      "PORT", "Listen at PORT; 0 lets the kernel choose." },
     { "server", ROLE_WORKER, SERVER, 0, 0, 0, NULL, "HOST:PORT",
       "A server; repeat it for each one, in the same order at every worker." },
     { "workers", ROLE_SERVER | ROLE_WORKER, INTEGER, AT(n_workers), 1, 1024,
       "1", "N", "The job has N workers." },
-    { "rank", ROLE_WORKER, INTEGER, AT(rank), 0, 1023, "0", "R",
-      "This is worker R, 0 to N - 1; 0 evaluates and reports progress." },
-    { "congestion", ROLE_SERVER | ROLE_WORKER, STRING, AT(congestion), 0, 0,
-      NULL, "NAME", "Use this TCP congestion control, such as cubic." },
+    { "rank", ROLE_WORKER | ROLE_PEER, INTEGER, AT(rank), 0, 1023, "0", "R",
+      "This is worker or peer R, 0 to N - 1; 0 reports progress." },
+    { "peers", ROLE_PEER, STRING, AT(peers), 0, 0, NULL,
+      "HOST[:PORT],...", "All peers by rank, 32 at most; without a port at "
+      "that of --port." },
+    { "scheme", ROLE_PEER, WORD, AT(scheme), 0, 0, "netmax",
+      "allreduce|allreduce-tree|adpsgd|prague|netmax",
+      "How models are kept together." },
+    { "group", ROLE_PEER, INTEGER, AT(group), 2, 32, "4", "N",
+      "Of prague, peers of a group." },
+    { "congestion", ANY & ~ROLE_LOCAL, STRING, AT(congestion), 0, 0, NULL,
+      "NAME", "Use this TCP congestion control, such as cubic." },
     { "sync", ROLE_SERVER, SYNC, AT(sync), 0, 0, "bsp", "SCHEME",
       "When gradients become weights: bsp, asp, ssp[,staleness=S], "
       "essp[,staleness=S], backup[,backups=B], static,ratios=R0:R1..., "
@@ -66,7 +74,7 @@ static const struct row rows[] = {
       "elsewhere, with --central." },
     { "patience", ROLE_SERVER | ROLE_WORKER, REAL, AT(patience), 0, 1e6, "3",
       "S", "How many seconds a peer whose connection broke may be away." },
-    { "deadline", ROLE_SERVER | ROLE_WORKER, REAL, AT(deadline), 0, 1e6, "10",
+    { "deadline", ANY & ~ROLE_LOCAL, REAL, AT(deadline), 0, 1e6, "10",
       "S", "A peer without a heartbeat for so many seconds has died; 0: "
       "never." },
     { "checkpoint", ROLE_SERVER, STRING, AT(checkpoint), 0, 0, NULL, "FOLDER",
@@ -132,6 +140,7 @@ static const struct {
     { "server", ROLE_SERVER, "Hold a shard of a job's parameters." },
     { "worker", ROLE_WORKER, "Train, with servers and other workers." },
     { "local", ROLE_LOCAL, "Train in one process without a network." },
+    { "peer", ROLE_PEER, "Train with others like it, without a server." },
 };
 
 static const struct row *
@@ -334,7 +343,12 @@ check_together(struct options *o)
     if (o->role == ROLE_WORKER && !o->n_servers) {
         return message("--server: at least one is needed");
     }
-    if (o->rank >= o->n_workers) {
+    if (o->role == ROLE_PEER && (!o->peers || (!o->port
+                                 && !strchr(o->peers, ':')))) {
+        return message("--peers, --port: all peers and where they listen "
+                       "are needed");
+    }
+    if (o->role != ROLE_PEER && o->rank >= o->n_workers) {
         return message("--rank: %lld is not 0 to %lld", (long long) o->rank,
                        (long long) o->n_workers - 1);
     }
@@ -354,8 +368,8 @@ parse_role(const char *name, struct options *o)
             return NULL;
         }
     }
-    return message("\"%s\" is not one of \"server\", \"worker\", \"local\"",
-                   name);
+    return message("\"%s\" is not one of \"server\", \"worker\", \"local\", "
+                   "\"peer\"", name);
 }
 
 /* Takes the option at 'argv[*i]' and moves '*i' behind its value. */
@@ -398,8 +412,8 @@ options_parse(int argc, char *argv[], struct options *o, bool *help)
         return NULL;
     }
     if (argc < 1) {
-        return message("\"server\", \"worker\" or \"local\" is needed, "
-                       "--help says more");
+        return message("\"server\", \"worker\", \"local\" or \"peer\" is "
+                       "needed, --help says more");
     }
     error = parse_role(argv[0], o);
     for (size_t i = 0; i < N_ROWS && !error; i++) {

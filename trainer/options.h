@@ -21,6 +21,7 @@ enum role {
     ROLE_SERVER = 1 << 0,
     ROLE_WORKER = 1 << 1,
     ROLE_LOCAL = 1 << 2,        /* Both in one process, no network. */
+    ROLE_PEER = 1 << 3,         /* One of several without a server. */
 };
 
 enum data_kind {
@@ -39,6 +40,9 @@ struct options {
     int64_t n_workers, rank;
     const char *congestion;     /* NULL: the system's. */
     struct sync_spec sync;
+    const char *peers;          /* HOST[:PORT] of each, by commas. */
+    const char *scheme;         /* A word of peer.h. */
+    int64_t group;              /* Peers of one, under prague. */
     int64_t control_port;
     const char *central;        /* "HOST:PORT": serve a group; or NULL. */
     bool group_servers_elsewhere;       /* Not ours to start. */

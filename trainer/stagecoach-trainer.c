@@ -13,6 +13,7 @@
 #include "trainer/options.h"
 #include "trainer/ps/group-server.h"
 #include "trainer/ps/server.h"
+#include "trainer/sync/peer.h"
 #include "trainer/worker.h"
 
 enum {
@@ -46,7 +47,8 @@ run(const struct options *o, struct control *control)
             .control = control,
         });
     }
-    return worker_run(o, control);
+    return o->role == ROLE_PEER ? sync_peer_run(o, control)
+                                : worker_run(o, control);
 }
 
 static int

@@ -25,6 +25,8 @@ static const bool all[NETMAX_MAX_PEERS] = {
     true, true, true, true, true, true, true, true,
 };
 
+static const double nothing[NETMAX_MAX_PEERS];
+
 static void
 assert_near(double a, double b, double slack)
 {
@@ -127,7 +129,7 @@ mixing_is_symmetric_and_doubly_stochastic(void **state)
                 t[i][m] = t[m][i] = 1 + 5 * seeded_uniform(&random);
             }
         }
-        assert_true(netmax_policy_best(N, all, t, &policy));
+        assert_true(netmax_policy_best(N, all, t, nothing, &policy));
         netmax_policy_mixing(&policy, all, y);
         for (int i = 0; i < N; i++) {
             double sum = 0;
@@ -165,7 +167,7 @@ equal_links_are_asked_equally(void **state)
     netmax_matrix t;
 
     fill_times(t, 0.05);
-    assert_true(netmax_policy_best(N, all, t, &policy));
+    assert_true(netmax_policy_best(N, all, t, nothing, &policy));
     for (int i = 0; i < N; i++) {
         for (int m = 0; m < N; m++) {
             assert_near(policy.p[i][m], i == m ? 0 : 1.0 / 7, 0.02);
@@ -187,7 +189,7 @@ a_slow_link_is_hardly_asked_and_nobody_waits_for_it(void **state)
 
         fill_times(t, 1);
         t[2][5] = t[5][2] = factors[k];
-        assert_true(netmax_policy_best(N, all, t, &policy));
+        assert_true(netmax_policy_best(N, all, t, nothing, &policy));
         for (int m = 0; m < N; m++) {
             step += m == 2 ? 0 : policy.p[2][m] * t[2][m];
         }
@@ -195,6 +197,31 @@ a_slow_link_is_hardly_asked_and_nobody_waits_for_it(void **state)
         assert_true(step < 1.3);
         assert_true(policy.lambda2 < 0.98);
     }
+}
+
+/* However seldom slow links are asked, no step is shorter than its gradient;
+ * and where all links take as long as that, all are asked. */
+static void
+asking_nobody_is_not_free(void **state)
+{
+    double alone[NETMAX_MAX_PEERS];
+    struct netmax_policy policy;
+    netmax_matrix t;
+
+    fill_times(t, 1);
+    for (int m = 0; m < N; m++) {
+        alone[m] = 1;
+    }
+    assert_true(netmax_policy_best(N, all, t, alone, &policy));
+    for (int i = 0; i < N; i++) {
+        assert_near(policy.p[i][i], 0, 1e-9);
+    }
+    for (int m = 0; m < N; m++) {
+        t[1][m] = t[m][1] = 10;
+        alone[m] = 0.9;
+    }
+    assert_true(netmax_policy_best(N, all, t, alone, &policy));
+    assert_true(policy.tbar > 0.9 / N);
 }
 
 static void
@@ -210,7 +237,8 @@ those_who_are_gone_are_not_asked(void **state)
     netmax_policy_uniform(N, present, &policy);
     assert_near(policy.p[0][1], 1.0 / 6, 1e-12);
     assert_true(policy.lambda2 < 1);
-    assert_true(netmax_policy_best(N, present, t, &policy));
+    assert_true(netmax_policy_best(N, present, t, nothing,
+                                   &policy));
     for (int i = 0; i < N; i++) {
         assert_true(i == 3 || !policy.p[i][3]);
     }
@@ -226,6 +254,7 @@ main(void)
         cmocka_unit_test(lambda2_is_that_of_a_ring),
         cmocka_unit_test(equal_links_are_asked_equally),
         cmocka_unit_test(a_slow_link_is_hardly_asked_and_nobody_waits_for_it),
+        cmocka_unit_test(asking_nobody_is_not_free),
         cmocka_unit_test(those_who_are_gone_are_not_asked),
     };
 

@@ -58,23 +58,20 @@ channel_end(struct channel *ch)
     ch->name = NULL;
 }
 
-/* Waits for 'events' until 'deadline'.  Returns 0 or an errno, EINTR if we
- * were told to stop. */
-static int
-wait_for(struct channel *ch, int fd, short events, int64_t deadline)
+int
+channel_wait(struct control *control, int fd, short events, int64_t deadline)
 {
     struct pollfd fds[2] = {
-        { .fd = ch->control ? control_signal_fd(ch->control) : -1,
-          .events = POLLIN },
+        { .fd = control ? control_signal_fd(control) : -1, .events = POLLIN },
         { .fd = fd, .events = events },
     };
 
     for (;;) {
         int64_t left = deadline - report_monotonic_us();
 
-        if (ch->control) {
-            control_run(ch->control);
-            if (control_stopped(ch->control)) {
+        if (control) {
+            control_run(control);
+            if (control_stopped(control)) {
                 return EINTR;
             }
         }
@@ -101,7 +98,7 @@ try_connect(struct channel *ch, int64_t deadline, bool *final)
     if (error) {
         return error;
     }
-    status = wait_for(ch, fd, POLLOUT, deadline);
+    status = channel_wait(ch->control, fd, POLLOUT, deadline);
     *final = status != 0;
     status = status ? status : address_connected(fd);
     status = status ? status : link_tune(fd, ch->congestion);
@@ -131,7 +128,8 @@ receive_frame(struct channel *ch, void *body, size_t n, int64_t deadline,
         case LINK_END:
             return error ? error : duplicate("closed the connection");
         case LINK_AGAIN: {
-            int status = wait_for(ch, ch->link.fd, POLLIN, deadline);
+            int status = channel_wait(ch->control, ch->link.fd, POLLIN,
+                                      deadline);
 
             if (status) {
                 *final = status == EINTR;

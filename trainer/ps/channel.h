@@ -66,6 +66,10 @@ void channel_close(struct channel *);
 /* Says bye if it can, closes, and frees what the channel has. */
 void channel_end(struct channel *);
 
+/* Waits for 'events' of 'fd' until 'deadline', in microseconds.  Returns 0 or
+ * an errno, EINTR if 'control', which may be NULL, says to stop. */
+int channel_wait(struct control *, int fd, short events, int64_t deadline);
+
 /* A message that names the server; takes ownership of 'why'. */
 char *channel_failure(const struct channel *, char *why);
 

@@ -66,7 +66,8 @@ right_body_length(const struct frame *frame, size_t length)
     case FRAME_UPDATE:
     case FRAME_VALUES:
     case FRAME_GROUP:
-        return (size_t) frame->n * 4;
+    case FRAME_PEER:
+        return (size_t) frame->n * sizeof(float);
     case FRAME_UPDATE_KEYS:
         return keys + (size_t) frame->n * frame->width * sizeof(float);
     case FRAME_READ_KEYS:

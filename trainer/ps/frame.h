@@ -66,6 +66,11 @@
  * In all of these but the first, and in a group's pushes, 'iteration' is the
  * group's generation, which is greater for each later one.
  *
+ * Between peers that train without a server there is one more, with 'samples'
+ * for what it means (trainer/sync/peer.h):
+ *
+ *    FRAME_PEER         both    n floats
+ *
  * Those of a store, whose workers push and pull as they like:
  *
  *    FRAME_UPDATE       worker  n floats              gradient
@@ -139,6 +144,7 @@ enum frame_type {
     FRAME_JOIN,
     FRAME_PULL,
     FRAME_LOST,
+    FRAME_PEER,
     FRAME_N_TYPES
 };
 
@@ -161,6 +167,7 @@ enum frame_channel {
     FRAME_TRAINING,             /* Gradients for weights, by a scheme. */
     FRAME_STORE,                /* Pushes and pulls. */
     FRAME_CONTROL,              /* Heartbeats. */
+    FRAME_PEERS,                /* Training without a server. */
     FRAME_N_CHANNELS
 };
 

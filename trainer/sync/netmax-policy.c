@@ -209,6 +209,8 @@ struct attempt {
     int n, count;
     const bool *present;
     const double (*times)[NETMAX_MAX_PEERS];
+    const double *alone;
+    netmax_matrix more;         /* 'times' less 'alone'. */
     netmax_links links;
     struct netmax_policy best;
     double score;               /* INFINITY: there is none yet. */
@@ -239,8 +241,8 @@ try_policy(struct attempt *a, double least, double total)
         double alone = 1;
 
         if (a->present[i]) {
-            alone = netmax_policy_row(a->n, a->links[i], a->times[i], least,
-                                      total, policy.p[i]);
+            alone = netmax_policy_row(a->n, a->links[i], a->more[i], least,
+                                      total - a->alone[i], policy.p[i]);
         }
         if (alone < 0) {
             return;
@@ -270,14 +272,15 @@ try_times(struct attempt *a, double least)
 
         for (int m = 0; m < a->n; m++) {
             if (a->links[i][m]) {
-                sum += a->times[i][m];
-                longest = fmax(longest, a->times[i][m]);
+                sum += a->more[i][m];
+                longest = fmax(longest, a->more[i][m]);
             }
         }
         if (a->present[i]) {
-            low = fmax(low, least * sum);
-            high = fmin(high, least * sum
-                              + (1 - least * degree(a, i)) * longest);
+            double begin = a->alone[i] + least * sum;
+
+            low = fmax(low, begin);
+            high = fmin(high, begin + (1 - least * degree(a, i)) * longest);
         }
     }
     for (int k = 0; k < N_TBAR && low <= high; k++) {
@@ -335,16 +338,18 @@ cut_slowest(struct attempt *a)
 
 bool
 netmax_policy_best(int n, const bool present[], const netmax_matrix times,
-                   struct netmax_policy *policy)
+                   const double alone[], struct netmax_policy *policy)
 {
     struct attempt a = {
-        .n = n, .present = present, .times = times, .score = INFINITY,
+        .n = n, .present = present, .times = times, .alone = alone,
+        .score = INFINITY,
     };
 
     for (int i = 0; i < n; i++) {
         a.count += present[i];
         for (int m = 0; m < n; m++) {
             a.links[i][m] = i != m && present[i] && present[m];
+            a.more[i][m] = fmax(times[i][m] - alone[i], 0);
         }
     }
     for (int k = 0; k <= MAX_CUTS; k++) {

@@ -31,6 +31,10 @@
  * S / t_min and the rest is for asking nobody.  Otherwise every division of R
  * whose mean time is S / R is optimal, and the most even one is taken.
  *
+ * A step that asks nobody takes as long as its gradient.  That is the same
+ * program for times without it, so that asking nobody is not thought to be
+ * free.
+ *
  * A link that is very slow makes 'ar' small for all.  So policies are also
  * made for the network without its slowest links, as long as it hangs
  * together, and compared by the same measure.
@@ -40,7 +44,7 @@
  * =====
  *
  *    netmax_policy_uniform(n, present, &policy);       // Nothing known yet.
- *    ok = netmax_policy_best(n, present, times, &policy);
+ *    ok = netmax_policy_best(n, present, times, alone, &policy);
  *    ...policy.p[i][m], policy.ar / policy.p[i][m]...
  *
  * Ownership: plain functions on plain data. */
@@ -67,13 +71,15 @@ struct netmax_policy {
 void netmax_policy_uniform(int n, const bool present[],
                            struct netmax_policy *);
 
-/* 'times' are positive seconds of a step of i that asks m.  False, and
- * '*policy' is as it was, if no policy makes all agree. */
+/* 'times' are positive seconds of a step of i that asks m, 'alone', at most as
+ * many, of one that asks nobody.  False, and '*policy' is as it was, if no
+ * policy makes all agree. */
 bool netmax_policy_best(int n, const bool present[],
-                        const netmax_matrix times, struct netmax_policy *);
+                        const netmax_matrix times, const double alone[],
+                        struct netmax_policy *);
 
-/* One row for its own sake: 'n' peers of which 'used' may be asked in 't'
- * seconds, 'least' probability for each, 'total' seconds a step on average.
+/* One row: 'n' peers of which 'used' may be asked in 't' seconds, 'least'
+ * probability for each, 'total' seconds a step on average.
  * Stores the probabilities in 'p' and returns that of asking nobody, or -1 if
  * there is no such row. */
 double netmax_policy_row(int n, const bool used[], const double t[],

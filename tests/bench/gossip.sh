@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Eight peers without a server, in namespaces with a link of 20 Mbit/s between
+# any two: time to a fixed loss under netmax and its peers, with one slow link
+# that moves, and on equal links.  One JSON object on standard output; progress
+# on standard error.
+set -eu
+cd "$(dirname "$0")/../.."
+prefix=g$(($$ % 100000))-
+net=tests/bench/gossip-net.sh
+
+clean_up() {
+    sh "$net" down "$prefix" 8
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+if [ "$(id -u)" != 0 ]; then
+    echo "gossip: needs root for network namespaces" >&2
+    exit 77
+fi
+sh "$net" up "$prefix" 8 20mbit
+timeout 500 python3 tests/bench/gossip.py build/trainer/stagecoach-trainer \
+    "$net" "$prefix"

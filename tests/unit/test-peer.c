@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Peers as processes: the same model at all after all-reduce, whatever way it
+ * goes; and what becomes of the others when one dies. */
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/ps-processes.h"
+#include "trainer/control.h"
+#include "trainer/message.h"
+#include "trainer/options.h"
+#include "trainer/ps/address.h"
+#include "trainer/sync/allreduce.h"
+#include "trainer/sync/net-monitor.h"
+#include "trainer/sync/peer-net.h"
+#include "trainer/sync/peer.h"
+#include "trainer/task/seeded.h"
+
+#define N 5
+#define N_FLOATS 70001          /* Of a vector: no multiple of anything. */
+#define FAR_US 20000000
+#define LINE 512
+
+struct crew {
+    char peers[N * 24];
+    int ports[N];
+    pid_t pids[N];
+    FILE *out[N];
+};
+
+/* Ports that were free a moment ago. */
+static void
+choose_ports(struct crew *crew)
+{
+    int fds[N];
+
+    crew->peers[0] = '\0';
+    for (int i = 0; i < N; i++) {
+        uint16_t port;
+
+        assert_null(address_listen("127.0.0.1", 0, &fds[i], &port));
+        crew->ports[i] = port;
+        sprintf(crew->peers + strlen(crew->peers), "%s127.0.0.1:%d",
+                i ? "," : "", port);
+    }
+    for (int i = 0; i < N; i++) {
+        close(fds[i]);
+    }
+}
+
+/* All-reduce of vectors that a seed makes, as one peer of several. */
+struct reducing {
+    struct allreduce *ar;
+};
+
+static bool
+take(void *r_, int from, const struct frame *frame, const float *body)
+{
+    struct reducing *r = r_;
+
+    return allreduce_take(r->ar, from, frame, body);
+}
+
+static void
+room(void *r_, int to)
+{
+    struct reducing *r = r_;
+
+    allreduce_room(r->ar, to);
+}
+
+static void
+gone(void *r, int i, bool died)
+{
+}
+
+static void
+fill(float *x, int rank, int round)
+{
+    struct seeded random;
+
+    seeded_init(&random, 100 + round, rank);
+    for (int i = 0; i < N_FLOATS; i++) {
+        x[i] = seeded_normal(&random);
+    }
+}
+
+static void
+reduce_main(const struct crew *crew, int rank, int n, int out)
+{
+    static const struct peer_net_class class = { take, room, gone };
+    static float x[N_FLOATS];
+    static const int members[N] = { 3, 0, 4, 1, 2 };
+    static const int pair[2] = { 0, 1 };
+    char *names[N];
+    struct reducing r;
+    struct peer_net *net;
+
+    for (int i = 0; i < n; i++) {
+        names[i] = message("127.0.0.1:%d", crew->ports[i]);
+    }
+    assert_null(peer_net_create(&(struct peer_net_config) {
+        .rank = rank, .n = n, .names = (const char *const *) names,
+        .address = "127.0.0.1", .port = crew->ports[rank],
+        .hello = {
+            .rank = rank, .n_workers = n, .n_shards = n,
+            .n_parameters = N_FLOATS, .width = 1, .channel = FRAME_PEERS,
+        },
+        .connect_us = FAR_US,
+    }, &net));
+    r.ar = allreduce_create(net, N_FLOATS);
+    peer_net_start(net, &class, &r);
+    for (int round = 0; round < 4; round++) {
+        int me = rank;
+
+        fill(x, rank, round);
+        for (int i = 0; n == N && i < n; i++) {
+            me = members[i] == rank ? i : me;
+        }
+        peer_net_lock(net);
+        allreduce_start(r.ar, &(struct allreduce_round) {
+            .round = round, .tree = round % 2,
+            .members = n == N ? members : pair, .n_members = n, .me = me,
+            .data = x, .n = N_FLOATS, .scale = 0.5f,
+        });
+        while (!allreduce_done(r.ar)) {
+            peer_net_wait(net, INT64_MAX);
+        }
+        peer_net_unlock(net);
+        if (write(out, x, sizeof x) != sizeof x) {
+            _exit(1);
+        }
+    }
+    /* Whoever waits for a pipe to be read still serves. */
+    peer_net_lock(net);
+    peer_net_bye(net);
+    for (int i = 0; i < n; i++) {
+        while (peer_net_present(net, i)) {
+            peer_net_wait(net, INT64_MAX);
+        }
+    }
+    peer_net_unlock(net);
+    peer_net_destroy(net);
+    allreduce_destroy(r.ar);
+    _exit(0);
+}
+
+static void
+check_sums(int n)
+{
+    static float sums[N][N_FLOATS], x[N_FLOATS];
+    struct crew crew;
+
+    choose_ports(&crew);
+    for (int i = 0; i < n; i++) {
+        int out[2];
+
+        assert_int_equal(pipe(out), 0);
+        crew.pids[i] = start_process();
+        if (!crew.pids[i]) {
+            dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+            reduce_main(&crew, i, n, out[1]);
+        }
+        close(out[1]);
+        crew.out[i] = fdopen(out[0], "r");
+    }
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < n; i++) {
+            assert_int_equal(fread(sums[i], sizeof sums[i], 1, crew.out[i]),
+                             1);
+            assert_memory_equal(sums[i], sums[0], sizeof sums[i]);
+        }
+        for (int i = 0; i < n; i++) {
+            fill(x, i, round);
+            for (int k = 0; k < N_FLOATS; k++) {
+                sums[0][k] -= x[k] / 2;
+            }
+        }
+        for (int k = 0; k < N_FLOATS; k++) {
+            assert_true(sums[0][k] < 1e-5 && sums[0][k] > -1e-5);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        fclose(crew.out[i]);
+        assert_int_equal(await_end(crew.pids[i]), 0);
+    }
+}
+
+static void
+all_get_the_same_sum_of_rings_and_trees(void **state)
+{
+    check_sums(N);
+    check_sums(2);
+}
+
+/* A peer as a person starts it, with nobody who tells it more. */
+static void
+peer_main(const struct crew *crew, const char *scheme, int rank,
+          const char *until, int out)
+{
+    char *number = message("%d", rank), *port;
+    const char *argv[] = {
+        "peer", "--scheme", scheme, "--peers", crew->peers,
+        "--rank", number, "--port", NULL, "--shape", "32,48,10", "--batch",
+        "100", "--samples", "1000", "--held-out", "100", "--backend", "cpu",
+        "--eval-every", "20", "--until", until,
+    };
+    struct options o;
+    bool help;
+    char *error;
+
+    port = message("%d", crew->ports[rank]);
+    argv[8] = port;
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    signal(SIGPIPE, SIG_IGN);
+    error = options_parse(sizeof argv / sizeof *argv, (char **) argv, &o,
+                          &help);
+    error = error ? error : sync_peer_run(&o, control_create(o.until));
+    if (error) {
+        printf("{\"failed\": \"%s\"}\n", error);
+        fflush(stdout);
+    }
+    _exit(error != NULL);
+}
+
+static void
+start(struct crew *crew, const char *scheme, const char *until)
+{
+    choose_ports(crew);
+    for (int i = 0; i < N; i++) {
+        int out[2];
+
+        assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+        crew->pids[i] = start_process();
+        if (!crew->pids[i]) {
+            peer_main(crew, scheme, i, until, out[1]);
+        }
+        close(out[1]);
+        crew->out[i] = fdopen(out[0], "r");
+    }
+}
+
+/* The next line of peer 'i' with 'text' in it. */
+static bool
+find_line(struct crew *crew, int i, const char *text, char line[LINE])
+{
+    while (fgets(line, LINE, crew->out[i])) {
+        if (strstr(line, text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+all_schemes_train_to_their_targets(void **state)
+{
+    static const char *const schemes[] = {
+        "allreduce", "allreduce-tree", "adpsgd", "prague", "netmax",
+    };
+
+    for (int k = 0; k < 5; k++) {
+        struct crew crew;
+        char line[LINE], first[LINE] = "";
+
+        start(&crew, schemes[k], "150");
+        for (int i = 0; i < N; i++) {
+            const char *loss;
+
+            assert_true(find_line(&crew, i, "\"done\"", line));
+            loss = strstr(line, "\"iteration\": 150, \"loss\": ");
+            assert_non_null(loss);
+            /* They begin at 2.3. */
+            assert_true(atof(loss + 26) < 2.1);
+            *strstr(line, ", \"bytes") = '\0';
+            if (!i) {
+                strcpy(first, loss);
+            } else if (k < 2) {
+                assert_string_equal(loss, first);
+            }
+            fclose(crew.out[i]);
+            assert_int_equal(await_end(crew.pids[i]), 0);
+        }
+    }
+}
+
+static void
+kill_one(const char *scheme, bool survives)
+{
+    struct crew crew;
+    char line[LINE];
+
+    start(&crew, scheme, "400");
+    assert_true(find_line(&crew, 2, "\"iteration\": 20,", line));
+    kill_process(crew.pids[2]);
+    fclose(crew.out[2]);
+    for (int i = 0; i < N; i++) {
+        if (i != 2) {
+            assert_true(find_line(&crew, i, survives ? "\"done\""
+                                                     : "failed", line));
+            assert_non_null(strstr(line, survives ? "\"iteration\": 400"
+                                                  : "died"));
+            fclose(crew.out[i]);
+            assert_int_equal(await_end(crew.pids[i]), !survives);
+        }
+    }
+}
+
+static void
+gossip_goes_on_without_one_who_died(void **state)
+{
+    kill_one("netmax", true);
+    kill_one("adpsgd", true);
+}
+
+static void
+all_end_with_one_line_where_all_are_needed(void **state)
+{
+    kill_one("allreduce", false);
+    kill_one("prague", false);
+}
+
+static void
+strangers_and_other_trainings_are_refused(void **state)
+{
+    struct crew crew;
+    char line[LINE];
+    int out[2];
+
+    choose_ports(&crew);
+    for (int i = 0; i < 2; i++) {
+        char *comma = strchr(strchr(crew.peers, ',') + 1, ',');
+
+        if (comma) {
+            *comma = '\0';
+        }
+        assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+        crew.pids[i] = start_process();
+        if (!crew.pids[i]) {
+            peer_main(&crew, i ? "adpsgd" : "netmax", i, "10", out[1]);
+        }
+        close(out[1]);
+        crew.out[i] = fdopen(out[0], "r");
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_true(find_line(&crew, i, "trains something else", line));
+        fclose(crew.out[i]);
+        assert_int_equal(await_end(crew.pids[i]), 1);
+    }
+}
+
+static void
+a_link_that_changed_is_decided_on_at_once(void **state)
+{
+    const bool present[NETMAX_MAX_PEERS] = { true, true, true, true };
+    struct netmax_policy policy;
+    struct net_monitor monitor;
+
+    net_monitor_init(&monitor, 4, 0, 1000);
+    assert_false(net_monitor_due(&monitor, 999));
+    assert_true(net_monitor_due(&monitor, 1000));
+    for (int i = 0; i < 4; i++) {
+        /* Noise. */
+        const float times[4] = { 0.1f, 0.11f, 0.09f, 0.12f };
+
+        net_monitor_report(&monitor, i, times, 0.02);
+    }
+    net_monitor_decide(&monitor, present, 1000, &policy);
+    assert_false(net_monitor_due(&monitor, 1999));
+    assert_true(policy.p[0][3] > 0.3 && policy.p[0][3] < 0.35);
+
+    /* What 0 finds out of 3 counts for 3 as well. */
+    net_monitor_report(&monitor, 0, (float[]) { 0, 0.1f, 0.1f, 5 }, 0.02);
+    assert_true(net_monitor_due(&monitor, 1001));
+    net_monitor_decide(&monitor, present, 1001, &policy);
+    assert_true(policy.p[0][3] < 0.1 && policy.p[3][0] < 0.1);
+    assert_true(policy.p[0][1] > 0.3 && policy.lambda2 < 1);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_get_the_same_sum_of_rings_and_trees),
+        cmocka_unit_test(all_schemes_train_to_their_targets),
+        cmocka_unit_test(gossip_goes_on_without_one_who_died),
+        cmocka_unit_test(all_end_with_one_line_where_all_are_needed),
+        cmocka_unit_test(strangers_and_other_trainings_are_refused),
+        cmocka_unit_test(a_link_that_changed_is_decided_on_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

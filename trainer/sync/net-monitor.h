@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef NET_MONITOR_H
+#define NET_MONITOR_H 1
+
+/* What is known of the links between peers, and the policy that follows.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Each peer knows how long it takes to get the weights of those that it asks.
+ * One of them collects that of all and makes the policy for all.  A link has
+ * two ends: what one finds out counts for the other as well, so that a link
+ * that has become slow is found once.
+ *
+ * A policy is made again when 'every_us' are over or, at once, when a link
+ * has become much faster or slower than it was.  It replaces the one before
+ * only if all models come together under it (netmax-policy.h); otherwise, and
+ * as long as no time is known, all are asked alike.  Times that differ little
+ * from the median count as the median.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    net_monitor_init(&monitor, n, now_us, every_us);
+ *    net_monitor_report(&monitor, i, times, compute_s);
+ *    if (net_monitor_due(&monitor, now_us)) {
+ *        net_monitor_decide(&monitor, present, now_us, &policy);
+ *        ...tell everybody...
+ *    }
+ *
+ * Ownership: plain data of the caller; no locks.  Deciding takes some
+ * milliseconds among 8 peers. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trainer/sync/netmax-policy.h"
+
+struct net_monitor {
+    int n;
+    netmax_matrix link_s;       /* Seconds of a pull; NAN: not known. */
+    double compute_s[NETMAX_MAX_PEERS];
+    int64_t every_us, due_us;
+    bool surprised;             /* A link is not what it was. */
+};
+
+void net_monitor_init(struct net_monitor *, int n, int64_t now_us,
+                      int64_t every_us);
+
+/* 'times' of peer 'i' with the others, NAN for those that it knows nothing
+ * new of; and the seconds that it computes. */
+void net_monitor_report(struct net_monitor *, int i, const float times[],
+                        double compute_s);
+
+bool net_monitor_due(const struct net_monitor *, int64_t now_us);
+void net_monitor_decide(struct net_monitor *, const bool present[],
+                        int64_t now_us, struct netmax_policy *);
+
+/* Whether 'now' is so different from 'before' that it matters. */
+bool net_monitor_surprising(double before, double now);
+
+#endif /* trainer/sync/net-monitor.h */

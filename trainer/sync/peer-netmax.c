@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* While its gradient is computed, a peer gets the model of another one that
+ * the policy chooses, moves towards it, and steps.
+ *
+ * As NetMax, with five things of our own.  The move comes before the step and
+ * not after it: what was pulled is from before the other one's step, and half
+ * of the way back to it would undo half of ours.  A pull that takes several
+ * times what pulls usually take is given up, and the step goes on without it.
+ * Links that the policy leaves out are looked at now and then by a pull of a
+ * few weights that nobody waits for.  A link that turns out to be another than
+ * it was is reported at once.  And a peer whose model is far from what it
+ * pulls goes half of the way, whatever the policy says. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/message.h"
+#include "trainer/report.h"
+#include "trainer/sync/net-monitor.h"
+#include "trainer/sync/peer-pull.h"
+#include "trainer/sync/peer.h"
+
+#define PATIENCE 3              /* Usual times until a pull is given up. */
+#define PROBE 8192              /* Floats. */
+#define PROBE_EVERY_US 1000000  /* For links that are not used. */
+#define REPORT_EVERY_US 500000
+#define DECIDE_EVERY_US 1000000
+#define KEEP 0.7                /* Of the mean of a link's times. */
+#define FAR 0.25                /* Of the square of the weights' norm. */
+
+struct peer_scheme {
+    struct sync_peer *peer;
+    float *pulled;
+    struct pull pull, probe;
+    struct pull_serving serving[PEER_NET_MAX], probed[PEER_NET_MAX];
+
+    double p[PEER_NET_MAX];     /* Of asking each peer. */
+    double ar;
+    double usual_s[PEER_NET_MAX];       /* Mean time of a pull, 0: none. */
+    float news[PEER_NET_MAX];   /* To be reported; NAN: nothing. */
+    int64_t known_us[PEER_NET_MAX];     /* When it was measured last. */
+    int64_t report_us;          /* When the next report is due. */
+
+    int monitor_rank;
+    struct net_monitor monitor; /* Used where that is this peer. */
+};
+
+/* Whoever is the first that is there is the monitor. */
+static void
+choose_monitor(struct peer_scheme *s)
+{
+    struct sync_peer *peer = s->peer;
+    int rank = 0;
+
+    while (rank != peer->rank && !peer_net_present(peer->net, rank)) {
+        rank++;
+    }
+    s->monitor_rank = rank;
+}
+
+static void
+present(const struct peer_scheme *s, bool is[])
+{
+    for (int i = 0; i < s->peer->n; i++) {
+        is[i] = i == s->peer->rank || peer_net_present(s->peer->net, i);
+    }
+}
+
+static void
+use_uniform(struct peer_scheme *s)
+{
+    struct netmax_policy policy;
+    bool is[PEER_NET_MAX];
+
+    present(s, is);
+    netmax_policy_uniform(s->peer->n, is, &policy);
+    memcpy(s->p, policy.p[s->peer->rank], s->peer->n * sizeof *s->p);
+    s->ar = policy.ar;
+}
+
+static struct peer_scheme *
+create(struct sync_peer *peer)
+{
+    struct peer_scheme *s = allocate(1, sizeof *s);
+    int64_t now = report_monotonic_us();
+
+    s->peer = peer;
+    s->pulled = allocate(peer->n_parameters, sizeof *s->pulled);
+    s->pull.with = s->probe.with = -1;
+    s->probe.id = UINT64_MAX / 2;       /* Other numbers than pulls'. */
+    s->report_us = now + REPORT_EVERY_US;
+    for (int i = 0; i < peer->n; i++) {
+        s->news[i] = NAN;
+        s->known_us[i] = now;
+    }
+    net_monitor_init(&s->monitor, peer->n, now, DECIDE_EVERY_US);
+    choose_monitor(s);
+    use_uniform(s);
+    return s;
+}
+
+static void
+destroy(struct peer_scheme *s)
+{
+    free(s->pulled);
+    free(s);
+}
+
+/* Takes in how long 'pull' of all weights takes.  One that is done and took
+ * long counts as one among others, since processors have other things to do;
+ * one that was given up, or is fast again, at once. */
+static void
+learn(struct peer_scheme *s, const struct pull *pull)
+{
+    int with = pull->with;
+    double *usual = &s->usual_s[with], seconds = pull_seconds(pull);
+
+    if (!*usual || (net_monitor_surprising(*usual, seconds)
+                    && (!pull->done || seconds < *usual))) {
+        s->report_us = *usual ? 0 : s->report_us;
+        *usual = seconds;
+    } else {
+        *usual = KEEP * *usual + (1 - KEEP) * seconds;
+    }
+    s->news[with] = *usual;
+    s->known_us[with] = report_monotonic_us();
+}
+
+/* The median of what is known, or 0. */
+static double
+usual_time(const struct peer_scheme *s)
+{
+    double known[PEER_NET_MAX];
+    int n = 0;
+
+    for (int i = 0; i < s->peer->n; i++) {
+        if (s->usual_s[i]) {
+            int at = n++;
+
+            while (at > 0 && known[at - 1] > s->usual_s[i]) {
+                known[at] = known[at - 1];
+                at--;
+            }
+            known[at] = s->usual_s[i];
+        }
+    }
+    return n ? known[(n - 1) / 2] : 0;
+}
+
+/* Tells the monitor, or has it decide if that is us. */
+static void
+report(struct peer_scheme *s, int64_t now)
+{
+    struct sync_peer *peer = s->peer;
+    struct netmax_policy policy;
+    bool is[PEER_NET_MAX];
+
+    if (now >= s->report_us) {
+        s->report_us = now + REPORT_EVERY_US;
+        if (s->monitor_rank == peer->rank) {
+            net_monitor_report(&s->monitor, peer->rank, s->news,
+                               peer->compute_s);
+        } else {
+            s->news[peer->rank] = peer->compute_s;
+            sync_peer_tell(peer, s->monitor_rank, PEER_TIMES, 0, s->news,
+                      peer->n);
+        }
+        for (int i = 0; i < peer->n; i++) {
+            s->news[i] = NAN;
+        }
+    }
+    if (s->monitor_rank != peer->rank || !net_monitor_due(&s->monitor, now)) {
+        return;
+    }
+    present(s, is);
+    net_monitor_decide(&s->monitor, is, now, &policy);
+    for (int i = 0; i < peer->n; i++) {
+        float row[PEER_NET_MAX + 1];
+
+        for (int m = 0; m < peer->n; m++) {
+            row[m] = policy.p[i][m];
+        }
+        row[peer->n] = policy.ar;
+        if (i == peer->rank) {
+            memcpy(s->p, policy.p[i], peer->n * sizeof *s->p);
+            s->ar = policy.ar;
+        } else {
+            sync_peer_tell(peer, i, PEER_POLICY, 0, row, peer->n + 1);
+        }
+    }
+}
+
+/* Looks at a link of which nothing was heard for long. */
+static void
+probe(struct peer_scheme *s, int64_t now)
+{
+    struct sync_peer *peer = s->peer;
+    struct pull *pull = &s->probe;
+    int oldest = -1;
+
+    if (pull->with >= 0) {
+        bool late = now - pull->began_us > PROBE_EVERY_US;
+
+        if (pull->done || late) {
+            if (!pull->done) {
+                pull_give_up(pull);
+            }
+            learn(s, pull);
+            pull->with = -1;
+        }
+        return;
+    }
+    for (int i = 0; i < peer->n; i++) {
+        if (peer_net_present(peer->net, i) && i != s->pull.with
+            && now - s->known_us[i] > PROBE_EVERY_US
+            && (oldest < 0 || s->known_us[i] < s->known_us[oldest])) {
+            oldest = i;
+        }
+    }
+    if (oldest >= 0) {
+        pull_start(pull, peer, oldest,
+                   PROBE < peer->n_parameters ? PROBE : peer->n_parameters,
+                   NULL);
+    }
+}
+
+static void
+begin(struct peer_scheme *s)
+{
+    struct sync_peer *peer = s->peer;
+    double x = seeded_uniform(&peer->random);
+    int64_t now = report_monotonic_us();
+    int with = -1;
+
+    report(s, now);
+    probe(s, now);
+    for (int i = 0; i < peer->n && x >= 0; i++) {
+        x -= s->p[i];
+        with = x < 0 ? i : -1;
+    }
+    s->pull.with = -1;
+    if (with >= 0 && with != peer->rank && with != s->probe.with
+        && peer_net_present(peer->net, with)) {
+        pull_start(&s->pull, peer, with, peer->n_parameters, s->pulled);
+    }
+}
+
+/* Moves towards what was pulled from 'with'. */
+static enum peer_result
+mix(struct peer_scheme *s, int with)
+{
+    struct sync_peer *peer = s->peer;
+    double apart = 0, size = 0;
+    float c = s->p[with] > 0 ? fmin(s->ar / s->p[with], 0.5) : 0;
+
+    for (size_t i = 0; i < peer->n_parameters; i++) {
+        float d = peer->x[i] - s->pulled[i];
+
+        apart += d * d;
+        size += s->pulled[i] * s->pulled[i];
+    }
+    if (!isfinite(apart)) {
+        peer->error = message("weights of peer %d or %d are not finite",
+                              with, peer->rank);
+        return PEER_FAILED;
+    }
+    c = apart > FAR * size ? 0.5f : c;
+    for (size_t i = 0; i < peer->n_parameters; i++) {
+        peer->x[i] -= c * (peer->x[i] - s->pulled[i]);
+    }
+    return PEER_OK;
+}
+
+static enum peer_result
+finish(struct peer_scheme *s)
+{
+    struct sync_peer *peer = s->peer;
+    struct pull *pull = &s->pull;
+    double usual = usual_time(s);
+    double most = usual > peer->compute_s ? usual : peer->compute_s;
+    int64_t limit = usual > 0 ? pull->began_us + PATIENCE * most * 1e6
+                              : INT64_MAX;
+    enum peer_result result;
+
+    while (pull->with >= 0 && !pull->done && report_monotonic_us() < limit) {
+        result = sync_peer_wait(peer, limit);
+        if (result != PEER_OK) {
+            return result;
+        }
+    }
+    result = PEER_OK;
+    if (pull->with >= 0) {
+        if (!pull->done) {
+            pull_give_up(pull);
+        }
+        learn(s, pull);
+        result = pull->done ? mix(s, pull->with) : PEER_OK;
+    }
+    sync_peer_step(peer, peer->gradient);
+    return result;
+}
+
+static void
+take_policy(struct peer_scheme *s, int from, const struct frame *frame,
+            const float *body)
+{
+    if (from == s->monitor_rank && frame->n == s->peer->n + 1) {
+        for (int i = 0; i < s->peer->n; i++) {
+            s->p[i] = body[i];
+        }
+        s->ar = body[s->peer->n];
+    }
+}
+
+static bool
+take(struct peer_scheme *s, int from, const struct frame *frame,
+     const float *body)
+{
+    bool is_probe = frame->sequence > UINT64_MAX / 2;
+
+    switch (frame->samples) {
+    case PEER_PULL:
+    case PEER_GIVE_UP:
+        pull_serve(is_probe ? &s->probed[from] : &s->serving[from], s->peer,
+                   from, frame);
+        break;
+    case PEER_PULLED:
+        pull_take(is_probe ? &s->probe : &s->pull, from, frame, body);
+        break;
+    case PEER_TIMES:
+        if (frame->n == s->peer->n) {
+            net_monitor_report(&s->monitor, from, body, body[from]);
+        }
+        break;
+    case PEER_POLICY:
+        take_policy(s, from, frame, body);
+        break;
+    }
+    return true;
+}
+
+static void
+room(struct peer_scheme *s, int to)
+{
+    pull_room(&s->serving[to], s->peer, to);
+    pull_room(&s->probed[to], s->peer, to);
+}
+
+static void
+gone(struct peer_scheme *s, int i)
+{
+    s->pull.with = s->pull.with == i ? -1 : s->pull.with;
+    s->probe.with = s->probe.with == i ? -1 : s->probe.with;
+    s->serving[i].end = s->serving[i].next = 0;
+    s->probed[i].end = s->probed[i].next = 0;
+    s->usual_s[i] = 0;
+    choose_monitor(s);
+    use_uniform(s);
+}
+
+const struct peer_scheme_class peer_netmax = {
+    .name = "netmax", .survives = true, .create = create, .destroy = destroy,
+    .begin = begin, .finish = finish, .take = take, .room = room,
+    .gone = gone,
+};
