@@ -3,8 +3,8 @@
 // Whether the order helps: completion times of stages beside what fair sharing
 // would have taken at the least.
 //
-// Those that run count too, as long as they are expected to take: what has
-// ended is what the order put first, and would flatter it.
+// Those that run count too, for as long as serving them by rank takes: what
+// has ended is what the order put first, and would flatter it.
 
 import { predictFair } from "./fair.js";
 import { asTable, el, note, percent, seconds, show, svg } from "./dom.js";
@@ -66,16 +66,31 @@ function legend() {
               ...key("f1", "fair sharing, predicted, at least"));
 }
 
-// What 'stage', which runs, will have taken and needed, if 'place', its row of
-// the order, is right.
+// Returns places {demand, left} of the rows of 'order', by name: what each
+// needs, and the seconds until the last of its ports has served it and all
+// before it.
+function placesOf(order) {
+    const ahead = {};
+
+    return new Map(order.map(row => {
+        let left = 0;
+
+        for (const [port, work] of Object.entries(row.demand)) {
+            ahead[port] = (ahead[port] ?? 0) + work;
+            left = Math.max(left, ahead[port]);
+        }
+        return [nameOf(row), { demand: row.demand, left }];
+    }));
+}
+
+// What 'stage', which runs, will have taken and needed, from its place.
 function foresee(stage, place, now) {
     const demand = { ...stage.demand };
 
-    for (const [port, left] of Object.entries(place.demand)) {
-        demand[port] = (demand[port] ?? 0) + left;
+    for (const [port, work] of Object.entries(place.demand)) {
+        demand[port] = (demand[port] ?? 0) + work;
     }
-    return { ...stage, demand, ended: now + 1000 * place.completion_s,
-             runs: true };
+    return { ...stage, demand, ended: now + 1000 * place.left, runs: true };
 }
 
 // Returns rows {name, measured, fair, runs}, by end.
@@ -83,7 +98,7 @@ function compare(stages, order) {
     const now = Date.now();
     const ended = stages.filter(stage => stage.ended)
         .sort((a, b) => a.ended - b.ended).slice(-MAX_STAGES);
-    const places = new Map(order.map(row => [nameOf(row), row]));
+    const places = placesOf(order);
     const running = stages.filter(stage => !stage.ended)
         .slice(-MAX_STAGES).flatMap(stage => {
             const place = places.get(nameOf(stage));
