@@ -32,6 +32,7 @@ usage(void)
            "                      (default: unix:RUNDIR/telemetry.sock)\n"
            "  --switch=TARGET     OpenFlow 1.3 switch to keep, such as\n"
            "                      unix:PATH or tcp:IP:PORT; may be repeated\n"
+           "  --topology=FILE     switches, links and hosts of a fabric\n"
            "  --unixctl=SOCKET    control socket\n"
            "                      (default: RUNDIR/controller.ctl)\n"
            "  --rest=unix:PATH    where HTTP is answered, or none\n"
@@ -93,6 +94,7 @@ controller_options_parse(int argc, char *argv[],
         OPT_UNIXCTL,
         OPT_REST,
         OPT_HISTORY,
+        OPT_TOPOLOGY,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
         SSL_OPTION_ENUMS,
@@ -106,6 +108,7 @@ controller_options_parse(int argc, char *argv[],
         {"unixctl", required_argument, NULL, OPT_UNIXCTL},
         {"rest", required_argument, NULL, OPT_REST},
         {"history", required_argument, NULL, OPT_HISTORY},
+        {"topology", required_argument, NULL, OPT_TOPOLOGY},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         DAEMON_LONG_OPTIONS,
@@ -146,6 +149,9 @@ controller_options_parse(int argc, char *argv[],
         case OPT_HISTORY:
             set_option(&o->history);
             break;
+        case OPT_TOPOLOGY:
+            set_option(&o->topology);
+            break;
         case 'h':
             usage();
         case 'V':
@@ -184,5 +190,6 @@ controller_options_uninit(struct controller_options *o)
     free(o->unixctl);
     free(o->rest);
     free(o->history);
+    free(o->topology);
     svec_destroy(&o->switches);
 }

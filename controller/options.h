@@ -14,6 +14,7 @@ struct controller_options {
     char *unixctl;              /* Control socket. */
     char *rest;                 /* Where HTTP is answered, or "none". */
     char *history;              /* File, or NULL: none is kept. */
+    char *topology;             /* File, or NULL: none is known. */
     struct svec switches;       /* OpenFlow targets. */
 };
 
