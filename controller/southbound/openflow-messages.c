@@ -9,9 +9,12 @@
 #include "openvswitch/list.h"
 #include "openvswitch/match.h"
 #include "openvswitch/ofp-bundle.h"
+#include "openvswitch/ofp-connection.h"
 #include "openvswitch/ofp-flow.h"
 #include "openvswitch/ofp-group.h"
 #include "openvswitch/ofp-msgs.h"
+#include "openvswitch/ofp-port.h"
+#include "openvswitch/ofp-switch.h"
 #include "openvswitch/ofp-util.h"
 #include "openvswitch/ofpbuf.h"
 
@@ -31,6 +34,36 @@ openflow_role_request(enum ofp_version version, uint64_t generation)
     role->role = htonl(OFPCR12_ROLE_PRIMARY);
     role->generation_id = htonll(generation);
     return msg;
+}
+
+struct ofpbuf *
+openflow_set_async(enum ofp_version version)
+{
+    struct ofputil_async_cfg cfg = OFPUTIL_ASYNC_CFG_INIT;
+    uint32_t types = (1u << OAM_PACKET_IN | 1u << OAM_FLOW_REMOVED
+                      | 1u << OAM_PORT_STATUS);
+
+    cfg.primary[OAM_PORT_STATUS] = (1u << OFPPR_ADD | 1u << OFPPR_DELETE
+                                    | 1u << OFPPR_MODIFY);
+    cfg.secondary[OAM_PORT_STATUS] = cfg.primary[OAM_PORT_STATUS];
+    if (version >= OFP14_VERSION) {
+        types |= 1u << OAM_ROLE_STATUS;
+        cfg.primary[OAM_ROLE_STATUS] = 1u << OFPCRR_PRIMARY_REQUEST;
+        cfg.secondary[OAM_ROLE_STATUS] = 1u << OFPCRR_PRIMARY_REQUEST;
+    }
+    return ofputil_encode_set_async_config(&cfg, types, version);
+}
+
+struct ofpbuf *
+openflow_set_config(enum ofp_version version)
+{
+    static const struct ofputil_switch_config config = {
+        .frag = OFPUTIL_FRAG_NORMAL,
+        .invalid_ttl_to_controller = -1,
+        .miss_send_len = 128,
+    };
+
+    return ofputil_encode_set_config(&config, version);
 }
 
 struct ofpbuf *

@@ -20,6 +20,12 @@ struct ofpbuf *openflow_features_request(enum ofp_version);
 /* Asks to be primary as the leader of 'generation'. */
 struct ofpbuf *openflow_role_request(enum ofp_version, uint64_t generation);
 
+/* Ask to be told when a port changes or another controller becomes primary,
+ * and of nothing else: no packets.  The second one is what makes Open vSwitch
+ * tell anything at all to who connected to its listener. */
+struct ofpbuf *openflow_set_async(enum ofp_version);
+struct ofpbuf *openflow_set_config(enum ofp_version);
+
 /* Ask for all groups, and for our flows. */
 struct ofpbuf *openflow_groups_request(enum ofp_version);
 struct ofpbuf *openflow_flows_request(enum ofp_version);

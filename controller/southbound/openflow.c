@@ -15,6 +15,7 @@
 #include "openvswitch/json.h"
 #include "openvswitch/list.h"
 #include "openvswitch/ofp-actions.h"
+#include "openvswitch/ofp-connection.h"
 #include "openvswitch/ofp-errors.h"
 #include "openvswitch/ofp-msgs.h"
 #include "openvswitch/ofp-port.h"
@@ -36,6 +37,7 @@ VLOG_DEFINE_THIS_MODULE(openflow);
 #define RETRY_MSEC 10000        /* Until a refused switch is asked again. */
 #define MAX_MESSAGES 50         /* Read in one run. */
 #define MAX_CHANGES 2000        /* Sent between two dumps. */
+#define DEMOTED "another controller has become primary"
 #define MAX_FAILED 10           /* Beyond which intervals stay. */
 
 enum state {
@@ -216,7 +218,9 @@ handle_error(struct openflow *of, const struct ofp_header *oh)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 20);
 
-    if (of->state == ST_ROLE && oh->xid == of->xid) {
+    if (ofperr_decode_msg(oh, NULL) == OFPERR_OFPBRC_IS_SECONDARY) {
+        refuse(of, xstrdup(DEMOTED));
+    } else if (of->state == ST_ROLE && oh->xid == of->xid) {
         refuse(of, xasprintf("refuses generation %"PRIu64": another "
                              "controller is newer", of->generation));
     } else if (of->state == ST_GROUPS && oh->xid == of->xid) {
@@ -227,6 +231,17 @@ handle_error(struct openflow *of, const struct ofp_header *oh)
 
         VLOG_WARN("%s: %s", of->target, s);
         free(s);
+    }
+}
+
+static void
+handle_role_status(struct openflow *of, const struct ofp_header *oh)
+{
+    struct ofputil_role_status rs;
+
+    if (!ofputil_decode_role_status(oh, &rs)
+        && rs.role == OFPCR12_ROLE_SECONDARY) {
+        refuse(of, xstrdup(DEMOTED));
     }
 }
 
@@ -337,6 +352,8 @@ handle_answer(struct openflow *of, struct ofpbuf *msg)
     if (of->state == ST_FEATURES) {
         handle_features(of, msg->data);
     } else if (of->state == ST_ROLE) {
+        rconn_send(of->rconn, openflow_set_config(version(of)), NULL);
+        rconn_send(of->rconn, openflow_set_async(version(of)), NULL);
         request(of, ofputil_encode_port_desc_stats_request(version(of),
                                                            OFPP_ANY),
                 ST_PORTS);
@@ -361,6 +378,8 @@ openflow_handle(struct driver *driver, struct ofpbuf *msg)
         rconn_send(of->rconn, ofputil_encode_echo_reply(oh), NULL);
     } else if (type == OFPTYPE_ERROR) {
         handle_error(of, oh);
+    } else if (type == OFPTYPE_ROLE_STATUS && of->state != ST_REFUSED) {
+        handle_role_status(of, oh);
     } else if (type == OFPTYPE_PORT_STATUS && of->state != ST_FEATURES
                && of->state != ST_REFUSED) {
         handle_port_status(of, oh);
