@@ -63,7 +63,7 @@ struct driver_want {
 };
 
 enum driver_state {
-    DRIVER_AWAY,                /* Not connected. */
+    DRIVER_AWAY,                /* Not connected, or not known yet. */
     DRIVER_REFUSED,             /* By the switch, or by us. */
     DRIVER_WRITING,
     DRIVER_IN_SYNC,             /* The last look at it was as wanted. */

@@ -44,7 +44,8 @@ enum state {
     ST_AWAY,                    /* Not connected. */
     ST_FEATURES,                /* Asked who it is. */
     ST_ROLE,                    /* Asked to be primary. */
-    ST_PORTS,                   /* Asked for its ports. */
+    ST_PORTS,                   /* Asked for its ports.  Up to here it is
+                                 * none of ours yet. */
     ST_IDLE,                    /* Primary; next dump at 'next'. */
     ST_GROUPS,                  /* Asked for its groups, */
     ST_FLOWS,                   /* then for its flows. */
@@ -104,14 +105,11 @@ openflow_want(struct driver *driver, const struct driver_want *want)
 {
     struct openflow *of = openflow_cast(driver);
 
-    if (!of->active) {
+    if (!of->active || of->generation != want->generation) {
         of->active = true;
-        rconn_connect(of->rconn, of->target, of->target);
-    }
-    if (of->generation != want->generation) {
         of->generation = want->generation;
         of->state = ST_AWAY;
-        rconn_reconnect(of->rconn);
+        rconn_connect(of->rconn, of->target, of->target);
     }
     if (!flow_table_equal(of->wanted, want->flows)) {
         flow_table_destroy(of->wanted);
@@ -156,29 +154,20 @@ set_down(struct openflow *of, const struct ofputil_phy_port *port, bool gone)
     }
 }
 
-/* We do not want the switch, or it does not want us: nothing is sent for a
- * while.  Takes 'reason' over. */
+/* We do not want the switch, or it does not want us, or what came cannot be
+ * what a switch says: it is left alone for a while.  Takes 'reason' over. */
 static void
 refuse(struct openflow *of, char *reason)
 {
-    VLOG_WARN("%s: %s", of->target, reason);
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 20);
+
+    VLOG_WARN_RL(&rl, "%s: %s", of->target, reason);
     free(of->reason);
     of->reason = reason;
     of->state = ST_REFUSED;
     of->in_sync = false;
     of->next = time_msec() + RETRY_MSEC;
-}
-
-/* What came cannot be what a switch says. */
-static void
-hang_up(struct openflow *of, const char *what)
-{
-    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 20);
-
-    VLOG_WARN_RL(&rl, "%s: %s, connecting again", of->target, what);
-    of->state = ST_AWAY;
-    of->in_sync = false;
-    rconn_reconnect(of->rconn);
+    rconn_disconnect(of->rconn);
 }
 
 /* Sends what differs between what is there and what is wanted.  The next dump
@@ -253,7 +242,7 @@ handle_features(struct openflow *of, const struct ofp_header *oh)
     char *reason;
 
     if (ofputil_pull_switch_features(&b, &features)) {
-        hang_up(of, "features that cannot be read");
+        refuse(of, xstrdup("features that cannot be read"));
         return;
     }
     of->datapath = features.datapath_id;
@@ -284,7 +273,7 @@ handle_ports(struct openflow *of, struct ofpbuf *msg)
         set_down(of, &port, false);
     }
     if (retval != EOF) {
-        hang_up(of, "ports that cannot be read");
+        refuse(of, xstrdup("ports that cannot be read"));
     } else if (!more) {
         of->state = ST_IDLE;
         of->next = 0;
@@ -301,8 +290,8 @@ handle_dump(struct openflow *of, struct ofpbuf *msg)
 
     of->deadline = time_msec() + ANSWER_MSEC;
     if (error) {
-        hang_up(of, error == E2BIG ? "a dump without end"
-                : "a dump that cannot be read");
+        refuse(of, xstrdup(error == E2BIG ? "a dump without end"
+                           : "a dump that cannot be read"));
     } else if (!more && groups) {
         request(of, openflow_flows_request(version(of)), ST_FLOWS);
     } else if (!more) {
@@ -364,10 +353,9 @@ handle_answer(struct openflow *of, struct ofpbuf *msg)
     }
 }
 
-void
-openflow_handle(struct driver *driver, struct ofpbuf *msg)
+static void
+handle(struct openflow *of, struct ofpbuf *msg)
 {
-    struct openflow *of = openflow_cast(driver);
     const struct ofp_header *oh = msg->data;
     enum ofptype type;
 
@@ -415,6 +403,7 @@ follow_connection(struct openflow *of)
 static void
 run_timers(struct openflow *of)
 {
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 20);
     long long int now = time_msec();
 
     if (of->state == ST_IDLE && now >= of->next) {
@@ -423,11 +412,28 @@ run_timers(struct openflow *of)
         request(of, openflow_groups_request(version(of)), ST_GROUPS);
     } else if (of->state == ST_REFUSED && now >= of->next) {
         of->state = ST_AWAY;
-        rconn_reconnect(of->rconn);
+        rconn_connect(of->rconn, of->target, of->target);
     } else if (answer_type(of->state) != OFPTYPE_HELLO
                && now >= of->deadline) {
-        hang_up(of, "no answer");
+        VLOG_WARN_RL(&rl, "%s: no answer, connecting again", of->target);
+        of->state = ST_AWAY;
+        rconn_reconnect(of->rconn);
     }
+}
+
+void
+openflow_test_answer(struct driver *driver, struct ofpbuf *msg)
+{
+    struct openflow *of = openflow_cast(driver);
+
+    if (of->state == ST_AWAY || of->state == ST_REFUSED) {
+        request(of, openflow_features_request(version(of)), ST_FEATURES);
+    } else if (of->state == ST_IDLE) {
+        of->next = 0;
+        run_timers(of);
+    }
+    ((struct ofp_header *) msg->data)->xid = of->xid;
+    handle(of, msg);
 }
 
 static void
@@ -446,7 +452,7 @@ openflow_run(struct driver *driver)
         if (!msg) {
             break;
         }
-        openflow_handle(driver, msg);
+        handle(of, msg);
         ofpbuf_delete(msg);
     }
     run_timers(of);
@@ -474,8 +480,8 @@ openflow_get_status(const struct driver *driver, struct driver_status *status)
     const struct openflow *of = openflow_cast(driver);
 
     *status = (struct driver_status) {
-        .state = (of->state == ST_AWAY ? DRIVER_AWAY
-                  : of->state == ST_REFUSED ? DRIVER_REFUSED
+        .state = (of->state == ST_REFUSED ? DRIVER_REFUSED
+                  : of->state < ST_IDLE ? DRIVER_AWAY
                   : of->in_sync ? DRIVER_IN_SYNC : DRIVER_WRITING),
         .datapath = of->datapath,
         .n_wanted = flow_table_count(of->wanted),

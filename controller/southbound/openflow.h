@@ -42,7 +42,8 @@ struct openflow;
 struct driver *openflow_create(const char *target, driver_admit_func *,
                                void *aux);
 
-/* For tests: handles 'msg' as if it had come from the switch. */
-void openflow_handle(struct driver *, struct ofpbuf *msg);
+/* For tests: handles 'msg', the whole of a message, as if it had come from the
+ * switch just now as the answer to whatever was asked, or is asked next. */
+void openflow_test_answer(struct driver *, struct ofpbuf *msg);
 
 #endif /* controller/southbound/openflow.h */
