@@ -235,6 +235,9 @@ telemetry_compose(const struct telemetry_facts *facts)
     json_object_put(json, "ports", ports);
     put_integer(json, "ip_bytes", facts->status->ip_bytes);
     put_integer(json, "default_bytes", facts->status->default_bytes);
+    if (facts->status->connected) {
+        put_integer(json, "queued_bytes", facts->status->queued_bytes);
+    }
     HMAP_FOR_EACH (job, node, &facts->registry->jobs) {
         json_array_add(jobs, compose_job(job));
     }

@@ -28,8 +28,8 @@ cli_rundir(void)
 
 /* Parses the options and, if 'what' is nonnull, the argument that it is a word
  * for.  Returns an exit status, or -1 to go on. */
-static int
-parse_arguments(int argc, char *argv[], const char *what, bool *jsonp)
+int
+controller_arguments(int argc, char *argv[], const char *what, bool *jsonp)
 {
     int n_arguments = what ? 1 : 0;
     static const struct option options[] = {
@@ -70,27 +70,20 @@ parse_arguments(int argc, char *argv[], const char *what, bool *jsonp)
 }
 
 int
-controller_query_about(int argc, char *argv[], const char *what,
-                       const char *request,
-                       void (*print)(const struct json *))
+controller_ask(const char *name, const char *request, size_t n_args,
+               const char *const *args, bool as_json,
+               void (*print)(const struct json *))
 {
-    char *socket, *reply, *error;
-    const char *argument;
-    int status, errnum;
-    bool as_json;
+    char *socket = xasprintf("%s/controller.ctl", cli_rundir());
+    int status = EXIT_OK;
+    char *reply, *error;
+    int errnum;
 
-    status = parse_arguments(argc, argv, what, &as_json);
-    if (status >= 0) {
-        return status;
-    }
-
-    argument = argv[optind];
-    socket = xasprintf("%s/controller.ctl", cli_rundir());
-    error = rpc_unixctl(socket, request, what ? 1 : 0, &argument, TIMEOUT_MS,
-                        &reply, &errnum);
+    error = rpc_unixctl(socket, request, n_args, args, TIMEOUT_MS, &reply,
+                        &errnum);
     free(socket);
     if (error) {
-        fprintf(stderr, "stagecoach %s: %s\n", argv[0], error);
+        fprintf(stderr, "stagecoach %s: %s\n", name, error);
         free(error);
         return errnum ? EXIT_UNREACHABLE : EXIT_NO;
     }
@@ -103,13 +96,31 @@ controller_query_about(int argc, char *argv[], const char *what,
             print(json);
         } else {
             fprintf(stderr, "stagecoach %s: the answer is not a JSON "
-                    "object\n", argv[0]);
+                    "object\n", name);
             status = EXIT_NO;
         }
         json_destroy(json);
     }
     free(reply);
-    return status < 0 ? EXIT_OK : status;
+    return status;
+}
+
+int
+controller_query_about(int argc, char *argv[], const char *what,
+                       const char *request,
+                       void (*print)(const struct json *))
+{
+    const char *argument;
+    bool as_json;
+    int status;
+
+    status = controller_arguments(argc, argv, what, &as_json);
+    if (status >= 0) {
+        return status;
+    }
+    argument = argv[optind];
+    return controller_ask(argv[0], request, what ? 1 : 0, &argument, as_json,
+                          print);
 }
 
 int

@@ -42,17 +42,36 @@ print_place(const struct json *json)
            member_number(json, "version"), member_string(json, "policy"),
            member_string(json, "order"), member_number(json, "level"),
            member_number(json, "dscp"));
-    printf("its stage, %s/%.0f, is stage %.0f and ends in about %.3f s "
-           "(by %s)\n", member_string(json, "cojob"),
-           member_number(json, "rung"), member_number(json, "stage_rank"),
-           member_number(json, "completion_s"), member_string(json, "unit"));
-    printf("alone, its %.0f iterations would take %.3f s: it has %.3f s of "
-           "slack%s\n", member_number(json, "iterations_left"),
-           member_number(json, "alone_s"), member_number(json, "slack_s"),
-           member_number(json, "early") ? ", and it is early" : "");
-    printf("it needs %s most, for %.3f s\n",
-           member_string(json, "bottleneck"),
-           member_number(json, "remaining_s"));
+}
+
+static void
+print_why(const struct json *json)
+{
+    const struct json *why = member_array(json, "why");
+
+    for (size_t i = 0; i < why->array.n; i++) {
+        if (why->array.elems[i]->type == JSON_STRING) {
+            printf("  %s\n", json_string(why->array.elems[i]));
+        }
+    }
+    printf("alone, its %.0f iterations would take %.1f s, and %.1f s of %s\n",
+           member_number(json, "iterations_left"),
+           member_number(json, "alone_s"), member_number(json, "remaining_s"),
+           member_string(json, "bottleneck"));
+}
+
+static void
+print_ends(const struct json *json)
+{
+    const struct json *ends = member_object(json, "ends");
+
+    printf("it waits for %s\n",
+           member_string(member_object(json, "waits_for"), "words"));
+    printf("its stage ends in about %.1f s: in %.1f s if nothing held it up, "
+           "in %.1f s if all that needs its ports went first\n",
+           member_number(ends, "estimate_s"),
+           member_number(ends, "earliest_s"),
+           member_number(ends, "latest_s"));
 }
 
 static void
@@ -87,6 +106,8 @@ print_explanation(const struct json *json)
 {
     print_place(json);
     print_progress(json);
+    print_why(json);
+    print_ends(json);
     print_bursts(member_array(json, "bursts"));
     print_before(member_array(json, "before"),
                  member_string(json, "bottleneck"));

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/policy-history.h"
 #include "cli/policy-open.h"
 #include "policies/policy.h"
 #include "sim/by-policy.h"
@@ -24,6 +25,8 @@ static const struct option all_options[] = {
     { "objective", required_argument, NULL, 'b' },
     { "budget", required_argument, NULL, 'u' },
     { "seed", required_argument, NULL, 's' },
+    { "history", required_argument, NULL, 'H' },
+    { "since", required_argument, NULL, 'S' },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
 };
@@ -104,6 +107,12 @@ take_option(const struct policy_syntax *syntax, int c,
     case 's':
         args->seed = optarg;
         break;
+    case 'H':
+        args->history = optarg;
+        break;
+    case 'S':
+        args->since = optarg;
+        break;
     case 'h':
         fputs(syntax->usage, stdout);
         return EXIT_OK;
@@ -126,7 +135,12 @@ is_complete(const struct policy_syntax *syntax,
                 syntax->name);
         return false;
     }
-    if (syntax->needs_trace && !args->trace) {
+    if ((args->history && args->trace) || (args->since && !args->history)) {
+        fprintf(stderr, "%s: --trace and --history, or --since without "
+                "--history, one of the two is allowed\n", syntax->name);
+        return false;
+    }
+    if (syntax->needs_trace && !args->trace && !args->history) {
         fprintf(stderr, "%s: --trace is missing, anything that \"stagecoach "
                 "sim\" reads is allowed\n", syntax->name);
         return false;
@@ -164,6 +178,20 @@ policy_args_parse(const struct policy_syntax *syntax, int argc, char *argv[],
     return is_complete(syntax, args) ? -1 : EXIT_USAGE;
 }
 
+static char *
+open_workload(struct policy_args *args)
+{
+#ifdef HAVE_OVS
+    if (args->history) {
+        args->trace = args->history;
+        return policy_history_open(args->history, args->since,
+                                   &args->input.workload);
+    }
+#endif
+    return args->trace ? workload_open(args->trace, NULL, &args->input)
+                       : NULL;
+}
+
 char *
 policy_args_open(struct policy_args *args)
 {
@@ -172,8 +200,7 @@ policy_args_open(struct policy_args *args)
     for (int i = 0; !error && i < args->n_names; i++) {
         error = policy_open(args->names[i], &args->policies[i]);
     }
-    return error || !args->trace
-           ? error : workload_open(args->trace, NULL, &args->input);
+    return error ? error : open_workload(args);
 }
 
 void

@@ -24,17 +24,20 @@ struct policy_syntax {
     const char *usage;          /* For --help. */
     const char *options;        /* Letters of those it takes: 't'race,
                                  * 'p'olicy, 'f'ormat, 'l'ive, 'O'ut,
-                                 * o'b'jective, b'u'dget, 's'eed. */
+                                 * o'b'jective, b'u'dget, 's'eed,
+                                 * 'H'istory and 'S'ince. */
     int n_names;                /* Policies that stand alone, at most 2. */
     int n_policies;             /* Policies in all, at least, */
     int max_policies;           /* and at most, 2 or less. */
-    bool needs_trace;
+    bool needs_trace;           /* Or a history. */
 };
 
 struct policy_args {
     const char *names[2];
     int n_names;
     const char *trace, *out, *objective, *budget, *seed;
+    const char *history, *since;        /* In place of 'trace', which is then
+                                         * the same as 'history'. */
     bool live, json;
 
     struct policy *policies[2];

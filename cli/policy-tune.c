@@ -24,12 +24,21 @@ static const struct policy_syntax syntax = {
     .usage =
         "usage: stagecoach policy tune --trace T [--policy BASE]\n"
         "                              [--objective O] [--budget B]\n"
-        "                              [--out FILE] [--seed N]\n\n"
+        "                              [--out FILE] [--seed N]\n"
+#ifdef HAVE_OVS
+        "       stagecoach policy tune --history H [--since AGE] ...\n"
+#endif
+        "\n"
         "Tries the numbers that BASE's order computes with on the first 60 %\n"
         "of T's searches or coflows by arrival, and the best of them on the\n"
         "rest.  Writes a policy only if it is better on both; otherwise the\n"
         "exit status is 1.\n\n"
         "  --trace T     Anything that \"stagecoach sim\" reads.\n"
+#ifdef HAVE_OVS
+        "  --history H   What a controller has kept, in place of T: an age,\n"
+        "                such as 24h, to ask the one that runs, or a file.\n"
+        "  --since AGE   Of a file, only what ended within the age.\n"
+#endif
         "  --policy P    What to begin with, a name or file; default stage.\n"
         "  --objective O What shall be small: \"mean_sct\" (default),\n"
         "                \"p95_sct\" or \"max_slowdown\".\n"
@@ -37,7 +46,12 @@ static const struct policy_syntax syntax = {
         "                simulations, such as \"200\".\n"
         "  --out FILE    Where to write the policy.\n"
         "  --seed N      Another order of trying; default 0.\n",
-    .options = "tpbuOs", .max_policies = 1, .needs_trace = true,
+#ifdef HAVE_OVS
+    .options = "tpbuOsHS",
+#else
+    .options = "tpbuOs",
+#endif
+    .max_policies = 1, .needs_trace = true,
 };
 
 static bool

@@ -23,14 +23,28 @@ static const struct policy_syntax syntax = {
     .name = "stagecoach policy whatif",
     .usage =
         "usage: stagecoach policy whatif --trace T --policy A --policy B\n"
-        "                                [--format table|json]\n\n"
+        "                                [--format table|json]\n"
+#ifdef HAVE_OVS
+        "       stagecoach policy whatif --history H [--since AGE] ...\n"
+#endif
+        "\n"
         "Simulates T under both policies, with levels as the data plane\n"
         "serves them unless T is a trace of coflows, and says what B\n"
         "changes: in all, and for which stages most.\n\n"
         "  --trace T     Anything that \"stagecoach sim\" reads.\n"
+#ifdef HAVE_OVS
+        "  --history H   What a controller has kept, in place of T: an age,\n"
+        "                such as 24h, to ask the one that runs, or a file.\n"
+        "  --since AGE   Of a file, only what ended within the age.\n"
+#endif
         "  --policy P    A policy's name or file.\n"
         "  --format F    \"table\" (default) or \"json\".\n",
-    .options = "tpf", .n_policies = 2, .max_policies = 2,
+#ifdef HAVE_OVS
+    .options = "tpfHS",
+#else
+    .options = "tpf",
+#endif
+    .n_policies = 2, .max_policies = 2,
     .needs_trace = true,
 };
 

@@ -215,10 +215,12 @@ print_table(void *aux, const cJSON *event)
     if (!strcmp(type, "job-begin")) {
         const cJSON *hyper = cJSON_GetObjectItem(event, "hyperparameters");
 
-        fprintf(stderr, "%s/%s: learning rate %.4g, width %.0f, batch %.0f\n",
-                cojob, text_of(event, "job"),
-                number_of(hyper, "learning_rate"), number_of(hyper, "width"),
-                number_of(hyper, "batch"));
+        fprintf(stderr, "%s/%s: learning rate %.4g, ", cojob,
+                text_of(event, "job"), number_of(hyper, "learning_rate"));
+        if (cJSON_GetObjectItem(hyper, "width")) {
+            fprintf(stderr, "width %.0f, ", number_of(hyper, "width"));
+        }
+        fprintf(stderr, "batch %.0f\n", number_of(hyper, "batch"));
     } else if (!strcmp(type, "stage-begin")) {
         fprintf(stderr, "%s: stage %.0f to %.0f iterations, %d jobs\n", cojob,
                 number_of(event, "rung"), number_of(event, "iterations"),

@@ -4,13 +4,19 @@
 
 #include <config.h>
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "cli/controller-query.h"
+#include "cli/duration.h"
 #include "cli/table.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
+#include "timeval.h"
+#include "util.h"
 
 /* Returns the most seconds that a stage took of a port, and whose port that
  * is. */
@@ -34,7 +40,7 @@ find_busiest(const struct json *row, const char **portp)
 }
 
 static void
-print_stages(const struct json *json)
+print_table(const struct json *json)
 {
     const struct json *stages = member_array(json, "stages");
     struct table *t = table_create("cojob", "rung", "seconds", "busiest",
@@ -59,13 +65,67 @@ print_stages(const struct json *json)
     }
     table_print(t, stdout);
     table_destroy(t);
+}
+
+static void
+print_stages(const struct json *json)
+{
+    print_table(json);
     printf("%.0f decisions; no schedule has a mean below %.3f s\n",
            member_number(json, "decisions"),
            member_number(json, "bound_mean_s"));
 }
 
+/* What the history has of the stages that ended within 'age_ms'. */
+static int
+ask_history(const char *name, int64_t age_ms, bool as_json)
+{
+    char *since = xasprintf("%"PRId64, (int64_t) time_wall_msec() - age_ms);
+    const char *args[] = { "stages", since };
+    int status = controller_ask(name, "controller/history", 2, args, as_json,
+                                print_table);
+
+    free(since);
+    return status;
+}
+
+/* Takes "--since AGE" out of the arguments.  Returns false if it is wrong. */
+static bool
+take_since(int *argcp, char *argv[], int64_t *age_msp)
+{
+    *age_msp = 0;
+    for (int i = 1; i < *argcp; i++) {
+        if (!strcmp(argv[i], "--since")) {
+            const char *age = i + 1 < *argcp ? argv[i + 1] : "";
+
+            if (!duration_parse(age, age_msp)) {
+                fprintf(stderr, "stagecoach stages: --since: \"%s\" is no "
+                        "time, such as 90m, 24h, 7d up to a year is "
+                        "allowed\n", age);
+                return false;
+            }
+            memmove(&argv[i], &argv[i + 2],
+                    (*argcp - i - 1) * sizeof *argv);
+            *argcp -= 2;
+        }
+    }
+    return true;
+}
+
 int
 cmd_stages(int argc, char *argv[])
 {
-    return controller_query(argc, argv, "controller/stages", print_stages);
+    int64_t age_ms;
+    int status;
+    bool as_json;
+
+    if (!take_since(&argc, argv, &age_ms)) {
+        return EXIT_USAGE;
+    }
+    if (!age_ms) {
+        return controller_query(argc, argv, "controller/stages",
+                                print_stages);
+    }
+    status = controller_arguments(argc, argv, NULL, &as_json);
+    return status >= 0 ? status : ask_history(argv[0], age_ms, as_json);
 }

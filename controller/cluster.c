@@ -161,6 +161,7 @@ restart_job(struct job *job)
 
         t->iteration = t->mark_iteration = t->sampled = -1;
         t->counted = -1;
+        t->counted_before = 0;
         t->measured = t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 0;
     }
     job->iteration = -1;

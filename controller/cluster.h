@@ -43,6 +43,7 @@
 #include <stdint.h>
 
 #include "controller/job-progress.h"
+#include "controller/overrides.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
 #include "openvswitch/shash.h"
@@ -81,6 +82,7 @@ struct host {
     uint64_t ip_bytes;          /* Sent since the agent began, that could be
                                  * tagged ... */
     uint64_t default_bytes;     /* ... and that belonged to no job. */
+    int64_t queued_bytes;       /* That wait in its shim, -1: not told. */
     uint64_t moved[N_DIRS];     /* By jobs, as far as it was counted ... */
     uint64_t stored[N_DIRS];    /* ... and is in the history. */
 };
@@ -92,7 +94,9 @@ struct job_traffic {
     int64_t at;                 /* Epoch ms of the last telemetry ... */
     uint64_t bytes[N_DIRS];     /* ... and its counters. */
     int64_t iteration;          /* As the host told, -1 if never. */
-    int64_t counted;            /* As it counted last, -1 if it could not. */
+    int64_t counted;            /* As its agent counted last, -1 if it could
+                                 * not; ... */
+    int64_t counted_before;     /* ... and by that agent's predecessors. */
     int64_t sampled;            /* Iteration of the last metric that it told,
                                  * -1 if never. */
 
@@ -135,6 +139,12 @@ struct job {
     int level;                  /* -1 if it never had one. */
     int rank;                   /* In the last order, among jobs. */
     long long level_since;      /* time_msec() of the last change. */
+
+    /* What overrides.h says of it. */
+    enum override_kind override;
+    int64_t override_id;        /* 0 if there is none. */
+    bool forced;                /* Its rank is by an override that has ended:
+                                 * no reason to keep it. */
 };
 
 struct stage {
@@ -145,6 +155,7 @@ struct stage {
     int64_t began, ended;       /* Epoch ms; 'ended' is 0 while it runs. */
     int64_t iterations;         /* That its jobs must reach. */
     int rank;                   /* In the last order, -1 before the first. */
+    enum override_kind override;
     bool seen;                  /* By cluster_intent_end(). */
     bool told_begin, told_end;  /* There is an event for it. */
     bool stored;                /* In the history. */

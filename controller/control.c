@@ -10,12 +10,14 @@
 #include "controller/cluster.h"
 #include "controller/decide.h"
 #include "controller/decision-log.h"
+#include "controller/explain-report.h"
 #include "controller/history.h"
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/interleave-report.h"
 #include "controller/policy-file.h"
 #include "controller/southbound/switches.h"
+#include "controller/status-report.h"
 #include "controller/telemetry.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
@@ -88,6 +90,7 @@ status_to_json(const struct controller *ctl)
     put_integer(json, "hosts", shash_count(&ctl->cluster->hosts));
     put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
     decide_status(ctl->decide, json);
+    status_report_put(json, ctl);
     return json;
 }
 
@@ -96,6 +99,22 @@ static struct json *
 decisions_to_json(const struct controller *ctl)
 {
     return decision_log_to_json(ctl->log, 0, DECISIONS_SHOWN);
+}
+
+/* "controller/decisions-after ID": all that are newer and kept. */
+static void
+decisions_after(struct unixctl_conn *conn, int argc OVS_UNUSED,
+                const char *argv[], void *ctl_)
+{
+    const struct controller *ctl = ctl_;
+    long long id;
+
+    if (!str_to_llong(argv[1], 10, &id) || id < 0) {
+        unixctl_command_reply_error(conn, "ID: not a number, that of a "
+                                    "decision is allowed");
+    } else {
+        reply(conn, decision_log_to_json(ctl->log, id, SIZE_MAX));
+    }
 }
 
 static struct json *
@@ -161,6 +180,19 @@ put_progress(const struct controller *ctl, const char *name,
     }
 }
 
+static void
+explain_in_words(const struct controller *ctl, const char *name,
+                 struct json *json)
+{
+    const struct job *job = shash_find_data(&ctl->cluster->jobs, name);
+
+    if (job) {
+        explain_report_put(json, decide_last(ctl->decide),
+                           policy_file_get(ctl->policy), &ctl->overrides,
+                           job);
+    }
+}
+
 char *
 control_explain(const struct controller *ctl, const char *job,
                 struct json **json)
@@ -170,6 +202,7 @@ control_explain(const struct controller *ctl, const char *job,
         put_version(ctl, *json);
         json_object_put(*json, "bursts", bursts_to_json(ctl, job));
         put_progress(ctl, job, *json);
+        explain_in_words(ctl, job, *json);
         return NULL;
     }
     return xasprintf("%.64s: %s, COJOB/JOB of a job with iterations left in a "
@@ -192,6 +225,7 @@ host_to_json(const struct host *host)
     double tagged = (host->ip_bytes > host->default_bytes
                      ? host->ip_bytes - host->default_bytes : 0);
     struct json *ports = json_object_create();
+    struct json *moved = json_object_create();
     struct json *json = json_object_create();
     const struct simap_node *node;
 
@@ -205,6 +239,12 @@ host_to_json(const struct host *host)
     put_integer(json, "wanted", host->wanted);
     put_integer(json, "applied", host->applied);
     json_object_put(json, "ports", ports);
+    put_integer(moved, "tx", host->moved[DIR_TX]);
+    put_integer(moved, "rx", host->moved[DIR_RX]);
+    json_object_put(json, "moved", moved);
+    if (host->connected && host->queued_bytes >= 0) {
+        put_integer(json, "queued_bytes", host->queued_bytes);
+    }
     json_object_put(json, "coverage",
                     json_real_create(host->ip_bytes
                                      ? tagged / host->ip_bytes : 1));
@@ -246,11 +286,18 @@ policy_to_json(const struct controller *ctl)
     return json;
 }
 
+static struct json *
+overrides_view(const struct controller *ctl)
+{
+    return overrides_to_json(&ctl->overrides);
+}
+
 const struct control_view control_views[] = {
     { "decisions", "controller/decisions", decisions_to_json },
     { "hosts", "controller/hosts", hosts_to_json },
     { "interleave", "controller/interleave", interleave_to_json },
     { "order", "controller/order", order_to_json },
+    { "overrides", "controller/overrides", overrides_view },
     { "policy", "policy/show", policy_to_json },
     { "stages", "controller/stages", stages_to_json },
     { "status", "controller/status", status_to_json },
@@ -272,6 +319,18 @@ show_view(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
     OVS_NOT_REACHED();
 }
 
+/* Answers with 'json' or, if it is not null, with 'error'; takes both over. */
+static void
+reply_or_error(struct unixctl_conn *conn, char *error, struct json *json)
+{
+    if (error) {
+        unixctl_command_reply_error(conn, error);
+        free(error);
+    } else {
+        reply(conn, json);
+    }
+}
+
 static void
 explain(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
         void *ctl_)
@@ -279,12 +338,46 @@ explain(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
     struct json *json;
     char *error = control_explain(ctl_, argv[1], &json);
 
-    if (error) {
-        unixctl_command_reply_error(conn, error);
-        free(error);
-    } else {
-        reply(conn, json);
+    reply_or_error(conn, error, json);
+}
+
+/* "controller/override KIND TARGET MS WHO REASON" */
+static void
+override(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
+         void *ctl_)
+{
+    enum override_kind kind = OVERRIDE_PIN;
+    struct json *json = NULL;
+    long long for_ms;
+    char *error;
+
+    while (kind < N_OVERRIDE_KINDS && strcmp(argv[1], override_names[kind])) {
+        kind++;
     }
+    if (kind == N_OVERRIDE_KINDS || !str_to_llong(argv[3], 10, &for_ms)) {
+        error = xstrdup("KIND or MS: not one, pin, pause, exclude and "
+                        "observe, and a number are allowed");
+    } else {
+        error = control_override(ctl_, kind, argv[2], for_ms, argv[4],
+                                 argv[5], &json);
+    }
+    reply_or_error(conn, error, json);
+}
+
+/* "controller/undo ID WHO" */
+static void
+undo(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
+     void *ctl_)
+{
+    struct json *json = NULL;
+    long long id;
+    char *error;
+
+    error = (str_to_llong(argv[1], 10, &id)
+             ? control_undo(ctl_, id, argv[2], &json)
+             : xasprintf("%.32s: not the number of an override, 0 for the "
+                         "last is allowed", argv[1]));
+    reply_or_error(conn, error, json);
 }
 
 /* "controller/history stages|orders|ports SINCE [LIMIT]" */
@@ -357,8 +450,14 @@ control_register(struct controller *ctl)
         unixctl_command_register(control_views[i].command, "", 0, 0,
                                  show_view, ctl);
     }
+    unixctl_command_register("controller/decisions-after", "ID", 1, 1,
+                             decisions_after, ctl);
     unixctl_command_register("controller/explain", "COJOB/JOB", 1, 1, explain,
                              ctl);
+    unixctl_command_register("controller/override",
+                             "KIND TARGET MS WHO REASON", 5, 5, override,
+                             ctl);
+    unixctl_command_register("controller/undo", "ID WHO", 2, 2, undo, ctl);
     unixctl_command_register("controller/history",
                              "stages|orders|ports SINCE [LIMIT]", 2, 3,
                              history, ctl);

@@ -11,6 +11,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "controller/overrides.h"
 
 struct decision_log;
 struct history;
@@ -21,6 +24,8 @@ struct controller {
     struct cluster *cluster;
     struct decision_log *log;
     struct history *history;    /* NULL: none is kept. */
+    struct overrides overrides;
+    bool observe;               /* For as long as the program runs. */
     struct decide *decide;
     struct intent_db *intent;
     struct hosts_db *hosts;
@@ -45,6 +50,20 @@ extern const size_t n_control_views;
  * returns an error message that the caller frees. */
 char *control_explain(const struct controller *, const char *job,
                       struct json **json);
+
+/* True while an order is computed and hosts are told of none. */
+bool control_observes(const struct controller *);
+
+/* A person, 'who', overrides the order, see overrides.h; 'target' is "" for
+ * OVERRIDE_OBSERVE, 'for_ms' 0 for no end.  Stores what was added and returns
+ * NULL, or returns an error message that the caller frees. */
+char *control_override(struct controller *, enum override_kind,
+                       const char *target, int64_t for_ms, const char *who,
+                       const char *reason, struct json **json);
+
+/* The same person, or another, takes override 'id' back, 0 for the last. */
+char *control_undo(struct controller *, int64_t id, const char *who,
+                   struct json **json);
 
 /* 'ctl' must live as long as the program answers. */
 void control_register(struct controller *ctl);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "controller/cluster.h"
+#include "controller/decide-override.h"
 #include "controller/decide-problem.h"
 #include "controller/order/fold.h"
 #include "controller/order/order.h"
@@ -23,7 +24,8 @@ was_other_way_round(const struct slack_job *a, const struct slack_job *b)
     const struct job *ja = ((const struct decide_job *) a->owner)->job;
     const struct job *jb = ((const struct decide_job *) b->owner)->job;
 
-    return ja->level >= 0 && jb->level >= 0 && ja->rank > jb->rank;
+    return (ja->level >= 0 && jb->level >= 0 && !ja->forced && !jb->forced
+            && ja->rank > jb->rank);
 }
 
 /* Puts neighbours back whose slack differs by no more than 'tolerance' times
@@ -50,6 +52,28 @@ keep_old_places(const struct order_result *r, double tolerance,
                 again = true;
             }
         }
+    }
+}
+
+static int
+class_of(const struct slack_job *job)
+{
+    return decide_override_class(
+        ((const struct decide_job *) job->owner)->job->override);
+}
+
+/* Sorts by what people said, and leaves the order as it is otherwise. */
+static void
+sort_by_override(struct slack_job *jobs, size_t n)
+{
+    for (size_t i = 1; i < n; i++) {
+        struct slack_job job = jobs[i];
+        size_t k = i;
+
+        for (; k > 0 && class_of(&jobs[k - 1]) > class_of(&job); k--) {
+            jobs[k] = jobs[k - 1];
+        }
+        jobs[k] = job;
     }
 }
 
@@ -102,6 +126,7 @@ place_by_slack(struct decide_places *places, const struct decide_problem *dp,
     }
     slack_assign(dp->op, r, policy->n_levels, jobs, dp->n_jobs);
     keep_old_places(r, policy->hysteresis, jobs, dp->n_jobs);
+    sort_by_override(jobs, dp->n_jobs);
     fold_jobs(policy, dp->op->n_ports, jobs, dp->n_jobs);
     for (size_t k = 0; k < dp->n_jobs; k++) {
         places->jobs[k] = (struct decide_place) {
@@ -196,6 +221,7 @@ decide_places_init(struct decide_places *places,
         place_by_order(places, dp, r);
         rank_stages(places);
     }
+    decide_override_levels(policy, places->jobs, places->n_jobs);
     describe_stages(places, dp, r);
 }
 

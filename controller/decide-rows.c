@@ -84,7 +84,8 @@ set_job(struct job_row *row, const struct decide_place *place, size_t stage)
 
     *row = (struct job_row) {
         .name = xstrdup(dj->job->full_name), .stage = stage,
-        .level = place->level, .left = dj->left,
+        .level = place->level, .override = dj->job->override,
+        .override_id = dj->job->override_id, .left = dj->left,
         .period = dj->job->progress.period, .alone = dj->alone,
         .slack = place->slack, .gain = dj->traits.gain,
         .early = dj->traits.early, .n_demands = dj->n_demands,
@@ -93,6 +94,18 @@ set_job(struct job_row *row, const struct decide_place *place, size_t stage)
     };
     row->remaining = find_bottleneck(dj->demands, dj->n_demands, dj->left,
                                      &row->bottleneck);
+}
+
+/* The weight of stage 's' in the problem, or of its first job. */
+static double
+urgency_of(const struct decide_problem *dp, int s)
+{
+    size_t first = dp->first_job[s];
+
+    return (dp->unit == ORDER_UNIT_STAGE ? dp->op->stages[s].weight
+            : first < dp->first_job[s + 1]
+            ? dp->op->stages[dp->jobs[first].entry].weight
+            : dp->stages[s]->cojob->weight);
 }
 
 /* Adds up what the stage's jobs need; 'seconds' has an element for each
@@ -138,7 +151,8 @@ set_stages(struct decide_rows *rows, const struct decide_problem *dp,
         rows->stages[k] = (struct stage_row) {
             .level = places->stage_levels[s],
             .cojob = xstrdup(stage->cojob_name), .rung = stage->rung,
-            .weight = stage->cojob->weight,
+            .override = stage->override, .weight = stage->cojob->weight,
+            .urgency = urgency_of(dp, s),
             .age = MAX(0, now - stage->began) / 1000.0,
             .completion = places->completions[s],
         };
@@ -243,6 +257,7 @@ decide_rows_to_json(const struct decide_rows *rows)
         json_object_put_string(o, "cojob", row->cojob);
         put_integer(o, "rung", row->rung);
         put_jobs(o, rows, k);
+        json_object_put_string(o, "override", override_names[row->override]);
         put_real(o, "weight", row->weight);
         put_real(o, "age_s", row->age);
         put_real(o, "completion_s", row->completion);
@@ -318,6 +333,8 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     put_integer(json, "rank", k);
     put_integer(json, "level", row->level);
     put_integer(json, "dscp", rows->dscp[row->level]);
+    json_object_put_string(json, "override", override_names[row->override]);
+    put_integer(json, "override_id", row->override_id);
     put_integer(json, "stage_rank", row->stage);
     put_real(json, "completion_s", stage->completion);
     put_integer(json, "iterations_left", row->left);

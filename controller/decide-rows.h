@@ -32,6 +32,7 @@
 #include <stdint.h>
 
 #include "controller/order/order.h"
+#include "controller/overrides.h"
 
 struct cluster;
 struct decide_places;
@@ -44,7 +45,10 @@ struct stage_row {
     int level;                  /* Of its best job. */
     char *cojob;
     int rung;
+    enum override_kind override;
     double weight;              /* Of its cojob, as the intent has it. */
+    double urgency;             /* The weight that it was ordered with: by
+                                 * the policy, and grown while it waits. */
     double age;                 /* Seconds since it began. */
     double completion;          /* Seconds until it ends, by the estimate for
                                  * what is ordered. */
@@ -59,6 +63,8 @@ struct job_row {
     char *name;                 /* "COJOB/JOB". */
     size_t stage;               /* Its stage's rank. */
     int level;
+    enum override_kind override;
+    int64_t override_id;        /* 0 if there is none. */
     int64_t left;               /* Iterations. */
     double period;              /* Seconds from iteration to iteration, 0 if
                                  * not known. */

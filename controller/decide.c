@@ -9,6 +9,7 @@
 
 #include "controller/cluster.h"
 #include "controller/decide-moves.h"
+#include "controller/decide-override.h"
 #include "controller/decide-places.h"
 #include "controller/decide-problem.h"
 #include "controller/decide-rows.h"
@@ -83,6 +84,13 @@ decide_set_policy(struct decide *d, const struct policy *policy)
     d->due = 0;
 }
 
+/* Another order is due at once: people want it. */
+void
+decide_touch(struct decide *d)
+{
+    d->due = 0;
+}
+
 /* After a restart the stages' old ranks are those that the hosts have. */
 static void
 restore_ranks(struct stage **stages, size_t n)
@@ -112,6 +120,18 @@ fold(const struct policy *policy, const struct order_problem *problem,
     }
 }
 
+/* Makes what else is in 'r' that of its order. */
+static void
+follow_order(const struct policy *policy, const struct order_problem *op,
+             struct order_result *r)
+{
+    for (size_t k = 0; k < r->n; k++) {
+        r->rank[r->order[k]] = k;
+    }
+    hysteresis_estimate(op, r->order, r->completion);
+    fold(policy, op, r);
+}
+
 /* The rank of 'entry' in the order before, -1 if it has none.  An early stage
  * weighs more than the estimate says, so it is where its order put it. */
 static int
@@ -126,7 +146,7 @@ old_rank(const struct decide *d, const struct decide_problem *dp,
                 ? -1 : dp->stages[entry]->rank);
     }
     job = dp->jobs[entry].job;
-    return job->level >= 0 ? job->rank : -1;
+    return job->level >= 0 && !job->forced ? job->rank : -1;
 }
 
 /* Puts back what is not worth swapping and follows up on it in 'r'. */
@@ -141,11 +161,7 @@ keep_old_order(const struct decide *d, const struct decide_problem *dp,
     }
     if (hysteresis_apply(dp->op, old_ranks, d->policy->hysteresis,
                          r->order)) {
-        for (size_t k = 0; k < r->n; k++) {
-            r->rank[r->order[k]] = k;
-        }
-        hysteresis_estimate(dp->op, r->order, r->completion);
-        fold(d->policy, dp->op, r);
+        follow_order(d->policy, dp->op, r);
     }
     free(old_ranks);
 }
@@ -177,6 +193,9 @@ order(const struct decide *d, struct decide_problem *dp,
     if (class->certified) {
         keep_old_order(d, dp, r);
     }
+    if (decide_override_order(dp, r) && class->service != ORDER_SERVICE_SHARE) {
+        follow_order(d->policy, dp->op, r);
+    }
     if (class->service != ORDER_SERVICE_SHARE) {
         forget_times_alone(dp->op);
         r->estimate = hysteresis_estimate(dp->op, r->order, NULL);
@@ -199,13 +218,16 @@ set_level(struct decide *d, struct job *job, int level, long long now)
     job->level_since = now;
 }
 
-/* Without an order every job has level 0; with one, a job that is between two
+/* Without an order every job has level 0, unless people want it otherwise;
+ * with one, a job that is between two
  * stages keeps what it had, and one that waits for its first stage is behind
  * all others, but before what belongs to no job. */
 static void
 assign(struct decide *d, const struct decide_problem *dp,
        const struct decide_places *places, long long now)
 {
+    int first = (decide_override_pins(d->cluster)
+                 ? MIN(1, d->policy->n_levels - 1) : 0);
     struct shash_node *node;
 
     for (size_t k = 0; k < places->n_stages; k++) {
@@ -216,12 +238,16 @@ assign(struct decide *d, const struct decide_problem *dp,
 
         set_level(d, job, places->jobs[k].level, now);
         job->rank = k;
+        job->forced = false;
     }
     SHASH_FOR_EACH (node, &d->cluster->jobs) {
         struct job *job = node->data;
 
         if (d->policy->order.kind == ORDER_FAIR && job->live) {
-            set_level(d, job, 0, now);
+            set_level(d, job, (job->override == OVERRIDE_PAUSE
+                               ? d->policy->n_levels - 1
+                               : job->override == OVERRIDE_PIN ? 0
+                               : first), now);
         } else if (job->level < 0 && job->live) {
             job->level = d->policy->n_levels - 1;
             job->rank = places->n_jobs;
@@ -366,6 +392,12 @@ decide_quality(const struct decide *d, int *n_stages, double *estimate,
     *n_stages = d->rows.n_stages;
     *estimate = d->estimate;
     *bound = d->bound;
+}
+
+const struct decide_rows *
+decide_last(const struct decide *d)
+{
+    return &d->rows;
 }
 
 /* Adds to the object 'json' what the decisions were like. */

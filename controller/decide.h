@@ -45,12 +45,14 @@ struct job;
 struct json;
 struct policy;
 struct decide;
+struct decide_rows;
 
 /* 'log' is told when a stage gets another place; NULL: nobody is. */
 struct decide *decide_create(struct cluster *, struct decision_log *log);
 void decide_destroy(struct decide *);
 
 void decide_set_policy(struct decide *, const struct policy *);
+void decide_touch(struct decide *);
 bool decide_run(struct decide *, long long now);
 void decide_wait(const struct decide *);
 
@@ -58,6 +60,9 @@ void decide_wait(const struct decide *);
  * the estimate and at least, in seconds. */
 void decide_quality(const struct decide *, int *n_stages, double *estimate,
                     double *bound);
+
+/* The last order as it is kept for people; valid until the next. */
+const struct decide_rows *decide_last(const struct decide *);
 
 /* For unixctl; the caller owns the JSON. */
 void decide_status(const struct decide *, struct json *);

@@ -131,14 +131,29 @@ find_iteration(struct job *job)
 
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
+        int64_t n = t->counted_before + MAX(0, t->counted);
 
         told = MAX(told, t->iteration);
-        if (t->counted >= 0 && (counted < 0 || t->counted < counted)) {
-            counted = t->counted;
+        if ((t->counted >= 0 || n > 0) && (counted < 0 || n < counted)) {
+            counted = n;
         }
     }
     job->counted = told < 0 && counted >= 0;
     job->iteration = job->counted ? counted : told;
+}
+
+/* An agent counts bytes and iterations from when it first saw the job.  So
+ * when a connection begins with fewer bytes than the last one ended with, it
+ * is another agent's, and what the one before it counted is kept. */
+static void
+learn_counted(struct job_traffic *t, const struct telemetry_job *tj,
+              bool first)
+{
+    if (first && t->counted > 0 && (tj->tx_bytes < t->bytes[DIR_TX]
+                                    || tj->rx_bytes < t->bytes[DIR_RX])) {
+        t->counted_before += t->counted;
+    }
+    t->counted = tj->counted;
 }
 
 static void
@@ -156,6 +171,7 @@ learn_job(struct cluster *c, struct host *host,
         c->changes++;
     }
     t = job_get_traffic(job, host);
+    learn_counted(t, tj, first);
     if (first) {
         t->known = false;
         t->mark_iteration = -1;
@@ -170,7 +186,6 @@ learn_job(struct cluster *c, struct host *host,
     if (tj->iteration >= 0) {
         t->iteration = tj->iteration;
     }
-    t->counted = tj->counted;
     find_iteration(job);
     measure(t, job->iteration);
     job_progress_pace(&job->progress, job->iteration, time_msec());
@@ -195,6 +210,7 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     host->bypass = r->bypass;
     host->ip_bytes = r->ip_bytes;
     host->default_bytes = r->default_bytes;
+    host->queued_bytes = r->queued_bytes;
     if (!host->connected) {
         host->connected = true;
         c->changes++;

@@ -40,6 +40,7 @@ struct hosts_db {
     unsigned int seqno;         /* Of the database, last taken in. */
     int64_t version;            /* The highest that any row has or got. */
     bool dirty;                 /* Rows must be compared. */
+    bool observe;               /* Hosts are told of no job. */
     long long next_write;       /* time_msec() of the next transaction. */
 };
 
@@ -141,6 +142,15 @@ void
 hosts_db_mark(struct hosts_db *hdb)
 {
     hdb->dirty = true;
+}
+
+/* While 'observe' is true no job is given to a host, so that the traffic of
+ * all is as if there were no order; who counts it goes on. */
+void
+hosts_db_observe(struct hosts_db *hdb, bool observe)
+{
+    hdb->dirty |= hdb->observe != observe;
+    hdb->observe = observe;
 }
 
 /* True while the database answers. */
@@ -247,7 +257,7 @@ wanted_clear(struct wanted *w)
 }
 
 /* Fills in what 'host' shall have: each live job that has been there, or is
- * said to be. */
+ * said to be, but for those that are excluded. */
 static void
 wanted_compute(struct wanted *w, const struct cluster *c,
                const struct host *host, const struct policy *policy)
@@ -259,6 +269,7 @@ wanted_compute(struct wanted *w, const struct cluster *c,
         const struct job *job = node->data;
 
         if (job->live && job->level >= 0
+            && job->override != OVERRIDE_EXCLUDE
             && shash_find(&job->traffic, host->name)) {
             wanted_add(w, job, policy);
         }
@@ -436,7 +447,11 @@ write_host(struct hosts_db *hdb, const struct host *host,
     struct wanted w = { .n = 0 };
     bool differs;
 
-    wanted_compute(&w, hdb->cluster, host, policy);
+    if (hdb->observe) {
+        w.host = host->name;
+    } else {
+        wanted_compute(&w, hdb->cluster, host, policy);
+    }
     differs = (!row || row_differs(row, &w, policy, generation)
                || (has_guard(hdb) && guard_differs(row, policy))
                || (has_congestion(hdb) && congestion_differs(row, policy)));

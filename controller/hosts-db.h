@@ -51,6 +51,7 @@ void hosts_db_restore(struct hosts_db *);
 bool hosts_db_has_order(const struct hosts_db *);
 
 void hosts_db_mark(struct hosts_db *);
+void hosts_db_observe(struct hosts_db *, bool observe);
 void hosts_db_write(struct hosts_db *, const struct policy *,
                     int64_t generation);
 void hosts_db_commit(struct hosts_db *);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "controller/intent-edit.h"
 #include "controller/intent-idl.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -28,22 +29,6 @@ struct intent_client {
     bool outage;                /* The last announcement failed. */
 };
 
-/* The arguments of one call, those that it has. */
-struct call {
-    struct ovsdb_idl *idl;
-    const char *cojob, *job, *outcome;
-    double weight;
-    const struct announce_worker *workers;
-    const char *const *jobs;
-    size_t n;                   /* Of 'workers' or 'jobs'. */
-    long long model_bytes, iterations;
-    int rung;
-};
-
-/* Writes what a call wants into 'txn'.  May be called again if the database
- * changed meanwhile.  Returns NULL or a message that the caller frees. */
-typedef char *edit_func(const struct call *, struct ovsdb_idl_txn *);
-
 /* Opens a client of the database at 'remote'.  Each call gives up after
  * 'timeout_ms'.  Does not wait for the connection. */
 struct intent_client *
@@ -52,32 +37,7 @@ intent_client_create(const char *remote, int timeout_ms)
     struct intent_client *ic = xzalloc(sizeof *ic);
 
     ic->idl = ovsdb_idl_create(remote, &intentrec_idl_class, false, true);
-    ovsdb_idl_add_table(ic->idl, &intentrec_table_cojob);
-    ovsdb_idl_add_table(ic->idl, &intentrec_table_job);
-    ovsdb_idl_add_table(ic->idl, &intentrec_table_worker);
-    ovsdb_idl_add_table(ic->idl, &intentrec_table_stage);
-    ovsdb_idl_add_column(ic->idl, &intentrec_cojob_col_name);
-    ovsdb_idl_add_column(ic->idl, &intentrec_cojob_col_owner);
-    ovsdb_idl_add_column(ic->idl, &intentrec_cojob_col_weight);
-    ovsdb_idl_add_column(ic->idl, &intentrec_cojob_col_began);
-    ovsdb_idl_add_column(ic->idl, &intentrec_cojob_col_state);
-    ovsdb_idl_add_column(ic->idl, &intentrec_cojob_col_jobs);
-    ovsdb_idl_add_column(ic->idl, &intentrec_cojob_col_stages);
-    ovsdb_idl_add_column(ic->idl, &intentrec_job_col_name);
-    ovsdb_idl_add_column(ic->idl, &intentrec_job_col_state);
-    ovsdb_idl_add_column(ic->idl, &intentrec_job_col_began);
-    ovsdb_idl_add_column(ic->idl, &intentrec_job_col_ended);
-    ovsdb_idl_add_column(ic->idl, &intentrec_job_col_model_bytes);
-    ovsdb_idl_add_column(ic->idl, &intentrec_job_col_workers);
-    ovsdb_idl_add_column(ic->idl, &intentrec_worker_col_host);
-    ovsdb_idl_add_column(ic->idl, &intentrec_worker_col_role);
-    ovsdb_idl_add_column(ic->idl, &intentrec_worker_col_index);
-    ovsdb_idl_add_column(ic->idl, &intentrec_stage_col_rung);
-    ovsdb_idl_add_column(ic->idl, &intentrec_stage_col_iterations);
-    ovsdb_idl_add_column(ic->idl, &intentrec_stage_col_state);
-    ovsdb_idl_add_column(ic->idl, &intentrec_stage_col_began);
-    ovsdb_idl_add_column(ic->idl, &intentrec_stage_col_ended);
-    ovsdb_idl_add_column(ic->idl, &intentrec_stage_col_jobs);
+    intent_edit_follow(ic->idl);
     ic->remote = xstrdup(remote);
     ic->timeout_ms = timeout_ms;
     return ic;
@@ -102,24 +62,23 @@ is_duplicate_row(const struct ovsdb_idl_txn *txn)
     return error && strstr(error, "constraint violation");
 }
 
-/* Commits the edits of 'edit' to the database, however often it takes until
+/* Commits 'edit' to the database, however often it takes until
  * 'timeout_ms' have passed. */
 static char *
-transact(struct intent_client *ic, edit_func *edit, struct call *call,
+transact(struct intent_client *ic, const struct intent_edit *edit,
          int timeout_ms)
 {
     long long deadline = time_msec() + timeout_ms;
     struct ovsdb_idl_txn *txn = NULL;
     char *error = NULL;
-    bool done = false;
+    bool changed, done = false;
 
-    call->idl = ic->idl;
     do {
         ovsdb_idl_run(ic->idl);
         if (!txn && ovsdb_idl_has_ever_connected(ic->idl)
             && ovsdb_idl_is_connected(ic->idl)) {
             txn = ovsdb_idl_txn_create(ic->idl);
-            error = edit(call, txn);
+            error = intent_edit_apply(edit, ic->idl, txn, &changed);
             done = error != NULL;
         }
         if (txn && !done) {
@@ -156,293 +115,24 @@ transact(struct intent_client *ic, edit_func *edit, struct call *call,
                         timeout_ms));
 }
 
-static const struct intentrec_cojob *
-find_cojob(const struct call *call)
-{
-    const struct intentrec_cojob *cojob;
-
-    INTENTREC_COJOB_FOR_EACH (cojob, call->idl) {
-        if (!strcmp(cojob->name, call->cojob)) {
-            return cojob;
-        }
-    }
-    return NULL;
-}
-
-/* A cojob that has ended must begin again before anything of it can. */
-static const struct intentrec_cojob *
-find_running_cojob(const struct call *call)
-{
-    const struct intentrec_cojob *cojob = find_cojob(call);
-
-    return cojob && !strcmp(cojob->state, "running") ? cojob : NULL;
-}
-
 static char *
-no_cojob(const struct call *call)
-{
-    return xasprintf("cojob \"%s\": unknown, it has not begun", call->cojob);
-}
-
-static const struct intentrec_job *
-find_job(const struct intentrec_cojob *cojob, const char *name)
-{
-    for (size_t i = 0; i < cojob->n_jobs; i++) {
-        if (!strcmp(cojob->jobs[i]->name, name)) {
-            return cojob->jobs[i];
-        }
-    }
-    return NULL;
-}
-
-static const struct intentrec_stage *
-find_stage(const struct intentrec_cojob *cojob, int rung)
-{
-    for (size_t i = 0; i < cojob->n_stages; i++) {
-        if (cojob->stages[i]->rung == rung) {
-            return cojob->stages[i];
-        }
-    }
-    return NULL;
-}
-
-/* A cojob that is done and begins again starts without jobs and stages. */
-static char *
-edit_cojob_begin(const struct call *call, struct ovsdb_idl_txn *txn)
-{
-    const struct intentrec_cojob *cojob = find_cojob(call);
-
-    if (!cojob || strcmp(cojob->state, "running")) {
-        if (!cojob) {
-            const char *owner = getenv("USER");
-
-            cojob = intentrec_cojob_insert(txn);
-            intentrec_cojob_set_name(cojob, call->cojob);
-            intentrec_cojob_set_owner(cojob, owner ? owner : "");
-        }
-        intentrec_cojob_set_began(cojob, time_wall_msec());
-        intentrec_cojob_set_state(cojob, "running");
-        intentrec_cojob_set_jobs(cojob, NULL, 0);
-        intentrec_cojob_set_stages(cojob, NULL, 0);
-    }
-    intentrec_cojob_set_weight(cojob, call->weight);
-    ovsdb_idl_txn_add_comment(txn, "stagecoach: cojob %s begins",
-                              call->cojob);
-    return NULL;
-}
-
-/* Returns job 'name' of 'cojob', which runs from now on if it did not. */
-static const struct intentrec_job *
-begin_job(const struct intentrec_cojob *cojob, const char *name,
-          struct ovsdb_idl_txn *txn)
-{
-    const struct intentrec_job *job = find_job(cojob, name);
-
-    if (!job) {
-        job = intentrec_job_insert(txn);
-        intentrec_job_set_name(job, name);
-        intentrec_job_set_state(job, "running");
-        intentrec_job_set_began(job, time_wall_msec());
-        intentrec_cojob_update_jobs_addvalue(cojob, job);
-    } else if (strcmp(job->state, "running")) {
-        intentrec_job_set_state(job, "running");
-        intentrec_job_set_began(job, time_wall_msec());
-        intentrec_job_set_ended(job, 0);
-    }
-    return job;
-}
-
-static char *
-edit_job_begin(const struct call *call, struct ovsdb_idl_txn *txn)
-{
-    const struct intentrec_cojob *cojob = find_running_cojob(call);
-    struct intentrec_worker **workers;
-    const struct intentrec_job *job;
-
-    if (!cojob) {
-        return no_cojob(call);
-    }
-    job = begin_job(cojob, call->job, txn);
-    intentrec_job_set_model_bytes(job, MAX(call->model_bytes, 0));
-    workers = xcalloc(call->n ? call->n : 1, sizeof *workers);
-    for (size_t i = 0; i < call->n; i++) {
-        workers[i] = intentrec_worker_insert(txn);
-        intentrec_worker_set_host(workers[i], call->workers[i].host);
-        intentrec_worker_set_role(workers[i], call->workers[i].role);
-        intentrec_worker_set_index(workers[i], call->workers[i].index);
-    }
-    intentrec_job_set_workers(job, workers, call->n);
-    free(workers);
-    ovsdb_idl_txn_add_comment(txn, "stagecoach: job %s/%s begins",
-                              call->cojob, call->job);
-    return NULL;
-}
-
-static bool
-is_repeated(const char *const *names, size_t i)
-{
-    for (size_t j = 0; j < i; j++) {
-        if (!strcmp(names[i], names[j])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static char *
-edit_stage_begin(const struct call *call, struct ovsdb_idl_txn *txn)
-{
-    const struct intentrec_cojob *cojob = find_running_cojob(call);
-    const struct intentrec_stage *stage;
-    struct intentrec_job **jobs;
-    size_t n_jobs = 0;
-
-    if (!cojob) {
-        return no_cojob(call);
-    }
-    stage = find_stage(cojob, call->rung);
-    if (!stage) {
-        stage = intentrec_stage_insert(txn);
-        intentrec_stage_set_rung(stage, call->rung);
-        intentrec_cojob_update_stages_addvalue(cojob, stage);
-    }
-    if (!stage->state || strcmp(stage->state, "running") || !stage->began) {
-        intentrec_stage_set_state(stage, "running");
-        intentrec_stage_set_began(stage, time_wall_msec());
-        intentrec_stage_set_ended(stage, 0);
-    }
-    intentrec_stage_set_iterations(stage, call->iterations);
-
-    jobs = xcalloc(call->n ? call->n : 1, sizeof *jobs);
-    for (size_t i = 0; i < call->n; i++) {
-        if (!is_repeated(call->jobs, i)) {
-            jobs[n_jobs++] = CONST_CAST(struct intentrec_job *,
-                                        begin_job(cojob, call->jobs[i], txn));
-        }
-    }
-    intentrec_stage_set_jobs(stage, jobs, n_jobs);
-    free(jobs);
-    ovsdb_idl_txn_add_comment(txn, "stagecoach: stage %s/%d begins",
-                              call->cojob, call->rung);
-    return NULL;
-}
-
-static void
-end_stage(const struct intentrec_stage *stage)
-{
-    if (!strcmp(stage->state, "running")) {
-        intentrec_stage_set_state(stage, "done");
-        intentrec_stage_set_ended(stage, time_wall_msec());
-    }
-}
-
-static void
-end_job(const struct intentrec_job *job, const char *outcome)
-{
-    if (!strcmp(job->state, "running")) {
-        intentrec_job_set_state(job, outcome);
-        intentrec_job_set_ended(job, time_wall_msec());
-    }
-}
-
-static char *
-edit_stage_end(const struct call *call, struct ovsdb_idl_txn *txn)
-{
-    const struct intentrec_cojob *cojob = find_cojob(call);
-    const struct intentrec_stage *stage;
-
-    if (!cojob) {
-        return no_cojob(call);
-    }
-    stage = find_stage(cojob, call->rung);
-    if (!stage) {
-        return xasprintf("cojob \"%s\": stage %d is unknown, it has not "
-                         "begun", call->cojob, call->rung);
-    }
-    end_stage(stage);
-    ovsdb_idl_txn_add_comment(txn, "stagecoach: stage %s/%d ends",
-                              call->cojob, call->rung);
-    return NULL;
-}
-
-static char *
-edit_job_end(const struct call *call, struct ovsdb_idl_txn *txn)
-{
-    const struct intentrec_cojob *cojob = find_cojob(call);
-    const struct intentrec_job *job;
-
-    if (!cojob) {
-        return no_cojob(call);
-    }
-    job = find_job(cojob, call->job);
-    if (!job) {
-        return xasprintf("cojob \"%s\": job \"%s\" is unknown, it has not "
-                         "begun", call->cojob, call->job);
-    }
-    end_job(job, call->outcome);
-    ovsdb_idl_txn_add_comment(txn, "stagecoach: job %s/%s ends (%s)",
-                              call->cojob, call->job, call->outcome);
-    return NULL;
-}
-
-/* With a cojob ends all that still runs of it. */
-static char *
-edit_cojob_end(const struct call *call, struct ovsdb_idl_txn *txn)
-{
-    const struct intentrec_cojob *cojob = find_cojob(call);
-
-    if (!cojob) {
-        return no_cojob(call);
-    }
-    for (size_t i = 0; i < cojob->n_stages; i++) {
-        end_stage(cojob->stages[i]);
-    }
-    for (size_t i = 0; i < cojob->n_jobs; i++) {
-        end_job(cojob->jobs[i], "done");
-    }
-    intentrec_cojob_set_state(cojob, "done");
-    ovsdb_idl_txn_add_comment(txn, "stagecoach: cojob %s ends", call->cojob);
-    return NULL;
-}
-
-/* A name goes into paths, maps and messages, so the rule holds here too. */
-static char *
-check_name(const char *what, const char *name)
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    size_t n = strlen(name);
-
-    if (n < 1 || n > 31 || strspn(name, allowed) != n
-        || !strncmp(name, ".", 1) || !strncmp(name, "-", 1)) {
-        return xasprintf("%s \"%.64s\": not a name, 1 to 31 letters, digits, "
-                         "'.', '_' and '-' are allowed", what, name);
-    }
-    return NULL;
-}
-
-static char *
-run_call(struct intent_client *ic, edit_func *edit, struct call *call,
+run_edit(struct intent_client *ic, const struct intent_edit *edit,
          int timeout_ms)
 {
-    char *error = check_name("cojob", call->cojob);
+    char *error = intent_edit_check(edit);
 
-    if (!error && call->job) {
-        error = check_name("job", call->job);
-    }
-    for (size_t i = 0; !error && call->jobs && i < call->n; i++) {
-        error = check_name("job", call->jobs[i]);
-    }
-    return error ? error : transact(ic, edit, call, timeout_ms);
+    return error ? error : transact(ic, edit, timeout_ms);
 }
 
 char *
 intent_client_cojob_begin(struct intent_client *ic, const char *cojob,
                           double weight)
 {
-    struct call call = { .cojob = cojob, .weight = weight };
+    const struct intent_edit edit = {
+        .kind = INTENT_COJOB_BEGIN, .cojob = cojob, .weight = weight,
+    };
 
-    return run_call(ic, edit_cojob_begin, &call, ic->timeout_ms);
+    return run_edit(ic, &edit, ic->timeout_ms);
 }
 
 char *
@@ -451,12 +141,13 @@ intent_client_job_begin(struct intent_client *ic, const char *cojob,
                         const struct announce_worker *workers, size_t n,
                         long long model_bytes)
 {
-    struct call call = {
+    const struct intent_edit edit = {
+        .kind = INTENT_JOB_BEGIN,
         .cojob = cojob, .job = job, .workers = workers, .n = n,
         .model_bytes = model_bytes,
     };
 
-    return run_call(ic, edit_job_begin, &call, ic->timeout_ms);
+    return run_edit(ic, &edit, ic->timeout_ms);
 }
 
 /* Jobs that nobody has announced begin with the stage. */
@@ -465,46 +156,53 @@ intent_client_stage_begin(struct intent_client *ic, const char *cojob,
                           int rung, long long iterations,
                           const char *const *jobs, size_t n_jobs)
 {
-    struct call call = {
+    const struct intent_edit edit = {
+        .kind = INTENT_STAGE_BEGIN,
         .cojob = cojob, .rung = rung, .iterations = iterations,
         .jobs = jobs, .n = n_jobs,
     };
 
-    return run_call(ic, edit_stage_begin, &call, ic->timeout_ms);
+    return run_edit(ic, &edit, ic->timeout_ms);
 }
 
 char *
 intent_client_stage_end(struct intent_client *ic, const char *cojob,
                         int rung)
 {
-    struct call call = { .cojob = cojob, .rung = rung };
+    const struct intent_edit edit = {
+        .kind = INTENT_STAGE_END, .cojob = cojob, .rung = rung,
+    };
 
-    return run_call(ic, edit_stage_end, &call, ic->timeout_ms);
+    return run_edit(ic, &edit, ic->timeout_ms);
 }
 
 char *
 intent_client_job_end(struct intent_client *ic, const char *cojob,
                       const char *job, const char *outcome)
 {
-    struct call call = { .cojob = cojob, .job = job, .outcome = outcome };
+    const struct intent_edit edit = {
+        .kind = INTENT_JOB_END, .cojob = cojob, .job = job, .outcome = outcome,
+    };
 
-    return run_call(ic, edit_job_end, &call, ic->timeout_ms);
+    return run_edit(ic, &edit, ic->timeout_ms);
 }
 
 char *
 intent_client_cojob_end(struct intent_client *ic, const char *cojob)
 {
-    struct call call = { .cojob = cojob };
+    const struct intent_edit edit = {
+        .kind = INTENT_COJOB_END, .cojob = cojob,
+    };
 
-    return run_call(ic, edit_cojob_end, &call, ic->timeout_ms);
+    return run_edit(ic, &edit, ic->timeout_ms);
 }
 
 /* The search's view. */
 
 static void
-announce(struct intent_client *ic, edit_func *edit, struct call *call)
+announce(struct intent_client *ic, const struct intent_edit *edit)
 {
-    char *error = run_call(ic, edit, call,
+    char *error = run_edit(ic, edit,
                            ic->outage ? OUTAGE_TIMEOUT_MS : ic->timeout_ms);
 
     if (error && !ic->outage) {
@@ -519,9 +217,11 @@ announce(struct intent_client *ic, edit_func *edit, struct call *call)
 static void
 announce_cojob_begin(void *ic, const char *cojob, double weight)
 {
-    struct call call = { .cojob = cojob, .weight = weight };
+    const struct intent_edit edit = {
+        .kind = INTENT_COJOB_BEGIN, .cojob = cojob, .weight = weight,
+    };
 
-    announce(ic, edit_cojob_begin, &call);
+    announce(ic, &edit);
 }
 
 static void
@@ -529,12 +229,13 @@ announce_job_begin(void *ic, const char *cojob, const char *job,
                    const struct announce_worker *workers, size_t n,
                    long long model_bytes)
 {
-    struct call call = {
+    const struct intent_edit edit = {
+        .kind = INTENT_JOB_BEGIN,
         .cojob = cojob, .job = job, .workers = workers, .n = n,
         .model_bytes = model_bytes,
     };
 
-    announce(ic, edit_job_begin, &call);
+    announce(ic, &edit);
 }
 
 static void
@@ -542,37 +243,44 @@ announce_stage_begin(void *ic, const char *cojob, int rung,
                      long long iterations, const char *const *jobs,
                      size_t n_jobs)
 {
-    struct call call = {
+    const struct intent_edit edit = {
+        .kind = INTENT_STAGE_BEGIN,
         .cojob = cojob, .rung = rung, .iterations = iterations,
         .jobs = jobs, .n = n_jobs,
     };
 
-    announce(ic, edit_stage_begin, &call);
+    announce(ic, &edit);
 }
 
 static void
 announce_stage_end(void *ic, const char *cojob, int rung)
 {
-    struct call call = { .cojob = cojob, .rung = rung };
+    const struct intent_edit edit = {
+        .kind = INTENT_STAGE_END, .cojob = cojob, .rung = rung,
+    };
 
-    announce(ic, edit_stage_end, &call);
+    announce(ic, &edit);
 }
 
 static void
 announce_job_end(void *ic, const char *cojob, const char *job,
                  const char *outcome)
 {
-    struct call call = { .cojob = cojob, .job = job, .outcome = outcome };
+    const struct intent_edit edit = {
+        .kind = INTENT_JOB_END, .cojob = cojob, .job = job, .outcome = outcome,
+    };
 
-    announce(ic, edit_job_end, &call);
+    announce(ic, &edit);
 }
 
 static void
 announce_cojob_end(void *ic, const char *cojob)
 {
-    struct call call = { .cojob = cojob };
+    const struct intent_edit edit = {
+        .kind = INTENT_COJOB_END, .cojob = cojob,
+    };
 
-    announce(ic, edit_cojob_end, &call);
+    announce(ic, &edit);
 }
 
 const struct announce_class intent_client_announce = {

@@ -12,6 +12,8 @@
 #include "controller/intent-events.h"
 #include "controller/intent-idl.h"
 #include "controller/intent-tidy.h"
+#include "controller/overrides-db.h"
+#include "controller/overrides.h"
 #include "controller/silence.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -39,6 +41,7 @@ struct intent_db {
     struct ovsdb_idl_loop loop;
     struct ovsdb_idl_txn *txn;  /* Of this round, NULL if one is on its way. */
     struct cluster *cluster;
+    struct overrides *overrides;
     struct decision_log *log;
     char *remote;
     char *address;              /* Where agents reach this controller. */
@@ -56,11 +59,12 @@ struct intent_db {
     long long next_tidy;        /* time_msec() of the next look. */
 };
 
-/* Follows the database at 'remote' into 'cluster'.  'address' is written to
- * the Leader table; events go to 'log' too. */
+/* Follows the database at 'remote' into 'cluster' and 'overrides'.  'address'
+ * is written to the Leader table; events go to 'log' too. */
 struct intent_db *
 intent_db_create(const char *remote, const char *address,
-                 struct cluster *cluster, struct decision_log *log)
+                 struct cluster *cluster, struct overrides *overrides,
+                 struct decision_log *log)
 {
     struct intent_db *idb = xzalloc(sizeof *idb);
 
@@ -69,6 +73,7 @@ intent_db_create(const char *remote, const char *address,
     ovsdb_idl_set_probe_interval(idb->loop.idl, PROBE_MS);
     ovsdb_idl_set_lock(idb->loop.idl, LOCK_NAME);
     idb->cluster = cluster;
+    idb->overrides = overrides;
     idb->log = log;
     idb->remote = xstrdup(remote);
     idb->address = xstrdup(address);
@@ -193,6 +198,8 @@ take_in(struct intent_db *idb)
         take_in_cojob(idb->cluster, row);
     }
     cluster_intent_end(idb->cluster);
+    overrides_db_read(idb->overrides, idb->loop.idl);
+    overrides_apply(idb->overrides, idb->cluster);
     tell_stages(idb);
 }
 
@@ -240,6 +247,7 @@ update_leadership(struct intent_db *idb, int64_t lease_ms)
         if (ovsdb_idl_is_lock_contended(idb->loop.idl)
             || (leader && leader->generation > idb->generation)) {
             idb->active = false;
+            overrides_forget_unstored(idb->overrides);
             VLOG_WARN("%s: another controller leads, this one only follows",
                       idb->remote);
         }
@@ -308,10 +316,13 @@ intent_db_commit(struct intent_db *idb)
         tidy(idb);
     }
     pending = connected && (intent_events_waiting(idb->events)
+                            || overrides_db_is_behind(idb->overrides)
                             || idb->policy_dirty);
     if (pending && idb->active && idb->txn) {
         if (time_msec() >= idb->next_write) {
             intent_events_write(idb->events, idb->loop.idl, idb->txn);
+            overrides_db_write(idb->overrides, idb->loop.idl, idb->txn,
+                               time_wall_msec());
             if (idb->policy_dirty) {
                 write_policy(idb);
             }
@@ -369,6 +380,19 @@ intent_db_set_policy(struct intent_db *idb, const struct policy *policy)
     idb->policy_dirty = true;
 }
 
+/* Notes 'text', which is taken over, wherever it belongs. */
+static void
+note(struct intent_db *idb, enum decision_kind kind, const char *actor,
+     const char *who, const char *subject, const char *what, char *text)
+{
+    VLOG_INFO("%s: %s: %s", what, subject, text);
+    decision_log_append(idb->log, kind, subject, actor, "%s: %s", what,
+                        text);
+    intent_events_add(idb->events, who, what,
+                      xasprintf("%s: %s", subject, text));
+    free(text);
+}
+
 /* Notes that 'what' happened to 'subject', and why, for the Event table and
  * the log.  A follower notes nothing, because the leader does. */
 void
@@ -376,18 +400,26 @@ intent_db_event(struct intent_db *idb, enum decision_kind kind,
                 const char *subject, const char *what, const char *why, ...)
 {
     va_list args;
-    char *text;
 
-    if (!idb->active) {
-        return;
+    if (idb->active) {
+        va_start(args, why);
+        note(idb, kind, program_name, "controller", subject, what,
+             xvasprintf(why, args));
+        va_end(args);
     }
-    va_start(args, why);
-    text = xvasprintf(why, args);
-    va_end(args);
-    VLOG_INFO("%s: %s: %s", what, subject, text);
-    decision_log_append(idb->log, kind, subject, program_name, "%s: %s",
-                        what, text);
-    intent_events_add(idb->events, "controller", what,
-                      xasprintf("%s: %s", subject, text));
-    free(text);
+}
+
+/* The same of what a person, 'who', wanted. */
+void
+intent_db_wish(struct intent_db *idb, const char *who, const char *subject,
+               const char *what, const char *why, ...)
+{
+    va_list args;
+
+    if (idb->active) {
+        va_start(args, why);
+        note(idb, DECISION_OPERATOR, who, who, subject, what,
+             xvasprintf(why, args));
+        va_end(args);
+    }
 }

@@ -42,10 +42,12 @@
 
 struct cluster;
 struct intent_db;
+struct overrides;
 struct policy;
 
 struct intent_db *intent_db_create(const char *remote, const char *address,
-                                   struct cluster *, struct decision_log *);
+                                   struct cluster *, struct overrides *,
+                                   struct decision_log *);
 void intent_db_destroy(struct intent_db *);
 
 void intent_db_run(struct intent_db *, int64_t lease_ms);
@@ -60,5 +62,8 @@ void intent_db_set_policy(struct intent_db *, const struct policy *);
 void intent_db_event(struct intent_db *, enum decision_kind,
                      const char *subject, const char *what,
                      const char *why, ...) OVS_PRINTF_FORMAT(5, 6);
+void intent_db_wish(struct intent_db *, const char *who, const char *subject,
+                    const char *what, const char *why, ...)
+    OVS_PRINTF_FORMAT(5, 6);
 
 #endif /* controller/intent-db.h */

@@ -38,6 +38,7 @@ usage(void)
            "  --rest=unix:PATH    where HTTP is answered, or none\n"
            "                      (default: unix:RUNDIR/rest.sock)\n"
            "  --history=FILE      keep what has been there (default: nowhere)\n"
+           "  --observe           compute orders and tell hosts of none\n"
            "RUNDIR is $STAGECOACH_RUNDIR, or /run/stagecoach.\n",
            program_name, program_name);
     stream_usage("REMOTE", true, true, false);
@@ -95,6 +96,7 @@ controller_options_parse(int argc, char *argv[],
         OPT_REST,
         OPT_HISTORY,
         OPT_TOPOLOGY,
+        OPT_OBSERVE,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
         SSL_OPTION_ENUMS,
@@ -109,6 +111,7 @@ controller_options_parse(int argc, char *argv[],
         {"rest", required_argument, NULL, OPT_REST},
         {"history", required_argument, NULL, OPT_HISTORY},
         {"topology", required_argument, NULL, OPT_TOPOLOGY},
+        {"observe", no_argument, NULL, OPT_OBSERVE},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         DAEMON_LONG_OPTIONS,
@@ -151,6 +154,9 @@ controller_options_parse(int argc, char *argv[],
             break;
         case OPT_TOPOLOGY:
             set_option(&o->topology);
+            break;
+        case OPT_OBSERVE:
+            o->observe = true;
             break;
         case 'h':
             usage();

@@ -5,6 +5,8 @@
 
 /* The controller's command line; stagecoach-controller(8) describes it. */
 
+#include <stdbool.h>
+
 #include "svec.h"
 
 struct controller_options {
@@ -15,6 +17,7 @@ struct controller_options {
     char *rest;                 /* Where HTTP is answered, or "none". */
     char *history;              /* File, or NULL: none is kept. */
     char *topology;             /* File, or NULL: none is known. */
+    bool observe;               /* Never order anything. */
     struct svec switches;       /* OpenFlow targets. */
 };
 

@@ -5,6 +5,7 @@
 #include <config.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "controller/intent-db.h"
 #include "controller/northbound/rest.h"
 #include "controller/options.h"
+#include "controller/overrides.h"
 #include "controller/policy-file.h"
 #include "controller/southbound/switches.h"
 #include "controller/southbound/topology.h"
@@ -126,6 +128,29 @@ take_policy(struct controller *ctl)
     intent_db_set_policy(ctl->intent, policy);
 }
 
+static void
+tell_run_out(const struct override *ov, void *ctl_)
+{
+    struct controller *ctl = ctl_;
+
+    intent_db_event(ctl->intent, DECISION_OPERATOR,
+                    *ov->target ? ov->target : "cluster",
+                    override_names[ov->kind], "%"PRId64" has run out",
+                    ov->id);
+}
+
+/* What people want takes effect, and ends when its time is over. */
+static void
+run_overrides(struct controller *ctl)
+{
+    if (overrides_run(&ctl->overrides, time_wall_msec(), tell_run_out, ctl)) {
+        overrides_apply(&ctl->overrides, ctl->cluster);
+        decide_touch(ctl->decide);
+    }
+    hosts_db_observe(ctl->hosts, control_observes(ctl));
+    overrides_wait(&ctl->overrides, time_wall_msec());
+}
+
 /* Everything that an active controller does. */
 static void
 lead(struct controller *ctl, long long *leading_since)
@@ -133,6 +158,7 @@ lead(struct controller *ctl, long long *leading_since)
     const struct policy *policy = policy_file_get(ctl->policy);
 
     if (is_ready(ctl, leading_since)) {
+        run_overrides(ctl);
         if (decide_run(ctl->decide, time_msec())) {
             hosts_db_mark(ctl->hosts);
         }
@@ -239,8 +265,10 @@ main(int argc, char *argv[])
         switches_add(ctl.switches, o.switches.names[i]);
     }
     ctl.decide = decide_create(ctl.cluster, ctl.log);
+    overrides_init(&ctl.overrides);
+    ctl.observe = o.observe;
     ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster,
-                                  ctl.log);
+                                  &ctl.overrides, ctl.log);
     ctl.hosts = hosts_db_create(o.hosts, ctl.cluster);
     take_policy(&ctl);
     control_register(&ctl);
@@ -266,6 +294,7 @@ main(int argc, char *argv[])
     telemetry_destroy(ctl.telemetry);
     hosts_db_destroy(ctl.hosts);
     intent_db_destroy(ctl.intent);
+    overrides_uninit(&ctl.overrides);
     decide_destroy(ctl.decide);
     cluster_destroy(ctl.cluster);
     decision_log_destroy(ctl.log);

@@ -181,6 +181,7 @@ static char *
 parse_top(const struct json *json, struct telemetry_report *r)
 {
     const struct json *version, *host, *state, *bypass, *ports, *jobs;
+    const struct json *queued;
     struct ovsdb_parser p;
     char *error;
 
@@ -192,8 +193,12 @@ parse_top(const struct json *json, struct telemetry_report *r)
     r->ip_bytes = counter(&p, "ip_bytes");
     r->default_bytes = counter(&p, "default_bytes");
     bypass = member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
+    queued = member(&p, "queued_bytes", OP_INTEGER | OP_OPTIONAL);
     ports = member(&p, "ports", OP_OBJECT);
     jobs = member(&p, "jobs", OP_ARRAY);
+    if (queued && queued->integer < 0) {
+        ovsdb_parser_raise_error(&p, "'queued_bytes' is negative");
+    }
     if (version && version->integer != 1) {
         ovsdb_parser_raise_error(&p, "'version' is not 1");
     }
@@ -211,6 +216,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
 
     r->host = xstrdup(json_string(host));
     r->state = xstrdup(json_string(state));
+    r->queued_bytes = queued ? queued->integer : -1;
     r->bypass = bypass && json_boolean(bypass);
     error = parse_ports(ports, r);
     return error ? error : parse_jobs(jobs, r);

@@ -49,6 +49,7 @@ struct telemetry_report {
     int64_t applied;            /* Version of the order in force. */
     struct simap ports;         /* Port name -> kbit/s. */
     uint64_t ip_bytes, default_bytes;
+    int64_t queued_bytes;       /* That wait in its shim, -1: not told. */
     struct telemetry_job *jobs;
     size_t n_jobs;
 };

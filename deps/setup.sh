@@ -7,7 +7,9 @@
 # progress for each step and the log's tail when one fails.  Does nothing twice
 # and needs no network when all is there.  $BUILD_WERROR=true makes warnings
 # errors, as CI does; $BUILD_TORCH=true also installs PyTorch (50 to 150 MB to
-# download, 640 MB on the disk), without which its test and bench are skipped.
+# download, 640 MB on the disk), without which its test and bench are skipped,
+# and $BUILD_WEB=true a browser (120 MB to download, 410 MB on the disk), without
+# which the dashboard's test is.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -23,8 +25,13 @@ packages="
     tshark libcmocka-dev libglpk-dev python3-jsonschema mandoc
 "
 torch_packages="python3-torch"
+web_packages="chromium"
+command -v npm >/dev/null || web_packages="$web_packages nodejs npm"
 if [ "${BUILD_TORCH:-false}" = true ]; then
     packages="$packages $torch_packages"
+fi
+if [ "${BUILD_WEB:-false}" = true ]; then
+    packages="$packages $web_packages"
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -45,13 +52,24 @@ run_step() {
     fi
 }
 
+# What drives the browser, as tests/web/package-lock.json has it.
+install_web() {
+    [ "${BUILD_WEB:-false}" = true ] || return 0
+    installed=tests/web/node_modules/.package-lock.json
+    [ $installed -nt tests/web/package-lock.json ] ||
+        (cd tests/web && npm ci --ignore-scripts --no-audit --no-fund)
+}
+
 install_packages() {
     missing=
     for package in $packages; do
         dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null |
             grep -qx installed || missing="$missing $package"
     done
-    [ -z "$missing" ] && return 0
+    if [ -z "$missing" ]; then
+        install_web
+        return
+    fi
     if [ "$(id -u)" != 0 ]; then
         echo "to be installed by root:$missing"
         return 1
@@ -68,6 +86,7 @@ install_packages() {
     apt-get install -y --no-install-recommends $missing ||
         { apt-get update &&
           apt-get install -y --no-install-recommends $missing; }
+    install_web
 }
 
 # A shim takes 40 huge pages of 2 MiB if there are, and does without if not: so

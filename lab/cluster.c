@@ -126,6 +126,33 @@ make_dir(char *dir)
     return error;
 }
 
+/* Commands look for all sockets in one directory, where they are on a machine
+ * that has a controller and an agent.  So a host's directory leads to those
+ * that the hosts of the lab share. */
+static char *
+link_shared_sockets(const struct plan *plan, int host)
+{
+    static const char *const names[] = {
+        "controller.ctl", "hosts.sock", "intent.sock", "rest.sock",
+        "telemetry.sock",
+    };
+    char *dir = plan_host_dir(plan, host);
+    char *error = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names) && !error; i++) {
+        char *socket = xasprintf("%s/%s", plan->rundir, names[i]);
+        char *path = xasprintf("%s/%s", dir, names[i]);
+
+        if (symlink(socket, path) && errno != EEXIST) {
+            error = xasprintf("%s: %s", path, ovs_strerror(errno));
+        }
+        free(path);
+        free(socket);
+    }
+    free(dir);
+    return error;
+}
+
 static char *
 make_places(const struct plan *plan)
 {
@@ -145,6 +172,7 @@ make_places(const struct plan *plan)
         char *cgroup = plan_host_cgroup(plan, i);
 
         error = make_dir(plan_host_dir(plan, i));
+        error = error ? error : link_shared_sockets(plan, i);
         if (!error) {
             error = cgroup_tree_create(cgroup);
         }

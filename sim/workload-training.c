@@ -56,13 +56,13 @@ add_search(struct workload *w, const struct search_spec *spec, double start)
     cojob = workload_add_cojob(w, spec->name, spec->weight, start);
     for (int i = 0; i < spec->n_trials; i++) {
         struct search_trial trial = search_spec_trial(spec, i);
-        struct shape shape = search_spec_shape(spec, &trial);
         char name[16];
 
         snprintf(name, sizeof name, "t%d", i);
         add_exchange(workload_add_job(cojob, name,
                                       compute_seconds(spec, &trial)),
-                     trial.placement, shape_n_parameters(&shape));
+                     trial.placement,
+                     search_spec_n_parameters(spec, &trial));
     }
     for (size_t i = 0; i < spec->n_rungs; i++) {
         workload_add_rung(w, cojob, spec->rungs[i].iterations, n_jobs);

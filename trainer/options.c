@@ -54,11 +54,16 @@ static const struct row rows[] = {
       NULL, "NAME", "Use this TCP congestion control, such as cubic." },
     { "sync", ROLE_SERVER, SYNC, AT(sync), 0, 0, "bsp", "SCHEME",
       "When gradients become weights: bsp, asp, ssp[,staleness=S], "
-      "backup[,backups=B], static,ratios=R0:R1..., "
+      "essp[,staleness=S], backup[,backups=B], static,ratios=R0:R1..., "
       "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
-      "groups[,groups=G]." },
+      "groups[,groups=G][,tau=T]." },
     { "control-port", ROLE_SERVER, INTEGER, AT(control_port), 0, 65535, "0",
       "PORT", "Take heartbeats at PORT; 0 lets the kernel choose." },
+    { "central", ROLE_SERVER, STRING, AT(central), 0, 0, NULL, "HOST:PORT",
+      "Serve one group of the server at HOST:PORT, which has --sync groups." },
+    { "no-group-servers", ROLE_SERVER, FLAG, AT(group_servers_elsewhere), 0,
+      0, NULL, NULL, "With --sync groups: start none; they come from "
+      "elsewhere, with --central." },
     { "patience", ROLE_SERVER | ROLE_WORKER, REAL, AT(patience), 0, 1e6, "3",
       "S", "How many seconds a peer whose connection broke may be away." },
     { "deadline", ROLE_SERVER | ROLE_WORKER, REAL, AT(deadline), 0, 1e6, "10",
@@ -312,6 +317,12 @@ check_together(struct options *o)
 
         if (error) {
             return named(find_row("sync", 4), error);
+        }
+        if (o->sync.class == &sync_groups && !o->group_servers_elsewhere
+            && (!strcmp(o->address, "0.0.0.0")
+                || !strcmp(o->address, "::"))) {
+            return message("--address: \"%s\" is not where workers reach "
+                           "group servers", o->address);
         }
         if (o->checkpoint && !o->sync.class->spans) {
             return message("--checkpoint: \"%s\" has none, bsp has",

@@ -40,6 +40,8 @@ struct options {
     const char *congestion;     /* NULL: the system's. */
     struct sync_spec sync;
     int64_t control_port;
+    const char *central;        /* "HOST:PORT": serve a group; or NULL. */
+    bool group_servers_elsewhere;       /* Not ours to start. */
     double patience, deadline;  /* Seconds. */
     const char *checkpoint;     /* Folder, or NULL. */
     int64_t checkpoint_every;

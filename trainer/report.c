@@ -144,9 +144,9 @@ report_progress(struct report *report, const struct report_progress *p,
     report->last_us = now;
     printf("{\"event\": \"progress\", \"time\": %"PRId64", "
            "\"iteration\": %"PRIu64", \"loss\": %s, \"accuracy\": %s, "
-           "\"batch_loss\": %s}\n", wall_ms(), p->iteration,
+           "\"batch_loss\": %s, \"step_s\": %s}\n", wall_ms(), p->iteration,
            number(p->loss).text, number(p->accuracy).text,
-           number(p->batch_loss).text);
+           number(p->batch_loss).text, number(p->step_s).text);
     fflush(stdout);
     if (report->fd >= 0) {
         send_datagram(report, p);

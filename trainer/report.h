@@ -27,6 +27,9 @@ struct report_progress {
     double loss, accuracy;      /* Of the held-out samples, NAN if unknown. */
     double batch_loss;          /* Of the last iteration's samples, before
                                  * its update; NAN if unknown. */
+    double step_s;              /* Of this process's last iteration, to
+                                 * compute and to transfer, without waiting
+                                 * for others; NAN if unknown. */
 };
 
 /* 'datagrams': STAGECOACH_COJOB, _JOB and _RUNDIR say what to send where. */

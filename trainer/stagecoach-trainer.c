@@ -11,6 +11,7 @@
 #include "trainer/compare/compare-command.h"
 #include "trainer/control.h"
 #include "trainer/options.h"
+#include "trainer/ps/group-server.h"
 #include "trainer/ps/server.h"
 #include "trainer/worker.h"
 
@@ -22,6 +23,14 @@ enum {
 static char *
 run(const struct options *o, struct control *control)
 {
+    if (o->role == ROLE_SERVER && o->central) {
+        return group_server_run(&(struct group_server_config) {
+            .central = o->central, .address = o->address, .port = o->port,
+            .congestion = o->congestion,
+            .patience_us = o->patience * 1e6,
+            .deadline_us = o->deadline * 1e6, .control = control,
+        });
+    }
     if (o->role == ROLE_SERVER) {
         return ps_server_run(&(struct ps_server_config) {
             .address = o->address, .port = o->port,
@@ -32,6 +41,8 @@ run(const struct options *o, struct control *control)
             .deadline_us = o->deadline * 1e6,
             .checkpoint = o->checkpoint,
             .checkpoint_every = o->checkpoint_every, .resume = o->resume,
+            .group_program = o->group_servers_elsewhere ? NULL
+                             : "/proc/self/exe",
             .control = control,
         });
     }

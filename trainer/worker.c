@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/assignment.h"
 #include "trainer/backend/backend.h"
 #include "trainer/control.h"
 #include "trainer/message.h"
@@ -107,6 +108,7 @@ worker_init(struct worker *w)
     w->n_parameters = w->model->n_parameters;
     w->report = report_create(!o->rank);
     w->progress.loss = w->progress.accuracy = w->progress.batch_loss = NAN;
+    w->progress.step_s = NAN;
     w->evaluated = UINT64_MAX;
     return open_parameters(w);
 }
@@ -128,26 +130,13 @@ worker_uninit(struct worker *w)
     batch_destroy(w->batch);
 }
 
-/* Samples 'first' / 'total' to ('first' + 'n') / 'total' of each batch are
- * ours from now on. */
-static char *
-take_assignment(struct worker *w, const struct sync_message *m)
-{
-    uint64_t batch = w->o->batch, end = (uint64_t) m->first + m->n;
-
-    if (!m->total || end > m->total) {
-        return message("assignment of %u samples from %u of %u", m->n,
-                       m->first, m->total);
-    }
-    w->share.first = batch * m->first / m->total;
-    w->share.n = batch * end / m->total - w->share.first;
-    return NULL;
-}
-
 static void
 take_role(struct worker *w, const struct sync_message *m)
 {
     w->role = m->n;
+    if (w->role & SYNC_ROLE_AHEAD) {
+        ps_client_run_ahead(w->client, m->total);
+    }
     if (w->role & SYNC_ROLE_STEALS && !w->pieces) {
         w->pieces = pieces_create(&(struct pieces_in) {
             .o = w->o, .control = w->control, .client = w->client,
@@ -167,7 +156,7 @@ take_messages(struct worker *w, char **error)
         if (m.kind == SYNC_ROLE) {
             take_role(w, &m);
         } else if (m.kind == SYNC_ASSIGN) {
-            *error = take_assignment(w, &m);
+            *error = assignment_take(&m, w->o->batch, &w->share);
         } else if (w->pieces) {
             pieces_take(w->pieces, &m);
         } else {
@@ -196,7 +185,8 @@ begin(struct worker *w, char **error)
     return result == PS_OK ? take_messages(w, error) : result;
 }
 
-/* Tells the scheme how long the step took, if it wants to know. */
+/* Tells the scheme how long the step took, if it wants to know.  Transfers
+ * are those of the step before: this one's are to come. */
 static void
 tell_time(struct worker *w)
 {
@@ -207,6 +197,10 @@ tell_time(struct worker *w)
     };
     double cpu, memory;
 
+    w->progress.step_s = m.seconds;
+    if (w->role & SYNC_ROLE_TRANSFERS) {
+        m.seconds += ps_client_transfer_s(w->client);
+    }
     if (w->role & SYNC_ROLE_REPORTS) {
         pace_use(w->pace, &cpu, &memory);
         m.cpu = cpu;
@@ -229,6 +223,7 @@ exchange(struct worker *w, uint32_t n, double *loss, char **error)
     if (w->client) {
         result = ps_client_exchange(w->client, iteration, gradient, n, loss,
                                     weights, error);
+        w->progress.step_s += ps_client_transfer_s(w->client);
     } else {
         size_t bytes = w->n_parameters * sizeof *weights;
 

@@ -81,6 +81,7 @@ struct actuator_status {
     uint64_t tx_bytes, rx_bytes;
     uint64_t ip_bytes;          /* Sent, that can carry a tag. */
     uint64_t default_bytes;     /* Of these, sent without one. */
+    uint64_t queued_bytes;      /* That wait in it now: no counter. */
 };
 
 struct actuator_class {

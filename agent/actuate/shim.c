@@ -58,6 +58,7 @@ struct shim_actuator {
 
     struct slot_table slots;
     struct flow_set flows;
+    uint64_t queued_bytes;      /* In the shim, as it told last. */
     struct traffic traffic;
     struct watched watched;
     bool slots_dirty;
@@ -242,6 +243,7 @@ take_stats(struct shim_actuator *s, const void *body, size_t size)
         n = (size - sizeof *stats) / sizeof *slots;
         traffic_take(&s->traffic, stats, slots, n, slot_grew, s);
         tell_bursts(s, slots, n);
+        s->queued_bytes = stats->queued_bytes;
     }
     return 0;
 }
@@ -707,6 +709,7 @@ shim_get_status(const struct actuator *a, struct actuator_status *status)
     status->rx_bytes = s->traffic.total.rx_bytes;
     status->ip_bytes = s->traffic.total.ip_bytes;
     status->default_bytes = s->traffic.total.default_bytes;
+    status->queued_bytes = status->connected ? s->queued_bytes : 0;
 }
 
 const struct actuator_class actuator_shim = {

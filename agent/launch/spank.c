@@ -48,10 +48,17 @@ take_option(int val, const char *text, int remote)
     return ESPANK_SUCCESS;
 }
 
-/* Reads what plugstack.conf has after the plug-in's name. */
+/* Takes what slurmd has in its environment, so that several of one machine
+ * may share a plugstack.conf, and then what that has after the plug-in's
+ * name. */
 static void
 read_arguments(int argc, char *argv[])
 {
+    const char *env_rundir = getenv("STAGECOACH_RUNDIR");
+    const char *env_root = getenv("STAGECOACH_CGROUP");
+
+    rundir = env_rundir && env_rundir[0] ? env_rundir : rundir;
+    root = env_root && cgroup_root_is_valid(env_root) ? env_root : root;
     for (int i = 0; i < argc; i++) {
         if (!strncmp(argv[i], "rundir=", 7)) {
             rundir = argv[i] + 7;
@@ -125,6 +132,7 @@ slurm_spank_task_init(spank_t sp, int argc, char *argv[])
         spank_setenv(sp, "STAGECOACH_COJOB", stage.cojob, 1);
         spank_setenv(sp, "STAGECOACH_JOB", job, 1);
         spank_setenv(sp, "STAGECOACH_RUNDIR", rundir, 1);
+        spank_setenv(sp, "STAGECOACH_CGROUP", root, 1);
     }
     return ESPANK_SUCCESS;
 }

@@ -18,6 +18,7 @@
 #include "controller/control.h"
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
+#include "controller/northbound/dashboard/dashboard.h"
 #include "fatal-signal.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
@@ -209,7 +210,7 @@ get_answer(const struct rest *rest, struct MHD_Connection *mc,
     const struct probe *probe = find_probe(path);
     bool explain = !strncmp(path, EXPLAIN, strlen(EXPLAIN));
 
-    if (!view && !probe && !explain) {
+    if (!view && !probe && !explain && !dashboard_owns(path)) {
         return answer_not_found(path);
     } else if (!is_read(method)) {
         return answer_error(MHD_HTTP_METHOD_NOT_ALLOWED,
@@ -354,6 +355,8 @@ handle_request(void *rest_, struct MHD_Connection *mc, const char *path,
         conn->body += *piece_size;
         *piece_size = 0;
         return conn->body <= MAX_BODY ? MHD_YES : MHD_NO;
+    } else if (dashboard_owns(path) && is_read(method) && !conn->body) {
+        return dashboard_answer(rest->ctl, mc, path);
     }
     return send_answer(mc, get_answer(rest, mc, path, method, conn->body));
 }

@@ -6,8 +6,8 @@
 # with the samples ("linear", all schemes), or each gradient costs what does
 # not depend on its samples too, in the proportion measured for an MLP on this
 # machine ("batched": what pieces of a batch cost shows; of flexrr with 2, 4
-# and 8 pieces the fastest counts).  One JSON object on
-# standard output; progress on standard error.
+# and 8 pieces the fastest counts).  $PLOT, if set, becomes the first way's plot.
+# One JSON object on standard output; progress on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
 trainer=build/trainer/stagecoach-trainer
@@ -40,8 +40,9 @@ EOF_PYTHON
 for name in linear batched; do
     echo "$name" >&2
     timeout 120 "$trainer" compare "$dir/$name.json" --format json \
-        > "$dir/$name.out"
+        --svg "$dir/$name.svg" > "$dir/$name.out"
 done
+[ -z "${PLOT:-}" ] || cp "$dir/linear.svg" "$PLOT"
 exec python3 - "$dir" <<'EOF_PYTHON'
 import json
 import sys
@@ -70,7 +71,7 @@ def ratio(run, scheme):
                  / runs[run]["lbbsp-cpu"]["seconds"], 3)
 
 
-for scheme in ("bsp", "ssp", "asp", "backup"):
+for scheme in ("bsp", "ssp", "essp", "asp", "backup"):
     figures["lbbsp_vs_" + scheme] = ratio("linear", scheme)
 figures["lbbsp_vs_flexrr"] = ratio("batched", "flexrr")
 figures["lbbsp_vs_flexrr_linear"] = ratio("linear", "flexrr")

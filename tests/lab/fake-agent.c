@@ -74,6 +74,8 @@ make_report(const char *host, long long bps, const struct fake_job *jobs,
     json_object_put(json, "ports", ports);
     json_object_put(json, "ip_bytes", json_integer_create(elapsed * 4));
     json_object_put(json, "default_bytes", json_integer_create(elapsed));
+    json_object_put(json, "queued_bytes",
+                    json_integer_create(elapsed % 10000 * 20));
     json_object_put(json, "jobs", array);
     return jsonrpc_create_notify("telemetry", json_array_create_1(json));
 }

@@ -4,6 +4,7 @@
 """rest-client.py SOCKET COMMAND [ARG...]: asks a controller over HTTP.
 
 get PATH          prints the status and the body
+pages             the dashboard is there, with the order
 views CONTROL     every view has the shape that the control socket's has
 errors            what is wrong is answered with JSON and the right status
 hostile           garbage, floods and idle connections cost nobody else
@@ -13,6 +14,7 @@ slow SECONDS      a request that drips is cut off, within so long
 import contextlib
 import http.client
 import json
+import re
 import select
 import socket
 import subprocess
@@ -24,12 +26,14 @@ VIEWS = {
     "order": "controller/order",
     "decisions": "controller/decisions",
     "hosts": "controller/hosts",
+    "overrides": "controller/overrides",
     "interleave": "controller/interleave",
     "stages": "controller/stages",
     "switches": "controller/switches",
     "policy": "policy/show",
 }
 PROBES = ["/healthz", "/readyz"]
+PAGES = ["/", "/ui/now.html", "/ui/main.js"]
 
 
 class Client(http.client.HTTPConnection):
@@ -101,6 +105,28 @@ def views(control):
             client.getresponse().read()
 
 
+def pages():
+    """A browser loads the dashboard and nothing of anybody else's, and a file
+    that it has not again."""
+    for path in PAGES:
+        status, headers, body = ask(path)
+        expect(f"{path}: {status}", status == 200 and body)
+        expect(f"{path}: {headers}",
+               headers["Content-Security-Policy"].startswith(
+                   "default-src 'self';")
+               and headers["X-Content-Type-Options"] == "nosniff")
+        kept = {"If-None-Match": headers["ETag"] or ""}
+        status, _, body = ask(path, headers=kept)
+        expect(f"{path} again: {status}",
+               (status, body) == (304, "") if headers["ETag"]
+               else status == 200)
+    _, _, page = ask("/")
+    for path in re.findall(r'(?:src|href)="([^"#]+)"', page):
+        expect(f"{path} is not there", ask(path)[0] == 200)
+    for row in ('<th scope="row">small/0</th>', "needs h", "nobody is before"):
+        expect(f"{row} is not in {page}", row in page)
+
+
 def fails(status, path, *args, **kwargs):
     got, headers, body = ask(path, *args, **kwargs)
     error = json.loads(body)["error"]
@@ -115,13 +141,13 @@ def errors():
     _, error = fails(404, "/v1/explain/no/such")
     expect(error, error.startswith("/v1/explain/no/such: no such job, "))
     fails(405, "/v1/explain/no/such", "POST")
-    for path in ("/", "/v1", "/v1/", "/v1/explain", "/v1/explain/",
+    for path in ("/ui", "/ui/", "/ui/index.html", "/v1", "/v1/", "/v1/explain", "/v1/explain/",
                  "/v1/explain/%00", "/v1/explain/" + "x/" * 999,
                  "/v1/status/", "//v1/status",
                  "/V1/status", "/v1/" + "x" * 4000, "/v1/%ff%01%22",
                  "/../etc/passwd"):
         fails(404, path)
-    for path in ["/v1/" + name for name in VIEWS] + PROBES:
+    for path in ["/v1/" + name for name in VIEWS] + PROBES + PAGES:
         for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "X"):
             headers, error = fails(405, path, method)
             expect(f"{method} {path}: {headers} {error}",
@@ -198,5 +224,5 @@ def slow(seconds):
 
 
 SOCKET = sys.argv[1]
-{"get": get, "views": views, "errors": errors, "hostile": hostile,
+{"get": get, "pages": pages, "views": views, "errors": errors, "hostile": hostile,
  "slow": slow}[sys.argv[2]](*sys.argv[3:])

@@ -200,6 +200,7 @@ measured() {
 await "both hosts are measured again" measured
 [ "$(stat -c %a "$dir/run/rest.sock")" = 600 ] || fail "rest.sock is open"
 rest views "$dir/run/controller.ctl" || fail "rest views"
+rest pages || fail "rest pages"
 rest errors || fail "rest errors"
 rest hostile || fail "rest hostile"
 answers /healthz '^200 ok$' || fail "healthz"

@@ -54,6 +54,16 @@ if cmp -s "$dir/old.ovsschema" "$SOURCE/controller/hosts.ovsschema"; then
 fi
 ovsdb-tool create-cluster "$dir/db/hosts.db" "$dir/old.ovsschema" \
     "unix:$dir/db/hosts.db.raft"
+# So was the intent, before anybody could override it.
+python3 - "$SOURCE/controller/intent.ovsschema" >"$dir/old-intent.ovsschema" <<'PY'
+import json, sys
+schema = json.load(open(sys.argv[1]))
+schema["version"] = "1.0.0"
+del schema["tables"]["Override"]
+print(json.dumps(schema))
+PY
+ovsdb-tool create-cluster "$dir/db/intent.db" "$dir/old-intent.ovsschema" \
+    "unix:$dir/db/intent.db.raft"
 # A row of before, by a server that knows nothing of us.
 ovsdb-server --detach --no-chdir --pidfile="$dir/first.pid" \
     --unixctl="$dir/first.ctl" --remote="punix:$dir/run/hosts.sock" \
@@ -71,6 +81,17 @@ wanted=$(ovsdb-tool schema-version "$SOURCE/controller/hosts.ovsschema")
 [ "$version" = "$wanted" ] || fail "schema $version after the start"
 ovsdb-client dump "$hosts" Stagecoach_Hosts Host_Wanted host |
     grep -q veteran || fail "the row is lost"
+"$stagecoach" observe >"$dir/out" || fail "observe"
+stored() {
+    ovsdb-client dump "unix:$dir/run/intent.sock" Stagecoach_Intent Override \
+        kind | grep -q observe
+}
+i=0
+until stored; do
+    i=$((i + 1))
+    [ $i -lt 100 ] || fail "the intent database has no overrides"
+    sleep 0.05
+done
 echo "ok: an old database is converted and keeps its rows"
 
 # Once more: nothing to do.  Then as an older stagecoach would meet it.

@@ -125,7 +125,7 @@ END
     chmod 755 "$dir/$hook"
 done
 cat >"$dir/plugstack.conf" <<END
-optional $plugin rundir=$dir cgroup=$STAGECOACH_CGROUP
+optional $plugin cgroup=$STAGECOACH_CGROUP
 END
 echo "CgroupPlugin=cgroup/v1" >"$dir/cgroup.conf"
 host=$(hostname -s)
@@ -165,7 +165,8 @@ start munged munged --foreground --force --socket="$dir/munge.socket" \
     --log-file="$dir/munge.log" --seed-file="$dir/munge.seed"
 wait_for 5 "munged listens" test -S "$dir/munge.socket"
 start slurmctld slurmctld -D -f "$SLURM_CONF"
-start slurmd slurmd -D -N n1 -f "$SLURM_CONF"
+# What plugstack.conf says goes before slurmd's environment.
+start slurmd env STAGECOACH_CGROUP=elsewhere slurmd -D -N n1 -f "$SLURM_CONF"
 slurmd=$pid
 start_agent
 node_is_idle() {
@@ -202,7 +203,8 @@ for task in 0 1; do
     in_cgroup "^0::/$name/jobs/asha7/slurm-$job$" "$dir/out/cgroup.$task" \
         || fail "task $task is in $(cat "$dir/out/cgroup.$task")"
     for line in STAGECOACH_COJOB=asha7 "STAGECOACH_JOB=slurm-$job" \
-        "STAGECOACH_RUNDIR=$dir" STAGECOACH_STAGE=asha7:2; do
+        "STAGECOACH_RUNDIR=$dir" STAGECOACH_STAGE=asha7:2 \
+        "STAGECOACH_CGROUP=$STAGECOACH_CGROUP"; do
         grep -qx "$line" "$dir/out/env.$task" || fail "task $task: no $line"
     done
 done

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "tests/unit/ps-processes.h"
+#include "ps-processes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,10 +21,11 @@
 
 #include "trainer/control.h"
 #include "trainer/ps/address.h"
+#include "trainer/ps/group-server.h"
 #include "trainer/sync/sync.h"
 
 pid_t
-ps_processes_fork(void)
+start_process(void)
 {
     pid_t parent = getpid(), pid = fork();
 
@@ -34,53 +35,97 @@ ps_processes_fork(void)
         if (getppid() != parent) {
             _exit(1);
         }
-        alarm(PS_PROCESSES_LIMIT_S);
+        alarm(TIMEOUT_S);
     }
     return pid;
 }
 
-static void
-server_main(struct ps_server_config config, int out)
+/* Makes this process one that hears nothing and says 'out'. */
+static struct control *
+become_server(int out)
 {
-    const struct sync_spec bsp = { .class = &sync_bsp };
     int null = open("/dev/null", O_RDWR);
 
     dup2(null, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
     signal(SIGPIPE, SIG_IGN);
+    return control_create(0);
+}
+
+static void
+server_main(struct ps_server_config config, int out, int errors)
+{
+    const struct sync_spec bsp = { .class = &sync_bsp };
+    char *error;
+
     config.address = "127.0.0.1";
     config.sync = config.sync ? config.sync : &bsp;
     config.n_threads = 1;
-    config.control = control_create(0);
-    _exit(ps_server_run(&config) != NULL);
+    config.control = become_server(out);
+    error = ps_server_run(&config);
+    if (error && write(errors, error, strlen(error)) < 0) {
+        _exit(2);
+    }
+    _exit(error != NULL);
 }
 
-struct ps_process
-ps_processes_server(struct ps_server_config config)
+/* Reads from 'fd' at which port a server listens. */
+static int
+read_port(int fd)
 {
-    struct ps_process server;
+    FILE *stream = fdopen(fd, "r");
     const char *port;
     char line[256];
-    FILE *stream;
-    int out[2];
 
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    server.pid = ps_processes_fork();
-    if (!server.pid) {
-        server_main(config, out[1]);
-    }
-    close(out[1]);
-    stream = fdopen(out[0], "r");
     assert_non_null(fgets(line, sizeof line, stream));
     port = strstr(line, "\"port\": ");
     assert_non_null(port);
-    server.port = atoi(port + 8);
     fclose(stream);
+    return atoi(port + 8);
+}
+
+struct server
+start_server(struct ps_server_config config)
+{
+    struct server server;
+    int out[2], errors[2];
+
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(errors, O_CLOEXEC), 0);
+    server.pid = start_process();
+    if (!server.pid) {
+        server_main(config, out[1], errors[1]);
+    }
+    close(out[1]);
+    close(errors[1]);
+    server.errors = errors[0];
+    server.port = read_port(out[0]);
+    return server;
+}
+
+struct server
+start_group_server(const struct server *central)
+{
+    struct server server = { .errors = -1 };
+    char target[32];
+    int out[2];
+
+    snprintf(target, sizeof target, "127.0.0.1:%d", central->port);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    server.pid = start_process();
+    if (!server.pid) {
+        _exit(group_server_run(&(struct group_server_config) {
+            .central = target, .address = "127.0.0.1",
+            .patience_us = 200000, .control = become_server(out[1]),
+        }) != NULL);
+    }
+    close(out[1]);
+    server.port = read_port(out[0]);
     return server;
 }
 
 int
-ps_processes_await(pid_t pid)
+await_end(pid_t pid)
 {
     int status;
 
@@ -90,15 +135,26 @@ ps_processes_await(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+int
+await_server(const struct server *server, char error[256])
+{
+    int status = await_end(server->pid);
+    ssize_t n = read(server->errors, error, 255);
+
+    error[n > 0 ? n : 0] = '\0';
+    close(server->errors);
+    return status;
+}
+
 void
-ps_processes_kill(pid_t pid)
+kill_process(pid_t pid)
 {
     kill(pid, SIGKILL);
-    ps_processes_await(pid);
+    await_end(pid);
 }
 
 static bool
-connect_to(const struct ps_process *server, int *fdp)
+connect_to(const struct server *server, int *fdp)
 {
     struct pollfd writable = { .events = POLLOUT };
     char target[32];
@@ -114,7 +170,7 @@ connect_to(const struct ps_process *server, int *fdp)
 }
 
 int
-ps_processes_connect(const struct ps_process *server)
+connect_blocking(const struct server *server)
 {
     int fd = -1;
 
@@ -141,7 +197,7 @@ forward(int from, int to, size_t *left)
 }
 
 static void
-carry(int client, int server, struct ps_cut cut)
+carry(int client, int server, struct cut cut)
 {
     struct pollfd fds[2] = {
         { .fd = client, .events = POLLIN }, { .fd = server, .events = POLLIN },
@@ -163,11 +219,11 @@ carry(int client, int server, struct ps_cut cut)
 }
 
 static void
-proxy_main(const struct ps_process *server, int listener,
-           const struct ps_cut cuts[], int n_cuts)
+proxy_main(const struct server *server, int listener,
+           const struct cut cuts[], int n_cuts)
 {
     for (int i = 0; ; i++) {
-        struct ps_cut none = { 0, 0 };
+        struct cut none = { 0, 0 };
         int client = accept(listener, NULL, NULL), fd;
 
         if (client < 0 || !connect_to(server, &fd)) {
@@ -177,18 +233,17 @@ proxy_main(const struct ps_process *server, int listener,
     }
 }
 
-struct ps_process
-ps_processes_proxy(const struct ps_process *server,
-                   const struct ps_cut cuts[], int n_cuts)
+struct server
+start_proxy(const struct server *server, const struct cut cuts[], int n_cuts)
 {
-    struct ps_process proxy;
+    struct server proxy = { .errors = -1 };
     uint16_t port;
     int listener;
 
     assert_null(address_listen("127.0.0.1", 0, &listener, &port));
     fcntl(listener, F_SETFL, 0);
     proxy.port = port;
-    proxy.pid = ps_processes_fork();
+    proxy.pid = start_process();
     if (!proxy.pid) {
         proxy_main(server, listener, cuts, n_cuts);
     }

@@ -3,16 +3,17 @@
 #ifndef PS_PROCESSES_H
 #define PS_PROCESSES_H 1
 
-/* Parameter servers as processes of a test, and a proxy that cuts connections
- * where it is told to.
+/* Servers of the trainer, and others, as processes of a test, so that they can
+ * be killed, and a proxy that cuts connections where it is told to.
  *
- *    server = ps_processes_server(config);
- *    proxy = ps_processes_proxy(&server, cuts, n_cuts);
+ *    server = start_server(config);
+ *    proxy = start_proxy(&server, cuts, n_cuts);
  *    ...connect to 127.0.0.1:proxy.port...
- *    ps_processes_await(server.pid);
- *    ps_processes_kill(proxy.pid);
+ *    await_end(server.pid);
+ *    kill_process(proxy.pid);
  *
- * All of them end with the test, at the latest after PS_PROCESSES_LIMIT_S. */
+ * All of them end with the test, whatever happens, and none outlives TIMEOUT_S
+ * seconds. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,33 +21,42 @@
 
 #include "trainer/ps/server.h"
 
-#define PS_PROCESSES_LIMIT_S 50
+#define TIMEOUT_S 50            /* Of a test, in case it hangs. */
 
-struct ps_process {
+struct server {
     pid_t pid;
     int port;
+    int errors;                 /* What it ended with, if it failed; -1: of
+                                 * this one nobody asks. */
 };
 
 /* How many bytes a connection carries before it is cut; 0: all. */
-struct ps_cut {
+struct cut {
     size_t to_server, to_client;
 };
 
-/* fork(), in whose child 0 is returned. */
-pid_t ps_processes_fork(void);
-
-/* Address, scheme ("bsp" if NULL), threads and control are filled in. */
-struct ps_process ps_processes_server(struct ps_server_config);
-
-/* One connection after the other, cut as 'cuts' say, then uncut ones. */
-struct ps_process ps_processes_proxy(const struct ps_process *server,
-                                     const struct ps_cut cuts[], int n_cuts);
+/* Forks; returns 0 in the child. */
+pid_t start_process(void);
 
 /* The exit status, or 128 + signal. */
-int ps_processes_await(pid_t);
-void ps_processes_kill(pid_t);          /* Kills and awaits. */
+int await_end(pid_t);
+void kill_process(pid_t);               /* Kills and awaits. */
 
-/* A connection to 'server' that blocks. */
-int ps_processes_connect(const struct ps_process *server);
+/* A server that listens: at the config's port, under bsp unless that says
+ * something else. */
+struct server start_server(struct ps_server_config);
+
+/* Waits for a server's end.  Returns its exit status, and what it said. */
+int await_server(const struct server *, char error[256]);
+
+/* A group server of 'central'. */
+struct server start_group_server(const struct server *central);
+
+/* One connection after the other, cut as 'cuts' say, then uncut ones. */
+struct server start_proxy(const struct server *, const struct cut cuts[],
+                          int n_cuts);
+
+/* A connection to a server that blocks. */
+int connect_blocking(const struct server *);
 
 #endif /* tests/unit/ps-processes.h */

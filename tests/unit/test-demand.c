@@ -222,6 +222,37 @@ counts_for_a_job_that_does_not_tell(void **state)
 }
 
 static void
+keeps_what_an_agent_counted_before_its_restart(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 0, 0, -1, true);
+    f->counted = 6;
+    learn(f, "h0", 12000, 3000, -1, false);
+
+    /* The new agent cannot count yet. */
+    f->counted = -1;
+    learn(f, "h0", 100, 0, -1, true);
+    assert_int_equal(f->job->iteration, 6);
+    f->counted = 2;
+    learn(f, "h0", 4000, 1000, -1, false);
+    assert_int_equal(f->job->iteration, 8);
+
+    /* The same agent again; a count may also be mended. */
+    learn(f, "h0", 4000, 1000, -1, true);
+    assert_int_equal(f->job->iteration, 8);
+    f->counted = 1;
+    learn(f, "h0", 4000, 1000, -1, false);
+    assert_int_equal(f->job->iteration, 7);
+
+    /* The job begins again. */
+    f->began = 2000;
+    give_intent(f, 0);
+    learn(f, "h0", 4000, 1000, -1, false);
+    assert_int_equal(f->job->iteration, 1);
+}
+
+static void
 measures_hosts_that_do_not_know_the_iteration(void **state)
 {
     struct fixture *f = *state;
@@ -394,6 +425,8 @@ main(void)
             a_silent_job_has_as_much_left_as_it_has_moved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             counts_for_a_job_that_does_not_tell, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            keeps_what_an_agent_counted_before_its_restart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             measures_hosts_that_do_not_know_the_iteration, set_up,
             tear_down),

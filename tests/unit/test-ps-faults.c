@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Connections that are cut, servers that are killed, peers that fall silent:
- * nothing counts twice, nothing hangs.  Servers and a proxy are processes. */
+/* Connections that are cut, and frames that do not fit: nothing counts twice,
+ * nothing hangs.  Servers and a proxy are processes. */
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,187 +12,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "trainer/control.h"
-#include "trainer/ps/address.h"
-#include "trainer/ps/client.h"
+#include "ps-jobs.h"
 #include "trainer/ps/frame.h"
 #include "trainer/ps/link.h"
 #include "trainer/ps/optimiser.h"
-#include "trainer/ps/server.h"
 #include "trainer/ps/store-client.h"
 #include "trainer/sync/sync.h"
 
-#define TIMEOUT_S 50            /* Of a test, in case it hangs. */
-#define N 40000                 /* Parameters: two frames of a store's. */
 #define HELLO 136               /* Bytes of a hello's frame, */
 #define WELCOME 88              /* and of the answer's. */
-
-struct server {
-    pid_t pid;
-    int port;
-};
-
-static pid_t
-start_process(void)
-{
-    pid_t parent = getpid(), pid = fork();
-
-    assert_true(pid >= 0);
-    if (!pid) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) {
-            _exit(1);
-        }
-        alarm(TIMEOUT_S);
-    }
-    return pid;
-}
-
-static void
-server_main(struct ps_server_config config, int out)
-{
-    const struct sync_spec bsp = { .class = &sync_bsp };
-    int null = open("/dev/null", O_RDWR);
-    char *error;
-
-    dup2(null, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    signal(SIGPIPE, SIG_IGN);
-    config.address = "127.0.0.1";
-    config.sync = config.sync ? config.sync : &bsp;
-    config.n_threads = 1;
-    config.control = control_create(0);
-    error = ps_server_run(&config);
-    _exit(error != NULL);
-}
-
-static struct server
-start_server(struct ps_server_config config)
-{
-    struct server server;
-    char line[256];
-    FILE *stream;
-    int out[2];
-
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    server.pid = start_process();
-    if (!server.pid) {
-        server_main(config, out[1]);
-    }
-    close(out[1]);
-    stream = fdopen(out[0], "r");
-    assert_non_null(fgets(line, sizeof line, stream));
-    assert_non_null(strstr(line, "\"port\": "));
-    server.port = atoi(strstr(line, "\"port\": ") + 8);
-    fclose(stream);
-    return server;
-}
-
-/* Its exit status, or 128 + signal. */
-static int
-await_end(pid_t pid)
-{
-    int status;
-
-    while (waitpid(pid, &status, 0) < 0) {
-        assert_int_equal(errno, EINTR);
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-/* The proxy. */
-
-/* How many bytes a connection carries before it is cut; 0: all. */
-struct cut {
-    size_t to_server, to_client;
-};
-
-/* Forwards once.  Returns false at the end of either side, or when the cut is
- * reached, which then has been carried exactly. */
-static bool
-forward(int from, int to, size_t *left)
-{
-    uint8_t bytes[16384];
-    size_t most = left && *left < sizeof bytes ? *left : sizeof bytes;
-    ssize_t n = recv(from, bytes, most, 0);
-
-    if (n <= 0 || send(to, bytes, n, MSG_NOSIGNAL) != n) {
-        return false;
-    }
-    if (left) {
-        *left -= n;
-    }
-    return !left || *left;
-}
-
-static void
-carry(int client, int server, struct cut cut)
-{
-    struct pollfd fds[2] = {
-        { .fd = client, .events = POLLIN }, { .fd = server, .events = POLLIN },
-    };
-    size_t *to_server = cut.to_server ? &cut.to_server : NULL;
-    size_t *to_client = cut.to_client ? &cut.to_client : NULL;
-
-    for (;;) {
-        poll(fds, 2, -1);
-        if (fds[0].revents && !forward(client, server, to_server)) {
-            break;
-        }
-        if (fds[1].revents && !forward(server, client, to_client)) {
-            break;
-        }
-    }
-    close(client);
-    close(server);
-}
-
-static int
-blocking(int fd)
-{
-    struct pollfd writable = { .fd = fd, .events = POLLOUT };
-
-    poll(&writable, 1, -1);
-    fcntl(fd, F_SETFL, 0);
-    return fd;
-}
-
-/* One connection after the other, cut as 'cuts' say, then uncut ones. */
-static struct server
-start_proxy(const struct server *server, const struct cut cuts[], int n_cuts)
-{
-    struct server proxy;
-    uint16_t port;
-    int listener;
-
-    assert_null(address_listen("127.0.0.1", 0, &listener, &port));
-    fcntl(listener, F_SETFL, 0);
-    proxy.port = port;
-    proxy.pid = start_process();
-    if (!proxy.pid) {
-        for (int i = 0; ; i++) {
-            struct cut none = { 0, 0 };
-            int client = accept(listener, NULL, NULL), fd;
-            char target[32];
-
-            snprintf(target, sizeof target, "127.0.0.1:%d", server->port);
-            if (client < 0 || address_connect(target, &fd)) {
-                _exit(1);
-            }
-            carry(client, blocking(fd), i < n_cuts ? cuts[i] : none);
-        }
-    }
-    close(listener);
-    return proxy;
-}
 
 static struct store_client *
 connect_store(int port)
@@ -272,8 +101,7 @@ count_through(const struct cut cuts[], int n_cuts)
     }
     store_client_destroy(client);
     assert_int_equal(await_end(server.pid), 0);
-    kill(proxy.pid, SIGKILL);
-    await_end(proxy.pid);
+    kill_process(proxy.pid);
 }
 
 /* Offsets in the first frames behind the hello: in a header, between header
@@ -315,68 +143,6 @@ cuts_towards_the_client_count_nothing_twice(void **state)
 
 /* Training. */
 
-/* Who this process is. */
-static int my_rank, n_workers = 1;
-
-static char *
-try_training(const struct server servers[], int n_servers,
-             int64_t deadline_us, struct ps_client **clientp)
-{
-    static char targets[2][32];
-    static const char *names[2] = { targets[0], targets[1] };
-
-    for (int i = 0; i < n_servers; i++) {
-        snprintf(targets[i], sizeof targets[i], "127.0.0.1:%d",
-                 servers[i].port);
-    }
-    return ps_client_create(&(struct ps_client_config) {
-        .servers = names, .n_servers = n_servers, .rank = my_rank,
-        .n_workers = n_workers, .n_parameters = N,
-        .optimiser = optimiser_find("sum"), .patience_us = 10000000,
-        .deadline_us = deadline_us,
-    }, clientp);
-}
-
-static struct ps_client *
-connect_training(const struct server servers[], int n_servers,
-                 int64_t deadline_us)
-{
-    struct ps_client *client;
-    char *error = try_training(servers, n_servers, deadline_us, &client);
-
-    if (error) {
-        fail_msg("%s", error);
-    }
-    return client;
-}
-
-/* Each iteration adds 1 to each weight, so that weights say how many updates
- * were made. */
-static void
-assert_counts(const float *weights, uint64_t iteration)
-{
-    for (int i = 0; i < N; i++) {
-        assert_true(weights[i] == iteration);
-    }
-}
-
-static void
-step(struct ps_client *client, uint64_t *iteration, float *weights)
-{
-    static float ones[N];
-    double loss = 0.5;
-    char *error;
-
-    for (int i = 0; i < N; i++) {
-        ones[i] = 1;
-    }
-    if (ps_client_exchange(client, iteration, ones, 1, &loss, weights,
-                           &error) != PS_OK) {
-        fail_msg("%s", error);
-    }
-    assert_counts(weights, *iteration);
-}
-
 static void
 train_through_cuts(const char *scheme, int n_cuts)
 {
@@ -410,8 +176,7 @@ train_through_cuts(const char *scheme, int n_cuts)
     }
     ps_client_destroy(client);
     assert_int_equal(await_end(server.pid), 0);
-    kill(proxy.pid, SIGKILL);
-    await_end(proxy.pid);
+    kill_process(proxy.pid);
 }
 
 static void
@@ -435,7 +200,7 @@ start_pusher(const struct server *server)
         double loss = 0;
         uint64_t iteration;
         char *error;
-        bool ok = !try_training(server, 1, 0, &client)
+        bool ok = !try_training(server, 1, 10000000, 0, &client)
                   && ps_client_begin(client, weights, &iteration, &error)
                      == PS_OK;
 
@@ -453,7 +218,7 @@ static void
 a_scheme_with_messages_ends_with_a_connection(void **state)
 {
     static const char *const schemes[] = {
-        "static,ratios=1", "lbbsp-cpu", "lbbsp-gpu", "flexrr", "groups",
+        "static,ratios=1", "lbbsp-cpu", "lbbsp-gpu", "flexrr", "essp",
     };
 
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
@@ -468,309 +233,9 @@ a_scheme_with_messages_ends_with_a_connection(void **state)
 
         assert_null(wrong);
         assert_int_equal(await_end(server.pid), 1);
-        kill(pusher, SIGKILL);
-        await_end(pusher);
-        kill(proxy.pid, SIGKILL);
-        await_end(proxy.pid);
+        kill_process(pusher);
+        kill_process(proxy.pid);
     }
-}
-
-/* A folder for checkpoints, gone with the test. */
-struct folder {
-    char path[64];
-};
-
-static struct folder
-make_folder(void)
-{
-    struct folder folder = { "/tmp/test-ps-faults.XXXXXX" };
-
-    assert_non_null(mkdtemp(folder.path));
-    return folder;
-}
-
-static int
-remove_folder(const struct folder *folder, int shard)
-{
-    char path[128];
-    int n = 0;
-
-    for (int iteration = 0; iteration < 200; iteration++) {
-        snprintf(path, sizeof path, "%s/shard-%d-of-2.%d", folder->path,
-                 shard, iteration);
-        n += !unlink(path);
-    }
-    rmdir(folder->path);
-    return n;
-}
-
-/* Another worker, which goes wherever the job goes, to iteration 60. */
-static pid_t
-start_worker(const struct server servers[2], int rank)
-{
-    pid_t pid = start_process();
-
-    if (!pid) {
-        static float weights[N], ones[N];
-        struct ps_client *client;
-        uint64_t iteration;
-        double loss = 0.5;
-        char *error;
-        bool ok;
-
-        for (int i = 0; i < N; i++) {
-            ones[i] = 1;
-        }
-        my_rank = rank;
-        ok = !try_training(servers, 2, 2000000, &client)
-             && ps_client_begin(client, weights, &iteration, &error) == PS_OK;
-        while (ok && iteration < 60) {
-            ok = ps_client_exchange(client, &iteration, ones, 1, &loss,
-                                    weights, &error) == PS_OK
-                 && weights[0] == iteration && weights[N - 1] == iteration;
-        }
-        ps_client_destroy(client);
-        _exit(!ok);
-    }
-    return pid;
-}
-
-/* One of two servers is killed; the other goes back with it, and all
- * workers. */
-static void
-kill_servers_of(int n)
-{
-    struct folder folder = make_folder();
-    struct ps_server_config config = {
-        .n_workers = n, .patience_us = 10000000, .checkpoint = folder.path,
-        .checkpoint_every = 10, .resume = true,
-    };
-    struct server servers[2] = {
-        start_server(config), start_server(config),
-    };
-    static float weights[N];
-    struct ps_client *client;
-    pid_t workers[4];
-    uint64_t iteration;
-    char *error;
-
-    n_workers = n;
-    for (int i = 1; i < n; i++) {
-        workers[i] = start_worker(servers, i);
-    }
-    client = connect_training(servers, 2, 2000000);
-    memset(weights, 0, sizeof weights);
-    assert_int_equal(ps_client_begin(client, weights, &iteration, &error),
-                     PS_OK);
-    for (int killed = 0; killed < 2; killed++) {
-        uint64_t until = iteration + 25;
-
-        while (iteration < until) {
-            step(client, &iteration, weights);
-        }
-        kill(servers[killed].pid, SIGKILL);
-        assert_int_equal(await_end(servers[killed].pid), 128 + SIGKILL);
-        config.port = servers[killed].port;
-        servers[killed] = start_server(config);
-        step(client, &iteration, weights);
-        assert_int_equal(iteration, until / 10 * 10);
-    }
-    while (iteration < 60) {
-        step(client, &iteration, weights);
-    }
-    for (int i = 1; i < n; i++) {
-        assert_int_equal(await_end(workers[i]), 0);
-    }
-    ps_client_destroy(client);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(await_end(servers[i].pid), 0);
-        assert_int_equal(remove_folder(&folder, i), 2);
-    }
-    n_workers = 1;
-}
-
-static void
-a_killed_server_resumes_from_its_checkpoint(void **state)
-{
-    kill_servers_of(1);
-}
-
-static void
-all_workers_go_back_with_a_killed_server(void **state)
-{
-    kill_servers_of(3);
-}
-
-/* With checkpoints a worker that was killed and started again takes the job
- * back; without, it is told why not, and the server ends. */
-static void
-a_killed_worker_may_come_back(void **state)
-{
-    for (int keep = 1; keep >= 0; keep--) {
-        struct folder folder = make_folder();
-        struct server servers[2];
-        static float weights[N];
-        struct ps_client *client;
-        uint64_t iteration;
-        pid_t worker;
-        char *error;
-
-        for (int i = 0; i < 2; i++) {
-            servers[i] = start_server((struct ps_server_config) {
-                .n_workers = 1, .patience_us = 3000000,
-                .checkpoint = keep ? folder.path : NULL,
-                .checkpoint_every = 10,
-            });
-        }
-        memset(weights, 0, sizeof weights);
-        worker = start_process();
-        if (!worker) {
-            client = connect_training(servers, 2, 0);
-            ps_client_begin(client, weights, &iteration, &error);
-            while (iteration < 25) {
-                step(client, &iteration, weights);
-            }
-            raise(SIGKILL);
-        }
-        assert_int_equal(await_end(worker), 128 + SIGKILL);
-        error = try_training(servers, 2, 0, &client);
-        if (keep) {
-            assert_null(error);
-            assert_int_equal(ps_client_begin(client, weights, &iteration,
-                                             &error), PS_OK);
-            assert_int_equal(iteration, 20);
-            assert_counts(weights, iteration);
-            step(client, &iteration, weights);
-            ps_client_destroy(client);
-        } else {
-            assert_non_null(strstr(error, "no checkpoints"));
-            free(error);
-        }
-        for (int i = 0; i < 2; i++) {
-            assert_int_equal(await_end(servers[i].pid), !keep);
-            remove_folder(&folder, i);
-        }
-    }
-}
-
-/* A whole job that is started again goes on where its checkpoint is, unless
- * the file is damaged, which is an end and not a training of something
- * else. */
-static void
-checkpoints_are_checked_when_they_are_read(void **state)
-{
-    struct folder folder = make_folder();
-    struct ps_server_config config = {
-        .n_workers = 1, .patience_us = 1000000, .checkpoint = folder.path,
-        .checkpoint_every = 10, .resume = true,
-    };
-    static float weights[N];
-    char path[128];
-
-    for (int run = 0; run < 3; run++) {
-        struct server servers[2] = {
-            start_server(config), start_server(config),
-        };
-        struct ps_client *client;
-        char *error = try_training(servers, 2, 0, &client);
-        uint64_t iteration;
-
-        if (run < 2) {
-            assert_null(error);
-            memset(weights, 0, sizeof weights);
-            assert_int_equal(ps_client_begin(client, weights, &iteration,
-                                             &error), PS_OK);
-            assert_int_equal(iteration, run ? 20 : 0);
-            assert_counts(weights, iteration);
-            while (iteration < 25) {
-                step(client, &iteration, weights);
-            }
-        } else {
-            assert_non_null(strstr(error, "damaged"));
-            free(error);
-            kill(servers[1].pid, SIGTERM);      /* Nobody came. */
-        }
-        ps_client_destroy(client);
-        for (int i = 0; i < 2; i++) {
-            await_end(servers[i].pid);
-        }
-        if (run == 1) {
-            FILE *file;
-
-            snprintf(path, sizeof path, "%s/shard-0-of-2.20", folder.path);
-            file = fopen(path, "r+");
-            assert_non_null(file);
-            fseek(file, 5000, SEEK_SET);
-            fputc(1, file);
-            fclose(file);
-        }
-    }
-    remove_folder(&folder, 0);
-    remove_folder(&folder, 1);
-}
-
-/* A server that is stopped keeps its connections, but not its heartbeats. */
-static void
-a_silent_server_is_noticed(void **state)
-{
-    struct server server = start_server((struct ps_server_config) {
-        .n_workers = 1, .patience_us = 1000000,
-    });
-    struct ps_client *client = connect_training(&server, 1, 1000000);
-    static float weights[N], gradient[N];
-    enum ps_result result;
-    uint64_t iteration;
-    double loss = 0;
-    char *error;
-
-    assert_int_equal(ps_client_begin(client, weights, &iteration, &error),
-                     PS_OK);
-    for (int i = 0; i < 200; i++) {     /* Heartbeats have begun. */
-        step(client, &iteration, weights);
-    }
-    usleep(300000);
-    kill(server.pid, SIGSTOP);
-    do {
-        result = ps_client_exchange(client, &iteration, gradient, 1, &loss,
-                                    weights, &error);
-    } while (result == PS_OK);
-    assert_int_equal(result, PS_FAILED);
-    assert_non_null(strstr(error, "silent"));
-    free(error);
-    ps_client_destroy(client);
-    kill(server.pid, SIGKILL);
-    await_end(server.pid);
-}
-
-/* A worker that is stopped, likewise: its server ends. */
-static void
-a_silent_worker_is_noticed(void **state)
-{
-    struct server server = start_server((struct ps_server_config) {
-        .n_workers = 1, .patience_us = 1000000, .deadline_us = 2000000,
-    });
-    pid_t worker = start_process();
-    int status;
-
-    if (!worker) {
-        struct ps_client *client = connect_training(&server, 1, 2000000);
-        static float weights[N];
-        uint64_t iteration;
-        char *error;
-
-        ps_client_begin(client, weights, &iteration, &error);
-        usleep(2500000);        /* Computes longer than the deadline. */
-        step(client, &iteration, weights);
-        raise(SIGSTOP);
-        _exit(0);
-    }
-    while (waitpid(worker, &status, WUNTRACED) < 0) {
-        assert_int_equal(errno, EINTR);
-    }
-    assert_true(WIFSTOPPED(status));
-    assert_int_equal(await_end(server.pid), 1);
-    kill(worker, SIGKILL);
-    await_end(worker);
 }
 
 /* Sends a hello of a store and then 'frame'.  Returns true if the server
@@ -788,12 +253,9 @@ is_refused(const struct server *server, struct frame frame,
     struct frame first = { .type = FRAME_HELLO };
     struct link link;
     bool aborted = false;
-    char target[32], *error;
-    int fd;
+    char *error;
 
-    snprintf(target, sizeof target, "127.0.0.1:%d", server->port);
-    assert_null(address_connect(target, &fd));
-    link_init(&link, blocking(fd));
+    link_init(&link, connect_blocking(server));
     frame_hello_encode(&hello, bytes);
     link_send_copy(&link, &first, bytes);
     link_send_copy(&link, &frame, body);
@@ -855,13 +317,7 @@ main(void)
         cmocka_unit_test(cuts_towards_the_client_count_nothing_twice),
         cmocka_unit_test(cut_gradients_count_nothing_twice),
         cmocka_unit_test(a_scheme_with_messages_ends_with_a_connection),
-        cmocka_unit_test(a_killed_server_resumes_from_its_checkpoint),
-        cmocka_unit_test(all_workers_go_back_with_a_killed_server),
-        cmocka_unit_test(a_killed_worker_may_come_back),
-        cmocka_unit_test(checkpoints_are_checked_when_they_are_read),
         cmocka_unit_test(frames_that_do_not_fit_a_store_are_refused),
-        cmocka_unit_test(a_silent_server_is_noticed),
-        cmocka_unit_test(a_silent_worker_is_noticed),
     };
 
     signal(SIGPIPE, SIG_IGN);

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/ps-processes.h"
+#include "ps-processes.h"
 #include "trainer/ps/client.h"
 #include "trainer/ps/frame.h"
 #include "trainer/ps/link.h"
@@ -37,7 +37,7 @@
 static float weights[N], gradient[N];
 
 static char *
-connect_worker(const struct ps_process servers[], int n_servers, int rank,
+connect_worker(const struct server servers[], int n_servers, int rank,
                int n_workers, struct ps_client **clientp)
 {
     static char targets[2][32];
@@ -121,10 +121,10 @@ begin(struct ps_client *client, uint64_t *iteration)
 
 /* A worker that trains to the end, going wherever the job goes. */
 static pid_t
-start_worker(const struct ps_process servers[], int n_servers, int rank,
+start_worker(const struct server servers[], int n_servers, int rank,
              int n_workers)
 {
-    pid_t pid = ps_processes_fork();
+    pid_t pid = start_process();
 
     if (!pid) {
         struct ps_client *client;
@@ -143,19 +143,19 @@ start_worker(const struct ps_process servers[], int n_servers, int rank,
 }
 
 static void
-train_through(const char *scheme, const struct ps_cut cuts[], int n_cuts)
+train_through(const char *scheme, const struct cut cuts[], int n_cuts)
 {
     struct sync_spec spec;
     char *wrong = sync_spec_parse(scheme, &spec);
-    struct ps_process server = ps_processes_server((struct ps_server_config) {
+    struct server server = start_server((struct ps_server_config) {
         .n_workers = 1, .patience_us = 5000000, .sync = &spec,
     });
-    struct ps_process proxy = ps_processes_proxy(&server, cuts, n_cuts);
+    struct server proxy = start_proxy(&server, cuts, n_cuts);
 
     assert_null(wrong);
-    assert_int_equal(ps_processes_await(start_worker(&proxy, 1, 0, 1)), 0);
-    assert_int_equal(ps_processes_await(server.pid), 0);
-    ps_processes_kill(proxy.pid);
+    assert_int_equal(await_end(start_worker(&proxy, 1, 0, 1)), 0);
+    assert_int_equal(await_end(server.pid), 0);
+    kill_process(proxy.pid);
 }
 
 /* In every part, its header, and between two; the first connections do not
@@ -166,11 +166,11 @@ cut_parts_count_nothing_twice(void **state)
     static const char *const schemes[] = {
         "bsp", "asp", "ssp,staleness=0", "backup,backups=0",
     };
-    struct ps_cut up[28], down[28];
+    struct cut up[28], down[28];
 
     for (int i = 0; i < 28; i++) {
-        up[i] = (struct ps_cut) { .to_server = HELLO + 1 + i * 49999 };
-        down[i] = (struct ps_cut) { .to_client = WELCOME + 1 + i * 49999 };
+        up[i] = (struct cut) { .to_server = HELLO + 1 + i * 49999 };
+        down[i] = (struct cut) { .to_client = WELCOME + 1 + i * 49999 };
     }
     up[20].to_server = HELLO + 48 + 4 * LAYER;
     train_through("bsp", up, 28);
@@ -188,7 +188,7 @@ cut_parts_count_nothing_twice(void **state)
 struct job {
     char folder[64];
     struct ps_server_config config;
-    struct ps_process servers[2];
+    struct server servers[2];
     pid_t other;
 };
 
@@ -202,7 +202,7 @@ start_job(struct job *job)
         .checkpoint_every = 10, .resume = true,
     };
     for (int i = 0; i < 2; i++) {
-        job->servers[i] = ps_processes_server(job->config);
+        job->servers[i] = start_server(job->config);
     }
     job->other = start_worker(job->servers, 2, 1, 2);
 }
@@ -212,9 +212,9 @@ finish_job(struct job *job)
 {
     char path[128];
 
-    assert_int_equal(ps_processes_await(job->other), 0);
+    assert_int_equal(await_end(job->other), 0);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(ps_processes_await(job->servers[i].pid), 0);
+        assert_int_equal(await_end(job->servers[i].pid), 0);
         for (int iteration = 0; iteration <= LAST; iteration++) {
             snprintf(path, sizeof path, "%s/shard-%d-of-2.%d", job->folder, i,
                      iteration);
@@ -238,16 +238,16 @@ a_server_may_die_between_parts(void **state)
     assert_null(connect_worker(job.servers, 2, 0, 2, &client));
     assert_true(begin(client, &iteration));
     for (int i = 0; i < 4; i++) {
-        struct ps_process *server = &job.servers[i / 2];
+        struct server *server = &job.servers[i / 2];
         uint64_t until = iteration + 12;
 
         while (iteration < until) {
             assert_true(step(client, &iteration));
         }
         compute(client, iteration, sent[i % 2]);
-        ps_processes_kill(server->pid);
+        kill_process(server->pid);
         job.config.port = server->port;
-        *server = ps_processes_server(job.config);
+        *server = start_server(job.config);
         ps_client_part(client, 0, 1);   /* Not where the last one ended. */
         assert_true(exchange(client, &iteration));
         assert_int_equal(iteration, until / 10 * 10);
@@ -266,7 +266,7 @@ a_worker_may_die_between_parts(void **state)
 
     start_job(&job);
     for (int i = 0; i < 3; i++) {
-        pid_t pid = ps_processes_fork();
+        pid_t pid = start_process();
 
         if (!pid) {
             struct ps_client *client;
@@ -284,9 +284,9 @@ a_worker_may_die_between_parts(void **state)
             compute(client, iteration, N - (2 * i + 1) * LAYER);
             raise(SIGKILL);
         }
-        assert_int_equal(ps_processes_await(pid), 128 + SIGKILL);
+        assert_int_equal(await_end(pid), 128 + SIGKILL);
     }
-    assert_int_equal(ps_processes_await(start_worker(job.servers, 2, 0, 2)),
+    assert_int_equal(await_end(start_worker(job.servers, 2, 0, 2)),
                      0);
     finish_job(&job);
 }
@@ -326,7 +326,7 @@ receive_frame(struct link *link, void *body)
 }
 
 static void
-join(struct link *link, const struct ps_process *server, int rank,
+join(struct link *link, const struct server *server, int rank,
      int n_workers)
 {
     static const float zeros[FEW];
@@ -337,7 +337,7 @@ join(struct link *link, const struct ps_process *server, int rank,
     };
     uint8_t body[FRAME_MAX_TEXT];
 
-    link_init(link, ps_processes_connect(server));
+    link_init(link, connect_blocking(server));
     frame_hello_encode(&hello, body);
     send_frame(link, (struct frame) { .type = FRAME_HELLO }, body);
     assert_true(receive_frame(link, body));
@@ -390,7 +390,7 @@ static void
 ranges_come_back_when_all_have_sent_them(void **state)
 {
     static const float fives[FEW] = { 5, 5, 5, 5, 5, 5, 5, 5, 5, 5 };
-    struct ps_process server = ps_processes_server((struct ps_server_config) {
+    struct server server = start_server((struct ps_server_config) {
         .n_workers = 2, .patience_us = 100000,
     });
     struct link a, b;
@@ -417,7 +417,7 @@ ranges_come_back_when_all_have_sent_them(void **state)
     send_frame(&b, (struct frame) { .type = FRAME_BYE }, NULL);
     link_close(&a);
     link_close(&b);
-    assert_int_equal(ps_processes_await(server.pid), 0);
+    assert_int_equal(await_end(server.pid), 0);
 }
 
 /* The first of two frames is right. */
@@ -442,10 +442,9 @@ parts_that_do_not_fit_are_refused(void **state)
     };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct ps_process server =
-            ps_processes_server((struct ps_server_config) {
-                .n_workers = 1, .patience_us = 100000,
-            });
+        struct server server = start_server((struct ps_server_config) {
+            .n_workers = 1, .patience_us = 100000,
+        });
         float body[FRAME_MAX_TEXT];
         struct link link;
 
@@ -457,7 +456,7 @@ parts_that_do_not_fit_are_refused(void **state)
         assert_true(receive_frame(&link, body));
         assert_int_equal(link.frame.type, FRAME_ABORT);
         link_close(&link);
-        assert_int_equal(ps_processes_await(server.pid), 1);
+        assert_int_equal(await_end(server.pid), 1);
     }
 }
 
@@ -473,6 +472,6 @@ main(void)
     };
 
     signal(SIGPIPE, SIG_IGN);
-    alarm(PS_PROCESSES_LIMIT_S);
+    alarm(TIMEOUT_S);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,7 @@ equals_stay_in_order(void **state)
     "{\"iterations\": 60}]"
 #define SPACE "\"space\": {\"learning_rate\": [0.01, 0.1], " \
     "\"width\": [16, 32], \"batch\": [16]}"
+#define PLAIN_SPACE "\"space\": {\"learning_rate\": [0.01], \"batch\": [16]}"
 #define PLACES "\"placements\": [{\"workers\": [\"h0\", \"h1\"], " \
     "\"servers\": [\"h1\"]}]"
 #define MODEL "\"model\": {\"inputs\": 16, \"hidden_layers\": 2, " \
@@ -151,6 +152,31 @@ static const struct {
       ", " MODEL ", " DATA "}", "/name: " },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, "\"data\": {\"kind\": \"cifar\"}"),
       "/data/kind: " },
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL, "\"data\": {\"kind\": \"cifar10\", "
+             "\"path\": \"/data\"}"),
+      "/model: 16 inputs and 4 classes, CIFAR-10 has 3072 and 10" },
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL, "\"data\": {\"kind\": \"libsvm\", "
+             "\"path\": \"/data\"}"),
+      "/data: libsvm is not for the model \"mlp\"" },
+    { SEARCH(SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"cifarnet\"}",
+             DATA),
+      "/space/width: " },
+    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, MODEL, DATA), "/space/width: " },
+    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"linear\"}",
+             DATA), "/model/features: " },
+    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"resnet32\", "
+             "\"inputs\": 16}", DATA), "/model/inputs: " },
+    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"cifarnet\", "
+             "\"image\": [32, 32]}", DATA), "/model/image: " },
+    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"cifarnet\", "
+             "\"image\": [32, 300, 3]}", DATA), "/model/image/1: 300" },
+    { SEARCH(PLAIN_SPACE, RUNGS, PLACES, "\"model\": {\"name\": \"cifarnet\", "
+             "\"image\": [256, 256, 3]}", DATA),
+      "/model: 67219018 parameters, at most 67108864 are allowed" },
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": \"psb\""),
+      "/sync: \"psb\" is not a scheme" },
+    { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": "
+             "\"backup,backups=2\""), "/sync: backups: 2 of 2 workers" },
     { "{}", "/name: " },
     { "[]", "" },
 };

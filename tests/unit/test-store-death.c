@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/ps-processes.h"
+#include "ps-processes.h"
 #include "trainer/ps/optimiser.h"
 #include "trainer/ps/store-client.h"
 
@@ -25,7 +25,7 @@
 static float values[N];
 
 static struct store_client *
-join(const struct ps_process servers[], int n_servers, int rank,
+join(const struct server servers[], int n_servers, int rank,
      int n_workers, int64_t deadline_us)
 {
     struct store_client *client;
@@ -82,23 +82,23 @@ assert_ends(struct store_client *client, const char *wanted)
 static void
 a_killed_server_is_named(void **state)
 {
-    struct ps_process servers[2];
+    struct server servers[2];
     struct store_client *client;
     char name[32];
 
     for (int i = 0; i < 2; i++) {
-        servers[i] = ps_processes_server((struct ps_server_config) {
+        servers[i] = start_server((struct ps_server_config) {
             .n_workers = 1, .patience_us = 500000,
         });
     }
     client = join(servers, 2, 0, 1, 0);
     assert_null(use(client, 3));
-    ps_processes_kill(servers[1].pid);
+    kill_process(servers[1].pid);
     snprintf(name, sizeof name, "127.0.0.1:%d: ", servers[1].port);
     assert_ends(client, name);
 
     /* It was told bye. */
-    assert_int_equal(ps_processes_await(servers[0].pid), 0);
+    assert_int_equal(await_end(servers[0].pid), 0);
 }
 
 /* Nobody goes on with the values of another server. */
@@ -108,22 +108,22 @@ a_server_that_was_started_again_is_another_one(void **state)
     struct ps_server_config config = {
         .n_workers = 1, .patience_us = 500000,
     };
-    struct ps_process server = ps_processes_server(config);
+    struct server server = start_server(config);
     struct store_client *client = join(&server, 1, 0, 1, 0);
 
     assert_null(use(client, 3));
-    ps_processes_kill(server.pid);
+    kill_process(server.pid);
     config.port = server.port;
-    server = ps_processes_server(config);
+    server = start_server(config);
     assert_ends(client, "was started again, what it had is lost");
-    ps_processes_kill(server.pid);
+    kill_process(server.pid);
 }
 
 /* With all operations on their way: nobody waits for ever. */
 static void
 a_silent_server_is_noticed(void **state)
 {
-    struct ps_process server = ps_processes_server((struct ps_server_config) {
+    struct server server = start_server((struct ps_server_config) {
         .n_workers = 1, .patience_us = 500000,
     });
     struct store_client *client = join(&server, 1, 0, 1, 1000000);
@@ -133,16 +133,16 @@ a_silent_server_is_noticed(void **state)
     usleep(400000);             /* Heartbeats have begun. */
     kill(server.pid, SIGSTOP);
     assert_ends(client, "silent");
-    ps_processes_kill(server.pid);
+    kill_process(server.pid);
 }
 
 static void
 a_killed_worker_ends_the_others(void **state)
 {
-    struct ps_process server = ps_processes_server((struct ps_server_config) {
+    struct server server = start_server((struct ps_server_config) {
         .n_workers = 2, .patience_us = 300000,
     });
-    pid_t worker = ps_processes_fork();
+    pid_t worker = start_process();
 
     if (!worker) {
         struct store_client *client = join(&server, 1, 1, 2, 0);
@@ -152,9 +152,9 @@ a_killed_worker_ends_the_others(void **state)
         store_flush(client);
         raise(SIGKILL);
     }
-    assert_int_equal(ps_processes_await(worker), 128 + SIGKILL);
+    assert_int_equal(await_end(worker), 128 + SIGKILL);
     assert_ends(join(&server, 1, 0, 2, 0), "worker 1 is gone");
-    assert_int_equal(ps_processes_await(server.pid), 1);
+    assert_int_equal(await_end(server.pid), 1);
 }
 
 int
@@ -168,6 +168,6 @@ main(void)
     };
 
     signal(SIGPIPE, SIG_IGN);
-    alarm(PS_PROCESSES_LIMIT_S);
+    alarm(TIMEOUT_S);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

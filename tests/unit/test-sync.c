@@ -15,6 +15,8 @@
 #include <cmocka.h>
 
 #include "trainer/backend/backend.h"
+#include "trainer/sync/group-plan.h"
+#include "trainer/sync/groups.h"
 #include "trainer/sync/sync.h"
 
 #define N 8                     /* Workers. */
@@ -30,11 +32,16 @@ struct cluster {
     int n_workers;
     const double *speeds;
     uint32_t role[N], n[N];     /* What the scheme told each worker. */
-    double w[N];                /* Weights that each has. */
+    double w[N];                /* Weights that each has, */
+    double w_used[N];           /* and computes with. */
     double free_at[N];          /* When its step ends; < 0: it waits. */
     uint64_t iteration[N];
     uint64_t n_steps[N];
+    uint32_t owed[N];           /* Weights that each is to get. */
     uint64_t most_ahead;        /* Iterations, of the slowest worker. */
+    uint64_t n_pushed, began[N];        /* All gradients so far, now and when
+                                         * each worker's step began. */
+    uint64_t oldest;            /* A gradient's age, in gradients. */
     double now;
 };
 
@@ -56,6 +63,7 @@ cluster_init(struct cluster *c, const char *scheme, int n_workers,
     for (int i = 0; i < n_workers; i++) {
         c->free_at[i] = -1;
         c->n[i] = BATCH / n_workers;
+        c->owed[i] = 1;
     }
 }
 
@@ -83,6 +91,34 @@ take_messages(struct cluster *c)
     }
 }
 
+/* The iteration that a worker is in: that of its weights, and those that it
+ * has done since without an answer. */
+static uint64_t
+clock_of(const struct cluster *c, int i)
+{
+    return c->iteration[i] + c->owed[i];
+}
+
+/* Gives a worker what weights it is to have.  Returns true if it may start. */
+static bool
+take_weights(struct cluster *c, int i)
+{
+    const struct sync_class *class = c->spec.class;
+    uint32_t ahead = class->ahead ? class->ahead(c->sync) : 0;
+    uint64_t iteration;
+    float loss;
+
+    while (c->owed[i] && class->ready(c->sync, i, &iteration, &loss)) {
+        c->w[i] = *class->weights(c->sync);
+        c->iteration[i] = iteration;
+        c->owed[i]--;
+        if (class->sent) {
+            class->sent(c->sync, i);
+        }
+    }
+    return c->owed[i] <= ahead;
+}
+
 /* Starts all who may start. */
 static void
 start_ready(struct cluster *c)
@@ -90,19 +126,18 @@ start_ready(struct cluster *c)
     take_messages(c);
     for (int i = 0; i < c->n_workers; i++) {
         uint64_t least = UINT64_MAX;
-        float loss;
 
-        if (c->free_at[i] >= 0
-            || !c->spec.class->ready(c->sync, i, &c->iteration[i], &loss)) {
+        if (!take_weights(c, i) || c->free_at[i] >= 0) {
             continue;
         }
-        c->w[i] = *c->spec.class->weights(c->sync);
+        c->w_used[i] = c->w[i];
         c->free_at[i] = c->now + c->n[i] / c->speeds[i];
+        c->began[i] = c->n_pushed;
         for (int j = 0; j < c->n_workers; j++) {
             least = c->n_steps[j] < least ? c->n_steps[j] : least;
         }
-        if (c->iteration[i] - least > c->most_ahead) {
-            c->most_ahead = c->iteration[i] - least;
+        if (clock_of(c, i) - least > c->most_ahead) {
+            c->most_ahead = clock_of(c, i) - least;
         }
     }
 }
@@ -118,11 +153,16 @@ finish_step(struct cluster *c, int i)
             .seconds = c->n[i] / c->speeds[i],
         }));
     }
-    *class->inbox(c->sync, i) = c->w[i] - 1;
-    assert_null(class->push(c->sync, i, c->iteration[i], c->n[i],
-                            (c->w[i] - 1) * (c->w[i] - 1) / 2));
+    *class->inbox(c->sync, i) = c->w_used[i] - 1;
+    assert_null(class->push(c->sync, i, clock_of(c, i), c->n[i],
+                            (c->w_used[i] - 1) * (c->w_used[i] - 1) / 2));
     c->free_at[i] = -1;
+    c->owed[i]++;
     c->n_steps[i]++;
+    if (c->n_pushed - c->began[i] > c->oldest) {
+        c->oldest = c->n_pushed - c->began[i];
+    }
+    c->n_pushed++;
 }
 
 /* Goes on until worker 0 has done 'n' steps and begins another.  Somebody is
@@ -198,6 +238,8 @@ lbbsp_comes_near_the_sum_of_speeds(void **state)
 
         cluster_init(&c, schemes[i], N, mixed);
         run(&c, 50);
+        assert_int_equal(c.role[0], SYNC_ROLE_REPORTS
+                                    | (i ? SYNC_ROLE_TRANSFERS : 0));
         before = c.now;
         run(&c, 100);
         assert_true((c.now - before) / (50 * BATCH / 6800.) < 1.1);
@@ -241,11 +283,12 @@ ssp_keeps_its_bound(void **state)
 {
     static const char *const schemes[] = {
         "ssp,staleness=0", "ssp,staleness=1", "ssp,staleness=3",
+        "essp,staleness=0", "essp,staleness=1", "essp,staleness=3",
     };
-    static const uint64_t bounds[] = { 0, 1, 3 };
+    static const uint64_t bounds[] = { 0, 1, 3, 0, 1, 3 };
 
     (void) state;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         struct cluster c;
 
         cluster_init(&c, schemes[i], N, mixed);
@@ -256,6 +299,39 @@ ssp_keeps_its_bound(void **state)
         assert_true(c.now >= (60 - bounds[i] - 1) * 64 / 400.);
         cluster_uninit(&c);
     }
+}
+
+/* Everybody gets weights as often as all have pushed, and once for each push,
+ * also whoever is at work. */
+static void
+essp_sends_weights_to_workers_at_work(void **state)
+{
+    const struct sync_class *class = &sync_essp;
+    struct cluster c;
+    uint64_t iteration;
+    float loss;
+
+    (void) state;
+    cluster_init(&c, "essp,staleness=2", 2, mixed);
+    for (int i = 0; i < 2; i++) {
+        assert_true(class->ready(c.sync, i, &iteration, &loss));
+        assert_int_equal(iteration, 0);
+        class->sent(c.sync, i);
+        assert_false(class->ready(c.sync, i, &iteration, &loss));
+    }
+    assert_int_equal(class->ahead(c.sync), 2);
+    for (int k = 0; k < 3; k++) {
+        assert_null(class->push(c.sync, 0, k, 1, 0));
+        assert_false(class->ready(c.sync, 0, &iteration, &loss));
+    }
+    assert_null(class->push(c.sync, 1, 0, 1, 0));
+    for (int i = 0; i < 2; i++) {
+        assert_true(class->ready(c.sync, i, &iteration, &loss));
+        assert_int_equal(iteration, 1);
+        class->sent(c.sync, i);
+        assert_false(class->ready(c.sync, i, &iteration, &loss));
+    }
+    cluster_uninit(&c);
 }
 
 /* All workers' steps in a second, over those without a delay, when worker
@@ -308,12 +384,178 @@ groups_bound_what_a_straggler_costs(void **state)
     assert_near(throughput("groups", -1), 1);
 }
 
+/* The worker that is slow is alone soon, and not for longer than it is slow.
+ * When another one is, that one is alone instead. */
+static void
+groups_follow_who_is_slow(void **state)
+{
+    double speeds[N] = { 800, 800, 800, 200, 800, 800, 800, 800 };
+    const struct group_plan *plan;
+    struct cluster c;
+
+    (void) state;
+    cluster_init(&c, "groups", N, speeds);
+    plan = groups_plan(c.sync);
+    run(&c, 1);
+    assert_int_equal(plan->n_groups, 2);
+    assert_int_equal(plan->n[1], 1);
+    assert_int_equal(plan->order[N - 1], 3);
+    assert_true(c.now < 1.1 * 64 / 200);
+    speeds[3] = 800;
+    speeds[5] = 200;
+    run(&c, 60);
+    assert_int_equal(plan->n_groups, 2);
+    assert_int_equal(plan->order[N - 1], 5);
+    speeds[5] = 800;
+    run(&c, 200);
+    assert_int_equal(plan->n_groups, 1);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(groups_counted(c.sync, i), c.n_steps[i]);
+    }
+    cluster_uninit(&c);
+}
+
+static void
+groups_are_as_many_as_servers(void **state)
+{
+    double speeds[N] = { 800, 800, 800, 400, 200, 100, 800, 800 };
+    struct cluster c;
+
+    (void) state;
+    cluster_init(&c, "groups", N, speeds);
+    groups_limit(c.sync, 3);
+    run(&c, 60);
+    assert_int_equal(groups_plan(c.sync)->n_groups, 2);
+    groups_limit(c.sync, 100);
+    run(&c, 200);
+    assert_int_equal(groups_plan(c.sync)->n_groups, 4);
+    cluster_uninit(&c);
+}
+
+/* One worker is 20 times slower. */
+static void
+groups_keep_gradients_young(void **state)
+{
+    static const struct {
+        const char *scheme;
+        uint64_t tau;
+        uint64_t others;        /* Of its group. */
+        double throughput;      /* At most. */
+    } rows[] = {
+        { "groups,groups=8,tau=1", 1, 0, 0.11 },
+        { "groups,groups=8,tau=3", 3, 0, 0.21 },
+        { "groups,tau=5", 5, 0, 0.31 },
+        { "groups,groups=4,tau=8", 8, 1, 0.45 },
+        { "groups,tau=100", 100, 0, 1 },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        double speeds[N] = { 800, 800, 800, 40, 800, 800, 800, 800 };
+        uint64_t n = 0;
+        struct cluster c;
+
+        cluster_init(&c, rows[i].scheme, N, speeds);
+        run(&c, 100);
+        for (int k = 0; k < N; k++) {
+            n += c.n_steps[k];
+        }
+        assert_true(c.oldest <= rows[i].tau * N + rows[i].others);
+        assert_true(c.oldest > (rows[i].tau - 1) * N
+                    || rows[i].tau == 100);
+        assert_true(n / c.now / (N * 800 / 64.) < rows[i].throughput);
+        cluster_uninit(&c);
+    }
+}
+
+/* The means that group servers push do what the workers' gradients do. */
+static void
+means_of_groups_count_as_their_workers(void **state)
+{
+    struct cluster c, means;
+
+    (void) state;
+    cluster_init(&c, "groups,groups=2", N, mixed);
+    cluster_init(&means, "groups,groups=2", N, mixed);
+    for (int k = 0; k < 3; k++) {
+        const struct group_plan *plan = groups_plan(c.sync);
+        double sum = 0;
+        char *error;
+
+        for (int i = 0; i < plan->n[1]; i++) {
+            int worker = plan->order[plan->first[1] + i];
+
+            *c.spec.class->inbox(c.sync, worker) = i;
+            sum += i;
+            assert_null(c.spec.class->push(c.sync, worker, k, 64, 2));
+        }
+        *groups_inbox(means.sync, 1) = sum / plan->n[1];
+        assert_null(groups_push(means.sync, 1, 64 * plan->n[1], 2));
+        assert_near(*c.spec.class->weights(c.sync),
+                    *means.spec.class->weights(means.sync));
+        assert_int_equal(groups_counted(means.sync, 0), 0);
+        assert_int_equal(groups_counted(means.sync, N - 1), k + 1);
+        assert_true(groups_ready(means.sync, 1));
+
+        error = c.spec.class->push(c.sync, 0, k, 1, 0);
+        assert_true((error == NULL) == !k);
+        free(error);
+    }
+    cluster_uninit(&c);
+    cluster_uninit(&means);
+}
+
+/* A plan has every worker once, and groups are pieces of its order. */
+static void
+assert_plan(const struct group_plan *plan, int n_groups, const int sizes[])
+{
+    int at = 0;
+
+    assert_int_equal(plan->n_groups, n_groups);
+    for (int g = 0; g < n_groups; g++) {
+        assert_int_equal(plan->first[g], at);
+        assert_int_equal(plan->n[g], sizes[g]);
+        for (int i = 0; i < plan->n[g]; i++) {
+            assert_int_equal(plan->group[plan->order[at++]], g);
+        }
+    }
+    assert_int_equal(at, plan->n_workers);
+}
+
+static void
+plans_put_slow_workers_together(void **state)
+{
+    static const double one[N] = { 4, 1, 1, 1, 1, 1, 1, 1 };
+    static const double two[N] = { 1, 3, 1, 1, 1, 3, 1, 1 };
+    static const double steps[N] = { 1, 2, 1, 4, 1, 8, 1, 1 };
+    struct group_plan plan;
+
+    (void) state;
+    group_plan_init(&plan, N);
+    assert_plan(&plan, 1, (int[]) { N });
+    assert_near(group_plan_time(&plan, one), 4);
+    group_plan_divide(&plan, 4);
+    assert_near(group_plan_time(&plan, one), 8 / 6.5);
+    group_plan_fit(&plan, one, N, 0.2);
+    assert_plan(&plan, 2, (int[]) { 7, 1 });
+    assert_int_equal(plan.order[N - 1], 0);
+    assert_near(group_plan_time(&plan, one), 8 / 7.25);
+    group_plan_fit(&plan, one, 1, 0.2);
+    assert_plan(&plan, 1, (int[]) { N });
+    group_plan_fit(&plan, two, N, 0.2);
+    assert_plan(&plan, 2, (int[]) { 6, 2 });
+    group_plan_fit(&plan, steps, N, 0.2);
+    assert_plan(&plan, 4, (int[]) { 5, 1, 1, 1 });
+    group_plan_uninit(&plan);
+}
+
 /* The problem has one minimum: all schemes must find it. */
 static void
 every_scheme_converges(void **state)
 {
     static const char *const schemes[] = {
-        "bsp", "asp", "ssp", "backup", "static,ratios=2:2:2:2:2:2:4:1",
+        "bsp", "asp", "ssp", "essp", "backup",
+        "static,ratios=2:2:2:2:2:2:4:1",
         "lbbsp-cpu", "lbbsp-gpu", "groups", "groups,groups=4",
     };
 
@@ -332,7 +574,9 @@ every_scheme_converges(void **state)
 static void
 refuses_gradients_out_of_turn(void **state)
 {
-    static const char *const schemes[] = { "bsp", "asp", "ssp", "backup" };
+    static const char *const schemes[] = {
+        "bsp", "asp", "ssp", "essp", "backup",
+    };
 
     (void) state;
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
@@ -407,6 +651,7 @@ static const struct {
     { "static,ratios=1:2:",
       "ratios: \"1:2:\" is not up to 64 numbers from 0 to 1e6 with colons" },
     { "groups,groups=3", "groups: 3 is not a power of 2" },
+    { "groups,tau=0", "tau: \"0\" is not an integer from 1 to 1000000" },
     { "lbbsp-cpu,predictor=oracle",
       "predictor: \"oracle\" is not a predictor" },
 };
@@ -432,6 +677,11 @@ names_what_is_wrong_with_a_scheme(void **state)
     error = sync_spec_check(&spec, 3);
     assert_string_equal(error, "backups: 3 of 3 workers");
     free(error);
+    assert_null(sync_spec_parse("essp,staleness=65", &spec));
+    error = sync_spec_check(&spec, 3);
+    assert_string_equal(error, "staleness: 65, at most 64 are allowed for "
+                        "essp");
+    free(error);
 }
 
 int
@@ -444,7 +694,13 @@ main(void)
         cmocka_unit_test(backup_does_without_the_slowest),
         cmocka_unit_test(asp_waits_for_nobody),
         cmocka_unit_test(ssp_keeps_its_bound),
+        cmocka_unit_test(essp_sends_weights_to_workers_at_work),
         cmocka_unit_test(groups_bound_what_a_straggler_costs),
+        cmocka_unit_test(groups_follow_who_is_slow),
+        cmocka_unit_test(groups_are_as_many_as_servers),
+        cmocka_unit_test(groups_keep_gradients_young),
+        cmocka_unit_test(means_of_groups_count_as_their_workers),
+        cmocka_unit_test(plans_put_slow_workers_together),
         cmocka_unit_test(every_scheme_converges),
         cmocka_unit_test(refuses_gradients_out_of_turn),
         cmocka_unit_test(refuses_a_batch_that_is_too_small_to_divide),

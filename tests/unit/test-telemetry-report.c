@@ -53,6 +53,7 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_int_equal(r->ip_bytes, 10);
     assert_int_equal(r->default_bytes, 4);
     assert_false(r->bypass);
+    assert_int_equal(r->queued_bytes, -1);
     assert_int_equal(r->n_jobs, 2);
     assert_string_equal(r->jobs[0].name, "asha/t0");
     assert_int_equal(r->jobs[0].tx_bytes, 5);
@@ -70,9 +71,10 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_null(r->jobs[1].metric);
     telemetry_report_destroy(r);
 
-    assert_null(parse(MESSAGE("h0", "{}", "[]", BYTES ", \"bypass\": true"),
-                      &r));
+    assert_null(parse(MESSAGE("h0", "{}", "[]", BYTES ", \"bypass\": true,"
+                              " \"queued_bytes\": 7"), &r));
     assert_true(r->bypass);
+    assert_int_equal(r->queued_bytes, 7);
     telemetry_report_destroy(r);
 }
 

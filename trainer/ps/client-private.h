@@ -7,7 +7,8 @@
  *
  * client.c has the calls of client.h, client-send.c what leaves,
  * client-step.c the loop and what comes, client-return.c connections that are
- * opened again and the way back to a checkpoint. */
+ * opened again and the way back to a checkpoint, client-group.c what goes to a
+ * group server instead. */
 
 #include <poll.h>
 #include <stdbool.h>
@@ -17,13 +18,15 @@
 #include "trainer/ps/channel.h"
 #include "trainer/ps/client.h"
 #include "trainer/ps/frame.h"
+#include "trainer/ps/group-link.h"
 #include "trainer/ps/shard.h"
+#include "trainer/ps/transfers.h"
 #include "trainer/sync/sync.h"
 
 struct heartbeat;
 
 #define CLIENT_MAX_MESSAGES 256 /* That the worker has not asked for yet. */
-#define CLIENT_N_FIXED 3        /* Descriptors that are not channels'. */
+#define CLIENT_N_FIXED 4        /* Descriptors that are not channels'. */
 
 struct client_server {
     struct channel channel;
@@ -35,14 +38,18 @@ struct client_server {
      * been queued, and what has come, from here on to the shard's end. */
     size_t sent_from, got_from;
     uint64_t next;              /* Iteration of what has come. */
-    bool answered;              /* All has. */
+    uint32_t n_owed;            /* Answers that are to come. */
+    struct transfers transfers;
 };
 
 struct ps_client {
     struct ps_client_config config;
     struct client_server *servers;
-    struct pollfd *fds;         /* Signals, input, heartbeats, channels. */
+    struct pollfd *fds;         /* Signals, input, heartbeats, group server,
+                                 * channels. */
     struct heartbeat *heartbeat;
+    struct group_link *group;   /* Where gradients go instead, if nonnull. */
+    bool pulled;                /* In this exchange, from the central one. */
 
     /* Of the exchange that is going on. */
     struct frame push;          /* What we send; 'type' 0 if nothing. */
@@ -57,6 +64,7 @@ struct ps_client {
     bool gone_back;             /* To a checkpoint. */
     bool opened;                /* A connection: more than the welcome may
                                  * have come with it. */
+    uint32_t ahead;             /* Answers that we need not wait for. */
 
     struct sync_message messages[CLIENT_MAX_MESSAGES];  /* A ring. */
     size_t first_message, n_messages;
@@ -82,6 +90,11 @@ void client_send(const struct ps_client *, struct client_server *);
 enum ps_result client_step(struct ps_client *, bool input, int64_t until_us,
                            char **errorp);
 
+/* All of the weights that answer a gradient have come, from 'server' or its
+ * group server; 'last' is the frame that had the last of them. */
+void client_take_answer(struct ps_client *, struct client_server *,
+                        const struct frame *last);
+
 /* client-return.c */
 
 /* Connects to a server for the first time or again. */
@@ -99,5 +112,18 @@ char *client_start_again(struct ps_client *, const uint64_t epochs[]);
 /* Whether the server's last welcome says that what we pushed is not there. */
 bool client_lacks_push(const struct ps_client *,
                        const struct client_server *);
+
+/* client-group.c */
+
+/* Another group server has our group: the frame that has come to 'server'
+ * says so. */
+void client_move(struct ps_client *, struct client_server *);
+
+/* The gradient is complete and goes to the group server, after what the
+ * scheme is to know before. */
+void client_send_to_group(struct ps_client *);
+
+/* Talks to the group server. */
+enum ps_result client_run_group(struct ps_client *, char **errorp);
 
 #endif /* trainer/ps/client-private.h */

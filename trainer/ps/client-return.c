@@ -113,7 +113,7 @@ client_start_again(struct ps_client *client, const uint64_t epochs[])
     client->push.type = 0;
     for (struct client_server *s = client->servers; s < client_end(client);
          s++) {
-        s->answered = false;
+        s->n_owed = 1;
         s->got_from = shard_end(&s->shard);
         s->iteration = s->channel.welcome.iteration;
     }
@@ -141,7 +141,7 @@ go_on(struct ps_client *client, struct client_server *server)
 {
     const struct frame_welcome *welcome = &server->channel.welcome;
 
-    if (server->answered) {
+    if (!server->n_owed) {
         return NULL;
     }
     server->got_from = shard_end(&server->shard);

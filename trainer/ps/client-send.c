@@ -8,7 +8,8 @@
 #define PART_LENGTH ((size_t) 1 << 15)
 #define MAX_PARTS 64
 
-/* In a frame like 'push', which is of the weights that it gave us last. */
+/* In a frame like 'push', which is of the iteration that follows those whose
+ * answers are to come, but for the answer to this. */
 static void
 send_range(const struct ps_client *client, struct client_server *server,
            enum frame_type type, size_t first, size_t n)
@@ -16,10 +17,10 @@ send_range(const struct ps_client *client, struct client_server *server,
     struct frame frame = client->push;
 
     frame.type = type;
-    frame.iteration = server->iteration;
+    frame.iteration = server->iteration + server->n_owed - 1;
     frame.first = first;
     frame.n = n;
-    frame.sequence = server->n_answers;
+    frame.sequence = server->n_answers + server->n_owed - 1;
     link_send(&server->channel.link, &frame, client->gradient + first);
 }
 

@@ -22,7 +22,7 @@ is_awaited(const struct ps_client *client, const struct client_server *server)
     bool begins = server->got_from == shard_end(&server->shard);
 
     return frame->type == FRAME_WEIGHTS && client->weights
-           && !server->answered && frame->n
+           && server->n_owed && frame->n
            && frame->first >= (pushes ? server->sent_from
                                       : server->shard.first)
            && frame->first <= server->got_from
@@ -45,6 +45,10 @@ begin_answer(struct ps_client *client, struct client_server *server)
     if (frame->type == FRAME_BYE) {
         return NULL;
     }
+    if (frame->type == FRAME_MOVE && server == client->servers) {
+        link_set_body(&ch->link, ch->text);
+        return NULL;
+    }
     if (frame->type == FRAME_SCHEME && server == client->servers
         && client->n_messages < CLIENT_MAX_MESSAGES) {
         link_set_body(&ch->link, &client->incoming);
@@ -55,8 +59,20 @@ begin_answer(struct ps_client *client, struct client_server *server)
                        "expected", frame->type, frame->n,
                        (unsigned long long) frame->iteration);
     }
+    transfers_header(&server->transfers, ch->link.fd);
     link_set_body(&ch->link, client->weights + frame->first);
     return NULL;
+}
+
+void
+client_take_answer(struct ps_client *client, struct client_server *server,
+                   const struct frame *last)
+{
+    server->got_from = shard_end(&server->shard);
+    server->n_owed--;
+    server->n_answers++;
+    server->iteration = last->iteration;
+    client->loss = last->value;
 }
 
 /* A whole frame has come. */
@@ -71,12 +87,13 @@ end_answer(struct ps_client *client, struct client_server *server,
     case FRAME_WEIGHTS:
         server->got_from = frame->first;
         server->next = frame->iteration;
+        transfers_end(&server->transfers, ch->link.fd);
         if (frame->first == server->shard.first) {
-            server->answered = true;
-            server->n_answers++;
-            server->iteration = frame->iteration;
-            client->loss = frame->value;
+            client_take_answer(client, server, frame);
         }
+        return PS_OK;
+    case FRAME_MOVE:
+        client_move(client, server);
         return PS_OK;
     case FRAME_SCHEME:
         client->messages[(client->first_message + client->n_messages++)
@@ -134,9 +151,13 @@ fill_fds(struct ps_client *client, bool input)
     fds[0].fd = control ? control_signal_fd(control) : -1;
     fds[1].fd = control && input ? control_input_fd(control) : -1;
     fds[2].fd = client->heartbeat ? heartbeat_fd(client->heartbeat) : -1;
+    fds[3].fd = client->group ? group_link_fd(client->group) : -1;
     for (int i = 0; i < CLIENT_N_FIXED; i++) {
         fds[i].events = POLLIN;
         fds[i].revents = 0;
+    }
+    if (client->group) {
+        fds[3].events = group_link_events(client->group);
     }
     for (int i = 0; i < client->config.n_servers; i++) {
         const struct link *link = &client->servers[i].channel.link;
@@ -170,11 +191,12 @@ client_step(struct ps_client *client, bool input, int64_t until_us,
     struct control *control = client->config.control;
     struct pollfd *fds = client->fds;
     bool all = client->opened;
+    bool waits = !client->group || group_link_waits(client->group);
 
     client->opened = false;
     fill_fds(client, input);
     if (poll_until(fds, CLIENT_N_FIXED + client->config.n_servers,
-                   all ? 0 : until_us) < 0 && errno != EINTR) {
+                   all || !waits ? 0 : until_us) < 0 && errno != EINTR) {
         *errorp = message("poll: %s", strerror(errno));
         return PS_FAILED;
     }
@@ -187,6 +209,13 @@ client_step(struct ps_client *client, bool input, int64_t until_us,
     if (fds[2].revents) {
         *errorp = heartbeat_failure(client->heartbeat);
         return PS_FAILED;
+    }
+    if (client->group && (fds[3].revents || !waits)) {
+        enum ps_result result = client_run_group(client, errorp);
+
+        if (result != PS_OK) {
+            return result;
+        }
     }
     for (int i = 0; i < client->config.n_servers; i++) {
         struct client_server *server = &client->servers[i];

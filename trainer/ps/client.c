@@ -59,6 +59,7 @@ ps_client_destroy(struct ps_client *client)
 {
     if (client) {
         heartbeat_destroy(client->heartbeat);
+        group_link_destroy(client->group);
         for (int i = 0; i < client->config.n_servers; i++) {
             channel_end(&client->servers[i].channel);
         }
@@ -69,13 +70,21 @@ ps_client_destroy(struct ps_client *client)
     }
 }
 
+/* Whether 's' owes us weights that we cannot do without.  Those that have
+ * come in part are as good as there. */
+static bool
+is_awaiting(const struct ps_client *client, const struct client_server *s)
+{
+    return s->n_owed > client->ahead || (s->n_owed && s->channel.link.in_body);
+}
+
 static bool
 is_finished(const struct ps_client *client)
 {
     for (const struct client_server *s = client->servers;
          s < client_end(client); s++) {
         if (!link_idle(&s->channel.link)
-            || (client->weights && !s->answered)) {
+            || (client->weights && is_awaiting(client, s))) {
             return false;
         }
     }
@@ -88,26 +97,34 @@ static enum ps_result
 client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
               char **errorp)
 {
+    const struct client_server *first = client->servers;
     enum ps_result result = PS_OK;
 
     client->weights = weights;
+    if (client->ahead) {                /* Takes what is there. */
+        result = client_step(client, false, 0, errorp);
+    }
     while (result == PS_OK && !is_finished(client)) {
         result = client_step(client, false, INT64_MAX, errorp);
     }
     client->weights = NULL;
     client->push.type = 0;
-    client->gone_back = false;
-    *iteration = client->servers->iteration;
+    client->gone_back = client->pulled = false;
+
+    /* Gradients whose answers are to come count, but for one that we waited
+     * for in vain. */
+    *iteration = first->iteration + first->n_owed
+                 - (result != PS_OK && first->n_owed);
     return result;
 }
 
-/* Nothing of this exchange has come. */
+/* Another answer is to come of each server; nothing of it has. */
 static void
 expect_answers(struct ps_client *client)
 {
     for (struct client_server *s = client->servers; s < client_end(client);
          s++) {
-        s->answered = false;
+        s->n_owed++;
         s->sent_from = s->got_from = shard_end(&s->shard);
     }
 }
@@ -181,8 +198,8 @@ ps_client_offer(struct ps_client *client, uint64_t iteration,
 void
 ps_client_part(struct ps_client *client, size_t first, size_t n)
 {
-    if (!client->push.type || client->result != PS_OK
-        || first + n != client->final_from) {
+    if (!client->push.type || client->result != PS_OK || client->ahead
+        || client->group || first + n != client->final_from) {
         return;                 /* Leaves in the end, if at all. */
     }
     client->final_from = first;
@@ -200,8 +217,13 @@ complete(struct ps_client *client, float loss)
     client->final_from = 0;
     client->complete = true;
     client->push.value = loss;
+    if (client->group) {
+        client_send_to_group(client);
+        return;
+    }
     for (struct client_server *s = client->servers; s < client_end(client);
          s++) {
+        transfers_begin(&s->transfers, s->channel.link.fd);
         client_send(client, s);
     }
 }
@@ -229,6 +251,12 @@ ps_client_exchange(struct ps_client *client, uint64_t *iteration,
     result = client_finish(client, weights, iteration, errorp);
     *loss = client->loss;
     return result;
+}
+
+void
+ps_client_run_ahead(struct ps_client *client, uint32_t n)
+{
+    client->ahead = n;
 }
 
 bool
@@ -272,17 +300,36 @@ ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
     enum ps_result result;
 
     *errorp = NULL;
+    client->weights = client->ahead ? weights : NULL;
     result = client_step(client, true, INT64_MAX, errorp);
+    client->weights = NULL;
     if (result == PS_OK && client->gone_back) {
         result = client_finish(client, weights, iteration, errorp);
     }
     return result;
 }
 
+double
+ps_client_transfer_s(const struct ps_client *client)
+{
+    double seconds = 0;
+
+    if (client->group) {
+        return client->group->transfers.seconds;
+    }
+    for (const struct client_server *s = client->servers;
+         s < client_end(client); s++) {
+        seconds = s->transfers.seconds > seconds ? s->transfers.seconds
+                                                 : seconds;
+    }
+    return seconds;
+}
+
 uint64_t
 ps_client_bytes_sent(const struct ps_client *client)
 {
-    uint64_t n = 0;
+    uint64_t n = client->group
+                 ? client->group->n_sent + client->group->link.n_sent : 0;
 
     for (int i = 0; i < client->config.n_servers; i++) {
         n += client->servers[i].channel.link.n_sent;
@@ -293,7 +340,9 @@ ps_client_bytes_sent(const struct ps_client *client)
 uint64_t
 ps_client_bytes_received(const struct ps_client *client)
 {
-    uint64_t n = 0;
+    uint64_t n = client->group
+                 ? client->group->n_received + client->group->link.n_received
+                 : 0;
 
     for (int i = 0; i < client->config.n_servers; i++) {
         n += client->servers[i].channel.link.n_received;

@@ -107,6 +107,11 @@ enum ps_result ps_client_exchange(struct ps_client *, uint64_t *iteration,
                                   double *loss, float *weights,
                                   char **errorp);
 
+/* From now on an exchange ends although answers to the last 'n' gradients are
+ * still to come: 'weights' are then the last that came, also after
+ * ps_client_idle().  For schemes with SYNC_ROLE_AHEAD. */
+void ps_client_run_ahead(struct ps_client *, uint32_t n);
+
 /* Messages from and to the scheme of the first server, which leads.  Sent
  * ones leave at the latest with the next exchange, before its gradient. */
 bool ps_client_receive(struct ps_client *, struct sync_message *);
@@ -121,6 +126,11 @@ enum ps_result ps_client_wait(struct ps_client *, int64_t until_us,
  * change if the job has gone back to a checkpoint. */
 enum ps_result ps_client_idle(struct ps_client *, float *weights,
                               uint64_t *iteration, char **errorp);
+
+/* Seconds for which gradient and weights of the last exchange were on their
+ * way, with the server for which that was longest; waiting for others is not
+ * in it. */
+double ps_client_transfer_s(const struct ps_client *);
 
 uint64_t ps_client_bytes_sent(const struct ps_client *);
 uint64_t ps_client_bytes_received(const struct ps_client *);

@@ -65,12 +65,15 @@ right_body_length(const struct frame *frame, size_t length)
     case FRAME_WEIGHTS:
     case FRAME_UPDATE:
     case FRAME_VALUES:
-        return (size_t) frame->n * sizeof(float);
+    case FRAME_GROUP:
+        return (size_t) frame->n * 4;
     case FRAME_UPDATE_KEYS:
         return keys + (size_t) frame->n * frame->width * sizeof(float);
     case FRAME_READ_KEYS:
         return keys;
     case FRAME_ABORT:
+    case FRAME_ENLIST:
+    case FRAME_MOVE:
         return length < FRAME_MAX_TEXT ? length : FRAME_MAX_TEXT;
     case FRAME_SCHEME:
         return FRAME_SCHEME_LENGTH;
@@ -78,6 +81,9 @@ right_body_length(const struct frame *frame, size_t length)
     case FRAME_READ:
     case FRAME_ACK:
     case FRAME_HEARTBEAT:
+    case FRAME_JOIN:
+    case FRAME_PULL:
+    case FRAME_LOST:
         return 0;
     case FRAME_N_TYPES:
         break;

@@ -48,6 +48,24 @@
  *    FRAME_HEARTBEAT    both    -                     alive, at 'iteration'
  *    FRAME_SCHEME       both    struct sync_message   see sync.h
  *
+ * Those of the scheme "groups", whose workers have a "central" server and,
+ * for gradients, a group server, which pushes the mean to the central one:
+ *
+ *    FRAME_ENLIST       group   text                  a group may push to me
+ *                                                     at HOST:PORT; 'first'
+ *                                                     is my process
+ *    FRAME_GROUP        central n ranks, uint32       have these workers, of
+ *                                                     'first' parameters
+ *    FRAME_MOVE         central text                  push to HOST:PORT; of
+ *                                                     yours I have 'sequence'
+ *    FRAME_JOIN         worker  -                     I am rank 'first' of
+ *                                                     your group
+ *    FRAME_PULL         worker  -                     send me the weights
+ *    FRAME_LOST         worker  -                     my group server is away
+ *
+ * In all of these but the first, and in a group's pushes, 'iteration' is the
+ * group's generation, which is greater for each later one.
+ *
  * Those of a store, whose workers push and pull as they like:
  *
  *    FRAME_UPDATE       worker  n floats              gradient
@@ -115,6 +133,12 @@ enum frame_type {
     FRAME_HEARTBEAT,
     FRAME_PART,
     FRAME_SCHEME,
+    FRAME_ENLIST,
+    FRAME_GROUP,
+    FRAME_MOVE,
+    FRAME_JOIN,
+    FRAME_PULL,
+    FRAME_LOST,
     FRAME_N_TYPES
 };
 
@@ -128,9 +152,8 @@ struct frame {
     uint16_t width;             /* These three only of a store's frames. */
     uint8_t key_size, flags;
     float value;
-    size_t body_length;         /* Bytes; of FRAME_ABORT set by the sender, in
-                                 * all others follows from the members
-                                 * above. */
+    size_t body_length;         /* Bytes; of a text set by the sender, in all
+                                 * others follows from the members above. */
 };
 
 /* What a connection is for. */

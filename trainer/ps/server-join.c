@@ -75,6 +75,10 @@ prepare_training(struct server *server)
     if (config->checkpoint && !server->class->spans) {
         return message("scheme %s has no checkpoints", server->class->name);
     }
+    if (server->central && hello->n_shards > 1) {
+        return message("scheme %s: one server is allowed",
+                       server->class->name);
+    }
     server->sync = server->class->create(&(struct sync_config) {
         .backend = server->backend,
         .n_workers = config->n_workers,
@@ -373,7 +377,7 @@ server_expire(struct server *server)
     for (int i = 0; i < server->n_peers; i++) {
         struct peer *peer = &server->peers[i];
 
-        if (peer->link.fd >= 0 && peer->rank < 0
+        if (peer->link.fd >= 0 && peer->rank < 0 && !peer->host
             && now - peer->since_us > HELLO_US) {
             fprintf(stderr, "server: %s: no hello, closed\n", peer->name);
             peer_close(server, peer);

@@ -37,6 +37,19 @@ peer_send_last(struct peer *peer, enum frame_type type, const char *text)
     }
 }
 
+void
+peer_send_heartbeat(const struct server *server, struct peer *peer)
+{
+    struct frame frame = {
+        .type = FRAME_HEARTBEAT, .iteration = server->iteration,
+    };
+
+    if (link_has_room(&peer->link, 0)) {
+        link_send(&peer->link, &frame, NULL);
+        link_flush(&peer->link);        /* An error shows when receiving. */
+    }
+}
+
 /* Frames of every kind of job. */
 static char *
 begin_common_frame(struct peer *peer)
@@ -71,6 +84,12 @@ begin_frame(struct server *server, struct peer *peer)
     bool taken = false;
     char *error = NULL;
 
+    if (server->central) {
+        error = central_begin_frame(server, peer, &taken);
+    }
+    if (taken) {
+        return error;
+    }
     if (peer->rank >= 0 && peer->channel == FRAME_TRAINING) {
         error = training_begin_frame(server, peer, &taken);
     } else if (peer->rank >= 0 && peer->channel == FRAME_STORE) {
@@ -82,25 +101,25 @@ begin_frame(struct server *server, struct peer *peer)
 static void
 take_heartbeat(struct server *server, struct peer *peer)
 {
-    struct frame frame = {
-        .type = FRAME_HEARTBEAT, .iteration = server->iteration,
-    };
-
     if (server->members[peer->rank].present) {
         server->members[peer->rank].heard_us = report_monotonic_us();
     }
-    if (link_has_room(&peer->link, 0)) {
-        link_send(&peer->link, &frame, NULL);
-        link_flush(&peer->link);        /* An error shows when receiving. */
-    }
+    peer_send_heartbeat(server, peer);
 }
 
 /* A whole frame has come. */
 static char *
 end_frame(struct server *server, struct peer *peer)
 {
+    bool taken = false;
     char *error = NULL;
 
+    if (server->central) {
+        error = central_end_frame(server, peer, &taken);
+    }
+    if (taken) {
+        return error;
+    }
     switch (peer->link.frame.type) {
     case FRAME_HELLO:
         error = server_take_hello(server, peer);
@@ -143,6 +162,10 @@ all_gone(const struct server *server)
 static void
 peer_lost(struct server *server, struct peer *peer, char *error)
 {
+    if (peer->host) {
+        central_drop(server, peer, error);
+        return;
+    }
     if (peer->rank >= 0 && peer->channel == FRAME_CONTROL) {
         peer_close(server, peer);       /* The deadline sees to the rest. */
     } else if (peer->rank < 0) {

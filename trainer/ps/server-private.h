@@ -7,7 +7,7 @@
  *
  * server.c has the loop, server-peer.c the connections, server-join.c who
  * comes and goes, server-training.c a scheme's frames, server-store.c a
- * store's.
+ * store's, central.c and central-frames.c group servers.
  *
  * A "peer" is a connection, a "member" one of the job's workers, which may
  * lose its connection and come back with another one.  What a member has
@@ -25,15 +25,20 @@
 #include "trainer/ps/shard.h"
 #include "trainer/sync/sync.h"
 
+struct central;
 struct store;
+
+#define MAX_EXTRA_HOSTS 8      /* Group servers, more than workers. */
 
 struct peer {
     struct link link;           /* Without a socket if the peer is unused. */
     char *name;                 /* For messages. */
     int rank;                   /* -1 until its hello. */
+    int host;                   /* Of central.c, if it is a group server; 0:
+                                 * it is not. */
     enum frame_channel channel;
     int64_t since_us;           /* When it connected. */
-    bool waiting;               /* For weights. */
+    uint32_t waiting;           /* For weights, so many times. */
     size_t sent_from;           /* Of its next weights it was sent what is
                                  * from here on, to the shard's end. */
     bool bye;                   /* It, or we, have said so. */
@@ -59,6 +64,7 @@ struct server {
     struct backend *backend;
     struct sync *sync;          /* Of a training that has been prepared, */
     struct store *store;        /* of a store. */
+    struct central *central;    /* NULL but under "groups". */
     bool prepared;              /* The first hello, or a checkpoint, came. */
     struct frame_hello hello;   /* What all workers agree in. */
     struct shard shard;         /* Of the dense vector. */
@@ -92,6 +98,9 @@ void peer_close(struct server *, struct peer *);
 /* Sends a last frame, as far as it goes without waiting. */
 void peer_send_last(struct peer *, enum frame_type, const char *text);
 
+/* Answers a heartbeat, unless the peer does not read the answers. */
+void peer_send_heartbeat(const struct server *, struct peer *);
+
 /* Takes what has come. */
 void peer_run(struct server *, struct peer *);
 
@@ -110,6 +119,17 @@ bool server_complete(const struct server *);
 void training_answer(struct server *);
 char *training_begin_frame(struct server *, struct peer *, bool *known);
 char *training_end_frame(struct server *, struct peer *);
+
+/* central.c */
+char *central_create(struct server *, uint16_t port);
+void central_destroy(struct server *);
+void central_run(struct server *);
+void central_drop(struct server *, struct peer *, char *why);
+bool central_has_group(const struct server *, int rank);
+
+/* central-frames.c */
+char *central_begin_frame(struct server *, struct peer *, bool *known);
+char *central_end_frame(struct server *, struct peer *, bool *known);
 
 /* server-store.c */
 char *store_begin_frame(struct server *, struct peer *, bool *known);

@@ -69,15 +69,19 @@ send_weights(struct server *server, struct peer *peer)
     struct frame frame = { .first = server->shard.first };
 
     if (peer->waiting
+        && (!server->central || central_has_group(server, peer->rank))
         && server->class->ready(server->sync, peer->rank, &frame.iteration,
                                 &frame.value)) {
-        peer->waiting = false;
+        peer->waiting--;
         if (!server->class->iteration
             && server->iteration < frame.iteration) {
             server->iteration = frame.iteration;
         }
         send_range(server, peer, &frame);
         peer->sent_from = shard_end(&server->shard);
+        if (server->class->sent) {
+            server->class->sent(server->sync, peer->rank);
+        }
     } else if (server->class->fresh) {
         send_fresh(server, peer);
     }
@@ -136,6 +140,14 @@ fits_gradient(const struct server *server, const struct member *member,
                     : frame->first > server->shard.first);
 }
 
+/* How many of a worker's gradients may wait for weights. */
+static uint32_t
+max_waiting(const struct server *server)
+{
+    return server->class->ahead
+           ? server->class->ahead(server->sync) + 1 : 1;
+}
+
 /* A gradient goes to the inbox.  Of a part that a lost connection has left
  * there unfinished, nothing counts until the worker sends it again. */
 static char *
@@ -145,7 +157,8 @@ begin_push(struct server *server, struct peer *peer)
     const struct member *member = &server->members[peer->rank];
     float *inbox = server->class->inbox(server->sync, peer->rank);
 
-    if (!server->begun || peer->waiting
+    if (!server->begun || server->central
+        || peer->waiting >= max_waiting(server)
         || frame->sequence != member->sequence + 1
         || !fits_gradient(server, member, frame, frame->type == FRAME_PUSH)) {
         return message("gradient %llu of %u values from %llu: not allowed "
@@ -177,6 +190,9 @@ training_begin_frame(struct server *server, struct peer *peer, bool *known)
         right = server->begun && server->class->message
                 && server_complete(server);
         link_set_body(&peer->link, &peer->message);
+        break;
+    case FRAME_PULL:
+        right = server->begun && server->central && !peer->waiting;
         break;
     default:
         *known = false;
@@ -238,7 +254,7 @@ end_push(struct server *server, struct peer *peer)
     struct member *member = &server->members[peer->rank];
     char *error = NULL;
 
-    peer->waiting = !peer->bye;
+    peer->waiting += !peer->bye;
     member->sequence++;
     member->from = shard_end(&server->shard);
     if (!server->ending) {
@@ -269,6 +285,9 @@ training_end_frame(struct server *server, struct peer *peer)
     case FRAME_INIT:
         server->begun = true;
         keep(server);
+        break;
+    case FRAME_PULL:
+        peer->waiting = !peer->bye;
         break;
     case FRAME_SCHEME:
         if (!server->ending) {

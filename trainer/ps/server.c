@@ -127,12 +127,16 @@ server_loop(struct server *server, struct pollfd *fds)
             }
         }
         server_expire(server);
+        if (server->central) {
+            central_run(server);
+        }
     }
 }
 
 static void
 server_uninit(struct server *server)
 {
+    central_destroy(server);
     for (int i = 0; i < server->n_peers; i++) {
         peer_close(server, &server->peers[i]);
     }
@@ -162,6 +166,9 @@ server_init(struct server *server, const struct ps_server_config *config)
 
     /* A worker has two connections, and two more while it comes back. */
     server->n_peers = 4 * config->n_workers + MAX_STRANGERS;
+    if (server->class == &sync_groups) {
+        server->n_peers += config->n_workers + MAX_EXTRA_HOSTS;
+    }
     server->peers = allocate(server->n_peers, sizeof *server->peers);
     server->members = allocate(config->n_workers, sizeof *server->members);
     server->scratch = allocate(FRAME_MAX_UPDATE, sizeof *server->scratch);
@@ -189,6 +196,9 @@ ps_server_run(const struct ps_server_config *config)
         error = address_listen(config->address, config->control_port,
                                &server.control_listener,
                                &server.control_port);
+    }
+    if (!error && server.class == &sync_groups) {
+        error = central_create(&server, port);
     }
     if (!error) {
         report_listening(config->address, port);

@@ -51,6 +51,8 @@ struct ps_server_config {
     const char *checkpoint;     /* Folder, or NULL. */
     uint64_t checkpoint_every;  /* Iterations. */
     bool resume;                /* From the last checkpoint, if any. */
+    const char *group_program;  /* What starts group servers, if the scheme
+                                 * has them; NULL: somebody else does. */
     struct control *control;    /* Whose end, or stop, ends the server. */
 };
 

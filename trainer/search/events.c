@@ -81,7 +81,9 @@ events_job_begin(const struct events *events, const struct job *job)
     hyper = cJSON_AddObjectToObject(event, "hyperparameters");
     cJSON_AddNumberToObject(hyper, "learning_rate",
                             job->trial.learning_rate);
-    cJSON_AddNumberToObject(hyper, "width", job->trial.width);
+    if (search_model_has_width(&job->spec->model)) {
+        cJSON_AddNumberToObject(hyper, "width", job->trial.width);
+    }
     cJSON_AddNumberToObject(hyper, "batch", job->trial.batch);
     event_send(events, event);
 }

@@ -115,7 +115,9 @@ add_worker_options(struct args *args, const struct job *job,
                    const struct job_process *jp)
 {
     const struct search_spec *spec = job->spec;
-    struct shape shape = search_spec_shape(spec, &job->trial);
+    const char *name;
+    char *value;
+    int next = 0;
 
     for (int i = 0; i < job->n_servers; i++) {
         const struct job_process *server = &job->processes[i];
@@ -126,12 +128,10 @@ add_worker_options(struct args *args, const struct job *job,
                            address, server->port));
     }
     add_option(args, "--rank", message("%d", jp->index));
-    add_option(args, "--shape", shape_to_string(&shape));
-    if (spec->data == SEARCH_MNIST) {
-        add_option(args, "--data", duplicate(spec->path));
+    while (search_model_option(&spec->model, job->trial.width, &next, &name,
+                               &value)) {
+        add_option(args, name, value);
     }
-    add_option(args, "--samples", message("%lld",
-                                          (long long) spec->n_samples));
     add_option(args, "--batch", message("%d", job->trial.batch));
     add_option(args, "--learning-rate",
                message("%.9g", job->trial.learning_rate));
@@ -172,6 +172,9 @@ start_process(struct job *job, struct job_process *jp, bool server)
     }
     if (server) {
         add_option(&args, "--address", duplicate(jp->host->address));
+        if (job->spec->sync) {
+            add_option(&args, "--sync", duplicate(job->spec->sync));
+        }
     } else {
         add_worker_options(&args, job, jp);
     }

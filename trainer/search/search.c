@@ -62,7 +62,6 @@ static void
 announce_job(struct search *s, const struct job *job)
 {
     const struct search_placement *p = job->trial.placement;
-    struct shape shape = search_spec_shape(s->spec, &job->trial);
     size_t n = p->n_workers + p->n_servers;
     struct announce_worker *workers = allocate(n, sizeof *workers);
 
@@ -77,7 +76,8 @@ announce_job(struct search *s, const struct job *job)
         };
     }
     ANNOUNCE(s, job_begin, job->name, workers, n,
-             (long long) (shape_n_parameters(&shape) * sizeof(float)));
+             (long long) (search_spec_n_parameters(s->spec, &job->trial)
+                          * sizeof(float)));
     free(workers);
 }
 

@@ -8,6 +8,7 @@
 #include "policies/json-check.h"
 #include "trainer/message.h"
 #include "trainer/search/hosts.h"
+#include "trainer/sync/sync.h"
 
 #define MAX_TRIALS 1024
 #define MAX_CHOICES 256
@@ -17,10 +18,7 @@
 #define MAX_SERVERS 64
 #define MAX_ITERATIONS INT64_C(1000000000)
 #define MAX_BATCH 65536
-#define MNIST_INPUTS 784
-#define MNIST_CLASSES 10
 
-static const char *const data_names[] = { "generated", "mnist", NULL };
 static const char *const backend_names[] = { "auto", "cpu", "cuda", NULL };
 static const char *const scale_names[] = { "linear", "log", NULL };
 
@@ -67,8 +65,13 @@ static void
 read_space(struct search_spec *spec, const struct json_at *space)
 {
     read_rates(spec, space);
-    spec->widths = read_integers(space, "width", SHAPE_MAX_WIDTH,
-                                 &spec->n_widths);
+    if (search_model_has_width(&spec->model)) {
+        spec->widths = read_integers(space, "width", SHAPE_MAX_WIDTH,
+                                     &spec->n_widths);
+    } else {
+        spec->widths = allocate(1, sizeof *spec->widths);
+        spec->n_widths = 1;
+    }
     spec->batches = read_integers(space, "batch", MAX_BATCH,
                                   &spec->n_batches);
 }
@@ -140,44 +143,44 @@ read_placements(struct search_spec *spec, const struct json_at *at)
 }
 
 static void
-read_model(struct search_spec *spec, const struct json_at *at)
+check_size(struct search_spec *spec, const struct json_at *at)
 {
-    const struct json_at *model = json_object(at, "model");
-
-    spec->n_inputs = json_integer(model, "inputs", 1, SHAPE_MAX_WIDTH);
-    spec->n_hidden = json_integer(model, "hidden_layers", 0,
-                                  SHAPE_MAX_WIDTHS - 2);
-    spec->n_classes = json_integer(model, "classes", 2, SHAPE_MAX_WIDTH);
-
     for (size_t i = 0; i < spec->n_widths; i++) {
         struct search_trial trial = { .width = spec->widths[i] };
-        struct shape shape = search_spec_shape(spec, &trial);
+        size_t n = search_spec_n_parameters(spec, &trial);
 
-        if (shape_n_parameters(&shape) > SHAPE_MAX_PARAMETERS) {
+        if (n <= SHAPE_MAX_PARAMETERS) {
+            continue;
+        }
+        if (search_model_has_width(&spec->model)) {
             json_fail(at, "space", "width %d makes %zu parameters, at most "
-                      "%zu are allowed", trial.width,
-                      shape_n_parameters(&shape), SHAPE_MAX_PARAMETERS);
+                      "%zu are allowed", trial.width, n,
+                      SHAPE_MAX_PARAMETERS);
+        } else {
+            json_fail(at, "model", "%zu parameters, at most %zu are allowed",
+                      n, SHAPE_MAX_PARAMETERS);
         }
     }
 }
 
+/* All placements' workers must suit the scheme. */
 static void
-read_data(struct search_spec *spec, const struct json_at *at)
+read_sync(struct search_spec *spec, const struct json_at *at)
 {
-    const struct json_at *data = json_object(at, "data");
+    struct sync_spec sync;
+    char *error;
 
-    spec->data = json_enum(data, "kind", data_names);
-    spec->n_samples = json_integer_or(data, "samples", 1, 1 << 24,
-                                      spec->data == SEARCH_MNIST ? 60000
-                                                                 : 8192);
-    if (spec->data == SEARCH_MNIST) {
-        spec->path = json_string(data, "path");
-        if (spec->n_inputs != MNIST_INPUTS
-            || spec->n_classes != MNIST_CLASSES) {
-            json_fail(at, "model", "%d inputs and %d classes, MNIST has %d "
-                      "and %d", spec->n_inputs, spec->n_classes,
-                      MNIST_INPUTS, MNIST_CLASSES);
-        }
+    spec->sync = json_string_or(at, "sync", NULL);
+    if (!spec->sync) {
+        return;
+    }
+    error = sync_spec_read(spec->sync, &sync);
+    for (size_t i = 0; i < spec->n_placements && !error; i++) {
+        error = sync_spec_check(&sync, spec->placements[i].n_workers);
+    }
+    if (error) {
+        json_fail(at, "sync", "%s", error);
+        free(error);
     }
 }
 
@@ -192,11 +195,12 @@ search_spec_from_json(const struct json_at *at, struct search_spec **specp)
     spec->weight = json_number_or(at, "weight", 1e-3, 1e6, 1);
     spec->seed = json_integer_or(at, "seed", 0, INT64_C(1000000000000), 1);
     spec->n_trials = json_integer(at, "trials", 1, MAX_TRIALS);
+    search_model_read(&spec->model, at);
     read_space(spec, json_object(at, "space"));
     read_rungs(spec, at);
     read_placements(spec, at);
-    read_model(spec, at);
-    read_data(spec, at);
+    read_sync(spec, at);
+    check_size(spec, at);
     spec->momentum = json_number_or(at, "momentum", 0, 0.9999, 0.9);
     spec->sample_cost_us = json_number_or(at, "sample_cost_us", 0, 1e9, 0);
     spec->eval_every = json_integer_or(at, "eval_every", 1, MAX_ITERATIONS,
@@ -232,7 +236,8 @@ search_spec_destroy(struct search_spec *spec)
         free(spec->widths);
         free(spec->batches);
         free(spec->rungs);
-        free(spec->path);
+        search_model_uninit(&spec->model);
+        free(spec->sync);
         free(spec->congestion);
         free(spec);
     }
@@ -333,16 +338,9 @@ search_spec_from_file(const char *file, const struct search_hosts *hosts,
     return error;
 }
 
-struct shape
-search_spec_shape(const struct search_spec *spec,
-                  const struct search_trial *trial)
+size_t
+search_spec_n_parameters(const struct search_spec *spec,
+                         const struct search_trial *trial)
 {
-    struct shape shape = { .n = 0 };
-
-    shape.width[shape.n++] = spec->n_inputs;
-    for (int i = 0; i < spec->n_hidden; i++) {
-        shape.width[shape.n++] = trial->width;
-    }
-    shape.width[shape.n++] = spec->n_classes;
-    return shape;
+    return search_model_n_parameters(&spec->model, trial->width);
 }

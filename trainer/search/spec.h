@@ -19,13 +19,14 @@
  *     "placements": [{"workers": ["h0", "h1"], "servers": ["h2"]}],
  *     "model": {"inputs": 64, "hidden_layers": 2, "classes": 10},
  *     "data": {"kind": "generated", "samples": 8192},
- *     "momentum": 0.9, "sample_cost_us": 0, "eval_every": 10,
- *     "congestion": "cubic", "backend": "cpu"}
+ *     "sync": "ssp,staleness=3", "momentum": 0.9, "sample_cost_us": 0,
+ *     "eval_every": 10, "congestion": "cubic", "backend": "cpu"}
  *
  * "learning_rate" is a list or a range.  "batch" is an iteration's samples of
  * all workers together.  "iterations" counts from a job's beginning, "keep" of
  * the last rung is 1 unless given.  Trial i uses placement i modulo their
- * number.  MNIST: "data": {"kind": "mnist", "path": FOLDER}.
+ * number.  "sync" is what the trainer's '--sync' takes.  model.h has the other
+ * models and data.
  *
  *
  * Usage
@@ -53,15 +54,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/task/shape.h"
+#include "trainer/search/model.h"
 
 struct json_at;
 struct search_hosts;
-
-enum search_data {
-    SEARCH_GENERATED,
-    SEARCH_MNIST,
-};
 
 /* Where the jobs of some trials run. */
 struct search_placement {
@@ -86,7 +82,7 @@ struct search_spec {
     double *rates;
     double rate_min, rate_max;
     bool rate_log;              /* The range is even in the logarithm. */
-    size_t n_widths, n_batches;
+    size_t n_widths, n_batches; /* A model without widths has one, 0. */
     int64_t *widths, *batches;
 
     size_t n_rungs;
@@ -94,10 +90,8 @@ struct search_spec {
     size_t n_placements;
     struct search_placement *placements;
 
-    int n_inputs, n_hidden, n_classes;  /* Of the model. */
-    enum search_data data;
-    int64_t n_samples;          /* To train on. */
-    char *path;                 /* MNIST's folder. */
+    struct search_model model;
+    char *sync;                 /* Of the jobs; NULL: the trainer's own. */
     double momentum;
     double sample_cost_us;      /* Emulated, of one sample. */
     int64_t eval_every;         /* Iterations. */
@@ -132,7 +126,9 @@ char *search_spec_from_file(const char *file, const struct search_hosts *,
 /* The choices of trial 'i', the same whenever asked, spread evenly over the
  * space and without repetition while it lasts. */
 struct search_trial search_spec_trial(const struct search_spec *, int i);
-struct shape search_spec_shape(const struct search_spec *,
-                               const struct search_trial *);
+
+/* Of the model of 'trial'. */
+size_t search_spec_n_parameters(const struct search_spec *,
+                                const struct search_trial *);
 
 #endif /* trainer/search/spec.h */

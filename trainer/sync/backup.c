@@ -45,7 +45,6 @@ backup_push(struct sync *sync, int worker, uint64_t iteration,
 const struct sync_class sync_backup = {
     .name = "backup",
     .help = "as bsp, without the last B gradients of each iteration",
-    .parameters = SYNC_BACKUPS,
     .create = backup_create,
     .destroy = sync_state_destroy,
     .weights = sync_state_weights,

@@ -143,7 +143,6 @@ flexrr_push(struct sync *sync, int worker, uint64_t iteration,
 const struct sync_class sync_flexrr = {
     .name = "flexrr",
     .help = "as bsp, who is done takes samples from who is not",
-    .parameters = SYNC_PIECES,
     .create = flexrr_create,
     .destroy = flexrr_destroy,
     .weights = sync_state_weights,

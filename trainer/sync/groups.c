@@ -1,56 +1,114 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "trainer/sync/groups.h"
+
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "trainer/message.h"
+#include "trainer/ps/shard.h"
+#include "trainer/sync/group-plan.h"
 #include "trainer/sync/sync-state.h"
 
 #define TOLERANCE 0.2           /* Of time, over what nobody's delay takes. */
-#define SETTLE 2                /* Reports of each worker before a change. */
+#define CLEARLY 0.1             /* How much faster another plan has to be. */
+#define FIRST_REPORTS 1         /* Of each worker, before the first change, */
+#define MORE_REPORTS 4          /* and since the last one. */
 #define NEW_PART 0.3            /* Of a report in the average. */
 
-/* Workers of a group wait for each other; groups do not.  A group is known by
- * its first member in 'order'. */
+struct group {
+    bool running;               /* Its workers make a step. */
+    int n_arrived;              /* Workers that have pushed it. */
+    uint64_t began;             /* 'n_applied' when it began. */
+};
+
 struct groups {
-    int n_groups;               /* Wanted: a power of 2. */
-    bool fixed;                 /* Somebody else decided that. */
-    int *order;                 /* Workers; a group's are side by side. */
-    int *place;                 /* Of a worker in 'order'. */
-    int *first, *n;             /* Of the group at a place. */
-    int *level;                 /* How often it was split. */
+    struct group_plan plan, next;
+    struct group *groups;       /* By number in 'plan'. */
+    bool *arrived;              /* Each worker: has pushed its step. */
+    uint64_t n_plans;
+    bool gathering;             /* For 'next', when all groups wait. */
+    int n_fixed;                /* Groups that somebody else wants, or 0. */
+    int limit;                  /* Groups that there are servers for. */
+    uint64_t n_applied;         /* Gradients of workers. */
+    uint64_t max_age;           /* A running group's, in gradients. */
     double *seconds;            /* Of each worker's steps, an average. */
     int *n_reports;             /* Since the last change. */
 };
 
-static void *
-ints(int n)
+/* Starts a step of 'group'. */
+static void
+begin(struct groups *g, int group)
 {
-    return allocate(n, sizeof(int));
+    g->groups[group] = (struct group) {
+        .running = true, .began = g->n_applied,
+    };
+    for (int k = 0; k < g->plan.n[group]; k++) {
+        g->arrived[g->plan.order[g->plan.first[group] + k]] = false;
+    }
+}
+
+/* Lets groups begin, as long as no running one can become too old by that: if
+ * all others that run end before it, it is still not older than 'max_age'. */
+static void
+release(struct groups *g)
+{
+    uint64_t running = 0, oldest = UINT64_MAX;
+
+    for (int i = 0; i < g->plan.n_groups; i++) {
+        uint64_t end = g->groups[i].began + g->plan.n[i];
+
+        if (g->groups[i].running) {
+            running += g->plan.n[i];
+            oldest = end < oldest ? end : oldest;
+        }
+    }
+    for (int i = 0; i < g->plan.n_groups; i++) {
+        uint64_t end = g->n_applied + g->plan.n[i];
+
+        if (!g->groups[i].running
+            && (!running || end + running - oldest <= g->max_age)) {
+            begin(g, i);
+            running += g->plan.n[i];
+            oldest = end < oldest ? end : oldest;
+        }
+    }
+}
+
+static void
+adopt(struct groups *g)
+{
+    g->gathering = false;
+    g->n_plans++;
+    group_plan_copy(&g->plan, &g->next);
+    memset(g->groups, 0, g->plan.n_workers * sizeof *g->groups);
+    memset(g->n_reports, 0, g->plan.n_workers * sizeof *g->n_reports);
+    release(g);
 }
 
 static struct sync *
 groups_create(const struct sync_config *config)
 {
     struct sync *sync = sync_state_create(config, sizeof(struct groups));
+    const struct sync_spec *spec = config->spec;
     struct groups *g = sync->own;
     int n = config->n_workers;
 
-    g->n_groups = config->spec && config->spec->groups
-                  ? config->spec->groups : 1;
-    g->fixed = g->n_groups > 1;
-    g->order = ints(n);
-    g->place = ints(n);
-    g->first = ints(n);
-    g->n = ints(n);
-    g->level = ints(n);
-    g->n_reports = ints(n);
+    g->n_fixed = spec ? spec->groups : 0;
+    g->limit = n;
+    g->max_age = (uint64_t) (spec && spec->tau ? spec->tau : 8) * n;
+    group_plan_init(&g->plan, n);
+    group_plan_init(&g->next, n);
+    g->groups = allocate(n, sizeof *g->groups);
+    g->arrived = allocate(n, sizeof *g->arrived);
     g->seconds = allocate(n, sizeof *g->seconds);
+    g->n_reports = allocate(n, sizeof *g->n_reports);
+    group_plan_divide(&g->next, g->n_fixed ? g->n_fixed : 1);
+    adopt(g);
     for (int i = 0; i < n; i++) {
-        g->order[i] = g->place[i] = i;
-        g->n[i] = n;
         sync_state_post(sync, i, &(struct sync_message) {
             .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
         });
@@ -64,13 +122,12 @@ groups_destroy(struct sync *sync)
     if (sync) {
         struct groups *g = sync->own;
 
-        free(g->order);
-        free(g->place);
-        free(g->first);
-        free(g->n);
-        free(g->level);
-        free(g->n_reports);
+        group_plan_uninit(&g->plan);
+        group_plan_uninit(&g->next);
+        free(g->groups);
+        free(g->arrived);
         free(g->seconds);
+        free(g->n_reports);
     }
     sync_state_destroy(sync);
 }
@@ -80,7 +137,7 @@ groups_message(struct sync *sync, int worker, const struct sync_message *m)
 {
     struct groups *g = sync->own;
 
-    if (m->kind != SYNC_REPORT || !(m->seconds >= 0)
+    if (m->kind != SYNC_REPORT || !(m->seconds > 0)
         || !isfinite(m->seconds)) {
         return message("message of kind %u, reports are allowed", m->kind);
     }
@@ -92,179 +149,224 @@ groups_message(struct sync *sync, int worker, const struct sync_message *m)
     return NULL;
 }
 
-static int
-compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return x < y ? -1 : x > y;
-}
-
-/* The time that the job takes with its groups as they are, in parts of the
- * time that it would take if all were as fast as the median worker. */
-static double
-relative_time(const struct sync *sync)
-{
-    const struct groups *g = sync->own;
-    int n = sync->config.n_workers;
-    double *sorted = allocate(n, sizeof *sorted), median, speed = 0;
-
-    memcpy(sorted, g->seconds, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_doubles);
-    median = sorted[n / 2];
-    free(sorted);
-    for (int at = 0; at < n; at += g->n[at]) {
-        double slowest = 0;
-
-        for (int k = at; k < at + g->n[at]; k++) {
-            slowest = fmax(slowest, g->seconds[g->order[k]]);
-        }
-        speed += g->n[at] / slowest;
-    }
-    return n / median / speed;
-}
-
-/* Doubles the groups if that helps, once all have reported about those there
- * are. */
-static void
-control(struct sync *sync)
-{
-    struct groups *g = sync->own;
-    int n = sync->config.n_workers, n_groups = 0;
-
-    for (int at = 0; at < n; at += g->n[at]) {
-        n_groups++;
-    }
-    for (int i = 0; i < n; i++) {
-        if (g->n_reports[i] < SETTLE || !g->seconds[i]) {
-            return;
-        }
-    }
-    if (!g->fixed && n_groups == g->n_groups && 2 * g->n_groups <= n
-        && relative_time(sync) > 1 + TOLERANCE) {
-        g->n_groups *= 2;
-        fprintf(stderr, "server: %d groups\n", g->n_groups);
-        memset(g->n_reports, 0, n * sizeof *g->n_reports);
-    }
-}
-
-static void
-form(struct groups *g, int first, int n, int level)
-{
-    for (int at = first; at < first + n; at++) {
-        g->first[at] = first;
-        g->n[at] = n;
-        g->level[at] = level;
-        g->place[g->order[at]] = at;
-    }
-}
-
-/* Splits the group from place 'first', whose members all wait, into its
- * faster and its slower half, so that slow ones are among themselves. */
-static void
-split(struct groups *g, int first)
-{
-    int n = g->n[first], level = g->level[first] + 1, faster = (n + 1) / 2;
-
-    if (n < 2 || 1 << level > g->n_groups) {
-        return;
-    }
-    for (int i = first + 1; i < first + n; i++) {
-        for (int j = i; j > first && g->seconds[g->order[j - 1]]
-                                     > g->seconds[g->order[j]]; j--) {
-            int other = g->order[j];
-
-            g->order[j] = g->order[j - 1];
-            g->order[j - 1] = other;
-        }
-    }
-    form(g, first, faster, level);
-    form(g, first + faster, n - faster, level);
-}
-
-/* All of the group have pushed: its mean, as its part of a batch, makes the
- * next weights. */
-static void
-update(struct sync *sync, int first)
-{
-    struct groups *g = sync->own;
-    int end = first + g->n[first];
-    uint64_t n_samples = 0;
-
-    for (int at = first; at < end; at++) {
-        n_samples += sync->workers[g->order[at]].n_samples;
-    }
-    sync_state_clear(sync);
-    for (int at = first; at < end && n_samples; at++) {
-        const struct sync_worker *w = &sync->workers[g->order[at]];
-
-        sync_state_add(sync, w->gradient,
-                       (double) w->n_samples / n_samples * g->n[first]
-                       / sync->config.n_workers);
-    }
-    sync_state_update(sync);
-    sync->loss = sync_state_mean_loss(sync);
-    control(sync);
-    split(g, first);
-}
-
-/* True if no member of the group at 'first' has pushed less than 'worker'. */
+/* Whether all have said enough about what there is. */
 static bool
-all_have_pushed(const struct sync *sync, int worker)
+have_reported(const struct groups *g)
 {
-    const struct groups *g = sync->own;
-    int first = g->first[g->place[worker]];
+    int enough = g->n_plans > 1 ? MORE_REPORTS : FIRST_REPORTS;
 
-    for (int at = first; at < first + g->n[first]; at++) {
-        if (sync->workers[g->order[at]].n_pushed
-            < sync->workers[worker].n_pushed) {
+    for (int i = 0; i < g->plan.n_workers; i++) {
+        if (g->n_reports[i] < enough) {
             return false;
         }
     }
     return true;
 }
 
-static char *
-groups_push(struct sync *sync, int worker, uint64_t iteration,
-            uint32_t n_samples, float loss)
+/* Decides whether there are to be other groups.  More, or others, if the job
+ * is too slow and becomes clearly faster; fewer if it is far from too slow. */
+static void
+control(struct groups *g)
 {
-    const struct groups *g = sync->own;
+    double now;
+    bool change;
+
+    if (g->gathering || !have_reported(g)) {
+        return;
+    }
+    now = group_plan_time(&g->plan, g->seconds);
+    if (g->n_fixed) {
+        group_plan_sort(&g->next, g->seconds);
+        change = group_plan_time(&g->next, g->seconds) < now - CLEARLY;
+    } else {
+        group_plan_fit(&g->next, g->seconds, g->limit, TOLERANCE);
+        change = now > 1 + TOLERANCE
+                 && group_plan_time(&g->next, g->seconds) < now - CLEARLY;
+        if (!change) {
+            group_plan_fit(&g->next, g->seconds, g->limit, TOLERANCE / 2);
+            change = g->next.n_groups < g->plan.n_groups;
+        }
+    }
+    if (change) {
+        g->gathering = true;
+        fprintf(stderr, "server: %d groups\n", g->next.n_groups);
+    }
+}
+
+/* What 'group' has pushed is in the weights.  Says who goes on. */
+static void
+go_on(struct groups *g, int group)
+{
+    bool any = false;
+
+    g->groups[group].running = false;
+    g->n_applied += g->plan.n[group];
+    control(g);
+    for (int i = 0; i < g->plan.n_groups; i++) {
+        any = any || g->groups[i].running;
+    }
+    if (!g->gathering) {
+        release(g);
+    } else if (!any) {
+        adopt(g);
+    }
+}
+
+/* All of 'group' have pushed: their mean, as their part of a batch, makes the
+ * next weights. */
+static void
+update(struct sync *sync, int group)
+{
+    struct groups *g = sync->own;
+    const int *members = &g->plan.order[g->plan.first[group]];
+    int n = g->plan.n[group];
+    uint64_t n_samples = 0;
+
+    for (int i = 0; i < n; i++) {
+        n_samples += sync->workers[members[i]].n_samples;
+    }
+    sync_state_clear(sync);
+    for (int i = 0; i < n && n_samples; i++) {
+        const struct sync_worker *w = &sync->workers[members[i]];
+
+        sync_state_add(sync, w->gradient,
+                       (double) w->n_samples / n_samples * n
+                       / sync->config.n_workers);
+    }
+    sync_state_update(sync);
+    sync->loss = sync_state_mean_loss(sync);
+    go_on(g, group);
+}
+
+static char *
+groups_take_push(struct sync *sync, int worker, uint64_t iteration,
+                 uint32_t n_samples, float loss)
+{
+    struct groups *g = sync->own;
     struct sync_worker *w = &sync->workers[worker];
+    int group = g->plan.group[worker];
 
     if (sync->config.follows) {
         return message("groups: one server is allowed");
     }
-    if (iteration != w->n_pushed || !all_have_pushed(sync, worker)) {
+    if (iteration != w->n_pushed || g->arrived[worker]
+        || !g->groups[group].running) {
         return sync_state_refuse(iteration, w->n_pushed);
     }
     w->n_pushed++;
     w->n_samples = n_samples;
     w->loss = loss;
-    if (all_have_pushed(sync, worker)) {
-        update(sync, g->first[g->place[worker]]);
+    g->arrived[worker] = true;
+    if (++g->groups[group].n_arrived == g->plan.n[group]) {
+        update(sync, group);
     }
     return NULL;
 }
 
 static bool
-groups_ready(const struct sync *sync, int worker, uint64_t *iteration,
-             float *loss)
+groups_worker_ready(const struct sync *sync, int worker, uint64_t *iteration,
+                    float *loss)
 {
+    const struct groups *g = sync->own;
+
     *iteration = sync->workers[worker].n_pushed;
     *loss = sync->loss;
-    return all_have_pushed(sync, worker);
+    return g->groups[g->plan.group[worker]].running && !g->arrived[worker];
+}
+
+void
+groups_limit(struct sync *sync, int n)
+{
+    struct groups *g = sync->own;
+
+    g->limit = n < sync->config.n_workers ? n : sync->config.n_workers;
+}
+
+int
+groups_wanted(const struct sync *sync)
+{
+    const struct groups *g = sync->own;
+
+    return g->gathering ? g->next.n_groups : g->plan.n_groups;
+}
+
+const struct group_plan *
+groups_plan(const struct sync *sync)
+{
+    const struct groups *g = sync->own;
+
+    return &g->plan;
+}
+
+uint64_t
+groups_n_plans(const struct sync *sync)
+{
+    const struct groups *g = sync->own;
+
+    return g->n_plans;
+}
+
+uint64_t
+groups_counted(const struct sync *sync, int worker)
+{
+    return sync->workers[worker].n_pushed;
+}
+
+/* That of the group's first worker, which has nothing of its own here. */
+float *
+groups_inbox(struct sync *sync, int group)
+{
+    const struct groups *g = sync->own;
+
+    return sync_state_inbox(sync, g->plan.order[g->plan.first[group]]);
+}
+
+char *
+groups_push(struct sync *sync, int group, uint32_t n_samples, float loss)
+{
+    struct groups *g = sync->own;
+    const int *members = &g->plan.order[g->plan.first[group]];
+    int n = g->plan.n[group];
+
+    if (!g->groups[group].running) {
+        return message("mean of group %d, which waits", group);
+    }
+    assert(!g->groups[group].n_arrived);
+    for (int i = 0; i < n; i++) {
+        struct sync_worker *w = &sync->workers[members[i]];
+
+        w->n_pushed++;
+        w->n_samples = shard_range(n_samples, i, n).n;
+        w->loss = loss;
+    }
+    if (n_samples) {
+        sync_state_clear(sync);
+        sync_state_add(sync, sync->workers[members[0]].gradient,
+                       (double) n / sync->config.n_workers);
+        sync_state_update(sync);
+    }
+    sync->loss = sync_state_mean_loss(sync);
+    go_on(g, group);
+    return NULL;
+}
+
+bool
+groups_ready(const struct sync *sync, int group)
+{
+    const struct groups *g = sync->own;
+
+    return g->groups[group].running;
 }
 
 const struct sync_class sync_groups = {
     .name = "groups",
     .help = "workers of a group wait for each other, groups do not",
-    .parameters = SYNC_GROUPS,
     .create = groups_create,
     .destroy = groups_destroy,
     .weights = sync_state_weights,
     .inbox = sync_state_inbox,
-    .push = groups_push,
-    .ready = groups_ready,
+    .push = groups_take_push,
+    .ready = groups_worker_ready,
     .message = groups_message,
     .take = sync_state_take,
 };

@@ -30,7 +30,9 @@ lbbsp_create(const struct sync_config *config, enum batch_size_mode mode)
     lb->max = allocate(config->n_workers, sizeof *lb->max);
     for (int i = 0; i < config->n_workers; i++) {
         sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
+            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS
+                                    | (mode == BATCH_SIZE_GPU
+                                       ? SYNC_ROLE_TRANSFERS : 0),
         });
     }
     return sync;
@@ -139,7 +141,6 @@ lbbsp_push(struct sync *sync, int worker, uint64_t iteration,
 const struct sync_class sync_lbbsp_cpu = {
     .name = "lbbsp-cpu",
     .help = "as bsp, batches are divided by foreseen speeds",
-    .parameters = SYNC_PREDICTOR,
     .create = lbbsp_cpu_create,
     .destroy = lbbsp_destroy,
     .weights = sync_state_weights,

@@ -11,10 +11,20 @@
 #include "trainer/sync/steal.h"
 #include "trainer/sync/sync.h"
 
-const struct sync_class *const sync_classes[] = {
-    &sync_bsp, &sync_asp, &sync_ssp, &sync_backup, &sync_static,
-    &sync_lbbsp_cpu, &sync_lbbsp_gpu, &sync_flexrr,
-    &sync_groups, NULL,
+static const struct {
+    const char *name;
+    unsigned int parameters;
+} schemes[] = {
+    { "bsp", 0 },
+    { "asp", 0 },
+    { "ssp", SYNC_STALENESS },
+    { "essp", SYNC_STALENESS },
+    { "backup", SYNC_BACKUPS },
+    { "static", SYNC_RATIOS },
+    { "lbbsp-cpu", SYNC_PREDICTOR },
+    { "lbbsp-gpu", 0 },
+    { "flexrr", SYNC_PIECES },
+    { "groups", SYNC_GROUPS | SYNC_TAU },
 };
 
 static char *
@@ -93,6 +103,12 @@ parse_groups(const char *value, struct sync_spec *spec)
     return error;
 }
 
+static char *
+parse_tau(const char *value, struct sync_spec *spec)
+{
+    return parse_count(value, 1, 1000000, &spec->tau);
+}
+
 static const struct {
     const char *name;
     enum sync_parameter parameter;
@@ -104,6 +120,7 @@ static const struct {
     { "predictor", SYNC_PREDICTOR, parse_predictor },
     { "groups", SYNC_GROUPS, parse_groups },
     { "pieces", SYNC_PIECES, parse_pieces },
+    { "tau", SYNC_TAU, parse_tau },
 };
 
 static char *
@@ -116,7 +133,7 @@ parse_parameter(char *text, struct sync_spec *spec)
         for (size_t i = 0; i < sizeof parameters / sizeof parameters[0];
              i++) {
             if (!strcmp(parameters[i].name, text)
-                && spec->class->parameters & parameters[i].parameter) {
+                && spec->parameters & parameters[i].parameter) {
                 char *error = parameters[i].parse(value, spec);
                 char *whole = error ? message("%s: %s", text, error) : NULL;
 
@@ -125,34 +142,32 @@ parse_parameter(char *text, struct sync_spec *spec)
             }
         }
     }
-    return message("\"%s\" is not a parameter of %s", text,
-                   spec->class->name);
+    return message("\"%s\" is not a parameter of %s", text, spec->name);
 }
 
-static const struct sync_class *
-find_class(const char *name)
+static char *
+set_name(const char *name, struct sync_spec *spec)
 {
-    for (size_t i = 0; sync_classes[i]; i++) {
-        if (!strcmp(sync_classes[i]->name, name)) {
-            return sync_classes[i];
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        if (!strcmp(schemes[i].name, name)) {
+            spec->name = schemes[i].name;
+            spec->parameters = schemes[i].parameters;
+            return NULL;
         }
     }
-    return NULL;
+    return message("\"%s\" is not a scheme", name);
 }
 
 char *
-sync_spec_parse(const char *text, struct sync_spec *spec)
+sync_spec_read(const char *text, struct sync_spec *spec)
 {
-    char *copy = duplicate(text), *rest = copy, *error = NULL;
-    const char *name = strsep(&rest, ",");
+    char *copy = duplicate(text), *rest = copy, *error;
 
     *spec = (struct sync_spec) {
-        .class = find_class(name), .staleness = 3, .backups = 1,
-        .predictor = "narx", .pieces = 4,
+        .staleness = 3, .backups = 1, .predictor = "narx", .pieces = 4,
+        .tau = 8,
     };
-    if (!spec->class) {
-        error = message("\"%s\" is not a scheme", name);
-    }
+    error = set_name(strsep(&rest, ","), spec);
     while (!error && rest) {
         error = parse_parameter(strsep(&rest, ","), spec);
     }
@@ -163,11 +178,15 @@ sync_spec_parse(const char *text, struct sync_spec *spec)
 char *
 sync_spec_check(const struct sync_spec *spec, int n_workers)
 {
-    if (spec->class == &sync_flexrr && n_workers > STEAL_MAX_WORKERS) {
+    if (spec->parameters & SYNC_PIECES && n_workers > STEAL_MAX_WORKERS) {
         return message("flexrr: %d workers, at most %d are allowed",
                        n_workers, STEAL_MAX_WORKERS);
     }
-    if (spec->class->parameters & SYNC_RATIOS
+    if (!strcmp(spec->name, "essp") && spec->staleness > SYNC_MAX_AHEAD) {
+        return message("staleness: %lld, at most %d are allowed for essp",
+                       (long long) spec->staleness, SYNC_MAX_AHEAD);
+    }
+    if (spec->parameters & SYNC_RATIOS
         && spec->n_ratios != n_workers) {
         return message("ratios: %d for %d workers", spec->n_ratios,
                        n_workers);
@@ -176,7 +195,7 @@ sync_spec_check(const struct sync_spec *spec, int n_workers)
         return message("groups: %lld of %d workers",
                        (long long) spec->groups, n_workers);
     }
-    if (spec->class->parameters & SYNC_BACKUPS
+    if (spec->parameters & SYNC_BACKUPS
         && spec->backups >= n_workers) {
         return message("backups: %lld of %d workers",
                        (long long) spec->backups, n_workers);

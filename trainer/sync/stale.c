@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <stdlib.h>
+
+#include "trainer/message.h"
 #include "trainer/sync/sync-state.h"
 
 struct stale {
     uint64_t bound;             /* Iterations ahead of the slowest worker. */
+    uint64_t *n_sent;           /* "essp": weights that each worker got. */
 };
 
 static struct sync *
@@ -28,6 +32,33 @@ ssp_create(const struct sync_config *config)
     return stale_create(config, config->spec ? config->spec->staleness : 3);
 }
 
+/* Workers are told what they may do without us, once. */
+static struct sync *
+essp_create(const struct sync_config *config)
+{
+    struct sync *sync = ssp_create(config);
+    struct stale *stale = sync->own;
+
+    stale->n_sent = allocate(config->n_workers, sizeof *stale->n_sent);
+    for (int i = 0; i < config->n_workers; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ROLE, .n = SYNC_ROLE_AHEAD, .total = stale->bound,
+        });
+    }
+    return sync;
+}
+
+static void
+essp_destroy(struct sync *sync)
+{
+    if (sync) {
+        struct stale *stale = sync->own;
+
+        free(stale->n_sent);
+    }
+    sync_state_destroy(sync);
+}
+
 static char *
 stale_push(struct sync *sync, int worker, uint64_t iteration,
            uint32_t n_samples, float loss)
@@ -49,6 +80,20 @@ stale_push(struct sync *sync, int worker, uint64_t iteration,
     return NULL;
 }
 
+/* Iterations that all workers have pushed. */
+static uint64_t
+least_pushed(const struct sync *sync)
+{
+    uint64_t least = sync->workers[0].n_pushed;
+
+    for (int i = 1; i < sync->config.n_workers; i++) {
+        uint64_t n_pushed = sync->workers[i].n_pushed;
+
+        least = n_pushed < least ? n_pushed : least;
+    }
+    return least;
+}
+
 /* A worker starts iteration c when all have pushed those before c - bound. */
 static bool
 stale_ready(const struct sync *sync, int worker, uint64_t *iteration,
@@ -59,14 +104,36 @@ stale_ready(const struct sync *sync, int worker, uint64_t *iteration,
 
     *iteration = n_pushed;
     *loss = sync->loss;
-    for (int i = 0; i < sync->config.n_workers; i++) {
-        uint64_t other = sync->workers[i].n_pushed;
+    return n_pushed - least_pushed(sync) <= stale->bound;
+}
 
-        if (n_pushed > other && n_pushed - other > stale->bound) {
-            return false;
-        }
-    }
-    return true;
+/* Its next weights go to a worker as soon as all have pushed as often as it
+ * has got some, be it at work or not. */
+static bool
+essp_ready(const struct sync *sync, int worker, uint64_t *iteration,
+           float *loss)
+{
+    const struct stale *stale = sync->own;
+
+    *iteration = stale->n_sent[worker];
+    *loss = sync->loss;
+    return stale->n_sent[worker] <= least_pushed(sync);
+}
+
+static uint32_t
+essp_ahead(const struct sync *sync)
+{
+    const struct stale *stale = sync->own;
+
+    return stale->bound;
+}
+
+static void
+essp_sent(struct sync *sync, int worker)
+{
+    struct stale *stale = sync->own;
+
+    stale->n_sent[worker]++;
 }
 
 const struct sync_class sync_asp = {
@@ -83,11 +150,24 @@ const struct sync_class sync_asp = {
 const struct sync_class sync_ssp = {
     .name = "ssp",
     .help = "as asp, at most S iterations ahead of the slowest",
-    .parameters = SYNC_STALENESS,
     .create = ssp_create,
     .destroy = sync_state_destroy,
     .weights = sync_state_weights,
     .inbox = sync_state_inbox,
     .push = stale_push,
     .ready = stale_ready,
+};
+
+const struct sync_class sync_essp = {
+    .name = "essp",
+    .help = "as ssp, servers send weights before workers wait for them",
+    .create = essp_create,
+    .destroy = essp_destroy,
+    .weights = sync_state_weights,
+    .inbox = sync_state_inbox,
+    .push = stale_push,
+    .ready = essp_ready,
+    .ahead = essp_ahead,
+    .sent = essp_sent,
+    .take = sync_state_take,
 };

@@ -32,7 +32,6 @@ static_create(const struct sync_config *config)
 const struct sync_class sync_static = {
     .name = "static",
     .help = "as bsp, batches are divided as RATIOS say",
-    .parameters = SYNC_RATIOS,
     .create = static_create,
     .destroy = sync_state_destroy,
     .weights = sync_state_weights,

@@ -30,6 +30,14 @@
  *        ...send class->weights(sync)...
  *    }
  *
+ * Under most schemes a worker has its weights before it pushes again.  One
+ * whose workers run ahead sends them when it has news, and is told of that:
+ *
+ *    while (class->ready(sync, 2, &iteration, &loss)) {
+ *        ...send class->weights(sync)...
+ *        class->sent(sync, 2);
+ *    }
+ *
  * Beside gradients and weights a scheme and its workers exchange small
  * messages.  A worker gets those that were taken before it became ready before
  * its weights.  What each kind means is below; a worker that knows them serves
@@ -53,15 +61,18 @@
 
 #define SYNC_MAX_RATIOS 64
 #define SYNC_MAX_SPANS 8
+#define SYNC_MAX_AHEAD 64       /* Weights on their way to a worker. */
 
 struct backend;
 struct sync;
 struct sync_spec;
 
 enum sync_kind {
-    /* To a worker: "tell me how long you take", if SYNC_ROLE_REPORTS is in
-     * 'n'; "work in 'total' pieces and help others", if SYNC_ROLE_STEALS
-     * is. */
+    /* To a worker, by what is in 'n': SYNC_ROLE_REPORTS, "tell me how long you
+     * take"; SYNC_ROLE_TRANSFERS, "and your transfers"; SYNC_ROLE_STEALS,
+     * "work in 'total' pieces and help others"; SYNC_ROLE_AHEAD, "go on with
+     * the weights that you have, if at most 'total' of your gradients lack
+     * their answer". */
     SYNC_ROLE = 1,
 
     /* To a worker: from the next weights on you have the samples from 'first'
@@ -87,6 +98,8 @@ enum sync_kind {
 enum {
     SYNC_ROLE_REPORTS = 1 << 0,
     SYNC_ROLE_STEALS = 1 << 1,
+    SYNC_ROLE_AHEAD = 1 << 2,
+    SYNC_ROLE_TRANSFERS = 1 << 3,
 };
 
 /* As it is on the wire, where numbers are little-endian. */
@@ -118,7 +131,6 @@ struct sync_span {
 struct sync_class {
     const char *name;
     const char *help;
-    unsigned int parameters;    /* Set of enum sync_parameter. */
 
     struct sync *(*create)(const struct sync_config *);
     void (*destroy)(struct sync *);
@@ -144,6 +156,12 @@ struct sync_class {
      * Says its next iteration, and the mean loss of the one before. */
     bool (*ready)(const struct sync *, int worker, uint64_t *iteration,
                   float *loss);
+
+    /* Both or neither: how many of a worker's gradients may lack an answer
+     * when it pushes another one, and that 'worker' was sent the weights for
+     * which it was ready.  Each gradient is still answered once. */
+    uint32_t (*ahead)(const struct sync *);
+    void (*sent)(struct sync *, int worker);
 
     /* 'worker' says something.  Returns NULL, or why it must not.  NULL: no
      * worker has anything to say. */
@@ -182,12 +200,15 @@ extern const struct sync_class sync_flexrr;
 extern const struct sync_class sync_backup;
 
 /* Asynchronous: each gradient is an update at once, as one of n of a batch.
- * "ssp" holds a worker that is 'staleness' iterations ahead of the slowest. */
-extern const struct sync_class sync_asp, sync_ssp;
+ * "ssp" holds a worker that is 'staleness' iterations ahead of the slowest.
+ * "essp" does too, but sends weights to all workers whenever the slowest has
+ * pushed, and nobody waits for them who has some that are new enough. */
+extern const struct sync_class sync_asp, sync_ssp, sync_essp;
 
 /* Synchronous within groups and asynchronous between them.  There is one group
  * at first, and then twice as many, the slower workers together, as long as
- * the job takes 20 % longer than it would without delays. */
+ * the job takes 20 % longer than it would without delays; or fewer again.  A
+ * server has group servers make each group's mean, see groups.h. */
 extern const struct sync_class sync_groups;
 
 /* All of them, then NULL. */
@@ -200,11 +221,14 @@ enum sync_parameter {
     SYNC_PREDICTOR = 1 << 3,
     SYNC_GROUPS = 1 << 4,
     SYNC_PIECES = 1 << 5,
+    SYNC_TAU = 1 << 6,
 };
 
 /* A scheme as a person names it: "NAME[,PARAMETER=VALUE...]". */
 struct sync_spec {
-    const struct sync_class *class;
+    const char *name;           /* Static. */
+    unsigned int parameters;    /* That it has: set of enum sync_parameter. */
+    const struct sync_class *class;     /* NULL after sync_spec_read(). */
     int64_t staleness;          /* Iterations ahead of the slowest worker. */
     int64_t backups;            /* Gradients of an iteration not waited for. */
     double ratios[SYNC_MAX_RATIOS];     /* Of the batch, by rank. */
@@ -212,10 +236,13 @@ struct sync_spec {
     char predictor[16];         /* Of speeds. */
     int64_t pieces;             /* In which a worker computes its share. */
     int64_t groups;             /* A power of 2; 0: found out. */
+    int64_t tau;                /* Batches that a group's gradient may age. */
 };
 
-/* Returns NULL or a message. */
+/* Return NULL or a message.  sync_spec_read() is for those who only pass a
+ * scheme on: it needs no arithmetic. */
 char *sync_spec_parse(const char *text, struct sync_spec *);
+char *sync_spec_read(const char *text, struct sync_spec *);
 
 /* Returns NULL, or why the scheme is not for 'n_workers'. */
 char *sync_spec_check(const struct sync_spec *, int n_workers);

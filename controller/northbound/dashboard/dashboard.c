@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/northbound/dashboard/dashboard.h"
+
+#include <string.h>
+
+#include "controller/control.h"
+#include "controller/northbound/dashboard/dashboard-file.h"
+#include "controller/northbound/dashboard/order-page.h"
+#include "openvswitch/dynamic-string.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+#define PAGE "/"                /* The template with the fragment in it. */
+#define FRAGMENT "/ui/now.html" /* State and order alone, for scripts. */
+#define TEMPLATE "/ui/index.html"
+#define MARK "<!-- now -->"     /* Where the fragment goes in the template. */
+
+/* With each answer.  Scripts, styles, pictures and requests come from here or
+ * not at all; no other page may show this one. */
+static const struct {
+    const char *name, *value;
+} headers[] = {
+    { MHD_HTTP_HEADER_CONTENT_SECURITY_POLICY,
+      "default-src 'self'; base-uri 'none'; form-action 'none'; "
+      "frame-ancestors 'none'; object-src 'none'" },
+    { "X-Content-Type-Options", "nosniff" },
+    { "Referrer-Policy", "no-referrer" },
+};
+
+static const struct dashboard_file *
+find_file(const char *path)
+{
+    for (size_t i = 0; i < n_dashboard_files; i++) {
+        if (!strcmp(path, dashboard_files[i].path)) {
+            return &dashboard_files[i];
+        }
+    }
+    return NULL;
+}
+
+static bool
+is_made(const char *path)
+{
+    return !strcmp(path, PAGE) || !strcmp(path, FRAGMENT);
+}
+
+/* Returns true if 'path' is a page or a file of the dashboard. */
+bool
+dashboard_owns(const char *path)
+{
+    return is_made(path) || (find_file(path) && strcmp(path, TEMPLATE));
+}
+
+static struct json *
+build_view(const struct controller *ctl, const char *name)
+{
+    for (size_t i = 0; i < n_control_views; i++) {
+        if (!strcmp(control_views[i].name, name)) {
+            return control_views[i].build(ctl);
+        }
+    }
+    OVS_NOT_REACHED();
+}
+
+static void
+put_fragment(const struct controller *ctl, struct ds *html)
+{
+    struct json *status = build_view(ctl, "status");
+    struct json *order = build_view(ctl, "order");
+    struct json *hosts = build_view(ctl, "hosts");
+
+    order_page_put(html, status, order, hosts);
+    json_destroy(status);
+    json_destroy(order);
+    json_destroy(hosts);
+}
+
+static void
+put_page(const struct controller *ctl, struct ds *html)
+{
+    const struct dashboard_file *template = find_file(TEMPLATE);
+    const unsigned char *mark = memmem(template->bytes, template->n, MARK,
+                                       strlen(MARK));
+    size_t before = mark - template->bytes;
+
+    ovs_assert(mark);
+    ds_put_buffer(html, (const char *) template->bytes, before);
+    put_fragment(ctl, html);
+    ds_put_buffer(html, (const char *) mark + strlen(MARK),
+                  template->n - before - strlen(MARK));
+}
+
+static struct MHD_Response *
+make_page(const struct controller *ctl, const char *path)
+{
+    struct ds html = DS_EMPTY_INITIALIZER;
+    size_t n;
+    char *text;
+
+    (strcmp(path, PAGE) ? put_fragment : put_page)(ctl, &html);
+    n = html.length;
+    text = ds_steal_cstr(&html);
+    return MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
+}
+
+static bool
+add_headers(struct MHD_Response *response, const char *type)
+{
+    if (!MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                 type)) {
+        return false;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(headers); i++) {
+        if (!MHD_add_response_header(response, headers[i].name,
+                                     headers[i].value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Answers with 'file', or says that the client has it already: what a browser
+ * keeps, it asks about each time, so that a new version is there at once. */
+static enum MHD_Result
+send_file(struct MHD_Connection *mc, const struct dashboard_file *file)
+{
+    const char *known = MHD_lookup_connection_value(
+        mc, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
+    bool same = known && !strcmp(known, file->tag);
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        same ? 0 : file->n, CONST_CAST(unsigned char *, file->bytes),
+        MHD_RESPMEM_PERSISTENT);
+    enum MHD_Result result = MHD_NO;
+
+    if (response && add_headers(response, file->type)
+        && MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, file->tag)
+        && MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
+                                   "no-cache")) {
+        result = MHD_queue_response(
+            mc, same ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, response);
+    }
+    if (response) {
+        MHD_destroy_response(response);
+    }
+    return result;
+}
+
+static enum MHD_Result
+send_page(const struct controller *ctl, struct MHD_Connection *mc,
+          const char *path)
+{
+    struct MHD_Response *response = make_page(ctl, path);
+    enum MHD_Result result = MHD_NO;
+
+    if (response && add_headers(response, "text/html; charset=utf-8")
+        && MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
+                                   "no-store")) {
+        result = MHD_queue_response(mc, MHD_HTTP_OK, response);
+    }
+    if (response) {
+        MHD_destroy_response(response);
+    }
+    return result;
+}
+
+/* Answers a request for 'path', which dashboard_owns(). */
+enum MHD_Result
+dashboard_answer(const struct controller *ctl, struct MHD_Connection *mc,
+                 const char *path)
+{
+    return (is_made(path) ? send_page(ctl, mc, path)
+            : send_file(mc, find_file(path)));
+}

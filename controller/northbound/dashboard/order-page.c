@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/northbound/dashboard/order-page.h"
+
+#include <string.h>
+
+#include "openvswitch/dynamic-string.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
+#include "util.h"
+
+#define MAX_JOBS_SHOWN 8        /* Of a stage; more are counted. */
+
+static void
+put_escaped(struct ds *html, const char *text)
+{
+    for (; *text; text++) {
+        switch (*text) {
+        case '&': ds_put_cstr(html, "&amp;"); break;
+        case '<': ds_put_cstr(html, "&lt;"); break;
+        case '>': ds_put_cstr(html, "&gt;"); break;
+        case '"': ds_put_cstr(html, "&quot;"); break;
+        case '\'': ds_put_cstr(html, "&#39;"); break;
+        default: ds_put_char(html, *text); break;
+        }
+    }
+}
+
+static const struct json *
+get(const struct json *object, const char *name, enum json_type type)
+{
+    const struct json *json = shash_find_data(json_object(object), name);
+
+    return json && json->type == type ? json : NULL;
+}
+
+static const char *
+get_string(const struct json *object, const char *name)
+{
+    const struct json *json = get(object, name, JSON_STRING);
+
+    return json ? json_string(json) : "";
+}
+
+/* Returns member 'name' of 'object', 0 if it is missing. */
+static double
+get_number(const struct json *object, const char *name)
+{
+    const struct json *json = shash_find_data(json_object(object), name);
+
+    return (!json ? 0
+            : json->type == JSON_INTEGER ? json->integer
+            : json->type == JSON_REAL ? json->real
+            : 0);
+}
+
+static bool
+get_bool(const struct json *object, const char *name)
+{
+    return get(object, name, JSON_TRUE) != NULL;
+}
+
+static size_t
+get_array(const struct json *object, const char *name,
+          struct json *const **elems)
+{
+    const struct json *json = get(object, name, JSON_ARRAY);
+
+    *elems = json ? json->array.elems : NULL;
+    return json ? json->array.n : 0;
+}
+
+/* A time as people say it: three digits at most. */
+static void
+put_seconds(struct ds *html, double s)
+{
+    if (s < 9.95) {
+        ds_put_format(html, "%.1f s", s);
+    } else if (s < 99.5) {
+        ds_put_format(html, "%.0f s", s);
+    } else if (s < 5970) {
+        ds_put_format(html, "%.0f min", s / 60);
+    } else {
+        ds_put_format(html, "%.1f h", s / 3600);
+    }
+}
+
+static void OVS_PRINTF_FORMAT(3, 4)
+put_tile(struct ds *html, const char *name, const char *format, ...)
+{
+    struct ds value = DS_EMPTY_INITIALIZER;
+    va_list args;
+
+    va_start(args, format);
+    ds_put_format_valist(&value, format, args);
+    va_end(args);
+    ds_put_format(html, "<div><dt>%s</dt><dd>", name);
+    put_escaped(html, ds_cstr(&value));
+    ds_put_cstr(html, "</dd></div>\n");
+    ds_destroy(&value);
+}
+
+/* How many hosts there are, are connected, have the order; and the share of
+ * their bytes that has a tag, of those that are connected. */
+static void
+put_host_tiles(struct ds *html, const struct json *hosts)
+{
+    size_t n, n_connected = 0, n_applied = 0;
+    struct json *const *elems;
+    double coverage = 0;
+
+    n = get_array(hosts, "hosts", &elems);
+    for (size_t i = 0; i < n; i++) {
+        if (get_bool(elems[i], "connected")) {
+            n_connected++;
+            n_applied += (get_number(elems[i], "applied")
+                          >= get_number(elems[i], "wanted"));
+            coverage += get_number(elems[i], "coverage");
+        }
+    }
+    put_tile(html, "Hosts connected", "%"PRIuSIZE" of %"PRIuSIZE,
+             n_connected, n);
+    put_tile(html, "Order applied", "%"PRIuSIZE" of %"PRIuSIZE, n_applied,
+             n_connected);
+    if (n_connected) {
+        put_tile(html, "Traffic with a tag", "%.1f %%",
+                 100 * coverage / n_connected);
+    }
+}
+
+static void
+put_tiles(struct ds *html, const struct json *status,
+          const struct json *hosts)
+{
+    double gap = get_number(status, "gap");
+
+    ds_put_cstr(html, "<dl class=\"tiles\">\n");
+    put_tile(html, "Controller", "%s", get_string(status, "state"));
+    put_tile(html, "Policy", "%s", get_string(status, "policy"));
+    put_tile(html, "Order version", "%.0f", get_number(status, "version"));
+    put_tile(html, "Searches", "%.0f", get_number(status, "cojobs"));
+    put_tile(html, "Jobs", "%.0f", get_number(status, "jobs"));
+    put_host_tiles(html, hosts);
+    if (get_number(status, "bound_s") > 0) {
+        put_tile(html, "From the best, at most", "%.1f %%", 100 * (gap - 1));
+    }
+    ds_put_cstr(html, "</dl>\n");
+}
+
+/* Returns the seconds that stages before 'rank' of 'rows' need of 'port', and
+ * stores in '*np' how many they are. */
+static double
+seconds_before(struct json *const *rows, size_t rank, const char *port,
+               size_t *np)
+{
+    double seconds = 0;
+
+    *np = 0;
+    for (size_t i = 0; i < rank; i++) {
+        const struct json *demand = get(rows[i], "demand", JSON_OBJECT);
+        double s = demand ? get_number(demand, port) : 0;
+
+        seconds += s;
+        *np += s > 0;
+    }
+    return seconds;
+}
+
+/* Why the stage 'rank' of 'rows' has its place. */
+static void
+put_reason(struct ds *html, struct json *const *rows, size_t rank)
+{
+    const char *port = get_string(rows[rank], "bottleneck");
+    double weight = get_number(rows[rank], "weight");
+    double before;
+    size_t n;
+
+    if (!*port) {
+        ds_put_cstr(html, "nothing is known of its traffic yet");
+        return;
+    }
+    ds_put_cstr(html, "needs ");
+    put_escaped(html, port);
+    ds_put_cstr(html, " most, for ");
+    put_seconds(html, get_number(rows[rank], "remaining_s"));
+    before = seconds_before(rows, rank, port, &n);
+    if (n) {
+        ds_put_format(html, "; %"PRIuSIZE" before it there need%s ", n,
+                      n == 1 ? "s" : "");
+        put_seconds(html, before);
+    } else {
+        ds_put_cstr(html, "; nobody is before it there");
+    }
+    if (weight != 1) {
+        ds_put_format(html, "; weighs %g", weight);
+    }
+}
+
+static void
+put_jobs(struct ds *html, const struct json *row)
+{
+    struct json *const *elems;
+    size_t n = get_array(row, "jobs", &elems);
+
+    for (size_t i = 0; i < MIN(n, MAX_JOBS_SHOWN); i++) {
+        if (elems[i]->type == JSON_STRING) {
+            const char *slash = strchr(json_string(elems[i]), '/');
+
+            ds_put_cstr(html, i ? ", " : "");
+            put_escaped(html, slash ? slash + 1 : json_string(elems[i]));
+        }
+    }
+    if (n > MAX_JOBS_SHOWN) {
+        ds_put_format(html, " and %"PRIuSIZE" more", n - MAX_JOBS_SHOWN);
+    }
+}
+
+static void
+begin_cell(struct ds *html, const char *label)
+{
+    ds_put_format(html, "<td data-label=\"%s\">", label);
+}
+
+static void
+put_row(struct ds *html, struct json *const *rows, size_t rank)
+{
+    const struct json *row = rows[rank];
+
+    ds_put_cstr(html, "<tr>");
+    begin_cell(html, "Rank");
+    ds_put_format(html, "%.0f</td><th scope=\"row\">",
+                  get_number(row, "rank"));
+    put_escaped(html, get_string(row, "cojob"));
+    ds_put_format(html, "/%.0f</th>", get_number(row, "rung"));
+    begin_cell(html, "Level");
+    ds_put_format(html, "%.0f</td>", get_number(row, "level"));
+    begin_cell(html, "Ends in");
+    put_seconds(html, get_number(row, "completion_s"));
+    ds_put_cstr(html, "</td>");
+    begin_cell(html, "Runs for");
+    put_seconds(html, get_number(row, "age_s"));
+    ds_put_cstr(html, "</td>");
+    begin_cell(html, "Jobs");
+    put_jobs(html, row);
+    ds_put_cstr(html, "</td>");
+    begin_cell(html, "Why there");
+    put_reason(html, rows, rank);
+    ds_put_cstr(html, "</td></tr>\n");
+}
+
+static void
+put_order(struct ds *html, const struct json *order)
+{
+    struct json *const *rows;
+    size_t n = get_array(order, "order", &rows);
+
+    ds_put_cstr(html, "<table class=\"order\"><caption>Order of the running "
+                "stages</caption>\n<thead><tr><th scope=\"col\">Rank</th>"
+                "<th scope=\"col\">Stage</th><th scope=\"col\">Level</th>"
+                "<th scope=\"col\">Ends in</th><th scope=\"col\">Runs for"
+                "</th><th scope=\"col\">Jobs</th><th scope=\"col\">Why there"
+                "</th></tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i]->type == JSON_OBJECT) {
+            put_row(html, rows, i);
+        }
+    }
+    if (!n) {
+        ds_put_cstr(html, "<tr><td colspan=\"7\">No stage is running.</td>"
+                    "</tr>\n");
+    }
+    ds_put_cstr(html, "</tbody></table>\n");
+}
+
+/* Appends to 'html' what is now, of the objects that the views of the same
+ * names have. */
+void
+order_page_put(struct ds *html, const struct json *status,
+               const struct json *order, const struct json *hosts)
+{
+    put_tiles(html, status, hosts);
+    put_order(html, order);
+}

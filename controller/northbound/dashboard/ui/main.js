@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Keeps the page fresh: asks for what events say has changed, and draws it.
+
+import { drawDecisions } from "./decisions.js";
+import { drawHelping } from "./helping.js";
+import { follow, get, getText } from "./live.js";
+import { addUse, drawAhead, drawUse, seedUse } from "./ports.js";
+import { addSeries } from "./series.js";
+import { drawTimeline } from "./timeline.js";
+
+const HOUR_MS = 3600 * 1000;
+const STATES = {
+    live: "live",
+    polling: "live, asking every two seconds",
+    away: "the controller does not answer; the page is as it was",
+};
+
+// State and order come as the controller made them, see order-page.h.
+async function refreshNow() {
+    const html = await getText("/ui/now.html");
+
+    if (html) {
+        const page = new DOMParser().parseFromString(html, "text/html");
+
+        document.getElementById("now").replaceChildren(
+            ...page.body.childNodes);
+    }
+}
+
+let order = null;
+let stages = null;
+
+async function refreshOrder() {
+    order = await get("/v1/order") ?? order;
+    if (order) {
+        drawAhead(order);
+    }
+}
+
+async function refreshStages() {
+    stages = await get("/v1/stages") ?? stages;
+}
+
+// Running stages get longer, also when there is no news of them.
+function growStages() {
+    if (stages) {
+        drawTimeline(stages);
+        drawHelping(stages, order?.order ?? []);
+    }
+}
+
+async function refreshHosts() {
+    const hosts = await get("/v1/hosts");
+
+    if (hosts) {
+        addUse(hosts);
+        drawUse();
+        addSeries(hosts);
+    }
+}
+
+async function refreshDecisions() {
+    const decisions = await get("/v1/decisions");
+
+    if (decisions) {
+        drawDecisions(decisions);
+    }
+}
+
+// What each kind of event may have changed.
+const REFRESH = {
+    order: [refreshNow, refreshOrder],
+    stage: [refreshNow, refreshStages],
+    decision: [refreshDecisions],
+    telemetry: [refreshNow, refreshOrder, refreshHosts],
+};
+
+async function changed(kinds) {
+    const all = new Set([...kinds].flatMap(kind => REFRESH[kind]));
+
+    await Promise.all([...all].map(refresh => refresh()));
+    growStages();
+}
+
+function tellState(state) {
+    const live = document.getElementById("live");
+
+    live.dataset.state = state;
+    live.textContent = STATES[state];
+}
+
+async function begin() {
+    document.getElementById("pictures").hidden = false;
+    const past = await get(
+        `/v1/history/ports?since=${Date.now() - HOUR_MS}&limit=2000`)
+        .catch(() => null);
+
+    if (past) {
+        seedUse(past.ports);
+    }
+    follow(changed, tellState);
+}
+
+begin();

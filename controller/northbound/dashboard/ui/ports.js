@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Ports: what running stages still need of them, and how busy they were.
+
+import { asTable, clock, note, percent, seconds, show } from "./dom.js";
+import { heatMap } from "./heat.js";
+
+const MAX_PORTS = 24;           // The busiest ones.
+const MAX_STAGES = 16;          // The first ones.
+const MAX_SAMPLES = 90;
+const BIN_MS = 2000;            // Of a sample of use.
+
+const bins = [];                // {at, use: Map port -> share}, oldest first.
+let last = null;                // The hosts that the newest bin began with.
+
+function sum(numbers) {
+    return numbers.reduce((total, x) => total + x, 0);
+}
+
+// Seconds of each port, by stage in their order.
+export function drawAhead(order) {
+    const stages = order.order.slice(0, MAX_STAGES);
+    const need = (stage, port) => stage.demand[port] ?? 0;
+    const ports = [...new Set(stages.flatMap(
+        stage => Object.keys(stage.demand)))];
+    const total = port => sum(stages.map(stage => need(stage, port)));
+    const busiest = ports.sort((a, b) => total(b) - total(a))
+        .slice(0, MAX_PORTS);
+
+    if (!busiest.length) {
+        show("ahead", note("No running stage is known to need a port."));
+        return;
+    }
+    const most = Math.max(...stages.flatMap(
+        stage => busiest.map(port => need(stage, port))));
+    const columns = stages.map(stage => ({
+        name: `${stage.cojob}/${stage.rung}`,
+        cells: busiest.map(port => need(stage, port) > 0
+            ? { share: need(stage, port) / most,
+                text: seconds(need(stage, port)) } : null),
+    }));
+
+    show("ahead",
+         heatMap("Seconds that each stage still needs of each port", busiest,
+                 columns, ["0 s", seconds(most)]),
+         note("Stages from left to right as they are served."),
+         asTable(["Port", "All", ...columns.map(column => column.name)],
+                 busiest.map(port => [
+                     port, seconds(total(port)),
+                     ...stages.map(stage => seconds(need(stage, port)))])));
+}
+
+// Share of each port's capacity that jobs took between two looks at 'hosts'.
+function useBetween(before, after, ms) {
+    const use = new Map();
+
+    for (const host of after) {
+        const old = before.find(h => h.host === host.host);
+        const bps = sum(Object.values(host.ports));
+
+        for (const dir of ["tx", "rx"]) {
+            const bytes = (host.moved?.[dir] ?? 0) - (old?.moved?.[dir] ?? 0);
+
+            if (old && bps && bytes >= 0) {
+                use.set(`${host.host}:${dir}`,
+                        Math.min(bytes * 8000 / ms / bps, 1));
+            }
+        }
+    }
+    return use;
+}
+
+// Begins with what the controller wrote down, rows of "/v1/history/ports".
+export function seedUse(rows) {
+    const byTime = new Map();
+
+    for (const { at, port, ms, bytes, capacity_bps: bps } of rows) {
+        const key = Math.round(at / 1000) * 1000;
+        const use = byTime.get(key) ?? new Map();
+
+        use.set(port, Math.min(bytes * 8000 / ms / bps, 1));
+        byTime.set(key, use);
+    }
+    bins.unshift(...[...byTime].sort((a, b) => a[0] - b[0])
+        .map(([at, use]) => ({ at, use })).slice(-MAX_SAMPLES / 2));
+}
+
+// Takes a look at "/v1/hosts" into account.
+export function addUse(hosts) {
+    const now = Date.now();
+
+    if (last && now - last.at < BIN_MS) {
+        return;
+    }
+    if (last) {
+        bins.push({ at: now,
+                    use: useBetween(last.hosts, hosts.hosts,
+                                    now - last.at) });
+        bins.splice(0, bins.length - MAX_SAMPLES);
+    }
+    last = { at: now, hosts: hosts.hosts };
+}
+
+export function drawUse() {
+    const ports = [...new Set(bins.flatMap(bin => [...bin.use.keys()]))];
+    const total = port => sum(bins.map(bin => bin.use.get(port) ?? 0));
+    const busiest = ports.sort((a, b) => total(b) - total(a))
+        .slice(0, MAX_PORTS);
+
+    if (!busiest.length) {
+        show("use", note("Two looks at the hosts are needed; soon."));
+        return;
+    }
+    const columns = bins.map(bin => ({
+        name: clock(bin.at),
+        cells: busiest.map(port => bin.use.has(port)
+            ? { share: bin.use.get(port), text: percent(bin.use.get(port)) }
+            : null),
+    }));
+    const now = bins.at(-1).use;
+
+    show("use",
+         heatMap("Share of each port that jobs used, over time", busiest,
+                 columns, ["idle", "full"]),
+         asTable(["Port", "Now", "Mean"], busiest.map(port => [
+             port, percent(now.get(port) ?? 0),
+             percent(total(port) / bins.length)])));
+}

@@ -1,0 +1,134 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A training with groups, of real programs: group servers that the central one
+# has started, or that somebody else has, are killed and the training goes on;
+# with the central one everything ends.
+set -eu
+trainer=$BUILD/trainer/stagecoach-trainer
+dir=$(mktemp -d)
+pids=
+. "$SOURCE/tests/lab/lab-functions.sh"
+if [ ! -x "$trainer" ]; then
+    echo "needs trainer/stagecoach-trainer, which is not built"
+    exit 77
+fi
+
+clean_up() {
+    for pid in $pids; do
+        kill -9 "$pid" 2>/dev/null || true
+    done
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+# Waits up to 20 s until "$@" succeeds.
+wait_until() {
+    tries=400
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] ||
+            fail "not within 20 s: $*: $(cat "$dir/server.err")"
+        sleep 0.05
+    done
+}
+
+is_gone() {
+    ! kill -0 "$1" 2>/dev/null
+}
+
+# Starts a central server with the options "$@", in $central at $port.
+start_central() {
+    rm -f "$dir"/*          # Of the last training.
+    timeout 120 "$trainer" server --workers 3 --sync groups,groups=2 "$@" \
+        </dev/null >"$dir/server.out" 2>"$dir/server.err" &
+    guard=$!
+    pids="$pids $guard"
+    wait_until grep -q '"port"' "$dir/server.out"
+    port=$(sed -n 's/.*"port": \([0-9]*\).*/\1/p' "$dir/server.out")
+    central=$(cat "/proc/$guard/task/$guard/children")
+    central=${central% }
+    pids="$pids $central"
+}
+
+# Three workers for $1 iterations, in $workers.
+start_workers() {
+    workers=
+    for rank in 0 1 2; do
+        timeout 120 "$trainer" worker --server "127.0.0.1:$port" \
+            --workers 3 --rank $rank --backend cpu --shape 16,32,10 \
+            --batch 48 --sample-cost-us 400 --until "$1" --eval-every 20 \
+            </dev/null >"$dir/worker$rank.out" 2>"$dir/worker$rank.err" &
+        workers="$workers $!"
+    done
+    pids="$pids $workers"
+}
+
+# Not every iteration is told.
+has_iteration() {
+    sed -n 's/.*"progress".*"iteration": \([0-9]*\),.*/\1/p' \
+        "$dir/worker0.out" | awk -v n="$1" '$1 >= n { found = 1 }
+                                           END { exit !found }'
+}
+
+assert_ends() {         # STATUS PID...
+    expected=$1
+    shift
+    for pid in "$@"; do
+        status=0
+        wait "$pid" || status=$?
+        [ $status = "$expected" ] ||
+            fail "status $status: $(cat "$dir"/*.err)"
+    done
+}
+
+children() {
+    sed -n 's/.*group server is process //p' "$dir/server.err"
+}
+
+n_gone() {
+    [ "$(grep -c "is gone" "$dir/server.err")" -ge "$1" ]
+}
+
+# Killed children.
+start_central
+start_workers 200
+for n in 1 2 3; do
+    wait_until has_iteration $((n * 40))
+    kill -9 "$(children | sed -n "${n}p")"
+    wait_until n_gone $n
+done
+# shellcheck disable=SC2086
+assert_ends 0 $workers "$guard"
+for pid in $(children); do
+    is_gone "$pid" || fail "group server $pid is still there"
+done
+
+# Somebody else's.
+start_central --no-group-servers
+start_workers 120
+hosts=
+for n in 1 2; do
+    "$trainer" server --central "127.0.0.1:$port" </dev/null >/dev/null 2>&1 &
+    hosts="$hosts $!"
+done
+pids="$pids $hosts"
+wait_until has_iteration 40
+kill -9 $!
+wait_until n_gone 1
+"$trainer" server --central "127.0.0.1:$port" </dev/null >/dev/null 2>&1 &
+pids="$pids $!"
+# shellcheck disable=SC2086
+assert_ends 0 $workers "$guard" ${hosts% *} $!
+
+# The central server.
+start_central
+start_workers 100000
+wait_until has_iteration 40
+kill -9 "$central"
+# shellcheck disable=SC2086
+assert_ends 1 $workers
+for pid in $(children); do
+    wait_until is_gone "$pid"
+done

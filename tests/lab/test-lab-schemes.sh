@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A scenario whose searches name schemes and models: the jobs train as they are
+# told, servers and workers, to all their rungs, and nothing is left.
+set -eu
+name=s$(($$ % 1000000))
+dir=$(mktemp -d)
+. "$SOURCE/tests/lab/lab-functions.sh"
+need_root_and_programs
+
+clean_up() {
+    kill "$watcher" 2>/dev/null || true
+    lab down 2>/dev/null || true
+    rm -rf "$dir"
+}
+watcher=
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+# What the processes of this lab's jobs were started as.
+(
+    while :; do
+        for pid in $(ip netns pids "scl-$name-h0" 2>/dev/null) \
+            $(ip netns pids "scl-$name-h2" 2>/dev/null); do
+            tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null && echo
+        done
+        sleep 0.2
+    done
+) >"$dir/commands" 2>/dev/null &
+watcher=$!
+
+timeout 120 "$BUILD/cli/stagecoach" lab run \
+    "$SOURCE/lab/scenarios/schemes.json" --name "$name" \
+    ${LAB_BIN:+--bin "$LAB_BIN"} --out "$dir/report" >"$dir/out" 2>&1 ||
+    fail "$(cat "$dir/out")"
+for words in "server .*--sync essp,staleness=2" "server .*--sync lbbsp-cpu" \
+    "worker .*--model cifarnet --image 8x8x3" \
+    "worker .*--model linear --features 20000 --loss hinge"; do
+    grep -q "stagecoach-trainer $words" "$dir/commands" ||
+        fail "no process \"$words\""
+done
+python3 - "$dir/report/report.json" <<'PYTHON' || fail "$(cat "$dir/out")"
+import json, sys
+
+report = json.load(open(sys.argv[1]))
+policy, = report["policies"]
+assert policy["stalls"] == 0 and policy["restarts"] == 0, policy
+stages = {(s["cojob"], s["rung"]) for s in report["stages"]}
+assert stages == {("images", 0), ("images", 1), ("sparse", 0)}, stages
+losses = {s["cojob"]: s["loss"] for s in report["searches"]}
+assert 0 < losses["images"] < 4, losses         # It does not diverge.
+assert 0 < losses["sparse"] < 1, losses         # Untrained: 1.
+PYTHON
+assert_clean "the run"
+echo PASS

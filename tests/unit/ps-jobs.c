@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "ps-jobs.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "trainer/ps/optimiser.h"
+
+int my_rank, n_workers = 1;
+
+struct folder
+make_folder(void)
+{
+    struct folder folder = { "/tmp/test-ps.XXXXXX" };
+
+    assert_non_null(mkdtemp(folder.path));
+    return folder;
+}
+
+int
+remove_folder(const struct folder *folder, int shard)
+{
+    char path[128];
+    int n = 0;
+
+    for (int iteration = 0; iteration < 200; iteration++) {
+        snprintf(path, sizeof path, "%s/shard-%d-of-2.%d", folder->path,
+                 shard, iteration);
+        n += !unlink(path);
+    }
+    rmdir(folder->path);
+    return n;
+}
+
+char *
+try_training(const struct server servers[], int n_servers,
+             int64_t patience_us, int64_t deadline_us,
+             struct ps_client **clientp)
+{
+    static char targets[2][32];
+    static const char *names[2] = { targets[0], targets[1] };
+
+    for (int i = 0; i < n_servers; i++) {
+        snprintf(targets[i], sizeof targets[i], "127.0.0.1:%d",
+                 servers[i].port);
+    }
+    return ps_client_create(&(struct ps_client_config) {
+        .servers = names, .n_servers = n_servers, .rank = my_rank,
+        .n_workers = n_workers, .n_parameters = N,
+        .optimiser = optimiser_find("sum"), .patience_us = patience_us,
+        .deadline_us = deadline_us,
+    }, clientp);
+}
+
+struct ps_client *
+connect_training(const struct server servers[], int n_servers,
+                 int64_t deadline_us)
+{
+    struct ps_client *client;
+    char *error = try_training(servers, n_servers, 10000000, deadline_us,
+                               &client);
+
+    if (error) {
+        fail_msg("%s", error);
+    }
+    return client;
+}
+
+void
+assert_counts(const float *weights, uint64_t iteration)
+{
+    for (int i = 0; i < N; i++) {
+        assert_true(weights[i] == iteration);
+    }
+}
+
+void
+step(struct ps_client *client, uint64_t *iteration, float *weights)
+{
+    static float ones[N];
+    double loss = 0.5;
+    char *error;
+
+    for (int i = 0; i < N; i++) {
+        ones[i] = 1;
+    }
+    if (ps_client_exchange(client, iteration, ones, 1, &loss, weights,
+                           &error) != PS_OK) {
+        fail_msg("%s", error);
+    }
+    assert_counts(weights, *iteration);
+}

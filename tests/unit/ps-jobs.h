@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef PS_JOBS_H
+#define PS_JOBS_H 1
+
+/* Workers of tests, and trainings in which weights count.
+ *
+ * A training adds 1 to each weight in each update of the whole batch, so that
+ * weights say how many updates were made. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ps-processes.h"
+#include "trainer/ps/client.h"
+
+#define N 40000                 /* Parameters: two frames of a store's. */
+
+/* A folder for checkpoints, gone with the test. */
+struct folder {
+    char path[64];
+};
+
+struct folder make_folder(void);
+
+/* Returns how many checkpoints of 'shard' there were. */
+int remove_folder(const struct folder *, int shard);
+
+/* Who this process is: 0 of 1 unless it says something else. */
+extern int my_rank, n_workers;
+
+char *try_training(const struct server servers[], int n_servers,
+                   int64_t patience_us, int64_t deadline_us,
+                   struct ps_client **);
+struct ps_client *connect_training(const struct server servers[],
+                                   int n_servers, int64_t deadline_us);
+void assert_counts(const float *weights, uint64_t iteration);
+
+/* One exchange of a gradient of ones. */
+void step(struct ps_client *, uint64_t *iteration, float *weights);
+
+#endif /* tests/unit/ps-jobs.h */

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A central server, group servers and workers, all of them processes: groups
+ * change and group servers die, and every gradient counts once. */
+
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ps-jobs.h"
+#include "trainer/ps/link.h"
+#include "trainer/sync/sync.h"
+
+#define WORKERS 4
+
+/* What the processes of a test share. */
+struct board {
+    atomic_int pushed[WORKERS]; /* Gradients that were answered. */
+    atomic_int n_done;
+    _Atomic float most[WORKERS];        /* Of the weights. */
+};
+
+static struct board *board;
+
+static struct server
+start_central(const char *scheme, int64_t deadline_us)
+{
+    struct sync_spec spec;
+
+    memset(board, 0, sizeof *board);
+    assert_null(sync_spec_parse(scheme, &spec));
+    return start_server((struct ps_server_config) {
+        .n_workers = WORKERS, .sync = &spec, .patience_us = 1000000,
+        .deadline_us = deadline_us,
+    });
+}
+
+static void
+start_hosts(const struct server *central, struct server hosts[], int n)
+{
+    for (int i = 0; i < n; i++) {
+        hosts[i] = start_group_server(central);
+    }
+}
+
+/* Group servers end with 'status'. */
+static void
+await_hosts(const struct server hosts[], int n, int status)
+{
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(await_end(hosts[i].pid), status);
+    }
+}
+
+/* How long a worker says that its steps take. */
+typedef double seconds_fn(int rank, int step);
+
+/* Pushes 'n' gradients of ones, and then zeros until the others have pushed
+ * theirs too.  Weights are a quarter of the ones that count. */
+static void
+worker_main(const struct server *central, int n, seconds_fn *seconds)
+{
+    static float weights[N], ones[N], zeros[N];
+    enum ps_result result = PS_OK;
+    struct ps_client *client;
+    uint64_t iteration;
+    double loss = 0.5;
+    char *error = try_training(central, 1, 1000000, 0, &client);
+    bool ok = !error && ps_client_begin(client, weights, &iteration, &error)
+                        == PS_OK;
+
+    for (int i = 0; i < N; i++) {
+        ones[i] = 1;
+    }
+    for (int k = 0, last = false; ok && !last && result == PS_OK; k++) {
+        struct sync_message m;
+        uint64_t before = iteration;
+
+        while (ps_client_receive(client, &m)) {
+            ok = ok && m.kind == SYNC_ROLE;
+        }
+        ps_client_send(client, &(struct sync_message) {
+            .kind = SYNC_REPORT, .worker = my_rank, .n = 1,
+            .seconds = seconds ? seconds(my_rank, k) : 1,
+        });
+        last = board->n_done == WORKERS;
+        result = ps_client_exchange(client, &iteration, k < n ? ones : zeros,
+                                    1, &loss, weights, &error);
+        ok = ok && (result == PS_OK || (result == PS_ENDED && k >= n));
+        if (result == PS_OK) {
+            ok = ok && iteration == before + 1
+                 && weights[0] == weights[N - 1];
+            board->most[my_rank] = weights[0];
+            board->pushed[my_rank] += k < n;
+            board->n_done += k == n - 1;
+        }
+    }
+    if (error) {
+        fprintf(stderr, "worker %d: %s\n", my_rank, error);
+    }
+    ps_client_destroy(client);
+    _exit(!ok);
+}
+
+static void
+start_workers(const struct server *central, int n, seconds_fn *seconds,
+              pid_t pids[WORKERS])
+{
+    for (int i = 0; i < WORKERS; i++) {
+        pids[i] = start_process();
+        if (!pids[i]) {
+            my_rank = i;
+            n_workers = WORKERS;
+            worker_main(central, n, seconds);
+        }
+    }
+}
+
+/* Waits until the workers have pushed 'n' gradients together. */
+static void
+await_pushes(int n)
+{
+    for (;;) {
+        int sum = 0;
+
+        for (int i = 0; i < WORKERS; i++) {
+            sum += board->pushed[i];
+        }
+        if (sum >= n) {
+            return;
+        }
+        poll(NULL, 0, 1);
+    }
+}
+
+/* All of 'n' gradients of each worker count, and each once: who ends first has
+ * seen them all. */
+static void
+await_counts(const struct server *central, const pid_t pids[WORKERS], int n)
+{
+    float most = 0;
+
+    for (int i = 0; i < WORKERS; i++) {
+        assert_int_equal(await_end(pids[i]), 0);
+        assert_int_equal(board->pushed[i], n);
+        most = board->most[i] > most ? board->most[i] : most;
+    }
+    assert_true(most == n);
+    assert_int_equal(await_end(central->pid), 0);
+}
+
+static void
+kill_group_servers_under(const char *scheme)
+{
+    enum { STEPS = 150, KILLS = 12 };
+    struct server central = start_central(scheme, 0);
+    struct server hosts[KILLS + 3];
+    pid_t pids[WORKERS];
+
+    start_hosts(&central, hosts, 3);
+    start_workers(&central, STEPS, NULL, pids);
+    for (int i = 0; i < KILLS; i++) {
+        await_pushes((i + 1) * WORKERS * STEPS / (KILLS + 2));
+        kill_process(hosts[i].pid);
+        hosts[i + 3] = start_group_server(&central);
+    }
+    await_counts(&central, pids, STEPS);
+    await_hosts(hosts + KILLS, 3, 0);
+}
+
+static void
+killed_group_servers_count_nothing_twice(void **state)
+{
+    (void) state;
+    kill_group_servers_under("groups,groups=1");
+    kill_group_servers_under("groups,groups=2");
+}
+
+/* First worker 3 is slow, then nobody, then worker 1. */
+static double
+changing_seconds(int rank, int step)
+{
+    return rank == (step < 60 ? 3 : step < 120 ? -1 : 1) ? 9 : 1;
+}
+
+static void
+moving_workers_count_once(void **state)
+{
+    enum { STEPS = 200 };
+    struct server central = start_central("groups", 0);
+    struct server hosts[3];
+    pid_t pids[WORKERS];
+
+    (void) state;
+    start_hosts(&central, hosts, 3);
+    start_workers(&central, STEPS, changing_seconds, pids);
+    await_counts(&central, pids, STEPS);
+    await_hosts(hosts, 3, 0);
+}
+
+/* It stops in the middle of its work, and is not closed. */
+static void
+a_silent_group_server_is_replaced(void **state)
+{
+    enum { STEPS = 40 };
+    struct server central = start_central("groups,groups=1", 2000000);
+    struct server first = start_group_server(&central), second;
+    pid_t pids[WORKERS];
+
+    (void) state;
+    start_workers(&central, STEPS, NULL, pids);
+    await_pushes(WORKERS * STEPS / 2);
+    kill(first.pid, SIGSTOP);
+    second = start_group_server(&central);
+    await_counts(&central, pids, STEPS);
+    kill_process(first.pid);
+    assert_int_equal(await_end(second.pid), 0);
+}
+
+/* A connection to 'server' on which 'frame' was sent. */
+static struct link
+say(const struct server *server, struct frame frame, const void *body)
+{
+    int fd = connect_blocking(server);
+    struct link link;
+
+    assert_int_equal(link_tune(fd, NULL), 0);
+    link_init(&link, fd);
+    link_send(&link, &frame, body);
+    link_flush(&link);          /* As far as it goes: some are refused. */
+    return link;
+}
+
+/* The first group server is where nobody can connect to. */
+static void
+a_group_server_that_workers_cannot_reach_is_replaced(void **state)
+{
+    enum { STEPS = 20 };
+    struct server central = start_central("groups,groups=1", 0);
+    const char *nowhere = "127.0.0.1:1";
+    struct link link = say(&central, (struct frame) {
+        .type = FRAME_ENLIST, .body_length = strlen(nowhere),
+    }, nowhere);
+    struct pollfd readable = { .fd = link.fd, .events = POLLIN };
+    struct server host;
+    pid_t pids[WORKERS];
+
+    (void) state;
+    start_workers(&central, STEPS, NULL, pids);
+    assert_int_equal(poll(&readable, 1, 20000), 1);     /* It has a group. */
+    host = start_group_server(&central);
+    await_counts(&central, pids, STEPS);
+    assert_int_equal(await_end(host.pid), 0);
+    link_close(&link);
+}
+
+/* Whether the other end closes 'link' within some seconds. */
+static bool
+is_closed(struct link *link)
+{
+    struct pollfd readable = { .fd = link->fd, .events = POLLIN };
+    char bytes[512];
+
+    while (poll(&readable, 1, 5000) > 0) {
+        if (recv(link->fd, bytes, sizeof bytes, 0) <= 0) {
+            link_close(link);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+strangers_do_not_disturb(void **state)
+{
+    enum { STEPS = 60 };
+    static const float gradient[4] = { 1e9, 1e9, 1e9, 1e9 };
+    static const struct frame frames[] = {
+        { .type = FRAME_PUSH, .n = 4, .iteration = 1, .samples = 1 },
+        { .type = FRAME_LOST, .iteration = 1 },
+        { .type = FRAME_PULL },
+        { .type = FRAME_MOVE, .body_length = 4 },
+        { .type = FRAME_GROUP, .n = 2, .first = 7, .iteration = 9 },
+        { .type = FRAME_JOIN, .first = 1, .iteration = 1 },
+        { .type = FRAME_ENLIST },
+    };
+    struct server central = start_central("groups,groups=2", 0);
+    struct server hosts[2];
+    pid_t pids[WORKERS];
+
+    (void) state;
+    start_hosts(&central, hosts, 2);
+    start_workers(&central, STEPS, NULL, pids);
+    for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
+        struct link link = say(&central, frames[i], gradient);
+
+        await_pushes((i + 1) * WORKERS * STEPS / 16);
+        assert_true(is_closed(&link));
+    }
+    await_counts(&central, pids, STEPS);
+    await_hosts(hosts, 2, 0);
+}
+
+/* The same to a group server, whose first group has generation 1. */
+static void
+strangers_do_not_disturb_a_group(void **state)
+{
+    enum { STEPS = 60 };
+    static const float gradient[N] = { 1e9 };
+    static const struct frame frames[] = {
+        { .type = FRAME_PUSH, .n = N, .iteration = 1, .samples = 1 },
+        { .type = FRAME_JOIN, .iteration = 1, .first = 99 },
+        { .type = FRAME_JOIN, .iteration = 1, .first = 1 },
+        { .type = FRAME_JOIN, .iteration = 0, .first = 1 },
+        { .type = FRAME_WEIGHTS, .n = N, .iteration = 1 },
+        { .type = FRAME_GROUP, .n = 2, .first = 7, .iteration = 9 },
+        { .type = FRAME_HELLO },
+    };
+    struct server central = start_central("groups,groups=1", 0);
+    struct server host = start_group_server(&central);
+    pid_t pids[WORKERS];
+
+    (void) state;
+    start_workers(&central, STEPS, NULL, pids);
+    await_pushes(WORKERS);
+    for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
+        struct link link = say(&host, frames[i], gradient);
+
+        assert_true(is_closed(&link));
+    }
+    await_counts(&central, pids, STEPS);
+    assert_int_equal(await_end(host.pid), 0);
+}
+
+static void
+all_end_with_the_central_server(void **state)
+{
+    struct server central = start_central("groups,groups=2", 0);
+    struct server hosts[2];
+    pid_t pids[WORKERS];
+
+    (void) state;
+    start_hosts(&central, hosts, 2);
+    start_workers(&central, 1000000, NULL, pids);
+    await_pushes(100);
+    kill_process(central.pid);
+    for (int i = 0; i < WORKERS; i++) {
+        assert_int_equal(await_end(pids[i]), 1);
+    }
+    await_hosts(hosts, 2, 1);
+}
+
+static void
+all_end_with_a_worker(void **state)
+{
+    struct server central = start_central("groups,groups=2", 0);
+    struct server hosts[2];
+    pid_t pids[WORKERS];
+
+    (void) state;
+    start_hosts(&central, hosts, 2);
+    start_workers(&central, 1000000, NULL, pids);
+    await_pushes(100);
+    kill_process(pids[2]);
+    for (int i = 0; i < WORKERS; i++) {
+        if (i != 2) {
+            assert_int_equal(await_end(pids[i]), 1);
+        }
+    }
+    assert_int_equal(await_end(central.pid), 1);
+    await_hosts(hosts, 2, 1);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_group_servers_count_nothing_twice),
+        cmocka_unit_test(moving_workers_count_once),
+        cmocka_unit_test(a_silent_group_server_is_replaced),
+        cmocka_unit_test(a_group_server_that_workers_cannot_reach_is_replaced),
+        cmocka_unit_test(strangers_do_not_disturb),
+        cmocka_unit_test(strangers_do_not_disturb_a_group),
+        cmocka_unit_test(all_end_with_the_central_server),
+        cmocka_unit_test(all_end_with_a_worker),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (board == MAP_FAILED) {
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/northbound/dashboard/dashboard-file.h"
+#include "controller/northbound/dashboard/dashboard.h"
+#include "controller/northbound/dashboard/order-page.h"
+#include "openvswitch/dynamic-string.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+#define STATUS "{\"state\": \"active\", \"policy\": \"stage\", "              \
+               "\"version\": 7, \"bound_s\": 10, \"gap\": 1.25}"
+#define HOSTS "{\"hosts\": ["                                                 \
+    "{\"connected\": true, \"wanted\": 7, \"applied\": 7, \"coverage\": 1}, " \
+    "{\"connected\": true, \"wanted\": 7, \"applied\": 6, \"coverage\": 0.5},"\
+    "{\"connected\": false, \"wanted\": 7, \"applied\": 7, \"coverage\": 0}]}"
+#define ROW(RANK, COJOB, BOTTLENECK, DEMAND, REST)                            \
+    "{\"rank\": " RANK ", \"cojob\": \"" COJOB "\", \"rung\": 2, "            \
+    "\"level\": 0, \"weight\": 1, \"completion_s\": 120, "                    \
+    "\"remaining_s\": 3, \"bottleneck\": \"" BOTTLENECK "\", "                \
+    "\"demand\": {" DEMAND "}, \"jobs\": [\"a/t0\", \"a/t1\"]" REST "}"
+
+static char *
+page(const char *status, const char *order, const char *hosts)
+{
+    struct json *s = json_from_string(status);
+    struct json *o = json_from_string(order);
+    struct json *h = json_from_string(hosts);
+    struct ds html = DS_EMPTY_INITIALIZER;
+
+    order_page_put(&html, s, o, h);
+    json_destroy(s);
+    json_destroy(o);
+    json_destroy(h);
+    return ds_steal_cstr(&html);
+}
+
+/* Exits unless each of the arguments, up to NULL, is in 'html', which is
+ * freed. */
+static void
+assert_has(char *html, ...)
+{
+    va_list args;
+    const char *part;
+
+    va_start(args, html);
+    while ((part = va_arg(args, const char *)) != NULL) {
+        if (!strstr(html, part)) {
+            fail_msg("\"%s\" is not in %s", part, html);
+        }
+    }
+    va_end(args);
+    free(html);
+}
+
+static void
+tells_the_state(void **state OVS_UNUSED)
+{
+    assert_has(page(STATUS, "{\"order\": []}", HOSTS),
+               "<dt>Controller</dt><dd>active</dd>",
+               "<dt>Hosts connected</dt><dd>2 of 3</dd>",
+               "<dt>Order applied</dt><dd>1 of 2</dd>",
+               "<dt>Traffic with a tag</dt><dd>75.0 %</dd>",
+               "<dt>From the best, at most</dt><dd>25.0 %</dd>",
+               "No stage is running.", NULL);
+}
+
+static void
+gives_reasons(void **state OVS_UNUSED)
+{
+    assert_has(page(STATUS, "{\"order\": ["
+                    ROW("0", "a", "h0:tx", "\"h0:tx\": 3", "") ","
+                    ROW("1", "b", "h1:tx", "\"h1:tx\": 3", "") ","
+                    ROW("2", "c", "h0:tx", "\"h0:tx\": 90", "") ","
+                    ROW("3", "d", "h0:tx", "\"h0:tx\": 3", "") ","
+                    ROW("4", "e", "", "", "") "]}", HOSTS),
+               "<th scope=\"row\">a/2</th>", "\">2 min</td>", "t0, t1</td>",
+               "needs h0:tx most, for 3.0 s; nobody is before it there</td>",
+               "needs h1:tx most, for 3.0 s; nobody is before it there</td>",
+               "; 1 before it there needs 3.0 s</td>",
+               "; 2 before it there need 93 s</td>",
+               "nothing is known of its traffic yet</td>", NULL);
+}
+
+static void
+escapes_names(void **state OVS_UNUSED)
+{
+    char *html = page("{\"policy\": \"<b>&'\\\"\"}", "{\"order\": ["
+                      ROW("0", "<script>", "<i>", "", "") "]}", "{}");
+
+    assert_null(strstr(html, "<script>"));
+    assert_null(strstr(html, "<b>"));
+    assert_null(strstr(html, "<i>"));
+    assert_has(html, "&lt;b&gt;&amp;&#39;&quot;", "&lt;script&gt;/2",
+               "needs &lt;i&gt; most", NULL);
+}
+
+/* What another version of a view may answer. */
+static void
+bears_what_is_missing(void **state OVS_UNUSED)
+{
+    assert_has(page("{}", "{}", "{}"), "0 of 0", "No stage is running.", NULL);
+    assert_has(page("{\"gap\": \"x\", \"state\": 3}",
+                    "{\"order\": [{}, 3, {\"jobs\": [1, \"x\"]}]}",
+                    "{\"hosts\": [{}]}"),
+               "0 of 1", "nothing is known of its traffic yet", NULL);
+}
+
+static void
+has_files(void **state OVS_UNUSED)
+{
+    assert_true(dashboard_owns("/"));
+    assert_true(dashboard_owns("/ui/now.html"));
+    assert_true(dashboard_owns("/ui/main.js"));
+    assert_true(dashboard_owns("/ui/uplot/uPlot.min.css"));
+    assert_false(dashboard_owns("/ui/index.html"));
+    assert_false(dashboard_owns("/ui/"));
+    assert_false(dashboard_owns("/ui/uplot/LICENSE"));
+    assert_false(dashboard_owns("/v1/order"));
+    for (size_t i = 0; i < n_dashboard_files; i++) {
+        assert_true(dashboard_files[i].n > 0);
+        assert_int_equal(dashboard_files[i].tag[0], '"');
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_the_state),
+        cmocka_unit_test(gives_reasons),
+        cmocka_unit_test(escapes_names),
+        cmocka_unit_test(bears_what_is_missing),
+        cmocka_unit_test(has_files),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/cluster.h"
+#include "controller/decide-rows.h"
+#include "controller/decide.h"
+#include "controller/explain-report.h"
+#include "controller/fair-estimate.h"
+#include "controller/overrides.h"
+#include "openvswitch/json.h"
+#include "policies/policy.h"
+#include "timeval.h"
+#include "util.h"
+
+/* Cojobs "a", "b", "c", each with one stage of one job "j" between the same
+ * two hosts; "a" needs least. */
+struct fixture {
+    struct cluster *c;
+    struct decide *d;
+    struct policy *policy;
+    struct overrides o;
+    long long now;              /* time_msec() of the next decision. */
+    int n_ran_out;
+};
+
+static void
+give(struct fixture *f)
+{
+    cluster_intent_begin(f->c);
+    for (int i = 0; i < 3; i++) {
+        char name[] = { 'a' + i, '\0' };
+        struct cojob *cojob = cluster_put_cojob(f->c, name, 1, true);
+        struct job *job = cojob_put_job(f->c, cojob, "j", true, 1000,
+                                        125000);
+
+        job_put_worker(f->c, job, "h0", ROLE_WORKER);
+        stage_put_job(cojob_put_stage(cojob, 0, 1000 + i, 0, 100 << i), job);
+    }
+    cluster_intent_end(f->c);
+}
+
+static void
+set_order(struct fixture *f, const char *order)
+{
+    char *text = xasprintf("{\"name\": \"p\", \"order\": \"%s\","
+                           " \"retag_ms\": 0, \"aging_slowdown\": 0}",
+                           order);
+
+    policy_destroy(f->policy);
+    assert_null(policy_from_string("p", text, &f->policy));
+    decide_set_policy(f->d, f->policy);
+    free(text);
+}
+
+static int
+set_up(void **state)
+{
+    struct fixture *f = xzalloc(sizeof *f);
+
+    f->c = cluster_create();
+    f->d = decide_create(f->c, NULL);
+    f->now = 1000;
+    overrides_init(&f->o);
+    set_order(f, "stage");
+    give(f);
+    *state = f;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    decide_destroy(f->d);
+    overrides_uninit(&f->o);
+    cluster_destroy(f->c);
+    policy_destroy(f->policy);
+    free(f);
+    return 0;
+}
+
+static void
+count_run_out(const struct override *ov OVS_UNUSED, void *f_)
+{
+    struct fixture *f = f_;
+
+    f->n_ran_out++;
+}
+
+/* Lets everything take effect that holds at 'wall' and makes an order. */
+static void
+decide_at(struct fixture *f, int64_t wall)
+{
+    overrides_run(&f->o, wall, count_run_out, f);
+    overrides_apply(&f->o, f->c);
+    decide_touch(f->d);
+    f->now += 1000;
+    assert_true(decide_run(f->d, f->now));
+}
+
+/* The jobs by rank, such as "abc". */
+static const char *
+ranks(struct fixture *f)
+{
+    static char names[8];
+    const struct decide_rows *rows = decide_last(f->d);
+    size_t n;
+
+    for (n = 0; n < rows->n_jobs && n < sizeof names - 1; n++) {
+        names[n] = rows->jobs[n].name[0];
+    }
+    names[n] = '\0';
+    return names;
+}
+
+static int
+level(struct fixture *f, const char *job)
+{
+    const struct job *j = shash_find_data(&f->c->jobs, job);
+
+    return j->level;
+}
+
+static int64_t
+add(struct fixture *f, enum override_kind kind, const char *target,
+    int64_t for_ms)
+{
+    return overrides_add(&f->o, kind, target, "eva", "why not", for_ms, 5000);
+}
+
+static void
+what_is_pinned_goes_first_until_undone(void **state)
+{
+    struct fixture *f = *state;
+    int64_t id;
+
+    decide_at(f, 5000);
+    assert_string_equal(ranks(f), "abc");
+    id = add(f, OVERRIDE_PIN, "c/0", 0);
+    decide_at(f, 5000);
+    assert_string_equal(ranks(f), "cab");
+    assert_int_equal(level(f, "c/j"), 0);
+    assert_true(level(f, "a/j") > 0);
+    assert_true(overrides_undo(&f->o, id, 6000));
+    assert_false(overrides_undo(&f->o, id, 6000));
+    decide_at(f, 6000);
+    assert_string_equal(ranks(f), "abc");
+    assert_int_equal(level(f, "a/j"), 0);
+}
+
+static void
+what_is_paused_goes_last_at_the_last_level(void **state)
+{
+    struct fixture *f = *state;
+
+    add(f, OVERRIDE_PAUSE, "a", 0);
+    decide_at(f, 5000);
+    assert_string_equal(ranks(f), "bca");
+    assert_int_equal(level(f, "a/j"), f->policy->n_levels - 1);
+    assert_int_equal(level(f, "b/j"), 0);
+}
+
+static void
+what_is_excluded_is_in_nobodys_way(void **state)
+{
+    struct fixture *f = *state;
+    const struct job *job = shash_find_data(&f->c->jobs, "a/j");
+
+    add(f, OVERRIDE_EXCLUDE, "a/j", 0);
+    add(f, OVERRIDE_PAUSE, "b/j", 0);
+    decide_at(f, 5000);
+    assert_string_equal(ranks(f), "cba");
+    assert_int_equal(job->override, OVERRIDE_EXCLUDE);
+}
+
+/* Orders of jobs, of exchanges, by levels alone, and none at all. */
+static void
+every_order_can_be_overridden(void **state)
+{
+    static const char *const orders[] = {
+        "stage", "sincronia", "sebf", "fifo", "tcf", "intensity", "las",
+        "dclas", "fifo-lm", "early", "fair",
+    };
+    struct fixture *f = *state;
+
+    add(f, OVERRIDE_PIN, "c/j", 0);
+    add(f, OVERRIDE_PAUSE, "a", 0);
+    for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
+        set_order(f, orders[i]);
+        decide_at(f, 5000);
+        if (level(f, "c/j") || level(f, "b/j") < 1
+            || level(f, "a/j") != f->policy->n_levels - 1) {
+            fail_msg("%s: levels %d %d %d", orders[i], level(f, "a/j"),
+                     level(f, "b/j"), level(f, "c/j"));
+        }
+    }
+}
+
+static void
+time_ends_an_override(void **state)
+{
+    struct fixture *f = *state;
+
+    add(f, OVERRIDE_PIN, "c", 1000);
+    decide_at(f, 5999);
+    assert_string_equal(ranks(f), "cab");
+    assert_int_equal(f->n_ran_out, 0);
+    decide_at(f, 6000);
+    assert_string_equal(ranks(f), "abc");
+    assert_int_equal(f->n_ran_out, 1);
+}
+
+static void
+the_closest_target_counts_and_the_last_word(void **state)
+{
+    struct fixture *f = *state;
+    const struct job *job = shash_find_data(&f->c->jobs, "c/j");
+
+    add(f, OVERRIDE_PIN, "c/j", 0);
+    add(f, OVERRIDE_PAUSE, "c", 0);
+    overrides_apply(&f->o, f->c);
+    assert_int_equal(job->override, OVERRIDE_PIN);
+    assert_int_equal(job->override_id, 1);
+    add(f, OVERRIDE_EXCLUDE, "c/j", 0);
+    overrides_apply(&f->o, f->c);
+    assert_int_equal(job->override, OVERRIDE_EXCLUDE);
+    assert_false(overrides_undo(&f->o, 1, 6000));   /* Replaced. */
+    assert_true(overrides_undo(&f->o, 0, 6000));    /* The last. */
+    overrides_apply(&f->o, f->c);
+    assert_int_equal(job->override, OVERRIDE_PAUSE);
+}
+
+static void
+what_cannot_be_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        enum override_kind kind;
+        const char *target, *reason;
+        int64_t for_ms;
+        const char *error;
+    } cases[] = {
+        { OVERRIDE_PIN, "x", "", 0, "x: no such thing, COJOB/JOB, COJOB/RUNG "
+          "of a running stage, or COJOB is allowed" },
+        { OVERRIDE_PIN, "a/1", "", 0, "a/1: no such thing, COJOB/JOB, "
+          "COJOB/RUNG of a running stage, or COJOB is allowed" },
+        { OVERRIDE_OBSERVE, "a", "", 0, "a: no such thing, COJOB/JOB, "
+          "COJOB/RUNG of a running stage, or COJOB is allowed" },
+        { OVERRIDE_PIN, "a", "two\nlines", 0, "reason: too long or not "
+          "printable, up to 200 characters of a line are allowed" },
+        { OVERRIDE_PIN, "a", "", -1, "time: -1 ms, 0 (no end) to a year is "
+          "allowed" },
+        { OVERRIDE_PIN, "a/0", "", 0, NULL },
+        { OVERRIDE_PIN, "a/j", "", 60000, NULL },
+        { OVERRIDE_OBSERVE, "", "gr\303\274n", 0, NULL },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *error = override_check(cases[i].kind, cases[i].target,
+                                     cases[i].reason, cases[i].for_ms, f->c);
+
+        if (cases[i].error) {
+            assert_non_null(error);
+            assert_string_equal(error, cases[i].error);
+        } else {
+            assert_null(error);
+        }
+        free(error);
+    }
+}
+
+/* What the database has and what is not there yet. */
+static void
+rows_come_and_go(void **state)
+{
+    struct fixture *f = *state;
+    struct override row = {
+        .id = 7, .kind = OVERRIDE_PIN, .target = CONST_CAST(char *, "c"),
+        .who = CONST_CAST(char *, "max"), .reason = CONST_CAST(char *, ""),
+        .at = 1,
+    };
+
+    overrides_begin_rows(&f->o);
+    overrides_put_row(&f->o, &row);
+    overrides_end_rows(&f->o);
+    assert_int_equal(add(f, OVERRIDE_PAUSE, "a", 0), 8);
+    assert_string_equal(overrides_find(&f->o, 7)->who, "max");
+
+    /* A row is older than what was done here, and does not take it back. */
+    assert_true(overrides_undo(&f->o, 7, 6000));
+    overrides_begin_rows(&f->o);
+    overrides_put_row(&f->o, &row);
+    overrides_end_rows(&f->o);
+    assert_int_equal(overrides_find(&f->o, 7)->ended, 6000);
+    assert_false(overrides_find(&f->o, 7)->stored);
+    assert_false(overrides_find(&f->o, 8)->stored);
+
+    /* Another one leads now. */
+    overrides_forget_unstored(&f->o);
+    assert_null(overrides_find(&f->o, 8));
+    row.ended = 6000;
+    overrides_begin_rows(&f->o);
+    overrides_put_row(&f->o, &row);
+    overrides_end_rows(&f->o);
+    assert_true(overrides_find(&f->o, 7)->stored);
+    overrides_begin_rows(&f->o);
+    overrides_end_rows(&f->o);
+    assert_null(overrides_find(&f->o, 7));
+}
+
+/* What a person reads, of an order of known demands: an iteration of each job
+ * moves 1 ms of both ports of h0, there is one worker. */
+static struct json *
+explain(struct fixture *f, const char *name)
+{
+    struct json *json = json_object_create();
+
+    explain_report_put(json, decide_last(f->d), f->policy, &f->o,
+                       shash_find_data(&f->c->jobs, name));
+    return json;
+}
+
+static const char *
+nth(const struct json *json, size_t i)
+{
+    const struct json *why = shash_find_data(json_object(json), "why");
+
+    assert_true(i < why->array.n);
+    return json_string(why->array.elems[i]);
+}
+
+static void
+assert_begins(const char *text, const char *beginning)
+{
+    if (strncmp(text, beginning, strlen(beginning))) {
+        fail_msg("\"%s\" does not begin with \"%s\"", text, beginning);
+    }
+}
+
+static void
+places_are_explained_in_words(void **state)
+{
+    struct fixture *f = *state;
+    const struct json *ends;
+    struct json *json;
+
+    decide_at(f, 5000);
+    json = explain(f, "c/j");
+    assert_begins(nth(json, 0), "its stage c/0 is number 3 of 3 by "
+                  "\"stage\": ");
+    assert_begins(nth(json, 1), "the stage still needs 0.4 s of h0:");
+    assert_begins(nth(json, 2), "on h0:");
+    assert_non_null(strstr(nth(json, 2), "a/0 (0.1 s, weight 1), "
+                                         "b/0 (0.2 s, weight 1)"));
+    assert_begins(nth(json, 3), "its level is 2 of 0 to 5: 2 jobs have a "
+                  "better one");
+    ends = shash_find_data(json_object(json), "ends");
+    assert_true(json_real(shash_find_data(json_object(ends), "earliest_s"))
+                < 0.41);
+    assert_true(json_real(shash_find_data(json_object(ends), "estimate_s"))
+                > 0.69);
+    json_destroy(json);
+
+    add(f, OVERRIDE_PIN, "c", 0);
+    decide_at(f, 5000);
+    json = explain(f, "c/j");
+    assert_string_equal(nth(json, 0), "it is pinned by eva until somebody "
+                        "undoes it: why not (override 1): it goes before "
+                        "everything else");
+    json_destroy(json);
+}
+
+/* 100, 200 and 400 ms of one port: by the order they end after 100, 300 and
+ * 700 ms, by sharing after 300, 500 and 700. */
+static void
+sharing_is_predicted(void **state)
+{
+    struct fixture *f = *state;
+    double order_s, fair_s;
+
+    decide_at(f, 5000);
+    fair_estimate(decide_last(f->d), &order_s, &fair_s);
+    assert_true(order_s > 1.099 / 3 && order_s < 1.101 / 3);
+    assert_true(fair_s > 1.499 / 3 && fair_s < 1.501 / 3);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+        TEST(what_is_pinned_goes_first_until_undone),
+        TEST(what_is_paused_goes_last_at_the_last_level),
+        TEST(what_is_excluded_is_in_nobodys_way),
+        TEST(every_order_can_be_overridden),
+        TEST(time_ends_an_override),
+        TEST(the_closest_target_counts_and_the_last_word),
+        TEST(what_cannot_be_is_refused),
+        TEST(rows_come_and_go),
+        TEST(places_are_explained_in_words),
+        TEST(sharing_is_predicted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

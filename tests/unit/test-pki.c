@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Who is trusted by whom, in files that OpenSSL reads as a program would. */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include "controller/pki.h"
+#include "util.h"
+
+static char dir[] = "/tmp/stagecoach-pki-XXXXXX";
+
+static void
+succeeds(char *error)
+{
+    if (error) {
+        fail_msg("%s", error);
+    }
+}
+
+static void
+fails_with(char *error, const char *part)
+{
+    assert_non_null(error);
+    if (!strstr(error, part)) {
+        fail_msg("\"%s\" does not say \"%s\"", error, part);
+    }
+    free(error);
+}
+
+static X509 *
+read_cert(const char *name)
+{
+    char *file = xasprintf("%s/%s", dir, name);
+    FILE *stream = fopen(file, "r");
+    X509 *cert = stream ? PEM_read_X509(stream, NULL, NULL, NULL) : NULL;
+
+    assert_non_null(cert);
+    fclose(stream);
+    free(file);
+    return cert;
+}
+
+/* Whether who trusts 'ca' accepts 'identity' as "sslserver" or "sslclient" at
+ * time 'when'. */
+static bool
+accepts(const char *ca, const char *identity, const char *as, time_t when)
+{
+    char *file = xasprintf("%s/%s", dir, ca);
+    X509_STORE *store = X509_STORE_new();
+    X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+    X509 *cert = read_cert(identity);
+    bool ok;
+
+    assert_int_equal(X509_STORE_load_locations(store, file, NULL), 1);
+    assert_int_equal(X509_STORE_CTX_init(ctx, store, cert, NULL), 1);
+    assert_int_equal(X509_STORE_CTX_set_purpose(
+                         ctx, !strcmp(as, "sslserver")
+                         ? X509_PURPOSE_SSL_SERVER : X509_PURPOSE_SSL_CLIENT),
+                     1);
+    X509_STORE_CTX_set_time(ctx, 0, when);
+    ok = X509_verify_cert(ctx) == 1;
+    X509_free(cert);
+    X509_STORE_CTX_free(ctx);
+    X509_STORE_free(store);
+    free(file);
+    return ok;
+}
+
+static int
+set_up(void **state)
+{
+    if (!mkdtemp(dir)) {
+        return -1;
+    }
+    succeeds(pki_init(dir));
+    succeeds(pki_issue(dir, PKI_CONTROLLER, "c1", 90));
+    succeeds(pki_issue(dir, PKI_AGENT, "h0", 90));
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    char *command = xasprintf("rm -r '%s'", dir);
+    int status = system(command);
+
+    free(command);
+    return status;
+}
+
+static void
+databases_take_controllers_only(void **state)
+{
+    time_t now = time(NULL);
+    const char *ca = "controllers/c1/controllers-ca.pem";
+
+    assert_true(accepts(ca, "controllers/c1/identity.pem", "sslclient", now));
+    assert_false(accepts(ca, "agents/h0/identity.pem", "sslclient", now));
+}
+
+static void
+relays_take_agents_only(void **state)
+{
+    time_t now = time(NULL);
+    const char *ca = "controllers/c1/agents-ca.pem";
+
+    assert_true(accepts(ca, "agents/h0/identity.pem", "sslclient", now));
+    assert_false(accepts(ca, "controllers/c1/identity.pem", "sslclient",
+                         now));
+}
+
+static void
+an_agent_cannot_be_a_server(void **state)
+{
+    time_t now = time(NULL);
+
+    assert_false(accepts("controllers/c1/ca.pem", "agents/h0/identity.pem",
+                         "sslserver", now));
+    assert_false(accepts("agents/h0/ca.pem", "agents/h0/identity.pem",
+                         "sslserver", now));
+    assert_true(accepts("agents/h0/ca.pem", "controllers/c1/identity.pem",
+                        "sslserver", now));
+}
+
+static void
+certificates_end(void **state)
+{
+    const char *ca = "controllers/c1/ca.pem";
+    time_t now = time(NULL);
+
+    assert_true(accepts(ca, "agents/h0/identity.pem", "sslclient",
+                        now + 89 * 86400));
+    assert_false(accepts(ca, "agents/h0/identity.pem", "sslclient",
+                         now + 91 * 86400));
+}
+
+static void
+the_common_name_is_the_host(void **state)
+{
+    X509 *cert = read_cert("agents/h0/identity.pem");
+    char name[64];
+
+    X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName,
+                              name, sizeof name);
+    assert_string_equal(name, "h0");
+    X509_free(cert);
+}
+
+static void
+keys_are_private(void **state)
+{
+    static const char *const files[] = {
+        "controllers-ca.pem", "agents-ca.pem", "agents/h0/identity.pem",
+        "controllers/c1/identity.pem",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+        char *file = xasprintf("%s/%s", dir, files[i]);
+        struct stat st;
+
+        assert_int_equal(stat(file, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+        free(file);
+    }
+}
+
+static void
+issuing_again_replaces(void **state)
+{
+    X509 *old = read_cert("agents/h0/identity.pem");
+    X509 *new;
+    struct pki_entry *entries;
+    size_t n;
+
+    succeeds(pki_init(dir));
+    succeeds(pki_issue(dir, PKI_AGENT, "h0", 2));
+    new = read_cert("agents/h0/identity.pem");
+    assert_int_not_equal(X509_cmp(old, new), 0);
+    assert_true(accepts("controllers/c1/agents-ca.pem",
+                        "agents/h0/identity.pem", "sslclient", time(NULL)));
+    X509_free(old);
+    X509_free(new);
+
+    succeeds(pki_list(dir, &entries, &n));
+    assert_int_equal(n, 2);
+    assert_int_equal(entries[1].role, PKI_AGENT);
+    assert_string_equal(entries[1].name, "h0");
+    assert_true(entries[1].expires < time(NULL) + 3 * 86400);
+    pki_list_free(entries, n);
+}
+
+static void
+names_are_checked(void **state)
+{
+    static const char *const bad[] = { "", "..", "a/b", "a b", "ü" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        fails_with(pki_issue(dir, PKI_AGENT, bad[i], 1), "is not a name");
+    }
+    fails_with(pki_issue("/nonexistent", PKI_AGENT, "h0", 1),
+               "controllers-ca.pem: ");
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(databases_take_controllers_only),
+        cmocka_unit_test(relays_take_agents_only),
+        cmocka_unit_test(an_agent_cannot_be_a_server),
+        cmocka_unit_test(certificates_end),
+        cmocka_unit_test(the_common_name_is_the_host),
+        cmocka_unit_test(keys_are_private),
+        cmocka_unit_test(issuing_again_replaces),
+        cmocka_unit_test(names_are_checked),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

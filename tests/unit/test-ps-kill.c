@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Servers and workers that are killed: the job goes back to its checkpoint, or
+ * ends. */
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "ps-jobs.h"
+
+/* Another worker, which goes wherever the job goes, to iteration 60. */
+static pid_t
+start_worker(const struct server servers[2], int rank)
+{
+    pid_t pid = start_process();
+
+    if (!pid) {
+        static float weights[N], ones[N];
+        struct ps_client *client;
+        uint64_t iteration;
+        double loss = 0.5;
+        char *error;
+        bool ok;
+
+        for (int i = 0; i < N; i++) {
+            ones[i] = 1;
+        }
+        my_rank = rank;
+        ok = !try_training(servers, 2, 10000000, 2000000, &client)
+             && ps_client_begin(client, weights, &iteration, &error) == PS_OK;
+        while (ok && iteration < 60) {
+            ok = ps_client_exchange(client, &iteration, ones, 1, &loss,
+                                    weights, &error) == PS_OK
+                 && weights[0] == iteration && weights[N - 1] == iteration;
+        }
+        ps_client_destroy(client);
+        _exit(!ok);
+    }
+    return pid;
+}
+
+/* One of two servers is killed; the other goes back with it, and all
+ * workers. */
+static void
+kill_servers_of(int n)
+{
+    struct folder folder = make_folder();
+    struct ps_server_config config = {
+        .n_workers = n, .patience_us = 10000000, .checkpoint = folder.path,
+        .checkpoint_every = 10, .resume = true,
+    };
+    struct server servers[2] = {
+        start_server(config), start_server(config),
+    };
+    static float weights[N];
+    struct ps_client *client;
+    pid_t workers[4];
+    uint64_t iteration;
+    char *error;
+
+    n_workers = n;
+    for (int i = 1; i < n; i++) {
+        workers[i] = start_worker(servers, i);
+    }
+    client = connect_training(servers, 2, 2000000);
+    memset(weights, 0, sizeof weights);
+    assert_int_equal(ps_client_begin(client, weights, &iteration, &error),
+                     PS_OK);
+    for (int killed = 0; killed < 2; killed++) {
+        uint64_t until = iteration + 25;
+
+        while (iteration < until) {
+            step(client, &iteration, weights);
+        }
+        kill(servers[killed].pid, SIGKILL);
+        assert_int_equal(await_end(servers[killed].pid), 128 + SIGKILL);
+        config.port = servers[killed].port;
+        servers[killed] = start_server(config);
+        step(client, &iteration, weights);
+        assert_int_equal(iteration, until / 10 * 10);
+    }
+    while (iteration < 60) {
+        step(client, &iteration, weights);
+    }
+    for (int i = 1; i < n; i++) {
+        assert_int_equal(await_end(workers[i]), 0);
+    }
+    ps_client_destroy(client);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(await_end(servers[i].pid), 0);
+        assert_int_equal(remove_folder(&folder, i), 2);
+    }
+    n_workers = 1;
+}
+
+static void
+a_killed_server_resumes_from_its_checkpoint(void **state)
+{
+    kill_servers_of(1);
+}
+
+static void
+all_workers_go_back_with_a_killed_server(void **state)
+{
+    kill_servers_of(3);
+}
+
+/* With checkpoints a worker that was killed and started again takes the job
+ * back; without, it is told why not, and the server ends. */
+static void
+a_killed_worker_may_come_back(void **state)
+{
+    for (int keep = 1; keep >= 0; keep--) {
+        struct folder folder = make_folder();
+        struct server servers[2];
+        static float weights[N];
+        struct ps_client *client;
+        uint64_t iteration;
+        pid_t worker;
+        char *error;
+
+        for (int i = 0; i < 2; i++) {
+            servers[i] = start_server((struct ps_server_config) {
+                .n_workers = 1, .patience_us = 3000000,
+                .checkpoint = keep ? folder.path : NULL,
+                .checkpoint_every = 10,
+            });
+        }
+        memset(weights, 0, sizeof weights);
+        worker = start_process();
+        if (!worker) {
+            client = connect_training(servers, 2, 0);
+            ps_client_begin(client, weights, &iteration, &error);
+            while (iteration < 25) {
+                step(client, &iteration, weights);
+            }
+            raise(SIGKILL);
+        }
+        assert_int_equal(await_end(worker), 128 + SIGKILL);
+        error = try_training(servers, 2, 10000000, 0, &client);
+        if (keep) {
+            assert_null(error);
+            assert_int_equal(ps_client_begin(client, weights, &iteration,
+                                             &error), PS_OK);
+            assert_int_equal(iteration, 20);
+            assert_counts(weights, iteration);
+            step(client, &iteration, weights);
+            ps_client_destroy(client);
+        } else {
+            assert_non_null(strstr(error, "no checkpoints"));
+            free(error);
+        }
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(await_end(servers[i].pid), !keep);
+            remove_folder(&folder, i);
+        }
+    }
+}
+
+/* A whole job that is started again goes on where its checkpoint is, unless
+ * the file is damaged, which is an end and not a training of something
+ * else. */
+static void
+checkpoints_are_checked_when_they_are_read(void **state)
+{
+    struct folder folder = make_folder();
+    struct ps_server_config config = {
+        .n_workers = 1, .patience_us = 1000000, .checkpoint = folder.path,
+        .checkpoint_every = 10, .resume = true,
+    };
+    static float weights[N];
+    char path[128];
+
+    for (int run = 0; run < 3; run++) {
+        struct server servers[2] = {
+            start_server(config), start_server(config),
+        };
+        struct ps_client *client;
+        char *error = try_training(servers, 2, 10000000, 0, &client);
+        uint64_t iteration;
+
+        if (run < 2) {
+            assert_null(error);
+            memset(weights, 0, sizeof weights);
+            assert_int_equal(ps_client_begin(client, weights, &iteration,
+                                             &error), PS_OK);
+            assert_int_equal(iteration, run ? 20 : 0);
+            assert_counts(weights, iteration);
+            while (iteration < 25) {
+                step(client, &iteration, weights);
+            }
+        } else {
+            assert_non_null(strstr(error, "damaged"));
+            free(error);
+            kill(servers[1].pid, SIGTERM);      /* Nobody came. */
+        }
+        ps_client_destroy(client);
+        for (int i = 0; i < 2; i++) {
+            await_end(servers[i].pid);
+        }
+        if (run == 1) {
+            FILE *file;
+
+            snprintf(path, sizeof path, "%s/shard-0-of-2.20", folder.path);
+            file = fopen(path, "r+");
+            assert_non_null(file);
+            fseek(file, 5000, SEEK_SET);
+            fputc(1, file);
+            fclose(file);
+        }
+    }
+    remove_folder(&folder, 0);
+    remove_folder(&folder, 1);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_killed_server_resumes_from_its_checkpoint),
+        cmocka_unit_test(all_workers_go_back_with_a_killed_server),
+        cmocka_unit_test(a_killed_worker_may_come_back),
+        cmocka_unit_test(checkpoints_are_checked_when_they_are_read),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    alarm(TIMEOUT_S);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The dashboard in a browser, in front of a controller with three stages of
+// made-up agents: test-dashboard.sh starts all that.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { after, before, test } from "node:test";
+
+import { openBrowser, openPage } from "./browser.js";
+import { openProxy } from "./proxy.js";
+
+const SOCKET = process.env.REST_SOCKET;
+const PICTURES = ["#helping svg[role=img]", "#timeline svg", "#ahead svg",
+                  "#use svg", "#queue canvas", "#coverage canvas",
+                  "#decisions table"];
+const PHONE = { width: 360, height: 740 };
+
+let browser;
+let quiet;                      // A controller without events.
+
+before(async () => {
+    browser = await openBrowser();
+    quiet = await openProxy(SOCKET, "none");
+});
+
+after(async () => {
+    await browser?.close();
+    await quiet?.close();
+});
+
+function stagecoach(...args) {
+    execFileSync(process.env.STAGECOACH, args);
+}
+
+// Waits until all pictures of 'page' are there, and returns it.
+async function drawn(page) {
+    for (const picture of PICTURES) {
+        await page.waitForSelector(picture, { timeout: 20000 });
+    }
+    return page;
+}
+
+test("the order is there without JavaScript", async () => {
+    const { page, close } = await openPage(browser, quiet.url,
+                                           { javaScriptEnabled: false });
+    const first = page.locator(".order tbody tr").first();
+
+    assert.equal(await first.locator("th").innerText(), "small/1");
+    assert.match(await first.innerText(), /needs h[01]:[tr]x most, for/);
+    assert.equal(await page.locator(".order tbody tr").count(), 2);
+    assert.match(await page.locator(".tiles").innerText(), /2 of 2/);
+    assert.ok(await page.locator("noscript p").isVisible());
+    assert.equal(await page.locator("#pictures").isVisible(), false);
+    await close();
+});
+
+test("all pictures are drawn, and no policy is violated", async () => {
+    const { page, complaints, close } = await openPage(browser, quiet.url);
+
+    await drawn(page);
+    assert.match(await page.locator("#live").innerText(), /every two seconds/);
+    assert.match(await page.locator("#helping").innerText(),
+                 /last 1 that ended and of 2 that run.*sharing: at least/);
+    assert.equal(await page.locator("#timeline rect").count(), 3);
+    assert.equal(await page.locator("#timeline rect.running").count(), 2);
+    assert.match(await page.locator("#decisions").innerText(), /rank 0 of/);
+    assert.deepEqual(complaints, []);
+    await close();
+});
+
+test("the use of ports begins with what was written down", async () => {
+    const at = Date.now() - 120000;
+    const proxy = await openProxy(SOCKET, "none", {
+        "/v1/history/ports": { ports: [0, 60000].map(later => ({
+            at: at + later, port: "old:tx", ms: 60000, bytes: 3.75e9,
+            capacity_bps: 1e9 })) },
+    });
+    const { page, complaints, close } = await openPage(browser, proxy.url);
+    const cells = page.locator("#use rect title", { hasText: "old:tx" });
+
+    await cells.first().waitFor({ state: "attached" });
+    assert.equal(await cells.count(), 2);
+    assert.match(await cells.first().textContent(), /: 50 %$/);
+    assert.deepEqual(complaints, []);
+    await close();
+    await proxy.close();
+});
+
+test("a foreign script does not run", async () => {
+    const { page, complaints, close } = await openPage(browser, quiet.url);
+
+    await page.evaluate(() => {
+        const script = document.createElement("script");
+
+        script.textContent = "window.foreign = true";
+        document.body.append(script);
+        document.body.setAttribute("onclick", "window.foreign = true");
+    });
+    await page.locator("h1").click();
+    assert.equal(await page.evaluate(() => window.foreign), undefined);
+    assert.ok(complaints.some(line => line.startsWith("policy: script-src")));
+    await close();
+});
+
+test("events change the page, and nothing is asked without", async () => {
+    const proxy = await openProxy(SOCKET, "made");
+    const { page, complaints, close } = await openPage(browser, proxy.url);
+    const row = page.locator(".order tbody th", { hasText: "late/0" });
+
+    await page.waitForSelector("#live[data-state=live]");
+    await page.waitForTimeout(1500);
+    proxy.seen.length = 0;
+    stagecoach("stage", "begin", "--cojob", "late", "--rung", "0",
+               "--iterations", "100000", "--jobs", "t0");
+    await page.waitForTimeout(3000);
+    assert.deepEqual(proxy.seen, []);
+    assert.equal(await row.count(), 0);
+    proxy.push("order");
+    await row.waitFor();
+    assert.ok(proxy.seen.includes("/v1/order"));
+    assert.ok(!proxy.seen.includes("/v1/stages"));
+    stagecoach("stage", "end", "--cojob", "late", "--rung", "0");
+    proxy.push("order");
+    proxy.push("order");
+    await row.waitFor({ state: "detached" });
+    assert.deepEqual(complaints, []);
+    await close();
+    await proxy.close();
+});
+
+test("a controller that goes away is told, and comes back", async () => {
+    const proxy = await openProxy(SOCKET, "none");
+    const { page, close } = await openPage(browser, proxy.url);
+
+    await page.waitForSelector("#live[data-state=polling]");
+    proxy.away = true;
+    await page.waitForSelector("#live[data-state=away]");
+    assert.ok(await page.locator(".order tbody tr").count() > 0);
+    proxy.away = false;
+    await page.waitForSelector("#live[data-state=polling]");
+    await close();
+    await proxy.close();
+});
+
+test("a phone shows it without scrolling sideways", async () => {
+    for (const colorScheme of ["light", "dark"]) {
+        const { page, complaints, close } = await openPage(
+            browser, quiet.url, { viewport: PHONE, colorScheme });
+
+        await drawn(page);
+        for (const details of await page.locator("summary").all()) {
+            await details.click();
+        }
+        assert.equal(await page.evaluate(
+            () => document.documentElement.scrollWidth), PHONE.width);
+        assert.ok(await page.locator(".order td").first().evaluate(
+            cell => getComputedStyle(cell, "::before").content
+                .includes("Rank")));
+        assert.deepEqual(complaints, []);
+        await close();
+    }
+});
+
+test("the keyboard reaches everything, and shows where it is", async () => {
+    const { page, close } = await openPage(browser, quiet.url);
+    const reached = [];
+
+    await drawn(page);
+    for (let i = 0; i < 20; i++) {
+        await page.keyboard.press("Tab");
+        const where = await page.evaluate(() => {
+            const node = document.activeElement;
+
+            return { tag: node.tagName, text: node.textContent.slice(0, 40),
+                     section: node.closest("section")?.querySelector("h2").id,
+                     outline: getComputedStyle(node).outlineStyle };
+        });
+
+        if (where.tag === "BODY") {
+            break;
+        }
+        assert.equal(where.outline, "solid", JSON.stringify(where));
+        reached.push(where.section ?? where.text);
+    }
+    assert.deepEqual([...new Set(reached)], [
+        "To the order", "helping-title", "timeline-title", "ahead-title",
+        "use-title", "queue-title", "coverage-title", "decisions-title"]);
+
+    // A choice is made, and what was opened stays open over a refresh.
+    await page.locator("#timeline summary").focus();
+    await page.keyboard.press("Enter");
+    await page.locator("#kind").focus();
+    await page.keyboard.press("s");
+    await page.waitForTimeout(3000);
+    assert.equal(await page.locator("#kind").inputValue(), "stage");
+    assert.ok(await page.locator("#timeline details").evaluate(
+        details => details.open));
+    assert.doesNotMatch(await page.locator("#decisions table").innerText(),
+                        /rank 0 of/);
+    await close();
+});
+
+// The contrast of two colours as WCAG 2 has it, 1 to 21.
+function contrast(a, b) {
+    const luminance = colour => {
+        const [r, g, bl] = [1, 3, 5].map(i => {
+            const c = parseInt(colour.slice(i, i + 2), 16) / 255;
+
+            return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+        });
+
+        return 0.2126 * r + 0.7152 * g + 0.0722 * bl;
+    };
+    const [x, y] = [luminance(a), luminance(b)].sort((p, q) => q - p);
+
+    return (x + 0.05) / (y + 0.05);
+}
+
+test("text can be read, and pictures told from the page", async () => {
+    for (const colorScheme of ["light", "dark"]) {
+        const { page, close } = await openPage(browser, quiet.url,
+                                               { colorScheme });
+        const colour = await page.evaluate(names => {
+            const style = getComputedStyle(document.documentElement);
+
+            return Object.fromEntries(names.map(
+                name => [name, style.getPropertyValue(`--${name}`).trim()]));
+        }, ["back", "card", "text", "quiet", "accent", "c0", "c5"]);
+
+        for (const back of ["back", "card"]) {
+            for (const [front, least] of [["text", 7], ["quiet", 4.5],
+                                          ["accent", 4.5], ["c0", 3],
+                                          ["c5", 3]]) {
+                const got = contrast(colour[front], colour[back]);
+
+                assert.ok(got >= least,
+                          `${colorScheme}: ${front} on ${back}: ${got}`);
+            }
+        }
+        await close();
+    }
+});

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/ps/group-link.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/message.h"
+#include "trainer/ps/address.h"
+
+struct group_link *
+group_link_create(int rank, const char *congestion)
+{
+    struct group_link *gl = allocate(1, sizeof *gl);
+
+    link_init(&gl->link, -1);
+    gl->rank = rank;
+    gl->congestion = congestion;
+    return gl;
+}
+
+static void
+disconnect(struct group_link *gl)
+{
+    gl->n_sent += gl->link.n_sent;
+    gl->n_received += gl->link.n_received;
+    link_close(&gl->link);
+    link_init(&gl->link, -1);
+    gl->connecting = false;
+}
+
+void
+group_link_destroy(struct group_link *gl)
+{
+    if (gl) {
+        disconnect(gl);
+        free(gl);
+    }
+}
+
+static void
+send_push(struct group_link *gl)
+{
+    if (gl->push.type) {
+        transfers_begin(&gl->transfers, gl->link.fd);
+        link_send(&gl->link, &gl->push, gl->gradient);
+        link_flush(&gl->link);          /* An error shows when receiving. */
+    }
+}
+
+/* An attempt that fails at once shows when the link is run. */
+static void
+begin_connection(struct group_link *gl)
+{
+    int fd;
+    char *error = address_connect(gl->address, &fd);
+
+    free(error);
+    if (!error) {
+        link_init(&gl->link, fd);
+        gl->connecting = true;
+    }
+}
+
+void
+group_link_move(struct group_link *gl, uint64_t generation,
+                const char *address, bool counted)
+{
+    disconnect(gl);
+    gl->generation = generation;
+    gl->lost = false;
+    snprintf(gl->address, sizeof gl->address, "%s", address);
+    if (counted) {
+        gl->push.type = 0;
+    }
+    if (gl->push.type) {
+        begin_connection(gl);
+    }
+}
+
+void
+group_link_push(struct group_link *gl, const struct frame *push,
+                const float *gradient)
+{
+    gl->push = *push;
+    gl->gradient = gradient;
+    if (gl->link.fd >= 0 && !gl->connecting) {
+        send_push(gl);
+    } else if (gl->link.fd < 0 && !gl->lost) {
+        begin_connection(gl);
+    }
+}
+
+int
+group_link_fd(const struct group_link *gl)
+{
+    return gl->link.fd;
+}
+
+bool
+group_link_waits(const struct group_link *gl)
+{
+    return gl->link.fd >= 0 || gl->lost || !gl->push.type;
+}
+
+short
+group_link_events(const struct group_link *gl)
+{
+    return gl->connecting ? POLLOUT : link_events(&gl->link);
+}
+
+static enum group_link_state
+lose(struct group_link *gl)
+{
+    bool known = gl->lost;
+
+    disconnect(gl);
+    gl->lost = true;
+    return known ? GROUP_LINK_AGAIN : GROUP_LINK_LOST;
+}
+
+/* Goes on if the attempt to connect is over.  False if it has failed. */
+static bool
+connect_run(struct group_link *gl)
+{
+    struct frame join = {
+        .type = FRAME_JOIN, .iteration = gl->generation, .first = gl->rank,
+    };
+    struct pollfd fd = { .fd = gl->link.fd, .events = POLLOUT };
+
+    if (poll(&fd, 1, 0) <= 0) {
+        return true;
+    }
+    if (address_connected(gl->link.fd)
+        || link_tune(gl->link.fd, gl->congestion)) {
+        return false;
+    }
+    gl->connecting = false;
+    link_send(&gl->link, &join, NULL);
+    link_flush(&gl->link);              /* An error shows when receiving. */
+    send_push(gl);
+    return true;
+}
+
+/* A header has come.  Says where the body belongs, or what is wrong. */
+static char *
+begin_answer(struct group_link *gl, float *weights, size_t n)
+{
+    const struct frame *frame = &gl->link.frame;
+
+    if (frame->type != FRAME_WEIGHTS || !gl->push.type || !weights
+        || frame->first || frame->n != n
+        || frame->iteration != gl->push.iteration + 1) {
+        return message("group server %s: frame of type %d, %u values of "
+                       "iteration %llu: not expected", gl->address,
+                       frame->type, frame->n,
+                       (unsigned long long) frame->iteration);
+    }
+    transfers_header(&gl->transfers, gl->link.fd);
+    link_set_body(&gl->link, weights);
+    return NULL;
+}
+
+enum group_link_state
+group_link_run(struct group_link *gl, float *weights, size_t n,
+               struct frame *answer, char **errorp)
+{
+    if (gl->link.fd < 0 || (gl->connecting && !connect_run(gl))) {
+        return lose(gl);
+    }
+    if (gl->connecting) {
+        return GROUP_LINK_AGAIN;
+    }
+    if (!link_idle(&gl->link)) {
+        link_flush(&gl->link);          /* An error shows when receiving. */
+    }
+    for (;;) {
+        char *error;
+
+        switch (link_receive(&gl->link, &error)) {
+        case LINK_AGAIN:
+            return GROUP_LINK_AGAIN;
+        case LINK_HEADER:
+            *errorp = begin_answer(gl, weights, n);
+            if (*errorp) {
+                return GROUP_LINK_WRONG;
+            }
+            break;
+        case LINK_FRAME:
+            transfers_end(&gl->transfers, gl->link.fd);
+            *answer = gl->link.frame;
+            gl->push.type = 0;
+            return GROUP_LINK_ANSWER;
+        case LINK_END:
+            free(error);
+            return lose(gl);
+        }
+    }
+}

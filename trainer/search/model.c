@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/search/model.h"
+
+#include <stdlib.h>
+
+#include "policies/json-check.h"
+#include "trainer/message.h"
+
+#define MAX_SAMPLES (1 << 24)
+#define MAX_FEATURES (1 << 26)
+#define N_IMAGE_CLASSES 10      /* Of images, generated or not. */
+
+static const char *const model_names[] = {
+    "mlp", "cifarnet", "resnet32", "linear", NULL,
+};
+static const char *const data_names[] = {
+    "generated", "mnist", "cifar10", "libsvm", NULL,
+};
+static const char *const loss_names[] = { "logistic", "hinge", NULL };
+
+static const struct {
+    struct image image;         /* Of the files. */
+    int64_t n_samples;          /* By default. */
+    const char *prefix;         /* Of '--data'. */
+} sources[] = {
+    [SEARCH_GENERATED] = { { 32, 32, 3 }, 8192, NULL },
+    [SEARCH_MNIST] = { { 28, 28, 1 }, 60000, "mnist" },
+    [SEARCH_CIFAR10] = { { 32, 32, 3 }, 50000, "cifar10" },
+    [SEARCH_LIBSVM] = { { 0, 0, 0 }, MAX_SAMPLES, "libsvm" },
+};
+
+static void
+read_data(struct search_model *m, const struct json_at *data)
+{
+    m->data = json_enum(data, "kind", data_names);
+    m->n_samples = json_integer_or(data, "samples", 1, MAX_SAMPLES,
+                                   sources[m->data].n_samples);
+    if (m->data != SEARCH_GENERATED) {
+        m->path = json_string(data, "path");
+    }
+}
+
+static void
+read_mlp(struct search_model *m, const struct json_at *model,
+         const struct json_at *at)
+{
+    struct image image = sources[m->data].image;
+    int n_pixels = image.height * image.width * image.channels;
+
+    m->n_inputs = json_integer(model, "inputs", 1, SHAPE_MAX_WIDTH);
+    m->n_hidden = json_integer(model, "hidden_layers", 0,
+                               SHAPE_MAX_WIDTHS - 2);
+    m->n_classes = json_integer(model, "classes", 2, SHAPE_MAX_WIDTH);
+    if ((m->data == SEARCH_MNIST || m->data == SEARCH_CIFAR10)
+        && (m->n_inputs != n_pixels || m->n_classes != N_IMAGE_CLASSES)) {
+        json_fail(at, "model", "%d inputs and %d classes, %s has %d and %d",
+                  m->n_inputs, m->n_classes,
+                  m->data == SEARCH_MNIST ? "MNIST" : "CIFAR-10", n_pixels,
+                  N_IMAGE_CLASSES);
+    }
+}
+
+/* Height, width and channels as the trainer allows them. */
+static void
+read_image(struct search_model *m, const struct json_at *model)
+{
+    const struct json_at *image;
+
+    m->image = sources[m->data].image;
+    if (m->data != SEARCH_GENERATED || !json_has(model, "image")) {
+        return;
+    }
+    image = json_array(model, "image", 3, 3);
+    if (json_n(image) == 3) {
+        m->image = (struct image) {
+            json_at_integer(json_element(image, 0), 8, 256),
+            json_at_integer(json_element(image, 1), 8, 256),
+            json_at_integer(json_element(image, 2), 1, 16),
+        };
+    }
+}
+
+void
+search_model_read(struct search_model *m, const struct json_at *at)
+{
+    const struct json_at *model;
+
+    *m = (struct search_model) { .loss = loss_names[0] };
+    read_data(m, json_object(at, "data"));
+    model = json_object(at, "model");
+    m->kind = json_enum_or(model, "name", model_names, SEARCH_MLP);
+    if (m->kind == SEARCH_LINEAR) {
+        m->n_features = json_integer(model, "features", 1, MAX_FEATURES - 1);
+        m->loss = loss_names[json_enum_or(model, "loss", loss_names, 0)];
+    } else if (m->kind == SEARCH_MLP) {
+        read_mlp(m, model, at);
+    } else {
+        read_image(m, model);
+    }
+    if (m->data != SEARCH_GENERATED
+        && (m->kind == SEARCH_LINEAR) != (m->data == SEARCH_LIBSVM)) {
+        json_fail(at, "data", "%s is not for the model \"%s\"",
+                  data_names[m->data], model_names[m->kind]);
+    }
+}
+
+void
+search_model_uninit(struct search_model *m)
+{
+    free(m->path);
+}
+
+bool
+search_model_has_width(const struct search_model *m)
+{
+    return m->kind == SEARCH_MLP;
+}
+
+static struct shape
+shape_of(const struct search_model *m, int width)
+{
+    struct shape shape = { .n = 0 };
+
+    shape.width[shape.n++] = m->n_inputs;
+    for (int i = 0; i < m->n_hidden; i++) {
+        shape.width[shape.n++] = width;
+    }
+    shape.width[shape.n++] = m->n_classes;
+    return shape;
+}
+
+/* Two convolutions of 5 by 5 with biases, each of which the pooling behind it
+ * makes a quarter, and two dense layers. */
+static size_t
+cifarnet_n_parameters(const struct image *image)
+{
+    size_t n_channels = 64, n_hidden = 256;
+    size_t n_pixels = (size_t) (image->height / 4) * (image->width / 4);
+
+    return (25 * image->channels + 1) * n_channels
+           + (25 * n_channels + 1) * n_channels
+           + (n_pixels * n_channels + 1) * n_hidden
+           + (n_hidden + 1) * N_IMAGE_CLASSES;
+}
+
+/* A convolution of 3 by 3, three stages of ten, each twice as wide as the one
+ * before, all followed by a scale and a shift for each channel, and a dense
+ * layer. */
+static size_t
+resnet32_n_parameters(const struct image *image)
+{
+    size_t n = image->channels, sum = 0;
+
+    for (int i = 0; i < 31; i++) {
+        size_t n_out = (size_t) 16 << (i ? (i - 1) / 10 : 0);
+
+        sum += 9 * n * n_out + 2 * n_out;
+        n = n_out;
+    }
+    return sum + (n + 1) * N_IMAGE_CLASSES;
+}
+
+size_t
+search_model_n_parameters(const struct search_model *m, int width)
+{
+    struct shape shape;
+
+    switch (m->kind) {
+    case SEARCH_CIFARNET:
+        return cifarnet_n_parameters(&m->image);
+    case SEARCH_RESNET32:
+        return resnet32_n_parameters(&m->image);
+    case SEARCH_LINEAR:
+        return m->n_features + 1;
+    case SEARCH_MLP:
+        break;
+    }
+    shape = shape_of(m, width);
+    return shape_n_parameters(&shape);
+}
+
+static char *
+shape_value(const struct search_model *m, int width)
+{
+    struct shape shape = shape_of(m, width);
+
+    return shape_to_string(&shape);
+}
+
+static char *
+image_value(const struct search_model *m)
+{
+    return message("%dx%dx%d", m->image.height, m->image.width,
+                   m->image.channels);
+}
+
+bool
+search_model_option(const struct search_model *m, int width, int *i,
+                    const char **name, char **value)
+{
+    static const char *const names[] = {
+        "--model", "--shape", "--image", "--features", "--loss", "--data",
+        "--samples",
+    };
+    bool linear = m->kind == SEARCH_LINEAR, mlp = m->kind == SEARCH_MLP;
+
+    for (; *i < (int) (sizeof names / sizeof names[0]); ++*i) {
+        char *v = NULL;
+
+        switch (*i) {
+        case 0:
+            v = duplicate(model_names[m->kind]);
+            break;
+        case 1:
+            v = mlp ? shape_value(m, width) : NULL;
+            break;
+        case 2:
+            v = !mlp && !linear ? image_value(m) : NULL;
+            break;
+        case 3:
+            v = linear ? message("%lld", (long long) m->n_features) : NULL;
+            break;
+        case 4:
+            v = linear ? duplicate(m->loss) : NULL;
+            break;
+        case 5:
+            v = m->path ? message("%s:%s", sources[m->data].prefix, m->path)
+                        : NULL;
+            break;
+        default:
+            v = message("%lld", (long long) m->n_samples);
+            break;
+        }
+        if (v) {
+            *name = names[(*i)++];
+            *value = v;
+            return true;
+        }
+    }
+    return false;
+}
