@@ -10,8 +10,10 @@
  * ==========
  *
  * Which traffic goes where and in which queue is decided in one place; how a
- * switch is told differs: by OpenFlow, by rows of its OVSDB.  So what decides
- * (switches.h) is written against this interface.
+ * switch is told differs between kinds of switches.  So what decides
+ * (switches.h) is written against this interface.  openflow.h is the driver
+ * that there is; the queues themselves are set up by whoever runs the
+ * switch.
  *
  *
  * Usage
@@ -48,18 +50,9 @@ struct driver {
     const struct driver_class *class;
 };
 
-/* What one port of a switch has. */
-struct driver_port {
-    uint32_t port;              /* As OpenFlow numbers it. */
-    int64_t capacity;           /* Bits per second. */
-};
-
 struct driver_want {
     uint64_t generation;        /* Of the leader that wants it. */
     const struct flow_table *flows;
-    const struct driver_port *ports;
-    size_t n_ports;
-    double guard_share;         /* Of a port, for each queue but the first. */
 };
 
 enum driver_state {
@@ -72,7 +65,7 @@ enum driver_state {
 struct driver_status {
     enum driver_state state;
     uint64_t datapath;          /* Its datapath id, 0 if it told none. */
-    size_t n_wanted;            /* Flows, groups, rows ... */
+    size_t n_wanted;            /* Flows and groups ... */
     size_t n_applied;           /* ... and how many of them are there. */
     unsigned int links;         /* Grows when a port goes up or down. */
 };

@@ -212,7 +212,6 @@ switches_set(struct switches *ss, const struct policy *policy,
         struct driver_want want = {
             .generation = generation,
             .flows = flows,
-            .guard_share = policy->guard_share,
         };
 
         sw->driver->class->want(sw->driver, &want);

@@ -27,7 +27,6 @@ topology_destroy(struct topology *t)
         for (size_t i = 0; i < t->n_switches; i++) {
             free(t->switches[i].name);
             free(t->switches[i].target);
-            free(t->switches[i].ovsdb);
         }
         for (size_t i = 0; i < t->n_hosts; i++) {
             free(t->hosts[i].name);
@@ -82,13 +81,13 @@ read_datapath(const struct json_at *at)
 
 /* Reads a place that OVS's programs connect to. */
 static char *
-read_target(const struct json_at *at, const char *member)
+read_target(const struct json_at *at)
 {
-    char *text = json_string(at, member);
+    char *text = json_string(at, "target");
 
     if (text && strncmp(text, "unix:/", 6) && strncmp(text, "tcp:", 4)
         && strncmp(text, "ssl:", 4)) {
-        json_fail(at, member, "\"%.64s\", unix:/PATH, tcp:IP:PORT and "
+        json_fail(at, "target", "\"%.64s\", unix:/PATH, tcp:IP:PORT and "
                   "ssl:IP:PORT are allowed", text);
     }
     return text;
@@ -105,11 +104,8 @@ read_switch(const struct json_at *at, struct topology *t, size_t i)
                   "each name is allowed", name);
     }
     sw->name = name;
-    sw->target = read_target(at, "target");
+    sw->target = read_target(at);
     sw->datapath = read_datapath(at);
-    if (json_has(at, "ovsdb")) {
-        sw->ovsdb = read_target(at, "ovsdb");
-    }
     for (size_t j = 0; sw->datapath && j < i; j++) {
         if (t->switches[j].datapath == sw->datapath) {
             json_fail(at, "datapath", "\"%s\" has it too, only one switch of "

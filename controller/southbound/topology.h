@@ -42,8 +42,6 @@
 struct topology_switch {
     char *name;
     char *target;               /* Of its OpenFlow listener. */
-    char *ovsdb;                /* Of its OVSDB server, NULL: its queues are
-                                 * set up by somebody else. */
     uint64_t datapath;          /* Its datapath id, never 0. */
 };
 
