@@ -289,8 +289,8 @@ echo "reroute, far: $gap ms of silence"
 # What is on the wire is OpenFlow.
 if [ -n "${capture:-}" ]; then
     stop_controller
-    kill $capture
-    wait $capture || :
+    kill "$capture"
+    wait "$capture" || :
     decode() {
         tshark -r "$dir/wire.pcapng" -d tcp.port==6701-6704,openflow "$@" \
             2>/dev/null
