@@ -17,12 +17,14 @@
 #include "cli/controller-query.h"
 #include "cli/duration.h"
 #include "cli/table.h"
+#include "cli/wait-hosts.h"
 #include "openvswitch/json.h"
 #include "timeval.h"
 #include "util.h"
 
 struct override_options {
     bool as_json;
+    bool wait;                  /* Until hosts have it in force. */
     int64_t for_ms;             /* 0: no end. */
     const char *reason;
 };
@@ -71,6 +73,7 @@ parse(int argc, char *argv[], const char *usage, bool wishes, int min,
     static const struct option all[] = {
         {"format", required_argument, NULL, 'f'},
         {"help", no_argument, NULL, 'h'},
+        {"wait", required_argument, NULL, 'w'},
         {"for", required_argument, NULL, 'F'},
         {"reason", required_argument, NULL, 'r'},
         {NULL, 0, NULL, 0},
@@ -80,7 +83,7 @@ parse(int argc, char *argv[], const char *usage, bool wishes, int min,
 
     memcpy(options, all, sizeof all);
     if (!wishes) {
-        options[2] = all[4];
+        options[3] = all[ARRAY_SIZE(all) - 1];
     }
     *o = (struct override_options) { .reason = "" };
     optind = 0;
@@ -90,6 +93,11 @@ parse(int argc, char *argv[], const char *usage, bool wishes, int min,
             return EXIT_OK;
         } else if (c == 'r') {
             o->reason = optarg;
+        } else if (c == 'w') {
+            o->wait = wait_hosts_parse(argv[0], optarg);
+            if (!o->wait) {
+                return EXIT_USAGE;
+            }
         } else if (c == 'F' ? !take_for(argv[0], o)
                    : c == 'f' ? !take_format(argv[0], o) : true) {
             return EXIT_USAGE;
@@ -141,8 +149,9 @@ wish(int argc, char *argv[], bool has_target)
 {
     const char *usage = (has_target
                          ? "COJOB/JOB|COJOB/RUNG|COJOB [--for TIME] "
-                           "[--reason TEXT] [--format table|json]"
-                         : "[--for TIME] [--reason TEXT] "
+                           "[--reason TEXT] [--wait hosts] "
+                           "[--format table|json]"
+                         : "[--for TIME] [--reason TEXT] [--wait hosts] "
                            "[--format table|json]");
     struct override_options o;
     int status = parse(argc, argv, usage, true, has_target, has_target, &o);
@@ -155,6 +164,9 @@ wish(int argc, char *argv[], bool has_target)
 
         status = controller_ask(argv[0], "controller/override", 5, args,
                                 o.as_json, print_wish);
+        if (status == EXIT_OK && o.wait) {
+            status = wait_hosts(argv[0], NULL, 0);
+        }
         free(ms);
         free(who);
     }
@@ -189,8 +201,8 @@ int
 cmd_undo(int argc, char *argv[])
 {
     struct override_options o;
-    int status = parse(argc, argv, "[ID] [--format table|json]", false, 0, 1,
-                       &o);
+    int status = parse(argc, argv, "[ID] [--wait hosts] [--format table|json]",
+                       false, 0, 1, &o);
 
     if (status < 0) {
         char *who = user_name();
@@ -198,6 +210,9 @@ cmd_undo(int argc, char *argv[])
 
         status = controller_ask(argv[0], "controller/undo", 2, args,
                                 o.as_json, print_undo);
+        if (status == EXIT_OK && o.wait) {
+            status = wait_hosts(argv[0], NULL, 0);
+        }
         free(who);
     }
     return status;

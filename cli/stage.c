@@ -14,6 +14,7 @@
 
 #include "cli/command.h"
 #include "cli/controller-query.h"
+#include "cli/wait-hosts.h"
 #include "controller/intent-client.h"
 #include "openvswitch/vlog.h"
 #include "svec.h"
@@ -25,6 +26,7 @@ struct stage_options {
     char *intent, *cojob;
     long long rung, iterations; /* -1 if not given. */
     struct svec jobs;
+    bool wait;                  /* Until it is in force. */
 };
 
 /* Returns -1, with a message, if 'text' is not an integer from 'min'. */
@@ -64,6 +66,7 @@ parse(int argc, char *argv[], struct stage_options *o)
         {"rung", required_argument, NULL, 'r'},
         {"iterations", required_argument, NULL, 'n'},
         {"jobs", required_argument, NULL, 'j'},
+        {"wait", required_argument, NULL, 'w'},
         {NULL, 0, NULL, 0},
     };
     int c;
@@ -97,6 +100,12 @@ parse(int argc, char *argv[], struct stage_options *o)
             for (char *save = NULL, *name = strtok_r(optarg, ",", &save);
                  name; name = strtok_r(NULL, ",", &save)) {
                 svec_add(&o->jobs, name);
+            }
+            break;
+        case 'w':
+            o->wait = wait_hosts_parse("stage", optarg);
+            if (!o->wait) {
+                return false;
             }
             break;
         default:
@@ -160,6 +169,13 @@ run_stage(int argc, char *argv[], bool begins)
             fprintf(stderr, "stagecoach stage: %s\n", error);
             status = strstr(error, "no answer") ? EXIT_UNREACHABLE : EXIT_NO;
             free(error);
+        } else if (o.wait) {
+            char *rung = xasprintf("%lld", o.rung);
+            const char *args[] = { o.cojob, rung,
+                                   begins ? "begun" : "ended" };
+
+            status = wait_hosts("stage", args, 3);
+            free(rung);
         }
     }
     svec_destroy(&o.jobs);
@@ -185,9 +201,9 @@ cmd_stage(int argc, char *argv[])
 {
     static const struct command commands[] = {
         { "begin", "[--intent REMOTE] --cojob C --rung R --iterations N "
-          "--jobs A,B,...",
+          "--jobs A,B,... [--wait hosts]",
           "The jobs must all reach the iteration.", cmd_stage_begin },
-        { "end", "[--intent REMOTE] --cojob C --rung R",
+        { "end", "[--intent REMOTE] --cojob C --rung R [--wait hosts]",
           "The stage has ended.", cmd_stage_end },
         { NULL, NULL, NULL, NULL },
     };

@@ -17,6 +17,7 @@
 #include "controller/intent-db.h"
 #include "controller/interleave-report.h"
 #include "controller/policy-file.h"
+#include "controller/rollout.h"
 #include "controller/southbound/switches.h"
 #include "controller/status-report.h"
 #include "controller/telemetry.h"
@@ -488,5 +489,6 @@ control_register(struct controller *ctl)
                              "stages|orders|ports SINCE [LIMIT]", 2, 3,
                              history, ctl);
     unixctl_command_register("policy/reload", "", 0, 0, policy_reload, ctl);
+    rollout_register(ctl);
     unixctl_command_register("exit", "", 0, 0, control_exit, ctl);
 }

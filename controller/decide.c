@@ -358,6 +358,14 @@ decide_run(struct decide *d, long long now)
     return true;
 }
 
+/* True if the last order follows from all that the cluster knows. */
+bool
+decide_is_settled(const struct decide *d)
+{
+    return d->policy && d->changes == d->cluster->changes
+           && d->due == LLONG_MAX;
+}
+
 void
 decide_wait(const struct decide *d)
 {

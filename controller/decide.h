@@ -54,6 +54,7 @@ void decide_destroy(struct decide *);
 void decide_set_policy(struct decide *, const struct policy *);
 void decide_touch(struct decide *);
 bool decide_run(struct decide *, long long now);
+bool decide_is_settled(const struct decide *);
 void decide_wait(const struct decide *);
 
 /* Of the last order: its stages, and the sums of their completion times, by

@@ -521,6 +521,14 @@ hosts_db_commit(struct hosts_db *hdb)
     hdb->txn = NULL;
 }
 
+/* True if the database has the last order as it was made. */
+bool
+hosts_db_is_settled(const struct hosts_db *hdb)
+{
+    return (ovsdb_idl_is_connected(hdb->loop.idl) && !hdb->dirty
+            && !hdb->loop.committing_txn);
+}
+
 /* The last order's version. */
 int64_t
 hosts_db_version(const struct hosts_db *hdb)

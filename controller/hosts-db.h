@@ -47,6 +47,7 @@ void hosts_db_destroy(struct hosts_db *);
 void hosts_db_run(struct hosts_db *);
 bool hosts_db_is_connected(const struct hosts_db *);
 bool hosts_db_is_ready(const struct hosts_db *);
+bool hosts_db_is_settled(const struct hosts_db *);
 void hosts_db_restore(struct hosts_db *);
 bool hosts_db_has_order(const struct hosts_db *);
 

@@ -32,6 +32,7 @@ usage(void)
            "                      (default: unix:RUNDIR/telemetry.sock)\n"
            "  --switch=TARGET     OpenFlow 1.3 switch to keep, such as\n"
            "                      unix:PATH or tcp:IP:PORT; may be repeated\n"
+           "  --topology=FILE     switches, links and hosts of a fabric\n"
            "  --unixctl=SOCKET    control socket\n"
            "                      (default: RUNDIR/controller.ctl)\n"
            "  --rest=PLACE        where HTTP is answered: unix:PATH,\n"
@@ -98,6 +99,7 @@ controller_options_parse(int argc, char *argv[],
         OPT_REST,
         OPT_REST_CLIENT,
         OPT_HISTORY,
+        OPT_TOPOLOGY,
         OPT_OBSERVE,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
@@ -113,6 +115,7 @@ controller_options_parse(int argc, char *argv[],
         {"rest", required_argument, NULL, OPT_REST},
         {"rest-client", required_argument, NULL, OPT_REST_CLIENT},
         {"history", required_argument, NULL, OPT_HISTORY},
+        {"topology", required_argument, NULL, OPT_TOPOLOGY},
         {"observe", no_argument, NULL, OPT_OBSERVE},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
@@ -158,6 +161,9 @@ controller_options_parse(int argc, char *argv[],
             break;
         case OPT_HISTORY:
             set_option(&o->history);
+            break;
+        case OPT_TOPOLOGY:
+            set_option(&o->topology);
             break;
         case OPT_OBSERVE:
             o->observe = true;
@@ -221,5 +227,6 @@ controller_options_uninit(struct controller_options *o)
     free(o->certificate);
     free(o->ca_cert);
     free(o->history);
+    free(o->topology);
     svec_destroy(&o->switches);
 }

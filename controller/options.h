@@ -18,6 +18,7 @@ struct controller_options {
     struct svec rest_clients;   /* Names of TLS certificates that may ask. */
     char *key, *certificate, *ca_cert;  /* Files of TLS, or NULL. */
     char *history;              /* File, or NULL: none is kept. */
+    char *topology;             /* File, or NULL: none is known. */
     bool observe;               /* Never order anything. */
     struct svec switches;       /* OpenFlow targets. */
 };

@@ -25,6 +25,7 @@
 #include "controller/overrides.h"
 #include "controller/policy-file.h"
 #include "controller/southbound/switches.h"
+#include "controller/southbound/topology.h"
 #include "controller/stage-history.h"
 #include "controller/telemetry.h"
 #include "daemon.h"
@@ -198,7 +199,8 @@ lead(struct controller *ctl, long long *leading_since)
             hosts_db_mark(ctl->hosts);
         }
         hosts_db_write(ctl->hosts, policy, intent_db_generation(ctl->intent));
-        switches_set(ctl->switches, policy, intent_db_generation(ctl->intent));
+        switches_set(ctl->switches, policy, intent_db_generation(ctl->intent),
+                     ctl->cluster, hosts_db_version(ctl->hosts));
         decide_wait(ctl->decide);
     }
     if (*leading_since) {
@@ -274,6 +276,7 @@ main(int argc, char *argv[])
     struct controller_options o;
     struct unixctl_server *unixctl;
     struct controller ctl = { .exiting = false };
+    struct topology *topology = NULL;
     struct history_feed *feed;
     struct rest *rest;
     char *error;
@@ -286,6 +289,9 @@ main(int argc, char *argv[])
     controller_options_parse(argc, argv, &o);
 
     error = policy_file_open(o.policy, &ctl.policy);
+    if (!error && o.topology) {
+        error = topology_read(o.topology, &topology);
+    }
     if (error) {
         fail(error);
     }
@@ -301,6 +307,9 @@ main(int argc, char *argv[])
         fail(error);
     }
     ctl.switches = switches_create();
+    if (topology) {
+        switches_set_topology(ctl.switches, topology);
+    }
     for (size_t i = 0; i < o.switches.n; i++) {
         switches_add(ctl.switches, o.switches.names[i]);
     }

@@ -4,17 +4,39 @@
 
 #include "controller/southbound/switches.h"
 
+#include <inttypes.h>
+#include <string.h>
+
+#include "controller/southbound/driver.h"
+#include "controller/southbound/elephants.h"
+#include "controller/southbound/flow-table.h"
 #include "controller/southbound/openflow.h"
+#include "controller/southbound/routes.h"
+#include "controller/southbound/switch-flows.h"
+#include "controller/southbound/topology.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
 #include "util.h"
 
-#define CONTROL_QUEUE 0
-#define DEFAULT_QUEUE 7
+struct sw {
+    char *name;                 /* The topology's, or its target. */
+    int index;                  /* In the topology, or -1. */
+    struct driver *driver;
+};
+
+/* What the wanted state was made of. */
+struct basis {
+    char hash[17];              /* Of the policy. */
+    int64_t generation, version;
+    unsigned int links;         /* Sum of what the drivers say. */
+};
 
 struct switches {
+    struct topology *topology;  /* NULL: there is none. */
+    struct routes *routes;      /* As there is a topology. */
+    struct sw *switches;
     size_t n, allocated;
-    struct openflow **switches;
+    struct basis basis;
 };
 
 struct switches *
@@ -28,40 +50,172 @@ switches_destroy(struct switches *ss)
 {
     if (ss) {
         for (size_t i = 0; i < ss->n; i++) {
-            openflow_destroy(ss->switches[i]);
+            ss->switches[i].driver->class->destroy(ss->switches[i].driver);
+            free(ss->switches[i].name);
         }
         free(ss->switches);
+        routes_destroy(ss->routes);
+        topology_destroy(ss->topology);
         free(ss);
     }
 }
 
-void
-switches_add(struct switches *ss, const char *target)
+static struct driver_status
+status_of(const struct sw *sw)
+{
+    struct driver_status status;
+
+    sw->driver->class->get_status(sw->driver, &status);
+    return status;
+}
+
+/* Is the switch behind 'driver' one that we may have, by its datapath id? */
+static char *
+admit(const struct driver *driver, uint64_t datapath, void *ss_)
+{
+    const struct switches *ss = ss_;
+
+    for (size_t i = 0; i < ss->n; i++) {
+        const struct sw *sw = &ss->switches[i];
+
+        if (sw->driver != driver) {
+            if (status_of(sw).datapath == datapath) {
+                return xasprintf("datapath id %016"PRIx64" is that of \"%s\" "
+                                 "too, which is connected", datapath,
+                                 sw->name);
+            }
+        } else if (sw->index >= 0) {
+            uint64_t right = ss->topology->switches[sw->index].datapath;
+
+            if (datapath != right) {
+                return xasprintf("datapath id %016"PRIx64", \"%s\" has "
+                                 "%016"PRIx64" in the topology", datapath,
+                                 sw->name, right);
+            }
+        }
+    }
+    return NULL;
+}
+
+static void
+add_switch(struct switches *ss, const char *name, const char *target,
+           int index)
 {
     if (ss->n == ss->allocated) {
         ss->switches = x2nrealloc(ss->switches, &ss->allocated,
                                   sizeof *ss->switches);
     }
-    ss->switches[ss->n++] = openflow_create(target);
+    ss->switches[ss->n++] = (struct sw) {
+        .name = xstrdup(name),
+        .index = index,
+        .driver = openflow_create(target, admit, ss),
+    };
 }
 
+/* Adds the switch whose OpenFlow listener is 'target', such as
+ * "unix:/run/openvswitch/br0.mgmt" or "tcp:192.0.2.1:6653". */
+void
+switches_add(struct switches *ss, const char *target)
+{
+    add_switch(ss, target, target, -1);
+}
+
+/* Adds the switches of 't'.  To be called once. */
+void
+switches_set_topology(struct switches *ss, struct topology *t)
+{
+    ss->topology = t;
+    ss->routes = routes_create(t);
+    for (size_t i = 0; i < t->n_switches; i++) {
+        add_switch(ss, t->switches[i].name, t->switches[i].target, i);
+    }
+}
+
+/* The switch with 'index' in the topology. */
+static const struct sw *
+find_switch(const struct switches *ss, int index)
+{
+    for (size_t i = 0; i < ss->n; i++) {
+        if (ss->switches[i].index == index) {
+            return &ss->switches[i];
+        }
+    }
+    OVS_NOT_REACHED();
+}
+
+static bool
+is_up(const struct switches *ss, const struct topology_link *link)
+{
+    for (int end = 0; end < 2; end++) {
+        const struct driver *d = find_switch(ss, link->ends[end].sw)->driver;
+
+        if (d->class->is_down(d, link->ends[end].port)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct basis
+get_basis(const struct switches *ss, const struct policy *policy,
+          int64_t generation, int64_t version)
+{
+    struct basis basis;
+
+    memset(&basis, 0, sizeof basis);    /* Padding too: it is compared. */
+    ovs_strlcpy(basis.hash, policy->hash, sizeof basis.hash);
+    basis.generation = generation;
+    basis.version = version;
+    for (size_t i = 0; i < ss->n; i++) {
+        basis.links += status_of(&ss->switches[i]).links;
+    }
+    return basis;
+}
+
+static void
+update_routes(struct switches *ss, const struct policy *policy,
+              const struct cluster *cluster)
+{
+    struct route_demand *demands;
+    size_t n;
+
+    for (size_t i = 0; i < ss->topology->n_links; i++) {
+        routes_set_up(ss->routes, i, is_up(ss, &ss->topology->links[i]));
+    }
+    n = elephants_find(cluster, ss->topology, policy, &demands);
+    routes_place(ss->routes, demands, n);
+    free(demands);
+}
+
+/* Wants 'policy', and paths for the order 'version' of the jobs of 'cluster',
+ * in all switches, as the leader of 'generation'.  Until the first call none
+ * is connected to. */
 void
 switches_set(struct switches *ss, const struct policy *policy,
-             int64_t generation)
+             int64_t generation, const struct cluster *cluster,
+             int64_t version)
 {
-    struct openflow_queue queues[POLICY_MAX_LEVELS + 2];
-    size_t n = 0;
+    struct basis basis = get_basis(ss, policy, generation, version);
 
-    queues[n++] = (struct openflow_queue) { policy->control_dscp,
-                                            CONTROL_QUEUE };
-    for (int i = 0; i < policy->n_levels; i++) {
-        queues[n++] = (struct openflow_queue) { policy->dscp[i],
-                                                CONTROL_QUEUE + 1 + i };
+    if (!memcmp(&basis, &ss->basis, sizeof basis)) {
+        return;
     }
-    queues[n++] = (struct openflow_queue) { policy->default_dscp,
-                                            DEFAULT_QUEUE };
+    ss->basis = basis;
+    if (ss->topology) {
+        update_routes(ss, policy, cluster);
+    }
     for (size_t i = 0; i < ss->n; i++) {
-        openflow_set(ss->switches[i], generation, queues, n);
+        const struct sw *sw = &ss->switches[i];
+        struct flow_table *flows
+            = (sw->index < 0 ? switch_flows_alone(policy)
+               : switch_flows(policy, ss->topology, ss->routes, sw->index));
+        struct driver_want want = {
+            .generation = generation,
+            .flows = flows,
+        };
+
+        sw->driver->class->want(sw->driver, &want);
+        flow_table_destroy(flows);
     }
 }
 
@@ -69,7 +223,7 @@ void
 switches_run(struct switches *ss)
 {
     for (size_t i = 0; i < ss->n; i++) {
-        openflow_run(ss->switches[i]);
+        ss->switches[i].driver->class->run(ss->switches[i].driver);
     }
 }
 
@@ -77,10 +231,85 @@ void
 switches_wait(struct switches *ss)
 {
     for (size_t i = 0; i < ss->n; i++) {
-        openflow_wait(ss->switches[i]);
+        ss->switches[i].driver->class->wait(ss->switches[i].driver);
     }
 }
 
+static double
+applied(const struct driver_status *status)
+{
+    return (status->n_wanted
+            ? status->n_applied / (double) status->n_wanted : 1);
+}
+
+double
+switches_applied(const struct switches *ss)
+{
+    size_t wanted = 0, there = 0;
+
+    for (size_t i = 0; i < ss->n; i++) {
+        struct driver_status status = status_of(&ss->switches[i]);
+
+        wanted += status.n_wanted;
+        there += status.n_applied;
+    }
+    return wanted ? there / (double) wanted : 1;
+}
+
+static const char *
+state_name(enum driver_state state)
+{
+    switch (state) {
+    case DRIVER_AWAY:
+        return "away";
+    case DRIVER_REFUSED:
+        return "refused";
+    case DRIVER_WRITING:
+        return "writing";
+    case DRIVER_IN_SYNC:
+        return "in sync";
+    }
+    OVS_NOT_REACHED();
+}
+
+static struct json *
+switch_to_json(const struct sw *sw)
+{
+    struct json *json = sw->driver->class->to_json(sw->driver);
+    struct driver_status status = status_of(sw);
+
+    json_object_put_string(json, "name", sw->name);
+    json_object_put_string(json, "driver", sw->driver->class->name);
+    json_object_put_string(json, "state", state_name(status.state));
+    json_object_put(json, "applied", json_real_create(applied(&status)));
+    return json;
+}
+
+static struct json *
+path_to_json(const struct switches *ss, const struct route_path *path)
+{
+    const struct topology *t = ss->topology;
+    struct json *json = json_object_create();
+    struct json *by = json_array_create_empty();
+
+    json_object_put_string(json, "from", t->hosts[path->demand.src].name);
+    json_object_put_string(json, "to", t->hosts[path->demand.dst].name);
+    json_object_put(json, "dscp", json_integer_create(path->demand.dscp));
+    json_object_put(json, "bytes",
+                    json_integer_create(path->demand.bits / 8));
+    for (size_t i = 0; i < path->n_hops; i++) {
+        const struct topology_link *link = &t->links[path->hops[i].link];
+        int end = link->ends[0].sw == path->hops[i].out.sw;
+
+        json_array_add(by, json_string_create(
+                           t->switches[link->ends[end].sw].name));
+    }
+    json_object_put(json, "by", by);
+    return json;
+}
+
+/* Returns {"switches": [...], "applied"} and, with a topology, "paths" and
+ * "links_down". */
 struct json *
 switches_status(const struct switches *ss)
 {
@@ -88,8 +317,22 @@ switches_status(const struct switches *ss)
     struct json *array = json_array_create_empty();
 
     for (size_t i = 0; i < ss->n; i++) {
-        json_array_add(array, openflow_status(ss->switches[i]));
+        json_array_add(array, switch_to_json(&ss->switches[i]));
     }
     json_object_put(status, "switches", array);
+    json_object_put(status, "applied",
+                    json_real_create(switches_applied(ss)));
+    if (ss->topology) {
+        struct json *paths = json_array_create_empty();
+        size_t n;
+        const struct route_path *p = routes_paths(ss->routes, &n);
+
+        for (size_t i = 0; i < n; i++) {
+            json_array_add(paths, path_to_json(ss, &p[i]));
+        }
+        json_object_put(status, "paths", paths);
+        json_object_put(status, "links_down", json_integer_create(
+                            routes_n_down(ss->routes)));
+    }
     return status;
 }

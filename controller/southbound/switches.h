@@ -3,38 +3,67 @@
 #ifndef SWITCHES_H
 #define SWITCHES_H 1
 
-/* The switches that the controller keeps as its policy wants them.
+/* The switches that the controller keeps as its policy and the order want
+ * them.
  *
- * Each level of the policy, the control level and the default level have a
- * DSCP value; every switch gets one flow for each, "DSCP -> queue", by the
- * numbers of docs/interfaces.md: queue 0 is the control level's, 7 the
- * default's.  A switch that is away costs nothing and gets the difference when
- * it is back.
  *
- * Main thread only. */
+ * Motivation
+ * ==========
+ *
+ * What a switch shall have follows from the policy (levels and queues), the
+ * topology (who is where) and the order (which traffic gets a path of its
+ * own).  It is computed as a whole when one of these changes, or a link goes
+ * up or down, and given to each switch's driver, which finds out what differs.
+ *
+ * A switch is who it says it is only if nobody else says the same: one whose
+ * datapath id is not the topology's, or is another connected switch's too, is
+ * refused, and so is a listener that leads to a switch that is already there.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    struct switches *ss = switches_create();
+ *
+ *    switches_set_topology(ss, topology);        // Or none.
+ *    switches_add(ss, "tcp:192.0.2.1:6653");     // Others.
+ *    for (;;) {
+ *        switches_run(ss);
+ *        switches_set(ss, policy, generation, cluster, version);
+ *        switches_wait(ss);
+ *        poll_block();
+ *    }
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Takes over the topology.  Main thread only. */
 
 #include <stdint.h>
 
+struct cluster;
 struct json;
 struct policy;
 struct switches;
+struct topology;
 
 struct switches *switches_create(void);
 void switches_destroy(struct switches *);
 
-/* Adds the switch whose OpenFlow listener is 'target', such as
- * "unix:/run/openvswitch/br0.mgmt" or "tcp:192.0.2.1:6653". */
+void switches_set_topology(struct switches *, struct topology *);
 void switches_add(struct switches *, const char *target);
 
-/* Wants 'policy' in all switches, as the leader of 'generation'.  Until the
- * first call none is connected to. */
 void switches_set(struct switches *, const struct policy *,
-                  int64_t generation);
+                  int64_t generation, const struct cluster *,
+                  int64_t version);
 
 void switches_run(struct switches *);
 void switches_wait(struct switches *);
 
-/* {"switches": [openflow_status(), ...]} */
+/* Parts of what is wanted in all switches that are there, 0 to 1. */
+double switches_applied(const struct switches *);
+
 struct json *switches_status(const struct switches *);
 
 #endif /* controller/southbound/switches.h */

@@ -6,6 +6,9 @@
  *     fake-agent REMOTE HOST BPS [JOB:BYTES_PER_ITERATION:ITERATION_MS]...
  *     fake-agent REMOTE --raw JSON
  *
+ * With FAKE_AGENT_APPLIES in its environment it says that it has put in force
+ * what the last lease was for, otherwise that it has nothing.
+ *
  * The second form sends one notification "telemetry" with JSON as its
  * parameter and exits with 0 if the controller then ends the connection. */
 
@@ -20,6 +23,7 @@
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
+#include "openvswitch/shash.h"
 #include "openvswitch/vlog.h"
 #include "stream.h"
 #include "timeval.h"
@@ -51,7 +55,7 @@ job_to_json(const struct fake_job *job, long long elapsed)
 
 static struct jsonrpc_msg *
 make_report(const char *host, long long bps, const struct fake_job *jobs,
-            size_t n, long long elapsed)
+            size_t n, long long elapsed, long long applied)
 {
     struct json *json = json_object_create();
     struct json *array = json_array_create_empty();
@@ -70,7 +74,7 @@ make_report(const char *host, long long bps, const struct fake_job *jobs,
     json_object_put_string(json, "host", host);
     json_object_put(json, "time", json_integer_create(time_wall_msec()));
     json_object_put_string(json, "state", "ordered");
-    json_object_put(json, "applied", json_integer_create(0));
+    json_object_put(json, "applied", json_integer_create(applied));
     json_object_put(json, "ports", ports);
     json_object_put(json, "ip_bytes", json_integer_create(elapsed * 4));
     json_object_put(json, "default_bytes", json_integer_create(elapsed));
@@ -90,12 +94,29 @@ print_message(const struct jsonrpc_msg *msg)
     free(text);
 }
 
+/* The version that 'msg', a lease, is for. */
+static long long
+lease_version(const struct jsonrpc_msg *msg)
+{
+    const struct json *lease
+        = (msg->params && msg->params->type == JSON_ARRAY
+           && msg->params->array.n ? msg->params->array.elems[0] : NULL);
+    const struct json *version
+        = (lease && lease->type == JSON_OBJECT
+           ? shash_find_data(json_object(lease), "version") : NULL);
+
+    return version && version->type == JSON_INTEGER ? json_integer(version)
+                                                    : 0;
+}
+
 static void
 run_agent(const char *remote, const char *host, long long bps,
           const struct fake_job *jobs, size_t n)
 {
     struct jsonrpc_session *s = jsonrpc_session_open(remote, true);
     long long began = time_msec(), next = began;
+    bool applies = getenv("FAKE_AGENT_APPLIES") != NULL;
+    long long applied = 0;
 
     jsonrpc_session_set_max_backoff(s, 500);
     for (;;) {
@@ -104,13 +125,15 @@ run_agent(const char *remote, const char *host, long long bps,
         jsonrpc_session_run(s);
         while ((msg = jsonrpc_session_recv(s))) {
             print_message(msg);
+            applied = applies ? lease_version(msg) : 0;
             jsonrpc_msg_destroy(msg);
         }
         if (time_msec() >= next) {
             next = time_msec() + PERIOD_MS;
             if (jsonrpc_session_is_connected(s)) {
                 jsonrpc_session_send(s, make_report(host, bps, jobs, n,
-                                                    time_msec() - began));
+                                                    time_msec() - began,
+                                                    applied));
             }
         }
         jsonrpc_session_wait(s);

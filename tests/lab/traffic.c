@@ -15,7 +15,7 @@
  *    traffic ping ADDRESS PORT N BYTES
  *        Sends N of them and prints "rtt US" for each that comes back, and
  *        "lost N" at the end.  Exits 1 if one does not within a second.
- *    traffic beat ADDRESS PORT N INTERVAL-US
+ *    traffic beat ADDRESS PORT N INTERVAL-US [TOS]
  *        Sends N small datagrams, one every INTERVAL-US whatever comes back,
  *        and prints "sent N", "received N", "duplicates N" and "gap_us US":
  *        the longest time without an answer between the first and the last
@@ -333,11 +333,13 @@ beat(int argc, char *argv[])
     struct answers a = { .n = atoi(argv[2]) };
     struct pollfd pfd = { .events = POLLIN };
     int64_t interval = atoi(argv[3]), next = now_us();
+    int tos = argc > 4 ? atoi(argv[4]) : 0;
 
-    (void) argc;
     a.seen = calloc(a.n, 1);
     pfd.fd = socket(to.ss_family, SOCK_DGRAM, 0);
-    if (!a.seen || connect(pfd.fd, (struct sockaddr *) &to, sizeof to)) {
+    if (!a.seen || connect(pfd.fd, (struct sockaddr *) &to, sizeof to)
+        || (tos && setsockopt(pfd.fd, IPPROTO_IP, IP_TOS, &tos,
+                              sizeof tos))) {
         die("connect");
     }
     for (uint32_t i = 0; i < a.n; ) {

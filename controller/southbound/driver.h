@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef DRIVER_H
+#define DRIVER_H 1
+
+/* What makes the wanted state true in a switch.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Which traffic goes where and in which queue is decided in one place; how a
+ * switch is told differs between kinds of switches.  So what decides
+ * (switches.h) is written against this interface.  openflow.h is the driver
+ * that there is; the queues themselves are set up by whoever runs the
+ * switch.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    struct driver *d = openflow_create(target, admit, aux);
+ *
+ *    d->class->want(d, &want);                   // As often as one likes.
+ *    for (;;) {
+ *        d->class->run(d);
+ *        d->class->wait(d);
+ *        poll_block();
+ *    }
+ *
+ * A driver says what is wanted and returns at once; it carries it out when it
+ * can, from its own memory, sends only what differs and touches nothing that
+ * is not ours.  Until the first want() it does not connect: a controller that
+ * stands by leaves switches alone.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Arguments are copied.  Main thread only. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct flow_table;
+struct json;
+
+struct driver {
+    const struct driver_class *class;
+};
+
+struct driver_want {
+    uint64_t generation;        /* Of the leader that wants it. */
+    const struct flow_table *flows;
+};
+
+enum driver_state {
+    DRIVER_AWAY,                /* Not connected, or not known yet. */
+    DRIVER_REFUSED,             /* By the switch, or by us. */
+    DRIVER_WRITING,
+    DRIVER_IN_SYNC,             /* The last look at it was as wanted. */
+};
+
+struct driver_status {
+    enum driver_state state;
+    uint64_t datapath;          /* Its datapath id, 0 if it told none. */
+    size_t n_wanted;            /* Flows and groups ... */
+    size_t n_applied;           /* ... and how many of them are there. */
+    unsigned int links;         /* Grows when a port goes up or down. */
+};
+
+struct driver_class {
+    const char *name;
+
+    void (*destroy)(struct driver *);
+    void (*want)(struct driver *, const struct driver_want *);
+    void (*run)(struct driver *);
+    void (*wait)(struct driver *);
+
+    void (*get_status)(const struct driver *, struct driver_status *);
+    struct json *(*to_json)(const struct driver *);
+
+    /* Has the switch said that nothing gets through 'port'? */
+    bool (*is_down)(const struct driver *, uint32_t port);
+};
+
+/* Called with what a switch says it is before anything is asked of it.  Why
+ * it is refused, which the caller frees, or NULL. */
+typedef char *driver_admit_func(const struct driver *, uint64_t datapath,
+                                void *aux);
+
+#endif /* controller/southbound/driver.h */

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/southbound/routes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "util.h"
+
+#define FAR INT16_MAX
+
+struct routes {
+    const struct topology *t;
+    bool *up;                   /* By link. */
+    int16_t *hops;              /* From switch i to j: [i * n_switches + j]. */
+    double *load;               /* Seconds of paths, by link and direction. */
+    struct route_path *paths;
+    size_t n_paths;
+};
+
+static void
+measure_from(struct routes *r, int from, int *queue)
+{
+    int16_t *hops = &r->hops[from * r->t->n_switches];
+    size_t head = 0, tail = 0;
+
+    for (size_t i = 0; i < r->t->n_switches; i++) {
+        hops[i] = FAR;
+    }
+    hops[from] = 0;
+    queue[tail++] = from;
+    while (head < tail) {
+        int at = queue[head++];
+
+        for (size_t i = 0; i < r->t->n_links; i++) {
+            const struct topology_link *link = &r->t->links[i];
+
+            for (int end = 0; r->up[i] && end < 2; end++) {
+                int other = link->ends[!end].sw;
+
+                if (link->ends[end].sw == at && hops[other] == FAR) {
+                    hops[other] = hops[at] + 1;
+                    queue[tail++] = other;
+                }
+            }
+        }
+    }
+}
+
+static void
+measure(struct routes *r)
+{
+    int *queue = xcalloc(r->t->n_switches, sizeof *queue);
+
+    for (size_t i = 0; i < r->t->n_switches; i++) {
+        measure_from(r, i, queue);
+    }
+    free(queue);
+}
+
+struct routes *
+routes_create(const struct topology *t)
+{
+    struct routes *r = xzalloc(sizeof *r);
+
+    r->t = t;
+    r->up = xcalloc(t->n_links + 1, sizeof *r->up);
+    memset(r->up, true, t->n_links);
+    r->hops = xcalloc(t->n_switches * t->n_switches, sizeof *r->hops);
+    r->load = xcalloc(2 * t->n_links + 1, sizeof *r->load);
+    measure(r);
+    return r;
+}
+
+void
+routes_destroy(struct routes *r)
+{
+    if (r) {
+        free(r->up);
+        free(r->hops);
+        free(r->load);
+        free(r->paths);
+        free(r);
+    }
+}
+
+bool
+routes_set_up(struct routes *r, size_t link, bool up)
+{
+    if (r->up[link] == up) {
+        return false;
+    }
+    r->up[link] = up;
+    measure(r);
+    return true;
+}
+
+size_t
+routes_n_down(const struct routes *r)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->t->n_links; i++) {
+        n += !r->up[i];
+    }
+    return n;
+}
+
+static int
+hops(const struct routes *r, int from, int to)
+{
+    return r->hops[from * r->t->n_switches + to];
+}
+
+/* The end of 'link' at which a shortest way from 'from' to 'to' enters it, or
+ * -1 if none does. */
+static int
+end_towards(const struct routes *r, size_t link, int from, int to)
+{
+    const struct topology_link *l = &r->t->links[link];
+
+    for (int end = 0; r->up[link] && end < 2; end++) {
+        if (l->ends[end].sw == from && hops(r, from, to) != FAR
+            && hops(r, l->ends[!end].sw, to) == hops(r, from, to) - 1) {
+            return end;
+        }
+    }
+    return -1;
+}
+
+size_t
+routes_next(const struct routes *r, int from, int to, uint32_t *ports,
+            size_t max)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; from != to && n < max && i < r->t->n_links; i++) {
+        int end = end_towards(r, i, from, to);
+
+        if (end >= 0) {
+            ports[n++] = r->t->links[i].ends[end].port;
+        }
+    }
+    return n;
+}
+
+/* Adds what 'path' has to send to the loads of its links. */
+static void
+add_load(struct routes *r, const struct route_path *path)
+{
+    for (size_t i = 0; i < path->n_hops; i++) {
+        const struct topology_link *link
+            = &r->t->links[path->hops[i].link];
+        bool end = link->ends[1].sw == path->hops[i].out.sw;
+
+        r->load[2 * path->hops[i].link + end]
+            += path->demand.bits / link->capacity;
+    }
+}
+
+/* Is 'path' still a shortest one, all of it up? */
+static bool
+works(const struct routes *r, const struct route_path *path)
+{
+    int to = r->t->hosts[path->demand.dst].at.sw;
+    int at = r->t->hosts[path->demand.src].at.sw;
+
+    for (size_t i = 0; i < path->n_hops; i++) {
+        int link = path->hops[i].link;
+        int end = end_towards(r, link, at, to);
+
+        if (end < 0) {
+            return false;
+        }
+        at = r->t->links[link].ends[!end].sw;
+    }
+    return at == to;
+}
+
+/* The link towards 'to', out of 'at', that would end soonest with 'bits' more;
+ * -1 if there is none. */
+static int
+choose(const struct routes *r, int at, int to, double bits, int *endp)
+{
+    double best_load = 0;
+    int best = -1;
+
+    for (size_t i = 0; i < r->t->n_links; i++) {
+        int end = end_towards(r, i, at, to);
+        double load;
+
+        if (end < 0) {
+            continue;
+        }
+        load = r->load[2 * i + end] + bits / r->t->links[i].capacity;
+        if (best < 0 || load < best_load) {
+            best = i;
+            best_load = load;
+            *endp = end;
+        }
+    }
+    return best;
+}
+
+/* Finds a way for the demand of 'path'.  Returns false if there is none, or
+ * none that is needed: its hosts are at one switch. */
+static bool
+find_path(const struct routes *r, struct route_path *path)
+{
+    int to = r->t->hosts[path->demand.dst].at.sw;
+    int at = r->t->hosts[path->demand.src].at.sw;
+
+    path->n_hops = 0;
+    while (at != to && path->n_hops < ROUTES_MAX_HOPS) {
+        int end = 0;
+        int link = choose(r, at, to, path->demand.bits, &end);
+
+        if (link < 0) {
+            return false;
+        }
+        path->hops[path->n_hops].link = link;
+        path->hops[path->n_hops++].out = r->t->links[link].ends[end];
+        at = r->t->links[link].ends[!end].sw;
+    }
+    return at == to && path->n_hops;
+}
+
+static const struct route_path *
+find_old(const struct route_path *paths, size_t n,
+         const struct route_demand *demand)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct route_demand *d = &paths[i].demand;
+
+        if (d->src == demand->src && d->dst == demand->dst
+            && d->dscp == demand->dscp) {
+            return &paths[i];
+        }
+    }
+    return NULL;
+}
+
+/* Gives each of the 'n' 'demands', which differ in hosts or DSCP, a path.
+ * Those that have one that works keep it; the others choose, the first ones
+ * first. */
+void
+routes_place(struct routes *r, const struct route_demand *demands, size_t n)
+{
+    struct route_path *old = r->paths;
+    size_t n_old = r->n_paths;
+    bool *kept;
+
+    n = MIN(n, ROUTES_MAX_PATHS);
+    kept = xcalloc(n + 1, sizeof *kept);
+    r->paths = xcalloc(n + 1, sizeof *r->paths);
+    memset(r->load, 0, 2 * r->t->n_links * sizeof *r->load);
+    for (size_t i = 0; i < n; i++) {
+        const struct route_path *before = find_old(old, n_old, &demands[i]);
+
+        if (before && works(r, before)) {
+            kept[i] = true;
+            r->paths[i] = *before;
+            r->paths[i].demand = demands[i];
+            add_load(r, &r->paths[i]);
+        }
+    }
+    r->n_paths = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct route_path path = r->paths[i];
+
+        path.demand = demands[i];
+        if (!kept[i]) {
+            if (!find_path(r, &path)) {
+                continue;
+            }
+            add_load(r, &path);
+        }
+        r->paths[r->n_paths++] = path;
+    }
+    free(kept);
+    free(old);
+}
+
+const struct route_path *
+routes_paths(const struct routes *r, size_t *np)
+{
+    *np = r->n_paths;
+    return r->paths;
+}

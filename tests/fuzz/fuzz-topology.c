@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Topologies, which people write. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "controller/southbound/routes.h"
+#include "controller/southbound/topology.h"
+#include "tests/fuzz/must.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Every way that there is begins at a port of its switch. */
+static void
+check_routes(const struct topology *t)
+{
+    struct routes *r = routes_create(t);
+
+    for (size_t i = 0; i < t->n_hosts; i++) {
+        struct route_demand demand = { .src = 0, .dst = i, .bits = 1e9 };
+        uint32_t ports[4];
+
+        must(routes_next(r, t->hosts[0].at.sw, t->hosts[i].at.sw, ports, 4)
+             <= t->n_links);
+        routes_place(r, &demand, 1);
+    }
+    routes_destroy(r);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = copy_text(data, size);
+    struct topology *t;
+    char *error = topology_parse("fuzz", text, &t);
+
+    must(!error == !!t);
+    if (t) {
+        check_routes(t);
+    } else {
+        must_be_message(error, "fuzz:");
+    }
+    topology_destroy(t);
+    free(error);
+    free(text);
+    return 0;
+}

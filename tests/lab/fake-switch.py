@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fake-switch.py FOLDER CONTROL: switches that are not what they should be.
+
+Each listens at FOLDER/NAME.mgmt and misbehaves in its own way once the
+controller has connected: the attacks of a switch on a controller that the
+literature lists (malformed version, corrupted type, no handshake, messages
+before it, unasked for messages, an identity that is another's, floods, what
+fills memory).  After some seconds the controller behind the socket CONTROL
+must say of each what is expected, and must have answered all the while.
+"""
+
+import asyncio
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import time
+
+HELLO, ERROR, FEATURES, PACKET_IN, FLOW_REMOVED = 0, 1, 6, 10, 11
+PORT_STATUS, MULTIPART, ROLE = 12, 19, 25
+FLOWS, GROUPS = 1, 7
+SECONDS = 15
+
+
+def message(kind, body=b"", xid=0, version=4, length=None):
+    size = 8 + len(body) if length is None else length
+    return struct.pack(">BBHI", version, kind, size, xid) + body
+
+
+def features(datapath, auxiliary=0):
+    return struct.pack(">QIBBHII", datapath, 0, 254, auxiliary, 0, 0, 0)
+
+
+class Switch:
+    """One that answers as it should; others differ in a method."""
+
+    datapath = 0x10
+    state = "writing"           # What it says it has is never what it shall.
+    says = ""                   # Part of the controller's reason.
+    auxiliary = 0
+
+    def __init__(self, name):
+        self.name = name
+        self.connections = 0
+        self.asked = set()
+
+    async def begin(self, out):
+        out.write(message(HELLO))
+
+    async def answer(self, out, kind, xid, body):
+        if kind == 5:
+            out.write(message(FEATURES, features(self.datapath,
+                                                 self.auxiliary), xid))
+        elif kind == 24:
+            out.write(message(ROLE, body, xid))
+        elif kind == 18:
+            await self.dump(out, xid, struct.unpack(">H", body[:2])[0])
+        elif kind == 2:
+            out.write(message(3, body, xid))
+
+    async def dump(self, out, xid, part):
+        out.write(message(MULTIPART, struct.pack(">HHI", part, 0, 0), xid))
+
+    async def serve(self, reader, out):
+        self.connections += 1
+        try:
+            await self.begin(out)
+            while True:
+                head = await reader.readexactly(8)
+                _, kind, size, xid = struct.unpack(">BBHI", head)
+                body = await reader.readexactly(size - 8)
+                self.asked.add(kind)
+                await self.answer(out, kind, xid, body)
+                await out.drain()
+        except (asyncio.IncompleteReadError, ConnectionError,
+                asyncio.CancelledError):
+            pass
+        finally:
+            out.close()
+
+
+class Honest(Switch):
+    pass
+
+
+class Twin(Switch):
+    """Says that it is the honest one."""
+    state, says = "refused", "is that of"
+
+    async def begin(self, out):
+        await asyncio.sleep(1)
+        await super().begin(out)
+
+
+class Auxiliary(Switch):
+    datapath, auxiliary = 0x11, 1
+    state, says = "refused", "auxiliary"
+
+
+class NewerLeader(Switch):
+    """Knows another controller of a later generation."""
+    datapath = 0x12
+    state, says = "refused", "another controller is newer"
+
+    async def answer(self, out, kind, xid, body):
+        if kind == 24:
+            out.write(message(ERROR, struct.pack(">HH", 11, 0), xid))
+        else:
+            await super().answer(out, kind, xid, body)
+
+
+class NoHello(Switch):
+    state = "away"
+
+    async def begin(self, out):
+        pass
+
+
+class EarlyMessage(Switch):
+    """Answers before the handshake."""
+    state = "away"
+
+    async def begin(self, out):
+        out.write(message(FEATURES, features(0x13)))
+
+
+class OldVersion(Switch):
+    state = "away"
+
+    async def begin(self, out):
+        out.write(message(HELLO, version=1))
+
+
+class WrongVersion(Switch):
+    """Goes on in a version that was not agreed upon."""
+    datapath, state = 0x14, "away"
+
+    async def answer(self, out, kind, xid, body):
+        out.write(message(FEATURES, features(self.datapath), xid, version=9))
+
+
+class UnknownType(Switch):
+    """What means nothing is ignored."""
+    datapath = 0x15
+
+    async def answer(self, out, kind, xid, body):
+        out.write(message(200, b"x" * 40, xid))
+        await super().answer(out, kind, xid, body)
+
+
+class ShortLength(Switch):
+    state = "away"
+
+    async def answer(self, out, kind, xid, body):
+        out.write(message(FEATURES, features(0x16), xid, length=4))
+
+
+class LongLength(Switch):
+    """Says that more follows than does: nothing is understood any more."""
+    state = "away"
+
+    async def answer(self, out, kind, xid, body):
+        out.write(message(FEATURES, b"\xff" * 65527, xid, length=65535))
+
+
+class WrongAnswers(Switch):
+    """Answers with the right type and number, and rubbish."""
+    datapath, state, says = 0x17, "refused", "cannot be read"
+
+    async def dump(self, out, xid, part):
+        if part != GROUPS:
+            await super().dump(out, xid, part)
+            return
+        out.write(message(MULTIPART, struct.pack(">HHI", part, 0, 0)
+                          + b"\x00\x01rubbis", xid))
+
+
+class Unasked(Switch):
+    """Tells of flows that nobody wants to hear of, and of ports that cannot
+    be."""
+    datapath = 0x18
+
+    async def answer(self, out, kind, xid, body):
+        out.write(message(FLOW_REMOVED, b"\0" * 48, 7))
+        out.write(message(PORT_STATUS, b"\xff" * 72, 8))
+        out.write(message(PORT_STATUS, b"\0" * 10, 9))
+        await super().answer(out, kind, xid, body)
+
+
+class Flood(Switch):
+    """Packets, of which it was told to send none."""
+    datapath = 0x19
+
+    async def answer(self, out, kind, xid, body):
+        for _ in range(20):
+            out.write(message(PACKET_IN, b"\0" * 100) * 500)
+            await out.drain()
+        await super().answer(out, kind, xid, body)
+
+
+class EndlessDump(Switch):
+    """A dump that goes on and on, of flows that all have our cookie."""
+    datapath, state, says = 0x1a, "refused", "a dump without end"
+
+    async def dump(self, out, xid, part):
+        if part != FLOWS:
+            await super().dump(out, xid, part)
+            return
+        n = 0
+        while True:
+            body = b""
+            for _ in range(500):
+                n += 1
+                # Priority n of table n / 65536: each is another flow.
+                body += struct.pack(
+                    ">HBxIIHHHH4xQQQHH4x", 56, n >> 16 & 0x7f, 0, 0,
+                    n & 0xffff, 0, 0, 0, 0x7374616765000000, 0, 0, 1, 4)
+            out.write(message(MULTIPART, struct.pack(">HHI", part, 1, 0)
+                              + body, xid))
+            await out.drain()
+
+
+class NoAnswer(Switch):
+    """Is connected and says no more."""
+    state = "away"
+
+    async def answer(self, out, kind, xid, body):
+        if kind == 2:
+            await super().answer(out, kind, xid, body)
+
+
+SWITCHES = [Honest, Twin, Auxiliary, NewerLeader, NoHello, EarlyMessage,
+            OldVersion, WrongVersion, UnknownType, ShortLength, LongLength,
+            WrongAnswers, Unasked, Flood, EndlessDump, NoAnswer]
+
+
+def ask(control, command):
+    began = time.monotonic()
+    text = subprocess.run(["ovs-appctl", "-t", control, command], check=True,
+                          timeout=10, capture_output=True, text=True).stdout
+    return json.loads(text), time.monotonic() - began
+
+
+def judge(switches, rows, longest):
+    bad = []
+    for sw in switches:
+        row = rows.get(sw.name, {"state": "missing", "reason": ""})
+        if sw.state and (row["state"] != sw.state
+                         or sw.says not in row["reason"]):
+            bad.append(f"{sw.name}: {row}")
+        if not sw.connections:
+            bad.append(f"{sw.name}: never connected to")
+        if sw.state == "refused" and sw.asked & {14, 15, 33, 34}:
+            bad.append(f"{sw.name}: was changed all the same")
+        print(f"{sw.name}: {row['state']} {row['reason']} "
+              f"({sw.connections} connections)")
+    if longest > 2:
+        bad.append(f"an answer took {longest:.1f} s")
+    print(f"the longest answer took {longest * 1000:.0f} ms")
+    return bad
+
+
+async def main():
+    folder, control = pathlib.Path(sys.argv[1]), sys.argv[2]
+    switches = [kind(kind.__name__) for kind in SWITCHES]
+    longest, rows = 0, {}
+    for sw in switches:
+        await asyncio.start_unix_server(sw.serve, folder / f"{sw.name}.mgmt")
+    print("ready", flush=True)
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        await asyncio.sleep(0.2)
+        try:
+            answer, took = await asyncio.to_thread(ask, control,
+                                                   "controller/switches")
+        except (subprocess.SubprocessError, OSError):
+            if rows:
+                sys.exit("FAILED: the controller does not answer any more")
+            continue
+        longest = max(longest, took)
+        rows = {pathlib.Path(row["switch"]).stem: row
+                for row in answer["switches"]}
+    bad = judge(switches, rows, longest)
+    print("\n".join(f"FAILED: {line}" for line in bad))
+    sys.exit(bool(bad))
+
+
+asyncio.run(main())

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/southbound/routes.h"
+#include "controller/southbound/topology.h"
+#include "policies/json-check.h"
+#include "util.h"
+
+static char *
+read_test(const char *name, struct topology **t)
+{
+    char *file = xasprintf("tests/topologies/%s.json", name);
+    char *error = topology_read(file, t);
+
+    free(file);
+    return error;
+}
+
+static struct topology *
+leaf_spine(void)
+{
+    struct topology *t;
+
+    assert_null(read_test("good/leaf-spine", &t));
+    return t;
+}
+
+static void
+reads_what_is_good(void **state OVS_UNUSED)
+{
+    struct topology *t = leaf_spine();
+
+    assert_int_equal(t->n_switches, 4);
+    assert_int_equal(t->switches[3].datapath, 0xff);
+    assert_string_equal(t->switches[1].target, "tcp:192.0.2.1:6653");
+    assert_int_equal(t->n_links, 4);
+    assert_int_equal(t->links[0].capacity, 1000000000);
+    assert_int_equal(t->links[3].ends[0].sw, 1);
+    assert_int_equal(t->links[3].ends[0].port, 11);
+    assert_int_equal(t->n_hosts, 4);
+    assert_int_equal(t->hosts[2].ip, 0x0a000003);
+    assert_int_equal(t->hosts[2].at.sw, 1);
+    assert_int_equal(topology_find_host(t, "h3"), 3);
+    assert_int_equal(topology_find_host(t, "h4"), -1);
+    topology_destroy(t);
+    assert_null(read_test("good/one-switch", &t));
+    topology_destroy(t);
+}
+
+/* Bad files and where each is wrong. */
+static void
+names_the_place_at_fault(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *name, *error;
+    } rows[] = {
+        { "no-switches", "/switches: " },
+        { "no-hosts", "/hosts: " },
+        { "unknown-member", "/spines: " },
+        { "datapath-short", "/switches/0/datapath: \"1\", 16 digits" },
+        { "datapath-zero", "/switches/0/datapath: " },
+        { "datapath-twice.semantic",
+          "/switches/3/datapath: \"spine0\" has it too, " },
+        { "name-twice.semantic", "/switches/3/name: " },
+        { "target-relative", "/switches/0/target: \"unix:x\", unix:/PATH" },
+        { "switch-unknown.semantic",
+          "/links/1/ends/0/switch: \"leaf9\", a name of" },
+        { "port-zero", "/hosts/0/at/port: " },
+        { "port-huge", "/hosts/0/at/port: " },
+        { "port-taken.semantic", "/hosts/0/at/port: 10 of \"leaf0\" is " },
+        { "link-loop.semantic", "/links/0/ends: both are of one switch" },
+        { "link-one-end", "/links/0/ends: " },
+        { "ip-bad", "/hosts/0/ip: \"10.0.0.256\", an IPv4" },
+        { "ip-twice.semantic", "/hosts/1/ip: \"h0\" has it too" },
+        { "host-twice.semantic", "/hosts/1/name: another host" },
+        { "capacity-number", "/hosts/1/capacity: " },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        char *name = xasprintf("bad/%s", rows[i].name);
+        char *start = xasprintf("tests/topologies/%s.json: %s", name,
+                                rows[i].error);
+        struct topology *t;
+        char *error = read_test(name, &t);
+
+        assert_null(t);
+        assert_non_null(error);
+        if (strncmp(error, start, strlen(start))) {
+            fail_msg("\"%s\" does not begin with \"%s\"", error, start);
+        }
+        free(error);
+        free(start);
+        free(name);
+    }
+}
+
+static void
+takes_every_shortest_way(void **state OVS_UNUSED)
+{
+    struct topology *t = leaf_spine();
+    struct routes *r = routes_create(t);
+    uint32_t ports[4];
+
+    assert_int_equal(routes_next(r, 0, 1, ports, 4), 2);
+    assert_int_equal(ports[0], 10);
+    assert_int_equal(ports[1], 11);
+    assert_int_equal(routes_next(r, 0, 1, ports, 1), 1);
+    assert_int_equal(routes_next(r, 2, 1, ports, 4), 1);
+    assert_int_equal(ports[0], 2);
+    assert_int_equal(routes_next(r, 1, 1, ports, 4), 0);
+
+    /* Spine to spine is two hops by either leaf. */
+    assert_int_equal(routes_next(r, 2, 3, ports, 4), 2);
+    routes_destroy(r);
+    topology_destroy(t);
+}
+
+static void
+goes_round_what_is_down(void **state OVS_UNUSED)
+{
+    struct topology *t = leaf_spine();
+    struct routes *r = routes_create(t);
+    uint32_t ports[4];
+
+    /* Leaf 1 to spine 0: leaf 0 must not send there either. */
+    assert_true(routes_set_up(r, 2, false));
+    assert_false(routes_set_up(r, 2, false));
+    assert_int_equal(routes_n_down(r), 1);
+    assert_int_equal(routes_next(r, 0, 1, ports, 4), 1);
+    assert_int_equal(ports[0], 11);
+    assert_true(routes_set_up(r, 3, false));
+    assert_int_equal(routes_next(r, 0, 1, ports, 4), 0);
+    assert_true(routes_set_up(r, 2, true));
+    assert_int_equal(routes_next(r, 0, 1, ports, 4), 1);
+    assert_int_equal(ports[0], 10);
+    routes_destroy(r);
+    topology_destroy(t);
+}
+
+static int
+spine_of(const struct route_path *path)
+{
+    assert_int_equal(path->n_hops, 2);
+    return path->hops[1].out.sw;
+}
+
+static void
+spreads_elephants_and_lets_them_stay(void **state OVS_UNUSED)
+{
+    static const struct route_demand demands[] = {
+        { .src = 0, .dst = 2, .dscp = 48, .bits = 8e9 },
+        { .src = 1, .dst = 3, .dscp = 40, .bits = 5e9 },
+        { .src = 0, .dst = 3, .dscp = 32, .bits = 2e9 },
+        { .src = 2, .dst = 0, .dscp = 48, .bits = 1e9 },
+        { .src = 0, .dst = 1, .dscp = 48, .bits = 1e9 },    /* One leaf. */
+    };
+    struct topology *t = leaf_spine();
+    struct routes *r = routes_create(t);
+    const struct route_path *paths;
+    int first, back;
+    size_t n;
+
+    routes_place(r, demands, ARRAY_SIZE(demands));
+    paths = routes_paths(r, &n);
+    assert_int_equal(n, 4);
+    first = spine_of(&paths[0]);
+    assert_int_not_equal(spine_of(&paths[1]), first);
+    assert_int_equal(spine_of(&paths[2]), spine_of(&paths[1]));
+    assert_int_equal(paths[0].hops[0].out.sw, 0);
+
+    /* The second alone would choose the first's now, and stays. */
+    routes_place(r, &demands[1], 2);
+    paths = routes_paths(r, &n);
+    assert_int_equal(n, 2);
+    assert_int_not_equal(spine_of(&paths[0]), first);
+    assert_int_equal(spine_of(&paths[1]), spine_of(&paths[0]));
+
+    /* Its link to leaf 1 goes: both move, and do not move back. */
+    back = spine_of(&paths[0]);
+    routes_set_up(r, 2 + (back - 2), false);
+    routes_place(r, &demands[1], 2);
+    paths = routes_paths(r, &n);
+    assert_int_equal(spine_of(&paths[0]), first);
+    assert_int_equal(spine_of(&paths[1]), first);
+    routes_set_up(r, 2 + (back - 2), true);
+    routes_place(r, &demands[1], 2);
+    paths = routes_paths(r, &n);
+    assert_int_equal(spine_of(&paths[0]), first);
+    routes_destroy(r);
+    topology_destroy(t);
+}
+
+int
+main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_what_is_good),
+        cmocka_unit_test(names_the_place_at_fault),
+        cmocka_unit_test(takes_every_shortest_way),
+        cmocka_unit_test(goes_round_what_is_down),
+        cmocka_unit_test(spreads_elephants_and_lets_them_stay),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
