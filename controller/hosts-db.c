@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "controller/cluster.h"
+#include "controller/hosts-access.h"
 #include "controller/hosts-idl.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -58,6 +59,7 @@ hosts_db_create(const char *remote, struct cluster *cluster)
     for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
         ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
     }
+    hosts_access_init(idl);
     ovsdb_idl_set_probe_interval(idl, PROBE_MS);
     hdb->loop.idl = idl;
     hdb->cluster = cluster;
@@ -474,9 +476,13 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
     HOSTSREC_HOST_WANTED_FOR_EACH (row, hdb->loop.idl) {
         shash_add(&rows, row->host, row);
     }
+    hosts_access_write(hdb->loop.idl, hdb->txn);
     SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
         const struct host *host = node->data;
 
+        if (host->connected && !host->reports) {
+            hosts_access_write_host(hdb->loop.idl, hdb->txn, host->name);
+        }
         row = shash_find_data(&rows, host->name);
         if (row || is_needed(host)) {
             n += write_host(hdb, host, row, policy, generation, version);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "command-line.h"
+#include "controller/tls.h"
 #include "daemon.h"
 #include "openvswitch/vlog.h"
 #include "stream-ssl.h"
@@ -153,7 +154,15 @@ controller_options_parse(int argc, char *argv[],
             exit(EXIT_SUCCESS);
         DAEMON_OPTION_HANDLERS
         VLOG_OPTION_HANDLERS
-        STREAM_SSL_OPTION_HANDLERS
+        case TLS_FILE_OPTIONS:
+            tls_set_file(c, optarg);
+            break;
+        case OPT_SSL_PROTOCOLS:
+            stream_ssl_set_protocols(optarg);
+            break;
+        case OPT_SSL_CIPHERS:
+            stream_ssl_set_ciphers(optarg);
+            break;
         case '?':
             exit(2);
         default:

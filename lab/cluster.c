@@ -237,10 +237,11 @@ start_database(struct cluster *c, const struct database *database)
     const struct plan *plan = c->plan;
     char *file = xasprintf("%s/db/%s.db", plan->rundir, database->name);
     char *name = xasprintf("ovsdb-%s", database->name);
-    char *error = database_init(database, file);
+    char *error = database_init(database, file, NULL);
 
     if (!error) {
-        char **args = database_argv(database, file, plan->rundir);
+        struct database_site site = { .rundir = plan->rundir };
+        char **args = database_argv(database, file, &site);
         struct svec argv = SVEC_EMPTY_INITIALIZER;
         struct svec env = SVEC_EMPTY_INITIALIZER;
 
