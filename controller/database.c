@@ -27,6 +27,10 @@ const struct database database_hosts = {
     "hosts", "Stagecoach_Hosts", 6642, 6644,
 };
 
+/* After so long without a word of the leader a member wants to be it.  The
+ * databases are small: a leader that is silent for this long is gone. */
+#define ELECTION_MS 600
+
 extern char **environ;
 
 /* Debian has ovsdb-server in a directory that is not in everybody's PATH. */
@@ -146,7 +150,9 @@ database_init(const struct database *db, const char *dbfile,
                           ovs_strerror(errno));
     } else {
         char *argv[] = {
-            find_program("ovsdb-tool"), xstrdup("create-cluster"),
+            find_program("ovsdb-tool"),
+            xasprintf("--election-timer=%d", ELECTION_MS),
+            xstrdup("create-cluster"),
             xstrdup(absolute), xstrdup(schema),
             address ? raft_address(db, address)
             : xasprintf("unix:%s.raft", absolute), NULL,

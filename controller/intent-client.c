@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "controller/intent-idl.h"
+#include "controller/leader-search.h"
+#include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
@@ -21,11 +23,17 @@ VLOG_DEFINE_THIS_MODULE(intent_client);
 /* An announcement during an outage waits no longer than this. */
 #define OUTAGE_TIMEOUT_MS 50
 
+/* For what still waits at the end: an election takes less. */
+#define LAST_TIMEOUT_MS 5000
+
 struct intent_client {
     struct ovsdb_idl *idl;
     char *remote;               /* For messages. */
     int timeout_ms;             /* Of each call. */
     bool outage;                /* The last announcement failed. */
+    bool timed_out;             /* The last transaction had no answer. */
+    struct leader_search search;
+    struct ovs_list waiting;    /* Of struct waiting_call, oldest first. */
 };
 
 /* The arguments of one call, those that it has. */
@@ -78,19 +86,11 @@ intent_client_create(const char *remote, int timeout_ms)
     ovsdb_idl_add_column(ic->idl, &intentrec_stage_col_began);
     ovsdb_idl_add_column(ic->idl, &intentrec_stage_col_ended);
     ovsdb_idl_add_column(ic->idl, &intentrec_stage_col_jobs);
+    leader_search_init(&ic->search, remote);
+    ovs_list_init(&ic->waiting);
     ic->remote = xstrdup(remote);
     ic->timeout_ms = timeout_ms;
     return ic;
-}
-
-void
-intent_client_destroy(struct intent_client *ic)
-{
-    if (ic) {
-        ovsdb_idl_destroy(ic->idl);
-        free(ic->remote);
-        free(ic);
-    }
 }
 
 /* Another client may have inserted a row that we have not seen yet. */
@@ -116,6 +116,7 @@ transact(struct intent_client *ic, edit_func *edit, struct call *call,
     call->idl = ic->idl;
     do {
         ovsdb_idl_run(ic->idl);
+        leader_search_run(&ic->search, ic->idl);
         if (!txn && ovsdb_idl_has_ever_connected(ic->idl)
             && ovsdb_idl_is_connected(ic->idl)) {
             txn = ovsdb_idl_txn_create(ic->idl);
@@ -140,6 +141,7 @@ transact(struct intent_client *ic, edit_func *edit, struct call *call,
         }
         if (!done) {
             ovsdb_idl_wait(ic->idl);
+            leader_search_wait(&ic->search);
             if (txn) {
                 ovsdb_idl_txn_wait(txn);
             }
@@ -151,6 +153,7 @@ transact(struct intent_client *ic, edit_func *edit, struct call *call,
     if (txn) {
         ovsdb_idl_txn_destroy(txn);
     }
+    ic->timed_out = !done;
     return (done ? error
             : xasprintf("%s: no answer within %d ms", ic->remote,
                         timeout_ms));
@@ -501,12 +504,105 @@ intent_client_cojob_end(struct intent_client *ic, const char *cojob)
 
 /* The search's view. */
 
+/* A call whose strings are its own, to be made when the database answers. */
+struct waiting_call {
+    struct ovs_list node;       /* In struct intent_client's 'waiting'. */
+    edit_func *edit;
+    struct call call;
+};
+
+static void
+waiting_call_destroy(struct waiting_call *w)
+{
+    for (size_t i = 0; i < w->call.n; i++) {
+        if (w->call.jobs) {
+            free(CONST_CAST(char *, w->call.jobs[i]));
+        } else {
+            free(CONST_CAST(char *, w->call.workers[i].host));
+            free(CONST_CAST(char *, w->call.workers[i].role));
+        }
+    }
+    free(CONST_CAST(void *, (const void *) w->call.jobs));
+    free(CONST_CAST(struct announce_worker *, w->call.workers));
+    free(CONST_CAST(char *, w->call.cojob));
+    free(CONST_CAST(char *, w->call.job));
+    free(CONST_CAST(char *, w->call.outcome));
+    ovs_list_remove(&w->node);
+    free(w);
+}
+
+static void
+let_wait(struct intent_client *ic, edit_func *edit, const struct call *call)
+{
+    struct waiting_call *w = xmalloc(sizeof *w);
+
+    w->edit = edit;
+    w->call = *call;
+    w->call.cojob = nullable_xstrdup(call->cojob);
+    w->call.job = nullable_xstrdup(call->job);
+    w->call.outcome = nullable_xstrdup(call->outcome);
+    if (call->jobs) {
+        const char **jobs = xcalloc(call->n + 1, sizeof *jobs);
+
+        for (size_t i = 0; i < call->n; i++) {
+            jobs[i] = xstrdup(call->jobs[i]);
+        }
+        w->call.jobs = jobs;
+    } else if (call->workers) {
+        struct announce_worker *workers = xcalloc(call->n + 1,
+                                                  sizeof *workers);
+
+        for (size_t i = 0; i < call->n; i++) {
+            workers[i] = call->workers[i];
+            workers[i].host = xstrdup(call->workers[i].host);
+            workers[i].role = xstrdup(call->workers[i].role);
+        }
+        w->call.workers = workers;
+    }
+    ovs_list_push_back(&ic->waiting, &w->node);
+}
+
+/* Makes the calls that wait, oldest first, for at most 'timeout_ms'.  One
+ * that the database refuses is dropped.  Returns NULL if none waits any
+ * more. */
+static char *
+make_waiting(struct intent_client *ic, int timeout_ms)
+{
+    long long deadline = time_msec() + timeout_ms;
+    struct waiting_call *w;
+
+    LIST_FOR_EACH_SAFE (w, node, &ic->waiting) {
+        long long left = MAX(deadline - time_msec(), 1);
+        char *error = transact(ic, w->edit, &w->call, left);
+
+        if (error && ic->timed_out) {
+            return error;
+        }
+        if (error) {
+            VLOG_WARN("%s", error);
+            free(error);
+        }
+        waiting_call_destroy(w);
+    }
+    return NULL;
+}
+
+/* Announcements that find no database wait for the next one and are made
+ * before it: what begins and ends while a cluster has no leader is late and
+ * not lost. */
 static void
 announce(struct intent_client *ic, edit_func *edit, struct call *call)
 {
-    char *error = run_call(ic, edit, call,
-                           ic->outage ? OUTAGE_TIMEOUT_MS : ic->timeout_ms);
+    int timeout_ms = ic->outage ? OUTAGE_TIMEOUT_MS : ic->timeout_ms;
+    char *error;
 
+    ic->timed_out = false;
+    error = make_waiting(ic, timeout_ms);
+
+    error = error ? error : run_call(ic, edit, call, timeout_ms);
+    if (error && ic->timed_out) {
+        let_wait(ic, edit, call);
+    }
     if (error && !ic->outage) {
         VLOG_WARN("%s; the search goes on without the controller", error);
     } else if (!error && ic->outage) {
@@ -583,3 +679,24 @@ const struct announce_class intent_client_announce = {
     .job_end = announce_job_end,
     .cojob_end = announce_cojob_end,
 };
+
+/* What still waits is announced now if the database comes back soon. */
+void
+intent_client_destroy(struct intent_client *ic)
+{
+    struct waiting_call *w;
+
+    if (!ic) {
+        return;
+    }
+    if (!ovs_list_is_empty(&ic->waiting)) {
+        free(make_waiting(ic, LAST_TIMEOUT_MS));
+    }
+    LIST_FOR_EACH_SAFE (w, node, &ic->waiting) {
+        waiting_call_destroy(w);
+    }
+    ovsdb_idl_destroy(ic->idl);
+    leader_search_uninit(&ic->search);
+    free(ic->remote);
+    free(ic);
+}
