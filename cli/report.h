@@ -94,8 +94,10 @@ struct report_ha {
     unsigned int faults;        /* 0 if the lab made none. */
     unsigned int back;          /* After which the order came back. */
     double order_back_s;        /* The longest time that took. */
-    unsigned int double_masters;        /* Looks at which two controllers
-                                         * commanded the switch. */
+    unsigned int double_masters;        /* Looks at which the switch had no
+                                         * way to refuse one of two. */
+    unsigned int double_leaders;        /* Looks at which one did not know yet
+                                         * that another one led. */
     unsigned int flows_flushed; /* Of the switch. */
     unsigned int stages_lost;   /* That ended, but not for the controller. */
 };

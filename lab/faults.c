@@ -146,7 +146,8 @@ commands_switch(const struct faults *f, int i, const cJSON *status)
 static int
 look(struct faults *f)
 {
-    int n_commanding = 0;
+    double commanding[2];       /* Generations; the rest does not matter. */
+    size_t n_commanding = 0;
     int leader = -1;
 
     for (int i = 0; i < members_n_controllers(f->plan); i++) {
@@ -155,10 +156,19 @@ look(struct faults *f)
         if (leads(f, status) && hosts_follow(f, i)) {
             leader = i;
         }
-        n_commanding += commands_switch(f, i, status);
+        if (n_commanding < ARRAY_SIZE(commanding)
+            && commands_switch(f, i, status)) {
+            commanding[n_commanding++] = cJSON_GetNumberValue(
+                cJSON_GetObjectItem(status, "generation"));
+        }
         cJSON_Delete(status);
     }
-    f->ha.double_masters += n_commanding > 1;
+    if (n_commanding == ARRAY_SIZE(commanding)) {
+        /* The switch refuses the older one, which may not know yet. */
+        f->ha.double_leaders++;
+        f->ha.double_masters += !(commanding[0] < commanding[1]
+                                  || commanding[0] > commanding[1]);
+    }
     return leader;
 }
 
@@ -282,10 +292,11 @@ count_ended(const struct faults *f)
     const char *const argv[] = { "ovsdb-client", "--format=csv",
                                  "--no-headings", "dump", remote,
                                  database_intent.schema, "Stage", "state",
-                                 NULL };
+                                 "_uuid", NULL };
     char *text = NULL;
     size_t n = 0;
 
+    /* Without the id, rows that are alike would be one. */
     free(tool_run(NULL, argv, NULL, TOOL_MS, &text));
     for (const char *p = text; p && (p = strstr(p, "done")); p++) {
         n++;

@@ -40,6 +40,7 @@ print(json.dumps({
         "faults": ha["faults"],
         "order_back_s": ha["order_back_s"],
         "double_master": ha["double_masters"],
+        "double_leader_looks": ha["double_leaders"],
         "stages_lost": ha["stages_lost"],
         "flows_flushed": ha["flows_flushed"],
         "mean_sct_s": faults["mean_sct_s"],
