@@ -286,6 +286,7 @@ open_database(struct agent *a)
     a->loop = xmalloc(sizeof *a->loop);
     *a->loop = (struct ovsdb_idl_loop) OVSDB_IDL_LOOP_INITIALIZER(idl);
     ovsdb_idl_set_probe_interval(idl, DB_PROBE_MS);
+    ovsdb_idl_set_leader_only(idl, false);      /* Relays never lead. */
     wanted_init(&a->wanted, idl, a->config->host);
     report_init(&a->report, idl, a->config->host);
 }

@@ -30,7 +30,10 @@ report_init(struct report *r, struct ovsdb_idl *idl, const char *host)
     ovsdb_idl_add_table(idl, &hostsrec_table_host_reported);
     for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
         ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
-        ovsdb_idl_omit_alert(idl, &hostsrec_host_reported_columns[i]);
+        if (&hostsrec_host_reported_columns[i]
+            != &hostsrec_host_reported_col_host) {
+            ovsdb_idl_omit_alert(idl, &hostsrec_host_reported_columns[i]);
+        }
     }
     hostsrec_host_reported_add_clause_host(&condition, OVSDB_F_EQ, host);
     ovsdb_idl_set_condition(idl, &hostsrec_table_host_reported, &condition);
@@ -95,7 +98,9 @@ write_row(const struct hostsrec_host_reported *row,
     hostsrec_host_reported_set_health(row, health);
 }
 
-/* Makes the host's row in 'idl' say 'facts', with 'txn', which may be null. */
+/* Makes the host's row in 'idl' say 'facts', with 'txn', which may be null.
+ * The controller makes the row: an agent's certificate lets it change its own
+ * one, and make none. */
 void
 report_run(struct report *r, const struct ovsdb_idl *idl,
            struct ovsdb_idl_txn *txn, const struct report_facts *facts,
@@ -110,15 +115,11 @@ report_run(struct report *r, const struct ovsdb_idl *idl,
     }
     make_health(facts, &health);
     row = own_row(r, idl);
-    if (!row || !is_written(row, facts, &health)) {
+    if (row && !is_written(row, facts, &health)) {
         if (now < r->next) {
             r->waiting = true;
         } else {
             r->next = now + WRITE_MS + random_range(JITTER_MS);
-            if (!row) {
-                row = hostsrec_host_reported_insert(txn);
-                hostsrec_host_reported_set_host(row, r->host);
-            }
             write_row(row, facts, &health);
             ovsdb_idl_txn_add_comment(txn, "agent %s: %s, applied %"PRId64,
                                       r->host, facts->state, facts->applied);

@@ -24,6 +24,7 @@
 #include "agent/privileges.h"
 #include "agent/progress/log-spec.h"
 #include "command-line.h"
+#include "controller/tls.h"
 #include "daemon.h"
 #include "fatal-signal.h"
 #include "latch.h"
@@ -31,12 +32,15 @@
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
+#include "ovsdb-session.h"
 #include "packaging/service-notify.h"
 #include "policies/json-check.h"
 #include "stream-ssl.h"
 #include "stream.h"
+#include "svec.h"
 #include "unixctl.h"
 #include "util.h"
+#include "uuid.h"
 
 VLOG_DEFINE_THIS_MODULE(stagecoach_agent);
 
@@ -211,6 +215,23 @@ set(char **valuep, const char *value)
     *valuep = xstrdup(value);
 }
 
+static void
+check_remotes(const char *text)
+{
+    struct svec remotes = SVEC_EMPTY_INITIALIZER;
+    struct uuid cid;
+
+    ovsdb_session_parse_remote(text, &remotes, &cid);
+    for (size_t i = 0; i < remotes.n; i++) {
+        if (stream_verify_name(remotes.names[i])) {
+            bad_option("--controller: \"%s\" is not a remote, unix:PATH, "
+                       "tcp:HOST:PORT or ssl:HOST:PORT are allowed",
+                       remotes.names[i]);
+        }
+    }
+    svec_destroy(&remotes);
+}
+
 /* Fills in what was not given, and checks what was. */
 static void
 complete(struct agent_config *c)
@@ -240,11 +261,7 @@ complete(struct agent_config *c)
         bad_option("--cgroup: \"%s\" is not a path below the cgroup v2 mount, "
                    "such as stagecoach/h0", c->cgroup);
     }
-    if (stream_verify_name(c->controller)) {
-        bad_option("--controller: \"%s\" is not a remote, unix:PATH, "
-                   "tcp:HOST:PORT or ssl:HOST:PORT are allowed",
-                   c->controller);
-    }
+    check_remotes(c->controller);
 }
 
 static void
@@ -342,7 +359,15 @@ parse_options(int argc, char *argv[], struct agent_config *c)
             exit(EXIT_SUCCESS);
         DAEMON_OPTION_HANDLERS
         VLOG_OPTION_HANDLERS
-        STREAM_SSL_OPTION_HANDLERS
+        case TLS_FILE_OPTIONS:
+            tls_set_file(option, optarg);
+            break;
+        case OPT_SSL_PROTOCOLS:
+            stream_ssl_set_protocols(optarg);
+            break;
+        case OPT_SSL_CIPHERS:
+            stream_ssl_set_ciphers(optarg);
+            break;
         default:
             exit(EXIT_USAGE);
         }
@@ -461,6 +486,7 @@ main(int argc, char *argv[])
         if (latch_poll(&reload)) {
             free(agent_load_readers(agent));
         }
+        tls_run();
         agent_run(agent);
         unixctl_server_run(unixctl);
         agent_wait(agent);

@@ -13,7 +13,10 @@
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "openvswitch/vlog.h"
+#include "ovsdb-session.h"
+#include "svec.h"
 #include "util.h"
+#include "uuid.h"
 
 VLOG_DEFINE_THIS_MODULE(telemetry);
 
@@ -29,14 +32,18 @@ struct telemetry {
     uint64_t n_sent, n_dropped;
 };
 
-/* Returns a stream to 'remote' that connects for as long as it exists.  Calls
+/* Returns a stream to one of 'remotes', separated by commas, that connects for as long as it exists.  Calls
  * 'lease' with 'aux' for each notification of a lease. */
 struct telemetry *
-telemetry_create(const char *remote, telemetry_lease_func *lease, void *aux)
+telemetry_create(const char *remotes, telemetry_lease_func *lease, void *aux)
 {
     struct telemetry *tm = xzalloc(sizeof *tm);
+    struct svec names = SVEC_EMPTY_INITIALIZER;
+    struct uuid cid;
 
-    tm->session = jsonrpc_session_open(remote, true);
+    ovsdb_session_parse_remote(remotes, &names, &cid);
+    tm->session = jsonrpc_session_open_multiple(&names, true);
+    svec_destroy(&names);
     jsonrpc_session_set_max_backoff(tm->session, MAX_BACKOFF_MS);
     jsonrpc_session_set_probe_interval(tm->session, PROBE_MS);
     tm->lease = lease;

@@ -52,7 +52,7 @@ struct telemetry_facts {
 typedef void telemetry_lease_func(int64_t generation, int64_t lease_ms,
                                   void *aux);
 
-struct telemetry *telemetry_create(const char *remote,
+struct telemetry *telemetry_create(const char *remotes,
                                    telemetry_lease_func *, void *aux);
 void telemetry_destroy(struct telemetry *);
 

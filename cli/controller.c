@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach controller: creates the databases, starts and stops them and the
- * controller. */
+/* stagecoach controller: creates the databases, alone or as members of others'
+ * clusters, starts and stops them, the relay and the controller. */
 
 #include <config.h>
 
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/controller-query.h"
+#include "cli/controller-status.h"
+#include "cli/daemon-start.h"
+#include "controller/database-cluster.h"
 #include "controller/database.h"
 #include "controller/rpc-call.h"
-#include "daemon.h"
 #include "openvswitch/vlog.h"
 #include "svec.h"
 #include "timeval.h"
 #include "util.h"
 
 #define START_MS 10000
-#define STOP_MS 5000
 
-extern char **environ;
-
+/* Where agents with TLS bring their telemetry. */
+#define TELEMETRY_PORT 6650
 static const struct database *const databases[] = {
     &database_intent, &database_hosts,
 };
 
 struct controller_options {
-    char *rundir, *dbdir, *policy;      /* Absolute. */
+    char *rundir, *dbdir, *policy, *tls;        /* Absolute. */
+    char *address;              /* Of this machine, for the others and for
+                                 * agents; NULL: sockets only. */
+    const char *peer;           /* To join, NULL for all other commands. */
+    bool json;
 };
 
 static void
@@ -95,20 +97,32 @@ set_path(char **option, const char *value)
     *option = abs_file_name(NULL, value);
 }
 
+/* Returns 'address' as it is written before a port. */
+static char *
+bracket(const char *address)
+{
+    return (strchr(address, ':') && address[0] != '['
+            ? xasprintf("[%s]", address) : xstrdup(address));
+}
+
 /* Returns an exit status, or -1 to go on. */
 static int
-parse(int argc, char *argv[], struct controller_options *o)
+parse(int argc, char *argv[], bool takes_peer, struct controller_options *o)
 {
     static const struct option options[] = {
         {"rundir", required_argument, NULL, 'r'},
         {"dbdir", required_argument, NULL, 'd'},
         {"policy", required_argument, NULL, 'p'},
+        {"address", required_argument, NULL, 'a'},
+        {"tls", required_argument, NULL, 't'},
+        {"format", required_argument, NULL, 'f'},
         {NULL, 0, NULL, 0},
     };
     int c;
 
     set_path(&o->rundir, cli_rundir());
     set_path(&o->dbdir, "/var/lib/stagecoach");
+    set_path(&o->tls, "/etc/stagecoach/tls");
     optind = 0;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (c) {
@@ -121,9 +135,32 @@ parse(int argc, char *argv[], struct controller_options *o)
         case 'p':
             set_path(&o->policy, optarg);
             break;
+        case 't':
+            set_path(&o->tls, optarg);
+            break;
+        case 'a':
+            free(o->address);
+            o->address = bracket(optarg);
+            break;
+        case 'f':
+            o->json = !strcmp(optarg, "json");
+            if (!o->json && strcmp(optarg, "table")) {
+                fprintf(stderr, "stagecoach controller: --format: \"%s\" is "
+                        "not one of \"table\", \"json\"\n", optarg);
+                return EXIT_USAGE;
+            }
+            break;
         default:
             return EXIT_USAGE;
         }
+    }
+    if (takes_peer) {
+        if (optind == argc || !o->address) {
+            fputs("stagecoach controller join: PEER and --address are "
+                  "needed, a member's address and this machine's\n", stderr);
+            return EXIT_USAGE;
+        }
+        o->peer = argv[optind++];
     }
     if (optind < argc) {
         fprintf(stderr, "stagecoach controller: \"%s\": unexpected argument, "
@@ -139,6 +176,16 @@ options_uninit(struct controller_options *o)
     free(o->rundir);
     free(o->dbdir);
     free(o->policy);
+    free(o->tls);
+    free(o->address);
+}
+
+static struct database_site
+get_site(const struct controller_options *o)
+{
+    return (struct database_site) {
+        .rundir = o->rundir, .address = o->address, .tls = o->tls,
+    };
 }
 
 /* Creates 'dir' and what leads to it. */
@@ -181,57 +228,10 @@ init_databases(const struct controller_options *o)
     for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
         char *file = database_file(databases[i], o);
 
-        error = database_init(databases[i], file);
+        error = database_init(databases[i], file, o->address);
         free(file);
     }
     return error;
-}
-
-/* Runs 'args' as a daemon with a pid and a log file RUNDIR/NAME.*. */
-static char *
-start_daemon(const struct controller_options *o, const char *name,
-             char *const args[])
-{
-    struct svec argv = SVEC_EMPTY_INITIALIZER;
-    char *error = NULL;
-    int errnum, status;
-    pid_t pid;
-
-    for (size_t i = 0; args[i]; i++) {
-        svec_add(&argv, args[i]);
-    }
-    svec_add_nocopy(&argv, xasprintf("--pidfile=%s/%s.pid", o->rundir, name));
-    svec_add_nocopy(&argv, xasprintf("--log-file=%s/%s.log", o->rundir,
-                                     name));
-    svec_add(&argv, "--detach");
-    svec_terminate(&argv);
-
-    errnum = posix_spawnp(&pid, argv.names[0], NULL, NULL, argv.names,
-                          environ);
-    if (errnum) {
-        error = xasprintf("%s: cannot be started (%s)", argv.names[0],
-                          ovs_strerror(errnum));
-    } else if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status)
-               || WEXITSTATUS(status)) {
-        error = xasprintf("%s: did not start, %s/%s.log says why", name,
-                          o->rundir, name);
-    }
-    svec_destroy(&argv);
-    return error;
-}
-
-/* Returns the process of daemon 'name', or 0 if it does not run. */
-static pid_t
-find_daemon(const struct controller_options *o, const char *name)
-{
-    char *pidfile = xasprintf("%s/%s.pid", o->rundir, name);
-    pid_t pid = 0;
-
-    if (!access(pidfile, F_OK)) {
-        pid = MAX(read_pidfile(pidfile), 0);
-    }
-    free(pidfile);
-    return pid;
 }
 
 static char *
@@ -240,11 +240,12 @@ start_database(const struct controller_options *o, const struct database *db)
     char *name = xasprintf("%s-db", db->name);
     char *error = NULL;
 
-    if (!find_daemon(o, name)) {
+    if (!daemon_find(o->rundir, name)) {
         char *file = database_file(db, o);
-        char **argv = database_argv(db, file, o->rundir);
+        struct database_site site = get_site(o);
+        char **argv = database_argv(db, file, &site);
 
-        error = start_daemon(o, name, argv);
+        error = daemon_start(o->rundir, name, argv);
         database_argv_free(argv);
         free(file);
     }
@@ -261,13 +262,71 @@ start_database(const struct controller_options *o, const struct database *db)
     return error;
 }
 
+/* What agents reach of the hosts database. */
+static char *
+start_relay(const struct controller_options *o)
+{
+    struct database_site site = get_site(o);
+    char *error = NULL;
+    char *remote;
+
+    if (!o->address) {
+        return NULL;
+    }
+    if (!daemon_find(o->rundir, "relay")) {
+        char **argv = database_relay_argv(&site);
+
+        error = daemon_start(o->rundir, "relay", argv);
+        database_argv_free(argv);
+    }
+    remote = xasprintf("unix:%s/relay.sock", o->rundir);
+    error = error ? error : database_wait(&database_hosts, remote, START_MS);
+    free(remote);
+    return error;
+}
+
+/* Adds where 'db' is: here, and wherever else its cluster has members now. */
+static char *
+add_database(const struct controller_options *o, const struct database *db,
+             struct svec *argv)
+{
+    struct database_cluster dc;
+    char *error = database_cluster_ask(db, o->rundir, &dc);
+
+    if (!error) {
+        char *remote = database_cluster_remote(db, o->rundir, &dc);
+
+        svec_add_nocopy(argv, xasprintf("--%s=%s", db->name, remote));
+        free(remote);
+    }
+    database_cluster_uninit(&dc);
+    return error;
+}
+
+/* Adds where agents reach the controller, and how they are known. */
+static void
+add_telemetry(const struct controller_options *o, struct svec *argv)
+{
+    if (!o->address) {
+        svec_add_nocopy(argv, xasprintf("--telemetry=unix:%s/telemetry.sock",
+                                        o->rundir));
+        return;
+    }
+    svec_add_nocopy(argv, xasprintf("--telemetry=pssl:%d:%s", TELEMETRY_PORT,
+                                    o->address));
+    svec_add_nocopy(argv, xasprintf("--private-key=%s/identity.pem", o->tls));
+    svec_add_nocopy(argv, xasprintf("--certificate=%s/identity.pem", o->tls));
+    svec_add_nocopy(argv, xasprintf("--ca-cert=%s/ca.pem", o->tls));
+}
+
 static char *
 start_controller(const struct controller_options *o)
 {
     struct svec argv = SVEC_EMPTY_INITIALIZER;
-    char *program, *error;
+    char *error = NULL;
+    char *program;
 
-    if (find_daemon(o, "controller")) {
+    if (daemon_find(o->rundir, "controller")) {
         return NULL;
     }
     program = find_controller();
@@ -277,12 +336,10 @@ start_controller(const struct controller_options *o)
     }
     svec_add_nocopy(&argv, program);
     svec_add_nocopy(&argv, xasprintf("--policy=%s", o->policy));
-    svec_add_nocopy(&argv, xasprintf("--intent=unix:%s/intent.sock",
-                                     o->rundir));
-    svec_add_nocopy(&argv, xasprintf("--hosts=unix:%s/hosts.sock",
-                                     o->rundir));
-    svec_add_nocopy(&argv, xasprintf("--telemetry=unix:%s/telemetry.sock",
-                                     o->rundir));
+    for (size_t i = 0; i < ARRAY_SIZE(databases); i++) {
+        error = error ? error : add_database(o, databases[i], &argv);
+    }
+    add_telemetry(o, &argv);
     svec_add_nocopy(&argv, xasprintf("--unixctl=%s/controller.ctl",
                                      o->rundir));
     svec_add_nocopy(&argv, xasprintf("--rest=unix:%s/rest.sock", o->rundir));
@@ -290,7 +347,8 @@ start_controller(const struct controller_options *o)
     svec_add(&argv, "-vconsole:warn");
     svec_add(&argv, "-vsyslog:off");
     svec_terminate(&argv);
-    error = start_daemon(o, "controller", argv.names);
+    error = error ? error : daemon_start(o->rundir, "controller",
+                                         argv.names);
     svec_destroy(&argv);
     return error;
 }
@@ -343,44 +401,19 @@ start(struct controller_options *o)
     for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
         error = start_database(o, databases[i]);
     }
-    if (!error) {
-        error = start_controller(o);
-    }
+    error = error ? error : start_relay(o);
+    error = error ? error : start_controller(o);
     return error ? error : await_controller(o);
-}
-
-/* Ends daemon 'name' and waits until it is gone. */
-static char *
-stop_daemon(const struct controller_options *o, const char *name)
-{
-    long long deadline = time_msec() + STOP_MS;
-    pid_t pid = find_daemon(o, name);
-
-    if (!pid) {
-        return NULL;
-    }
-    if (kill(pid, SIGTERM) && errno != ESRCH) {
-        return xasprintf("%s: process %ld cannot be ended (%s)", name,
-                         (long) pid, ovs_strerror(errno));
-    }
-    while (find_daemon(o, name) == pid) {
-        if (time_msec() >= deadline) {
-            return xasprintf("%s: process %ld has not ended after %d ms",
-                             name, (long) pid, STOP_MS);
-        }
-        xnanosleep(10 * 1000 * 1000);
-    }
-    return NULL;
 }
 
 static char *
 stop(struct controller_options *o)
 {
-    static const char *const names[] = { "controller", "hosts-db",
+    static const char *const names[] = { "controller", "relay", "hosts-db",
                                          "intent-db" };
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-        char *error = stop_daemon(o, names[i]);
+        char *error = daemon_stop(o->rundir, names[i]);
 
         if (error) {
             return error;
@@ -395,8 +428,33 @@ init(struct controller_options *o)
     return init_databases(o);
 }
 
+/* Makes this machine's databases members of the clusters that the machine
+ * 'o->peer' has members of. */
+static char *
+join(struct controller_options *o)
+{
+    char *peer = bracket(o->peer);
+    char *error = make_directory(o->dbdir);
+
+    for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
+        char *file = database_file(databases[i], o);
+
+        error = database_join(databases[i], file, o->address, peer);
+        free(file);
+    }
+    free(peer);
+    return error;
+}
+
+static char *
+show_status(struct controller_options *o)
+{
+    return controller_status(o->rundir, databases, ARRAY_SIZE(databases),
+                             o->json);
+}
+
 static int
-run_controller(int argc, char *argv[],
+run_controller(int argc, char *argv[], bool takes_peer,
                char *(*action)(struct controller_options *))
 {
     struct controller_options o = { .rundir = NULL };
@@ -404,7 +462,7 @@ run_controller(int argc, char *argv[],
 
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
-    status = parse(argc, argv, &o);
+    status = parse(argc, argv, takes_peer, &o);
     if (status < 0) {
         char *error = action(&o);
 
@@ -421,30 +479,49 @@ run_controller(int argc, char *argv[],
 static int
 cmd_controller_init(int argc, char *argv[])
 {
-    return run_controller(argc, argv, init);
+    return run_controller(argc, argv, false, init);
 }
 
 static int
 cmd_controller_start(int argc, char *argv[])
 {
-    return run_controller(argc, argv, start);
+    return run_controller(argc, argv, false, start);
 }
 
 static int
 cmd_controller_stop(int argc, char *argv[])
 {
-    return run_controller(argc, argv, stop);
+    return run_controller(argc, argv, false, stop);
+}
+
+static int
+cmd_controller_join(int argc, char *argv[])
+{
+    return run_controller(argc, argv, true, join);
+}
+
+static int
+cmd_controller_status(int argc, char *argv[])
+{
+    return run_controller(argc, argv, false, show_status);
 }
 
 int
 cmd_controller(int argc, char *argv[])
 {
     static const struct command commands[] = {
-        { "init", "[--dbdir DIR]", "Create the databases.",
-          cmd_controller_init },
-        { "start", "[--policy FILE] [--rundir DIR] [--dbdir DIR]",
+        { "init", "[--address ADDRESS] [--dbdir DIR]",
+          "Create the databases.", cmd_controller_init },
+        { "join", "PEER --address ADDRESS [--dbdir DIR]",
+          "Create them as members of the clusters at PEER.",
+          cmd_controller_join },
+        { "start", "[--address ADDRESS [--tls DIR]] [--policy FILE] "
+          "[--rundir DIR] [--dbdir DIR]",
           "Start the databases and the controller.", cmd_controller_start },
-        { "stop", "[--rundir DIR]", "Stop all three.", cmd_controller_stop },
+        { "stop", "[--rundir DIR]", "Stop them.", cmd_controller_stop },
+        { "status", "[--rundir DIR] [--format table|json]",
+          "The databases' clusters, as their members here know them.",
+          cmd_controller_status },
         { NULL, NULL, NULL, NULL },
     };
 

@@ -44,6 +44,7 @@ struct lab_options {
     const char *bin_dir;        /* NULL for the default. */
     bool keep;
     bool json;
+    bool ha;
     struct svec policies;       /* Instead of the scenario's, if any. */
     char **args;                /* Not options, null-terminated. */
 };
@@ -65,6 +66,8 @@ static const char usage_text[] =
     "  --out DIR      where run writes report.json and report.html\n"
     "                 (default: report)\n"
     "  --keep         run: keep all logs in DIR/logs\n"
+    "  --ha           three members of each database and two controllers;\n"
+    "                 run: kill those that lead, in turn\n"
     "  --format F     run: \"table\" (default) or \"json\" on standard\n"
     "                 output\n"
     "  --name NAME    1 to 8 letters and digits, so that labs may run side\n"
@@ -86,6 +89,7 @@ parse_options(int argc, char *argv[], struct lab_options *o)
         { "format", required_argument, NULL, 'f' },
         { "name", required_argument, NULL, 'n' },
         { "rundir", required_argument, NULL, 'r' },
+        { "ha", no_argument, NULL, 'a' },
         { "bin", required_argument, NULL, 'b' },
         { NULL, 0, NULL, 0 },
     };
@@ -100,6 +104,7 @@ parse_options(int argc, char *argv[], struct lab_options *o)
         case 'p': svec_add(&o->policies, optarg); break;
         case 'o': o->out = optarg; break;
         case 'k': o->keep = true; break;
+        case 'a': o->ha = true; break;
         case 'n': o->name = optarg; break;
         case 'r': o->rundir = optarg; break;
         case 'b': o->bin_dir = optarg; break;
@@ -198,6 +203,7 @@ make_plan(const struct lab_options *o, const struct scenario *s,
     free(rundir);
     if (!error && s) {
         plan_set_scenario(*planp, s);
+        (*planp)->ha = o->ha;
     }
     return error;
 }

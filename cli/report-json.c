@@ -56,6 +56,17 @@ add_policy(cJSON *policies, const struct report_policy *p)
     cJSON_AddNumberToObject(o, "stalls", p->stalls);
     add_number(o, "tcp_timeouts",
                p->tcp_timeouts < 0 ? NAN : p->tcp_timeouts);
+    if (p->ha.faults) {
+        cJSON *ha = cJSON_AddObjectToObject(o, "ha");
+
+        cJSON_AddNumberToObject(ha, "faults", p->ha.faults);
+        cJSON_AddNumberToObject(ha, "back", p->ha.back);
+        cJSON_AddNumberToObject(ha, "order_back_s", p->ha.order_back_s);
+        cJSON_AddNumberToObject(ha, "double_masters", p->ha.double_masters);
+        cJSON_AddNumberToObject(ha, "double_leaders", p->ha.double_leaders);
+        cJSON_AddNumberToObject(ha, "flows_flushed", p->ha.flows_flushed);
+        cJSON_AddNumberToObject(ha, "stages_lost", p->ha.stages_lost);
+    }
     cJSON_AddItemToArray(policies, o);
 }
 

@@ -41,6 +41,13 @@ put_remarks(const struct report_policy *p, FILE *stream)
     if (p->failure) {
         fprintf(stream, "%s: did not complete: %s\n", p->name, p->failure);
     }
+    if (p->ha.faults) {
+        fprintf(stream, "%s: %u faults, after %u of which the order came "
+                "back, within %.1f s; %u times two masters, %u flows "
+                "flushed, %u stages lost\n", p->name, p->ha.faults,
+                p->ha.back, p->ha.order_back_s, p->ha.double_masters,
+                p->ha.flows_flushed, p->ha.stages_lost);
+    }
     if (p->restarts) {
         fprintf(stream, "%s: daemons were started again %u times\n",
                 p->name, p->restarts);

@@ -89,6 +89,19 @@ struct report_cojob {
 };
 
 /* One policy's run. */
+/* What faults did that a lab made, see lab/faults.h. */
+struct report_ha {
+    unsigned int faults;        /* 0 if the lab made none. */
+    unsigned int back;          /* After which the order came back. */
+    double order_back_s;        /* The longest time that took. */
+    unsigned int double_masters;        /* Looks at which the switch had no
+                                         * way to refuse one of two. */
+    unsigned int double_leaders;        /* Looks at which one did not know yet
+                                         * that another one led. */
+    unsigned int flows_flushed; /* Of the switch. */
+    unsigned int stages_lost;   /* That ended, but not for the controller. */
+};
+
 struct report_policy {
     char *name;
     char *failure;              /* Why the run did not complete, or NULL. */
@@ -120,6 +133,7 @@ struct report_policy {
     long long decisions;        /* -1 if not known. */
     unsigned int restarts;      /* Daemons that had to be started again. */
     unsigned int stalls;        /* Times a job stood still, see the lab. */
+    struct report_ha ha;
     long long tcp_timeouts;     /* Of retransmission, of all hosts; -1 if
                                  * not known. */
 

@@ -91,6 +91,10 @@ status_to_json(const struct controller *ctl)
     put_integer(json, "stages", n_stages);
     put_integer(json, "hosts", shash_count(&ctl->cluster->hosts));
     put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
+    json_object_put(json, "intent_connected", json_boolean_create(
+                        intent_db_is_connected(ctl->intent)));
+    json_object_put(json, "hosts_connected", json_boolean_create(
+                        hosts_db_is_connected(ctl->hosts)));
     decide_status(ctl->decide, json);
     status_report_put(json, ctl);
     return json;

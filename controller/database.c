@@ -16,11 +16,20 @@
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "process.h"
+#include "svec.h"
 #include "timeval.h"
 #include "util.h"
 
-const struct database database_intent = { "intent", "Stagecoach_Intent" };
-const struct database database_hosts = { "hosts", "Stagecoach_Hosts" };
+const struct database database_intent = {
+    "intent", "Stagecoach_Intent", 6641, 6643,
+};
+const struct database database_hosts = {
+    "hosts", "Stagecoach_Hosts", 6642, 6644,
+};
+
+/* After so long without a word of the leader a member wants to be it.  The
+ * databases are small: a leader that is silent for this long is gone. */
+#define ELECTION_MS 600
 
 extern char **environ;
 
@@ -102,10 +111,27 @@ run_program(char *argv[])
     return NULL;
 }
 
-/* Creates 'dbfile' with the schema of 'db' as a one-member cluster, if there
- * is no such file. */
+/* Returns where other members reach the member with 'address'. */
+static char *
+raft_address(const struct database *db, const char *address)
+{
+    return xasprintf("ssl:%s:%d", address, db->raft_port);
+}
+
+static char *
+run_and_free(char **argv)
+{
+    char *error = run_program(argv);
+
+    for (size_t i = 0; argv[i]; i++) {
+        free(argv[i]);
+    }
+    return error;
+}
+
 char *
-database_init(const struct database *db, const char *dbfile)
+database_init(const struct database *db, const char *dbfile,
+              const char *address)
 {
     char *schema, *absolute, *error;
 
@@ -124,40 +150,96 @@ database_init(const struct database *db, const char *dbfile)
                           ovs_strerror(errno));
     } else {
         char *argv[] = {
-            find_program("ovsdb-tool"), xstrdup("create-cluster"),
+            find_program("ovsdb-tool"),
+            xasprintf("--election-timer=%d", ELECTION_MS),
+            xstrdup("create-cluster"),
             xstrdup(absolute), xstrdup(schema),
-            xasprintf("unix:%s.raft", absolute), NULL,
+            address ? raft_address(db, address)
+            : xasprintf("unix:%s.raft", absolute), NULL,
         };
 
-        error = run_program(argv);
-        for (size_t i = 0; argv[i]; i++) {
-            free(argv[i]);
-        }
+        error = run_and_free(argv);
     }
     free(absolute);
     free(schema);
     return error;
 }
 
-/* Returns the arguments that serve 'dbfile' in the foreground; the caller
- * may add more and frees them with database_argv_free(). */
+char *
+database_join(const struct database *db, const char *dbfile,
+              const char *address, const char *peer)
+{
+    if (!access(dbfile, F_OK)) {
+        return xasprintf("%s: is there, a member that joins begins without "
+                         "a database", dbfile);
+    }
+    char *argv[] = {
+        find_program("ovsdb-tool"), xstrdup("join-cluster"), xstrdup(dbfile),
+        xstrdup(db->schema), raft_address(db, address),
+        raft_address(db, peer), NULL,
+    };
+    return run_and_free(argv);
+}
+
+/* Begins the arguments of a server with what all have: a control socket and a
+ * socket for its user, both of 'name', news about trouble only, and TLS for
+ * those whom the file 'trust' of the site's directory has. */
+static void
+begin_server(struct svec *argv, const struct database_site *site,
+             const char *name, char *ctl, const char *trust)
+{
+    svec_init(argv);
+    svec_add_nocopy(argv, find_program("ovsdb-server"));
+    svec_add_nocopy(argv, xasprintf("--remote=punix:%s/%s.sock",
+                                    site->rundir, name));
+    svec_add_nocopy(argv, xasprintf("--unixctl=%s", ctl));
+    free(ctl);
+    svec_add(argv, "-vconsole:warn");
+    svec_add(argv, "-vsyslog:off");
+    svec_add(argv, "--no-chdir");
+    if (site->address) {
+        svec_add_nocopy(argv, xasprintf("--private-key=%s/identity.pem",
+                                        site->tls));
+        svec_add_nocopy(argv, xasprintf("--certificate=%s/identity.pem",
+                                        site->tls));
+        svec_add_nocopy(argv, xasprintf("--ca-cert=%s/%s", site->tls, trust));
+        svec_add(argv, "--ssl-protocols=TLSv1.2");
+    }
+}
+
 char **
 database_argv(const struct database *db, const char *dbfile,
-              const char *rundir)
+              const struct database_site *site)
 {
-    char **argv = xcalloc(8, sizeof *argv);
-    char *ctl = database_ctl(db, rundir);
-    size_t n = 0;
+    struct svec argv;
 
-    argv[n++] = find_program("ovsdb-server");
-    argv[n++] = xasprintf("--remote=punix:%s/%s.sock", rundir, db->name);
-    argv[n++] = xasprintf("--unixctl=%s", ctl);
-    argv[n++] = xstrdup("-vconsole:warn");
-    argv[n++] = xstrdup("-vsyslog:off");
-    argv[n++] = xstrdup("--no-chdir");
-    argv[n++] = xstrdup(dbfile);
-    free(ctl);
-    return argv;
+    begin_server(&argv, site, db->name, database_ctl(db, site->rundir),
+                 "controllers-ca.pem");
+    if (site->address) {
+        svec_add_nocopy(&argv, xasprintf("--remote=pssl:%d:%s", db->port,
+                                         site->address));
+    }
+    svec_add(&argv, dbfile);
+    svec_terminate(&argv);
+    return argv.names;
+}
+
+/* The rows of the database say where the relay listens, and to what role. */
+char **
+database_relay_argv(const struct database_site *site)
+{
+    const struct database *db = &database_hosts;
+    struct svec argv;
+
+    begin_server(&argv, site, "relay", xasprintf("%s/relay.ctl",
+                                                 site->rundir),
+                 "agents-ca.pem");
+    svec_add_nocopy(&argv, xasprintf("--remote=db:%s,Global,connections",
+                                     db->schema));
+    svec_add_nocopy(&argv, xasprintf("relay:%s:unix:%s/%s.sock", db->schema,
+                                     site->rundir, db->name));
+    svec_terminate(&argv);
+    return argv.names;
 }
 
 void
@@ -171,14 +253,14 @@ database_argv_free(char **argv)
     }
 }
 
-/* select connected, leader from _Server.Database where name == SCHEMA */
+/* select connected from _Server.Database where name == SCHEMA */
 static struct jsonrpc_msg *
 readiness_request(const struct database *db)
 {
     char *text = xasprintf(
         "[\"_Server\", {\"op\": \"select\", \"table\": \"Database\","
         " \"where\": [[\"name\", \"==\", \"%s\"]],"
-        " \"columns\": [\"connected\", \"leader\"]}]", db->schema);
+        " \"columns\": [\"connected\"]}]", db->schema);
     struct json *params = json_from_string(text);
 
     free(text);
@@ -205,12 +287,11 @@ reply_says_ready(const struct jsonrpc_msg *reply)
     json = shash_find_data(json_object(json->array.elems[0]), "rows");
     return json && json->type == JSON_ARRAY && json->array.n == 1
            && json->array.elems[0]->type == JSON_OBJECT
-           && is_true(json->array.elems[0], "connected")
-           && is_true(json->array.elems[0], "leader");
+           && is_true(json->array.elems[0], "connected");
 }
 
-/* Waits until the server at 'remote' is the leader of 'db's cluster and thus
- * takes transactions. */
+/* Waits until the server at 'remote' is a member of 'db's cluster that knows
+ * its leader, and thus takes transactions. */
 char *
 database_wait(const struct database *db, const char *remote, int timeout_ms)
 {

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "controller/cluster.h"
+#include "controller/hosts-access.h"
 #include "controller/hosts-idl.h"
+#include "controller/leader-search.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
@@ -35,6 +37,7 @@ struct wanted {
 
 struct hosts_db {
     struct ovsdb_idl_loop loop;
+    struct leader_search search;
     struct ovsdb_idl_txn *txn;  /* Of this round, NULL if one is on its way. */
     struct cluster *cluster;
     unsigned int seqno;         /* Of the database, last taken in. */
@@ -59,8 +62,10 @@ hosts_db_create(const char *remote, struct cluster *cluster)
     for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
         ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
     }
+    hosts_access_init(idl);
     ovsdb_idl_set_probe_interval(idl, PROBE_MS);
     hdb->loop.idl = idl;
+    leader_search_init(&hdb->search, remote);
     hdb->cluster = cluster;
     return hdb;
 }
@@ -70,6 +75,7 @@ hosts_db_destroy(struct hosts_db *hdb)
 {
     if (hdb) {
         ovsdb_idl_loop_destroy(&hdb->loop);
+        leader_search_uninit(&hdb->search);
         free(hdb);
     }
 }
@@ -128,6 +134,9 @@ void
 hosts_db_run(struct hosts_db *hdb)
 {
     hdb->txn = ovsdb_idl_loop_run(&hdb->loop);
+    if (leader_search_run(&hdb->search, hdb->loop.idl)) {
+        ovsdb_idl_set_probe_interval(hdb->loop.idl, PROBE_MS);
+    }
     if (hdb->seqno != ovsdb_idl_get_seqno(hdb->loop.idl)) {
         hdb->seqno = ovsdb_idl_get_seqno(hdb->loop.idl);
         if (ovsdb_idl_has_ever_connected(hdb->loop.idl)) {
@@ -489,9 +498,13 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
     HOSTSREC_HOST_WANTED_FOR_EACH (row, hdb->loop.idl) {
         shash_add(&rows, row->host, row);
     }
+    hosts_access_write(hdb->loop.idl, hdb->txn);
     SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
         const struct host *host = node->data;
 
+        if (host->connected && !host->reports) {
+            hosts_access_write_host(hdb->loop.idl, hdb->txn, host->name);
+        }
         row = shash_find_data(&rows, host->name);
         if (row || is_needed(host)) {
             n += write_host(hdb, host, row, policy, generation, version);
@@ -511,6 +524,7 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
 void
 hosts_db_commit(struct hosts_db *hdb)
 {
+    leader_search_wait(&hdb->search);
     if (!ovsdb_idl_loop_commit_and_wait(&hdb->loop)) {
         hdb->dirty = true;
     }

@@ -11,6 +11,8 @@
 
 #include "controller/intent-edit.h"
 #include "controller/intent-idl.h"
+#include "controller/leader-search.h"
+#include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
@@ -22,11 +24,17 @@ VLOG_DEFINE_THIS_MODULE(intent_client);
 /* An announcement during an outage waits no longer than this. */
 #define OUTAGE_TIMEOUT_MS 50
 
+/* For what still waits at the end: an election takes less. */
+#define LAST_TIMEOUT_MS 5000
+
 struct intent_client {
     struct ovsdb_idl *idl;
     char *remote;               /* For messages. */
     int timeout_ms;             /* Of each call. */
     bool outage;                /* The last announcement failed. */
+    bool timed_out;             /* The last transaction had no answer. */
+    struct leader_search search;
+    struct ovs_list waiting;    /* Of struct waiting_call, oldest first. */
 };
 
 /* Opens a client of the database at 'remote'.  Each call gives up after
@@ -38,19 +46,11 @@ intent_client_create(const char *remote, int timeout_ms)
 
     ic->idl = ovsdb_idl_create(remote, &intentrec_idl_class, false, true);
     intent_edit_follow(ic->idl);
+    leader_search_init(&ic->search, remote);
+    ovs_list_init(&ic->waiting);
     ic->remote = xstrdup(remote);
     ic->timeout_ms = timeout_ms;
     return ic;
-}
-
-void
-intent_client_destroy(struct intent_client *ic)
-{
-    if (ic) {
-        ovsdb_idl_destroy(ic->idl);
-        free(ic->remote);
-        free(ic);
-    }
 }
 
 /* Another client may have inserted a row that we have not seen yet. */
@@ -75,6 +75,7 @@ transact(struct intent_client *ic, const struct intent_edit *edit,
 
     do {
         ovsdb_idl_run(ic->idl);
+        leader_search_run(&ic->search, ic->idl);
         if (!txn && ovsdb_idl_has_ever_connected(ic->idl)
             && ovsdb_idl_is_connected(ic->idl)) {
             txn = ovsdb_idl_txn_create(ic->idl);
@@ -99,6 +100,7 @@ transact(struct intent_client *ic, const struct intent_edit *edit,
         }
         if (!done) {
             ovsdb_idl_wait(ic->idl);
+            leader_search_wait(&ic->search);
             if (txn) {
                 ovsdb_idl_txn_wait(txn);
             }
@@ -110,6 +112,7 @@ transact(struct intent_client *ic, const struct intent_edit *edit,
     if (txn) {
         ovsdb_idl_txn_destroy(txn);
     }
+    ic->timed_out = !done;
     return (done ? error
             : xasprintf("%s: no answer within %d ms", ic->remote,
                         timeout_ms));
@@ -199,12 +202,105 @@ intent_client_cojob_end(struct intent_client *ic, const char *cojob)
 
 /* The search's view. */
 
+/* A call whose strings are its own, to be made when the database answers. */
+struct waiting_call {
+    struct ovs_list node;       /* In struct intent_client's 'waiting'. */
+    struct intent_edit edit;
+};
+
+static void
+waiting_call_destroy(struct waiting_call *w)
+{
+    for (size_t i = 0; i < w->edit.n; i++) {
+        if (w->edit.jobs) {
+            free(CONST_CAST(char *, w->edit.jobs[i]));
+        } else {
+            free(CONST_CAST(char *, w->edit.workers[i].host));
+            free(CONST_CAST(char *, w->edit.workers[i].role));
+        }
+    }
+    free(CONST_CAST(void *, (const void *) w->edit.jobs));
+    free(CONST_CAST(struct announce_worker *, w->edit.workers));
+    free(CONST_CAST(char *, w->edit.cojob));
+    free(CONST_CAST(char *, w->edit.job));
+    free(CONST_CAST(char *, w->edit.owner));
+    free(CONST_CAST(char *, w->edit.outcome));
+    ovs_list_remove(&w->node);
+    free(w);
+}
+
+static void
+let_wait(struct intent_client *ic, const struct intent_edit *edit)
+{
+    struct waiting_call *w = xmalloc(sizeof *w);
+
+    w->edit = *edit;
+    w->edit.cojob = nullable_xstrdup(edit->cojob);
+    w->edit.job = nullable_xstrdup(edit->job);
+    w->edit.owner = nullable_xstrdup(edit->owner);
+    w->edit.outcome = nullable_xstrdup(edit->outcome);
+    if (edit->jobs) {
+        const char **jobs = xcalloc(edit->n + 1, sizeof *jobs);
+
+        for (size_t i = 0; i < edit->n; i++) {
+            jobs[i] = xstrdup(edit->jobs[i]);
+        }
+        w->edit.jobs = jobs;
+    } else if (edit->workers) {
+        struct announce_worker *workers = xcalloc(edit->n + 1,
+                                                  sizeof *workers);
+
+        for (size_t i = 0; i < edit->n; i++) {
+            workers[i] = edit->workers[i];
+            workers[i].host = xstrdup(edit->workers[i].host);
+            workers[i].role = xstrdup(edit->workers[i].role);
+        }
+        w->edit.workers = workers;
+    }
+    ovs_list_push_back(&ic->waiting, &w->node);
+}
+
+/* Makes the calls that wait, oldest first, for at most 'timeout_ms'.  One
+ * that the database refuses is dropped.  Returns NULL if none waits any
+ * more. */
+static char *
+make_waiting(struct intent_client *ic, int timeout_ms)
+{
+    long long deadline = time_msec() + timeout_ms;
+    struct waiting_call *w;
+
+    LIST_FOR_EACH_SAFE (w, node, &ic->waiting) {
+        long long left = MAX(deadline - time_msec(), 1);
+        char *error = transact(ic, &w->edit, left);
+
+        if (error && ic->timed_out) {
+            return error;
+        }
+        if (error) {
+            VLOG_WARN("%s", error);
+            free(error);
+        }
+        waiting_call_destroy(w);
+    }
+    return NULL;
+}
+
+/* Announcements that find no database wait for the next one and are made
+ * before it: what begins and ends while a cluster has no leader is late and
+ * not lost. */
 static void
 announce(struct intent_client *ic, const struct intent_edit *edit)
 {
-    char *error = run_edit(ic, edit,
-                           ic->outage ? OUTAGE_TIMEOUT_MS : ic->timeout_ms);
+    int timeout_ms = ic->outage ? OUTAGE_TIMEOUT_MS : ic->timeout_ms;
+    char *error;
 
+    ic->timed_out = false;
+    error = make_waiting(ic, timeout_ms);
+
+    error = error ? error : run_edit(ic, edit, timeout_ms);
+    if (error && ic->timed_out) {
+        let_wait(ic, edit);
+    }
     if (error && !ic->outage) {
         VLOG_WARN("%s; the search goes on without the controller", error);
     } else if (!error && ic->outage) {
@@ -291,3 +387,24 @@ const struct announce_class intent_client_announce = {
     .job_end = announce_job_end,
     .cojob_end = announce_cojob_end,
 };
+
+/* What still waits is announced now if the database comes back soon. */
+void
+intent_client_destroy(struct intent_client *ic)
+{
+    struct waiting_call *w;
+
+    if (!ic) {
+        return;
+    }
+    if (!ovs_list_is_empty(&ic->waiting)) {
+        free(make_waiting(ic, LAST_TIMEOUT_MS));
+    }
+    LIST_FOR_EACH_SAFE (w, node, &ic->waiting) {
+        waiting_call_destroy(w);
+    }
+    ovsdb_idl_destroy(ic->idl);
+    leader_search_uninit(&ic->search);
+    free(ic->remote);
+    free(ic);
+}

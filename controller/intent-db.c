@@ -12,6 +12,7 @@
 #include "controller/intent-events.h"
 #include "controller/intent-idl.h"
 #include "controller/intent-tidy.h"
+#include "controller/leader-search.h"
 #include "controller/overrides-db.h"
 #include "controller/overrides.h"
 #include "controller/silence.h"
@@ -39,6 +40,7 @@ VLOG_DEFINE_THIS_MODULE(intent_db);
 
 struct intent_db {
     struct ovsdb_idl_loop loop;
+    struct leader_search search;
     struct ovsdb_idl_txn *txn;  /* Of this round, NULL if one is on its way. */
     struct cluster *cluster;
     struct overrides *overrides;
@@ -72,6 +74,7 @@ intent_db_create(const char *remote, const char *address,
                                      true);
     ovsdb_idl_set_probe_interval(idb->loop.idl, PROBE_MS);
     ovsdb_idl_set_lock(idb->loop.idl, LOCK_NAME);
+    leader_search_init(&idb->search, remote);
     idb->cluster = cluster;
     idb->overrides = overrides;
     idb->log = log;
@@ -89,6 +92,7 @@ intent_db_destroy(struct intent_db *idb)
     }
     intent_events_destroy(idb->events);
     ovsdb_idl_loop_destroy(&idb->loop);
+    leader_search_uninit(&idb->search);
     free(idb->policy_name);
     free(idb->policy_text);
     free(idb->policy_hash);
@@ -263,6 +267,9 @@ void
 intent_db_run(struct intent_db *idb, int64_t lease_ms)
 {
     idb->txn = ovsdb_idl_loop_run(&idb->loop);
+    if (leader_search_run(&idb->search, idb->loop.idl)) {
+        ovsdb_idl_set_probe_interval(idb->loop.idl, PROBE_MS);
+    }
     if (idb->seqno != ovsdb_idl_get_seqno(idb->loop.idl)) {
         idb->seqno = ovsdb_idl_get_seqno(idb->loop.idl);
         if (ovsdb_idl_has_ever_connected(idb->loop.idl)) {
@@ -332,6 +339,7 @@ intent_db_commit(struct intent_db *idb)
             poll_timer_wait_until(idb->next_write);
         }
     }
+    leader_search_wait(&idb->search);
     ovsdb_idl_loop_commit_and_wait(&idb->loop);
     idb->txn = NULL;
 }

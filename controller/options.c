@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "command-line.h"
+#include "controller/tls.h"
 #include "daemon.h"
 #include "openvswitch/vlog.h"
 #include "stream-ssl.h"
@@ -177,15 +178,15 @@ controller_options_parse(int argc, char *argv[],
         VLOG_OPTION_HANDLERS
         case 'p':
             set_option(&o->key);
-            stream_ssl_set_private_key_file(optarg);
+            tls_set_file(c, optarg);
             break;
         case 'c':
             set_option(&o->certificate);
-            stream_ssl_set_certificate_file(optarg);
+            tls_set_file(c, optarg);
             break;
         case 'C':
             set_option(&o->ca_cert);
-            stream_ssl_set_ca_cert_file(optarg, false);
+            tls_set_file(c, optarg);
             break;
         case OPT_SSL_PROTOCOLS:
             stream_ssl_set_protocols(optarg);

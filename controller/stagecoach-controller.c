@@ -28,6 +28,7 @@
 #include "controller/southbound/topology.h"
 #include "controller/stage-history.h"
 #include "controller/telemetry.h"
+#include "controller/tls.h"
 #include "daemon.h"
 #include "fatal-signal.h"
 #include "latch.h"
@@ -220,8 +221,10 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         bool reread;
 
         latch_poll(&signalled);
+        tls_run();
         intent_db_run(ctl->intent, policy_file_get(ctl->policy)->lease_ms);
         hosts_db_run(ctl->hosts);
+        telemetry_set_open(ctl->telemetry, intent_db_is_active(ctl->intent));
         telemetry_run(ctl->telemetry);
         switches_run(ctl->switches);
         unixctl_server_run(unixctl);

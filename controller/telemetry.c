@@ -5,6 +5,7 @@
 #include "controller/telemetry.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "socket-util.h"
 #include "stream.h"
 #include "timeval.h"
 #include "util.h"
@@ -44,6 +46,7 @@ COVERAGE_DEFINE(telemetry_lease);
 struct connection {
     struct ovs_list node;       /* In struct telemetry's 'connections'. */
     struct jsonrpc *rpc;
+    struct stream *stream;      /* Of 'rpc', for its peer's name. */
     char *host;                 /* NULL before the first message. */
     long long heard;            /* time_msec() of the last message. */
     unsigned int received;      /* Bytes up to the last message. */
@@ -57,7 +60,38 @@ struct telemetry {
     struct ovs_list connections;        /* Of struct connection. */
     size_t n_connections;
     long long next_lease;       /* time_msec(). */
+    bool open;                  /* Agents are taken. */
 };
+
+static bool
+is_loopback(const struct sockaddr_storage *ss)
+{
+    if (ss->ss_family == AF_INET) {
+        const struct sockaddr_in *sin
+            = ALIGNED_CAST(const struct sockaddr_in *, ss);
+
+        return ntohl(sin->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    return ss->ss_family == AF_INET6
+           && IN6_IS_ADDR_LOOPBACK(
+                  &(ALIGNED_CAST(const struct sockaddr_in6 *, ss))->sin6_addr);
+}
+
+/* Without TLS, whoever reaches the port could speak for every host. */
+static char *
+check_place(const char *passive)
+{
+    struct sockaddr_storage ss;
+
+    if (strncmp(passive, "ptcp:", 5)
+        || (strchr(passive + 5, ':')
+            && inet_parse_passive(passive + 5, 0, &ss, true, NULL)
+            && is_loopback(&ss))) {
+        return NULL;
+    }
+    return xasprintf("%s: not without TLS, \"pssl:PORT\" and, on the loopback "
+                     "only, \"ptcp:PORT:127.0.0.1\" are allowed", passive);
+}
 
 /* Listens on 'remote' ("punix:", "ptcp:", "pssl:", or "unix:" for "punix:").
  * Returns NULL or a message that the caller must free. */
@@ -68,14 +102,20 @@ telemetry_create(const char *remote, struct cluster *cluster,
     char *passive = xasprintf("%s%s", remote[0] == 'p' ? "" : "p", remote);
     struct pstream *pstream;
     struct telemetry *t;
+    char *message;
     int error;
 
     *tp = NULL;
+    message = check_place(passive);
+    if (message) {
+        free(passive);
+        return message;
+    }
     error = jsonrpc_pstream_open(passive, &pstream, 0);
     if (error) {
-        char *message = xasprintf("%s: cannot listen (%s), \"unix:PATH\", "
-                                  "\"ptcp:PORT\" and \"pssl:PORT\" are "
-                                  "allowed", remote, ovs_strerror(error));
+        message = xasprintf("%s: cannot listen (%s), \"unix:PATH\", "
+                            "\"ptcp:PORT:127.0.0.1\" and \"pssl:PORT\" are "
+                            "allowed", remote, ovs_strerror(error));
         free(passive);
         return message;
     }
@@ -140,6 +180,7 @@ accept_connections(struct telemetry *t)
         }
         conn = xzalloc(sizeof *conn);
         conn->rpc = jsonrpc_open(stream);
+        conn->stream = stream;
         conn->heard = time_msec();
         ovs_list_push_back(&t->connections, &conn->node);
         t->n_connections++;
@@ -166,6 +207,15 @@ name_connection(struct telemetry *t, struct connection *conn,
               jsonrpc_get_name(conn->rpc));
 }
 
+/* A peer with a certificate is who that says. */
+static bool
+may_speak_for(const struct connection *conn, const char *host)
+{
+    const char *name = stream_get_peer_id(conn->stream);
+
+    return !name || !strcmp(name, host);
+}
+
 static char *
 handle_report(struct telemetry *t, struct connection *conn,
               const struct json *params)
@@ -178,7 +228,10 @@ handle_report(struct telemetry *t, struct connection *conn,
     if (error) {
         return error;
     }
-    if (first) {
+    if (first && !may_speak_for(conn, report->host)) {
+        error = xasprintf("the certificate is of \"%s\" and not of \"%s\"",
+                          stream_get_peer_id(conn->stream), report->host);
+    } else if (first) {
         name_connection(t, conn, report->host);
     } else if (strcmp(conn->host, report->host)) {
         error = xasprintf("'host' was %s and is now %s", conn->host,
@@ -214,7 +267,7 @@ run_connection(struct telemetry *t, struct connection *conn)
 {
     int error;
 
-    if (conn->replaced) {
+    if (conn->replaced || !t->open) {
         return xstrdup("");
     }
     jsonrpc_run(conn->rpc);
@@ -263,6 +316,12 @@ drop_connection(struct telemetry *t, struct connection *conn,
         VLOG_INFO_RL(&rl, "%s: agent disconnected", conn->host);
     }
     connection_destroy(t, conn);
+}
+
+void
+telemetry_set_open(struct telemetry *t, bool open)
+{
+    t->open = open;
 }
 
 /* Accepts agents and takes in what they say. */

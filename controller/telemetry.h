@@ -32,6 +32,7 @@
  *
  * Main thread only. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,6 +47,10 @@ void telemetry_run(struct telemetry *);
 void telemetry_wait(const struct telemetry *);
 void telemetry_send_leases(struct telemetry *, int64_t generation,
                            int64_t version, int64_t lease_ms);
+
+/* Agents belong to the controller that leads: one that stands by sends them
+ * away, so that they look for another. */
+void telemetry_set_open(struct telemetry *, bool open);
 
 size_t telemetry_n_agents(const struct telemetry *);
 

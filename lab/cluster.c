@@ -22,6 +22,7 @@
 #include "lab/fabric.h"
 #include "lab/interrupt.h"
 #include "lab/lock.h"
+#include "lab/members.h"
 #include "lab/say.h"
 #include "lab/spawn.h"
 #include "lab/supervisor.h"
@@ -260,60 +261,97 @@ start_switch(struct cluster *c)
 }
 
 static char *
-start_database(struct cluster *c, const struct database *database)
+start_member(struct cluster *c, const struct database *database, int i)
 {
     const struct plan *plan = c->plan;
-    char *file = xasprintf("%s/db/%s.db", plan->rundir, database->name);
-    char *name = xasprintf("ovsdb-%s", database->name);
-    char *error = database_init(database, file);
+    char *rundir = members_rundir(plan, i);
+    char *dir = xasprintf("%s/db", rundir);
+    char *file = xasprintf("%s/%s.db", dir, database->name);
+    char *name = members_daemon(database, i);
+    char *error = make_dir(xstrdup(dir));
 
+    error = error ? error : members_init(plan, database, i, file);
     if (!error) {
-        char **args = database_argv(database, file, plan->rundir);
+        struct database_site site = { .rundir = rundir };
+        char **args = database_argv(database, file, &site);
         struct svec argv = SVEC_EMPTY_INITIALIZER;
         struct svec env = SVEC_EMPTY_INITIALIZER;
 
-        for (size_t i = 0; args[i]; i++) {
-            svec_add(&argv, args[i]);
+        for (size_t j = 0; args[j]; j++) {
+            svec_add(&argv, args[j]);
         }
         database_argv_free(args);
         add_ovs_env(plan, &env);
         error = start(c, name, NULL, &env, &argv);
     }
     if (!error) {
-        char *remote = database_remote(database, plan->rundir);
+        char *remote = database_remote(database, rundir);
 
         error = database_wait(database, remote, READY_MS);
         free(remote);
     }
     free(name);
     free(file);
+    free(dir);
+    free(rundir);
     return error;
 }
 
 static char *
-start_controller(struct cluster *c, const char *policy_file)
+start_database(struct cluster *c, const struct database *database)
+{
+    char *error = NULL;
+
+    for (int i = 0; !error && i < members_n(c->plan); i++) {
+        error = start_member(c, database, i);
+    }
+    return error;
+}
+
+static char *
+start_controller(struct cluster *c, int i, const char *policy_file)
 {
     const struct plan *plan = c->plan;
     struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
+    char *telemetry = members_controller_file(plan, i, "telemetry", "sock");
+    char *rest = members_controller_file(plan, i, "rest", "sock");
+    char *name = members_controller_daemon(i);
+    char *error;
 
     add(&argv, plan_program(plan, "stagecoach-controller"));
     svec_add(&argv, "--intent");
-    add(&argv, database_remote(&database_intent, plan->rundir));
+    add(&argv, members_remote(plan, &database_intent));
     svec_add(&argv, "--hosts");
-    add(&argv, database_remote(&database_hosts, plan->rundir));
+    add(&argv, members_remote(plan, &database_hosts));
     svec_add(&argv, "--telemetry");
-    add(&argv, xasprintf("punix:%s/telemetry.sock", plan->rundir));
+    add(&argv, xasprintf("punix:%s", telemetry));
     svec_add(&argv, "--rest");
-    add(&argv, xasprintf("unix:%s/rest.sock", plan->rundir));
+    add(&argv, xasprintf("unix:%s", rest));
     svec_add(&argv, "--policy");
     svec_add(&argv, policy_file);
     if (plan->fabric == FABRIC_OVS) {
         svec_add(&argv, "--switch");
         add(&argv, xasprintf("unix:%s/ovs/br0.mgmt", plan->rundir));
     }
-    add_ovs_options(&argv, xasprintf("%s/controller.ctl", plan->rundir));
+    add_ovs_options(&argv, members_controller_file(plan, i, "controller",
+                                                   "ctl"));
     add_ovs_env(plan, &env);
-    return start(c, "controller", NULL, &env, &argv);
+    error = start(c, name, NULL, &env, &argv);
+    free(name);
+    free(rest);
+    free(telemetry);
+    return error;
+}
+
+static char *
+up_controllers(struct cluster *c, const char *policy_file)
+{
+    char *error = NULL;
+
+    for (int i = 0; !error && i < members_n_controllers(c->plan); i++) {
+        error = start_controller(c, i, policy_file);
+    }
+    return error;
 }
 
 static char *
@@ -365,9 +403,9 @@ start_agent(struct cluster *c, int i)
     svec_add(&argv, "--host");
     add(&argv, xasprintf("h%d", i));
     svec_add(&argv, "--db");
-    add(&argv, database_remote(&database_hosts, plan->rundir));
+    add(&argv, members_remote(plan, &database_hosts));
     svec_add(&argv, "--controller");
-    add(&argv, xasprintf("unix:%s/telemetry.sock", plan->rundir));
+    add(&argv, members_telemetry(plan));
     svec_add(&argv, "--shim");
     add(&argv, xasprintf("%s/shim.sock", dir));
     svec_add(&argv, "--bypass");
@@ -532,7 +570,7 @@ char *
 cluster_up(struct cluster *c, const char *policy_file)
 {
     static char *(*const steps[])(struct cluster *, const char *) = {
-        up_places, up_links, up_switch, up_intent, up_hosts, start_controller,
+        up_places, up_links, up_switch, up_intent, up_hosts, up_controllers,
         up_ports, up_daemons, up_ready,
     };
     char *error = NULL;
@@ -583,15 +621,45 @@ cluster_restarts(const struct cluster *c)
     return c->sv ? supervisor_restarts(c->sv) : 0;
 }
 
+pid_t
+cluster_pid(const struct cluster *c, const char *name)
+{
+    return c->sv ? supervisor_pid(c->sv, name) : 0;
+}
+
 /* Returns NULL and stores the reply, to be freed, in '*replyp', or a message
  * and stores NULL. */
 char *
-cluster_ask(const struct plan *plan, const char *command, char **replyp)
+cluster_ask_one(const struct plan *plan, int i, const char *command,
+                char **replyp)
 {
-    char *ctl = xasprintf("%s/controller.ctl", plan->rundir);
+    char *ctl = members_controller_file(plan, i, "controller", "ctl");
     int errnum;
     char *error = rpc_unixctl(ctl, command, 0, NULL, ASK_MS, replyp, &errnum);
 
     free(ctl);
     return error;
+}
+
+static bool
+is_active(const struct plan *plan, int i)
+{
+    char *reply;
+    char *error = cluster_ask_one(plan, i, "controller/status", &reply);
+    bool active = !error && strstr(reply, "\"state\":\"active\"");
+
+    free(error);
+    free(reply);
+    return active;
+}
+
+char *
+cluster_ask(const struct plan *plan, const char *command, char **replyp)
+{
+    int i = members_n_controllers(plan) - 1;
+
+    while (i > 0 && !is_active(plan, i)) {
+        i--;
+    }
+    return cluster_ask_one(plan, i, command, replyp);
 }

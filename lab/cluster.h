@@ -34,6 +34,8 @@
  *
  * Main thread only.  The plan must outlive the cluster. */
 
+#include <sys/types.h>
+
 #include "lab/plan.h"
 
 struct cluster;
@@ -51,7 +53,13 @@ unsigned int cluster_restarts(const struct cluster *);
 /* Ends and removes whatever is there of the lab; needs the lock. */
 char *cluster_clean(const struct plan *, const char *rundir);
 
-/* Asks the controller; the reply is JSON (docs/interfaces.md). */
+/* Asks the controller that leads, or controller 'i'; the reply is JSON
+ * (docs/interfaces.md). */
 char *cluster_ask(const struct plan *, const char *command, char **replyp);
+char *cluster_ask_one(const struct plan *, int i, const char *command,
+                      char **replyp);
+
+/* Process id of daemon 'name', 0 if it is not running. */
+pid_t cluster_pid(const struct cluster *, const char *name);
 
 #endif /* lab/cluster.h */

@@ -18,6 +18,7 @@
 #include "controller/database.h"
 #include "controller/intent-client.h"
 #include "lab/cojob-watch.h"
+#include "lab/members.h"
 #include "lab/plan.h"
 #include "lab/say.h"
 #include "lab/scenario.h"
@@ -71,7 +72,7 @@ cojob_run_create(const struct plan *plan, const struct scenario *scenario,
                  struct report_policy *policy, long long epoch_ms)
 {
     struct cojob_run *cr = xzalloc(sizeof *cr);
-    char *remote = database_remote(&database_intent, plan->rundir);
+    char *remote = members_remote(plan, &database_intent);
     size_t n = 0;
 
     cr->plan = plan;

@@ -42,6 +42,8 @@ struct plan {
     int64_t rate_bps;
     int mtu;
     bool cc;
+    bool ha;                    /* Several members and controllers, which are
+                                 * killed, see lab/faults.h. */
     enum fabric_kind fabric;
 };
 

@@ -14,6 +14,7 @@
 #include "cli/report.h"
 #include "lab/cluster.h"
 #include "lab/cojob-run.h"
+#include "lab/faults.h"
 #include "lab/interrupt.h"
 #include "lab/plan.h"
 #include "lab/sampler.h"
@@ -41,6 +42,7 @@ struct policy_run {
     struct cojob_run **cojobs;          /* ...and so with these. */
     struct sampler *sampler;
     struct stall_watch *stalls;
+    struct faults *faults;              /* NULL if the lab makes none. */
     long long next_plain_ms;
 };
 
@@ -259,6 +261,9 @@ wait_for_news(struct policy_run *pr)
         }
     }
     cluster_wait(pr->cluster);
+    if (pr->faults) {
+        faults_wait(pr->faults);
+    }
     sampler_wait(pr->sampler);
     interrupt_wait();
     poll_block();
@@ -274,6 +279,9 @@ main_loop(struct policy_run *pr)
         if (sampler_run(pr->sampler)) {
             watch_stalls(pr);
             show_status(pr);
+        }
+        if (pr->faults) {
+            faults_run(pr->faults);
         }
         error = cluster_run(pr->cluster);
         if (error) {
@@ -366,16 +374,21 @@ run_in_cluster(struct policy_run *pr)
     pr->searches = xcalloc(pr->scenario->n_searches, sizeof *pr->searches);
     pr->cojobs = xcalloc(pr->scenario->n_cojobs, sizeof *pr->cojobs);
     pr->stalls = stall_watch_create(pr->plan->rate_bps);
+    pr->faults = pr->plan->ha ? faults_create(pr->plan, pr->cluster) : NULL;
     pr->sampler = sampler_create(pr->plan, pr->policy, pr->epoch_ms);
 
     error = main_loop(pr);
     say_status_end();
     if (!interrupt_signal()) {
         sampler_finish(pr->sampler);
+        if (pr->faults) {
+            faults_finish(pr->faults, pr->policy);
+        }
         ask_controller(pr);
     }
 
     sampler_destroy(pr->sampler);
+    faults_destroy(pr->faults);
     stall_watch_destroy(pr->stalls);
     for (size_t i = 0; i < pr->scenario->n_searches; i++) {
         search_run_destroy(pr->searches[i]);

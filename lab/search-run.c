@@ -18,6 +18,7 @@
 
 #include "cli/report.h"
 #include "controller/database.h"
+#include "lab/members.h"
 #include "lab/plan.h"
 #include "lab/say.h"
 #include "lab/spawn.h"
@@ -140,7 +141,7 @@ start_program(struct search_run *sr, const char *file)
 {
     char *program = plan_program(sr->plan, "stagecoach");
     char *cluster = xasprintf("%s/cluster.json", sr->plan->rundir);
-    char *intent = database_remote(&database_intent, sr->plan->rundir);
+    char *intent = members_remote(sr->plan, &database_intent);
     char *cgroup = xasprintf("%s/daemons", sr->plan->cgroup);
     char *events = xasprintf("%s/log/search-%s.events", sr->plan->rundir,
                              sr->search->cojob);

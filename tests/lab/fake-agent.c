@@ -3,7 +3,8 @@
 /* An agent without a host: sends telemetry of made-up jobs and prints each
  * lease that it gets.
  *
- *     fake-agent REMOTE HOST BPS [JOB:BYTES_PER_ITERATION:ITERATION_MS]...
+ *     fake-agent REMOTE [--tls DIR] HOST BPS
+ *                [JOB:BYTES_PER_ITERATION:ITERATION_MS]...
  *     fake-agent REMOTE --raw JSON
  *
  * With FAKE_AGENT_APPLIES in its environment it says that it has put in force
@@ -25,6 +26,7 @@
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/shash.h"
 #include "openvswitch/vlog.h"
+#include "stream-ssl.h"
 #include "stream.h"
 #include "timeval.h"
 #include "util.h"
@@ -185,6 +187,18 @@ main(int argc, char *argv[])
     set_program_name(argv[0]);
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_OFF);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
+    if (argc > 4 && !strcmp(argv[2], "--tls")) {
+        char *identity = xasprintf("%s/identity.pem", argv[3]);
+        char *ca = xasprintf("%s/ca.pem", argv[3]);
+
+        stream_ssl_set_key_and_cert(identity, identity);
+        stream_ssl_set_ca_cert_file(ca, false);
+        free(identity);
+        free(ca);
+        argv[3] = argv[1];
+        argv += 2;
+        argc -= 2;
+    }
     if (argc == 4 && !strcmp(argv[2], "--raw")) {
         return run_raw(argv[1], argv[3]);
     }

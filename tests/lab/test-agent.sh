@@ -124,6 +124,8 @@ ovsdb-tool create-cluster "$dir/hosts.db" "$SOURCE/controller/hosts.ovsschema" \
 ovsdb-server --remote="punix:$dir/hosts.sock" --unixctl="$dir/ovsdb.ctl" \
     -vconsole:off -vsyslog:off "$dir/hosts.db" &
 pids="$pids $!"
+wait_for 5 "the database is there" ovsdb-client -t 5 list-dbs "unix:$dir/hosts.sock"
+transact '{"op":"insert","table":"Host_Reported","row":{"host":"h0","state":"fair"}}'
 "$tests/fake-controller" "punix:$dir/telemetry.sock" "$dir/lease" \
     > "$dir/telemetry.log" 2>> "$dir/agent.log" &
 pids="$pids $!"

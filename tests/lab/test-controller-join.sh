@@ -1,0 +1,119 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Databases that grow from one member to three, with TLS, and go on when the
+# machine with the leader dies.  The machines are addresses of a namespace.
+set -eu
+
+PATH=$PATH:/usr/sbin:/sbin
+for program in ovsdb-server ovsdb-client ovs-appctl ip; do
+    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
+done
+[ "$(id -u)" = 0 ] || { echo "skip: not root"; exit 77; }
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-join-$$-XXXXXX")
+ns=sctjoin-$$
+
+# on N COMMAND...: "stagecoach" on machine N, 127.0.0.N.
+on() {
+    n=$1
+    shift
+    STAGECOACH_RUNDIR="$dir/run$n" timeout 60 ip netns exec $ns \
+        "$BUILD/cli/stagecoach" "$@"
+}
+
+clean() {
+    status=$?
+    trap - EXIT INT TERM
+    for n in 1 2 3; do
+        on $n controller stop || :
+    done
+    ip netns del $ns 2>/dev/null || :
+    [ $status = 0 ] || tail -n 10 "$dir"/run*/*.log >&2 || :
+    rm -rf "$dir"
+    exit $status
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+
+# await WHAT COMMAND...: waits until COMMAND succeeds, for 20 s.
+await() {
+    what=$1
+    shift
+    tries=0
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || fail "$what"
+        sleep 0.1
+    done
+    echo "ok: $what"
+}
+
+start() {
+    on "$1" controller start --address "127.0.0.$1" --dbdir "$dir/db$1" \
+        --tls "$dir/pki/controllers/c$1" \
+        --policy "$SOURCE/policies/stage.json" || fail "start $1"
+}
+join() {
+    on "$1" controller join 127.0.0.1 --address "127.0.0.$1" \
+        --dbdir "$dir/db$1"
+}
+state_is() {
+    ovs-appctl -T 2 -t "$dir/run$1/controller.ctl" controller/status |
+        grep -q "\"state\":\"$2\""
+}
+one_leads() { state_is 2 active || state_is 3 active; }
+
+ip netns add $ns
+ip -n $ns link set lo up
+"$BUILD/cli/stagecoach" pki init --dir "$dir/pki"
+"$BUILD/cli/stagecoach" pki issue controller c1 c2 c3 --dir "$dir/pki"
+start 1
+on 1 stage begin --cojob asha --rung 0 --iterations 10 --jobs t0
+for n in 2 3; do
+    join $n || fail "join $n"
+    start $n
+done
+if join 2 2>"$dir/again"; then
+    fail "a member joins twice"
+fi
+grep -q 'is there, a member that joins begins without' "$dir/again" ||
+    fail "$(cat "$dir/again")"
+on 3 controller status --format json >"$dir/status" || fail "status"
+grep -q '"members":\["ssl:127.0.0.1:6643","ssl:127.0.0.2:6643","ssl:127.0.0.3:6643"\]' \
+    "$dir/status" || fail "status: $(cat "$dir/status")"
+echo "ok: three members"
+await "the first controller leads" state_is 1 active
+await "the second controller stands by" state_is 2 standby
+
+# The first machine dies.
+for name in controller relay hosts-db intent-db; do
+    kill -9 "$(cat "$dir/run1/$name.pid")"
+done
+await "another controller leads" one_leads
+has_cojob() {
+    ovsdb-client --no-leader-only -t 2 -f csv --no-headings dump \
+        "unix:$dir/run$1/intent.sock" Stagecoach_Intent Cojob name |
+        grep -q asha
+}
+await "the second machine has the cojob" has_cojob 2
+await "the third machine has the cojob" has_cojob 3
+
+# It comes back as one of three.
+rm -f "$dir"/run1/*.pid
+start 1
+is_back() { state_is 1 standby || state_is 1 active; }
+await "the first controller is back" is_back
+
+# Without half of the members there is no leader, and status says so.
+for n in 2 3; do
+    on $n controller stop || fail "stop $n"
+done
+alone() { ! on 1 controller status; }
+await "one of three does not lead" alone
+echo "ok: all"

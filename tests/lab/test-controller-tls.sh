@@ -1,0 +1,250 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Who gets in, by certificate: a controller with TLS in a namespace of its own,
+# agents that do what they may, and one that tries what it may not: another's
+# row, rows of its own making, the intent database, the controller's lock,
+# another's name, a controller's place, a certificate that has ended.
+set -eu
+
+PATH=$PATH:/usr/sbin:/sbin
+for program in ovsdb-server ovsdb-client ovs-appctl ip; do
+    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
+done
+[ "$(id -u)" = 0 ] || { echo "skip: not root"; exit 77; }
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-tls-$$-XXXXXX")
+ns=sctls-$$
+export STAGECOACH_RUNDIR="$dir/run"
+stagecoach="ip netns exec $ns $BUILD/cli/stagecoach"
+pids=
+
+clean() {
+    status=$?
+    trap - EXIT INT TERM
+    for pid in $pids; do
+        kill "$pid" 2>/dev/null || :
+    done
+    $stagecoach controller stop || :
+    ip netns del $ns 2>/dev/null || :
+    if [ $status != 0 ]; then
+        tail -n 15 "$dir"/run/*.log "$dir"/*.log >&2 || :
+    fi
+    rm -rf "$dir"
+    exit $status
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+fail() {
+    echo "FAIL: $*" >&2
+    exit 1
+}
+
+# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
+await() {
+    what=$1
+    shift
+    i=0
+    until "$@" >/dev/null 2>&1; do
+        i=$((i + 1))
+        [ $i -lt 100 ] || fail "$what"
+        sleep 0.1
+    done
+    echo "ok: $what"
+}
+
+pki() { "$BUILD/cli/stagecoach" pki "$@" --dir "$dir/pki"; }
+ask() { ovs-appctl -T 5 -t "$dir/run/controller.ctl" "$@"; }
+asks() { ask "$1" | grep -q -- "$2"; }
+
+# client WHO [CA] COMMAND...: ovsdb-client as WHO (agents/h0).
+client() {
+    who=$1
+    shift
+    timeout 10 ip netns exec $ns ovsdb-client -t 4 \
+        -p "$dir/pki/$who/identity.pem" -c "$dir/pki/$who/identity.pem" \
+        -C "$dir/pki/$who/ca.pem" -vconsole:off "$@" 2>&1
+}
+
+# hosts WHO OPERATION: a transaction of the hosts database by the relay.
+hosts() { client "$1" transact $relay "[\"Stagecoach_Hosts\", $2]"; }
+# refuses WHAT REPLY: REPLY is of the access control.
+refuses() {
+    echo "$2" | grep -q 'permission error' || fail "$1: $2"
+    echo "ok: $1 is refused"
+}
+
+relay=ssl:127.0.0.1:6640
+ip netns add $ns
+ip -n $ns link set lo up
+pki init
+pki issue controller c1
+pki issue agent h0 h1
+for bad in "issue agent a/b" "issue host h0" "issue agent h0 --days 0" \
+    "rotate h7" "issue"; do
+    # shellcheck disable=SC2086
+    if pki $bad >/dev/null 2>"$dir/bad"; then
+        fail "pki $bad succeeds"
+    fi
+    grep -q '^stagecoach pki: [A-Z-]*[a-z]*.*: ' "$dir/bad" ||
+        fail "pki $bad: $(cat "$dir/bad")"
+done
+echo "ok: pki says what is wrong"
+timeout 60 $stagecoach controller start --dbdir "$dir/db" \
+    --policy "$SOURCE/policies/stage.json" --address 127.0.0.1 \
+    --tls "$dir/pki/controllers/c1" || fail "controller start"
+$stagecoach controller status >"$dir/status" || fail "controller status"
+grep -q '^intent *leader .* ssl:127.0.0.1:6643' "$dir/status" ||
+    fail "controller status: $(cat "$dir/status")"
+for name in intent hosts relay; do
+    mode=$(stat -c %a "$dir/run/$name.sock")
+    [ $((0$mode & 077)) = 0 ] || fail "$name.sock has mode $mode"
+done
+echo "ok: sockets are for one user"
+
+# Two agents, a real one and one that only speaks.
+ip netns exec $ns "$BUILD/agent/stagecoach-agent" --host=h0 --db=$relay \
+    --controller=ssl:127.0.0.9:6650,ssl:127.0.0.1:6650 --rundir="$dir/h0" \
+    -p "$dir/pki/agents/h0/identity.pem" \
+    -c "$dir/pki/agents/h0/identity.pem" -C "$dir/pki/agents/h0/ca.pem" \
+    -vconsole:info -vsyslog:off 2>"$dir/h0.log" &
+pids="$pids $!"
+reported() {
+    ovsdb-client -t 5 -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
+        Stagecoach_Hosts Host_Reported agent host | tr -d '"' | grep -qx "$1"
+}
+await "the agent's row is made for it, and it writes there" \
+    reported '[0-9][^,]*,h0'
+await "it is ordered" asks controller/hosts '"host":"h0".*"state":"ordered"'
+
+# By the access control, with the certificate of h1.
+reply=$(hosts agents/h0 '{"op": "update", "table": "Host_Reported",
+    "where": [["host", "==", "h0"]], "row": {"agent": "own"}}')
+echo "$reply" | grep -q '"count":1' || fail "its own row: $reply"
+echo "ok: an agent writes its own row"
+refuses "another's row" "$(hosts agents/h1 '{"op": "update",
+    "table": "Host_Reported", "where": [["host", "==", "h0"]],
+    "row": {"state": "fair"}}')"
+refuses "what the controller writes" "$(hosts agents/h0 '{"op": "update",
+    "table": "Host_Wanted", "where": [["host", "==", "h0"]],
+    "row": {"version": 99}}')"
+refuses "an insertion" "$(hosts agents/h1 '{"op": "insert",
+    "table": "Host_Reported", "row": {"host": "h1", "state": "fair"}}')"
+refuses "a removal" "$(hosts agents/h0 '{"op": "delete",
+    "table": "Host_Reported", "where": [["host", "==", "h0"]]}')"
+refuses "a change of the access control" "$(hosts agents/h0 '{"op": "delete",
+    "table": "RBAC_Permission", "where": []}')"
+refuses "a connection without a role" "$(hosts agents/h0 '{"op": "update",
+    "table": "Connection", "where": [], "row": {"role": ""}}')"
+reported '.*,h0' || fail "h0's row is gone"
+
+# By the authority: the databases themselves are not for agents.
+refuses_tls() {
+    if reply=$(client "$2" list-dbs "$3"); then
+        fail "$1: $reply"
+    fi
+    echo "ok: $1 is refused"
+}
+refuses_tls "the intent database to an agent" agents/h0 ssl:127.0.0.1:6641
+refuses_tls "the hosts database itself to an agent" agents/h0 \
+    ssl:127.0.0.1:6642
+client controllers/c1 list-dbs ssl:127.0.0.1:6641 | grep -q Stagecoach_Intent ||
+    fail "the intent database to a controller"
+for port in 6640 6641 6642 6650; do
+    if timeout 5 ip netns exec $ns ovsdb-client -t 3 -vconsole:off list-dbs \
+        "tcp:127.0.0.1:$port" >/dev/null 2>&1; then
+        fail "port $port without TLS"
+    fi
+done
+echo "ok: no port answers without TLS"
+if command -v openssl >/dev/null; then
+    for version in -tls1 -tls1_1; do
+        # Nothing is expected of it but an end.
+        if timeout 5 ip netns exec $ns openssl s_client $version \
+            -cipher ALL:@SECLEVEL=0 -connect 127.0.0.1:6640 </dev/null 2>&1 |
+            grep -q 'Cipher is [A-Z]*[0-9]*-'; then
+            fail "the relay speaks $version"
+        fi
+    done
+    echo "ok: nothing below TLS 1.2"
+fi
+
+# A lock at the relay is nobody's but the relay's.
+generation() { ask controller/status | sed 's/.*"generation":\([0-9]*\).*/\1/'; }
+before=$(generation)
+client agents/h0 -t 1 steal $relay stagecoach >"$dir/steal" || :
+grep -q locked "$dir/steal" || fail "steal: $(cat "$dir/steal")"
+asks controller/status '"state":"active"' || fail "the lock is stolen"
+[ "$(generation)" = "$before" ] || fail "the lead has changed"
+echo "ok: the controller's lock is not to be had"
+
+# h1 cannot speak for h0, nor serve in a controller's place.
+says() {
+    ip netns exec $ns "$BUILD/tests/lab/fake-agent" ssl:127.0.0.1:6650 \
+        --tls "$dir/pki/$1" "$2" 1000000000 >"$dir/says.out" 2>&1 &
+    pid=$!
+    pids="$pids $pid"
+}
+says agents/h1 h1
+await "h1 is heard" asks controller/hosts '"connected":true,"coverage":[0-9.]*,"host":"h1"'
+kill $pid
+await "h1 is gone" asks controller/status '"agents":1'
+says agents/h1 h0
+await "nobody speaks for another" grep -q \
+    'the certificate is of "h1" and not of "h0"' "$dir/run/controller.log"
+kill $pid
+if "$BUILD/controller/stagecoach-controller" --telemetry=ptcp:6655 \
+    --policy="$SOURCE/policies/stage.json" --unixctl="$dir/bad.ctl" \
+    2>"$dir/bad"; then
+    fail "telemetry without TLS"
+fi
+grep -q '^stagecoach-controller: ptcp:6655: not without TLS, ' "$dir/bad" ||
+    fail "telemetry without TLS: $(cat "$dir/bad")"
+echo "ok: no telemetry without TLS"
+ovsdb-tool create "$dir/fake.db" "$SOURCE/controller/hosts.ovsschema"
+ip netns exec $ns ovsdb-server --remote=pssl:6700 \
+    -p "$dir/pki/agents/h1/identity.pem" -c "$dir/pki/agents/h1/identity.pem" \
+    -C "$dir/pki/agents/h1/ca.pem" --unixctl="$dir/fake.ctl" -vsyslog:off \
+    -vconsole:off "$dir/fake.db" &
+pids="$pids $!"
+await "a server of an agent's certificate runs" ovs-appctl -t "$dir/fake.ctl" \
+    version
+refuses_tls "an agent in a database's place" controllers/c1 ssl:127.0.0.1:6700
+refuses_tls "it, to another agent," agents/h0 ssl:127.0.0.1:6700
+
+# Certificates end, and new ones come without a restart.
+pki issue agent h2 --days 0.00002
+sleep 3
+refuses_tls "a certificate that has ended" agents/h2 $relay
+pki rotate h2 | grep -qx 'agent h2' || fail "rotate h2"
+client agents/h2 list-dbs $relay | grep -q Stagecoach_Hosts || fail "h2"
+serial() {
+    echo | timeout 5 ip netns exec $ns openssl s_client \
+        -connect "127.0.0.1:$1" -cert "$dir/pki/agents/h0/identity.pem" \
+        -key "$dir/pki/agents/h0/identity.pem" 2>/dev/null |
+        openssl x509 -noout -serial
+}
+if command -v openssl >/dev/null; then
+    relay_serial=$(serial 6640)
+    controller_serial=$(serial 6650)
+    pki rotate >"$dir/rotated"
+    [ ! -s "$dir/rotated" ] || fail "rotate takes what is new"
+    pki rotate c1 >/dev/null
+    changed() { [ "$(serial "$1")" != "$2" ]; }
+    await "the relay has its new certificate" changed 6640 "$relay_serial"
+    await "the controller has its new certificate" changed 6650 \
+        "$controller_serial"
+    [ "$(generation)" = "$before" ] || fail "the lead has changed"
+    asks controller/hosts '"connected":true,"coverage":[0-9.]*,"host":"h0"' ||
+        fail "the agent has lost its connection"
+fi
+pki show --format json | grep -q '"name":"h2","role":"agent"' || fail "show"
+
+# A controller of an older generation: agents go by the newest they have seen.
+ovsdb-client transact "unix:$dir/run/hosts.sock" '["Stagecoach_Hosts",
+    {"op": "update", "table": "Host_Wanted", "where": [["host", "==", "h0"]],
+     "row": {"generation": 0, "version": 999}}]' >/dev/null
+await "an older generation's order is ignored" grep -q \
+    'ignoring order 999 of generation 0, older than' "$dir/h0.log"
+echo "ok: all"
