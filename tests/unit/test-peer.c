@@ -214,7 +214,7 @@ peer_main(const struct crew *crew, const char *scheme, int rank,
     const char *argv[] = {
         "peer", "--scheme", scheme, "--peers", crew->peers,
         "--rank", number, "--port", NULL, "--shape", "32,48,10", "--batch",
-        "100", "--samples", "1000", "--held-out", "100", "--backend", "cpu",
+        "100", "--samples", "10000", "--held-out", "100", "--backend", "cpu",
         "--eval-every", "20", "--until", until,
     };
     struct options o;
@@ -276,12 +276,12 @@ all_schemes_train_to_their_targets(void **state)
         struct crew crew;
         char line[LINE], first[LINE] = "";
 
-        start(&crew, schemes[k], "150");
+        start(&crew, schemes[k], "250");
         for (int i = 0; i < N; i++) {
             const char *loss;
 
             assert_true(find_line(&crew, i, "\"done\"", line));
-            loss = strstr(line, "\"iteration\": 150, \"loss\": ");
+            loss = strstr(line, "\"iteration\": 250, \"loss\": ");
             assert_non_null(loss);
             /* They begin at 2.3. */
             assert_true(atof(loss + 26) < 2.1);
