@@ -307,6 +307,7 @@ tidy(struct intent_db *idb)
     if (time_msec() >= idb->next_tidy) {
         silence_run(idb->cluster, now);
         intent_tidy(idb, idb->loop.idl, idb->cluster, now);
+        intent_events_prune(idb->loop.idl);
         idb->next_tidy = time_msec() + TIDY_MS;
     }
     poll_timer_wait_until(idb->next_tidy);

@@ -96,8 +96,8 @@ compare_events(const void *a_, const void *b_)
 
 /* Deletes the oldest events, somewhat more than must be so that it is not
  * done each time. */
-static void
-prune(struct ovsdb_idl *idl)
+void
+intent_events_prune(struct ovsdb_idl *idl)
 {
     const struct intentrec_event *row, **rows;
     size_t n = 0, i = 0;
@@ -126,7 +126,7 @@ intent_events_write(struct intent_events *events, struct ovsdb_idl *idl,
 {
     struct event *event;
 
-    prune(idl);
+    intent_events_prune(idl);
     LIST_FOR_EACH_SAFE (event, node, &events->waiting) {
         const struct intentrec_event *row = intentrec_event_insert(txn);
 

@@ -26,4 +26,8 @@ bool intent_events_waiting(const struct intent_events *);
 void intent_events_write(struct intent_events *, struct ovsdb_idl *,
                          struct ovsdb_idl_txn *);
 
+/* Removes the oldest events of the database, whoever wrote them, if there are
+ * too many.  In a transaction of 'idl'. */
+void intent_events_prune(struct ovsdb_idl *);
+
 #endif /* controller/intent-events.h */
