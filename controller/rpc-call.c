@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fatal-signal.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
@@ -57,6 +58,8 @@ rpc_call(const char *remote, struct jsonrpc_msg *request, int timeout_ms,
     struct stream *stream;
     int error;
 
+    /* A server that hangs up while it is asked is an error and not our end. */
+    fatal_ignore_sigpipe();
     *replyp = NULL;
     error = stream_open_block(jsonrpc_stream_open(remote, &stream, 0),
                               timeout_ms, &stream);
