@@ -112,6 +112,7 @@ cluster_intent_begin(struct cluster *c)
             struct job *job = job_node->data;
 
             job->seen = false;
+            memset(job->workers, 0, sizeof job->workers);
             SHASH_FOR_EACH (traffic_node, &job->traffic) {
                 struct job_traffic *t = traffic_node->data;
 
@@ -207,6 +208,7 @@ job_put_worker(struct cluster *c, struct job *job, const char *host,
     struct host *h = cluster_get_host(c, host);
 
     job_get_traffic(job, h)->workers[role]++;
+    job->workers[role]++;
     if (job->live) {
         h->named = true;
     }

@@ -134,6 +134,7 @@ struct job {
     struct job_progress progress;       /* Its pace and its metric. */
     double sent;                /* Bytes, all hosts, in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
+    int workers[N_ROLES];       /* Of all hosts together. */
     struct stage *stage;        /* The running stage that it is in, or the
                                  * last one, or NULL. */
     struct stage *previous;     /* The one before, or NULL. */

@@ -86,10 +86,7 @@ take_in_reported(struct hosts_db *hdb,
 {
     struct host *host = cluster_get_host(hdb->cluster, row->host);
 
-    if (!host->reports) {
-        host->reports = true;
-        hdb->cluster->changes++;
-    }
+    host->reports = true;
     if (!host->connected) {
         host->applied = row->applied;
         struct simap ports = SIMAP_INITIALIZER(&ports);
