@@ -226,15 +226,17 @@ on_log(const char *name, const struct progress *progress, void *a_)
 /* From the controller. */
 
 static void
-on_lease(int64_t generation, int64_t lease_ms, void *a_)
+on_lease(const struct telemetry_lease *lease, void *a_)
 {
     struct agent *a = a_;
+    long long now = time_msec();
 
-    if (!lease_notify(&a->lease, generation, lease_ms, time_msec())) {
+    report_set_window(&a->report, lease->report_ms, now);
+    if (!lease_notify(&a->lease, lease->generation, lease->lease_ms, now)) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
         VLOG_WARN_RL(&rl, "ignoring a lease of generation %"PRId64", older "
-                     "than %"PRId64, generation, a->lease.newest);
+                     "than %"PRId64, lease->generation, a->lease.newest);
     }
 }
 
@@ -288,7 +290,7 @@ open_database(struct agent *a)
     ovsdb_idl_set_probe_interval(idl, DB_PROBE_MS);
     ovsdb_idl_set_leader_only(idl, false);      /* Relays never lead. */
     wanted_init(&a->wanted, idl, a->config->host);
-    report_init(&a->report, idl, a->config->host);
+    report_init(&a->report, idl, a->config->host, time_msec());
 }
 
 /* Starts an agent with 'config', which must outlive it.  Returns NULL and

@@ -77,15 +77,19 @@ static bool
 take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
 {
     const struct json *params = msg->params;
-    int64_t generation, ms;
+    struct telemetry_lease lease = { .report_ms = 0 };
 
     if (params->type != JSON_ARRAY || params->array.n != 1
         || params->array.elems[0]->type != JSON_OBJECT
-        || !get_integer(params->array.elems[0], "generation", &generation)
-        || !get_integer(params->array.elems[0], "lease_ms", &ms)) {
+        || !get_integer(params->array.elems[0], "generation",
+                        &lease.generation)
+        || !get_integer(params->array.elems[0], "lease_ms",
+                        &lease.lease_ms)) {
         return false;
     }
-    tm->lease(generation, ms, tm->aux);
+    /* A controller from before this member does not have it. */
+    get_integer(params->array.elems[0], "report_ms", &lease.report_ms);
+    tm->lease(&lease, tm->aux);
     return true;
 }
 
