@@ -92,11 +92,24 @@ cluster_destroy(struct cluster *c)
     free(c);
 }
 
+static void
+clear_workers(struct job *job)
+{
+    struct shash_node *node;
+
+    memset(job->workers, 0, sizeof job->workers);
+    SHASH_FOR_EACH (node, &job->traffic) {
+        struct job_traffic *t = node->data;
+
+        memset(t->workers, 0, sizeof t->workers);
+    }
+}
+
 /* Begins to give the whole intent again. */
 void
 cluster_intent_begin(struct cluster *c)
 {
-    struct shash_node *node, *job_node, *traffic_node;
+    struct shash_node *node, *job_node;
 
     SHASH_FOR_EACH (node, &c->hosts) {
         struct host *host = node->data;
@@ -112,11 +125,8 @@ cluster_intent_begin(struct cluster *c)
             struct job *job = job_node->data;
 
             job->seen = false;
-            memset(job->workers, 0, sizeof job->workers);
-            SHASH_FOR_EACH (traffic_node, &job->traffic) {
-                struct job_traffic *t = traffic_node->data;
-
-                memset(t->workers, 0, sizeof t->workers);
+            if (job->live) {
+                clear_workers(job);
             }
         }
         LIST_FOR_EACH (stage, node, &cojob->stages) {
@@ -200,17 +210,22 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
     return job;
 }
 
-/* Adds a process of 'job' on 'host'. */
+/* Adds a process of 'job' on 'host'.  Searches that ended stay in the intent
+ * for a while, with all their hosts: there is nothing to learn of them. */
 void
 job_put_worker(struct cluster *c, struct job *job, const char *host,
                enum role role)
 {
-    struct host *h = cluster_get_host(c, host);
+    struct job_traffic *t;
 
-    job_get_traffic(job, h)->workers[role]++;
-    job->workers[role]++;
+    if (!job->live && job->placed) {
+        return;
+    }
+    t = job_get_traffic(job, cluster_get_host(c, host));
     if (job->live) {
-        h->named = true;
+        t->workers[role]++;
+        job->workers[role]++;
+        t->host->named = true;
     }
 }
 
@@ -334,6 +349,8 @@ cluster_intent_end(struct cluster *c)
             if (!job->seen || !cojob->seen) {
                 shash_delete(&cojob->jobs, job_node);
                 job_destroy(c, job);
+            } else {
+                job->placed = true;
             }
         }
         if (!cojob->seen) {

@@ -134,7 +134,9 @@ struct job {
     struct job_progress progress;       /* Its pace and its metric. */
     double sent;                /* Bytes, all hosts, in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
-    int workers[N_ROLES];       /* Of all hosts together. */
+    int workers[N_ROLES];       /* Of all hosts together; 0 once it has ended,
+                                 * as on each of them. */
+    bool placed;                /* Its hosts were given once. */
     struct stage *stage;        /* The running stage that it is in, or the
                                  * last one, or NULL. */
     struct stage *previous;     /* The one before, or NULL. */

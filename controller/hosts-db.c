@@ -62,6 +62,9 @@ hosts_db_create(const char *remote, struct cluster *cluster)
     for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
         ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
     }
+    /* Nobody else writes these rows, so what has not changed need not be
+     * written again to be sure that it is there. */
+    ovsdb_idl_set_write_changed_only_all(idl, true);
     hosts_access_init(idl);
     ovsdb_idl_set_probe_interval(idl, PROBE_MS);
     hdb->loop.idl = idl;

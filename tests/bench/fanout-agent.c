@@ -107,9 +107,9 @@ fanout_agent_is_connected(const struct fanout_agent *a)
 }
 
 bool
-fanout_agent_has(const struct fanout_agent *a, const char *job)
+fanout_agent_has_first(const struct fanout_agent *a, const char *job)
 {
     struct shim_slot row;
 
-    return wanted_get(&a->wanted, job, &row);
+    return wanted_get(&a->wanted, job, &row) && !row.rank;
 }

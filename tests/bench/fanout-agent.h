@@ -61,7 +61,7 @@ void fanout_agent_wait(struct fanout_agent *);
 /* True once the database has been read and a controller listens. */
 bool fanout_agent_is_connected(const struct fanout_agent *);
 
-/* True if the row of its host has 'job'. */
-bool fanout_agent_has(const struct fanout_agent *, const char *job);
+/* True if the row of its host has 'job', and before all others. */
+bool fanout_agent_has_first(const struct fanout_agent *, const char *job);
 
 #endif /* tests/bench/fanout-agent.h */
