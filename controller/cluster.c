@@ -407,6 +407,34 @@ host_capacity(const struct host *host)
     return host->capacity_bps > 0 ? host->capacity_bps : CLUSTER_UNKNOWN_BPS;
 }
 
+/* The host shall have the order of 'version'. */
+void
+host_set_wanted(struct host *host, int64_t version)
+{
+    if (host->applied >= host->wanted) {
+        host->in_step = time_msec();    /* Until now. */
+    }
+    host->wanted = version;
+}
+
+/* The host has the order of 'version' in force. */
+void
+host_set_applied(struct host *host, int64_t version)
+{
+    if (version != host->applied || version >= host->wanted) {
+        host->in_step = time_msec();
+    }
+    host->applied = version;
+}
+
+/* Has the host not done for some time what it shall do? */
+bool
+host_is_late(const struct host *host)
+{
+    return (host->connected && host->applied < host->wanted
+            && time_msec() > host->in_step + CLUSTER_LATE_MS);
+}
+
 struct job_traffic *
 job_get_traffic(struct job *job, struct host *host)
 {

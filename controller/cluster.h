@@ -57,6 +57,10 @@ enum role { ROLE_WORKER, ROLE_SERVER, ROLE_PEER, N_ROLES };
 /* Assumed of a host that has not told its capacity yet, bits per second. */
 #define CLUSTER_UNKNOWN_BPS 1e9
 
+/* An agent puts an order in force at once, and tells it 200 ms later.  Who has
+ * not moved on for so long, with another order to go to, is late. */
+#define CLUSTER_LATE_MS 3000
+
 /* Ended stages that are remembered. */
 #define CLUSTER_MAX_ENDED 10000
 
@@ -69,6 +73,8 @@ struct host {
     int64_t applied;            /* Version that the host has put in force; the
                                  * telemetry's is newer. */
     int64_t wanted;             /* Version of its Host_Wanted row. */
+    long long in_step;          /* time_msec() when 'applied' last was what is
+                                 * wanted, or changed. */
 
     /* From the intent. */
     bool named;                 /* A worker of a live job is on it. */
@@ -220,6 +226,9 @@ void cluster_intent_end(struct cluster *);
 struct host *cluster_get_host(struct cluster *, const char *name);
 void host_set_ports(struct cluster *, struct host *, const struct simap *);
 double host_capacity(const struct host *);
+void host_set_wanted(struct host *, int64_t version);
+void host_set_applied(struct host *, int64_t version);
+bool host_is_late(const struct host *);
 struct job_traffic *job_get_traffic(struct job *, struct host *);
 
 /* Stages. */

@@ -234,13 +234,14 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     struct host *host = cluster_get_host(c, r->host);
 
     host_set_ports(c, host, &r->ports);
-    host->applied = r->applied;
+    host_set_applied(host, r->applied);
     host->bypass = r->bypass;
     host->ip_bytes = r->ip_bytes;
     host->default_bytes = r->default_bytes;
     host->queued_bytes = r->queued_bytes;
     if (!host->connected) {
         host->connected = true;
+        host->in_step = time_msec();
         c->changes++;
     }
     free(host->state);

@@ -91,7 +91,7 @@ take_in_reported(struct hosts_db *hdb,
 
     host->reports = true;
     if (!host->connected) {
-        host->applied = row->applied;
+        host_set_applied(host, row->applied);
         struct simap ports = SIMAP_INITIALIZER(&ports);
 
         for (size_t i = 0; i < row->n_ports; i++) {
@@ -125,7 +125,7 @@ take_in(struct hosts_db *hdb)
     HOSTSREC_HOST_WANTED_FOR_EACH (wanted, hdb->loop.idl) {
         struct host *host = cluster_get_host(hdb->cluster, wanted->host);
 
-        host->wanted = wanted->version;
+        host_set_wanted(host, wanted->version);
         hdb->version = MAX(hdb->version, wanted->version);
     }
 }

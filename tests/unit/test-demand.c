@@ -407,6 +407,46 @@ job_that_is_over_has_its_hosts(void **state OVS_UNUSED)
     cluster_destroy(f.c);
 }
 
+/* Each order is news to each host, and none of them is late for that. */
+static void
+host_is_late_after_some_time(void **state)
+{
+    struct fixture *f = *state;
+    struct host *host = cluster_get_host(f->c, "h0");
+
+    host_set_wanted(host, 7);
+    assert_false(host_is_late(host));
+    learn(f, "h0", 0, 0, 0, true);
+    assert_false(host_is_late(host));
+    msec_ahead += CLUSTER_LATE_MS + 100;
+    assert_true(host_is_late(host));
+    host_set_applied(host, 7);
+    assert_false(host_is_late(host));
+
+    /* It follows orders that come faster than it tells. */
+    for (int version = 8; version < 20; version++) {
+        host_set_wanted(host, version);
+        msec_ahead += CLUSTER_LATE_MS / 4;
+        host_set_applied(host, version - 1);
+        assert_false(host_is_late(host));
+    }
+
+    /* It does not follow. */
+    host_set_wanted(host, 20);
+    msec_ahead += CLUSTER_LATE_MS / 2;
+    assert_false(host_is_late(host));
+    host_set_wanted(host, 21);
+    host_set_applied(host, 18);
+    msec_ahead += CLUSTER_LATE_MS / 2;
+    host_set_wanted(host, 22);
+    host_set_applied(host, 18);
+    msec_ahead += CLUSTER_LATE_MS;
+    assert_true(host_is_late(host));
+    host->connected = false;
+    assert_false(host_is_late(host));
+    msec_ahead = 0;
+}
+
 /* Host h0 tells 'value' after 'iteration', 'ms' after what it told last, by a
  * clock that was set 'step' ms forward meanwhile. */
 static void
@@ -460,6 +500,8 @@ main(void)
         cmocka_unit_test_setup_teardown(
             processes_count_while_their_job_lives, set_up, tear_down),
         cmocka_unit_test(job_that_is_over_has_its_hosts),
+        cmocka_unit_test_setup_teardown(host_is_late_after_some_time, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(
             begins_with_the_parameter_server_formula, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
