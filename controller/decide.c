@@ -239,6 +239,7 @@ assign(struct decide *d, const struct decide_problem *dp,
         set_level(d, job, places->jobs[k].level, now);
         job->rank = k;
         job->forced = false;
+        job_progress_wait(&job->progress, places->jobs[k].waits);
     }
     SHASH_FOR_EACH (node, &d->cluster->jobs) {
         struct job *job = node->data;

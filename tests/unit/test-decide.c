@@ -697,6 +697,7 @@ the_certificate_is_of_the_network_alone(void **state)
 
     give(f, "00", (int64_t[]) { 300, 100 }, NULL);
     find_job(f, "b/j")->progress.period = 0.1;
+    find_job(f, "b/j")->progress.first_period = 0.1;
     assert_true(decide_run(f->d, 1000));
     json = decide_order_to_json(f->d);
     assert_true(member(json, "bound_s") < 0.51);
@@ -748,6 +749,61 @@ hysteresis_keeps_an_order_that_is_as_good(void **state OVS_UNUSED)
     order_problem_destroy(p);
 }
 
+static double
+explained(struct fixture *f, const char *job, const char *name)
+{
+    struct json *json = decide_explain(f->d, job);
+    double value = member(json, name);
+
+    json_destroy(json);
+    return value;
+}
+
+/* Of a job that has only seen what a slow iteration takes behind others, the
+ * ports foresee the end: 0.1 s of those before it and 0.3 s of its own. */
+static void
+who_has_always_waited_is_foreseen_by_ports(void **state)
+{
+    struct fixture *f = *state;
+    struct job_traffic *t;
+
+    give(f, "00", (int64_t[]) { 300, 100 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_true(find_job(f, "a/j")->progress.waits);
+    assert_false(find_job(f, "b/j")->progress.waits);
+
+    find_job(f, "a/j")->progress.period = 0.5;
+    assert_true(decide_run(f->d, 3000));
+    assert_float_equal(explained(f, "a/j", "completion_s"), 0.4, 1e-9);
+    assert_float_equal(explained(f, "a/j", "alone_s"), 0.3, 1e-9);
+    assert_float_equal(explained(f, "a/j", "period_s"), 0.5, 1e-9);
+
+    /* Its host sees it silent for 9 ms at a time. */
+    t = shash_first(&find_job(f, "a/j")->traffic)->data;
+    t->burst_period = 0.05;
+    t->burst_duty = 0.82;
+    assert_true(decide_run(f->d, 5000));
+    assert_float_equal(explained(f, "a/j", "completion_s"), 3, 1e-9);
+
+    /* It was first for some time. */
+    find_job(f, "a/j")->progress.first_period = 0.02;
+    assert_true(decide_run(f->d, 7000));
+    assert_float_equal(explained(f, "a/j", "completion_s"), 6, 1e-9);
+}
+
+static void
+who_shares_waits_for_all(void **state)
+{
+    struct fixture *f = *state;
+
+    decide_set_policy(f->d, f->fair);
+    give(f, "001", (int64_t[]) { 300, 100, 100 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_true(find_job(f, "a/j")->progress.waits);
+    assert_true(find_job(f, "b/j")->progress.waits);
+    assert_false(find_job(f, "c/j")->progress.waits);
+}
+
 int
 main(void)
 {
@@ -778,6 +834,8 @@ main(void)
         TEST(a_metric_makes_a_new_order_soon),
         TEST(explains_a_place),
         TEST(the_certificate_is_of_the_network_alone),
+        TEST(who_has_always_waited_is_foreseen_by_ports),
+        TEST(who_shares_waits_for_all),
         cmocka_unit_test(hysteresis_keeps_an_order_that_is_as_good),
         cmocka_unit_test(hysteresis_only_swaps_back_what_is_cheap),
     };
