@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/stages-digest.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -329,6 +330,7 @@ void
 cluster_intent_end(struct cluster *c)
 {
     struct shash_node *node, *job_node;
+    uint32_t digest;
 
     SHASH_FOR_EACH_SAFE (node, &c->cojobs) {
         struct cojob *cojob = node->data;
@@ -358,7 +360,13 @@ cluster_intent_end(struct cluster *c)
             cojob_destroy(c, cojob);
         }
     }
-    c->changes++;
+    digest = stages_digest(c);
+    if (digest != c->digest) {
+        c->digest = digest;
+        c->changes++;
+    } else {
+        c->minor++;
+    }
 }
 
 /* Returns the host 'name', which comes into being when it is first named. */

@@ -203,6 +203,9 @@ struct cluster {
     size_t n_ended;
     int n_hosts;                /* Next 'index' of a host. */
     unsigned int changes;       /* Grows when an order may have to change. */
+    unsigned int minor;         /* The same, but it can wait for a moment: no
+                                 * stage that runs is concerned. */
+    uint32_t digest;            /* Of the intent: stages-digest.h. */
     unsigned int samples;       /* Grows when a job's metric was told. */
 };
 
