@@ -127,7 +127,9 @@ END
         ifaces="$ifaces p$i"
         on "h$i" "$root/build/tests/lab/traffic" sink 90000 7001 7002
     done
-    await lab exec "h$i" -- sh -c 'ss -Hltn | grep -q :7002'
+    for i in $(seq 0 $(($1 - 1))); do
+        await lab exec "h$i" -- sh -c 'ss -Hltn | grep -q :7002'
+    done
     for i in $(seq 0 $(($1 - 1))); do
         to=10.77.0.$(((i + 1) % $1 + 1))
         on "h$i" "$root/build/cli/stagecoach" run --cojob a --job j -- \
@@ -145,8 +147,8 @@ END
 }
 
 measure hundred 1 100 50
-measure standalone 1 1000 100
-measure raft 3 1000 100
+measure standalone 1 1000 60
+measure raft 3 1000 60
 retag 10 50
 python3 - "$dir" <<'END'
 import json
