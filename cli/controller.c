@@ -339,6 +339,7 @@ start_controller(const struct controller_options *o)
     for (size_t i = 0; i < ARRAY_SIZE(databases); i++) {
         error = error ? error : add_database(o, databases[i], &argv);
     }
+    svec_add_nocopy(&argv, xasprintf("--members=%s", o->rundir));
     add_telemetry(o, &argv);
     svec_add_nocopy(&argv, xasprintf("--unixctl=%s/controller.ctl",
                                      o->rundir));

@@ -80,6 +80,13 @@ hosts_db_destroy(struct hosts_db *hdb)
     }
 }
 
+/* The database's members are at 'remote' now. */
+void
+hosts_db_set_remote(struct hosts_db *hdb, const char *remote)
+{
+    leader_search_set_remote(&hdb->search, remote);
+}
+
 static void
 take_in_reported(struct hosts_db *hdb,
                  const struct hostsrec_host_reported *row)

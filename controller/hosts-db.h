@@ -42,6 +42,7 @@ struct hosts_db;
 struct policy;
 
 struct hosts_db *hosts_db_create(const char *remote, struct cluster *);
+void hosts_db_set_remote(struct hosts_db *, const char *remote);
 void hosts_db_destroy(struct hosts_db *);
 
 void hosts_db_run(struct hosts_db *);

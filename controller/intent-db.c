@@ -101,6 +101,13 @@ intent_db_destroy(struct intent_db *idb)
     free(idb);
 }
 
+/* The database's members are at 'remote' now. */
+void
+intent_db_set_remote(struct intent_db *idb, const char *remote)
+{
+    leader_search_set_remote(&idb->search, remote);
+}
+
 static enum role
 role_from_string(const char *s)
 {

@@ -48,6 +48,7 @@ struct policy;
 struct intent_db *intent_db_create(const char *remote, const char *address,
                                    struct cluster *, struct overrides *,
                                    struct decision_log *);
+void intent_db_set_remote(struct intent_db *, const char *remote);
 void intent_db_destroy(struct intent_db *);
 
 void intent_db_run(struct intent_db *, int64_t lease_ms);

@@ -29,6 +29,8 @@ usage(void)
            "                      (default: unix:RUNDIR/intent.sock)\n"
            "  --hosts=REMOTE      hosts database\n"
            "                      (default: unix:RUNDIR/hosts.sock)\n"
+           "  --members=DIR       follow who the databases' members are, by the\n"
+           "                      servers whose control sockets are in DIR\n"
            "  --telemetry=REMOTE  where agents connect to\n"
            "                      (default: unix:RUNDIR/telemetry.sock)\n"
            "  --switch=TARGET     OpenFlow 1.3 switch to keep, such as\n"
@@ -93,6 +95,7 @@ controller_options_parse(int argc, char *argv[],
     enum {
         OPT_INTENT = UCHAR_MAX + 1,
         OPT_HOSTS,
+        OPT_MEMBERS,
         OPT_TELEMETRY,
         OPT_POLICY,
         OPT_SWITCH,
@@ -109,6 +112,7 @@ controller_options_parse(int argc, char *argv[],
     static const struct option long_options[] = {
         {"intent", required_argument, NULL, OPT_INTENT},
         {"hosts", required_argument, NULL, OPT_HOSTS},
+        {"members", required_argument, NULL, OPT_MEMBERS},
         {"telemetry", required_argument, NULL, OPT_TELEMETRY},
         {"policy", required_argument, NULL, OPT_POLICY},
         {"switch", required_argument, NULL, OPT_SWITCH},
@@ -141,6 +145,9 @@ controller_options_parse(int argc, char *argv[],
             break;
         case OPT_HOSTS:
             set_option(&o->hosts);
+            break;
+        case OPT_MEMBERS:
+            set_option(&o->members);
             break;
         case OPT_TELEMETRY:
             set_option(&o->telemetry);
@@ -219,6 +226,7 @@ controller_options_uninit(struct controller_options *o)
 {
     free(o->intent);
     free(o->hosts);
+    free(o->members);
     free(o->telemetry);
     free(o->policy);
     free(o->unixctl);

@@ -11,6 +11,8 @@
 
 struct controller_options {
     char *intent, *hosts;       /* Remotes of the databases. */
+    char *members;              /* Directory, or NULL: they stay who they
+                                 * are. */
     char *telemetry;            /* Where agents connect to. */
     char *policy;               /* File. */
     char *unixctl;              /* Control socket. */

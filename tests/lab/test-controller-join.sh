@@ -6,7 +6,7 @@
 set -eu
 
 PATH=$PATH:/usr/sbin:/sbin
-for program in ovsdb-server ovsdb-client ovs-appctl ip; do
+for program in ovsdb-server ovsdb-client ovs-appctl ip curl; do
     command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
 done
 [ "$(id -u)" = 0 ] || { echo "skip: not root"; exit 77; }
@@ -91,8 +91,31 @@ echo "ok: three members"
 await "the first controller leads" state_is 1 active
 await "the second controller stands by" state_is 2 standby
 
-# The first machine dies.
-for name in controller relay hosts-db intent-db; do
+# The first machine's databases die.  Its controller was started when there
+# was no other, and goes to those that came later.
+knows_all() {
+    for db in intent hosts; do
+        grep -q "$db: the members are at .*127.0.0.2.*127.0.0.3" \
+            "$dir/run1/controller.log" || return 1
+    done
+}
+await "the first controller hears of the new members" knows_all
+kill -9 "$(cat "$dir/run1/hosts-db.pid")" "$(cat "$dir/run1/intent-db.pid")"
+is_connected() {
+    ovs-appctl -T 2 -t "$dir/run1/controller.ctl" controller/status |
+        grep '"hosts_connected":true' | grep -q '"intent_connected":true'
+}
+is_away() { ! is_connected; }
+await "the first controller loses its databases" is_away
+await "the first controller finds the new members" is_connected
+put_over_http() {
+    curl -sS -m 8 --unix-socket "$dir/run1/rest.sock" -X PUT -d '{}' \
+        http://localhost/v1/cojobs/later | grep -q '"cojob"'
+}
+await "changes by it get there too" put_over_http
+
+# The rest of the first machine dies.
+for name in controller relay; do
     kill -9 "$(cat "$dir/run1/$name.pid")"
 done
 await "another controller leads" one_leads
