@@ -225,17 +225,19 @@ on_log(const char *name, const struct progress *progress, void *a_)
 
 /* From the controller. */
 
-static void
+static bool
 on_lease(int64_t generation, int64_t lease_ms, void *a_)
 {
     struct agent *a = a_;
+    bool good = lease_notify(&a->lease, generation, lease_ms, time_msec());
 
-    if (!lease_notify(&a->lease, generation, lease_ms, time_msec())) {
+    if (!good) {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
         VLOG_WARN_RL(&rl, "ignoring a lease of generation %"PRId64", older "
                      "than %"PRId64, generation, a->lease.newest);
     }
+    return good;
 }
 
 /* Reads the rules of readers, if there are any.  Returns NULL, or a malloc()'d

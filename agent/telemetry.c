@@ -85,7 +85,9 @@ take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
         || !get_integer(params->array.elems[0], "lease_ms", &ms)) {
         return false;
     }
-    tm->lease(generation, ms, tm->aux);
+    if (!tm->lease(generation, ms, tm->aux)) {
+        jsonrpc_session_force_reconnect(tm->session);
+    }
     return true;
 }
 

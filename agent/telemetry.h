@@ -49,7 +49,9 @@ struct telemetry_facts {
     long long time;             /* ms since the epoch. */
 };
 
-typedef void telemetry_lease_func(int64_t generation, int64_t lease_ms,
+/* Returns false if there is a newer controller than who says this, which is
+ * then left for the next remote. */
+typedef bool telemetry_lease_func(int64_t generation, int64_t lease_ms,
                                   void *aux);
 
 struct telemetry *telemetry_create(const char *remotes,

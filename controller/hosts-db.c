@@ -42,6 +42,7 @@ struct hosts_db {
     struct cluster *cluster;
     unsigned int seqno;         /* Of the database, last taken in. */
     int64_t version;            /* The highest that any row has or got. */
+    int64_t generation;         /* The same. */
     bool dirty;                 /* Rows must be compared. */
     bool observe;               /* Hosts are told of no job. */
     long long next_write;       /* time_msec() of the next transaction. */
@@ -134,6 +135,7 @@ take_in(struct hosts_db *hdb)
 
         host->wanted = wanted->version;
         hdb->version = MAX(hdb->version, wanted->version);
+        hdb->generation = MAX(hdb->generation, wanted->generation);
     }
 }
 
@@ -174,6 +176,13 @@ bool
 hosts_db_is_connected(const struct hosts_db *hdb)
 {
     return ovsdb_idl_is_connected(hdb->loop.idl);
+}
+
+/* The newest generation that has told a host anything. */
+int64_t
+hosts_db_generation(const struct hosts_db *hdb)
+{
+    return hdb->generation;
 }
 
 /* True once the database's contents are here. */

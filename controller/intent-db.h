@@ -52,6 +52,7 @@ void intent_db_set_remote(struct intent_db *, const char *remote);
 void intent_db_destroy(struct intent_db *);
 
 void intent_db_run(struct intent_db *, int64_t lease_ms);
+void intent_db_heard(struct intent_db *, int64_t generation);
 void intent_db_commit(struct intent_db *);
 
 bool intent_db_is_connected(const struct intent_db *);

@@ -259,6 +259,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         run_members(m, ctl, rest);
         intent_db_run(ctl->intent, policy_file_get(ctl->policy)->lease_ms);
         hosts_db_run(ctl->hosts);
+        intent_db_heard(ctl->intent, hosts_db_generation(ctl->hosts));
         telemetry_set_open(ctl->telemetry, intent_db_is_active(ctl->intent));
         telemetry_run(ctl->telemetry);
         switches_run(ctl->switches);

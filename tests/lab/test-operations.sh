@@ -173,3 +173,38 @@ grep -c ordered "$dir/states" >"$dir/ordered"
 lost=$(grep -vc ordered "$dir/states" || :)
 echo "the host was ordered in $(cat "$dir/ordered") looks, and not in $lost"
 [ "$lost" -le 30 ] || fail "the order was lost for $lost looks"
+
+# A backup from before others led does not make hosts deaf to who leads next.
+machine_that_leads() {
+    for n in 1 2 3; do
+        if ovs-appctl -T 2 -t "$dir/c$n/run/controller.ctl" \
+            controller/status 2>/dev/null | grep -q '"state":"active"'; then
+            echo c$n
+        fi
+    done
+}
+# Prints member $2 of the status of the program at control socket $1.
+status_member() {
+    ovs-appctl -T 2 -t "$1.ctl" "${1##*/}/status" |
+        sed "s/.*\"$2\":\"\{0,1\}\([a-z0-9]*\).*/\1/"
+}
+one_leads() { [ "$(machine_that_leads | wc -l)" = 1 ]; }
+# restart_leader: another one leads then, or the same once more.
+restart_leader() {
+    await "one controller leads" one_leads
+    echo "systemctl restart stagecoach-controller" |
+        "$dir/shell" "$(machine_that_leads)"
+    await "one controller leads again" one_leads
+}
+before=$(status_member "$dir/$(machine_that_leads)/run/controller" generation)
+restart_leader
+sed -n '/^ovsdb-client .* restore/p' "$dir/operations.md" | "$dir/shell" c1
+restart_leader
+obeys() {
+    leader=$dir/$(machine_that_leads)/run/controller
+    generation=$(status_member "$leader" generation)
+    [ "$generation" -gt "$((before + 1))" ] &&
+        [ "$(status_member "$dir/h0/run/agent" generation)" = "$generation" ] &&
+        [ "$(status_member "$leader" agents)" = 1 ] && follows
+}
+await "the host obeys who leads after the backup" obeys
