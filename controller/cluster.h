@@ -44,6 +44,7 @@
 
 #include "controller/job-progress.h"
 #include "controller/overrides.h"
+#include "controller/shim-counters.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
 #include "openvswitch/shash.h"
@@ -83,6 +84,7 @@ struct host {
                                  * tagged ... */
     uint64_t default_bytes;     /* ... and that belonged to no job. */
     int64_t queued_bytes;       /* That wait in its shim, -1: not told. */
+    struct shim_counters shim;  /* Of its shim, for metrics. */
     uint64_t moved[N_DIRS];     /* By jobs, as far as it was counted ... */
     uint64_t stored[N_DIRS];    /* ... and is in the history. */
 };

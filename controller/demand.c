@@ -228,6 +228,7 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     host->ip_bytes = r->ip_bytes;
     host->default_bytes = r->default_bytes;
     host->queued_bytes = r->queued_bytes;
+    host->shim = r->shim;
     if (!host->connected) {
         host->connected = true;
         c->changes++;
