@@ -149,6 +149,18 @@ refuses_tls() {
 refuses_tls "the intent database to an agent" agents/h0 ssl:127.0.0.1:6641
 refuses_tls "the hosts database itself to an agent" agents/h0 \
     ssl:127.0.0.1:6642
+# What an agent can read is what docs/operations.md says, and no more.
+client agents/h0 list-dbs $relay >"$dir/dbs"
+[ "$(grep -v '^_Server$' "$dir/dbs")" = Stagecoach_Hosts ] ||
+    fail "the relay has $(cat "$dir/dbs")"
+client agents/h1 dump $relay Stagecoach_Hosts Host_Wanted host |
+    grep -q h0 || fail "an agent does not read another's row"
+if client agents/h1 transact $relay '["Stagecoach_Intent",
+    {"op": "select", "table": "Event", "where": []}]' >"$dir/event" 2>&1 &&
+    grep -q '"rows"' "$dir/event"; then
+    fail "the relay tells of the audit: $(cat "$dir/event")"
+fi
+echo "ok: an agent reads the hosts database and nothing else"
 client controllers/c1 list-dbs ssl:127.0.0.1:6641 | grep -q Stagecoach_Intent ||
     fail "the intent database to a controller"
 for port in 6640 6641 6642 6650; do
@@ -242,9 +254,14 @@ fi
 pki show --format json | grep -q '"name":"h2","role":"agent"' || fail "show"
 
 # A controller of an older generation: agents go by the newest they have seen.
-ovsdb-client transact "unix:$dir/run/hosts.sock" '["Stagecoach_Hosts",
-    {"op": "update", "table": "Host_Wanted", "where": [["host", "==", "h0"]],
-     "row": {"generation": 0, "version": 999}}]' >/dev/null
-await "an older generation's order is ignored" grep -q \
-    'ignoring order 999 of generation 0, older than' "$dir/h0.log"
+# The controller mends the row at once, maybe before the agent has seen it.
+old_order() {
+    ovsdb-client transact "unix:$dir/run/hosts.sock" '["Stagecoach_Hosts",
+        {"op": "update", "table": "Host_Wanted",
+         "where": [["host", "==", "h0"]],
+         "row": {"generation": 0, "version": 999}}]' >/dev/null
+    sleep 0.1
+    grep -q 'ignoring order 999 of generation 0, older than' "$dir/h0.log"
+}
+await "an older generation's order is ignored" old_order
 echo "ok: all"
