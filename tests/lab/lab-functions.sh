@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
+# shellcheck shell=sh disable=SC2034,SC2154
+#
 # The frame of tests in the lab.  Sourced.
 
 fail() {
@@ -21,7 +23,10 @@ need() {
 
 # begin NAME: makes the test's own folder, "$dir".  At the end, however it
 # comes, the processes in $pids are ended, the test's clean_up is called, and
-# what it leaves in $dir is removed, of which $logs are shown if it failed.
+# what it leaves in $dir is removed; if it failed, its show is called and $logs
+# are shown before.
+clean_up() { :; }
+show() { :; }
 begin() {
     pids=
     logs="*.log */*.log */*/*.log"
@@ -37,6 +42,7 @@ end() {
     for pid in $pids; do
         kill "$pid" 2>/dev/null
     done
+    [ $status = 0 ] || show >&2
     clean_up
     if [ $status != 0 ]; then
         # shellcheck disable=SC2086
@@ -53,8 +59,8 @@ await() {
     tries=0
     until "$@" >/dev/null 2>&1; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || fail "$what"
-        sleep 0.1
+        [ $tries -lt 400 ] || fail "$what"
+        sleep 0.05
     done
     echo "ok: $what"
 }

@@ -4,14 +4,13 @@
 # Databases that grow from one member to three, with TLS, and go on when the
 # machine with the leader dies.  The machines are addresses of a namespace.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
-for program in ovsdb-server ovsdb-client ovs-appctl ip curl; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
-[ "$(id -u)" = 0 ] || { echo "skip: not root"; exit 77; }
+need ovsdb-server ovsdb-client ovs-appctl ip curl
+need_root
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-join-$$-XXXXXX")
+begin join
 ns=sctjoin-$$
 
 # on N COMMAND...: "stagecoach" on machine N, 127.0.0.N.
@@ -22,36 +21,11 @@ on() {
         "$BUILD/cli/stagecoach" "$@"
 }
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
+clean_up() {
     for n in 1 2 3; do
-        on $n controller stop || :
+        on $n controller stop
     done
-    ip netns del $ns 2>/dev/null || :
-    [ $status = 0 ] || tail -n 10 "$dir"/run*/*.log >&2 || :
-    rm -rf "$dir"
-    exit $status
-}
-trap clean EXIT
-trap 'exit 1' INT TERM
-
-fail() {
-    echo "FAIL: $*" >&2
-    exit 1
-}
-
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 20 s.
-await() {
-    what=$1
-    shift
-    tries=0
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries + 1))
-        [ $tries -lt 200 ] || fail "$what"
-        sleep 0.1
-    done
-    echo "ok: $what"
+    ip netns del $ns 2>/dev/null
 }
 
 start() {

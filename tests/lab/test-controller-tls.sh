@@ -6,52 +6,20 @@
 # row, rows of its own making, the intent database, the controller's lock,
 # another's name, a controller's place, a certificate that has ended.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
-for program in ovsdb-server ovsdb-client ovs-appctl ip; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
-[ "$(id -u)" = 0 ] || { echo "skip: not root"; exit 77; }
+need ovsdb-server ovsdb-client ovs-appctl ip
+need_root
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-tls-$$-XXXXXX")
+begin tls
 ns=sctls-$$
 export STAGECOACH_RUNDIR="$dir/run"
 stagecoach="ip netns exec $ns $BUILD/cli/stagecoach"
-pids=
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do
-        kill "$pid" 2>/dev/null || :
-    done
-    $stagecoach controller stop || :
-    ip netns del $ns 2>/dev/null || :
-    if [ $status != 0 ]; then
-        tail -n 15 "$dir"/run/*.log "$dir"/*.log >&2 || :
-    fi
-    rm -rf "$dir"
-    exit $status
-}
-trap clean EXIT
-trap 'exit 1' INT TERM
-
-fail() {
-    echo "FAIL: $*" >&2
-    exit 1
-}
-
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
-await() {
-    what=$1
-    shift
-    i=0
-    until "$@" >/dev/null 2>&1; do
-        i=$((i + 1))
-        [ $i -lt 100 ] || fail "$what"
-        sleep 0.1
-    done
-    echo "ok: $what"
+clean_up() {
+    $stagecoach controller stop
+    ip netns del $ns 2>/dev/null
 }
 
 pki() { "$BUILD/cli/stagecoach" pki "$@" --dir "$dir/pki"; }
