@@ -72,10 +72,11 @@ class Unit:
     def pid(self):
         try:
             pid = int(self.pidfile.read_text())
-            os.kill(pid, 0)
-            return pid
+            stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
         except (OSError, ValueError):
             return 0
+        # One that has ended stays until somebody asks how.
+        return 0 if stat.rpartition(") ")[2].startswith("Z") else pid
 
     def start(self):
         for name in self.list("Requires"):
@@ -104,8 +105,6 @@ class Unit:
             sys.exit(f"{self.name}: exit status {process.returncode}")
 
     def stop(self):
-        for part in parts_of(self.name):
-            part.stop()
         pid = self.pid()
         if pid:
             os.kill(pid, signal.SIGTERM)
@@ -114,6 +113,8 @@ class Unit:
                 time.sleep(0.02)
             if self.pid():
                 sys.exit(f"{self.name} does not end")
+        for part in parts_of(self.name):
+            part.stop()
 
 
 def running():
