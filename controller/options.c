@@ -33,6 +33,9 @@ usage(void)
            "                      (default: unix:RUNDIR/telemetry.sock)\n"
            "  --switch=TARGET     OpenFlow 1.3 switch to keep, such as\n"
            "                      unix:PATH or tcp:IP:PORT; may be repeated\n"
+           "  --switch-identity=DATAPATH:NAME\n"
+           "                      CN of the certificate of a switch of\n"
+           "                      --switch=ssl:...; may be repeated\n"
            "  --topology=FILE     switches, links and hosts of a fabric\n"
            "  --unixctl=SOCKET    control socket\n"
            "                      (default: RUNDIR/controller.ctl)\n"
@@ -96,6 +99,7 @@ controller_options_parse(int argc, char *argv[],
         OPT_TELEMETRY,
         OPT_POLICY,
         OPT_SWITCH,
+        OPT_SWITCH_IDENTITY,
         OPT_UNIXCTL,
         OPT_REST,
         OPT_REST_CLIENT,
@@ -112,6 +116,7 @@ controller_options_parse(int argc, char *argv[],
         {"telemetry", required_argument, NULL, OPT_TELEMETRY},
         {"policy", required_argument, NULL, OPT_POLICY},
         {"switch", required_argument, NULL, OPT_SWITCH},
+        {"switch-identity", required_argument, NULL, OPT_SWITCH_IDENTITY},
         {"unixctl", required_argument, NULL, OPT_UNIXCTL},
         {"rest", required_argument, NULL, OPT_REST},
         {"rest-client", required_argument, NULL, OPT_REST_CLIENT},
@@ -132,6 +137,7 @@ controller_options_parse(int argc, char *argv[],
         .rest = SVEC_EMPTY_INITIALIZER,
         .rest_clients = SVEC_EMPTY_INITIALIZER,
         .switches = SVEC_EMPTY_INITIALIZER,
+        .switch_identities = SVEC_EMPTY_INITIALIZER,
     };
     while ((c = getopt_long(argc, argv, short_options, long_options,
                             NULL)) != -1) {
@@ -150,6 +156,9 @@ controller_options_parse(int argc, char *argv[],
             break;
         case OPT_SWITCH:
             svec_add(&o->switches, optarg);
+            break;
+        case OPT_SWITCH_IDENTITY:
+            svec_add(&o->switch_identities, optarg);
             break;
         case OPT_UNIXCTL:
             set_option(&o->unixctl);
@@ -230,4 +239,5 @@ controller_options_uninit(struct controller_options *o)
     free(o->history);
     free(o->topology);
     svec_destroy(&o->switches);
+    svec_destroy(&o->switch_identities);
 }

@@ -21,6 +21,8 @@ struct controller_options {
     char *topology;             /* File, or NULL: none is known. */
     bool observe;               /* Never order anything. */
     struct svec switches;       /* OpenFlow targets. */
+    struct svec switch_identities;      /* DATAPATH:NAME of their
+                                         * certificates. */
 };
 
 /* Ends the program if 'argv' is not right, or asks for no more than help. */

@@ -316,6 +316,13 @@ main(int argc, char *argv[])
     for (size_t i = 0; i < o.switches.n; i++) {
         switches_add(ctl.switches, o.switches.names[i]);
     }
+    for (size_t i = 0; i < o.switch_identities.n && !error; i++) {
+        error = switches_add_identity(ctl.switches,
+                                      o.switch_identities.names[i]);
+    }
+    if (error) {
+        fail(error);
+    }
     ctl.decide = decide_create(ctl.cluster, ctl.log);
     ctl.gain = gain_create();
     overrides_init(&ctl.overrides);

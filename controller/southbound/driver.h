@@ -19,7 +19,7 @@
  * Usage
  * =====
  *
- *    struct driver *d = openflow_create(target, admit, aux);
+ *    struct driver *d = openflow_create(target, &events, aux);
  *
  *    d->class->want(d, &want);                   // As often as one likes.
  *    for (;;) {
@@ -85,9 +85,13 @@ struct driver_class {
     bool (*is_down)(const struct driver *, uint32_t port);
 };
 
-/* Called with what a switch says it is before anything is asked of it.  Why
- * it is refused, which the caller frees, or NULL. */
-typedef char *driver_admit_func(const struct driver *, uint64_t datapath,
-                                void *aux);
+/* What a driver tells who created it, from run() only. */
+struct driver_events {
+    /* A switch says that it is 'datapath', with a certificate for 'peer', NULL
+     * without TLS, and nothing has been asked of it yet.  Why it is refused,
+     * which the driver frees, or NULL. */
+    char *(*admit)(const struct driver *, uint64_t datapath, const char *peer,
+                   void *aux);
+};
 
 #endif /* controller/southbound/driver.h */

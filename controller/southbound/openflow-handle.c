@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "controller/southbound/dial.h"
 #include "controller/southbound/flow-table.h"
 #include "controller/southbound/openflow-messages.h"
 #include "flow.h"
@@ -159,7 +160,8 @@ handle_features(struct openflow *of, const struct ofp_header *oh)
     of->datapath = features.datapath_id;
     reason = (features.auxiliary_id
               ? xstrdup("its listener has auxiliary connections alone")
-              : of->admit ? of->admit(&of->up, of->datapath, of->aux) : NULL);
+              : of->events.admit(&of->up, of->datapath, dial_peer(of->dial),
+                                 of->aux));
     if (reason) {
         of->datapath = 0;
         openflow_refuse(of, reason);
@@ -186,6 +188,9 @@ handle_ports(struct openflow *of, struct ofpbuf *msg)
     if (retval != EOF) {
         openflow_refuse(of, xstrdup("ports that cannot be read"));
     } else if (!more) {
+        VLOG_INFO("%s: connected as primary of generation %"PRIu64,
+                  of->target, of->generation);
+        dial_settled(of->dial);
         of->state = ST_IDLE;
         of->next = 0;
     }

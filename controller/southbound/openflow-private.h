@@ -17,6 +17,7 @@
 #include "openvswitch/types.h"
 #include "util.h"
 
+struct dial;
 struct flow_table;
 struct json;
 struct ofpbuf;
@@ -37,8 +38,9 @@ enum openflow_state {
 struct openflow {
     struct driver up;
     char *target;
-    struct rconn *rconn;
-    driver_admit_func *admit;
+    struct dial *dial;          /* Where connections come from, */
+    struct rconn *rconn;        /* and what keeps the one that there is. */
+    struct driver_events events;
     void *aux;
     unsigned int seqno;         /* Of the connection 'state' speaks of. */
     bool active;                /* want() was called. */

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 
+#include "controller/southbound/dial.h"
 #include "controller/southbound/flow-table.h"
 #include "openvswitch/json.h"
 #include "openvswitch/ofp-actions.h"
@@ -66,6 +67,9 @@ openflow_to_json(const struct driver *driver)
     }
     json_object_put_string(json, "switch", of->target);
     json_object_put_format(json, "datapath", "%016"PRIx64, of->datapath);
+    if (dial_peer(of->dial)) {
+        json_object_put_string(json, "certificate", dial_peer(of->dial));
+    }
     json_object_put_string(json, "reason", of->state == ST_REFUSED
                            ? of->reason : "");
     json_object_put(json, "flows", flows);

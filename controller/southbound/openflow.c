@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "controller/southbound/dial.h"
 #include "controller/southbound/flow-table.h"
 #include "controller/southbound/openflow-messages.h"
 #include "controller/southbound/openflow-private.h"
@@ -18,6 +19,7 @@
 
 VLOG_DEFINE_THIS_MODULE(openflow);
 
+#define VERSIONS (1u << OFP13_VERSION | 1u << OFP14_VERSION)
 #define MAX_MESSAGES 50         /* Read in one run. */
 
 static void
@@ -25,6 +27,7 @@ openflow_destroy(struct driver *driver)
 {
     struct openflow *of = openflow_cast(driver);
 
+    dial_destroy(of->dial);
     rconn_destroy(of->rconn);
     flow_table_destroy(of->wanted);
     flow_table_destroy(of->there);
@@ -35,6 +38,14 @@ openflow_destroy(struct driver *driver)
 }
 
 static void
+begin_anew(struct openflow *of)
+{
+    of->state = ST_AWAY;
+    rconn_disconnect(of->rconn);
+    dial_restart(of->dial);
+}
+
+static void
 openflow_want(struct driver *driver, const struct driver_want *want)
 {
     struct openflow *of = openflow_cast(driver);
@@ -42,8 +53,7 @@ openflow_want(struct driver *driver, const struct driver_want *want)
     if (!of->active || of->generation != want->generation) {
         of->active = true;
         of->generation = want->generation;
-        of->state = ST_AWAY;
-        rconn_connect(of->rconn, of->target, of->target);
+        begin_anew(of);
     }
     if (!flow_table_equal(of->wanted, want->flows)) {
         flow_table_destroy(of->wanted);
@@ -61,6 +71,19 @@ ask_features(struct openflow *of)
 {
     openflow_request(of, openflow_features_request(openflow_version(of)),
                      ST_FEATURES);
+}
+
+/* Gets a connection if there is none. */
+static void
+connect_switch(struct openflow *of)
+{
+    if (of->state == ST_AWAY && !rconn_is_alive(of->rconn)) {
+        struct vconn *vconn = dial_run(of->dial);
+
+        if (vconn) {
+            rconn_connect_unreliably(of->rconn, vconn, of->target);
+        }
+    }
 }
 
 /* A connection began, or ended. */
@@ -98,13 +121,12 @@ run_timers(struct openflow *of)
         openflow_request(of, openflow_groups_request(openflow_version(of)),
                          ST_GROUPS);
     } else if (of->state == ST_REFUSED && now >= of->next) {
-        of->state = ST_AWAY;
-        rconn_connect(of->rconn, of->target, of->target);
+        begin_anew(of);
     } else if (openflow_answer_type(of->state) != OFPTYPE_HELLO
                && now >= of->deadline) {
         VLOG_WARN_RL(&rl, "%s: no answer, connecting again", of->target);
         of->state = ST_AWAY;
-        rconn_reconnect(of->rconn);
+        rconn_disconnect(of->rconn);
     }
 }
 
@@ -131,6 +153,7 @@ openflow_run(struct driver *driver)
     if (!of->active) {
         return;
     }
+    connect_switch(of);
     rconn_run(of->rconn);
     follow_connection(of);
     for (int i = 0; i < MAX_MESSAGES; i++) {
@@ -153,6 +176,9 @@ openflow_wait(struct driver *driver)
     if (of->active) {
         rconn_run_wait(of->rconn);
         rconn_recv_wait(of->rconn);
+        if (of->state == ST_AWAY && !rconn_is_alive(of->rconn)) {
+            dial_wait(of->dial);
+        }
         if (of->state == ST_IDLE || of->state == ST_REFUSED) {
             poll_timer_wait_until(of->next);
         } else if (of->state != ST_AWAY) {
@@ -180,18 +206,18 @@ static const struct driver_class openflow_class = {
     .is_down = openflow_is_down,
 };
 
-/* Returns the driver of the switch whose listener is 'target'.  'admit', which
- * may be null, is asked whether it is the right one. */
+/* Returns the driver of the switch whose listener is 'target'. */
 struct driver *
-openflow_create(const char *target, driver_admit_func *admit, void *aux)
+openflow_create(const char *target, const struct driver_events *events,
+                void *aux)
 {
     struct openflow *of = xzalloc(sizeof *of);
 
     of->up.class = &openflow_class;
     of->target = xstrdup(target);
-    of->rconn = rconn_create(5, 0, DSCP_DEFAULT,
-                             1u << OFP13_VERSION | 1u << OFP14_VERSION);
-    of->admit = admit;
+    of->rconn = rconn_create(5, 0, DSCP_DEFAULT, VERSIONS);
+    of->dial = dial_create(target, VERSIONS);
+    of->events = *events;
     of->aux = aux;
     of->wanted = flow_table_create();
     of->there = flow_table_create();

@@ -5,6 +5,7 @@
 #include "controller/southbound/switches.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "controller/southbound/driver.h"
@@ -14,14 +15,24 @@
 #include "controller/southbound/routes.h"
 #include "controller/southbound/switch-flows.h"
 #include "controller/southbound/topology.h"
+#include "hash.h"
+#include "openvswitch/hmap.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
 #include "util.h"
 
 struct sw {
     char *name;                 /* The topology's, or its target. */
+    char *target;
     int index;                  /* In the topology, or -1. */
     struct driver *driver;
+};
+
+/* Whose certificate a switch has. */
+struct identity {
+    struct hmap_node node;      /* In struct switches's 'identities'. */
+    uint64_t datapath;
+    char *name;
 };
 
 /* What the wanted state was made of. */
@@ -36,28 +47,54 @@ struct switches {
     struct routes *routes;      /* As there is a topology. */
     struct sw *switches;
     size_t n, allocated;
+    struct hmap identities;     /* Of switches that are not the topology's. */
     struct basis basis;
 };
 
 struct switches *
 switches_create(void)
 {
-    return xzalloc(sizeof(struct switches));
+    struct switches *ss = xzalloc(sizeof *ss);
+
+    hmap_init(&ss->identities);
+    return ss;
 }
 
 void
 switches_destroy(struct switches *ss)
 {
     if (ss) {
+        struct identity *id;
+
         for (size_t i = 0; i < ss->n; i++) {
             ss->switches[i].driver->class->destroy(ss->switches[i].driver);
             free(ss->switches[i].name);
+            free(ss->switches[i].target);
         }
+        HMAP_FOR_EACH_POP (id, node, &ss->identities) {
+            free(id->name);
+            free(id);
+        }
+        hmap_destroy(&ss->identities);
         free(ss->switches);
         routes_destroy(ss->routes);
         topology_destroy(ss->topology);
         free(ss);
     }
+}
+
+static const struct identity *
+find_identity(const struct switches *ss, uint64_t datapath)
+{
+    const struct identity *id;
+
+    HMAP_FOR_EACH_WITH_HASH (id, node, hash_uint64(datapath),
+                             &ss->identities) {
+        if (id->datapath == datapath) {
+            return id;
+        }
+    }
+    return NULL;
 }
 
 static struct driver_status
@@ -69,15 +106,56 @@ status_of(const struct sw *sw)
     return status;
 }
 
-/* Is the switch behind 'driver' one that we may have, by its datapath id? */
+/* Whose certificate the switch 'sw', that says it is 'datapath', must have:
+ * NULL if nobody's in particular, "" if there is none that would do. */
+static const char *
+right_identity(const struct switches *ss, const struct sw *sw,
+               uint64_t datapath)
+{
+    const struct identity *id;
+
+    if (strncmp(sw->target, "ssl:", 4)) {
+        return NULL;
+    } else if (sw->index >= 0) {
+        return ss->topology->switches[sw->index].identity;
+    } else if (hmap_is_empty(&ss->identities)) {
+        return NULL;
+    }
+    id = find_identity(ss, datapath);
+    return id ? id->name : "";
+}
+
+/* Does 'sw' have the certificate of the switch that it says it is? */
 static char *
-admit(const struct driver *driver, uint64_t datapath, void *ss_)
+check_identity(const struct switches *ss, const struct sw *sw,
+               uint64_t datapath, const char *peer)
+{
+    const char *right = right_identity(ss, sw, datapath);
+
+    if (!right || (peer && *right && !strcmp(peer, right))) {
+        return NULL;
+    } else if (!*right) {
+        return xasprintf("datapath id %016"PRIx64", which no "
+                         "--switch-identity has", datapath);
+    }
+    return xasprintf("the certificate of \"%s\" with datapath id %016"PRIx64
+                     ", which is that of \"%s\"", peer ? peer : "", datapath,
+                     right);
+}
+
+/* Is the switch behind 'driver' one that we may have, by its datapath id and
+ * its certificate? */
+static char *
+admit(const struct driver *driver, uint64_t datapath, const char *peer,
+      void *ss_)
 {
     const struct switches *ss = ss_;
+    const struct sw *self = NULL;
 
     for (size_t i = 0; i < ss->n; i++) {
         const struct sw *sw = &ss->switches[i];
 
+        self = sw->driver == driver ? sw : self;
         if (sw->driver != driver) {
             if (status_of(sw).datapath == datapath) {
                 return xasprintf("datapath id %016"PRIx64" is that of \"%s\" "
@@ -94,8 +172,12 @@ admit(const struct driver *driver, uint64_t datapath, void *ss_)
             }
         }
     }
-    return NULL;
+    return check_identity(ss, self, datapath, peer);
 }
+
+static const struct driver_events driver_events = {
+    .admit = admit,
+};
 
 static void
 add_switch(struct switches *ss, const char *name, const char *target,
@@ -107,8 +189,9 @@ add_switch(struct switches *ss, const char *name, const char *target,
     }
     ss->switches[ss->n++] = (struct sw) {
         .name = xstrdup(name),
+        .target = xstrdup(target),
         .index = index,
-        .driver = openflow_create(target, admit, ss),
+        .driver = openflow_create(target, &driver_events, ss),
     };
 }
 
@@ -118,6 +201,35 @@ void
 switches_add(struct switches *ss, const char *target)
 {
     add_switch(ss, target, target, -1);
+}
+
+/* Says that the switch with the datapath id before the colon in 'text' has a
+ * certificate for the name after it; once that is said of any, the others of
+ * --switch with TLS are refused.  Returns NULL, or a message. */
+char *
+switches_add_identity(struct switches *ss, const char *text)
+{
+    struct identity *id;
+    uint64_t datapath = 0;
+
+    if (strspn(text, "0123456789abcdef") == 16 && text[16] == ':') {
+        datapath = strtoull(text, NULL, 16);
+    }
+    if (!datapath || !text[17]
+        || strlen(text + 17) > TOPOLOGY_MAX_IDENTITY) {
+        return xasprintf("--switch-identity: \"%s\", a datapath id of 16 "
+                         "digits 0-9 and a-f, a colon, and a name of 1 to %d "
+                         "characters are allowed", text,
+                         TOPOLOGY_MAX_IDENTITY);
+    } else if (find_identity(ss, datapath)) {
+        return xasprintf("--switch-identity: datapath id %016"PRIx64" is "
+                         "there twice, once is allowed", datapath);
+    }
+    id = xmalloc(sizeof *id);
+    id->datapath = datapath;
+    id->name = xstrdup(text + 17);
+    hmap_insert(&ss->identities, &id->node, hash_uint64(datapath));
+    return NULL;
 }
 
 /* Adds the switches of 't'.  To be called once. */

@@ -18,6 +18,8 @@
  * A switch is who it says it is only if nobody else says the same: one whose
  * datapath id is not the topology's, or is another connected switch's too, is
  * refused, and so is a listener that leads to a switch that is already there.
+ * With TLS it must also have that switch's certificate: somebody who has got
+ * hold of one switch cannot speak for another.
  *
  *
  * Usage
@@ -53,6 +55,7 @@ void switches_destroy(struct switches *);
 
 void switches_set_topology(struct switches *, struct topology *);
 void switches_add(struct switches *, const char *target);
+char *switches_add_identity(struct switches *, const char *text);
 
 void switches_set(struct switches *, const struct policy *,
                   int64_t generation, const struct cluster *,

@@ -27,6 +27,7 @@ topology_destroy(struct topology *t)
         for (size_t i = 0; i < t->n_switches; i++) {
             free(t->switches[i].name);
             free(t->switches[i].target);
+            free(t->switches[i].identity);
         }
         for (size_t i = 0; i < t->n_hosts; i++) {
             free(t->hosts[i].name);
@@ -93,6 +94,20 @@ read_target(const struct json_at *at)
     return text;
 }
 
+/* Reads whose certificate it has: of its own name unless another is said. */
+static char *
+read_identity(const struct json_at *at, const char *name)
+{
+    char *text = json_string_or(at, "identity", name ? name : "");
+
+    if (text && json_has(at, "identity")
+        && (!*text || strlen(text) > TOPOLOGY_MAX_IDENTITY)) {
+        json_fail(at, "identity", "%zu characters, 1 to %d are allowed",
+                  strlen(text), TOPOLOGY_MAX_IDENTITY);
+    }
+    return text;
+}
+
 static void
 read_switch(const struct json_at *at, struct topology *t, size_t i)
 {
@@ -106,6 +121,7 @@ read_switch(const struct json_at *at, struct topology *t, size_t i)
     sw->name = name;
     sw->target = read_target(at);
     sw->datapath = read_datapath(at);
+    sw->identity = read_identity(at, name);
     for (size_t j = 0; sw->datapath && j < i; j++) {
         if (t->switches[j].datapath == sw->datapath) {
             json_fail(at, "datapath", "\"%s\" has it too, only one switch of "

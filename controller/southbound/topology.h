@@ -36,6 +36,7 @@
 #define TOPOLOGY_MAX_SWITCHES 256
 #define TOPOLOGY_MAX_LINKS 4096
 #define TOPOLOGY_MAX_HOSTS 4096
+#define TOPOLOGY_MAX_IDENTITY 64        /* As X.509 has it. */
 #define TOPOLOGY_MAX_PORT 0xfeff        /* Physical ports of OpenFlow 1.0 and
                                          * what Open vSwitch has. */
 
@@ -43,6 +44,7 @@ struct topology_switch {
     char *name;
     char *target;               /* Of its OpenFlow listener. */
     uint64_t datapath;          /* Its datapath id, never 0. */
+    char *identity;             /* The name in its certificate, with ssl:. */
 };
 
 /* A port of a switch. */
