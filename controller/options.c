@@ -37,6 +37,7 @@ usage(void)
            "                      CN of the certificate of a switch of\n"
            "                      --switch=ssl:...; may be repeated\n"
            "  --topology=FILE     switches, links and hosts of a fabric\n"
+           "  --link-key=FILE     secret by which links are looked at\n"
            "  --unixctl=SOCKET    control socket\n"
            "                      (default: RUNDIR/controller.ctl)\n"
            "  --rest=PLACE        where HTTP is answered: unix:PATH,\n"
@@ -106,6 +107,7 @@ controller_options_parse(int argc, char *argv[],
         OPT_HISTORY,
         OPT_TOPOLOGY,
         OPT_OBSERVE,
+        OPT_LINK_KEY,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
         SSL_OPTION_ENUMS,
@@ -122,6 +124,7 @@ controller_options_parse(int argc, char *argv[],
         {"rest-client", required_argument, NULL, OPT_REST_CLIENT},
         {"history", required_argument, NULL, OPT_HISTORY},
         {"topology", required_argument, NULL, OPT_TOPOLOGY},
+        {"link-key", required_argument, NULL, OPT_LINK_KEY},
         {"observe", no_argument, NULL, OPT_OBSERVE},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
@@ -174,6 +177,9 @@ controller_options_parse(int argc, char *argv[],
             break;
         case OPT_TOPOLOGY:
             set_option(&o->topology);
+            break;
+        case OPT_LINK_KEY:
+            set_option(&o->link_key);
             break;
         case OPT_OBSERVE:
             o->observe = true;
@@ -238,6 +244,7 @@ controller_options_uninit(struct controller_options *o)
     free(o->ca_cert);
     free(o->history);
     free(o->topology);
+    free(o->link_key);
     svec_destroy(&o->switches);
     svec_destroy(&o->switch_identities);
 }

@@ -19,6 +19,7 @@ struct controller_options {
     char *key, *certificate, *ca_cert;  /* Files of TLS, or NULL. */
     char *history;              /* File, or NULL: none is kept. */
     char *topology;             /* File, or NULL: none is known. */
+    char *link_key;             /* File, or NULL: no link is looked at. */
     bool observe;               /* Never order anything. */
     struct svec switches;       /* OpenFlow targets. */
     struct svec switch_identities;      /* DATAPATH:NAME of their

@@ -24,6 +24,7 @@
 #include "controller/options.h"
 #include "controller/overrides.h"
 #include "controller/policy-file.h"
+#include "controller/southbound/lldp.h"
 #include "controller/southbound/switches.h"
 #include "controller/southbound/topology.h"
 #include "controller/stage-history.h"
@@ -273,6 +274,27 @@ open_rest(const struct controller_options *o, struct controller *ctl,
     return rest_create(&options, ctl, restp);
 }
 
+/* Where the cables of a topology, which may be null, go is looked at if there
+ * is a key. */
+static char *
+add_topology(const struct controller_options *o, struct topology *topology,
+             struct switches *switches)
+{
+    struct lldp_key key;
+    char *error = NULL;
+
+    if (o->link_key && !topology) {
+        return xstrdup("--link-key: there are no links to look at, a "
+                       "--topology is required");
+    } else if (o->link_key) {
+        error = lldp_key_read(o->link_key, &key);
+    }
+    if (!error && topology) {
+        switches_set_topology(switches, topology, o->link_key ? &key : NULL);
+    }
+    return error;
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -310,9 +332,7 @@ main(int argc, char *argv[])
         fail(error);
     }
     ctl.switches = switches_create();
-    if (topology) {
-        switches_set_topology(ctl.switches, topology);
-    }
+    error = add_topology(&o, topology, ctl.switches);
     for (size_t i = 0; i < o.switches.n; i++) {
         switches_add(ctl.switches, o.switches.names[i]);
     }

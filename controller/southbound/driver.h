@@ -83,6 +83,11 @@ struct driver_class {
 
     /* Has the switch said that nothing gets through 'port'? */
     bool (*is_down)(const struct driver *, uint32_t port);
+
+    /* Sends 'packet' out of 'port'.  False if the switch has not all that is
+     * wanted. */
+    bool (*send)(struct driver *, uint32_t port, const void *packet,
+                 size_t size);
 };
 
 /* What a driver tells who created it, from run() only. */
@@ -92,6 +97,11 @@ struct driver_events {
      * which the driver frees, or NULL. */
     char *(*admit)(const struct driver *, uint64_t datapath, const char *peer,
                    void *aux);
+
+    /* A flow of ours has sent a packet, which came in at 'port', to the
+     * controller.  Null: there is no such flow. */
+    void (*packet)(const struct driver *, uint32_t port, const void *packet,
+                   size_t size, void *aux);
 };
 
 #endif /* controller/southbound/driver.h */

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "byte-order.h"
 #include "controller/southbound/dial.h"
 #include "controller/southbound/flow-table.h"
 #include "controller/southbound/openflow-messages.h"
@@ -14,6 +15,7 @@
 #include "openvswitch/list.h"
 #include "openvswitch/ofp-connection.h"
 #include "openvswitch/ofp-errors.h"
+#include "openvswitch/ofp-packet.h"
 #include "openvswitch/ofp-port.h"
 #include "openvswitch/ofp-print.h"
 #include "openvswitch/ofp-switch.h"
@@ -229,6 +231,24 @@ handle_port_status(struct openflow *of, const struct ofp_header *oh)
     }
 }
 
+/* What a flow of ours sent here, is for who wants it. */
+static void
+handle_packet(struct openflow *of, const struct ofp_header *oh)
+{
+    struct ofputil_packet_in pin;
+    uint32_t buffer_id;
+    size_t total;
+
+    if (!ofputil_decode_packet_in(oh, true, NULL, NULL, &pin, &total,
+                                  &buffer_id, NULL)
+        && (ntohll(pin.cookie) & FLOW_COOKIE_MASK) == FLOW_COOKIE_BASE) {
+        ofp_port_t port = pin.flow_metadata.flow.in_port.ofp_port;
+
+        of->events.packet(&of->up, ofp_to_u16(port), pin.packet,
+                          pin.packet_len, of->aux);
+    }
+}
+
 /* The type of answer that 'state' waits for. */
 enum ofptype
 openflow_answer_type(enum openflow_state state)
@@ -261,7 +281,7 @@ handle_answer(struct openflow *of, struct ofpbuf *msg)
         handle_features(of, msg->data);
     } else if (of->state == ST_ROLE) {
         rconn_send(of->rconn, openflow_set_config(v), NULL);
-        rconn_send(of->rconn, openflow_set_async(v), NULL);
+        rconn_send(of->rconn, openflow_set_async(v, of->events.packet), NULL);
         openflow_request(of, ofputil_encode_port_desc_stats_request(v,
                                                                 OFPP_ANY),
                          ST_PORTS);
@@ -290,6 +310,9 @@ openflow_handle(struct openflow *of, struct ofpbuf *msg)
     } else if (type == OFPTYPE_PORT_STATUS && of->state != ST_FEATURES
                && of->state != ST_REFUSED) {
         handle_port_status(of, oh);
+    } else if (type == OFPTYPE_PACKET_IN && of->events.packet
+               && of->state >= ST_IDLE && of->state != ST_REFUSED) {
+        handle_packet(of, oh);
     } else if (type != OFPTYPE_HELLO && type == openflow_answer_type(of->state)
                && oh->xid == of->xid) {
         handle_answer(of, msg);

@@ -22,6 +22,7 @@ struct flow_table;
 struct json;
 struct ofpbuf;
 struct rconn;
+struct rconn_packet_counter;
 
 enum openflow_state {
     ST_AWAY,                    /* Not connected. */
@@ -40,6 +41,7 @@ struct openflow {
     char *target;
     struct dial *dial;          /* Where connections come from, */
     struct rconn *rconn;        /* and what keeps the one that there is. */
+    struct rconn_packet_counter *packets;       /* Sent, not yet gone. */
     struct driver_events events;
     void *aux;
     unsigned int seqno;         /* Of the connection 'state' speaks of. */

@@ -20,6 +20,7 @@
 VLOG_DEFINE_THIS_MODULE(openflow);
 
 #define VERSIONS (1u << OFP13_VERSION | 1u << OFP14_VERSION)
+#define MAX_PACKETS 100         /* Of ours, that wait to be sent. */
 #define MAX_MESSAGES 50         /* Read in one run. */
 
 static void
@@ -29,6 +30,7 @@ openflow_destroy(struct driver *driver)
 
     dial_destroy(of->dial);
     rconn_destroy(of->rconn);
+    rconn_packet_counter_destroy(of->packets);
     flow_table_destroy(of->wanted);
     flow_table_destroy(of->there);
     flow_table_destroy(of->dump);
@@ -195,6 +197,19 @@ openflow_is_down(const struct driver *driver, uint32_t port)
     return port < OPENFLOW_MAX_PORTS && bitmap_is_set(of->down, port);
 }
 
+static bool
+openflow_send(struct driver *driver, uint32_t port, const void *packet,
+              size_t size)
+{
+    struct openflow *of = openflow_cast(driver);
+
+    return (of->state >= ST_IDLE && of->state != ST_REFUSED && of->in_sync
+            && !rconn_send_with_limit(
+                of->rconn, openflow_packet_out(openflow_version(of), port,
+                                               packet, size),
+                of->packets, MAX_PACKETS));
+}
+
 static const struct driver_class openflow_class = {
     .name = "openflow",
     .destroy = openflow_destroy,
@@ -204,6 +219,7 @@ static const struct driver_class openflow_class = {
     .get_status = openflow_get_status,
     .to_json = openflow_to_json,
     .is_down = openflow_is_down,
+    .send = openflow_send,
 };
 
 /* Returns the driver of the switch whose listener is 'target'. */
@@ -217,6 +233,7 @@ openflow_create(const char *target, const struct driver_events *events,
     of->target = xstrdup(target);
     of->rconn = rconn_create(5, 0, DSCP_DEFAULT, VERSIONS);
     of->dial = dial_create(target, VERSIONS);
+    of->packets = rconn_packet_counter_create();
     of->events = *events;
     of->aux = aux;
     of->wanted = flow_table_create();

@@ -27,7 +27,7 @@
  *
  *    struct switches *ss = switches_create();
  *
- *    switches_set_topology(ss, topology);        // Or none.
+ *    switches_set_topology(ss, topology, &key);  // Or none.
  *    switches_add(ss, "tcp:192.0.2.1:6653");     // Others.
  *    for (;;) {
  *        switches_run(ss);
@@ -46,6 +46,7 @@
 
 struct cluster;
 struct json;
+struct lldp_key;
 struct policy;
 struct switches;
 struct topology;
@@ -53,9 +54,11 @@ struct topology;
 struct switches *switches_create(void);
 void switches_destroy(struct switches *);
 
-void switches_set_topology(struct switches *, struct topology *);
+void switches_set_topology(struct switches *, struct topology *,
+                           const struct lldp_key *);
 void switches_add(struct switches *, const char *target);
 char *switches_add_identity(struct switches *, const char *text);
+
 
 void switches_set(struct switches *, const struct policy *,
                   int64_t generation, const struct cluster *,
@@ -66,6 +69,9 @@ void switches_wait(struct switches *);
 
 /* Parts of what is wanted in all switches that are there, 0 to 1. */
 double switches_applied(const struct switches *);
+
+/* Appends a line for each thing to look at. */
+void switches_alarms(const struct switches *, struct json *alarms);
 
 struct json *switches_status(const struct switches *);
 
