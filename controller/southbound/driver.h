@@ -11,9 +11,9 @@
  *
  * Which traffic goes where and in which queue is decided in one place; how a
  * switch is told differs between kinds of switches.  So what decides
- * (switches.h) is written against this interface.  openflow.h is the driver
- * that there is; the queues themselves are set up by whoever runs the
- * switch.
+ * (switches.h) is written against this interface.  openflow.h has the flows,
+ * ovsdb-qos.h the queues that they name; where nobody says how these are made,
+ * whoever runs the switch makes them.
  *
  *
  * Usage
@@ -45,6 +45,7 @@
 
 struct flow_table;
 struct json;
+struct queue_plan;
 
 struct driver {
     const struct driver_class *class;
@@ -52,7 +53,8 @@ struct driver {
 
 struct driver_want {
     uint64_t generation;        /* Of the leader that wants it. */
-    const struct flow_table *flows;
+    const struct flow_table *flows;     /* For OpenFlow, */
+    const struct queue_plan *queues;    /* for what makes queues. */
 };
 
 enum driver_state {
@@ -65,7 +67,7 @@ enum driver_state {
 struct driver_status {
     enum driver_state state;
     uint64_t datapath;          /* Its datapath id, 0 if it told none. */
-    size_t n_wanted;            /* Flows and groups ... */
+    size_t n_wanted;            /* Flows and groups, or rows ... */
     size_t n_applied;           /* ... and how many of them are there. */
     unsigned int links;         /* Grows when a port goes up or down. */
 };

@@ -12,6 +12,8 @@
 #include "controller/southbound/flow-table.h"
 #include "controller/southbound/link-check.h"
 #include "controller/southbound/openflow.h"
+#include "controller/southbound/ovsdb-qos.h"
+#include "controller/southbound/queue-plan.h"
 #include "controller/southbound/routes.h"
 #include "controller/southbound/switch-flows.h"
 #include "controller/southbound/switches-private.h"
@@ -163,7 +165,7 @@ static const struct driver_events driver_events = {
 
 static void
 add_switch(struct switches *ss, const char *name, const char *target,
-           int index)
+           int index, struct driver *driver)
 {
     if (ss->n == ss->allocated) {
         ss->switches = x2nrealloc(ss->switches, &ss->allocated,
@@ -173,9 +175,17 @@ add_switch(struct switches *ss, const char *name, const char *target,
         .name = xstrdup(name),
         .target = xstrdup(target),
         .index = index,
-        .driver = openflow_create(target, index >= 0 && ss->links
-                                  ? &looking_events : &driver_events, ss),
+        .driver = driver,
     };
+}
+
+static void
+add_openflow(struct switches *ss, const char *name, const char *target,
+             int index)
+{
+    add_switch(ss, name, target, index,
+               openflow_create(target, index >= 0 && ss->links
+                               ? &looking_events : &driver_events, ss));
 }
 
 /* Adds the switch whose OpenFlow listener is 'target', such as
@@ -183,7 +193,7 @@ add_switch(struct switches *ss, const char *name, const char *target,
 void
 switches_add(struct switches *ss, const char *target)
 {
-    add_switch(ss, target, target, -1);
+    add_openflow(ss, target, target, -1);
 }
 
 /* Says that the switch with the datapath id before the colon in 'text' has a
@@ -225,11 +235,20 @@ switches_set_topology(struct switches *ss, struct topology *t,
     ss->routes = routes_create(t);
     ss->links = key ? link_check_create(t, key) : NULL;
     for (size_t i = 0; i < t->n_switches; i++) {
-        add_switch(ss, t->switches[i].name, t->switches[i].target, i);
+        add_openflow(ss, t->switches[i].name, t->switches[i].target, i);
+    }
+    for (size_t i = 0; i < t->n_switches; i++) {
+        const struct topology_switch *tsw = &t->switches[i];
+
+        if (tsw->database) {
+            add_switch(ss, tsw->name, tsw->database, i,
+                       ovsdb_qos_create(tsw->database, tsw->datapath));
+        }
     }
 }
 
-/* The switch with 'index' in the topology. */
+/* The switch with 'index' in the topology, that is, what forwards in it: the
+ * drivers of queues come after all of these. */
 static const struct sw *
 find_switch(const struct switches *ss, int index)
 {
@@ -308,12 +327,17 @@ switches_set(struct switches *ss, const struct policy *policy,
             = (sw->index < 0 ? switch_flows_alone(policy)
                : switch_flows(policy, ss->topology, ss->routes, sw->index,
                               ss->links != NULL));
+        struct queue_plan *queues
+            = (sw->index < 0 ? NULL
+               : queue_plan_create(policy, ss->topology, sw->index));
         struct driver_want want = {
             .generation = generation,
             .flows = flows,
+            .queues = queues,
         };
 
         sw->driver->class->want(sw->driver, &want);
+        queue_plan_destroy(queues);
         flow_table_destroy(flows);
     }
 }

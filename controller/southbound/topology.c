@@ -28,6 +28,7 @@ topology_destroy(struct topology *t)
             free(t->switches[i].name);
             free(t->switches[i].target);
             free(t->switches[i].identity);
+            free(t->switches[i].database);
         }
         for (size_t i = 0; i < t->n_hosts; i++) {
             free(t->hosts[i].name);
@@ -82,13 +83,13 @@ read_datapath(const struct json_at *at)
 
 /* Reads a place that OVS's programs connect to. */
 static char *
-read_target(const struct json_at *at)
+read_target(const struct json_at *at, const char *member)
 {
-    char *text = json_string(at, "target");
+    char *text = json_string(at, member);
 
     if (text && strncmp(text, "unix:/", 6) && strncmp(text, "tcp:", 4)
         && strncmp(text, "ssl:", 4)) {
-        json_fail(at, "target", "\"%.64s\", unix:/PATH, tcp:IP:PORT and "
+        json_fail(at, member, "\"%.64s\", unix:/PATH, tcp:IP:PORT and "
                   "ssl:IP:PORT are allowed", text);
     }
     return text;
@@ -119,9 +120,15 @@ read_switch(const struct json_at *at, struct topology *t, size_t i)
                   "each name is allowed", name);
     }
     sw->name = name;
-    sw->target = read_target(at);
+    sw->target = read_target(at, "target");
     sw->datapath = read_datapath(at);
     sw->identity = read_identity(at, name);
+    if (json_has(at, "queues")) {
+        const struct json_at *queues = json_object(at, "queues");
+
+        sw->database = read_target(queues, "database");
+        sw->queues = json_enum(queues, "type", queue_kind_names);
+    }
     for (size_t j = 0; sw->datapath && j < i; j++) {
         if (t->switches[j].datapath == sw->datapath) {
             json_fail(at, "datapath", "\"%s\" has it too, only one switch of "

@@ -33,6 +33,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/southbound/queue-plan.h"
+
 #define TOPOLOGY_MAX_SWITCHES 256
 #define TOPOLOGY_MAX_LINKS 4096
 #define TOPOLOGY_MAX_HOSTS 4096
@@ -45,6 +47,8 @@ struct topology_switch {
     char *target;               /* Of its OpenFlow listener. */
     uint64_t datapath;          /* Its datapath id, never 0. */
     char *identity;             /* The name in its certificate, with ssl:. */
+    char *database;             /* In which its queues are made, or NULL, */
+    enum queue_kind queues;     /* and how. */
 };
 
 /* A port of a switch. */
