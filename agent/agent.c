@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/tc.h"
 #include "agent/identify/cgroup-path.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/registry.h"
@@ -320,6 +321,7 @@ agent_create(const struct agent_config *config, struct agent **ap)
         a->telemetry = telemetry_create(config->controller, on_lease, a);
         a->cgroup_mount = cgroup_mount_from("/proc/mounts");
         open_tracker(a);
+        a->tc = tc_create(config->tc, config->n_tc);
         *ap = a;
     }
     free(path);
@@ -330,6 +332,7 @@ void
 agent_destroy(struct agent *a)
 {
     if (a) {
+        tc_destroy(a->tc);
         tracker_destroy(a->tracker);
         log_readers_destroy(a->logs);
         free(a->cgroup_mount);
@@ -392,6 +395,7 @@ run_lease(struct agent *a, long long now)
         a->actuator->class->set_guard(a->actuator, a->wanted.guard);
         a->actuator->class->set_congestion(a->actuator,
                                            &a->wanted.congestion);
+        tc_set(a->tc, ordered, a->wanted.guard);
     }
 }
 
@@ -436,6 +440,7 @@ agent_run(struct agent *a)
     log_readers_run(a->logs);
     run_lease(a, now);
     a->actuator->class->run(a->actuator);
+    tc_run(a->tc);
     run_applied(a);
     if (now >= a->next_telemetry) {
         a->next_telemetry = now + TELEMETRY_MS;
@@ -455,6 +460,7 @@ agent_wait(struct agent *a)
     tracker_wait(a->tracker);
     log_readers_wait(a->logs);
     a->actuator->class->wait(a->actuator);
+    tc_wait(a->tc);
     report_wait(&a->report);
     poll_timer_wait_until(a->next_telemetry);
     if (a->ordered) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/tc.h"
 #include "agent/agent.h"
 #include "agent/identify/cgroup-path.h"
 #include "agent/identify/flow-table.h"
@@ -110,6 +111,7 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     put(json, "jobs", hmap_count(&registry->jobs));
     put(json, "jobs_refused", registry->n_refused);
     put(json, "flows", hmap_count(&tracker_flows(a->tracker)->flows));
+    json_object_put(json, "tc", tc_to_json(a->tc));
     json_object_put(json, "dumps", tracker_to_json(a));
     json_object_put(json, "progress", progress_to_json(a));
     json_object_put(json, "telemetry", telemetry_to_json(a));
