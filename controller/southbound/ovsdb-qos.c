@@ -52,7 +52,9 @@ ovsdb_qos_destroy(struct driver *driver)
 {
     struct ovsdb_qos *oq = ovsdb_qos_cast(driver);
 
-    ovsdb_idl_txn_destroy(oq->txn);
+    if (oq->txn) {
+        ovsdb_idl_txn_destroy(oq->txn);
+    }
     ovsdb_idl_destroy(oq->idl);
     queue_plan_destroy(oq->wanted);
     free(oq->reason);

@@ -187,7 +187,7 @@ start_controller() {
 
 stop_controller() {
     kill "$controller"
-    wait "$controller" || :
+    wait "$controller" || fail "the controller ended with $?"
 }
 
 # swap_spines A B: the cables of leaf 0 go to A instead of spine0, and to B

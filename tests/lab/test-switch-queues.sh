@@ -206,7 +206,7 @@ await "in the kernel too" has_classes p0 50Mbit 8
 
 # Nobody wants them any more.
 kill $controller
-wait $controller || :
+wait $controller || fail "the controller ended with $?"
 rm -f "$dir/run/queues.ctl"
 topology none
 start_controller
@@ -218,4 +218,6 @@ has_ours 0 0 || fail "$(n_ours QoS) QoS and $(n_ours Queue) queues are left"
 ovs-vsctl list Port | grep -q stagecoach && fail "a port is still marked"
 await "the kernel has what was there before" has_classes p1 30Mbit 1
 has_classes p0 50Mbit 0 || fail "p0 has $(n_classes p0 50Mbit) classes"
+kill $controller
+wait $controller || fail "the controller ended with $?"
 echo PASS

@@ -197,7 +197,7 @@ kill "$!"
 
 # A switch whose certificate nobody of ours has signed.
 kill $new
-wait $new || :
+wait $new || fail "the controller ended with $?"
 become foreign
 ovs-vsctl del-controller br1 -- set-controller br2 \
     "pssl:$((base + 3)):127.0.0.1" \

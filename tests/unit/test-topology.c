@@ -69,6 +69,8 @@ names_the_place_at_fault(void **state OVS_UNUSED)
         { "no-hosts", "/hosts: " },
         { "unknown-member", "/spines: " },
         { "datapath-short", "/switches/0/datapath: \"1\", 16 digits" },
+        { "datapath-newline",
+          "/switches/0/datapath: \"000000000000001\\u000a\", 16 digits" },
         { "datapath-zero", "/switches/0/datapath: " },
         { "datapath-twice.semantic",
           "/switches/3/datapath: \"spine0\" has it too, " },
