@@ -16,6 +16,7 @@
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/policy-file.h"
+#include "controller/southbound/switches.h"
 #include "controller/telemetry.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
@@ -106,6 +107,12 @@ put_controller(struct ds *out, const struct controller *ctl)
         hosts_db_is_connected(ctl->hosts));
     put(out, "agents_connected", "gauge", "Agents that are connected.",
         telemetry_n_agents(ctl->telemetry));
+    put(out, "switches_applied", "gauge",
+        "Part of what is wanted in switches that is there, 0 to 1.",
+        switches_applied(ctl->switches));
+    put(out, "cables_wrong", "gauge",
+        "Directions of links that do not lead where the topology has them.",
+        switches_n_alarms(ctl->switches));
     put(out, "decisions_logged_total", "counter",
         "Entries that the log of decisions has had.",
         decision_log_last(ctl->log));

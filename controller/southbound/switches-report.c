@@ -90,6 +90,18 @@ switches_alarms(const struct switches *ss, struct json *alarms)
     }
 }
 
+size_t
+switches_n_alarms(const struct switches *ss)
+{
+    struct json *alarms = json_array_create_empty();
+    size_t n;
+
+    switches_alarms(ss, alarms);
+    n = alarms->array.n;
+    json_destroy(alarms);
+    return n;
+}
+
 /* Returns {"switches": [...], "applied"} and, with a topology, "paths",
  * "links_down" and, if links are looked at, "wiring". */
 struct json *

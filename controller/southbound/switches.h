@@ -42,6 +42,7 @@
  *
  * Takes over the topology.  Main thread only. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct cluster;
@@ -70,8 +71,9 @@ void switches_wait(struct switches *);
 /* Parts of what is wanted in all switches that are there, 0 to 1. */
 double switches_applied(const struct switches *);
 
-/* Appends a line for each thing to look at. */
+/* Appends a line for each thing to look at, of which there are so many. */
 void switches_alarms(const struct switches *, struct json *alarms);
+size_t switches_n_alarms(const struct switches *);
 
 struct json *switches_status(const struct switches *);
 
