@@ -439,6 +439,7 @@ agent_run(struct agent *a)
     run_applied(a);
     if (now >= a->next_telemetry) {
         a->next_telemetry = now + TELEMETRY_MS;
+        links_sample(&a->links, tracker_registry(a->tracker), now);
         send_telemetry(a);
     }
     run_report(a, txn, now);

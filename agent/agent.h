@@ -37,6 +37,7 @@
 
 #include "agent/actuate/actuator.h"
 #include "agent/lease.h"
+#include "agent/links.h"
 #include "agent/report.h"
 #include "agent/wanted.h"
 
@@ -67,6 +68,7 @@ struct agent {
     struct wanted wanted;
     struct report report;
     struct lease lease;
+    struct links links;
     struct telemetry *telemetry;
     struct progress_socket *progress;
     struct log_readers *logs;

@@ -13,6 +13,7 @@
 #include "agent/identify/flow-table.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
+#include "agent/links.h"
 #include "agent/progress/iterations.h"
 #include "agent/progress/log-readers.h"
 #include "agent/progress/socket.h"
@@ -217,6 +218,16 @@ control_register(struct unixctl_conn *conn, int argc OVS_UNUSED,
     reply(conn, json);
 }
 
+static void
+control_links(struct unixctl_conn *conn, int argc OVS_UNUSED,
+              const char *argv[], void *a_)
+{
+    char *name = xasprintf("%s/%s", argv[1], argv[2]);
+
+    reply(conn, links_compose(a_, name));
+    free(name);
+}
+
 /* SOURCE COJOB JOB KIND TEXT [rung=N] */
 struct claim_command {
     enum claim_source source;
@@ -341,6 +352,8 @@ agent_control_register(struct agent *a)
     unixctl_command_register("agent/status", "", 0, 0, control_status, a);
     unixctl_command_register("agent/jobs", "", 0, 0, control_jobs, a);
     unixctl_command_register("agent/flows", "", 0, 0, control_flows, a);
+    unixctl_command_register("agent/links", "COJOB JOB", 2, 2, control_links,
+                             a);
     unixctl_command_register("agent/register", "COJOB JOB", 2, 2,
                              control_register, a);
     unixctl_command_register("agent/readers", "", 0, 0, control_readers, a);

@@ -154,6 +154,18 @@ report_progress(struct report *report, const struct report_progress *p,
 }
 
 void
+report_policy(double lambda2, const int avoided[][2], int n)
+{
+    printf("{\"event\": \"policy\", \"time\": %"PRId64", \"lambda2\": %s, "
+           "\"avoided\": [", wall_ms(), number(lambda2).text);
+    for (int i = 0; i < n; i++) {
+        printf("%s[%d, %d]", i ? ", " : "", avoided[i][0], avoided[i][1]);
+    }
+    puts("]}");
+    fflush(stdout);
+}
+
+void
 report_paused(uint64_t iteration)
 {
     printf("{\"event\": \"paused\", \"time\": %"PRId64", "

@@ -41,6 +41,9 @@ void report_backend(const char *name);
 void report_progress(struct report *, const struct report_progress *,
                      bool force);
 void report_paused(uint64_t iteration);
+
+/* Which links between peers a new policy avoids. */
+void report_policy(double lambda2, const int avoided[][2], int n);
 void report_done(const struct report_progress *, uint64_t bytes_sent,
                  uint64_t bytes_received);
 

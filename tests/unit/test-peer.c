@@ -23,7 +23,6 @@
 #include "trainer/options.h"
 #include "trainer/ps/address.h"
 #include "trainer/sync/allreduce.h"
-#include "trainer/sync/net-monitor.h"
 #include "trainer/sync/peer-net.h"
 #include "trainer/sync/peer.h"
 #include "trainer/task/seeded.h"
@@ -362,34 +361,6 @@ strangers_and_other_trainings_are_refused(void **state)
     }
 }
 
-static void
-a_link_that_changed_is_decided_on_at_once(void **state)
-{
-    const bool present[NETMAX_MAX_PEERS] = { true, true, true, true };
-    struct netmax_policy policy;
-    struct net_monitor monitor;
-
-    net_monitor_init(&monitor, 4, 0, 1000);
-    assert_false(net_monitor_due(&monitor, 999));
-    assert_true(net_monitor_due(&monitor, 1000));
-    for (int i = 0; i < 4; i++) {
-        /* Noise. */
-        const float times[4] = { 0.1f, 0.11f, 0.09f, 0.12f };
-
-        net_monitor_report(&monitor, i, times, 0.02);
-    }
-    net_monitor_decide(&monitor, present, 1000, &policy);
-    assert_false(net_monitor_due(&monitor, 1999));
-    assert_true(policy.p[0][3] > 0.3 && policy.p[0][3] < 0.35);
-
-    /* What 0 finds out of 3 counts for 3 as well. */
-    net_monitor_report(&monitor, 0, (float[]) { 0, 0.1f, 0.1f, 5 }, 0.02);
-    assert_true(net_monitor_due(&monitor, 1001));
-    net_monitor_decide(&monitor, present, 1001, &policy);
-    assert_true(policy.p[0][3] < 0.1 && policy.p[3][0] < 0.1);
-    assert_true(policy.p[0][1] > 0.3 && policy.lambda2 < 1);
-}
-
 int
 main(void)
 {
@@ -399,7 +370,6 @@ main(void)
         cmocka_unit_test(gossip_goes_on_without_one_who_died),
         cmocka_unit_test(all_end_with_one_line_where_all_are_needed),
         cmocka_unit_test(strangers_and_other_trainings_are_refused),
-        cmocka_unit_test(a_link_that_changed_is_decided_on_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

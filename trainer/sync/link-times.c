@@ -54,6 +54,7 @@ link_times_take(struct link_times *lt, int i, double seconds, bool certain,
     link->last[0] = seconds;
     link->usual_s = median(link->last, link->n_last);
     link->doubtful = false;
+    link->fresh = true;
     return link->told_s
            && net_monitor_surprising(link->told_s, link->usual_s);
 }
@@ -90,9 +91,9 @@ link_times_news(struct link_times *lt, float news[])
 {
     for (int i = 0; i < lt->n; i++) {
         struct link_time *link = &lt->links[i];
-        bool same = link->usual_s == link->told_s;
 
-        news[i] = same ? NAN : link->usual_s;
+        news[i] = link->fresh ? link->usual_s : NAN;
         link->told_s = link->usual_s;
+        link->fresh = false;
     }
 }

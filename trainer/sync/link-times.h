@@ -40,6 +40,7 @@ struct link_time {
     int n_last;
     double usual_s;             /* Their median; 0: none. */
     double told_s;              /* What others were told; 0: nothing. */
+    bool fresh;                 /* Measured since then. */
     bool doubtful;
     int64_t known_us;           /* When it was measured last. */
 };
@@ -61,8 +62,8 @@ void link_times_forget(struct link_times *, int i);
 /* The median of all links that are known, or 0. */
 double link_times_usual(const struct link_times *);
 
-/* Stores what others have not been told in 'news', NAN where there is
- * nothing. */
+/* Stores what was measured since the last time in 'news', NAN where nothing
+ * was. */
 void link_times_news(struct link_times *, float news[]);
 
 #endif /* trainer/sync/link-times.h */

@@ -3,11 +3,13 @@
 #include "trainer/sync/peer-net-private.h"
 
 #include <assert.h>
+#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -258,6 +260,26 @@ bool
 peer_net_present(const struct peer_net *net, int i)
 {
     return net->ends[i].present;
+}
+
+void
+peer_net_address(const struct peer_net *net, int i, char address[],
+                 size_t size)
+{
+    static const char mapped[] = "::ffff:";
+    struct sockaddr_storage ss;
+    socklen_t length = sizeof ss;
+    size_t n = strlen(mapped);
+
+    if (!net->ends[i].present
+        || getpeername(net->ends[i].channel.link.fd, (struct sockaddr *) &ss,
+                       &length)
+        || getnameinfo((struct sockaddr *) &ss, length, address, size, NULL,
+                       0, NI_NUMERICHOST)) {
+        address[0] = '\0';
+    } else if (!strncmp(address, mapped, n)) {
+        memmove(address, address + n, strlen(address + n) + 1);
+    }
 }
 
 bool

@@ -113,6 +113,11 @@ void peer_net_send(struct peer_net *, int to, struct frame *,
 void peer_net_send_copy(struct peer_net *, int to, struct frame *,
                         const float *body);
 
+/* Stores the address of 'i', without a port, in 'address'; "" if it is not
+ * there. */
+void peer_net_address(const struct peer_net *, int i, char address[],
+                      size_t size);
+
 /* Says that there is more to come to no one, once what waits is sent. */
 void peer_net_bye(struct peer_net *);
 

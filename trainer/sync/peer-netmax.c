@@ -21,16 +21,13 @@
 
 #include "trainer/message.h"
 #include "trainer/report.h"
-#include "trainer/sync/link-times.h"
-#include "trainer/sync/net-monitor.h"
 #include "trainer/sync/peer-pull.h"
 #include "trainer/sync/peer.h"
+#include "trainer/sync/policy-share.h"
 
 #define PATIENCE 3              /* Usual times until a pull is given up. */
 #define PROBE 8192              /* Floats. */
 #define PROBE_EVERY_US 1000000  /* For links that are not used. */
-#define REPORT_EVERY_US 500000
-#define DECIDE_EVERY_US 1000000
 #define LAG 0.5f                /* Steps that what is pulled is older. */
 #define FAR 0.25                /* Of the square of the weights' norm. */
 
@@ -40,54 +37,13 @@ struct peer_scheme {
     float *before;              /* Our weights before the last step. */
     struct pull pull, probe;
     struct pull_serving serving[PEER_NET_MAX], probed[PEER_NET_MAX];
-
-    double p[PEER_NET_MAX];     /* Of asking each peer. */
-    double ar;
-    struct link_times times;
-    int64_t report_us;          /* When the next report is due. */
-
-    int monitor_rank;
-    struct net_monitor monitor; /* Used where that is this peer. */
+    struct policy_share share;
 };
-
-/* Whoever is the first that is there is the monitor. */
-static void
-choose_monitor(struct peer_scheme *s)
-{
-    struct sync_peer *peer = s->peer;
-    int rank = 0;
-
-    while (rank != peer->rank && !peer_net_present(peer->net, rank)) {
-        rank++;
-    }
-    s->monitor_rank = rank;
-}
-
-static void
-present(const struct peer_scheme *s, bool is[])
-{
-    for (int i = 0; i < s->peer->n; i++) {
-        is[i] = i == s->peer->rank || peer_net_present(s->peer->net, i);
-    }
-}
-
-static void
-use_uniform(struct peer_scheme *s)
-{
-    struct netmax_policy policy;
-    bool is[PEER_NET_MAX];
-
-    present(s, is);
-    netmax_policy_uniform(s->peer->n, is, &policy);
-    memcpy(s->p, policy.p[s->peer->rank], s->peer->n * sizeof *s->p);
-    s->ar = policy.ar;
-}
 
 static struct peer_scheme *
 create(struct sync_peer *peer)
 {
     struct peer_scheme *s = allocate(1, sizeof *s);
-    int64_t now = report_monotonic_us();
 
     s->peer = peer;
     s->pulled = allocate(peer->n_parameters, sizeof *s->pulled);
@@ -95,17 +51,14 @@ create(struct sync_peer *peer)
     memcpy(s->before, peer->x, peer->n_parameters * sizeof *s->before);
     s->pull.with = s->probe.with = -1;
     s->probe.id = UINT64_MAX / 2;       /* Other numbers than pulls'. */
-    s->report_us = now + REPORT_EVERY_US;
-    link_times_init(&s->times, peer->n, now);
-    net_monitor_init(&s->monitor, peer->n, now, DECIDE_EVERY_US);
-    choose_monitor(s);
-    use_uniform(s);
+    policy_share_init(&s->share, peer);
     return s;
 }
 
 static void
 destroy(struct peer_scheme *s)
 {
+    policy_share_uninit(&s->share);
     free(s->pulled);
     free(s->before);
     free(s);
@@ -115,52 +68,9 @@ destroy(struct peer_scheme *s)
 static void
 learn(struct peer_scheme *s, const struct pull *pull, bool certain)
 {
-    if (link_times_take(&s->times, pull->with, pull_seconds(pull), certain,
-                        report_monotonic_us())) {
-        s->report_us = 0;
-    }
-}
-
-/* Tells the monitor, or has it decide if that is us. */
-static void
-report(struct peer_scheme *s, int64_t now)
-{
-    struct sync_peer *peer = s->peer;
-    struct netmax_policy policy;
-    bool is[PEER_NET_MAX];
-
-    if (now >= s->report_us) {
-        float news[PEER_NET_MAX];
-
-        s->report_us = now + REPORT_EVERY_US;
-        link_times_news(&s->times, news);
-        news[peer->rank] = peer->compute_s;
-        if (s->monitor_rank == peer->rank) {
-            net_monitor_report(&s->monitor, peer->rank, news,
-                               peer->compute_s);
-        } else {
-            sync_peer_tell(peer, s->monitor_rank, PEER_TIMES, 0, news,
-                           peer->n);
-        }
-    }
-    if (s->monitor_rank != peer->rank || !net_monitor_due(&s->monitor, now)) {
-        return;
-    }
-    present(s, is);
-    net_monitor_decide(&s->monitor, is, now, &policy);
-    for (int i = 0; i < peer->n; i++) {
-        float row[PEER_NET_MAX + 1];
-
-        for (int m = 0; m < peer->n; m++) {
-            row[m] = policy.p[i][m];
-        }
-        row[peer->n] = policy.ar;
-        if (i == peer->rank) {
-            memcpy(s->p, policy.p[i], peer->n * sizeof *s->p);
-            s->ar = policy.ar;
-        } else {
-            sync_peer_tell(peer, i, PEER_POLICY, 0, row, peer->n + 1);
-        }
+    if (link_times_take(&s->share.times, pull->with, pull_seconds(pull),
+                        certain, report_monotonic_us())) {
+        policy_share_hurry(&s->share);
     }
 }
 
@@ -170,6 +80,7 @@ probe(struct peer_scheme *s, int64_t now)
 {
     struct sync_peer *peer = s->peer;
     struct pull *pull = &s->probe;
+    int64_t longest_ago = 0;
     int oldest = -1;
 
     if (pull->with >= 0) {
@@ -185,12 +96,13 @@ probe(struct peer_scheme *s, int64_t now)
         return;
     }
     for (int i = 0; i < peer->n; i++) {
-        int64_t known_us = s->times.links[i].known_us;
+        int64_t known_us = s->share.times.links[i].known_us;
 
         if (peer_net_present(peer->net, i) && i != s->pull.with
             && now - known_us > PROBE_EVERY_US
-            && (oldest < 0 || known_us < s->times.links[oldest].known_us)) {
+            && (oldest < 0 || known_us < longest_ago)) {
             oldest = i;
+            longest_ago = known_us;
         }
     }
     if (oldest >= 0) {
@@ -209,11 +121,11 @@ choose(struct peer_scheme *s)
     double sum = 0, x;
 
     for (int i = 0; i < n; i++) {
-        sum += s->times.links[i].doubtful ? 0 : s->p[i];
+        sum += s->share.times.links[i].doubtful ? 0 : s->share.p[i];
     }
     x = sum * seeded_uniform(&s->peer->random);
     for (int i = 0; i < n; i++) {
-        x -= s->times.links[i].doubtful ? 0 : s->p[i];
+        x -= s->share.times.links[i].doubtful ? 0 : s->share.p[i];
         if (x < 0) {
             return i;
         }
@@ -228,7 +140,7 @@ begin(struct peer_scheme *s)
     int64_t now = report_monotonic_us();
     int with;
 
-    report(s, now);
+    policy_share_run(&s->share, now);
     probe(s, now);
     with = choose(s);
     s->pull.with = -1;
@@ -244,7 +156,8 @@ mix(struct peer_scheme *s, int with)
 {
     struct sync_peer *peer = s->peer;
     double apart = 0, size = 0;
-    float c = s->p[with] > 0 ? fmin(s->ar / s->p[with], 0.5) : 0;
+    double p = s->share.p[with];
+    float c = p > 0 ? fmin(s->share.ar / p, 0.5) : 0;
 
     for (size_t i = 0; i < peer->n_parameters; i++) {
         float d = peer->x[i] - s->pulled[i];
@@ -271,7 +184,7 @@ finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
     struct pull *pull = &s->pull;
-    double usual = link_times_usual(&s->times);
+    double usual = link_times_usual(&s->share.times);
     double most = usual > peer->compute_s ? usual : peer->compute_s;
     int64_t limit = usual > 0 ? pull->began_us + PATIENCE * most * 1e6
                               : INT64_MAX;
@@ -290,24 +203,12 @@ finish(struct peer_scheme *s)
             result = mix(s, pull->with);
         } else {
             pull_give_up(pull);
-            link_times_doubt(&s->times, pull->with);
+            link_times_doubt(&s->share.times, pull->with);
         }
     }
     memcpy(s->before, peer->x, peer->n_parameters * sizeof *s->before);
     sync_peer_step(peer, peer->gradient);
     return result;
-}
-
-static void
-take_policy(struct peer_scheme *s, int from, const struct frame *frame,
-            const float *body)
-{
-    if (from == s->monitor_rank && frame->n == s->peer->n + 1) {
-        for (int i = 0; i < s->peer->n; i++) {
-            s->p[i] = body[i];
-        }
-        s->ar = body[s->peer->n];
-    }
 }
 
 static bool
@@ -326,12 +227,8 @@ take(struct peer_scheme *s, int from, const struct frame *frame,
         pull_take(is_probe ? &s->probe : &s->pull, from, frame, body);
         break;
     case PEER_TIMES:
-        if (frame->n == s->peer->n) {
-            net_monitor_report(&s->monitor, from, body, body[from]);
-        }
-        break;
     case PEER_POLICY:
-        take_policy(s, from, frame, body);
+        policy_share_take(&s->share, from, frame, body);
         break;
     }
     return true;
@@ -351,9 +248,7 @@ gone(struct peer_scheme *s, int i)
     s->probe.with = s->probe.with == i ? -1 : s->probe.with;
     s->serving[i].end = s->serving[i].next = 0;
     s->probed[i].end = s->probed[i].next = 0;
-    link_times_forget(&s->times, i);
-    choose_monitor(s);
-    use_uniform(s);
+    policy_share_gone(&s->share, i);
 }
 
 const struct peer_scheme_class peer_netmax = {

@@ -59,7 +59,9 @@ enum peer_kind {
     PEER_GIVE_UP,               /* No more of them. */
     PEER_PULLED,                /* From 'first' on, for pull 'sequence'. */
     PEER_TIMES,                 /* Seconds of pulls from each peer, NaN if
-                                 * there was none, and of computing. */
+                                 * there is no news, of computing in one's own
+                                 * place; then those that one's agent
+                                 * foresees. */
     PEER_POLICY,                /* Probabilities of each peer, and 'ar'. */
     PEER_WANT_GROUP,            /* After my 'iteration'th group. */
     PEER_GROUP,                 /* Group 'iteration' of ranks. */
