@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# gossip.py TRAINER NET PREFIX: trains eight peers in the namespaces PREFIX0...
-# under each scheme to a fixed loss, and prints one JSON object; progress on
-# standard error.  A network with one slow link, by a factor from 2 to 100, that
-# moves every few seconds, the same moves for every scheme; and one of equal
-# links.
+# gossip.py TRAINER NET PREFIX [SCHEME,...]: trains eight peers in the
+# namespaces PREFIX0... under each scheme to a fixed loss, and prints one JSON
+# object; progress on standard error.  A network with one slow link, by a factor
+# from 2 to 100, that moves every few seconds, the same moves for every scheme;
+# one of equal links; and the first again with agents that know the links, which
+# only netmax asks.
+import collections
 import json
+import os
+import pathlib
 import random
 import subprocess
 import sys
 import threading
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "unit"))
+from fake_agent import FakeAgent  # noqa: E402
 
 N = 8
 RATE = 20e6                     # Bits a second of a link.
@@ -32,33 +39,66 @@ def set_link(i, j, rate):
                    check=True)
 
 
-def move_links(seed, stop):
-    """Slows one link after the other until told to stop."""
+def draw_moves(seed):
+    """Without end: which link is slow, and how much."""
     rng = random.Random(seed)
-    while not stop.is_set():
+    while True:
         i, j = rng.sample(range(N), 2)
-        factor = rng.uniform(2, 100)
+        yield min(i, j), max(i, j), rng.uniform(2, 100)
+
+
+def move_links(seed, agents, moved, stop):
+    """Slows one link after the other until told to stop; appends when and
+    which to 'moved', and tells the agents."""
+    for i, j, factor in draw_moves(seed):
+        if stop.is_set():
+            break
         set_link(i, j, RATE / factor)
+        tell_agents(agents, i, j, RATE / factor)
+        moved.append((time.time(), i, j, factor))
         stop.wait(MOVE_S)
         set_link(i, j, RATE)
+        tell_agents(agents, i, j, RATE)
+
+
+def tell_agents(agents, i, j, rate):
+    for end, other in ((i, j), (j, i)):
+        if agents:
+            links = agents[end].answers["agent/links"]["links"]
+            links[other]["bps"] = int(rate)
+
+
+def make_agents():
+    return [FakeAgent({"agent/links": {"links": [
+        {"remote": "10.99.0.%d" % (j + 1), "bps": int(RATE)}
+        for j in range(N)]}}) for _ in range(N)]
 
 
 class Peer:
-    def __init__(self, scheme, rank):
+    def __init__(self, scheme, rank, agent):
         peers = ",".join("10.99.0.%d" % (i + 1) for i in range(N))
         self.points = []        # Wall time in s, iteration, loss.
+        self.policies = []      # Wall time in s, links that are avoided.
+        environment = dict(os.environ)
+        if agent:
+            environment.update(STAGECOACH_COJOB="bench", STAGECOACH_JOB="t0",
+                               STAGECOACH_RUNDIR=agent.rundir)
         self.process = subprocess.Popen(
             ["ip", "netns", "exec", prefix + str(rank), trainer, "peer",
              "--scheme", scheme, "--peers", peers, "--rank", str(rank),
              "--port", str(PORT), "--address", "10.99.0.%d" % (rank + 1),
              "--seed", "1"] + ARGUMENTS,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=environment)
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
 
     def read(self):
         for line in self.process.stdout:
             event = json.loads(line)
+            if event["event"] == "policy":
+                self.policies.append((event["time"] / 1000,
+                                      event["avoided"]))
             if event["event"] == "progress" and event["loss"] is not None:
                 if not self.points or self.points[-1][2] != event["loss"]:
                     self.points.append((event["time"] / 1000,
@@ -79,16 +119,45 @@ def first_time(peers, measure, limit):
     return limit
 
 
+def reactions(policies, moved):
+    """Of each link that became slow enough to be avoided, the seconds until a
+    policy avoided it, or until it was the next one's turn."""
+    seconds = []
+    for k, (when, i, j, factor) in enumerate(moved):
+        until = moved[k + 1][0] if k + 1 < len(moved) else time.time()
+        if factor > 4 and until - when > MOVE_S * 0.9:
+            seconds.append(min((t for t, avoided in policies
+                                if when <= t < until and [i, j] in avoided),
+                               default=until) - when)
+    return seconds
+
+
 def mean(values):
     return sum(values) / len(values)
 
 
-def train(scheme, seed):
-    """Seconds until the mean of the peers' losses, and until the worst of
-    them is the target; and iterations a second and peer."""
+# Seconds until the mean of the peers' losses is the target, and until the
+# worst of them is; iterations a second and peer; the seconds until policies
+# avoided slow links; and how slow these were.
+Result = collections.namedtuple(
+    "Result", ["seconds", "last", "steps", "reactions", "factors"])
+
+
+def bound(factors):
+    """How many more iterations all peers together make if nobody asks over
+    the slow link than if all ask all alike, and an iteration takes as long as
+    its transfer, or 'factor' times as long over the slow link: then the two
+    at its ends take (N - 2 + factor) / (N - 1) of the others' time."""
+    return mean([N / (N - 2 + 2 * (N - 1) / (N - 2 + f)) for f in factors])
+
+
+def train(scheme, seed, agents=None):
+    """See Result."""
     stop = threading.Event()
-    peers = [Peer(scheme, rank) for rank in range(N)]
-    mover = threading.Thread(target=move_links, args=(seed, stop))
+    moved = []
+    peers = [Peer(scheme, rank, agents and agents[rank]) for rank in range(N)]
+    mover = threading.Thread(target=move_links,
+                             args=(seed, agents, moved, stop))
     try:
         while not all(peer.points for peer in peers):
             time.sleep(0.02)
@@ -112,43 +181,62 @@ def train(scheme, seed):
             peer.process.wait()
             peer.thread.join()
     steps = mean([peer.points[-1][1] for peer in peers]) / took
-    result = (first_time(peers, mean, began + LIMIT_S) - began,
-              first_time(peers, max, began + LIMIT_S) - began, steps)
-    print("%s%s: %.1f s, the last peer %.1f s, %.1f iterations a second"
+    result = Result(first_time(peers, mean, began + LIMIT_S) - began,
+                    first_time(peers, max, began + LIMIT_S) - began, steps,
+                    reactions(peers[0].policies, moved),
+                    [factor for _, _, _, factor in moved])
+    print("%s%s%s: %.1f s, the last peer %.1f s, %.1f iterations a second, "
+          "links avoided after %s"
           % (scheme, "" if seed is None else ", slow link %d" % seed,
-             *result), file=sys.stderr, flush=True)
+             ", agents" if agents else "", *result[:3],
+             ["%.2f" % s for s in result.reactions]), file=sys.stderr, flush=True)
     return result
+
+
+def ratio(results, of, which="seconds"):
+    if not {"netmax", of} <= set(results):
+        return None
+    return round(getattr(results[of], which)
+                 / getattr(results["netmax"], which), 3)
 
 
 def main():
     schemes = sys.argv[4].split(",") if len(sys.argv) > 4 else [
         "netmax", "adpsgd", "allreduce", "prague"]
     slow = {scheme: train(scheme, 1) for scheme in schemes}
+    told = train("netmax", 1, make_agents())
     equal = {scheme: train(scheme, None) for scheme in schemes
              if scheme in ("netmax", "adpsgd")}
-
-    def ratio(of, which):
-        if not {"netmax", of} <= set(slow):
-            return None
-        return round(slow[of][which] / slow["netmax"][which], 2)
+    gossips = [r for s, r in slow.items() if s in ("netmax", "adpsgd")]
 
     print(json.dumps({
         "bench": "gossip",
         "figures": {
-            "netmax_vs_adpsgd": ratio("adpsgd", 0),
-            "netmax_vs_allreduce": ratio("allreduce", 0),
-            "netmax_vs_prague": ratio("prague", 0),
-            "uniform_vs_adpsgd": round(equal["netmax"][0]
-                                       / equal["adpsgd"][0], 3)
-            if len(equal) == 2 else None,
+            "netmax_vs_adpsgd": ratio(slow, "adpsgd"),
+            "netmax_vs_allreduce": ratio(slow, "allreduce"),
+            "netmax_vs_prague": ratio(slow, "prague"),
+            "uniform_vs_adpsgd":
+                round(1 / ratio(equal, "adpsgd"), 3) if len(equal) == 2
+                else None,
         },
         "baseline": {
-            "slow_s": {s: round(r[0], 2) for s, r in slow.items()},
-            "slow_last_peer_s": {s: round(r[1], 2) for s, r in slow.items()},
-            "slow_iterations_per_s": {s: round(r[2], 1)
+            "slow_s": {s: round(r.seconds, 2) for s, r in slow.items()},
+            "slow_last_peer_s": {s: round(r.last, 2)
+                                 for s, r in slow.items()},
+            "slow_iterations_per_s": {s: round(r.steps, 1)
                                       for s, r in slow.items()},
-            "equal_s": {s: round(r[0], 2) for s, r in equal.items()},
-            "netmax_vs_adpsgd_last_peer": ratio("adpsgd", 1),
+            "equal_s": {s: round(r.seconds, 2) for s, r in equal.items()},
+            "equal_iterations_per_s": {s: round(r.steps, 1)
+                                       for s, r in equal.items()},
+            "netmax_vs_adpsgd_last_peer": ratio(slow, "adpsgd", "last"),
+            "bound_of_iterations": round(
+                max(bound(r.factors) for r in gossips), 3)
+            if gossips else None,
+            "policy_after_move_s": {
+                "measured": [round(x, 2) for x in slow["netmax"].reactions]
+                if "netmax" in slow else None,
+                "agents": [round(x, 2) for x in told.reactions]},
+            "agents_s": round(told.seconds, 2),
             "limit_s": LIMIT_S,
             "link_moves_every_s": MOVE_S,
         },
