@@ -54,7 +54,7 @@ static const struct row rows[] = {
       "HOST[:PORT],...", "All peers by rank, 32 at most; without a port at "
       "that of --port." },
     { "scheme", ROLE_PEER, WORD, AT(scheme), 0, 0, "netmax",
-      "allreduce|allreduce-tree|adpsgd|prague|netmax",
+      "allreduce|allreduce-tree|adpsgd|adpsgd-atomic|prague|netmax",
       "How models are kept together." },
     { "group", ROLE_PEER, INTEGER, AT(group), 2, 32, "4", "N",
       "Of prague, peers of a group." },

@@ -268,10 +268,11 @@ static void
 all_schemes_train_to_their_targets(void **state)
 {
     static const char *const schemes[] = {
-        "allreduce", "allreduce-tree", "adpsgd", "prague", "netmax",
+        "allreduce", "allreduce-tree", "adpsgd", "adpsgd-atomic", "prague",
+        "netmax",
     };
 
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < 6; k++) {
         struct crew crew;
         char line[LINE], first[LINE] = "";
 
@@ -323,6 +324,7 @@ gossip_goes_on_without_one_who_died(void **state)
 {
     kill_one("netmax", true);
     kill_one("adpsgd", true);
+    kill_one("adpsgd-atomic", true);
 }
 
 static void

@@ -26,8 +26,8 @@
 #define STREAM_PEERS 1000       /* Of random numbers: one more for each. */
 
 static const struct peer_scheme_class *const classes[] = {
-    &peer_allreduce, &peer_allreduce_tree, &peer_adpsgd, &peer_prague,
-    &peer_netmax, NULL,
+    &peer_allreduce, &peer_allreduce_tree, &peer_adpsgd, &peer_adpsgd_atomic,
+    &peer_prague, &peer_netmax, NULL,
 };
 
 /* What only this file needs. */

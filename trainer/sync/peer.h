@@ -18,6 +18,7 @@
  *                    bit
  *    adpsgd          a step on one's own, and the mean of one's model and a
  *                    random other's for both, while the gradient is computed
+ *    adpsgd-atomic   likewise, as published: one mean at a time
  *    prague          a step on one's own, then the mean of a random group
  *    netmax          a step on one's own, then a bit towards the model of
  *                    another, chosen by the times of links
@@ -121,6 +122,7 @@ struct peer_scheme_class {
 extern const struct peer_scheme_class peer_allreduce;
 extern const struct peer_scheme_class peer_allreduce_tree;
 extern const struct peer_scheme_class peer_adpsgd;
+extern const struct peer_scheme_class peer_adpsgd_atomic;
 extern const struct peer_scheme_class peer_prague;
 extern const struct peer_scheme_class peer_netmax;
 
