@@ -28,6 +28,7 @@
 #define PATIENCE 3              /* Usual times until a pull is given up. */
 #define PROBE 8192              /* Floats. */
 #define PROBE_EVERY_US 1000000  /* For links that are not used. */
+#define DOUBT_US 250000         /* Then what came of a probe must do. */
 #define LAG 0.5f                /* Steps that what is pulled is older. */
 #define FAR 0.25                /* Of the square of the weights' norm. */
 
@@ -84,7 +85,9 @@ probe(struct peer_scheme *s, int64_t now)
     int oldest = -1;
 
     if (pull->with >= 0) {
-        bool late = now - pull->began_us > PROBE_EVERY_US;
+        bool doubtful = s->share.times.links[pull->with].doubtful;
+        bool late = now - pull->began_us > (doubtful ? DOUBT_US
+                                                     : PROBE_EVERY_US);
 
         if (pull->done || late) {
             if (!pull->done) {
