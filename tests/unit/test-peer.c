@@ -204,7 +204,8 @@ all_get_the_same_sum_of_rings_and_trees(void **state)
     check_sums(2);
 }
 
-/* A peer as a person starts it, with nobody who tells it more. */
+/* A peer as a person starts it, with nobody who tells it more.  Its samples
+ * take their time, so that none is through before others have a processor. */
 static void
 peer_main(const struct crew *crew, const char *scheme, int rank,
           const char *until, int out)
@@ -214,7 +215,7 @@ peer_main(const struct crew *crew, const char *scheme, int rank,
         "peer", "--scheme", scheme, "--peers", crew->peers,
         "--rank", number, "--port", NULL, "--shape", "32,48,10", "--batch",
         "100", "--samples", "10000", "--held-out", "100", "--backend", "cpu",
-        "--eval-every", "20", "--until", until,
+        "--eval-every", "20", "--sample-cost-us", "100", "--until", until,
     };
     struct options o;
     bool help;
