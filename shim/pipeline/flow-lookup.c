@@ -97,14 +97,15 @@ lookup_one(struct flow_table *ft, const struct flow_id *id, uint32_t i,
 }
 
 static uint64_t __attribute__((noinline))
-lookup_one_slowly(struct flow_table *ft, const struct flow_id *id, uint32_t i,
+lookup_one_slowly(struct flow_table *ft, const struct flow_id *ids, uint32_t i,
                   uint16_t *slots)
 {
-    return lookup_one(ft, id, i, slots);
+    return lookup_one(ft, &ids[i], i, slots);
 }
 
-/* Stores the lines in which the lookups will begin, and asks for them. */
-static inline void
+/* Stores the lines in which the lookups will begin, and asks for them.  Not
+ * inline: in its caller, gcc would keep the loop's counter in memory. */
+static void __attribute__((noinline))
 prefetch_all(const struct flow_table *ft, const struct flow_id *ids,
              uint32_t n, const uint64_t **buckets)
 {
@@ -137,7 +138,10 @@ lookup_bulk(struct flow_table *ft, const struct flow_id *ids, uint32_t n,
 #if defined __x86_64__ && defined __OPTIMIZE__
 /* The same with a bucket compared at once.  Each word of a load of 64 bytes is
  * whole, but they may be read in any order, so a hit only says where to look:
- * the entry's word is read and compared, and then its addresses, as above. */
+ * the entry's word is read and compared, and then its addresses, as above.
+ *
+ * What is not found at once is looked up when all others are: with no call in
+ * the loop all that it needs stays in registers. */
 static uint64_t __attribute__((target("avx512f,avx512dq,bmi,bmi2")))
 lookup_bulk_avx512(struct flow_table *ft, const struct flow_id *ids,
                    uint32_t n, uint16_t *slots)
@@ -147,7 +151,7 @@ lookup_bulk_avx512(struct flow_table *ft, const struct flow_id *ids,
     const __m512i mask = _mm512_broadcast_i64x2(
         _mm_set_epi64x(-1, KEY_MASK));
     const uint64_t *buckets[FLOW_TABLE_MAX_BULK];
-    uint64_t unknown = 0;
+    uint64_t left = 0, unknown = 0;
 
     prefetch_all(ft, ids, n, buckets);
     for (uint32_t i = 0; i < n; i++) {
@@ -160,12 +164,14 @@ lookup_bulk_avx512(struct flow_table *ft, const struct flow_id *ids,
         const uint64_t *entry = buckets[i] + (at & 6);
         uint64_t word = ACQUIRE(entry);
 
+        slots[i] = word >> SLOT_SHIFT;
         if (__builtin_expect(((word ^ ids[i].rest ^ young) & check)
                              | (LOAD(entry + 1) ^ ids[i].addresses), 0)) {
-            unknown |= lookup_one_slowly(ft, &ids[i], i, slots);
-        } else {
-            slots[i] = word >> SLOT_SHIFT;
+            left |= UINT64_C(1) << i;
         }
+    }
+    for (; __builtin_expect(left != 0, 0); left &= left - 1) {
+        unknown |= lookup_one_slowly(ft, ids, __builtin_ctzll(left), slots);
     }
     return unknown;
 }
