@@ -214,6 +214,17 @@ judge_use(struct cc_flow *flow, uint64_t ns, uint64_t now)
     }
 }
 
+/* Returns what 'flow' can use.  After what looked like the end of a burst that
+ * is nothing: others are told at once, and begin when its last data arrive and
+ * not a round trip later. */
+static uint64_t
+demand_of(const struct cc *cc, const struct cc_arriving *in)
+{
+    return (in->quiet || in->pushed ? 0
+            : cc_rate_demand(&in->rate, in->granted,
+                             cc->config.downlink_bps));
+}
+
 static void
 ask_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
           struct cc_share *share)
@@ -222,9 +233,7 @@ ask_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
 
     guard_core(cc, flow, now);
     *share = (struct cc_share) {
-        .demand = in->quiet ? 0
-                  : cc_rate_demand(&in->rate, in->granted,
-                                   cc->config.downlink_bps),
+        .demand = demand_of(cc, in),
         .rank = cc_rank(cc, flow, leased),
         .id = cc_flows_id(cc->flows, flow),
     };
@@ -250,6 +259,10 @@ take_share(struct cc *cc, struct cc_flow *flow, const struct cc_share *share)
     uint64_t tau = told_peer(cc, flow) ? PACED_TAU_NS : TAU_NS;
     uint64_t rate = share->rate, window;
 
+    if (in->pushed && !in->quiet) {
+        /* It keeps its part: perhaps it goes on. */
+        rate = larger(rate, in->granted);
+    }
     if (in->core && rate > in->core) {
         rate = in->core;
     }

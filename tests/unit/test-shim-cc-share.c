@@ -188,6 +188,8 @@ the_end_of_a_burst_is_seen_at_once(void **state)
     data = world_spec(w, SENDER, 1, SEGMENT_ACK | SEGMENT_PSH);
     data.payload = DATA / 2;
     world_carry(w, SENDER, &data, &p);
+    world_obey(w, flows, 1, MS * 3 / 10);
+    assert_true(obedient_rate(w, &flows[0]) > 90 * MBIT);
     world_obey(w, flows, 1, 2 * MS);
     assert_true(obedient_rate(w, &flows[0]) > 90 * MBIT);
     assert_in_range(obedient_rate(w, &flows[1]), told * 9 / 10,
