@@ -352,6 +352,21 @@ iterate(struct worker *w, char **error)
     return result;
 }
 
+/* Takes part again after a pause. */
+static enum ps_result
+resume(struct worker *w, char **error)
+{
+    enum ps_result result;
+
+    if (!w->client) {
+        return PS_OK;
+    }
+    result = ps_client_resume(w->client, w->model->weights,
+                              &w->progress.iteration, error);
+    model_weights_changed(w->model);
+    return result == PS_OK ? take_messages(w, error) : result;
+}
+
 /* Waits for a new target, or for the end. */
 static enum ps_result
 pause_for_orders(struct worker *w, char **error)
@@ -370,8 +385,9 @@ pause_for_orders(struct worker *w, char **error)
             return PS_ENDED;
         }
         if (control_target(control) > w->progress.iteration) {
+            result = resume(w, error);
             pace_step(w->pace);
-            return PS_OK;
+            return result;
         }
         if (control_silent(control)) {
             return PS_ENDED;

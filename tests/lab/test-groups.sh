@@ -122,6 +122,40 @@ pids="$pids $!"
 # shellcheck disable=SC2086
 assert_ends 0 $workers "$guard" ${hosts% *} $!
 
+# Workers that rest.  Rank 2 waits for a new target while the others train on,
+# then all wait, and then rank 2 alone goes on.
+start_central
+workers=
+for rank in 0 1 2; do
+    mkfifo "$dir/tell$rank"
+    timeout 120 "$trainer" worker --server "127.0.0.1:$port" \
+        --workers 3 --rank $rank --backend cpu --shape 16,32,10 \
+        --batch 48 --sample-cost-us 400 --until 10 --eval-every 20 \
+        <"$dir/tell$rank" >"$dir/worker$rank.out" \
+        2>"$dir/worker$rank.err" &
+    workers="$workers $!"
+done
+pids="$pids $workers"
+exec 7>"$dir/tell0" 8>"$dir/tell1" 9>"$dir/tell2"
+
+has_paused() {          # RANK ITERATION
+    grep -q "\"paused\".*\"iteration\": $2}" "$dir/worker$1.out"
+}
+
+for rank in 0 1 2; do
+    wait_until has_paused $rank 10
+done
+echo until 60 >&7
+echo until 60 >&8
+wait_until has_paused 0 60
+wait_until has_paused 1 60
+echo until 90 >&9
+wait_until has_paused 2 90
+echo stop >&9
+# shellcheck disable=SC2086
+assert_ends 0 $workers "$guard"
+exec 7>&- 8>&- 9>&-
+
 # The central server.
 start_central
 start_workers 100000

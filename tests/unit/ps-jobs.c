@@ -13,6 +13,7 @@
 #include "trainer/ps/optimiser.h"
 
 int my_rank, n_workers = 1;
+struct control *my_control;
 
 struct folder
 make_folder(void)
@@ -54,7 +55,7 @@ try_training(const struct server servers[], int n_servers,
         .servers = names, .n_servers = n_servers, .rank = my_rank,
         .n_workers = n_workers, .n_parameters = N,
         .optimiser = optimiser_find("sum"), .patience_us = patience_us,
-        .deadline_us = deadline_us,
+        .deadline_us = deadline_us, .control = my_control,
     }, clientp);
 }
 

@@ -91,9 +91,7 @@ is_finished(const struct ps_client *client)
     return true;
 }
 
-/* Waits until everything is sent and all servers' ranges of 'weights' are
- * there.  '*iteration' becomes the one that the first server has us begin. */
-static enum ps_result
+enum ps_result
 client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
               char **errorp)
 {
@@ -300,6 +298,7 @@ ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
     enum ps_result result;
 
     *errorp = NULL;
+    client_rest(client);
     client->weights = client->ahead ? weights : NULL;
     result = client_step(client, true, INT64_MAX, errorp);
     client->weights = NULL;

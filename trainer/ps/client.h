@@ -123,9 +123,13 @@ enum ps_result ps_client_wait(struct ps_client *, int64_t until_us,
                               char **errorp);
 
 /* Waits until the control has something to take.  'weights' and '*iteration'
- * change if the job has gone back to a checkpoint. */
+ * change if the job has gone back to a checkpoint.  Before the next exchange
+ * ps_client_resume() is to be called: where others go on without a worker that
+ * idles, it waits until they take it in again, and gets 'weights'. */
 enum ps_result ps_client_idle(struct ps_client *, float *weights,
                               uint64_t *iteration, char **errorp);
+enum ps_result ps_client_resume(struct ps_client *, float *weights,
+                                uint64_t *iteration, char **errorp);
 
 /* Seconds for which gradient and weights of the last exchange were on their
  * way, with the server for which that was longest; waiting for others is not

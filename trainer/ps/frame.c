@@ -67,6 +67,7 @@ right_body_length(const struct frame *frame, size_t length)
     case FRAME_VALUES:
     case FRAME_GROUP:
     case FRAME_PEER:
+    case FRAME_RESTS:
         return (size_t) frame->n * sizeof(float);
     case FRAME_UPDATE_KEYS:
         return keys + (size_t) frame->n * frame->width * sizeof(float);
@@ -85,6 +86,7 @@ right_body_length(const struct frame *frame, size_t length)
     case FRAME_JOIN:
     case FRAME_PULL:
     case FRAME_LOST:
+    case FRAME_REST:
         return 0;
     case FRAME_N_TYPES:
         break;

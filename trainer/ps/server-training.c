@@ -286,9 +286,6 @@ training_end_frame(struct server *server, struct peer *peer)
         server->begun = true;
         keep(server);
         break;
-    case FRAME_PULL:
-        peer->waiting = !peer->bye;
-        break;
     case FRAME_SCHEME:
         if (!server->ending) {
             error = server->class->message(server->sync, peer->rank,
