@@ -333,10 +333,6 @@ check_together(struct options *o)
             return message("--address: \"%s\" is not where workers reach "
                            "group servers", o->address);
         }
-        if (o->checkpoint && !o->sync.class->spans) {
-            return message("--checkpoint: \"%s\" has none, bsp has",
-                           o->sync.class->name);
-        }
         return o->resume && !o->checkpoint
                ? message("--resume: --checkpoint says from where") : NULL;
     }

@@ -100,7 +100,8 @@ compute_piece(struct pieces *p, uint64_t iteration, uint32_t first,
     p->loss += loss;
     do {
         result = converse(p, end, errorp);
-    } while (result == PS_OK && report_monotonic_us() < end);
+    } while (result == PS_OK && report_monotonic_us() < end
+             && !ps_client_has_gone_back(p->in.client));
     return result;
 }
 
@@ -117,7 +118,8 @@ pieces_compute(struct pieces *p, uint64_t iteration, struct shard share,
     p->loss = 0;
     steal_begin(&p->steal, o->rank, o->n_workers, iteration, share.first,
                 share.n);
-    while (result == PS_OK && !steal_idle(&p->steal)) {
+    while (result == PS_OK && !steal_idle(&p->steal)
+           && !ps_client_has_gone_back(p->in.client)) {
         uint32_t first, some;
 
         if (steal_next(&p->steal, piece, &first, &some)) {
@@ -125,6 +127,9 @@ pieces_compute(struct pieces *p, uint64_t iteration, struct shard share,
         } else if (!steal_idle(&p->steal)) {
             result = converse(p, INT64_MAX, errorp);
         }
+    }
+    if (ps_client_has_gone_back(p->in.client)) {
+        send_posts(p);          /* Those are dropped. */
     }
     memset(p->in.model->gradient, 0, p->n_parameters * sizeof *p->sum);
     if (p->n) {

@@ -31,9 +31,11 @@ remove_folder(const struct folder *folder, int shard)
     int n = 0;
 
     for (int iteration = 0; iteration < 200; iteration++) {
-        snprintf(path, sizeof path, "%s/shard-%d-of-2.%d", folder->path,
-                 shard, iteration);
-        n += !unlink(path);
+        for (int n_shards = shard + 1; n_shards <= 2; n_shards++) {
+            snprintf(path, sizeof path, "%s/shard-%d-of-%d.%d", folder->path,
+                     shard, n_shards, iteration);
+            n += !unlink(path);
+        }
     }
     rmdir(folder->path);
     return n;

@@ -89,8 +89,6 @@ end_push(struct server *server, struct peer *peer)
 {
     const struct frame *frame = &peer->link.frame;
     struct host *host = central_host(server, peer);
-    const struct group_plan *p = groups_plan(server->sync);
-    int first = p->order[p->first[host->group]];
     char *error;
 
     if (server->ending) {
@@ -99,8 +97,8 @@ end_push(struct server *server, struct peer *peer)
     error = groups_push(server->sync, host->group, frame->samples,
                         frame->value);
     host->owed = !error;
-    if (groups_counted(server->sync, first) > server->iteration) {
-        server->iteration = groups_counted(server->sync, first);
+    if (!error) {
+        training_keep(server);
     }
     return error;
 }

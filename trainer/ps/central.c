@@ -110,6 +110,21 @@ central_drop(struct server *server, struct peer *peer, char *why)
     }
 }
 
+/* The job has gone back: what group servers have is of no use, be it on its
+ * way to us. */
+void
+central_rewind(struct server *server)
+{
+    struct central *c = server->central;
+
+    for (int i = 0; i < c->n_hosts; i++) {
+        if (c->hosts[i].peer && c->hosts[i].group >= 0) {
+            central_drop(server, c->hosts[i].peer,
+                         duplicate("the job goes back"));
+        }
+    }
+}
+
 /* Giving groups to them. */
 
 static void

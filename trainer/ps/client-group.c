@@ -24,7 +24,7 @@ client_move(struct ps_client *client, struct client_server *server)
     const struct frame *move = &server->channel.link.frame;
     bool waits = client->push.type == FRAME_PUSH && client->complete
                  && server->n_owed;
-    bool counted = waits && move->sequence >= server->n_answers;
+    bool counted = waits && move->sequence > server->iteration;
 
     if (!client->group) {
         client->group = group_link_create(client->config.rank,
@@ -62,13 +62,11 @@ client_rest(struct ps_client *client)
     }
 }
 
-/* The answer is to no gradient of ours, so it does not count as one. */
 enum ps_result
 ps_client_resume(struct ps_client *client, float *weights,
                  uint64_t *iteration, char **errorp)
 {
     struct client_server *central = client->servers;
-    enum ps_result result;
 
     *errorp = NULL;
     if (!client->rests) {
@@ -78,9 +76,7 @@ ps_client_resume(struct ps_client *client, float *weights,
     central->n_owed++;
     central->got_from = shard_end(&central->shard);
     say(client, FRAME_PULL);
-    result = client_finish(client, weights, iteration, errorp);
-    central->n_answers--;
-    return result;
+    return client_finish(client, weights, iteration, errorp);
 }
 
 enum ps_result

@@ -118,7 +118,10 @@ bool ps_client_receive(struct ps_client *, struct sync_message *);
 void ps_client_send(struct ps_client *, const struct sync_message *);
 
 /* Sends and receives messages until 'until_us' of report_monotonic_us(), or
- * until one has come. */
+ * until one has come, or until the job has gone back to a checkpoint.  Then
+ * what is being computed is of no use, and ps_client_exchange() says where the
+ * worker is. */
+bool ps_client_has_gone_back(const struct ps_client *);
 enum ps_result ps_client_wait(struct ps_client *, int64_t until_us,
                               char **errorp);
 

@@ -51,4 +51,7 @@ const struct sync_class sync_backup = {
     .inbox = sync_state_inbox,
     .push = backup_push,
     .ready = sync_bsp_ready,
+    .iteration = sync_bsp_iteration,
+    .spans = sync_state_spans,
+    .resume = sync_state_resume,
 };

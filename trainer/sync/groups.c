@@ -119,6 +119,24 @@ adopt(struct groups *g)
     release(g);
 }
 
+/* The first groups, of workers that all take part. */
+static void
+begin_anew(struct sync *sync)
+{
+    struct groups *g = sync->own;
+    int n = sync->config.n_workers;
+
+    memset(g->rests, 0, n * sizeof *g->rests);
+    memset(g->wakes, 0, n * sizeof *g->wakes);
+    group_plan_divide(&g->next, g->n_fixed ? g->n_fixed : 1);
+    adopt(g);
+    for (int i = 0; i < n; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
+        });
+    }
+}
+
 static struct sync *
 groups_create(const struct sync_config *config)
 {
@@ -138,14 +156,15 @@ groups_create(const struct sync_config *config)
     g->wakes = allocate(n, sizeof *g->wakes);
     g->seconds = allocate(n, sizeof *g->seconds);
     g->n_reports = allocate(n, sizeof *g->n_reports);
-    group_plan_divide(&g->next, g->n_fixed ? g->n_fixed : 1);
-    adopt(g);
-    for (int i = 0; i < n; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
-        });
-    }
+    begin_anew(sync);
     return sync;
+}
+
+static void
+groups_resume(struct sync *sync, uint64_t iteration)
+{
+    sync_state_resume_counts(sync, iteration);
+    begin_anew(sync);
 }
 
 static void
@@ -475,4 +494,7 @@ const struct sync_class sync_groups = {
     .ready = groups_worker_ready,
     .message = groups_message,
     .take = sync_state_take,
+    .iteration = sync_state_least_pushed,
+    .spans = sync_state_count_spans,
+    .resume = groups_resume,
 };

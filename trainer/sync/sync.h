@@ -169,13 +169,15 @@ struct sync_class {
 
     /* The next message to send, if there is one.  NULL: there never is.
      * Messages are said once: a scheme that has some cannot go on after a
-     * connection was lost. */
+     * connection was lost, unless it goes back to a checkpoint. */
     bool (*take)(struct sync *, int *worker, struct sync_message *);
 
-    /* Optional, for checkpoints: the iteration of the weights; the parts of
-     * memory that with it are the whole state when an iteration has just
-     * begun, and their number; their contents are now those of 'iteration',
-     * and every worker is about to push that one. */
+    /* For checkpoints: the iterations that all workers have done; the parts of
+     * memory that with it are the whole state when it has just grown, and
+     * their number; their contents are now those of 'iteration', and every
+     * worker is about to push the one that ready() says.  Where nobody waits
+     * for all, servers may have counted more of a worker than it goes on from:
+     * what it pushes again is answered, and does not count again. */
     uint64_t (*iteration)(const struct sync *);
     int (*spans)(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
     void (*resume)(struct sync *, uint64_t iteration);

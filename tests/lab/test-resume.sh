@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A server of a training is killed and started again under each scheme: the
+# workers go back to its last checkpoint, be it in the middle of helping each
+# other, and train to the end.
+set -eu
+trainer=$BUILD/trainer/stagecoach-trainer
+dir=$(mktemp -d)
+pids=
+. "$SOURCE/tests/lab/lab-functions.sh"
+if [ ! -x "$trainer" ]; then
+    echo "needs trainer/stagecoach-trainer, which is not built"
+    exit 77
+fi
+
+clean_up() {
+    for pid in $pids; do
+        kill -9 "$pid" 2>/dev/null || true
+    done
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+# Waits up to 20 s until "$@" succeeds.
+wait_until() {
+    tries=400
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || fail "$sync: not within 20 s: $*: $(cat "$dir"/*.err)"
+        sleep 0.05
+    done
+}
+
+# A server at $port, which is 0 at first.
+start_server() {
+    : >"$dir/server.out"
+    "$trainer" server --workers 3 --sync "$sync" --port "$port" \
+        --checkpoint "$dir/kept" --checkpoint-every 10 --resume \
+        </dev/null >"$dir/server.out" 2>>"$dir/server.err" &
+    server=$!
+    pids="$pids $server"
+    wait_until grep -q '"port"' "$dir/server.out"
+    port=$(sed -n 's/.*"port": \([0-9]*\).*/\1/p' "$dir/server.out")
+}
+
+for sync in static,ratios=1:2:1 lbbsp-cpu lbbsp-gpu flexrr,pieces=6 backup \
+    groups,groups=2 ssp essp asp; do
+    rm -rf "${dir:?}"/*
+    mkdir "$dir/kept"
+    port=0
+    start_server
+    workers=
+    for rank in 0 1 2; do
+        timeout 60 "$trainer" worker --server "127.0.0.1:$port" \
+            --workers 3 --rank $rank --backend cpu --shape 16,32,10 \
+            --batch 48 --sample-cost-us $((300 + 100 * rank)) --until 80 \
+            --eval-every 10 --patience 20 \
+            </dev/null >"$dir/worker$rank.out" 2>"$dir/worker$rank.err" &
+        workers="$workers $!"
+    done
+    pids="$pids $workers"
+    wait_until test -e "$dir/kept/shard-0-of-1.20"
+    kill -9 "$server"
+    wait "$server" 2>/dev/null || true
+    start_server
+    for pid in $workers $server; do
+        wait "$pid" || fail "$sync: status $?: $(cat "$dir"/*.err)"
+    done
+    grep -q "goes on from iteration [1-9]" "$dir/server.err" ||
+        fail "$sync: it did not go on from a checkpoint"
+    grep -q '"done".*"iteration": 80,' "$dir"/worker?.out ||
+        fail "$sync: nobody got to the end"
+done
