@@ -62,7 +62,7 @@ static const struct row rows[] = {
       "NAME", "Use this TCP congestion control, such as cubic." },
     { "sync", ROLE_SERVER, SYNC, AT(sync), 0, 0, "bsp", "SCHEME",
       "When gradients become weights: bsp, asp, ssp[,staleness=S], "
-      "essp[,staleness=S], backup[,backups=B], static,ratios=R0:R1..., "
+      "essp[,staleness=S], backup[,backups=B][,pieces=P], static,ratios=R0:R1..., "
       "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
       "groups[,groups=G][,tau=T]." },
     { "control-port", ROLE_SERVER, INTEGER, AT(control_port), 0, 65535, "0",

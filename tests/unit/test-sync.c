@@ -39,6 +39,7 @@ struct cluster {
     uint64_t n_steps[N];
     uint32_t owed[N];           /* Weights that each is to get. */
     bool rests[N];              /* Has nothing to do. */
+    bool skips[N];              /* Its step would be dropped. */
     uint64_t most_ahead;        /* Iterations, of the slowest worker. */
     uint64_t n_pushed, began[N];        /* All gradients so far, now and when
                                          * each worker's step began. */
@@ -84,6 +85,11 @@ take_messages(struct cluster *c)
     while (c->spec.class->take && c->spec.class->take(c->sync, &to, &m)) {
         if (m.kind == SYNC_ROLE) {
             c->role[to] = m.n;
+        } else if (m.kind == SYNC_SKIP) {
+            assert_true(c->free_at[to] >= 0);
+            assert_true(c->iteration[to] < m.iteration);
+            c->skips[to] = true;
+            c->free_at[to] = c->now;
         } else {
             assert_int_equal(m.kind, SYNC_ASSIGN);
             c->n[to] = (uint64_t) BATCH * (m.first + m.n) / m.total
@@ -155,9 +161,11 @@ finish_step(struct cluster *c, int i)
         }));
     }
     *class->inbox(c->sync, i) = c->w_used[i] - 1;
-    assert_null(class->push(c->sync, i, clock_of(c, i), c->n[i],
+    assert_null(class->push(c->sync, i, clock_of(c, i),
+                            c->skips[i] ? 0 : c->n[i],
                             (c->w_used[i] - 1) * (c->w_used[i] - 1) / 2));
     c->free_at[i] = -1;
+    c->skips[i] = false;
     c->owed[i]++;
     c->n_steps[i]++;
     if (c->n_pushed - c->began[i] > c->oldest) {
@@ -258,10 +266,57 @@ backup_does_without_the_slowest(void **state)
     run(&c, 50);
     assert_near(c.now, 50 * 64 / 800.);
 
-    /* Each step of the slowest is as long as two of the others', and it
-     * takes part in every other iteration, too late. */
-    assert_int_equal(c.n_steps[7], 25);
+    /* Each step of the slowest would be as long as two of the others', and
+     * is dropped when they are done. */
+    assert_int_equal(c.n_steps[7], 49);
+    assert_true(c.skips[7]);
     assert_int_equal(c.n_steps[6], 50);
+    cluster_uninit(&c);
+}
+
+/* One is late in the first iteration and another one in the third, in which
+ * the first one would still be at its first. */
+static void
+backup_has_the_late_join_at_once(void **state)
+{
+    double speeds[N] = { 800, 800, 800, 80, 800, 800, 800, 800 };
+    struct cluster c;
+
+    (void) state;
+    cluster_init(&c, "backup", N, speeds);
+    run(&c, 1);
+    assert_true(c.skips[3]);
+    speeds[3] = 800;
+    speeds[5] = 80;
+    run(&c, 4);
+    assert_near(c.now, 4 * 64 / 800.);
+    assert_true(c.n_steps[3] >= 3);
+    cluster_uninit(&c);
+}
+
+/* What another server's scheme had a worker drop is none of the gradients that
+ * are waited for here, unless no others can come. */
+static void
+backup_does_not_wait_for_those_who_skip(void **state)
+{
+    struct cluster c;
+    uint64_t iteration;
+    float loss;
+
+    (void) state;
+    cluster_init(&c, "backup", 3, mixed);
+    *c.spec.class->inbox(c.sync, 1) = *c.spec.class->inbox(c.sync, 2) = 1;
+    assert_null(c.spec.class->push(c.sync, 0, 0, 0, 0));
+    assert_null(c.spec.class->push(c.sync, 1, 0, 64, 0));
+    assert_false(c.spec.class->ready(c.sync, 1, &iteration, &loss));
+    assert_null(c.spec.class->push(c.sync, 2, 0, 64, 0));
+    assert_true(c.spec.class->ready(c.sync, 0, &iteration, &loss));
+    assert_near(*c.spec.class->weights(c.sync), -0.1);
+    for (int i = 0; i < 3; i++) {
+        assert_null(c.spec.class->push(c.sync, i, 1, 0, 0));
+    }
+    assert_true(c.spec.class->ready(c.sync, 0, &iteration, &loss));
+    assert_int_equal(iteration, 2);
     cluster_uninit(&c);
 }
 
@@ -823,6 +878,8 @@ main(void)
         cmocka_unit_test(static_ratios_make_all_end_together),
         cmocka_unit_test(lbbsp_comes_near_the_sum_of_speeds),
         cmocka_unit_test(backup_does_without_the_slowest),
+        cmocka_unit_test(backup_has_the_late_join_at_once),
+        cmocka_unit_test(backup_does_not_wait_for_those_who_skip),
         cmocka_unit_test(asp_waits_for_nobody),
         cmocka_unit_test(ssp_keeps_its_bound),
         cmocka_unit_test(essp_sends_weights_to_workers_at_work),

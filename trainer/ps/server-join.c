@@ -204,7 +204,8 @@ server_find_peer(struct server *server, int rank, bool control)
 static bool
 cannot_lose(const struct server *server)
 {
-    return server->sync && server->class->take;
+    return server->sync && server->class->take
+           && !server->class->may_be_missed;
 }
 
 static bool
