@@ -208,14 +208,14 @@ all_get_the_same_sum_of_rings_and_trees(void **state)
 /* A peer as a person starts it, with nobody who tells it more. */
 static void
 peer_main(const struct crew *crew, const char *scheme, int rank,
-          const char *until, int out)
+          const char *until, const char *deadline, int out)
 {
     char *number = message("%d", rank), *port;
     const char *argv[] = {
         "peer", "--scheme", scheme, "--peers", crew->peers,
         "--rank", number, "--port", NULL, "--shape", "32,48,10", "--batch",
         "100", "--samples", "10000", "--held-out", "100", "--backend", "cpu",
-        "--eval-every", "20", "--until", until,
+        "--eval-every", "20", "--until", until, "--deadline", deadline,
     };
     struct options o;
     bool help;
@@ -237,7 +237,8 @@ peer_main(const struct crew *crew, const char *scheme, int rank,
 }
 
 static void
-start(struct crew *crew, const char *scheme, const char *until)
+start(struct crew *crew, const char *scheme, const char *until,
+      const char *deadline)
 {
     choose_ports(crew);
     for (int i = 0; i < N; i++) {
@@ -246,7 +247,7 @@ start(struct crew *crew, const char *scheme, const char *until)
         assert_int_equal(pipe2(out, O_CLOEXEC), 0);
         crew->pids[i] = start_process();
         if (!crew->pids[i]) {
-            peer_main(crew, scheme, i, until, out[1]);
+            peer_main(crew, scheme, i, until, deadline, out[1]);
         }
         close(out[1]);
         crew->out[i] = fdopen(out[0], "r");
@@ -276,7 +277,7 @@ all_schemes_train_to_their_targets(void **state)
         struct crew crew;
         char line[LINE], first[LINE] = "";
 
-        start(&crew, schemes[k], "250");
+        start(&crew, schemes[k], "250", "10");
         for (int i = 0; i < N; i++) {
             const char *loss;
 
@@ -297,16 +298,16 @@ all_schemes_train_to_their_targets(void **state)
     }
 }
 
+/* One that is killed closes its connections, one that is stopped does not. */
 static void
-kill_one(const char *scheme, bool survives)
+end_one(const char *scheme, int signal, bool survives)
 {
     struct crew crew;
     char line[LINE];
 
-    start(&crew, scheme, "400");
+    start(&crew, scheme, "400", signal == SIGSTOP ? "2" : "10");
     assert_true(find_line(&crew, 2, "\"iteration\": 20,", line));
-    kill_process(crew.pids[2]);
-    fclose(crew.out[2]);
+    kill(crew.pids[2], signal);
     for (int i = 0; i < N; i++) {
         if (i != 2) {
             assert_true(find_line(&crew, i, survives ? "\"done\""
@@ -317,20 +318,27 @@ kill_one(const char *scheme, bool survives)
             assert_int_equal(await_end(crew.pids[i]), !survives);
         }
     }
+    kill_process(crew.pids[2]);
+    fclose(crew.out[2]);
 }
 
 static void
 gossip_goes_on_without_one_who_died(void **state)
 {
-    kill_one("netmax", true);
-    kill_one("adpsgd", true);
+    end_one("netmax", SIGKILL, true);
+    end_one("adpsgd", SIGKILL, true);
+    end_one("netmax", SIGSTOP, true);
+    end_one("adpsgd", SIGSTOP, true);
 }
 
 static void
 all_end_with_one_line_where_all_are_needed(void **state)
 {
-    kill_one("allreduce", false);
-    kill_one("prague", false);
+    end_one("allreduce", SIGKILL, false);
+    end_one("prague", SIGKILL, false);
+    end_one("allreduce", SIGSTOP, false);
+    end_one("allreduce-tree", SIGSTOP, false);
+    end_one("prague", SIGSTOP, false);
 }
 
 static void
@@ -350,7 +358,8 @@ strangers_and_other_trainings_are_refused(void **state)
         assert_int_equal(pipe2(out, O_CLOEXEC), 0);
         crew.pids[i] = start_process();
         if (!crew.pids[i]) {
-            peer_main(&crew, i ? "adpsgd" : "netmax", i, "10", out[1]);
+            peer_main(&crew, i ? "adpsgd" : "netmax", i, "10", "10",
+                      out[1]);
         }
         close(out[1]);
         crew.out[i] = fdopen(out[0], "r");

@@ -299,6 +299,9 @@ server_take_hello(struct server *server, struct peer *peer)
     struct member *member;
     char *error = frame_hello_decode(peer->hello, &hello);
 
+    if (!error && hello.channel == FRAME_PEERS) {
+        error = message("hello: of a peer, which trains without servers");
+    }
     if (!error && hello.n_workers != server->config->n_workers) {
         error = message("hello: one of %u workers, %d are expected",
                         hello.n_workers, server->config->n_workers);

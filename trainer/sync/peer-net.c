@@ -12,6 +12,9 @@
 #include <unistd.h>
 
 #include "trainer/message.h"
+#include "trainer/report.h"
+
+#define MAX_INTERVAL_US 1000000 /* From one heartbeat to the next. */
 
 static struct link *
 link_to(struct peer_net *net, int i)
@@ -76,7 +79,8 @@ receive_from(struct peer_net *net, int i, bool retry)
         case LINK_HEADER:
             if (link->frame.type == FRAME_BYE) {
                 lose(net, i, false);
-            } else if (link->frame.type != FRAME_PEER
+            } else if ((link->frame.type != FRAME_PEER
+                        && link->frame.type != FRAME_HEARTBEAT)
                        || link->frame.body_length > FRAME_MAX_UPDATE) {
                 lose(net, i, true);
             } else {
@@ -84,7 +88,9 @@ receive_from(struct peer_net *net, int i, bool retry)
             }
             break;
         case LINK_FRAME:
-            offer(net, i);
+            if (link->frame.type == FRAME_PEER) {
+                offer(net, i);
+            }
             break;
         case LINK_AGAIN:
             return;
@@ -118,6 +124,45 @@ send_to(struct peer_net *net, int i)
     net->retry = net->retry || (waited && link_idle(link));
 }
 
+/* How often to send heartbeats, or 0. */
+static int64_t
+interval_us(const struct peer_net *net)
+{
+    int64_t quarter = net->config.deadline_us / 4;
+
+    return quarter < MAX_INTERVAL_US ? quarter : MAX_INTERVAL_US;
+}
+
+/* Sends heartbeats, and loses who has sent nothing for too long.  A peer whose
+ * message we have not taken cannot be heard, and one that ends need not be. */
+static void
+keep_watch(struct peer_net *net)
+{
+    int64_t now = report_monotonic_us();
+    bool beats = now - net->beat_us >= interval_us(net) && !net->said_bye;
+
+    net->beat_us = beats ? now : net->beat_us;
+    for (int i = 0; i < net->config.n; i++) {
+        struct peer_end *end = &net->ends[i];
+        struct link *link = link_to(net, i);
+        struct frame frame = { .type = FRAME_HEARTBEAT };
+
+        if (!end->present) {
+            continue;
+        }
+        if (link->n_received != end->n_heard || end->pending
+            || !end->heard_us) {
+            end->n_heard = link->n_received;
+            end->heard_us = now;
+        }
+        if (now - end->heard_us > net->config.deadline_us) {
+            lose(net, i, true);
+        } else if (beats && link_idle(link)) {
+            link_send(link, &frame, NULL);
+        }
+    }
+}
+
 /* One round with the lock; then waits without it. */
 static void
 serve(struct peer_net *net)
@@ -130,6 +175,9 @@ serve(struct peer_net *net)
     net->retry = false;         /* What is called may set it again. */
     for (int i = 0; i < n; i++) {
         receive_from(net, i, retry);
+    }
+    if (net->config.deadline_us) {
+        keep_watch(net);
     }
     for (int i = 0; i < n; i++) {
         send_to(net, i);
@@ -147,7 +195,8 @@ serve(struct peer_net *net)
     }
     fds[n] = (struct pollfd) { .fd = net->wake_fd, .events = POLLIN };
     pthread_mutex_unlock(&net->mutex);
-    poll(fds, n + 1, net->retry ? 0 : -1);
+    poll(fds, n + 1, net->retry ? 0
+         : net->config.deadline_us ? interval_us(net) / 1000 + 1 : -1);
     pthread_mutex_lock(&net->mutex);
     if (fds[n].revents
         && read(net->wake_fd, &woken, sizeof woken) != sizeof woken) {

@@ -22,6 +22,10 @@
  * Little is given to the kernel in advance, so that what is asked for no more
  * does not occupy a slow link.
  *
+ * A peer whose process has stopped keeps its connections.  So the threads also
+ * send heartbeats on links where nothing else waits to be sent: who sends
+ * nothing for the deadline has died, and so it is for the others.
+ *
  *
  * Usage
  * =====
@@ -66,7 +70,8 @@ struct peer_net_config {
     struct frame_hello hello;   /* Must be the same at all, but for ranks. */
     const char *congestion;
     int64_t connect_us;         /* All are there by then, or it fails. */
-    int64_t deadline_us;        /* Unacknowledged data for so long: dead. */
+    int64_t deadline_us;        /* Silent, or unacknowledged data, for so
+                                 * long: dead.  0: never. */
     struct control *control;
 };
 
