@@ -62,9 +62,9 @@ static const struct row rows[] = {
       "NAME", "Use this TCP congestion control, such as cubic." },
     { "sync", ROLE_SERVER, SYNC, AT(sync), 0, 0, "bsp", "SCHEME",
       "When gradients become weights: bsp, asp, ssp[,staleness=S], "
-      "essp[,staleness=S], backup[,backups=B][,pieces=P], static,ratios=R0:R1..., "
-      "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
-      "groups[,groups=G][,tau=T]." },
+      "essp[,staleness=S], backup[,backups=B][,pieces=P], "
+      "static,ratios=R0:R1..., lbbsp-cpu[,predictor=P], lbbsp-gpu, "
+      "flexrr[,pieces=P] or groups[,groups=G][,tau=T]." },
     { "control-port", ROLE_SERVER, INTEGER, AT(control_port), 0, 65535, "0",
       "PORT", "Take heartbeats at PORT; 0 lets the kernel choose." },
     { "central", ROLE_SERVER, STRING, AT(central), 0, 0, NULL, "HOST:PORT",

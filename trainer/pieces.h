@@ -3,8 +3,7 @@
 #ifndef PIECES_H
 #define PIECES_H 1
 
-/* An iteration computed in pieces, some of them for other workers, some of them
- * not at all.
+/* An iteration computed in pieces, some for other workers, some not at all.
  *
  * Under a scheme that lets workers take samples from each other (steal.h), or
  * that tells them when what they compute is to be dropped, a worker computes a

@@ -5,34 +5,7 @@
 # has started, or that somebody else has, are killed and the training goes on;
 # with the central one everything ends.
 set -eu
-trainer=$BUILD/trainer/stagecoach-trainer
-dir=$(mktemp -d)
-pids=
-. "$SOURCE/tests/lab/lab-functions.sh"
-if [ ! -x "$trainer" ]; then
-    echo "needs trainer/stagecoach-trainer, which is not built"
-    exit 77
-fi
-
-clean_up() {
-    for pid in $pids; do
-        kill -9 "$pid" 2>/dev/null || true
-    done
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
-
-# Waits up to 20 s until "$@" succeeds.
-wait_until() {
-    tries=400
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] ||
-            fail "not within 20 s: $*: $(cat "$dir/server.err")"
-        sleep 0.05
-    done
-}
+. "$SOURCE/tests/lab/trainer-functions.sh"
 
 is_gone() {
     ! kill -0 "$1" 2>/dev/null
