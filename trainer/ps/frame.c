@@ -216,7 +216,7 @@ check_hello(const struct frame_hello *hello)
                        hello->n_workers);
     }
     if (hello->shard >= hello->n_shards
-        || (hello->channel != FRAME_STORE
+        || (hello->channel != FRAME_STORE && hello->channel != FRAME_NODES
             && hello->n_shards > hello->n_parameters)) {
         return message("hello: shard %u of %u of %llu parameters",
                        hello->shard, hello->n_shards,

@@ -66,8 +66,9 @@
  * In all of these but the first, and in a group's pushes, 'iteration' is the
  * group's generation, which is greater for each later one.
  *
- * Between peers that train without a server there is one more, with 'samples'
- * for what it means (trainer/sync/peer.h):
+ * Between peers that train without a server, and between nodes whose keys
+ * move, there is one more, with 'samples' for what it means
+ * (trainer/sync/peer.h, trainer/ps/key-message.h):
  *
  *    FRAME_PEER         both    n floats
  *
@@ -168,6 +169,7 @@ enum frame_channel {
     FRAME_STORE,                /* Pushes and pulls. */
     FRAME_CONTROL,              /* Heartbeats. */
     FRAME_PEERS,                /* Training without a server. */
+    FRAME_NODES,                /* Keys that move. */
     FRAME_N_CHANNELS
 };
 

@@ -278,6 +278,7 @@ queue(struct peer_net *net, int to, struct frame *frame, const float *body,
       bool copy)
 {
     struct link *link = link_to(net, to);
+    bool idle = link_idle(link);
 
     if (!net->ends[to].present) {
         return;
@@ -288,7 +289,8 @@ queue(struct peer_net *net, int to, struct frame *frame, const float *body,
     } else {
         link_send(link, frame, body);
     }
-    if (!pthread_equal(pthread_self(), net->thread)) {
+    /* Otherwise the thread knows already that it has something to send. */
+    if (idle && !pthread_equal(pthread_self(), net->thread)) {
         wake(net);
     }
 }

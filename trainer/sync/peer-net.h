@@ -67,6 +67,8 @@ struct peer_net_config {
     const char *congestion;
     int64_t connect_us;         /* All are there by then, or it fails. */
     int64_t deadline_us;        /* Unacknowledged data for so long: dead. */
+    bool loop;                  /* Messages to oneself come back, over a
+                                 * connection like the others. */
     struct control *control;
 };
 

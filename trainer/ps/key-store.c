@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/ps/key-store-private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/control.h"
+#include "trainer/message.h"
+#include "trainer/ps/replica.h"
+#include "trainer/report.h"
+
+#define LOOK_US 100000          /* Between looks for signals. */
+#define BACKLOG_HIGH ((size_t) 1 << 24) /* Above, workers wait. */
+
+/* An operation is told to others by its worker and its handle. */
+#define WORKER_SHIFT 48
+#define MAX_WORKERS (1 << 15)
+
+static const char *const variants[] = {
+    [KEY_CLASSIC] = "classic",
+    [KEY_CLASSIC_LOCAL] = "classic-local",
+    [KEY_LOCALIZE] = "localize",
+    [KEY_SSP] = "ssp",
+    [KEY_ESSP] = "essp",
+};
+
+const char *
+key_variant_name(enum key_variant variant)
+{
+    return variants[variant];
+}
+
+bool
+key_variant_find(const char *name, enum key_variant *variantp)
+{
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+        if (!strcmp(name, variants[i])) {
+            *variantp = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void
+key_store_fail(struct key_store *store, char *error)
+{
+    if (store->error) {
+        free(error);
+    } else {
+        store->error = error;
+        __atomic_store_n(&store->failed, true, __ATOMIC_RELEASE);
+    }
+    if (store->net) {
+        peer_net_notify(store->net);
+    }
+}
+
+static struct key_worker *
+worker_of(struct key_store *store, uint64_t op)
+{
+    uint64_t i = op >> WORKER_SHIFT;
+
+    return i < (uint64_t) store->config.n_workers ? &store->workers[i] : NULL;
+}
+
+bool
+key_store_answer(struct key_store *store, const struct key_item *item)
+{
+    struct key_worker *worker = worker_of(store, item->op);
+    key_handle handle = item->op & (((uint64_t) 1 << WORKER_SHIFT) - 1);
+    struct key_op *op = worker ? key_op_of(worker, handle) : NULL;
+
+    if (!op || op->handle != handle || !op->left
+        || (item->kind == ITEM_PULLED) != (op->values != NULL)) {
+        return false;
+    }
+    if (op->values) {
+        uint32_t width = local_store_width(&store->values, item->key);
+
+        if (item->offset > op->n_values
+            || op->n_values - item->offset < width) {
+            return false;
+        }
+        memcpy(op->values + item->offset, item->values,
+               width * sizeof *op->values);
+    }
+    if (__atomic_sub_fetch(&op->left, 1, __ATOMIC_RELEASE) == 0) {
+        peer_net_notify(store->net);
+    }
+    return true;
+}
+
+static void
+answer(void *store_, const struct key_item *item)
+{
+    struct key_store *store = store_;
+
+    if (!key_store_answer(store, item)) {
+        key_store_fail(store, message("node %d was answered what it did not "
+                                      "ask for", store->config.rank));
+    }
+}
+
+static void
+send(void *store, int to, const struct key_item *item)
+{
+    key_net_send(store, to, item);
+}
+
+static char *
+check_config(const struct key_store_config *c)
+{
+    if (c->n_nodes < 1 || c->n_nodes > KEY_STORE_MAX_NODES || c->rank < 0
+        || c->rank >= c->n_nodes) {
+        return message("nodes: rank %d of %d, at most %d are allowed",
+                       c->rank, c->n_nodes, KEY_STORE_MAX_NODES);
+    }
+    if (c->n_ranges < 1 || c->n_ranges > LOCAL_STORE_MAX_RANGES) {
+        return message("keys: %d ranges, 1 to %d are allowed", c->n_ranges,
+                       LOCAL_STORE_MAX_RANGES);
+    }
+    for (int i = 0; i < c->n_ranges; i++) {
+        if (c->ranges[i].width < 1
+            || c->ranges[i].width > KEY_STORE_MAX_WIDTH) {
+            return message("keys: %u values each, 1 to %d are allowed",
+                           c->ranges[i].width, KEY_STORE_MAX_WIDTH);
+        }
+    }
+    if (c->n_workers < 1 || c->n_workers >= MAX_WORKERS
+        || c->staleness < 0) {
+        return message("workers: %d with a staleness of %d: not allowed",
+                       c->n_workers, c->staleness);
+    }
+    return NULL;
+}
+
+static void
+init_values(struct key_store *store)
+{
+    const struct key_store_config *c = &store->config;
+
+    for (uint64_t key = 0; c->init && key < store->values.n_keys; key++) {
+        if (local_store_peek(&store->values, key)) {
+            c->init(c->aux, key, local_store_peek(&store->values, key));
+        }
+    }
+}
+
+static void
+init_workers(struct key_store *store)
+{
+    size_t size = store->config.n_workers * sizeof *store->workers;
+
+    if (posix_memalign((void **) &store->workers, 64, size)) {
+        abort();
+    }
+    memset(store->workers, 0, size);
+    for (int i = 0; i < store->config.n_workers; i++) {
+        store->workers[i].store = store;
+        store->workers[i].index = i;
+    }
+}
+
+char *
+key_store_create(const struct key_store_config *config,
+                 struct key_store **storep)
+{
+    static const struct localize_class class = { send, answer };
+    enum key_variant variant = config->variant;
+    struct key_store *store;
+    char *error = check_config(config);
+
+    *storep = NULL;
+    if (error) {
+        return error;
+    }
+    store = *storep = allocate(1, sizeof *store);
+    store->config = *config;
+    store->config.names = store->names;
+    for (int i = 0; i < config->n_nodes; i++) {
+        store->names[i] = duplicate(config->names[i]);
+    }
+    store->shared = variant == KEY_CLASSIC_LOCAL || variant == KEY_LOCALIZE;
+    local_store_init(&store->values, config->ranges, config->n_ranges);
+    localize_init(&store->localize, &(struct localize_config) {
+        .rank = config->rank, .n = config->n_nodes,
+        .moves = variant == KEY_LOCALIZE, .shared = store->shared,
+        .caches = config->caches && variant == KEY_LOCALIZE,
+        .class = &class, .aux = store,
+    }, &store->values);
+    if (variant == KEY_SSP || variant == KEY_ESSP) {
+        store->replica = replica_create(store);
+    }
+    init_values(store);
+    init_workers(store);
+    error = key_net_open(store);
+    if (error) {
+        key_store_destroy(store);
+        *storep = NULL;
+    }
+    return error;
+}
+
+void
+key_store_destroy(struct key_store *store)
+{
+    if (store) {
+        key_net_close(store);
+        for (int i = 0; i < store->config.n_workers && store->workers; i++) {
+            free(store->workers[i].rest);
+        }
+        free(store->workers);
+        replica_destroy(store->replica);
+        localize_uninit(&store->localize);
+        local_store_uninit(&store->values);
+        for (int i = 0; i < store->config.n_nodes; i++) {
+            free((char *) store->names[i]);
+        }
+        free(store->error);
+        free(store);
+    }
+}
+
+struct key_worker *
+key_store_worker(struct key_store *store, int i)
+{
+    return &store->workers[i];
+}
+
+void
+key_store_stats(struct key_store *store, struct key_store_stats *stats)
+{
+    peer_net_lock(store->net);
+    *stats = (struct key_store_stats) {
+        .sent = peer_net_sent(store->net),
+        .received = peer_net_received(store->net),
+        .moved = store->localize.n_landed,
+    };
+    for (int i = 0; i < store->config.n_workers; i++) {
+        stats->local += store->workers[i].local;
+        stats->remote += store->workers[i].remote;
+    }
+    peer_net_unlock(store->net);
+}
+
+/* One worker of a node looks for signals. */
+static void
+look(struct key_worker *worker)
+{
+    struct control *control = worker->store->config.control;
+
+    if (!worker->index && control) {
+        control_run(control);
+        if (control_stopped(control)) {
+            key_store_fail(worker->store, message("told to stop"));
+        }
+    }
+}
+
+bool
+key_store_wait(struct key_worker *worker)
+{
+    struct key_store *store = worker->store;
+
+    if (!store->error) {
+        peer_net_wait(store->net, report_monotonic_us() + LOOK_US);
+        look(worker);
+    }
+    return !store->error;
+}
+
+static bool
+is_done(struct key_worker *worker, key_handle handle)
+{
+    const struct key_op *op = key_op_of(worker, handle);
+
+    return op->handle != handle || !handle
+           || !__atomic_load_n(&op->left, __ATOMIC_ACQUIRE);
+}
+
+bool
+key_is_done(struct key_worker *worker, key_handle handle)
+{
+    return is_done(worker, handle);
+}
+
+/* Without the lock. */
+static void
+wait_for(struct key_worker *worker, key_handle handle)
+{
+    if (!is_done(worker, handle)) {
+        peer_net_lock(worker->store->net);
+        while (!is_done(worker, handle) && key_store_wait(worker)) {
+            continue;
+        }
+        peer_net_unlock(worker->store->net);
+    }
+}
+
+static char *
+failure(struct key_worker *worker)
+{
+    struct key_store *store = worker->store;
+    char *error = NULL;
+
+    if (__atomic_load_n(&store->failed, __ATOMIC_ACQUIRE)) {
+        peer_net_lock(store->net);
+        error = duplicate(store->error);
+        peer_net_unlock(store->net);
+    }
+    return error;
+}
+
+char *
+key_wait(struct key_worker *worker, key_handle handle)
+{
+    wait_for(worker, handle);
+    return failure(worker);
+}
+
+char *
+key_wait_all(struct key_worker *worker)
+{
+    key_handle first = worker->last < KEY_STORE_OPS
+                       ? 1 : worker->last - KEY_STORE_OPS + 1;
+
+    for (key_handle handle = first; handle <= worker->last; handle++) {
+        wait_for(worker, handle);
+    }
+    return failure(worker);
+}
+
+key_handle
+key_store_begin(struct key_worker *worker, size_t n, float *values,
+                size_t n_values)
+{
+    struct key_op *op = key_op_of(worker, ++worker->last);
+
+    wait_for(worker, op->handle);
+    op->handle = worker->last;
+    op->values = values;
+    op->n_values = n_values;
+    __atomic_store_n(&op->left, n, __ATOMIC_RELEASE);
+    return op->handle;
+}
+
+/* Lets others send before we add to what waits. */
+static void
+wait_for_room(struct key_worker *worker)
+{
+    struct key_store *store = worker->store;
+
+    if (__atomic_load_n(&store->backlog, __ATOMIC_RELAXED) > BACKLOG_HIGH) {
+        peer_net_lock(store->net);
+        while (store->backlog > BACKLOG_HIGH / 2 && key_store_wait(worker)) {
+            continue;
+        }
+        peer_net_unlock(store->net);
+    }
+}
+
+/* Keeps what is not in memory for issue(). */
+static void
+add_rest(struct key_worker *worker, const struct key_item *item)
+{
+    if (worker->n_rest == worker->max_rest) {
+        worker->max_rest = worker->max_rest ? 2 * worker->max_rest : 64;
+        worker->rest = reallocate(worker->rest, worker->max_rest,
+                                  sizeof *worker->rest);
+    }
+    worker->rest[worker->n_rest++] = *item;
+}
+
+/* Gives the rest to the protocol, as one operation. */
+static key_handle
+issue(struct key_worker *worker, float *values, size_t n_values)
+{
+    struct key_store *store = worker->store;
+    key_handle handle;
+
+    if (!worker->n_rest) {
+        return 0;
+    }
+    wait_for_room(worker);
+    handle = key_store_begin(worker, worker->n_rest, values, n_values);
+    worker->remote += worker->n_rest;
+    peer_net_lock(store->net);
+    for (size_t i = 0; i < worker->n_rest && !store->error; i++) {
+        struct key_item *item = &worker->rest[i];
+
+        item->op = (uint64_t) worker->index << WORKER_SHIFT | handle;
+        if (store->replica) {
+            replica_read(store->replica, worker, item);
+        } else {
+            localize_access(&store->localize, item);
+        }
+    }
+    key_net_flush(store);
+    peer_net_unlock(store->net);
+    worker->n_rest = 0;
+    return handle;
+}
+
+key_handle
+key_push(struct key_worker *worker, const uint64_t keys[], size_t n,
+         const float *values)
+{
+    struct key_store *store = worker->store;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t width = local_store_width(&store->values, keys[i]);
+
+        if (store->replica) {
+            replica_push(store->replica, keys[i], values);
+            worker->local++;
+        } else if (store->shared && local_store_add(&store->values, keys[i],
+                                                    values)) {
+            worker->local++;
+        } else {
+            add_rest(worker, &(struct key_item) {
+                .kind = ITEM_PUSH, .origin = store->config.rank,
+                .key = keys[i], .values = values,
+            });
+        }
+        values += width;
+    }
+    return issue(worker, NULL, 0);
+}
+
+key_handle
+key_pull(struct key_worker *worker, const uint64_t keys[], size_t n,
+         float *values)
+{
+    struct key_store *store = worker->store;
+    size_t offset = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t key = keys[i];
+        float *to = values + offset;
+
+        if (store->replica ? replica_pull(store->replica, worker, key, to)
+            : store->shared && local_store_copy(&store->values, key, to)) {
+            worker->local++;
+        } else {
+            add_rest(worker, &(struct key_item) {
+                .kind = ITEM_PULL, .origin = store->config.rank, .key = key,
+                .offset = offset,
+            });
+        }
+        offset += local_store_width(&store->values, key);
+    }
+    assert(offset <= UINT32_MAX);
+    return issue(worker, values, offset);
+}
+
+key_handle
+key_localize(struct key_worker *worker, const uint64_t keys[], size_t n)
+{
+    struct key_store *store = worker->store;
+
+    for (size_t i = 0; i < n && store->localize.config.moves; i++) {
+        if (!local_store_peek(&store->values, keys[i])) {
+            add_rest(worker, &(struct key_item) {
+                .kind = ITEM_LOCALIZE, .origin = store->config.rank,
+                .key = keys[i],
+            });
+        }
+    }
+    return issue(worker, NULL, 0);
+}
+
+bool
+key_borrow(struct key_worker *worker, const uint64_t keys[], size_t n,
+           float *vectors[])
+{
+    struct key_store *store = worker->store;
+    bool here = store->shared && local_store_lock_all(&store->values, keys,
+                                                      n, vectors);
+
+    worker->local += here ? n : 0;
+    return here;
+}
+
+void
+key_return(struct key_worker *worker, const uint64_t keys[], size_t n)
+{
+    local_store_unlock_all(&worker->store->values, keys, n);
+}
+
+bool
+key_is_here(const struct key_worker *worker, uint64_t key)
+{
+    return worker->store->shared
+           && local_store_peek(&worker->store->values, key);
+}
