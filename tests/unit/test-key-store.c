@@ -361,10 +361,10 @@ keys_that_came_are_used_in_place(void **state)
 static void
 lose_one(const struct world *w, struct key_worker *worker, int rank, int i)
 {
-    char *error = NULL, expected[64];
+    char *error = key_barrier(worker), expected[64];
 
-    ok(key_barrier(worker));
     if (rank == 1) {
+        ok(error);
         kill(getpid(), SIGKILL);
     }
     snprintf(expected, sizeof expected, "node 1 (%s) died", w->names[1]);
