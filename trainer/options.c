@@ -12,6 +12,7 @@
 #include "trainer/message.h"
 
 #define ANY (ROLE_SERVER | TRAINS)
+#define LEARNS (TRAINS | ROLE_NODE)
 #define TRAINS (ROLE_WORKER | ROLE_LOCAL | ROLE_PEER)
 
 enum kind {
@@ -127,6 +128,38 @@ static const struct row rows[] = {
       "Whether gradients leave in parts, while others are computed." },
     { "threads", ANY, INTEGER, AT(n_threads), 1, 1024, "1", "N",
       "Threads of the CPU's linear algebra." },
+    { "task", ROLE_NODE, WORD, AT(task), 0, 0, "factorise",
+      "factorise|knowledge|skipgram", "What is trained." },
+    { "epoch-limit", ROLE_NODE, REAL, AT(epoch_limit), 0, 1e6, "0", "S",
+      "End an epoch after S seconds; 0: when it is over." },
+    { "dimension", ROLE_NODE, INTEGER, AT(dimension), 1, 1024, "100", "N",
+      "Of vectors; those of complex numbers have twice as many values." },
+    { "rows", ROLE_NODE, INTEGER, AT(rows), 1, 1 << 26, "4000", "N",
+      "Of factorise, of a matrix that is generated." },
+    { "columns", ROLE_NODE, INTEGER, AT(columns), 1, 1 << 26, "2000", "N",
+      "Likewise." },
+    { "shrink", ROLE_NODE, REAL, AT(shrink), 0, 1e6, "1", "X",
+      "Of factorise, the weight of the squares of both factors." },
+    { "embedding", ROLE_NODE, WORD, AT(embedding), 0, 0, "complex",
+      "rescal|complex", "Of knowledge, the model." },
+    { "entities", ROLE_NODE, INTEGER, AT(entities), 2, 1 << 26, "2000", "N",
+      "Of knowledge, of a graph that is generated." },
+    { "relations", ROLE_NODE, INTEGER, AT(relations), 1, 1 << 20, "40", "N",
+      "Likewise." },
+    { "vocabulary", ROLE_NODE, INTEGER, AT(vocabulary), 2, 1 << 26, "5000",
+      "N", "Of skipgram, words of a text that is generated." },
+    { "min-count", ROLE_NODE, INTEGER, AT(min_count), 1, 1 << 30, "5", "N",
+      "Of skipgram, words of a file that are there less often are left "
+      "out." },
+    { "often", ROLE_NODE, REAL, AT(often), 0, 1, "0.001", "X",
+      "Of skipgram, words that are more of a text are skipped at times; 0: "
+      "none." },
+    { "window", ROLE_NODE, INTEGER, AT(window), 1, 100, "5", "N",
+      "Of skipgram, words on each side that are near." },
+    { "negatives", ROLE_NODE, INTEGER, AT(negatives), 1, 100, "5", "N",
+      "Of knowledge and skipgram, wrong ones drawn beside each right one." },
+    { "ahead", ROLE_NODE, INTEGER, AT(ahead), 1, 1 << 20, "200", "N",
+      "Of knowledge and skipgram, samples whose keys are on their way." },
 };
 
 #define IMAGE_CLASSES 10        /* Of images, generated or not. */

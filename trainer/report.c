@@ -154,6 +154,23 @@ report_progress(struct report *report, const struct report_progress *p,
 }
 
 void
+report_epoch(const struct report_epoch *e)
+{
+    printf("{\"event\": \"epoch\", \"time\": %"PRId64", "
+           "\"epoch\": %"PRIu64", \"updates\": %"PRIu64", "
+           "\"seconds\": %s, \"cpu_s\": %s, \"loss\": %s", wall_ms(),
+           e->epoch, e->updates, number(e->seconds).text,
+           number(e->cpu_s).text, number(e->loss).text);
+    for (int i = 0; i < 2; i++) {
+        if (e->names[i]) {
+            printf(", \"%s\": %s", e->names[i], number(e->qualities[i]).text);
+        }
+    }
+    puts("}");
+    fflush(stdout);
+}
+
+void
 report_paused(uint64_t iteration)
 {
     printf("{\"event\": \"paused\", \"time\": %"PRId64", "
