@@ -11,7 +11,8 @@
 
 #include "trainer/message.h"
 
-#define ANY (ROLE_SERVER | TRAINS)
+#define ANY (ROLE_SERVER | LEARNS)
+#define LISTENS (ROLE_SERVER | ROLE_PEER | ROLE_NODE)
 #define LEARNS (TRAINS | ROLE_NODE)
 #define TRAINS (ROLE_WORKER | ROLE_LOCAL | ROLE_PEER)
 
@@ -41,19 +42,29 @@ struct row {
 #define AT(MEMBER) offsetof(struct options, MEMBER)
 
 static const struct row rows[] = {
-    { "address", ROLE_SERVER | ROLE_PEER, STRING, AT(address), 0, 0,
-      "127.0.0.1", "ADDRESS", "Listen at ADDRESS." },
-    { "port", ROLE_SERVER | ROLE_PEER, INTEGER, AT(port), 0, 65535, "0",
-      "PORT", "Listen at PORT; 0 lets the kernel choose." },
+    { "address", LISTENS, STRING, AT(address), 0, 0, "127.0.0.1", "ADDRESS",
+      "Listen at ADDRESS." },
+    { "port", LISTENS, INTEGER, AT(port), 0, 65535, "0", "PORT", "Listen at PORT; 0 lets the kernel choose." },
     { "server", ROLE_WORKER, SERVER, 0, 0, 0, NULL, "HOST:PORT",
       "A server; repeat it for each one, in the same order at every worker." },
     { "workers", ROLE_SERVER | ROLE_WORKER, INTEGER, AT(n_workers), 1, 1024,
       "1", "N", "The job has N workers." },
-    { "rank", ROLE_WORKER | ROLE_PEER, INTEGER, AT(rank), 0, 1023, "0", "R",
-      "This is worker or peer R, 0 to N - 1; 0 reports progress." },
+    { "rank", ROLE_WORKER | ROLE_PEER | ROLE_NODE, INTEGER, AT(rank), 0, 1023,
+      "0", "R",
+      "This is worker, peer or node R, 0 to N - 1; 0 reports progress." },
     { "peers", ROLE_PEER, STRING, AT(peers), 0, 0, NULL,
       "HOST[:PORT],...", "All peers by rank, 32 at most; without a port at "
       "that of --port." },
+    { "nodes", ROLE_NODE, STRING, AT(nodes), 0, 0, NULL, "HOST[:PORT],...",
+      "All nodes by rank, 32 at most; without a port at that of --port." },
+    { "store", ROLE_NODE, WORD, AT(store), 0, 0, "localize",
+      "classic|classic-local|localize|ssp|essp",
+      "Whether keys stay with servers, that are reached by messages or in "
+      "memory, move, or are copied." },
+    { "staleness", ROLE_NODE, INTEGER, AT(staleness), 0, 1000, "1", "S",
+      "Of ssp and essp, by how many clocks copies may be older." },
+    { "location-caches", ROLE_NODE, FLAG, AT(location_caches), 0, 0, NULL,
+      NULL, "Of localize: look for keys where they were last." },
     { "scheme", ROLE_PEER, WORD, AT(scheme), 0, 0, "netmax",
       "allreduce|allreduce-tree|adpsgd|prague|netmax",
       "How models are kept together." },
@@ -95,30 +106,30 @@ static const struct row rows[] = {
       "Of linear, the features of a sample." },
     { "loss", TRAINS, WORD, AT(loss), 0, 0, "logistic", "logistic|hinge",
       "Of linear: logistic regression, or a support vector machine." },
-    { "data", TRAINS, STRING, AT(data), 0, 0, "generated", "SOURCE",
+    { "data", LEARNS, STRING, AT(data), 0, 0, "generated", "SOURCE",
       "\"generated\", mnist:FOLDER, cifar10:FOLDER (of the gunzipped files), "
       "or libsvm:FILE; a FOLDER alone is MNIST's." },
-    { "samples", TRAINS, INTEGER, AT(samples), 1, 1 << 24, "8192", "N",
+    { "samples", LEARNS, INTEGER, AT(samples), 1, 1 << 24, "8192", "N",
       "Samples to train on; of files at most so many." },
-    { "held-out", TRAINS, INTEGER, AT(held_out), 1, 1 << 24, "512", "N",
+    { "held-out", LEARNS, INTEGER, AT(held_out), 1, 1 << 24, "512", "N",
       "Samples to judge by; of files at most so many." },
     { "batch", TRAINS, INTEGER, AT(batch), 1, 65536, "64", "N",
       "Samples of one iteration, of all workers together." },
-    { "learning-rate", TRAINS, REAL, AT(learning_rate), 1e-9, 1e3, "0.05",
+    { "learning-rate", LEARNS, REAL, AT(learning_rate), 1e-9, 1e3, "0.05",
       "X", "Step of SGD." },
     { "momentum", TRAINS, REAL, AT(momentum), 0, 0.9999, "0.9", "X",
       "Part of the last step that goes on." },
     { "optimiser", TRAINS, WORD, AT(optimiser), 0, 0, "momentum",
       "sgd|momentum|adagrad|adam", "How servers make steps of gradients." },
-    { "seed", TRAINS, INTEGER, AT(seed), 0, 1e15, "1", "N",
+    { "seed", LEARNS, INTEGER, AT(seed), 0, 1e15, "1", "N",
       "Of data, first weights and the order of samples." },
-    { "until", TRAINS, INTEGER, AT(until), 0, 1e15, "100", "N",
+    { "until", LEARNS, INTEGER, AT(until), 0, 1e15, "100", "N",
       "Pause after N iterations; 0 pauses before the first." },
-    { "eval-every", TRAINS, INTEGER, AT(eval_every), 1, 1e15, "10", "N",
+    { "eval-every", LEARNS, INTEGER, AT(eval_every), 1, 1e15, "10", "N",
       "Evaluate after every N iterations, and whenever pausing." },
-    { "sample-cost-us", TRAINS, REAL, AT(sample_cost_us), 0, 1e9, "0", "US",
+    { "sample-cost-us", LEARNS, REAL, AT(sample_cost_us), 0, 1e9, "0", "US",
       "Emulate a slower worker: a sample takes at least so long." },
-    { "speed-profile", TRAINS, STRING, AT(speed_profile), 0, 0, NULL, "FILE",
+    { "speed-profile", LEARNS, STRING, AT(speed_profile), 0, 0, NULL, "FILE",
       "Emulate the machine that FILE has for this rank." },
     { "backend", TRAINS, WORD, AT(backend), 0, 0, "auto", "auto|cpu|cuda",
       "Where to compute; \"auto\" is a GPU if there is one, else the CPU." },
@@ -127,7 +138,7 @@ static const struct row rows[] = {
     { "overlap", ROLE_WORKER, WORD, AT(overlap), 0, 0, "on", "on|off",
       "Whether gradients leave in parts, while others are computed." },
     { "threads", ANY, INTEGER, AT(n_threads), 1, 1024, "1", "N",
-      "Threads of the CPU's linear algebra." },
+      "Threads of the CPU's linear algebra; of a node, its workers." },
     { "task", ROLE_NODE, WORD, AT(task), 0, 0, "factorise",
       "factorise|knowledge|skipgram", "What is trained." },
     { "epoch-limit", ROLE_NODE, REAL, AT(epoch_limit), 0, 1e6, "0", "S",
@@ -174,6 +185,8 @@ static const struct {
     { "worker", ROLE_WORKER, "Train, with servers and other workers." },
     { "local", ROLE_LOCAL, "Train in one process without a network." },
     { "peer", ROLE_PEER, "Train with others like it, without a server." },
+    { "node", ROLE_NODE, "Train what has a parameter for each of many keys, "
+      "with others like it." },
 };
 
 static const struct row *
@@ -381,6 +394,11 @@ check_together(struct options *o)
         return message("--peers, --port: all peers and where they listen "
                        "are needed");
     }
+    if (o->role == ROLE_NODE) {
+        return o->nodes && (o->port || strchr(o->nodes, ':')) ? NULL
+               : message("--nodes, --port: all nodes and where they listen "
+                         "are needed");
+    }
     if (o->role != ROLE_PEER && o->rank >= o->n_workers) {
         return message("--rank: %lld is not 0 to %lld", (long long) o->rank,
                        (long long) o->n_workers - 1);
@@ -402,7 +420,7 @@ parse_role(const char *name, struct options *o)
         }
     }
     return message("\"%s\" is not one of \"server\", \"worker\", \"local\", "
-                   "\"peer\"", name);
+                   "\"peer\", \"node\"", name);
 }
 
 /* Takes the option at 'argv[*i]' and moves '*i' behind its value. */
@@ -445,8 +463,8 @@ options_parse(int argc, char *argv[], struct options *o, bool *help)
         return NULL;
     }
     if (argc < 1) {
-        return message("\"server\", \"worker\", \"local\" or \"peer\" is "
-                       "needed, --help says more");
+        return message("\"server\", \"worker\", \"local\", \"peer\" or "
+                       "\"node\" is needed, --help says more");
     }
     error = parse_role(argv[0], o);
     for (size_t i = 0; i < N_ROWS && !error; i++) {

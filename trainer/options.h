@@ -42,6 +42,10 @@ struct options {
     const char *congestion;     /* NULL: the system's. */
     struct sync_spec sync;
     const char *peers;          /* HOST[:PORT] of each, by commas. */
+    const char *nodes;          /* Likewise. */
+    const char *store;          /* A word of key_variant_find(). */
+    int64_t staleness;          /* Of ssp and essp. */
+    bool location_caches;       /* Of localize. */
     const char *scheme;         /* A word of peer.h. */
     int64_t group;              /* Peers of one, under prague. */
     int64_t control_port;

@@ -171,6 +171,15 @@ report_epoch(const struct report_epoch *e)
 }
 
 void
+report_keys(uint64_t local, uint64_t remote, uint64_t moved)
+{
+    printf("{\"event\": \"keys\", \"time\": %"PRId64", \"local\": %"PRIu64", "
+           "\"remote\": %"PRIu64", \"moved\": %"PRIu64"}\n", wall_ms(), local,
+           remote, moved);
+    fflush(stdout);
+}
+
+void
 report_paused(uint64_t iteration)
 {
     printf("{\"event\": \"paused\", \"time\": %"PRId64", "

@@ -50,6 +50,8 @@ void report_backend(const char *name);
 void report_progress(struct report *, const struct report_progress *,
                      bool force);
 void report_epoch(const struct report_epoch *);
+/* Of a node, at its end: what became of accesses of keys. */
+void report_keys(uint64_t local, uint64_t remote, uint64_t moved);
 void report_paused(uint64_t iteration);
 void report_done(const struct report_progress *, uint64_t bytes_sent,
                  uint64_t bytes_received);

@@ -236,7 +236,7 @@ make_epoch(struct node_worker *worker, void *state)
     result.epoch = worker->epoch + 1;
     result.updates = sums.updates;
     result.cpu_s = sums.cpu_s;
-    result.loss = sums.loss / sums.updates;
+    result.loss = worker->loss = sums.loss / sums.updates;
     class->conclude(worker, state, &sums, &result);
     if (worker->report) {
         report(worker, &result);

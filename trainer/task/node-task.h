@@ -80,6 +80,7 @@ struct node_worker {
 
     const struct node_task *task;
     uint64_t epoch;
+    double loss;                /* Of the last epoch. */
     int64_t until_us;           /* When the part of an epoch is to end. */
     int clocks_left;            /* Of the part. */
 };
