@@ -9,7 +9,7 @@
 #include "trainer/message.h"
 
 #define ALIGNMENT 64            /* Of long vectors: a line of the cache. */
-#define CHUNK ((size_t) 1 << 20)
+#define CHUNK ((size_t) 1 << 16)
 
 void
 local_store_init(struct local_store *ls, const struct key_range ranges[],
