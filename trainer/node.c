@@ -254,6 +254,7 @@ node_run(const struct options *o, struct control *control)
                                            : run_manually(&node);
     }
     node_uninit(&node);
+    control_run(control);       /* Others may have been told before us. */
     if (error && control_stopped(control)) {
         free(error);            /* Not a failure: we were told to end. */
         error = NULL;

@@ -287,6 +287,9 @@ server_take_hello(struct server *server, struct peer *peer)
         error = message("hello: one of %u workers, %d are expected",
                         hello.n_workers, server->config->n_workers);
     }
+    if (!error && hello.channel > FRAME_CONTROL) {
+        error = message("hello: this is a server, not a peer or a node");
+    }
     if (!error && hello.channel == FRAME_CONTROL) {
         return join_control(server, peer, &hello);
     }
