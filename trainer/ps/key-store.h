@@ -203,7 +203,8 @@ bool key_is_here(const struct key_worker *, uint64_t key);
 /* Waits for one's own operations, and for all workers of all nodes. */
 char *key_barrier(struct key_worker *);
 
-/* Begins the worker's next clock; does not wait. */
+/* Begins the worker's next clock, once homes have what its node sent at the
+ * last one. */
 char *key_clock(struct key_worker *);
 
 /* A barrier, after which other nodes may end. */
