@@ -49,7 +49,8 @@ struct manual {
 
     /* With the lock. */
     uint64_t turn;              /* Each part of each round is one.  Round 2 e
-                                 * trains in epoch e, and 2 e + 1 judges. */
+                                 * trains in epoch e, and 2 e + 1 judges, in
+                                 * the same order of blocks. */
     float *next;                /* The next turn's block, */
     size_t n_next;              /* of which so much has come. */
     uint64_t epoch;
@@ -69,7 +70,7 @@ block_floats(const struct manual *m, int block)
 static int
 block_of_turn(const struct manual *m, uint64_t turn)
 {
-    return blocking_block(m->data->columns, turn / m->n, turn % m->n,
+    return blocking_block(m->data->columns, turn / m->n / 2, turn % m->n,
                           m->self);
 }
 
@@ -172,7 +173,7 @@ pass_on(struct manual *m)
     int block = block_of_turn(m, m->turn);
     uint64_t next = next_turn(m);
     size_t coming = block_floats(m, block_of_turn(m, next));
-    int to = blocking_worker(m->data->columns, next / m->n, next % m->n,
+    int to = blocking_worker(m->data->columns, next / m->n / 2, next % m->n,
                              block);
     char *error = NULL;
 
