@@ -16,6 +16,7 @@
 #include "trainer/ps/address.h"
 #include "trainer/ps/key-store.h"
 #include "trainer/report.h"
+#include "trainer/task/factorise-manual.h"
 #include "trainer/task/node-task.h"
 
 #define CONNECT_US 60000000     /* Nodes may take long to read their data. */
@@ -204,20 +205,53 @@ node_uninit(struct node *node)
     }
 }
 
+static char *
+run_manually(struct node *node)
+{
+    const struct options *o = node->o;
+    struct pace *pace;
+    char *error = pace_create(o, &pace);
+
+    if (error) {
+        return error;
+    }
+    node->report = o->rank ? NULL : report_create(true);
+    error = factorise_manual_run(&(struct factorise_manual_in) {
+        .o = o, .names = (const char *const *) node->names,
+        .n_nodes = node->n, .port = own_port(node),
+        .connect_us = CONNECT_US, .control = node->control,
+        .report = node->report, .pace = pace,
+    });
+    pace_destroy(pace);
+    return error;
+}
+
+static char *
+run_with_store(struct node *node)
+{
+    const struct options *o = node->o;
+    char *error = open_task(node);
+
+    error = error ? error : open_store(node);
+    if (!error) {
+        node->report = o->rank ? NULL : report_create(true);
+        error = train(node);
+    }
+    if (!error) {
+        report_end(node);
+    }
+    return error;
+}
+
 char *
 node_run(const struct options *o, struct control *control)
 {
     struct node node = { .o = o, .control = control };
     char *error = parse_names(&node);
 
-    error = error ? error : open_task(&node);
-    error = error ? error : open_store(&node);
     if (!error) {
-        node.report = o->rank ? NULL : report_create(true);
-        error = train(&node);
-    }
-    if (!error) {
-        report_end(&node);
+        error = strcmp(o->store, "manual") ? run_with_store(&node)
+                                           : run_manually(&node);
     }
     node_uninit(&node);
     control_run(control);       /* Others may have been told before us. */

@@ -44,7 +44,8 @@ struct row {
 static const struct row rows[] = {
     { "address", LISTENS, STRING, AT(address), 0, 0, "127.0.0.1", "ADDRESS",
       "Listen at ADDRESS." },
-    { "port", LISTENS, INTEGER, AT(port), 0, 65535, "0", "PORT", "Listen at PORT; 0 lets the kernel choose." },
+    { "port", LISTENS, INTEGER, AT(port), 0, 65535, "0",
+      "PORT", "Listen at PORT; 0 lets the kernel choose." },
     { "server", ROLE_WORKER, SERVER, 0, 0, 0, NULL, "HOST:PORT",
       "A server; repeat it for each one, in the same order at every worker." },
     { "workers", ROLE_SERVER | ROLE_WORKER, INTEGER, AT(n_workers), 1, 1024,
@@ -58,9 +59,10 @@ static const struct row rows[] = {
     { "nodes", ROLE_NODE, STRING, AT(nodes), 0, 0, NULL, "HOST[:PORT],...",
       "All nodes by rank, 32 at most; without a port at that of --port." },
     { "store", ROLE_NODE, WORD, AT(store), 0, 0, "localize",
-      "classic|classic-local|localize|ssp|essp",
+      "classic|classic-local|localize|ssp|essp|manual",
       "Whether keys stay with servers, that are reached by messages or in "
-      "memory, move, or are copied." },
+      "memory, move, or are copied; manual: no keys but blocks, of "
+      "factorise." },
     { "staleness", ROLE_NODE, INTEGER, AT(staleness), 0, 1000, "1", "S",
       "Of ssp and essp, by how many clocks copies may be older." },
     { "location-caches", ROLE_NODE, FLAG, AT(location_caches), 0, 0, NULL,
@@ -365,6 +367,18 @@ check_data(struct options *o)
 }
 
 static char *
+check_node(const struct options *o)
+{
+    if (!o->nodes || (!o->port && !strchr(o->nodes, ':'))) {
+        return message("--nodes, --port: all nodes and where they listen are "
+                       "needed");
+    }
+    return strcmp(o->store, "manual")
+           || (!strcmp(o->task, "factorise") && o->n_threads == 1) ? NULL
+           : message("--store: manual is for factorise, one thread a node");
+}
+
+static char *
 check_together(struct options *o)
 {
     if (o->role == ROLE_SERVER) {
@@ -395,9 +409,7 @@ check_together(struct options *o)
                        "are needed");
     }
     if (o->role == ROLE_NODE) {
-        return o->nodes && (o->port || strchr(o->nodes, ':')) ? NULL
-               : message("--nodes, --port: all nodes and where they listen "
-                         "are needed");
+        return check_node(o);
     }
     if (o->role != ROLE_PEER && o->rank >= o->n_workers) {
         return message("--rank: %lld is not 0 to %lld", (long long) o->rank,

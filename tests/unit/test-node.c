@@ -127,6 +127,27 @@ number_in(const char *line, const char *name)
     return atof(at + strlen(name));
 }
 
+/* The largest number that rank 0 says of 'name', when all have ended. */
+static double
+train_and_look(const char *name, const char *const args[])
+{
+    struct crew crew;
+    char line[LINE];
+    double most = 0;
+
+    start(&crew, args);
+    while (find_line(&crew, 0, name, line)) {
+        double x = number_in(line, name);
+
+        most = x > most ? x : most;
+    }
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(await_end(crew.pids[i]), 0);
+        fclose(crew.out[i]);
+    }
+    return most;
+}
+
 /* Returns the loss of the last epoch. */
 static double
 train(const char *const args[])
@@ -151,11 +172,11 @@ static void
 every_variant_trains_to_the_same_loss(void **state)
 {
     static const char *const stores[] = {
-        "localize", "classic", "classic-local", "ssp", "essp",
+        "localize", "classic", "classic-local", "ssp", "essp", "manual",
     };
-    double losses[5];
+    double losses[6];
 
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         losses[i] = train((const char *const[]) {
             "--store", stores[i], "--staleness", "0", "--until", "6", NULL,
         });
@@ -165,6 +186,40 @@ every_variant_trains_to_the_same_loss(void **state)
         assert_true(losses[i] > losses[0] * 0.999
                     && losses[i] < losses[0] * 1.001);
     }
+}
+
+/* Of 100 entities each is as good as another to who has not learned: a mean
+ * reciprocal rank of 0.05. */
+static void
+knowledge_is_learned(void **state)
+{
+    static const char *const embeddings[] = { "rescal", "complex" };
+
+    (void) state;
+    for (int i = 0; i < 2; i++) {
+        double mrr = train_and_look("\"mrr\": ", (const char *const[]) {
+            "--task", "knowledge", "--embedding", embeddings[i], "--entities",
+            "100", "--relations", "5", "--samples", "2000", "--dimension",
+            "20", "--learning-rate", "0.1", "--until", "10", NULL,
+        });
+
+        assert_true(mrr > 0.3);
+    }
+}
+
+/* Whoever has not learned loses log 2 for each of six words, 4.16; whoever
+ * knows how frequent they are, 3.0. */
+static void
+words_are_learned(void **state)
+{
+    double loss;
+
+    (void) state;
+    loss = train((const char *const[]) {
+        "--task", "skipgram", "--vocabulary", "200", "--samples", "6000",
+        "--dimension", "16", "--until", "6", NULL,
+    });
+    assert_true(loss > 1 && loss < 2.5);
 }
 
 static void
@@ -256,7 +311,9 @@ mistakes_are_refused(void **state)
           "--nodes, --port: all nodes and where they listen are needed" },
         { { "node", "--store", "lazy" },
           "--store: \"lazy\" is not one of "
-          "classic|classic-local|localize|ssp|essp" },
+          "classic|classic-local|localize|ssp|essp|manual" },
+        { { "node", "--nodes", "a:1", "--store=manual", "--task=skipgram" },
+          "--store: manual is for factorise, one thread a node" },
         { { "node", "--batch", "8" }, "--batch: not an option of \"node\"" },
         { { "node", "--staleness", "-1" },
           "--staleness: \"-1\" is not an integer from 0 to 1000" },
@@ -284,6 +341,8 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mistakes_are_refused),
         cmocka_unit_test(every_variant_trains_to_the_same_loss),
+        cmocka_unit_test(knowledge_is_learned),
+        cmocka_unit_test(words_are_learned),
         cmocka_unit_test(workers_may_be_threads),
         cmocka_unit_test(all_end_with_the_name_of_who_died),
         cmocka_unit_test(a_signal_ends_all_as_told),

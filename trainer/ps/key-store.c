@@ -185,6 +185,7 @@ key_store_create(const struct key_store_config *config,
     }
     store->shared = variant == KEY_CLASSIC_LOCAL || variant == KEY_LOCALIZE;
     local_store_init(&store->values, config->ranges, config->n_ranges);
+    local_store_set_workers(&store->values, config->n_workers);
     localize_init(&store->localize, &(struct localize_config) {
         .rank = config->rank, .n = config->n_nodes,
         .moves = variant == KEY_LOCALIZE, .shared = store->shared,

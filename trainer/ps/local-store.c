@@ -3,6 +3,7 @@
 #include "trainer/ps/local-store.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,13 @@ local_store_init(struct local_store *ls, const struct key_range ranges[],
     for (int i = 0; i < LOCAL_STORE_STRIPES; i++) {
         pthread_mutex_init(&ls->stripes[i].mutex, NULL);
     }
+    ls->mask = LOCAL_STORE_STRIPES - 1;
+}
+
+void
+local_store_set_workers(struct local_store *ls, int n)
+{
+    ls->mask = n == 1 ? 0 : LOCAL_STORE_STRIPES - 1;
 }
 
 void
@@ -104,11 +112,9 @@ local_store_recycle(struct local_store *ls, uint64_t key, float *vector)
 static void
 set(struct local_store *ls, uint64_t key, float *vector)
 {
-    pthread_mutex_t *mutex = &ls->stripes[local_store_stripe(key)].mutex;
-
-    pthread_mutex_lock(mutex);
+    local_store_lock_stripe(ls, key);
     __atomic_store_n(&ls->vectors[key], vector, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(mutex);
+    local_store_unlock(ls, key);
 }
 
 void
@@ -182,25 +188,57 @@ find_stripes(const uint64_t keys[], size_t n, unsigned int stripes[])
     return m;
 }
 
+/* Finds all vectors; false if one is not here. */
+static bool
+find_vectors(const struct local_store *ls, const uint64_t keys[], size_t n,
+             float *vectors[])
+{
+    for (size_t i = 0; i < n; i++) {
+        vectors[i] = ls->vectors[keys[i]];
+        if (!vectors[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Likewise, with the only lock, if all are. */
+static bool
+lock_only(struct local_store *ls, const uint64_t keys[], size_t n,
+          float *vectors[])
+{
+    while (__atomic_load_n(&ls->n_waiting, __ATOMIC_RELAXED)) {
+        sched_yield();
+    }
+    pthread_mutex_lock(&ls->stripes[0].mutex);
+    if (find_vectors(ls, keys, n, vectors)) {
+        return true;
+    }
+    pthread_mutex_unlock(&ls->stripes[0].mutex);
+    return false;
+}
+
 bool
 local_store_lock_all(struct local_store *ls, const uint64_t keys[], size_t n,
                      float *vectors[])
 {
     unsigned int stripes[KEY_STORE_MAX_BORROWED + 1];
-    size_t n_stripes = find_stripes(keys, n, stripes);
-    bool here = true;
+    size_t n_stripes;
 
+    if (!ls->mask) {
+        return lock_only(ls, keys, n, vectors);
+    }
+    n_stripes = find_stripes(keys, n, stripes);
     for (size_t i = 0; i < n_stripes; i++) {
         pthread_mutex_lock(&ls->stripes[stripes[i]].mutex);
     }
-    for (size_t i = 0; i < n; i++) {
-        vectors[i] = ls->vectors[keys[i]];
-        here = here && vectors[i];
+    if (find_vectors(ls, keys, n, vectors)) {
+        return true;
     }
-    for (size_t i = 0; i < n_stripes && !here; i++) {
+    for (size_t i = 0; i < n_stripes; i++) {
         pthread_mutex_unlock(&ls->stripes[stripes[i]].mutex);
     }
-    return here;
+    return false;
 }
 
 void
@@ -208,8 +246,12 @@ local_store_unlock_all(struct local_store *ls, const uint64_t keys[],
                        size_t n)
 {
     unsigned int stripes[KEY_STORE_MAX_BORROWED + 1];
-    size_t n_stripes = find_stripes(keys, n, stripes);
+    size_t n_stripes = 1;
 
+    stripes[0] = 0;
+    if (ls->mask) {
+        n_stripes = find_stripes(keys, n, stripes);
+    }
     for (size_t i = 0; i < n_stripes; i++) {
         pthread_mutex_unlock(&ls->stripes[stripes[i]].mutex);
     }

@@ -14,6 +14,10 @@
  * keys by a hash, so that threads hardly ever meet; a lock is held for one
  * access, and for the moment in which a key comes or leaves.
  *
+ * Where there is one worker, it meets nobody but the thread of the network, and
+ * then one lock for all keys is much less work than one for each.  The worker
+ * takes it again and again, so it lets the other thread go first.
+ *
  *
  * Usage
  * =====
@@ -69,10 +73,15 @@ struct local_store {
     uint64_t n_keys;
     float **vectors;            /* Of each key; NULL: not here. */
     struct local_stripe *stripes;
+    unsigned int mask;          /* Locks there are, minus 1. */
+    int n_waiting;              /* Threads, for locks; atomic. */
 };
 
 void local_store_init(struct local_store *, const struct key_range[], int n);
 void local_store_uninit(struct local_store *);
+
+/* Before there are threads: how many workers there will be. */
+void local_store_set_workers(struct local_store *, int n);
 
 static inline int
 local_store_range(const struct local_store *ls, uint64_t key)
@@ -98,11 +107,29 @@ local_store_stripe(uint64_t key)
     return key * 0x9e3779b97f4a7c15 >> 54;      /* Of 1024. */
 }
 
+static inline pthread_mutex_t *
+local_store_mutex(struct local_store *ls, uint64_t key)
+{
+    return &ls->stripes[local_store_stripe(key) & ls->mask].mutex;
+}
+
 /* Locks 'key', wherever it is. */
 static inline void
 local_store_lock_stripe(struct local_store *ls, uint64_t key)
 {
-    pthread_mutex_lock(&ls->stripes[local_store_stripe(key)].mutex);
+    pthread_mutex_t *mutex = local_store_mutex(ls, key);
+
+    if (pthread_mutex_trylock(mutex)) {
+        __atomic_add_fetch(&ls->n_waiting, 1, __ATOMIC_RELAXED);
+        pthread_mutex_lock(mutex);
+        __atomic_sub_fetch(&ls->n_waiting, 1, __ATOMIC_RELAXED);
+    }
+}
+
+static inline void
+local_store_unlock(struct local_store *ls, uint64_t key)
+{
+    pthread_mutex_unlock(local_store_mutex(ls, key));
 }
 
 /* Locks and returns the vector of 'key', or returns NULL and locks nothing if
@@ -110,20 +137,12 @@ local_store_lock_stripe(struct local_store *ls, uint64_t key)
 static inline float *
 local_store_lock(struct local_store *ls, uint64_t key)
 {
-    pthread_mutex_t *mutex = &ls->stripes[local_store_stripe(key)].mutex;
-
-    pthread_mutex_lock(mutex);
+    local_store_lock_stripe(ls, key);
     if (!ls->vectors[key]) {
-        pthread_mutex_unlock(mutex);
+        local_store_unlock(ls, key);
         return NULL;
     }
     return ls->vectors[key];
-}
-
-static inline void
-local_store_unlock(struct local_store *ls, uint64_t key)
-{
-    pthread_mutex_unlock(&ls->stripes[local_store_stripe(key)].mutex);
 }
 
 /* For the caller's lock: the vector of 'key', or NULL. */

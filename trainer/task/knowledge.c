@@ -28,7 +28,7 @@
 
 #define FIRST_DEVIATION 0.3     /* Of first values. */
 #define MAX_TRIPLE_KEYS 3       /* Subject, object, relation. */
-#define N_CLOCKS 16             /* Of an epoch. */
+#define CLOCK 64                /* Triples after which there is one. */
 
 /* Streams of the seed. */
 #define STREAM_VALUES (UINT64_C(0x4b47) << 32)
@@ -355,12 +355,14 @@ static char *
 knowledge_epoch(struct node_worker *worker, void *state_,
                 struct node_task_sums *sums)
 {
+    const struct knowledge *k = knowledge_cast(worker->task);
     struct state *state = state_;
     size_t next = 0, n = 0;
     const uint64_t *keys;
     char *error = NULL;
 
-    node_worker_begin_part(worker, 1, N_CLOCKS);
+    node_worker_begin_part(worker, 1, k->triples->first[TRIPLES_VALID]
+                                      / worker->n / CLOCK + 1);
     while (!error && !node_worker_late(worker)) {
         uint64_t *room;
 
@@ -372,7 +374,7 @@ knowledge_epoch(struct node_worker *worker, void *state_,
             break;
         }
         error = train_triple(worker, state, keys, &sums->loss);
-        if (++n % (state->n_own / N_CLOCKS + 1) == 0 && !error) {
+        if (++n % CLOCK == 0 && !error) {
             node_worker_pace(worker, n);
             error = node_worker_clock(worker);
         }

@@ -180,18 +180,17 @@ add_up(struct node_worker *worker, struct node_task_sums *sums)
     return error;
 }
 
-static void
-report(const struct node_worker *worker,
-       const struct node_task_result *result)
+void
+node_task_report(const struct node_task_class *class,
+                 const struct node_task_result *result, struct report *report)
 {
-    const struct node_task_class *class = worker->task->class;
     struct report_progress progress = {
         .iteration = result->epoch, .loss = result->loss,
         .accuracy = NAN, .batch_loss = result->loss,
         .step_s = result->seconds,
     };
 
-    report_progress(worker->report, &progress, true);
+    report_progress(report, &progress, true);
     report_epoch(&(struct report_epoch) {
         .epoch = result->epoch, .updates = result->updates,
         .seconds = result->seconds, .cpu_s = result->cpu_s,
@@ -201,13 +200,11 @@ report(const struct node_worker *worker,
     });
 }
 
-static bool
-is_judged(const struct node_worker *worker)
+bool
+node_task_is_judged(const struct options *o, uint64_t epoch)
 {
-    const struct options *o = worker->task->o;
-    uint64_t n = worker->epoch + 1;
-
-    return n % o->eval_every == 0 || n == (uint64_t) o->until;
+    return (epoch + 1) % o->eval_every == 0
+           || epoch + 1 == (uint64_t) o->until;
 }
 
 static char *
@@ -226,7 +223,7 @@ make_epoch(struct node_worker *worker, void *state)
     }
     sums.cpu_s = worker->first_of_node ? process_cpu_s() - cpu_s : 0;
     result.seconds = (report_monotonic_us() - began_us) * 1e-6;
-    if (is_judged(worker)) {
+    if (node_task_is_judged(worker->task->o, worker->epoch)) {
         error = class->judge(worker, state, &sums);
     }
     error = error ? error : add_up(worker, &sums);
@@ -239,7 +236,7 @@ make_epoch(struct node_worker *worker, void *state)
     result.loss = worker->loss = sums.loss / sums.updates;
     class->conclude(worker, state, &sums, &result);
     if (worker->report) {
-        report(worker, &result);
+        node_task_report(class, &result, worker->report);
     }
     return key_barrier(worker->keys);
 }

@@ -155,6 +155,12 @@ void node_task_destroy(struct node_task *);
  * finished with. */
 char *node_task_train(const struct node_task *, struct node_worker *);
 
+/* Whether held-out samples are looked at after this epoch, from 0 on. */
+bool node_task_is_judged(const struct options *, uint64_t epoch);
+
+void node_task_report(const struct node_task_class *,
+                      const struct node_task_result *, struct report *);
+
 /* An epoch is of 'n' parts.  If it is limited in time, each of them is to end
  * when node_worker_late() says so.  All workers end a part together, but where
  * some may be ahead of others.  A part has 'n_clocks' of those by which it is

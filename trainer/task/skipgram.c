@@ -25,7 +25,7 @@
 
 #define HELD_OUT 20             /* One part of so many of the text. */
 #define PAIR 2                  /* Keys of a word and one near it. */
-#define N_CLOCKS 16             /* Of an epoch. */
+#define CLOCK 64                /* Pairs after which there is one. */
 
 #define STREAM_VALUES (UINT64_C(0x5732) << 32)
 #define STREAM_PAIRS (UINT64_C(0x5733) << 32)
@@ -290,14 +290,13 @@ skipgram_epoch(struct node_worker *worker, void *state_,
     const struct skipgram *sg = skipgram_cast(worker->task);
     struct cursor cursor = begin_text(worker);
     size_t begin = cursor.word, n = 0;
-    size_t every = (cursor.end - begin) * worker->task->o->window / N_CLOCKS
-                   + 1;
     struct state *state = state_;
     const uint64_t *keys;
     bool more = true;
     char *error = NULL;
 
-    node_worker_begin_part(worker, 1, N_CLOCKS);
+    node_worker_begin_part(worker, 1, sg->n_train * worker->task->o->window
+                                      / worker->n / CLOCK + 1);
     while (!error && !node_worker_late(worker)) {
         uint64_t *room;
 
@@ -311,7 +310,7 @@ skipgram_epoch(struct node_worker *worker, void *state_,
             break;
         }
         error = train_pair(worker, state, keys, &sums->loss);
-        if (++n % every == 0 && !error) {
+        if (++n % CLOCK == 0 && !error) {
             node_worker_pace(worker, n);
             error = node_worker_clock(worker);
         }
