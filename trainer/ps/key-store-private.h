@@ -64,6 +64,7 @@ struct key_store {
 
     struct key_outbox outboxes[KEY_STORE_MAX_NODES];
     size_t backlog;             /* Bytes in all outboxes; atomic. */
+    bool woken;                 /* The network's thread will have a turn. */
 
     char *error;                /* First failure. */
     bool failed;                /* Likewise; atomic. */
@@ -104,8 +105,11 @@ bool key_barrier_take(struct key_store *, const struct key_item *);
 char *key_net_open(struct key_store *);
 void key_net_close(struct key_store *);
 
-/* Queues an item; key_net_flush() sends what there is. */
+/* Queues an item.  It is sent in the next turn of the network's thread, which
+ * a worker makes sure of by key_net_wake(); or by key_net_flush(), at once if
+ * there is room. */
 void key_net_send(struct key_store *, int to, const struct key_item *);
+void key_net_wake(struct key_store *);
 void key_net_flush(struct key_store *);
 
 /* Sends an item without a key. */

@@ -398,7 +398,7 @@ issue(struct key_worker *worker, float *values, size_t n_values)
             localize_access(&store->localize, item);
         }
     }
-    key_net_flush(store);
+    key_net_wake(store);
     peer_net_unlock(store->net);
     worker->n_rest = 0;
     return handle;
