@@ -3,9 +3,9 @@
 #ifndef PS_KEY_STORE_PRIVATE_H
 #define PS_KEY_STORE_PRIVATE_H 1
 
-/* What the files of the key store share: key-store.c, its operations;
- * key-barrier.c, the waiting of all for all; key-net.c, its messages; and
- * replica.c.
+/* What the files of the key store share: key-store.c, which makes it;
+ * key-operations.c, what workers do; key-barrier.c, the waiting of all for
+ * all; key-net.c, its messages; and replica.c.
  *
  * One lock, that of the network, guards all but what workers find in memory,
  * which the locks of local-store.h do.  It is taken first. */
@@ -18,6 +18,9 @@
 #include "trainer/sync/peer-net.h"
 
 #define KEY_STORE_OPS 1024      /* Of a worker, at a time: a power of 2. */
+
+/* An operation is told to others by its worker and its handle. */
+#define KEY_WORKER_SHIFT 48
 
 struct replica;
 
@@ -87,10 +90,6 @@ void key_store_fail(struct key_store *, char *error);
 
 /* An operation of this node is done for a key.  False if there is none. */
 bool key_store_answer(struct key_store *, const struct key_item *);
-
-/* Begins an operation that 'n' answers end. */
-key_handle key_store_begin(struct key_worker *, size_t n, float *values,
-                           size_t n_values);
 
 /* One worker of a node looks for signals. */
 void key_store_look(struct key_worker *);
