@@ -79,7 +79,6 @@ struct world {
     struct queue queues[MAX_NODES][MAX_NODES];
     struct progress progress[MAX_WORKERS];
     const char *wrong;          /* First thing that must not be. */
-
 };
 
 extern struct world world;
