@@ -38,9 +38,9 @@ SMALL = {
     "kge": KGE + ["--embedding", "complex", "--dimension", "30", "--entities",
                   "200", "--relations", "8", "--samples", "3000", "--until",
                   "12"],
-    "w2v": W2V + ["--samples", "15000", "--vocabulary", "300", "--dimension",
-                  "20", "--until", "3", "--learning-rate", "0.05",
-                  "--held-out", "4000"],
+    "w2v": W2V + ["--samples", "25000", "--vocabulary", "1000", "--dimension",
+                  "20", "--until", "2", "--learning-rate", "0.05",
+                  "--held-out", "8000"],
 }
 QUALITY = {"mf": "rmse", "kge": "mrr", "w2v": "held_out_loss"}
 
@@ -94,11 +94,11 @@ def judge(task, store):
 SPEED = [
     # Task, arguments, stores, seconds of an epoch at most, epochs.
     ("mf", MF_BIG, ["localize", "manual"], 0, 12),
-    ("mf", MF_BIG, ["ssp", "essp"], 4, 2),
-    ("mf", MF_BIG, ["classic", "classic-local"], 4, 2),
-    ("kge", RESCAL, ["localize", "classic", "classic-local"], 4, 2),
-    ("kge-complex", COMPLEX, ["localize", "classic"], 4, 2),
-    ("w2v", W2V_BIG, ["localize", "classic", "classic-local"], 4, 2),
+    ("mf", MF_BIG, ["ssp", "essp"], 3, 3),
+    ("mf", MF_BIG, ["classic", "classic-local"], 3, 2),
+    ("kge", RESCAL, ["localize", "classic", "classic-local"], 3, 2),
+    ("kge-complex", COMPLEX, ["localize", "classic"], 3, 2),
+    ("w2v", W2V_BIG, ["localize", "classic", "classic-local"], 3, 2),
 ]
 STORES = ["localize", "classic", "classic-local", "ssp", "essp"]
 
