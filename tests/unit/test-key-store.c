@@ -45,9 +45,14 @@ struct thread {
     int rank, i;
 };
 
-static const struct key_range ranges[] = { { 40, 2 }, { 60, 17 } };
-#define N_KEYS 100
 #define WIDE 40                 /* First key of 17 values. */
+#define LONG 100                /* First key of a thousand. */
+#define N_LONG 1500
+#define LENGTH 1000
+
+static const struct key_range ranges[] = {
+    { WIDE, 2 }, { LONG - WIDE, 17 }, { N_LONG, LENGTH },
+};
 
 /* cmocka's assertions are for the test's own process and thread. */
 #define check(CONDITION) check_line(CONDITION, __LINE__)
@@ -105,7 +110,7 @@ open_store(const struct world *w, int rank, struct key_store **store)
     }
     return key_store_create(&(struct key_store_config) {
         .variant = w->variant, .caches = w->caches,
-        .staleness = w->staleness, .ranges = ranges, .n_ranges = 2,
+        .staleness = w->staleness, .ranges = ranges, .n_ranges = 3,
         .names = names, .n_nodes = w->n_nodes, .rank = rank,
         .address = "127.0.0.1", .port = w->ports[rank],
         .n_workers = w->n_workers, .connect_us = FAR_US, .init = init_value,
@@ -357,6 +362,50 @@ keys_that_came_are_used_in_place(void **state)
     });
 }
 
+/* All keys of a thousand values in one call: more than a link takes at
+ * once. */
+static void
+use_all(const struct world *w, struct key_worker *worker, int rank, int i)
+{
+    float *ones = allocate(N_LONG * LENGTH, sizeof *ones);
+    float *values = allocate(N_LONG * LENGTH, sizeof *values);
+    uint64_t keys[N_LONG];
+
+    for (int k = 0; k < N_LONG; k++) {
+        keys[k] = LONG + (k * 7 + rank * 100) % N_LONG;
+    }
+    for (int k = 0; k < N_LONG * LENGTH; k++) {
+        ones[k] = 1;
+    }
+    key_push(worker, keys, N_LONG, ones);
+    key_localize(worker, keys + 100, 700);
+    key_push(worker, keys, N_LONG, ones);
+    key_pull(worker, keys, N_LONG, values);
+    ok(key_barrier(worker));
+    ok(key_wait(worker, key_pull(worker, keys, N_LONG, values)));
+    for (int k = 0; k < N_LONG; k++) {
+        float sum = 2 * w->n_nodes * w->n_workers;
+
+        check(values[k * LENGTH] == sum + keys[k]);
+        check(values[k * LENGTH + 1] == sum);
+        check(values[(k + 1) * LENGTH - 1] == sum);
+    }
+    ok(key_finish(worker));
+    free(ones);
+    free(values);
+}
+
+static void
+many_keys_go_in_one_call(void **state)
+{
+    for (int variant = KEY_CLASSIC; variant <= KEY_ESSP; variant++) {
+        run_world(&(struct world) {
+            .variant = variant, .n_nodes = 3, .n_workers = MAX_WORKERS,
+            .run = use_all,
+        });
+    }
+}
+
 /* Rank 1 dies without a word; the others wait for its keys. */
 static void
 lose_one(const struct world *w, struct key_worker *worker, int rank, int i)
@@ -441,6 +490,7 @@ main(void)
         cmocka_unit_test(reads_see_ones_own_pushes_and_do_not_go_back),
         cmocka_unit_test(staleness_is_bounded),
         cmocka_unit_test(keys_that_came_are_used_in_place),
+        cmocka_unit_test(many_keys_go_in_one_call),
         cmocka_unit_test(who_died_is_named),
     };
 

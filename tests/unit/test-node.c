@@ -271,9 +271,33 @@ a_signal_ends_all_as_told(void **state)
         kill(crew.pids[i], SIGTERM);
     }
     for (int i = 0; i < N; i++) {
+        fclose(crew.out[i]);    /* It must not wait for us to read. */
         assert_int_equal(await_end(crew.pids[i]), 0);
-        fclose(crew.out[i]);
     }
+}
+
+static void
+a_signal_ends_one_that_is_alone(void **state)
+{
+    struct crew crew;
+    char line[LINE], alone[32];
+    int out[2];
+
+    choose_ports(&crew);
+    snprintf(alone, sizeof alone, "127.0.0.1:%d", crew.ports[0]);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    crew.pids[0] = start_process();
+    if (!crew.pids[0]) {
+        node_main(&crew, 0, (const char *const[]) {
+            "--nodes", alone, "--until", "1000000000", NULL,
+        }, out[1]);
+    }
+    close(out[1]);
+    crew.out[0] = fdopen(out[0], "r");
+    assert_true(find_line(&crew, 0, "\"epoch\": 3,", line));
+    kill(crew.pids[0], SIGTERM);
+    fclose(crew.out[0]);        /* It must not wait for us to read. */
+    assert_int_equal(await_end(crew.pids[0]), 0);
 }
 
 static void
@@ -322,6 +346,7 @@ main(void)
         cmocka_unit_test(workers_may_be_threads),
         cmocka_unit_test(all_end_with_the_name_of_who_died),
         cmocka_unit_test(a_signal_ends_all_as_told),
+        cmocka_unit_test(a_signal_ends_one_that_is_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,7 @@ barrier(struct key_worker *worker, bool finish)
         return error;
     }
     peer_net_lock(store->net);
+    key_store_look(worker);     /* Who is alone waits for nothing. */
     before = store->barrier;
     if (++store->n_here == store->config.n_workers) {
         store->n_here = 0;

@@ -91,6 +91,9 @@ bool key_store_answer(struct key_store *, const struct key_item *);
 key_handle key_store_begin(struct key_worker *, size_t n, float *values,
                            size_t n_values);
 
+/* One worker of a node looks for signals. */
+void key_store_look(struct key_worker *);
+
 /* Waits for a change.  False after a failure. */
 bool key_store_wait(struct key_worker *);
 

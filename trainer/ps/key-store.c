@@ -247,9 +247,8 @@ key_store_stats(struct key_store *store, struct key_store_stats *stats)
     peer_net_unlock(store->net);
 }
 
-/* One worker of a node looks for signals. */
-static void
-look(struct key_worker *worker)
+void
+key_store_look(struct key_worker *worker)
 {
     struct control *control = worker->store->config.control;
 
@@ -268,7 +267,7 @@ key_store_wait(struct key_worker *worker)
 
     if (!store->error) {
         peer_net_wait(store->net, report_monotonic_us() + LOOK_US);
-        look(worker);
+        key_store_look(worker);
     }
     return !store->error;
 }
