@@ -77,7 +77,7 @@ barrier(struct key_worker *worker, bool finish)
         } else {
             arrive(store);
         }
-        key_net_flush(store);
+        key_net_wake(store);
     }
     while (store->barrier == before && key_store_wait(worker)) {
         continue;
@@ -113,6 +113,10 @@ say_bye(struct key_store *store)
     int64_t until_us = report_monotonic_us() + BYE_US;
     bool waits = true;
 
+    key_net_flush(store);
+    while (store->backlog && report_monotonic_us() < until_us) {
+        peer_net_wait(store->net, until_us);
+    }
     peer_net_bye(store->net);
     while (waits && report_monotonic_us() < until_us) {
         waits = false;

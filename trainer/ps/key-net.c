@@ -69,6 +69,15 @@ key_net_say(struct key_store *store, int to, enum item_kind kind, uint64_t op,
 }
 
 void
+key_net_wake(struct key_store *store)
+{
+    if (!store->woken) {
+        store->woken = true;
+        peer_net_wake(store->net);
+    }
+}
+
+void
 key_net_flush(struct key_store *store)
 {
     for (int i = 0; i < store->config.n_nodes; i++) {
@@ -109,14 +118,14 @@ take(void *store_, int from, const struct frame *frame, const float *body)
                             &item)) {
         m.wrong = !take_item(store, from, &item);
     }
-    key_net_flush(store);
     if (m.wrong) {
         lose(store, from, "sent what is not allowed");
     }
     return true;
 }
 
-/* Sends what waits for room. */
+/* Sends what waits for room, and what was gathered since the last turn: the
+ * more there is to do, the more keys are in a message. */
 static void
 room(void *store_, int to)
 {
@@ -124,6 +133,8 @@ room(void *store_, int to)
     struct key_outbox *out = &store->outboxes[to];
     struct key_backlog *waiting;
 
+    store->woken = false;
+    close_message(store, to);
     while ((waiting = out->first)
            && peer_net_has_room(store->net, to, waiting->frame.n)) {
         peer_net_send_copy(store->net, to, &waiting->frame, waiting->body);
@@ -150,7 +161,6 @@ tell_who_died(struct key_store *store, int i)
             });
         }
     }
-    key_net_flush(store);
 }
 
 static void

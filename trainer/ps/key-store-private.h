@@ -3,9 +3,9 @@
 #ifndef PS_KEY_STORE_PRIVATE_H
 #define PS_KEY_STORE_PRIVATE_H 1
 
-/* What the files of the key store share: key-store.c, its operations;
- * key-barrier.c, the waiting of all for all; key-net.c, its messages; and
- * replica.c.
+/* What the files of the key store share: key-store.c, which makes it;
+ * key-operations.c, what workers do; key-barrier.c, the waiting of all for
+ * all; key-net.c, its messages; and replica.c.
  *
  * One lock, that of the network, guards all but what workers find in memory,
  * which the locks of local-store.h do.  It is taken first. */
@@ -18,6 +18,9 @@
 #include "trainer/sync/peer-net.h"
 
 #define KEY_STORE_OPS 1024      /* Of a worker, at a time: a power of 2. */
+
+/* An operation is told to others by its worker and its handle. */
+#define KEY_WORKER_SHIFT 48
 
 struct replica;
 
@@ -64,6 +67,7 @@ struct key_store {
 
     struct key_outbox outboxes[KEY_STORE_MAX_NODES];
     size_t backlog;             /* Bytes in all outboxes; atomic. */
+    bool woken;                 /* The network's thread will have a turn. */
 
     char *error;                /* First failure. */
     bool failed;                /* Likewise; atomic. */
@@ -87,10 +91,6 @@ void key_store_fail(struct key_store *, char *error);
 /* An operation of this node is done for a key.  False if there is none. */
 bool key_store_answer(struct key_store *, const struct key_item *);
 
-/* Begins an operation that 'n' answers end. */
-key_handle key_store_begin(struct key_worker *, size_t n, float *values,
-                           size_t n_values);
-
 /* One worker of a node looks for signals. */
 void key_store_look(struct key_worker *);
 
@@ -104,8 +104,11 @@ bool key_barrier_take(struct key_store *, const struct key_item *);
 char *key_net_open(struct key_store *);
 void key_net_close(struct key_store *);
 
-/* Queues an item; key_net_flush() sends what there is. */
+/* Queues an item.  It is sent in the next turn of the network's thread, which
+ * a worker makes sure of by key_net_wake(); or by key_net_flush(), at once if
+ * there is room. */
 void key_net_send(struct key_store *, int to, const struct key_item *);
+void key_net_wake(struct key_store *);
 void key_net_flush(struct key_store *);
 
 /* Sends an item without a key. */

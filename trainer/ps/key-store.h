@@ -23,10 +23,10 @@
  *                   processes of their own
  *    classic-local  keys stay at their homes; a node reaches its own in memory
  *    localize       keys move to who localizes them
- *    ssp            keys stay; a node has copies, which a worker at clock c may
- *                   use as long as they have all that was pushed up to clock
- *                   c - staleness - 1, and what the node itself pushed; it
- *                   asks the homes for newer ones ("client sync")
+ *    ssp            keys stay; a node has copies, which a worker at clock c
+ *                   may use as long as they have all that was pushed up to
+ *                   clock c - staleness - 1, and what the node itself pushed;
+ *                   it asks the homes for newer ones ("client sync")
  *    essp           likewise, but homes send newer ones to all who have
  *                   once asked, with each clock ("server sync")
  *

@@ -14,9 +14,9 @@
  * keys by a hash, so that threads hardly ever meet; a lock is held for one
  * access, and for the moment in which a key comes or leaves.
  *
- * Where there is one worker, it meets nobody but the thread of the network, and
- * then one lock for all keys is much less work than one for each.  The worker
- * takes it again and again, so it lets the other thread go first.
+ * Where there is one worker, it meets nobody but the thread of the network,
+ * and then one lock for all keys is much less work than one for each.  The
+ * worker takes it again and again, so it lets the other thread go first.
  *
  *
  * Usage

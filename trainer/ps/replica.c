@@ -173,7 +173,8 @@ flush(struct replica *r, uint64_t clock)
     r->clock = clock;
     r->n_unmade = r->store->config.n_nodes;
     for (int i = 0; i < LOCAL_STORE_STRIPES; i++) {
-        pthread_mutex_t *mutex = &r->store->values.stripes[i].mutex;
+        struct local_store *values = &r->store->values;
+        pthread_mutex_t *mutex = &values->stripes[i & values->mask].mutex;
 
         pthread_mutex_lock(mutex);
         for (uint64_t key = r->dirty[i]; key != NO_KEY;
@@ -186,7 +187,7 @@ flush(struct replica *r, uint64_t clock)
     for (int i = 0; i < r->store->config.n_nodes; i++) {
         replica_say(r, i, ITEM_FLUSH, r->flush, clock);
     }
-    key_net_flush(r->store);
+    key_net_wake(r->store);
 }
 
 static uint64_t

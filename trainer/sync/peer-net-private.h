@@ -16,6 +16,7 @@ struct peer_end {
     struct channel channel;     /* Of a lower rank; else only its link. */
     bool pending;               /* The link has a message nobody took. */
     bool present;               /* Neither dead nor ended. */
+    bool drained;               /* It has nothing until poll() says so. */
 };
 
 struct peer_net {

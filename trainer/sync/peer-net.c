@@ -71,7 +71,7 @@ receive_from(struct peer_net *net, int i, bool retry)
     if (end->pending && retry) {
         offer(net, i);
     }
-    while (end->present && !end->pending) {
+    while (end->present && !end->pending && !end->drained) {
         switch (link_receive(link, &error)) {
         case LINK_HEADER:
             if (link->frame.type == FRAME_BYE) {
@@ -87,7 +87,8 @@ receive_from(struct peer_net *net, int i, bool retry)
             offer(net, i);
             break;
         case LINK_AGAIN:
-            return;
+            end->drained = true;
+            break;
         case LINK_END:
             free(error);
             lose(net, i, true);
@@ -153,9 +154,11 @@ serve(struct peer_net *net)
         && read(net->wake_fd, &woken, sizeof woken) != sizeof woken) {
         assert(!woken);
     }
-    /* A peer that is gone while its message waits will not be heard of
-     * otherwise. */
     for (int i = 0; i < n; i++) {
+        net->ends[i].drained = net->ends[i].drained
+                               && !(fds[i].revents & ~POLLOUT);
+        /* A peer that is gone while its message waits will not be heard of
+         * otherwise. */
         if (net->ends[i].pending && fds[i].revents & (POLLERR | POLLHUP)) {
             lose(net, i, true);
         }
@@ -192,8 +195,8 @@ peer_net_start(struct peer_net *net, const struct peer_net_class *class,
     assert(net->started);
 }
 
-static void
-wake(struct peer_net *net)
+void
+peer_net_wake(struct peer_net *net)
 {
     uint64_t one = 1;
 
@@ -212,7 +215,7 @@ peer_net_destroy(struct peer_net *net)
     if (net->started) {
         pthread_mutex_lock(&net->mutex);
         net->stopping = true;
-        wake(net);
+        peer_net_wake(net);
         pthread_mutex_unlock(&net->mutex);
         pthread_join(net->thread, NULL);
     }
@@ -291,7 +294,7 @@ queue(struct peer_net *net, int to, struct frame *frame, const float *body,
     }
     /* Otherwise the thread knows already that it has something to send. */
     if (idle && !pthread_equal(pthread_self(), net->thread)) {
-        wake(net);
+        peer_net_wake(net);
     }
 }
 
@@ -320,14 +323,14 @@ peer_net_bye(struct peer_net *net)
         }
     }
     net->said_bye = true;
-    wake(net);
+    peer_net_wake(net);
 }
 
 void
 peer_net_retry(struct peer_net *net)
 {
     net->retry = true;
-    wake(net);
+    peer_net_wake(net);
 }
 
 uint64_t

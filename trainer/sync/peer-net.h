@@ -121,6 +121,9 @@ void peer_net_bye(struct peer_net *);
 /* Asks again for messages that were not taken. */
 void peer_net_retry(struct peer_net *);
 
+/* Has the thread call 'room' for all to whom nothing waits to be sent. */
+void peer_net_wake(struct peer_net *);
+
 /* Bytes from 'i', and of all. */
 uint64_t peer_net_received_from(const struct peer_net *, int i);
 uint64_t peer_net_sent(const struct peer_net *);
