@@ -110,7 +110,8 @@ static const struct row rows[] = {
       "Of linear: logistic regression, or a support vector machine." },
     { "data", LEARNS, STRING, AT(data), 0, 0, "generated", "SOURCE",
       "\"generated\", mnist:FOLDER, cifar10:FOLDER (of the gunzipped files), "
-      "or libsvm:FILE; a FOLDER alone is MNIST's." },
+      "or libsvm:FILE; a FOLDER alone is MNIST's; of a node, \"generated\" or "
+      "what its task reads." },
     { "samples", LEARNS, INTEGER, AT(samples), 1, 1 << 24, "8192", "N",
       "Samples to train on; of files at most so many." },
     { "held-out", LEARNS, INTEGER, AT(held_out), 1, 1 << 24, "512", "N",

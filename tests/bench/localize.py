@@ -8,10 +8,9 @@
 # Speed: an epoch is cut off after some seconds, since the slow stores take
 # minutes for what the fast ones do in a fraction of a second, and what counts is
 # the time of an update, of all nodes together; of the epochs but the first, in
-# which keys come to where they are used, the median.  Quality: small data, whole
-# epochs, the same number of them.
+# which keys come to where they are used, the fastest, which others on the machine
+# disturbed least.  Quality: small data, whole epochs, the same number of them.
 import json
-import statistics
 import subprocess
 import sys
 
@@ -22,7 +21,7 @@ wanted = sys.argv[3].split(",") if len(sys.argv) > 3 else None
 
 MF = ["--task", "factorise", "--dimension", "100", "--learning-rate", "0.02",
       "--shrink", "2"]
-MF_BIG = MF + ["--samples", "4000000", "--rows", "16000", "--columns", "4000"]
+MF_BIG = MF + ["--samples", "2000000", "--rows", "8000", "--columns", "4000"]
 KGE = ["--task", "knowledge", "--learning-rate", "0.1", "--negatives", "4"]
 RESCAL = KGE + ["--embedding", "rescal", "--dimension", "100", "--entities",
                 "5000", "--relations", "100", "--samples", "200000"]
@@ -38,9 +37,9 @@ SMALL = {
     "kge": KGE + ["--embedding", "complex", "--dimension", "30", "--entities",
                   "200", "--relations", "8", "--samples", "3000", "--until",
                   "12"],
-    "w2v": W2V + ["--samples", "15000", "--vocabulary", "300", "--dimension",
-                  "20", "--until", "3", "--learning-rate", "0.05",
-                  "--held-out", "4000"],
+    "w2v": W2V + ["--samples", "25000", "--vocabulary", "1000", "--dimension",
+                  "20", "--until", "2", "--learning-rate", "0.05",
+                  "--held-out", "8000"],
 }
 QUALITY = {"mf": "rmse", "kge": "mrr", "w2v": "held_out_loss"}
 
@@ -71,12 +70,12 @@ def measure(name, store, n, arguments, limit_s, n_epochs):
         "--until", str(n_epochs), "--eval-every", "1000000", "--held-out", "1",
         "--epoch-limit", str(limit_s)])
     later = epochs[1:] if len(epochs) > 1 else epochs
-    us = statistics.median(e["seconds"] / e["updates"] for e in later) * 1e6
-    cpu_us = statistics.median(e["cpu_s"] / e["updates"] for e in later) * 1e6
+    us = min(e["seconds"] / e["updates"] for e in later) * 1e6
+    cpu_us = min(e["cpu_s"] / e["updates"] for e in later) * 1e6
     local = sum(e["local"] for e in ends)
     remote = sum(e["remote"] for e in ends)
-    print("%s, %s, %d nodes: %.4g us an update, %.4g us of processors, epochs "
-          "of %d updates and %.3g s, %.2f %% of accesses by messages" % (
+    print("%s, %s, %d nodes: %.4g us an update, %.4g us of processors, last "
+          "epoch %d updates in %.3g s, %.2f %% of accesses by messages" % (
               name, store, n, us, cpu_us, later[-1]["updates"],
               later[-1]["seconds"], 100 * remote / max(1, local + remote)),
           file=sys.stderr, flush=True)
@@ -93,12 +92,12 @@ def judge(task, store):
 
 SPEED = [
     # Task, arguments, stores, seconds of an epoch at most, epochs.
-    ("mf", MF_BIG, ["localize", "manual"], 0, 12),
-    ("mf", MF_BIG, ["ssp", "essp"], 4, 2),
-    ("mf", MF_BIG, ["classic", "classic-local"], 4, 2),
-    ("kge", RESCAL, ["localize", "classic", "classic-local"], 4, 2),
-    ("kge-complex", COMPLEX, ["localize", "classic"], 4, 2),
-    ("w2v", W2V_BIG, ["localize", "classic", "classic-local"], 4, 2),
+    ("mf", MF_BIG, ["localize", "manual"], 0, 40),
+    ("mf", MF_BIG, ["ssp", "essp"], 3, 3),
+    ("mf", MF_BIG, ["classic", "classic-local"], 3, 2),
+    ("kge", RESCAL, ["localize", "classic", "classic-local"], 3, 2),
+    ("kge-complex", COMPLEX, ["localize", "classic"], 3, 2),
+    ("w2v", W2V_BIG, ["localize", "classic", "classic-local"], 3, 2),
 ]
 STORES = ["localize", "classic", "classic-local", "ssp", "essp"]
 

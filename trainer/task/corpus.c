@@ -94,8 +94,10 @@ renumber(struct reading *reading, uint32_t min_count, struct corpus *c)
     uint32_t *numbers = allocate(reading->n_words + 1, sizeof *numbers);
     size_t n = 0;
 
-    qsort(reading->words, reading->n_words, sizeof *reading->words,
-          compare_counts);
+    if (reading->n_words) {
+        qsort(reading->words, reading->n_words, sizeof *reading->words,
+              compare_counts);
+    }
     c->counts = allocate(reading->n_words + 1, sizeof *c->counts);
     for (size_t i = 0; i < reading->n_words; i++) {
         const struct word *word = reading->words[i];

@@ -81,8 +81,10 @@ node_worker_begin_part(struct node_worker *worker, int n, int n_clocks)
 {
     double limit = worker->task->o->epoch_limit;
 
-    worker->until_us = limit > 0 ? report_monotonic_us() + limit / n * 1e6
-                                 : INT64_MAX;
+    worker->until_us = INT64_MAX;
+    if (limit > 0) {
+        worker->until_us = report_monotonic_us() + (int64_t) (limit / n * 1e6);
+    }
     worker->clocks_left = n_clocks;
     if (worker->pace) {
         pace_step(worker->pace);
