@@ -83,7 +83,10 @@ key_store_answer(struct key_store *store, const struct key_item *item)
         memcpy(op->values + item->offset, item->values,
                width * sizeof *op->values);
     }
-    if (__atomic_sub_fetch(&op->left, 1, __ATOMIC_RELEASE) == 0) {
+    /* Only who has the lock counts down, so that this needs no more than to be
+     * seen by the worker. */
+    __atomic_store_n(&op->left, op->left - 1, __ATOMIC_RELEASE);
+    if (!op->left) {
         peer_net_notify(store->net);
     }
     return true;

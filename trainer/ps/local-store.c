@@ -109,28 +109,22 @@ local_store_recycle(struct local_store *ls, uint64_t key, float *vector)
     push_free(&ls->pools[local_store_range(ls, key)], vector);
 }
 
-static void
-set(struct local_store *ls, uint64_t key, float *vector)
-{
-    local_store_lock_stripe(ls, key);
-    __atomic_store_n(&ls->vectors[key], vector, __ATOMIC_RELAXED);
-    local_store_unlock(ls, key);
-}
-
 void
 local_store_install(struct local_store *ls, uint64_t key, float *vector)
 {
     assert(!local_store_peek(ls, key));
-    set(ls, key, vector);
+    __atomic_store_n(&ls->vectors[key], vector, __ATOMIC_RELEASE);
 }
 
+/* Nobody may be at work on the vector when it goes. */
 float *
 local_store_remove(struct local_store *ls, uint64_t key)
 {
-    float *vector = local_store_peek(ls, key);
+    float *vector = local_store_lock(ls, key);
 
     assert(vector);
-    set(ls, key, NULL);
+    __atomic_store_n(&ls->vectors[key], NULL, __ATOMIC_RELAXED);
+    local_store_unlock(ls, key);
     return vector;
 }
 
@@ -194,7 +188,8 @@ find_vectors(const struct local_store *ls, const uint64_t keys[], size_t n,
              float *vectors[])
 {
     for (size_t i = 0; i < n; i++) {
-        vectors[i] = ls->vectors[keys[i]];
+        vectors[i] = __atomic_load_n(&ls->vectors[keys[i]],
+                                     __ATOMIC_ACQUIRE);
         if (!vectors[i]) {
             return false;
         }

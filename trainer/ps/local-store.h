@@ -137,12 +137,14 @@ local_store_unlock(struct local_store *ls, uint64_t key)
 static inline float *
 local_store_lock(struct local_store *ls, uint64_t key)
 {
+    float *vector;
+
     local_store_lock_stripe(ls, key);
-    if (!ls->vectors[key]) {
+    vector = __atomic_load_n(&ls->vectors[key], __ATOMIC_ACQUIRE);
+    if (!vector) {
         local_store_unlock(ls, key);
-        return NULL;
     }
-    return ls->vectors[key];
+    return vector;
 }
 
 /* For the caller's lock: the vector of 'key', or NULL. */
