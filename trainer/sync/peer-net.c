@@ -124,7 +124,7 @@ static void
 serve(struct peer_net *net)
 {
     struct pollfd fds[PEER_NET_MAX + 1];
-    int n = net->config.n;
+    int n = net->config.n, timeout;
     bool retry = net->retry;
     uint64_t woken;
 
@@ -147,8 +147,9 @@ serve(struct peer_net *net)
         }
     }
     fds[n] = (struct pollfd) { .fd = net->wake_fd, .events = POLLIN };
+    timeout = net->retry ? 0 : -1;
     pthread_mutex_unlock(&net->mutex);
-    poll(fds, n + 1, net->retry ? 0 : -1);
+    poll(fds, n + 1, timeout);
     pthread_mutex_lock(&net->mutex);
     if (fds[n].revents
         && read(net->wake_fd, &woken, sizeof woken) != sizeof woken) {
