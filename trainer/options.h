@@ -90,6 +90,7 @@ struct options {
     double often;               /* Part of it above which words are skipped. */
     int64_t window;             /* Words on each side that are near. */
     int64_t negatives;          /* Wrong ones beside each right one. */
+    int64_t draws;              /* Of a wrong one, until one is here. */
     int64_t ahead;              /* Samples whose keys are on their way. */
 };
 

@@ -16,7 +16,6 @@
 /* Sums of an epoch are added up in one of these keys; each is zero again by
  * the time it is used again. */
 #define N_SUM_KEYS 3
-#define N_DRAWS 16              /* Of a key, until one is here. */
 #define N_SUMS (sizeof(struct node_task_sums) / sizeof(double))
 
 static const struct node_task_class *const classes[] = {
@@ -138,7 +137,9 @@ node_worker_draw(const struct node_worker *worker,
     uint64_t key = draw(aux);
 
     if (worker->variant == KEY_LOCALIZE) {
-        for (int i = 1; i < N_DRAWS && !key_is_here(worker->keys, key); i++) {
+        int64_t n = worker->task->o->draws;
+
+        for (int64_t i = 1; i < n && !key_is_here(worker->keys, key); i++) {
             key = draw(aux);
         }
     }

@@ -173,7 +173,8 @@ char *node_worker_end_part(struct node_worker *);
 /* Takes as long as 'n' samples are to take since the part began. */
 void node_worker_pace(struct node_worker *, size_t n);
 
-/* The first of some draws that is here; where keys do not move, the first. */
+/* The first of --draws draws that is here; where keys do not move, the first.
+ */
 uint64_t node_worker_draw(const struct node_worker *,
                           uint64_t (*draw)(void *aux), void *aux);
 
