@@ -277,6 +277,21 @@ a_signal_ends_all_as_told(void **state)
 }
 
 static void
+a_signal_to_one_ends_all_as_told(void **state)
+{
+    struct crew crew;
+    char line[LINE];
+
+    start(&crew, (const char *const[]) { "--until", "100000", NULL });
+    assert_true(find_line(&crew, 0, "\"epoch\": 3,", line));
+    kill(crew.pids[1], SIGTERM);
+    for (int i = 0; i < N; i++) {
+        fclose(crew.out[i]);    /* It must not wait for us to read. */
+        assert_int_equal(await_end(crew.pids[i]), 0);
+    }
+}
+
+static void
 a_signal_ends_one_that_is_alone(void **state)
 {
     struct crew crew;
@@ -346,6 +361,7 @@ main(void)
         cmocka_unit_test(workers_may_be_threads),
         cmocka_unit_test(all_end_with_the_name_of_who_died),
         cmocka_unit_test(a_signal_ends_all_as_told),
+        cmocka_unit_test(a_signal_to_one_ends_all_as_told),
         cmocka_unit_test(a_signal_ends_one_that_is_alone),
     };
 

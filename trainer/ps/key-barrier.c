@@ -105,10 +105,8 @@ key_clock(struct key_worker *worker)
     return key_wait(worker, 0);
 }
 
-/* Says bye to all, who then close their ends: what is closed before that may
- * take the last message with it. */
-static void
-say_bye(struct key_store *store)
+void
+key_barrier_bye(struct key_store *store)
 {
     int64_t until_us = report_monotonic_us() + BYE_US;
     bool waits = true;
@@ -138,7 +136,7 @@ key_finish(struct key_worker *worker)
 
     if (!error && !worker->index) {
         peer_net_lock(store->net);
-        say_bye(store);
+        key_barrier_bye(store);
         peer_net_unlock(store->net);
     }
     return error;

@@ -174,7 +174,12 @@ gone(void *store_, int i, bool died)
     if (died && !store->error) {
         tell_who_died(store, i);
     }
-    lose(store, i, died ? "died" : "has ended");
+    if (died) {
+        lose(store, i, "died");
+    } else {
+        key_store_end(store, message("node %d (%s) has ended", i,
+                                     store->config.names[i]));
+    }
 }
 
 static uint64_t

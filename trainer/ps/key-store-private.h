@@ -72,6 +72,7 @@ struct key_store {
     char *error;                /* First failure. */
     bool failed;                /* Likewise; atomic. */
     bool finishing;             /* Nodes may end. */
+    bool ended;                 /* The failure: a node was told to stop. */
 
     uint64_t barrier;           /* Those that are over. */
     int n_here, n_arrived;      /* Workers at this node, nodes at rank 0. */
@@ -88,6 +89,9 @@ key_op_of(struct key_worker *worker, key_handle handle)
 /* Takes 'error' for the first failure. */
 void key_store_fail(struct key_store *, char *error);
 
+/* Likewise, but as the end of a training that was told to end. */
+void key_store_end(struct key_store *, char *error);
+
 /* An operation of this node is done for a key.  False if there is none. */
 bool key_store_answer(struct key_store *, const struct key_item *);
 
@@ -99,6 +103,10 @@ bool key_store_wait(struct key_worker *);
 
 /* key-barrier.c. */
 bool key_barrier_take(struct key_store *, const struct key_item *);
+
+/* Says bye to all, and waits a little until they have closed their ends: what
+ * is closed before that may take the last message with it. */
+void key_barrier_bye(struct key_store *);
 
 /* key-net.c. */
 char *key_net_open(struct key_store *);

@@ -54,6 +54,19 @@ key_store_fail(struct key_store *store, char *error)
     }
 }
 
+void
+key_store_end(struct key_store *store, char *error)
+{
+    store->ended = store->ended || !store->error;
+    key_store_fail(store, error);
+}
+
+bool
+key_store_ended(struct key_store *store)
+{
+    return store->ended;
+}
+
 static struct key_worker *
 worker_of(struct key_store *store, uint64_t op)
 {
@@ -208,6 +221,11 @@ void
 key_store_destroy(struct key_store *store)
 {
     if (store) {
+        if (store->ended) {
+            peer_net_lock(store->net);
+            key_barrier_bye(store);
+            peer_net_unlock(store->net);
+        }
         key_net_close(store);
         for (int i = 0; i < store->config.n_workers && store->workers; i++) {
             free(store->workers[i].rest);
@@ -254,7 +272,7 @@ key_store_look(struct key_worker *worker)
     if (!worker->index && control) {
         control_run(control);
         if (control_stopped(control)) {
-            key_store_fail(worker->store, message("told to stop"));
+            key_store_end(worker->store, message("told to stop"));
         }
     }
 }

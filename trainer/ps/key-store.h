@@ -88,7 +88,8 @@
  * any order.  After a barrier everything is seen that was pushed before it.
  *
  * A node that dies takes its keys along: each function that can fail then says
- * who it was, and so ever after.
+ * who it was, and so ever after.  They fail too when this node or another one
+ * has been told to stop, which key_store_ended() tells apart.
  *
  *
  * Ownership and thread-safety
@@ -173,6 +174,11 @@ bool key_variant_find(const char *name, enum key_variant *);
  * frees. */
 char *key_store_create(const struct key_store_config *, struct key_store **);
 void key_store_destroy(struct key_store *);
+
+/* Whether the failure is that a node was told to stop.  For a single thread,
+ * after the workers have ended. */
+bool key_store_ended(struct key_store *);
+
 struct key_worker *key_store_worker(struct key_store *, int i);
 void key_store_stats(struct key_store *, struct key_store_stats *);
 
