@@ -173,8 +173,8 @@ static const struct row rows[] = {
     { "negatives", ROLE_NODE, INTEGER, AT(negatives), 1, 100, "5", "N",
       "Of knowledge and skipgram, wrong ones drawn beside each right one." },
     { "draws", ROLE_NODE, INTEGER, AT(draws), 1, 1000, "16", "N",
-      "Of these, when keys move, draws of each until one is here; 1: take any, "
-      "which is slower and a little better." },
+      "Of these, when keys move, draws of each until one is here; 1: take "
+      "any, which is slower and a little better." },
     { "ahead", ROLE_NODE, INTEGER, AT(ahead), 1, 1 << 20, "200", "N",
       "Of knowledge and skipgram, samples whose keys are on their way." },
 };

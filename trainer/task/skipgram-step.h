@@ -20,8 +20,8 @@
 struct corpus;
 struct seeded;
 
-/* 'contexts' are the right one and then 'n_wrong'.  Adds gradients; returns the
- * loss. */
+/* 'contexts' are the right one and then 'n_wrong'.  Adds gradients; returns
+ * the loss. */
 double skipgram_step(size_t dimension, const float *word, size_t n_wrong,
                      const float *const *contexts, float *g_word,
                      float *const *g_contexts);
