@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/tc.h"
 #include "agent/identify/cgroup-path.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/registry.h"
@@ -225,17 +226,23 @@ on_log(const char *name, const struct progress *progress, void *a_)
 
 /* From the controller. */
 
-static void
-on_lease(int64_t generation, int64_t lease_ms, void *a_)
+static bool
+on_lease(const struct telemetry_lease *lease, void *a_)
 {
     struct agent *a = a_;
+    long long now = time_msec();
+    bool good = lease_notify(&a->lease, lease->generation, lease->lease_ms,
+                             now);
 
-    if (!lease_notify(&a->lease, generation, lease_ms, time_msec())) {
+    if (good) {
+        report_set_window(&a->report, lease->report_ms, now);
+    } else {
         static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
 
         VLOG_WARN_RL(&rl, "ignoring a lease of generation %"PRId64", older "
-                     "than %"PRId64, generation, a->lease.newest);
+                     "than %"PRId64, lease->generation, a->lease.newest);
     }
+    return good;
 }
 
 /* Reads the rules of readers, if there are any.  Returns NULL, or a malloc()'d
@@ -288,7 +295,7 @@ open_database(struct agent *a)
     ovsdb_idl_set_probe_interval(idl, DB_PROBE_MS);
     ovsdb_idl_set_leader_only(idl, false);      /* Relays never lead. */
     wanted_init(&a->wanted, idl, a->config->host);
-    report_init(&a->report, idl, a->config->host);
+    report_init(&a->report, idl, a->config->host, time_msec());
 }
 
 /* Starts an agent with 'config', which must outlive it.  Returns NULL and
@@ -320,6 +327,7 @@ agent_create(const struct agent_config *config, struct agent **ap)
         a->telemetry = telemetry_create(config->controller, on_lease, a);
         a->cgroup_mount = cgroup_mount_from("/proc/mounts");
         open_tracker(a);
+        a->tc = tc_create(config->tc, config->n_tc);
         *ap = a;
     }
     free(path);
@@ -330,6 +338,7 @@ void
 agent_destroy(struct agent *a)
 {
     if (a) {
+        tc_destroy(a->tc);
         tracker_destroy(a->tracker);
         log_readers_destroy(a->logs);
         free(a->cgroup_mount);
@@ -392,6 +401,7 @@ run_lease(struct agent *a, long long now)
         a->actuator->class->set_guard(a->actuator, a->wanted.guard);
         a->actuator->class->set_congestion(a->actuator,
                                            &a->wanted.congestion);
+        tc_set(a->tc, ordered, a->wanted.guard);
     }
 }
 
@@ -436,9 +446,11 @@ agent_run(struct agent *a)
     log_readers_run(a->logs);
     run_lease(a, now);
     a->actuator->class->run(a->actuator);
+    tc_run(a->tc);
     run_applied(a);
     if (now >= a->next_telemetry) {
         a->next_telemetry = now + TELEMETRY_MS;
+        links_sample(&a->links, tracker_registry(a->tracker), now);
         send_telemetry(a);
     }
     run_report(a, txn, now);
@@ -455,6 +467,7 @@ agent_wait(struct agent *a)
     tracker_wait(a->tracker);
     log_readers_wait(a->logs);
     a->actuator->class->wait(a->actuator);
+    tc_wait(a->tc);
     report_wait(&a->report);
     poll_timer_wait_until(a->next_telemetry);
     if (a->ordered) {

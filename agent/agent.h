@@ -37,11 +37,14 @@
 
 #include "agent/actuate/actuator.h"
 #include "agent/lease.h"
+#include "agent/links.h"
 #include "agent/report.h"
 #include "agent/wanted.h"
 
 struct ovsdb_idl_loop;
 struct port_rule;
+struct tc;
+struct tc_iface;
 
 struct agent_config {
     char *host;
@@ -57,6 +60,8 @@ struct agent_config {
     char *readers;              /* File of rules for logs, or NULL. */
     struct port_rule *ports;    /* See identify/port-rule.h. */
     size_t n_ports;
+    struct tc_iface *tc;        /* Interfaces, see actuate/tc.h. */
+    size_t n_tc;
     const struct bypass_place *bypass;  /* Or NULL, see actuate/bypass.h. */
 };
 
@@ -67,12 +72,14 @@ struct agent {
     struct wanted wanted;
     struct report report;
     struct lease lease;
+    struct links links;
     struct telemetry *telemetry;
     struct progress_socket *progress;
     struct log_readers *logs;
     char *cgroup_mount;         /* NULL if there is no cgroup v2. */
     struct tracker *tracker;
     struct actuator *actuator;
+    struct tc *tc;
 
     long long started;
     long long next_telemetry;

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/tc.h"
 #include "agent/agent.h"
 #include "agent/identify/cgroup-path.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
+#include "agent/links.h"
 #include "agent/progress/iterations.h"
 #include "agent/progress/log-readers.h"
 #include "agent/progress/socket.h"
@@ -110,6 +112,7 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     put(json, "jobs", hmap_count(&registry->jobs));
     put(json, "jobs_refused", registry->n_refused);
     put(json, "flows", hmap_count(&tracker_flows(a->tracker)->flows));
+    json_object_put(json, "tc", tc_to_json(a->tc));
     json_object_put(json, "dumps", tracker_to_json(a));
     json_object_put(json, "progress", progress_to_json(a));
     json_object_put(json, "telemetry", telemetry_to_json(a));
@@ -215,6 +218,16 @@ control_register(struct unixctl_conn *conn, int argc OVS_UNUSED,
                         tracker_register(a->tracker, name) != NULL));
     free(name);
     reply(conn, json);
+}
+
+static void
+control_links(struct unixctl_conn *conn, int argc OVS_UNUSED,
+              const char *argv[], void *a_)
+{
+    char *name = xasprintf("%s/%s", argv[1], argv[2]);
+
+    reply(conn, links_compose(a_, name));
+    free(name);
 }
 
 /* SOURCE COJOB JOB KIND TEXT [rung=N] */
@@ -341,6 +354,8 @@ agent_control_register(struct agent *a)
     unixctl_command_register("agent/status", "", 0, 0, control_status, a);
     unixctl_command_register("agent/jobs", "", 0, 0, control_jobs, a);
     unixctl_command_register("agent/flows", "", 0, 0, control_flows, a);
+    unixctl_command_register("agent/links", "COJOB JOB", 2, 2, control_links,
+                             a);
     unixctl_command_register("agent/register", "COJOB JOB", 2, 2,
                              control_register, a);
     unixctl_command_register("agent/readers", "", 0, 0, control_readers, a);

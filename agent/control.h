@@ -8,6 +8,7 @@
  *    agent/status                what it does, and how often it did it
  *    agent/jobs                  the jobs of this host
  *    agent/flows                 their flows
+ *    agent/links COJOB JOB       what is known of the ways to others
  *    agent/register COJOB JOB    there is a new job: look at once
  *    agent/readers               the logs that are read
  *    agent/reload-readers        reads their rules again

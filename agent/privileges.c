@@ -12,7 +12,8 @@
 
 const struct privilege privileges[N_PRIVILEGES] = {
     { CAP_NET_ADMIN, "CAP_NET_ADMIN",
-      "joining the shim's interfaces in the kernel when the shim is gone" },
+      "keeping interfaces' queues, and joining the shim's in the kernel when "
+      "it is gone" },
     { CAP_SYS_ADMIN, "CAP_SYS_ADMIN",
       "reading the sockets of other network namespaces" },
     { CAP_SYS_PTRACE, "CAP_SYS_PTRACE",

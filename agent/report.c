@@ -15,18 +15,23 @@
 #include "timeval.h"
 #include "util.h"
 
-#define WRITE_MS 1000           /* Least time between writes. */
-#define JITTER_MS 250           /* Added, so that hosts do not write at once. */
+#define JITTER_MS 250           /* Added, so that hosts differ. */
+#define MAX_WINDOW_MS 600000    /* Whatever a peer asks for. */
+
+/* After its start an agent waits so long for a controller's window. */
+#define UNTOLD_MS 2000
 
 /* Prepares 'idl' to show the row of 'host' and no other. */
 void
-report_init(struct report *r, struct ovsdb_idl *idl, const char *host)
+report_init(struct report *r, struct ovsdb_idl *idl, const char *host,
+            long long now)
 {
     struct ovsdb_idl_condition condition
         = OVSDB_IDL_CONDITION_INIT(&condition);
 
     memset(r, 0, sizeof *r);
     r->host = xstrdup(host);
+    r->next = now + UNTOLD_MS;
     ovsdb_idl_add_table(idl, &hostsrec_table_host_reported);
     for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
         ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
@@ -98,6 +103,39 @@ write_row(const struct hostsrec_host_reported *row,
     hostsrec_host_reported_set_health(row, health);
 }
 
+/* From 'now' on writes once in 'ms' at most, or once in REPORT_MIN_MS if that
+ * is more. */
+void
+report_set_window(struct report *r, int64_t ms, long long now)
+{
+    ms = MIN(MAX(ms, REPORT_MIN_MS), MAX_WINDOW_MS);
+    if (r->window == ms) {
+        return;
+    }
+    if (!r->window) {
+        r->next = now;          /* This is what the first write waited for. */
+    }
+    r->window = ms;
+    r->pending = false;
+}
+
+/* Returns true if what the host tells shall be written at 'now'.  'news' is
+ * true if it differs from what is written. */
+bool
+report_is_due(struct report *r, bool news, long long now)
+{
+    if (news && !r->pending && r->window > REPORT_MIN_MS) {
+        r->next = MAX(r->next, now + random_range(r->window));
+    }
+    r->pending = news;
+    if (!news || now < r->next) {
+        return false;
+    }
+    r->next = now + MAX(r->window, REPORT_MIN_MS) + random_range(JITTER_MS);
+    r->pending = false;
+    return true;
+}
+
 /* Makes the host's row in 'idl' say 'facts', with 'txn', which may be null.
  * The controller makes the row: an agent's certificate lets it change its own
  * one, and make none. */
@@ -115,16 +153,12 @@ report_run(struct report *r, const struct ovsdb_idl *idl,
     }
     make_health(facts, &health);
     row = own_row(r, idl);
-    if (row && !is_written(row, facts, &health)) {
-        if (now < r->next) {
-            r->waiting = true;
-        } else {
-            r->next = now + WRITE_MS + random_range(JITTER_MS);
-            write_row(row, facts, &health);
-            ovsdb_idl_txn_add_comment(txn, "agent %s: %s, applied %"PRId64,
-                                      r->host, facts->state, facts->applied);
-        }
+    if (report_is_due(r, row && !is_written(row, facts, &health), now)) {
+        write_row(row, facts, &health);
+        ovsdb_idl_txn_add_comment(txn, "agent %s: %s, applied %"PRId64,
+                                  r->host, facts->state, facts->applied);
     }
+    r->waiting = r->pending;
     smap_destroy(&health);
 }
 

@@ -11,14 +11,18 @@
  *
  * Host_Reported holds what must be seen without the telemetry stream: that the
  * host exists, what its port can do, which order it has applied.  A database
- * cluster takes few writes, so a host writes at most once a second, at a time
- * of its own, and only what has changed.
+ * cluster takes few writes, whatever the number of hosts, so the controller,
+ * which knows that, says how often each may write: the window.  A host writes
+ * only what has changed, at most once a window.  In a window of more than a
+ * second the first write waits for a time of its own, because what changed
+ * here has mostly changed everywhere.
  *
  *
  * Usage
  * =====
  *
- *    report_init(&report, idl, host);            // Before the IDL runs.
+ *    report_init(&report, idl, host, now);       // Before the IDL runs.
+ *    report_set_window(&report, ms, now);        // With each lease.
  *    report_run(&report, idl, txn, &facts, now);
  *    report_wait(&report);
  *
@@ -44,15 +48,23 @@ struct report_facts {
     uint64_t capacity_bps;      /* 0 if nobody knows. */
 };
 
+/* The least window, and that of who was told none. */
+#define REPORT_MIN_MS 1000
+
 struct report {
     char *host;
+    int64_t window;             /* ms, 0 before the first is told. */
     long long next;             /* Time of the next write, at the earliest. */
-    bool waiting;               /* There is something to write then. */
+    bool pending;               /* 'next' is that of what is to be written. */
+    bool waiting;               /* There is something to write at 'next'. */
 };
 
-void report_init(struct report *, struct ovsdb_idl *, const char *host);
+void report_init(struct report *, struct ovsdb_idl *, const char *host,
+                 long long now);
 void report_uninit(struct report *);
 
+void report_set_window(struct report *, int64_t ms, long long now);
+bool report_is_due(struct report *, bool news, long long now);
 void report_run(struct report *, const struct ovsdb_idl *,
                 struct ovsdb_idl_txn *, const struct report_facts *,
                 long long now);

@@ -17,12 +17,14 @@
 #include <unistd.h>
 
 #include "agent/actuate/bypass.h"
+#include "agent/actuate/tc.h"
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/identify/cgroup-path.h"
 #include "agent/identify/port-rule.h"
 #include "agent/privileges.h"
 #include "agent/progress/log-spec.h"
+#include "agent/rate.h"
 #include "command-line.h"
 #include "controller/tls.h"
 #include "daemon.h"
@@ -93,6 +95,9 @@ usage(void)
            "  --bypass=[NETNS:]IFACE,IFACE\n"
            "                       the shim's interfaces, also before it was "
            "seen\n"
+           "  --tc=IFACE:RATE      keep the kernel's queues of this interface, "
+           "a class a level;\n"
+           "                       may be repeated\n"
            "  --netns=NAME         also look at the sockets of this network "
            "namespace;\n"
            "                       may be repeated\n"
@@ -120,31 +125,15 @@ bad_option(const char *format, ...)
     exit(EXIT_USAGE);
 }
 
-/* Bits per second of 'text', such as "50Mbit" or "50000000". */
 static uint64_t
 parse_rate(const char *text)
 {
-    static const struct {
-        const char *unit;
-        double factor;
-    } units[] = {
-        { "", 1 }, { "bit", 1 }, { "kbit", 1e3 }, { "Mbit", 1e6 },
-        { "Gbit", 1e9 },
-    };
-    char *tail;
-    double value = strtod(text, &tail);
+    uint64_t bps = rate_parse(text);
 
-    if (isdigit((unsigned char) text[0])) {
-        for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-            double bps = value * units[i].factor;
-
-            if (!strcmp(tail, units[i].unit) && bps >= 1e3 && bps <= 4e12) {
-                return bps;
-            }
-        }
+    if (!bps) {
+        bad_option("--rate: \"%s\" is not a rate, "RATE_RULE, text);
     }
-    bad_option("--rate: \"%s\" is not a rate, 1kbit to 4000Gbit is allowed",
-               text);
+    return bps;
 }
 
 static const struct bypass_place *
@@ -187,6 +176,18 @@ add_port(struct agent_config *c, const char *text)
     error = port_rule_parse(text, &c->ports[c->n_ports++]);
     if (error) {
         bad_option("--port: %s", error);
+    }
+}
+
+static void
+add_tc(struct agent_config *c, const char *text)
+{
+    char *error;
+
+    c->tc = xrealloc(c->tc, (c->n_tc + 1) * sizeof *c->tc);
+    error = tc_parse(text, &c->tc[c->n_tc++]);
+    if (error) {
+        bad_option("--tc: %s", error);
     }
 }
 
@@ -279,6 +280,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         OPT_BYPASS,
         OPT_READERS,
         OPT_PORT,
+        OPT_TC,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
         SSL_OPTION_ENUMS,
@@ -295,6 +297,7 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         { "bypass", required_argument, NULL, OPT_BYPASS },
         { "readers", required_argument, NULL, OPT_READERS },
         { "port", required_argument, NULL, OPT_PORT },
+        { "tc", required_argument, NULL, OPT_TC },
         { "help", no_argument, NULL, 'h' },
         { "version", no_argument, NULL, 'V' },
         DAEMON_LONG_OPTIONS,
@@ -351,6 +354,9 @@ parse_options(int argc, char *argv[], struct agent_config *c)
         case OPT_PORT:
             add_port(c, optarg);
             break;
+        case OPT_TC:
+            add_tc(c, optarg);
+            break;
         case 'h':
             usage();
             break;
@@ -395,6 +401,7 @@ free_config(struct agent_config *c)
     }
     free(c->netns);
     free(c->ports);
+    free(c->tc);
 }
 
 /* Two agents would undo each other's work, and take each other's sockets. */

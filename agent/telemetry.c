@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/actuate/actuator.h"
+#include "agent/actuate/traffic.h"
 #include "agent/identify/registry.h"
 #include "agent/progress/iterations.h"
 #include "jsonrpc.h"
@@ -21,7 +22,11 @@
 VLOG_DEFINE_THIS_MODULE(telemetry);
 
 #define MAX_BACKOFF_MS 1000
-#define PROBE_MS 5000
+
+/* A lease comes each second: who is silent for longer, and then does not
+ * answer, is not there. */
+#define PROBE_MS 1500
+
 #define MAX_BACKLOG (64 * 1024)     /* Bytes; more than a message. */
 #define MAX_MESSAGES_A_RUN 50
 
@@ -77,15 +82,21 @@ static bool
 take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
 {
     const struct json *params = msg->params;
-    int64_t generation, ms;
+    struct telemetry_lease lease = { .report_ms = 0 };
 
     if (params->type != JSON_ARRAY || params->array.n != 1
         || params->array.elems[0]->type != JSON_OBJECT
-        || !get_integer(params->array.elems[0], "generation", &generation)
-        || !get_integer(params->array.elems[0], "lease_ms", &ms)) {
+        || !get_integer(params->array.elems[0], "generation",
+                        &lease.generation)
+        || !get_integer(params->array.elems[0], "lease_ms",
+                        &lease.lease_ms)) {
         return false;
     }
-    tm->lease(generation, ms, tm->aux);
+    /* A controller from before this member does not have it. */
+    get_integer(params->array.elems[0], "report_ms", &lease.report_ms);
+    if (!tm->lease(&lease, tm->aux)) {
+        jsonrpc_session_force_reconnect(tm->session);
+    }
     return true;
 }
 
@@ -220,6 +231,55 @@ compose_port(const struct telemetry_facts *facts)
     return json;
 }
 
+static struct json *
+compose_levels(const uint64_t counts[SHIM_N_LEVELS])
+{
+    struct json *json = json_array_create_empty();
+
+    for (size_t i = 0; i < SHIM_N_LEVELS; i++) {
+        json_array_add(json, json_integer_create(counts[i]));
+    }
+    return json;
+}
+
+/* What the shim itself counts, which nobody needs for an order. */
+static struct json *
+compose_shim(const struct shim_stats *stats,
+             const struct traffic_totals *totals)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } counters[] = {
+        { "tx_packets", stats->tx_packets },
+        { "tx_bytes", stats->tx_bytes },
+        { "rx_packets", stats->rx_packets },
+        { "rx_bytes", stats->rx_bytes },
+        { "queue_dropped", stats->queue_dropped },
+        { "port_dropped", stats->port_dropped },
+        { "lane_lost", stats->lane_lost },
+        { "policed", stats->policed },
+        { "malformed", stats->malformed },
+        { "misses", stats->misses },
+        { "flows", stats->n_flows },
+        { "flows_refused", stats->flows_refused },
+        { "port_restarts", stats->port_restarts },
+        { "cc_flows", stats->cc_flows },
+        { "cc_windows", stats->cc_windows },
+        { "cc_grants", stats->cc_grants_taken },
+        { "cc_marks", stats->cc_marks },
+    };
+    struct json *json = json_object_create();
+
+    for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
+        put_integer(json, counters[i].name, counters[i].value);
+    }
+    json_object_put(json, "level_bytes", compose_levels(totals->level_bytes));
+    json_object_put(json, "level_dropped",
+                    compose_levels(totals->level_dropped));
+    return json;
+}
+
 /* Returns the one parameter of a notification, with all of 'facts'. */
 struct json *
 telemetry_compose(const struct telemetry_facts *facts)
@@ -244,6 +304,10 @@ telemetry_compose(const struct telemetry_facts *facts)
     put_integer(json, "default_bytes", facts->status->default_bytes);
     if (facts->status->connected) {
         put_integer(json, "queued_bytes", facts->status->queued_bytes);
+    }
+    if (facts->status->stats) {
+        json_object_put(json, "shim", compose_shim(facts->status->stats,
+                                                   facts->status->totals));
     }
     HMAP_FOR_EACH (job, node, &facts->registry->jobs) {
         json_array_add(jobs, compose_job(job));

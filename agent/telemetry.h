@@ -49,8 +49,16 @@ struct telemetry_facts {
     long long time;             /* ms since the epoch. */
 };
 
-typedef void telemetry_lease_func(int64_t generation, int64_t lease_ms,
-                                  void *aux);
+/* What the controller tells once a second. */
+struct telemetry_lease {
+    int64_t generation;         /* The order of this one holds ... */
+    int64_t lease_ms;           /* ... for so long from now. */
+    int64_t report_ms;          /* See report_set_window(), 0: not told. */
+};
+
+/* Returns false if there is a newer controller than who says this, which is
+ * then left for the next remote. */
+typedef bool telemetry_lease_func(const struct telemetry_lease *, void *aux);
 
 struct telemetry *telemetry_create(const char *remotes,
                                    telemetry_lease_func *, void *aux);

@@ -5,19 +5,16 @@
 
 #include <config.h>
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/controller-daemons.h"
 #include "cli/controller-query.h"
 #include "cli/controller-status.h"
 #include "cli/daemon-start.h"
-#include "controller/database-cluster.h"
 #include "controller/database.h"
 #include "controller/rpc-call.h"
 #include "openvswitch/vlog.h"
@@ -25,20 +22,11 @@
 #include "timeval.h"
 #include "util.h"
 
-#define START_MS 10000
-
-/* Where agents with TLS bring their telemetry. */
-#define TELEMETRY_PORT 6650
-static const struct database *const databases[] = {
-    &database_intent, &database_hosts,
-};
-
-struct controller_options {
-    char *rundir, *dbdir, *policy, *tls;        /* Absolute. */
-    char *address;              /* Of this machine, for the others and for
-                                 * agents; NULL: sockets only. */
-    const char *peer;           /* To join, NULL for all other commands. */
-    bool json;
+/* A command's action, and what it takes beside options. */
+struct verb {
+    char *(*action)(struct controller_options *);
+    const char *operand;        /* What it is called, NULL if there is none. */
+    bool extra;                 /* Arguments of another program, after "--". */
 };
 
 static void
@@ -46,48 +34,6 @@ complain(char *error)
 {
     fprintf(stderr, "stagecoach controller: %s\n", error);
     free(error);
-}
-
-/* Returns the first of 'places', relative to this program, where 'name' can be
- * accessed, or NULL. */
-static char *
-find_beside(const char *const places[], const char *name, int mode)
-{
-    char exe[4096];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-
-    if (n <= 0) {
-        return NULL;
-    }
-    exe[n] = '\0';
-    *strrchr(exe, '/') = '\0';
-    for (size_t i = 0; places[i]; i++) {
-        char *path = xasprintf("%s/%s/%s", exe, places[i], name);
-
-        if (!access(path, mode)) {
-            return path;
-        }
-        free(path);
-    }
-    return NULL;
-}
-
-static char *
-find_policy(void)
-{
-    static const char *const places[] = {
-        "../share/stagecoach/policies", "../../policies", NULL,
-    };
-
-    return find_beside(places, "stage.json", R_OK);
-}
-
-static char *
-find_controller(void)
-{
-    static const char *const places[] = { "../controller", ".", NULL };
-
-    return find_beside(places, "stagecoach-controller", X_OK);
 }
 
 static void
@@ -107,7 +53,8 @@ bracket(const char *address)
 
 /* Returns an exit status, or -1 to go on. */
 static int
-parse(int argc, char *argv[], bool takes_peer, struct controller_options *o)
+parse(int argc, char *argv[], const struct verb *verb,
+      struct controller_options *o)
 {
     static const struct option options[] = {
         {"rundir", required_argument, NULL, 'r'},
@@ -154,13 +101,19 @@ parse(int argc, char *argv[], bool takes_peer, struct controller_options *o)
             return EXIT_USAGE;
         }
     }
-    if (takes_peer) {
-        if (optind == argc || !o->address) {
-            fputs("stagecoach controller join: PEER and --address are "
-                  "needed, a member's address and this machine's\n", stderr);
+    if (verb->operand) {
+        bool ended = !strcmp(argv[optind - 1], "--");
+
+        if (optind == argc) {
+            fprintf(stderr, "stagecoach controller: %s is needed\n",
+                    verb->operand);
             return EXIT_USAGE;
         }
-        o->peer = argv[optind++];
+        o->name = argv[optind++];
+        o->extra = &argv[optind];
+        if (ended && verb->extra) {
+            return -1;
+        }
     }
     if (optind < argc) {
         fprintf(stderr, "stagecoach controller: \"%s\": unexpected argument, "
@@ -180,176 +133,47 @@ options_uninit(struct controller_options *o)
     free(o->address);
 }
 
-static struct database_site
-get_site(const struct controller_options *o)
-{
-    return (struct database_site) {
-        .rundir = o->rundir, .address = o->address, .tls = o->tls,
-    };
-}
-
-/* Creates 'dir' and what leads to it. */
+/* Starts 'name', whose files are called 'file', unless it runs. */
 static char *
-make_directory(const char *dir)
+start_daemon(const struct controller_options *o, const char *name,
+             const char *file)
 {
-    char *path = xstrdup(dir);
-    char *error = NULL;
+    struct svec argv;
+    char *error;
 
-    for (char *p = path + 1; !error; p++) {
-        char c = *p;
-
-        if (c == '/' || !c) {
-            *p = '\0';
-            if (mkdir(path, 0755) && errno != EEXIST) {
-                error = xasprintf("%s: cannot be created (%s)", path,
-                                  ovs_strerror(errno));
-            }
-            *p = c;
-        }
-        if (!c) {
-            break;
-        }
+    if (daemon_find(o->rundir, file)) {
+        return NULL;
     }
-    free(path);
-    return error;
-}
-
-static char *
-database_file(const struct database *db, const struct controller_options *o)
-{
-    return xasprintf("%s/%s.db", o->dbdir, db->name);
-}
-
-static char *
-init_databases(const struct controller_options *o)
-{
-    char *error = make_directory(o->dbdir);
-
-    for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
-        char *file = database_file(databases[i], o);
-
-        error = database_init(databases[i], file, o->address);
-        free(file);
-    }
+    error = controller_daemon_argv(o, name, &argv);
+    error = error ? error : daemon_start(o->rundir, file, argv.names);
+    svec_destroy(&argv);
     return error;
 }
 
 static char *
 start_database(const struct controller_options *o, const struct database *db)
 {
-    char *name = xasprintf("%s-db", db->name);
-    char *error = NULL;
+    char *file = xasprintf("%s-db", db->name);
+    char *error = start_daemon(o, db->name, file);
 
-    if (!daemon_find(o->rundir, name)) {
-        char *file = database_file(db, o);
-        struct database_site site = get_site(o);
-        char **argv = database_argv(db, file, &site);
-
-        error = daemon_start(o->rundir, name, argv);
-        database_argv_free(argv);
-        free(file);
-    }
-    if (!error) {
-        char *remote = database_remote(db, o->rundir);
-
-        error = database_wait(db, remote, START_MS);
-        if (!error) {
-            error = database_upgrade(db, remote, START_MS);
-        }
-        free(remote);
-    }
-    free(name);
-    return error;
+    free(file);
+    return error ? error : controller_await_database(o, db);
 }
 
 /* What agents reach of the hosts database. */
 static char *
 start_relay(const struct controller_options *o)
 {
-    struct database_site site = get_site(o);
-    char *error = NULL;
-    char *remote;
+    char *remote, *error;
 
     if (!o->address) {
         return NULL;
     }
-    if (!daemon_find(o->rundir, "relay")) {
-        char **argv = database_relay_argv(&site);
-
-        error = daemon_start(o->rundir, "relay", argv);
-        database_argv_free(argv);
-    }
+    error = start_daemon(o, "relay", "relay");
     remote = xasprintf("unix:%s/relay.sock", o->rundir);
-    error = error ? error : database_wait(&database_hosts, remote, START_MS);
+    error = error ? error : database_wait(&database_hosts, remote,
+                                          CONTROLLER_START_MS);
     free(remote);
-    return error;
-}
-
-/* Adds where 'db' is: here, and wherever else its cluster has members now. */
-static char *
-add_database(const struct controller_options *o, const struct database *db,
-             struct svec *argv)
-{
-    struct database_cluster dc;
-    char *error = database_cluster_ask(db, o->rundir, &dc);
-
-    if (!error) {
-        char *remote = database_cluster_remote(db, o->rundir, &dc);
-
-        svec_add_nocopy(argv, xasprintf("--%s=%s", db->name, remote));
-        free(remote);
-    }
-    database_cluster_uninit(&dc);
-    return error;
-}
-
-/* Adds where agents reach the controller, and how they are known. */
-static void
-add_telemetry(const struct controller_options *o, struct svec *argv)
-{
-    if (!o->address) {
-        svec_add_nocopy(argv, xasprintf("--telemetry=unix:%s/telemetry.sock",
-                                        o->rundir));
-        return;
-    }
-    svec_add_nocopy(argv, xasprintf("--telemetry=pssl:%d:%s", TELEMETRY_PORT,
-                                    o->address));
-    svec_add_nocopy(argv, xasprintf("--private-key=%s/identity.pem", o->tls));
-    svec_add_nocopy(argv, xasprintf("--certificate=%s/identity.pem", o->tls));
-    svec_add_nocopy(argv, xasprintf("--ca-cert=%s/ca.pem", o->tls));
-}
-
-static char *
-start_controller(const struct controller_options *o)
-{
-    struct svec argv = SVEC_EMPTY_INITIALIZER;
-    char *error = NULL;
-    char *program;
-
-    if (daemon_find(o->rundir, "controller")) {
-        return NULL;
-    }
-    program = find_controller();
-    if (!program) {
-        return xstrdup("stagecoach-controller: not found beside this "
-                       "program");
-    }
-    svec_add_nocopy(&argv, program);
-    svec_add_nocopy(&argv, xasprintf("--policy=%s", o->policy));
-    for (size_t i = 0; i < ARRAY_SIZE(databases); i++) {
-        error = error ? error : add_database(o, databases[i], &argv);
-    }
-    add_telemetry(o, &argv);
-    svec_add_nocopy(&argv, xasprintf("--unixctl=%s/controller.ctl",
-                                     o->rundir));
-    svec_add_nocopy(&argv, xasprintf("--rest=unix:%s/rest.sock", o->rundir));
-    svec_add_nocopy(&argv, xasprintf("--history=%s/history.db", o->dbdir));
-    svec_add(&argv, "-vconsole:warn");
-    svec_add(&argv, "-vsyslog:off");
-    svec_terminate(&argv);
-    error = error ? error : daemon_start(o->rundir, "controller",
-                                         argv.names);
-    svec_destroy(&argv);
     return error;
 }
 
@@ -358,7 +182,7 @@ static char *
 await_controller(const struct controller_options *o)
 {
     char *socket = xasprintf("%s/controller.ctl", o->rundir);
-    long long deadline = time_msec() + START_MS;
+    long long deadline = time_msec() + CONTROLLER_START_MS;
     char *error = NULL;
     bool ready = false;
 
@@ -379,30 +203,19 @@ await_controller(const struct controller_options *o)
     free(socket);
     return (ready || error ? error
             : xasprintf("controller: not ready after %d ms, %s/"
-                        "controller.log says why", START_MS, o->rundir));
+                        "controller.log says why", CONTROLLER_START_MS, o->rundir));
 }
 
 static char *
 start(struct controller_options *o)
 {
-    char *error;
+    char *error = controller_init_databases(o);
 
-    if (!o->policy) {
-        o->policy = find_policy();
-        if (!o->policy) {
-            return xstrdup("--policy: there is no stage.json beside this "
-                           "program, a policy's file is required");
-        }
-    }
-    error = make_directory(o->rundir);
-    if (!error) {
-        error = init_databases(o);
-    }
-    for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
-        error = start_database(o, databases[i]);
+    for (size_t i = 0; !error && i < CONTROLLER_N_DATABASES; i++) {
+        error = start_database(o, controller_databases[i]);
     }
     error = error ? error : start_relay(o);
-    error = error ? error : start_controller(o);
+    error = error ? error : start_daemon(o, "controller", "controller");
     return error ? error : await_controller(o);
 }
 
@@ -425,21 +238,24 @@ stop(struct controller_options *o)
 static char *
 init(struct controller_options *o)
 {
-    return init_databases(o);
+    return controller_init_databases(o);
 }
 
 /* Makes this machine's databases members of the clusters that the machine
- * 'o->peer' has members of. */
+ * 'o->name' has members of. */
 static char *
 join(struct controller_options *o)
 {
-    char *peer = bracket(o->peer);
-    char *error = make_directory(o->dbdir);
+    char *peer = bracket(o->name);
+    char *error = (o->address ? controller_make_directories(o)
+                   : xstrdup("--address: this machine's address is needed, "
+                             "for the other members"));
 
-    for (size_t i = 0; !error && i < ARRAY_SIZE(databases); i++) {
-        char *file = database_file(databases[i], o);
+    for (size_t i = 0; !error && i < CONTROLLER_N_DATABASES; i++) {
+        const struct database *db = controller_databases[i];
+        char *file = controller_database_file(db, o);
 
-        error = database_join(databases[i], file, o->address, peer);
+        error = database_join(db, file, o->address, peer);
         free(file);
     }
     free(peer);
@@ -449,22 +265,21 @@ join(struct controller_options *o)
 static char *
 show_status(struct controller_options *o)
 {
-    return controller_status(o->rundir, databases, ARRAY_SIZE(databases),
-                             o->json);
+    return controller_status(o->rundir, controller_databases,
+                             CONTROLLER_N_DATABASES, o->json);
 }
 
 static int
-run_controller(int argc, char *argv[], bool takes_peer,
-               char *(*action)(struct controller_options *))
+run_controller(int argc, char *argv[], const struct verb *verb)
 {
     struct controller_options o = { .rundir = NULL };
     int status;
 
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
-    status = parse(argc, argv, takes_peer, &o);
+    status = parse(argc, argv, verb, &o);
     if (status < 0) {
-        char *error = action(&o);
+        char *error = verb->action(&o);
 
         status = EXIT_OK;
         if (error) {
@@ -479,31 +294,51 @@ run_controller(int argc, char *argv[], bool takes_peer,
 static int
 cmd_controller_init(int argc, char *argv[])
 {
-    return run_controller(argc, argv, false, init);
+    static const struct verb verb = { init, NULL, false };
+
+    return run_controller(argc, argv, &verb);
 }
 
 static int
 cmd_controller_start(int argc, char *argv[])
 {
-    return run_controller(argc, argv, false, start);
+    static const struct verb verb = { start, NULL, false };
+
+    return run_controller(argc, argv, &verb);
 }
 
 static int
 cmd_controller_stop(int argc, char *argv[])
 {
-    return run_controller(argc, argv, false, stop);
+    static const struct verb verb = { stop, NULL, false };
+
+    return run_controller(argc, argv, &verb);
 }
 
 static int
 cmd_controller_join(int argc, char *argv[])
 {
-    return run_controller(argc, argv, true, join);
+    static const struct verb verb = { join, "PEER, a member's address,",
+                                      false };
+
+    return run_controller(argc, argv, &verb);
+}
+
+static int
+cmd_controller_exec(int argc, char *argv[])
+{
+    static const struct verb verb = { controller_exec, "NAME, a program's,",
+                                      true };
+
+    return run_controller(argc, argv, &verb);
 }
 
 static int
 cmd_controller_status(int argc, char *argv[])
 {
-    return run_controller(argc, argv, false, show_status);
+    static const struct verb verb = { show_status, NULL, false };
+
+    return run_controller(argc, argv, &verb);
 }
 
 int
@@ -519,6 +354,9 @@ cmd_controller(int argc, char *argv[])
           "[--rundir DIR] [--dbdir DIR]",
           "Start the databases and the controller.", cmd_controller_start },
         { "stop", "[--rundir DIR]", "Stop them.", cmd_controller_stop },
+        { "exec", "NAME [OPTIONS as of start] [-- ARGUMENT...]",
+          "Become one of them: intent, hosts, relay or controller.",
+          cmd_controller_exec },
         { "status", "[--rundir DIR] [--format table|json]",
           "The databases' clusters, as their members here know them.",
           cmd_controller_status },

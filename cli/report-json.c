@@ -63,7 +63,10 @@ add_policy(cJSON *policies, const struct report_policy *p)
         cJSON_AddNumberToObject(ha, "back", p->ha.back);
         cJSON_AddNumberToObject(ha, "order_back_s", p->ha.order_back_s);
         cJSON_AddNumberToObject(ha, "double_masters", p->ha.double_masters);
-        cJSON_AddNumberToObject(ha, "double_leaders", p->ha.double_leaders);
+        cJSON_AddNumberToObject(ha, "same_leads", p->ha.same_leads);
+        cJSON_AddNumberToObject(ha, "overlap_s", p->ha.overlap_s);
+        cJSON_AddNumberToObject(ha, "switch_changes", p->ha.switch_changes);
+        cJSON_AddNumberToObject(ha, "switch_refused", p->ha.switch_refused);
         cJSON_AddNumberToObject(ha, "flows_flushed", p->ha.flows_flushed);
         cJSON_AddNumberToObject(ha, "stages_lost", p->ha.stages_lost);
     }

@@ -43,10 +43,10 @@ put_remarks(const struct report_policy *p, FILE *stream)
     }
     if (p->ha.faults) {
         fprintf(stream, "%s: %u faults, after %u of which the order came "
-                "back, within %.1f s; %u times two masters, %u flows "
-                "flushed, %u stages lost\n", p->name, p->ha.faults,
-                p->ha.back, p->ha.order_back_s, p->ha.double_masters,
-                p->ha.flows_flushed, p->ha.stages_lost);
+                "back, within %.1f s; %u changes by a second master, two for "
+                "%.1f s at most, %u flows flushed, %u stages lost\n", p->name,
+                p->ha.faults, p->ha.back, p->ha.order_back_s,
+                p->ha.double_masters, p->ha.overlap_s, p->ha.flows_flushed, p->ha.stages_lost);
     }
     if (p->restarts) {
         fprintf(stream, "%s: daemons were started again %u times\n",

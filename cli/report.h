@@ -88,20 +88,23 @@ struct report_cojob {
     double untagged;
 };
 
-/* One policy's run. */
 /* What faults did that a lab made, see lab/faults.h. */
 struct report_ha {
     unsigned int faults;        /* 0 if the lab made none. */
     unsigned int back;          /* After which the order came back. */
     double order_back_s;        /* The longest time that took. */
-    unsigned int double_masters;        /* Looks at which the switch had no
-                                         * way to refuse one of two. */
-    unsigned int double_leaders;        /* Looks at which one did not know yet
-                                         * that another one led. */
+    unsigned int switch_changes;        /* That came to the switch. */
+    unsigned int switch_refused;        /* Roles and changes it refused. */
+    unsigned int double_masters;        /* Changes that the switch took from
+                                         * who was not its primary. */
+    unsigned int same_leads;    /* Looks at which two had one generation. */
+    double overlap_s;           /* The longest time that one did not know yet
+                                 * that another one led. */
     unsigned int flows_flushed; /* Of the switch. */
     unsigned int stages_lost;   /* That ended, but not for the controller. */
 };
 
+/* One policy's run. */
 struct report_policy {
     char *name;
     char *failure;              /* Why the run did not complete, or NULL. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/stages-digest.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -92,11 +93,24 @@ cluster_destroy(struct cluster *c)
     free(c);
 }
 
+static void
+clear_workers(struct job *job)
+{
+    struct shash_node *node;
+
+    memset(job->workers, 0, sizeof job->workers);
+    SHASH_FOR_EACH (node, &job->traffic) {
+        struct job_traffic *t = node->data;
+
+        memset(t->workers, 0, sizeof t->workers);
+    }
+}
+
 /* Begins to give the whole intent again. */
 void
 cluster_intent_begin(struct cluster *c)
 {
-    struct shash_node *node, *job_node, *traffic_node;
+    struct shash_node *node, *job_node;
 
     SHASH_FOR_EACH (node, &c->hosts) {
         struct host *host = node->data;
@@ -112,10 +126,8 @@ cluster_intent_begin(struct cluster *c)
             struct job *job = job_node->data;
 
             job->seen = false;
-            SHASH_FOR_EACH (traffic_node, &job->traffic) {
-                struct job_traffic *t = traffic_node->data;
-
-                memset(t->workers, 0, sizeof t->workers);
+            if (job->live) {
+                clear_workers(job);
             }
         }
         LIST_FOR_EACH (stage, node, &cojob->stages) {
@@ -199,16 +211,22 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
     return job;
 }
 
-/* Adds a process of 'job' on 'host'. */
+/* Adds a process of 'job' on 'host'.  Searches that ended stay in the intent
+ * for a while, with all their hosts: there is nothing to learn of them. */
 void
 job_put_worker(struct cluster *c, struct job *job, const char *host,
                enum role role)
 {
-    struct host *h = cluster_get_host(c, host);
+    struct job_traffic *t;
 
-    job_get_traffic(job, h)->workers[role]++;
+    if (!job->live && job->placed) {
+        return;
+    }
+    t = job_get_traffic(job, cluster_get_host(c, host));
     if (job->live) {
-        h->named = true;
+        t->workers[role]++;
+        job->workers[role]++;
+        t->host->named = true;
     }
 }
 
@@ -312,6 +330,7 @@ void
 cluster_intent_end(struct cluster *c)
 {
     struct shash_node *node, *job_node;
+    uint32_t digest;
 
     SHASH_FOR_EACH_SAFE (node, &c->cojobs) {
         struct cojob *cojob = node->data;
@@ -332,6 +351,8 @@ cluster_intent_end(struct cluster *c)
             if (!job->seen || !cojob->seen) {
                 shash_delete(&cojob->jobs, job_node);
                 job_destroy(c, job);
+            } else {
+                job->placed = true;
             }
         }
         if (!cojob->seen) {
@@ -339,7 +360,13 @@ cluster_intent_end(struct cluster *c)
             cojob_destroy(c, cojob);
         }
     }
-    c->changes++;
+    digest = stages_digest(c);
+    if (digest != c->digest) {
+        c->digest = digest;
+        c->changes++;
+    } else {
+        c->minor++;
+    }
 }
 
 /* Returns the host 'name', which comes into being when it is first named. */
@@ -386,6 +413,34 @@ double
 host_capacity(const struct host *host)
 {
     return host->capacity_bps > 0 ? host->capacity_bps : CLUSTER_UNKNOWN_BPS;
+}
+
+/* The host shall have the order of 'version'. */
+void
+host_set_wanted(struct host *host, int64_t version)
+{
+    if (host->applied >= host->wanted) {
+        host->in_step = time_msec();    /* Until now. */
+    }
+    host->wanted = version;
+}
+
+/* The host has the order of 'version' in force. */
+void
+host_set_applied(struct host *host, int64_t version)
+{
+    if (version != host->applied || version >= host->wanted) {
+        host->in_step = time_msec();
+    }
+    host->applied = version;
+}
+
+/* Has the host not done for some time what it shall do? */
+bool
+host_is_late(const struct host *host)
+{
+    return (host->connected && host->applied < host->wanted
+            && time_msec() > host->in_step + CLUSTER_LATE_MS);
 }
 
 struct job_traffic *

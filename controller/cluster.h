@@ -44,6 +44,7 @@
 
 #include "controller/job-progress.h"
 #include "controller/overrides.h"
+#include "controller/shim-counters.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
 #include "openvswitch/shash.h"
@@ -57,6 +58,10 @@ enum role { ROLE_WORKER, ROLE_SERVER, ROLE_PEER, N_ROLES };
 /* Assumed of a host that has not told its capacity yet, bits per second. */
 #define CLUSTER_UNKNOWN_BPS 1e9
 
+/* An agent puts an order in force at once, and tells it 200 ms later.  Who has
+ * not moved on for so long, with another order to go to, is late. */
+#define CLUSTER_LATE_MS 3000
+
 /* Ended stages that are remembered. */
 #define CLUSTER_MAX_ENDED 10000
 
@@ -69,6 +74,8 @@ struct host {
     int64_t applied;            /* Version that the host has put in force; the
                                  * telemetry's is newer. */
     int64_t wanted;             /* Version of its Host_Wanted row. */
+    long long in_step;          /* time_msec() when 'applied' last was what is
+                                 * wanted, or changed. */
 
     /* From the intent. */
     bool named;                 /* A worker of a live job is on it. */
@@ -83,6 +90,7 @@ struct host {
                                  * tagged ... */
     uint64_t default_bytes;     /* ... and that belonged to no job. */
     int64_t queued_bytes;       /* That wait in its shim, -1: not told. */
+    struct shim_counters shim;  /* Of its shim, for metrics. */
     uint64_t moved[N_DIRS];     /* By jobs, as far as it was counted ... */
     uint64_t stored[N_DIRS];    /* ... and is in the history. */
 };
@@ -134,6 +142,9 @@ struct job {
     struct job_progress progress;       /* Its pace and its metric. */
     double sent;                /* Bytes, all hosts, in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
+    int workers[N_ROLES];       /* Of all hosts together; 0 once it has ended,
+                                 * as on each of them. */
+    bool placed;                /* Its hosts were given once. */
     struct stage *stage;        /* The running stage that it is in, or the
                                  * last one, or NULL. */
     struct stage *previous;     /* The one before, or NULL. */
@@ -194,6 +205,9 @@ struct cluster {
     size_t n_ended;
     int n_hosts;                /* Next 'index' of a host. */
     unsigned int changes;       /* Grows when an order may have to change. */
+    unsigned int minor;         /* The same, but it can wait for a moment: no
+                                 * stage that runs is concerned. */
+    uint32_t digest;            /* Of the intent: stages-digest.h. */
     unsigned int samples;       /* Grows when a job's metric was told. */
 };
 
@@ -217,6 +231,9 @@ void cluster_intent_end(struct cluster *);
 struct host *cluster_get_host(struct cluster *, const char *name);
 void host_set_ports(struct cluster *, struct host *, const struct simap *);
 double host_capacity(const struct host *);
+void host_set_wanted(struct host *, int64_t version);
+void host_set_applied(struct host *, int64_t version);
+bool host_is_late(const struct host *);
 struct job_traffic *job_get_traffic(struct job *, struct host *);
 
 /* Stages. */

@@ -37,12 +37,24 @@ take_member(const char *line, struct svec *members)
     }
 }
 
-/* Takes what ovsdb-server says to "cluster/status". */
 static void
-parse(char *text, struct database_cluster *dc)
+database_cluster_init(struct database_cluster *dc)
 {
+    *dc = (struct database_cluster) {
+        .status = xstrdup("unknown"), .role = xstrdup("unknown"),
+        .leader = xstrdup("unknown"), .term = xstrdup("0"),
+        .address = xstrdup(""), .members = SVEC_EMPTY_INITIALIZER,
+    };
+}
+
+/* Takes 'reply', what ovsdb-server says to "cluster/status". */
+void
+database_cluster_parse(const char *reply, struct database_cluster *dc)
+{
+    char *text = xstrdup(reply);
     char *save = NULL;
 
+    database_cluster_init(dc);
     for (char *line = strtok_r(text, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save)) {
         take_value(line, "Status", &dc->status);
@@ -53,6 +65,7 @@ parse(char *text, struct database_cluster *dc)
         take_member(line, &dc->members);
     }
     svec_sort(&dc->members);
+    free(text);
 }
 
 /* Asks the server whose sockets are in 'rundir'.  Returns NULL, or a message
@@ -66,15 +79,12 @@ database_cluster_ask(const struct database *db, const char *rundir,
     char *reply, *error;
     int errnum;
 
-    *dc = (struct database_cluster) {
-        .status = xstrdup("unknown"), .role = xstrdup("unknown"),
-        .leader = xstrdup("unknown"), .term = xstrdup("0"),
-        .address = xstrdup(""), .members = SVEC_EMPTY_INITIALIZER,
-    };
     error = rpc_unixctl(ctl, "cluster/status", 1, args, ASK_MS, &reply,
                         &errnum);
-    if (!error) {
-        parse(reply, dc);
+    if (error) {
+        database_cluster_init(dc);
+    } else {
+        database_cluster_parse(reply, dc);
     }
     free(reply);
     free(ctl);

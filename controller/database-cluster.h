@@ -41,6 +41,7 @@ struct database_cluster {
 
 char *database_cluster_ask(const struct database *, const char *rundir,
                            struct database_cluster *);
+void database_cluster_parse(const char *reply, struct database_cluster *);
 void database_cluster_uninit(struct database_cluster *);
 
 /* Where clients find the members, for an IDL: the socket in 'rundir' for the

@@ -9,6 +9,7 @@
 #include "controller/cluster.h"
 #include "controller/decide-override.h"
 #include "controller/decide-problem.h"
+#include "controller/hysteresis.h"
 #include "controller/order/fold.h"
 #include "controller/order/order.h"
 #include "controller/order/slack.h"
@@ -171,17 +172,76 @@ rank_stages(struct decide_places *places)
     free(seen);
 }
 
+/* Finds out who waits for whom. */
+static void
+mark_waiting(struct decide_places *places, int n_ports, bool share)
+{
+    int *before = xcalloc(MAX(n_ports, 1), sizeof *before);
+
+    for (size_t k = 0; share && k < places->n_jobs; k++) {
+        const struct decide_job *dj = places->jobs[k].dj;
+
+        for (size_t i = 0; i < dj->n_demands; i++) {
+            before[dj->demands[i].port]++;
+        }
+    }
+    for (size_t k = 0; k < places->n_jobs; k++) {
+        const struct decide_job *dj = places->jobs[k].dj;
+
+        for (size_t i = 0; i < dj->n_demands; i++) {
+            int *n = &before[dj->demands[i].port];
+
+            places->jobs[k].waits |= share ? *n > 1 : (*n)++ > 0;
+        }
+    }
+    free(before);
+}
+
+/* Returns when each entry of 'dp' ends if they are served in the order of 'r',
+ * none before what is foreseen of it alone; the caller frees.  Orders of
+ * coflows look at single iterations, and shares are not served in order:
+ * there it is what the order says. */
+static double *
+foresee(const struct decide_problem *dp, const struct policy *policy,
+        const struct order_result *r)
+{
+    const struct order_class *class = &order_classes[policy->order.kind];
+    double *ends = xmemdup(r->completion, r->n * sizeof *ends);
+    double *alone;
+
+    if (dp->unit == ORDER_UNIT_COFLOW
+        || class->service == ORDER_SERVICE_SHARE) {
+        return ends;
+    }
+    alone = xcalloc(MAX(r->n, 1), sizeof *alone);
+    for (size_t i = 0; i < dp->n_jobs; i++) {
+        double *entry = &alone[dp->jobs[i].entry];
+
+        *entry = MAX(*entry, dp->jobs[i].foreseen);
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        order_problem_set_release(dp->op, i, 0, alone[i]);
+    }
+    hysteresis_estimate(dp->op, r->order, ends);
+    for (size_t i = 0; i < r->n; i++) {
+        order_problem_set_release(dp->op, i, 0, 0);
+    }
+    free(alone);
+    return ends;
+}
+
 /* Says of each stage which level its best job has and when its last one
  * ends. */
 static void
 describe_stages(struct decide_places *places, const struct decide_problem *dp,
-                const struct order_result *r)
+                const struct policy *policy, const struct order_result *r)
 {
+    double *ends = foresee(dp, policy, r);
     bool *seen = xcalloc(MAX(places->n_stages, 1), sizeof *seen);
 
     for (size_t s = 0; dp->unit == ORDER_UNIT_STAGE && s < r->n; s++) {
         places->stage_levels[s] = r->level[s];
-        places->completions[s] = r->completion[s];
+        places->completions[s] = ends[s];
     }
     for (size_t k = 0; k < places->n_jobs; k++) {
         const struct decide_place *place = &places->jobs[k];
@@ -190,9 +250,10 @@ describe_stages(struct decide_places *places, const struct decide_problem *dp,
 
         *level = seen[s] ? MIN(*level, place->level) : place->level;
         places->completions[s] = MAX(places->completions[s],
-                                     r->completion[place->dj->entry]);
+                                     ends[place->dj->entry]);
         seen[s] = true;
     }
+    free(ends);
     free(seen);
 }
 
@@ -222,7 +283,10 @@ decide_places_init(struct decide_places *places,
         rank_stages(places);
     }
     decide_override_levels(policy, places->jobs, places->n_jobs);
-    describe_stages(places, dp, r);
+    mark_waiting(places, dp->op->n_ports,
+                 order_classes[policy->order.kind].service
+                 == ORDER_SERVICE_SHARE);
+    describe_stages(places, dp, policy, r);
 }
 
 void

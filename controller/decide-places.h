@@ -30,6 +30,7 @@
  * Owns its arrays; refers to the problem, which must outlive it.  Reads the
  * jobs' old ranks and changes nothing.  Main thread only. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct decide_job;
@@ -42,6 +43,8 @@ struct decide_place {
     int level;                  /* 0 to the policy's n_levels - 1. */
     double slack;               /* Seconds, of jobs of ordered stages; 0
                                  * otherwise. */
+    bool waits;                 /* Others go before it on one of its ports, or
+                                 * share it if all are served alike. */
 };
 
 struct decide_places {

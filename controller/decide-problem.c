@@ -27,6 +27,38 @@ age_of(const struct stage *stage, int64_t now)
     return MAX(0, now - stage->began) / 1000.0;
 }
 
+/* The least that a host of 'job' sees it silent for in each iteration: it
+ * computes, or waits for another link.  0 if no host can tell. */
+static double
+silence_of(const struct job *job)
+{
+    const struct shash_node *node;
+    double silence = 0;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+        double s = t->burst_period * (1 - t->burst_duty);
+
+        if (s > 0 && (silence <= 0 || s < silence)) {
+            silence = s;
+        }
+    }
+    return silence;
+}
+
+/* Seconds that an iteration of 'job' would take alone, whose longest transfer
+ * takes 'burst'.  The pace of a job that was never served first says more of
+ * those before it than of the job. */
+static double
+foreseen_period(const struct job *job, double burst)
+{
+    const struct job_progress *p = &job->progress;
+    double period = (p->first_period > 0 ? p->first_period
+                     : MIN(p->period, silence_of(job) + burst));
+
+    return MAX(period, burst);
+}
+
 /* Describes 'dj', whose demands are known. */
 static void
 describe(struct decide_job *dj, const struct policy *policy, double age)
@@ -39,6 +71,7 @@ describe(struct decide_job *dj, const struct policy *policy, double age)
         dj->burst = MAX(dj->burst, dj->demands[i].seconds);
     }
     dj->alone = dj->left * MAX(period, dj->burst);
+    dj->foreseen = dj->left * foreseen_period(job, dj->burst);
     traits->arrival = age;
     traits->sent = job->sent;
     traits->bytes = dj->left * demand_bytes_of_iteration(job);

@@ -55,6 +55,9 @@ struct decide_job {
     double alone;               /* Seconds to the end of the rung, as far as
                                  * the job's pace is known; at least 'left'
                                  * bursts. */
+    double foreseen;            /* The same for people: without what others
+                                 * held the job up for, as far as that is
+                                 * known.  It decides nothing. */
     struct order_traits traits; /* Of the job to the end of its rung. */
 };
 

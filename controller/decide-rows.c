@@ -86,7 +86,7 @@ set_job(struct job_row *row, const struct decide_place *place, size_t stage)
         .name = xstrdup(dj->job->full_name), .stage = stage,
         .level = place->level, .override = dj->job->override,
         .override_id = dj->job->override_id, .left = dj->left,
-        .period = dj->job->progress.period, .alone = dj->alone,
+        .period = dj->job->progress.period, .alone = dj->foreseen,
         .slack = place->slack, .gain = dj->traits.gain,
         .early = dj->traits.early, .n_demands = dj->n_demands,
         .demands = xmemdup(dj->demands,

@@ -68,7 +68,8 @@ struct job_row {
     int64_t left;               /* Iterations. */
     double period;              /* Seconds from iteration to iteration, 0 if
                                  * not known. */
-    double alone;               /* Seconds that it would take alone. */
+    double alone;               /* Seconds that it would take alone, as
+                                 * foreseen. */
     double slack;               /* Seconds, of jobs of ordered stages. */
     double gain;                /* As in struct order_traits, */
     bool early;                 /* and this too. */

@@ -29,14 +29,23 @@
  * long, and is not made more often for that. */
 #define SAMPLES_MS 250
 
+/* What concerns no stage that runs makes an order when there has been no more
+ * of it for so long, but no later than that: a search that has announced its
+ * jobs is about to begin its stage. */
+#define MINOR_MS 250
+#define MAX_MINOR_MS 1000
+
 struct decide {
     struct cluster *cluster;
     struct decision_log *log;           /* NULL: nobody reads it. */
     const struct policy *policy;        /* NULL before there is one. */
 
     unsigned int changes;       /* Of the cluster, at the last order. */
-    unsigned int samples;       /* The same. */
+    unsigned int minor;         /* The same, */
+    unsigned int samples;       /* and the same. */
     long long due;              /* When to compute, LLONG_MAX: not dirty. */
+    long long minor_due;        /* The same for what can wait, ... */
+    long long minor_since;      /* ... and when that began. */
     long long refresh;          /* When to compute though nothing happened. */
     long long retag;            /* When a job may have the level that it could
                                  * not have yet, LLONG_MAX: none waits. */
@@ -61,7 +70,7 @@ decide_create(struct cluster *cluster, struct decision_log *log)
     d->log = log;
     d->problem = order_problem_create(0);
     order_result_init(&d->result);
-    d->due = d->retag = LLONG_MAX;
+    d->due = d->minor_due = d->retag = LLONG_MAX;
     return d;
 }
 
@@ -239,6 +248,7 @@ assign(struct decide *d, const struct decide_problem *dp,
         set_level(d, job, places->jobs[k].level, now);
         job->rank = k;
         job->forced = false;
+        job_progress_wait(&job->progress, places->jobs[k].waits);
     }
     SHASH_FOR_EACH (node, &d->cluster->jobs) {
         struct job *job = node->data;
@@ -343,16 +353,22 @@ decide_run(struct decide *d, long long now)
         d->changes = d->cluster->changes;
         d->due = MIN(d->due, now + d->policy->coalesce_ms);
     }
+    if (d->minor != d->cluster->minor) {
+        d->minor = d->cluster->minor;
+        d->minor_since = d->minor_due < LLONG_MAX ? d->minor_since : now;
+        d->minor_due = MIN(now + MINOR_MS, d->minor_since + MAX_MINOR_MS);
+    }
     if (d->samples != d->cluster->samples) {
         d->samples = d->cluster->samples;
         if (is_by_progress(d->policy)) {
             d->due = MIN(d->due, now + SAMPLES_MS);
         }
     }
-    if (now < d->due && now < d->refresh && now < d->retag) {
+    if (now < MIN(d->due, d->minor_due) && now < d->refresh
+        && now < d->retag) {
         return false;
     }
-    d->due = d->retag = LLONG_MAX;
+    d->due = d->minor_due = d->retag = LLONG_MAX;
     d->refresh = now + refresh_ms(d->policy);
     compute(d, now);
     return true;
@@ -363,7 +379,8 @@ bool
 decide_is_settled(const struct decide *d)
 {
     return d->policy && d->changes == d->cluster->changes
-           && d->due == LLONG_MAX;
+           && d->minor == d->cluster->minor && d->due == LLONG_MAX
+           && d->minor_due == LLONG_MAX;
 }
 
 void
@@ -371,7 +388,9 @@ decide_wait(const struct decide *d)
 {
     if (d->policy) {
         poll_timer_wait_until(MIN(d->refresh, MIN(d->due, d->retag)));
+        poll_timer_wait_until(d->minor_due);
         if (d->changes != d->cluster->changes
+            || d->minor != d->cluster->minor
             || d->samples != d->cluster->samples) {
             poll_immediate_wake();
         }

@@ -142,18 +142,29 @@ find_iteration(struct job *job)
     job->iteration = job->counted ? counted : told;
 }
 
-/* An agent counts bytes and iterations from when it first saw the job.  So
+/* Takes in how far the host says that the job is.  Returns true if it says
+ * something new.
+ *
+ * An agent counts bytes and iterations from when it first saw the job.  So
  * when a connection begins with fewer bytes than the last one ended with, it
  * is another agent's, and what the one before it counted is kept. */
-static void
-learn_counted(struct job_traffic *t, const struct telemetry_job *tj,
-              bool first)
+static bool
+learn_iteration(struct job_traffic *t, const struct telemetry_job *tj,
+                bool first)
 {
+    bool news = t->counted != tj->counted;
+
     if (first && t->counted > 0 && (tj->tx_bytes < t->bytes[DIR_TX]
                                     || tj->rx_bytes < t->bytes[DIR_RX])) {
         t->counted_before += t->counted;
+        news = true;
     }
     t->counted = tj->counted;
+    if (tj->iteration >= 0 && tj->iteration != t->iteration) {
+        t->iteration = tj->iteration;
+        news = true;
+    }
+    return news;
 }
 
 static void
@@ -163,6 +174,7 @@ learn_job(struct cluster *c, struct host *host,
     struct job *job = shash_find_data(&c->jobs, tj->name);
     uint64_t now[N_DIRS] = { tj->tx_bytes, tj->rx_bytes };
     struct job_traffic *t;
+    bool news;
 
     if (!job) {
         return;
@@ -171,7 +183,7 @@ learn_job(struct cluster *c, struct host *host,
         c->changes++;
     }
     t = job_get_traffic(job, host);
-    learn_counted(t, tj, first);
+    news = learn_iteration(t, tj, first);
     if (first) {
         t->known = false;
         t->mark_iteration = -1;
@@ -183,10 +195,9 @@ learn_job(struct cluster *c, struct host *host,
     t->burst_period = tj->period;
     t->burst_bytes = tj->burst_bytes;
     t->burst_duty = tj->duty;
-    if (tj->iteration >= 0) {
-        t->iteration = tj->iteration;
+    if (news) {                 /* It looks at all hosts of the job. */
+        find_iteration(job);
     }
-    find_iteration(job);
     measure(t, job->iteration);
     job_progress_pace(&job->progress, job->iteration, time_msec());
     if (tj->metric
@@ -223,13 +234,15 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     struct host *host = cluster_get_host(c, r->host);
 
     host_set_ports(c, host, &r->ports);
-    host->applied = r->applied;
+    host_set_applied(host, r->applied);
     host->bypass = r->bypass;
     host->ip_bytes = r->ip_bytes;
     host->default_bytes = r->default_bytes;
     host->queued_bytes = r->queued_bytes;
+    host->shim = r->shim;
     if (!host->connected) {
         host->connected = true;
+        host->in_step = time_msec();
         c->changes++;
     }
     free(host->state);
@@ -239,21 +252,6 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     }
 }
 
-/* Processes of 'job' in 'role' on all hosts. */
-static int
-count_workers(const struct job *job, enum role role)
-{
-    const struct shash_node *node;
-    int n = 0;
-
-    SHASH_FOR_EACH (node, &job->traffic) {
-        const struct job_traffic *t = node->data;
-
-        n += t->workers[role];
-    }
-    return n;
-}
-
 /* What the formulas say that an iteration moves through a host's link, in
  * each direction: a parameter server's workers push and pull the model to and
  * from all shards, peers pass it around a ring.  What stays on the host does
@@ -261,9 +259,9 @@ count_workers(const struct job *job, enum role role)
 static double
 prior(const struct job *job, const struct job_traffic *t)
 {
-    int n_servers = count_workers(job, ROLE_SERVER);
-    int n_workers = count_workers(job, ROLE_WORKER);
-    int n_peers = count_workers(job, ROLE_PEER);
+    int n_servers = job->workers[ROLE_SERVER];
+    int n_workers = job->workers[ROLE_WORKER];
+    int n_peers = job->workers[ROLE_PEER];
     double model = job->model_bytes, bytes = 0;
 
     if (n_servers) {
@@ -377,7 +375,7 @@ demand_bytes_of_iteration(const struct job *job)
 int
 demand_devices(const struct job *job)
 {
-    return count_workers(job, ROLE_WORKER) + count_workers(job, ROLE_PEER);
+    return job->workers[ROLE_WORKER] + job->workers[ROLE_PEER];
 }
 
 /* Adds 'stage' to 'problem' with what it has taken by measurement, for a

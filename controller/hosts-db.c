@@ -42,6 +42,7 @@ struct hosts_db {
     struct cluster *cluster;
     unsigned int seqno;         /* Of the database, last taken in. */
     int64_t version;            /* The highest that any row has or got. */
+    int64_t generation;         /* The same. */
     bool dirty;                 /* Rows must be compared. */
     bool observe;               /* Hosts are told of no job. */
     long long next_write;       /* time_msec() of the next transaction. */
@@ -62,6 +63,9 @@ hosts_db_create(const char *remote, struct cluster *cluster)
     for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
         ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
     }
+    /* Nobody else writes these rows, so what has not changed need not be
+     * written again to be sure that it is there. */
+    ovsdb_idl_set_write_changed_only_all(idl, true);
     hosts_access_init(idl);
     ovsdb_idl_set_probe_interval(idl, PROBE_MS);
     hdb->loop.idl = idl;
@@ -80,18 +84,22 @@ hosts_db_destroy(struct hosts_db *hdb)
     }
 }
 
+/* The database's members are at 'remote' now. */
+void
+hosts_db_set_remote(struct hosts_db *hdb, const char *remote)
+{
+    leader_search_set_remote(&hdb->search, remote);
+}
+
 static void
 take_in_reported(struct hosts_db *hdb,
                  const struct hostsrec_host_reported *row)
 {
     struct host *host = cluster_get_host(hdb->cluster, row->host);
 
-    if (!host->reports) {
-        host->reports = true;
-        hdb->cluster->changes++;
-    }
+    host->reports = true;
     if (!host->connected) {
-        host->applied = row->applied;
+        host_set_applied(host, row->applied);
         struct simap ports = SIMAP_INITIALIZER(&ports);
 
         for (size_t i = 0; i < row->n_ports; i++) {
@@ -125,8 +133,9 @@ take_in(struct hosts_db *hdb)
     HOSTSREC_HOST_WANTED_FOR_EACH (wanted, hdb->loop.idl) {
         struct host *host = cluster_get_host(hdb->cluster, wanted->host);
 
-        host->wanted = wanted->version;
+        host_set_wanted(host, wanted->version);
         hdb->version = MAX(hdb->version, wanted->version);
+        hdb->generation = MAX(hdb->generation, wanted->generation);
     }
 }
 
@@ -167,6 +176,13 @@ bool
 hosts_db_is_connected(const struct hosts_db *hdb)
 {
     return ovsdb_idl_is_connected(hdb->loop.idl);
+}
+
+/* The newest generation that has told a host anything. */
+int64_t
+hosts_db_generation(const struct hosts_db *hdb)
+{
+    return hdb->generation;
 }
 
 /* True once the database's contents are here. */

@@ -42,9 +42,11 @@ struct hosts_db;
 struct policy;
 
 struct hosts_db *hosts_db_create(const char *remote, struct cluster *);
+void hosts_db_set_remote(struct hosts_db *, const char *remote);
 void hosts_db_destroy(struct hosts_db *);
 
 void hosts_db_run(struct hosts_db *);
+int64_t hosts_db_generation(const struct hosts_db *);
 bool hosts_db_is_connected(const struct hosts_db *);
 bool hosts_db_is_ready(const struct hosts_db *);
 bool hosts_db_is_settled(const struct hosts_db *);

@@ -12,6 +12,7 @@
 #include "controller/intent-edit.h"
 #include "controller/intent-idl.h"
 #include "controller/leader-search.h"
+#include "controller/waiting-call.h"
 #include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -202,64 +203,6 @@ intent_client_cojob_end(struct intent_client *ic, const char *cojob)
 
 /* The search's view. */
 
-/* A call whose strings are its own, to be made when the database answers. */
-struct waiting_call {
-    struct ovs_list node;       /* In struct intent_client's 'waiting'. */
-    struct intent_edit edit;
-};
-
-static void
-waiting_call_destroy(struct waiting_call *w)
-{
-    for (size_t i = 0; i < w->edit.n; i++) {
-        if (w->edit.jobs) {
-            free(CONST_CAST(char *, w->edit.jobs[i]));
-        } else {
-            free(CONST_CAST(char *, w->edit.workers[i].host));
-            free(CONST_CAST(char *, w->edit.workers[i].role));
-        }
-    }
-    free(CONST_CAST(void *, (const void *) w->edit.jobs));
-    free(CONST_CAST(struct announce_worker *, w->edit.workers));
-    free(CONST_CAST(char *, w->edit.cojob));
-    free(CONST_CAST(char *, w->edit.job));
-    free(CONST_CAST(char *, w->edit.owner));
-    free(CONST_CAST(char *, w->edit.outcome));
-    ovs_list_remove(&w->node);
-    free(w);
-}
-
-static void
-let_wait(struct intent_client *ic, const struct intent_edit *edit)
-{
-    struct waiting_call *w = xmalloc(sizeof *w);
-
-    w->edit = *edit;
-    w->edit.cojob = nullable_xstrdup(edit->cojob);
-    w->edit.job = nullable_xstrdup(edit->job);
-    w->edit.owner = nullable_xstrdup(edit->owner);
-    w->edit.outcome = nullable_xstrdup(edit->outcome);
-    if (edit->jobs) {
-        const char **jobs = xcalloc(edit->n + 1, sizeof *jobs);
-
-        for (size_t i = 0; i < edit->n; i++) {
-            jobs[i] = xstrdup(edit->jobs[i]);
-        }
-        w->edit.jobs = jobs;
-    } else if (edit->workers) {
-        struct announce_worker *workers = xcalloc(edit->n + 1,
-                                                  sizeof *workers);
-
-        for (size_t i = 0; i < edit->n; i++) {
-            workers[i] = edit->workers[i];
-            workers[i].host = xstrdup(edit->workers[i].host);
-            workers[i].role = xstrdup(edit->workers[i].role);
-        }
-        w->edit.workers = workers;
-    }
-    ovs_list_push_back(&ic->waiting, &w->node);
-}
-
 /* Makes the calls that wait, oldest first, for at most 'timeout_ms'.  One
  * that the database refuses is dropped.  Returns NULL if none waits any
  * more. */
@@ -299,7 +242,7 @@ announce(struct intent_client *ic, const struct intent_edit *edit)
 
     error = error ? error : run_edit(ic, edit, timeout_ms);
     if (error && ic->timed_out) {
-        let_wait(ic, edit);
+        waiting_call_push(&ic->waiting, edit);
     }
     if (error && !ic->outage) {
         VLOG_WARN("%s; the search goes on without the controller", error);

@@ -51,6 +51,7 @@ struct intent_db {
 
     bool active;
     int64_t generation;         /* That we took, 0 if we never led. */
+    int64_t newest;             /* The newest that has told hosts anything. */
     int64_t asked;              /* Generation of the transaction that takes
                                  * leadership, 0 if there is none. */
 
@@ -99,6 +100,13 @@ intent_db_destroy(struct intent_db *idb)
     free(idb->remote);
     free(idb->address);
     free(idb);
+}
+
+/* The database's members are at 'remote' now. */
+void
+intent_db_set_remote(struct intent_db *idb, const char *remote)
+{
+    leader_search_set_remote(&idb->search, remote);
 }
 
 static enum role
@@ -226,10 +234,10 @@ take_leadership(struct intent_db *idb, int64_t lease_ms)
     }
     if (!leader) {
         leader = intentrec_leader_insert(idb->txn);
-        idb->asked = 1;
+        idb->asked = idb->newest + 1;
     } else {
         intentrec_leader_verify_generation(leader);
-        idb->asked = leader->generation + 1;
+        idb->asked = MAX(leader->generation, idb->newest) + 1;
     }
     intentrec_leader_set_generation(leader, idb->asked);
     intentrec_leader_set_address(leader, idb->address);
@@ -239,6 +247,15 @@ take_leadership(struct intent_db *idb, int64_t lease_ms)
                               "lead");
 }
 
+/* This controller no longer leads. */
+static void
+step_down(struct intent_db *idb, const char *why)
+{
+    idb->active = false;
+    overrides_forget_unstored(idb->overrides);
+    VLOG_WARN("%s: %s, this one only follows", idb->remote, why);
+}
+
 static void
 update_leadership(struct intent_db *idb, int64_t lease_ms)
 {
@@ -246,14 +263,13 @@ update_leadership(struct intent_db *idb, int64_t lease_ms)
     bool locked = ovsdb_idl_has_lock(idb->loop.idl);
     const struct intentrec_leader *leader;
 
-    if (idb->active && connected) {
+    if (idb->active && idb->newest > idb->generation) {
+        step_down(idb, "hosts have orders of a newer generation");
+    } else if (idb->active && connected) {
         leader = intentrec_leader_first(idb->loop.idl);
         if (ovsdb_idl_is_lock_contended(idb->loop.idl)
             || (leader && leader->generation > idb->generation)) {
-            idb->active = false;
-            overrides_forget_unstored(idb->overrides);
-            VLOG_WARN("%s: another controller leads, this one only follows",
-                      idb->remote);
+            step_down(idb, "another controller leads");
         }
     } else if (!idb->active && idb->txn && locked
                && ovsdb_idl_has_ever_connected(idb->loop.idl)) {
@@ -277,6 +293,16 @@ intent_db_run(struct intent_db *idb, int64_t lease_ms)
         }
     }
     update_leadership(idb, lease_ms);
+}
+
+/* Hosts have been told something by 'generation', as the hosts database has
+ * it: that goes before what this database says, which may be an older one that
+ * was restored, or out of reach while somebody else leads.  Hosts obey nobody
+ * who is older. */
+void
+intent_db_heard(struct intent_db *idb, int64_t generation)
+{
+    idb->newest = MAX(idb->newest, generation);
 }
 
 static void

@@ -48,9 +48,11 @@ struct policy;
 struct intent_db *intent_db_create(const char *remote, const char *address,
                                    struct cluster *, struct overrides *,
                                    struct decision_log *);
+void intent_db_set_remote(struct intent_db *, const char *remote);
 void intent_db_destroy(struct intent_db *);
 
 void intent_db_run(struct intent_db *, int64_t lease_ms);
+void intent_db_heard(struct intent_db *, int64_t generation);
 void intent_db_commit(struct intent_db *);
 
 bool intent_db_is_connected(const struct intent_db *);

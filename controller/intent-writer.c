@@ -9,6 +9,7 @@
 
 #include "controller/intent-edit.h"
 #include "controller/intent-idl.h"
+#include "controller/leader-search.h"
 #include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "ovsdb-idl.h"
@@ -36,6 +37,7 @@ struct write {
 
 struct intent_writer {
     struct ovsdb_idl *idl;
+    struct leader_search search;
     struct ovs_list queue;      /* Of struct write, oldest first. */
     struct ovsdb_idl_txn *txn;  /* Of the first of the queue, or NULL. */
 };
@@ -49,6 +51,7 @@ intent_writer_create(const char *remote)
     iw->idl = ovsdb_idl_create(remote, &intentrec_idl_class, false, true);
     ovsdb_idl_set_probe_interval(iw->idl, PROBE_MS);
     intent_edit_follow(iw->idl);
+    leader_search_init(&iw->search, remote);
     ovs_list_init(&iw->queue);
     return iw;
 }
@@ -89,8 +92,16 @@ intent_writer_destroy(struct intent_writer *iw)
             finish(iw, INTENT_AWAY, xstrdup("the controller ends"));
         }
         ovsdb_idl_destroy(iw->idl);
+        leader_search_uninit(&iw->search);
         free(iw);
     }
+}
+
+/* The database's members are at 'remote' now. */
+void
+intent_writer_set_remote(struct intent_writer *iw, const char *remote)
+{
+    leader_search_set_remote(&iw->search, remote);
 }
 
 /* Makes 'edit' in the name of 'who', some time after those before it, and then
@@ -188,6 +199,9 @@ intent_writer_run(struct intent_writer *iw)
     bool next = true;
 
     ovsdb_idl_run(iw->idl);
+    if (leader_search_run(&iw->search, iw->idl)) {
+        ovsdb_idl_set_probe_interval(iw->idl, PROBE_MS);
+    }
     while (next && !ovs_list_is_empty(&iw->queue)) {
         if (time_msec() >= first_write(iw)->deadline) {
             finish(iw, INTENT_AWAY, xasprintf("the intent database did not "
@@ -207,6 +221,7 @@ void
 intent_writer_wait(const struct intent_writer *iw)
 {
     ovsdb_idl_wait(iw->idl);
+    leader_search_wait(&iw->search);
     if (iw->txn) {
         ovsdb_idl_txn_wait(iw->txn);
     }

@@ -52,6 +52,7 @@ typedef void intent_done_func(void *aux, enum intent_result, bool changed,
                               char *error);
 
 struct intent_writer *intent_writer_create(const char *remote);
+void intent_writer_set_remote(struct intent_writer *, const char *remote);
 void intent_writer_destroy(struct intent_writer *);
 
 void intent_writer_add(struct intent_writer *, const struct intent_edit *,

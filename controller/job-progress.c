@@ -18,7 +18,8 @@
 void
 job_progress_init(struct job_progress *p, int64_t began)
 {
-    p->period = 0;
+    p->period = p->first_period = 0;
+    p->waits = p->waited = false;
     p->metric = NULL;
     p->value = 0;
     job_progress_pause(p);
@@ -39,6 +40,20 @@ job_progress_pause(struct job_progress *p)
     p->mark_at = 0;
 }
 
+/* From now on others go before the job on its ports, if 'waits'. */
+void
+job_progress_wait(struct job_progress *p, bool waits)
+{
+    p->waits = waits;
+    p->waited |= waits;
+}
+
+static double
+shorter(double known, double period)
+{
+    return known > 0 ? MIN(known, period) : period;
+}
+
 /* The job is known 'now' to be at 'iteration', -1 if it never told. */
 void
 job_progress_pace(struct job_progress *p, int64_t iteration, int64_t now)
@@ -55,8 +70,12 @@ job_progress_pace(struct job_progress *p, int64_t iteration, int64_t now)
         if (now < p->mark_at + PACE_MS) {
             return;
         }
-        p->period = p->period > 0 ? MIN(p->period, period) : period;
+        p->period = shorter(p->period, period);
+        if (!p->waited) {
+            p->first_period = shorter(p->first_period, period);
+        }
     }
+    p->waited = p->waits;
     p->mark_at = p->mark_iteration >= 0 ? now : 0;
     p->mark_iteration = iteration;
 }

@@ -15,7 +15,9 @@
  *
  * Nobody ever sees a job alone.  The shortest time that an iteration has taken
  * is the best that is known: it may be too long, by what others held it up
- * even then, so it is no bound on anything.
+ * even then, so it is no bound on anything.  Of a job that has always waited
+ * it is far too long, which is told apart: what was measured while nobody went
+ * before the job is what foresees its end.
  *
  * A metric is a loss, of which less is better, if its name has "loss", "error"
  * or "perplexity" in it; of all others more is better.
@@ -25,6 +27,7 @@
  * =====
  *
  *    job_progress_init(&p, began);
+ *    job_progress_wait(&p, ...somebody goes before it...);
  *    job_progress_pace(&p, iteration, time_msec());
  *    job_progress_sample(&p, &last, "loss", iteration, 0.41, now);
  *    ...p.period...
@@ -49,6 +52,9 @@ struct policy;
 struct job_progress {
     double period;              /* Seconds from iteration to iteration, the
                                  * shortest measured; 0 if not known. */
+    double first_period;        /* The same while nobody went before it. */
+    bool waits;                 /* Somebody does now, ... */
+    bool waited;                /* ... or did in the running measurement. */
     int64_t told;               /* The last iteration, -1 if none was. */
     int64_t mark_iteration;     /* Where the running measurement began, -1 if
                                  * none runs, */
@@ -65,6 +71,7 @@ void job_progress_init(struct job_progress *, int64_t began);
 void job_progress_uninit(struct job_progress *);
 
 void job_progress_pause(struct job_progress *);
+void job_progress_wait(struct job_progress *, bool waits);
 void job_progress_pace(struct job_progress *, int64_t iteration, int64_t now);
 bool job_progress_sample(struct job_progress *, int64_t *last,
                          const char *metric, int64_t iteration, double value,

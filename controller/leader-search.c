@@ -27,6 +27,15 @@ leader_search_uninit(struct leader_search *ls)
     free(ls->remote);
 }
 
+/* The members are at 'remote' from now on.  Who is connected to the leader
+ * stays there: the list is of use when there is another one. */
+void
+leader_search_set_remote(struct leader_search *ls, const char *remote)
+{
+    free(ls->remote);
+    ls->remote = xstrdup(remote);
+}
+
 /* Puts the first of the list behind the last. */
 static void
 turn(struct leader_search *ls)

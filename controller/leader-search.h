@@ -25,6 +25,7 @@
  *        ovsdb_idl_set_probe_interval(idl, ...);     // Of the new session.
  *    }
  *    leader_search_wait(&ls);
+ *    leader_search_set_remote(&ls, remote);              // It has grown.
  *    leader_search_uninit(&ls);
  *
  *
@@ -45,6 +46,7 @@ struct leader_search {
 
 void leader_search_init(struct leader_search *, const char *remote);
 void leader_search_uninit(struct leader_search *);
+void leader_search_set_remote(struct leader_search *, const char *remote);
 bool leader_search_run(struct leader_search *, struct ovsdb_idl *);
 void leader_search_wait(const struct leader_search *);
 

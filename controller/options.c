@@ -29,11 +29,17 @@ usage(void)
            "                      (default: unix:RUNDIR/intent.sock)\n"
            "  --hosts=REMOTE      hosts database\n"
            "                      (default: unix:RUNDIR/hosts.sock)\n"
+           "  --members=DIR       follow who the databases' members are, by the\n"
+           "                      servers whose control sockets are in DIR\n"
            "  --telemetry=REMOTE  where agents connect to\n"
            "                      (default: unix:RUNDIR/telemetry.sock)\n"
            "  --switch=TARGET     OpenFlow 1.3 switch to keep, such as\n"
            "                      unix:PATH or tcp:IP:PORT; may be repeated\n"
+           "  --switch-identity=DATAPATH:NAME\n"
+           "                      CN of the certificate of a switch of\n"
+           "                      --switch=ssl:...; may be repeated\n"
            "  --topology=FILE     switches, links and hosts of a fabric\n"
+           "  --link-key=FILE     secret by which links are looked at\n"
            "  --unixctl=SOCKET    control socket\n"
            "                      (default: RUNDIR/controller.ctl)\n"
            "  --rest=PLACE        where HTTP is answered: unix:PATH,\n"
@@ -93,15 +99,18 @@ controller_options_parse(int argc, char *argv[],
     enum {
         OPT_INTENT = UCHAR_MAX + 1,
         OPT_HOSTS,
+        OPT_MEMBERS,
         OPT_TELEMETRY,
         OPT_POLICY,
         OPT_SWITCH,
+        OPT_SWITCH_IDENTITY,
         OPT_UNIXCTL,
         OPT_REST,
         OPT_REST_CLIENT,
         OPT_HISTORY,
         OPT_TOPOLOGY,
         OPT_OBSERVE,
+        OPT_LINK_KEY,
         DAEMON_OPTION_ENUMS,
         VLOG_OPTION_ENUMS,
         SSL_OPTION_ENUMS,
@@ -109,14 +118,17 @@ controller_options_parse(int argc, char *argv[],
     static const struct option long_options[] = {
         {"intent", required_argument, NULL, OPT_INTENT},
         {"hosts", required_argument, NULL, OPT_HOSTS},
+        {"members", required_argument, NULL, OPT_MEMBERS},
         {"telemetry", required_argument, NULL, OPT_TELEMETRY},
         {"policy", required_argument, NULL, OPT_POLICY},
         {"switch", required_argument, NULL, OPT_SWITCH},
+        {"switch-identity", required_argument, NULL, OPT_SWITCH_IDENTITY},
         {"unixctl", required_argument, NULL, OPT_UNIXCTL},
         {"rest", required_argument, NULL, OPT_REST},
         {"rest-client", required_argument, NULL, OPT_REST_CLIENT},
         {"history", required_argument, NULL, OPT_HISTORY},
         {"topology", required_argument, NULL, OPT_TOPOLOGY},
+        {"link-key", required_argument, NULL, OPT_LINK_KEY},
         {"observe", no_argument, NULL, OPT_OBSERVE},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
@@ -132,6 +144,7 @@ controller_options_parse(int argc, char *argv[],
         .rest = SVEC_EMPTY_INITIALIZER,
         .rest_clients = SVEC_EMPTY_INITIALIZER,
         .switches = SVEC_EMPTY_INITIALIZER,
+        .switch_identities = SVEC_EMPTY_INITIALIZER,
     };
     while ((c = getopt_long(argc, argv, short_options, long_options,
                             NULL)) != -1) {
@@ -142,6 +155,9 @@ controller_options_parse(int argc, char *argv[],
         case OPT_HOSTS:
             set_option(&o->hosts);
             break;
+        case OPT_MEMBERS:
+            set_option(&o->members);
+            break;
         case OPT_TELEMETRY:
             set_option(&o->telemetry);
             break;
@@ -150,6 +166,9 @@ controller_options_parse(int argc, char *argv[],
             break;
         case OPT_SWITCH:
             svec_add(&o->switches, optarg);
+            break;
+        case OPT_SWITCH_IDENTITY:
+            svec_add(&o->switch_identities, optarg);
             break;
         case OPT_UNIXCTL:
             set_option(&o->unixctl);
@@ -165,6 +184,9 @@ controller_options_parse(int argc, char *argv[],
             break;
         case OPT_TOPOLOGY:
             set_option(&o->topology);
+            break;
+        case OPT_LINK_KEY:
+            set_option(&o->link_key);
             break;
         case OPT_OBSERVE:
             o->observe = true;
@@ -219,6 +241,7 @@ controller_options_uninit(struct controller_options *o)
 {
     free(o->intent);
     free(o->hosts);
+    free(o->members);
     free(o->telemetry);
     free(o->policy);
     free(o->unixctl);
@@ -229,5 +252,7 @@ controller_options_uninit(struct controller_options *o)
     free(o->ca_cert);
     free(o->history);
     free(o->topology);
+    free(o->link_key);
     svec_destroy(&o->switches);
+    svec_destroy(&o->switch_identities);
 }

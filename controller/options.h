@@ -11,6 +11,8 @@
 
 struct controller_options {
     char *intent, *hosts;       /* Remotes of the databases. */
+    char *members;              /* Directory, or NULL: they stay who they
+                                 * are. */
     char *telemetry;            /* Where agents connect to. */
     char *policy;               /* File. */
     char *unixctl;              /* Control socket. */
@@ -19,8 +21,11 @@ struct controller_options {
     char *key, *certificate, *ca_cert;  /* Files of TLS, or NULL. */
     char *history;              /* File, or NULL: none is kept. */
     char *topology;             /* File, or NULL: none is known. */
+    char *link_key;             /* File, or NULL: no link is looked at. */
     bool observe;               /* Never order anything. */
     struct svec switches;       /* OpenFlow targets. */
+    struct svec switch_identities;      /* DATAPATH:NAME of their
+                                         * certificates. */
 };
 
 /* Ends the program if 'argv' is not right, or asks for no more than help. */

@@ -13,6 +13,8 @@
 #include "command-line.h"
 #include "controller/cluster.h"
 #include "controller/control.h"
+#include "controller/database-members.h"
+#include "controller/database.h"
 #include "controller/decide.h"
 #include "controller/decision-log.h"
 #include "controller/gain.h"
@@ -24,6 +26,7 @@
 #include "controller/options.h"
 #include "controller/overrides.h"
 #include "controller/policy-file.h"
+#include "controller/southbound/lldp.h"
 #include "controller/southbound/switches.h"
 #include "controller/southbound/topology.h"
 #include "controller/stage-history.h"
@@ -48,6 +51,11 @@ VLOG_DEFINE_THIS_MODULE(main);
 
 /* For people: some minutes of a busy cluster. */
 #define DECISIONS_KEPT 1000
+
+/* Who they are, of both databases; NULL: as the options say, for ever. */
+struct members {
+    struct database_members *intent, *hosts;
+};
 
 /* Set by signals, which also wake the loop. */
 static volatile sig_atomic_t terminated, hung_up;
@@ -211,9 +219,36 @@ lead(struct controller *ctl, long long *leading_since)
     }
 }
 
+/* Tells who writes into the databases where their members are now. */
+static void
+run_members(struct members *m, struct controller *ctl, struct rest *rest)
+{
+    char *remote = m->intent ? database_members_run(m->intent) : NULL;
+
+    if (remote) {
+        intent_db_set_remote(ctl->intent, remote);
+        rest_set_intent(rest, remote);
+        free(remote);
+    }
+    remote = m->hosts ? database_members_run(m->hosts) : NULL;
+    if (remote) {
+        hosts_db_set_remote(ctl->hosts, remote);
+        free(remote);
+    }
+}
+
+static void
+wait_members(struct members *m)
+{
+    if (m->intent) {
+        database_members_wait(m->intent);
+        database_members_wait(m->hosts);
+    }
+}
+
 static void
 run_loop(struct controller *ctl, struct unixctl_server *unixctl,
-         struct rest *rest, struct history_feed *feed)
+         struct rest *rest, struct history_feed *feed, struct members *m)
 {
     long long leading_since = 0;
 
@@ -222,8 +257,10 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
 
         latch_poll(&signalled);
         tls_run();
+        run_members(m, ctl, rest);
         intent_db_run(ctl->intent, policy_file_get(ctl->policy)->lease_ms);
         hosts_db_run(ctl->hosts);
+        intent_db_heard(ctl->intent, hosts_db_generation(ctl->hosts));
         telemetry_set_open(ctl->telemetry, intent_db_is_active(ctl->intent));
         telemetry_run(ctl->telemetry);
         switches_run(ctl->switches);
@@ -247,6 +284,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
 
         hosts_db_commit(ctl->hosts);
         intent_db_commit(ctl->intent);
+        wait_members(m);
         telemetry_wait(ctl->telemetry);
         switches_wait(ctl->switches);
         policy_file_wait(ctl->policy);
@@ -273,12 +311,34 @@ open_rest(const struct controller_options *o, struct controller *ctl,
     return rest_create(&options, ctl, restp);
 }
 
+/* Where the cables of a topology, which may be null, go is looked at if there
+ * is a key. */
+static char *
+add_topology(const struct controller_options *o, struct topology *topology,
+             struct switches *switches)
+{
+    struct lldp_key key;
+    char *error = NULL;
+
+    if (o->link_key && !topology) {
+        return xstrdup("--link-key: there are no links to look at, a "
+                       "--topology is required");
+    } else if (o->link_key) {
+        error = lldp_key_read(o->link_key, &key);
+    }
+    if (!error && topology) {
+        switches_set_topology(switches, topology, o->link_key ? &key : NULL);
+    }
+    return error;
+}
+
 int
 main(int argc, char *argv[])
 {
     struct controller_options o;
     struct unixctl_server *unixctl;
     struct controller ctl = { .exiting = false };
+    struct members members = { NULL, NULL };
     struct topology *topology = NULL;
     struct history_feed *feed;
     struct rest *rest;
@@ -310,11 +370,16 @@ main(int argc, char *argv[])
         fail(error);
     }
     ctl.switches = switches_create();
-    if (topology) {
-        switches_set_topology(ctl.switches, topology);
-    }
+    error = add_topology(&o, topology, ctl.switches);
     for (size_t i = 0; i < o.switches.n; i++) {
         switches_add(ctl.switches, o.switches.names[i]);
+    }
+    for (size_t i = 0; i < o.switch_identities.n && !error; i++) {
+        error = switches_add_identity(ctl.switches,
+                                      o.switch_identities.names[i]);
+    }
+    if (error) {
+        fail(error);
     }
     ctl.decide = decide_create(ctl.cluster, ctl.log);
     ctl.gain = gain_create();
@@ -333,14 +398,20 @@ main(int argc, char *argv[])
         fail(error);
     }
     feed = history_feed_create(&ctl);
+    if (o.members) {
+        members.intent = database_members_create(&database_intent, o.members);
+        members.hosts = database_members_create(&database_hosts, o.members);
+    }
     controller_options_uninit(&o);
 
     daemonize_complete();
     service_notify("READY=1");
     VLOG_INFO("stagecoach-controller " STAGECOACH_VERSION);
-    run_loop(&ctl, unixctl, rest, feed);
+    run_loop(&ctl, unixctl, rest, feed, &members);
 
     service_notify("STOPPING=1");
+    database_members_destroy(members.intent);
+    database_members_destroy(members.hosts);
     history_feed_destroy(feed);
     history_close(ctl.history);
     rest_destroy(rest);

@@ -15,6 +15,7 @@
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/policy-file.h"
+#include "controller/southbound/switches.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "util.h"
@@ -62,7 +63,7 @@ summarize_host(struct hosts_summary *s, const struct host *host)
     if (host->bypass) {
         add_name(&s->bypass, &s->n_bypass, host->name);
     }
-    if (host->connected && !applied) {
+    if (host_is_late(host)) {
         add_name(&s->late, &s->n_late, host->name);
     }
 }
@@ -133,6 +134,7 @@ find_alarms(const struct controller *ctl, struct hosts_summary *s)
         alarm_add(alarms, "%.0f %% of the traffic belong to no job that is "
                   "known", 100 * (1 - coverage(s)));
     }
+    switches_alarms(ctl->switches, alarms);
     return alarms;
 }
 

@@ -181,7 +181,7 @@ static char *
 parse_top(const struct json *json, struct telemetry_report *r)
 {
     const struct json *version, *host, *state, *bypass, *ports, *jobs;
-    const struct json *queued;
+    const struct json *queued, *shim;
     struct ovsdb_parser p;
     char *error;
 
@@ -194,6 +194,7 @@ parse_top(const struct json *json, struct telemetry_report *r)
     r->default_bytes = counter(&p, "default_bytes");
     bypass = member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
     queued = member(&p, "queued_bytes", OP_INTEGER | OP_OPTIONAL);
+    shim = member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
     ports = member(&p, "ports", OP_OBJECT);
     jobs = member(&p, "jobs", OP_ARRAY);
     if (queued && queued->integer < 0) {
@@ -218,7 +219,8 @@ parse_top(const struct json *json, struct telemetry_report *r)
     r->state = xstrdup(json_string(state));
     r->queued_bytes = queued ? queued->integer : -1;
     r->bypass = bypass && json_boolean(bypass);
-    error = parse_ports(ports, r);
+    error = shim_counters_from_json(shim, &r->shim);
+    error = error ? error : parse_ports(ports, r);
     return error ? error : parse_jobs(jobs, r);
 }
 

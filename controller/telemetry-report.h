@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "controller/shim-counters.h"
 #include "simap.h"
 
 struct json;
@@ -50,6 +51,7 @@ struct telemetry_report {
     struct simap ports;         /* Port name -> kbit/s. */
     uint64_t ip_bytes, default_bytes;
     int64_t queued_bytes;       /* That wait in its shim, -1: not told. */
+    struct shim_counters shim;
     struct telemetry_job *jobs;
     size_t n_jobs;
 };

@@ -43,6 +43,11 @@ COVERAGE_DEFINE(telemetry_lease);
 
 #define LEASE_MS 1000
 
+/* All agents together shall write so many rows of the hosts database a second
+ * at most.  A RAFT cluster takes 250 transactions, and the order's own must
+ * not wait behind them. */
+#define REPORTS_PER_S 20
+
 struct connection {
     struct ovs_list node;       /* In struct telemetry's 'connections'. */
     struct jsonrpc *rpc;
@@ -356,8 +361,30 @@ telemetry_wait(const struct telemetry *t)
     }
 }
 
+/* How often each of 'n' agents may write. */
+static int64_t
+report_ms(size_t n)
+{
+    return MAX(n, REPORTS_PER_S) * 1000 / REPORTS_PER_S;
+}
+
+static struct json *
+lease_to_json(int64_t generation, int64_t version, int64_t lease_ms,
+              size_t n_agents)
+{
+    struct json *lease = json_object_create();
+
+    json_object_put(lease, "generation", json_integer_create(generation));
+    json_object_put(lease, "version", json_integer_create(version));
+    json_object_put(lease, "lease_ms", json_integer_create(lease_ms));
+    json_object_put(lease, "report_ms",
+                    json_integer_create(report_ms(n_agents)));
+    return lease;
+}
+
 /* Once a second, and at once to a new agent, says that the order of
- * 'generation' and 'version' holds for 'lease_ms' more. */
+ * 'generation' and 'version' holds for 'lease_ms' more, and how often an agent
+ * may write into the hosts database. */
 void
 telemetry_send_leases(struct telemetry *t, int64_t generation,
                       int64_t version, int64_t lease_ms)
@@ -370,17 +397,13 @@ telemetry_send_leases(struct telemetry *t, int64_t generation,
     }
     poll_timer_wait_until(t->next_lease);
     LIST_FOR_EACH (conn, node, &t->connections) {
-        struct json *lease;
-
         if (!conn->host || (!due && conn->leased)) {
             continue;
         }
-        lease = json_object_create();
-        json_object_put(lease, "generation", json_integer_create(generation));
-        json_object_put(lease, "version", json_integer_create(version));
-        json_object_put(lease, "lease_ms", json_integer_create(lease_ms));
         jsonrpc_send(conn->rpc, jsonrpc_create_notify(
-                         "lease", json_array_create_1(lease)));
+                         "lease", json_array_create_1(
+                             lease_to_json(generation, version, lease_ms,
+                                           t->n_connections))));
         COVERAGE_INC(telemetry_lease);
         conn->leased = true;
     }

@@ -5,9 +5,7 @@
 #include "lab/cluster.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <ftw.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,16 +17,16 @@
 #include "controller/database.h"
 #include "controller/rpc-call.h"
 #include "lab/cgroup-tree.h"
+#include "lab/daemons.h"
 #include "lab/fabric.h"
 #include "lab/interrupt.h"
 #include "lab/lock.h"
 #include "lab/members.h"
+#include "lab/places.h"
 #include "lab/say.h"
-#include "lab/spawn.h"
 #include "lab/supervisor.h"
 #include "lab/switch-buffers.h"
 #include "openvswitch/poll-loop.h"
-#include "svec.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -40,8 +38,7 @@
 #define TAIL_LINES 5            /* Of a log that may tell why not. */
 
 struct cluster {
-    const struct plan *plan;
-    struct supervisor *sv;      /* NULL while down. */
+    struct daemons daemons;     /* 'sv' is NULL while down. */
     long long next_widen;       /* When to look at the switch's sockets. */
     int lock_fd;
 };
@@ -88,7 +85,7 @@ cluster_lock(const struct plan *plan, struct cluster **clusterp)
         return error;
     }
     c = xzalloc(sizeof *c);
-    c->plan = plan;
+    c->daemons.plan = plan;
     c->lock_fd = fd;
     *clusterp = c;
     return NULL;
@@ -98,331 +95,9 @@ void
 cluster_unlock(struct cluster *c)
 {
     if (c) {
-        lock_release(c->plan->lock, c->lock_fd);
+        lock_release(c->daemons.plan->lock, c->lock_fd);
         free(c);
     }
-}
-
-/* Makes 'dir' and what is above it. */
-static char *
-make_dir(char *dir)
-{
-    char *error = NULL;
-
-    for (char *p = dir + 1; !error; p++) {
-        char c = *p;
-
-        if (c == '/' || !c) {
-            *p = '\0';
-            if (mkdir(dir, 0755) && errno != EEXIST) {
-                error = xasprintf("%s: %s", dir, ovs_strerror(errno));
-            }
-            *p = c;
-        }
-        if (!c) {
-            break;
-        }
-    }
-    free(dir);
-    return error;
-}
-
-/* Commands look for all sockets in one directory, where they are on a machine
- * that has a controller and an agent.  So a host's directory leads to those
- * that the hosts of the lab share. */
-static char *
-link_shared_sockets(const struct plan *plan, int host)
-{
-    static const char *const names[] = {
-        "controller.ctl", "hosts.sock", "intent.sock", "rest.sock",
-        "telemetry.sock",
-    };
-    char *dir = plan_host_dir(plan, host);
-    char *error = NULL;
-
-    for (size_t i = 0; i < ARRAY_SIZE(names) && !error; i++) {
-        char *socket = xasprintf("%s/%s", plan->rundir, names[i]);
-        char *path = xasprintf("%s/%s", dir, names[i]);
-
-        if (symlink(socket, path) && errno != EEXIST) {
-            error = xasprintf("%s: %s", path, ovs_strerror(errno));
-        }
-        free(path);
-        free(socket);
-    }
-    free(dir);
-    return error;
-}
-
-static char *
-make_places(const struct plan *plan)
-{
-    char *daemons = xasprintf("%s/daemons", plan->cgroup);
-    char *error = make_dir(xasprintf("%s/log", plan->rundir));
-
-    if (!error) {
-        error = make_dir(xasprintf("%s/ovs", plan->rundir));
-    }
-    if (!error) {
-        error = make_dir(xasprintf("%s/db", plan->rundir));
-    }
-    if (!error) {
-        error = cgroup_tree_create(daemons);
-    }
-    for (int i = 0; !error && i < plan->n_hosts; i++) {
-        char *cgroup = plan_host_cgroup(plan, i);
-
-        error = make_dir(plan_host_dir(plan, i));
-        error = error ? error : link_shared_sockets(plan, i);
-        if (!error) {
-            error = cgroup_tree_create(cgroup);
-        }
-        free(cgroup);
-    }
-    free(daemons);
-    return error;
-}
-
-/* Starts daemon 'name', and frees 'argv' and 'env' with their strings. */
-static char *
-start(struct cluster *c, const char *name, const char *netns,
-      struct svec *env, struct svec *argv)
-{
-    char *error;
-
-    svec_terminate(env);
-    svec_terminate(argv);
-    error = supervisor_add(c->sv, name, netns,
-                           (const char *const *) env->names,
-                           (const char *const *) argv->names);
-    svec_destroy(env);
-    svec_destroy(argv);
-    return error;
-}
-
-static void
-add(struct svec *svec, char *allocated)
-{
-    svec_add_nocopy(svec, allocated);
-}
-
-/* What libopenvswitch's daemons understand in common: news on standard error
- * only, and a control socket. */
-static void
-add_ovs_options(struct svec *argv, char *ctl)
-{
-    svec_add(argv, "-vconsole:info");
-    svec_add(argv, "-vsyslog:off");
-    add(argv, xasprintf("--unixctl=%s", ctl));
-    free(ctl);
-}
-
-static void
-add_ovs_env(const struct plan *plan, struct svec *env)
-{
-    add(env, xasprintf("OVS_RUNDIR=%s/ovs", plan->rundir));
-    add(env, xasprintf("OVS_LOGDIR=%s/log", plan->rundir));
-    add(env, xasprintf("OVS_DBDIR=%s/ovs", plan->rundir));
-}
-
-/* Open vSwitch, with a database and a run directory of its own. */
-static char *
-start_switch(struct cluster *c)
-{
-    const struct plan *plan = c->plan;
-    char *db = xasprintf("%s/ovs/conf.db", plan->rundir);
-    const char *const create[] = {
-        "ovsdb-tool", "create", db,
-        "/usr/share/openvswitch/vswitch.ovsschema", NULL
-    };
-    struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
-    char *error = tool_run(NULL, create, NULL, READY_MS, NULL);
-
-    if (!error) {
-        svec_add(&argv, "ovsdb-server");
-        svec_add(&argv, db);
-        add(&argv, xasprintf("--remote=punix:%s/ovs/db.sock", plan->rundir));
-        add_ovs_options(&argv, xasprintf("%s/ovs/db.ctl", plan->rundir));
-        add_ovs_env(plan, &env);
-        error = start(c, "ovsdb-switch", NULL, &env, &argv);
-    }
-    if (!error) {
-        svec_init(&argv);
-        svec_init(&env);
-        svec_add(&argv, "ovs-vswitchd");
-        add(&argv, xasprintf("unix:%s/ovs/db.sock", plan->rundir));
-        add_ovs_options(&argv, xasprintf("%s/ovs/vswitchd.ctl",
-                                         plan->rundir));
-        add_ovs_env(plan, &env);
-        error = start(c, "ovs-vswitchd", plan->fabric_ns, &env, &argv);
-    }
-    free(db);
-    return error;
-}
-
-static char *
-start_member(struct cluster *c, const struct database *database, int i)
-{
-    const struct plan *plan = c->plan;
-    char *rundir = members_rundir(plan, i);
-    char *dir = xasprintf("%s/db", rundir);
-    char *file = xasprintf("%s/%s.db", dir, database->name);
-    char *name = members_daemon(database, i);
-    char *error = make_dir(xstrdup(dir));
-
-    error = error ? error : members_init(plan, database, i, file);
-    if (!error) {
-        struct database_site site = { .rundir = rundir };
-        char **args = database_argv(database, file, &site);
-        struct svec argv = SVEC_EMPTY_INITIALIZER;
-        struct svec env = SVEC_EMPTY_INITIALIZER;
-
-        for (size_t j = 0; args[j]; j++) {
-            svec_add(&argv, args[j]);
-        }
-        database_argv_free(args);
-        add_ovs_env(plan, &env);
-        error = start(c, name, NULL, &env, &argv);
-    }
-    if (!error) {
-        char *remote = database_remote(database, rundir);
-
-        error = database_wait(database, remote, READY_MS);
-        free(remote);
-    }
-    free(name);
-    free(file);
-    free(dir);
-    free(rundir);
-    return error;
-}
-
-static char *
-start_database(struct cluster *c, const struct database *database)
-{
-    char *error = NULL;
-
-    for (int i = 0; !error && i < members_n(c->plan); i++) {
-        error = start_member(c, database, i);
-    }
-    return error;
-}
-
-static char *
-start_controller(struct cluster *c, int i, const char *policy_file)
-{
-    const struct plan *plan = c->plan;
-    struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
-    char *telemetry = members_controller_file(plan, i, "telemetry", "sock");
-    char *rest = members_controller_file(plan, i, "rest", "sock");
-    char *name = members_controller_daemon(i);
-    char *error;
-
-    add(&argv, plan_program(plan, "stagecoach-controller"));
-    svec_add(&argv, "--intent");
-    add(&argv, members_remote(plan, &database_intent));
-    svec_add(&argv, "--hosts");
-    add(&argv, members_remote(plan, &database_hosts));
-    svec_add(&argv, "--telemetry");
-    add(&argv, xasprintf("punix:%s", telemetry));
-    svec_add(&argv, "--rest");
-    add(&argv, xasprintf("unix:%s", rest));
-    svec_add(&argv, "--policy");
-    svec_add(&argv, policy_file);
-    if (plan->fabric == FABRIC_OVS) {
-        svec_add(&argv, "--switch");
-        add(&argv, xasprintf("unix:%s/ovs/br0.mgmt", plan->rundir));
-    }
-    add_ovs_options(&argv, members_controller_file(plan, i, "controller",
-                                                   "ctl"));
-    add_ovs_env(plan, &env);
-    error = start(c, name, NULL, &env, &argv);
-    free(name);
-    free(rest);
-    free(telemetry);
-    return error;
-}
-
-static char *
-up_controllers(struct cluster *c, const char *policy_file)
-{
-    char *error = NULL;
-
-    for (int i = 0; !error && i < members_n_controllers(c->plan); i++) {
-        error = start_controller(c, i, policy_file);
-    }
-    return error;
-}
-
-static char *
-start_shim(struct cluster *c, int i)
-{
-    const struct plan *plan = c->plan;
-    char *name = xasprintf("shim-h%d", i);
-    char *netns = plan_node_ns(plan, i);
-    char *dir = plan_host_dir(plan, i);
-    struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
-    char *error;
-
-    add(&argv, plan_program(plan, "stagecoach-shim"));
-    svec_add(&argv, "--name");
-    add(&argv, xasprintf("%s-h%d", plan->name, i));
-    svec_add(&argv, "--host-port");
-    svec_add(&argv, "af_packet:host");
-    svec_add(&argv, "--uplink");
-    svec_add(&argv, "af_packet:uplink");
-    svec_add(&argv, "--rate");
-    add(&argv, xasprintf("%"PRId64"kbit", plan->rate_bps / 1000));
-    svec_add(&argv, "--mtu");
-    add(&argv, xasprintf("%d", plan->mtu));
-    svec_add(&argv, plan->cc ? "--cc=on" : "--cc=off");
-    svec_add(&argv, "--control");
-    add(&argv, xasprintf("%s/shim.sock", dir));
-
-    /* DPDK keeps its files where systemd would tell it to. */
-    add(&env, xasprintf("RUNTIME_DIRECTORY=%s", dir));
-    error = start(c, name, netns, &env, &argv);
-    free(dir);
-    free(netns);
-    free(name);
-    return error;
-}
-
-static char *
-start_agent(struct cluster *c, int i)
-{
-    const struct plan *plan = c->plan;
-    char *name = xasprintf("agent-h%d", i);
-    char *netns = plan_host_ns(plan, i);
-    char *node = plan_node_ns(plan, i);
-    char *dir = plan_host_dir(plan, i);
-    struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
-    char *error;
-
-    add(&argv, plan_program(plan, "stagecoach-agent"));
-    svec_add(&argv, "--host");
-    add(&argv, xasprintf("h%d", i));
-    svec_add(&argv, "--db");
-    add(&argv, members_remote(plan, &database_hosts));
-    svec_add(&argv, "--controller");
-    add(&argv, members_telemetry(plan));
-    svec_add(&argv, "--shim");
-    add(&argv, xasprintf("%s/shim.sock", dir));
-    svec_add(&argv, "--bypass");
-    add(&argv, xasprintf("%s:host,uplink", node));
-    svec_add(&argv, "--rundir");
-    svec_add(&argv, dir);
-    svec_add(&argv, "--cgroup");
-    add(&argv, plan_host_cgroup(plan, i));
-    svec_add(&argv, "-vconsole:info");
-    svec_add(&argv, "-vsyslog:off");
-    add_ovs_env(plan, &env);
-    error = start(c, name, netns, &env, &argv);
-    free(dir);
-    free(node);
-    free(netns);
-    free(name);
-    return error;
 }
 
 static bool
@@ -482,8 +157,8 @@ wait_until(struct cluster *c, const char *what, const char *daemon,
 {
     long long deadline = time_msec() + READY_MS;
 
-    while (!ready(c->plan)) {
-        char *error = supervisor_run(c->sv);
+    while (!ready(c->daemons.plan)) {
+        char *error = supervisor_run(c->daemons.sv);
 
         if (error) {
             return error;
@@ -492,7 +167,7 @@ wait_until(struct cluster *c, const char *what, const char *daemon,
             return xstrdup(interrupted);
         }
         if (time_msec() > deadline) {
-            return not_ready(c->plan, what, daemon);
+            return not_ready(c->daemons.plan, what, daemon);
         }
         interrupt_sleep(50);
     }
@@ -503,17 +178,18 @@ wait_until(struct cluster *c, const char *what, const char *daemon,
 static char *
 up_switch(struct cluster *c, const char *policy_file OVS_UNUSED)
 {
-    return c->plan->fabric == FABRIC_OVS ? start_switch(c) : NULL;
+    return (c->daemons.plan->fabric == FABRIC_OVS
+            ? daemons_switch(&c->daemons) : NULL);
 }
 
 static char *
 up_places(struct cluster *c, const char *policy_file OVS_UNUSED)
 {
-    char *log_dir = xasprintf("%s/log", c->plan->rundir);
-    char *cgroup = xasprintf("%s/daemons", c->plan->cgroup);
-    char *error = make_places(c->plan);
+    char *log_dir = xasprintf("%s/log", c->daemons.plan->rundir);
+    char *cgroup = xasprintf("%s/daemons", c->daemons.plan->cgroup);
+    char *error = places_make(c->daemons.plan);
 
-    c->sv = supervisor_create(log_dir, cgroup);
+    c->daemons.sv = supervisor_create(log_dir, cgroup);
     free(log_dir);
     free(cgroup);
     return error;
@@ -522,25 +198,31 @@ up_places(struct cluster *c, const char *policy_file OVS_UNUSED)
 static char *
 up_links(struct cluster *c, const char *policy_file OVS_UNUSED)
 {
-    return fabric_create(c->plan);
+    return fabric_create(c->daemons.plan);
 }
 
 static char *
 up_intent(struct cluster *c, const char *policy_file OVS_UNUSED)
 {
-    return start_database(c, &database_intent);
+    return daemons_database(&c->daemons, &database_intent);
 }
 
 static char *
 up_hosts(struct cluster *c, const char *policy_file OVS_UNUSED)
 {
-    return start_database(c, &database_hosts);
+    return daemons_database(&c->daemons, &database_hosts);
+}
+
+static char *
+up_controllers(struct cluster *c, const char *policy_file)
+{
+    return daemons_controllers(&c->daemons, policy_file);
 }
 
 static char *
 up_ports(struct cluster *c, const char *policy_file OVS_UNUSED)
 {
-    return fabric_join(c->plan);
+    return fabric_join(c->daemons.plan);
 }
 
 static char *
@@ -548,11 +230,11 @@ up_daemons(struct cluster *c, const char *policy_file OVS_UNUSED)
 {
     char *error = NULL;
 
-    for (int i = 0; !error && i < c->plan->n_hosts; i++) {
-        error = start_shim(c, i);
+    for (int i = 0; !error && i < c->daemons.plan->n_hosts; i++) {
+        error = daemons_shim(&c->daemons, i);
     }
-    for (int i = 0; !error && i < c->plan->n_hosts; i++) {
-        error = start_agent(c, i);
+    for (int i = 0; !error && i < c->daemons.plan->n_hosts; i++) {
+        error = daemons_agent(&c->daemons, i);
     }
     return error;
 }
@@ -585,20 +267,20 @@ cluster_up(struct cluster *c, const char *policy_file)
 char *
 cluster_run(struct cluster *c)
 {
-    pid_t vswitchd = supervisor_pid(c->sv, "ovs-vswitchd");
+    pid_t vswitchd = supervisor_pid(c->daemons.sv, "ovs-vswitchd");
 
     if (vswitchd && time_msec() >= c->next_widen) {
         switch_buffers_widen(vswitchd);
         c->next_widen = time_msec() + WIDEN_MS;
     }
-    return supervisor_run(c->sv);
+    return supervisor_run(c->daemons.sv);
 }
 
 void
 cluster_wait(struct cluster *c)
 {
-    supervisor_wait(c->sv);
-    if (c->plan->fabric == FABRIC_OVS) {
+    supervisor_wait(c->daemons.sv);
+    if (c->daemons.plan->fabric == FABRIC_OVS) {
         poll_timer_wait_until(c->next_widen);
     }
 }
@@ -607,24 +289,24 @@ cluster_wait(struct cluster *c)
 char *
 cluster_down(struct cluster *c)
 {
-    if (c->sv) {
-        supervisor_stop(c->sv);
-        supervisor_destroy(c->sv);
-        c->sv = NULL;
+    if (c->daemons.sv) {
+        supervisor_stop(c->daemons.sv);
+        supervisor_destroy(c->daemons.sv);
+        c->daemons.sv = NULL;
     }
-    return cluster_clean(c->plan, c->plan->rundir);
+    return cluster_clean(c->daemons.plan, c->daemons.plan->rundir);
 }
 
 unsigned int
 cluster_restarts(const struct cluster *c)
 {
-    return c->sv ? supervisor_restarts(c->sv) : 0;
+    return c->daemons.sv ? supervisor_restarts(c->daemons.sv) : 0;
 }
 
 pid_t
 cluster_pid(const struct cluster *c, const char *name)
 {
-    return c->sv ? supervisor_pid(c->sv, name) : 0;
+    return c->daemons.sv ? supervisor_pid(c->daemons.sv, name) : 0;
 }
 
 /* Returns NULL and stores the reply, to be freed, in '*replyp', or a message

@@ -18,6 +18,7 @@
 #include "lab/plan.h"
 #include "lab/say.h"
 #include "lab/spawn.h"
+#include "lab/switch-log.h"
 #include "openvswitch/poll-loop.h"
 #include "timeval.h"
 #include "util.h"
@@ -31,6 +32,8 @@ enum kind {
     FAULT_CONTROLLER = 1,
     FAULT_LEADERS = 2,
     FAULT_ALL = FAULT_CONTROLLER | FAULT_LEADERS,
+    FAULT_STOP = 4,             /* The controller stands still until another
+                                 * leads, and then goes on. */
 };
 
 static const struct {
@@ -40,6 +43,8 @@ static const struct {
     { FAULT_CONTROLLER, "the active controller" },
     { FAULT_LEADERS, "the databases' leaders" },
     { FAULT_ALL, "the active controller and the databases' leaders" },
+    { FAULT_STOP | FAULT_LEADERS,
+      "the databases' leaders and stopped the active controller" },
 };
 
 struct faults {
@@ -49,9 +54,13 @@ struct faults {
     long long next_fault;       /* time_msec() of the next fault. */
     long long began;            /* time_msec() of the current fault, 0 if
                                  * there is none. */
+    int stopped;                /* Controller that stands still, or -1. */
+    long long overlap;          /* time_msec() since when two are active, 0 if
+                                 * there is one. */
     double generation;          /* That must be exceeded now. */
     long long first;            /* time_msec() of the first fault. */
     int n_flows;                /* In the switch, then. */
+    unsigned int n_strange;     /* Flows that were put there since. */
     struct report_ha ha;
 };
 
@@ -62,7 +71,18 @@ faults_create(const struct plan *plan, const struct cluster *cluster)
 
     f->plan = plan;
     f->cluster = cluster;
+    f->stopped = -1;
     f->next_fault = time_msec() + PAUSE_MS;
+    if (plan->fabric == FABRIC_OVS) {
+        char *ctl = xasprintf("%s/ovs/vswitchd.ctl", plan->rundir);
+        char *error = switch_log_begin(ctl);
+
+        if (error) {
+            say("%s", error);
+        }
+        free(error);
+        free(ctl);
+    }
     return f;
 }
 
@@ -126,19 +146,23 @@ hosts_follow(const struct faults *f, int i)
     return n >= f->plan->n_hosts;
 }
 
-/* Whether controller 'i', whose 'status' it is, commands the switch. */
-static bool
-commands_switch(const struct faults *f, int i, const cJSON *status)
+/* Two controllers are active, of these 'generations', or not.  One may not
+ * have heard yet that it no longer leads; but it is never the same lead. */
+static void
+see_active(struct faults *f, const double generations[], size_t n)
 {
-    cJSON *reply = ask(f, i, "controller/switches");
-    const cJSON *sw = cJSON_GetArrayItem(cJSON_GetObjectItem(reply,
-                                                             "switches"), 0);
-    bool commands = (has_string(status, "state", "active")
-                     && (has_string(sw, "state", "in sync")
-                         || has_string(sw, "state", "writing")));
-
-    cJSON_Delete(reply);
-    return commands;
+    if (n == 2) {
+        f->overlap = f->overlap ? f->overlap : time_msec();
+        f->ha.same_leads += !(generations[0] < generations[1]
+                              || generations[0] > generations[1]);
+    }
+    if (f->overlap) {
+        f->ha.overlap_s = MAX(f->ha.overlap_s,
+                              (time_msec() - f->overlap) / 1000.0);
+    }
+    if (n < 2) {
+        f->overlap = 0;
+    }
 }
 
 /* Looks at the controllers.  Returns the one that leads and does all it has
@@ -146,29 +170,25 @@ commands_switch(const struct faults *f, int i, const cJSON *status)
 static int
 look(struct faults *f)
 {
-    double commanding[2];       /* Generations; the rest does not matter. */
-    size_t n_commanding = 0;
+    double active[2];           /* Generations of those who say so. */
+    size_t n_active = 0;
     int leader = -1;
 
     for (int i = 0; i < members_n_controllers(f->plan); i++) {
-        cJSON *status = ask(f, i, "controller/status");
+        cJSON *status = i == f->stopped ? NULL : ask(f, i,
+                                                     "controller/status");
 
         if (leads(f, status) && hosts_follow(f, i)) {
             leader = i;
         }
-        if (n_commanding < ARRAY_SIZE(commanding)
-            && commands_switch(f, i, status)) {
-            commanding[n_commanding++] = cJSON_GetNumberValue(
+        if (n_active < ARRAY_SIZE(active)
+            && has_string(status, "state", "active")) {
+            active[n_active++] = cJSON_GetNumberValue(
                 cJSON_GetObjectItem(status, "generation"));
         }
         cJSON_Delete(status);
     }
-    if (n_commanding == ARRAY_SIZE(commanding)) {
-        /* The switch refuses the older one, which may not know yet. */
-        f->ha.double_leaders++;
-        f->ha.double_masters += !(commanding[0] < commanding[1]
-                                  || commanding[0] > commanding[1]);
-    }
+    see_active(f, active, n_active);
     return leader;
 }
 
@@ -203,14 +223,46 @@ count_flows(const struct faults *f, long long ms, int *youngp)
 }
 
 static void
-kill_daemon(const struct faults *f, char *name)
+signal_daemon(const struct faults *f, char *name, int signr)
 {
     pid_t pid = cluster_pid(f->cluster, name);
 
     if (pid) {
-        kill(pid, SIGKILL);
+        kill(pid, signr);
     }
     free(name);
+}
+
+/* Gives whoever commands the switch something to change: a flow that is its
+ * own by the cookie, and is for nobody. */
+static void
+put_strange_flow(struct faults *f)
+{
+    char *bridge = xasprintf("unix:%s/ovs/br0.mgmt", f->plan->rundir);
+    const char *const argv[] = {
+        "ovs-ofctl", "-O", "OpenFlow13", "add-flow", bridge,
+        "cookie=0x7374616765000001,priority=1,ip,nw_src=192.0.2.1,"
+        "actions=drop", NULL
+    };
+
+    if (f->plan->fabric == FABRIC_OVS) {
+        char *error = tool_run(NULL, argv, NULL, TOOL_MS, NULL);
+
+        f->n_strange += !error;
+        free(error);
+    }
+    free(bridge);
+}
+
+/* Lets a controller go on that stood still.  It believes that it leads. */
+static void
+resume(struct faults *f)
+{
+    if (f->stopped >= 0) {
+        put_strange_flow(f);
+        signal_daemon(f, members_controller_daemon(f->stopped), SIGCONT);
+        f->stopped = -1;
+    }
 }
 
 static void
@@ -222,7 +274,7 @@ begin_fault(struct faults *f, int controller)
     enum kind kind = faults_in_turn[which].kind;
     cJSON *status = ask(f, controller, "controller/status");
 
-    f->generation = (kind & FAULT_CONTROLLER
+    f->generation = (kind & (FAULT_CONTROLLER | FAULT_STOP)
                      ? cJSON_GetNumberValue(cJSON_GetObjectItem(
                                                 status, "generation")) : 0);
     cJSON_Delete(status);
@@ -230,15 +282,20 @@ begin_fault(struct faults *f, int controller)
         f->first = time_msec();
         f->n_flows = count_flows(f, 0, NULL);
     }
+    put_strange_flow(f);
+    if (kind & FAULT_STOP) {
+        signal_daemon(f, members_controller_daemon(controller), SIGSTOP);
+        f->stopped = controller;
+    }
     for (size_t i = 0; kind & FAULT_LEADERS && i < ARRAY_SIZE(dbs); i++) {
         int leader = members_leader(f->plan, dbs[i]);
 
         if (leader >= 0) {
-            kill_daemon(f, members_daemon(dbs[i], leader));
+            signal_daemon(f, members_daemon(dbs[i], leader), SIGKILL);
         }
     }
     if (kind & FAULT_CONTROLLER) {
-        kill_daemon(f, members_controller_daemon(controller));
+        signal_daemon(f, members_controller_daemon(controller), SIGKILL);
     }
     f->began = time_msec();
     f->ha.faults++;
@@ -252,6 +309,7 @@ end_fault(struct faults *f, int controller)
 
     f->ha.order_back_s = MAX(f->ha.order_back_s, seconds);
     f->ha.back++;
+    resume(f);
     f->began = 0;
     f->generation = 0;
     f->next_fault = time_msec() + PAUSE_MS;
@@ -321,9 +379,34 @@ count_lost(struct faults *f, size_t n_stages)
     f->ha.stages_lost = n_stages > n ? n_stages - n : 0;
 }
 
+/* What the switch says of who commanded it. */
+static void
+read_switch(struct faults *f)
+{
+    char *file = plan_log(f->plan, "ovs-vswitchd");
+    struct switch_log_counts counts;
+    char *error = switch_log_read(file, &counts);
+
+    if (error) {
+        say("%s", error);
+        free(error);
+    } else {
+        f->ha.switch_changes = counts.changes - MIN(counts.changes,
+                                                    f->n_strange);
+        f->ha.switch_refused = counts.refused;
+        f->ha.double_masters = (counts.backwards + counts.foreign
+                                - MIN(counts.foreign, f->n_strange));
+    }
+    free(file);
+}
+
 void
 faults_finish(struct faults *f, struct report_policy *policy)
 {
+    resume(f);
+    if (f->plan->fabric == FABRIC_OVS) {
+        read_switch(f);
+    }
     if (f->ha.faults && f->plan->fabric == FABRIC_OVS) {
         int young;
         int n = count_flows(f, time_msec() - f->first, &young);

@@ -11,10 +11,12 @@
  *
  * That a controller may die is only true if one does, in the middle of a run.
  * In turn the active controller, the leading members of both databases, and
- * all three at once are killed; the next fault comes some seconds after
+ * all three at once are killed, and at last the databases' leaders while the
+ * active controller stands still, so that it goes on in the belief that it
+ * leads when another does; the next fault comes some seconds after
  * everything is back: a controller leads, of a newer generation if that was
  * killed, reaches both databases, and all hosts follow its order.  Meanwhile
- * nobody else may command the switch, and the switch keeps its flows.
+ * nobody else may command the switch, as the switch has it, and the switch keeps its flows.
  *
  *
  * Usage

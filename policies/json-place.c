@@ -164,7 +164,8 @@ fail_args(const struct json_at *at, const char *member, const char *format,
     } else if (!at->parent) {
         fputc('/', stream);
     }
-    fprintf(stream, ": %s", text);
+    fputs(": ", stream);
+    json_place_print(text, strlen(text), stream);       /* May quote. */
     fclose(stream);
     free(text);
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -144,6 +145,32 @@ plain_exchange(struct bench *b, size_t to, size_t from)
 
 /* Processes. */
 
+/* Has this process run on the 'place'th of the processors that it may use, if
+ * there are two: the client on one, the server and the plain process on the
+ * other.  Else the kernel puts one pair together and the other pair apart, for
+ * as long as a run takes, and a message within a processor takes half the time
+ * of one between two. */
+static void
+pin(int place)
+{
+    static cpu_set_t all;
+    cpu_set_t one;
+
+    if (!CPU_COUNT(&all) && sched_getaffinity(0, sizeof all, &all)) {
+        return;
+    }
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE; i++) {
+        if (CPU_ISSET(i, &all) && !place--) {
+            CPU_SET(i, &one);
+        }
+    }
+    if (CPU_COUNT(&all) > 1 && sched_setaffinity(0, sizeof one, &one)) {
+        fprintf(stderr, "bench: processors not chosen: %s\n",
+                strerror(errno));
+    }
+}
+
 static pid_t
 start_process(void)
 {
@@ -156,6 +183,7 @@ start_process(void)
         if (getppid() != parent) {
             _exit(1);
         }
+        pin(1);
     }
     return pid;
 }
@@ -283,10 +311,66 @@ struct figures {
     double pipelined_kops_per_s;
 };
 
+/* A pair of the same work, ours and the plain socket's.  Who is first changes
+ * from round to round: what the first one leaves in caches, or a processor's
+ * clock, helps the second one. */
+struct pair {
+    double (*ours)(struct bench *, void *aux);
+    double (*plain)(struct bench *, void *aux);
+};
+
+/* Seconds of both. */
+static void
+run_pair(struct bench *b, const struct pair *pair, void *aux, int round,
+         double *ours, double *plain)
+{
+    if (round % 2) {
+        *ours = pair->ours(b, aux);
+        *plain = pair->plain(b, aux);
+    } else {
+        *plain = pair->plain(b, aux);
+        *ours = pair->ours(b, aux);
+    }
+}
+
+static double
+push_value(struct bench *b, void *value)
+{
+    double begin = now();
+
+    finish(b, store_push(b->client, 0, BIG, value));
+    return now() - begin;
+}
+
+static double
+pull_value(struct bench *b, void *value)
+{
+    double begin = now();
+
+    finish(b, store_pull(b->client, 0, BIG, value));
+    return now() - begin;
+}
+
+static double
+plain_push(struct bench *b, void *aux)
+{
+    (void) aux;
+    return plain_exchange(b, BIG * sizeof(float), 1);
+}
+
+static double
+plain_pull(struct bench *b, void *aux)
+{
+    (void) aux;
+    return plain_exchange(b, sizeof(struct request), BIG * sizeof(float));
+}
+
 /* One value of 4 MB there, and back. */
 static void
 measure_big(struct bench *b, struct figures *f)
 {
+    static const struct pair there = { push_value, plain_push };
+    static const struct pair back = { pull_value, plain_pull };
     struct series push = { .n = 0 }, pull = { .n = 0 };
     struct series push_ratio = { .n = 0 }, pull_ratio = { .n = 0 };
     struct series plain = { .n = 0 };
@@ -294,20 +378,15 @@ measure_big(struct bench *b, struct figures *f)
     const double bytes = BIG * sizeof *value;
 
     for (int i = 0; i < BIG_ROUNDS && !b->error; i++) {
-        double there = plain_exchange(b, bytes, 1), begin = now(), mine;
-        double back;
+        double ours[2], theirs[2];
 
-        finish(b, store_push(b->client, 0, BIG, value));
-        mine = now() - begin;
-        note(&push, bytes / mine / 1e9);
-        note(&push_ratio, there / mine);
-        back = plain_exchange(b, sizeof(struct request), bytes);
-        begin = now();
-        finish(b, store_pull(b->client, 0, BIG, value));
-        mine = now() - begin;
-        note(&pull, bytes / mine / 1e9);
-        note(&pull_ratio, back / mine);
-        note(&plain, 2 * bytes / (there + back) / 1e9);
+        run_pair(b, &there, value, i, &ours[0], &theirs[0]);
+        run_pair(b, &back, value, i, &ours[1], &theirs[1]);
+        note(&push, bytes / ours[0] / 1e9);
+        note(&push_ratio, theirs[0] / ours[0]);
+        note(&pull, bytes / ours[1] / 1e9);
+        note(&pull_ratio, theirs[1] / ours[1]);
+        note(&plain, 2 * bytes / (theirs[0] + theirs[1]) / 1e9);
     }
     f->push_gb_per_s = median(&push);
     f->pull_gb_per_s = median(&pull);
@@ -376,30 +455,47 @@ measure_bulk(struct bench *b, struct figures *f)
     free(values);
 }
 
+static double
+push_small(struct bench *b, void *aux)
+{
+    const float one = 1;
+    double begin = now();
+
+    (void) aux;
+    for (int j = 0; j < SYNC_OPS; j++) {
+        uint64_t key = j * UINT64_C(1000003);
+
+        finish(b, store_push_keys(b->client, &key, 1, &one));
+    }
+    return (now() - begin) / SYNC_OPS;
+}
+
+static double
+plain_small(struct bench *b, void *aux)
+{
+    double begin = now();
+
+    (void) aux;
+    for (int j = 0; j < SYNC_OPS; j++) {
+        plain_exchange(b, SMALL_REQUEST, SMALL_ANSWER);
+    }
+    return (now() - begin) / SYNC_OPS;
+}
+
 /* One key at a time, each awaited. */
 static void
 measure_sync(struct bench *b, struct figures *f)
 {
+    static const struct pair pair = { push_small, plain_small };
     struct series mine = { .n = 0 }, plain = { .n = 0 }, ratio = { .n = 0 };
-    const float one = 1;
 
     for (int i = 0; i < SYNC_ROUNDS && !b->error; i++) {
-        double begin = now(), there, here;
+        double ours, theirs;
 
-        for (int j = 0; j < SYNC_OPS; j++) {
-            plain_exchange(b, SMALL_REQUEST, SMALL_ANSWER);
-        }
-        there = (now() - begin) / SYNC_OPS;
-        begin = now();
-        for (int j = 0; j < SYNC_OPS; j++) {
-            uint64_t key = j * UINT64_C(1000003);
-
-            finish(b, store_push_keys(b->client, &key, 1, &one));
-        }
-        here = (now() - begin) / SYNC_OPS;
-        note(&mine, here * 1e6);
-        note(&plain, there * 1e6);
-        note(&ratio, here / there);
+        run_pair(b, &pair, NULL, i, &ours, &theirs);
+        note(&mine, ours * 1e6);
+        note(&plain, theirs * 1e6);
+        note(&ratio, ours / theirs);
     }
     f->sync_us = median(&mine);
     f->pingpong_us = median(&plain);
@@ -468,6 +564,7 @@ bench_ps(bool json)
     pid_t server = 0, plain = 0;
     struct figures f;
 
+    pin(0);
     b.error = start_server(&server, &b.client);
     if (!b.error) {
         b.error = start_plain(&plain, &b.plain);

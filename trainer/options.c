@@ -11,7 +11,9 @@
 
 #include "trainer/message.h"
 
-#define ANY (ROLE_SERVER | TRAINS)
+#define ANY (ROLE_SERVER | LEARNS)
+#define LISTENS (ROLE_SERVER | ROLE_PEER | ROLE_NODE)
+#define LEARNS (TRAINS | ROLE_NODE)
 #define TRAINS (ROLE_WORKER | ROLE_LOCAL | ROLE_PEER)
 
 enum kind {
@@ -40,21 +42,33 @@ struct row {
 #define AT(MEMBER) offsetof(struct options, MEMBER)
 
 static const struct row rows[] = {
-    { "address", ROLE_SERVER | ROLE_PEER, STRING, AT(address), 0, 0,
-      "127.0.0.1", "ADDRESS", "Listen at ADDRESS." },
-    { "port", ROLE_SERVER | ROLE_PEER, INTEGER, AT(port), 0, 65535, "0",
+    { "address", LISTENS, STRING, AT(address), 0, 0, "127.0.0.1", "ADDRESS",
+      "Listen at ADDRESS." },
+    { "port", LISTENS, INTEGER, AT(port), 0, 65535, "0",
       "PORT", "Listen at PORT; 0 lets the kernel choose." },
     { "server", ROLE_WORKER, SERVER, 0, 0, 0, NULL, "HOST:PORT",
       "A server; repeat it for each one, in the same order at every worker." },
     { "workers", ROLE_SERVER | ROLE_WORKER, INTEGER, AT(n_workers), 1, 1024,
       "1", "N", "The job has N workers." },
-    { "rank", ROLE_WORKER | ROLE_PEER, INTEGER, AT(rank), 0, 1023, "0", "R",
-      "This is worker or peer R, 0 to N - 1; 0 reports progress." },
+    { "rank", ROLE_WORKER | ROLE_PEER | ROLE_NODE, INTEGER, AT(rank), 0, 1023,
+      "0", "R",
+      "This is worker, peer or node R, 0 to N - 1; 0 reports progress." },
     { "peers", ROLE_PEER, STRING, AT(peers), 0, 0, NULL,
       "HOST[:PORT],...", "All peers by rank, 32 at most; without a port at "
       "that of --port." },
+    { "nodes", ROLE_NODE, STRING, AT(nodes), 0, 0, NULL, "HOST[:PORT],...",
+      "All nodes by rank, 32 at most; without a port at that of --port." },
+    { "store", ROLE_NODE, WORD, AT(store), 0, 0, "localize",
+      "classic|classic-local|localize|ssp|essp|manual",
+      "Whether keys stay with servers, that are reached by messages or in "
+      "memory, move, or are copied; manual: no keys but blocks, of "
+      "factorise." },
+    { "staleness", ROLE_NODE, INTEGER, AT(staleness), 0, 1000, "1", "S",
+      "Of ssp and essp, by how many clocks copies may be older." },
+    { "location-caches", ROLE_NODE, FLAG, AT(location_caches), 0, 0, NULL,
+      NULL, "Of localize: look for keys where they were last." },
     { "scheme", ROLE_PEER, WORD, AT(scheme), 0, 0, "netmax",
-      "allreduce|allreduce-tree|adpsgd|prague|netmax",
+      "allreduce|allreduce-tree|adpsgd|adpsgd-atomic|prague|netmax",
       "How models are kept together." },
     { "group", ROLE_PEER, INTEGER, AT(group), 2, 32, "4", "N",
       "Of prague, peers of a group." },
@@ -62,9 +76,9 @@ static const struct row rows[] = {
       "NAME", "Use this TCP congestion control, such as cubic." },
     { "sync", ROLE_SERVER, SYNC, AT(sync), 0, 0, "bsp", "SCHEME",
       "When gradients become weights: bsp, asp, ssp[,staleness=S], "
-      "essp[,staleness=S], backup[,backups=B], static,ratios=R0:R1..., "
-      "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
-      "groups[,groups=G][,tau=T]." },
+      "essp[,staleness=S], backup[,backups=B][,pieces=P], "
+      "static,ratios=R0:R1..., lbbsp-cpu[,predictor=P], lbbsp-gpu, "
+      "flexrr[,pieces=P] or groups[,groups=G][,tau=T]." },
     { "control-port", ROLE_SERVER, INTEGER, AT(control_port), 0, 65535, "0",
       "PORT", "Take heartbeats at PORT; 0 lets the kernel choose." },
     { "central", ROLE_SERVER, STRING, AT(central), 0, 0, NULL, "HOST:PORT",
@@ -94,30 +108,31 @@ static const struct row rows[] = {
       "Of linear, the features of a sample." },
     { "loss", TRAINS, WORD, AT(loss), 0, 0, "logistic", "logistic|hinge",
       "Of linear: logistic regression, or a support vector machine." },
-    { "data", TRAINS, STRING, AT(data), 0, 0, "generated", "SOURCE",
+    { "data", LEARNS, STRING, AT(data), 0, 0, "generated", "SOURCE",
       "\"generated\", mnist:FOLDER, cifar10:FOLDER (of the gunzipped files), "
-      "or libsvm:FILE; a FOLDER alone is MNIST's." },
-    { "samples", TRAINS, INTEGER, AT(samples), 1, 1 << 24, "8192", "N",
+      "or libsvm:FILE; a FOLDER alone is MNIST's; of a node, \"generated\" or "
+      "what its task reads." },
+    { "samples", LEARNS, INTEGER, AT(samples), 1, 1 << 24, "8192", "N",
       "Samples to train on; of files at most so many." },
-    { "held-out", TRAINS, INTEGER, AT(held_out), 1, 1 << 24, "512", "N",
+    { "held-out", LEARNS, INTEGER, AT(held_out), 1, 1 << 24, "512", "N",
       "Samples to judge by; of files at most so many." },
     { "batch", TRAINS, INTEGER, AT(batch), 1, 65536, "64", "N",
       "Samples of one iteration, of all workers together." },
-    { "learning-rate", TRAINS, REAL, AT(learning_rate), 1e-9, 1e3, "0.05",
+    { "learning-rate", LEARNS, REAL, AT(learning_rate), 1e-9, 1e3, "0.05",
       "X", "Step of SGD." },
     { "momentum", TRAINS, REAL, AT(momentum), 0, 0.9999, "0.9", "X",
       "Part of the last step that goes on." },
     { "optimiser", TRAINS, WORD, AT(optimiser), 0, 0, "momentum",
       "sgd|momentum|adagrad|adam", "How servers make steps of gradients." },
-    { "seed", TRAINS, INTEGER, AT(seed), 0, 1e15, "1", "N",
+    { "seed", LEARNS, INTEGER, AT(seed), 0, 1e15, "1", "N",
       "Of data, first weights and the order of samples." },
-    { "until", TRAINS, INTEGER, AT(until), 0, 1e15, "100", "N",
+    { "until", LEARNS, INTEGER, AT(until), 0, 1e15, "100", "N",
       "Pause after N iterations; 0 pauses before the first." },
-    { "eval-every", TRAINS, INTEGER, AT(eval_every), 1, 1e15, "10", "N",
+    { "eval-every", LEARNS, INTEGER, AT(eval_every), 1, 1e15, "10", "N",
       "Evaluate after every N iterations, and whenever pausing." },
-    { "sample-cost-us", TRAINS, REAL, AT(sample_cost_us), 0, 1e9, "0", "US",
+    { "sample-cost-us", LEARNS, REAL, AT(sample_cost_us), 0, 1e9, "0", "US",
       "Emulate a slower worker: a sample takes at least so long." },
-    { "speed-profile", TRAINS, STRING, AT(speed_profile), 0, 0, NULL, "FILE",
+    { "speed-profile", LEARNS, STRING, AT(speed_profile), 0, 0, NULL, "FILE",
       "Emulate the machine that FILE has for this rank." },
     { "backend", TRAINS, WORD, AT(backend), 0, 0, "auto", "auto|cpu|cuda",
       "Where to compute; \"auto\" is a GPU if there is one, else the CPU." },
@@ -126,7 +141,42 @@ static const struct row rows[] = {
     { "overlap", ROLE_WORKER, WORD, AT(overlap), 0, 0, "on", "on|off",
       "Whether gradients leave in parts, while others are computed." },
     { "threads", ANY, INTEGER, AT(n_threads), 1, 1024, "1", "N",
-      "Threads of the CPU's linear algebra." },
+      "Threads of the CPU's linear algebra; of a node, its workers." },
+    { "task", ROLE_NODE, WORD, AT(task), 0, 0, "factorise",
+      "factorise|knowledge|skipgram", "What is trained." },
+    { "epoch-limit", ROLE_NODE, REAL, AT(epoch_limit), 0, 1e6, "0", "S",
+      "End an epoch after S seconds; 0: when it is over." },
+    { "dimension", ROLE_NODE, INTEGER, AT(dimension), 1, 1024, "100", "N",
+      "Of vectors; those of complex numbers have twice as many values." },
+    { "rows", ROLE_NODE, INTEGER, AT(rows), 1, 1 << 26, "4000", "N",
+      "Of factorise, of a matrix that is generated." },
+    { "columns", ROLE_NODE, INTEGER, AT(columns), 1, 1 << 26, "2000", "N",
+      "Likewise." },
+    { "shrink", ROLE_NODE, REAL, AT(shrink), 0, 1e6, "1", "X",
+      "Of factorise, the weight of the squares of both factors." },
+    { "embedding", ROLE_NODE, WORD, AT(embedding), 0, 0, "complex",
+      "rescal|complex", "Of knowledge, the model." },
+    { "entities", ROLE_NODE, INTEGER, AT(entities), 2, 1 << 26, "2000", "N",
+      "Of knowledge, of a graph that is generated." },
+    { "relations", ROLE_NODE, INTEGER, AT(relations), 1, 1 << 20, "40", "N",
+      "Likewise." },
+    { "vocabulary", ROLE_NODE, INTEGER, AT(vocabulary), 2, 1 << 26, "5000",
+      "N", "Of skipgram, words of a text that is generated." },
+    { "min-count", ROLE_NODE, INTEGER, AT(min_count), 1, 1 << 30, "5", "N",
+      "Of skipgram, words of a file that are there less often are left "
+      "out." },
+    { "often", ROLE_NODE, REAL, AT(often), 0, 1, "0.001", "X",
+      "Of skipgram, words that are more of a text are skipped at times; 0: "
+      "none." },
+    { "window", ROLE_NODE, INTEGER, AT(window), 1, 100, "5", "N",
+      "Of skipgram, words on each side that are near." },
+    { "negatives", ROLE_NODE, INTEGER, AT(negatives), 1, 100, "5", "N",
+      "Of knowledge and skipgram, wrong ones drawn beside each right one." },
+    { "draws", ROLE_NODE, INTEGER, AT(draws), 1, 1000, "16", "N",
+      "Of these, when keys move, draws of each until one is here; 1: take "
+      "any, which is slower and a little better." },
+    { "ahead", ROLE_NODE, INTEGER, AT(ahead), 1, 1 << 20, "200", "N",
+      "Of knowledge and skipgram, samples whose keys are on their way." },
 };
 
 #define IMAGE_CLASSES 10        /* Of images, generated or not. */
@@ -141,6 +191,8 @@ static const struct {
     { "worker", ROLE_WORKER, "Train, with servers and other workers." },
     { "local", ROLE_LOCAL, "Train in one process without a network." },
     { "peer", ROLE_PEER, "Train with others like it, without a server." },
+    { "node", ROLE_NODE, "Train what has a parameter for each of many keys, "
+      "with others like it." },
 };
 
 static const struct row *
@@ -319,6 +371,18 @@ check_data(struct options *o)
 }
 
 static char *
+check_node(const struct options *o)
+{
+    if (!o->nodes || (!o->port && !strchr(o->nodes, ':'))) {
+        return message("--nodes, --port: all nodes and where they listen are "
+                       "needed");
+    }
+    return strcmp(o->store, "manual")
+           || (!strcmp(o->task, "factorise") && o->n_threads == 1) ? NULL
+           : message("--store: manual is for factorise, one thread a node");
+}
+
+static char *
 check_together(struct options *o)
 {
     if (o->role == ROLE_SERVER) {
@@ -333,10 +397,6 @@ check_together(struct options *o)
             return message("--address: \"%s\" is not where workers reach "
                            "group servers", o->address);
         }
-        if (o->checkpoint && !o->sync.class->spans) {
-            return message("--checkpoint: \"%s\" has none, bsp has",
-                           o->sync.class->name);
-        }
         return o->resume && !o->checkpoint
                ? message("--resume: --checkpoint says from where") : NULL;
     }
@@ -347,6 +407,9 @@ check_together(struct options *o)
                                  && !strchr(o->peers, ':')))) {
         return message("--peers, --port: all peers and where they listen "
                        "are needed");
+    }
+    if (o->role == ROLE_NODE) {
+        return check_node(o);
     }
     if (o->role != ROLE_PEER && o->rank >= o->n_workers) {
         return message("--rank: %lld is not 0 to %lld", (long long) o->rank,
@@ -369,7 +432,7 @@ parse_role(const char *name, struct options *o)
         }
     }
     return message("\"%s\" is not one of \"server\", \"worker\", \"local\", "
-                   "\"peer\"", name);
+                   "\"peer\", \"node\"", name);
 }
 
 /* Takes the option at 'argv[*i]' and moves '*i' behind its value. */
@@ -412,8 +475,8 @@ options_parse(int argc, char *argv[], struct options *o, bool *help)
         return NULL;
     }
     if (argc < 1) {
-        return message("\"server\", \"worker\", \"local\" or \"peer\" is "
-                       "needed, --help says more");
+        return message("\"server\", \"worker\", \"local\", \"peer\" or "
+                       "\"node\" is needed, --help says more");
     }
     error = parse_role(argv[0], o);
     for (size_t i = 0; i < N_ROWS && !error; i++) {

@@ -22,6 +22,7 @@ enum role {
     ROLE_WORKER = 1 << 1,
     ROLE_LOCAL = 1 << 2,        /* Both in one process, no network. */
     ROLE_PEER = 1 << 3,         /* One of several without a server. */
+    ROLE_NODE = 1 << 4,         /* One of those that share keys. */
 };
 
 enum data_kind {
@@ -41,6 +42,11 @@ struct options {
     const char *congestion;     /* NULL: the system's. */
     struct sync_spec sync;
     const char *peers;          /* HOST[:PORT] of each, by commas. */
+    const char *nodes;          /* Likewise. */
+    const char *store;          /* A word of key_variant_find(), or "manual".
+                                 */
+    int64_t staleness;          /* Of ssp and essp. */
+    bool location_caches;       /* Of localize. */
     const char *scheme;         /* A word of peer.h. */
     int64_t group;              /* Peers of one, under prague. */
     int64_t control_port;
@@ -71,6 +77,21 @@ struct options {
     const char *tf32;           /* "on" or "off". */
     const char *overlap;        /* Likewise. */
     int64_t n_threads;
+
+    const char *task;           /* A word of node_task_find(). */
+    double epoch_limit;         /* Seconds; 0: none. */
+    int64_t dimension;          /* Of vectors. */
+    int64_t rows, columns;      /* Of a matrix that is generated. */
+    double shrink;              /* Weight of the norms of its factors. */
+    const char *embedding;      /* "rescal" or "complex". */
+    int64_t entities, relations;        /* Of a graph that is generated. */
+    int64_t vocabulary;         /* Of a text that is generated. */
+    int64_t min_count;          /* Of words of a text that is read. */
+    double often;               /* Part of it above which words are skipped. */
+    int64_t window;             /* Words on each side that are near. */
+    int64_t negatives;          /* Wrong ones beside each right one. */
+    int64_t draws;              /* Of a wrong one, until one is here. */
+    int64_t ahead;              /* Samples whose keys are on their way. */
 };
 
 /* Reads "ROLE --option value ...".  Returns NULL or a message.  Strings stay

@@ -82,10 +82,10 @@ pace_wait(struct pace *pace, uint32_t n, struct control *control)
 {
     int64_t end = pace_end_us(pace, n);
     struct pollfd fd = {
-        .fd = control_signal_fd(control), .events = POLLIN,
+        .fd = control ? control_signal_fd(control) : -1, .events = POLLIN,
     };
 
-    while (!control_stopped(control)) {
+    while (!control || !control_stopped(control)) {
         int64_t left = end - report_monotonic_us();
         struct timespec ts = {
             .tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000,

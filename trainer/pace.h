@@ -40,7 +40,8 @@ int64_t pace_end_us(struct pace *, uint32_t n);
 /* Whether steps take longer than their computing. */
 bool pace_emulates(const struct pace *);
 
-/* Waits until a step of 'n' samples is over, or we are told to stop. */
+/* Waits until a step of 'n' samples is over, or we are told to stop by
+ * 'control', which may be NULL. */
 void pace_wait(struct pace *, uint32_t n, struct control *);
 
 /* Seconds since the step began. */

@@ -23,6 +23,7 @@ struct pieces {
     float *sum;                 /* Of samples' gradients. */
     uint32_t n;                 /* Samples in it, */
     double loss;                /* and the sum of their losses. */
+    bool skipped;               /* It would be dropped. */
 };
 
 struct pieces *
@@ -60,8 +61,19 @@ send_posts(struct pieces *p)
 void
 pieces_take(struct pieces *p, const struct sync_message *m)
 {
-    steal_take(&p->steal, m);
-    send_posts(p);
+    if (m->kind == SYNC_SKIP) {
+        p->skipped = p->skipped || m->iteration > p->steal.iteration;
+    } else {
+        steal_take(&p->steal, m);
+        send_posts(p);
+    }
+}
+
+/* Whether nobody wants the gradient any more. */
+static bool
+is_vain(const struct pieces *p)
+{
+    return p->skipped || ps_client_has_gone_back(p->in.client);
 }
 
 /* Listens until 'until_us', and at least once to what is there. */
@@ -100,7 +112,7 @@ compute_piece(struct pieces *p, uint64_t iteration, uint32_t first,
     p->loss += loss;
     do {
         result = converse(p, end, errorp);
-    } while (result == PS_OK && report_monotonic_us() < end);
+    } while (result == PS_OK && report_monotonic_us() < end && !is_vain(p));
     return result;
 }
 
@@ -115,9 +127,10 @@ pieces_compute(struct pieces *p, uint64_t iteration, struct shard share,
     memset(p->sum, 0, p->n_parameters * sizeof *p->sum);
     p->n = 0;
     p->loss = 0;
-    steal_begin(&p->steal, o->rank, o->n_workers, iteration, share.first,
-                share.n);
-    while (result == PS_OK && !steal_idle(&p->steal)) {
+    p->skipped = false;
+    steal_begin(&p->steal, o->rank, p->in.helps ? o->n_workers : 1, iteration,
+                share.first, share.n);
+    while (result == PS_OK && !steal_idle(&p->steal) && !is_vain(p)) {
         uint32_t first, some;
 
         if (steal_next(&p->steal, piece, &first, &some)) {
@@ -125,6 +138,12 @@ pieces_compute(struct pieces *p, uint64_t iteration, struct shard share,
         } else if (!steal_idle(&p->steal)) {
             result = converse(p, INT64_MAX, errorp);
         }
+    }
+    if (ps_client_has_gone_back(p->in.client)) {
+        send_posts(p);          /* Those are dropped. */
+    }
+    if (p->skipped) {
+        p->n = 0;
     }
     memset(p->in.model->gradient, 0, p->n_parameters * sizeof *p->sum);
     if (p->n) {

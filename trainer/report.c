@@ -154,6 +154,44 @@ report_progress(struct report *report, const struct report_progress *p,
 }
 
 void
+report_policy(double lambda2, const int avoided[][2], int n)
+{
+    printf("{\"event\": \"policy\", \"time\": %"PRId64", \"lambda2\": %s, "
+           "\"avoided\": [", wall_ms(), number(lambda2).text);
+    for (int i = 0; i < n; i++) {
+        printf("%s[%d, %d]", i ? ", " : "", avoided[i][0], avoided[i][1]);
+    }
+    puts("]}");
+    fflush(stdout);
+}
+
+void
+report_epoch(const struct report_epoch *e)
+{
+    printf("{\"event\": \"epoch\", \"time\": %"PRId64", "
+           "\"epoch\": %"PRIu64", \"updates\": %"PRIu64", "
+           "\"seconds\": %s, \"cpu_s\": %s, \"loss\": %s", wall_ms(),
+           e->epoch, e->updates, number(e->seconds).text,
+           number(e->cpu_s).text, number(e->loss).text);
+    for (int i = 0; i < 2; i++) {
+        if (e->names[i]) {
+            printf(", \"%s\": %s", e->names[i], number(e->qualities[i]).text);
+        }
+    }
+    puts("}");
+    fflush(stdout);
+}
+
+void
+report_keys(uint64_t local, uint64_t remote, uint64_t moved)
+{
+    printf("{\"event\": \"keys\", \"time\": %"PRId64", \"local\": %"PRIu64", "
+           "\"remote\": %"PRIu64", \"moved\": %"PRIu64"}\n", wall_ms(), local,
+           remote, moved);
+    fflush(stdout);
+}
+
+void
 report_paused(uint64_t iteration)
 {
     printf("{\"event\": \"paused\", \"time\": %"PRId64", "

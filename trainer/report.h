@@ -32,6 +32,15 @@ struct report_progress {
                                  * for others; NAN if unknown. */
 };
 
+/* An epoch of a task whose parameters are keys (task/node-task.h). */
+struct report_epoch {
+    uint64_t epoch, updates;    /* Epochs made, and samples of the last. */
+    double seconds, cpu_s;      /* It took, at all nodes. */
+    double loss;                /* Mean of its samples. */
+    const char *names[2];       /* Of what held-out samples say, or NULL. */
+    double qualities[2];
+};
+
 /* 'datagrams': STAGECOACH_COJOB, _JOB and _RUNDIR say what to send where. */
 struct report *report_create(bool datagrams);
 void report_destroy(struct report *);
@@ -40,7 +49,13 @@ void report_listening(const char *address, uint16_t port);
 void report_backend(const char *name);
 void report_progress(struct report *, const struct report_progress *,
                      bool force);
+void report_epoch(const struct report_epoch *);
+/* Of a node, at its end: what became of accesses of keys. */
+void report_keys(uint64_t local, uint64_t remote, uint64_t moved);
 void report_paused(uint64_t iteration);
+
+/* Which links between peers a new policy avoids. */
+void report_policy(double lambda2, const int avoided[][2], int n);
 void report_done(const struct report_progress *, uint64_t bytes_sent,
                  uint64_t bytes_received);
 

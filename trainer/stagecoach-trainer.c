@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach-trainer: a server, or a worker, of one training job; or several
- * jobs, one after the other, to compare. */
+/* stagecoach-trainer: a server, a worker, a peer or a node of one training
+ * job; or several jobs, one after the other, to compare. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "trainer/bench-ps.h"
 #include "trainer/compare/compare-command.h"
 #include "trainer/control.h"
+#include "trainer/node.h"
 #include "trainer/options.h"
 #include "trainer/ps/group-server.h"
 #include "trainer/ps/server.h"
@@ -48,7 +49,8 @@ run(const struct options *o, struct control *control)
         });
     }
     return o->role == ROLE_PEER ? sync_peer_run(o, control)
-                                : worker_run(o, control);
+           : o->role == ROLE_NODE ? node_run(o, control)
+           : worker_run(o, control);
 }
 
 static int

@@ -137,11 +137,15 @@ take_role(struct worker *w, const struct sync_message *m)
     if (w->role & SYNC_ROLE_AHEAD) {
         ps_client_run_ahead(w->client, m->total);
     }
-    if (w->role & SYNC_ROLE_STEALS && !w->pieces) {
+
+    /* A machine that listens only when it is done hears nothing in time. */
+    if (!w->pieces && (w->role & SYNC_ROLE_STEALS
+                       || (w->role & SYNC_ROLE_SKIPS
+                           && (m->total > 1 || pace_emulates(w->pace))))) {
         w->pieces = pieces_create(&(struct pieces_in) {
             .o = w->o, .control = w->control, .client = w->client,
             .data = w->data, .model = w->model, .batch = w->batch,
-            .pace = w->pace,
+            .pace = w->pace, .helps = w->role & SYNC_ROLE_STEALS,
         }, w->n_parameters, m->total);
     }
 }
@@ -159,7 +163,7 @@ take_messages(struct worker *w, char **error)
             *error = assignment_take(&m, w->o->batch, &w->share);
         } else if (w->pieces) {
             pieces_take(w->pieces, &m);
-        } else {
+        } else if (m.kind != SYNC_SKIP) {
             *error = message("message of kind %u: not expected", m.kind);
         }
     }
@@ -352,6 +356,21 @@ iterate(struct worker *w, char **error)
     return result;
 }
 
+/* Takes part again after a pause. */
+static enum ps_result
+resume(struct worker *w, char **error)
+{
+    enum ps_result result;
+
+    if (!w->client) {
+        return PS_OK;
+    }
+    result = ps_client_resume(w->client, w->model->weights,
+                              &w->progress.iteration, error);
+    model_weights_changed(w->model);
+    return result == PS_OK ? take_messages(w, error) : result;
+}
+
 /* Waits for a new target, or for the end. */
 static enum ps_result
 pause_for_orders(struct worker *w, char **error)
@@ -370,8 +389,9 @@ pause_for_orders(struct worker *w, char **error)
             return PS_ENDED;
         }
         if (control_target(control) > w->progress.iteration) {
+            result = resume(w, error);
             pace_step(w->pace);
-            return PS_OK;
+            return result;
         }
         if (control_silent(control)) {
             return PS_ENDED;

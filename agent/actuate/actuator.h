@@ -47,6 +47,8 @@
 #include "shim/control/protocol.h"
 
 struct bypass_place;
+struct shim_stats;
+struct traffic_totals;
 
 struct actuator {
     const struct actuator_class *class;
@@ -82,6 +84,8 @@ struct actuator_status {
     uint64_t ip_bytes;          /* Sent, that can carry a tag. */
     uint64_t default_bytes;     /* Of these, sent without one. */
     uint64_t queued_bytes;      /* That wait in it now: no counter. */
+    const struct shim_stats *stats;     /* As it told last, or NULL. */
+    const struct traffic_totals *totals;        /* By this agent's count. */
 };
 
 struct actuator_class {

@@ -59,6 +59,7 @@ struct shim_actuator {
     struct slot_table slots;
     struct flow_set flows;
     uint64_t queued_bytes;      /* In the shim, as it told last. */
+    struct shim_stats stats;    /* The same. */
     struct traffic traffic;
     struct watched watched;
     bool slots_dirty;
@@ -244,6 +245,7 @@ take_stats(struct shim_actuator *s, const void *body, size_t size)
         traffic_take(&s->traffic, stats, slots, n, slot_grew, s);
         tell_bursts(s, slots, n);
         s->queued_bytes = stats->queued_bytes;
+        s->stats = *stats;
     }
     return 0;
 }
@@ -710,6 +712,8 @@ shim_get_status(const struct actuator *a, struct actuator_status *status)
     status->ip_bytes = s->traffic.total.ip_bytes;
     status->default_bytes = s->traffic.total.default_bytes;
     status->queued_bytes = status->connected ? s->queued_bytes : 0;
+    status->stats = status->connected && s->stats.boot_id ? &s->stats : NULL;
+    status->totals = &s->traffic.total;
 }
 
 const struct actuator_class actuator_shim = {

@@ -56,7 +56,16 @@ traffic_take(struct traffic *tr, const struct shim_stats *stats,
             uint64_t tx = grew(&tr->slots[slot].tx_bytes, slots[i].tx_bytes);
             uint64_t rx = grew(&tr->slots[slot].rx_bytes, slots[i].rx_bytes);
 
+            uint64_t dropped = grew(&tr->slots[slot].dropped,
+                                    slots[i].tx_dropped);
+            unsigned int level = (slots[i].level < SHIM_N_LEVELS
+                                  ? slots[i].level : SHIM_LEVEL_DEFAULT);
+
             tr->slots[slot].seen = true;
+            if (!mark) {
+                tr->total.level_bytes[level] += tx;
+                tr->total.level_dropped[level] += dropped;
+            }
             if (!mark && (tx || rx)) {
                 slot_grew(slot, tx, rx, aux);
             }

@@ -37,6 +37,8 @@ struct traffic_totals {
     uint64_t tx_bytes, rx_bytes;
     uint64_t ip_bytes;          /* Sent, that can carry a tag. */
     uint64_t default_bytes;     /* Of these, sent without one. */
+    uint64_t level_bytes[SHIM_N_LEVELS];        /* Of jobs, */
+    uint64_t level_dropped[SHIM_N_LEVELS];      /* and packets of theirs. */
 };
 
 struct traffic {
@@ -47,7 +49,7 @@ struct traffic {
     struct traffic_totals last;
     struct {
         bool seen;              /* By this agent, of that shim. */
-        uint64_t tx_bytes, rx_bytes;
+        uint64_t tx_bytes, rx_bytes, dropped;
     } slots[SHIM_MAX_SLOTS];    /* Last values. */
 };
 

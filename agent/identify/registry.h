@@ -73,6 +73,11 @@ struct job {
      * from the data plane; never falls. */
     uint64_t tx_bytes, rx_bytes;
 
+    /* Bits a second that it sends, and 'tx_bytes' when that was found out.
+     * Written by links.h. */
+    double tx_bps;
+    uint64_t sampled_tx_bytes;
+
     /* Its bursts, of the direction with more bytes.  Written by the same;
      * zeros while nothing is known. */
     struct shim_burst_stats bursts;

@@ -222,19 +222,29 @@ make_key(uint8_t family, const struct inet_diag_sockid *id,
     return true;
 }
 
-static uint64_t
-get_cgroup(const struct nlmsghdr *nlh)
+static const struct rtattr *
+find_attribute(const struct nlmsghdr *nlh, unsigned short type)
 {
     const struct inet_diag_msg *msg = NLMSG_DATA(nlh);
     const struct rtattr *a = (const struct rtattr *) (msg + 1);
     int left = nlh->nlmsg_len - NLMSG_LENGTH(sizeof *msg);
-    uint64_t cgroup = 0;
 
     for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
-        if (a->rta_type == INET_DIAG_CGROUP_ID
-            && RTA_PAYLOAD(a) >= sizeof cgroup) {
-            memcpy(&cgroup, RTA_DATA(a), sizeof cgroup);
+        if (a->rta_type == type) {
+            return a;
         }
+    }
+    return NULL;
+}
+
+static uint64_t
+get_cgroup(const struct nlmsghdr *nlh)
+{
+    const struct rtattr *a = find_attribute(nlh, INET_DIAG_CGROUP_ID);
+    uint64_t cgroup = 0;
+
+    if (a && RTA_PAYLOAD(a) >= sizeof cgroup) {
+        memcpy(&cgroup, RTA_DATA(a), sizeof cgroup);
     }
     return cgroup;
 }
@@ -348,8 +358,10 @@ sock_diag_dump(struct sock_diag *sd, const uint64_t *cgroups, size_t n,
     return 0;
 }
 
+/* 'extensions' is of INET_DIAG_* what the kernel is to tell besides. */
 static int
-request_one(struct sock_diag *sd, const struct shim_flow_key *key)
+request_one(struct sock_diag *sd, const struct shim_flow_key *key,
+            uint8_t extensions)
 {
     size_t size = key->family == 6 ? 16 : 4;
     struct {
@@ -365,6 +377,7 @@ request_one(struct sock_diag *sd, const struct shim_flow_key *key)
         .req = {
             .sdiag_family = key->family == 6 ? AF_INET6 : AF_INET,
             .sdiag_protocol = IPPROTO_TCP,
+            .idiag_ext = extensions,
             .idiag_states = STATES,
             .id = {
                 .idiag_sport = key->local_port,
@@ -424,6 +437,29 @@ sock_diag_find(struct sock_diag *sd, const struct shim_flow_key *key,
     if (key->protocol != IPPROTO_TCP) {
         return ENOENT;
     }
-    error = request_one(sd, key);
+    error = request_one(sd, key, 0);
     return error ? error : receive_one(sd, key, info);
+}
+
+/* Stores in 'tcp_info', of '*sizep' bytes, as much as the kernel tells of its
+ * struct tcp_info for the socket with 'key', and how much that is in '*sizep'.
+ * Returns 0 or a positive errno value, as sock_diag_find() does. */
+int
+sock_diag_tcp_info(struct sock_diag *sd, const struct shim_flow_key *key,
+                   void *tcp_info, size_t *sizep)
+{
+    const struct rtattr *a;
+    struct sock_info info;
+    int error = request_one(sd, key, 1 << (INET_DIAG_INFO - 1));
+
+    error = error ? error : receive_one(sd, key, &info);
+    if (error) {
+        return error;
+    }
+    a = find_attribute((const struct nlmsghdr *) sd->buffer, INET_DIAG_INFO);
+    *sizep = a ? MIN(*sizep, RTA_PAYLOAD(a)) : 0;
+    if (a) {
+        memcpy(tcp_info, RTA_DATA(a), *sizep);
+    }
+    return 0;
 }

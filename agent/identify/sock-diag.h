@@ -65,6 +65,8 @@ void sock_diag_close(struct sock_diag *);
 
 int sock_diag_find(struct sock_diag *, const struct shim_flow_key *,
                    struct sock_info *);
+int sock_diag_tcp_info(struct sock_diag *, const struct shim_flow_key *,
+                       void *tcp_info, size_t *sizep);
 int sock_diag_dump(struct sock_diag *, const uint64_t *cgroups, size_t n,
                    sock_diag_func *, void *aux);
 

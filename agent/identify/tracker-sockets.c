@@ -169,6 +169,20 @@ find_socket(struct tracker *t, const struct shim_flow_key *key,
     return ENOENT;
 }
 
+int
+tracker_tcp_info(struct tracker *t, const struct shim_flow_key *key,
+                 void *tcp_info, size_t *sizep)
+{
+    for (size_t i = 0; i < t->views.n; i++) {
+        struct sock_diag *sd = t->views.views[i].sd;
+
+        if (sd && !sock_diag_tcp_info(sd, key, tcp_info, sizep)) {
+            return 0;
+        }
+    }
+    return ENOENT;
+}
+
 void
 tracker_look_at_miss(struct tracker *t, const struct shim_flow_key *key,
              long long since)

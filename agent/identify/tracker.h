@@ -108,6 +108,11 @@ char *tracker_claim(struct tracker *, enum claim_source, const char *name,
 char *tracker_unclaim(struct tracker *, enum claim_source, const char *name,
                       const char *kind, const char *text);
 
+/* What the kernel's struct tcp_info says of a flow, as
+ * sock_diag_tcp_info(). */
+int tracker_tcp_info(struct tracker *, const struct shim_flow_key *,
+                     void *tcp_info, size_t *sizep);
+
 const struct registry *tracker_registry(const struct tracker *);
 const struct flow_table *tracker_flows(const struct tracker *);
 const struct tracker_stats *tracker_stats(const struct tracker *);

@@ -16,6 +16,7 @@
 #include "controller/hosts-db.h"
 #include "controller/intent-db.h"
 #include "controller/policy-file.h"
+#include "controller/southbound/switches.h"
 #include "controller/telemetry.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
@@ -106,6 +107,12 @@ put_controller(struct ds *out, const struct controller *ctl)
         hosts_db_is_connected(ctl->hosts));
     put(out, "agents_connected", "gauge", "Agents that are connected.",
         telemetry_n_agents(ctl->telemetry));
+    put(out, "switches_applied", "gauge",
+        "Part of what is wanted in switches that is there, 0 to 1.",
+        switches_applied(ctl->switches));
+    put(out, "cables_wrong", "gauge",
+        "Directions of links that do not lead where the topology has them.",
+        switches_n_alarms(ctl->switches));
     put(out, "decisions_logged_total", "counter",
         "Entries that the log of decisions has had.",
         decision_log_last(ctl->log));
@@ -234,6 +241,45 @@ static const struct host_metric {
       get_received },
 };
 
+/* Metrics of the shims of the first 'n' hosts of 'nodes'. */
+static void
+put_shims(struct ds *out, const struct shash_node *const nodes[], size_t n)
+{
+    for (size_t m = 0; m < SHIM_COUNTERS_N; m++) {
+        const struct shim_counter *counter = &shim_counters_list[m];
+
+        describe(out, counter->metric, counter->type, counter->help);
+        for (size_t i = 0; i < n; i++) {
+            const struct host *host = nodes[i]->data;
+
+            if (host->shim.known) {
+                ds_put_format(out, PREFIX "%s{host=\"%s\"} %"PRIu64"\n",
+                              counter->metric, host->name,
+                              host->shim.values[m]);
+            }
+        }
+    }
+}
+
+/* The same by level: 'name' with 'counts' at 'offset' in a host's. */
+static void
+put_levels(struct ds *out, const struct shash_node *const nodes[], size_t n,
+           const char *name, const char *help, size_t offset)
+{
+    describe(out, name, "counter", help);
+    for (size_t i = 0; i < n; i++) {
+        const struct host *host = nodes[i]->data;
+        const uint64_t *counts = (const void *) ((const char *) &host->shim
+                                                 + offset);
+
+        for (size_t l = 0; host->shim.known && l < SHIM_COUNTERS_LEVELS;
+             l++) {
+            ds_put_format(out, PREFIX "%s{host=\"%s\",queue=\"%"PRIuSIZE
+                          "\"} %"PRIu64"\n", name, host->name, l, counts[l]);
+        }
+    }
+}
+
 static void
 put_hosts(struct ds *out, const struct cluster *c)
 {
@@ -255,6 +301,13 @@ put_hosts(struct ds *out, const struct cluster *c)
                           metric->name, host->name, metric->get(host));
         }
     }
+    put_shims(out, nodes, shown);
+    put_levels(out, nodes, shown, "shim_queue_sent_bytes_total",
+               "Bytes of jobs that the host sent, by the shim's queue.",
+               offsetof(struct shim_counters, level_bytes));
+    put_levels(out, nodes, shown, "shim_queue_jobs_dropped_packets_total",
+               "Packets of jobs that were dropped, by the shim's queue.",
+               offsetof(struct shim_counters, level_dropped));
     free(nodes);
 }
 

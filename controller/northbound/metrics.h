@@ -15,7 +15,7 @@
  *
  * A label costs memory in Prometheus for each value that it ever had.  Hosts
  * and jobs are labels up to METRICS_MAX_HOSTS and METRICS_MAX_JOBS; how many
- * have been left out is a metric itself.  No label is made of anything that
+ * have been left out is a metric itself.  A host has some fifty series.  No label is made of anything that
  * changes by itself, such as a rung, a rank or a message.
  *
  *

@@ -12,6 +12,7 @@
 #include "controller/intent-db.h"
 #include "controller/northbound/metrics.h"
 #include "controller/northbound/rest-routes.h"
+#include "controller/rollout.h"
 #include "openvswitch/json.h"
 #include "util.h"
 
@@ -90,6 +91,12 @@ rest_get_history(struct rest_request *r)
                                "/v1/history: %s", error);
     free(error);
     return answer;
+}
+
+struct rest_answer
+rest_get_rollout(struct rest_request *r)
+{
+    return rest_answer_json(rollout_to_json(r->ctl));
 }
 
 struct rest_answer

@@ -33,6 +33,7 @@ static const struct rest_route routes[] = {
     { "GET", "/v1/explain/{cojob}/{job}", false, { NULL }, rest_get_explain },
     { "GET", "/v1/history/{kind}", false, { "since", "limit" },
       rest_get_history },
+    { "GET", "/v1/rollout", false, { NULL }, rest_get_rollout },
     { "GET", "/metrics", false, { NULL }, rest_get_metrics },
     { "GET", "/healthz", false, { NULL }, rest_get_healthz },
     { "GET", "/readyz", false, { NULL }, rest_get_readyz },

@@ -52,6 +52,7 @@ struct rest_answer rest_get_readyz(struct rest_request *);
 struct rest_answer rest_get_metrics(struct rest_request *);
 struct rest_answer rest_get_explain(struct rest_request *);
 struct rest_answer rest_get_history(struct rest_request *);
+struct rest_answer rest_get_rollout(struct rest_request *);
 struct rest_answer rest_get_events(struct rest_request *);
 
 struct rest_answer rest_get_cojob(struct rest_request *);

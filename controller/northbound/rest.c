@@ -184,6 +184,15 @@ rest_destroy(struct rest *rest)
     free(rest);
 }
 
+/* The members of the intent database are at 'remote' now. */
+void
+rest_set_intent(struct rest *rest, const char *remote)
+{
+    if (rest) {
+        intent_writer_set_remote(rest->writer, remote);
+    }
+}
+
 /* Does what can be done without waiting. */
 void
 rest_run(struct rest *rest)

@@ -51,6 +51,7 @@ struct rest_options {
 
 char *rest_create(const struct rest_options *, struct controller *,
                   struct rest **);
+void rest_set_intent(struct rest *, const char *remote);
 void rest_destroy(struct rest *);
 
 void rest_run(struct rest *);

@@ -11,15 +11,15 @@
  *
  * Which traffic goes where and in which queue is decided in one place; how a
  * switch is told differs between kinds of switches.  So what decides
- * (switches.h) is written against this interface.  openflow.h is the driver
- * that there is; the queues themselves are set up by whoever runs the
- * switch.
+ * (switches.h) is written against this interface.  openflow.h has the flows,
+ * ovsdb-qos.h the queues that they name; where nobody says how these are made,
+ * whoever runs the switch makes them.
  *
  *
  * Usage
  * =====
  *
- *    struct driver *d = openflow_create(target, admit, aux);
+ *    struct driver *d = openflow_create(target, &events, aux);
  *
  *    d->class->want(d, &want);                   // As often as one likes.
  *    for (;;) {
@@ -45,6 +45,7 @@
 
 struct flow_table;
 struct json;
+struct queue_plan;
 
 struct driver {
     const struct driver_class *class;
@@ -52,7 +53,8 @@ struct driver {
 
 struct driver_want {
     uint64_t generation;        /* Of the leader that wants it. */
-    const struct flow_table *flows;
+    const struct flow_table *flows;     /* For OpenFlow, */
+    const struct queue_plan *queues;    /* for what makes queues. */
 };
 
 enum driver_state {
@@ -65,7 +67,7 @@ enum driver_state {
 struct driver_status {
     enum driver_state state;
     uint64_t datapath;          /* Its datapath id, 0 if it told none. */
-    size_t n_wanted;            /* Flows and groups ... */
+    size_t n_wanted;            /* Flows and groups, or rows ... */
     size_t n_applied;           /* ... and how many of them are there. */
     unsigned int links;         /* Grows when a port goes up or down. */
 };
@@ -83,11 +85,25 @@ struct driver_class {
 
     /* Has the switch said that nothing gets through 'port'? */
     bool (*is_down)(const struct driver *, uint32_t port);
+
+    /* Sends 'packet' out of 'port'.  False if the switch has not all that is
+     * wanted. */
+    bool (*send)(struct driver *, uint32_t port, const void *packet,
+                 size_t size);
 };
 
-/* Called with what a switch says it is before anything is asked of it.  Why
- * it is refused, which the caller frees, or NULL. */
-typedef char *driver_admit_func(const struct driver *, uint64_t datapath,
-                                void *aux);
+/* What a driver tells who created it, from run() only. */
+struct driver_events {
+    /* A switch says that it is 'datapath', with a certificate for 'peer', NULL
+     * without TLS, and nothing has been asked of it yet.  Why it is refused,
+     * which the driver frees, or NULL. */
+    char *(*admit)(const struct driver *, uint64_t datapath, const char *peer,
+                   void *aux);
+
+    /* A flow of ours has sent a packet, which came in at 'port', to the
+     * controller.  Null: there is no such flow. */
+    void (*packet)(const struct driver *, uint32_t port, const void *packet,
+                   size_t size, void *aux);
+};
 
 #endif /* controller/southbound/driver.h */

@@ -60,6 +60,8 @@ enum flow_kind {
     FLOW_NEXT,                  /* Whatever else -> the next table. */
     FLOW_ROUTE,                 /* A host's traffic -> a port or a group. */
     FLOW_PATH,                  /* Much traffic -> a port of its own. */
+    FLOW_PROBE,                 /* What a cable brings -> the controller; its
+                                 * index is the port. */
 };
 
 /* Groups "st": one of 65,536. */

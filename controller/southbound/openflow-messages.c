@@ -6,13 +6,16 @@
 
 #include "byte-order.h"
 #include "controller/southbound/flow-table.h"
+#include "flow.h"
 #include "openvswitch/list.h"
 #include "openvswitch/match.h"
+#include "openvswitch/ofp-actions.h"
 #include "openvswitch/ofp-bundle.h"
 #include "openvswitch/ofp-connection.h"
 #include "openvswitch/ofp-flow.h"
 #include "openvswitch/ofp-group.h"
 #include "openvswitch/ofp-msgs.h"
+#include "openvswitch/ofp-packet.h"
 #include "openvswitch/ofp-port.h"
 #include "openvswitch/ofp-switch.h"
 #include "openvswitch/ofp-util.h"
@@ -37,12 +40,13 @@ openflow_role_request(enum ofp_version version, uint64_t generation)
 }
 
 struct ofpbuf *
-openflow_set_async(enum ofp_version version)
+openflow_set_async(enum ofp_version version, bool packets)
 {
     struct ofputil_async_cfg cfg = OFPUTIL_ASYNC_CFG_INIT;
     uint32_t types = (1u << OAM_PACKET_IN | 1u << OAM_FLOW_REMOVED
                       | 1u << OAM_PORT_STATUS);
 
+    cfg.primary[OAM_PACKET_IN] = packets ? 1u << OFPR_ACTION : 0;
     cfg.primary[OAM_PORT_STATUS] = (1u << OFPPR_ADD | 1u << OFPPR_DELETE
                                     | 1u << OFPPR_MODIFY);
     cfg.secondary[OAM_PORT_STATUS] = cfg.primary[OAM_PORT_STATUS];
@@ -64,6 +68,29 @@ openflow_set_config(enum ofp_version version)
     };
 
     return ofputil_encode_set_config(&config, version);
+}
+
+struct ofpbuf *
+openflow_packet_out(enum ofp_version version, uint32_t port,
+                    const void *packet, size_t size)
+{
+    struct ofputil_packet_out po = {
+        .packet = packet,
+        .packet_len = size,
+        .buffer_id = UINT32_MAX,
+    };
+    struct ofpbuf ofpacts, *msg;
+
+    match_init_catchall(&po.flow_metadata);
+    match_set_in_port(&po.flow_metadata, OFPP_CONTROLLER);
+    ofpbuf_init(&ofpacts, 64);
+    ofpact_put_OUTPUT(&ofpacts)->port = u16_to_ofp(port);
+    po.ofpacts = ofpacts.data;
+    po.ofpacts_len = ofpacts.size;
+    msg = ofputil_encode_packet_out(
+        &po, ofputil_protocol_from_ofp_version(version));
+    ofpbuf_uninit(&ofpacts);
+    return msg;
 }
 
 struct ofpbuf *

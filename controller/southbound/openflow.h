@@ -39,8 +39,8 @@ struct openflow;
 
 #define OPENFLOW_MAX_PORTS 0xff00
 
-struct driver *openflow_create(const char *target, driver_admit_func *,
-                               void *aux);
+struct driver *openflow_create(const char *target,
+                               const struct driver_events *, void *aux);
 
 /* For tests: handles 'msg', the whole of a message, as if it had come from the
  * switch just now as the answer to whatever was asked, or is asked next. */

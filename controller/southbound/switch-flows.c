@@ -5,6 +5,7 @@
 #include "controller/southbound/switch-flows.h"
 
 #include "controller/southbound/flow-table.h"
+#include "controller/southbound/lldp.h"
 #include "controller/southbound/routes.h"
 #include "flow.h"
 #include "openvswitch/match.h"
@@ -20,6 +21,7 @@
 /* Tables, and what is looked at first in them. */
 #define QUEUE_TABLE 0
 #define ROUTE_TABLE 1
+#define PROBE_PRIORITY 300
 #define LEVEL_PRIORITY 100
 #define NEXT_PRIORITY 1         /* Above what a switch has by itself. */
 #define PATH_PRIORITY 200
@@ -176,12 +178,44 @@ add_paths(struct flow_table *ft, const struct topology *t,
     }
 }
 
+static void
+add_probes(struct flow_table *ft, const struct topology *t, int sw)
+{
+    static const struct eth_addr dst = { .ea = LLDP_ETH_DST };
+
+    for (size_t i = 0; i < 2 * t->n_links; i++) {
+        const struct topology_port *at = &t->links[i / 2].ends[i % 2];
+        struct ofpact_output *output;
+        struct ofpbuf ofpacts;
+        struct match match;
+
+        if (at->sw != sw) {
+            continue;
+        }
+        match_init_catchall(&match);
+        match_set_in_port(&match, u16_to_ofp(at->port));
+        match_set_dl_type(&match, htons(LLDP_ETH_TYPE));
+        match_set_dl_dst(&match, dst);
+        ofpbuf_init(&ofpacts, 64);
+        output = ofpact_put_OUTPUT(&ofpacts);
+        output->port = OFPP_CONTROLLER;
+        output->max_len = OFPCML12_NO_BUFFER;
+        flow_table_add_flow(ft, QUEUE_TABLE, PROBE_PRIORITY,
+                            FLOW_COOKIE(FLOW_PROBE, at->port), &match,
+                            &ofpacts);
+        ofpbuf_uninit(&ofpacts);
+    }
+}
+
 struct flow_table *
 switch_flows(const struct policy *policy, const struct topology *t,
-             const struct routes *routes, int sw)
+             const struct routes *routes, int sw, bool probes)
 {
     struct flow_table *ft = flow_table_create();
 
+    if (probes) {
+        add_probes(ft, t, sw);
+    }
     add_levels(ft, policy, false);
     add_next(ft);
     add_routes(ft, t, routes, sw);

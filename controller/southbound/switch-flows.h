@@ -17,6 +17,8 @@
  *
  * Main thread only. */
 
+#include <stdbool.h>
+
 struct flow_table;
 struct policy;
 struct routes;
@@ -25,9 +27,11 @@ struct topology;
 /* Returns the flows of a switch that nothing else is known of. */
 struct flow_table *switch_flows_alone(const struct policy *);
 
-/* Returns the flows of switch 'sw' of the topology. */
+/* Returns the flows of switch 'sw' of the topology.  With 'probes', what comes
+ * in by a link to another switch to find out where the link goes (lldp.h) is
+ * sent to the controller; what hosts send never is. */
 struct flow_table *switch_flows(const struct policy *,
                                 const struct topology *,
-                                const struct routes *, int sw);
+                                const struct routes *, int sw, bool probes);
 
 #endif /* controller/southbound/switch-flows.h */

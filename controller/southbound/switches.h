@@ -18,6 +18,8 @@
  * A switch is who it says it is only if nobody else says the same: one whose
  * datapath id is not the topology's, or is another connected switch's too, is
  * refused, and so is a listener that leads to a switch that is already there.
+ * With TLS it must also have that switch's certificate: somebody who has got
+ * hold of one switch cannot speak for another.
  *
  *
  * Usage
@@ -25,7 +27,7 @@
  *
  *    struct switches *ss = switches_create();
  *
- *    switches_set_topology(ss, topology);        // Or none.
+ *    switches_set_topology(ss, topology, &key);  // Or none.
  *    switches_add(ss, "tcp:192.0.2.1:6653");     // Others.
  *    for (;;) {
  *        switches_run(ss);
@@ -40,10 +42,12 @@
  *
  * Takes over the topology.  Main thread only. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct cluster;
 struct json;
+struct lldp_key;
 struct policy;
 struct switches;
 struct topology;
@@ -51,8 +55,11 @@ struct topology;
 struct switches *switches_create(void);
 void switches_destroy(struct switches *);
 
-void switches_set_topology(struct switches *, struct topology *);
+void switches_set_topology(struct switches *, struct topology *,
+                           const struct lldp_key *);
 void switches_add(struct switches *, const char *target);
+char *switches_add_identity(struct switches *, const char *text);
+
 
 void switches_set(struct switches *, const struct policy *,
                   int64_t generation, const struct cluster *,
@@ -63,6 +70,10 @@ void switches_wait(struct switches *);
 
 /* Parts of what is wanted in all switches that are there, 0 to 1. */
 double switches_applied(const struct switches *);
+
+/* Appends a line for each thing to look at, of which there are so many. */
+void switches_alarms(const struct switches *, struct json *alarms);
+size_t switches_n_alarms(const struct switches *);
 
 struct json *switches_status(const struct switches *);
 

@@ -27,6 +27,8 @@ topology_destroy(struct topology *t)
         for (size_t i = 0; i < t->n_switches; i++) {
             free(t->switches[i].name);
             free(t->switches[i].target);
+            free(t->switches[i].identity);
+            free(t->switches[i].database);
         }
         for (size_t i = 0; i < t->n_hosts; i++) {
             free(t->hosts[i].name);
@@ -81,14 +83,28 @@ read_datapath(const struct json_at *at)
 
 /* Reads a place that OVS's programs connect to. */
 static char *
-read_target(const struct json_at *at)
+read_target(const struct json_at *at, const char *member)
 {
-    char *text = json_string(at, "target");
+    char *text = json_string(at, member);
 
     if (text && strncmp(text, "unix:/", 6) && strncmp(text, "tcp:", 4)
         && strncmp(text, "ssl:", 4)) {
-        json_fail(at, "target", "\"%.64s\", unix:/PATH, tcp:IP:PORT and "
+        json_fail(at, member, "\"%.64s\", unix:/PATH, tcp:IP:PORT and "
                   "ssl:IP:PORT are allowed", text);
+    }
+    return text;
+}
+
+/* Reads whose certificate it has: of its own name unless another is said. */
+static char *
+read_identity(const struct json_at *at, const char *name)
+{
+    char *text = json_string_or(at, "identity", name ? name : "");
+
+    if (text && json_has(at, "identity")
+        && (!*text || strlen(text) > TOPOLOGY_MAX_IDENTITY)) {
+        json_fail(at, "identity", "%zu characters, 1 to %d are allowed",
+                  strlen(text), TOPOLOGY_MAX_IDENTITY);
     }
     return text;
 }
@@ -104,8 +120,15 @@ read_switch(const struct json_at *at, struct topology *t, size_t i)
                   "each name is allowed", name);
     }
     sw->name = name;
-    sw->target = read_target(at);
+    sw->target = read_target(at, "target");
     sw->datapath = read_datapath(at);
+    sw->identity = read_identity(at, name);
+    if (json_has(at, "queues")) {
+        const struct json_at *queues = json_object(at, "queues");
+
+        sw->database = read_target(queues, "database");
+        sw->queues = json_enum(queues, "type", queue_kind_names);
+    }
     for (size_t j = 0; sw->datapath && j < i; j++) {
         if (t->switches[j].datapath == sw->datapath) {
             json_fail(at, "datapath", "\"%s\" has it too, only one switch of "

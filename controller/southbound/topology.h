@@ -33,9 +33,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/southbound/queue-plan.h"
+
 #define TOPOLOGY_MAX_SWITCHES 256
 #define TOPOLOGY_MAX_LINKS 4096
 #define TOPOLOGY_MAX_HOSTS 4096
+#define TOPOLOGY_MAX_IDENTITY 64        /* As X.509 has it. */
 #define TOPOLOGY_MAX_PORT 0xfeff        /* Physical ports of OpenFlow 1.0 and
                                          * what Open vSwitch has. */
 
@@ -43,6 +46,9 @@ struct topology_switch {
     char *name;
     char *target;               /* Of its OpenFlow listener. */
     uint64_t datapath;          /* Its datapath id, never 0. */
+    char *identity;             /* The name in its certificate, with ssl:. */
+    char *database;             /* In which its queues are made, or NULL, */
+    enum queue_kind queues;     /* and how. */
 };
 
 /* A port of a switch. */

@@ -199,6 +199,26 @@ treat_train(struct classifier *c, const struct burst *b,
     }
 }
 
+/* What all verdicts have in common is one word, stored at once: as many stores
+ * as there are members would take as long as a lookup. */
+static inline void
+fill_verdicts(const uint16_t *slots, const struct treatment *treatments,
+              uint32_t n, struct verdict *v)
+{
+    const struct verdict common = common_verdict(0, (struct treatment) { 0 });
+    uint64_t word;
+
+    memcpy(&word, &common, sizeof word);
+    for (uint32_t i = 0; i < n; i++) {
+        memcpy(&v[i], &word, sizeof word);
+        v[i].slot = slots[i];
+        v[i].treatment = treatments[i];
+    }
+}
+
+_Static_assert(offsetof(struct verdict, treatment) == sizeof(uint64_t),
+               "what comes before is a word");
+
 void
 classify_burst_from_host(struct classifier *c, const struct packet *packets,
                          uint32_t n, uint64_t now, bool leased,
@@ -214,16 +234,7 @@ classify_burst_from_host(struct classifier *c, const struct packet *packets,
     }
     report_unknown(c, packets, b.unknown, now);
     job_slots_treatments(c->slots, b.slots, n, leased, treatments);
-    /* Member by member: a whole struct is put together in memory and copied by
-     * wider loads than stores, for which the processor waits. */
-    for (uint32_t i = 0; i < n; i++) {
-        v[i].slot = b.slots[i];
-        v[i].l3 = PARSE_COMMON_L3;
-        v[i].family = 4;
-        v[i].is_ip = true;
-        v[i].queue = 0;
-        v[i].treatment = treatments[i];
-    }
+    fill_verdicts(b.slots, treatments, n, v);
     if (__builtin_expect(b.careful, 0)) {
         treat_carefully(c, &b, v);
     }

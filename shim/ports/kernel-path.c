@@ -4,20 +4,18 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/tc_act/tc_mirred.h>
 #include <net/if.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <libmnl/libmnl.h>
+
+#include "shim/ports/route-socket.h"
 
 #define PRIORITY 0x5363         /* By which we know our filters again. */
 #define INGRESS_QDISC 0xffff0000
@@ -25,52 +23,14 @@
                                                          * of ingress. */
 
 struct kernel_path {
-    struct mnl_socket *socket;
-    unsigned int seq;
-    char buffer[8192];          /* Of a request, then of its answer. */
+    struct route_socket *rs;
 };
-
-static int
-open_socket(struct kernel_path *kp)
-{
-    static const struct timeval limit = { .tv_usec = 500 * 1000 };
-
-    kp->socket = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-    if (!kp->socket) {
-        return errno;
-    }
-    setsockopt(mnl_socket_get_fd(kp->socket), SOL_SOCKET, SO_RCVTIMEO,
-               &limit, sizeof limit);
-    return mnl_socket_bind(kp->socket, 0, MNL_SOCKET_AUTOPID) ? errno : 0;
-}
-
-/* A socket stays in the namespace that it was made in, so the thread is there
- * only for a moment. */
-static int
-open_socket_in(struct kernel_path *kp, int netns)
-{
-    int home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
-    int error = home < 0 || setns(netns, CLONE_NEWNET) ? errno : 0;
-
-    if (!error) {
-        error = open_socket(kp);
-        /* Going on in the wrong namespace would be worse than to stop. */
-        if (setns(home, CLONE_NEWNET)) {
-            abort();
-        }
-    }
-    if (home >= 0) {
-        close(home);
-    }
-    return error;
-}
 
 int
 kernel_path_open(int netns, struct kernel_path **kpp)
 {
     struct kernel_path *kp = calloc(1, sizeof *kp);
-    int error = !kp ? ENOMEM
-                : netns < 0 ? open_socket(kp) : open_socket_in(kp, netns);
+    int error = kp ? route_socket_open(netns, &kp->rs) : ENOMEM;
 
     if (error) {
         kernel_path_close(kp);
@@ -84,78 +44,9 @@ void
 kernel_path_close(struct kernel_path *kp)
 {
     if (kp) {
-        if (kp->socket) {
-            mnl_socket_close(kp->socket);
-        }
+        route_socket_close(kp->rs);
         free(kp);
     }
-}
-
-static struct nlmsghdr *
-begin(struct kernel_path *kp, uint16_t type, uint16_t flags)
-{
-    struct nlmsghdr *nlh = mnl_nlmsg_put_header(kp->buffer);
-
-    nlh->nlmsg_type = type;
-    nlh->nlmsg_flags = NLM_F_REQUEST | flags;
-    nlh->nlmsg_seq = ++kp->seq;
-    return nlh;
-}
-
-/* Sends the request in the buffer and calls 'see' with 'aux' for each message
- * of the answer. */
-static int
-transact(struct kernel_path *kp, const struct nlmsghdr *nlh, mnl_cb_t see,
-         void *aux)
-{
-    unsigned int id = mnl_socket_get_portid(kp->socket);
-    unsigned int seq = nlh->nlmsg_seq;
-
-    if (mnl_socket_sendto(kp->socket, nlh, nlh->nlmsg_len) < 0) {
-        return errno;
-    }
-    for (;;) {
-        ssize_t n = mnl_socket_recvfrom(kp->socket, kp->buffer,
-                                        sizeof kp->buffer);
-        struct nlmsghdr *answer = (struct nlmsghdr *) kp->buffer;
-        int result;
-
-        if (n < 0) {
-            return errno;
-        }
-        /* What comes late, to a request that was given up. */
-        if (n >= (ssize_t) sizeof *answer && answer->nlmsg_seq != seq) {
-            continue;
-        }
-        result = mnl_cb_run(kp->buffer, n, seq, id, see, aux);
-        if (result < 0) {
-            return errno;
-        }
-        if (result == MNL_CB_STOP) {
-            return 0;
-        }
-    }
-}
-
-static int
-take_ifindex(const struct nlmsghdr *nlh, void *ifindex)
-{
-    const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
-
-    *(int *) ifindex = ifi->ifi_index;
-    return MNL_CB_OK;
-}
-
-/* Stores 0 in '*ifindex' if there is no 'iface'. */
-static int
-find(struct kernel_path *kp, const char *iface, int *ifindex)
-{
-    struct nlmsghdr *nlh = begin(kp, RTM_GETLINK, NLM_F_ACK);
-
-    mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
-    mnl_attr_put_strz(nlh, IFLA_IFNAME, iface);
-    *ifindex = 0;
-    return transact(kp, nlh, take_ifindex, ifindex);
 }
 
 /* The shim's sockets do this as long as they are there: frames for the host
@@ -163,26 +54,13 @@ find(struct kernel_path *kp, const char *iface, int *ifindex)
 static int
 set_promiscuous(struct kernel_path *kp, int ifindex, bool on)
 {
-    struct nlmsghdr *nlh = begin(kp, RTM_NEWLINK, NLM_F_ACK);
+    struct nlmsghdr *nlh = route_socket_begin(kp->rs, RTM_NEWLINK, NLM_F_ACK);
     struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof *ifi);
 
     ifi->ifi_index = ifindex;
     ifi->ifi_flags = on ? IFF_PROMISC : 0;
     ifi->ifi_change = IFF_PROMISC;
-    return transact(kp, nlh, NULL, NULL);
-}
-
-static struct nlmsghdr *
-begin_tc(struct kernel_path *kp, uint16_t type, uint16_t flags, int ifindex,
-         struct tcmsg **tcp)
-{
-    struct nlmsghdr *nlh = begin(kp, type, flags);
-    struct tcmsg *tc = mnl_nlmsg_put_extra_header(nlh, sizeof *tc);
-
-    tc->tcm_family = AF_UNSPEC;
-    tc->tcm_ifindex = ifindex;
-    *tcp = tc;
-    return nlh;
+    return route_socket_transact(kp->rs, nlh, NULL, NULL);
 }
 
 /* Makes or removes the place for filters.  One that is there already, which
@@ -191,10 +69,10 @@ static int
 change_qdisc(struct kernel_path *kp, int ifindex, bool make)
 {
     struct tcmsg *tc;
-    struct nlmsghdr *nlh = begin_tc(kp, make ? RTM_NEWQDISC : RTM_DELQDISC,
-                                    make ? NLM_F_ACK | NLM_F_CREATE
-                                           | NLM_F_EXCL : NLM_F_ACK,
-                                    ifindex, &tc);
+    struct nlmsghdr *nlh = route_socket_begin_tc(
+        kp->rs, make ? RTM_NEWQDISC : RTM_DELQDISC,
+        make ? NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL : NLM_F_ACK,
+        ifindex, &tc);
     int error;
 
     tc->tcm_parent = TC_H_INGRESS;
@@ -202,7 +80,7 @@ change_qdisc(struct kernel_path *kp, int ifindex, bool make)
     if (make) {
         mnl_attr_put_strz(nlh, TCA_KIND, "ingress");
     }
-    error = transact(kp, nlh, NULL, NULL);
+    error = route_socket_transact(kp->rs, nlh, NULL, NULL);
     return make && error == EEXIST ? 0 : error;
 }
 
@@ -245,8 +123,9 @@ static int
 add_filter(struct kernel_path *kp, int from, int to)
 {
     struct tcmsg *tc;
-    struct nlmsghdr *nlh = begin_tc(kp, RTM_NEWTFILTER, NLM_F_ACK
-                                    | NLM_F_CREATE | NLM_F_EXCL, from, &tc);
+    struct nlmsghdr *nlh = route_socket_begin_tc(
+        kp->rs, RTM_NEWTFILTER, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, from,
+        &tc);
     struct nlattr *options;
 
     tc->tcm_parent = INGRESS;
@@ -256,19 +135,19 @@ add_filter(struct kernel_path *kp, int from, int to)
     put_match_all(nlh);
     put_redirect(nlh, to);
     mnl_attr_nest_end(nlh, options);
-    return transact(kp, nlh, NULL, NULL);
+    return route_socket_transact(kp->rs, nlh, NULL, NULL);
 }
 
 static int
 delete_filter(struct kernel_path *kp, int ifindex)
 {
     struct tcmsg *tc;
-    struct nlmsghdr *nlh = begin_tc(kp, RTM_DELTFILTER, NLM_F_ACK, ifindex,
-                                    &tc);
+    struct nlmsghdr *nlh = route_socket_begin_tc(
+        kp->rs, RTM_DELTFILTER, NLM_F_ACK, ifindex, &tc);
 
     tc->tcm_parent = INGRESS;
     tc->tcm_info = TC_H_MAKE(PRIORITY << 16, htons(ETH_P_ALL));
-    return transact(kp, nlh, NULL, NULL);
+    return route_socket_transact(kp->rs, nlh, NULL, NULL);
 }
 
 struct filters {
@@ -295,12 +174,12 @@ static int
 count_filters(struct kernel_path *kp, int ifindex, struct filters *filters)
 {
     struct tcmsg *tc;
-    struct nlmsghdr *nlh = begin_tc(kp, RTM_GETTFILTER, NLM_F_DUMP, ifindex,
-                                    &tc);
+    struct nlmsghdr *nlh = route_socket_begin_tc(
+        kp->rs, RTM_GETTFILTER, NLM_F_DUMP, ifindex, &tc);
 
     *filters = (struct filters) { 0, 0 };
     tc->tcm_parent = INGRESS;
-    return transact(kp, nlh, count_filter, filters);
+    return route_socket_transact(kp->rs, nlh, count_filter, filters);
 }
 
 static bool
@@ -317,8 +196,8 @@ static int
 find_both(struct kernel_path *kp, const char *iface, const char *other,
           int ifindex[2])
 {
-    int error = find(kp, iface, &ifindex[0]);
-    int error2 = find(kp, other, &ifindex[1]);
+    int error = route_socket_find(kp->rs, iface, &ifindex[0]);
+    int error2 = route_socket_find(kp->rs, other, &ifindex[1]);
 
     return error ? error : error2;
 }

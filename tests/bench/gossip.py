@@ -1,23 +1,32 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# gossip.py TRAINER NET PREFIX: trains eight peers in the namespaces PREFIX0...
-# under each scheme to a fixed loss, and prints one JSON object; progress on
-# standard error.  A network with one slow link, by a factor from 2 to 100, that
-# moves every few seconds, the same moves for every scheme; and one of equal
-# links.
+# gossip.py TRAINER NET PREFIX [SCHEME,...]: trains eight peers in the
+# namespaces PREFIX0... under each scheme to a fixed loss, and prints one JSON
+# object; progress on standard error.  A network with one slow link, by a factor
+# from 2 to 100, that moves every few seconds, the same moves for every scheme;
+# one of equal links; and the first again with agents that know the links, which
+# only netmax asks.
+import collections
 import json
+import os
+import pathlib
 import random
 import subprocess
 import sys
 import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "unit"))
+from fake_agent import FakeAgent  # noqa: E402
+
 N = 8
 RATE = 20e6                     # Bits a second of a link.
 MOVE_S = 7                      # A link is slow for so long.
 TARGET = 0.80                   # Loss of the held-out samples.
 LIMIT_S = 75                    # Of a run.
+SEEDS = [1, 3]                  # Of the moves of the slow link; of those that
+                                # rarely end in time, the first alone.
 PORT = 4000
 ARGUMENTS = [
     "--shape", "64,128,128,10", "--batch", "256", "--learning-rate", "0.02",
@@ -32,33 +41,66 @@ def set_link(i, j, rate):
                    check=True)
 
 
-def move_links(seed, stop):
-    """Slows one link after the other until told to stop."""
+def draw_moves(seed):
+    """Without end: which link is slow, and how much."""
     rng = random.Random(seed)
-    while not stop.is_set():
+    while True:
         i, j = rng.sample(range(N), 2)
-        factor = rng.uniform(2, 100)
+        yield min(i, j), max(i, j), rng.uniform(2, 100)
+
+
+def move_links(seed, agents, moved, stop):
+    """Slows one link after the other until told to stop; appends when and
+    which to 'moved', and tells the agents."""
+    for i, j, factor in draw_moves(seed):
+        if stop.is_set():
+            break
         set_link(i, j, RATE / factor)
+        tell_agents(agents, i, j, RATE / factor)
+        moved.append((time.time(), i, j, factor))
         stop.wait(MOVE_S)
         set_link(i, j, RATE)
+        tell_agents(agents, i, j, RATE)
+
+
+def tell_agents(agents, i, j, rate):
+    for end, other in ((i, j), (j, i)):
+        if agents:
+            links = agents[end].answers["agent/links"]["links"]
+            links[other]["bps"] = int(rate)
+
+
+def make_agents():
+    return [FakeAgent({"agent/links": {"links": [
+        {"remote": "10.99.0.%d" % (j + 1), "bps": int(RATE)}
+        for j in range(N)]}}) for _ in range(N)]
 
 
 class Peer:
-    def __init__(self, scheme, rank):
+    def __init__(self, scheme, rank, agent):
         peers = ",".join("10.99.0.%d" % (i + 1) for i in range(N))
         self.points = []        # Wall time in s, iteration, loss.
+        self.policies = []      # Wall time in s, links that are avoided.
+        environment = dict(os.environ)
+        if agent:
+            environment.update(STAGECOACH_COJOB="bench", STAGECOACH_JOB="t0",
+                               STAGECOACH_RUNDIR=agent.rundir)
         self.process = subprocess.Popen(
             ["ip", "netns", "exec", prefix + str(rank), trainer, "peer",
              "--scheme", scheme, "--peers", peers, "--rank", str(rank),
              "--port", str(PORT), "--address", "10.99.0.%d" % (rank + 1),
              "--seed", "1"] + ARGUMENTS,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=environment)
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
 
     def read(self):
         for line in self.process.stdout:
             event = json.loads(line)
+            if event["event"] == "policy":
+                self.policies.append((event["time"] / 1000,
+                                      event["avoided"]))
             if event["event"] == "progress" and event["loss"] is not None:
                 if not self.points or self.points[-1][2] != event["loss"]:
                     self.points.append((event["time"] / 1000,
@@ -79,16 +121,45 @@ def first_time(peers, measure, limit):
     return limit
 
 
+def reactions(policies, moved):
+    """Of each link that became slow enough to be avoided, the seconds until a
+    policy avoided it, or until it was the next one's turn."""
+    seconds = []
+    for k, (when, i, j, factor) in enumerate(moved):
+        until = moved[k + 1][0] if k + 1 < len(moved) else time.time()
+        if factor > 4 and until - when > MOVE_S * 0.9:
+            seconds.append(min((t for t, avoided in policies
+                                if when <= t < until and [i, j] in avoided),
+                               default=until) - when)
+    return seconds
+
+
 def mean(values):
     return sum(values) / len(values)
 
 
-def train(scheme, seed):
-    """Seconds until the mean of the peers' losses, and until the worst of
-    them is the target; and iterations a second and peer."""
+# Seconds until the mean of the peers' losses is the target, and until the
+# worst of them is; iterations a second and peer; the seconds until policies
+# avoided slow links; and how slow these were.
+Result = collections.namedtuple(
+    "Result", ["seconds", "last", "steps", "reactions", "factors"])
+
+
+def bound(factors):
+    """How many more iterations all peers together make if nobody asks over
+    the slow link than if all ask all alike, and an iteration takes as long as
+    its transfer, or 'factor' times as long over the slow link: then the two
+    at its ends take (N - 2 + factor) / (N - 1) of the others' time."""
+    return mean([N / (N - 2 + 2 * (N - 1) / (N - 2 + f)) for f in factors])
+
+
+def train(scheme, seed, agents=None):
+    """See Result."""
     stop = threading.Event()
-    peers = [Peer(scheme, rank) for rank in range(N)]
-    mover = threading.Thread(target=move_links, args=(seed, stop))
+    moved = []
+    peers = [Peer(scheme, rank, agents and agents[rank]) for rank in range(N)]
+    mover = threading.Thread(target=move_links,
+                             args=(seed, agents, moved, stop))
     try:
         while not all(peer.points for peer in peers):
             time.sleep(0.02)
@@ -112,43 +183,71 @@ def train(scheme, seed):
             peer.process.wait()
             peer.thread.join()
     steps = mean([peer.points[-1][1] for peer in peers]) / took
-    result = (first_time(peers, mean, began + LIMIT_S) - began,
-              first_time(peers, max, began + LIMIT_S) - began, steps)
-    print("%s%s: %.1f s, the last peer %.1f s, %.1f iterations a second"
+    result = Result(first_time(peers, mean, began + LIMIT_S) - began,
+                    first_time(peers, max, began + LIMIT_S) - began, steps,
+                    reactions(peers[0].policies, moved),
+                    [factor for _, _, _, factor in moved])
+    print("%s%s%s: %.1f s, the last peer %.1f s, %.1f iterations a second, "
+          "links avoided after %s"
           % (scheme, "" if seed is None else ", slow link %d" % seed,
-             *result), file=sys.stderr, flush=True)
+             ", agents" if agents else "", *result[:3],
+             ["%.2f" % s for s in result.reactions]), file=sys.stderr, flush=True)
     return result
+
+
+def ratio(of, to, which="seconds"):
+    """Of two lists of results, over the moves that both had."""
+    if not of or not to:
+        return None
+    n = min(len(of), len(to))
+    return round(mean([getattr(r, which) for r in of[:n]])
+                 / mean([getattr(r, which) for r in to[:n]]), 3)
+
+
+def values(results, which, digits):
+    return {scheme: [round(getattr(r, which), digits) for r in rs]
+            for scheme, rs in results.items()}
 
 
 def main():
     schemes = sys.argv[4].split(",") if len(sys.argv) > 4 else [
-        "netmax", "adpsgd", "allreduce", "prague"]
-    slow = {scheme: train(scheme, 1) for scheme in schemes}
-    equal = {scheme: train(scheme, None) for scheme in schemes
+        "netmax", "adpsgd", "adpsgd-atomic", "allreduce", "prague"]
+    slow = {scheme: [train(scheme, seed) for seed in
+                     (SEEDS[:1] if scheme == "prague" else SEEDS)]
+            for scheme in schemes}
+    netmax = slow.get("netmax", [])
+    told = [train("netmax", seed, make_agents()) for seed in SEEDS
+            if netmax]
+    equal = {scheme: [train(scheme, None)] for scheme in schemes
              if scheme in ("netmax", "adpsgd")}
-
-    def ratio(of, which):
-        if not {"netmax", of} <= set(slow):
-            return None
-        return round(slow[of][which] / slow["netmax"][which], 2)
 
     print(json.dumps({
         "bench": "gossip",
         "figures": {
-            "netmax_vs_adpsgd": ratio("adpsgd", 0),
-            "netmax_vs_allreduce": ratio("allreduce", 0),
-            "netmax_vs_prague": ratio("prague", 0),
-            "uniform_vs_adpsgd": round(equal["netmax"][0]
-                                       / equal["adpsgd"][0], 3)
-            if len(equal) == 2 else None,
+            "netmax_vs_adpsgd": ratio(slow.get("adpsgd"), netmax),
+            "netmax_vs_allreduce": ratio(slow.get("allreduce"), netmax),
+            "netmax_vs_prague": ratio(slow.get("prague"), netmax),
+            "uniform_vs_adpsgd": ratio(equal.get("netmax"),
+                                       equal.get("adpsgd")),
         },
         "baseline": {
-            "slow_s": {s: round(r[0], 2) for s, r in slow.items()},
-            "slow_last_peer_s": {s: round(r[1], 2) for s, r in slow.items()},
-            "slow_iterations_per_s": {s: round(r[2], 1)
-                                      for s, r in slow.items()},
-            "equal_s": {s: round(r[0], 2) for s, r in equal.items()},
-            "netmax_vs_adpsgd_last_peer": ratio("adpsgd", 1),
+            "slow_s": values(slow, "seconds", 2),
+            "slow_last_peer_s": values(slow, "last", 2),
+            "slow_iterations_per_s": values(slow, "steps", 1),
+            "equal_s": values(equal, "seconds", 2),
+            "equal_iterations_per_s": values(equal, "steps", 1),
+            "netmax_vs_adpsgd_atomic": ratio(slow.get("adpsgd-atomic"),
+                                             netmax),
+            "netmax_vs_adpsgd_last_peer": ratio(slow.get("adpsgd"), netmax,
+                                                "last"),
+            "bound_of_iterations": round(mean(
+                [bound(r.factors) for r in slow.get("adpsgd", [])]), 3)
+            if "adpsgd" in slow else None,
+            "policy_after_move_s": {
+                "measured": [round(x, 2) for r in netmax
+                             for x in r.reactions],
+                "agents": [round(x, 2) for r in told for x in r.reactions]},
+            "agents_s": [round(r.seconds, 2) for r in told],
             "limit_s": LIMIT_S,
             "link_moves_every_s": MOVE_S,
         },

@@ -21,5 +21,5 @@ if [ "$(id -u)" != 0 ]; then
     exit 77
 fi
 sh "$net" up "$prefix" 8 20mbit
-timeout 500 python3 tests/bench/gossip.py build/trainer/stagecoach-trainer \
+timeout 800 python3 tests/bench/gossip.py build/trainer/stagecoach-trainer \
     "$net" "$prefix"

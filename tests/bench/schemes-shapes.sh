@@ -5,6 +5,7 @@
 # samples a second, batch 512 (an iteration of 0.04 s without a straggler):
 #
 #    straggler   one takes four times as long, always; to a loss of 1.5
+#    rate        the same, with four times the learning rate
 #    spikes      each batch takes ten times as long by a chance of 1 in 20
 #    pauses      of 800 samples a second, one after the other is half as fast
 #                for 2 s
@@ -27,6 +28,7 @@ fast = {"samples_per_s": SPEED, "jitter": 0.03}
 profiles = {
     "equal": [fast],
     "straggler": [{**fast, "count": 7}, {**fast, "samples_per_s": SPEED / 4}],
+    "rate": [{**fast, "count": 7}, {**fast, "samples_per_s": SPEED / 4}],
     "spikes": [{**fast, "spikes": {"probability": 0.05, "factor": 0.1}}],
     "pauses": [{**fast, "samples_per_s": SPEED / 2, "repeat_s": 17, "steps": [
         {"at_s": 2 * i, "factor": 0.5}, {"at_s": 2 * i + 2, "factor": 1}]}
@@ -36,8 +38,9 @@ runs = {
     "equal": (["bsp"], 1.5),
     "straggler": (["bsp", "ssp,staleness=3", "essp,staleness=3", "asp",
                    "backup"], 1.5),
+    "rate": (["bsp", "asp"], 1.5),
     "spikes": (["bsp", "backup"], None),
-    "pauses": (["bsp", "flexrr,pieces=8", "lbbsp-cpu"], None),
+    "pauses": (["bsp", "flexrr,pieces=16", "lbbsp-cpu"], None),
 }
 for name, (schemes, target) in runs.items():
     json.dump({"name": name, "workers": profiles[name]},
@@ -45,13 +48,14 @@ for name, (schemes, target) in runs.items():
     spec = {"schemes": schemes, "workers": 8, "iterations": 120, "limit_s": 40,
             "profile": f"{name}-profile.json",
             "arguments": ["--batch", "512", "--shape", "32,48,10",
-                          "--learning-rate", "0.1", "--eval-every", "2",
+                          "--learning-rate", "0.4" if name == "rate" else
+                          "0.1", "--eval-every", "2",
                           "--backend", "cpu"]}
     if target:
         spec["target_loss"] = target
     json.dump(spec, open(f"{sys.argv[1]}/{name}.json", "w"))
 EOF_PYTHON
-for name in equal straggler spikes pauses; do
+for name in equal straggler rate spikes pauses; do
     echo "$name" >&2
     timeout 120 build/trainer/stagecoach-trainer compare "$dir/$name.json" \
         --format json > "$dir/$name.out"
@@ -69,7 +73,7 @@ N = 8
 IDEAL_PAUSES = 512 / (800 * (N - 0.5 * N / 8.5))       # Sum of speeds.
 runs = {name: {s["scheme"].split(",")[0]: s for s in json.load(
     open(f"{sys.argv[1]}/{name}.out"))["schemes"]}
-    for name in ("equal", "straggler", "spikes", "pauses")}
+    for name in ("equal", "straggler", "rate", "spikes", "pauses")}
 links = json.load(open(sys.argv[1] + "/links"))
 none = runs["equal"]["bsp"]
 figures = {}
@@ -83,6 +87,9 @@ for scheme, run in runs["straggler"].items():
 asp = runs["straggler"]["asp"]
 figures["straggler_asp"]["updates"] = round(
     asp["iterations"] * (N - 1 + 0.25) / N / none["iterations"], 3)
+figures["rate_asp"] = {"updates": round(
+    runs["rate"]["asp"]["iterations"] * (N - 1 + 0.25) / N
+    / runs["rate"]["bsp"]["iterations"], 3)}
 figures["spikes_backup_vs_bsp"] = round(
     runs["spikes"]["backup"]["iteration_s"]
     / runs["spikes"]["bsp"]["iteration_s"], 3)

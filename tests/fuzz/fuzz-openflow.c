@@ -2,7 +2,9 @@
 
 /* What a switch, which may be somebody else's by now, says to the
  * controller: messages one after the other, each the answer to what it was
- * asked last. */
+ * asked last.  Among them may be frames that came by a link, of which nobody
+ * but the controller can make one that counts: some are its own, as they are
+ * or changed, and come in where they should or elsewhere. */
 
 #include <config.h>
 
@@ -12,7 +14,10 @@
 #include <string.h>
 
 #include "controller/southbound/flow-table.h"
+#include "controller/southbound/link-check.h"
+#include "controller/southbound/lldp.h"
 #include "controller/southbound/openflow.h"
+#include "controller/southbound/topology.h"
 #include "flow.h"
 #include "openflow/openflow-common.h"
 #include "openvswitch/json.h"
@@ -23,6 +28,66 @@
 #include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Two switches with a link between port 1 of each, and the last frame that
+ * left it at each end. */
+struct world {
+    struct link_check *lc;
+    uint8_t frames[2][LLDP_MAX_SIZE];
+    size_t sizes[2];
+};
+
+static char *
+admit(const struct driver *d, uint64_t datapath, const char *peer, void *aux)
+{
+    (void) d;
+    (void) datapath;
+    must(!peer && aux);
+    return NULL;
+}
+
+static bool
+send_frame(const struct topology_port *from, const struct topology_port *to,
+           const void *frame, size_t size, void *world_)
+{
+    struct world *w = world_;
+
+    must(from->sw == !to->sw && size <= LLDP_MAX_SIZE);
+    memcpy(w->frames[from->sw], frame, size);
+    w->sizes[from->sw] = size;
+    return true;
+}
+
+/* Takes a packet as one from the switch 0, and one more that is ours: what the
+ * packet begins with says whose it is, where it comes in, and what of it is
+ * somebody else's. */
+static void
+take_packet(const struct driver *d, uint32_t port, const void *packet,
+            size_t size, void *world_)
+{
+    struct world *w = world_;
+    const uint8_t *p = packet;
+    uint8_t frame[LLDP_MAX_SIZE];
+    size_t n;
+
+    (void) d;
+    link_check_heard(w->lc, 0, port, packet, size);
+    if (size < 4) {
+        return;
+    }
+    n = w->sizes[p[0] & 1];
+    memcpy(frame, w->frames[p[0] & 1], n);
+    if (p[0] & 2 && p[2] < n) {
+        frame[p[2]] ^= p[3];
+    }
+    link_check_heard(w->lc, p[0] >> 2 & 1, p[1], frame, n);
+    link_check_heard(w->lc, p[0] >> 3 & 1, 1, frame, n);
+}
+
+static const struct driver_events events = {
+    .admit = admit,
+    .packet = take_packet,
+};
 
 static void
 want_something(struct driver *d)
@@ -80,11 +145,23 @@ take_message(const uint8_t **data, size_t *size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct driver *d = openflow_create("unix:/nonexistent/switch", NULL,
-                                       NULL);
+    static char name[] = "a";
+    static struct topology_switch switches[] = {
+        { .name = name, .datapath = 1 }, { .name = name, .datapath = 2 },
+    };
+    static struct topology_link link = { .ends = { { 0, 1 }, { 1, 1 } } };
+    const struct topology t = {
+        .switches = switches, .n_switches = 2, .links = &link, .n_links = 1,
+    };
+    const struct lldp_key key = { .bytes = "secret", .n = LLDP_MIN_KEY };
+    struct world w = { .lc = link_check_create(&t, &key) };
+    struct driver *d = openflow_create("unix:/nonexistent/switch", &events,
+                                       &w);
+    struct json *alarms = json_array_create_empty();
 
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
     want_something(d);
+    link_check_run(w.lc, send_frame, &w);
     while (size >= sizeof(struct ofp_header)) {
         struct ofpbuf *msg = take_message(&data, &size);
 
@@ -93,6 +170,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(d);
     }
     json_destroy(d->class->to_json(d));
+    link_check_alarms(w.lc, alarms);
+    must(alarms->array.n <= 2);
+    json_destroy(alarms);
+    json_destroy(link_check_to_json(w.lc));
+    link_check_destroy(w.lc);
     d->class->destroy(d);
     return 0;
 }

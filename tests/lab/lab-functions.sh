@@ -1,7 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the tests of "stagecoach lab" share.  Sourced, after 'name' was set to
-# the name of the test's own lab.
+# shellcheck shell=sh disable=SC2034,SC2154
+#
+# The frame of tests in the lab.  Sourced.
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+need_root() {
+    [ "$(id -u)" = 0 ] || { echo "skip: not root"; exit 77; }
+}
+
+# need PROGRAM...: skips the test if there is one that is not in PATH.
+need() {
+    for program; do
+        command -v "$program" >/dev/null ||
+            { echo "skip: no $program"; exit 77; }
+    done
+}
+
+# begin NAME: makes the test's own folder, "$dir".  At the end, however it
+# comes, the processes in $pids are ended, the test's clean_up is called, and
+# what it leaves in $dir is removed; if it failed, its show is called and $logs
+# are shown before.
+clean_up() { :; }
+show() { :; }
+begin() {
+    pids=
+    logs="*.log */*.log */*/*.log"
+    dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-$1-$$-XXXXXX")
+    trap end EXIT
+    trap 'exit 1' INT TERM HUP
+}
+
+end() {
+    status=$?
+    trap - EXIT INT TERM HUP
+    set +e
+    for pid in $pids; do
+        kill "$pid" 2>/dev/null
+    done
+    [ $status = 0 ] || show >&2
+    clean_up
+    if [ $status != 0 ]; then
+        # shellcheck disable=SC2086
+        (cd "$dir" && tail -n 15 $logs 2>/dev/null) >&2
+    fi
+    rm -rf "$dir"
+    exit $status
+}
+
+# await WHAT COMMAND...: waits until COMMAND succeeds, for 20 s.
+await() {
+    what=$1
+    shift
+    tries=0
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ $tries -lt 400 ] || fail "$what"
+        sleep 0.05
+    done
+    echo "ok: $what"
+}
+
+# Of "stagecoach lab", after 'name' was set to the name of the test's own.
 
 # LAB_BIN: programs to use instead of the built ones, for those who develop.
 lab() {
@@ -26,10 +90,6 @@ need_root_and_programs() {
     done
 }
 
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
 
 cgroup_mount() {
     awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts

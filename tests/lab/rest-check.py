@@ -366,6 +366,14 @@ def metrics(*files):
                  'stagecoach_state{state="active"}',
                  'stagecoach_order_decisions_total'):
         expect(f"no {name}", name in seen)
+    for sample in ('stagecoach_shim_queue_dropped_packets_total{host="h0"} 7',
+                   'stagecoach_shim_queue_sent_bytes_total'
+                   '{host="h0",queue="1"} 8',
+                   'stagecoach_shim_queue_jobs_dropped_packets_total'
+                   '{host="h1",queue="7"} 2'):
+        expect(f"no {sample}", sample in text.splitlines())
+    hosts = sum('host="h0"' in name for name in seen)
+    expect(f"{hosts} series of a host", hosts <= 50)
     for file in files:
         with open(file, encoding="utf-8") as stream:
             for name in re.findall(r"\bstagecoach_\w+", stream.read()):

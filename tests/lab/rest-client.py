@@ -4,6 +4,7 @@
 """rest-client.py SOCKET COMMAND [ARG...]: asks a controller over HTTP.
 
 get PATH          prints the status and the body
+put PATH BODY     the same
 pages             the dashboard is there, with the order
 views CONTROL     every view has the shape that the control socket's has
 errors            what is wrong is answered with JSON and the right status
@@ -33,6 +34,7 @@ VIEWS = {
     "stages": "controller/stages",
     "switches": "controller/switches",
     "policy": "policy/show",
+    "rollout": "controller/rollout",
 }
 PROBES = ["/healthz", "/readyz"]
 PAGES = ["/", "/ui/now.html", "/ui/main.js"]
@@ -87,6 +89,11 @@ def shape(value):
 def get(path):
     status, _, body = ask(path)
     print(status, body.rstrip("\n"))
+
+
+def put(path, body):
+    status, _, answer = ask(path, "PUT", body=body)
+    print(status, answer.rstrip("\n"))
 
 
 def views(control):
@@ -236,5 +243,5 @@ def slow(seconds):
 
 
 SOCKET = sys.argv[1]
-{"get": get, "pages": pages, "views": views, "errors": errors, "hostile": hostile,
- "slow": slow}[sys.argv[2]](*sys.argv[3:])
+{"get": get, "put": put, "pages": pages, "views": views, "errors": errors,
+ "hostile": hostile, "slow": slow}[sys.argv[2]](*sys.argv[3:])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 
-"""run-document.py FILE OLD=NEW...: runs the commands of a document, the
+"""run-document.py [--machine COMMAND] FILE OLD=NEW...: runs the commands of a document, the
 blocks of "sh", in one shell, and compares what each block prints with the
 block of "text" after it, as doctest does: "..." stands for anything, and
 blanks do not count.  A block without one may print what it likes.  Of blocks
@@ -9,8 +9,13 @@ after "<!-- takes minutes -->" only the files that they name must be there.
 
 Each OLD in commands that is a whole word is replaced by NEW, and in what they
 print NEW by OLD.
+
+A block after "<!-- on NAME -->" is run in another shell, one for each NAME,
+that "COMMAND NAME" is; one after "<!-- on NAME, in the end -->" again and
+again until it prints what the text says.
 """
 
+import argparse
 import doctest
 import os
 import pathlib
@@ -21,18 +26,21 @@ import sys
 import tempfile
 import time
 
-BLOCK = re.compile(r"(<!-- takes minutes -->\n)?^```(\w+)\n(.*?)^```$",
+BLOCK = re.compile(r"(?:<!-- (takes minutes|on \w+(?:, in the end)?) -->\n)?"
+                   r"^```(\w+)\n(.*?)^```$",
                    re.MULTILINE | re.DOTALL)
+CHECKER = doctest.OutputChecker()
+PATIENCE = 20                   # Seconds for what is so in the end.
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 class Shell:
     """A shell that is given one piece of a script after the other."""
 
-    def __init__(self, output):
+    def __init__(self, output, command):
         self.output = open(output, "w+", encoding="utf-8", errors="replace")
         self.process = subprocess.Popen(
-            ["sh", "-e"], stdin=subprocess.PIPE, stdout=self.output,
+            command, stdin=subprocess.PIPE, stdout=self.output,
             stderr=subprocess.STDOUT, text=True)
         self.done = output + ".done"
 
@@ -64,39 +72,79 @@ def check_named(commands, directory):
             assert word[0] != "." or os.access(path, os.X_OK), word
 
 
-def main():
-    document, *pairs = sys.argv[1:]
-    text = pathlib.Path(document).read_text(encoding="utf-8")
-    blocks = [(slow, kind, body, text.count("\n", 0, m.start(3)) + 1)
-              for m in BLOCK.finditer(text)
-              for slow, kind, body in [m.groups()]]
-    replaced = [pair.split("=", 1) for pair in pairs]
-    checker = doctest.OutputChecker()
-    with tempfile.TemporaryDirectory() as folder:
-        shell = Shell(folder + "/output")
-        for i, (slow, kind, body, line) in enumerate(blocks):
+class Document:
+    """The blocks of a document, and the shells that they are run in."""
+
+    def __init__(self, name, machine, pairs, folder):
+        self.name = name
+        self.machine = machine
+        self.replaced = [pair.split("=", 1) for pair in pairs]
+        self.folder = folder
+        self.shells = {}
+        text = pathlib.Path(name).read_text(encoding="utf-8")
+        self.blocks = [(mark, kind, body, text.count("\n", 0, m.start(3)) + 1)
+                       for m in BLOCK.finditer(text)
+                       for mark, kind, body in [m.groups()]]
+
+    def shell(self, machine):
+        if machine not in self.shells:
+            self.shells[machine] = Shell(
+                f"{self.folder}/output-{machine}",
+                [self.machine, machine] if machine else ["sh", "-e"])
+        return self.shells[machine]
+
+    def run_commands(self, shell, commands, line):
+        """Returns what they print."""
+        for old, new in self.replaced:
+            commands = replace_word(commands, old, new)
+        got, good = shell.run(commands)
+        for old, new in self.replaced:
+            got = replace_word(got, new, old)
+        if not good:
+            sys.exit(f"{self.name}:{line}: failed after\n{got}")
+        return got
+
+    def run_block(self, i):
+        mark, _, commands, line = self.blocks[i]
+        machine, _, when = (mark or "").removeprefix("on ").partition(", ")
+        shell = self.shell(machine)
+        after = self.blocks[i + 1] if i + 1 < len(self.blocks) else None
+        wanted = after[2] if after and after[1] == "text" else None
+        deadline = time.monotonic() + (PATIENCE if when else 0)
+        if when:
+            commands = f"( {commands} ) || :"
+        while True:
+            got = self.run_commands(shell, commands, line)
+            if not wanted or CHECKER.check_output(wanted, got, FLAGS):
+                return
+            if time.monotonic() >= deadline:
+                sys.exit(f"{self.name}:{after[3]}: the text has\n{wanted}"
+                         f"but there was\n{got}")
+            time.sleep(0.1)
+
+    def run(self):
+        for i, (mark, kind, commands, line) in enumerate(self.blocks):
             if kind != "sh":
                 continue
-            if slow:
-                check_named(body, os.getcwd())
+            if mark == "takes minutes":
+                check_named(commands, os.getcwd())
                 continue
-            commands = body
-            for old, new in replaced:
-                commands = replace_word(commands, old, new)
             began = time.monotonic()
-            got, good = shell.run(commands)
-            for old, new in replaced:
-                got = replace_word(got, new, old)
+            self.run_block(i)
             print(f"line {line}: {time.monotonic() - began:.1f} s", flush=True)
-            if not good:
-                sys.exit(f"{document}:{line}: failed after\n{got}")
-            after = blocks[i + 1] if i + 1 < len(blocks) else None
-            if after and after[1] == "text" and not checker.check_output(
-                    after[2], got, FLAGS):
-                sys.exit(f"{document}:{after[3]}: the text has\n{after[2]}"
-                         f"but there was\n{got}")
-        shell.process.stdin.close()
-        shell.process.wait()
+        for shell in self.shells.values():
+            shell.process.stdin.close()
+            shell.process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--machine")
+    parser.add_argument("document")
+    parser.add_argument("pairs", nargs="*")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        Document(args.document, args.machine, args.pairs, folder).run()
 
 
 main()

@@ -4,14 +4,13 @@
 # Databases that grow from one member to three, with TLS, and go on when the
 # machine with the leader dies.  The machines are addresses of a namespace.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
-for program in ovsdb-server ovsdb-client ovs-appctl ip; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
-[ "$(id -u)" = 0 ] || { echo "skip: not root"; exit 77; }
+need ovsdb-server ovsdb-client ovs-appctl ip python3
+need_root
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-join-$$-XXXXXX")
+begin join
 ns=sctjoin-$$
 
 # on N COMMAND...: "stagecoach" on machine N, 127.0.0.N.
@@ -22,36 +21,11 @@ on() {
         "$BUILD/cli/stagecoach" "$@"
 }
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
+clean_up() {
     for n in 1 2 3; do
-        on $n controller stop || :
+        on $n controller stop
     done
-    ip netns del $ns 2>/dev/null || :
-    [ $status = 0 ] || tail -n 10 "$dir"/run*/*.log >&2 || :
-    rm -rf "$dir"
-    exit $status
-}
-trap clean EXIT
-trap 'exit 1' INT TERM
-
-fail() {
-    echo "FAIL: $*" >&2
-    exit 1
-}
-
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 20 s.
-await() {
-    what=$1
-    shift
-    tries=0
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries + 1))
-        [ $tries -lt 200 ] || fail "$what"
-        sleep 0.1
-    done
-    echo "ok: $what"
+    ip netns del $ns 2>/dev/null
 }
 
 start() {
@@ -91,8 +65,31 @@ echo "ok: three members"
 await "the first controller leads" state_is 1 active
 await "the second controller stands by" state_is 2 standby
 
-# The first machine dies.
-for name in controller relay hosts-db intent-db; do
+# The first machine's databases die.  Its controller was started when there
+# was no other, and goes to those that came later.
+knows_all() {
+    for db in intent hosts; do
+        grep -q "$db: the members are at .*127.0.0.2.*127.0.0.3" \
+            "$dir/run1/controller.log" || return 1
+    done
+}
+await "the first controller hears of the new members" knows_all
+kill -9 "$(cat "$dir/run1/hosts-db.pid")" "$(cat "$dir/run1/intent-db.pid")"
+is_connected() {
+    ovs-appctl -T 2 -t "$dir/run1/controller.ctl" controller/status |
+        grep '"hosts_connected":true' | grep -q '"intent_connected":true'
+}
+is_away() { ! is_connected; }
+await "the first controller loses its databases" is_away
+await "the first controller finds the new members" is_connected
+put_over_http() {
+    python3 "$SOURCE/tests/lab/rest-client.py" "$dir/run1/rest.sock" \
+        put /v1/cojobs/later '{}' | grep -q '^200 '
+}
+await "changes by it get there too" put_over_http
+
+# The rest of the first machine dies.
+for name in controller relay; do
     kill -9 "$(cat "$dir/run1/$name.pid")"
 done
 await "another controller leads" one_leads

@@ -5,35 +5,20 @@
 # last process, and the stage of another that goes on does not.  Needs neither
 # root nor namespaces.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
 stagecoach=$BUILD/cli/stagecoach
 agent=$BUILD/tests/lab/fake-agent
-for program in ovsdb-server ovsdb-client; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need ovsdb-server ovsdb-client
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-silence-$$-XXXXXX")
+begin silence
 export STAGECOACH_RUNDIR="$dir/run"
-agents=
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $agents; do
-        kill "$pid" 2>/dev/null || :
-    done
-    "$stagecoach" controller stop || :
-    rm -rf "$dir"
-    exit $status
+clean_up() {
+    "$stagecoach" controller stop
 }
-trap clean EXIT
-trap 'exit 1' INT TERM
 
-fail() {
-    echo "FAIL: $*" >&2
-    exit 1
-}
 # await SECONDS WHAT COMMAND...
 await() {
     end=$(($(date +%s) + $1)) what=$2
@@ -46,13 +31,13 @@ await() {
 }
 # start_agent JOB:BYTES:MS...: of h0; the one before goes.
 start_agent() {
-    for pid in $agents; do
+    for pid in $pids; do
         kill "$pid"
         wait "$pid" 2>/dev/null || :
     done
     "$agent" "unix:$dir/run/telemetry.sock" h0 1000000000 "$@" \
         >"$dir/agent.out" &
-    agents=$!
+    pids=$!
 }
 stages() { "$stagecoach" order | awk '$4 ~ /^(dead|alive)$/ { print $4 }' | xargs; }
 stages_are() { [ "$(stages | tr ' ' '\n' | sort | xargs)" = "$1" ]; }

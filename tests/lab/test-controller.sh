@@ -5,54 +5,22 @@
 # order by measured demand, its way into Host_Wanted, policies that change,
 # a controller that is killed.  Needs neither root nor namespaces.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
 stagecoach=$BUILD/cli/stagecoach
 agent=$BUILD/tests/lab/fake-agent
-for program in ovsdb-server ovsdb-client ovs-appctl python3; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need ovsdb-server ovsdb-client ovs-appctl python3
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-controller-$$-XXXXXX")
+begin controller
 export STAGECOACH_RUNDIR="$dir/run"
-agents=
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $agents; do
-        kill "$pid" 2>/dev/null || :
-    done
-    "$stagecoach" controller stop || :
-    if [ $status != 0 ] && [ -f "$dir/run/controller.log" ]; then
-        tail -n 40 "$dir/run/controller.log" >&2
-    fi
-    rm -rf "$dir"
-    exit $status
+clean_up() {
+    "$stagecoach" controller stop
 }
-trap clean EXIT
-trap 'exit 1' INT TERM
-
-fail() {
-    echo "FAIL: $*" >&2
-    exit 1
-}
-
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 5 s.
-await() {
-    what=$1
-    shift
-    i=0
-    until "$@" >/dev/null 2>&1; do
-        i=$((i + 1))
-        if [ $i -ge 100 ]; then
-            "$stagecoach" order >&2 || :
-            wanted >&2 || :
-            fail "$what"
-        fi
-        sleep 0.05
-    done
-    echo "ok: $what"
+show() {
+    "$stagecoach" order
+    wanted
 }
 
 # rest [--at SOCKET] COMMAND...: of rest-client.py.
@@ -96,7 +64,7 @@ start
 for host in h0 h1; do
     "$agent" "unix:$dir/run/telemetry.sock" $host 1000000000 \
         large/t0:2000000:20 small/t0:100000:20 >"$dir/$host.out" &
-    agents="$agents $!"
+    pids="$pids $!"
 done
 "$stagecoach" stage begin --cojob large --rung 0 --iterations 100000 --jobs t0
 "$stagecoach" stage begin --cojob small --rung 0 --iterations 100000 --jobs t0
@@ -218,7 +186,7 @@ echo "ok: HTTP is answered"
     --rest="unix:$dir/run/second-rest.sock" \
     -vconsole:off -vsyslog:off &
 second=$!
-agents="$agents $second"
+pids="$pids $second"
 second_is() {
     ovs-appctl -t "$dir/run/second.ctl" controller/status |
         grep -q "\"generation\":$2,.*\"state\":\"$1\""
@@ -236,7 +204,7 @@ await "and leads again" asks controller/status '"generation":4'
 await "with its agents" asks controller/status '"agents":2'
 rest slow 15 &
 slow=$!
-agents="$agents $slow"
+pids="$pids $slow"
 
 # What a stage took is known when it ends.
 "$stagecoach" stage end --cojob small --rung 0

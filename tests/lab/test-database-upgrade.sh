@@ -5,31 +5,20 @@
 # and keep their rows; those of a newer version are refused.  Needs neither
 # root nor namespaces.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
 stagecoach=$BUILD/cli/stagecoach
-for program in ovsdb-server ovsdb-client ovsdb-tool python3; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need ovsdb-server ovsdb-client ovsdb-tool python3
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-upgrade-$$-XXXXXX")
+begin upgrade
 export STAGECOACH_RUNDIR="$dir/run"
 hosts=unix:$dir/run/hosts.sock
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    "$stagecoach" controller stop --rundir "$dir/run" || :
-    rm -rf "$dir"
-    exit $status
+clean_up() {
+    "$stagecoach" controller stop --rundir "$dir/run"
 }
-trap clean EXIT
-trap 'exit 1' INT TERM
 
-fail() {
-    echo "FAIL: $*" >&2
-    exit 1
-}
 # old VERSION [COLUMN...]: the hosts' schema of VERSION, without the columns.
 old() {
     python3 - "$SOURCE/controller/hosts.ovsschema" "$@" <<'PY'

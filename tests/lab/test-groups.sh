@@ -5,34 +5,7 @@
 # has started, or that somebody else has, are killed and the training goes on;
 # with the central one everything ends.
 set -eu
-trainer=$BUILD/trainer/stagecoach-trainer
-dir=$(mktemp -d)
-pids=
-. "$SOURCE/tests/lab/lab-functions.sh"
-if [ ! -x "$trainer" ]; then
-    echo "needs trainer/stagecoach-trainer, which is not built"
-    exit 77
-fi
-
-clean_up() {
-    for pid in $pids; do
-        kill -9 "$pid" 2>/dev/null || true
-    done
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
-
-# Waits up to 20 s until "$@" succeeds.
-wait_until() {
-    tries=400
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] ||
-            fail "not within 20 s: $*: $(cat "$dir/server.err")"
-        sleep 0.05
-    done
-}
+. "$SOURCE/tests/lab/trainer-functions.sh"
 
 is_gone() {
     ! kill -0 "$1" 2>/dev/null
@@ -121,6 +94,40 @@ wait_until n_gone 1
 pids="$pids $!"
 # shellcheck disable=SC2086
 assert_ends 0 $workers "$guard" ${hosts% *} $!
+
+# Workers that rest.  Rank 2 waits for a new target while the others train on,
+# then all wait, and then rank 2 alone goes on.
+start_central
+workers=
+for rank in 0 1 2; do
+    mkfifo "$dir/tell$rank"
+    timeout 120 "$trainer" worker --server "127.0.0.1:$port" \
+        --workers 3 --rank $rank --backend cpu --shape 16,32,10 \
+        --batch 48 --sample-cost-us 400 --until 10 --eval-every 20 \
+        <"$dir/tell$rank" >"$dir/worker$rank.out" \
+        2>"$dir/worker$rank.err" &
+    workers="$workers $!"
+done
+pids="$pids $workers"
+exec 7>"$dir/tell0" 8>"$dir/tell1" 9>"$dir/tell2"
+
+has_paused() {          # RANK ITERATION
+    grep -q "\"paused\".*\"iteration\": $2}" "$dir/worker$1.out"
+}
+
+for rank in 0 1 2; do
+    wait_until has_paused $rank 10
+done
+echo until 60 >&7
+echo until 60 >&8
+wait_until has_paused 0 60
+wait_until has_paused 1 60
+echo until 90 >&9
+wait_until has_paused 2 90
+echo stop >&9
+# shellcheck disable=SC2086
+assert_ends 0 $workers "$guard"
+exec 7>&- 8>&- 9>&-
 
 # The central server.
 start_central

@@ -4,7 +4,8 @@
 # A fabric of two leaves and two spines by a topology file: hosts reach each
 # other over both spines, elephants get a path of their own, a link that goes
 # down costs less than a second, a switch that is not the one of the file is
-# refused, and what was said on the wire is OpenFlow to another decoder.
+# refused, two cables that were swapped are told of, and what was said on the
+# wire is OpenFlow to another decoder.
 set -eu
 
 PATH=$PATH:/usr/sbin:/sbin
@@ -46,11 +47,11 @@ fail() {
     exit 1
 }
 
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
+# await WHAT COMMAND...: waits until COMMAND succeeds, for 20 s.
 await() {
     what=$1
     shift
-    tries=100
+    tries=200
     until "$@" >/dev/null 2>&1; do
         tries=$((tries - 1))
         if [ $tries = 0 ]; then
@@ -177,7 +178,7 @@ write_topology() {
 start_controller() {
     ip netns exec "$fab" "$BUILD/controller/stagecoach-controller" \
         --policy="$SOURCE/policies/stage.json" \
-        --topology="$dir/topology.json" --unixctl="$dir/run/fabric.ctl" \
+        --topology="$dir/topology.json" --link-key="$dir/key" --unixctl="$dir/run/fabric.ctl" \
         --rest=none -vconsole:off -vsyslog:off \
         --log-file="$dir/controller.log" &
     controller=$!
@@ -186,8 +187,24 @@ start_controller() {
 
 stop_controller() {
     kill "$controller"
-    wait "$controller" || :
+    wait "$controller" || fail "the controller ended with $?"
 }
+
+# swap_spines A B: the cables of leaf 0 go to A instead of spine0, and to B
+# instead of spine1; both end at port 1.
+swap_spines() {
+    ovs-vsctl --no-wait --if-exists del-port s00 -- --if-exists del-port s10 \
+        -- add-port "$1" s00 -- set interface s00 ofport_request=1 \
+        -- add-port "$2" s10 -- set interface s10 ofport_request=1
+}
+alarms() {
+    ovs-appctl -t "$dir/run/fabric.ctl" controller/status |
+        grep -o '"alarms":\[[^]]*\]'
+}
+alarmed() { alarms | grep -q -- "$1"; }
+# The number that the key $1 of "wiring" has.
+wiring() { switches | sed -n "s/.*\"wiring\":{[^}]*\"$1\":\([0-9]*\).*/\1/p"; }
+is_counted() { [ "$(wiring "$1")" -ge "$2" ]; }
 
 # Milliseconds for which nothing came back, of what is sent each 5 ms from h0 to h2
 # and back, there with the job's DSCP, while COMMAND is carried out.
@@ -206,6 +223,7 @@ gap_during() {
 wire
 start_switches
 cp "$SOURCE/policies/stage.json" "$dir/policy.json"
+(umask 077 && head -c 32 /dev/urandom >"$dir/key")
 "$stagecoach" controller init --dbdir "$dir/db"
 timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
     --policy "$dir/policy.json"
@@ -242,6 +260,29 @@ for pair in "h0 2" "h0 3" "h0 4" "h3 1"; do
         "$BUILD/tests/lab/traffic" ping "10.78.0.${pair#* }" 7 5 64
 done
 routes leaf0 100 | grep -q 'actions=group:' || fail "no group of both spines"
+
+# Where the cables go.  Frames of which the cable is another, or that came
+# already, or that somebody else made, are no news.
+await "all cables are where the topology has them" says '"right":4'
+alarms | grep -q leads && fail "an alarm: $(alarms)"
+if command -v python3 >/dev/null; then
+    ip netns exec "$fab" timeout 20 python3 "$SOURCE/tests/lab/lldp-replay.py" \
+        l10 s10 >"$dir/replayed" || fail "nothing to replay"
+    await "what is sent again is counted" is_counted replayed 3
+    await "and what is forged" is_counted forged 3
+    says '"right":4' || fail "a replayed frame counts: $(switches)"
+fi
+swap_spines spine1 spine0
+await 'two swapped cables are an alarm' alarmed \
+    'port 10 of .*"leaf0.*" leads to port 1 of .*"spine1.*", to port 1 of .*"spine0.*" in the topology'
+await "each of them" alarmed \
+    'port 1 of .*"spine0.*" leads to port 11 of .*"leaf0'
+grep -q 'WARN.*port 10 of "leaf0" leads to port 1 of "spine1"' \
+    "$dir/controller.log" || fail "no line in the log"
+await "which changes nothing" in_sync 4
+swap_spines spine0 spine1
+await "and ends when they are back" says '"right":4'
+alarms | grep -q leads && fail "an alarm: $(alarms)"
 
 # Of a job that will move 200 GB, each host's telemetry.
 for host in h0 h2; do

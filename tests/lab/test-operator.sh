@@ -5,55 +5,23 @@
 # observes, asks why, asks what has been.  Databases, the controller and the
 # command line, with made-up agents.  Needs neither root nor namespaces.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
 stagecoach=$BUILD/cli/stagecoach
 agent=$BUILD/tests/lab/fake-agent
-for program in ovsdb-server ovsdb-client ovs-appctl; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need ovsdb-server ovsdb-client ovs-appctl
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-operator-$$-XXXXXX")
+begin operator
 export STAGECOACH_RUNDIR="$dir/run"
-processes=
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $processes; do
-        kill "$pid" 2>/dev/null || :
-    done
-    "$stagecoach" controller stop || :
-    if [ $status != 0 ] && [ -f "$dir/run/controller.log" ]; then
-        tail -n 40 "$dir/run/controller.log" >&2
-    fi
-    rm -rf "$dir"
-    exit $status
+clean_up() {
+    "$stagecoach" controller stop
 }
-trap clean EXIT
-trap 'exit 1' INT TERM
-
-fail() {
-    echo "FAIL: $*" >&2
-    exit 1
-}
-
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
-await() {
-    what=$1
-    shift
-    i=0
-    until "$@" >/dev/null 2>&1; do
-        i=$((i + 1))
-        if [ $i -ge 200 ]; then
-            "$stagecoach" order >&2 || :
-            "$stagecoach" overrides >&2 || :
-            wanted >&2 || :
-            fail "$what"
-        fi
-        sleep 0.05
-    done
-    echo "ok: $what"
+show() {
+    "$stagecoach" order
+    "$stagecoach" overrides
+    wanted
 }
 
 sc() { timeout 20 "$stagecoach" "$@"; }
@@ -79,7 +47,7 @@ start
 for host in h0 h1; do
     "$agent" "unix:$dir/run/telemetry.sock" $host 1000000000 \
         large/t0:2000000:20 small/t0:100000:20 >"$dir/$host.out" &
-    processes="$processes $!"
+    pids="$pids $!"
 done
 sc stage begin --cojob large --rung 0 --iterations 100000 --jobs t0
 sc stage begin --cojob small --rung 0 --iterations 100000 --jobs t0
@@ -164,7 +132,7 @@ await "the controller ends" gone "$pid"
 "$BUILD/controller/stagecoach-controller" --observe \
     --policy="$dir/policy.json" -vconsole:off -vsyslog:off &
 observer=$!
-processes="$processes $observer"
+pids="$pids $observer"
 await "a controller with --observe tells hosts of no job" wants 'h0,{}'
 await "and says so" asks controller/status '"observe":true'
 sc undo 2>/dev/null && fail "--observe is undone"

@@ -5,57 +5,26 @@
 # events, metrics, limits, and TLS for those who may.  Needs neither root nor
 # namespaces.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
 stagecoach=$BUILD/cli/stagecoach
-for program in ovsdb-server ovsdb-client openssl python3; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need ovsdb-server ovsdb-client openssl python3
 python3 -c 'import jsonschema' 2>/dev/null ||
     { echo "skip: no python3-jsonschema"; exit 77; }
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-rest-$$-XXXXXX")
+begin rest
 export STAGECOACH_RUNDIR="$dir/run"
-pids=
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do
-        kill "$pid" 2>/dev/null || :
-    done
-    "$stagecoach" controller stop || :
-    if [ $status != 0 ]; then
-        tail -n 40 "$dir/run/controller.log" "$dir/tls.log" >&2 || :
-    fi
-    rm -rf "$dir"
-    exit $status
+clean_up() {
+    "$stagecoach" controller stop
 }
-trap clean EXIT
-trap 'exit 1' INT TERM
 
-fail() {
-    echo "FAIL: $*" >&2
-    exit 1
-}
 check() {
     timeout 90 python3 -W ignore "$SOURCE/tests/lab/rest-check.py" "$@" ||
         fail "rest-check.py $*"
     echo "ok: $2"
 }
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
-await() {
-    what=$1
-    shift
-    i=0
-    until "$@" >/dev/null 2>&1; do
-        i=$((i + 1))
-        [ $i -lt 200 ] || fail "$what"
-        sleep 0.05
-    done
-    echo "ok: $what"
-}
-
 cp "$SOURCE/policies/stage.json" "$dir/policy.json"
 "$stagecoach" controller init --dbdir "$dir/db" || fail "controller init"
 timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \

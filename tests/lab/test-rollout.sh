@@ -4,48 +4,27 @@
 # Commands that wait for hosts: they come back when all hosts with an agent
 # have the order in force, and not before.  Needs neither root nor namespaces.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
 stagecoach=$BUILD/cli/stagecoach
 agent=$BUILD/tests/lab/fake-agent
-for program in ovsdb-server ovs-appctl; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need ovsdb-server ovs-appctl
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-rollout-$$-XXXXXX")
+begin rollout
 export STAGECOACH_RUNDIR="$dir/run"
-pids=
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do
-        kill "$pid" 2>/dev/null || :
-    done
-    "$stagecoach" controller stop >/dev/null 2>&1 || :
-    rm -rf "$dir"
-    exit $status
+clean_up() {
+    "$stagecoach" controller stop
 }
-trap clean EXIT
-trap 'exit 1' INT TERM HUP
-
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
+show() {
+    rollout
 }
 
 rollout() {
     ovs-appctl -t "$dir/run/controller.ctl" controller/rollout "$@"
 }
 
-await() {
-    tries=100
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] || fail "$*: $(rollout)"
-        sleep 0.05
-    done
-}
 says() { rollout | grep -qF "$1"; }
 
 cp "$SOURCE/policies/stage.json" "$dir/policy.json"
@@ -58,7 +37,7 @@ for host in h0 h1; do
     pids="$pids $!"
 done
 last=$!
-await says '"hosts":2'
+await "the rollout says so" says '"hosts":2'
 
 timeout 20 "$stagecoach" stage begin --cojob large --rung 0 \
     --iterations 100000 --jobs t0 --wait hosts || fail "stage begin --wait"
@@ -76,7 +55,7 @@ kill "$last"
 "$agent" "unix:$dir/run/telemetry.sock" h1 1000000000 large/t0:2000000:20 \
     >/dev/null &
 pids="$pids $!"
-await says '"behind":["h1"],"done":false,"hosts":2,"hosts_applied":1'
+await "the rollout says so" says '"behind":["h1"],"done":false,"hosts":2,"hosts_applied":1'
 says '"applied":0.5' || fail "half of the hosts: $(rollout)"
 status=0
 timeout 3 "$stagecoach" stage end --cojob large --rung 0 --wait hosts ||

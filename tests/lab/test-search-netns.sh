@@ -113,6 +113,25 @@ assert crossed > 10 * model * 1.5, (crossed, model)
 EOF
     fail "the events are not what they should be"
 
+# In groups, whose workers rest between rungs: each trains to the end.
+sed 's/"seed": 2,/"seed": 2, "sync": "groups,groups=2",/
+     s/"servers": \["h1", "h0"\]/"servers": ["h1"]/
+     s/"workers": \["h0"\]/"workers": ["h0", "h0"]/' "$dir/search.json" \
+    > "$dir/groups.json"
+run "$dir/groups.json" || fail "search run with groups ended with $?"
+python3 - "$dir/events" <<'EOF' || fail "groups do not do what others do"
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+of = lambda kind: [e for e in events if e["event"] == kind]
+best = of("search-end")[0]["best"]
+rates = {e["job"]: e["hyperparameters"]["learning_rate"]
+         for e in of("job-begin")}
+losses = [e["loss"] for e in of("progress") if e["job"] == best]
+assert rates[best] == 0.05, rates
+assert losses[-1] < 1.35, losses
+assert [e["rung"] for e in of("stage-end")] == [0, 1]
+EOF
+
 # A file that asks for too much is refused in one line.
 sed 's/"slots": 4/"slots": 1/' "$dir/cluster.json" > "$dir/small.json"
 status=0

@@ -10,6 +10,9 @@
  *        "begin TIME" and "end TIME".
  *    traffic bulk ADDRESS PORT MS
  *        Sends as much as it can, with buffers as large as the kernel likes.
+ *    traffic drip ADDRESS PORT MS INTERVAL-US
+ *        Sends 100 bytes over TCP every INTERVAL-US, each in a packet of its
+ *        own, for MS milliseconds.
  *    traffic echo MS PORT
  *        Sends UDP datagrams back.
  *    traffic ping ADDRESS PORT N BYTES
@@ -244,6 +247,28 @@ bulk(int argc, char *argv[])
 }
 
 static int
+drip(int argc, char *argv[])
+{
+    struct sockaddr_storage to = address_of(argv[0], argv[1]);
+    int fd = socket(to.ss_family, SOCK_STREAM, 0), one = 1;
+    int64_t end = now_ms() + atoi(argv[2]);
+
+    (void) argc;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect(fd, (struct sockaddr *) &to, sizeof to)) {
+        die("connect");
+    }
+    while (now_ms() < end) {
+        if (send(fd, data, 100, MSG_DONTWAIT | MSG_NOSIGNAL) < 0
+            && errno != EAGAIN) {
+            die("send");
+        }
+        usleep(atoi(argv[3]));
+    }
+    return EXIT_SUCCESS;
+}
+
+static int
 echo(int argc, char *argv[])
 {
     int64_t end = now_ms() + atoi(argv[0]);
@@ -463,6 +488,7 @@ main(int argc, char *argv[])
         { "sink", 2, sink },
         { "source", 6, source },
         { "bulk", 3, bulk },
+        { "drip", 4, drip },
         { "echo", 2, echo },
         { "ping", 4, ping },
         { "beat", 4, beat },

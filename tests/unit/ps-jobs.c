@@ -13,6 +13,7 @@
 #include "trainer/ps/optimiser.h"
 
 int my_rank, n_workers = 1;
+struct control *my_control;
 
 struct folder
 make_folder(void)
@@ -30,9 +31,11 @@ remove_folder(const struct folder *folder, int shard)
     int n = 0;
 
     for (int iteration = 0; iteration < 200; iteration++) {
-        snprintf(path, sizeof path, "%s/shard-%d-of-2.%d", folder->path,
-                 shard, iteration);
-        n += !unlink(path);
+        for (int n_shards = shard + 1; n_shards <= 2; n_shards++) {
+            snprintf(path, sizeof path, "%s/shard-%d-of-%d.%d", folder->path,
+                     shard, n_shards, iteration);
+            n += !unlink(path);
+        }
     }
     rmdir(folder->path);
     return n;
@@ -54,7 +57,7 @@ try_training(const struct server servers[], int n_servers,
         .servers = names, .n_servers = n_servers, .rank = my_rank,
         .n_workers = n_workers, .n_parameters = N,
         .optimiser = optimiser_find("sum"), .patience_us = patience_us,
-        .deadline_us = deadline_us,
+        .deadline_us = deadline_us, .control = my_control,
     }, clientp);
 }
 

@@ -29,6 +29,9 @@ int remove_folder(const struct folder *, int shard);
 /* Who this process is: 0 of 1 unless it says something else. */
 extern int my_rank, n_workers;
 
+/* What tells this process what to do, or NULL. */
+extern struct control *my_control;
+
 char *try_training(const struct server servers[], int n_servers,
                    int64_t patience_us, int64_t deadline_us,
                    struct ps_client **);

@@ -310,6 +310,35 @@ counters_never_fall(void **state OVS_UNUSED)
 }
 
 static void
+counts_by_the_level_in_force(void **state OVS_UNUSED)
+{
+    struct shim_stats stats = { .boot_id = 1 };
+    struct shim_slot_stats slot = { .slot = 3, .level = 2, .tx_bytes = 500,
+                                    .tx_dropped = 5 };
+    uint64_t sums[8] = { 0 };
+
+    traffic_init(&traffic);
+    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    assert_int_equal(traffic.total.level_bytes[2], 0);
+    slot.tx_bytes = 600;
+    slot.tx_dropped = 6;
+    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    slot.level = 1;
+    slot.tx_bytes = 650;
+    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    assert_int_equal(traffic.total.level_bytes[2], 100);
+    assert_int_equal(traffic.total.level_dropped[2], 1);
+    assert_int_equal(traffic.total.level_bytes[1], 50);
+    assert_int_equal(traffic.total.level_dropped[1], 0);
+
+    /* A level that there is not. */
+    slot.level = UINT16_MAX;
+    slot.tx_bytes = 660;
+    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    assert_int_equal(traffic.total.level_bytes[SHIM_LEVEL_DEFAULT], 10);
+}
+
+static void
 order_holds_as_long_as_somebody_says_so(void **state OVS_UNUSED)
 {
     struct lease lease;
@@ -455,6 +484,7 @@ main(void)
         cmocka_unit_test(flows_are_made_equal_by_difference),
         cmocka_unit_test(many_flows_go_in_several_messages),
         cmocka_unit_test(counters_never_fall),
+        cmocka_unit_test(counts_by_the_level_in_force),
         cmocka_unit_test(order_holds_as_long_as_somebody_says_so),
         cmocka_unit_test(progress_is_read),
         cmocka_unit_test(only_three_members_are_required),

@@ -697,6 +697,7 @@ the_certificate_is_of_the_network_alone(void **state)
 
     give(f, "00", (int64_t[]) { 300, 100 }, NULL);
     find_job(f, "b/j")->progress.period = 0.1;
+    find_job(f, "b/j")->progress.first_period = 0.1;
     assert_true(decide_run(f->d, 1000));
     json = decide_order_to_json(f->d);
     assert_true(member(json, "bound_s") < 0.51);
@@ -748,6 +749,144 @@ hysteresis_keeps_an_order_that_is_as_good(void **state OVS_UNUSED)
     order_problem_destroy(p);
 }
 
+/* What a search tells of itself. */
+struct news {
+    const char *what;
+    double weight;
+    bool live, staged;
+    int64_t model_bytes, iterations;
+    int n_hosts;
+    bool urgent;                /* It concerns a stage that runs. */
+};
+
+/* Gives cojob "a" with job "j" on 'n_hosts' hosts, and its stage. */
+static void
+give_news(struct fixture *f, const struct news *news)
+{
+    struct cojob *cojob;
+    struct job *job;
+
+    cluster_intent_begin(f->c);
+    cojob = cluster_put_cojob(f->c, "a", news->weight, true);
+    job = cojob_put_job(f->c, cojob, "j", news->live, 1000,
+                        news->model_bytes);
+    for (int i = 0; i < news->n_hosts; i++) {
+        char host[] = { 'h', '0' + i, '\0' };
+
+        job_put_worker(f->c, job, host, ROLE_WORKER);
+    }
+    if (news->staged) {
+        stage_put_job(cojob_put_stage(cojob, 0, f->began, 0,
+                                      news->iterations), job);
+    }
+    cluster_intent_end(f->c);
+}
+
+static void
+only_stages_that_run_are_in_a_hurry(void **state)
+{
+    static const struct news all[] = {
+        { "a search and its job", 1, true, false, 1000, 0, 1, false },
+        { "the job has another host", 1, true, false, 1000, 0, 2, false },
+        { "its stage begins", 1, true, true, 1000, 50, 2, true },
+        { "nothing", 1, true, true, 1000, 50, 2, false },
+        { "a longer stage", 1, true, true, 1000, 60, 2, true },
+        { "another weight", 2, true, true, 1000, 60, 2, true },
+        { "another model", 2, true, true, 2000, 60, 2, true },
+        { "another host", 2, true, true, 2000, 60, 3, true },
+        { "a host less", 2, true, true, 2000, 60, 2, true },
+        { "the job ends", 2, false, true, 2000, 60, 2, true },
+        { "the stage goes", 2, false, false, 2000, 60, 2, true },
+        { "the job begins again", 2, true, false, 2000, 60, 2, false },
+    };
+    struct fixture *f = *state;
+    long long now = 10000;
+
+    assert_true(decide_run(f->d, now));
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+        now += 400;
+        give_news(f, &all[i]);
+        assert_false(decide_is_settled(f->d));
+        assert_false(decide_run(f->d, now));
+        if (decide_run(f->d, now + 20) != all[i].urgent) {
+            fail_msg("%s: %s", all[i].what, all[i].urgent
+                     ? "no order at once" : "an order at once");
+        }
+        assert_true(all[i].urgent || decide_run(f->d, now + 250));
+        assert_true(decide_is_settled(f->d));
+    }
+}
+
+static void
+what_is_in_no_hurry_waits_for_more_of_it(void **state)
+{
+    static const struct news job = { "a job", 1, true, false, 1000, 0, 1,
+                                     false };
+    struct fixture *f = *state;
+
+    assert_true(decide_run(f->d, 1000));
+    for (int ms = 0; ms < 1000; ms += 200) {
+        give_news(f, &job);
+        assert_false(decide_run(f->d, 1001 + ms));
+    }
+    assert_true(decide_run(f->d, 2001));
+}
+
+static double
+explained(struct fixture *f, const char *job, const char *name)
+{
+    struct json *json = decide_explain(f->d, job);
+    double value = member(json, name);
+
+    json_destroy(json);
+    return value;
+}
+
+/* Of a job that has only seen what a slow iteration takes behind others, the
+ * ports foresee the end: 0.1 s of those before it and 0.3 s of its own. */
+static void
+who_has_always_waited_is_foreseen_by_ports(void **state)
+{
+    struct fixture *f = *state;
+    struct job_traffic *t;
+
+    give(f, "00", (int64_t[]) { 300, 100 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_true(find_job(f, "a/j")->progress.waits);
+    assert_false(find_job(f, "b/j")->progress.waits);
+
+    find_job(f, "a/j")->progress.period = 0.5;
+    assert_true(decide_run(f->d, 3000));
+    assert_float_equal(explained(f, "a/j", "completion_s"), 0.4, 1e-9);
+    assert_float_equal(explained(f, "a/j", "alone_s"), 0.3, 1e-9);
+    assert_float_equal(explained(f, "a/j", "period_s"), 0.5, 1e-9);
+
+    /* Its host sees it silent for 9 ms at a time. */
+    t = shash_first(&find_job(f, "a/j")->traffic)->data;
+    t->burst_period = 0.05;
+    t->burst_duty = 0.82;
+    assert_true(decide_run(f->d, 5000));
+    assert_float_equal(explained(f, "a/j", "completion_s"), 3, 1e-9);
+
+    /* It was first for some time. */
+    find_job(f, "a/j")->progress.first_period = 0.02;
+    assert_true(decide_run(f->d, 7000));
+    assert_float_equal(explained(f, "a/j", "completion_s"), 6, 1e-9);
+}
+
+static void
+who_shares_waits_for_all(void **state)
+{
+    struct fixture *f = *state;
+
+    decide_set_policy(f->d, f->fair);
+    give(f, "001", (int64_t[]) { 300, 100, 100 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_true(find_job(f, "a/j")->progress.waits);
+    assert_true(find_job(f, "b/j")->progress.waits);
+    assert_false(find_job(f, "c/j")->progress.waits);
+}
+
 int
 main(void)
 {
@@ -778,6 +917,10 @@ main(void)
         TEST(a_metric_makes_a_new_order_soon),
         TEST(explains_a_place),
         TEST(the_certificate_is_of_the_network_alone),
+        TEST(only_stages_that_run_are_in_a_hurry),
+        TEST(what_is_in_no_hurry_waits_for_more_of_it),
+        TEST(who_has_always_waited_is_foreseen_by_ports),
+        TEST(who_shares_waits_for_all),
         cmocka_unit_test(hysteresis_keeps_an_order_that_is_as_good),
         cmocka_unit_test(hysteresis_only_swaps_back_what_is_cheap),
     };

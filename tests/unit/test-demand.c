@@ -47,6 +47,7 @@ struct fixture {
     struct stage *stage;
     int64_t began, stage_began; /* Epoch ms. */
     int64_t counted;            /* What hosts count, -1 if they cannot. */
+    bool over;                  /* The job has ended. */
 };
 
 #define MODEL 1000000
@@ -58,7 +59,7 @@ give_intent(struct fixture *f, int64_t ended)
 
     cluster_intent_begin(f->c);
     cojob = cluster_put_cojob(f->c, "asha", 1, true);
-    f->job = cojob_put_job(f->c, cojob, "t0", true, f->began, MODEL);
+    f->job = cojob_put_job(f->c, cojob, "t0", !f->over, f->began, MODEL);
     job_put_worker(f->c, f->job, "h0", ROLE_WORKER);
     job_put_worker(f->c, f->job, "h1", ROLE_WORKER);
     job_put_worker(f->c, f->job, "h0", ROLE_SERVER);
@@ -367,6 +368,85 @@ a_job_that_begins_again_begins_at_0(void **state)
     assert_float_equal(demand(f, "h1", DIR_TX), before, 1e-9);
 }
 
+static void
+processes_count_while_their_job_lives(void **state)
+{
+    struct fixture *f = *state;
+    const struct job_traffic *t = shash_find_data(&f->job->traffic, "h0");
+
+    for (int round = 0; round < 2; round++) {
+        for (int again = 0; again < 2; again++) {
+            f->over = false;
+            give_intent(f, 0);
+            assert_int_equal(f->job->workers[ROLE_SERVER], 2);
+            assert_int_equal(t->workers[ROLE_WORKER], 1);
+            assert_int_equal(demand_devices(f->job), 2);
+            assert_true(cluster_get_host(f->c, "h0")->named);
+        }
+        f->over = true;
+        give_intent(f, 0);
+        assert_int_equal(demand_devices(f->job), 0);
+        assert_int_equal(t->workers[ROLE_WORKER], 0);
+        assert_false(cluster_get_host(f->c, "h0")->named);
+        assert_int_equal(shash_count(&f->job->traffic), 3);
+    }
+}
+
+/* What had ended before the controller heard of it is known all the same. */
+static void
+job_that_is_over_has_its_hosts(void **state OVS_UNUSED)
+{
+    struct fixture f = { .c = cluster_create(), .over = true, .counted = -1 };
+
+    give_intent(&f, 0);
+    give_intent(&f, 0);
+    assert_int_equal(shash_count(&f.job->traffic), 3);
+    f.over = false;
+    give_intent(&f, 0);
+    assert_int_equal(demand_devices(f.job), 2);
+    cluster_destroy(f.c);
+}
+
+/* Each order is news to each host, and none of them is late for that. */
+static void
+host_is_late_after_some_time(void **state)
+{
+    struct fixture *f = *state;
+    struct host *host = cluster_get_host(f->c, "h0");
+
+    host_set_wanted(host, 7);
+    assert_false(host_is_late(host));
+    learn(f, "h0", 0, 0, 0, true);
+    assert_false(host_is_late(host));
+    msec_ahead += CLUSTER_LATE_MS + 100;
+    assert_true(host_is_late(host));
+    host_set_applied(host, 7);
+    assert_false(host_is_late(host));
+
+    /* It follows orders that come faster than it tells. */
+    for (int version = 8; version < 20; version++) {
+        host_set_wanted(host, version);
+        msec_ahead += CLUSTER_LATE_MS / 4;
+        host_set_applied(host, version - 1);
+        assert_false(host_is_late(host));
+    }
+
+    /* It does not follow. */
+    host_set_wanted(host, 20);
+    msec_ahead += CLUSTER_LATE_MS / 2;
+    assert_false(host_is_late(host));
+    host_set_wanted(host, 21);
+    host_set_applied(host, 18);
+    msec_ahead += CLUSTER_LATE_MS / 2;
+    host_set_wanted(host, 22);
+    host_set_applied(host, 18);
+    msec_ahead += CLUSTER_LATE_MS;
+    assert_true(host_is_late(host));
+    host->connected = false;
+    assert_false(host_is_late(host));
+    msec_ahead = 0;
+}
+
 /* Host h0 tells 'value' after 'iteration', 'ms' after what it told last, by a
  * clock that was set 'step' ms forward meanwhile. */
 static void
@@ -417,6 +497,11 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            processes_count_while_their_job_lives, set_up, tear_down),
+        cmocka_unit_test(job_that_is_over_has_its_hosts),
+        cmocka_unit_test_setup_teardown(host_is_late_after_some_time, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(
             begins_with_the_parameter_server_formula, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

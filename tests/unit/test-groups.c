@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "ps-jobs.h"
+#include "trainer/control.h"
 #include "trainer/ps/link.h"
 #include "trainer/sync/sync.h"
 
@@ -30,6 +31,7 @@ struct board {
     atomic_int pushed[WORKERS]; /* Gradients that were answered. */
     atomic_bool may_end;        /* Nobody is killed any more. */
     atomic_int n_done;          /* Workers that have pushed since. */
+    atomic_bool rests;          /* Workers rest now and then. */
     _Atomic float most[WORKERS];        /* Of the weights. */
 };
 
@@ -68,6 +70,41 @@ await_hosts(const struct server hosts[], int n, int status)
 /* How long a worker says that its steps take. */
 typedef double seconds_fn(int rank, int step);
 
+/* From now on this process can be told something, by what it writes to
+ * 'tell'. */
+static int tell;
+
+static void
+create_control(void)
+{
+    int fds[2];
+
+    if (pipe(fds) || dup2(fds[0], STDIN_FILENO) < 0) {
+        _exit(1);
+    }
+    tell = fds[1];
+    my_control = control_create(0);
+}
+
+/* Rests until it has been told that it need not any more, which it has been,
+ * and somewhat longer: the others make some steps. */
+static bool
+rest(struct ps_client *client, uint64_t *iteration, float *weights,
+     char **error)
+{
+    uint64_t before = *iteration;
+    char line[] = "until 1\n";
+
+    if (write(tell, line, sizeof line - 1) != sizeof line - 1
+        || ps_client_idle(client, weights, iteration, error) != PS_OK) {
+        return false;
+    }
+    control_run(my_control);
+    poll(NULL, 0, 1 + my_rank);
+    return ps_client_resume(client, weights, iteration, error) == PS_OK
+           && *iteration == before;
+}
+
 /* Pushes 'n' gradients of ones, and then zeros until the others have pushed
  * theirs too, and have heard of the last group servers.  Weights are a quarter
  * of the ones that count. */
@@ -79,11 +116,14 @@ worker_main(const struct server *central, int n, seconds_fn *seconds)
     struct ps_client *client;
     uint64_t iteration;
     double loss = 0.5;
-    char *error = try_training(central, 1, 1000000, 0, &client);
-    bool ok = !error && ps_client_begin(client, weights, &iteration, &error)
-                        == PS_OK;
+    char *error;
+    bool ok;
     bool done = false;
 
+    create_control();
+    error = try_training(central, 1, 1000000, 0, &client);
+    ok = !error && ps_client_begin(client, weights, &iteration, &error)
+                        == PS_OK;
     for (int i = 0; i < N; i++) {
         ones[i] = 1;
     }
@@ -94,6 +134,9 @@ worker_main(const struct server *central, int n, seconds_fn *seconds)
 
         while (ps_client_receive(client, &m)) {
             ok = ok && m.kind == SYNC_ROLE;
+        }
+        if (board->rests && k < n && k % 5 == my_rank) {
+            ok = ok && rest(client, &iteration, weights, &error);
         }
         ps_client_send(client, &(struct sync_message) {
             .kind = SYNC_REPORT, .worker = my_rank, .n = 1,
@@ -224,6 +267,31 @@ moving_workers_count_once(void **state)
     await_hosts(hosts, 3, 0);
 }
 
+/* All of a group rest at times, and all of all. */
+static void
+resting_workers_count_once(void **state)
+{
+    static const char *const schemes[] = {
+        "groups,groups=1", "groups,groups=2", "groups,groups=4", "groups",
+    };
+    enum { STEPS = 60 };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        struct server central = start_central(schemes[i], 0);
+        struct server hosts[5];
+        pid_t pids[WORKERS];
+
+        board->rests = true;
+        start_hosts(&central, hosts, 5);
+        start_workers(&central, STEPS, changing_seconds, pids);
+        await_pushes(WORKERS * STEPS / 3);
+        kill_process(hosts[0].pid);
+        await_counts(&central, pids, STEPS);
+        await_hosts(hosts + 1, 4, 0);
+    }
+}
+
 /* It stops in the middle of its work, and is not closed. */
 static void
 a_silent_group_server_is_replaced(void **state)
@@ -305,6 +373,8 @@ strangers_do_not_disturb(void **state)
         { .type = FRAME_PUSH, .n = 4, .iteration = 1, .samples = 1 },
         { .type = FRAME_LOST, .iteration = 1 },
         { .type = FRAME_PULL },
+        { .type = FRAME_REST },
+        { .type = FRAME_RESTS, .n = 1, .iteration = 1 },
         { .type = FRAME_MOVE, .body_length = 4 },
         { .type = FRAME_GROUP, .n = 2, .first = 7, .iteration = 9 },
         { .type = FRAME_JOIN, .first = 1, .iteration = 1 },
@@ -339,6 +409,7 @@ strangers_do_not_disturb_a_group(void **state)
         { .type = FRAME_JOIN, .iteration = 1, .first = 1 },
         { .type = FRAME_JOIN, .iteration = 0, .first = 1 },
         { .type = FRAME_WEIGHTS, .n = N, .iteration = 1 },
+        { .type = FRAME_RESTS, .n = 1, .iteration = 1 },
         { .type = FRAME_GROUP, .n = 2, .first = 7, .iteration = 9 },
         { .type = FRAME_HELLO },
     };
@@ -403,6 +474,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_group_servers_count_nothing_twice),
         cmocka_unit_test(moving_workers_count_once),
+        cmocka_unit_test(resting_workers_count_once),
         cmocka_unit_test(a_silent_group_server_is_replaced),
         cmocka_unit_test(a_group_server_that_workers_cannot_reach_is_replaced),
         cmocka_unit_test(strangers_do_not_disturb),

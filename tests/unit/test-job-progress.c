@@ -86,6 +86,29 @@ a_job_that_goes_back_is_measured_anew(void **state)
     assert_float_equal(p->period, 1, 1e-9);
 }
 
+/* Others went before it at some time in the first and in the last of three
+ * measurements, if only for a moment. */
+static void
+the_pace_of_who_waits_is_told_apart(void **state)
+{
+    struct job_progress *p = *state;
+
+    job_progress_wait(p, true);
+    job_progress_pace(p, 1, BEGAN + 1000);
+    job_progress_pace(p, 2, BEGAN + 2000);
+    job_progress_wait(p, false);
+    job_progress_pace(p, 3, BEGAN + 12000);
+    assert_float_equal(p->period, 10, 1e-9);
+    assert_true(p->first_period == 0);
+    job_progress_pace(p, 7, BEGAN + 16000);
+    assert_float_equal(p->first_period, 1, 1e-9);
+    job_progress_wait(p, true);
+    job_progress_wait(p, false);
+    job_progress_pace(p, 27, BEGAN + 26000);
+    assert_float_equal(p->period, 0.5, 1e-9);
+    assert_float_equal(p->first_period, 1, 1e-9);
+}
+
 static void
 a_falling_loss_is_a_rise(void **state)
 {
@@ -168,6 +191,7 @@ main(void)
         TEST(the_shortest_period_counts),
         TEST(standing_still_is_no_pace),
         TEST(a_job_that_goes_back_is_measured_anew),
+        TEST(the_pace_of_who_waits_is_told_apart),
         TEST(a_falling_loss_is_a_rise),
         TEST(each_evaluation_counts_once),
         TEST(scores_as_the_policy_says),

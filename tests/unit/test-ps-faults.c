@@ -17,6 +17,8 @@
 #include <cmocka.h>
 
 #include "ps-jobs.h"
+#include "trainer/message.h"
+#include "trainer/ps/channel.h"
 #include "trainer/ps/frame.h"
 #include "trainer/ps/link.h"
 #include "trainer/ps/optimiser.h"
@@ -309,6 +311,39 @@ frames_that_do_not_fit_a_store_are_refused(void **state)
     }
 }
 
+/* One that takes the server for another peer is told so, and a worker that
+ * comes after it trains. */
+static void
+a_peer_that_trains_without_servers_is_refused(void **state)
+{
+    struct server server = start_server((struct ps_server_config) {
+        .n_workers = 1, .patience_us = 1000000,
+    });
+    char *name = message("127.0.0.1:%d", server.port), *error;
+    static float weights[N];
+    struct ps_client *client;
+    struct channel channel;
+    uint64_t iteration;
+
+    channel_init(&channel, name, &(struct frame_hello) {
+        .n_workers = 1, .n_shards = 1, .n_parameters = N, .width = 1,
+        .channel = FRAME_PEERS, .epoch = FRAME_NONE, .rewind = FRAME_NONE,
+    }, NULL, NULL);
+    error = channel_open(&channel, 5000000);
+    assert_non_null(error);
+    assert_non_null(strstr(error, "of a peer, which trains without servers"));
+    assert_null(strchr(error, '\n'));
+    free(error);
+    channel_end(&channel);
+    client = connect_training(&server, 1, 0);
+    assert_int_equal(ps_client_begin(client, weights, &iteration, &error),
+                     PS_OK);
+    step(client, &iteration, weights);
+    ps_client_destroy(client);
+    assert_int_equal(await_end(server.pid), 0);
+    free(name);
+}
+
 int
 main(void)
 {
@@ -318,6 +353,7 @@ main(void)
         cmocka_unit_test(cut_gradients_count_nothing_twice),
         cmocka_unit_test(a_scheme_with_messages_ends_with_a_connection),
         cmocka_unit_test(frames_that_do_not_fit_a_store_are_refused),
+        cmocka_unit_test(a_peer_that_trains_without_servers_is_refused),
     };
 
     signal(SIGPIPE, SIG_IGN);

@@ -272,40 +272,12 @@ a_killed_server_ends_the_job(void **state)
     }
 }
 
-/* Only who waits for all has a state that can be gone back to. */
-static void
-checkpoints_are_for_bsp_only(void **state)
-{
-    for (size_t i = 1; i < sizeof schemes / sizeof schemes[0]; i++) {
-        struct folder folder = make_folder();
-        struct shared *shared = make_shared();
-        char error[MAX_ERROR];
-        struct sync_spec spec;
-        struct server server;
-        pid_t worker;
-
-        assert_null(sync_spec_parse(schemes[i].name, &spec));
-        server = start_server((struct ps_server_config) {
-            .n_workers = N_WORKERS, .patience_us = PATIENCE_US,
-            .sync = &spec, .checkpoint = folder.path, .checkpoint_every = 1,
-        });
-        worker = start_pusher(&schemes[i], shared, &server, 0);
-        assert_int_equal(await_server(&server, error), 1);
-        assert_non_null(strstr(error, "has no checkpoints"));
-        assert_int_equal(await_end(worker), FAILED);
-        assert_int_equal(shared->begun[0], 0);
-        remove_folder(&folder, 0);
-        munmap(shared, sizeof *shared);
-    }
-}
-
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_worker_ends_the_job),
         cmocka_unit_test(a_killed_server_ends_the_job),
-        cmocka_unit_test(checkpoints_are_for_bsp_only),
     };
 
     signal(SIGPIPE, SIG_IGN);

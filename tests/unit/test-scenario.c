@@ -230,6 +230,7 @@ reads_the_scenarios_that_we_ship(void **state OVS_UNUSED)
         "lab/scenarios/smoke.json", "lab/scenarios/quickstart.json",
         "lab/scenarios/pytorch.json",
         "lab/scenarios/early.json", "lab/scenarios/gossip.json",
+        "lab/scenarios/localize.json",
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(files); i++) {

@@ -178,8 +178,11 @@ static const struct {
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": "
              "\"backup,backups=2\""), "/sync: backups: 2 of 2 workers" },
     { SEARCH(SPACE, RUNGS, PLACES, MODEL, DATA ", \"sync\": "
-             "\"groups,tau=4\""),
-      "/sync: \"groups\" cannot pause between rungs" },
+             "\"groups,groups=4\""), "/sync: groups: 4 of 2 workers" },
+    { SEARCH(SPACE, RUNGS, "\"placements\": [{\"workers\": "
+             "[\"h0\"], \"servers\": [\"h0\", \"h1\"]}]", MODEL,
+             DATA ", \"sync\": \"groups\""),
+      "/sync: groups: 2 servers in /placements/0, 1 is allowed" },
     { "{}", "/name: " },
     { "[]", "" },
 };

@@ -38,6 +38,8 @@ struct cluster {
     uint64_t iteration[N];
     uint64_t n_steps[N];
     uint32_t owed[N];           /* Weights that each is to get. */
+    bool rests[N];              /* Has nothing to do. */
+    bool skips[N];              /* Its step would be dropped. */
     uint64_t most_ahead;        /* Iterations, of the slowest worker. */
     uint64_t n_pushed, began[N];        /* All gradients so far, now and when
                                          * each worker's step began. */
@@ -83,6 +85,11 @@ take_messages(struct cluster *c)
     while (c->spec.class->take && c->spec.class->take(c->sync, &to, &m)) {
         if (m.kind == SYNC_ROLE) {
             c->role[to] = m.n;
+        } else if (m.kind == SYNC_SKIP) {
+            assert_true(c->free_at[to] >= 0);
+            assert_true(c->iteration[to] < m.iteration);
+            c->skips[to] = true;
+            c->free_at[to] = c->now;
         } else {
             assert_int_equal(m.kind, SYNC_ASSIGN);
             c->n[to] = (uint64_t) BATCH * (m.first + m.n) / m.total
@@ -127,7 +134,7 @@ start_ready(struct cluster *c)
     for (int i = 0; i < c->n_workers; i++) {
         uint64_t least = UINT64_MAX;
 
-        if (!take_weights(c, i) || c->free_at[i] >= 0) {
+        if (!take_weights(c, i) || c->free_at[i] >= 0 || c->rests[i]) {
             continue;
         }
         c->w_used[i] = c->w[i];
@@ -154,9 +161,11 @@ finish_step(struct cluster *c, int i)
         }));
     }
     *class->inbox(c->sync, i) = c->w_used[i] - 1;
-    assert_null(class->push(c->sync, i, clock_of(c, i), c->n[i],
+    assert_null(class->push(c->sync, i, clock_of(c, i),
+                            c->skips[i] ? 0 : c->n[i],
                             (c->w_used[i] - 1) * (c->w_used[i] - 1) / 2));
     c->free_at[i] = -1;
+    c->skips[i] = false;
     c->owed[i]++;
     c->n_steps[i]++;
     if (c->n_pushed - c->began[i] > c->oldest) {
@@ -257,10 +266,57 @@ backup_does_without_the_slowest(void **state)
     run(&c, 50);
     assert_near(c.now, 50 * 64 / 800.);
 
-    /* Each step of the slowest is as long as two of the others', and it
-     * takes part in every other iteration, too late. */
-    assert_int_equal(c.n_steps[7], 25);
+    /* Each step of the slowest would be as long as two of the others', and
+     * is dropped when they are done. */
+    assert_int_equal(c.n_steps[7], 49);
+    assert_true(c.skips[7]);
     assert_int_equal(c.n_steps[6], 50);
+    cluster_uninit(&c);
+}
+
+/* One is late in the first iteration and another one in the third, in which
+ * the first one would still be at its first. */
+static void
+backup_has_the_late_join_at_once(void **state)
+{
+    double speeds[N] = { 800, 800, 800, 80, 800, 800, 800, 800 };
+    struct cluster c;
+
+    (void) state;
+    cluster_init(&c, "backup", N, speeds);
+    run(&c, 1);
+    assert_true(c.skips[3]);
+    speeds[3] = 800;
+    speeds[5] = 80;
+    run(&c, 4);
+    assert_near(c.now, 4 * 64 / 800.);
+    assert_true(c.n_steps[3] >= 3);
+    cluster_uninit(&c);
+}
+
+/* What another server's scheme had a worker drop is none of the gradients that
+ * are waited for here, unless no others can come. */
+static void
+backup_does_not_wait_for_those_who_skip(void **state)
+{
+    struct cluster c;
+    uint64_t iteration;
+    float loss;
+
+    (void) state;
+    cluster_init(&c, "backup", 3, mixed);
+    *c.spec.class->inbox(c.sync, 1) = *c.spec.class->inbox(c.sync, 2) = 1;
+    assert_null(c.spec.class->push(c.sync, 0, 0, 0, 0));
+    assert_null(c.spec.class->push(c.sync, 1, 0, 64, 0));
+    assert_false(c.spec.class->ready(c.sync, 1, &iteration, &loss));
+    assert_null(c.spec.class->push(c.sync, 2, 0, 64, 0));
+    assert_true(c.spec.class->ready(c.sync, 0, &iteration, &loss));
+    assert_near(*c.spec.class->weights(c.sync), -0.1);
+    for (int i = 0; i < 3; i++) {
+        assert_null(c.spec.class->push(c.sync, i, 1, 0, 0));
+    }
+    assert_true(c.spec.class->ready(c.sync, 0, &iteration, &loss));
+    assert_int_equal(iteration, 2);
     cluster_uninit(&c);
 }
 
@@ -466,6 +522,136 @@ groups_keep_gradients_young(void **state)
         assert_true(n / c.now / (N * 800 / 64.) < rows[i].throughput);
         cluster_uninit(&c);
     }
+}
+
+/* Has 'worker' rest if it has nothing to do now. */
+static bool
+try_rest(struct cluster *c, int worker)
+{
+    start_ready(c);
+    if (c->free_at[worker] >= 0 || c->owed[worker]) {
+        return false;
+    }
+    assert_null(groups_rest(c->sync, worker));
+    return true;
+}
+
+/* Has 'worker' rest after its step. */
+static void
+rest(struct cluster *c, int worker)
+{
+    c->rests[worker] = true;
+    while (!try_rest(c, worker)) {
+        run(c, c->n_steps[0] + 1);
+    }
+}
+
+static void
+wake(struct cluster *c, int worker)
+{
+    assert_null(groups_wake(c->sync, worker));
+    c->rests[worker] = false;
+    c->owed[worker]++;
+}
+
+static void
+assert_counted(const struct cluster *c)
+{
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(groups_counted(c->sync, i), c->n_steps[i]);
+    }
+}
+
+/* Neither one of a group nor a whole one: the others make more steps than
+ * 'tau' lets them while it runs. */
+static void
+groups_go_on_without_those_who_rest(void **state)
+{
+    double speeds[N];
+    struct cluster c;
+    uint64_t n;
+
+    (void) state;
+    for (int i = 0; i < N; i++) {
+        speeds[i] = 800;
+    }
+    cluster_init(&c, "groups,groups=2,tau=1", N, speeds);
+    run(&c, 3);
+    rest(&c, 5);
+    n = c.n_steps[5];
+    run(&c, 10);
+    assert_int_equal(c.n_steps[5], n);
+    assert_true(c.n_steps[4] >= 8);
+    for (int i = 4; i < N; i++) {
+        if (i != 5) {
+            rest(&c, i);
+        }
+    }
+    run(&c, 30);
+    assert_true(c.n_steps[4] < 15);
+    assert_counted(&c);
+
+    /* All that wake make the next step, and age again. */
+    c.oldest = 0;
+    for (int i = 4; i < N; i++) {
+        wake(&c, i);
+    }
+    run(&c, 40);
+    for (int i = 4; i < N; i++) {
+        assert_true(c.n_steps[i] >= n + 8);
+    }
+    assert_true(c.oldest <= N + 3);
+    assert_counted(&c);
+    cluster_uninit(&c);
+}
+
+/* A gradient is one of all, whoever rests. */
+static void
+weights_of_the_others_stay_right(void **state)
+{
+    struct cluster c;
+
+    (void) state;
+    cluster_init(&c, "groups,groups=1", N, mixed);
+    for (int i = 0; i < N - 2; i++) {
+        *c.spec.class->inbox(c.sync, i) = 1;
+        assert_null(c.spec.class->push(c.sync, i, 0, 64, 2));
+    }
+    assert_null(groups_rest(c.sync, N - 1));
+    assert_near(*c.spec.class->weights(c.sync), 0);
+    assert_null(groups_rest(c.sync, N - 2));
+    assert_near(*c.spec.class->weights(c.sync), -0.1 * (N - 2) / N);
+    *groups_inbox(c.sync, 0) = 1;
+    assert_null(groups_push(c.sync, 0, 64 * (N - 2), 2));
+    assert_near(*c.spec.class->weights(c.sync), -0.2 * (N - 2) / N);
+    assert_int_equal(groups_counted(c.sync, 0), 2);
+    assert_int_equal(groups_counted(c.sync, N - 1), 0);
+    cluster_uninit(&c);
+}
+
+static void
+nobody_rests_twice_or_while_it_has_pushed(void **state)
+{
+    struct cluster c;
+    char *error;
+
+    (void) state;
+    cluster_init(&c, "groups,groups=1", N, mixed);
+    error = groups_wake(c.sync, 1);
+    assert_string_equal(error, "end of a rest, there is none");
+    free(error);
+    assert_null(groups_rest(c.sync, 1));
+    error = groups_rest(c.sync, 1);
+    assert_string_equal(error, "rest of a worker that rests");
+    free(error);
+    error = c.spec.class->push(c.sync, 1, 0, 64, 2);
+    assert_non_null(error);
+    free(error);
+    assert_null(c.spec.class->push(c.sync, 2, 0, 64, 2));
+    error = groups_rest(c.sync, 2);
+    assert_string_equal(error, "rest of a worker that has pushed");
+    free(error);
+    cluster_uninit(&c);
 }
 
 /* The means that group servers push do what the workers' gradients do. */
@@ -692,6 +878,8 @@ main(void)
         cmocka_unit_test(static_ratios_make_all_end_together),
         cmocka_unit_test(lbbsp_comes_near_the_sum_of_speeds),
         cmocka_unit_test(backup_does_without_the_slowest),
+        cmocka_unit_test(backup_has_the_late_join_at_once),
+        cmocka_unit_test(backup_does_not_wait_for_those_who_skip),
         cmocka_unit_test(asp_waits_for_nobody),
         cmocka_unit_test(ssp_keeps_its_bound),
         cmocka_unit_test(essp_sends_weights_to_workers_at_work),
@@ -699,6 +887,9 @@ main(void)
         cmocka_unit_test(groups_follow_who_is_slow),
         cmocka_unit_test(groups_are_as_many_as_servers),
         cmocka_unit_test(groups_keep_gradients_young),
+        cmocka_unit_test(groups_go_on_without_those_who_rest),
+        cmocka_unit_test(weights_of_the_others_stay_right),
+        cmocka_unit_test(nobody_rests_twice_or_while_it_has_pushed),
         cmocka_unit_test(means_of_groups_count_as_their_workers),
         cmocka_unit_test(plans_put_slow_workers_together),
         cmocka_unit_test(every_scheme_converges),

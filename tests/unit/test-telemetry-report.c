@@ -78,6 +78,34 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     telemetry_report_destroy(r);
 }
 
+#define SHIM(FLOWS, LEVELS) \
+    BYTES ", \"shim\": {\"tx_packets\": 1, \"tx_bytes\": 2," \
+    " \"rx_packets\": 3, \"rx_bytes\": 4, \"queue_dropped\": 5," \
+    " \"port_dropped\": 6, \"lane_lost\": 7, \"policed\": 8," \
+    " \"malformed\": 9, \"misses\": 10, \"flows\": " FLOWS "," \
+    " \"flows_refused\": 12, \"port_restarts\": 13, \"cc_flows\": 14," \
+    " \"cc_windows\": 15, \"cc_grants\": 16, \"cc_marks\": 17," \
+    " \"level_bytes\": " LEVELS ", \"level_dropped\": " LEVELS "}"
+
+static void
+reads_what_a_shim_counts(void **state OVS_UNUSED)
+{
+    struct telemetry_report *r;
+
+    assert_null(parse(MESSAGE("h0", "{}", "[]", BYTES), &r));
+    assert_false(r->shim.known);
+    telemetry_report_destroy(r);
+    assert_null(parse(MESSAGE("h0", "{}", "[]",
+                              SHIM("11", "[1, 2, 3, 4, 5, 6, 7, 8]")), &r));
+    assert_true(r->shim.known);
+    for (size_t i = 0; i < SHIM_COUNTERS_N; i++) {
+        assert_int_equal(r->shim.values[i], i + 1);
+    }
+    assert_int_equal(r->shim.level_bytes[7], 8);
+    assert_int_equal(r->shim.level_dropped[0], 1);
+    telemetry_report_destroy(r);
+}
+
 static void
 lets_members_of_later_versions_pass(void **state OVS_UNUSED)
 {
@@ -94,6 +122,15 @@ static const struct {
     const char *text;
     const char *error;
 } bad_messages[] = {
+    { MESSAGE("h0", "{}", "[]", SHIM("-1", "[1, 2, 3, 4, 5, 6, 7, 8]")),
+      "'flows' is not a count" },
+    { MESSAGE("h0", "{}", "[]", SHIM("\"x\"", "[1, 2, 3, 4, 5, 6, 7, 8]")),
+      "'flows' is not a count" },
+    { MESSAGE("h0", "{}", "[]", SHIM("1", "[1, 2, 3, 4, 5, 6, 7]")),
+      "are not 8 counts" },
+    { MESSAGE("h0", "{}", "[]", BYTES ", \"shim\": []"), "" },
+    { MESSAGE("h0", "{}", "[]", BYTES ", \"shim\": {}"),
+      "'tx_packets' is not a count" },
     { "[]", "exactly one parameter" },
     { "{}", "exactly one parameter" },
     { "[1, 2]", "exactly one parameter" },
@@ -180,6 +217,7 @@ main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_the_interface_says),
+        cmocka_unit_test(reads_what_a_shim_counts),
         cmocka_unit_test(lets_members_of_later_versions_pass),
         cmocka_unit_test(refuses_what_is_wrong),
         cmocka_unit_test(refuses_too_many_jobs),

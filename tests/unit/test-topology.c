@@ -42,6 +42,8 @@ reads_what_is_good(void **state OVS_UNUSED)
     assert_int_equal(t->n_switches, 4);
     assert_int_equal(t->switches[3].datapath, 0xff);
     assert_string_equal(t->switches[1].target, "tcp:192.0.2.1:6653");
+    assert_string_equal(t->switches[1].identity, "leaf1");
+    assert_string_equal(t->switches[2].identity, "spine 0 in the middle");
     assert_int_equal(t->n_links, 4);
     assert_int_equal(t->links[0].capacity, 1000000000);
     assert_int_equal(t->links[3].ends[0].sw, 1);
@@ -67,10 +69,16 @@ names_the_place_at_fault(void **state OVS_UNUSED)
         { "no-hosts", "/hosts: " },
         { "unknown-member", "/spines: " },
         { "datapath-short", "/switches/0/datapath: \"1\", 16 digits" },
+        { "datapath-newline",
+          "/switches/0/datapath: \"000000000000001\\u000a\", 16 digits" },
         { "datapath-zero", "/switches/0/datapath: " },
         { "datapath-twice.semantic",
           "/switches/3/datapath: \"spine0\" has it too, " },
         { "name-twice.semantic", "/switches/3/name: " },
+        { "identity-empty", "/switches/0/identity: 0 characters, 1 to 64" },
+        { "queues-type", "/switches/1/queues/type: \"linux-hfsc\" is not " },
+        { "queues-database", "/switches/1/queues/database: \"run" },
+        { "queues-member", "/switches/1/queues/bridge: unknown member" },
         { "target-relative", "/switches/0/target: \"unix:x\", unix:/PATH" },
         { "switch-unknown.semantic",
           "/links/1/ends/0/switch: \"leaf9\", a name of" },

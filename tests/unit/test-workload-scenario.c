@@ -280,7 +280,7 @@ examples_run(void **state)
 {
     static const char *const files[] = {
         "sim/scenarios/two-searches.json", "sim/scenarios/rings.json",
-        "sim/scenarios/peers.json",
+        "sim/scenarios/peers.json", "sim/scenarios/localize.json",
     };
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

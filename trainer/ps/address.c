@@ -154,3 +154,25 @@ address_peer(int fd)
     }
     return message("%s:%s", host, port);
 }
+
+char *
+address_list(const char *text, int port, int max, char *names[], int *np)
+{
+    char *copy = duplicate(text), *save = NULL, *error = NULL;
+
+    *np = 0;
+    for (char *word = strtok_r(copy, ",", &save); word && !error;
+         word = strtok_r(NULL, ",", &save)) {
+        const char *colon = strrchr(word, ':'), *bracket = strrchr(word, ']');
+
+        if (*np == max) {
+            error = message("more than %d", max);
+        } else if (colon && (!bracket || colon > bracket)) {
+            names[(*np)++] = duplicate(word);
+        } else {
+            names[(*np)++] = message("%s:%d", word, port);
+        }
+    }
+    free(copy);
+    return error;
+}

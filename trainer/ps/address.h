@@ -20,6 +20,12 @@ char *address_listen(const char *address, uint16_t port, int *fdp,
 char *address_connect(const char *target, int *fdp);
 int address_connected(int fd);
 
+/* Reads "HOST[:PORT],...", of at most 'max', into 'names', as "HOST:PORT",
+ * with 'port' for those without one.  The caller frees the '*np' names, also
+ * after a failure. */
+char *address_list(const char *text, int port, int max, char *names[],
+                   int *np);
+
 /* The other end of 'fd', for messages; the caller frees it. */
 char *address_peer(int fd);
 

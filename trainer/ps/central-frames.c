@@ -48,8 +48,10 @@ central_begin_frame(struct server *server, struct peer *peer, bool *known)
         *known = right = peer->host;
         break;
     case FRAME_LOST:
+    case FRAME_REST:
         right = peer->rank >= 0 && peer->channel == FRAME_TRAINING
-                && server->begun;
+                && server->begun && server_complete(server)
+                && (frame->type == FRAME_LOST || !peer->waiting);
         break;
     default:
         *known = false;
@@ -87,8 +89,6 @@ end_push(struct server *server, struct peer *peer)
 {
     const struct frame *frame = &peer->link.frame;
     struct host *host = central_host(server, peer);
-    const struct group_plan *p = groups_plan(server->sync);
-    int first = p->order[p->first[host->group]];
     char *error;
 
     if (server->ending) {
@@ -97,8 +97,8 @@ end_push(struct server *server, struct peer *peer)
     error = groups_push(server->sync, host->group, frame->samples,
                         frame->value);
     host->owed = !error;
-    if (groups_counted(server->sync, first) > server->iteration) {
-        server->iteration = groups_counted(server->sync, first);
+    if (!error) {
+        training_keep(server);
     }
     return error;
 }
@@ -118,6 +118,16 @@ take_lost(struct server *server, int rank, uint64_t generation)
     }
 }
 
+/* A worker asks for weights.  If it rested it does no more: then it gets them
+ * when its group's next step begins. */
+static char *
+take_pull(struct server *server, struct peer *peer)
+{
+    peer->waiting = !peer->bye;
+    return groups_rests(server->sync, peer->rank) && !server->ending
+           ? groups_wake(server->sync, peer->rank) : NULL;
+}
+
 char *
 central_end_frame(struct server *server, struct peer *peer, bool *known)
 {
@@ -132,6 +142,11 @@ central_end_frame(struct server *server, struct peer *peer, bool *known)
         error = enlist(server, peer);
     } else if (frame->type == FRAME_LOST) {
         take_lost(server, peer->rank, frame->iteration);
+    } else if (frame->type == FRAME_PULL && peer->rank >= 0) {
+        error = take_pull(server, peer);
+    } else if (frame->type == FRAME_REST) {
+        error = server->ending ? NULL
+                               : groups_rest(server->sync, peer->rank);
     } else if (!peer->host) {
         *known = false;
     } else if (frame->type == FRAME_PUSH) {

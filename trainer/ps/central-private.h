@@ -36,6 +36,7 @@ struct central {
     struct host *hosts;
     int n_hosts;                /* Places. */
     struct hosting *groups;
+    bool *rests;                /* Workers, as their hosts know. */
     uint64_t n_plans;           /* The plan that 'groups' are of. */
     uint64_t generation;        /* The last one. */
     int n_losses;

@@ -35,6 +35,7 @@ central_create(struct server *server, uint16_t port)
     c->n_hosts = config->n_workers + MAX_EXTRA_HOSTS;
     c->hosts = allocate(c->n_hosts, sizeof *c->hosts);
     c->groups = allocate(config->n_workers, sizeof *c->groups);
+    c->rests = allocate(config->n_workers, sizeof *c->rests);
     for (int i = 0; i < config->n_workers; i++) {
         c->groups[i].host = -1;
     }
@@ -66,6 +67,7 @@ central_destroy(struct server *server)
         group_children_destroy(c->children);
         free(c->hosts);
         free(c->groups);
+        free(c->rests);
         free(c);
     }
 }
@@ -108,6 +110,21 @@ central_drop(struct server *server, struct peer *peer, char *why)
     }
 }
 
+/* The job has gone back: what group servers have is of no use, be it on its
+ * way to us. */
+void
+central_rewind(struct server *server)
+{
+    struct central *c = server->central;
+
+    for (int i = 0; i < c->n_hosts; i++) {
+        if (c->hosts[i].peer && c->hosts[i].group >= 0) {
+            central_drop(server, c->hosts[i].peer,
+                         duplicate("the job goes back"));
+        }
+    }
+}
+
 /* Giving groups to them. */
 
 static void
@@ -126,6 +143,50 @@ send_group(struct server *server, int group)
         uint32_t rank = p->order[p->first[group] + i];
 
         memcpy(body + 4 * i, &rank, 4);
+        c->rests[rank] = false;
+    }
+    link_flush(&peer->link);            /* An error shows when receiving. */
+}
+
+/* Tells the group server of 'group' who of it rests, unless it knows.  It may
+ * hear of a rest at any time, since it cannot have gone on without the worker;
+ * of the end of one it hears between two steps, so that here and there the
+ * same ones are taken to have made each mean. */
+static void
+send_rests(struct server *server, int group)
+{
+    struct central *c = server->central;
+    const struct group_plan *p = groups_plan(server->sync);
+    struct frame frame = {
+        .type = FRAME_RESTS, .iteration = c->groups[group].generation,
+    };
+    struct peer *peer = c->hosts[c->groups[group].host].peer;
+    bool known = true;
+    uint8_t *body;
+
+    for (int i = 0; i < p->n[group]; i++) {
+        int rank = p->order[p->first[group] + i];
+        bool rests = groups_rests(server->sync, rank);
+
+        known = known && c->rests[rank] == rests;
+        c->rests[rank] = rests;
+        frame.n += rests;
+    }
+    if (known) {
+        return;
+    }
+    if (!link_has_room(&peer->link, 4 * (size_t) frame.n)) {
+        central_drop(server, peer, duplicate("does not read"));
+        return;
+    }
+    body = link_send_space(&peer->link, &frame);
+    for (int i = 0; i < p->n[group]; i++) {
+        uint32_t rank = p->order[p->first[group] + i];
+
+        if (c->rests[rank]) {
+            memcpy(body, &rank, 4);
+            body += 4;
+        }
     }
     link_flush(&peer->link);            /* An error shows when receiving. */
 }
@@ -173,7 +234,8 @@ find_free_host(const struct central *c)
     return -1;
 }
 
-/* Gives hosts to groups that have none.  Returns how many lack one still. */
+/* Gives hosts to groups that have none, and tells hosts who rests.  Returns
+ * how many groups lack one still. */
 static int
 assign(struct server *server)
 {
@@ -198,6 +260,11 @@ assign(struct server *server)
         c->groups[g].generation = ++c->generation;
         send_group(server, g);
         send_moves(server, g);
+    }
+    for (int g = 0; g < p->n_groups && !server->over; g++) {
+        if (c->groups[g].host >= 0) {
+            send_rests(server, g);
+        }
     }
     return n_lacking;
 }

@@ -6,6 +6,16 @@
 
 #include "trainer/ps/client-private.h"
 
+static void
+say(struct ps_client *client, enum frame_type type)
+{
+    struct link *link = &client->servers->channel.link;
+    struct frame frame = { .type = type };
+
+    link_send(link, &frame, NULL);
+    link_flush(link);                   /* An error shows elsewhere. */
+}
+
 /* What we pushed to the last one either counts, and the answer comes from the
  * central server, or goes to the new one. */
 void
@@ -14,8 +24,7 @@ client_move(struct ps_client *client, struct client_server *server)
     const struct frame *move = &server->channel.link.frame;
     bool waits = client->push.type == FRAME_PUSH && client->complete
                  && server->n_owed;
-    bool counted = waits && move->sequence >= server->n_answers;
-    struct frame pull = { .type = FRAME_PULL };
+    bool counted = waits && move->sequence > server->iteration;
 
     if (!client->group) {
         client->group = group_link_create(client->config.rank,
@@ -26,8 +35,7 @@ client_move(struct ps_client *client, struct client_server *server)
                     counted);
     if (counted && !client->pulled) {
         client->pulled = true;
-        link_send(&server->channel.link, &pull, NULL);
-        link_flush(&server->channel.link);  /* An error shows elsewhere. */
+        say(client, FRAME_PULL);
     }
 }
 
@@ -43,6 +51,32 @@ client_send_to_group(struct ps_client *client)
     central->sent_from = central->shard.first;
     link_flush(&central->channel.link);     /* An error shows elsewhere. */
     group_link_push(client->group, &push, client->gradient);
+}
+
+void
+client_rest(struct ps_client *client)
+{
+    if (client->group && !client->rests) {
+        client->rests = true;
+        say(client, FRAME_REST);
+    }
+}
+
+enum ps_result
+ps_client_resume(struct ps_client *client, float *weights,
+                 uint64_t *iteration, char **errorp)
+{
+    struct client_server *central = client->servers;
+
+    *errorp = NULL;
+    if (!client->rests) {
+        return PS_OK;
+    }
+    client->rests = false;
+    central->n_owed++;
+    central->got_from = shard_end(&central->shard);
+    say(client, FRAME_PULL);
+    return client_finish(client, weights, iteration, errorp);
 }
 
 enum ps_result

@@ -50,6 +50,7 @@ struct ps_client {
     struct heartbeat *heartbeat;
     struct group_link *group;   /* Where gradients go instead, if nonnull. */
     bool pulled;                /* In this exchange, from the central one. */
+    bool rests;                 /* And has said so to the central one. */
 
     /* Of the exchange that is going on. */
     struct frame push;          /* What we send; 'type' 0 if nothing. */
@@ -76,6 +77,13 @@ client_end(const struct ps_client *client)
 {
     return client->servers + client->config.n_servers;
 }
+
+/* client.c */
+
+/* Waits until everything is sent and all servers' ranges of 'weights' are
+ * there.  '*iteration' becomes the one that the first server has us begin. */
+enum ps_result client_finish(struct ps_client *, float *weights,
+                             uint64_t *iteration, char **errorp);
 
 /* client-send.c */
 
@@ -122,6 +130,9 @@ void client_move(struct ps_client *, struct client_server *);
 /* The gradient is complete and goes to the group server, after what the
  * scheme is to know before. */
 void client_send_to_group(struct ps_client *);
+
+/* Says that our group is not to wait for us, once. */
+void client_rest(struct ps_client *);
 
 /* Talks to the group server. */
 enum ps_result client_run_group(struct ps_client *, char **errorp);

@@ -111,6 +111,11 @@ client_start_again(struct ps_client *client, const uint64_t epochs[])
 
     client->gone_back = true;
     client->push.type = 0;
+    client->n_messages = 0;
+    client->rests = false;
+    if (client->group) {
+        group_link_move(client->group, 0, "", true);
+    }
     for (struct client_server *s = client->servers; s < client_end(client);
          s++) {
         s->n_owed = 1;

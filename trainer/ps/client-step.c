@@ -190,7 +190,7 @@ client_step(struct ps_client *client, bool input, int64_t until_us,
 {
     struct control *control = client->config.control;
     struct pollfd *fds = client->fds;
-    bool all = client->opened;
+    bool all = client->opened, gone_back = client->gone_back;
     bool waits = !client->group || group_link_waits(client->group);
 
     client->opened = false;
@@ -227,8 +227,8 @@ client_step(struct ps_client *client, bool input, int64_t until_us,
         if (all || fds[CLIENT_N_FIXED + i].revents & ~POLLOUT) {
             result = server_run(client, server, errorp);
         }
-        if (result != PS_OK) {
-            return result;
+        if (result != PS_OK || client->gone_back != gone_back) {
+            return result;      /* The other connections are others now. */
         }
     }
     return PS_OK;

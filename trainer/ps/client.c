@@ -71,11 +71,13 @@ ps_client_destroy(struct ps_client *client)
 }
 
 /* Whether 's' owes us weights that we cannot do without.  Those that have
- * come in part are as good as there. */
+ * come in part are as good as there, and nothing follows a way back but the
+ * weights there. */
 static bool
 is_awaiting(const struct ps_client *client, const struct client_server *s)
 {
-    return s->n_owed > client->ahead || (s->n_owed && s->channel.link.in_body);
+    return s->n_owed > (client->gone_back ? 0 : client->ahead)
+           || (s->n_owed && s->channel.link.in_body);
 }
 
 static bool
@@ -91,9 +93,24 @@ is_finished(const struct ps_client *client)
     return true;
 }
 
-/* Waits until everything is sent and all servers' ranges of 'weights' are
- * there.  '*iteration' becomes the one that the first server has us begin. */
-static enum ps_result
+/* Where nobody waits for all, one server's checkpoint may have more of our
+ * gradients than another's: those are pushed to all again. */
+static void
+go_on_together(struct ps_client *client)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (const struct client_server *s = client->servers;
+         s < client_end(client); s++) {
+        least = s->iteration < least ? s->iteration : least;
+    }
+    for (struct client_server *s = client->servers; s < client_end(client);
+         s++) {
+        s->iteration = least;
+    }
+}
+
+enum ps_result
 client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
               char **errorp)
 {
@@ -109,6 +126,9 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
     }
     client->weights = NULL;
     client->push.type = 0;
+    if (client->gone_back) {
+        go_on_together(client);
+    }
     client->gone_back = client->pulled = false;
 
     /* Gradients whose answers are to come count, but for one that we waited
@@ -271,13 +291,22 @@ ps_client_receive(struct ps_client *client, struct sync_message *m)
     return true;
 }
 
-/* There is room: what we send is little, and each exchange empties it. */
+/* There is room: what we send is little, and each exchange empties it.  What
+ * was to be said of an iteration that is no more is not said. */
 void
 ps_client_send(struct ps_client *client, const struct sync_message *m)
 {
     struct frame frame = { .type = FRAME_SCHEME };
 
-    link_send_copy(&client->servers->channel.link, &frame, m);
+    if (!client->gone_back) {
+        link_send_copy(&client->servers->channel.link, &frame, m);
+    }
+}
+
+bool
+ps_client_has_gone_back(const struct ps_client *client)
+{
+    return client->gone_back;
 }
 
 enum ps_result
@@ -288,7 +317,7 @@ ps_client_wait(struct ps_client *client, int64_t until_us, char **errorp)
     *errorp = NULL;
     do {
         result = client_step(client, false, until_us, errorp);
-    } while (result == PS_OK && !client->n_messages
+    } while (result == PS_OK && !client->n_messages && !client->gone_back
              && report_monotonic_us() < until_us);
     return result;
 }
@@ -300,6 +329,7 @@ ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
     enum ps_result result;
 
     *errorp = NULL;
+    client_rest(client);
     client->weights = client->ahead ? weights : NULL;
     result = client_step(client, true, INT64_MAX, errorp);
     client->weights = NULL;

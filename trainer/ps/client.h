@@ -118,14 +118,21 @@ bool ps_client_receive(struct ps_client *, struct sync_message *);
 void ps_client_send(struct ps_client *, const struct sync_message *);
 
 /* Sends and receives messages until 'until_us' of report_monotonic_us(), or
- * until one has come. */
+ * until one has come, or until the job has gone back to a checkpoint.  Then
+ * what is being computed is of no use, and ps_client_exchange() says where the
+ * worker is. */
+bool ps_client_has_gone_back(const struct ps_client *);
 enum ps_result ps_client_wait(struct ps_client *, int64_t until_us,
                               char **errorp);
 
 /* Waits until the control has something to take.  'weights' and '*iteration'
- * change if the job has gone back to a checkpoint. */
+ * change if the job has gone back to a checkpoint.  Before the next exchange
+ * ps_client_resume() is to be called: where others go on without a worker that
+ * idles, it waits until they take it in again, and gets 'weights'. */
 enum ps_result ps_client_idle(struct ps_client *, float *weights,
                               uint64_t *iteration, char **errorp);
+enum ps_result ps_client_resume(struct ps_client *, float *weights,
+                                uint64_t *iteration, char **errorp);
 
 /* Seconds for which gradient and weights of the last exchange were on their
  * way, with the server for which that was longest; waiting for others is not

@@ -67,6 +67,7 @@ right_body_length(const struct frame *frame, size_t length)
     case FRAME_VALUES:
     case FRAME_GROUP:
     case FRAME_PEER:
+    case FRAME_RESTS:
         return (size_t) frame->n * sizeof(float);
     case FRAME_UPDATE_KEYS:
         return keys + (size_t) frame->n * frame->width * sizeof(float);
@@ -85,6 +86,7 @@ right_body_length(const struct frame *frame, size_t length)
     case FRAME_JOIN:
     case FRAME_PULL:
     case FRAME_LOST:
+    case FRAME_REST:
         return 0;
     case FRAME_N_TYPES:
         break;
@@ -216,7 +218,7 @@ check_hello(const struct frame_hello *hello)
                        hello->n_workers);
     }
     if (hello->shard >= hello->n_shards
-        || (hello->channel != FRAME_STORE
+        || (hello->channel != FRAME_STORE && hello->channel != FRAME_NODES
             && hello->n_shards > hello->n_parameters)) {
         return message("hello: shard %u of %u of %llu parameters",
                        hello->shard, hello->n_shards,

@@ -60,14 +60,19 @@
  *                                                     yours I have 'sequence'
  *    FRAME_JOIN         worker  -                     I am rank 'first' of
  *                                                     your group
- *    FRAME_PULL         worker  -                     send me the weights
+ *    FRAME_PULL         worker  -                     send me the weights; I
+ *                                                     rest no more
  *    FRAME_LOST         worker  -                     my group server is away
+ *    FRAME_REST         worker  -                     do not wait for me
+ *    FRAME_RESTS        central n ranks, uint32       of your workers these,
+ *                                                     and no others, rest
  *
- * In all of these but the first, and in a group's pushes, 'iteration' is the
- * group's generation, which is greater for each later one.
+ * In all of these but the first and FRAME_REST, and in a group's pushes,
+ * 'iteration' is the group's generation, which is greater for each later one.
  *
- * Between peers that train without a server there is one more, with 'samples'
- * for what it means (trainer/sync/peer.h):
+ * Between peers that train without a server, and between nodes whose keys
+ * move, there is one more, with 'samples' for what it means
+ * (trainer/sync/peer.h, trainer/ps/key-message.h):
  *
  *    FRAME_PEER         both    n floats
  *
@@ -102,7 +107,7 @@
 #include <stdint.h>
 
 #define FRAME_MAGIC 0x5c0a
-#define FRAME_VERSION 3
+#define FRAME_VERSION 4
 #define FRAME_HEADER_LENGTH 48
 #define FRAME_HELLO_LENGTH 88
 #define FRAME_WELCOME_LENGTH 40
@@ -145,6 +150,8 @@ enum frame_type {
     FRAME_PULL,
     FRAME_LOST,
     FRAME_PEER,
+    FRAME_REST,
+    FRAME_RESTS,
     FRAME_N_TYPES
 };
 
@@ -168,6 +175,7 @@ enum frame_channel {
     FRAME_STORE,                /* Pushes and pulls. */
     FRAME_CONTROL,              /* Heartbeats. */
     FRAME_PEERS,                /* Training without a server. */
+    FRAME_NODES,                /* Keys that move. */
     FRAME_N_CHANNELS
 };
 

@@ -60,7 +60,8 @@ free_group(struct group_server *gs)
     free(gs->weights);
     gs->seats = NULL;
     gs->mean = gs->weights = NULL;
-    gs->n_seats = gs->n_pushed = 0;
+    gs->n_seats = 0;
+    gs->owed = false;
     gs->generation = 0;
 }
 
@@ -75,7 +76,25 @@ group_seats_clear(struct group_server *gs)
     free_group(gs);
 }
 
-/* All have pushed: their mean goes to the central server. */
+/* Whether nobody is waited for: one that rests has no samples in this step,
+ * but if all rest there is none. */
+static bool
+is_complete(const struct group_server *gs)
+{
+    bool any = false;
+
+    for (int i = 0; i < gs->n_seats; i++) {
+        if (!gs->seats[i].pushed && !gs->seats[i].rests) {
+            return false;
+        }
+        any = any || gs->seats[i].pushed;
+    }
+    return any;
+}
+
+/* The mean of those who have pushed goes to the central server.  It may get
+ * there before a worker that has just woken knows that its next push is for
+ * the mean after this one. */
 static void
 push_mean(struct group_server *gs)
 {
@@ -86,8 +105,13 @@ push_mean(struct group_server *gs)
     double loss = 0;
 
     for (int i = 0; i < gs->n_seats; i++) {
-        frame.samples += gs->seats[i].n_samples;
-        loss += (double) gs->seats[i].loss * gs->seats[i].n_samples;
+        struct seat *seat = &gs->seats[i];
+
+        seat->owed = seat->pushed;
+        seat->pushed = false;
+        seat->n_samples = seat->owed ? seat->n_samples : 0;
+        frame.samples += seat->n_samples;
+        loss += (double) seat->loss * seat->n_samples;
     }
     frame.value = frame.samples ? loss / frame.samples : 0;
     memset(gs->mean, 0, gs->n_parameters * sizeof *gs->mean);
@@ -95,12 +119,21 @@ push_mean(struct group_server *gs)
         float share = (double) gs->seats[i].n_samples / frame.samples;
         const float *gradient = gs->seats[i].gradient;
 
-        for (size_t k = 0; k < gs->n_parameters; k++) {
+        for (size_t k = 0; k < gs->n_parameters && share > 0; k++) {
             gs->mean[k] += share * gradient[k];
         }
     }
+    gs->owed = true;
     link_send(&gs->central, &frame, gs->mean);
     link_flush(&gs->central);           /* An error shows when receiving. */
+}
+
+static void
+push_mean_if_complete(struct group_server *gs)
+{
+    if (!gs->owed && is_complete(gs)) {
+        push_mean(gs);
+    }
 }
 
 static struct seat *
@@ -169,9 +202,7 @@ end_frame(struct group_server *gs, struct visitor *v)
     seat->iteration = frame->iteration;
     seat->n_samples = frame->samples;
     seat->loss = frame->value;
-    if (++gs->n_pushed == gs->n_seats) {
-        push_mean(gs);
-    }
+    push_mean_if_complete(gs);
     return NULL;
 }
 
@@ -235,8 +266,7 @@ group_seats_take_group(struct group_server *gs)
 
     if (frame->iteration <= gs->generation || !frame->n
         || !frame->first || frame->first > FRAME_MAX_FLOATS
-        || (gs->n_seats && gs->n_pushed == gs->n_seats
-            && !link_idle(&gs->central))) {
+        || (gs->owed && !link_idle(&gs->central))) {
         return message("group of %u workers, %"PRIu64" parameters: not "
                        "allowed", frame->n, frame->first);
     }
@@ -265,10 +295,39 @@ group_seats_take_group(struct group_server *gs)
     return NULL;
 }
 
+static bool
+is_among(uint32_t rank, const uint8_t *ranks, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!memcmp(ranks + 4 * i, &rank, 4)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+char *
+group_seats_take_rests(struct group_server *gs)
+{
+    const struct frame *frame = &gs->central.frame;
+    const uint8_t *ranks = gs->central.body;
+
+    if (frame->iteration != gs->generation
+        || frame->n > (uint32_t) gs->n_seats) {
+        return message("%u workers of generation %"PRIu64" rest: not allowed",
+                       frame->n, frame->iteration);
+    }
+    for (int i = 0; i < gs->n_seats; i++) {
+        gs->seats[i].rests = is_among(gs->seats[i].rank, ranks, frame->n);
+    }
+    push_mean_if_complete(gs);
+    return NULL;
+}
+
 void
 group_seats_give_weights(struct group_server *gs)
 {
-    gs->n_pushed = 0;
+    gs->owed = false;
     for (int i = 0; i < gs->n_seats; i++) {
         struct seat *seat = &gs->seats[i];
         struct frame frame = {
@@ -278,12 +337,13 @@ group_seats_give_weights(struct group_server *gs)
         struct visitor *v = seat->visitor < 0 ? NULL
                             : &gs->visitors[seat->visitor];
 
-        seat->pushed = false;
-        if (v && link_has_room(&v->link, 0)) {
+        if (v && seat->owed && link_has_room(&v->link, 0)) {
             link_send(&v->link, &frame, gs->weights);
             link_flush(&v->link);       /* An error shows when receiving. */
         }
+        seat->owed = false;
     }
+    push_mean_if_complete(gs);
 }
 
 struct visitor *

@@ -34,8 +34,10 @@ struct visitor {
 struct seat {
     uint32_t rank;
     int visitor;                /* Or -1. */
-    bool pushed;                /* In this step. */
-    uint64_t iteration;         /* These three of that push. */
+    bool rests;                 /* It is not waited for. */
+    bool pushed;                /* For the mean that comes next. */
+    bool owed;                  /* It gets weights, for the last mean. */
+    uint64_t iteration;         /* These three of its last push. */
     uint32_t n_samples;
     float loss;
     float *gradient;
@@ -52,7 +54,8 @@ struct group_server {
 
     uint64_t generation;        /* Of the group; 0: there is none yet. */
     struct seat *seats;
-    int n_seats, n_pushed;
+    int n_seats;
+    bool owed;                  /* We get weights for our last mean. */
     size_t n_parameters;
     float *mean, *weights;
     uint64_t n_steps;           /* Of all groups. */
@@ -73,7 +76,10 @@ void group_seats_clear(struct group_server *);
 /* The central server has given us a group, by its last frame. */
 char *group_seats_take_group(struct group_server *);
 
-/* All get 'weights', which have come. */
+/* The central server says which of our workers rest. */
+char *group_seats_take_rests(struct group_server *);
+
+/* All that the last mean was of get 'weights', which have come. */
 void group_seats_give_weights(struct group_server *);
 
 struct visitor *group_seats_unused(struct group_server *);

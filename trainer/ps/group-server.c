@@ -25,13 +25,13 @@ begin_answer(struct group_server *gs)
 
     switch (frame->type) {
     case FRAME_WEIGHTS:
-        if (gs->n_seats && gs->n_pushed == gs->n_seats
-            && frame->n == gs->n_parameters) {
+        if (gs->owed && frame->n == gs->n_parameters) {
             link_set_body(&gs->central, gs->weights);
             return NULL;
         }
         break;
     case FRAME_GROUP:
+    case FRAME_RESTS:
     case FRAME_ABORT:
         if (frame->body_length <= FRAME_MAX_UPDATE) {
             link_keep_body(&gs->central);
@@ -61,6 +61,9 @@ end_answer(struct group_server *gs)
         break;
     case FRAME_GROUP:
         error = group_seats_take_group(gs);
+        break;
+    case FRAME_RESTS:
+        error = group_seats_take_rests(gs);
         break;
     case FRAME_ABORT:
         error = message("%.*s", (int) frame->body_length,

@@ -72,9 +72,6 @@ prepare_training(struct server *server)
     uint64_t last = FRAME_NONE;
     char *error;
 
-    if (config->checkpoint && !server->class->spans) {
-        return message("scheme %s has no checkpoints", server->class->name);
-    }
     if (server->central && hello->n_shards > 1) {
         return message("scheme %s: one server is allowed",
                        server->class->name);
@@ -158,6 +155,11 @@ server_rewind(struct server *server, uint64_t iteration)
     if (!config->checkpoint || !server->sync) {
         return message("there are no checkpoints to go back to");
     }
+
+    /* Another server may be ahead of us: then it is to go back further. */
+    if (server->saved != FRAME_NONE && iteration > server->saved) {
+        iteration = server->saved;
+    }
     error = checkpoint_read(config->checkpoint, &server->hello, iteration,
                             server->class, server->sync);
     if (error) {
@@ -169,6 +171,9 @@ server_rewind(struct server *server, uint64_t iteration)
     server->begun = true;
     server->iteration = server->saved = iteration;
     begin_epoch(server, report_monotonic_us());
+    if (server->central) {
+        central_rewind(server);
+    }
     for (int i = 0; i < server->n_peers; i++) {
         if (server->peers[i].rank >= 0
             && server->peers[i].channel == FRAME_TRAINING) {
@@ -194,11 +199,19 @@ server_find_peer(struct server *server, int rank, bool control)
     return NULL;
 }
 
-/* Whether the scheme has said, or may have, what it does not say again. */
+/* Whether the scheme has said, or may have, what it does not say again, unless
+ * all begin again at a checkpoint. */
 static bool
 cannot_lose(const struct server *server)
 {
-    return server->sync && server->class->take;
+    return server->sync && server->class->take
+           && !server->class->may_be_missed;
+}
+
+static bool
+has_checkpoints(const struct server *server)
+{
+    return server->sync && server->config->checkpoint;
 }
 
 /* Makes 'hello' be one of our epoch, or says why it cannot. */
@@ -211,6 +224,9 @@ reconcile(struct server *server, const struct frame_hello *hello)
 
     if (ours && hello->rewind != FRAME_NONE) {
         return server_rewind(server, hello->rewind);
+    }
+    if (ours && cannot_lose(server) && has_checkpoints(server)) {
+        return server_rewind(server, server->saved);
     }
     if (ours && cannot_lose(server)) {
         return message("hello: worker %u lost its connection, which scheme "
@@ -225,7 +241,7 @@ reconcile(struct server *server, const struct frame_hello *hello)
     }
     if (!ours && member->joined) {
         /* The worker was started again and knows nothing. */
-        return server->config->checkpoint && server->sync
+        return has_checkpoints(server)
                ? server_rewind(server, server->saved)
                : message("hello: worker %u was started again, and there are "
                          "no checkpoints", hello->rank);
@@ -283,9 +299,15 @@ server_take_hello(struct server *server, struct peer *peer)
     struct member *member;
     char *error = frame_hello_decode(peer->hello, &hello);
 
+    if (!error && hello.channel == FRAME_PEERS) {
+        error = message("hello: of a peer, which trains without servers");
+    }
     if (!error && hello.n_workers != server->config->n_workers) {
         error = message("hello: one of %u workers, %d are expected",
                         hello.n_workers, server->config->n_workers);
+    }
+    if (!error && hello.channel > FRAME_CONTROL) {
+        error = message("hello: this is a server, not a peer or a node");
     }
     if (!error && hello.channel == FRAME_CONTROL) {
         return join_control(server, peer, &hello);
@@ -329,7 +351,7 @@ server_lose(struct server *server, struct peer *peer, char *why)
 {
     struct member *member = &server->members[peer->rank];
 
-    if (cannot_lose(server)) {
+    if (cannot_lose(server) && !has_checkpoints(server)) {
         server_fail(server, message(
             "worker %d at %s lost its connection (%s) at iteration %"PRIu64
             ", which scheme %s cannot bear", peer->rank, peer->name,

@@ -117,6 +117,7 @@ bool server_complete(const struct server *);
 
 /* server-training.c */
 void training_answer(struct server *);
+void training_keep(struct server *);
 char *training_begin_frame(struct server *, struct peer *, bool *known);
 char *training_end_frame(struct server *, struct peer *);
 
@@ -125,6 +126,7 @@ char *central_create(struct server *, uint16_t port);
 void central_destroy(struct server *);
 void central_run(struct server *);
 void central_drop(struct server *, struct peer *, char *why);
+void central_rewind(struct server *);
 bool central_has_group(const struct server *, int rank);
 
 /* central-frames.c */

@@ -73,10 +73,6 @@ send_weights(struct server *server, struct peer *peer)
         && server->class->ready(server->sync, peer->rank, &frame.iteration,
                                 &frame.value)) {
         peer->waiting--;
-        if (!server->class->iteration
-            && server->iteration < frame.iteration) {
-            server->iteration = frame.iteration;
-        }
         send_range(server, peer, &frame);
         peer->sent_from = shard_end(&server->shard);
         if (server->class->sent) {
@@ -205,17 +201,13 @@ training_begin_frame(struct server *server, struct peer *peer, bool *known)
 }
 
 /* Keeps what the weights are now if it is time for it. */
-static void
-keep(struct server *server)
+void
+training_keep(struct server *server)
 {
     const struct ps_server_config *config = server->config;
-    uint64_t iteration;
+    uint64_t iteration = server->class->iteration(server->sync);
     char *error;
 
-    if (!server->class->iteration) {
-        return;
-    }
-    iteration = server->class->iteration(server->sync);
     server->iteration = iteration;
     if (!config->checkpoint || iteration == server->saved
         || iteration % config->checkpoint_every) {
@@ -263,7 +255,7 @@ end_push(struct server *server, struct peer *peer)
                                     frame->value);
     }
     if (!error) {
-        keep(server);
+        training_keep(server);
     }
     return error;
 }
@@ -284,10 +276,7 @@ training_end_frame(struct server *server, struct peer *peer)
         break;
     case FRAME_INIT:
         server->begun = true;
-        keep(server);
-        break;
-    case FRAME_PULL:
-        peer->waiting = !peer->bye;
+        training_keep(server);
         break;
     case FRAME_SCHEME:
         if (!server->ending) {

@@ -163,8 +163,7 @@ check_size(struct search_spec *spec, const struct json_at *at)
     }
 }
 
-/* All placements' workers must suit the scheme, and those that have ended a
- * rung must not hold up the others of their job: in groups they would. */
+/* All placements' workers and servers must suit the scheme. */
 static void
 read_sync(struct search_spec *spec, const struct json_at *at)
 {
@@ -178,10 +177,12 @@ read_sync(struct search_spec *spec, const struct json_at *at)
     error = sync_spec_read(spec->sync, &sync);
     for (size_t i = 0; i < spec->n_placements && !error; i++) {
         error = sync_spec_check(&sync, spec->placements[i].n_workers);
-    }
-    if (!error && sync.parameters & SYNC_GROUPS) {
-        error = message("\"%s\" cannot pause between rungs, others can",
-                        sync.name);
+        if (!error && sync.parameters & SYNC_GROUPS
+            && spec->placements[i].n_servers > 1) {
+            error = message("%s: %zu servers in /placements/%zu, 1 is "
+                            "allowed", sync.name,
+                            spec->placements[i].n_servers, i);
+        }
     }
     if (error) {
         json_fail(at, "sync", "%s", error);

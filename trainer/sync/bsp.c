@@ -161,21 +161,10 @@ sync_bsp_ready(const struct sync *sync, int worker, uint64_t *iteration,
     return sync->workers[worker].n_pushed == sync->iteration;
 }
 
-static uint64_t
-bsp_iteration(const struct sync *sync)
+uint64_t
+sync_bsp_iteration(const struct sync *sync)
 {
     return sync->iteration;
-}
-
-static void
-bsp_resume(struct sync *sync, uint64_t iteration)
-{
-    sync->iteration = iteration;
-    sync->n_arrived = 0;
-    sync_state_await_parts(sync);
-    for (int i = 0; i < sync->config.n_workers; i++) {
-        sync->workers[i].n_pushed = iteration;
-    }
 }
 
 const struct sync_class sync_bsp = {
@@ -189,7 +178,7 @@ const struct sync_class sync_bsp = {
     .part = sync_bsp_part,
     .fresh = sync_bsp_fresh,
     .ready = sync_bsp_ready,
-    .iteration = bsp_iteration,
+    .iteration = sync_bsp_iteration,
     .spans = sync_state_spans,
-    .resume = bsp_resume,
+    .resume = sync_state_resume,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "trainer/message.h"
 #include "trainer/sync/steal.h"
@@ -12,7 +13,20 @@
 struct flexrr {
     uint8_t *pending;           /* [asker * n_workers + helpee]: SYNC_FIND or
                                  * SYNC_HELP not answered yet, or 0. */
+    uint32_t n_pieces;          /* Of a worker's share. */
 };
+
+static void
+give_roles(struct sync *sync)
+{
+    const struct flexrr *f = sync->own;
+
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ROLE, .n = SYNC_ROLE_STEALS, .total = f->n_pieces,
+        });
+    }
+}
 
 static struct sync *
 flexrr_create(const struct sync_config *config)
@@ -21,12 +35,8 @@ flexrr_create(const struct sync_config *config)
     struct flexrr *f = sync->own;
 
     f->pending = allocate((size_t) config->n_workers * config->n_workers, 1);
-    for (int i = 0; i < config->n_workers; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_STEALS,
-            .total = config->spec ? config->spec->pieces : 4,
-        });
-    }
+    f->n_pieces = config->spec ? config->spec->pieces : 4;
+    give_roles(sync);
     return sync;
 }
 
@@ -140,6 +150,17 @@ flexrr_push(struct sync *sync, int worker, uint64_t iteration,
     return error;
 }
 
+static void
+flexrr_resume(struct sync *sync, uint64_t iteration)
+{
+    struct flexrr *f = sync->own;
+    size_t n = sync->config.n_workers;
+
+    memset(f->pending, 0, n * n);
+    sync_state_resume(sync, iteration);
+    give_roles(sync);
+}
+
 const struct sync_class sync_flexrr = {
     .name = "flexrr",
     .help = "as bsp, who is done takes samples from who is not",
@@ -153,4 +174,7 @@ const struct sync_class sync_flexrr = {
     .ready = sync_bsp_ready,
     .message = flexrr_message,
     .take = sync_state_take,
+    .iteration = sync_bsp_iteration,
+    .spans = sync_state_spans,
+    .resume = flexrr_resume,
 };

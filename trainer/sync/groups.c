@@ -2,7 +2,6 @@
 
 #include "trainer/sync/groups.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +20,15 @@
 
 struct group {
     bool running;               /* Its workers make a step. */
-    int n_arrived;              /* Workers that have pushed it. */
     uint64_t began;             /* 'n_applied' when it began. */
 };
 
 struct groups {
     struct group_plan plan, next;
     struct group *groups;       /* By number in 'plan'. */
-    bool *arrived;              /* Each worker: has pushed its step. */
+    bool *arrived;              /* Each worker: has pushed its step, */
+    bool *rests;                /* takes no part in steps, */
+    bool *wakes;                /* but is to, from the next one on. */
     uint64_t n_plans;
     bool gathering;             /* For 'next', when all groups wait. */
     int n_fixed;                /* Groups that somebody else wants, or 0. */
@@ -39,6 +39,28 @@ struct groups {
     int *n_reports;             /* Since the last change. */
 };
 
+static const int *
+members(const struct groups *g, int group)
+{
+    return &g->plan.order[g->plan.first[group]];
+}
+
+/* How many workers of 'group' take part in its step or, if it does not run, in
+ * its next one. */
+static int
+n_active(const struct groups *g, int group)
+{
+    int n = 0;
+
+    for (int k = 0; k < g->plan.n[group]; k++) {
+        int worker = members(g, group)[k];
+
+        n += !g->rests[worker]
+             || (g->wakes[worker] && !g->groups[group].running);
+    }
+    return n;
+}
+
 /* Starts a step of 'group'. */
 static void
 begin(struct groups *g, int group)
@@ -47,32 +69,40 @@ begin(struct groups *g, int group)
         .running = true, .began = g->n_applied,
     };
     for (int k = 0; k < g->plan.n[group]; k++) {
-        g->arrived[g->plan.order[g->plan.first[group] + k]] = false;
+        int worker = members(g, group)[k];
+
+        g->arrived[worker] = false;
+        if (g->wakes[worker]) {
+            g->rests[worker] = g->wakes[worker] = false;
+        }
     }
 }
 
-/* Lets groups begin, as long as no running one can become too old by that: if
- * all others that run end before it, it is still not older than 'max_age'. */
+/* Lets groups begin that do not rest, as long as no running one can become too
+ * old by that: if all others that run end before it, it is still not older
+ * than 'max_age'. */
 static void
 release(struct groups *g)
 {
     uint64_t running = 0, oldest = UINT64_MAX;
 
     for (int i = 0; i < g->plan.n_groups; i++) {
-        uint64_t end = g->groups[i].began + g->plan.n[i];
+        int n = n_active(g, i);
+        uint64_t end = g->groups[i].began + n;
 
         if (g->groups[i].running) {
-            running += g->plan.n[i];
+            running += n;
             oldest = end < oldest ? end : oldest;
         }
     }
     for (int i = 0; i < g->plan.n_groups; i++) {
-        uint64_t end = g->n_applied + g->plan.n[i];
+        int n = n_active(g, i);
+        uint64_t end = g->n_applied + n;
 
-        if (!g->groups[i].running
+        if (!g->groups[i].running && n
             && (!running || end + running - oldest <= g->max_age)) {
             begin(g, i);
-            running += g->plan.n[i];
+            running += n;
             oldest = end < oldest ? end : oldest;
         }
     }
@@ -87,6 +117,24 @@ adopt(struct groups *g)
     memset(g->groups, 0, g->plan.n_workers * sizeof *g->groups);
     memset(g->n_reports, 0, g->plan.n_workers * sizeof *g->n_reports);
     release(g);
+}
+
+/* The first groups, of workers that all take part. */
+static void
+begin_anew(struct sync *sync)
+{
+    struct groups *g = sync->own;
+    int n = sync->config.n_workers;
+
+    memset(g->rests, 0, n * sizeof *g->rests);
+    memset(g->wakes, 0, n * sizeof *g->wakes);
+    group_plan_divide(&g->next, g->n_fixed ? g->n_fixed : 1);
+    adopt(g);
+    for (int i = 0; i < n; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
+        });
+    }
 }
 
 static struct sync *
@@ -104,16 +152,19 @@ groups_create(const struct sync_config *config)
     group_plan_init(&g->next, n);
     g->groups = allocate(n, sizeof *g->groups);
     g->arrived = allocate(n, sizeof *g->arrived);
+    g->rests = allocate(n, sizeof *g->rests);
+    g->wakes = allocate(n, sizeof *g->wakes);
     g->seconds = allocate(n, sizeof *g->seconds);
     g->n_reports = allocate(n, sizeof *g->n_reports);
-    group_plan_divide(&g->next, g->n_fixed ? g->n_fixed : 1);
-    adopt(g);
-    for (int i = 0; i < n; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
-        });
-    }
+    begin_anew(sync);
     return sync;
+}
+
+static void
+groups_resume(struct sync *sync, uint64_t iteration)
+{
+    sync_state_resume_counts(sync, iteration);
+    begin_anew(sync);
 }
 
 static void
@@ -126,6 +177,8 @@ groups_destroy(struct sync *sync)
         group_plan_uninit(&g->next);
         free(g->groups);
         free(g->arrived);
+        free(g->rests);
+        free(g->wakes);
         free(g->seconds);
         free(g->n_reports);
     }
@@ -193,15 +246,12 @@ control(struct groups *g)
     }
 }
 
-/* What 'group' has pushed is in the weights.  Says who goes on. */
+/* Says who goes on. */
 static void
-go_on(struct groups *g, int group)
+settle(struct groups *g)
 {
     bool any = false;
 
-    g->groups[group].running = false;
-    g->n_applied += g->plan.n[group];
-    control(g);
     for (int i = 0; i < g->plan.n_groups; i++) {
         any = any || g->groups[i].running;
     }
@@ -212,30 +262,59 @@ go_on(struct groups *g, int group)
     }
 }
 
-/* All of 'group' have pushed: their mean, as their part of a batch, makes the
- * next weights. */
+/* What 'group' has pushed is in the weights. */
 static void
-update(struct sync *sync, int group)
+go_on(struct groups *g, int group)
+{
+    g->n_applied += n_active(g, group);
+    g->groups[group].running = false;
+    control(g);
+    settle(g);
+}
+
+/* The mean of those of 'group' that have pushed, as their part of a batch,
+ * makes the next weights once nobody is waited for.  One that rests has no
+ * samples. */
+static void
+update_if_all_have_arrived(struct sync *sync, int group)
 {
     struct groups *g = sync->own;
-    const int *members = &g->plan.order[g->plan.first[group]];
     int n = g->plan.n[group];
+    double part = (double) n_active(g, group) / sync->config.n_workers;
     uint64_t n_samples = 0;
 
     for (int i = 0; i < n; i++) {
-        n_samples += sync->workers[members[i]].n_samples;
+        int worker = members(g, group)[i];
+
+        if (!g->arrived[worker] && !g->rests[worker]) {
+            return;
+        }
+        n_samples += sync->workers[worker].n_samples;
     }
     sync_state_clear(sync);
     for (int i = 0; i < n && n_samples; i++) {
-        const struct sync_worker *w = &sync->workers[members[i]];
+        const struct sync_worker *w = &sync->workers[members(g, group)[i]];
 
-        sync_state_add(sync, w->gradient,
-                       (double) w->n_samples / n_samples * n
-                       / sync->config.n_workers);
+        if (w->n_samples) {
+            sync_state_add(sync, w->gradient,
+                           (double) w->n_samples / n_samples * part);
+        }
     }
     sync_state_update(sync);
     sync->loss = sync_state_mean_loss(sync);
     go_on(g, group);
+}
+
+/* Whether somebody of 'group' has: of those who have not rested since. */
+static bool
+has_pushed(const struct groups *g, int group)
+{
+    for (int i = 0; i < g->plan.n[group]; i++) {
+        if (g->arrived[members(g, group)[i]]) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static char *
@@ -249,7 +328,7 @@ groups_take_push(struct sync *sync, int worker, uint64_t iteration,
     if (sync->config.follows) {
         return message("groups: one server is allowed");
     }
-    if (iteration != w->n_pushed || g->arrived[worker]
+    if (iteration != w->n_pushed || g->arrived[worker] || g->rests[worker]
         || !g->groups[group].running) {
         return sync_state_refuse(iteration, w->n_pushed);
     }
@@ -257,9 +336,7 @@ groups_take_push(struct sync *sync, int worker, uint64_t iteration,
     w->n_samples = n_samples;
     w->loss = loss;
     g->arrived[worker] = true;
-    if (++g->groups[group].n_arrived == g->plan.n[group]) {
-        update(sync, group);
-    }
+    update_if_all_have_arrived(sync, group);
     return NULL;
 }
 
@@ -271,7 +348,8 @@ groups_worker_ready(const struct sync *sync, int worker, uint64_t *iteration,
 
     *iteration = sync->workers[worker].n_pushed;
     *loss = sync->loss;
-    return g->groups[g->plan.group[worker]].running && !g->arrived[worker];
+    return g->groups[g->plan.group[worker]].running && !g->arrived[worker]
+           && !g->rests[worker];
 }
 
 void
@@ -318,30 +396,31 @@ groups_inbox(struct sync *sync, int group)
 {
     const struct groups *g = sync->own;
 
-    return sync_state_inbox(sync, g->plan.order[g->plan.first[group]]);
+    return sync_state_inbox(sync, *members(g, group));
 }
 
 char *
 groups_push(struct sync *sync, int group, uint32_t n_samples, float loss)
 {
     struct groups *g = sync->own;
-    const int *members = &g->plan.order[g->plan.first[group]];
-    int n = g->plan.n[group];
+    int n = n_active(g, group), k = 0;
 
     if (!g->groups[group].running) {
         return message("mean of group %d, which waits", group);
     }
-    assert(!g->groups[group].n_arrived);
-    for (int i = 0; i < n; i++) {
-        struct sync_worker *w = &sync->workers[members[i]];
+    for (int i = 0; i < g->plan.n[group]; i++) {
+        int worker = members(g, group)[i];
+        struct sync_worker *w = &sync->workers[worker];
 
-        w->n_pushed++;
-        w->n_samples = shard_range(n_samples, i, n).n;
-        w->loss = loss;
+        if (!g->rests[worker]) {
+            w->n_pushed++;
+            w->n_samples = shard_range(n_samples, k++, n).n;
+            w->loss = loss;
+        }
     }
     if (n_samples) {
         sync_state_clear(sync);
-        sync_state_add(sync, sync->workers[members[0]].gradient,
+        sync_state_add(sync, sync->workers[*members(g, group)].gradient,
                        (double) n / sync->config.n_workers);
         sync_state_update(sync);
     }
@@ -358,6 +437,52 @@ groups_ready(const struct sync *sync, int group)
     return g->groups[group].running;
 }
 
+/* A step in which nobody takes part any more is none. */
+char *
+groups_rest(struct sync *sync, int worker)
+{
+    struct groups *g = sync->own;
+    int group = g->plan.group[worker];
+    bool running = g->groups[group].running;
+
+    if ((g->rests[worker] && !g->wakes[worker])
+        || (running && g->arrived[worker])) {
+        return message("rest of a worker that %s",
+                       g->rests[worker] ? "rests" : "has pushed");
+    }
+    g->rests[worker] = true;
+    g->wakes[worker] = false;
+    sync->workers[worker].n_samples = 0;
+    if (running && !n_active(g, group)) {
+        g->groups[group].running = false;
+        settle(g);
+    } else if (running && has_pushed(g, group)) {
+        update_if_all_have_arrived(sync, group);
+    }
+    return NULL;
+}
+
+char *
+groups_wake(struct sync *sync, int worker)
+{
+    struct groups *g = sync->own;
+
+    if (!g->rests[worker]) {
+        return message("end of a rest, there is none");
+    }
+    g->wakes[worker] = true;
+    settle(g);
+    return NULL;
+}
+
+bool
+groups_rests(const struct sync *sync, int worker)
+{
+    const struct groups *g = sync->own;
+
+    return g->rests[worker];
+}
+
 const struct sync_class sync_groups = {
     .name = "groups",
     .help = "workers of a group wait for each other, groups do not",
@@ -369,4 +494,7 @@ const struct sync_class sync_groups = {
     .ready = groups_worker_ready,
     .message = groups_message,
     .take = sync_state_take,
+    .iteration = sync_state_least_pushed,
+    .spans = sync_state_count_spans,
+    .resume = groups_resume,
 };

@@ -20,6 +20,11 @@
  * than 'tau' batches waits for that one: while it makes its step, the others'
  * updates are of no more samples than 'tau' batches have.
  *
+ * A worker that has nothing to do for a while rests: its group's steps are of
+ * the others, and a group that rests as a whole makes none, so that neither
+ * its age nor its place holds anybody up.  A worker that wakes takes part from
+ * its group's next step on.
+ *
  *
  * Usage
  * =====
@@ -67,5 +72,14 @@ char *groups_push(struct sync *, int group, uint32_t n_samples, float loss);
 
 /* True if 'group' may have weights for its next step. */
 bool groups_ready(const struct sync *, int group);
+
+/* 'worker', which is between two steps, takes no part in them until it wakes.
+ * Both return NULL, or a message if that is not what it may say now. */
+char *groups_rest(struct sync *, int worker);
+char *groups_wake(struct sync *, int worker);
+
+/* Whether the step that 'worker''s group makes, or makes next, is without
+ * it. */
+bool groups_rests(const struct sync *, int worker);
 
 #endif /* trainer/sync/groups.h */

@@ -17,6 +17,20 @@ struct lbbsp {
     uint32_t batch;             /* and this comes together. */
 };
 
+static void
+give_roles(struct sync *sync)
+{
+    const struct lbbsp *lb = sync->own;
+
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS
+                                    | (lb->mode == BATCH_SIZE_GPU
+                                       ? SYNC_ROLE_TRANSFERS : 0),
+        });
+    }
+}
+
 static struct sync *
 lbbsp_create(const struct sync_config *config, enum batch_size_mode mode)
 {
@@ -28,13 +42,7 @@ lbbsp_create(const struct sync_config *config, enum batch_size_mode mode)
         lb->predictor[i] = config->spec->predictor[i];
     }
     lb->max = allocate(config->n_workers, sizeof *lb->max);
-    for (int i = 0; i < config->n_workers; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS
-                                    | (mode == BATCH_SIZE_GPU
-                                       ? SYNC_ROLE_TRANSFERS : 0),
-        });
-    }
+    give_roles(sync);
     return sync;
 }
 
@@ -138,6 +146,26 @@ lbbsp_push(struct sync *sync, int worker, uint64_t iteration,
     return error;
 }
 
+/* What was foreseen is not kept: batches are equal at first, whatever the
+ * workers have been told, and speeds are learned again. */
+static void
+lbbsp_resume(struct sync *sync, uint64_t iteration)
+{
+    struct lbbsp *lb = sync->own;
+
+    batch_size_manager_destroy(lb->manager);
+    lb->manager = NULL;
+    lb->batch = 0;
+    sync_state_resume(sync, iteration);
+    give_roles(sync);
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ASSIGN, .iteration = iteration, .first = i, .n = 1,
+            .total = sync->config.n_workers,
+        });
+    }
+}
+
 const struct sync_class sync_lbbsp_cpu = {
     .name = "lbbsp-cpu",
     .help = "as bsp, batches are divided by foreseen speeds",
@@ -151,6 +179,9 @@ const struct sync_class sync_lbbsp_cpu = {
     .ready = sync_bsp_ready,
     .message = lbbsp_message,
     .take = sync_state_take,
+    .iteration = sync_bsp_iteration,
+    .spans = sync_state_spans,
+    .resume = lbbsp_resume,
 };
 
 const struct sync_class sync_lbbsp_gpu = {
@@ -166,4 +197,7 @@ const struct sync_class sync_lbbsp_gpu = {
     .ready = sync_bsp_ready,
     .message = lbbsp_message,
     .take = sync_state_take,
+    .iteration = sync_bsp_iteration,
+    .spans = sync_state_spans,
+    .resume = lbbsp_resume,
 };

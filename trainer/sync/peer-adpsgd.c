@@ -7,7 +7,12 @@
  * with half of the difference, at once and chunk by chunk, and subtracts it
  * from its own weights.  What one gives the other gets, whatever else happens
  * to either meanwhile, so the sum of all models stays what it was, nobody
- * locks anybody, and links carry both directions at the same time. */
+ * locks anybody, and links carry both directions at the same time.
+ *
+ * As published, a mean is atomic: who takes part in one is in no other until
+ * it is done, and so that nobody waits in a circle, half of the peers only ask
+ * and the others only answer.  That is "adpsgd-atomic", for comparisons: who
+ * wants an answerer that is held up by a slow link waits for that link. */
 
 #include <stdlib.h>
 
@@ -22,6 +27,9 @@ struct peer_scheme {
     struct sync_peer *peer;
     int with;                   /* Whom we asked; -1: nobody. */
     size_t next, got;           /* Floats sent and answered. */
+    bool atomic;
+    int busy;                   /* Who gets our answers, if 'atomic'; -1:
+                                 * nobody. */
     float answer[CHUNK];
 };
 
@@ -31,7 +39,16 @@ create(struct sync_peer *peer)
     struct peer_scheme *s = allocate(1, sizeof *s);
 
     s->peer = peer;
-    s->with = -1;
+    s->with = s->busy = -1;
+    return s;
+}
+
+static struct peer_scheme *
+create_atomic(struct sync_peer *peer)
+{
+    struct peer_scheme *s = create(peer);
+
+    s->atomic = true;
     return s;
 }
 
@@ -58,10 +75,34 @@ send_chunk(struct peer_scheme *s)
     }
 }
 
+static bool
+only_answers(int rank)
+{
+    return rank % 2;
+}
+
+/* A random one of those whom we may ask, or -1. */
+static int
+choose(struct peer_scheme *s)
+{
+    struct sync_peer *peer = s->peer;
+    int there[PEER_NET_MAX], n = 0;
+
+    if (!s->atomic) {
+        return sync_peer_choose(peer);
+    }
+    for (int i = 0; i < peer->n && !only_answers(peer->rank); i++) {
+        if (only_answers(i) && peer_net_present(peer->net, i)) {
+            there[n++] = i;
+        }
+    }
+    return n ? there[seeded_below(&peer->random, n)] : -1;
+}
+
 static void
 begin(struct peer_scheme *s)
 {
-    s->with = sync_peer_choose(s->peer);
+    s->with = choose(s);
     s->next = s->got = 0;
     if (s->with >= 0) {
         send_chunk(s);
@@ -86,6 +127,15 @@ finish(struct peer_scheme *s)
     return PEER_OK;
 }
 
+static void
+set_free(struct peer_scheme *s)
+{
+    s->busy = -1;
+    if (s->atomic) {
+        peer_net_retry(s->peer->net);
+    }
+}
+
 /* Gives 'from' half of what we differ by. */
 static bool
 answer(struct peer_scheme *s, int from, const struct frame *frame,
@@ -97,14 +147,19 @@ answer(struct peer_scheme *s, int from, const struct frame *frame,
     };
     float *ours = peer->x + frame->first;
 
-    if (!peer_net_has_room(peer->net, from, frame->n)) {
+    if (!peer_net_has_room(peer->net, from, frame->n)
+        || (s->atomic && s->busy >= 0 && s->busy != from)) {
         return false;
     }
+    s->busy = from;
     for (uint32_t i = 0; i < frame->n; i++) {
         s->answer[i] = (ours[i] - theirs[i]) / 2;
         ours[i] -= s->answer[i];
     }
     peer_net_send_copy(peer->net, from, &reply, s->answer);
+    if (frame->first + frame->n == peer->n_parameters) {
+        set_free(s);
+    }
     return true;
 }
 
@@ -147,10 +202,19 @@ gone(struct peer_scheme *s, int i)
     if (i == s->with) {
         s->with = -1;
     }
+    if (i == s->busy) {
+        set_free(s);
+    }
 }
 
 const struct peer_scheme_class peer_adpsgd = {
     .name = "adpsgd", .survives = true, .create = create, .destroy = destroy,
     .begin = begin, .finish = finish, .take = take, .room = room,
     .gone = gone,
+};
+
+const struct peer_scheme_class peer_adpsgd_atomic = {
+    .name = "adpsgd-atomic", .survives = true, .create = create_atomic,
+    .destroy = destroy, .begin = begin, .finish = finish, .take = take,
+    .room = room, .gone = gone,
 };

@@ -84,7 +84,7 @@ check_hello(const struct peer_net *net, const struct frame_hello *theirs)
     const struct peer_net_config *c = &net->config;
     const struct frame_hello *ours = &c->hello;
 
-    if (theirs->channel != FRAME_PEERS || theirs->n_workers != c->n
+    if (theirs->channel != ours->channel || theirs->n_workers != c->n
         || theirs->n_parameters != ours->n_parameters
         || theirs->learning_rate != ours->learning_rate
         || theirs->momentum != ours->momentum || theirs->seed != ours->seed
@@ -185,6 +185,32 @@ connect_lower(struct peer_net *net, int i, int64_t until_us)
     return error;
 }
 
+/* Connects a socket to itself. */
+static char *
+connect_self(struct peer_net *net)
+{
+    struct sockaddr_in sin = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    };
+    socklen_t length = sizeof sin;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int error = fd < 0 ? errno : 0;
+
+    if (!error && (bind(fd, (struct sockaddr *) &sin, sizeof sin)
+                   || getsockname(fd, (struct sockaddr *) &sin, &length)
+                   || connect(fd, (struct sockaddr *) &sin, sizeof sin))) {
+        error = errno;
+    }
+    error = error ? error : link_tune(fd, net->config.congestion);
+    if (error) {
+        close(fd);
+        return message("a connection to itself: %s", strerror(error));
+    }
+    link_init(&net->ends[net->config.rank].channel.link, fd);
+    net->ends[net->config.rank].present = true;
+    return NULL;
+}
+
 char *
 peer_net_join(struct peer_net *net)
 {
@@ -205,6 +231,9 @@ peer_net_join(struct peer_net *net)
         error = accept_higher(net, listener, until_us);
     }
     close(listener);
+    if (!error && c->loop) {
+        error = connect_self(net);
+    }
     for (int i = 0; i < c->n; i++) {
         if (net->ends[i].present) {
             tune(net, net->ends[i].channel.link.fd);

@@ -16,6 +16,9 @@ struct peer_end {
     struct channel channel;     /* Of a lower rank; else only its link. */
     bool pending;               /* The link has a message nobody took. */
     bool present;               /* Neither dead nor ended. */
+    int64_t heard_us;           /* When bytes came last, or could not, */
+    uint64_t n_heard;           /* and how many had come then. */
+    bool drained;               /* It has nothing until poll() says so. */
 };
 
 struct peer_net {
@@ -29,6 +32,7 @@ struct peer_net {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     int wake_fd;                /* Something for the thread to look at. */
+    int64_t beat_us;            /* The last heartbeats. */
 };
 
 /* Connects to all peers.  Returns NULL or a message. */

@@ -3,15 +3,20 @@
 #include "trainer/sync/peer-net-private.h"
 
 #include <assert.h>
+#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "trainer/message.h"
+#include "trainer/report.h"
+
+#define MAX_INTERVAL_US 1000000 /* From one heartbeat to the next. */
 
 static struct link *
 link_to(struct peer_net *net, int i)
@@ -71,12 +76,13 @@ receive_from(struct peer_net *net, int i, bool retry)
     if (end->pending && retry) {
         offer(net, i);
     }
-    while (end->present && !end->pending) {
+    while (end->present && !end->pending && !end->drained) {
         switch (link_receive(link, &error)) {
         case LINK_HEADER:
             if (link->frame.type == FRAME_BYE) {
                 lose(net, i, false);
-            } else if (link->frame.type != FRAME_PEER
+            } else if ((link->frame.type != FRAME_PEER
+                        && link->frame.type != FRAME_HEARTBEAT)
                        || link->frame.body_length > FRAME_MAX_UPDATE) {
                 lose(net, i, true);
             } else {
@@ -84,10 +90,13 @@ receive_from(struct peer_net *net, int i, bool retry)
             }
             break;
         case LINK_FRAME:
-            offer(net, i);
+            if (link->frame.type == FRAME_PEER) {
+                offer(net, i);
+            }
             break;
         case LINK_AGAIN:
-            return;
+            end->drained = true;
+            break;
         case LINK_END:
             free(error);
             lose(net, i, true);
@@ -118,18 +127,60 @@ send_to(struct peer_net *net, int i)
     net->retry = net->retry || (waited && link_idle(link));
 }
 
+/* How often to send heartbeats, or 0. */
+static int64_t
+interval_us(const struct peer_net *net)
+{
+    int64_t quarter = net->config.deadline_us / 4;
+
+    return quarter < MAX_INTERVAL_US ? quarter : MAX_INTERVAL_US;
+}
+
+/* Sends heartbeats, and loses who has sent nothing for too long.  A peer whose
+ * message we have not taken cannot be heard, and one that ends need not be. */
+static void
+keep_watch(struct peer_net *net)
+{
+    int64_t now = report_monotonic_us();
+    bool beats = now - net->beat_us >= interval_us(net) && !net->said_bye;
+
+    net->beat_us = beats ? now : net->beat_us;
+    for (int i = 0; i < net->config.n; i++) {
+        struct peer_end *end = &net->ends[i];
+        struct link *link = link_to(net, i);
+        struct frame frame = { .type = FRAME_HEARTBEAT };
+
+        if (!end->present) {
+            continue;
+        }
+        if (link->n_received != end->n_heard || end->pending
+            || !end->heard_us) {
+            end->n_heard = link->n_received;
+            end->heard_us = now;
+        }
+        if (now - end->heard_us > net->config.deadline_us) {
+            lose(net, i, true);
+        } else if (beats && link_idle(link)) {
+            link_send(link, &frame, NULL);
+        }
+    }
+}
+
 /* One round with the lock; then waits without it. */
 static void
 serve(struct peer_net *net)
 {
     struct pollfd fds[PEER_NET_MAX + 1];
-    int n = net->config.n;
+    int n = net->config.n, timeout;
     bool retry = net->retry;
     uint64_t woken;
 
     net->retry = false;         /* What is called may set it again. */
     for (int i = 0; i < n; i++) {
         receive_from(net, i, retry);
+    }
+    if (net->config.deadline_us) {
+        keep_watch(net);
     }
     for (int i = 0; i < n; i++) {
         send_to(net, i);
@@ -146,16 +197,20 @@ serve(struct peer_net *net)
         }
     }
     fds[n] = (struct pollfd) { .fd = net->wake_fd, .events = POLLIN };
+    timeout = net->retry ? 0
+        : net->config.deadline_us ? interval_us(net) / 1000 + 1 : -1;
     pthread_mutex_unlock(&net->mutex);
-    poll(fds, n + 1, net->retry ? 0 : -1);
+    poll(fds, n + 1, timeout);
     pthread_mutex_lock(&net->mutex);
     if (fds[n].revents
         && read(net->wake_fd, &woken, sizeof woken) != sizeof woken) {
         assert(!woken);
     }
-    /* A peer that is gone while its message waits will not be heard of
-     * otherwise. */
     for (int i = 0; i < n; i++) {
+        net->ends[i].drained = net->ends[i].drained
+                               && !(fds[i].revents & ~POLLOUT);
+        /* A peer that is gone while its message waits will not be heard of
+         * otherwise. */
         if (net->ends[i].pending && fds[i].revents & (POLLERR | POLLHUP)) {
             lose(net, i, true);
         }
@@ -192,8 +247,8 @@ peer_net_start(struct peer_net *net, const struct peer_net_class *class,
     assert(net->started);
 }
 
-static void
-wake(struct peer_net *net)
+void
+peer_net_wake(struct peer_net *net)
 {
     uint64_t one = 1;
 
@@ -212,7 +267,7 @@ peer_net_destroy(struct peer_net *net)
     if (net->started) {
         pthread_mutex_lock(&net->mutex);
         net->stopping = true;
-        wake(net);
+        peer_net_wake(net);
         pthread_mutex_unlock(&net->mutex);
         pthread_join(net->thread, NULL);
     }
@@ -260,6 +315,26 @@ peer_net_present(const struct peer_net *net, int i)
     return net->ends[i].present;
 }
 
+void
+peer_net_address(const struct peer_net *net, int i, char address[],
+                 size_t size)
+{
+    static const char mapped[] = "::ffff:";
+    struct sockaddr_storage ss;
+    socklen_t length = sizeof ss;
+    size_t n = strlen(mapped);
+
+    if (!net->ends[i].present
+        || getpeername(net->ends[i].channel.link.fd, (struct sockaddr *) &ss,
+                       &length)
+        || getnameinfo((struct sockaddr *) &ss, length, address, size, NULL,
+                       0, NI_NUMERICHOST)) {
+        address[0] = '\0';
+    } else if (!strncmp(address, mapped, n)) {
+        memmove(address, address + n, strlen(address + n) + 1);
+    }
+}
+
 bool
 peer_net_busy(const struct peer_net *net, int i)
 {
@@ -278,6 +353,7 @@ queue(struct peer_net *net, int to, struct frame *frame, const float *body,
       bool copy)
 {
     struct link *link = link_to(net, to);
+    bool idle = link_idle(link);
 
     if (!net->ends[to].present) {
         return;
@@ -288,8 +364,9 @@ queue(struct peer_net *net, int to, struct frame *frame, const float *body,
     } else {
         link_send(link, frame, body);
     }
-    if (!pthread_equal(pthread_self(), net->thread)) {
-        wake(net);
+    /* Otherwise the thread knows already that it has something to send. */
+    if (idle && !pthread_equal(pthread_self(), net->thread)) {
+        peer_net_wake(net);
     }
 }
 
@@ -318,14 +395,14 @@ peer_net_bye(struct peer_net *net)
         }
     }
     net->said_bye = true;
-    wake(net);
+    peer_net_wake(net);
 }
 
 void
 peer_net_retry(struct peer_net *net)
 {
     net->retry = true;
-    wake(net);
+    peer_net_wake(net);
 }
 
 uint64_t

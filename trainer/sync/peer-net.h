@@ -22,6 +22,10 @@
  * Little is given to the kernel in advance, so that what is asked for no more
  * does not occupy a slow link.
  *
+ * A peer whose process has stopped keeps its connections.  So the threads also
+ * send heartbeats on links where nothing else waits to be sent: who sends
+ * nothing for the deadline has died, and so it is for the others.
+ *
  *
  * Usage
  * =====
@@ -66,7 +70,10 @@ struct peer_net_config {
     struct frame_hello hello;   /* Must be the same at all, but for ranks. */
     const char *congestion;
     int64_t connect_us;         /* All are there by then, or it fails. */
-    int64_t deadline_us;        /* Unacknowledged data for so long: dead. */
+    int64_t deadline_us;        /* Silent, or unacknowledged data, for so
+                                 * long: dead.  0: never. */
+    bool loop;                  /* Messages to oneself come back, over a
+                                 * connection like the others. */
     struct control *control;
 };
 
@@ -113,11 +120,19 @@ void peer_net_send(struct peer_net *, int to, struct frame *,
 void peer_net_send_copy(struct peer_net *, int to, struct frame *,
                         const float *body);
 
+/* Stores the address of 'i', without a port, in 'address'; "" if it is not
+ * there. */
+void peer_net_address(const struct peer_net *, int i, char address[],
+                      size_t size);
+
 /* Says that there is more to come to no one, once what waits is sent. */
 void peer_net_bye(struct peer_net *);
 
 /* Asks again for messages that were not taken. */
 void peer_net_retry(struct peer_net *);
+
+/* Has the thread call 'room' for all to whom nothing waits to be sent. */
+void peer_net_wake(struct peer_net *);
 
 /* Bytes from 'i', and of all. */
 uint64_t peer_net_received_from(const struct peer_net *, int i);

@@ -3,11 +3,14 @@
 /* While its gradient is computed, a peer gets the model of another one that
  * the policy chooses, moves towards it, and steps.
  *
- * As NetMax, with five things of our own.  The move comes before the step and
+ * As NetMax, with six things of our own.  The move comes before the step and
  * not after it: what was pulled is from before the other one's step, and half
- * of the way back to it would undo half of ours.  A pull that takes several
- * times what pulls usually take is given up, and the step goes on without it.
- * Links that the policy leaves out are looked at now and then by a pull of a
+ * of the way back to it would undo half of ours.  It is compared with our
+ * weights of half a step ago: we have just stepped when we ask, who answers
+ * has been computing for half of its step on average, and without this all
+ * hold each other back.  A pull that takes several times what pulls usually
+ * take is given up, and the step goes on without it.  Links that the policy
+ * leaves out, or of which a pull was given up, are looked at by a pull of a
  * few weights that nobody waits for.  A link that turns out to be another than
  * it was is reported at once.  And a peer whose model is far from what it
  * pulls goes half of the way, whatever the policy says. */
@@ -18,177 +21,57 @@
 
 #include "trainer/message.h"
 #include "trainer/report.h"
-#include "trainer/sync/net-monitor.h"
 #include "trainer/sync/peer-pull.h"
 #include "trainer/sync/peer.h"
+#include "trainer/sync/policy-share.h"
 
 #define PATIENCE 3              /* Usual times until a pull is given up. */
 #define PROBE 8192              /* Floats. */
 #define PROBE_EVERY_US 1000000  /* For links that are not used. */
-#define REPORT_EVERY_US 500000
-#define DECIDE_EVERY_US 1000000
-#define KEEP 0.7                /* Of the mean of a link's times. */
+#define DOUBT_US 250000         /* Then what came of a probe must do. */
+#define LAG 0.5f                /* Steps that what is pulled is older. */
 #define FAR 0.25                /* Of the square of the weights' norm. */
 
 struct peer_scheme {
     struct sync_peer *peer;
     float *pulled;
+    float *before;              /* Our weights before the last step. */
     struct pull pull, probe;
     struct pull_serving serving[PEER_NET_MAX], probed[PEER_NET_MAX];
-
-    double p[PEER_NET_MAX];     /* Of asking each peer. */
-    double ar;
-    double usual_s[PEER_NET_MAX];       /* Mean time of a pull, 0: none. */
-    float news[PEER_NET_MAX];   /* To be reported; NAN: nothing. */
-    int64_t known_us[PEER_NET_MAX];     /* When it was measured last. */
-    int64_t report_us;          /* When the next report is due. */
-
-    int monitor_rank;
-    struct net_monitor monitor; /* Used where that is this peer. */
+    struct policy_share share;
 };
-
-/* Whoever is the first that is there is the monitor. */
-static void
-choose_monitor(struct peer_scheme *s)
-{
-    struct sync_peer *peer = s->peer;
-    int rank = 0;
-
-    while (rank != peer->rank && !peer_net_present(peer->net, rank)) {
-        rank++;
-    }
-    s->monitor_rank = rank;
-}
-
-static void
-present(const struct peer_scheme *s, bool is[])
-{
-    for (int i = 0; i < s->peer->n; i++) {
-        is[i] = i == s->peer->rank || peer_net_present(s->peer->net, i);
-    }
-}
-
-static void
-use_uniform(struct peer_scheme *s)
-{
-    struct netmax_policy policy;
-    bool is[PEER_NET_MAX];
-
-    present(s, is);
-    netmax_policy_uniform(s->peer->n, is, &policy);
-    memcpy(s->p, policy.p[s->peer->rank], s->peer->n * sizeof *s->p);
-    s->ar = policy.ar;
-}
 
 static struct peer_scheme *
 create(struct sync_peer *peer)
 {
     struct peer_scheme *s = allocate(1, sizeof *s);
-    int64_t now = report_monotonic_us();
 
     s->peer = peer;
     s->pulled = allocate(peer->n_parameters, sizeof *s->pulled);
+    s->before = allocate(peer->n_parameters, sizeof *s->before);
+    memcpy(s->before, peer->x, peer->n_parameters * sizeof *s->before);
     s->pull.with = s->probe.with = -1;
     s->probe.id = UINT64_MAX / 2;       /* Other numbers than pulls'. */
-    s->report_us = now + REPORT_EVERY_US;
-    for (int i = 0; i < peer->n; i++) {
-        s->news[i] = NAN;
-        s->known_us[i] = now;
-    }
-    net_monitor_init(&s->monitor, peer->n, now, DECIDE_EVERY_US);
-    choose_monitor(s);
-    use_uniform(s);
+    policy_share_init(&s->share, peer);
     return s;
 }
 
 static void
 destroy(struct peer_scheme *s)
 {
+    policy_share_uninit(&s->share);
     free(s->pulled);
+    free(s->before);
     free(s);
 }
 
-/* Takes in how long 'pull' of all weights takes.  One that is done and took
- * long counts as one among others, since processors have other things to do;
- * one that was given up, or is fast again, at once. */
+/* Takes in how long 'pull' of all weights takes. */
 static void
-learn(struct peer_scheme *s, const struct pull *pull)
+learn(struct peer_scheme *s, const struct pull *pull, bool certain)
 {
-    int with = pull->with;
-    double *usual = &s->usual_s[with], seconds = pull_seconds(pull);
-
-    if (!*usual || (net_monitor_surprising(*usual, seconds)
-                    && (!pull->done || seconds < *usual))) {
-        s->report_us = *usual ? 0 : s->report_us;
-        *usual = seconds;
-    } else {
-        *usual = KEEP * *usual + (1 - KEEP) * seconds;
-    }
-    s->news[with] = *usual;
-    s->known_us[with] = report_monotonic_us();
-}
-
-/* The median of what is known, or 0. */
-static double
-usual_time(const struct peer_scheme *s)
-{
-    double known[PEER_NET_MAX];
-    int n = 0;
-
-    for (int i = 0; i < s->peer->n; i++) {
-        if (s->usual_s[i]) {
-            int at = n++;
-
-            while (at > 0 && known[at - 1] > s->usual_s[i]) {
-                known[at] = known[at - 1];
-                at--;
-            }
-            known[at] = s->usual_s[i];
-        }
-    }
-    return n ? known[(n - 1) / 2] : 0;
-}
-
-/* Tells the monitor, or has it decide if that is us. */
-static void
-report(struct peer_scheme *s, int64_t now)
-{
-    struct sync_peer *peer = s->peer;
-    struct netmax_policy policy;
-    bool is[PEER_NET_MAX];
-
-    if (now >= s->report_us) {
-        s->report_us = now + REPORT_EVERY_US;
-        if (s->monitor_rank == peer->rank) {
-            net_monitor_report(&s->monitor, peer->rank, s->news,
-                               peer->compute_s);
-        } else {
-            s->news[peer->rank] = peer->compute_s;
-            sync_peer_tell(peer, s->monitor_rank, PEER_TIMES, 0, s->news,
-                      peer->n);
-        }
-        for (int i = 0; i < peer->n; i++) {
-            s->news[i] = NAN;
-        }
-    }
-    if (s->monitor_rank != peer->rank || !net_monitor_due(&s->monitor, now)) {
-        return;
-    }
-    present(s, is);
-    net_monitor_decide(&s->monitor, is, now, &policy);
-    for (int i = 0; i < peer->n; i++) {
-        float row[PEER_NET_MAX + 1];
-
-        for (int m = 0; m < peer->n; m++) {
-            row[m] = policy.p[i][m];
-        }
-        row[peer->n] = policy.ar;
-        if (i == peer->rank) {
-            memcpy(s->p, policy.p[i], peer->n * sizeof *s->p);
-            s->ar = policy.ar;
-        } else {
-            sync_peer_tell(peer, i, PEER_POLICY, 0, row, peer->n + 1);
-        }
+    if (link_times_take(&s->share.times, pull->with, pull_seconds(pull),
+                        certain, report_monotonic_us())) {
+        policy_share_hurry(&s->share);
     }
 }
 
@@ -198,25 +81,31 @@ probe(struct peer_scheme *s, int64_t now)
 {
     struct sync_peer *peer = s->peer;
     struct pull *pull = &s->probe;
+    int64_t longest_ago = 0;
     int oldest = -1;
 
     if (pull->with >= 0) {
-        bool late = now - pull->began_us > PROBE_EVERY_US;
+        bool doubtful = s->share.times.links[pull->with].doubtful;
+        bool late = now - pull->began_us > (doubtful ? DOUBT_US
+                                                     : PROBE_EVERY_US);
 
         if (pull->done || late) {
             if (!pull->done) {
                 pull_give_up(pull);
             }
-            learn(s, pull);
+            learn(s, pull, true);
             pull->with = -1;
         }
         return;
     }
     for (int i = 0; i < peer->n; i++) {
+        int64_t known_us = s->share.times.links[i].known_us;
+
         if (peer_net_present(peer->net, i) && i != s->pull.with
-            && now - s->known_us[i] > PROBE_EVERY_US
-            && (oldest < 0 || s->known_us[i] < s->known_us[oldest])) {
+            && now - known_us > PROBE_EVERY_US
+            && (oldest < 0 || known_us < longest_ago)) {
             oldest = i;
+            longest_ago = known_us;
         }
     }
     if (oldest >= 0) {
@@ -226,20 +115,37 @@ probe(struct peer_scheme *s, int64_t now)
     }
 }
 
+/* By the policy, of those whose links are not in doubt.  Returns our own rank,
+ * or -1, if nobody is to be asked. */
+static int
+choose(struct peer_scheme *s)
+{
+    int n = s->peer->n;
+    double sum = 0, x;
+
+    for (int i = 0; i < n; i++) {
+        sum += s->share.times.links[i].doubtful ? 0 : s->share.p[i];
+    }
+    x = sum * seeded_uniform(&s->peer->random);
+    for (int i = 0; i < n; i++) {
+        x -= s->share.times.links[i].doubtful ? 0 : s->share.p[i];
+        if (x < 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 static void
 begin(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
-    double x = seeded_uniform(&peer->random);
     int64_t now = report_monotonic_us();
-    int with = -1;
+    int with;
 
-    report(s, now);
+    policy_share_run(&s->share, now);
     probe(s, now);
-    for (int i = 0; i < peer->n && x >= 0; i++) {
-        x -= s->p[i];
-        with = x < 0 ? i : -1;
-    }
+    with = choose(s);
     s->pull.with = -1;
     if (with >= 0 && with != peer->rank && with != s->probe.with
         && peer_net_present(peer->net, with)) {
@@ -253,7 +159,8 @@ mix(struct peer_scheme *s, int with)
 {
     struct sync_peer *peer = s->peer;
     double apart = 0, size = 0;
-    float c = s->p[with] > 0 ? fmin(s->ar / s->p[with], 0.5) : 0;
+    double p = s->share.p[with];
+    float c = p > 0 ? fmin(s->share.ar / p, 0.5) : 0;
 
     for (size_t i = 0; i < peer->n_parameters; i++) {
         float d = peer->x[i] - s->pulled[i];
@@ -268,7 +175,9 @@ mix(struct peer_scheme *s, int with)
     }
     c = apart > FAR * size ? 0.5f : c;
     for (size_t i = 0; i < peer->n_parameters; i++) {
-        peer->x[i] -= c * (peer->x[i] - s->pulled[i]);
+        float ours = peer->x[i] + LAG * (s->before[i] - peer->x[i]);
+
+        peer->x[i] -= c * (ours - s->pulled[i]);
     }
     return PEER_OK;
 }
@@ -278,7 +187,7 @@ finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
     struct pull *pull = &s->pull;
-    double usual = usual_time(s);
+    double usual = link_times_usual(&s->share.times);
     double most = usual > peer->compute_s ? usual : peer->compute_s;
     int64_t limit = usual > 0 ? pull->began_us + PATIENCE * most * 1e6
                               : INT64_MAX;
@@ -292,26 +201,17 @@ finish(struct peer_scheme *s)
     }
     result = PEER_OK;
     if (pull->with >= 0) {
-        if (!pull->done) {
+        if (pull->done) {
+            learn(s, pull, false);
+            result = mix(s, pull->with);
+        } else {
             pull_give_up(pull);
+            link_times_doubt(&s->share.times, pull->with);
         }
-        learn(s, pull);
-        result = pull->done ? mix(s, pull->with) : PEER_OK;
     }
+    memcpy(s->before, peer->x, peer->n_parameters * sizeof *s->before);
     sync_peer_step(peer, peer->gradient);
     return result;
-}
-
-static void
-take_policy(struct peer_scheme *s, int from, const struct frame *frame,
-            const float *body)
-{
-    if (from == s->monitor_rank && frame->n == s->peer->n + 1) {
-        for (int i = 0; i < s->peer->n; i++) {
-            s->p[i] = body[i];
-        }
-        s->ar = body[s->peer->n];
-    }
 }
 
 static bool
@@ -330,12 +230,8 @@ take(struct peer_scheme *s, int from, const struct frame *frame,
         pull_take(is_probe ? &s->probe : &s->pull, from, frame, body);
         break;
     case PEER_TIMES:
-        if (frame->n == s->peer->n) {
-            net_monitor_report(&s->monitor, from, body, body[from]);
-        }
-        break;
     case PEER_POLICY:
-        take_policy(s, from, frame, body);
+        policy_share_take(&s->share, from, frame, body);
         break;
     }
     return true;
@@ -355,9 +251,7 @@ gone(struct peer_scheme *s, int i)
     s->probe.with = s->probe.with == i ? -1 : s->probe.with;
     s->serving[i].end = s->serving[i].next = 0;
     s->probed[i].end = s->probed[i].next = 0;
-    s->usual_s[i] = 0;
-    choose_monitor(s);
-    use_uniform(s);
+    policy_share_gone(&s->share, i);
 }
 
 const struct peer_scheme_class peer_netmax = {

@@ -13,6 +13,7 @@
 #include "trainer/message.h"
 #include "trainer/options.h"
 #include "trainer/pace.h"
+#include "trainer/ps/address.h"
 #include "trainer/ps/shard.h"
 #include "trainer/report.h"
 #include "trainer/source.h"
@@ -26,8 +27,8 @@
 #define STREAM_PEERS 1000       /* Of random numbers: one more for each. */
 
 static const struct peer_scheme_class *const classes[] = {
-    &peer_allreduce, &peer_allreduce_tree, &peer_adpsgd, &peer_prague,
-    &peer_netmax, NULL,
+    &peer_allreduce, &peer_allreduce_tree, &peer_adpsgd, &peer_adpsgd_atomic,
+    &peer_prague, &peer_netmax, NULL,
 };
 
 /* What only this file needs. */
@@ -155,31 +156,21 @@ gone(void *run_, int i, bool died)
     }
 }
 
-/* Reads "HOST[:PORT],...". */
 static char *
 parse_names(struct run *run, const struct options *o)
 {
-    char *copy = duplicate(o->peers), *save = NULL, *error = NULL;
+    char *why = address_list(o->peers, o->port, PEER_NET_MAX, run->names,
+                             &run->peer.n);
 
-    for (char *word = strtok_r(copy, ",", &save); word && !error;
-         word = strtok_r(NULL, ",", &save)) {
-        const char *colon = strrchr(word, ':'), *bracket = strrchr(word, ']');
+    if (why) {
+        char *error = message("--peers: %s", why);
 
-        if (run->peer.n == PEER_NET_MAX) {
-            error = message("--peers: more than %d", PEER_NET_MAX);
-        } else if (colon && (!bracket || colon > bracket)) {
-            run->names[run->peer.n++] = duplicate(word);
-        } else {
-            run->names[run->peer.n++] = message("%s:%lld", word,
-                                                (long long) o->port);
-        }
+        free(why);
+        return error;
     }
-    free(copy);
-    if (!error && o->rank >= run->peer.n) {
-        error = message("--rank: %lld is not 0 to %d, one of --peers",
-                        (long long) o->rank, run->peer.n - 1);
-    }
-    return error;
+    return o->rank < run->peer.n ? NULL
+           : message("--rank: %lld is not 0 to %d, one of --peers",
+                     (long long) o->rank, run->peer.n - 1);
 }
 
 static char *

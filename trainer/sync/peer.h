@@ -18,6 +18,7 @@
  *                    bit
  *    adpsgd          a step on one's own, and the mean of one's model and a
  *                    random other's for both, while the gradient is computed
+ *    adpsgd-atomic   likewise, as published: one mean at a time
  *    prague          a step on one's own, then the mean of a random group
  *    netmax          a step on one's own, then a bit towards the model of
  *                    another, chosen by the times of links
@@ -59,7 +60,9 @@ enum peer_kind {
     PEER_GIVE_UP,               /* No more of them. */
     PEER_PULLED,                /* From 'first' on, for pull 'sequence'. */
     PEER_TIMES,                 /* Seconds of pulls from each peer, NaN if
-                                 * there was none, and of computing. */
+                                 * there is no news, of computing in one's own
+                                 * place; then those that one's agent
+                                 * foresees. */
     PEER_POLICY,                /* Probabilities of each peer, and 'ar'. */
     PEER_WANT_GROUP,            /* After my 'iteration'th group. */
     PEER_GROUP,                 /* Group 'iteration' of ranks. */
@@ -119,6 +122,7 @@ struct peer_scheme_class {
 extern const struct peer_scheme_class peer_allreduce;
 extern const struct peer_scheme_class peer_allreduce_tree;
 extern const struct peer_scheme_class peer_adpsgd;
+extern const struct peer_scheme_class peer_adpsgd_atomic;
 extern const struct peer_scheme_class peer_prague;
 extern const struct peer_scheme_class peer_netmax;
 

@@ -19,7 +19,7 @@ static const struct {
     { "asp", 0 },
     { "ssp", SYNC_STALENESS },
     { "essp", SYNC_STALENESS },
-    { "backup", SYNC_BACKUPS },
+    { "backup", SYNC_BACKUPS | SYNC_PIECES },
     { "static", SYNC_RATIOS },
     { "lbbsp-cpu", SYNC_PREDICTOR },
     { "lbbsp-gpu", 0 },
@@ -164,10 +164,13 @@ sync_spec_read(const char *text, struct sync_spec *spec)
     char *copy = duplicate(text), *rest = copy, *error;
 
     *spec = (struct sync_spec) {
-        .staleness = 3, .backups = 1, .predictor = "narx", .pieces = 4,
+        .staleness = 3, .backups = 1, .predictor = "narx", .pieces = 1,
         .tau = 8,
     };
     error = set_name(strsep(&rest, ","), spec);
+    if (!error && !strcmp(spec->name, "flexrr")) {
+        spec->pieces = 4;
+    }
     while (!error && rest) {
         error = parse_parameter(strsep(&rest, ","), spec);
     }
@@ -178,7 +181,7 @@ sync_spec_read(const char *text, struct sync_spec *spec)
 char *
 sync_spec_check(const struct sync_spec *spec, int n_workers)
 {
-    if (spec->parameters & SYNC_PIECES && n_workers > STEAL_MAX_WORKERS) {
+    if (!strcmp(spec->name, "flexrr") && n_workers > STEAL_MAX_WORKERS) {
         return message("flexrr: %d workers, at most %d are allowed",
                        n_workers, STEAL_MAX_WORKERS);
     }

@@ -33,6 +33,18 @@ ssp_create(const struct sync_config *config)
 }
 
 /* Workers are told what they may do without us, once. */
+static void
+give_roles(struct sync *sync)
+{
+    const struct stale *stale = sync->own;
+
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ROLE, .n = SYNC_ROLE_AHEAD, .total = stale->bound,
+        });
+    }
+}
+
 static struct sync *
 essp_create(const struct sync_config *config)
 {
@@ -40,12 +52,22 @@ essp_create(const struct sync_config *config)
     struct stale *stale = sync->own;
 
     stale->n_sent = allocate(config->n_workers, sizeof *stale->n_sent);
-    for (int i = 0; i < config->n_workers; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_AHEAD, .total = stale->bound,
-        });
-    }
+    give_roles(sync);
     return sync;
+}
+
+/* All get the weights of the slowest, as they would have. */
+static void
+essp_resume(struct sync *sync, uint64_t iteration)
+{
+    struct stale *stale = sync->own;
+
+    sync_state_resume_counts(sync, iteration);
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        stale->n_sent[i] = sync->workers[i].next = iteration;
+        sync->workers[i].resumed = false;
+    }
+    give_roles(sync);
 }
 
 static void
@@ -59,14 +81,23 @@ essp_destroy(struct sync *sync)
     sync_state_destroy(sync);
 }
 
+/* What was counted before a checkpoint may come again after it. */
 static char *
 stale_push(struct sync *sync, int worker, uint64_t iteration,
            uint32_t n_samples, float loss)
 {
     struct sync_worker *w = &sync->workers[worker];
 
-    if (iteration != w->n_pushed) {
-        return sync_state_refuse(iteration, w->n_pushed);
+    if (w->resumed && iteration <= w->n_pushed) {
+        w->next = iteration;
+    }
+    w->resumed = false;
+    if (iteration != w->next) {
+        return sync_state_refuse(iteration, w->next);
+    }
+    w->next++;
+    if (iteration < w->n_pushed) {
+        return NULL;
     }
     w->n_pushed++;
     w->n_samples = n_samples;
@@ -80,31 +111,18 @@ stale_push(struct sync *sync, int worker, uint64_t iteration,
     return NULL;
 }
 
-/* Iterations that all workers have pushed. */
-static uint64_t
-least_pushed(const struct sync *sync)
-{
-    uint64_t least = sync->workers[0].n_pushed;
-
-    for (int i = 1; i < sync->config.n_workers; i++) {
-        uint64_t n_pushed = sync->workers[i].n_pushed;
-
-        least = n_pushed < least ? n_pushed : least;
-    }
-    return least;
-}
-
 /* A worker starts iteration c when all have pushed those before c - bound. */
 static bool
 stale_ready(const struct sync *sync, int worker, uint64_t *iteration,
             float *loss)
 {
     const struct stale *stale = sync->own;
-    uint64_t n_pushed = sync->workers[worker].n_pushed;
+    uint64_t next = sync->workers[worker].next;
+    uint64_t least = sync_state_least_pushed(sync);
 
-    *iteration = n_pushed;
+    *iteration = next;
     *loss = sync->loss;
-    return n_pushed - least_pushed(sync) <= stale->bound;
+    return next < least || next - least <= stale->bound;
 }
 
 /* Its next weights go to a worker as soon as all have pushed as often as it
@@ -117,7 +135,7 @@ essp_ready(const struct sync *sync, int worker, uint64_t *iteration,
 
     *iteration = stale->n_sent[worker];
     *loss = sync->loss;
-    return stale->n_sent[worker] <= least_pushed(sync);
+    return stale->n_sent[worker] <= sync_state_least_pushed(sync);
 }
 
 static uint32_t
@@ -145,6 +163,9 @@ const struct sync_class sync_asp = {
     .inbox = sync_state_inbox,
     .push = stale_push,
     .ready = stale_ready,
+    .iteration = sync_state_least_pushed,
+    .spans = sync_state_count_spans,
+    .resume = sync_state_resume_counts,
 };
 
 const struct sync_class sync_ssp = {
@@ -156,6 +177,9 @@ const struct sync_class sync_ssp = {
     .inbox = sync_state_inbox,
     .push = stale_push,
     .ready = stale_ready,
+    .iteration = sync_state_least_pushed,
+    .spans = sync_state_count_spans,
+    .resume = sync_state_resume_counts,
 };
 
 const struct sync_class sync_essp = {
@@ -170,4 +194,7 @@ const struct sync_class sync_essp = {
     .ahead = essp_ahead,
     .sent = essp_sent,
     .take = sync_state_take,
+    .iteration = sync_state_least_pushed,
+    .spans = sync_state_count_spans,
+    .resume = essp_resume,
 };

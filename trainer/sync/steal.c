@@ -4,9 +4,6 @@
 
 #include <assert.h>
 
-#define LEAST_PART 5            /* Who has less than 1 / 5 of a share left
-                                 * needs no help. */
-
 static void
 post(struct steal *s, enum sync_kind kind, uint32_t to, uint64_t iteration,
      uint32_t first, uint32_t n)
@@ -42,7 +39,6 @@ steal_begin(struct steal *s, uint32_t rank, uint32_t n_workers,
     s->state = STEAL_OWN;
     s->first = first;
     s->end = first + n;
-    s->own = n;
     s->help_first = s->help_end = 0;
 }
 
@@ -70,6 +66,7 @@ steal_next(struct steal *s, uint32_t piece, uint32_t *firstp, uint32_t *np)
 {
     uint32_t *first, end;
 
+    s->piece = piece;
     if (s->state == STEAL_OWN) {
         first = &s->first;
         end = s->end;
@@ -89,13 +86,16 @@ steal_next(struct steal *s, uint32_t piece, uint32_t *firstp, uint32_t *np)
     return true;
 }
 
-/* All have answered: asks the one with most to give for half of that. */
+/* All have answered: asks the one with most to give for half of that, but not
+ * for more than a piece.  Others are done at the same time, and whoever took
+ * half of much would be the last.  Half of a piece is not worth it. */
 static void
 claim(struct steal *s)
 {
     uint32_t n = s->best.n / 2;
 
-    if (!n || s->best.n < s->own / LEAST_PART) {
+    n = n < s->piece ? n : s->piece;
+    if (!n || s->best.n < s->piece / 2) {
         s->state = STEAL_DONE;
         return;
     }

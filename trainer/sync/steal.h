@@ -62,7 +62,7 @@ struct steal {
     enum steal_state state;
 
     uint32_t first, end;        /* Own samples not begun yet. */
-    uint32_t own;               /* Own samples at first. */
+    uint32_t piece;             /* Samples that are computed at a time. */
     uint32_t help_first, help_end;      /* Another's, not begun yet. */
 
     uint32_t n_statuses;        /* That came. */

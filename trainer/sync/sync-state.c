@@ -33,6 +33,7 @@ sync_state_create(const struct sync_config *config, size_t own_size)
     for (int i = 0; i < config->n_workers; i++) {
         sync->workers[i].gradient = vector(sync);
     }
+    sync->counts = allocate(config->n_workers, sizeof *sync->counts);
     sync->max_posts = 2 * config->n_workers;
     sync->posts = allocate(sync->max_posts, sizeof *sync->posts);
     sync->own = own_size ? allocate(1, own_size) : NULL;
@@ -50,6 +51,7 @@ sync_state_destroy(struct sync *sync)
             backend_free(b, sync->workers[i].gradient);
         }
         free(sync->workers);
+        free(sync->counts);
         free(sync->posts);
         free(sync->own);
         backend_free(b, sync->weights);
@@ -87,6 +89,36 @@ sync_state_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
     }
     spans[n++] = (struct sync_span) { &sync->loss, sizeof sync->loss };
     return n;
+}
+
+/* The same, and how often each worker has pushed. */
+int
+sync_state_count_spans(struct sync *sync,
+                       struct sync_span spans[SYNC_MAX_SPANS])
+{
+    int n = sync_state_spans(sync, spans), n_workers = sync->config.n_workers;
+
+    for (int i = 0; i < n_workers; i++) {
+        sync->counts[i] = sync->workers[i].n_pushed;
+    }
+    spans[n++] = (struct sync_span) {
+        sync->counts, n_workers * sizeof *sync->counts,
+    };
+    return n;
+}
+
+/* Iterations that all workers have pushed. */
+uint64_t
+sync_state_least_pushed(const struct sync *sync)
+{
+    uint64_t least = sync->workers[0].n_pushed;
+
+    for (int i = 1; i < sync->config.n_workers; i++) {
+        uint64_t n_pushed = sync->workers[i].n_pushed;
+
+        least = n_pushed < least ? n_pushed : least;
+    }
+    return least;
 }
 
 float *
@@ -132,6 +164,34 @@ sync_state_await_parts(struct sync *sync)
     sync->fresh = sync->config.n;
     for (int i = 0; i < sync->config.n_workers; i++) {
         sync->workers[i].from = sync->config.n;
+    }
+}
+
+void
+sync_state_resume(struct sync *sync, uint64_t iteration)
+{
+    sync->iteration = iteration;
+    sync->n_arrived = 0;
+    sync->n_posts = 0;
+    sync_state_await_parts(sync);
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        struct sync_worker *w = &sync->workers[i];
+
+        w->n_pushed = w->next = iteration;
+        w->n_samples = 0;
+        w->resumed = false;
+    }
+}
+
+void
+sync_state_resume_counts(struct sync *sync, uint64_t iteration)
+{
+    sync_state_resume(sync, iteration);
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        struct sync_worker *w = &sync->workers[i];
+
+        w->n_pushed = w->next = sync->counts[i];
+        w->resumed = true;
     }
 }
 

@@ -10,7 +10,10 @@
 
 struct sync_worker {
     float *gradient;            /* The inbox. */
-    uint64_t n_pushed;          /* Iterations; what it waits for is this. */
+    uint64_t n_pushed;          /* Iterations; what it waits for is this, */
+    uint64_t next;              /* but under the schemes that wait for nobody
+                                 * this: less if it does again what counts. */
+    bool resumed;               /* Its next push says 'next'. */
     uint32_t n_samples;         /* Of the last push, or part of one. */
     size_t from;                /* Of its next push all is there from this
                                  * parameter on. */
@@ -31,6 +34,7 @@ struct sync {
     float *weights, *sum;
     float *state[OPTIMISER_MAX_STATES];
     struct sync_worker *workers;
+    uint64_t *counts;           /* 'n_pushed' of all, in a checkpoint. */
 
     struct sync_post *posts;    /* A ring. */
     size_t max_posts, first_post, n_posts;
@@ -46,6 +50,8 @@ void sync_state_destroy(struct sync *);
 float *sync_state_weights(struct sync *);
 float *sync_state_inbox(struct sync *, int worker);
 int sync_state_spans(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
+int sync_state_count_spans(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
+uint64_t sync_state_least_pushed(const struct sync *);
 bool sync_state_take(struct sync *, int *worker, struct sync_message *);
 
 /* Has 'message' sent to 'worker', unless the scheme follows.  Not more than
@@ -67,6 +73,12 @@ void sync_state_update_range(struct sync *, size_t first, size_t n);
 /* Nothing of the next iteration's gradients is there. */
 void sync_state_await_parts(struct sync *);
 
+/* After a checkpoint was read: nothing has come, nothing waits to be taken,
+ * and all workers have pushed as often as 'iteration' says, or as what
+ * sync_state_count_spans() has kept does. */
+void sync_state_resume(struct sync *, uint64_t iteration);
+void sync_state_resume_counts(struct sync *, uint64_t iteration);
+
 /* The mean of what the workers said last. */
 float sync_state_mean_loss(const struct sync *);
 
@@ -78,6 +90,7 @@ bool sync_bsp_ready(const struct sync *, int worker, uint64_t *iteration,
 char *sync_bsp_part(struct sync *, int worker, uint64_t iteration,
                     uint32_t n_samples, size_t first);
 size_t sync_bsp_fresh(const struct sync *, uint64_t *iteration);
+uint64_t sync_bsp_iteration(const struct sync *);
 
 /* The mean of 'gradients' whose worker has pushed 'iteration', weighted by
  * samples and added by rank, not by arrival, so that two runs agree to the

@@ -72,7 +72,7 @@ enum sync_kind {
      * take"; SYNC_ROLE_TRANSFERS, "and your transfers"; SYNC_ROLE_STEALS,
      * "work in 'total' pieces and help others"; SYNC_ROLE_AHEAD, "go on with
      * the weights that you have, if at most 'total' of your gradients lack
-     * their answer". */
+     * their answer"; SYNC_ROLE_SKIPS, "work in 'total' pieces and listen". */
     SYNC_ROLE = 1,
 
     /* To a worker: from the next weights on you have the samples from 'first'
@@ -92,6 +92,10 @@ enum sync_kind {
     SYNC_CONFIRM,               /* "They are yours." */
     SYNC_CANCEL,                /* "I need them myself." */
 
+    /* To a worker: gradients of iterations before 'iteration' are dropped.
+     * Push none of what you compute for one, and go on. */
+    SYNC_SKIP,
+
     SYNC_N_KINDS
 };
 
@@ -100,6 +104,7 @@ enum {
     SYNC_ROLE_STEALS = 1 << 1,
     SYNC_ROLE_AHEAD = 1 << 2,
     SYNC_ROLE_TRANSFERS = 1 << 3,
+    SYNC_ROLE_SKIPS = 1 << 4,
 };
 
 /* As it is on the wire, where numbers are little-endian. */
@@ -169,13 +174,18 @@ struct sync_class {
 
     /* The next message to send, if there is one.  NULL: there never is.
      * Messages are said once: a scheme that has some cannot go on after a
-     * connection was lost. */
+     * connection was lost, unless it goes back to a checkpoint. */
     bool (*take)(struct sync *, int *worker, struct sync_message *);
 
-    /* Optional, for checkpoints: the iteration of the weights; the parts of
-     * memory that with it are the whole state when an iteration has just
-     * begun, and their number; their contents are now those of 'iteration',
-     * and every worker is about to push that one. */
+    /* But what this one says may be missed: it only saves time. */
+    bool may_be_missed;
+
+    /* For checkpoints: the iterations that all workers have done; the parts of
+     * memory that with it are the whole state when it has just grown, and
+     * their number; their contents are now those of 'iteration', and every
+     * worker is about to push the one that ready() says.  Where nobody waits
+     * for all, servers may have counted more of a worker than it goes on from:
+     * what it pushes again is answered, and does not count again. */
     uint64_t (*iteration)(const struct sync *);
     int (*spans)(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
     void (*resume)(struct sync *, uint64_t iteration);
@@ -196,7 +206,7 @@ extern const struct sync_class sync_lbbsp_cpu, sync_lbbsp_gpu;
 extern const struct sync_class sync_flexrr;
 
 /* The same, but an update is of the first workers that come; what the last
- * ones push for it is dropped. */
+ * ones push for it is dropped.  They are told, and may stop computing it. */
 extern const struct sync_class sync_backup;
 
 /* Asynchronous: each gradient is an update at once, as one of n of a batch.
@@ -234,7 +244,8 @@ struct sync_spec {
     double ratios[SYNC_MAX_RATIOS];     /* Of the batch, by rank. */
     int n_ratios;
     char predictor[16];         /* Of speeds. */
-    int64_t pieces;             /* In which a worker computes its share. */
+    int64_t pieces;             /* In which a worker computes its share, by
+                                 * default 4 under "flexrr", else 1. */
     int64_t groups;             /* A power of 2; 0: found out. */
     int64_t tau;                /* Batches that a group's gradient may age. */
 };

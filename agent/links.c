@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "agent/links.h"
+
+#include <arpa/inet.h>
+#include <linux/tcp.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/identify/flow-table.h"
+#include "agent/identify/registry.h"
+#include "agent/identify/tracker.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
+#include "util.h"
+
+#define SAMPLE_MS 1000
+#define FRESH_MS 2000           /* A way of which nothing was heard for longer
+                                 * is not told. */
+#define ACTIVE_BPS 1000         /* Who sends less does not share. */
+#define FLOOR (1.0 / 21)        /* Of the capacity, where the controller does
+                                 * not say. */
+
+void
+links_sample(struct links *links, const struct registry *registry,
+             long long now)
+{
+    long long ms = now - links->at;
+    struct job *job;
+
+    if (ms < SAMPLE_MS) {
+        return;
+    }
+    HMAP_FOR_EACH (job, node, &registry->jobs) {
+        uint64_t bytes = job->tx_bytes - job->sampled_tx_bytes;
+
+        job->tx_bps = links->at ? bytes * 8e3 / ms : 0;
+        job->sampled_tx_bytes = job->tx_bytes;
+    }
+    links->at = now;
+}
+
+double
+links_left(double capacity, double before, double floor, double beside,
+           size_t n_beside)
+{
+    double ours = fmax(capacity - before, capacity * floor);
+
+    return fmax(ours - beside, ours / (n_beside + 1));
+}
+
+/* What the uplink leaves to 'job'. */
+static double
+left_bps(const struct agent *a, const char *job)
+{
+    double floor = a->wanted.guard == SHIM_GUARD_UNTOLD
+                   ? FLOOR : (double) a->wanted.guard / SHIM_GUARD_UNIT;
+    double before = 0, beside = 0;
+    size_t n_beside = 0;
+    struct shim_slot own, row;
+    const struct job *other;
+
+    wanted_get(&a->wanted, job, &own);
+    HMAP_FOR_EACH (other, node, &tracker_registry(a->tracker)->jobs) {
+        if (!strcmp(other->name, job) || other->tx_bps < ACTIVE_BPS) {
+            continue;
+        }
+        wanted_get(&a->wanted, other->name, &row);
+        if (a->ordered && row.rank < own.rank) {
+            before += other->tx_bps;
+        } else if (!a->ordered || row.rank == own.rank) {
+            beside += other->tx_bps;
+            n_beside++;
+        }
+    }
+    return links_left(agent_capacity(a), before, floor, beside, n_beside);
+}
+
+/* One machine that flows go to. */
+struct way {
+    size_t n_flows;
+    double bps;                 /* 0: not known. */
+    uint32_t rtt_us;            /* The least, 0: not known. */
+};
+
+static struct way *
+find_way(struct shash *ways, const struct shim_flow_key *key)
+{
+    char address[INET6_ADDRSTRLEN];
+    struct way *way;
+
+    inet_ntop(key->family == 6 ? AF_INET6 : AF_INET, key->remote, address,
+              sizeof address);
+    way = shash_find_data(ways, address);
+    if (!way) {
+        way = xzalloc(sizeof *way);
+        shash_add(ways, address, way);
+    }
+    return way;
+}
+
+static void
+measure(const struct agent *a, const struct flow *flow, struct way *way)
+{
+    struct tcp_info info = { .tcpi_state = 0 };
+    size_t size = sizeof info;
+
+    way->n_flows++;
+    if (tracker_tcp_info(a->tracker, &flow->key, &info, &size)
+        || size < offsetof(struct tcp_info, tcpi_busy_time)
+        || info.tcpi_last_ack_recv > FRESH_MS) {
+        return;
+    }
+    if (info.tcpi_rtt && (!way->rtt_us || info.tcpi_rtt < way->rtt_us)) {
+        way->rtt_us = info.tcpi_rtt;
+    }
+    if (!info.tcpi_delivery_rate_app_limited) {
+        way->bps = fmax(way->bps, info.tcpi_delivery_rate * 8.0);
+    }
+}
+
+static struct json *
+ways_to_json(const struct agent *a)
+{
+    struct shash ways = SHASH_INITIALIZER(&ways);
+    struct json *array = json_array_create_empty();
+    const struct shash_node *node;
+    const struct flow *flow;
+    size_t n = 0;
+
+    HMAP_FOR_EACH (flow, node, &tracker_flows(a->tracker)->flows) {
+        if (n++ < LINKS_MAX_FLOWS) {
+            measure(a, flow, find_way(&ways, &flow->key));
+        }
+    }
+    SHASH_FOR_EACH (node, &ways) {
+        const struct way *way = node->data;
+        struct json *json = json_object_create();
+
+        json_object_put_string(json, "remote", node->name);
+        json_object_put(json, "flows", json_integer_create(way->n_flows));
+        if (way->bps > 0) {
+            json_object_put(json, "bps", json_integer_create(way->bps));
+        }
+        if (way->rtt_us) {
+            json_object_put(json, "rtt_us", json_integer_create(way->rtt_us));
+        }
+        json_array_add(array, json);
+    }
+    shash_destroy_free_data(&ways);
+    return array;
+}
+
+struct json *
+links_compose(const struct agent *a, const char *job)
+{
+    const struct job *j = registry_find(tracker_registry(a->tracker), job);
+    struct json *json = json_object_create();
+
+    if (agent_capacity(a)) {
+        json_object_put(json, "capacity_bps",
+                        json_integer_create(agent_capacity(a)));
+        json_object_put(json, "left_bps",
+                        json_integer_create(left_bps(a, job)));
+    }
+    if (j) {
+        json_object_put(json, "tx_bps", json_integer_create(j->tx_bps));
+    }
+    json_object_put(json, "links", ways_to_json(a));
+    return json;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHIM_ROUTE_SOCKET_H
+#define SHIM_ROUTE_SOCKET_H 1
+
+/* Requests to the kernel about interfaces and their queues.
+ *
+ *    error = route_socket_open(-1, &rs);
+ *    nlh = route_socket_begin_tc(rs, RTM_NEWQDISC, NLM_F_ACK, ifindex, &tc);
+ *    ...mnl_attr_put(nlh, ...);
+ *    error = route_socket_transact(rs, nlh, see, aux);
+ *    route_socket_close(rs);
+ *
+ * A request is in the socket's only buffer, where its answer goes as well.
+ * One thread at a time; a call waits for the kernel, at most half a second for
+ * each of its answers. */
+
+#include <stdint.h>
+
+#include <libmnl/libmnl.h>
+
+struct nlmsghdr;
+struct route_socket;
+struct tcmsg;
+
+/* 'netns' is a file descriptor of a network namespace that stays the caller's,
+ * or -1 for the caller's own.  Returns 0 or a positive errno. */
+int route_socket_open(int netns, struct route_socket **);
+void route_socket_close(struct route_socket *);
+
+/* Begin a request; the second one, about the interface 'ifindex' as
+ * linux/rtnetlink.h has it, stores where the caller says more. */
+struct nlmsghdr *route_socket_begin(struct route_socket *, uint16_t type,
+                                    uint16_t flags);
+struct nlmsghdr *route_socket_begin_tc(struct route_socket *, uint16_t type,
+                                       uint16_t flags, int ifindex,
+                                       struct tcmsg **);
+
+/* Sends the request and calls 'see', which may be null, with 'aux' for each
+ * message of the answer.  Returns 0 or a positive errno. */
+int route_socket_transact(struct route_socket *, const struct nlmsghdr *,
+                          mnl_cb_t see, void *aux);
+
+/* Stores 0 in '*ifindex', and returns a positive errno, if there is no
+ * 'iface'. */
+int route_socket_find(struct route_socket *, const char *iface,
+                      int *ifindex);
+
+#endif /* shim/ports/route-socket.h */

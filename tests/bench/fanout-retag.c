@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From a stage's beginning or end to each host's first packet with another
+ * tag, in a lab.
+ *
+ *     fanout-retag INTENT ROUNDS HOSTS IFACE...
+ *
+ * Search "a" has a stage for all the time, and in each round search "b" has a
+ * short one, which goes first: so the tag of "a" changes on each of HOSTS
+ * hosts (h0, h1, ...) when that begins, and again when it ends.  IFACEs are
+ * the switch's ports of these hosts; what arrives there for TCP port 7001 is
+ * of "a".  It prints the milliseconds of each host, a line each.
+ *
+ * The kernel's time of arrival counts: the reader may be late. */
+
+#include <config.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "controller/intent-client.h"
+#include "openvswitch/vlog.h"
+#include "trainer/search/announce.h"
+#include "util.h"
+
+#define PORT 7001
+#define MAX_PORTS 64
+#define TIMEOUT_MS 5000
+#define PAUSE_MS 400            /* More than the policy's retag_ms. */
+#define ROUND_MS 3000
+
+struct port {
+    int fd;
+    int dscp;                   /* Of the last packet, -1 before the first. */
+    int old;                    /* Before the event. */
+    int64_t changed;            /* When another was seen, ns, 0: not yet. */
+};
+
+struct probe {
+    struct port ports[MAX_PORTS];
+    int n;
+    int64_t began;              /* Of the event, CLOCK_REALTIME in ns. */
+};
+
+static int64_t
+now_ns(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+static int
+open_port(const char *iface)
+{
+    struct sockaddr_ll sll = {
+        .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP),
+        .sll_ifindex = if_nametoindex(iface),
+    };
+    int fd = socket(AF_PACKET, SOCK_DGRAM, htons(ETH_P_IP)), one = 1;
+
+    if (fd < 0 || !sll.sll_ifindex
+        || setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one)
+        || bind(fd, (struct sockaddr *) &sll, sizeof sll)) {
+        ovs_fatal(errno, "%s", iface);
+    }
+    return fd;
+}
+
+/* The DSCP of a packet of "a", or -1. */
+static int
+parse(const uint8_t *data, ssize_t n)
+{
+    struct tcphdr tcp;
+    struct iphdr ip;
+
+    if (n < (ssize_t) (sizeof ip + sizeof tcp)) {
+        return -1;
+    }
+    memcpy(&ip, data, sizeof ip);
+    if (ip.protocol != IPPROTO_TCP
+        || n < (ssize_t) (ip.ihl * 4 + sizeof tcp)) {
+        return -1;
+    }
+    memcpy(&tcp, data + ip.ihl * 4, sizeof tcp);
+    return ntohs(tcp.dest) == PORT ? ip.tos >> 2 : -1;
+}
+
+static int64_t
+arrival(struct msghdr *msg)
+{
+    struct cmsghdr *cmsg;
+    struct timespec ts;
+
+    for (cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg)) {
+        if (cmsg->cmsg_level == SOL_SOCKET
+            && cmsg->cmsg_type == SCM_TIMESTAMPNS) {
+            memcpy(&ts, CMSG_DATA(cmsg), sizeof ts);
+            return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+        }
+    }
+    return now_ns();
+}
+
+/* Reads one packet.  Returns false if there is none. */
+static bool
+receive(const struct probe *probe, struct port *port)
+{
+    char control[CMSG_SPACE(sizeof(struct timespec))];
+    struct sockaddr_ll from;
+    uint8_t data[128];
+    struct iovec iov = { data, sizeof data };
+    struct msghdr msg = {
+        .msg_name = &from, .msg_namelen = sizeof from, .msg_iov = &iov,
+        .msg_iovlen = 1, .msg_control = control,
+        .msg_controllen = sizeof control,
+    };
+    ssize_t n = recvmsg(port->fd, &msg, MSG_DONTWAIT);
+    int dscp;
+
+    if (n < 0) {
+        return false;
+    }
+    dscp = from.sll_pkttype == PACKET_OUTGOING ? -1 : parse(data, n);
+    if (dscp >= 0) {
+        int64_t at = arrival(&msg);
+
+        if (dscp != port->old && !port->changed && at > probe->began) {
+            port->changed = at;
+        }
+        port->dscp = dscp;
+    }
+    return true;
+}
+
+static int
+count_changed(const struct probe *probe)
+{
+    int n = 0;
+
+    for (int i = 0; i < probe->n; i++) {
+        n += probe->ports[i].changed != 0;
+    }
+    return n;
+}
+
+/* Reads for 'ms', or until all ports have changed if 'until_changed'. */
+static void
+look(struct probe *probe, int ms, bool until_changed)
+{
+    int64_t deadline = now_ns() + ms * INT64_C(1000000);
+    struct pollfd pfds[MAX_PORTS];
+
+    while (now_ns() < deadline
+           && !(until_changed && count_changed(probe) == probe->n)) {
+        for (int i = 0; i < probe->n; i++) {
+            pfds[i] = (struct pollfd) { probe->ports[i].fd, POLLIN, 0 };
+        }
+        poll(pfds, probe->n, 5);
+        for (int i = 0; i < probe->n; i++) {
+            while (receive(probe, &probe->ports[i])) {
+                continue;
+            }
+        }
+    }
+}
+
+static void
+check(char *error)
+{
+    if (error) {
+        ovs_fatal(0, "%s", error);
+    }
+}
+
+/* Prepares for an event, which comes next. */
+static void
+begin_event(struct probe *probe)
+{
+    look(probe, PAUSE_MS, false);
+    for (int i = 0; i < probe->n; i++) {
+        struct port *port = &probe->ports[i];
+
+        if (port->dscp < 0) {
+            ovs_fatal(0, "port %d: no packet of the job", i);
+        }
+        port->old = port->dscp;
+        port->changed = 0;
+    }
+    probe->began = now_ns();
+}
+
+/* Waits for what the event changes and prints when it did. */
+static void
+end_event(struct probe *probe, const char *what)
+{
+    look(probe, ROUND_MS, true);
+    for (int i = 0; i < probe->n; i++) {
+        const struct port *port = &probe->ports[i];
+
+        if (!port->changed) {
+            ovs_fatal(0, "%s: port %d has still DSCP %d", what, i,
+                      port->dscp);
+        }
+        printf("%.2f\n", (port->changed - probe->began) / 1e6);
+    }
+    fflush(stdout);
+}
+
+/* Announces search 'name' with job "j" on all hosts. */
+static void
+begin_job(struct intent_client *ic, const char *name, int n_hosts)
+{
+    struct announce_worker *workers = xcalloc(n_hosts, sizeof *workers);
+    char (*hosts)[16] = xcalloc(n_hosts, sizeof *hosts);
+
+    for (int i = 0; i < n_hosts; i++) {
+        snprintf(hosts[i], sizeof hosts[i], "h%d", i);
+        workers[i] = (struct announce_worker) {
+            .host = hosts[i], .role = "worker", .index = i,
+        };
+    }
+    check(intent_client_cojob_begin(ic, name, 1));
+    check(intent_client_job_begin(ic, name, "j", workers, n_hosts, 1000000));
+    free(hosts);
+    free(workers);
+}
+
+int
+main(int argc, char *argv[])
+{
+    static const char *const jobs[] = { "j" };
+    struct probe probe = { .n = argc - 4 };
+    struct intent_client *ic;
+
+    set_program_name(argv[0]);
+    if (probe.n < 1 || probe.n > MAX_PORTS || atoi(argv[2]) < 1) {
+        fputs("usage: fanout-retag INTENT ROUNDS HOSTS IFACE...\n", stderr);
+        return 2;
+    }
+    vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
+    alarm(150);                 /* Never left behind. */
+    for (int i = 0; i < probe.n; i++) {
+        probe.ports[i] = (struct port) { .fd = open_port(argv[4 + i]),
+                                         .dscp = -1 };
+    }
+    ic = intent_client_create(argv[1], TIMEOUT_MS);
+    begin_job(ic, "a", atoi(argv[3]));
+    begin_job(ic, "b", atoi(argv[3]));
+    check(intent_client_stage_begin(ic, "a", 0, 10000, jobs, 1));
+    look(&probe, ROUND_MS, false);
+    for (int round = 0; round < atoi(argv[2]); round++) {
+        begin_event(&probe);
+        check(intent_client_stage_begin(ic, "b", round, 10, jobs, 1));
+        end_event(&probe, "begin");
+        begin_event(&probe);
+        check(intent_client_stage_end(ic, "b", round));
+        end_event(&probe, "end");
+    }
+    return 0;
+}

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# localize.py TRAINER PREFIX [TASK,...]: trains tasks on nodes in the namespaces
+# PREFIX0... by each kind of store, and prints one JSON object; progress on
+# standard error.
+#
+# Speed: an epoch is cut off after some seconds, since the slow stores take
+# minutes for what the fast ones do in a fraction of a second, and what counts is
+# the time of an update, of all nodes together; of the epochs but the first, in
+# which keys come to where they are used, the fastest, which others on the machine
+# disturbed least.  Quality: small data, whole epochs, the same number of them.
+import json
+import subprocess
+import sys
+
+PORT = 4100
+LIMIT_S = 60                    # Of a run.
+trainer, prefix = sys.argv[1:3]
+wanted = sys.argv[3].split(",") if len(sys.argv) > 3 else None
+
+MF = ["--task", "factorise", "--dimension", "100", "--learning-rate", "0.02",
+      "--shrink", "2"]
+MF_BIG = MF + ["--samples", "2000000", "--rows", "8000", "--columns", "4000"]
+KGE = ["--task", "knowledge", "--learning-rate", "0.1", "--negatives", "4"]
+RESCAL = KGE + ["--embedding", "rescal", "--dimension", "100", "--entities",
+                "5000", "--relations", "100", "--samples", "200000"]
+COMPLEX = KGE + ["--embedding", "complex", "--dimension", "100", "--entities",
+                 "5000", "--relations", "100", "--samples", "200000"]
+W2V = ["--task", "skipgram", "--learning-rate", "0.025", "--dimension", "100",
+       "--negatives", "5"]
+W2V_BIG = W2V + ["--samples", "1000000", "--vocabulary", "20000"]
+
+SMALL = {
+    "mf": MF + ["--samples", "20000", "--rows", "300", "--columns", "200",
+                "--dimension", "10", "--until", "20"],
+    "kge": KGE + ["--embedding", "complex", "--dimension", "30", "--entities",
+                  "200", "--relations", "8", "--samples", "3000", "--until",
+                  "12"],
+    "w2v": W2V + ["--samples", "25000", "--vocabulary", "1000", "--dimension",
+                  "20", "--until", "2", "--learning-rate", "0.05",
+                  "--held-out", "8000"],
+}
+QUALITY = {"mf": "rmse", "kge": "mrr", "w2v": "held_out_loss"}
+
+
+def run(store, n, arguments, more=()):
+    """Events of rank 0, and of the end of each node."""
+    nodes = ",".join("10.98.0.%d" % (i + 1) for i in range(n))
+    processes = [subprocess.Popen(
+        ["ip", "netns", "exec", prefix + str(i), "timeout", str(LIMIT_S),
+         trainer, "node", "--store", store, "--nodes", nodes, "--rank", str(i),
+         "--address", "10.98.0.%d" % (i + 1), "--port", str(PORT)]
+        + arguments + list(more),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        for i in range(n)]
+    outputs = [p.communicate()[0] for p in processes]
+    if any(p.returncode for p in processes):
+        raise SystemExit("localize: %s on %d nodes ended with %s" % (
+            store, n, [p.returncode for p in processes]))
+    events = [[json.loads(line) for line in output.splitlines()]
+              for output in outputs]
+    return ([e for e in events[0] if e["event"] == "epoch"],
+            [e for of_node in events for e in of_node if e["event"] == "keys"])
+
+
+def measure(name, store, n, arguments, limit_s, n_epochs):
+    """Microseconds of time, and of processors, for an update."""
+    epochs, ends = run(store, n, arguments, [
+        "--until", str(n_epochs), "--eval-every", "1000000", "--held-out", "1",
+        "--epoch-limit", str(limit_s)])
+    later = epochs[1:] if len(epochs) > 1 else epochs
+    us = min(e["seconds"] / e["updates"] for e in later) * 1e6
+    cpu_us = min(e["cpu_s"] / e["updates"] for e in later) * 1e6
+    local = sum(e["local"] for e in ends)
+    remote = sum(e["remote"] for e in ends)
+    print("%s, %s, %d nodes: %.4g us an update, %.4g us of processors, last "
+          "epoch %d updates in %.3g s, %.2f %% of accesses by messages" % (
+              name, store, n, us, cpu_us, later[-1]["updates"],
+              later[-1]["seconds"], 100 * remote / max(1, local + remote)),
+          file=sys.stderr, flush=True)
+    return {"us": us, "cpu_us": cpu_us}
+
+
+def judge(task, store):
+    quality = run(store, 4, SMALL[task], ["--eval-every", "1000000"])[0][-1][
+        QUALITY[task]]
+    print("%s, %s: %s %.4g" % (task, store, QUALITY[task], quality),
+          file=sys.stderr, flush=True)
+    return quality
+
+
+SPEED = [
+    # Task, arguments, stores, seconds of an epoch at most, epochs.
+    ("mf", MF_BIG, ["localize", "manual", "localize", "manual"], 0, 40),
+    ("mf", MF_BIG, ["ssp", "essp"], 3, 3),
+    ("mf", MF_BIG, ["classic", "classic-local"], 3, 2),
+    ("kge", RESCAL, ["localize", "classic", "classic-local"], 3, 2),
+    ("kge-complex", COMPLEX, ["localize", "classic"], 3, 2),
+    ("w2v", W2V_BIG, ["localize", "classic", "classic-local"], 3, 2),
+]
+STORES = ["localize", "classic", "classic-local", "ssp", "essp"]
+
+
+def main():
+    times = {}
+    scale = {}
+    for name, arguments, stores, limit_s, n_epochs in SPEED:
+        if wanted and name not in wanted:
+            continue
+        for store in stores:
+            us = measure(name, store, 4, arguments, limit_s, n_epochs)
+            before = times.get((name, store), us)
+            times[name, store] = {k: min(us[k], before[k]) for k in us}
+    if not wanted or "scale" in wanted:
+        for n in (1, 2, 4):
+            scale[n] = measure("mf", "localize", n, MF_BIG, 0, 8)
+            scale["slow", n] = measure(
+                "mf, each sample at least 2 us", "localize", n,
+                MF_BIG + ["--sample-cost-us", "2"], 0, 3)
+    qualities = {}
+    for task in SMALL:
+        if not wanted or "quality" in wanted:
+            stores = STORES + (["manual"] if task == "mf" else [])
+            qualities[task] = {s: judge(task, s) for s in stores}
+
+    def ratio(task, of, what="us"):
+        if not {(task, of), (task, "localize")} <= set(times):
+            return None
+        return round(times[task, of][what] / times[task, "localize"][what], 2)
+
+    spreads = {task: round(max(q.values()) / min(q.values()) - 1, 4)
+               for task, q in qualities.items()}
+    manual = ratio("mf", "manual")
+    print(json.dumps({
+        "bench": "localize",
+        "figures": {
+            "mf_vs_classic": ratio("mf", "classic"),
+            "kge_vs_classic": ratio("kge", "classic"),
+            "w2v_vs_classic": ratio("w2v", "classic"),
+            "mf_cpu_vs_classic": ratio("mf", "classic", "cpu_us"),
+            "mf_vs_ssp": ratio("mf", "ssp"),
+            "mf_vs_essp": ratio("mf", "essp"),
+            "mf_vs_manual": round(1 / manual, 2) if manual else None,
+            "updates_per_core_m": round(1 / scale[1]["cpu_us"], 2)
+            if scale else None,
+            "quality_spread": max(spreads.values()) if spreads else None,
+        },
+        "baseline": {
+            "us": {"%s, %s" % key: round(t["us"], 4)
+                   for key, t in times.items()},
+            "cpu_us": {"%s, %s" % key: round(t["cpu_us"], 4)
+                       for key, t in times.items()},
+            "kge_complex_vs_classic": ratio("kge-complex", "classic"),
+            "mf_localize_us_by_nodes": {
+                str(n): round(scale[n]["us"], 4) for n in (1, 2, 4)
+            } if scale else None,
+            "mf_localize_us_by_nodes_of_2_us": {
+                str(n): round(scale["slow", n]["us"], 4) for n in (1, 2, 4)
+            } if scale else None,
+            "qualities": qualities,
+            "spreads": spreads,
+        },
+    }))
+
+
+main()

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Files of ratings, triples and words: refused by a message of one line, or
+ * what is read is within its bounds.  The first byte says of which kind the
+ * others are. */
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/fuzz/must.h"
+#include "trainer/task/corpus.h"
+#include "trainer/task/ratings.h"
+#include "trainer/task/triples.h"
+
+#define MAX_SAMPLES 50
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char *
+read_ratings(FILE *stream)
+{
+    struct ratings r = { .n = 0 };
+    char *error = ratings_read("f", stream, MAX_SAMPLES, &r);
+
+    must(r.n <= MAX_SAMPLES);
+    for (size_t i = 0; i < r.n; i++) {
+        must(isfinite(r.all[i].value));
+    }
+    free(r.all);
+    return error;
+}
+
+static char *
+read_triples(FILE *stream, struct triples_names *names)
+{
+    struct triples t = { .n = 0 };
+    char *error = triples_read("f", stream, names, &t);
+
+    for (size_t i = 0; i < t.n; i++) {
+        must(t.all[i].subject < t.n_entities);
+        must(t.all[i].object < t.n_entities);
+        must(t.all[i].relation < t.n_relations);
+    }
+    if (!error) {
+        struct triples_index *index = triples_index_create(&t);
+
+        for (size_t i = 0; i < t.n; i++) {
+            size_t n;
+
+            triples_index_objects(index, &t.all[i], &n);
+            must(n >= 1);
+            triples_index_subjects(index, &t.all[i], &n);
+            must(n >= 1);
+        }
+        triples_index_destroy(index);
+    }
+    triples_names_destroy(names);
+    free(t.all);
+    return error;
+}
+
+static char *
+read_corpus(FILE *stream)
+{
+    struct corpus_config config = { .n = MAX_SAMPLES, .min_count = 2 };
+    struct corpus c = { .n = 0 };
+    char *error = corpus_read("f", stream, &config, &c);
+
+    must(c.n <= MAX_SAMPLES);
+    for (size_t i = 0; i < c.n; i++) {
+        must(c.text[i] < c.n_words && c.counts[c.text[i]] >= 2);
+    }
+    free(c.text);
+    free(c.counts);
+    return error;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    FILE *stream;
+    char *error;
+    void *copy;
+
+    if (size < 2) {
+        return 0;               /* fmemopen() refuses nothing at all. */
+    }
+    copy = copy_bytes(data + 1, size - 1);
+    stream = fmemopen(copy, size - 1, "r");
+    must(stream);
+    switch (data[0] % 4) {
+    case 0:
+        error = read_ratings(stream);
+        break;
+    case 1:
+        error = read_triples(stream, triples_names_create());
+        break;
+    case 2:
+        error = read_triples(stream, NULL);
+        break;
+    default:
+        error = read_corpus(stream);
+        break;
+    }
+    if (error) {
+        must_be_message(error, "f:");
+    }
+    free(error);
+    fclose(stream);
+    free(copy);
+    return 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What other nodes say about keys: frames of a sequence, through the reader
+ * and into the state machine of a node whose neighbours lie.  It may refuse,
+ * but must stay whole: a key is here, or is coming, or neither. */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/fuzz/must.h"
+#include "trainer/ps/key-message.h"
+#include "trainer/ps/local-store.h"
+#include "trainer/ps/localize-private.h"
+
+#define N_NODES 3
+#define FRAME_BYTES 6           /* Kind, origin, sender, operation, and the
+                                 * body's length in floats. */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct key_range ranges[] = { { 6, 1 }, { 3, 5 } };
+
+struct node {
+    struct local_store store;
+    struct localize localize;
+    uint64_t n_sent;
+};
+
+/* What is said can be read again, and says the same. */
+static void
+send(void *node_, int to, const struct key_item *item)
+{
+    static uint8_t body[FRAME_MAX_UPDATE];
+    struct node *node = node_;
+    struct key_message m;
+    struct key_item again;
+    struct frame frame;
+
+    must(to >= 0 && to < N_NODES);
+    must(item->key < node->store.n_keys);
+    key_message_begin(&m, body);
+    must(key_message_add(&m, item,
+                         item->values ? local_store_width(&node->store,
+                                                          item->key) : 0));
+    must(key_message_add(&m, item,
+                         item->values ? local_store_width(&node->store,
+                                                          item->key) : 0));
+    frame = m.frame;
+    key_message_open(&m, &frame, body);
+    for (int i = 0; i < 2; i++) {
+        must(key_message_next(&m, &node->store, N_NODES, &again));
+        must(again.kind == item->kind && again.key == item->key
+             && again.origin == item->origin && again.op == item->op);
+        must(!item->values == !again.values);
+    }
+    must(!key_message_next(&m, &node->store, N_NODES, &again) && !m.wrong);
+    node->n_sent++;
+}
+
+static void
+answer(void *node, const struct key_item *item)
+{
+    must(item->kind == ITEM_PULLED || item->kind == ITEM_PUSHED
+         || item->kind == ITEM_LANDED);
+}
+
+static void
+check_keys(const struct node *node)
+{
+    for (uint64_t key = 0; key < node->store.n_keys; key++) {
+        const struct localize_coming *coming = node->localize.coming[key];
+
+        must(!coming || !local_store_peek(&node->store, key));
+        must(!coming || coming->next_owner < N_NODES);
+        must(node->localize.where[key] < N_NODES
+             || node->localize.where[key] == LOCALIZE_UNKNOWN);
+    }
+}
+
+/* An access by a worker of the node itself. */
+static void
+act(struct node *node, enum item_kind kind, uint64_t key)
+{
+    static const float values[5] = { 1, 2, 3, 4, 5 };
+
+    localize_access(&node->localize, &(struct key_item) {
+        .kind = kind, .key = key % node->store.n_keys,
+        .values = kind == ITEM_PUSH ? values : NULL,
+    });
+}
+
+/* Returns how much of the data it took. */
+static size_t
+take_frame(struct node *node, const uint8_t *data, size_t size)
+{
+    static float body[256];
+    size_t n = data[5] < (size - FRAME_BYTES) / 4
+               ? data[5] : (size - FRAME_BYTES) / 4;
+    struct frame frame = {
+        .type = FRAME_PEER, .samples = data[0], .first = data[1],
+        .sequence = data[3], .n = n,
+    };
+    struct key_message m;
+    struct key_item item;
+
+    memcpy(body, data + FRAME_BYTES, n * 4);
+    key_message_open(&m, &frame, body);
+    while (key_message_next(&m, &node->store, N_NODES, &item)) {
+        must(item.key < node->store.n_keys && item.origin < N_NODES);
+        m.wrong = !localize_take(&node->localize, data[2] % N_NODES, &item);
+        check_keys(node);
+    }
+    return FRAME_BYTES + n * 4;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct localize_class class = { send, answer };
+    struct node node = { .n_sent = 0 };
+
+    if (!size) {
+        return 0;
+    }
+    local_store_init(&node.store, ranges, 2);
+    localize_init(&node.localize, &(struct localize_config) {
+        .rank = 0, .n = N_NODES, .moves = true, .shared = data[0] & 1,
+        .caches = data[0] & 2, .class = &class, .aux = &node,
+    }, &node.store);
+    for (data++, size--; size >= FRAME_BYTES;) {
+        if (data[4] % 4 < 3) {
+            act(&node, data[4] % 4 == 0 ? ITEM_PULL
+                       : data[4] % 4 == 1 ? ITEM_PUSH : ITEM_LOCALIZE,
+                data[4] / 4);
+            check_keys(&node);
+        }
+        size_t n = take_frame(&node, data, size);
+
+        data += n;
+        size -= n;
+    }
+    localize_uninit(&node.localize);
+    local_store_uninit(&node.store);
+    return 0;
+}

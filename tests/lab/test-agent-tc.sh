@@ -1,0 +1,193 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The kernel's queues of an interface, kept by the agent: one level for all
+# while no order holds; then the first level gets its link, and the others what
+# it leaves, all of it when it is silent; what somebody changes is mended; who
+# comes back after a crash goes on with what there is; another's queues are
+# left alone; and nothing is left when the agent ends.
+set -eu
+
+PATH=$PATH:/usr/sbin:/sbin
+[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
+for program in ip tc nsenter ovsdb-tool ovsdb-server ovsdb-client \
+    ovs-appctl ethtool; do
+    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
+done
+
+name=sct-tc-$$
+far=$name-far
+dir=$(mktemp -d "${TMPDIR:-/tmp}/$name-XXXXXX")
+tests=$BUILD/tests/lab
+# "ip netns exec" would hide the cgroup file system.
+netns="nsenter --net=/run/netns/$name"
+pids=
+export STAGECOACH_CGROUP=$name STAGECOACH_RUNDIR=$dir
+
+clean() {
+    status=$?
+    trap - EXIT INT TERM
+    for pid in $pids; do
+        kill "$pid" 2>/dev/null || :
+    done
+    wait
+    ip netns del "$name" 2>/dev/null || :
+    ip netns del "$far" 2>/dev/null || :
+    [ $status = 0 ] || [ ! -f "$dir/agent.log" ] ||
+        tail -n 20 "$dir/agent.log" >&2
+    rm -rf "$dir"
+    exit $status
+}
+trap clean EXIT
+trap 'exit 1' INT TERM HUP
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
+await() {
+    what=$1
+    shift
+    tries=100
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        if [ $tries = 0 ]; then
+            tc -n "$name" class show dev eth0 >&2 || :
+            ovs-appctl -t "$dir/agent.ctl" agent/status >&2 || :
+            fail "not so: $what"
+        fi
+        sleep 0.1
+    done
+    echo "ok: $what"
+}
+
+kernel() { tc -n "$name" "$1" show dev eth0; }
+n_lines() { kernel "$1" | grep -c -- "$2" || :; }
+has() { [ "$(n_lines "$1" "$2")" = "$3" ]; }
+# Filters of levels: "IP-or-IPv6 match -> class".
+n_filters() { tc -n "$name" filter show dev eth0 parent 5363: | grep -c match || :; }
+has_filters() { [ "$(n_filters)" = "$1" ]; }
+says() { ovs-appctl -t "$dir/agent.ctl" agent/status | grep -q -- "$1"; }
+start_agent() {
+    $netns "$BUILD/agent/stagecoach-agent" --host=h0 --tc="eth0:50Mbit" \
+        -vconsole:info -vsyslog:off 2>>"$dir/agent.log" &
+    agent=$!
+    pids="$pids $agent"
+}
+# order OPERATION: on what the controller wants.
+order() {
+    ovsdb-client -t 5 transact "unix:$dir/hosts.sock" \
+        "[\"Stagecoach_Hosts\", $1]" >"$dir/transact.log" 2>&1 &&
+        ! grep -q error "$dir/transact.log" ||
+        fail "transact: $(cat "$dir/transact.log")"
+}
+
+# Mbit/s of each port from FROM to TO, ms after the sink began.
+rates() {
+    awk -v from="$1" -v to="$2" '
+        NR == 1 { t0 = $1 }
+        $1 - t0 >= from && $1 - t0 < to { n[$2] += $3 }
+        END { printf "%.1f %.1f\n", n[5001] * 8e-3 / (to - from),
+                                    n[5007] * 8e-3 / (to - from) }' "$dir/sink"
+}
+at_least() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'; }
+
+ip netns add "$name"
+ip netns add "$far"
+ip -n "$name" link add eth0 type veth peer name eth0 netns "$far"
+for ns in 1:$name 2:$far; do
+    ip -n "${ns#*:}" link set lo up
+    ip -n "${ns#*:}" addr add "10.98.0.${ns%%:*}/24" dev eth0
+    ip -n "${ns#*:}" link set eth0 up
+    ip netns exec "${ns#*:}" ethtool -K eth0 tx off tso off gso off \
+        >/dev/null 2>&1
+done
+ovsdb-tool create-cluster "$dir/hosts.db" \
+    "$SOURCE/controller/hosts.ovsschema" "unix:$dir/hosts.raft"
+ovsdb-server --remote="punix:$dir/hosts.sock" --unixctl="$dir/ovsdb.ctl" \
+    -vconsole:off -vsyslog:off "$dir/hosts.db" &
+pids="$pids $!"
+"$tests/fake-controller" "punix:$dir/telemetry.sock" "$dir/lease" \
+    >/dev/null 2>&1 &
+pids="$pids $!"
+await "the database is there" test -S "$dir/hosts.sock"
+
+start_agent
+await "there are classes" has class 'htb 5363:1[0-7] parent 5363:1' 8
+await "the kernel has all of it" says '"state":"in sync"'
+has_filters 0 || fail "filters without an order: $(n_filters)"
+echo "ok: without an order all are equal"
+
+echo '{"generation": 1, "version": 1, "lease_ms": 60000}' >"$dir/lease"
+order '{"op": "insert", "table": "Host_Wanted", "row": {
+    "host": "h0", "version": 1, "generation": 1, "lease_ms": 60000}}'
+await "an order makes filters" has_filters 17
+
+# 5007 has the lowest level and begins, 5001 a high one, for some seconds.
+ip netns exec "$far" "$tests/traffic" sink 12000 5001 5007 >"$dir/sink" &
+sink=$!
+sleep 0.3
+ip netns exec "$name" "$tests/traffic" source 10.98.0.2 5007 0 0 0 10000 \
+    >/dev/null &
+low=$!
+ip netns exec "$name" "$tests/traffic" source 10.98.0.2 5001 0 192 3000 4000 \
+    >/dev/null &
+high=$!
+wait $low $high $sink || fail "traffic"
+alone=$(rates 1000 2900)
+both=$(rates 3800 6800)
+after=$(rates 8000 9800)
+echo "high and low level, Mbit/s: alone $alone, both $both, after $after"
+at_least "${both% *}" 45 || fail "the first level has ${both% *} of 50 Mbit/s"
+at_least "${alone#* }" 45 || fail "the last level alone has ${alone#* }"
+at_least "${after#* }" 45 || fail "the last level has ${after#* } after that"
+[ "$(n_lines qdisc 'htb 5363: root')" = 1 ] || fail "another root"
+
+# Mended.
+tc -n "$name" class change dev eth0 parent 5363:1 classid 5363:12 htb \
+    rate 5mbit ceil 6mbit prio 3
+tc -n "$name" filter del dev eth0 parent 5363: prio 3
+await "a class that was changed is mended" has class '5363:12.*ceil 50Mbit' 1
+await "a filter that was removed is there again" has_filters 17
+tc -n "$name" qdisc del dev eth0 root
+await "a root that was removed too" has class 'htb 5363:1[0-7] parent' 8
+await "with its filters" has_filters 17
+
+# Who comes back after a crash makes nothing anew: counters go on.
+sent() { tc -n "$name" -s qdisc show dev eth0 root | awk '/Sent/ { print $2 }'; }
+ip netns exec "$name" ping -q -c 3 -i 0.2 10.98.0.2 >/dev/null 2>&1 || :
+before=$(sent)
+kill -9 $agent
+wait $agent 2>/dev/null || :
+has_filters 17 || fail "filters have gone with the agent"
+lines=$(wc -l <"$dir/agent.log")
+start_agent
+await "the next agent follows the order" says '"state":"ordered"'
+await "and has the queues" says '"state":"in sync"'
+sleep 1.5
+tail -n "+$((lines + 1))" "$dir/agent.log" | grep -q 'ing queues' &&
+    fail "it made queues anew"
+[ "$(sent)" -ge "$before" ] || fail "counters began again"
+echo "ok: nothing was made anew"
+
+# The lease ends, and then the agent.
+echo '{"generation": 1, "version": 1, "lease_ms": 300}' >"$dir/lease"
+await "the lease is short" says '"lease_left_ms":[0-9]\{1,3\},'
+rm -f "$dir/lease"
+await "when the lease ends all are equal again" has_filters 0
+kill $agent
+wait $agent || fail "the agent ended with $?"
+[ "$(n_lines qdisc 5363:)" = 0 ] || fail "queues are left: $(kernel qdisc)"
+echo "ok: an agent that ends gives the interface back"
+
+# Another's queues are not touched.
+tc -n "$name" qdisc add dev eth0 root handle 1: htb default 1
+start_agent
+await "another's queues are told" says "its queues are somebody else's"
+[ "$(n_lines qdisc 'htb 1: root')" = 1 ] || fail "they are gone"
+kill $agent
+wait $agent || :
+[ "$(n_lines qdisc 'htb 1: root')" = 1 ] || fail "they went with the agent"
+echo PASS

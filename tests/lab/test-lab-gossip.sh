@@ -1,0 +1,153 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Peers that train without a server are jobs like any other: their flows have
+# the tags of their stages, their hosts' agents know their links, and when one
+# of them is killed the others go on or end as their scheme says.
+set -eu
+name=g$(($$ % 1000000))
+dir=$(mktemp -d)
+. "$SOURCE/tests/lab/lab-functions.sh"
+need_root_and_programs
+runner=
+
+clean_up() {
+    [ -z "$runner" ] || kill "$runner" 2>/dev/null || true
+    lab down 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+
+# Asks the agent of host h0.
+ask() {
+    ovs-appctl -T 2 -t "/run/stagecoach/lab-$name/hosts/h0/agent.ctl" "$@" \
+        2>/dev/null
+}
+
+wait_until() {
+    seconds=$1
+    shift
+    for _ in $(seq $((seconds * 10))); do
+        "$@" && return
+        kill -0 "$runner" 2>/dev/null || fail "over too soon: $(cat "$dir/out")"
+        sleep 0.1
+    done
+    fail "not within $seconds s: $*: $(cat "$dir/out")"
+}
+
+start() {   # SCENARIO
+    timeout 120 "$BUILD/cli/stagecoach" lab run "$1" --name "$name" \
+        ${LAB_BIN:+--bin "$LAB_BIN"} --out "$dir/report" >"$dir/out" 2>&1 &
+    runner=$!
+}
+
+# Both jobs have been given places, different ones, and marks that say so; and
+# what connections to other hosts deliver is known.
+are_ordered() {
+    ask agent/jobs >"$dir/jobs" && ask agent/links asker t0 >"$dir/links" &&
+        python3 - "$dir/jobs" "$dir/links" <<'PYTHON'
+import json, sys
+
+jobs = {j["job"]: j for j in json.load(open(sys.argv[1]))["jobs"]}
+links = json.load(open(sys.argv[2]))
+good = (set(jobs) == {"asker/t0", "summer/t0"}
+        and all("rank" in j and j["dscp"] > 0 and j["tx_bytes"] > 100000
+                for j in jobs.values())
+        and len({j["rank"] for j in jobs.values()}) == 2
+        and links["capacity_bps"] == 50000000
+        and 0 < links["left_bps"] <= 50000000
+        and sum("rtt_us" in link for link in links["links"]) == 3
+        and any(1e6 < link.get("bps", 0) < 1e9 for link in links["links"]))
+sys.exit(not good)
+PYTHON
+}
+
+# As it is, with fewer iterations and one policy.
+python3 - "$SOURCE/lab/scenarios/gossip.json" >"$dir/short.json" <<'PYTHON'
+import json, sys
+
+scenario = json.load(open(sys.argv[1]))
+scenario.update(name="gossip-short", policies=["stage"])
+for cojob, (first, last) in zip(scenario["cojobs"], ((10, 25), (8, 16))):
+    cojob["stages"] = [{"iterations": first}, {"iterations": last}]
+    command = cojob["jobs"][0]["command"]
+    command[command.index("--until") + 1] = str(last)
+print(json.dumps(scenario))
+PYTHON
+start "$dir/short.json"
+wait_until 40 are_ordered
+wait "$runner" || fail "$(cat "$dir/out")"
+runner=
+python3 - "$dir/report/report.json" <<'PYTHON' || fail "$(cat "$dir/out")"
+import json, sys
+
+report = json.load(open(sys.argv[1]))
+policy, = report["policies"]
+# A connection is known some 20 ms after its first packet, and these jobs have
+# few bytes.
+assert policy["coverage"] >= 0.97, policy
+assert policy["coverage_fabric"] >= 0.97, policy
+assert policy["stalls"] == 0 and policy["restarts"] == 0, policy
+stages = {(s["cojob"], s["rung"]) for s in report["stages"]}
+assert stages == {(c, r) for c in ("asker", "summer") for r in (0, 1)}, stages
+PYTHON
+assert_clean "the run"
+
+# One of four is killed under each scheme.
+python3 - "$dir" >"$dir/kill.json" <<'PYTHON'
+import json, sys
+
+dir = sys.argv[1]
+hosts = ["h0", "h1", "h2", "h3"]
+
+
+def command(scheme):
+    run = ('"$@" 2>DIR/said-SCHEME-%rank & echo $! >DIR/pid-SCHEME-%rank;'
+           ' wait $!; echo $? >DIR/code-SCHEME-%rank'
+           ).replace("DIR", dir).replace("SCHEME", scheme)
+    return ["/bin/sh", "-c", run, "sh", "%trainer", "peer", "--scheme", scheme,
+            "--peers", "%hosts", "--port", "%port", "--rank", "%rank",
+            "--address", "0.0.0.0", "--shape", "64,128,128,10", "--batch",
+            "128", "--sample-cost-us", "1000", "--backend", "cpu", "--until",
+            "150"]
+
+
+print(json.dumps({
+    "name": "gossip-kill", "hosts": 4, "slots": 8, "rate": "50Mbit",
+    "policies": ["stage"], "timeout_s": 60, "cojobs": [
+        {"name": scheme, "stages": [{"iterations": 150}], "jobs": [
+            {"name": "t0", "hosts": hosts, "command": command(scheme)}]}
+        for scheme in ("netmax", "adpsgd", "prague", "allreduce")]}))
+PYTHON
+
+has_done_some() {   # SCHEME
+    ask agent/jobs >"$dir/jobs" && python3 -c '
+import json, sys
+jobs = {j["job"]: j for j in json.load(open(sys.argv[1]))["jobs"]}
+sys.exit(not jobs.get(sys.argv[2] + "/t0", {}).get("iteration", 0) >= 5)
+' "$dir/jobs" "$1"
+}
+
+start "$dir/kill.json"
+for scheme in netmax adpsgd prague allreduce; do
+    wait_until 40 has_done_some $scheme
+    kill -KILL "$(cat "$dir/pid-$scheme-2")"
+done
+wait "$runner" || fail "$(cat "$dir/out")"
+runner=
+for scheme in netmax adpsgd prague allreduce; do
+    case $scheme in
+    netmax | adpsgd) code=0 ;;
+    *) code=1 ;;
+    esac
+    for rank in 0 1 3; do
+        said="$dir/said-$scheme-$rank"
+        [ "$(cat "$dir/code-$scheme-$rank")" = $code ] ||
+            fail "$scheme: peer $rank ended with $(cat "$dir/code-$scheme-$rank"): $(cat "$said")"
+        [ "$(grep -c 'died' "$said")" = 1 ] && [ "$(wc -l <"$said")" = 1 ] ||
+            fail "$scheme: peer $rank said: $(cat "$said")"
+    done
+done
+assert_clean "the run with deaths"
+echo PASS

@@ -1,0 +1,223 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The queues of a switch as rows of its database: made for each port of the
+# topology, made by the switch in the kernel, mended when somebody changes
+# them, the rows of others left alone, nothing made anew by a controller that
+# comes back, nothing changed by an older one, and all of it gone, with what
+# was there before in its place, when nobody wants it any more.
+set -eu
+
+PATH=$PATH:/usr/sbin:/sbin
+id=$(($$ % 100000))
+fab=scq$id
+stagecoach=$BUILD/cli/stagecoach
+[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
+for program in ovs-vswitchd ovs-vsctl ovsdb-server ovs-appctl tc; do
+    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
+done
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-queues-$$-XXXXXX")
+export STAGECOACH_RUNDIR="$dir/run"
+export OVS_RUNDIR="$dir/ovs" OVS_LOGDIR="$dir/ovs" OVS_DBDIR="$dir/ovs"
+pids=
+
+clean() {
+    status=$?
+    trap - EXIT INT TERM
+    for pid in $pids; do
+        kill "$pid" 2>/dev/null || :
+    done
+    "$stagecoach" controller stop >/dev/null 2>&1 || :
+    wait
+    ip netns del "$fab" 2>/dev/null || :
+    if [ $status != 0 ] && [ -f "$dir/controller.log" ]; then
+        tail -n 40 "$dir/controller.log" >&2
+    fi
+    rm -rf "$dir"
+    exit $status
+}
+trap clean EXIT
+trap 'exit 1' INT TERM HUP
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+switches() { ovs-appctl -t "$dir/run/queues.ctl" controller/switches; }
+
+# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
+await() {
+    what=$1
+    shift
+    tries=100
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        if [ $tries = 0 ]; then
+            switches >&2 || :
+            fail "not so: $what"
+        fi
+        sleep 0.1
+    done
+    echo "ok: $what"
+}
+
+# What the driver of the queues says.
+says() {
+    switches | sed 's/{"applied"/\n&/g' | grep '"driver":"ovsdb-qos"' |
+        grep -q -- "$1"
+}
+n_ours() {
+    ovs-vsctl --bare --columns=_uuid find "$1" 'external_ids:stagecoach!=""' |
+        grep -c . || :
+}
+has_ours() { [ "$(n_ours QoS) $(n_ours Queue)" = "$1 $2" ]; }
+all_rows() { ovs-vsctl list QoS && ovs-vsctl list Queue; }
+uuids() { all_rows | grep '^_uuid' | sort; }
+qos_of() { ovs-vsctl get port "$1" qos; }
+# The classes of a level that the kernel has at port $1.
+n_classes() {
+    tc -n "$fab" class show dev "$1" |
+        grep -c "parent 1:fffe.*ceil $2" || :
+}
+has_classes() { [ "$(n_classes "$1" "$2")" = "$3" ]; }
+
+topology() {
+    cat >"$dir/topology.json" <<EOF
+{"switches": [{"name": "leaf0", "target": "unix:$dir/ovs/br0.mgmt",
+               "datapath": "0000000000000001",
+               "queues": {"database": "unix:$dir/ovs/db.sock", "type": "$1"}}],
+ "links": [],
+ "hosts": [{"name": "h0", "ip": "10.79.0.1", "capacity": "50Mbit",
+            "at": {"switch": "leaf0", "port": 1}},
+           {"name": "h1", "ip": "10.79.0.2", "capacity": "80Mbit",
+            "at": {"switch": "leaf0", "port": 2}}]}
+EOF
+}
+start_controller() {
+    "$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
+        --topology="$dir/topology.json" --unixctl="$dir/run/queues.ctl" \
+        --rest=none -vconsole:off -vsyslog:off \
+        --log-file="$dir/controller.log" &
+    controller=$!
+    pids="$pids $controller"
+}
+
+ip netns add "$fab"
+ip -n "$fab" link set lo up
+for n in 0 1 2; do
+    ip -n "$fab" link add "p$n" type veth peer name "h$n"
+    ip -n "$fab" link set "p$n" up
+    ip -n "$fab" link set "h$n" up
+done
+mkdir "$dir/ovs"
+ovsdb-tool create "$dir/ovs/conf.db" /usr/share/openvswitch/vswitch.ovsschema
+ovsdb-server "$dir/ovs/conf.db" --remote="punix:$dir/ovs/db.sock" \
+    --unixctl="$dir/ovs/ovsdb.ctl" -vconsole:off -vsyslog:off &
+pids="$pids $!"
+await "the switch's database is there" test -S "$dir/ovs/db.sock"
+ovs-vsctl --no-wait init
+ovs-vsctl --no-wait add-br br0 -- set bridge br0 datapath_type=netdev \
+    fail_mode=secure protocols=OpenFlow13,OpenFlow14 \
+    other_config:datapath-id=0000000000000001
+for n in 0 1 2; do
+    ovs-vsctl --no-wait add-port br0 "p$n" -- set interface "p$n" \
+        ofport_request=$((n + 1))
+done
+ip netns exec "$fab" ovs-vswitchd "unix:$dir/ovs/db.sock" \
+    --unixctl="$dir/ovs/vswitchd.ctl" -vconsole:off -vsyslog:off &
+pids="$pids $!"
+await "the switch is there" test -S "$dir/ovs/br0.mgmt"
+
+# What others have: queues at a port that gets ours, and at one that does not.
+for n in 1 2; do
+    ovs-vsctl -- set port "p$n" qos=@q -- --id=@q create QoS type=linux-htb \
+        other_config:max-rate=30000000 queues:3=@c -- --id=@c create Queue \
+        other_config:max-rate=20000000 >/dev/null
+done
+others=$(uuids)
+before=$(qos_of p1)
+other=$(qos_of p2)
+
+cp "$SOURCE/policies/stage.json" "$dir/policy.json"
+"$stagecoach" controller init --dbdir "$dir/db"
+timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
+    --policy "$dir/policy.json" >/dev/null
+kill "$(cat "$dir/run/controller.pid")"
+
+topology linux-htb
+start_controller
+await "the queues are in the database" says '"state":"in sync"'
+has_ours 2 16 || fail "$(n_ours QoS) QoS, $(n_ours Queue) queues"
+says '"applied":1,' || fail "not all is applied: $(switches)"
+ovs-vsctl --bare --columns=other_config find Queue \
+    'external_ids:stagecoach="0000000000000001:1:3"' >"$dir/queue"
+grep -qx 'max-rate=50000000 min-rate=1000000 priority=3' "$dir/queue" ||
+    fail "queue 3 of port 1 is: $(cat "$dir/queue")"
+await "the switch has made them in the kernel" has_classes p0 50Mbit 8
+has_classes p1 80Mbit 8 || fail "p1: $(n_classes p1 80Mbit) classes"
+has_classes p2 30Mbit 1 || has_classes p2 20Mbit 1 ||
+    fail "p2 lost its classes: $(tc -n "$fab" class show dev p2)"
+[ "$(qos_of p2)" = "$other" ] || fail "the QoS of p2 is another"
+
+# Somebody changes ours, and takes one away.
+queue=$(ovs-vsctl --bare --columns=_uuid find Queue \
+    'external_ids:stagecoach="0000000000000001:1:3"')
+ovs-vsctl set Queue "$queue" other_config:max-rate=1 \
+    -- set port p0 qos="$other"
+await "what was broken is mended" eval \
+    '[ "$(ovs-vsctl get Queue "$queue" other_config:max-rate)" = "\"50000000\"" ]'
+await "also the port's" eval \
+    '[ "$(ovs-vsctl get QoS "$(qos_of p0)" external_ids:stagecoach)" = "\"0000000000000001:1\"" ]'
+ovs-vsctl set port p0 external_ids:stagecoach-qos-before=none
+
+# A controller that comes back touches nothing.
+ovs-vsctl list Port >"$dir/ports"
+all_rows >"$dir/rows"
+kill -9 $controller
+wait $controller || :
+rm -f "$dir/run/queues.ctl"
+start_controller
+await "in sync again" says '"state":"in sync"'
+all_rows >"$dir/rows2"
+cmp -s "$dir/rows" "$dir/rows2" || fail "rows were changed by a restart"
+ovs-vsctl list Port | cmp -s "$dir/ports" - || fail "ports were changed"
+echo "ok: nothing was made anew"
+
+# A newer controller has been here.
+ovs-vsctl set bridge br0 external_ids:stagecoach-generation=1000
+await "a newer controller is respected" says 'generation 1000 has been here'
+says '"state":"refused"' || fail "not refused: $(switches)"
+ovs-vsctl set Queue "$queue" other_config:max-rate=1
+sleep 0.5
+[ "$(ovs-vsctl get Queue "$queue" other_config:max-rate)" = '"1"' ] ||
+    fail "the older controller changed it"
+ovs-vsctl set bridge br0 external_ids:stagecoach-generation=1
+await "an older one is not" says '"state":"in sync"'
+
+# A port that is not there, and comes.
+ovs-vsctl del-port p0
+await "a port that is missing is told" says 'the bridge has no port 1'
+says '"state":"writing"' || fail "in sync without a port: $(switches)"
+ovs-vsctl add-port br0 p0 -- set interface p0 ofport_request=1
+await "and gets its queues when it is there" says '"state":"in sync"'
+await "in the kernel too" has_classes p0 50Mbit 8
+
+# Nobody wants them any more.
+kill $controller
+wait $controller || fail "the controller ended with $?"
+rm -f "$dir/run/queues.ctl"
+topology none
+start_controller
+await "nothing is wanted" says '"state":"in sync"'
+has_ours 0 0 || fail "$(n_ours QoS) QoS and $(n_ours Queue) queues are left"
+[ "$(uuids)" = "$others" ] || fail "rows of others: $(uuids), not $others"
+[ "$(qos_of p0) $(qos_of p1) $(qos_of p2)" = "[] $before $other" ] ||
+    fail "ports have $(qos_of p0) $(qos_of p1) $(qos_of p2)"
+ovs-vsctl list Port | grep -q stagecoach && fail "a port is still marked"
+await "the kernel has what was there before" has_classes p1 30Mbit 1
+has_classes p0 50Mbit 0 || fail "p0 has $(n_classes p0 50Mbit) classes"
+kill $controller
+wait $controller || fail "the controller ended with $?"
+echo PASS

@@ -1,0 +1,210 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Which switch is behind a certificate: a controller and Open vSwitch's bridges
+# over TLS.  A switch has its flows if its certificate is that of its datapath
+# id, and is refused with one line if it has another's, none that anybody
+# named, or one of an unknown authority.  A controller of an older generation
+# is refused by the switch.  Needs neither root nor namespaces.
+set -eu
+
+PATH=$PATH:/usr/sbin:/sbin
+stagecoach=$BUILD/cli/stagecoach
+for program in ovs-vswitchd ovs-vsctl ovs-ofctl ovsdb-server ovs-appctl \
+    openssl; do
+    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
+done
+
+dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-swtls-$$-XXXXXX")
+export OVS_RUNDIR="$dir/ovs" OVS_LOGDIR="$dir/ovs" OVS_DBDIR="$dir/ovs"
+base=$((20000 + $$ % 9000 * 4))
+pids=
+
+clean() {
+    status=$?
+    trap - EXIT INT TERM
+    for pid in $pids; do
+        kill "$pid" 2>/dev/null || :
+    done
+    for run in "$dir/new" "$dir/old"; do
+        STAGECOACH_RUNDIR=$run "$stagecoach" controller stop \
+            >/dev/null 2>&1 || :
+    done
+    wait
+    if [ $status != 0 ]; then
+        tail -n 15 "$dir"/*.log "$dir"/ovs/*.log >&2 || :
+    fi
+    rm -rf "$dir"
+    exit $status
+}
+trap clean EXIT
+trap 'exit 1' INT TERM HUP
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# await WHAT COMMAND...: waits until COMMAND succeeds, for 15 s.
+await() {
+    what=$1
+    shift
+    tries=150
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries - 1))
+        if [ $tries = 0 ]; then
+            ovs-appctl -t "$dir/new.ctl" controller/switches >&2 || :
+            fail "not so: $what"
+        fi
+        sleep 0.1
+    done
+    echo "ok: $what"
+}
+
+# authority NAME, certificate NAME AUTHORITY
+authority() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
+        -days 2 -subj "/CN=$1" -keyout "$dir/$1.key" -out "$dir/$1.pem" \
+        2>/dev/null
+}
+certificate() {
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
+        -subj "/CN=$1" -keyout "$dir/$1.key" -out "$dir/$1.csr" 2>/dev/null
+    openssl x509 -req -in "$dir/$1.csr" -CA "$dir/$2.pem" \
+        -CAkey "$dir/$2.key" -CAcreateserial -days 2 -out "$dir/$1.pem" \
+        2>/dev/null
+}
+
+# bridge NAME DATAPATH PORT: with a listener for TLS.
+bridge() {
+    ovs-vsctl --timeout=20 add-br "$1" -- set bridge "$1" \
+        datapath_type=dummy fail_mode=secure \
+        protocols=OpenFlow13,OpenFlow14 "other_config:datapath-id=$2" \
+        -- set-controller "$1" "pssl:$3:127.0.0.1" \
+        -- set controller "$1" connection-mode=out-of-band
+}
+
+# The switch NAME with all bridges has the certificate of $1.
+become() {
+    ovs-vsctl set-ssl "$dir/$1.key" "$dir/$1.pem" "$dir/ours.pem"
+}
+
+# controller NAME OPTION...: one with a database of its own.
+controller() {
+    name=$1
+    shift
+    "$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
+        --intent="unix:$dir/$name/intent.sock" \
+        --hosts="unix:$dir/$name/hosts.sock" \
+        --telemetry="unix:$dir/$name/fabric-telemetry.sock" --rest=none \
+        --unixctl="$dir/$name.ctl" -vconsole:off -vsyslog:off \
+        --log-file="$dir/$name.log" -p "$dir/c1.key" -c "$dir/c1.pem" \
+        -C "$dir/ours.pem" "$@" &
+    pids="$pids $!"
+}
+
+# database NAME: one that has seen one leader, and another each time.
+database() {
+    [ -d "$dir/$1-db" ] ||
+        "$stagecoach" controller init --dbdir "$dir/$1-db" >/dev/null
+    STAGECOACH_RUNDIR="$dir/$1" timeout 20 "$stagecoach" controller start \
+        --dbdir "$dir/$1-db" --policy "$dir/policy.json" >/dev/null
+    kill "$(cat "$dir/$1/controller.pid")"
+    while [ -S "$dir/$1/controller.ctl" ]; do
+        sleep 0.1
+    done
+}
+
+# says CONTROLLER SWITCH TEXT: of the switch with the port SWITCH.
+says() {
+    ovs-appctl -T 5 -t "$dir/$1.ctl" controller/switches |
+        sed 's/{"applied"/\n&/g' | grep "127.0.0.1:$2\"" | grep -q -- "$3"
+}
+n_flows() {
+    ovs-ofctl -O OpenFlow14 dump-flows "unix:$dir/ovs/$1.mgmt" \
+        cookie=0x7374616765000000/0xffffffffff000000 | grep -c set_queue || :
+}
+has_flows() { [ "$(n_flows "$1")" = 8 ]; }
+
+authority ours
+authority theirs
+certificate c1 ours
+certificate tor0 ours
+certificate tor1 ours
+certificate rogue theirs
+mv "$dir/rogue.pem" "$dir/foreign.pem"
+mv "$dir/rogue.key" "$dir/foreign.key"
+cp "$SOURCE/policies/stage.json" "$dir/policy.json"
+
+mkdir "$dir/ovs"
+ovsdb-tool create "$dir/ovs/conf.db" /usr/share/openvswitch/vswitch.ovsschema
+ovsdb-server "$dir/ovs/conf.db" --remote="punix:$dir/ovs/db.sock" \
+    --unixctl="$dir/ovs/ovsdb.ctl" -vconsole:off -vsyslog:off &
+pids="$pids $!"
+await "the switches' database is there" test -S "$dir/ovs/db.sock"
+ovs-vsctl --no-wait init
+ovs-vswitchd "unix:$dir/ovs/db.sock" --enable-dummy=override \
+    --unixctl="$dir/ovs/vswitchd.ctl" -vconsole:off -vsyslog:off \
+    --log-file="$dir/ovs/vswitchd.log" &
+pids="$pids $!"
+become tor0
+bridge br0 0000000000000001 $base
+bridge br1 0000000000000002 $((base + 1))
+bridge br2 0000000000000003 $((base + 2))
+
+# Which controller is newer is what its database says.
+database new
+STAGECOACH_RUNDIR="$dir/new" "$stagecoach" controller stop >/dev/null
+database new
+database old
+controller new --switch=ssl:127.0.0.1:$base \
+    --switch=ssl:127.0.0.1:$((base + 1)) \
+    --switch=ssl:127.0.0.1:$((base + 2)) \
+    --switch-identity=0000000000000001:tor0 \
+    --switch-identity=0000000000000002:tor1
+new=$!
+await "a switch with its own certificate is in sync" \
+    says new $base '"state":"in sync"'
+await "with all its flows" has_flows br0
+await "another datapath id with that certificate is refused" \
+    says new $((base + 1)) \
+    'certificate of .*"tor0.*0002, which is that of .*"tor1'
+await "a datapath id that nobody named is refused" \
+    says new $((base + 2)) '0003, which no --switch-identity has'
+[ "$(n_flows br1)" = 0 ] || fail "br1 was changed: $(n_flows br1) flows"
+[ "$(n_flows br2)" = 0 ] || fail "br2 was changed: $(n_flows br2) flows"
+lines=$(grep -c 'which is that of "tor1"' "$dir/new.log")
+[ "$lines" -le 2 ] || fail "$lines lines of one refusal"
+echo "ok: what was refused has no flow, and one line"
+
+# The certificate of the other one: now that is who is let in.
+become tor1
+ovs-vsctl del-controller br1 -- del-controller br0
+ovs-vsctl set-controller br1 "pssl:$((base + 1)):127.0.0.1" \
+    -- set controller br1 connection-mode=out-of-band
+await "with the right certificate it is in sync" \
+    says new $((base + 1)) '"certificate":"tor1".*"state":"in sync"'
+has_flows br1 || fail "br1 has $(n_flows br1) flows"
+
+# An older controller, whose certificate is as good.
+controller old --switch=ssl:127.0.0.1:$((base + 1))
+await "an older generation is refused by the switch" \
+    says old $((base + 1)) 'another controller is newer'
+says new $((base + 1)) '"state":"in sync"' ||
+    fail "the newer controller has lost its switch"
+has_flows br1 || fail "br1 has $(n_flows br1) flows"
+kill "$!"
+
+# A switch whose certificate nobody of ours has signed.
+kill $new
+wait $new || fail "the controller ended with $?"
+become foreign
+ovs-vsctl del-controller br1 -- set-controller br2 \
+    "pssl:$((base + 3)):127.0.0.1" \
+    -- set controller br2 connection-mode=out-of-band
+controller new --switch=ssl:127.0.0.1:$((base + 3))
+await "a certificate of another authority gets no answer" \
+    grep -q "127.0.0.1:$((base + 3)): cannot be connected to" "$dir/new.log"
+says new $((base + 3)) '"state":"away"' || fail "it is not away"
+[ "$(n_flows br2)" = 0 ] || fail "br2 was changed: $(n_flows br2) flows"
+echo PASS

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <linux/if_ether.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/actuate/tc-classes.h"
+#include "agent/actuate/tc.h"
+#include "agent/rate.h"
+#include "shim/control/protocol.h"
+#include "util.h"
+
+static void
+reads_an_interface_and_its_rate(void **state OVS_UNUSED)
+{
+    static const char *const bad[] = {
+        "", "eth0", "eth0:", ":1Gbit", "eth0:fast", "eth0:-1Gbit",
+        "eth0:1Tbit", "eth0:999bit", "eth0:4001Gbit", "../eth0:1Gbit",
+        "an-interface-of-17:1Gbit",
+    };
+    struct tc_iface iface;
+
+    assert_null(tc_parse("eth0:25Gbit", &iface));
+    assert_string_equal(iface.name, "eth0");
+    assert_int_equal(iface.rate_bps, 25000000000);
+    assert_null(tc_parse("vlan:7:1.5Mbit", &iface));
+    assert_string_equal(iface.name, "vlan:7");
+    assert_int_equal(iface.rate_bps, 1500000);
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        char *start = xasprintf("\"%s\", an interface of 1 to 15 ", bad[i]);
+        char *error = tc_parse(bad[i], &iface);
+
+        assert_non_null(error);
+        assert_memory_equal(error, start, strlen(start));
+        free(error);
+        free(start);
+    }
+}
+
+static void
+reads_rates(void **state OVS_UNUSED)
+{
+    assert_int_equal(rate_parse("50000000"), 50000000);
+    assert_int_equal(rate_parse("2000bit"), 2000);
+    assert_int_equal(rate_parse("1kbit"), 1000);
+    assert_int_equal(rate_parse("4000Gbit"), 4000000000000);
+    assert_int_equal(rate_parse("999"), 0);
+    assert_int_equal(rate_parse("infinity"), 0);
+    assert_int_equal(rate_parse("1 Gbit"), 0);
+}
+
+/* Which level the filters choose for the first bytes of a packet. */
+static int
+level_of(uint16_t protocol, uint32_t first)
+{
+    int level = TC_DEFAULT_LEVEL, n = 0;
+
+    for (int i = 0; i < TC_N_FILTERS; i++) {
+        struct tc_filter f = tc_filter_of(i);
+
+        if (f.protocol == protocol && (first & f.mask) == f.value) {
+            level = f.level;
+            n++;
+        }
+    }
+    assert_in_range(n, 0, 1);
+    return level;
+}
+
+static void
+chooses_the_level_by_the_class_selector(void **state OVS_UNUSED)
+{
+    for (uint32_t dscp = 0; dscp < 64; dscp++) {
+        int level = 7 - (dscp >> 3);
+
+        /* A header of 20 bytes, with ECN and a length; and IPv6 with a flow
+         * label. */
+        assert_int_equal(level_of(ETH_P_IP, 0x45000000 | dscp << 18 | 3 << 16
+                                            | 1500), level);
+        assert_int_equal(level_of(ETH_P_IPV6, 0x60000000 | dscp << 22
+                                              | 3 << 20 | 0xfffff), level);
+    }
+    assert_int_equal(level_of(ETH_P_ARP, 0x00010800), TC_CONTROL_LEVEL);
+    assert_int_equal(level_of(0x88cc, 0), TC_DEFAULT_LEVEL);
+}
+
+static void
+keeps_a_share_for_each_level(void **state OVS_UNUSED)
+{
+    const struct tc_plan plan = {
+        .rate_bps = 50000000, .guard = SHIM_GUARD_UNIT / 50, .ordered = true,
+    };
+    struct tc_class link = tc_class_of(&plan, 1500, -1);
+    struct tc_htb_opt opt = tc_class_options(&link);
+
+    assert_int_equal(link.id, TC_LINK_CLASS);
+    assert_int_equal(link.parent, TC_ROOT);
+    assert_int_equal(opt.rate.rate, 6250000);
+    assert_int_equal(opt.ceil.rate, 6250000);
+    for (int level = 0; level < TC_LEVELS; level++) {
+        struct tc_class c = tc_class_of(&plan, 1500, level);
+
+        assert_int_equal(c.id, TC_LEVEL_CLASS(level));
+        assert_int_equal(c.parent, TC_LINK_CLASS);
+        opt = tc_class_options(&c);
+        assert_int_equal(opt.rate.rate, 125000);
+        assert_int_equal(opt.ceil.rate, 6250000);
+        assert_int_equal(opt.prio, level);
+        /* Two packets at 1 Mbit/s, in ticks of 64 ns. */
+        assert_int_equal(opt.buffer, 2 * 1514 * 8 * 1000 / 64);
+    }
+}
+
+/* HTB's fields have 32 bits, and cannot divide by nothing. */
+static void
+stays_within_what_can_be_counted(void **state OVS_UNUSED)
+{
+    struct tc_plan plan = { .rate_bps = UINT64_C(4000000000000) };
+    struct tc_class c = tc_class_of(&plan, 9000, 0);
+    struct tc_htb_opt opt = tc_class_options(&c);
+
+    assert_int_equal(c.ceil_bps, plan.rate_bps);
+    assert_int_equal(opt.ceil.rate, UINT32_MAX);
+    assert_int_equal(opt.rate.rate, TC_MIN_RATE_BPS / 8);
+    plan.rate_bps = 1000;
+    c = tc_class_of(&plan, 65536, 0);
+    assert_int_equal(c.rate_bps, 1000);
+    opt = tc_class_options(&c);
+    assert_int_equal(opt.buffer, UINT32_MAX);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_an_interface_and_its_rate),
+        cmocka_unit_test(reads_rates),
+        cmocka_unit_test(chooses_the_level_by_the_class_selector),
+        cmocka_unit_test(keeps_a_share_for_each_level),
+        cmocka_unit_test(stays_within_what_can_be_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "controller/southbound/link-check.h"
+#include "controller/southbound/lldp.h"
+#include "controller/southbound/topology.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+/* The clock, linked with --wrap. */
+static long long int now = 1000;
+long long int __wrap_time_msec(void);
+
+long long int
+__wrap_time_msec(void)
+{
+    return now;
+}
+
+static const struct lldp_key key = { .bytes = "0123456789abcdef", .n = 16 };
+
+/* A leaf-spine fabric, whose cables go where 'wire' says, and the last frame
+ * of each of the eight ends. */
+struct fabric {
+    struct topology *t;
+    struct link_check *lc;
+    int wire[8];                /* Where end 'i' leads: an end, -1 nowhere. */
+    struct lldp_frame {
+        uint8_t bytes[LLDP_MAX_SIZE];
+        size_t n;
+    } last[8];
+};
+
+static int
+end_of(const struct topology *t, const struct topology_port *port)
+{
+    for (size_t i = 0; i < 2 * t->n_links; i++) {
+        const struct topology_port *p = &t->links[i / 2].ends[i % 2];
+
+        if (p->sw == port->sw && p->port == port->port) {
+            return i;
+        }
+    }
+    fail();
+    return -1;
+}
+
+static void
+deliver(struct fabric *f, int end, const struct lldp_frame *frame)
+{
+    const struct topology_port *at = &f->t->links[end / 2].ends[end % 2];
+
+    link_check_heard(f->lc, at->sw, at->port, frame->bytes, frame->n);
+}
+
+static bool
+carry(const struct topology_port *from, const struct topology_port *to,
+      const void *frame, size_t n, void *f_)
+{
+    struct fabric *f = f_;
+    int end = end_of(f->t, from);
+
+    assert_int_equal(end_of(f->t, to), end ^ 1);
+    assert_true(n <= LLDP_MAX_SIZE);
+    memcpy(f->last[end].bytes, frame, n);
+    f->last[end].n = n;
+    return true;
+}
+
+/* One interval: each end sends one frame, and then all arrive. */
+static void
+round_of(struct fabric *f)
+{
+    for (int i = 0; i < LINK_CHECK_MSEC; i += 100) {
+        now += 100;
+        link_check_run(f->lc, carry, f);
+    }
+    for (int i = 0; i < 8; i++) {
+        if (f->wire[i] >= 0) {
+            deliver(f, f->wire[i], &f->last[i]);
+        }
+    }
+}
+
+static void
+fabric_init(struct fabric *f)
+{
+    memset(f, 0, sizeof *f);
+    assert_null(topology_read("tests/topologies/good/leaf-spine.json",
+                              &f->t));
+    assert_int_equal(f->t->n_links, 4);
+    f->lc = link_check_create(f->t, &key);
+    for (int i = 0; i < 8; i++) {
+        f->wire[i] = i ^ 1;
+    }
+}
+
+static void
+fabric_uninit(struct fabric *f)
+{
+    link_check_destroy(f->lc);
+    topology_destroy(f->t);
+}
+
+static int64_t
+count(const struct fabric *f, const char *name)
+{
+    struct json *json = link_check_to_json(f->lc);
+    int64_t n = json_integer(shash_find_data(json->object, name));
+
+    json_destroy(json);
+    return n;
+}
+
+static size_t
+n_alarms(const struct fabric *f, const char *first)
+{
+    struct json *alarms = json_array_create_empty();
+    size_t n;
+
+    link_check_alarms(f->lc, alarms);
+    n = alarms->array.n;
+    if (first) {
+        assert_true(n > 0);
+        assert_string_equal(json_string(alarms->array.elems[0]), first);
+    }
+    json_destroy(alarms);
+    return n;
+}
+
+static void
+is_content_with_the_right_cables(void **state OVS_UNUSED)
+{
+    struct fabric f;
+
+    fabric_init(&f);
+    assert_int_equal(count(&f, "right"), 0);
+    for (int i = 0; i < 5; i++) {
+        round_of(&f);
+        assert_int_equal(count(&f, "right"), 4);
+        assert_int_equal(n_alarms(&f, NULL), 0);
+    }
+    /* One frame of each of the eight ends in five seconds, not more. */
+    assert_in_range(count(&f, "sent"), 40, 41);
+    assert_int_equal(count(&f, "replayed"), 0);
+    fabric_uninit(&f);
+}
+
+static void
+tells_of_two_cables_that_were_swapped(void **state OVS_UNUSED)
+{
+    struct fabric f;
+
+    fabric_init(&f);
+    round_of(&f);
+
+    /* Link 0, leaf0:10 - spine0:1, and link 1, leaf0:11 - spine1:1. */
+    f.wire[0] = 3;
+    f.wire[3] = 0;
+    f.wire[2] = 1;
+    f.wire[1] = 2;
+    round_of(&f);
+    assert_int_equal(n_alarms(&f, NULL), 0);
+    round_of(&f);
+    assert_int_equal(n_alarms(&f, "port 10 of \"leaf0\" leads to port 1 of "
+                              "\"spine1\", to port 1 of \"spine0\" in the "
+                              "topology"), 4);
+    assert_int_equal(count(&f, "right"), 2);
+
+    for (int i = 0; i < 8; i++) {
+        f.wire[i] = i ^ 1;
+    }
+    round_of(&f);
+    assert_int_equal(n_alarms(&f, NULL), 0);
+    assert_int_equal(count(&f, "right"), 4);
+    fabric_uninit(&f);
+}
+
+static void
+tells_of_a_cable_that_leads_nowhere(void **state OVS_UNUSED)
+{
+    struct fabric f;
+
+    fabric_init(&f);
+    round_of(&f);
+    f.wire[7] = -1;
+    for (int i = 0; i < LINK_CHECK_LOST; i++) {
+        assert_int_equal(n_alarms(&f, NULL), 0);
+        round_of(&f);
+    }
+    assert_int_equal(n_alarms(&f, "port 2 of \"spine1\" leads nowhere that is "
+                              "known, to port 11 of \"leaf1\" in the "
+                              "topology"), 1);
+    assert_int_equal(count(&f, "right"), 3);
+    fabric_uninit(&f);
+}
+
+static void
+believes_nobody_who_has_not_the_key(void **state OVS_UNUSED)
+{
+    struct fabric f;
+    struct lldp_frame forged;
+
+    fabric_init(&f);
+    round_of(&f);
+    round_of(&f);
+
+    /* Every byte that counts, and each shorter frame. */
+    forged = f.last[0];
+    for (size_t i = 14; i < forged.n; i++) {
+        forged.bytes[i] ^= 0x10;
+        deliver(&f, 3, &forged);
+        forged.bytes[i] ^= 0x10;
+        if (i % 8 == 0) {
+            round_of(&f);       /* Not so many that none is looked at. */
+        }
+    }
+    for (forged.n--; forged.n; forged.n--) {
+        deliver(&f, 3, &forged);
+        if (forged.n % 8 == 0) {
+            round_of(&f);
+        }
+    }
+    assert_true(count(&f, "forged") >= 60);
+    assert_int_equal(n_alarms(&f, NULL), 0);
+    assert_int_equal(count(&f, "right"), 4);
+    fabric_uninit(&f);
+}
+
+static void
+believes_a_frame_once(void **state OVS_UNUSED)
+{
+    struct fabric f, other;
+    struct lldp_frame old;
+
+    fabric_init(&f);
+    round_of(&f);
+    old = f.last[0];
+    deliver(&f, 1, &old);
+    deliver(&f, 3, &old);
+    assert_int_equal(count(&f, "replayed"), 2);
+
+    /* Of another controller, or the same one before it was started again. */
+    fabric_init(&other);
+    round_of(&other);
+    deliver(&f, 3, &other.last[0]);
+    assert_int_equal(count(&f, "replayed"), 3);
+    fabric_uninit(&other);
+
+    /* One that was held back. */
+    f.wire[0] = -1;
+    round_of(&f);
+    old = f.last[0];
+    round_of(&f);
+    round_of(&f);
+    deliver(&f, 3, &old);
+    assert_int_equal(count(&f, "replayed"), 4);
+    fabric_uninit(&f);
+}
+
+/* Somebody copies frames on their way, and is faster each time. */
+static void
+is_not_misled_by_a_faster_copy(void **state OVS_UNUSED)
+{
+    struct fabric f;
+
+    fabric_init(&f);
+    for (int i = 0; i < 6; i++) {
+        for (int ms = 0; ms < LINK_CHECK_MSEC; ms += 100) {
+            now += 100;
+            link_check_run(f.lc, carry, &f);
+        }
+        deliver(&f, 3, &f.last[0]);
+        for (int j = 0; j < 8; j++) {
+            deliver(&f, j ^ 1, &f.last[j]);
+        }
+        assert_int_equal(n_alarms(&f, NULL), 0);
+    }
+    assert_int_equal(count(&f, "replayed"), 6);
+    assert_int_equal(count(&f, "right"), 4);
+    fabric_uninit(&f);
+}
+
+static void
+looks_at_no_more_than_can_come(void **state OVS_UNUSED)
+{
+    struct lldp_frame junk = { .n = 60 };
+    struct fabric f;
+
+    fabric_init(&f);
+    round_of(&f);
+    for (int i = 0; i < 10000; i++) {
+        deliver(&f, 0, &junk);
+    }
+    deliver(&f, 0, &f.last[1]);         /* Not looked at any more. */
+    assert_int_equal(count(&f, "replayed"), 0);
+    round_of(&f);
+    deliver(&f, 0, &f.last[1]);
+    assert_int_equal(count(&f, "replayed"), 1);
+    assert_int_equal(n_alarms(&f, NULL), 0);
+    fabric_uninit(&f);
+}
+
+/* Writes a key of 'n' bytes to a file with 'mode', and reads it. */
+static char *
+read_key(size_t n, mode_t mode, struct lldp_key *k)
+{
+    char file[] = "/tmp/test-link-check-XXXXXX";
+    int fd = mkstemp(file);
+    char *error;
+
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(write(fd, "k", 1), 1);
+    }
+    fchmod(fd, mode);
+    close(fd);
+    error = lldp_key_read(file, k);
+    unlink(file);
+    return error;
+}
+
+static void
+says_what_is_wrong_with_a_key(void **state OVS_UNUSED)
+{
+    static const struct {
+        size_t n;
+        mode_t mode;
+        const char *error;
+    } rows[] = {
+        { 0, 0600, "cannot be a key, a file of 16 to 4096 bytes" },
+        { LLDP_MIN_KEY - 1, 0600, "cannot be a key" },
+        { LLDP_MAX_KEY + 1, 0600, "cannot be a key" },
+        { 32, 0640, "mode 0640, a key that its owner alone can read" },
+        { 32, 0604, "mode 0604" },
+    };
+    struct lldp_key k;
+    char *error;
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        error = read_key(rows[i].n, rows[i].mode, &k);
+        assert_non_null(error);
+        assert_non_null(strstr(error, rows[i].error));
+        free(error);
+    }
+    error = lldp_key_read("/nonexistent/key", &k);
+    assert_string_equal(error, "/nonexistent/key: No such file or directory, "
+                        "a file is allowed");
+    free(error);
+    assert_null(read_key(LLDP_MIN_KEY, 0400, &k));
+    assert_int_equal(k.n, LLDP_MIN_KEY);
+    assert_null(read_key(LLDP_MAX_KEY, 0600, &k));
+    assert_int_equal(k.n, LLDP_MAX_KEY);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(is_content_with_the_right_cables),
+        cmocka_unit_test(tells_of_two_cables_that_were_swapped),
+        cmocka_unit_test(tells_of_a_cable_that_leads_nowhere),
+        cmocka_unit_test(believes_nobody_who_has_not_the_key),
+        cmocka_unit_test(believes_a_frame_once),
+        cmocka_unit_test(is_not_misled_by_a_faster_copy),
+        cmocka_unit_test(looks_at_no_more_than_can_come),
+        cmocka_unit_test(says_what_is_wrong_with_a_key),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

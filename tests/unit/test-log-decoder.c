@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What jobs log in lines, and how one says what to look for. */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "agent/progress/log-decoder.h"
+#include "agent/progress/log-environ.h"
+#include "agent/progress/log-spec.h"
+#include "agent/progress/sender.h"
+#include "log-feed.h"
+#include "util.h"
+
+static void
+json_lines_tell_the_keys_that_were_asked_for(void **state OVS_UNUSED)
+{
+    log_feed_open("json-lines:/x,iteration=training_iteration,"
+                  "metric=mean_accuracy,stage=rung");
+    log_feed("{\"training_iteration\": 3, \"mean_accuracy\": 0.25, "
+             "\"config\": {\"lr\": [1]}, \"rung\": 1}\n");
+    log_feed_told(3, 0.25);
+    assert_int_equal(log_feed_last.stage, 1);
+    assert_string_equal(log_feed_last.metric, "mean_accuracy");
+
+    /* In pieces; what is not complete says nothing. */
+    log_feed("{\"training_iteration\": \"4\", \"mean_");
+    log_feed_told_nothing();
+    log_feed("accuracy\": 0.5}");
+    log_feed_told_nothing();
+    log_feed("\r\n{\"training_iteration\": 5, \"mean_accuracy\": 0.75}\n{");
+    log_feed_told(5, 0.75);
+    log_feed_told_nothing();
+    log_feed_close();
+}
+
+static void
+numbers_that_are_none_are_not_taken(void **state OVS_UNUSED)
+{
+    log_feed_open("json-lines:/x,metric=loss");
+    log_feed("{\"iteration\": -1, \"loss\": 1}\n{\"iteration\": 1.5}\n"
+             "{\"iteration\": 1e300}\n{\"iteration\": null}\n[1]\nnot json\n"
+             "{\"iteration\": \"inf\"}\n{\"iteration\": \"0x10\"}\n");
+    log_feed_told_nothing();
+    /* A loss that diverged: the iteration counts. */
+    log_feed("{\"iteration\": 7, \"loss\": 1e999}\n");
+    assert_true(log_decoder_take(log_feed_decoder, &log_feed_last));
+    assert_int_equal(log_feed_last.iteration, 7);
+    assert_false(log_feed_last.has_value);
+    log_feed("{\"iteration\": 8, \"loss\": 0.5}\n{\"iteration\": 9, "
+             "\"loss\": \"nan\"}\n");
+    log_feed_told(9, 0.5);
+    log_feed_close();
+}
+
+static void
+long_lines_and_zeros_are_passed_over(void **state OVS_UNUSED)
+{
+    char *piece = xmalloc(10000);
+
+    memset(piece, 'x', 10000);
+    log_feed_open("json-lines:/x,metric=loss");
+    for (int i = 0; i < 1000; i++) {
+        assert_true(log_decoder_feed(log_feed_decoder, piece, 10000));
+    }
+    log_feed("\n{\"iteration\": 1, \"loss\": 2}\n");
+    log_feed_told(1, 2);
+    log_decoder_feed(log_feed_decoder, "{\"iteration\": 5}\0{}\n", 20);
+    log_feed_told_nothing();
+    assert_int_equal(log_decoder_counts(log_feed_decoder)->malformed, 2);
+    assert_int_equal(log_decoder_counts(log_feed_decoder)->records, 3);
+    log_feed_close();
+    free(piece);
+}
+
+static void
+csv_finds_columns_by_the_head(void **state OVS_UNUSED)
+{
+    static const char head[] = "epoch,\"val, \"\"acc\"\"\",step\n1,0.5,10\n";
+
+    log_feed_open("csv:/x,iteration=step,metric=val, \"acc\"");
+    assert_string_equal(log_feed_spec.name, "val");
+    log_feed(head);
+    log_feed_told(10, 0.5);
+    /* A field that is empty has no value. */
+    log_feed("2,,20\n");
+    log_feed_told(20, 0.5);
+    log_feed("2,0.625\n3,0.75,x\n");
+    log_feed_told_nothing();
+    assert_int_equal(log_decoder_counts(log_feed_decoder)->malformed, 2);
+
+    /* In the middle of a file the head is known and the rest of a line is
+     * not one. */
+    log_decoder_restart(log_feed_decoder, head, strlen(head), true);
+    log_feed("5,7\n3,0.875,30\n");
+    log_feed_told(30, 0.875);
+
+    /* Another file has other columns. */
+    log_decoder_restart(log_feed_decoder, NULL, 0, false);
+    log_feed("step,loss,\"val, \"\"acc\"\"\"\n40,9,1\n");
+    log_feed_told(40, 1);
+    log_decoder_restart(log_feed_decoder, NULL, 0, false);
+    log_feed("a,b,c\n1,2,3\n");
+    log_feed_told_nothing();
+    log_feed_close();
+}
+
+static void
+expressions_find_numbers_in_lines(void **state OVS_UNUSED)
+{
+    log_feed_open("regex:/x,iteration=step[ =]+([0-9]+),"
+                  "metric=loss: ([0-9.e-]+),name=train_loss");
+    log_feed("hello\nstep 12 of 100, loss: 1.5e-1x\n");
+    log_feed_told(12, 0.15);
+    assert_string_equal(log_feed_last.metric, "train_loss");
+    log_feed("step=13\nloss: 0.125\n");
+    log_feed_told(13, 0.125);
+    log_feed("step 99999999999999999999999999 loss: ..\n");
+    log_feed_told_nothing();
+    log_feed_close();
+}
+
+static void
+mlflow_has_time_value_and_step(void **state OVS_UNUSED)
+{
+    log_feed_open("mlflow:/mlruns/*/*/metrics/val_loss");
+    log_feed("1700000000000 0.5 3\n1700000000001 0.25 4\n1700000000002 0.2");
+    log_feed_told(4, 0.25);
+    assert_string_equal(log_feed_last.metric, "val_loss");
+    log_feed("\nnonsense\n1700000000001 NaN 6\n");
+    log_feed_told(6, 0.25);
+    log_feed_close();
+}
+
+static void
+specifications_are_read_or_refused(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        { "json-lines:/a,b,metric=c,d", NULL },
+        { "csv:/a/%c/%j-%%", NULL },
+        { "regex:/a,iteration=step ([0-9]+),metric=a|(b)", NULL },
+        { "tfevents:/a/events.out.tfevents.*", NULL },
+        { "xml:/a", "begins with no format" },
+        { "json-lines", "begins with no format" },
+        { "json-lines:a", "path: \"a\" is not an absolute path" },
+        { "json-lines:/a%s", "path: \"%s\" in a path" },
+        { "json-lines:/a%", "path: \"%\" in a path" },
+        { "json-lines:/a,metric=", "metric: \"\" is not a key" },
+        { "json-lines:/a,name=a b", "name: \"a b\" is not a name" },
+        { "regex:/a", "iteration: missing" },
+        { "regex:/a,iteration=step [0-9]+", "iteration: no group" },
+        { "regex:/a,iteration=step ([0-9]+", "iteration: " },
+        { "regex:/a,iteration=(a{9999})", "iteration: intervals" },
+        { "regex:/a,iteration=(a)\\1", "iteration: intervals" },
+        { "tfevents:/a,iteration=step", "iteration: not allowed" },
+        { "mlflow:/a,metric=loss", "metric: not allowed" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *error = log_spec_parse("--log", cases[i].text, &log_feed_spec);
+
+        if (cases[i].error) {
+            assert_non_null(error);
+            assert_memory_equal(error, "--log: ", 7);
+            assert_non_null(strstr(error, cases[i].error));
+            free(error);
+        } else {
+            assert_null(error);
+            log_spec_uninit(&log_feed_spec);
+        }
+    }
+}
+
+static void
+paths_have_the_names_of_jobs(void **state OVS_UNUSED)
+{
+    char *path;
+
+    assert_null(log_spec_parse("--log", "csv:/a,b/%c/100%%%j,stage=rung,"
+                               "iteration=x=y,z", &log_feed_spec));
+    assert_string_equal(log_feed_spec.path, "/a,b/%c/100%%%j");
+    assert_string_equal(log_feed_spec.stage, "rung");
+    assert_string_equal(log_feed_spec.iteration, "x=y,z");
+    assert_int_equal(log_spec_fixed(&log_feed_spec), 5);
+    path = log_spec_path(&log_feed_spec, "asha", "t0");
+    assert_string_equal(path, "/a,b/asha/100%t0");
+    free(path);
+    log_spec_uninit(&log_feed_spec);
+}
+
+static void
+an_environment_is_searched_for_a_name(void **state OVS_UNUSED)
+{
+    static const char text[] = "A=1\0STAGECOACH_LOGS=x\0STAGECOACH_LOG=csv:/a";
+    char *value = log_environ_get(text, sizeof text, LOG_ENVIRON);
+
+    assert_string_equal(value, "csv:/a");
+    free(value);
+    assert_null(log_environ_get(text, sizeof text - 1, LOG_ENVIRON));
+    assert_null(log_environ_get(text, 0, LOG_ENVIRON));
+}
+
+static void
+a_sender_is_in_the_cgroup_of_version_2(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *text, *path;
+    } cases[] = {
+        { "0::/stagecoach/asha/t0\n", "/stagecoach/asha/t0" },
+        { "4:cpu:/x\n1:name=systemd:/y\n0::/a", "/a" },
+        { "4:cpu:/x\n10::/y\n", NULL },
+        { "0::/a-path-that-is-longer-than-there-is-room-for\n", NULL },
+        { "", NULL },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char path[32];
+        bool found = sender_cgroup_path(cases[i].text, path, sizeof path);
+
+        assert_int_equal(found, cases[i].path != NULL);
+        if (found) {
+            assert_string_equal(path, cases[i].path);
+        }
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_lines_tell_the_keys_that_were_asked_for),
+        cmocka_unit_test(numbers_that_are_none_are_not_taken),
+        cmocka_unit_test(long_lines_and_zeros_are_passed_over),
+        cmocka_unit_test(csv_finds_columns_by_the_head),
+        cmocka_unit_test(expressions_find_numbers_in_lines),
+        cmocka_unit_test(mlflow_has_time_value_and_step),
+        cmocka_unit_test(specifications_are_read_or_refused),
+        cmocka_unit_test(paths_have_the_names_of_jobs),
+        cmocka_unit_test(an_environment_is_searched_for_a_name),
+        cmocka_unit_test(a_sender_is_in_the_cgroup_of_version_2),
+    };
+
+    return cmocka_run_group_tests_name("log-decoder", tests, NULL, NULL);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Nodes as processes, as a person starts them: each variant trains, the same
+ * where it ought to be the same, and the death of one is the end of all, who
+ * name it. */
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/ps-processes.h"
+#include "trainer/control.h"
+#include "trainer/message.h"
+#include "trainer/node.h"
+#include "trainer/options.h"
+#include "trainer/ps/address.h"
+
+#define N 3
+#define LINE 512
+#define MAX_ARGS 32
+
+struct crew {
+    char nodes[N * 24];
+    int ports[N];
+    pid_t pids[N];
+    FILE *out[N];
+};
+
+/* Ports that were free a moment ago. */
+static void
+choose_ports(struct crew *crew)
+{
+    int fds[N];
+
+    crew->nodes[0] = '\0';
+    for (int i = 0; i < N; i++) {
+        uint16_t port;
+
+        assert_null(address_listen("127.0.0.1", 0, &fds[i], &port));
+        crew->ports[i] = port;
+        sprintf(crew->nodes + strlen(crew->nodes), "%s127.0.0.1:%d",
+                i ? "," : "", port);
+    }
+    for (int i = 0; i < N; i++) {
+        close(fds[i]);
+    }
+}
+
+/* A node with nobody who tells it more; 'args' end with NULL. */
+static void
+node_main(const struct crew *crew, int rank, const char *const args[],
+          int out)
+{
+    char *number = message("%d", rank);
+    const char *argv[MAX_ARGS] = {
+        "node", "--nodes", crew->nodes, "--rank", number, "--samples",
+        "10000", "--rows", "400", "--columns", "200", "--dimension", "8",
+        "--held-out", "100",
+    };
+    struct options o;
+    int argc = 0;
+    bool help;
+    char *error;
+
+    while (argv[argc]) {
+        argc++;
+    }
+    while (*args) {
+        argv[argc++] = *args++;
+    }
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    signal(SIGPIPE, SIG_IGN);
+    error = options_parse(argc, (char **) argv, &o, &help);
+    error = error ? error : node_run(&o, control_create(o.until));
+    if (error) {
+        printf("{\"failed\": \"%s\"}\n", error);
+        fflush(stdout);
+    }
+    _exit(error != NULL);
+}
+
+static void
+start(struct crew *crew, const char *const args[])
+{
+    choose_ports(crew);
+    for (int i = 0; i < N; i++) {
+        int out[2];
+
+        assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+        crew->pids[i] = start_process();
+        if (!crew->pids[i]) {
+            node_main(crew, i, args, out[1]);
+        }
+        close(out[1]);
+        crew->out[i] = fdopen(out[0], "r");
+    }
+}
+
+/* The next line of node 'i' with 'text' in it. */
+static bool
+find_line(struct crew *crew, int i, const char *text, char line[LINE])
+{
+    while (fgets(line, LINE, crew->out[i])) {
+        if (strstr(line, text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static double
+number_in(const char *line, const char *name)
+{
+    const char *at = strstr(line, name);
+
+    assert_non_null(at);
+    return atof(at + strlen(name));
+}
+
+/* The largest number that rank 0 says of 'name', when all have ended. */
+static double
+train_and_look(const char *name, const char *const args[])
+{
+    struct crew crew;
+    char line[LINE];
+    double most = 0;
+
+    start(&crew, args);
+    while (find_line(&crew, 0, name, line)) {
+        double x = number_in(line, name);
+
+        most = x > most ? x : most;
+    }
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(await_end(crew.pids[i]), 0);
+        fclose(crew.out[i]);
+    }
+    return most;
+}
+
+/* Returns the loss of the last epoch. */
+static double
+train(const char *const args[])
+{
+    struct crew crew;
+    double loss = 0;
+
+    start(&crew, args);
+    for (int i = 0; i < N; i++) {
+        char line[LINE];
+
+        assert_true(find_line(&crew, i, "\"done\"", line));
+        assert_non_null(strstr(line, "\"iteration\": 6,"));
+        loss = number_in(line, "\"loss\": ");
+        fclose(crew.out[i]);
+        assert_int_equal(await_end(crew.pids[i]), 0);
+    }
+    return loss;
+}
+
+static void
+every_variant_trains_to_the_same_loss(void **state)
+{
+    static const char *const stores[] = {
+        "localize", "classic", "classic-local", "ssp", "essp", "manual",
+    };
+    double losses[6];
+
+    for (int i = 0; i < 6; i++) {
+        losses[i] = train((const char *const[]) {
+            "--store", stores[i], "--staleness", "0", "--until", "6", NULL,
+        });
+        /* They begin at 1.  Blocks are exclusive, and copies are not older
+         * than the last block. */
+        assert_true(losses[i] < 0.3);
+        assert_true(losses[i] > losses[0] * 0.999
+                    && losses[i] < losses[0] * 1.001);
+    }
+}
+
+/* Of 100 entities each is as good as another to who has not learned: a mean
+ * reciprocal rank of 0.05. */
+static void
+knowledge_is_learned(void **state)
+{
+    static const char *const embeddings[] = { "rescal", "complex" };
+
+    (void) state;
+    for (int i = 0; i < 2; i++) {
+        double mrr = train_and_look("\"mrr\": ", (const char *const[]) {
+            "--task", "knowledge", "--embedding", embeddings[i], "--entities",
+            "100", "--relations", "5", "--samples", "2000", "--dimension",
+            "20", "--learning-rate", "0.1", "--until", "10", NULL,
+        });
+
+        assert_true(mrr > 0.3);
+    }
+}
+
+/* Whoever has not learned loses log 2 for each of six words, 4.16; whoever
+ * knows how frequent they are, 3.0. */
+static void
+words_are_learned(void **state)
+{
+    double loss;
+
+    (void) state;
+    loss = train((const char *const[]) {
+        "--task", "skipgram", "--vocabulary", "200", "--samples", "6000",
+        "--dimension", "16", "--until", "6", NULL,
+    });
+    assert_true(loss > 1 && loss < 2.5);
+}
+
+static void
+workers_may_be_threads(void **state)
+{
+    double loss = train((const char *const[]) {
+        "--threads", "2", "--location-caches", "--until", "6", NULL,
+    });
+
+    assert_true(loss < 0.3);
+}
+
+static void
+all_end_with_the_name_of_who_died(void **state)
+{
+    static const char *const stores[] = { "localize", "essp", "classic" };
+
+    for (int k = 0; k < 3; k++) {
+        struct crew crew;
+        char line[LINE], *expected;
+
+        start(&crew, (const char *const[]) {
+            "--store", stores[k], "--until", "100000", NULL,
+        });
+        expected = message("node 1 (127.0.0.1:%d) died", crew.ports[1]);
+        assert_true(find_line(&crew, 0, "\"epoch\": 3,", line));
+        kill_process(crew.pids[1]);
+        for (int i = 0; i < N; i += 2) {
+            assert_true(find_line(&crew, i, "failed", line));
+            assert_non_null(strstr(line, expected));
+            assert_int_equal(await_end(crew.pids[i]), 1);
+        }
+        for (int i = 0; i < N; i++) {
+            fclose(crew.out[i]);
+        }
+        free(expected);
+    }
+}
+
+static void
+a_signal_ends_all_as_told(void **state)
+{
+    struct crew crew;
+    char line[LINE];
+
+    start(&crew, (const char *const[]) { "--until", "100000", NULL });
+    assert_true(find_line(&crew, 0, "\"epoch\": 3,", line));
+    for (int i = 0; i < N; i++) {
+        kill(crew.pids[i], SIGTERM);
+    }
+    for (int i = 0; i < N; i++) {
+        fclose(crew.out[i]);    /* It must not wait for us to read. */
+        assert_int_equal(await_end(crew.pids[i]), 0);
+    }
+}
+
+static void
+a_signal_to_one_ends_all_as_told(void **state)
+{
+    struct crew crew;
+    char line[LINE];
+
+    start(&crew, (const char *const[]) { "--until", "100000", NULL });
+    assert_true(find_line(&crew, 0, "\"epoch\": 3,", line));
+    kill(crew.pids[1], SIGTERM);
+    for (int i = 0; i < N; i++) {
+        fclose(crew.out[i]);    /* It must not wait for us to read. */
+        assert_int_equal(await_end(crew.pids[i]), 0);
+    }
+}
+
+static void
+a_signal_ends_one_that_is_alone(void **state)
+{
+    struct crew crew;
+    char line[LINE], alone[32];
+    int out[2];
+
+    choose_ports(&crew);
+    snprintf(alone, sizeof alone, "127.0.0.1:%d", crew.ports[0]);
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    crew.pids[0] = start_process();
+    if (!crew.pids[0]) {
+        node_main(&crew, 0, (const char *const[]) {
+            "--nodes", alone, "--until", "1000000000", NULL,
+        }, out[1]);
+    }
+    close(out[1]);
+    crew.out[0] = fdopen(out[0], "r");
+    assert_true(find_line(&crew, 0, "\"epoch\": 3,", line));
+    kill(crew.pids[0], SIGTERM);
+    fclose(crew.out[0]);        /* It must not wait for us to read. */
+    assert_int_equal(await_end(crew.pids[0]), 0);
+}
+
+static void
+mistakes_are_refused(void **state)
+{
+    static const struct {
+        const char *argv[6];
+        const char *error;
+    } cases[] = {
+        { { "node" },
+          "--nodes, --port: all nodes and where they listen are needed" },
+        { { "node", "--store", "lazy" },
+          "--store: \"lazy\" is not one of "
+          "classic|classic-local|localize|ssp|essp|manual" },
+        { { "node", "--nodes", "a:1", "--store=manual", "--task=skipgram" },
+          "--store: manual is for factorise, one thread a node" },
+        { { "node", "--batch", "8" }, "--batch: not an option of \"node\"" },
+        { { "node", "--staleness", "-1" },
+          "--staleness: \"-1\" is not an integer from 0 to 1000" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct options o;
+        int argc = 0;
+        bool help;
+        char *error;
+
+        while (argc < 6 && cases[i].argv[argc]) {
+            argc++;
+        }
+        error = options_parse(argc, (char **) cases[i].argv, &o, &help);
+        assert_non_null(error);
+        assert_string_equal(error, cases[i].error);
+        free(error);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mistakes_are_refused),
+        cmocka_unit_test(every_variant_trains_to_the_same_loss),
+        cmocka_unit_test(knowledge_is_learned),
+        cmocka_unit_test(words_are_learned),
+        cmocka_unit_test(workers_may_be_threads),
+        cmocka_unit_test(all_end_with_the_name_of_who_died),
+        cmocka_unit_test(a_signal_ends_all_as_told),
+        cmocka_unit_test(a_signal_to_one_ends_all_as_told),
+        cmocka_unit_test(a_signal_ends_one_that_is_alone),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Who commanded a switch, by its log. */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lab/switch-log.h"
+
+#define AT "2026-01-01T00:00:00Z|00001|vconn|DBG|"
+#define ASKS(WHO, XID, GENERATION) \
+    AT WHO ": received: OFPT_ROLE_REQUEST (OF1.4) (xid=" XID "): " \
+    "role=primary generation_id=" GENERATION "\n"
+#define GETS(WHO, XID) \
+    AT WHO ": sent (Success): OFPT_ROLE_REPLY (OF1.4) (xid=" XID "): " \
+    "role=primary generation_id=1\n"
+#define CHANGES(WHO, XID) \
+    AT WHO ": received: OFPT_FLOW_MOD (OF1.3) (xid=" XID "): DEL table:255 " \
+    "actions=drop\n"
+#define REFUSED(WHO, XID) \
+    AT WHO ": sent (Success): OFPT_ERROR (OF1.4) (xid=" XID "): " \
+    "OFPBRC_IS_SECONDARY\n"
+#define FIRST ASKS("unix#1", "0x3", "2") GETS("unix#1", "0x3")
+#define SECOND ASKS("unix#2", "0x3", "3") GETS("unix#2", "0x3")
+
+static struct switch_log_counts
+parse(const char *log)
+{
+    FILE *stream = fmemopen((void *) (uintptr_t) log, strlen(log), "r");
+    struct switch_log_counts counts;
+
+    assert_non_null(stream);
+    switch_log_parse(stream, &counts);
+    fclose(stream);
+    return counts;
+}
+
+static void
+takes_changes_of_the_primary(void **state)
+{
+    struct switch_log_counts c;
+
+    (void) state;
+    c = parse(FIRST CHANGES("unix#1", "0x4") SECOND CHANGES("unix#2", "0x4")
+              "2026-01-01T00:00:00Z|00001|bridge|INFO|else\n");
+    assert_int_equal(c.roles, 2);
+    assert_int_equal(c.changes, 2);
+    assert_int_equal(c.refused, 0);
+    assert_int_equal(c.backwards, 0);
+    assert_int_equal(c.foreign, 0);
+}
+
+static void
+counts_a_change_of_who_was_replaced(void **state)
+{
+    (void) state;
+    assert_int_equal(parse(FIRST SECOND CHANGES("unix#1", "0x4")).foreign, 1);
+    assert_int_equal(parse(CHANGES("unix#1", "0x4")
+                           CHANGES("unix#2", "0x4")).foreign, 1);
+}
+
+static void
+does_not_count_what_was_refused(void **state)
+{
+    struct switch_log_counts c;
+
+    (void) state;
+    c = parse(FIRST SECOND CHANGES("unix#1", "0x4") CHANGES("unix#1", "0x5")
+              REFUSED("unix#1", "0x4"));
+    assert_int_equal(c.foreign, 1);
+    assert_int_equal(c.refused, 1);
+    c = parse(SECOND ASKS("unix#1", "0x9", "2") REFUSED("unix#1", "0x9"));
+    assert_int_equal(c.roles, 1);
+    assert_int_equal(c.refused, 1);
+    assert_int_equal(c.backwards, 0);
+}
+
+static void
+counts_a_role_that_goes_to_the_older(void **state)
+{
+    (void) state;
+    assert_int_equal(parse(SECOND FIRST).backwards, 1);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(takes_changes_of_the_primary),
+        cmocka_unit_test(counts_a_change_of_who_was_replaced),
+        cmocka_unit_test(does_not_count_what_was_refused),
+        cmocka_unit_test(counts_a_role_that_goes_to_the_older),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
