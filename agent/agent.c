@@ -200,8 +200,9 @@ on_progress(const char *name, const struct progress *progress,
     const struct registry *registry = tracker_registry(a->tracker);
     struct job *job = registry_find(registry, name);
 
+    /* What tells of itself as it begins may be here before it was seen. */
+    job = job ? job : tracker_register(a->tracker, name);
     if (!job) {
-        tracker_hurry(a->tracker);
         return PROGRESS_UNKNOWN;
     }
     if (!sender_may_tell(registry, a->cgroup_mount, sender, job)) {

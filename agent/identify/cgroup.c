@@ -109,6 +109,12 @@ scan_dir(struct scan *scan, DIR *dir, int depth)
     }
 }
 
+static char *
+job_path(const char *root, const char *job, const char *file)
+{
+    return xasprintf("%s/%s%s%s", root, job, file[0] ? "/" : "", file);
+}
+
 /* Calls 'see' with 'aux' for each job below 'root' and for each cgroup below a
  * job, the job first.  Returns 0, also if there is no such tree yet, otherwise
  * a positive errno value. */
@@ -122,6 +128,31 @@ cgroup_scan(const char *root, cgroup_see_func *see, void *aux)
         return errno == ENOENT ? 0 : errno;
     }
     scan_dir(&scan, dir, 0);
+    closedir(dir);
+    return 0;
+}
+
+/* Calls 'see' with 'aux' for the job called 'job', a valid name, and for each
+ * cgroup below it.  Returns 0, or ENOENT or another positive errno value. */
+int
+cgroup_see_job(const char *root, const char *job, cgroup_see_func *see,
+               void *aux)
+{
+    struct scan scan = { .see = see, .aux = aux, .budget = MAX_DIRS };
+    char *path = job_path(root, job, "");
+    DIR *dir = open_dir_at(AT_FDCWD, path);
+    int error = dir ? 0 : errno;
+    struct stat s;
+
+    free(path);
+    if (!dir) {
+        return error;
+    }
+    if (!fstat(dirfd(dir), &s)) {
+        ovs_strlcpy(scan.job, job, sizeof scan.job);
+        see(job, s.st_ino, false, aux);
+        scan_dir(&scan, dir, 2);
+    }
     closedir(dir);
     return 0;
 }
@@ -140,12 +171,6 @@ cgroup_scan_below(const char *path, cgroup_see_func *see, void *aux)
     scan_dir(&scan, dir, 2);
     closedir(dir);
     return 0;
-}
-
-static char *
-job_path(const char *root, const char *job, const char *file)
-{
-    return xasprintf("%s/%s%s%s", root, job, file[0] ? "/" : "", file);
 }
 
 /* True if 'job' has a process, in its cgroup or below, or if that cannot be

@@ -44,6 +44,8 @@ typedef void cgroup_see_func(const char *job, uint64_t id, bool below,
                              void *aux);
 
 int cgroup_scan(const char *root, cgroup_see_func *, void *aux);
+int cgroup_see_job(const char *root, const char *job, cgroup_see_func *,
+                   void *aux);
 int cgroup_scan_below(const char *path, cgroup_see_func *, void *aux);
 bool cgroup_is_populated(const char *root, const char *job);
 int cgroup_remove(const char *root, const char *job);

@@ -38,6 +38,15 @@ see_cgroup(const char *name, uint64_t id, bool below, void *t_)
     registry_see(&t->registry, name, id, below, t->now);
 }
 
+/* Looks for the job called 'name' alone, and what is below it. */
+void
+tracker_see_job(struct tracker *t, const char *name)
+{
+    if (t->cgroup_root) {
+        cgroup_see_job(t->cgroup_root, name, see_cgroup, t);
+    }
+}
+
 /* For see_claimed_cgroup(). */
 struct claim_scan {
     struct registry *registry;
@@ -86,9 +95,9 @@ scan_claims(struct tracker *t)
     }
 }
 
-/* Looks at the tree.  Returns false if that failed. */
-bool
-tracker_scan_cgroups(struct tracker *t)
+/* Looks at the tree. */
+static void
+scan_cgroups(struct tracker *t)
 {
     int error = 0;
 
@@ -103,11 +112,10 @@ tracker_scan_cgroups(struct tracker *t)
 
         VLOG_WARN_RL(&rl, "%s: cannot read the cgroups of jobs (%s)",
                      t->cgroup_root, ovs_strerror(error));
-        return false;
+        return;
     }
     scan_claims(t);
     registry_end(&t->registry, job_gone, t);
-    return true;
 }
 
 /* Removes the jobs that have had no process for a while, with their
@@ -191,6 +199,6 @@ void
 tracker_look_at_cgroups(struct tracker *t)
 {
     t->hurry_at = LLONG_MAX;
-    tracker_scan_cgroups(t);
+    scan_cgroups(t);
     tracker_look_for_namespaces(t);
 }

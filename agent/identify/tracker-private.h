@@ -42,7 +42,7 @@ struct tracker {
 };
 
 /* The cgroups, and what is claimed. */
-bool tracker_scan_cgroups(struct tracker *);
+void tracker_see_job(struct tracker *, const char *name);
 void tracker_look_at_cgroups(struct tracker *);
 void tracker_look_for_namespaces(struct tracker *);
 void tracker_remove_empty_jobs(struct tracker *);

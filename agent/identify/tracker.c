@@ -170,8 +170,8 @@ tracker_register(struct tracker *t, const char *name)
     struct job *job = registry_find(&t->registry, name);
 
     t->now = time_msec();
-    if (!job && t->now - t->last_scan >= SCAN_GAP_MS) {
-        tracker_scan_cgroups(t);
+    if (!job) {
+        tracker_see_job(t, name);
         job = registry_find(&t->registry, name);
     }
     tracker_hurry(t);

@@ -97,8 +97,8 @@ void tracker_miss(struct tracker *, const struct shim_flow_key *);
  * called. */
 void tracker_hurry(struct tracker *);
 
-/* Looks at the cgroups now and returns the job called 'name', NULL if it has
- * no cgroup. */
+/* Returns the job called 'name', a valid name, NULL if it has no cgroup; looks
+ * for that now if it was not known, and at the others soon. */
 struct job *tracker_register(struct tracker *, const char *name);
 
 /* Notes what 'source' claims for the job called 'name', until it is taken back

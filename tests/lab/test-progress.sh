@@ -137,13 +137,11 @@ wait_for 3 "a line changes the order" first_is two
 [ $took -le 1000 ] || fail "it took $took ms"
 echo "metric to order: $took ms"
 
-# Who may say what: a process of the second tells of the first, and of itself,
-# once the agent has had the time to see that its job is here.
+# Who may say what: a process of the second tells of the first, and of itself.
 cat > "$dir/sender.py" <<EOF2
 import os, socket, time
 os.setresuid(65534, 65534, 65534)
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-time.sleep(1.5)
 for cojob, iteration in (("one", 999), ("two", 77)):
     s.sendto(b'{"cojob": "%s", "job": "t0", "iteration": %d, "time": 5}'
              % (cojob.encode(), iteration), "$dir/progress.sock")

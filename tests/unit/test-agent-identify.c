@@ -203,12 +203,21 @@ scan_finds_jobs_and_what_is_below(void **state OVS_UNUSED)
     make_dir(root, "-bad");
     make_dir(root, "-bad/t0");
     write_file(root, "asha/cgroup.procs", "");
+
+    /* One that is asked for, and nothing but it. */
+    assert_int_equal(cgroup_see_job(root, "asha/t9", see, &r), ENOENT);
+    assert_int_equal(cgroup_see_job(root, "asha/t0", see, &r), 0);
+    assert_int_equal(hmap_count(&r.jobs), 1);
+    t0 = registry_find(&r, "asha/t0");
+    assert_non_null(t0);
+    assert_ptr_equal(registry_job_of_cgroup(
+                         &r, inode_of(root, "asha/t0/step.1/x y")), t0);
     look(root, &r, gone);
+    assert_string_equal(gone, "");
 
     assert_int_equal(hmap_count(&r.jobs), 2);
-    t0 = registry_find(&r, "asha/t0");
+    assert_ptr_equal(registry_find(&r, "asha/t0"), t0);
     t1 = registry_find(&r, "asha/t1");
-    assert_non_null(t0);
     assert_non_null(t1);
     assert_int_equal(t0->cgroup, inode_of(root, "asha/t0"));
     assert_ptr_equal(registry_job_of_cgroup(&r, t0->cgroup), t0);
