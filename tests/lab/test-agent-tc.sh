@@ -124,8 +124,9 @@ await "with its filters" has_filters 17
 
 # Who comes back after a crash makes nothing anew: counters go on.
 sent() { tc -n "$name" -s qdisc show dev eth0 root | awk '/Sent/ { print $2 }'; }
-ip netns exec "$name" ping -q -c 3 -i 0.2 10.98.0.2 >/dev/null 2>&1 || :
+ip netns exec "$name" "$tests/traffic" flood 10.98.0.2 7 10 1000
 before=$(sent)
+[ "$before" -ge 1000 ] || fail "only $before bytes were counted"
 kill -9 $agent
 wait $agent 2>/dev/null || :
 has_filters 17 || fail "filters have gone with the agent"
