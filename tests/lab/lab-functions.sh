@@ -29,8 +29,8 @@ need_cgroups() {
 
 # begin NAME: makes the test's own folder, "$dir".  At the end, however it
 # comes, the processes in $pids are ended, the test's clean_up is called, and
-# what it leaves in $dir is removed; if it failed, its show is called before,
-# and $logs are shown after that.
+# what it leaves in $dir is removed; if it failed, its show is called before
+# that, and $logs are shown.
 clean_up() { :; }
 show() { :; }
 begin() {
@@ -45,10 +45,10 @@ end() {
     status=$?
     trap - EXIT INT TERM HUP
     set +e
+    [ $status = 0 ] || OVS_CTL_TIMEOUT=5 show >&2
     for pid in $pids; do
         kill "$pid" 2>/dev/null
     done
-    [ $status = 0 ] || show >&2
     clean_up
     for pid in $pids; do
         end_process "$pid"
@@ -111,7 +111,7 @@ stop_databases() {
         >/dev/null 2>&1
 }
 
-# Of "stagecoach lab", after 'name' was set to the name of the test's own.
+# Of "stagecoach lab".
 
 # LAB_BIN: programs to use instead of the built ones, for those who develop.
 lab() {
@@ -136,6 +136,35 @@ need_root_and_programs() {
     done
 }
 
+# begin_lab LETTER: as "begin", of a test with labs of its own, all "$name".
+begin_lab() {
+    need_root_and_programs
+    begin "lab-$1"
+    name=$1$(($$ % 1000000))
+    clean_up() { lab down >/dev/null 2>&1; }
+    show() { cat "$dir/out"; }
+}
+
+# start_run SCENARIO [OPTION]...: a run in the background, $runner.
+start_run() {
+    timeout 200 "$BUILD/cli/stagecoach" lab run "$@" --name "$name" \
+        ${LAB_BIN:+--bin "$LAB_BIN"} --out "$dir/report" >"$dir/out" 2>&1 &
+    runner=$!
+    pids="$pids $runner"
+}
+
+# wait_in_run SECONDS COMMAND...: as wait_for, but no longer than the run.
+wait_in_run() {
+    seconds=$1
+    shift
+    wait_for "$seconds" "$*" succeeds_or_is_over "$@"
+    kill -0 "$runner" 2>/dev/null || fail "the run is over too soon"
+}
+succeeds_or_is_over() { "$@" || ! kill -0 "$runner" 2>/dev/null; }
+
+end_run() {
+    wait "$runner" || fail "the run ended with $?"
+}
 
 cgroup_mount() {
     awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts
