@@ -156,6 +156,6 @@ start_agent
 await "another's queues are told" says "its queues are somebody else's"
 [ "$(n_lines qdisc 'htb 1: root')" = 1 ] || fail "they are gone"
 kill $agent
-wait $agent || :
+wait $agent || fail "the agent ended with $?"
 [ "$(n_lines qdisc 'htb 1: root')" = 1 ] || fail "they went with the agent"
 echo PASS
