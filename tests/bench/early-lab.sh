@@ -16,7 +16,7 @@ if [ -z "${REPORT:-}" ]; then
         --name "e$(($$ % 1000000))" --out "$dir" >&2
     REPORT=$dir/report.json
 fi
-exec python3 - "$REPORT" <<'EOF_PYTHON'
+python3 - "$REPORT" <<'EOF_PYTHON'
 import json
 import statistics
 import sys

@@ -7,60 +7,27 @@
 # comes back after a crash goes on with what there is; another's queues are
 # left alone; and nothing is left when the agent ends.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
-[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
-for program in ip tc nsenter ovsdb-tool ovsdb-server ovsdb-client \
-    ovs-appctl ethtool; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need_root
+need ip tc nsenter ovsdb-tool ovsdb-server ovsdb-client ovs-appctl ethtool
 
+begin tc
 name=sct-tc-$$
 far=$name-far
-dir=$(mktemp -d "${TMPDIR:-/tmp}/$name-XXXXXX")
 tests=$BUILD/tests/lab
 # "ip netns exec" would hide the cgroup file system.
 netns="nsenter --net=/run/netns/$name"
-pids=
 export STAGECOACH_CGROUP=$name STAGECOACH_RUNDIR=$dir
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do
-        kill "$pid" 2>/dev/null || :
-    done
-    wait
-    ip netns del "$name" 2>/dev/null || :
-    ip netns del "$far" 2>/dev/null || :
-    [ $status = 0 ] || [ ! -f "$dir/agent.log" ] ||
-        tail -n 20 "$dir/agent.log" >&2
-    rm -rf "$dir"
-    exit $status
+clean_up() {
+    ip netns del "$name" 2>/dev/null
+    ip netns del "$far" 2>/dev/null
 }
-trap clean EXIT
-trap 'exit 1' INT TERM HUP
-
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
-
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
-await() {
-    what=$1
-    shift
-    tries=100
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        if [ $tries = 0 ]; then
-            tc -n "$name" class show dev eth0 >&2 || :
-            ovs-appctl -t "$dir/agent.ctl" agent/status >&2 || :
-            fail "not so: $what"
-        fi
-        sleep 0.1
-    done
-    echo "ok: $what"
+show() {
+    tc -n "$name" class show dev eth0
+    ovs-appctl -t "$dir/agent.ctl" agent/status
 }
 
 kernel() { tc -n "$name" "$1" show dev eth0; }
@@ -157,8 +124,9 @@ await "with its filters" has_filters 17
 
 # Who comes back after a crash makes nothing anew: counters go on.
 sent() { tc -n "$name" -s qdisc show dev eth0 root | awk '/Sent/ { print $2 }'; }
-ip netns exec "$name" ping -q -c 3 -i 0.2 10.98.0.2 >/dev/null 2>&1 || :
+ip netns exec "$name" "$tests/traffic" flood 10.98.0.2 7 10 1000
 before=$(sent)
+[ "$before" -ge 1000 ] || fail "only $before bytes were counted"
 kill -9 $agent
 wait $agent 2>/dev/null || :
 has_filters 17 || fail "filters have gone with the agent"
@@ -188,6 +156,6 @@ start_agent
 await "another's queues are told" says "its queues are somebody else's"
 [ "$(n_lines qdisc 'htb 1: root')" = 1 ] || fail "they are gone"
 kill $agent
-wait $agent || :
+wait $agent || fail "the agent ended with $?"
 [ "$(n_lines qdisc 'htb 1: root')" = 1 ] || fail "they went with the agent"
 echo PASS
