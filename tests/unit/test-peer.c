@@ -176,11 +176,11 @@ static void
 peer_main(const struct crew *crew, const char *scheme, int rank,
           const char *until, const char *deadline, int out)
 {
-    char *number = message("%d", rank), *port;
+    char *number = message("%d", rank);
     const char *argv[] = {
         "peer", "--scheme", scheme, "--peers", crew->names,
-        "--rank", number, "--port", NULL, "--shape", "32,48,10", "--batch",
-        "100", "--samples", "10000", "--held-out", "100", "--backend", "cpu",
+        "--rank", number, "--shape", "32,48,10", "--batch", "100",
+        "--samples", "10000", "--held-out", "100", "--backend", "cpu",
         "--eval-every", "20", "--sample-cost-us", "100", "--until", until,
         "--deadline", deadline,
     };
@@ -188,8 +188,6 @@ peer_main(const struct crew *crew, const char *scheme, int rank,
     bool help;
     char *error;
 
-    port = message("%d", crew->ports[rank]);
-    argv[8] = port;
     crew_become(out);
     error = options_parse(sizeof argv / sizeof *argv, (char **) argv, &o,
                           &help);

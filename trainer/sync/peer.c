@@ -209,7 +209,8 @@ open_net(struct run *run, const struct options *o)
     return peer_net_create(&(struct peer_net_config) {
         .rank = peer->rank, .n = peer->n,
         .names = (const char *const *) run->names, .address = o->address,
-        .port = o->port, .congestion = o->congestion,
+        .port = o->port ? o->port : address_port(run->names[o->rank]),
+        .congestion = o->congestion,
         .connect_us = CONNECT_US, .deadline_us = o->deadline * 1e6,
         .control = peer->control,
         .hello = {
