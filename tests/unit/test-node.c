@@ -235,27 +235,31 @@ a_signal_to_one_ends_all_as_told(void **state)
 static void
 a_signal_ends_one_that_is_alone(void **state)
 {
-    struct crew crew;
-    char line[CREW_LINE];
-    int out;
+    static const char *const stores[] = { "localize", "manual" };
 
-    crew_choose_ports(&crew, 1);
-    out = crew_fork(&crew, 0);
-    if (out >= 0) {
-        node_main(&crew, 0, (const char *const[]) {
-            "--until", "1000000000", NULL,
-        }, out);
+    for (int k = 0; k < 2; k++) {
+        struct crew crew;
+        char line[CREW_LINE];
+        int out;
+
+        crew_choose_ports(&crew, 1);
+        out = crew_fork(&crew, 0);
+        if (out >= 0) {
+            node_main(&crew, 0, (const char *const[]) {
+                "--store", stores[k], "--until", "1000000000", NULL,
+            }, out);
+        }
+        assert_true(crew_find_line(&crew, 0, "\"epoch\": 3,", line));
+        kill(crew.pids[0], SIGTERM);
+        crew_await(&crew, 0, 0);
     }
-    assert_true(crew_find_line(&crew, 0, "\"epoch\": 3,", line));
-    kill(crew.pids[0], SIGTERM);
-    crew_await(&crew, 0, 0);
 }
 
 static void
 mistakes_are_refused(void **state)
 {
     static const struct {
-        const char *argv[6];
+        const char *argv[7];
         const char *error;
     } cases[] = {
         { { "node" },
@@ -265,6 +269,8 @@ mistakes_are_refused(void **state)
           "classic|classic-local|localize|ssp|essp|manual" },
         { { "node", "--nodes", "a:1", "--store=manual", "--task=skipgram" },
           "--store: manual is for factorise, one thread a node" },
+        { { "node", "--nodes", "a:1", "--store=manual", "--epoch-limit", "1" },
+          "--epoch-limit: manual goes through whole epochs" },
         { { "node", "--batch", "8" }, "--batch: not an option of \"node\"" },
         { { "node", "--staleness", "-1" },
           "--staleness: \"-1\" is not an integer from 0 to 1000" },
@@ -276,7 +282,7 @@ mistakes_are_refused(void **state)
         bool help;
         char *error;
 
-        while (argc < 6 && cases[i].argv[argc]) {
+        while (argc < 7 && cases[i].argv[argc]) {
             argc++;
         }
         error = options_parse(argc, (char **) cases[i].argv, &o, &help);

@@ -135,6 +135,14 @@ gone(void *m_, int i, bool died)
     peer_net_notify(m->net);
 }
 
+/* Returns a message if this node was told to end. */
+static char *
+look(struct manual *m)
+{
+    control_run(m->in->control);
+    return control_stopped(m->in->control) ? duplicate("told to end") : NULL;
+}
+
 /* With the lock: waits a while.  Returns a message if there is an end. */
 static char *
 wait(struct manual *m)
@@ -145,10 +153,8 @@ wait(struct manual *m)
         peer_net_wait(m->net, report_monotonic_us() + LOOK_US);
         error = m->error;
     }
-    control_run(m->in->control);
     m->error = NULL;
-    return error || !control_stopped(m->in->control) ? error
-           : duplicate("told to end");
+    return error ? error : look(m);
 }
 
 /* With the lock: sends this turn's block to who has it next. */
@@ -286,7 +292,7 @@ judge_block(const struct manual *m, int block, struct sums *sums)
 static char *
 make_round(struct manual *m, bool judge, bool last, struct sums *sums)
 {
-    char *error = NULL;
+    char *error = look(m);      /* Who is alone never waits. */
 
     for (int part = 0; part < m->n && !error; part++) {
         int block = block_of_turn(m, m->turn);
@@ -443,8 +449,8 @@ factorise_manual_run(const struct factorise_manual_in *in)
     if (!error) {
         end(&m, &sent, &received);
         report_done(&(struct report_progress) {
-            .iteration = in->o->until, .loss = m.driver.last,
-            .accuracy = NAN,
+            .iteration = in->o->until, .accuracy = NAN,
+            .loss = in->o->until ? m.driver.last : NAN,
         }, sent, received);
     }
     peer_net_destroy(m.net);
