@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "trainer/control.h"
 #include "trainer/message.h"
@@ -313,26 +312,17 @@ make_round(struct manual *m, bool judge, bool last, struct sums *sums)
     return error;
 }
 
-static double
-process_cpu_s(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 static char *
 make_epoch(struct manual *m, uint64_t epoch)
 {
     bool judged = node_task_is_judged(m->o, epoch);
     bool last = epoch + 1 == (uint64_t) m->o->until;
-    double cpu_s = process_cpu_s(), seconds;
+    double cpu_s = report_cpu_s(), seconds;
     int64_t began_us = report_monotonic_us();
     struct sums sums = { .updates = 0 };
     char *error = make_round(m, false, false, &sums);
 
-    sums.cpu_s = process_cpu_s() - cpu_s;
+    sums.cpu_s = report_cpu_s() - cpu_s;
     seconds = (report_monotonic_us() - began_us) * 1e-6;
     if (judged && !error) {
         error = make_round(m, true, last, &sums);

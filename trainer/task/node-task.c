@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "trainer/control.h"
 #include "trainer/message.h"
@@ -146,15 +145,6 @@ node_worker_draw(const struct node_worker *worker,
     return key;
 }
 
-static double
-process_cpu_s(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 /* Replaces 'sums' by those of all workers. */
 static char *
 add_up(struct node_worker *worker, struct node_task_sums *sums)
@@ -216,7 +206,7 @@ make_epoch(struct node_worker *worker, void *state)
     const struct node_task_class *class = worker->task->class;
     struct node_task_result result = { .quality = NAN, .quality2 = NAN };
     struct node_task_sums sums = { .updates = 0 };
-    double cpu_s = process_cpu_s();
+    double cpu_s = report_cpu_s();
     int64_t began_us = report_monotonic_us();
     char *error = class->epoch(worker, state, &sums);
 
@@ -224,7 +214,7 @@ make_epoch(struct node_worker *worker, void *state)
     if (error) {
         return error;
     }
-    sums.cpu_s = worker->first_of_node ? process_cpu_s() - cpu_s : 0;
+    sums.cpu_s = worker->first_of_node ? report_cpu_s() - cpu_s : 0;
     result.seconds = (report_monotonic_us() - began_us) * 1e-6;
     if (node_task_is_judged(worker->task->o, worker->epoch)) {
         error = class->judge(worker, state, &sums);
