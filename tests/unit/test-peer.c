@@ -115,12 +115,7 @@ reduce_main(const struct crew *crew, int rank, int n, int out)
     }
     /* Whoever waits for a pipe to be read still serves. */
     peer_net_lock(net);
-    peer_net_bye(net);
-    for (int i = 0; i < n; i++) {
-        while (peer_net_present(net, i)) {
-            peer_net_wait(net, INT64_MAX);
-        }
-    }
+    peer_net_bye(net, INT64_MAX);
     peer_net_unlock(net);
     peer_net_destroy(net);
     allreduce_destroy(r.ar);

@@ -437,25 +437,11 @@ train(struct run *run)
     return result;
 }
 
-/* Says bye to all, who then close their ends: what is closed before that may
- * take the message with it. */
 static void
 end(struct sync_peer *peer, uint64_t *sent, uint64_t *received)
 {
-    int64_t until = report_monotonic_us() + BYE_US;
-    bool waits = true;
-
     peer_net_lock(peer->net);
-    peer_net_bye(peer->net);
-    while (waits && report_monotonic_us() < until) {
-        waits = false;
-        for (int i = 0; i < peer->n; i++) {
-            waits = waits || peer_net_present(peer->net, i);
-        }
-        if (waits) {
-            peer_net_wait(peer->net, until);
-        }
-    }
+    peer_net_bye(peer->net, report_monotonic_us() + BYE_US);
     *sent = peer_net_sent(peer->net);
     *received = peer_net_received(peer->net);
     peer_net_unlock(peer->net);

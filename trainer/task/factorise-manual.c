@@ -391,25 +391,11 @@ init_values(struct manual *m)
     }
 }
 
-/* Says that there is no more, and waits for others to do so: what is closed
- * before that may take the message with it. */
 static void
 end(struct manual *m, uint64_t *sent, uint64_t *received)
 {
-    int64_t until = report_monotonic_us() + BYE_US;
-    bool waits = m->n > 1;
-
     peer_net_lock(m->net);
-    peer_net_bye(m->net);
-    while (waits && report_monotonic_us() < until) {
-        waits = false;
-        for (int i = 0; i < m->n; i++) {
-            waits = waits || (i != m->self && peer_net_present(m->net, i));
-        }
-        if (waits) {
-            peer_net_wait(m->net, until);
-        }
-    }
+    peer_net_bye(m->net, report_monotonic_us() + BYE_US);
     *sent = peer_net_sent(m->net);
     *received = peer_net_received(m->net);
     peer_net_unlock(m->net);
