@@ -11,10 +11,12 @@
 #include "trainer/options.h"
 #include "trainer/pace.h"
 #include "trainer/report.h"
+#include "trainer/task/lookahead.h"
 
 /* Sums of an epoch are added up in one of these keys; each is zero again by
  * the time it is used again. */
 #define N_SUM_KEYS 3
+#define CLOCK 64                /* Samples after which there is one. */
 #define N_SUMS (sizeof(struct node_task_sums) / sizeof(double))
 
 static const struct node_task_class *const classes[] = {
@@ -127,6 +129,43 @@ node_worker_pace(struct node_worker *worker, size_t n)
     if (worker->pace) {
         pace_wait(worker->pace, n, worker->control);
     }
+}
+
+char *
+node_worker_train(struct node_worker *worker, void *state,
+                  const struct node_samples *samples, struct lookahead *la,
+                  size_t n, struct node_task_sums *sums)
+{
+    size_t n_trained = 0;
+    const uint64_t *keys;
+    bool more = true;
+    char *error = NULL;
+
+    node_worker_begin_part(worker, 1, n / worker->n / CLOCK + 1);
+    while (!error && !node_worker_late(worker)) {
+        uint64_t *room;
+
+        while (more && (room = lookahead_room(la))) {
+            more = samples->next(worker, state, room);
+            if (more) {
+                lookahead_add(la, samples->n_keys, samples->n_wanted);
+            }
+        }
+        if (!lookahead_take(la, &keys)) {
+            break;
+        }
+        error = samples->train(worker, state, keys, &sums->loss);
+        if (++n_trained % CLOCK == 0 && !error) {
+            node_worker_pace(worker, n_trained);
+            error = node_worker_clock(worker);
+        }
+    }
+    while (lookahead_take(la, &keys)) {
+        continue;               /* Out of time. */
+    }
+    node_worker_pace(worker, n_trained);
+    sums->updates += n_trained;
+    return error ? error : node_worker_end_part(worker);
 }
 
 uint64_t
