@@ -115,7 +115,8 @@ static const struct row rows[] = {
     { "samples", LEARNS, INTEGER, AT(samples), 1, 1 << 24, "8192", "N",
       "Samples to train on; of files at most so many." },
     { "held-out", LEARNS, INTEGER, AT(held_out), 1, 1 << 24, "512", "N",
-      "Samples to judge by; of files at most so many." },
+      "Samples to judge by; of files, and of what a node's task holds out, "
+      "at most so many." },
     { "batch", TRAINS, INTEGER, AT(batch), 1, 65536, "64", "N",
       "Samples of one iteration, of all workers together." },
     { "learning-rate", LEARNS, REAL, AT(learning_rate), 1e-9, 1e3, "0.05",
@@ -123,11 +124,13 @@ static const struct row rows[] = {
     { "momentum", TRAINS, REAL, AT(momentum), 0, 0.9999, "0.9", "X",
       "Part of the last step that goes on." },
     { "optimiser", TRAINS, WORD, AT(optimiser), 0, 0, "momentum",
-      "sgd|momentum|adagrad|adam", "How servers make steps of gradients." },
+      "sgd|momentum|adagrad|adam", "How servers, or peers, make steps of "
+      "gradients." },
     { "seed", LEARNS, INTEGER, AT(seed), 0, 1e15, "1", "N",
       "Of data, first weights and the order of samples." },
     { "until", LEARNS, INTEGER, AT(until), 0, 1e15, "100", "N",
-      "Pause after N iterations; 0 pauses before the first." },
+      "Pause after N iterations; 0 pauses before the first.  A node ends "
+      "after N epochs." },
     { "eval-every", LEARNS, INTEGER, AT(eval_every), 1, 1e15, "10", "N",
       "Evaluate after every N iterations, and whenever pausing." },
     { "sample-cost-us", LEARNS, REAL, AT(sample_cost_us), 0, 1e9, "0", "US",
@@ -377,9 +380,14 @@ check_node(const struct options *o)
         return message("--nodes, --port: all nodes and where they listen are "
                        "needed");
     }
-    return strcmp(o->store, "manual")
-           || (!strcmp(o->task, "factorise") && o->n_threads == 1) ? NULL
-           : message("--store: manual is for factorise, one thread a node");
+    if (strcmp(o->store, "manual")) {
+        return NULL;
+    }
+    if (strcmp(o->task, "factorise") || o->n_threads > 1) {
+        return message("--store: manual is for factorise, one thread a node");
+    }
+    return o->epoch_limit > 0
+           ? message("--epoch-limit: manual goes through whole epochs") : NULL;
 }
 
 static char *

@@ -33,7 +33,7 @@ W2V_BIG = W2V + ["--samples", "1000000", "--vocabulary", "20000"]
 
 SMALL = {
     "mf": MF + ["--samples", "20000", "--rows", "300", "--columns", "200",
-                "--dimension", "10", "--until", "20"],
+                "--dimension", "10", "--until", "20", "--held-out", "1000"],
     "kge": KGE + ["--embedding", "complex", "--dimension", "30", "--entities",
                   "200", "--relations", "8", "--samples", "3000", "--until",
                   "12"],
