@@ -8,6 +8,7 @@
  * of it. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "bitmap.h"
@@ -60,6 +61,7 @@ struct openflow {
     uint32_t bundle_id;         /* Of the last bundle. */
     struct flow_table *wanted;
     struct flow_table *there;   /* As the last dump has it. */
+    size_t n_applied;           /* How many of 'wanted' are 'there'. */
     struct flow_table *dump;    /* That is coming in, or NULL. */
     unsigned int links;         /* Grows with each change of 'down'. */
     unsigned long down[BITMAP_N_LONGS(OPENFLOW_MAX_PORTS)];

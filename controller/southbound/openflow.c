@@ -60,6 +60,7 @@ openflow_want(struct driver *driver, const struct driver_want *want)
     if (!flow_table_equal(of->wanted, want->flows)) {
         flow_table_destroy(of->wanted);
         of->wanted = flow_table_clone(want->flows);
+        of->n_applied = flow_table_n_applied(of->wanted, of->there);
         of->in_sync = false;
         of->failed = 0;
         if (of->state == ST_IDLE) {
