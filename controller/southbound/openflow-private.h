@@ -46,7 +46,7 @@ struct openflow {
     struct driver_events events;
     void *aux;
     unsigned int seqno;         /* Of the connection 'state' speaks of. */
-    bool active;                /* want() was called. */
+    bool active;                /* There was a want(), and no leave(). */
     uint64_t generation;
     uint64_t datapath;
     enum openflow_state state;
