@@ -121,10 +121,10 @@ is_ready(const struct controller *ctl, long long *since)
         *since = time_msec();
         hosts_db_restore(ctl->hosts);
     }
-    if (hosts_db_has_order(ctl->hosts)
+    if (time_msec() < *since + GRACE_MS
+        && hosts_db_has_order(ctl->hosts)
         && telemetry_n_agents(ctl->telemetry)
-           < count_named_hosts(ctl->cluster)
-        && time_msec() < *since + GRACE_MS) {
+           < count_named_hosts(ctl->cluster)) {
         poll_timer_wait_until(*since + GRACE_MS);
         return false;
     }
