@@ -391,22 +391,33 @@ check_node(const struct options *o)
 }
 
 static char *
+check_server(const struct options *o)
+{
+    char *error = sync_spec_check(&o->sync, o->n_workers);
+
+    if (error) {
+        return named(find_row("sync", 4), error);
+    }
+    if (o->central && (o->checkpoint || o->resume || o->control_port
+                       || o->group_servers_elsewhere)) {
+        return message("--central: checkpoints, the control port and group "
+                       "servers are options of the server at \"%s\"",
+                       o->central);
+    }
+    if (o->sync.class == &sync_groups && !o->group_servers_elsewhere
+        && (!strcmp(o->address, "0.0.0.0") || !strcmp(o->address, "::"))) {
+        return message("--address: \"%s\" is not where workers reach group "
+                       "servers", o->address);
+    }
+    return o->resume && !o->checkpoint
+           ? message("--resume: --checkpoint says from where") : NULL;
+}
+
+static char *
 check_together(struct options *o)
 {
     if (o->role == ROLE_SERVER) {
-        char *error = sync_spec_check(&o->sync, o->n_workers);
-
-        if (error) {
-            return named(find_row("sync", 4), error);
-        }
-        if (o->sync.class == &sync_groups && !o->group_servers_elsewhere
-            && (!strcmp(o->address, "0.0.0.0")
-                || !strcmp(o->address, "::"))) {
-            return message("--address: \"%s\" is not where workers reach "
-                           "group servers", o->address);
-        }
-        return o->resume && !o->checkpoint
-               ? message("--resume: --checkpoint says from where") : NULL;
+        return check_server(o);
     }
     if (o->role == ROLE_WORKER && !o->n_servers) {
         return message("--server: at least one is needed");
