@@ -20,6 +20,7 @@
 #define TAU_NS 10000u           /* Added to the round trip in a window... */
 #define PACED_TAU_NS (20 * MS) /* ...if the sender is paced as well: there
                                  * the excess waits before the network. */
+#define MIN_SEGMENTS 3          /* Less, and acknowledgements are delayed. */
 #define HOLD_MS 100             /* How long a grant holds. */
 #define RENEW_NS (10 * MS)
 #define SOON_NS (1 * MS)        /* Between two messages of small changes... */
@@ -52,7 +53,7 @@ join(struct cc *cc, struct cc_flow *flow, uint64_t now)
 
 /* 'flow' takes no part any more. */
 void
-arrivals_leave(struct cc *cc, struct cc_flow *flow, uint64_t now)
+arrivals_leave(struct cc *cc, struct cc_flow *flow)
 {
     struct cc_arriving *in = &flow->in;
     uint32_t last;
@@ -61,9 +62,58 @@ arrivals_leave(struct cc *cc, struct cc_flow *flow, uint64_t now)
         last = cc->in.ids[--cc->in.n];
         cc->in.ids[in->position] = last;
         cc_flows_get(cc->flows, last)->in.position = in->position;
-        in->active = in->slow = false;
-        turnstile_leave(cc, flow, now);
+        in->active = false;
     }
+    if (in->ack_queue) {
+        cc->config.flow_free(cc->config.aux, in->ack_queue);
+        in->ack_queue = 0;
+    }
+}
+
+/* Lets the acknowledgements of 'flow', of 'length' bytes, go as fast as data
+ * may come; 0 is any pace. */
+static void
+pace_acks(struct cc *cc, struct cc_flow *flow, uint32_t length)
+{
+    struct cc_arriving *in = &flow->in;
+    uint64_t per_ack = larger(in->per_ack, flow->mss), bps = 0, change;
+
+    if (in->slow) {
+        bps = larger((double) in->granted * length / per_ack, 1000);
+    }
+    change = bps > in->ack_bps ? bps - in->ack_bps : in->ack_bps - bps;
+    if (change > in->ack_bps / 16 || (change && !bps)) {
+        in->ack_bps = bps;
+        cc->config.flow_rate(cc->config.aux, in->ack_queue, bps);
+    }
+}
+
+/* The host sends 'seg', an acknowledgement and nothing else.  Returns the
+ * queue where it is to wait, 0 for none: a sender without a shim has a window
+ * of three segments each round trip at least, and if that is too much, its
+ * round trip has to be longer. */
+uint16_t
+arrivals_ack(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
+             uint32_t length)
+{
+    struct cc_arriving *in = &flow->in;
+    uint32_t more = seg->ack - in->last_ack;
+
+    in->last_ack = seg->ack;
+    if (more && more < 64u * flow->mss) {
+        in->per_ack += (more - (double) in->per_ack) / 8;
+    }
+    if (!in->active || (!in->slow && !in->ack_queue)) {
+        return 0;
+    }
+    if (!in->ack_queue) {
+        in->ack_queue = cc->config.flow_queue(cc->config.aux, flow->slot);
+        in->ack_bps = 0;
+    }
+    if (in->ack_queue) {
+        pace_acks(cc, flow, length);
+    }
+    return in->ack_queue;
 }
 
 /* Is it more than a small flow, with 'length' bytes more? */
@@ -94,7 +144,6 @@ arrivals_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
     }
     judge_size(in, length, now);
     in->last = now;
-    turnstile_arrived(flow, seg, length);
     if (!in->bulk) {
         cc->other_bytes += length;
         return;
@@ -154,11 +203,7 @@ judge_use(struct cc_flow *flow, uint64_t ns, uint64_t now)
     uint64_t rtt = cc_rtt_get(&flow->rtt);
     double rate = in->granted / 8.0 / NS_PER_S;
 
-    if (turnstile_holds(flow)) {
-        in->could = 0;
-    } else {
-        in->could += rate * ns;
-    }
+    in->could += rate * ns;
     in->window_could += rate * ns;
     in->quiet |= ((in->pushed && now - in->last > PUSHED_NS)
                   || in->could > QUIET_SEGMENTS * flow->mss
@@ -173,12 +218,9 @@ judge_use(struct cc_flow *flow, uint64_t ns, uint64_t now)
  * is nothing: others are told at once, and begin when its last data arrive and
  * not a round trip later. */
 static uint64_t
-demand_of(const struct cc *cc, const struct cc_flow *flow)
+demand_of(const struct cc *cc, const struct cc_arriving *in)
 {
-    const struct cc_arriving *in = &flow->in;
-
     return (in->quiet || in->pushed ? 0
-            : turnstile_holds(flow) ? cc->config.downlink_bps
             : cc_rate_demand(&in->rate, in->granted,
                              cc->config.downlink_bps));
 }
@@ -191,7 +233,7 @@ ask_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
 
     guard_core(cc, flow, now);
     *share = (struct cc_share) {
-        .demand = demand_of(cc, flow),
+        .demand = demand_of(cc, in),
         .rank = cc_rank(cc, flow, leased),
         .id = cc_flows_id(cc->flows, flow),
     };
@@ -210,24 +252,12 @@ told_peer(struct cc *cc, const struct cc_flow *flow)
     return peer && peer->proven && peer->l2_size ? peer : NULL;
 }
 
-/* Returns what the sender's shim is told of 'flow': where the turnstile sees
- * to its part, what was let through is not to wait once more. */
-static uint64_t
-rate_to_tell(const struct cc_flow *flow)
-{
-    uint64_t window_bps = (CC_MIN_SEGMENTS * flow->mss * 8 * NS_PER_S
-                           / PACED_TAU_NS);
-
-    return (flow->in.slow ? larger(flow->in.granted, window_bps)
-            : flow->in.granted);
-}
-
 static void
 take_share(struct cc *cc, struct cc_flow *flow, const struct cc_share *share)
 {
     struct cc_arriving *in = &flow->in;
     uint64_t tau = told_peer(cc, flow) ? PACED_TAU_NS : TAU_NS;
-    uint64_t rate = share->rate, window, least;
+    uint64_t rate = share->rate, window;
 
     if (in->pushed && !in->quiet) {
         /* It keeps its part: perhaps it goes on. */
@@ -238,22 +268,19 @@ take_share(struct cc *cc, struct cc_flow *flow, const struct cc_share *share)
     }
     in->granted = rate;
     window = (double) rate / 8 * (cc_rtt_get(&flow->rtt) + tau) / NS_PER_S;
-    /* The least windows of all make a queue, and that makes round trips and
-     * windows longer: to be as long as that they need no more than a queue. */
-    least = CC_MIN_SEGMENTS * flow->mss;
-    turnstile_set(cc, flow, 2 * window < least * (in->slow ? 4 : 3));
-    window = larger(window, least);
+    in->slow = (window < MIN_SEGMENTS * flow->mss && !told_peer(cc, flow)
+                && cc_window_known(&flow->window));
+    window = larger(window, MIN_SEGMENTS * flow->mss);
     in->window = window < CC_WINDOW_ANY ? window : CC_WINDOW_ANY - 1;
 }
 
 /* Is it time to tell the rate of 'flow' again?  One that is quiet needs none,
  * and is to go on where it was when it has something to send again. */
 static bool
-is_news(const struct cc_flow *flow, uint64_t now)
+is_news(const struct cc_arriving *in, uint64_t now)
 {
-    const struct cc_arriving *in = &flow->in;
-    uint64_t rate = rate_to_tell(flow);
-    uint64_t change = rate > in->told ? rate - in->told : in->told - rate;
+    uint64_t change = (in->granted > in->told ? in->granted - in->told
+                       : in->told - in->granted);
     uint64_t age = now - in->told_at;
 
     if (in->quiet) {
@@ -276,9 +303,9 @@ add_grant(struct cc *cc, struct cc_peer *peer, struct cc_flow *flow,
         .sender_port = flow->key.remote_port,
         .receiver_port = flow->key.local_port,
         .ms = HOLD_MS,
-        .bps = rate_to_tell(flow),
+        .bps = flow->in.granted,
     };
-    flow->in.told = rate_to_tell(flow);
+    flow->in.told = flow->in.granted;
     flow->in.told_at = now;
 }
 
@@ -290,7 +317,7 @@ tell(struct cc *cc, uint64_t now)
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
         struct cc_peer *peer = told_peer(cc, flow);
 
-        if (peer && is_news(flow, now)) {
+        if (peer && is_news(&flow->in, now)) {
             peer->due = true;
         }
     }
@@ -322,7 +349,7 @@ judge_flows(struct cc *cc, uint64_t ns, uint64_t now)
         judge_use(flow, ns, now);
         if (flow->in.quiet && now - flow->in.last
             > larger(IDLE_NS, 4 * cc_rtt_get(&flow->rtt))) {
-            arrivals_leave(cc, flow, now);
+            arrivals_leave(cc, flow);
         }
     }
 }
@@ -387,5 +414,4 @@ arrivals_turn(struct cc *cc, uint64_t now)
                    &cc->shares[i]);
     }
     tell(cc, now);
-    turnstile_turn(cc, ns, now);
 }
