@@ -4,7 +4,6 @@
 
 #include <config.h>
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>

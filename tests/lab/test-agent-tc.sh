@@ -4,8 +4,8 @@
 # The kernel's queues of an interface, kept by the agent: one level for all
 # while no order holds; then the first level gets its link, and the others what
 # it leaves, all of it when it is silent; what somebody changes is mended; who
-# comes back after a crash goes on with what there is; another's queues are
-# left alone; and nothing is left when the agent ends.
+# comes back after a crash goes on with what there is, also with another rate;
+# another's queues are left alone; and nothing is left when the agent ends.
 set -eu
 . "$SOURCE/tests/lab/lab-functions.sh"
 
@@ -37,8 +37,9 @@ has() { [ "$(n_lines "$1" "$2")" = "$3" ]; }
 n_filters() { tc -n "$name" filter show dev eth0 parent 5363: | grep -c match || :; }
 has_filters() { [ "$(n_filters)" = "$1" ]; }
 says() { ovs-appctl -t "$dir/agent.ctl" agent/status | grep -q -- "$1"; }
+# start_agent RATE
 start_agent() {
-    $netns "$BUILD/agent/stagecoach-agent" --host=h0 --tc="eth0:50Mbit" \
+    $netns "$BUILD/agent/stagecoach-agent" --host=h0 --tc="eth0:$1" \
         -vconsole:info -vsyslog:off 2>>"$dir/agent.log" &
     agent=$!
     pids="$pids $agent"
@@ -81,7 +82,7 @@ pids="$pids $!"
 pids="$pids $!"
 await "the database is there" test -S "$dir/hosts.sock"
 
-start_agent
+start_agent 50Mbit
 await "there are classes" has class 'htb 5363:1[0-7] parent 5363:1' 8
 await "the kernel has all of it" says '"state":"in sync"'
 has_filters 0 || fail "filters without an order: $(n_filters)"
@@ -131,7 +132,7 @@ kill -9 $agent
 wait $agent 2>/dev/null || :
 has_filters 17 || fail "filters have gone with the agent"
 lines=$(wc -l <"$dir/agent.log")
-start_agent
+start_agent 50Mbit
 await "the next agent follows the order" says '"state":"ordered"'
 await "and has the queues" says '"state":"in sync"'
 sleep 1.5
@@ -150,9 +151,19 @@ wait $agent || fail "the agent ended with $?"
 [ "$(n_lines qdisc 5363:)" = 0 ] || fail "queues are left: $(kernel qdisc)"
 echo "ok: an agent that ends gives the interface back"
 
+# A rate that has no room in HTB's own 32 bits.
+start_agent 100Gbit
+await "a fast link has its rate" has class '5363:1 root rate 100Gbit' 1
+kill -9 $agent
+wait $agent 2>/dev/null || :
+start_agent 200Gbit
+await "and the next agent's" has class '5363:1 root rate 200Gbit' 1
+kill $agent
+wait $agent || fail "the agent ended with $?"
+
 # Another's queues are not touched.
 tc -n "$name" qdisc add dev eth0 root handle 1: htb default 1
-start_agent
+start_agent 50Mbit
 await "another's queues are told" says "its queues are somebody else's"
 [ "$(n_lines qdisc 'htb 1: root')" = 1 ] || fail "they are gone"
 kill $agent
