@@ -16,6 +16,7 @@
 #include "trainer/message.h"
 
 #define READ_AHEAD 65536       /* What a read for a header may take. */
+#define WAKE 524288             /* Bytes of a long body to be woken for. */
 #define SMALL 256               /* Bodies that are better copied. */
 /* Room for a burst while the receiver computes: the kernel's own choice grows
  * too late for values of some megabytes.  The system may allow less. */
@@ -141,6 +142,21 @@ fill_buffer(struct link *link, size_t wanted, char **errorp)
     return LINK_FRAME;
 }
 
+/* Has poll() call the socket readable only with WAKE bytes of a long body, or
+ * with anything if 'left' bytes of it are not long.  A wake-up costs 10-100 us,
+ * which is the time of a megabyte.  The kernel never waits for more than half the
+ * receive buffer, and tells an end or an error at once. */
+static void
+wait_for(struct link *link, size_t left)
+{
+    int low = left >= 2 * WAKE ? WAKE : 1;
+
+    if (low != link->low_water
+        && !setsockopt(link->fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low)) {
+        link->low_water = low;
+    }
+}
+
 /* Moves the body to where the caller wants it: first what is in the buffer,
  * then what the kernel has, with the next frame's header and nothing more, so
  * that its body, if it is as long, need not be moved. */
@@ -163,12 +179,14 @@ fill_body(struct link *link, char **errorp)
         n = receive(link, link->body + link->have, left, FRAME_HEADER_LENGTH,
                     &state, errorp);
         if (!n) {
+            wait_for(link, left);
             return state;
         }
         link->have += n < left ? n : left;
         link->begin = 0;
         link->end = n < left ? 0 : n - left;
     }
+    wait_for(link, 0);
     return LINK_FRAME;
 }
 
