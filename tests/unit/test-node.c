@@ -274,6 +274,9 @@ mistakes_are_refused(void **state)
         { { "node", "--batch", "8" }, "--batch: not an option of \"node\"" },
         { { "node", "--staleness", "-1" },
           "--staleness: \"-1\" is not an integer from 0 to 1000" },
+        { { "server", "--central", "a:1", "--checkpoint", "f" },
+          "--central: checkpoints, the control port and group servers are "
+          "options of the server at \"a:1\"" },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
