@@ -14,8 +14,8 @@ begin localize
 prefix=k$(($$ % 100000))-
 net=tests/lab/localize-net.sh
 
-clean_up() { sh "$net" down "$prefix" 4; }
+clean_up() { sh "$net" down "$prefix" 8; }
 
-sh "$net" up "$prefix" 4 1gbit
+sh "$net" up "$prefix" 8 1gbit
 timeout 480 python3 tests/bench/localize.py build/trainer/stagecoach-trainer \
     "$prefix"
