@@ -54,6 +54,7 @@ struct search_run {
     char *error;                /* Why it failed. */
     bool over;
 
+    double begin_s;             /* Of the search, NAN before it. */
     int rung;                   /* That runs, -1 between stages. */
     long long target;           /* Iterations where it ends. */
     size_t n_jobs, allocated_jobs;
@@ -84,6 +85,7 @@ search_run_create(const struct plan *plan, const struct scenario_search *ss,
     sr->epoch_ms = epoch_ms;
     sr->fd = -1;
     sr->events = -1;
+    sr->begin_s = NAN;
     sr->rung = -1;
     ds_init(&sr->buffer);
     sr->placements = parse_placements(ss->text);
@@ -281,6 +283,9 @@ no_stage(struct search_run *sr)
     sr->rung = -1;
 }
 
+/* A search says that its first stage begins when its jobs have connected and
+ * have their parameters.  Who waits for it waits for that as well, and how long
+ * it takes depends on the policy. */
 static void
 stage_begin(struct search_run *sr, const cJSON *event, double t)
 {
@@ -297,7 +302,8 @@ stage_begin(struct search_run *sr, const cJSON *event, double t)
             get_job(sr, name)->live = true;
         }
     }
-    report_stage_begin(sr->policy, get_string(event, "cojob"), sr->rung, t,
+    report_stage_begin(sr->policy, get_string(event, "cojob"), sr->rung,
+                       sr->rung || isnan(sr->begin_s) ? t : sr->begin_s,
                        cJSON_GetArraySize(jobs));
 }
 
@@ -345,6 +351,7 @@ search_run_event(struct search_run *sr, const char *line)
     if (isnan(t)) {
         /* Not an event. */
     } else if (!strcmp(type, "search-begin")) {
+        sr->begin_s = t;
         report_search_begin(sr->policy, cojob, t);
     } else if (!strcmp(type, "job-begin")) {
         get_job(sr, get_string(event, "job"));
