@@ -92,6 +92,30 @@ a_job_with_slack_waits(void **state)
     json_destroy(json);
 }
 
+/* The pace of one that waits is that of those before it: if it counted, "b"
+ * would be urgent because it waits, pass "a", and let that wait. */
+static void
+a_job_does_not_pass_by_its_pace_behind_others(void **state)
+{
+    static const struct given given[] = {
+        { "a", "x", "h0", 400 }, { "a", "y", "h0", 400 },
+        { "a", "z", "h0", 400 }, { "b", "j", "h0", 1500 },
+    };
+    struct fixture *f = *state;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "b/j"), 3);
+    find_job(f, "b/j")->progress.period = 0.0027;
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "b/j"), 3);
+
+    /* It was as slow with nobody before it, so it has no time to lose. */
+    find_job(f, "b/j")->progress.first_period = 0.0027;
+    assert_true(decide_run(f->d, 5000));
+    assert_int_equal(rank(f, "b/j"), 0);
+}
+
 /* Slack is measured, and about equal slack is no reason to swap. */
 static void
 jobs_of_about_equal_slack_keep_their_places(void **state)
@@ -272,6 +296,7 @@ main(void)
         TEST(a_job_between_stages_keeps_its_level),
         TEST(a_job_before_its_first_stage_is_behind_all_others),
         TEST(a_job_with_slack_waits),
+        TEST(a_job_does_not_pass_by_its_pace_behind_others),
         TEST(jobs_of_about_equal_slack_keep_their_places),
         TEST(a_job_at_its_end_is_not_ordered),
         TEST(orders_of_jobs_place_jobs),
