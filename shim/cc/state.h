@@ -4,10 +4,10 @@
 #define SHIM_CC_STATE_H 1
 
 /* What the parts of congestion control share: cc.c sees each packet,
- * arrivals.c divides the downlink, departures.c the uplink, greeting.c and
- * messages.c speak to other shims.
+ * arrivals.c what comes of each flow, downlink.c divides the downlink,
+ * departures.c the uplink, greeting.c and messages.c speak to other shims.
  *
- * Only those five include this. */
+ * Only those six include this. */
 
 #include "shim/cc/allocate.h"
 #include "shim/cc/cc.h"
@@ -53,6 +53,9 @@ uint16_t arrivals_ack(struct cc *, struct cc_flow *, const struct segment *,
 void arrivals_leave(struct cc *, struct cc_flow *);
 void arrivals_turn(struct cc *, uint64_t now);
 
+/* downlink.c: */
+void downlink_divide(struct cc *, uint64_t ns, uint64_t now);
+
 /* departures.c: */
 uint16_t departures_queue(struct cc *, struct cc_flow *, uint64_t now);
 void departures_grant(struct cc *, struct cc_flow *, const struct grant *,
@@ -71,5 +74,11 @@ bool message_take(struct cc *, const struct cc_frame *, uint64_t now);
 void message_send(struct cc *, struct cc_peer *, uint8_t type);
 
 uint32_t cc_rank(const struct cc *, const struct cc_flow *, bool leased);
+
+static inline uint64_t
+larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 #endif /* shim/cc/state.h */
