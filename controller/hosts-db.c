@@ -210,6 +210,24 @@ hosts_db_restore(struct hosts_db *hdb)
     }
 }
 
+/* True if the agent of some host that has an order with jobs in it has not
+ * told yet which jobs there are: they would be taken from the host. */
+bool
+hosts_db_awaits_agents(const struct hosts_db *hdb)
+{
+    const struct hostsrec_host_wanted *row;
+
+    HOSTSREC_HOST_WANTED_FOR_EACH (row, hdb->loop.idl) {
+        const struct host *host = shash_find_data(&hdb->cluster->hosts,
+                                                  row->host);
+
+        if (row->n_level && !(host && host->connected)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* True if some host has an order with jobs in it. */
 bool
 hosts_db_has_order(const struct hosts_db *hdb)
