@@ -37,8 +37,9 @@ struct telemetry {
     uint64_t n_sent, n_dropped;
 };
 
-/* Returns a stream to one of 'remotes', separated by commas, that connects for as long as it exists.  Calls
- * 'lease' with 'aux' for each notification of a lease. */
+/* Returns a stream to one of 'remotes', separated by commas, that connects for
+ * as long as it exists.  Calls 'lease' with 'aux' for each notification of a
+ * lease. */
 struct telemetry *
 telemetry_create(const char *remotes, telemetry_lease_func *lease, void *aux)
 {

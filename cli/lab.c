@@ -2,52 +2,24 @@
 
 #include <config.h>
 
-#include <errno.h>
-#include <fcntl.h>
-#include <getopt.h>
-#include <inttypes.h>
-#include <signal.h>
+/* stagecoach lab: its commands, and the one that compares policies. */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/data-file.h"
+#include "cli/lab-options.h"
+#include "cli/lab-up.h"
 #include "cli/report.h"
-#include "lab/cgroup-tree.h"
 #include "lab/cluster.h"
 #include "lab/interrupt.h"
-#include "lab/lock.h"
 #include "lab/plan.h"
 #include "lab/policy-run.h"
 #include "lab/say.h"
 #include "lab/scenario.h"
-#include "lab/spawn.h"
-#include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
-#include "policies/policy.h"
-#include "svec.h"
-#include "timeval.h"
 #include "util.h"
-
-/* How long "lab down" waits for the lab to be gone, and "lab up" for it to be
- * there. */
-#define UP_DOWN_MS 60000
-
-/* What was typed after "stagecoach lab COMMAND". */
-struct lab_options {
-    const char *name;
-    const char *rundir;         /* NULL for the default. */
-    const char *out;            /* Directory of the report. */
-    const char *bin_dir;        /* NULL for the default. */
-    bool keep;
-    bool json;
-    bool ha;
-    struct svec policies;       /* Instead of the scenario's, if any. */
-    char **args;                /* Not options, null-terminated. */
-};
 
 static const char usage_text[] =
     "usage: stagecoach lab run SCENARIO.json [OPTION...]\n"
@@ -78,186 +50,36 @@ static const char usage_text[] =
     "\n"
     "Exit status: 0 done, 1 invalid or failed, 2 usage, 130 interrupted.\n";
 
-/* Reads options.  Returns NULL or a message. */
-static char *
-parse_options(int argc, char *argv[], struct lab_options *o)
-{
-    static const struct option long_options[] = {
-        { "policy", required_argument, NULL, 'p' },
-        { "out", required_argument, NULL, 'o' },
-        { "keep", no_argument, NULL, 'k' },
-        { "format", required_argument, NULL, 'f' },
-        { "name", required_argument, NULL, 'n' },
-        { "rundir", required_argument, NULL, 'r' },
-        { "ha", no_argument, NULL, 'a' },
-        { "bin", required_argument, NULL, 'b' },
-        { NULL, 0, NULL, 0 },
-    };
-    int c;
-
-    *o = (struct lab_options) { .name = "lab", .out = "report" };
-    svec_init(&o->policies);
-    optind = 0;
-    opterr = 0;
-    while ((c = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-        switch (c) {
-        case 'p': svec_add(&o->policies, optarg); break;
-        case 'o': o->out = optarg; break;
-        case 'k': o->keep = true; break;
-        case 'a': o->ha = true; break;
-        case 'n': o->name = optarg; break;
-        case 'r': o->rundir = optarg; break;
-        case 'b': o->bin_dir = optarg; break;
-        case 'f':
-            o->json = !strcmp(optarg, "json");
-            if (!o->json && strcmp(optarg, "table")) {
-                return xasprintf("--format: \"%s\" is not one of \"table\", "
-                                 "\"json\"", optarg);
-            }
-            break;
-        case ':':
-            return xasprintf("%s: needs a value", argv[optind - 1]);
-        default:
-            return xasprintf("%s: not an option, \"stagecoach lab --help\" "
-                             "lists them", argv[optind - 1]);
-        }
-    }
-    o->args = argv + optind;
-    return NULL;
-}
-
-/* A policy of the scenario or the command line, and its file. */
-struct chosen {
-    char *name;
-    char *file;
-};
-
 static void
-chosen_free(struct chosen *chosen, size_t n)
+describe(struct report *r, const struct lab_setting *setting)
 {
-    for (size_t i = 0; i < n; i++) {
-        free(chosen[i].name);
-        free(chosen[i].file);
-    }
-    free(chosen);
-}
+    const struct scenario *s = setting->scenario;
+    char *text = xasprintf("%d hosts, %g Mbit/s, MTU %d, %s", s->n_hosts,
+                           s->rate_bps / 1e6, s->mtu,
+                           fabric_names[setting->plan->fabric]);
 
-/* 'where' is what a message begins with. */
-static char *
-choose_policy(const char *where, const char *name, struct chosen *chosen)
-{
-    struct policy *policy;
-    char *error;
-
-    if (strchr(name, '/') || strstr(name, ".json")) {
-        chosen->file = xstrdup(name);
-    } else {
-        char *base = xasprintf("%s.json", name);
-
-        chosen->file = data_file_find("policies", base);
-        free(base);
-    }
-    if (!chosen->file) {
-        return xasprintf("%s: there is no policy \"%s\", a name from the "
-                         "policies folder or a file is allowed", where, name);
-    }
-    error = policy_from_file(chosen->file, &policy);
-    if (!error) {
-        chosen->name = xstrdup(policy->name);
-        policy_destroy(policy);
-    }
-    return error;
-}
-
-/* Stores all policies to run in '*chosenp' ('*np' of them, to be freed with
- * chosen_free() also on error). */
-static char *
-choose_policies(const struct lab_options *o, const char *file,
-                const struct scenario *s, struct chosen **chosenp, size_t *np)
-{
-    size_t n = o->policies.n ? o->policies.n : s->n_policies;
-    char *error = NULL;
-
-    *chosenp = xcalloc(n, sizeof **chosenp);
-    *np = n;
-    for (size_t i = 0; !error && i < n; i++) {
-        char *where = o->policies.n ? xstrdup("--policy")
-                      : xasprintf("%s: /policies/%"PRIuSIZE, file, i);
-
-        error = choose_policy(where, o->policies.n ? o->policies.names[i]
-                              : s->policies[i], &(*chosenp)[i]);
-        free(where);
-    }
-    return error;
-}
-
-/* Where 'exec' and 'down' need no more than names. */
-static char *
-make_plan(const struct lab_options *o, const struct scenario *s,
-          struct plan **planp)
-{
-    char *rundir = o->rundir ? xasprintf("%s/lab-%s", o->rundir, o->name)
-                             : NULL;
-    char *error = plan_create(o->name, rundir, o->bin_dir, planp);
-
-    free(rundir);
-    if (!error && s) {
-        plan_set_scenario(*planp, s);
-        (*planp)->ha = o->ha;
-    }
-    return error;
-}
-
-static int
-fail(char *error)
-{
-    say_status_end();
-    fprintf(stderr, "%s\n", error);
-    free(error);
-    return interrupt_signal() ? 128 + interrupt_signal() : EXIT_NO;
-}
-
-static char *
-need_root(void)
-{
-    /* The tools are not always in the path of whom became root by su. */
-    char *path = xasprintf("%s:/usr/sbin:/sbin",
-                           getenv("PATH") ? getenv("PATH") : "/usr/bin");
-
-    setenv("PATH", path, 1);
-    free(path);
-    return geteuid() ? xstrdup("stagecoach lab: only root can make network "
-                               "namespaces") : NULL;
-}
-
-static void
-describe(struct report *r, const struct plan *plan, const struct scenario *s)
-{
-    char *setting = xasprintf("%d hosts, %g Mbit/s, MTU %d, %s", s->n_hosts,
-                              s->rate_bps / 1e6, s->mtu,
-                              fabric_names[plan->fabric]);
-
-    report_set(&r->setting, setting);
+    report_set(&r->setting, text);
     report_set(&r->description, s->description);
-    free(setting);
+    free(text);
 }
 
 /* Runs the scenario under each policy in turn.  Returns NULL or the message of
  * the last run that failed; an interrupt ends all. */
 static char *
-compare(struct cluster *cluster, const struct plan *plan,
-        const struct scenario *s, const struct chosen *chosen, size_t n,
+compare(struct cluster *cluster, const struct lab_setting *setting,
         const struct lab_options *o, struct report *r)
 {
     char *error = NULL;
 
-    for (size_t i = 0; i < n && !interrupt_signal(); i++) {
-        struct report_policy *p = report_add_policy(r, chosen[i].name);
+    for (size_t i = 0; i < setting->n_policies && !interrupt_signal(); i++) {
+        const struct lab_policy *policy = &setting->policies[i];
+        struct report_policy *p = report_add_policy(r, policy->name);
         char *log_dir = o->keep ? xasprintf("%s/logs/%s", o->out, p->name)
                                 : NULL;
         char *run_error;
 
-        run_error = policy_run(cluster, plan, s, chosen[i].file, log_dir, p);
+        run_error = policy_run(cluster, setting->plan, setting->scenario,
+                               policy->file, log_dir, p);
         if (run_error) {
             say("%s: %s", p->name, run_error);
             free(error);
@@ -290,8 +112,7 @@ publish(struct report *r, const struct lab_options *o)
 
 /* After everything was found valid. */
 static int
-run_valid(const struct lab_options *o, const struct plan *plan,
-          const struct scenario *s, const struct chosen *chosen, size_t n)
+run_valid(const struct lab_options *o, const struct lab_setting *setting)
 {
     struct cluster *cluster;
     struct report *r;
@@ -299,23 +120,23 @@ run_valid(const struct lab_options *o, const struct plan *plan,
     int status;
 
     interrupt_init();
-    error = cluster_lock(plan, &cluster);
+    error = cluster_lock(setting->plan, &cluster);
     if (error) {
-        return fail(error);
+        return lab_fail(error);
     }
-    r = report_create(s->name, "lab");
-    describe(r, plan, s);
-    run_error = compare(cluster, plan, s, chosen, n, o, r);
+    r = report_create(setting->scenario->name, "lab");
+    describe(r, setting);
+    run_error = compare(cluster, setting, o, r);
     cluster_unlock(cluster);
     if (!interrupt_signal()) {
         error = publish(r, o);
     }
     report_destroy(r);
     if (interrupt_signal()) {
-        status = fail(xstrdup("lab: interrupted, nothing is left behind"));
+        status = lab_fail(xstrdup("lab: interrupted, nothing is left behind"));
         free(error);
     } else if (error) {
-        status = fail(error);
+        status = lab_fail(error);
     } else {
         status = run_error ? EXIT_NO : EXIT_OK;
     }
@@ -326,10 +147,7 @@ run_valid(const struct lab_options *o, const struct plan *plan,
 static int
 lab_run(const struct lab_options *o)
 {
-    struct scenario *s = NULL;
-    struct plan *plan = NULL;
-    struct chosen *chosen = NULL;
-    size_t n = 0;
+    struct lab_setting setting;
     char *error;
     int status;
 
@@ -337,219 +155,10 @@ lab_run(const struct lab_options *o)
         fputs("stagecoach lab run: one SCENARIO.json is needed\n", stderr);
         return EXIT_USAGE;
     }
-    error = scenario_from_file(o->args[0], &s);
-    error = error ? error : choose_policies(o, o->args[0], s, &chosen, &n);
-    error = error ? error : make_plan(o, s, &plan);
-    error = error ? error : need_root();
-    if (error) {
-        fprintf(stderr, "%s\n", error);
-        free(error);
-        status = EXIT_NO;
-    } else {
-        status = run_valid(o, plan, s, chosen, n);
-    }
-    chosen_free(chosen, n);
-    plan_destroy(plan);
-    scenario_destroy(s);
+    error = lab_setting_init(&setting, o, o->args[0]);
+    status = error ? lab_fail(error) : run_valid(o, &setting);
+    lab_setting_uninit(&setting);
     return status;
-}
-
-/* The background half of "lab up": tells 'ready_fd' that the cluster is up by
- * a zero byte, or else why not, and then looks after it. */
-static void OVS_NO_RETURN
-keep_up(const struct plan *plan, const char *policy_file, int ready_fd)
-{
-    struct cluster *cluster;
-    char *error;
-
-    setsid();
-    interrupt_init();
-    error = cluster_lock(plan, &cluster);
-    if (!error) {
-        error = cluster_up(cluster, policy_file);
-    }
-    if (!error) {
-        char *log = plan_log(plan, "lab");
-        int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-        ignore(write(ready_fd, "", 1));
-        dup2(null, STDIN_FILENO);
-        dup2(fd < 0 ? null : fd, STDOUT_FILENO);
-        dup2(fd < 0 ? null : fd, STDERR_FILENO);
-        free(log);
-    } else {
-        ignore(write(ready_fd, error, strlen(error)));
-    }
-    close(ready_fd);
-    while (!error && !interrupt_signal()) {
-        error = cluster_run(cluster);
-        cluster_wait(cluster);
-        interrupt_wait();
-        poll_block();
-    }
-    if (cluster) {
-        free(cluster_down(cluster));
-        cluster_unlock(cluster);
-    }
-    free(error);
-    exit(EXIT_OK);
-}
-
-static int
-lab_up_wait(int fd)
-{
-    char text[4096];
-    size_t used = 0;
-    ssize_t n;
-
-    while (used < sizeof text - 1
-           && (n = read(fd, text + used, sizeof text - 1 - used)) > 0) {
-        used += n;
-        if (!text[0]) {
-            return EXIT_OK;
-        }
-    }
-    text[used] = '\0';
-    fprintf(stderr, "%s\n", used ? text : "lab: ended before it was up");
-    return EXIT_NO;
-}
-
-static int
-lab_up(const struct lab_options *o)
-{
-    char *file = o->args[0] ? xstrdup(o->args[0])
-                            : data_file_find("lab/scenarios", "smoke.json");
-    struct scenario *s = NULL;
-    struct plan *plan = NULL;
-    struct chosen *chosen = NULL;
-    size_t n = 0;
-    int fds[2];
-    int status = EXIT_NO;
-    char *error = file ? scenario_from_file(file, &s)
-                       : xstrdup("smoke.json: not installed");
-
-    error = error ? error : choose_policies(o, file, s, &chosen, &n);
-    error = error ? error : make_plan(o, s, &plan);
-    error = error ? error : need_root();
-    if (!error && pipe2(fds, O_CLOEXEC)) {
-        error = xstrdup(ovs_strerror(errno));
-    }
-    if (error) {
-        fprintf(stderr, "%s\n", error);
-        free(error);
-    } else {
-        pid_t pid = fork();
-
-        if (!pid) {
-            close(fds[0]);
-            keep_up(plan, chosen[n - 1].file, fds[1]);
-        }
-        close(fds[1]);
-        status = pid < 0 ? EXIT_NO : lab_up_wait(fds[0]);
-        close(fds[0]);
-        if (status == EXIT_OK) {
-            printf("%d hosts are up, h0 is 10.77.0.1; policy %s; sockets and "
-                   "logs are in %s\n", s->n_hosts, chosen[n - 1].name,
-                   plan->rundir);
-        }
-    }
-    chosen_free(chosen, n);
-    plan_destroy(plan);
-    scenario_destroy(s);
-    free(file);
-    return status;
-}
-
-/* Ends a lab that is up, or removes what one that was killed has left. */
-static int
-lab_down(const struct lab_options *o)
-{
-    struct cluster *cluster;
-    struct plan *plan;
-    char *error = make_plan(o, NULL, &plan);
-    char *rundir;
-    pid_t pid;
-
-    error = error ? error : need_root();
-    if (error) {
-        return fail(error);
-    }
-    interrupt_init();
-    pid = lock_holder(plan->lock, &rundir);
-    free(rundir);
-    if (pid) {
-        kill(pid, SIGTERM);
-        for (int ms = 0; ms < UP_DOWN_MS && !interrupt_signal(); ms += 50) {
-            if (!lock_holder(plan->lock, &rundir)) {
-                break;
-            }
-            free(rundir);
-            interrupt_sleep(50);
-        }
-    }
-    error = cluster_lock(plan, &cluster);
-    if (!error) {
-        cluster_unlock(cluster);
-    }
-    plan_destroy(plan);
-    return error ? fail(error) : EXIT_OK;
-}
-
-/* Replaces this process by the command, on the host. */
-static char *
-exec_on_host(const struct plan *plan, const char *rundir, int host,
-             char *argv[])
-{
-    char *netns = plan_host_ns(plan, host);
-    char *cgroup = plan_host_cgroup(plan, host);
-    char *dir = xasprintf("%s/hosts/h%d", rundir, host);
-    int error;
-
-    setenv("STAGECOACH_RUNDIR", dir, 1);
-    setenv("STAGECOACH_CGROUP", cgroup, 1);
-    error = cgroup_tree_join(cgroup);
-    error = error ? error : netns_enter(netns);
-    if (!error) {
-        execvp(argv[0], argv);
-        error = errno;
-    }
-    return xasprintf("%s: %s", argv[0], ovs_strerror(error));
-}
-
-static int
-lab_exec(const struct lab_options *o)
-{
-    struct plan *plan = NULL;
-    char *rundir = NULL;
-    char *error;
-    int host = -1, end = 0;
-
-    if (!o->args[0] || !o->args[1]) {
-        fputs("stagecoach lab exec: HOST -- COMMAND is needed\n", stderr);
-        return EXIT_USAGE;
-    }
-    error = make_plan(o, NULL, &plan);
-    error = error ? error : need_root();
-    if (!error && !lock_holder(plan->lock, &rundir)) {
-        error = xasprintf("no lab \"%s\" is up", o->name);
-    }
-    if (!error) {
-        char *dir = xasprintf("%s/hosts/%s", rundir, o->args[0]);
-
-        if (sscanf(o->args[0], "h%d%n", &host, &end) != 1 || host < 0
-            || o->args[0][end] || access(dir, X_OK)) {
-            error = xasprintf("HOST: there is no \"%s\" in this lab",
-                              o->args[0]);
-        }
-        free(dir);
-    }
-    error = error ? error : exec_on_host(plan, rundir, host, o->args + 1);
-    fprintf(stderr, "stagecoach lab exec: %s\n", error);
-    free(error);
-    free(rundir);
-    plan_destroy(plan);
-    return EXIT_NO;
 }
 
 int
@@ -579,7 +188,7 @@ cmd_lab(int argc, char *argv[])
         }
     }
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
-    error = parse_options(argc - 1, argv + 1, &o);
+    error = lab_options_parse(argc - 1, argv + 1, &o);
     if (error) {
         fprintf(stderr, "stagecoach lab: %s\n", error);
         free(error);
@@ -597,6 +206,6 @@ cmd_lab(int argc, char *argv[])
                     "\"up\", \"down\", \"exec\"\n", argv[1]);
         }
     }
-    svec_destroy(&o.policies);
+    lab_options_uninit(&o);
     return status;
 }

@@ -3,45 +3,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "cli/report-private.h"
 #include "cli/report-svg-parts.h"
 #include "cli/report-svg.h"
-#include "cli/report.h"
 
 #define HEIGHT 180
 #define TOP 24
 #define MAX_STEPS 400           /* Of a line. */
-
-static int
-compare_doubles(const void *a_, const void *b_)
-{
-    double a = *(const double *) a_;
-    double b = *(const double *) b_;
-
-    return a < b ? -1 : a > b;
-}
-
-/* Returns the completion times of 'p', sorted, which the caller frees, and
- * stores their number in '*np'. */
-static double *
-sorted_times(const struct report_policy *p, size_t *np)
-{
-    double *times = calloc(p->n_stages + 1, sizeof *times);
-    size_t n = 0;
-
-    if (!times) {
-        abort();
-    }
-    for (size_t i = 0; i < p->n_stages; i++) {
-        double time = p->stages[i].end - p->stages[i].start;
-
-        if (!isnan(time)) {
-            times[n++] = time;
-        }
-    }
-    qsort(times, n, sizeof *times, compare_doubles);
-    *np = n;
-    return times;
-}
 
 /* The longest and, in '*minp', the shortest time of any policy.  No time is
  * shorter than a thousandth of the longest one in the picture. */
@@ -53,7 +21,7 @@ time_range(const struct report *r, double *minp)
 
     for (size_t i = 0; i < r->n_policies; i++) {
         size_t n;
-        double *times = sorted_times(r->policies[i], &n);
+        double *times = report_stage_times(r->policies[i], &n);
 
         if (n) {
             max = fmax(max, times[n - 1]);
@@ -108,7 +76,7 @@ put_steps(FILE *stream, const struct report_policy *p, int colour,
           double min, double max)
 {
     size_t n;
-    double *times = sorted_times(p, &n);
+    double *times = report_stage_times(p, &n);
     double y = TOP + HEIGHT;
 
     fprintf(stream, "<polyline class=\"p\" style=\"stroke:var(--c%d)\" "

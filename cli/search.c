@@ -16,6 +16,7 @@
 
 #ifdef HAVE_OVS
 #include "controller/intent-client.h"
+#include "openvswitch/vlog.h"
 
 #define INTENT_TIMEOUT_MS 1000
 #endif
@@ -241,6 +242,19 @@ print_table(void *aux, const cJSON *event)
     }
 }
 
+#ifdef HAVE_OVS
+/* Keeps what concerns a person of what the library says, which takes a search
+ * that waits for its jobs for a program that hangs. */
+static void
+quieten(void)
+{
+    vlog_set_levels(NULL, VLF_CONSOLE, VLL_WARN);
+    vlog_set_levels(vlog_module_from_name("timeval"), VLF_CONSOLE, VLL_ERR);
+    vlog_set_levels(vlog_module_from_name("intent_client"), VLF_CONSOLE,
+                    VLL_INFO);
+}
+#endif
+
 static int
 execute(const struct options *o, struct search_config *config)
 {
@@ -250,6 +264,7 @@ execute(const struct options *o, struct search_config *config)
     struct intent_client *client = NULL;
 
     if (o->intent) {
+        quieten();
         client = intent_client_create(o->intent, INTENT_TIMEOUT_MS);
         config->announce = &intent_client_announce;
         config->announce_aux = client;

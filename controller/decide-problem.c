@@ -70,7 +70,7 @@ describe(struct decide_job *dj, const struct policy *policy, double age)
     for (size_t i = 0; i < dj->n_demands; i++) {
         dj->burst = MAX(dj->burst, dj->demands[i].seconds);
     }
-    dj->alone = dj->left * MAX(period, dj->burst);
+    dj->alone = dj->left * MAX(job->progress.first_period, dj->burst);
     dj->foreseen = dj->left * foreseen_period(job, dj->burst);
     traits->arrival = age;
     traits->sent = job->sent;

@@ -52,12 +52,12 @@ struct decide_job {
     struct order_demand *demands;       /* Of one iteration, by port. */
     size_t n_demands;
     double burst;               /* The longest of them. */
-    double alone;               /* Seconds to the end of the rung, as far as
-                                 * the job's pace is known; at least 'left'
-                                 * bursts. */
-    double foreseen;            /* The same for people: without what others
-                                 * held the job up for, as far as that is
-                                 * known.  It decides nothing. */
+    double alone;               /* Seconds to the end of the rung at the pace
+                                 * that was measured while nobody went before
+                                 * the job; at least 'left' bursts. */
+    double foreseen;            /* The same for people: of a job that always
+                                 * waited, the best guess.  It decides
+                                 * nothing. */
     struct order_traits traits; /* Of the job to the end of its rung. */
 };
 

@@ -52,6 +52,7 @@ bool hosts_db_is_ready(const struct hosts_db *);
 bool hosts_db_is_settled(const struct hosts_db *);
 void hosts_db_restore(struct hosts_db *);
 bool hosts_db_has_order(const struct hosts_db *);
+bool hosts_db_awaits_agents(const struct hosts_db *);
 
 void hosts_db_mark(struct hosts_db *);
 void hosts_db_observe(struct hosts_db *, bool observe);

@@ -121,10 +121,11 @@ is_ready(const struct controller *ctl, long long *since)
         *since = time_msec();
         hosts_db_restore(ctl->hosts);
     }
-    if (hosts_db_has_order(ctl->hosts)
-        && telemetry_n_agents(ctl->telemetry)
-           < count_named_hosts(ctl->cluster)
-        && time_msec() < *since + GRACE_MS) {
+    if (time_msec() < *since + GRACE_MS
+        && hosts_db_has_order(ctl->hosts)
+        && (hosts_db_awaits_agents(ctl->hosts)
+            || telemetry_n_agents(ctl->telemetry)
+               < count_named_hosts(ctl->cluster))) {
         poll_timer_wait_until(*since + GRACE_MS);
         return false;
     }
@@ -196,7 +197,7 @@ run_gain(struct controller *ctl)
     gain_wait(ctl->gain, newest);
 }
 
-/* Everything that an active controller does. */
+/* Everything that an active controller does, and another does not. */
 static void
 lead(struct controller *ctl, long long *leading_since)
 {
@@ -211,6 +212,9 @@ lead(struct controller *ctl, long long *leading_since)
         switches_set(ctl->switches, policy, intent_db_generation(ctl->intent),
                      ctl->cluster, hosts_db_version(ctl->hosts));
         decide_wait(ctl->decide);
+    }
+    if (!intent_db_is_active(ctl->intent)) {
+        switches_leave(ctl->switches);
     }
     if (*leading_since) {
         telemetry_send_leases(ctl->telemetry,

@@ -38,7 +38,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lab/search-run.h"
+#include "lab/search-state.h"
 
 struct cojob_run;
 struct ds;
@@ -62,8 +62,8 @@ bool cojob_run_is_over(const struct cojob_run *);
 /* Why it failed, to be freed; NULL if it did not, or not yet. */
 char *cojob_run_error(const struct cojob_run *);
 
-/* As search_run_jobs(): those whose iterations are known and that have some to
- * do. */
+/* As search_state_jobs(): those whose iterations are known and that have some
+ * to do. */
 size_t cojob_run_jobs(const struct cojob_run *, struct search_job jobs[],
                       size_t max);
 

@@ -140,7 +140,8 @@ hosts_follow(const struct faults *f, int i)
     int n = 0;
 
     cJSON_ArrayForEach (host, cJSON_GetObjectItem(reply, "hosts")) {
-        n += is_true(host, "connected") && has_string(host, "state", "ordered");
+        n += (is_true(host, "connected")
+              && has_string(host, "state", "ordered"));
     }
     cJSON_Delete(reply);
     return n >= f->plan->n_hosts;

@@ -16,7 +16,8 @@
  * leads when another does; the next fault comes some seconds after
  * everything is back: a controller leads, of a newer generation if that was
  * killed, reaches both databases, and all hosts follow its order.  Meanwhile
- * nobody else may command the switch, as the switch has it, and the switch keeps its flows.
+ * nobody else may command the switch, as the switch has it, and the switch
+ * keeps its flows.
  *
  *
  * Usage

@@ -4,10 +4,8 @@
 
 #include "lab/search-run.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,35 +14,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/report.h"
 #include "controller/database.h"
 #include "lab/members.h"
 #include "lab/plan.h"
 #include "lab/say.h"
+#include "lab/scenario.h"
+#include "lab/search-state.h"
 #include "lab/spawn.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/poll-loop.h"
 #include "process.h"
-#include "timeval.h"
 #include "util.h"
 
 #define MAX_LINE 65536          /* A longer line is not an event. */
 #define STOP_MS 2000            /* From SIGTERM to SIGKILL. */
 #define TAIL_LINES 5            /* Of its log, when it fails. */
 
-/* A job of the search, in the order in which they began. */
-struct job {
-    char *name;
-    uint64_t hosts;             /* Bit i: it has a process on host i. */
-    bool live;                  /* In the stage that runs. */
-    long long iteration;
-};
-
 struct search_run {
     const struct plan *plan;
     const struct scenario_search *search;
-    struct report_policy *policy;
-    long long epoch_ms;
+    struct search_state *state; /* What it has told. */
 
     pid_t pid;                  /* 0 before it starts and after its end. */
     int fd;                     /* Its standard output, -1 if closed. */
@@ -53,23 +42,7 @@ struct search_run {
     char *log;                  /* What it writes to standard error. */
     char *error;                /* Why it failed. */
     bool over;
-
-    int rung;                   /* That runs, -1 between stages. */
-    long long target;           /* Iterations where it ends. */
-    size_t n_jobs, allocated_jobs;
-    struct job *jobs;
-    cJSON *placements;          /* Of the search: whose hosts are whose. */
 };
-
-static cJSON *
-parse_placements(const char *text)
-{
-    cJSON *search = cJSON_Parse(text);
-    cJSON *placements = cJSON_DetachItemFromObject(search, "placements");
-
-    cJSON_Delete(search);
-    return placements;
-}
 
 struct search_run *
 search_run_create(const struct plan *plan, const struct scenario_search *ss,
@@ -80,13 +53,10 @@ search_run_create(const struct plan *plan, const struct scenario_search *ss,
 
     sr->plan = plan;
     sr->search = ss;
-    sr->policy = policy;
-    sr->epoch_ms = epoch_ms;
+    sr->state = search_state_create(ss, policy, epoch_ms);
     sr->fd = -1;
     sr->events = -1;
-    sr->rung = -1;
     ds_init(&sr->buffer);
-    sr->placements = parse_placements(ss->text);
     sr->log = plan_log(plan, name);
     free(name);
     return sr;
@@ -111,11 +81,7 @@ search_run_destroy(struct search_run *sr)
         if (sr->events >= 0) {
             close(sr->events);
         }
-        for (size_t i = 0; i < sr->n_jobs; i++) {
-            free(sr->jobs[i].name);
-        }
-        free(sr->jobs);
-        cJSON_Delete(sr->placements);
+        search_state_destroy(sr->state);
         ds_destroy(&sr->buffer);
         free(sr->log);
         free(sr->error);
@@ -185,8 +151,7 @@ search_run_start(struct search_run *sr)
                            sr->search->cojob);
     char *error = write_search(sr, file);
 
-    report_search_begin(sr->policy, sr->search->cojob,
-                        (time_wall_msec() - sr->epoch_ms) / 1000.0);
+    search_state_start(sr->state);
     if (!error) {
         error = start_program(sr, file);
     }
@@ -194,175 +159,10 @@ search_run_start(struct search_run *sr)
     return error;
 }
 
-static const char *
-get_string(const cJSON *event, const char *name)
-{
-    const char *s = cJSON_GetStringValue(cJSON_GetObjectItem(event, name));
-
-    return s ? s : "";
-}
-
-/* Returns NAN if there is no such number. */
-static double
-get_number(const cJSON *event, const char *name)
-{
-    return cJSON_GetNumberValue(cJSON_GetObjectItem(event, name));
-}
-
-static long long
-get_integer(const cJSON *event, const char *name)
-{
-    double d = get_number(event, name);
-
-    return d >= 0 && d < 1e15 ? d : 0;
-}
-
-/* The hosts in array 'role' of 'placement', named h0, h1... */
-static uint64_t
-placed_hosts(const cJSON *placement, const char *role)
-{
-    const cJSON *names = cJSON_GetObjectItem(placement, role);
-    const cJSON *name;
-    uint64_t hosts = 0;
-
-    cJSON_ArrayForEach (name, names) {
-        const char *text = cJSON_GetStringValue(name);
-        int host;
-
-        if (text && sscanf(text, "h%d", &host) == 1 && host >= 0
-            && host < SCENARIO_MAX_HOSTS) {
-            hosts |= UINT64_C(1) << host;
-        }
-    }
-    return hosts;
-}
-
-static struct job *
-find_job(struct search_run *sr, const char *name)
-{
-    for (size_t i = 0; i < sr->n_jobs; i++) {
-        if (!strcmp(sr->jobs[i].name, name)) {
-            return &sr->jobs[i];
-        }
-    }
-    return NULL;
-}
-
-/* Trials take the search's placements in turns. */
-static struct job *
-get_job(struct search_run *sr, const char *name)
-{
-    struct job *job = find_job(sr, name);
-    int n = cJSON_GetArraySize(sr->placements);
-
-    if (!job) {
-        const cJSON *p = n ? cJSON_GetArrayItem(sr->placements,
-                                                sr->n_jobs % n) : NULL;
-
-        if (sr->n_jobs >= sr->allocated_jobs) {
-            sr->jobs = x2nrealloc(sr->jobs, &sr->allocated_jobs,
-                                  sizeof *sr->jobs);
-        }
-        job = &sr->jobs[sr->n_jobs++];
-        *job = (struct job) {
-            .name = xstrdup(name),
-            .hosts = placed_hosts(p, "workers") | placed_hosts(p, "servers"),
-        };
-    }
-    return job;
-}
-
-static void
-no_stage(struct search_run *sr)
-{
-    for (size_t i = 0; i < sr->n_jobs; i++) {
-        sr->jobs[i].live = false;
-    }
-    sr->rung = -1;
-}
-
-static void
-stage_begin(struct search_run *sr, const cJSON *event, double t)
-{
-    const cJSON *jobs = cJSON_GetObjectItem(event, "jobs");
-    const cJSON *job;
-
-    no_stage(sr);
-    sr->rung = get_integer(event, "rung");
-    sr->target = get_integer(event, "iterations");
-    cJSON_ArrayForEach (job, jobs) {
-        const char *name = cJSON_GetStringValue(job);
-
-        if (name) {
-            get_job(sr, name)->live = true;
-        }
-    }
-    report_stage_begin(sr->policy, get_string(event, "cojob"), sr->rung, t,
-                       cJSON_GetArraySize(jobs));
-}
-
-static void
-progress(struct search_run *sr, const cJSON *event, double t)
-{
-    const char *name = get_string(event, "job");
-    long long iteration = get_integer(event, "iteration");
-    struct job *job = find_job(sr, name);
-
-    if (job) {
-        job->iteration = iteration;
-    }
-    report_progress(sr->policy, get_string(event, "cojob"), name, t,
-                    iteration, get_number(event, "loss"),
-                    get_number(event, "accuracy"));
-}
-
-static void
-job_end(struct search_run *sr, const cJSON *event, double t)
-{
-    const char *name = get_string(event, "job");
-    const char *outcome = get_string(event, "outcome");
-    struct job *job;
-
-    progress(sr, event, t);
-    job = find_job(sr, name);
-    if (job) {
-        job->live = false;
-    }
-    if (!strcmp(outcome, "failed")) {
-        say("%s/%s failed", get_string(event, "cojob"), name);
-    }
-    report_job_end(sr->policy, get_string(event, "cojob"), name, outcome);
-}
-
 void
 search_run_event(struct search_run *sr, const char *line)
 {
-    cJSON *event = cJSON_Parse(line);
-    const char *type = get_string(event, "event");
-    const char *cojob = get_string(event, "cojob");
-    double t = (get_number(event, "time") - sr->epoch_ms) / 1000;
-
-    if (isnan(t)) {
-        /* Not an event. */
-    } else if (!strcmp(type, "search-begin")) {
-        report_search_begin(sr->policy, cojob, t);
-    } else if (!strcmp(type, "job-begin")) {
-        get_job(sr, get_string(event, "job"));
-    } else if (!strcmp(type, "stage-begin")) {
-        stage_begin(sr, event, t);
-    } else if (!strcmp(type, "progress")) {
-        progress(sr, event, t);
-    } else if (!strcmp(type, "stage-end")) {
-        report_stage_end(sr->policy, cojob, get_integer(event, "rung"), t);
-        no_stage(sr);
-    } else if (!strcmp(type, "job-end")) {
-        job_end(sr, event, t);
-    } else if (!strcmp(type, "search-end")) {
-        const char *best = get_string(event, "best");
-
-        report_search_end(sr->policy, cojob, t, *best ? best : NULL);
-    }
-    cJSON_Delete(event);
+    search_state_event(sr->state, line);
 }
 
 static void
@@ -373,7 +173,7 @@ take_lines(struct search_run *sr)
 
     while ((newline = strchr(line, '\n'))) {
         *newline = '\0';
-        search_run_event(sr, line);
+        search_state_event(sr->state, line);
         line = newline + 1;
     }
     size_t rest = strlen(line);
@@ -454,41 +254,16 @@ size_t
 search_run_jobs(const struct search_run *sr, struct search_job jobs[],
                 size_t max)
 {
-    size_t n = 0;
-
-    for (size_t i = 0; sr->rung >= 0 && i < sr->n_jobs; i++) {
-        if (sr->jobs[i].live && sr->jobs[i].iteration < sr->target) {
-            if (n < max) {
-                jobs[n] = (struct search_job) {
-                    .cojob = sr->search->cojob,
-                    .job = sr->jobs[i].name,
-                    .hosts = sr->jobs[i].hosts,
-                    .iteration = sr->jobs[i].iteration,
-                    .target = sr->target,
-                };
-            }
-            n++;
-        }
-    }
-    return MIN(n, max);
+    return search_state_jobs(sr->state, jobs, max);
 }
 
 void
 search_run_status(const struct search_run *sr, struct ds *ds)
 {
-    long long least = sr->target;
-
     ds_put_cstr(ds, sr->search->cojob);
     if (sr->over) {
         ds_put_cstr(ds, sr->error ? " failed" : " done");
-    } else if (sr->rung < 0) {
-        ds_put_cstr(ds, " -");
     } else {
-        for (size_t i = 0; i < sr->n_jobs; i++) {
-            if (sr->jobs[i].live) {
-                least = MIN(least, sr->jobs[i].iteration);
-            }
-        }
-        ds_put_format(ds, " rung %d %lld/%lld", sr->rung, least, sr->target);
+        search_state_status(sr->state, ds);
     }
 }

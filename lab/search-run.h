@@ -34,7 +34,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+
+#include "lab/search-state.h"
 
 struct ds;
 struct plan;
@@ -57,20 +58,10 @@ bool search_run_is_over(const struct search_run *);
 /* Why it failed, to be freed; NULL if it did not, or not yet. */
 char *search_run_error(const struct search_run *);
 
-/* One event of the search, one line of JSON.  Lines that are none, or of
- * events that nobody knows, are ignored. */
+/* As search_state_event(), for a line that it might have printed. */
 void search_run_event(struct search_run *, const char *line);
 
-/* A job that trains now, for those who watch it. */
-struct search_job {
-    const char *cojob, *job;
-    uint64_t hosts;             /* Bit i: it has a process on host i. */
-    long long iteration;
-    long long target;           /* Where its stage ends. */
-};
-
-/* Returns the number of jobs in the running stage, at most 'max' of which are
- * stored in 'jobs'; those that have reached the target are left out. */
+/* As search_state_jobs(). */
 size_t search_run_jobs(const struct search_run *, struct search_job jobs[],
                        size_t max);
 

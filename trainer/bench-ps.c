@@ -2,31 +2,18 @@
 
 #include "trainer/bench-ps.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "trainer/control.h"
+#include "trainer/bench-processes.h"
 #include "trainer/message.h"
-#include "trainer/ps/address.h"
 #include "trainer/ps/frame.h"
-#include "trainer/ps/link.h"
-#include "trainer/ps/optimiser.h"
-#include "trainer/ps/server.h"
 #include "trainer/ps/store-client.h"
-#include "trainer/sync/sync.h"
 
-#define BIG ((size_t) 1 << 20)  /* Floats of the one big value: 4 MB. */
+#define BIG BENCH_PROCESSES_VALUES      /* Floats of the one big value. */
 #define BIG_ROUNDS 101
 #define N_KEYS 10000000         /* Of the bulk push. */
 #define BULK_ROUNDS 9
@@ -39,8 +26,7 @@
 #define MAX_ROUNDS 101
 
 struct bench {
-    struct store_client *client;
-    int plain;                  /* A socket to the plain process. */
+    struct bench_processes processes;
     uint8_t *bytes;             /* 12 N_KEYS of them. */
     char *error;                /* The first one. */
 };
@@ -82,223 +68,32 @@ median(struct series *series)
     return series->values[series->n / 2];
 }
 
-/* Plain sockets. */
-
-struct request {
-    uint64_t to, from;          /* Bytes that follow, that are wanted. */
-};
-
-static bool
-move_all(int fd, uint8_t *bytes, size_t n, bool out)
+/* Ends the bench with 'error', or NULL, if nothing has ended it before. */
+static void
+note_error(struct bench *b, char *error)
 {
-    while (n) {
-        ssize_t moved = out ? send(fd, bytes, n, MSG_NOSIGNAL)
-                            : recv(fd, bytes, n, 0);
-
-        if (moved <= 0 && (!moved || errno != EINTR)) {
-            return false;
-        }
-        bytes += moved > 0 ? moved : 0;
-        n -= moved > 0 ? moved : 0;
+    if (b->error) {
+        free(error);
+    } else {
+        b->error = error;
     }
-    return true;
 }
 
-/* Takes and gives bytes until the connection ends. */
 static void
-plain_main(int fd)
+finish(struct bench *b, ps_handle handle)
 {
-    uint8_t *bytes = allocate(BIG, sizeof(float));
-    struct request request;
-
-    while (move_all(fd, (uint8_t *) &request, sizeof request, false)) {
-        uint64_t left = request.to;
-
-        while (left) {
-            size_t n = left < BIG * sizeof(float) ? left
-                                                  : BIG * sizeof(float);
-
-            move_all(fd, bytes, n, false);
-            left -= n;
-        }
-        move_all(fd, bytes, request.from, true);
-    }
-    free(bytes);
+    note_error(b, store_wait(b->processes.client, handle));
 }
 
 /* Seconds that it takes to send 'to' bytes and get 'from'. */
 static double
 plain_exchange(struct bench *b, size_t to, size_t from)
 {
-    struct request request = { to - sizeof request, from };
     double begin = now();
-    bool ok;
 
-    memcpy(b->bytes, &request, sizeof request);
-    ok = move_all(b->plain, b->bytes, to, true)
-         && move_all(b->plain, b->bytes, from, false);
-    if (!ok && !b->error) {
-        b->error = message("plain socket: %s", strerror(errno));
-    }
+    note_error(b, bench_processes_exchange(&b->processes, b->bytes, to,
+                                           from));
     return now() - begin;
-}
-
-/* Processes. */
-
-/* Has this process run on the 'place'th of the processors that it may use, if
- * there are two: the client on one, the server and the plain process on the
- * other.  Else the kernel puts one pair together and the other pair apart, for
- * as long as a run takes, and a message within a processor takes half the time
- * of one between two. */
-static void
-pin(int place)
-{
-    static cpu_set_t all;
-    cpu_set_t one;
-
-    if (!CPU_COUNT(&all) && sched_getaffinity(0, sizeof all, &all)) {
-        return;
-    }
-    CPU_ZERO(&one);
-    for (int i = 0; i < CPU_SETSIZE; i++) {
-        if (CPU_ISSET(i, &all) && !place--) {
-            CPU_SET(i, &one);
-        }
-    }
-    if (CPU_COUNT(&all) > 1 && sched_setaffinity(0, sizeof one, &one)) {
-        fprintf(stderr, "bench: processors not chosen: %s\n",
-                strerror(errno));
-    }
-}
-
-static pid_t
-start_process(void)
-{
-    pid_t parent = getpid(), pid;
-
-    fflush(stdout);
-    pid = fork();
-    if (!pid) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) {
-            _exit(1);
-        }
-        pin(1);
-    }
-    return pid;
-}
-
-static char *
-start_plain(pid_t *pidp, int *fdp)
-{
-    int listener;
-    uint16_t port;
-    char target[32], *error = address_listen("127.0.0.1", 0, &listener,
-                                             &port);
-
-    if (error) {
-        return error;
-    }
-    *pidp = start_process();
-    if (!*pidp) {
-        int fd;
-
-        fcntl(listener, F_SETFL, 0);
-        fd = accept(listener, NULL, NULL);
-        link_tune(fd, NULL);
-        fcntl(fd, F_SETFL, 0);
-        plain_main(fd);
-        _exit(0);
-    }
-    close(listener);
-    snprintf(target, sizeof target, "127.0.0.1:%u", port);
-    error = address_connect(target, fdp);
-    if (!error) {
-        link_tune(*fdp, NULL);
-        fcntl(*fdp, F_SETFL, 0);
-    }
-    return error;
-}
-
-/* The server's first line says where it listens. */
-static int
-read_port(int fd)
-{
-    FILE *stream = fdopen(fd, "r");
-    char line[256];
-    const char *at = NULL;
-    int port = 0;
-
-    if (stream && fgets(line, sizeof line, stream)) {
-        at = strstr(line, "\"port\": ");
-    }
-    if (at) {
-        port = atoi(at + strlen("\"port\": "));
-    }
-    if (stream) {
-        fclose(stream);
-    }
-    return port;
-}
-
-static void
-server_main(int out)
-{
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    char *error;
-
-    dup2(null, STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    signal(SIGPIPE, SIG_IGN);           /* Nobody reads its last line. */
-    error = ps_server_run(&(struct ps_server_config) {
-        .address = "127.0.0.1", .n_workers = 1, .n_threads = 1,
-        .sync = &(struct sync_spec) { .class = &sync_bsp },
-        .patience_us = 1000000,
-        .control = control_create(0),
-    });
-    if (error) {
-        fprintf(stderr, "bench: %s\n", error);
-    }
-    _exit(error != NULL);
-}
-
-static char *
-start_server(pid_t *pidp, struct store_client **clientp)
-{
-    const char *servers[1];
-    char target[32];
-    int out[2], port;
-
-    if (pipe2(out, O_CLOEXEC)) {
-        return message("pipe: %s", strerror(errno));
-    }
-    *pidp = start_process();
-    if (!*pidp) {
-        server_main(out[1]);
-    }
-    close(out[1]);
-    port = read_port(out[0]);
-    snprintf(target, sizeof target, "127.0.0.1:%d", port);
-    servers[0] = target;
-    return store_client_create(&(struct store_client_config) {
-        .servers = servers, .n_servers = 1, .n_workers = 1,
-        .n_parameters = BIG, .key_space = UINT64_MAX, .width = 1,
-        .optimiser = optimiser_find("sum"),
-    }, clientp);
-}
-
-/* Measurements. */
-
-static void
-finish(struct bench *b, ps_handle handle)
-{
-    char *error = store_wait(b->client, handle);
-
-    if (b->error) {
-        free(error);
-    } else {
-        b->error = error;
-    }
 }
 
 /* What is printed, in order; names in the words of the goals. */
@@ -338,7 +133,7 @@ push_value(struct bench *b, void *value)
 {
     double begin = now();
 
-    finish(b, store_push(b->client, 0, BIG, value));
+    finish(b, store_push(b->processes.client, 0, BIG, value));
     return now() - begin;
 }
 
@@ -347,7 +142,7 @@ pull_value(struct bench *b, void *value)
 {
     double begin = now();
 
-    finish(b, store_pull(b->client, 0, BIG, value));
+    finish(b, store_pull(b->processes.client, 0, BIG, value));
     return now() - begin;
 }
 
@@ -362,7 +157,8 @@ static double
 plain_pull(struct bench *b, void *aux)
 {
     (void) aux;
-    return plain_exchange(b, sizeof(struct request), BIG * sizeof(float));
+    return plain_exchange(b, sizeof(struct bench_request),
+                          BIG * sizeof(float));
 }
 
 /* One value of 4 MB there, and back. */
@@ -418,7 +214,7 @@ push_bulk(struct bench *b, const uint64_t *keys, const float *values)
 {
     double begin = now();
 
-    finish(b, store_push_keys(b->client, keys, N_KEYS, values));
+    finish(b, store_push_keys(b->processes.client, keys, N_KEYS, values));
     return N_KEYS / (now() - begin) / 1e6;
 }
 
@@ -439,7 +235,7 @@ measure_bulk(struct bench *b, struct figures *f)
         note(&push, push_bulk(b, keys, values));
         note(&ratio, push.values[i] * 1e6 / N_KEYS * plain);
         begin = now();
-        finish(b, store_pull_keys(b->client, keys, N_KEYS, values));
+        finish(b, store_pull_keys(b->processes.client, keys, N_KEYS, values));
         note(&pull, N_KEYS / (now() - begin) / 1e6);
     }
     make_keys(keys, 100);       /* Keys near each other take one byte. */
@@ -465,7 +261,7 @@ push_small(struct bench *b, void *aux)
     for (int j = 0; j < SYNC_OPS; j++) {
         uint64_t key = j * UINT64_C(1000003);
 
-        finish(b, store_push_keys(b->client, &key, 1, &one));
+        finish(b, store_push_keys(b->processes.client, &key, 1, &one));
     }
     return (now() - begin) / SYNC_OPS;
 }
@@ -516,7 +312,7 @@ measure_pipelined(struct bench *b, struct figures *f)
         for (int j = 0; j < PIPELINED_OPS; j++) {
             uint64_t key = j * UINT64_C(7919) % 1000 * 1000003;
 
-            last = store_push_keys(b->client, &key, 1, &one);
+            last = store_push_keys(b->processes.client, &key, 1, &one);
         }
         finish(b, last);
         note(&rate, PIPELINED_OPS / (now() - begin) / 1e3);
@@ -560,15 +356,10 @@ print(const struct figures *f, bool json)
 char *
 bench_ps(bool json)
 {
-    struct bench b = { .plain = -1 };
-    pid_t server = 0, plain = 0;
+    struct bench b = { .bytes = NULL };
     struct figures f;
 
-    pin(0);
-    b.error = start_server(&server, &b.client);
-    if (!b.error) {
-        b.error = start_plain(&plain, &b.plain);
-    }
+    b.error = bench_processes_start(&b.processes);
     if (!b.error) {
         b.bytes = allocate(12, N_KEYS);
         measure_big(&b, &f);
@@ -579,17 +370,7 @@ bench_ps(bool json)
     if (!b.error) {
         print(&f, json);
     }
-    store_client_destroy(b.client);
-    if (b.plain >= 0) {
-        close(b.plain);
-    }
-    for (int i = 0; i < 2; i++) {
-        pid_t pid = i ? plain : server;
-
-        if (pid > 0) {
-            waitpid(pid, NULL, 0);
-        }
-    }
+    bench_processes_stop(&b.processes);
     free(b.bytes);
     return b.error;
 }

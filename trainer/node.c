@@ -71,9 +71,9 @@ open_task(struct node *node)
 static int
 own_port(const struct node *node)
 {
-    const char *colon = strrchr(node->names[node->o->rank], ':');
+    const struct options *o = node->o;
 
-    return node->o->port ? node->o->port : atoi(colon + 1);
+    return o->port ? o->port : address_port(node->names[o->rank]);
 }
 
 static char *

@@ -5,8 +5,8 @@
 
 /* What a person can tell the trainer on its command line.
  *
- * One table in options.c has a row for each option, which is its name, range,
- * default and help; the parser and --help both come from it. */
+ * One table in options-table.c has a row for each option, which is its name,
+ * range, default and help; the parser and --help both come from it. */
 
 #include <stdbool.h>
 #include <stdint.h>

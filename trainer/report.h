@@ -61,4 +61,7 @@ void report_done(const struct report_progress *, uint64_t bytes_sent,
 
 int64_t report_monotonic_us(void);
 
+/* Seconds of processors that this process has used. */
+double report_cpu_s(void);
+
 #endif /* trainer/report.h */

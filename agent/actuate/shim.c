@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The actuator for a host with a shim. */
+/* The actuator for a host with a shim: its connection, and what it tells the
+ * shim. */
 
 #include <config.h>
 
-#include "agent/actuate/actuator.h"
+#include "agent/actuate/shim-private.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/actuate/bypass.h"
-#include "agent/actuate/flow-set.h"
-#include "agent/actuate/slot-table.h"
-#include "agent/actuate/traffic.h"
-#include "agent/actuate/watched.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "shim/control/client.h"
@@ -26,60 +22,8 @@
 VLOG_DEFINE_THIS_MODULE(shim_actuator);
 
 #define CONNECT_MS 100          /* Between attempts. */
-#define STATS_MS 200
 #define LEASE_MS 3000           /* Of the agent's own lease. */
 #define LEASE_RENEW_MS 1000
-#define RESYNC_MS 1000          /* After the shim refused something. */
-#define SILENCE_MS 3000         /* A shim that owes an answer for so long is
-                                 * taken for dead. */
-#define MAX_MESSAGES_A_RUN 50
-
-/* What the first replies of a connection are needed for. */
-enum {
-    NEED_HELLO = 1 << 0,
-    NEED_SLOTS = 1 << 1,
-    NEED_FLOWS = 1 << 2,
-    NEED_ALL = NEED_HELLO | NEED_SLOTS | NEED_FLOWS,
-};
-
-struct shim_actuator {
-    struct actuator up;
-    char *path;
-    const struct actuator_events *events;
-    void *aux;
-
-    struct shim_client *conn;    /* NULL while away. */
-    int last_error;             /* Why it is away, so that each reason is
-                                 * logged once; -1 before the first try. */
-    unsigned int needs;         /* NEED_*: lists to come. */
-    struct bypass *bypass;
-    uint64_t page;              /* Of flows that is to come, 0: the first. */
-    struct shim_hello hello;    /* Of this connection; the rate outlives it. */
-
-    struct slot_table slots;
-    struct flow_set flows;
-    uint64_t queued_bytes;      /* In the shim, as it told last. */
-    struct shim_stats stats;    /* The same. */
-    struct traffic traffic;
-    struct watched watched;
-    bool slots_dirty;
-    int n_unanswered;           /* Changes of tables without a reply yet. */
-
-    long long lease_until;      /* LLONG_MIN before the first set_lease(). */
-    uint8_t default_dscp;
-    bool lease_dirty;           /* To be sent out of turn. */
-    uint32_t guard;             /* As in struct shim_guard. */
-    bool guard_dirty;
-    struct shim_congestion congestion;
-    bool congestion_dirty;
-
-    long long next_connect, next_stats, next_lease, next_sync;
-    long long heard;            /* Last message, or when none was owed. */
-
-    /* Too large for the stack. */
-    struct slot_changes slot_changes;
-    struct flow_changes flow_changes;
-};
 
 static struct shim_actuator *
 shim_cast(const struct actuator *a)
@@ -142,23 +86,12 @@ shim_close(struct actuator *a)
     free(s);
 }
 
-static void
-send_request(struct shim_actuator *s, enum shim_msg_type type,
+void
+shim_request(struct shim_actuator *s, enum shim_msg_type type,
              const void *body, size_t size)
 {
     /* A broken connection shows when receiving. */
     shim_client_send(s->conn, type, body, size, NULL);
-}
-
-/* Asks for everything that is needed to go on by difference. */
-static void
-ask_for_tables(struct shim_actuator *s)
-{
-    s->needs = NEED_ALL;
-    s->n_unanswered = 0;
-    s->next_sync = LLONG_MAX;
-    send_request(s, SHIM_HELLO, NULL, 0);
-    send_request(s, SHIM_SLOT_LIST, NULL, 0);
 }
 
 static void
@@ -181,293 +114,8 @@ try_to_connect(struct shim_actuator *s, long long now)
     s->congestion_dirty = s->congestion.gamma != SHIM_CONGESTION_UNTOLD;
     s->next_stats = now;
     bypass_met(s->bypass, shim_client_fd(s->conn), now);
-    ask_for_tables(s);
-    send_request(s, SHIM_SUBSCRIBE, NULL, 0);
-}
-
-/* Takes the reply that 'need' stands for.  After the last of them the tables
- * are known and changes may be sent. */
-static void
-have(struct shim_actuator *s, unsigned int need)
-{
-    if (s->needs && !(s->needs &= ~need)) {
-        s->slots_dirty = true;
-        flow_set_recheck(&s->flows);
-        if (s->last_error) {
-            s->last_error = 0;
-            VLOG_INFO("%s: the shim is there, process %"PRIu32", "
-                      "%"PRIu64" bit/s", s->path, s->hello.pid,
-                      s->hello.rate_bps);
-        }
-    }
-}
-
-static void
-slot_grew(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes, void *s_)
-{
-    struct shim_actuator *s = s_;
-    const char *job = slot_table_name(&s->slots, slot);
-
-    if (job) {
-        s->events->traffic(job, tx_bytes, rx_bytes, s->aux);
-    }
-}
-
-static void
-tell_bursts(struct shim_actuator *s, const struct shim_slot_stats *slots,
-            size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        const char *job = (slots[i].slot < SHIM_MAX_SLOTS
-                           ? slot_table_name(&s->slots, slots[i].slot)
-                           : NULL);
-
-        if (job) {
-            s->events->bursts(job, &slots[i].tx_bursts, &slots[i].rx_bursts,
-                              s->aux);
-        }
-    }
-}
-
-static int
-take_stats(struct shim_actuator *s, const void *body, size_t size)
-{
-    const struct shim_stats *stats = body;
-    const struct shim_slot_stats *slots = (const void *) (stats + 1);
-    size_t n;
-
-    if (size < sizeof *stats || (size - sizeof *stats) % sizeof *slots) {
-        return EPROTO;
-    }
-    /* Before the lists are there, slots may have other numbers. */
-    if (!s->needs) {
-        n = (size - sizeof *stats) / sizeof *slots;
-        traffic_take(&s->traffic, stats, slots, n, slot_grew, s);
-        tell_bursts(s, slots, n);
-        s->queued_bytes = stats->queued_bytes;
-        s->stats = *stats;
-    }
-    return 0;
-}
-
-static int
-take_bins(struct shim_actuator *s, const void *body, size_t size)
-{
-    const struct shim_bins *head = body;
-    const struct shim_bin *bins = (const void *) (head + 1);
-    const char *job;
-    size_t n;
-
-    if (size < sizeof *head || (size - sizeof *head) % sizeof *bins) {
-        return EPROTO;
-    }
-    n = (size - sizeof *head) / sizeof *bins;
-    job = slot_table_name(&s->slots, head->slot);
-    if (job && watched_answered(&s->watched, job, head->first + n)) {
-        s->events->bins(job, head->first, bins, n, s->aux);
-    }
-    return 0;
-}
-
-static void
-ask_for_bins(const char *job, uint64_t since, void *s_)
-{
-    struct shim_actuator *s = s_;
-    struct shim_bins_since request = {
-        .slot = slot_table_number(&s->slots, job), .since = since,
-    };
-
-    if (request.slot) {
-        send_request(s, SHIM_BINS, &request, sizeof request);
-    }
-}
-
-static int
-take_misses(struct shim_actuator *s, const void *body, size_t size)
-{
-    const struct shim_flow_key *keys = body;
-
-    if (size % sizeof *keys) {
-        return EPROTO;
-    }
-    for (size_t i = 0; i < size / sizeof *keys; i++) {
-        if (!flow_set_missed(&s->flows, &keys[i])) {
-            s->events->miss(&keys[i], s->aux);
-        }
-    }
-    return 0;
-}
-
-static void
-ask_for_page(struct shim_actuator *s, uint64_t next)
-{
-    struct shim_cursor cursor = { .next = next };
-
-    s->page = next;
-    send_request(s, SHIM_FLOW_PAGE, &cursor, sizeof cursor);
-}
-
-/* Only large tables come in pages, which old shims do not know. */
-static void
-ask_for_flows(struct shim_actuator *s)
-{
-    if (s->hello.max_flows > SHIM_DEFAULT_FLOWS) {
-        ask_for_page(s, 0);
-    } else {
-        send_request(s, SHIM_FLOW_LIST, NULL, 0);
-    }
-}
-
-static int
-take_page(struct shim_actuator *s, const void *body, size_t size)
-{
-    const struct shim_flow *flows = (const void *) ((const char *) body
-                                            + sizeof(struct shim_cursor));
-    struct shim_cursor cursor;
-    size_t n;
-
-    if (size < sizeof cursor || (size - sizeof cursor) % sizeof *flows) {
-        return EPROTO;
-    }
-    memcpy(&cursor, body, sizeof cursor);
-    n = (size - sizeof cursor) / sizeof *flows;
-    (s->page ? flow_set_adopt_more : flow_set_adopt)(&s->flows, flows, n);
-    if (cursor.next) {
-        ask_for_page(s, cursor.next);
-    } else {
-        have(s, NEED_FLOWS);
-    }
-    return 0;
-}
-
-static int
-take_list(struct shim_actuator *s, uint16_t type, const void *body,
-          size_t size)
-{
-    switch (type) {
-    case SHIM_HELLO:
-        if (size < sizeof s->hello) {
-            return EPROTO;
-        }
-        memcpy(&s->hello, body, sizeof s->hello);
-        have(s, NEED_HELLO);
-        ask_for_flows(s);
-        return 0;
-
-    case SHIM_SLOT_LIST:
-        if (size % sizeof(struct shim_slot)) {
-            return EPROTO;
-        }
-        slot_table_adopt(&s->slots, body, size / sizeof(struct shim_slot));
-        have(s, NEED_SLOTS);
-        return 0;
-
-    case SHIM_FLOW_LIST:
-        if (size % sizeof(struct shim_flow)) {
-            return EPROTO;
-        }
-        flow_set_adopt(&s->flows, body, size / sizeof(struct shim_flow));
-        have(s, NEED_FLOWS);
-        return 0;
-
-    case SHIM_FLOW_PAGE:
-        return take_page(s, body, size);
-    }
-    return EPROTO;
-}
-
-static int
-take_ports(struct shim_actuator *s, const void *body, size_t size)
-{
-    const struct shim_ports *ports = body;
-
-    if (size < sizeof *ports
-        || !memchr(ports->host, '\0', sizeof ports->host)
-        || !memchr(ports->uplink, '\0', sizeof ports->uplink)) {
-        return EPROTO;
-    }
-    bypass_answered(s->bypass, ports);
-    return 0;
-}
-
-/* A change of a table was refused: its reason may be gone in a second, and the
- * lists will show what has become of it. */
-static void
-refused(struct shim_actuator *s, uint16_t type, int status)
-{
-    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
-
-    VLOG_WARN_RL(&rl, "%s: the shim refused request %"PRIu16", trying again "
-                 "(%s)", s->path, type, ovs_strerror(status));
-    s->next_sync = MIN(s->next_sync, time_msec() + RESYNC_MS);
-}
-
-static int
-take_message(struct shim_actuator *s, const struct shim_msg *msg,
-             const void *body, size_t size)
-{
-    switch (msg->type) {
-    case SHIM_MISS:
-        return take_misses(s, body, size);
-
-    case SHIM_STATS:
-        return msg->status ? 0 : take_stats(s, body, size);
-
-    case SHIM_BINS:
-        return msg->status ? 0 : take_bins(s, body, size);
-
-    case SHIM_PORTS:
-        if (msg->status) {
-            bypass_answered(s->bypass, NULL);
-            return 0;
-        }
-        return take_ports(s, body, size);
-
-    case SHIM_HELLO:
-    case SHIM_SLOT_LIST:
-    case SHIM_FLOW_LIST:
-    case SHIM_FLOW_PAGE:
-        return msg->status ? msg->status
-               : take_list(s, msg->type, body, size);
-
-    case SHIM_SLOT_SET:
-    case SHIM_SLOT_CLEAR:
-    case SHIM_FLOW_ADD:
-    case SHIM_FLOW_DELETE:
-        s->n_unanswered = MAX(s->n_unanswered - 1, 0);
-        if (msg->status && (msg->type != SHIM_FLOW_DELETE
-                            || msg->status != ENOENT)) {
-            refused(s, msg->type, msg->status);
-        }
-        return 0;
-
-    default:
-        return 0;
-    }
-}
-
-static void
-receive(struct shim_actuator *s, long long now)
-{
-    const struct shim_msg *msg;
-    const void *body;
-    int error = 0;
-
-    shim_client_run(s->conn);
-    for (int i = 0; i < MAX_MESSAGES_A_RUN && !error; i++) {
-        error = shim_client_receive(s->conn, &msg, &body);
-        if (!error) {
-            s->heard = now;
-            error = take_message(s, msg, body, msg->length - sizeof *msg);
-        }
-    }
-    if (!error) {
-        poll_immediate_wake();
-    } else if (error != EAGAIN) {
-        disconnect(s, error);
-    } else if (now - s->heard > SILENCE_MS) {
-        disconnect(s, ETIMEDOUT);
-    }
+    shim_ask_for_tables(s);
+    shim_request(s, SHIM_SUBSCRIBE, NULL, 0);
 }
 
 static void
@@ -476,7 +124,7 @@ send_change(struct shim_actuator *s, enum shim_msg_type type,
 {
     if (size) {
         s->n_unanswered++;
-        send_request(s, type, body, size);
+        shim_request(s, type, body, size);
     }
 }
 
@@ -489,7 +137,7 @@ send_slot_sets(struct shim_actuator *s)
     slot_table_changes(&s->slots, c);
     if (c->n_set) {
         send_change(s, SHIM_SLOT_SET, c->set, c->n_set * sizeof *c->set);
-        send_request(s, SHIM_STATS, NULL, 0);
+        shim_request(s, SHIM_STATS, NULL, 0);
     }
 }
 
@@ -529,7 +177,7 @@ send_lease(struct shim_actuator *s, long long now)
         lease.ms = MIN(s->lease_until - now, LEASE_MS);
         s->next_lease = MIN(now + LEASE_RENEW_MS, s->lease_until);
     }
-    send_request(s, SHIM_LEASE, &lease, sizeof lease);
+    shim_request(s, SHIM_LEASE, &lease, sizeof lease);
 }
 
 static void
@@ -538,14 +186,14 @@ send_guard(struct shim_actuator *s)
     struct shim_guard guard = { .share = s->guard };
 
     s->guard_dirty = false;
-    send_request(s, SHIM_GUARD, &guard, sizeof guard);
+    shim_request(s, SHIM_GUARD, &guard, sizeof guard);
 }
 
 static void
 send_congestion(struct shim_actuator *s)
 {
     s->congestion_dirty = false;
-    send_request(s, SHIM_CONGESTION, &s->congestion, sizeof s->congestion);
+    shim_request(s, SHIM_CONGESTION, &s->congestion, sizeof s->congestion);
 }
 
 static void
@@ -558,8 +206,10 @@ shim_run(struct actuator *a)
         try_to_connect(s, now);
     }
     if (s->conn) {
-        receive(s, now);
-        if (!s->conn) {
+        int error = shim_receive(s, now);
+
+        if (error) {
+            disconnect(s, error);
             try_to_connect(s, now);
         }
     }
@@ -568,7 +218,7 @@ shim_run(struct actuator *a)
         return;
     }
     if (now >= s->next_sync) {
-        ask_for_tables(s);
+        shim_ask_for_tables(s);
     }
     if (!s->needs) {
         send_changes(s);
@@ -583,15 +233,7 @@ shim_run(struct actuator *a)
         }
     }
     if (now >= s->next_stats) {
-        s->next_stats = now + STATS_MS;
-        if (!shim_client_wants_write(s->conn)) {
-            send_request(s, SHIM_STATS, NULL, 0);
-            if (!s->needs) {
-                watched_ask(&s->watched, now, ask_for_bins, s);
-            }
-        }
-        send_request(s, SHIM_PORTS, NULL, 0);
-        bypass_asked(s->bypass, now);
+        shim_ask_for_counters(s, now);
     }
 }
 

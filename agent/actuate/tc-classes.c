@@ -48,8 +48,14 @@ tc_class_of(const struct tc_plan *plan, int mtu, int level)
     uint64_t burst = MAX(rate / 8 / 4000, two);
 
     if (level < 0) {
-        return (struct tc_class) { TC_LINK_CLASS, TC_ROOT, rate, rate, 0, burst,
-                                    burst };
+        return (struct tc_class) {
+            .id = TC_LINK_CLASS,
+            .parent = TC_ROOT,
+            .rate_bps = rate,
+            .ceil_bps = rate,
+            .burst = burst,
+            .ceil_burst = burst,
+        };
     }
     return (struct tc_class) {
         .id = TC_LEVEL_CLASS(level),

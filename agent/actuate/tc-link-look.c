@@ -91,6 +91,15 @@ see_qdisc(const struct nlmsghdr *nlh, void *look_)
     return MNL_CB_OK;
 }
 
+/* Returns a rate in bytes per second: the kernel tells one of which 'rate'
+ * has no room in 'rate64', and there alone. */
+static uint64_t
+whole_rate(const struct nlattr *rate64, const struct tc_ratespec *rate)
+{
+    return (rate64 && mnl_attr_get_payload_len(rate64) >= sizeof(uint64_t)
+            ? mnl_attr_get_u64(rate64) : rate->rate);
+}
+
 /* Does the kernel's class, with these options, do what 'c' should? */
 static bool
 class_is_right(const struct tc_class *c, const struct tcmsg *tc,
@@ -103,7 +112,8 @@ class_is_right(const struct tc_class *c, const struct tcmsg *tc,
         return false;
     }
     memcpy(&is, mnl_attr_get_payload(options[TCA_HTB_PARMS]), sizeof is);
-    return (is.rate.rate == want.rate.rate && is.ceil.rate == want.ceil.rate
+    return (whole_rate(options[TCA_HTB_RATE64], &is.rate) == c->rate_bps / 8
+            && whole_rate(options[TCA_HTB_CEIL64], &is.ceil) == c->ceil_bps / 8
             && is.buffer == want.buffer && is.cbuffer == want.cbuffer
             && (c->id == TC_LINK_CLASS || is.prio == want.prio));
 }

@@ -6,9 +6,9 @@
  * exec of each task: there the task is moved into the cgroup of its job, so
  * that no socket of it is anybody else's; or, where Slurm itself keeps its jobs
  * in cgroups of version 2, stays in there, and the agent is told of that.  The
- * Slurm job JOBID is the job slurm-JOBID of COJOB.  Nothing of this may keep a task from running: what
- * fails is one line in slurmd's log.  Only an option that is not a stage stops
- * srun and sbatch, before there is a job.
+ * Slurm job JOBID is the job slurm-JOBID of COJOB.  Nothing of this may keep a
+ * task from running: what fails is one line in slurmd's log.  Only an option
+ * that is not a stage stops srun and sbatch, before there is a job.
  *
  * Steps of a batch script have no option of their own; they take the batch
  * script's, from STAGECOACH_STAGE, which the plug-in sets in each task. */

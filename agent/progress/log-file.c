@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/progress/log-readers.h"
 #include "util.h"
 
 #define MAX_READ (64 * 1024)    /* In one turn. */

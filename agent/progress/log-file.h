@@ -23,6 +23,8 @@
 
 #include "agent/progress/log-decoder.h"
 
+#define LOG_TAIL (256 * 1024)   /* Bytes before the end, where one begins. */
+
 /* Read-only outside this module. */
 struct log_file {
     int fd;

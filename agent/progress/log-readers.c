@@ -6,14 +6,10 @@
 
 #include <fnmatch.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent/progress/log-environ.h"
-#include "agent/progress/log-file.h"
-#include "agent/progress/log-paths.h"
 #include "agent/progress/log-spec.h"
 #include "agent/progress/log-watch.h"
 #include "hash.h"
@@ -27,39 +23,18 @@
 
 VLOG_DEFINE_THIS_MODULE(log_readers);
 
-/* However often files change, each is read and directories are looked at only
- * so often. */
-#define READ_MS 50
-#define MORE_MS 5               /* The same while there is more to read. */
-#define LOOK_MS 100
 #define MAX_READS_A_RUN 32
 
 /* When a new job's environment is looked at, ms after it was seen: it has
  * it only once "stagecoach run" has become the command. */
 static const int environ_ms[] = { 50, 200, 500, 1500, 4000, 10000 };
 
-/* A job and its files. */
 struct reader {
     struct hmap_node node;      /* In struct log_readers's 'readers', by
-                                 * 'job'. */
-    char *job;                  /* "COJOB/JOB". */
+                                 * 'log.job'. */
     long long began;            /* time_msec(). */
     size_t n_looks;             /* At its environment. */
-
-    bool has_spec;              /* The rest has a meaning. */
-    bool own;                   /* It is from the job's environment. */
-    uid_t uid;                  /* Who must own the files, if 'own'. */
-    struct log_spec spec;
-    char *path;
-    size_t n_files;
-    struct log_file *files[LOG_MAX_FILES];      /* The latest last. */
-    struct log_watch_set watches;
-
-    bool look, read;            /* There may be something new. */
-    long long next_look, next_read;     /* The earliest times for both. */
-    long long safety;           /* When to look in any case. */
-    bool told_bad;              /* A line has said that a file is bad. */
-    uint64_t n_refused;         /* Files of another user. */
+    struct log_job log;
 };
 
 struct log_readers {
@@ -84,55 +59,17 @@ log_readers_create(const char *cgroup_root, log_tell_func *tell, void *aux)
     return lr;
 }
 
-/* Readers. */
-
 static struct reader *
 find_reader(const struct log_readers *lr, const char *job)
 {
     struct reader *r;
 
     HMAP_FOR_EACH_WITH_HASH (r, node, hash_string(job, 0), &lr->readers) {
-        if (!strcmp(r->job, job)) {
+        if (!strcmp(r->log.job, job)) {
             return r;
         }
     }
     return NULL;
-}
-
-/* Lets 'r' have no files and no specification. */
-static void
-clear_spec(struct log_readers *lr, struct reader *r)
-{
-    if (!r->has_spec) {
-        return;
-    }
-    for (size_t i = 0; i < r->n_files; i++) {
-        log_file_destroy(r->files[i]);
-    }
-    r->n_files = 0;
-    log_watch_set_clear(lr->watch, &r->watches);
-    log_spec_uninit(&r->spec);
-    free(r->path);
-    r->path = NULL;
-    r->has_spec = r->own = false;
-}
-
-static void
-set_spec(struct log_readers *lr, struct reader *r,
-         const struct log_spec *spec)
-{
-    char *cojob = xstrdup(r->job);
-    char *slash = strchr(cojob, '/');
-
-    clear_spec(lr, r);
-    *slash = '\0';
-    log_spec_clone(&r->spec, spec);
-    r->path = log_spec_path(spec, cojob, slash + 1);
-    r->has_spec = true;
-    r->look = true;
-    r->told_bad = false;
-    r->next_look = r->next_read = 0;
-    free(cojob);
 }
 
 /* Gives 'r' the first rule that is for it, if any is. */
@@ -140,17 +77,18 @@ static void
 apply_rules(struct log_readers *lr, struct reader *r)
 {
     size_t n = lr->rules ? lr->rules->n : 0;
-    const char *slash = strchr(r->job, '/');
+    const char *job = r->log.job;
+    const char *slash = strchr(job, '/');
     char cojob[PROGRESS_NAME_SIZE];
 
-    ovs_strlcpy(cojob, r->job, MIN(sizeof cojob, slash + 1 - r->job));
-    clear_spec(lr, r);
+    ovs_strlcpy(cojob, job, MIN(sizeof cojob, slash + 1 - job));
+    log_job_clear_spec(&r->log);
     for (size_t i = 0; i < n; i++) {
         const struct log_rule *rule = &lr->rules->rules[i];
 
         if (!fnmatch(rule->cojob, cojob, 0)
             && !fnmatch(rule->job, slash + 1, 0)) {
-            set_spec(lr, r, &rule->spec);
+            log_job_set_spec(&r->log, &rule->spec, NULL);
             return;
         }
     }
@@ -163,9 +101,8 @@ log_readers_job_begin(struct log_readers *lr, const char *job)
 
     if (!r) {
         r = xzalloc(sizeof *r);
-        r->job = xstrdup(job);
         r->began = time_msec();
-        log_watch_set_init(&r->watches);
+        log_job_init(&r->log, job, lr->watch);
         hmap_insert(&lr->readers, &r->node, hash_string(job, 0));
         apply_rules(lr, r);
     }
@@ -174,10 +111,8 @@ log_readers_job_begin(struct log_readers *lr, const char *job)
 static void
 free_reader(struct log_readers *lr, struct reader *r)
 {
-    clear_spec(lr, r);
     hmap_remove(&lr->readers, &r->node);
-    log_watch_set_uninit(&r->watches);
-    free(r->job);
+    log_job_uninit(&r->log);
     free(r);
 }
 
@@ -226,7 +161,7 @@ log_readers_load(struct log_readers *lr, const char *file)
     log_rules_destroy(lr->rules);
     lr->rules = rules;
     HMAP_FOR_EACH (r, node, &lr->readers) {
-        if (!r->own) {
+        if (!r->log.own) {
             apply_rules(lr, r);
         }
     }
@@ -238,7 +173,7 @@ log_readers_load(struct log_readers *lr, const char *file)
 static void
 look_at_environ(struct log_readers *lr, struct reader *r)
 {
-    char *dir = xasprintf("%s/%s", lr->cgroup_root, r->job);
+    char *dir = xasprintf("%s/%s", lr->cgroup_root, r->log.job);
     struct log_spec spec;
     char *error;
     uid_t uid;
@@ -251,13 +186,11 @@ look_at_environ(struct log_readers *lr, struct reader *r)
     r->n_looks = ARRAY_SIZE(environ_ms);
     error = log_spec_parse(LOG_ENVIRON, value, &spec);
     if (error) {
-        VLOG_WARN("%s: %s", r->job, error);
+        VLOG_WARN("%s: %s", r->log.job, error);
         free(error);
     } else {
-        set_spec(lr, r, &spec);
+        log_job_set_spec(&r->log, &spec, &uid);
         log_spec_uninit(&spec);
-        r->own = true;
-        r->uid = uid;
     }
     free(value);
 }
@@ -269,168 +202,10 @@ next_environ(const struct log_readers *lr, const struct reader *r)
            ? r->began + environ_ms[r->n_looks] : LLONG_MAX;
 }
 
-/* Looks for the files of a reader. */
-
-struct look {
-    struct log_readers *lr;
-    struct reader *reader;
-    size_t n;
-    struct log_file *files[LOG_MAX_FILES];      /* The latest last. */
-};
-
-static void
-say_unwatched(const struct reader *r, int error)
-{
-    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 1);
-
-    if (error) {
-        VLOG_WARN_RL(&rl, "%s: cannot watch the files (%s), looking at them "
-                     "each %d s", r->job, ovs_strerror(error),
-                     LOG_SAFETY_MS / 1000);
-    }
-}
-
-static void
-see_dir(int fd, void *look_)
-{
-    struct look *look = look_;
-    struct reader *r = look->reader;
-
-    say_unwatched(r, log_watch_dir(look->lr->watch, &r->watches, fd));
-}
-
-static bool
-is_older(const struct log_file *a, const struct log_file *b)
-{
-    return a->mtime.tv_sec != b->mtime.tv_sec
-           ? a->mtime.tv_sec < b->mtime.tv_sec
-           : a->mtime.tv_nsec < b->mtime.tv_nsec;
-}
-
-/* Returns the reader's file that is the same as 's', and takes it off the
- * reader, NULL if it is new. */
-static struct log_file *
-take_known(struct reader *r, const struct stat *s)
-{
-    for (size_t i = 0; i < r->n_files; i++) {
-        struct log_file *f = r->files[i];
-
-        if (f && f->ino == s->st_ino && f->dev == s->st_dev) {
-            r->files[i] = NULL;
-            f->mtime = s->st_mtim;
-            return f;
-        }
-    }
-    return NULL;
-}
-
-static void
-see_file(int fd, const struct stat *s, void *look_)
-{
-    struct look *look = look_;
-    struct reader *r = look->reader;
-    struct log_file *f;
-    size_t i;
-
-    if (r->own && r->uid && s->st_uid != r->uid) {
-        r->n_refused++;
-        close(fd);
-        return;
-    }
-    f = take_known(r, s);
-    if (f) {
-        close(fd);
-    } else {
-        f = log_file_create(fd, s, &r->spec);
-    }
-    if (look->n == LOG_MAX_FILES) {
-        if (is_older(f, look->files[0])) {
-            log_file_destroy(f);
-            return;
-        }
-        log_file_destroy(look->files[0]);
-        look->n--;
-        memmove(look->files, look->files + 1, look->n * sizeof *look->files);
-    }
-    for (i = look->n++; i > 0 && is_older(f, look->files[i - 1]); i--) {
-        look->files[i] = look->files[i - 1];
-    }
-    look->files[i] = f;
-}
-
-static void
-look_for_files(struct log_readers *lr, struct reader *r, long long now)
-{
-    static const struct log_paths_class class = {
-        .dir = see_dir, .file = see_file,
-    };
-    struct look look = { .lr = lr, .reader = r };
-
-    log_watch_begin(&r->watches);
-    r->look = false;
-    r->next_look = now + LOOK_MS;
-    r->safety = now + LOG_SAFETY_MS;
-    log_paths_walk(r->path, r->own ? strlen(r->path)
-                                   : log_spec_fixed(&r->spec), &class, &look);
-    for (size_t i = 0; i < r->n_files; i++) {
-        log_file_destroy(r->files[i]);
-    }
-    r->n_files = look.n;
-    memcpy(r->files, look.files, sizeof r->files);
-    for (size_t i = 0; i < r->n_files; i++) {
-        say_unwatched(r, log_watch_file(lr->watch, &r->watches,
-                                        r->files[i]->fd));
-    }
-    log_watch_end(lr->watch, &r->watches);
-    r->read = true;
-}
-
-static void
-read_files(struct log_readers *lr, struct reader *r, long long now)
-{
-    bool was_bad = r->told_bad;
-    struct progress progress;
-
-    r->read = r->told_bad = false;
-    r->next_read = now + READ_MS;
-    for (size_t i = 0; i < r->n_files; i++) {
-        struct log_file *f = r->files[i];
-
-        if (log_file_read(f)) {
-            r->read = true;
-            r->next_read = now + MORE_MS;
-        }
-        if (log_file_take(f, &progress)) {
-            lr->tell(r->job, &progress, lr->aux);
-        }
-        r->told_bad |= f->bad;
-    }
-    if (r->told_bad && !was_bad) {
-        VLOG_WARN("%s: a file of %s is not \"%s\", ignored until it is "
-                  "replaced", r->job, r->path,
-                  log_format_names[r->spec.format]);
-    }
-}
-
-/* Takes in what the kernel has told. */
-static void
-take_news(struct reader *r)
-{
-    r->read |= r->watches.changed;
-    r->look |= r->watches.moved;
-    r->watches.changed = r->watches.moved = false;
-}
-
 static long long
 next_event(const struct log_readers *lr, const struct reader *r)
 {
-    long long next = next_environ(lr, r);
-
-    if (r->has_spec) {
-        next = MIN(next, r->look ? r->next_look : r->safety);
-        next = r->read ? MIN(next, r->next_read) : next;
-    }
-    return next;
+    return MIN(next_environ(lr, r), log_job_next(&r->log));
 }
 
 void
@@ -442,7 +217,7 @@ log_readers_run(struct log_readers *lr)
 
     log_watch_run(lr->watch);
     HMAP_FOR_EACH (r, node, &lr->readers) {
-        take_news(r);
+        log_job_take_news(&r->log);
         if (now < next_event(lr, r) || n_reads >= MAX_READS_A_RUN) {
             continue;
         }
@@ -451,13 +226,7 @@ log_readers_run(struct log_readers *lr)
             r->n_looks++;
             look_at_environ(lr, r);
         }
-        if (r->has_spec && ((r->look && now >= r->next_look)
-                            || now >= r->safety)) {
-            look_for_files(lr, r, now);
-        }
-        if (r->has_spec && r->read && now >= r->next_read) {
-            read_files(lr, r, now);
-        }
+        log_job_run(&r->log, now, lr->tell, lr->aux);
     }
 }
 
@@ -476,34 +245,6 @@ log_readers_wait(struct log_readers *lr)
     log_watch_wait(lr->watch);
 }
 
-static struct json *
-reader_to_json(const struct reader *r)
-{
-    struct json *json = json_object_create();
-    uint64_t records = 0, malformed = 0, skipped = 0, bad = 0;
-
-    for (size_t i = 0; i < r->n_files; i++) {
-        const struct log_counts *c = log_decoder_counts(r->files[i]->decoder);
-
-        records += c->records;
-        malformed += c->malformed;
-        skipped += r->files[i]->skipped;
-        bad += r->files[i]->bad;
-    }
-    json_object_put_string(json, "job", r->job);
-    json_object_put_string(json, "format",
-                           log_format_names[r->spec.format]);
-    json_object_put_string(json, "path", r->path);
-    json_object_put_string(json, "from", r->own ? "environment" : "rules");
-    json_object_put(json, "files", json_integer_create(r->n_files));
-    json_object_put(json, "bad", json_integer_create(bad));
-    json_object_put(json, "refused", json_integer_create(r->n_refused));
-    json_object_put(json, "records", json_integer_create(records));
-    json_object_put(json, "malformed", json_integer_create(malformed));
-    json_object_put(json, "skipped_bytes", json_integer_create(skipped));
-    return json;
-}
-
 struct json *
 log_readers_to_json(const struct log_readers *lr)
 {
@@ -511,8 +252,8 @@ log_readers_to_json(const struct log_readers *lr)
     const struct reader *r;
 
     HMAP_FOR_EACH (r, node, &lr->readers) {
-        if (r->has_spec) {
-            json_array_add(array, reader_to_json(r));
+        if (r->log.has_spec) {
+            json_array_add(array, log_job_to_json(&r->log));
         }
     }
     return array;

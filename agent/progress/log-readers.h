@@ -11,19 +11,14 @@
  *
  * A job that does not talk to the progress socket mostly writes how far it is
  * into a file.  For each job of this host the first rule that matches, or the
- * job's own environment, says which files; the kernel (inotify) says when one
- * of them changes, comes or goes.
+ * job's own environment, says which files; log-job.h follows them.
  *
  * A file can be any length, so reading begins a bounded distance before its
  * end, a turn reads a bounded number of bytes, and a reader that is further
  * behind than that distance jumps: of values that came meanwhile the last is
  * what counts.  A file that became shorter is read from its beginning, one
  * that was replaced is another file.  One that is not what it should be is
- * ignored, and a line says so, until it is replaced.  Where a path with
- * wildcards names several files the latest LOG_MAX_FILES are read.
- *
- * Watches can fail (there is a limit for each user), and some file systems
- * tell nothing: hence a look at everything each LOG_SAFETY_MS.
+ * ignored, and a line says so, until it is replaced.
  *
  *
  * Usage
@@ -44,20 +39,10 @@
  *
  * Main thread only.  'tell' is called from log_readers_run() alone. */
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "agent/progress/log-decoder.h"
+#include "agent/progress/log-job.h"
 
 struct json;
 struct log_readers;
-
-#define LOG_MAX_FILES 8         /* Of a job. */
-#define LOG_TAIL (256 * 1024)   /* Bytes before the end, where one begins. */
-#define LOG_SAFETY_MS 10000
-
-typedef void log_tell_func(const char *job, const struct progress *,
-                           void *aux);
 
 /* 'cgroup_root' is the absolute path of the jobs' cgroups, NULL if there is
  * none: then environments are not looked at. */

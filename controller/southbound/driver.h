@@ -31,7 +31,7 @@
  * A driver says what is wanted and returns at once; it carries it out when it
  * can, from its own memory, sends only what differs and touches nothing that
  * is not ours.  Until the first want() it does not connect: a controller that
- * stands by leaves switches alone.
+ * stands by leaves switches alone.  leave() brings that state back.
  *
  *
  * Ownership and thread-safety
@@ -77,17 +77,19 @@ struct driver_class {
 
     void (*destroy)(struct driver *);
     void (*want)(struct driver *, const struct driver_want *);
+    void (*leave)(struct driver *);
     void (*run)(struct driver *);
     void (*wait)(struct driver *);
 
     void (*get_status)(const struct driver *, struct driver_status *);
     struct json *(*to_json)(const struct driver *);
 
-    /* Has the switch said that nothing gets through 'port'? */
+    /* Has the switch said that nothing gets through 'port'?  Null in a driver
+     * of queues, which knows no port's state. */
     bool (*is_down)(const struct driver *, uint32_t port);
 
     /* Sends 'packet' out of 'port'.  False if the switch has not all that is
-     * wanted. */
+     * wanted.  Null as is_down() is. */
     bool (*send)(struct driver *, uint32_t port, const void *packet,
                  size_t size);
 };

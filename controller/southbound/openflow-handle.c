@@ -217,6 +217,7 @@ handle_dump(struct openflow *of, struct ofpbuf *msg)
         flow_table_destroy(of->there);
         of->there = of->dump;
         of->dump = NULL;
+        of->n_applied = flow_table_n_applied(of->wanted, of->there);
         reconcile(of);
     }
 }

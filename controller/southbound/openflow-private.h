@@ -8,6 +8,7 @@
  * of it. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "bitmap.h"
@@ -45,7 +46,7 @@ struct openflow {
     struct driver_events events;
     void *aux;
     unsigned int seqno;         /* Of the connection 'state' speaks of. */
-    bool active;                /* want() was called. */
+    bool active;                /* There was a want(), and no leave(). */
     uint64_t generation;
     uint64_t datapath;
     enum openflow_state state;
@@ -60,6 +61,7 @@ struct openflow {
     uint32_t bundle_id;         /* Of the last bundle. */
     struct flow_table *wanted;
     struct flow_table *there;   /* As the last dump has it. */
+    size_t n_applied;           /* How many of 'wanted' are 'there'. */
     struct flow_table *dump;    /* That is coming in, or NULL. */
     unsigned int links;         /* Grows with each change of 'down'. */
     unsigned long down[BITMAP_N_LONGS(OPENFLOW_MAX_PORTS)];

@@ -22,7 +22,7 @@ openflow_get_status(const struct driver *driver, struct driver_status *status)
                   : of->in_sync ? DRIVER_IN_SYNC : DRIVER_WRITING),
         .datapath = of->datapath,
         .n_wanted = flow_table_count(of->wanted),
-        .n_applied = flow_table_n_applied(of->wanted, of->there),
+        .n_applied = of->n_applied,
         .links = of->links,
     };
 }

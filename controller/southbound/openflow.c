@@ -39,12 +39,34 @@ openflow_destroy(struct driver *driver)
     free(of);
 }
 
+/* There is no connection any more. */
+static void
+forget_connection(struct openflow *of)
+{
+    if (of->state != ST_REFUSED) {
+        of->state = ST_AWAY;
+    }
+    of->in_sync = false;
+    of->datapath = 0;
+    of->sent = false;
+}
+
 static void
 begin_anew(struct openflow *of)
 {
     of->state = ST_AWAY;
+    forget_connection(of);
     rconn_disconnect(of->rconn);
     dial_restart(of->dial);
+}
+
+static void
+openflow_leave(struct driver *driver)
+{
+    struct openflow *of = openflow_cast(driver);
+
+    of->active = false;
+    begin_anew(of);
 }
 
 static void
@@ -60,6 +82,7 @@ openflow_want(struct driver *driver, const struct driver_want *want)
     if (!flow_table_equal(of->wanted, want->flows)) {
         flow_table_destroy(of->wanted);
         of->wanted = flow_table_clone(want->flows);
+        of->n_applied = flow_table_n_applied(of->wanted, of->there);
         of->in_sync = false;
         of->failed = 0;
         if (of->state == ST_IDLE) {
@@ -95,12 +118,7 @@ follow_connection(struct openflow *of)
     unsigned int seqno = rconn_get_connection_seqno(of->rconn);
 
     if (!rconn_is_connected(of->rconn)) {
-        if (of->state != ST_REFUSED) {
-            of->state = ST_AWAY;
-        }
-        of->in_sync = false;
-        of->datapath = 0;
-        of->sent = false;
+        forget_connection(of);
     } else if (of->state == ST_AWAY || of->seqno != seqno) {
         if (of->state != ST_REFUSED || time_msec() >= of->next) {
             of->seqno = seqno;
@@ -214,6 +232,7 @@ static const struct driver_class openflow_class = {
     .name = "openflow",
     .destroy = openflow_destroy,
     .want = openflow_want,
+    .leave = openflow_leave,
     .run = openflow_run,
     .wait = openflow_wait,
     .get_status = openflow_get_status,

@@ -47,8 +47,9 @@ ovsdb_qos_cast(const struct driver *driver)
                         struct ovsdb_qos, up);
 }
 
+/* What was sent of a transaction may still be carried out. */
 static void
-ovsdb_qos_destroy(struct driver *driver)
+ovsdb_qos_leave(struct driver *driver)
 {
     struct ovsdb_qos *oq = ovsdb_qos_cast(driver);
 
@@ -56,8 +57,20 @@ ovsdb_qos_destroy(struct driver *driver)
         ovsdb_idl_txn_destroy(oq->txn);
     }
     ovsdb_idl_destroy(oq->idl);
-    queue_plan_destroy(oq->wanted);
     free(oq->reason);
+    oq->txn = NULL;
+    oq->idl = NULL;
+    oq->reason = NULL;
+    oq->state = DRIVER_AWAY;
+}
+
+static void
+ovsdb_qos_destroy(struct driver *driver)
+{
+    struct ovsdb_qos *oq = ovsdb_qos_cast(driver);
+
+    ovsdb_qos_leave(driver);
+    queue_plan_destroy(oq->wanted);
     free(oq->remote);
     free(oq);
 }
@@ -93,6 +106,7 @@ ovsdb_qos_want(struct driver *driver, const struct driver_want *want)
 
     if (!oq->idl) {
         oq->idl = open_database(oq->remote);
+        oq->stale = true;
     }
     if (!oq->wanted || oq->generation != want->generation
         || !queue_plan_equal(oq->wanted, want->queues)) {
@@ -258,31 +272,15 @@ ovsdb_qos_to_json(const struct driver *driver)
     return json;
 }
 
-/* Ports and packets are OpenFlow's business. */
-static bool
-ovsdb_qos_is_down(const struct driver *driver OVS_UNUSED,
-                  uint32_t port OVS_UNUSED)
-{
-    return false;
-}
-
-static bool
-ovsdb_qos_send(struct driver *driver OVS_UNUSED, uint32_t port OVS_UNUSED,
-               const void *packet OVS_UNUSED, size_t size OVS_UNUSED)
-{
-    return false;
-}
-
 static const struct driver_class ovsdb_qos_class = {
     .name = "ovsdb-qos",
     .destroy = ovsdb_qos_destroy,
     .want = ovsdb_qos_want,
+    .leave = ovsdb_qos_leave,
     .run = ovsdb_qos_run,
     .wait = ovsdb_qos_wait,
     .get_status = ovsdb_qos_get_status,
     .to_json = ovsdb_qos_to_json,
-    .is_down = ovsdb_qos_is_down,
-    .send = ovsdb_qos_send,
 };
 
 struct driver *

@@ -6,6 +6,7 @@
 /* What switches.c, which keeps the switches, and switches-report.c, which
  * tells of them, share. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,7 +34,8 @@ struct identity {
 /* What the wanted state was made of. */
 struct basis {
     char hash[17];              /* Of the policy. */
-    int64_t generation, version;
+    int64_t generation;         /* 0: nothing is wanted. */
+    int64_t version;
     unsigned int links;         /* Sum of what the drivers say. */
 };
 
@@ -43,9 +45,16 @@ struct switches {
     struct sw *switches;
     size_t n, allocated;
     struct hmap identities;     /* Of switches that are not the topology's. */
-    struct link_check *links;   /* NULL: nobody looks. */
+    struct link_check *links;   /* NULL: not to be looked at. */
     struct basis basis;
 };
+
+/* Only who leads looks where links go. */
+static inline bool
+switches_look(const struct switches *ss)
+{
+    return ss->links && ss->basis.generation;
+}
 
 static inline struct driver_status
 sw_status(const struct sw *sw)

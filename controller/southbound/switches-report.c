@@ -85,7 +85,7 @@ path_to_json(const struct switches *ss, const struct route_path *path)
 void
 switches_alarms(const struct switches *ss, struct json *alarms)
 {
-    if (ss->links) {
+    if (switches_look(ss)) {
         link_check_alarms(ss->links, alarms);
     }
 }

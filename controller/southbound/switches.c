@@ -342,6 +342,19 @@ switches_set(struct switches *ss, const struct policy *policy,
     }
 }
 
+/* This controller no longer leads: no switch is connected to until the next
+ * switches_set(). */
+void
+switches_leave(struct switches *ss)
+{
+    if (ss->basis.generation) {
+        memset(&ss->basis, 0, sizeof ss->basis);
+        for (size_t i = 0; i < ss->n; i++) {
+            ss->switches[i].driver->class->leave(ss->switches[i].driver);
+        }
+    }
+}
+
 /* Sends a frame that finds out where a link goes, if both of its ends are up
  * and the switch at the other one would tell. */
 static bool
@@ -361,7 +374,7 @@ send_probe(const struct topology_port *from, const struct topology_port *to,
 void
 switches_run(struct switches *ss)
 {
-    if (ss->links) {
+    if (switches_look(ss)) {
         link_check_run(ss->links, send_probe, ss);
     }
     for (size_t i = 0; i < ss->n; i++) {
@@ -372,7 +385,7 @@ switches_run(struct switches *ss)
 void
 switches_wait(struct switches *ss)
 {
-    if (ss->links) {
+    if (switches_look(ss)) {
         link_check_wait(ss->links);
     }
     for (size_t i = 0; i < ss->n; i++) {

@@ -32,6 +32,7 @@
  *    for (;;) {
  *        switches_run(ss);
  *        switches_set(ss, policy, generation, cluster, version);
+ *        ...or switches_leave(ss), while somebody else leads...
  *        switches_wait(ss);
  *        poll_block();
  *    }
@@ -60,10 +61,10 @@ void switches_set_topology(struct switches *, struct topology *,
 void switches_add(struct switches *, const char *target);
 char *switches_add_identity(struct switches *, const char *text);
 
-
 void switches_set(struct switches *, const struct policy *,
                   int64_t generation, const struct cluster *,
                   int64_t version);
+void switches_leave(struct switches *);
 
 void switches_run(struct switches *);
 void switches_wait(struct switches *);

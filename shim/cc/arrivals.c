@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The downlink: who may send how much to this host. */
+/* What arrives: who takes part in the downlink, and what each makes of the
+ * rate that it has. */
 
 #include "shim/cc/state.h"
 
 #include "shim/pipeline/counter.h"
-#include "shim/pipeline/job-slot.h"
 
 #define MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
@@ -17,23 +17,6 @@
 #define PUSHED_NS MS            /* Of silence after what looked like an end. */
 #define IDLE_NS (10 * MS)       /* After which it takes no part. */
 #define FORGET_NS NS_PER_S      /* After which it may be a small one again. */
-#define TAU_NS 10000u           /* Added to the round trip in a window... */
-#define PACED_TAU_NS (20 * MS) /* ...if the sender is paced as well: there
-                                 * the excess waits before the network. */
-#define HOLD_MS 100             /* How long a grant holds. */
-#define RENEW_NS (10 * MS)
-#define SOON_NS (1 * MS)        /* Between two messages of small changes... */
-#define NOW_NS (MS / 5)         /* ...and of large ones. */
-#define MIN_RTT (MS / 2)        /* Of the law: sleeping loops need that. */
-#define SLACK_FRAMES 4          /* See struct cc_seen. */
-#define OTHER_NS (20 * MS)     /* Over which other traffic is smoothed. */
-#define ALPHA_GAIN (1.0 / 16)
-
-static uint64_t
-larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 static void
 join(struct cc *cc, struct cc_flow *flow, uint64_t now)
@@ -52,7 +35,7 @@ join(struct cc *cc, struct cc_flow *flow, uint64_t now)
 
 /* 'flow' takes no part any more. */
 void
-arrivals_leave(struct cc *cc, struct cc_flow *flow, uint64_t now)
+arrivals_leave(struct cc *cc, struct cc_flow *flow)
 {
     struct cc_arriving *in = &flow->in;
     uint32_t last;
@@ -61,9 +44,58 @@ arrivals_leave(struct cc *cc, struct cc_flow *flow, uint64_t now)
         last = cc->in.ids[--cc->in.n];
         cc->in.ids[in->position] = last;
         cc_flows_get(cc->flows, last)->in.position = in->position;
-        in->active = in->slow = false;
-        turnstile_leave(cc, flow, now);
+        in->active = false;
     }
+    if (in->ack_queue) {
+        cc->config.flow_free(cc->config.aux, in->ack_queue);
+        in->ack_queue = 0;
+    }
+}
+
+/* Lets the acknowledgements of 'flow', of 'length' bytes, go as fast as data
+ * may come; 0 is any pace. */
+static void
+pace_acks(struct cc *cc, struct cc_flow *flow, uint32_t length)
+{
+    struct cc_arriving *in = &flow->in;
+    uint64_t per_ack = larger(in->per_ack, flow->mss), bps = 0, change;
+
+    if (in->slow) {
+        bps = larger((double) in->granted * length / per_ack, 1000);
+    }
+    change = bps > in->ack_bps ? bps - in->ack_bps : in->ack_bps - bps;
+    if (change > in->ack_bps / 16 || (change && !bps)) {
+        in->ack_bps = bps;
+        cc->config.flow_rate(cc->config.aux, in->ack_queue, bps);
+    }
+}
+
+/* The host sends 'seg', an acknowledgement and nothing else.  Returns the
+ * queue where it is to wait, 0 for none: a sender without a shim has a window
+ * of three segments each round trip at least, and if that is too much, its
+ * round trip has to be longer. */
+uint16_t
+arrivals_ack(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
+             uint32_t length)
+{
+    struct cc_arriving *in = &flow->in;
+    uint32_t more = seg->ack - in->last_ack;
+
+    in->last_ack = seg->ack;
+    if (more && more < 64u * flow->mss) {
+        in->per_ack += (more - (double) in->per_ack) / 8;
+    }
+    if (!in->active || (!in->slow && !in->ack_queue)) {
+        return 0;
+    }
+    if (!in->ack_queue) {
+        in->ack_queue = cc->config.flow_queue(cc->config.aux, flow->slot);
+        in->ack_bps = 0;
+    }
+    if (in->ack_queue) {
+        pace_acks(cc, flow, length);
+    }
+    return in->ack_queue;
 }
 
 /* Is it more than a small flow, with 'length' bytes more? */
@@ -94,7 +126,6 @@ arrivals_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
     }
     judge_size(in, length, now);
     in->last = now;
-    turnstile_arrived(flow, seg, length);
     if (!in->bulk) {
         cc->other_bytes += length;
         return;
@@ -116,34 +147,6 @@ arrivals_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
     }
 }
 
-/* Lowers or raises what the core lets through, once a round trip, as DCTCP
- * does its window. */
-static void
-guard_core(struct cc *cc, struct cc_flow *flow, uint64_t now)
-{
-    struct cc_arriving *in = &flow->in;
-    uint64_t rtt = larger(cc_rtt_get(&flow->rtt), MIN_RTT);
-    double share;
-
-    if (now < in->round_end || !in->round_bytes) {
-        return;
-    }
-    share = (double) in->round_marked / in->round_bytes;
-    in->alpha += ALPHA_GAIN * (share - in->alpha);
-    if (in->round_marked) {
-        uint64_t from = in->core ? in->core
-                        : larger(in->rate.bps, in->rate.before);
-
-        in->core = larger(from * (1 - in->alpha / 2),
-                          cc->config.downlink_bps / 1000);
-    } else if (in->core) {
-        in->core += flow->mss * 8 * NS_PER_S / rtt;
-        in->core = in->core < cc->config.downlink_bps ? in->core : 0;
-    }
-    in->round_bytes = in->round_marked = 0;
-    in->round_end = now + rtt;
-}
-
 /* Sees what 'flow' did with its rate in the last 'ns' until 'now'.  At a slow
  * rate a frame takes longer than any fixed time, and silence says nothing
  * before some could have come. */
@@ -154,11 +157,7 @@ judge_use(struct cc_flow *flow, uint64_t ns, uint64_t now)
     uint64_t rtt = cc_rtt_get(&flow->rtt);
     double rate = in->granted / 8.0 / NS_PER_S;
 
-    if (turnstile_holds(flow)) {
-        in->could = 0;
-    } else {
-        in->could += rate * ns;
-    }
+    in->could += rate * ns;
     in->window_could += rate * ns;
     in->quiet |= ((in->pushed && now - in->last > PUSHED_NS)
                   || in->could > QUIET_SEGMENTS * flow->mss
@@ -166,150 +165,6 @@ judge_use(struct cc_flow *flow, uint64_t ns, uint64_t now)
     if (in->window_could >= WINDOW_SEGMENTS * flow->mss
         && cc_rate_step(&in->rate, now, larger(2 * rtt, MIN_WINDOW_NS))) {
         in->window_could = 0;
-    }
-}
-
-/* Returns what 'flow' can use.  After what looked like the end of a burst that
- * is nothing: others are told at once, and begin when its last data arrive and
- * not a round trip later. */
-static uint64_t
-demand_of(const struct cc *cc, const struct cc_flow *flow)
-{
-    const struct cc_arriving *in = &flow->in;
-
-    return (in->quiet || in->pushed ? 0
-            : turnstile_holds(flow) ? cc->config.downlink_bps
-            : cc_rate_demand(&in->rate, in->granted,
-                             cc->config.downlink_bps));
-}
-
-static void
-ask_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
-          struct cc_share *share)
-{
-    struct cc_arriving *in = &flow->in;
-
-    guard_core(cc, flow, now);
-    *share = (struct cc_share) {
-        .demand = demand_of(cc, flow),
-        .rank = cc_rank(cc, flow, leased),
-        .id = cc_flows_id(cc->flows, flow),
-    };
-    if (in->core && share->demand > in->core) {
-        share->demand = in->core;
-    }
-}
-
-/* Returns the peer that is told the rate of 'flow', NULL if none is. */
-static struct cc_peer *
-told_peer(struct cc *cc, const struct cc_flow *flow)
-{
-    struct cc_peer *peer = flow->peer == CC_NOBODY ? NULL
-                           : cc_peers_get(cc->peers, flow->peer);
-
-    return peer && peer->proven && peer->l2_size ? peer : NULL;
-}
-
-/* Returns what the sender's shim is told of 'flow': where the turnstile sees
- * to its part, what was let through is not to wait once more. */
-static uint64_t
-rate_to_tell(const struct cc_flow *flow)
-{
-    uint64_t window_bps = (CC_MIN_SEGMENTS * flow->mss * 8 * NS_PER_S
-                           / PACED_TAU_NS);
-
-    return (flow->in.slow ? larger(flow->in.granted, window_bps)
-            : flow->in.granted);
-}
-
-static void
-take_share(struct cc *cc, struct cc_flow *flow, const struct cc_share *share)
-{
-    struct cc_arriving *in = &flow->in;
-    uint64_t tau = told_peer(cc, flow) ? PACED_TAU_NS : TAU_NS;
-    uint64_t rate = share->rate, window, least;
-
-    if (in->pushed && !in->quiet) {
-        /* It keeps its part: perhaps it goes on. */
-        rate = larger(rate, in->granted);
-    }
-    if (in->core && rate > in->core) {
-        rate = in->core;
-    }
-    in->granted = rate;
-    window = (double) rate / 8 * (cc_rtt_get(&flow->rtt) + tau) / NS_PER_S;
-    /* The least windows of all make a queue, and that makes round trips and
-     * windows longer: to be as long as that they need no more than a queue. */
-    least = CC_MIN_SEGMENTS * flow->mss;
-    turnstile_set(cc, flow, 2 * window < least * (in->slow ? 4 : 3));
-    window = larger(window, least);
-    in->window = window < CC_WINDOW_ANY ? window : CC_WINDOW_ANY - 1;
-}
-
-/* Is it time to tell the rate of 'flow' again?  One that is quiet needs none,
- * and is to go on where it was when it has something to send again. */
-static bool
-is_news(const struct cc_flow *flow, uint64_t now)
-{
-    const struct cc_arriving *in = &flow->in;
-    uint64_t rate = rate_to_tell(flow);
-    uint64_t change = rate > in->told ? rate - in->told : in->told - rate;
-    uint64_t age = now - in->told_at;
-
-    if (in->quiet) {
-        return false;
-    }
-    return (age >= RENEW_NS || (age >= SOON_NS && change > in->told / 16)
-            || (age >= NOW_NS && change > in->told / 4));
-}
-
-static void
-add_grant(struct cc *cc, struct cc_peer *peer, struct cc_flow *flow,
-          uint64_t now)
-{
-    struct grant_message *m = &peer->message;
-
-    if (m->n == GRANT_MAX) {
-        message_send(cc, peer, GRANT_RATES);
-    }
-    m->grants[m->n++] = (struct grant) {
-        .sender_port = flow->key.remote_port,
-        .receiver_port = flow->key.local_port,
-        .ms = HOLD_MS,
-        .bps = rate_to_tell(flow),
-    };
-    flow->in.told = rate_to_tell(flow);
-    flow->in.told_at = now;
-}
-
-/* Tells the shims whose flows' rates have changed all their flows' rates. */
-static void
-tell(struct cc *cc, uint64_t now)
-{
-    for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
-        struct cc_peer *peer = told_peer(cc, flow);
-
-        if (peer && is_news(flow, now)) {
-            peer->due = true;
-        }
-    }
-    for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
-        struct cc_peer *peer = told_peer(cc, flow);
-
-        if (peer && peer->due && !flow->in.quiet) {
-            add_grant(cc, peer, flow, now);
-        }
-    }
-    for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
-        struct cc_peer *peer = told_peer(cc, flow);
-
-        if (peer && peer->due) {
-            peer->due = false;
-            message_send(cc, peer, GRANT_RATES);
-        }
     }
 }
 
@@ -322,70 +177,20 @@ judge_flows(struct cc *cc, uint64_t ns, uint64_t now)
         judge_use(flow, ns, now);
         if (flow->in.quiet && now - flow->in.last
             > larger(IDLE_NS, 4 * cc_rtt_get(&flow->rtt))) {
-            arrivals_leave(cc, flow, now);
+            arrivals_leave(cc, flow);
         }
     }
-}
-
-static void
-smooth_other(struct cc *cc, uint64_t ns)
-{
-    uint64_t bps = (double) cc->other_bytes * 8 * NS_PER_S / ns;
-    double part = ns < OTHER_NS ? (double) ns / OTHER_NS : 1;
-
-    cc->other_bps += part * ((double) bps - cc->other_bps);
-    cc->other_bytes = 0;
-}
-
-/* Returns 0 if there is a flow that nobody can be told about. */
-static uint64_t
-longest_rtt(struct cc *cc)
-{
-    uint64_t longest = MIN_RTT;
-
-    for (uint32_t i = 0; i < cc->in.n; i++) {
-        struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
-
-        if (!cc_window_known(&flow->window) && !told_peer(cc, flow)) {
-            return 0;
-        }
-        longest = larger(longest, cc_rtt_get(&flow->rtt));
-    }
-    return longest;
 }
 
 /* Divides the downlink if it is time to. */
 void
 arrivals_turn(struct cc *cc, uint64_t now)
 {
-    uint64_t ns = now - cc->in.stepped, budget;
-    bool leased;
+    uint64_t ns = now - cc->in.stepped;
 
-    if (ns < CC_STEP_NS) {
-        return;
+    if (ns >= CC_STEP_NS) {
+        judge_flows(cc, ns, now);
+        downlink_divide(cc, ns, now);
+        cc->in.stepped = now;
     }
-    judge_flows(cc, ns, now);
-    smooth_other(cc, ns);
-    budget = cc_budget(&cc->budget, &cc->law, &(struct cc_seen) {
-        .capacity = cc->config.downlink_bps,
-        .bytes = cc->bytes,
-        .ns = ns,
-        .other = cc->other_bps,
-        .rtt_ns = longest_rtt(cc),
-        .slack = SLACK_FRAMES * cc->config.mtu,
-    });
-    cc->bytes = 0;
-    leased = job_slots_leased(cc->config.slots, now);
-    for (uint32_t i = 0; i < cc->in.n; i++) {
-        ask_share(cc, cc_flows_get(cc->flows, cc->in.ids[i]), leased, now,
-                  &cc->shares[i]);
-    }
-    cc->in.stepped = now;
-    cc_allocate(cc->shares, cc->in.n, budget, cc->law.floor);
-    for (uint32_t i = 0; i < cc->in.n; i++) {
-        take_share(cc, cc_flows_get(cc->flows, cc->shares[i].id),
-                   &cc->shares[i]);
-    }
-    tell(cc, now);
-    turnstile_turn(cc, ns, now);
 }

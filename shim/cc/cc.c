@@ -129,7 +129,6 @@ host_syn(struct cc_frame *frame, struct segment *seg,
     flow->ended = false;
     if (!again && !(seg->flags & SEGMENT_ACK)) {
         flow->has_ecn = flow->window.peer_said = false;
-        flow->in.has_end = flow->in.has_ack = false;
     }
     flow->has_ecn |= (seg->flags & SEGMENT_ECE) != 0;
 }
@@ -159,12 +158,10 @@ host_data(struct cc *cc, struct cc_frame *frame, struct segment *seg,
 /* Bounds the window that the host's segment tells. */
 static void
 host_window(struct cc *cc, struct cc_frame *frame, struct segment *seg,
-            const struct segment_options *o, struct cc_flow *flow)
+            struct cc_flow *flow)
 {
     uint32_t limit = flow->in.bulk ? flow->in.window : CC_WINDOW_ANY;
 
-    turnstile_ack(flow, seg, o);
-    limit = turnstile_window(flow, limit);
     if (cc_window_apply(&flow->window, frame->data, seg, limit)) {
         counter_add(&cc->windows, 1);
     }
@@ -207,12 +204,14 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
     if (seg.flags & SEGMENT_SYN) {
         host_syn(frame, &seg, &o, flow, now);
     } else {
-        host_window(cc, frame, &seg, &o, flow);
+        host_window(cc, frame, &seg, flow);
     }
     if (o.has_timestamp) {
         cc_rtt_ask(&flow->rtt, o.ts_value, now);
     }
-    if (seg.payload) {
+    if (!seg.payload && seg.flags == SEGMENT_ACK) {
+        v->queue = arrivals_ack(cc, flow, &seg, frame->length);
+    } else if (seg.payload) {
         host_data(cc, frame, &seg, flow, v, now);
     }
     peer = peer_of(cc, flow);
@@ -230,7 +229,7 @@ peer_syn(const struct segment *seg, const struct segment_options *o,
         /* A new connection, perhaps of the ports of an old one. */
         flow->window.host_said = flow->window.has_edge = false;
         flow->said_hello = flow->has_ecn = flow->ended = false;
-        flow->in.bulk = flow->in.has_end = flow->in.has_ack = false;
+        flow->in.bulk = false;
         flow->in.window = CC_WINDOW_ANY;
         flow->syn_at = 0;
     }
@@ -320,7 +319,7 @@ sweep(struct cc *cc, uint64_t now)
     cc->swept = now;
     apply_law(cc);
     while ((flow = cc_flows_sweep(cc->flows, now))) {
-        arrivals_leave(cc, flow, now);
+        arrivals_leave(cc, flow);
         departures_leave(cc, flow);
         cc_flows_remove(cc->flows, flow);
     }

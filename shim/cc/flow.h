@@ -46,16 +46,6 @@
 
 #define CC_NOBODY UINT32_MAX
 
-/* What the host's last segment acknowledged, as it was before a shim changed
- * it. */
-struct cc_ack {
-    uint32_t ack;
-    uint32_t next;              /* The host's next sequence number. */
-    uint32_t ts_value, ts_echo;
-    uint16_t window;
-    bool has_timestamp;
-};
-
 /* What arrives from the network. */
 struct cc_arriving {
     struct cc_rate rate;
@@ -76,16 +66,12 @@ struct cc_arriving {
     uint64_t told, told_at;     /* What the sender's shim knows, and since
                                  * when. */
 
-    /* The right edge, if the smallest window is too much: see turnstile.c. */
-    bool slow, was_slow;        /* It is; and was when last looked at. */
-    bool has_end, has_ack;      /* 'end' and 'ack' hold. */
-    uint32_t end;               /* Sequence number after what arrived... */
-    uint32_t headers;           /* ...in frames with so much before it. */
-    double credit;              /* Bytes by which the edge may move... */
-    uint32_t edge;              /* ...from here. */
-    uint64_t opened;            /* When the sender was let go on. */
-    uint64_t patience;          /* Until it is told once more. */
-    struct cc_ack ack;
+    /* Acknowledgements, if the smallest window is too much. */
+    bool slow;                  /* It is. */
+    uint16_t ack_queue;         /* Where they wait, 0: nowhere. */
+    uint64_t ack_bps;           /* Of that queue. */
+    uint32_t last_ack;
+    uint32_t per_ack;           /* Bytes that one acknowledges, smoothed. */
 
     /* Of this round trip: the core's marks. */
     uint64_t round_end;

@@ -17,11 +17,9 @@ enum {
     TTL = 64,
 };
 
-/* Writes an IP header for 'payload' bytes of 'protocol' from this host to
- * 'peer' and returns its size. */
-size_t
-message_put_ip(const struct cc_peer *peer, uint8_t *ip, uint8_t protocol,
-               size_t payload)
+/* Writes an IP header for 'payload' bytes of UDP and returns its size. */
+static size_t
+put_ip(const struct cc_peer *peer, uint8_t *ip, size_t payload)
 {
     if (peer->family == 4) {
         memset(ip, 0, IPV4_SIZE);
@@ -30,7 +28,7 @@ message_put_ip(const struct cc_peer *peer, uint8_t *ip, uint8_t protocol,
         put_be16(ip + 2, IPV4_SIZE + payload);
         put_be16(ip + 6, 0x4000);
         ip[8] = TTL;
-        ip[9] = protocol;
+        ip[9] = IPPROTO_UDP;
         memcpy(ip + 12, peer->local, 4);
         memcpy(ip + 16, peer->remote, 4);
         put_be16(ip + 10, checksum_of(ip, IPV4_SIZE, 0));
@@ -40,29 +38,21 @@ message_put_ip(const struct cc_peer *peer, uint8_t *ip, uint8_t protocol,
     ip[0] = 0x60 | CC_CONTROL_DSCP >> 2;
     ip[1] = (CC_CONTROL_DSCP & 3) << 6;
     put_be16(ip + 4, payload);
-    ip[6] = protocol;
+    ip[6] = IPPROTO_UDP;
     ip[7] = TTL;
     memcpy(ip + 8, peer->local, 16);
     memcpy(ip + 24, peer->remote, 16);
     return IPV6_SIZE;
 }
 
-/* Returns the sum of what a checksum of UDP or TCP takes from IP. */
-uint32_t
-message_pseudo_sum(const struct cc_peer *peer, uint8_t protocol,
-                   size_t payload)
-{
-    size_t n = peer->family == 4 ? 4 : 16;
-
-    return (protocol + payload + (uint16_t) ~checksum_of(peer->local, n, 0)
-            + (uint16_t) ~checksum_of(peer->remote, n, 0));
-}
-
 static void
 put_udp(const struct cc_peer *peer, uint8_t *udp, size_t size)
 {
-    uint32_t sum = message_pseudo_sum(peer, IPPROTO_UDP, size);
+    size_t n = peer->family == 4 ? 4 : 16;
+    uint32_t sum = IPPROTO_UDP + size;
 
+    sum += (uint16_t) ~checksum_of(peer->local, n, 0);
+    sum += (uint16_t) ~checksum_of(peer->remote, n, 0);
     put_be16(udp, GRANT_PORT);
     put_be16(udp + 2, GRANT_PORT);
     put_be16(udp + 4, size);
@@ -85,7 +75,7 @@ message_send(struct cc *cc, struct cc_peer *peer, uint8_t type)
     size = grant_message_write(&peer->message, payload);
     memcpy(p, peer->l2, peer->l2_size);
     p += peer->l2_size;
-    p += message_put_ip(peer, p, IPPROTO_UDP, UDP_SIZE + size);
+    p += put_ip(peer, p, UDP_SIZE + size);
     memcpy(p + UDP_SIZE, payload, size);
     put_udp(peer, p, UDP_SIZE + size);
     p += UDP_SIZE + size;

@@ -111,7 +111,6 @@ read_option(const uint8_t *frame, uint16_t at, uint8_t size,
 
     if (p[0] == OPTION_MSS && size == 4) {
         o->mss = get_be16(p + 2);
-        o->mss_at = at + 2;
     } else if (p[0] == OPTION_SCALE && size == 3) {
         o->scale = p[2];
         o->scale_at = at + 2;

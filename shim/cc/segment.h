@@ -67,7 +67,7 @@ struct segment {
 /* What the options say; 0 means that an option is not there. */
 struct segment_options {
     uint16_t mss;
-    uint16_t mss_at, scale_at;  /* Offsets in the frame of the values. */
+    uint16_t scale_at;          /* Offset in the frame of its value. */
     uint8_t scale;
     bool has_timestamp;
     uint32_t ts_value, ts_echo;

@@ -4,9 +4,8 @@
 #define SHIM_CC_STATE_H 1
 
 /* What the parts of congestion control share: cc.c sees each packet,
- * arrivals.c divides the downlink, turnstile.c holds those whose part is less
- * than a window, departures.c divides the uplink, greeting.c and messages.c
- * speak to other shims.
+ * arrivals.c what comes of each flow, downlink.c divides the downlink,
+ * departures.c the uplink, greeting.c and messages.c speak to other shims.
  *
  * Only those six include this. */
 
@@ -17,8 +16,6 @@
 #include "shim/cc/segment.h"
 
 #define CC_STEP_NS 100000u      /* Between two allocations, at least. */
-#define CC_MIN_SEGMENTS 3       /* In a window: with less, acknowledgements are
-                                 * delayed. */
 
 /* Flows that share a link. */
 struct cc_link {
@@ -38,9 +35,6 @@ struct cc {
     uint64_t bytes;             /* That arrived since the last step... */
     uint64_t other_bytes;       /* ...of what takes no grants. */
     uint64_t other_bps;         /* Smoothed. */
-    double gate;                /* Bytes that may be let go, if not below
-                                 * 0. */
-    uint32_t first;             /* Flow of 'in' to be let go first. */
     uint64_t swept;             /* When old flows were looked for. */
     uint8_t *frame;             /* A message being made. */
 
@@ -54,19 +48,13 @@ struct cc {
 /* arrivals.c: */
 void arrivals_data(struct cc *, struct cc_flow *, const struct segment *,
                    uint32_t length, uint64_t now);
-void arrivals_leave(struct cc *, struct cc_flow *, uint64_t now);
+uint16_t arrivals_ack(struct cc *, struct cc_flow *, const struct segment *,
+                      uint32_t length);
+void arrivals_leave(struct cc *, struct cc_flow *);
 void arrivals_turn(struct cc *, uint64_t now);
 
-/* turnstile.c: */
-void turnstile_set(struct cc *, struct cc_flow *, bool slow);
-void turnstile_arrived(struct cc_flow *, const struct segment *,
-                       uint32_t length);
-void turnstile_ack(struct cc_flow *, const struct segment *,
-                   const struct segment_options *);
-uint32_t turnstile_window(const struct cc_flow *, uint32_t window);
-bool turnstile_holds(const struct cc_flow *);
-void turnstile_turn(struct cc *, uint64_t ns, uint64_t now);
-void turnstile_leave(struct cc *, struct cc_flow *, uint64_t now);
+/* downlink.c: */
+void downlink_divide(struct cc *, uint64_t ns, uint64_t now);
 
 /* departures.c: */
 uint16_t departures_queue(struct cc *, struct cc_flow *, uint64_t now);
@@ -84,11 +72,13 @@ void greeting_hear(struct cc *, struct cc_frame *, struct segment *,
 /* messages.c: */
 bool message_take(struct cc *, const struct cc_frame *, uint64_t now);
 void message_send(struct cc *, struct cc_peer *, uint8_t type);
-size_t message_put_ip(const struct cc_peer *, uint8_t *ip, uint8_t protocol,
-                      size_t payload);
-uint32_t message_pseudo_sum(const struct cc_peer *, uint8_t protocol,
-                            size_t payload);
 
 uint32_t cc_rank(const struct cc *, const struct cc_flow *, bool leased);
+
+static inline uint64_t
+larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 #endif /* shim/cc/state.h */

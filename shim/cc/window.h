@@ -16,8 +16,6 @@
  *
  *   - The right edge never moves left: a lower bound takes effect as data
  *     arrives, within a round trip.
- *   - Who may have less than three segments a round trip is let go three at a
- *     time (see turnstile.c), by segments of the shim's own if need be.
  *   - It never makes a window 0: a sender would wait for its persist timer.
  *     A 0 of the host's own stays.
  *   - Without the window scale, which only the SYNs tell, nothing is

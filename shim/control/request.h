@@ -9,8 +9,8 @@
  * Motivation
  * ==========
  *
- * server.c knows peers, messages and who is subscribed to what; here is what a
- * request is to the shim's tables, the same for all peers.
+ * server-peer.c knows peers, messages and who is subscribed to what; here is
+ * what a request is to the shim's tables, the same for all peers.
  *
  *
  * Usage

@@ -168,9 +168,7 @@ def train(scheme, seed, agents=None):
         began = time.time()
         while time.time() - began < LIMIT_S:
             time.sleep(0.1)
-            if all(min(p[2] for p in peer.points[-4:]) <= TARGET
-                   for peer in peers):
-                time.sleep(0.5)
+            if all(peer.points[-1][2] <= TARGET for peer in peers):
                 break
         took = time.time() - began
     finally:

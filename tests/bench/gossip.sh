@@ -7,19 +7,15 @@
 # on standard error.
 set -eu
 cd "$(dirname "$0")/../.."
+. tests/lab/lab-functions.sh
+
+need_root
+begin gossip
 prefix=g$(($$ % 100000))-
-net=tests/bench/gossip-net.sh
+net=tests/lab/gossip-net.sh
 
-clean_up() {
-    sh "$net" down "$prefix" 8
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+clean_up() { sh "$net" down "$prefix" 8; }
 
-if [ "$(id -u)" != 0 ]; then
-    echo "gossip: needs root for network namespaces" >&2
-    exit 77
-fi
 sh "$net" up "$prefix" 8 20mbit
 timeout 800 python3 tests/bench/gossip.py build/trainer/stagecoach-trainer \
     "$net" "$prefix"

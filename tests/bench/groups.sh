@@ -35,7 +35,7 @@ for name in equal delayed; do
         --format json > "$dir/$name.out" 2> "$dir/$name.err"
     cat "$dir/$name.err" >&2
 done
-exec python3 - "$dir" <<'EOF_PYTHON'
+python3 - "$dir" <<'EOF_PYTHON'
 import json
 import re
 import sys

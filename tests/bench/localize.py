@@ -16,6 +16,7 @@ import sys
 
 PORT = 4100
 LIMIT_S = 60                    # Of a run.
+NODES = (1, 2, 4, 8)            # Of which the time of an epoch is compared.
 trainer, prefix = sys.argv[1:3]
 wanted = sys.argv[3].split(",") if len(sys.argv) > 3 else None
 
@@ -33,10 +34,10 @@ W2V_BIG = W2V + ["--samples", "1000000", "--vocabulary", "20000"]
 
 SMALL = {
     "mf": MF + ["--samples", "20000", "--rows", "300", "--columns", "200",
-                "--dimension", "10", "--until", "20"],
+                "--dimension", "10", "--until", "20", "--held-out", "1000"],
     "kge": KGE + ["--embedding", "complex", "--dimension", "30", "--entities",
-                  "200", "--relations", "8", "--samples", "3000", "--until",
-                  "12"],
+                  "400", "--relations", "8", "--samples", "16000", "--until",
+                  "4", "--held-out", "800"],
     "w2v": W2V + ["--samples", "25000", "--vocabulary", "1000", "--dimension",
                   "20", "--until", "2", "--learning-rate", "0.05",
                   "--held-out", "8000"],
@@ -113,7 +114,7 @@ def main():
             before = times.get((name, store), us)
             times[name, store] = {k: min(us[k], before[k]) for k in us}
     if not wanted or "scale" in wanted:
-        for n in (1, 2, 4):
+        for n in NODES:
             scale[n] = measure("mf", "localize", n, MF_BIG, 0, 8)
             scale["slow", n] = measure(
                 "mf, each sample at least 2 us", "localize", n,
@@ -153,10 +154,10 @@ def main():
                        for key, t in times.items()},
             "kge_complex_vs_classic": ratio("kge-complex", "classic"),
             "mf_localize_us_by_nodes": {
-                str(n): round(scale[n]["us"], 4) for n in (1, 2, 4)
+                str(n): round(scale[n]["us"], 4) for n in NODES
             } if scale else None,
             "mf_localize_us_by_nodes_of_2_us": {
-                str(n): round(scale["slow", n]["us"], 4) for n in (1, 2, 4)
+                str(n): round(scale["slow", n]["us"], 4) for n in NODES
             } if scale else None,
             "qualities": qualities,
             "spreads": spreads,

@@ -7,19 +7,15 @@
 # standard error.
 set -eu
 cd "$(dirname "$0")/../.."
+. tests/lab/lab-functions.sh
+
+need_root
+begin localize
 prefix=k$(($$ % 100000))-
-net=tests/bench/localize-net.sh
+net=tests/lab/localize-net.sh
 
-clean_up() {
-    sh "$net" down "$prefix" 4
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+clean_up() { sh "$net" down "$prefix" 8; }
 
-if [ "$(id -u)" != 0 ]; then
-    echo "localize: needs root for network namespaces" >&2
-    exit 77
-fi
-sh "$net" up "$prefix" 4 1gbit
+sh "$net" up "$prefix" 8 1gbit
 timeout 480 python3 tests/bench/localize.py build/trainer/stagecoach-trainer \
     "$prefix"

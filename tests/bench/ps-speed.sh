@@ -17,7 +17,7 @@ while [ $run -lt "${RUNS:-3}" ]; do
     timeout 120 build/trainer/stagecoach-trainer bench ps --json \
         >"$dir/$run"
 done
-exec python3 - "$dir" <<'EOF_PYTHON'
+python3 - "$dir" <<'EOF_PYTHON'
 import json
 import os
 import statistics

@@ -22,7 +22,7 @@ trap 'rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM HUP
 build/cli/stagecoach lab run lab/scenarios/pytorch.json --keep \
     --name "p$(($$ % 1000000))" --out "$dir" >&2
-exec python3 - "$dir" <<'EOF_PYTHON'
+python3 - "$dir" <<'EOF_PYTHON'
 import json
 import sys
 

@@ -17,7 +17,7 @@ while [ $run -lt "${RUNS:-3}" ]; do
     build/cli/stagecoach lab run lab/scenarios/quickstart.json \
         --name "b$(($$ % 1000000))" --out "$dir/$run" >&2
 done
-exec python3 - "$dir"/*/report.json <<'EOF_PYTHON'
+python3 - "$dir"/*/report.json <<'EOF_PYTHON'
 import json
 import statistics
 import sys

@@ -43,7 +43,7 @@ for name in linear batched; do
         --svg "$dir/$name.svg" > "$dir/$name.out"
 done
 [ -z "${PLOT:-}" ] || cp "$dir/linear.svg" "$PLOT"
-exec python3 - "$dir" <<'EOF_PYTHON'
+python3 - "$dir" <<'EOF_PYTHON'
 import json
 import sys
 

@@ -20,7 +20,7 @@ if [ "$(id -u)" = 0 ]; then
     timeout 100 python3 tests/bench/bandwidth-cut.py \
         trainer/balance/profiles/gpu-4.json > "$dir/cut"
 fi
-exec python3 - "$dir" <<'EOF_PYTHON'
+python3 - "$dir" <<'EOF_PYTHON'
 import json
 import sys
 

@@ -65,7 +65,7 @@ if [ "$(id -u)" = 0 ]; then
     echo links >&2
     timeout 100 python3 tests/bench/essp-links.py > "$dir/links"
 fi
-exec python3 - "$dir" <<'EOF_PYTHON'
+python3 - "$dir" <<'EOF_PYTHON'
 import json
 import sys
 

@@ -17,7 +17,7 @@ if [ -z "${REPORT:-}" ]; then
     REPORT=$dir/lab/report.json
 fi
 build/cli/stagecoach sim $scenario --format json > "$dir/sim.json"
-exec python3 - "$REPORT" "$dir/sim.json" <<'EOF_PYTHON'
+python3 - "$REPORT" "$dir/sim.json" <<'EOF_PYTHON'
 import json
 import sys
 

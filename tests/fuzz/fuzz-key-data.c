@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/fuzz/must.h"
+#include "tests/fuzz/fuzz-file.h"
 #include "trainer/task/corpus.h"
 #include "trainer/task/ratings.h"
 #include "trainer/task/triples.h"
@@ -78,38 +78,24 @@ read_corpus(FILE *stream)
     return error;
 }
 
+static char *
+read_kind(int kind, FILE *stream)
+{
+    switch (kind % 4) {
+    case 0:
+        return read_ratings(stream);
+    case 1:
+        return read_triples(stream, triples_names_create());
+    case 2:
+        return read_triples(stream, NULL);
+    default:
+        return read_corpus(stream);
+    }
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    FILE *stream;
-    char *error;
-    void *copy;
-
-    if (size < 2) {
-        return 0;               /* fmemopen() refuses nothing at all. */
-    }
-    copy = copy_bytes(data + 1, size - 1);
-    stream = fmemopen(copy, size - 1, "r");
-    must(stream);
-    switch (data[0] % 4) {
-    case 0:
-        error = read_ratings(stream);
-        break;
-    case 1:
-        error = read_triples(stream, triples_names_create());
-        break;
-    case 2:
-        error = read_triples(stream, NULL);
-        break;
-    default:
-        error = read_corpus(stream);
-        break;
-    }
-    if (error) {
-        must_be_message(error, "f:");
-    }
-    free(error);
-    fclose(stream);
-    free(copy);
+    fuzz_file(data, size, read_kind);
     return 0;
 }

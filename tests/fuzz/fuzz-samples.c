@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/fuzz/must.h"
+#include "tests/fuzz/fuzz-file.h"
 #include "trainer/task/readers.h"
 
 #define MAX_SAMPLES 50
@@ -66,38 +66,24 @@ read_libsvm(FILE *stream)
     return error;
 }
 
+static char *
+read_kind(int kind, FILE *stream)
+{
+    switch (kind % 4) {
+    case 0:
+        return read_idx(stream, 3);
+    case 1:
+        return read_idx(stream, 1);
+    case 2:
+        return read_cifar(stream);
+    default:
+        return read_libsvm(stream);
+    }
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    FILE *stream;
-    char *error;
-    void *copy;
-
-    if (size < 2) {
-        return 0;               /* fmemopen() refuses nothing at all. */
-    }
-    copy = copy_bytes(data + 1, size - 1);
-    stream = fmemopen(copy, size - 1, "r");
-    must(stream);
-    switch (data[0] % 4) {
-    case 0:
-        error = read_idx(stream, 3);
-        break;
-    case 1:
-        error = read_idx(stream, 1);
-        break;
-    case 2:
-        error = read_cifar(stream);
-        break;
-    default:
-        error = read_libsvm(stream);
-        break;
-    }
-    if (error) {
-        must_be_message(error, "f:");
-    }
-    free(error);
-    fclose(stream);
-    free(copy);
+    fuzz_file(data, size, read_kind);
     return 0;
 }

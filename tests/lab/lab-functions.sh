@@ -21,10 +21,16 @@ need() {
     done
 }
 
+# Sets $mount to where control groups are.
+need_cgroups() {
+    mount=$(cgroup_mount)
+    [ -n "$mount" ] || { echo "skip: no cgroup v2"; exit 77; }
+}
+
 # begin NAME: makes the test's own folder, "$dir".  At the end, however it
 # comes, the processes in $pids are ended, the test's clean_up is called, and
-# what it leaves in $dir is removed; if it failed, its show is called and $logs
-# are shown before.
+# what it leaves in $dir is removed; if it failed, its show is called before
+# that, and $logs are shown.
 clean_up() { :; }
 show() { :; }
 begin() {
@@ -39,11 +45,14 @@ end() {
     status=$?
     trap - EXIT INT TERM HUP
     set +e
+    [ $status = 0 ] || OVS_CTL_TIMEOUT=5 show >&2
     for pid in $pids; do
         kill "$pid" 2>/dev/null
     done
-    [ $status = 0 ] || show >&2
     clean_up
+    for pid in $pids; do
+        end_process "$pid"
+    done
     if [ $status != 0 ]; then
         # shellcheck disable=SC2086
         (cd "$dir" && tail -n 15 $logs 2>/dev/null) >&2
@@ -52,20 +61,57 @@ end() {
     exit $status
 }
 
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 20 s.
-await() {
-    what=$1
-    shift
+# Of a process that was told to end: kills it if it has not within 2 s.
+end_process() {
     tries=0
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries + 1))
-        [ $tries -lt 400 ] || fail "$what"
+    while kill -0 "$1" 2>/dev/null && [ $((tries += 1)) -le 40 ]; do
         sleep 0.05
     done
-    echo "ok: $what"
+    kill -9 "$1" 2>/dev/null
 }
 
-# Of "stagecoach lab", after 'name' was set to the name of the test's own.
+# wait_for SECONDS WHAT COMMAND...: waits until COMMAND succeeds, $took ms.
+wait_for() {
+    limit=$1 what=$2 since=$(date +%s%3N)
+    shift 2
+    until "$@" >/dev/null 2>&1; do
+        [ $(($(date +%s%3N) - since)) -lt $((limit * 1000)) ] || fail "$what"
+        sleep 0.02
+    done
+    took=$(($(date +%s%3N) - since))
+    echo "ok: $what"
+}
+await() { wait_for 20 "$@"; }
+
+# remove_cgroup NAME: with the processes and the control groups in it, the last
+# of which goes when its last process is reaped.
+remove_cgroup() {
+    [ ! -e "$mount/$1/cgroup.kill" ] || echo 1 >"$mount/$1/cgroup.kill"
+    tries=0
+    while [ -d "$mount/$1" ] && [ $((tries += 1)) -le 100 ]; do
+        find "$mount/$1" -depth -type d -exec rmdir {} + 2>/dev/null
+        [ ! -d "$mount/$1" ] || sleep 0.02
+    done
+}
+
+# start_databases RUN: those of a controller, at "$dir/RUN", which have had one
+# leader more, for a controller of the test's own.
+start_databases() {
+    STAGECOACH_RUNDIR="$dir/$1" timeout 20 "$BUILD/cli/stagecoach" \
+        controller start --dbdir "$dir/$1-db" \
+        --policy "$SOURCE/policies/stage.json" >/dev/null ||
+        fail "the databases of $1"
+    kill "$(cat "$dir/$1/controller.pid")"
+    await "there are databases" test ! -S "$dir/$1/controller.ctl"
+}
+
+# stop_databases RUN
+stop_databases() {
+    STAGECOACH_RUNDIR="$dir/$1" "$BUILD/cli/stagecoach" controller stop \
+        >/dev/null 2>&1
+}
+
+# Of "stagecoach lab".
 
 # LAB_BIN: programs to use instead of the built ones, for those who develop.
 lab() {
@@ -90,6 +136,35 @@ need_root_and_programs() {
     done
 }
 
+# begin_lab LETTER: as "begin", of a test with labs of its own, all "$name".
+begin_lab() {
+    need_root_and_programs
+    begin "lab-$1"
+    name=$1$(($$ % 1000000))
+    clean_up() { lab down >/dev/null 2>&1; }
+    show() { cat "$dir/out"; }
+}
+
+# start_run SCENARIO [OPTION]...: a run in the background, $runner.
+start_run() {
+    timeout 200 "$BUILD/cli/stagecoach" lab run "$@" --name "$name" \
+        ${LAB_BIN:+--bin "$LAB_BIN"} --out "$dir/report" >"$dir/out" 2>&1 &
+    runner=$!
+    pids="$pids $runner"
+}
+
+# wait_in_run SECONDS COMMAND...: as wait_for, but no longer than the run.
+wait_in_run() {
+    seconds=$1
+    shift
+    wait_for "$seconds" "$*" succeeds_or_is_over "$@"
+    kill -0 "$runner" 2>/dev/null || fail "the run is over too soon"
+}
+succeeds_or_is_over() { "$@" || ! kill -0 "$runner" 2>/dev/null; }
+
+end_run() {
+    wait "$runner" || fail "the run ended with $?"
+}
 
 cgroup_mount() {
     awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts

@@ -5,60 +5,26 @@
 # agent makes of hosts on which things come and go.
 
 set -u
+. "$SOURCE/tests/lab/lab-functions.sh"
 
-[ "$(id -u)" -eq 0 ] || { echo "needs root"; exit 77; }
-for program in ip nsenter ovs-appctl; do
-    command -v $program >/dev/null || { echo "needs $program"; exit 77; }
-done
-mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-[ -n "$mount" ] || { echo "needs cgroup v2"; exit 77; }
+need_root
+need ip nsenter ovs-appctl
+need_cgroups
 
+begin ident
 name=sct-ident-$$
-dir=$(mktemp -d /tmp/$name-XXXXXX)
 tests=$BUILD/tests/lab
 address=10.99.0.1
 # "ip netns exec" would hide the cgroup file system.
 netns="nsenter --net=/run/netns/$name"
-pids=
 export STAGECOACH_CGROUP=$name STAGECOACH_RUNDIR=$dir
 
-cleanup() {
-    trap '' EXIT INT TERM
+clean_up() {
     exec 3>&- 4>&- 5>&-
-    for cgroup in $name $name-far; do
-        [ ! -e "$mount/$cgroup/cgroup.kill" ] ||
-            echo 1 > "$mount/$cgroup/cgroup.kill"
-    done
-    for pid in $pids; do
-        kill -9 "$pid" 2>/dev/null
-    done
-    wait 2>/dev/null
-    ip netns delete $name 2>/dev/null
-    ip netns delete $name-pod 2>/dev/null
-    find "$mount/$name" "$mount/$name-far" -depth -type d -exec rmdir {} + \
-        2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-trap 'exit 1' INT TERM
-
-fail() {
-    echo "FAILED: $*"
-    echo "--- agent"; tail -n 20 "$dir/agent.log"
-    echo "--- shim"; tail -n 10 "$dir/shim.log"
-    exit 1
-}
-
-# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
-wait_for() {
-    seconds=$1 what=$2
-    shift 2
-    deadline=$(($(date +%s%3N) + seconds * 1000))
-    until "$@"; do
-        [ "$(date +%s%3N)" -lt $deadline ] || fail "$what"
-        sleep 0.02
-    done
-    echo "ok: $what"
+    remove_cgroup "$name"
+    remove_cgroup "$name-far"
+    ip netns delete "$name" 2>/dev/null
+    ip netns delete "$name-pod" 2>/dev/null
 }
 
 ask() {
@@ -76,8 +42,9 @@ has_job() {
     ask agent/jobs | grep -q "\"job\":\"$1\""
 }
 
+# An agent that does not answer may have any job.
 has_no_job() {
-    ! has_job "$1"
+    ask agent/jobs >"$dir/jobs" && ! grep -q "\"job\":\"$1" "$dir/jobs"
 }
 
 miss() {
@@ -284,10 +251,7 @@ while [ $((i += 1)) -le 200 ]; do
     [ $((i % 20)) -ne 0 ] || ask agent/register quick "j$i" > /dev/null
     rmdir "$mount/$name/quick/j$i"
 done
-has_no_quick_job() {
-    ! ask agent/jobs | grep -q '"job":"quick/'
-}
-wait_for 4 "cgroups that come and go leave nothing" has_no_quick_job
+wait_for 4 "cgroups that come and go leave nothing" has_no_job quick/
 
 # The agent starts again among all this.
 kill -9 $agent

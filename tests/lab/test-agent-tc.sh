@@ -4,63 +4,30 @@
 # The kernel's queues of an interface, kept by the agent: one level for all
 # while no order holds; then the first level gets its link, and the others what
 # it leaves, all of it when it is silent; what somebody changes is mended; who
-# comes back after a crash goes on with what there is; another's queues are
-# left alone; and nothing is left when the agent ends.
+# comes back after a crash goes on with what there is, also with another rate;
+# another's queues are left alone; and nothing is left when the agent ends.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
-[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
-for program in ip tc nsenter ovsdb-tool ovsdb-server ovsdb-client \
-    ovs-appctl ethtool; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need_root
+need ip tc nsenter ovsdb-tool ovsdb-server ovsdb-client ovs-appctl ethtool
 
+begin tc
 name=sct-tc-$$
 far=$name-far
-dir=$(mktemp -d "${TMPDIR:-/tmp}/$name-XXXXXX")
 tests=$BUILD/tests/lab
 # "ip netns exec" would hide the cgroup file system.
 netns="nsenter --net=/run/netns/$name"
-pids=
 export STAGECOACH_CGROUP=$name STAGECOACH_RUNDIR=$dir
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do
-        kill "$pid" 2>/dev/null || :
-    done
-    wait
-    ip netns del "$name" 2>/dev/null || :
-    ip netns del "$far" 2>/dev/null || :
-    [ $status = 0 ] || [ ! -f "$dir/agent.log" ] ||
-        tail -n 20 "$dir/agent.log" >&2
-    rm -rf "$dir"
-    exit $status
+clean_up() {
+    ip netns del "$name" 2>/dev/null
+    ip netns del "$far" 2>/dev/null
 }
-trap clean EXIT
-trap 'exit 1' INT TERM HUP
-
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
-
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
-await() {
-    what=$1
-    shift
-    tries=100
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        if [ $tries = 0 ]; then
-            tc -n "$name" class show dev eth0 >&2 || :
-            ovs-appctl -t "$dir/agent.ctl" agent/status >&2 || :
-            fail "not so: $what"
-        fi
-        sleep 0.1
-    done
-    echo "ok: $what"
+show() {
+    tc -n "$name" class show dev eth0
+    ovs-appctl -t "$dir/agent.ctl" agent/status
 }
 
 kernel() { tc -n "$name" "$1" show dev eth0; }
@@ -70,8 +37,9 @@ has() { [ "$(n_lines "$1" "$2")" = "$3" ]; }
 n_filters() { tc -n "$name" filter show dev eth0 parent 5363: | grep -c match || :; }
 has_filters() { [ "$(n_filters)" = "$1" ]; }
 says() { ovs-appctl -t "$dir/agent.ctl" agent/status | grep -q -- "$1"; }
+# start_agent RATE
 start_agent() {
-    $netns "$BUILD/agent/stagecoach-agent" --host=h0 --tc="eth0:50Mbit" \
+    $netns "$BUILD/agent/stagecoach-agent" --host=h0 --tc="eth0:$1" \
         -vconsole:info -vsyslog:off 2>>"$dir/agent.log" &
     agent=$!
     pids="$pids $agent"
@@ -114,7 +82,7 @@ pids="$pids $!"
 pids="$pids $!"
 await "the database is there" test -S "$dir/hosts.sock"
 
-start_agent
+start_agent 50Mbit
 await "there are classes" has class 'htb 5363:1[0-7] parent 5363:1' 8
 await "the kernel has all of it" says '"state":"in sync"'
 has_filters 0 || fail "filters without an order: $(n_filters)"
@@ -157,13 +125,14 @@ await "with its filters" has_filters 17
 
 # Who comes back after a crash makes nothing anew: counters go on.
 sent() { tc -n "$name" -s qdisc show dev eth0 root | awk '/Sent/ { print $2 }'; }
-ip netns exec "$name" ping -q -c 3 -i 0.2 10.98.0.2 >/dev/null 2>&1 || :
+ip netns exec "$name" "$tests/traffic" flood 10.98.0.2 7 10 1000
 before=$(sent)
+[ "$before" -ge 1000 ] || fail "only $before bytes were counted"
 kill -9 $agent
 wait $agent 2>/dev/null || :
 has_filters 17 || fail "filters have gone with the agent"
 lines=$(wc -l <"$dir/agent.log")
-start_agent
+start_agent 50Mbit
 await "the next agent follows the order" says '"state":"ordered"'
 await "and has the queues" says '"state":"in sync"'
 sleep 1.5
@@ -182,12 +151,22 @@ wait $agent || fail "the agent ended with $?"
 [ "$(n_lines qdisc 5363:)" = 0 ] || fail "queues are left: $(kernel qdisc)"
 echo "ok: an agent that ends gives the interface back"
 
+# A rate that has no room in HTB's own 32 bits.
+start_agent 100Gbit
+await "a fast link has its rate" has class '5363:1 root rate 100Gbit' 1
+kill -9 $agent
+wait $agent 2>/dev/null || :
+start_agent 200Gbit
+await "and the next agent's" has class '5363:1 root rate 200Gbit' 1
+kill $agent
+wait $agent || fail "the agent ended with $?"
+
 # Another's queues are not touched.
 tc -n "$name" qdisc add dev eth0 root handle 1: htb default 1
-start_agent
+start_agent 50Mbit
 await "another's queues are told" says "its queues are somebody else's"
 [ "$(n_lines qdisc 'htb 1: root')" = 1 ] || fail "they are gone"
 kill $agent
-wait $agent || :
+wait $agent || fail "the agent ended with $?"
 [ "$(n_lines qdisc 'htb 1: root')" = 1 ] || fail "they went with the agent"
 echo PASS

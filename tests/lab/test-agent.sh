@@ -5,56 +5,24 @@
 # and what stays when one of them dies.
 
 set -u
+. "$SOURCE/tests/lab/lab-functions.sh"
 
-[ "$(id -u)" -eq 0 ] || { echo "needs root"; exit 77; }
-for program in ip nsenter ovsdb-tool ovsdb-server ovsdb-client ovs-appctl; do
-    command -v $program >/dev/null || { echo "needs $program"; exit 77; }
-done
-mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-[ -n "$mount" ] || { echo "needs cgroup v2"; exit 77; }
+need_root
+need ip nsenter ovsdb-tool ovsdb-server ovsdb-client ovs-appctl
+need_cgroups
 
+begin agent
 name=sct-agent-$$
-dir=$(mktemp -d /tmp/$name-XXXXXX)
 tests=$BUILD/tests/lab
 address=10.99.0.1
 # "ip netns exec" would hide the cgroup file system.
 netns="nsenter --net=/run/netns/$name"
-pids=
 export STAGECOACH_CGROUP=$name STAGECOACH_RUNDIR=$dir
 
-cleanup() {
-    trap '' EXIT INT TERM
+clean_up() {
     exec 3>&-
-    [ ! -e "$mount/$name/cgroup.kill" ] || echo 1 > "$mount/$name/cgroup.kill"
-    for pid in $pids; do
-        kill -9 "$pid" 2>/dev/null
-    done
-    wait 2>/dev/null
-    ip netns delete $name 2>/dev/null
-    find "$mount/$name" -depth -type d -exec rmdir {} + 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-trap 'exit 1' INT TERM
-
-fail() {
-    echo "FAILED: $*"
-    echo "--- agent"; tail -n 20 "$dir/agent.log"
-    echo "--- shim"; tail -n 20 "$dir/shim.log"
-    echo "--- telemetry"; tail -n 2 "$dir/telemetry.log"
-    exit 1
-}
-
-# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
-wait_for() {
-    seconds=$1 what=$2
-    shift 2
-    deadline=$(($(date +%s%3N) + seconds * 1000))
-    until "$@"; do
-        [ "$(date +%s%3N)" -lt $deadline ] || fail "$what"
-        sleep 0.02
-    done
-    echo "ok: $what"
+    remove_cgroup "$name"
+    ip netns delete "$name" 2>/dev/null
 }
 
 shim_says() {

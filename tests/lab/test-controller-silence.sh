@@ -19,16 +19,6 @@ clean_up() {
     "$stagecoach" controller stop
 }
 
-# await SECONDS WHAT COMMAND...
-await() {
-    end=$(($(date +%s) + $1)) what=$2
-    shift 2
-    until "$@"; do
-        [ "$(date +%s)" -le $end ] || fail "$what"
-        sleep 0.2
-    done
-    echo "ok: $what"
-}
 # start_agent JOB:BYTES:MS...: of h0; the one before goes.
 start_agent() {
     for pid in $pids; do
@@ -50,12 +40,12 @@ for cojob in alive dead; do
         --jobs t0
 done
 has_demand() { "$stagecoach" explain $1/t0 | grep -q 'h0:'; }
-await 5 "both jobs run" has_demand dead
+wait_for 5 "both jobs run" has_demand dead
 has_demand alive || fail "one job does not run"
 
 start_agent alive/t0:100000:20
 began=$(date +%s)
-await 80 "the dead one's stage ends" stages_are alive
+wait_for 80 "the dead one's stage ends" stages_are alive
 [ $(($(date +%s) - began)) -ge 50 ] || fail "after $(($(date +%s) - began)) s"
 ovsdb-client dump "unix:$dir/run/intent.sock" Stagecoach_Intent Event what why |
     grep -q '^stage-silent .*dead/0: none of its 1 jobs has had' ||

@@ -228,8 +228,9 @@ await "there is an event of each kind" has_event stage-end small/0
 has_event leader 'generation 4' || fail "no event of a leader"
 has_event policy fair || fail "no event of a policy"
 has_event stage-begin 'large/0: 1 jobs' || fail "no event of a stage"
-asks controller/decisions '"kind":"order","reason":"rank 0 of ' ||
-    fail "no decision of the order"
+"$stagecoach" stage begin --cojob small --rung 1 --iterations 100000 --jobs t0
+await "a new stage is a decision of the order" asks controller/decisions \
+    '"kind":"order","reason":"rank [01] of 2, new: '
 asks controller/decisions '"kind":"stage","reason":"stage-end: ' ||
     fail "no decision of a stage"
 

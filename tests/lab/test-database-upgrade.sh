@@ -75,12 +75,7 @@ stored() {
     ovsdb-client dump "unix:$dir/run/intent.sock" Stagecoach_Intent Override \
         kind | grep -q observe
 }
-i=0
-until stored; do
-    i=$((i + 1))
-    [ $i -lt 100 ] || fail "the intent database has no overrides"
-    sleep 0.05
-done
+await "the intent database has overrides" stored
 echo "ok: an old database is converted and keeps its rows"
 
 # Once more: nothing to do.  Then as an older stagecoach would meet it.

@@ -6,65 +6,32 @@
 # namespace and cgroups as a pod has them.
 
 set -u
+. "$SOURCE/tests/lab/lab-functions.sh"
 
-[ "$(id -u)" -eq 0 ] || { echo "needs root"; exit 77; }
-for program in ip nsenter ovs-appctl python3; do
-    command -v $program >/dev/null || { echo "needs $program"; exit 77; }
-done
+need_root
+need ip nsenter ovs-appctl python3
 for program in stagecoach-cni stagecoach-pods; do
     [ -x "$BUILD/agent/launch/$program" ] \
         || { echo "needs $program, which is not built"; exit 77; }
 done
-mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-[ -n "$mount" ] || { echo "needs cgroup v2"; exit 77; }
+need_cgroups
 
+begin pods
 name=sct-pods-$$
-dir=$(mktemp -d /tmp/$name-XXXXXX)
 address=10.97.0.1
 netns="nsenter --net=/run/netns/$name"
 uid=c3a1f0d2-0f1e-4b7c-9d58-1234567890ab
 container=$(printf '0123456789abcdef%.0s' 1 2 3 4)
-pids=
 export STAGECOACH_CGROUP="$name/jobs" STAGECOACH_RUNDIR="$dir"
 
-cleanup() {
-    trap '' EXIT INT TERM
+clean_up() {
     exec 3>&-
-    [ ! -e "$mount/$name/cgroup.kill" ] || echo 1 >"$mount/$name/cgroup.kill"
-    for pid in $pids; do
-        kill -9 "$pid" 2>/dev/null
-    done
-    wait 2>/dev/null
-    ip netns delete $name 2>/dev/null
-    # A cgroup is removed when the last process in it is reaped.
-    i=0
-    while [ -d "$mount/$name" ] && [ $((i += 1)) -le 100 ]; do
-        find "$mount/$name" -depth -type d -exec rmdir {} + 2>/dev/null
-        [ ! -d "$mount/$name" ] || sleep 0.02
-    done
-    rm -rf "$dir"
+    remove_cgroup "$name"
+    ip netns delete "$name" 2>/dev/null
 }
-trap cleanup EXIT
-trap 'exit 1' INT TERM
-
-fail() {
-    echo "FAILED: $*"
-    tail -n 20 "$dir/agent.log"
+show() {
     agent_asks agent/flows
     agent_asks agent/claims
-    exit 1
-}
-
-# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
-wait_for() {
-    seconds=$1 what=$2
-    shift 2
-    deadline=$(($(date +%s%3N) + seconds * 1000))
-    until "$@"; do
-        [ "$(date +%s%3N)" -lt $deadline ] || fail "$what"
-        sleep 0.02
-    done
-    echo "ok: $what"
 }
 
 agent_asks() {
@@ -82,7 +49,7 @@ both_ends_are() {
 }
 
 job_is_gone() {
-    ! agent_says agent/jobs "\"$1\""
+    agent_says agent/jobs '"jobs":' && ! agent_says agent/jobs "\"$1\""
 }
 
 start_agent() {

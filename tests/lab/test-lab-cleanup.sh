@@ -5,18 +5,10 @@
 # it is interrupted; what a killed one leaves is removed by the next.  A
 # scenario that cannot run is refused before anything starts.
 set -eu
-name=c$(($$ % 1000000))
-dir=$(mktemp -d)
-scenario=$SOURCE/lab/scenarios/smoke.json
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
 
-clean_up() {
-    lab down || true
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+begin_lab c
+scenario=$SOURCE/lab/scenarios/smoke.json
 
 # Starts a run and sends it signal $1 after $2 seconds; sets 'status'.
 interrupt_run() {
@@ -25,7 +17,7 @@ interrupt_run() {
     sleep "$2"
     # The background "lab" is a shell that waits for the program.
     child=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null || true)
-    kill -"$1" ${child:-$pid} || fail "lab run ended by itself: $(cat "$dir/out")"
+    kill -"$1" ${child:-$pid} || fail "lab run ended by itself"
     status=0
     wait $pid || status=$?
 }
@@ -46,7 +38,7 @@ cleans_up_when_interrupted() {
     for delay in 0.05 0.3 0.6 0.9 1.3 2.5; do
         interrupt_run INT $delay
         [ $status = 130 ] ||
-            fail "SIGINT after $delay s: exit status $status: $(cat "$dir/out")"
+            fail "SIGINT after $delay s: exit status $status"
         assert_clean "SIGINT after $delay s"
     done
     interrupt_run TERM 1.5

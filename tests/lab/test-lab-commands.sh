@@ -4,17 +4,9 @@
 # A job of any command that logs how far it is: its stages end by the log, and
 # that its network stands still is noticed, but not that it takes its time.
 set -eu
-name=d$(($$ % 1000000))
-dir=$(mktemp -d)
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
 
-clean_up() {
-    lab down 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+begin_lab d
 
 # Rank 1 takes what rank 0 sends.  One that "stalls" leaves it in the sockets
 # for longer than a stall takes; one that "thinks" waits with nothing sent.
@@ -59,8 +51,8 @@ run_that() {
                        "log": "csv:%log/rows-%rank.csv,iteration=step"}]}]}
 EOF_JSON
     lab run "$dir/$1.json" --out "$dir/$1" >"$dir/out" 2>&1 ||
-        fail "$(cat "$dir/out")"
-    python3 - "$dir/$1/report.json" "$2" <<'PYTHON' || fail "$(cat "$dir/out")"
+        fail "the run"
+    python3 - "$dir/$1/report.json" "$2" <<'PYTHON' || fail "the run"
 import json, sys
 
 report = json.load(open(sys.argv[1]))
@@ -76,9 +68,9 @@ PYTHON
 
 run_that stalls 1
 grep -q 'own/t0 stands still at iteration 1' "$dir/out" ||
-    fail "$(cat "$dir/out")"
-grep -q '^  h[01]: ' "$dir/out" || fail "no sockets: $(cat "$dir/out")"
+    fail "the run"
+grep -q '^  h[01]: ' "$dir/out" || fail "no sockets"
 run_that thinks 0
-grep -q 'stands still' "$dir/out" && fail "$(cat "$dir/out")"
+grep -q 'stands still' "$dir/out" && fail "the run"
 assert_clean "jobs of commands"
 echo PASS

@@ -6,24 +6,16 @@
 # the link again.  Both kinds of fabric; and Open vSwitch, when it is started
 # again, leaves the port's queues alone.
 set -eu
-name=f$(($$ % 1000000))
+. "$SOURCE/tests/lab/lab-functions.sh"
+
+begin_lab f
 extra=sct-$$-x
 rate=50000000
-dir=$(mktemp -d)
-. "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
 
-pids=
 clean_up() {
-    for pid in $pids; do
-        kill "$pid" 2>/dev/null || true
-    done
-    ip netns del "$extra" 2>/dev/null || true
-    lab down || true
-    rm -rf "$dir"
+    ip netns del "$extra" 2>/dev/null
+    lab down
 }
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
 
 in_fabric() {
     nsenter --net="/run/netns/scl-$name-fab" "$@"
@@ -59,14 +51,7 @@ assert_at_least() {
         fail "$3: $1, at least $2 is right"
 }
 
-wait_until() {
-    tries=200
-    until eval "$1"; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] || fail "in vain: $1"
-        sleep 0.05
-    done
-}
+wait_until() { await "$1" eval "$1"; }
 
 # A sender on an unshaped port of the fabric.
 join_extra() {

@@ -5,41 +5,14 @@
 # the tags of their stages, their hosts' agents know their links, and when one
 # of them is killed the others go on or end as their scheme says.
 set -eu
-name=g$(($$ % 1000000))
-dir=$(mktemp -d)
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
-runner=
 
-clean_up() {
-    [ -z "$runner" ] || kill "$runner" 2>/dev/null || true
-    lab down 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+begin_lab g
 
 # Asks the agent of host h0.
 ask() {
     ovs-appctl -T 2 -t "/run/stagecoach/lab-$name/hosts/h0/agent.ctl" "$@" \
         2>/dev/null
-}
-
-wait_until() {
-    seconds=$1
-    shift
-    for _ in $(seq $((seconds * 10))); do
-        "$@" && return
-        kill -0 "$runner" 2>/dev/null || fail "over too soon: $(cat "$dir/out")"
-        sleep 0.1
-    done
-    fail "not within $seconds s: $*: $(cat "$dir/out")"
-}
-
-start() {   # SCENARIO
-    timeout 120 "$BUILD/cli/stagecoach" lab run "$1" --name "$name" \
-        ${LAB_BIN:+--bin "$LAB_BIN"} --out "$dir/report" >"$dir/out" 2>&1 &
-    runner=$!
 }
 
 # Both jobs have been given places, different ones, and marks that say so; and
@@ -75,11 +48,10 @@ for cojob, (first, last) in zip(scenario["cojobs"], ((10, 25), (8, 16))):
     command[command.index("--until") + 1] = str(last)
 print(json.dumps(scenario))
 PYTHON
-start "$dir/short.json"
-wait_until 40 are_ordered
-wait "$runner" || fail "$(cat "$dir/out")"
-runner=
-python3 - "$dir/report/report.json" <<'PYTHON' || fail "$(cat "$dir/out")"
+start_run "$dir/short.json"
+wait_in_run 40 are_ordered
+end_run
+python3 - "$dir/report/report.json" <<'PYTHON' || fail "the run"
 import json, sys
 
 report = json.load(open(sys.argv[1]))
@@ -129,13 +101,12 @@ sys.exit(not jobs.get(sys.argv[2] + "/t0", {}).get("iteration", 0) >= 5)
 ' "$dir/jobs" "$1"
 }
 
-start "$dir/kill.json"
+start_run "$dir/kill.json"
 for scheme in netmax adpsgd prague allreduce; do
-    wait_until 40 has_done_some $scheme
+    wait_in_run 40 has_done_some $scheme
     kill -KILL "$(cat "$dir/pid-$scheme-2")"
 done
-wait "$runner" || fail "$(cat "$dir/out")"
-runner=
+end_run
 for scheme in netmax adpsgd prague allreduce; do
     case $scheme in
     netmax | adpsgd) code=0 ;;

@@ -4,15 +4,14 @@
 # A run in which what leads is killed again and again: the order comes back,
 # no stage is lost, the switch has one master and keeps its flows.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
-[ "$(id -u)" = 0 ] || { echo "skip: not root"; exit 77; }
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-ha-$$-XXXXXX")
-trap 'rm -rf "$dir"' EXIT
-trap 'exit 1' INT TERM
+need_root
+begin ha
 
 timeout 200 "$BUILD/cli/stagecoach" lab run --ha --name tha --policy stage \
-    --out "$dir" "$SOURCE/lab/scenarios/quickstart.json" 2>"$dir/err" ||
-    { tail -n 20 "$dir/err" >&2; exit 1; }
+    --out "$dir" "$SOURCE/lab/scenarios/quickstart.json" 2>"$dir/run.log" ||
+    fail "the run"
 python3 - "$dir/report.json" <<'END'
 import json
 import sys

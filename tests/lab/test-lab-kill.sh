@@ -5,39 +5,16 @@
 # returns when they do, and a shim has its tables within 2 s.  A shim that hangs
 # does not stop training: the kernel forwards in its place.
 set -eu
-name=k$(($$ % 1000000))
-dir=$(mktemp -d)
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
-rundir=/run/stagecoach/lab-$name
 
-clean_up() {
-    lab down 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+begin_lab k
+rundir=/run/stagecoach/lab-$name
 
 # Long enough for one thing after the other.
 sed -e 's/"iterations": 8,/"iterations": 90,/' \
     -e 's/"iterations": 16,/"iterations": 105,/' \
     -e 's/"iterations": 12,/"iterations": 120,/' \
     "$SOURCE/lab/scenarios/smoke.json" >"$dir/long.json"
-
-now_ms() {
-    date +%s%3N
-}
-
-# Waits up to $1 s until the rest succeeds.
-wait_until() {
-    deadline=$(($(now_ms) + $1 * 1000))
-    shift
-    until "$@" >/dev/null 2>&1; do
-        [ "$(now_ms)" -lt $deadline ] || fail "not within time: $*"
-        kill -0 "$pid" 2>/dev/null || fail "the run ended: $(cat "$dir/out")"
-        sleep 0.05
-    done
-}
 
 # The value of member $2 of what agent or controller $1 says of itself.
 ask() {
@@ -83,35 +60,33 @@ bytes_of_uplink() {
 print(json.load(sys.stdin)[0]['stats64']['tx']['bytes'])"
 }
 
-lab run "$dir/long.json" --policy stage --out "$dir/report" \
-    >"$dir/out" 2>&1 &
-pid=$!
-wait_until 20 is controller.ctl controller/status stages 2
-wait_until 5 has_flows h0 3
+start_run "$dir/long.json" --policy stage
+wait_in_run 20 is controller.ctl controller/status stages 2
+wait_in_run 5 has_flows h0 3
 
 generation=$(ask controller.ctl controller/status generation)
 version=$(ask hosts/h0/agent.ctl agent/status version)
 kill -9 "$(pid_of "stagecoach-controller.*$rundir/")"
-wait_until 10 is controller.ctl controller/status generation $((generation + 1))
-wait_until 10 is hosts/h0/agent.ctl agent/status generation $((generation + 1))
-wait_until 10 is hosts/h0/agent.ctl agent/status state ordered
+wait_in_run 10 is controller.ctl controller/status generation $((generation + 1))
+wait_in_run 10 is hosts/h0/agent.ctl agent/status generation $((generation + 1))
+wait_in_run 10 is hosts/h0/agent.ctl agent/status state ordered
 [ "$(ask hosts/h0/agent.ctl agent/status version)" -ge "$version" ] ||
     fail "the version of the order fell"
 echo "controller: the order is back, generation $((generation + 1))"
 
 flows=$(flows_of_shim h0)
 kill -9 "$(pid_of "stagecoach-agent.*$rundir/hosts/h0")"
-wait_until 10 is hosts/h0/agent.ctl agent/status state ordered
-wait_until 10 is hosts/h0/agent.ctl agent/status shim connected
+wait_in_run 10 is hosts/h0/agent.ctl agent/status state ordered
+wait_in_run 10 is hosts/h0/agent.ctl agent/status shim connected
 [ "$(flows_of_shim h0)" -ge "$flows" ] || fail "flows were lost with the agent"
 echo "agent: the order is back"
 
 flows=$(flows_of_shim h1)
 slots=$(ask hosts/h1/agent.ctl agent/status jobs)
-killed=$(now_ms)
+killed=$(date +%s%3N)
 kill -9 "$(pid_of "stagecoach-shim.*$rundir/hosts/h1")"
-wait_until 5 has_flows h1 "$flows"
-took=$(($(now_ms) - killed))
+wait_in_run 5 has_flows h1 "$flows"
+took=$(($(date +%s%3N) - killed))
 [ "$took" -le 2000 ] || fail "the shim's tables took $took ms, at most 2000"
 [ "$slots" = "$(ask hosts/h1/agent.ctl agent/status jobs)" ] ||
     fail "jobs were lost with the shim"
@@ -121,21 +96,19 @@ echo "shim: tables are back after $took ms"
 # not wait for it, and neither does training.
 hung=$(pid_of "stagecoach-shim.*$rundir/hosts/h0/")
 kill -STOP "$hung"
-wait_until 3 is hosts/h0/agent.ctl agent/status bypass True
+wait_in_run 3 is hosts/h0/agent.ctl agent/status bypass True
 before=$(bytes_of_uplink h0)
 sleep 1
 after=$(bytes_of_uplink h0)
 kill -CONT "$hung"
 [ "$after" -gt $((before + 100000)) ] ||
     fail "$((after - before)) bytes in a second beside a shim that hangs"
-wait_until 3 is hosts/h0/agent.ctl agent/status bypass False
-wait_until 5 is hosts/h0/agent.ctl agent/status shim connected
+wait_in_run 3 is hosts/h0/agent.ctl agent/status bypass False
+wait_in_run 5 is hosts/h0/agent.ctl agent/status shim connected
 echo "bypass: $((after - before)) bytes in a second"
 
-status=0
-wait $pid || status=$?
-[ $status = 0 ] || fail "the run: exit status $status: $(cat "$dir/out")"
-python3 - "$dir/report/report.json" <<'PYTHON' || fail "$(cat "$dir/out")"
+end_run
+python3 - "$dir/report/report.json" <<'PYTHON' || fail "the run"
 import json, sys
 
 report = json.load(open(sys.argv[1]))

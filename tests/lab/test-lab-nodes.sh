@@ -5,19 +5,9 @@
 # their bytes have tags, their stages are counted.  Where one of them is killed,
 # the others end and say who it was.
 set -eu
-name=n$(($$ % 1000000))
-dir=$(mktemp -d)
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
-runner=
 
-clean_up() {
-    [ -z "$runner" ] || kill "$runner" 2>/dev/null || true
-    lab down 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+begin_lab n
 
 # The scenario that we ship, with fewer epochs and one policy, and a third job,
 # one of whose nodes is to die.
@@ -52,18 +42,10 @@ sys.exit(not jobs.get("loser/t0", {}).get("iteration", 0) >= 3)
 ' "$dir/jobs"
 }
 
-timeout 120 "$BUILD/cli/stagecoach" lab run "$dir/short.json" --name "$name" \
-    ${LAB_BIN:+--bin "$LAB_BIN"} --out "$dir/report" >"$dir/out" 2>&1 &
-runner=$!
-for _ in $(seq 400); do
-    has_trained && break
-    kill -0 "$runner" 2>/dev/null || fail "over too soon: $(cat "$dir/out")"
-    sleep 0.1
-done
-has_trained || fail "the loser does not train: $(cat "$dir/out")"
+start_run "$dir/short.json"
+wait_in_run 40 has_trained
 kill -KILL "$(cat "$dir/pid-2")"
-wait "$runner" || fail "$(cat "$dir/out")"
-runner=
+end_run
 
 for rank in 0 1 3; do
     said=$(cat "$dir/said-$rank")
@@ -73,7 +55,7 @@ for rank in 0 1 3; do
         echo "$said" | grep -q 'node: node 2 (.*) died$' ||
         fail "node $rank said: $said"
 done
-python3 - "$dir/report/report.json" <<'PYTHON' || fail "$(cat "$dir/out")"
+python3 - "$dir/report/report.json" <<'PYTHON' || fail "the run"
 import json, sys
 
 report = json.load(open(sys.argv[1]))

@@ -6,21 +6,13 @@
 # whose stage is first in the controller's order gets at least 0.90 of the link
 # while it has data.
 set -eu
-name=p$(($$ % 1000000))
-dir=$(mktemp -d)
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
+
+begin_lab p
 STAGECOACH_RUNDIR=/run/stagecoach/lab-$name
 export STAGECOACH_RUNDIR
 stagecoach=$BUILD/cli/stagecoach
 traffic=$BUILD/tests/lab/traffic
-
-clean_up() {
-    lab down 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
 
 # Tells the agent of four iterations a second, as a framework would.
 cat >"$dir/progress.py" <<'PYTHON'

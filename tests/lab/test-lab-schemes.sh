@@ -4,19 +4,9 @@
 # A scenario whose searches name schemes and models: the jobs train as they are
 # told, servers and workers, to all their rungs, and nothing is left.
 set -eu
-name=s$(($$ % 1000000))
-dir=$(mktemp -d)
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
 
-clean_up() {
-    kill "$watcher" 2>/dev/null || true
-    lab down 2>/dev/null || true
-    rm -rf "$dir"
-}
-watcher=
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+begin_lab s
 
 # What the processes of this lab's jobs were started as.
 (
@@ -28,19 +18,17 @@ trap 'exit 1' INT TERM HUP
         sleep 0.2
     done
 ) >"$dir/commands" 2>/dev/null &
-watcher=$!
+pids=$!
 
-timeout 120 "$BUILD/cli/stagecoach" lab run \
-    "$SOURCE/lab/scenarios/schemes.json" --name "$name" \
-    ${LAB_BIN:+--bin "$LAB_BIN"} --out "$dir/report" >"$dir/out" 2>&1 ||
-    fail "$(cat "$dir/out")"
+start_run "$SOURCE/lab/scenarios/schemes.json"
+end_run
 for words in "server .*--sync essp,staleness=2" "server .*--sync lbbsp-cpu" \
     "worker .*--model cifarnet --image 8x8x3" \
     "worker .*--model linear --features 20000 --loss hinge"; do
     grep -q "stagecoach-trainer $words" "$dir/commands" ||
         fail "no process \"$words\""
 done
-python3 - "$dir/report/report.json" <<'PYTHON' || fail "$(cat "$dir/out")"
+python3 - "$dir/report/report.json" <<'PYTHON' || fail "the run"
 import json, sys
 
 report = json.load(open(sys.argv[1]))

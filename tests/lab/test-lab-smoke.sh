@@ -7,21 +7,9 @@
 #
 # $RUNS runs in a row (default 1); $BUSY=1 with a busy loop beside each core.
 set -eu
-name=m$(($$ % 1000000))
-dir=$(mktemp -d)
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
 
-loops=
-clean_up() {
-    for pid in $loops; do
-        kill "$pid" 2>/dev/null || true
-    done
-    lab down 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+begin_lab m
 
 check_report() {
     python3 - "$dir/report/report.json" <<'PYTHON'
@@ -53,15 +41,15 @@ PYTHON
 if [ "${BUSY:-0}" = 1 ]; then
     for _ in $(seq "$(nproc)"); do
         timeout 3000 sh -c 'while :; do :; done' &
-        loops="$loops $!"
+        pids="$pids $!"
     done
 fi
 run=0
 while [ $run -lt "${RUNS:-1}" ]; do
     run=$((run + 1))
     lab run "$SOURCE/lab/scenarios/smoke.json" --out "$dir/report" \
-        >"$dir/out" 2>&1 || fail "run $run: $(cat "$dir/out")"
-    check_report || fail "run $run: $(cat "$dir/out")"
+        >"$dir/out" 2>&1 || fail "run $run"
+    check_report || fail "run $run"
     grep -q '<svg' "$dir/report/report.html" || fail "run $run: no pictures"
     assert_clean "run $run"
     [ "${RUNS:-1}" = 1 ] ||

@@ -5,16 +5,12 @@
 # each level, mended when somebody changes them, others' flows left alone,
 # nothing touched when the controller dies and comes back.
 set -eu
-name=s$(($$ % 1000000))
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
+
+begin_lab s
 rundir=/run/stagecoach/lab-$name
 
-clean_up() {
-    lab down 2>/dev/null || true
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+show() { echo "flows: $(table)"; }
 
 switch() {
     command=$1
@@ -44,15 +40,6 @@ is_whole() {
     [ "$(table)" = "$want" ]
 }
 
-wait_until() {
-    tries=100
-    until "$@" 2>/dev/null; do
-        tries=$((tries - 1))
-        [ $tries -gt 0 ] || fail "not within 10 s: $*; flows: $(table)"
-        sleep 0.1
-    done
-}
-
 pid_of_controller() {
     for dir in /proc/[0-9]*; do
         if tr '\0' ' ' 2>/dev/null <"$dir/cmdline" |
@@ -64,7 +51,7 @@ pid_of_controller() {
 
 want="0 7 8 6 16 5 24 4 32 3 40 2 48 1 56 0"
 lab up "$SOURCE/lab/scenarios/smoke.json" --policy stage
-wait_until in_sync
+await "the controller is content" in_sync
 is_whole || fail "flows: $(table)"
 echo "ok: a flow for each level"
 
@@ -72,16 +59,16 @@ switch add-flow "cookie=0x1,priority=50,tcp,tp_dst=9 actions=NORMAL"
 switch del-flows "ip,nw_tos=32"
 switch mod-flows "ip,nw_tos=64 actions=set_queue:0,NORMAL"
 [ "$(table)" != "$want" ] || fail "nothing was broken"
-wait_until is_whole
+await "there is a flow for each level" is_whole
 switch dump-flows cookie=0x1/-1 | grep -q "tp_dst=9" ||
     fail "a flow of others is gone"
 echo "ok: what was broken is mended, what is others' is left"
 
-wait_until in_sync
+await "the controller is content" in_sync
 kill -9 "$(pid_of_controller)"
-wait_until is_whole
+await "there is a flow for each level" is_whole
 sleep 1
-wait_until in_sync
+await "the controller is content" in_sync
 youngest=$(flows | cut -d' ' -f3 | sort -n | head -n 1)
 [ "$youngest" -ge 1 ] || fail "flows were made anew: $(flows)"
 echo "ok: nothing was touched when the controller came back"

@@ -7,61 +7,26 @@
 # refused, two cables that were swapped are told of, and what was said on the
 # wire is OpenFlow to another decoder.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
 id=$(($$ % 100000))
 fab=scs$id-fab
 stagecoach=$BUILD/cli/stagecoach
-[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
-for program in ovs-vswitchd ovs-vsctl ovs-ofctl ovsdb-server ovs-appctl ethtool; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need_root
+need ovs-vswitchd ovs-vsctl ovs-ofctl ovsdb-server ovs-appctl ethtool
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-fabric-$$-XXXXXX")
+begin fabric
 export STAGECOACH_RUNDIR="$dir/run"
-export OVS_RUNDIR="$dir/ovs" OVS_LOGDIR="$dir/ovs" OVS_DBDIR="$dir/ovs"
-pids=
+. "$SOURCE/tests/lab/switch-functions.sh"
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do
-        kill "$pid" 2>/dev/null || :
-    done
-    "$stagecoach" controller stop >/dev/null 2>&1 || :
-    wait
+clean_up() {
+    stop_databases run
     for ns in "$fab" "scs$id-h0" "scs$id-h1" "scs$id-h2" "scs$id-h3"; do
-        ip netns del "$ns" 2>/dev/null || :
+        ip netns del "$ns" 2>/dev/null
     done
-    if [ $status != 0 ] && [ -f "$dir/controller.log" ]; then
-        tail -n 40 "$dir/controller.log" >&2
-    fi
-    rm -rf "$dir"
-    exit $status
 }
-trap clean EXIT
-trap 'exit 1' INT TERM HUP
-
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
-
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 20 s.
-await() {
-    what=$1
-    shift
-    tries=200
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        if [ $tries = 0 ]; then
-            switches >&2 || :
-            fail "not so: $what"
-        fi
-        sleep 0.1
-    done
-    echo "ok: $what"
-}
+show() { switches; }
 
 switches() {
     ovs-appctl -t "$dir/run/fabric.ctl" controller/switches
@@ -124,21 +89,12 @@ bridge() {
 }
 
 start_switches() {
-    mkdir "$dir/ovs"
-    ovsdb-tool create "$dir/ovs/conf.db" \
-        /usr/share/openvswitch/vswitch.ovsschema
-    ovsdb-server "$dir/ovs/conf.db" --remote="punix:$dir/ovs/db.sock" \
-        --unixctl="$dir/ovs/ovsdb.ctl" -vconsole:off -vsyslog:off &
-    pids="$pids $!"
-    await "the switches' database is there" test -S "$dir/ovs/db.sock"
-    ovs-vsctl --no-wait init
+    start_switch_database
     bridge leaf0 1 6701 p0:1 p1:2 l00:10 l01:11
     bridge leaf1 2 6702 p2:1 p3:2 l10:10 l11:11
     bridge spine0 3 6703 s00:1 s01:2 "" ""
     bridge spine1 4 6704 s10:1 s11:2 "" ""
-    ip netns exec "$fab" ovs-vswitchd "unix:$dir/ovs/db.sock" \
-        --unixctl="$dir/ovs/vswitchd.ctl" -vconsole:off -vsyslog:off &
-    pids="$pids $!"
+    start_switch ip netns exec "$fab" ovs-vswitchd
     await "the switches are there" test -S "$dir/ovs/spine1.mgmt"
 }
 
@@ -222,12 +178,8 @@ gap_during() {
 
 wire
 start_switches
-cp "$SOURCE/policies/stage.json" "$dir/policy.json"
 (umask 077 && head -c 32 /dev/urandom >"$dir/key")
-"$stagecoach" controller init --dbdir "$dir/db"
-timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
-    --policy "$dir/policy.json"
-kill "$(cat "$dir/run/controller.pid")"
+start_databases run
 
 if command -v tshark >/dev/null && command -v dumpcap >/dev/null; then
     ip netns exec "$fab" dumpcap -q -i lo -w "$dir/wire.pcapng" \

@@ -5,41 +5,26 @@
 # the policy "early", an agent, jobs of two users.
 
 set -u
+. "$SOURCE/tests/lab/lab-functions.sh"
 
-[ "$(id -u)" -eq 0 ] || { echo "needs root"; exit 77; }
 PATH=$PATH:/usr/sbin:/sbin
-for program in ovsdb-server ovs-appctl python3 setpriv; do
-    command -v $program >/dev/null || { echo "needs $program"; exit 77; }
-done
-mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-[ -n "$mount" ] || { echo "needs cgroup v2"; exit 77; }
+need_root
+need ovsdb-server ovs-appctl python3 setpriv
+need_cgroups
 
+begin prog
 stagecoach=$BUILD/cli/stagecoach
 name=sct-prog-$$
-dir=$(mktemp -d /tmp/$name-XXXXXX)
-pids=
 export STAGECOACH_CGROUP=$name STAGECOACH_RUNDIR="$dir"
 
-cleanup() {
-    trap '' EXIT INT TERM
-    exec 3>&- 4>&-
-    [ ! -e "$mount/$name/cgroup.kill" ] || echo 1 > "$mount/$name/cgroup.kill"
-    for pid in $pids; do
-        kill -9 "$pid" 2>/dev/null
-    done
-    wait 2>/dev/null
+clean_up() {
+    remove_cgroup "$name"
     "$stagecoach" controller stop >/dev/null 2>&1
-    find "$mount/$name" -depth -type d -exec rmdir {} + 2>/dev/null
-    rm -rf "$dir"
 }
-trap cleanup EXIT
-trap 'exit 1' INT TERM
-
-fail() {
-    echo "FAILED: $*"
-    tail -n 20 "$dir/agent.log" "$dir/controller.log"
-    ask agent agent/readers; ask agent agent/jobs; ask controller controller/order
-    exit 1
+show() {
+    ask agent agent/readers
+    ask agent agent/jobs
+    ask controller controller/order
 }
 
 ask() {
@@ -48,24 +33,6 @@ ask() {
 
 says() {
     ask "$1" "$2" 2>/dev/null | grep -q -- "$3"
-}
-
-now_ms() {
-    date +%s%3N
-}
-
-# wait_for SECONDS WHAT COMMAND...: until the command succeeds; how long that
-# took is in $took.
-wait_for() {
-    seconds=$1 what=$2
-    shift 2
-    begin=$(now_ms)
-    until "$@"; do
-        [ "$(now_ms)" -lt $((begin + seconds * 1000)) ] || fail "$what"
-        sleep 0.01
-    done
-    took=$(($(now_ms) - begin))
-    echo "ok: $what ($took ms)"
 }
 
 # number SOCKET COMMAND NAME: the first one of that name.

@@ -5,17 +5,9 @@
 # are a job of the lab: tagged, counted, its first stage ended by the count.
 # Also what becomes of a command that fails.
 set -eu
-name=y$(($$ % 1000000))
-dir=$(mktemp -d)
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
 
-clean_up() {
-    lab down 2>/dev/null || true
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+begin_lab y
 
 # scenario COMMAND...: words in JSON.
 scenario() {
@@ -34,8 +26,8 @@ if lab run "$dir/fails.json" --out "$dir/report" >"$dir/out" 2>&1; then
     fail "a command that fails is no failure"
 fi
 grep -q 'ddp/t0: the process of rank [01] failed (exit status 3)' \
-    "$dir/out" || fail "$(cat "$dir/out")"
-grep -q 'rank [01] of 2' "$dir/out" || fail "$(cat "$dir/out")"
+    "$dir/out" || fail "the run"
+grep -q 'rank [01] of 2' "$dir/out" || fail "the run"
 assert_clean "a command that failed"
 
 # The Debian interpreter, whatever else is in PATH.
@@ -48,8 +40,8 @@ scenario '"/usr/bin/python3", "%scenario/pytorch-ddp.py", "--iterations",
     >"$dir/pytorch.json"
 cp "$SOURCE/lab/scenarios/pytorch-ddp.py" "$dir"
 lab run "$dir/pytorch.json" --keep --out "$dir/report" >"$dir/out" 2>&1 ||
-    fail "$(cat "$dir/out")"
-python3 - "$dir/report" <<'PYTHON' || fail "$(cat "$dir/out")"
+    fail "the run"
+python3 - "$dir/report" <<'PYTHON' || fail "the run"
 import json, sys
 
 report = json.load(open(sys.argv[1] + "/report.json"))

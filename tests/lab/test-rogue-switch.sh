@@ -5,61 +5,29 @@
 # own: it refuses or leaves them, goes on answering, and keeps its memory.
 # Needs neither root nor namespaces.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
-stagecoach=$BUILD/cli/stagecoach
-for program in ovsdb-server ovs-appctl python3; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need ovsdb-server ovs-appctl python3
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-rogue-$$-XXXXXX")
+begin rogue
 export STAGECOACH_RUNDIR="$dir/run"
-pids=
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do
-        kill "$pid" 2>/dev/null || :
-    done
-    "$stagecoach" controller stop >/dev/null 2>&1 || :
-    wait
-    if [ $status != 0 ] && [ -f "$dir/controller.log" ]; then
-        tail -n 40 "$dir/controller.log" >&2
-    fi
-    rm -rf "$dir"
-    exit $status
-}
-trap clean EXIT
-trap 'exit 1' INT TERM HUP
+clean_up() { stop_databases run; }
 
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
-
-cp "$SOURCE/policies/stage.json" "$dir/policy.json"
-"$stagecoach" controller init --dbdir "$dir/db"
-timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
-    --policy "$dir/policy.json"
-kill "$(cat "$dir/run/controller.pid")"
+start_databases run
 
 timeout 60 python3 "$SOURCE/tests/lab/fake-switch.py" "$dir" \
     "$dir/run/rogue.ctl" >"$dir/out" &
 fakes=$!
 pids="$pids $fakes"
-tries=100
-until grep -q '^ready' "$dir/out"; do
-    tries=$((tries - 1))
-    [ $tries -gt 0 ] || fail "no switches"
-    sleep 0.1
-done
+await "there are switches" grep -q '^ready' "$dir/out"
 
 set --
 for socket in "$dir"/*.mgmt; do
     [ "$socket" = "$dir/Honest.mgmt" ] || set -- "$@" "--switch=unix:$socket"
 done
-"$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
+"$BUILD/controller/stagecoach-controller" --policy="$SOURCE/policies/stage.json" \
     --unixctl="$dir/run/rogue.ctl" --rest=none -vconsole:off -vsyslog:off \
     --log-file="$dir/controller.log" "--switch=unix:$dir/Honest.mgmt" "$@" &
 controller=$!

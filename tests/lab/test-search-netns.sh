@@ -6,27 +6,19 @@
 # nothing of it.
 
 set -eu
-[ "$(id -u)" = 0 ] || exit 77
+. "$SOURCE/tests/lab/lab-functions.sh"
+
+need_root
 [ -x "$BUILD/trainer/stagecoach-trainer" ] || exit 77
 
+begin search
 id=sct-$$
-dir=$(mktemp -d "/tmp/$id-XXXXXX")
-listener=
+logs="events errors"
 
 clean_up() {
-    [ -z "$listener" ] || kill "$listener" 2>/dev/null || :
     for i in 0 1; do
-        ip netns del "$id-h$i" 2>/dev/null || :
+        ip netns del "$id-h$i" 2>/dev/null
     done
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 130' INT TERM
-
-fail() {
-    echo "FAILED: $*" >&2
-    cat "$dir/events" "$dir/errors" >&2 2>/dev/null || :
-    exit 1
 }
 
 for i in 0 1; do
@@ -66,11 +58,8 @@ with open(sys.argv[2], "w") as out:
     while True:
         print(json.dumps(json.loads(s.recv(4096))), file=out, flush=True)
 EOF
-listener=$!
-for i in $(seq 100); do
-    [ -S "$dir/h0/progress.sock" ] && break
-    sleep 0.1
-done
+pids=$!
+await "somebody listens" test -S "$dir/h0/progress.sock"
 
 run() {
     timeout 60 "$BUILD/cli/stagecoach" search run "$1" \
@@ -145,37 +134,28 @@ grep -q '/placements/0/workers/0: needs 3 processes on h0, at most 1' \
 # A signal ends a search that would go on, and all that it started.
 sed 's/"iterations": 40/"iterations": 1000000/' "$dir/search.json" \
     > "$dir/long.json"
-"$BUILD/cli/stagecoach" search run "$dir/long.json" \
-    --cluster "$dir/cluster.json" --bare --format json \
-    > "$dir/events" 2> "$dir/errors" &
-search=$!
-for i in $(seq 100); do
-    grep -q '"rung":1' "$dir/events" && break
-    sleep 0.1
-done
-[ -n "$(ip netns pids "$id-h0")" ] || fail "nothing runs"
+start_long() {
+    "$BUILD/cli/stagecoach" search run "$dir/long.json" \
+        --cluster "$dir/cluster.json" --bare --format json \
+        > "$dir/events" 2> "$dir/errors" &
+    search=$!
+    pids="$pids $search"
+    await "the second rung begins" grep -q '"rung":1' "$dir/events"
+    is_over && fail "nothing runs"
+    :
+}
+is_over() { [ -z "$(ip netns pids "$id-h0")$(ip netns pids "$id-h1")" ]; }
+
+start_long
 kill -TERM $search
 status=0
 wait $search || status=$?
 [ $status = 143 ] || fail "ended with $status after SIGTERM"
-[ -z "$(ip netns pids "$id-h0")$(ip netns pids "$id-h1")" ] ||
-    fail "processes are left"
+is_over || fail "processes are left"
 
 # So does its death without a word.
-"$BUILD/cli/stagecoach" search run "$dir/long.json" \
-    --cluster "$dir/cluster.json" --bare --format json \
-    > "$dir/events" 2> "$dir/errors" &
-search=$!
-for i in $(seq 100); do
-    grep -q '"rung":1' "$dir/events" && break
-    sleep 0.1
-done
+start_long
 kill -KILL $search
 wait $search || :
-for i in $(seq 50); do
-    [ -z "$(ip netns pids "$id-h0")$(ip netns pids "$id-h1")" ] && break
-    sleep 0.1
-done
-[ -z "$(ip netns pids "$id-h0")$(ip netns pids "$id-h1")" ] ||
-    fail "processes are left after SIGKILL"
+wait_for 5 "nothing is left after SIGKILL" is_over
 echo ok

@@ -6,66 +6,28 @@
 # agent or not.  A whole cluster of one node, in a namespace of its own.
 
 set -u
-
-[ "$(id -u)" -eq 0 ] || { echo "needs root"; exit 77; }
-for program in ip nsenter runuser ovs-appctl munged slurmctld slurmd srun; do
-    PATH=$PATH:/usr/sbin command -v $program >/dev/null \
-        || { echo "needs $program"; exit 77; }
-done
-plugin=$BUILD/agent/launch/stagecoach-spank.so
-[ -e "$plugin" ] || { echo "needs stagecoach-spank.so, which is not built"; exit 77; }
-mount=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
-[ -n "$mount" ] || { echo "needs cgroup v2"; exit 77; }
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin
+need_root
+need ip nsenter runuser ovs-appctl munged slurmctld slurmd srun
+plugin=$BUILD/agent/launch/stagecoach-spank.so
+[ -e "$plugin" ] || { echo "needs stagecoach-spank.so, which is not built"; exit 77; }
+need_cgroups
+
+begin slurm
 name=sct-slurm-$$
-dir=$(mktemp -d /tmp/$name-XXXXXX)
 address=10.98.0.1
 user=nobody
 netns="nsenter --net=/run/netns/$name"
-pids=
 export SLURM_CONF="$dir/slurm.conf"
 export STAGECOACH_CGROUP="$name/jobs" STAGECOACH_RUNDIR="$dir"
 
 # All that the test starts is in one cgroup: Slurm's daemons have children
 # that outlive them.
-cleanup() {
-    trap '' EXIT INT TERM
-    [ ! -e "$mount/$name/cgroup.kill" ] || echo 1 >"$mount/$name/cgroup.kill"
-    for pid in $pids; do
-        kill -9 "$pid" 2>/dev/null
-    done
-    wait 2>/dev/null
-    ip netns delete $name 2>/dev/null
-    # A cgroup is removed when the last process in it is reaped.
-    i=0
-    while [ -d "$mount/$name" ] && [ $((i += 1)) -le 100 ]; do
-        find "$mount/$name" -depth -type d -exec rmdir {} + 2>/dev/null
-        sleep 0.02
-    done
-    rm -rf "$dir"
-}
-trap cleanup EXIT
-trap 'exit 1' INT TERM
-
-fail() {
-    echo "FAILED: $*"
-    for log in munged slurmctld slurmd agent; do
-        echo "--- $log"; tail -n 15 "$dir/$log.log"
-    done
-    exit 1
-}
-
-# wait_for SECONDS WHAT COMMAND...: until the command succeeds.
-wait_for() {
-    seconds=$1 what=$2
-    shift 2
-    deadline=$(($(date +%s%3N) + seconds * 1000))
-    until "$@"; do
-        [ "$(date +%s%3N)" -lt $deadline ] || fail "$what"
-        sleep 0.02
-    done
-    echo "ok: $what"
+clean_up() {
+    remove_cgroup "$name"
+    ip netns delete "$name" 2>/dev/null
 }
 
 # start NAME COMMAND...: in the namespace and the cgroup, its id is in $pid.
@@ -229,7 +191,8 @@ wait $srun 2>/dev/null
 wait_for 10 "the epilog ran for it" grep -qx "$job asha7:2" "$dir/epilog.log"
 wait_for 3 "its cgroup is gone" test ! -e "$mount/$name/jobs/asha7/slurm-$job"
 job_is_gone() {
-    ! agent_says agent/jobs "asha7/slurm-$job"
+    agent_says agent/jobs '"jobs":' &&
+        ! agent_says agent/jobs "asha7/slurm-$job"
 }
 wait_for 8 "the agent has forgotten it" job_is_gone
 

@@ -7,61 +7,25 @@
 # comes back, nothing changed by an older one, and all of it gone, with what
 # was there before in its place, when nobody wants it any more.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
 id=$(($$ % 100000))
 fab=scq$id
-stagecoach=$BUILD/cli/stagecoach
-[ "$(id -u)" = 0 ] || { echo "needs root"; exit 77; }
-for program in ovs-vswitchd ovs-vsctl ovsdb-server ovs-appctl tc; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need_root
+need ovs-vswitchd ovs-vsctl ovsdb-server ovs-appctl tc
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-queues-$$-XXXXXX")
+begin queues
 export STAGECOACH_RUNDIR="$dir/run"
-export OVS_RUNDIR="$dir/ovs" OVS_LOGDIR="$dir/ovs" OVS_DBDIR="$dir/ovs"
-pids=
+. "$SOURCE/tests/lab/switch-functions.sh"
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do
-        kill "$pid" 2>/dev/null || :
-    done
-    "$stagecoach" controller stop >/dev/null 2>&1 || :
-    wait
-    ip netns del "$fab" 2>/dev/null || :
-    if [ $status != 0 ] && [ -f "$dir/controller.log" ]; then
-        tail -n 40 "$dir/controller.log" >&2
-    fi
-    rm -rf "$dir"
-    exit $status
+clean_up() {
+    stop_databases run
+    ip netns del "$fab" 2>/dev/null
 }
-trap clean EXIT
-trap 'exit 1' INT TERM HUP
-
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
+show() { switches; }
 
 switches() { ovs-appctl -t "$dir/run/queues.ctl" controller/switches; }
-
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
-await() {
-    what=$1
-    shift
-    tries=100
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        if [ $tries = 0 ]; then
-            switches >&2 || :
-            fail "not so: $what"
-        fi
-        sleep 0.1
-    done
-    echo "ok: $what"
-}
 
 # What the driver of the queues says.
 says() {
@@ -96,7 +60,7 @@ topology() {
 EOF
 }
 start_controller() {
-    "$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
+    "$BUILD/controller/stagecoach-controller" --policy="$SOURCE/policies/stage.json" \
         --topology="$dir/topology.json" --unixctl="$dir/run/queues.ctl" \
         --rest=none -vconsole:off -vsyslog:off \
         --log-file="$dir/controller.log" &
@@ -111,13 +75,7 @@ for n in 0 1 2; do
     ip -n "$fab" link set "p$n" up
     ip -n "$fab" link set "h$n" up
 done
-mkdir "$dir/ovs"
-ovsdb-tool create "$dir/ovs/conf.db" /usr/share/openvswitch/vswitch.ovsschema
-ovsdb-server "$dir/ovs/conf.db" --remote="punix:$dir/ovs/db.sock" \
-    --unixctl="$dir/ovs/ovsdb.ctl" -vconsole:off -vsyslog:off &
-pids="$pids $!"
-await "the switch's database is there" test -S "$dir/ovs/db.sock"
-ovs-vsctl --no-wait init
+start_switch_database
 ovs-vsctl --no-wait add-br br0 -- set bridge br0 datapath_type=netdev \
     fail_mode=secure protocols=OpenFlow13,OpenFlow14 \
     other_config:datapath-id=0000000000000001
@@ -125,9 +83,7 @@ for n in 0 1 2; do
     ovs-vsctl --no-wait add-port br0 "p$n" -- set interface "p$n" \
         ofport_request=$((n + 1))
 done
-ip netns exec "$fab" ovs-vswitchd "unix:$dir/ovs/db.sock" \
-    --unixctl="$dir/ovs/vswitchd.ctl" -vconsole:off -vsyslog:off &
-pids="$pids $!"
+start_switch ip netns exec "$fab" ovs-vswitchd
 await "the switch is there" test -S "$dir/ovs/br0.mgmt"
 
 # What others have: queues at a port that gets ours, and at one that does not.
@@ -140,11 +96,7 @@ others=$(uuids)
 before=$(qos_of p1)
 other=$(qos_of p2)
 
-cp "$SOURCE/policies/stage.json" "$dir/policy.json"
-"$stagecoach" controller init --dbdir "$dir/db"
-timeout 20 "$stagecoach" controller start --dbdir "$dir/db" \
-    --policy "$dir/policy.json" >/dev/null
-kill "$(cat "$dir/run/controller.pid")"
+start_databases run
 
 topology linux-htb
 start_controller

@@ -7,59 +7,20 @@
 # named, or one of an unknown authority.  A controller of an older generation
 # is refused by the switch.  Needs neither root nor namespaces.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
-stagecoach=$BUILD/cli/stagecoach
-for program in ovs-vswitchd ovs-vsctl ovs-ofctl ovsdb-server ovs-appctl \
-    openssl; do
-    command -v $program >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need ovs-vswitchd ovs-vsctl ovs-ofctl ovsdb-server ovs-appctl openssl
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-swtls-$$-XXXXXX")
-export OVS_RUNDIR="$dir/ovs" OVS_LOGDIR="$dir/ovs" OVS_DBDIR="$dir/ovs"
+begin swtls
 base=$((20000 + $$ % 9000 * 4))
-pids=
+. "$SOURCE/tests/lab/switch-functions.sh"
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $pids; do
-        kill "$pid" 2>/dev/null || :
-    done
-    for run in "$dir/new" "$dir/old"; do
-        STAGECOACH_RUNDIR=$run "$stagecoach" controller stop \
-            >/dev/null 2>&1 || :
-    done
-    wait
-    if [ $status != 0 ]; then
-        tail -n 15 "$dir"/*.log "$dir"/ovs/*.log >&2 || :
-    fi
-    rm -rf "$dir"
-    exit $status
+clean_up() {
+    stop_databases new
+    stop_databases old
 }
-trap clean EXIT
-trap 'exit 1' INT TERM HUP
-
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
-
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 15 s.
-await() {
-    what=$1
-    shift
-    tries=150
-    until "$@" >/dev/null 2>&1; do
-        tries=$((tries - 1))
-        if [ $tries = 0 ]; then
-            ovs-appctl -t "$dir/new.ctl" controller/switches >&2 || :
-            fail "not so: $what"
-        fi
-        sleep 0.1
-    done
-    echo "ok: $what"
-}
+show() { ovs-appctl -t "$dir/new.ctl" controller/switches; }
 
 # authority NAME, certificate NAME AUTHORITY
 authority() {
@@ -93,7 +54,7 @@ become() {
 controller() {
     name=$1
     shift
-    "$BUILD/controller/stagecoach-controller" --policy="$dir/policy.json" \
+    "$BUILD/controller/stagecoach-controller" --policy="$SOURCE/policies/stage.json" \
         --intent="unix:$dir/$name/intent.sock" \
         --hosts="unix:$dir/$name/hosts.sock" \
         --telemetry="unix:$dir/$name/fabric-telemetry.sock" --rest=none \
@@ -101,18 +62,6 @@ controller() {
         --log-file="$dir/$name.log" -p "$dir/c1.key" -c "$dir/c1.pem" \
         -C "$dir/ours.pem" "$@" &
     pids="$pids $!"
-}
-
-# database NAME: one that has seen one leader, and another each time.
-database() {
-    [ -d "$dir/$1-db" ] ||
-        "$stagecoach" controller init --dbdir "$dir/$1-db" >/dev/null
-    STAGECOACH_RUNDIR="$dir/$1" timeout 20 "$stagecoach" controller start \
-        --dbdir "$dir/$1-db" --policy "$dir/policy.json" >/dev/null
-    kill "$(cat "$dir/$1/controller.pid")"
-    while [ -S "$dir/$1/controller.ctl" ]; do
-        sleep 0.1
-    done
 }
 
 # says CONTROLLER SWITCH TEXT: of the switch with the port SWITCH.
@@ -134,29 +83,19 @@ certificate tor1 ours
 certificate rogue theirs
 mv "$dir/rogue.pem" "$dir/foreign.pem"
 mv "$dir/rogue.key" "$dir/foreign.key"
-cp "$SOURCE/policies/stage.json" "$dir/policy.json"
 
-mkdir "$dir/ovs"
-ovsdb-tool create "$dir/ovs/conf.db" /usr/share/openvswitch/vswitch.ovsschema
-ovsdb-server "$dir/ovs/conf.db" --remote="punix:$dir/ovs/db.sock" \
-    --unixctl="$dir/ovs/ovsdb.ctl" -vconsole:off -vsyslog:off &
-pids="$pids $!"
-await "the switches' database is there" test -S "$dir/ovs/db.sock"
-ovs-vsctl --no-wait init
-ovs-vswitchd "unix:$dir/ovs/db.sock" --enable-dummy=override \
-    --unixctl="$dir/ovs/vswitchd.ctl" -vconsole:off -vsyslog:off \
-    --log-file="$dir/ovs/vswitchd.log" &
-pids="$pids $!"
+start_switch_database
+start_switch ovs-vswitchd --enable-dummy=override
 become tor0
 bridge br0 0000000000000001 $base
 bridge br1 0000000000000002 $((base + 1))
 bridge br2 0000000000000003 $((base + 2))
 
 # Which controller is newer is what its database says.
-database new
-STAGECOACH_RUNDIR="$dir/new" "$stagecoach" controller stop >/dev/null
-database new
-database old
+start_databases new
+stop_databases new || fail "controller stop"
+start_databases new
+start_databases old
 controller new --switch=ssl:127.0.0.1:$base \
     --switch=ssl:127.0.0.1:$((base + 1)) \
     --switch=ssl:127.0.0.1:$((base + 2)) \

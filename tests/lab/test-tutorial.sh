@@ -4,22 +4,12 @@
 # docs/tutorial.md from its first command to its last, as it stands there, in a
 # lab of another name.
 set -eu
-name=t$(($$ % 1000000))
-dir=$(mktemp -d)
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
 
-clean_up() {
-    lab down >/dev/null 2>&1 || true
-    rm -rf "$dir"
-}
-trap clean_up EXIT
-trap 'exit 1' INT TERM HUP
+begin_lab t
 
 PATH=$PATH:/usr/sbin
-for program in munged slurmctld slurmd srun sbatch; do
-    command -v $program >/dev/null || { echo "needs $program"; exit 77; }
-done
+need munged slurmctld slurmd srun sbatch
 [ -e "$BUILD/agent/launch/stagecoach-spank.so" ] ||
     { echo "needs stagecoach-spank.so, which is not built"; exit 77; }
 # The Debian interpreter, whatever else is in PATH.

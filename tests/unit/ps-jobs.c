@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "trainer/ps/optimiser.h"
 
 int my_rank, n_workers = 1;
 struct control *my_control;
@@ -46,18 +45,10 @@ try_training(const struct server servers[], int n_servers,
              int64_t patience_us, int64_t deadline_us,
              struct ps_client **clientp)
 {
-    static char targets[2][32];
-    static const char *names[2] = { targets[0], targets[1] };
-
-    for (int i = 0; i < n_servers; i++) {
-        snprintf(targets[i], sizeof targets[i], "127.0.0.1:%d",
-                 servers[i].port);
-    }
-    return ps_client_create(&(struct ps_client_config) {
-        .servers = names, .n_servers = n_servers, .rank = my_rank,
-        .n_workers = n_workers, .n_parameters = N,
-        .optimiser = optimiser_find("sum"), .patience_us = patience_us,
-        .deadline_us = deadline_us, .control = my_control,
+    return try_client(servers, n_servers, (struct ps_client_config) {
+        .rank = my_rank, .n_workers = n_workers, .n_parameters = N,
+        .patience_us = patience_us, .deadline_us = deadline_us,
+        .control = my_control,
     }, clientp);
 }
 

@@ -22,6 +22,7 @@
 #include "trainer/control.h"
 #include "trainer/ps/address.h"
 #include "trainer/ps/group-server.h"
+#include "trainer/ps/optimiser.h"
 #include "trainer/sync/sync.h"
 
 pid_t
@@ -176,6 +177,23 @@ connect_blocking(const struct server *server)
 
     assert_true(connect_to(server, &fd));
     return fd;
+}
+
+char *
+try_client(const struct server servers[], int n_servers,
+           struct ps_client_config config, struct ps_client **clientp)
+{
+    static char targets[2][32];
+    static const char *names[2] = { targets[0], targets[1] };
+
+    for (int i = 0; i < n_servers; i++) {
+        snprintf(targets[i], sizeof targets[i], "127.0.0.1:%d",
+                 servers[i].port);
+    }
+    config.servers = names;
+    config.n_servers = n_servers;
+    config.optimiser = optimiser_find("sum");
+    return ps_client_create(&config, clientp);
 }
 
 /* Forwards once.  Returns false at the end of either side, or when the cut is

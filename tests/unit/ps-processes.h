@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "trainer/ps/client.h"
 #include "trainer/ps/server.h"
 
 #define TIMEOUT_S 50            /* Of a test, in case it hangs. */
@@ -55,6 +56,11 @@ struct server start_group_server(const struct server *central);
 /* One connection after the other, cut as 'cuts' say, then uncut ones. */
 struct server start_proxy(const struct server *, const struct cut cuts[],
                           int n_cuts);
+
+/* A client of up to two servers, as 'config' has it, whose updates add
+ * gradients. */
+char *try_client(const struct server servers[], int n_servers,
+                 struct ps_client_config config, struct ps_client **);
 
 /* A connection to a server that blocks. */
 int connect_blocking(const struct server *);

@@ -429,17 +429,26 @@ strangers_do_not_disturb_a_group(void **state)
     assert_int_equal(await_end(host.pid), 0);
 }
 
-static void
-all_end_with_the_central_server(void **state)
+/* A training of two groups that goes on for ever. */
+static struct server
+start_two_groups(struct server hosts[2], pid_t pids[WORKERS])
 {
     struct server central = start_central("groups,groups=2", 0);
-    struct server hosts[2];
-    pid_t pids[WORKERS];
 
-    (void) state;
     start_hosts(&central, hosts, 2);
     start_workers(&central, 1000000, NULL, pids);
     await_pushes(100);
+    return central;
+}
+
+static void
+all_end_with_the_central_server(void **state)
+{
+    struct server hosts[2], central;
+    pid_t pids[WORKERS];
+
+    (void) state;
+    central = start_two_groups(hosts, pids);
     kill_process(central.pid);
     for (int i = 0; i < WORKERS; i++) {
         assert_int_equal(await_end(pids[i]), 1);
@@ -450,14 +459,11 @@ all_end_with_the_central_server(void **state)
 static void
 all_end_with_a_worker(void **state)
 {
-    struct server central = start_central("groups,groups=2", 0);
-    struct server hosts[2];
+    struct server hosts[2], central;
     pid_t pids[WORKERS];
 
     (void) state;
-    start_hosts(&central, hosts, 2);
-    start_workers(&central, 1000000, NULL, pids);
-    await_pushes(100);
+    central = start_two_groups(hosts, pids);
     kill_process(pids[2]);
     for (int i = 0; i < WORKERS; i++) {
         if (i != 2) {

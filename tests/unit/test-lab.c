@@ -174,7 +174,7 @@ follows_a_search_by_its_events(void **state OVS_UNUSED)
                      " \"cojob\": \"a\", \"best\": \"t1\", \"seconds\": 2}");
     assert_int_equal(search_run_jobs(sr, jobs, 4), 0);
     assert_int_equal(p->n_stages, 1);
-    assert_float_equal(p->stages[0].start, 1, 1e-9);
+    assert_float_equal(p->stages[0].start, 0.5, 1e-9);  /* As the search. */
     assert_float_equal(p->stages[0].end, 3, 1e-9);
     assert_float_equal(p->searches[0].accuracy, 0.25, 1e-9);
 

@@ -4,7 +4,6 @@
  * where it ought to be the same, and the death of one is the end of all, who
  * name it. */
 
-#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -13,47 +12,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "tests/unit/ps-processes.h"
+#include "tests/unit/crew.h"
 #include "trainer/control.h"
 #include "trainer/message.h"
 #include "trainer/node.h"
 #include "trainer/options.h"
-#include "trainer/ps/address.h"
 
 #define N 3
-#define LINE 512
 #define MAX_ARGS 32
-
-struct crew {
-    char nodes[N * 24];
-    int ports[N];
-    pid_t pids[N];
-    FILE *out[N];
-};
-
-/* Ports that were free a moment ago. */
-static void
-choose_ports(struct crew *crew)
-{
-    int fds[N];
-
-    crew->nodes[0] = '\0';
-    for (int i = 0; i < N; i++) {
-        uint16_t port;
-
-        assert_null(address_listen("127.0.0.1", 0, &fds[i], &port));
-        crew->ports[i] = port;
-        sprintf(crew->nodes + strlen(crew->nodes), "%s127.0.0.1:%d",
-                i ? "," : "", port);
-    }
-    for (int i = 0; i < N; i++) {
-        close(fds[i]);
-    }
-}
 
 /* A node with nobody who tells it more; 'args' end with NULL. */
 static void
@@ -62,7 +31,7 @@ node_main(const struct crew *crew, int rank, const char *const args[],
 {
     char *number = message("%d", rank);
     const char *argv[MAX_ARGS] = {
-        "node", "--nodes", crew->nodes, "--rank", number, "--samples",
+        "node", "--nodes", crew->names, "--rank", number, "--samples",
         "10000", "--rows", "400", "--columns", "200", "--dimension", "8",
         "--held-out", "100",
     };
@@ -77,45 +46,23 @@ node_main(const struct crew *crew, int rank, const char *const args[],
     while (*args) {
         argv[argc++] = *args++;
     }
-    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    signal(SIGPIPE, SIG_IGN);
+    crew_become(out);
     error = options_parse(argc, (char **) argv, &o, &help);
     error = error ? error : node_run(&o, control_create(o.until));
-    if (error) {
-        printf("{\"failed\": \"%s\"}\n", error);
-        fflush(stdout);
-    }
-    _exit(error != NULL);
+    crew_exit(error);
 }
 
 static void
 start(struct crew *crew, const char *const args[])
 {
-    choose_ports(crew);
+    crew_choose_ports(crew, N);
     for (int i = 0; i < N; i++) {
-        int out[2];
+        int out = crew_fork(crew, i);
 
-        assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-        crew->pids[i] = start_process();
-        if (!crew->pids[i]) {
-            node_main(crew, i, args, out[1]);
-        }
-        close(out[1]);
-        crew->out[i] = fdopen(out[0], "r");
-    }
-}
-
-/* The next line of node 'i' with 'text' in it. */
-static bool
-find_line(struct crew *crew, int i, const char *text, char line[LINE])
-{
-    while (fgets(line, LINE, crew->out[i])) {
-        if (strstr(line, text)) {
-            return true;
+        if (out >= 0) {
+            node_main(crew, i, args, out);
         }
     }
-    return false;
 }
 
 static double
@@ -132,18 +79,17 @@ static double
 train_and_look(const char *name, const char *const args[])
 {
     struct crew crew;
-    char line[LINE];
+    char line[CREW_LINE];
     double most = 0;
 
     start(&crew, args);
-    while (find_line(&crew, 0, name, line)) {
+    while (crew_find_line(&crew, 0, name, line)) {
         double x = number_in(line, name);
 
         most = x > most ? x : most;
     }
     for (int i = 0; i < N; i++) {
-        assert_int_equal(await_end(crew.pids[i]), 0);
-        fclose(crew.out[i]);
+        crew_await(&crew, i, 0);
     }
     return most;
 }
@@ -157,13 +103,12 @@ train(const char *const args[])
 
     start(&crew, args);
     for (int i = 0; i < N; i++) {
-        char line[LINE];
+        char line[CREW_LINE];
 
-        assert_true(find_line(&crew, i, "\"done\"", line));
+        assert_true(crew_find_line(&crew, i, "\"done\"", line));
         assert_non_null(strstr(line, "\"iteration\": 6,"));
         loss = number_in(line, "\"loss\": ");
-        fclose(crew.out[i]);
-        assert_int_equal(await_end(crew.pids[i]), 0);
+        crew_await(&crew, i, 0);
     }
     return loss;
 }
@@ -239,22 +184,20 @@ all_end_with_the_name_of_who_died(void **state)
 
     for (int k = 0; k < 3; k++) {
         struct crew crew;
-        char line[LINE], *expected;
+        char line[CREW_LINE], *expected;
 
         start(&crew, (const char *const[]) {
             "--store", stores[k], "--until", "100000", NULL,
         });
         expected = message("node 1 (127.0.0.1:%d) died", crew.ports[1]);
-        assert_true(find_line(&crew, 0, "\"epoch\": 3,", line));
+        assert_true(crew_find_line(&crew, 0, "\"epoch\": 3,", line));
         kill_process(crew.pids[1]);
         for (int i = 0; i < N; i += 2) {
-            assert_true(find_line(&crew, i, "failed", line));
+            assert_true(crew_find_line(&crew, i, "failed", line));
             assert_non_null(strstr(line, expected));
-            assert_int_equal(await_end(crew.pids[i]), 1);
+            crew_await(&crew, i, 1);
         }
-        for (int i = 0; i < N; i++) {
-            fclose(crew.out[i]);
-        }
+        fclose(crew.out[1]);
         free(expected);
     }
 }
@@ -263,16 +206,15 @@ static void
 a_signal_ends_all_as_told(void **state)
 {
     struct crew crew;
-    char line[LINE];
+    char line[CREW_LINE];
 
     start(&crew, (const char *const[]) { "--until", "100000", NULL });
-    assert_true(find_line(&crew, 0, "\"epoch\": 3,", line));
+    assert_true(crew_find_line(&crew, 0, "\"epoch\": 3,", line));
     for (int i = 0; i < N; i++) {
         kill(crew.pids[i], SIGTERM);
     }
     for (int i = 0; i < N; i++) {
-        fclose(crew.out[i]);    /* It must not wait for us to read. */
-        assert_int_equal(await_end(crew.pids[i]), 0);
+        crew_await(&crew, i, 0);
     }
 }
 
@@ -280,46 +222,44 @@ static void
 a_signal_to_one_ends_all_as_told(void **state)
 {
     struct crew crew;
-    char line[LINE];
+    char line[CREW_LINE];
 
     start(&crew, (const char *const[]) { "--until", "100000", NULL });
-    assert_true(find_line(&crew, 0, "\"epoch\": 3,", line));
+    assert_true(crew_find_line(&crew, 0, "\"epoch\": 3,", line));
     kill(crew.pids[1], SIGTERM);
     for (int i = 0; i < N; i++) {
-        fclose(crew.out[i]);    /* It must not wait for us to read. */
-        assert_int_equal(await_end(crew.pids[i]), 0);
+        crew_await(&crew, i, 0);
     }
 }
 
 static void
 a_signal_ends_one_that_is_alone(void **state)
 {
-    struct crew crew;
-    char line[LINE], alone[32];
-    int out[2];
+    static const char *const stores[] = { "localize", "manual" };
 
-    choose_ports(&crew);
-    snprintf(alone, sizeof alone, "127.0.0.1:%d", crew.ports[0]);
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    crew.pids[0] = start_process();
-    if (!crew.pids[0]) {
-        node_main(&crew, 0, (const char *const[]) {
-            "--nodes", alone, "--until", "1000000000", NULL,
-        }, out[1]);
+    for (int k = 0; k < 2; k++) {
+        struct crew crew;
+        char line[CREW_LINE];
+        int out;
+
+        crew_choose_ports(&crew, 1);
+        out = crew_fork(&crew, 0);
+        if (out >= 0) {
+            node_main(&crew, 0, (const char *const[]) {
+                "--store", stores[k], "--until", "1000000000", NULL,
+            }, out);
+        }
+        assert_true(crew_find_line(&crew, 0, "\"epoch\": 3,", line));
+        kill(crew.pids[0], SIGTERM);
+        crew_await(&crew, 0, 0);
     }
-    close(out[1]);
-    crew.out[0] = fdopen(out[0], "r");
-    assert_true(find_line(&crew, 0, "\"epoch\": 3,", line));
-    kill(crew.pids[0], SIGTERM);
-    fclose(crew.out[0]);        /* It must not wait for us to read. */
-    assert_int_equal(await_end(crew.pids[0]), 0);
 }
 
 static void
 mistakes_are_refused(void **state)
 {
     static const struct {
-        const char *argv[6];
+        const char *argv[7];
         const char *error;
     } cases[] = {
         { { "node" },
@@ -329,9 +269,14 @@ mistakes_are_refused(void **state)
           "classic|classic-local|localize|ssp|essp|manual" },
         { { "node", "--nodes", "a:1", "--store=manual", "--task=skipgram" },
           "--store: manual is for factorise, one thread a node" },
+        { { "node", "--nodes", "a:1", "--store=manual", "--epoch-limit", "1" },
+          "--epoch-limit: manual goes through whole epochs" },
         { { "node", "--batch", "8" }, "--batch: not an option of \"node\"" },
         { { "node", "--staleness", "-1" },
           "--staleness: \"-1\" is not an integer from 0 to 1000" },
+        { { "server", "--central", "a:1", "--checkpoint", "f" },
+          "--central: checkpoints, the control port and group servers are "
+          "options of the server at \"a:1\"" },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -340,7 +285,7 @@ mistakes_are_refused(void **state)
         bool help;
         char *error;
 
-        while (argc < 6 && cases[i].argv[argc]) {
+        while (argc < 7 && cases[i].argv[argc]) {
             argc++;
         }
         error = options_parse(argc, (char **) cases[i].argv, &o, &help);

@@ -17,11 +17,10 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/ps-processes.h"
+#include "tests/unit/crew.h"
 #include "trainer/control.h"
 #include "trainer/message.h"
 #include "trainer/options.h"
-#include "trainer/ps/address.h"
 #include "trainer/sync/allreduce.h"
 #include "trainer/sync/peer-net.h"
 #include "trainer/sync/peer.h"
@@ -30,34 +29,6 @@
 #define N 5
 #define N_FLOATS 70001          /* Of a vector: no multiple of anything. */
 #define FAR_US 20000000
-#define LINE 512
-
-struct crew {
-    char peers[N * 24];
-    int ports[N];
-    pid_t pids[N];
-    FILE *out[N];
-};
-
-/* Ports that were free a moment ago. */
-static void
-choose_ports(struct crew *crew)
-{
-    int fds[N];
-
-    crew->peers[0] = '\0';
-    for (int i = 0; i < N; i++) {
-        uint16_t port;
-
-        assert_null(address_listen("127.0.0.1", 0, &fds[i], &port));
-        crew->ports[i] = port;
-        sprintf(crew->peers + strlen(crew->peers), "%s127.0.0.1:%d",
-                i ? "," : "", port);
-    }
-    for (int i = 0; i < N; i++) {
-        close(fds[i]);
-    }
-}
 
 /* All-reduce of vectors that a seed makes, as one peer of several. */
 struct reducing {
@@ -144,12 +115,7 @@ reduce_main(const struct crew *crew, int rank, int n, int out)
     }
     /* Whoever waits for a pipe to be read still serves. */
     peer_net_lock(net);
-    peer_net_bye(net);
-    for (int i = 0; i < n; i++) {
-        while (peer_net_present(net, i)) {
-            peer_net_wait(net, INT64_MAX);
-        }
-    }
+    peer_net_bye(net, INT64_MAX);
     peer_net_unlock(net);
     peer_net_destroy(net);
     allreduce_destroy(r.ar);
@@ -162,18 +128,14 @@ check_sums(int n)
     static float sums[N][N_FLOATS], x[N_FLOATS];
     struct crew crew;
 
-    choose_ports(&crew);
+    crew_choose_ports(&crew, n);
     for (int i = 0; i < n; i++) {
-        int out[2];
+        int out = crew_fork(&crew, i);
 
-        assert_int_equal(pipe(out), 0);
-        crew.pids[i] = start_process();
-        if (!crew.pids[i]) {
+        if (out >= 0) {
             dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
-            reduce_main(&crew, i, n, out[1]);
+            reduce_main(&crew, i, n, out);
         }
-        close(out[1]);
-        crew.out[i] = fdopen(out[0], "r");
     }
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < n; i++) {
@@ -192,8 +154,7 @@ check_sums(int n)
         }
     }
     for (int i = 0; i < n; i++) {
-        fclose(crew.out[i]);
-        assert_int_equal(await_end(crew.pids[i]), 0);
+        crew_await(&crew, i, 0);
     }
 }
 
@@ -210,11 +171,11 @@ static void
 peer_main(const struct crew *crew, const char *scheme, int rank,
           const char *until, const char *deadline, int out)
 {
-    char *number = message("%d", rank), *port;
+    char *number = message("%d", rank);
     const char *argv[] = {
-        "peer", "--scheme", scheme, "--peers", crew->peers,
-        "--rank", number, "--port", NULL, "--shape", "32,48,10", "--batch",
-        "100", "--samples", "10000", "--held-out", "100", "--backend", "cpu",
+        "peer", "--scheme", scheme, "--peers", crew->names,
+        "--rank", number, "--shape", "32,48,10", "--batch", "100",
+        "--samples", "10000", "--held-out", "100", "--backend", "cpu",
         "--eval-every", "20", "--sample-cost-us", "100", "--until", until,
         "--deadline", deadline,
     };
@@ -222,49 +183,25 @@ peer_main(const struct crew *crew, const char *scheme, int rank,
     bool help;
     char *error;
 
-    port = message("%d", crew->ports[rank]);
-    argv[8] = port;
-    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
-    dup2(out, STDOUT_FILENO);
-    signal(SIGPIPE, SIG_IGN);
+    crew_become(out);
     error = options_parse(sizeof argv / sizeof *argv, (char **) argv, &o,
                           &help);
     error = error ? error : sync_peer_run(&o, control_create(o.until));
-    if (error) {
-        printf("{\"failed\": \"%s\"}\n", error);
-        fflush(stdout);
-    }
-    _exit(error != NULL);
+    crew_exit(error);
 }
 
 static void
 start(struct crew *crew, const char *scheme, const char *until,
       const char *deadline)
 {
-    choose_ports(crew);
+    crew_choose_ports(crew, N);
     for (int i = 0; i < N; i++) {
-        int out[2];
+        int out = crew_fork(crew, i);
 
-        assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-        crew->pids[i] = start_process();
-        if (!crew->pids[i]) {
-            peer_main(crew, scheme, i, until, deadline, out[1]);
-        }
-        close(out[1]);
-        crew->out[i] = fdopen(out[0], "r");
-    }
-}
-
-/* The next line of peer 'i' with 'text' in it. */
-static bool
-find_line(struct crew *crew, int i, const char *text, char line[LINE])
-{
-    while (fgets(line, LINE, crew->out[i])) {
-        if (strstr(line, text)) {
-            return true;
+        if (out >= 0) {
+            peer_main(crew, scheme, i, until, deadline, out);
         }
     }
-    return false;
 }
 
 static void
@@ -277,13 +214,13 @@ all_schemes_train_to_their_targets(void **state)
 
     for (int k = 0; k < 6; k++) {
         struct crew crew;
-        char line[LINE], first[LINE] = "";
+        char line[CREW_LINE], first[CREW_LINE] = "";
 
         start(&crew, schemes[k], "250", "10");
         for (int i = 0; i < N; i++) {
             const char *loss;
 
-            assert_true(find_line(&crew, i, "\"done\"", line));
+            assert_true(crew_find_line(&crew, i, "\"done\"", line));
             loss = strstr(line, "\"iteration\": 250, \"loss\": ");
             assert_non_null(loss);
             /* They begin at 2.3. */
@@ -294,8 +231,7 @@ all_schemes_train_to_their_targets(void **state)
             } else if (k < 2) {
                 assert_string_equal(loss, first);
             }
-            fclose(crew.out[i]);
-            assert_int_equal(await_end(crew.pids[i]), 0);
+            crew_await(&crew, i, 0);
         }
     }
 }
@@ -305,19 +241,18 @@ static void
 end_one(const char *scheme, int signal, bool survives)
 {
     struct crew crew;
-    char line[LINE];
+    char line[CREW_LINE];
 
     start(&crew, scheme, "400", signal == SIGSTOP ? "2" : "10");
-    assert_true(find_line(&crew, 2, "\"iteration\": 20,", line));
+    assert_true(crew_find_line(&crew, 2, "\"iteration\": 20,", line));
     kill(crew.pids[2], signal);
     for (int i = 0; i < N; i++) {
         if (i != 2) {
-            assert_true(find_line(&crew, i, survives ? "\"done\""
-                                                     : "failed", line));
+            assert_true(crew_find_line(&crew, i, survives ? "\"done\""
+                                                          : "failed", line));
             assert_non_null(strstr(line, survives ? "\"iteration\": 400"
                                                   : "died"));
-            fclose(crew.out[i]);
-            assert_int_equal(await_end(crew.pids[i]), !survives);
+            crew_await(&crew, i, !survives);
         }
     }
     kill_process(crew.pids[2]);
@@ -348,29 +283,19 @@ static void
 strangers_and_other_trainings_are_refused(void **state)
 {
     struct crew crew;
-    char line[LINE];
-    int out[2];
+    char line[CREW_LINE];
 
-    choose_ports(&crew);
+    crew_choose_ports(&crew, 2);
     for (int i = 0; i < 2; i++) {
-        char *comma = strchr(strchr(crew.peers, ',') + 1, ',');
+        int out = crew_fork(&crew, i);
 
-        if (comma) {
-            *comma = '\0';
+        if (out >= 0) {
+            peer_main(&crew, i ? "adpsgd" : "netmax", i, "10", "10", out);
         }
-        assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-        crew.pids[i] = start_process();
-        if (!crew.pids[i]) {
-            peer_main(&crew, i ? "adpsgd" : "netmax", i, "10", "10",
-                      out[1]);
-        }
-        close(out[1]);
-        crew.out[i] = fdopen(out[0], "r");
     }
     for (int i = 0; i < 2; i++) {
-        assert_true(find_line(&crew, i, "trains something else", line));
-        fclose(crew.out[i]);
-        assert_int_equal(await_end(crew.pids[i]), 1);
+        assert_true(crew_find_line(&crew, i, "trains something else", line));
+        crew_await(&crew, i, 1);
     }
 }
 

@@ -25,7 +25,6 @@
 #include "trainer/ps/client.h"
 #include "trainer/ps/frame.h"
 #include "trainer/ps/link.h"
-#include "trainer/ps/optimiser.h"
 #include "trainer/sync/sync.h"
 
 #define N 300000                /* Parameters: several parts of a gradient. */
@@ -40,17 +39,9 @@ static char *
 connect_worker(const struct server servers[], int n_servers, int rank,
                int n_workers, struct ps_client **clientp)
 {
-    static char targets[2][32];
-    static const char *names[2] = { targets[0], targets[1] };
-
-    for (int i = 0; i < n_servers; i++) {
-        snprintf(targets[i], sizeof targets[i], "127.0.0.1:%d",
-                 servers[i].port);
-    }
-    return ps_client_create(&(struct ps_client_config) {
-        .servers = names, .n_servers = n_servers, .rank = rank,
-        .n_workers = n_workers, .n_parameters = N,
-        .optimiser = optimiser_find("sum"), .patience_us = 10000000,
+    return try_client(servers, n_servers, (struct ps_client_config) {
+        .rank = rank, .n_workers = n_workers, .n_parameters = N,
+        .patience_us = 10000000,
     }, clientp);
 }
 

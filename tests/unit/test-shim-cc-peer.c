@@ -14,6 +14,25 @@
 
 #include "tests/unit/cc-world.h"
 
+/* Only windows: the other end has no shim, and never sees a message. */
+static void
+a_receiver_alone_bounds_windows(void **state)
+{
+    struct world *w = *state;
+    struct job_slots *slots = w->sides[SENDER].slots;
+    uint16_t queue = 0;
+    uint32_t window;
+
+    cc_destroy(w->sides[SENDER].cc);
+    w->sides[SENDER].cc = NULL;
+    world_open(w, 1);
+    window = world_bulk(w, 1, 300, GAP, &queue);
+    assert_int_equal(queue, 0);
+    assert_in_range(window, 3 * DATA, 98 * MBIT / 8 / 1000 * 11 / 10);
+    assert_int_equal(world_stats(w, RECEIVER).cc_grants_sent, 0);
+    w->sides[SENDER].slots = slots;
+}
+
 /* The other end has none: a shim adds its option to the SYN and does nothing
  * else. */
 static void
@@ -182,6 +201,7 @@ main(void)
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
                                                    world_tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(a_receiver_alone_bounds_windows),
         TEST(a_sender_alone_is_plain_tcp),
         TEST(an_old_connection_is_only_paced),
         TEST(a_grant_without_the_nonce_is_nothing),

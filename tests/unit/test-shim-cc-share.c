@@ -36,6 +36,63 @@ flows_share_the_link_equally(void **state)
     assert_in_range(sum, 80 * MBIT, 96 * MBIT);
 }
 
+/* With three segments at least no acknowledgement is delayed. */
+static void
+a_window_has_room_for_three_segments(void **state)
+{
+    struct world *w = *state;
+    uint32_t window = 0;
+
+    cc_destroy(w->sides[SENDER].cc);
+    w->sides[SENDER].cc = NULL;
+    for (int i = 0; i < 40; i++) {
+        world_open(w, i);
+    }
+    for (int round = 0; round < 60; round++) {
+        for (int i = 0; i < 40; i++) {
+            window = world_bulk(w, i, 1, MS / 50, NULL);
+            assert_true(window >= 3 * DATA);
+        }
+    }
+    assert_in_range(window, 3 * DATA, 3 * DATA + 127);
+}
+
+/* Acknowledgements of a sender without a shim wait if three segments a round
+ * trip are too much, and only then. */
+static void
+acknowledgements_wait_where_windows_are_too_much(void **state)
+{
+    struct world *w = *state;
+    struct side *receiver = &w->sides[RECEIVER];
+    uint16_t queue = 0;
+
+    cc_destroy(w->sides[SENDER].cc);
+    w->sides[SENDER].cc = NULL;
+    for (int i = 0; i < 6; i++) {
+        world_open(w, i);
+    }
+    world_bulk(w, 0, 100, GAP, NULL);
+    assert_false(receiver->queue_used[1]);
+    for (int round = 0; round < 60; round++) {
+        for (int i = 0; i < 6; i++) {
+            struct packet_spec ack = world_spec(w, RECEIVER, i, SEGMENT_ACK);
+            struct cc_packet p;
+
+            world_bulk(w, i, 1, GAP, NULL);
+            packet_make(&p, &ack);
+            queue = world_leave(w, RECEIVER, &p, 0).queue;
+        }
+    }
+    assert_true(queue > 0);
+
+    /* A sixth of the link, in acknowledgements of a segment each. */
+    assert_in_range(receiver->rate[queue], MBIT / 2, MBIT);
+    world_turn(w, 100 * MS);
+    for (int i = 0; i < MAX_QUEUES; i++) {
+        assert_false(receiver->queue_used[i]);
+    }
+}
+
 static void
 rank_decides_while_the_lease_holds(void **state)
 {
@@ -149,6 +206,8 @@ main(void)
                                                    world_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(flows_share_the_link_equally),
+        TEST(a_window_has_room_for_three_segments),
+        TEST(acknowledgements_wait_where_windows_are_too_much),
         TEST(rank_decides_while_the_lease_holds),
         TEST(what_one_does_not_use_the_other_has),
         TEST(slow_flows_keep_their_parts),

@@ -207,22 +207,15 @@ a_list_in_pages_is_whole(void **state)
     flow_table_destroy(ft);
 }
 
+/* Looks up 8192 flows, of which the first half is there. */
 static void
-a_bulk_lookup_is_that_of_each(void **state)
+look_up_in_bulk(struct flow_table *ft)
 {
-    struct flow_table *ft = flow_table_create(4096, 9);
     struct flow_id ids[64];
     uint16_t slots[64];
     uint64_t unknown;
 
-    (void) state;
-    for (uint32_t i = 0; i < 4096; i++) {
-        assert_int_equal(set(ft, i, i % 1024), 0);
-    }
     for (uint32_t first = 0; first < 8192; first += 64) {
-        if (first == 2048) {
-            flow_table_use_portable(ft);
-        }
         for (uint32_t i = 0; i < 64; i++) {
             struct shim_flow_key key = key_of(first + i);
             uint64_t addresses;
@@ -238,9 +231,25 @@ a_bulk_lookup_is_that_of_each(void **state)
             int slot = lookup(ft, first + i);
 
             assert_int_equal(unknown >> i & 1, slot < 0);
+            assert_int_equal(slot < 0, first >= 4096);
             assert_int_equal(slots[i], slot < 0 ? 0 : slot);
         }
     }
+}
+
+/* With what the processor can do, and without. */
+static void
+a_bulk_lookup_is_that_of_each(void **state)
+{
+    struct flow_table *ft = flow_table_create(4096, 9);
+
+    (void) state;
+    for (uint32_t i = 0; i < 4096; i++) {
+        assert_int_equal(set(ft, i, i % 1024), 0);
+    }
+    look_up_in_bulk(ft);
+    flow_table_use_portable(ft);
+    look_up_in_bulk(ft);
     flow_table_destroy(ft);
 }
 

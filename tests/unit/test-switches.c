@@ -7,10 +7,15 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "controller/cluster.h"
 #include "controller/southbound/switches.h"
+#include "policies/policy.h"
+#include "socket-util.h"
+#include "stream.h"
 #include "util.h"
 
 /* What an operator may get wrong, and the words for it. */
@@ -54,12 +59,77 @@ takes_one_identity_a_switch(void **state OVS_UNUSED)
     switches_destroy(ss);
 }
 
+/* Runs 'ss' for some rounds, in which it connects to 'pstream' if it wants to:
+ * returns the connection, or NULL. */
+static struct stream *
+accept_from(struct switches *ss, struct pstream *pstream)
+{
+    struct stream *stream = NULL;
+
+    for (int round = 0; round < 10 && !stream; round++) {
+        switches_run(ss);
+        if (pstream_accept(pstream, &stream)) {
+            stream = NULL;
+        }
+    }
+    return stream;
+}
+
+/* Has the other end closed 'stream'? */
+static bool
+is_closed(struct stream *stream)
+{
+    char buffer[64];
+    int n;
+
+    do {
+        n = stream_recv(stream, buffer, sizeof buffer);
+    } while (n > 0);
+    return !n;
+}
+
+static void
+only_who_leads_is_connected(void **state OVS_UNUSED)
+{
+    char *listener = xasprintf("punix:/tmp/test-switches.%ld.sock",
+                               (long) getpid());
+    struct switches *ss = switches_create();
+    struct cluster *cluster = cluster_create();
+    struct policy *policy;
+    struct pstream *pstream;
+    struct stream *stream;
+
+    assert_null(policy_from_string("p", "{\"name\": \"p\", \"order\": "
+                                   "\"stage\"}", &policy));
+    assert_int_equal(pstream_open(listener, &pstream, DSCP_DEFAULT), 0);
+    switches_add(ss, listener + 1);
+    assert_null(accept_from(ss, pstream));
+    for (int generation = 1; generation <= 2; generation++) {
+        switches_set(ss, policy, generation, cluster, 1);
+        stream = accept_from(ss, pstream);
+        assert_non_null(stream);
+        switches_run(ss);
+        assert_false(is_closed(stream));
+
+        switches_leave(ss);
+        assert_true(is_closed(stream));
+        stream_close(stream);
+        assert_null(accept_from(ss, pstream));
+    }
+    pstream_close(pstream);
+    policy_destroy(policy);
+    cluster_destroy(cluster);
+    switches_destroy(ss);
+    free(listener);
+}
+
 int
 main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_is_wrong_with_an_identity),
         cmocka_unit_test(takes_one_identity_a_switch),
+        cmocka_unit_test(only_who_leads_is_connected),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

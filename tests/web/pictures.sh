@@ -11,33 +11,12 @@ SOURCE=$PWD
 BUILD=${BUILD:-$PWD/build}
 export SOURCE BUILD
 scenario=${1:-$SOURCE/lab/scenarios/quickstart.json}
-name=web
-dir=$(mktemp -d)
-runner=
 . "$SOURCE/tests/lab/lab-functions.sh"
-need_root_and_programs
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    [ -z "$runner" ] || kill "$runner" 2>/dev/null || :
-    [ -z "$runner" ] || wait "$runner" || :
-    lab down 2>/dev/null || :
-    rm -rf "$dir"
-    exit $status
-}
-trap clean EXIT
-trap 'exit 1' INT TERM
-
-lab run "$scenario" --policy stage --out "$dir/report" >"$dir/out" 2>&1 &
-runner=$!
+begin_lab w
 socket=/run/stagecoach/lab-$name/rest.sock
-i=0
-until [ -S "$socket" ]; do
-    i=$((i + 1))
-    [ $i -lt 60 ] || fail "no controller: $(cat "$dir/out")"
-    sleep 0.5
-done
+start_run "$scenario" --policy stage
+wait_in_run 30 test -S "$socket"
 
 mkdir -p docs/pictures
 REST_SOCKET=$socket timeout 150 node tests/web/pictures.js "$dir"

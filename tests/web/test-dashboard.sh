@@ -5,54 +5,24 @@
 # agents.  Needs neither root nor namespaces, but node, Chromium and
 # playwright-core, which deps/setup.sh installs if $BUILD_WEB is true.
 set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
 
 PATH=$PATH:/usr/sbin:/sbin
 stagecoach=$BUILD/cli/stagecoach
 agent=$BUILD/tests/lab/fake-agent
-for program in ovsdb-server node "${CHROMIUM:=chromium}"; do
-    command -v "$program" >/dev/null || { echo "skip: no $program"; exit 77; }
-done
+need ovsdb-server node "${CHROMIUM:=chromium}"
 CHROMIUM=$(command -v "$CHROMIUM")
 if [ ! -d "$SOURCE/tests/web/node_modules/playwright-core" ]; then
     echo "skip: no playwright-core, BUILD_WEB=true deps/setup.sh installs it"
     exit 77
 fi
 
-dir=$(mktemp -d "${TMPDIR:-/tmp}/sct-web-$$-XXXXXX")
+begin web
 export STAGECOACH_RUNDIR="$dir/run"
-agents=
 
-clean() {
-    status=$?
-    trap - EXIT INT TERM
-    for pid in $agents; do
-        kill "$pid" 2>/dev/null || :
-    done
-    "$stagecoach" controller stop || :
-    rm -rf "$dir"
-    exit $status
-}
-trap clean EXIT
-trap 'exit 1' INT TERM
+clean_up() { "$stagecoach" controller stop; }
 
-fail() {
-    echo "FAIL: $*" >&2
-    exit 1
-}
-
-# await WHAT COMMAND...: waits until COMMAND succeeds, for 10 s.
-await() {
-    what=$1
-    shift
-    i=0
-    until "$@" >/dev/null 2>&1; do
-        i=$((i + 1))
-        [ $i -lt 100 ] || fail "$what"
-        sleep 0.1
-    done
-}
-
-begin() {
+begin_stage() {
     "$stagecoach" stage begin --cojob "$1" --rung "$2" --iterations 100000 \
         --jobs t0
 }
@@ -68,13 +38,13 @@ for host in h0 h1; do
     "$agent" "unix:$dir/run/telemetry.sock" $host 1000000000 \
         large/t0:2000000:20 small/t0:100000:20 late/t0:200000:20 \
         >"$dir/$host.out" &
-    agents="$agents $!"
+    pids="$pids $!"
 done
-begin large 0
-begin small 0
+begin_stage large 0
+begin_stage small 0
 await "small has moved bytes" moved small
 "$stagecoach" stage end --cojob small --rung 0
-begin small 1
+begin_stage small 1
 ordered() { "$stagecoach" order | grep -q '^ *0 .* small .* h[01]:'; }
 await "small is measured again" ordered
 

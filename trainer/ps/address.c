@@ -176,3 +176,9 @@ address_list(const char *text, int port, int max, char *names[], int *np)
     free(copy);
     return error;
 }
+
+int
+address_port(const char *name)
+{
+    return atoi(strrchr(name, ':') + 1);
+}

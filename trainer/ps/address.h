@@ -26,6 +26,9 @@ int address_connected(int fd);
 char *address_list(const char *text, int port, int max, char *names[],
                    int *np);
 
+/* The port of such a name. */
+int address_port(const char *name);
+
 /* The other end of 'fd', for messages; the caller frees it. */
 char *address_peer(int fd);
 

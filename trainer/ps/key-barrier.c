@@ -109,23 +109,12 @@ void
 key_barrier_bye(struct key_store *store)
 {
     int64_t until_us = report_monotonic_us() + BYE_US;
-    bool waits = true;
 
     key_net_flush(store);
     while (store->backlog && report_monotonic_us() < until_us) {
         peer_net_wait(store->net, until_us);
     }
-    peer_net_bye(store->net);
-    while (waits && report_monotonic_us() < until_us) {
-        waits = false;
-        for (int i = 0; i < store->config.n_nodes; i++) {
-            waits = waits || (i != store->config.rank
-                              && peer_net_present(store->net, i));
-        }
-        if (waits) {
-            peer_net_wait(store->net, until_us);
-        }
-    }
+    peer_net_bye(store->net, until_us);
 }
 
 char *

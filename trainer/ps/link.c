@@ -16,6 +16,7 @@
 #include "trainer/message.h"
 
 #define READ_AHEAD 65536       /* What a read for a header may take. */
+#define WAKE 524288             /* Bytes of a long body to be woken for. */
 #define SMALL 256               /* Bodies that are better copied. */
 /* Room for a burst while the receiver computes: the kernel's own choice grows
  * too late for values of some megabytes.  The system may allow less. */
@@ -78,12 +79,15 @@ link_mark_control(int fd)
     setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority);
 }
 
-/* Receives up to 'n' bytes at 'to'.  Returns their number, or 0 and sets
+/* Receives up to 'n' bytes at 'to' and, behind them, up to 'ahead' into the
+ * buffer, which is empty then.  Returns the number of all, or 0 and sets
  * '*state' to LINK_AGAIN or LINK_END. */
 static size_t
-receive(struct link *link, void *to, size_t n, enum link_state *state,
-        char **errorp)
+receive(struct link *link, void *to, size_t n, size_t ahead,
+        enum link_state *state, char **errorp)
 {
+    struct iovec iov[] = { { to, n }, { link->buffer, ahead } };
+    struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 1 + (ahead > 0) };
     ssize_t got;
 
     *state = LINK_AGAIN;
@@ -92,11 +96,11 @@ receive(struct link *link, void *to, size_t n, enum link_state *state,
         return 0;
     }
     do {
-        got = recv(link->fd, to, n, 0);
+        got = recvmsg(link->fd, &msg, 0);
     } while (got < 0 && errno == EINTR);
     if (got > 0) {
         link->n_received += got;
-        link->drained = (size_t) got < n;
+        link->drained = (size_t) got < n + ahead;
         return got;
     }
     if (!got || errno != EAGAIN) {
@@ -129,7 +133,7 @@ fill_buffer(struct link *link, size_t wanted, char **errorp)
         n = wanted - have + FRAME_HEADER_LENGTH;
         n = n > READ_AHEAD ? n : READ_AHEAD;
         n = n < LINK_BUFFER - link->end ? n : LINK_BUFFER - link->end;
-        n = receive(link, link->buffer + link->end, n, &state, errorp);
+        n = receive(link, link->buffer + link->end, n, 0, &state, errorp);
         if (!n) {
             return state;
         }
@@ -138,8 +142,24 @@ fill_buffer(struct link *link, size_t wanted, char **errorp)
     return LINK_FRAME;
 }
 
-/* Moves the body to where the caller wants it: first what is in the
- * buffer. */
+/* Has poll() call the socket readable only with WAKE bytes of a long body, or
+ * with anything if 'left' bytes of it are not long.  A wake-up costs 10-100 us,
+ * which is the time of a megabyte.  The kernel never waits for more than half the
+ * receive buffer, and tells an end or an error at once. */
+static void
+wait_for(struct link *link, size_t left)
+{
+    int low = left >= 2 * WAKE ? WAKE : 1;
+
+    if (low != link->low_water
+        && !setsockopt(link->fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low)) {
+        link->low_water = low;
+    }
+}
+
+/* Moves the body to where the caller wants it: first what is in the buffer,
+ * then what the kernel has, with the next frame's header and nothing more, so
+ * that its body, if it is as long, need not be moved. */
 static enum link_state
 fill_body(struct link *link, char **errorp)
 {
@@ -154,13 +174,19 @@ fill_body(struct link *link, char **errorp)
         link->have += n;
     }
     while (link->have < wanted) {
-        n = receive(link, link->body + link->have, wanted - link->have,
+        size_t left = wanted - link->have;
+
+        n = receive(link, link->body + link->have, left, FRAME_HEADER_LENGTH,
                     &state, errorp);
         if (!n) {
+            wait_for(link, left);
             return state;
         }
-        link->have += n;
+        link->have += n < left ? n : left;
+        link->begin = 0;
+        link->end = n < left ? 0 : n - left;
     }
+    wait_for(link, 0);
     return LINK_FRAME;
 }
 

@@ -57,6 +57,7 @@
 
 struct link {
     int fd;                     /* -1 if none. */
+    int low_water;              /* Of the socket, 0 if it was never set. */
     uint64_t n_sent, n_received;        /* Bytes since link_init(). */
 
     /* Receiving. */

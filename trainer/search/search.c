@@ -81,7 +81,6 @@ announce_job(struct search *s, const struct job *job)
     free(workers);
 }
 
-/* The controller, which may be slow or away, is told while they start. */
 /* The controller hears of the jobs before they start, so that their first
  * bytes are tagged already; if it is away, this costs what an announcement may
  * cost, once. */

@@ -384,8 +384,19 @@ peer_net_send_copy(struct peer_net *net, int to, struct frame *frame,
     queue(net, to, frame, body, true);
 }
 
+static bool
+others_present(const struct peer_net *net)
+{
+    for (int i = 0; i < net->config.n; i++) {
+        if (i != net->config.rank && net->ends[i].present) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void
-peer_net_bye(struct peer_net *net)
+peer_net_bye(struct peer_net *net, int64_t until_us)
 {
     for (int i = 0; i < net->config.n; i++) {
         struct frame frame = { .type = FRAME_BYE };
@@ -396,6 +407,9 @@ peer_net_bye(struct peer_net *net)
     }
     net->said_bye = true;
     peer_net_wake(net);
+    while (others_present(net) && report_monotonic_us() < until_us) {
+        peer_net_wait(net, until_us);
+    }
 }
 
 void

@@ -125,8 +125,10 @@ void peer_net_send_copy(struct peer_net *, int to, struct frame *,
 void peer_net_address(const struct peer_net *, int i, char address[],
                       size_t size);
 
-/* Says that there is more to come to no one, once what waits is sent. */
-void peer_net_bye(struct peer_net *);
+/* Says that there is more to come to no one, once what waits is sent, and
+ * waits until the others have said so too, or 'until_us': what is closed
+ * before that may take the message with it. */
+void peer_net_bye(struct peer_net *, int64_t until_us);
 
 /* Asks again for messages that were not taken. */
 void peer_net_retry(struct peer_net *);

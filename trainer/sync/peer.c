@@ -209,7 +209,8 @@ open_net(struct run *run, const struct options *o)
     return peer_net_create(&(struct peer_net_config) {
         .rank = peer->rank, .n = peer->n,
         .names = (const char *const *) run->names, .address = o->address,
-        .port = o->port, .congestion = o->congestion,
+        .port = o->port ? o->port : address_port(run->names[o->rank]),
+        .congestion = o->congestion,
         .connect_us = CONNECT_US, .deadline_us = o->deadline * 1e6,
         .control = peer->control,
         .hello = {
@@ -436,25 +437,11 @@ train(struct run *run)
     return result;
 }
 
-/* Says bye to all, who then close their ends: what is closed before that may
- * take the message with it. */
 static void
 end(struct sync_peer *peer, uint64_t *sent, uint64_t *received)
 {
-    int64_t until = report_monotonic_us() + BYE_US;
-    bool waits = true;
-
     peer_net_lock(peer->net);
-    peer_net_bye(peer->net);
-    while (waits && report_monotonic_us() < until) {
-        waits = false;
-        for (int i = 0; i < peer->n; i++) {
-            waits = waits || peer_net_present(peer->net, i);
-        }
-        if (waits) {
-            peer_net_wait(peer->net, until);
-        }
-    }
+    peer_net_bye(peer->net, report_monotonic_us() + BYE_US);
     *sent = peer_net_sent(peer->net);
     *received = peer_net_received(peer->net);
     peer_net_unlock(peer->net);

@@ -117,7 +117,7 @@ factorise_data_create(const struct options *o, int n_workers,
     struct factorise_data *data = allocate(1, sizeof *data);
     char *error = ratings_open(o->data, &(struct ratings_config) {
         .n_rows = o->rows, .n_columns = o->columns, .n = o->samples,
-        .seed = o->seed,
+        .n_held = o->held_out, .seed = o->seed,
     }, &data->ratings);
 
     if (error) {

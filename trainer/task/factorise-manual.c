@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "trainer/control.h"
 #include "trainer/message.h"
@@ -135,6 +134,14 @@ gone(void *m_, int i, bool died)
     peer_net_notify(m->net);
 }
 
+/* Returns a message if this node was told to end. */
+static char *
+look(struct manual *m)
+{
+    control_run(m->in->control);
+    return control_stopped(m->in->control) ? duplicate("told to end") : NULL;
+}
+
 /* With the lock: waits a while.  Returns a message if there is an end. */
 static char *
 wait(struct manual *m)
@@ -145,10 +152,8 @@ wait(struct manual *m)
         peer_net_wait(m->net, report_monotonic_us() + LOOK_US);
         error = m->error;
     }
-    control_run(m->in->control);
     m->error = NULL;
-    return error || !control_stopped(m->in->control) ? error
-           : duplicate("told to end");
+    return error ? error : look(m);
 }
 
 /* With the lock: sends this turn's block to who has it next. */
@@ -286,7 +291,7 @@ judge_block(const struct manual *m, int block, struct sums *sums)
 static char *
 make_round(struct manual *m, bool judge, bool last, struct sums *sums)
 {
-    char *error = NULL;
+    char *error = look(m);      /* Who is alone never waits. */
 
     for (int part = 0; part < m->n && !error; part++) {
         int block = block_of_turn(m, m->turn);
@@ -307,26 +312,17 @@ make_round(struct manual *m, bool judge, bool last, struct sums *sums)
     return error;
 }
 
-static double
-process_cpu_s(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 static char *
 make_epoch(struct manual *m, uint64_t epoch)
 {
     bool judged = node_task_is_judged(m->o, epoch);
     bool last = epoch + 1 == (uint64_t) m->o->until;
-    double cpu_s = process_cpu_s(), seconds;
+    double cpu_s = report_cpu_s(), seconds;
     int64_t began_us = report_monotonic_us();
     struct sums sums = { .updates = 0 };
     char *error = make_round(m, false, false, &sums);
 
-    sums.cpu_s = process_cpu_s() - cpu_s;
+    sums.cpu_s = report_cpu_s() - cpu_s;
     seconds = (report_monotonic_us() - began_us) * 1e-6;
     if (judged && !error) {
         error = make_round(m, true, last, &sums);
@@ -395,25 +391,11 @@ init_values(struct manual *m)
     }
 }
 
-/* Says that there is no more, and waits for others to do so: what is closed
- * before that may take the message with it. */
 static void
 end(struct manual *m, uint64_t *sent, uint64_t *received)
 {
-    int64_t until = report_monotonic_us() + BYE_US;
-    bool waits = m->n > 1;
-
     peer_net_lock(m->net);
-    peer_net_bye(m->net);
-    while (waits && report_monotonic_us() < until) {
-        waits = false;
-        for (int i = 0; i < m->n; i++) {
-            waits = waits || (i != m->self && peer_net_present(m->net, i));
-        }
-        if (waits) {
-            peer_net_wait(m->net, until);
-        }
-    }
+    peer_net_bye(m->net, report_monotonic_us() + BYE_US);
     *sent = peer_net_sent(m->net);
     *received = peer_net_received(m->net);
     peer_net_unlock(m->net);
@@ -443,8 +425,8 @@ factorise_manual_run(const struct factorise_manual_in *in)
     if (!error) {
         end(&m, &sent, &received);
         report_done(&(struct report_progress) {
-            .iteration = in->o->until, .loss = m.driver.last,
-            .accuracy = NAN,
+            .iteration = in->o->until, .accuracy = NAN,
+            .loss = in->o->until ? m.driver.last : NAN,
         }, sent, received);
     }
     peer_net_destroy(m.net);

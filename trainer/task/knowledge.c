@@ -27,8 +27,7 @@
 #include "trainer/task/vector.h"
 
 #define FIRST_DEVIATION 0.3     /* Of first values. */
-#define MAX_TRIPLE_KEYS 3       /* Subject, object, relation. */
-#define CLOCK 64                /* Triples after which there is one. */
+#define TRIPLE_KEYS 3       /* Subject, object, relation. */
 
 /* Streams of the seed. */
 #define STREAM_VALUES (UINT64_C(0x4b47) << 32)
@@ -49,7 +48,7 @@ struct knowledge {
 /* Of a worker. */
 struct state {
     uint32_t *own;              /* Its triples. */
-    size_t n_own;
+    size_t n_own, next;         /* So many have been in the epoch. */
     struct seeded random;       /* What is wrong. */
     struct lookahead *ahead;
     struct gather *gather;
@@ -221,7 +220,7 @@ knowledge_begin(struct node_worker *worker, void **statep)
     seeded_init(&state->random, worker->task->o->seed,
                 STREAM_WRONG + worker->index);
     state->ahead = lookahead_create(worker->keys, worker->task->o->ahead,
-                                    MAX_TRIPLE_KEYS);
+                                    TRIPLE_KEYS);
     state->gather = gather_create(worker->keys, n_entities + k->n_parts,
                                   n_entities * k->entity_width
                                   + 2 * k->relation_length);
@@ -294,9 +293,10 @@ make_deltas(const struct knowledge *k, struct gather *g, float rate)
 
 /* One triple, of which 'keys' are subject, object and relation. */
 static char *
-train_triple(struct node_worker *worker, struct state *state,
+train_triple(struct node_worker *worker, void *state_,
              const uint64_t *keys, double *loss)
 {
+    struct state *state = state_;
     const struct knowledge *k = knowledge_cast(worker->task);
     const struct options *o = worker->task->o;
     struct draw draw = { &state->random, k->triples->n_entities };
@@ -335,56 +335,39 @@ train_triple(struct node_worker *worker, struct state *state,
     return NULL;
 }
 
-/* Puts the epoch's triple 'i' into the queue. */
-static void
-look_ahead(struct node_worker *worker, struct state *state, size_t i,
-           uint64_t *keys)
+static bool
+next_triple(struct node_worker *worker, void *state_, uint64_t *keys)
 {
     const struct knowledge *k = knowledge_cast(worker->task);
-    size_t own = seeded_permute(worker->task->o->seed + worker->epoch, i,
-                                state->n_own);
-    const struct triple *t = &k->triples->all[state->own[own]];
+    struct state *state = state_;
+    const struct triple *t;
+    size_t own;
 
+    if (state->next == state->n_own) {
+        return false;
+    }
+    own = seeded_permute(worker->task->o->seed + worker->epoch, state->next++,
+                         state->n_own);
+    t = &k->triples->all[state->own[own]];
     keys[0] = t->subject;
     keys[1] = t->object;
     keys[2] = relation_key(k, t->relation);
-    lookahead_add(state->ahead, MAX_TRIPLE_KEYS, 2);
+    return true;
 }
 
 static char *
 knowledge_epoch(struct node_worker *worker, void *state_,
                 struct node_task_sums *sums)
 {
+    static const struct node_samples samples = {
+        TRIPLE_KEYS, 2, next_triple, train_triple
+    };
     const struct knowledge *k = knowledge_cast(worker->task);
     struct state *state = state_;
-    size_t next = 0, n = 0;
-    const uint64_t *keys;
-    char *error = NULL;
 
-    node_worker_begin_part(worker, 1, k->triples->first[TRIPLES_VALID]
-                                      / worker->n / CLOCK + 1);
-    while (!error && !node_worker_late(worker)) {
-        uint64_t *room;
-
-        while (next < state->n_own
-               && (room = lookahead_room(state->ahead))) {
-            look_ahead(worker, state, next++, room);
-        }
-        if (!lookahead_take(state->ahead, &keys)) {
-            break;
-        }
-        error = train_triple(worker, state, keys, &sums->loss);
-        if (++n % CLOCK == 0 && !error) {
-            node_worker_pace(worker, n);
-            error = node_worker_clock(worker);
-        }
-    }
-    while (lookahead_take(state->ahead, &keys)) {
-        continue;               /* Out of time. */
-    }
-    node_worker_pace(worker, n);
-    sums->updates += n;
-    return error ? error : node_worker_end_part(worker);
+    state->next = 0;
+    return node_worker_train(worker, state, &samples, state->ahead,
+                             k->triples->first[TRIPLES_VALID], sums);
 }
 
 /* Ranks 'n' test triples by what all entities are now. */

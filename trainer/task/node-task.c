@@ -5,17 +5,18 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "trainer/control.h"
 #include "trainer/message.h"
 #include "trainer/options.h"
 #include "trainer/pace.h"
 #include "trainer/report.h"
+#include "trainer/task/lookahead.h"
 
 /* Sums of an epoch are added up in one of these keys; each is zero again by
  * the time it is used again. */
 #define N_SUM_KEYS 3
+#define CLOCK 64                /* Samples after which there is one. */
 #define N_SUMS (sizeof(struct node_task_sums) / sizeof(double))
 
 static const struct node_task_class *const classes[] = {
@@ -130,6 +131,43 @@ node_worker_pace(struct node_worker *worker, size_t n)
     }
 }
 
+char *
+node_worker_train(struct node_worker *worker, void *state,
+                  const struct node_samples *samples, struct lookahead *la,
+                  size_t n, struct node_task_sums *sums)
+{
+    size_t n_trained = 0;
+    const uint64_t *keys;
+    bool more = true;
+    char *error = NULL;
+
+    node_worker_begin_part(worker, 1, n / worker->n / CLOCK + 1);
+    while (!error && !node_worker_late(worker)) {
+        uint64_t *room;
+
+        while (more && (room = lookahead_room(la))) {
+            more = samples->next(worker, state, room);
+            if (more) {
+                lookahead_add(la, samples->n_keys, samples->n_wanted);
+            }
+        }
+        if (!lookahead_take(la, &keys)) {
+            break;
+        }
+        error = samples->train(worker, state, keys, &sums->loss);
+        if (++n_trained % CLOCK == 0 && !error) {
+            node_worker_pace(worker, n_trained);
+            error = node_worker_clock(worker);
+        }
+    }
+    while (lookahead_take(la, &keys)) {
+        continue;               /* Out of time. */
+    }
+    node_worker_pace(worker, n_trained);
+    sums->updates += n_trained;
+    return error ? error : node_worker_end_part(worker);
+}
+
 uint64_t
 node_worker_draw(const struct node_worker *worker,
                  uint64_t (*draw)(void *aux), void *aux)
@@ -144,15 +182,6 @@ node_worker_draw(const struct node_worker *worker,
         }
     }
     return key;
-}
-
-static double
-process_cpu_s(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
 }
 
 /* Replaces 'sums' by those of all workers. */
@@ -216,7 +245,7 @@ make_epoch(struct node_worker *worker, void *state)
     const struct node_task_class *class = worker->task->class;
     struct node_task_result result = { .quality = NAN, .quality2 = NAN };
     struct node_task_sums sums = { .updates = 0 };
-    double cpu_s = process_cpu_s();
+    double cpu_s = report_cpu_s();
     int64_t began_us = report_monotonic_us();
     char *error = class->epoch(worker, state, &sums);
 
@@ -224,7 +253,7 @@ make_epoch(struct node_worker *worker, void *state)
     if (error) {
         return error;
     }
-    sums.cpu_s = worker->first_of_node ? process_cpu_s() - cpu_s : 0;
+    sums.cpu_s = worker->first_of_node ? report_cpu_s() - cpu_s : 0;
     result.seconds = (report_monotonic_us() - began_us) * 1e-6;
     if (node_task_is_judged(worker->task->o, worker->epoch)) {
         error = class->judge(worker, state, &sums);

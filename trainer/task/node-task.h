@@ -52,6 +52,7 @@
 #define NODE_TASK_MAX_RANGES 3
 
 struct control;
+struct lookahead;
 struct options;
 struct pace;
 struct report;
@@ -172,6 +173,22 @@ char *node_worker_end_part(struct node_worker *);
 
 /* Takes as long as 'n' samples are to take since the part began. */
 void node_worker_pace(struct node_worker *, size_t n);
+
+/* An epoch of samples that go through a queue (lookahead.h). */
+struct node_samples {
+    size_t n_keys;              /* Of a sample, */
+    size_t n_wanted;            /* of which the first are localized. */
+
+    /* Stores the keys of the next sample.  False: there is no more. */
+    bool (*next)(struct node_worker *, void *state, uint64_t *keys);
+    char *(*train)(struct node_worker *, void *state, const uint64_t *keys,
+                   double *loss);
+};
+
+/* Makes it, one part of about 'n' samples of all workers. */
+char *node_worker_train(struct node_worker *, void *state,
+                        const struct node_samples *, struct lookahead *,
+                        size_t n, struct node_task_sums *);
 
 /* The first of --draws draws that is here; where keys do not move, the first.
  */

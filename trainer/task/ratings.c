@@ -206,6 +206,9 @@ ratings_open(const char *source, const struct ratings_config *config,
     } else {
         shuffle(r, config->seed);
         r->n_train = r->n - r->n / HELD_OUT;
+        if (r->n > r->n_train + config->n_held) {
+            r->n = r->n_train + config->n_held;
+        }
     }
     *rp = r;
     return error;

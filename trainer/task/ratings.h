@@ -52,6 +52,7 @@ struct ratings {
 struct ratings_config {
     uint32_t n_rows, n_columns; /* Of a generated matrix. */
     size_t n;                   /* Likewise; of a file at most so many. */
+    size_t n_held;              /* At most so many are kept to judge by. */
     uint64_t seed;
 };
 

@@ -25,7 +25,6 @@
 
 #define HELD_OUT 20             /* One part of so many of the text. */
 #define PAIR 2                  /* Keys of a word and one near it. */
-#define CLOCK 64                /* Pairs after which there is one. */
 
 #define STREAM_VALUES (UINT64_C(0x5732) << 32)
 #define STREAM_PAIRS (UINT64_C(0x5733) << 32)
@@ -52,6 +51,8 @@ struct cursor {
 
 /* Of a worker. */
 struct state {
+    struct cursor cursor;       /* Of the epoch, */
+    size_t begin;               /* and where the worker's part begins. */
     struct seeded wrong;
     struct lookahead *ahead;
     struct gather *gather;
@@ -267,9 +268,10 @@ compute_pair(struct node_worker *worker, struct state *state,
 }
 
 static char *
-train_pair(struct node_worker *worker, struct state *state,
-           const uint64_t keys[PAIR], double *loss)
+train_pair(struct node_worker *worker, void *state_,
+           const uint64_t *keys, double *loss)
 {
+    struct state *state = state_;
     struct draw draw = { skipgram_cast(worker->task), &state->wrong };
     struct gather *g = state->gather;
     char *error = compute_pair(worker, state, keys, &draw, true, loss);
@@ -283,44 +285,29 @@ train_pair(struct node_worker *worker, struct state *state,
     return error;
 }
 
+static bool
+next_of_text(struct node_worker *worker, void *state_, uint64_t *keys)
+{
+    struct state *state = state_;
+
+    return next_pair(skipgram_cast(worker->task), &state->cursor,
+                     state->begin, keys);
+}
+
 static char *
 skipgram_epoch(struct node_worker *worker, void *state_,
                struct node_task_sums *sums)
 {
+    static const struct node_samples samples = {
+        PAIR, PAIR, next_of_text, train_pair
+    };
     const struct skipgram *sg = skipgram_cast(worker->task);
-    struct cursor cursor = begin_text(worker);
-    size_t begin = cursor.word, n = 0;
     struct state *state = state_;
-    const uint64_t *keys;
-    bool more = true;
-    char *error = NULL;
 
-    node_worker_begin_part(worker, 1, sg->n_train * worker->task->o->window
-                                      / worker->n / CLOCK + 1);
-    while (!error && !node_worker_late(worker)) {
-        uint64_t *room;
-
-        while (more && (room = lookahead_room(state->ahead))) {
-            more = next_pair(sg, &cursor, begin, room);
-            if (more) {
-                lookahead_add(state->ahead, PAIR, PAIR);
-            }
-        }
-        if (!lookahead_take(state->ahead, &keys)) {
-            break;
-        }
-        error = train_pair(worker, state, keys, &sums->loss);
-        if (++n % CLOCK == 0 && !error) {
-            node_worker_pace(worker, n);
-            error = node_worker_clock(worker);
-        }
-    }
-    while (lookahead_take(state->ahead, &keys)) {
-        continue;               /* Out of time. */
-    }
-    node_worker_pace(worker, n);
-    sums->updates += n;
-    return error ? error : node_worker_end_part(worker);
+    state->cursor = begin_text(worker);
+    state->begin = state->cursor.word;
+    return node_worker_train(worker, state, &samples, state->ahead,
+                             sg->n_train * worker->task->o->window, sums);
 }
 
 /* The loss of held-out pairs; the same ones for whoever asks. */

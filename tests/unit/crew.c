@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "crew.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "trainer/ps/address.h"
+
+void
+crew_choose_ports(struct crew *crew, int n)
+{
+    int fds[CREW_MAX];
+
+    crew->names[0] = '\0';
+    for (int i = 0; i < n; i++) {
+        uint16_t port;
+
+        assert_null(address_listen("127.0.0.1", 0, &fds[i], &port));
+        crew->ports[i] = port;
+        sprintf(crew->names + strlen(crew->names), "%s127.0.0.1:%d",
+                i ? "," : "", port);
+    }
+    for (int i = 0; i < n; i++) {
+        close(fds[i]);
+    }
+}
+
+int
+crew_fork(struct crew *crew, int i)
+{
+    int out[2];
+
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    crew->pids[i] = start_process();
+    if (!crew->pids[i]) {
+        return out[1];
+    }
+    close(out[1]);
+    crew->out[i] = fdopen(out[0], "r");
+    return -1;
+}
+
+void
+crew_become(int out)
+{
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+void
+crew_exit(const char *error)
+{
+    if (error) {
+        printf("{\"failed\": \"%s\"}\n", error);
+        fflush(stdout);
+    }
+    _exit(error != NULL);
+}
+
+bool
+crew_find_line(struct crew *crew, int i, const char *text,
+               char line[CREW_LINE])
+{
+    while (fgets(line, CREW_LINE, crew->out[i])) {
+        if (strstr(line, text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void
+crew_await(struct crew *crew, int i, int status)
+{
+    fclose(crew->out[i]);
+    assert_int_equal(await_end(crew->pids[i]), status);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "controller/cluster.h"
+#include "controller/decide.h"
+#include "decide-world.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
+#include "policies/policy.h"
+#include "timeval.h"
+#include "util.h"
+
+static void
+a_job_between_stages_keeps_its_level(void **state)
+{
+    struct fixture *f = *state;
+    int64_t now = time_wall_msec();
+
+    give(f, "00", (int64_t[]) { 300, 200 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    give(f, "00", (int64_t[]) { 300, 200 }, (int64_t[]) { now, 0 });
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(level(f, "a/j"), 1);
+    assert_int_equal(level(f, "b/j"), 0);
+}
+
+/* Its first bytes are tagged, and nobody who is in a stage waits for them. */
+static void
+a_job_before_its_first_stage_is_behind_all_others(void **state)
+{
+    struct fixture *f = *state;
+    struct cojob *cojob;
+    struct job *job;
+    struct stage *stage;
+
+    for (int round = 0; round < 2; round++) {
+        cluster_intent_begin(f->c);
+        cojob = cluster_put_cojob(f->c, "a", 1, true);
+        job = cojob_put_job(f->c, cojob, "j", true, 1000, 125000);
+        job_put_worker(f->c, job, "h0", ROLE_WORKER);
+        stage = cojob_put_stage(cojob, 0, f->began, 0, 300);
+        stage_put_job(stage, job);
+        cojob = cluster_put_cojob(f->c, "b", 1, true);
+        job = cojob_put_job(f->c, cojob, "j", true, 1000, 125000);
+        job_put_worker(f->c, job, "h0", ROLE_WORKER);
+        if (round) {
+            stage = cojob_put_stage(cojob, 0, f->began, 0, 100);
+            stage_put_job(stage, job);
+        }
+        cluster_intent_end(f->c);
+        assert_true(decide_run(f->d, 1000 + 2000 * round));
+        assert_int_equal(level(f, "a/j"), round ? 1 : 0);
+        assert_int_equal(level(f, "b/j"), round ? 0 : 3);
+        assert_int_equal(rank(f, "b/j"), round ? 0 : 1);
+    }
+}
+
+/* Of "a", which goes first, "fast" is done long before "slow" and so lets "b"
+ * go before it. */
+static void
+a_job_with_slack_waits(void **state)
+{
+    static const struct given given[] = {
+        { "a", "slow", "h0", 1000 }, { "a", "fast", "h1", 100 },
+        { "b", "j", "h1", 1500 },
+    };
+    struct fixture *f = *state;
+    struct json *json, *order, *levels;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(level(f, "a/slow"), 0);
+    assert_int_equal(level(f, "b/j"), 0);
+    assert_int_equal(level(f, "a/fast"), 1);
+    assert_true(rank(f, "b/j") < rank(f, "a/fast"));
+
+    json = decide_order_to_json(f->d);
+    order = shash_find_data(json_object(json), "order");
+    assert_true(member(order->array.elems[0], "level") == 0);
+    assert_float_equal(member(order->array.elems[0], "completion_s"), 1,
+                       1e-9);
+    levels = shash_find_data(json_object(order->array.elems[0]), "levels");
+    assert_true(member(levels, "a/slow") == 0);
+    assert_true(member(levels, "a/fast") == 1);
+    json_destroy(json);
+}
+
+/* The pace of one that waits is that of those before it: if it counted, "b"
+ * would be urgent because it waits, pass "a", and let that wait. */
+static void
+a_job_does_not_pass_by_its_pace_behind_others(void **state)
+{
+    static const struct given given[] = {
+        { "a", "x", "h0", 400 }, { "a", "y", "h0", 400 },
+        { "a", "z", "h0", 400 }, { "b", "j", "h0", 1500 },
+    };
+    struct fixture *f = *state;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "b/j"), 3);
+    find_job(f, "b/j")->progress.period = 0.0027;
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "b/j"), 3);
+
+    /* It was as slow with nobody before it, so it has no time to lose. */
+    find_job(f, "b/j")->progress.first_period = 0.0027;
+    assert_true(decide_run(f->d, 5000));
+    assert_int_equal(rank(f, "b/j"), 0);
+}
+
+/* Slack is measured, and about equal slack is no reason to swap. */
+static void
+jobs_of_about_equal_slack_keep_their_places(void **state)
+{
+    struct given given[] = {
+        { "a", "x", "h0", 1000 }, { "a", "y", "h0", 1010 },
+    };
+    struct fixture *f = *state;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "a/y"), 0);
+    given[0].iterations = 1030;
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "a/y"), 0);
+    assert_int_equal(level(f, "a/y"), 0);
+    assert_int_equal(level(f, "a/x"), 1);
+    given[0].iterations = 1500;
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 5000));
+    assert_int_equal(rank(f, "a/x"), 0);
+    assert_int_equal(level(f, "a/x"), 0);
+}
+
+/* What is at its end has nothing to do: it is in nobody's way and keeps what
+ * it had. */
+static void
+a_job_at_its_end_is_not_ordered(void **state)
+{
+    static const struct given given[] = {
+        { "a", "x", "h0", 1000 }, { "a", "y", "h0", 500 },
+    };
+    struct fixture *f = *state;
+
+    give_jobs(f, given, ARRAY_SIZE(given));
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(level(f, "a/y"), 1);
+    find_job(f, "a/x")->iteration = 1000;
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(level(f, "a/y"), 0);
+    assert_int_equal(level(f, "a/x"), 0);
+    assert_int_equal(rank(f, "a/y"), 0);
+    assert_null(decide_explain(f->d, "a/x"));
+}
+
+/* What others published is for jobs, or for what they exchange in one
+ * iteration. */
+static void
+orders_of_jobs_place_jobs(void **state)
+{
+    static const struct given given[] = {
+        { "a", "x", "h0", 1000 }, { "a", "y", "h0", 100 },
+        { "b", "j", "h0", 500 },
+    };
+    static const struct {
+        const char *order;
+        const char *by_rank[3];
+        int levels[3];
+    } cases[] = {
+        { "sincronia", { "a/y", "b/j", "a/x" }, { 0, 1, 2 } },
+        { "sebf", { "a/y", "b/j", "a/x" }, { 0, 1, 2 } },
+        { "las", { "b/j", "a/x", "a/y" }, { 0, 1, 2 } },
+        { "dclas", { "a/x", "b/j", "a/y" }, { 0, 1, 2 } },
+        { "intensity", { "b/j", "a/x", "a/y" }, { 0, 1, 2 } },
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct policy *policy = set_order(f, cases[i].order,
+                                          ", \"retag_ms\": 0");
+
+        give_jobs(f, given, ARRAY_SIZE(given));
+        find_job(f, "a/x")->sent = 2e6;
+        find_job(f, "a/y")->sent = 20e6;
+        find_job(f, "b/j")->sent = 1e6;
+        find_job(f, "b/j")->progress.period = 8e-3;
+        find_job(f, "a/x")->progress.period = 8e-3;
+        assert_true(decide_run(f->d, 1000 + 2000 * i));
+        for (size_t k = 0; k < 3; k++) {
+            assert_int_equal(level(f, cases[i].by_rank[k]),
+                             cases[i].levels[k]);
+        }
+        assert_int_equal(rank(f, cases[i].by_rank[2]), 2);
+        policy_destroy(policy);
+    }
+}
+
+/* Gives 'job' a metric that has come close to its end. */
+static void
+let_converge(struct fixture *f, const char *name)
+{
+    struct job *job = find_job(f, name);
+    int64_t last = -1;
+
+    for (int k = 0; k < 20; k++) {
+        job_progress_sample(&job->progress, &last, "accuracy", k,
+                            0.9 - 0.8 / (1 + k * k * k), f->began + k);
+    }
+    job->iteration = 20;
+}
+
+static void
+early_jobs_go_first(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "early", "");
+
+    give(f, "00", (int64_t[]) { 100, 300 }, NULL);
+    let_converge(f, "a/j");
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "b/j"), 0);
+    assert_int_equal(level(f, "a/j"), 1);
+    policy_destroy(policy);
+}
+
+/* Also against an old order that the estimate likes better. */
+static void
+early_stages_weigh_more(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy;
+
+    give(f, "00", (int64_t[]) { 100, 110 }, NULL);
+    find_job(f, "a/j")->model_bytes = 130000;
+    assert_true(decide_run(f->d, 1000));
+    assert_int_equal(rank(f, "a/j"), 0);
+    policy = set_order(f, "stage+early", "");
+    let_converge(f, "a/j");
+    assert_true(decide_run(f->d, 3000));
+    assert_int_equal(rank(f, "b/j"), 0);
+    policy_destroy(policy);
+}
+
+static void
+early_improvement_is_believed_for_a_period(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "early",
+                                      ", \"early\": {\"period_s\": 3}");
+
+    give(f, "00", (int64_t[]) { 100, 300 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_false(decide_run(f->d, 3900));
+    assert_true(decide_run(f->d, 4000));
+    policy_destroy(policy);
+}
+
+/* But what is news is looked at soon, however much of it there is. */
+static void
+a_metric_makes_a_new_order_soon(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "early", "");
+
+    give(f, "00", (int64_t[]) { 100, 300 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    f->c->samples++;
+    assert_false(decide_run(f->d, 1100));
+    f->c->samples++;
+    assert_false(decide_run(f->d, 1300));
+    assert_true(decide_run(f->d, 1350));
+    assert_false(decide_run(f->d, 1900));
+    policy_destroy(policy);
+
+    policy = set_order(f, "stage", "");
+    assert_true(decide_run(f->d, 3000));
+    f->c->samples++;
+    assert_false(decide_run(f->d, 3400));
+    policy_destroy(policy);
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_job_between_stages_keeps_its_level),
+        TEST(a_job_before_its_first_stage_is_behind_all_others),
+        TEST(a_job_with_slack_waits),
+        TEST(a_job_does_not_pass_by_its_pace_behind_others),
+        TEST(jobs_of_about_equal_slack_keep_their_places),
+        TEST(a_job_at_its_end_is_not_ordered),
+        TEST(orders_of_jobs_place_jobs),
+        TEST(early_jobs_go_first),
+        TEST(early_stages_weigh_more),
+        TEST(early_improvement_is_believed_for_a_period),
+        TEST(a_metric_makes_a_new_order_soon),
+    };
+
+    return cmocka_run_group_tests_name("decide-jobs", tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "controller/cluster.h"
+#include "controller/decide.h"
+#include "controller/order/slack.h"
+#include "decide-world.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
+#include "sim/workload-recording.h"
+#include "sim/workload.h"
+#include "timeval.h"
+
+static void
+tells_the_order_and_its_quality(void **state)
+{
+    struct fixture *f = *state;
+    struct json *json, *order, *demand;
+
+    give(f, "00", (int64_t[]) { 300, 100 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    json = decide_order_to_json(f->d);
+    order = shash_find_data(json_object(json), "order");
+    assert_int_equal(order->array.n, 2);
+    /* 125 kB at 1 Gbit/s are 1 ms, so 0.1 s and 0.4 s. */
+    assert_float_equal(member(order->array.elems[0], "remaining_s"), 0.1,
+                       1e-9);
+    assert_true(member(order->array.elems[1], "weight") == 1);
+    assert_in_range(member(order->array.elems[1], "age_s"), 0, 60);
+    demand = shash_find_data(json_object(order->array.elems[1]), "demand");
+    assert_float_equal(member(demand, "h0:tx"), 0.3, 1e-9);
+    assert_true(member(json, "estimate_s") >= 0.5 - 1e-9);
+    assert_true(member(json, "bound_s") <= member(json, "estimate_s") + 1e-9);
+    assert_true(member(json, "gap") >= 1 - 1e-9);
+    assert_true(member(json, "gap") < 1.2);
+    json_destroy(json);
+}
+
+static void
+a_stage_without_demand_has_no_bottleneck(void **state)
+{
+    struct fixture *f = *state;
+    struct json *json, *order, *bottleneck;
+
+    give(f, "0", (int64_t[]) { 0 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    json = decide_order_to_json(f->d);
+    order = shash_find_data(json_object(json), "order");
+    assert_int_equal(order->array.n, 1);
+    bottleneck = shash_find_data(json_object(order->array.elems[0]),
+                                 "bottleneck");
+    assert_string_equal(json_string(bottleneck), "");
+    json_destroy(json);
+}
+
+/* Two stages of 1 s and 3 s on one port that began together take 2.5 s on
+ * average at least. */
+static void
+bounds_what_has_ended(void **state)
+{
+    struct fixture *f = *state;
+    int64_t now = time_wall_msec();
+    const char *jobs[] = { "a/j", "b/j" };
+    uint64_t bytes[] = { 125000000, 375000000 };
+    struct json *json, *stages;
+
+    give(f, "00", (int64_t[]) { 300, 100 }, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        struct job *job = shash_find_data(&f->c->jobs, jobs[i]);
+
+        stage_get_bytes(job->stage, cluster_get_host(f->c, "h0"))
+            ->bytes[DIR_TX] = bytes[i];
+    }
+    give(f, "00", (int64_t[]) { 300, 100 }, (int64_t[]) { now, now });
+    json = decide_stages_to_json(f->d);
+    stages = shash_find_data(json_object(json), "stages");
+    assert_int_equal(stages->array.n, 2);
+    assert_float_equal(member(json, "bound_mean_s"), 2.5, 0.01);
+    json_destroy(json);
+}
+
+/* What has ended is a workload for the simulator; what runs is not yet. */
+static void
+stages_can_be_replayed(void **state)
+{
+    struct fixture *f = *state;
+    struct stage_bytes *b;
+    struct workload *w;
+    struct json *json;
+    char *text;
+
+    give(f, "001", (int64_t[]) { 300, 100, 1 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    b = stage_get_bytes(find_job(f, "a/j")->stage,
+                        cluster_get_host(f->c, "h0"));
+    b->bytes[DIR_TX] = 125000000;
+    b->bytes[DIR_RX] = 7;
+    give(f, "001", (int64_t[]) { 300, 100, 1 },
+         (int64_t[]) { f->began + 1500, 0, f->began + 1 });
+    json = decide_stages_to_json(f->d);
+    text = json_to_string(json, JSSF_SORT);
+    assert_null(workload_recording_from_string("stages.json", text, &w));
+    assert_int_equal(w->n_cojobs, 2);
+    workload_destroy(w);
+    free(text);
+    json_destroy(json);
+}
+
+static void
+explains_a_place(void **state)
+{
+    struct fixture *f = *state;
+    struct json *json, *before;
+
+    give(f, "00", (int64_t[]) { 300, 100 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_null(decide_explain(f->d, "a/none"));
+    json = decide_explain(f->d, "a/j");
+    assert_true(member(json, "rank") == 1);
+    assert_true(member(json, "level") == 1);
+    assert_true(member(json, "iterations_left") == 300);
+    assert_float_equal(member(json, "completion_s"), 0.4, 1e-9);
+    assert_float_equal(member(json, "alone_s"), 0.3, 1e-9);
+    assert_float_equal(member(json, "slack_s"), 0.4 - SLACK_SHARE * 0.3, 1e-9);
+    assert_string_equal(json_string(shash_find_data(json_object(json),
+                                                    "bottleneck")), "h0:tx");
+    before = shash_find_data(json_object(json), "before");
+    assert_int_equal(before->array.n, 1);
+    before = before->array.elems[0];
+    assert_string_equal(json_string(shash_find_data(json_object(before),
+                                                    "job")), "b/j");
+    assert_float_equal(member(before, "seconds"), 0.1, 1e-9);
+    json_destroy(json);
+}
+
+/* A pace that was measured helps to order, but proves nothing: 0.1 s and 0.4 s
+ * of the network, with weights that have grown a little with age. */
+static void
+the_certificate_is_of_the_network_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct json *json;
+
+    give(f, "00", (int64_t[]) { 300, 100 }, NULL);
+    find_job(f, "b/j")->progress.period = 0.1;
+    find_job(f, "b/j")->progress.first_period = 0.1;
+    assert_true(decide_run(f->d, 1000));
+    json = decide_order_to_json(f->d);
+    assert_true(member(json, "bound_s") < 0.51);
+    assert_true(member(json, "estimate_s") < 0.71);
+    json_destroy(json);
+    json = decide_explain(f->d, "b/j");
+    assert_float_equal(member(json, "alone_s"), 10, 1e-9);
+    assert_float_equal(member(json, "completion_s"), 10, 1e-9);
+    json_destroy(json);
+}
+
+static double
+explained(struct fixture *f, const char *job, const char *name)
+{
+    struct json *json = decide_explain(f->d, job);
+    double value = member(json, name);
+
+    json_destroy(json);
+    return value;
+}
+
+/* Of a job that has only seen what a slow iteration takes behind others, the
+ * ports foresee the end: 0.1 s of those before it and 0.3 s of its own. */
+static void
+who_has_always_waited_is_foreseen_by_ports(void **state)
+{
+    struct fixture *f = *state;
+    struct job_traffic *t;
+
+    give(f, "00", (int64_t[]) { 300, 100 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_true(find_job(f, "a/j")->progress.waits);
+    assert_false(find_job(f, "b/j")->progress.waits);
+
+    find_job(f, "a/j")->progress.period = 0.5;
+    assert_true(decide_run(f->d, 3000));
+    assert_float_equal(explained(f, "a/j", "completion_s"), 0.4, 1e-9);
+    assert_float_equal(explained(f, "a/j", "alone_s"), 0.3, 1e-9);
+    assert_float_equal(explained(f, "a/j", "period_s"), 0.5, 1e-9);
+
+    /* Its host sees it silent for 9 ms at a time. */
+    t = shash_first(&find_job(f, "a/j")->traffic)->data;
+    t->burst_period = 0.05;
+    t->burst_duty = 0.82;
+    assert_true(decide_run(f->d, 5000));
+    assert_float_equal(explained(f, "a/j", "completion_s"), 3, 1e-9);
+
+    /* It was first for some time. */
+    find_job(f, "a/j")->progress.first_period = 0.02;
+    assert_true(decide_run(f->d, 7000));
+    assert_float_equal(explained(f, "a/j", "completion_s"), 6, 1e-9);
+}
+
+static void
+who_shares_waits_for_all(void **state)
+{
+    struct fixture *f = *state;
+
+    decide_set_policy(f->d, f->fair);
+    give(f, "001", (int64_t[]) { 300, 100, 100 }, NULL);
+    assert_true(decide_run(f->d, 1000));
+    assert_true(find_job(f, "a/j")->progress.waits);
+    assert_true(find_job(f, "b/j")->progress.waits);
+    assert_false(find_job(f, "c/j")->progress.waits);
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(tells_the_order_and_its_quality),
+        TEST(a_stage_without_demand_has_no_bottleneck),
+        TEST(bounds_what_has_ended),
+        TEST(stages_can_be_replayed),
+        TEST(explains_a_place),
+        TEST(the_certificate_is_of_the_network_alone),
+        TEST(who_has_always_waited_is_foreseen_by_ports),
+        TEST(who_shares_waits_for_all),
+    };
+
+    return cmocka_run_group_tests_name("decide-report", tests, NULL, NULL);
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Groups that wait each for its own, in virtual time: who is of which, what
+ * a straggler costs, and what a rest changes. */
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "sync-cluster.h"
+#include "trainer/sync/group-plan.h"
+#include "trainer/sync/groups.h"
+
+/* All workers' steps in a second, over those without a delay, when worker
+ * 'slow' takes four times as long as the others: as Basu et al. have it,
+ * (G - 1 + 1 / 4) / G. */
+static double
+throughput(const char *scheme, int slow)
+{
+    double speeds[N];
+    uint64_t before = 0, after = 0;
+    struct cluster c;
+    double began, result;
+
+    for (int i = 0; i < N; i++) {
+        speeds[i] = i == slow ? 200 : 800;
+    }
+    cluster_init(&c, scheme, N, speeds);
+    cluster_run(&c, 120);
+    began = c.now;
+    for (int i = 0; i < N; i++) {
+        before += c.n_steps[i];
+    }
+    cluster_run(&c, 400);
+    for (int i = 0; i < N; i++) {
+        after += c.n_steps[i];
+    }
+    result = (after - before) / (c.now - began) / (N * 800 / 64.);
+    cluster_uninit(&c);
+    return result;
+}
+
+static void
+groups_bound_what_a_straggler_costs(void **state)
+{
+    static const char *const schemes[] = {
+        "groups,groups=2", "groups,groups=4", "groups,groups=8", "groups",
+    };
+    static const double expected[] = { 0.625, 0.8125, 0.90625, 0.90625 };
+
+    (void) state;
+    for (size_t i = 0; i < 4; i++) {
+        double x = throughput(schemes[i], 3);
+
+        if (fabs(x - expected[i]) > 0.02) {
+            fail_msg("%s: %g, %g expected", schemes[i], x, expected[i]);
+        }
+    }
+
+    /* Nobody is slow: one group stays one. */
+    assert_near(throughput("groups", -1), 1);
+}
+
+/* The worker that is slow is alone soon, and not for longer than it is slow.
+ * When another one is, that one is alone instead. */
+static void
+groups_follow_who_is_slow(void **state)
+{
+    double speeds[N] = { 800, 800, 800, 200, 800, 800, 800, 800 };
+    const struct group_plan *plan;
+    struct cluster c;
+
+    (void) state;
+    cluster_init(&c, "groups", N, speeds);
+    plan = groups_plan(c.sync);
+    cluster_run(&c, 1);
+    assert_int_equal(plan->n_groups, 2);
+    assert_int_equal(plan->n[1], 1);
+    assert_int_equal(plan->order[N - 1], 3);
+    assert_true(c.now < 1.1 * 64 / 200);
+    speeds[3] = 800;
+    speeds[5] = 200;
+    cluster_run(&c, 60);
+    assert_int_equal(plan->n_groups, 2);
+    assert_int_equal(plan->order[N - 1], 5);
+    speeds[5] = 800;
+    cluster_run(&c, 200);
+    assert_int_equal(plan->n_groups, 1);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(groups_counted(c.sync, i), c.n_steps[i]);
+    }
+    cluster_uninit(&c);
+}
+
+static void
+groups_are_as_many_as_servers(void **state)
+{
+    double speeds[N] = { 800, 800, 800, 400, 200, 100, 800, 800 };
+    struct cluster c;
+
+    (void) state;
+    cluster_init(&c, "groups", N, speeds);
+    groups_limit(c.sync, 3);
+    cluster_run(&c, 60);
+    assert_int_equal(groups_plan(c.sync)->n_groups, 2);
+    groups_limit(c.sync, 100);
+    cluster_run(&c, 200);
+    assert_int_equal(groups_plan(c.sync)->n_groups, 4);
+    cluster_uninit(&c);
+}
+
+/* One worker is 20 times slower. */
+static void
+groups_keep_gradients_young(void **state)
+{
+    static const struct {
+        const char *scheme;
+        uint64_t tau;
+        uint64_t others;        /* Of its group. */
+        double throughput;      /* At most. */
+    } rows[] = {
+        { "groups,groups=8,tau=1", 1, 0, 0.11 },
+        { "groups,groups=8,tau=3", 3, 0, 0.21 },
+        { "groups,tau=5", 5, 0, 0.31 },
+        { "groups,groups=4,tau=8", 8, 1, 0.45 },
+        { "groups,tau=100", 100, 0, 1 },
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        double speeds[N] = { 800, 800, 800, 40, 800, 800, 800, 800 };
+        uint64_t n = 0;
+        struct cluster c;
+
+        cluster_init(&c, rows[i].scheme, N, speeds);
+        cluster_run(&c, 100);
+        for (int k = 0; k < N; k++) {
+            n += c.n_steps[k];
+        }
+        assert_true(c.oldest <= rows[i].tau * N + rows[i].others);
+        assert_true(c.oldest > (rows[i].tau - 1) * N
+                    || rows[i].tau == 100);
+        assert_true(n / c.now / (N * 800 / 64.) < rows[i].throughput);
+        cluster_uninit(&c);
+    }
+}
+
+/* Has 'worker' rest if it has nothing to do now. */
+static bool
+try_rest(struct cluster *c, int worker)
+{
+    cluster_start(c);
+    if (c->free_at[worker] >= 0 || c->owed[worker]) {
+        return false;
+    }
+    assert_null(groups_rest(c->sync, worker));
+    return true;
+}
+
+/* Has 'worker' rest after its step. */
+static void
+rest(struct cluster *c, int worker)
+{
+    c->rests[worker] = true;
+    while (!try_rest(c, worker)) {
+        cluster_run(c, c->n_steps[0] + 1);
+    }
+}
+
+static void
+wake(struct cluster *c, int worker)
+{
+    assert_null(groups_wake(c->sync, worker));
+    c->rests[worker] = false;
+    c->owed[worker]++;
+}
+
+static void
+assert_counted(const struct cluster *c)
+{
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(groups_counted(c->sync, i), c->n_steps[i]);
+    }
+}
+
+/* Neither one of a group nor a whole one: the others make more steps than
+ * 'tau' lets them while it runs. */
+static void
+groups_go_on_without_those_who_rest(void **state)
+{
+    double speeds[N];
+    struct cluster c;
+    uint64_t n;
+
+    (void) state;
+    for (int i = 0; i < N; i++) {
+        speeds[i] = 800;
+    }
+    cluster_init(&c, "groups,groups=2,tau=1", N, speeds);
+    cluster_run(&c, 3);
+    rest(&c, 5);
+    n = c.n_steps[5];
+    cluster_run(&c, 10);
+    assert_int_equal(c.n_steps[5], n);
+    assert_true(c.n_steps[4] >= 8);
+    for (int i = 4; i < N; i++) {
+        if (i != 5) {
+            rest(&c, i);
+        }
+    }
+    cluster_run(&c, 30);
+    assert_true(c.n_steps[4] < 15);
+    assert_counted(&c);
+
+    /* All that wake make the next step, and age again. */
+    c.oldest = 0;
+    for (int i = 4; i < N; i++) {
+        wake(&c, i);
+    }
+    cluster_run(&c, 40);
+    for (int i = 4; i < N; i++) {
+        assert_true(c.n_steps[i] >= n + 8);
+    }
+    assert_true(c.oldest <= N + 3);
+    assert_counted(&c);
+    cluster_uninit(&c);
+}
+
+/* A gradient is one of all, whoever rests. */
+static void
+weights_of_the_others_stay_right(void **state)
+{
+    struct cluster c;
+
+    (void) state;
+    cluster_init(&c, "groups,groups=1", N, mixed);
+    for (int i = 0; i < N - 2; i++) {
+        *c.spec.class->inbox(c.sync, i) = 1;
+        assert_null(c.spec.class->push(c.sync, i, 0, 64, 2));
+    }
+    assert_null(groups_rest(c.sync, N - 1));
+    assert_near(*c.spec.class->weights(c.sync), 0);
+    assert_null(groups_rest(c.sync, N - 2));
+    assert_near(*c.spec.class->weights(c.sync), -0.1 * (N - 2) / N);
+    *groups_inbox(c.sync, 0) = 1;
+    assert_null(groups_push(c.sync, 0, 64 * (N - 2), 2));
+    assert_near(*c.spec.class->weights(c.sync), -0.2 * (N - 2) / N);
+    assert_int_equal(groups_counted(c.sync, 0), 2);
+    assert_int_equal(groups_counted(c.sync, N - 1), 0);
+    cluster_uninit(&c);
+}
+
+static void
+nobody_rests_twice_or_while_it_has_pushed(void **state)
+{
+    struct cluster c;
+    char *error;
+
+    (void) state;
+    cluster_init(&c, "groups,groups=1", N, mixed);
+    error = groups_wake(c.sync, 1);
+    assert_string_equal(error, "end of a rest, there is none");
+    free(error);
+    assert_null(groups_rest(c.sync, 1));
+    error = groups_rest(c.sync, 1);
+    assert_string_equal(error, "rest of a worker that rests");
+    free(error);
+    error = c.spec.class->push(c.sync, 1, 0, 64, 2);
+    assert_non_null(error);
+    free(error);
+    assert_null(c.spec.class->push(c.sync, 2, 0, 64, 2));
+    error = groups_rest(c.sync, 2);
+    assert_string_equal(error, "rest of a worker that has pushed");
+    free(error);
+    cluster_uninit(&c);
+}
+
+/* The means that group servers push do what the workers' gradients do. */
+static void
+means_of_groups_count_as_their_workers(void **state)
+{
+    struct cluster c, means;
+
+    (void) state;
+    cluster_init(&c, "groups,groups=2", N, mixed);
+    cluster_init(&means, "groups,groups=2", N, mixed);
+    for (int k = 0; k < 3; k++) {
+        const struct group_plan *plan = groups_plan(c.sync);
+        double sum = 0;
+        char *error;
+
+        for (int i = 0; i < plan->n[1]; i++) {
+            int worker = plan->order[plan->first[1] + i];
+
+            *c.spec.class->inbox(c.sync, worker) = i;
+            sum += i;
+            assert_null(c.spec.class->push(c.sync, worker, k, 64, 2));
+        }
+        *groups_inbox(means.sync, 1) = sum / plan->n[1];
+        assert_null(groups_push(means.sync, 1, 64 * plan->n[1], 2));
+        assert_near(*c.spec.class->weights(c.sync),
+                    *means.spec.class->weights(means.sync));
+        assert_int_equal(groups_counted(means.sync, 0), 0);
+        assert_int_equal(groups_counted(means.sync, N - 1), k + 1);
+        assert_true(groups_ready(means.sync, 1));
+
+        error = c.spec.class->push(c.sync, 0, k, 1, 0);
+        assert_true((error == NULL) == !k);
+        free(error);
+    }
+    cluster_uninit(&c);
+    cluster_uninit(&means);
+}
+
+/* A plan has every worker once, and groups are pieces of its order. */
+static void
+assert_plan(const struct group_plan *plan, int n_groups, const int sizes[])
+{
+    int at = 0;
+
+    assert_int_equal(plan->n_groups, n_groups);
+    for (int g = 0; g < n_groups; g++) {
+        assert_int_equal(plan->first[g], at);
+        assert_int_equal(plan->n[g], sizes[g]);
+        for (int i = 0; i < plan->n[g]; i++) {
+            assert_int_equal(plan->group[plan->order[at++]], g);
+        }
+    }
+    assert_int_equal(at, plan->n_workers);
+}
+
+static void
+plans_put_slow_workers_together(void **state)
+{
+    static const double one[N] = { 4, 1, 1, 1, 1, 1, 1, 1 };
+    static const double two[N] = { 1, 3, 1, 1, 1, 3, 1, 1 };
+    static const double steps[N] = { 1, 2, 1, 4, 1, 8, 1, 1 };
+    struct group_plan plan;
+
+    (void) state;
+    group_plan_init(&plan, N);
+    assert_plan(&plan, 1, (int[]) { N });
+    assert_near(group_plan_time(&plan, one), 4);
+    group_plan_divide(&plan, 4);
+    assert_near(group_plan_time(&plan, one), 8 / 6.5);
+    group_plan_fit(&plan, one, N, 0.2);
+    assert_plan(&plan, 2, (int[]) { 7, 1 });
+    assert_int_equal(plan.order[N - 1], 0);
+    assert_near(group_plan_time(&plan, one), 8 / 7.25);
+    group_plan_fit(&plan, one, 1, 0.2);
+    assert_plan(&plan, 1, (int[]) { N });
+    group_plan_fit(&plan, two, N, 0.2);
+    assert_plan(&plan, 2, (int[]) { 6, 2 });
+    group_plan_fit(&plan, steps, N, 0.2);
+    assert_plan(&plan, 4, (int[]) { 5, 1, 1, 1 });
+    group_plan_uninit(&plan);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_bound_what_a_straggler_costs),
+        cmocka_unit_test(groups_follow_who_is_slow),
+        cmocka_unit_test(groups_are_as_many_as_servers),
+        cmocka_unit_test(groups_keep_gradients_young),
+        cmocka_unit_test(groups_go_on_without_those_who_rest),
+        cmocka_unit_test(weights_of_the_others_stay_right),
+        cmocka_unit_test(nobody_rests_twice_or_while_it_has_pushed),
+        cmocka_unit_test(means_of_groups_count_as_their_workers),
+        cmocka_unit_test(plans_put_slow_workers_together),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
