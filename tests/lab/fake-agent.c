@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fatal-signal.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
@@ -194,6 +195,7 @@ main(int argc, char *argv[])
     size_t n = 0;
 
     set_program_name(argv[0]);
+    fatal_ignore_sigpipe();     /* Controllers come and go. */
     vlog_set_levels(NULL, VLF_CONSOLE, VLL_OFF);
     vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
     if (argc > 4 && !strcmp(argv[2], "--tls")) {

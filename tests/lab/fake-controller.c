@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fatal-signal.h"
 #include "jsonrpc.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
@@ -65,6 +66,7 @@ main(int argc, char *argv[])
     long long next = 0;
 
     set_program_name(argv[0]);
+    fatal_ignore_sigpipe();     /* Agents come and go. */
     if (argc != 3) {
         ovs_fatal(0, "usage: fake-controller REMOTE FILE");
     }
