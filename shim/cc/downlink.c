@@ -21,6 +21,14 @@
 #define SLACK_FRAMES 4          /* See struct cc_seen. */
 #define OTHER_NS (20 * MS)     /* Over which other traffic is smoothed. */
 #define ALPHA_GAIN (1.0 / 16)
+#define CORE_STEPS 32           /* From nothing to the downlink, at least: a
+                                 * segment a round trip may be all of it. */
+
+static uint64_t
+smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* Lowers or raises what the core lets through, once a round trip, as DCTCP
  * does its window. */
@@ -43,7 +51,8 @@ guard_core(struct cc *cc, struct cc_flow *flow, uint64_t now)
         in->core = larger(from * (1 - in->alpha / 2),
                           cc->config.downlink_bps / 1000);
     } else if (in->core) {
-        in->core += flow->mss * 8 * NS_PER_S / rtt;
+        in->core += smaller(flow->mss * 8 * NS_PER_S / rtt,
+                            cc->config.downlink_bps / CORE_STEPS);
         in->core = in->core < cc->config.downlink_bps ? in->core : 0;
     }
     in->round_bytes = in->round_marked = 0;

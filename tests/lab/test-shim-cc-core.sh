@@ -127,7 +127,7 @@ for family in $families; do
         rate=$(mbps "$TMP/sink.$family" $((port + i)) 4000)
         echo "IPv$family, flow $i: $rate Mbit/s"
         sum=$((sum + rate))
-        [ "$rate" -ge 8 ] || fail "IPv$family: flow $i has $rate Mbit/s"
+        [ "$rate" -ge 12 ] || fail "IPv$family: flow $i has $rate Mbit/s"
     done
     [ $sum -ge $((CORE * 7 / 10)) ] || fail "IPv$family: $sum Mbit/s"
     [ "$(mbps "$TMP/sink3.$family" $((port + 4)) 1500)" -ge 30 ] ||
