@@ -68,7 +68,8 @@ wait_until() {  # SECONDS COMMAND...
 
 # Nanoseconds that the agent's threads have run.
 used() {
-    cat "/proc/$agent/task/"*/schedstat | awk '{ n += $1 } END { print n }'
+    cat "/proc/$agent/task/"*/schedstat |
+        awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
 # share SECONDS: of a core, over so long.

@@ -77,7 +77,8 @@ for i in 1 2 3 4; do
     wait "$pid"
     end=$(awk '$1 == "end" { print $2 }' "$TMP/source$i")
     bytes=$(awk -v port=500$i -v end="${end:-0}" \
-        '$2 == port && $1 > end - 1000 { sum += $3 } END { print sum + 0 }' \
+        '$2 == port && $1 > end - 1000 { sum += $3 }
+            END { printf "%.0f\n", sum }' \
         "$TMP/sink")
     [ -n "$end" ] && [ "$bytes" -gt 0 ] || lost=$((lost + 1))
 done

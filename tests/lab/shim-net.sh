@@ -92,7 +92,7 @@ tcp_bytes() {
     wait_until b_listens t "$1"
     in_a "$traffic" source 10.99.0.2 "$1" 0 0 0 "$2" >/dev/null
     wait "$sink"
-    awk '{ n += $3 } END { print n + 0 }' "$TMP/sink"
+    awk '{ n += $3 } END { printf "%.0f\n", n }' "$TMP/sink"
 }
 
 # uplink_make: the link between the shim and B, also after its deletion.

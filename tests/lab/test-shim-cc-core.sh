@@ -59,7 +59,8 @@ ecn_seen() {
                                              print name[i], $i }' \
           /proc/net/netstat
       in_host "$1" cat /proc/net/snmp6 2>/dev/null; } |
-        awk '/InECT[01]Pkts|InCEPkts/ { sum += $2 } END { print sum + 0 }'
+        awk '/InECT[01]Pkts|InCEPkts/ { sum += $2 }
+            END { printf "%.0f\n", sum }'
 }
 
 # mbps FILE PORT MS: what PORT got, in Mbit/s.

@@ -22,7 +22,7 @@ slot_value() {
             for (i = 2; i < NF; i += 2) if ($i == name) print $(i + 1)
         }'
 }
-sum() { awk '{ n += $3 } END { print n + 0 }' "$1"; }
+sum() { awk '{ n += $3 } END { printf "%.0f\n", n }' "$1"; }
 
 in_b "$traffic" echo 120000 7000 & PIDS="$PIDS $!"
 wait_until b_listens u 7000

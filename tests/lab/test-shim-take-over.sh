@@ -84,8 +84,8 @@ gone "$old" || fail "the old shim is still there"
 [ "$(result duplicates)" = 0 ] || fail "frames went twice"
 [ "$(result gap_us)" -le 200000 ] || fail "a gap of $(result gap_us) us"
 end=$(awk '$1 == "end" { print $2 }' "$TMP/source")
-late=$(awk -v end="$end" '$1 > end - 1000 { sum += $3 } END { print sum + 0 }' \
-    "$TMP/sink")
+late=$(awk -v end="$end" '$1 > end - 1000 { sum += $3 }
+    END { printf "%.0f\n", sum }' "$TMP/sink")
 [ "$late" -gt 5000000 ] || fail "only $late bytes in the last second"
 
 # Who began to take over and went away changes nothing.
