@@ -13,6 +13,7 @@
 #include "shim/pipeline/job-slot.h"
 #include "shim/pipeline/pace.h"
 #include "shim/pipeline/rank-queue.h"
+#include "shim/pipeline/tag.h"
 #include "shim/ports/port.h"
 
 #define QUEUE_MS 400            /* A job's queues, in time on the uplink... */
@@ -30,6 +31,8 @@ struct egress {
     uint32_t places_seen;       /* See job_slots_places(). */
     bool leased;                /* The queues have the slots' places. */
     bool behind;                /* Something waits since the last send. */
+    bool retags;                /* Something may wait since before the last
+                                 * change of the slots' places. */
     uint64_t now;               /* Of the last send. */
 
     /* The forwarding thread writes, the control thread reads. */
@@ -110,6 +113,7 @@ apply_places(struct egress *e, uint64_t now)
 
     if (leased != e->leased) {
         e->leased = leased;
+        e->retags = e->config.tag;
         e->places_seen = UINT32_MAX;
         if (!leased) {
             rank_queues_set_places(e->queues, NULL);
@@ -117,6 +121,7 @@ apply_places(struct egress *e, uint64_t now)
     }
     if (leased && job_slots_places(e->config.slots, &e->places_seen,
                                    places)) {
+        e->retags = e->config.tag;
         rank_queues_set_places(e->queues, places);
     }
 }
@@ -168,6 +173,12 @@ drop(struct egress *e, const struct queue_item *item)
     rte_pktmbuf_free(item->packet);
 }
 
+static inline bool
+is_control(const struct verdict *v)
+{
+    return v->treatment.level == SHIM_LEVEL_CONTROL;
+}
+
 static inline struct queue_item
 item_of(struct rte_mbuf *frame, const struct verdict *v)
 {
@@ -177,13 +188,8 @@ item_of(struct rte_mbuf *frame, const struct verdict *v)
         .slot = v->slot,
         .is_ip = v->is_ip,
         .is_default = v->treatment.is_default,
+        .is_tagged = v->slot && v->is_ip && !is_control(v),
     };
-}
-
-static inline bool
-is_control(const struct verdict *v)
-{
-    return v->treatment.level == SHIM_LEVEL_CONTROL;
 }
 
 /* Queues 'frame' where 'v' says.  If there is no room it, or one that has
@@ -330,6 +336,25 @@ egress_push_burst(struct egress *e, struct rte_mbuf **frames,
     push_runs(e, items + n_direct, v + n_direct, n - n_direct);
 }
 
+/* Tags anew what may have waited while its job's level changed. */
+static void
+retag(struct egress *e, struct queue_item *items, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct rte_mbuf *frame = items[i].packet;
+        struct treatment t;
+
+        if (items[i].is_tagged) {
+            t = job_slots_treatment(e->config.slots, items[i].slot,
+                                    e->leased);
+            items[i].is_default = t.is_default;
+            tag_frame(rte_pktmbuf_mtod(frame, uint8_t *),
+                      rte_pktmbuf_data_len(frame), t.dscp);
+        }
+    }
+    e->retags = !egress_is_empty(e);
+}
+
 /* Sends what is due.  Returns true if there was anything. */
 bool
 egress_send(struct egress *e, uint64_t now)
@@ -348,6 +373,9 @@ egress_send(struct egress *e, uint64_t now)
     if (n) {
         for (uint32_t i = 0; i < n; i++) {
             frames[i] = items[i].packet;
+        }
+        if (__builtin_expect(e->retags, 0)) {
+            retag(e, items, n);
         }
         send_all(e, frames, items, n);
     }

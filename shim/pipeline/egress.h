@@ -20,6 +20,10 @@
  * A frame that finds nothing waiting and the uplink free goes straight to the
  * port: it would have been the next anyway.
  *
+ * A frame that waits when its job's level changes leaves with the DSCP of the
+ * new one.  With that of the old one it would wait once more, at the switch,
+ * where the frames behind it overtake it: TCP takes that for a loss.
+ *
  *
  * Usage
  * =====
@@ -64,6 +68,7 @@ struct egress_config {
     uint64_t rate_bps;          /* Of the uplink. */
     uint32_t mtu;
     uint64_t late_ns;           /* That a loop which sleeps may come late. */
+    bool tag;                   /* Frames leave with their slot's DSCP. */
 };
 
 uint32_t egress_pool_packets(uint64_t rate_bps, uint32_t mtu);

@@ -95,6 +95,7 @@ forward_create(const struct forward_config *config)
         .rate_bps = config->rate_bps,
         .mtu = config->mtu,
         .late_ns = config->late_ns,
+        .tag = config->tag,
     };
     struct forward *f = calloc(1, sizeof *f);
 

@@ -57,7 +57,8 @@ struct queue_item {
     uint32_t length;            /* Bytes of the frame. */
     uint16_t slot;              /* Of its job, 0 if none. */
     bool is_ip;
-    bool is_default;            /* See struct treatment. */
+    bool is_default : 1;        /* See struct treatment. */
+    bool is_tagged : 1;         /* With the DSCP of 'slot'. */
 };
 
 #define PACKET_CHUNK_ITEMS 15

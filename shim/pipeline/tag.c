@@ -48,6 +48,22 @@ tag_ipv6(uint8_t *ip, uint8_t dscp)
     ip[1] = (dscp & 3) << 6 | (ip[1] & 0x3f);
 }
 
+void
+tag_frame(uint8_t *frame, size_t length, uint8_t dscp)
+{
+    struct parsed p;
+
+    parse_frame(frame, length, true, &p);
+    if (p.kind == PARSED_MALFORMED) {
+        return;
+    }
+    if (p.family == 4) {
+        tag_ipv4(frame + p.l3, dscp);
+    } else if (p.family == 6) {
+        tag_ipv6(frame + p.l3, dscp);
+    }
+}
+
 /* Writes into each of the 'n' packets what its verdict says. */
 void
 tag_burst(const struct packet *packets, const struct verdict *v, uint32_t n)

@@ -11,6 +11,7 @@
  * difference (RFC 1624), which keeps a wrong one wrong, as it must be.  The
  * checksums of TCP and UDP do not cover the field. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct packet;
@@ -19,6 +20,10 @@ struct verdict;
 /* 'ip' is a whole IPv4 or IPv6 header, 'dscp' 0 to 63. */
 void tag_ipv4(uint8_t *ip, uint8_t dscp);
 void tag_ipv6(uint8_t *ip, uint8_t dscp);
+
+/* Finds the IP header of an Ethernet frame by itself; does nothing if there
+ * is none. */
+void tag_frame(uint8_t *frame, size_t length, uint8_t dscp);
 
 void tag_burst(const struct packet *, const struct verdict *, uint32_t n);
 

@@ -38,7 +38,8 @@ struct port {
     /* What was taken since the start. */
     uint64_t packets, bytes, refused;
     uint64_t slot_packets[N_SLOTS], slot_bytes[N_SLOTS];
-    uint32_t last[N_SLOTS];     /* Number of the last frame. */
+    uint32_t last[N_SLOTS];     /* Number of the last frame... */
+    uint8_t dscp[N_SLOTS];      /* ...and its DSCP, were it IPv4. */
     uint16_t order[PORT_BURST]; /* Slots, in the last burst that was sent. */
     uint16_t n_order;
 };
@@ -68,6 +69,7 @@ port_send(struct port *port, struct rte_mbuf *frame)
     }
     assert_true(number > port->last[slot]);     /* In its job's order. */
     port->last[slot] = number;
+    port->dscp[slot] = rte_pktmbuf_mtod(frame, uint8_t *)[15] >> 2;
     port->packets++;
     port->bytes += rte_pktmbuf_pkt_len(frame);
     port->slot_packets[slot]++;
@@ -121,7 +123,7 @@ set_up(struct fixture *f, uint64_t rate_bps)
 {
     struct egress_config config = {
         .uplink = &f->port, .rate_bps = rate_bps, .mtu = MTU,
-        .late_ns = 500000,
+        .late_ns = 500000, .tag = true,
     };
 
     memset(f, 0, sizeof *f);
@@ -152,12 +154,16 @@ tear_down(struct fixture *f)
     assert_true(rte_mempool_full(pool));
 }
 
+/* It is UDP over IPv4, of 46 bytes and what else there is room for. */
 static struct rte_mbuf *
 frame_of(struct fixture *f, uint16_t slot, uint32_t length)
 {
+    static const uint8_t start[] =
+        "\2\0\0\0\0\2\2\0\0\0\0\1\x08\0\x45\0\0\x2e\0\1\x40\0\x40\x11\0\0";
     struct rte_mbuf *frame = rte_pktmbuf_alloc(pool);
 
     assert_non_null(frame);
+    memcpy(rte_pktmbuf_mtod(frame, uint8_t *), start, sizeof start);
     frame->pkt_len = frame->data_len = length;
     frame->hash.usr = (uint32_t) slot << 24 | ++f->n[slot];
     return frame;
@@ -306,6 +312,51 @@ nobody_overtakes(void **state)
     tear_down(&f);
 }
 
+/* A level that changes while a frame waits is the one that it leaves with. */
+static void
+what_waits_leaves_with_its_new_level(void **state)
+{
+    static const uint16_t slots[] = { 1, 1, 8, 9, 0 };
+    struct shim_slot slot = { .slot = 9, .level = 1, .rank = 0, .dscp = 40 };
+    struct verdict control = {
+        .slot = 7, .is_ip = true,
+        .treatment = { .level = SHIM_LEVEL_CONTROL },
+    };
+    struct rte_mbuf *frame;
+    struct fixture f;
+
+    (void) state;
+    set_up(&f, UINT64_C(100000000));
+    push_slots(&f, slots, 5);           /* Two leave. */
+    frame = frame_of(&f, 7, FULL);
+    egress_push(f.e, frame, &control);
+    assert_int_equal(job_slots_set(f.slots, &slot), 0);
+    slot = (struct shim_slot) { .slot = 7, .level = 2, .dscp = 24, .rank = 7 };
+    assert_int_equal(job_slots_set(f.slots, &slot), 0);
+    send_rest(&f);
+    assert_int_equal(f.port.dscp[9], 40);
+    assert_int_equal(f.port.dscp[8], 0);
+    assert_int_equal(f.port.dscp[0], 0);
+    assert_int_equal(f.port.dscp[7], 0);        /* Not its job's. */
+
+    /* What comes later is tagged before it comes here. */
+    push_slots(&f, (const uint16_t[]) { 9 }, 1);
+    send_rest(&f);
+    assert_int_equal(f.port.dscp[9], 0);
+
+    /* Without lease nobody has a level: 1 is the default. */
+    f.now += SECOND;
+    push_slots(&f, slots, 5);
+    job_slots_lease(f.slots, f.now, 0, 1);
+    send_rest(&f);
+    assert_int_equal(f.port.dscp[1], 0);        /* They had left. */
+    assert_int_equal(f.port.dscp[8], 1);
+    assert_int_equal(f.port.dscp[9], 1);
+    assert_int_equal(f.port.dscp[0], 0);        /* Not anybody's. */
+    assert_int_equal(stats_of(&f).tx_default_bytes, 4 * FULL);
+    tear_down(&f);
+}
+
 static void
 control_is_policed_on_a_free_uplink_too(void **state)
 {
@@ -445,6 +496,7 @@ main(void)
         cmocka_unit_test(what_finds_the_uplink_free_is_not_queued),
         cmocka_unit_test(those_that_wait_leave_by_rank),
         cmocka_unit_test(nobody_overtakes),
+        cmocka_unit_test(what_waits_leaves_with_its_new_level),
         cmocka_unit_test(control_is_policed_on_a_free_uplink_too),
         cmocka_unit_test(every_frame_is_sent_or_counted_as_dropped),
     };

@@ -104,6 +104,43 @@ ipv6_only_the_dscp_changes(void **state)
     }
 }
 
+static void
+the_header_of_a_frame_is_found(void **state)
+{
+    static const uint8_t types[][10] = {
+        { 0x08, 0x00, 0x45 },
+        { 0x81, 0x00, 0, 5, 0x08, 0x00, 0x45 },
+        { 0x88, 0xa8, 0, 5, 0x81, 0x00, 0, 7, 0x08, 0x00 },
+        { 0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 59 },
+        { 0x08, 0x06 },                         /* ARP has none. */
+    };
+    static const uint8_t at[] = { 14, 18, 22, 14, 0 };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof at; i++) {
+        uint8_t frame[80] = { 0 }, before[80];
+
+        memcpy(frame + 12, types[i], sizeof types[i]);
+        frame[22] = at[i] == 22 ? 0x45 : frame[22];
+        if (at[i] && i != 3) {
+            frame[at[i] + 3] = 28;
+            frame[at[i] + 9] = 17;
+        }
+        memcpy(before, frame, sizeof frame);
+        tag_frame(frame, 30, 40);       /* Not all of it is there. */
+        assert_memory_equal(frame, before, sizeof frame);
+
+        tag_frame(frame, sizeof frame, 40);
+        if (i == 3) {
+            tag_ipv6(before + at[i], 40);
+        } else if (at[i]) {
+            tag_ipv4(before + at[i], 40);
+            assert_int_equal(frame[at[i] + 1] >> 2, 40);
+        }
+        assert_memory_equal(frame, before, sizeof frame);
+    }
+}
+
 int
 main(void)
 {
@@ -111,6 +148,7 @@ main(void)
         cmocka_unit_test(ipv4_checksum_equals_a_full_one),
         cmocka_unit_test(ipv4_wrong_checksum_stays_wrong),
         cmocka_unit_test(ipv6_only_the_dscp_changes),
+        cmocka_unit_test(the_header_of_a_frame_is_found),
     };
 
     return cmocka_run_group_tests_name("shim-tag", tests, NULL, NULL);
