@@ -391,11 +391,11 @@ job_slots_counters(struct job_slots *js, uint16_t slot)
     return &js->counters[slot];
 }
 
-/* Counts 'n' received frames in 'counters'.  What comes in a row for the same slot is added
+/* Counts 'n' frames of 'slots'.  What comes in a row for the same slot is added
  * up first: one addition to a counter would wait for the one before. */
 static inline void
-count_rx(struct job_counters *counters, const uint16_t *slots,
-         const uint32_t *lengths, uint32_t n)
+count(struct job_counters *counters, bool tx, const uint16_t *slots,
+      const uint32_t *lengths, uint32_t n)
 {
     for (uint32_t i = 0; i < n; ) {
         struct job_counters *job = &counters[slots[i]];
@@ -405,16 +405,23 @@ count_rx(struct job_counters *counters, const uint16_t *slots,
         do {
             bytes += lengths[i++];
         } while (i < n && slots[i] == slots[first]);
-        counter_add(&job->rx_packets, i - first);
-        counter_add(&job->rx_bytes, bytes);
+        counter_add(tx ? &job->tx_packets : &job->rx_packets, i - first);
+        counter_add(tx ? &job->tx_bytes : &job->rx_bytes, bytes);
     }
+}
+
+void
+job_slots_count_tx(struct job_slots *js, const uint16_t *slots,
+                   const uint32_t *lengths, uint32_t n)
+{
+    count(js->counters, true, slots, lengths, n);
 }
 
 void
 job_slots_count_rx(struct job_slots *js, const uint16_t *slots,
                    const uint32_t *lengths, uint32_t n)
 {
-    count_rx(js->counters, slots, lengths, n);
+    count(js->counters, false, slots, lengths, n);
 }
 
 void
@@ -422,5 +429,5 @@ job_slots_count_rx_of(struct job_slots *js, unsigned int lane,
                       const uint16_t *slots, const uint32_t *lengths,
                       uint32_t n)
 {
-    count_rx(js->lanes[lane], slots, lengths, n);
+    count(js->lanes[lane], false, slots, lengths, n);
 }

@@ -100,6 +100,8 @@ uint32_t job_slots_rank(const struct job_slots *, uint16_t slot, bool leased);
 bool job_slots_places(const struct job_slots *, uint32_t *seen,
                       job_place places[SHIM_MAX_SLOTS]);
 struct job_counters *job_slots_counters(struct job_slots *, uint16_t slot);
+void job_slots_count_tx(struct job_slots *, const uint16_t *slots,
+                        const uint32_t *lengths, uint32_t n);
 void job_slots_count_rx(struct job_slots *, const uint16_t *slots,
                         const uint32_t *lengths, uint32_t n);
 

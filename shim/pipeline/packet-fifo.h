@@ -52,13 +52,17 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* What is in the 'marks' of an item. */
+#define QUEUE_ITEM_IP 1
+#define QUEUE_ITEM_DEFAULT 2    /* See struct treatment. */
+#define QUEUE_ITEM_CONTROL 4    /* Has not the DSCP of its slot. */
+
 struct queue_item {
     void *packet;
     uint32_t length;            /* Bytes of the frame. */
     uint16_t slot;              /* Of its job, 0 if none. */
-    bool is_ip;
-    bool is_default : 1;        /* See struct treatment. */
-    bool is_tagged : 1;         /* With the DSCP of 'slot'. */
+    uint8_t marks;
+    uint8_t order;              /* When it came: see struct egress. */
 };
 
 #define PACKET_CHUNK_ITEMS 15

@@ -13,24 +13,21 @@ static inline void
 write_ipv4(uint8_t *ip, uint8_t dscp)
 {
     const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
-    uint16_t old_word, new_word, check;
-    uint32_t old, new, sum;
+    uint16_t old, check, new;
+    int32_t sum;
 
-    memcpy(&old_word, ip, sizeof old_word);
+    memcpy(&old, ip, sizeof old);
     memcpy(&check, ip + 10, sizeof check);
-    old = old_word;
-    new = little ? (old & 0x03ff) | (uint32_t) dscp << 10
-          : (old & 0xff03) | (uint32_t) dscp << 2;
+    new = little ? (old & 0x03ff) | dscp << 10 : (old & 0xff03) | dscp << 2;
     if (old == new) {
         return;
     }
 
-    /* HC' = ~(~HC + ~m + m'), in one's complement arithmetic: what goes over
-     * 16 bits is added at the other end. */
-    sum = (check ^ 0xffffu) + (old ^ 0xffffu) + new;
-    check = ~((sum + (sum << 16 | sum >> 16)) >> 16);
-    new_word = new;
-    memcpy(ip, &new_word, sizeof new_word);
+    /* HC' = HC - ~m - m', in one's complement arithmetic: what is borrowed or
+     * carried over at 16 bits is taken off or added at the other end. */
+    sum = check + old - new;
+    check = sum + (sum >> 16);
+    memcpy(ip, &new, sizeof new);
     memcpy(ip + 10, &check, sizeof check);
 }
 
@@ -69,10 +66,12 @@ void
 tag_burst(const struct packet *packets, const struct verdict *v, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
+        uint8_t *ip = packets[i].data + v[i].l3;
+
         if (__builtin_expect(v[i].family == 4, 1)) {
-            write_ipv4(packets[i].data + v[i].l3, v[i].treatment.dscp);
+            write_ipv4(ip, v[i].treatment.dscp);
         } else if (v[i].family == 6) {
-            tag_ipv6(packets[i].data + v[i].l3, v[i].treatment.dscp);
+            tag_ipv6(ip, v[i].treatment.dscp);
         }
     }
 }
