@@ -391,8 +391,8 @@ job_slots_counters(struct job_slots *js, uint16_t slot)
     return &js->counters[slot];
 }
 
-/* Counts 'n' frames of 'slots'.  What comes in a row for the same slot is added
- * up first: one addition to a counter would wait for the one before. */
+/* Counts 'n' frames of 'slots'.  What comes in a row for the same slot is
+ * added up first: one addition to a counter would wait for the one before. */
 static inline void
 count(struct job_counters *counters, bool tx, const uint16_t *slots,
       const uint32_t *lengths, uint32_t n)

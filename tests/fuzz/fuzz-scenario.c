@@ -27,11 +27,11 @@ check_search(const struct search_spec *spec)
 
     for (int i = 0; i < spec->n_trials; i++) {
         struct search_trial trial = search_spec_trial(spec, i);
-        struct shape shape = search_spec_shape(spec, &trial);
+        size_t n_parameters = search_spec_n_parameters(spec, &trial);
 
         must(trial.learning_rate >= 1e-9 && trial.learning_rate <= 1e3);
         must(trial.batch >= 1 && trial.width >= 1);
-        must(shape_n_parameters(&shape) <= SHAPE_MAX_PARAMETERS);
+        must(n_parameters >= 1 && n_parameters <= SHAPE_MAX_PARAMETERS);
         n += 2 * trial.placement->n_workers * trial.placement->n_servers;
     }
     return n;

@@ -63,9 +63,12 @@ check_mirror(const struct parsed *out, const struct parsed *in)
 static void
 check_common(const uint8_t *frame, size_t size, const struct parsed *p)
 {
-    struct flow_id id;
+    struct flow_id id, portable;
+    bool common = parse_common(frame, size, true, &id);
 
-    if (parse_common(frame, size, true, &id)) {
+    must(common == parse_common_portable(frame, size, true, &portable));
+    if (common) {
+        must(!memcmp(&id, &portable, sizeof id));
         must(p->kind == PARSED_FLOW && p->l3 == PARSE_COMMON_L3);
         must(!memcmp(&id.addresses, p->key.local, 4));
         must(!memcmp((const uint8_t *) &id.addresses + 4, p->key.remote, 4));
