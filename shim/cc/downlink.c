@@ -21,6 +21,8 @@
 #define SLACK_FRAMES 4          /* See struct cc_seen. */
 #define OTHER_NS (20 * MS)     /* Over which other traffic is smoothed. */
 #define ALPHA_GAIN (1.0 / 16)
+#define CORE_LEAST_NS (50 * MS) /* Between two segments, at most: slower ones
+                                 * would run into TCP's time-outs. */
 #define CORE_STEPS 32           /* From nothing to the downlink, at least: a
                                  * segment a round trip may be all of it. */
 
@@ -31,7 +33,9 @@ smaller(uint64_t a, uint64_t b)
 }
 
 /* Lowers or raises what the core lets through, once a round trip, as DCTCP
- * does its window. */
+ * does its window.  But the round trip that is known has no queue in it: what
+ * a long one still holds comes marked for many of them.  While it drains, what
+ * arrives is what the core lets through, and half of that is low enough. */
 static void
 guard_core(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
@@ -48,8 +52,10 @@ guard_core(struct cc *cc, struct cc_flow *flow, uint64_t now)
         uint64_t from = in->core ? in->core
                         : larger(in->rate.bps, in->rate.before);
 
-        in->core = larger(from * (1 - in->alpha / 2),
-                          cc->config.downlink_bps / 1000);
+        uint64_t least = larger(in->rate.bps / 2,
+                                flow->mss * 8 * NS_PER_S / CORE_LEAST_NS);
+
+        in->core = larger(from * (1 - in->alpha / 2), least);
     } else if (in->core) {
         in->core += smaller(flow->mss * 8 * NS_PER_S / rtt,
                             cc->config.downlink_bps / CORE_STEPS);

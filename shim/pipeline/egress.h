@@ -86,8 +86,9 @@ bool egress_is_empty(const struct egress *);
 
 /* The same thread: queues of their own for flows of job slot 'slot'.
  * egress_flow_queue() returns 0, the job's common queue, when none is free.
- * What is in a queue that is freed still leaves.  A rate of 0 is no pace; a
- * flow sends at most two frames at once. */
+ * What is in a queue that is freed still leaves.  A rate of 0 is no pace.  A
+ * flow sends two frames at once, or one if its rate is less than a quarter of
+ * the uplink's: many such may meet at a switch. */
 uint16_t egress_flow_queue(struct egress *, uint16_t slot);
 void egress_flow_free(struct egress *, uint16_t queue);
 void egress_flow_rate(struct egress *, uint16_t queue, uint64_t bps);

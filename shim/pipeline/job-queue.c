@@ -231,11 +231,12 @@ job_queues_flow_free(struct job_queues *jq, uint16_t flow_queue)
     }
 }
 
-/* Paces 'flow_queue' to 'bps', but not slower than JOB_QUEUES_MIN_PACE, with
- * at most two frames at once; 0 is no pace. */
+/* Paces 'flow_queue' to 'bps', but not slower than JOB_QUEUES_MIN_PACE; 0 is no
+ * pace.  It sends at most 'depth' bytes, of which the last frame may go beyond
+ * it, and one frame at once. */
 void
 job_queues_flow_rate(struct job_queues *jq, uint64_t now, uint16_t flow_queue,
-                     uint64_t bps)
+                     uint64_t bps, uint32_t depth)
 {
     struct job_queue *q = job_queues_flow(jq, flow_queue);
     bool waits = q->state != JOB_QUEUE_IDLE;
@@ -252,7 +253,7 @@ job_queues_flow_rate(struct job_queues *jq, uint64_t now, uint16_t flow_queue,
     }
     stop(jq, q);
     if (bps) {
-        pace_set_rate(&q->pace, now, bps, jq->order->quantum);
+        pace_set_rate(&q->pace, now, bps, depth);
     } else {
         q->pace.bps = 0;
     }

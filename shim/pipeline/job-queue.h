@@ -105,7 +105,7 @@ void job_queue_end_other(struct job_queues *, struct job_queue *,
 uint16_t job_queues_flow_new(struct job_queues *, uint16_t slot);
 void job_queues_flow_free(struct job_queues *, uint16_t flow_queue);
 void job_queues_flow_rate(struct job_queues *, uint64_t now,
-                          uint16_t flow_queue, uint64_t bps);
+                          uint16_t flow_queue, uint64_t bps, uint32_t depth);
 
 static inline struct job_queue *
 job_queues_flow(struct job_queues *jq, uint16_t flow_queue)

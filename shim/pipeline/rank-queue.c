@@ -10,9 +10,11 @@
 #include "shim/pipeline/place-order.h"
 
 #define CONTROL_FRAMES 64
+#define LARGE_PART 4            /* 1/4 of the uplink is. */
 
 struct rank_queues {
     struct job *control;
+    uint64_t bps;               /* Of the uplink. */
     struct pace police;         /* Of control. */
     uint32_t n_packets, max_packets;
     uint64_t max_job_bytes;
@@ -79,6 +81,7 @@ void
 rank_queues_set_rate(struct rank_queues *rq, uint64_t now, uint64_t bps,
                      uint64_t max_job_bytes)
 {
+    rq->bps = bps;
     pace_set_rate(&rq->police, now, bps / RANK_QUEUE_CONTROL,
                   (RANK_QUEUE_CONTROL_FRAMES - 1) * rq->order.quantum);
     rq->max_job_bytes = max_job_bytes;
@@ -441,7 +444,10 @@ void
 rank_queues_flow_rate(struct rank_queues *rq, uint64_t now,
                       uint16_t flow_queue, uint64_t bps)
 {
-    job_queues_flow_rate(&rq->jq, now, flow_queue, bps);
+    bool is_large = bps >= rq->bps / LARGE_PART;
+
+    job_queues_flow_rate(&rq->jq, now, flow_queue, bps,
+                         is_large ? rq->order.quantum : 0);
 }
 
 uint64_t

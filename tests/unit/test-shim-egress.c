@@ -290,12 +290,12 @@ nobody_overtakes(void **state)
     egress_flow_rate(f.e, queue, 1000000);
     v = verdict_of(&f, 3);
     v.queue = queue;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         frame = frame_of(&f, 3, FULL);
         egress_push_burst(f.e, &frame, &v, 1, f.now);
     }
     assert_int_equal(f.port.n_held, 0);
-    expect_sent(&f, (const uint16_t[]) { 3, 3 }, 2);
+    expect_sent(&f, (const uint16_t[]) { 3 }, 1);
 
     /* One waits for its pace, and only for that: others need no queue... */
     f.now += 1000000;
@@ -310,6 +310,35 @@ nobody_overtakes(void **state)
     assert_int_equal(f.port.n_held, 0);
     expect_sent(&f, (const uint16_t[]) { 3, 3 }, 2);
     tear_down(&f);
+}
+
+/* Who has a large part of the uplink may send two frames at once, others
+ * one. */
+static void
+many_slow_flows_do_not_meet_in_pairs(void **state)
+{
+    static const struct {
+        uint64_t bps;
+        uint32_t n;
+    } paces[] = { { 24000000, 1 }, { 26000000, 2 }, { 100000000, 2 } };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof paces / sizeof *paces; i++) {
+        struct verdict v;
+        struct fixture f;
+
+        set_up(&f, UINT64_C(100000000));
+        v = verdict_of(&f, 3);
+        v.queue = egress_flow_queue(f.e, 3);
+        egress_flow_rate(f.e, v.queue, paces[i].bps);
+        for (int k = 0; k < 4; k++) {
+            egress_push(f.e, frame_of(&f, 3, FULL), &v);
+        }
+        expect_sent(&f, (const uint16_t[]) { 3, 3 }, paces[i].n);
+        send_rest(&f);
+        assert_int_equal(f.port.packets, 4);
+        tear_down(&f);
+    }
 }
 
 /* A level that changes while a frame waits is the one that it leaves with. */
@@ -496,6 +525,7 @@ main(void)
         cmocka_unit_test(what_finds_the_uplink_free_is_not_queued),
         cmocka_unit_test(those_that_wait_leave_by_rank),
         cmocka_unit_test(nobody_overtakes),
+        cmocka_unit_test(many_slow_flows_do_not_meet_in_pairs),
         cmocka_unit_test(what_waits_leaves_with_its_new_level),
         cmocka_unit_test(control_is_policed_on_a_free_uplink_too),
         cmocka_unit_test(every_frame_is_sent_or_counted_as_dropped),
