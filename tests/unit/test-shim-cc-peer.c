@@ -28,7 +28,7 @@ a_receiver_alone_bounds_windows(void **state)
     world_open(w, 1);
     window = world_bulk(w, 1, 300, GAP, &queue);
     assert_int_equal(queue, 0);
-    assert_in_range(window, 3 * DATA, 98 * MBIT / 8 / 1000 * 11 / 10);
+    assert_in_range(window, 3 * DATA, 97 * MBIT / 8 / 1000 * 11 / 10);
     assert_int_equal(world_stats(w, RECEIVER).cc_grants_sent, 0);
     w->sides[SENDER].slots = slots;
 }
@@ -141,15 +141,26 @@ marks_of_the_core_lower_the_rate(void **state)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
+    uint64_t credit = 0;        /* Bits and nanoseconds. */
     uint16_t queue = 0;
+    uint32_t n = 0;
 
     world_open(w, 1);
     world_bulk(w, 1, 100, GAP, &queue);
-    for (int i = 0; i < 400; i++) {
+
+    /* The sender's shim paces it, as it is told: half a second. */
+    for (int i = 0; i < 4000; i++, credit += sender->rate[queue] * GAP) {
         struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
         struct segment seg;
         struct cc_packet p;
 
+        if (credit < LINK * GAP) {
+            world_turn(w, GAP);
+            world_deliver(w);
+            continue;
+        }
+        credit -= LINK * GAP;
+        n++;
         data.payload = DATA;
         packet_make(&p, &data);
         world_leave(w, SENDER, &p, 0);
@@ -163,7 +174,8 @@ marks_of_the_core_lower_the_rate(void **state)
         world_deliver(w);
     }
     assert_true(sender->rate[queue] < 20 * MBIT);
-    assert_int_equal(world_stats(w, RECEIVER).cc_marks, 400);
+    assert_true(n > 20);
+    assert_int_equal(world_stats(w, RECEIVER).cc_marks, n);
 
     /* They stop, and it comes back. */
     world_bulk(w, 1, 4000, GAP, &queue);
