@@ -101,10 +101,23 @@ sys.exit(not jobs.get(sys.argv[2] + "/t0", {}).get("iteration", 0) >= 5)
 ' "$dir/jobs" "$1"
 }
 
+# Kills one peer of whichever scheme has come so far: the order of the stages
+# says which is the first, and it may be done before the last has begun.
+kill_next() {
+    for scheme in $unharmed; do
+        if has_done_some "$scheme"; then
+            kill -KILL "$(cat "$dir/pid-$scheme-2")"
+            unharmed=$(echo "$unharmed" | sed "s/ $scheme / /")
+            return
+        fi
+    done
+    false
+}
+
 start_run "$dir/kill.json"
-for scheme in netmax adpsgd prague allreduce; do
-    wait_in_run 40 has_done_some $scheme
-    kill -KILL "$(cat "$dir/pid-$scheme-2")"
+unharmed=" netmax adpsgd prague allreduce "
+while [ "$unharmed" != " " ]; do
+    wait_in_run 40 kill_next
 done
 end_run
 for scheme in netmax adpsgd prague allreduce; do
