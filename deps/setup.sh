@@ -22,7 +22,7 @@ packages="
     iproute2 ethtool
     libjansson-dev libcurl4-openssl-dev
     libslurm-dev slurmctld slurmd slurm-client munge python3-yaml python3-optuna
-    tshark libcmocka-dev libglpk-dev python3-jsonschema mandoc openssl
+    systemd tshark libcmocka-dev libglpk-dev python3-jsonschema mandoc openssl
 "
 torch_packages="python3-torch"
 web_packages="chromium"

@@ -3,7 +3,8 @@
 #ifndef SERVICE_NOTIFY_H
 #define SERVICE_NOTIFY_H 1
 
-/* What a service manager is told: that the program is ready.
+/* What a service manager is told: that the program is ready, or that another
+ * process is the service from now on.
  *
  * systemd starts what comes after a unit of Type=notify once its program has
  * sent "READY=1" to the datagram socket of $NOTIFY_SOCKET; the protocol is
@@ -13,7 +14,7 @@
  *
  * Never waits.  No state. */
 
-/* 'state' is such as "READY=1" or "STOPPING=1".  Returns 0 if it was sent or
+/* 'state' is such as "READY=1" or "MAINPID=4711".  Returns 0 if it was sent or
  * nobody wants it, else an errno value. */
 int service_notify(const char *state);
 

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rte_mbuf.h>
 
+#include "packaging/service-notify.h"
 #include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/control/server.h"
@@ -304,6 +306,7 @@ static char *
 finish_take_over(struct shim *s)
 {
     struct shim_state state;
+    char main_pid[32];
     int error;
 
     if (!s->old) {
@@ -321,6 +324,9 @@ finish_take_over(struct shim *s)
     job_slots_lease(s->slots, forward_now(), state.lease_left_ms,
                     state.default_dscp);
     server_publish(s->server);
+    /* Before the other ends, which was the service until now. */
+    snprintf(main_pid, sizeof main_pid, "MAINPID=%ld", (long) getpid());
+    service_notify(main_pid);
     take_over_finish(s->old);
     s->old = NULL;
     return NULL;

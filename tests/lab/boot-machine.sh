@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# boot-machine.sh NAME FOLDER [LAYER]: with systemd as its first process, a
+# machine that has the files of this one, those of the folder LAYER over them,
+# and over these what it writes itself, which is in FOLDER and there at the
+# next boot.  Run in new namespaces of all kinds but that of users, and with
+# its network already there; systemd-nspawn(1) does the same, which needs more
+# packages.  What the kernel has only once is read-only.
+set -eu
+name=$1 folder=$2 layer=${3:-}
+root=$folder/root
+
+mount --make-rprivate /
+hostname "$name"
+mkdir -p "$folder/written" "$folder/work" "$root"
+mount -t overlay overlay -o \
+    "lowerdir=${layer:+$layer:}/,upperdir=$folder/written,workdir=$folder/work" \
+    "$root"
+
+# What this machine would start, mount and be asked at boot.
+if [ ! -e "$folder/booted" ]; then
+    rm -rf "$root"/etc/systemd/system/* "$root"/etc/rc?.d \
+        "$root"/etc/default/stagecoach* "$root/etc/stagecoach" \
+        "$root/var/lib/stagecoach" "$root/var/log/journal" \
+        "$root/etc/fstab" "$root/etc/machine-id"
+    tr -d - </proc/sys/kernel/random/uuid >"$root/etc/machine-id"
+    echo "$name" >"$root/etc/hostname"
+    for unit in dbus.service dbus.socket getty.target systemd-logind.service; do
+        ln -s /dev/null "$root/etc/systemd/system/$unit"
+    done
+    : >"$folder/booted"
+fi
+
+mount -t proc proc "$root/proc"
+mount --bind "$root/proc/sys" "$root/proc/sys"
+mount -o remount,bind,ro "$root/proc/sys"
+mount -t sysfs -o ro sysfs "$root/sys"
+mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+mount -t tmpfs -o mode=755 tmpfs "$root/run"
+mount -t tmpfs tmpfs "$root/tmp"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+for device in null zero full random urandom tty net/tun vhost-net; do
+    [ -c "/dev/$device" ] || continue
+    mkdir -p "$(dirname "$root/dev/$device")"
+    : >"$root/dev/$device"
+    mount --bind "/dev/$device" "$root/dev/$device"
+done
+mkdir "$root/dev/pts" "$root/dev/shm" "$root/dev/hugepages"
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+mount -t tmpfs tmpfs "$root/dev/shm"
+mount -t hugetlbfs hugetlbfs "$root/dev/hugepages" || :
+ln -s pts/ptmx "$root/dev/ptmx"
+ln -s /proc/self/fd "$root/dev/fd"
+
+cd "$root"
+mkdir -p run/outside
+pivot_root . run/outside
+umount -l run/outside
+rmdir run/outside
+exec env -i container=stagecoach-test PATH="$PATH" \
+    /lib/systemd/systemd --unit=multi-user.target

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# shellcheck shell=sh disable=SC2154
+#
+# Machines with systemd as their first process, for tests that install what is
+# built and run it by its units.  Sourced after lab-functions.sh; "$prefix"
+# begins the names of network namespaces and control groups.
+
+need_systemd() {
+    need unshare nsenter systemctl ip
+    need_cgroups
+    [ -x /lib/systemd/systemd ] || { echo "skip: no systemd"; exit 77; }
+}
+
+# make_machines: $machines, a folder for what is installed and what machines
+# write, on a file system of its own as overlays want it.
+make_machines() {
+    machines=$dir/machines
+    logs="$logs machines/*/console"
+    mkdir "$machines"
+    mount -t tmpfs tmpfs "$machines"
+}
+
+# install_version NAME: what is built, as a package would have it.
+install_version() {
+    DESTDIR="$machines/$1" meson install -C "$BUILD" --no-rebuild --quiet ||
+        fail "meson install"
+    bindir=$(sed -n 's|^ExecStart=\(.*\)/stagecoach-agent .*|\1|p' \
+        "$BUILD/packaging/stagecoach-agent.service")
+}
+
+# boot NAME VERSION: a machine called NAME that has what is installed as
+# VERSION, and the network namespace "$prefix$NAME" if there is one; returns
+# when it is up.
+boot() {
+    folder=$machines/$1
+    mkdir -p "$folder" "$mount/$prefix$1"
+    [ -e "/run/netns/$prefix$1" ] || ip netns add "$prefix$1"
+    (
+        echo 0 >"$mount/$prefix$1/cgroup.procs"
+        exec nsenter --net="/run/netns/$prefix$1" \
+            unshare --mount --pid --ipc --uts --cgroup --fork --kill-child \
+            sh "$SOURCE/tests/lab/boot-machine.sh" "$1" "$folder" \
+            "$machines/$2"
+    ) </dev/null >"$folder/console" 2>&1 &
+    echo $! >"$folder/unshare"
+    pids="$pids $!"
+    await "$1 is up" is_up "$1"
+}
+is_up() { in_machine "$1" systemctl is-system-running --wait | grep -x running; }
+
+# Its first process.
+first_process() {
+    cat "/proc/$(cat "$machines/$1/unshare")/task/"*/children | tr -d ' '
+}
+
+# in_machine NAME COMMAND...
+in_machine() (
+    first=$(first_process "$1")
+    mkdir -p "$mount/$prefix$1/commands"
+    echo 0 >"$mount/$prefix$1/commands/cgroup.procs"
+    shift
+    exec nsenter --target "$first" --all env PATH="$bindir:$PATH" "$@"
+)
+
+# switch_off NAME: at once, as when its power fails.
+switch_off() {
+    kill -9 "$(first_process "$1")"
+    end_process "$(cat "$machines/$1/unshare")" || :
+}
+
+# forget_machines NAME...: what there is of them.
+forget_machines() {
+    for machine; do
+        remove_cgroup "$prefix$machine"
+        ip netns del "$prefix$machine" 2>/dev/null
+    done
+    umount "$machines"
+}
+
+# unit_says NAME UNIT PROPERTY VALUE
+unit_says() {
+    [ "$(in_machine "$1" systemctl show -P "$3" "$2")" = "$4" ]
+}

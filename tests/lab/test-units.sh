@@ -1,0 +1,211 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The units on a machine with systemd, installed as a package would: everything
+# runs with no more rights than its unit leaves it, whatever its options are;
+# what dies, comes back; what is read again or replaced goes on; and all of it
+# comes with the machine.
+set -eu
+. "$SOURCE/tests/lab/lab-functions.sh"
+. "$SOURCE/tests/lab/machine-functions.sh"
+
+PATH=$PATH:/usr/sbin:/sbin
+need_root
+need_systemd
+need ovsdb-server ovs-appctl python3
+[ -x "$BUILD/shim/stagecoach-shim" ] || { echo "skip: no DPDK"; exit 77; }
+begin units
+prefix=scu$(($$ % 100000))-
+traffic=$BUILD/tests/lab/traffic
+
+clean_up() { forget_machines h0 far; }
+show() { in_machine h0 journalctl --no-pager --lines ${LINES:-40}; }
+
+# The host's own interface is cabled to the shim's.
+ip netns add "${prefix}h0"
+ip netns add "${prefix}far"
+ip link add eth0 netns "${prefix}h0" type veth \
+    peer name hostside netns "${prefix}h0"
+ip link add uplink netns "${prefix}h0" type veth \
+    peer name eth0 netns "${prefix}far"
+ip -n "${prefix}h0" addr add 10.99.0.1/24 dev eth0
+ip -n "${prefix}far" addr add 10.99.0.2/24 dev eth0
+for link in h0:eth0 h0:hostside h0:uplink far:eth0 h0:lo far:lo; do
+    ip -n "$prefix${link%:*}" link set "${link#*:}" up
+done
+in_far() { ip netns exec "${prefix}far" "$@"; }
+ip netns exec "${prefix}far" "$traffic" echo 200000 7000 & pids="$pids $!"
+ip netns exec "${prefix}far" "$traffic" sink 200000 5001 >/dev/null &
+pids="$pids $!"
+
+make_machines
+install_version installed
+boot h0 installed
+
+h0() { in_machine h0 "$@"; }
+ping() { h0 "$traffic" ping 10.99.0.2 7000 "$1" 100 >/dev/null; }
+pings() { ping 3; }
+
+# Units are up, each with its user.
+shim_options() {
+    echo "OPTIONS=\"$* --rate 200Mbit\"" |
+        h0 tee /etc/default/stagecoach-shim >/dev/null
+}
+units="stagecoach-shim stagecoach-agent stagecoach-controller
+    stagecoach-database@intent stagecoach-database@hosts"
+are_up() {
+    for one in $units; do
+        unit_says h0 "$one" ActiveState active || return
+    done
+}
+shim_options --host-port af_packet:hostside --uplink af_packet:uplink
+h0 systemctl enable --now stagecoach-shim stagecoach-agent stagecoach-controller
+await "all units are up" are_up
+user_of() {
+    h0 stat -c %U "/proc/$(h0 systemctl show -P MainPID "$1")"
+}
+for unit in controller database@intent database@hosts; do
+    [ "$(user_of stagecoach-$unit)" = stagecoach ] || fail "the user of $unit"
+done
+is_ordered() { h0 stagecoach hosts | grep -q '^h0 .*connected *ordered'; }
+await "the host follows the order" is_ordered
+await "the shim forwards" pings
+
+# A job in its control group, and one that its environment tells.
+h0 stagecoach stage begin --cojob c --rung 0 --iterations 10 --jobs j >/dev/null
+h0 stagecoach run --cojob c --job j -- \
+    "$traffic" source 10.99.0.2 5001 6001 0 0 60000 >/dev/null &
+pids="$pids $!"
+h0 env SLURM_JOB_ID=4711 \
+    "$traffic" source 10.99.0.2 5001 6002 0 0 60000 >/dev/null &
+pids="$pids $!"
+# One in a network namespace of its own, as in a pod.
+h0 ip netns add pod
+h0 ip link add pod0 type veth peer name eth0 netns pod
+h0 ip addr add 10.98.0.1/24 dev pod0
+h0 ip link set pod0 up
+h0 ip -n pod addr add 10.98.0.2/24 dev eth0
+h0 ip -n pod link set eth0 up
+h0 ip -n pod route add default via 10.98.0.1
+ip netns exec "${prefix}h0" sysctl -qw net.ipv4.ip_forward=1
+ip -n "${prefix}far" route add 10.98.0.0/24 via 10.99.0.1
+h0 nsenter --net=/run/netns/pod stagecoach run --cojob c --job p -- \
+    "$traffic" source 10.99.0.2 5001 6003 0 0 60000 >/dev/null &
+pids="$pids $!"
+has_job() {
+    h0 ovs-appctl -t /run/stagecoach/agent.ctl agent/jobs |
+        grep -q "\"job\":\"$1\"[^}]*\"tx_bytes\":[1-9][0-9]\{5\}"
+}
+await "the agent finds flows by control groups" has_job c/j
+await "the agent finds flows by environments" has_job slurm/4711
+await "the agent finds flows of pods" has_job c/p
+tagged() {
+    in_far "$traffic" dscp 300 eth0 >"$dir/dscp"
+    awk '$1 == 5001 && $2 > 0 { found = 1 } END { exit !found }' "$dir/dscp"
+}
+await "flows have a DSCP" tagged
+
+# Killed: it comes back, and nothing else is restarted for that.
+main_pids() {
+    for one in $units; do
+        [ "$one" = "$1" ] || h0 systemctl show -P MainPID "$one"
+    done
+}
+for unit in $units; do
+    others=$(main_pids $unit)
+    h0 systemctl kill --kill-whom main --signal KILL $unit
+    is_back() { unit_says h0 $unit NRestarts 1 && are_up; }
+    await "$unit is back" is_back
+    [ "$(main_pids $unit)" = "$others" ] || fail "others were restarted"
+done
+await "the host follows the order again" is_ordered
+await "the shim forwards again" pings
+await "flows have a DSCP again" tagged
+
+# Another shim takes over, in the same service; one that cannot start does not.
+before=$(h0 systemctl show -P MainPID stagecoach-shim)
+h0 "$traffic" beat 10.99.0.2 7000 3000 1000 >"$dir/beat" &
+beat=$!
+sleep 0.5
+h0 systemctl reload stagecoach-shim || fail "reload"
+wait $beat
+after=$(h0 systemctl show -P MainPID stagecoach-shim)
+[ "$after" != "$before" ] || fail "the same shim"
+echo "taken over: $(tr '\n' ' ' <"$dir/beat")"
+[ "$(awk '$1 == "gap_us" { print $2 }' "$dir/beat")" -le 200000 ] ||
+    fail "a gap"
+unit_says h0 stagecoach-shim ActiveState active || fail "the unit"
+shim_options --host-port af_packet:nothing --uplink af_packet:uplink
+h0 systemctl reload stagecoach-shim 2>/dev/null && fail "it should not reload"
+unit_says h0 stagecoach-shim MainPID "$after" || fail "the old shim is away"
+ping 3 || fail "the old shim does not forward"
+echo "ok: a shim that cannot start leaves the old one alone"
+
+# What they read again.
+h0 systemctl reload stagecoach-controller stagecoach-agent || fail "SIGHUP"
+unit_says h0 stagecoach-controller NRestarts 1 || fail "it was restarted"
+
+# Every kind of port under the unit's rights.
+try_ports() {
+    shim_options "$@"
+    h0 systemctl restart stagecoach-shim || fail "$*"
+}
+forwards() {
+    await "$1" pings
+    h0 "$traffic" source 10.99.0.2 5001 0 0 0 300 >/dev/null || fail "$1: TCP"
+}
+# Its uplink comes late, after more attempts than systemd allows by itself.
+shim_options --host-port af_packet:hostside --uplink af_packet:late
+h0 systemctl restart stagecoach-shim 2>/dev/null && fail "there is no uplink"
+has_tried() { [ "$(h0 systemctl show -P NRestarts stagecoach-shim)" -ge 8 ]; }
+await "the shim tries again and again" has_tried
+h0 ip link set uplink name late
+await "the shim has its uplink" unit_says h0 stagecoach-shim ActiveState active
+await "the shim forwards" pings
+h0 ip link set late name uplink
+try_ports --host-port af_xdp:hostside --uplink af_xdp:uplink
+forwards "af_xdp"
+try_ports --host-port pcap:hostside --uplink pcap:uplink
+forwards "pcap"
+try_ports --host-port af_packet:hostside --uplink af_packet:uplink --no-huge
+forwards "no huge pages"
+try_ports --host-port af_packet:hostside --uplink af_packet:uplink --cc on
+forwards "congestion control"
+try_ports --host-port af_packet:hostside --uplink \
+    memif:/run/stagecoach/memif.sock
+try_ports --host-port tap:host0 --uplink af_packet:uplink
+h0 ip link set eth0 down
+h0 ip addr add 10.99.0.3/24 dev host0
+h0 ip link set host0 up
+forwards "tap"
+h0 ip link set eth0 up
+
+# The kernel's queues are the agent's on a host without a shim.
+h0 systemctl disable --now stagecoach-shim
+echo 'OPTIONS="--tc=uplink:100Mbit"' |
+    h0 tee /etc/default/stagecoach-agent >/dev/null
+h0 systemctl restart stagecoach-agent
+has_queues() { h0 tc qdisc show dev uplink | grep -q htb; }
+await "the agent makes queues" has_queues
+
+# The power fails: what was enabled comes back with the machine.
+switch_off h0
+boot h0 installed
+units="stagecoach-agent stagecoach-controller stagecoach-database@intent
+    stagecoach-database@hosts"
+await "the units came with the machine" are_up
+await "the host follows the order" is_ordered
+h0 stagecoach order | grep -qw c || fail "the stage is lost"
+unit_says h0 stagecoach-shim ActiveState inactive || fail "the shim came"
+
+# They end as they are told, and nothing was denied on the way.
+for unit in $units; do
+    h0 systemctl stop "$unit"
+    unit_says h0 "$unit" Result success || fail "the end of $unit"
+done
+[ -z "$(h0 systemctl --failed --quiet)" ] || fail "units failed"
+if h0 journalctl --no-pager --unit 'stagecoach-*' | grep -i \
+    -e 'not permitted' -e 'denied' -e 'read-only'; then
+    fail "something was denied"
+fi
+echo PASS
