@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 
 BLOCK = re.compile(r"(?:<!-- (takes minutes|on \w+(?:, in the end)?) -->\n)?"
                    r"^```(\w+)\n(.*?)^```$",
@@ -35,27 +36,31 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 class Shell:
-    """A shell that is given one piece of a script after the other."""
+    """A shell that is given one piece of a script after the other.  It may see
+    other files than we do, so it says in its output that it has done one."""
 
     def __init__(self, output, command):
         self.output = open(output, "w+", encoding="utf-8", errors="replace")
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=self.output,
             stderr=subprocess.STDOUT, text=True)
-        self.done = output + ".done"
+        self.done = f"done {uuid.uuid4()}"
 
     def run(self, commands):
         """Returns what the commands print, and whether all succeeded."""
         before = self.output.seek(0, os.SEEK_END)
-        self.process.stdin.write(f"{commands}\n: >{self.done}\n")
+        self.process.stdin.write(f"{commands}\nprintf '\\n%s\\n' '{self.done}'\n")
         self.process.stdin.flush()
-        while not os.path.exists(self.done) and self.process.poll() is None:
+        while True:
+            ended = self.process.poll() is not None
+            self.output.seek(before)
+            got, done, _ = self.output.read().rpartition(f"\n{self.done}\n")
+            if done:
+                return got, True
+            if ended:
+                self.output.seek(before)
+                return self.output.read(), False
             time.sleep(0.02)
-        good = os.path.exists(self.done)
-        if good:
-            os.unlink(self.done)
-        self.output.seek(before)
-        return self.output.read(), good
 
 
 def replace_word(text, old, new):
