@@ -146,6 +146,7 @@ main(int argc, char *argv[])
         unixctl_server_wait(unixctl);
         latch_wait(&exiting);
         latch_wait(&reload);
+        poll_timer_wait_until(service_alive(time_msec()));
         poll_block();
     }
 

@@ -296,6 +296,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         rest_wait(rest);
         history_feed_wait(feed);
         latch_wait(&signalled);
+        poll_timer_wait_until(service_alive(time_msec()));
         if (ctl->exiting || terminated) {
             poll_immediate_wake();
         }

@@ -3,12 +3,15 @@
 #include "packaging/service-notify.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define ALIVE_MS 1000
 
 int
 service_notify(const char *state)
@@ -38,4 +41,19 @@ service_notify(const char *state)
     error = n < 0 ? errno : 0;
     close(fd);
     return error;
+}
+
+long long
+service_alive(long long now)
+{
+    static long long next = LLONG_MIN;
+
+    if (!getenv("NOTIFY_SOCKET")) {
+        return LLONG_MAX;
+    }
+    if (now >= next) {
+        service_notify("WATCHDOG=1");
+        next = now + ALIVE_MS;
+    }
+    return next;
 }

@@ -12,10 +12,16 @@
  * for one datagram, with all that that library brings into a program that
  * runs as root on each host.  Without the variable nothing happens.
  *
- * Never waits.  No state. */
+ * Never waits. */
 
 /* 'state' is such as "READY=1" or "MAINPID=4711".  Returns 0 if it was sent or
  * nobody wants it, else an errno value. */
 int service_notify(const char *state);
+
+/* Says, at most once a second, that the loop of the program still turns: what
+ * has WatchdogSec= in its unit and hangs is killed and started again.  'now' is
+ * in milliseconds of a clock that does not go back.  Returns when to call this
+ * again, LLONG_MAX if nobody wants to know.  For one loop. */
+long long service_alive(long long now);
 
 #endif /* packaging/service-notify.h */

@@ -26,6 +26,7 @@
 #define CHECK_MS 250            /* Between two looks at the ports. */
 #define SUCCESSOR_MS 20         /* The same, at one that hesitates. */
 #define MS UINT64_C(1000000)    /* Nanoseconds. */
+#define HUNG_NS (1000 * MS)     /* Without a turn. */
 
 #define ORDER_NS (500 * MS)     /* That the kernel forwards until somebody has
                                  * written our tables. */
@@ -85,6 +86,9 @@ control_thread(void *s_)
             break;
         }
         server_run(s->server);
+        if (loop_turn_age_ns(s->loop) < HUNG_NS) {
+            service_alive(now / MS);
+        }
         if (s->succession.leaving) {
             shim_say(s, "another process has taken over");
             break;

@@ -122,9 +122,24 @@ await "the host follows the order again" is_ordered
 await "the shim forwards again" pings
 await "flows have a DSCP again" tagged
 
-# Another shim takes over, in the same service; one that cannot start does not.
+# What hangs is killed, and comes back, too.
+for unit in shim agent controller; do
+    h0 systemctl kill --kill-whom main --signal STOP stagecoach-$unit
+done
+are_back() {
+    for one in shim agent controller; do
+        unit_says h0 stagecoach-$one NRestarts 2 || return
+    done
+    are_up
+}
+await "what hung is back" are_back
+await "the host follows the order after that" is_ordered
+await "the shim forwards after that" pings
+
+# Another shim takes over, in the same service, and is not taken for hung; one
+# that cannot start does not.
 before=$(h0 systemctl show -P MainPID stagecoach-shim)
-h0 "$traffic" beat 10.99.0.2 7000 3000 1000 >"$dir/beat" &
+h0 "$traffic" beat 10.99.0.2 7000 8000 1000 >"$dir/beat" &
 beat=$!
 sleep 0.5
 h0 systemctl reload stagecoach-shim || fail "reload"
@@ -143,7 +158,7 @@ echo "ok: a shim that cannot start leaves the old one alone"
 
 # What they read again.
 h0 systemctl reload stagecoach-controller stagecoach-agent || fail "SIGHUP"
-unit_says h0 stagecoach-controller NRestarts 1 || fail "it was restarted"
+unit_says h0 stagecoach-controller NRestarts 2 || fail "it was restarted"
 
 # Every kind of port under the unit's rights.
 try_ports() {

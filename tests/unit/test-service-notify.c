@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,27 @@ tells_an_abstract_socket(void **state)
 }
 
 static void
+says_once_a_second_that_it_is_alive(void **state)
+{
+    char path[64], buffer[32] = "";
+    int fd;
+
+    snprintf(path, sizeof path, "@stagecoach-alive-%ld", (long) getpid());
+    fd = listen_at(path);
+    unsetenv("NOTIFY_SOCKET");
+    assert_true(service_alive(5000) == LLONG_MAX);
+    assert_return_code(setenv("NOTIFY_SOCKET", path, 1), errno);
+    assert_int_equal(service_alive(5000), 6000);
+    assert_int_equal(recv(fd, buffer, sizeof buffer - 1, 0), 10);
+    assert_string_equal(buffer, "WATCHDOG=1");
+    assert_int_equal(service_alive(5999), 6000);
+    assert_int_equal(recv(fd, buffer, sizeof buffer, 0), -1);
+    assert_int_equal(service_alive(6500), 7500);
+    assert_int_equal(recv(fd, buffer, sizeof buffer, 0), 10);
+    close(fd);
+}
+
+static void
 tells_nobody_if_nobody_asks(void **state)
 {
     unsetenv("NOTIFY_SOCKET");
@@ -100,6 +122,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_a_socket_in_a_folder),
         cmocka_unit_test(tells_an_abstract_socket),
+        cmocka_unit_test(says_once_a_second_that_it_is_alive),
         cmocka_unit_test(tells_nobody_if_nobody_asks),
         cmocka_unit_test(says_why_it_cannot),
     };
