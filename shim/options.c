@@ -78,10 +78,6 @@ check_together(const struct options *o)
                               "another is needed", o->uplink.driver->name,
                               o->uplink.what);
     }
-    if (o->cc && o->n_lanes > 1) {
-        return option_message("--lanes: %u is too many with --cc on, 1 is "
-                              "allowed", o->n_lanes);
-    }
     return NULL;
 }
 

@@ -23,8 +23,7 @@
  *
  * One that overtakes its flow's own data is harmless, since it has no byte of
  * the stream.  SYN, FIN and RST do have, or end it, and stay in line.
- * Packets that another lane has classified are not looked at again, and none
- * are while nothing waits.
+ * No packet is looked at while nothing waits.
  *
  *
  * Usage

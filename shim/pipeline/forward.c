@@ -71,7 +71,8 @@ add_lanes(struct forward *f)
         .slots = c->slots,
         .misses = c->misses,
         .tap = c->tap,
-        .tag = c->tag,
+        .all_arrive = c->cc != NULL,
+        .tag = c->tag && !c->cc,
         .vxlan = c->vxlan,
         .ending = &f->ending,
         .ended = &f->ended,
@@ -138,8 +139,12 @@ forward_destroy(struct forward *f)
 /* What was classified, here or by another lane, goes to the queues. */
 static inline void
 push(struct forward *f, struct rte_mbuf **frames,
-     const struct verdict *verdicts, uint16_t n, uint64_t now)
+     const struct packet *packets, struct verdict *verdicts, uint16_t n,
+     uint64_t now)
 {
+    if (!egress_is_empty(f->egress)) {
+        ack_queues_steer(&f->acks, f->egress, packets, verdicts, n);
+    }
     for (uint16_t i = 0; f->config.bursts && i < n; i++) {
         bursts_count(f->config.bursts, verdicts[i].slot, BURSTS_TX,
                      rte_pktmbuf_pkt_len(frames[i]), now);
@@ -174,14 +179,12 @@ receive_from_host(struct forward *f, uint64_t now)
     if (f->config.tag) {
         tag_burst(packets, verdicts, n);
     }
-    if (!egress_is_empty(f->egress)) {
-        ack_queues_steer(&f->acks, f->egress, packets, verdicts, n);
-    }
-    push(f, frames, verdicts, n, now);
+    push(f, frames, packets, verdicts, n, now);
     return true;
 }
 
-/* Queues what the other lanes have classified. */
+/* Queues what the other lanes have classified, and tagged unless congestion
+ * control has to see it first. */
 static bool
 collect_from_lanes(struct forward *f, uint64_t now)
 {
@@ -189,11 +192,20 @@ collect_from_lanes(struct forward *f, uint64_t now)
 
     for (unsigned int i = 1; i < f->config.n_lanes; i++) {
         struct rte_mbuf *frames[PORT_BURST];
+        struct packet packets[PORT_BURST];
         struct verdict verdicts[PORT_BURST];
         uint16_t n = lane_take_sent(lanes_get(f->lanes, i), frames, verdicts,
                                     PORT_BURST);
 
-        push(f, frames, verdicts, n, now);
+        fetch(frames, n, packets);
+        if (f->congestion) {
+            congestion_from_host(f->congestion, frames, packets, verdicts, n,
+                                 now);
+            if (f->config.tag) {
+                tag_burst(packets, verdicts, n);
+            }
+        }
+        push(f, frames, packets, verdicts, n, now);
         any |= n > 0;
     }
     return any;
@@ -267,6 +279,7 @@ deliver_from_lane(struct forward *f, struct lane *lane, uint64_t now)
 {
     struct lane_arrived arrived[PORT_BURST];
     struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
     uint16_t slots[PORT_BURST], n_frames = 0;
     uint16_t n = lane_take_arrived(lane, arrived, port_room(f->config.host));
 
@@ -278,6 +291,11 @@ deliver_from_lane(struct forward *f, struct lane *lane, uint64_t now)
             bursts_count(f->config.bursts, arrived[i].slot, BURSTS_RX,
                          arrived[i].bytes, now);
         }
+    }
+    if (f->congestion) {
+        fetch(frames, n_frames, packets);
+        n_frames = congestion_from_uplink(f->congestion, frames, packets,
+                                          slots, n_frames, now);
     }
     deliver(f, frames, slots, n_frames, now);
     port_flush(f->config.host, now);

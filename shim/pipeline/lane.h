@@ -27,11 +27,9 @@
  * lane that is full loses packets, which are counted, so that a lane that is
  * not let run holds up its own flows only; one to lane 0 holds the lane up.
  *
- * Two things are lane 0's alone.  Congestion control sees both directions of a
- * flow and all of the downlink, so it takes a shim of one lane; options.c
- * refuses others.  And acknowledgements have their own queue (ack-queue.h)
- * only if lane 0 has classified them: those of other lanes wait among their
- * job's data.
+ * Congestion control sees both directions of a flow and all of the downlink,
+ * so it is lane 0's: with it, what is for the host always goes back to lane 0,
+ * and DSCPs are written there, since it may change them.
  *
  *
  * Usage

@@ -4,13 +4,14 @@
 # Congestion control: three hosts send to one, of which the last has a shim that
 # knows nothing of it.  The link is full and its queue is short, no host sees
 # what the shims say to each other, and connections survive the death of the
-# receiver's shim.
+# receiver's shim.  $LANES: how many each of these shims has.
 set -u
+LANES=${LANES:-1}
 HOSTS=3 RATE=100mbit MTU=1500 QUEUE=1000000
 . "$SOURCE/tests/lab/incast-net.sh"
 
 for i in 0 1 2; do
-    shim_start $i --cc on --control-port 7000
+    shim_start $i --cc on --control-port 7000 --lanes "$LANES"
 done
 shim_start 3
 shims_wait
@@ -65,7 +66,7 @@ ended=$(now)
 set -- $SHIM_PIDS
 kill -9 "$1"
 wait "$1" 2>/dev/null
-shim_start 0 --cc on --control-port 7000
+shim_start 0 --cc on --control-port 7000 --lanes "$LANES"
 wait_until "$BUILD/shim/stagecoach-shim" --show "$TMP/0.sock"
 for pid in $sources; do
     wait "$pid" || fail "a connection did not survive"

@@ -16,6 +16,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "shim/cc/cc.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/forward.h"
 #include "shim/pipeline/job-slot.h"
@@ -109,7 +110,8 @@ fill_tables(struct bed *b)
 }
 
 static void
-set_up(struct bed *b, unsigned int n_lanes, bool own_queues)
+set_up_with(struct bed *b, unsigned int n_lanes, bool own_queues,
+            struct cc_config *cc)
 {
     struct forward_config config;
 
@@ -125,9 +127,19 @@ set_up(struct bed *b, unsigned int n_lanes, bool own_queues)
         .host = b->ends[HOST].port, .uplink = b->ends[UPLINK].port,
         .flows = b->flows, .slots = b->slots, .misses = b->misses,
         .rate_bps = RATE, .mtu = 1500, .tag = true, .n_lanes = n_lanes,
+        .cc = cc,
     };
+    if (cc) {
+        cc->slots = b->slots;
+    }
     b->forward = forward_create(&config);
     assert_non_null(b->forward);
+}
+
+static void
+set_up(struct bed *b, unsigned int n_lanes, bool own_queues)
+{
+    set_up_with(b, n_lanes, own_queues, NULL);
 }
 
 static void
@@ -151,9 +163,8 @@ tear_down(struct bed *b)
     assert_int_equal(rte_mempool_in_use_count(pool), 0);
 }
 
-/* Puts packet 'number' of 'flow' where it arrives. */
-static void
-inject(struct bed *b, int from, uint32_t flow, uint32_t number)
+static struct rte_mbuf *
+new_frame(int from, uint32_t flow, uint32_t number)
 {
     static const uint8_t start[] =
         "\2\0\0\0\0\2\2\0\0\0\0\1\x08\0\x45\0\0\x32\0\1\x40\0\x40\6\0\0";
@@ -172,7 +183,27 @@ inject(struct bed *b, int from, uint32_t flow, uint32_t number)
     data[46] = 0x50;
     memcpy(data + 54, &flow, sizeof flow);
     memcpy(data + 58, &number, sizeof number);
+    return frame;
+}
+
+/* Puts packet 'number' of 'flow' where it arrives. */
+static void
+inject(struct bed *b, int from, uint32_t flow, uint32_t number)
+{
     assert_int_equal(rte_ring_enqueue(b->ends[from].in[flow % b->n_queues],
+                                      new_frame(from, flow, number)), 0);
+}
+
+/* From the host, without data. */
+static void
+inject_ack(struct bed *b, uint32_t flow)
+{
+    struct rte_mbuf *frame = new_frame(HOST, flow, 0);
+    uint8_t *data = rte_pktmbuf_mtod(frame, uint8_t *);
+
+    data[17] = 40;
+    data[47] = 0x10;
+    assert_int_equal(rte_ring_enqueue(b->ends[HOST].in[flow % b->n_queues],
                                       frame), 0);
 }
 
@@ -397,6 +428,141 @@ a_lane_that_does_not_run_loses_only_its_own(void **state)
     tear_down(&b);
 }
 
+/* Returns the DSCP of the one frame that has left to the uplink. */
+static uint8_t
+take_dscp(struct bed *b)
+{
+    struct rte_mbuf *frame = NULL, *other;
+    uint8_t dscp;
+
+    for (unsigned int q = 0; q < b->n_queues && !frame; q++) {
+        rte_ring_dequeue(b->ends[UPLINK].out[q], (void **) &frame);
+    }
+    assert_non_null(frame);
+    dscp = rte_pktmbuf_mtod(frame, uint8_t *)[15] >> 2;
+    rte_pktmbuf_free(frame);
+    for (unsigned int q = 0; q < b->n_queues; q++) {
+        assert_int_not_equal(rte_ring_dequeue(b->ends[UPLINK].out[q],
+                                              (void **) &other), 0);
+    }
+    return dscp;
+}
+
+/* Whichever lane looks a flow up: congestion control knows it, by what comes
+ * from either side, and what is of its ports has its DSCP, the others their
+ * job's. */
+static void
+check_congestion_control(unsigned int n_lanes, bool own_queues)
+{
+    const uint32_t control = N_FLOWS / 2 - 1;
+    struct cc_config cc = {
+        .downlink_bps = RATE, .mtu = 1500, .max_flows = 1024,
+        .control_ports = { 30000 + N_FLOWS / 2 - 1 },
+    };
+    struct shim_stats stats = { .misses = 0 };
+    uint32_t next[N_FLOWS] = { 0 };
+    struct bed b;
+
+    set_up_with(&b, n_lanes, own_queues, &cc);
+    for (uint32_t i = 0; i < N_FLOWS / 2; i++) {
+        uint8_t dscp;
+
+        inject(&b, HOST, i, 0);
+        settle(&b);
+        dscp = take_dscp(&b);
+        if (i == control) {
+            assert_int_equal(dscp, CC_CONTROL_DSCP);
+        } else {
+            assert_int_equal(dscp, job_slots_treatment(b.slots,
+                             1 + i % N_JOBS, true).dscp);
+        }
+    }
+    forward_stats(b.forward, &stats);
+    assert_int_equal(stats.cc_flows, N_FLOWS / 2 - 1);
+    for (uint32_t i = N_FLOWS / 2; i < N_FLOWS; i++) {
+        inject(&b, UPLINK, i, 0);
+    }
+    settle(&b);
+    assert_int_equal(take(&b, HOST, next, false), N_FLOWS / 2);
+    forward_stats(b.forward, &stats);
+    assert_int_equal(stats.cc_flows, N_FLOWS - 1);
+    assert_int_equal(stats.rx_packets, N_FLOWS / 2);
+    tear_down(&b);
+}
+
+static void
+congestion_control_sees_all_lanes(void **state)
+{
+    (void) state;
+    for (unsigned int n = 1; n <= MAX_LANES; n++) {
+        check_congestion_control(n, false);
+        check_congestion_control(n, true);
+    }
+}
+
+/* Turns until the port has sent a frame, and returns its flow. */
+static uint32_t
+next_flow(struct bed *b)
+{
+    struct rte_mbuf *frame = NULL;
+    uint32_t flow;
+
+    for (int turn = 0; !frame; turn++) {
+        assert_true(turn < MAX_TURNS);
+        for (unsigned int q = 0; q < b->n_queues && !frame; q++) {
+            rte_ring_dequeue(b->ends[UPLINK].out[q], (void **) &frame);
+        }
+        main_turn(b);
+    }
+    memcpy(&flow, rte_pktmbuf_mtod(frame, uint8_t *) + 54, sizeof flow);
+    rte_pktmbuf_free(frame);
+    return flow;
+}
+
+/* An acknowledgement of 'other' comes when packets of 'flow', of the same job,
+ * wait.  Returns after how many of them it leaves. */
+static uint32_t
+place_of_acknowledgement(struct bed *b, uint32_t flow, uint32_t other,
+                         uint32_t waiting)
+{
+    uint32_t place = 0;
+
+    for (uint32_t i = 0; i < waiting; i++) {
+        inject(b, HOST, flow, i);
+    }
+    settle(b);
+    inject_ack(b, other);
+    settle(b);
+    for (uint32_t i = 0; i <= waiting; i++) {
+        if (next_flow(b) == other) {
+            place = i;
+        }
+    }
+    return place;
+}
+
+static void
+acknowledgements_of_all_lanes_overtake_data(void **state)
+{
+    struct bed b;
+
+    (void) state;
+    for (unsigned int n = 1; n <= MAX_LANES; n++) {
+        set_up(&b, n, false);
+        forward_set_rate(b.forward, 1000000);
+        for (uint32_t i = 0; i < N_JOBS; i++) {
+            /* The first one makes the queue, which begins behind them. */
+            place_of_acknowledgement(&b, i, i + N_JOBS, 200);
+            assert_in_range(place_of_acknowledgement(&b, i, i + N_JOBS, 200),
+                            1, 100);
+        }
+        while (main_turn(&b)) {
+            continue;
+        }
+        tear_down(&b);
+    }
+}
+
 static void
 the_end_waits_for_all_lanes(void **state)
 {
@@ -508,6 +674,8 @@ main(void)
         cmocka_unit_test(flows_stay_in_order_where_lane_0_receives),
         cmocka_unit_test(flows_stay_in_order_with_queues_for_each_lane),
         cmocka_unit_test(a_lane_that_does_not_run_loses_only_its_own),
+        cmocka_unit_test(congestion_control_sees_all_lanes),
+        cmocka_unit_test(acknowledgements_of_all_lanes_overtake_data),
         cmocka_unit_test(the_end_waits_for_all_lanes),
         cmocka_unit_test(what_is_left_in_rings_is_freed),
         cmocka_unit_test(all_lanes_loops_pause_and_leave),

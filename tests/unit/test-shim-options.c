@@ -83,7 +83,7 @@ accepts_what_is_needed(void **state)
     assert_int_equal(o.control_ports[0], 7000);
     assert_int_equal(o.control_ports[1], 65535);
     assert_int_equal(o.control_ports[2], 0);
-    assert_null(parse(GOOD " --lanes 16", &o, copy));
+    assert_null(parse(GOOD " --cc on --lanes 16", &o, copy));
     assert_int_equal(o.n_lanes, 16);
     assert_int_equal(o.host.n_queues, 16);
     assert_int_equal(o.uplink.n_queues, 16);
@@ -182,8 +182,6 @@ names_the_option_at_fault(void **state)
         { "--name h --control s --rate 1Gbit --host-port af_packet:a "
           "--uplink pcap:a",
           "--uplink: \"pcap:a\" is the host's port, another is needed" },
-        { GOOD " --cc on --lanes 2",
-          "--lanes: 2 is too many with --cc on, 1 is allowed" },
         { "--name h --control s --rate 1Gbit --host-port tap:a "
           "--uplink af_packet:b --mtu 9000",
           "--mtu: 9000 is too much for tap, at most 1500 is allowed" },
