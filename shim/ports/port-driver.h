@@ -60,6 +60,9 @@ enum port_flags {
     /* Where the device says that it can, it spreads frames over several
      * queues and keeps each flow in one of them. */
     PORT_SPREADS = 1 << 9,
+    /* A frame may come in several packet buffers, although it has room in
+     * one. */
+    PORT_CHAINS = 1 << 10,
 };
 
 struct port_driver {

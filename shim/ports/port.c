@@ -196,6 +196,25 @@ finish_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
     return left;
 }
 
+/* Puts each of the 'n' frames at 'frames' into one packet buffer, where all
+ * that is done with them expects it, and drops those that have no room there.
+ * Returns how many are left. */
+static uint16_t
+join_all(struct port *port, struct rte_mbuf **frames, uint16_t n)
+{
+    uint16_t left = 0;
+
+    for (uint16_t i = 0; i < n; i++) {
+        if (frames[i]->nb_segs > 1 && rte_pktmbuf_linearize(frames[i])) {
+            rte_pktmbuf_free(frames[i]);
+            counter_add(&port->refused, 1);
+            continue;
+        }
+        frames[left++] = frames[i];
+    }
+    return left;
+}
+
 uint16_t
 port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 {
@@ -206,7 +225,10 @@ port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
         return 0;
     }
     n = rte_eth_rx_burst(device->id, port->queue, frames, max);
-    return port_has(port, PORT_UNFINISHED) ? finish_all(port, frames, n) : n;
+    if (port_has(port, PORT_UNFINISHED)) {
+        return finish_all(port, frames, n);
+    }
+    return port_has(port, PORT_CHAINS) ? join_all(port, frames, n) : n;
 }
 
 /* Returns how many frames port_send() takes before the next flush. */
