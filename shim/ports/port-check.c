@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#include <rte_ethdev.h>
+
 #include "shim/pipeline/counter.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/port-driver.h"
@@ -124,14 +126,26 @@ port_check(struct port *port, uint64_t now)
     return fault;
 }
 
+/* Returns how many frames came when the device had no packet buffer. */
+static uint64_t
+missed(const struct port *port)
+{
+    struct rte_eth_stats stats;
+
+    return (port_has(port, PORT_COUNTS_MISSED) && port->device.up
+            && !rte_eth_stats_get(port->device.id, &stats)
+            ? stats.imissed + stats.rx_nombuf : 0);
+}
+
 /* Returns how many frames the port could not receive or send so far. */
 uint64_t
 port_dropped(struct port *port)
 {
-    if (port_fd(port) >= 0 && port_has(port, PORT_PACKET_SOCKET)) {
+    if (port_has(port, PORT_PACKET_SOCKET) && port_fd(port) >= 0) {
         port->ring_dropped += af_packet_dropped(port_fd(port));
     }
-    return (port->ring_dropped + sum(port, offsetof(struct port, too_long))
+    return (port->ring_dropped + missed(port)
+            + sum(port, offsetof(struct port, too_long))
             + port_refused(port));
 }
 

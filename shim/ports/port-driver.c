@@ -177,7 +177,7 @@ const struct port_driver port_drivers[] = {
         .argument = PORT_ARG_PCI,
         .example = "0000:01:00.0",
         .flags = (PORT_INTERRUPT | PORT_EVENTFD | PORT_SET_MTU
-                  | PORT_SPREADS | PORT_CHAINS),
+                  | PORT_SPREADS | PORT_CHAINS | PORT_COUNTS_MISSED),
         .max_mtu = MAX_IP,
         .pool_packets = 2048,
         .help = "a network card that the kernel has let go",

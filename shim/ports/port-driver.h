@@ -63,6 +63,8 @@ enum port_flags {
     /* A frame may come in several packet buffers, although it has room in
      * one. */
     PORT_CHAINS = 1 << 10,
+    /* The device counts the frames for which it had no packet buffer. */
+    PORT_COUNTS_MISSED = 1 << 11,
 };
 
 struct port_driver {
