@@ -50,6 +50,10 @@ look_after(struct shim *s, struct port *port)
     const char *why = port_check(port, forward_now());
     char *error;
 
+    if (port_turned_deaf(port)) {
+        shim_say(s, "%s: no interrupt tells of frames, so the loop naps",
+                 port_iface(port));
+    }
     if (!why) {
         return;
     }

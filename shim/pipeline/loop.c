@@ -125,9 +125,10 @@ sleep_ns(uint64_t ns)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
 }
 
-/* Sleeps up to 'ns', less if a frame arrives.  An interface that is down makes
- * poll() return at once, so that the rest of a nap follows. */
-static void
+/* Sleeps up to 'ns', less if a frame arrives, and returns whether nothing did.
+ * An interface that is down makes poll() return at once, so that the rest of a
+ * nap follows. */
+static bool
 sleep_on_ports(struct loop *l, uint64_t ns)
 {
     struct pollfd fds[] = {
@@ -136,11 +137,12 @@ sleep_on_ports(struct loop *l, uint64_t ns)
         { .fd = l->wake ? l->wake->fd : -1, .events = POLLIN },
     };
     struct timespec ts = { 0, ns };
+    int n = ppoll(fds, 3, &ts, NULL);
 
-    if (ppoll(fds, 3, &ts, NULL) > 0
-        && (fds[0].revents | fds[1].revents) & ~POLLIN) {
+    if (n > 0 && (fds[0].revents | fds[1].revents) & ~POLLIN) {
         sleep_ns(ns < MAX_NAP ? ns : MAX_NAP);
     }
+    return !n;
 }
 
 static bool
@@ -171,8 +173,8 @@ wait_for_frame(struct loop *l, uint64_t ns)
     }
     if (turn(l, forward_now())) {
         l->nap = 0;
-    } else {
-        sleep_on_ports(l, ns);
+    } else if (sleep_on_ports(l, ns) && ns == MAX_WAIT) {
+        for_each_port(l, port_doubt);
     }
     if (l->wake) {
         wake_finish(l->wake);

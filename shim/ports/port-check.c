@@ -176,3 +176,11 @@ port_late_bytes(const struct port *port)
 {
     return sum(port, offsetof(struct port, late_bytes));
 }
+
+/* Returns true once if the port says that it can tell of frames and does
+ * not. */
+bool
+port_turned_deaf(struct port *port)
+{
+    return __atomic_exchange_n(&port->device.deaf, false, __ATOMIC_RELAXED);
+}

@@ -3,6 +3,7 @@
 #include "shim/ports/port-device.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "shim/ports/port-driver.h"
 
 #define N_DESCRIPTORS 1024      /* Of a queue, fewer if the driver says. */
+#define MAX_UNTOLD 4            /* Waits until an interrupt is given up. */
 #define FLOW_HASH (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
 
 static bool
@@ -118,6 +120,7 @@ forget_fds(struct port_device *d)
 {
     for (uint16_t i = 0; i < PORT_MAX_QUEUES; i++) {
         d->fds[i] = -1;
+        d->untold[i] = 0;
     }
 }
 
@@ -236,8 +239,34 @@ port_device_disarm(struct port_device *d, uint16_t queue)
         return;
     }
     rte_eth_dev_rx_intr_disable(d->id, queue);
+    /* The file does not block. */
     if (has(d, PORT_EVENTFD) && d->fds[queue] >= 0
-        && read(d->fds[queue], &n, sizeof n) < 0) {
-        return;         /* No frame came, and the file does not block. */
+        && read(d->fds[queue], &n, sizeof n) > 0) {
+        d->untold[queue] = 0;
+    }
+}
+
+static bool
+is_readable(int fd)
+{
+    struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+    return poll(&pfd, 1, 0) > 0;
+}
+
+/* Some drivers have a file for an interrupt that the card never raises, such
+ * as DPDK's for the 82574.  So if there is a frame in 'queue', again and again
+ * when a wait ends, then the queue must be asked for frames from now on. */
+void
+port_device_doubt(struct port_device *d, uint16_t queue)
+{
+    if (!d->up || !has(d, PORT_EVENTFD) || d->fds[queue] < 0
+        || rte_eth_rx_queue_count(d->id, queue) <= 0
+        || is_readable(d->fds[queue])) {
+        return;
+    }
+    if (++d->untold[queue] >= MAX_UNTOLD) {
+        d->fds[queue] = -1;
+        __atomic_store_n(&d->deaf, true, __ATOMIC_RELAXED);
     }
 }

@@ -54,7 +54,11 @@ struct port_device {
     uint16_t n_queues;          /* Of them in each direction. */
     int fds[PORT_MAX_QUEUES];   /* Each is readable when a frame is in the
                                  * queue; -1 if the driver has nothing like
-                                 * that. */
+                                 * that, or only says so. */
+    uint8_t untold[PORT_MAX_QUEUES];    /* Waits in a row that ended with a
+                                         * frame of which nothing told. */
+    bool deaf;                  /* A queue's file has been given up.  Atomic,
+                                 * until somebody has seen it. */
     int unfinished;             /* 0, or a positive errno: why frames may come
                                  * unfinished, see offload.h. */
 };
@@ -74,5 +78,8 @@ char *port_device_open_rings(struct port_device *, const char *name,
  * readable.  One that is there already may not. */
 void port_device_arm(struct port_device *, uint16_t queue);
 void port_device_disarm(struct port_device *, uint16_t queue);
+
+/* Between the two: a long wait has ended without a word. */
+void port_device_doubt(struct port_device *, uint16_t queue);
 
 #endif /* shim/ports/port-device.h */

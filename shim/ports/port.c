@@ -369,3 +369,12 @@ port_disarm(struct port *port)
 {
     port_device_disarm(&port->first->device, port->queue);
 }
+
+/* To be called between port_arm() and port_disarm() after a long wait in which
+ * port_fd() has not become readable: if that happens although frames come,
+ * port_fd() is -1 from then on. */
+void
+port_doubt(struct port *port)
+{
+    port_device_doubt(&port->first->device, port->queue);
+}

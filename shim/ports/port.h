@@ -105,6 +105,7 @@ bool port_kick(struct port *);
 int port_fd(const struct port *);
 void port_arm(struct port *);
 void port_disarm(struct port *);
+void port_doubt(struct port *);
 
 /* The control thread. */
 const char *port_check(struct port *, uint64_t now);
@@ -115,5 +116,6 @@ uint64_t port_refused(const struct port *);
 uint64_t port_completed(const struct port *);
 uint64_t port_late_bytes(const struct port *);
 int port_unfinished(const struct port *);
+bool port_turned_deaf(struct port *);
 
 #endif /* shim/ports/port.h */
