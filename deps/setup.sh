@@ -9,7 +9,8 @@
 # errors, as CI does; $BUILD_TORCH=true also installs PyTorch (50 to 150 MB to
 # download, 640 MB on the disk), without which its test and bench are skipped,
 # and $BUILD_WEB=true a browser (120 MB to download, 410 MB on the disk), without
-# which the dashboard's test is.
+# which the dashboard's test is.  $BUILD_VM=true: an emulator, installed, and a
+# kernel for its guests, in ./build (90 MB to download, 500 MB on the disk).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -26,12 +27,17 @@ packages="
 "
 torch_packages="python3-torch"
 web_packages="chromium"
+steps=4
 command -v npm >/dev/null || web_packages="$web_packages nodejs npm"
 if [ "${BUILD_TORCH:-false}" = true ]; then
     packages="$packages $torch_packages"
 fi
 if [ "${BUILD_WEB:-false}" = true ]; then
     packages="$packages $web_packages"
+fi
+if [ "${BUILD_VM:-false}" = true ]; then
+    packages="$packages qemu-system-x86 dpdk kmod"
+    steps=5
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -40,7 +46,7 @@ step=0
 # run_step TEXT COMMAND...: says TEXT, runs COMMAND, says how long it took.
 run_step() {
     step=$((step + 1))
-    printf '[%d/4] %s ... ' "$step" "$1" >&2
+    printf '[%d/%d] %s ... ' "$step" "$steps" "$1" >&2
     shift
     began=$(date +%s)
     if "$@" >"$log" 2>&1; then
@@ -118,3 +124,6 @@ run_step "packages" install_packages
 run_step "huge pages (if there is room)" reserve_huge_pages
 run_step "configuration" configure
 run_step "build (a few minutes the first time)" ninja -C build
+if [ "${BUILD_VM:-false}" = true ]; then
+    run_step "kernel for guests" deps/guest-kernel.sh build/guest-kernel
+fi

@@ -1,0 +1,115 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A shim on two network cards: TCP both ways at both sizes of frames, marks,
+# counters, interrupts, ordinary pages, a shim that is killed, and one that
+# comes beside it.
+set -u
+. "$SOURCE/tests/vm/guest-functions.sh"
+
+BYTES=4000000
+
+# Everything between A and B through a shim that was just started.
+works() {
+    ping 100 $((MTU - 28)) || fail "MTU $MTU: $(tail -n 1 /run/ping)"
+    shim_ask lease 120000 10
+    shim_ask slot 5 3 32 asha/t1
+    shim_ask flow 5 tcp 10.99.0.1 6001 10.99.0.2 5001
+    shim_ask flow 5 tcp 10.99.0.1 5001 10.99.0.2 6001
+    in_b "$traffic" dscp 6000 eth0 >/run/dscp & dscp=$!
+    transfer $BYTES 5001 || fail "MTU $MTU: TCP"
+    wait $dscp || fail "MTU $MTU: a header's checksum"
+
+    awk '$1 == 5001 || $1 == 6001 { n += $3; if ($2 != 32) exit 1 }
+        END { exit !(n > 200) }' /run/dscp ||
+        fail "MTU $MTU: marks: $(cat /run/dscp)"
+    [ "$(slot_value 5 tx_bytes)" -gt $BYTES ] || fail "MTU $MTU: tx_bytes"
+    [ "$(slot_value 5 rx_bytes)" -gt $BYTES ] || fail "MTU $MTU: rx_bytes"
+    [ "$(shim_value malformed)" = 0 ] || fail "MTU $MTU: malformed"
+    [ "$(shim_value port_dropped)" = 0 ] || fail "MTU $MTU: dropped"
+    for host in $A $B; do
+        [ "$(tcp_counter $host InCsumErrors)" = 0 ] || fail "checksums"
+    done
+    ok "MTU $MTU: $(awk '$1 == 5001 { print $3 }' /run/dscp) marked packets," \
+        "$(tcp_counter $A RetransSegs) and $(tcp_counter $B RetransSegs)" \
+        "sent again"
+}
+
+starts_not() {
+    log=$(timeout 20 "$BUILD/shim/stagecoach-shim" --name guest2 \
+        --host-port "$HOST_PORT" --uplink "$UPLINK" --rate 1Gbit \
+        --control "$@" 2>&1)
+    status=$?
+    [ $status = 1 ] || fail "status $status: $log"
+    ok "$(echo "$log" | tail -n 1)"
+}
+
+case $KIND in
+virtio) load virtio_net ;;
+*) load virtio_net "$KIND" ;;
+esac
+wait_until iface_of 13.0
+give_iface $A "$(iface_of 10.0)" 10.99.0.1
+give_iface $B "$(iface_of 13.0)" 10.99.0.2
+echo_in_b
+
+# Cards that the kernel has not let go.
+starts_not /run/none.sock
+let_go 0000:00:11.0 0000:00:12.0
+
+shim_start
+wait_until ping 1 100
+works
+
+# Nobody else can have the cards, whatever he wants; the first one goes on.
+starts_not "$SOCK" --take-over
+ping 3 100 || fail "after an attempt to take over"
+shim_stop
+
+# What waits for a frame is woken, or finds out that it is not, and sleeps in
+# between.
+shim_start --poll interrupt
+wait_until ping 10 100
+before=$(shim_value busy_ns)
+sleep 2
+permille=$((($(shim_value busy_ns) - before) / 2000000))
+ping 50 100 || fail "$(tail -n 1 /run/ping)"
+ok "idle: $permille permille of a processor; a round trip: $(median 25) us"
+[ $permille -le 150 ] || fail "an idle shim takes $permille permille"
+[ "$(median 25)" -lt 10000 ] || fail "the shim sleeps although frames come"
+deaf=$(grep -c "no interrupt tells" /out/shim.log)
+case $KIND in
+e1000e) [ "$deaf" -ge 1 ] || fail "DPDK's driver has interrupts now" ;;
+*) [ "$deaf" = 0 ] || fail "an interrupt is given up" ;;
+esac
+
+if [ "$KIND" = vmxnet3 ]; then
+    # Frames for which the card has no buffer.  The other cards of the emulator
+    # keep them back.
+    kill -STOP "$SHIM_PID"
+    in_a "$traffic" flood 10.99.0.2 7000 2000 100
+    kill -CONT "$SHIM_PID"
+    wait_until ping 1 100
+    [ "$(shim_value port_dropped)" -gt 500 ] || fail "lost frames are counted"
+    ok "frames that were lost: $(shim_value port_dropped)"
+    shim_stop       # A driver that is killed makes this emulated card abort.
+else
+    # A card knows nothing of a shim that is killed, and the next one has it.
+    kill -9 "$SHIM_PID"
+    wait "$SHIM_PID"
+    ping 1 100 && fail "nobody forwards"
+fi
+
+# Ordinary pages, by the addresses that the IOMMU makes of them.
+shim_start --no-huge
+wait_until ping 1 100
+ok "forwards again"
+works
+shim_stop
+
+set_mtu 9000
+shim_start
+wait_until ping 1 100
+works
+shim_stop
+echo PASS
