@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# shellcheck shell=sh disable=SC2034
+# shellcheck shell=sh disable=SC2034,SC2154
 #
 # Of scripts that run in a guest, see run-guest.sh.  Sourced.
 #
@@ -19,6 +19,7 @@ pattern=$BUILD/tests/vm/pattern
 
 fail() {
     echo "FAILED: $*"
+    show 2>/dev/null | grep -v "^cc_\| 0\$"
     [ ! -e /out/shim.log ] || tail -n 20 /out/shim.log
     dmesg | grep -i 'dmar\|vfio\|oops\|bug:' | tail -n 10
     exit 1
@@ -101,6 +102,24 @@ shim_start() {
 shim_stop() {
     kill "$SHIM_PID"
     wait "$SHIM_PID" || fail "the shim's exit status is $?"
+}
+
+# doctor_says PORT WORDS: of whether this machine is ready for the port.
+doctor_says() {
+    "$BUILD/cli/stagecoach" agent doctor --port "$1" >/run/doctor
+    grep "$1" /run/doctor | grep -q "$2" ||
+        fail "the doctor says of $1: $(cat /run/doctor)"
+}
+
+# An agent without a controller, which sees to the shim.
+agent_start() {
+    mount -t cgroup2 cgroup /sys/fs/cgroup
+    "$BUILD/agent/stagecoach-agent" --host=guest --rundir=/run \
+        --shim="$SOCK" -vconsole:info -vsyslog:off 2>/out/agent.log &
+    AGENT_PID=$!
+}
+agent_says() {
+    ovs-appctl -T 5 -t /run/agent.ctl agent/status | grep -q -- "$1"
 }
 
 # ping N BYTES: of UDP, from A to B and back.

@@ -6,8 +6,8 @@
 # and shows what it says.  The processor is emulated too, so that any will do.
 #
 # What the guest sees is this machine's files, which it cannot change, and a
-# folder of the test's.  Its cards are connected to each other, and to nothing
-# outside.
+# folder of the test's.  Its cards are connected to each other in the emulator
+# or in a network namespace, and to nothing outside.
 set -u
 script=$1 kind=$2 seconds=${3:-240}
 here=$SOURCE/tests/vm
@@ -67,10 +67,19 @@ sync
 END
 }
 
+make_network() {
+    ns=sct-vm-$$
+    ip netns add "$ns" || fail "no network namespace"
+    clean_up() { ip netns del "$ns"; }
+    ip netns exec "$ns" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 \
+        net.ipv6.conf.default.disable_ipv6=1
+    wire "$kind" || fail "no interfaces for the cards"
+}
+
 # The cards' words are split on purpose.
 # shellcheck disable=SC2046
 start_guest() {
-    timeout -k 5 "$seconds" qemu-system-x86_64 -nodefaults -no-user-config \
+    timeout -k 5 "$seconds" ip netns exec "$ns" qemu-system-x86_64 -nodefaults -no-user-config \
         -nographic -no-reboot -accel tcg,thread=multi \
         -machine q35,kernel-irqchip=split -cpu Westmere \
         -smp 2 -m 1536 \
@@ -88,6 +97,7 @@ readonly=on,multidevs=remap" \
 
 make_initrd
 make_out
+make_network
 start_guest
 wait "$pids"
 cat "$out/log" 2>/dev/null

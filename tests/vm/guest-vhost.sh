@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A shim whose host port is an interface that it makes by /dev/vhost-net, and
+# whose uplink is a network card: TCP both ways at both sizes of frames, with
+# checksums and segmentation as the interface has them, of the host itself and
+# of a container behind a bridge that leaves both undone; and a shim that is
+# killed, with which the interface goes.
+set -u
+. "$SOURCE/tests/vm/guest-functions.sh"
+
+BYTES=4000000
+HOST_PORT=virtio_user:host0
+
+# Between A and B, by the shim that runs.
+works() {
+    wait_until ping 1 100
+    ping 50 $((MTU - 28)) || fail "$1, MTU $MTU: $(tail -n 1 /run/ping)"
+    shim_ask lease 120000 10
+    shim_ask slot 5 3 32 asha/t1
+    shim_ask flow 5 tcp 10.99.0.1 6001 10.99.0.2 5001
+    shim_ask flow 5 tcp 10.99.0.1 5001 10.99.0.2 6001
+    packets=$(shim_value tx_packets)
+    before=$(slot_value 5 tx_bytes)
+    transfer $BYTES 5001 || fail "$1, MTU $MTU: TCP"
+    [ $(($(slot_value 5 tx_bytes) - ${before:-0})) -gt $BYTES ] ||
+        fail "$1: tx_bytes"
+    packets=$(($(shim_value tx_packets) - packets))
+    [ $packets -ge $((BYTES / MTU)) ] ||
+        fail "$1: only $packets packets: some were too long"
+    for host in $A $B; do
+        [ "$(tcp_counter $host InCsumErrors)" = 0 ] || fail "$1: checksums"
+    done
+    for name in long_refused port_dropped malformed; do
+        [ "$(shim_value $name)" = 0 ] || fail "$1: $name"
+    done
+    ok "$1, MTU $MTU: $packets packets, $(shim_value checksums_completed)" \
+        "checksums completed"
+}
+
+offload() {
+    in_a ethtool -k eth0 | awk -v name="$1:" '$1 == name { print $2 }'
+}
+
+# The interface is the host's own.
+of_host() {
+    give_iface $A host0 10.99.0.1
+    # What nobody would do for the host it cannot leave undone.
+    in_a ethtool -K eth0 tx on tso on >/dev/null 2>&1
+    [ "$(offload tx-checksumming) $(offload tcp-segmentation-offload)" = \
+        "off off" ] || fail "the interface leaves work to the shim"
+}
+
+# It is in a bridge, with the interface of a container.
+of_container() {
+    ip link add name pods mtu $MTU type bridge
+    ip link add name pod mtu $MTU type veth peer name pod0 mtu $MTU
+    for iface in pods pod host0; do
+        ip link set dev $iface up
+    done
+    ip link set host0 master pods
+    ip link set pod master pods
+    give_iface $A pod0 10.99.0.1
+    in_a ethtool -K eth0 tx on tso on gro on >/dev/null
+    [ "$(offload tx-checksumming) $(offload tcp-segmentation-offload)" = \
+        "on on" ] || fail "the container leaves nothing undone"
+}
+
+begin() {
+    MTU=$1
+    shift
+    ip -n $B link set eth0 mtu "$MTU" || fail "B's MTU"
+    shim_start "$@"
+    [ "$(cat /sys/class/net/host0/mtu)" = "$MTU" ] || fail "host0's MTU"
+}
+
+gone() { ! ip link show host0 && ! in_a ip link show eth0; }
+
+load virtio_net vhost_net bridge veth
+wait_until iface_of 13.0
+give_iface $B "$(iface_of 13.0)" 10.99.0.2
+let_go 0000:00:12.0
+echo_in_b
+
+for mtu in 1500 9000; do
+    begin $mtu
+    of_host
+    works "a host"
+    shim_stop
+    wait_until gone
+done
+
+# By interrupt, and killed: the next one makes the interface again.
+begin 1500 --poll interrupt
+of_host
+works "a host"
+ping 30 100 || fail "$(tail -n 1 /run/ping)"
+ok "by interrupt, a round trip: $(median 15) us"
+[ "$(median 15)" -lt 10000 ] || fail "no interrupt wakes the shim"
+kill -9 "$SHIM_PID"
+wait "$SHIM_PID"
+wait_until gone
+ok "after kill -9 the interface is gone"
+
+begin 1500
+of_container
+works "a container"
+shim_stop
+ip link del pod
+ip link del pods
+
+begin 9000 --no-huge
+of_container
+works "a container, ordinary pages"
+shim_stop
+! grep "no interrupt tells" /out/shim.log || fail "an interrupt is given up"
+echo PASS
