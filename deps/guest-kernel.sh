@@ -9,12 +9,15 @@ set -eu
 folder=$1
 [ ! -e "$folder/complete" ] || exit 0
 
-rm -rf "$folder"
-mkdir -p "$folder"
-image=$(apt-cache depends linux-image-amd64 |
-        awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')
-[ -n "$image" ] || { echo "no package linux-image-amd64 is known"; exit 1; }
-(cd "$folder" && apt-get download "$image" busybox-static)
+download() {
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    image=$(apt-cache depends linux-image-amd64 |
+            awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')
+    [ -n "$image" ] || { echo "no package linux-image-amd64"; return 1; }
+    (cd "$folder" && apt-get download "$image" busybox-static)
+}
+download || { apt-get update && download; }
 for package in "$folder"/*.deb; do
     dpkg-deb -x "$package" "$folder"
 done

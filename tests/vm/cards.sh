@@ -9,7 +9,7 @@
 # are PCI addresses.  Between each two is a hub inside of the emulator, or,
 # where cards have several queues, a bridge in the test's namespace $ns.
 
-HUGE_PAGES=192                  # Of 2 MiB.
+HUGE_PAGES=320                  # Of 2 MiB.
 QUEUES=4                        # Of a card that has several.
 FOR_IOMMU=disable-legacy=on,iommu_platform=on
 

@@ -35,15 +35,6 @@ works() {
         "sent again"
 }
 
-starts_not() {
-    log=$(timeout 20 "$BUILD/shim/stagecoach-shim" --name guest2 \
-        --host-port "$HOST_PORT" --uplink "$UPLINK" --rate 1Gbit \
-        --control "$@" 2>&1)
-    status=$?
-    [ $status = 1 ] || fail "status $status: $log"
-    ok "$(echo "$log" | tail -n 1)"
-}
-
 case $KIND in
 virtio) load virtio_net ;;
 *) load virtio_net "$KIND" ;;
@@ -110,16 +101,20 @@ else
     kill "$AGENT_PID"
 fi
 
-# Ordinary pages, by the addresses that the IOMMU makes of them.
+# Ordinary pages, by the addresses that the IOMMU makes of them.  Not with jumbo
+# frames: the emulator (7.2) loses those that e1000e or vmxnet3 sends from pages
+# that are not adjacent in its own memory.
 shim_start --no-huge
 wait_until ping 1 100
 ok "forwards again"
 works
 shim_stop
 
+# Whether or not the card has a queue for each lane.
 set_mtu 9000
-shim_start
+shim_start --huge --lanes 2
 wait_until ping 1 100
 works
+[ "$(shim_value lane_lost)" = 0 ] || fail "lane_lost"
 shim_stop
 echo PASS

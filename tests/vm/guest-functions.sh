@@ -88,15 +88,25 @@ slot_value() {
 }
 
 shim_begin() {
-    "$BUILD/shim/stagecoach-shim" --name guest --host-port "$HOST_PORT" --uplink "$UPLINK" \
-        --rate "$RATE" --mtu "$MTU" --control "$SOCK" "$@" \
-        >>/out/shim.log 2>&1 &
+    "$BUILD/shim/stagecoach-shim" --name guest --host-port "$HOST_PORT" \
+        --uplink "$UPLINK" --rate "$RATE" --mtu "$MTU" --control "$SOCK" \
+        "$@" >>/out/shim.log 2>&1 &
     SHIM_PID=$!
 }
 
 shim_start() {
     shim_begin "$@"
     wait_until show
+}
+
+# starts_not CONTROL [OPTION]...: another shim on the same ports fails.
+starts_not() {
+    log=$(timeout 20 "$BUILD/shim/stagecoach-shim" --name guest2 \
+        --host-port "$HOST_PORT" --uplink "$UPLINK" --rate 1Gbit \
+        --control "$@" 2>&1)
+    status=$?
+    [ $status = 1 ] || fail "status $status: $log"
+    ok "$(echo "$log" | tail -n 1)"
 }
 
 shim_stop() {

@@ -97,6 +97,8 @@ works "a host"
 ping 30 100 || fail "$(tail -n 1 /run/ping)"
 ok "by interrupt, a round trip: $(median 15) us"
 [ "$(median 15)" -lt 10000 ] || fail "no interrupt wakes the shim"
+starts_not "$SOCK" --mtu 1500 --take-over
+ping 3 100 || fail "after an attempt to take over"
 kill -9 "$SHIM_PID"
 wait "$SHIM_PID"
 wait_until gone

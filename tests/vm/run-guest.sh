@@ -82,7 +82,7 @@ start_guest() {
     timeout -k 5 "$seconds" ip netns exec "$ns" qemu-system-x86_64 -nodefaults -no-user-config \
         -nographic -no-reboot -accel tcg,thread=multi \
         -machine q35,kernel-irqchip=split -cpu Westmere \
-        -smp 2 -m 1536 \
+        -smp 2 -m 2048 \
         -device intel-iommu,intremap=on,aw-bits=48 \
         -kernel "$kernel/boot/vmlinuz-$version" -initrd "$dir/initrd.cpio" \
         -append "console=ttyS0 panic=-1 tsc=reliable intel_iommu=on iommu=pt \
