@@ -254,9 +254,10 @@ is_readable(int fd)
     return poll(&pfd, 1, 0) > 0;
 }
 
-/* Some drivers have a file for an interrupt that the card never raises, such
- * as DPDK's for the 82574.  So if there is a frame in 'queue', again and again
- * when a wait ends, then the queue must be asked for frames from now on. */
+/* Some drivers have a file for an interrupt that never comes, such as DPDK's
+ * (22.11) for the 82574 that qemu emulates.  So if there is a frame in 'queue',
+ * again and again when a wait ends, then the queue must be asked for frames
+ * from now on. */
 void
 port_device_doubt(struct port_device *d, uint16_t queue)
 {
