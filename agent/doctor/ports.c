@@ -24,20 +24,6 @@
 #define AF_XDP_MTU 2984
 #define TAP_MTU 1500
 
-static bool
-has_kind(const struct doctor *d, const char *kind)
-{
-    size_t n = strlen(kind);
-
-    for (size_t i = 0; i < d->config->n_ports; i++) {
-        if (!strncmp(d->config->ports[i], kind, n)
-            && (d->config->ports[i][n] == ':' || !d->config->ports[i][n])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void
 doctor_check_memory(struct doctor *d)
 {
@@ -48,15 +34,12 @@ doctor_check_memory(struct doctor *d)
         doctor_add(d, "memory", DOCTOR_OK, NULL, "%d huge pages of 2 MiB are "
                    "free", n);
     } else {
-        bool needed = has_kind(d, "pci");
-
-        doctor_add(d, "memory", needed ? DOCTOR_MISSING : DOCTOR_NOTE,
+        doctor_add(d, "memory", DOCTOR_NOTE,
                    "echo 64 > " HUGE_PAGES "nr_hugepages, at boot: "
                    "hugepages=64",
-                   "%d huge pages of 2 MiB are free, of %d for a shim: %s", n,
-                   PAGES_OF_A_SHIM,
-                   needed ? "a network card needs them"
-                   : "it takes ordinary ones, which cost some speed");
+                   "%d huge pages of 2 MiB are free, of %d for a shim: it "
+                   "takes ordinary ones, which cost some speed", n,
+                   PAGES_OF_A_SHIM);
     }
     free(text);
 }
@@ -143,7 +126,9 @@ check_pci(struct doctor *d, const char *port, const char *address)
 
     target[MAX(0, n)] = '\0';
     driver = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
-    if (!strcmp(driver, "vfio-pci") || !strcmp(driver, "mlx5_core")) {
+    if (!strcmp(driver, "mlx5_core")) {     /* Shares the card with DPDK's. */
+        check_device(d, port, "/dev/infiniband", "modprobe ib_uverbs mlx5_ib");
+    } else if (!strcmp(driver, "vfio-pci")) {
         check_device(d, port, "/dev/vfio/vfio", "modprobe vfio-pci, with the "
                      "IOMMU switched on");
     } else {

@@ -36,6 +36,9 @@ def examine(changes, *options):
             if text is not None:
                 path = os.path.join(root, path)
                 os.makedirs(os.path.dirname(path), exist_ok=True)
+                if text.startswith("-> "):
+                    os.symlink(text[3:], path)
+                    continue
                 with open(path, "w") as stream:
                     stream.write(text)
         done = subprocess.run(
@@ -82,9 +85,16 @@ expect({"proc/sys/kernel/osrelease": "5.4.0\n"}, [], 1, "sockets", "missing",
 pages = "sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 expect({pages: "3\n"}, [], 0, "memory", "note", "3 huge pages",
        "nr_hugepages")
-expect({pages: None}, ["--port", "pci:0000:01:00.0"], 1, "memory", "missing")
+expect({pages: None}, ["--port", "tap:t0"], 0, "memory", "note")
 expect({}, ["--port", "pci:0000:01:00.0"], 1, "ports", "missing",
        "dpdk-devbind.py --bind=vfio-pci 0000:01:00.0")
+driver = "sys/bus/pci/devices/0000:01:00.0/driver"
+for name, device in ("vfio-pci", "vfio/vfio"), ("mlx5_core", "infiniband"):
+    change = {driver: "-> ../../drivers/" + name}
+    expect(change, ["--port", "pci:0000:01:00.0"], 1, "ports", "missing",
+           "/dev/" + device)
+    expect(dict(change, **{"dev/" + device: ""}),
+           ["--port", "pci:0000:01:00.0"], 0, "ports", "ok", device)
 expect({}, ["--port", "af_packet:up0"], 0, "ports", "ok", "MTU 9000")
 expect({}, ["--port", "af_packet:up1"], 1, "ports", "missing", "up1")
 expect({}, ["--port", "af_xdp:up0"], 1, "ports", "missing",
