@@ -46,6 +46,10 @@ for device in null zero full random urandom tty net/tun vhost-net; do
     : >"$root/dev/$device"
     mount --bind "/dev/$device" "$root/dev/$device"
 done
+if [ -d /dev/vfio ]; then
+    mkdir "$root/dev/vfio"
+    mount --bind /dev/vfio "$root/dev/vfio"
+fi
 mkdir "$root/dev/pts" "$root/dev/shm" "$root/dev/hugepages"
 mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
 mount -t tmpfs tmpfs "$root/dev/shm"

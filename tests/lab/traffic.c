@@ -27,8 +27,9 @@
  *        Sends N of them and waits for nothing.
  *    traffic dscp MS IFACE
  *        Prints "PORT DSCP PACKETS" for IPv4 TCP and UDP packets that arrive
- *        on IFACE, by destination port, after MS milliseconds.  0 packets of
- *        wrong header checksums are allowed: exits 1 if there is one.
+ *        on IFACE, by destination port, after MS milliseconds or when it is told
+ *        to end (SIGTERM).  0 packets of wrong header checksums are allowed:
+ *        exits 1 if there is one.
  *
  * TIME is in milliseconds of CLOCK_MONOTONIC, the same in all namespaces. */
 
@@ -42,6 +43,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -438,6 +440,15 @@ see(const uint8_t *frame, ssize_t n)
     return !checksum_is_right(ip, header);
 }
 
+static volatile sig_atomic_t told_to_end;
+
+static void
+on_sigterm(int signo)
+{
+    (void) signo;
+    told_to_end = true;
+}
+
 static int
 dscp(int argc, char *argv[])
 {
@@ -451,12 +462,13 @@ dscp(int argc, char *argv[])
     socklen_t size;
 
     (void) argc;
+    signal(SIGTERM, on_sigterm);
     setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof buffer);
     sll.sll_ifindex = if_nametoindex(argv[1]);
     if (fd < 0 || bind(fd, (struct sockaddr *) &sll, sizeof sll)) {
         die(argv[1]);
     }
-    while (now_ms() < end) {
+    while (!told_to_end && now_ms() < end) {
         ssize_t n;
 
         if (poll(&pfd, 1, INTERVAL_MS) <= 0) {

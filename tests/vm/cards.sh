@@ -60,7 +60,7 @@ cards() {
         on_tap 12 $QUEUES "virtio-net-pci,$FOR_IOMMU,$several"
         on_tap 13 1 virtio-net-pci
         return ;;
-    virtio|vhost) model=virtio-net-pci,$FOR_IOMMU ;;
+    virtio|vhost|unit) model=virtio-net-pci,$FOR_IOMMU ;;
     *) model=$1 ;;
     esac
     if [ "$1" != vhost ]; then

@@ -137,6 +137,15 @@ ping() { in_a "$traffic" ping 10.99.0.2 7000 "$1" "$2" >/run/ping; }
 median() { awk '$1 == "rtt" { print $2 }' /run/ping | sort -n | sed -n "$1p"; }
 echo_in_b() { in_b "$traffic" echo 600000 7000 & }
 
+# What B sees of marks from watch_marks to end_watch is in /run/dscp.
+watch_marks() {
+    ip netns exec "$B" "$traffic" dscp 60000 eth0 >/run/dscp & dscp=$!
+}
+end_watch() {
+    kill $dscp
+    wait $dscp
+}
+
 # tcp_counter NAMESPACE NAME: of the kernel's.
 tcp_counter() {
     ip netns exec "$1" awk -v name="$2" '$1 != "Tcp:" { next }

@@ -58,10 +58,10 @@ spreads() {
         shim_ask flow 5 tcp 10.99.0.1 $((port + 1000)) 10.99.0.2 "$port"
         shim_ask flow 5 tcp 10.99.0.1 "$port" 10.99.0.2 $((port + 1000))
     done
-    in_b "$traffic" dscp 8000 eth0 >/run/dscp & dscp=$!
+    watch_marks
     # shellcheck disable=SC2086
     transfer $BYTES $PORTS || fail "TCP"
-    wait $dscp
+    end_watch || fail "a header's checksum"
     awk '$1 > 5000 && $1 < 7000 { n += $3; if ($2 != 32) exit 1 }
         END { exit !(n > 1000) }' /run/dscp ||
         fail "marks: $(cat /run/dscp)"

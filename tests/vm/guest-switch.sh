@@ -106,9 +106,9 @@ shares() {
     echo "$got" | awk '{ exit !('"$4"') }' || fail "$1: $got Mbit/s"
 }
 first=$((48 << 2)) second=$((40 << 2)) last=0
-full="$MBIT * 0.8 && \$1 + \$2 < $MBIT * 1.05"
+full="$MBIT * 0.5 && \$1 + \$2 < $MBIT * 1.05"
 shares "the same level" $second $second \
-    "\$1 + \$2 > $full && \$1 > 2 && \$2 > 2"
+    "\$1 + \$2 > $full && \$1 > 1 && \$2 > 1"
 shares "the second and the first level" $second $first \
     "\$1 + \$2 > $full && \$2 > 0.85 * (\$1 + \$2) && \$1 > 0.1"
 shares "the first and the last level" $first $last \
