@@ -22,6 +22,7 @@
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "packaging/service-notify.h"
+#include "timeval.h"
 #include "unixctl.h"
 #include "util.h"
 

@@ -19,7 +19,7 @@ prefix=scu$(($$ % 100000))-
 traffic=$BUILD/tests/lab/traffic
 
 clean_up() { forget_machines h0 far; }
-show() { in_machine h0 journalctl --no-pager --lines ${LINES:-40}; }
+show() { in_machine h0 journalctl --no-pager --lines 40; }
 
 # The host's own interface is cabled to the shim's.
 ip netns add "${prefix}h0"
@@ -160,15 +160,6 @@ echo "ok: a shim that cannot start leaves the old one alone"
 h0 systemctl reload stagecoach-controller stagecoach-agent || fail "SIGHUP"
 unit_says h0 stagecoach-controller NRestarts 2 || fail "it was restarted"
 
-# Every kind of port under the unit's rights.
-try_ports() {
-    shim_options "$@"
-    h0 systemctl restart stagecoach-shim || fail "$*"
-}
-forwards() {
-    await "$1" pings
-    h0 "$traffic" source 10.99.0.2 5001 0 0 0 300 >/dev/null || fail "$1: TCP"
-}
 # Its uplink comes late, after more attempts than systemd allows by itself.
 shim_options --host-port af_packet:hostside --uplink af_packet:late
 h0 systemctl restart stagecoach-shim 2>/dev/null && fail "there is no uplink"
@@ -178,6 +169,16 @@ h0 ip link set uplink name late
 await "the shim has its uplink" unit_says h0 stagecoach-shim ActiveState active
 await "the shim forwards" pings
 h0 ip link set late name uplink
+
+# Every kind of port under the unit's rights.
+try_ports() {
+    shim_options "$@"
+    h0 systemctl restart stagecoach-shim || fail "$*"
+}
+forwards() {
+    await "$1" pings
+    h0 "$traffic" source 10.99.0.2 5001 0 0 0 300 >/dev/null || fail "$1: TCP"
+}
 try_ports --host-port af_xdp:hostside --uplink af_xdp:uplink
 forwards "af_xdp"
 try_ports --host-port pcap:hostside --uplink pcap:uplink
@@ -203,6 +204,15 @@ h0 systemctl restart stagecoach-agent
 has_queues() { h0 tc qdisc show dev uplink | grep -q htb; }
 await "the agent makes queues" has_queues
 
+# Nothing was denied on the way.
+nothing_was_denied() {
+    if h0 journalctl --no-pager --unit 'stagecoach-*' | grep -i \
+        -e 'not permitted' -e 'denied' -e 'read-only'; then
+        fail "something was denied"
+    fi
+}
+nothing_was_denied
+
 # The power fails: what was enabled comes back with the machine.
 switch_off h0
 boot h0 installed
@@ -213,14 +223,11 @@ await "the host follows the order" is_ordered
 h0 stagecoach order | grep -qw c || fail "the stage is lost"
 unit_says h0 stagecoach-shim ActiveState inactive || fail "the shim came"
 
-# They end as they are told, and nothing was denied on the way.
+# They end as they are told.
 for unit in $units; do
     h0 systemctl stop "$unit"
     unit_says h0 "$unit" Result success || fail "the end of $unit"
 done
 [ -z "$(h0 systemctl --failed --quiet)" ] || fail "units failed"
-if h0 journalctl --no-pager --unit 'stagecoach-*' | grep -i \
-    -e 'not permitted' -e 'denied' -e 'read-only'; then
-    fail "something was denied"
-fi
+nothing_was_denied
 echo PASS
