@@ -4,9 +4,10 @@
 # Congestion control: three hosts send to one, of which the last has a shim that
 # knows nothing of it.  The link is full and its queue is short, no host sees
 # what the shims say to each other, and connections survive the death of the
-# receiver's shim.  $LANES: how many each of these shims has.
+# receiver's shim.  $LANES: how many each of these shims has; $LEAST: Mbit/s
+# that each flow must have with a shim that has not seen it begin.
 set -u
-LANES=${LANES:-1}
+LANES=${LANES:-1} LEAST=${LEAST:-10}
 HOSTS=3 RATE=100mbit MTU=1500 QUEUE=1000000
 . "$SOURCE/tests/lab/incast-net.sh"
 
@@ -80,8 +81,8 @@ for i in 1 2 3; do
     echo "flow $i: $before Mbit/s, $after with a new shim"
     [ "$before" -ge 15 ] || fail "flow $i: $before Mbit/s"
     # The new shim does not know these connections' windows, so this is how TCP
-    # shares a queue: 8 to 55 Mbit/s were seen.  None may starve.
-    [ "$after" -ge 4 ] || fail "flow $i, with a new shim: $after Mbit/s"
+    # shares a queue: 11 to 68 Mbit/s were seen, with three lanes 8 to 55.
+    [ "$after" -ge "$LEAST" ] || fail "flow $i, with a new shim: $after Mbit/s"
     sum=$((sum + before))
 done
 [ $sum -ge 80 ] || fail "all flows: $sum Mbit/s"
