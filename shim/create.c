@@ -2,17 +2,17 @@
 
 #include "shim/shim.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rte_mbuf.h>
 
-#include "packaging/service-notify.h"
 #include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
+#include "shim/control/connections.h"
 #include "shim/control/server.h"
 #include "shim/control/take-over.h"
 #include "shim/pipeline/bursts.h"
@@ -25,6 +25,7 @@
 #include "shim/pipeline/miss.h"
 #include "shim/ports/port-driver.h"
 #include "shim/ports/port.h"
+#include "shim/successor.h"
 
 #define PAGE 4096               /* Bytes, of those that are not huge. */
 #define TAP_BYTES (8u << 20)    /* Of frames that a capture has not read yet;
@@ -134,6 +135,27 @@ be_taken_over(void *s_, uint32_t step, struct shim_state *state)
         server_abandon(s->server);
     }
     return error;
+}
+
+/* Without congestion control nothing was learned. */
+static int
+get_connections(void *s_, void *body, size_t *size)
+{
+    const struct shim_connections nothing = { .law = {
+        .gamma = SHIM_CONGESTION_UNTOLD, .beta = SHIM_CONGESTION_UNTOLD,
+        .floor = SHIM_CONGESTION_UNTOLD,
+    } };
+    struct shim *s = s_;
+
+    if (!s->succession.deadline) {
+        return EINVAL;
+    }
+    *size = forward_save(s->forward, body);
+    if (!*size) {
+        memcpy(body, &nothing, sizeof nothing);
+        *size = sizeof nothing;
+    }
+    return 0;
 }
 
 static void
@@ -274,62 +296,11 @@ create_server(struct shim *s)
         .now = forward_now,
         .get_ports = get_ports,
         .take_over = be_taken_over,
+        .get_connections = get_connections,
         .succeeds = s->old != NULL,
     };
 
     return server_create(s->options.control, &config, &s->server);
-}
-
-/* Looks whether there is a shim to take over from, and takes its tables.  The
- * agent will look at them again, so that nothing is lost that it changes in
- * the meantime. */
-static char *
-begin_take_over(struct shim *s)
-{
-    char *error;
-
-    if (!s->options.take_over) {
-        return NULL;
-    }
-    error = take_over_begin(s->options.control, &s->old);
-    if (!error && !s->old) {
-        shim_say(s, "there is no shim to take over from");
-    }
-    if (!error && s->old && take_over_tables(s->old, s->flows, s->slots)) {
-        error = strdup("the other shim does not tell its tables");
-    }
-    return error;
-}
-
-/* From here on until the loop runs, nobody forwards. */
-static char *
-finish_take_over(struct shim *s)
-{
-    struct shim_state state;
-    char main_pid[32];
-    int error;
-
-    if (!s->old) {
-        return NULL;
-    }
-    shim_say(s, "taking over from process %"PRIu32, take_over_pid(s->old));
-    forward_discard(s->forward);
-    error = take_over_stop(s->old, &state);
-    if (error) {
-        return strdup("the other shim does not let go");
-    }
-    forward_discard(s->forward);
-    forward_set_rate(s->forward, state.rate_bps);
-    forward_set_guard(s->forward, state.guard);
-    job_slots_lease(s->slots, forward_now(), state.lease_left_ms,
-                    state.default_dscp);
-    server_publish(s->server);
-    /* Before the other ends, which was the service until now. */
-    snprintf(main_pid, sizeof main_pid, "MAINPID=%ld", (long) getpid());
-    service_notify(main_pid);
-    take_over_finish(s->old);
-    s->old = NULL;
-    return NULL;
 }
 
 char *
@@ -339,9 +310,9 @@ shim_create(struct shim *s)
 
     error = error ? error : create_ports(s);
     error = error ? error : create_forward(s);
-    error = error ? error : begin_take_over(s);
+    error = error ? error : successor_begin(s);
     error = error ? error : create_server(s);
-    return error ? error : finish_take_over(s);
+    return error ? error : successor_finish(s);
 }
 
 void

@@ -25,19 +25,29 @@ sleep_a_little(void)
     nanosleep(&ts, NULL);
 }
 
-/* Makes the loop receive no more. */
+/* Makes the loop receive no more, or again.  Returns false if it does not
+ * listen. */
+static bool
+end(struct succession *s, bool end)
+{
+    uint64_t late = forward_now() + END_NS;
+
+    forward_end(s->forward, end);
+    while (forward_has_ended(s->forward) != end) {
+        if (forward_now() > late) {
+            return false;
+        }
+        sleep_a_little();
+    }
+    return true;
+}
+
 static int
 stop_for_successor(struct succession *s)
 {
-    uint64_t end = forward_now() + END_NS;
-
-    forward_end(s->forward, true);
-    while (!forward_has_ended(s->forward)) {
-        if (forward_now() > end) {
-            forward_end(s->forward, false);
-            return EBUSY;
-        }
-        sleep_a_little();
+    if (!end(s, true)) {
+        end(s, false);
+        return EBUSY;
     }
     s->deadline = forward_now() + SUCCESSOR_NS;
     return 0;
@@ -78,6 +88,6 @@ succession_check(struct succession *s, uint64_t now)
         return false;
     }
     s->deadline = 0;
-    forward_end(s->forward, false);
+    end(s, false);
     return true;
 }

@@ -42,6 +42,11 @@
  *    ...once a turn: cc_turn(cc, now)...
  *
  *
+ * And when another shim's place is taken, before the first packet:
+ *
+ *    cc_restore(cc, body, now);
+ *
+ *
  * Ownership and thread-safety
  * ===========================
  *
@@ -64,6 +69,9 @@ struct verdict;
 #define CC_CONTROL_DSCP 56      /* CS7: the switches' first queue. */
 #define CC_SMALL_BYTES 16384u
 #define CC_SMALL_NS 10000000u
+
+/* What cc_save() writes at most: see control/connections.h. */
+#define CC_HANDOVER_BYTES (512u << 10)
 
 /* A frame.  Hooks may move its beginning by HELLO_ROOM to either side. */
 struct cc_frame {
@@ -98,6 +106,10 @@ void cc_from_host(struct cc *, struct cc_frame *, struct verdict *,
 bool cc_from_uplink(struct cc *, struct cc_frame *, uint16_t slot,
                     uint64_t now);
 void cc_turn(struct cc *, uint64_t now);
+
+/* Any thread, if no other one is at it. */
+size_t cc_save(const struct cc *, void *body);
+void cc_restore(struct cc *, const void *body, uint64_t now);
 
 /* The control thread. */
 void cc_set_law(struct cc *, const struct shim_congestion *);

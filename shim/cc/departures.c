@@ -17,7 +17,7 @@
 #define PAUSE_NS (10 * MS)      /* Longer, and a flow begins at half... */
 #define RESUME_NS (100 * MS)    /* ...until it is told, at most so long. */
 #define KEEP_NS NS_PER_S        /* How long a silent flow keeps its queue. */
-#define MAX_HOLD_MS 1000u       /* No grant holds longer. */
+#define MAX_HOLD_NS NS_PER_S    /* No grant holds longer. */
 
 static void
 pace(struct cc *cc, struct cc_flow *flow, uint64_t bps)
@@ -60,19 +60,17 @@ departures_leave(struct cc *cc, struct cc_flow *flow)
     }
 }
 
-/* The receiver's shim tells the rate of 'flow'. */
+/* Lets 'flow' leave at 'bps' until then, as far as that makes sense. */
 void
-departures_grant(struct cc *cc, struct cc_flow *flow,
-                 const struct grant *grant, uint64_t now)
+departures_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
+                uint64_t until, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
-    uint32_t ms = grant->ms < MAX_HOLD_MS ? grant->ms : MAX_HOLD_MS;
+    uint64_t most = now + MAX_HOLD_NS;
 
-    counter_add(&cc->grants_taken, 1);
-    out->granted = (grant->bps < SHIM_MIN_RATE ? SHIM_MIN_RATE
-                    : grant->bps > SHIM_MAX_RATE ? SHIM_MAX_RATE
-                    : grant->bps);
-    out->until = now + ms * MS;
+    out->granted = (bps < SHIM_MIN_RATE ? SHIM_MIN_RATE
+                    : bps > SHIM_MAX_RATE ? SHIM_MAX_RATE : bps);
+    out->until = until < most ? until : most;
     out->resumed = false;
     if (!out->queue) {
         join(cc, flow, now);
@@ -80,6 +78,15 @@ departures_grant(struct cc *cc, struct cc_flow *flow,
     if (out->queue) {
         pace(cc, flow, out->granted);
     }
+}
+
+/* The receiver's shim tells the rate of 'flow'. */
+void
+departures_grant(struct cc *cc, struct cc_flow *flow,
+                 const struct grant *grant, uint64_t now)
+{
+    counter_add(&cc->grants_taken, 1);
+    departures_hold(cc, flow, grant->bps, now + grant->ms * MS, now);
 }
 
 /* The agent has found out whose flow it is: its queue is that job's. */

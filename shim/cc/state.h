@@ -5,9 +5,10 @@
 
 /* What the parts of congestion control share: cc.c sees each packet,
  * arrivals.c what comes of each flow, downlink.c divides the downlink,
- * departures.c the uplink, greeting.c and messages.c speak to other shims.
+ * departures.c the uplink, greeting.c and messages.c speak to other shims, and
+ * handover.c to a successor.
  *
- * Only those six include this. */
+ * Only those seven include this. */
 
 #include "shim/cc/allocate.h"
 #include "shim/cc/cc.h"
@@ -58,6 +59,8 @@ void downlink_divide(struct cc *, uint64_t ns, uint64_t now);
 
 /* departures.c: */
 uint16_t departures_queue(struct cc *, struct cc_flow *, uint64_t now);
+void departures_hold(struct cc *, struct cc_flow *, uint64_t bps,
+                     uint64_t until, uint64_t now);
 void departures_grant(struct cc *, struct cc_flow *, const struct grant *,
                       uint64_t now);
 void departures_leave(struct cc *, struct cc_flow *);

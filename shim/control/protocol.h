@@ -52,6 +52,7 @@
  *    SHIM_CONGESTION   struct shim_congestion     -
  *    SHIM_BINS         struct shim_bins_since     struct shim_bins, then
  *                                                 struct shim_bin[]
+ *    SHIM_CONNECTIONS  -                          see connections.h
  *
  * When the lease ends, every slot is treated as if it had level
  * 'SHIM_LEVEL_DEFAULT' and the default DSCP until the next SHIM_LEASE; the
@@ -80,7 +81,9 @@
  * SHIM_STEP_LEAVE then makes it end, its socket's name left to the successor;
  * the reply says that it has sent what it could within 30 ms and will not
  * touch another frame.  EINVAL without the first step, EBUSY if its loop does
- * not listen.
+ * not listen.  Between the two, SHIM_CONNECTIONS tells what congestion control
+ * has learned, which does not change then; EINVAL at any other time, and a
+ * shim from before it says EOPNOTSUPP.
  *
  * A request with an array is checked before any of it is done: EINVAL means
  * that nothing changed.  What is there already is changed by SHIM_SLOT_SET and
@@ -156,6 +159,8 @@ enum shim_msg_type {
     SHIM_FLOW_PAGE = 25,
 
     SHIM_BINS = 28,
+
+    SHIM_CONNECTIONS = 31,
 };
 
 struct shim_msg {

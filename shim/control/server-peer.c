@@ -89,6 +89,18 @@ take_over(struct server *s, struct peer *p, const struct shim_msg *msg,
     put(p, msg->type, msg->xid, status, &state, sizeof state);
 }
 
+static void
+tell_connections(struct server *s, struct peer *p, const struct shim_msg *msg)
+{
+    void *body = s->config.get_connections ? malloc(SHIM_MAX_MESSAGE) : NULL;
+    size_t size = 0;
+    int status = (body ? s->config.get_connections(s->config.aux, body, &size)
+                  : s->config.get_connections ? ENOMEM : EOPNOTSUPP);
+
+    put(p, msg->type, msg->xid, status, body, status ? 0 : size);
+    free(body);
+}
+
 static struct peer *
 find_capturer(struct server *s)
 {
@@ -148,6 +160,10 @@ handle(struct server *s, struct peer *p, const struct shim_msg *msg,
     }
     if (!status && msg->type == SHIM_TAKE_OVER) {
         take_over(s, p, msg, body);
+        return;
+    }
+    if (!status && msg->type == SHIM_CONNECTIONS) {
+        tell_connections(s, p, msg);
         return;
     }
     if (!status) {

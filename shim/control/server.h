@@ -35,6 +35,7 @@
 
 #include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/control/protocol.h"
@@ -73,6 +74,10 @@ struct server_config {
      * know. */
     void (*get_ports)(void *aux, struct shim_ports *);
     int (*take_over)(void *aux, uint32_t step, struct shim_state *);
+
+    /* Optional.  Writes the body of SHIM_CONNECTIONS's reply, for which there
+     * is room in any message, and its size.  Returns 0 or a positive errno. */
+    int (*get_connections)(void *aux, void *body, size_t *size);
 
     /* Somebody may listen on the socket: then it stays his until
      * server_publish(). */

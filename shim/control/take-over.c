@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "shim/control/client.h"
+#include "shim/control/connections.h"
 #include "shim/pipeline/flow-table.h"
 #include "shim/pipeline/job-slot.h"
 
@@ -139,6 +140,15 @@ take_over_stop(struct take_over *to, struct shim_state *state)
 
     to->stopped = !error;
     return error;
+}
+
+int
+take_over_connections(struct take_over *to, const void **bodyp, size_t *sizep)
+{
+    int error = shim_client_transact(to->client, SHIM_CONNECTIONS, NULL, 0,
+                                     STEP_MS, bodyp, sizep);
+
+    return error ? error : connections_check(*bodyp, *sizep);
 }
 
 void

@@ -22,6 +22,7 @@
  *    error = take_over_begin(path, &to);
  *    take_over_tables(to, flows, slots);
  *    error = take_over_stop(to, &state);
+ *    error = take_over_connections(to, &body, &size);    (if there is a use)
  *    ...throw away what was received, publish the server's socket...
  *    take_over_finish(to);
  *    ...forward...
@@ -33,8 +34,10 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The tables stay the caller's.  One thread. */
+ * The tables stay the caller's; a body is lent until the next call.  One
+ * thread. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/control/protocol.h"
@@ -52,6 +55,11 @@ char *take_over_begin(const char *path, struct take_over **top);
 int take_over_tables(struct take_over *, struct flow_table *,
                      struct job_slots *);
 int take_over_stop(struct take_over *, struct shim_state *);
+
+/* After take_over_stop().  '*bodyp' is one that connections_check() accepts:
+ * see connections.h.  EOPNOTSUPP if the other process is too old to tell. */
+int take_over_connections(struct take_over *, const void **bodyp,
+                          size_t *sizep);
 
 /* Ends the other process, by force if it does not answer, and frees the
  * struct.  Without take_over_stop() it goes on instead. */

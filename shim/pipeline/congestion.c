@@ -161,6 +161,18 @@ congestion_turn(struct congestion *c, uint64_t now)
     cc_turn(c->cc, now);
 }
 
+size_t
+congestion_save(const struct congestion *c, void *body)
+{
+    return cc_save(c->cc, body);
+}
+
+void
+congestion_restore(struct congestion *c, const void *body, uint64_t now)
+{
+    cc_restore(c->cc, body, now);
+}
+
 void
 congestion_set_law(struct congestion *c, const struct shim_congestion *told)
 {

@@ -30,6 +30,7 @@
  * The egress stays the caller's.  One thread, that of the egress, but for the
  * last two functions, which are the control thread's. */
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct cc_config;
@@ -58,6 +59,10 @@ uint32_t congestion_from_uplink(struct congestion *, struct rte_mbuf **frames,
                                 struct packet *packets, uint16_t *slots,
                                 uint32_t n, uint64_t now);
 void congestion_turn(struct congestion *, uint64_t now);
+
+/* See cc_save() and cc_restore(). */
+size_t congestion_save(const struct congestion *, void *body);
+void congestion_restore(struct congestion *, const void *body, uint64_t now);
 
 void congestion_set_law(struct congestion *, const struct shim_congestion *);
 void congestion_stats(const struct congestion *, struct shim_stats *);

@@ -35,7 +35,8 @@ struct forward {
 
     /* The forwarding thread writes, the control thread reads. */
     uint64_t rx_packets, rx_bytes;
-    bool ended;                 /* Receives no more. */
+    bool ended;                 /* Receives no more... */
+    bool at_rest;               /* ...and neither does any other lane. */
     uint32_t last_turns;        /* Since it was told to end. */
 
     /* The control thread writes, the forwarding thread reads. */
@@ -337,6 +338,7 @@ follow_end(struct forward *f, bool received)
     if (!LOAD(&f->ending)) {
         f->last_turns = 0;
         STORE(&f->ended, false);
+        STORE(&f->at_rest, false);
     } else if (!f->ended
                && (!received || ++f->last_turns >= MAX_LAST_TURNS)) {
         STORE(&f->ended, true);
@@ -351,6 +353,7 @@ follow_end(struct forward *f, bool received)
 bool
 forward_turn(struct forward *f, uint64_t now)
 {
+    bool at_rest = f->ended && (!f->lanes || lanes_have_ended(f->lanes));
     bool received = !f->ended && receive_from_host(f, now);
     bool sent;
 
@@ -359,10 +362,11 @@ forward_turn(struct forward *f, uint64_t now)
     received |= f->lanes ? receive_in_turn(f, now)
                 : f->ended ? port_flush(f->config.host, now)
                 : receive_from_uplink(f, now);
-    if (f->congestion) {
+    if (f->congestion && !at_rest) {
         congestion_turn(f->congestion, now);
     }
     flow_table_pause(f->config.flows, f->reader);
+    STORE(&f->at_rest, at_rest);
     follow_end(f, received);
     return received || sent;
 }
@@ -382,7 +386,7 @@ forward_is_ending(const struct forward *f)
 bool
 forward_has_ended(const struct forward *f)
 {
-    return LOAD(&f->ended) && (!f->lanes || lanes_have_ended(f->lanes));
+    return LOAD(&f->at_rest);
 }
 
 static uint32_t
@@ -415,6 +419,20 @@ uint32_t
 forward_discard(struct forward *f)
 {
     return discard_all(f->config.host) + discard_all(f->config.uplink);
+}
+
+size_t
+forward_save(const struct forward *f, void *body)
+{
+    return f->congestion ? congestion_save(f->congestion, body) : 0;
+}
+
+void
+forward_restore(struct forward *f, const void *body)
+{
+    if (f->congestion) {
+        congestion_restore(f->congestion, body, forward_now());
+    }
 }
 
 uint32_t

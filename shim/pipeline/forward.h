@@ -37,6 +37,7 @@
  * the control thread. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "shim/control/protocol.h"
@@ -90,8 +91,9 @@ struct lane *forward_lane(struct forward *, unsigned int number);
 struct wake *forward_wake(struct forward *);
 
 /* While it ends it receives nothing, and sends what it has.  A change has
- * happened when forward_has_ended() says so: after the end nothing that was
- * there before is left to be received. */
+ * happened when forward_has_ended() says so, and not before should the next
+ * one be made: after the end nothing that was there before is left to be
+ * received, and congestion control rests. */
 void forward_end(struct forward *, bool end);
 bool forward_is_ending(const struct forward *);
 bool forward_has_ended(const struct forward *);
@@ -102,6 +104,13 @@ bool forward_has_ended(const struct forward *);
 uint32_t forward_discard(struct forward *);
 
 uint32_t forward_guard(const struct forward *);
+
+/* What congestion control has learned, for another process: see
+ * control/connections.h.  The first is for after the end and returns the bytes
+ * of a body that it wrote, at most CC_HANDOVER_BYTES, 0 without congestion
+ * control; the second for before the beginning. */
+size_t forward_save(const struct forward *, void *body);
+void forward_restore(struct forward *, const void *body);
 
 /* Fills in what was counted here of 'stats'. */
 void forward_stats(const struct forward *, struct shim_stats *);

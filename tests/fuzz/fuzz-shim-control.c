@@ -5,6 +5,7 @@
  * it answers is a sequence of messages. */
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -69,6 +70,19 @@ set_congestion(void *aux, const struct shim_congestion *law)
          || law->beta == SHIM_CONGESTION_UNTOLD);
 }
 
+/* By turns what may be told and what may not. */
+static int
+get_connections(void *aux, void *body, size_t *size)
+{
+    static bool stopped;
+
+    (void) aux;
+    stopped = !stopped;
+    memset(body, 0, 1000);
+    *size = 1000;
+    return stopped ? 0 : EINVAL;
+}
+
 static uint64_t
 get_now(void)
 {
@@ -79,6 +93,7 @@ static struct server_config config = {
     .boot_id = 7, .mtu = 9000, .get_stats = get_stats, .get_rate = get_rate,
     .set_rate = set_rate, .set_guard = set_guard,
     .set_congestion = set_congestion, .now = get_now,
+    .get_connections = get_connections,
 };
 
 /* The checks by themselves, on memory that ends where the bytes do. */
@@ -91,7 +106,7 @@ check_protocol(const uint8_t *data, size_t size)
     if (!protocol_next(copy, size, &msg)) {
         must(msg.length >= sizeof msg && msg.length <= size);
     }
-    for (uint16_t type = 0; type <= SHIM_CAPTURED + 1; type++) {
+    for (uint16_t type = 0; type <= SHIM_CONNECTIONS + 1; type++) {
         protocol_check_body(type, copy, size);
     }
     free(copy);

@@ -114,6 +114,7 @@ prepare(void)
     must(!replay_rules_parse("rules", text, &rules));
     must(!eal_init_offline(replay_memory(rules)));
     must(!replay_create(rules, leave, NULL, &replay));
+    atexit(eal_uninit);         /* It leaves a folder otherwise. */
 }
 
 static void

@@ -21,7 +21,7 @@
 static inline void *
 copy_bytes(const uint8_t *data, size_t size)
 {
-    void *copy = malloc(size ? size : 1);
+    void *copy = calloc(1, size ? size : 1);
 
     must(copy);
     if (size) {

@@ -53,7 +53,7 @@ cleanup() {
         ip netns del "$ns" 2>/dev/null || true
     done
     for i in $(hosts); do
-        rm -rf "/var/run/dpdk/$PREFIX-n$i"
+        rm -rf "/var/run/dpdk/$PREFIX-n$i" "/var/run/dpdk/$PREFIX-n$i".*
     done
     rm -rf "$TMP"
 }
@@ -85,6 +85,14 @@ host_listens() { [ -n "$(in_host "$1" ss "-Hl${2}n" "sport = :$3")" ]; }
 shim_value() {
     "$BUILD/shim/stagecoach-shim" --show "$TMP/$1.sock" |
         awk -v name="$2" '$1 == name { print $2 }'
+}
+
+# shim_pid I: the process that answers for host I.
+shim_pid() {
+    "$BUILD/shim/stagecoach-shim" --show "$TMP/$1.sock" |
+        awk '$1 == "boot_id" {
+            for (i = 1; i < NF; i += 2) if ($i == "pid") print $(i + 1)
+        }'
 }
 
 # shim_start I OPTION...

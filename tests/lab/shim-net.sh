@@ -32,7 +32,7 @@ cleanup() {
         done
         ip netns del "$ns" 2>/dev/null
     done
-    rm -rf "$TMP" "/var/run/dpdk/$PREFIX"
+    rm -rf "$TMP" "/var/run/dpdk/$PREFIX" "/var/run/dpdk/$PREFIX".*
 }
 trap cleanup EXIT
 trap 'exit 1' INT TERM

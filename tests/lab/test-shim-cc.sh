@@ -3,9 +3,10 @@
 #
 # Congestion control: three hosts send to one, of which the last has a shim that
 # knows nothing of it.  The link is full and its queue is short, no host sees
-# what the shims say to each other, and connections survive the death of the
-# receiver's shim.  $LANES: how many each of these shims has; $LEAST: Mbit/s
-# that each flow must have with a shim that has not seen it begin.
+# what the shims say to each other, all that goes on when other shims take over
+# at both ends, and connections survive the death of the receiver's shim.
+# $LANES: how many each of these shims has; $LEAST: Mbit/s that each flow must
+# have with a shim that has not seen it begin.
 set -u
 LANES=${LANES:-1} LEAST=${LEAST:-10}
 HOSTS=3 RATE=100mbit MTU=1500 QUEUE=1000000
@@ -32,26 +33,34 @@ mbps() {
         END { printf "%d\n", bytes * 8 / (to - from) / 1000 }' "$TMP/sink"
 }
 
-in_host 0 "$traffic" echo 20000 7000 & PIDS="$PIDS $!"
-in_host 0 "$traffic" sink 9500 6001 6002 6003 >"$TMP/sink" &
+in_host 0 "$traffic" echo 25000 7000 & PIDS="$PIDS $!"
+in_host 0 "$traffic" sink 13500 6001 6002 6003 >"$TMP/sink" &
 sink=$!
 PIDS="$PIDS $sink"
 wait_until host_listens 0 t 6003
 wait_until host_listens 0 u 7000
 sources=
 for i in 1 2 3; do
-    in_host $i "$traffic" source 10.99.0.1 600$i 500$i 0 0 8500 \
+    in_host $i "$traffic" source 10.99.0.1 600$i 500$i 0 0 12500 \
         >"$TMP/source.$i" & sources="$sources $!"
 done
 PIDS="$PIDS $sources"
+# look NAME: watches queue and heartbeats for two seconds.
+look() {
+    in_fabric "$BUILD/tests/lab/queue-sample" port0 2 2000 1000 >"$TMP/$1" &
+    sampler=$!
+    in_host 1 "$traffic" ping 10.99.0.1 7000 80 200 >"$TMP/ping" ||
+        fail "$1: a heartbeat was lost"
+    wait $sampler || fail "queue-sample"
+    echo "$1: $(cat "$TMP/$1")"
+    [ "$(awk '{ print $6 }' "$TMP/$1")" -le 65536 ] ||
+        fail "$1: the p99 is too much"
+}
+
 sleep 1
 began=$(now)
-in_fabric "$BUILD/tests/lab/queue-sample" port0 2 2000 1000 >"$TMP/queue" &
-sampler=$!
-in_host 1 "$traffic" ping 10.99.0.1 7000 80 200 >"$TMP/ping" ||
-    fail "a heartbeat was lost"
-wait $sampler || fail "queue-sample"
-cat "$TMP/queue"
+look queue
+ended=$(now)
 
 for i in 0 1 3; do
     echo "host $i: $(no_ports $i) datagrams for nobody"
@@ -60,13 +69,27 @@ done
 [ "$(shim_value 0 cc_windows)" -gt 0 ] || fail "no window was lowered"
 [ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 was told nothing"
 
-ended=$(now)
+# Other shims take over: of the receiver, then of a sender.
+gone() { ! kill -0 "$1" 2>/dev/null; }
+for i in 0 1; do
+    old=$(shim_pid $i)
+    shim_start $i --cc on --control-port 7000 --lanes "$LANES" --take-over
+    wait_until gone "$old"
+done
+grep "are known from" "$TMP/shims"
+[ "$(grep -c " [1-9][0-9]* connections and [1-9]" "$TMP/shims")" = 2 ] ||
+    fail "the new shims were told of no connection"
+succeeded=$(now)
+look queue-then
+looked=$(now)
+[ "$(shim_value 0 cc_windows)" -gt 0 ] || fail "the new shim lowers no window"
+[ "$(shim_value 1 cc_grants_taken)" -gt 0 ] || fail "shim 1 is told nothing"
 
 # The receiver's shim dies, and comes back without its memory.
-# shellcheck disable=SC2086
-set -- $SHIM_PIDS
-kill -9 "$1"
-wait "$1" 2>/dev/null
+old=$(shim_pid 0)
+kill -9 "$old"
+wait "$old" 2>/dev/null
+killed=$(now)
 shim_start 0 --cc on --control-port 7000 --lanes "$LANES"
 wait_until "$BUILD/shim/stagecoach-shim" --show "$TMP/0.sock"
 for pid in $sources; do
@@ -77,15 +100,15 @@ wait $sink || fail "the sink"
 sum=0
 for i in 1 2 3; do
     before=$(mbps "$began" "$ended" 600$i)
-    after=$(mbps $((ended + 3000)) $((ended + 5000)) 600$i)
-    echo "flow $i: $before Mbit/s, $after with a new shim"
+    then=$(mbps "$succeeded" "$looked" 600$i)
+    after=$(mbps $((killed + 3000)) $((killed + 5000)) 600$i)
+    echo "flow $i: $before Mbit/s, $then with a successor, $after with a new shim"
     [ "$before" -ge 15 ] || fail "flow $i: $before Mbit/s"
+    [ "$then" -ge 15 ] || fail "flow $i, with a successor: $then Mbit/s"
     # The new shim does not know these connections' windows, so this is how TCP
     # shares a queue: 11 to 68 Mbit/s were seen, with three lanes 8 to 55.
     [ "$after" -ge "$LEAST" ] || fail "flow $i, with a new shim: $after Mbit/s"
     sum=$((sum + before))
 done
 [ $sum -ge 80 ] || fail "all flows: $sum Mbit/s"
-queue=$(awk '{ print $6 }' "$TMP/queue")
-[ "$queue" -le 65536 ] || fail "the queue's p99 is $queue bytes"
 echo PASS

@@ -73,6 +73,7 @@ struct verdict world_carry(struct world *w, int from,
                            struct cc_packet *p);
 void world_deliver(struct world *w);
 void world_turn(struct world *w, uint64_t ns);
+void world_succeed(struct world *w, int who, uint64_t seed);
 void world_open(struct world *w, uint16_t port);
 uint32_t world_bulk(struct world *w, uint16_t port, int n, uint64_t ns,
                     uint16_t *queue);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -515,7 +516,7 @@ stop(void **state)
 {
     (void) state;
     rte_mempool_free(pool);
-    return rte_eal_cleanup();
+    return rte_eal_cleanup() || rmdir(rte_eal_get_runtime_dir());
 }
 
 int

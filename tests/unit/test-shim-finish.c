@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -383,7 +384,8 @@ static int
 stop(void **state)
 {
     (void) state;
-    return rte_mempool_avail_count(pool) == 255 ? rte_eal_cleanup() : -1;
+    return (rte_mempool_avail_count(pool) != 255 || rte_eal_cleanup()
+            || rmdir(rte_eal_get_runtime_dir()));
 }
 
 int

@@ -39,6 +39,7 @@ static struct {
     uint64_t rate, now;
     uint32_t guard;
     struct shim_congestion congestion;
+    size_t learned;             /* Bytes, 0: not to be told now. */
 } t;
 
 static void
@@ -87,6 +88,15 @@ be_taken_over(void *aux, uint32_t step, struct shim_state *state)
     return step == SHIM_STEP_STOP ? 0 : EINVAL;
 }
 
+static int
+get_connections(void *aux, void *body, size_t *size)
+{
+    (void) aux;
+    memset(body, 7, t.learned);
+    *size = t.learned;
+    return t.learned ? 0 : EINVAL;
+}
+
 static void
 set_congestion(void *aux, const struct shim_congestion *congestion)
 {
@@ -108,6 +118,7 @@ setup(void **state)
         .get_rate = get_rate, .set_rate = set_rate, .set_guard = set_guard,
         .set_congestion = set_congestion,
         .now = get_now, .get_ports = get_ports, .take_over = be_taken_over,
+        .get_connections = get_connections,
     };
     char *error;
 
@@ -718,6 +729,47 @@ a_successor_hears_all_and_takes_the_name(void **state)
     shim_client_close(c);
 }
 
+/* What congestion control knows may be half a message, and is not for every
+ * time. */
+static void
+connections_are_told_when_they_may_be(void **state)
+{
+    struct shim_client *c = open_client();
+    const size_t much = 600 << 10;
+    const uint8_t *bytes;
+    const void *body;
+    size_t size;
+
+    (void) state;
+    t.learned = 0;
+    assert_int_equal(ask(c, SHIM_CONNECTIONS, NULL, 0, &body, &size), EINVAL);
+    assert_int_equal(size, 0);
+    t.learned = much;
+    assert_int_equal(ask(c, SHIM_CONNECTIONS, NULL, 0, &body, &size), 0);
+    assert_int_equal(size, much);
+    bytes = body;
+    for (size_t i = 0; i < much; i++) {
+        assert_int_equal(bytes[i], 7);
+    }
+    assert_int_equal(ask(c, SHIM_CONNECTIONS, "", 1, NULL, NULL), EPROTO);
+    shim_client_close(c);
+}
+
+static void
+connections_need_somebody_who_knows(void **state)
+{
+    struct server_config config = { .misses = t.misses, .now = get_now };
+    struct shim_client *c;
+
+    (void) state;
+    server_destroy(t.server);
+    assert_null(server_create(t.path, &config, &t.server));
+    c = open_client();
+    assert_int_equal(ask(c, SHIM_CONNECTIONS, NULL, 0, NULL, NULL),
+                     EOPNOTSUPP);
+    shim_client_close(c);
+}
+
 static void
 ports_are_told(void **state)
 {
@@ -756,6 +808,8 @@ main(void)
         TEST(the_socket_is_private),
         TEST(a_dead_socket_is_replaced_a_live_one_is_not),
         TEST(a_successor_hears_all_and_takes_the_name),
+        TEST(connections_are_told_when_they_may_be),
+        TEST(connections_need_somebody_who_knows),
         TEST(ports_are_told),
     };
 

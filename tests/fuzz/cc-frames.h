@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef FUZZ_CC_FRAMES_H
+#define FUZZ_CC_FRAMES_H 1
+
+/* Congestion control without an egress, and hostile frames for it. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/cc/cc.h"
+#include "shim/cc/hello.h"
+#include "shim/pipeline/classify.h"
+#include "shim/pipeline/job-slot.h"
+#include "tests/fuzz/must.h"
+
+#define LINK UINT64_C(100000000)
+#define N_QUEUES 8
+#define MS UINT64_C(1000000)
+
+static bool used[N_QUEUES];
+
+static inline uint16_t
+flow_queue(void *aux, uint16_t slot)
+{
+    (void) aux;
+    (void) slot;
+    for (uint16_t i = 1; i < N_QUEUES; i++) {
+        if (!used[i]) {
+            used[i] = true;
+            return i;
+        }
+    }
+    return 0;
+}
+
+static inline void
+flow_free(void *aux, uint16_t queue)
+{
+    (void) aux;
+    must(queue && queue < N_QUEUES && used[queue]);
+    used[queue] = false;
+}
+
+static inline void
+flow_rate(void *aux, uint16_t queue, uint64_t bps)
+{
+    (void) aux;
+    (void) bps;
+    must(queue && queue < N_QUEUES && used[queue]);
+}
+
+static inline void
+send_message(void *aux, const uint8_t *frame, size_t length)
+{
+    (void) aux;
+    must(frame && length > 14 && length < 700);
+}
+
+/* Gives a frame of its own memory, so that what is beyond it is found out. */
+static inline void
+give(struct cc *cc, const uint8_t *data, size_t size, uint8_t how,
+     uint64_t now)
+{
+    uint8_t *memory = malloc(HELLO_ROOM + size);
+    struct cc_frame frame = {
+        .data = memory + HELLO_ROOM,
+        .length = size,
+        .room = HELLO_ROOM,
+    };
+    struct verdict v = { .is_ip = true, .slot = how % 4 };
+
+    memcpy(frame.data, data, size);
+    if (how & 1) {
+        cc_from_host(cc, &frame, &v, now);
+        must(v.queue < N_QUEUES && (!v.queue || used[v.queue]));
+    } else {
+        cc_from_uplink(cc, &frame, how % 4, now);
+    }
+    must(frame.data >= memory && frame.data + frame.length
+         == memory + HELLO_ROOM + size);
+    free(memory);
+}
+
+static inline struct cc *
+create_cc(const struct job_slots *slots)
+{
+    struct cc_config config = {
+        .slots = slots, .downlink_bps = LINK, .seed = 1, .mtu = 1500,
+        .max_flows = 8,
+        .control_ports = { 7000 },
+        .flow_queue = flow_queue, .flow_free = flow_free,
+        .flow_rate = flow_rate, .send = send_message,
+    };
+    struct cc *cc = cc_create(&config);
+
+    must(slots && cc);
+    return cc;
+}
+
+/* Gives a sequence of frames, each after two bytes of its length and one that
+ * says where it comes from and how much later.  Returns the time of the
+ * last. */
+static inline uint64_t
+give_all(struct cc *cc, const uint8_t *data, size_t size, uint64_t now)
+{
+    while (size >= 3) {
+        size_t n = (data[0] << 8 | data[1]) % 2048;
+        uint8_t how = data[2];
+
+        data += 3;
+        size -= 3;
+        n = n < size ? n : size;
+        give(cc, data, n, how, now);
+        now += (how >> 2) * MS / 4;
+        cc_turn(cc, now);
+        data += n;
+        size -= n;
+    }
+    return now;
+}
+
+/* All flows are silent for three hours: nothing is held any more. */
+static inline void
+destroy_cc(struct cc *cc, uint64_t now)
+{
+    for (int i = 0; i < 3; i++) {
+        now += 10800000 * MS;
+        cc_turn(cc, now);
+    }
+    for (int i = 0; i < N_QUEUES; i++) {
+        must(!used[i]);
+    }
+    cc_destroy(cc);
+}
+
+#endif /* tests/fuzz/cc-frames.h */

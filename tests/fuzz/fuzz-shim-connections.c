@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What another shim claims to know of connections: whatever passes the check
+ * does no harm, neither at once nor with the frames that follow, and can be
+ * handed on.  The input is a body, of as many elements as its head says of
+ * each kind, up to three, then what give_all() takes. */
+
+#include "shim/control/connections.h"
+#include "tests/fuzz/cc-frames.h"
+
+#define MAX_EACH 4
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+must_be_good(const struct cc *cc)
+{
+    void *body = malloc(CC_HANDOVER_BYTES);
+    size_t size;
+
+    must(body);
+    size = cc_save(cc, body);
+    must(size <= CC_HANDOVER_BYTES);
+    must(!connections_check(body, size));
+    free(body);
+}
+
+static void
+succeed(const void *body, const uint8_t *frames, size_t size)
+{
+    struct job_slots *slots = job_slots_create();
+    struct cc *cc = create_cc(slots);
+    uint64_t now = 1000 * MS;
+
+    cc_restore(cc, body, now);
+    must_be_good(cc);
+    now = give_all(cc, frames, size, now);
+    must_be_good(cc);
+    destroy_cc(cc, now);
+    job_slots_destroy(slots);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct shim_connections head;
+    size_t body_size;
+    void *body = copy_bytes(data, size);
+
+    connections_check(body, size);
+    free(body);
+    if (size < sizeof head) {
+        return 0;
+    }
+    connections_head(data, &head);
+    head.n_peers %= MAX_EACH;
+    head.n_connections %= MAX_EACH;
+    body_size = connections_size(head.n_peers, head.n_connections);
+    if (size >= body_size) {
+        body = copy_bytes(data, body_size);
+        memcpy(body, &head, sizeof head);
+        if (!connections_check(body, body_size)) {
+            succeed(body, data + body_size, size - body_size);
+        }
+        free(body);
+    }
+    return 0;
+}

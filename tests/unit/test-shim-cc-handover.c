@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Another shim takes the place of one that knows connections: neither the
+ * hosts nor the other shim notice. */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shim/control/connections.h"
+#include "tests/unit/cc-world.h"
+
+/* The receiver's host acknowledges 'ack' on flow 1 with window 'field'.
+ * Returns what the sender sees. */
+static uint16_t
+tell(struct world *w, uint32_t ack, uint16_t field)
+{
+    struct packet_spec spec = world_spec(w, RECEIVER, 1, SEGMENT_ACK);
+    struct segment seg;
+    struct cc_packet p;
+
+    spec.ack = ack;
+    spec.window = field;
+    world_carry(w, RECEIVER, &spec, &p);
+    assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
+    return seg.window;
+}
+
+static void
+the_first_window_is_bounded_as_the_last(void **state)
+{
+    struct world *w = *state;
+    struct job_slots *slots = w->sides[SENDER].slots;
+    uint32_t before, after;
+
+    cc_destroy(w->sides[SENDER].cc);
+    w->sides[SENDER].cc = NULL;
+    world_open(w, 1);
+    before = world_bulk(w, 1, 300, GAP, NULL) >> 7;
+    assert_in_range(before, 1, 1000);
+    world_succeed(w, RECEIVER, 99);
+    after = tell(w, w->stamp * 100000, 65535);
+    assert_in_range(after, before - 1, before + 1);
+    assert_in_range(world_bulk(w, 1, 300, GAP, NULL) >> 7, before / 2,
+                    before * 2);
+    w->sides[SENDER].slots = slots;
+}
+
+static void
+the_edge_does_not_move_left(void **state)
+{
+    struct world *w = *state;
+    const uint32_t ack = 1000, told = 60000;
+
+    world_open(w, 1);
+    assert_int_equal(tell(w, ack, told), told);
+    world_succeed(w, RECEIVER, 99);
+
+    /* Now it is bulk, and has less, but what was told holds. */
+    for (int i = 0; i < 50; i++) {
+        struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
+        struct cc_packet p;
+
+        data.payload = DATA;
+        world_carry(w, SENDER, &data, &p);
+        world_turn(w, GAP);
+        world_deliver(w);
+    }
+    assert_int_equal(tell(w, ack, told), told);
+    assert_int_equal(tell(w, ack + 1280, told), told - 10);
+    assert_true(tell(w, ack + told * 128 - 128, told) < told);
+}
+
+/* What the host means by a window is not what its peer takes it for. */
+static void
+windows_are_translated_as_before(void **state)
+{
+    struct packet_spec syn, answer;
+    struct world *w = *state;
+    struct cc_packet p;
+
+    syn = world_spec(w, SENDER, 1, SEGMENT_SYN);
+    answer = world_spec(w, RECEIVER, 1, SEGMENT_SYN | SEGMENT_ACK);
+    answer.scale = 12;
+    world_carry(w, SENDER, &syn, &p);
+    world_carry(w, RECEIVER, &answer, &p);
+    assert_int_equal(tell(w, 1000, 100), 400);
+    world_succeed(w, RECEIVER, 99);
+    assert_int_equal(tell(w, 1001, 100), 400);
+    for (int i = 0; i < 20; i++) {
+        world_succeed(w, RECEIVER, i);
+    }
+    assert_int_equal(tell(w, 500000, 50), 200);
+}
+
+/* Each end's shim in turn: data wait in a queue at a rate from the first one
+ * on, and messages are believed without a new greeting. */
+static void
+rates_hold_and_go_on(void **state)
+{
+    struct world *w = *state;
+    struct side *sender = &w->sides[SENDER];
+    uint64_t rate, taken;
+    uint16_t queue = 0;
+
+    world_open(w, 1);
+    world_bulk(w, 1, 300, GAP, &queue);
+    rate = sender->rate[queue];
+    assert_true(rate > 50 * MBIT);
+
+    world_succeed(w, SENDER, 99);
+    world_bulk(w, 1, 1, 0, &queue);
+    assert_true(queue > 0);
+    assert_int_equal(sender->rate[queue], rate);
+    assert_int_equal(world_stats(w, SENDER).cc_grants_taken, 0);
+    world_bulk(w, 1, 200, GAP, &queue);
+    taken = world_stats(w, SENDER).cc_grants_taken;
+    assert_true(taken > 0);
+
+    world_succeed(w, RECEIVER, 98);
+    world_bulk(w, 1, 200, GAP, &queue);
+    assert_true(world_stats(w, SENDER).cc_grants_taken > taken);
+    assert_true(sender->rate[queue] > 50 * MBIT);
+}
+
+/* The other end's shim died meanwhile: what it granted ends as it would
+ * have. */
+static void
+an_old_rate_does_not_hold(void **state)
+{
+    struct world *w = *state;
+    uint16_t queue = 0;
+
+    world_open(w, 1);
+    world_bulk(w, 1, 300, GAP, &queue);
+    assert_true(queue > 0);
+    w->now += 2000 * MS;
+    world_succeed(w, SENDER, 99);
+    for (int i = 0; i < MAX_QUEUES; i++) {
+        assert_false(w->sides[SENDER].queue_used[i]);
+    }
+}
+
+static void
+marks_stay_the_shims_or_the_hosts(void **state)
+{
+    struct world *w = *state;
+    struct packet_spec syn = world_spec(w, SENDER, 2, SEGMENT_SYN | SEGMENT_ECE
+                                     | SEGMENT_CWR);
+    struct cc_packet p;
+
+    world_open(w, 1);
+    world_carry(w, SENDER, &syn, &p);
+    syn = world_spec(w, RECEIVER, 2, SEGMENT_SYN | SEGMENT_ACK | SEGMENT_ECE);
+    world_carry(w, RECEIVER, &syn, &p);
+    world_bulk(w, 1, 100, GAP, NULL);
+    world_succeed(w, SENDER, 99);
+    world_succeed(w, RECEIVER, 98);
+    for (uint16_t port = 1; port <= 2; port++) {
+        struct packet_spec data = world_spec(w, SENDER, port, SEGMENT_ACK);
+        struct segment seg;
+
+        data.payload = DATA;
+        data.ecn = SEGMENT_CE;
+        world_carry(w, SENDER, &data, &p);
+        assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
+        assert_int_equal(seg.ecn, port == 1 ? SEGMENT_NOT_ECT : SEGMENT_CE);
+    }
+}
+
+/* Saves what 'who's shim knows.  The caller frees it. */
+static void *
+save(const struct world *w, int who, size_t *size)
+{
+    void *body = calloc(1, CC_HANDOVER_BYTES);
+
+    *size = cc_save(w->sides[who].cc, body);
+    return body;
+}
+
+static void
+nothing_is_lost_on_the_way(void **state)
+{
+    struct shim_congestion law = { .gamma = 900000, .beta = 100000,
+                                   .floor = 70000 };
+    struct world *w = *state;
+    size_t size[2];
+    void *body[2];
+
+    for (int who = 0; who < 2; who++) {
+        cc_set_law(w->sides[who].cc, &law);
+    }
+    for (uint16_t port = 1; port <= 20; port++) {
+        world_open(w, port);
+        world_bulk(w, port, 3 * port, GAP, NULL);
+    }
+    for (int who = 0; who < 2; who++) {
+        body[0] = save(w, who, &size[0]);
+        world_succeed(w, who, who + 1);         /* The same hashes. */
+        body[1] = save(w, who, &size[1]);
+        assert_int_equal(size[0], connections_size(1, 20));
+        assert_int_equal(size[0], size[1]);
+        assert_memory_equal(body[0], body[1], size[0]);
+        free(body[0]);
+        free(body[1]);
+    }
+}
+
+/* More than there is room for, one of them twice, from a clock that is
+ * ahead. */
+static void
+what_has_no_room_is_forgotten(void **state)
+{
+    struct world *w = *state;
+    struct shim_connections head = { .law = { .gamma = 950000 },
+                                     .n_connections = 100 };
+    char *body = malloc(connections_size(0, 100));
+
+    memcpy(body, &head, sizeof head);
+    for (uint32_t i = 0; i < head.n_connections; i++) {
+        struct shim_connection c = {
+            .key = { .family = 4, .protocol = IPPROTO_TCP,
+                     .local_port = i / 2 },
+            .last = UINT64_MAX,
+            .out_bps = UINT64_MAX,
+            .out_until = UINT64_MAX,
+            .core_bps = UINT64_MAX,
+        };
+
+        memcpy(body + connections_size(0, i), &c, sizeof c);
+    }
+    assert_int_equal(connections_check(body, connections_size(0, 100)), 0);
+    cc_restore(w->sides[SENDER].cc, body, w->now);
+    assert_int_equal(world_stats(w, SENDER).cc_flows, 50);
+    for (uint32_t i = 0; i < head.n_connections; i++) {
+        struct shim_connection c;
+
+        connections_get(body, i, &c);
+        c.key.local_port = i;
+        memcpy(body + connections_size(0, i), &c, sizeof c);
+    }
+    cc_restore(w->sides[RECEIVER].cc, body, w->now);
+    assert_int_equal(world_stats(w, RECEIVER).cc_flows, 64);
+    free(body);
+
+    /* They go as others do. */
+    for (int i = 0; i < 100; i++) {
+        world_turn(w, 1000 * MS);
+    }
+    assert_int_equal(world_stats(w, SENDER).cc_flows, 0);
+    for (int i = 0; i < MAX_QUEUES; i++) {
+        assert_false(w->sides[SENDER].queue_used[i]);
+    }
+}
+
+/* Writes 'size' bytes of 'value' to a copy of 'body', and checks that. */
+static int
+check_with(const void *body, size_t body_size, size_t at, const void *value,
+           size_t size)
+{
+    char *copy = malloc(body_size);
+    int error;
+
+    memcpy(copy, body, body_size);
+    memcpy(copy + at, value, size);
+    error = connections_check(copy, body_size);
+    free(copy);
+    return error;
+}
+
+static void
+a_bad_body_is_refused(void **state)
+{
+#define BAD(BASE, TYPE, MEMBER, VALUE)                                  \
+    do {                                                                \
+        struct TYPE x_ = { .MEMBER = VALUE };                           \
+                                                                        \
+        assert_int_equal(check_with(body, size,                         \
+                                    BASE + offsetof(struct TYPE, MEMBER), \
+                                    &x_.MEMBER, sizeof x_.MEMBER),      \
+                         EINVAL);                                       \
+    } while (0)
+
+    struct world *w = *state;
+    const size_t peer = connections_size(0, 0), flow = connections_size(1, 0);
+    const uint32_t two = 2, most = UINT32_MAX;
+    size_t size;
+    void *body;
+
+    world_open(w, 1);
+    body = save(w, RECEIVER, &size);
+    assert_int_equal(size, connections_size(1, 1));
+    assert_int_equal(connections_check(body, size), 0);
+    for (size_t i = 0; i < size; i++) {
+        assert_int_equal(connections_check(body, i), EPROTO);
+    }
+    for (int i = 0; i < 2; i++) {
+        size_t at = i ? offsetof(struct shim_connections, n_peers)
+                    : offsetof(struct shim_connections, n_connections);
+
+        assert_int_equal(check_with(body, size, at, &two, sizeof two),
+                         EPROTO);
+        assert_int_equal(check_with(body, size, at, &most, sizeof most),
+                         EPROTO);
+    }
+    BAD(0, shim_connections, law.gamma, 499999);
+    BAD(peer, shim_peer, family, 5);
+    BAD(peer, shim_peer, local[4], 1);
+    BAD(peer, shim_peer, proven, 2);
+    BAD(peer, shim_peer, l2_size, SHIM_PEER_MAX_L2 + 1);
+    BAD(peer, shim_peer, pad[1], 1);
+    BAD(flow, shim_connection, key.family, 0);
+    BAD(flow, shim_connection, key.protocol, IPPROTO_UDP);
+    BAD(flow, shim_connection, key.remote[15], 1);
+    BAD(flow, shim_connection, marked, SHIM_CONNECTION_UNIT + 1);
+    BAD(flow, shim_connection, flags, SHIM_CONNECTION_FLAGS + 1);
+    BAD(flow, shim_connection, slot, SHIM_MAX_SLOTS);
+    BAD(flow, shim_connection, host_shift, 15);
+    BAD(flow, shim_connection, wire_shift, 8);
+    free(body);
+#undef BAD
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
+                                                   world_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(the_first_window_is_bounded_as_the_last),
+        TEST(the_edge_does_not_move_left),
+        TEST(windows_are_translated_as_before),
+        TEST(rates_hold_and_go_on),
+        TEST(an_old_rate_does_not_hold),
+        TEST(marks_stay_the_shims_or_the_hosts),
+        TEST(nothing_is_lost_on_the_way),
+        TEST(what_has_no_room_is_forgotten),
+        TEST(a_bad_body_is_refused),
+    };
+
+    return cmocka_run_group_tests_name("shim-cc-handover", tests, NULL, NULL);
+}
