@@ -97,8 +97,8 @@
  * if the table is for no more than SHIM_DEFAULT_FLOWS.  SHIM_FLOW_PAGE has a
  * part of them: the first request has 'next' 0, each further one what the
  * reply before it had, and 'next' is 0 again in the last reply.  A flow that
- * is there all the time and whose table gets no other meanwhile is listed
- * once.  A shim from before it makes no larger tables.
+ * is there all the time is listed once.  A shim from before it makes no larger
+ * tables.
  *
  * A flow that has had no packets for the shim's time-out is deleted, and
  * nobody is told: if it has one after all, that is a miss, as if it were new.

@@ -10,17 +10,16 @@
 struct burst {
     struct flow_id ids[CLASSIFY_BURST];
     uint16_t slots[CLASSIFY_BURST];     /* 0: none. */
-    uint32_t unknown;                   /* Bit N: frame N's flow is. */
+    uint64_t unknown;                   /* Bit N: frame N's flow is. */
     bool same;                          /* All are of the first one's flow. */
-    uint32_t careful;                   /* Bit N: 'kinds' and 'slots_6' of
-                                         * frame N hold. */
+    uint64_t careful;                   /* Bit N: what follows holds for
+                                         * frame N. */
     uint8_t kinds[CLASSIFY_BURST];      /* enum parsed_kind. */
     uint8_t families[CLASSIFY_BURST];   /* As in struct verdict. */
     uint16_t l3[CLASSIFY_BURST];        /* The same. */
-    int32_t slots_6[CLASSIFY_BURST];    /* Of IPv6. */
 };
 
-_Static_assert(CLASSIFY_BURST <= 32, "struct burst has 32 bits");
+_Static_assert(CLASSIFY_BURST <= 64, "struct burst has 64 bits");
 _Static_assert(CLASSIFY_BURST <= FLOW_TABLE_MAX_BULK, "one lookup a burst");
 
 static void
@@ -33,27 +32,8 @@ parse_carefully(const struct classifier *c, const struct packet *packet,
     }
 }
 
-static bool
-is_ipv4_flow(const struct parsed *p)
-{
-    return p->kind == PARSED_FLOW && p->key.family == 4;
-}
-
-static void
-set_id(const struct shim_flow_key *key, struct flow_id *id)
-{
-    uint64_t addresses;
-    uint32_t ports;
-
-    memcpy(&addresses, key->local, 4);
-    memcpy((uint8_t *) &addresses + 4, key->remote, 4);
-    memcpy(&ports, &key->local_port, sizeof ports);
-    *id = flow_id_init(addresses, ports, key->protocol);
-}
-
-/* What is not as common as all that.  IPv6 is looked up here; of what is no
- * flow of IPv4, the lookup to come gets an id that is nobody's, and what it
- * says of that is worth nothing. */
+/* What is not as common as all that.  Of what is no flow the lookup to come
+ * gets an id that is nobody's, and what it says of that is worth nothing. */
 static void __attribute__((noinline))
 begin_carefully(struct classifier *c, const struct packet *packet, uint32_t i,
                 bool from_host, struct burst *b)
@@ -61,43 +41,29 @@ begin_carefully(struct classifier *c, const struct packet *packet, uint32_t i,
     struct parsed p;
 
     parse_carefully(c, packet, from_host, &p);
-    b->careful |= 1u << i;
+    b->careful |= UINT64_C(1) << i;
     b->kinds[i] = p.kind;
-    b->slots_6[i] = -1;
-    b->ids[i] = flow_id_init(0, 0, 0);
-    if (is_ipv4_flow(&p)) {
-        set_id(&p.key, &b->ids[i]);
-    } else if (p.kind == PARSED_FLOW) {
-        b->slots_6[i] = flow_table_lookup(c->flows, &p.key);
-    }
+    b->ids[i] = (p.kind == PARSED_FLOW ? flow_table_id(c->flows, &p.key)
+                 : flow_id_init(0, 0, 0));
     b->l3[i] = p.l3;
     b->families[i] = p.kind == PARSED_MALFORMED ? 0 : p.family;
 }
 
-/* Is it common enough?  Tunnels are not, where they matter. */
-static inline bool
-is_common(const struct classifier *c, const struct packet *packet,
-          bool from_host, struct flow_id *id)
+/* Stores the ids of all packets.  Tunnels are not common, where they matter;
+ * that they do is known when this is compiled. */
+static inline __attribute__((always_inline)) void
+parse_all(struct classifier *c, const struct packet *packets, uint32_t n,
+          bool from_host, bool vxlan, struct burst *b)
 {
-    return (parse_common(packet->data, packet->length, from_host, id)
-            && !(c->vxlan && (id->rest & 0xff) == 17));
-}
+    const struct packet *end = packets + n;
+    struct flow_id *id = b->ids;
 
-/* Puts right what the lookup said of frames that are no flow of IPv4. */
-static void __attribute__((noinline))
-correct_slots(struct burst *b)
-{
-    for (uint32_t rest = b->careful; rest; rest &= rest - 1) {
-        int i = __builtin_ctz(rest);
-
-        bool is_v4 = b->ids[i].rest & 0xff;
-        bool unknown = (b->kinds[i] == PARSED_FLOW
-                        && (is_v4 ? b->unknown >> i & 1 : b->slots_6[i] < 0));
-
-        if (!is_v4) {
-            b->slots[i] = b->slots_6[i] < 0 ? 0 : b->slots_6[i];
+    b->careful = 0;
+    for (const struct packet *p = packets; p < end; p++, id++) {
+        if (!parse_common(p->data, p->length, from_host, id)
+            || (vxlan && (id->rest & 0xff) == 17)) {
+            begin_carefully(c, p, p - packets, from_host, b);
         }
-        b->unknown = (b->unknown & ~(1u << i)) | (uint32_t) unknown << i;
     }
 }
 
@@ -113,24 +79,53 @@ are_all_equal(const struct flow_id *ids, uint32_t n)
     return true;
 }
 
+/* Asks for all lines of the table before the first is looked at.  Not inline:
+ * in its caller, gcc would keep the loop's counter in memory. */
+static void __attribute__((noinline))
+hash_all(const struct flow_table *flows, const struct flow_id *ids,
+         uint32_t n, uint64_t *hashes)
+{
+    const struct flow_hasher hasher = flow_table_hasher(flows);
+
+    for (uint32_t i = 0; i < n; i++) {
+        hashes[i] = flow_hash(&hasher, &ids[i]);
+        flow_prefetch(&hasher, hashes[i]);
+    }
+}
+
+/* Puts right what the lookup said of frames that are no flow. */
+static void __attribute__((noinline))
+correct_slots(struct burst *b)
+{
+    for (uint64_t rest = b->careful; rest; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+
+        if (b->kinds[i] != PARSED_FLOW) {
+            b->slots[i] = 0;
+            b->unknown &= ~(UINT64_C(1) << i);
+        }
+    }
+}
+
 static inline void
 begin(struct classifier *c, const struct packet *packets, uint32_t n,
       bool from_host, struct burst *b)
 {
-    b->careful = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!is_common(c, &packets[i], from_host, &b->ids[i])) {
-            begin_carefully(c, &packets[i], i, from_host, b);
-        }
+    uint64_t hashes[CLASSIFY_BURST];
+    uint32_t n_lookups;
+
+    if (c->vxlan) {
+        parse_all(c, packets, n, from_host, true, b);
+    } else {
+        parse_all(c, packets, n, from_host, false, b);
     }
     /* One sender's train needs one lookup.  That a burst is none is usually
      * seen at its second packet. */
     b->same = !b->careful && are_all_equal(b->ids, n);
-    if (b->same) {
-        b->unknown = flow_table_lookup_bulk(c->flows, b->ids, 1, b->slots);
-        return;
-    }
-    b->unknown = flow_table_lookup_bulk(c->flows, b->ids, n, b->slots);
+    n_lookups = b->same ? 1 : n;
+    hash_all(c->flows, b->ids, n_lookups, hashes);
+    b->unknown = flow_table_lookup_bulk(c->flows, hashes, n_lookups,
+                                        b->slots);
     if (__builtin_expect(b->careful, 0)) {
         correct_slots(b);
     }
@@ -150,8 +145,8 @@ static void __attribute__((noinline))
 treat_carefully(struct classifier *c, const struct burst *b,
                 struct verdict *v)
 {
-    for (uint32_t rest = b->careful; rest; rest &= rest - 1) {
-        int i = __builtin_ctz(rest);
+    for (uint64_t rest = b->careful; rest; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
 
         v[i].l3 = b->l3[i];
         v[i].family = b->families[i];
@@ -166,10 +161,10 @@ treat_carefully(struct classifier *c, const struct burst *b,
 
 static void
 report_unknown(struct classifier *c, const struct packet *packets,
-               uint32_t unknown, uint64_t now)
+               uint64_t unknown, uint64_t now)
 {
-    for (uint32_t rest = unknown; rest; rest &= rest - 1) {
-        report(c, &packets[__builtin_ctz(rest)], now);
+    for (uint64_t rest = unknown; rest; rest &= rest - 1) {
+        report(c, &packets[__builtin_ctzll(rest)], now);
     }
     if (__builtin_expect(unknown, 0)) {
         miss_tell(c->misses);
@@ -193,7 +188,7 @@ treat_train(struct classifier *c, const struct burst *b,
 {
     v[0] = common_verdict(
         b->slots[0], job_slots_treatment(c->slots, b->slots[0], leased));
-    report_unknown(c, packets, b->unknown ? UINT32_MAX >> (32 - n) : 0, now);
+    report_unknown(c, packets, b->unknown ? UINT64_MAX >> (64 - n) : 0, now);
     for (uint32_t i = 1; i < n; i++) {
         v[i] = v[0];
     }
@@ -202,7 +197,7 @@ treat_train(struct classifier *c, const struct burst *b,
 /* What all verdicts have in common is one word, stored at once: as many stores
  * as there are members would take as long as a lookup. */
 static inline void
-fill_verdicts(const uint16_t *slots, const struct treatment *treatments,
+fill_verdicts(const uint16_t *slots, const struct job_treatments *treatments,
               uint32_t n, struct verdict *v)
 {
     const struct verdict common = common_verdict(0, (struct treatment) { 0 });
@@ -212,7 +207,7 @@ fill_verdicts(const uint16_t *slots, const struct treatment *treatments,
     for (uint32_t i = 0; i < n; i++) {
         memcpy(&v[i], &word, sizeof word);
         v[i].slot = slots[i];
-        v[i].treatment = treatments[i];
+        v[i].treatment = job_treatment(treatments, slots[i]);
     }
 }
 
@@ -224,7 +219,7 @@ classify_burst_from_host(struct classifier *c, const struct packet *packets,
                          uint32_t n, uint64_t now, bool leased,
                          struct verdict *v)
 {
-    struct treatment treatments[CLASSIFY_BURST];
+    struct job_treatments treatments;
     struct burst b;
 
     begin(c, packets, n, true, &b);
@@ -233,8 +228,8 @@ classify_burst_from_host(struct classifier *c, const struct packet *packets,
         return;
     }
     report_unknown(c, packets, b.unknown, now);
-    job_slots_treatments(c->slots, b.slots, n, leased, treatments);
-    fill_verdicts(b.slots, treatments, n, v);
+    treatments = job_slots_treatments(c->slots, leased);
+    fill_verdicts(b.slots, &treatments, n, v);
     if (__builtin_expect(b.careful, 0)) {
         treat_carefully(c, &b, v);
     }

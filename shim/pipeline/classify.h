@@ -36,7 +36,7 @@
 #include "shim/pipeline/miss.h"
 #include "shim/pipeline/parse.h"
 
-#define CLASSIFY_BURST 32       /* Frames at a time, at most. */
+#define CLASSIFY_BURST 64       /* Frames at a time, at most. */
 
 struct classifier {
     struct flow_table *flows;

@@ -7,164 +7,145 @@
 
 #define AGE_STEPS 16            /* Of a time-out. */
 
-static bool
-find(const struct probe *p, uint64_t **entry)
+static struct shim_flow *
+flow_of(const struct flow_table *ft, const uint64_t *word)
 {
-    const struct family *f = p->family;
-
-    for (int which = 0; which < 2; which++) {
-        uint64_t *bucket = (which ? second_bucket
-                            : first_bucket)(f, f->stride, p->hash);
-
-        for (int way = 0; way < N_WAYS; way++) {
-            *entry = entry_of(bucket, f->n_addresses, way);
-            if (!((LOAD(*entry) ^ p->rest) & KEY_MASK)
-                && !memcmp(*entry + 1, p->addresses,
-                           f->n_addresses * sizeof **entry)) {
-                return true;
-            }
-        }
-    }
-    return false;
+    return &ft->flows[ft->numbers[word - ft->words]];
 }
 
-/* Returns the era before which every reader has paused. */
-static uint64_t
-oldest_era(const struct flow_table *ft)
-{
-    uint64_t oldest = ft->era;
-
-    for (int i = 0; i < FLOW_TABLE_MAX_READERS; i++) {
-        uint64_t era = ACQUIRE(&ft->readers[i].era);
-
-        oldest = era && era < oldest ? era : oldest;
-    }
-    return oldest;
-}
-
-/* Returns an entry of 'bucket' that nobody reads any more, NULL if there is
- * none. */
+/* Returns the word of 'bucket' that has the print of 'hash', 0 for one that is
+ * free, NULL if there is none. */
 static uint64_t *
-free_entry(const struct flow_table *ft, const struct family *f,
-           const uint64_t *bucket)
+find_print(uint64_t *bucket, uint64_t print)
 {
-    uint64_t oldest = 0;
-
     for (int way = 0; way < N_WAYS; way++) {
-        uint64_t *entry = entry_of(bucket, f->n_addresses, way);
-        uint64_t word = LOAD(entry);
-        uint64_t era = word >> 8 & ERA_MASK;
-
-        if (word & PROTOCOL_MASK) {
-            continue;
-        }
-        oldest = era && !oldest ? oldest_era(ft) : oldest;
-        if (era < oldest || !era) {
-            return entry;
+        if ((LOAD(&bucket[way]) & PRINT_MASK) == print) {
+            return &bucket[way];
         }
     }
     return NULL;
 }
 
-static void
-publish(const struct family *f, uint64_t *entry, uint64_t word,
-        const uint64_t *addresses)
+/* Returns the word of the flow of 'hash', NULL if there is none. */
+static uint64_t *
+find(const struct flow_table *ft, uint64_t hash)
 {
-    for (int i = 0; i < f->n_addresses; i++) {
-        STORE(&entry[1 + i], addresses[i]);
-    }
-    RELEASE(entry, word);
+    uint64_t print = print_of(hash);
+    uint64_t *word = find_print(first_bucket(ft, hash), print);
+
+    return word ? word : find_print(second_bucket(ft, hash), print);
 }
 
 static void
-withdraw(struct flow_table *ft, uint64_t *entry)
+put(struct flow_table *ft, uint64_t *word, uint64_t value, uint32_t number)
 {
-    RELEASE(entry, (ft->era & ERA_MASK) << 8);
-    RELEASE(&ft->era, ft->era + 1);
-}
-
-static uint64_t
-hash_entry(const struct flow_table *ft, const struct family *f,
-           const uint64_t *entry)
-{
-    uint64_t rest = LOAD(entry) & KEY_MASK;
-
-    return (f->n_addresses == 1 ? hash_v4(ft, entry[1], rest)
-            : flow_hash_v6(ft, entry + 1, rest));
+    ft->numbers[word - ft->words] = number;
+    RELEASE(word, value);
 }
 
 /* Moves one flow of 'bucket' for which this is the first one to its second
- * one.  What it leaves may be used when all readers have paused; until then it
- * is no more room than before. */
-static void
-move_one(struct flow_table *ft, const struct family *f, uint64_t *bucket)
+ * one.  Returns its word, which is free then, NULL if none can go. */
+static uint64_t *
+move_one(struct flow_table *ft, uint64_t *bucket)
 {
     for (int way = 0; way < N_WAYS; way++) {
-        uint64_t *entry = entry_of(bucket, f->n_addresses, way), *free;
-        uint64_t hash = hash_entry(ft, f, entry);
+        uint64_t *word = &bucket[way], *free;
+        uint64_t hash = flow_table_hash(ft, &flow_of(ft, word)->key);
 
-        if (!(LOAD(entry) & PROTOCOL_MASK)
-            || first_bucket(f, f->stride, hash) != bucket) {
-            continue;
-        }
-        free = free_entry(ft, f, second_bucket(f, f->stride, hash));
+        free = (first_bucket(ft, hash) == bucket
+                ? find_print(second_bucket(ft, hash), 0) : NULL);
         if (free) {
-            publish(f, free, LOAD(entry), entry + 1);
-            withdraw(ft, entry);
-            return;
+            put(ft, free, LOAD(word), ft->numbers[word - ft->words]);
+            RELEASE(word, 0);
+            return word;
         }
     }
+    return NULL;
 }
 
-/* Returns an entry for 'p', NULL if there is no room. */
+/* Returns a word for 'hash', NULL if there is no room. */
 static uint64_t *
-find_room(struct flow_table *ft, const struct probe *p)
+find_room(struct flow_table *ft, uint64_t hash)
 {
-    const struct family *f = p->family;
-    uint64_t *entry = NULL;
+    uint64_t *first = first_bucket(ft, hash);
+    uint64_t *second = second_bucket(ft, hash), *word = find_print(first, 0);
 
-    for (int which = 0; which < 4 && !entry; which++) {
-        uint64_t *bucket = (which % 2 ? second_bucket
-                            : first_bucket)(f, f->stride, p->hash);
-
-        if (which >= 2) {
-            move_one(ft, f, bucket);
-        }
-        entry = free_entry(ft, f, bucket);
-    }
-    return entry;
+    word = word ? word : find_print(second, 0);
+    word = word ? word : move_one(ft, first);
+    return word ? word : move_one(ft, second);
 }
 
-/* Makes 'key' belong to 'slot', whether it was there or not.  Returns 0, or
- * ENOSPC if the table is full. */
-int
-flow_table_set(struct flow_table *ft, const struct shim_flow_key *key,
-               uint16_t slot)
+/* Returns the number of a free flow, of which there must be one. */
+static uint32_t
+take_number(struct flow_table *ft)
 {
-    uint64_t *entry, word;
-    struct probe p;
+    uint32_t number = ft->free;
 
-    flow_probe_init(ft, key, &p);
-    word = (p.rest | (uint64_t) slot << SLOT_SHIFT
-            | (uint64_t) ft->tick << AGE_SHIFT);
-    if (find(&p, &entry)) {
-        RELEASE(entry, word);
-        return 0;
+    if (number == NOBODY) {
+        return ft->n_used++;
     }
-    entry = ft->n < ft->max ? find_room(ft, &p) : NULL;
-    if (!entry) {
-        STORE(&ft->n_refused, ft->n_refused + 1);
+    memcpy(&ft->free, ft->flows[number].key.local, sizeof ft->free);
+    return number;
+}
+
+static void
+give_number(struct flow_table *ft, uint32_t number)
+{
+    struct shim_flow *flow = &ft->flows[number];
+
+    flow->key.family = 0;
+    memcpy(flow->key.local, &ft->free, sizeof ft->free);
+    ft->free = number;
+}
+
+static int
+add(struct flow_table *ft, const struct shim_flow *flow, uint64_t hash,
+    uint64_t value)
+{
+    uint64_t *word = ft->n < ft->max ? find_room(ft, hash) : NULL;
+    uint32_t number;
+
+    if (!word) {
         return ENOSPC;
     }
-    publish(p.family, entry, word, p.addresses);
+    number = take_number(ft);
+    ft->flows[number] = *flow;
+    put(ft, word, value, number);
     STORE(&ft->n, ft->n + 1);
     return 0;
 }
 
-static void
-remove_entry(struct flow_table *ft, uint64_t *entry)
+/* Makes 'key' belong to 'slot', whether it was there or not.  Returns 0, or
+ * ENOSPC if the table is full, or if 'key' cannot be told from another flow. */
+int
+flow_table_set(struct flow_table *ft, const struct shim_flow_key *key,
+               uint16_t slot)
 {
-    withdraw(ft, entry);
+    const struct shim_flow flow = { .key = *key, .slot = slot };
+    uint64_t hash = flow_table_hash(ft, key), print = print_of(hash);
+    uint64_t value = (print | (uint64_t) slot << SLOT_SHIFT
+                      | (uint64_t) ft->tick << AGE_SHIFT);
+    uint64_t *word = print ? find(ft, hash) : NULL;
+    bool same = word && !memcmp(&flow_of(ft, word)->key, key, sizeof *key);
+    int error = 0;
+
+    if (same) {
+        flow_of(ft, word)->slot = slot;
+        RELEASE(word, value);
+    } else {
+        error = word || !print ? ENOSPC : add(ft, &flow, hash, value);
+    }
+    if (error) {
+        STORE(&ft->n_refused, ft->n_refused + 1);
+    }
+    return error;
+}
+
+static void
+remove_word(struct flow_table *ft, uint64_t *word)
+{
+    give_number(ft, ft->numbers[word - ft->words]);
+    RELEASE(word, 0);
     STORE(&ft->n, ft->n - 1);
 }
 
@@ -172,59 +153,36 @@ remove_entry(struct flow_table *ft, uint64_t *entry)
 int
 flow_table_delete(struct flow_table *ft, const struct shim_flow_key *key)
 {
-    struct probe p;
-    uint64_t *entry;
+    uint64_t hash = flow_table_hash(ft, key);
+    uint64_t *word = print_of(hash) ? find(ft, hash) : NULL;
 
-    flow_probe_init(ft, key, &p);
-    if (!find(&p, &entry)) {
+    if (!word || memcmp(&flow_of(ft, word)->key, key, sizeof *key)) {
         return ENOENT;
     }
-    remove_entry(ft, entry);
+    remove_word(ft, word);
     return 0;
-}
-
-static void
-fill_flow(const struct family *f, const uint64_t *entry,
-          struct shim_flow *flow)
-{
-    uint32_t size = f->n_addresses * 4, ports = *entry >> 8;
-    const uint8_t *addresses = (const uint8_t *) (entry + 1);
-
-    memset(flow, 0, sizeof *flow);
-    flow->key.family = size == 4 ? 4 : 6;
-    flow->key.protocol = *entry & PROTOCOL_MASK;
-    memcpy(&flow->key.local_port, &ports, sizeof ports);
-    memcpy(flow->key.local, addresses, size);
-    memcpy(flow->key.remote, addresses + size, size);
-    flow->slot = *entry >> SLOT_SHIFT;
 }
 
 /* Copies flows to 'flows', in no order, from '*cursor' on, 0 at first, until
  * there are 'max' or no more.  Returns how many, and stores where to go on in
- * '*cursor', 0 after the last.  A flow that is there all the time and does not
- * move is listed once, whatever else changes. */
+ * '*cursor', 0 after the last.  A flow that is there all the time is listed
+ * once, whatever else changes. */
 uint32_t
 flow_table_list(const struct flow_table *ft, uint64_t *cursor,
                 struct shim_flow *flows, uint32_t max)
 {
-    uint64_t n_v4 = (ft->v4.mask + 1) * N_WAYS;
-    uint64_t end = n_v4 + (ft->v6.mask + 1) * N_WAYS, at = *cursor;
+    uint64_t at = *cursor;
     uint32_t n = 0;
 
-    for (; at < end; at++) {
-        const struct family *f = at < n_v4 ? &ft->v4 : &ft->v6;
-        uint64_t i = at < n_v4 ? at : at - n_v4;
-        const uint64_t *entry = entry_of(&f->words[i / N_WAYS * f->stride],
-                                         f->n_addresses, i % N_WAYS);
-
-        if (LOAD(entry) & PROTOCOL_MASK) {
+    for (; at < ft->n_used; at++) {
+        if (ft->flows[at].key.family) {
             if (n >= max) {
                 break;
             }
-            fill_flow(f, entry, &flows[n++]);
+            flows[n++] = ft->flows[at];
         }
     }
-    *cursor = at < end ? at : 0;
+    *cursor = at < ft->n_used ? at : 0;
     return n;
 }
 
@@ -243,24 +201,25 @@ flow_table_set_timeout(struct flow_table *ft, uint64_t ns, uint64_t now)
     STORE(&ft->tick, tick_at(ft, now));
 }
 
+static uint64_t
+n_words(const struct flow_table *ft)
+{
+    return ((ft->mask >> BUCKET_SHIFT) + 1) * N_WAYS;
+}
+
 static uint32_t
-age_family(struct flow_table *ft, const struct family *f)
+age_all(struct flow_table *ft)
 {
     uint32_t n = 0;
 
-    for (uint64_t i = 0; i <= f->mask; i++) {
-        uint64_t *bucket = &f->words[i * f->stride];
+    for (uint64_t i = 0; i < n_words(ft); i++) {
+        uint64_t word = LOAD(&ft->words[i]);
+        uint8_t age = ft->tick - (word >> AGE_SHIFT);
 
-        for (int way = 0; way < N_WAYS; way++) {
-            uint64_t *entry = entry_of(bucket, f->n_addresses, way);
-            uint64_t word = LOAD(entry);
-            uint8_t age = ft->tick - (word >> AGE_SHIFT);
-
-            /* Counted in whole steps, so one more may be missing. */
-            if (word & PROTOCOL_MASK && age > AGE_STEPS) {
-                remove_entry(ft, entry);
-                n++;
-            }
+        /* Counted in whole steps, so one more may be missing. */
+        if (word & PRINT_MASK && age > AGE_STEPS) {
+            remove_word(ft, &ft->words[i]);
+            n++;
         }
     }
     return n;
@@ -279,7 +238,7 @@ flow_table_age(struct flow_table *ft, uint64_t now)
         return 0;
     }
     STORE(&ft->tick, tick);
-    n = age_family(ft, &ft->v4) + age_family(ft, &ft->v6);
+    n = age_all(ft);
     STORE(&ft->n_aged, ft->n_aged + n);
     return n;
 }

@@ -1,32 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#if defined __x86_64__ && defined __OPTIMIZE__
+#if defined __x86_64__
 #include <immintrin.h>
 #endif
 
 #include "shim/pipeline/flow-table-internal.h"
 
-/* Returns the word of the entry of 'bucket' that has this key, 0 if there is
- * none.  Looks at all of them without a jump: which one it is cannot be
- * foreseen. */
+/* Returns the word of 'bucket' that has this print, 0 if there is none.  Looks
+ * at all of them without a jump: which one it is cannot be foreseen. */
+#ifdef __SSE4_1__
 static inline uint64_t
-find_word(const uint64_t *bucket, uint8_t n_addresses,
-          const uint64_t *addresses, uint64_t rest)
+find_word(const uint64_t *bucket, uint64_t print)
+{
+    const __m128i mask = _mm_set1_epi64x(PRINT_MASK);
+    const __m128i wanted = _mm_set1_epi64x(print);
+    __m128i found = _mm_setzero_si128();
+
+    for (int way = 0; way < N_WAYS; way += 2) {
+        __m128i words = _mm_load_si128((const __m128i *) &bucket[way]);
+        __m128i equal = _mm_cmpeq_epi64(_mm_and_si128(words, mask), wanted);
+
+        found = _mm_or_si128(found, _mm_and_si128(words, equal));
+    }
+    return _mm_cvtsi128_si64(
+        _mm_or_si128(found, _mm_unpackhi_epi64(found, found)));
+}
+#else
+static inline uint64_t
+find_word(const uint64_t *bucket, uint64_t print)
 {
     uint64_t found = 0;
 
     for (int way = 0; way < N_WAYS; way++) {
-        const uint64_t *entry = entry_of(bucket, n_addresses, way);
-        uint64_t word = ACQUIRE(entry);
-        uint64_t differs = (word ^ rest) & KEY_MASK;
+        uint64_t word = ACQUIRE(&bucket[way]);
 
-        for (int i = 0; i < n_addresses; i++) {
-            differs |= LOAD(&entry[1 + i]) ^ addresses[i];
-        }
-        found = differs ? found : word;
+        found = (word ^ print) & PRINT_MASK ? found : word;
     }
     return found;
 }
+#endif
 
 static uint8_t *
 age_byte(uint64_t *word)
@@ -35,155 +47,144 @@ age_byte(uint64_t *word)
                                ? 7 : 0);
 }
 
-/* Makes the entry of 'bucket' that has 'rest' young.  More than one may have;
- * it does no harm. */
+/* Makes the word of 'bucket' that has 'print' young. */
 static void __attribute__((noinline))
-touch(uint64_t *bucket, uint8_t n_addresses, uint64_t rest, uint8_t tick)
+touch(uint64_t *bucket, uint64_t print, uint8_t tick)
 {
     for (int way = 0; way < N_WAYS; way++) {
-        uint64_t *entry = entry_of(bucket, n_addresses, way);
-
-        if (!((LOAD(entry) ^ rest) & KEY_MASK)) {
-            STORE(age_byte(entry), tick);
+        if (!((LOAD(&bucket[way]) ^ print) & PRINT_MASK)) {
+            STORE(age_byte(&bucket[way]), tick);
         }
     }
 }
 
 static inline int
-lookup(struct flow_table *ft, const struct family *f, uint8_t n_addresses,
-       uint8_t stride, const uint64_t *addresses, uint64_t rest,
-       uint64_t hash)
+lookup(struct flow_table *ft, uint64_t hash)
 {
-    uint64_t *bucket = first_bucket(f, stride, hash);
-    uint64_t word = find_word(bucket, n_addresses, addresses, rest);
+    uint64_t *bucket = first_bucket(ft, hash), print = print_of(hash);
+    uint64_t word = find_word(bucket, print);
     uint8_t tick;
 
     if (__builtin_expect(!word, 0)) {
-        bucket = second_bucket(f, stride, hash);
-        word = find_word(bucket, n_addresses, addresses, rest);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        bucket = second_bucket(ft, hash);
+        word = find_word(bucket, print);
         if (!word) {
             return -1;
         }
     }
     tick = LOAD(&ft->tick);
     if (__builtin_expect(word >> AGE_SHIFT != tick, 0)) {
-        touch(bucket, n_addresses, rest, tick);
+        touch(bucket, print, tick);
     }
-    return word >> SLOT_SHIFT & 0xffff;
+    return word >> SLOT_SHIFT & SLOT_MASK;
 }
 
 /* Returns the slot of 'key', or -1 if it is unknown. */
 int
 flow_table_lookup(struct flow_table *ft, const struct shim_flow_key *key)
 {
-    struct probe p;
-
-    flow_probe_init(ft, key, &p);
-    return (p.family == &ft->v4
-            ? lookup(ft, &ft->v4, 1, 8, p.addresses, p.rest, p.hash)
-            : lookup(ft, &ft->v6, 4, 24, p.addresses, p.rest, p.hash));
+    return lookup(ft, flow_table_hash(ft, key));
 }
 
 /* Finds one flow of a bulk, and says with its bit if it is unknown. */
 static inline uint64_t
-lookup_one(struct flow_table *ft, const struct flow_id *id, uint32_t i,
-           uint16_t *slots)
+lookup_one(struct flow_table *ft, uint64_t hash, uint32_t i, uint16_t *slots)
 {
-    int slot = lookup(ft, &ft->v4, 1, 8, &id->addresses, id->rest,
-                      hash_v4(ft, id->addresses, id->rest));
+    int slot = lookup(ft, hash);
 
     slots[i] = slot < 0 ? 0 : slot;
     return (uint64_t) (slot < 0) << i;
 }
 
 static uint64_t __attribute__((noinline))
-lookup_one_slowly(struct flow_table *ft, const struct flow_id *ids, uint32_t i,
+lookup_one_slowly(struct flow_table *ft, uint64_t hash, uint32_t i,
                   uint16_t *slots)
 {
-    return lookup_one(ft, &ids[i], i, slots);
-}
-
-/* Stores the lines in which the lookups will begin, and asks for them.  Not
- * inline: in its caller, gcc would keep the loop's counter in memory. */
-static void __attribute__((noinline))
-prefetch_all(const struct flow_table *ft, const struct flow_id *ids,
-             uint32_t n, const uint64_t **buckets)
-{
-    const uint64_t secret0 = ft->secret[0], secret1 = ft->secret[1];
-    const uint64_t mask = ft->v4.mask, *words = ft->v4.words;
-
-    for (uint32_t i = 0; i < n; i++) {
-        uint64_t hash = multiply(ids[i].addresses ^ secret0,
-                                 ids[i].rest ^ secret1);
-
-        buckets[i] = words + (hash & mask) * 8;
-        __builtin_prefetch(buckets[i]);
-    }
+    return lookup_one(ft, hash, i, slots);
 }
 
 static uint64_t
-lookup_bulk(struct flow_table *ft, const struct flow_id *ids, uint32_t n,
+lookup_bulk(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
             uint16_t *slots)
 {
-    const uint64_t *buckets[FLOW_TABLE_MAX_BULK];
     uint64_t unknown = 0;
 
-    prefetch_all(ft, ids, n, buckets);
     for (uint32_t i = 0; i < n; i++) {
-        unknown |= lookup_one(ft, &ids[i], i, slots);
+        unknown |= lookup_one(ft, hashes[i], i, slots);
     }
     return unknown;
 }
 
 #if defined __x86_64__ && defined __OPTIMIZE__
-/* The same with a bucket compared at once.  Each word of a load of 64 bytes is
- * whole, but they may be read in any order, so a hit only says where to look:
- * the entry's word is read and compared, and then its addresses, as above.
+#define VECTOR 8                /* Words of 64 bits. */
+
+_Static_assert(FLOW_TABLE_MAX_BULK % VECTOR == 0, "arrays end with a vector");
+
+/* The same with a bucket compared at once, print and age.  Each word of a load
+ * of 64 bytes is whole.  What can be done for many flows at once is: here an
+ * instruction for each of them is half a percent of a packet.
  *
  * What is not found at once is looked up when all others are: with no call in
  * the loop all that it needs stays in registers. */
-static uint64_t __attribute__((target("avx512f,avx512dq,bmi,bmi2")))
-lookup_bulk_avx512(struct flow_table *ft, const struct flow_id *ids,
-                   uint32_t n, uint16_t *slots)
+static uint64_t __attribute__((target("avx512f,avx512dq")))
+lookup_bulk_avx512(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
+                   uint16_t *slots)
 {
-    const uint64_t young = (uint64_t) LOAD(&ft->tick) << AGE_SHIFT;
-    const uint64_t check = KEY_MASK | UINT64_C(0xff) << AGE_SHIFT;
-    const __m512i mask = _mm512_broadcast_i64x2(
-        _mm_set_epi64x(-1, KEY_MASK));
-    const uint64_t *buckets[FLOW_TABLE_MAX_BULK];
+    const uint8_t *buckets = (const uint8_t *) ft->words;
+    const uint64_t mask = ft->mask;
+    const __m512i young = _mm512_set1_epi64((uint64_t) LOAD(&ft->tick)
+                                            << AGE_SHIFT);
+    const __m512i print_mask = _mm512_set1_epi64(PRINT_MASK);
+    const __m512i matters = _mm512_set1_epi64(
+        PRINT_MASK | UINT64_C(0xff) << AGE_SHIFT);
+    uint64_t wanted[FLOW_TABLE_MAX_BULK] __attribute__((aligned(64)));
+    uint64_t found[FLOW_TABLE_MAX_BULK] __attribute__((aligned(64)));
     uint64_t left = 0, unknown = 0;
 
-    prefetch_all(ft, ids, n, buckets);
-    for (uint32_t i = 0; i < n; i++) {
-        __m512i key = _mm512_broadcast_i64x2(
-            _mm_load_si128((const __m128i *) &ids[i]));
-        __m512i differs = _mm512_xor_si512(
-            key, _mm512_load_si512(buckets[i]));
-        uint32_t equal = _mm512_testn_epi64_mask(differs, mask);
-        uint32_t at = _tzcnt_u32((equal & equal >> 1 & 0x55) | 0x100);
-        const uint64_t *entry = buckets[i] + (at & 6);
-        uint64_t word = ACQUIRE(entry);
+    for (uint32_t i = 0; i < n; i += VECTOR) {
+        __mmask8 there = n - i < VECTOR ? (1 << (n - i)) - 1 : 0xff;
+        __m512i prints = _mm512_and_si512(print_mask, _mm512_ror_epi64(
+            _mm512_maskz_loadu_epi64(there, &hashes[i]), PRINT_SHIFT));
 
-        slots[i] = word >> SLOT_SHIFT;
-        if (__builtin_expect(((word ^ ids[i].rest ^ young) & check)
-                             | (LOAD(entry + 1) ^ ids[i].addresses), 0)) {
-            left |= UINT64_C(1) << i;
-        }
+        _mm512_store_si512(&wanted[i], _mm512_or_si512(prints, young));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        __m512i bucket = _mm512_load_si512(buckets + (hashes[i] & mask));
+        __m512i differs = _mm512_xor_si512(
+            bucket, _mm512_set1_epi64(wanted[i]));
+        __mmask8 equal = _mm512_testn_epi64_mask(differs, matters);
+
+        _mm_storel_epi64((__m128i *) &found[i], _mm512_castsi512_si128(
+            _mm512_maskz_compress_epi64(equal, bucket)));
+    }
+    for (uint32_t i = 0; i < n; i += VECTOR) {
+        __mmask8 there = n - i < VECTOR ? (1 << (n - i)) - 1 : 0xff;
+        __m512i word = _mm512_load_si512(&found[i]);
+        __m512i slot = _mm512_and_si512(_mm512_srli_epi64(word, SLOT_SHIFT),
+                                        _mm512_set1_epi64(SLOT_MASK));
+
+        _mm512_mask_cvtepi64_storeu_epi16(&slots[i], there, slot);
+        left |= (uint64_t) _mm512_mask_testn_epi64_mask(there, word, matters)
+                << i;
     }
     for (; __builtin_expect(left != 0, 0); left &= left - 1) {
-        unknown |= lookup_one_slowly(ft, ids, __builtin_ctzll(left), slots);
+        uint32_t i = __builtin_ctzll(left);
+
+        unknown |= lookup_one_slowly(ft, hashes[i], i, slots);
     }
     return unknown;
 }
 #endif
 
-/* Stores the slots of the 'n' IPv4 flows 'ids', at most FLOW_TABLE_MAX_BULK,
+/* Stores the slots of the 'n' flows of 'hashes', at most FLOW_TABLE_MAX_BULK,
  * in 'slots'.  Returns a bit, and stores 0, for each that is unknown. */
 uint64_t
-flow_table_lookup_bulk(struct flow_table *ft, const struct flow_id *ids,
+flow_table_lookup_bulk(struct flow_table *ft, const uint64_t *hashes,
                        uint32_t n, uint16_t *slots)
 {
-    return ft->lookup_bulk(ft, ids, n, slots);
+    return (n == 1 ? lookup_one(ft, hashes[0], 0, slots)
+            : ft->lookup_bulk(ft, hashes, n, slots));
 }
 
 void
@@ -192,8 +193,7 @@ flow_lookup_choose(struct flow_table *ft, bool portable)
     ft->lookup_bulk = lookup_bulk;
 #if defined __x86_64__ && defined __OPTIMIZE__
     if (!portable && __builtin_cpu_supports("avx512f")
-        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("bmi")
-        && __builtin_cpu_supports("bmi2")) {
+        && __builtin_cpu_supports("avx512dq")) {
         ft->lookup_bulk = lookup_bulk_avx512;
     }
 #else

@@ -12,39 +12,39 @@
  * Huge pages save a miss of the address translation in nearly every lookup of
  * a large table. */
 static bool
-family_init(struct family *f, uint32_t max_flows, uint8_t n_addresses,
-            uint8_t stride)
+map_words(struct flow_table *ft, uint64_t n_buckets)
 {
-    uint64_t n = 2;
+    uint64_t bytes = n_buckets * N_WAYS * sizeof *ft->words;
     uintptr_t at;
 
-    while (n * N_WAYS < (uint64_t) max_flows * 2) {
-        n *= 2;
-    }
-    f->mask = n - 1;
-    f->n_addresses = n_addresses;
-    f->stride = stride;
-    f->bytes = n * stride * sizeof *f->words + HUGE_PAGE;
-    f->mapping = mmap(NULL, f->bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (f->mapping == MAP_FAILED) {
-        f->mapping = NULL;
+    ft->bytes = bytes + HUGE_PAGE;
+    ft->mapping = mmap(NULL, ft->bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ft->mapping == MAP_FAILED) {
+        ft->mapping = NULL;
         return false;
     }
-    at = ((uintptr_t) f->mapping + HUGE_PAGE - 1) & -(uintptr_t) HUGE_PAGE;
-    f->words = (uint64_t *) at;
-    if (n * stride * sizeof *f->words >= HUGE_PAGE) {
-        madvise(f->words, n * stride * sizeof *f->words, MADV_HUGEPAGE);
+    at = ((uintptr_t) ft->mapping + HUGE_PAGE - 1) & -(uintptr_t) HUGE_PAGE;
+    ft->words = (uint64_t *) at;
+    if (bytes >= HUGE_PAGE) {
+        madvise(ft->words, bytes, MADV_HUGEPAGE);
     }
     return true;
 }
 
-static void
-family_uninit(struct family *f)
+/* What only changes need is touched as flows come, too. */
+static bool
+allocate(struct flow_table *ft, uint32_t max_flows)
 {
-    if (f->mapping) {
-        munmap(f->mapping, f->bytes);
+    uint64_t n = 2;
+
+    while (n * N_WAYS < (uint64_t) max_flows * 2) {
+        n *= 2;
     }
+    ft->mask = (n - 1) << BUCKET_SHIFT;
+    ft->numbers = calloc(n * N_WAYS, sizeof *ft->numbers);
+    ft->flows = calloc(max_flows, sizeof *ft->flows);
+    return ft->numbers && ft->flows && map_words(ft, n);
 }
 
 /* A step of the generator "splitmix64". */
@@ -73,12 +73,11 @@ flow_table_create(uint32_t max_flows, uint64_t seed)
     memset(ft, 0, sizeof *ft);
     flow_lookup_choose(ft, false);
     ft->max = max_flows;
-    ft->era = 1;
+    ft->free = NOBODY;
     for (int i = 0; i < 4; i++) {
         ft->secret[i] = next_secret(&seed);
     }
-    if (!family_init(&ft->v4, max_flows, 1, 8)
-        || !family_init(&ft->v6, max_flows, 4, 24)) {
+    if (!allocate(ft, max_flows)) {
         flow_table_destroy(ft);
         return NULL;
     }
@@ -96,82 +95,58 @@ void
 flow_table_destroy(struct flow_table *ft)
 {
     if (ft) {
-        family_uninit(&ft->v4);
-        family_uninit(&ft->v6);
+        if (ft->mapping) {
+            munmap(ft->mapping, ft->bytes);
+        }
+        free(ft->flows);
+        free(ft->numbers);
         free(ft);
     }
 }
 
-/* Lets a thread look up from now on.  Returns its number, -1 if there are too
- * many.  For the changing thread, or while nothing changes. */
-int
-flow_table_join(struct flow_table *ft)
+struct flow_hasher
+flow_table_hasher(const struct flow_table *ft)
 {
-    for (int i = 0; i < FLOW_TABLE_MAX_READERS; i++) {
-        if (!LOAD(&ft->readers[i].era)) {
-            RELEASE(&ft->readers[i].era, ACQUIRE(&ft->era));
-            return i;
-        }
-    }
-    return -1;
+    return (struct flow_hasher) {
+        .secrets = { ft->secret[0], ft->secret[1] },
+        .buckets = (const uint8_t *) ft->words,
+        .mask = ft->mask,
+    };
 }
 
-void
-flow_table_leave(struct flow_table *ft, int reader)
+/* Of IPv6 the addresses are hashed, with secrets, to the size of IPv4's; the
+ * bit above the ports keeps the two apart. */
+struct flow_id
+flow_table_id(const struct flow_table *ft, const struct shim_flow_key *key)
 {
-    RELEASE(&ft->readers[reader].era, 0);
-}
-
-/* Says that 'reader' is between two lookups. */
-void
-flow_table_pause(struct flow_table *ft, int reader)
-{
-    uint64_t era = ACQUIRE(&ft->era);
-
-    if (LOAD(&ft->readers[reader].era) != era) {
-        RELEASE(&ft->readers[reader].era, era);
-    }
-}
-
-uint64_t
-flow_hash_v6(const struct flow_table *ft, const uint64_t *addresses,
-             uint64_t rest)
-{
-    uint64_t h = multiply(addresses[0] ^ ft->secret[0],
-                          addresses[1] ^ ft->secret[1]);
-
-    h ^= multiply(addresses[2] ^ ft->secret[2], addresses[3] ^ ft->secret[3]);
-    return multiply(h ^ ft->secret[0], rest ^ ft->secret[1]);
-}
-
-void
-flow_probe_init(struct flow_table *ft, const struct shim_flow_key *key,
-                struct probe *p)
-{
+    struct flow_id id;
+    uint64_t a[4];
     uint32_t ports;
 
     memcpy(&ports, &key->local_port, sizeof ports);
-    p->rest = flow_id_init(0, ports, key->protocol).rest;
+    id = flow_id_init(0, ports, key->protocol);
     if (key->family == 4) {
-        p->family = &ft->v4;
-        memcpy(p->addresses, key->local, 4);
-        memcpy((uint8_t *) p->addresses + 4, key->remote, 4);
-        p->hash = hash_v4(ft, p->addresses[0], p->rest);
+        memcpy(&id.addresses, key->local, 4);
+        memcpy((uint8_t *) &id.addresses + 4, key->remote, 4);
     } else {
-        p->family = &ft->v6;
-        memcpy(p->addresses, key->local, 16);
-        memcpy(p->addresses + 2, key->remote, 16);
-        p->hash = flow_hash_v6(ft, p->addresses, p->rest);
+        memcpy(a, key->local, 16);
+        memcpy(a + 2, key->remote, 16);
+        id.addresses = (flow_multiply(a[0] ^ ft->secret[0],
+                                      a[1] ^ ft->secret[1])
+                        ^ flow_multiply(a[2] ^ ft->secret[2],
+                                        a[3] ^ ft->secret[3]));
+        id.rest |= UINT64_C(1) << 40;
     }
+    return id;
 }
 
 uint64_t
 flow_table_hash(const struct flow_table *ft, const struct shim_flow_key *key)
 {
-    struct probe p;
+    struct flow_hasher hasher = flow_table_hasher(ft);
+    struct flow_id id = flow_table_id(ft, key);
 
-    flow_probe_init((struct flow_table *) ft, key, &p);
-    return p.hash;
+    return flow_hash(&hasher, &id);
 }
 
 uint32_t

@@ -28,7 +28,6 @@ struct forward {
     struct egress *egress;
     struct congestion *congestion;      /* NULL for none. */
     struct ack_queues acks;
-    int reader;                 /* Of the flows. */
     struct lanes *lanes;        /* NULL if this is the only one. */
     unsigned int first;         /* Lane that is the first to send to the host
                                  * in this turn. */
@@ -85,8 +84,7 @@ add_lanes(struct forward *f)
     return f->lanes || c->n_lanes <= 1;
 }
 
-/* Returns NULL without memory, or with more pipelines than the flow table
- * has room for. */
+/* Returns NULL without memory or file descriptors. */
 struct forward *
 forward_create(const struct forward_config *config)
 {
@@ -114,9 +112,7 @@ forward_create(const struct forward_config *config)
     f->egress = egress_create(&egress);
     f->congestion = (f->egress && config->cc
                      ? congestion_create(config->cc, f->egress) : NULL);
-    f->reader = flow_table_join(config->flows);
-    if (!f->egress || (config->cc && !f->congestion) || f->reader < 0
-        || !add_lanes(f)) {
+    if (!f->egress || (config->cc && !f->congestion) || !add_lanes(f)) {
         forward_destroy(f);
         return NULL;
     }
@@ -130,9 +126,6 @@ forward_destroy(struct forward *f)
         lanes_destroy(f->lanes);
         congestion_destroy(f->congestion);
         egress_destroy(f->egress);
-        if (f->reader >= 0) {
-            flow_table_leave(f->config.flows, f->reader);
-        }
         free(f);
     }
 }
@@ -365,7 +358,6 @@ forward_turn(struct forward *f, uint64_t now)
     if (f->congestion && !at_rest) {
         congestion_turn(f->congestion, now);
     }
-    flow_table_pause(f->config.flows, f->reader);
     STORE(&f->at_rest, at_rest);
     follow_end(f, received);
     return received || sent;

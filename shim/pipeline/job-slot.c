@@ -324,32 +324,23 @@ default_word(const struct job_slots *js)
     });
 }
 
-/* Stores what packets of the 'n' slots 'slots', below SHIM_MAX_SLOTS, get in
- * 'treatments'. */
-void
-job_slots_treatments(const struct job_slots *js, const uint16_t *slots,
-                     uint32_t n, bool leased, struct treatment *treatments)
+struct job_treatments
+job_slots_treatments(const struct job_slots *js, bool leased)
 {
-    uint32_t by_default = default_word(js);
-    uint32_t held = leased ? UINT32_MAX : 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t word = __atomic_load_n(&js->words[slots[i]],
-                                        __ATOMIC_RELAXED) & held;
-
-        word = word ? word : by_default;
-        memcpy(&treatments[i], &word, sizeof word);
-    }
+    return (struct job_treatments) {
+        .words = js->words,
+        .held = leased ? UINT32_MAX : 0,
+        .by_default = default_word(js),
+    };
 }
 
 /* Returns what a packet of 'slot', below SHIM_MAX_SLOTS, gets. */
 struct treatment
 job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
 {
-    struct treatment t;
+    struct job_treatments jt = job_slots_treatments(js, leased);
 
-    job_slots_treatments(js, &slot, 1, leased, &t);
-    return t;
+    return job_treatment(&jt, slot);
 }
 
 /* Copies the order to 'places' and returns true, unless it is the one of
@@ -391,22 +382,51 @@ job_slots_counters(struct job_slots *js, uint16_t slot)
     return &js->counters[slot];
 }
 
+static inline void
+count_some(struct job_counters *job, bool tx, uint64_t packets,
+           uint64_t bytes)
+{
+    counter_add(tx ? &job->tx_packets : &job->rx_packets, packets);
+    counter_add(tx ? &job->tx_bytes : &job->rx_bytes, bytes);
+}
+
+/* Counts the frames at the beginning of 'slots' that are of its first slot.
+ * Returns how many those are. */
+static uint32_t __attribute__((noinline))
+count_train(struct job_counters *job, bool tx, const uint16_t *slots,
+            const uint32_t *lengths, uint32_t n)
+{
+    uint64_t bytes = 0;
+    uint32_t i = 0;
+
+    do {
+        bytes += lengths[i++];
+    } while (i < n && slots[i] == slots[0]);
+    count_some(job, tx, i, bytes);
+    return i;
+}
+
 /* Counts 'n' frames of 'slots'.  What comes in a row for the same slot is
  * added up first: one addition to a counter would wait for the one before. */
 static inline void
 count(struct job_counters *counters, bool tx, const uint16_t *slots,
       const uint32_t *lengths, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; ) {
-        struct job_counters *job = &counters[slots[i]];
-        uint32_t first = i;
-        uint64_t bytes = 0;
+    const uint16_t *last = slots + (n ? n - 1 : 0);
 
-        do {
-            bytes += lengths[i++];
-        } while (i < n && slots[i] == slots[first]);
-        counter_add(tx ? &job->tx_packets : &job->rx_packets, i - first);
-        counter_add(tx ? &job->tx_bytes : &job->rx_bytes, bytes);
+    for (; slots < last; slots++, lengths++) {
+        struct job_counters *job = &counters[slots[0]];
+
+        if (slots[0] == slots[1]) {
+            n = count_train(job, tx, slots, lengths, last + 1 - slots);
+            slots += n - 1;
+            lengths += n - 1;
+        } else {
+            count_some(job, tx, 1, lengths[0]);
+        }
+    }
+    if (n && slots == last) {
+        count_some(&counters[slots[0]], tx, 1, lengths[0]);
     }
 }
 

@@ -42,6 +42,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "shim/control/protocol.h"
 
@@ -51,6 +52,26 @@ struct treatment {
     bool is_default;            /* Slot 0, an unused slot, or no lease. */
     bool in_use;                /* The slot is, and there is a lease. */
 };
+
+/* What all slots' packets get, to look many of them up. */
+struct job_treatments {
+    const uint32_t *words;      /* By slot, a struct treatment or 0. */
+    uint32_t held;              /* Of a word, 0 without lease. */
+    uint32_t by_default;        /* Instead of 0. */
+};
+
+/* 'slot' is below SHIM_MAX_SLOTS. */
+static inline struct treatment
+job_treatment(const struct job_treatments *jt, uint16_t slot)
+{
+    uint32_t word = __atomic_load_n(&jt->words[slot], __ATOMIC_RELAXED)
+                    & jt->held;
+    struct treatment t;
+
+    word = word ? word : jt->by_default;
+    memcpy(&t, &word, sizeof t);
+    return t;
+}
 
 /* Each is written by one thread only. */
 struct job_counters {
@@ -92,8 +113,8 @@ bool job_slots_told(const struct job_slots *);
 bool job_slots_leased(const struct job_slots *, uint64_t now);
 struct treatment job_slots_treatment(const struct job_slots *, uint16_t slot,
                                      bool leased);
-void job_slots_treatments(const struct job_slots *, const uint16_t *slots,
-                          uint32_t n, bool leased, struct treatment *);
+struct job_treatments job_slots_treatments(const struct job_slots *,
+                                           bool leased);
 uint32_t job_slots_rank(const struct job_slots *, uint16_t slot, bool leased);
 
 /* The loop. */

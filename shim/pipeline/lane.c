@@ -38,8 +38,7 @@ new_ring(const char *name, unsigned int size, unsigned int n)
     return r;
 }
 
-/* Returns NULL without memory, file descriptors, or room for another reader of
- * the flow table. */
+/* Returns NULL without memory or file descriptors. */
 struct lane *
 lane_create(const struct lane_config *config)
 {
@@ -62,9 +61,8 @@ lane_create(const struct lane_config *config)
     l->sent = new_ring("sent", sizeof(struct lane_sent), LANE_BACK_RING);
     l->arrived = new_ring("arrived", sizeof(struct lane_arrived),
                           LANE_BACK_RING);
-    l->reader = flow_table_join(config->flows);
     if (wake_init(&l->wake) || !l->from_host || !l->from_uplink || !l->sent
-        || !l->arrived || l->reader < 0) {
+        || !l->arrived) {
         lane_destroy(l);
         return NULL;
     }
@@ -103,9 +101,6 @@ lane_destroy(struct lane *l)
     free(l->arrived);
     free_ring(l->from_host);
     free_ring(l->from_uplink);
-    if (l->reader >= 0) {
-        flow_table_leave(l->config.flows, l->reader);
-    }
     wake_uninit(&l->wake);
     free(l);
 }
@@ -268,7 +263,6 @@ lane_turn(struct lane *l, uint64_t now)
     if (l->config.host) {
         received |= port_flush(l->config.host, now);
     }
-    flow_table_pause(l->config.flows, l->reader);
     follow_end(l, main_ended, received);
     return received;
 }

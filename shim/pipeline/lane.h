@@ -104,7 +104,6 @@ struct lane {
                                  * lane was full. */
 
     struct classifier classifier __attribute__((aligned(64)));
-    int reader;                 /* Of the flows. */
     uint32_t last_turns;        /* Since it was told to end. */
     bool hands_over;            /* What is for the host is in 'arrived'. */
     bool blocked;               /* The last turn left something since there

@@ -16,7 +16,6 @@
 
 _Static_assert(LANES_MAX <= JOB_SLOTS_MAX_LANES, "each lane counts");
 _Static_assert(LANES_MAX <= PORT_MAX_QUEUES, "and may have a queue");
-_Static_assert(LANES_MAX <= FLOW_TABLE_MAX_READERS, "and looks flows up");
 
 struct lanes {
     struct wake main_wake;
@@ -55,8 +54,7 @@ create_lane(struct lanes *ls, const struct lanes_config *config,
     return lane.misses ? lane_create(&lane) : NULL;
 }
 
-/* Returns NULL without memory, file descriptors, or room for so many readers
- * of the flow table. */
+/* Returns NULL without memory or file descriptors. */
 struct lanes *
 lanes_create(const struct lanes_config *config)
 {

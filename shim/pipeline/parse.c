@@ -22,8 +22,11 @@ enum {
 };
 
 const uint32_t parse_common_min[256] = {
+    [0 ... IPPROTO_TCP - 1] = UINT32_MAX,
     [IPPROTO_TCP] = IPV4_SIZE + TCP_SIZE,
+    [IPPROTO_TCP + 1 ... IPPROTO_UDP - 1] = UINT32_MAX,
     [IPPROTO_UDP] = IPV4_SIZE + UDP_SIZE,
+    [IPPROTO_UDP + 1 ... 255] = UINT32_MAX,
 };
 
 static uint16_t

@@ -90,15 +90,16 @@ void parse_frame(const uint8_t *frame, size_t length, bool from_host,
                  struct parsed *);
 void parse_inner(const uint8_t *frame, bool from_host, struct parsed *);
 
-/* By protocol: the least length of a packet with ports, 0 if it has none. */
+/* By protocol: the least length of a packet with ports, UINT32_MAX if it has
+ * none. */
 extern const uint32_t parse_common_min[256];
 
 /* Is an IPv4 packet of 'total' bytes, as its header says, there in a frame of
  * 'length', and does it have ports? */
 static inline bool
-parse_is_whole(uint32_t total, uint8_t protocol, size_t length)
+parse_is_whole(uint32_t total, uint8_t protocol, uint32_t length)
 {
-    return (total > parse_common_min[protocol] - 1u
+    return (total >= parse_common_min[protocol]
             && total <= length - PARSE_COMMON_L3);
 }
 

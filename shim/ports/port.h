@@ -71,7 +71,7 @@
 
 #include "shim/ports/port-spec.h"
 
-#define PORT_BURST 32           /* Frames at a time. */
+#define PORT_BURST 64           /* Frames at a time. */
 
 struct port;
 struct rte_mbuf;

@@ -57,7 +57,7 @@
 #define RATE UINT64_C(800000000000)
 #define MTU 9000
 #define LATE_NS 500000         /* As the shim's default. */
-#define BACKLOG (6 * PORT_BURST)
+#define BACKLOG (3 * PORT_BURST)
 
 struct bench {
     unsigned int lane;

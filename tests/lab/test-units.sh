@@ -19,7 +19,11 @@ prefix=scu$(($$ % 100000))-
 traffic=$BUILD/tests/lab/traffic
 
 clean_up() { forget_machines h0 far; }
-show() { in_machine h0 journalctl --no-pager --lines 40; }
+show() {
+    in_machine h0 journalctl --no-pager --lines 40
+    in_machine h0 stagecoach-shim --show /run/stagecoach/shim.sock
+    in_machine h0 ip -s link
+}
 
 # The host's own interface is cabled to the shim's.
 ip netns add "${prefix}h0"
