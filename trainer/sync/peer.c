@@ -350,6 +350,8 @@ iterate(struct run *run)
     peer_net_unlock(peer->net);
     result = compute(run);
     peer_net_lock(peer->net);
+    /* A scheme that finds nobody left does not wait, and so does not look. */
+    result = result == PEER_OK ? look(peer) : result;
     if (result == PEER_OK) {
         result = peer->class->finish(peer->scheme);
     }
