@@ -28,12 +28,12 @@ sleep_a_little(void)
 /* Makes the loop receive no more, or again.  Returns false if it does not
  * listen. */
 static bool
-end(struct succession *s, bool end)
+set_ending(struct succession *s, bool ending)
 {
     uint64_t late = forward_now() + END_NS;
 
-    forward_end(s->forward, end);
-    while (forward_has_ended(s->forward) != end) {
+    forward_end(s->forward, ending);
+    while (forward_has_ended(s->forward) != ending) {
         if (forward_now() > late) {
             return false;
         }
@@ -45,8 +45,8 @@ end(struct succession *s, bool end)
 static int
 stop_for_successor(struct succession *s)
 {
-    if (!end(s, true)) {
-        end(s, false);
+    if (!set_ending(s, true)) {
+        set_ending(s, false);
         return EBUSY;
     }
     s->deadline = forward_now() + SUCCESSOR_NS;
@@ -88,6 +88,6 @@ succession_check(struct succession *s, uint64_t now)
         return false;
     }
     s->deadline = 0;
-    end(s, false);
+    set_ending(s, false);
     return true;
 }

@@ -418,9 +418,11 @@ count(struct job_counters *counters, bool tx, const uint16_t *slots,
         struct job_counters *job = &counters[slots[0]];
 
         if (slots[0] == slots[1]) {
-            n = count_train(job, tx, slots, lengths, last + 1 - slots);
-            slots += n - 1;
-            lengths += n - 1;
+            uint32_t more = count_train(job, tx, slots, lengths,
+                                        last + 1 - slots) - 1;
+
+            slots += more;
+            lengths += more;
         } else {
             count_some(job, tx, 1, lengths[0]);
         }
