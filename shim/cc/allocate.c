@@ -15,32 +15,33 @@ clamp(double x, double min, double max)
     return x < min ? min : x > max ? max : x;
 }
 
-/* Returns how much of 'a' bytes a second the phantom queue takes. */
-static double
-cut(const struct cc_budget *b, const struct cc_law *law,
-    const struct cc_seen *seen, double a)
+/* Returns how many bit/s may be granted to those who go before others that
+ * have 'behind' bytes of the phantom queue. */
+static uint64_t
+budget_before(const struct cc_budget *b, double behind)
 {
-    double slack_ns = seen->slack * 8 * NS_PER_S / seen->capacity;
-    double d = seen->rtt_ns > slack_ns ? seen->rtt_ns : slack_ns;
-    double excess = b->phantom - seen->slack;
+    double excess = b->excess > behind ? b->excess - behind : 0;
+    double cut = clamp(excess * b->drain, 0, MOST_CUT * b->most);
 
-    return (excess > 0
-            ? clamp(law->beta * excess * NS_PER_S / d, 0, MOST_CUT * a) : 0);
+    return clamp(b->most - cut, b->least, b->most) * 8;
 }
 
-/* Returns how many bit/s may be granted from now on. */
+/* Returns how many bit/s may be granted to all from now on. */
 uint64_t
 cc_budget(struct cc_budget *b, const struct cc_law *law,
           const struct cc_seen *seen)
 {
+    double slack_ns = seen->slack * 8 * NS_PER_S / seen->capacity;
+    double d = seen->rtt_ns > slack_ns ? seen->rtt_ns : slack_ns;
     double c = seen->capacity / 8.0, most = law->gamma * c;
-    double a;
 
     b->phantom += seen->bytes - most * seen->ns / NS_PER_S;
     b->phantom = seen->rtt_ns ? clamp(b->phantom, 0, c * MAX_PHANTOM_S) : 0;
-    a = clamp(most - seen->other / 8.0, LEAST_PART * c, most);
-    a -= cut(b, law, seen, a);
-    return clamp(a, LEAST_PART * c, most) * 8;
+    b->least = LEAST_PART * c;
+    b->most = clamp(most - seen->other / 8.0, b->least, most);
+    b->excess = b->phantom > seen->slack ? b->phantom - seen->slack : 0;
+    b->drain = d > 0 ? law->beta * NS_PER_S / d : 0;
+    return budget_before(b, 0);
 }
 
 static bool
@@ -100,28 +101,56 @@ fill_floor(struct cc_share *shares, size_t n, uint64_t bps, double floor)
     return bps;
 }
 
-/* Divides 'bps', all of it but for rounding, among the 'n' shares, and sorts
- * them. */
-void
-cc_allocate(struct cc_share *shares, size_t n, uint64_t bps, double floor)
+/* Returns the bytes of the phantom queue that the 'n' shares have. */
+static double
+excess_of(const struct cc_share *shares, size_t n)
 {
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        sum += shares[i].excess;
+    }
+    return sum;
+}
+
+/* Divides what 'b' allows, all of it but for rounding, among the 'n' shares,
+ * and sorts them. */
+void
+cc_divide(struct cc_share *shares, size_t n, const struct cc_budget *b,
+          double floor)
+{
+    uint64_t all = budget_before(b, 0), used;
+    double behind = excess_of(shares, n);
     size_t end;
 
     if (!n) {
         return;
     }
     sort(shares, n);
-    bps = fill_floor(shares, n, bps, floor);
+    used = all - fill_floor(shares, n, all, floor);
     for (size_t i = 0; i < n; i = end) {
+        uint64_t bps;
+
         for (end = i; end < n && shares[end].rank == shares[i].rank; end++) {
             continue;
         }
-        bps = fill_rank(&shares[i], end - i, bps);
+        behind -= excess_of(&shares[i], end - i);
+        bps = budget_before(b, behind);
+        bps = bps > used ? bps - used : 0;
+        used += bps - fill_rank(&shares[i], end - i, bps);
     }
+    all = all > used ? all - used : 0;
     for (size_t i = 0; i < n; i++) {
-        uint64_t part = bps / (n - i);
+        uint64_t part = all / (n - i);
 
         shares[i].rate += part;
-        bps -= part;
+        all -= part;
     }
+}
+
+/* The same with 'bps', of which no phantom queue takes a part. */
+void
+cc_allocate(struct cc_share *shares, size_t n, uint64_t bps, double floor)
+{
+    cc_divide(shares, n, &(struct cc_budget) { .most = bps / 8.0 }, floor);
 }

@@ -28,6 +28,12 @@
  * grants sum to A.  The slack is what paced senders that wake up late send at
  * once; without it their jitter would cost capacity.
  *
+ * What is in the phantom queue of those behind in the order is no reason to
+ * grant less to those before them: where the network serves the order, they do
+ * not wait for it, and where it does not, granting them less only gives the
+ * place to what is there already.  So each share has its part of the phantom
+ * queue, and A is as large for a rank as if those behind had none.
+ *
  * The allocation fills A over the ranks.  Each flow first has an equal part of
  * the floor, then ranks are served in their order, max-min inside a rank, and
  * what no demand claims is spread over all, so that a flow whose demand was
@@ -37,8 +43,8 @@
  * Usage
  * =====
  *
- *    a = cc_budget(&budget, &law, &seen);
- *    cc_allocate(shares, n, a, law.floor);
+ *    cc_budget(&budget, &law, &seen);
+ *    cc_divide(shares, n, &budget, law.floor);
  *
  *
  * Ownership and thread-safety
@@ -53,6 +59,7 @@
 struct cc_share {
     uint64_t demand;            /* Bit/s that it can use. */
     uint64_t rate;              /* Bit/s that it gets. */
+    double excess;              /* Bytes of the phantom queue. */
     uint32_t rank;              /* 0 is served first. */
     uint32_t id;                /* The caller's. */
 };
@@ -67,6 +74,9 @@ struct cc_law {
 
 struct cc_budget {
     double phantom;             /* Bytes. */
+    double most, least;         /* Bytes a second... */
+    double excess;              /* ...less, for so many bytes too much... */
+    double drain;               /* ...each of them so much. */
 };
 
 /* What was seen of a link since the last step. */
@@ -87,6 +97,8 @@ struct cc_seen {
 
 uint64_t cc_budget(struct cc_budget *, const struct cc_law *,
                    const struct cc_seen *);
+void cc_divide(struct cc_share *, size_t n, const struct cc_budget *,
+               double floor);
 void cc_allocate(struct cc_share *, size_t n, uint64_t bps, double floor);
 
 #endif /* shim/cc/allocate.h */

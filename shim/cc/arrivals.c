@@ -14,7 +14,8 @@
 #define WINDOW_SEGMENTS 3       /* ...and which could have had so many. */
 #define QUIET_SEGMENTS 2        /* That it could have sent, and has not... */
 #define QUIET_NS MS             /* ...and its shim may have slept meanwhile. */
-#define PUSHED_NS MS            /* Of silence after what looked like an end. */
+#define PUSHED_NS MS            /* Silence after what looked like an end... */
+#define SLOW_NS (5 * MS)        /* ...unless a segment takes longer anyway. */
 #define IDLE_NS (10 * MS)       /* After which it takes no part. */
 #define FORGET_NS NS_PER_S      /* After which it may be a small one again. */
 
@@ -28,6 +29,7 @@ join(struct cc *cc, struct cc_flow *flow, uint64_t now)
     in->active = true;
     in->quiet = false;
     in->could = in->window_could = 0;
+    in->step_bytes = in->excess = 0;
     in->position = cc->in.n;
     in->told_at = 0;
     cc->in.ids[cc->in.n++] = cc_flows_id(cc->flows, flow);
@@ -114,6 +116,15 @@ judge_size(struct cc_arriving *in, uint32_t length, uint64_t now)
     in->bulk |= in->small_bytes > CC_SMALL_BYTES;
 }
 
+/* Does 'seg' look like the end of a burst?  What follows the end of a message
+ * at a slow rate may wait in the sender's shim. */
+static bool
+is_end(const struct cc_flow *flow, const struct segment *seg)
+{
+    return (seg->flags & SEGMENT_PSH && seg->payload < flow->mss
+            && flow->in.granted / 8.0 * SLOW_NS / NS_PER_S >= flow->mss);
+}
+
 /* Data of 'flow' arrive, 'length' bytes of frame. */
 void
 arrivals_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
@@ -138,8 +149,9 @@ arrivals_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
         cc_rate_restart(&in->rate, now, cc->config.downlink_bps);
     }
     in->could = 0;
-    in->pushed = seg->flags & SEGMENT_PSH && seg->payload < flow->mss;
+    in->pushed = is_end(flow, seg);
     in->rate.bytes += length;
+    in->step_bytes += length;
     in->round_bytes += length;
     if (seg->ecn == SEGMENT_CE && !flow->has_ecn) {
         in->round_marked += length;

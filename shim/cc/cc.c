@@ -147,7 +147,7 @@ host_data(struct cc *cc, struct cc_frame *frame, struct segment *seg,
 {
     const struct cc_peer *peer = peer_of(cc, flow);
 
-    v->queue = departures_queue(cc, flow, now);
+    v->queue = departures_queue(cc, flow, frame->length, now);
     if (v->queue && now <= flow->out.until && marks_for(flow)
         && peer && peer->flags & HELLO_ECN
         && seg->ecn == SEGMENT_NOT_ECT) {

@@ -93,6 +93,8 @@ struct cc_config {
     uint16_t (*flow_queue)(void *aux, uint16_t slot);
     void (*flow_free)(void *aux, uint16_t queue);
     void (*flow_rate)(void *aux, uint16_t queue, uint64_t bps);
+    void (*flow_start)(void *aux, uint16_t queue, uint32_t bytes);
+    bool (*flow_started)(void *aux, uint16_t queue);
 
     /* Sends a frame to the uplink, at the control level. */
     void (*send)(void *aux, const uint8_t *frame, size_t length);

@@ -5,7 +5,14 @@
  * If they were told more than the uplink carries, its queues divide it: by
  * rank, in equal parts inside a rank, with a floor (see
  * pipeline/rank-queue.h).  To pace the flows to such parts here as well would
- * only lose what one of them leaves unused until that is noticed. */
+ * only lose what one of them leaves unused until that is noticed.
+ *
+ * A burst begins before its rate is known here.  Towards a near shim that
+ * tells rates, as much of it leaves as makes it more than a small flow there,
+ * and the rest waits for the answer, one round trip: what is going to wait
+ * would otherwise have its first window among the frames of those who go
+ * before it.  Homa's unscheduled bytes are the same (Montazeri et al., SIGCOMM
+ * 2018). */
 
 #include "shim/cc/state.h"
 
@@ -14,18 +21,49 @@
 #define MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-#define PAUSE_NS (10 * MS)      /* Longer, and a flow begins at half... */
-#define RESUME_NS (100 * MS)    /* ...until it is told, at most so long. */
+#define PAUSE_NS (30 * MS)      /* Untold and silent for longer, a flow begins
+                                 * anew... */
+#define START_FRAMES 2          /* ...with so many beyond a small flow... */
+#define NEAR_NS (5 * MS)        /* ...if a round trip takes less... */
+#define ANSWER_NS (20 * MS)     /* ...and does not wait longer than that. */
 #define KEEP_NS NS_PER_S        /* How long a silent flow keeps its queue. */
 #define MAX_HOLD_NS NS_PER_S    /* No grant holds longer. */
+#define NO_RATE UINT64_MAX      /* Of a queue that starts. */
 
 static void
 pace(struct cc *cc, struct cc_flow *flow, uint64_t bps)
 {
+    flow->out.starts = false;
     if (bps != flow->out.paced) {
         flow->out.paced = bps;
         cc->config.flow_rate(cc->config.aux, flow->out.queue, bps);
     }
+}
+
+/* Is an answer to 'flow' worth waiting for? */
+static bool
+may_wait(struct cc *cc, const struct cc_flow *flow)
+{
+    return (flow->peer != CC_NOBODY
+            && cc_peers_get(cc->peers, flow->peer)->tells
+            && !flow->out.unanswered && cc_rtt_get(&flow->rtt) <= NEAR_NS);
+}
+
+/* Lets 'flow', whose rate is not known, send what it may without. */
+static void
+start(struct cc *cc, struct cc_flow *flow)
+{
+    struct cc_leaving *out = &flow->out;
+
+    out->started = 0;
+    if (!may_wait(cc, flow)) {
+        pace(cc, flow, 0);
+        return;
+    }
+    out->starts = true;
+    out->paced = NO_RATE;
+    cc->config.flow_start(cc->config.aux, out->queue, CC_SMALL_BYTES
+                          + START_FRAMES * cc->config.mtu);
 }
 
 static void
@@ -57,6 +95,7 @@ departures_leave(struct cc *cc, struct cc_flow *flow)
         cc_flows_get(cc->flows, last)->out.position = out->position;
         cc->config.flow_free(cc->config.aux, out->queue);
         out->queue = 0;
+        out->starts = false;
     }
 }
 
@@ -68,10 +107,11 @@ departures_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
     struct cc_leaving *out = &flow->out;
     uint64_t most = now + MAX_HOLD_NS;
 
-    out->granted = (bps < SHIM_MIN_RATE ? SHIM_MIN_RATE
-                    : bps > SHIM_MAX_RATE ? SHIM_MAX_RATE : bps);
+    out->granted = bps < 1 ? 1 : bps > SHIM_MAX_RATE ? SHIM_MAX_RATE : bps;
     out->until = until < most ? until : most;
-    out->resumed = false;
+    out->told_at = now;
+    out->told = true;
+    out->unanswered = false;
     if (!out->queue) {
         join(cc, flow, now);
     }
@@ -93,44 +133,105 @@ departures_grant(struct cc *cc, struct cc_flow *flow,
 static void
 change_slot(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
-    uint64_t paced = flow->out.paced, last = flow->out.last;
+    struct cc_leaving *out = &flow->out;
+    uint64_t last = out->last;
 
     departures_leave(cc, flow);
     join(cc, flow, now);
-    if (flow->out.queue) {
-        flow->out.last = last;
-        pace(cc, flow, paced);
+    if (!out->queue) {
+        return;
+    }
+    out->last = last;
+    if (out->told) {
+        pace(cc, flow, out->granted);
+    } else {
+        start(cc, flow);
     }
 }
 
-/* Returns the queue for data of 'flow'. */
+/* Nothing that was told of 'flow' holds any more. */
+static void
+begin(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    struct cc_leaving *out = &flow->out;
+
+    out->told = false;
+    out->begun = now;
+    out->begun_bytes = 0;
+    if (out->queue) {
+        start(cc, flow);
+    }
+}
+
+/* Has 'flow' sent what it may, and waits? */
+static bool
+waits(struct cc *cc, const struct cc_flow *flow)
+{
+    return (flow->out.starts
+            && cc->config.flow_started(cc->config.aux, flow->out.queue));
+}
+
+/* 'flow', whose rate is not known, sends 'length' bytes.  Slowly, it stays a
+ * small one, which nobody tells a rate. */
+static void
+send_untold(struct cc *cc, struct cc_flow *flow, uint32_t length,
+            uint64_t now)
+{
+    struct cc_leaving *out = &flow->out;
+
+    if (now - out->begun > CC_SMALL_NS && !waits(cc, flow)) {
+        begin(cc, flow, now);
+    }
+    out->begun_bytes += length;
+    if (!out->queue && out->begun_bytes > CC_SMALL_BYTES
+        && may_wait(cc, flow)) {
+        join(cc, flow, now);
+        if (out->queue) {
+            start(cc, flow);
+        }
+    }
+}
+
+/* Returns the queue for 'length' bytes of data of 'flow'. */
 uint16_t
-departures_queue(struct cc *cc, struct cc_flow *flow, uint64_t now)
+departures_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
+                 uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
     if (out->queue && out->slot != flow->slot) {
         change_slot(cc, flow, now);
     }
-    if (!out->queue) {
-        return 0;
+    if (out->told && now > larger(out->told_at, out->last) + PAUSE_NS) {
+        begin(cc, flow, now);
     }
-    if (now - out->last > PAUSE_NS && !out->resumed) {
-        /* Only once: of a sender that is sent nothing from, since it has lost
-         * what it sent, half of a half would remain. */
-        out->resumed = true;
-        out->granted = (out->granted / 2 > SHIM_MIN_RATE ? out->granted / 2
-                        : SHIM_MIN_RATE);
-        out->until = now + RESUME_NS;
-        pace(cc, flow, out->granted);
-    } else if (now > out->until) {
-        pace(cc, flow, 0);
+    if (!out->told) {
+        send_untold(cc, flow, length, now);
     }
     out->last = now;
     return out->queue;
 }
 
-/* Lets go of the queues of silent flows. */
+/* Sees how long 'flow' has waited to be told a rate.  Who waits in vain does
+ * not do so again before it is told one, and no other flow to that host
+ * does. */
+static void
+await(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    struct cc_leaving *out = &flow->out;
+
+    if (!waits(cc, flow)) {
+        out->started = 0;
+    } else if (!out->started) {
+        out->started = now;
+    } else if (now - out->started > ANSWER_NS) {
+        out->unanswered = true;
+        cc_peers_get(cc->peers, flow->peer)->tells = false;
+        pace(cc, flow, 0);
+    }
+}
+
+/* Lets go of what holds no more, and of the queues of silent flows. */
 void
 departures_turn(struct cc *cc, uint64_t now)
 {
@@ -140,8 +241,13 @@ departures_turn(struct cc *cc, uint64_t now)
     cc->out.stepped = now;
     for (uint32_t i = cc->out.n; i-- > 0; ) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
+        struct cc_leaving *out = &flow->out;
 
-        if (now - flow->out.last > KEEP_NS) {
+        if (out->told && now > out->until) {
+            begin(cc, flow, now);
+        }
+        await(cc, flow, now);
+        if (now - larger(out->last, out->told_at) > KEEP_NS) {
             departures_leave(cc, flow);
         }
     }

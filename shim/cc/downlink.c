@@ -76,6 +76,17 @@ demand_of(const struct cc *cc, const struct cc_arriving *in)
                              cc->config.downlink_bps));
 }
 
+/* Judges what came of 'flow' in the last 'ns' by what was granted. */
+static void
+count_excess(const struct cc *cc, struct cc_arriving *in, uint64_t ns)
+{
+    in->excess += in->step_bytes - in->granted / 8.0 * ns / NS_PER_S;
+    in->step_bytes = 0;
+    if (in->excess < 0 || !cc->budget.phantom) {
+        in->excess = 0;
+    }
+}
+
 static void
 ask_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
           struct cc_share *share)
@@ -85,6 +96,7 @@ ask_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
     guard_core(cc, flow, now);
     *share = (struct cc_share) {
         .demand = demand_of(cc, in),
+        .excess = in->excess,
         .rank = cc_rank(cc, flow, leased),
         .id = cc_flows_id(cc->flows, flow),
     };
@@ -224,10 +236,9 @@ void
 downlink_divide(struct cc *cc, uint64_t ns, uint64_t now)
 {
     bool leased = job_slots_leased(cc->config.slots, now);
-    uint64_t budget;
 
     smooth_other(cc, ns);
-    budget = cc_budget(&cc->budget, &cc->law, &(struct cc_seen) {
+    cc_budget(&cc->budget, &cc->law, &(struct cc_seen) {
         .capacity = cc->config.downlink_bps,
         .bytes = cc->bytes,
         .ns = ns,
@@ -237,10 +248,12 @@ downlink_divide(struct cc *cc, uint64_t ns, uint64_t now)
     });
     cc->bytes = 0;
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        ask_share(cc, cc_flows_get(cc->flows, cc->in.ids[i]), leased, now,
-                  &cc->shares[i]);
+        struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
+
+        count_excess(cc, &flow->in, ns);
+        ask_share(cc, flow, leased, now, &cc->shares[i]);
     }
-    cc_allocate(cc->shares, cc->in.n, budget, cc->law.floor);
+    cc_divide(cc->shares, cc->in.n, &cc->budget, cc->law.floor);
     for (uint32_t i = 0; i < cc->in.n; i++) {
         take_share(cc, cc_flows_get(cc->flows, cc->shares[i].id),
                    &cc->shares[i]);

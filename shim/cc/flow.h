@@ -60,6 +60,8 @@ struct cc_arriving {
     double could;               /* Bytes that its rates since data came last
                                  * would have carried... */
     double window_could;        /* ...and since 'rate' has its window. */
+    uint64_t step_bytes;        /* Since the downlink was divided... */
+    double excess;              /* ...and ever, beyond what was granted. */
     uint32_t position;          /* If active, in the list of them. */
     uint32_t window;            /* Bytes, CC_WINDOW_ANY if not bounded. */
     uint64_t granted;           /* Bit/s. */
@@ -85,8 +87,13 @@ struct cc_arriving {
 struct cc_leaving {
     uint64_t last;              /* When data left. */
     uint64_t granted;           /* Bit/s, by the receiver's shim... */
-    uint64_t until;             /* ...for so long. */
-    bool resumed;               /* After a pause, and not told since. */
+    uint64_t told_at, until;    /* ...since then, and for so long. */
+    bool told;                  /* In this burst... */
+    bool starts;                /* ...or it has sent what it may before... */
+    bool unanswered;            /* ...once in vain. */
+    uint64_t begun;             /* Since when it has sent, untold... */
+    uint32_t begun_bytes;       /* ...so much. */
+    uint64_t started;           /* Since when it waits, 0: it does not. */
     uint64_t paced;             /* Bit/s of the queue, 0 for any. */
     uint16_t queue;             /* Of its own, 0 if none... */
     uint16_t slot;              /* ...as a flow of that job. */

@@ -118,7 +118,7 @@ restore_peer(struct cc *cc, const struct shim_peer *sp, uint64_t now)
         return;
     }
     peer = cc_peers_get(cc->peers, id);
-    peer->proven = sp->proven;
+    peer->proven = peer->tells = sp->proven;
     peer->flags = sp->flags;
     peer->nonce = sp->nonce;
     peer->own_nonce = sp->own_nonce;

@@ -136,6 +136,7 @@ message_take(struct cc *cc, const struct cc_frame *frame, uint64_t now)
     if (peer && m.to == peer->own_nonce) {
         cc_peer_prove(peer, m.flags, m.from);
         if (m.type == GRANT_RATES) {
+            peer->tells = true;
             take_grants(cc, &p.key, &m, now);
         }
     }

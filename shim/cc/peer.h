@@ -47,6 +47,7 @@ struct cc_peer {
     uint8_t asks;               /* ...after so many without an answer. */
     uint8_t l2_size;            /* 0: not known yet. */
     uint8_t l2[CC_MAX_L2];      /* Of the host's packets to it. */
+    bool tells;                 /* It tells rates, or has done so last. */
     bool due;                   /* Its flows' rates are to be told. */
     struct grant_message message;       /* To it, being written. */
 };

@@ -58,7 +58,8 @@ void arrivals_turn(struct cc *, uint64_t now);
 void downlink_divide(struct cc *, uint64_t ns, uint64_t now);
 
 /* departures.c: */
-uint16_t departures_queue(struct cc *, struct cc_flow *, uint64_t now);
+uint16_t departures_queue(struct cc *, struct cc_flow *, uint32_t length,
+                          uint64_t now);
 void departures_hold(struct cc *, struct cc_flow *, uint64_t bps,
                      uint64_t until, uint64_t now);
 void departures_grant(struct cc *, struct cc_flow *, const struct grant *,

@@ -41,6 +41,22 @@ flow_rate(void *c_, uint16_t queue, uint64_t bps)
     egress_flow_rate(c->egress, queue, bps);
 }
 
+static void
+flow_start(void *c_, uint16_t queue, uint32_t bytes)
+{
+    struct congestion *c = c_;
+
+    egress_flow_start(c->egress, queue, bytes);
+}
+
+static bool
+flow_started(void *c_, uint16_t queue)
+{
+    struct congestion *c = c_;
+
+    return egress_flow_started(c->egress, queue);
+}
+
 /* Sends a message; without a packet buffer it is lost, as on any network. */
 static void
 send_message(void *c_, const uint8_t *data, size_t length)
@@ -74,6 +90,8 @@ congestion_create(const struct cc_config *config, struct egress *egress)
     full.flow_queue = flow_queue;
     full.flow_free = flow_free;
     full.flow_rate = flow_rate;
+    full.flow_start = flow_start;
+    full.flow_started = flow_started;
     full.send = send_message;
     c->egress = egress;
     c->cc = cc_create(&full);

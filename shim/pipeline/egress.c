@@ -187,6 +187,20 @@ egress_flow_rate(struct egress *e, uint16_t queue, uint64_t bps)
 }
 
 void
+egress_flow_start(struct egress *e, uint16_t queue, uint32_t bytes)
+{
+    if (queue) {
+        rank_queues_flow_start(e->queues, e->now, queue, bytes);
+    }
+}
+
+bool
+egress_flow_started(const struct egress *e, uint16_t queue)
+{
+    return queue && rank_queues_flow_started(e->queues, e->now, queue);
+}
+
+void
 egress_set_rate(struct egress *e, uint64_t bps)
 {
     STORE(&e->rate_bps, bps);

@@ -93,6 +93,12 @@ uint16_t egress_flow_queue(struct egress *, uint16_t slot);
 void egress_flow_free(struct egress *, uint16_t queue);
 void egress_flow_rate(struct egress *, uint16_t queue, uint64_t bps);
 
+/* The same thread: lets 'bytes' of the queue go, and hardly more before
+ * egress_flow_rate(); egress_flow_started() says whether they have gone and
+ * there is more. */
+void egress_flow_start(struct egress *, uint16_t queue, uint32_t bytes);
+bool egress_flow_started(const struct egress *, uint16_t queue);
+
 /* The control thread. */
 void egress_set_rate(struct egress *, uint64_t bps);
 uint64_t egress_rate(const struct egress *);

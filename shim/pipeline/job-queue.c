@@ -185,7 +185,7 @@ job_queues_flow_new(struct job_queues *jq, uint16_t slot)
     }
     jq->free = q->next;
     q->job = &jq->jobs[slot];
-    q->freed = false;
+    q->freed = q->starts = false;
     q->deficit = 0;
     q->pace = (struct pace) { .bps = 0 };
     q->held = common->fifo.n > 0;
@@ -231,26 +231,17 @@ job_queues_flow_free(struct job_queues *jq, uint16_t flow_queue)
     }
 }
 
-/* Paces 'flow_queue' to 'bps', but not slower than JOB_QUEUES_MIN_PACE; 0 is no
- * pace.  It sends at most 'depth' bytes, of which the last frame may go beyond
- * it, and one frame at once. */
-void
-job_queues_flow_rate(struct job_queues *jq, uint64_t now, uint16_t flow_queue,
-                     uint64_t bps, uint32_t depth)
+/* Gives 'q' the pace 'bps', 0 for none, from 'now' on. */
+static void
+set_pace(struct job_queues *jq, uint64_t now, struct job_queue *q,
+         uint64_t bps, uint32_t depth)
 {
-    struct job_queue *q = job_queues_flow(jq, flow_queue);
     bool waits = q->state != JOB_QUEUE_IDLE;
 
     /* Who waited before may still make up for a loop that comes late, or it
      * would lose a little with each change. */
     bool fresh = q->state == JOB_QUEUE_PACED ? q->fresh : !q->pace.bps;
 
-    if (bps && bps < JOB_QUEUES_MIN_PACE) {
-        bps = JOB_QUEUES_MIN_PACE;
-    }
-    if (bps == q->pace.bps) {
-        return;
-    }
     stop(jq, q);
     if (bps) {
         pace_set_rate(&q->pace, now, bps, depth);
@@ -260,4 +251,51 @@ job_queues_flow_rate(struct job_queues *jq, uint64_t now, uint16_t flow_queue,
     if (waits) {
         job_queue_start(jq, q, fresh);
     }
+}
+
+/* Paces 'flow_queue' to 'bps', but not slower than JOB_QUEUES_MIN_PACE; 0 is
+ * no pace.  It sends at most 'depth' bytes, of which the last frame may go
+ * beyond it, and one frame at once.  What it was given to start with is not
+ * held against it. */
+void
+job_queues_flow_rate(struct job_queues *jq, uint64_t now, uint16_t flow_queue,
+                     uint64_t bps, uint32_t depth)
+{
+    struct job_queue *q = job_queues_flow(jq, flow_queue);
+
+    if (bps && bps < JOB_QUEUES_MIN_PACE) {
+        bps = JOB_QUEUES_MIN_PACE;
+    }
+    if (bps == q->pace.bps && !q->starts) {
+        return;
+    }
+    if (q->starts) {
+        q->starts = false;
+        q->pace.full = 0;
+    }
+    set_pace(jq, now, q, bps, depth);
+}
+
+/* Lets 'bytes' of 'flow_queue' leave as its job may send, and hardly anything
+ * more before it has a rate. */
+void
+job_queues_flow_start(struct job_queues *jq, uint64_t now,
+                      uint16_t flow_queue, uint32_t bytes)
+{
+    struct job_queue *q = job_queues_flow(jq, flow_queue);
+
+    q->starts = true;
+    q->pace.full = 0;
+    set_pace(jq, now, q, JOB_QUEUES_START_PACE, bytes);
+}
+
+/* Has 'flow_queue' sent what it was given to start with, and more to send? */
+bool
+job_queues_flow_started(const struct job_queues *jq, uint64_t now,
+                        uint16_t flow_queue)
+{
+    const struct job_queue *q = &jq->queues[JOB_QUEUES_JOBS - 1 + flow_queue];
+
+    return (q->starts && q->state == JOB_QUEUE_PACED
+            && pace_due(&q->pace) > now);
 }

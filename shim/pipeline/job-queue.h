@@ -51,6 +51,7 @@
 #define JOB_QUEUES_FLOWS 4096
 #define JOB_QUEUES_N (JOB_QUEUES_JOBS + JOB_QUEUES_FLOWS)
 #define JOB_QUEUES_MIN_PACE UINT64_C(10000)     /* Bits per second. */
+#define JOB_QUEUES_START_PACE UINT64_C(100000)
 
 enum job_queue_state {
     JOB_QUEUE_IDLE,             /* Empty, or held. */
@@ -67,6 +68,7 @@ struct job_queue {
     uint32_t n_left;            /* Packets, ever; runs over. */
     uint8_t state;              /* enum job_queue_state. */
     bool fresh;                 /* It was empty before it became paced. */
+    bool starts;                /* See job_queues_flow_start(). */
     bool held;                  /* Until 'n_left' of the common queue is
                                  * 'after'. */
     bool freed;                 /* Its flow has gone. */
@@ -106,6 +108,10 @@ uint16_t job_queues_flow_new(struct job_queues *, uint16_t slot);
 void job_queues_flow_free(struct job_queues *, uint16_t flow_queue);
 void job_queues_flow_rate(struct job_queues *, uint64_t now,
                           uint16_t flow_queue, uint64_t bps, uint32_t depth);
+void job_queues_flow_start(struct job_queues *, uint64_t now,
+                           uint16_t flow_queue, uint32_t bytes);
+bool job_queues_flow_started(const struct job_queues *, uint64_t now,
+                             uint16_t flow_queue);
 
 static inline struct job_queue *
 job_queues_flow(struct job_queues *jq, uint16_t flow_queue)

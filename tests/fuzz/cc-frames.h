@@ -21,7 +21,7 @@
 #define N_QUEUES 8
 #define MS UINT64_C(1000000)
 
-static bool used[N_QUEUES];
+static bool used[N_QUEUES], starts[N_QUEUES];
 
 static inline uint16_t
 flow_queue(void *aux, uint16_t slot)
@@ -51,6 +51,24 @@ flow_rate(void *aux, uint16_t queue, uint64_t bps)
     (void) aux;
     (void) bps;
     must(queue && queue < N_QUEUES && used[queue]);
+    starts[queue] = false;
+}
+
+static inline void
+flow_start(void *aux, uint16_t queue, uint32_t bytes)
+{
+    (void) aux;
+    must(bytes && queue && queue < N_QUEUES && used[queue]);
+    starts[queue] = true;
+}
+
+/* What a flow may send to start with has always left. */
+static inline bool
+flow_started(void *aux, uint16_t queue)
+{
+    (void) aux;
+    must(queue && queue < N_QUEUES && used[queue]);
+    return starts[queue];
 }
 
 static inline void
@@ -93,7 +111,8 @@ create_cc(const struct job_slots *slots)
         .max_flows = 8,
         .control_ports = { 7000 },
         .flow_queue = flow_queue, .flow_free = flow_free,
-        .flow_rate = flow_rate, .send = send_message,
+        .flow_rate = flow_rate, .flow_start = flow_start,
+        .flow_started = flow_started, .send = send_message,
     };
     struct cc *cc = cc_create(&config);
 

@@ -21,7 +21,7 @@ flow_queue(void *side_, uint16_t slot)
     for (int i = 1; i < MAX_QUEUES; i++) {
         if (!side->queue_used[i]) {
             side->queue_used[i] = true;
-            side->rate[i] = 0;
+            side->rate[i] = side->start[i] = 0;
             return i;
         }
     }
@@ -44,6 +44,35 @@ flow_rate(void *side_, uint16_t queue, uint64_t bps)
 
     assert_true(side->queue_used[queue]);
     side->rate[queue] = bps;
+    side->start[queue] = 0;
+}
+
+static void
+flow_start(void *side_, uint16_t queue, uint32_t bytes)
+{
+    struct side *side = side_;
+
+    assert_true(side->queue_used[queue]);
+    side->start[queue] = bytes;
+    side->sent[queue] = 0;
+    side->n_starts++;
+}
+
+static bool
+flow_started(void *side_, uint16_t queue)
+{
+    struct side *side = side_;
+
+    assert_true(side->queue_used[queue]);
+    return side->start[queue] && side->sent[queue] > side->start[queue];
+}
+
+/* May what comes to 'queue' leave at once? */
+bool
+side_may_send(const struct side *side, uint16_t queue)
+{
+    return (side->start[queue] ? side->sent[queue] <= side->start[queue]
+            : !side->rate[queue]);
 }
 
 static void
@@ -71,6 +100,8 @@ start_cc(struct side *side, uint64_t seed)
         .flow_queue = flow_queue,
         .flow_free = flow_free,
         .flow_rate = flow_rate,
+        .flow_start = flow_start,
+        .flow_started = flow_started,
         .send = send_message,
     };
 
@@ -160,6 +191,7 @@ world_leave(struct world *w, int from, struct cc_packet *p, uint16_t slot)
 
     if (w->sides[from].cc) {
         cc_from_host(w->sides[from].cc, &p->frame, &v, w->now);
+        w->sides[from].sent[v.queue] += p->frame.length;
     }
     assert_true(packet_is_right(p->frame.data, p->frame.length));
     return v;
@@ -227,10 +259,10 @@ world_turn(struct world *w, uint64_t ns)
     }
 }
 
-/* Opens flow 'port' with a round trip of 1 ms.  The options that the hosts see
- * are those that the other host sent. */
+/* Opens flow 'port' with a round trip of 'rtt'.  The options that the hosts
+ * see are those that the other host sent. */
 void
-world_open(struct world *w, uint16_t port)
+world_open_far(struct world *w, uint16_t port, uint64_t rtt)
 {
     struct packet_spec syn = world_spec(w, SENDER, port, SEGMENT_SYN);
     struct packet_spec answer = world_spec(w, RECEIVER, port,
@@ -242,12 +274,18 @@ world_open(struct world *w, uint16_t port)
     world_carry(w, SENDER, &syn, &p);
     assert_int_equal(p.frame.length, sent.frame.length);
     assert_memory_equal(p.frame.data, sent.frame.data, p.frame.length);
-    world_turn(w, MS / 2);
+    world_turn(w, rtt / 2);
     packet_make(&sent, &answer);
     world_carry(w, RECEIVER, &answer, &p);
     assert_memory_equal(p.frame.data, sent.frame.data, p.frame.length);
-    world_turn(w, MS / 2);
+    world_turn(w, rtt / 2);
     world_carry(w, SENDER, &ack, &p);
+}
+
+void
+world_open(struct world *w, uint16_t port)
+{
+    world_open_far(w, port, MS);
 }
 
 /* 'n' segments of data of flow 'port', one each 'ns', and their

@@ -41,6 +41,10 @@ struct side {
     struct job_slots *slots;
     bool queue_used[MAX_QUEUES];
     uint64_t rate[MAX_QUEUES];
+    uint32_t start[MAX_QUEUES];         /* Bytes, 0 if it has a rate or none
+                                         * is needed... */
+    uint32_t sent[MAX_QUEUES];          /* ...and what came since. */
+    uint32_t n_starts;
     uint8_t messages[MAX_MESSAGES][1024];
     size_t sizes[MAX_MESSAGES];
     int n_messages;
@@ -60,6 +64,8 @@ struct obedient {
     uint16_t queue;
 };
 
+bool side_may_send(const struct side *side, uint16_t queue);
+
 int world_set_up(void **state);
 int world_tear_down(void **state);
 struct packet_spec world_spec(struct world *w, int from, uint16_t port,
@@ -75,6 +81,7 @@ void world_deliver(struct world *w);
 void world_turn(struct world *w, uint64_t ns);
 void world_succeed(struct world *w, int who, uint64_t seed);
 void world_open(struct world *w, uint16_t port);
+void world_open_far(struct world *w, uint16_t port, uint64_t rtt);
 uint32_t world_bulk(struct world *w, uint16_t port, int n, uint64_t ns,
                     uint16_t *queue);
 struct shim_stats world_stats(const struct world *w, int side);

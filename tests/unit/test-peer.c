@@ -279,6 +279,27 @@ all_end_with_one_line_where_all_are_needed(void **state)
     end_one("prague", SIGSTOP, false);
 }
 
+/* Who finds nobody to wait for does not train on. */
+static void
+one_left_alone_ends_where_all_are_needed(void **state)
+{
+    struct crew crew;
+    char line[CREW_LINE];
+
+    start(&crew, "prague", "400", "10");
+    assert_true(crew_find_line(&crew, 0, "\"iteration\": 20,", line));
+    for (int i = 1; i < N; i++) {
+        kill(crew.pids[i], SIGKILL);
+    }
+    assert_true(crew_find_line(&crew, 0, "failed", line));
+    assert_non_null(strstr(line, "died"));
+    crew_await(&crew, 0, 1);
+    for (int i = 1; i < N; i++) {
+        kill_process(crew.pids[i]);
+        fclose(crew.out[i]);
+    }
+}
+
 static void
 strangers_and_other_trainings_are_refused(void **state)
 {
@@ -307,6 +328,7 @@ main(void)
         cmocka_unit_test(all_schemes_train_to_their_targets),
         cmocka_unit_test(gossip_goes_on_without_one_who_died),
         cmocka_unit_test(all_end_with_one_line_where_all_are_needed),
+        cmocka_unit_test(one_left_alone_ends_where_all_are_needed),
         cmocka_unit_test(strangers_and_other_trainings_are_refused),
     };
 

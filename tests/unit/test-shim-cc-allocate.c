@@ -257,6 +257,58 @@ an_excess_of_others_is_not_made_room_for(void **state)
     assert_int_equal(cc_budget(&b, &law, &seen), 97 * MBIT);
 }
 
+/* What came of those behind is not taken from those before them, and what came
+ * of the first is. */
+static void
+an_excess_is_taken_from_whose_it_is(void **state)
+{
+    const uint64_t full = 97 * MBIT, cut = 97 * MBIT / 4 * 3;
+    struct cc_law law = CC_LAW_DEFAULT;
+    struct cc_seen seen = {
+        .capacity = 100 * MBIT, .bytes = 12500, .ns = 1000000,
+        .rtt_ns = 1000000,
+    };
+    static const struct {
+        double first, second, third;    /* Bytes of excess. */
+        bool first_cut, second_cut;
+    } cases[] = {
+        { 0, 0, 1e6, false, false },
+        { 0, 1e6, 0, false, true },
+        { 1e6, 0, 0, true, true },
+        { 0, 0, 0, true, true },        /* Nobody knows whose it is. */
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct cc_budget b = { 0 };
+        struct cc_share s[] = {
+            { .demand = 20 * MBIT, .rank = 1, .id = 0,
+              .excess = cases[i].first },
+            { .demand = 100 * MBIT, .rank = 2, .id = 1,
+              .excess = cases[i].second },
+            { .demand = 100 * MBIT, .rank = 3, .id = 2,
+              .excess = cases[i].third },
+        };
+
+        for (int j = 0; j < 1000; j++) {
+            cc_budget(&b, &law, &seen);
+        }
+        cc_divide(s, 3, &b, 0);
+        assert_int_equal(share_of(s, 3, 0)->rate, 20 * MBIT);
+        assert_int_equal(share_of(s, 3, 1)->rate,
+                         (cases[i].second_cut ? cut : full) - 20 * MBIT);
+        assert_int_equal(share_of(s, 3, 2)->rate, 0);
+
+        for (int j = 0; j < 3; j++) {
+            s[j].rank = s[j].id;
+            s[j].demand = 100 * MBIT;
+        }
+        cc_divide(s, 3, &b, 0);
+        assert_int_equal(share_of(s, 3, 0)->rate,
+                         cases[i].first_cut ? cut : full);
+    }
+}
+
 int
 main(void)
 {
@@ -268,6 +320,7 @@ main(void)
         cmocka_unit_test(ranks_are_max_min),
         cmocka_unit_test(budget_stays_in_its_bounds),
         cmocka_unit_test(an_excess_of_others_is_not_made_room_for),
+        cmocka_unit_test(an_excess_is_taken_from_whose_it_is),
         cmocka_unit_test(phantom_queue_drains_without_overshoot),
     };
 

@@ -365,6 +365,45 @@ a_pace_is_kept_and_holds_nobody_up(void **state)
     }
 }
 
+/* It sends what it was given, then hardly anything, and goes on as soon as it
+ * has a rate. */
+static void
+a_flow_that_starts_waits_for_its_rate(void **state)
+{
+    struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
+    struct pace pace = { .bps = 0 };
+    struct queue_item item, dropped;
+    uint16_t queue = rank_queues_flow_new(rq, 3);
+    uint64_t now = SECOND;
+
+    (void) state;
+    rank_queues_flow_rate(rq, now, queue, 1000000);
+    for (int again = 0; again < 2; again++) {
+        rank_queues_flow_start(rq, now, queue, 3 * MAX_FRAME);
+        assert_false(rank_queues_flow_started(rq, now, queue));
+        for (int i = 0; i < 7; i++) {
+            push(rq, 3, queue, false, MAX_FRAME, &dropped);
+        }
+        for (int i = 0; i < 4; i++) {
+            assert_false(rank_queues_flow_started(rq, now, queue));
+            assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
+        }
+        assert_true(rank_queues_flow_started(rq, now, queue));
+        now += MAX_FRAME * 80000 - 10;      /* At 100 kbit/s. */
+        assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 0);
+
+        rank_queues_flow_rate(rq, now, queue, 1000000);
+        assert_false(rank_queues_flow_started(rq, now, queue));
+        assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
+        assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
+        assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 0);
+        now += MAX_FRAME * 8000 + 1;
+        assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 1);
+        assert_int_equal(rank_queues_take(rq, now, &pace, &item, 1), 0);
+    }
+    rank_queues_destroy(rq);
+}
+
 /* A pace of 10 kbit/s makes frames wait for more than a second. */
 static void
 says_when_a_paced_flow_is_due(void **state)
@@ -730,6 +769,7 @@ main(void)
         cmocka_unit_test(a_pace_is_kept_and_holds_nobody_up),
         cmocka_unit_test(changes_of_pace_change_no_sum),
         cmocka_unit_test(flows_told_too_much_share_as_if_allocated),
+        cmocka_unit_test(a_flow_that_starts_waits_for_its_rate),
         cmocka_unit_test(says_when_a_paced_flow_is_due),
         cmocka_unit_test(gives_all_its_flows_queues_and_no_more),
         cmocka_unit_test(a_job_is_bounded_in_bytes),
