@@ -187,15 +187,18 @@ restart_leader() {
         "$dir/shell" "$(machine_that_leads)"
     await "one controller leads again" one_leads
 }
-before=$(status_member "$(run_of "$(machine_that_leads)")/controller" generation)
-restart_leader
-sed -n '/^ovsdb-client .* restore/p' "$dir/operations.md" | "$dir/shell" c1
-restart_leader
+# $generation is that of the leader, of which the host has heard.
 obeys() {
+    one_leads || return
     leader=$(run_of "$(machine_that_leads)")/controller
     generation=$(status_member "$leader" generation)
-    [ "$generation" -gt "$((before + 1))" ] &&
-        [ "$(status_member "$(run_of h0)/agent" generation)" = "$generation" ] &&
+    [ "$(status_member "$(run_of h0)/agent" generation)" = "$generation" ] &&
         [ "$(status_member "$leader" agents)" = 1 ] && follows
 }
-await "the host obeys who leads after the backup" obeys
+obeys_newer() { obeys && [ "$generation" -gt "$heard" ]; }
+restart_leader
+await "the host obeys who leads before the backup" obeys
+heard=$generation
+sed -n '/^ovsdb-client .* restore/p' "$dir/operations.md" | "$dir/shell" c1
+restart_leader
+await "the host obeys who leads after the backup" obeys_newer
