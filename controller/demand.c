@@ -15,7 +15,8 @@
 #define AVERAGE_ITERATIONS 8.0
 
 /* A first measurement needs more iterations than one: it begins and ends
- * somewhere in the middle of one. */
+ * somewhere in the middle of one.  As long as it has fewer than
+ * AVERAGE_ITERATIONS, it only says what the formula may not be. */
 #define FIRST_ITERATIONS 2
 
 /* Bytes that are counted so long after the end of a stage are still its. */
@@ -28,6 +29,35 @@ demand_port_name(const struct host *host, enum direction dir)
     return xasprintf("%s:%s", host->name, dir == DIR_TX ? "tx" : "rx");
 }
 
+/* What the formulas say that an iteration moves through a host's link, in
+ * each direction: a parameter server's workers push and pull the model to and
+ * from all shards, peers pass it around a ring.  What stays on the host does
+ * not count. */
+static double
+prior(const struct job *job, const struct job_traffic *t)
+{
+    int n_servers = job->workers[ROLE_SERVER];
+    int n_workers = job->workers[ROLE_WORKER];
+    int n_peers = job->workers[ROLE_PEER];
+    double model = job->model_bytes, bytes = 0;
+
+    if (n_servers) {
+        int local_servers = t->workers[ROLE_SERVER];
+        int local_workers = t->workers[ROLE_WORKER];
+
+        bytes += local_workers * model
+                 * (n_servers - local_servers) / n_servers;
+        bytes += local_servers * model
+                 * (n_workers - local_workers) / n_servers;
+    } else {
+        bytes += t->workers[ROLE_WORKER] * model;
+    }
+    if (t->workers[ROLE_PEER] && t->workers[ROLE_PEER] < n_peers) {
+        bytes += 2 * model * (n_peers - 1) / n_peers;
+    }
+    return bytes;
+}
+
 /* Starts the measurement of 't' again from what is known now. */
 static void
 mark(struct job_traffic *t, int64_t iteration)
@@ -37,31 +67,51 @@ mark(struct job_traffic *t, int64_t iteration)
     t->mark_bytes[DIR_RX] = t->bytes[DIR_RX];
 }
 
-/* Folds what moved since the mark into the moving average, if the job has
- * done enough iterations. */
-static void
-measure(struct job_traffic *t, int64_t iteration)
+/* What an iteration moves, 'expected' so far or 0 if nothing was, if 'moved'
+ * bytes are those of 'n' iterations, or of one more or less: who counts bytes
+ * does not know where in an iteration the job is. */
+static double
+within(double expected, double moved, int64_t n)
 {
-    int64_t n = iteration - t->mark_iteration;
-    double share;
+    return expected > 0 ? MIN(MAX(expected, moved / (n + 1)), moved / (n - 1))
+                        : moved / n;
+}
 
-    if (iteration < 0) {
+/* Folds what moved since the mark into the moving average, if the job has
+ * done enough iterations.  What moves before the first one is done is also
+ * the parameters that all begin with. */
+static void
+measure(const struct job *job, struct job_traffic *t)
+{
+    bool averaged = t->measured >= AVERAGE_ITERATIONS;
+    int64_t n = job->iteration - t->mark_iteration;
+    bool enough = averaged || n >= AVERAGE_ITERATIONS;
+    double share = enough ? n / (n + AVERAGE_ITERATIONS) : 0;
+
+    if (job->iteration < 1) {
         return;
     } else if (t->mark_iteration < 0 || n < 0) {
-        mark(t, iteration);
+        mark(t, job->iteration);
         return;
-    } else if (n < (t->measured ? 1 : FIRST_ITERATIONS)) {
+    } else if (n < (averaged ? 1 : FIRST_ITERATIONS)) {
         return;
     }
 
-    share = t->measured ? n / (n + AVERAGE_ITERATIONS) : 1;
     for (int dir = 0; dir < N_DIRS; dir++) {
-        double sample = (double) (t->bytes[dir] - t->mark_bytes[dir]) / n;
+        double moved = t->bytes[dir] - t->mark_bytes[dir];
+        double expected = t->measured ? t->per_iteration[dir] : prior(job, t);
 
-        t->per_iteration[dir] += share * (sample - t->per_iteration[dir]);
+        if (!averaged) {
+            expected = within(expected, moved, n);
+        }
+        t->per_iteration[dir] = expected + share * (moved / n - expected);
     }
-    t->measured += n;
-    mark(t, iteration);
+    if (enough) {
+        t->measured += n;
+        mark(t, job->iteration);
+    } else {
+        t->measured = n;
+    }
 }
 
 static void
@@ -198,7 +248,7 @@ learn_job(struct cluster *c, struct host *host,
     if (news) {                 /* It looks at all hosts of the job. */
         find_iteration(job);
     }
-    measure(t, job->iteration);
+    measure(job, t);
     job_progress_pace(&job->progress, job->iteration, time_msec());
     if (tj->metric
         && job_progress_sample(&job->progress, &t->sampled, tj->metric,
@@ -250,35 +300,6 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     for (size_t i = 0; i < r->n_jobs; i++) {
         learn_job(c, host, &r->jobs[i], first);
     }
-}
-
-/* What the formulas say that an iteration moves through a host's link, in
- * each direction: a parameter server's workers push and pull the model to and
- * from all shards, peers pass it around a ring.  What stays on the host does
- * not count. */
-static double
-prior(const struct job *job, const struct job_traffic *t)
-{
-    int n_servers = job->workers[ROLE_SERVER];
-    int n_workers = job->workers[ROLE_WORKER];
-    int n_peers = job->workers[ROLE_PEER];
-    double model = job->model_bytes, bytes = 0;
-
-    if (n_servers) {
-        int local_servers = t->workers[ROLE_SERVER];
-        int local_workers = t->workers[ROLE_WORKER];
-
-        bytes += local_workers * model
-                 * (n_servers - local_servers) / n_servers;
-        bytes += local_servers * model
-                 * (n_workers - local_workers) / n_servers;
-    } else {
-        bytes += t->workers[ROLE_WORKER] * model;
-    }
-    if (t->workers[ROLE_PEER] && t->workers[ROLE_PEER] < n_peers) {
-        bytes += 2 * model * (n_peers - 1) / n_peers;
-    }
-    return bytes;
 }
 
 /* Does anything tell how many iterations 'job' has done, or of what size? */
