@@ -78,8 +78,9 @@ within(double expected, double moved, int64_t n)
 }
 
 /* Folds what moved since the mark into the moving average, if the job has
- * done enough iterations.  What moves before the first one is done is also
- * the parameters that all begin with. */
+ * done enough iterations: a few that were only counted say less than the
+ * formula.  What moves before the first one is done is also the parameters
+ * that all begin with. */
 static void
 measure(const struct job *job, struct job_traffic *t)
 {
@@ -93,7 +94,8 @@ measure(const struct job *job, struct job_traffic *t)
     } else if (t->mark_iteration < 0 || n < 0) {
         mark(t, job->iteration);
         return;
-    } else if (n < (averaged ? 1 : FIRST_ITERATIONS)) {
+    } else if (n < (averaged ? 1 : FIRST_ITERATIONS)
+               || (!enough && job->counted && job->model_bytes)) {
         return;
     }
 
@@ -170,6 +172,21 @@ count_bytes(struct job *job, struct job_traffic *t, const uint64_t now[N_DIRS],
     t->bytes[DIR_RX] = now[DIR_RX];
 }
 
+/* What was counted were no iterations of 'job', which now tells them: its
+ * first bytes come in pieces. */
+static void
+forget_measurements(struct job *job)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        struct job_traffic *t = node->data;
+
+        t->measured = 0;
+        t->mark_iteration = -1;
+    }
+}
+
 /* How far the job is, by the host that is furthest.  What hosts have counted
  * is only asked for if the job tells nobody, and then the least of it: who has
  * taken parts of iterations for iterations has counted too many. */
@@ -187,6 +204,9 @@ find_iteration(struct job *job)
         if ((t->counted >= 0 || n > 0) && (counted < 0 || n < counted)) {
             counted = n;
         }
+    }
+    if (job->counted && told >= 0) {
+        forget_measurements(job);
     }
     job->counted = told < 0 && counted >= 0;
     job->iteration = job->counted ? counted : told;

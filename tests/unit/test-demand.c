@@ -198,6 +198,29 @@ a_few_iterations_only_correct_the_formula(void **state)
                        1e-6);
 }
 
+/* The parameters that a job begins with come in bursts, which are counted
+ * until it tells how far it is. */
+static void
+what_was_counted_is_forgotten_for_what_is_told(void **state)
+{
+    struct fixture *f = *state;
+
+    learn(f, "h0", 0, 0, -1, true);
+    f->counted = 1;
+    learn(f, "h0", 0.1 * MODEL, 0, -1, false);
+    f->counted = 5;
+    learn(f, "h0", 0.5 * MODEL, 0, -1, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 95, 1e-6);
+    f->counted = 10;
+    learn(f, "h0", MODEL, 0, -1, false);
+    assert_true(demand(f, "h0", DIR_TX) < 60);
+    learn(f, "h0", MODEL, 0, 0, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 100, 1e-6);
+    learn(f, "h0", 2 * MODEL, 0, 1, false);
+    learn(f, "h0", 10 * MODEL, 0, 9, false);
+    assert_float_equal(demand(f, "h0", DIR_TX), 91, 1e-6);
+}
+
 /* It tells neither its model's size nor its iterations, and nobody can count
  * them. */
 static void
@@ -538,6 +561,9 @@ main(void)
             measures_bytes_per_iteration, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_few_iterations_only_correct_the_formula, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            what_was_counted_is_forgotten_for_what_is_told, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(
             a_silent_job_has_as_much_left_as_it_has_moved, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
