@@ -207,7 +207,7 @@ read_policy(struct json_check *jc, struct policy *policy)
         .lease_ms = 10000, .coalesce_ms = 20, .retag_ms = 100,
         .aging_slowdown = 4.5, .hysteresis = 0.02, .guard_share = 0.02,
         .congestion_gamma = 0.97, .congestion_beta = 0.3,
-        .congestion_floor = 0.05,
+        .congestion_floor = 0.02,
         .early_samples = 4, .early_boot_s = 300, .early_period_s = 5,
     };
     free(json_string_or(top, "$schema", NULL));

@@ -93,7 +93,7 @@ struct cc_seen {
                                  * too much. */
 };
 
-#define CC_LAW_DEFAULT { .gamma = 0.97, .beta = 0.3, .floor = 0.05 }
+#define CC_LAW_DEFAULT { .gamma = 0.97, .beta = 0.3, .floor = 0.02 }
 
 uint64_t cc_budget(struct cc_budget *, const struct cc_law *,
                    const struct cc_seen *);

@@ -159,14 +159,22 @@ arrivals_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
     }
 }
 
+/* The sender's shim says that 'flow' has nothing to send.  What is still on
+ * its way says otherwise when it comes. */
+void
+arrivals_empty(struct cc_flow *flow)
+{
+    flow->in.quiet |= flow->in.active;
+}
+
 /* Sees what 'flow' did with its rate in the last 'ns' until 'now'.  At a slow
  * rate a frame takes longer than any fixed time, and silence says nothing
  * before some could have come. */
 static void
-judge_use(struct cc_flow *flow, uint64_t ns, uint64_t now)
+judge_use(struct cc *cc, struct cc_flow *flow, uint64_t ns, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
-    uint64_t rtt = cc_rtt_get(&flow->rtt);
+    uint64_t rtt = round_trip(cc, flow);
     double rate = in->granted / 8.0 / NS_PER_S;
 
     in->could += rate * ns;
@@ -186,9 +194,9 @@ judge_flows(struct cc *cc, uint64_t ns, uint64_t now)
     for (uint32_t i = cc->in.n; i-- > 0; ) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
 
-        judge_use(flow, ns, now);
+        judge_use(cc, flow, ns, now);
         if (flow->in.quiet && now - flow->in.last
-            > larger(IDLE_NS, 4 * cc_rtt_get(&flow->rtt))) {
+            > larger(IDLE_NS, 4 * round_trip(cc, flow))) {
             arrivals_leave(cc, flow);
         }
     }

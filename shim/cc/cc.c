@@ -115,6 +115,24 @@ peer_of(struct cc *cc, const struct cc_flow *flow)
             : cc_peers_get(cc->peers, flow->peer));
 }
 
+/* Returns where the round trips of 'flow' are kept. */
+struct cc_rtt *
+cc_rtt_of(struct cc *cc, struct cc_flow *flow)
+{
+    struct cc_peer *peer = peer_of(cc, flow);
+
+    return peer ? &peer->rtt : &flow->rtt;
+}
+
+/* Returns the peer that messages about 'flow' go to, NULL if none do. */
+struct cc_peer *
+cc_told_peer(struct cc *cc, const struct cc_flow *flow)
+{
+    struct cc_peer *peer = peer_of(cc, flow);
+
+    return peer && peer->proven && peer->l2_size ? peer : NULL;
+}
+
 /* The host's SYN: what windows will mean, and whether the hosts want ECN. */
 static void
 host_syn(struct cc_frame *frame, struct segment *seg,
@@ -207,7 +225,7 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
         host_window(cc, frame, &seg, flow);
     }
     if (o.has_timestamp) {
-        cc_rtt_ask(&flow->rtt, o.ts_value, now);
+        cc_echo_ask(&flow->echo, o.ts_value, now);
     }
     if (!seg.payload && seg.flags == SEGMENT_ACK) {
         v->queue = arrivals_ack(cc, flow, &seg, frame->length);
@@ -222,8 +240,8 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
 }
 
 static void
-peer_syn(const struct segment *seg, const struct segment_options *o,
-         struct cc_flow *flow, uint64_t now)
+peer_syn(struct cc *cc, const struct segment *seg,
+         const struct segment_options *o, struct cc_flow *flow, uint64_t now)
 {
     if (!(seg->flags & SEGMENT_ACK)) {
         /* A new connection, perhaps of the ports of an old one. */
@@ -236,7 +254,7 @@ peer_syn(const struct segment *seg, const struct segment_options *o,
     cc_window_peer_syn(&flow->window, seg, o);
     flow->has_ecn |= (seg->flags & SEGMENT_ECE) != 0;
     if (seg->flags & SEGMENT_ACK && flow->syn_at) {
-        cc_rtt_sample(&flow->rtt, now - flow->syn_at, now);
+        cc_rtt_sample(cc_rtt_of(cc, flow), now - flow->syn_at, now);
     }
     flow->syn_at = 0;
 }
@@ -257,13 +275,14 @@ peer_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
     flow->slot = slot ? slot : flow->slot;
     segment_options(frame->data, seg, &o);
     if (seg->flags & SEGMENT_SYN) {
-        peer_syn(seg, &o, flow, now);
+        peer_syn(cc, seg, &o, flow, now);
     } else if (flow->syn_at) {
-        cc_rtt_sample(&flow->rtt, now - flow->syn_at, now);
+        cc_rtt_sample(cc_rtt_of(cc, flow), now - flow->syn_at, now);
         flow->syn_at = 0;
     }
     if (o.has_timestamp) {
-        cc_rtt_answer(&flow->rtt, o.ts_echo, now);
+        cc_rtt_sample(cc_rtt_of(cc, flow),
+                      cc_echo_answer(&flow->echo, o.ts_echo, now), now);
     }
     if (seg->payload) {
         arrivals_data(cc, flow, seg, length, now);

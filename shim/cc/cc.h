@@ -95,6 +95,7 @@ struct cc_config {
     void (*flow_rate)(void *aux, uint16_t queue, uint64_t bps);
     void (*flow_start)(void *aux, uint16_t queue, uint32_t bytes);
     bool (*flow_started)(void *aux, uint16_t queue);
+    bool (*flow_empty)(void *aux, uint16_t queue);
 
     /* Sends a frame to the uplink, at the control level. */
     void (*send)(void *aux, const uint8_t *frame, size_t length);
@@ -110,7 +111,7 @@ bool cc_from_uplink(struct cc *, struct cc_frame *, uint16_t slot,
 void cc_turn(struct cc *, uint64_t now);
 
 /* Any thread, if no other one is at it. */
-size_t cc_save(const struct cc *, void *body);
+size_t cc_save(struct cc *, void *body);
 void cc_restore(struct cc *, const void *body, uint64_t now);
 
 /* The control thread. */

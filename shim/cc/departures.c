@@ -27,6 +27,8 @@
 #define NEAR_NS (5 * MS)        /* ...if a round trip takes less... */
 #define ANSWER_NS (20 * MS)     /* ...and does not wait longer than that. */
 #define KEEP_NS NS_PER_S        /* How long a silent flow keeps its queue. */
+#define EMPTY_NS (MS / 2)       /* Beyond a round trip, and a flow that has
+                                 * sent nothing has nothing. */
 #define MAX_HOLD_NS NS_PER_S    /* No grant holds longer. */
 #define NO_RATE UINT64_MAX      /* Of a queue that starts. */
 
@@ -42,11 +44,11 @@ pace(struct cc *cc, struct cc_flow *flow, uint64_t bps)
 
 /* Is an answer to 'flow' worth waiting for? */
 static bool
-may_wait(struct cc *cc, const struct cc_flow *flow)
+may_wait(struct cc *cc, struct cc_flow *flow)
 {
     return (flow->peer != CC_NOBODY
             && cc_peers_get(cc->peers, flow->peer)->tells
-            && !flow->out.unanswered && cc_rtt_get(&flow->rtt) <= NEAR_NS);
+            && !flow->out.unanswered && round_trip(cc, flow) <= NEAR_NS);
 }
 
 /* Lets 'flow', whose rate is not known, send what it may without. */
@@ -77,7 +79,7 @@ join(struct cc *cc, struct cc_flow *flow, uint64_t now)
     }
     out->slot = flow->slot;
     out->position = cc->out.n;
-    out->paced = 0;
+    out->paced = out->empty = out->said_empty = 0;
     out->last = now;
     cc->out.ids[cc->out.n++] = cc_flows_id(cc->flows, flow);
 }
@@ -209,6 +211,7 @@ departures_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
         send_untold(cc, flow, length, now);
     }
     out->last = now;
+    out->empty = out->said_empty = 0;
     return out->queue;
 }
 
@@ -231,6 +234,53 @@ await(struct cc *cc, struct cc_flow *flow, uint64_t now)
     }
 }
 
+/* Has 'flow', which is told rates, nothing to send, for so long that
+ * acknowledgements would have brought more, and does the receiver's shim not
+ * know it? */
+static bool
+is_empty(struct cc *cc, struct cc_flow *flow, uint64_t now)
+{
+    struct cc_leaving *out = &flow->out;
+    uint64_t rtt = round_trip(cc, flow);
+
+    if (!out->told || !cc->config.flow_empty(cc->config.aux, out->queue)) {
+        out->empty = 0;
+    } else if (!out->empty) {
+        out->empty = now;
+    }
+    return (out->empty && now - out->empty > rtt + EMPTY_NS
+            && (!out->said_empty || out->told_at > out->said_empty + rtt));
+}
+
+/* Tells the other shims which flows have nothing to send, once. */
+static void
+say_empty(struct cc *cc, uint64_t now)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < cc->out.n; i++) {
+        struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
+        struct cc_peer *peer = cc_told_peer(cc, flow);
+
+        if (peer && is_empty(cc, flow, now)) {
+            flow->out.said_empty = now;
+            any = true;
+            message_add(cc, peer, GRANT_EMPTY, &(struct grant) {
+                .sender_port = flow->key.local_port,
+                .receiver_port = flow->key.remote_port,
+            });
+        }
+    }
+    for (uint32_t i = 0; any && i < cc->out.n; i++) {
+        struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
+        struct cc_peer *peer = cc_told_peer(cc, flow);
+
+        if (peer && peer->message.n) {
+            message_send(cc, peer, GRANT_EMPTY);
+        }
+    }
+}
+
 /* Lets go of what holds no more, and of the queues of silent flows. */
 void
 departures_turn(struct cc *cc, uint64_t now)
@@ -239,6 +289,7 @@ departures_turn(struct cc *cc, uint64_t now)
         return;
     }
     cc->out.stepped = now;
+    say_empty(cc, now);
     for (uint32_t i = cc->out.n; i-- > 0; ) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
         struct cc_leaving *out = &flow->out;

@@ -14,9 +14,12 @@
                                  * the excess waits before the network. */
 #define MIN_SEGMENTS 3          /* Less, and acknowledgements are delayed. */
 #define HOLD_MS 100             /* How long a grant holds. */
-#define RENEW_NS (10 * MS)
-#define SOON_NS (1 * MS)        /* Between two messages of small changes... */
+#define RENEW_NS (30 * MS)
+#define LATER_NS (10 * MS)      /* Between two messages of changes that matter
+                                 * to the flow, not to the link... */
+#define SOON_NS (1 * MS)        /* ...of small ones that do... */
 #define NOW_NS (MS / 5)         /* ...and of large ones. */
+#define LINK_PARTS 256          /* Of which one matters to the link. */
 #define MIN_RTT (MS / 2)        /* Of the law: sleeping loops need that. */
 #define SLACK_FRAMES 4          /* See struct cc_seen. */
 #define OTHER_NS (20 * MS)     /* Over which other traffic is smoothed. */
@@ -40,7 +43,7 @@ static void
 guard_core(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
-    uint64_t rtt = larger(cc_rtt_get(&flow->rtt), MIN_RTT);
+    uint64_t rtt = larger(round_trip(cc, flow), MIN_RTT);
     double share;
 
     if (now < in->round_end || !in->round_bytes) {
@@ -105,21 +108,11 @@ ask_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
     }
 }
 
-/* Returns the peer that is told the rate of 'flow', NULL if none is. */
-static struct cc_peer *
-told_peer(struct cc *cc, const struct cc_flow *flow)
-{
-    struct cc_peer *peer = flow->peer == CC_NOBODY ? NULL
-                           : cc_peers_get(cc->peers, flow->peer);
-
-    return peer && peer->proven && peer->l2_size ? peer : NULL;
-}
-
 static void
 take_share(struct cc *cc, struct cc_flow *flow, const struct cc_share *share)
 {
     struct cc_arriving *in = &flow->in;
-    uint64_t tau = told_peer(cc, flow) ? PACED_TAU_NS : TAU_NS;
+    uint64_t tau = cc_told_peer(cc, flow) ? PACED_TAU_NS : TAU_NS;
     uint64_t rate = share->rate, window;
 
     if (in->pushed && !in->quiet) {
@@ -130,71 +123,83 @@ take_share(struct cc *cc, struct cc_flow *flow, const struct cc_share *share)
         rate = in->core;
     }
     in->granted = rate;
-    window = (double) rate / 8 * (cc_rtt_get(&flow->rtt) + tau) / NS_PER_S;
-    in->slow = (window < MIN_SEGMENTS * flow->mss && !told_peer(cc, flow)
+    window = (double) rate / 8 * (round_trip(cc, flow) + tau) / NS_PER_S;
+    in->slow = (window < MIN_SEGMENTS * flow->mss && !cc_told_peer(cc, flow)
                 && cc_window_known(&flow->window));
     window = larger(window, MIN_SEGMENTS * flow->mss);
     in->window = window < CC_WINDOW_ANY ? window : CC_WINDOW_ANY - 1;
 }
 
-/* Is it time to tell the rate of 'flow' again?  One that is quiet needs none,
- * and is to go on where it was when it has something to send again. */
-static bool
-is_news(const struct cc_arriving *in, uint64_t now)
+static uint64_t
+change_of(const struct cc_arriving *in)
 {
-    uint64_t change = (in->granted > in->told ? in->granted - in->told
-                       : in->told - in->granted);
-    uint64_t age = now - in->told_at;
+    return (in->granted > in->told ? in->granted - in->told
+            : in->told - in->granted);
+}
 
-    if (in->quiet) {
-        return false;
-    }
-    return (age >= RENEW_NS || (age >= SOON_NS && change > in->told / 16)
-            || (age >= NOW_NS && change > in->told / 4));
+/* Is the rate of 'flow' worth its bytes in a message that goes anyway? */
+static bool
+is_worth_telling(const struct cc_arriving *in, uint64_t now)
+{
+    return (!in->quiet && (now - in->told_at >= LATER_NS
+                           || change_of(in) > in->told / 16));
+}
+
+/* Is it time to tell the rate of 'flow' again?  One that is quiet needs none,
+ * and is to go on where it was when it has something to send again.  The rates
+ * of the many that wait change all the time, by next to nothing of the link,
+ * which messages about them would only fill. */
+static bool
+is_news(const struct cc *cc, const struct cc_arriving *in, uint64_t now)
+{
+    uint64_t change = change_of(in), age = now - in->told_at;
+    bool matters = change > cc->config.downlink_bps / LINK_PARTS;
+
+    return (!in->quiet
+            && (age >= RENEW_NS
+                || (age >= LATER_NS && change > in->told / 4)
+                || (matters && age >= SOON_NS && change > in->told / 16)
+                || (matters && age >= NOW_NS && change > in->told / 4)));
 }
 
 static void
 add_grant(struct cc *cc, struct cc_peer *peer, struct cc_flow *flow,
           uint64_t now)
 {
-    struct grant_message *m = &peer->message;
-
-    if (m->n == GRANT_MAX) {
-        message_send(cc, peer, GRANT_RATES);
-    }
-    m->grants[m->n++] = (struct grant) {
+    message_add(cc, peer, GRANT_RATES, &(struct grant) {
         .sender_port = flow->key.remote_port,
         .receiver_port = flow->key.local_port,
         .ms = HOLD_MS,
         .bps = flow->in.granted,
-    };
+    });
     flow->in.told = flow->in.granted;
     flow->in.told_at = now;
 }
 
-/* Tells the shims whose flows' rates have changed all their flows' rates. */
+/* Tells shims their flows' rates, if one of them has changed or was told long
+ * ago. */
 static void
 tell(struct cc *cc, uint64_t now)
 {
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
-        struct cc_peer *peer = told_peer(cc, flow);
+        struct cc_peer *peer = cc_told_peer(cc, flow);
 
-        if (peer && is_news(&flow->in, now)) {
+        if (peer && is_news(cc, &flow->in, now)) {
             peer->due = true;
         }
     }
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
-        struct cc_peer *peer = told_peer(cc, flow);
+        struct cc_peer *peer = cc_told_peer(cc, flow);
 
-        if (peer && peer->due && !flow->in.quiet) {
+        if (peer && peer->due && is_worth_telling(&flow->in, now)) {
             add_grant(cc, peer, flow, now);
         }
     }
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
-        struct cc_peer *peer = told_peer(cc, flow);
+        struct cc_peer *peer = cc_told_peer(cc, flow);
 
         if (peer && peer->due) {
             peer->due = false;
@@ -222,10 +227,10 @@ longest_rtt(struct cc *cc)
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
 
-        if (!cc_window_known(&flow->window) && !told_peer(cc, flow)) {
+        if (!cc_window_known(&flow->window) && !cc_told_peer(cc, flow)) {
             return 0;
         }
-        longest = larger(longest, cc_rtt_get(&flow->rtt));
+        longest = larger(longest, round_trip(cc, flow));
     }
     return longest;
 }

@@ -49,27 +49,28 @@ cc_rate_demand(const struct cc_rate *r, uint64_t granted, uint64_t line)
 
 /* A segment with 'stamp' leaves. */
 void
-cc_rtt_ask(struct cc_rtt *rtt, uint32_t stamp, uint64_t now)
+cc_echo_ask(struct cc_echo *e, uint32_t stamp, uint64_t now)
 {
-    if (!rtt->waiting && (!rtt->asked || (int32_t) (stamp - rtt->stamp) > 0)) {
-        rtt->stamp = stamp;
-        rtt->asked = now;
-        rtt->waiting = true;
+    if (!e->waiting && (!e->asked || (int32_t) (stamp - e->stamp) > 0)) {
+        e->stamp = stamp;
+        e->asked = now;
+        e->waiting = true;
     }
 }
 
-/* A segment that echoes 'echo' arrives. */
-void
-cc_rtt_answer(struct cc_rtt *rtt, uint32_t echo, uint64_t now)
+/* A segment that echoes 'echo' arrives.  Returns how long that took, 0 if it
+ * says nothing. */
+uint64_t
+cc_echo_answer(struct cc_echo *e, uint32_t echo, uint64_t now)
 {
-    if (rtt->waiting && (int32_t) (echo - rtt->stamp) >= 0) {
-        rtt->waiting = false;
-        if (echo == rtt->stamp) {
-            cc_rtt_sample(rtt, now - rtt->asked, now);
-        }
+    if (!e->waiting || (int32_t) (echo - e->stamp) < 0) {
+        return 0;
     }
+    e->waiting = false;
+    return echo == e->stamp ? now - e->asked : 0;
 }
 
+/* A round trip has taken 'sample', 0 if that is not known. */
 void
 cc_rtt_sample(struct cc_rtt *rtt, uint64_t sample, uint64_t now)
 {

@@ -17,7 +17,8 @@
  * Round trips are measured where the receiver is: from the first
  * acknowledgement with a new time stamp to the first data that echo it, and
  * from the SYN to its answer.  Waiting makes a sample longer, never shorter,
- * so the shortest of the last seconds counts.
+ * so the shortest of the last seconds counts, of all flows to the same host:
+ * what a flow sends that waits behind others never comes at once.
  *
  *
  * Ownership and thread-safety
@@ -40,16 +41,20 @@ bool cc_rate_step(struct cc_rate *, uint64_t now, uint64_t window);
 uint64_t cc_rate_demand(const struct cc_rate *, uint64_t granted,
                         uint64_t line);
 
-struct cc_rtt {
-    uint64_t min, older;        /* Shortest of this period and the last. */
-    uint64_t since;             /* Of this period. */
-    uint64_t asked;             /* When 'stamp' left. */
+struct cc_echo {
+    uint64_t asked;             /* When 'stamp' left, 0: none has. */
     uint32_t stamp;             /* The last one that did. */
     bool waiting;               /* For its echo. */
 };
 
-void cc_rtt_ask(struct cc_rtt *, uint32_t stamp, uint64_t now);
-void cc_rtt_answer(struct cc_rtt *, uint32_t echo, uint64_t now);
+void cc_echo_ask(struct cc_echo *, uint32_t stamp, uint64_t now);
+uint64_t cc_echo_answer(struct cc_echo *, uint32_t echo, uint64_t now);
+
+struct cc_rtt {
+    uint64_t min, older;        /* Shortest of this period and the last. */
+    uint64_t since;             /* Of this period. */
+};
+
 void cc_rtt_sample(struct cc_rtt *, uint64_t rtt, uint64_t now);
 uint64_t cc_rtt_get(const struct cc_rtt *);
 

@@ -93,6 +93,9 @@ struct cc_leaving {
     bool unanswered;            /* ...once in vain. */
     uint64_t begun;             /* Since when it has sent, untold... */
     uint32_t begun_bytes;       /* ...so much. */
+    uint64_t empty;             /* Since when its queue is, 0: it is not. */
+    uint64_t said_empty;        /* When the receiver's shim was told so, 0:
+                                 * never. */
     uint64_t started;           /* Since when it waits, 0: it does not. */
     uint64_t paced;             /* Bit/s of the queue, 0 for any. */
     uint16_t queue;             /* Of its own, 0 if none... */
@@ -113,7 +116,8 @@ struct cc_flow {
     uint64_t syn_at;            /* When the host sent its SYN, 0 if not. */
     uint32_t syn_seq;           /* Of the host's last SYN. */
     struct cc_window window;
-    struct cc_rtt rtt;
+    struct cc_rtt rtt;          /* If it has no peer. */
+    struct cc_echo echo;
     struct cc_arriving in;
     struct cc_leaving out;
 };

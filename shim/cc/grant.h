@@ -18,7 +18,7 @@
  *    offset  size  what
  *    0       4     "SGCC"
  *    4       1     version, 1
- *    5       1     type: 1 hello, 2 grants
+ *    5       1     type: 1 hello, 2 grants, 3 flows that have nothing to send
  *    6       1     flags of the hello, see hello.h
  *    7       1     number of grants, 0 to 32
  *    8       4     nonce of the shim that this is for
@@ -28,6 +28,10 @@
  *                    2   2   port of its receiver
  *                    4   4   milliseconds for which it holds
  *                    8   8   bit/s
+ *
+ * The third type goes the other way, from the sender's shim, whose grants have
+ * 0 for the last two: silence is noticed late, and at a slow rate very late.
+ * Who knows only two types ignores it.
  *
  * A receiver of another version, of a nonce that is not its own, or of a flow
  * that it does not have ignores what it does not know.
@@ -53,6 +57,7 @@
 enum grant_type {
     GRANT_HELLO = 1,
     GRANT_RATES,
+    GRANT_EMPTY,
 };
 
 struct grant {

@@ -49,12 +49,14 @@ save_flags(const struct cc_flow *flow)
 }
 
 static void
-save_flow(const struct cc_flow *flow, struct shim_connection *c)
+save_flow(struct cc *cc, struct cc_flow *flow, struct shim_connection *c)
 {
+    const struct cc_rtt *rtt = cc_rtt_of(cc, flow);
+
     *c = (struct shim_connection) {
         .key = flow->key,
         .last = flow->last,
-        .rtt_ns = flow->rtt.min ? cc_rtt_get(&flow->rtt) : 0,
+        .rtt_ns = rtt->min ? cc_rtt_get(rtt) : 0,
         .out_bps = flow->out.queue ? flow->out.granted : 0,
         .out_until = flow->out.until,
         .core_bps = flow->in.core,
@@ -73,7 +75,7 @@ save_flow(const struct cc_flow *flow, struct shim_connection *c)
 /* Writes what a successor must know to 'body', which has room for
  * CC_HANDOVER_BYTES and is aligned.  Returns its size. */
 size_t
-cc_save(const struct cc *cc, void *body)
+cc_save(struct cc *cc, void *body)
 {
     struct shim_connections *head = body;
     struct shim_peer *peers = (struct shim_peer *) (head + 1);
@@ -92,10 +94,10 @@ cc_save(const struct cc *cc, void *body)
     }
     end = (char *) (peers + head->n_peers);
     for (uint32_t i = 0; i < cc->config.max_flows; i++) {
-        const struct cc_flow *flow = cc_flows_get(cc->flows, i);
+        struct cc_flow *flow = cc_flows_get(cc->flows, i);
 
         if (flow->used) {
-            save_flow(flow, &c);
+            save_flow(cc, flow, &c);
             memcpy(end, &c, sizeof c);
             end += sizeof c;
             head->n_connections++;
@@ -151,7 +153,8 @@ restore_flow(struct cc *cc, const struct shim_connection *c, uint64_t now)
         return;
     }
     restore_window(c, &flow->window);
-    cc_rtt_sample(&flow->rtt, c->rtt_ns, now);
+    flow->peer = cc_peers_find(cc->peers, &c->key, now, true);
+    cc_rtt_sample(cc_rtt_of(cc, flow), c->rtt_ns, now);
     flow->last = c->last < now ? c->last : now;
     flow->syn_seq = c->syn_seq;
     flow->slot = c->slot;

@@ -80,8 +80,23 @@ message_send(struct cc *cc, struct cc_peer *peer, uint8_t type)
     put_udp(peer, p, UDP_SIZE + size);
     p += UDP_SIZE + size;
     cc->config.send(cc->config.aux, cc->frame, p - cc->frame);
-    counter_add(&cc->grants_sent, peer->message.n);
+    if (type == GRANT_RATES) {
+        counter_add(&cc->grants_sent, peer->message.n);
+    }
     peer->message.n = 0;
+}
+
+/* Adds 'grant' to the next message of 'type' to 'peer'. */
+void
+message_add(struct cc *cc, struct cc_peer *peer, uint8_t type,
+            const struct grant *grant)
+{
+    struct grant_message *m = &peer->message;
+
+    if (m->n == GRANT_MAX) {
+        message_send(cc, peer, type);
+    }
+    m->grants[m->n++] = *grant;
 }
 
 static void
@@ -99,6 +114,25 @@ take_grants(struct cc *cc, const struct shim_flow_key *udp,
         flow = cc_flows_find(cc->flows, &key);
         if (flow) {
             departures_grant(cc, flow, &m->grants[i], now);
+        }
+    }
+}
+
+static void
+take_empty(struct cc *cc, const struct shim_flow_key *udp,
+           const struct grant_message *m)
+{
+    struct shim_flow_key key = *udp;
+
+    key.protocol = IPPROTO_TCP;
+    for (int i = 0; i < m->n; i++) {
+        struct cc_flow *flow;
+
+        key.local_port = m->grants[i].receiver_port;
+        key.remote_port = m->grants[i].sender_port;
+        flow = cc_flows_find(cc->flows, &key);
+        if (flow) {
+            arrivals_empty(flow);
         }
     }
 }
@@ -138,6 +172,8 @@ message_take(struct cc *cc, const struct cc_frame *frame, uint64_t now)
         if (m.type == GRANT_RATES) {
             peer->tells = true;
             take_grants(cc, &p.key, &m, now);
+        } else if (m.type == GRANT_EMPTY) {
+            take_empty(cc, &p.key, &m);
         }
     }
     return true;

@@ -14,7 +14,9 @@
  * It may be sent only after the peer has shown itself.  The nonce that this
  * shim wants differs from peer to peer, so that none can speak for another.
  *
- * Between a pair of hosts all flows share the record.  The table is bounded;
+ * Between a pair of hosts all flows share the record, and the round trip, as if
+ * they all went the same way: longer ways of a fabric differ by less than what a
+ * flow waits in its sender's shim.  The table is bounded;
  * a new peer takes the place of one that was not heard of for long, or has
  * none: its flows are then bounded by windows alone.
  *
@@ -28,6 +30,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "shim/cc/estimate.h"
 #include "shim/cc/grant.h"
 #include "shim/cc/hello.h"
 #include "shim/control/protocol.h"
@@ -47,6 +50,7 @@ struct cc_peer {
     uint8_t asks;               /* ...after so many without an answer. */
     uint8_t l2_size;            /* 0: not known yet. */
     uint8_t l2[CC_MAX_L2];      /* Of the host's packets to it. */
+    struct cc_rtt rtt;          /* Of all flows. */
     bool tells;                 /* It tells rates, or has done so last. */
     bool due;                   /* Its flows' rates are to be told. */
     struct grant_message message;       /* To it, being written. */

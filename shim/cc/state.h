@@ -51,6 +51,7 @@ void arrivals_data(struct cc *, struct cc_flow *, const struct segment *,
                    uint32_t length, uint64_t now);
 uint16_t arrivals_ack(struct cc *, struct cc_flow *, const struct segment *,
                       uint32_t length);
+void arrivals_empty(struct cc_flow *);
 void arrivals_leave(struct cc *, struct cc_flow *);
 void arrivals_turn(struct cc *, uint64_t now);
 
@@ -75,9 +76,21 @@ void greeting_hear(struct cc *, struct cc_frame *, struct segment *,
 
 /* messages.c: */
 bool message_take(struct cc *, const struct cc_frame *, uint64_t now);
+void message_add(struct cc *, struct cc_peer *, uint8_t type,
+                 const struct grant *);
 void message_send(struct cc *, struct cc_peer *, uint8_t type);
 
+/* cc.c: */
 uint32_t cc_rank(const struct cc *, const struct cc_flow *, bool leased);
+struct cc_peer *cc_told_peer(struct cc *, const struct cc_flow *);
+struct cc_rtt *cc_rtt_of(struct cc *, struct cc_flow *);
+
+/* Nanoseconds. */
+static inline uint64_t
+round_trip(struct cc *cc, struct cc_flow *flow)
+{
+    return cc_rtt_get(cc_rtt_of(cc, flow));
+}
 
 static inline uint64_t
 larger(uint64_t a, uint64_t b)

@@ -57,6 +57,14 @@ flow_started(void *c_, uint16_t queue)
     return egress_flow_started(c->egress, queue);
 }
 
+static bool
+flow_empty(void *c_, uint16_t queue)
+{
+    struct congestion *c = c_;
+
+    return egress_flow_empty(c->egress, queue);
+}
+
 /* Sends a message; without a packet buffer it is lost, as on any network. */
 static void
 send_message(void *c_, const uint8_t *data, size_t length)
@@ -92,6 +100,7 @@ congestion_create(const struct cc_config *config, struct egress *egress)
     full.flow_rate = flow_rate;
     full.flow_start = flow_start;
     full.flow_started = flow_started;
+    full.flow_empty = flow_empty;
     full.send = send_message;
     c->egress = egress;
     c->cc = cc_create(&full);

@@ -200,6 +200,12 @@ egress_flow_started(const struct egress *e, uint16_t queue)
     return queue && rank_queues_flow_started(e->queues, e->now, queue);
 }
 
+bool
+egress_flow_empty(const struct egress *e, uint16_t queue)
+{
+    return !queue || rank_queues_flow_empty(e->queues, queue);
+}
+
 void
 egress_set_rate(struct egress *e, uint64_t bps)
 {

@@ -99,6 +99,9 @@ void egress_flow_rate(struct egress *, uint16_t queue, uint64_t bps);
 void egress_flow_start(struct egress *, uint16_t queue, uint32_t bytes);
 bool egress_flow_started(const struct egress *, uint16_t queue);
 
+/* The same thread: is nothing in the queue? */
+bool egress_flow_empty(const struct egress *, uint16_t queue);
+
 /* The control thread. */
 void egress_set_rate(struct egress *, uint64_t bps);
 uint64_t egress_rate(const struct egress *);

@@ -299,3 +299,9 @@ job_queues_flow_started(const struct job_queues *jq, uint64_t now,
     return (q->starts && q->state == JOB_QUEUE_PACED
             && pace_due(&q->pace) > now);
 }
+
+bool
+job_queues_flow_empty(const struct job_queues *jq, uint16_t flow_queue)
+{
+    return !jq->queues[JOB_QUEUES_JOBS - 1 + flow_queue].fifo.n;
+}

@@ -427,7 +427,8 @@ rank_queues_due(const struct rank_queues *rq)
 }
 
 /* See job_queues_flow_new(), job_queues_flow_free(), job_queues_flow_rate(),
- * job_queues_flow_start(), job_queues_flow_started(). */
+ * job_queues_flow_start(), job_queues_flow_started(),
+ * job_queues_flow_empty(). */
 uint16_t
 rank_queues_flow_new(struct rank_queues *rq, uint16_t slot)
 {
@@ -462,6 +463,12 @@ rank_queues_flow_started(const struct rank_queues *rq, uint64_t now,
                          uint16_t flow_queue)
 {
     return job_queues_flow_started(&rq->jq, now, flow_queue);
+}
+
+bool
+rank_queues_flow_empty(const struct rank_queues *rq, uint16_t flow_queue)
+{
+    return job_queues_flow_empty(&rq->jq, flow_queue);
 }
 
 uint64_t

@@ -97,6 +97,7 @@ void rank_queues_flow_start(struct rank_queues *, uint64_t now,
                             uint16_t flow_queue, uint32_t bytes);
 bool rank_queues_flow_started(const struct rank_queues *, uint64_t now,
                               uint16_t flow_queue);
+bool rank_queues_flow_empty(const struct rank_queues *, uint16_t flow_queue);
 void rank_queues_flow_rate(struct rank_queues *, uint64_t now,
                            uint16_t flow_queue, uint64_t bps);
 

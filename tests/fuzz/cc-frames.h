@@ -71,6 +71,14 @@ flow_started(void *aux, uint16_t queue)
     return starts[queue];
 }
 
+static inline bool
+flow_empty(void *aux, uint16_t queue)
+{
+    (void) aux;
+    must(queue && queue < N_QUEUES && used[queue]);
+    return true;
+}
+
 static inline void
 send_message(void *aux, const uint8_t *frame, size_t length)
 {
@@ -112,7 +120,8 @@ create_cc(const struct job_slots *slots)
         .control_ports = { 7000 },
         .flow_queue = flow_queue, .flow_free = flow_free,
         .flow_rate = flow_rate, .flow_start = flow_start,
-        .flow_started = flow_started, .send = send_message,
+        .flow_started = flow_started, .flow_empty = flow_empty,
+        .send = send_message,
     };
     struct cc *cc = cc_create(&config);
 

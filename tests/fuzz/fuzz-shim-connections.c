@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
-must_be_good(const struct cc *cc)
+must_be_good(struct cc *cc)
 {
     void *body = malloc(CC_HANDOVER_BYTES);
     size_t size;

@@ -22,6 +22,7 @@ flow_queue(void *side_, uint16_t slot)
         if (!side->queue_used[i]) {
             side->queue_used[i] = true;
             side->rate[i] = side->start[i] = 0;
+            side->backlog[i] = false;
             return i;
         }
     }
@@ -67,6 +68,15 @@ flow_started(void *side_, uint16_t queue)
     return side->start[queue] && side->sent[queue] > side->start[queue];
 }
 
+static bool
+flow_empty(void *side_, uint16_t queue)
+{
+    struct side *side = side_;
+
+    assert_true(side->queue_used[queue]);
+    return !side->backlog[queue];
+}
+
 /* May what comes to 'queue' leave at once? */
 bool
 side_may_send(const struct side *side, uint16_t queue)
@@ -102,6 +112,7 @@ start_cc(struct side *side, uint64_t seed)
         .flow_rate = flow_rate,
         .flow_start = flow_start,
         .flow_started = flow_started,
+        .flow_empty = flow_empty,
         .send = send_message,
     };
 
@@ -348,10 +359,16 @@ next_of(const struct world *w, const struct obedient *o)
     return o->last + gap;
 }
 
-/* Lets the 'n' of 'o' send for 'ns'. */
+/* Lets the 'n' of 'o', and nobody else, send for 'ns'. */
 void
 world_obey(struct world *w, struct obedient *o, int n, uint64_t ns)
 {
+    bool *backlog = w->sides[SENDER].backlog;
+
+    memset(backlog, 0, sizeof w->sides[SENDER].backlog);
+    for (int i = 0; i < n; i++) {
+        backlog[o[i].queue] = true;
+    }
     for (uint64_t end = w->now + ns; w->now < end; world_turn(w, MS / 50)) {
         for (int i = 0; i < n; i++) {
             struct packet_spec data = world_spec(w, SENDER, o[i].port,
@@ -367,6 +384,7 @@ world_obey(struct world *w, struct obedient *o, int n, uint64_t ns)
             data.payload = DATA;
             packet_make(&p, &data);
             o[i].queue = world_leave(w, SENDER, &p, 0).queue;
+            backlog[o[i].queue] = true;
             assert_true(world_arrive(w, SENDER, &p, o[i].slot));
             packet_make(&p, &ack);
             world_leave(w, RECEIVER, &p, o[i].slot);

@@ -45,6 +45,7 @@ struct side {
                                          * is needed... */
     uint32_t sent[MAX_QUEUES];          /* ...and what came since. */
     uint32_t n_starts;
+    bool backlog[MAX_QUEUES];           /* There is more in it to come. */
     uint8_t messages[MAX_MESSAGES][1024];
     size_t sizes[MAX_MESSAGES];
     int n_messages;

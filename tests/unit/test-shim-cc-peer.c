@@ -82,7 +82,7 @@ a_grant_without_the_nonce_is_nothing(void **state)
     world_bulk(w, 1, 50, GAP, NULL);
     taken = world_stats(w, SENDER).cc_grants_taken;
     assert_true(taken > 0);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 10; i++) {
         struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
         struct cc_packet p;
 
@@ -149,6 +149,7 @@ marks_of_the_core_lower_the_rate(void **state)
     world_bulk(w, 1, 100, GAP, &queue);
 
     /* The sender's shim paces it, as it is told: half a second. */
+    sender->backlog[queue] = true;
     for (int i = 0; i < 4000; i++, credit += sender->rate[queue] * GAP) {
         struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
         struct segment seg;

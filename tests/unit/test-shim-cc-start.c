@@ -123,6 +123,20 @@ a_far_answer_is_not_waited_for(void **state)
     assert_int_equal(sender->n_starts, 0);
 }
 
+/* What a flow knows of the way there, all of the two hosts do. */
+static void
+another_flow_may_show_that_it_is_near(void **state)
+{
+    struct world *w = *state;
+    struct side *sender = &w->sides[SENDER];
+
+    world_open_far(w, 1, 40 * MS);
+    world_open(w, 2);
+    world_bulk(w, 1, 100, GAP, NULL);
+    turn_for(w, 300 * MS);
+    assert_false(side_may_send(sender, burst(w, 1, 40)));
+}
+
 /* 7 kB in 10 ms: nobody tells it a rate, and it does not wait for one. */
 static void
 a_slow_flow_never_waits(void **state)
@@ -167,6 +181,7 @@ main(void)
         TEST(a_first_burst_waits_too_if_the_peer_tells_rates),
         TEST(who_waits_in_vain_does_so_once),
         TEST(a_far_answer_is_not_waited_for),
+        TEST(another_flow_may_show_that_it_is_near),
         TEST(a_slow_flow_never_waits),
         TEST(a_flow_that_is_told_no_more_goes_on),
     };
