@@ -147,10 +147,3 @@ cc_divide(struct cc_share *shares, size_t n, const struct cc_budget *b,
         all -= part;
     }
 }
-
-/* The same with 'bps', of which no phantom queue takes a part. */
-void
-cc_allocate(struct cc_share *shares, size_t n, uint64_t bps, double floor)
-{
-    cc_divide(shares, n, &(struct cc_budget) { .most = bps / 8.0 }, floor);
-}

@@ -23,10 +23,10 @@
  * trip of the flows, or the time in which the slack arrives if that is longer.
  * The phantom queue takes a quarter of the grants at most: it drains then as
  * well, and whoever is first in the order does not stand still because of what
- * those behind sent before they were told.  If grants are honoured after d, then v decays without
- * overshoot for beta <= 1/e, whatever C, d and the number of flows are, as the
- * grants sum to A.  The slack is what paced senders that wake up late send at
- * once; without it their jitter would cost capacity.
+ * those behind sent before they were told.  If grants are honoured after d,
+ * then v decays without overshoot for beta <= 1/e, whatever C, d and the number
+ * of flows are, as the grants sum to A.  The slack is what paced senders that
+ * wake up late send at once; without it their jitter would cost capacity.
  *
  * What is in the phantom queue of those behind in the order is no reason to
  * grant less to those before them: where the network serves the order, they do
@@ -99,6 +99,5 @@ uint64_t cc_budget(struct cc_budget *, const struct cc_law *,
                    const struct cc_seen *);
 void cc_divide(struct cc_share *, size_t n, const struct cc_budget *,
                double floor);
-void cc_allocate(struct cc_share *, size_t n, uint64_t bps, double floor);
 
 #endif /* shim/cc/allocate.h */

@@ -15,6 +15,13 @@
 #define MBIT UINT64_C(1000000)
 #define MAX 600
 
+/* Divides 'bps', of which no phantom queue takes a part. */
+static void
+allocate(struct cc_share *shares, size_t n, uint64_t bps, double floor)
+{
+    cc_divide(shares, n, &(struct cc_budget) { .most = bps / 8.0 }, floor);
+}
+
 static uint64_t
 sum_of(const struct cc_share *s, size_t n)
 {
@@ -66,23 +73,23 @@ fills_ranks_in_order(void **state)
     };
 
     (void) state;
-    cc_allocate(s, 4, 100 * MBIT, 0);
+    allocate(s, 4, 100 * MBIT, 0);
     assert_int_equal(share_of(s, 4, 0)->rate, 0);
     assert_int_equal(share_of(s, 4, 1)->rate, 30 * MBIT);
     assert_int_equal(share_of(s, 4, 2)->rate, 35 * MBIT);
     assert_int_equal(share_of(s, 4, 3)->rate, 35 * MBIT);
 
     /* With a floor, the last one has its part of it. */
-    cc_allocate(s, 4, 100 * MBIT, 0.08);
+    allocate(s, 4, 100 * MBIT, 0.08);
     assert_int_equal(share_of(s, 4, 0)->rate, 2 * MBIT);
     assert_int_equal(share_of(s, 4, 1)->rate, 30 * MBIT);
     assert_int_equal(share_of(s, 4, 2)->rate, 34 * MBIT);
 
     /* What nobody claims is spread, too. */
-    cc_allocate(s, 4, 430 * MBIT, 0);
+    allocate(s, 4, 430 * MBIT, 0);
     assert_int_equal(share_of(s, 4, 0)->rate, 125 * MBIT);
     assert_int_equal(share_of(s, 4, 1)->rate, 55 * MBIT);
-    cc_allocate(s, 0, 100, 0.1);
+    allocate(s, 0, 100, 0.1);
 }
 
 static void
@@ -96,7 +103,7 @@ grants_sum_to_the_budget(void **state)
         size_t n = random_shares(s);
         uint64_t a = random() % (1000 * MBIT);
 
-        cc_allocate(s, n, a, random() % 100 / 200.0);
+        allocate(s, n, a, random() % 100 / 200.0);
         assert_int_equal(sum_of(s, n), a);
     }
 }
@@ -113,7 +120,7 @@ demands_are_caps(void **state)
         size_t n = random_shares(s);
         bool more = false, less = false;
 
-        cc_allocate(s, n, random() % (1000 * MBIT), random() % 100 / 200.0);
+        allocate(s, n, random() % (1000 * MBIT), random() % 100 / 200.0);
         for (size_t j = 0; j < n; j++) {
             more |= s[j].rate > s[j].demand;
             less |= s[j].rate < s[j].demand;
@@ -140,7 +147,7 @@ rank_is_monotone_and_the_floor_holds(void **state)
         for (size_t j = 0; j < n; j++) {
             s[j].demand = demand;
         }
-        cc_allocate(s, n, a, floor);
+        allocate(s, n, a, floor);
         for (size_t j = 0; j < n; j++) {
             assert_true(s[j].rate >= (demand < part ? demand : part));
             if (j) {
@@ -164,7 +171,7 @@ ranks_are_max_min(void **state)
     for (int i = 0; i < 20000; i++) {
         size_t n = random_shares(s);
 
-        cc_allocate(s, n, random() % (1000 * MBIT), 0.05);
+        allocate(s, n, random() % (1000 * MBIT), 0.05);
         for (size_t j = 1; j < n; j++) {
             if (s[j].rank == s[j - 1].rank
                 && s[j - 1].rate + 2 < s[j].rate) {

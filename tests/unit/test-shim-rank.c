@@ -748,7 +748,9 @@ flows_told_too_much_share_as_if_allocated(void **state)
         rank_queues_set_guard(rq, 0);
         rank_queues_set_late(rq, 500000);
         run_paced(rq, shares, 8, bps, got);
-        cc_allocate(wanted, 8, bps < sum ? bps : sum, 0);
+        cc_divide(wanted, 8, &(struct cc_budget) {
+            .most = (bps < sum ? bps : sum) / 8.0,
+        }, 0);
         for (int i = 0; i < 8; i++) {
             uint64_t rate = wanted[i].rate, slack = bps / 100;
 
