@@ -80,7 +80,7 @@ has_law() {
     ovsdb-client -f csv --no-headings dump "unix:$dir/run/hosts.sock" \
         Stagecoach_Hosts Host_Wanted congestion host | grep -qF "$1"
 }
-await "h0 is told the law" has_law '{beta=0.3, floor=0.05, gamma=0.97}'
+await "h0 is told the law" has_law '{beta=0.3, floor=0.02, gamma=0.97}'
 await "h0 is told levels" wants 'h0,{large/t0=1, small/t0=0}'
 await "h1 is told DSCPs" wants '{large/t0=40, small/t0=48},h1'
 await "both agents are connected" asks controller/status '"agents":2'

@@ -90,7 +90,7 @@ who_has_something_again_gets_it_back(void **state)
     struct world *w = *state;
 
     world_obey(w, flows, 2, 100 * MS);
-    world_obey(w, &flows[1], 1, 5 * MS);
+    world_obey(w, &flows[1], 1, 20 * MS);
     assert_true(obedient_rate(w, &flows[1]) > 80 * MBIT);
     world_obey(w, flows, 2, 2 * MS);
     assert_true(obedient_rate(w, &flows[0]) > 80 * MBIT);
