@@ -234,11 +234,11 @@ await(struct cc *cc, struct cc_flow *flow, uint64_t now)
     }
 }
 
-/* Has 'flow', which is told rates, nothing to send, for so long that
- * acknowledgements would have brought more, and does the receiver's shim not
- * know it? */
+/* Sees how long 'flow', which is told rates, has had nothing to send.  Returns
+ * true if acknowledgements would have brought more by now, and the receiver's
+ * shim does not know it. */
 static bool
-is_empty(struct cc *cc, struct cc_flow *flow, uint64_t now)
+see_empty(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
     uint64_t rtt = round_trip(cc, flow);
@@ -262,7 +262,7 @@ say_empty(struct cc *cc, uint64_t now)
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
         struct cc_peer *peer = cc_told_peer(cc, flow);
 
-        if (peer && is_empty(cc, flow, now)) {
+        if (peer && see_empty(cc, flow, now)) {
             flow->out.said_empty = now;
             any = true;
             message_add(cc, peer, GRANT_EMPTY, &(struct grant) {

@@ -99,19 +99,27 @@ message_add(struct cc *cc, struct cc_peer *peer, uint8_t type,
     m->grants[m->n++] = *grant;
 }
 
-static void
-take_grants(struct cc *cc, const struct shim_flow_key *udp,
-            const struct grant_message *m, uint64_t now)
+/* Returns the flow of these ports between the two ends of 'udp', or NULL. */
+static struct cc_flow *
+find_flow(struct cc *cc, const struct shim_flow_key *udp, uint16_t local_port,
+          uint16_t remote_port)
 {
     struct shim_flow_key key = *udp;
 
     key.protocol = IPPROTO_TCP;
-    for (int i = 0; i < m->n; i++) {
-        struct cc_flow *flow;
+    key.local_port = local_port;
+    key.remote_port = remote_port;
+    return cc_flows_find(cc->flows, &key);
+}
 
-        key.local_port = m->grants[i].sender_port;
-        key.remote_port = m->grants[i].receiver_port;
-        flow = cc_flows_find(cc->flows, &key);
+static void
+take_grants(struct cc *cc, const struct shim_flow_key *udp,
+            const struct grant_message *m, uint64_t now)
+{
+    for (int i = 0; i < m->n; i++) {
+        struct cc_flow *flow = find_flow(cc, udp, m->grants[i].sender_port,
+                                         m->grants[i].receiver_port);
+
         if (flow) {
             departures_grant(cc, flow, &m->grants[i], now);
         }
@@ -122,15 +130,10 @@ static void
 take_empty(struct cc *cc, const struct shim_flow_key *udp,
            const struct grant_message *m)
 {
-    struct shim_flow_key key = *udp;
-
-    key.protocol = IPPROTO_TCP;
     for (int i = 0; i < m->n; i++) {
-        struct cc_flow *flow;
+        struct cc_flow *flow = find_flow(cc, udp, m->grants[i].receiver_port,
+                                         m->grants[i].sender_port);
 
-        key.local_port = m->grants[i].receiver_port;
-        key.remote_port = m->grants[i].sender_port;
-        flow = cc_flows_find(cc->flows, &key);
         if (flow) {
             arrivals_empty(flow);
         }
