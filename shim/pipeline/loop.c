@@ -13,15 +13,12 @@
 
 #include "shim/pipeline/forward.h"
 #include "shim/pipeline/lane.h"
+#include "shim/pipeline/nap.h"
 #include "shim/pipeline/wake.h"
 #include "shim/ports/port.h"
 
-#define US 1000u                /* Nanoseconds. */
-#define MS 1000000u
+#define MS 1000000u             /* Nanoseconds. */
 
-#define MIN_NAP (10 * US)       /* The first one after some work... */
-#define MAX_NAP (1 * MS)        /* ...doubles up to here. */
-#define WAIT_AFTER (160 * US)   /* Naps longer than this end with a frame. */
 #define MAX_WAIT (20 * MS)      /* To look at 'stop' and the rate. */
 
 #define GAP (300 * MS)          /* Less than whoever watches us waits. */
@@ -36,7 +33,7 @@ struct loop {
     struct port *host, *uplink; /* NULL: this lane has no queue there. */
     struct wake *wake;          /* By other lanes.  NULL: there are none. */
     enum loop_poll poll;
-    uint64_t nap;               /* Nanoseconds of the last one. */
+    struct nap nap;
     void (*woke)(void *aux);    /* After a gap.  Or NULL. */
     void *aux;
 
@@ -140,7 +137,7 @@ sleep_on_ports(struct loop *l, uint64_t ns)
     int n = ppoll(fds, 3, &ts, NULL);
 
     if (n > 0 && (fds[0].revents | fds[1].revents) & ~POLLIN) {
-        sleep_ns(ns < MAX_NAP ? ns : MAX_NAP);
+        sleep_ns(ns < NAP_MAX ? ns : NAP_MAX);
     }
     return !n;
 }
@@ -167,12 +164,16 @@ for_each_port(struct loop *l, void (*f)(struct port *))
 static void
 wait_for_frame(struct loop *l, uint64_t ns)
 {
+    uint64_t now;
+
+    nap_wait(&l->nap);
     for_each_port(l, port_arm);
     if (l->wake) {
         wake_prepare(l->wake);
     }
-    if (turn(l, forward_now())) {
-        l->nap = 0;
+    now = forward_now();
+    if (turn(l, now)) {
+        nap_end(&l->nap, now);
     } else if (sleep_on_ports(l, ns) && ns == MAX_WAIT) {
         for_each_port(l, port_doubt);
     }
@@ -180,12 +181,6 @@ wait_for_frame(struct loop *l, uint64_t ns)
         wake_finish(l->wake);
     }
     for_each_port(l, port_disarm);
-}
-
-static uint64_t
-next_nap(uint64_t nap)
-{
-    return nap < MIN_NAP ? MIN_NAP : nap < MAX_NAP / 2 ? nap * 2 : MAX_NAP;
 }
 
 /* Are there frames that 'port' has not sent? */
@@ -236,12 +231,15 @@ idle(struct loop *l, uint64_t now)
     if (l->poll == LOOP_BUSY) {
         return;
     }
-    l->nap = ending || blocked ? MIN_NAP : next_nap(l->nap);
+    nap_begin(&l->nap, now);
     if (can_wait && !ending
-        && (l->poll == LOOP_INTERRUPT || l->nap > WAIT_AFTER)) {
+        && (l->poll == LOOP_INTERRUPT || !nap_gathers(&l->nap))) {
         wait_for_frame(l, due < MAX_WAIT ? due : MAX_WAIT);
     } else {
-        sleep_ns(due < l->nap ? due : l->nap);
+        uint64_t ns = (ending || blocked ? nap_shortest(&l->nap)
+                       : nap_next(&l->nap));
+
+        sleep_ns(due < ns ? due : ns);
     }
 }
 
@@ -250,7 +248,7 @@ wait_while_paused(struct loop *l)
 {
     STORE(&l->paused, true);
     while (LOAD(&l->pause) && !LOAD(&l->stop)) {
-        sleep_ns(MAX_NAP);
+        sleep_ns(NAP_MAX);
     }
     STORE(&l->paused, false);
 }
@@ -307,7 +305,7 @@ loop_run(struct loop *l)
         STORE(&l->turned, now);
         STORE(&l->turns, l->turns + 1);
         if (turn(l, now)) {
-            l->nap = 0;
+            nap_end(&l->nap, now);
         } else {
             idle(l, now);
         }
@@ -343,7 +341,7 @@ loop_leave(struct loop *l, uint64_t ns)
     loop_stop(l);
     for (; l; l = l->next) {
         while (!LOAD(&l->left) && forward_now() < end) {
-            sleep_ns(MIN_NAP);
+            sleep_ns(NAP_MIN);
         }
         if (!LOAD(&l->left)) {
             return false;
@@ -367,7 +365,7 @@ wait_until_paused(struct loop *l)
         if (LOAD(&l->paused)) {
             return true;
         }
-        sleep_ns(MAX_NAP);
+        sleep_ns(NAP_MAX);
     }
     return false;
 }

@@ -10,14 +10,13 @@
  * ==========
  *
  * Several shims share few CPUs with the training they serve, so a loop with
- * nothing to do sleeps: a little longer each time, from 10 us on, but never
- * past the time when a paced packet is due, and then until a frame arrives, if
- * both ports can tell.  The short naps are not only for the CPU's sake: what
- * arrives meanwhile is forwarded in one burst, and the TCP stacks of the same
- * machine get the time that a busy loop would take from them.
+ * nothing to do sleeps until a frame arrives, or after a nap if frames come
+ * one soon after another (see nap.h), but never past the time when a paced
+ * packet is due.  If a port cannot tell of frames, it takes longer and longer
+ * naps.
  *
  * A shim that has a CPU of its own may be told to stay awake, one whose
- * latency matters more than its bursts to wait for interrupts at once.
+ * latency matters more than its bursts not to nap.
  *
  *
  * Usage
@@ -54,8 +53,8 @@ struct port;
 
 /* What the loop does when there is nothing to do. */
 enum loop_poll {
-    LOOP_AUTO,                  /* Naps, then LOOP_INTERRUPT where the ports
-                                 * can. */
+    LOOP_AUTO,                  /* LOOP_INTERRUPT where the ports can, after a
+                                 * nap where naps find frames; or LOOP_NAP. */
     LOOP_BUSY,                  /* Looks again. */
     LOOP_NAP,                   /* Naps of up to 1 ms. */
     LOOP_INTERRUPT,             /* Waits for a frame. */
