@@ -21,7 +21,7 @@
 #include "tests/unit/ps-processes.h"
 #include "trainer/message.h"
 #include "trainer/ps/address.h"
-#include "trainer/ps/key-store.h"
+#include "trainer/ps/key-store-private.h"
 #include "trainer/task/seeded.h"
 
 #define MAX_NODES 4
@@ -455,6 +455,40 @@ who_died_is_named(void **state)
     }
 }
 
+/* Of several nodes that were asked one dies, and another one answers then: who
+ * asked does not wait any more, and what was for the values may be gone. */
+static void
+late_answers_are_not_written(void **state)
+{
+    struct world w = { .variant = KEY_CLASSIC, .n_nodes = 1, .n_workers = 1 };
+    struct key_item answer = {
+        .kind = ITEM_PULLED, .op = 1, .key = 3,
+        .values = (const float[]) { 7, 8 },
+    };
+    float values[4] = { -1, -1, -1, -1 };
+    struct key_store *store;
+    struct key_op *op;
+
+    (void) state;
+    choose_ports(&w);
+    assert_null(open_store(&w, 0, &store));
+    op = key_op_of(key_store_worker(store, 0), 1);
+    *op = (struct key_op) {
+        .handle = 1, .left = 2, .n_values = 4, .values = values,
+    };
+
+    peer_net_lock(store->net);
+    assert_true(key_store_answer(store, &answer));
+    key_store_fail(store, message("node 1 died"));
+    answer.offset = 2;
+    assert_true(key_store_answer(store, &answer));
+    peer_net_unlock(store->net);
+
+    assert_true(values[0] == 7 && values[1] == 8);
+    assert_true(values[2] == -1 && values[3] == -1);
+    key_store_destroy(store);
+}
+
 static void
 mistakes_are_refused(void **state)
 {
@@ -492,6 +526,7 @@ main(void)
         cmocka_unit_test(keys_that_came_are_used_in_place),
         cmocka_unit_test(many_keys_go_in_one_call),
         cmocka_unit_test(who_died_is_named),
+        cmocka_unit_test(late_answers_are_not_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

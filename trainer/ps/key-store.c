@@ -75,6 +75,7 @@ worker_of(struct key_store *store, uint64_t op)
     return i < (uint64_t) store->config.n_workers ? &store->workers[i] : NULL;
 }
 
+/* After a failure nobody waits any more: where values went may be gone. */
 bool
 key_store_answer(struct key_store *store, const struct key_item *item)
 {
@@ -82,6 +83,9 @@ key_store_answer(struct key_store *store, const struct key_item *item)
     key_handle handle = item->op & (((uint64_t) 1 << KEY_WORKER_SHIFT) - 1);
     struct key_op *op = worker ? key_op_of(worker, handle) : NULL;
 
+    if (store->error) {
+        return true;
+    }
     if (!op || op->handle != handle || !op->left
         || (item->kind == ITEM_PULLED) != (op->values != NULL)) {
         return false;

@@ -96,7 +96,8 @@
  * ===========================
  *
  * A worker belongs to one thread, and to the store.  What is pushed is copied
- * at once; where pulled values go must stay until they were waited for. */
+ * at once; where pulled values go must stay until they were waited for, or
+ * until a function has said that the store failed. */
 
 #include <stdbool.h>
 #include <stddef.h>
