@@ -235,18 +235,32 @@ classify_burst_from_host(struct classifier *c, const struct packet *packets,
     }
 }
 
+static void
+find_slots(struct classifier *c, const struct packet *packets, uint32_t n,
+           bool from_host, uint16_t *slots)
+{
+    struct burst b;
+
+    begin(c, packets, n, from_host, &b);
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = b.slots[b.same ? 0 : i];
+    }
+}
+
 /* Stores the slots to count the frames for, 0 if there is none.  An unknown
  * flow is no miss here: the host's answer to it will be. */
 void
 classify_burst_to_host(struct classifier *c, const struct packet *packets,
                        uint32_t n, uint16_t *slots)
 {
-    struct burst b;
+    find_slots(c, packets, n, false, slots);
+}
 
-    begin(c, packets, n, false, &b);
-    for (uint32_t i = 0; i < n; i++) {
-        slots[i] = b.slots[b.same ? 0 : i];
-    }
+void
+classify_burst_again(struct classifier *c, const struct packet *packets,
+                     uint32_t n, uint16_t *slots)
+{
+    find_slots(c, packets, n, true, slots);
 }
 
 void

@@ -69,6 +69,11 @@ void classify_burst_from_host(struct classifier *, const struct packet *,
 void classify_burst_to_host(struct classifier *, const struct packet *,
                             uint32_t n, uint16_t *slots);
 
+/* Of packets from the host that were classified before: the slots of flows
+ * that are known by now, 0 of others.  Nothing is reported. */
+void classify_burst_again(struct classifier *, const struct packet *,
+                          uint32_t n, uint16_t *slots);
+
 /* Of one. */
 void classify_from_host(struct classifier *, const uint8_t *frame,
                         size_t length, uint64_t now, bool leased,

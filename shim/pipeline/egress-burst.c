@@ -10,8 +10,8 @@
 #include "shim/pipeline/tag.h"
 #include "shim/ports/port.h"
 
-static void
-drop(struct egress *e, const struct queue_item *item)
+void
+egress_drop(struct egress *e, const struct queue_item *item)
 {
     counter_add(&e->queue_dropped, 1);
     counter_add(&job_slots_counters(e->config.slots, item->slot)->tx_dropped,
@@ -49,7 +49,7 @@ egress_push(struct egress *e, struct rte_mbuf *frame, const struct verdict *v)
 
     if (!rank_queues_push(e->queues, v->queue, is_control(v), &item,
                           &dropped)) {
-        drop(e, &dropped);
+        egress_drop(e, &dropped);
     }
 }
 
@@ -74,7 +74,7 @@ push_runs(struct egress *e, const struct queue_item *items,
         n_dropped = rank_queues_push_run(e->queues, v[i].queue, control,
                                          &items[i], end - i, dropped);
         for (uint32_t k = 0; k < n_dropped; k++) {
-            drop(e, &dropped[k]);
+            egress_drop(e, &dropped[k]);
         }
     }
 }

@@ -4,9 +4,10 @@
 #define SHIM_EGRESS_INTERNAL_H 1
 
 /* What the files of egress.h share: egress.c makes it and is told what holds,
- * egress-burst.c queues, sends and counts frames.
+ * egress-burst.c queues, sends and counts frames, egress-claim.c finds out
+ * whose they are.
  *
- * Only those two include this. */
+ * Only those three include this. */
 
 #include "shim/pipeline/counter.h"
 #include "shim/pipeline/egress.h"
@@ -36,5 +37,8 @@ struct egress {
 
 /* Takes over what the control thread has changed. */
 void egress_apply(struct egress *, uint64_t now);
+
+/* Frees and counts what cannot be sent. */
+void egress_drop(struct egress *, const struct queue_item *);
 
 #endif /* shim/pipeline/egress-internal.h */

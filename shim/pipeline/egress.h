@@ -24,6 +24,12 @@
  * new one.  With that of the old one it would wait once more, at the switch,
  * where the frames behind it overtake it: TCP takes that for a loss.
  *
+ * When a flow becomes known, what waits of it goes to its job's queue, before
+ * its next frame does: egress_claim().  An agent that finds a busy host would
+ * else leave 400 ms of the uplink in the queue of all that is of no job, which
+ * is served with what the floor leaves it: for 20 s and more, with a shell and
+ * whatever is unknown behind it.
+ *
  *
  * Usage
  * =====
@@ -54,6 +60,7 @@
 
 #include "shim/control/protocol.h"
 
+struct classifier;
 struct egress;
 struct job_slots;
 struct port;
@@ -80,6 +87,7 @@ void egress_destroy(struct egress *);
 void egress_push_burst(struct egress *, struct rte_mbuf **,
                        const struct verdict *, uint32_t n, uint64_t now);
 void egress_push(struct egress *, struct rte_mbuf *, const struct verdict *);
+uint32_t egress_claim(struct egress *, struct classifier *);
 bool egress_send(struct egress *, uint64_t now);
 uint64_t egress_until_due(const struct egress *, uint64_t now);
 bool egress_is_empty(const struct egress *);

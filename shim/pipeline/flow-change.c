@@ -129,12 +129,16 @@ flow_table_set(struct flow_table *ft, const struct shim_flow_key *key,
     bool same = word && !memcmp(&flow_of(ft, word)->key, key, sizeof *key);
     int error = 0;
 
+    /* Once before, so that who has found it knows; and once after, so that
+     * who looked too soon looks again. */
+    RELEASE(&ft->n_changes, ft->n_changes + 1);
     if (same) {
         flow_of(ft, word)->slot = slot;
         RELEASE(word, value);
     } else {
         error = word || !print ? ENOSPC : add(ft, &flow, hash, value);
     }
+    RELEASE(&ft->n_changes, ft->n_changes + 1);
     if (error) {
         STORE(&ft->n_refused, ft->n_refused + 1);
     }

@@ -40,6 +40,7 @@ struct flow_table {
     uint64_t *words;            /* Buckets of N_WAYS of them. */
     uint64_t mask;              /* Of a bucket's offset, in bytes. */
     uint64_t secret[4];         /* The last two for IPv6's addresses. */
+    uint32_t n_changes;         /* Before and after a flow is set. */
     uint8_t tick;               /* The time, in steps of the time-out. */
 
     /* The changing thread's. */

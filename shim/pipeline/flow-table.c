@@ -150,6 +150,12 @@ flow_table_hash(const struct flow_table *ft, const struct shim_flow_key *key)
 }
 
 uint32_t
+flow_table_changes(const struct flow_table *ft)
+{
+    return ACQUIRE(&ft->n_changes);
+}
+
+uint32_t
 flow_table_count(const struct flow_table *ft)
 {
     return LOAD(&ft->n);

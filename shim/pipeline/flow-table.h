@@ -149,7 +149,9 @@ int flow_table_lookup(struct flow_table *, const struct shim_flow_key *);
 uint64_t flow_table_lookup_bulk(struct flow_table *, const uint64_t *hashes,
                                 uint32_t n, uint16_t *slots);
 
-/* Any thread. */
+/* Any thread.  flow_table_changes() has changed when a lookup finds a flow, or
+ * another slot for one, that it did not find before; it runs over. */
+uint32_t flow_table_changes(const struct flow_table *);
 uint32_t flow_table_count(const struct flow_table *);
 uint32_t flow_table_max(const struct flow_table *);
 

@@ -29,6 +29,9 @@ struct forward {
     struct congestion *congestion;      /* NULL for none. */
     struct ack_queues acks;
     struct lanes *lanes;        /* NULL if this is the only one. */
+    uint32_t changes;           /* Of the flow table, up to which those that
+                                 * wait were looked at... */
+    uint64_t look_after;        /* ...and not before this again. */
     unsigned int first;         /* Lane that is the first to send to the host
                                  * in this turn. */
 
@@ -47,6 +50,8 @@ struct forward {
 
 #define MAX_DISCARDS 256        /* Bursts: more than a ring holds. */
 #define MAX_LAST_TURNS 64
+#define LOOK_NS 1000            /* A frame that waits is looked at again, for
+                                 * some 100 ns, after ten times that. */
 
 /* Returns the time that everything here counts by. */
 uint64_t
@@ -130,6 +135,28 @@ forward_destroy(struct forward *f)
     }
 }
 
+/* Looks whose the frames are that wait, and were nobody's when they came. */
+static void __attribute__((noinline))
+claim_now(struct forward *f, uint32_t changes, uint64_t now)
+{
+    if (now >= f->look_after) {
+        uint32_t n = egress_claim(f->egress, &f->classifier);
+
+        f->changes = changes;
+        f->look_after = now + (uint64_t) n * LOOK_NS;
+    }
+}
+
+static inline void
+claim(struct forward *f, uint64_t now)
+{
+    uint32_t changes = flow_table_changes(f->config.flows);
+
+    if (__builtin_expect(changes != f->changes, 0)) {
+        claim_now(f, changes, now);
+    }
+}
+
 /* What was classified, here or by another lane, goes to the queues. */
 static inline void
 push(struct forward *f, struct rte_mbuf **frames,
@@ -137,6 +164,7 @@ push(struct forward *f, struct rte_mbuf **frames,
      uint64_t now)
 {
     if (!egress_is_empty(f->egress)) {
+        claim(f, now);
         ack_queues_steer(&f->acks, f->egress, packets, verdicts, n);
     }
     for (uint16_t i = 0; f->config.bursts && i < n; i++) {
@@ -351,6 +379,7 @@ forward_turn(struct forward *f, uint64_t now)
     bool sent;
 
     received |= f->lanes && collect_from_lanes(f, now);
+    claim(f, now);
     sent = egress_send(f->egress, now);
     received |= f->lanes ? receive_in_turn(f, now)
                 : f->ended ? port_flush(f->config.host, now)

@@ -201,8 +201,8 @@ job_queues_flow_new(struct job_queues *jq, uint16_t slot)
 }
 
 /* Takes 'q' out of where it waits to send. */
-static void
-stop(struct job_queues *jq, struct job_queue *q)
+void
+job_queue_stop(struct job_queues *jq, struct job_queue *q)
 {
     if (q->state == JOB_QUEUE_PACED) {
         due_heap_remove(&jq->heap, q - jq->queues);
@@ -221,7 +221,7 @@ job_queues_flow_free(struct job_queues *jq, uint16_t flow_queue)
 {
     struct job_queue *q = job_queues_flow(jq, flow_queue);
 
-    stop(jq, q);
+    job_queue_stop(jq, q);
     q->pace.bps = 0;
     q->freed = true;
     if (q->fifo.n) {
@@ -242,7 +242,7 @@ set_pace(struct job_queues *jq, uint64_t now, struct job_queue *q,
      * would lose a little with each change. */
     bool fresh = q->state == JOB_QUEUE_PACED ? q->fresh : !q->pace.bps;
 
-    stop(jq, q);
+    job_queue_stop(jq, q);
     if (bps) {
         pace_set_rate(&q->pace, now, bps, depth);
     } else {

@@ -1,31 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "shim/pipeline/rank-queue.h"
+#include "shim/pipeline/rank-queue-internal.h"
 
 #include <stdlib.h>
 
-#include "shim/pipeline/counter.h"
-#include "shim/pipeline/job-queue.h"
-#include "shim/pipeline/pace.h"
-#include "shim/pipeline/place-order.h"
-
 #define CONTROL_FRAMES 64
 #define LARGE_PART 4            /* 1/4 of the uplink is. */
-
-struct rank_queues {
-    struct job *control;
-    uint64_t bps;               /* Of the uplink. */
-    struct pace police;         /* Of control. */
-    uint32_t n_packets, max_packets;
-    uint64_t max_job_bytes;
-    uint64_t control_bytes;     /* Above which only control joins control. */
-    uint64_t bytes;             /* Of all queues. */
-    uint64_t n_policed;         /* Packets of control beyond its share. */
-    struct long_queues lengths;
-    struct packet_pool pool;
-    struct place_order order;
-    struct job_queues jq;
-};
 
 /* Each queue has at most two chunks that are not full. */
 static uint32_t
@@ -120,24 +100,12 @@ rank_queues_set_places(struct rank_queues *rq,
     place_order_end_change(&rq->order, credit);
 }
 
-/* Counts 'n' packets with 'bytes' that were removed from 'q'. */
-static inline void
-removed(struct rank_queues *rq, struct job_queue *q, uint32_t n,
-        uint64_t bytes)
-{
-    q->n_left += n;
-    q->job->bytes -= bytes;
-    if (long_queue_moves(q->fifo.n + n, q->fifo.n)) {
-        long_queue_move(&rq->lengths, &q->length, q->fifo.n);
-    }
-}
-
 /* Removes the first packet of 'q'. */
 static inline void
 pop(struct rank_queues *rq, struct job_queue *q, struct queue_item *item)
 {
     packet_fifo_pop(&q->fifo, &rq->pool, item);
-    removed(rq, q, 1, item->length);
+    rank_queues_removed(rq, q, 1, item->length);
 }
 
 /* A packet of control has left. */
@@ -195,22 +163,6 @@ find_queue(struct rank_queues *rq, uint16_t slot, uint16_t flow_queue,
     return &rq->jq.queues[slot];
 }
 
-/* Counts 'n' packets with 'bytes' that were appended to 'q'. */
-static inline void
-appended(struct rank_queues *rq, struct job_queue *q, uint32_t n,
-         uint64_t bytes)
-{
-    q->job->bytes += bytes;
-    rq->n_packets += n;
-    counter_add(&rq->bytes, bytes);
-    if (long_queue_moves(q->fifo.n - n, q->fifo.n)) {
-        long_queue_move(&rq->lengths, &q->length, q->fifo.n);
-    }
-    if (q->fifo.n == n) {
-        job_queue_start(&rq->jq, q, true);
-    }
-}
-
 /* Appends '*item' to the queue of its slot, to 'flow_queue' of it unless that
  * is 0, or to that of control.  Returns false if a packet must be dropped; it
  * is stored in '*dropped' and may be another one. */
@@ -231,7 +183,7 @@ rank_queues_push(struct rank_queues *rq, uint16_t flow_queue, bool control,
     if (job == rq->control) {
         rq->jq.jobs[item->slot].n_control += item->slot != 0;
     }
-    appended(rq, q, 1, item->length);
+    rank_queues_appended(rq, q, 1, item->length);
     return !full;
 }
 
@@ -251,7 +203,7 @@ push_together(struct rank_queues *rq, struct job_queue *q,
         return 0;
     }
     n = packet_fifo_push_run(&q->fifo, &rq->pool, items, n);
-    appended(rq, q, n, bytes);
+    rank_queues_appended(rq, q, n, bytes);
     return n;
 }
 
@@ -360,7 +312,7 @@ take_run(struct rank_queues *rq, uint64_t now, struct queue_item *items,
     q = job->head;
     run = run_of(rq, &turn, q);
     n = move_run(rq, q, items, max, run < room ? run : room, bytesp);
-    removed(rq, q, n, *bytesp);
+    rank_queues_removed(rq, q, n, *bytesp);
     if (job == rq->control) {
         counter_add(&rq->n_policed, n);
         for (uint32_t i = 0; i < n; i++) {

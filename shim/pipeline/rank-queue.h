@@ -25,6 +25,10 @@
  * The rank alone decides; the level of a place, of which a switch makes its
  * queues, is only used for the floor that each level has, see place-order.h.
  *
+ * What waits and is nobody's may turn out to be a job's.  It must not stay
+ * where it is: behind it is all else that is of no job, in the last place, and
+ * its flow's next packets would overtake it.  rank_queues_claim() moves it.
+ *
  * A job may have queues of their own for some of its flows, each with a pace,
  * see job-queue.h.
  *
@@ -49,6 +53,8 @@
  *    ...
  *    n = rank_queues_take(rq, now, &pace, items, 32);
  *    ...send items[].packet...
+ *    ...
+ *    rank_queues_claim(rq, &(struct rank_claim) { find, drop, aux });
  *
  *
  * Ownership and thread-safety
@@ -89,6 +95,21 @@ uint32_t rank_queues_push_run(struct rank_queues *, uint16_t flow_queue,
 uint32_t rank_queues_take(struct rank_queues *, uint64_t now, struct pace *,
                           struct queue_item *, uint32_t max);
 bool rank_queues_drain(struct rank_queues *, struct queue_item *);
+/* Says whose packets are.  'find' gets up to RANK_CLAIM_BURST of no job, in
+ * their order, and sets the slot of those that are of one; 'drop' gets those
+ * for which there is no room there. */
+#define RANK_CLAIM_BURST 64
+
+struct rank_claim {
+    void (*find)(void *aux, struct queue_item *, uint32_t n);
+    void (*drop)(void *aux, const struct queue_item *);
+    void *aux;
+};
+
+/* Gives jobs what waits of theirs in slot 0's common queue.  Returns how many
+ * packets it looked at. */
+uint32_t rank_queues_claim(struct rank_queues *, const struct rank_claim *);
+
 uint64_t rank_queues_due(const struct rank_queues *);
 
 uint16_t rank_queues_flow_new(struct rank_queues *, uint16_t slot);

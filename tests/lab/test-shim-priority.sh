@@ -3,7 +3,8 @@
 #
 # Two TCP flows of different levels through one shim: the higher gets the
 # uplink while it has data, the lower gets it back, both are tagged, and what
-# nobody claims is not.  Then the lease ends, and the shim dies and comes back.
+# nobody claims is not.  Flows become known while much of them waits.  Then the
+# lease ends, and the shim dies and comes back.
 set -u
 MTU=9000 RATE=100Mbit
 . "$SOURCE/tests/lab/shim-net.sh"
@@ -92,6 +93,30 @@ at_least "lower, guarded" \
 at_least "higher, with a guard" \
     "$(shares $((ended - 2000)) $((ended - 100)) 6001)" 700
 
+# Two flows have filled the queue of all that is of no job before the agent
+# comes.  What waits of them goes with them: others need not wait behind it,
+# with what the floor leaves them.
+in_b "$traffic" echo 60000 7000 & PIDS="$PIDS $!"
+in_b "$traffic" sink 9000 6004 6005 >/dev/null & PIDS="$PIDS $!"; sink=$!
+wait_until b_listens t 6005
+wait_until b_listens u 7000
+shim_ask guard 20000
+in_a "$traffic" source 10.99.0.2 6004 5004 0 0 6000 >/dev/null &
+high=$!
+in_a "$traffic" source 10.99.0.2 6005 5005 0 0 6000 >/dev/null &
+low=$!
+sleep 2.5
+echo "waits before the agent comes: $(shim_value queued_bytes) bytes"
+shim_ask flow 1 tcp 10.99.0.1 5004 10.99.0.2 6004
+shim_ask flow 2 tcp 10.99.0.1 5005 10.99.0.2 6005
+in_a "$traffic" ping 10.99.0.2 7000 5 100 >"$TMP/ping" ||
+    fail "who is unknown waits more than a second: $(xargs <"$TMP/ping")"
+echo "who is unknown, after that: $(awk '{ print $2 }' "$TMP/ping" |
+    sort -n | sed -n 3p) us, median of 5"
+wait $high || fail "the higher flow, once known"
+wait $low || fail "the lower flow, once known"
+kill $sink
+
 # Without lease everything is equal.
 shim_ask lease 0 0
 in_b "$traffic" sink 2000 6001 >"$TMP/sink" & PIDS="$PIDS $!"
@@ -102,8 +127,6 @@ wait $dscp
 is_dscp 6001 0
 
 # It dies without a word, and the next one takes over its socket.
-in_b "$traffic" echo 20000 7000 & PIDS="$PIDS $!"
-wait_until b_listens u 7000
 boot=$("$BUILD/shim/stagecoach-shim" --show "$SOCK" | head -1)
 kill -9 "$SHIM_PID"
 wait "$SHIM_PID" 2>/dev/null

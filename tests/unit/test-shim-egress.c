@@ -155,7 +155,8 @@ tear_down(struct fixture *f)
     assert_true(rte_mempool_full(pool));
 }
 
-/* It is UDP over IPv4, of 46 bytes and what else there is room for. */
+/* It is UDP over IPv4, of 46 bytes and what else there is room for, to a port
+ * of the slot's number. */
 static struct rte_mbuf *
 frame_of(struct fixture *f, uint16_t slot, uint32_t length)
 {
@@ -164,7 +165,10 @@ frame_of(struct fixture *f, uint16_t slot, uint32_t length)
     struct rte_mbuf *frame = rte_pktmbuf_alloc(pool);
 
     assert_non_null(frame);
+    memset(rte_pktmbuf_mtod(frame, uint8_t *), 0, 60);
     memcpy(rte_pktmbuf_mtod(frame, uint8_t *), start, sizeof start);
+    rte_pktmbuf_mtod(frame, uint8_t *)[37] = slot;
+    rte_pktmbuf_mtod(frame, uint8_t *)[39] = 26;
     frame->pkt_len = frame->data_len = length;
     frame->hash.usr = (uint32_t) slot << 24 | ++f->n[slot];
     return frame;
@@ -387,6 +391,58 @@ what_waits_leaves_with_its_new_level(void **state)
     tear_down(&f);
 }
 
+/* What was nobody's when it came leaves as its job's, before what still is. */
+static void
+what_becomes_known_leaves_with_its_job(void **state)
+{
+    static const uint16_t slots[] = { 6, 6, 9, 6, 5, 6, 9, 6, 5, 6 };
+    static const uint16_t order[] = { 5, 5, 9, 9, 6, 6, 6, 6 };
+    struct flow_table *flows = flow_table_create(16, 1);
+    struct classifier classifier = { .flows = flows };
+    struct rte_mbuf *frames[10];
+    struct verdict v[10];
+    struct parsed p;
+    struct fixture f;
+
+    (void) state;
+    set_up(&f, UINT64_C(100000000));
+    for (int i = 5; i < 10; i++) {
+        struct shim_slot slot = {
+            .slot = i, .level = 3, .rank = i, .dscp = 8 + i,
+        };
+
+        assert_int_equal(job_slots_set(f.slots, &slot), 0);
+    }
+    classifier.slots = f.slots;
+    for (int i = 0; i < 10; i++) {
+        frames[i] = frame_of(&f, slots[i], FULL);
+        v[i] = verdict_of(&f, 0);
+        if (i == 2 || i == 4) {
+            parse_frame(rte_pktmbuf_mtod(frames[i], uint8_t *), FULL, true,
+                        &p);
+            flow_table_set(flows, &p.key, slots[i]);
+        }
+    }
+    egress_push_burst(f.e, frames, v, 10, f.now);
+    expect_sent(&f, slots, 2);
+    assert_int_equal(egress_claim(f.e, &classifier), 8);
+    for (int i = 0; i < 8; i += f.port.n_order) {
+        f.now += egress_until_due(f.e, f.now);
+        egress_send(f.e, f.now);
+        assert_memory_equal(f.port.order, &order[i],
+                            f.port.n_order * sizeof *order);
+    }
+    assert_int_equal(f.port.packets, 10);
+    assert_int_equal(f.port.dscp[5], 13);
+    assert_int_equal(f.port.dscp[9], 17);
+    assert_int_equal(f.port.dscp[6], 0);
+    assert_int_equal(job_slots_counters(f.slots, 9)->tx_packets, 2);
+    assert_int_equal(job_slots_counters(f.slots, 6)->tx_packets, 0);
+    assert_int_equal(stats_of(&f).tx_default_bytes, 6 * FULL);
+    flow_table_destroy(flows);
+    tear_down(&f);
+}
+
 static void
 control_is_policed_on_a_free_uplink_too(void **state)
 {
@@ -528,6 +584,7 @@ main(void)
         cmocka_unit_test(nobody_overtakes),
         cmocka_unit_test(many_slow_flows_do_not_meet_in_pairs),
         cmocka_unit_test(what_waits_leaves_with_its_new_level),
+        cmocka_unit_test(what_becomes_known_leaves_with_its_job),
         cmocka_unit_test(control_is_policed_on_a_free_uplink_too),
         cmocka_unit_test(every_frame_is_sent_or_counted_as_dropped),
     };
