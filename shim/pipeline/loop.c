@@ -148,6 +148,14 @@ turn(struct loop *l, uint64_t now)
     return l->lane ? lane_turn(l->lane, now) : forward_turn(l->forward, now);
 }
 
+/* There is something to do. */
+static void
+end_nap(struct loop *l, uint64_t now)
+{
+    nap_end(&l->nap, now, ((l->host ? port_received(l->host) : 0)
+                           + (l->uplink ? port_received(l->uplink) : 0)));
+}
+
 static void
 for_each_port(struct loop *l, void (*f)(struct port *))
 {
@@ -166,14 +174,13 @@ wait_for_frame(struct loop *l, uint64_t ns)
 {
     uint64_t now;
 
-    nap_wait(&l->nap);
     for_each_port(l, port_arm);
     if (l->wake) {
         wake_prepare(l->wake);
     }
     now = forward_now();
     if (turn(l, now)) {
-        nap_end(&l->nap, now);
+        end_nap(l, now);
     } else if (sleep_on_ports(l, ns) && ns == MAX_WAIT) {
         for_each_port(l, port_doubt);
     }
@@ -231,7 +238,6 @@ idle(struct loop *l, uint64_t now)
     if (l->poll == LOOP_BUSY) {
         return;
     }
-    nap_begin(&l->nap, now);
     if (can_wait && !ending
         && (l->poll == LOOP_INTERRUPT || !nap_gathers(&l->nap))) {
         wait_for_frame(l, due < MAX_WAIT ? due : MAX_WAIT);
@@ -305,7 +311,7 @@ loop_run(struct loop *l)
         STORE(&l->turned, now);
         STORE(&l->turns, l->turns + 1);
         if (turn(l, now)) {
-            nap_end(&l->nap, now);
+            end_nap(l, now);
         } else {
             idle(l, now);
         }

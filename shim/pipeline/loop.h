@@ -10,10 +10,9 @@
  * ==========
  *
  * Several shims share few CPUs with the training they serve, so a loop with
- * nothing to do sleeps until a frame arrives, or after a nap if frames come
- * one soon after another (see nap.h), but never past the time when a paced
- * packet is due.  If a port cannot tell of frames, it takes longer and longer
- * naps.
+ * nothing to do sleeps until a frame arrives, or takes some naps before if many
+ * frames come (see nap.h), but never past the time when a paced packet is due.
+ * If a port cannot tell of frames, it takes longer and longer naps.
  *
  * A shim that has a CPU of its own may be told to stay awake, one whose
  * latency matters more than its bursts not to nap.
@@ -53,8 +52,9 @@ struct port;
 
 /* What the loop does when there is nothing to do. */
 enum loop_poll {
-    LOOP_AUTO,                  /* LOOP_INTERRUPT where the ports can, after a
-                                 * nap where naps find frames; or LOOP_NAP. */
+    LOOP_AUTO,                  /* LOOP_INTERRUPT where the ports can, after
+                                 * naps where many frames come; or
+                                 * LOOP_NAP. */
     LOOP_BUSY,                  /* Looks again. */
     LOOP_NAP,                   /* Naps of up to 1 ms. */
     LOOP_INTERRUPT,             /* Waits for a frame. */

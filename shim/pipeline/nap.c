@@ -2,47 +2,28 @@
 
 #include "shim/pipeline/nap.h"
 
-#define SHORT_NS 30000u         /* An idle time that is worth a nap. */
-#define SOON_MOST 7u            /* Of 'soon'; more than half of it: nap. */
+#define LOOK_NS 1000000u        /* Between looks at how many frames come. */
+#define GAP_NS 20000u           /* From one frame to the next, at most, where
+                                 * naps are worth it. */
+#define GATHER_NS 160000u       /* The longest nap before a wait. */
 
-/* There is nothing to do, perhaps still. */
+/* There is something to do; 'n_frames' have come, ever. */
 void
-nap_begin(struct nap *n, uint64_t now)
+nap_end(struct nap *n, uint64_t now, uint64_t n_frames)
 {
-    if (!n->since) {
-        n->since = now;
+    if (now - n->looked >= LOOK_NS) {
+        n->is_dense = (n_frames - n->n_frames) * GAP_NS > now - n->looked;
+        n->looked = now;
+        n->n_frames = n_frames;
     }
-}
-
-/* There is something to do.  What the first nap has found came soon, however
- * long that nap really was. */
-void
-nap_end(struct nap *n, uint64_t now)
-{
-    if (n->since) {
-        bool is_short = n->last == NAP_MIN || now - n->since < SHORT_NS;
-
-        if (!is_short) {
-            n->soon -= n->soon > 0;
-        } else if (n->soon < SOON_MOST) {
-            n->soon++;
-        }
-    }
-    n->last = n->since = 0;
+    n->last = 0;
 }
 
 /* Is a nap better than a wait? */
 bool
 nap_gathers(const struct nap *n)
 {
-    return !n->last && n->soon > SOON_MOST / 2;
-}
-
-/* A wait follows. */
-void
-nap_wait(struct nap *n)
-{
-    n->last = NAP_MAX;
+    return n->is_dense && n->last < GATHER_NS;
 }
 
 uint64_t

@@ -24,6 +24,7 @@ struct port {
     struct rte_mbuf *held[PORT_BURST];  /* To be sent. */
     uint16_t n_held;
     bool kick;                  /* Frames may be left in the ring. */
+    uint64_t received;          /* Frames. */
     uint64_t late_bytes;        /* That a kick sent.  Read by both. */
 
     /* The loop writes, the control thread reads. */

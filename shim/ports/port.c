@@ -225,10 +225,18 @@ port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
         return 0;
     }
     n = rte_eth_rx_burst(device->id, port->queue, frames, max);
+    port->received += n;
     if (port_has(port, PORT_UNFINISHED)) {
         return finish_all(port, frames, n);
     }
     return port_has(port, PORT_CHAINS) ? join_all(port, frames, n) : n;
+}
+
+/* Returns how many frames have been received, ever. */
+uint64_t
+port_received(const struct port *port)
+{
+    return port->received;
 }
 
 /* Returns how many frames port_send() takes before the next flush. */

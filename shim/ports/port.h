@@ -97,6 +97,7 @@ struct port *port_queue(struct port *, unsigned int i);
 
 /* The loop. */
 uint16_t port_receive(struct port *, struct rte_mbuf **, uint16_t max);
+uint64_t port_received(const struct port *);
 uint16_t port_room(const struct port *);
 bool port_send(struct port *, struct rte_mbuf *);
 uint16_t port_send_burst(struct port *, struct rte_mbuf **, uint16_t n);
