@@ -113,8 +113,10 @@
  * are sent, those to the host when they have arrived.
  *
  * An unknown TCP or UDP flow makes a SHIM_MISS when the host sends a packet of
- * it, and again every 20 ms or so while it does and is unknown.  A subscriber
- * that does not read loses some of them, which does no harm. */
+ * it, and again while it does and is unknown: after 20 ms or so, and then less
+ * and less often, down to every 320 ms.  A subscriber that does not read loses
+ * some of them, which does no harm.  SHIM_SUBSCRIBE, also from one who has
+ * subscribed already, makes all of them be reported once more. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -141,6 +141,7 @@ change(struct server *s, struct peer *p, uint16_t type, const char *body,
         return begin_capture(s, p, body);
     case SHIM_SUBSCRIBE:
         p->subscribed = true;
+        miss_repeat(s->config.misses);
         return 0;
     default:
         return request_change(&s->config, type, body, size);

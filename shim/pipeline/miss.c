@@ -7,24 +7,34 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define FILTER_SIZE 1024        /* A power of 2, like the ring's. */
+#define FILTER_SETS 256         /* A power of 2, like the ring's size. */
+#define FILTER_WAYS 4           /* Flows of one set that are remembered. */
 #define RING_SIZE 512
-#define REPEAT_NS 20000000      /* While it is unknown. */
+#define REPEAT_NS 20000000u     /* While it is unknown, at first... */
+#define MAX_REPEAT_NS (16 * REPEAT_NS)
+#define FORGET_NS 1000000000u   /* ...and after so long without a packet. */
+
+/* What was reported of the flows of one hash. */
+struct filter {
+    uint64_t hash;
+    uint64_t when;              /* The last time, 0 if never. */
+    uint32_t wait;              /* Not again before 'when' + this. */
+    uint32_t listeners;         /* As in struct miss, at that time. */
+};
 
 struct miss {
     int fd;                     /* Event: the ring is no longer empty. */
 
     /* The loop's. */
     bool told;                  /* The event, of all in the ring. */
-    struct {
-        uint64_t hash;
-        uint64_t when;          /* Last reported, 0 if never. */
-    } filter[FILTER_SIZE];
+    struct filter filter[FILTER_SETS][FILTER_WAYS];
 
     struct shim_flow_key ring[RING_SIZE];
     uint32_t head;              /* Next to take; the taker writes it. */
     uint32_t tail;              /* Next free; the reporter writes it. */
 
+    uint32_t listeners;         /* That there have been; the taker writes it,
+                                 * the reporter reads it. */
     struct miss *next;          /* Of another thread, with the same 'fd'. */
 };
 
@@ -95,21 +105,41 @@ push(struct miss *m, const struct shim_flow_key *key)
     return true;
 }
 
-/* Reports 'key', whose flow_table_hash() is 'hash', unless it was reported
- * within the last 20 ms before 'now' (nanoseconds). */
+/* Returns what is remembered of 'hash', or else what may be forgotten. */
+static struct filter *
+find(struct miss *m, uint64_t hash)
+{
+    struct filter *set = m->filter[hash % FILTER_SETS], *oldest = set;
+
+    for (int i = 0; i < FILTER_WAYS; i++) {
+        if (set[i].hash == hash) {
+            return &set[i];
+        }
+        oldest = set[i].when < oldest->when ? &set[i] : oldest;
+    }
+    return oldest;
+}
+
+/* Reports 'key', whose flow_table_hash() is 'hash', at 'now' (nanoseconds),
+ * unless it is too soon to say so again. */
 void
 miss_report(struct miss *m, const struct shim_flow_key *key, uint64_t hash,
             uint64_t now)
 {
-    size_t i = hash % FILTER_SIZE;
+    struct filter *f = find(m, hash);
+    uint32_t listeners = __atomic_load_n(&m->listeners, __ATOMIC_RELAXED);
+    bool again = (f->hash == hash && f->when && f->listeners == listeners
+                  && now - f->when < FORGET_NS);
 
-    if (m->filter[i].hash == hash && m->filter[i].when
-        && now - m->filter[i].when < REPEAT_NS) {
+    if (again && now - f->when < f->wait) {
         return;
     }
     if (push(m, key)) {
-        m->filter[i].hash = hash;
-        m->filter[i].when = now;
+        f->hash = hash;
+        f->when = now;
+        f->wait = (!again ? REPEAT_NS
+                   : f->wait < MAX_REPEAT_NS ? 2 * f->wait : MAX_REPEAT_NS);
+        f->listeners = listeners;
     }
 }
 
@@ -130,6 +160,16 @@ int
 miss_fd(const struct miss *m)
 {
     return m->fd;
+}
+
+/* Somebody begins to listen, and has not heard what was reported before: all
+ * that is unknown is reported with its next packet. */
+void
+miss_repeat(struct miss *m)
+{
+    for (; m; m = m->next) {
+        __atomic_fetch_add(&m->listeners, 1, __ATOMIC_RELAXED);
+    }
 }
 
 /* Of one thread. */

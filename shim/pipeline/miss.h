@@ -11,9 +11,11 @@
  *
  * The agent should hear of a new flow at its first packet, but not of each of
  * its packets while it looks for the owner, and a host full of unknown flows
- * must not slow the loop down.  So a small filter remembers what was reported
- * in the last 20 ms, and a ring of fixed size carries the rest to the control
- * thread.  What does not fit is not lost: it comes again while it is unknown.
+ * must not slow the loop down.  So a small filter remembers what was reported:
+ * while it is unknown it comes again after 20 ms, then 40, and so on up to 320
+ * ms; each report wakes up the control thread and the agent.  A ring of fixed
+ * size carries it to the control thread.  What does not fit is not lost: it
+ * comes again.
  *
  *
  * Usage
@@ -22,6 +24,8 @@
  *    miss_report(m, &key, hash, now);        (loop)
  *    miss_tell(m);                           (loop, after a burst)
  *    n = miss_take(m, keys, 64);             (control thread)
+ *
+ *    miss_repeat(m);                         (there is a new listener)
  *
  * miss_fd() is readable when there is something to take.  A further thread
  * that reports has a struct of its own, and what it reports is taken where all
@@ -51,6 +55,7 @@ void miss_report(struct miss *, const struct shim_flow_key *, uint64_t hash,
 void miss_tell(struct miss *);
 
 int miss_fd(const struct miss *);
+void miss_repeat(struct miss *);
 uint32_t miss_take(struct miss *, struct shim_flow_key *, uint32_t max);
 
 #endif /* shim/pipeline/miss.h */

@@ -493,6 +493,13 @@ a_miss_is_reported_once_in_20_ms(void **state)
     miss_report(m, &a, 111, now + 20 * MS);
     assert_int_equal(miss_take(m, got, 4), 1);
 
+    /* Some flows whose hashes have much in common are told apart. */
+    for (uint64_t i = 0; i < 40; i++) {
+        miss_report(m, &a, 7 + (i % 4 << 32), now + 50 * MS);
+    }
+    assert_int_equal(miss_take(m, got, 4), 4);
+    assert_int_equal(miss_take(m, got, 4), 0);
+
     /* More than fit are dropped, and those that fit are not damaged. */
     for (uint64_t i = 0; i < 5000; i++) {
         miss_report(m, &a, 1000 + i, now + 100 * MS);
@@ -501,6 +508,43 @@ a_miss_is_reported_once_in_20_ms(void **state)
         assert_true(taken < 5000);
         assert_memory_equal(&got[n - 1], &a, sizeof a);
     }
+    miss_destroy(m);
+}
+
+/* Returns how often a flow that has a packet each millisecond is reported in
+ * 'ms' from '*now' on. */
+static int
+reports_in(struct miss *m, uint64_t *now, int ms)
+{
+    struct shim_flow_key a = key_of(1), got[4];
+    int n = 0;
+
+    for (uint64_t end = *now + ms * MS; *now < end; *now += MS) {
+        miss_report(m, &a, 111, *now);
+        n += miss_take(m, got, 4);
+    }
+    return n;
+}
+
+/* After 20, 40, 80, 160 ms and then each 320 ms. */
+static void
+who_stays_unknown_is_reported_less_often(void **state)
+{
+    struct miss *m = miss_create(), *other = miss_add(m);
+    uint64_t now = 1000 * MS;
+
+    (void) state;
+    assert_int_equal(reports_in(other, &now, 300), 4);
+    assert_int_equal(reports_in(other, &now, 3200), 10);
+
+    /* Whoever has not heard of it hears of it at once, */
+    miss_repeat(m);
+    assert_int_equal(reports_in(other, &now, 1), 1);
+    assert_int_equal(reports_in(other, &now, 300), 4);
+
+    /* and of what comes again after a while, too. */
+    now += 1000 * MS;
+    assert_int_equal(reports_in(other, &now, 50), 2);
     miss_destroy(m);
 }
 
@@ -666,6 +710,7 @@ main(void)
         cmocka_unit_test(a_new_job_counts_from_0),
         cmocka_unit_test(received_frames_are_counted),
         cmocka_unit_test(a_miss_is_reported_once_in_20_ms),
+        cmocka_unit_test(who_stays_unknown_is_reported_less_often),
         cmocka_unit_test(lanes_counters_are_one_jobs),
         cmocka_unit_test(what_several_threads_miss_is_taken_together),
         cmocka_unit_test(joins_the_tables),
