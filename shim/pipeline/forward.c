@@ -29,9 +29,10 @@ struct forward {
     struct congestion *congestion;      /* NULL for none. */
     struct ack_queues acks;
     struct lanes *lanes;        /* NULL if this is the only one. */
-    uint32_t changes;           /* Of the flow table, up to which those that
-                                 * wait were looked at... */
-    uint64_t look_after;        /* ...and not before this again. */
+    uint32_t changes;           /* Of the flow table, when this turn began... */
+    uint32_t claimed;           /* ...and up to which those that wait were
+                                 * looked at... */
+    uint64_t claim_after;       /* ...and not before this again. */
     unsigned int first;         /* Lane that is the first to send to the host
                                  * in this turn. */
 
@@ -50,8 +51,8 @@ struct forward {
 
 #define MAX_DISCARDS 256        /* Bursts: more than a ring holds. */
 #define MAX_LAST_TURNS 64
-#define LOOK_NS 1000            /* A frame that waits is looked at again, for
-                                 * some 100 ns, after ten times that. */
+#define CLAIM_NS 1000           /* For each frame that waits, between looks at
+                                 * all of them, which take some 100 each. */
 
 /* Returns the time that everything here counts by. */
 uint64_t
@@ -135,25 +136,27 @@ forward_destroy(struct forward *f)
     }
 }
 
-/* Looks whose the frames are that wait, and were nobody's when they came. */
+/* Looks whose the frames are that wait, and were nobody's when they came.  What
+ * this turn has classified, maybe before the last change, will be in the queue
+ * when the next one looks again. */
 static void __attribute__((noinline))
-claim_now(struct forward *f, uint32_t changes, uint64_t now)
+claim_now(struct forward *f, uint64_t now)
 {
-    if (now >= f->look_after) {
+    if (now >= f->claim_after) {
         uint32_t n = egress_claim(f->egress, &f->classifier);
 
-        f->changes = changes;
-        f->look_after = now + (uint64_t) n * LOOK_NS;
+        f->claimed = f->changes;
+        f->claim_after = now + (uint64_t) n * CLAIM_NS;
     }
 }
 
+/* Before what is known is queued, so that nothing overtakes what waits. */
 static inline void
 claim(struct forward *f, uint64_t now)
 {
-    uint32_t changes = flow_table_changes(f->config.flows);
-
-    if (__builtin_expect(changes != f->changes, 0)) {
-        claim_now(f, changes, now);
+    if (__builtin_expect(flow_table_changes(f->config.flows) != f->claimed,
+                         0)) {
+        claim_now(f, now);
     }
 }
 
@@ -375,11 +378,12 @@ bool
 forward_turn(struct forward *f, uint64_t now)
 {
     bool at_rest = f->ended && (!f->lanes || lanes_have_ended(f->lanes));
-    bool received = !f->ended && receive_from_host(f, now);
-    bool sent;
+    bool received, sent;
 
-    received |= f->lanes && collect_from_lanes(f, now);
+    f->changes = flow_table_changes(f->config.flows);
     claim(f, now);
+    received = !f->ended && receive_from_host(f, now);
+    received |= f->lanes && collect_from_lanes(f, now);
     sent = egress_send(f->egress, now);
     received |= f->lanes ? receive_in_turn(f, now)
                 : f->ended ? port_flush(f->config.host, now)
