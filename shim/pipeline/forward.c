@@ -51,8 +51,8 @@ struct forward {
 
 #define MAX_DISCARDS 256        /* Bursts: more than a ring holds. */
 #define MAX_LAST_TURNS 64
-#define CLAIM_NS 1000           /* For each frame that waits, between looks at
-                                 * all of them, which take some 100 each. */
+#define CLAIM_NS 300            /* For each frame that waits, between looks at
+                                 * all of them, which take some 30 each. */
 
 /* Returns the time that everything here counts by. */
 uint64_t
