@@ -76,6 +76,17 @@
 struct pace;
 struct rank_queues;
 
+/* Says whose packets are.  'find' gets up to RANK_CLAIM_BURST of no job, in
+ * their order, and sets the slot of those that are of one; 'drop' gets those
+ * for which there is no room there. */
+#define RANK_CLAIM_BURST 64
+
+struct rank_claim {
+    void (*find)(void *aux, struct queue_item *, uint32_t n);
+    void (*drop)(void *aux, const struct queue_item *);
+    void *aux;
+};
+
 struct rank_queues *rank_queues_create(uint32_t max_packets,
                                        uint32_t max_frame);
 void rank_queues_destroy(struct rank_queues *);
@@ -95,16 +106,6 @@ uint32_t rank_queues_push_run(struct rank_queues *, uint16_t flow_queue,
 uint32_t rank_queues_take(struct rank_queues *, uint64_t now, struct pace *,
                           struct queue_item *, uint32_t max);
 bool rank_queues_drain(struct rank_queues *, struct queue_item *);
-/* Says whose packets are.  'find' gets up to RANK_CLAIM_BURST of no job, in
- * their order, and sets the slot of those that are of one; 'drop' gets those
- * for which there is no room there. */
-#define RANK_CLAIM_BURST 64
-
-struct rank_claim {
-    void (*find)(void *aux, struct queue_item *, uint32_t n);
-    void (*drop)(void *aux, const struct queue_item *);
-    void *aux;
-};
 
 /* Gives jobs what waits of theirs in slot 0's common queue.  Returns how many
  * packets it looked at. */
