@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "agent/actuate/tc.h"
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"
@@ -18,7 +18,7 @@
 #include "agent/progress/sender.h"
 #include "agent/progress/socket.h"
 #include "agent/telemetry.h"
-#include "controller/hosts-idl.h"
+#include "wire/hosts-idl.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"

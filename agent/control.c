@@ -10,7 +10,7 @@
 
 #include "agent/actuate/tc.h"
 #include "agent/agent.h"
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/tracker.h"

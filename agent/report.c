@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/hosts-idl.h"
+#include "wire/hosts-idl.h"
 #include "openvswitch/poll-loop.h"
 #include "ovsdb-idl.h"
 #include "random.h"

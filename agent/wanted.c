@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "agent/lease.h"
-#include "controller/hosts-idl.h"
+#include "wire/hosts-idl.h"
 #include "hash.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/vlog.h"

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #include "openvswitch/hmap.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct lease;
 struct ovsdb_idl;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "command-line.h"
-#include "controller/tls.h"
+#include "wire/tls.h"
 #include "daemon.h"
 #include "openvswitch/vlog.h"
 #include "stream-ssl.h"

@@ -8,7 +8,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "policies/json-place.h"
+#include "base/json-place.h"
 #include "policies/policy-members.h"
 #include "policies/policy.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/json-check.h"
+#include "base/json-check.h"
 #include "policies/policy-members.h"
 
 #define MAX_DSCP 63

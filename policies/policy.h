@@ -37,7 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/order/order.h"
+#include "order/order.h"
 
 /* Of the eight queues of a switch the first is for control, the last for what
  * belongs to no job. */

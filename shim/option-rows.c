@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 #include "shim/options.h"
 
 char *

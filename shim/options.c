@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 #include "shim/option-rows.h"
 #include "shim/ports/port-driver.h"
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "shim/cc/cc.h"
-#include "shim/pipeline/loop.h"
+#include "shim/loop/loop.h"
 #include "shim/ports/port-spec.h"
 
 enum huge_pages {

@@ -14,12 +14,12 @@
 #include <rte_lcore.h>
 #include <rte_telemetry.h>
 
-#include "packaging/service-notify.h"
+#include "base/service-notify.h"
 #include "shim/control/server.h"
-#include "shim/pipeline/flow-table.h"
-#include "shim/pipeline/forward.h"
-#include "shim/pipeline/job-slot.h"
-#include "shim/pipeline/loop.h"
+#include "shim/classify/flow-table.h"
+#include "shim/loop/forward.h"
+#include "shim/classify/job-slot.h"
+#include "shim/loop/loop.h"
 #include "shim/ports/kernel-path.h"
 #include "shim/ports/port.h"
 

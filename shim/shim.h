@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 #include "shim/options.h"
-#include "shim/pipeline/lanes.h"
+#include "shim/loop/lanes.h"
 #include "shim/succession.h"
 
 struct bursts;

@@ -13,7 +13,7 @@
 
 #include "shim/control/show.h"
 #include "shim/options.h"
-#include "shim/pipeline/forward.h"
+#include "shim/loop/forward.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/eal.h"
 #include "shim/ports/port-driver.h"

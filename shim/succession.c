@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <time.h>
 
-#include "shim/control/protocol.h"
-#include "shim/pipeline/forward.h"
-#include "shim/pipeline/loop.h"
+#include "wire/shim-protocol.h"
+#include "shim/loop/forward.h"
+#include "shim/loop/loop.h"
 
 #define MS UINT64_C(1000000)    /* Nanoseconds. */
 

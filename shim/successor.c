@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "packaging/service-notify.h"
-#include "shim/control/connections.h"
+#include "base/service-notify.h"
+#include "wire/shim-connections.h"
 #include "shim/control/server.h"
 #include "shim/control/take-over.h"
-#include "shim/pipeline/forward.h"
-#include "shim/pipeline/job-slot.h"
+#include "shim/loop/forward.h"
+#include "shim/classify/job-slot.h"
 #include "shim/shim.h"
 
 char *

@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/bench-ps.h"
+#include "trainer/ps/bench-ps.h"
 #include "trainer/compare/compare-command.h"
-#include "trainer/control.h"
-#include "trainer/node.h"
-#include "trainer/options.h"
-#include "trainer/ps/group-server.h"
+#include "trainer/process/control.h"
+#include "trainer/loop/node.h"
+#include "trainer/process/options.h"
+#include "trainer/groups/group-server.h"
 #include "trainer/ps/server.h"
-#include "trainer/sync/peer.h"
-#include "trainer/worker.h"
+#include "trainer/gossip/peer.h"
+#include "trainer/loop/worker.h"
 
 enum {
     EXIT_FAILED = 1,

@@ -19,7 +19,7 @@
 #include "agent/actuate/watchdog.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 #include "shim/ports/kernel-path.h"
 #include "util.h"
 

@@ -35,7 +35,7 @@
 
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct slot_table;
 

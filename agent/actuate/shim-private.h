@@ -15,7 +15,7 @@
 #include "agent/actuate/slot-table.h"
 #include "agent/actuate/traffic.h"
 #include "agent/actuate/watched.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct bypass;
 struct shim_client;

@@ -15,7 +15,7 @@
 #include "agent/actuate/bypass.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
-#include "shim/control/client.h"
+#include "wire/shim-client.h"
 #include "timeval.h"
 #include "util.h"
 

@@ -33,7 +33,7 @@
 #include <stdint.h>
 
 #include "openvswitch/hmap.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct slot_job;
 

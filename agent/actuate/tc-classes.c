@@ -6,7 +6,7 @@
 
 #include <linux/if_ether.h>
 
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 #include "util.h"
 
 #define QUANTUM 60000

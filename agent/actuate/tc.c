@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "agent/actuate/tc-link.h"
-#include "agent/rate.h"
+#include "agent/actuate/rate.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 #include "shim/ports/route-socket.h"
 #include "timeval.h"
 #include "util.h"

@@ -30,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 /* Since the agent started, over all shims.  Never fall. */
 struct traffic_totals {

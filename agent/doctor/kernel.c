@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "agent/doctor/checks.h"
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 #include "util.h"
 
 /* Returns the deepest directory of 'path' below the root that is there. */

@@ -11,7 +11,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 #include "util.h"
 
 #define MAX_NAME 31             /* See cgroup-path.h. */

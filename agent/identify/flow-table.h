@@ -34,7 +34,7 @@
 #include <stdbool.h>
 
 #include "openvswitch/hmap.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct job;
 

@@ -44,7 +44,7 @@
 #include "heap.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/list.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 #define MISS_FILTER_MAX 131072
 #define MISS_LOOKS_PER_MS 20    /* A look takes 1 to 2 microseconds. */

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/identify/cgroup-path.h"
-#include "shim/control/protocol.h"
+#include "wire/cgroup-path.h"
+#include "wire/shim-protocol.h"
 #include "util.h"
 
 /* Returns the first of the 'n' rules that names a port of 'key', or NULL. */

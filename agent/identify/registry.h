@@ -45,9 +45,9 @@
 #include <sys/types.h>
 
 #include "agent/identify/claim.h"
-#include "agent/progress/datagram.h"
+#include "wire/progress-datagram.h"
 #include "openvswitch/hmap.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct iterations;
 

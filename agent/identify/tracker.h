@@ -43,7 +43,7 @@
 #include <stdint.h>
 
 #include "agent/identify/claim.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct flow_table;
 struct job;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "agent/identify/cgroup-id.h"
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 #include "agent/identify/held-sockets.h"
 #include "agent/identify/port-rule.h"
 #include "agent/identify/process-jobs.h"

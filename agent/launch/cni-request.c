@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/agent-call.h"
+#include "wire/agent-call.h"
 
 #define ANNOTATIONS "io.kubernetes.cri.pod-annotations"
 

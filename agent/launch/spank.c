@@ -20,8 +20,8 @@
 
 #include <slurm/spank.h>
 
-#include "agent/identify/cgroup-path.h"
-#include "agent/launch/agent-call.h"
+#include "wire/cgroup-path.h"
+#include "wire/agent-call.h"
 #include "agent/launch/job-cgroup.h"
 #include "agent/launch/stage-name.h"
 

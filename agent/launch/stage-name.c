@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 
 static bool
 parse_rung(const char *s, int *rung)

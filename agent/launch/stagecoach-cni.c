@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/agent-call.h"
+#include "wire/agent-call.h"
 #include "agent/launch/cni-request.h"
 
 #define MAX_CONFIG (4 << 20)

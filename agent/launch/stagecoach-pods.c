@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/identify/cgroup-path.h"
-#include "agent/launch/agent-call.h"
+#include "wire/cgroup-path.h"
+#include "wire/agent-call.h"
 #include "agent/launch/pod-fetch.h"
 #include "agent/launch/pod-list.h"
 #include "agent/launch/pod-tree.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "agent/progress/pauses.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 #include "util.h"
 
 #define LOOK_MS 1000            /* Between two looks at the pauses, */

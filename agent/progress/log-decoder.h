@@ -43,7 +43,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/progress/datagram.h"
+#include "wire/progress-datagram.h"
 
 struct log_decoder;
 struct log_spec;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "agent/progress/log-decoder.h"
-#include "agent/progress/log-spec.h"
+#include "wire/log-spec.h"
 
 struct log_decoder {
     const struct log_format_class *class;

@@ -45,7 +45,7 @@
 #include <sys/types.h>
 
 #include "agent/progress/log-decoder.h"
-#include "agent/progress/log-spec.h"
+#include "wire/log-spec.h"
 #include "agent/progress/log-watch.h"
 
 struct json;

@@ -10,14 +10,14 @@
 #include <string.h>
 
 #include "agent/progress/log-environ.h"
-#include "agent/progress/log-spec.h"
+#include "wire/log-spec.h"
 #include "agent/progress/log-watch.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
-#include "policies/json-check.h"
+#include "base/json-check.h"
 #include "timeval.h"
 #include "util.h"
 

@@ -33,7 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/progress/datagram.h"
+#include "wire/progress-datagram.h"
 
 struct progress_socket;
 

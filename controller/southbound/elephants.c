@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-#include "controller/cluster.h"
-#include "controller/demand.h"
+#include "controller/model/cluster.h"
+#include "controller/model/demand.h"
 #include "controller/southbound/routes.h"
 #include "policies/policy.h"
 #include "util.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/json-check.h"
+#include "base/json-check.h"
 
 static void *
 allocate(size_t n, size_t size)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "shim/capture/file.h"
-#include "shim/pipeline/parse.h"
+#include "shim/classify/parse.h"
 
 #define MIN_PACKETS 16          /* Before a side's bursts are looked at. */
 

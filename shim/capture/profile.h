@@ -40,8 +40,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shim/control/protocol.h"
-#include "shim/pipeline/burst-train.h"
+#include "wire/shim-protocol.h"
+#include "shim/classify/burst-train.h"
 
 #define PROFILE_BINS 4096       /* But none shorter than 1 ms. */
 #define PROFILE_JOIN 0.6

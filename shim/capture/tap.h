@@ -39,7 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct tap {
     /* The control thread writes, the loop reads. */

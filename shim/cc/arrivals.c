@@ -5,7 +5,7 @@
 
 #include "shim/cc/state.h"
 
-#include "shim/pipeline/counter.h"
+#include "shim/clock/counter.h"
 
 #define MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "shim/cc/state.h"
-#include "shim/pipeline/classify.h"
-#include "shim/pipeline/counter.h"
-#include "shim/pipeline/job-slot.h"
+#include "shim/classify/classify.h"
+#include "shim/clock/counter.h"
+#include "shim/classify/job-slot.h"
 
 #define MS UINT64_C(1000000)
 #define SWEEP_NS MS             /* Between two looks for old flows. */

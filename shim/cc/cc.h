@@ -58,7 +58,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct cc;
 struct job_slots;
@@ -70,7 +70,7 @@ struct verdict;
 #define CC_SMALL_BYTES 16384u
 #define CC_SMALL_NS 10000000u
 
-/* What cc_save() writes at most: see control/connections.h. */
+/* What cc_save() writes at most: see wire/shim-connections.h. */
 #define CC_HANDOVER_BYTES (512u << 10)
 
 /* A frame.  Hooks may move its beginning by HELLO_ROOM to either side. */
@@ -88,7 +88,7 @@ struct cc_config {
     uint32_t max_flows;         /* To know at a time, 1 to CC_MAX_FLOWS. */
     uint16_t control_ports[CC_MAX_CONTROL_PORTS];       /* 0: none. */
 
-    /* The egress: see pipeline/egress.h. */
+    /* The egress: see loop/egress.h. */
     void *aux;
     uint16_t (*flow_queue)(void *aux, uint16_t slot);
     void (*flow_free)(void *aux, uint16_t queue);

@@ -4,7 +4,7 @@
  *
  * If they were told more than the uplink carries, its queues divide it: by
  * rank, in equal parts inside a rank, with a floor (see
- * pipeline/rank-queue.h).  To pace the flows to such parts here as well would
+ * queue/rank-queue.h).  To pace the flows to such parts here as well would
  * only lose what one of them leaves unused until that is noticed.
  *
  * A burst begins before its rate is known here.  Towards a near shim that
@@ -16,7 +16,7 @@
 
 #include "shim/cc/state.h"
 
-#include "shim/pipeline/counter.h"
+#include "shim/clock/counter.h"
 
 #define MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)

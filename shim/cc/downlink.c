@@ -4,7 +4,7 @@
 
 #include "shim/cc/state.h"
 
-#include "shim/pipeline/job-slot.h"
+#include "shim/classify/job-slot.h"
 
 #define MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/pipeline/counter.h"
+#include "shim/clock/counter.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define ENDED_NS NS_PER_S               /* After its last packet. */

@@ -42,7 +42,7 @@
 
 #include "shim/cc/estimate.h"
 #include "shim/cc/window.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 #define CC_NOBODY UINT32_MAX
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What a shim leaves to the one that takes its place: see
- * control/connections.h.  What a flow's rate is and who is active is measured
+ * wire/shim-connections.h.  What a flow's rate is and who is active is measured
  * anew within milliseconds. */
 
 #include <string.h>
 
 #include "shim/cc/state.h"
 
-#include "shim/control/connections.h"
+#include "wire/shim-connections.h"
 
 _Static_assert(CC_MAX_L2 == SHIM_PEER_MAX_L2, "one header");
 _Static_assert(CC_MAX_PEERS * sizeof(struct shim_peer)

@@ -7,8 +7,8 @@
 
 #include "shim/cc/state.h"
 
-#include "shim/pipeline/counter.h"
-#include "shim/pipeline/parse.h"
+#include "shim/clock/counter.h"
+#include "shim/classify/parse.h"
 
 enum {
     IPV4_SIZE = 20,

@@ -33,7 +33,7 @@
 #include "shim/cc/estimate.h"
 #include "shim/cc/grant.h"
 #include "shim/cc/hello.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 #define CC_MAX_PEERS 512
 #define CC_MAX_L2 22            /* Ethernet with two VLAN tags. */

@@ -5,7 +5,7 @@
 #include <netinet/in.h>
 
 #include "shim/cc/hello.h"
-#include "shim/pipeline/parse.h"
+#include "shim/classify/parse.h"
 
 enum {
     OPTION_END = 0,

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "shim/control/server.h"
-#include "shim/pipeline/bursts.h"
-#include "shim/pipeline/flow-table.h"
-#include "shim/pipeline/job-slot.h"
+#include "shim/classify/bursts.h"
+#include "shim/classify/flow-table.h"
+#include "shim/classify/job-slot.h"
 
 static size_t
 fill_hello(const struct server_config *c, struct shim_hello *hello)

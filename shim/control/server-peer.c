@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "shim/capture/tap.h"
-#include "shim/control/buffer.h"
+#include "wire/buffer.h"
 #include "shim/control/request.h"
 #include "shim/control/server-private.h"
-#include "shim/pipeline/job-slot.h"
-#include "shim/pipeline/miss.h"
+#include "shim/classify/job-slot.h"
+#include "shim/classify/miss.h"
 
 #define MAX_BACKLOG (4u << 20)  /* Bytes of replies that wait for a peer. */
 #define MAX_EVENTS (64u << 10)  /* The same, above which events are lost. */

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "shim/control/buffer.h"
+#include "wire/buffer.h"
 #include "shim/control/server.h"
 
 struct peer {

@@ -12,9 +12,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "shim/control/buffer.h"
+#include "wire/buffer.h"
 #include "shim/control/server-private.h"
-#include "shim/pipeline/miss.h"
+#include "shim/classify/miss.h"
 
 #define CAPTURE_MS 10           /* Between two looks at what was captured. */
 

@@ -38,7 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct bursts;
 struct flow_table;

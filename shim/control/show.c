@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "shim/control/client.h"
+#include "wire/shim-client.h"
 
 #define TIMEOUT_MS 2000
 

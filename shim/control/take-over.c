@@ -11,10 +11,10 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "shim/control/client.h"
-#include "shim/control/connections.h"
-#include "shim/pipeline/flow-table.h"
-#include "shim/pipeline/job-slot.h"
+#include "wire/shim-client.h"
+#include "wire/shim-connections.h"
+#include "shim/classify/flow-table.h"
+#include "shim/classify/job-slot.h"
 
 #define TIMEOUT_MS 2000         /* While the other one forwards. */
 #define STEP_MS 250             /* While nobody does. */

@@ -8,7 +8,7 @@
 
 #include <rte_ethdev.h>
 
-#include "shim/pipeline/counter.h"
+#include "shim/clock/counter.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/port-driver.h"
 #include "shim/ports/port-private.h"

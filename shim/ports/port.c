@@ -9,7 +9,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "shim/pipeline/counter.h"
+#include "shim/clock/counter.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/finish.h"
 #include "shim/ports/port-device.h"

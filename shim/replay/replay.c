@@ -11,13 +11,13 @@
 #include <rte_ring.h>
 
 #include "shim/capture/file.h"
-#include "shim/pipeline/bursts.h"
-#include "shim/pipeline/egress.h"
-#include "shim/pipeline/flow-table.h"
-#include "shim/pipeline/forward.h"
-#include "shim/pipeline/job-slot.h"
-#include "shim/pipeline/miss.h"
-#include "shim/pipeline/parse.h"
+#include "shim/classify/bursts.h"
+#include "shim/loop/egress.h"
+#include "shim/classify/flow-table.h"
+#include "shim/loop/forward.h"
+#include "shim/classify/job-slot.h"
+#include "shim/classify/miss.h"
+#include "shim/classify/parse.h"
 #include "shim/ports/port.h"
 #include "shim/replay/rules.h"
 

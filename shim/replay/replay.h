@@ -45,7 +45,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct capture_frame;
 struct replay;

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/json-check.h"
-#include "shim/pipeline/parse.h"
+#include "base/json-check.h"
+#include "shim/classify/parse.h"
 #include "shim/ports/port-spec.h"
 
 #define MAX_JOBS (SHIM_MAX_SLOTS - 1)

@@ -35,7 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 struct replay_prefix {
     uint8_t family;             /* 4 or 6; 0 fits everything. */

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "trainer/balance/batch-size-manager.h"
-#include "trainer/task/seeded.h"
+#include "trainer/data/seeded.h"
 
 #define MAX_WORKERS 32
 #define N_CLUSTERS 100

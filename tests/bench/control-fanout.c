@@ -20,12 +20,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "controller/intent-client.h"
+#include "controller/intent/intent-client.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "tests/bench/fanout-agent.h"
 #include "timeval.h"
-#include "trainer/search/announce.h"
+#include "wire/announce.h"
 #include "util.h"
 
 #define ROUND_MS 10000          /* A round that takes longer has failed. */

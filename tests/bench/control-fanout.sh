@@ -54,7 +54,7 @@ member() {
     mkdir -p "$2"
     if [ "$2" = m0 ]; then
         ovsdb-tool --election-timer=1000 create-cluster "$file" \
-            "$root/controller/$1.ovsschema" "unix:$1-$2.raft"
+            "$root/wire/$1.ovsschema" "unix:$1-$2.raft"
     else
         ovsdb-tool join-cluster "$file" "$(schema "$1")" "unix:$1-$2.raft" \
             "unix:$1-m0.raft"

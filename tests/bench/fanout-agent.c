@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "agent/telemetry.h"
-#include "controller/hosts-idl.h"
+#include "wire/hosts-idl.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "random.h"

@@ -30,9 +30,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "controller/intent-client.h"
+#include "controller/intent/intent-client.h"
 #include "openvswitch/vlog.h"
-#include "trainer/search/announce.h"
+#include "wire/announce.h"
 #include "util.h"
 
 #define PORT 7001

@@ -19,9 +19,9 @@
 #include <string.h>
 
 #include "trainer/backend/backend.h"
-#include "trainer/message.h"
-#include "trainer/report.h"
-#include "trainer/task/model.h"
+#include "base/memory.h"
+#include "trainer/process/report.h"
+#include "trainer/models/model.h"
 
 #define SKIPPED 77
 #define N_WARM 10

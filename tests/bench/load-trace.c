@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "trainer/balance/speed-profile.h"
-#include "trainer/message.h"
-#include "trainer/task/seeded.h"
+#include "base/memory.h"
+#include "trainer/data/seeded.h"
 
 #define SAMPLES_PER_S 1000.0
 #define BATCH 50                /* 50 ms of an undisturbed worker. */

@@ -5,7 +5,7 @@
  * order-scenarios N [M]    the seeds 1 to N, and 1 to M for early jobs
  *
  * Prints one JSON object.  Every seed draws a cluster, searches and arrivals
- * (sim/workload-generate.h) and is simulated under each of a few orders,
+ * (sim/workload/workload-generate.h) and is simulated under each of a few orders,
  * exactly or by levels.  The early jobs are searches of one job that trains for
  * long, which come one after the other so that ports are as busy as they can
  * be and most jobs are past their early stage.
@@ -22,10 +22,10 @@
 #include <unistd.h>
 
 #include "policies/policy.h"
-#include "sim/by-policy.h"
-#include "sim/simulate.h"
-#include "sim/workload-generate.h"
-#include "sim/workload.h"
+#include "sim/run/by-policy.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload-generate.h"
+#include "sim/workload/workload.h"
 
 #define ROUNDS 100              /* Of the bound's ascent. */
 

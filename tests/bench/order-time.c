@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "controller/order/memory.h"
-#include "controller/order/order.h"
+#include "order/memory.h"
+#include "order/order.h"
 #include "tests/unit/order-instance.h"
 
 #define N_PORTS 300

@@ -9,7 +9,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
-#include "shim/pipeline/counter.h"
+#include "shim/clock/counter.h"
 #include "shim/ports/port.h"
 
 #define MAX_PACKET 1500         /* Bytes of IP. */

@@ -11,9 +11,9 @@
 
 #include "trainer/backend/backend.h"
 #include "trainer/balance/batch-size-manager.h"
-#include "trainer/report.h"
-#include "trainer/task/dataset.h"
-#include "trainer/task/model.h"
+#include "trainer/process/report.h"
+#include "trainer/data/dataset.h"
+#include "trainer/models/model.h"
 
 #define N_WORKERS 8
 #define ITERATIONS 1000

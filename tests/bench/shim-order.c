@@ -29,9 +29,9 @@
 #include <rte_mbuf.h>
 #include <rte_sched.h>
 
-#include "shim/pipeline/job-slot.h"
-#include "shim/pipeline/pace.h"
-#include "shim/pipeline/rank-queue.h"
+#include "shim/classify/job-slot.h"
+#include "shim/queue/pace.h"
+#include "shim/queue/rank-queue.h"
 
 #define BURST 32
 #define BACKLOG 1024            /* Packets that wait. */

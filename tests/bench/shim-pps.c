@@ -37,15 +37,15 @@
 #include <rte_prefetch.h>
 #include <rte_ring.h>
 
-#include "shim/pipeline/classify.h"
-#include "shim/pipeline/counter.h"
-#include "shim/pipeline/egress.h"
-#include "shim/pipeline/flow-table.h"
-#include "shim/pipeline/forward.h"
-#include "shim/pipeline/job-slot.h"
-#include "shim/pipeline/lanes.h"
-#include "shim/pipeline/miss.h"
-#include "shim/pipeline/tag.h"
+#include "shim/classify/classify.h"
+#include "shim/clock/counter.h"
+#include "shim/loop/egress.h"
+#include "shim/classify/flow-table.h"
+#include "shim/loop/forward.h"
+#include "shim/classify/job-slot.h"
+#include "shim/loop/lanes.h"
+#include "shim/classify/miss.h"
+#include "shim/classify/tag.h"
 #include "shim/ports/port.h"
 #include "tests/bench/ring-port.h"
 

@@ -17,9 +17,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "sim/simulate.h"
-#include "sim/workload-coflow.h"
-#include "sim/workload.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload-coflow.h"
+#include "sim/workload/workload.h"
 
 #define HOSTS_PER_SEARCH 5
 #define N_JOBS 8

@@ -13,8 +13,8 @@
 
 #include "shim/cc/cc.h"
 #include "shim/cc/hello.h"
-#include "shim/pipeline/classify.h"
-#include "shim/pipeline/job-slot.h"
+#include "shim/classify/classify.h"
+#include "shim/classify/job-slot.h"
 #include "tests/fuzz/must.h"
 
 #define LINK UINT64_C(100000000)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "tests/fuzz/must.h"
-#include "trainer/sync/agent-links.h"
+#include "trainer/gossip/agent-links.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/workload-coflow.h"
-#include "sim/workload.h"
+#include "sim/workload/workload-coflow.h"
+#include "sim/workload/workload.h"
 #include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

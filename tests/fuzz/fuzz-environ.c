@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 #include "agent/identify/environ.h"
 #include "tests/fuzz/must.h"
 

@@ -15,8 +15,8 @@
 #include <xxhash.h>
 
 #include "tests/fuzz/must.h"
-#include "trainer/ps/keys.h"
-#include "trainer/ps/link.h"
+#include "trainer/net/keys.h"
+#include "trainer/net/link.h"
 
 #define MAX_BODY 65536
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/json-check.h"
+#include "base/json-check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

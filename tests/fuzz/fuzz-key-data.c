@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 #include "tests/fuzz/fuzz-file.h"
-#include "trainer/task/corpus.h"
-#include "trainer/task/ratings.h"
-#include "trainer/task/triples.h"
+#include "trainer/data/corpus.h"
+#include "trainer/data/ratings.h"
+#include "trainer/data/triples.h"
 
 #define MAX_SAMPLES 50
 

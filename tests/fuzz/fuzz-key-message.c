@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "tests/fuzz/must.h"
-#include "trainer/ps/key-message.h"
-#include "trainer/ps/local-store.h"
-#include "trainer/ps/localize-private.h"
+#include "trainer/keys/key-message.h"
+#include "trainer/keys/local-store.h"
+#include "trainer/keys/localize-private.h"
 
 #define N_NODES 3
 #define FRAME_BYTES 6           /* Kind, origin, sender, operation, and the

@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 #include "agent/progress/log-decoder.h"
-#include "agent/progress/log-spec.h"
+#include "wire/log-spec.h"
 #include "tests/fuzz/must.h"
 
 static inline bool

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/identify/cgroup-path.h"
-#include "agent/progress/log-spec.h"
+#include "wire/cgroup-path.h"
+#include "wire/log-spec.h"
 #include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

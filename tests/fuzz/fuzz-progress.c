@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/identify/cgroup-path.h"
-#include "agent/progress/datagram.h"
+#include "wire/cgroup-path.h"
+#include "wire/progress-datagram.h"
 #include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "sim/workload-recording.h"
-#include "sim/workload.h"
+#include "sim/workload/workload-recording.h"
+#include "sim/workload/workload.h"
 #include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/cluster.h"
-#include "controller/control.h"
-#include "controller/northbound/rest-routes.h"
+#include "controller/model/cluster.h"
+#include "controller/northbound/views/control.h"
+#include "controller/northbound/rest/rest-routes.h"
 #include "openvswitch/json.h"
 #include "tests/fuzz/must.h"
 #include "util.h"

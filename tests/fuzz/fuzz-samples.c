@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "tests/fuzz/fuzz-file.h"
-#include "trainer/task/readers.h"
+#include "trainer/data/readers.h"
 
 #define MAX_SAMPLES 50
 #define N_INPUTS 1000

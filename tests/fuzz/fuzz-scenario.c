@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lab/scenario.h"
-#include "sim/workload-training.h"
-#include "sim/workload.h"
+#include "scenario/scenario.h"
+#include "sim/workload/workload-training.h"
+#include "sim/workload/workload.h"
 #include "tests/fuzz/must.h"
 #include "trainer/search/spec.h"
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "sim/workload-generate.h"
-#include "sim/workload-jobs.h"
+#include "sim/workload/workload-generate.h"
+#include "sim/workload/workload-jobs.h"
 #include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

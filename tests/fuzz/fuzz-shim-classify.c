@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/pipeline/classify.h"
-#include "shim/pipeline/tag.h"
+#include "shim/classify/classify.h"
+#include "shim/classify/tag.h"
 #include "tests/fuzz/must.h"
 
 enum {

@@ -5,7 +5,7 @@
  * handed on.  The input is a body, of as many elements as its head says of
  * each kind, up to three, then what give_all() takes. */
 
-#include "shim/control/connections.h"
+#include "wire/shim-connections.h"
 #include "tests/fuzz/cc-frames.h"
 
 #define MAX_EACH 4

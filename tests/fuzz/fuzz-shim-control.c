@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #include "shim/capture/tap.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 #include "shim/control/server.h"
-#include "shim/pipeline/bursts.h"
-#include "shim/pipeline/flow-table.h"
-#include "shim/pipeline/job-slot.h"
-#include "shim/pipeline/miss.h"
+#include "shim/classify/bursts.h"
+#include "shim/classify/flow-table.h"
+#include "shim/classify/job-slot.h"
+#include "shim/classify/miss.h"
 #include "tests/fuzz/must.h"
 
 #define MAX_FLOWS 64            /* Few, so that the table gets full. */

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "shim/capture/file.h"
-#include "shim/pipeline/parse.h"
+#include "shim/classify/parse.h"
 #include "shim/ports/eal.h"
 #include "shim/replay/replay.h"
 #include "shim/replay/rules.h"

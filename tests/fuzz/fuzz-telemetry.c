@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/telemetry-report.h"
+#include "controller/model/telemetry-report.h"
 #include "openvswitch/json.h"
 #include "tests/fuzz/must.h"
 

@@ -4,7 +4,7 @@
  *
  * usage: fake-shim SOCKET
  *
- * Speaks shim/control/protocol.h on SOCKET with one agent at a time, and keeps
+ * Speaks wire/shim-protocol.h on SOCKET with one agent at a time, and keeps
  * the tables.  Standard output gets a line for each change:
  *
  *    hello | lease MS DSCP | slot SLOT LEVEL DSCP RANK NAME | clear SLOT
@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 
 #define MAX_FLOWS 8192
 

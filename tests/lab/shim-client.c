@@ -26,7 +26,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "shim/control/client.h"
+#include "wire/shim-client.h"
 
 #define TIMEOUT_MS 2000
 

@@ -73,7 +73,7 @@ for ns in 1:$name 2:$far; do
         >/dev/null 2>&1
 done
 ovsdb-tool create-cluster "$dir/hosts.db" \
-    "$SOURCE/controller/hosts.ovsschema" "unix:$dir/hosts.raft"
+    "$SOURCE/wire/hosts.ovsschema" "unix:$dir/hosts.raft"
 ovsdb-server --remote="punix:$dir/hosts.sock" --unixctl="$dir/ovsdb.ctl" \
     -vconsole:off -vsyslog:off "$dir/hosts.db" &
 pids="$pids $!"

@@ -87,7 +87,7 @@ mark=0
 ip netns add $name || exit 77
 $netns ip link set lo up
 $netns ip address add $address/32 dev lo
-ovsdb-tool create-cluster "$dir/hosts.db" "$SOURCE/controller/hosts.ovsschema" \
+ovsdb-tool create-cluster "$dir/hosts.db" "$SOURCE/wire/hosts.ovsschema" \
     "unix:$dir/raft.sock" || fail "create the database"
 ovsdb-server --remote="punix:$dir/hosts.sock" --unixctl="$dir/ovsdb.ctl" \
     -vconsole:off -vsyslog:off "$dir/hosts.db" &

@@ -187,7 +187,7 @@ fi
 grep -q '^stagecoach-controller: ptcp:6655: not without TLS, ' "$dir/bad" ||
     fail "telemetry without TLS: $(cat "$dir/bad")"
 echo "ok: no telemetry without TLS"
-ovsdb-tool create "$dir/fake.db" "$SOURCE/controller/hosts.ovsschema"
+ovsdb-tool create "$dir/fake.db" "$SOURCE/wire/hosts.ovsschema"
 ip netns exec $ns ovsdb-server --remote=pssl:6700 \
     -p "$dir/pki/agents/h1/identity.pem" -c "$dir/pki/agents/h1/identity.pem" \
     -C "$dir/pki/agents/h1/ca.pem" --unixctl="$dir/fake.ctl" -vsyslog:off \

@@ -21,7 +21,7 @@ clean_up() {
 
 # old VERSION [COLUMN...]: the hosts' schema of VERSION, without the columns.
 old() {
-    python3 - "$SOURCE/controller/hosts.ovsschema" "$@" <<'PY'
+    python3 - "$SOURCE/wire/hosts.ovsschema" "$@" <<'PY'
 import json, sys
 schema = json.load(open(sys.argv[1]))
 schema["version"] = sys.argv[2]
@@ -38,13 +38,13 @@ start() {
 
 mkdir -p "$dir/db" "$dir/run"
 old 1.0.0 guard_share congestion >"$dir/old.ovsschema"
-if cmp -s "$dir/old.ovsschema" "$SOURCE/controller/hosts.ovsschema"; then
+if cmp -s "$dir/old.ovsschema" "$SOURCE/wire/hosts.ovsschema"; then
     fail "the old schema is the new one"
 fi
 ovsdb-tool create-cluster "$dir/db/hosts.db" "$dir/old.ovsschema" \
     "unix:$dir/db/hosts.db.raft"
 # So was the intent, before anybody could override it.
-python3 - "$SOURCE/controller/intent.ovsschema" >"$dir/old-intent.ovsschema" <<'PY'
+python3 - "$SOURCE/wire/intent.ovsschema" >"$dir/old-intent.ovsschema" <<'PY'
 import json, sys
 schema = json.load(open(sys.argv[1]))
 schema["version"] = "1.0.0"
@@ -66,7 +66,7 @@ ovs-appctl -t "$dir/first.ctl" exit
 
 start || fail "controller start"
 version=$(ovsdb-client get-schema-version "$hosts" Stagecoach_Hosts)
-wanted=$(ovsdb-tool schema-version "$SOURCE/controller/hosts.ovsschema")
+wanted=$(ovsdb-tool schema-version "$SOURCE/wire/hosts.ovsschema")
 [ "$version" = "$wanted" ] || fail "schema $version after the start"
 ovsdb-client dump "$hosts" Stagecoach_Hosts Host_Wanted host |
     grep -q veteran || fail "the row is lost"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "shim/control/connections.h"
+#include "wire/shim-connections.h"
 
 static uint16_t
 flow_queue(void *side_, uint16_t slot)

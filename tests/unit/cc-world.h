@@ -18,8 +18,8 @@
 
 #include "shim/cc/cc.h"
 #include "shim/cc/segment.h"
-#include "shim/pipeline/classify.h"
-#include "shim/pipeline/job-slot.h"
+#include "shim/classify/classify.h"
+#include "shim/classify/job-slot.h"
 #include "tests/unit/cc-packets.h"
 
 #define MBIT UINT64_C(1000000)

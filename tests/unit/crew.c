@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "trainer/ps/address.h"
+#include "trainer/net/address.h"
 
 void
 crew_choose_ports(struct crew *crew, int n)

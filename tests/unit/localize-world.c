@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "trainer/message.h"
-#include "trainer/ps/localize-private.h"
+#include "base/memory.h"
+#include "trainer/keys/localize-private.h"
 
 #define KEY_SPACE 64            /* To find keys of the homes that are asked
                                  * for. */

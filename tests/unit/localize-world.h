@@ -19,9 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/ps/key-item.h"
-#include "trainer/ps/local-store.h"
-#include "trainer/ps/localize.h"
+#include "trainer/keys/key-item.h"
+#include "trainer/keys/local-store.h"
+#include "trainer/keys/localize.h"
 
 #define MAX_NODES 3
 #define MAX_WORKERS 3

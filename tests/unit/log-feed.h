@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "agent/progress/log-decoder.h"
-#include "agent/progress/log-spec.h"
+#include "wire/log-spec.h"
 
 extern struct log_spec log_feed_spec;
 extern struct log_decoder *log_feed_decoder;

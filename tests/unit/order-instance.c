@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "controller/order/memory.h"
-#include "controller/order/order.h"
+#include "order/memory.h"
+#include "order/order.h"
 
 /* PCG by O'Neill, 32 bits: the same numbers on every machine. */
 uint32_t

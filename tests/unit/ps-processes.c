@@ -19,11 +19,11 @@
 
 #include <cmocka.h>
 
-#include "trainer/control.h"
-#include "trainer/ps/address.h"
-#include "trainer/ps/group-server.h"
-#include "trainer/ps/optimiser.h"
-#include "trainer/sync/sync.h"
+#include "trainer/process/control.h"
+#include "trainer/net/address.h"
+#include "trainer/groups/group-server.h"
+#include "trainer/schemes/optimiser.h"
+#include "trainer/schemes/sync.h"
 
 pid_t
 start_process(void)

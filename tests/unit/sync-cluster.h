@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "trainer/sync/sync.h"
+#include "trainer/schemes/sync.h"
 
 #define N 8                     /* Workers. */
 #define BATCH 512

@@ -17,9 +17,9 @@
 #include "agent/actuate/flow-set.h"
 #include "agent/actuate/slot-table.h"
 #include "agent/actuate/traffic.h"
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 #include "agent/lease.h"
-#include "agent/progress/datagram.h"
+#include "wire/progress-datagram.h"
 #include "util.h"
 
 static struct slot_table slots;

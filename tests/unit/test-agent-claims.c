@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "agent/identify/cgroup-id.h"
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 #include "agent/identify/claim.h"
 #include "agent/identify/environ.h"
 #include "agent/identify/process.h"

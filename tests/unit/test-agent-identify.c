@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 #include "agent/identify/cgroup.h"
 #include "agent/identify/flow-table.h"
 #include "agent/identify/miss-filter.h"

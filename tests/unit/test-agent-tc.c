@@ -13,8 +13,8 @@
 
 #include "agent/actuate/tc-classes.h"
 #include "agent/actuate/tc.h"
-#include "agent/rate.h"
-#include "shim/control/protocol.h"
+#include "agent/actuate/rate.h"
+#include "wire/shim-protocol.h"
 #include "util.h"
 
 static void

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "trainer/message.h"
+#include "base/memory.h"
 
 /* A kernel that is larger than what it lies on, strides, edges, and sizes that
  * fit no block. */

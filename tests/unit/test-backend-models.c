@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "trainer/message.h"
-#include "trainer/task/model.h"
+#include "base/memory.h"
+#include "trainer/models/model.h"
 
 /* Models that learn the same samples here and on the CPU. */
 static const struct {

@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/test-backend.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 
 #define SKIPPED 77
 

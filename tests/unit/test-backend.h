@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "trainer/backend/backend.h"
-#include "trainer/task/seeded.h"
+#include "trainer/data/seeded.h"
 
 #define TOLERANCE 1e-6
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])

@@ -12,7 +12,7 @@
 
 #include "trainer/balance/apportion.h"
 #include "trainer/balance/batch-size-manager.h"
-#include "trainer/task/seeded.h"
+#include "trainer/data/seeded.h"
 
 #define MAX_WORKERS 16
 #define N_CLUSTERS 100

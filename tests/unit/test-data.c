@@ -18,10 +18,10 @@
 
 #include <cmocka.h>
 
-#include "trainer/message.h"
-#include "trainer/options.h"
-#include "trainer/task/dataset.h"
-#include "trainer/task/readers.h"
+#include "base/memory.h"
+#include "trainer/process/options.h"
+#include "trainer/data/dataset.h"
+#include "trainer/data/readers.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
 

@@ -9,14 +9,14 @@
 
 #include <cmocka.h>
 
-#include "controller/cluster.h"
-#include "controller/decide.h"
-#include "controller/order/slack.h"
+#include "controller/model/cluster.h"
+#include "controller/decide/decide.h"
+#include "order/slack.h"
 #include "decide-world.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
-#include "sim/workload-recording.h"
-#include "sim/workload.h"
+#include "sim/workload/workload-recording.h"
+#include "sim/workload/workload.h"
 #include "timeval.h"
 
 static void

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "controller/cluster.h"
-#include "controller/decide.h"
+#include "controller/model/cluster.h"
+#include "controller/decide/decide.h"
 #include "decide-world.h"
 #include "policies/policy.h"
 #include "util.h"

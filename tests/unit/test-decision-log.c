@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "controller/decide-moves.h"
-#include "controller/decide-rows.h"
-#include "controller/decision-log.h"
+#include "controller/decide/decide-moves.h"
+#include "controller/decide/decide-rows.h"
+#include "controller/decide/decision-log.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "util.h"

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "controller/cluster.h"
-#include "controller/demand.h"
-#include "controller/order/order.h"
-#include "controller/telemetry-report.h"
+#include "controller/model/cluster.h"
+#include "controller/model/demand.h"
+#include "order/order.h"
+#include "controller/model/telemetry-report.h"
 #include "timeval.h"
 #include "util.h"
 

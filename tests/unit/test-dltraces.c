@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "sim/job-trace.h"
-#include "sim/workload-jobs.h"
-#include "sim/workload.h"
+#include "sim/workload/job-trace.h"
+#include "sim/workload/workload-jobs.h"
+#include "sim/workload/workload.h"
 
 #define TIRESIAS "job_id,num_gpu,submit_time,iterations,model_name," \
                  "duration,interval\n"

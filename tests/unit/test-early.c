@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "controller/order/early.h"
+#include "order/early.h"
 #include "tests/unit/order-instance.h"
 
 static const struct progress_options defaults = PROGRESS_OPTIONS_INIT;

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "sim/fabric.h"
+#include "sim/fabric/fabric.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 

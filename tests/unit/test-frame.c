@@ -14,9 +14,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "trainer/ps/frame.h"
-#include "trainer/ps/link.h"
-#include "trainer/ps/shard.h"
+#include "trainer/net/frame.h"
+#include "trainer/net/link.h"
+#include "trainer/schemes/shard.h"
 
 static void
 encode(struct frame frame, uint8_t header[FRAME_HEADER_LENGTH])

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "controller/gain.h"
+#include "controller/history/gain.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/shash.h"

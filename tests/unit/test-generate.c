@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "sim/workload-generate.h"
-#include "sim/workload-pattern.h"
-#include "sim/workload.h"
+#include "sim/workload/workload-generate.h"
+#include "sim/workload/workload-pattern.h"
+#include "sim/workload/workload.h"
 
 #define SEEDS 30
 

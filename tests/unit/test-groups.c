@@ -20,9 +20,9 @@
 #include <cmocka.h>
 
 #include "ps-jobs.h"
-#include "trainer/control.h"
-#include "trainer/ps/link.h"
-#include "trainer/sync/sync.h"
+#include "trainer/process/control.h"
+#include "trainer/net/link.h"
+#include "trainer/schemes/sync.h"
 
 #define WORKERS 4
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 #include <sqlite3.h>
 
-#include "controller/history.h"
+#include "controller/history/history.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"
 #include "timeval.h"

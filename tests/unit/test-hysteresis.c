@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "controller/hysteresis.h"
-#include "controller/order/order.h"
+#include "controller/decide/hysteresis.h"
+#include "order/order.h"
 #include "util.h"
 
 static void

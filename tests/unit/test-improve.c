@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "controller/order/improve.h"
-#include "controller/order/order.h"
+#include "order/improve.h"
+#include "order/order.h"
 #include "tests/unit/order-instance.h"
 
 #define MANY_MOVES 1000000

@@ -11,8 +11,8 @@
 #include <limits.h>
 #include <math.h>
 
-#include "controller/order/interleave.h"
-#include "controller/order/order.h"
+#include "order/interleave.h"
+#include "order/order.h"
 #include "tests/unit/order-instance.h"
 
 static void

@@ -17,7 +17,7 @@
 
 #include "agent/actuate/watched.h"
 #include "agent/progress/iterations.h"
-#include "shim/control/protocol.h"
+#include "wire/shim-protocol.h"
 #include "util.h"
 
 #define BIN_S 0.01

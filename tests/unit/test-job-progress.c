@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "controller/job-progress.h"
-#include "controller/order/order.h"
+#include "controller/model/job-progress.h"
+#include "order/order.h"
 #include "policies/policy.h"
 #include "util.h"
 

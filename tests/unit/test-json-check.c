@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "policies/json-check.h"
+#include "base/json-check.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 

@@ -19,13 +19,13 @@
 
 #include <cmocka.h>
 
-#include "trainer/message.h"
-#include "trainer/task/blocking.h"
-#include "trainer/task/clustering.h"
-#include "trainer/task/corpus.h"
-#include "trainer/task/ratings.h"
-#include "trainer/task/seeded.h"
-#include "trainer/task/triples.h"
+#include "base/memory.h"
+#include "trainer/tasks/blocking.h"
+#include "trainer/tasks/clustering.h"
+#include "trainer/data/corpus.h"
+#include "trainer/data/ratings.h"
+#include "trainer/data/seeded.h"
+#include "trainer/data/triples.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
 

@@ -14,15 +14,15 @@
 
 #include <cmocka.h>
 
-#include "trainer/message.h"
-#include "trainer/task/corpus.h"
-#include "trainer/task/factorise-step.h"
-#include "trainer/task/knowledge-model.h"
-#include "trainer/task/knowledge-rank.h"
-#include "trainer/task/seeded.h"
-#include "trainer/task/skipgram-step.h"
-#include "trainer/task/triples.h"
-#include "trainer/task/vector.h"
+#include "base/memory.h"
+#include "trainer/data/corpus.h"
+#include "trainer/tasks/factorise-step.h"
+#include "trainer/tasks/knowledge-model.h"
+#include "trainer/tasks/knowledge-rank.h"
+#include "trainer/data/seeded.h"
+#include "trainer/tasks/skipgram-step.h"
+#include "trainer/data/triples.h"
+#include "trainer/models/vector.h"
 
 #define MAX 32                  /* Floats of a vector. */
 #define STEP 1e-3f              /* Of finite differences. */

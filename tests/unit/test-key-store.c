@@ -19,10 +19,10 @@
 #include <cmocka.h>
 
 #include "tests/unit/ps-processes.h"
-#include "trainer/message.h"
-#include "trainer/ps/address.h"
-#include "trainer/ps/key-store-private.h"
-#include "trainer/task/seeded.h"
+#include "base/memory.h"
+#include "trainer/net/address.h"
+#include "trainer/keys/key-store-private.h"
+#include "trainer/data/seeded.h"
 
 #define MAX_NODES 4
 #define MAX_WORKERS 2

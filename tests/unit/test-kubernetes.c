@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "agent/identify/cgroup-path.h"
+#include "wire/cgroup-path.h"
 #include "agent/launch/cni-request.h"
 #include "agent/launch/pod-identity.h"
 #include "agent/launch/pod-list.h"

@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/report.h"
-#include "lab/plan.h"
-#include "lab/scenario.h"
-#include "lab/search-run.h"
-#include "lab/shaping.h"
-#include "lab/spawn.h"
-#include "lab/stall-watch.h"
-#include "lab/tcp-counters.h"
+#include "reporting/report.h"
+#include "lab/cluster/plan.h"
+#include "scenario/scenario.h"
+#include "lab/run/search-run.h"
+#include "lab/cluster/shaping.h"
+#include "lab/cluster/spawn.h"
+#include "lab/measure/stall-watch.h"
+#include "lab/measure/tcp-counters.h"
 #include "openvswitch/dynamic-string.h"
 #include "util.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "agent/launch/agent-call.h"
+#include "wire/agent-call.h"
 #include "agent/launch/stage-name.h"
 
 static void

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "trainer/sync/link-times.h"
+#include "trainer/gossip/link-times.h"
 
 static struct link_times times;
 

@@ -31,7 +31,7 @@
 #include <xxhash.h>
 
 #include "localize-world.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 
 /* States that have been, as a hash table of their sums. */
 static struct {

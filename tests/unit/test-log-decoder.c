@@ -14,7 +14,7 @@
 
 #include "agent/progress/log-decoder.h"
 #include "agent/progress/log-environ.h"
-#include "agent/progress/log-spec.h"
+#include "wire/log-spec.h"
 #include "agent/progress/sender.h"
 #include "log-feed.h"
 #include "util.h"

@@ -13,11 +13,11 @@
 #include <cmocka.h>
 
 #include "trainer/backend/backend.h"
-#include "trainer/sync/sync.h"
-#include "trainer/task/dataset.h"
-#include "trainer/task/model.h"
-#include "trainer/task/seeded.h"
-#include "trainer/task/shape.h"
+#include "trainer/schemes/sync.h"
+#include "trainer/data/dataset.h"
+#include "trainer/models/model.h"
+#include "trainer/data/seeded.h"
+#include "trainer/models/shape.h"
 
 #define BATCH 24
 

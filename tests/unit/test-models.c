@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "trainer/backend/backend.h"
-#include "trainer/message.h"
-#include "trainer/sync/sync.h"
-#include "trainer/task/model.h"
-#include "trainer/task/seeded.h"
+#include "base/memory.h"
+#include "trainer/schemes/sync.h"
+#include "trainer/models/model.h"
+#include "trainer/data/seeded.h"
 
 #define SEED 3
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "trainer/sync/agent-links.h"
-#include "trainer/sync/net-monitor.h"
+#include "trainer/gossip/agent-links.h"
+#include "trainer/gossip/net-monitor.h"
 
 static void
 a_link_that_changed_is_decided_on_at_once(void **state)

@@ -16,10 +16,10 @@
 #include <cmocka.h>
 
 #include "tests/unit/crew.h"
-#include "trainer/control.h"
-#include "trainer/message.h"
-#include "trainer/node.h"
-#include "trainer/options.h"
+#include "trainer/process/control.h"
+#include "base/memory.h"
+#include "trainer/loop/node.h"
+#include "trainer/process/options.h"
 
 #define N 3
 #define MAX_ARGS 32

@@ -15,9 +15,9 @@
 
 #include <math.h>
 
-#include "controller/order/order.h"
-#include "controller/order/slack.h"
-#include "controller/order/permute.h"
+#include "order/order.h"
+#include "order/slack.h"
+#include "order/permute.h"
 #include "tests/unit/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))

@@ -15,8 +15,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "controller/order/ascent.h"
-#include "controller/order/order.h"
+#include "order/ascent.h"
+#include "order/order.h"
 #include "tests/unit/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))

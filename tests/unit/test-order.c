@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "controller/order/order.h"
+#include "order/order.h"
 #include "tests/unit/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))

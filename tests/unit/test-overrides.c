@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
-#include "controller/cluster.h"
-#include "controller/decide-rows.h"
-#include "controller/decide.h"
-#include "controller/explain-report.h"
-#include "controller/fair-estimate.h"
-#include "controller/overrides.h"
+#include "controller/model/cluster.h"
+#include "controller/decide/decide-rows.h"
+#include "controller/decide/decide.h"
+#include "controller/northbound/views/explain-report.h"
+#include "controller/northbound/views/fair-estimate.h"
+#include "controller/model/overrides.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
 #include "timeval.h"

@@ -18,13 +18,13 @@
 #include <cmocka.h>
 
 #include "tests/unit/crew.h"
-#include "trainer/control.h"
-#include "trainer/message.h"
-#include "trainer/options.h"
-#include "trainer/sync/allreduce.h"
-#include "trainer/sync/peer-net.h"
-#include "trainer/sync/peer.h"
-#include "trainer/task/seeded.h"
+#include "trainer/process/control.h"
+#include "base/memory.h"
+#include "trainer/process/options.h"
+#include "trainer/gossip/allreduce.h"
+#include "trainer/net/mesh.h"
+#include "trainer/gossip/peer.h"
+#include "trainer/data/seeded.h"
 
 #define N 5
 #define N_FLOATS 70001          /* Of a vector: no multiple of anything. */

@@ -12,8 +12,8 @@
 #include <limits.h>
 #include <math.h>
 
-#include "controller/order/order.h"
-#include "controller/order/peers.h"
+#include "order/order.h"
+#include "order/baselines/baselines.h"
 #include "tests/unit/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))

@@ -18,7 +18,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include "controller/pki.h"
+#include "controller/ovsdb/pki.h"
 #include "util.h"
 
 static char dir[] = "/tmp/stagecoach-pki-XXXXXX";

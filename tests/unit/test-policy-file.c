@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "controller/policy-file.h"
+#include "controller/decide/policy-file.h"
 #include "openvswitch/vlog.h"
 #include "policies/policy.h"
 #include "timeval.h"

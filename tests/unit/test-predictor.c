@@ -13,7 +13,7 @@
 #include "trainer/balance/neural.h"
 #include "trainer/balance/predictor.h"
 #include "trainer/balance/recurrent.h"
-#include "trainer/task/seeded.h"
+#include "trainer/data/seeded.h"
 
 #define FOR_EACH_CLASS(CLASS)                                           \
     for (const struct predictor_class *const *iter_ = predictor_classes, \

@@ -17,13 +17,13 @@
 #include <cmocka.h>
 
 #include "ps-jobs.h"
-#include "trainer/message.h"
-#include "trainer/ps/channel.h"
-#include "trainer/ps/frame.h"
-#include "trainer/ps/link.h"
-#include "trainer/ps/optimiser.h"
+#include "base/memory.h"
+#include "trainer/net/channel.h"
+#include "trainer/net/frame.h"
+#include "trainer/net/link.h"
+#include "trainer/schemes/optimiser.h"
 #include "trainer/ps/store-client.h"
-#include "trainer/sync/sync.h"
+#include "trainer/schemes/sync.h"
 
 #define HELLO 136               /* Bytes of a hello's frame, */
 #define WELCOME 88              /* and of the answer's. */

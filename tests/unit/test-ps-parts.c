@@ -23,9 +23,9 @@
 
 #include "ps-processes.h"
 #include "trainer/ps/client.h"
-#include "trainer/ps/frame.h"
-#include "trainer/ps/link.h"
-#include "trainer/sync/sync.h"
+#include "trainer/net/frame.h"
+#include "trainer/net/link.h"
+#include "trainer/schemes/sync.h"
 
 #define N 300000                /* Parameters: several parts of a gradient. */
 #define LAYER 41000             /* Parameters that become final together. */

@@ -24,7 +24,7 @@
 #include <cmocka.h>
 
 #include "ps-jobs.h"
-#include "trainer/sync/sync.h"
+#include "trainer/schemes/sync.h"
 
 #define N_WORKERS 4
 #define VICTIM 2

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/fabric.h"
-#include "sim/rates.h"
-#include "sim/simulate.h"
-#include "sim/workload.h"
+#include "sim/fabric/fabric.h"
+#include "sim/rates/rates.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload.h"
 
 #define CAPACITY 10
 

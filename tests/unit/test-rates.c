@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "sim/rates.h"
+#include "sim/rates/rates.h"
 
 #define MAX_FLOWS 120
 #define MAX_UNITS 12

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "sim/simulate.h"
-#include "sim/workload-recording.h"
-#include "sim/workload.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload-recording.h"
+#include "sim/workload/workload.h"
 
 #define STAGE(COJOB, RUNG, BEGAN, ENDED, DEMAND)                        \
     "{\"cojob\": \"" COJOB "\", \"rung\": " RUNG ", \"began\": " BEGAN  \

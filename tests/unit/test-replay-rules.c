@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "policies/json-check.h"
+#include "base/json-check.h"
 #include "shim/replay/rules.h"
 
 #define HEAD "{\"host\": {\"addresses\": [\"10.0.0.1\", \"fd00::/15\"], " \

@@ -12,7 +12,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "cli/report.h"
+#include "reporting/report.h"
 
 /* A run of two searches; 'slow' stretches its stages. */
 static void

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/northbound/rest-body.h"
-#include "controller/northbound/rest-request.h"
+#include "controller/northbound/rest/rest-body.h"
+#include "controller/northbound/rest/rest-request.h"
 #include "util.h"
 
 static void

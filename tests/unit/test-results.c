@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "sim/port-use.h"
-#include "sim/rates.h"
-#include "sim/results.h"
-#include "sim/simulate.h"
-#include "sim/workload.h"
+#include "sim/run/port-use.h"
+#include "sim/rates/rates.h"
+#include "sim/run/results.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload.h"
 
 static void
 assert_near(double a, double b)

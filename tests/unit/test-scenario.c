@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/scenario.h"
+#include "scenario/scenario.h"
 #include "util.h"
 
 #define SEARCH_OF(NAME, TRIALS) \

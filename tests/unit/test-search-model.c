@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "policies/json-check.h"
+#include "base/json-check.h"
 #include "trainer/backend/backend.h"
 #include "trainer/search/spec.h"
-#include "trainer/task/model.h"
+#include "trainer/models/model.h"
 
 static const char search[] =
     "{\"name\": \"a\", \"trials\": 1, \"space\": {\"learning_rate\": [0.01], "

@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "policies/json-check.h"
-#include "trainer/search/announce.h"
+#include "base/json-check.h"
+#include "wire/announce.h"
 #include "trainer/search/halving.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"

@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "packaging/service-notify.h"
+#include "base/service-notify.h"
 
 /* Listens as a service manager does, on 'path' with its "@" as a null byte. */
 static int

@@ -13,12 +13,12 @@
 
 #include <cmocka.h>
 
-#include "trainer/assignment.h"
+#include "trainer/loop/assignment.h"
 #include "trainer/backend/backend.h"
-#include "trainer/ps/shard.h"
-#include "trainer/sync/sync.h"
-#include "trainer/task/dataset.h"
-#include "trainer/task/seeded.h"
+#include "trainer/schemes/shard.h"
+#include "trainer/schemes/sync.h"
+#include "trainer/data/dataset.h"
+#include "trainer/data/seeded.h"
 
 #define N_WORKERS 5
 #define SAMPLES 103             /* No multiple of a batch, */

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "shim/pipeline/ack-queue.h"
-#include "shim/pipeline/classify.h"
-#include "shim/pipeline/egress.h"
+#include "shim/queue/ack-queue.h"
+#include "shim/classify/classify.h"
+#include "shim/loop/egress.h"
 
 #define FIN 0x01
 #define SYN 0x02

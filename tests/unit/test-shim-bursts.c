@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "shim/pipeline/bursts.h"
+#include "shim/classify/bursts.h"
 
 #define US UINT64_C(1000)
 #define MS (1000 * US)

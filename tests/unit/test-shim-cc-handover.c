@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "shim/control/connections.h"
+#include "wire/shim-connections.h"
 #include "tests/unit/cc-world.h"
 
 /* The receiver's host acknowledges 'ack' on flow 1 with window 'field'.

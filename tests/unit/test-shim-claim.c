@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "shim/pipeline/pace.h"
-#include "shim/pipeline/rank-queue.h"
+#include "shim/queue/pace.h"
+#include "shim/queue/rank-queue.h"
 
 #define MAX_FRAME 1518
 #define N_FLOWS 8

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "shim/pipeline/classify.h"
+#include "shim/classify/classify.h"
 
 #define MS UINT64_C(1000000)
 

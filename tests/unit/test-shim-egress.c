@@ -15,9 +15,9 @@
 #include <rte_eal.h>
 #include <rte_mbuf.h>
 
-#include "shim/pipeline/classify.h"
-#include "shim/pipeline/egress.h"
-#include "shim/pipeline/job-slot.h"
+#include "shim/classify/classify.h"
+#include "shim/loop/egress.h"
+#include "shim/classify/job-slot.h"
 #include "shim/ports/port.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "shim/pipeline/classify.h"
-#include "shim/pipeline/tag.h"
+#include "shim/classify/classify.h"
+#include "shim/classify/tag.h"
 
 #define SLOT 5
 #define US UINT64_C(1000)

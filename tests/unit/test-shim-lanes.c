@@ -17,13 +17,13 @@
 #include <rte_ring.h>
 
 #include "shim/cc/cc.h"
-#include "shim/pipeline/flow-table.h"
-#include "shim/pipeline/forward.h"
-#include "shim/pipeline/job-slot.h"
-#include "shim/pipeline/lane.h"
-#include "shim/pipeline/lanes.h"
-#include "shim/pipeline/loop.h"
-#include "shim/pipeline/miss.h"
+#include "shim/classify/flow-table.h"
+#include "shim/loop/forward.h"
+#include "shim/classify/job-slot.h"
+#include "shim/loop/lane.h"
+#include "shim/loop/lanes.h"
+#include "shim/loop/loop.h"
+#include "shim/classify/miss.h"
 #include "shim/ports/eal.h"
 #include "shim/ports/port.h"
 

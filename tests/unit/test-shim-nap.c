@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "shim/pipeline/nap.h"
+#include "shim/loop/nap.h"
 
 #define US UINT64_C(1000)
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "shim/pipeline/parse.h"
+#include "shim/classify/parse.h"
 
 /* Frames as hexadecimal text; spaces are skipped. */
 #define ETHERNET "020000000002 020000000001 "

@@ -21,12 +21,12 @@
 #include <cmocka.h>
 
 #include "shim/capture/tap.h"
-#include "shim/control/client.h"
+#include "wire/shim-client.h"
 #include "shim/control/server.h"
-#include "shim/pipeline/bursts.h"
-#include "shim/pipeline/flow-table.h"
-#include "shim/pipeline/job-slot.h"
-#include "shim/pipeline/miss.h"
+#include "shim/classify/bursts.h"
+#include "shim/classify/flow-table.h"
+#include "shim/classify/job-slot.h"
+#include "shim/classify/miss.h"
 
 static struct {
     char path[64];

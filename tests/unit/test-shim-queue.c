@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "shim/pipeline/due-heap.h"
-#include "shim/pipeline/job-slot.h"
-#include "shim/pipeline/pace.h"
-#include "shim/pipeline/place-map.h"
-#include "shim/pipeline/rank-queue.h"
+#include "shim/queue/due-heap.h"
+#include "shim/classify/job-slot.h"
+#include "shim/queue/pace.h"
+#include "shim/queue/place-map.h"
+#include "shim/queue/rank-queue.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MAX_FRAME 9018

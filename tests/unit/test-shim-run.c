@@ -13,11 +13,11 @@
 
 #include <cmocka.h>
 
-#include "shim/pipeline/job-slot.h"
-#include "shim/pipeline/long-queue.h"
-#include "shim/pipeline/pace.h"
-#include "shim/pipeline/packet-fifo.h"
-#include "shim/pipeline/rank-queue.h"
+#include "shim/classify/job-slot.h"
+#include "shim/queue/long-queue.h"
+#include "shim/queue/pace.h"
+#include "shim/queue/packet-fifo.h"
+#include "shim/queue/rank-queue.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MAX_FRAME 1518

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "shim/pipeline/tag.h"
+#include "shim/classify/tag.h"
 
 /* The whole sum, as RFC 1071 has it. */
 static uint16_t

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "controller/cluster.h"
-#include "controller/silence.h"
+#include "controller/model/cluster.h"
+#include "controller/model/silence.h"
 #include "util.h"
 
 #define BEGAN INT64_C(1790000000000)

@@ -11,11 +11,11 @@
 
 #include <cmocka.h>
 
-#include "sim/fabric.h"
-#include "sim/rates.h"
-#include "sim/simulate.h"
-#include "sim/workload-coflow.h"
-#include "sim/workload.h"
+#include "sim/fabric/fabric.h"
+#include "sim/rates/rates.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload-coflow.h"
+#include "sim/workload/workload.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
 

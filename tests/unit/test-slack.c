@@ -9,9 +9,9 @@
 
 #include <limits.h>
 
-#include "controller/order/fold.h"
-#include "controller/order/order.h"
-#include "controller/order/slack.h"
+#include "order/fold.h"
+#include "order/order.h"
+#include "order/slack.h"
 #include "tests/unit/order-instance.h"
 
 #define N_PORTS 6

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "policies/json-check.h"
+#include "base/json-check.h"
 #include "trainer/balance/speed-profile.h"
 
 #define DIR "tests/speed-profiles/"

@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "trainer/backend/backend.h"
-#include "trainer/sync/steal.h"
-#include "trainer/sync/sync.h"
+#include "trainer/schemes/steal.h"
+#include "trainer/schemes/sync.h"
 
 #define MAX_WORKERS 5
 #define SHARE 10                /* Samples of a worker. */

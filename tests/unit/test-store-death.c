@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "ps-processes.h"
-#include "trainer/ps/optimiser.h"
+#include "trainer/schemes/optimiser.h"
 #include "trainer/ps/store-client.h"
 
 #define N 100000                /* Parameters. */

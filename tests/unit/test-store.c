@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "trainer/ps/keys.h"
-#include "trainer/ps/optimiser.h"
+#include "trainer/net/keys.h"
+#include "trainer/schemes/optimiser.h"
 #include "trainer/ps/sparse.h"
 #include "trainer/ps/store.h"
 

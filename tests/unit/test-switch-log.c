@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "lab/switch-log.h"
+#include "lab/measure/switch-log.h"
 
 #define AT "2026-01-01T00:00:00Z|00001|vconn|DBG|"
 #define ASKS(WHO, XID, GENERATION) \

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "controller/cluster.h"
+#include "controller/model/cluster.h"
 #include "controller/southbound/switches.h"
 #include "policies/policy.h"
 #include "socket-util.h"

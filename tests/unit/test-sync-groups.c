@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "sync-cluster.h"
-#include "trainer/sync/group-plan.h"
-#include "trainer/sync/groups.h"
+#include "trainer/schemes/group-plan.h"
+#include "trainer/schemes/groups.h"
 
 /* All workers' steps in a second, over those without a delay, when worker
  * 'slow' takes four times as long as the others: as Basu et al. have it,

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "sync-cluster.h"
-#include "trainer/sync/sync.h"
+#include "trainer/schemes/sync.h"
 
 /* Seconds that 'scheme' takes for 'n' steps of worker 0. */
 static double

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "controller/telemetry-report.h"
+#include "controller/model/telemetry-report.h"
 #include "openvswitch/json.h"
 #include "util.h"
 

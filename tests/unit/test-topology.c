@@ -12,7 +12,7 @@
 
 #include "controller/southbound/routes.h"
 #include "controller/southbound/topology.h"
-#include "policies/json-check.h"
+#include "base/json-check.h"
 #include "util.h"
 
 static char *

@@ -12,12 +12,12 @@
 
 #include "policies/policy-json.h"
 #include "policies/policy.h"
-#include "sim/by-policy.h"
-#include "sim/simulate.h"
-#include "sim/tune-space.h"
-#include "sim/tune.h"
-#include "sim/workload-view.h"
-#include "sim/workload.h"
+#include "sim/run/by-policy.h"
+#include "sim/run/simulate.h"
+#include "sim/run/tune-space.h"
+#include "sim/run/tune.h"
+#include "sim/workload/workload-view.h"
+#include "sim/workload/workload.h"
 
 #define STAGE(MEMBERS) "{\"name\": \"p\", \"order\": \"stage\"" MEMBERS "}"
 

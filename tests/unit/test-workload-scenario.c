@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "sim/simulate.h"
-#include "sim/workload-scenario.h"
-#include "sim/workload.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload-scenario.h"
+#include "sim/workload/workload.h"
 
 /* Links of 1 MB/s. */
 #define SCENARIO(COJOBS)                                        \

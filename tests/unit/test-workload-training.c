@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "lab/scenario.h"
-#include "sim/simulate.h"
-#include "sim/workload-training.h"
-#include "sim/workload.h"
+#include "scenario/scenario.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload-training.h"
+#include "sim/workload/workload.h"
 
 /* A model of 8 x 2 weights and 2 biases, 72 bytes, over links that take 1 ms
  * for it. */

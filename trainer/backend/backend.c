@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/message.h"
+#include "base/memory.h"
 
 const struct backend_class *const backend_classes[] = {
 #ifdef HAVE_CUDA

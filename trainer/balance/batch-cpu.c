@@ -9,7 +9,7 @@
 #include "trainer/balance/batch-mode.h"
 #include "trainer/balance/batch-size-manager.h"
 #include "trainer/balance/predictor.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 
 /* New sizes are worth it if the iteration is to be shorter by a part that is
  * more than the predictions are wrong in general, or if the workers would end

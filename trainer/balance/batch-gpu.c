@@ -26,7 +26,7 @@
 
 #include "trainer/balance/batch-mode.h"
 #include "trainer/balance/batch-size-manager.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 
 #define FIRST_WINDOW 2          /* Iterations of a window in FAST. */
 #define SETTLED_WINDOW 8        /* At least, when watching for a change. */

@@ -8,7 +8,7 @@
 #include "trainer/balance/apportion.h"
 #include "trainer/balance/batch-mode.h"
 #include "trainer/balance/predictor.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 
 struct batch_size_manager {
     struct batch_size_config config;    /* Its 'max' is the next member. */

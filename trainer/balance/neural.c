@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/message.h"
-#include "trainer/task/seeded.h"
+#include "base/memory.h"
+#include "trainer/data/seeded.h"
 
 #define KEEP_MEAN 0.9f          /* Adam's betas, as everywhere. */
 #define KEEP_SQUARE 0.999f

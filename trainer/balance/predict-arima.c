@@ -11,7 +11,7 @@
 
 #include "trainer/balance/predictor.h"
 #include "trainer/balance/series.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 
 #define N 3
 #define FORGET 0.995            /* Weight of what is one iteration older. */

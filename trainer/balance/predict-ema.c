@@ -4,7 +4,7 @@
 
 #include "trainer/balance/predictor.h"
 #include "trainer/balance/series.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 
 struct ema {
     struct predictor up;

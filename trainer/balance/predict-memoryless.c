@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "trainer/balance/predictor.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 
 struct memoryless {
     struct predictor up;

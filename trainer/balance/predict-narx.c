@@ -12,8 +12,8 @@
 #include "trainer/balance/neural.h"
 #include "trainer/balance/predictor.h"
 #include "trainer/balance/series.h"
-#include "trainer/message.h"
-#include "trainer/task/seeded.h"
+#include "base/memory.h"
+#include "trainer/data/seeded.h"
 
 #define N_LAGS 3
 #define N_INPUTS (3 * N_LAGS + 1)       /* And a constant. */

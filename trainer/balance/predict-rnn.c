@@ -7,7 +7,7 @@
 
 #include "trainer/balance/predictor.h"
 #include "trainer/balance/recurrent.h"
-#include "trainer/task/seeded.h"
+#include "trainer/data/seeded.h"
 
 #define WINDOW RECURRENT_WINDOW
 #define H RECURRENT_HIDDEN

@@ -8,8 +8,8 @@
 #include "trainer/balance/neural.h"
 #include "trainer/balance/predictor.h"
 #include "trainer/balance/series.h"
-#include "trainer/message.h"
-#include "trainer/task/seeded.h"
+#include "base/memory.h"
+#include "trainer/data/seeded.h"
 
 #define WINDOW RECURRENT_WINDOW
 #define HIDDEN RECURRENT_HIDDEN

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
-#include "policies/json-check.h"
+#include "base/json-check.h"
 #include "trainer/balance/speed-profile-set.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 
 #define MAX_WORKERS 1024
 #define MAX_STEPS 10000

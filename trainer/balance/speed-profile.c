@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "trainer/balance/speed-profile-set.h"
-#include "trainer/message.h"
-#include "trainer/task/seeded.h"
+#include "base/memory.h"
+#include "trainer/data/seeded.h"
 
 #define USE_NOISE 0.01          /* Standard deviation of what is read. */
 

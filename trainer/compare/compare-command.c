@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "trainer/compare/compare.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 
 struct command {
     const char *file, *svg;

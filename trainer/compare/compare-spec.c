@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/json-check.h"
+#include "base/json-check.h"
 #include "trainer/compare/compare.h"
-#include "trainer/message.h"
-#include "trainer/sync/sync.h"
+#include "base/memory.h"
+#include "trainer/schemes/sync.h"
 
 #define MAX_SCHEMES 32
 #define MAX_ARGUMENTS 40

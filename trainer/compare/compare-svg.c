@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "trainer/compare/compare.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 
 #define WIDTH 760
 #define HEIGHT 420

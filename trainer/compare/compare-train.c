@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "trainer/compare/compare.h"
-#include "trainer/message.h"
+#include "base/memory.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "trainer/message.h"
+#include "base/memory.h"
 
 char *
 compare_run(const struct compare_spec *spec, const char *program,

@@ -15,9 +15,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "trainer/message.h"
-#include "trainer/ps/frame.h"
-#include "trainer/sync/sync.h"
+#include "base/memory.h"
+#include "trainer/net/frame.h"
+#include "trainer/schemes/sync.h"
 
 #define MAGIC "SCckpt1\n"
 #define MAX_PATH 4096

@@ -15,13 +15,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/ps/channel.h"
+#include "trainer/net/channel.h"
 #include "trainer/ps/client.h"
-#include "trainer/ps/frame.h"
+#include "trainer/net/frame.h"
 #include "trainer/ps/group-link.h"
-#include "trainer/ps/shard.h"
-#include "trainer/ps/transfers.h"
-#include "trainer/sync/sync.h"
+#include "trainer/schemes/shard.h"
+#include "trainer/net/transfers.h"
+#include "trainer/schemes/sync.h"
 
 struct heartbeat;
 

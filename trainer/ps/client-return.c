@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "trainer/message.h"
-#include "trainer/ps/heartbeat.h"
+#include "base/memory.h"
+#include "trainer/net/heartbeat.h"
 
 #define MAX_REWINDS 10          /* More is a quarrel among servers. */
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/control.h"
-#include "trainer/message.h"
-#include "trainer/ps/heartbeat.h"
-#include "trainer/report.h"
+#include "trainer/process/control.h"
+#include "base/memory.h"
+#include "trainer/net/heartbeat.h"
+#include "trainer/process/report.h"
 
 /* Weights may be of any iteration that follows the gradient's: a scheme may
  * have let others go on without us.  But they must not come before what was

@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
-#include "trainer/message.h"
-#include "trainer/ps/heartbeat.h"
-#include "trainer/ps/optimiser.h"
-#include "trainer/report.h"
+#include "base/memory.h"
+#include "trainer/net/heartbeat.h"
+#include "trainer/schemes/optimiser.h"
+#include "trainer/process/report.h"
 
 #define CONNECT_US 15000000     /* A server must be there in so long. */
 

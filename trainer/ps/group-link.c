@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/message.h"
-#include "trainer/ps/address.h"
+#include "base/memory.h"
+#include "trainer/net/address.h"
 
 struct group_link *
 group_link_create(int rank, const char *congestion)

@@ -38,8 +38,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/ps/link.h"
-#include "trainer/ps/transfers.h"
+#include "trainer/net/link.h"
+#include "trainer/net/transfers.h"
 
 struct group_link {
     struct link link;

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "trainer/message.h"
+#include "base/memory.h"
 #include "trainer/ps/checkpoint.h"
-#include "trainer/ps/optimiser.h"
+#include "trainer/schemes/optimiser.h"
 #include "trainer/ps/store.h"
-#include "trainer/report.h"
+#include "trainer/process/report.h"
 
 #define HELLO_US 10000000       /* A stranger must say hello in so long. */
 #define JOIN_US 60000000        /* After the first hello all must come. */

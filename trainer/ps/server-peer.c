@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/message.h"
-#include "trainer/report.h"
+#include "base/memory.h"
+#include "trainer/process/report.h"
 
 void
 peer_close(struct server *server, struct peer *peer)

@@ -19,11 +19,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "trainer/ps/frame.h"
-#include "trainer/ps/link.h"
+#include "trainer/net/frame.h"
+#include "trainer/net/link.h"
 #include "trainer/ps/server.h"
-#include "trainer/ps/shard.h"
-#include "trainer/sync/sync.h"
+#include "trainer/schemes/shard.h"
+#include "trainer/schemes/sync.h"
 
 struct central;
 struct store;

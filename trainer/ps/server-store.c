@@ -2,8 +2,8 @@
 
 #include "trainer/ps/server-private.h"
 
-#include "trainer/message.h"
-#include "trainer/ps/keys.h"
+#include "base/memory.h"
+#include "trainer/net/keys.h"
 #include "trainer/ps/sparse.h"
 #include "trainer/ps/store.h"
 

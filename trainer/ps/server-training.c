@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "trainer/message.h"
+#include "base/memory.h"
 #include "trainer/ps/checkpoint.h"
 
 _Static_assert(sizeof(struct sync_message) == FRAME_SCHEME_LENGTH,

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "trainer/backend/backend.h"
-#include "trainer/control.h"
-#include "trainer/message.h"
-#include "trainer/ps/address.h"
+#include "trainer/process/control.h"
+#include "base/memory.h"
+#include "trainer/net/address.h"
 #include "trainer/ps/store.h"
-#include "trainer/report.h"
-#include "trainer/sync/sync.h"
+#include "trainer/process/report.h"
+#include "trainer/schemes/sync.h"
 
 #define MAX_STRANGERS 8         /* Connections without a hello. */
 #define N_FIXED 4               /* Descriptors that are not peers'. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/message.h"
+#include "base/memory.h"
 
 #define FILL (SPARSE_LEAF * 3 / 4)      /* Of leaves that were split. */
 #define COMPARE 64              /* Keys that are compared at a time. */

@@ -40,7 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/ps/optimiser.h"
+#include "trainer/schemes/optimiser.h"
 
 struct sparse;
 

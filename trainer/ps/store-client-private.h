@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/ps/channel.h"
-#include "trainer/ps/frame.h"
-#include "trainer/ps/shard.h"
+#include "trainer/net/channel.h"
+#include "trainer/net/frame.h"
+#include "trainer/schemes/shard.h"
 #include "trainer/ps/store-client.h"
 
 struct heartbeat;

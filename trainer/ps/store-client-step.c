@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/control.h"
-#include "trainer/message.h"
-#include "trainer/ps/heartbeat.h"
-#include "trainer/ps/keys.h"
+#include "trainer/process/control.h"
+#include "base/memory.h"
+#include "trainer/net/heartbeat.h"
+#include "trainer/net/keys.h"
 
 /* Sending. */
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/message.h"
-#include "trainer/ps/heartbeat.h"
-#include "trainer/ps/optimiser.h"
+#include "base/memory.h"
+#include "trainer/net/heartbeat.h"
+#include "trainer/schemes/optimiser.h"
 
 #define CONNECT_US 15000000     /* A server must be there in so long. */
 #define EAGER 65536             /* Bytes that are worth a system call. */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "trainer/message.h"
+#include "base/memory.h"
 #include "trainer/ps/sparse.h"
 
 struct store *

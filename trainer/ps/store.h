@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/ps/optimiser.h"
-#include "trainer/ps/shard.h"
+#include "trainer/schemes/optimiser.h"
+#include "trainer/schemes/shard.h"
 
 struct sparse;
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "trainer/message.h"
+#include "base/memory.h"
 #include "trainer/search/spec.h"
 
 void

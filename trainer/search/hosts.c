@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/json-check.h"
-#include "trainer/message.h"
+#include "base/json-check.h"
+#include "base/memory.h"
 
 #define MAX_HOSTS 4096
 #define MAX_SLOTS 1024

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "trainer/message.h"
+#include "base/memory.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"
 

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "trainer/message.h"
+#include "base/memory.h"
 #include "trainer/search/hosts.h"
 
 /* Enters the network namespace only: "ip netns exec" would also replace /sys,

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "policies/json-check.h"
-#include "trainer/message.h"
+#include "base/json-check.h"
+#include "base/memory.h"
 
 #define MAX_SAMPLES (1 << 24)
 #define MAX_FEATURES (1 << 26)

@@ -35,8 +35,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/task/dataset.h"
-#include "trainer/task/shape.h"
+#include "trainer/data/dataset.h"
+#include "trainer/models/shape.h"
 
 struct json_at;
 

@@ -12,7 +12,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "trainer/message.h"
+#include "base/memory.h"
 #include "trainer/search/events.h"
 #include "trainer/search/halving.h"
 #include "trainer/search/hosts.h"

@@ -33,7 +33,7 @@
 
 #include <stdbool.h>
 
-#include "trainer/search/announce.h"
+#include "wire/announce.h"
 
 struct cJSON;
 struct search_hosts;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/json-check.h"
-#include "trainer/message.h"
+#include "base/json-check.h"
+#include "base/memory.h"
 #include "trainer/search/hosts.h"
-#include "trainer/sync/sync.h"
+#include "trainer/schemes/sync.h"
 
 #define MAX_TRIALS 1024
 #define MAX_CHOICES 256

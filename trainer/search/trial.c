@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "trainer/task/seeded.h"
+#include "trainer/data/seeded.h"
 
 /* Element 'i' of a sequence that goes through 0 .. n - 1 in random order, and
  * then again in another. */

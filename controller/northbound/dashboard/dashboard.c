@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "controller/control.h"
+#include "controller/northbound/views/control.h"
 #include "controller/northbound/dashboard/dashboard-file.h"
 #include "controller/northbound/dashboard/order-page.h"
 #include "openvswitch/dynamic-string.h"

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef JSON_CHECK_H
+#define JSON_CHECK_H 1
+
+/* Reads JSON that a person wrote, and says what is wrong with it.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Policies, scenarios and searches are written by hand.  A misspelt member
+ * that is silently ignored costs an operator a day, so every member must be
+ * asked for by name, and what nobody asked for is an error.  All messages have
+ * one form, "FILE: /json/pointer: what was found and what is allowed".
+ *
+ *
+ * Usage
+ * =====
+ *
+ * The reader asks for members one after the other without looking at errors,
+ * which stick: after the first, every call returns a harmless default.
+ *
+ *    struct json_check *jc = json_check_open(name, text);
+ *    const struct json_at *top = json_check_top(jc);
+ *
+ *    policy->name = json_string(top, "name");             // Required.
+ *    policy->lease = json_integer_or(top, "lease_ms", 100, 600000, 10000);
+ *    levels = json_array(top, "levels", 1, 8);
+ *    for (size_t i = 0; i < json_n(levels); i++) {
+ *        policy->dscp[i] = json_at_integer(json_element(levels, i), 0, 63);
+ *    }
+ *    if (a_rule_between_members_is_broken) {
+ *        json_fail(top, "levels", "%d levels, at most %d are allowed", ...);
+ *    }
+ *    error = json_check_close(jc);       // First error, or unknown member.
+ *
+ * A caller that allocates by what it has read must look at json_ok() first; a
+ * rule between members is left alone if json_n_errors() grew as they were
+ * read.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * A 'struct json_at' is a place in the text and lives until
+ * json_check_close().  Every function takes a null place and then does
+ * nothing.  Strings returned are copies that the caller frees. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __GNUC__
+#define JSON_PRINTF(FMT, ARGS) __attribute__((__format__(printf, FMT, ARGS)))
+#else
+#define JSON_PRINTF(FMT, ARGS)
+#endif
+
+/* libopenvswitch has functions of these names (openvswitch/json.h).  Programs
+ * link both, so ours have other names for the linker; no file includes both
+ * headers. */
+#define json_array json_check_array
+#define json_integer json_check_integer
+#define json_object json_check_object
+#define json_string json_check_string
+
+struct json_check;
+struct json_at;
+
+/* 'name' is what messages begin with, usually the file's.  Never null: a text
+ * that is not JSON, or whose top is not an object, is the first error. */
+struct json_check *json_check_open(const char *name, const char *text);
+const struct json_at *json_check_top(struct json_check *);
+bool json_ok(const struct json_check *);
+size_t json_n_errors(const struct json_check *);
+char *json_check_close(struct json_check *);
+char *json_check_close_all(struct json_check *);
+
+/* Reads the whole of 'file' into '*textp', which the caller frees, if it has
+ * at most 16 MiB.  Returns NULL or a message. */
+char *json_read_file(const char *file, char **textp);
+
+/* Members of an object.  Without "_or" a missing member is an error.
+ * "json_string_or" takes NULL as a default; others return copies. */
+bool json_has(const struct json_at *, const char *member);
+bool json_has_object(const struct json_at *, const char *member);
+char *json_string(const struct json_at *, const char *member);
+char *json_string_or(const struct json_at *, const char *member,
+                     const char *deflt);
+double json_number(const struct json_at *, const char *member,
+                   double min, double max);
+double json_number_or(const struct json_at *, const char *member,
+                      double min, double max, double deflt);
+int64_t json_integer(const struct json_at *, const char *member,
+                     int64_t min, int64_t max);
+int64_t json_integer_or(const struct json_at *, const char *member,
+                        int64_t min, int64_t max, int64_t deflt);
+bool json_bool_or(const struct json_at *, const char *member, bool deflt);
+int json_enum(const struct json_at *, const char *member,
+              const char *const names[]);       /* Null-terminated. */
+int json_enum_or(const struct json_at *, const char *member,
+                 const char *const names[], int deflt);
+
+/* A string such as "50Mbit" or "1.5Gbit" (kbit, Mbit, Gbit: powers of 1,000)
+ * in bits per second, 1 kbit to 10 Tbit. */
+int64_t json_rate(const struct json_at *, const char *member);
+
+/* A name of 1 to 31 letters, digits, '.', '_' and '-' that begins with a
+ * letter or digit: of a cojob, a job, a host. */
+char *json_name(const struct json_at *, const char *member);
+
+/* Places inside.  The "_or_null" ones return NULL if there is no such member.
+ * An array must have 'min_n' to 'max_n' elements. */
+const struct json_at *json_object(const struct json_at *, const char *member);
+const struct json_at *json_object_or_null(const struct json_at *,
+                                          const char *member);
+const struct json_at *json_array(const struct json_at *, const char *member,
+                                 size_t min_n, size_t max_n);
+const struct json_at *json_array_or_null(const struct json_at *,
+                                         const char *member,
+                                         size_t min_n, size_t max_n);
+size_t json_n(const struct json_at *);          /* Elements or members. */
+const struct json_at *json_element(const struct json_at *, size_t index);
+
+/* An element that is an object; another type is an error. */
+const struct json_at *json_element_object(const struct json_at *,
+                                          size_t index);
+
+/* A member of an object whose names are the writer's own, by its index from
+ * 0; 'namep' is left alone if there is none.  The name must be one that
+ * json_name() allows. */
+const struct json_at *json_member(const struct json_at *, size_t index,
+                                  const char **namep);
+
+/* The value at a place itself. */
+bool json_at_is_string(const struct json_at *);
+bool json_at_is_number(const struct json_at *);
+bool json_at_is_object(const struct json_at *);
+char *json_at_string(const struct json_at *);
+char *json_at_name(const struct json_at *);
+double json_at_number(const struct json_at *, double min, double max);
+int64_t json_at_integer(const struct json_at *, int64_t min, int64_t max);
+
+/* Lets 'member' pass without reading it: "$schema", "description". */
+void json_ignore(const struct json_at *, const char *member);
+
+/* Reports an error at 'member' of the place, or at the place itself if
+ * 'member' is null.  The first error of a text is the one that
+ * json_check_close() returns. */
+void json_fail(const struct json_at *, const char *member,
+               const char *format, ...) JSON_PRINTF(3, 4);
+
+/* json_fail() for an element of array 'member' of the place. */
+void json_fail_at(const struct json_at *, const char *format, ...)
+    JSON_PRINTF(2, 3);
+
+#endif /* base/json-check.h */

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "cli/operator/controller-daemons.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "controller/ovsdb/database-cluster.h"
+#include "controller/ovsdb/database.h"
+#include "svec.h"
+#include "util.h"
+
+/* Where agents with TLS bring their telemetry. */
+#define TELEMETRY_PORT 6650
+
+const struct database *const controller_databases[] = {
+    &database_intent, &database_hosts,
+};
+
+/* Returns the first of 'places', relative to this program, where 'name' can be
+ * accessed, or NULL. */
+static char *
+find_beside(const char *const places[], const char *name, int mode)
+{
+    char exe[4096];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+
+    if (n <= 0) {
+        return NULL;
+    }
+    exe[n] = '\0';
+    *strrchr(exe, '/') = '\0';
+    for (size_t i = 0; places[i]; i++) {
+        char *path = xasprintf("%s/%s/%s", exe, places[i], name);
+
+        if (!access(path, mode)) {
+            return path;
+        }
+        free(path);
+    }
+    return NULL;
+}
+
+static char *
+find_policy(void)
+{
+    static const char *const places[] = {
+        "../share/stagecoach/policies", "../../policies", NULL,
+    };
+
+    return find_beside(places, "stage.json", R_OK);
+}
+
+static char *
+find_controller(void)
+{
+    static const char *const places[] = { "../controller", ".", NULL };
+
+    return find_beside(places, "stagecoach-controller", X_OK);
+}
+
+static struct database_site
+get_site(const struct controller_options *o)
+{
+    return (struct database_site) {
+        .rundir = o->rundir, .address = o->address, .tls = o->tls,
+    };
+}
+
+/* Creates 'dir' and what leads to it. */
+static char *
+make_directory(const char *dir)
+{
+    char *path = xstrdup(dir);
+    char *error = NULL;
+
+    for (char *p = path + 1; !error; p++) {
+        char c = *p;
+
+        if (c == '/' || !c) {
+            *p = '\0';
+            if (mkdir(path, 0755) && errno != EEXIST) {
+                error = xasprintf("%s: cannot be created (%s)", path,
+                                  ovs_strerror(errno));
+            }
+            *p = c;
+        }
+        if (!c) {
+            break;
+        }
+    }
+    free(path);
+    return error;
+}
+
+char *
+controller_make_directories(const struct controller_options *o)
+{
+    char *error = make_directory(o->rundir);
+
+    return error ? error : make_directory(o->dbdir);
+}
+
+char *
+controller_database_file(const struct database *db,
+                         const struct controller_options *o)
+{
+    return xasprintf("%s/%s.db", o->dbdir, db->name);
+}
+
+/* Creates 'db' if it is not there. */
+static char *
+init_database(const struct controller_options *o, const struct database *db)
+{
+    char *file = controller_database_file(db, o);
+    char *error = database_init(db, file, o->address);
+
+    free(file);
+    return error;
+}
+
+/* Creates the databases that are not there. */
+char *
+controller_init_databases(const struct controller_options *o)
+{
+    char *error = controller_make_directories(o);
+
+    for (size_t i = 0; !error && i < CONTROLLER_N_DATABASES; i++) {
+        error = init_database(o, controller_databases[i]);
+    }
+    return error;
+}
+
+char *
+controller_await_database(const struct controller_options *o,
+                          const struct database *db)
+{
+    char *remote = database_remote(db, o->rundir);
+    char *error = database_wait(db, remote, CONTROLLER_START_MS);
+
+    if (!error) {
+        error = database_upgrade(db, remote, CONTROLLER_START_MS);
+    }
+    free(remote);
+    return error;
+}
+
+/* Adds where 'db' is: here, and wherever else its cluster has members now. */
+static char *
+add_database(const struct controller_options *o, const struct database *db,
+             struct svec *argv)
+{
+    struct database_cluster dc;
+    char *error = database_cluster_ask(db, o->rundir, &dc);
+
+    if (!error) {
+        char *remote = database_cluster_remote(db, o->rundir, &dc);
+
+        svec_add_nocopy(argv, xasprintf("--%s=%s", db->name, remote));
+        free(remote);
+    }
+    database_cluster_uninit(&dc);
+    return error;
+}
+
+/* Adds where agents reach the controller, and how they are known. */
+static void
+add_telemetry(const struct controller_options *o, struct svec *argv)
+{
+    if (!o->address) {
+        svec_add_nocopy(argv, xasprintf("--telemetry=unix:%s/telemetry.sock",
+                                        o->rundir));
+        return;
+    }
+    svec_add_nocopy(argv, xasprintf("--telemetry=pssl:%d:%s", TELEMETRY_PORT,
+                                    o->address));
+    svec_add_nocopy(argv, xasprintf("--private-key=%s/identity.pem", o->tls));
+    svec_add_nocopy(argv, xasprintf("--certificate=%s/identity.pem", o->tls));
+    svec_add_nocopy(argv, xasprintf("--ca-cert=%s/ca.pem", o->tls));
+}
+
+/* What only the controller's own options say. */
+static void
+add_files(const struct controller_options *o, const char *policy,
+          struct svec *argv)
+{
+    svec_add_nocopy(argv, xasprintf("--policy=%s", policy));
+    svec_add_nocopy(argv, xasprintf("--unixctl=%s/controller.ctl",
+                                    o->rundir));
+    svec_add_nocopy(argv, xasprintf("--rest=unix:%s/rest.sock", o->rundir));
+    svec_add_nocopy(argv, xasprintf("--history=%s/history.db", o->dbdir));
+    svec_add_nocopy(argv, xasprintf("--members=%s", o->rundir));
+    svec_add(argv, "-vconsole:warn");
+    svec_add(argv, "-vsyslog:off");
+}
+
+static char *
+controller_argv(const struct controller_options *o, struct svec *argv)
+{
+    char *program = find_controller();
+    char *policy = o->policy ? xstrdup(o->policy) : find_policy();
+    char *error = NULL;
+
+    if (!program) {
+        error = xstrdup("stagecoach-controller: not found beside this "
+                        "program");
+    } else if (!policy) {
+        error = xstrdup("--policy: there is no stage.json beside this "
+                        "program, a policy's file is required");
+    } else {
+        svec_add(argv, program);
+        for (size_t i = 0; !error && i < CONTROLLER_N_DATABASES; i++) {
+            error = add_database(o, controller_databases[i], argv);
+        }
+        add_telemetry(o, argv);
+        add_files(o, policy, argv);
+    }
+    free(policy);
+    free(program);
+    return error;
+}
+
+static void
+take_argv(char **from, struct svec *argv)
+{
+    for (size_t i = 0; from[i]; i++) {
+        svec_add(argv, from[i]);
+    }
+    database_argv_free(from);
+}
+
+char *
+controller_daemon_argv(const struct controller_options *o, const char *name,
+                       struct svec *argv)
+{
+    struct database_site site = get_site(o);
+    char *error = NULL;
+
+    svec_init(argv);
+    if (!strcmp(name, "controller")) {
+        error = controller_argv(o, argv);
+    } else if (!strcmp(name, "relay")) {
+        if (!o->address) {
+            return xstrdup("relay: --address is needed, without one agents "
+                           "are on this machine");
+        }
+        take_argv(database_relay_argv(&site), argv);
+    } else {
+        for (size_t i = 0; i < CONTROLLER_N_DATABASES; i++) {
+            const struct database *db = controller_databases[i];
+
+            if (!strcmp(name, db->name)) {
+                char *file = controller_database_file(db, o);
+
+                take_argv(database_argv(db, file, &site), argv);
+                free(file);
+            }
+        }
+        if (!argv->n) {
+            return xasprintf("\"%s\" is not one of \"intent\", \"hosts\", "
+                             "\"relay\", \"controller\"", name);
+        }
+    }
+    svec_terminate(argv);
+    return error;
+}
+
+/* What must be there before 'o->name' can run. */
+static char *
+prepare(const struct controller_options *o)
+{
+    bool is_controller = !strcmp(o->name, "controller");
+    char *error = controller_make_directories(o);
+
+    for (size_t i = 0; !error && i < CONTROLLER_N_DATABASES; i++) {
+        const struct database *db = controller_databases[i];
+
+        if (is_controller) {
+            error = controller_await_database(o, db);
+        } else if (!strcmp(o->name, db->name)) {
+            error = init_database(o, db);
+        }
+    }
+    return error;
+}
+
+char *
+controller_exec(struct controller_options *o)
+{
+    struct svec argv = SVEC_EMPTY_INITIALIZER;
+    char *error = prepare(o);
+
+    error = error ? error : controller_daemon_argv(o, o->name, &argv);
+    if (!error) {
+        for (size_t i = 0; o->extra[i]; i++) {
+            svec_add(&argv, o->extra[i]);
+        }
+        svec_terminate(&argv);
+        /* Its sockets are for its user. */
+        umask(077);
+        execvp(argv.names[0], argv.names);
+        error = xasprintf("%s: cannot be started (%s)", argv.names[0],
+                          ovs_strerror(errno));
+    }
+    svec_destroy(&argv);
+    return error;
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* stagecoach controller: creates the databases, alone or as members of others'
+ * clusters, starts and stops them, the relay and the controller. */
+
+#include <config.h>
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/operator/controller-daemons.h"
+#include "cli/operator/controller-query.h"
+#include "cli/operator/controller-status.h"
+#include "cli/operator/daemon-start.h"
+#include "controller/ovsdb/database.h"
+#include "controller/ovsdb/rpc-call.h"
+#include "openvswitch/vlog.h"
+#include "svec.h"
+#include "timeval.h"
+#include "util.h"
+
+/* A command's action, and what it takes beside options. */
+struct verb {
+    char *(*action)(struct controller_options *);
+    const char *operand;        /* What it is called, NULL if there is none. */
+    bool extra;                 /* Arguments of another program, after "--". */
+};
+
+static void
+complain(char *error)
+{
+    fprintf(stderr, "stagecoach controller: %s\n", error);
+    free(error);
+}
+
+static void
+set_path(char **option, const char *value)
+{
+    free(*option);
+    *option = abs_file_name(NULL, value);
+}
+
+/* Returns 'address' as it is written before a port. */
+static char *
+bracket(const char *address)
+{
+    return (strchr(address, ':') && address[0] != '['
+            ? xasprintf("[%s]", address) : xstrdup(address));
+}
+
+/* Returns an exit status, or -1 to go on. */
+static int
+parse(int argc, char *argv[], const struct verb *verb,
+      struct controller_options *o)
+{
+    static const struct option options[] = {
+        {"rundir", required_argument, NULL, 'r'},
+        {"dbdir", required_argument, NULL, 'd'},
+        {"policy", required_argument, NULL, 'p'},
+        {"address", required_argument, NULL, 'a'},
+        {"tls", required_argument, NULL, 't'},
+        {"format", required_argument, NULL, 'f'},
+        {NULL, 0, NULL, 0},
+    };
+    int c;
+
+    set_path(&o->rundir, cli_rundir());
+    set_path(&o->dbdir, "/var/lib/stagecoach");
+    set_path(&o->tls, "/etc/stagecoach/tls");
+    optind = 0;
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (c) {
+        case 'r':
+            set_path(&o->rundir, optarg);
+            break;
+        case 'd':
+            set_path(&o->dbdir, optarg);
+            break;
+        case 'p':
+            set_path(&o->policy, optarg);
+            break;
+        case 't':
+            set_path(&o->tls, optarg);
+            break;
+        case 'a':
+            free(o->address);
+            o->address = bracket(optarg);
+            break;
+        case 'f':
+            o->json = !strcmp(optarg, "json");
+            if (!o->json && strcmp(optarg, "table")) {
+                fprintf(stderr, "stagecoach controller: --format: \"%s\" is "
+                        "not one of \"table\", \"json\"\n", optarg);
+                return EXIT_USAGE;
+            }
+            break;
+        default:
+            return EXIT_USAGE;
+        }
+    }
+    if (verb->operand) {
+        bool ended = !strcmp(argv[optind - 1], "--");
+
+        if (optind == argc) {
+            fprintf(stderr, "stagecoach controller: %s is needed\n",
+                    verb->operand);
+            return EXIT_USAGE;
+        }
+        o->name = argv[optind++];
+        o->extra = &argv[optind];
+        if (ended && verb->extra) {
+            return -1;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "stagecoach controller: \"%s\": unexpected argument, "
+                "there are only options\n", argv[optind]);
+        return EXIT_USAGE;
+    }
+    return -1;
+}
+
+static void
+options_uninit(struct controller_options *o)
+{
+    free(o->rundir);
+    free(o->dbdir);
+    free(o->policy);
+    free(o->tls);
+    free(o->address);
+}
+
+/* Starts 'name', whose files are called 'file', unless it runs. */
+static char *
+start_daemon(const struct controller_options *o, const char *name,
+             const char *file)
+{
+    struct svec argv;
+    char *error;
+
+    if (daemon_find(o->rundir, file)) {
+        return NULL;
+    }
+    error = controller_daemon_argv(o, name, &argv);
+    error = error ? error : daemon_start(o->rundir, file, argv.names);
+    svec_destroy(&argv);
+    return error;
+}
+
+static char *
+start_database(const struct controller_options *o, const struct database *db)
+{
+    char *file = xasprintf("%s-db", db->name);
+    char *error = start_daemon(o, db->name, file);
+
+    free(file);
+    return error ? error : controller_await_database(o, db);
+}
+
+/* What agents reach of the hosts database. */
+static char *
+start_relay(const struct controller_options *o)
+{
+    char *remote, *error;
+
+    if (!o->address) {
+        return NULL;
+    }
+    error = start_daemon(o, "relay", "relay");
+    remote = xasprintf("unix:%s/relay.sock", o->rundir);
+    error = error ? error : database_wait(&database_hosts, remote,
+                                          CONTROLLER_START_MS);
+    free(remote);
+    return error;
+}
+
+/* Waits until the controller leads, or stands by because another one does. */
+static char *
+await_controller(const struct controller_options *o)
+{
+    char *socket = xasprintf("%s/controller.ctl", o->rundir);
+    long long deadline = time_msec() + CONTROLLER_START_MS;
+    char *error = NULL;
+    bool ready = false;
+
+    while (!ready && time_msec() < deadline) {
+        char *reply;
+        int errnum;
+
+        free(error);
+        error = rpc_unixctl(socket, "controller/status", 0, NULL,
+                            deadline - time_msec(), &reply, &errnum);
+        ready = !error && (strstr(reply, "\"state\":\"active\"")
+                           || strstr(reply, "\"state\":\"standby\""));
+        free(reply);
+        if (!ready) {
+            xnanosleep(20 * 1000 * 1000);
+        }
+    }
+    free(socket);
+    return (ready || error ? error
+            : xasprintf("controller: not ready after %d ms, %s/"
+                        "controller.log says why", CONTROLLER_START_MS, o->rundir));
+}
+
+static char *
+start(struct controller_options *o)
+{
+    char *error = controller_init_databases(o);
+
+    for (size_t i = 0; !error && i < CONTROLLER_N_DATABASES; i++) {
+        error = start_database(o, controller_databases[i]);
+    }
+    error = error ? error : start_relay(o);
+    error = error ? error : start_daemon(o, "controller", "controller");
+    return error ? error : await_controller(o);
+}
+
+static char *
+stop(struct controller_options *o)
+{
+    static const char *const names[] = { "controller", "relay", "hosts-db",
+                                         "intent-db" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        char *error = daemon_stop(o->rundir, names[i]);
+
+        if (error) {
+            return error;
+        }
+    }
+    return NULL;
+}
+
+static char *
+init(struct controller_options *o)
+{
+    return controller_init_databases(o);
+}
+
+/* Makes this machine's databases members of the clusters that the machine
+ * 'o->name' has members of. */
+static char *
+join(struct controller_options *o)
+{
+    char *peer = bracket(o->name);
+    char *error = (o->address ? controller_make_directories(o)
+                   : xstrdup("--address: this machine's address is needed, "
+                             "for the other members"));
+
+    for (size_t i = 0; !error && i < CONTROLLER_N_DATABASES; i++) {
+        const struct database *db = controller_databases[i];
+        char *file = controller_database_file(db, o);
+
+        error = database_join(db, file, o->address, peer);
+        free(file);
+    }
+    free(peer);
+    return error;
+}
+
+static char *
+show_status(struct controller_options *o)
+{
+    return controller_status(o->rundir, controller_databases,
+                             CONTROLLER_N_DATABASES, o->json);
+}
+
+static int
+run_controller(int argc, char *argv[], const struct verb *verb)
+{
+    struct controller_options o = { .rundir = NULL };
+    int status;
+
+    vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
+    vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
+    status = parse(argc, argv, verb, &o);
+    if (status < 0) {
+        char *error = verb->action(&o);
+
+        status = EXIT_OK;
+        if (error) {
+            complain(error);
+            status = EXIT_NO;
+        }
+    }
+    options_uninit(&o);
+    return status;
+}
+
+static int
+cmd_controller_init(int argc, char *argv[])
+{
+    static const struct verb verb = { init, NULL, false };
+
+    return run_controller(argc, argv, &verb);
+}
+
+static int
+cmd_controller_start(int argc, char *argv[])
+{
+    static const struct verb verb = { start, NULL, false };
+
+    return run_controller(argc, argv, &verb);
+}
+
+static int
+cmd_controller_stop(int argc, char *argv[])
+{
+    static const struct verb verb = { stop, NULL, false };
+
+    return run_controller(argc, argv, &verb);
+}
+
+static int
+cmd_controller_join(int argc, char *argv[])
+{
+    static const struct verb verb = { join, "PEER, a member's address,",
+                                      false };
+
+    return run_controller(argc, argv, &verb);
+}
+
+static int
+cmd_controller_exec(int argc, char *argv[])
+{
+    static const struct verb verb = { controller_exec, "NAME, a program's,",
+                                      true };
+
+    return run_controller(argc, argv, &verb);
+}
+
+static int
+cmd_controller_status(int argc, char *argv[])
+{
+    static const struct verb verb = { show_status, NULL, false };
+
+    return run_controller(argc, argv, &verb);
+}
+
+int
+cmd_controller(int argc, char *argv[])
+{
+    static const struct command commands[] = {
+        { "init", "[--address ADDRESS] [--dbdir DIR]",
+          "Create the databases.", cmd_controller_init },
+        { "join", "PEER --address ADDRESS [--dbdir DIR]",
+          "Create them as members of the clusters at PEER.",
+          cmd_controller_join },
+        { "start", "[--address ADDRESS [--tls DIR]] [--policy FILE] "
+          "[--rundir DIR] [--dbdir DIR]",
+          "Start the databases and the controller.", cmd_controller_start },
+        { "stop", "[--rundir DIR]", "Stop them.", cmd_controller_stop },
+        { "exec", "NAME [OPTIONS as of start] [-- ARGUMENT...]",
+          "Become one of them: intent, hosts, relay or controller.",
+          cmd_controller_exec },
+        { "status", "[--rundir DIR] [--format table|json]",
+          "The databases' clusters, as their members here know them.",
+          cmd_controller_status },
+        { NULL, NULL, NULL, NULL },
+    };
+
+    if (command_help(commands, "stagecoach controller", argc - 1, argv + 1)) {
+        return EXIT_OK;
+    }
+    return command_dispatch(commands, "stagecoach controller", argc - 1,
+                            argv + 1);
+}

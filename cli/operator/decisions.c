@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* stagecoach decisions: what was decided, by whom and why. */
+
+#include <config.h>
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/command.h"
+#include "cli/operator/controller-query.h"
+#include "openvswitch/json.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "util.h"
+
+/* Time between two looks. */
+#define FOLLOW_MS 500
+
+static const char usage[] =
+    "usage: stagecoach decisions [--follow] [--format table|json]\n";
+
+/* The newest decision that was printed. */
+static int64_t last;
+
+static void
+print_line(const struct json *d)
+{
+    time_t seconds = member_number(d, "at") / 1000;
+    struct tm tm;
+    char at[32] = "-";
+
+    if (localtime_r(&seconds, &tm)) {
+        strftime(at, sizeof at, "%T", &tm);
+    }
+    printf("%s %5.0f %-8s %s: %s (%s)\n", at, member_number(d, "id"),
+           member_string(d, "kind"), member_string(d, "subject"),
+           member_string(d, "reason"), member_string(d, "actor"));
+}
+
+/* What is new; a controller that was started again begins with 1. */
+static void
+print_decisions(const struct json *json)
+{
+    const struct json *all = member_array(json, "decisions");
+
+    for (size_t i = 0; i < all->array.n; i++) {
+        print_line(all->array.elems[i]);
+    }
+    last = member_number(json, "last");
+    fflush(stdout);
+}
+
+static void
+print_json_lines(const struct json *json)
+{
+    const struct json *all = member_array(json, "decisions");
+
+    for (size_t i = 0; i < all->array.n; i++) {
+        char *text = json_to_string(all->array.elems[i], JSSF_SORT);
+
+        puts(text);
+        free(text);
+    }
+    last = member_number(json, "last");
+    fflush(stdout);
+}
+
+/* Asks for what came after the last one. */
+static int
+ask(const char *name, void (*print)(const struct json *))
+{
+    char *after = xasprintf("%"PRId64, last);
+    const char *args[] = { after };
+    int status = controller_ask(name, "controller/decisions-after", 1, args,
+                                false, print);
+
+    free(after);
+    return status;
+}
+
+int
+cmd_decisions(int argc, char *argv[])
+{
+    static const struct option options[] = {
+        {"follow", no_argument, NULL, 'F'},
+        {"format", required_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    bool follow = false, as_json = false;
+    int c, status;
+
+    optind = 0;
+    while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (c == 'h') {
+            fputs(usage, stdout);
+            return EXIT_OK;
+        } else if (c == 'F') {
+            follow = true;
+        } else if (c == 'f' && (!strcmp(optarg, "json")
+                                || !strcmp(optarg, "table"))) {
+            as_json = !strcmp(optarg, "json");
+        } else {
+            fputs(usage, stderr);
+            return EXIT_USAGE;
+        }
+    }
+    if (optind < argc) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
+    }
+    vlog_set_levels(NULL, VLF_CONSOLE, VLL_ERR);
+    vlog_set_levels(NULL, VLF_SYSLOG, VLL_OFF);
+    do {
+        status = ask(argv[0], as_json ? print_json_lines : print_decisions);
+        if (follow && !status) {
+            poll_timer_wait(FOLLOW_MS);
+            poll_block();
+        }
+    } while (follow && !status && !ferror(stdout));
+    return status;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* stagecoach pki: keys and certificates of controllers and agents. */
+
+#include <config.h>
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/command.h"
+#include "cli/operator/table.h"
+#include "controller/ovsdb/pki.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+/* What "rotate" takes for near its end. */
+#define WITHIN_DAYS 30
+
+struct pki_options {
+    const char *dir;
+    double days, within;
+    bool json;
+    char **args;                /* Not options. */
+    int n_args;
+};
+
+static char *
+parse_days(const char *option, double *daysp)
+{
+    char *tail;
+    double days = strtod(optarg, &tail);
+
+    if (tail == optarg || *tail || !(days >= 0.00001)
+        || days > PKI_MAX_DAYS) {
+        return xasprintf("%s: \"%s\" is not a number of days, up to %d is "
+                         "allowed", option, optarg, PKI_MAX_DAYS);
+    }
+    *daysp = days;
+    return NULL;
+}
+
+/* Returns NULL or a message. */
+static char *
+parse(int argc, char *argv[], struct pki_options *o)
+{
+    static const struct option options[] = {
+        {"dir", required_argument, NULL, 'd'},
+        {"days", required_argument, NULL, 'n'},
+        {"within", required_argument, NULL, 'w'},
+        {"format", required_argument, NULL, 'f'},
+        {NULL, 0, NULL, 0},
+    };
+    char *error = NULL;
+    int c;
+
+    *o = (struct pki_options) { .dir = "/etc/stagecoach/pki",
+                                .days = PKI_DAYS, .within = WITHIN_DAYS };
+    optind = 0;
+    opterr = 0;
+    while (!error
+           && (c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        switch (c) {
+        case 'd': o->dir = optarg; break;
+        case 'n': error = parse_days("--days", &o->days); break;
+        case 'w': error = parse_days("--within", &o->within); break;
+        case 'f':
+            o->json = !strcmp(optarg, "json");
+            if (!o->json && strcmp(optarg, "table")) {
+                error = xasprintf("--format: \"%s\" is not one of \"table\", "
+                                  "\"json\"", optarg);
+            }
+            break;
+        case ':':
+            error = xasprintf("%s: needs a value", argv[optind - 1]);
+            break;
+        default:
+            error = xasprintf("%s: not an option, --dir, --days, --within and "
+                              "--format are allowed", argv[optind - 1]);
+        }
+    }
+    o->args = argv + optind;
+    o->n_args = argc - optind;
+    return error;
+}
+
+static char *
+init(const struct pki_options *o)
+{
+    return pki_init(o->dir);
+}
+
+static char *
+issue(const struct pki_options *o)
+{
+    char *error = NULL;
+    int role = 0;
+
+    if (o->n_args < 2) {
+        return xstrdup("ROLE NAME: missing, \"controller\" or \"agent\" and "
+                       "one name or more are needed");
+    }
+    while (role < N_PKI_ROLES && strcmp(o->args[0], pki_role_names[role])) {
+        role++;
+    }
+    if (role == N_PKI_ROLES) {
+        return xasprintf("ROLE: \"%s\" is not one of \"controller\", "
+                         "\"agent\"", o->args[0]);
+    }
+    for (int i = 1; !error && i < o->n_args; i++) {
+        error = pki_issue(o->dir, role, o->args[i], o->days);
+    }
+    return error;
+}
+
+static bool
+is_named(const struct pki_options *o, const char *name)
+{
+    for (int i = 0; i < o->n_args; i++) {
+        if (!strcmp(o->args[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static char *
+check_names(const struct pki_options *o, const struct pki_entry *entries,
+            size_t n)
+{
+    for (int i = 0; i < o->n_args; i++) {
+        size_t j = 0;
+
+        while (j < n && strcmp(entries[j].name, o->args[i])) {
+            j++;
+        }
+        if (j == n) {
+            return xasprintf("NAME: \"%s\" has no certificate, \"stagecoach "
+                             "pki show\" lists who has", o->args[i]);
+        }
+    }
+    return NULL;
+}
+
+/* New keys and certificates for those who are named, or, if nobody is, for all
+ * that end soon. */
+static char *
+rotate(const struct pki_options *o)
+{
+    int64_t soon = time(NULL) + (int64_t) (o->within * 86400);
+    struct pki_entry *entries;
+    size_t n;
+    char *error = pki_list(o->dir, &entries, &n);
+
+    error = error ? error : check_names(o, entries, n);
+    for (size_t i = 0; !error && i < n; i++) {
+        if (o->n_args ? is_named(o, entries[i].name)
+            : entries[i].expires <= soon) {
+            error = pki_issue(o->dir, entries[i].role, entries[i].name,
+                              o->days);
+            if (!error) {
+                printf("%s %s\n", pki_role_names[entries[i].role],
+                       entries[i].name);
+            }
+        }
+    }
+    pki_list_free(entries, n);
+    return error;
+}
+
+static void
+show_json(const struct pki_entry *entries, size_t n)
+{
+    struct json *array = json_array_create_empty();
+    struct json *top = json_object_create();
+    char *text;
+
+    for (size_t i = 0; i < n; i++) {
+        struct json *json = json_object_create();
+
+        json_object_put_string(json, "role",
+                               pki_role_names[entries[i].role]);
+        json_object_put_string(json, "name", entries[i].name);
+        json_object_put(json, "expires",
+                        json_integer_create(entries[i].expires * 1000));
+        json_array_add(array, json);
+    }
+    json_object_put(top, "certificates", array);
+    text = json_to_string(top, JSSF_SORT);
+    puts(text);
+    free(text);
+    json_destroy(top);
+}
+
+static char *
+show(const struct pki_options *o)
+{
+    struct pki_entry *entries;
+    size_t n;
+    char *error = pki_list(o->dir, &entries, &n);
+
+    if (!error && o->json) {
+        show_json(entries, n);
+    } else if (!error) {
+        struct table *t = table_create("role", "name", "days_left", NULL);
+
+        for (size_t i = 0; i < n; i++) {
+            table_add(t, "%s", pki_role_names[entries[i].role]);
+            table_add(t, "%s", entries[i].name);
+            table_add(t, "%.1f",
+                      (entries[i].expires - time(NULL)) / 86400.0);
+        }
+        table_print(t, stdout);
+        table_destroy(t);
+    }
+    pki_list_free(entries, n);
+    return error;
+}
+
+static int
+run_pki(int argc, char *argv[], char *(*action)(const struct pki_options *))
+{
+    struct pki_options o;
+    char *error = parse(argc, argv, &o);
+    int status = EXIT_USAGE;
+
+    if (!error) {
+        error = action(&o);
+        status = error ? EXIT_NO : EXIT_OK;
+    }
+    if (error) {
+        fprintf(stderr, "stagecoach pki: %s\n", error);
+        free(error);
+    }
+    return status;
+}
+
+static int
+cmd_pki_init(int argc, char *argv[])
+{
+    return run_pki(argc, argv, init);
+}
+
+static int
+cmd_pki_issue(int argc, char *argv[])
+{
+    return run_pki(argc, argv, issue);
+}
+
+static int
+cmd_pki_rotate(int argc, char *argv[])
+{
+    return run_pki(argc, argv, rotate);
+}
+
+static int
+cmd_pki_show(int argc, char *argv[])
+{
+    return run_pki(argc, argv, show);
+}
+
+int
+cmd_pki(int argc, char *argv[])
+{
+    static const struct command commands[] = {
+        { "init", "[--dir DIR]", "Make the two authorities.", cmd_pki_init },
+        { "issue", "controller|agent NAME... [--days N] [--dir DIR]",
+          "Make keys and certificates.", cmd_pki_issue },
+        { "rotate", "[NAME...] [--within DAYS] [--days N] [--dir DIR]",
+          "Make new ones for those named, or that end soon.",
+          cmd_pki_rotate },
+        { "show", "[--format table|json] [--dir DIR]",
+          "Who has one, and for how long.", cmd_pki_show },
+        { NULL, NULL, NULL, NULL },
+    };
+
+    if (command_help(commands, "stagecoach pki", argc - 1, argv + 1)) {
+        return EXIT_OK;
+    }
+    return command_dispatch(commands, "stagecoach pki", argc - 1, argv + 1);
+}

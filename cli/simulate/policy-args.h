@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef POLICY_ARGS_H
+#define POLICY_ARGS_H 1
+
+/* What the commands of "stagecoach policy" have in common.
+ *
+ * Their arguments: policies, one trace, a format, and some of their own.
+ * policy_args_parse() returns -1 to go on, otherwise an exit status; what is
+ * wrong it has said.  policy_args_open() reads what was named and returns NULL
+ * or a message that the caller frees.  After either, policy_args_uninit(). */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/simulate/workload-open.h"
+#include "sim/run/simulate.h"
+
+struct policy;
+
+/* Which arguments a command takes. */
+struct policy_syntax {
+    const char *name;           /* "stagecoach policy show", for messages. */
+    const char *usage;          /* For --help. */
+    const char *options;        /* Letters of those it takes: 't'race,
+                                 * 'p'olicy, 'f'ormat, 'l'ive, 'O'ut,
+                                 * o'b'jective, b'u'dget, 's'eed,
+                                 * 'H'istory and 'S'ince. */
+    int n_names;                /* Policies that stand alone, at most 2. */
+    int n_policies;             /* Policies in all, at least, */
+    int max_policies;           /* and at most, 2 or less. */
+    bool needs_trace;           /* Or a history. */
+};
+
+struct policy_args {
+    const char *names[2];
+    int n_names;
+    const char *trace, *out, *objective, *budget, *seed;
+    const char *history, *since;        /* In place of 'trace', which is then
+                                         * the same as 'history'. */
+    bool live, json;
+
+    struct policy *policies[2];
+    struct workload_input input;        /* Empty without 'trace'. */
+};
+
+int policy_args_parse(const struct policy_syntax *, int argc, char *argv[],
+                      struct policy_args *);
+char *policy_args_open(struct policy_args *);
+void policy_args_uninit(struct policy_args *);
+
+/* How the workload is served: levels, as the data plane does, but a trace of
+ * coflows exactly, as in the literature. */
+enum sim_service policy_args_service(const struct policy_args *);
+
+/* Simulates the workload by one of the policies; a terminal sees how far. */
+void policy_args_replay(const struct policy_args *, int policy,
+                        struct sim_result *);
+
+/* Prints 'error' and frees it; returns the exit status. */
+int policy_args_fail(char *error);
+
+#endif /* cli/simulate/policy-args.h */

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "cli/simulate/policy-history.h"
+
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+
+#include "cli/operator/controller-query.h"
+#include "cli/duration.h"
+#include "controller/ovsdb/rpc-call.h"
+#include "openvswitch/dynamic-string.h"
+#include "sim/workload/workload-recording.h"
+#include "timeval.h"
+#include "util.h"
+
+#define MAX_STAGES "20000"
+#define TIMEOUT_MS 20000
+
+/* Returns an error message or NULL and stores the controller's answer. */
+static char *
+ask_controller(int64_t age, char **textp)
+{
+    char *socket = xasprintf("%s/controller.ctl", cli_rundir());
+    char *since = xasprintf("%"PRId64, (int64_t) time_wall_msec() - age);
+    const char *args[] = { "stages", since, MAX_STAGES };
+    int errnum;
+    char *error = rpc_unixctl(socket, "controller/history", 3, args,
+                              TIMEOUT_MS, textp, &errnum);
+
+    free(since);
+    free(socket);
+    return error;
+}
+
+/* Appends the records of 'stmt' as elements of an array. */
+static int
+put_records(sqlite3_stmt *stmt, struct ds *text)
+{
+    const char *comma = "";
+    int status;
+
+    while ((status = sqlite3_step(stmt)) == SQLITE_ROW) {
+        const unsigned char *record = sqlite3_column_text(stmt, 0);
+
+        ds_put_format(text, "%s%s", comma,
+                      record ? (const char *) record : "null");
+        comma = ",\n";
+    }
+    return status == SQLITE_DONE ? SQLITE_OK : status;
+}
+
+static char *
+read_file(const char *file, int64_t since, char **textp)
+{
+    struct ds text = DS_EMPTY_INITIALIZER;
+    sqlite3_stmt *stmt = NULL;
+    sqlite3 *db = NULL;
+    char *error = NULL;
+    int status;
+
+    status = sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL);
+    if (status == SQLITE_OK) {
+        status = sqlite3_prepare_v2(
+            db, "SELECT record FROM (SELECT rowid AS id, * FROM stage"
+            " WHERE at > ? ORDER BY rowid DESC LIMIT " MAX_STAGES ")"
+            " ORDER BY at, id", -1, &stmt, NULL);
+    }
+    ds_put_cstr(&text, "{\"stages\": [");
+    if (status == SQLITE_OK) {
+        sqlite3_bind_int64(stmt, 1, since);
+        status = put_records(stmt, &text);
+    }
+    ds_put_cstr(&text, "]}");
+    if (status != SQLITE_OK) {
+        error = xasprintf("%s: not a controller's history (%s), an age such "
+                          "as 24h or the file of its --history is allowed",
+                          file, db ? sqlite3_errmsg(db) : "no memory");
+        ds_clear(&text);
+    }
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    *textp = ds_steal_cstr(&text);
+    return error;
+}
+
+char *
+policy_history_open(const char *what, const char *since,
+                    struct workload **wp)
+{
+    char *text = NULL, *error;
+    int64_t age = 0;
+
+    *wp = NULL;
+    if (since && !duration_parse(since, &age)) {
+        return xasprintf("--since: \"%s\" is no time, such as 90m, 24h, 7d "
+                         "up to a year is allowed", since);
+    }
+    if (!since && duration_parse(what, &age)) {
+        error = ask_controller(age, &text);
+    } else {
+        error = read_file(what, age ? time_wall_msec() - age : 0, &text);
+    }
+    if (!error) {
+        error = workload_recording_from_string(what, text, wp);
+    }
+    free(text);
+    return error;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* stagecoach policy tune: better numbers for a policy. */
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/simulate/policy-args.h"
+#include "cli/simulate/policy.h"
+#include "policies/policy-json.h"
+#include "sim/run/tune.h"
+#include "sim/workload/workload.h"
+
+#define DEFAULT_BUDGET "60s"
+#define MAX_NAME 31             /* Characters of a policy's name. */
+
+static const struct policy_syntax syntax = {
+    .name = "stagecoach policy tune",
+    .usage =
+        "usage: stagecoach policy tune --trace T [--policy BASE]\n"
+        "                              [--objective O] [--budget B]\n"
+        "                              [--out FILE] [--seed N]\n"
+#ifdef HAVE_OVS
+        "       stagecoach policy tune --history H [--since AGE] ...\n"
+#endif
+        "\n"
+        "Tries the numbers that BASE's order computes with on the first 60 %\n"
+        "of T's searches or coflows by arrival, and the best of them on the\n"
+        "rest.  Writes a policy only if it is better on both; otherwise the\n"
+        "exit status is 1.\n\n"
+        "  --trace T     Anything that \"stagecoach sim\" reads.\n"
+#ifdef HAVE_OVS
+        "  --history H   What a controller has kept, in place of T: an age,\n"
+        "                such as 24h, to ask the one that runs, or a file.\n"
+        "  --since AGE   Of a file, only what ended within the age.\n"
+#endif
+        "  --policy P    What to begin with, a name or file; default stage.\n"
+        "  --objective O What shall be small: \"mean_sct\" (default),\n"
+        "                \"p95_sct\" or \"max_slowdown\".\n"
+        "  --budget B    Seconds, such as \"60s\" (default), or a number of\n"
+        "                simulations, such as \"200\".\n"
+        "  --out FILE    Where to write the policy.\n"
+        "  --seed N      Another order of trying; default 0.\n",
+#ifdef HAVE_OVS
+    .options = "tpbuOsHS",
+#else
+    .options = "tpbuOs",
+#endif
+    .max_policies = 1, .needs_trace = true,
+};
+
+static bool
+parse_objective(const char *text, struct tune_options *options)
+{
+    for (int i = 0; tune_objectives[i]; i++) {
+        if (!strcmp(text, tune_objectives[i])) {
+            options->objective = i;
+            return true;
+        }
+    }
+    fprintf(stderr, "--objective: \"%s\" is not one of \"mean_sct\", "
+            "\"p95_sct\", \"max_slowdown\"\n", text);
+    return false;
+}
+
+static bool
+parse_budget(const char *text, struct tune_options *options)
+{
+    char *end;
+    double x = strtod(text, &end);
+
+    if (end != text && !strcmp(end, "s") && x > 0 && x <= 1e6) {
+        options->budget_s = x;
+        return true;
+    } else if (end != text && !*end && x == floor(x) && x >= 1 && x <= 1e6) {
+        options->evaluations = x;
+        return true;
+    }
+    fprintf(stderr, "--budget: \"%s\" is not a budget, seconds such as "
+            "\"60s\" or a number of simulations such as \"200\", at most "
+            "1000000, are allowed\n", text);
+    return false;
+}
+
+static bool
+parse_seed(const char *text, struct tune_options *options)
+{
+    char *end;
+
+    errno = 0;
+    options->seed = strtoull(text, &end, 10);
+    if (errno || *text < '0' || *text > '9' || *end) {
+        fprintf(stderr, "--seed: \"%s\" is not a seed, an integer from 0 "
+                "on is allowed\n", text);
+        return false;
+    }
+    return true;
+}
+
+static void
+show_progress(void *unused, size_t n_evaluations, double ratio)
+{
+    fprintf(stderr, "\r%zu simulations, %.1f %% better\033[K",
+            n_evaluations, 100 * (1 - ratio));
+}
+
+static void
+print_score(const char *policy, const struct tune_score scores[TUNE_N_PARTS])
+{
+    printf("%-20s", policy);
+    for (int p = 0; p < TUNE_N_PARTS; p++) {
+        for (int o = 0; o < TUNE_N_OBJECTIVES; o++) {
+            printf(" %12.3f", scores[p].of[o]);
+        }
+    }
+    putchar('\n');
+}
+
+/* Prints in what 'tuned' differs from 'base'. */
+static void
+print_changes(const struct policy *base, const struct policy *tuned)
+{
+    struct policy_rows old, new;
+
+    policy_rows_init(&old, base);
+    policy_rows_init(&new, tuned);
+    for (size_t i = 0; i < new.n; i++) {
+        const struct policy_row *row = policy_rows_find(&old,
+                                                        new.rows[i].member);
+
+        if (strcmp(row->value, new.rows[i].value)) {
+            printf("%s: %s, not %s\n", row->member, new.rows[i].value,
+                   row->value);
+        }
+    }
+    policy_rows_uninit(&old);
+    policy_rows_uninit(&new);
+}
+
+/* The objective's gain in percent on 'part'. */
+static double
+gain(const struct tune_options *options, const struct tune_result *r,
+     enum tune_part part)
+{
+    double base = r->base[part].of[options->objective];
+
+    return base > 0
+           ? 100 * (1 - r->tuned[part].of[options->objective] / base) : 0;
+}
+
+/* Says a gain in percent; what got worse is more, not less than nothing. */
+static const char *
+more_or_less(double gain)
+{
+    return gain < 0 ? "more" : "less";
+}
+
+static void
+print_result(const struct policy_args *args,
+             const struct tune_options *options, const struct tune_result *r)
+{
+    const char *noun = args->input.workload->noun;
+    double train = gain(options, r, TUNE_TRAIN);
+    double held = gain(options, r, TUNE_HELD_BACK);
+
+    printf("%s: %zu simulations of the first %zu cojobs, %zu held back; %ss' "
+           "times in seconds\n", args->trace, r->n_evaluations,
+           r->n_cojobs[TUNE_TRAIN], r->n_cojobs[TUNE_HELD_BACK], noun);
+    printf("%-20s %12s %12s %12s %12s %12s %12s\n", "policy", "mean_sct",
+           "p95_sct", "max_slowdown", "held:mean", "held:p95",
+           "held:max_sl");
+    print_score(args->policies[0]->name, r->base);
+    print_score("tuned", r->tuned);
+    print_changes(args->policies[0], &r->policy);
+    printf("%s: %.1f %% %s there, %.1f %% %s on what was held back: %s\n",
+           tune_objectives[options->objective],
+           fabs(train), more_or_less(train), fabs(held), more_or_less(held),
+           r->better ? "better" : "not better, the policy stays as it is");
+}
+
+/* Writes the policy.  Returns NULL or a message that the caller frees. */
+static char *
+write_policy(const struct policy_args *args,
+             const struct tune_options *options, const struct tune_result *r)
+{
+    FILE *stream = fopen(args->out, "w");
+    char name[MAX_NAME + 1], *description, *text, *error = NULL;
+    bool failed = !stream;
+
+    snprintf(name, sizeof name, "%.*s-tuned", MAX_NAME - 6,
+             args->policies[0]->name);
+    if (asprintf(&description, "%s, tuned for %s on %s: %.1f %% less there, "
+                 "%.1f %% less on what was held back.",
+                 args->policies[0]->name,
+                 tune_objectives[options->objective], args->trace,
+                 gain(options, r, TUNE_TRAIN),
+                 gain(options, r, TUNE_HELD_BACK)) < 0) {
+        abort();
+    }
+    text = policy_rewrite(args->policies[0], &r->policy, name, description);
+    if (stream) {
+        failed = fprintf(stream, "%s\n", text) < 0;
+        failed |= fclose(stream) != 0;
+    }
+    if (failed && asprintf(&error, "%s: %s", args->out,
+                           strerror(errno)) < 0) {
+        abort();
+    }
+    free(description);
+    free(text);
+    return error;
+}
+
+/* Returns NULL or a message that the caller frees; '*betterp' is whether the
+ * policy has been made better. */
+static char *
+run(const struct policy_args *args, struct tune_options *options,
+    bool *betterp)
+{
+    struct tune_result result;
+    char *error;
+
+    if (args->input.workload->n_cojobs < 2) {
+        if (asprintf(&error, "%s: %zu cojob, 2 or more are needed to learn "
+                     "from some and to test on others", args->trace,
+                     args->input.workload->n_cojobs) < 0) {
+            abort();
+        }
+        return error;
+    }
+    options->service = policy_args_service(args);
+    options->progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    tune(args->input.workload, args->policies[0], options, &result);
+    if (options->progress) {
+        fputs("\r\033[K", stderr);
+    }
+    print_result(args, options, &result);
+    *betterp = result.better;
+    return result.better && args->out
+           ? write_policy(args, options, &result) : NULL;
+}
+
+int
+policy_tune(int argc, char *argv[])
+{
+    struct tune_options options = { .objective = TUNE_MEAN_SCT };
+    struct policy_args args;
+    bool better = false;
+    int status = policy_args_parse(&syntax, argc, argv, &args);
+    char *error;
+
+    if (status >= 0) {
+        return status;
+    }
+    if (!parse_objective(args.objective ? args.objective : "mean_sct",
+                         &options)
+        || !parse_budget(args.budget ? args.budget : DEFAULT_BUDGET, &options)
+        || !parse_seed(args.seed ? args.seed : "0", &options)) {
+        return EXIT_USAGE;
+    }
+    if (!args.n_names) {
+        args.names[args.n_names++] = "stage";
+    }
+    error = policy_args_open(&args);
+    if (!error) {
+        error = run(&args, &options, &better);
+    }
+    status = (error ? policy_args_fail(error)
+              : fflush(stdout) || !better ? EXIT_NO : EXIT_OK);
+    policy_args_uninit(&args);
+    return status;
+}

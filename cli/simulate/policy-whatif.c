@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* stagecoach policy whatif: the same workload under two policies. */
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/simulate/policy-args.h"
+#include "cli/simulate/policy.h"
+#include "policies/policy.h"
+#include "sim/fabric/fabric.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload.h"
+
+/* Stages of which is told that they gain, or lose, most. */
+#define N_NAMED 5
+
+static const struct policy_syntax syntax = {
+    .name = "stagecoach policy whatif",
+    .usage =
+        "usage: stagecoach policy whatif --trace T --policy A --policy B\n"
+        "                                [--format table|json]\n"
+#ifdef HAVE_OVS
+        "       stagecoach policy whatif --history H [--since AGE] ...\n"
+#endif
+        "\n"
+        "Simulates T under both policies, with levels as the data plane\n"
+        "serves them unless T is a trace of coflows, and says what B\n"
+        "changes: in all, and for which stages most.\n\n"
+        "  --trace T     Anything that \"stagecoach sim\" reads.\n"
+#ifdef HAVE_OVS
+        "  --history H   What a controller has kept, in place of T: an age,\n"
+        "                such as 24h, to ask the one that runs, or a file.\n"
+        "  --since AGE   Of a file, only what ended within the age.\n"
+#endif
+        "  --policy P    A policy's name or file.\n"
+        "  --format F    \"table\" (default) or \"json\".\n",
+#ifdef HAVE_OVS
+    .options = "tpfHS",
+#else
+    .options = "tpf",
+#endif
+    .n_policies = 2, .max_policies = 2,
+    .needs_trace = true,
+};
+
+/* A stage under both policies; they need not begin in the same order. */
+struct change {
+    size_t cojob, rung;
+    double seconds[2];          /* Completion time under A and B. */
+};
+
+static int
+compare_stages(const void *a_, const void *b_)
+{
+    const struct sim_stage *a = a_, *b = b_;
+
+    return (a->cojob != b->cojob ? (a->cojob < b->cojob ? -1 : 1)
+            : a->rung < b->rung ? -1 : a->rung > b->rung);
+}
+
+static double
+gain(const struct change *c)
+{
+    return c->seconds[0] - c->seconds[1];
+}
+
+/* The largest gain first, then as in the workload. */
+static int
+compare_changes(const void *a_, const void *b_)
+{
+    const struct change *a = a_, *b = b_;
+
+    return (gain(a) != gain(b) ? (gain(a) > gain(b) ? -1 : 1)
+            : a->cojob != b->cojob ? (a->cojob < b->cojob ? -1 : 1)
+            : a->rung < b->rung ? -1 : a->rung > b->rung);
+}
+
+/* Returns what changes for each stage, the largest gain first; the caller
+ * frees.  Sorts the stages of both results. */
+static struct change *
+find_changes(struct sim_result results[2])
+{
+    size_t n = results[0].n_stages;
+    struct change *changes = calloc(n ? n : 1, sizeof *changes);
+
+    if (!changes) {
+        abort();
+    }
+    for (int p = 0; p < 2; p++) {
+        qsort(results[p].stages, n, sizeof *results[p].stages,
+              compare_stages);
+        for (size_t i = 0; i < n; i++) {
+            const struct sim_stage *s = &results[p].stages[i];
+
+            changes[i].cojob = s->cojob;
+            changes[i].rung = s->rung;
+            changes[i].seconds[p] = s->end - s->begin;
+        }
+    }
+    qsort(changes, n, sizeof *changes, compare_changes);
+    return changes;
+}
+
+/* Stages that gain (sign 1) or lose (-1), the most first: the 'i'th of them,
+ * or NULL. */
+static const struct change *
+nth_change(const struct change *changes, size_t n, size_t i, int sign)
+{
+    const struct change *c;
+
+    if (i >= N_NAMED || i >= n) {
+        return NULL;
+    }
+    c = sign > 0 ? &changes[i] : &changes[n - 1 - i];
+    return sign * gain(c) > 1e-9 ? c : NULL;
+}
+
+static void
+print_named(const struct policy_args *args, const struct change *changes,
+            size_t n, int sign)
+{
+    const struct workload *w = args->input.workload;
+    const struct change *c;
+
+    for (size_t i = 0; (c = nth_change(changes, n, i, sign)); i++) {
+        if (!i) {
+            printf("\n%-28s %5s %9s %9s %9s\n",
+                   sign > 0 ? "gain most" : "lose most", "rung", "A", "B",
+                   "B - A");
+        }
+        printf("%-28s %5zu %9.3f %9.3f %+9.3f\n", w->cojobs[c->cojob].name,
+               c->rung, c->seconds[0], c->seconds[1], -gain(c));
+    }
+}
+
+static double
+ratio(const struct sim_result results[2], int p)
+{
+    return results[0].mean > 0 ? results[p].mean / results[0].mean : 1;
+}
+
+static void
+print_table(const struct policy_args *args,
+            const struct sim_result results[2], const struct change *changes)
+{
+    const struct workload *w = args->input.workload;
+    size_t n = results[0].n_stages;
+
+    printf("%s: %zu %s%s on %d hosts, completion times in seconds\n",
+           args->trace, n, w->noun, n == 1 ? "" : "s", w->fabric->n_hosts);
+    printf("  %-26s %9s %9s %9s %6s\n", "policy", "mean", "p95", "max",
+           "ratio");
+    for (int p = 0; p < 2; p++) {
+        printf("%c %-26s %9.3f %9.3f %9.3f %6.3f\n", "AB"[p],
+               args->policies[p]->name, results[p].mean, results[p].p95,
+               results[p].max, ratio(results, p));
+    }
+    print_named(args, changes, n, 1);
+    print_named(args, changes, n, -1);
+}
+
+static void
+add_named(cJSON *top, const char *name, const struct policy_args *args,
+          const struct change *changes, size_t n, int sign)
+{
+    cJSON *array = cJSON_AddArrayToObject(top, name);
+    const struct change *c;
+
+    for (size_t i = 0; (c = nth_change(changes, n, i, sign)); i++) {
+        cJSON *o = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(
+            o, "cojob", args->input.workload->cojobs[c->cojob].name);
+        cJSON_AddNumberToObject(o, "rung", c->rung);
+        cJSON_AddNumberToObject(o, "a", c->seconds[0]);
+        cJSON_AddNumberToObject(o, "b", c->seconds[1]);
+        cJSON_AddItemToArray(array, o);
+    }
+}
+
+static void
+print_json(const struct policy_args *args,
+           const struct sim_result results[2], const struct change *changes)
+{
+    cJSON *top = cJSON_CreateObject();
+    cJSON *policies = cJSON_AddArrayToObject(top, "policies");
+    char *text;
+
+    for (int p = 0; p < 2; p++) {
+        cJSON *o = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(o, "name", args->policies[p]->name);
+        cJSON_AddNumberToObject(o, "mean", results[p].mean);
+        cJSON_AddNumberToObject(o, "p95", results[p].p95);
+        cJSON_AddNumberToObject(o, "max", results[p].max);
+        cJSON_AddNumberToObject(o, "ratio", ratio(results, p));
+        cJSON_AddItemToArray(policies, o);
+    }
+    add_named(top, "gain", args, changes, results[0].n_stages, 1);
+    add_named(top, "lose", args, changes, results[0].n_stages, -1);
+    text = cJSON_Print(top);
+    if (!text) {
+        abort();
+    }
+    puts(text);
+    cJSON_free(text);
+    cJSON_Delete(top);
+}
+
+static void
+whatif(const struct policy_args *args)
+{
+    struct sim_result results[2];
+    struct change *changes;
+
+    for (int p = 0; p < 2; p++) {
+        policy_args_replay(args, p, &results[p]);
+    }
+    changes = find_changes(results);
+    if (args->json) {
+        print_json(args, results, changes);
+    } else {
+        print_table(args, results, changes);
+    }
+    free(changes);
+    for (int p = 0; p < 2; p++) {
+        sim_result_uninit(&results[p]);
+    }
+}
+
+int
+policy_whatif(int argc, char *argv[])
+{
+    struct policy_args args;
+    int status = policy_args_parse(&syntax, argc, argv, &args);
+    char *error;
+
+    if (status >= 0) {
+        return status;
+    }
+    error = policy_args_open(&args);
+    if (error) {
+        status = policy_args_fail(error);
+    } else {
+        whatif(&args);
+        status = fflush(stdout) ? EXIT_NO : EXIT_OK;
+    }
+    policy_args_uninit(&args);
+    return status;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/simulate/workload-open.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scenario/scenario.h"
+#include "base/json-check.h"
+#include "sim/workload/job-trace.h"
+#include "sim/memory.h"
+#include "sim/workload/workload-coflow.h"
+#include "sim/workload/workload-generate.h"
+#include "sim/workload/workload-jobs.h"
+#include "sim/workload/workload-recording.h"
+#include "sim/workload/workload-scenario.h"
+#include "sim/workload/workload-training.h"
+#include "sim/workload/workload.h"
+
+#define GENERATE "generate:"
+
+/* Returns true if 'line' begins like JSON; no trace does. */
+static bool
+is_json(const char *line)
+{
+    return line[strspn(line, " \t\r\n")] == '{';
+}
+
+static bool
+has_member(const char *text, const char *member)
+{
+    struct json_check *jc = json_check_open("", text);
+    bool has = json_has(json_check_top(jc), member);
+
+    free(json_check_close(jc));
+    return has;
+}
+
+static char *
+open_lab_scenario(const char *file, const char *text,
+                  struct workload_input *input)
+{
+    struct scenario *scenario;
+    char *error = scenario_from_string(file, text, &scenario);
+
+    if (!error && scenario->n_cojobs
+        && asprintf(&error, "%s: /cojobs: commands cannot be simulated, only "
+                    "searches are allowed", file) < 0) {
+        abort();
+    }
+    if (!error) {
+        input->workload = workload_training_create(scenario);
+        input->levels = true;
+        input->n_policies = scenario->n_policies;
+        input->policies = sim_calloc(scenario->n_policies,
+                                     sizeof *input->policies);
+        for (size_t i = 0; i < scenario->n_policies; i++) {
+            input->policies[i] = sim_strdup(scenario->policies[i]);
+        }
+    }
+    scenario_destroy(scenario);
+    return error;
+}
+
+static char *
+open_json(const char *file, struct workload_input *input)
+{
+    char *text;
+    char *error = json_read_file(file, &text);
+
+    if (!error) {
+        if (has_member(text, "cojobs") && !has_member(text, "policies")) {
+            error = workload_scenario_from_string(file, text,
+                                                  &input->workload);
+        } else if (has_member(text, "stages")) {
+            error = workload_recording_from_string(file, text,
+                                                   &input->workload);
+        } else {
+            error = open_lab_scenario(file, text, input);
+        }
+        free(text);
+    }
+    return error;
+}
+
+static char *
+open_generated(const char *text, const uint64_t *seed,
+               struct workload_input *input)
+{
+    struct generate_options options;
+    char *error = generate_options_parse(text, &options);
+
+    if (!error && seed) {
+        char *other;
+
+        if (asprintf(&other, "%"PRIu64"%s", *seed,
+                     text + strcspn(text, ",")) < 0) {
+            abort();
+        }
+        error = generate_options_parse(other, &options);
+        free(other);
+    }
+    if (!error) {
+        input->workload = workload_generate(&options);
+    }
+    return error;
+}
+
+/* Opens the trace of jobs "FILE,NAME=VALUE...".  'n' characters of it are the
+ * file's name. */
+static char *
+open_jobs(const char *what, size_t n, const uint64_t *seed,
+          struct workload_input *input)
+{
+    struct jobs_options options = JOBS_OPTIONS_INIT;
+    char *file = sim_must(strndup(what, n));
+    FILE *stream = fopen(file, "re");
+    char *error = NULL;
+
+    if (!stream) {
+        if (asprintf(&error, "%s: %s", file, strerror(errno)) < 0) {
+            abort();
+        }
+    } else {
+        error = jobs_options_parse(what + n + (what[n] == ','), &options);
+        options.seed = seed ? *seed : options.seed;
+        if (!error) {
+            error = workload_jobs_read(file, stream, &options,
+                                       &input->workload);
+        }
+        fclose(stream);
+    }
+    free(file);
+    return error;
+}
+
+/* Returns how many characters of 'what' are a file's name: all before the
+ * first comma that a setting stands after. */
+static size_t
+file_length(const char *what)
+{
+    for (const char *c = what; *c; c++) {
+        size_t n = strspn(c + 1, "abcdefghijklmnopqrstuvwxyz");
+
+        if (*c == ',' && n && c[1 + n] == '=') {
+            return c - what;
+        }
+    }
+    return strlen(what);
+}
+
+static char *
+open_file(const char *file, const uint64_t *seed,
+          struct workload_input *input)
+{
+    char line[256] = "";
+    FILE *stream = fopen(file, "re");
+
+    if (stream) {
+        while (fgets(line, sizeof line, stream)
+               && !line[strspn(line, " \t\r\n")]) {
+            continue;
+        }
+        fclose(stream);
+    }
+    if (is_json(line)) {
+        return open_json(file, input);
+    } else if (job_trace_begins(line)) {
+        return open_jobs(file, strlen(file), seed, input);
+    }
+    return workload_coflow_from_file(file, &input->workload);
+}
+
+char *
+workload_open(const char *what, const uint64_t *seed,
+              struct workload_input *input)
+{
+    *input = (struct workload_input) { .workload = NULL };
+    if (!strncmp(what, GENERATE, strlen(GENERATE))) {
+        return open_generated(what + strlen(GENERATE), seed, input);
+    } else if (what[file_length(what)]) {
+        return open_jobs(what, file_length(what), seed, input);
+    }
+    return open_file(what, seed, input);
+}
+
+void
+workload_input_uninit(struct workload_input *input)
+{
+    for (size_t i = 0; i < input->n_policies; i++) {
+        free(input->policies[i]);
+    }
+    free(input->policies);
+    workload_destroy(input->workload);
+}

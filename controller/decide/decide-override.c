@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/decide/decide-override.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/model/cluster.h"
+#include "controller/decide/decide-places.h"
+#include "controller/decide/decide-problem.h"
+#include "order/order.h"
+#include "policies/policy.h"
+#include "util.h"
+
+/* The range of decide_override_class(). */
+#define FIRST_CLASS (-1)
+#define LAST_CLASS 2
+
+int
+decide_override_class(enum override_kind kind)
+{
+    return (kind == OVERRIDE_PIN ? FIRST_CLASS
+            : kind == OVERRIDE_PAUSE ? 1
+            : kind == OVERRIDE_EXCLUDE ? LAST_CLASS
+            : 0);
+}
+
+static int
+class_of_entry(const struct decide_problem *dp, int entry)
+{
+    return decide_override_class(dp->unit == ORDER_UNIT_STAGE
+                                 ? dp->stages[entry]->override
+                                 : dp->jobs[entry].job->override);
+}
+
+bool
+decide_override_order(const struct decide_problem *dp,
+                      struct order_result *r)
+{
+    int *sorted = xcalloc(MAX(r->n, 1), sizeof *sorted);
+    size_t n = 0;
+    bool changed;
+
+    for (int class = FIRST_CLASS; class <= LAST_CLASS; class++) {
+        for (size_t k = 0; k < r->n; k++) {
+            if (class_of_entry(dp, r->order[k]) == class) {
+                sorted[n++] = r->order[k];
+            }
+        }
+    }
+    changed = r->n && memcmp(sorted, r->order, r->n * sizeof *sorted) != 0;
+    if (changed) {
+        memcpy(r->order, sorted, r->n * sizeof *sorted);
+    }
+    free(sorted);
+    return changed;
+}
+
+/* Where levels alone say who is served first, a pinned job needs one that no
+ * other job has. */
+static bool
+levels_decide(const struct policy *policy)
+{
+    return (order_classes[policy->order.kind].service
+            == ORDER_SERVICE_SHARE);
+}
+
+void
+decide_override_levels(const struct policy *policy,
+                       struct decide_place *places, size_t n)
+{
+    int last = policy->n_levels - 1;
+    bool pins = false;
+
+    for (size_t i = 0; i < n; i++) {
+        pins |= places[i].dj->job->override == OVERRIDE_PIN;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int class = decide_override_class(places[i].dj->job->override);
+
+        if (class > 0) {
+            places[i].level = last;
+        } else if (pins && levels_decide(policy)) {
+            places[i].level = (class < 0 ? 0
+                               : MAX(places[i].level, MIN(1, last)));
+        }
+    }
+}
+
+bool
+decide_override_pins(const struct cluster *c)
+{
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &c->jobs) {
+        const struct job *job = node->data;
+
+        if (job->live && job->override == OVERRIDE_PIN) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/decide/decide-problem.h"
+
+#include <stdlib.h>
+
+#include "controller/model/cluster.h"
+#include "controller/model/demand.h"
+#include "policies/policy.h"
+#include "timeval.h"
+#include "util.h"
+
+/* The cojob's weight by the policy, which knows users too; the intent does
+ * not. */
+static double
+weight_of(const struct policy *policy, const struct stage *stage)
+{
+    return (stage->cojob->weight
+            * policy_weight(policy, NULL, stage->cojob_name));
+}
+
+static double
+age_of(const struct stage *stage, int64_t now)
+{
+    return MAX(0, now - stage->began) / 1000.0;
+}
+
+/* The least that a host of 'job' sees it silent for in each iteration: it
+ * computes, or waits for another link.  0 if no host can tell. */
+static double
+silence_of(const struct job *job)
+{
+    const struct shash_node *node;
+    double silence = 0;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+        double s = t->burst_period * (1 - t->burst_duty);
+
+        if (s > 0 && (silence <= 0 || s < silence)) {
+            silence = s;
+        }
+    }
+    return silence;
+}
+
+/* Seconds that an iteration of 'job' would take alone, whose longest transfer
+ * takes 'burst'.  The pace of a job that was never served first says more of
+ * those before it than of the job. */
+static double
+foreseen_period(const struct job *job, double burst)
+{
+    const struct job_progress *p = &job->progress;
+    double period = (p->first_period > 0 ? p->first_period
+                     : MIN(p->period, silence_of(job) + burst));
+
+    return MAX(period, burst);
+}
+
+/* Describes 'dj', whose demands are known. */
+static void
+describe(struct decide_job *dj, const struct policy *policy, double age)
+{
+    struct job *job = dj->job;
+    struct order_traits *traits = &dj->traits;
+    double period = job->progress.period;
+
+    for (size_t i = 0; i < dj->n_demands; i++) {
+        dj->burst = MAX(dj->burst, dj->demands[i].seconds);
+    }
+    dj->alone = dj->left * MAX(job->progress.first_period, dj->burst);
+    dj->foreseen = dj->left * foreseen_period(job, dj->burst);
+    traits->arrival = age;
+    traits->sent = job->sent;
+    traits->bytes = dj->left * demand_bytes_of_iteration(job);
+    if (period > 0 && dj->burst > 0) {
+        traits->intensity = MAX(0, period - dj->burst) * demand_devices(job)
+                            / dj->burst;
+    }
+    if (period > 0 && dj->left > 1) {
+        traits->period = MAX(period, dj->burst);
+        traits->burst = dj->burst;
+    }
+    job_progress_score(&job->progress, policy, job->iteration,
+                       time_msec(), traits);
+}
+
+static void
+collect_job(struct decide_problem *dp, const struct policy *policy, int stage,
+            struct job *job, int64_t now)
+{
+    int64_t left = demand_iterations_left(dp->stages[stage], job);
+    struct decide_job *dj;
+
+    if (!left) {
+        return;
+    }
+    if (dp->n_jobs >= dp->allocated_jobs) {
+        dp->jobs = x2nrealloc(dp->jobs, &dp->allocated_jobs,
+                              sizeof *dp->jobs);
+    }
+    dj = &dp->jobs[dp->n_jobs++];
+    *dj = (struct decide_job) { .job = job, .stage = stage, .left = left };
+    dj->n_demands = demand_of_iteration(job, &dj->demands);
+    describe(dj, policy, age_of(dp->stages[stage], now));
+}
+
+static void
+add_demands(struct order_problem *op, int entry, const struct decide_job *dj,
+            int64_t iterations)
+{
+    for (size_t i = 0; i < dj->n_demands; i++) {
+        order_problem_add_demand(op, entry, dj->demands[i].port,
+                                 iterations * dj->demands[i].seconds);
+    }
+}
+
+/* The entry's traits become those of its jobs together. */
+static void
+merge_traits(struct order_traits *traits, const struct order_traits *job)
+{
+    traits->sent += job->sent;
+    traits->bytes += job->bytes;
+    traits->intensity = MAX(traits->intensity, job->intensity);
+    traits->gain = MAX(traits->gain, job->gain);
+    traits->early |= job->early;
+    if (job->period > traits->period) {
+        traits->period = job->period;
+        traits->burst = job->burst;
+    }
+}
+
+static void
+add_stage(struct decide_problem *dp, const struct policy *policy, int s,
+          int64_t now)
+{
+    double age = age_of(dp->stages[s], now);
+    struct order_traits traits = { .arrival = age };
+    int entry = order_problem_add_stage(
+        dp->op, weight_of(policy, dp->stages[s]), s);
+    double alone = 0;
+
+    for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
+        struct decide_job *dj = &dp->jobs[i];
+
+        dj->entry = entry;
+        add_demands(dp->op, entry, dj, dj->left);
+        alone = MAX(alone, dj->alone);
+        merge_traits(&traits, &dj->traits);
+    }
+    order_problem_set_release(dp->op, entry, 0, alone);
+    order_problem_set_traits(dp->op, entry, &traits);
+}
+
+/* Adds a job to the end of its rung or, if it is a coflow, one iteration of
+ * it. */
+static void
+add_job(struct decide_problem *dp, const struct policy *policy,
+        struct decide_job *dj)
+{
+    const struct stage *stage = dp->stages[dj->stage];
+    struct order_traits traits = dj->traits;
+    int64_t iterations = dj->left;
+
+    dj->entry = order_problem_add_stage(
+        dp->op, weight_of(policy, stage), dj - dp->jobs);
+    if (dp->unit == ORDER_UNIT_COFLOW) {
+        iterations = 1;
+        traits.bytes /= dj->left;
+        traits.initial = dj->burst;
+    } else {
+        order_problem_set_release(dp->op, dj->entry, 0, dj->alone);
+    }
+    add_demands(dp->op, dj->entry, dj, iterations);
+    order_problem_set_traits(dp->op, dj->entry, &traits);
+}
+
+/* Collects what the running stages of 'c' have to do and makes 'op' a problem
+ * of it, whose entries are of 'unit'.  'now' is in epoch ms. */
+void
+decide_problem_init(struct decide_problem *dp, struct order_problem *op,
+                    const struct cluster *c, const struct policy *policy,
+                    enum order_unit unit, int64_t now)
+{
+    *dp = (struct decide_problem) { .unit = unit, .op = op };
+    order_problem_restart(op, demand_n_ports(c));
+    dp->op->now = now / 1000.0;
+    dp->stages = cluster_running_stages(c, &dp->n_stages);
+    dp->first_job = xcalloc(dp->n_stages + 1, sizeof *dp->first_job);
+    for (size_t i = 0; i < dp->n_stages; i++) {
+        for (size_t j = 0; j < dp->stages[i]->n_jobs; j++) {
+            collect_job(dp, policy, i, dp->stages[i]->jobs[j], now);
+        }
+        dp->first_job[i + 1] = dp->n_jobs;
+    }
+    for (size_t i = 0; unit == ORDER_UNIT_STAGE && i < dp->n_stages; i++) {
+        add_stage(dp, policy, i, now);
+    }
+    for (size_t i = 0; unit != ORDER_UNIT_STAGE && i < dp->n_jobs; i++) {
+        add_job(dp, policy, &dp->jobs[i]);
+    }
+    order_problem_age(dp->op, policy->aging_s, policy->aging_slowdown);
+}
+
+void
+decide_problem_uninit(struct decide_problem *dp)
+{
+    for (size_t i = 0; i < dp->n_jobs; i++) {
+        free(dp->jobs[i].demands);
+    }
+    free(dp->jobs);
+    free(dp->first_job);
+    free(dp->stages);
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/decide/decide.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "controller/model/cluster.h"
+#include "controller/decide/decide-moves.h"
+#include "controller/decide/decide-override.h"
+#include "controller/decide/decide-places.h"
+#include "controller/decide/decide-problem.h"
+#include "controller/decide/decide-rows.h"
+#include "controller/decide/hysteresis.h"
+#include "order/order.h"
+#include "controller/decide/stage-history.h"
+#include "openvswitch/json.h"
+#include "openvswitch/poll-loop.h"
+#include "policies/policy.h"
+#include "timeval.h"
+#include "util.h"
+
+/* Progress alone makes a new order so often. */
+#define REFRESH_MS 1000
+
+/* An order by early improvement follows a metric that was told within so
+ * long, and is not made more often for that. */
+#define SAMPLES_MS 250
+
+/* What concerns no stage that runs makes an order when there has been no more
+ * of it for so long, but no later than that: a search that has announced its
+ * jobs is about to begin its stage. */
+#define MINOR_MS 250
+#define MAX_MINOR_MS 1000
+
+struct decide {
+    struct cluster *cluster;
+    struct decision_log *log;           /* NULL: nobody reads it. */
+    const struct policy *policy;        /* NULL before there is one. */
+
+    unsigned int changes;       /* Of the cluster, at the last order. */
+    unsigned int minor;         /* The same, */
+    unsigned int samples;       /* and the same. */
+    long long due;              /* When to compute, LLONG_MAX: not dirty. */
+    long long minor_due;        /* The same for what can wait, ... */
+    long long minor_since;      /* ... and when that began. */
+    long long refresh;          /* When to compute though nothing happened. */
+    long long retag;            /* When a job may have the level that it could
+                                 * not have yet, LLONG_MAX: none waits. */
+
+    struct order_problem *problem;      /* Their memory is used again for */
+    struct order_result result;         /* each order. */
+    struct decide_rows rows;    /* The last order. */
+    double bound, estimate;     /* Of the last order, seconds. */
+
+    uint64_t n_decisions;
+    long long us_max;           /* The longest computation. */
+    uint64_t n_gaps;            /* Decisions with a bound above 0 ... */
+    double gap_sum, gap_worst;  /* ... and their estimate / bound. */
+};
+
+struct decide *
+decide_create(struct cluster *cluster, struct decision_log *log)
+{
+    struct decide *d = xzalloc(sizeof *d);
+
+    d->cluster = cluster;
+    d->log = log;
+    d->problem = order_problem_create(0);
+    order_result_init(&d->result);
+    d->due = d->minor_due = d->retag = LLONG_MAX;
+    return d;
+}
+
+void
+decide_destroy(struct decide *d)
+{
+    if (d) {
+        decide_rows_clear(&d->rows);
+        order_result_uninit(&d->result);
+        order_problem_destroy(d->problem);
+        free(d);
+    }
+}
+
+/* Orders by 'policy' from the next order on, which is due at once. */
+void
+decide_set_policy(struct decide *d, const struct policy *policy)
+{
+    d->policy = policy;
+    d->due = 0;
+}
+
+/* Another order is due at once: people want it. */
+void
+decide_touch(struct decide *d)
+{
+    d->due = 0;
+}
+
+/* After a restart the stages' old ranks are those that the hosts have. */
+static void
+restore_ranks(struct stage **stages, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < stages[i]->n_jobs; j++) {
+            const struct job *job = stages[i]->jobs[j];
+
+            if (job->level >= 0 && (stages[i]->rank < 0
+                                    || job->rank < stages[i]->rank)) {
+                stages[i]->rank = job->rank;
+            }
+        }
+    }
+}
+
+static void
+fold(const struct policy *policy, const struct order_problem *problem,
+     struct order_result *r)
+{
+    if (!policy->order.truncate) {
+        levels_assign(problem, r->order, policy->n_levels, r->level);
+        return;
+    }
+    for (size_t k = 0; k < r->n; k++) {
+        r->level[r->order[k]] = MIN(k, policy->n_levels - 1);
+    }
+}
+
+/* Makes what else is in 'r' that of its order. */
+static void
+follow_order(const struct policy *policy, const struct order_problem *op,
+             struct order_result *r)
+{
+    for (size_t k = 0; k < r->n; k++) {
+        r->rank[r->order[k]] = k;
+    }
+    hysteresis_estimate(op, r->order, r->completion);
+    fold(policy, op, r);
+}
+
+/* The rank of 'entry' in the order before, -1 if it has none.  An early stage
+ * weighs more than the estimate says, so it is where its order put it. */
+static int
+old_rank(const struct decide *d, const struct decide_problem *dp,
+         size_t entry)
+{
+    const struct job *job;
+
+    if (dp->unit == ORDER_UNIT_STAGE) {
+        return (d->policy->order.kind == ORDER_STAGE_EARLY
+                && dp->op->stages[entry].traits.early
+                ? -1 : dp->stages[entry]->rank);
+    }
+    job = dp->jobs[entry].job;
+    return job->level >= 0 && !job->forced ? job->rank : -1;
+}
+
+/* Puts back what is not worth swapping and follows up on it in 'r'. */
+static void
+keep_old_order(const struct decide *d, const struct decide_problem *dp,
+               struct order_result *r)
+{
+    int *old_ranks = xcalloc(MAX(r->n, 1), sizeof *old_ranks);
+
+    for (size_t i = 0; i < r->n; i++) {
+        old_ranks[i] = old_rank(d, dp, i);
+    }
+    if (hysteresis_apply(dp->op, old_ranks, d->policy->hysteresis,
+                         r->order)) {
+        follow_order(d->policy, dp->op, r);
+    }
+    free(old_ranks);
+}
+
+/* The seconds that jobs take alone help to find an order, but they are
+ * measured while others are there: they prove nothing. */
+static void
+forget_times_alone(struct order_problem *op)
+{
+    for (size_t i = 0; i < op->n_stages; i++) {
+        order_problem_set_release(op, i, 0, 0);
+    }
+}
+
+/* Orders 'dp' and certifies what the order costs on the network. */
+static void
+order(const struct decide *d, struct decide_problem *dp,
+      struct order_result *r)
+{
+    const struct order_class *class = &order_classes[
+        d->policy->order.kind];
+    struct order_options options = d->policy->order;
+
+    options.uncertified = true;
+    if (class->service == ORDER_SERVICE_SHARE) {
+        forget_times_alone(dp->op);
+    }
+    order_compute(&options, dp->op, r);
+    if (class->certified) {
+        keep_old_order(d, dp, r);
+    }
+    if (decide_override_order(dp, r) && class->service != ORDER_SERVICE_SHARE) {
+        follow_order(d->policy, dp->op, r);
+    }
+    if (class->service != ORDER_SERVICE_SHARE) {
+        forget_times_alone(dp->op);
+        r->estimate = hysteresis_estimate(dp->op, r->order, NULL);
+    }
+    r->bound = certificate_bound(dp->op);
+}
+
+/* Gives 'job' the 'level', unless it got another one just now. */
+static void
+set_level(struct decide *d, struct job *job, int level, long long now)
+{
+    if (job->level == level) {
+        return;
+    }
+    if (job->level >= 0 && now < job->level_since + d->policy->retag_ms) {
+        d->retag = MIN(d->retag, job->level_since + d->policy->retag_ms);
+        return;
+    }
+    job->level = level;
+    job->level_since = now;
+}
+
+/* Without an order every job has level 0, unless people want it otherwise;
+ * with one, a job that is between two
+ * stages keeps what it had, and one that waits for its first stage is behind
+ * all others, but before what belongs to no job. */
+static void
+assign(struct decide *d, const struct decide_problem *dp,
+       const struct decide_places *places, long long now)
+{
+    int first = (decide_override_pins(d->cluster)
+                 ? MIN(1, d->policy->n_levels - 1) : 0);
+    struct shash_node *node;
+
+    for (size_t k = 0; k < places->n_stages; k++) {
+        dp->stages[places->stages[k]]->rank = k;
+    }
+    for (size_t k = 0; k < places->n_jobs; k++) {
+        struct job *job = places->jobs[k].dj->job;
+
+        set_level(d, job, places->jobs[k].level, now);
+        job->rank = k;
+        job->forced = false;
+        job_progress_wait(&job->progress, places->jobs[k].waits);
+    }
+    SHASH_FOR_EACH (node, &d->cluster->jobs) {
+        struct job *job = node->data;
+
+        if (d->policy->order.kind == ORDER_FAIR && job->live) {
+            set_level(d, job, (job->override == OVERRIDE_PAUSE
+                               ? d->policy->n_levels - 1
+                               : job->override == OVERRIDE_PIN ? 0
+                               : first), now);
+        } else if (job->level < 0 && job->live) {
+            job->level = d->policy->n_levels - 1;
+            job->rank = places->n_jobs;
+        } else if (job->level >= d->policy->n_levels) {
+            job->level = d->policy->n_levels - 1;
+        }
+    }
+}
+
+/* Returns the rank that the stage of each rank of now had before. */
+static int *
+ranks_before(const struct decide_problem *dp,
+             const struct decide_places *places)
+{
+    int *ranks = xcalloc(MAX(places->n_stages, 1), sizeof *ranks);
+
+    for (size_t k = 0; k < places->n_stages; k++) {
+        ranks[k] = dp->stages[places->stages[k]]->rank;
+    }
+    return ranks;
+}
+
+static void
+record_quality(struct decide *d, const struct order_result *r)
+{
+    d->bound = r->n ? r->bound : 0;
+    d->estimate = r->n ? r->estimate : 0;
+    if (r->n && r->bound > 0) {
+        double gap = r->estimate / r->bound;
+
+        d->n_gaps++;
+        d->gap_sum += gap;
+        d->gap_worst = MAX(d->gap_worst, gap);
+    }
+}
+
+static void
+compute(struct decide *d, long long now)
+{
+    long long began = time_usec();
+    int64_t wall = time_wall_msec();
+    struct decide_places places;
+    struct decide_problem dp;
+    int *old_ranks;
+
+    decide_problem_init(&dp, d->problem, d->cluster, d->policy,
+                        order_classes[d->policy->order.kind].unit, wall);
+    if (!d->n_decisions) {
+        restore_ranks(dp.stages, dp.n_stages);
+    }
+    order(d, &dp, &d->result);
+    decide_places_init(&places, &dp, d->policy, &d->result);
+    old_ranks = ranks_before(&dp, &places);
+    assign(d, &dp, &places, now);
+    decide_rows_set(&d->rows, d->cluster, d->policy, &dp, &places, wall);
+    if (d->log) {
+        decide_moves_log(&d->rows, old_ranks, d->log);
+    }
+    free(old_ranks);
+    record_quality(d, &d->result);
+
+    decide_places_uninit(&places);
+    decide_problem_uninit(&dp);
+    d->n_decisions++;
+    d->us_max = MAX(d->us_max, time_usec() - began);
+}
+
+static bool
+is_by_progress(const struct policy *policy)
+{
+    return policy->order.kind == ORDER_EARLY
+           || policy->order.kind == ORDER_STAGE_EARLY;
+}
+
+/* How long an order holds if nothing happens.  Early improvement is predicted
+ * for a period, and for so long it is believed. */
+static long long
+refresh_ms(const struct policy *policy)
+{
+    return (is_by_progress(policy) ? policy->early_period_s * 1000
+            : REFRESH_MS);
+}
+
+/* Computes an order if one is due at 'now' (time_msec()).  Returns true if it
+ * did, with the result in the cluster's jobs. */
+bool
+decide_run(struct decide *d, long long now)
+{
+    if (!d->policy) {
+        return false;
+    }
+    if (d->changes != d->cluster->changes) {
+        d->changes = d->cluster->changes;
+        d->due = MIN(d->due, now + d->policy->coalesce_ms);
+    }
+    if (d->minor != d->cluster->minor) {
+        d->minor = d->cluster->minor;
+        d->minor_since = d->minor_due < LLONG_MAX ? d->minor_since : now;
+        d->minor_due = MIN(now + MINOR_MS, d->minor_since + MAX_MINOR_MS);
+    }
+    if (d->samples != d->cluster->samples) {
+        d->samples = d->cluster->samples;
+        if (is_by_progress(d->policy)) {
+            d->due = MIN(d->due, now + SAMPLES_MS);
+        }
+    }
+    if (now < MIN(d->due, d->minor_due) && now < d->refresh
+        && now < d->retag) {
+        return false;
+    }
+    d->due = d->minor_due = d->retag = LLONG_MAX;
+    d->refresh = now + refresh_ms(d->policy);
+    compute(d, now);
+    return true;
+}
+
+/* True if the last order follows from all that the cluster knows. */
+bool
+decide_is_settled(const struct decide *d)
+{
+    return d->policy && d->changes == d->cluster->changes
+           && d->minor == d->cluster->minor && d->due == LLONG_MAX
+           && d->minor_due == LLONG_MAX;
+}
+
+void
+decide_wait(const struct decide *d)
+{
+    if (d->policy) {
+        poll_timer_wait_until(MIN(d->refresh, MIN(d->due, d->retag)));
+        poll_timer_wait_until(d->minor_due);
+        if (d->changes != d->cluster->changes
+            || d->minor != d->cluster->minor
+            || d->samples != d->cluster->samples) {
+            poll_immediate_wake();
+        }
+    }
+}
+
+static double
+ratio(double estimate, double bound)
+{
+    return bound > 0 ? estimate / bound : 1;
+}
+
+static void
+put_quality(const struct decide *d, struct json *json)
+{
+    json_object_put(json, "bound_s", json_real_create(d->bound));
+    json_object_put(json, "estimate_s", json_real_create(d->estimate));
+    json_object_put(json, "gap",
+                    json_real_create(ratio(d->estimate, d->bound)));
+}
+
+void
+decide_quality(const struct decide *d, int *n_stages, double *estimate,
+               double *bound)
+{
+    *n_stages = d->rows.n_stages;
+    *estimate = d->estimate;
+    *bound = d->bound;
+}
+
+const struct decide_rows *
+decide_last(const struct decide *d)
+{
+    return &d->rows;
+}
+
+/* Adds to the object 'json' what the decisions were like. */
+void
+decide_status(const struct decide *d, struct json *json)
+{
+    json_object_put(json, "decisions", json_integer_create(d->n_decisions));
+    json_object_put(json, "decision_us_max", json_integer_create(d->us_max));
+    put_quality(d, json);
+}
+
+/* Returns the last order: the members of "controller/order" but the version
+ * and the policy. */
+struct json *
+decide_order_to_json(const struct decide *d)
+{
+    struct json *json = json_object_create();
+
+    json_object_put(json, "order", decide_rows_to_json(&d->rows));
+    put_quality(d, json);
+    return json;
+}
+
+/* Returns why 'job' has its place in the last order: the members of
+ * "controller/explain" but the version and the policy.  NULL if it has none
+ * there. */
+struct json *
+decide_explain(const struct decide *d, const char *job)
+{
+    return decide_rows_explain(&d->rows, job);
+}
+
+/* Returns the answer of "controller/stages". */
+struct json *
+decide_stages_to_json(const struct decide *d)
+{
+    struct json *json = stage_history_to_json(d->cluster);
+
+    json_object_put(json, "gap_mean",
+                    json_real_create(d->n_gaps ? d->gap_sum / d->n_gaps : 1));
+    json_object_put(json, "gap_worst",
+                    json_real_create(d->n_gaps ? d->gap_worst : 1));
+    json_object_put(json, "decisions", json_integer_create(d->n_decisions));
+    return json;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef DECISION_LOG_H
+#define DECISION_LOG_H 1
+
+/* What was decided, why and by whom: the last decisions, in memory.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * An operator who sees a job slow down asks what changed just before.  The
+ * audit in the intent database keeps what people and leaders did; the log here
+ * also keeps what the order did, far too often for a database, and keeps only
+ * the last of it.
+ *
+ * Each decision has a number that no other one of this process ever has, so
+ * that a reader who comes back with the last number that it saw gets what it
+ * missed, or learns that some of it is gone.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    decision_log_append(log, DECISION_ORDER, "asha/1", "stagecoach",
+ *                        "rank 0, was 2: stage asha/0 ended");
+ *
+ *    while ((d = decision_log_after(log, seen)) != NULL) {
+ *        ...use 'd'...
+ *        seen = d->id;
+ *    }
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The log owns its decisions; one is valid until the next append.  Main thread
+ * only. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "compiler.h"
+
+struct decision_log;
+struct json;
+
+enum decision_kind {
+    DECISION_ORDER,             /* A stage has another place. */
+    DECISION_STAGE,             /* A stage began or ended. */
+    DECISION_POLICY,            /* Another policy, or one refused. */
+    DECISION_LEAD,              /* This controller leads, or does not. */
+    DECISION_OPERATOR,          /* A person wanted something. */
+    N_DECISION_KINDS,
+};
+
+struct decision {
+    uint64_t id;                /* 1 for the first, without gaps. */
+    int64_t at;                 /* Epoch ms. */
+    enum decision_kind kind;
+    char *subject;              /* A job, a stage "COJOB/RUNG", a policy. */
+    char *actor;                /* Who wanted it, a user's name or the
+                                 * program's. */
+    char *reason;               /* In words. */
+};
+
+/* The log keeps the last 'capacity' decisions, at least 1. */
+struct decision_log *decision_log_create(size_t capacity);
+void decision_log_destroy(struct decision_log *);
+
+void decision_log_append(struct decision_log *, enum decision_kind,
+                         const char *subject, const char *actor,
+                         const char *reason, ...) OVS_PRINTF_FORMAT(5, 6);
+
+const struct decision *decision_log_after(const struct decision_log *,
+                                          uint64_t id);
+uint64_t decision_log_last(const struct decision_log *);
+
+struct json *decision_to_json(const struct decision *);
+struct json *decision_log_to_json(const struct decision_log *,
+                                  uint64_t after, size_t limit);
+
+#endif /* controller/decide/decision-log.h */

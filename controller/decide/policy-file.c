@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/decide/policy-file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "policies/policy.h"
+#include "timeval.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(policy_file);
+
+/* How often the file is looked at.  An editor's rename gives the name to
+ * another file, so it is the name that is watched. */
+#define LOOK_MS 500
+
+struct policy_file {
+    char *name;                 /* Absolute: daemons change directories. */
+    struct policy *policy;      /* In force. */
+    struct policy *previous;    /* Replaced last; see the header. */
+    char *error;                /* Of the last reading, NULL if it was good. */
+    struct stat seen;           /* The file as it was last read. */
+    long long next_look;        /* time_msec(). */
+};
+
+/* Opens the policy file 'name'.  Without a good policy there is nothing to
+ * begin with, so that is an error here. */
+char *
+policy_file_open(const char *name, struct policy_file **pfp)
+{
+    struct policy_file *pf = xzalloc(sizeof *pf);
+    char *error;
+
+    *pfp = NULL;
+    pf->name = abs_file_name(NULL, name);
+    if (!pf->name) {
+        pf->name = xstrdup(name);
+    }
+    if (stat(pf->name, &pf->seen)) {
+        memset(&pf->seen, 0, sizeof pf->seen);
+    }
+    error = policy_from_file(pf->name, &pf->policy);
+    if (error) {
+        policy_file_close(pf);
+        return error;
+    }
+    pf->next_look = time_msec() + LOOK_MS;
+    *pfp = pf;
+    return NULL;
+}
+
+void
+policy_file_close(struct policy_file *pf)
+{
+    if (pf) {
+        policy_destroy(pf->policy);
+        policy_destroy(pf->previous);
+        free(pf->error);
+        free(pf->name);
+        free(pf);
+    }
+}
+
+static bool
+is_same_file(const struct stat *a, const struct stat *b)
+{
+    return (a->st_dev == b->st_dev && a->st_ino == b->st_ino
+            && a->st_size == b->st_size
+            && a->st_mtim.tv_sec == b->st_mtim.tv_sec
+            && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec);
+}
+
+/* Reads the file now.  Returns true if another policy is in force. */
+bool
+policy_file_reload(struct policy_file *pf)
+{
+    struct policy *policy;
+    char *error;
+
+    if (stat(pf->name, &pf->seen)) {
+        memset(&pf->seen, 0, sizeof pf->seen);
+    }
+    error = policy_from_file(pf->name, &policy);
+    if (error) {
+        VLOG_WARN("%s; policy %s (%s) stays in force", error,
+                  pf->policy->name, pf->policy->hash);
+        free(pf->error);
+        pf->error = error;
+        return false;
+    }
+    free(pf->error);
+    pf->error = NULL;
+    if (!strcmp(policy->hash, pf->policy->hash)) {
+        policy_destroy(policy);
+        return false;
+    }
+    VLOG_INFO("%s: policy %s (%s) is in force", pf->name, policy->name,
+              policy->hash);
+    policy_destroy(pf->previous);
+    pf->previous = pf->policy;
+    pf->policy = policy;
+    return true;
+}
+
+/* Reads the file again if it has changed.  Returns true if another policy is
+ * in force. */
+bool
+policy_file_run(struct policy_file *pf)
+{
+    struct stat now;
+
+    if (time_msec() < pf->next_look) {
+        return false;
+    }
+    pf->next_look = time_msec() + LOOK_MS;
+    if (stat(pf->name, &now)) {
+        memset(&now, 0, sizeof now);
+    }
+    return !is_same_file(&now, &pf->seen) && policy_file_reload(pf);
+}
+
+void
+policy_file_wait(const struct policy_file *pf)
+{
+    poll_timer_wait_until(pf->next_look);
+}
+
+/* The policy in force; never NULL. */
+const struct policy *
+policy_file_get(const struct policy_file *pf)
+{
+    return pf->policy;
+}
+
+/* Why the file as it is now is not the policy in force, or NULL if it is. */
+const char *
+policy_file_error(const struct policy_file *pf)
+{
+    return pf->error;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/decide/stage-history.h"
+
+#include <stdlib.h>
+
+#include "controller/model/cluster.h"
+#include "controller/model/demand.h"
+#include "order/order.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+/* Stages over which the bound after the fact is computed: the last ones. */
+#define MAX_BOUND_STAGES 1000
+
+struct json *
+stage_history_row(const struct stage *stage)
+{
+    struct json *demand = json_object_create();
+    struct json *json = json_object_create();
+    const struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &stage->moved) {
+        const struct stage_bytes *b = node->data;
+
+        for (int dir = 0; dir < N_DIRS; dir++) {
+            json_object_put_nocopy(
+                demand, demand_port_name(b->host, dir),
+                json_real_create(b->bytes[dir] * 8.0
+                                 / host_capacity(b->host)));
+        }
+    }
+    json_object_put_string(json, "cojob", stage->cojob_name);
+    json_object_put(json, "rung", json_integer_create(stage->rung));
+    json_object_put(json, "began", json_integer_create(stage->began));
+    json_object_put(json, "ended", json_integer_create(stage->ended));
+    json_object_put(json, "demand", demand);
+    return json;
+}
+
+/* Returns {"stages": [...]} of the last 'limit' stages that ended, the oldest
+ * first. */
+struct json *
+stage_history_ended(const struct cluster *c, size_t limit)
+{
+    struct json *array = json_array_create_empty();
+    struct json *json = json_object_create();
+    size_t skip = c->n_ended > limit ? c->n_ended - limit : 0;
+    const struct stage *stage;
+
+    LIST_FOR_EACH_REVERSE (stage, node, &c->ended) {
+        if (skip) {
+            skip--;
+        } else {
+            json_array_add(array, stage_history_row(stage));
+        }
+    }
+    json_object_put(json, "stages", array);
+    return json;
+}
+
+/* Returns a lower bound on the mean completion time, in seconds, of the last
+ * ended stages under any schedule, given when they began; 0 if none ended. */
+static double
+bound_mean(const struct cluster *c)
+{
+    struct order_problem *problem = order_problem_create(demand_n_ports(c));
+    const struct stage *stage;
+    int64_t first = INT64_MAX;
+    double releases = 0, bound = 0;
+    size_t n = 0;
+
+    LIST_FOR_EACH (stage, node, &c->ended) {
+        first = MIN(first, stage->began);
+        if (++n >= MAX_BOUND_STAGES) {
+            break;
+        }
+    }
+    n = 0;
+    LIST_FOR_EACH (stage, node, &c->ended) {
+        double release = (stage->began - first) / 1000.0;
+
+        demand_add_ended(stage, problem, release, n);
+        releases += release;
+        if (++n >= MAX_BOUND_STAGES) {
+            break;
+        }
+    }
+    if (n) {
+        bound = MAX(0, certificate_bound(problem) - releases) / n;
+    }
+    order_problem_destroy(problem);
+    return bound;
+}
+
+/* Returns the stages that have ended and those that run, and the bound over
+ * the former: the members of "controller/stages" but those of decisions. */
+struct json *
+stage_history_to_json(const struct cluster *c)
+{
+    struct json *array = json_array_create_empty();
+    struct json *json = json_object_create();
+    const struct stage *stage;
+    struct stage **running;
+    size_t n;
+
+    LIST_FOR_EACH_REVERSE (stage, node, &c->ended) {
+        json_array_add(array, stage_history_row(stage));
+    }
+    running = cluster_running_stages(c, &n);
+    for (size_t i = 0; i < n; i++) {
+        json_array_add(array, stage_history_row(running[i]));
+    }
+    free(running);
+
+    json_object_put(json, "stages", array);
+    json_object_put(json, "bound_mean_s", json_real_create(bound_mean(c)));
+    return json;
+}

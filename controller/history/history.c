@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/history/history.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "openvswitch/json.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "timeval.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(history);
+
+/* Time between two transactions, and between two looks for what is old. */
+#define WRITE_MS 1000
+#define PRUNE_MS 60000
+
+/* Of the tables; another number is another program's, and put aside. */
+#define USER_VERSION 1
+
+static const char schema[] =
+    "PRAGMA journal_mode = WAL;"
+    "PRAGMA synchronous = NORMAL;"
+    "CREATE TABLE IF NOT EXISTS stage (at INTEGER NOT NULL,"
+    "  began INTEGER NOT NULL, cojob TEXT NOT NULL, rung INTEGER NOT NULL,"
+    "  policy TEXT NOT NULL, record TEXT NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS stage_at ON stage (at);"
+    "CREATE TABLE IF NOT EXISTS orders (at INTEGER NOT NULL,"
+    "  policy TEXT NOT NULL, version INTEGER NOT NULL,"
+    "  stages INTEGER NOT NULL, estimate_s REAL NOT NULL,"
+    "  bound_s REAL NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS orders_at ON orders (at);"
+    "CREATE TABLE IF NOT EXISTS port (at INTEGER NOT NULL,"
+    "  port TEXT NOT NULL, ms INTEGER NOT NULL, bytes INTEGER NOT NULL,"
+    "  capacity_bps REAL NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS port_at ON port (at);";
+
+enum table { STAGE, ORDERS, PORT, N_TABLES };
+
+static const struct table_class {
+    const char *name;
+    const char *insert;
+} tables[N_TABLES] = {
+    [STAGE] = { "stage", "INSERT INTO stage VALUES (?, ?, ?, ?, ?, ?)" },
+    [ORDERS] = { "orders", "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?)" },
+    [PORT] = { "port", "INSERT INTO port VALUES (?, ?, ?, ?, ?)" },
+};
+
+struct history {
+    sqlite3 *db;
+    char *file;
+    sqlite3_stmt *insert[N_TABLES];
+    bool in_transaction;        /* Rows wait to be committed. */
+    long long next_write, next_prune;   /* time_msec(). */
+};
+
+static bool
+check(struct history *h, int status)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 1);
+
+    if (status != SQLITE_OK && status != SQLITE_DONE) {
+        VLOG_WARN_RL(&rl, "%s: a part of the history is lost (%s)", h->file,
+                     sqlite3_errmsg(h->db));
+        return false;
+    }
+    return true;
+}
+
+static bool
+execute(struct history *h, const char *sql)
+{
+    return check(h, sqlite3_exec(h->db, sql, NULL, NULL, NULL));
+}
+
+static int
+user_version(sqlite3 *db)
+{
+    sqlite3_stmt *stmt;
+    int version = -1;
+
+    if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &stmt, NULL)
+        == SQLITE_OK) {
+        if (sqlite3_step(stmt) == SQLITE_ROW) {
+            version = sqlite3_column_int(stmt, 0);
+        }
+        sqlite3_finalize(stmt);
+    }
+    return version;
+}
+
+/* Opens 'h->file' and sees that it has our tables.  Returns a status of
+ * SQLite. */
+static int
+open_tables(struct history *h)
+{
+    char *set_version = xasprintf("PRAGMA user_version = %d", USER_VERSION);
+    int status = sqlite3_open_v2(h->file, &h->db,
+                                 SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                                 | SQLITE_OPEN_NOMUTEX, NULL);
+
+    if (status == SQLITE_OK) {
+        int version = user_version(h->db);
+
+        status = (version && version != USER_VERSION ? SQLITE_NOTADB
+                  : sqlite3_exec(h->db, schema, NULL, NULL, NULL));
+    }
+    if (status == SQLITE_OK) {
+        status = sqlite3_exec(h->db, set_version, NULL, NULL, NULL);
+    }
+    for (int t = 0; status == SQLITE_OK && t < N_TABLES; t++) {
+        status = sqlite3_prepare_v2(h->db, tables[t].insert, -1,
+                                    &h->insert[t], NULL);
+    }
+    free(set_version);
+    return status;
+}
+
+static void
+close_tables(struct history *h)
+{
+    for (int t = 0; t < N_TABLES; t++) {
+        sqlite3_finalize(h->insert[t]);
+        h->insert[t] = NULL;
+    }
+    sqlite3_close(h->db);
+    h->db = NULL;
+}
+
+/* Renames the file that cannot be read, and what belongs to it. */
+static void
+put_aside(const struct history *h)
+{
+    static const char *const suffixes[] = { "", "-wal", "-shm" };
+
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+        char *from = xasprintf("%s%s", h->file, suffixes[i]);
+        char *to = xasprintf("%s.bad%s", h->file, suffixes[i]);
+
+        if (rename(from, to) && errno != ENOENT) {
+            VLOG_WARN("%s: cannot be renamed (%s)", from,
+                      ovs_strerror(errno));
+        }
+        free(from);
+        free(to);
+    }
+}
+
+char *
+history_open(const char *file, struct history **hp)
+{
+    struct history *h = xzalloc(sizeof *h);
+    char *error = NULL;
+    int status;
+
+    h->file = xstrdup(file);
+    status = open_tables(h);
+    if (status == SQLITE_NOTADB || status == SQLITE_CORRUPT) {
+        VLOG_WARN("%s: not a history of this version, put aside as %s.bad",
+                  file, file);
+        close_tables(h);
+        put_aside(h);
+        status = open_tables(h);
+    }
+    if (status != SQLITE_OK) {
+        error = xasprintf("%s: cannot be opened as history (%s)", file,
+                          h->db ? sqlite3_errmsg(h->db)
+                          : sqlite3_errstr(status));
+        history_close(h);
+        h = NULL;
+    }
+    *hp = h;
+    return error;
+}
+
+static void
+commit(struct history *h)
+{
+    if (h->in_transaction) {
+        execute(h, "COMMIT");
+        if (!sqlite3_get_autocommit(h->db)) {
+            execute(h, "ROLLBACK");
+        }
+        h->in_transaction = false;
+    }
+}
+
+void
+history_close(struct history *h)
+{
+    if (h) {
+        commit(h);
+        close_tables(h);
+        free(h->file);
+        free(h);
+    }
+}
+
+/* Returns the statement that adds a row to 't', to be bound. */
+static sqlite3_stmt *
+begin_row(struct history *h, enum table t)
+{
+    if (!h->in_transaction) {
+        h->in_transaction = execute(h, "BEGIN");
+    }
+    return h->insert[t];
+}
+
+static void
+end_row(struct history *h, sqlite3_stmt *stmt)
+{
+    check(h, sqlite3_step(stmt));
+    sqlite3_reset(stmt);
+    sqlite3_clear_bindings(stmt);
+}
+
+void
+history_add_stage(struct history *h, const struct history_stage *s)
+{
+    sqlite3_stmt *stmt = begin_row(h, STAGE);
+    char *record = json_to_string(s->record, JSSF_SORT);
+
+    sqlite3_bind_int64(stmt, 1, s->ended);
+    sqlite3_bind_int64(stmt, 2, s->began);
+    sqlite3_bind_text(stmt, 3, s->cojob, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int(stmt, 4, s->rung);
+    sqlite3_bind_text(stmt, 5, s->policy, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(stmt, 6, record, -1, SQLITE_TRANSIENT);
+    end_row(h, stmt);
+    free(record);
+}
+
+void
+history_add_order(struct history *h, const struct history_order *o)
+{
+    sqlite3_stmt *stmt = begin_row(h, ORDERS);
+
+    sqlite3_bind_int64(stmt, 1, o->at);
+    sqlite3_bind_text(stmt, 2, o->policy, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(stmt, 3, o->version);
+    sqlite3_bind_int(stmt, 4, o->n_stages);
+    sqlite3_bind_double(stmt, 5, o->estimate_s);
+    sqlite3_bind_double(stmt, 6, o->bound_s);
+    end_row(h, stmt);
+}
+
+void
+history_add_port(struct history *h, const struct history_port *p)
+{
+    sqlite3_stmt *stmt = begin_row(h, PORT);
+
+    sqlite3_bind_int64(stmt, 1, p->at);
+    sqlite3_bind_text(stmt, 2, p->port, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int(stmt, 3, p->ms);
+    sqlite3_bind_int64(stmt, 4, p->bytes);
+    sqlite3_bind_double(stmt, 5, p->capacity_bps);
+    end_row(h, stmt);
+}
+
+static void
+prune(struct history *h)
+{
+    for (int t = 0; t < N_TABLES; t++) {
+        char *sql = xasprintf(
+            "DELETE FROM %s WHERE at < %lld"
+            " OR rowid <= (SELECT max(rowid) FROM %s) - %d",
+            tables[t].name, time_wall_msec() - HISTORY_MAX_AGE_MS,
+            tables[t].name, HISTORY_MAX_ROWS);
+
+        execute(h, sql);
+        free(sql);
+    }
+}
+
+/* Writes what waits, if it is time to. */
+void
+history_run(struct history *h)
+{
+    long long now = time_msec();
+
+    if (!h->in_transaction || now < h->next_write) {
+        return;
+    }
+    if (now >= h->next_prune) {
+        prune(h);
+        h->next_prune = now + PRUNE_MS;
+    }
+    commit(h);
+    h->next_write = time_msec() + WRITE_MS;
+}
+
+void
+history_wait(const struct history *h)
+{
+    if (h->in_transaction) {
+        poll_timer_wait_until(h->next_write);
+    }
+}
+
+/* Returns the array of what 'row' makes of each row of 'sql', whose first
+ * parameter is 'since' and whose second is 'limit'. */
+static struct json *
+query(struct history *h, const char *sql, int64_t since, size_t limit,
+      struct json *(*row)(sqlite3_stmt *))
+{
+    struct json *array = json_array_create_empty();
+    sqlite3_stmt *stmt;
+
+    if (!check(h, sqlite3_prepare_v2(h->db, sql, -1, &stmt, NULL))) {
+        return array;
+    }
+    sqlite3_bind_int64(stmt, 1, since);
+    sqlite3_bind_int64(stmt, 2, MIN(limit, HISTORY_MAX_ROWS));
+    while (sqlite3_step(stmt) == SQLITE_ROW) {
+        struct json *json = row(stmt);
+
+        if (json) {
+            json_array_add(array, json);
+        }
+    }
+    sqlite3_finalize(stmt);
+    return array;
+}
+
+static const char *
+text(sqlite3_stmt *stmt, int column)
+{
+    const unsigned char *s = sqlite3_column_text(stmt, column);
+
+    return s ? (const char *) s : "";
+}
+
+/* Returns the record and the policy; NULL if somebody else wrote it. */
+static struct json *
+stage_row(sqlite3_stmt *stmt)
+{
+    struct json *json = json_from_string(text(stmt, 0));
+
+    if (json->type != JSON_OBJECT) {
+        json_destroy(json);
+        return NULL;
+    }
+    json_object_put_string(json, "policy", text(stmt, 1));
+    return json;
+}
+
+struct json *
+history_stages_to_json(struct history *h, int64_t since, size_t limit)
+{
+    struct json *json = json_object_create();
+
+    json_object_put(json, "stages", query(
+        h, "SELECT record, policy FROM (SELECT rowid AS id, * FROM stage"
+        " WHERE at > ? ORDER BY rowid DESC LIMIT ?) ORDER BY at, id",
+        since, limit, stage_row));
+    return json;
+}
+
+static struct json *
+order_row(sqlite3_stmt *stmt)
+{
+    struct json *json = json_object_create();
+
+    json_object_put(json, "at",
+                    json_integer_create(sqlite3_column_int64(stmt, 0)));
+    json_object_put_string(json, "policy", text(stmt, 1));
+    json_object_put(json, "version",
+                    json_integer_create(sqlite3_column_int64(stmt, 2)));
+    json_object_put(json, "stages",
+                    json_integer_create(sqlite3_column_int64(stmt, 3)));
+    json_object_put(json, "estimate_s",
+                    json_real_create(sqlite3_column_double(stmt, 4)));
+    json_object_put(json, "bound_s",
+                    json_real_create(sqlite3_column_double(stmt, 5)));
+    return json;
+}
+
+struct json *
+history_orders_to_json(struct history *h, int64_t since, size_t limit)
+{
+    struct json *json = json_object_create();
+
+    json_object_put(json, "orders", query(
+        h, "SELECT at, policy, version, stages, estimate_s, bound_s FROM"
+        " (SELECT rowid AS id, * FROM orders WHERE at > ?"
+        " ORDER BY rowid DESC LIMIT ?) ORDER BY at, id",
+        since, limit, order_row));
+    return json;
+}
+
+static struct json *
+port_row(sqlite3_stmt *stmt)
+{
+    struct json *json = json_object_create();
+
+    json_object_put(json, "at",
+                    json_integer_create(sqlite3_column_int64(stmt, 0)));
+    json_object_put_string(json, "port", text(stmt, 1));
+    json_object_put(json, "ms",
+                    json_integer_create(sqlite3_column_int64(stmt, 2)));
+    json_object_put(json, "bytes",
+                    json_integer_create(sqlite3_column_int64(stmt, 3)));
+    json_object_put(json, "capacity_bps",
+                    json_real_create(sqlite3_column_double(stmt, 4)));
+    return json;
+}
+
+struct json *
+history_ports_to_json(struct history *h, int64_t since, size_t limit)
+{
+    struct json *json = json_object_create();
+
+    json_object_put(json, "ports", query(
+        h, "SELECT at, port, ms, bytes, capacity_bps FROM"
+        " (SELECT rowid AS id, * FROM port WHERE at > ?"
+        " ORDER BY rowid DESC LIMIT ?) ORDER BY at, id",
+        since, limit, port_row));
+    return json;
+}

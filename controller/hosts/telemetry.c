@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/hosts/telemetry.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/model/cluster.h"
+#include "controller/model/demand.h"
+#include "controller/model/telemetry-report.h"
+#include "coverage.h"
+#include "jsonrpc.h"
+#include "openvswitch/json.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "socket-util.h"
+#include "stream.h"
+#include "timeval.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(telemetry);
+
+COVERAGE_DEFINE(telemetry_report);
+COVERAGE_DEFINE(telemetry_bad_message);
+COVERAGE_DEFINE(telemetry_lease);
+
+/* Agents at the same time; more are not accepted. */
+#define MAX_CONNECTIONS 4096
+
+/* Bytes of one message, and of what a slow agent has not read yet. */
+#define MAX_MESSAGE (1024 * 1024)
+#define MAX_BACKLOG (64 * 1024)
+
+/* Messages that are read from one agent before the others have their turn. */
+#define MAX_BURST 8
+
+/* A connection that is silent for so long ends. */
+#define SILENCE_MS 10000
+
+#define LEASE_MS 1000
+
+/* All agents together shall write so many rows of the hosts database a second
+ * at most.  A RAFT cluster takes 250 transactions, and the order's own must
+ * not wait behind them. */
+#define REPORTS_PER_S 20
+
+struct connection {
+    struct ovs_list node;       /* In struct telemetry's 'connections'. */
+    struct jsonrpc *rpc;
+    struct stream *stream;      /* Of 'rpc', for its peer's name. */
+    char *host;                 /* NULL before the first message. */
+    long long heard;            /* time_msec() of the last message. */
+    unsigned int received;      /* Bytes up to the last message. */
+    bool leased;                /* Has had a lease. */
+    bool replaced;              /* The host has a newer connection. */
+};
+
+struct telemetry {
+    struct pstream *pstream;
+    struct cluster *cluster;
+    struct ovs_list connections;        /* Of struct connection. */
+    size_t n_connections;
+    long long next_lease;       /* time_msec(). */
+    bool open;                  /* Agents are taken. */
+};
+
+static bool
+is_loopback(const struct sockaddr_storage *ss)
+{
+    if (ss->ss_family == AF_INET) {
+        const struct sockaddr_in *sin
+            = ALIGNED_CAST(const struct sockaddr_in *, ss);
+
+        return ntohl(sin->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    return ss->ss_family == AF_INET6
+           && IN6_IS_ADDR_LOOPBACK(
+                  &(ALIGNED_CAST(const struct sockaddr_in6 *, ss))->sin6_addr);
+}
+
+/* Without TLS, whoever reaches the port could speak for every host. */
+static char *
+check_place(const char *passive)
+{
+    struct sockaddr_storage ss;
+
+    if (strncmp(passive, "ptcp:", 5)
+        || (strchr(passive + 5, ':')
+            && inet_parse_passive(passive + 5, 0, &ss, true, NULL)
+            && is_loopback(&ss))) {
+        return NULL;
+    }
+    return xasprintf("%s: not without TLS, \"pssl:PORT\" and, on the loopback "
+                     "only, \"ptcp:PORT:127.0.0.1\" are allowed", passive);
+}
+
+/* Listens on 'remote' ("punix:", "ptcp:", "pssl:", or "unix:" for "punix:").
+ * Returns NULL or a message that the caller must free. */
+char *
+telemetry_create(const char *remote, struct cluster *cluster,
+                 struct telemetry **tp)
+{
+    char *passive = xasprintf("%s%s", remote[0] == 'p' ? "" : "p", remote);
+    struct pstream *pstream;
+    struct telemetry *t;
+    char *message;
+    int error;
+
+    *tp = NULL;
+    message = check_place(passive);
+    if (message) {
+        free(passive);
+        return message;
+    }
+    error = jsonrpc_pstream_open(passive, &pstream, 0);
+    if (error) {
+        message = xasprintf("%s: cannot listen (%s), \"unix:PATH\", "
+                            "\"ptcp:PORT:127.0.0.1\" and \"pssl:PORT\" are "
+                            "allowed", remote, ovs_strerror(error));
+        free(passive);
+        return message;
+    }
+    free(passive);
+    t = xzalloc(sizeof *t);
+    t->pstream = pstream;
+    t->cluster = cluster;
+    ovs_list_init(&t->connections);
+    *tp = t;
+    return NULL;
+}
+
+static void
+connection_destroy(struct telemetry *t, struct connection *conn)
+{
+    if (conn->host) {
+        struct host *host = cluster_get_host(t->cluster, conn->host);
+
+        host->connected = false;
+        t->cluster->changes++;
+    }
+    ovs_list_remove(&conn->node);
+    t->n_connections--;
+    jsonrpc_close(conn->rpc);
+    free(conn->host);
+    free(conn);
+}
+
+void
+telemetry_destroy(struct telemetry *t)
+{
+    struct connection *conn;
+
+    if (!t) {
+        return;
+    }
+    LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
+        connection_destroy(t, conn);
+    }
+    pstream_close(t->pstream);
+    free(t);
+}
+
+static void
+accept_connections(struct telemetry *t)
+{
+    while (t->n_connections < MAX_CONNECTIONS) {
+        struct connection *conn;
+        struct stream *stream;
+        int error;
+
+        error = pstream_accept(t->pstream, &stream);
+        if (error) {
+            static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+            if (error != EAGAIN) {
+                VLOG_WARN_RL(&rl, "%s: accept failed (%s)",
+                             pstream_get_name(t->pstream),
+                             ovs_strerror(error));
+            }
+            return;
+        }
+        conn = xzalloc(sizeof *conn);
+        conn->rpc = jsonrpc_open(stream);
+        conn->stream = stream;
+        conn->heard = time_msec();
+        ovs_list_push_back(&t->connections, &conn->node);
+        t->n_connections++;
+    }
+}
+
+/* An agent that comes back before its old connection is known to be dead
+ * replaces it: the old one loses its name here and ends in its turn. */
+static void
+name_connection(struct telemetry *t, struct connection *conn,
+                const char *host)
+{
+    struct connection *other;
+
+    LIST_FOR_EACH (other, node, &t->connections) {
+        if (other != conn && other->host && !strcmp(other->host, host)) {
+            free(other->host);
+            other->host = NULL;
+            other->replaced = true;
+        }
+    }
+    conn->host = xstrdup(host);
+    VLOG_INFO("%s: agent connected (%s)", host,
+              jsonrpc_get_name(conn->rpc));
+}
+
+/* A peer with a certificate is who that says. */
+static bool
+may_speak_for(const struct connection *conn, const char *host)
+{
+    const char *name = stream_get_peer_id(conn->stream);
+
+    return !name || !strcmp(name, host);
+}
+
+static char *
+handle_report(struct telemetry *t, struct connection *conn,
+              const struct json *params)
+{
+    struct telemetry_report *report;
+    bool first = !conn->host;
+    char *error;
+
+    error = telemetry_report_from_json(params, &report);
+    if (error) {
+        return error;
+    }
+    if (first && !may_speak_for(conn, report->host)) {
+        error = xasprintf("the certificate is of \"%s\" and not of \"%s\"",
+                          stream_get_peer_id(conn->stream), report->host);
+    } else if (first) {
+        name_connection(t, conn, report->host);
+    } else if (strcmp(conn->host, report->host)) {
+        error = xasprintf("'host' was %s and is now %s", conn->host,
+                          report->host);
+    }
+    if (!error) {
+        COVERAGE_INC(telemetry_report);
+        demand_learn(t->cluster, report, first);
+    }
+    telemetry_report_destroy(report);
+    return error;
+}
+
+/* Returns NULL, or why the connection must end. */
+static char *
+handle_message(struct telemetry *t, struct connection *conn,
+               struct jsonrpc_msg *msg)
+{
+    if (msg->type == JSONRPC_REQUEST && !strcmp(msg->method, "echo")) {
+        jsonrpc_send(conn->rpc, jsonrpc_create_reply(json_clone(msg->params),
+                                                     msg->id));
+        return NULL;
+    } else if (msg->type == JSONRPC_NOTIFY
+               && !strcmp(msg->method, "telemetry")) {
+        return handle_report(t, conn, msg->params);
+    }
+    return xasprintf("unexpected %s", jsonrpc_msg_type_to_string(msg->type));
+}
+
+/* Returns NULL, or why the connection must end: "" if the agent ended it. */
+static char *
+run_connection(struct telemetry *t, struct connection *conn)
+{
+    int error;
+
+    if (conn->replaced || !t->open) {
+        return xstrdup("");
+    }
+    jsonrpc_run(conn->rpc);
+    for (int i = 0; i < MAX_BURST; i++) {
+        struct jsonrpc_msg *msg;
+        char *complaint;
+
+        error = jsonrpc_recv(conn->rpc, &msg);
+        if (error) {
+            break;
+        }
+        conn->heard = time_msec();
+        conn->received = jsonrpc_get_received_bytes(conn->rpc);
+        complaint = handle_message(t, conn, msg);
+        jsonrpc_msg_destroy(msg);
+        if (complaint) {
+            return complaint;
+        }
+    }
+    error = jsonrpc_get_status(conn->rpc);
+    if (error) {
+        return xstrdup(error == EOF ? "" : ovs_strerror(error));
+    } else if (jsonrpc_get_received_bytes(conn->rpc) - conn->received
+               > MAX_MESSAGE) {
+        return xasprintf("a message has more than %d bytes", MAX_MESSAGE);
+    } else if (jsonrpc_get_backlog(conn->rpc) > MAX_BACKLOG) {
+        return xstrdup("it does not read what it is sent");
+    } else if (time_msec() > conn->heard + SILENCE_MS) {
+        return xasprintf("silent for %d ms", SILENCE_MS);
+    }
+    return NULL;
+}
+
+static void
+drop_connection(struct telemetry *t, struct connection *conn,
+                const char *complaint)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 5);
+
+    if (*complaint) {
+        COVERAGE_INC(telemetry_bad_message);
+        VLOG_WARN_RL(&rl, "%s: connection dropped: %.300s",
+                     conn->host ? conn->host : jsonrpc_get_name(conn->rpc),
+                     complaint);
+    } else if (conn->host) {
+        VLOG_INFO_RL(&rl, "%s: agent disconnected", conn->host);
+    }
+    connection_destroy(t, conn);
+}
+
+void
+telemetry_set_open(struct telemetry *t, bool open)
+{
+    t->open = open;
+}
+
+/* Accepts agents and takes in what they say. */
+void
+telemetry_run(struct telemetry *t)
+{
+    struct connection *conn;
+
+    accept_connections(t);
+    LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
+        char *complaint = run_connection(t, conn);
+
+        if (complaint) {
+            drop_connection(t, conn, complaint);
+            free(complaint);
+        }
+    }
+}
+
+void
+telemetry_wait(const struct telemetry *t)
+{
+    const struct connection *conn;
+
+    if (t->n_connections < MAX_CONNECTIONS) {
+        pstream_wait(t->pstream);
+    }
+    LIST_FOR_EACH (conn, node, &t->connections) {
+        jsonrpc_wait(conn->rpc);
+        jsonrpc_recv_wait(conn->rpc);
+        poll_timer_wait_until(conn->heard + SILENCE_MS + 1);
+    }
+}
+
+/* How often each of 'n' agents may write. */
+static int64_t
+report_ms(size_t n)
+{
+    return MAX(n, REPORTS_PER_S) * 1000 / REPORTS_PER_S;
+}
+
+static struct json *
+lease_to_json(int64_t generation, int64_t version, int64_t lease_ms,
+              size_t n_agents)
+{
+    struct json *lease = json_object_create();
+
+    json_object_put(lease, "generation", json_integer_create(generation));
+    json_object_put(lease, "version", json_integer_create(version));
+    json_object_put(lease, "lease_ms", json_integer_create(lease_ms));
+    json_object_put(lease, "report_ms",
+                    json_integer_create(report_ms(n_agents)));
+    return lease;
+}
+
+/* Once a second, and at once to a new agent, says that the order of
+ * 'generation' and 'version' holds for 'lease_ms' more, and how often an agent
+ * may write into the hosts database. */
+void
+telemetry_send_leases(struct telemetry *t, int64_t generation,
+                      int64_t version, int64_t lease_ms)
+{
+    bool due = time_msec() >= t->next_lease;
+    struct connection *conn;
+
+    if (due) {
+        t->next_lease = time_msec() + LEASE_MS;
+    }
+    poll_timer_wait_until(t->next_lease);
+    LIST_FOR_EACH (conn, node, &t->connections) {
+        if (!conn->host || (!due && conn->leased)) {
+            continue;
+        }
+        jsonrpc_send(conn->rpc, jsonrpc_create_notify(
+                         "lease", json_array_create_1(
+                             lease_to_json(generation, version, lease_ms,
+                                           t->n_connections))));
+        COVERAGE_INC(telemetry_lease);
+        conn->leased = true;
+    }
+}
+
+/* Agents that are connected and have said who they are. */
+size_t
+telemetry_n_agents(const struct telemetry *t)
+{
+    const struct connection *conn;
+    size_t n = 0;
+
+    LIST_FOR_EACH (conn, node, &t->connections) {
+        n += conn->host != NULL;
+    }
+    return n;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef DEMAND_H
+#define DEMAND_H 1
+
+/* What each stage still needs of each port, and what it has taken.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * A stage's demand of a port is seconds: for each of its jobs the iterations
+ * that are left, times the bytes that an iteration moves through the port, by
+ * the port's capacity.  Bytes per iteration are measured, because no formula
+ * knows how a job is built; until then a formula has to do.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    demand_learn(c, report, first);     // Each telemetry message.
+ *    left = demand_iterations_left(stage, job);
+ *    n = demand_of_iteration(job, &demands);     // Times 'left'.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Works on the cluster of the caller; main thread only. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "controller/model/cluster.h"
+
+struct order_demand;
+struct order_problem;
+struct telemetry_report;
+
+/* Port 2 * host->index is the host's "tx", the next one its "rx". */
+static inline int
+demand_port(const struct host *host, enum direction dir)
+{
+    return host->index * N_DIRS + dir;
+}
+
+static inline int
+demand_n_ports(const struct cluster *c)
+{
+    return c->n_hosts * N_DIRS;
+}
+
+char *demand_port_name(const struct host *, enum direction);
+
+void demand_learn(struct cluster *, const struct telemetry_report *,
+                  bool first);
+void demand_tell(struct job *, int64_t iteration, const char *metric,
+                 double value);
+
+double demand_per_iteration(const struct job *, const struct job_traffic *,
+                            enum direction);
+size_t demand_of_iteration(const struct job *, struct order_demand **);
+double demand_bytes_of_iteration(const struct job *);
+int demand_devices(const struct job *);
+int64_t demand_iterations_left(const struct stage *, const struct job *);
+double demand_add_ended(const struct stage *, struct order_problem *,
+                        double release, uint64_t id);
+
+#endif /* controller/model/demand.h */

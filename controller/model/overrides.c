@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/model/overrides.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/model/cluster.h"
+#include "openvswitch/json.h"
+#include "openvswitch/poll-loop.h"
+#include "timeval.h"
+#include "util.h"
+
+const char *const override_names[N_OVERRIDE_KINDS] = {
+    [OVERRIDE_NONE] = "none",
+    [OVERRIDE_PIN] = "pin",
+    [OVERRIDE_PAUSE] = "pause",
+    [OVERRIDE_EXCLUDE] = "exclude",
+    [OVERRIDE_OBSERVE] = "observe",
+};
+
+void
+overrides_init(struct overrides *o)
+{
+    ovs_list_init(&o->all);
+    o->changed = true;
+}
+
+static void
+override_destroy(struct override *ov)
+{
+    ovs_list_remove(&ov->node);
+    free(ov->target);
+    free(ov->who);
+    free(ov->reason);
+    free(ov);
+}
+
+void
+overrides_uninit(struct overrides *o)
+{
+    struct override *ov;
+
+    LIST_FOR_EACH_SAFE (ov, node, &o->all) {
+        override_destroy(ov);
+    }
+}
+
+/* True if there is a running stage "COJOB/RUNG" of the name 'target'. */
+static bool
+is_stage(const struct cluster *c, const char *target)
+{
+    size_t n;
+    struct stage **stages = cluster_running_stages(c, &n);
+    bool found = false;
+
+    for (size_t i = 0; i < n && !found; i++) {
+        char *name = xasprintf("%s/%d", stages[i]->cojob_name,
+                               stages[i]->rung);
+
+        found = !strcmp(name, target);
+        free(name);
+    }
+    free(stages);
+    return found;
+}
+
+static bool
+is_printable(const char *s)
+{
+    for (; *s; s++) {
+        if ((unsigned char) *s < ' ' || *s == 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+char *
+override_check(enum override_kind kind, const char *target,
+               const char *reason, int64_t for_ms, const struct cluster *c)
+{
+    if (kind == OVERRIDE_OBSERVE ? *target != '\0'
+        : !shash_find(&c->jobs, target) && !shash_find(&c->cojobs, target)
+          && !is_stage(c, target)) {
+        return xasprintf("%.64s: no such thing, COJOB/JOB, COJOB/RUNG of a "
+                         "running stage, or COJOB is allowed", target);
+    }
+    if (strlen(reason) > OVERRIDE_MAX_REASON || !is_printable(reason)) {
+        return xasprintf("reason: too long or not printable, up to %d "
+                         "characters of a line are allowed",
+                         OVERRIDE_MAX_REASON);
+    }
+    if (for_ms < 0 || for_ms > OVERRIDE_MAX_MS) {
+        return xasprintf("time: %lld ms, 0 (no end) to a year is allowed",
+                         (long long) for_ms);
+    }
+    return NULL;
+}
+
+static size_t
+count_in_force(const struct overrides *o)
+{
+    const struct override *ov;
+    size_t n = 0;
+
+    LIST_FOR_EACH (ov, node, &o->all) {
+        n += !ov->ended;
+    }
+    return n;
+}
+
+/* Adds an override that holds from 'now', epoch ms, for 'for_ms', 0 for no
+ * end.  Returns its number, or 0 if too many are in force.  What the same
+ * target has already ends, since the newer one would hide it. */
+int64_t
+overrides_add(struct overrides *o, enum override_kind kind,
+              const char *target, const char *who, const char *reason,
+              int64_t for_ms, int64_t now)
+{
+    struct override *ov, *new;
+    int64_t id = 1;
+
+    LIST_FOR_EACH (ov, node, &o->all) {
+        id = MAX(id, ov->id + 1);
+        if (!ov->ended && !strcmp(ov->target, target)) {
+            ov->ended = now;
+            ov->stored = false;
+        }
+    }
+    if (count_in_force(o) >= OVERRIDES_MAX) {
+        return 0;
+    }
+    new = xmalloc(sizeof *new);
+    *new = (struct override) {
+        .id = id, .kind = kind, .target = xstrdup(target),
+        .who = xstrdup(who), .reason = xstrdup(reason), .at = now,
+        .until = for_ms ? now + for_ms : 0,
+    };
+    ovs_list_push_back(&o->all, &new->node);
+    o->changed = true;
+    return id;
+}
+
+static struct override *
+find(const struct overrides *o, int64_t id)
+{
+    struct override *ov, *last = NULL;
+
+    LIST_FOR_EACH (ov, node, &o->all) {
+        if (ov->id == id) {
+            return ov;
+        }
+        last = ov->ended ? last : ov;
+    }
+    return id ? NULL : last;
+}
+
+/* Returns the override 'id', or the last that is in force if that is 0; NULL
+ * if there is none. */
+const struct override *
+overrides_find(const struct overrides *o, int64_t id)
+{
+    return find(o, id);
+}
+
+/* Ends override 'id' at 'now'.  Returns false if it is not in force. */
+bool
+overrides_undo(struct overrides *o, int64_t id, int64_t now)
+{
+    struct override *ov = find(o, id);
+
+    if (!ov || ov->ended) {
+        return false;
+    }
+    ov->ended = now;
+    ov->stored = false;
+    o->changed = true;
+    return true;
+}
+
+void
+overrides_begin_rows(struct overrides *o)
+{
+    struct override *ov;
+
+    LIST_FOR_EACH (ov, node, &o->all) {
+        ov->seen = false;
+    }
+}
+
+/* Takes over what the database has, but not the end of one that somebody here
+ * has ended meanwhile. */
+void
+overrides_put_row(struct overrides *o, const struct override *row)
+{
+    struct override *ov = row->id ? find(o, row->id) : NULL;
+    struct ovs_list *before = &o->all;
+    struct override *next;
+
+    if (ov) {
+        ov->seen = true;
+        if (row->ended && !ov->ended) {
+            ov->ended = row->ended;
+            o->changed = true;
+        }
+        ov->stored = ov->ended == row->ended;
+        return;
+    }
+    ov = xmemdup(row, sizeof *row);
+    ov->target = xstrdup(row->target);
+    ov->who = xstrdup(row->who);
+    ov->reason = xstrdup(row->reason);
+    ov->stored = ov->seen = true;
+    LIST_FOR_EACH (next, node, &o->all) {
+        if (next->id > ov->id) {
+            before = &next->node;
+            break;
+        }
+    }
+    ovs_list_insert(before, &ov->node);
+    o->changed = true;
+}
+
+/* What was in the database and is no longer there is gone. */
+void
+overrides_end_rows(struct overrides *o)
+{
+    struct override *ov;
+
+    LIST_FOR_EACH_SAFE (ov, node, &o->all) {
+        if (!ov->seen && ov->stored) {
+            o->changed |= !ov->ended;
+            override_destroy(ov);
+        }
+    }
+}
+
+/* Forgets what was not written while this controller led: another one leads
+ * now. */
+void
+overrides_forget_unstored(struct overrides *o)
+{
+    struct override *ov;
+
+    LIST_FOR_EACH_SAFE (ov, node, &o->all) {
+        if (!ov->seen) {
+            override_destroy(ov);
+            o->changed = true;
+        }
+    }
+}
+
+/* Ends what has run out at 'now', and tells 'ran_out' of each.  Returns true
+ * if anything has changed since the last call. */
+bool
+overrides_run(struct overrides *o, int64_t now,
+              void (*ran_out)(const struct override *, void *aux), void *aux)
+{
+    struct override *ov;
+    bool changed;
+
+    LIST_FOR_EACH (ov, node, &o->all) {
+        if (!ov->ended && ov->until && now >= ov->until) {
+            ov->ended = now;
+            ov->stored = false;
+            o->changed = true;
+            ran_out(ov, aux);
+        }
+    }
+    changed = o->changed;
+    o->changed = false;
+    return changed;
+}
+
+void
+overrides_wait(const struct overrides *o, int64_t now)
+{
+    const struct override *ov;
+
+    LIST_FOR_EACH (ov, node, &o->all) {
+        if (!ov->ended && ov->until) {
+            poll_timer_wait(MIN(MAX(ov->until - now, 0), 3600000));
+        }
+    }
+    if (o->changed) {
+        poll_immediate_wake();
+    }
+}
+
+/* The newest override for 'target', or NULL. */
+static const struct override *
+newest(const struct overrides *o, const char *target)
+{
+    const struct override *ov, *found = NULL;
+
+    LIST_FOR_EACH (ov, node, &o->all) {
+        if (!ov->ended && ov->kind != OVERRIDE_OBSERVE
+            && !strcmp(ov->target, target)) {
+            found = ov;
+        }
+    }
+    return found;
+}
+
+static const struct override *
+override_of_stage(const struct overrides *o, const struct cluster *c,
+                  const struct stage *stage)
+{
+    char *name = xasprintf("%s/%d", stage->cojob_name, stage->rung);
+    const struct override *ov = (shash_find(&c->jobs, name) ? NULL
+                                 : newest(o, name));
+
+    free(name);
+    return ov ? ov : newest(o, stage->cojob_name);
+}
+
+static const struct override *
+override_of_job(const struct overrides *o, const struct cluster *c,
+                const struct job *job)
+{
+    const struct override *ov = newest(o, job->full_name);
+
+    return (ov ? ov
+            : job->stage && stage_is_running(job->stage)
+            ? override_of_stage(o, c, job->stage)
+            : newest(o, job->cojob->name));
+}
+
+/* A place that was forced is no place to keep. */
+static void
+set_stage(struct stage *stage, enum override_kind kind)
+{
+    if (stage->override && stage->override != kind) {
+        stage->rank = -1;
+    }
+    stage->override = kind;
+}
+
+static void
+set_job(struct job *job, const struct override *ov)
+{
+    enum override_kind kind = ov ? ov->kind : OVERRIDE_NONE;
+
+    job->forced |= job->override && job->override != kind;
+    job->override = kind;
+    job->override_id = ov ? ov->id : 0;
+}
+
+/* Sets 'override' of jobs and running stages. */
+void
+overrides_apply(const struct overrides *o, struct cluster *c)
+{
+    const struct override *ov;
+    struct shash_node *node;
+    struct stage **stages;
+    size_t n;
+
+    stages = cluster_running_stages(c, &n);
+    for (size_t i = 0; i < n; i++) {
+        ov = override_of_stage(o, c, stages[i]);
+        set_stage(stages[i], ov ? ov->kind : OVERRIDE_NONE);
+    }
+    free(stages);
+    SHASH_FOR_EACH (node, &c->jobs) {
+        struct job *job = node->data;
+
+        set_job(job, override_of_job(o, c, job));
+    }
+}
+
+/* Returns the override by which the cluster is only observed, or NULL. */
+const struct override *
+overrides_observe(const struct overrides *o)
+{
+    const struct override *ov;
+
+    LIST_FOR_EACH (ov, node, &o->all) {
+        if (!ov->ended && ov->kind == OVERRIDE_OBSERVE) {
+            return ov;
+        }
+    }
+    return NULL;
+}
+
+struct json *
+override_to_json(const struct override *ov)
+{
+    struct json *json = json_object_create();
+
+    json_object_put(json, "id", json_integer_create(ov->id));
+    json_object_put_string(json, "kind", override_names[ov->kind]);
+    json_object_put_string(json, "target", ov->target);
+    json_object_put_string(json, "who", ov->who);
+    json_object_put_string(json, "reason", ov->reason);
+    json_object_put(json, "at", json_integer_create(ov->at));
+    json_object_put(json, "until", json_integer_create(ov->until));
+    json_object_put(json, "ended", json_integer_create(ov->ended));
+    return json;
+}
+
+/* Returns the answer of "controller/overrides". */
+struct json *
+overrides_to_json(const struct overrides *o)
+{
+    struct json *array = json_array_create_empty();
+    struct json *json = json_object_create();
+    const struct override *ov;
+
+    LIST_FOR_EACH (ov, node, &o->all) {
+        json_array_add(array, override_to_json(ov));
+    }
+    json_object_put(json, "overrides", array);
+    return json;
+}

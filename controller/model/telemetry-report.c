@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/model/telemetry-report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
+#include "ovsdb-error.h"
+#include "ovsdb-parser.h"
+#include "util.h"
+
+#define MAX_PERIOD_S 86400      /* Of bursts; a shim's patience is less. */
+#define MAX_BURST_BYTES 1e15
+
+/* A message may have members that this version does not know: agents are
+ * updated before controllers. */
+static const struct json *
+member(struct ovsdb_parser *p, const char *name, enum ovsdb_parser_types types)
+{
+    return ovsdb_parser_member(p, name, types);
+}
+
+static uint64_t
+counter(struct ovsdb_parser *p, const char *name)
+{
+    const struct json *json = member(p, name, OP_INTEGER);
+
+    if (json && json->integer < 0) {
+        ovsdb_parser_raise_error(p, "'%s' is negative", name);
+        return 0;
+    }
+    return json ? json->integer : 0;
+}
+
+/* Names of hosts, cojobs, jobs: docs/interfaces.md, "Names and places". */
+static bool
+is_name(const char *s, size_t n)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+    return n >= 1 && n <= 31 && strspn(s, allowed) >= n;
+}
+
+static bool
+is_job_name(const char *s)
+{
+    const char *slash = strchr(s, '/');
+
+    return slash && is_name(s, slash - s)
+           && is_name(slash + 1, strlen(slash + 1));
+}
+
+/* Ends 'p' without a complaint about members that nobody asked for. */
+static char *
+finish(struct ovsdb_parser *p)
+{
+    struct ovsdb_error *error = ovsdb_parser_destroy(p);
+
+    return error ? ovsdb_error_to_string_free(error) : NULL;
+}
+
+static double
+optional_real(struct ovsdb_parser *p, const char *name, double max)
+{
+    const struct json *json = member(p, name, OP_NUMBER | OP_OPTIONAL);
+    double x = (!json ? 0 : json->type == JSON_REAL ? json->real
+                : json->integer);
+
+    if (!(x >= 0 && x <= max)) {
+        ovsdb_parser_raise_error(p, "'%s' is not from 0 to %g", name, max);
+        return 0;
+    }
+    return x;
+}
+
+static void
+parse_bursts(struct ovsdb_parser *p, struct telemetry_job *job)
+{
+    job->period = optional_real(p, "period_s", MAX_PERIOD_S);
+    job->burst_bytes = optional_real(p, "burst_bytes", MAX_BURST_BYTES);
+    job->duty = optional_real(p, "duty", 1);
+}
+
+static char *
+parse_job(const struct json *json, struct telemetry_job *job)
+{
+    const struct json *name, *iteration, *counted, *metric, *value;
+    struct ovsdb_parser p;
+
+    ovsdb_parser_init(&p, json, "job");
+    name = member(&p, "job", OP_STRING);
+    job->tx_bytes = counter(&p, "tx_bytes");
+    job->rx_bytes = counter(&p, "rx_bytes");
+    parse_bursts(&p, job);
+    iteration = member(&p, "iteration", OP_INTEGER | OP_OPTIONAL);
+    job->iteration = iteration ? iteration->integer : -1;
+    if (iteration && iteration->integer < 0) {
+        ovsdb_parser_raise_error(&p, "'iteration' is negative");
+    }
+    counted = member(&p, "counted", OP_INTEGER | OP_OPTIONAL);
+    job->counted = counted ? counted->integer : -1;
+    if (counted && counted->integer < 0) {
+        ovsdb_parser_raise_error(&p, "'counted' is negative");
+    }
+    metric = member(&p, "metric", OP_STRING | OP_OPTIONAL);
+    value = member(&p, "value", OP_NUMBER | OP_OPTIONAL);
+    if (metric && !is_name(json_string(metric),
+                           strlen(json_string(metric)))) {
+        ovsdb_parser_raise_error(&p, "'metric' is not a name");
+    } else if (metric && value && iteration) {
+        job->metric = xstrdup(json_string(metric));
+        job->value = (value->type == JSON_REAL ? value->real
+                      : value->integer);
+    }
+    if (name && !is_job_name(json_string(name))) {
+        ovsdb_parser_raise_error(&p, "'job' is not COJOB/JOB");
+    } else if (name) {
+        job->name = xstrdup(json_string(name));
+    }
+    return finish(&p);
+}
+
+static char *
+parse_jobs(const struct json *jobs, struct telemetry_report *r)
+{
+    if (jobs->array.n > TELEMETRY_MAX_JOBS) {
+        return xasprintf("%"PRIuSIZE" jobs, at most %d are allowed",
+                         jobs->array.n, TELEMETRY_MAX_JOBS);
+    }
+    r->jobs = xcalloc(jobs->array.n ? jobs->array.n : 1, sizeof *r->jobs);
+    for (size_t i = 0; i < jobs->array.n; i++) {
+        char *error = parse_job(jobs->array.elems[i], &r->jobs[r->n_jobs++]);
+
+        if (error) {
+            return error;
+        }
+    }
+    return NULL;
+}
+
+static char *
+parse_ports(const struct json *ports, struct telemetry_report *r)
+{
+    const struct shash_node *node;
+
+    if (shash_count(json_object(ports)) > TELEMETRY_MAX_PORTS) {
+        return xasprintf("%"PRIuSIZE" ports, at most %d are allowed",
+                         shash_count(json_object(ports)),
+                         TELEMETRY_MAX_PORTS);
+    }
+    SHASH_FOR_EACH (node, json_object(ports)) {
+        const struct json *capacity;
+        struct ovsdb_parser p;
+        char *error;
+
+        ovsdb_parser_init(&p, node->data, "port");
+        capacity = member(&p, "capacity_bps", OP_INTEGER);
+        if (!is_name(node->name, strlen(node->name))) {
+            ovsdb_parser_raise_error(&p, "a port's name is not a name");
+        } else if (capacity && (capacity->integer < 1000
+                                || capacity->integer > 4000000000000LL)) {
+            ovsdb_parser_raise_error(&p, "'capacity_bps' is not from 1000 to "
+                                     "4000000000000");
+        } else if (capacity) {
+            simap_put(&r->ports, node->name, capacity->integer / 1000);
+        }
+        error = finish(&p);
+        if (error) {
+            return error;
+        }
+    }
+    return NULL;
+}
+
+static char *
+parse_top(const struct json *json, struct telemetry_report *r)
+{
+    const struct json *version, *host, *state, *bypass, *ports, *jobs;
+    const struct json *queued, *shim;
+    struct ovsdb_parser p;
+    char *error;
+
+    ovsdb_parser_init(&p, json, "telemetry");
+    version = member(&p, "version", OP_INTEGER);
+    host = member(&p, "host", OP_STRING);
+    state = member(&p, "state", OP_STRING);
+    r->applied = counter(&p, "applied");
+    r->ip_bytes = counter(&p, "ip_bytes");
+    r->default_bytes = counter(&p, "default_bytes");
+    bypass = member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
+    queued = member(&p, "queued_bytes", OP_INTEGER | OP_OPTIONAL);
+    shim = member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
+    ports = member(&p, "ports", OP_OBJECT);
+    jobs = member(&p, "jobs", OP_ARRAY);
+    if (queued && queued->integer < 0) {
+        ovsdb_parser_raise_error(&p, "'queued_bytes' is negative");
+    }
+    if (version && version->integer != 1) {
+        ovsdb_parser_raise_error(&p, "'version' is not 1");
+    }
+    if (host && !is_name(json_string(host), strlen(json_string(host)))) {
+        ovsdb_parser_raise_error(&p, "'host' is not a name");
+    }
+    if (state && strcmp(json_string(state), "ordered")
+        && strcmp(json_string(state), "fair")) {
+        ovsdb_parser_raise_error(&p, "'state' is not ordered or fair");
+    }
+    error = finish(&p);
+    if (error) {
+        return error;
+    }
+
+    r->host = xstrdup(json_string(host));
+    r->state = xstrdup(json_string(state));
+    r->queued_bytes = queued ? queued->integer : -1;
+    r->bypass = bypass && json_boolean(bypass);
+    error = shim_counters_from_json(shim, &r->shim);
+    error = error ? error : parse_ports(ports, r);
+    return error ? error : parse_jobs(jobs, r);
+}
+
+/* Reads the parameters of a "telemetry" notification into '*reportp', which
+ * the caller must free with telemetry_report_destroy().  Returns NULL or a
+ * malloc()'d message; then '*reportp' is NULL. */
+char *
+telemetry_report_from_json(const struct json *params,
+                           struct telemetry_report **reportp)
+{
+    struct telemetry_report *r;
+    char *error;
+
+    *reportp = NULL;
+    if (!params || params->type != JSON_ARRAY || params->array.n != 1) {
+        return xstrdup("telemetry: not exactly one parameter");
+    }
+    r = xzalloc(sizeof *r);
+    simap_init(&r->ports);
+    error = parse_top(params->array.elems[0], r);
+    if (error) {
+        telemetry_report_destroy(r);
+        return error;
+    }
+    *reportp = r;
+    return NULL;
+}
+
+void
+telemetry_report_destroy(struct telemetry_report *r)
+{
+    if (r) {
+        for (size_t i = 0; i < r->n_jobs; i++) {
+            free(r->jobs[i].name);
+            free(r->jobs[i].metric);
+        }
+        free(r->jobs);
+        simap_destroy(&r->ports);
+        free(r->state);
+        free(r->host);
+        free(r);
+    }
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/northbound/rest/rest-listen.h"
+
+#include <errno.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fatal-signal.h"
+#include "base/json-check.h"
+#include "socket-util.h"
+#include "svec.h"
+#include "util.h"
+
+#define MAX_NAME 256            /* Bytes of a certificate's CN. */
+
+bool
+rest_listen_is_tls(const char *remote)
+{
+    return !strncmp(remote, "pssl:", 5);
+}
+
+/* Returns NULL if 'remote' is a place where 'tls' allows to listen, else a
+ * message that the caller frees. */
+char *
+rest_listen_check(const char *remote, const struct rest_tls *tls)
+{
+    if (!rest_listen_is_tls(remote)) {
+        return (!strncmp(remote, "unix:", 5) && remote[5] ? NULL
+                : xasprintf("--rest: \"%s\" is no place to listen, unix:PATH, "
+                            "pssl:PORT[:IP] or none is allowed", remote));
+    } else if (!tls->key || !tls->certificate || !tls->ca_cert) {
+        return xasprintf("--rest: \"%s\" needs TLS, --private-key, "
+                         "--certificate and --ca-cert are required", remote);
+    } else if (svec_is_empty(tls->clients)) {
+        return xasprintf("--rest: \"%s\" would answer nobody, --rest-client "
+                         "with the name of a certificate is required",
+                         remote);
+    }
+    return NULL;
+}
+
+/* Listens on 'path' for clients of the same user. */
+static int
+open_unix(const char *path, int backlog)
+{
+    int fd = make_unix_socket(SOCK_STREAM, true, path, NULL);
+
+    if (fd >= 0 && (chmod(path, 0600) || listen(fd, backlog))) {
+        int error = errno;
+
+        fatal_signal_unlink_file_now(path);
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+/* Listens on 'remote'.  Returns a file descriptor, and in '*path' the file to
+ * remove at the end or NULL; or a negative errno value. */
+int
+rest_listen_open(const char *remote, int backlog, char **path)
+{
+    int fd;
+
+    *path = NULL;
+    if (!rest_listen_is_tls(remote)) {
+        *path = abs_file_name(NULL, remote + 5);
+        return open_unix(*path, backlog);
+    }
+    fd = inet_open_passive(SOCK_STREAM, remote + 5, 0, NULL, 0, true);
+    if (fd >= 0 && listen(fd, backlog)) {
+        int error = errno;
+
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+/* Reads what 'tls' names.  Returns NULL or a message that the caller frees. */
+char *
+rest_pem_read(const struct rest_tls *tls, struct rest_pem *pem)
+{
+    char *error;
+
+    *pem = (struct rest_pem) { NULL, NULL, NULL };
+    error = json_read_file(tls->key, &pem->key);
+    if (!error) {
+        error = json_read_file(tls->certificate, &pem->certificate);
+    }
+    if (!error) {
+        error = json_read_file(tls->ca_cert, &pem->ca_cert);
+    }
+    if (error) {
+        rest_pem_uninit(pem);
+    }
+    return error;
+}
+
+void
+rest_pem_uninit(struct rest_pem *pem)
+{
+    free(pem->key);
+    free(pem->certificate);
+    free(pem->ca_cert);
+    *pem = (struct rest_pem) { NULL, NULL, NULL };
+}
+
+/* Returns the CN of the peer's certificate, if the authority has signed it. */
+static char *
+certificate_name(gnutls_session_t session)
+{
+    const gnutls_datum_t *chain;
+    gnutls_x509_crt_t crt;
+    unsigned int n, status;
+    char name[MAX_NAME];
+    size_t size = sizeof name;
+    char *result = NULL;
+
+    if (gnutls_certificate_verify_peers2(session, &status) || status) {
+        return NULL;
+    }
+    chain = gnutls_certificate_get_peers(session, &n);
+    if (!chain || !n || gnutls_x509_crt_init(&crt)) {
+        return NULL;
+    }
+    if (!gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER)
+        && !gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME,
+                                          0, 0, name, &size)) {
+        result = xmemdup0(name, size);
+    }
+    gnutls_x509_crt_deinit(crt);
+    return result;
+}
+
+static char *
+user_name(int fd)
+{
+    struct passwd pw, *found;
+    struct ucred cred;
+    socklen_t size = sizeof cred;
+    char buffer[1024];
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size)) {
+        return NULL;
+    } else if (getpwuid_r(cred.uid, &pw, buffer, sizeof buffer, &found)
+               || !found) {
+        return xasprintf("uid-%ld", (long) cred.uid);
+    }
+    return xstrdup(pw.pw_name);
+}
+
+/* Returns who is at the other end of 'mc', NULL if it is nobody who may ask:
+ * over TLS only 'clients' may. */
+char *
+rest_peer_name(struct MHD_Connection *mc, const struct svec *clients)
+{
+    const union MHD_ConnectionInfo *tls = MHD_get_connection_info(
+        mc, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    char *name;
+
+    if (!tls || !tls->tls_session) {
+        return user_name(MHD_get_connection_info(
+            mc, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+    }
+    name = certificate_name(tls->tls_session);
+    for (size_t i = 0; name && i < clients->n; i++) {
+        if (!strcmp(name, clients->names[i])) {
+            return name;
+        }
+    }
+    free(name);
+    return NULL;
+}

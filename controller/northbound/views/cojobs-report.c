@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/northbound/views/cojobs-report.h"
+
+#include <stdlib.h>
+
+#include "controller/model/cluster.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+static void
+put_integer(struct json *json, const char *name, long long value)
+{
+    json_object_put(json, name, json_integer_create(value));
+}
+
+/* What only a job that tells of itself has. */
+static void
+put_progress(struct json *json, const struct job *job)
+{
+    if (job->iteration >= 0) {
+        put_integer(json, "iteration", job->iteration);
+        json_object_put(json, "counted", json_boolean_create(job->counted));
+    }
+    if (job->progress.metric) {
+        json_object_put_string(json, "metric", job->progress.metric);
+    }
+    if (job->progress.period > 0) {
+        json_object_put(json, "period_s",
+                        json_real_create(job->progress.period));
+    }
+}
+
+static struct json *
+hosts_to_json(const struct job *job)
+{
+    const struct shash_node **nodes = shash_sort(&job->traffic);
+    struct json *hosts = json_array_create_empty();
+
+    for (size_t i = 0; i < shash_count(&job->traffic); i++) {
+        json_array_add(hosts, json_string_create(nodes[i]->name));
+    }
+    free(nodes);
+    return hosts;
+}
+
+static struct json *
+job_to_json(const struct job *job)
+{
+    struct json *json = json_object_create();
+
+    json_object_put_string(json, "job", job->full_name);
+    json_object_put(json, "live", json_boolean_create(job->live));
+    put_integer(json, "began", job->began);
+    put_integer(json, "model_bytes", job->model_bytes);
+    if (job->level >= 0) {
+        put_integer(json, "level", job->level);
+        put_integer(json, "rank", job->rank);
+    }
+    if (job->stage && stage_is_running(job->stage)) {
+        put_integer(json, "rung", job->stage->rung);
+        put_integer(json, "sent_bytes", job->sent);
+    }
+    json_object_put(json, "hosts", hosts_to_json(job));
+    put_progress(json, job);
+    return json;
+}
+
+static struct json *
+stage_to_json(const struct stage *stage)
+{
+    struct json *json = json_object_create();
+    struct json *jobs = json_array_create_empty();
+
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        json_array_add(jobs, json_string_create(stage->jobs[i]->name));
+    }
+    put_integer(json, "rung", stage->rung);
+    put_integer(json, "began", stage->began);
+    put_integer(json, "iterations", stage->iterations);
+    json_object_put(json, "jobs", jobs);
+    return json;
+}
+
+static struct json *
+cojob_to_json(const struct cojob *cojob)
+{
+    const struct shash_node **nodes = shash_sort(&cojob->jobs);
+    struct json *json = json_object_create();
+    struct json *jobs = json_array_create_empty();
+    struct json *stages = json_array_create_empty();
+    const struct stage *stage;
+
+    for (size_t i = 0; i < shash_count(&cojob->jobs); i++) {
+        json_array_add(jobs, job_to_json(nodes[i]->data));
+    }
+    free(nodes);
+    LIST_FOR_EACH (stage, node, &cojob->stages) {
+        json_array_add(stages, stage_to_json(stage));
+    }
+    json_object_put_string(json, "cojob", cojob->name);
+    json_object_put_string(json, "state",
+                           cojob->running ? "running" : "done");
+    json_object_put(json, "weight", json_real_create(cojob->weight));
+    json_object_put(json, "jobs", jobs);
+    json_object_put(json, "stages", stages);
+    return json;
+}
+
+struct json *
+cojobs_report(const struct cluster *c)
+{
+    const struct shash_node **nodes = shash_sort(&c->cojobs);
+    struct json *cojobs = json_array_create_empty();
+    struct json *json = json_object_create();
+
+    for (size_t i = 0; i < shash_count(&c->cojobs); i++) {
+        json_array_add(cojobs, cojob_to_json(nodes[i]->data));
+    }
+    free(nodes);
+    json_object_put(json, "cojobs", cojobs);
+    return json;
+}
+
+struct json *
+cojobs_report_cojob(const struct cluster *c, const char *name)
+{
+    const struct cojob *cojob = shash_find_data(&c->cojobs, name);
+
+    return cojob ? cojob_to_json(cojob) : NULL;
+}
+
+struct json *
+cojobs_report_jobs(const struct cluster *c)
+{
+    const struct shash_node **nodes = shash_sort(&c->jobs);
+    struct json *jobs = json_array_create_empty();
+    struct json *json = json_object_create();
+
+    for (size_t i = 0; i < shash_count(&c->jobs); i++) {
+        json_array_add(jobs, job_to_json(nodes[i]->data));
+    }
+    free(nodes);
+    json_object_put(json, "jobs", jobs);
+    return json;
+}
+
+struct json *
+cojobs_report_job(const struct cluster *c, const char *name)
+{
+    const struct job *job = shash_find_data(&c->jobs, name);
+
+    return job ? job_to_json(job) : NULL;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef COJOBS_REPORT_H
+#define COJOBS_REPORT_H 1
+
+/* Cojobs and jobs as people and programs are told of them.
+ *
+ * docs/interfaces.md, "Controller's unixctl", has the members.  The caller
+ * owns the JSON, NULL if there is no such thing.  Main thread only. */
+
+struct cluster;
+struct json;
+
+struct json *cojobs_report(const struct cluster *);
+struct json *cojobs_report_cojob(const struct cluster *, const char *cojob);
+struct json *cojobs_report_jobs(const struct cluster *);
+
+/* 'job' is "COJOB/JOB". */
+struct json *cojobs_report_job(const struct cluster *, const char *job);
+
+#endif /* controller/northbound/views/cojobs-report.h */

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/northbound/views/control.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/model/cluster.h"
+#include "controller/northbound/views/cojobs-report.h"
+#include "controller/decide/decide.h"
+#include "controller/decide/decision-log.h"
+#include "controller/northbound/views/explain-report.h"
+#include "controller/history/history.h"
+#include "controller/hosts/hosts-db.h"
+#include "controller/intent/intent-db.h"
+#include "controller/northbound/views/interleave-report.h"
+#include "controller/decide/policy-file.h"
+#include "controller/northbound/views/rollout.h"
+#include "controller/southbound/switches.h"
+#include "controller/northbound/views/status-report.h"
+#include "controller/hosts/telemetry.h"
+#include "openvswitch/json.h"
+#include "policies/policy.h"
+#include "timeval.h"
+#include "unixctl.h"
+#include "util.h"
+
+/* At once; who wants all reads on from the last id that it saw. */
+#define DECISIONS_SHOWN 100
+
+/* Answers with 'json', which is taken over. */
+static void
+reply(struct unixctl_conn *conn, struct json *json)
+{
+    char *text = json_to_string(json, JSSF_SORT);
+
+    unixctl_command_reply(conn, text);
+    free(text);
+    json_destroy(json);
+}
+
+static void
+put_integer(struct json *json, const char *name, long long value)
+{
+    json_object_put(json, name, json_integer_create(value));
+}
+
+static size_t
+count_running_cojobs(const struct cluster *c)
+{
+    const struct shash_node *node;
+    size_t n = 0;
+
+    SHASH_FOR_EACH (node, &c->cojobs) {
+        const struct cojob *cojob = node->data;
+
+        n += cojob->running;
+    }
+    return n;
+}
+
+static size_t
+count_live_jobs(const struct cluster *c)
+{
+    const struct shash_node *node;
+    size_t n = 0;
+
+    SHASH_FOR_EACH (node, &c->jobs) {
+        const struct job *job = node->data;
+
+        n += job->live;
+    }
+    return n;
+}
+
+static struct json *
+status_to_json(const struct controller *ctl)
+{
+    struct json *json = json_object_create();
+    size_t n_stages;
+
+    free(cluster_running_stages(ctl->cluster, &n_stages));
+    json_object_put_string(json, "state", intent_db_state(ctl->intent));
+    put_integer(json, "generation", intent_db_generation(ctl->intent));
+    put_integer(json, "version", hosts_db_version(ctl->hosts));
+    json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
+    put_integer(json, "cojobs", count_running_cojobs(ctl->cluster));
+    put_integer(json, "jobs", count_live_jobs(ctl->cluster));
+    put_integer(json, "stages", n_stages);
+    put_integer(json, "hosts", shash_count(&ctl->cluster->hosts));
+    put_integer(json, "agents", telemetry_n_agents(ctl->telemetry));
+    json_object_put(json, "intent_connected", json_boolean_create(
+                        intent_db_is_connected(ctl->intent)));
+    json_object_put(json, "hosts_connected", json_boolean_create(
+                        hosts_db_is_connected(ctl->hosts)));
+    decide_status(ctl->decide, json);
+    status_report_put(json, ctl);
+    return json;
+}
+
+/* Returns the last decisions, oldest first. */
+static struct json *
+decisions_to_json(const struct controller *ctl)
+{
+    return decision_log_to_json(ctl->log, 0, DECISIONS_SHOWN);
+}
+
+/* "controller/decisions-after ID": all that are newer and kept. */
+static void
+decisions_after(struct unixctl_conn *conn, int argc OVS_UNUSED,
+                const char *argv[], void *ctl_)
+{
+    const struct controller *ctl = ctl_;
+    long long id;
+
+    if (!str_to_llong(argv[1], 10, &id) || id < 0) {
+        unixctl_command_reply_error(conn, "ID: not a number, that of a "
+                                    "decision is allowed");
+    } else {
+        reply(conn, decision_log_to_json(ctl->log, id, SIZE_MAX));
+    }
+}
+
+static struct json *
+switches_to_json(const struct controller *ctl)
+{
+    return switches_status(ctl->switches);
+}
+
+static void
+put_version(const struct controller *ctl, struct json *json)
+{
+    put_integer(json, "version", hosts_db_version(ctl->hosts));
+    json_object_put_string(json, "policy", policy_file_get(ctl->policy)->name);
+}
+
+static struct json *
+order_to_json(const struct controller *ctl)
+{
+    struct json *json = decide_order_to_json(ctl->decide);
+
+    put_version(ctl, json);
+    return json;
+}
+
+/* Returns what the hosts see of the bursts of 'name'. */
+static struct json *
+bursts_to_json(const struct controller *ctl, const char *name)
+{
+    const struct job *job = shash_find_data(&ctl->cluster->jobs, name);
+    struct json *hosts = json_array_create_empty();
+    const struct shash_node *node;
+
+    if (!job) {
+        return hosts;
+    }
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        if (t->burst_period > 0) {
+            struct json *json = json_object_create();
+
+            json_object_put_string(json, "host", node->name);
+            json_object_put(json, "period_s",
+                            json_real_create(t->burst_period));
+            put_integer(json, "burst_bytes", t->burst_bytes);
+            json_object_put(json, "duty", json_real_create(t->burst_duty));
+            json_array_add(hosts, json);
+        }
+    }
+    return hosts;
+}
+
+/* How far 'name' is, and how that is known. */
+static void
+put_progress(const struct controller *ctl, const char *name,
+             struct json *json)
+{
+    const struct job *job = shash_find_data(&ctl->cluster->jobs, name);
+
+    if (job && job->iteration >= 0) {
+        put_integer(json, "iteration", job->iteration);
+        json_object_put(json, "counted", json_boolean_create(job->counted));
+    }
+}
+
+static void
+explain_in_words(const struct controller *ctl, const char *name,
+                 struct json *json)
+{
+    const struct job *job = shash_find_data(&ctl->cluster->jobs, name);
+
+    if (job) {
+        explain_report_put(json, decide_last(ctl->decide),
+                           policy_file_get(ctl->policy), &ctl->overrides,
+                           job);
+    }
+}
+
+char *
+control_explain(const struct controller *ctl, const char *job,
+                struct json **json)
+{
+    *json = decide_explain(ctl->decide, job);
+    if (*json) {
+        put_version(ctl, *json);
+        json_object_put(*json, "bursts", bursts_to_json(ctl, job));
+        put_progress(ctl, job, *json);
+        explain_in_words(ctl, job, *json);
+        return NULL;
+    }
+    return xasprintf("%.64s: %s, COJOB/JOB of a job with iterations left in a "
+                     "running stage is allowed", job,
+                     shash_find(&ctl->cluster->jobs, job)
+                     ? "not in the last order" : "no such job");
+}
+
+static struct json *
+interleave_to_json(const struct controller *ctl)
+{
+    return interleave_report_to_json(ctl->cluster,
+                                     policy_file_get(ctl->policy),
+                                     time_wall_msec());
+}
+
+static struct json *
+host_to_json(const struct host *host)
+{
+    double tagged = (host->ip_bytes > host->default_bytes
+                     ? host->ip_bytes - host->default_bytes : 0);
+    struct json *ports = json_object_create();
+    struct json *moved = json_object_create();
+    struct json *json = json_object_create();
+    const struct simap_node *node;
+
+    SIMAP_FOR_EACH (node, &host->ports) {
+        put_integer(ports, node->name, node->data * 1000LL);
+    }
+    json_object_put_string(json, "host", host->name);
+    json_object_put(json, "connected", json_boolean_create(host->connected));
+    json_object_put_string(json, "state", host->state);
+    json_object_put(json, "bypass", json_boolean_create(host->bypass));
+    put_integer(json, "wanted", host->wanted);
+    put_integer(json, "applied", host->applied);
+    json_object_put(json, "ports", ports);
+    put_integer(moved, "tx", host->moved[DIR_TX]);
+    put_integer(moved, "rx", host->moved[DIR_RX]);
+    json_object_put(json, "moved", moved);
+    if (host->connected && host->queued_bytes >= 0) {
+        put_integer(json, "queued_bytes", host->queued_bytes);
+    }
+    json_object_put(json, "coverage",
+                    json_real_create(host->ip_bytes
+                                     ? tagged / host->ip_bytes : 1));
+    return json;
+}
+
+static struct json *
+hosts_to_json(const struct controller *ctl)
+{
+    const struct shash_node **nodes = shash_sort(&ctl->cluster->hosts);
+    struct json *hosts = json_array_create_empty();
+    struct json *json = json_object_create();
+
+    for (size_t i = 0; i < shash_count(&ctl->cluster->hosts); i++) {
+        json_array_add(hosts, host_to_json(nodes[i]->data));
+    }
+    free(nodes);
+    json_object_put(json, "hosts", hosts);
+    return json;
+}
+
+static struct json *
+cojobs_to_json(const struct controller *ctl)
+{
+    return cojobs_report(ctl->cluster);
+}
+
+static struct json *
+jobs_to_json(const struct controller *ctl)
+{
+    return cojobs_report_jobs(ctl->cluster);
+}
+
+static struct json *
+stages_to_json(const struct controller *ctl)
+{
+    return decide_stages_to_json(ctl->decide);
+}
+
+static struct json *
+policy_to_json(const struct controller *ctl)
+{
+    const struct policy *policy = policy_file_get(ctl->policy);
+    const char *error = policy_file_error(ctl->policy);
+    struct json *json = json_object_create();
+
+    json_object_put_string(json, "name", policy->name);
+    json_object_put_string(json, "hash", policy->hash);
+    json_object_put_string(json, "text", policy->text);
+    json_object_put_string(json, "error", error ? error : "");
+    return json;
+}
+
+static struct json *
+overrides_view(const struct controller *ctl)
+{
+    return overrides_to_json(&ctl->overrides);
+}
+
+const struct control_view control_views[] = {
+    { "cojobs", "controller/cojobs", cojobs_to_json },
+    { "decisions", "controller/decisions", decisions_to_json },
+    { "hosts", "controller/hosts", hosts_to_json },
+    { "interleave", "controller/interleave", interleave_to_json },
+    { "jobs", "controller/jobs", jobs_to_json },
+    { "order", "controller/order", order_to_json },
+    { "overrides", "controller/overrides", overrides_view },
+    { "policy", "policy/show", policy_to_json },
+    { "stages", "controller/stages", stages_to_json },
+    { "status", "controller/status", status_to_json },
+    { "switches", "controller/switches", switches_to_json },
+};
+const size_t n_control_views = ARRAY_SIZE(control_views);
+
+/* Answers with the view whose command is 'argv[0]'. */
+static void
+show_view(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
+          void *ctl_)
+{
+    for (size_t i = 0; i < n_control_views; i++) {
+        if (!strcmp(argv[0], control_views[i].command)) {
+            reply(conn, control_views[i].build(ctl_));
+            return;
+        }
+    }
+    OVS_NOT_REACHED();
+}
+
+/* Answers with 'json' or, if it is not null, with 'error'; takes both over. */
+static void
+reply_or_error(struct unixctl_conn *conn, char *error, struct json *json)
+{
+    if (error) {
+        unixctl_command_reply_error(conn, error);
+        free(error);
+    } else {
+        reply(conn, json);
+    }
+}
+
+static void
+explain(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
+        void *ctl_)
+{
+    struct json *json;
+    char *error = control_explain(ctl_, argv[1], &json);
+
+    reply_or_error(conn, error, json);
+}
+
+/* "controller/override KIND TARGET MS WHO REASON" */
+static void
+override(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
+         void *ctl_)
+{
+    enum override_kind kind = OVERRIDE_PIN;
+    struct json *json = NULL;
+    long long for_ms;
+    char *error;
+
+    while (kind < N_OVERRIDE_KINDS && strcmp(argv[1], override_names[kind])) {
+        kind++;
+    }
+    if (kind == N_OVERRIDE_KINDS || !str_to_llong(argv[3], 10, &for_ms)) {
+        error = xstrdup("KIND or MS: not one, pin, pause, exclude and "
+                        "observe, and a number are allowed");
+    } else {
+        error = control_override(ctl_, kind, argv[2], for_ms, argv[4],
+                                 argv[5], &json);
+    }
+    reply_or_error(conn, error, json);
+}
+
+/* "controller/undo ID WHO" */
+static void
+undo(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
+     void *ctl_)
+{
+    struct json *json = NULL;
+    long long id;
+    char *error;
+
+    error = (str_to_llong(argv[1], 10, &id)
+             ? control_undo(ctl_, id, argv[2], &json)
+             : xasprintf("%.32s: not the number of an override, 0 for the "
+                         "last is allowed", argv[1]));
+    reply_or_error(conn, error, json);
+}
+
+char *
+control_history(const struct controller *ctl, const char *kind,
+                const char *since, const char *limit, struct json **json)
+{
+    static const struct {
+        const char *name;
+        struct json *(*build)(struct history *, int64_t, size_t);
+    } kinds[] = {
+        { "stages", history_stages_to_json },
+        { "orders", history_orders_to_json },
+        { "ports", history_ports_to_json },
+    };
+    unsigned int rows = HISTORY_MAX_ROWS;
+    long long at;
+
+    if (!ctl->history) {
+        return xstrdup("no history is kept, --history=FILE is missing");
+    } else if (!str_to_llong(since, 10, &at)
+               || (limit && !str_to_uint(limit, 10, &rows))) {
+        return xstrdup("SINCE or LIMIT: not a number, epoch ms and rows are "
+                       "allowed");
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if (!strcmp(kind, kinds[i].name)) {
+            *json = kinds[i].build(ctl->history, at, rows);
+            return NULL;
+        }
+    }
+    return xstrdup("not a kind of history, stages, orders and ports are "
+                   "allowed");
+}
+
+/* "controller/history stages|orders|ports SINCE [LIMIT]" */
+static void
+history(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl)
+{
+    struct json *json;
+    char *error = control_history(ctl, argv[1], argv[2],
+                                  argc > 3 ? argv[3] : NULL, &json);
+
+    if (error) {
+        unixctl_command_reply_error(conn, error);
+        free(error);
+    } else {
+        reply(conn, json);
+    }
+}
+
+static void
+policy_reload(struct unixctl_conn *conn, int argc OVS_UNUSED,
+              const char *argv[] OVS_UNUSED, void *ctl_)
+{
+    struct controller *ctl = ctl_;
+
+    if (policy_file_reload(ctl->policy)) {
+        ctl->policy_changed = true;
+    }
+    if (policy_file_error(ctl->policy)) {
+        unixctl_command_reply_error(conn, policy_file_error(ctl->policy));
+    } else {
+        reply(conn, policy_to_json(ctl));
+    }
+}
+
+static void
+control_exit(struct unixctl_conn *conn, int argc OVS_UNUSED,
+             const char *argv[] OVS_UNUSED, void *ctl_)
+{
+    struct controller *ctl = ctl_;
+
+    ctl->exiting = true;
+    unixctl_command_reply(conn, NULL);
+}
+
+void
+control_register(struct controller *ctl)
+{
+    for (size_t i = 0; i < n_control_views; i++) {
+        unixctl_command_register(control_views[i].command, "", 0, 0,
+                                 show_view, ctl);
+    }
+    unixctl_command_register("controller/decisions-after", "ID", 1, 1,
+                             decisions_after, ctl);
+    unixctl_command_register("controller/explain", "COJOB/JOB", 1, 1, explain,
+                             ctl);
+    unixctl_command_register("controller/override",
+                             "KIND TARGET MS WHO REASON", 5, 5, override,
+                             ctl);
+    unixctl_command_register("controller/undo", "ID WHO", 2, 2, undo, ctl);
+    unixctl_command_register("controller/history",
+                             "stages|orders|ports SINCE [LIMIT]", 2, 3,
+                             history, ctl);
+    unixctl_command_register("policy/reload", "", 0, 0, policy_reload, ctl);
+    rollout_register(ctl);
+    unixctl_command_register("exit", "", 0, 0, control_exit, ctl);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/northbound/views/rollout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/model/cluster.h"
+#include "controller/northbound/views/control.h"
+#include "controller/decide/decide.h"
+#include "controller/hosts/hosts-db.h"
+#include "controller/intent/intent-db.h"
+#include "controller/southbound/switches.h"
+#include "openvswitch/json.h"
+#include "unixctl.h"
+#include "util.h"
+
+/* Adds the names of the hosts that have an agent and not yet what they shall
+ * have to 'behind'.  Returns how many have an agent. */
+static size_t
+find_behind(const struct cluster *c, struct json *behind)
+{
+    const struct shash_node **nodes = shash_sort(&c->hosts);
+    size_t n = 0;
+
+    for (size_t i = 0; i < shash_count(&c->hosts); i++) {
+        const struct host *host = nodes[i]->data;
+
+        n += host->connected;
+        if (host->connected && host->applied < host->wanted) {
+            json_array_add(behind, json_string_create(host->name));
+        }
+    }
+    free(nodes);
+    return n;
+}
+
+/* Does the order follow from all that is known, and do the databases have
+ * it? */
+static bool
+is_settled(const struct controller *ctl)
+{
+    return (intent_db_is_active(ctl->intent) && !ctl->policy_changed
+            && decide_is_settled(ctl->decide)
+            && hosts_db_is_settled(ctl->hosts));
+}
+
+struct json *
+rollout_to_json(const struct controller *ctl)
+{
+    struct json *behind = json_array_create_empty();
+    size_t n = find_behind(ctl->cluster, behind);
+    size_t n_behind = behind->array.n;
+    double switches = switches_applied(ctl->switches);
+    struct json *json = json_object_create();
+
+    json_object_put(json, "done", json_boolean_create(
+                        is_settled(ctl) && !n_behind && switches >= 1));
+    json_object_put(json, "version",
+                    json_integer_create(hosts_db_version(ctl->hosts)));
+    json_object_put(json, "hosts", json_integer_create(n));
+    json_object_put(json, "hosts_applied", json_integer_create(n - n_behind));
+    json_object_put(json, "applied", json_real_create(
+                        n ? (n - n_behind) / (double) n : 1));
+    json_object_put(json, "switches_applied", json_real_create(switches));
+    json_object_put(json, "behind", behind);
+    return json;
+}
+
+/* Does stage 'rung' of 'cojob' run? */
+static bool
+runs(const struct cluster *c, const char *cojob, int rung)
+{
+    const struct cojob *found = shash_find_data(&c->cojobs, cojob);
+    const struct stage *stage;
+
+    if (found) {
+        LIST_FOR_EACH (stage, node, &found->stages) {
+            if (stage->rung == rung && stage_is_running(stage)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void
+show_rollout(struct unixctl_conn *conn, int argc, const char *argv[],
+             void *ctl_)
+{
+    const struct controller *ctl = ctl_;
+    struct json *json;
+    bool begun = argc > 3 && !strcmp(argv[3], "begun");
+    char *text;
+    int rung;
+
+    if (argc > 1 && (argc < 4 || !str_to_int(argv[2], 10, &rung)
+                     || (!begun && strcmp(argv[3], "ended")))) {
+        unixctl_command_reply_error(conn, "COJOB RUNG begun|ended: all three "
+                                    "or none are allowed");
+        return;
+    }
+    json = rollout_to_json(ctl);
+    if (argc > 1 && runs(ctl->cluster, argv[1], rung) != begun) {
+        json_object_put(json, "done", json_boolean_create(false));
+    }
+    text = json_to_string(json, JSSF_SORT);
+    unixctl_command_reply(conn, text);
+    free(text);
+    json_destroy(json);
+}
+
+void
+rollout_register(struct controller *ctl)
+{
+    unixctl_command_register("controller/rollout",
+                             "[COJOB RUNG begun|ended]", 0, 3, show_rollout,
+                             ctl);
+}

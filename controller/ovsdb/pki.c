@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/ovsdb/pki.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include "util.h"
+
+#define CA_DAYS 3650
+
+/* A clock that is behind by less than this takes a new certificate. */
+#define CLOCK_SLACK_S 300
+
+const char *const pki_role_names[N_PKI_ROLES] = { "controller", "agent" };
+
+/* A key and the certificate for it. */
+struct identity {
+    EVP_PKEY *key;
+    X509 *cert;
+};
+
+static void
+identity_uninit(struct identity *id)
+{
+    EVP_PKEY_free(id->key);
+    X509_free(id->cert);
+}
+
+static char *
+ssl_error(const char *place, const char *what)
+{
+    unsigned long code = ERR_get_error();
+    const char *reason = code ? ERR_reason_error_string(code) : NULL;
+
+    ERR_clear_error();
+    return xasprintf("%s: %s (%s)", place, what,
+                     reason ? reason : "no reason is given");
+}
+
+static char *
+ca_file(const char *dir, enum pki_role role)
+{
+    return xasprintf("%s/%ss-ca.pem", dir, pki_role_names[role]);
+}
+
+/* Replaces 'file' by 'bio's text, so that a reader gets all of the old or all
+ * of the new. */
+static char *
+write_file(const char *file, BIO *bio, mode_t mode)
+{
+    char *temporary = xasprintf("%s.new", file);
+    char *text, *error = NULL;
+    long n = BIO_get_mem_data(bio, &text);
+    int fd;
+
+    unlink(temporary);
+    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0 || write(fd, text, n) != n || fsync(fd)
+        || rename(temporary, file)) {
+        error = xasprintf("%s: cannot be written (%s)", file,
+                          ovs_strerror(errno));
+        unlink(temporary);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    free(temporary);
+    return error;
+}
+
+static char *
+write_identity(const char *file, const struct identity *id)
+{
+    BIO *bio = BIO_new(BIO_s_mem());
+    char *error;
+
+    if (bio
+        && PEM_write_bio_PrivateKey(bio, id->key, NULL, NULL, 0, NULL, NULL)
+        && PEM_write_bio_X509(bio, id->cert)) {
+        error = write_file(file, bio, 0600);
+    } else {
+        error = ssl_error(file, "cannot be encoded");
+    }
+    BIO_free(bio);
+    return error;
+}
+
+static char *
+write_certificates(const char *file, X509 *const *certs, size_t n)
+{
+    BIO *bio = BIO_new(BIO_s_mem());
+    bool ok = bio != NULL;
+    char *error;
+
+    for (size_t i = 0; ok && i < n; i++) {
+        ok = PEM_write_bio_X509(bio, certs[i]);
+    }
+    error = (ok ? write_file(file, bio, 0644)
+             : ssl_error(file, "cannot be encoded"));
+    BIO_free(bio);
+    return error;
+}
+
+/* Reads the certificate in 'file', and its key if 'id->key' is wanted. */
+static char *
+read_identity(const char *file, bool with_key, struct identity *id)
+{
+    FILE *stream = fopen(file, "re");
+    char *error = NULL;
+
+    *id = (struct identity) { .key = NULL };
+    if (!stream) {
+        return xasprintf("%s: %s", file, ovs_strerror(errno));
+    }
+    if (with_key) {
+        id->key = PEM_read_PrivateKey(stream, NULL, NULL, NULL);
+        rewind(stream);
+    }
+    id->cert = PEM_read_X509(stream, NULL, NULL, NULL);
+    if (!id->cert || (with_key && !id->key)) {
+        error = ssl_error(file, "no key and certificate in PEM");
+        identity_uninit(id);
+        *id = (struct identity) { .key = NULL };
+    }
+    fclose(stream);
+    return error;
+}
+
+static bool
+set_serial(X509 *cert)
+{
+    unsigned char bytes[16];
+    BIGNUM *number;
+    bool ok;
+
+    if (RAND_bytes(bytes, sizeof bytes) != 1) {
+        return false;
+    }
+    bytes[0] = (bytes[0] & 0x7f) | 0x40;
+    number = BN_bin2bn(bytes, sizeof bytes, NULL);
+    ok = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(cert));
+    BN_free(number);
+    return ok;
+}
+
+static bool
+add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
+{
+    X509_EXTENSION *extension;
+    X509V3_CTX context;
+    bool ok;
+
+    X509V3_set_ctx(&context, issuer, cert, NULL, NULL, 0);
+    extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
+    ok = extension && X509_add_ext(cert, extension, -1);
+    X509_EXTENSION_free(extension);
+    return ok;
+}
+
+static bool
+set_name(X509 *cert, const char *name)
+{
+    X509_NAME *subject = X509_get_subject_name(cert);
+
+    return X509_NAME_add_entry_by_txt(subject, "O", MBSTRING_ASC,
+                                      (const unsigned char *) "Stagecoach",
+                                      -1, -1, 0)
+           && X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
+                                         (const unsigned char *) name, -1,
+                                         -1, 0);
+}
+
+static bool
+set_times(X509 *cert, double days)
+{
+    time_t now = time(NULL);
+    time_t from = now - CLOCK_SLACK_S;
+    time_t to = now + (time_t) (days * 86400);
+
+    return ASN1_TIME_set(X509_getm_notBefore(cert), from)
+           && ASN1_TIME_set(X509_getm_notAfter(cert), to);
+}
+
+/* Makes a key, and a certificate for 'name' that 'ca' signs, or that signs
+ * itself if 'ca' is null.  'usage' is what a certificate that is no
+ * authority's may be used for.  Returns false on failure. */
+static bool
+identity_make(const char *name, double days, const struct identity *ca,
+              const char *usage, struct identity *id)
+{
+    X509 *issuer;
+
+    id->key = EVP_EC_gen("P-256");
+    id->cert = X509_new();
+    if (!id->key || !id->cert) {
+        return false;
+    }
+    issuer = ca ? ca->cert : id->cert;
+    return X509_set_version(id->cert, 2) && set_serial(id->cert)
+           && set_name(id->cert, name) && set_times(id->cert, days)
+           && X509_set_pubkey(id->cert, id->key)
+           && X509_set_issuer_name(id->cert, X509_get_subject_name(issuer))
+           && add_extension(id->cert, issuer, NID_basic_constraints,
+                            ca ? "critical,CA:FALSE"
+                            : "critical,CA:TRUE,pathlen:0")
+           && add_extension(id->cert, issuer, NID_key_usage,
+                            ca ? "critical,digitalSignature"
+                            : "critical,keyCertSign,cRLSign")
+           && (!ca || add_extension(id->cert, issuer, NID_ext_key_usage,
+                                    usage))
+           && add_extension(id->cert, issuer, NID_subject_key_identifier,
+                            "hash")
+           && add_extension(id->cert, issuer, NID_authority_key_identifier,
+                            "keyid")
+           && X509_sign(id->cert, ca ? ca->key : id->key, EVP_sha256());
+}
+
+/* Makes directory 'path', for its owner only. */
+static char *
+make_private_directory(const char *path)
+{
+    return (!mkdir(path, 0700) || errno == EEXIST ? NULL
+            : xasprintf("%s: cannot be created (%s)", path,
+                        ovs_strerror(errno)));
+}
+
+static char *
+init_authority(const char *dir, enum pki_role role)
+{
+    char *file = ca_file(dir, role);
+    struct identity id = { .key = NULL };
+    char *error = NULL;
+
+    if (access(file, F_OK)) {
+        char *name = xasprintf("%ss' authority", pki_role_names[role]);
+
+        error = (identity_make(name, CA_DAYS, NULL, NULL, &id)
+                 ? write_identity(file, &id)
+                 : ssl_error(file, "cannot be made"));
+        free(name);
+    }
+    identity_uninit(&id);
+    free(file);
+    return error;
+}
+
+char *
+pki_init(const char *dir)
+{
+    char *error = make_private_directory(dir);
+
+    for (int role = 0; !error && role < N_PKI_ROLES; role++) {
+        char *sub = xasprintf("%s/%ss", dir, pki_role_names[role]);
+
+        error = make_private_directory(sub);
+        error = error ? error : init_authority(dir, role);
+        free(sub);
+    }
+    return error;
+}
+
+/* Writes whom the owner of directory 'dir' trusts. */
+static char *
+write_trust(const char *dir, enum pki_role role, X509 *controllers,
+            X509 *agents)
+{
+    X509 *const both[] = { controllers, agents };
+    const struct {
+        const char *name;
+        X509 *const *certs;
+        size_t n;
+        bool for_agents;
+    } files[] = {
+        { "ca.pem", both, role == PKI_CONTROLLER ? 2 : 1, true },
+        { "controllers-ca.pem", both, 1, false },
+        { "agents-ca.pem", both + 1, 1, false },
+    };
+    char *error = NULL;
+
+    for (size_t i = 0; !error && i < ARRAY_SIZE(files); i++) {
+        if (role == PKI_CONTROLLER || files[i].for_agents) {
+            char *file = xasprintf("%s/%s", dir, files[i].name);
+
+            error = write_certificates(file, files[i].certs, files[i].n);
+            free(file);
+        }
+    }
+    return error;
+}
+
+/* A name becomes a directory's, and what rows of the database are compared
+ * with. */
+static char *
+check_name(const char *name)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t n = strlen(name);
+
+    return (n && n <= 31 && name[0] != '.' && strspn(name, allowed) == n
+            ? NULL : xasprintf("NAME: \"%s\" is not a name, up to 31 letters, "
+                               "digits, \".\", \"_\" and \"-\" are allowed",
+                               name));
+}
+
+static char *
+issue(const char *dir, enum pki_role role, const char *name, double days,
+      const struct identity cas[N_PKI_ROLES])
+{
+    const char *usage = (role == PKI_CONTROLLER ? "serverAuth,clientAuth"
+                         : "clientAuth");
+    char *sub = xasprintf("%s/%ss/%s", dir, pki_role_names[role], name);
+    char *file = xasprintf("%s/identity.pem", sub);
+    struct identity id = { .key = NULL };
+    char *error = make_private_directory(sub);
+
+    if (!error) {
+        error = write_trust(sub, role, cas[PKI_CONTROLLER].cert,
+                            cas[PKI_AGENT].cert);
+    }
+    if (!error) {
+        error = (identity_make(name, days, &cas[role], usage, &id)
+                 ? write_identity(file, &id)
+                 : ssl_error(file, "cannot be made"));
+    }
+    identity_uninit(&id);
+    free(file);
+    free(sub);
+    return error;
+}
+
+char *
+pki_issue(const char *dir, enum pki_role role, const char *name, double days)
+{
+    struct identity cas[N_PKI_ROLES] = { { .key = NULL } };
+    char *error = check_name(name);
+
+    for (int i = 0; !error && i < N_PKI_ROLES; i++) {
+        char *file = ca_file(dir, i);
+
+        error = read_identity(file, i == role, &cas[i]);
+        free(file);
+    }
+    error = error ? error : issue(dir, role, name, days, cas);
+    for (int i = 0; i < N_PKI_ROLES; i++) {
+        identity_uninit(&cas[i]);
+    }
+    return error;
+}
+
+static char *
+read_expiry(const char *file, int64_t *expiresp)
+{
+    struct identity id;
+    char *error = read_identity(file, false, &id);
+    struct tm tm;
+
+    if (!error && !ASN1_TIME_to_tm(X509_get0_notAfter(id.cert), &tm)) {
+        error = ssl_error(file, "ends at no time");
+    } else if (!error) {
+        *expiresp = timegm(&tm);
+    }
+    identity_uninit(&id);
+    return error;
+}
+
+static int
+is_visible(const struct dirent *de)
+{
+    return de->d_name[0] != '.';
+}
+
+static char *
+list_role(const char *dir, enum pki_role role, struct pki_entry **entriesp,
+          size_t *np)
+{
+    char *sub = xasprintf("%s/%ss", dir, pki_role_names[role]);
+    struct dirent **names;
+    char *error = NULL;
+    int n = scandir(sub, &names, is_visible, alphasort);
+
+    if (n < 0) {
+        error = xasprintf("%s: %s, \"stagecoach pki init\" makes it", sub,
+                          ovs_strerror(errno));
+    }
+    for (int i = 0; i < n; i++) {
+        char *file = xasprintf("%s/%s/identity.pem", sub, names[i]->d_name);
+        int64_t expires = 0;
+
+        error = error ? error : read_expiry(file, &expires);
+        if (!error) {
+            *entriesp = xrealloc(*entriesp, (*np + 1) * sizeof **entriesp);
+            (*entriesp)[(*np)++] = (struct pki_entry) {
+                .role = role, .name = xstrdup(names[i]->d_name),
+                .expires = expires,
+            };
+        }
+        free(file);
+        free(names[i]);
+    }
+    if (n >= 0) {
+        free(names);
+    }
+    free(sub);
+    return error;
+}
+
+char *
+pki_list(const char *dir, struct pki_entry **entriesp, size_t *np)
+{
+    char *error = NULL;
+
+    *entriesp = NULL;
+    *np = 0;
+    for (int role = 0; !error && role < N_PKI_ROLES; role++) {
+        error = list_role(dir, role, entriesp, np);
+    }
+    if (error) {
+        pki_list_free(*entriesp, *np);
+        *entriesp = NULL;
+        *np = 0;
+    }
+    return error;
+}
+
+void
+pki_list_free(struct pki_entry *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(entries[i].name);
+    }
+    free(entries);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "lab/cluster/cgroup-tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "util.h"
+
+/* How long processes that were killed may take to be gone. */
+#define KILL_TIMEOUT_MS 10000
+
+/* Returns "MOUNT/PATH", or NULL if no cgroup v2 hierarchy is mounted. */
+static char *
+full_path(const char *path)
+{
+    FILE *mounts = setmntent("/proc/mounts", "r");
+    struct mntent *m;
+    char *full = NULL;
+
+    while (mounts && !full && (m = getmntent(mounts))) {
+        if (!strcmp(m->mnt_type, "cgroup2")) {
+            full = xasprintf("%s/%s", m->mnt_dir, path);
+        }
+    }
+    if (mounts) {
+        endmntent(mounts);
+    }
+    return full;
+}
+
+static int
+write_file(const char *dir, const char *file, const char *text)
+{
+    char *path = xasprintf("%s/%s", dir, file);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int error = 0;
+
+    free(path);
+    if (fd < 0) {
+        return errno;
+    }
+    if (write(fd, text, strlen(text)) < 0) {
+        error = errno;
+    }
+    close(fd);
+    return error;
+}
+
+/* Reads the number after 'key' in 'dir'/'file'; 0 if there is none. */
+static uint64_t
+read_key(const char *dir, const char *file, const char *key)
+{
+    char *path = xasprintf("%s/%s", dir, file);
+    FILE *stream = fopen(path, "re");
+    unsigned long long value = 0;
+    char name[64];
+
+    while (stream && fscanf(stream, "%63s %llu", name, &value) == 2) {
+        if (!strcmp(name, key)) {
+            break;
+        }
+        value = 0;
+    }
+    if (stream) {
+        fclose(stream);
+    }
+    free(path);
+    return value;
+}
+
+/* Makes the cgroup 'path' and those above it.  Returns NULL or a message. */
+char *
+cgroup_tree_create(const char *path)
+{
+    char *full = full_path(path);
+    char *error = NULL;
+
+    if (!full) {
+        return xstrdup("/proc/mounts: no cgroup2 file system is mounted");
+    }
+    for (char *p = full + strlen(full) - strlen(path); p && !error;) {
+        p = strchr(p, '/');
+        if (p) {
+            *p = '\0';
+        }
+        if (mkdir(full, 0755) && errno != EEXIST) {
+            error = xasprintf("%s: %s", full, ovs_strerror(errno));
+        }
+        if (p) {
+            *p++ = '/';
+        }
+    }
+    free(full);
+    return error;
+}
+
+/* Moves the calling process into 'path'. */
+int
+cgroup_tree_join(const char *path)
+{
+    char *full = full_path(path);
+    int error = full ? write_file(full, "cgroup.procs", "0") : ENOENT;
+
+    free(full);
+    return error;
+}
+
+static int
+remove_one(const char *path, const struct stat *st OVS_UNUSED, int type,
+           struct FTW *ftw OVS_UNUSED)
+{
+    if (type == FTW_DP) {
+        rmdir(path);
+    }
+    return 0;
+}
+
+/* Kills every process in the tree and removes it; and its parent, if that is
+ * empty then.  Returns NULL, also if there is no such tree, or a message. */
+char *
+cgroup_tree_destroy(const char *path)
+{
+    char *full = full_path(path);
+    char *error = NULL;
+    struct stat st;
+
+    if (!full || stat(full, &st)) {
+        free(full);
+        return NULL;
+    }
+    for (int ms = 0; ; ms += 10) {
+        write_file(full, "cgroup.kill", "1");
+        if (!read_key(full, "cgroup.events", "populated")) {
+            nftw(full, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+            if (stat(full, &st)) {
+                break;
+            }
+        }
+        if (ms >= KILL_TIMEOUT_MS) {
+            error = xasprintf("%s: processes in it do not end", full);
+            break;
+        }
+        nanosleep(&(struct timespec) { .tv_nsec = 10000000 }, NULL);
+    }
+    if (!error) {
+        *strrchr(full, '/') = '\0';
+        rmdir(full);
+    }
+    free(full);
+    return error;
+}
+
+/* Processor time that the tree took so far, in microseconds. */
+uint64_t
+cgroup_tree_cpu_us(const char *path)
+{
+    char *full = full_path(path);
+    uint64_t us = full ? read_key(full, "cpu.stat", "usage_usec") : 0;
+
+    free(full);
+    return us;
+}

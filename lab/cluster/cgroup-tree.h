@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef LAB_CGROUP_TREE_H
+#define LAB_CGROUP_TREE_H 1
+
+/* A cgroup v2 tree that holds every process of a lab.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Processes of a lab fork, change their session and are started by other
+ * processes of it.  That all of them are in one tree makes it possible to end
+ * all of them and nobody else, even after the lab itself was killed, and to
+ * know what processor time they took.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Paths are relative to the cgroup v2 mount, such as "stagecoach/lab-x". */
+
+#include <stdint.h>
+
+char *cgroup_tree_create(const char *path);
+int cgroup_tree_join(const char *path);
+char *cgroup_tree_destroy(const char *path);
+uint64_t cgroup_tree_cpu_us(const char *path);
+
+#endif /* lab/cluster/cgroup-tree.h */

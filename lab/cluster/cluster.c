@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "lab/cluster/cluster.h"
+
+#include <cjson/cJSON.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "controller/ovsdb/database.h"
+#include "controller/ovsdb/rpc-call.h"
+#include "lab/cluster/cgroup-tree.h"
+#include "lab/cluster/daemons.h"
+#include "lab/cluster/fabric.h"
+#include "lab/cluster/interrupt.h"
+#include "lab/cluster/lock.h"
+#include "lab/cluster/members.h"
+#include "lab/cluster/places.h"
+#include "lab/cluster/say.h"
+#include "lab/cluster/supervisor.h"
+#include "lab/cluster/switch-buffers.h"
+#include "openvswitch/poll-loop.h"
+#include "timeval.h"
+#include "util.h"
+
+#define READY_MS 20000          /* For each part to answer for the first
+                                 * time; the machine may be busy. */
+#define WIDEN_MS 300            /* Between two looks at the switch's
+                                 * sockets. */
+#define ASK_MS 3000             /* For a reply of the controller. */
+#define TAIL_LINES 5            /* Of a log that may tell why not. */
+
+struct cluster {
+    struct daemons daemons;     /* 'sv' is NULL while down. */
+    long long next_widen;       /* When to look at the switch's sockets. */
+    int lock_fd;
+};
+
+static const char interrupted[] = "interrupted";
+
+static int
+remove_one(const char *path, const struct stat *st OVS_UNUSED,
+           int type OVS_UNUSED, struct FTW *ftw OVS_UNUSED)
+{
+    remove(path);
+    return 0;
+}
+
+char *
+cluster_clean(const struct plan *plan, const char *rundir)
+{
+    char *error = cgroup_tree_destroy(plan->cgroup);
+
+    fabric_destroy(plan);
+    nftw(rundir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    return error;
+}
+
+char *
+cluster_lock(const struct plan *plan, struct cluster **clusterp)
+{
+    struct cluster *c;
+    char *old_rundir, *error;
+    int fd;
+
+    *clusterp = NULL;
+    error = lock_take(plan->lock, &fd, &old_rundir);
+    if (error) {
+        return error;
+    }
+    error = cluster_clean(plan, old_rundir ? old_rundir : plan->rundir);
+    free(old_rundir);
+    if (!error) {
+        error = lock_write(fd, plan->rundir);
+    }
+    if (error) {
+        lock_release(plan->lock, fd);
+        return error;
+    }
+    c = xzalloc(sizeof *c);
+    c->daemons.plan = plan;
+    c->lock_fd = fd;
+    *clusterp = c;
+    return NULL;
+}
+
+void
+cluster_unlock(struct cluster *c)
+{
+    if (c) {
+        lock_release(c->daemons.plan->lock, c->lock_fd);
+        free(c);
+    }
+}
+
+static bool
+shims_ready(const struct plan *plan)
+{
+    bool ready = true;
+
+    for (int i = 0; ready && i < plan->n_hosts; i++) {
+        struct sockaddr_un sun = { .sun_family = AF_UNIX };
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                        0);
+        char *dir = plan_host_dir(plan, i);
+
+        snprintf(sun.sun_path, sizeof sun.sun_path, "%s/shim.sock", dir);
+        ready = fd >= 0 && !connect(fd, (struct sockaddr *) &sun, sizeof sun);
+        if (fd >= 0) {
+            close(fd);
+        }
+        free(dir);
+    }
+    return ready;
+}
+
+static bool
+agents_ready(const struct plan *plan)
+{
+    char *reply;
+    char *error = cluster_ask(plan, "controller/status", &reply);
+    cJSON *status = error ? NULL : cJSON_Parse(reply);
+    const cJSON *agents = cJSON_GetObjectItem(status, "agents");
+    bool ready = cJSON_IsNumber(agents) && agents->valueint >= plan->n_hosts;
+
+    cJSON_Delete(status);
+    free(reply);
+    free(error);
+    return ready;
+}
+
+static char *
+not_ready(const struct plan *plan, const char *what, const char *daemon)
+{
+    char *log = plan_log(plan, daemon);
+    char *tail = say_tail(log, TAIL_LINES);
+    char *error = xasprintf("%s: not ready within %d s; the end of %s:\n%s",
+                            what, READY_MS / 1000, log, tail);
+
+    free(tail);
+    free(log);
+    return error;
+}
+
+/* Waits until 'ready' says so, while daemons are watched.  'daemon' is whose
+ * log may tell why it does not. */
+static char *
+wait_until(struct cluster *c, const char *what, const char *daemon,
+           bool (*ready)(const struct plan *))
+{
+    long long deadline = time_msec() + READY_MS;
+
+    while (!ready(c->daemons.plan)) {
+        char *error = supervisor_run(c->daemons.sv);
+
+        if (error) {
+            return error;
+        }
+        if (interrupt_signal()) {
+            return xstrdup(interrupted);
+        }
+        if (time_msec() > deadline) {
+            return not_ready(c->daemons.plan, what, daemon);
+        }
+        interrupt_sleep(50);
+    }
+    return NULL;
+}
+
+/* The steps of cluster_up() are between points where it may be interrupted. */
+static char *
+up_switch(struct cluster *c, const char *policy_file OVS_UNUSED)
+{
+    return (c->daemons.plan->fabric == FABRIC_OVS
+            ? daemons_switch(&c->daemons) : NULL);
+}
+
+static char *
+up_places(struct cluster *c, const char *policy_file OVS_UNUSED)
+{
+    char *log_dir = xasprintf("%s/log", c->daemons.plan->rundir);
+    char *cgroup = xasprintf("%s/daemons", c->daemons.plan->cgroup);
+    char *error = places_make(c->daemons.plan);
+
+    c->daemons.sv = supervisor_create(log_dir, cgroup);
+    free(log_dir);
+    free(cgroup);
+    return error;
+}
+
+static char *
+up_links(struct cluster *c, const char *policy_file OVS_UNUSED)
+{
+    return fabric_create(c->daemons.plan);
+}
+
+static char *
+up_intent(struct cluster *c, const char *policy_file OVS_UNUSED)
+{
+    return daemons_database(&c->daemons, &database_intent);
+}
+
+static char *
+up_hosts(struct cluster *c, const char *policy_file OVS_UNUSED)
+{
+    return daemons_database(&c->daemons, &database_hosts);
+}
+
+static char *
+up_controllers(struct cluster *c, const char *policy_file)
+{
+    return daemons_controllers(&c->daemons, policy_file);
+}
+
+static char *
+up_ports(struct cluster *c, const char *policy_file OVS_UNUSED)
+{
+    return fabric_join(c->daemons.plan);
+}
+
+static char *
+up_daemons(struct cluster *c, const char *policy_file OVS_UNUSED)
+{
+    char *error = NULL;
+
+    for (int i = 0; !error && i < c->daemons.plan->n_hosts; i++) {
+        error = daemons_shim(&c->daemons, i);
+    }
+    for (int i = 0; !error && i < c->daemons.plan->n_hosts; i++) {
+        error = daemons_agent(&c->daemons, i);
+    }
+    return error;
+}
+
+static char *
+up_ready(struct cluster *c, const char *policy_file OVS_UNUSED)
+{
+    char *error = wait_until(c, "shims", "shim-h0", shims_ready);
+
+    return error ? error : wait_until(c, "agents", "controller",
+                                      agents_ready);
+}
+
+char *
+cluster_up(struct cluster *c, const char *policy_file)
+{
+    static char *(*const steps[])(struct cluster *, const char *) = {
+        up_places, up_links, up_switch, up_intent, up_hosts, up_controllers,
+        up_ports, up_daemons, up_ready,
+    };
+    char *error = NULL;
+
+    for (size_t i = 0; !error && i < ARRAY_SIZE(steps); i++) {
+        error = interrupt_signal() ? xstrdup(interrupted)
+                                   : steps[i](c, policy_file);
+    }
+    return error;
+}
+
+char *
+cluster_run(struct cluster *c)
+{
+    pid_t vswitchd = supervisor_pid(c->daemons.sv, "ovs-vswitchd");
+
+    if (vswitchd && time_msec() >= c->next_widen) {
+        switch_buffers_widen(vswitchd);
+        c->next_widen = time_msec() + WIDEN_MS;
+    }
+    return supervisor_run(c->daemons.sv);
+}
+
+void
+cluster_wait(struct cluster *c)
+{
+    supervisor_wait(c->daemons.sv);
+    if (c->daemons.plan->fabric == FABRIC_OVS) {
+        poll_timer_wait_until(c->next_widen);
+    }
+}
+
+/* Returns NULL or a message about what could not be removed. */
+char *
+cluster_down(struct cluster *c)
+{
+    if (c->daemons.sv) {
+        supervisor_stop(c->daemons.sv);
+        supervisor_destroy(c->daemons.sv);
+        c->daemons.sv = NULL;
+    }
+    return cluster_clean(c->daemons.plan, c->daemons.plan->rundir);
+}
+
+unsigned int
+cluster_restarts(const struct cluster *c)
+{
+    return c->daemons.sv ? supervisor_restarts(c->daemons.sv) : 0;
+}
+
+pid_t
+cluster_pid(const struct cluster *c, const char *name)
+{
+    return c->daemons.sv ? supervisor_pid(c->daemons.sv, name) : 0;
+}
+
+/* Returns NULL and stores the reply, to be freed, in '*replyp', or a message
+ * and stores NULL. */
+char *
+cluster_ask_one(const struct plan *plan, int i, const char *command,
+                char **replyp)
+{
+    char *ctl = members_controller_file(plan, i, "controller", "ctl");
+    int errnum;
+    char *error = rpc_unixctl(ctl, command, 0, NULL, ASK_MS, replyp, &errnum);
+
+    free(ctl);
+    return error;
+}
+
+static bool
+is_active(const struct plan *plan, int i)
+{
+    char *reply;
+    char *error = cluster_ask_one(plan, i, "controller/status", &reply);
+    bool active = !error && strstr(reply, "\"state\":\"active\"");
+
+    free(error);
+    free(reply);
+    return active;
+}
+
+char *
+cluster_ask(const struct plan *plan, const char *command, char **replyp)
+{
+    int i = members_n_controllers(plan) - 1;
+
+    while (i > 0 && !is_active(plan, i)) {
+        i--;
+    }
+    return cluster_ask_one(plan, i, command, replyp);
+}

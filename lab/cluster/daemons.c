@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "lab/cluster/daemons.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "controller/ovsdb/database.h"
+#include "lab/cluster/members.h"
+#include "lab/cluster/places.h"
+#include "lab/cluster/plan.h"
+#include "lab/cluster/spawn.h"
+#include "lab/cluster/supervisor.h"
+#include "svec.h"
+#include "util.h"
+
+#define READY_MS 20000          /* For a database to answer for the first
+                                 * time; the machine may be busy. */
+
+/* Starts daemon 'name', and frees 'argv' and 'env' with their strings. */
+static char *
+start(const struct daemons *d, const char *name, const char *netns,
+      struct svec *env, struct svec *argv)
+{
+    char *error;
+
+    svec_terminate(env);
+    svec_terminate(argv);
+    error = supervisor_add(d->sv, name, netns,
+                           (const char *const *) env->names,
+                           (const char *const *) argv->names);
+    svec_destroy(env);
+    svec_destroy(argv);
+    return error;
+}
+
+static void
+add(struct svec *svec, char *allocated)
+{
+    svec_add_nocopy(svec, allocated);
+}
+
+/* What libopenvswitch's daemons understand in common: news on standard error
+ * only, and a control socket. */
+static void
+add_ovs_options(struct svec *argv, char *ctl)
+{
+    svec_add(argv, "-vconsole:info");
+    svec_add(argv, "-vsyslog:off");
+    add(argv, xasprintf("--unixctl=%s", ctl));
+    free(ctl);
+}
+
+static void
+add_ovs_env(const struct plan *plan, struct svec *env)
+{
+    add(env, xasprintf("OVS_RUNDIR=%s/ovs", plan->rundir));
+    add(env, xasprintf("OVS_LOGDIR=%s/log", plan->rundir));
+    add(env, xasprintf("OVS_DBDIR=%s/ovs", plan->rundir));
+}
+
+/* Open vSwitch, with a database and a run directory of its own. */
+char *
+daemons_switch(const struct daemons *d)
+{
+    const struct plan *plan = d->plan;
+    char *db = xasprintf("%s/ovs/conf.db", plan->rundir);
+    const char *const create[] = {
+        "ovsdb-tool", "create", db,
+        "/usr/share/openvswitch/vswitch.ovsschema", NULL
+    };
+    struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
+    char *error = tool_run(NULL, create, NULL, READY_MS, NULL);
+
+    if (!error) {
+        svec_add(&argv, "ovsdb-server");
+        svec_add(&argv, db);
+        add(&argv, xasprintf("--remote=punix:%s/ovs/db.sock", plan->rundir));
+        add_ovs_options(&argv, xasprintf("%s/ovs/db.ctl", plan->rundir));
+        add_ovs_env(plan, &env);
+        error = start(d, "ovsdb-switch", NULL, &env, &argv);
+    }
+    if (!error) {
+        svec_init(&argv);
+        svec_init(&env);
+        svec_add(&argv, "ovs-vswitchd");
+        add(&argv, xasprintf("unix:%s/ovs/db.sock", plan->rundir));
+        add_ovs_options(&argv, xasprintf("%s/ovs/vswitchd.ctl",
+                                         plan->rundir));
+        add_ovs_env(plan, &env);
+        error = start(d, "ovs-vswitchd", plan->fabric_ns, &env, &argv);
+    }
+    free(db);
+    return error;
+}
+
+static char *
+start_member(const struct daemons *d, const struct database *database, int i)
+{
+    const struct plan *plan = d->plan;
+    char *rundir = members_rundir(plan, i);
+    char *dir = xasprintf("%s/db", rundir);
+    char *file = xasprintf("%s/%s.db", dir, database->name);
+    char *name = members_daemon(database, i);
+    char *error = places_make_dir(xstrdup(dir));
+
+    error = error ? error : members_init(plan, database, i, file);
+    if (!error) {
+        struct database_site site = { .rundir = rundir };
+        char **args = database_argv(database, file, &site);
+        struct svec argv = SVEC_EMPTY_INITIALIZER;
+        struct svec env = SVEC_EMPTY_INITIALIZER;
+
+        for (size_t j = 0; args[j]; j++) {
+            svec_add(&argv, args[j]);
+        }
+        database_argv_free(args);
+        add_ovs_env(plan, &env);
+        error = start(d, name, NULL, &env, &argv);
+    }
+    if (!error) {
+        char *remote = database_remote(database, rundir);
+
+        error = database_wait(database, remote, READY_MS);
+        free(remote);
+    }
+    free(name);
+    free(file);
+    free(dir);
+    free(rundir);
+    return error;
+}
+
+char *
+daemons_database(const struct daemons *d, const struct database *database)
+{
+    char *error = NULL;
+
+    for (int i = 0; !error && i < members_n(d->plan); i++) {
+        error = start_member(d, database, i);
+    }
+    return error;
+}
+
+static char *
+start_controller(const struct daemons *d, int i, const char *policy_file)
+{
+    const struct plan *plan = d->plan;
+    struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
+    char *telemetry = members_controller_file(plan, i, "telemetry", "sock");
+    char *rest = members_controller_file(plan, i, "rest", "sock");
+    char *name = members_controller_daemon(i);
+    char *error;
+
+    add(&argv, plan_program(plan, "stagecoach-controller"));
+    svec_add(&argv, "--intent");
+    add(&argv, members_remote(plan, &database_intent));
+    svec_add(&argv, "--hosts");
+    add(&argv, members_remote(plan, &database_hosts));
+    svec_add(&argv, "--telemetry");
+    add(&argv, xasprintf("punix:%s", telemetry));
+    svec_add(&argv, "--rest");
+    add(&argv, xasprintf("unix:%s", rest));
+    svec_add(&argv, "--policy");
+    svec_add(&argv, policy_file);
+    if (plan->fabric == FABRIC_OVS) {
+        svec_add(&argv, "--switch");
+        add(&argv, xasprintf("unix:%s/ovs/br0.mgmt", plan->rundir));
+    }
+    add_ovs_options(&argv, members_controller_file(plan, i, "controller",
+                                                   "ctl"));
+    add_ovs_env(plan, &env);
+    error = start(d, name, NULL, &env, &argv);
+    free(name);
+    free(rest);
+    free(telemetry);
+    return error;
+}
+
+char *
+daemons_controllers(const struct daemons *d, const char *policy_file)
+{
+    char *error = NULL;
+
+    for (int i = 0; !error && i < members_n_controllers(d->plan); i++) {
+        error = start_controller(d, i, policy_file);
+    }
+    return error;
+}
+
+char *
+daemons_shim(const struct daemons *d, int i)
+{
+    const struct plan *plan = d->plan;
+    char *name = xasprintf("shim-h%d", i);
+    char *netns = plan_node_ns(plan, i);
+    char *dir = plan_host_dir(plan, i);
+    struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
+    char *error;
+
+    add(&argv, plan_program(plan, "stagecoach-shim"));
+    svec_add(&argv, "--name");
+    add(&argv, xasprintf("%s-h%d", plan->name, i));
+    svec_add(&argv, "--host-port");
+    svec_add(&argv, "af_packet:host");
+    svec_add(&argv, "--uplink");
+    svec_add(&argv, "af_packet:uplink");
+    svec_add(&argv, "--rate");
+    add(&argv, xasprintf("%"PRId64"kbit", plan->rate_bps / 1000));
+    svec_add(&argv, "--mtu");
+    add(&argv, xasprintf("%d", plan->mtu));
+    svec_add(&argv, plan->cc ? "--cc=on" : "--cc=off");
+    svec_add(&argv, "--control");
+    add(&argv, xasprintf("%s/shim.sock", dir));
+
+    /* DPDK keeps its files where systemd would tell it to. */
+    add(&env, xasprintf("RUNTIME_DIRECTORY=%s", dir));
+    error = start(d, name, netns, &env, &argv);
+    free(dir);
+    free(netns);
+    free(name);
+    return error;
+}
+
+char *
+daemons_agent(const struct daemons *d, int i)
+{
+    const struct plan *plan = d->plan;
+    char *name = xasprintf("agent-h%d", i);
+    char *netns = plan_host_ns(plan, i);
+    char *node = plan_node_ns(plan, i);
+    char *dir = plan_host_dir(plan, i);
+    struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
+    char *error;
+
+    add(&argv, plan_program(plan, "stagecoach-agent"));
+    svec_add(&argv, "--host");
+    add(&argv, xasprintf("h%d", i));
+    svec_add(&argv, "--db");
+    add(&argv, members_remote(plan, &database_hosts));
+    svec_add(&argv, "--controller");
+    add(&argv, members_telemetry(plan));
+    svec_add(&argv, "--shim");
+    add(&argv, xasprintf("%s/shim.sock", dir));
+    svec_add(&argv, "--bypass");
+    add(&argv, xasprintf("%s:host,uplink", node));
+    svec_add(&argv, "--rundir");
+    svec_add(&argv, dir);
+    svec_add(&argv, "--cgroup");
+    add(&argv, plan_host_cgroup(plan, i));
+    svec_add(&argv, "-vconsole:info");
+    svec_add(&argv, "-vsyslog:off");
+    add_ovs_env(plan, &env);
+    error = start(d, name, netns, &env, &argv);
+    free(dir);
+    free(node);
+    free(netns);
+    free(name);
+    return error;
+}

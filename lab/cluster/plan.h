@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef LAB_PLAN_H
+#define LAB_PLAN_H 1
+
+/* Names and places of everything that a lab makes.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * What a lab leaves behind when it is killed must be found again by the next
+ * one, so that every name follows from the lab's own: namespaces begin with
+ * "scl-NAME-", the processes live in the cgroup "stagecoach/lab-NAME", files
+ * are in one run directory.
+ *
+ *    scl-NAME-h0    host 0: eth0 10.77.0.1/24, trainers and an agent
+ *    scl-NAME-n0    its node: interfaces "host" and "uplink", a shim between
+ *    scl-NAME-fab   the fabric: port p0 for host 0, and so on, on a bridge
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The plan owns its strings, those of functions belong to the caller. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "scenario/scenario.h"
+
+struct plan {
+    char *name;                 /* 1 to 8 letters and digits. */
+    char *rundir;               /* Absolute. */
+    char *lock;                 /* Lock file, absolute. */
+    char *cgroup;               /* Relative to the cgroup v2 mount. */
+    char *fabric_ns;            /* Name of the fabric's namespace. */
+    char *bin_dir;              /* Where to look for programs first, or
+                                 * NULL. */
+    int n_hosts;
+    int slots;
+    int64_t rate_bps;
+    int mtu;
+    bool cc;
+    bool ha;                    /* Several members and controllers, which are
+                                 * killed, see lab/run/faults.h. */
+    enum fabric_kind fabric;
+};
+
+/* 'rundir' may be null for the default.  Returns NULL or a message. */
+char *plan_create(const char *name, const char *rundir, const char *bin_dir,
+                  struct plan **planp);
+void plan_set_scenario(struct plan *, const struct scenario *);
+void plan_destroy(struct plan *);
+
+char *plan_host_ns(const struct plan *, int host);
+char *plan_node_ns(const struct plan *, int host);
+char *plan_host_dir(const struct plan *, int host);
+char *plan_host_cgroup(const struct plan *, int host);
+char *plan_log(const struct plan *, const char *program);
+
+/* Returns true if 'ns' is the name of a namespace of this lab. */
+bool plan_owns_ns(const struct plan *, const char *ns);
+
+/* Returns where program 'name' of ours is: in the plan's 'bin_dir', beside the
+ * running program or where the build puts it; just 'name' if nowhere. */
+char *plan_program(const struct plan *, const char *name);
+
+/* CLUSTER.json, as docs/interfaces.md has it.  Returns NULL or a message. */
+char *plan_write_cluster(const struct plan *, const char *file);
+
+#endif /* lab/cluster/plan.h */

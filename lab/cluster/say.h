@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef LAB_SAY_H
+#define LAB_SAY_H 1
+
+/* What a lab tells the person who started it, on standard error.
+ *
+ * On a terminal there is one status line at the bottom that is written over;
+ * elsewhere the status is a line of its own whenever it changes much.  Both
+ * stay out of the way of say(), which is for news. */
+
+#include <stdbool.h>
+
+#include "openvswitch/compiler.h"
+
+void say(const char *format, ...) OVS_PRINTF_FORMAT(1, 2);
+
+/* 'plain' is what a log gets, if it is not null. */
+void say_status(const char *line, const char *plain);
+void say_status_end(void);
+
+/* The last 'n_lines' lines of 'file', to be freed; never null. */
+char *say_tail(const char *file, int n_lines);
+
+#endif /* lab/cluster/say.h */

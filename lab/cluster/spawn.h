@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef LAB_SPAWN_H
+#define LAB_SPAWN_H 1
+
+/* Starts programs in a network namespace and a cgroup.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Everything that the lab starts must die with it, must not get the Ctrl-C of
+ * its terminal, and most of it lives in a namespace.  "ip netns exec" would
+ * hide the cgroup file system, so the child enters the namespace itself.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    struct spawn s = { .argv = argv, .netns = "scl-lab-h0", ... };
+ *    int error = spawn(&s, &pid);
+ *
+ *    error = tool_run(NULL, argv, "link set lo up\n", 5000, &output);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The caller must reap the child.  Children die with the calling thread, which
+ * should hence be the main one. */
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* What to start and where.  Null members keep what the caller has. */
+struct spawn {
+    const char *const *argv;    /* Null-terminated; argv[0] by PATH. */
+    const char *const *env;     /* "NAME=VALUE" to add, null-terminated. */
+    const char *netns;          /* Name of a network namespace. */
+    const char *cgroup;         /* Relative to the cgroup v2 mount. */
+    int in, out, err;           /* File descriptors, 0 for /dev/null. */
+};
+
+int spawn(const struct spawn *, pid_t *);
+
+/* Network namespaces, by the names that "ip netns" gave them. */
+int netns_enter(const char *name);
+int netns_call(const char *name, int (*cb)(void *aux), void *aux);
+
+/* Runs 'argv' in 'netns' (null for the caller's) with 'input' (may be null) as
+ * standard input, for at most 'timeout_ms'.  Returns NULL if it exits with 0,
+ * otherwise a malloc()'d message with the last line that it wrote to standard
+ * error.  If 'outputp' is nonnull it gets the standard output, or NULL on
+ * error. */
+char *tool_run(const char *netns, const char *const argv[], const char *input,
+               int timeout_ms, char **outputp);
+
+/* Waits at most 'timeout_ms' for child 'pid' to end.  Returns true and its
+ * status if it did. */
+int wait_child(pid_t pid, int timeout_ms, int *statusp);
+
+#endif /* lab/cluster/spawn.h */

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "lab/cluster/switch-buffers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "util.h"
+
+#define BUFFER_BYTES (64 << 20) /* All queues of all ports, and then some. */
+
+/* Widens 'fd' if it is a packet socket.  The kernel doubles what it is told,
+ * so a socket that has less is not ours yet. */
+static void
+widen(int fd)
+{
+    static const int options[][2] = {
+        { SO_SNDBUF, SO_SNDBUFFORCE }, { SO_RCVBUF, SO_RCVBUFFORCE },
+    };
+    int domain = 0, bytes = BUFFER_BYTES;
+    socklen_t size = sizeof domain;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size)
+        || domain != AF_PACKET) {
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+        int now = 0;
+
+        size = sizeof now;
+        if (!getsockopt(fd, SOL_SOCKET, options[i][0], &now, &size)
+            && now < BUFFER_BYTES) {
+            setsockopt(fd, SOL_SOCKET, options[i][1], &bytes, sizeof bytes);
+        }
+    }
+}
+
+/* True if 'name' in 'dir', of the file descriptors of a process, is a
+ * socket. */
+static bool
+is_socket(DIR *dir, const char *name)
+{
+    static const char socket_[] = "socket:";
+    char target[sizeof socket_];
+
+    return readlinkat(dirfd(dir), name, target, sizeof target)
+           >= (ssize_t) strlen(socket_)
+        && !strncmp(target, socket_, strlen(socket_));
+}
+
+int
+switch_buffers_widen(pid_t pid)
+{
+    int pidfd = syscall(SYS_pidfd_open, pid, 0);
+    char *name = xasprintf("/proc/%d/fd", (int) pid);
+    DIR *dir = pidfd < 0 ? NULL : opendir(name);
+    int error = dir ? 0 : errno;
+    struct dirent *de;
+
+    while (dir && (de = readdir(dir))) {
+        if (is_socket(dir, de->d_name)) {
+            int fd = syscall(SYS_pidfd_getfd, pidfd, atoi(de->d_name), 0);
+
+            if (fd >= 0) {
+                widen(fd);
+                close(fd);
+            } else if (errno != EBADF) {
+                error = errno;
+            }
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    if (pidfd >= 0) {
+        close(pidfd);
+    }
+    free(name);
+    return error;
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "lab/run/faults.h"
+
+#include <cjson/cJSON.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reporting/report.h"
+#include "controller/ovsdb/database.h"
+#include "lab/cluster/cluster.h"
+#include "lab/cluster/interrupt.h"
+#include "lab/cluster/members.h"
+#include "lab/cluster/plan.h"
+#include "lab/cluster/say.h"
+#include "lab/cluster/spawn.h"
+#include "lab/measure/switch-log.h"
+#include "openvswitch/poll-loop.h"
+#include "timeval.h"
+#include "util.h"
+
+#define LOOK_MS 100             /* Between two looks. */
+#define PAUSE_MS 4000           /* Before the first, and after each. */
+#define TOOL_MS 5000
+#define SETTLE_MS 15000         /* For the last announcements. */
+
+enum kind {
+    FAULT_CONTROLLER = 1,
+    FAULT_LEADERS = 2,
+    FAULT_ALL = FAULT_CONTROLLER | FAULT_LEADERS,
+    FAULT_STOP = 4,             /* The controller stands still until another
+                                 * leads, and then goes on. */
+};
+
+static const struct {
+    enum kind kind;
+    const char *what;
+} faults_in_turn[] = {
+    { FAULT_CONTROLLER, "the active controller" },
+    { FAULT_LEADERS, "the databases' leaders" },
+    { FAULT_ALL, "the active controller and the databases' leaders" },
+    { FAULT_STOP | FAULT_LEADERS,
+      "the databases' leaders and stopped the active controller" },
+};
+
+struct faults {
+    const struct plan *plan;
+    const struct cluster *cluster;
+    long long next_look;
+    long long next_fault;       /* time_msec() of the next fault. */
+    long long began;            /* time_msec() of the current fault, 0 if
+                                 * there is none. */
+    int stopped;                /* Controller that stands still, or -1. */
+    long long overlap;          /* time_msec() since when two are active, 0 if
+                                 * there is one. */
+    double generation;          /* That must be exceeded now. */
+    long long first;            /* time_msec() of the first fault. */
+    int n_flows;                /* In the switch, then. */
+    unsigned int n_strange;     /* Flows that were put there since. */
+    struct report_ha ha;
+};
+
+struct faults *
+faults_create(const struct plan *plan, const struct cluster *cluster)
+{
+    struct faults *f = xzalloc(sizeof *f);
+
+    f->plan = plan;
+    f->cluster = cluster;
+    f->stopped = -1;
+    f->next_fault = time_msec() + PAUSE_MS;
+    if (plan->fabric == FABRIC_OVS) {
+        char *ctl = xasprintf("%s/ovs/vswitchd.ctl", plan->rundir);
+        char *error = switch_log_begin(ctl);
+
+        if (error) {
+            say("%s", error);
+        }
+        free(error);
+        free(ctl);
+    }
+    return f;
+}
+
+void
+faults_destroy(struct faults *f)
+{
+    free(f);
+}
+
+static cJSON *
+ask(const struct faults *f, int controller, const char *command)
+{
+    char *reply;
+    char *error = cluster_ask_one(f->plan, controller, command, &reply);
+    cJSON *json = error ? NULL : cJSON_Parse(reply);
+
+    free(error);
+    free(reply);
+    return json;
+}
+
+static bool
+has_string(const cJSON *json, const char *member, const char *value)
+{
+    const char *s = cJSON_GetStringValue(cJSON_GetObjectItem(json, member));
+
+    return s && !strcmp(s, value);
+}
+
+static bool
+is_true(const cJSON *json, const char *member)
+{
+    return cJSON_IsTrue(cJSON_GetObjectItem(json, member));
+}
+
+/* Whether 'status' is of a controller that leads and can do everything. */
+static bool
+leads(const struct faults *f, const cJSON *status)
+{
+    return has_string(status, "state", "active")
+           && is_true(status, "intent_connected")
+           && is_true(status, "hosts_connected")
+           && cJSON_GetNumberValue(cJSON_GetObjectItem(status, "agents"))
+              >= f->plan->n_hosts
+           && cJSON_GetNumberValue(cJSON_GetObjectItem(status, "generation"))
+              > f->generation;
+}
+
+/* Whether every host follows the order of controller 'i'. */
+static bool
+hosts_follow(const struct faults *f, int i)
+{
+    cJSON *reply = ask(f, i, "controller/hosts");
+    const cJSON *host;
+    int n = 0;
+
+    cJSON_ArrayForEach (host, cJSON_GetObjectItem(reply, "hosts")) {
+        n += (is_true(host, "connected")
+              && has_string(host, "state", "ordered"));
+    }
+    cJSON_Delete(reply);
+    return n >= f->plan->n_hosts;
+}
+
+/* Two controllers are active, of these 'generations', or not.  One may not
+ * have heard yet that it no longer leads; but it is never the same lead. */
+static void
+see_active(struct faults *f, const double generations[], size_t n)
+{
+    if (n == 2) {
+        f->overlap = f->overlap ? f->overlap : time_msec();
+        f->ha.same_leads += !(generations[0] < generations[1]
+                              || generations[0] > generations[1]);
+    }
+    if (f->overlap) {
+        f->ha.overlap_s = MAX(f->ha.overlap_s,
+                              (time_msec() - f->overlap) / 1000.0);
+    }
+    if (n < 2) {
+        f->overlap = 0;
+    }
+}
+
+/* Looks at the controllers.  Returns the one that leads and does all it has
+ * to, -1 if there is none. */
+static int
+look(struct faults *f)
+{
+    double active[2];           /* Generations of those who say so. */
+    size_t n_active = 0;
+    int leader = -1;
+
+    for (int i = 0; i < members_n_controllers(f->plan); i++) {
+        cJSON *status = i == f->stopped ? NULL : ask(f, i,
+                                                     "controller/status");
+
+        if (leads(f, status) && hosts_follow(f, i)) {
+            leader = i;
+        }
+        if (n_active < ARRAY_SIZE(active)
+            && has_string(status, "state", "active")) {
+            active[n_active++] = cJSON_GetNumberValue(
+                cJSON_GetObjectItem(status, "generation"));
+        }
+        cJSON_Delete(status);
+    }
+    see_active(f, active, n_active);
+    return leader;
+}
+
+/* Counts the switch's flows that choose a queue and, in '*youngp' if it is
+ * nonnull, those of them that are younger than 'ms'. */
+static int
+count_flows(const struct faults *f, long long ms, int *youngp)
+{
+    char *bridge = xasprintf("unix:%s/ovs/br0.mgmt", f->plan->rundir);
+    const char *const argv[] = { "ovs-ofctl", "-O", "OpenFlow13",
+                                 "dump-flows", bridge, NULL };
+    char *save = NULL;
+    char *text = NULL;
+    int n = 0, young = 0;
+
+    free(tool_run(NULL, argv, NULL, TOOL_MS, &text));
+    for (char *line = text ? strtok_r(text, "\n", &save) : NULL; line;
+         line = strtok_r(NULL, "\n", &save)) {
+        const char *duration = strstr(line, "duration=");
+
+        if (duration && strstr(line, "set_queue")) {
+            n++;
+            young += strtod(duration + 9, NULL) * 1000 < ms;
+        }
+    }
+    free(text);
+    free(bridge);
+    if (youngp) {
+        *youngp = young;
+    }
+    return n;
+}
+
+static void
+signal_daemon(const struct faults *f, char *name, int signr)
+{
+    pid_t pid = cluster_pid(f->cluster, name);
+
+    if (pid) {
+        kill(pid, signr);
+    }
+    free(name);
+}
+
+/* Gives whoever commands the switch something to change: a flow that is its
+ * own by the cookie, and is for nobody. */
+static void
+put_strange_flow(struct faults *f)
+{
+    char *bridge = xasprintf("unix:%s/ovs/br0.mgmt", f->plan->rundir);
+    const char *const argv[] = {
+        "ovs-ofctl", "-O", "OpenFlow13", "add-flow", bridge,
+        "cookie=0x7374616765000001,priority=1,ip,nw_src=192.0.2.1,"
+        "actions=drop", NULL
+    };
+
+    if (f->plan->fabric == FABRIC_OVS) {
+        char *error = tool_run(NULL, argv, NULL, TOOL_MS, NULL);
+
+        f->n_strange += !error;
+        free(error);
+    }
+    free(bridge);
+}
+
+/* Lets a controller go on that stood still.  It believes that it leads. */
+static void
+resume(struct faults *f)
+{
+    if (f->stopped >= 0) {
+        put_strange_flow(f);
+        signal_daemon(f, members_controller_daemon(f->stopped), SIGCONT);
+        f->stopped = -1;
+    }
+}
+
+static void
+begin_fault(struct faults *f, int controller)
+{
+    static const struct database *const dbs[] = { &database_intent,
+                                                  &database_hosts };
+    size_t which = f->ha.faults % ARRAY_SIZE(faults_in_turn);
+    enum kind kind = faults_in_turn[which].kind;
+    cJSON *status = ask(f, controller, "controller/status");
+
+    f->generation = (kind & (FAULT_CONTROLLER | FAULT_STOP)
+                     ? cJSON_GetNumberValue(cJSON_GetObjectItem(
+                                                status, "generation")) : 0);
+    cJSON_Delete(status);
+    if (!f->ha.faults) {
+        f->first = time_msec();
+        f->n_flows = count_flows(f, 0, NULL);
+    }
+    put_strange_flow(f);
+    if (kind & FAULT_STOP) {
+        signal_daemon(f, members_controller_daemon(controller), SIGSTOP);
+        f->stopped = controller;
+    }
+    for (size_t i = 0; kind & FAULT_LEADERS && i < ARRAY_SIZE(dbs); i++) {
+        int leader = members_leader(f->plan, dbs[i]);
+
+        if (leader >= 0) {
+            signal_daemon(f, members_daemon(dbs[i], leader), SIGKILL);
+        }
+    }
+    if (kind & FAULT_CONTROLLER) {
+        signal_daemon(f, members_controller_daemon(controller), SIGKILL);
+    }
+    f->began = time_msec();
+    f->ha.faults++;
+    say("killed %s", faults_in_turn[which].what);
+}
+
+static void
+end_fault(struct faults *f, int controller)
+{
+    double seconds = (time_msec() - f->began) / 1000.0;
+
+    f->ha.order_back_s = MAX(f->ha.order_back_s, seconds);
+    f->ha.back++;
+    resume(f);
+    f->began = 0;
+    f->generation = 0;
+    f->next_fault = time_msec() + PAUSE_MS;
+    say("the order is back after %.1f s, by controller %d", seconds,
+        controller);
+}
+
+void
+faults_run(struct faults *f)
+{
+    int leader;
+
+    if (time_msec() < f->next_look) {
+        return;
+    }
+    leader = look(f);
+    if (f->began && leader >= 0) {
+        end_fault(f, leader);
+    } else if (!f->began && leader >= 0 && time_msec() >= f->next_fault) {
+        begin_fault(f, leader);
+    }
+    f->next_look = time_msec() + LOOK_MS;
+}
+
+void
+faults_wait(const struct faults *f)
+{
+    poll_timer_wait_until(f->next_look);
+}
+
+/* How many stages the database has the end of. */
+static size_t
+count_ended(const struct faults *f)
+{
+    int leader = members_leader(f->plan, &database_intent);
+    char *rundir = members_rundir(f->plan, MAX(leader, 0));
+    char *remote = database_remote(&database_intent, rundir);
+    const char *const argv[] = { "ovsdb-client", "--format=csv",
+                                 "--no-headings", "dump", remote,
+                                 database_intent.schema, "Stage", "state",
+                                 "_uuid", NULL };
+    char *text = NULL;
+    size_t n = 0;
+
+    /* Without the id, rows that are alike would be one. */
+    free(tool_run(NULL, argv, NULL, TOOL_MS, &text));
+    for (const char *p = text; p && (p = strstr(p, "done")); p++) {
+        n++;
+    }
+    free(text);
+    free(remote);
+    free(rundir);
+    return n;
+}
+
+/* Waits until the database has the end of every stage that has ended. */
+static void
+count_lost(struct faults *f, size_t n_stages)
+{
+    long long deadline = time_msec() + SETTLE_MS;
+    size_t n = 0;
+
+    while ((n = count_ended(f)) < n_stages && time_msec() < deadline
+           && !interrupt_signal()) {
+        interrupt_sleep(LOOK_MS);
+    }
+    f->ha.stages_lost = n_stages > n ? n_stages - n : 0;
+}
+
+/* What the switch says of who commanded it. */
+static void
+read_switch(struct faults *f)
+{
+    char *file = plan_log(f->plan, "ovs-vswitchd");
+    struct switch_log_counts counts;
+    char *error = switch_log_read(file, &counts);
+
+    if (error) {
+        say("%s", error);
+        free(error);
+    } else {
+        f->ha.switch_changes = counts.changes - MIN(counts.changes,
+                                                    f->n_strange);
+        f->ha.switch_refused = counts.refused;
+        f->ha.double_masters = (counts.backwards + counts.foreign
+                                - MIN(counts.foreign, f->n_strange));
+    }
+    free(file);
+}
+
+void
+faults_finish(struct faults *f, struct report_policy *policy)
+{
+    resume(f);
+    if (f->plan->fabric == FABRIC_OVS) {
+        read_switch(f);
+    }
+    if (f->ha.faults && f->plan->fabric == FABRIC_OVS) {
+        int young;
+        int n = count_flows(f, time_msec() - f->first, &young);
+
+        f->ha.flows_flushed = young + MAX(f->n_flows - n, 0);
+    }
+    count_lost(f, policy->n_stages);
+    policy->ha = f->ha;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef LAB_SEARCH_RUN_H
+#define LAB_SEARCH_RUN_H 1
+
+/* A search of a scenario as a child process, and what it tells.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * The lab runs searches as an engineer would, by "stagecoach search run", and
+ * learns what happens from the lines that it prints (docs/interfaces.md).
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    sr = search_run_create(plan, search, policy, epoch);
+ *    error = search_run_start(sr);
+ *    while (!search_run_is_over(sr)) {
+ *        search_run_run(sr);
+ *        search_run_wait(sr);
+ *        poll_block();
+ *    }
+ *    error = search_run_error(sr);
+ *    search_run_destroy(sr);             // Ends it, if it still runs.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Main thread only.  The arguments of search_run_create() must outlive it. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "lab/run/search-state.h"
+
+struct ds;
+struct plan;
+struct report_policy;
+struct scenario_search;
+struct search_run;
+
+/* 'policy' gets what happens, in seconds since 'epoch_ms'. */
+struct search_run *search_run_create(const struct plan *,
+                                     const struct scenario_search *,
+                                     struct report_policy *policy,
+                                     long long epoch_ms);
+void search_run_destroy(struct search_run *);
+
+char *search_run_start(struct search_run *);
+void search_run_run(struct search_run *);
+void search_run_wait(struct search_run *);
+bool search_run_is_over(const struct search_run *);
+
+/* Why it failed, to be freed; NULL if it did not, or not yet. */
+char *search_run_error(const struct search_run *);
+
+/* As search_state_event(), for a line that it might have printed. */
+void search_run_event(struct search_run *, const char *line);
+
+/* As search_state_jobs(). */
+size_t search_run_jobs(const struct search_run *, struct search_job jobs[],
+                       size_t max);
+
+/* Appends a few words: "asha rung 1 34/80". */
+void search_run_status(const struct search_run *, struct ds *);
+
+#endif /* lab/run/search-run.h */

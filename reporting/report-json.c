@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "reporting/report.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Numbers to a millionth; what is not known is null. */
+static void
+add_number(cJSON *object, const char *name, double value)
+{
+    if (isfinite(value)) {
+        cJSON_AddNumberToObject(object, name, round(value * 1e6) / 1e6);
+    } else {
+        cJSON_AddNullToObject(object, name);
+    }
+}
+
+static void
+add_string(cJSON *object, const char *name, const char *value)
+{
+    if (value) {
+        cJSON_AddStringToObject(object, name, value);
+    } else {
+        cJSON_AddNullToObject(object, name);
+    }
+}
+
+static void
+add_policy(cJSON *policies, const struct report_policy *p)
+{
+    cJSON *o = cJSON_CreateObject();
+
+    add_string(o, "name", p->name);
+    cJSON_AddBoolToObject(o, "complete", !p->failure);
+    add_string(o, "failure", p->failure);
+    cJSON_AddNumberToObject(o, "stages", p->n_ended);
+    add_number(o, "mean_sct_s", p->mean_sct_s);
+    add_number(o, "p95_sct_s", p->p95_sct_s);
+    add_number(o, "makespan_s", p->makespan_s);
+    add_number(o, "accuracy", p->accuracy);
+    add_number(o, "iteration_s", p->iteration_s);
+    add_number(o, "ratio", p->ratio);
+    add_number(o, "bound_mean_s", p->bound_mean_s);
+    add_number(o, "gap_mean", p->gap_mean);
+    add_number(o, "coverage", p->coverage);
+    add_number(o, "coverage_fabric", p->coverage_fabric);
+    add_number(o, "cpu_busy", p->cpu_busy);
+    add_number(o, "cpu_daemons_s", p->cpu_daemons_s);
+    add_number(o, "cpu_jobs_s", p->cpu_jobs_s);
+    add_number(o, "decisions", p->decisions < 0 ? NAN : p->decisions);
+    add_number(o, "decision_us_max", p->decision_us_max);
+    cJSON_AddNumberToObject(o, "restarts", p->restarts);
+    cJSON_AddNumberToObject(o, "stalls", p->stalls);
+    add_number(o, "tcp_timeouts",
+               p->tcp_timeouts < 0 ? NAN : p->tcp_timeouts);
+    if (p->ha.faults) {
+        cJSON *ha = cJSON_AddObjectToObject(o, "ha");
+
+        cJSON_AddNumberToObject(ha, "faults", p->ha.faults);
+        cJSON_AddNumberToObject(ha, "back", p->ha.back);
+        cJSON_AddNumberToObject(ha, "order_back_s", p->ha.order_back_s);
+        cJSON_AddNumberToObject(ha, "double_masters", p->ha.double_masters);
+        cJSON_AddNumberToObject(ha, "same_leads", p->ha.same_leads);
+        cJSON_AddNumberToObject(ha, "overlap_s", p->ha.overlap_s);
+        cJSON_AddNumberToObject(ha, "switch_changes", p->ha.switch_changes);
+        cJSON_AddNumberToObject(ha, "switch_refused", p->ha.switch_refused);
+        cJSON_AddNumberToObject(ha, "flows_flushed", p->ha.flows_flushed);
+        cJSON_AddNumberToObject(ha, "stages_lost", p->ha.stages_lost);
+    }
+    cJSON_AddItemToArray(policies, o);
+}
+
+static void
+add_stages(cJSON *stages, const struct report_policy *p)
+{
+    for (size_t i = 0; i < p->n_stages; i++) {
+        const struct report_stage *s = &p->stages[i];
+        cJSON *o = cJSON_CreateObject();
+
+        add_string(o, "policy", p->name);
+        add_string(o, "cojob", s->cojob);
+        cJSON_AddNumberToObject(o, "rung", s->rung);
+        cJSON_AddNumberToObject(o, "jobs", s->n_jobs);
+        add_number(o, "start", s->start);
+        add_number(o, "end", s->end);
+        cJSON_AddItemToArray(stages, o);
+    }
+}
+
+static void
+add_searches(cJSON *searches, const struct report_policy *p)
+{
+    for (size_t i = 0; i < p->n_searches; i++) {
+        const struct report_search *s = &p->searches[i];
+        cJSON *o = cJSON_CreateObject();
+
+        add_string(o, "policy", p->name);
+        add_string(o, "cojob", s->cojob);
+        add_number(o, "start", s->start);
+        add_number(o, "end", s->end);
+        add_string(o, "best", s->best);
+        add_number(o, "accuracy", s->accuracy);
+        add_number(o, "loss", s->loss);
+        cJSON_AddItemToArray(searches, o);
+    }
+}
+
+/* A point is [time, iteration, loss, accuracy]. */
+static cJSON *
+point_to_json(const struct report_point *point)
+{
+    const double values[] = {
+        point->time, point->iteration, point->loss, point->accuracy,
+    };
+    cJSON *array = cJSON_CreateArray();
+
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        cJSON_AddItemToArray(array, isfinite(values[i])
+                             ? cJSON_CreateNumber(round(values[i] * 1e6) / 1e6)
+                             : cJSON_CreateNull());
+    }
+    return array;
+}
+
+static void
+add_job(cJSON *jobs, const char *policy, const struct report_job *j)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON *points;
+
+    add_string(o, "policy", policy);
+    add_string(o, "cojob", j->cojob);
+    add_string(o, "job", j->job);
+    add_string(o, "outcome", j->outcome);
+    cJSON_AddNumberToObject(o, "iteration", j->iteration);
+    add_number(o, "loss", j->loss);
+    add_number(o, "accuracy", j->accuracy);
+    points = cJSON_AddArrayToObject(o, "points");
+    for (size_t k = 0; k < j->n_points; k++) {
+        cJSON_AddItemToArray(points, point_to_json(&j->points[k]));
+    }
+    cJSON_AddItemToArray(jobs, o);
+}
+
+static void
+add_jobs(cJSON *top, const struct report *r)
+{
+    cJSON *jobs = cJSON_AddArrayToObject(top, "jobs");
+
+    for (size_t i = 0; i < r->n_policies; i++) {
+        const struct report_policy *p = r->policies[i];
+
+        for (size_t k = 0; k < p->n_jobs; k++) {
+            add_job(jobs, p->name, &p->jobs[k]);
+        }
+    }
+}
+
+/* Iterations of each job of 'cojob', as far as they were told or counted. */
+static void
+add_iterations(cJSON *o, const struct report_policy *p, const char *cojob)
+{
+    cJSON *jobs = cJSON_AddObjectToObject(o, "iterations");
+
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        if (!strcmp(p->jobs[i].cojob, cojob)) {
+            cJSON_AddNumberToObject(jobs, p->jobs[i].job,
+                                    p->jobs[i].iteration);
+        }
+    }
+}
+
+static void
+add_cojobs(cJSON *cojobs, const struct report_policy *p)
+{
+    for (size_t i = 0; i < p->n_cojobs; i++) {
+        const struct report_cojob *c = &p->cojobs[i];
+        cJSON *o = cJSON_CreateObject();
+
+        add_string(o, "policy", p->name);
+        add_string(o, "cojob", c->cojob);
+        add_number(o, "tagged_bytes", c->tagged);
+        add_number(o, "untagged_bytes", c->untagged);
+        add_number(o, "coverage", c->tagged / (c->tagged + c->untagged));
+        add_iterations(o, p, c->cojob);
+        cJSON_AddItemToArray(cojobs, o);
+    }
+}
+
+static void
+add_links(cJSON *links, const struct report_policy *p)
+{
+    for (size_t i = 0; i < p->n_ports && p->n_samples; i++) {
+        cJSON *o = cJSON_CreateObject();
+        double sum = 0, max = 0;
+
+        for (size_t j = 0; j < p->n_samples; j++) {
+            sum += p->use[j * p->n_ports + i];
+            max = fmax(max, p->use[j * p->n_ports + i]);
+        }
+        add_string(o, "policy", p->name);
+        add_string(o, "port", p->ports[i]);
+        add_number(o, "mean_use", sum / p->n_samples);
+        add_number(o, "max_use", max);
+        cJSON_AddItemToArray(links, o);
+    }
+}
+
+/* Of the candidate, or of the only policy. */
+static void
+add_certificate(cJSON *top, const struct report *r)
+{
+    const struct report_policy *p = r->candidate;
+    cJSON *o = cJSON_AddObjectToObject(top, "certificate");
+
+    if (!p && r->n_policies) {
+        p = r->policies[0];
+    }
+    add_string(o, "policy", p ? p->name : NULL);
+    add_number(o, "bound_mean_s", p ? p->bound_mean_s : NAN);
+    add_number(o, "mean_sct_s", p ? p->mean_sct_s : NAN);
+    add_number(o, "gap", p ? p->mean_sct_s / p->bound_mean_s : NAN);
+}
+
+void
+report_put_json(const struct report *r, FILE *stream)
+{
+    cJSON *top = cJSON_CreateObject();
+    cJSON *policies, *stages, *searches, *cojobs, *links;
+    char *text;
+
+    add_string(top, "title", r->title);
+    add_string(top, "kind", r->kind);
+    add_string(top, "setting", r->setting);
+    cJSON_AddNumberToObject(top, "time", r->when);
+    policies = cJSON_AddArrayToObject(top, "policies");
+    add_string(top, "baseline", r->baseline ? r->baseline->name : NULL);
+    add_number(top, "ratio", r->candidate ? r->candidate->ratio : NAN);
+    add_certificate(top, r);
+    stages = cJSON_AddArrayToObject(top, "stages");
+    searches = cJSON_AddArrayToObject(top, "searches");
+    cojobs = cJSON_AddArrayToObject(top, "cojobs");
+    links = cJSON_AddArrayToObject(top, "links");
+    for (size_t i = 0; i < r->n_policies; i++) {
+        add_policy(policies, r->policies[i]);
+        add_stages(stages, r->policies[i]);
+        add_searches(searches, r->policies[i]);
+        add_cojobs(cojobs, r->policies[i]);
+        add_links(links, r->policies[i]);
+    }
+    add_jobs(top, r);
+    text = cJSON_Print(top);
+    cJSON_Delete(top);
+    if (text) {
+        fprintf(stream, "%s\n", text);
+        free(text);
+    }
+}

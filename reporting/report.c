@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "reporting/report-private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* Whoever shows a report has nothing to go on with without memory. */
+void *
+report_must(void *p)
+{
+    if (!p) {
+        fputs("out of memory\n", stderr);
+        abort();
+    }
+    return p;
+}
+
+/* Makes room for one more in an array of 'n' elements of 'size' bytes of which
+ * '*allocatedp' are allocated, and returns it. */
+static void *
+grow(void *array, size_t n, size_t *allocatedp, size_t size)
+{
+    if (n >= *allocatedp) {
+        *allocatedp = *allocatedp ? *allocatedp * 2 : 8;
+        array = report_must(reallocarray(array, *allocatedp, size));
+    }
+    return array;
+}
+
+/* Replaces '*member' by a copy of 'value', which may be null. */
+void
+report_set(char **member, const char *value)
+{
+    free(*member);
+    *member = value ? report_must(strdup(value)) : NULL;
+}
+
+struct report *
+report_create(const char *title, const char *kind)
+{
+    struct report *r = report_must(calloc(1, sizeof *r));
+
+    report_set(&r->title, title);
+    report_set(&r->kind, kind);
+    r->when = time(NULL);
+    return r;
+}
+
+static void
+policy_destroy_contents(struct report_policy *p)
+{
+    for (size_t i = 0; i < p->n_stages; i++) {
+        free(p->stages[i].cojob);
+    }
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        free(p->jobs[i].cojob);
+        free(p->jobs[i].job);
+        free(p->jobs[i].outcome);
+        free(p->jobs[i].points);
+    }
+    for (size_t i = 0; i < p->n_searches; i++) {
+        free(p->searches[i].cojob);
+        free(p->searches[i].best);
+    }
+    for (size_t i = 0; i < p->n_cojobs; i++) {
+        free(p->cojobs[i].cojob);
+    }
+    for (size_t i = 0; i < p->n_ports; i++) {
+        free(p->ports[i]);
+    }
+    free(p->cojobs);
+    free(p->stages);
+    free(p->jobs);
+    free(p->searches);
+    free(p->ports);
+    free(p->sample_times);
+    free(p->use);
+    free(p->name);
+    free(p->failure);
+}
+
+void
+report_destroy(struct report *r)
+{
+    if (r) {
+        for (size_t i = 0; i < r->n_policies; i++) {
+            policy_destroy_contents(r->policies[i]);
+            free(r->policies[i]);
+        }
+        free(r->policies);
+        free(r->title);
+        free(r->kind);
+        free(r->description);
+        free(r->setting);
+        free(r);
+    }
+}
+
+struct report_policy *
+report_add_policy(struct report *r, const char *name)
+{
+    struct report_policy *p = report_must(calloc(1, sizeof *p));
+
+    report_set(&p->name, name);
+    p->coverage = p->coverage_fabric = p->cpu_busy = NAN;
+    p->cpu_daemons_s = p->cpu_jobs_s = NAN;
+    p->bound_mean_s = p->gap_mean = p->decision_us_max = NAN;
+    p->decisions = p->tcp_timeouts = -1;
+    p->mean_sct_s = p->p95_sct_s = p->makespan_s = NAN;
+    p->accuracy = p->iteration_s = p->ratio = NAN;
+    r->policies = report_must(reallocarray(r->policies, r->n_policies + 1,
+                                           sizeof *r->policies));
+    r->policies[r->n_policies++] = p;
+    return p;
+}
+
+struct report_search *
+report_find_search(const struct report_policy *p, const char *cojob)
+{
+    for (size_t i = 0; i < p->n_searches; i++) {
+        if (!strcmp(p->searches[i].cojob, cojob)) {
+            return &p->searches[i];
+        }
+    }
+    return NULL;
+}
+
+/* The order of these calls is that of the rows in pictures.  A search that has
+ * begun already begins again at 't'. */
+void
+report_search_begin(struct report_policy *p, const char *cojob, double t)
+{
+    struct report_search *s = report_find_search(p, cojob);
+
+    if (s) {
+        s->start = t;
+        return;
+    }
+    p->searches = grow(p->searches, p->n_searches, &p->allocated_searches,
+                       sizeof *p->searches);
+    s = &p->searches[p->n_searches++];
+    *s = (struct report_search) {
+        .start = t, .end = NAN, .accuracy = NAN, .loss = NAN,
+    };
+    report_set(&s->cojob, cojob);
+}
+
+static struct report_job *
+find_job(struct report_policy *p, const char *cojob, const char *job)
+{
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        struct report_job *j = &p->jobs[i];
+
+        if (!strcmp(j->cojob, cojob) && !strcmp(j->job, job)) {
+            return j;
+        }
+    }
+    return NULL;
+}
+
+/* 'best' may be null. */
+void
+report_search_end(struct report_policy *p, const char *cojob, double t,
+                  const char *best)
+{
+    const struct report_job *job = best ? find_job(p, cojob, best) : NULL;
+    struct report_search *s = report_find_search(p, cojob);
+
+    if (s) {
+        s->end = t;
+        report_set(&s->best, best);
+        s->accuracy = job ? job->accuracy : NAN;
+        s->loss = job ? job->loss : NAN;
+    }
+}
+
+void
+report_stage_begin(struct report_policy *p, const char *cojob, int rung,
+                   double t, int n_jobs)
+{
+    struct report_stage *s;
+
+    p->stages = grow(p->stages, p->n_stages, &p->allocated_stages,
+                     sizeof *p->stages);
+    s = &p->stages[p->n_stages++];
+    *s = (struct report_stage) {
+        .rung = rung, .n_jobs = n_jobs, .start = t, .end = NAN,
+    };
+    report_set(&s->cojob, cojob);
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        if (!strcmp(p->jobs[i].cojob, cojob)) {
+            /* It has waited for others since its last iteration. */
+            p->jobs[i].time = t;
+        }
+    }
+}
+
+void
+report_stage_end(struct report_policy *p, const char *cojob, int rung,
+                 double t)
+{
+    for (size_t i = 0; i < p->n_stages; i++) {
+        struct report_stage *s = &p->stages[i];
+
+        if (s->rung == rung && !strcmp(s->cojob, cojob) && isnan(s->end)) {
+            s->end = t;
+        }
+    }
+}
+
+/* When the stage of 'cojob' that runs began, NAN if none does. */
+static double
+stage_start(const struct report_policy *p, const char *cojob)
+{
+    for (size_t i = p->n_stages; i-- > 0; ) {
+        const struct report_stage *s = &p->stages[i];
+
+        if (!strcmp(s->cojob, cojob)) {
+            return isnan(s->end) ? s->start : NAN;
+        }
+    }
+    return NAN;
+}
+
+static struct report_job *
+get_job(struct report_policy *p, const char *cojob, const char *job)
+{
+    struct report_job *j = find_job(p, cojob, job);
+
+    if (!j) {
+        p->jobs = grow(p->jobs, p->n_jobs, &p->allocated_jobs,
+                       sizeof *p->jobs);
+        j = &p->jobs[p->n_jobs++];
+        *j = (struct report_job) {
+            .loss = NAN, .accuracy = NAN, .time = stage_start(p, cojob),
+        };
+        report_set(&j->cojob, cojob);
+        report_set(&j->job, job);
+    }
+    return j;
+}
+
+/* 'loss' and 'accuracy' are NAN if they were not told this time. */
+void
+report_progress(struct report_policy *p, const char *cojob, const char *job,
+                double t, long long iteration, double loss, double accuracy)
+{
+    struct report_job *j = get_job(p, cojob, job);
+
+    if (iteration > j->iteration && t >= j->time) {
+        j->busy_s += t - j->time;
+        j->n_iterations += iteration - j->iteration;
+    }
+    if (iteration != j->iteration || isnan(j->time)) {
+        j->time = t;
+    }
+    j->iteration = iteration;
+    if (!isnan(accuracy)) {
+        j->accuracy = accuracy;
+    }
+    if (!isnan(loss)) {
+        j->loss = loss;
+        j->points = grow(j->points, j->n_points, &j->allocated_points,
+                         sizeof *j->points);
+        j->points[j->n_points++] = (struct report_point) {
+            t, iteration, loss, accuracy
+        };
+    }
+}
+
+void
+report_job_end(struct report_policy *p, const char *cojob, const char *job,
+               const char *outcome)
+{
+    report_set(&get_job(p, cojob, job)->outcome, outcome);
+}
+
+/* 'cojob' is one of commands, for which its hosts sent 'tagged' bytes. */
+void
+report_cojob(struct report_policy *p, const char *cojob, double tagged,
+             double untagged)
+{
+    struct report_cojob *c;
+
+    p->cojobs = grow(p->cojobs, p->n_cojobs, &p->allocated_cojobs,
+                     sizeof *p->cojobs);
+    c = &p->cojobs[p->n_cojobs++];
+    c->cojob = NULL;
+    report_set(&c->cojob, cojob);
+    c->tagged = tagged;
+    c->untagged = untagged;
+}
+
+void
+report_set_ports(struct report_policy *p, const char *const names[], size_t n)
+{
+    p->n_ports = n;
+    p->ports = report_must(calloc(n ? n : 1, sizeof *p->ports));
+    for (size_t i = 0; i < n; i++) {
+        report_set(&p->ports[i], names[i]);
+    }
+}
+
+/* 'use' has one element for each port. */
+void
+report_links(struct report_policy *p, double t, const float use[])
+{
+    size_t allocated = p->allocated_samples;
+
+    p->sample_times = grow(p->sample_times, p->n_samples,
+                           &p->allocated_samples, sizeof *p->sample_times);
+    if (p->allocated_samples != allocated) {
+        p->use = report_must(reallocarray(p->use, p->allocated_samples,
+                                          (p->n_ports ? p->n_ports : 1)
+                                          * sizeof *p->use));
+    }
+    memcpy(p->use + p->n_samples * p->n_ports, use,
+           p->n_ports * sizeof *use);
+    p->sample_times[p->n_samples++] = t;
+}
+
+static char *
+write_file(const struct report *r, const char *dir, const char *name,
+           void (*put)(const struct report *, FILE *))
+{
+    char *error = NULL;
+    char *path;
+    FILE *stream;
+    bool failed;
+
+    if (asprintf(&path, "%s/%s", dir, name) < 0) {
+        report_must(NULL);
+    }
+    stream = fopen(path, "we");
+    failed = !stream;
+    if (stream) {
+        put(r, stream);
+        failed = ferror(stream);
+        failed = fclose(stream) || failed;
+    }
+    if (failed && asprintf(&error, "%s: %s", path, strerror(errno)) < 0) {
+        report_must(NULL);
+    }
+    free(path);
+    return error;
+}
+
+char *
+report_write(const struct report *r, const char *dir)
+{
+    char *error = NULL;
+
+    if (mkdir(dir, 0755) && errno != EEXIST) {
+        if (asprintf(&error, "%s: %s", dir, strerror(errno)) < 0) {
+            report_must(NULL);
+        }
+        return error;
+    }
+    error = write_file(r, dir, "report.json", report_put_json);
+    return error ? error : write_file(r, dir, "report.html",
+                                      report_put_html);
+}

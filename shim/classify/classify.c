@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/classify/classify.h"
+
+#include <string.h>
+
+#include "shim/clock/counter.h"
+
+/* A burst between its stages. */
+struct burst {
+    struct flow_id ids[CLASSIFY_BURST];
+    uint16_t slots[CLASSIFY_BURST];     /* 0: none. */
+    uint64_t unknown;                   /* Bit N: frame N's flow is. */
+    bool same;                          /* All are of the first one's flow. */
+    uint64_t careful;                   /* Bit N: what follows holds for
+                                         * frame N. */
+    uint8_t kinds[CLASSIFY_BURST];      /* enum parsed_kind. */
+    uint8_t families[CLASSIFY_BURST];   /* As in struct verdict. */
+    uint16_t l3[CLASSIFY_BURST];        /* The same. */
+};
+
+_Static_assert(CLASSIFY_BURST <= 64, "struct burst has 64 bits");
+_Static_assert(CLASSIFY_BURST <= FLOW_TABLE_MAX_BULK, "one lookup a burst");
+
+static void
+parse_carefully(const struct classifier *c, const struct packet *packet,
+                bool from_host, struct parsed *p)
+{
+    parse_frame(packet->data, packet->length, from_host, p);
+    if (c->vxlan) {
+        parse_inner(packet->data, from_host, p);
+    }
+}
+
+/* What is not as common as all that.  Of what is no flow the lookup to come
+ * gets an id that is nobody's, and what it says of that is worth nothing. */
+static void __attribute__((noinline))
+begin_carefully(struct classifier *c, const struct packet *packet, uint32_t i,
+                bool from_host, struct burst *b)
+{
+    struct parsed p;
+
+    parse_carefully(c, packet, from_host, &p);
+    b->careful |= UINT64_C(1) << i;
+    b->kinds[i] = p.kind;
+    b->ids[i] = (p.kind == PARSED_FLOW ? flow_table_id(c->flows, &p.key)
+                 : flow_id_init(0, 0, 0));
+    b->l3[i] = p.l3;
+    b->families[i] = p.kind == PARSED_MALFORMED ? 0 : p.family;
+}
+
+/* Stores the ids of all packets.  Tunnels are not common, where they matter;
+ * that they do is known when this is compiled. */
+static inline __attribute__((always_inline)) void
+parse_all(struct classifier *c, const struct packet *packets, uint32_t n,
+          bool from_host, bool vxlan, struct burst *b)
+{
+    const struct packet *end = packets + n;
+    struct flow_id *id = b->ids;
+
+    b->careful = 0;
+    for (const struct packet *p = packets; p < end; p++, id++) {
+        if (!parse_common(p->data, p->length, from_host, id)
+            || (vxlan && (id->rest & 0xff) == 17)) {
+            begin_carefully(c, p, p - packets, from_host, b);
+        }
+    }
+}
+
+static inline bool
+are_all_equal(const struct flow_id *ids, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++) {
+        if ((ids[i].rest ^ ids[0].rest)
+            | (ids[i].addresses ^ ids[0].addresses)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Asks for all lines of the table before the first is looked at.  Not inline:
+ * in its caller, gcc would keep the loop's counter in memory. */
+static void __attribute__((noinline))
+hash_all(const struct flow_table *flows, const struct flow_id *ids,
+         uint32_t n, uint64_t *hashes)
+{
+    const struct flow_hasher hasher = flow_table_hasher(flows);
+
+    for (uint32_t i = 0; i < n; i++) {
+        hashes[i] = flow_hash(&hasher, &ids[i]);
+        flow_prefetch(&hasher, hashes[i]);
+    }
+}
+
+/* Puts right what the lookup said of frames that are no flow. */
+static void __attribute__((noinline))
+correct_slots(struct burst *b)
+{
+    for (uint64_t rest = b->careful; rest; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+
+        if (b->kinds[i] != PARSED_FLOW) {
+            b->slots[i] = 0;
+            b->unknown &= ~(UINT64_C(1) << i);
+        }
+    }
+}
+
+static inline void
+begin(struct classifier *c, const struct packet *packets, uint32_t n,
+      bool from_host, struct burst *b)
+{
+    uint64_t hashes[CLASSIFY_BURST];
+    uint32_t n_lookups;
+
+    if (c->vxlan) {
+        parse_all(c, packets, n, from_host, true, b);
+    } else {
+        parse_all(c, packets, n, from_host, false, b);
+    }
+    /* One sender's train needs one lookup.  That a burst is none is usually
+     * seen at its second packet. */
+    b->same = !b->careful && are_all_equal(b->ids, n);
+    n_lookups = b->same ? 1 : n;
+    hash_all(c->flows, b->ids, n_lookups, hashes);
+    b->unknown = flow_table_lookup_bulk(c->flows, hashes, n_lookups,
+                                        b->slots);
+    if (__builtin_expect(b->careful, 0)) {
+        correct_slots(b);
+    }
+}
+
+static void __attribute__((noinline))
+report(struct classifier *c, const struct packet *packet, uint64_t now)
+{
+    struct parsed p;
+
+    parse_carefully(c, packet, true, &p);
+    counter_add(&c->n_misses, 1);
+    miss_report(c->misses, &p.key, flow_table_hash(c->flows, &p.key), now);
+}
+
+static void __attribute__((noinline))
+treat_carefully(struct classifier *c, const struct burst *b,
+                struct verdict *v)
+{
+    for (uint64_t rest = b->careful; rest; rest &= rest - 1) {
+        int i = __builtin_ctzll(rest);
+
+        v[i].l3 = b->l3[i];
+        v[i].family = b->families[i];
+        v[i].is_ip = b->families[i] != 0;
+        if (b->kinds[i] == PARSED_OTHER || b->kinds[i] == PARSED_NEIGHBOUR) {
+            v[i].treatment.level = SHIM_LEVEL_CONTROL;
+        } else if (b->kinds[i] == PARSED_MALFORMED) {
+            counter_add(&c->n_malformed, 1);
+        }
+    }
+}
+
+static void
+report_unknown(struct classifier *c, const struct packet *packets,
+               uint64_t unknown, uint64_t now)
+{
+    for (uint64_t rest = unknown; rest; rest &= rest - 1) {
+        report(c, &packets[__builtin_ctzll(rest)], now);
+    }
+    if (__builtin_expect(unknown, 0)) {
+        miss_tell(c->misses);
+    }
+}
+
+static inline struct verdict
+common_verdict(uint16_t slot, struct treatment treatment)
+{
+    return (struct verdict) {
+        .slot = slot, .l3 = PARSE_COMMON_L3, .family = 4, .is_ip = true,
+        .treatment = treatment,
+    };
+}
+
+/* A burst of one flow: what the first packet gets, all get. */
+static void
+treat_train(struct classifier *c, const struct burst *b,
+            const struct packet *packets, uint32_t n, uint64_t now,
+            bool leased, struct verdict *v)
+{
+    v[0] = common_verdict(
+        b->slots[0], job_slots_treatment(c->slots, b->slots[0], leased));
+    report_unknown(c, packets, b->unknown ? UINT64_MAX >> (64 - n) : 0, now);
+    for (uint32_t i = 1; i < n; i++) {
+        v[i] = v[0];
+    }
+}
+
+/* What all verdicts have in common is one word, stored at once: as many stores
+ * as there are members would take as long as a lookup. */
+static inline void
+fill_verdicts(const uint16_t *slots, const struct job_treatments *treatments,
+              uint32_t n, struct verdict *v)
+{
+    const struct verdict common = common_verdict(0, (struct treatment) { 0 });
+    uint64_t word;
+
+    memcpy(&word, &common, sizeof word);
+    for (uint32_t i = 0; i < n; i++) {
+        memcpy(&v[i], &word, sizeof word);
+        v[i].slot = slots[i];
+        v[i].treatment = job_treatment(treatments, slots[i]);
+    }
+}
+
+_Static_assert(offsetof(struct verdict, treatment) == sizeof(uint64_t),
+               "what comes before is a word");
+
+void
+classify_burst_from_host(struct classifier *c, const struct packet *packets,
+                         uint32_t n, uint64_t now, bool leased,
+                         struct verdict *v)
+{
+    struct job_treatments treatments;
+    struct burst b;
+
+    begin(c, packets, n, true, &b);
+    if (b.same) {
+        treat_train(c, &b, packets, n, now, leased, v);
+        return;
+    }
+    report_unknown(c, packets, b.unknown, now);
+    treatments = job_slots_treatments(c->slots, leased);
+    fill_verdicts(b.slots, &treatments, n, v);
+    if (__builtin_expect(b.careful, 0)) {
+        treat_carefully(c, &b, v);
+    }
+}
+
+static void
+find_slots(struct classifier *c, const struct packet *packets, uint32_t n,
+           bool from_host, uint16_t *slots)
+{
+    struct burst b;
+
+    begin(c, packets, n, from_host, &b);
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = b.slots[b.same ? 0 : i];
+    }
+}
+
+/* Stores the slots to count the frames for, 0 if there is none.  An unknown
+ * flow is no miss here: the host's answer to it will be. */
+void
+classify_burst_to_host(struct classifier *c, const struct packet *packets,
+                       uint32_t n, uint16_t *slots)
+{
+    find_slots(c, packets, n, false, slots);
+}
+
+void
+classify_burst_again(struct classifier *c, const struct packet *packets,
+                     uint32_t n, uint16_t *slots)
+{
+    find_slots(c, packets, n, true, slots);
+}
+
+void
+classify_from_host(struct classifier *c, const uint8_t *frame, size_t length,
+                   uint64_t now, bool leased, struct verdict *v)
+{
+    struct packet packet = { (uint8_t *) frame, length };
+
+    classify_burst_from_host(c, &packet, 1, now, leased, v);
+}
+
+uint16_t
+classify_to_host(struct classifier *c, const uint8_t *frame, size_t length)
+{
+    struct packet packet = { (uint8_t *) frame, length };
+    uint16_t slot;
+
+    classify_burst_to_host(c, &packet, 1, &slot);
+    return slot;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHIM_FETCH_H
+#define SHIM_FETCH_H 1
+
+/* From packet buffers to what the classifier reads. */
+
+#include <rte_mbuf.h>
+#include <rte_prefetch.h>
+
+#include "shim/classify/classify.h"
+
+/* Fills in where the bytes of 'frames' are, and asks for their headers. */
+static inline void
+fetch(struct rte_mbuf **frames, uint16_t n, struct packet *packets)
+{
+    for (uint16_t i = 0; i < n; i++) {
+        rte_prefetch0(frames[i]);
+    }
+    for (uint16_t i = 0; i < n; i++) {
+        packets[i].data = rte_pktmbuf_mtod(frames[i], uint8_t *);
+        packets[i].length = rte_pktmbuf_data_len(frames[i]);
+        rte_prefetch0(packets[i].data);
+    }
+}
+
+#endif /* shim/classify/fetch.h */

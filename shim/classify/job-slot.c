@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/classify/job-slot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/clock/counter.h"
+
+#define NS_PER_MS 1000000u
+
+struct job_slots {
+    struct job_counters counters[SHIM_MAX_SLOTS];
+    struct job_counters *lanes[JOB_SLOTS_MAX_LANES];    /* 'counters' of each
+                                                         * lane, NULL if there
+                                                         * is no such lane. */
+    uint32_t words[SHIM_MAX_SLOTS];     /* A struct treatment, 0: not in
+                                         * use. */
+    uint64_t lease_end;                 /* Time, 0 before the first lease. */
+    uint32_t default_dscp;
+    job_place places[SHIM_MAX_SLOTS];
+    uint32_t n_orders;                  /* Grows after 'places' changed. */
+
+    /* Only the control thread's. */
+    struct shim_slot rows[SHIM_MAX_SLOTS];
+    struct job_counters base[SHIM_MAX_SLOTS];   /* When its job got it. */
+    uint32_t n;
+    uint16_t order[SHIM_MAX_SLOTS];     /* Slots that are ordered, by key. */
+    uint16_t n_ordered;
+};
+
+struct job_slots *
+job_slots_create(void)
+{
+    struct job_slots *js = aligned_alloc(64, (sizeof *js + 63) / 64 * 64);
+
+    if (js) {
+        memset(js, 0, sizeof *js);
+        js->lanes[0] = js->counters;
+        for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+            js->places[i] = JOB_PLACE_LAST;
+        }
+    }
+    return js;
+}
+
+/* Makes counters for 'n' lanes altogether, JOB_SLOTS_MAX_LANES at most.
+ * Returns false without memory. */
+bool
+job_slots_add_lanes(struct job_slots *js, unsigned int n)
+{
+    for (unsigned int i = 1; i < n; i++) {
+        js->lanes[i] = js->lanes[i] ? js->lanes[i]
+                       : aligned_alloc(64, sizeof js->counters);
+        if (!js->lanes[i]) {
+            return false;
+        }
+        memset(js->lanes[i], 0, sizeof js->counters);
+    }
+    return true;
+}
+
+void
+job_slots_destroy(struct job_slots *js)
+{
+    for (int i = 1; js && i < JOB_SLOTS_MAX_LANES; i++) {
+        free(js->lanes[i]);
+    }
+    free(js);
+}
+
+static inline uint32_t
+word_of(struct treatment t)
+{
+    uint32_t word;
+
+    _Static_assert(sizeof t == sizeof word, "a treatment is one word");
+    memcpy(&word, &t, sizeof word);
+    return word;
+}
+
+static void
+read_counters(const struct job_slots *js, uint16_t slot,
+              struct job_counters *to)
+{
+    memset(to, 0, sizeof *to);
+    for (int i = 0; i < JOB_SLOTS_MAX_LANES && js->lanes[i]; i++) {
+        const struct job_counters *from = &js->lanes[i][slot];
+
+        to->tx_packets += counter_get(&from->tx_packets);
+        to->tx_bytes += counter_get(&from->tx_bytes);
+        to->rx_packets += counter_get(&from->rx_packets);
+        to->rx_bytes += counter_get(&from->rx_bytes);
+        to->tx_dropped += counter_get(&from->tx_dropped);
+    }
+}
+
+/* Does a job of this level have a place of its own? */
+static bool
+is_ordered(uint8_t level)
+{
+    return level != SHIM_LEVEL_CONTROL && level != SHIM_LEVEL_DEFAULT;
+}
+
+/* What the order is by. */
+static uint64_t
+key_of(const struct job_slots *js, uint16_t slot)
+{
+    return (uint64_t) js->rows[slot].rank << 8 | js->rows[slot].level;
+}
+
+/* Returns where a slot with 'key' goes in 'order': after its equals. */
+static uint16_t
+find_key(const struct job_slots *js, uint64_t key)
+{
+    uint16_t lo = 0, hi = js->n_ordered;
+
+    while (lo < hi) {
+        uint16_t mid = (lo + hi) / 2;
+
+        if (key_of(js, js->order[mid]) <= key) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+/* Takes 'slot', whose row is still the old one, out of the order. */
+static void
+leave_order(struct job_slots *js, uint16_t slot)
+{
+    uint16_t i = find_key(js, key_of(js, slot));
+
+    while (js->order[--i] != slot) {
+        continue;
+    }
+    js->n_ordered--;
+    memmove(&js->order[i], &js->order[i + 1],
+            (js->n_ordered - i) * sizeof *js->order);
+    __atomic_store_n(&js->places[slot], JOB_PLACE_LAST, __ATOMIC_RELAXED);
+}
+
+static void
+join_order(struct job_slots *js, uint16_t slot)
+{
+    uint16_t i = find_key(js, key_of(js, slot));
+
+    memmove(&js->order[i + 1], &js->order[i],
+            (js->n_ordered - i) * sizeof *js->order);
+    js->order[i] = slot;
+    js->n_ordered++;
+}
+
+/* Tells the loop the places of all ordered slots. */
+static void
+publish_places(struct job_slots *js)
+{
+    uint16_t place = 0;
+
+    for (uint16_t i = 0; i < js->n_ordered; i++) {
+        uint16_t slot = js->order[i];
+
+        if (i && key_of(js, slot) != key_of(js, js->order[i - 1])) {
+            place++;
+        }
+        __atomic_store_n(&js->places[slot],
+                         JOB_PLACE(place, js->rows[slot].level),
+                         __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&js->n_orders, js->n_orders + 1, __ATOMIC_RELEASE);
+}
+
+/* Stores 'row', or NULL for none, as that of 'slot', and puts the slot where
+ * it belongs in the order. */
+static void
+set_row(struct job_slots *js, uint16_t slot, const struct shim_slot *row)
+{
+    struct shim_slot *old = &js->rows[slot];
+    bool was = js->words[slot] && is_ordered(old->level);
+    bool is = row && is_ordered(row->level);
+
+    if (was && is && row->rank == old->rank && row->level == old->level) {
+        *old = *row;
+        return;
+    }
+    if (was) {
+        leave_order(js, slot);
+    }
+    if (row) {
+        *old = *row;
+    }
+    if (is) {
+        join_order(js, slot);
+    }
+    if (was || is) {
+        publish_places(js);
+    }
+}
+
+/* Gives 'row->slot' to the job that 'row' names, or changes what its packets
+ * get.  Counters start from 0 when the slot was not in use.  Returns 0 or
+ * EINVAL. */
+int
+job_slots_set(struct job_slots *js, const struct shim_slot *row)
+{
+    uint32_t word = word_of((struct treatment) {
+        .level = row->level, .dscp = row->dscp, .in_use = true,
+    });
+
+    if (!row->slot || row->slot >= SHIM_MAX_SLOTS
+        || row->level >= SHIM_N_LEVELS || row->dscp > 63) {
+        return EINVAL;
+    }
+    if (!js->words[row->slot]) {
+        read_counters(js, row->slot, &js->base[row->slot]);
+        js->n++;
+    }
+    set_row(js, row->slot, row);
+    __atomic_store_n(&js->words[row->slot], word, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* Returns 0, also if the slot was not in use, or EINVAL. */
+int
+job_slots_clear(struct job_slots *js, uint16_t slot)
+{
+    if (!slot || slot >= SHIM_MAX_SLOTS) {
+        return EINVAL;
+    }
+    if (js->words[slot]) {
+        set_row(js, slot, NULL);
+        js->n--;
+    }
+    __atomic_store_n(&js->words[slot], 0, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* Lets the slots hold for 'ms' from 'now' on; 0 ends them now. */
+void
+job_slots_lease(struct job_slots *js, uint64_t now, uint32_t ms,
+                uint8_t default_dscp)
+{
+    __atomic_store_n(&js->default_dscp, default_dscp, __ATOMIC_RELAXED);
+    __atomic_store_n(&js->lease_end, now + (uint64_t) ms * NS_PER_MS,
+                     __ATOMIC_RELAXED);
+}
+
+uint32_t
+job_slots_count(const struct job_slots *js)
+{
+    return js->n;
+}
+
+/* Copies the row of 'slot' to '*row' if it is in use. */
+bool
+job_slots_get(const struct job_slots *js, uint16_t slot,
+              struct shim_slot *row)
+{
+    if (js->words[slot]) {
+        *row = js->rows[slot];
+    }
+    return js->words[slot] != 0;
+}
+
+/* Copies what was counted since the job of 'slot' got it, and what its packets
+ * get now, to '*stats' if the slot is in use. */
+bool
+job_slots_stats(const struct job_slots *js, uint16_t slot, uint64_t now,
+                struct shim_slot_stats *stats)
+{
+    const struct job_counters *base = &js->base[slot];
+    struct treatment t;
+    struct job_counters c;
+
+    if (!js->words[slot]) {
+        return false;
+    }
+    t = job_slots_treatment(js, slot, job_slots_leased(js, now));
+    read_counters(js, slot, &c);
+    *stats = (struct shim_slot_stats) {
+        .slot = slot,
+        .level = t.level,
+        .dscp = t.dscp,
+        .tx_packets = c.tx_packets - base->tx_packets,
+        .tx_bytes = c.tx_bytes - base->tx_bytes,
+        .rx_packets = c.rx_packets - base->rx_packets,
+        .rx_bytes = c.rx_bytes - base->rx_bytes,
+        .tx_dropped = c.tx_dropped - base->tx_dropped,
+    };
+    return true;
+}
+
+uint32_t
+job_slots_lease_left_ms(const struct job_slots *js, uint64_t now)
+{
+    uint64_t end = __atomic_load_n(&js->lease_end, __ATOMIC_RELAXED);
+
+    return end > now ? (end - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+}
+
+/* Has anybody said anything of a lease? */
+bool
+job_slots_told(const struct job_slots *js)
+{
+    return __atomic_load_n(&js->lease_end, __ATOMIC_RELAXED) != 0;
+}
+
+bool
+job_slots_leased(const struct job_slots *js, uint64_t now)
+{
+    return __atomic_load_n(&js->lease_end, __ATOMIC_RELAXED) > now;
+}
+
+static uint32_t
+default_word(const struct job_slots *js)
+{
+    return word_of((struct treatment) {
+        .level = SHIM_LEVEL_DEFAULT,
+        .dscp = __atomic_load_n(&js->default_dscp, __ATOMIC_RELAXED),
+        .is_default = true,
+    });
+}
+
+struct job_treatments
+job_slots_treatments(const struct job_slots *js, bool leased)
+{
+    return (struct job_treatments) {
+        .words = js->words,
+        .held = leased ? UINT32_MAX : 0,
+        .by_default = default_word(js),
+    };
+}
+
+/* Returns what a packet of 'slot', below SHIM_MAX_SLOTS, gets. */
+struct treatment
+job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
+{
+    struct job_treatments jt = job_slots_treatments(js, leased);
+
+    return job_treatment(&jt, slot);
+}
+
+/* Copies the order to 'places' and returns true, unless it is the one of
+ * '*seen', which it changes; before the first call that is UINT32_MAX.  If the
+ * control thread is just changing the order, the copy may be of neither the
+ * old one nor the new one, and the next call copies again. */
+bool
+job_slots_places(const struct job_slots *js, uint32_t *seen,
+                 job_place places[SHIM_MAX_SLOTS])
+{
+    uint32_t n = __atomic_load_n(&js->n_orders, __ATOMIC_ACQUIRE);
+
+    if (n == *seen) {
+        return false;
+    }
+    *seen = n;
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        places[i] = __atomic_load_n(&js->places[i], __ATOMIC_RELAXED);
+    }
+    return true;
+}
+
+/* Returns the place of 'slot' in the controller's order, 0 first; behind all
+ * of them what has none, or no lease. */
+uint32_t
+job_slots_rank(const struct job_slots *js, uint16_t slot, bool leased)
+{
+    uint32_t word = __atomic_load_n(&js->words[slot], __ATOMIC_RELAXED);
+
+    return (leased && word
+            ? JOB_PLACE_OF(__atomic_load_n(&js->places[slot],
+                                           __ATOMIC_RELAXED))
+            : UINT32_MAX);
+}
+
+struct job_counters *
+job_slots_counters(struct job_slots *js, uint16_t slot)
+{
+    return &js->counters[slot];
+}
+
+static inline void
+count_some(struct job_counters *job, bool tx, uint64_t packets,
+           uint64_t bytes)
+{
+    counter_add(tx ? &job->tx_packets : &job->rx_packets, packets);
+    counter_add(tx ? &job->tx_bytes : &job->rx_bytes, bytes);
+}
+
+/* Counts the frames at the beginning of 'slots' that are of its first slot.
+ * Returns how many those are. */
+static uint32_t __attribute__((noinline))
+count_train(struct job_counters *job, bool tx, const uint16_t *slots,
+            const uint32_t *lengths, uint32_t n)
+{
+    uint64_t bytes = 0;
+    uint32_t i = 0;
+
+    do {
+        bytes += lengths[i++];
+    } while (i < n && slots[i] == slots[0]);
+    count_some(job, tx, i, bytes);
+    return i;
+}
+
+/* Counts 'n' frames of 'slots'.  What comes in a row for the same slot is
+ * added up first: one addition to a counter would wait for the one before. */
+static inline void
+count(struct job_counters *counters, bool tx, const uint16_t *slots,
+      const uint32_t *lengths, uint32_t n)
+{
+    const uint16_t *last = slots + (n ? n - 1 : 0);
+
+    for (; slots < last; slots++, lengths++) {
+        struct job_counters *job = &counters[slots[0]];
+
+        if (slots[0] == slots[1]) {
+            uint32_t more = count_train(job, tx, slots, lengths,
+                                        last + 1 - slots) - 1;
+
+            slots += more;
+            lengths += more;
+        } else {
+            count_some(job, tx, 1, lengths[0]);
+        }
+    }
+    if (n && slots == last) {
+        count_some(&counters[slots[0]], tx, 1, lengths[0]);
+    }
+}
+
+void
+job_slots_count_tx(struct job_slots *js, const uint16_t *slots,
+                   const uint32_t *lengths, uint32_t n)
+{
+    count(js->counters, true, slots, lengths, n);
+}
+
+void
+job_slots_count_rx(struct job_slots *js, const uint16_t *slots,
+                   const uint32_t *lengths, uint32_t n)
+{
+    count(js->counters, false, slots, lengths, n);
+}
+
+void
+job_slots_count_rx_of(struct job_slots *js, unsigned int lane,
+                      const uint16_t *slots, const uint32_t *lengths,
+                      uint32_t n)
+{
+    count(js->lanes[lane], false, slots, lengths, n);
+}

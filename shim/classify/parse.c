@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/classify/parse.h"
+
+#include <netinet/in.h>
+#include <string.h>
+
+enum {
+    ETHERNET_SIZE = 14,
+    VLAN_SIZE = 4,
+    MAX_VLANS = 2,
+    IPV4_SIZE = 20,
+    IPV6_SIZE = 40,
+    MAX_EXTENSIONS = 4,
+    TCP_SIZE = 20,
+    UDP_SIZE = 8,
+    FIRST_NEIGHBOUR_TYPE = 133, /* ICMPv6 router solicitation... */
+    LAST_NEIGHBOUR_TYPE = 137,  /* ...to redirect. */
+    VXLAN_PORT = 4789,
+    VXLAN_SIZE = 8,
+    VXLAN_HAS_ID = 0x08,
+};
+
+const uint32_t parse_common_min[256] = {
+    [0 ... IPPROTO_TCP - 1] = UINT32_MAX,
+    [IPPROTO_TCP] = IPV4_SIZE + TCP_SIZE,
+    [IPPROTO_TCP + 1 ... IPPROTO_UDP - 1] = UINT32_MAX,
+    [IPPROTO_UDP] = IPV4_SIZE + UDP_SIZE,
+    [IPPROTO_UDP + 1 ... 255] = UINT32_MAX,
+};
+
+static uint16_t
+get_16(const uint8_t *p)
+{
+    return p[0] << 8 | p[1];
+}
+
+/* Reads the ports at 'frame + at' if the header of 'protocol' is all there.
+ * 'end' is where the IP packet ends. */
+static enum parsed_kind
+parse_ports(const uint8_t *frame, size_t at, size_t end, uint8_t protocol,
+            bool from_host, struct parsed *p)
+{
+    size_t size = protocol == IPPROTO_TCP ? TCP_SIZE : UDP_SIZE;
+    const uint8_t *source = frame + at, *destination = source + 2;
+    struct shim_flow_key *key = &p->key;
+
+    if (end - at < size) {
+        return PARSED_MALFORMED;
+    }
+    key->protocol = protocol;
+    memcpy(&key->local_port, from_host ? source : destination, 2);
+    memcpy(&key->remote_port, from_host ? destination : source, 2);
+    p->l4 = at;
+    p->end = end;
+    return PARSED_FLOW;
+}
+
+static void
+set_addresses(const uint8_t *source, const uint8_t *destination, size_t size,
+              bool from_host, struct shim_flow_key *key)
+{
+    memcpy(key->local, from_host ? source : destination, size);
+    memcpy(key->remote, from_host ? destination : source, size);
+}
+
+static enum parsed_kind
+parse_ipv4(const uint8_t *frame, size_t length, size_t at, bool from_host,
+           struct parsed *p)
+{
+    const uint8_t *ip = frame + at;
+    size_t header, total;
+
+    if (length - at < IPV4_SIZE) {
+        return PARSED_MALFORMED;
+    }
+    header = (ip[0] & 0xf) * 4;
+    total = get_16(ip + 2);
+    if (ip[0] >> 4 != 4 || header < IPV4_SIZE || total < header
+        || total > length - at) {
+        return PARSED_MALFORMED;
+    }
+    if (get_16(ip + 6) & 0x3fff) {      /* More fragments, or an offset. */
+        return PARSED_IP;
+    }
+    if (ip[9] != IPPROTO_TCP && ip[9] != IPPROTO_UDP) {
+        return PARSED_IP;
+    }
+    p->key.family = 4;
+    set_addresses(ip + 12, ip + 16, 4, from_host, &p->key);
+    return parse_ports(frame, at + header, at + total, ip[9], from_host, p);
+}
+
+/* Steps over the extension headers from '*at' on, of which the first is
+ * 'next'.  Returns the protocol after them, -1 if the packet ends in them, and
+ * IPPROTO_FRAGMENT or another header where it stopped. */
+static int
+skip_extensions(const uint8_t *frame, size_t end, uint8_t next, size_t *at)
+{
+    for (int i = 0; i < MAX_EXTENSIONS; i++) {
+        size_t size;
+
+        if (next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING
+            && next != IPPROTO_DSTOPTS) {
+            break;
+        }
+        if (end - *at < 8) {
+            return -1;
+        }
+        size = (frame[*at + 1] + 1) * 8;
+        if (end - *at < size) {
+            return -1;
+        }
+        next = frame[*at];
+        *at += size;
+    }
+    return next;
+}
+
+static enum parsed_kind
+parse_ipv6(const uint8_t *frame, size_t length, size_t at, bool from_host,
+           struct parsed *p)
+{
+    const uint8_t *ip = frame + at;
+    size_t end, next = at + IPV6_SIZE;
+    int protocol;
+
+    if (length - at < IPV6_SIZE || ip[0] >> 4 != 6
+        || get_16(ip + 4) > length - next) {
+        return PARSED_MALFORMED;
+    }
+    end = next + get_16(ip + 4);
+    protocol = skip_extensions(frame, end, ip[6], &next);
+    if (protocol < 0) {
+        return PARSED_MALFORMED;
+    }
+    if (protocol == IPPROTO_ICMPV6) {
+        bool neighbour = (end - next >= 4 && ip[7] == 255
+                          && frame[next] >= FIRST_NEIGHBOUR_TYPE
+                          && frame[next] <= LAST_NEIGHBOUR_TYPE);
+
+        return neighbour ? PARSED_NEIGHBOUR : PARSED_IP;
+    }
+    if (protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) {
+        return PARSED_IP;
+    }
+    p->key.family = 6;
+    set_addresses(ip + 8, ip + 24, 16, from_host, &p->key);
+    return parse_ports(frame, next, end, protocol, from_host, p);
+}
+
+/* Parses the Ethernet frame 'frame' of 'length' bytes into '*p'.  'from_host'
+ * says whether the host sent it, that is, which end is local. */
+void
+parse_frame(const uint8_t *frame, size_t length, bool from_host,
+            struct parsed *p)
+{
+    size_t at = ETHERNET_SIZE;
+    uint16_t type;
+
+    memset(p, 0, sizeof *p);
+    if (length < ETHERNET_SIZE) {
+        p->kind = PARSED_MALFORMED;
+        return;
+    }
+    type = get_16(frame + 12);
+    for (int i = 0; i < MAX_VLANS && (type == 0x8100 || type == 0x88a8);
+         i++) {
+        if (length - at < VLAN_SIZE) {
+            p->kind = PARSED_MALFORMED;
+            return;
+        }
+        type = get_16(frame + at + 2);
+        at += VLAN_SIZE;
+    }
+
+    if (type == 0x0800) {
+        p->kind = parse_ipv4(frame, length, at, from_host, p);
+        p->family = 4;
+    } else if (type == 0x86dd) {
+        p->kind = parse_ipv6(frame, length, at, from_host, p);
+        p->family = 6;
+    } else {
+        p->kind = PARSED_OTHER;
+        return;
+    }
+    p->l3 = at;
+}
+
+/* If '*p', which parse_frame() made of 'frame', is a VXLAN tunnel's packet
+ * with a flow inside, takes the key of that one. */
+void
+parse_inner(const uint8_t *frame, bool from_host, struct parsed *p)
+{
+    const uint8_t *udp = frame + p->l4;
+    const uint8_t *vxlan = udp + UDP_SIZE, *inside = vxlan + VXLAN_SIZE;
+    struct parsed inner;
+
+    if (p->kind != PARSED_FLOW || p->key.protocol != IPPROTO_UDP
+        || p->end - p->l4 < UDP_SIZE + VXLAN_SIZE
+        || get_16(udp + 2) != VXLAN_PORT || !(vxlan[0] & VXLAN_HAS_ID)) {
+        return;
+    }
+    parse_frame(inside, frame + p->end - inside, from_host, &inner);
+    if (inner.kind == PARSED_FLOW) {
+        p->key = inner.key;
+    }
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/classify/tag.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "shim/classify/classify.h"
+
+/* The sum is the same in either byte order, so the words are taken as they
+ * are, each in one access. */
+static inline void
+write_ipv4(uint8_t *ip, uint8_t dscp)
+{
+    const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    uint16_t old, check, new;
+    uint32_t becomes;
+    int32_t sum;
+
+    memcpy(&old, ip, sizeof old);
+    memcpy(&check, ip + 10, sizeof check);
+    becomes = (little ? (old & 0x03ff) | dscp << 10
+               : (old & 0xff03) | dscp << 2);
+    if (old == becomes) {
+        return;
+    }
+    new = becomes;
+
+    /* HC' = HC - ~m - m', in one's complement arithmetic: what is borrowed or
+     * carried over at 16 bits is taken off or added at the other end. */
+    sum = check + old - becomes;
+    check = sum + (sum >> 16);
+    memcpy(ip, &new, sizeof new);
+    memcpy(ip + 10, &check, sizeof check);
+}
+
+void
+tag_ipv4(uint8_t *ip, uint8_t dscp)
+{
+    write_ipv4(ip, dscp);
+}
+
+void
+tag_ipv6(uint8_t *ip, uint8_t dscp)
+{
+    /* Version, traffic class and flow label share the first four bytes. */
+    ip[0] = (ip[0] & 0xf0) | dscp >> 2;
+    ip[1] = (dscp & 3) << 6 | (ip[1] & 0x3f);
+}
+
+void
+tag_frame(uint8_t *frame, size_t length, uint8_t dscp)
+{
+    struct parsed p;
+
+    parse_frame(frame, length, true, &p);
+    if (p.kind == PARSED_MALFORMED) {
+        return;
+    }
+    if (p.family == 4) {
+        tag_ipv4(frame + p.l3, dscp);
+    } else if (p.family == 6) {
+        tag_ipv6(frame + p.l3, dscp);
+    }
+}
+
+static void
+tag_other(uint8_t *data, const struct verdict *v)
+{
+    if (v->family == 4) {
+        write_ipv4(data + v->l3, v->treatment.dscp);
+    } else if (v->family == 6) {
+        tag_ipv6(data + v->l3, v->treatment.dscp);
+    }
+}
+
+/* Is it IPv4 right after the Ethernet header? */
+static inline bool
+is_common(const struct verdict *v)
+{
+    static const struct verdict common = { .l3 = PARSE_COMMON_L3,
+                                           .family = 4, .is_ip = true };
+
+    return !memcmp(&v->l3, &common.l3, sizeof(uint32_t));
+}
+
+_Static_assert(offsetof(struct verdict, queue)
+               == offsetof(struct verdict, l3) + sizeof(uint32_t),
+               "is_common() compares three members");
+
+/* Writes into each of the 'n' packets what its verdict says. */
+void
+tag_burst(const struct packet *packets, const struct verdict *v, uint32_t n)
+{
+    const struct packet *end = packets + n;
+
+    for (; packets < end; packets++, v++) {
+        if (__builtin_expect(is_common(v), 1)) {
+            write_ipv4(packets->data + PARSE_COMMON_L3, v->treatment.dscp);
+        } else {
+            tag_other(packets->data, v);
+        }
+    }
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/loop/forward.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_mbuf.h>
+
+#include "shim/capture/tap.h"
+#include "shim/queue/ack-queue.h"
+#include "shim/classify/bursts.h"
+#include "shim/classify/classify.h"
+#include "shim/loop/congestion.h"
+#include "shim/clock/counter.h"
+#include "shim/loop/egress.h"
+#include "shim/classify/fetch.h"
+#include "shim/classify/flow-table.h"
+#include "shim/loop/lane.h"
+#include "shim/loop/lanes.h"
+#include "shim/classify/tag.h"
+#include "shim/ports/port.h"
+
+struct forward {
+    struct forward_config config;
+    struct classifier classifier;
+    struct egress *egress;
+    struct congestion *congestion;      /* NULL for none. */
+    struct ack_queues acks;
+    struct lanes *lanes;        /* NULL if this is the only one. */
+    uint32_t changes;           /* Of the flow table, when this turn began... */
+    uint32_t claimed;           /* ...and up to which those that wait were
+                                 * looked at... */
+    uint64_t claim_after;       /* ...and not before this again. */
+    unsigned int first;         /* Lane that is the first to send to the host
+                                 * in this turn. */
+
+    /* The forwarding thread writes, the control thread reads. */
+    uint64_t rx_packets, rx_bytes;
+    bool ended;                 /* Receives no more... */
+    bool at_rest;               /* ...and neither does any other lane. */
+    uint32_t last_turns;        /* Since it was told to end. */
+
+    /* The control thread writes, the forwarding thread reads. */
+    bool ending;
+};
+
+#define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
+#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
+
+#define MAX_DISCARDS 256        /* Bursts: more than a ring holds. */
+#define MAX_LAST_TURNS 64
+#define CLAIM_NS 300            /* For each frame that waits, between looks at
+                                 * all of them, which take some 30 each. */
+
+/* Returns the time that everything here counts by. */
+uint64_t
+forward_now(void)
+{
+    struct timespec ts = { 0, 0 };
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
+/* Makes the other lanes.  Returns false without memory. */
+static bool
+add_lanes(struct forward *f)
+{
+    const struct forward_config *c = &f->config;
+    struct lanes_config config = {
+        .n = c->n_lanes,
+        .host = c->host,
+        .uplink = c->uplink,
+        .flows = c->flows,
+        .slots = c->slots,
+        .misses = c->misses,
+        .tap = c->tap,
+        .all_arrive = c->cc != NULL,
+        .tag = c->tag && !c->cc,
+        .vxlan = c->vxlan,
+        .ending = &f->ending,
+        .ended = &f->ended,
+    };
+
+    if (c->n_lanes > 1) {
+        f->lanes = lanes_create(&config);
+    }
+    return f->lanes || c->n_lanes <= 1;
+}
+
+/* Returns NULL without memory or file descriptors. */
+struct forward *
+forward_create(const struct forward_config *config)
+{
+    struct egress_config egress = {
+        .uplink = config->uplink,
+        .slots = config->slots,
+        .tap = config->tap,
+        .rate_bps = config->rate_bps,
+        .mtu = config->mtu,
+        .late_ns = config->late_ns,
+        .tag = config->tag,
+    };
+    struct forward *f = calloc(1, sizeof *f);
+
+    if (!f) {
+        return NULL;
+    }
+    f->config = *config;
+    f->classifier = (struct classifier) {
+        .flows = config->flows,
+        .slots = config->slots,
+        .misses = config->misses,
+        .vxlan = config->vxlan,
+    };
+    f->egress = egress_create(&egress);
+    f->congestion = (f->egress && config->cc
+                     ? congestion_create(config->cc, f->egress) : NULL);
+    if (!f->egress || (config->cc && !f->congestion) || !add_lanes(f)) {
+        forward_destroy(f);
+        return NULL;
+    }
+    return f;
+}
+
+void
+forward_destroy(struct forward *f)
+{
+    if (f) {
+        lanes_destroy(f->lanes);
+        congestion_destroy(f->congestion);
+        egress_destroy(f->egress);
+        free(f);
+    }
+}
+
+/* Looks whose the frames are that wait, and were nobody's when they came.  What
+ * this turn has classified, maybe before the last change, will be in the queue
+ * when the next one looks again. */
+static void __attribute__((noinline))
+claim_now(struct forward *f, uint64_t now)
+{
+    if (now >= f->claim_after) {
+        uint32_t n = egress_claim(f->egress, &f->classifier);
+
+        f->claimed = f->changes;
+        f->claim_after = now + (uint64_t) n * CLAIM_NS;
+    }
+}
+
+/* Before what is known is queued, so that nothing overtakes what waits. */
+static inline void
+claim(struct forward *f, uint64_t now)
+{
+    if (__builtin_expect(flow_table_changes(f->config.flows) != f->claimed,
+                         0)) {
+        claim_now(f, now);
+    }
+}
+
+/* What was classified, here or by another lane, goes to the queues. */
+static inline void
+push(struct forward *f, struct rte_mbuf **frames,
+     const struct packet *packets, struct verdict *verdicts, uint16_t n,
+     uint64_t now)
+{
+    if (!egress_is_empty(f->egress)) {
+        claim(f, now);
+        ack_queues_steer(&f->acks, f->egress, packets, verdicts, n);
+    }
+    for (uint16_t i = 0; f->config.bursts && i < n; i++) {
+        bursts_count(f->config.bursts, verdicts[i].slot, BURSTS_TX,
+                     rte_pktmbuf_pkt_len(frames[i]), now);
+    }
+    egress_push_burst(f->egress, frames, verdicts, n, now);
+}
+
+static bool
+receive_from_host(struct forward *f, uint64_t now)
+{
+    struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    struct verdict verdicts[PORT_BURST];
+    uint16_t n = port_receive(f->config.host, frames, PORT_BURST);
+
+    if (!n) {
+        return false;
+    }
+    if (f->lanes) {
+        n = lanes_share(f->lanes, true, frames, n);
+        if (!n) {
+            return true;
+        }
+    }
+    fetch(frames, n, packets);
+    classify_burst_from_host(&f->classifier, packets, n, now,
+                             job_slots_leased(f->config.slots, now),
+                             verdicts);
+    if (f->congestion) {
+        congestion_from_host(f->congestion, frames, packets, verdicts, n, now);
+    }
+    if (f->config.tag) {
+        tag_burst(packets, verdicts, n);
+    }
+    push(f, frames, packets, verdicts, n, now);
+    return true;
+}
+
+/* Queues what the other lanes have classified, and tagged unless congestion
+ * control has to see it first. */
+static bool
+collect_from_lanes(struct forward *f, uint64_t now)
+{
+    bool any = false;
+
+    for (unsigned int i = 1; i < f->config.n_lanes; i++) {
+        struct rte_mbuf *frames[PORT_BURST];
+        struct packet packets[PORT_BURST];
+        struct verdict verdicts[PORT_BURST];
+        uint16_t n = lane_take_sent(lanes_get(f->lanes, i), frames, verdicts,
+                                    PORT_BURST);
+
+        fetch(frames, n, packets);
+        if (f->congestion) {
+            congestion_from_host(f->congestion, frames, packets, verdicts, n,
+                                 now);
+            if (f->config.tag) {
+                tag_burst(packets, verdicts, n);
+            }
+        }
+        push(f, frames, packets, verdicts, n, now);
+        any |= n > 0;
+    }
+    return any;
+}
+
+static void
+count_received(struct forward *f, const uint16_t *slots,
+               const uint32_t *lengths, uint32_t n, uint64_t now)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        bytes += lengths[i];
+    }
+    counter_add(&f->rx_packets, n);
+    counter_add(&f->rx_bytes, bytes);
+    job_slots_count_rx(f->config.slots, slots, lengths, n);
+    for (uint32_t i = 0; f->config.bursts && i < n; i++) {
+        bursts_count(f->config.bursts, slots[i], BURSTS_RX, lengths[i], now);
+    }
+}
+
+/* Sends frames whose 'slots' are known, which it changes, to the host. */
+static inline void
+deliver(struct forward *f, struct rte_mbuf **frames, uint16_t *slots,
+        uint16_t n, uint64_t now)
+{
+    uint32_t lengths[PORT_BURST], n_sent = 0;
+
+    for (uint16_t i = 0; i < n; i++) {
+        lengths[n_sent] = rte_pktmbuf_pkt_len(frames[i]);
+        tap_see(f->config.tap, slots[i], true,
+                rte_pktmbuf_mtod(frames[i], uint8_t *),
+                rte_pktmbuf_data_len(frames[i]), lengths[n_sent], now);
+        slots[n_sent] = slots[i];
+        n_sent += port_send(f->config.host, frames[i]);
+    }
+    count_received(f, slots, lengths, n_sent, now);
+}
+
+static bool
+receive_from_uplink(struct forward *f, uint64_t now)
+{
+    struct port *host = f->config.host;
+    struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    uint16_t slots[PORT_BURST];
+    uint16_t n = port_receive(f->config.uplink, frames, port_room(host));
+    bool shared = false;
+
+    if (f->lanes) {
+        shared = n > 0;
+        n = lanes_share(f->lanes, false, frames, n);
+    }
+    if (n) {
+        fetch(frames, n, packets);
+        classify_burst_to_host(&f->classifier, packets, n, slots);
+        if (f->congestion) {
+            n = congestion_from_uplink(f->congestion, frames, packets, slots,
+                                       n, now);
+        }
+    }
+    deliver(f, frames, slots, n, now);
+    return port_flush(host, now) || shared;
+}
+
+/* Sends what another lane has classified to the host, or only counts the
+ * bursts of what that lane has sent itself. */
+static bool
+deliver_from_lane(struct forward *f, struct lane *lane, uint64_t now)
+{
+    struct lane_arrived arrived[PORT_BURST];
+    struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    uint16_t slots[PORT_BURST], n_frames = 0;
+    uint16_t n = lane_take_arrived(lane, arrived, port_room(f->config.host));
+
+    for (uint16_t i = 0; i < n; i++) {
+        if (arrived[i].frame) {
+            frames[n_frames] = arrived[i].frame;
+            slots[n_frames++] = arrived[i].slot;
+        } else if (f->config.bursts) {
+            bursts_count(f->config.bursts, arrived[i].slot, BURSTS_RX,
+                         arrived[i].bytes, now);
+        }
+    }
+    if (f->congestion) {
+        fetch(frames, n_frames, packets);
+        n_frames = congestion_from_uplink(f->congestion, frames, packets,
+                                          slots, n_frames, now);
+    }
+    deliver(f, frames, slots, n_frames, now);
+    port_flush(f->config.host, now);
+    return n > 0;
+}
+
+/* Each lane is the first in turn, so that none waits for ever for room at a
+ * port that takes little. */
+static bool
+receive_in_turn(struct forward *f, uint64_t now)
+{
+    unsigned int n = f->config.n_lanes;
+    bool any = false;
+
+    f->first = (f->first + 1) % n;
+    for (unsigned int i = 0; i < n; i++) {
+        unsigned int lane = (f->first + i) % n;
+
+        any |= lane ? deliver_from_lane(f, lanes_get(f->lanes, lane), now)
+               : f->ended ? port_flush(f->config.host, now)
+               : receive_from_uplink(f, now);
+    }
+    return any;
+}
+
+/* Returns the nanoseconds from 'now' on until a queued packet is due, and
+ * UINT64_MAX if none is queued. */
+uint64_t
+forward_until_due(const struct forward *f, uint64_t now)
+{
+    return egress_until_due(f->egress, now);
+}
+
+/* Ends with the first turn that finds nothing, so that no frame is left to be
+ * received; a port that always has some must not keep us for ever. */
+static void
+follow_end(struct forward *f, bool received)
+{
+    if (!LOAD(&f->ending)) {
+        f->last_turns = 0;
+        STORE(&f->ended, false);
+        STORE(&f->at_rest, false);
+    } else if (!f->ended
+               && (!received || ++f->last_turns >= MAX_LAST_TURNS)) {
+        STORE(&f->ended, true);
+        if (f->lanes) {
+            lanes_wake_up(f->lanes);
+        }
+    }
+}
+
+/* Moves what there is to move at 'now', forward_now() or, where packets come
+ * out of a file, their time.  Returns false if there was nothing. */
+bool
+forward_turn(struct forward *f, uint64_t now)
+{
+    bool at_rest = f->ended && (!f->lanes || lanes_have_ended(f->lanes));
+    bool received, sent;
+
+    f->changes = flow_table_changes(f->config.flows);
+    claim(f, now);
+    received = !f->ended && receive_from_host(f, now);
+    received |= f->lanes && collect_from_lanes(f, now);
+    sent = egress_send(f->egress, now);
+    received |= f->lanes ? receive_in_turn(f, now)
+                : f->ended ? port_flush(f->config.host, now)
+                : receive_from_uplink(f, now);
+    if (f->congestion && !at_rest) {
+        congestion_turn(f->congestion, now);
+    }
+    STORE(&f->at_rest, at_rest);
+    follow_end(f, received);
+    return received || sent;
+}
+
+void
+forward_end(struct forward *f, bool end)
+{
+    STORE(&f->ending, end);
+}
+
+bool
+forward_is_ending(const struct forward *f)
+{
+    return LOAD(&f->ending);
+}
+
+bool
+forward_has_ended(const struct forward *f)
+{
+    return LOAD(&f->at_rest);
+}
+
+static uint32_t
+discard(struct port *port)
+{
+    struct rte_mbuf *frames[PORT_BURST];
+    uint32_t total = 0;
+    uint16_t n;
+
+    for (int i = 0; i < MAX_DISCARDS
+         && (n = port_receive(port, frames, PORT_BURST)); i++) {
+        rte_pktmbuf_free_bulk(frames, n);
+        total += n;
+    }
+    return total;
+}
+
+static uint32_t
+discard_all(struct port *port)
+{
+    uint32_t total = 0;
+
+    for (unsigned int i = 0; i < port_n_queues(port); i++) {
+        total += discard(port_queue(port, i));
+    }
+    return total;
+}
+
+uint32_t
+forward_discard(struct forward *f)
+{
+    return discard_all(f->config.host) + discard_all(f->config.uplink);
+}
+
+size_t
+forward_save(const struct forward *f, void *body)
+{
+    return f->congestion ? congestion_save(f->congestion, body) : 0;
+}
+
+void
+forward_restore(struct forward *f, const void *body)
+{
+    if (f->congestion) {
+        congestion_restore(f->congestion, body, forward_now());
+    }
+}
+
+uint32_t
+forward_guard(const struct forward *f)
+{
+    return egress_guard(f->egress);
+}
+
+void
+forward_set_rate(struct forward *f, uint64_t bps)
+{
+    egress_set_rate(f->egress, bps);
+}
+
+uint64_t
+forward_rate(const struct forward *f)
+{
+    return egress_rate(f->egress);
+}
+
+void
+forward_set_guard(struct forward *f, uint32_t share)
+{
+    egress_set_guard(f->egress, share);
+}
+
+void
+forward_set_congestion(struct forward *f, const struct shim_congestion *told)
+{
+    if (f->congestion) {
+        congestion_set_law(f->congestion, told);
+    }
+}
+
+void
+forward_stats(const struct forward *f, struct shim_stats *stats)
+{
+    egress_stats(f->egress, stats);
+    if (f->congestion) {
+        congestion_stats(f->congestion, stats);
+    }
+    stats->rx_packets = counter_get(&f->rx_packets);
+    stats->rx_bytes = counter_get(&f->rx_bytes);
+    stats->misses = counter_get(&f->classifier.n_misses);
+    stats->malformed = counter_get(&f->classifier.n_malformed);
+    stats->lane_lost = 0;
+    if (f->lanes) {
+        lanes_add_stats(f->lanes, stats);
+    }
+}
+
+struct lane *
+forward_lane(struct forward *f, unsigned int number)
+{
+    return lanes_get(f->lanes, number);
+}
+
+struct wake *
+forward_wake(struct forward *f)
+{
+    return f->lanes ? lanes_main_wake(f->lanes) : NULL;
+}

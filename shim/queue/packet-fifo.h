@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHIM_PACKET_FIFO_H
+#define SHIM_PACKET_FIFO_H 1
+
+/* FIFOs of packets that share a pool of memory.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * There is a queue for each of a thousand jobs and of thousands of paced
+ * flows, nearly all of them empty: a ring for each would be hundreds of
+ * megabytes.  So queues are chains of chunks of four cache lines, and a chunk
+ * that is empty goes back to the pool's stack, from where the next queue takes
+ * it while it is still in the cache.  What a scheduler asks about a packet is
+ * in the chunk, so that packets that have waited for long are not touched
+ * before they leave.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    if (!packet_pool_init(&pool, n_chunks)) {
+ *        ...no memory...
+ *    }
+ *    if (!packet_fifo_push(&fifo, &pool, &item)) {
+ *        ...the pool is used up...
+ *    }
+ *    while (fifo.n) {
+ *        packet_fifo_pop(&fifo, &pool, &item);
+ *    }
+ *
+ * or several at once:
+ *
+ *    n = packet_fifo_push_run(&fifo, &pool, items, n);
+ *    n = packet_fifo_span(&fifo);
+ *    ...packet_fifo_first(&fifo)[0 .. n - 1]...
+ *    packet_fifo_remove(&fifo, &pool, n);
+ *
+ *    packet_pool_uninit(&pool);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The packets stay the caller's.  A FIFO of zeros is empty.  One thread for a
+ * pool and all its FIFOs.  The functions are here since they are called for
+ * each packet. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* What is in the 'marks' of an item. */
+#define QUEUE_ITEM_IP 1
+#define QUEUE_ITEM_DEFAULT 2    /* See struct treatment. */
+#define QUEUE_ITEM_CONTROL 4    /* Has not the DSCP of its slot. */
+
+struct queue_item {
+    void *packet;
+    uint32_t length;            /* Bytes of the frame. */
+    uint16_t slot;              /* Of its job, 0 if none. */
+    uint8_t marks;
+    uint8_t order;              /* When it came: see struct egress. */
+};
+
+#define PACKET_CHUNK_ITEMS 15
+
+struct packet_chunk {
+    struct packet_chunk *next;  /* Of its FIFO, or of the pool's stack. */
+    uint64_t pad;
+    struct queue_item items[PACKET_CHUNK_ITEMS];
+};
+
+struct packet_pool {
+    struct packet_chunk *chunks;
+    struct packet_chunk *free;  /* Those that were used and came back. */
+    uint32_t n, n_fresh;        /* The last 'n_fresh' were never used, so that
+                                 * their memory is not there yet either. */
+};
+
+struct packet_fifo {
+    struct packet_chunk *head, *tail;   /* Undefined while 'n' is 0. */
+    uint16_t first;             /* Index in 'head' of the next to leave. */
+    uint16_t end;               /* Index in 'tail' of the next free item. */
+    uint32_t n;                 /* Packets. */
+};
+
+/* Returns false without memory. */
+static inline bool
+packet_pool_init(struct packet_pool *pool, uint32_t n_chunks)
+{
+    size_t size = n_chunks * sizeof *pool->chunks;
+
+    pool->chunks = aligned_alloc(64, size);
+    pool->free = NULL;
+    pool->n = pool->n_fresh = n_chunks;
+    return pool->chunks != NULL;
+}
+
+static inline void
+packet_pool_uninit(struct packet_pool *pool)
+{
+    free(pool->chunks);
+}
+
+static inline struct packet_chunk *
+packet_pool_get(struct packet_pool *pool)
+{
+    struct packet_chunk *chunk = pool->free;
+
+    if (chunk) {
+        pool->free = chunk->next;
+    } else if (pool->n_fresh) {
+        chunk = &pool->chunks[pool->n - pool->n_fresh--];
+    }
+    return chunk;
+}
+
+static inline void
+packet_pool_put(struct packet_pool *pool, struct packet_chunk *chunk)
+{
+    chunk->next = pool->free;
+    pool->free = chunk;
+}
+
+/* Makes room for an item at the end.  Returns false if the pool is used up;
+ * then nothing has changed. */
+static inline bool
+packet_fifo_extend(struct packet_fifo *fifo, struct packet_pool *pool)
+{
+    if (!fifo->n || fifo->end == PACKET_CHUNK_ITEMS) {
+        struct packet_chunk *chunk = packet_pool_get(pool);
+
+        if (!chunk) {
+            return false;
+        }
+        if (fifo->n) {
+            fifo->tail->next = chunk;
+        } else {
+            fifo->head = chunk;
+            fifo->first = 0;
+        }
+        fifo->tail = chunk;
+        fifo->end = 0;
+    }
+    return true;
+}
+
+/* Returns false if the pool is used up; then nothing has changed. */
+static inline bool
+packet_fifo_push(struct packet_fifo *fifo, struct packet_pool *pool,
+                 const struct queue_item *item)
+{
+    if (!packet_fifo_extend(fifo, pool)) {
+        return false;
+    }
+    fifo->tail->items[fifo->end++] = *item;
+    fifo->n++;
+    return true;
+}
+
+/* Returns how many of the 'n' items it took: all, unless the pool is used
+ * up. */
+static inline uint32_t
+packet_fifo_push_run(struct packet_fifo *fifo, struct packet_pool *pool,
+                     const struct queue_item *items, uint32_t n)
+{
+    uint32_t done = 0;
+
+    while (done < n && packet_fifo_extend(fifo, pool)) {
+        uint32_t room = PACKET_CHUNK_ITEMS - fifo->end;
+
+        room = room < n - done ? room : n - done;
+        for (uint32_t i = 0; i < room; i++) {
+            fifo->tail->items[fifo->end + i] = items[done + i];
+        }
+        fifo->end += room;
+        fifo->n += room;
+        done += room;
+    }
+    return done;
+}
+
+/* Returns the packet that has been in 'fifo' for longest; there must be
+ * one. */
+static inline const struct queue_item *
+packet_fifo_first(const struct packet_fifo *fifo)
+{
+    return &fifo->head->items[fifo->first];
+}
+
+/* Returns how many items there are in a row from packet_fifo_first() on. */
+static inline uint32_t
+packet_fifo_span(const struct packet_fifo *fifo)
+{
+    uint32_t n = PACKET_CHUNK_ITEMS - fifo->first;
+
+    return n < fifo->n ? n : fifo->n;
+}
+
+/* Removes the first 'n' items, of those of packet_fifo_span(). */
+static inline void
+packet_fifo_remove(struct packet_fifo *fifo, struct packet_pool *pool,
+                   uint32_t n)
+{
+    struct packet_chunk *head = fifo->head;
+
+    fifo->first += n;
+    fifo->n -= n;
+    if (!fifo->n || fifo->first == PACKET_CHUNK_ITEMS) {
+        fifo->head = head->next;
+        fifo->first = 0;
+        packet_pool_put(pool, head);
+    }
+}
+
+/* Moves what packet_fifo_first() returns to '*item'. */
+static inline void
+packet_fifo_pop(struct packet_fifo *fifo, struct packet_pool *pool,
+                struct queue_item *item)
+{
+    *item = *packet_fifo_first(fifo);
+    packet_fifo_remove(fifo, pool, 1);
+}
+
+#endif /* shim/queue/packet-fifo.h */

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef NODE_HEAP_H
+#define NODE_HEAP_H 1
+
+/* Things that are part of several queues, each the one with the smallest key
+ * first.
+ *
+ * A binary heap of nodes that are members of what is queued; among equal keys
+ * the one with the smaller 'seq'.  A node knows its place, so that it can leave
+ * from anywhere.  The heap does not own its nodes. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct heap_node {
+    double key;
+    uint64_t seq;
+    size_t place;               /* Counts from 1; 0 is in no heap. */
+};
+
+struct node_heap {
+    size_t n, allocated;
+    struct heap_node **nodes;   /* nodes[0] is the first. */
+};
+
+void node_heap_push(struct node_heap *, struct heap_node *);
+void node_heap_remove(struct node_heap *, struct heap_node *);
+
+static inline bool
+heap_node_is_queued(const struct heap_node *node)
+{
+    return node->place != 0;
+}
+
+/* The structure of which 'NODE' is the member 'MEMBER'. */
+#define HEAP_NODE_OWNER(NODE, TYPE, MEMBER) \
+    ((TYPE *) ((char *) (NODE) - offsetof(TYPE, MEMBER)))
+
+#endif /* sim/rates/node-heap.h */

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Rates strictly by rank.
+ *
+ * Flows are scanned by their unit's rank, and a flow whose two ends are free
+ * gets both, whole.  What runs goes on for as long as no better rank wants one
+ * of its ends.  The outcome keeps the order (no flow is slowed down by a worse
+ * rank) and wastes nothing (no flow waits whose ends are both free).
+ *
+ * The scan is never made.  An event frees few ports, and only flows on those
+ * can begin; a flow that begins may stop a worse one, which frees one port
+ * more.  Taking always the best flow of all free ports leads where the scan
+ * would.
+ *
+ * Two flows of a unit are equals to the order.  The one whose ends have more
+ * left to do goes first, so that the busiest port of the unit is not kept
+ * waiting at the end. */
+
+#include "sim/rates/rates.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+
+#include "sim/rates/flow-heap.h"
+#include "sim/memory.h"
+#include "sim/rates/waiting.h"
+
+#define FREE INT_MAX            /* Rank of whoever holds a free port. */
+
+struct port {
+    struct flow *flow;          /* That holds it, or NULL. */
+    bool dirty;                 /* On the list of ports to look at. */
+    bool early;                 /* Was there when the update began. */
+};
+
+/* A flow that may begin, found at 'port'. */
+struct candidate {
+    struct flow *flow;
+    int port;
+    int rank;
+    double larger, smaller;     /* What its unit has left on its two ends,
+                                 * seconds. */
+    uint32_t lot;
+};
+
+struct greedy {
+    struct rates up;
+    int n_ports;
+    struct port *ports;
+    int *held;                  /* Rank of each port's holder, or FREE. */
+    double *slowness;           /* Of each port, seconds per byte. */
+    struct waiting waiting;     /* All flows that do not run. */
+    struct flow_heap running;   /* By end. */
+    size_t n_dirty;
+    int *dirty;                 /* Ports that are free or have new flows. */
+    size_t n_early;
+    int *early;                 /* Those when the update began. */
+    uint32_t *matches;          /* For match_lanes(). */
+    size_t n_candidates, allocated_candidates;
+    struct candidate *candidates;       /* Heap, the best first. */
+};
+
+static struct greedy *
+greedy_cast(const struct rates *r)
+{
+    return (struct greedy *) r;
+}
+
+static struct rates *
+greedy_create(const struct paths *paths)
+{
+    struct greedy *g = sim_calloc(1, sizeof *g);
+
+    assert(paths->fabric->n_tiers == 1);
+    g->n_ports = paths->fabric->n_ports;
+    waiting_init(&g->waiting, paths);
+    g->ports = sim_calloc(g->n_ports, sizeof *g->ports);
+    g->held = sim_calloc(g->n_ports, sizeof *g->held);
+    g->slowness = sim_calloc(g->n_ports, sizeof *g->slowness);
+    g->dirty = sim_calloc(g->n_ports, sizeof *g->dirty);
+    g->early = sim_calloc(g->n_ports, sizeof *g->early);
+    g->matches = sim_calloc(g->n_ports, sizeof *g->matches);
+    for (int p = 0; p < g->n_ports; p++) {
+        g->held[p] = FREE;
+        g->slowness[p] = 1 / paths->fabric->capacity[p];
+    }
+    return &g->up;
+}
+
+static void
+greedy_destroy(struct rates *r)
+{
+    struct greedy *g = greedy_cast(r);
+
+    waiting_uninit(&g->waiting);
+    free(g->ports);
+    free(g->held);
+    free(g->running.flows);
+    free(g->slowness);
+    free(g->dirty);
+    free(g->early);
+    free(g->matches);
+    free(g->candidates);
+    free(g);
+}
+
+static void
+mark_dirty(struct greedy *g, int p)
+{
+    if (!g->ports[p].dirty) {
+        g->ports[p].dirty = true;
+        g->dirty[g->n_dirty++] = p;
+    }
+}
+
+static void
+greedy_add(struct rates *r, struct flow *flow, double now)
+{
+    struct greedy *g = greedy_cast(r);
+    const struct path *path = rates_path(r, flow);
+
+    flow->rate = 0;
+    flow->since = now;
+    waiting_add(&g->waiting, flow);
+    mark_dirty(g, path->ports[0]);
+    mark_dirty(g, path->ports[1]);
+}
+
+/* Takes the ports from 'flow', which runs. */
+static void
+stop(struct greedy *g, struct flow *flow)
+{
+    const struct path *path = rates_path(&g->up, flow);
+
+    flow_heap_remove(&g->running, flow);
+    flow->rate = 0;
+    for (int k = 0; k < 2; k++) {
+        g->ports[path->ports[k]].flow = NULL;
+        g->held[path->ports[k]] = FREE;
+        mark_dirty(g, path->ports[k]);
+    }
+}
+
+/* Gives 'flow', which waits, both of its ports, whoever has them. */
+static void
+start(struct greedy *g, struct flow *flow, double now)
+{
+    const struct path *path = rates_path(&g->up, flow);
+    const double *capacity = g->up.paths->fabric->capacity;
+
+    waiting_remove(&g->waiting, flow);
+    for (int k = 0; k < 2; k++) {
+        struct flow *holder = g->ports[path->ports[k]].flow;
+
+        if (holder) {
+            flow_settle(holder, rates_path(&g->up, holder), now);
+            stop(g, holder);
+            waiting_add(&g->waiting, holder);
+        }
+    }
+    for (int k = 0; k < 2; k++) {
+        g->ports[path->ports[k]].flow = flow;
+        g->held[path->ports[k]] = flow->unit->rank;
+    }
+    flow->rate = fmin(capacity[path->ports[0]], capacity[path->ports[1]]);
+    flow->since = now;
+    flow->key = now + flow->remaining / flow->rate;
+    flow_heap_push(&g->running, flow);
+}
+
+/* Which of two flows that may begin goes first.  Inside a unit: the one with
+ * more to do on the busier of its ends. */
+static bool
+is_better(const struct candidate *a, const struct candidate *b)
+{
+    return a->rank != b->rank ? a->rank < b->rank
+        : a->larger != b->larger ? a->larger > b->larger
+        : a->smaller != b->smaller ? a->smaller > b->smaller
+        : a->lot < b->lot;
+}
+
+/* Finds the best rank from '*rank' on of a flow that may begin at port 'p',
+ * and lists the lanes of such flows in 'g->matches'.  Returns their number.
+ * All lanes are looked at, without branches, which could not be foreseen. */
+static size_t
+match_lanes(const struct greedy *g, int p, int *rank)
+{
+    const struct waiting_head *heads = g->waiting.ports[p].heads;
+    const int *held = g->held;
+    uint32_t *matches = g->matches;
+    size_t n_lanes = g->waiting.ports[p].n;
+    int least = *rank;
+    int best = held[p] - 1;
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_lanes; i++) {
+        int r = heads[i].rank;
+        bool may = (r >= least) & (r <= best) & (r < held[heads[i].other]);
+
+        n = may & (r < best) ? 0 : n;
+        best = may ? r : best;
+        matches[n] = i;
+        n += may;
+    }
+    *rank = best;
+    return n;
+}
+
+/* Returns true if it is for port 'p' to find a flow to 'other', of whose unit
+ * 'near' seconds are left here and 'far' there.  If both ends were
+ * there when the update began, that is the busier one's: all others would find
+ * the flow of the busiest only to see it gone. */
+static bool
+is_ours(const struct greedy *g, int p, int other, double near, double far)
+{
+    return far < near || (far == near && p % 2 == 0) || !g->ports[p].early
+           || !g->ports[other].early;
+}
+
+/* Returns the lane of the best flow of the 'n' matches of port 'p', NULL if
+ * none is for it to find.  They are all of one unit, which has as much left
+ * here for each of them, so that what it has left at the far end decides. */
+static const struct waiting_lane *
+best_match(const struct greedy *g, int p, size_t n)
+{
+    const struct waiting_port *port = &g->waiting.ports[p];
+    const struct waiting_lane *best = NULL;
+    double near = *port->lanes[g->matches[0]].near * g->slowness[p];
+    double most = -1;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct waiting_lane *lane = &port->lanes[g->matches[i]];
+        int other = port->heads[g->matches[i]].other;
+        double far = *lane->far * g->slowness[other];
+
+        if (far >= most && is_ours(g, p, other, near, far)
+            && (far > most || lane->lot < best->lot)) {
+            best = lane;
+            most = far;
+        }
+    }
+    return best;
+}
+
+/* Finds the best flow of 'rank' or a worse one that may begin at port 'p'.
+ * Returns false if there is none. */
+static bool
+find_candidate(const struct greedy *g, int p, int rank, struct candidate *c)
+{
+    const struct waiting_port *port = &g->waiting.ports[p];
+    const struct waiting_lane *lane = NULL;
+    double near, far;
+
+    for (; !lane; rank++) {
+        size_t n = match_lanes(g, p, &rank);
+
+        if (!n) {
+            return false;
+        }
+        lane = best_match(g, p, n);
+    }
+    near = *lane->near * g->slowness[p];
+    far = *lane->far * g->slowness[port->heads[lane - port->lanes].other];
+    *c = (struct candidate) {
+        .flow = g->waiting.queues[lane->path].first,
+        .port = p, .rank = rank - 1,
+        .larger = fmax(near, far), .smaller = fmin(near, far),
+        .lot = lane->lot,
+    };
+    return true;
+}
+
+/* Lets the best flow of 'rank' or a worse one at 'port' be a candidate. */
+static void
+push_candidate(struct greedy *g, int port, int rank)
+{
+    struct candidate new;
+    size_t i = g->n_candidates;
+
+    if (!find_candidate(g, port, rank, &new)) {
+        return;
+    }
+    g->candidates = sim_grow(g->candidates, i + 1, &g->allocated_candidates,
+                             sizeof *g->candidates);
+    g->n_candidates++;
+    while (i && is_better(&new, &g->candidates[(i - 1) / 2])) {
+        g->candidates[i] = g->candidates[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    g->candidates[i] = new;
+}
+
+static struct candidate
+pop_candidate(struct greedy *g)
+{
+    struct candidate first = g->candidates[0];
+    struct candidate last = g->candidates[--g->n_candidates];
+    size_t i = 0;
+
+    for (;;) {
+        size_t child = 2 * i + 1;
+
+        if (child + 1 < g->n_candidates
+            && is_better(&g->candidates[child + 1], &g->candidates[child])) {
+            child++;
+        }
+        if (child >= g->n_candidates
+            || !is_better(&g->candidates[child], &last)) {
+            break;
+        }
+        g->candidates[i] = g->candidates[child];
+        i = child;
+    }
+    g->candidates[i] = last;
+    return first;
+}
+
+/* Returns true if nobody with the same or a better rank has begun on the ends
+ * of the candidate since it was found. */
+static bool
+is_possible(const struct greedy *g, const struct candidate *c)
+{
+    const struct path *path = rates_path(&g->up, c->flow);
+
+    return !c->flow->rate && c->rank < g->held[path->ports[0]]
+        && c->rank < g->held[path->ports[1]];
+}
+
+/* Looks at the ports that stopped flows have left. */
+static void
+push_dirty(struct greedy *g)
+{
+    while (g->n_dirty) {
+        int p = g->dirty[--g->n_dirty];
+
+        g->ports[p].dirty = false;
+        if (g->held[p] == FREE) {
+            g->ports[p].early = false;
+            push_candidate(g, p, 0);
+        }
+    }
+}
+
+static void
+push_early(struct greedy *g)
+{
+    memcpy(g->early, g->dirty, g->n_dirty * sizeof *g->early);
+    g->n_early = g->n_dirty;
+    g->n_dirty = 0;
+    for (size_t i = 0; i < g->n_early; i++) {
+        g->ports[g->early[i]].dirty = false;
+        g->ports[g->early[i]].early = true;
+    }
+    for (size_t i = 0; i < g->n_early; i++) {
+        push_candidate(g, g->early[i], 0);
+    }
+}
+
+static void
+greedy_update(struct rates *r, double now)
+{
+    struct greedy *g = greedy_cast(r);
+
+    push_early(g);
+    while (g->n_candidates) {
+        struct candidate c = pop_candidate(g);
+
+        if (is_possible(g, &c)) {
+            start(g, c.flow, now);
+            push_dirty(g);
+        } else {
+            push_candidate(g, c.port, c.rank);
+        }
+    }
+    for (size_t i = 0; i < g->n_early; i++) {
+        g->ports[g->early[i]].early = false;
+    }
+}
+
+static void
+greedy_reorder(struct rates *r, double now, bool kept)
+{
+    struct greedy *g = greedy_cast(r);
+
+    (void) now;
+    for (int p = 0; !kept && p < g->n_ports; p++) {
+        if (g->ports[p].flow) {
+            g->held[p] = g->ports[p].flow->unit->rank;
+        }
+        if (g->waiting.ports[p].n) {
+            mark_dirty(g, p);
+        }
+    }
+    for (size_t i = 0; i < g->n_dirty; i++) {
+        if (g->dirty[i] % 2 == 0) {
+            waiting_reorder(&g->waiting, g->dirty[i]);
+        }
+    }
+}
+
+static double
+greedy_next(const struct rates *r)
+{
+    const struct greedy *g = greedy_cast(r);
+
+    return g->running.n ? g->running.flows[0]->key : INFINITY;
+}
+
+static struct flow *
+greedy_pop(struct rates *r, double now)
+{
+    struct greedy *g = greedy_cast(r);
+    struct flow *flow;
+
+    if (greedy_next(r) > now + now * RATES_TOGETHER) {
+        return NULL;
+    }
+    flow = g->running.flows[0];
+    stop(g, flow);
+    flow_finish(flow, rates_path(r, flow));
+    return flow;
+}
+
+static void
+greedy_settle(struct rates *r, double now)
+{
+    struct greedy *g = greedy_cast(r);
+
+    for (size_t i = 0; i < g->running.n; i++) {
+        struct flow *flow = g->running.flows[i];
+
+        flow_settle(flow, rates_path(r, flow), now);
+    }
+}
+
+static size_t
+greedy_list(const struct rates *r, struct sim_flow **flows,
+            size_t *allocated)
+{
+    return rates_list(r, &greedy_cast(r)->running, flows, allocated);
+}
+
+const struct rates_class rates_greedy = {
+    .create = greedy_create,
+    .destroy = greedy_destroy,
+    .add = greedy_add,
+    .reorder = greedy_reorder,
+    .update = greedy_update,
+    .next = greedy_next,
+    .pop = greedy_pop,
+    .settle = greedy_settle,
+    .list = greedy_list,
+};

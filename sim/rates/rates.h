@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef RATES_H
+#define RATES_H 1
+
+/* How fast each flow goes, and which ends next.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Rates change only when a flow begins or ends or when the order changes,
+ * which is what makes a simulation without time steps exact.  How they change
+ * is a matter of opinion: by rank (rates-fill.c, rates-greedy.c), by levels or
+ * fairly (rates-share.c), or just fast enough (rates-madd.c).  All of them look only
+ * at what an event changes, since traces have a million flows.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    struct rates *rates = rates_create(&rates_greedy, &paths);
+ *    rates->class->add(rates, flow, now);        // Any number of flows.
+ *    rates->class->reorder(rates, now, false);   // If units changed places.
+ *    rates->class->update(rates, now);
+ *    now = rates->class->next(rates);
+ *    while ((flow = rates->class->pop(rates, now))) {
+ *        ...flow has ended; maybe add() one...
+ *    }
+ *    rates->class->update(rates, now);
+ *    rates_destroy(rates);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Flows and paths are the caller's; a flow must stay where it is until it is
+ * popped.  One thread. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "sim/rates/flow-heap.h"
+#include "sim/fabric/paths.h"
+#include "sim/rates/unit.h"
+
+/* A flow that is moving, for those who observe a simulation.  Flows that
+ * share path and rate may be shown as one. */
+struct sim_flow {
+    int n_ports;                /* 2 to SIM_FABRIC_MAX_PATH. */
+    int ports[SIM_FABRIC_MAX_PATH];
+    double rate;                /* Bytes per second, > 0. */
+};
+
+struct rates {
+    const struct rates_class *class;
+    const struct paths *paths;
+    double guard_share;         /* See struct sim_options; 0 to 1. */
+    bool watches;               /* Units have limits, so their 'rate' is to be
+                                 * kept.  From rates_reorder() on, before
+                                 * which it is 0. */
+};
+
+/* A way to hand out rates.  'now' is in seconds and never falls. */
+struct rates_class {
+    struct rates *(*create)(const struct paths *);
+    void (*destroy)(struct rates *);
+
+    /* 'flow' begins, all members set but 'rate', 'key' and 'place'. */
+    void (*add)(struct rates *, struct flow *, double now);
+
+    /* The ranks, levels or limits of some units have changed; if 'kept', no
+     * ranks but of units whose first flows were added after the last
+     * update. */
+    void (*reorder)(struct rates *, double now, bool kept);
+
+    /* Makes rates valid after any of the above and after pops. */
+    void (*update)(struct rates *, double now);
+
+    /* When the next flow ends, INFINITY if nothing moves. */
+    double (*next)(const struct rates *);
+
+    /* Returns a flow that has ended by 'now', settled, or NULL. */
+    struct flow *(*pop)(struct rates *, double now);
+
+    /* Brings 'remaining' of all flows and the work of their units up to
+     * 'now'. */
+    void (*settle)(struct rates *, double now);
+
+    /* Stores the moving flows in '*flows', an array of '*allocated' that
+     * grows, and returns their number. */
+    size_t (*list)(const struct rates *, struct sim_flow **flows,
+                   size_t *allocated);
+};
+
+extern const struct rates_class rates_fill;
+extern const struct rates_class rates_greedy;  /* On one tier only. */
+extern const struct rates_class rates_share;
+extern const struct rates_class rates_madd;
+
+/* Flows that would end within this share of the clock after 'now' end now:
+ * they would have ended together but for rounding. */
+#define RATES_TOGETHER 1e-12
+
+struct rates *rates_create(const struct rates_class *, const struct paths *);
+void rates_destroy(struct rates *);
+
+/* For those who define classes. */
+
+/* Shows a flow of 'path'. */
+void rates_show(const struct path *, double rate, struct sim_flow *);
+
+/* 'list' of a class whose moving flows are those of 'heap'. */
+size_t rates_list(const struct rates *, const struct flow_heap *heap,
+                  struct sim_flow **flows, size_t *allocated);
+
+static inline const struct path *
+rates_path(const struct rates *r, const struct flow *flow)
+{
+    return &r->paths->paths[flow->path];
+}
+
+#endif /* sim/rates/rates.h */

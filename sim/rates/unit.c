@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/rates/unit.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <math.h>
+
+#include "sim/memory.h"
+
+/* As long as a flow has not ended some of it remains, at least that share. */
+#define RESIDUE 1e-15
+
+void
+unit_maker_init(struct unit_maker *m, int n_ports)
+{
+    memset(m, 0, sizeof *m);
+    m->n_ports = n_ports;
+    m->place = sim_calloc(n_ports, sizeof *m->place);
+    for (int p = 0; p < n_ports; p++) {
+        m->place[p] = -1;
+    }
+}
+
+void
+unit_maker_uninit(struct unit_maker *m)
+{
+    free(m->place);
+    free(m->work);
+}
+
+/* Adds 'times' flows of 'bytes' each. */
+void
+unit_maker_add(struct unit_maker *m, const struct path *path, double bytes,
+               int64_t times)
+{
+    for (int k = 0; k < path->n_ports; k++) {
+        int p = path->ports[k];
+        struct work *work;
+
+        if (m->place[p] < 0) {
+            m->place[p] = m->n;
+            m->work = sim_grow(m->work, m->n + 1, &m->allocated,
+                               sizeof *m->work);
+            m->work[m->n++] = (struct work) { .port = p };
+        }
+        work = &m->work[m->place[p]];
+        work->whole += times * bytes;
+        work->n_whole += times;
+    }
+}
+
+static int
+compare_ports(const void *a_, const void *b_)
+{
+    const struct work *a = a_, *b = b_;
+
+    return (a->port > b->port) - (a->port < b->port);
+}
+
+void
+unit_maker_finish(struct unit_maker *m, struct unit *unit)
+{
+    if (m->n) {
+        qsort(m->work, m->n, sizeof *m->work, compare_ports);
+    }
+    unit->n_work = m->n;
+    unit->work = sim_calloc(m->n, sizeof *unit->work);
+    unit->bytes = sim_calloc(m->n, sizeof *unit->bytes);
+    for (size_t i = 0; i < m->n; i++) {
+        unit->work[i] = m->work[i];
+        m->place[m->work[i].port] = i;
+    }
+}
+
+/* Lets 'flow', which takes 'path', know its places in the finished unit. */
+void
+unit_maker_bind(const struct unit_maker *m, const struct path *path,
+                struct flow *flow)
+{
+    flow->work[0] = m->place[path->ports[0]];
+    flow->work[1] = m->place[path->ports[path->n_ports - 1]];
+}
+
+void
+unit_maker_clear(struct unit_maker *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        m->place[m->work[i].port] = -1;
+    }
+    m->n = 0;
+}
+
+void
+unit_begin(struct unit *unit, const struct sim_fabric *fabric, double now)
+{
+    unit->begin = unit->since = now;
+    unit->sent = unit->left = unit->initial = 0;
+    unit->rate = unit->until = 0;
+    unit->sent_limit = INFINITY;
+    for (size_t i = 0; i < unit->n_work; i++) {
+        struct work *work = &unit->work[i];
+
+        unit->bytes[i] = work->whole;
+        work->n_left = work->n_whole;
+        unit->initial = fmax(unit->initial,
+                             work->whole / fabric->capacity[work->port]);
+        if (work->port < 2 * fabric->n_hosts && work->port % 2 == 0) {
+            unit->left += work->whole;
+        }
+    }
+}
+
+void
+unit_uninit(struct unit *unit)
+{
+    free(unit->work);
+    free(unit->bytes);
+}
+
+/* Returns the place of 'port', which 'unit' has. */
+size_t
+unit_find_work(const struct unit *unit, int port)
+{
+    size_t low = 0;
+    size_t high = unit->n_work;
+
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+
+        if (unit->work[middle].port <= port) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    assert(unit->work[low].port == port);
+    return low;
+}
+
+/* Takes 'bytes' and 'n' flows off what remains on the ports of 'path'. */
+static void
+subtract(struct flow *flow, const struct path *path, double bytes, int n)
+{
+    struct unit *unit = flow->unit;
+    int last = path->n_ports - 1;
+
+    for (int k = 0; k <= last; k++) {
+        size_t i = k == 0 ? flow->work[0] : k == last ? flow->work[1]
+            : unit_find_work(unit, path->ports[k]);
+
+        unit->work[i].n_left -= n;
+        unit->bytes[i] = unit->work[i].n_left
+            ? fmax(unit->bytes[i] - bytes, 0) : 0;
+    }
+    unit->left = fmax(unit->left - bytes, 0);
+}
+
+void
+flow_settle_at(struct flow *flow, const struct path *path, double now,
+               double remaining)
+{
+    double bytes = flow->remaining - fmax(remaining, flow->bytes * RESIDUE);
+
+    flow->since = now;
+    if (bytes > 0) {
+        flow->remaining -= bytes;
+        subtract(flow, path, bytes, 0);
+        flow->unit->sent += bytes;
+    }
+}
+
+void
+flow_settle(struct flow *flow, const struct path *path, double now)
+{
+    flow_settle_at(flow, path, now,
+                   flow->remaining - flow->rate * (now - flow->since));
+}
+
+void
+flow_finish(struct flow *flow, const struct path *path)
+{
+    subtract(flow, path, flow->remaining, 1);
+    flow->unit->sent += flow->remaining;
+    flow->remaining = 0;
+}
+
+void
+unit_change_rate(struct unit *unit, double now, double change)
+{
+    unit->until += unit->rate * (now - unit->since);
+    unit->since = now;
+    unit->rate = fmax(unit->rate + change, 0);
+}
+
+double
+unit_limit_time(const struct unit *unit)
+{
+    if (!isfinite(unit->sent_limit) || unit->rate <= 0) {
+        return INFINITY;
+    }
+    return unit->since + (unit->sent_limit - unit->until) / unit->rate;
+}
+
+/* Gives the 'n' 'units' ranks between 'low' and 'high', evenly.  Returns false
+ * if there is no room. */
+static bool
+spread_ranks(struct unit **units, size_t n, int low, int high)
+{
+    for (size_t i = 0; i < n; i++) {
+        units[i]->rank = low + (int64_t) (high - low) * (i + 1) / (n + 1);
+    }
+    return (size_t) (high - low) > n;
+}
+
+/* Lets ranks follow the order of the 'n' 'units'.  Ranks have gaps, so that an
+ * order to which units were only added and from which some are gone, as most
+ * are, leaves all others as they were; looking at all flows again is what
+ * costs.  Returns true if it did. */
+bool
+units_set_ranks(struct unit **units, size_t n)
+{
+    int low = 0;
+    size_t n_new = 0;
+    bool kept = true;
+
+    for (size_t k = 0; k < n && kept; k++) {
+        int rank = units[k]->rank;
+
+        if (rank < 0) {
+            n_new++;
+        } else {
+            kept = rank > low && spread_ranks(&units[k - n_new], n_new, low,
+                                              rank);
+            low = rank;
+            n_new = 0;
+        }
+    }
+    if (kept && spread_ranks(&units[n - n_new], n_new, low, INT_MAX)) {
+        return true;
+    }
+    spread_ranks(units, n, 0, INT_MAX);
+    return false;
+}

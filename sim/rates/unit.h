@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SIM_UNIT_H
+#define SIM_UNIT_H 1
+
+/* What is ordered, and what it still has to send.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Orders look at whole stages, at jobs or at single exchanges, see 'enum
+ * order_unit'; flows belong to whichever it is.  A decision needs to know what
+ * remains of each unit on each port.  To add that up anew would cost all flows
+ * each time, so a unit keeps it, by port, and its flows subtract what they
+ * have sent when they stop, end or are asked.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    struct unit_maker maker;
+ *    unit_maker_init(&maker, n_ports);
+ *    for (...each flow of the unit...) {
+ *        unit_maker_add(&maker, path, bytes, times);
+ *    }
+ *    unit_maker_finish(&maker, &unit);
+ *    for (...each flow...) {
+ *        unit_maker_bind(&maker, path, flow);
+ *    }
+ *    unit_maker_clear(&maker);
+ *
+ * From then on flow_settle() and flow_finish() keep the unit up to date.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * A unit owns its table.  Part of the simulation, one thread. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/fabric/paths.h"
+
+struct live_job;
+struct live_stage;
+struct member;
+
+/* What a unit has to do with one port. */
+struct work {
+    int port;
+    double whole;               /* Bytes at the unit's begin. */
+    int64_t n_whole, n_left;    /* Flows that carry them, then and now. */
+};
+
+struct unit {
+    struct live_stage *stage;
+    struct live_job *job;
+    uint64_t id;                /* By begin, the oldest has the least. */
+    double begin;               /* Seconds. */
+    double initial;             /* Seconds that the busiest port needed. */
+    double sent;                /* Bytes since 'begin'. */
+    double left;                /* Bytes. */
+    size_t n_work;
+    struct work *work;          /* By port. */
+    double *bytes;              /* Left of each; exactly 0 without flows,
+                                 * whatever was rounded. */
+    size_t index;               /* In live's 'units'. */
+
+    /* By the last decision. */
+    int rank;                   /* The least is first; -1 before that. */
+    int level;                  /* 0 is first. */
+    double sent_limit;          /* As in struct order_result. */
+
+    /* By a rate allocation that watches limits, see rates.h. */
+    double rate;                /* Of all its flows, bytes per second, */
+    double since;               /* from so many seconds on, */
+    double until;               /* when so many bytes had been sent. */
+
+    struct member *member;      /* By rates-fill.c, which owns it, or NULL. */
+};
+
+/* Bytes on their way from one host to another. */
+struct flow {
+    struct live_job *job;       /* Who waits for it, */
+    struct unit *unit;          /* and as what it is ordered. */
+    uint32_t path;              /* Number in struct paths. */
+    uint32_t work[2];           /* Places of its first and last port in the
+                                 * unit's table. */
+    int shard;                  /* Part of the job's exchange. */
+    uint64_t seq;               /* By begin; breaks ties. */
+    double bytes;               /* At its begin. */
+    double remaining;           /* Bytes left at 'since', */
+    double since;               /* seconds, */
+    double rate;                /* and bytes per second from then on. */
+
+    /* The rate allocation's. */
+    double key;                 /* When it ends, in seconds or as it counts. */
+    uint32_t place;             /* Where it keeps the flow, */
+    uint32_t index;             /* in two ways. */
+};
+
+/* Adds up the work of a unit. */
+struct unit_maker {
+    int *place;                 /* Of each port in 'work', -1 if not there. */
+    int n_ports;
+    size_t n, allocated;
+    struct work *work;
+};
+
+void unit_maker_init(struct unit_maker *, int n_ports);
+void unit_maker_uninit(struct unit_maker *);
+void unit_maker_add(struct unit_maker *, const struct path *, double bytes,
+                    int64_t times);
+void unit_maker_finish(struct unit_maker *, struct unit *);
+void unit_maker_bind(const struct unit_maker *, const struct path *,
+                     struct flow *);
+void unit_maker_clear(struct unit_maker *);
+
+/* Lets 'unit' begin with all of its work. */
+void unit_begin(struct unit *, const struct sim_fabric *, double now);
+void unit_uninit(struct unit *);
+
+size_t unit_find_work(const struct unit *, int port);
+
+/* Subtracts what 'flow' has sent until 'now' at its rate. */
+void flow_settle(struct flow *, const struct path *, double now);
+
+/* Subtracts what 'flow' has sent until 'now' if 'remaining' is left. */
+void flow_settle_at(struct flow *, const struct path *, double now,
+                    double remaining);
+
+/* Subtracts what remains of 'flow', which has ended. */
+void flow_finish(struct flow *, const struct path *);
+
+/* Changes the rate of 'unit' by 'change' from 'now' on. */
+void unit_change_rate(struct unit *, double now, double change);
+
+/* When 'unit' will have sent as much as its limit, INFINITY if never. */
+double unit_limit_time(const struct unit *);
+
+/* Lets ranks follow the order of the 'n' units. */
+bool units_set_ranks(struct unit **, size_t n);
+
+#endif /* sim/rates/unit.h */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/run/by-policy.h"
+
+#include <math.h>
+
+#include "policies/policy.h"
+#include "sim/workload/workload-view.h"
+
+struct sim_options
+sim_policy_options(const struct policy *policy)
+{
+    struct sim_options options = {
+        .order = policy->order,
+        .service = SIM_SERVICE_LEVELS,
+        .guard_share = policy->guard_share,
+        .aging_s = policy->aging_s,
+        .aging_slowdown = policy->aging_slowdown,
+        .early = {
+            .samples = policy->early_samples < PROGRESS_WINDOW
+                       ? policy->early_samples : PROGRESS_WINDOW,
+            .boot_s = policy->early_boot_s,
+            .period_s = policy->early_period_s,
+        },
+    };
+
+    if (options.order.improve_s > 0) {
+        options.order.improve_s = INFINITY;
+    }
+    return options;
+}
+
+void
+simulate_by_policy(const struct workload *w, const struct policy *policy,
+                   const struct sim_options *options,
+                   struct sim_result *result)
+{
+    struct workload *view = workload_view_weighted(w, policy);
+    struct sim_options own = sim_policy_options(policy);
+
+    simulate(view, options ? options : &own, result);
+    workload_view_destroy(view);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/run/live.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "sim/memory.h"
+#include "sim/run/records.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload.h"
+
+static void stage_begin(struct live *, const struct workload_cojob *,
+                        size_t rung);
+static void stage_end(struct live *, struct live_stage *);
+static void exchange_end(struct live *, struct live_job *);
+
+static void
+begin_unit(struct live *live, struct unit *unit)
+{
+    unit->id = live->n_begun_units++;
+    unit->rank = -1;
+    unit->level = 0;
+    unit_begin(unit, live->fabric, live->now);
+    live->units = sim_grow(live->units, live->n_units + 1,
+                           &live->allocated_units, sizeof *live->units);
+    unit->index = live->n_units++;
+    live->units[unit->index] = unit;
+    live->units_changed = true;
+}
+
+static void
+end_unit(struct live *live, struct unit *unit)
+{
+    struct unit *last = live->units[--live->n_units];
+
+    live->units[unit->index] = last;
+    last->index = unit->index;
+    live->units_changed = true;
+}
+
+/* Begins the next phase of 'shard' that sends anything, or ends the shard. */
+static void
+shard_advance(struct live *live, struct live_job *job, int shard)
+{
+    int n_phases = job->job->n_phases;
+    const size_t *first = &job->first[shard * n_phases];
+    int phase = job->phase[shard] + 1;
+
+    while (phase < n_phases && first[phase] == first[phase + 1]) {
+        phase++;
+    }
+    job->phase[shard] = phase;
+    if (phase == n_phases) {
+        if (!--job->shards_left) {
+            exchange_end(live, job);
+        }
+        return;
+    }
+    job->on_the_way[shard] = first[phase + 1] - first[phase];
+    for (size_t i = first[phase]; i < first[phase + 1]; i++) {
+        struct flow *flow = &job->flows[i];
+
+        flow->remaining = flow->bytes;
+        flow->seq = live->n_begun_flows++;
+        live->rates->class->add(live->rates, flow, live->now);
+    }
+}
+
+static void
+exchange_begin(struct live *live, struct live_job *job)
+{
+    job->state = LIVE_EXCHANGING;
+    job->shards_left = job->job->n_shards;
+    if (!job->shards_left) {
+        exchange_end(live, job);
+        return;
+    }
+    if (live->ordered == ORDER_UNIT_COFLOW) {
+        begin_unit(live, &job->unit);
+    }
+    for (int s = 0; s < job->job->n_shards; s++) {
+        job->phase[s] = -1;
+    }
+    for (int s = 0; s < job->job->n_shards; s++) {
+        shard_advance(live, job, s);
+    }
+}
+
+static void
+compute_end(void *live, void *job)
+{
+    exchange_begin(live, job);
+}
+
+static void
+job_end(struct live *live, struct live_job *job)
+{
+    job->state = LIVE_DONE;
+    job->record->end = live->now;
+    if (live->ordered != ORDER_UNIT_COFLOW) {
+        end_unit(live, &job->unit);
+    }
+    if (!--job->stage->jobs_left) {
+        stage_end(live, job->stage);
+    }
+}
+
+/* Lets 'job' tell what its metric is now. */
+static void
+tell_metric(struct live *live, struct live_job *job)
+{
+    progress_curve_add(job->curve, job->iterations_done,
+                       curve_value(&job->job->curve, job->iterations_done),
+                       live->now);
+}
+
+static void
+iteration_begin(struct live *live, struct live_job *job)
+{
+    if (job->iterations_done == job->early_iteration
+        && isinf(job->record->early_end)) {
+        job->record->early_end = live->now;
+    }
+    if (!job->iterations_left) {
+        job_end(live, job);
+    } else if (job->job->compute > 0) {
+        job->state = LIVE_COMPUTING;
+        job->compute_end = live->now + job->job->compute;
+        event_queue_push(&live->events, job->compute_end, compute_end, job);
+    } else {
+        exchange_begin(live, job);
+    }
+}
+
+static void
+exchange_end(struct live *live, struct live_job *job)
+{
+    if (live->ordered == ORDER_UNIT_COFLOW && job->job->n_shards) {
+        end_unit(live, &job->unit);
+    }
+    job->iterations_left--;
+    job->iterations_done++;
+    if (job->curve) {
+        tell_metric(live, job);
+    }
+    iteration_begin(live, job);
+}
+
+/* Sorts the transfers of 'job' into flows by shard and phase. */
+static void
+make_flows(struct live *live, struct live_job *job)
+{
+    const struct workload_job *wj = job->job;
+    size_t n_keys = (size_t) wj->n_shards * wj->n_phases;
+
+    job->first = sim_calloc(n_keys + 2, sizeof *job->first);
+    job->flows = sim_calloc(wj->n_transfers, sizeof *job->flows);
+    for (size_t i = 0; i < wj->n_transfers; i++) {
+        const struct workload_transfer *t = &wj->transfers[i];
+
+        job->first[t->shard * wj->n_phases + t->phase + 2]++;
+    }
+    for (size_t i = 2; i < n_keys + 2; i++) {
+        job->first[i] += job->first[i - 1];
+    }
+    for (size_t i = 0; i < wj->n_transfers; i++) {
+        const struct workload_transfer *t = &wj->transfers[i];
+        size_t key = t->shard * wj->n_phases + t->phase;
+
+        job->flows[job->first[key + 1]++] = (struct flow) {
+            .job = job, .shard = t->shard, .bytes = t->bytes,
+            .path = paths_find(&live->paths, t->src, t->dst),
+        };
+    }
+}
+
+/* Makes a unit of the flows of 'job', 'times' each. */
+static void
+make_unit(struct live *live, struct live_job *job, int64_t times)
+{
+    const struct path *paths = live->paths.paths;
+    size_t n = job->job->n_transfers;
+
+    job->unit.stage = job->stage;
+    job->unit.job = job;
+    for (size_t i = 0; i < n; i++) {
+        const struct flow *flow = &job->flows[i];
+
+        unit_maker_add(&live->maker, &paths[flow->path], flow->bytes, times);
+    }
+    unit_maker_finish(&live->maker, &job->unit);
+    for (size_t i = 0; i < n; i++) {
+        struct flow *flow = &job->flows[i];
+
+        flow->unit = &job->unit;
+        unit_maker_bind(&live->maker, &paths[flow->path], flow);
+    }
+    unit_maker_clear(&live->maker);
+}
+
+static int
+compare_ports(const void *a_, const void *b_)
+{
+    const int *a = a_, *b = b_;
+
+    return (*a > *b) - (*a < *b);
+}
+
+/* Lists the ports of all jobs of 'stage', so that what they need can be added
+ * up without looking for any. */
+static void
+make_ports(struct live_stage *stage)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        n += stage->jobs[i].unit.n_work;
+    }
+    stage->ports = sim_calloc(n, sizeof *stage->ports);
+    stage->seconds = sim_calloc(n, sizeof *stage->seconds);
+    n = 0;
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        const struct unit *unit = &stage->jobs[i].unit;
+
+        for (size_t j = 0; j < unit->n_work; j++) {
+            stage->ports[n++] = unit->work[j].port;
+        }
+    }
+    qsort(stage->ports, n, sizeof *stage->ports, compare_ports);
+    for (size_t i = 0; i < n; i++) {
+        if (!i || stage->ports[i] != stage->ports[i - 1]) {
+            stage->ports[stage->n_ports++] = stage->ports[i];
+        }
+    }
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        struct live_job *job = &stage->jobs[i];
+        size_t place = 0;
+
+        job->place = sim_calloc(job->unit.n_work, sizeof *job->place);
+        for (size_t j = 0; j < job->unit.n_work; j++) {
+            while (stage->ports[place] != job->unit.work[j].port) {
+                place++;
+            }
+            job->place[j] = place;
+        }
+    }
+}
+
+static void
+make_units(struct live *live, struct live_stage *stage, int64_t iterations)
+{
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        struct live_job *job = &stage->jobs[i];
+
+        if (live->ordered == ORDER_UNIT_COFLOW) {
+            make_unit(live, job, 1);
+        } else {
+            make_unit(live, job, iterations);
+            begin_unit(live, &job->unit);
+        }
+    }
+    if (live->ordered == ORDER_UNIT_STAGE) {
+        make_ports(stage);
+    }
+}
+
+/* Lets 'job' go on with its curve of the rungs before, if orders look at its
+ * progress. */
+static void
+find_curve(struct live *live, struct live_job *job)
+{
+    if (live->curves && job->job->curve.final > 0) {
+        job->curve = &live->curves[job->record - live->jobs];
+        if (isinf(job->record->begin)) {
+            progress_curve_init(job->curve, live->now);
+        }
+    }
+}
+
+static void
+live_job_init(struct live *live, struct live_job *job,
+              struct live_stage *stage, size_t index)
+{
+    const struct workload_cojob *cojob = stage->cojob;
+    const struct workload_rung *rung = &cojob->rungs[stage->record->rung];
+    const struct workload_job *wj = &cojob->jobs[index];
+    int64_t before = stage->record->rung ? rung[-1].iterations : 0;
+    bool takes_time = wj->compute > 0 || wj->n_transfers;
+
+    *job = (struct live_job) {
+        .job = wj, .stage = stage,
+        .record = &live->jobs[live->first_job[stage->record->cojob] + index],
+        .exchange_time = workload_exchange_time(wj, live->fabric),
+        .iterations_done = before,
+        .iterations_left = takes_time ? rung->iterations - before : 0,
+        .early_iteration = early_iteration(cojob, index),
+        .phase = sim_calloc(wj->n_shards, sizeof *job->phase),
+        .on_the_way = sim_calloc(wj->n_shards, sizeof *job->on_the_way),
+    };
+    make_flows(live, job);
+    find_curve(live, job);
+    job->record->begin = fmin(job->record->begin, live->now);
+}
+
+static void
+live_stage_destroy(struct live_stage *stage)
+{
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        struct live_job *job = &stage->jobs[i];
+
+        unit_uninit(&job->unit);
+        free(job->phase);
+        free(job->on_the_way);
+        free(job->flows);
+        free(job->first);
+        free(job->place);
+    }
+    free(stage->ports);
+    free(stage->seconds);
+    free(stage->jobs);
+    free(stage);
+}
+
+static void
+stage_begin(struct live *live, const struct workload_cojob *cojob, size_t rung)
+{
+    struct live_stage *stage = sim_calloc(1, sizeof *stage);
+    int64_t before = rung ? cojob->rungs[rung - 1].iterations : 0;
+    size_t n = cojob->rungs[rung].n_jobs;
+
+    stage->cojob = cojob;
+    stage->record = &live->stages[live->n_stages++];
+    stage->record->cojob = cojob - live->workload->cojobs;
+    stage->record->rung = rung;
+    stage->record->begin = live->now;
+    stage->n_jobs = stage->jobs_left = n;
+    stage->jobs = sim_calloc(n, sizeof *stage->jobs);
+    for (size_t i = 0; i < n; i++) {
+        live_job_init(live, &stage->jobs[i], stage, i);
+    }
+    make_units(live, stage, cojob->rungs[rung].iterations - before);
+
+    /* The last job may end the stage, and so free it. */
+    for (size_t i = 0; i < n; i++) {
+        iteration_begin(live, &stage->jobs[i]);
+    }
+}
+
+static void
+stage_end(struct live *live, struct live_stage *stage)
+{
+    const struct workload_cojob *cojob = stage->cojob;
+    size_t next = stage->record->rung + 1;
+
+    stage->record->end = live->now;
+    live->n_ended++;
+    live_stage_destroy(stage);
+    if (next < cojob->n_rungs) {
+        stage_begin(live, cojob, next);
+    }
+}
+
+static void
+cojob_begin(void *live, void *cojob_)
+{
+    const struct workload_cojob *cojob = cojob_;
+
+    if (cojob->n_rungs) {
+        stage_begin(live, cojob, 0);
+    }
+}
+
+void
+live_init(struct live *live, const struct workload *w,
+          const struct sim_fabric *fabric,
+          const struct order_options *order, const struct rates_class *class)
+{
+    memset(live, 0, sizeof *live);
+    live->workload = w;
+    live->fabric = fabric;
+    live->ordered = order_classes[order->kind].unit;
+    live->stages = sim_calloc(w->n_stages, sizeof *live->stages);
+    live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
+    if (order->kind == ORDER_EARLY || order->kind == ORDER_STAGE_EARLY) {
+        live->curves = sim_calloc(live->n_jobs, sizeof *live->curves);
+    }
+    event_queue_init(&live->events);
+    paths_init(&live->paths, fabric);
+    unit_maker_init(&live->maker, fabric->n_ports);
+    live->rates = rates_create(class, &live->paths);
+    for (size_t i = 0; i < w->n_cojobs; i++) {
+        event_queue_push(&live->events, w->cojobs[i].arrival, cojob_begin,
+                         &w->cojobs[i]);
+    }
+}
+
+void
+live_uninit(struct live *live)
+{
+    assert(!live->n_units);
+    rates_destroy(live->rates);
+    unit_maker_uninit(&live->maker);
+    paths_uninit(&live->paths);
+    free(live->first_job);
+    free(live->curves);
+    free(live->units);
+    event_queue_uninit(&live->events);
+}
+
+void
+live_flow_ended(struct live *live, struct flow *flow)
+{
+    struct live_job *job = flow->job;
+
+    assert(job->on_the_way[flow->shard]);
+    if (!--job->on_the_way[flow->shard]) {
+        shard_advance(live, job, flow->shard);
+    }
+}
+
+void
+live_run_events(struct live *live)
+{
+    while (event_queue_next(&live->events) <= live->now) {
+        struct event e = event_queue_pop(&live->events);
+
+        e.run(live, e.arg);
+    }
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef LIVE_H
+#define LIVE_H 1
+
+/* The stages that are running, and how far each of their jobs is.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * What a job does next follows from what has ended: its computation, a phase
+ * of a shard, an iteration, the stage that it belongs to.  This module knows
+ * these rules and nothing of rates; a rate allocation, see rates.h, knows
+ * rates and nothing of jobs.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    live_init(&live, workload, fabric, ORDER_UNIT_STAGE, &rates_greedy);
+ *    for (;;) {
+ *        live.now = ...the next of live.events and live.rates...;
+ *        while ((flow = live.rates->class->pop(live.rates, live.now))) {
+ *            live_flow_ended(&live, flow);
+ *        }
+ *        live_run_events(&live);
+ *        if (live.units_changed) {
+ *            ...order 'live.units'...
+ *        }
+ *        live.rates->class->update(live.rates, live.now);
+ *    }
+ *    live_uninit(&live);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Part of the simulation, used by simulate.c and remaining.c only. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "order/early.h"
+#include "order/order.h"
+#include "sim/run/event-queue.h"
+#include "sim/fabric/paths.h"
+#include "sim/rates/rates.h"
+#include "sim/rates/unit.h"
+
+struct sim_job;
+struct sim_stage;
+struct workload;
+struct workload_cojob;
+struct workload_job;
+
+enum live_state { LIVE_COMPUTING, LIVE_EXCHANGING, LIVE_DONE };
+
+struct live_job {
+    const struct workload_job *job;
+    struct live_stage *stage;
+    struct sim_job *record;     /* In live's 'jobs'. */
+    struct unit unit;
+    double exchange_time;       /* workload_exchange_time(). */
+    int64_t iterations_done;    /* In all rungs. */
+    int64_t iterations_left;    /* In this one, the running one included. */
+    struct progress_curve *curve;       /* What it has told of its metric, in
+                                 * live's 'curves'; NULL: it has none or
+                                 * nobody asks. */
+    int64_t early_iteration;    /* See struct sim_job's 'early_end'; -1 if
+                                 * that never comes. */
+    enum live_state state;
+    double compute_end;         /* While LIVE_COMPUTING. */
+    int shards_left;            /* Shards whose exchange has not ended. */
+    int *phase;                 /* Of each shard. */
+    size_t *on_the_way;         /* Flows of each shard's phase. */
+    struct flow *flows;         /* Of each transfer, by shard and phase. */
+    size_t *first;              /* Of each shard's each phase in 'flows', one
+                                 * more for the end. */
+    size_t *place;              /* Of each port of 'unit' in the stage's. */
+};
+
+struct live_stage {
+    const struct workload_cojob *cojob;
+    struct sim_stage *record;   /* In live's 'stages'. */
+    size_t n_jobs, jobs_left;
+    struct live_job *jobs;
+    int place;                  /* In the last problem, if it had stages. */
+
+    /* If orders see stages: the ports of all jobs, by number, and room for what
+     * the stage needs of each. */
+    size_t n_ports;
+    int *ports;
+    double *seconds;
+};
+
+struct live {
+    const struct workload *workload;
+    const struct sim_fabric *fabric;
+    enum order_unit ordered;    /* What orders see.  Where that is stages,
+                                 * units are jobs all the same: those with
+                                 * slack wait, see slack.h. */
+    double now;
+    struct event_queue events;
+    struct paths paths;
+    struct rates *rates;
+    struct unit_maker maker;
+    size_t n_units, allocated_units;
+    struct unit **units;        /* That have begun and not ended. */
+    uint64_t n_begun_units, n_begun_flows;
+    size_t n_stages, n_ended;   /* That began, of those that ended. */
+    struct sim_stage *stages;
+    size_t n_jobs;
+    struct sim_job *jobs;       /* By cojob, then by job. */
+    size_t *first_job;          /* Of each cojob in 'jobs'. */
+    struct progress_curve *curves;      /* Of each of 'jobs' if the order
+                                 * looks at progress, else NULL. */
+    bool units_changed;         /* A unit began or ended.  The simulation
+                                 * resets it. */
+};
+
+void live_init(struct live *, const struct workload *,
+               const struct sim_fabric *, const struct order_options *,
+               const struct rates_class *);
+
+/* Leaves 'stages' and 'jobs' to the caller. */
+void live_uninit(struct live *);
+
+/* Lets go on what waited for 'flow', which the rate allocation has popped. */
+void live_flow_ended(struct live *, struct flow *);
+
+/* Runs the events until 'now'. */
+void live_run_events(struct live *);
+
+/* Makes the problem one for order_compute() of what the live units still have
+ * to do, in their order, or of the stages that they are part of.  Rates must
+ * be settled. */
+void remaining_problem(const struct live *, const struct progress_options *,
+                       struct order_problem *);
+
+/* Seconds that 'job' takes alone to the end of its rung. */
+double remaining_alone(const struct live *, const struct live_job *);
+
+/* Fills 'isolated' of the 'n' stages and adds what each port carried for them
+ * to 'port_bytes'.  Returns the lower bound on the mean of the stages'
+ * completion times when all of them began as recorded, by the certificate
+ * and, if that is better, by so many 'rounds' of ascent. */
+double recorded_bound(const struct workload *, struct paths *, int rounds,
+                      struct sim_stage *, size_t n, double *port_bytes);
+
+#endif /* sim/run/live.h */

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What orders are told: what remains to be done, and of what kind it is. */
+
+#include <math.h>
+
+#include "order/ascent.h"
+#include "order/order.h"
+#include "sim/run/live.h"
+#include "sim/memory.h"
+#include "sim/run/records.h"
+#include "sim/run/simulate.h"
+#include "sim/workload/workload.h"
+
+/* Seconds that 'job' takes from iteration to iteration if it is alone. */
+static double
+period_alone(const struct live_job *job)
+{
+    return job->job->compute + job->exchange_time;
+}
+
+double
+remaining_alone(const struct live *live, const struct live_job *job)
+{
+    double whole = job->iterations_left;
+    double alone = 0;
+
+    if (job->state == LIVE_DONE) {
+        return 0;
+    }
+    if (job->state == LIVE_EXCHANGING) {
+        whole--;
+    } else {
+        alone = job->compute_end - live->now - job->job->compute;
+    }
+    return alone + whole * period_alone(job);
+}
+
+/* Merges what the metric of 'job' says at 'now' of how early it is, by the
+ * same fit that the controller makes.  A job without a metric is taken to
+ * improve like 1 / k and to be late. */
+static void
+early_traits(const struct live_job *job,
+             const struct progress_options *options, double now,
+             struct order_traits *traits)
+{
+    double k = job->iterations_done;
+    bool early = false;
+    double gain;
+
+    if (job->state == LIVE_DONE) {
+        return;
+    }
+    if (job->curve) {
+        double ahead;
+
+        progress_curve_score(job->curve, options, k, period_alone(job), now,
+                             &gain, &early);
+        ahead = progress_curve_ahead(job->curve, options, k);
+        traits->ahead = fmax(traits->ahead,
+                             fmin(ahead, job->iterations_left));
+    } else {
+        gain = 1 / ((k + 1) * (k + 1));
+    }
+    traits->gain = fmax(traits->gain, gain);
+    traits->early |= early;
+}
+
+/* Adds up what of 'job' counts for its unit: 'compute' and 'exchange' are
+ * seconds of all its jobs' iterations. */
+static void
+add_job_traits(const struct live_job *job, struct order_traits *traits,
+               double *compute, double *exchange)
+{
+    if (job->state == LIVE_DONE) {
+        return;
+    }
+    *compute += job->job->compute * job->job->devices;
+    *exchange += job->exchange_time;
+    if (job->iterations_left > 1 && period_alone(job) > traits->period) {
+        traits->period = period_alone(job);
+        traits->burst = job->exchange_time;
+    }
+}
+
+/* Describes the 'n' 'jobs', of which 'unit' is the first. */
+static void
+get_traits(const struct live *live, const struct unit *unit,
+           const struct live_job *jobs, size_t n,
+           const struct progress_options *early,
+           struct order_traits *traits)
+{
+    double compute = 0;
+    double exchange = 0;
+
+    *traits = (struct order_traits) {
+        .arrival = live->now - unit->begin, .initial = unit->initial,
+    };
+    for (size_t i = 0; i < n; i++) {
+        traits->sent += jobs[i].unit.sent;
+        traits->bytes += jobs[i].unit.left;
+        add_job_traits(&jobs[i], traits, &compute, &exchange);
+        early_traits(&jobs[i], early, live->now, traits);
+    }
+    traits->intensity = exchange > 0 ? compute / exchange : 0;
+}
+
+/* Seconds that what 'unit' has left on the port of its work 'i' takes. */
+static double
+work_seconds(const struct live *live, const struct unit *unit, size_t i)
+{
+    return unit->bytes[i] / live->fabric->capacity[unit->work[i].port];
+}
+
+/* Adds 'unit', of one job, to 'op'.  Its exchanges may be looked at one by one,
+ * and then they take no time alone. */
+static void
+add_unit(struct order_problem *op, const struct live *live,
+         const struct unit *unit, double weight)
+{
+    int s = order_problem_add_stage(op, weight, unit->id);
+    double alone = live->ordered == ORDER_UNIT_COFLOW ? 0
+        : remaining_alone(live, unit->job);
+
+    for (size_t i = 0; i < unit->n_work; i++) {
+        order_problem_set_demand(op, s, unit->work[i].port,
+                                 work_seconds(live, unit, i));
+    }
+    order_problem_set_release(op, s, 0, alone);
+}
+
+/* Adds 'stage' to 'op'. */
+static void
+add_stage(struct order_problem *op, const struct live *live,
+          struct live_stage *stage, double weight)
+{
+    int s = order_problem_add_stage(op, weight, stage->jobs[0].unit.id);
+    double alone = 0;
+
+    memset(stage->seconds, 0, stage->n_ports * sizeof *stage->seconds);
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        const struct live_job *job = &stage->jobs[i];
+
+        alone = fmax(alone, remaining_alone(live, job));
+        for (size_t j = 0; job->state != LIVE_DONE && j < job->unit.n_work;
+             j++) {
+            stage->seconds[job->place[j]] += work_seconds(live, &job->unit, j);
+        }
+    }
+    for (size_t i = 0; i < stage->n_ports; i++) {
+        order_problem_set_demand(op, s, stage->ports[i], stage->seconds[i]);
+    }
+    order_problem_set_release(op, s, 0, alone);
+}
+
+void
+remaining_problem(const struct live *live,
+                  const struct progress_options *early,
+                  struct order_problem *op)
+{
+    struct order_traits traits;
+
+    order_problem_clear(op);
+    op->now = live->now;
+    for (size_t i = 0; i < live->n_units; i++) {
+        live->units[i]->stage->place = -1;
+    }
+    for (size_t i = 0; i < live->n_units; i++) {
+        const struct unit *unit = live->units[i];
+        struct live_stage *stage = unit->stage;
+
+        if (live->ordered != ORDER_UNIT_STAGE) {
+            add_unit(op, live, unit, stage->cojob->weight);
+            get_traits(live, unit, unit->job, 1, early, &traits);
+        } else if (stage->place < 0) {
+            unit = &stage->jobs[0].unit;
+            stage->place = op->n_stages;
+            add_stage(op, live, stage, stage->cojob->weight);
+            get_traits(live, unit, stage->jobs, stage->n_jobs, early, &traits);
+        } else {
+            continue;
+        }
+        order_problem_set_traits(op, op->n_stages - 1, &traits);
+    }
+}
+
+/* Adds up all of the work of a stage that has been. */
+static void
+add_record(struct unit_maker *maker, struct paths *paths,
+           const struct workload *w, struct sim_stage *stage)
+{
+    const struct workload_cojob *cojob = &w->cojobs[stage->cojob];
+    const struct workload_rung *rung = &cojob->rungs[stage->rung];
+    int64_t iterations = rung->iterations
+                         - (stage->rung ? rung[-1].iterations : 0);
+
+    stage->isolated = 0;
+    for (size_t i = 0; i < rung->n_jobs; i++) {
+        const struct workload_job *job = &cojob->jobs[i];
+        double exchange = workload_exchange_time(job, paths->fabric);
+
+        stage->isolated = fmax(stage->isolated,
+                               iterations * (job->compute + exchange));
+        for (size_t j = 0; j < job->n_transfers; j++) {
+            const struct workload_transfer *t = &job->transfers[j];
+            uint32_t path = paths_find(paths, t->src, t->dst);
+
+            unit_maker_add(maker, &paths->paths[path], t->bytes, iterations);
+        }
+    }
+}
+
+/* Adds what 'maker' has added up for 'stage' to 'op', as stage 'id', and to
+ * 'port_bytes'. */
+static void
+record_to_problem(struct unit_maker *maker, const struct sim_fabric *fabric,
+                  struct sim_stage *stage, uint64_t id,
+                  struct order_problem *op, double *port_bytes)
+{
+    struct unit unit;
+    int s = order_problem_add_stage(op, 1, id);
+
+    unit_maker_finish(maker, &unit);
+    for (size_t i = 0; i < unit.n_work; i++) {
+        const struct work *work = &unit.work[i];
+        double seconds = work->whole / fabric->capacity[work->port];
+
+        port_bytes[work->port] += work->whole;
+        order_problem_add_demand(op, s, work->port, seconds);
+        stage->isolated = fmax(stage->isolated, seconds);
+    }
+    order_problem_set_release(op, s, stage->begin, stage->isolated);
+    unit_uninit(&unit);
+    unit_maker_clear(maker);
+}
+
+double
+recorded_bound(const struct workload *w, struct paths *paths, int rounds,
+               struct sim_stage *stages, size_t n, double *port_bytes)
+{
+    struct order_problem *op = order_problem_create(paths->fabric->n_ports);
+    struct unit_maker maker;
+    double begins = 0;
+    double bound;
+
+    unit_maker_init(&maker, paths->fabric->n_ports);
+    for (size_t i = 0; i < n; i++) {
+        add_record(&maker, paths, w, &stages[i]);
+        record_to_problem(&maker, paths->fabric, &stages[i], i, op,
+                          port_bytes);
+        begins += stages[i].begin;
+    }
+    bound = certificate_bound(op);
+    if (rounds) {
+        bound = fmax(bound, ascent_bound(op, rounds));
+    }
+    bound = n ? (bound - begins) / n : 0;
+    order_problem_destroy(op);
+    unit_maker_uninit(&maker);
+    return fmax(bound, 0);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/run/simulate.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <math.h>
+#include <time.h>
+
+#include "order/slack.h"
+#include "sim/run/live.h"
+#include "sim/memory.h"
+#include "sim/rates/rates.h"
+#include "sim/workload/workload.h"
+
+/* A unit that has sent its limit but for such a share has sent it. */
+#define TOGETHER 1e-9
+
+struct simulation {
+    const struct sim_options *options;
+    struct order_options order_options;
+    struct progress_options early;
+    struct live live;
+    double next_period;         /* When "early" is ordered anew. */
+    struct order_problem *problem;
+    struct order_result order;
+    size_t n_gaps;              /* Decisions that had demand. */
+    double sum_gaps, sum_gained;
+    size_t allocated_slack;
+    struct slack_job *slack;    /* For orders of stages. */
+    size_t allocated_placed;
+    struct unit **placed;       /* The live units in their order. */
+    size_t allocated_times;
+    double *times;              /* Of each decision, microseconds. */
+    size_t allocated_flows;
+    struct sim_flow *flows;     /* For the observer. */
+};
+
+static double
+clock_us(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
+}
+
+/* Remembers how good the last decision was, which took 'us'. */
+static void
+count_decision(struct simulation *sim, double us, struct sim_result *result)
+{
+    sim->times = sim_grow(sim->times, result->decisions + 1,
+                          &sim->allocated_times, sizeof *sim->times);
+    sim->times[result->decisions++] = us;
+    sim->sum_gained += sim->order.gained;
+    if (sim->order.bound > 0) {
+        double gap = sim->order.estimate / sim->order.bound;
+
+        if (!sim->n_gaps++) {
+            result->decision_gap_first = gap;
+        }
+        sim->sum_gaps += gap;
+    }
+}
+
+/* What has sent as much as its limit but for rounding has sent it all. */
+static void
+round_sent(struct live *live)
+{
+    for (size_t i = 0; i < live->n_units; i++) {
+        struct unit *unit = live->units[i];
+
+        if (unit->sent >= unit->sent_limit * (1 - TOGETHER)) {
+            unit->sent = fmax(unit->sent, unit->sent_limit);
+        }
+    }
+}
+
+/* Sorts the live units as they were ordered. */
+static void
+place_units(struct simulation *sim)
+{
+    struct live *live = &sim->live;
+
+    for (size_t k = 0; k < live->n_units; k++) {
+        int i = sim->order.order[k];
+
+        sim->placed[k] = live->units[i];
+        live->units[i]->level = sim->order.level[i];
+        live->units[i]->sent_limit = sim->order.sent_limit[i];
+    }
+}
+
+/* Sorts the jobs of the stages that were ordered. */
+static void
+place_jobs(struct simulation *sim)
+{
+    struct live *live = &sim->live;
+
+    sim->slack = sim_grow(sim->slack, live->n_units, &sim->allocated_slack,
+                          sizeof *sim->slack);
+    for (size_t i = 0; i < live->n_units; i++) {
+        struct unit *unit = live->units[i];
+
+        sim->slack[i] = (struct slack_job) {
+            .stage = unit->stage->place, .id = unit->id,
+            .isolated = remaining_alone(live, unit->job),
+            .ports = &unit->work->port, .n_ports = unit->n_work,
+            .stride = sizeof *unit->work, .owner = unit,
+        };
+    }
+    slack_assign(sim->problem, &sim->order, sim->order_options.n_levels,
+                 sim->slack, live->n_units);
+    for (size_t k = 0; k < live->n_units; k++) {
+        sim->placed[k] = sim->slack[k].owner;
+        sim->placed[k]->level = sim->slack[k].level;
+        sim->placed[k]->sent_limit = INFINITY;
+    }
+}
+
+/* Lets the live units know their places. */
+static void
+apply_order(struct simulation *sim)
+{
+    struct live *live = &sim->live;
+    bool watches = false;
+    bool kept;
+
+    sim->placed = sim_grow(sim->placed, live->n_units, &sim->allocated_placed,
+                           sizeof *sim->placed);
+    if (live->ordered == ORDER_UNIT_STAGE) {
+        place_jobs(sim);
+    } else {
+        place_units(sim);
+    }
+    kept = units_set_ranks(sim->placed, live->n_units);
+    for (size_t i = 0; i < live->n_units; i++) {
+        struct unit *unit = live->units[i];
+
+        unit->until = unit->sent;
+        unit->since = live->now;
+        unit->rate = 0;
+        watches |= isfinite(unit->sent_limit);
+    }
+    live->rates->watches = watches;
+    live->rates->class->reorder(live->rates, live->now, kept);
+}
+
+/* When the first unit will have sent as much as its limit. */
+static double
+next_limit(const struct live *live)
+{
+    double next = INFINITY;
+
+    for (size_t i = 0; live->rates->watches && i < live->n_units; i++) {
+        next = fmin(next, unit_limit_time(live->units[i]));
+    }
+    return next;
+}
+
+/* Orders the live units by what remains of them. */
+static void
+decide(struct simulation *sim, struct sim_result *result)
+{
+    struct live *live = &sim->live;
+    double begin;
+
+    live->units_changed = false;
+    sim->next_period = live->now + sim->early.period_s;
+    if (!live->n_units || sim->order_options.kind == ORDER_FAIR) {
+        return;
+    }
+    live->rates->class->settle(live->rates, live->now);
+    round_sent(live);
+    remaining_problem(live, &sim->early, sim->problem);
+    order_problem_age(sim->problem, sim->options->aging_s,
+                      sim->options->aging_slowdown);
+    begin = clock_us();
+    order_compute(&sim->order_options, sim->problem, &sim->order);
+    count_decision(sim, clock_us() - begin, result);
+    apply_order(sim);
+}
+
+/* Returns true if progress alone changes the order. */
+static bool
+is_periodic(const struct simulation *sim)
+{
+    return sim->order_options.kind == ORDER_EARLY
+           || sim->order_options.kind == ORDER_STAGE_EARLY;
+}
+
+static void
+observe(struct simulation *sim, double seconds)
+{
+    const struct rates *rates = sim->live.rates;
+    size_t n = rates->class->list(rates, &sim->flows, &sim->allocated_flows);
+
+    sim->options->observe(sim->options->aux, seconds, sim->flows, n);
+}
+
+/* Goes on to the next event. */
+static void
+step(struct simulation *sim, struct sim_result *result)
+{
+    struct live *live = &sim->live;
+    const struct rates_class *class = live->rates->class;
+    double next = fmin(event_queue_next(&live->events),
+                       class->next(live->rates));
+    double decision = next_limit(live);
+    struct flow *flow;
+
+    if (is_periodic(sim) && live->n_units) {
+        decision = fmin(decision, sim->next_period);
+    }
+    if (decision <= next) {
+        next = decision;
+        live->units_changed = true;
+    }
+    assert(isfinite(next));
+    next = fmax(next, live->now);
+    if (sim->options->observe) {
+        observe(sim, next - live->now);
+    }
+    live->now = next;
+    while ((flow = class->pop(live->rates, live->now))) {
+        live_flow_ended(live, flow);
+    }
+    live_run_events(live);
+    if (live->units_changed) {
+        decide(sim, result);
+    }
+    class->update(live->rates, live->now);
+}
+
+static int
+compare_doubles(const void *a_, const void *b_)
+{
+    double a = *(const double *) a_;
+    double b = *(const double *) b_;
+
+    return a < b ? -1 : a > b;
+}
+
+static double
+percentile(const double *sorted, size_t n, int percent)
+{
+    return sorted[(n * percent + 99) / 100 - 1];
+}
+
+static void
+summarize(struct sim_result *r)
+{
+    double *times = sim_calloc(r->n_stages, sizeof *times);
+    double sum = 0;
+
+    for (size_t i = 0; i < r->n_stages; i++) {
+        times[i] = r->stages[i].end - r->stages[i].begin;
+        sum += times[i];
+    }
+    if (r->n_stages) {
+        qsort(times, r->n_stages, sizeof *times, compare_doubles);
+        r->mean = sum / r->n_stages;
+        r->p50 = percentile(times, r->n_stages, 50);
+        r->p95 = percentile(times, r->n_stages, 95);
+        r->p99 = percentile(times, r->n_stages, 99);
+        r->max = times[r->n_stages - 1];
+    }
+    r->gap = r->bound > 0 ? r->mean / r->bound : 1;
+    free(times);
+}
+
+/* Returns how flows get their rates.  Where flows pass more than two ports
+ * those that are served by rank have levels for ranks: to give a flow a whole
+ * path would keep the rest of its slowest port from all others. */
+static const struct rates_class *
+choose_rates(const struct sim_options *options,
+             const struct sim_fabric *fabric)
+{
+    enum order_service service = order_classes[options->order.kind].service;
+
+    if (options->service == SIM_SERVICE_LEVELS) {
+        return &rates_share;
+    } else if (service == ORDER_SERVICE_MADD) {
+        return &rates_madd;
+    } else if (service == ORDER_SERVICE_FILL) {
+        return &rates_fill;
+    } else if (service == ORDER_SERVICE_RANK && fabric->n_tiers == 1) {
+        return &rates_greedy;
+    }
+    return &rates_share;
+}
+
+static void
+collect(struct simulation *sim, struct sim_result *result)
+{
+    struct live *live = &sim->live;
+
+    result->n_stages = live->n_stages;
+    result->stages = live->stages;
+    result->n_jobs = live->n_jobs;
+    result->jobs = live->jobs;
+    result->n_ports = live->fabric->n_ports;
+    result->port_bytes = sim_calloc(result->n_ports,
+                                    sizeof *result->port_bytes);
+    result->bound = recorded_bound(live->workload, &live->paths,
+                                   sim->options->bound_rounds,
+                                   result->stages, result->n_stages,
+                                   result->port_bytes);
+    result->decision_gap_mean = sim->n_gaps ? sim->sum_gaps / sim->n_gaps : 1;
+    if (result->decisions) {
+        qsort(sim->times, result->decisions, sizeof *sim->times,
+              compare_doubles);
+        result->decision_us_p99 = percentile(sim->times, result->decisions,
+                                             99);
+        result->gained = sim->sum_gained / result->decisions;
+    }
+    summarize(result);
+}
+
+void
+simulate(const struct workload *w, const struct sim_options *options,
+         struct sim_result *result)
+{
+    struct simulation sim = {
+        .options = options, .order_options = options->order,
+        .early = options->early,
+    };
+
+    struct sim_fabric *fabric = sim_fabric_scale(
+        w->fabric, options->efficiency > 0 ? options->efficiency : 1);
+
+    *result = (struct sim_result) { .decision_gap_first = 1 };
+    if (sim.early.period_s <= 0) {
+        sim.early = (struct progress_options) PROGRESS_OPTIONS_INIT;
+    }
+    sim.early.theta = options->order.early_theta;
+    live_init(&sim.live, w, fabric, &options->order,
+              choose_rates(options, fabric));
+    if (options->service == SIM_SERVICE_EXACT) {
+        sim.order_options.n_levels = INT_MAX;
+    } else {
+        sim.live.rates->guard_share = options->guard_share;
+    }
+    sim.order_options.uncertified = !options->certify;
+    sim.problem = order_problem_create(fabric->n_ports);
+    order_result_init(&sim.order);
+    while (sim.live.n_ended < w->n_stages) {
+        step(&sim, result);
+        if (options->progress) {
+            options->progress(options->aux, sim.live.n_ended, w->n_stages);
+        }
+    }
+    collect(&sim, result);
+
+    order_result_uninit(&sim.order);
+    order_problem_destroy(sim.problem);
+    live_uninit(&sim.live);
+    free(sim.slack);
+    free(sim.placed);
+    sim_fabric_destroy(fabric);
+    free(sim.times);
+    free(sim.flows);
+}
+
+void
+sim_result_uninit(struct sim_result *r)
+{
+    free(r->stages);
+    free(r->jobs);
+    free(r->port_bytes);
+    r->stages = NULL;
+    r->jobs = NULL;
+    r->port_bytes = NULL;
+}

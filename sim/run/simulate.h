@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SIMULATE_H
+#define SIMULATE_H 1
+
+/* Runs a workload under an order, without a network.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * What an order is worth should be known in seconds and without a cluster, and
+ * by the same code that the controller runs.  The simulation goes from event
+ * to event (a cojob arrives, a computation or a flow ends); between two of
+ * them all rates are constant, so the times are exact up to rounding and do
+ * not depend on a step.  Whenever a unit of the order (a stage, a job or an
+ * exchange, see 'enum order_unit') begins or ends or has sent its limit, and
+ * periodically if the order looks at progress, order_compute() gets what all
+ * live units still have to do.  How its answer becomes rates is said in
+ * rates-greedy.c, rates-share.c and rates-madd.c.
+ *
+ * Not simulated: the time that decisions take to reach hosts (a policy's
+ * coalesce_ms, retag_ms, lease_ms), loss, the ramp of TCP.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    struct sim_options options = {
+ *        .order = ORDER_OPTIONS_INIT(ORDER_STAGE),
+ *    };
+ *    struct sim_result result;
+ *
+ *    simulate(workload, &options, &result);
+ *    ...result.mean, result.stages[i].end...
+ *    sim_result_uninit(&result);
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * A simulation only reads the workload and shares nothing. */
+
+#include <stddef.h>
+
+#include "order/early.h"
+#include "order/order.h"
+
+struct sim_flow;
+struct workload;
+
+/* How flows get their rates. */
+enum sim_service {
+    SIM_SERVICE_LEVELS,         /* Levels strictly, max-min fair inside. */
+    SIM_SERVICE_EXACT,          /* By the order's class: ORDER_SERVICE_RANK
+                                 * greedily by rank, a flow whose two ends
+                                 * are free gets both (with more tiers than
+                                 * one, by as many levels as it takes);
+                                 * ORDER_SERVICE_MADD; ORDER_SERVICE_SHARE by
+                                 * levels. */
+};
+
+struct sim_options {
+    struct order_options order;
+    enum sim_service service;
+    double guard_share;         /* Each level first gets what a network of so
+                                 * much of each port, at most an equal part,
+                                 * would give it; only with levels. */
+    double efficiency;          /* Payload per byte on the wire, 0 is 1. */
+    double aging_s, aging_slowdown;     /* See order_problem_age(). */
+    struct progress_options early;      /* How metrics are judged by orders
+                                 * that look at progress.  'theta' is that of
+                                 * 'order'. */
+
+    bool certify;               /* Computes a bound for each decision, for
+                                 * the decision_gap_ members. */
+    int bound_rounds;           /* Of the ascent, see ascent.h, for the
+                                 * result's bound; 0 is the certificate
+                                 * alone. */
+
+    /* Called after each event if not null. */
+    void (*progress)(void *aux, size_t n_ended, size_t n_stages);
+
+    /* Called if not null when 'flows', all that move, are about to go on at
+     * their rates for 'seconds'; see rates.h. */
+    void (*observe)(void *aux, double seconds, const struct sim_flow *flows,
+                    size_t n_flows);
+    void *aux;
+};
+
+/* A stage that has been. */
+struct sim_stage {
+    size_t cojob;               /* Index in the workload. */
+    size_t rung;
+    double begin, end;          /* Seconds. */
+    double isolated;            /* Seconds that it takes alone, at least. */
+};
+
+/* A job that has been. */
+struct sim_job {
+    size_t cojob, job;          /* Indexes in the workload. */
+    double begin, end;          /* From its first rung to its last, seconds. */
+    double early_end;           /* When its metric was 0.9 of what it had at
+                                 * its last planned iteration; INFINITY if
+                                 * it has no curve or never got there. */
+};
+
+struct sim_result {
+    size_t n_stages;
+    struct sim_stage *stages;   /* In the order in which they began. */
+    size_t n_jobs;
+    struct sim_job *jobs;       /* By cojob, then by job. */
+    int n_ports;
+    double *port_bytes;         /* That each port carried. */
+
+    /* Of the stages' completion times (end - begin), in seconds.  Percentiles
+     * are nearest ranks: the smallest time that so many have at most. */
+    double mean, p50, p95, p99, max;
+
+    double bound;               /* No schedule that had the same stages begin
+                                 * at the same times has a smaller mean. */
+    double gap;                 /* 'mean' / 'bound'; 1 if both are 0. */
+    size_t decisions;
+    double decision_us_p99;     /* Microseconds that order_compute() took for
+                                 * 99 % of them at most. */
+    double gained;              /* Mean of order_result's 'gained'. */
+    double decision_gap_first;  /* Estimate / bound of the first decision... */
+    double decision_gap_mean;   /* ...and of all that had demand; else 1. */
+};
+
+void simulate(const struct workload *, const struct sim_options *,
+              struct sim_result *);
+void sim_result_uninit(struct sim_result *);
+
+#endif /* sim/run/simulate.h */

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/run/tune-space.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "policies/policy-members.h"
+#include "policies/policy.h"
+
+#define BIT(KIND) (1u << ORDER_##KIND)
+#define WEIGHTED (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(SINCRONIA)    \
+                  | BIT(INTERLEAVE))
+#define IMPROVED (BIT(STAGE) | BIT(STAGE_EARLY) | BIT(INTERLEAVE))
+#define JUDGED (BIT(EARLY) | BIT(STAGE_EARLY))
+#define ATTAINED (BIT(DCLAS) | BIT(LAS))
+
+/* Where 0 is off, all below this is. */
+#define ZERO 0.1
+
+/* Which numbers matter to which orders, and what may be sensible. */
+static const struct {
+    const char *section, *name;
+    double min, max;
+    bool logarithmic, zero;
+    unsigned int orders;
+} numbers[] = {
+    { NULL, "aging_s", 1, 1e5, true, true, WEIGHTED },
+    { NULL, "aging_slowdown", 1, 1e3, true, true, WEIGHTED },
+    { "early", "theta", 0.5, 1, false, false, JUDGED },
+    { "early", "boost", 0.1, 10, true, true, BIT(STAGE_EARLY) },
+    { "improve", "moves", 10, 1000000, true, true, IMPROVED },
+    { "sincronia", "epoch_ms", 10, 10000, true, true, BIT(SINCRONIA) },
+    { "fifo_lm", "heavy_mb", 1, 10000, true, false, BIT(FIFO_LM) },
+    { "dclas", "first_mb", 0.1, 1000, true, false, ATTAINED },
+    { "dclas", "factor", 1.1, 50, true, false, ATTAINED },
+    { "dclas", "queues", 2, 16, false, false, BIT(DCLAS) },
+};
+
+static void
+add_knob(struct tune_space *space, struct knob knob)
+{
+    assert(space->n < TUNE_MAX_KNOBS);
+    space->knobs[space->n++] = knob;
+}
+
+/* The guard is none of them: a simulation sees what it costs and, without TCP,
+ * not what it is for, so that the best guard would always be none. */
+static void
+add_level_knobs(struct tune_space *space, const struct policy *policy)
+{
+    if (policy->n_levels > 1) {
+        add_knob(space, (struct knob) {
+            .kind = KNOB_LEVELS, .min = 1, .max = policy->n_levels,
+        });
+    }
+    if (order_classes[policy->order.kind].service != ORDER_SERVICE_SHARE) {
+        add_knob(space, (struct knob) {
+            .kind = KNOB_FOLD, .min = 0, .max = 1,
+        });
+    }
+}
+
+void
+tune_space_init(struct tune_space *space, const struct policy *policy,
+                bool levels)
+{
+    unsigned int bit = 1u << policy->order.kind;
+
+    space->n = 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (numbers[i].orders & bit) {
+            add_knob(space, (struct knob) {
+                .kind = KNOB_NUMBER,
+                .member = policy_member_find(numbers[i].section,
+                                             numbers[i].name),
+                .min = numbers[i].min, .max = numbers[i].max,
+                .logarithmic = numbers[i].logarithmic,
+                .zero = numbers[i].zero,
+            });
+        }
+    }
+    if (levels && policy->order.kind != ORDER_FAIR) {
+        add_level_knobs(space, policy);
+    }
+}
+
+static double
+three_digits(double value)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.3g", value);
+    return strtod(text, NULL);
+}
+
+static double
+value_at(const struct knob *knob, double x)
+{
+    if (knob->zero) {
+        if (x < ZERO) {
+            return 0;
+        }
+        x = (x - ZERO) / (1 - ZERO);
+    }
+    return three_digits(knob->logarithmic
+                        ? knob->min * pow(knob->max / knob->min, x)
+                        : knob->min + (knob->max - knob->min) * x);
+}
+
+static void
+set_value(const struct knob *knob, struct policy *policy, double value)
+{
+    switch (knob->kind) {
+    case KNOB_NUMBER:
+        if (knob->member->type != POLICY_DOUBLE) {
+            value = round(value);
+        }
+        policy_member_set(knob->member, policy, value);
+        break;
+    case KNOB_LEVELS:
+        policy->n_levels = policy->order.n_levels = round(value);
+        break;
+    case KNOB_FOLD:
+        policy->order.truncate = value >= 0.5;
+        break;
+    }
+}
+
+void
+knob_set(const struct knob *knob, struct policy *policy, double x)
+{
+    set_value(knob, policy, value_at(knob, x));
+}
+
+double
+knob_value(const struct knob *knob, const struct policy *policy)
+{
+    switch (knob->kind) {
+    case KNOB_NUMBER:
+        return policy_member_get(knob->member, policy);
+    case KNOB_LEVELS:
+        return policy->n_levels;
+    case KNOB_FOLD:
+        return policy->order.truncate;
+    }
+    abort();
+}
+
+double
+knob_get(const struct knob *knob, const struct policy *policy)
+{
+    double value = knob_value(knob, policy);
+    double x;
+
+    if (knob->zero && value <= 0) {
+        return 0;
+    }
+    value = fmin(fmax(value, knob->min), knob->max);
+    x = knob->logarithmic
+        ? log(value / knob->min) / log(knob->max / knob->min)
+        : (value - knob->min) / (knob->max - knob->min);
+    return knob->zero ? ZERO + (1 - ZERO) * x : x;
+}
+
+void
+knob_copy(const struct knob *knob, struct policy *dst,
+          const struct policy *src)
+{
+    set_value(knob, dst, knob_value(knob, src));
+}

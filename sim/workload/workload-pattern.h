@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef WORKLOAD_PATTERN_H
+#define WORKLOAD_PATTERN_H 1
+
+/* What training jobs have in common: who exchanges with whom, how a metric
+ * rises and which jobs a search keeps.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Scenarios, the generator and job traces all make the same few kinds of jobs
+ * out of a model's size and the hosts that it runs on.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * Functions on a workload that the caller is making. */
+
+#include <stddef.h>
+
+struct workload;
+struct workload_cojob;
+struct workload_curve;
+struct workload_job;
+
+/* Parameter servers: each has an equal part of a model of 'bytes', to which
+ * every worker pushes and from which it then pulls.  What a host would send
+ * itself is left out. */
+void workload_add_ps(struct workload_job *,
+                     const int *workers, size_t n_workers,
+                     const int *servers, size_t n_servers, double bytes);
+
+/* A ring all-reduce over 'n' different hosts: each sends the next one
+ * 2 (n - 1) / n times a model of 'bytes'. */
+void workload_add_ring(struct workload_job *, const int *hosts, size_t n,
+                       double bytes);
+
+/* The metric after so many iterations, 0 if there is none. */
+double workload_curve_at(const struct workload_curve *, double iterations);
+
+/* Sorts the jobs so that each rung, which takes the first, takes those with
+ * the best metric at the end of the rung before it; equal ones stay in their
+ * order.  Call it when all jobs and rungs are there. */
+void workload_keep_best(struct workload_cojob *);
+
+/* Stretches the cojobs' arrivals, in proportion, so that the average port is
+ * busy for 'load' of the time that there would be if the last one took as long
+ * alone as the average does.  Cojobs that cannot make so much load all arrive
+ * at time 0. */
+void workload_spread_arrivals(struct workload *, double load);
+
+#endif /* sim/workload/workload-pattern.h */

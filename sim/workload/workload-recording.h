@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef WORKLOAD_RECORDING_H
+#define WORKLOAD_RECORDING_H 1
+
+/* Reads what a controller has recorded of the stages that ran under it.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Whether another policy would have served a cluster better is best asked of
+ * what that cluster did.  The controller says it as "controller/stages" on
+ * its socket and as /v1/stages, and of months as "controller/history": when each stage began and ended, and how many
+ * seconds of each port it took.
+ *
+ * A recorded stage becomes a cojob of one rung, "COJOB/RUNG", that begins when
+ * the stage began and exchanges once, so that each port carries what was
+ * measured.  Which host sent to which was not recorded: the host with most
+ * left to send sends to the one with most left to receive until nothing is
+ * left.  What then has no partner came from or went to hosts that were not
+ * measured: each host gets one such peer, so that they are no bottleneck.
+ *
+ * Not in a recording: computing, so that a stage takes at least as long as its
+ * busiest port and not as long as it did; stages that have not ended are left
+ * out.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The workload is the caller's. */
+
+struct workload;
+
+/* 'name' is what messages begin with.  Returns NULL and stores the workload in
+ * '*wp', or returns a malloc()'d message and stores NULL. */
+char *workload_recording_from_string(const char *name, const char *text,
+                                     struct workload **wp);
+
+#endif /* sim/workload/workload-recording.h */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef WORKLOAD_SCENARIO_H
+#define WORKLOAD_SCENARIO_H 1
+
+/* Reads a scenario of the simulator.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * A lab scenario says what real programs shall train, so what they send
+ * follows from models and is limited to what one machine can do.  To simulate
+ * a cluster that is not there one wants to say it outright: this job computes
+ * for so long, then exchanges so many bytes between these hosts.
+ *
+ *    {"kind": "sim", "name": "two", "fabric": {"hosts": 4, "rate": "10Gbit"},
+ *     "cojobs": [
+ *       {"name": "asha", "user": "ann", "weight": 1, "arrival_s": 0,
+ *        "rungs": [{"iterations": 20, "keep": 1}, {"iterations": 60}],
+ *        "jobs": [
+ *          {"name": "t0", "compute_s": 0.02, "devices": 2,
+ *           "ps": {"workers": ["h0", "h1"], "servers": ["h2"],
+ *                  "bytes": 1e8},
+ *           "curve": {"final": 0.9, "span": 0.8, "exponent": 0.5}},
+ *          {"name": "t1", "compute_s": 0.02,
+ *           "ring": {"hosts": ["h1", "h2", "h3"], "bytes": 1e8}},
+ *          {"name": "t2", "transfers": [
+ *             {"from": "h0", "to": "h3", "bytes": 1e6, "shard": 0,
+ *              "phase": 0}]}]}]}
+ *
+ * stagecoach-sim-scenario(5) has all members.  A rung keeps the jobs whose
+ * curves are best at its end; those without a curve come last, in the order
+ * of the file.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The workload is the caller's. */
+
+struct workload;
+
+/* 'name' is what messages begin with.  Each returns NULL and stores the
+ * workload in '*wp', or returns a malloc()'d message and stores NULL. */
+char *workload_scenario_from_string(const char *name, const char *text,
+                                    struct workload **wp);
+char *workload_scenario_from_file(const char *file, struct workload **wp);
+
+#endif /* sim/workload/workload-scenario.h */

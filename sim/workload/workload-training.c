@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/workload/workload-training.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "scenario/scenario.h"
+#include "sim/memory.h"
+#include "sim/workload/workload.h"
+#include "trainer/schemes/shard.h"
+#include "trainer/search/spec.h"
+
+/* A scenario's hosts are h0, h1...; its reader has checked the names. */
+static int
+host_index(const char *name)
+{
+    return atoi(name + 1);
+}
+
+/* Seconds that the worker with the largest share of the batch computes. */
+static double
+compute_seconds(const struct search_spec *spec,
+                const struct search_trial *trial)
+{
+    struct shard share = shard_range(trial->batch, 0,
+                                     trial->placement->n_workers);
+
+    return share.n * spec->sample_cost_us / 1e6;
+}
+
+static void
+add_exchange(struct workload_job *job, const struct search_placement *place,
+             size_t n_parameters)
+{
+    for (size_t s = 0; s < place->n_servers; s++) {
+        struct shard shard = shard_range(n_parameters, s, place->n_servers);
+        int server = host_index(place->servers[s]);
+
+        for (size_t w = 0; w < place->n_workers; w++) {
+            int worker = host_index(place->workers[w]);
+            double bytes = worker == server ? 0 : shard.n * sizeof(float);
+
+            workload_add_transfer(job, worker, server, bytes, s, 0);
+            workload_add_transfer(job, server, worker, bytes, s, 1);
+        }
+    }
+}
+
+static void
+add_search(struct workload *w, const struct search_spec *spec, double start)
+{
+    struct workload_cojob *cojob;
+    size_t n_jobs = spec->n_trials;
+
+    cojob = workload_add_cojob(w, spec->name, spec->weight, start);
+    for (int i = 0; i < spec->n_trials; i++) {
+        struct search_trial trial = search_spec_trial(spec, i);
+        char name[16];
+
+        snprintf(name, sizeof name, "t%d", i);
+        add_exchange(workload_add_job(cojob, name,
+                                      compute_seconds(spec, &trial)),
+                     trial.placement,
+                     search_spec_n_parameters(spec, &trial));
+    }
+    for (size_t i = 0; i < spec->n_rungs; i++) {
+        workload_add_rung(w, cojob, spec->rungs[i].iterations, n_jobs);
+        n_jobs = spec->rungs[i].keep;
+    }
+}
+
+struct workload *
+workload_training_create(const struct scenario *scenario)
+{
+    struct workload *w = workload_create(
+        "stage",
+        sim_fabric_create(scenario->n_hosts, scenario->rate_bps / 8.0));
+
+    for (size_t i = 0; i < scenario->n_searches; i++) {
+        assert(scenario->searches[i].spec);
+        add_search(w, scenario->searches[i].spec,
+                   scenario->searches[i].start_s);
+    }
+    return w;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/data/ratings.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "trainer/data/fields.h"
+#include "trainer/data/seeded.h"
+
+#define HELD_OUT 20             /* One in so many. */
+#define TRUE_RANK 8             /* Of a generated matrix, */
+#define NOISE 0.1               /* and the deviation of what is added to it,
+                                 * beside 1 of its own. */
+
+/* Streams of the seed, apart from those of other data. */
+enum { STREAM_FACTORS = 0x4d46, STREAM_PLACES, STREAM_ORDER };
+
+static void
+add(struct ratings *r, const struct rating *rating)
+{
+    if (r->n == r->max_n) {
+        r->max_n = r->max_n ? 2 * r->max_n : 1024;
+        r->all = reallocate(r->all, r->max_n, sizeof *r->all);
+    }
+    r->all[r->n++] = *rating;
+}
+
+static bool
+read_line(char *s, struct rating *rating)
+{
+    static const char *const separators[] = { "::", ",", "\t" };
+    const char *separator = NULL;
+    uint32_t time;
+
+    if (!fields_integer(&s, &rating->row)) {
+        return false;
+    }
+    for (int i = 0; i < 3 && !separator; i++) {
+        separator = fields_word(&s, separators[i]) ? separators[i] : NULL;
+    }
+    return separator && fields_integer(&s, &rating->column)
+           && fields_word(&s, separator) && fields_number(&s, &rating->value)
+           && (fields_end(s) || (fields_word(&s, separator)
+                                 && fields_integer(&s, &time)
+                                 && fields_end(s)));
+}
+
+char *
+ratings_read(const char *name, FILE *stream, size_t max_n, struct ratings *r)
+{
+    char *text = NULL, *error = NULL;
+    size_t size = 0;
+
+    for (size_t line = 1; r->n < max_n && !error; line++) {
+        struct rating rating;
+
+        if (getline(&text, &size, stream) < 0) {
+            break;
+        }
+        if (read_line(text, &rating)) {
+            add(r, &rating);
+        } else if (!fields_end(text)
+                   && (line > 1 || strncmp(text, "userId,", 7))) {
+            error = message("%s:%zu: not a rating, \"ROW::COLUMN::VALUE\" "
+                            "with \"::\", commas or tabs, and a time after "
+                            "it, is allowed", name, line);
+        }
+    }
+    free(text);
+    return error;
+}
+
+static int
+compare(const void *a_, const void *b_)
+{
+    uint32_t a = *(const uint32_t *) a_, b = *(const uint32_t *) b_;
+
+    return a < b ? -1 : a > b;
+}
+
+/* Numbers the rows, or the columns, which are 'offset' behind the beginning
+ * of a rating, from 0 on.  Returns how many there are. */
+static uint32_t
+renumber(struct ratings *r, size_t offset)
+{
+    uint32_t *known = allocate(r->n + 1, sizeof *known), n = 0;
+
+    for (size_t i = 0; i < r->n; i++) {
+        known[i] = *(uint32_t *) ((char *) &r->all[i] + offset);
+    }
+    qsort(known, r->n, sizeof *known, compare);
+    for (size_t i = 0; i < r->n; i++) {
+        if (!i || known[i] != known[n - 1]) {
+            known[n++] = known[i];
+        }
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        uint32_t *x = (uint32_t *) ((char *) &r->all[i] + offset);
+
+        *x = (uint32_t *) bsearch(x, known, n, sizeof *known, compare)
+             - known;
+    }
+    free(known);
+    return n;
+}
+
+static char *
+read_file(const char *name, size_t max_n, struct ratings *r)
+{
+    FILE *stream = fopen(name, "r");
+    char *error;
+
+    if (!stream) {
+        return message("%s: %s", name, strerror(errno));
+    }
+    error = ratings_read(name, stream, max_n, r);
+    fclose(stream);
+    if (!error && r->n < HELD_OUT) {
+        error = message("%s: %zu ratings, at least %d are needed", name, r->n,
+                        HELD_OUT);
+    }
+    r->n_rows = renumber(r, offsetof(struct rating, row));
+    r->n_columns = renumber(r, offsetof(struct rating, column));
+    return error;
+}
+
+/* 'n' vectors whose products have variance 1. */
+static float *
+draw_factors(struct seeded *rs, size_t n)
+{
+    float *factors = allocate(n * TRUE_RANK, sizeof *factors);
+
+    for (size_t i = 0; i < n * TRUE_RANK; i++) {
+        factors[i] = seeded_normal(rs) / sqrt(sqrt(TRUE_RANK));
+    }
+    return factors;
+}
+
+/* Popular columns have more ratings: the most popular tenth has a fifth of
+ * them. */
+static void
+generate(const struct ratings_config *config, struct ratings *r)
+{
+    struct seeded rs;
+    float *rows, *columns;
+
+    seeded_init(&rs, config->seed, STREAM_FACTORS);
+    rows = draw_factors(&rs, config->n_rows);
+    columns = draw_factors(&rs, config->n_columns);
+    seeded_init(&rs, config->seed, STREAM_PLACES);
+    r->n_rows = config->n_rows;
+    r->n_columns = config->n_columns;
+    for (size_t i = 0; i < config->n; i++) {
+        struct rating rating = {
+            .row = seeded_below(&rs, r->n_rows),
+            .column = r->n_columns * pow(seeded_uniform(&rs), 1.4),
+            .value = NOISE * seeded_normal(&rs),
+        };
+
+        for (int k = 0; k < TRUE_RANK; k++) {
+            rating.value += rows[(size_t) rating.row * TRUE_RANK + k]
+                            * columns[(size_t) rating.column * TRUE_RANK + k];
+        }
+        add(r, &rating);
+    }
+    free(rows);
+    free(columns);
+}
+
+/* Brings the ratings in an order of chance, so that the last ones are any. */
+static void
+shuffle(struct ratings *r, uint64_t seed)
+{
+    struct seeded rs;
+
+    seeded_init(&rs, seed, STREAM_ORDER);
+    for (size_t i = r->n; i > 1; i--) {
+        size_t j = seeded_below(&rs, i);
+        struct rating last = r->all[i - 1];
+
+        r->all[i - 1] = r->all[j];
+        r->all[j] = last;
+    }
+}
+
+char *
+ratings_open(const char *source, const struct ratings_config *config,
+             struct ratings **rp)
+{
+    struct ratings *r = allocate(1, sizeof *r);
+    char *error = NULL;
+
+    if (!strcmp(source, "generated")) {
+        generate(config, r);
+    } else {
+        error = read_file(source, config->n, r);
+    }
+    if (error) {
+        ratings_destroy(r);
+        r = NULL;
+    } else {
+        shuffle(r, config->seed);
+        r->n_train = r->n - r->n / HELD_OUT;
+        if (r->n > r->n_train + config->n_held) {
+            r->n = r->n_train + config->n_held;
+        }
+    }
+    *rp = r;
+    return error;
+}
+
+void
+ratings_destroy(struct ratings *r)
+{
+    if (r) {
+        free(r->all);
+        free(r);
+    }
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/gossip/netmax-policy.h"
+
+#include <math.h>
+#include <string.h>
+
+#define N_RHO 14                /* Least probabilities that are tried, */
+#define RHO_RATIO 0.6           /* each that part of the one before; */
+#define N_TBAR 12               /* and times for each. */
+#define MAX_CUTS 4              /* Links that may be left out. */
+#define MIN_GAP 1e-6            /* Of lambda2 from 1. */
+#define SWEEPS 30               /* Jacobi converges in less than 10. */
+#define TINY 1e-12              /* Rounding, relative. */
+
+/* Divides 'rest' among the used peers as evenly as lets their mean time be
+ * 'mean', which lies between the least and the greatest of them: with one
+ * part for all and one by their times, without those that would get less than
+ * nothing. */
+static void
+spread(int n, const bool used[], const double t[], double rest, double mean,
+       double p[])
+{
+    bool in[NETMAX_MAX_PEERS];
+
+    memcpy(in, used, n * sizeof *in);
+    for (;;) {
+        double sum = 0, squares = 0, slope, least = 0;
+        int count = 0, worst = -1;
+
+        for (int m = 0; m < n; m++) {
+            sum += in[m] ? t[m] : 0;
+            count += in[m];
+        }
+        for (int m = 0; m < n; m++) {
+            squares += in[m] ? pow(t[m] - sum / count, 2) : 0;
+        }
+        slope = squares > TINY * sum * sum
+                ? rest * (sum / count - mean) / squares : 0;
+        for (int m = 0; m < n; m++) {
+            double q = in[m] ? rest / count - slope * (t[m] - sum / count)
+                             : 0;
+
+            if (q < least - TINY) {
+                least = q;
+                worst = m;
+            }
+        }
+        if (worst < 0 || count < 2) {
+            for (int m = 0; m < n; m++) {
+                double q = rest / count - slope * (t[m] - sum / count);
+
+                p[m] += in[m] ? fmax(q, 0) : 0;
+            }
+            return;
+        }
+        in[worst] = false;
+    }
+}
+
+double
+netmax_policy_row(int n, const bool used[], const double t[], double least,
+                  double total, double p[])
+{
+    double rest = 1, time = total, shortest = INFINITY, longest = 0;
+    int fastest = -1;
+
+    for (int m = 0; m < n; m++) {
+        p[m] = used[m] ? least : 0;
+        rest -= p[m];
+        time -= p[m] * t[m];
+        if (used[m] && t[m] < shortest) {
+            shortest = t[m];
+            fastest = m;
+        }
+        longest = used[m] && t[m] > longest ? t[m] : longest;
+    }
+    if (fastest < 0 || rest < -TINY || time < -TINY * total
+        || time > rest * longest + TINY * total) {
+        return -1;
+    }
+    rest = fmax(rest, 0);
+    time = fmax(time, 0);
+    if (time < rest * shortest) {
+        p[fastest] += time / shortest;
+        return rest - time / shortest;
+    }
+    if (rest > 0) {
+        spread(n, used, t, rest, fmin(time / rest, longest), p);
+    }
+    return 0;
+}
+
+void
+netmax_policy_mixing(const struct netmax_policy *policy, const bool present[],
+                     netmax_matrix y)
+{
+    int n = policy->n, count = 0;
+    double ar = policy->ar;
+
+    for (int i = 0; i < n; i++) {
+        count += present[i];
+    }
+    for (int i = 0; i < n; i++) {
+        y[i][i] = 1;
+        for (int m = 0; m < n; m++) {
+            double here = policy->p[i][m], there = policy->p[m][i];
+
+            if (m == i) {
+                continue;
+            }
+            /* All steps take equally long, so each is anybody's. */
+            y[i][m] = here > 0 && there > 0
+                      ? (2 * ar - ar * ar * (1 / here + 1 / there)) / count
+                      : 0;
+            y[i][i] -= y[i][m];
+        }
+    }
+}
+
+/* Makes a[p][q] of the symmetric 'a' zero. */
+static void
+rotate(netmax_matrix a, int n, int p, int q)
+{
+    double theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
+    double t = copysign(1, theta) / (fabs(theta) + sqrt(theta * theta + 1));
+    double c = 1 / sqrt(t * t + 1), s = t * c;
+
+    for (int k = 0; k < n; k++) {
+        double x = a[k][p], z = a[k][q];
+
+        a[k][p] = c * x - s * z;
+        a[k][q] = s * x + c * z;
+    }
+    for (int k = 0; k < n; k++) {
+        double x = a[p][k], z = a[q][k];
+
+        a[p][k] = c * x - s * z;
+        a[q][k] = s * x + c * z;
+    }
+}
+
+double
+netmax_policy_lambda2(int n, const bool present[], const netmax_matrix y)
+{
+    double second = -INFINITY;
+    netmax_matrix a;
+    int k = 0;
+
+    /* Agreement, an eigenvector of 1, is moved to -1, where it is nobody's
+     * second. */
+    for (int i = 0; i < n; i++) {
+        k += present[i];
+    }
+    for (int i = 0, row = 0; i < n; i++) {
+        for (int m = 0, column = 0; present[i] && m < n; m++) {
+            if (present[m]) {
+                a[row][column++] = y[i][m] - 2.0 / k;
+            }
+        }
+        row += present[i];
+    }
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        double off = 0;
+
+        for (int p = 0; p < k; p++) {
+            for (int q = p + 1; q < k; q++) {
+                off += a[p][q] * a[p][q];
+                if (a[p][q]) {
+                    rotate(a, k, p, q);
+                }
+            }
+        }
+        if (off < 1e-26) {
+            break;
+        }
+    }
+    for (int i = 0; i < k; i++) {
+        second = fmax(second, a[i][i]);
+    }
+    return k > 1 ? second : 0;
+}
+
+void
+netmax_policy_uniform(int n, const bool present[],
+                      struct netmax_policy *policy)
+{
+    netmax_matrix y;
+    int count = 0;
+
+    memset(policy, 0, sizeof *policy);
+    policy->n = n;
+    for (int i = 0; i < n; i++) {
+        count += present[i];
+    }
+    for (int i = 0; i < n; i++) {
+        for (int m = 0; m < n; m++) {
+            policy->p[i][m] = count < 2 || !present[i] ? i == m
+                              : i != m && present[m] ? 1.0 / (count - 1) : 0;
+        }
+    }
+    policy->ar = count < 2 ? 0 : 0.5 / (count - 1);
+    netmax_policy_mixing(policy, present, y);
+    policy->lambda2 = netmax_policy_lambda2(n, present, y);
+}
+
+/* The network of those present with 'links', and the best policy for it. */
+struct attempt {
+    int n, count;
+    const bool *present;
+    const double (*times)[NETMAX_MAX_PEERS];
+    const double *alone;
+    netmax_matrix more;         /* 'times' less 'alone'. */
+    netmax_links links;
+    struct netmax_policy best;
+    double score;               /* INFINITY: there is none yet. */
+};
+
+static int
+degree(const struct attempt *a, int i)
+{
+    int d = 0;
+
+    for (int m = 0; m < a->n; m++) {
+        d += a->links[i][m];
+    }
+    return d;
+}
+
+/* Tries 'least' and steps of 'total' seconds. */
+static void
+try_policy(struct attempt *a, double least, double total)
+{
+    struct netmax_policy policy = {
+        .n = a->n, .ar = least / 2, .tbar = total / a->count,
+    };
+    netmax_matrix y;
+    double score;
+
+    for (int i = 0; i < a->n; i++) {
+        double alone = 1;
+
+        if (a->present[i]) {
+            alone = netmax_policy_row(a->n, a->links[i], a->more[i], least,
+                                      total - a->alone[i], policy.p[i]);
+        }
+        if (alone < 0) {
+            return;
+        }
+        policy.p[i][i] = alone;
+    }
+    netmax_policy_mixing(&policy, a->present, y);
+    policy.lambda2 = netmax_policy_lambda2(a->n, a->present, y);
+    if (policy.lambda2 > 1 - MIN_GAP) {
+        return;
+    }
+    score = policy.tbar / -log(fmax(policy.lambda2, 1e-9));
+    if (score < a->score) {
+        a->score = score;
+        a->best = policy;
+    }
+}
+
+/* The range of times in which all rows have a solution. */
+static void
+try_times(struct attempt *a, double least)
+{
+    double low = 0, high = INFINITY;
+
+    for (int i = 0; i < a->n; i++) {
+        double sum = 0, longest = 0;
+
+        for (int m = 0; m < a->n; m++) {
+            if (a->links[i][m]) {
+                sum += a->more[i][m];
+                longest = fmax(longest, a->more[i][m]);
+            }
+        }
+        if (a->present[i]) {
+            double begin = a->alone[i] + least * sum;
+
+            low = fmax(low, begin);
+            high = fmin(high, begin + (1 - least * degree(a, i)) * longest);
+        }
+    }
+    for (int k = 0; k < N_TBAR && low <= high; k++) {
+        try_policy(a, least, low + (high - low) * k / (N_TBAR - 1));
+    }
+}
+
+static void
+try_links(struct attempt *a)
+{
+    double least = 1;
+
+    for (int i = 0; i < a->n; i++) {
+        if (a->present[i]) {
+            int d = degree(a, i);
+
+            if (!d) {
+                return;
+            }
+            least = fmin(least, 1.0 / d);
+        }
+    }
+    /* The greatest would leave nothing to choose. */
+    least *= 0.98;
+    for (int k = 0; k < N_RHO; k++) {
+        try_times(a, least);
+        least *= RHO_RATIO;
+    }
+}
+
+/* Leaves out the slowest link.  False if there is none left. */
+static bool
+cut_slowest(struct attempt *a)
+{
+    double longest = 0;
+    int from = -1, to = -1;
+
+    for (int i = 0; i < a->n; i++) {
+        for (int m = 0; m < i; m++) {
+            double t = fmax(a->times[i][m], a->times[m][i]);
+
+            if (a->links[i][m] && t > longest) {
+                longest = t;
+                from = i;
+                to = m;
+            }
+        }
+    }
+    if (from < 0) {
+        return false;
+    }
+    a->links[from][to] = a->links[to][from] = false;
+    return true;
+}
+
+bool
+netmax_policy_best(int n, const bool present[], const netmax_matrix times,
+                   const double alone[], struct netmax_policy *policy)
+{
+    struct attempt a = {
+        .n = n, .present = present, .times = times, .alone = alone,
+        .score = INFINITY,
+    };
+
+    for (int i = 0; i < n; i++) {
+        a.count += present[i];
+        for (int m = 0; m < n; m++) {
+            a.links[i][m] = i != m && present[i] && present[m];
+            a.more[i][m] = fmax(times[i][m] - alone[i], 0);
+        }
+    }
+    for (int k = 0; k <= MAX_CUTS; k++) {
+        try_links(&a);
+        if (!cut_slowest(&a)) {
+            break;
+        }
+    }
+    if (isfinite(a.score)) {
+        *policy = a.best;
+    }
+    return isfinite(a.score);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* After its own step a peer takes the mean with a random group.
+ *
+ * As Prague (Luo et al., 2020): rank 0 draws the groups.  Who is ready asks
+ * for one, unless it already is in a group that somebody else asked for.  All
+ * members get their groups in the order in which these were drawn, so groups
+ * that share a member follow each other, and none waits for one that waits
+ * for it. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "trainer/process/options.h"
+#include "trainer/process/report.h"
+#include "trainer/gossip/allreduce.h"
+#include "trainer/gossip/peer.h"
+
+#define MAX_QUEUE (2 * PEER_NET_MAX)
+#define PATIENT_US 1000000      /* Nothing happens by itself meanwhile. */
+
+struct group {
+    uint64_t id;
+    int n, members[PEER_NET_MAX];
+};
+
+struct peer_scheme {
+    struct sync_peer *peer;
+    struct allreduce *ar;
+    struct group queue[MAX_QUEUE];      /* That this peer is a member of. */
+    uint64_t n_queued, n_finished;
+
+    uint64_t n_drawn;           /* Of rank 0: groups so far, */
+    uint64_t n_given[PEER_NET_MAX];     /* and those of each peer. */
+};
+
+static struct peer_scheme *
+create(struct sync_peer *peer)
+{
+    struct peer_scheme *s = allocate(1, sizeof *s);
+
+    s->peer = peer;
+    s->ar = allreduce_create(peer->net, peer->n_parameters);
+    return s;
+}
+
+static void
+destroy(struct peer_scheme *s)
+{
+    allreduce_destroy(s->ar);
+    free(s);
+}
+
+static bool
+enqueue(struct peer_scheme *s, uint64_t id, const float *ranks, uint32_t n)
+{
+    struct group *group = &s->queue[s->n_queued % MAX_QUEUE];
+
+    if (s->n_queued - s->n_finished >= MAX_QUEUE) {
+        return false;
+    }
+    group->id = id;
+    group->n = n;
+    for (uint32_t i = 0; i < n; i++) {
+        group->members[i] = ranks[i];
+    }
+    s->n_queued++;
+    peer_net_notify(s->peer->net);
+    return true;
+}
+
+/* Draws a group with 'from' in it. */
+static void
+draw(struct peer_scheme *s, int from)
+{
+    struct sync_peer *peer = s->peer;
+    float ranks[PEER_NET_MAX];
+    int others[PEER_NET_MAX], n_others = 0, n = 1;
+
+    for (int i = 0; i < peer->n; i++) {
+        if (i != from && !peer->done[i]) {
+            others[n_others++] = i;
+        }
+    }
+    ranks[0] = from;
+    while (n < peer->o->group && n_others) {
+        int k = seeded_below(&peer->random, n_others);
+
+        ranks[n++] = others[k];
+        others[k] = others[--n_others];
+    }
+    s->n_drawn++;
+    for (int i = 0; i < n; i++) {
+        int member = ranks[i];
+
+        s->n_given[member]++;
+        if (member == peer->rank) {
+            enqueue(s, s->n_drawn, ranks, n);
+        } else {
+            sync_peer_tell(peer, member, PEER_GROUP, s->n_drawn, ranks, n);
+        }
+    }
+}
+
+/* Rank 0: 'from' has finished so many groups and wants one. */
+static void
+want(struct peer_scheme *s, int from, uint64_t n_finished)
+{
+    if (s->n_given[from] <= n_finished) {
+        draw(s, from);
+    }
+}
+
+static int
+index_of(const struct group *group, int rank)
+{
+    int i = 0;
+
+    while (i < group->n && group->members[i] != rank) {
+        i++;
+    }
+    return i;
+}
+
+/* Takes the mean with the next group, for which this peer may have to wait. */
+static enum peer_result
+reduce_next(struct peer_scheme *s)
+{
+    struct sync_peer *peer = s->peer;
+    enum peer_result result = PEER_OK;
+    struct group *group;
+
+    while (s->n_queued == s->n_finished && result == PEER_OK) {
+        result = sync_peer_wait(peer, report_monotonic_us() + PATIENT_US);
+    }
+    if (result != PEER_OK) {
+        return result;
+    }
+    group = &s->queue[s->n_finished % MAX_QUEUE];
+    allreduce_start(s->ar, &(struct allreduce_round) {
+        .round = group->id, .members = group->members,
+        .n_members = group->n, .me = index_of(group, peer->rank),
+        .data = peer->x, .n = peer->n_parameters, .scale = 1.0f / group->n,
+    });
+    while (!allreduce_done(s->ar) && result == PEER_OK) {
+        result = sync_peer_wait(peer, report_monotonic_us() + PATIENT_US);
+    }
+    s->n_finished++;
+    return result;
+}
+
+static enum peer_result
+finish(struct peer_scheme *s)
+{
+    struct sync_peer *peer = s->peer;
+
+    sync_peer_step(peer, peer->gradient);
+    if (s->n_queued == s->n_finished) {
+        if (peer->rank) {
+            sync_peer_say(peer, 0, PEER_WANT_GROUP, s->n_finished, 0);
+        } else {
+            want(s, 0, s->n_finished);
+        }
+    }
+    return reduce_next(s);
+}
+
+/* Groups drawn before others knew that this peer is done. */
+static enum peer_result
+idle(struct peer_scheme *s)
+{
+    return s->n_queued == s->n_finished ? PEER_OK : reduce_next(s);
+}
+
+static bool
+is_group(const struct sync_peer *peer, int from, const struct frame *frame,
+         const float *ranks)
+{
+    bool member = false;
+
+    for (uint32_t i = 0; i < frame->n && i < PEER_NET_MAX; i++) {
+        if (!(ranks[i] >= 0 && ranks[i] < peer->n)) {
+            return false;
+        }
+        member = member || ranks[i] == peer->rank;
+    }
+    return !from && member && frame->n <= PEER_NET_MAX;
+}
+
+static bool
+take(struct peer_scheme *s, int from, const struct frame *frame,
+     const float *body)
+{
+    switch (frame->samples) {
+    case PEER_REDUCE:
+        return allreduce_take(s->ar, from, frame, body);
+    case PEER_GROUP:
+        return !is_group(s->peer, from, frame, body)
+               || enqueue(s, frame->iteration, body, frame->n);
+    case PEER_WANT_GROUP:
+        if (!s->peer->rank) {
+            want(s, from, frame->iteration);
+        }
+        break;
+    }
+    return true;
+}
+
+static void
+room(struct peer_scheme *s, int to)
+{
+    allreduce_room(s->ar, to);
+}
+
+const struct peer_scheme_class peer_prague = {
+    .name = "prague", .create = create, .destroy = destroy,
+    .finish = finish, .idle = idle, .take = take, .room = room,
+};

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/keys/localize-private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "trainer/keys/local-store.h"
+
+int
+localize_home(uint64_t key, int n)
+{
+    uint64_t x = (key + 1) * 0x9e3779b97f4a7c15;
+
+    x = (x ^ x >> 32) * 0xd6e8feb86659fd93;
+    return ((x >> 32) * n) >> 32;
+}
+
+static bool
+is_home(const struct localize *l, uint64_t key)
+{
+    return localize_home(key, l->config.n) == l->config.rank;
+}
+
+static bool
+is_here(const struct localize *l, uint64_t key)
+{
+    return local_store_peek(l->store, key) != NULL;
+}
+
+static void
+send(struct localize *l, int to, const struct key_item *item)
+{
+    l->config.class->send(l->config.aux, to, item);
+}
+
+/* Sends an item of another kind than the one it is about. */
+static void
+send_kind(struct localize *l, int to, enum item_kind kind, int origin,
+          uint64_t key, const float *values)
+{
+    send(l, to, &(struct key_item) {
+        .kind = kind, .origin = origin, .key = key, .values = values,
+    });
+}
+
+void
+localize_init(struct localize *l, const struct localize_config *config,
+              struct local_store *store)
+{
+    memset(l, 0, sizeof *l);
+    l->config = *config;
+    l->store = store;
+    l->where = allocate(store->n_keys, sizeof *l->where);
+    l->coming = allocate(store->n_keys, sizeof *l->coming);
+    memset(l->where, LOCALIZE_UNKNOWN, store->n_keys);
+    for (uint64_t key = 0; key < store->n_keys; key++) {
+        if (is_home(l, key)) {
+            float *vector = local_store_vector(store, key);
+            uint32_t width = local_store_width(store, key);
+
+            memset(vector, 0, width * sizeof *vector);
+            local_store_install(store, key, vector);
+            l->where[key] = config->rank;
+        }
+    }
+}
+
+static void
+free_waiters(struct localize_waiter *w)
+{
+    while (w) {
+        struct localize_waiter *next = w->next;
+
+        free(w);
+        w = next;
+    }
+}
+
+void
+localize_uninit(struct localize *l)
+{
+    for (uint64_t key = 0; l->coming && key < l->store->n_keys; key++) {
+        if (l->coming[key]) {
+            free_waiters(l->coming[key]->first);
+            free(l->coming[key]);
+        }
+    }
+    while (l->free_coming) {
+        struct localize_coming *next = l->free_coming->next_free;
+
+        free(l->free_coming);
+        l->free_coming = next;
+    }
+    free_waiters(l->free_waiters);
+    free(l->where);
+    free(l->coming);
+}
+
+/* From now on 'key' is on its way here. */
+static void
+begin_coming(struct localize *l, uint64_t key)
+{
+    struct localize_coming *coming = l->free_coming;
+
+    if (coming) {
+        l->free_coming = coming->next_free;
+    } else {
+        coming = allocate(1, sizeof *coming);
+    }
+    coming->first = NULL;
+    coming->last = &coming->first;
+    coming->next_owner = -1;
+    l->coming[key] = coming;
+}
+
+static void
+add_waiter(struct localize *l, const struct key_item *item)
+{
+    struct localize_coming *coming = l->coming[item->key];
+    struct localize_waiter *w = l->free_waiters;
+
+    if (w) {
+        l->free_waiters = w->next;
+    } else {
+        w = allocate(1, sizeof *w);
+    }
+    w->item = *item;
+    if (item->kind == ITEM_PUSH) {
+        float *copy = local_store_vector(l->store, item->key);
+
+        memcpy(copy, item->values,
+               local_store_width(l->store, item->key) * sizeof *copy);
+        w->item.values = copy;
+    }
+    w->next = NULL;
+    *coming->last = w;
+    coming->last = &w->next;
+}
+
+/* Says to the origin of 'item' that it is done. */
+static void
+reply(struct localize *l, const struct key_item *item, const float *values)
+{
+    struct key_item answer = *item;
+
+    answer.kind = item->kind == ITEM_PULL ? ITEM_PULLED : ITEM_PUSHED;
+    answer.values = values;
+    if (item->origin == l->config.rank && l->config.shared) {
+        l->config.class->answer(l->config.aux, &answer);
+    } else {
+        send(l, item->origin, &answer);
+    }
+}
+
+/* Makes an access of a key that is here. */
+static void
+perform(struct localize *l, const struct key_item *item)
+{
+    if (item->kind == ITEM_PUSH) {
+        local_store_add(l->store, item->key, item->values);
+        reply(l, item, NULL);
+    } else {
+        /* Nobody must write while it is copied. */
+        reply(l, item, local_store_lock(l->store, item->key));
+        local_store_unlock(l->store, item->key);
+    }
+}
+
+/* Makes what has waited for a key, in 'vector', which nobody sees yet. */
+static void
+perform_waiter(struct localize *l, const struct localize_waiter *w,
+               float *vector)
+{
+    const struct key_item *item = &w->item;
+
+    if (item->kind == ITEM_LOCALIZE) {
+        struct key_item landed = *item;
+
+        landed.kind = ITEM_LANDED;
+        l->config.class->answer(l->config.aux, &landed);
+        return;
+    }
+    if (item->kind == ITEM_PUSH) {
+        uint32_t width = local_store_width(l->store, item->key);
+
+        for (uint32_t i = 0; i < width; i++) {
+            vector[i] += item->values[i];
+        }
+        local_store_recycle(l->store, item->key, (float *) item->values);
+    }
+    reply(l, item, item->kind == ITEM_PULL ? vector : NULL);
+}
+
+/* Notes who has a key that has left; a home knows anyway. */
+static void
+note_owner(struct localize *l, uint64_t key, int owner)
+{
+    if (l->config.caches && !is_home(l, key)) {
+        l->where[key] = owner;
+    }
+}
+
+static void
+land(struct localize *l, const struct key_item *item)
+{
+    struct localize_coming *coming = l->coming[item->key];
+    float *vector = local_store_vector(l->store, item->key);
+    struct localize_waiter *w;
+
+    memcpy(vector, item->values,
+           local_store_width(l->store, item->key) * sizeof *vector);
+    while ((w = coming->first)) {
+        perform_waiter(l, w, vector);
+        coming->first = w->next;
+        w->next = l->free_waiters;
+        l->free_waiters = w;
+    }
+    if (coming->next_owner < 0) {
+        local_store_install(l->store, item->key, vector);
+    } else {
+        send_kind(l, coming->next_owner, ITEM_TRANSFER, coming->next_owner,
+                  item->key, vector);
+        local_store_recycle(l->store, item->key, vector);
+        note_owner(l, item->key, coming->next_owner);
+    }
+    l->n_landed++;
+    l->coming[item->key] = NULL;
+    coming->next_free = l->free_coming;
+    l->free_coming = coming;
+}
+
+/* Gives 'key' to 'to', now or when it has come. */
+static bool
+hand_over(struct localize *l, uint64_t key, int to)
+{
+    struct localize_coming *coming = l->coming[key];
+
+    if (is_here(l, key)) {
+        float *vector = local_store_remove(l->store, key);
+
+        send_kind(l, to, ITEM_TRANSFER, to, key, vector);
+        local_store_recycle(l->store, key, vector);
+        note_owner(l, key, to);
+        return true;
+    }
+    if (!coming || coming->next_owner >= 0) {
+        return false;
+    }
+    coming->next_owner = to;
+    return true;
+}
+
+/* At the home: 'to' gets the key. */
+static bool
+move(struct localize *l, uint64_t key, int to)
+{
+    int owner = l->where[key];
+
+    if (owner == to) {
+        return false;
+    }
+    l->where[key] = to;
+    if (owner == l->config.rank) {
+        return hand_over(l, key, to);
+    }
+    send_kind(l, owner, ITEM_HAND_OVER, to, key, NULL);
+    return true;
+}
+
+static void
+request(struct localize *l, const struct key_item *item)
+{
+    int home = localize_home(item->key, l->config.n);
+
+    if (!l->config.moves || is_here(l, item->key)) {
+        struct key_item landed = *item;
+
+        landed.kind = ITEM_LANDED;
+        l->config.class->answer(l->config.aux, &landed);
+    } else if (l->coming[item->key]) {
+        add_waiter(l, item);
+    } else {
+        begin_coming(l, item->key);
+        add_waiter(l, item);
+        if (home == l->config.rank) {
+            move(l, item->key, home);
+        } else {
+            send_kind(l, home, ITEM_LOCALIZE, l->config.rank, item->key,
+                      NULL);
+        }
+    }
+}
+
+void
+localize_access(struct localize *l, const struct key_item *item)
+{
+    int home = localize_home(item->key, l->config.n);
+    int where = l->where[item->key];
+
+    if (item->kind == ITEM_LOCALIZE) {
+        request(l, item);
+    } else if (l->coming[item->key]) {
+        add_waiter(l, item);
+    } else if (is_here(l, item->key) && l->config.shared) {
+        perform(l, item);
+    } else {
+        send(l, where == LOCALIZE_UNKNOWN ? home : where, item);
+    }
+}
+
+/* An access by another node, or one of ours that comes back. */
+static bool
+take_access(struct localize *l, int from, const struct key_item *item)
+{
+    int home = localize_home(item->key, l->config.n);
+
+    if (l->coming[item->key]) {
+        add_waiter(l, item);
+    } else if (is_here(l, item->key)) {
+        perform(l, item);
+    } else if (home == l->config.rank) {
+        send(l, l->where[item->key], item);
+    } else if (l->config.caches && from != home) {
+        send(l, home, item);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool
+take_answer(struct localize *l, int from, const struct key_item *item)
+{
+    if (item->origin != l->config.rank) {
+        return false;
+    }
+    if (!is_here(l, item->key) && !l->coming[item->key]
+        && from != l->config.rank) {
+        note_owner(l, item->key, from);
+    }
+    l->config.class->answer(l->config.aux, item);
+    return true;
+}
+
+bool
+localize_take(struct localize *l, int from, const struct key_item *item)
+{
+    int home = localize_home(item->key, l->config.n);
+    int me = l->config.rank;
+
+    switch (item->kind) {
+    case ITEM_PULL:
+    case ITEM_PUSH:
+        return take_access(l, from, item);
+    case ITEM_PULLED:
+    case ITEM_PUSHED:
+        return take_answer(l, from, item);
+    case ITEM_LOCALIZE:
+        return l->config.moves && home == me && from != me
+               && item->origin == from && move(l, item->key, from);
+    case ITEM_HAND_OVER:
+        return home == from && from != me && item->origin != me
+               && hand_over(l, item->key, item->origin);
+    case ITEM_TRANSFER:
+        if (!l->coming[item->key]) {
+            return false;
+        }
+        land(l, item);
+        return true;
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/keys/replica-private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+struct replica *
+replica_create(struct key_store *store)
+{
+    struct replica *r = allocate(1, sizeof *r);
+    uint64_t n = store->values.n_keys;
+
+    r->store = store;
+    r->pushes = store->config.variant == KEY_ESSP;
+    r->rows = allocate(n, sizeof *r->rows);
+    for (int i = 0; i < LOCAL_STORE_STRIPES; i++) {
+        r->dirty[i] = NO_KEY;
+    }
+    replica_home_init(r);
+    return r;
+}
+
+void
+replica_destroy(struct replica *r)
+{
+    if (!r) {
+        return;
+    }
+    for (uint64_t key = 0; key < r->store->values.n_keys; key++) {
+        free(r->rows[key]);
+    }
+    replica_home_uninit(r);
+    free(r->rows);
+    free(r);
+}
+
+/* Locks and returns the row of 'key', which there is from now on. */
+static struct replica_row *
+lock_row(struct replica *r, uint64_t key)
+{
+    struct replica_row *row;
+
+    local_store_lock_stripe(&r->store->values, key);
+    row = r->rows[key];
+    if (!row) {
+        uint32_t width = replica_width(r, key);
+
+        row = allocate(1, sizeof *row + 3 * width * sizeof(float));
+        row->sent = row->seen + width;
+        row->pending = row->sent + width;
+        r->rows[key] = row;
+    }
+    return row;
+}
+
+static void
+unlock_row(struct replica *r, uint64_t key)
+{
+    local_store_unlock(&r->store->values, key);
+}
+
+void
+replica_push(struct replica *r, uint64_t key, const float *deltas)
+{
+    struct replica_row *row = lock_row(r, key);
+    uint32_t width = replica_width(r, key);
+
+    replica_add(row->seen, deltas, width);
+    replica_add(row->pending, deltas, width);
+    if (!row->dirty) {
+        uint64_t *first = &r->dirty[local_store_stripe(key)];
+
+        row->dirty = true;
+        row->next_dirty = *first;
+        *first = key;
+    }
+    unlock_row(r, key);
+}
+
+/* Of essp: whether what home 'h' sent is new enough. */
+static bool
+home_is_there(const struct replica *r, const struct key_worker *worker,
+              int h)
+{
+    return __atomic_load_n(&r->home_clocks[h], __ATOMIC_ACQUIRE)
+           + r->store->config.staleness >= worker->clock
+           && __atomic_load_n(&r->home_barriers[h], __ATOMIC_ACQUIRE)
+              >= r->store->barrier;
+}
+
+static bool
+is_fresh(const struct replica *r, const struct key_worker *worker,
+         const struct replica_row *row)
+{
+    return row->cached
+           && (r->pushes
+               || (row->barrier >= r->store->barrier
+                   && row->clock + r->store->config.staleness
+                      >= worker->clock));
+}
+
+static void
+wait_for_home(struct replica *r, struct key_worker *worker, int h)
+{
+    peer_net_lock(r->store->net);
+    while (!home_is_there(r, worker, h) && key_store_wait(worker)) {
+        continue;
+    }
+    peer_net_unlock(r->store->net);
+}
+
+bool
+replica_pull(struct replica *r, struct key_worker *worker, uint64_t key,
+             float *values)
+{
+    struct replica_row *row;
+    bool fresh;
+
+    if (r->pushes && !home_is_there(r, worker, replica_home(r, key))) {
+        wait_for_home(r, worker, replica_home(r, key));
+    }
+    row = lock_row(r, key);
+    fresh = is_fresh(r, worker, row);
+    if (fresh) {
+        memcpy(values, row->seen, replica_width(r, key) * sizeof *values);
+    }
+    unlock_row(r, key);
+    return fresh;
+}
+
+void
+replica_read(struct replica *r, struct key_worker *worker,
+             const struct key_item *item)
+{
+    struct key_item read = *item;
+    uint64_t staleness = r->store->config.staleness;
+
+    read.kind = ITEM_READ;
+    read.clock = worker->clock > staleness ? worker->clock - staleness : 0;
+    replica_deliver(r, replica_home(r, item->key), &read);
+}
+
+/* Adds what was gathered for 'key' to its home's values.  Its row is
+ * locked. */
+static void
+flush_row(struct replica *r, uint64_t key, struct replica_row *row)
+{
+    uint32_t width = replica_width(r, key);
+    int home = replica_home(r, key);
+
+    memcpy(row->sent, row->pending, width * sizeof *row->sent);
+    memset(row->pending, 0, width * sizeof *row->pending);
+    row->flush = r->flush;
+    row->dirty = false;
+    if (home != r->store->config.rank) {
+        key_net_send(r->store, home, &(struct key_item) {
+            .kind = ITEM_DELTA, .origin = r->store->config.rank,
+            .op = r->flush, .key = key, .values = row->sent,
+        });
+        return;
+    }
+    replica_add(local_store_peek(&r->store->values, key), row->sent, width);
+    replica_note_change(r, key);
+}
+
+/* Sends what was gathered, and 'clock', to all. */
+static void
+flush(struct replica *r, uint64_t clock)
+{
+    r->flush++;
+    r->clock = clock;
+    r->n_unmade = r->store->config.n_nodes;
+    for (int i = 0; i < LOCAL_STORE_STRIPES; i++) {
+        struct local_store *values = &r->store->values;
+        pthread_mutex_t *mutex = &values->stripes[i & values->mask].mutex;
+
+        pthread_mutex_lock(mutex);
+        for (uint64_t key = r->dirty[i]; key != NO_KEY;
+             key = r->rows[key]->next_dirty) {
+            flush_row(r, key, r->rows[key]);
+        }
+        r->dirty[i] = NO_KEY;
+        pthread_mutex_unlock(mutex);
+    }
+    for (int i = 0; i < r->store->config.n_nodes; i++) {
+        replica_say(r, i, ITEM_FLUSH, r->flush, clock);
+    }
+    key_net_wake(r->store);
+}
+
+static uint64_t
+slowest_worker(const struct replica *r)
+{
+    uint64_t clock = UINT64_MAX;
+
+    for (int i = 0; i < r->store->config.n_workers; i++) {
+        const struct key_worker *worker = &r->store->workers[i];
+
+        clock = worker->clock < clock ? worker->clock : clock;
+    }
+    return clock;
+}
+
+void
+replica_clock(struct replica *r, struct key_worker *worker)
+{
+    worker->clock++;
+    while (slowest_worker(r) > r->clock) {
+        if (!r->n_unmade) {
+            flush(r, slowest_worker(r));
+        } else if (!key_store_wait(worker)) {
+            return;
+        }
+    }
+}
+
+void
+replica_settle(struct replica *r, struct key_worker *worker)
+{
+    while (r->n_unmade && key_store_wait(worker)) {
+        continue;
+    }
+    flush(r, r->clock);
+    while (r->n_unmade && key_store_wait(worker)) {
+        continue;
+    }
+}
+
+/* Puts new values from its home into the row of a key, and locks it. */
+static struct replica_row *
+lock_new_row(struct replica *r, int from, const struct key_item *item,
+             uint64_t barrier)
+{
+    struct replica_row *row = lock_row(r, item->key);
+    uint32_t width = replica_width(r, item->key);
+
+    memcpy(row->seen, item->values, width * sizeof *row->seen);
+    if (row->flush > r->made[from]) {
+        replica_add(row->seen, row->sent, width);
+    }
+    if (row->dirty) {
+        replica_add(row->seen, row->pending, width);
+    }
+    row->clock = item->clock;
+    row->barrier = barrier;
+    row->cached = true;
+    return row;
+}
+
+static bool
+take_row(struct replica *r, int from, const struct key_item *item)
+{
+    lock_new_row(r, from, item, item->op);
+    unlock_row(r, item->key);
+    return true;
+}
+
+/* The row that an operation of ours waits for. */
+static bool
+take_pulled(struct replica *r, int from, const struct key_item *item)
+{
+    struct key_item answer = *item;
+    bool ok;
+
+    answer.values = lock_new_row(r, from, item, r->store->barrier)->seen;
+    ok = key_store_answer(r->store, &answer);
+    unlock_row(r, item->key);
+    return ok;
+}
+
+static bool
+take_made(struct replica *r, int from, const struct key_item *item)
+{
+    if (item->op != r->flush || r->made[from] == r->flush) {
+        return false;
+    }
+    r->made[from] = r->flush;
+    if (!--r->n_unmade) {
+        peer_net_notify(r->store->net);
+    }
+    return true;
+}
+
+static bool
+take_clock(struct replica *r, int from, const struct key_item *item)
+{
+    __atomic_store_n(&r->home_clocks[from], item->clock, __ATOMIC_RELEASE);
+    __atomic_store_n(&r->home_barriers[from], item->op, __ATOMIC_RELEASE);
+    peer_net_notify(r->store->net);
+    return true;
+}
+
+bool
+replica_take(struct replica *r, int from, const struct key_item *item)
+{
+    bool is_home_of = item->kind >= ITEM_FLUSH
+                      || replica_home(r, item->key) == from;
+
+    switch (item->kind) {
+    case ITEM_READ:
+    case ITEM_DELTA:
+    case ITEM_FLUSH:
+        return replica_home_take(r, from, item);
+    case ITEM_PULLED:
+        return is_home_of && take_pulled(r, from, item);
+    case ITEM_ROW:
+        return is_home_of && r->pushes && take_row(r, from, item);
+    case ITEM_FLUSHED:
+        return take_made(r, from, item);
+    case ITEM_CLOCK:
+        return r->pushes && take_clock(r, from, item);
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/loop/node.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/process/control.h"
+#include "base/memory.h"
+#include "trainer/process/options.h"
+#include "trainer/process/pace.h"
+#include "trainer/net/address.h"
+#include "trainer/keys/key-store.h"
+#include "trainer/process/report.h"
+#include "trainer/tasks/factorise-manual.h"
+#include "trainer/tasks/node-task.h"
+
+#define CONNECT_US 60000000     /* Nodes may take long to read their data. */
+
+struct node_thread {
+    pthread_t id;
+    const struct node_task *task;
+    struct node_worker worker;
+    char *error;
+};
+
+struct node {
+    const struct options *o;
+    struct control *control;
+    char *names[KEY_STORE_MAX_NODES];
+    int n;
+    struct node_task *task;
+    struct key_store *store;
+    struct report *report;
+    struct node_thread *threads;
+};
+
+static char *
+parse_names(struct node *node)
+{
+    const struct options *o = node->o;
+    char *why = address_list(o->nodes, o->port, KEY_STORE_MAX_NODES,
+                             node->names, &node->n);
+
+    if (why) {
+        char *error = message("--nodes: %s", why);
+
+        free(why);
+        return error;
+    }
+    return o->rank < node->n ? NULL
+           : message("--rank: %lld is not 0 to %d, one of --nodes",
+                     (long long) o->rank, node->n - 1);
+}
+
+static char *
+open_task(struct node *node)
+{
+    const struct options *o = node->o;
+
+    return node_task_find(o->task)->create(&(struct node_task_config) {
+        .o = o, .n_workers = node->n * o->n_threads,
+    }, &node->task);
+}
+
+/* The port to listen at: that of --port, or that of our name. */
+static int
+own_port(const struct node *node)
+{
+    const struct options *o = node->o;
+
+    return o->port ? o->port : address_port(node->names[o->rank]);
+}
+
+static char *
+open_store(struct node *node)
+{
+    struct key_range ranges[NODE_TASK_MAX_RANGES + 1];
+    const struct options *o = node->o;
+    struct key_store_config config = {
+        .caches = o->location_caches, .staleness = o->staleness,
+        .ranges = ranges,
+        .n_ranges = node_task_ranges(node->task, ranges),
+        .identity = o->seed, .names = (const char *const *) node->names,
+        .n_nodes = node->n, .rank = o->rank, .address = o->address,
+        .port = own_port(node), .n_workers = o->n_threads,
+        .congestion = o->congestion, .connect_us = CONNECT_US,
+        .deadline_us = o->deadline * 1e6, .control = node->control,
+        .init = node_task_init, .aux = node->task,
+    };
+
+    key_variant_find(o->store, &config.variant);
+    return key_store_create(&config, &node->store);
+}
+
+static void *
+thread_main(void *t_)
+{
+    struct node_thread *t = t_;
+
+    t->error = node_task_train(t->task, &t->worker);
+    return NULL;
+}
+
+static char *
+prepare_thread(struct node *node, int i)
+{
+    const struct options *o = node->o;
+    struct node_thread *t = &node->threads[i];
+    struct pace *pace;
+    char *error = pace_create(o, &pace);
+
+    if (error) {
+        return error;
+    }
+    if (!pace_emulates(pace)) {
+        pace_destroy(pace);
+        pace = NULL;
+    }
+    t->task = node->task;
+    t->worker = (struct node_worker) {
+        .keys = key_store_worker(node->store, i),
+        .index = o->rank * o->n_threads + i, .n = node->n * o->n_threads,
+        .first_of_node = !i, .control = i ? NULL : node->control,
+        .report = i ? NULL : node->report, .pace = pace, .loss = NAN,
+    };
+    key_variant_find(o->store, &t->worker.variant);
+    return NULL;
+}
+
+/* Returns the first failure of a thread. */
+static char *
+await_threads(struct node *node)
+{
+    char *error = NULL;
+
+    for (int i = 0; i < node->o->n_threads; i++) {
+        struct node_thread *t = &node->threads[i];
+
+        pthread_join(t->id, NULL);
+        if (error) {
+            free(t->error);
+        } else {
+            error = t->error;
+        }
+    }
+    return error;
+}
+
+/* Signals are for the main thread. */
+static char *
+train(struct node *node)
+{
+    char *error = NULL;
+    sigset_t all, old;
+
+    node->threads = allocate(node->o->n_threads, sizeof *node->threads);
+    for (int i = 0; i < node->o->n_threads && !error; i++) {
+        error = prepare_thread(node, i);
+    }
+    if (error) {
+        return error;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    for (int i = 0; i < node->o->n_threads; i++) {
+        struct node_thread *t = &node->threads[i];
+        bool started = !pthread_create(&t->id, NULL, thread_main, t);
+
+        assert(started);
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return await_threads(node);
+}
+
+static void
+report_end(struct node *node)
+{
+    const struct node_worker *first = &node->threads[0].worker;
+    struct key_store_stats stats;
+
+    key_store_stats(node->store, &stats);
+    report_keys(stats.local, stats.remote, stats.moved);
+    report_done(&(struct report_progress) {
+        .iteration = first->epoch, .loss = first->loss, .accuracy = NAN,
+    }, stats.sent, stats.received);
+}
+
+static void
+node_uninit(struct node *node)
+{
+    key_store_destroy(node->store);
+    node_task_destroy(node->task);
+    report_destroy(node->report);
+    for (int i = 0; i < node->o->n_threads && node->threads; i++) {
+        pace_destroy(node->threads[i].worker.pace);
+    }
+    free(node->threads);
+    for (int i = 0; i < node->n; i++) {
+        free(node->names[i]);
+    }
+}
+
+static char *
+run_manually(struct node *node)
+{
+    const struct options *o = node->o;
+    struct pace *pace;
+    char *error = pace_create(o, &pace);
+
+    if (error) {
+        return error;
+    }
+    node->report = o->rank ? NULL : report_create(true);
+    error = factorise_manual_run(&(struct factorise_manual_in) {
+        .o = o, .names = (const char *const *) node->names,
+        .n_nodes = node->n, .port = own_port(node),
+        .connect_us = CONNECT_US, .control = node->control,
+        .report = node->report, .pace = pace,
+    });
+    pace_destroy(pace);
+    return error;
+}
+
+static char *
+run_with_store(struct node *node)
+{
+    const struct options *o = node->o;
+    char *error = open_task(node);
+
+    error = error ? error : open_store(node);
+    if (!error) {
+        node->report = o->rank ? NULL : report_create(true);
+        error = train(node);
+    }
+    if (!error) {
+        report_end(node);
+    } else if (node->store && key_store_ended(node->store)) {
+        free(error);            /* Not a failure: one was told to end. */
+        error = NULL;
+    }
+    return error;
+}
+
+char *
+node_run(const struct options *o, struct control *control)
+{
+    struct node node = { .o = o, .control = control };
+    char *error = parse_names(&node);
+
+    if (!error) {
+        error = strcmp(o->store, "manual") ? run_with_store(&node)
+                                           : run_manually(&node);
+    }
+    node_uninit(&node);
+    control_run(control);       /* Others may have been told before us. */
+    if (error && control_stopped(control)) {
+        free(error);            /* Not a failure: we were told to end. */
+        error = NULL;
+    }
+    return error;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/models/shape.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+char *
+shape_check(const struct shape *shape)
+{
+    if (shape->n < 2 || shape->n > SHAPE_MAX_WIDTHS) {
+        return message("%d widths, 2 to %d are allowed", shape->n,
+                       SHAPE_MAX_WIDTHS);
+    }
+    for (int i = 0; i < shape->n; i++) {
+        if (shape->width[i] < 1 || shape->width[i] > SHAPE_MAX_WIDTH) {
+            return message("a width of %d, 1 to %d are allowed",
+                           shape->width[i], SHAPE_MAX_WIDTH);
+        }
+    }
+    if (shape_n_parameters(shape) > SHAPE_MAX_PARAMETERS) {
+        return message("%zu parameters, at most %zu are allowed",
+                       shape_n_parameters(shape), SHAPE_MAX_PARAMETERS);
+    }
+    return NULL;
+}
+
+char *
+shape_from_string(const char *s, struct shape *shape)
+{
+    shape->n = 0;
+    for (const char *p = s; ; p++) {
+        char *end;
+        long width;
+
+        errno = 0;
+        width = strtol(p, &end, 10);
+        if (end == p || errno || width < 1 || width > SHAPE_MAX_WIDTH
+            || (*end && *end != ',') || shape->n >= SHAPE_MAX_WIDTHS) {
+            return message("\"%s\" is not 2 to %d widths of 1 to %d with "
+                           "commas between them", s, SHAPE_MAX_WIDTHS,
+                           SHAPE_MAX_WIDTH);
+        }
+        shape->width[shape->n++] = width;
+        if (!*end) {
+            return shape_check(shape);
+        }
+        p = end;
+    }
+}
+
+size_t
+shape_n_parameters(const struct shape *shape)
+{
+    size_t n = 0;
+
+    for (int i = 1; i < shape->n; i++) {
+        n += ((size_t) shape->width[i - 1] + 1) * shape->width[i];
+    }
+    return n;
+}
+
+int
+shape_inputs(const struct shape *shape)
+{
+    return shape->width[0];
+}
+
+int
+shape_classes(const struct shape *shape)
+{
+    return shape->width[shape->n - 1];
+}
+
+char *
+shape_to_string(const struct shape *shape)
+{
+    char text[SHAPE_MAX_WIDTHS * 8];
+    size_t length = 0;
+
+    for (int i = 0; i < shape->n; i++) {
+        length += snprintf(text + length, sizeof text - length, "%s%d",
+                           i ? "," : "", shape->width[i]);
+    }
+    return message("%s", text);
+}

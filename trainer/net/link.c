@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/net/link.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+#define READ_AHEAD 65536       /* What a read for a header may take. */
+#define WAKE 524288             /* Bytes of a long body to be woken for. */
+#define SMALL 256               /* Bodies that are better copied. */
+/* Room for a burst while the receiver computes: the kernel's own choice grows
+ * too late for values of some megabytes.  The system may allow less. */
+#define RECEIVE_BUFFER ((int) 1 << 22)
+
+#define CONTROL_TOS 0xe0        /* DSCP 56: the class of control traffic. */
+#define CONTROL_PRIORITY 6      /* The highest that needs no privilege. */
+
+void
+link_init(struct link *link, int fd)
+{
+    memset(link, 0, sizeof *link);
+    link->fd = fd;
+    if (fd >= 0) {
+        link->buffer = allocate(1, LINK_BUFFER);
+        link->arena = allocate(1, LINK_ARENA);
+    }
+}
+
+void
+link_close(struct link *link)
+{
+    if (link->fd >= 0) {
+        close(link->fd);
+        link->fd = -1;
+        free(link->buffer);
+        free(link->arena);
+        link->buffer = link->arena = NULL;
+    }
+}
+
+int
+link_tune(int fd, const char *congestion)
+{
+    int on = 1, size = RECEIVE_BUFFER, flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK)
+        || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on)
+        || setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on)) {
+        return errno;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    if (congestion && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion,
+                                 strlen(congestion))) {
+        return errno;
+    }
+    return 0;
+}
+
+void
+link_mark_control(int fd)
+{
+    int tos = CONTROL_TOS, priority = CONTROL_PRIORITY;
+
+    /* One of the first two fails, by the family; without a mark the traffic
+     * is what everybody's is. */
+    if (setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos)) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof tos);
+    }
+    setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &priority, sizeof priority);
+}
+
+/* Receives up to 'n' bytes at 'to' and, behind them, up to 'ahead' into the
+ * buffer, which is empty then.  Returns the number of all, or 0 and sets
+ * '*state' to LINK_AGAIN or LINK_END. */
+static size_t
+receive(struct link *link, void *to, size_t n, size_t ahead,
+        enum link_state *state, char **errorp)
+{
+    struct iovec iov[] = { { to, n }, { link->buffer, ahead } };
+    struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 1 + (ahead > 0) };
+    ssize_t got;
+
+    *state = LINK_AGAIN;
+    if (link->drained) {
+        link->drained = false;
+        return 0;
+    }
+    do {
+        got = recvmsg(link->fd, &msg, 0);
+    } while (got < 0 && errno == EINTR);
+    if (got > 0) {
+        link->n_received += got;
+        link->drained = (size_t) got < n + ahead;
+        return got;
+    }
+    if (!got || errno != EAGAIN) {
+        *state = LINK_END;
+        if (got) {
+            *errorp = message("%s", strerror(errno));
+        } else if (link->in_body || link->end > link->begin) {
+            *errorp = message("closed in the middle of a frame");
+        }
+    }
+    return 0;
+}
+
+/* Makes 'wanted' bytes be in the buffer. */
+static enum link_state
+fill_buffer(struct link *link, size_t wanted, char **errorp)
+{
+    enum link_state state;
+
+    while (link->end - link->begin < wanted) {
+        size_t have = link->end - link->begin, n;
+
+        if (link->begin && link->begin + wanted + READ_AHEAD > LINK_BUFFER) {
+            memmove(link->buffer, link->buffer + link->begin, have);
+            link->begin = 0;
+            link->end = have;
+        }
+
+        /* Up to the next header, so that little has to be moved. */
+        n = wanted - have + FRAME_HEADER_LENGTH;
+        n = n > READ_AHEAD ? n : READ_AHEAD;
+        n = n < LINK_BUFFER - link->end ? n : LINK_BUFFER - link->end;
+        n = receive(link, link->buffer + link->end, n, 0, &state, errorp);
+        if (!n) {
+            return state;
+        }
+        link->end += n;
+    }
+    return LINK_FRAME;
+}
+
+/* Has poll() call the socket readable only with WAKE bytes of a long body, or
+ * with anything if 'left' bytes of it are not long.  A wake-up costs 10-100 us,
+ * which is the time of a megabyte.  The kernel never waits for more than half the
+ * receive buffer, and tells an end or an error at once. */
+static void
+wait_for(struct link *link, size_t left)
+{
+    int low = left >= 2 * WAKE ? WAKE : 1;
+
+    if (low != link->low_water
+        && !setsockopt(link->fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low)) {
+        link->low_water = low;
+    }
+}
+
+/* Moves the body to where the caller wants it: first what is in the buffer,
+ * then what the kernel has, with the next frame's header and nothing more, so
+ * that its body, if it is as long, need not be moved. */
+static enum link_state
+fill_body(struct link *link, char **errorp)
+{
+    size_t wanted = link->frame.body_length;
+    size_t n = link->end - link->begin;
+    enum link_state state;
+
+    n = n < wanted - link->have ? n : wanted - link->have;
+    if (n) {
+        memcpy(link->body + link->have, link->buffer + link->begin, n);
+        link->begin += n;
+        link->have += n;
+    }
+    while (link->have < wanted) {
+        size_t left = wanted - link->have;
+
+        n = receive(link, link->body + link->have, left, FRAME_HEADER_LENGTH,
+                    &state, errorp);
+        if (!n) {
+            wait_for(link, left);
+            return state;
+        }
+        link->have += n < left ? n : left;
+        link->begin = 0;
+        link->end = n < left ? 0 : n - left;
+    }
+    wait_for(link, 0);
+    return LINK_FRAME;
+}
+
+static enum link_state
+receive_header(struct link *link, char **errorp)
+{
+    enum link_state state;
+
+    if (link->begin == link->end) {
+        link->begin = link->end = 0;
+    }
+    state = fill_buffer(link, FRAME_HEADER_LENGTH, errorp);
+    if (state != LINK_FRAME) {
+        return state;
+    }
+    memcpy(link->header, link->buffer + link->begin, FRAME_HEADER_LENGTH);
+    *errorp = frame_decode(link->header, &link->frame);
+    if (*errorp) {
+        return LINK_END;
+    }
+    link->begin += FRAME_HEADER_LENGTH;
+    link->in_body = true;
+    link->keep = false;
+    link->have = 0;
+    link->body = NULL;
+    return LINK_HEADER;
+}
+
+enum link_state
+link_receive(struct link *link, char **errorp)
+{
+    enum link_state state;
+
+    *errorp = NULL;
+    if (!link->in_body) {
+        return receive_header(link, errorp);
+    }
+    if (link->keep) {
+        state = fill_buffer(link, link->frame.body_length, errorp);
+        link->body = link->buffer + link->begin;
+    } else {
+        assert(link->body || !link->frame.body_length);
+        state = fill_body(link, errorp);
+    }
+    if (state == LINK_FRAME) {
+        link->in_body = false;
+        link->begin += link->keep ? link->frame.body_length : 0;
+    }
+    return state;
+}
+
+void
+link_set_body(struct link *link, void *body)
+{
+    link->body = body;
+}
+
+void
+link_keep_body(struct link *link)
+{
+    assert(link->frame.body_length <= FRAME_MAX_UPDATE);
+    link->keep = true;
+}
+
+bool
+link_has_room(const struct link *link, size_t copied)
+{
+    return link->n_pieces + 3 <= LINK_MAX_PIECES
+           && link->arena_used + FRAME_HEADER_LENGTH + SMALL + copied
+              <= LINK_ARENA;
+}
+
+static void
+add_piece(struct link *link, const void *data, size_t n)
+{
+    struct iovec *last = link->n_pieces > link->piece
+                         ? &link->pieces[link->n_pieces - 1] : NULL;
+
+    if (!n) {
+        return;
+    }
+    if (last && (uint8_t *) last->iov_base + last->iov_len == data) {
+        last->iov_len += n;
+    } else {
+        assert(link->n_pieces < LINK_MAX_PIECES);
+        link->pieces[link->n_pieces].iov_base = (void *) data;
+        link->pieces[link->n_pieces++].iov_len = n;
+    }
+}
+
+static void *
+add_space(struct link *link, size_t n)
+{
+    void *space = link->arena + link->arena_used;
+
+    assert(link->arena_used + n <= LINK_ARENA);
+    link->arena_used += n;
+    add_piece(link, space, n);
+    return space;
+}
+
+static void
+add_data(struct link *link, const void *data, size_t n, bool copy)
+{
+    if (n && (copy || n <= SMALL)) {
+        memcpy(add_space(link, n), data, n);
+    } else {
+        add_piece(link, data, n);
+    }
+}
+
+static void
+add_header(struct link *link, struct frame *frame)
+{
+    uint8_t header[FRAME_HEADER_LENGTH];
+
+    frame_encode(frame, header);
+    memcpy(add_space(link, sizeof header), header, sizeof header);
+}
+
+void
+link_send(struct link *link, struct frame *frame, const void *body)
+{
+    add_header(link, frame);
+    add_data(link, body, frame->body_length, false);
+}
+
+void
+link_send_copy(struct link *link, struct frame *frame, const void *body)
+{
+    add_header(link, frame);
+    add_data(link, body, frame->body_length, true);
+}
+
+void *
+link_send_keys(struct link *link, struct frame *frame, const void *keys,
+               size_t length, const void *values)
+{
+    void *space = NULL;
+
+    add_header(link, frame);
+    if (keys) {
+        add_data(link, keys, length, false);
+    } else {
+        space = add_space(link, length);
+    }
+    add_data(link, values, frame->body_length - length, false);
+    return space;
+}
+
+void *
+link_send_space(struct link *link, struct frame *frame)
+{
+    add_header(link, frame);
+    return add_space(link, frame->body_length);
+}
+
+int
+link_flush(struct link *link)
+{
+    while (!link_idle(link)) {
+        struct msghdr msg = {
+            .msg_iov = link->pieces + link->piece,
+            .msg_iovlen = link->n_pieces - link->piece,
+        };
+        ssize_t n = sendmsg(link->fd, &msg, MSG_NOSIGNAL);
+
+        if (n < 0 && errno != EINTR) {
+            return errno == EAGAIN ? 0 : errno;
+        }
+        link->n_sent += n > 0 ? n : 0;
+        while (n > 0) {
+            struct iovec *piece = &link->pieces[link->piece];
+            size_t done = (size_t) n < piece->iov_len ? (size_t) n
+                                                      : piece->iov_len;
+
+            piece->iov_base = (uint8_t *) piece->iov_base + done;
+            piece->iov_len -= done;
+            link->piece += !piece->iov_len;
+            n -= done;
+        }
+    }
+    link->piece = link->n_pieces = 0;
+    link->arena_used = 0;
+    return 0;
+}
+
+bool
+link_idle(const struct link *link)
+{
+    return link->piece == link->n_pieces;
+}
+
+short
+link_events(const struct link *link)
+{
+    return POLLIN | (link_idle(link) ? 0 : POLLOUT);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/net/transfers.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "trainer/process/report.h"
+
+/* Microseconds for which 'fd' has had something to send or unacknowledged;
+ * 0 if the kernel does not say. */
+static uint64_t
+busy_us(int fd)
+{
+    struct tcp_info info;
+    socklen_t length = sizeof info;
+
+    memset(&info, 0, sizeof info);
+    getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length);
+    return info.tcpi_busy_time;
+}
+
+void
+transfers_begin(struct transfers *t, int fd)
+{
+    t->busy_us = busy_us(fd);
+    t->received_us = 0;
+    t->both_us = 0;
+}
+
+void
+transfers_header(struct transfers *t, int fd)
+{
+    t->header_us = report_monotonic_us();
+    t->header_busy_us = busy_us(fd);
+}
+
+/* A connection that was opened anew has been busy for less. */
+static uint64_t
+since(uint64_t now, uint64_t then)
+{
+    return now > then ? now - then : 0;
+}
+
+void
+transfers_end(struct transfers *t, int fd)
+{
+    uint64_t busy = busy_us(fd);
+
+    t->received_us += report_monotonic_us() - t->header_us;
+    t->both_us += since(busy, t->header_busy_us);
+    t->seconds = (since(busy, t->busy_us) + since(t->received_us, t->both_us))
+                 * 1e-6;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef OPTIONS_H
+#define OPTIONS_H 1
+
+/* What a person can tell the trainer on its command line.
+ *
+ * One table in options-table.c has a row for each option, which is its name,
+ * range, default and help; the parser and --help both come from it. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trainer/schemes/sync.h"
+#include "trainer/data/dataset.h"
+#include "trainer/models/shape.h"
+
+#define OPTIONS_MAX_SERVERS 64
+
+enum role {
+    ROLE_SERVER = 1 << 0,
+    ROLE_WORKER = 1 << 1,
+    ROLE_LOCAL = 1 << 2,        /* Both in one process, no network. */
+    ROLE_PEER = 1 << 3,         /* One of several without a server. */
+    ROLE_NODE = 1 << 4,         /* One of those that share keys. */
+};
+
+enum data_kind {
+    DATA_GENERATED,
+    DATA_MNIST,
+    DATA_CIFAR,
+    DATA_LIBSVM,
+};
+
+struct options {
+    enum role role;
+    const char *address;
+    int64_t port;
+    const char *servers[OPTIONS_MAX_SERVERS];
+    int n_servers;
+    int64_t n_workers, rank;
+    const char *congestion;     /* NULL: the system's. */
+    struct sync_spec sync;
+    const char *peers;          /* HOST[:PORT] of each, by commas. */
+    const char *nodes;          /* Likewise. */
+    const char *store;          /* A word of key_variant_find(), or "manual".
+                                 */
+    int64_t staleness;          /* Of ssp and essp. */
+    bool location_caches;       /* Of localize. */
+    const char *scheme;         /* A word of peer.h. */
+    int64_t group;              /* Peers of one, under prague. */
+    int64_t control_port;
+    const char *central;        /* "HOST:PORT": serve a group; or NULL. */
+    bool group_servers_elsewhere;       /* Not ours to start. */
+    double patience, deadline;  /* Seconds. */
+    const char *checkpoint;     /* Folder, or NULL. */
+    int64_t checkpoint_every;
+    bool resume;
+
+    const char *model;          /* A word of model_class_find(). */
+    struct shape shape;         /* Of an MLP. */
+    struct image image;         /* Of what sees images. */
+    int64_t features;           /* Of a linear model. */
+    const char *loss;           /* Of it: "logistic" or "hinge". */
+    const char *data;           /* As it was given; what it means: */
+    enum data_kind data_kind;
+    const char *data_path;      /* NULL if generated. */
+    int64_t samples, held_out;
+    int64_t batch;
+    double learning_rate, momentum;
+    const char *optimiser;      /* A word of optimiser_find(). */
+    int64_t seed;
+    int64_t until, eval_every;
+    double sample_cost_us;
+    const char *speed_profile;  /* A file; NULL: that instead. */
+    const char *backend;        /* A word of backend_open_named(). */
+    const char *tf32;           /* "on" or "off". */
+    const char *overlap;        /* Likewise. */
+    int64_t n_threads;
+
+    const char *task;           /* A word of node_task_find(). */
+    double epoch_limit;         /* Seconds; 0: none. */
+    int64_t dimension;          /* Of vectors. */
+    int64_t rows, columns;      /* Of a matrix that is generated. */
+    double shrink;              /* Weight of the norms of its factors. */
+    const char *embedding;      /* "rescal" or "complex". */
+    int64_t entities, relations;        /* Of a graph that is generated. */
+    int64_t vocabulary;         /* Of a text that is generated. */
+    int64_t min_count;          /* Of words of a text that is read. */
+    double often;               /* Part of it above which words are skipped. */
+    int64_t window;             /* Words on each side that are near. */
+    int64_t negatives;          /* Wrong ones beside each right one. */
+    int64_t draws;              /* Of a wrong one, until one is here. */
+    int64_t ahead;              /* Samples whose keys are on their way. */
+};
+
+/* Reads "ROLE --option value ...".  Returns NULL or a message.  Strings stay
+ * those of 'argv'.  '*help' is true if help was asked for instead. */
+char *options_parse(int argc, char *argv[], struct options *, bool *help);
+void options_help(void);
+
+/* Of the samples, as model and data have it. */
+int options_n_inputs(const struct options *);
+int options_n_classes(const struct options *);
+
+#endif /* trainer/process/options.h */

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/ps/bench-ps.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "trainer/ps/bench-processes.h"
+#include "base/memory.h"
+#include "trainer/net/frame.h"
+#include "trainer/ps/store-client.h"
+
+#define BIG BENCH_PROCESSES_VALUES      /* Floats of the one big value. */
+#define BIG_ROUNDS 101
+#define N_KEYS 10000000         /* Of the bulk push. */
+#define BULK_ROUNDS 9
+#define SYNC_ROUNDS 101
+#define SYNC_OPS 50             /* A round. */
+#define PIPELINED_ROUNDS 11
+#define PIPELINED_OPS 100000
+#define SMALL_REQUEST (FRAME_HEADER_LENGTH + 4)
+#define SMALL_ANSWER FRAME_HEADER_LENGTH
+#define MAX_ROUNDS 101
+
+struct bench {
+    struct bench_processes processes;
+    uint8_t *bytes;             /* 12 N_KEYS of them. */
+    char *error;                /* The first one. */
+};
+
+/* A series of one measurement. */
+struct series {
+    double values[MAX_ROUNDS];
+    int n;
+};
+
+static double
+now(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec + ts.tv_nsec * 1e-9;
+}
+
+static int
+compare_doubles(const void *a_, const void *b_)
+{
+    const double *a = a_, *b = b_;
+
+    return (*a > *b) - (*a < *b);
+}
+
+static void
+note(struct series *series, double value)
+{
+    series->values[series->n++] = value;
+}
+
+static double
+median(struct series *series)
+{
+    qsort(series->values, series->n, sizeof *series->values,
+          compare_doubles);
+    return series->values[series->n / 2];
+}
+
+/* Ends the bench with 'error', or NULL, if nothing has ended it before. */
+static void
+note_error(struct bench *b, char *error)
+{
+    if (b->error) {
+        free(error);
+    } else {
+        b->error = error;
+    }
+}
+
+static void
+finish(struct bench *b, ps_handle handle)
+{
+    note_error(b, store_wait(b->processes.client, handle));
+}
+
+/* Seconds that it takes to send 'to' bytes and get 'from'. */
+static double
+plain_exchange(struct bench *b, size_t to, size_t from)
+{
+    double begin = now();
+
+    note_error(b, bench_processes_exchange(&b->processes, b->bytes, to,
+                                           from));
+    return now() - begin;
+}
+
+/* What is printed, in order; names in the words of the goals. */
+struct figures {
+    double big_value_vs_socket, push_vs_socket, pull_vs_socket;
+    double push_gb_per_s, pull_gb_per_s, socket_gb_per_s;
+    double sparse_mkeys_per_s, sparse_vs_socket, near_mkeys_per_s;
+    double pull_mkeys_per_s, first_mkeys_per_s;
+    double sync_vs_pingpong, sync_us, pingpong_us;
+    double pipelined_kops_per_s;
+};
+
+/* A pair of the same work, ours and the plain socket's.  Who is first changes
+ * from round to round: what the first one leaves in caches, or a processor's
+ * clock, helps the second one. */
+struct pair {
+    double (*ours)(struct bench *, void *aux);
+    double (*plain)(struct bench *, void *aux);
+};
+
+/* Seconds of both. */
+static void
+run_pair(struct bench *b, const struct pair *pair, void *aux, int round,
+         double *ours, double *plain)
+{
+    if (round % 2) {
+        *ours = pair->ours(b, aux);
+        *plain = pair->plain(b, aux);
+    } else {
+        *plain = pair->plain(b, aux);
+        *ours = pair->ours(b, aux);
+    }
+}
+
+static double
+push_value(struct bench *b, void *value)
+{
+    double begin = now();
+
+    finish(b, store_push(b->processes.client, 0, BIG, value));
+    return now() - begin;
+}
+
+static double
+pull_value(struct bench *b, void *value)
+{
+    double begin = now();
+
+    finish(b, store_pull(b->processes.client, 0, BIG, value));
+    return now() - begin;
+}
+
+static double
+plain_push(struct bench *b, void *aux)
+{
+    (void) aux;
+    return plain_exchange(b, BIG * sizeof(float), 1);
+}
+
+static double
+plain_pull(struct bench *b, void *aux)
+{
+    (void) aux;
+    return plain_exchange(b, sizeof(struct bench_request),
+                          BIG * sizeof(float));
+}
+
+/* One value of 4 MB there, and back. */
+static void
+measure_big(struct bench *b, struct figures *f)
+{
+    static const struct pair there = { push_value, plain_push };
+    static const struct pair back = { pull_value, plain_pull };
+    struct series push = { .n = 0 }, pull = { .n = 0 };
+    struct series push_ratio = { .n = 0 }, pull_ratio = { .n = 0 };
+    struct series plain = { .n = 0 };
+    float *value = allocate(BIG, sizeof *value);
+    const double bytes = BIG * sizeof *value;
+
+    for (int i = 0; i < BIG_ROUNDS && !b->error; i++) {
+        double ours[2], theirs[2];
+
+        run_pair(b, &there, value, i, &ours[0], &theirs[0]);
+        run_pair(b, &back, value, i, &ours[1], &theirs[1]);
+        note(&push, bytes / ours[0] / 1e9);
+        note(&push_ratio, theirs[0] / ours[0]);
+        note(&pull, bytes / ours[1] / 1e9);
+        note(&pull_ratio, theirs[1] / ours[1]);
+        note(&plain, 2 * bytes / (theirs[0] + theirs[1]) / 1e9);
+    }
+    f->push_gb_per_s = median(&push);
+    f->pull_gb_per_s = median(&pull);
+    f->socket_gb_per_s = median(&plain);
+    f->push_vs_socket = median(&push_ratio);
+    f->pull_vs_socket = median(&pull_ratio);
+    f->big_value_vs_socket = f->push_vs_socket < f->pull_vs_socket
+                             ? f->push_vs_socket : f->pull_vs_socket;
+    free(value);
+}
+
+/* Ascending keys with gaps of up to 'gap'. */
+static void
+make_keys(uint64_t *keys, uint64_t gap)
+{
+    uint64_t x = 88172645463325252ULL, key = 0;
+
+    for (size_t i = 0; i < N_KEYS; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        key += 1 + x % gap;
+        keys[i] = key;
+    }
+}
+
+static double
+push_bulk(struct bench *b, const uint64_t *keys, const float *values)
+{
+    double begin = now();
+
+    finish(b, store_push_keys(b->processes.client, keys, N_KEYS, values));
+    return N_KEYS / (now() - begin) / 1e6;
+}
+
+/* Ten million keys, all over the 64 bits, whose 8 bytes are all sent. */
+static void
+measure_bulk(struct bench *b, struct figures *f)
+{
+    uint64_t *keys = allocate(N_KEYS, sizeof *keys);
+    float *values = allocate(N_KEYS, sizeof *values);
+    struct series push = { .n = 0 }, pull = { .n = 0 }, ratio = { .n = 0 };
+    struct series near = { .n = 0 };
+
+    make_keys(keys, UINT64_MAX / N_KEYS);
+    f->first_mkeys_per_s = push_bulk(b, keys, values);
+    for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
+        double plain = plain_exchange(b, 12 * (size_t) N_KEYS, 1), begin;
+
+        note(&push, push_bulk(b, keys, values));
+        note(&ratio, push.values[i] * 1e6 / N_KEYS * plain);
+        begin = now();
+        finish(b, store_pull_keys(b->processes.client, keys, N_KEYS, values));
+        note(&pull, N_KEYS / (now() - begin) / 1e6);
+    }
+    make_keys(keys, 100);       /* Keys near each other take one byte. */
+    push_bulk(b, keys, values);
+    for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
+        note(&near, push_bulk(b, keys, values));
+    }
+    f->sparse_mkeys_per_s = median(&push);
+    f->sparse_vs_socket = median(&ratio);
+    f->pull_mkeys_per_s = median(&pull);
+    f->near_mkeys_per_s = median(&near);
+    free(keys);
+    free(values);
+}
+
+static double
+push_small(struct bench *b, void *aux)
+{
+    const float one = 1;
+    double begin = now();
+
+    (void) aux;
+    for (int j = 0; j < SYNC_OPS; j++) {
+        uint64_t key = j * UINT64_C(1000003);
+
+        finish(b, store_push_keys(b->processes.client, &key, 1, &one));
+    }
+    return (now() - begin) / SYNC_OPS;
+}
+
+static double
+plain_small(struct bench *b, void *aux)
+{
+    double begin = now();
+
+    (void) aux;
+    for (int j = 0; j < SYNC_OPS; j++) {
+        plain_exchange(b, SMALL_REQUEST, SMALL_ANSWER);
+    }
+    return (now() - begin) / SYNC_OPS;
+}
+
+/* One key at a time, each awaited. */
+static void
+measure_sync(struct bench *b, struct figures *f)
+{
+    static const struct pair pair = { push_small, plain_small };
+    struct series mine = { .n = 0 }, plain = { .n = 0 }, ratio = { .n = 0 };
+
+    for (int i = 0; i < SYNC_ROUNDS && !b->error; i++) {
+        double ours, theirs;
+
+        run_pair(b, &pair, NULL, i, &ours, &theirs);
+        note(&mine, ours * 1e6);
+        note(&plain, theirs * 1e6);
+        note(&ratio, ours / theirs);
+    }
+    f->sync_us = median(&mine);
+    f->pingpong_us = median(&plain);
+    f->sync_vs_pingpong = median(&ratio);
+}
+
+/* One key at a time, awaited together. */
+static void
+measure_pipelined(struct bench *b, struct figures *f)
+{
+    struct series rate = { .n = 0 };
+    const float one = 1;
+
+    for (int i = 0; i < PIPELINED_ROUNDS && !b->error; i++) {
+        double begin = now();
+        ps_handle last = 0;
+
+        for (int j = 0; j < PIPELINED_OPS; j++) {
+            uint64_t key = j * UINT64_C(7919) % 1000 * 1000003;
+
+            last = store_push_keys(b->processes.client, &key, 1, &one);
+        }
+        finish(b, last);
+        note(&rate, PIPELINED_OPS / (now() - begin) / 1e3);
+    }
+    f->pipelined_kops_per_s = median(&rate);
+}
+
+static void
+print(const struct figures *f, bool json)
+{
+    const struct {
+        const char *name;
+        double value;
+    } rows[] = {
+        { "big_value_vs_socket", f->big_value_vs_socket },
+        { "push_vs_socket", f->push_vs_socket },
+        { "pull_vs_socket", f->pull_vs_socket },
+        { "push_gb_per_s", f->push_gb_per_s },
+        { "pull_gb_per_s", f->pull_gb_per_s },
+        { "socket_gb_per_s", f->socket_gb_per_s },
+        { "sparse_mkeys_per_s", f->sparse_mkeys_per_s },
+        { "sparse_vs_socket", f->sparse_vs_socket },
+        { "sparse_near_mkeys_per_s", f->near_mkeys_per_s },
+        { "sparse_pull_mkeys_per_s", f->pull_mkeys_per_s },
+        { "sparse_first_mkeys_per_s", f->first_mkeys_per_s },
+        { "sync_vs_pingpong", f->sync_vs_pingpong },
+        { "sync_us", f->sync_us },
+        { "pingpong_us", f->pingpong_us },
+        { "pipelined_kops_per_s", f->pipelined_kops_per_s },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        printf(json ? "%s\"%s\": %.4g" : "%s%-26s %10.4g\n",
+               !json ? "" : i ? ", " : "{", rows[i].name, rows[i].value);
+    }
+    if (json) {
+        puts("}");
+    }
+}
+
+char *
+bench_ps(bool json)
+{
+    struct bench b = { .bytes = NULL };
+    struct figures f;
+
+    b.error = bench_processes_start(&b.processes);
+    if (!b.error) {
+        b.bytes = allocate(12, N_KEYS);
+        measure_big(&b, &f);
+        measure_sync(&b, &f);
+        measure_pipelined(&b, &f);
+        measure_bulk(&b, &f);
+    }
+    if (!b.error) {
+        print(&f, json);
+    }
+    bench_processes_stop(&b.processes);
+    free(b.bytes);
+    return b.error;
+}

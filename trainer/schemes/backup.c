@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "trainer/schemes/sync-state.h"
+
+struct backup {
+    int n_backups;              /* Gradients that are not waited for. */
+    int n_empty;                /* Pushes of the iteration without samples. */
+    uint32_t n_pieces;          /* Of a worker's share. */
+    bool *told;                 /* Each worker, that what it computes is to be
+                                 * dropped. */
+};
+
+static void
+give_roles(struct sync *sync)
+{
+    const struct backup *backup = sync->own;
+
+    for (int i = 0; i < sync->config.n_workers && backup->n_backups; i++) {
+        sync_state_post(sync, i, &(struct sync_message) {
+            .kind = SYNC_ROLE, .n = SYNC_ROLE_SKIPS,
+            .total = backup->n_pieces,
+        });
+    }
+}
+
+static struct sync *
+backup_create(const struct sync_config *config)
+{
+    struct sync *sync = sync_state_create(config, sizeof(struct backup));
+    struct backup *backup = sync->own;
+
+    backup->n_backups = config->spec ? config->spec->backups : 1;
+    backup->n_pieces = config->spec ? config->spec->pieces : 1;
+    backup->told = allocate(config->n_workers, sizeof *backup->told);
+    give_roles(sync);
+    return sync;
+}
+
+static void
+backup_destroy(struct sync *sync)
+{
+    if (sync) {
+        struct backup *backup = sync->own;
+
+        free(backup->told);
+    }
+    sync_state_destroy(sync);
+}
+
+/* Makes the update if enough gradients have come, and says so to those that
+ * still compute one for it.  A worker that has heard that of another server
+ * pushes no samples, and is not one of those who were waited for, unless no
+ * others can come. */
+static void
+update_if_complete(struct sync *sync)
+{
+    struct backup *backup = sync->own;
+    int n = sync->config.n_workers;
+
+    if (sync->n_arrived < n - backup->n_backups
+        && sync->n_arrived + backup->n_empty < n) {
+        return;
+    }
+    sync_bsp_update(sync);
+    backup->n_empty = 0;
+    for (int i = 0; i < n; i++) {
+        if (sync->workers[i].n_pushed < sync->iteration && !backup->told[i]) {
+            backup->told[i] = true;
+            sync_state_post(sync, i, &(struct sync_message) {
+                .kind = SYNC_SKIP, .iteration = sync->iteration,
+            });
+        }
+    }
+}
+
+/* A worker that comes too late has its gradient dropped, and goes on with the
+ * iteration of the weights as all others do. */
+static char *
+backup_push(struct sync *sync, int worker, uint64_t iteration,
+            uint32_t n_samples, float loss)
+{
+    struct backup *backup = sync->own;
+    struct sync_worker *w = &sync->workers[worker];
+
+    if (iteration > sync->iteration || iteration < w->n_pushed) {
+        return sync_state_refuse(iteration, sync->iteration);
+    }
+    backup->told[worker] = false;
+    if (iteration < sync->iteration) {
+        w->n_pushed = sync->iteration;
+        return NULL;
+    }
+    w->n_pushed = iteration + 1;
+    w->n_samples = n_samples;
+    w->loss = loss;
+    sync->n_arrived += n_samples > 0;
+    backup->n_empty += !n_samples;
+    update_if_complete(sync);
+    return NULL;
+}
+
+static void
+backup_resume(struct sync *sync, uint64_t iteration)
+{
+    struct backup *backup = sync->own;
+
+    sync_state_resume(sync, iteration);
+    memset(backup->told, 0, sync->config.n_workers * sizeof *backup->told);
+    backup->n_empty = 0;
+    give_roles(sync);
+}
+
+const struct sync_class sync_backup = {
+    .name = "backup",
+    .help = "as bsp, without the last B gradients of each iteration",
+    .create = backup_create,
+    .destroy = backup_destroy,
+    .weights = sync_state_weights,
+    .inbox = sync_state_inbox,
+    .push = backup_push,
+    .ready = sync_bsp_ready,
+    .take = sync_state_take,
+    .may_be_missed = true,
+    .iteration = sync_bsp_iteration,
+    .spans = sync_state_spans,
+    .resume = backup_resume,
+};

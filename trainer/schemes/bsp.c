@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/schemes/sync-state.h"
+
+#include "base/memory.h"
+
+static struct sync *
+bsp_create(const struct sync_config *config)
+{
+    return sync_state_create(config, 0);
+}
+
+/* The samples of 'w' that are part of the next update. */
+static uint32_t
+samples_of(const struct sync *sync, const struct sync_worker *w)
+{
+    return w->n_pushed > sync->iteration || w->from < sync->config.n
+           ? w->n_samples : 0;
+}
+
+static uint64_t
+all_samples(const struct sync *sync)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        n += samples_of(sync, &sync->workers[i]);
+    }
+    return n;
+}
+
+/* All weights from 'first' on become the next ones. */
+static void
+update_from(struct sync *sync, size_t first)
+{
+    size_t n = sync->fresh - first;
+    uint64_t n_samples = all_samples(sync);
+
+    sync_state_clear_range(sync, first, n);
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        const struct sync_worker *w = &sync->workers[i];
+        uint32_t own = samples_of(sync, w);
+
+        if (own) {
+            sync_state_add_range(sync, w->gradient, (double) own / n_samples,
+                                 first, n);
+        }
+    }
+    sync_state_update_range(sync, first, n);
+    sync->fresh = first;
+}
+
+void
+sync_bsp_update(struct sync *sync)
+{
+    uint64_t n_samples = all_samples(sync);
+    double loss = 0;
+
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        const struct sync_worker *w = &sync->workers[i];
+        uint32_t own = samples_of(sync, w);
+
+        if (own) {
+            float share = (double) own / n_samples;
+
+            loss += (double) share * w->loss;
+        }
+    }
+    update_from(sync, 0);
+    sync_state_await_parts(sync);
+    sync->loss = loss;
+    sync->n_arrived = 0;
+    sync->iteration++;
+}
+
+/* Updates what all workers have sent the gradient of. */
+static void
+update_what_is_there(struct sync *sync)
+{
+    size_t first = 0;
+
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        size_t from = sync->workers[i].from;
+
+        first = from > first ? from : first;
+    }
+    if (first < sync->fresh) {
+        update_from(sync, first);
+    }
+}
+
+/* Whether 'worker' may say anything of 'iteration' now, and of so many
+ * samples. */
+static char *
+check(const struct sync *sync, int worker, uint64_t iteration,
+      uint32_t n_samples)
+{
+    const struct sync_worker *w = &sync->workers[worker];
+
+    if (iteration != w->n_pushed || iteration != sync->iteration) {
+        return sync_state_refuse(iteration, sync->iteration);
+    }
+    if (w->from < sync->config.n && n_samples != w->n_samples) {
+        return message("gradient of %u samples, part of it was of %u",
+                       n_samples, w->n_samples);
+    }
+    return NULL;
+}
+
+char *
+sync_bsp_part(struct sync *sync, int worker, uint64_t iteration,
+              uint32_t n_samples, size_t first)
+{
+    struct sync_worker *w = &sync->workers[worker];
+    char *error = check(sync, worker, iteration, n_samples);
+
+    if (error) {
+        return error;
+    }
+    w->from = first;
+    w->n_samples = n_samples;
+    update_what_is_there(sync);
+    return NULL;
+}
+
+size_t
+sync_bsp_fresh(const struct sync *sync, uint64_t *iteration)
+{
+    *iteration = sync->iteration + 1;
+    return sync->fresh;
+}
+
+char *
+sync_bsp_push(struct sync *sync, int worker, uint64_t iteration,
+              uint32_t n_samples, float loss)
+{
+    struct sync_worker *w = &sync->workers[worker];
+    char *error = check(sync, worker, iteration, n_samples);
+
+    if (error) {
+        return error;
+    }
+    w->n_pushed++;
+    w->from = 0;
+    w->n_samples = n_samples;
+    w->loss = loss;
+    if (++sync->n_arrived == sync->config.n_workers) {
+        sync_bsp_update(sync);
+    } else {
+        update_what_is_there(sync);
+    }
+    return NULL;
+}
+
+bool
+sync_bsp_ready(const struct sync *sync, int worker, uint64_t *iteration,
+               float *loss)
+{
+    *iteration = sync->iteration;
+    *loss = sync->loss;
+    return sync->workers[worker].n_pushed == sync->iteration;
+}
+
+uint64_t
+sync_bsp_iteration(const struct sync *sync)
+{
+    return sync->iteration;
+}
+
+const struct sync_class sync_bsp = {
+    .name = "bsp",
+    .help = "all wait for all",
+    .create = bsp_create,
+    .destroy = sync_state_destroy,
+    .weights = sync_state_weights,
+    .inbox = sync_state_inbox,
+    .push = sync_bsp_push,
+    .part = sync_bsp_part,
+    .fresh = sync_bsp_fresh,
+    .ready = sync_bsp_ready,
+    .iteration = sync_bsp_iteration,
+    .spans = sync_state_spans,
+    .resume = sync_state_resume,
+};

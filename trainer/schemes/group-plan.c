@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/schemes/group-plan.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "trainer/schemes/shard.h"
+
+#define CLEARLY 0.05            /* Less time is not worth twice the groups. */
+
+/* A worker and what it is sorted by. */
+struct place {
+    double seconds;
+    int worker;
+};
+
+void
+group_plan_init(struct group_plan *plan, int n_workers)
+{
+    plan->n_workers = n_workers;
+    plan->order = allocate(n_workers, sizeof *plan->order);
+    plan->first = allocate(n_workers, sizeof *plan->first);
+    plan->n = allocate(n_workers, sizeof *plan->n);
+    plan->group = allocate(n_workers, sizeof *plan->group);
+    for (int i = 0; i < n_workers; i++) {
+        plan->order[i] = i;
+    }
+    group_plan_divide(plan, 1);
+}
+
+void
+group_plan_uninit(struct group_plan *plan)
+{
+    free(plan->order);
+    free(plan->first);
+    free(plan->n);
+    free(plan->group);
+}
+
+void
+group_plan_copy(struct group_plan *plan, const struct group_plan *from)
+{
+    size_t size = from->n_workers * sizeof *from->order;
+
+    plan->n_groups = from->n_groups;
+    memcpy(plan->order, from->order, size);
+    memcpy(plan->first, from->first, size);
+    memcpy(plan->n, from->n, size);
+    memcpy(plan->group, from->group, size);
+}
+
+/* Notes each worker's group. */
+static void
+find_groups(struct group_plan *plan)
+{
+    for (int g = 0; g < plan->n_groups; g++) {
+        for (int i = 0; i < plan->n[g]; i++) {
+            plan->group[plan->order[plan->first[g] + i]] = g;
+        }
+    }
+}
+
+void
+group_plan_divide(struct group_plan *plan, int n_groups)
+{
+    plan->n_groups = n_groups;
+    for (int g = 0; g < n_groups; g++) {
+        struct shard part = shard_range(plan->n_workers, g, n_groups);
+
+        plan->first[g] = part.first;
+        plan->n[g] = part.n;
+    }
+    find_groups(plan);
+}
+
+static int
+compare_places(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+
+    return x->seconds != y->seconds ? (x->seconds < y->seconds ? -1 : 1)
+                                    : x->worker - y->worker;
+}
+
+void
+group_plan_sort(struct group_plan *plan, const double seconds[])
+{
+    struct place *places = allocate(plan->n_workers, sizeof *places);
+
+    for (int i = 0; i < plan->n_workers; i++) {
+        places[i] = (struct place) { seconds[i], i };
+    }
+    qsort(places, plan->n_workers, sizeof *places, compare_places);
+    for (int i = 0; i < plan->n_workers; i++) {
+        plan->order[i] = places[i].worker;
+    }
+    free(places);
+    find_groups(plan);
+}
+
+/* Where to split group 'g' of a sorted plan, and in '*gain' how many more
+ * steps a second all workers then make. */
+static int
+best_place(const struct group_plan *plan, int g, const double seconds[],
+           double *gain)
+{
+    const int *members = &plan->order[plan->first[g]];
+    double slowest = seconds[members[plan->n[g] - 1]];
+    int best = 0;
+
+    *gain = 0;
+    for (int k = 1; k < plan->n[g]; k++) {
+        double x = k / seconds[members[k - 1]] - k / slowest;
+
+        if (x > *gain) {
+            *gain = x;
+            best = k;
+        }
+    }
+    return best;
+}
+
+/* Splits the group of which that helps most.  False if none is left of which
+ * it helps. */
+static bool
+split_best(struct group_plan *plan, const double seconds[])
+{
+    double most = 0, gain;
+    int group = 0, place = 0;
+
+    for (int g = 0; g < plan->n_groups; g++) {
+        int at = best_place(plan, g, seconds, &gain);
+
+        if (gain > most) {
+            most = gain;
+            group = g;
+            place = at;
+        }
+    }
+    if (!place) {
+        return false;
+    }
+    for (int g = plan->n_groups++; g > group; g--) {
+        plan->first[g] = plan->first[g - 1];
+        plan->n[g] = plan->n[g - 1];
+    }
+    plan->first[group + 1] += place;
+    plan->n[group + 1] -= place;
+    plan->n[group] = place;
+    return true;
+}
+
+void
+group_plan_fit(struct group_plan *plan, const double seconds[], int max,
+               double tolerance)
+{
+    struct group_plan more;
+    double time;
+
+    group_plan_divide(plan, 1);
+    group_plan_sort(plan, seconds);
+    group_plan_init(&more, plan->n_workers);
+    group_plan_copy(&more, plan);
+    time = group_plan_time(plan, seconds);
+    while (2 * plan->n_groups <= max && time > 1 + tolerance) {
+        double before = time;
+
+        while (more.n_groups < 2 * plan->n_groups
+               && split_best(&more, seconds)) {
+            /* The next one. */
+        }
+        time = group_plan_time(&more, seconds);
+        if (time > before - CLEARLY) {
+            break;
+        }
+        find_groups(&more);
+        group_plan_copy(plan, &more);
+    }
+    group_plan_uninit(&more);
+}
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+
+    return x < y ? -1 : x > y;
+}
+
+double
+group_plan_time(const struct group_plan *plan, const double seconds[])
+{
+    int n = plan->n_workers;
+    double *sorted = allocate(n, sizeof *sorted), median, speed = 0;
+
+    memcpy(sorted, seconds, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare_doubles);
+    median = sorted[n / 2];
+    free(sorted);
+    for (int g = 0; g < plan->n_groups; g++) {
+        double slowest = 0;
+
+        for (int i = 0; i < plan->n[g]; i++) {
+            slowest = fmax(slowest,
+                           seconds[plan->order[plan->first[g] + i]]);
+        }
+        speed += plan->n[g] / slowest;
+    }
+    return n / median / speed;
+}

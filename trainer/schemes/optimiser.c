@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/schemes/optimiser.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* Vectors as wide as the processor has.  Neither has a fused multiply-add, so
+ * that results are the same on all of them. */
+#if defined __x86_64__ && !defined __clang__
+#define WIDE __attribute__((__target_clones__("avx2", "default")))
+#else
+#define WIDE
+#endif
+
+WIDE static void
+sum_step(const struct optimiser_config *c, size_t n, const float *restrict g,
+         float *const state[], float *restrict w)
+{
+    for (size_t i = 0; i < n; i++) {
+        w[i] += g[i];
+    }
+}
+
+WIDE static void
+sgd_step(const struct optimiser_config *c, size_t n, const float *restrict g,
+         float *const state[], float *restrict w)
+{
+    float rate = c->rate;
+
+    for (size_t i = 0; i < n; i++) {
+        w[i] -= rate * g[i];
+    }
+}
+
+WIDE static void
+momentum_step(const struct optimiser_config *c, size_t n,
+              const float *restrict g, float *const state[],
+              float *restrict w)
+{
+    float rate = c->rate, momentum = c->momentum;
+    float *restrict v = state[0];
+
+    for (size_t i = 0; i < n; i++) {
+        v[i] = momentum * v[i] + g[i];
+        w[i] -= rate * v[i];
+    }
+}
+
+WIDE static void
+adagrad_step(const struct optimiser_config *c, size_t n,
+             const float *restrict g, float *const state[],
+             float *restrict w)
+{
+    float rate = c->rate, epsilon = c->epsilon;
+    float *restrict sum = state[0];
+
+    for (size_t i = 0; i < n; i++) {
+        sum[i] += g[i] * g[i];
+        w[i] -= rate * g[i] / (sqrtf(sum[i]) + epsilon);
+    }
+}
+
+/* The corrections for having begun with zeros, 1 - decay^t, are the same
+ * averages of ones: kept for each weight, they count its own steps. */
+WIDE static void
+adam_step(const struct optimiser_config *c, size_t n, const float *restrict g,
+          float *const state[], float *restrict w)
+{
+    float rate = c->rate, epsilon = c->epsilon;
+    float b1 = c->momentum, b2 = c->decay;
+    float *restrict mean = state[0], *restrict square = state[1];
+    float *restrict ones1 = state[2], *restrict ones2 = state[3];
+
+    for (size_t i = 0; i < n; i++) {
+        mean[i] = b1 * mean[i] + (1 - b1) * g[i];
+        square[i] = b2 * square[i] + (1 - b2) * g[i] * g[i];
+        ones1[i] = b1 * ones1[i] + (1 - b1);
+        ones2[i] = b2 * ones2[i] + (1 - b2);
+        w[i] -= rate * (mean[i] / ones1[i])
+                / (sqrtf(square[i] / ones2[i]) + epsilon);
+    }
+}
+
+static const struct optimiser_class optimiser_sum = { "sum", 0, sum_step };
+static const struct optimiser_class optimiser_sgd = { "sgd", 0, sgd_step };
+static const struct optimiser_class optimiser_momentum = {
+    "momentum", 1, momentum_step,
+};
+static const struct optimiser_class optimiser_adagrad = {
+    "adagrad", 1, adagrad_step,
+};
+static const struct optimiser_class optimiser_adam = { "adam", 4, adam_step };
+
+const struct optimiser_class *const optimiser_classes[] = {
+    &optimiser_sum,
+    &optimiser_sgd,
+    &optimiser_momentum,
+    &optimiser_adagrad,
+    &optimiser_adam,
+    NULL,
+};
+
+const struct optimiser_class *
+optimiser_find(const char *name)
+{
+    const struct optimiser_class *const *class = optimiser_classes;
+
+    while (*class && strcmp((*class)->name, name)) {
+        class++;
+    }
+    return *class;
+}
+
+const struct optimiser_class *
+optimiser_by_number(uint32_t number)
+{
+    for (uint32_t i = 0; optimiser_classes[i]; i++) {
+        if (i == number) {
+            return optimiser_classes[i];
+        }
+    }
+    return NULL;
+}
+
+uint32_t
+optimiser_number(const struct optimiser_class *class)
+{
+    uint32_t i = 0;
+
+    while (optimiser_classes[i] != class) {
+        assert(optimiser_classes[i]);
+        i++;
+    }
+    return i;
+}
+
+struct optimiser_config
+optimiser_defaults(const struct optimiser_class *class, float rate,
+                   float momentum)
+{
+    return (struct optimiser_config) {
+        .class = class, .rate = rate, .momentum = momentum,
+        .decay = 0.999f, .epsilon = 1e-8f,
+    };
+}

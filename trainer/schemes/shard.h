@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHARD_H
+#define SHARD_H 1
+
+/* Which server has which parameters.
+ *
+ * Shards are contiguous ranges of the flat vector whose lengths differ by at
+ * most one.  The same arithmetic divides a batch among workers. */
+
+#include <stddef.h>
+
+struct shard {
+    size_t first, n;
+};
+
+/* Range 'i' of 'n_shards' of 0 .. total - 1. */
+static inline struct shard
+shard_range(size_t total, size_t i, size_t n_shards)
+{
+    size_t part = total / n_shards, rest = total % n_shards;
+    struct shard shard = {
+        .first = i * part + (i < rest ? i : rest),
+        .n = part + (i < rest),
+    };
+
+    return shard;
+}
+
+static inline size_t
+shard_end(const struct shard *shard)
+{
+    return shard->first + shard->n;
+}
+
+#endif /* trainer/schemes/shard.h */

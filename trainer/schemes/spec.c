@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/balance/predictor.h"
+#include "base/memory.h"
+#include "trainer/schemes/steal.h"
+#include "trainer/schemes/sync.h"
+
+static const struct {
+    const char *name;
+    unsigned int parameters;
+} schemes[] = {
+    { "bsp", 0 },
+    { "asp", 0 },
+    { "ssp", SYNC_STALENESS },
+    { "essp", SYNC_STALENESS },
+    { "backup", SYNC_BACKUPS | SYNC_PIECES },
+    { "static", SYNC_RATIOS },
+    { "lbbsp-cpu", SYNC_PREDICTOR },
+    { "lbbsp-gpu", 0 },
+    { "flexrr", SYNC_PIECES },
+    { "groups", SYNC_GROUPS | SYNC_TAU },
+};
+
+static char *
+parse_count(const char *value, int64_t min, int64_t max, int64_t *to)
+{
+    char *end;
+    long long x;
+
+    errno = 0;
+    x = strtoll(value, &end, 10);
+    if (end == value || *end || errno || x < min || x > max) {
+        return message("\"%s\" is not an integer from %lld to %lld", value,
+                       (long long) min, (long long) max);
+    }
+    *to = x;
+    return NULL;
+}
+
+static char *
+parse_staleness(const char *value, struct sync_spec *spec)
+{
+    return parse_count(value, 0, 1000000, &spec->staleness);
+}
+
+static char *
+parse_backups(const char *value, struct sync_spec *spec)
+{
+    return parse_count(value, 0, 1023, &spec->backups);
+}
+
+static char *
+parse_ratios(const char *value, struct sync_spec *spec)
+{
+    for (const char *p = value; ; p++) {
+        char *end;
+        double x = strtod(p, &end);
+
+        if (end == p || (*end && *end != ':') || !isfinite(x) || x <= 0
+            || x > 1e6 || spec->n_ratios >= SYNC_MAX_RATIOS) {
+            return message("\"%s\" is not up to %d numbers from 0 to 1e6 "
+                           "with colons", value, SYNC_MAX_RATIOS);
+        }
+        spec->ratios[spec->n_ratios++] = x;
+        if (!*end) {
+            return NULL;
+        }
+        p = end;
+    }
+}
+
+static char *
+parse_predictor(const char *value, struct sync_spec *spec)
+{
+    if (!predictor_class_find(value)) {
+        return message("\"%s\" is not a predictor", value);
+    }
+    snprintf(spec->predictor, sizeof spec->predictor, "%s", value);
+    return NULL;
+}
+
+static char *
+parse_pieces(const char *value, struct sync_spec *spec)
+{
+    return parse_count(value, 1, 1000, &spec->pieces);
+}
+
+static char *
+parse_groups(const char *value, struct sync_spec *spec)
+{
+    char *error = parse_count(value, 0, 512, &spec->groups);
+
+    if (!error && spec->groups & (spec->groups - 1)) {
+        error = message("%lld is not a power of 2",
+                        (long long) spec->groups);
+    }
+    return error;
+}
+
+static char *
+parse_tau(const char *value, struct sync_spec *spec)
+{
+    return parse_count(value, 1, 1000000, &spec->tau);
+}
+
+static const struct {
+    const char *name;
+    enum sync_parameter parameter;
+    char *(*parse)(const char *, struct sync_spec *);
+} parameters[] = {
+    { "staleness", SYNC_STALENESS, parse_staleness },
+    { "backups", SYNC_BACKUPS, parse_backups },
+    { "ratios", SYNC_RATIOS, parse_ratios },
+    { "predictor", SYNC_PREDICTOR, parse_predictor },
+    { "groups", SYNC_GROUPS, parse_groups },
+    { "pieces", SYNC_PIECES, parse_pieces },
+    { "tau", SYNC_TAU, parse_tau },
+};
+
+static char *
+parse_parameter(char *text, struct sync_spec *spec)
+{
+    char *value = strchr(text, '=');
+
+    if (value) {
+        *value++ = '\0';
+        for (size_t i = 0; i < sizeof parameters / sizeof parameters[0];
+             i++) {
+            if (!strcmp(parameters[i].name, text)
+                && spec->parameters & parameters[i].parameter) {
+                char *error = parameters[i].parse(value, spec);
+                char *whole = error ? message("%s: %s", text, error) : NULL;
+
+                free(error);
+                return whole;
+            }
+        }
+    }
+    return message("\"%s\" is not a parameter of %s", text, spec->name);
+}
+
+static char *
+set_name(const char *name, struct sync_spec *spec)
+{
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        if (!strcmp(schemes[i].name, name)) {
+            spec->name = schemes[i].name;
+            spec->parameters = schemes[i].parameters;
+            return NULL;
+        }
+    }
+    return message("\"%s\" is not a scheme", name);
+}
+
+char *
+sync_spec_read(const char *text, struct sync_spec *spec)
+{
+    char *copy = duplicate(text), *rest = copy, *error;
+
+    *spec = (struct sync_spec) {
+        .staleness = 3, .backups = 1, .predictor = "narx", .pieces = 1,
+        .tau = 8,
+    };
+    error = set_name(strsep(&rest, ","), spec);
+    if (!error && !strcmp(spec->name, "flexrr")) {
+        spec->pieces = 4;
+    }
+    while (!error && rest) {
+        error = parse_parameter(strsep(&rest, ","), spec);
+    }
+    free(copy);
+    return error;
+}
+
+char *
+sync_spec_check(const struct sync_spec *spec, int n_workers)
+{
+    if (!strcmp(spec->name, "flexrr") && n_workers > STEAL_MAX_WORKERS) {
+        return message("flexrr: %d workers, at most %d are allowed",
+                       n_workers, STEAL_MAX_WORKERS);
+    }
+    if (!strcmp(spec->name, "essp") && spec->staleness > SYNC_MAX_AHEAD) {
+        return message("staleness: %lld, at most %d are allowed for essp",
+                       (long long) spec->staleness, SYNC_MAX_AHEAD);
+    }
+    if (spec->parameters & SYNC_RATIOS
+        && spec->n_ratios != n_workers) {
+        return message("ratios: %d for %d workers", spec->n_ratios,
+                       n_workers);
+    }
+    if (spec->groups > n_workers) {
+        return message("groups: %lld of %d workers",
+                       (long long) spec->groups, n_workers);
+    }
+    if (spec->parameters & SYNC_BACKUPS
+        && spec->backups >= n_workers) {
+        return message("backups: %lld of %d workers",
+                       (long long) spec->backups, n_workers);
+    }
+    return NULL;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/tasks/clustering.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+#define ROOM 1.02               /* Samples of a worker may exceed the mean by
+                                 * so much. */
+
+struct cluster {
+    size_t n;
+    uint32_t number;
+};
+
+/* What of a cluster a worker has. */
+struct piece {
+    size_t left;                /* To be given out. */
+    uint16_t worker;
+    uint32_t next;              /* Piece of the cluster; 0: no more. */
+};
+
+/* The larger first. */
+static int
+compare(const void *a_, const void *b_)
+{
+    const struct cluster *a = a_, *b = b_;
+
+    if (a->n != b->n) {
+        return a->n > b->n ? -1 : 1;
+    }
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static int
+find_least(const size_t *loads, int n)
+{
+    int least = 0;
+
+    for (int i = 1; i < n; i++) {
+        least = loads[i] < loads[least] ? i : least;
+    }
+    return least;
+}
+
+/* Divides the clusters; 'pieces' has place for one for each and one for each
+ * worker, and the first is not used.  'first' is the first of a cluster. */
+static void
+divide(struct clustering *c, const struct cluster *clusters,
+       uint32_t n_clusters, size_t n, int n_workers, struct piece *pieces,
+       uint32_t *first)
+{
+    size_t *loads = allocate(n_workers, sizeof *loads);
+    size_t room = n * ROOM / n_workers + 1;
+    uint32_t n_pieces = 1;
+
+    for (uint32_t i = 0; i < n_clusters; i++) {
+        const struct cluster *cluster = &clusters[i];
+        size_t left = cluster->n, most = 0;
+
+        c->home[cluster->number] = find_least(loads, n_workers);
+        while (left) {
+            int worker = find_least(loads, n_workers);
+            size_t space = room - loads[worker];
+            size_t taken = left < space ? left : space;
+
+            pieces[n_pieces] = (struct piece) {
+                taken, worker, first[cluster->number]
+            };
+            first[cluster->number] = n_pieces++;
+            if (taken > most) {
+                most = taken;
+                c->home[cluster->number] = worker;
+            }
+            loads[worker] += taken;
+            left -= taken;
+        }
+    }
+    free(loads);
+}
+
+struct clustering *
+clustering_create(const uint32_t *cluster_of_sample, size_t n,
+                  uint32_t n_clusters, int n_workers)
+{
+    struct clustering *c = allocate(1, sizeof *c);
+    struct cluster *clusters = allocate(n_clusters, sizeof *clusters);
+    struct piece *pieces = allocate(n_clusters + n_workers + 1,
+                                    sizeof *pieces);
+    uint32_t *first = allocate(n_clusters, sizeof *first);
+
+    c->worker_of_sample = allocate(n, sizeof *c->worker_of_sample);
+    c->home = allocate(n_clusters, sizeof *c->home);
+    for (uint32_t i = 0; i < n_clusters; i++) {
+        clusters[i].number = i;
+    }
+    for (size_t i = 0; i < n; i++) {
+        clusters[cluster_of_sample[i]].n++;
+    }
+    qsort(clusters, n_clusters, sizeof *clusters, compare);
+    divide(c, clusters, n_clusters, n, n_workers, pieces, first);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t *piece = &first[cluster_of_sample[i]];
+
+        while (!pieces[*piece].left) {
+            *piece = pieces[*piece].next;
+        }
+        pieces[*piece].left--;
+        c->worker_of_sample[i] = pieces[*piece].worker;
+    }
+    free(clusters);
+    free(pieces);
+    free(first);
+    return c;
+}
+
+void
+clustering_destroy(struct clustering *c)
+{
+    if (c) {
+        free(c->worker_of_sample);
+        free(c->home);
+        free(c);
+    }
+}

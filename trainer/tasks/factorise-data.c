@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/tasks/factorise-data.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "trainer/process/options.h"
+#include "trainer/data/seeded.h"
+#include "trainer/models/vector.h"
+
+/* A stream for each vector's first values begins here. */
+#define STREAM_VALUES (UINT64_C(0x4d46) << 32)
+
+/* A rating, and where it belongs. */
+struct place {
+    uint32_t cell;              /* Worker times blocks, and block. */
+    struct rating rating;
+};
+
+static int
+compare(const void *a_, const void *b_)
+{
+    const struct place *a = a_, *b = b_;
+
+    if (a->cell != b->cell) {
+        return a->cell < b->cell ? -1 : 1;
+    }
+    if (a->rating.row != b->rating.row) {
+        return a->rating.row < b->rating.row ? -1 : 1;
+    }
+    return a->rating.column < b->rating.column
+           ? -1 : a->rating.column > b->rating.column;
+}
+
+static void
+sort(struct factorise_data *data, int n)
+{
+    struct ratings *r = data->ratings;
+    struct place *places = allocate(r->n_train, sizeof *places);
+
+    data->starts = allocate((size_t) n * n + 1, sizeof *data->starts);
+    for (size_t i = 0; i < r->n_train; i++) {
+        places[i].rating = r->all[i];
+        places[i].cell = (uint32_t) data->rows->worker_of_sample[i] * n
+                         + data->columns->block_of[r->all[i].column];
+        data->starts[places[i].cell + 1]++;
+    }
+    qsort(places, r->n_train, sizeof *places, compare);
+    for (size_t i = 0; i < r->n_train; i++) {
+        r->all[i] = places[i].rating;
+    }
+    for (int i = 0; i < n * n; i++) {
+        data->starts[i + 1] += data->starts[i];
+    }
+    free(places);
+}
+
+static void
+subtract_mean(struct ratings *r)
+{
+    double sum = 0;
+    float mean;
+
+    for (size_t i = 0; i < r->n_train; i++) {
+        sum += r->all[i].value;
+    }
+    mean = sum / r->n_train;
+    for (size_t i = 0; i < r->n; i++) {
+        r->all[i].value -= mean;
+    }
+}
+
+/* 'shrink' for a vector in an epoch, so part of it for each rating. */
+static void
+divide(double shrink, uint32_t n, float *counts)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        counts[i] = counts[i] ? shrink / counts[i] : 0;
+    }
+}
+
+static void
+share_shrinking(struct factorise_data *data, double shrink)
+{
+    const struct ratings *r = data->ratings;
+
+    data->shrink_row = allocate(r->n_rows, sizeof(float));
+    data->shrink_column = allocate(r->n_columns, sizeof(float));
+    for (size_t i = 0; i < r->n_train; i++) {
+        data->shrink_row[r->all[i].row]++;
+        data->shrink_column[r->all[i].column]++;
+    }
+    divide(shrink, r->n_rows, data->shrink_row);
+    divide(shrink, r->n_columns, data->shrink_column);
+}
+
+static struct clustering *
+cluster_rows(const struct ratings *r, int n_workers)
+{
+    uint32_t *rows = allocate(r->n_train, sizeof *rows);
+    struct clustering *c;
+
+    for (size_t i = 0; i < r->n_train; i++) {
+        rows[i] = r->all[i].row;
+    }
+    c = clustering_create(rows, r->n_train, r->n_rows, n_workers);
+    free(rows);
+    return c;
+}
+
+char *
+factorise_data_create(const struct options *o, int n_workers,
+                      struct factorise_data **datap)
+{
+    struct factorise_data *data = allocate(1, sizeof *data);
+    char *error = ratings_open(o->data, &(struct ratings_config) {
+        .n_rows = o->rows, .n_columns = o->columns, .n = o->samples,
+        .n_held = o->held_out, .seed = o->seed,
+    }, &data->ratings);
+
+    if (error) {
+        free(data);
+        data = NULL;
+    } else {
+        subtract_mean(data->ratings);
+        share_shrinking(data, o->shrink);
+        data->rows = cluster_rows(data->ratings, n_workers);
+        data->columns = blocking_create(data->ratings->n_columns, n_workers,
+                                        o->seed);
+        sort(data, n_workers);
+    }
+    *datap = data;
+    return error;
+}
+
+void
+factorise_data_destroy(struct factorise_data *data)
+{
+    if (data) {
+        ratings_destroy(data->ratings);
+        clustering_destroy(data->rows);
+        blocking_destroy(data->columns);
+        free(data->starts);
+        free(data->shrink_row);
+        free(data->shrink_column);
+        free(data);
+    }
+}
+
+size_t
+factorise_data_first(const struct factorise_data *data, int worker, int block)
+{
+    return data->starts[worker * data->columns->n + block];
+}
+
+struct factorise_step
+factorise_data_step(const struct factorise_data *data, size_t rank,
+                    double rate, const struct rating *x)
+{
+    return (struct factorise_step) {
+        .rank = rank, .rate = rate, .value = x->value,
+        .shrink_w = data->shrink_row[x->row],
+        .shrink_h = data->shrink_column[x->column],
+    };
+}
+
+void
+factorise_first_values(const struct options *o, uint64_t i, float *values)
+{
+    struct seeded rs;
+
+    seeded_init(&rs, o->seed, STREAM_VALUES + i);
+    for (int64_t k = 0; k < o->dimension; k++) {
+        values[k] = seeded_normal(&rs) / sqrt(o->dimension);
+    }
+}
+
+float
+factorise_data_error(size_t rank, const struct rating *x, const float *w,
+                     const float *h)
+{
+    return x->value - vector_dot(rank, w, h);
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Matrix factorisation by distributed stochastic gradient descent.
+ *
+ * A worker has the rows that clustering gives it, for all of the training, and
+ * one block of columns after the other. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "trainer/process/options.h"
+#include "trainer/tasks/factorise-data.h"
+#include "trainer/tasks/factorise-step.h"
+#include "trainer/tasks/gather.h"
+#include "trainer/tasks/node-task.h"
+
+#define IN_PLACE (KEY_STORE_MAX_BORROWED - 1)   /* Columns beside a row. */
+#define JUDGED_AT_ONCE 1024     /* Ratings. */
+
+struct factorise {
+    struct node_task task;
+    struct factorise_data *data;
+};
+
+/* Of a worker. */
+struct state {
+    struct bold_driver driver;
+    uint64_t *keys;             /* Scratch: of a block. */
+    float *values, *deltas;     /* Of a row and a column. */
+    struct gather *gather;
+};
+
+static struct factorise *
+factorise_cast(const struct node_task *task)
+{
+    return (struct factorise *) task;
+}
+
+static char *
+factorise_create(const struct node_task_config *config,
+                 struct node_task **taskp)
+{
+    struct factorise *f = allocate(1, sizeof *f);
+    char *error;
+
+    f->task = (struct node_task) {
+        &node_task_factorise, config->o, config->n_workers
+    };
+    error = factorise_data_create(config->o, config->n_workers, &f->data);
+    if (error) {
+        free(f);
+        f = NULL;
+    }
+    *taskp = f ? &f->task : NULL;
+    return error;
+}
+
+static void
+factorise_destroy(struct node_task *task)
+{
+    struct factorise *f = factorise_cast(task);
+
+    factorise_data_destroy(f->data);
+    free(f);
+}
+
+static int
+factorise_ranges(const struct node_task *task, struct key_range *ranges)
+{
+    const struct ratings *r = factorise_cast(task)->data->ratings;
+
+    ranges[0] = (struct key_range) { r->n_rows, task->o->dimension };
+    ranges[1] = (struct key_range) { r->n_columns, task->o->dimension };
+    return 2;
+}
+
+static void
+factorise_init(const struct node_task *task, uint64_t key, float *values)
+{
+    factorise_first_values(task->o, key, values);
+}
+
+static uint64_t
+column_key(const struct factorise_data *data, uint32_t column)
+{
+    return data->ratings->n_rows + column;
+}
+
+/* Brings the worker's rows here, for good. */
+static char *
+localize_rows(struct node_worker *worker, struct state *state)
+{
+    const struct factorise_data *data = factorise_cast(worker->task)->data;
+    size_t n = 0;
+
+    for (uint32_t row = 0; row < data->ratings->n_rows; row++) {
+        if (data->rows->home[row] == worker->index) {
+            state->keys[n++] = row;
+        }
+    }
+    return key_wait(worker->keys,
+                    key_localize(worker->keys, state->keys, n));
+}
+
+static char *
+factorise_begin(struct node_worker *worker, void **statep)
+{
+    const struct factorise_data *data = factorise_cast(worker->task)->data;
+    const struct options *o = worker->task->o;
+    struct state *state = *statep = allocate(1, sizeof *state);
+
+    state->driver.rate = o->learning_rate;
+    state->keys = allocate(data->ratings->n_rows + data->ratings->n_columns,
+                           sizeof *state->keys);
+    state->values = allocate(2 * o->dimension, sizeof *state->values);
+    state->deltas = allocate(2 * o->dimension, sizeof *state->deltas);
+    state->gather = gather_create(worker->keys, 2 * JUDGED_AT_ONCE,
+                                  2 * JUDGED_AT_ONCE * o->dimension);
+    return localize_rows(worker, state);
+}
+
+static void
+factorise_end(struct node_worker *worker, void *state_)
+{
+    struct state *state = state_;
+
+    (void) worker;
+    if (state) {
+        gather_destroy(state->gather);
+        free(state->keys);
+        free(state->values);
+        free(state->deltas);
+        free(state);
+    }
+}
+
+static char *
+localize_block(struct node_worker *worker, struct state *state, int block)
+{
+    const struct factorise_data *data = factorise_cast(worker->task)->data;
+    const struct blocking *b = data->columns;
+    size_t n = b->starts[block + 1] - b->starts[block];
+
+    for (size_t i = 0; i < n; i++) {
+        state->keys[i] = column_key(data, b->items[b->starts[block] + i]);
+    }
+    return key_wait(worker->keys,
+                    key_localize(worker->keys, state->keys, n));
+}
+
+/* How many ratings from 'x' on are of its row and of different columns. */
+static size_t
+count_alike(const struct rating *x, size_t n)
+{
+    size_t i = 1;
+
+    while (i < n && i < IN_PLACE && x[i].row == x[0].row
+           && x[i].column != x[i - 1].column) {
+        i++;
+    }
+    return i;
+}
+
+/* Steps on 'n' ratings of a row where the vectors are.  False: some of them
+ * are not here. */
+static bool
+step_in_place(struct node_worker *worker, const struct state *state,
+              const struct rating *x, size_t n, double *loss)
+{
+    const struct factorise_data *data = factorise_cast(worker->task)->data;
+    float *vectors[1 + IN_PLACE];
+    uint64_t keys[1 + IN_PLACE];
+
+    keys[0] = x->row;
+    for (size_t i = 0; i < n; i++) {
+        keys[1 + i] = column_key(data, x[i].column);
+    }
+    if (!key_borrow(worker->keys, keys, 1 + n, vectors)) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct factorise_step step = factorise_data_step(
+            data, worker->task->o->dimension, state->driver.rate, &x[i]);
+        float error = factorise_step(&step, vectors[0], vectors[1 + i]);
+
+        *loss += error * error;
+    }
+    key_return(worker->keys, keys, 1 + n);
+    return true;
+}
+
+/* A step by a pull and a push. */
+static char *
+step_by_messages(struct node_worker *worker, struct state *state,
+                 const struct rating *x, double *loss)
+{
+    const struct factorise_data *data = factorise_cast(worker->task)->data;
+    const struct options *o = worker->task->o;
+    uint64_t keys[2] = { x->row, column_key(data, x->column) };
+    struct factorise_step step = factorise_data_step(data, o->dimension,
+                                                     state->driver.rate, x);
+    char *error = key_wait(worker->keys,
+                           key_pull(worker->keys, keys, 2, state->values));
+    float e;
+
+    if (error) {
+        return error;
+    }
+    e = factorise_delta(&step, state->values, state->values + o->dimension,
+                        state->deltas, state->deltas + o->dimension);
+    *loss += e * e;
+    key_push(worker->keys, keys, 2, state->deltas);
+    return NULL;
+}
+
+static char *
+train_block(struct node_worker *worker, struct state *state, int block,
+            struct node_task_sums *sums)
+{
+    const struct factorise_data *data = factorise_cast(worker->task)->data;
+    size_t i = factorise_data_first(data, worker->index, block);
+    size_t end = factorise_data_first(data, worker->index, block + 1);
+    size_t first = i;
+    char *error = NULL;
+
+    while (i < end && !error && !node_worker_late(worker)) {
+        const struct rating *x = &data->ratings->all[i];
+        size_t n = count_alike(x, end - i);
+
+        if (!step_in_place(worker, state, x, n, &sums->loss)) {
+            n = 1;
+            error = step_by_messages(worker, state, x, &sums->loss);
+        }
+        i += n;
+    }
+    sums->updates += i - first;
+    node_worker_pace(worker, i - first);
+    return error;
+}
+
+static char *
+factorise_epoch(struct node_worker *worker, void *state,
+                struct node_task_sums *sums)
+{
+    const struct blocking *b = factorise_cast(worker->task)->data->columns;
+    char *error = NULL;
+
+    for (int part = 0; part < b->n && !error; part++) {
+        int block = blocking_block(b, worker->epoch, part, worker->index);
+
+        node_worker_begin_part(worker, b->n, 1);
+        error = localize_block(worker, state, block);
+        error = error ? error : train_block(worker, state, block, sums);
+        error = error ? error : node_worker_end_part(worker);
+    }
+    return error;
+}
+
+/* Adds the squared errors of 'n' held-out ratings. */
+static char *
+judge_some(struct node_worker *worker, struct gather *g,
+           const struct rating *x, size_t n, struct node_task_sums *sums)
+{
+    const struct factorise_data *data = factorise_cast(worker->task)->data;
+    size_t rank = worker->task->o->dimension;
+    char *error;
+
+    gather_clear(g);
+    for (size_t i = 0; i < n; i++) {
+        gather_add(g, x[i].row, rank);
+        gather_add(g, column_key(data, x[i].column), rank);
+    }
+    error = gather_pull(g);
+    for (size_t i = 0; i < n && !error; i++) {
+        float e = factorise_data_error(
+            rank, &x[i], g->values + gather_add(g, x[i].row, rank),
+            g->values + gather_add(g, column_key(data, x[i].column), rank));
+
+        sums->quality[0] += e * e;
+        sums->n_judged++;
+    }
+    return error;
+}
+
+static char *
+factorise_judge(struct node_worker *worker, void *state_,
+                struct node_task_sums *sums)
+{
+    const struct ratings *r = factorise_cast(worker->task)->data->ratings;
+    struct shard share = shard_range(r->n - r->n_train, worker->index,
+                                     worker->n);
+    struct state *state = state_;
+    char *error = NULL;
+
+    for (size_t i = 0; i < share.n && !error; i += JUDGED_AT_ONCE) {
+        size_t n = share.n - i < JUDGED_AT_ONCE ? share.n - i
+                                                : JUDGED_AT_ONCE;
+
+        error = judge_some(worker, state->gather,
+                           &r->all[r->n_train + share.first + i], n, sums);
+    }
+    return error;
+}
+
+static void
+factorise_conclude(struct node_worker *worker, void *state_,
+                   const struct node_task_sums *sums,
+                   struct node_task_result *result)
+{
+    struct state *state = state_;
+
+    (void) worker;
+    bold_driver_run(&state->driver, result->loss);
+    result->quality = sqrt(sums->quality[0] / sums->n_judged);
+}
+
+const struct node_task_class node_task_factorise = {
+    .name = "factorise",
+    .quality = "rmse",
+    .create = factorise_create,
+    .destroy = factorise_destroy,
+    .ranges = factorise_ranges,
+    .init = factorise_init,
+    .begin = factorise_begin,
+    .end = factorise_end,
+    .epoch = factorise_epoch,
+    .judge = factorise_judge,
+    .conclude = factorise_conclude,
+};

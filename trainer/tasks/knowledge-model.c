@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/tasks/knowledge-model.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "trainer/models/vector.h"
+
+double
+logistic_loss(float x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+float
+logistic_slope(float x)
+{
+    return 1 / (1 + expf(-x));
+}
+
+static size_t
+rescal_entity_length(size_t n)
+{
+    return n;
+}
+
+static size_t
+rescal_relation_length(size_t n)
+{
+    return n * n;
+}
+
+static void
+rescal_for_object(size_t n, const float *s, const float *r, float *q)
+{
+    memset(q, 0, n * sizeof *q);
+    for (size_t i = 0; i < n; i++) {
+        vector_add(n, s[i], r + i * n, q);
+    }
+}
+
+static void
+rescal_for_subject(size_t n, const float *r, const float *o, float *q)
+{
+    for (size_t i = 0; i < n; i++) {
+        q[i] = vector_dot(n, r + i * n, o);
+    }
+}
+
+static void
+rescal_for_relation(size_t n, const float *s, const float *o, float *q)
+{
+    for (size_t i = 0; i < n; i++) {
+        vector_add(n, s[i], o, q + i * n);
+    }
+}
+
+const struct knowledge_model knowledge_rescal = {
+    .name = "rescal",
+    .entity_length = rescal_entity_length,
+    .relation_length = rescal_relation_length,
+    .for_object = rescal_for_object,
+    .for_subject = rescal_for_subject,
+    .for_relation = rescal_for_relation,
+};
+
+/* All real parts of a vector, then all imaginary ones. */
+static size_t
+complex_length(size_t n)
+{
+    return 2 * n;
+}
+
+static void
+complex_for_object(size_t n, const float *s, const float *r,
+                   float *restrict q)
+{
+    for (size_t i = 0; i < n; i++) {
+        q[i] = s[i] * r[i] - s[n + i] * r[n + i];
+        q[n + i] = s[i] * r[n + i] + s[n + i] * r[i];
+    }
+}
+
+static void
+complex_for_subject(size_t n, const float *r, const float *o,
+                    float *restrict q)
+{
+    for (size_t i = 0; i < n; i++) {
+        q[i] = r[i] * o[i] + r[n + i] * o[n + i];
+        q[n + i] = r[i] * o[n + i] - r[n + i] * o[i];
+    }
+}
+
+static void
+complex_for_relation(size_t n, const float *s, const float *o,
+                     float *restrict q)
+{
+    for (size_t i = 0; i < n; i++) {
+        q[i] += s[i] * o[i] + s[n + i] * o[n + i];
+        q[n + i] += s[i] * o[n + i] - s[n + i] * o[i];
+    }
+}
+
+const struct knowledge_model knowledge_complex = {
+    .name = "complex",
+    .entity_length = complex_length,
+    .relation_length = complex_length,
+    .for_object = complex_for_object,
+    .for_subject = complex_for_subject,
+    .for_relation = complex_for_relation,
+};
+
+/* One side of a triple: 'q' is what multiplies 'right' and each of 'wrong'.
+ * Adds to their gradients, and stores in 'sum' the right and the wrong ones
+ * weighted by the slopes of their losses.  Returns the loss. */
+static double
+classify(size_t length, size_t n_wrong, const float *q, const float *right,
+         const float *const *wrong, float *g_right, float *const *g_wrong,
+         float *sum)
+{
+    float score = vector_dot(length, q, right);
+    float slope = -logistic_slope(-score);
+    double loss = logistic_loss(-score);
+
+    vector_add(length, slope, q, g_right);
+    vector_scale(length, slope, right, sum);
+    for (size_t i = 0; i < n_wrong; i++) {
+        score = vector_dot(length, q, wrong[i]);
+        slope = logistic_slope(score);
+        loss += logistic_loss(score);
+        vector_add(length, slope, q, g_wrong[i]);
+        vector_add(length, slope, wrong[i], sum);
+    }
+    return loss;
+}
+
+double
+knowledge_step(const struct knowledge_model *model, size_t dimension,
+               const struct knowledge_sample *x,
+               const struct knowledge_gradient *g, float *scratch)
+{
+    size_t length = model->entity_length(dimension);
+    float *q = scratch, *sum = scratch + length;
+    double loss;
+
+    model->for_object(dimension, x->s, x->r, q);
+    loss = classify(length, x->n_wrong, q, x->o, x->wrong_o, g->o,
+                    g->wrong_o, sum);
+    model->for_relation(dimension, x->s, sum, g->r);
+    model->for_subject(dimension, x->r, sum, q);
+    vector_add(length, 1, q, g->s);
+
+    model->for_subject(dimension, x->r, x->o, q);
+    loss += classify(length, x->n_wrong, q, x->s, x->wrong_s, g->s,
+                     g->wrong_s, sum);
+    model->for_relation(dimension, sum, x->o, g->r);
+    model->for_object(dimension, sum, x->r, q);
+    vector_add(length, 1, q, g->o);
+    return loss;
+}

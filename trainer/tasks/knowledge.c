@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Embeddings of a knowledge graph, by AdaGrad.
+ *
+ * A worker has the triples of some relations, whose parameters are at home
+ * with it for all of the training; entities come as they are needed, ahead of
+ * that.  What is wrong is drawn by chance among the entities that are here.
+ *
+ * A vector lies with its sums of squares behind it: an entity in one key, a
+ * relation in as many keys as it needs. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "trainer/process/options.h"
+#include "trainer/schemes/shard.h"
+#include "trainer/tasks/clustering.h"
+#include "trainer/tasks/gather.h"
+#include "trainer/tasks/knowledge-model.h"
+#include "trainer/tasks/knowledge-rank.h"
+#include "trainer/tasks/lookahead.h"
+#include "trainer/tasks/node-task.h"
+#include "trainer/data/seeded.h"
+#include "trainer/data/triples.h"
+#include "trainer/models/vector.h"
+
+#define FIRST_DEVIATION 0.3     /* Of first values. */
+#define TRIPLE_KEYS 3       /* Subject, object, relation. */
+
+/* Streams of the seed. */
+#define STREAM_VALUES (UINT64_C(0x4b47) << 32)
+#define STREAM_WRONG (UINT64_C(0x4b48) << 32)
+
+struct knowledge {
+    struct node_task task;
+    const struct knowledge_model *model;
+    struct triples *triples;
+    struct triples_index *index;
+    struct clustering *relations;
+    size_t length, relation_length;     /* Floats of vectors. */
+    uint32_t entity_width;      /* Values of a key. */
+    uint32_t relation_width;
+    uint32_t n_parts;           /* Keys of a relation. */
+};
+
+/* Of a worker. */
+struct state {
+    uint32_t *own;              /* Its triples. */
+    size_t n_own, next;         /* So many have been in the epoch. */
+    struct seeded random;       /* What is wrong. */
+    struct lookahead *ahead;
+    struct gather *gather;
+    float *scratch;
+    size_t *at;                 /* Where wrong objects' and then wrong
+                                 * subjects' values are, */
+    const float **wrong;        /* they, */
+    float **g_wrong;            /* and their gradients. */
+};
+
+static struct knowledge *
+knowledge_cast(const struct node_task *task)
+{
+    return (struct knowledge *) task;
+}
+
+/* A key has room for so much, or for as much as divides a matrix by rows. */
+static void
+choose_widths(struct knowledge *k, const struct options *o)
+{
+    k->length = k->model->entity_length(o->dimension);
+    k->relation_length = k->model->relation_length(o->dimension);
+    k->entity_width = 2 * k->length;
+    k->relation_width = 2 * k->relation_length <= KEY_STORE_MAX_WIDTH
+                        ? 2 * k->relation_length : o->dimension;
+    k->n_parts = 2 * k->relation_length / k->relation_width;
+}
+
+static void
+knowledge_destroy(struct node_task *task)
+{
+    struct knowledge *k = knowledge_cast(task);
+
+    triples_destroy(k->triples);
+    triples_index_destroy(k->index);
+    clustering_destroy(k->relations);
+    free(k);
+}
+
+static struct clustering *
+cluster_relations(const struct triples *t, int n_workers)
+{
+    size_t n = t->first[TRIPLES_VALID];
+    uint32_t *relations = allocate(n, sizeof *relations);
+    struct clustering *c;
+
+    for (size_t i = 0; i < n; i++) {
+        relations[i] = t->all[i].relation;
+    }
+    c = clustering_create(relations, n, t->n_relations, n_workers);
+    free(relations);
+    return c;
+}
+
+static char *
+knowledge_create(const struct node_task_config *config,
+                 struct node_task **taskp)
+{
+    struct knowledge *k = allocate(1, sizeof *k);
+    const struct options *o = config->o;
+    char *error;
+
+    k->task = (struct node_task) {
+        &node_task_knowledge, o, config->n_workers
+    };
+    k->model = !strcmp(o->embedding, "rescal") ? &knowledge_rescal
+                                               : &knowledge_complex;
+    choose_widths(k, o);
+    error = triples_open(o->data, &(struct triples_config) {
+        .n_entities = o->entities, .n_relations = o->relations,
+        .n = o->samples, .seed = o->seed,
+    }, &k->triples);
+    if (error) {
+        free(k);
+        *taskp = NULL;
+        return error;
+    }
+    k->index = triples_index_create(k->triples);
+    k->relations = cluster_relations(k->triples, config->n_workers);
+    *taskp = &k->task;
+    return NULL;
+}
+
+static int
+knowledge_ranges(const struct node_task *task, struct key_range *ranges)
+{
+    const struct knowledge *k = knowledge_cast(task);
+    const struct triples *t = k->triples;
+
+    ranges[0] = (struct key_range) { t->n_entities, k->entity_width };
+    ranges[1] = (struct key_range) {
+        (uint64_t) t->n_relations * k->n_parts, k->relation_width
+    };
+    return 2;
+}
+
+static uint64_t
+relation_key(const struct knowledge *k, uint32_t relation)
+{
+    return k->triples->n_entities + (uint64_t) relation * k->n_parts;
+}
+
+/* Sums of squares are zeros: of an entity, and of a relation of one key, they
+ * are the second half, and of others those of the second half of keys. */
+static void
+knowledge_init(const struct node_task *task, uint64_t key, float *values)
+{
+    const struct knowledge *k = knowledge_cast(task);
+    uint64_t first_relation = relation_key(k, 0);
+    size_t n = k->length;
+    struct seeded rs;
+
+    if (key >= first_relation && k->n_parts == 1) {
+        n = k->relation_length;
+    } else if (key >= first_relation) {
+        n = (key - first_relation) % k->n_parts < k->n_parts / 2
+            ? k->relation_width : 0;
+    }
+    seeded_init(&rs, task->o->seed, STREAM_VALUES + key);
+    for (size_t i = 0; i < n; i++) {
+        values[i] = FIRST_DEVIATION * seeded_normal(&rs);
+    }
+}
+
+static void
+find_own(const struct node_worker *worker, const struct knowledge *k,
+         struct state *state)
+{
+    size_t n = k->triples->first[TRIPLES_VALID];
+
+    state->own = allocate(n, sizeof *state->own);
+    for (size_t i = 0; i < n; i++) {
+        if (k->relations->worker_of_sample[i] == worker->index) {
+            state->own[state->n_own++] = i;
+        }
+    }
+}
+
+static char *
+localize_relations(struct node_worker *worker, const struct knowledge *k)
+{
+    uint32_t n_relations = k->triples->n_relations;
+    uint64_t *keys = allocate((size_t) n_relations * k->n_parts,
+                              sizeof *keys);
+    size_t n = 0;
+    char *error;
+
+    for (uint32_t r = 0; r < n_relations; r++) {
+        if (k->relations->home[r] == worker->index) {
+            for (uint32_t i = 0; i < k->n_parts; i++) {
+                keys[n++] = relation_key(k, r) + i;
+            }
+        }
+    }
+    error = key_wait(worker->keys, key_localize(worker->keys, keys, n));
+    free(keys);
+    return error;
+}
+
+static char *
+knowledge_begin(struct node_worker *worker, void **statep)
+{
+    const struct knowledge *k = knowledge_cast(worker->task);
+    struct state *state = *statep = allocate(1, sizeof *state);
+    size_t n_wrong = worker->task->o->negatives;
+    size_t n_entities = 2 + 2 * n_wrong;
+
+    find_own(worker, k, state);
+    seeded_init(&state->random, worker->task->o->seed,
+                STREAM_WRONG + worker->index);
+    state->ahead = lookahead_create(worker->keys, worker->task->o->ahead,
+                                    TRIPLE_KEYS);
+    state->gather = gather_create(worker->keys, n_entities + k->n_parts,
+                                  n_entities * k->entity_width
+                                  + 2 * k->relation_length);
+    state->scratch = allocate(2 * k->length, sizeof *state->scratch);
+    state->at = allocate(2 * n_wrong, sizeof *state->at);
+    state->wrong = allocate(2 * n_wrong, sizeof *state->wrong);
+    state->g_wrong = allocate(2 * n_wrong, sizeof *state->g_wrong);
+    return localize_relations(worker, k);
+}
+
+static void
+knowledge_end(struct node_worker *worker, void *state_)
+{
+    struct state *state = state_;
+
+    (void) worker;
+    if (state) {
+        lookahead_destroy(state->ahead);
+        gather_destroy(state->gather);
+        free(state->own);
+        free(state->scratch);
+        free(state->at);
+        free(state->wrong);
+        free(state->g_wrong);
+        free(state);
+    }
+}
+
+/* Adds the relation's keys, which lie one after the other. */
+static size_t
+add_relation(const struct knowledge *k, struct gather *g, uint64_t first_key)
+{
+    size_t at = gather_add(g, first_key, k->relation_width);
+
+    for (uint32_t i = 1; i < k->n_parts; i++) {
+        gather_add(g, first_key + i, k->relation_width);
+    }
+    return at;
+}
+
+struct draw {
+    struct seeded *random;
+    uint32_t n;
+};
+
+static uint64_t
+draw_entity(void *draw_)
+{
+    struct draw *draw = draw_;
+
+    return seeded_below(draw->random, draw->n);
+}
+
+/* Makes what is to be added of gradients. */
+static void
+make_deltas(const struct knowledge *k, struct gather *g, float rate)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < g->n; ) {
+        bool entity = g->keys[i] < k->triples->n_entities;
+        size_t length = entity ? k->length : k->relation_length;
+
+        vector_adagrad(length, rate, g->values + at + length, g->deltas + at,
+                       g->deltas + at + length);
+        at += 2 * length;
+        i += entity ? 1 : k->n_parts;
+    }
+}
+
+/* One triple, of which 'keys' are subject, object and relation. */
+static char *
+train_triple(struct node_worker *worker, void *state_,
+             const uint64_t *keys, double *loss)
+{
+    struct state *state = state_;
+    const struct knowledge *k = knowledge_cast(worker->task);
+    const struct options *o = worker->task->o;
+    struct draw draw = { &state->random, k->triples->n_entities };
+    size_t n = o->negatives, s, obj, r;
+    struct gather *g = state->gather;
+    char *error;
+
+    gather_clear(g);
+    s = gather_add(g, keys[0], k->entity_width);
+    obj = gather_add(g, keys[1], k->entity_width);
+    r = add_relation(k, g, keys[2]);
+    for (size_t i = 0; i < 2 * n; i++) {
+        uint64_t key = node_worker_draw(worker, draw_entity, &draw);
+
+        state->at[i] = gather_add(g, key, k->entity_width);
+    }
+    error = gather_pull(g);
+    if (error) {
+        return error;
+    }
+    for (size_t i = 0; i < 2 * n; i++) {
+        state->wrong[i] = g->values + state->at[i];
+        state->g_wrong[i] = g->deltas + state->at[i];
+    }
+    *loss += knowledge_step(k->model, o->dimension,
+        &(struct knowledge_sample) {
+            .s = g->values + s, .r = g->values + r, .o = g->values + obj,
+            .n_wrong = n, .wrong_o = state->wrong,
+            .wrong_s = state->wrong + n,
+        }, &(struct knowledge_gradient) {
+            .s = g->deltas + s, .r = g->deltas + r, .o = g->deltas + obj,
+            .wrong_o = state->g_wrong, .wrong_s = state->g_wrong + n,
+        }, state->scratch);
+    make_deltas(k, g, o->learning_rate);
+    gather_push(g);
+    return NULL;
+}
+
+static bool
+next_triple(struct node_worker *worker, void *state_, uint64_t *keys)
+{
+    const struct knowledge *k = knowledge_cast(worker->task);
+    struct state *state = state_;
+    const struct triple *t;
+    size_t own;
+
+    if (state->next == state->n_own) {
+        return false;
+    }
+    own = seeded_permute(worker->task->o->seed + worker->epoch, state->next++,
+                         state->n_own);
+    t = &k->triples->all[state->own[own]];
+    keys[0] = t->subject;
+    keys[1] = t->object;
+    keys[2] = relation_key(k, t->relation);
+    return true;
+}
+
+static char *
+knowledge_epoch(struct node_worker *worker, void *state_,
+                struct node_task_sums *sums)
+{
+    static const struct node_samples samples = {
+        TRIPLE_KEYS, 2, next_triple, train_triple
+    };
+    const struct knowledge *k = knowledge_cast(worker->task);
+    struct state *state = state_;
+
+    state->next = 0;
+    return node_worker_train(worker, state, &samples, state->ahead,
+                             k->triples->first[TRIPLES_VALID], sums);
+}
+
+/* Ranks 'n' test triples by what all entities are now. */
+static char *
+judge_triples(struct node_worker *worker, struct state *state,
+              const struct triple *t, size_t n, const float *entities,
+              struct node_task_sums *sums)
+{
+    const struct knowledge *k = knowledge_cast(worker->task);
+    struct knowledge_rank_in in = {
+        k->model, worker->task->o->dimension, k->index,
+        k->triples->n_entities, entities, k->entity_width
+    };
+    struct knowledge_ranks ranks = { .n = 0 };
+    char *error = NULL;
+
+    for (size_t i = 0; i < n && !error; i++) {
+        gather_clear(state->gather);
+        add_relation(k, state->gather, relation_key(k, t[i].relation));
+        error = gather_pull(state->gather);
+        if (!error) {
+            knowledge_rank(&in, &t[i], state->gather->values, state->scratch,
+                           &ranks);
+        }
+    }
+    sums->n_judged += ranks.n;
+    sums->quality[0] += ranks.reciprocal;
+    sums->quality[1] += ranks.hits10;
+    return error;
+}
+
+static char *
+knowledge_judge(struct node_worker *worker, void *state,
+                struct node_task_sums *sums)
+{
+    const struct knowledge *k = knowledge_cast(worker->task);
+    const struct triples *t = k->triples;
+    size_t held_out = worker->task->o->held_out;
+    size_t n_test = t->n - t->first[TRIPLES_TEST];
+    struct shard share = shard_range(n_test < held_out ? n_test : held_out,
+                                     worker->index, worker->n);
+    uint64_t *keys = allocate(t->n_entities, sizeof *keys);
+    float *entities = allocate((size_t) t->n_entities * k->entity_width,
+                               sizeof *entities);
+    char *error;
+
+    for (uint32_t i = 0; i < t->n_entities; i++) {
+        keys[i] = i;
+    }
+    error = key_wait(worker->keys, key_pull(worker->keys, keys,
+                                            t->n_entities, entities));
+    error = error ? error
+            : judge_triples(worker, state,
+                            &t->all[t->first[TRIPLES_TEST] + share.first],
+                            share.n, entities, sums);
+    free(keys);
+    free(entities);
+    return error;
+}
+
+static void
+knowledge_conclude(struct node_worker *worker, void *state,
+                   const struct node_task_sums *sums,
+                   struct node_task_result *result)
+{
+    (void) worker;
+    (void) state;
+    result->quality = sums->quality[0] / sums->n_judged;
+    result->quality2 = sums->quality[1] / sums->n_judged;
+}
+
+const struct node_task_class node_task_knowledge = {
+    .name = "knowledge",
+    .quality = "mrr",
+    .quality2 = "hits10",
+    .create = knowledge_create,
+    .destroy = knowledge_destroy,
+    .ranges = knowledge_ranges,
+    .init = knowledge_init,
+    .begin = knowledge_begin,
+    .end = knowledge_end,
+    .epoch = knowledge_epoch,
+    .judge = knowledge_judge,
+    .conclude = knowledge_conclude,
+};

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/tasks/lookahead.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "trainer/keys/key-store.h"
+
+/* Keys are asked for when so many wait, or when so much of the queue was
+ * added. */
+#define MANY_KEYS 256
+#define PART 4
+
+struct lookahead {
+    struct key_worker *worker;
+    size_t size, max_keys;
+    size_t first, n;            /* Samples that are waiting, in a ring. */
+    uint64_t *keys;             /* Of each place of it, */
+    size_t *n_keys;             /* so many. */
+    uint64_t *wanted;           /* Not asked for yet. */
+    size_t n_wanted;
+    size_t n_added;             /* Samples since the last were. */
+};
+
+struct lookahead *
+lookahead_create(struct key_worker *worker, size_t ahead, size_t max_keys)
+{
+    struct lookahead *la = allocate(1, sizeof *la);
+
+    la->worker = worker;
+    la->size = ahead + 1;       /* That which is trained on keeps its place. */
+    la->max_keys = max_keys;
+    la->keys = allocate(la->size * max_keys, sizeof *la->keys);
+    la->n_keys = allocate(la->size, sizeof *la->n_keys);
+    la->wanted = allocate(MANY_KEYS + max_keys, sizeof *la->wanted);
+    return la;
+}
+
+void
+lookahead_destroy(struct lookahead *la)
+{
+    if (la) {
+        free(la->keys);
+        free(la->n_keys);
+        free(la->wanted);
+        free(la);
+    }
+}
+
+static size_t
+place(const struct lookahead *la, size_t i)
+{
+    return (la->first + i) % la->size;
+}
+
+uint64_t *
+lookahead_room(struct lookahead *la)
+{
+    return la->n + 1 < la->size ? la->keys + place(la, la->n) * la->max_keys
+                                : NULL;
+}
+
+static int
+compare(const void *a_, const void *b_)
+{
+    uint64_t a = *(const uint64_t *) a_, b = *(const uint64_t *) b_;
+
+    return a < b ? -1 : a > b;
+}
+
+static void
+ask(struct lookahead *la)
+{
+    size_t n = 0;
+
+    qsort(la->wanted, la->n_wanted, sizeof *la->wanted, compare);
+    for (size_t i = 0; i < la->n_wanted; i++) {
+        if (!i || la->wanted[i] != la->wanted[n - 1]) {
+            la->wanted[n++] = la->wanted[i];
+        }
+    }
+    if (n) {
+        key_localize(la->worker, la->wanted, n);
+    }
+    la->n_wanted = 0;
+    la->n_added = 0;
+}
+
+void
+lookahead_add(struct lookahead *la, size_t n, size_t n_wanted)
+{
+    size_t at = place(la, la->n++);
+    const uint64_t *keys = la->keys + at * la->max_keys;
+
+    la->n_keys[at] = n;
+    for (size_t i = 0; i < n_wanted; i++) {
+        if (!key_is_here(la->worker, keys[i])) {
+            la->wanted[la->n_wanted++] = keys[i];
+        }
+    }
+    if (la->n_wanted >= MANY_KEYS || ++la->n_added * PART >= la->size) {
+        ask(la);
+    }
+}
+
+size_t
+lookahead_take(struct lookahead *la, const uint64_t **keys)
+{
+    size_t at = la->first;
+
+    if (!la->n) {
+        return 0;
+    }
+    la->first = place(la, 1);
+    la->n--;
+    *keys = la->keys + at * la->max_keys;
+    return la->n_keys[at];
+}

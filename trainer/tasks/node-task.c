@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/tasks/node-task.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/process/control.h"
+#include "base/memory.h"
+#include "trainer/process/options.h"
+#include "trainer/process/pace.h"
+#include "trainer/process/report.h"
+#include "trainer/tasks/lookahead.h"
+
+/* Sums of an epoch are added up in one of these keys; each is zero again by
+ * the time it is used again. */
+#define N_SUM_KEYS 3
+#define CLOCK 64                /* Samples after which there is one. */
+#define N_SUMS (sizeof(struct node_task_sums) / sizeof(double))
+
+static const struct node_task_class *const classes[] = {
+    &node_task_factorise, &node_task_knowledge, &node_task_skipgram,
+};
+
+const struct node_task_class *
+node_task_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        if (!strcmp(classes[i]->name, name)) {
+            return classes[i];
+        }
+    }
+    return NULL;
+}
+
+int
+node_task_ranges(const struct node_task *task,
+                 struct key_range ranges[NODE_TASK_MAX_RANGES + 1])
+{
+    int n = task->class->ranges(task, ranges);
+
+    ranges[n] = (struct key_range) { N_SUM_KEYS, N_SUMS };
+    return n + 1;
+}
+
+/* The key behind the task's. */
+static uint64_t
+first_sum_key(const struct node_task *task)
+{
+    struct key_range ranges[NODE_TASK_MAX_RANGES];
+    int n = task->class->ranges(task, ranges);
+    uint64_t key = 0;
+
+    for (int i = 0; i < n; i++) {
+        key += ranges[i].n;
+    }
+    return key;
+}
+
+void
+node_task_init(void *task_, uint64_t key, float *values)
+{
+    const struct node_task *task = task_;
+
+    if (key < first_sum_key(task)) {
+        task->class->init(task, key, values);
+    }
+}
+
+void
+node_task_destroy(struct node_task *task)
+{
+    if (task) {
+        task->class->destroy(task);
+    }
+}
+
+void
+node_worker_begin_part(struct node_worker *worker, int n, int n_clocks)
+{
+    double limit = worker->task->o->epoch_limit;
+
+    worker->until_us = INT64_MAX;
+    if (limit > 0) {
+        worker->until_us = report_monotonic_us() + (int64_t) (limit / n * 1e6);
+    }
+    worker->clocks_left = n_clocks;
+    if (worker->pace) {
+        pace_step(worker->pace);
+    }
+}
+
+bool
+node_worker_late(const struct node_worker *worker)
+{
+    return worker->until_us != INT64_MAX
+           && report_monotonic_us() >= worker->until_us;
+}
+
+/* The last one is kept for the part's end. */
+char *
+node_worker_clock(struct node_worker *worker)
+{
+    if (worker->clocks_left <= 1) {
+        return NULL;
+    }
+    worker->clocks_left--;
+    return key_clock(worker->keys);
+}
+
+/* All workers make the same number of clocks, whatever they had to do: who
+ * waits for another's must not wait for ever. */
+char *
+node_worker_end_part(struct node_worker *worker)
+{
+    bool ahead = worker->variant == KEY_SSP || worker->variant == KEY_ESSP;
+    char *error = NULL;
+
+    for (; worker->clocks_left > 0 && !error; worker->clocks_left--) {
+        error = key_clock(worker->keys);
+    }
+    return error || ahead ? error : key_barrier(worker->keys);
+}
+
+void
+node_worker_pace(struct node_worker *worker, size_t n)
+{
+    if (worker->pace) {
+        pace_wait(worker->pace, n, worker->control);
+    }
+}
+
+char *
+node_worker_train(struct node_worker *worker, void *state,
+                  const struct node_samples *samples, struct lookahead *la,
+                  size_t n, struct node_task_sums *sums)
+{
+    size_t n_trained = 0;
+    const uint64_t *keys;
+    bool more = true;
+    char *error = NULL;
+
+    node_worker_begin_part(worker, 1, n / worker->n / CLOCK + 1);
+    while (!error && !node_worker_late(worker)) {
+        uint64_t *room;
+
+        while (more && (room = lookahead_room(la))) {
+            more = samples->next(worker, state, room);
+            if (more) {
+                lookahead_add(la, samples->n_keys, samples->n_wanted);
+            }
+        }
+        if (!lookahead_take(la, &keys)) {
+            break;
+        }
+        error = samples->train(worker, state, keys, &sums->loss);
+        if (++n_trained % CLOCK == 0 && !error) {
+            node_worker_pace(worker, n_trained);
+            error = node_worker_clock(worker);
+        }
+    }
+    while (lookahead_take(la, &keys)) {
+        continue;               /* Out of time. */
+    }
+    node_worker_pace(worker, n_trained);
+    sums->updates += n_trained;
+    return error ? error : node_worker_end_part(worker);
+}
+
+uint64_t
+node_worker_draw(const struct node_worker *worker,
+                 uint64_t (*draw)(void *aux), void *aux)
+{
+    uint64_t key = draw(aux);
+
+    if (worker->variant == KEY_LOCALIZE) {
+        int64_t n = worker->task->o->draws;
+
+        for (int64_t i = 1; i < n && !key_is_here(worker->keys, key); i++) {
+            key = draw(aux);
+        }
+    }
+    return key;
+}
+
+/* Replaces 'sums' by those of all workers. */
+static char *
+add_up(struct node_worker *worker, struct node_task_sums *sums)
+{
+    uint64_t key = first_sum_key(worker->task) + worker->epoch % N_SUM_KEYS;
+    double *of_sums = (double *) sums;
+    float values[N_SUMS];
+    char *error;
+
+    for (size_t i = 0; i < N_SUMS; i++) {
+        values[i] = of_sums[i];
+    }
+    error = key_wait(worker->keys, key_push(worker->keys, &key, 1, values));
+    error = error ? error : key_barrier(worker->keys);
+    error = error ? error : key_wait(worker->keys,
+                                     key_pull(worker->keys, &key, 1, values));
+    error = error ? error : key_barrier(worker->keys);
+    for (size_t i = 0; i < N_SUMS && !error; i++) {
+        of_sums[i] = values[i];
+        values[i] = -values[i];
+    }
+    if (!error && !worker->index) {
+        error = key_wait(worker->keys,
+                         key_push(worker->keys, &key, 1, values));
+    }
+    return error;
+}
+
+void
+node_task_report(const struct node_task_class *class,
+                 const struct node_task_result *result, struct report *report)
+{
+    struct report_progress progress = {
+        .iteration = result->epoch, .loss = result->loss,
+        .accuracy = NAN, .batch_loss = result->loss,
+        .step_s = result->seconds,
+    };
+
+    report_progress(report, &progress, true);
+    report_epoch(&(struct report_epoch) {
+        .epoch = result->epoch, .updates = result->updates,
+        .seconds = result->seconds, .cpu_s = result->cpu_s,
+        .loss = result->loss,
+        .names = { class->quality, class->quality2 },
+        .qualities = { result->quality, result->quality2 },
+    });
+}
+
+bool
+node_task_is_judged(const struct options *o, uint64_t epoch)
+{
+    return (epoch + 1) % o->eval_every == 0
+           || epoch + 1 == (uint64_t) o->until;
+}
+
+static char *
+make_epoch(struct node_worker *worker, void *state)
+{
+    const struct node_task_class *class = worker->task->class;
+    struct node_task_result result = { .quality = NAN, .quality2 = NAN };
+    struct node_task_sums sums = { .updates = 0 };
+    double cpu_s = report_cpu_s();
+    int64_t began_us = report_monotonic_us();
+    char *error = class->epoch(worker, state, &sums);
+
+    error = error ? error : key_barrier(worker->keys);
+    if (error) {
+        return error;
+    }
+    sums.cpu_s = worker->first_of_node ? report_cpu_s() - cpu_s : 0;
+    result.seconds = (report_monotonic_us() - began_us) * 1e-6;
+    if (node_task_is_judged(worker->task->o, worker->epoch)) {
+        error = class->judge(worker, state, &sums);
+    }
+    error = error ? error : add_up(worker, &sums);
+    if (error) {
+        return error;
+    }
+    result.epoch = worker->epoch + 1;
+    result.updates = sums.updates;
+    result.cpu_s = sums.cpu_s;
+    result.loss = worker->loss = sums.loss / sums.updates;
+    class->conclude(worker, state, &sums, &result);
+    if (worker->report) {
+        node_task_report(class, &result, worker->report);
+    }
+    return key_barrier(worker->keys);
+}
+
+char *
+node_task_train(const struct node_task *task, struct node_worker *worker)
+{
+    void *state = NULL;
+    char *error;
+
+    worker->task = task;
+    worker->epoch = 0;
+    worker->until_us = INT64_MAX;
+    error = task->class->begin(worker, &state);
+    error = error ? error : key_barrier(worker->keys);
+    while (!error && worker->epoch < (uint64_t) task->o->until) {
+        error = make_epoch(worker, state);
+        worker->epoch++;
+    }
+    error = error ? error : key_finish(worker->keys);
+    task->class->end(worker, state);
+    return error;
+}

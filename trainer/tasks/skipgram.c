@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Word vectors: skip-gram with negative sampling.
+ *
+ * A worker has a part of the text.  The words that it will come to, and those
+ * around them, are localized ahead; wrong ones are drawn among the words that
+ * are here.
+ *
+ * Word i has its vector in key i, and that of it as a context in key
+ * n_words + i. */
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "trainer/process/options.h"
+#include "trainer/schemes/shard.h"
+#include "trainer/data/corpus.h"
+#include "trainer/tasks/gather.h"
+#include "trainer/tasks/lookahead.h"
+#include "trainer/tasks/node-task.h"
+#include "trainer/data/seeded.h"
+#include "trainer/tasks/skipgram-step.h"
+
+#define HELD_OUT 20             /* One part of so many of the text. */
+#define PAIR 2                  /* Keys of a word and one near it. */
+
+#define STREAM_VALUES (UINT64_C(0x5732) << 32)
+#define STREAM_PAIRS (UINT64_C(0x5733) << 32)
+#define STREAM_WRONG (UINT64_C(0x5734) << 32)
+#define STREAM_JUDGE (UINT64_C(0x5735) << 32)
+
+struct skipgram {
+    struct node_task task;
+    struct corpus *corpus;
+    struct skipgram_sampler *sampler;
+    size_t n_train;             /* Words of the text; the others are held
+                                 * out. */
+};
+
+/* Where in the text pairs come from: each word that is kept, with those that
+ * are near it. */
+struct cursor {
+    struct seeded random;
+    size_t end;
+    size_t word;                /* The next one. */
+    size_t centre;              /* The present one; */
+    size_t near, near_end;      /* what is near it, from the next one on. */
+};
+
+/* Of a worker. */
+struct state {
+    struct cursor cursor;       /* Of the epoch, */
+    size_t begin;               /* and where the worker's part begins. */
+    struct seeded wrong;
+    struct lookahead *ahead;
+    struct gather *gather;
+    size_t *at;
+    const float **contexts;
+    float **g_contexts;
+};
+
+static struct skipgram *
+skipgram_cast(const struct node_task *task)
+{
+    return (struct skipgram *) task;
+}
+
+static char *
+skipgram_create(const struct node_task_config *config,
+                struct node_task **taskp)
+{
+    struct skipgram *sg = allocate(1, sizeof *sg);
+    const struct options *o = config->o;
+    char *error = corpus_open(o->data, &(struct corpus_config) {
+        .n_words = o->vocabulary, .n = o->samples,
+        .min_count = o->min_count, .seed = o->seed,
+    }, &sg->corpus);
+
+    if (error) {
+        free(sg);
+        *taskp = NULL;
+        return error;
+    }
+    sg->task = (struct node_task) {
+        &node_task_skipgram, o, config->n_workers
+    };
+    sg->sampler = skipgram_sampler_create(sg->corpus, o->often);
+    sg->n_train = sg->corpus->n - sg->corpus->n / HELD_OUT;
+    *taskp = &sg->task;
+    return NULL;
+}
+
+static void
+skipgram_destroy(struct node_task *task)
+{
+    struct skipgram *sg = skipgram_cast(task);
+
+    corpus_destroy(sg->corpus);
+    skipgram_sampler_destroy(sg->sampler);
+    free(sg);
+}
+
+static int
+skipgram_ranges(const struct node_task *task, struct key_range *ranges)
+{
+    uint32_t n_words = skipgram_cast(task)->corpus->n_words;
+
+    ranges[0] = (struct key_range) { 2 * (uint64_t) n_words,
+                                     task->o->dimension };
+    return 1;
+}
+
+/* Contexts begin as zeros. */
+static void
+skipgram_init(const struct node_task *task, uint64_t key, float *values)
+{
+    struct seeded rs;
+
+    if (key < skipgram_cast(task)->corpus->n_words) {
+        seeded_init(&rs, task->o->seed, STREAM_VALUES + key);
+        for (int64_t i = 0; i < task->o->dimension; i++) {
+            values[i] = (seeded_uniform(&rs) - 0.5) / task->o->dimension;
+        }
+    }
+}
+
+static uint64_t
+context_key(const struct skipgram *sg, uint32_t word)
+{
+    return (uint64_t) sg->corpus->n_words + word;
+}
+
+static char *
+skipgram_begin(struct node_worker *worker, void **statep)
+{
+    const struct options *o = worker->task->o;
+    struct state *state = *statep = allocate(1, sizeof *state);
+    size_t n_contexts = 1 + o->negatives;
+
+    seeded_init(&state->wrong, o->seed, STREAM_WRONG + worker->index);
+    state->ahead = lookahead_create(worker->keys, o->ahead, PAIR);
+    state->gather = gather_create(worker->keys, 1 + n_contexts,
+                                  (1 + n_contexts) * o->dimension);
+    state->at = allocate(n_contexts, sizeof *state->at);
+    state->contexts = allocate(n_contexts, sizeof *state->contexts);
+    state->g_contexts = allocate(n_contexts, sizeof *state->g_contexts);
+    return NULL;
+}
+
+static void
+skipgram_end(struct node_worker *worker, void *state_)
+{
+    struct state *state = state_;
+
+    (void) worker;
+    if (state) {
+        lookahead_destroy(state->ahead);
+        gather_destroy(state->gather);
+        free(state->at);
+        free(state->contexts);
+        free(state->g_contexts);
+        free(state);
+    }
+}
+
+/* The worker's part of the text in this epoch. */
+static struct cursor
+begin_text(const struct node_worker *worker)
+{
+    const struct skipgram *sg = skipgram_cast(worker->task);
+    struct shard share = shard_range(sg->n_train, worker->index, worker->n);
+    struct cursor c = { .word = share.first, .end = shard_end(&share) };
+
+    seeded_init(&c.random, worker->task->o->seed + worker->epoch,
+                STREAM_PAIRS + worker->index);
+    return c;
+}
+
+/* Goes to the next word that is kept, and draws how far is near.  Returns
+ * false at the end of the text. */
+static bool
+next_word(const struct skipgram *sg, struct cursor *c, size_t begin)
+{
+    const uint32_t *text = sg->corpus->text;
+    size_t far;
+
+    while (c->word < c->end && seeded_uniform(&c->random)
+           >= skipgram_sampler_keeps(sg->sampler, text[c->word])) {
+        c->word++;
+    }
+    if (c->word >= c->end) {
+        return false;
+    }
+    c->centre = c->word++;
+    far = 1 + seeded_below(&c->random, sg->task.o->window);
+    c->near = c->centre > begin + far ? c->centre - far : begin;
+    c->near_end = c->centre + far < c->end ? c->centre + far + 1 : c->end;
+    return true;
+}
+
+/* Stores the keys of the next pair.  Returns false at the end of the text. */
+static bool
+next_pair(const struct skipgram *sg, struct cursor *c, size_t begin,
+          uint64_t keys[PAIR])
+{
+    for (;;) {
+        while (c->near < c->near_end) {
+            size_t near = c->near++;
+
+            if (near != c->centre) {
+                keys[0] = sg->corpus->text[c->centre];
+                keys[1] = context_key(sg, sg->corpus->text[near]);
+                return true;
+            }
+        }
+        if (!next_word(sg, c, begin)) {
+            return false;
+        }
+    }
+}
+
+struct draw {
+    const struct skipgram *sg;
+    struct seeded *random;
+};
+
+static uint64_t
+draw_context(void *draw_)
+{
+    struct draw *draw = draw_;
+
+    return context_key(draw->sg, skipgram_sampler_draw(draw->sg->sampler,
+                                                       draw->random));
+}
+
+/* Pulls a pair and wrong contexts, and finds loss and gradients. */
+static char *
+compute_pair(struct node_worker *worker, struct state *state,
+             const uint64_t keys[PAIR], struct draw *draw, bool here,
+             double *loss)
+{
+    const struct options *o = worker->task->o;
+    struct gather *g = state->gather;
+    char *error;
+
+    gather_clear(g);
+    gather_add(g, keys[0], o->dimension);
+    state->at[0] = gather_add(g, keys[1], o->dimension);
+    for (int64_t i = 0; i < o->negatives; i++) {
+        uint64_t key = here ? node_worker_draw(worker, draw_context, draw)
+                            : draw_context(draw);
+
+        state->at[1 + i] = gather_add(g, key, o->dimension);
+    }
+    error = gather_pull(g);
+    if (error) {
+        return error;
+    }
+    for (int64_t i = 0; i <= o->negatives; i++) {
+        state->contexts[i] = g->values + state->at[i];
+        state->g_contexts[i] = g->deltas + state->at[i];
+    }
+    *loss += skipgram_step(o->dimension, g->values, o->negatives,
+                           state->contexts, g->deltas, state->g_contexts);
+    return NULL;
+}
+
+static char *
+train_pair(struct node_worker *worker, void *state_,
+           const uint64_t *keys, double *loss)
+{
+    struct state *state = state_;
+    struct draw draw = { skipgram_cast(worker->task), &state->wrong };
+    struct gather *g = state->gather;
+    char *error = compute_pair(worker, state, keys, &draw, true, loss);
+
+    if (!error) {
+        for (size_t i = 0; i < g->n_values; i++) {
+            g->deltas[i] *= -(float) worker->task->o->learning_rate;
+        }
+        gather_push(g);
+    }
+    return error;
+}
+
+static bool
+next_of_text(struct node_worker *worker, void *state_, uint64_t *keys)
+{
+    struct state *state = state_;
+
+    return next_pair(skipgram_cast(worker->task), &state->cursor,
+                     state->begin, keys);
+}
+
+static char *
+skipgram_epoch(struct node_worker *worker, void *state_,
+               struct node_task_sums *sums)
+{
+    static const struct node_samples samples = {
+        PAIR, PAIR, next_of_text, train_pair
+    };
+    const struct skipgram *sg = skipgram_cast(worker->task);
+    struct state *state = state_;
+
+    state->cursor = begin_text(worker);
+    state->begin = state->cursor.word;
+    return node_worker_train(worker, state, &samples, state->ahead,
+                             sg->n_train * worker->task->o->window, sums);
+}
+
+/* The loss of held-out pairs; the same ones for whoever asks. */
+static char *
+skipgram_judge(struct node_worker *worker, void *state,
+               struct node_task_sums *sums)
+{
+    const struct skipgram *sg = skipgram_cast(worker->task);
+    const struct options *o = worker->task->o;
+    struct shard share = shard_range(sg->corpus->n - sg->n_train,
+                                     worker->index, worker->n);
+    size_t begin = sg->n_train + share.first;
+    size_t n = shard_range(o->held_out, worker->index, worker->n).n;
+    struct cursor cursor = { .word = begin, .end = begin + share.n };
+    struct seeded wrong;
+    struct draw draw = { sg, &wrong };
+    uint64_t keys[PAIR];
+    char *error = NULL;
+
+    seeded_init(&cursor.random, o->seed, STREAM_JUDGE + 2 * worker->index);
+    seeded_init(&wrong, o->seed, STREAM_JUDGE + 2 * worker->index + 1);
+    for (size_t i = 0; i < n && !error
+         && next_pair(sg, &cursor, begin, keys); i++) {
+        error = compute_pair(worker, state, keys, &draw, false,
+                             &sums->quality[0]);
+        sums->n_judged++;
+    }
+    return error;
+}
+
+static void
+skipgram_conclude(struct node_worker *worker, void *state,
+                  const struct node_task_sums *sums,
+                  struct node_task_result *result)
+{
+    (void) worker;
+    (void) state;
+    result->quality = sums->quality[0] / sums->n_judged;
+}
+
+const struct node_task_class node_task_skipgram = {
+    .name = "skipgram",
+    .quality = "held_out_loss",
+    .create = skipgram_create,
+    .destroy = skipgram_destroy,
+    .ranges = skipgram_ranges,
+    .init = skipgram_init,
+    .begin = skipgram_begin,
+    .end = skipgram_end,
+    .epoch = skipgram_epoch,
+    .judge = skipgram_judge,
+    .conclude = skipgram_conclude,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "wire/cgroup-path.h"
+
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+is_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+           || (c >= '0' && c <= '9');
+}
+
+bool
+cgroup_name_is_valid(const char *name)
+{
+    size_t n = strlen(name);
+
+    if (n < 1 || n > 31 || !is_alnum(name[0])) {
+        return false;
+    }
+    for (size_t i = 1; i < n; i++) {
+        if (!is_alnum(name[i]) && !strchr("._-", name[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+cgroup_root_is_valid(const char *root)
+{
+    if (!root[0] || root[0] == '/' || strlen(root) > 1024) {
+        return false;
+    }
+    for (const char *p = root; *p; ) {
+        size_t n = strcspn(p, "/");
+
+        if (n == 0 || (n == 1 && p[0] == '.')
+            || (n == 2 && p[0] == '.' && p[1] == '.')) {
+            return false;
+        }
+        p += n;
+        if (*p == '/' && !*++p) {
+            return false;
+        }
+    }
+    return true;
+}
+
+char *
+cgroup_mount_from(const char *mounts)
+{
+    FILE *stream = setmntent(mounts, "re");
+    struct mntent entry;
+    char buffer[4096];
+    char *dir = NULL;
+
+    if (!stream) {
+        return NULL;
+    }
+    while (!dir && getmntent_r(stream, &entry, buffer, sizeof buffer)) {
+        if (!strcmp(entry.mnt_type, "cgroup2")) {
+            dir = strdup(entry.mnt_dir);
+        }
+    }
+    endmntent(stream);
+    return dir;
+}

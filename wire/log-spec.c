@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "wire/log-spec.h"
+
+#include <ctype.h>
+#include <regex.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/cgroup-path.h"
+#include "base/json-check.h"
+
+#define MAX_RULES 256
+#define MAX_PATH 1024
+#define MAX_KEY 256
+
+const char *const log_format_names[] = {
+    "json-lines", "csv", "regex", "tfevents", "mlflow", NULL
+};
+
+/* Nobody can do without. */
+static void *
+must(void *p)
+{
+    if (!p) {
+        abort();
+    }
+    return p;
+}
+
+static char *
+copy(const char *s)
+{
+    return s ? must(strdup(s)) : NULL;
+}
+
+static char * __attribute__((__format__(printf, 1, 2)))
+message(const char *format, ...)
+{
+    va_list args;
+    char *text;
+
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0) {
+        abort();
+    }
+    va_end(args);
+    return text;
+}
+
+void
+log_spec_clone(struct log_spec *to, const struct log_spec *from)
+{
+    to->format = from->format;
+    to->path = copy(from->path);
+    to->iteration = copy(from->iteration);
+    to->metric = copy(from->metric);
+    to->stage = copy(from->stage);
+    to->name = copy(from->name);
+}
+
+void
+log_spec_uninit(struct log_spec *s)
+{
+    free(s->path);
+    free(s->iteration);
+    free(s->metric);
+    free(s->stage);
+    free(s->name);
+}
+
+void
+log_rules_destroy(struct log_rules *r)
+{
+    if (r) {
+        for (size_t i = 0; i < r->n; i++) {
+            free(r->rules[i].cojob);
+            free(r->rules[i].job);
+            log_spec_uninit(&r->rules[i].spec);
+        }
+        free(r->rules);
+        free(r);
+    }
+}
+
+/* Checks.  Each returns NULL or what is wrong with the value of a member,
+ * without its place. */
+
+static char *
+check_path(const char *path)
+{
+    if (path[0] != '/' || strlen(path) > MAX_PATH || strchr(path, '\n')) {
+        return message("\"%.40s\" is not an absolute path of at most %d "
+                       "bytes", path, MAX_PATH);
+    }
+    for (const char *p = path; (p = strchr(p, '%')); p += 2) {
+        if (!p[1] || !strchr("cj%", p[1])) {
+            return message("\"%.2s\" in a path, %%c, %%j and %%%% are "
+                           "allowed", p);
+        }
+    }
+    return NULL;
+}
+
+static char *
+check_key(const char *key)
+{
+    if (!key[0] || strlen(key) > MAX_KEY || strchr(key, '\n')) {
+        return message("\"%.40s\" is not a key, one line of 1 to %d bytes is "
+                       "allowed", key, MAX_KEY);
+    }
+    return NULL;
+}
+
+/* True if 'text' has what can make an expression explode. */
+static bool
+is_costly(const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        if (*p == '{' || (*p == '\\' && isdigit((unsigned char) p[1]))) {
+            return true;
+        }
+        p += *p == '\\' && p[1] && p[1] != '{';
+    }
+    return false;
+}
+
+static char *
+check_regex(const char *text)
+{
+    char *error = check_key(text);
+    regex_t regex;
+    int code;
+
+    if (error) {
+        return error;
+    }
+    if (is_costly(text)) {
+        return message("intervals and back-references are not allowed, other "
+                       "extended regular expressions are");
+    }
+    code = regcomp(&regex, text, REG_EXTENDED);
+    if (code) {
+        char reason[128];
+
+        regerror(code, &regex, reason, sizeof reason);
+        return message("%s, an extended regular expression is allowed",
+                       reason);
+    }
+    if (regex.re_nsub < 1) {
+        error = message("no group, one around the number is needed");
+    }
+    regfree(&regex);
+    return error;
+}
+
+static char *
+check_name(const char *name)
+{
+    return cgroup_name_is_valid(name) ? NULL
+           : message("\"%.40s\" is not a name, "CGROUP_NAME_RULE, name);
+}
+
+/* Returns whether 'member' has no sense with 'format'. */
+static bool
+is_idle(enum log_format format, const char *member)
+{
+    bool keyed = !strcmp(member, "iteration") || !strcmp(member, "stage");
+
+    return (format == LOG_TFEVENTS && keyed)
+           || (format == LOG_MLFLOW && (keyed || !strcmp(member, "metric")));
+}
+
+/* The first run of what can be in a name, at most 31 bytes, of 'text'. */
+static char *
+derive_name(const char *text)
+{
+    char *name = must(calloc(1, 32));
+    size_t n = 0;
+
+    while (*text && !isalnum((unsigned char) *text)) {
+        text++;
+    }
+    for (; *text && n < 31; text++) {
+        bool good = isalnum((unsigned char) *text) || strchr("._-", *text);
+
+        if (!good && *text != '/') {
+            break;
+        }
+        name[n++] = good ? *text : '_';
+    }
+    if (!cgroup_name_is_valid(name)) {
+        strcpy(name, "metric");
+    }
+    return name;
+}
+
+/* Fills in what was not given. */
+static void
+complete(struct log_spec *s)
+{
+    if (!s->iteration && (s->format == LOG_JSON_LINES
+                          || s->format == LOG_CSV)) {
+        s->iteration = copy("iteration");
+    }
+    if (!s->name && s->metric) {
+        s->name = derive_name(s->metric);
+    } else if (!s->name && s->format == LOG_MLFLOW) {
+        const char *slash = strrchr(s->path, '/');
+
+        s->name = derive_name(slash ? slash + 1 : "");
+    }
+}
+
+/* A member of 's' that is a key, and what is wrong with it. */
+static const struct {
+    const char *name;
+    size_t offset;
+} keys[] = {
+    { "iteration", offsetof(struct log_spec, iteration) },
+    { "metric", offsetof(struct log_spec, metric) },
+    { "stage", offsetof(struct log_spec, stage) },
+    { "name", offsetof(struct log_spec, name) },
+};
+
+#define N_KEYS (sizeof keys / sizeof *keys)
+
+static char **
+key_of(struct log_spec *s, size_t i)
+{
+    return (char **) ((char *) s + keys[i].offset);
+}
+
+/* Returns what is wrong with member 'i', NULL if nothing is. */
+static char *
+check_member(struct log_spec *s, size_t i)
+{
+    const char *value = *key_of(s, i);
+
+    if (!value) {
+        return s->format == LOG_REGEX && !strcmp(keys[i].name, "iteration")
+            ? message("missing, format \"regex\" needs it") : NULL;
+    }
+    if (is_idle(s->format, keys[i].name)) {
+        return message("not allowed with format \"%s\"",
+                       log_format_names[s->format]);
+    }
+    return !strcmp(keys[i].name, "name") ? check_name(value)
+           : s->format == LOG_REGEX ? check_regex(value) : check_key(value);
+}
+
+/* The form for the command line. */
+
+/* Returns the end of what begins at 'text': the comma before the next
+ * "KEY=", or the end of all. */
+static const char *
+find_end(const char *text)
+{
+    for (const char *p = text; (p = strchr(p, ',')); p++) {
+        for (size_t i = 0; i < N_KEYS; i++) {
+            size_t n = strlen(keys[i].name);
+
+            if (!strncmp(p + 1, keys[i].name, n) && p[n + 1] == '=') {
+                return p;
+            }
+        }
+    }
+    return strchr(text, '\0');
+}
+
+/* Returns the format that 'text' begins with, -1 if there is none. */
+static int
+find_format(const char *text)
+{
+    for (int i = 0; log_format_names[i]; i++) {
+        size_t n = strlen(log_format_names[i]);
+
+        if (!strncmp(text, log_format_names[i], n) && text[n] == ':') {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void
+split_keys(const char *text, struct log_spec *s)
+{
+    while (*text == ',') {
+        const char *value = strchr(text, '=') + 1;
+        const char *end = find_end(value);
+
+        for (size_t i = 0; i < N_KEYS; i++) {
+            if (!strncmp(text + 1, keys[i].name, value - text - 2)) {
+                free(*key_of(s, i));
+                *key_of(s, i) = must(strndup(value, end - value));
+            }
+        }
+        text = end;
+    }
+}
+
+char *
+log_spec_parse(const char *name, const char *text, struct log_spec *ret)
+{
+    int format = find_format(text);
+    struct log_spec s = { .path = NULL };
+    const char *end;
+    char *error;
+
+    if (format < 0) {
+        return message("%s: \"%.40s\" begins with no format, json-lines:PATH, "
+                       "csv:PATH, regex:PATH, tfevents:PATH and mlflow:PATH "
+                       "are allowed", name, text);
+    }
+    s.format = format;
+    text += strlen(log_format_names[format]) + 1;
+    end = find_end(text);
+    s.path = must(strndup(text, end - text));
+    split_keys(end, &s);
+    error = check_path(s.path);
+    if (error) {
+        char *placed = message("%s: path: %s", name, error);
+
+        free(error);
+        log_spec_uninit(&s);
+        return placed;
+    }
+    for (size_t i = 0; i < N_KEYS; i++) {
+        error = check_member(&s, i);
+        if (error) {
+            char *placed = message("%s: %s: %s", name, keys[i].name, error);
+
+            free(error);
+            log_spec_uninit(&s);
+            return placed;
+        }
+    }
+    complete(&s);
+    *ret = s;
+    return NULL;
+}
+
+/* The form for a file. */
+
+static void
+fail(const struct json_at *at, const char *member, char *error)
+{
+    if (error) {
+        json_fail(at, member, "%s", error);
+        free(error);
+    }
+}
+
+static char *
+read_glob(const struct json_at *match, const char *member)
+{
+    char *glob = match ? json_string_or(match, member, NULL) : NULL;
+
+    if (glob && (!glob[0] || strlen(glob) > MAX_KEY)) {
+        json_fail(match, member, "\"%.40s\" is not a pattern, 1 to %d bytes "
+                  "are allowed", glob, MAX_KEY);
+    }
+    return glob ? glob : copy("*");
+}
+
+static void
+read_rule(const struct json_check *jc, const struct json_at *at,
+          struct log_rule *rule)
+{
+    size_t n_errors = json_n_errors(jc);
+    const struct json_at *match = json_object_or_null(at, "match");
+    struct log_spec *s = &rule->spec;
+
+    free(json_string_or(at, "description", NULL));
+    rule->cojob = read_glob(match, "cojob");
+    rule->job = read_glob(match, "job");
+    s->format = json_enum(at, "format", log_format_names);
+    s->path = json_string(at, "path");
+    for (size_t i = 0; i < N_KEYS; i++) {
+        *key_of(s, i) = json_string_or(at, keys[i].name, NULL);
+    }
+    if (json_n_errors(jc) > n_errors) {
+        return;
+    }
+    fail(at, "path", check_path(s->path));
+    for (size_t i = 0; i < N_KEYS; i++) {
+        fail(at, keys[i].name, check_member(s, i));
+    }
+    complete(s);
+}
+
+char *
+log_rules_parse(const char *name, const char *text, struct log_rules **rulesp)
+{
+    struct json_check *jc = json_check_open(name, text);
+    const struct json_at *top = json_check_top(jc);
+    const struct json_at *array;
+    struct log_rules *r = must(calloc(1, sizeof *r));
+    char *error;
+
+    *rulesp = NULL;
+    json_ignore(top, "$schema");
+    free(json_string_or(top, "description", NULL));
+    array = json_array(top, "readers", 0, MAX_RULES);
+    r->n = json_ok(jc) ? json_n(array) : 0;
+    r->rules = must(calloc(r->n + 1, sizeof *r->rules));
+    for (size_t i = 0; i < r->n; i++) {
+        read_rule(jc, json_element_object(array, i), &r->rules[i]);
+    }
+    error = json_check_close_all(jc);
+    if (error) {
+        log_rules_destroy(r);
+    } else {
+        *rulesp = r;
+    }
+    return error;
+}
+
+char *
+log_spec_path(const struct log_spec *s, const char *cojob, const char *job)
+{
+    char *path = NULL;
+    size_t size;
+    FILE *stream = must(open_memstream(&path, &size));
+
+    for (const char *p = s->path; *p; p++) {
+        if (*p != '%') {
+            putc(*p, stream);
+        } else if (*++p == '%') {
+            putc('%', stream);
+        } else {
+            fputs(*p == 'c' ? cojob : job, stream);
+        }
+    }
+    if (fclose(stream)) {
+        abort();
+    }
+    return path;
+}
+
+size_t
+log_spec_fixed(const struct log_spec *s)
+{
+    size_t n = strcspn(s->path, "%*?[");
+
+    while (n && s->path[n - 1] != '/') {
+        n--;
+    }
+    return n;
+}

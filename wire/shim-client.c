@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "wire/shim-client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wire/buffer.h"
+
+struct shim_client {
+    int fd;
+    int error;                  /* Of the connection, 0 while it holds. */
+    uint32_t xid;               /* Of the last request. */
+    struct buffer rx, tx;
+    struct shim_msg msg;        /* That shim_client_receive() returned... */
+    char *body;                 /* ...aligned, malloc()'d. */
+};
+
+static int
+connect_to(const char *path, int *fdp)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd;
+
+    if (strlen(path) >= sizeof address.sun_path) {
+        return ENAMETOOLONG;
+    }
+    strcpy(address.sun_path, path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return errno;
+    }
+    /* On a Unix socket this succeeds or fails at once. */
+    if (connect(fd, (struct sockaddr *) &address, sizeof address)) {
+        int error = errno;
+
+        close(fd);
+        return error;
+    }
+    *fdp = fd;
+    return 0;
+}
+
+/* Connects to the shim whose control socket is 'path', without waiting.
+ * Returns 0, or a positive errno and NULL in '*cp'. */
+int
+shim_client_open(const char *path, struct shim_client **cp)
+{
+    struct shim_client *c = calloc(1, sizeof *c);
+    int error = c ? connect_to(path, &c->fd) : ENOMEM;
+
+    if (error) {
+        free(c);
+        c = NULL;
+    }
+    *cp = c;
+    return error;
+}
+
+void
+shim_client_close(struct shim_client *c)
+{
+    if (c) {
+        close(c->fd);
+        buffer_uninit(&c->rx);
+        buffer_uninit(&c->tx);
+        free(c->body);
+        free(c);
+    }
+}
+
+int
+shim_client_fd(const struct shim_client *c)
+{
+    return c->fd;
+}
+
+bool
+shim_client_wants_write(const struct shim_client *c)
+{
+    return buffer_size(&c->tx) > 0;
+}
+
+/* Writes and reads what is possible now.  Returns 0 or a positive errno: the
+ * connection is broken.  What was received before can still be taken. */
+int
+shim_client_run(struct shim_client *c)
+{
+    if (!c->error) {
+        c->error = buffer_write(&c->tx, c->fd);
+    }
+    if (!c->error) {
+        c->error = buffer_read(&c->rx, c->fd, 2 * SHIM_MAX_MESSAGE);
+    }
+    return c->error;
+}
+
+/* Queues a request and sends what is possible now.  'body' has 'size' bytes.
+ * Stores what its reply will have in '*xid' unless that is NULL.  Returns 0 or
+ * a positive errno: EMSGSIZE, or the connection is broken. */
+int
+shim_client_send(struct shim_client *c, uint16_t type, const void *body,
+                 size_t size, uint32_t *xid)
+{
+    struct shim_msg msg = {
+        .length = sizeof msg + size,
+        .version = SHIM_PROTOCOL_VERSION,
+        .type = type,
+        .xid = c->xid + 1 ? c->xid + 1 : 1,
+    };
+    int error;
+
+    if (c->error) {
+        return c->error;
+    }
+    if (size > SHIM_MAX_MESSAGE - sizeof msg) {
+        return EMSGSIZE;
+    }
+    error = buffer_append(&c->tx, &msg, sizeof msg);
+    if (!error) {
+        error = buffer_append(&c->tx, body, size);
+    }
+    if (!error) {
+        error = buffer_write(&c->tx, c->fd);
+    }
+    c->error = error;
+    c->xid = msg.xid;
+    if (xid) {
+        *xid = msg.xid;
+    }
+    return error;
+}
+
+/* Takes the next message that shim_client_run() has read.  Returns 0, EAGAIN
+ * if there is none yet, or another errno: the connection is of no more use. */
+int
+shim_client_receive(struct shim_client *c, const struct shim_msg **msg,
+                    const void **body)
+{
+    int error = protocol_next(buffer_data(&c->rx), buffer_size(&c->rx),
+                              &c->msg);
+    size_t size;
+
+    *msg = NULL;
+    *body = NULL;
+    if (error) {
+        return error == EAGAIN && c->error ? c->error : error;
+    }
+    size = c->msg.length - sizeof c->msg;
+    free(c->body);
+    c->body = malloc(size ? size : 1);
+    if (!c->body) {
+        return ENOMEM;
+    }
+    memcpy(c->body, buffer_data(&c->rx) + sizeof c->msg, size);
+    buffer_consume(&c->rx, c->msg.length);
+    *msg = &c->msg;
+    *body = c->body;
+    return 0;
+}
+
+static int64_t
+now_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
+}
+
+/* Waits until there is something to do, or 'deadline'. */
+static int
+wait_until(struct shim_client *c, int64_t deadline)
+{
+    struct pollfd pfd = {
+        .fd = c->fd,
+        .events = POLLIN | (shim_client_wants_write(c) ? POLLOUT : 0),
+    };
+    int64_t left = deadline - now_ms();
+
+    if (left <= 0) {
+        return ETIMEDOUT;
+    }
+    return poll(&pfd, 1, left) < 0 && errno != EINTR ? errno : 0;
+}
+
+/* Sends a request and waits for its reply, at most 'timeout_ms'.  Events and
+ * replies to other requests that come before it are thrown away.  Returns 0
+ * and the body in '*reply', unless that is NULL, or a positive errno: the
+ * reply's status, ETIMEDOUT, or the connection's. */
+int
+shim_client_transact(struct shim_client *c, uint16_t type, const void *body,
+                     size_t size, int timeout_ms, const void **reply,
+                     size_t *reply_size)
+{
+    int64_t deadline = now_ms() + timeout_ms;
+    const struct shim_msg *msg;
+    const void *data;
+    uint32_t xid;
+    int error = shim_client_send(c, type, body, size, &xid);
+
+    while (!error) {
+        shim_client_run(c);
+        while (!(error = shim_client_receive(c, &msg, &data))) {
+            if (msg->xid == xid && msg->type == type) {
+                if (reply) {
+                    *reply = data;
+                    *reply_size = msg->length - sizeof *msg;
+                }
+                return msg->status;
+            }
+        }
+        if (error == EAGAIN) {
+            error = wait_until(c, deadline);
+        }
+    }
+    return error;
+}
