@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+
+"""check-usage.py ROOT: the calls that headers show are calls that exist.
+
+The comments of a header show how its functions are used, in lines indented by
+four or more spaces.  Each call in them whose function the project declares
+must have as many arguments as the prototype or the macro; each call whose name
+begins like the header's own functions must be declared.  An argument "..."
+stands for any number of arguments, and "name()" for the function's name.  Prints "FILE:LINE: WHAT" for each call
+that is wrong and exits with 1 if there is one.
+"""
+
+import pathlib
+import re
+import sys
+
+FOLDERS = ("agent", "base", "cli", "controller", "lab", "order", "packaging",
+           "policies", "reporting", "scenario", "shim", "sim", "trainer",
+           "wire")
+KEYWORDS = {"if", "while", "for", "switch", "return", "sizeof", "defined",
+            "__attribute__", "__format__", "else", "do", "case"}
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+CALL = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
+
+
+def split_arguments(text, start):
+    """Returns the arguments of the call whose '(' is at 'start' - 1, or None
+    if it does not end."""
+    depth, arguments, current = 0, [], ""
+    for c in text[start:]:
+        if c in "([{":
+            depth += 1
+        elif c in ")]}":
+            if depth == 0:
+                arguments.append(current.strip())
+                return [] if arguments == [""] else arguments
+            depth -= 1
+        elif c == "," and depth == 0:
+            arguments.append(current.strip())
+            current = ""
+            continue
+        current += c
+    return None
+
+
+def declarations(text):
+    """Yields (name, least, most) for what the code of a header declares."""
+    code = COMMENT.sub(lambda m: " " * 0, text)
+    for match in re.finditer(r"^#\s*define\s+(\w+)\(([^)]*)\)", code, re.M):
+        names = [n.strip() for n in match[2].split(",") if n.strip()]
+        if "..." in match[2]:
+            yield match[1], len(names) - 1, 99
+        else:
+            yield match[1], len(names), len(names)
+    code = re.sub(r"^#.*?(?<!\\)$", "", code, flags=re.M | re.S)
+    code = re.sub(r"\{[^{}]*(\{[^{}]*\}[^{}]*)*\}", ";", code)
+    for match in CALL.finditer(code):
+        if match[1] in KEYWORDS:
+            continue
+        arguments = split_arguments(code, match.end())
+        if arguments is None:
+            continue
+        if arguments == ["void"]:
+            arguments = []
+        if "..." in arguments:
+            yield match[1], len(arguments) - 1, 99
+        else:
+            yield match[1], len(arguments), len(arguments)
+
+
+def shown_code(text):
+    """Yields (line number, code) for each run of indented comment lines."""
+    for comment in COMMENT.finditer(text):
+        first = text.count("\n", 0, comment.start()) + 1
+        if text.rfind("\n", 0, comment.start()) + 1 != comment.start():
+            continue
+        run, began = [], 0
+        lines = comment[0].split("\n")
+        for number, line in enumerate(lines + [" * end"], first):
+            found = re.match(r" \*(?: {4,}(.*)|\s*)$", line.rstrip("*/ "))
+            if found:
+                if found[1] and not run:
+                    began = number
+                if run or found[1]:
+                    run.append(found[1] or "")
+            elif run:
+                yield began, "\n".join(run)
+                run = []
+
+
+def strip_literals(code):
+    """Returns 'code' without what strings and remarks in it say."""
+    code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', code)
+    code = re.sub(r"'(?:\\.|[^'\\\n])'", "0", code)
+    return re.sub(r"//[^\n]*", "", code)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    headers = {p.relative_to(root).as_posix():
+               p.read_text(encoding="utf-8", errors="replace")
+               for folder in FOLDERS for p in (root / folder).rglob("*.h")}
+    known, own = {}, {}
+    for name, text in headers.items():
+        own[name] = set()
+        for function, least, most in declarations(text):
+            known.setdefault(function, []).append((least, most))
+            own[name].add(function)
+    faults = n_calls = 0
+    for name, text in sorted(headers.items()):
+        prefix = pathlib.PurePath(name).stem.replace("-", "_") + "_"
+        for line, code in shown_code(text):
+            code = strip_literals(code)
+            for match in CALL.finditer(code):
+                function = match[1]
+                if function in KEYWORDS:
+                    continue
+                arguments = split_arguments(code, match.end())
+                where = line + code.count("\n", 0, match.start())
+                if function not in known:
+                    if function.startswith(prefix) and own[name]:
+                        print(f"{name}:{where}: {function}() is not declared")
+                        faults += 1
+                    continue
+                n_calls += 1
+                if arguments is None:
+                    print(f"{name}:{where}: the call of {function}() has no "
+                          "end")
+                    faults += 1
+                elif (arguments and not any("..." in a for a in arguments)
+                      and not any(least <= len(arguments) <= most
+                                  for least, most in known[function])):
+                    print(f"{name}:{where}: {function}() has "
+                          f"{len(arguments)} arguments, allowed: "
+                          + ", ".join(str(l) for l, _ in known[function]))
+                    faults += 1
+    print(f"{n_calls} calls in {len(headers)} headers, {faults} wrong")
+    return 1 if faults or not n_calls else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
