@@ -151,12 +151,13 @@ restart_job(struct job *job)
     SHASH_FOR_EACH (node, &job->traffic) {
         struct job_traffic *t = node->data;
 
-        t->iteration = t->mark_iteration = t->sampled = -1;
-        t->counted = -1;
+        t->progress = PROGRESS_SOURCE_NONE;
+        t->mark_iteration = t->counted = -1;
         t->counted_before = 0;
         t->measured = t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 0;
     }
-    job->iteration = job->told = job->told_sampled = -1;
+    job->rest = PROGRESS_SOURCE_NONE;
+    job->iteration = -1;
     job->counted = false;
     job_progress_uninit(&job->progress);
     job_progress_init(&job->progress, since_began(job->began));
@@ -174,7 +175,8 @@ cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
         job->cojob = cojob;
         job->name = xstrdup(name);
         job->full_name = xasprintf("%s/%s", cojob->name, name);
-        job->iteration = job->told = job->told_sampled = -1;
+        job->rest = PROGRESS_SOURCE_NONE;
+        job->iteration = -1;
         job->level = -1;
         job_progress_init(&job->progress, since_began(job->began));
         shash_init(&job->traffic);

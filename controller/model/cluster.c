@@ -125,10 +125,9 @@ job_get_traffic(struct job *job, struct host *host)
     if (!t) {
         t = xzalloc(sizeof *t);
         t->host = host;
-        t->iteration = -1;
+        t->progress = PROGRESS_SOURCE_NONE;
         t->counted = -1;
         t->mark_iteration = -1;
-        t->sampled = -1;
         shash_add(&job->traffic, host->name, t);
     }
     return t;

@@ -95,18 +95,25 @@ struct host {
     uint64_t stored[N_DIRS];    /* ... and is in the history. */
 };
 
+/* Last progress report from one source: the agent of a host, or clients of
+ * the REST API. */
+struct progress_source {
+    int64_t iteration;          /* Last iteration reported, -1 if none. */
+    int64_t sampled;            /* Iteration of the last metric, -1 if none. */
+};
+
+#define PROGRESS_SOURCE_NONE ((struct progress_source) { -1, -1 })
+
 /* What one job moves through one host's link. */
 struct job_traffic {
     struct host *host;
     bool known;                 /* 'bytes' are a base to count from. */
     int64_t at;                 /* Epoch ms of the last telemetry ... */
     uint64_t bytes[N_DIRS];     /* ... and its counters. */
-    int64_t iteration;          /* As the host told, -1 if never. */
+    struct progress_source progress;    /* As the host's agent reported. */
     int64_t counted;            /* As its agent counted last, -1 if it could
                                  * not; ... */
     int64_t counted_before;     /* ... and by that agent's predecessors. */
-    int64_t sampled;            /* Iteration of the last metric that it told,
-                                 * -1 if never. */
 
     /* Measurement of bytes per iteration. */
     int64_t mark_iteration;     /* Where the running measurement began, -1 if
@@ -136,9 +143,7 @@ struct job {
                                  * none did, the least that one counted; or
                                  * -1. */
     bool counted;               /* It is counted, and may be off by a few. */
-    int64_t told;               /* Iteration that was told to the controller
-                                 * itself, -1 if none was, */
-    int64_t told_sampled;       /* and that of the last metric. */
+    struct progress_source rest;        /* As REST clients reported. */
     struct job_progress progress;       /* Its pace and its metric. */
     double sent;                /* Bytes, all hosts, in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
@@ -208,7 +213,8 @@ struct cluster {
     unsigned int minor;         /* The same, but it can wait for a moment: no
                                  * stage that runs is concerned. */
     uint32_t digest;            /* Of the intent: stages-digest.h. */
-    unsigned int samples;       /* Grows when a job's metric was told. */
+    unsigned int samples;       /* Incremented for each new metric sample of
+                                 * a job. */
 };
 
 struct cluster *cluster_create(void);

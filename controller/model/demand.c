@@ -187,54 +187,69 @@ forget_measurements(struct job *job)
     }
 }
 
-/* How far the job is, by the host that is furthest.  What hosts have counted
- * is only asked for if the job tells nobody, and then the least of it: who has
- * taken parts of iterations for iterations has counted too many. */
+/* Sets the job's iteration to the largest one that was reported.  Without a
+ * report, uses the smallest of the hosts' estimates: a host that has mistaken
+ * parts of iterations for iterations has counted too many. */
 static void
 find_iteration(struct job *job)
 {
     const struct shash_node *node;
-    int64_t told = job->told, counted = -1;
+    int64_t reported = job->rest.iteration, counted = -1;
 
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
         int64_t n = t->counted_before + MAX(0, t->counted);
 
-        told = MAX(told, t->iteration);
+        reported = MAX(reported, t->progress.iteration);
         if ((t->counted >= 0 || n > 0) && (counted < 0 || n < counted)) {
             counted = n;
         }
     }
-    if (job->counted && told >= 0) {
+    if (job->counted && reported >= 0) {
         forget_measurements(job);
     }
-    job->counted = told < 0 && counted >= 0;
-    job->iteration = job->counted ? counted : told;
+    job->counted = reported < 0 && counted >= 0;
+    job->iteration = job->counted ? counted : reported;
 }
 
-/* Takes in how far the host says that the job is.  Returns true if it says
- * something new.
+/* Stores the number of iterations that the host's agent has counted in the
+ * traffic.  Returns true if it has changed.
  *
- * An agent counts bytes and iterations from when it first saw the job.  So
- * when a connection begins with fewer bytes than the last one ended with, it
- * is another agent's, and what the one before it counted is kept. */
+ * An agent counts bytes and iterations from when it first saw the job.  If a
+ * connection begins with fewer bytes than the previous one ended with, the
+ * agent has restarted, and the count of its predecessor is kept. */
 static bool
-learn_iteration(struct job_traffic *t, const struct telemetry_job *tj,
-                bool first)
+update_counted(struct job_traffic *t, const struct telemetry_job *tj,
+               bool first)
 {
-    bool news = t->counted != tj->counted;
+    bool changed = t->counted != tj->counted;
 
     if (first && t->counted > 0 && (tj->tx_bytes < t->bytes[DIR_TX]
                                     || tj->rx_bytes < t->bytes[DIR_RX])) {
         t->counted_before += t->counted;
-        news = true;
+        changed = true;
     }
     t->counted = tj->counted;
-    if (tj->iteration >= 0 && tj->iteration != t->iteration) {
-        t->iteration = tj->iteration;
-        news = true;
+    return changed;
+}
+
+/* Handles a progress report of 'job' from 'source': the job has done
+ * 'iteration' iterations (-1 if the report contains none), and 'metric' had
+ * 'value' then, unless 'metric' is NULL.  'now' is time_msec(). */
+void
+demand_progress(struct cluster *c, struct job *job,
+                struct progress_source *source, int64_t iteration,
+                const char *metric, double value, int64_t now)
+{
+    if (iteration >= 0 && iteration != source->iteration) {
+        source->iteration = iteration;
+        find_iteration(job);
     }
-    return news;
+    job_progress_pace(&job->progress, job->iteration, now);
+    if (metric && job_progress_sample(&job->progress, &source->sampled, metric,
+                                      iteration, value, now)) {
+        c->samples++;
+    }
 }
 
 static void
@@ -244,7 +259,7 @@ learn_job(struct cluster *c, struct host *host,
     struct job *job = shash_find_data(&c->jobs, tj->name);
     uint64_t now[N_DIRS] = { tj->tx_bytes, tj->rx_bytes };
     struct job_traffic *t;
-    bool news;
+    bool recounted;
 
     if (!job) {
         return;
@@ -253,7 +268,7 @@ learn_job(struct cluster *c, struct host *host,
         c->changes++;
     }
     t = job_get_traffic(job, host);
-    news = learn_iteration(t, tj, first);
+    recounted = update_counted(t, tj, first);
     if (first) {
         t->known = false;
         t->mark_iteration = -1;
@@ -265,33 +280,12 @@ learn_job(struct cluster *c, struct host *host,
     t->burst_period = tj->period;
     t->burst_bytes = tj->burst_bytes;
     t->burst_duty = tj->duty;
-    if (news) {                 /* It looks at all hosts of the job. */
-        find_iteration(job);
+    if (recounted && tj->iteration < 0) {
+        find_iteration(job);    /* Visits all hosts of the job. */
     }
+    demand_progress(c, job, &t->progress, tj->iteration, tj->metric,
+                    tj->value, time_msec());
     measure(job, t);
-    job_progress_pace(&job->progress, job->iteration, time_msec());
-    if (tj->metric
-        && job_progress_sample(&job->progress, &t->sampled, tj->metric,
-                               tj->iteration, tj->value, time_msec())) {
-        c->samples++;
-    }
-}
-
-/* Takes in what somebody tells of 'job' who is on none of the hosts: that it
- * has done 'iteration', and 'value' of 'metric' unless that is NULL. */
-void
-demand_tell(struct job *job, int64_t iteration, const char *metric,
-            double value)
-{
-    int64_t now = time_wall_msec();
-
-    job->told = iteration;
-    find_iteration(job);
-    job_progress_pace(&job->progress, job->iteration, now);
-    if (metric) {
-        job_progress_sample(&job->progress, &job->told_sampled, metric,
-                            iteration, value, now);
-    }
 }
 
 /* Takes in what an agent says.  'first' is true for the first message of a

@@ -19,6 +19,7 @@
  * =====
  *
  *    demand_learn(c, report, first);     // Each telemetry message.
+ *    demand_progress(c, job, &job->rest, iteration, NULL, 0, time_msec());
  *    left = demand_iterations_left(stage, job);
  *    n = demand_of_iteration(job, &demands);     // Times 'left'.
  *
@@ -54,8 +55,9 @@ char *demand_port_name(const struct host *, enum direction);
 
 void demand_learn(struct cluster *, const struct telemetry_report *,
                   bool first);
-void demand_tell(struct job *, int64_t iteration, const char *metric,
-                 double value);
+void demand_progress(struct cluster *, struct job *,
+                     struct progress_source *, int64_t iteration,
+                     const char *metric, double value, int64_t now);
 
 double demand_per_iteration(const struct job *, const struct job_traffic *,
                             enum direction);

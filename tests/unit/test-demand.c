@@ -14,6 +14,9 @@
 #include "controller/model/demand.h"
 #include "order/order.h"
 #include "controller/model/telemetry-report.h"
+#include "controller/northbound/rest/rest-routes.h"
+#include "controller/northbound/views/control.h"
+#include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -546,6 +549,66 @@ setting_the_clock_does_not_change_what_is_measured(void **state)
     }
 }
 
+/* A REST client reports 'value' after 'iteration', 'ms' after the previous
+ * report. */
+static void
+post_progress(struct fixture *f, int64_t iteration, double value, int ms)
+{
+    char *body = xasprintf("{\"iteration\": %lld, \"metric\": \"accuracy\", "
+                           "\"value\": %g}", (long long) iteration, value);
+    struct controller ctl = { .cluster = f->c };
+    struct rest_request r = {
+        .ctl = &ctl, .method = "POST", .path = "/", .args = { "asha", "t0" },
+        .body = body, .body_size = strlen(body),
+    };
+    struct rest_answer answer;
+
+    msec_ahead += ms;
+    wall_ahead += ms;
+    answer = rest_post_progress(&r);
+    assert_int_equal(answer.status, 200);
+    rest_answer_uninit(&answer);
+    free(body);
+}
+
+/* Both sources at once: the period is measured from one to the other. */
+static void
+rest_and_telemetry_measure_one_period(void **state)
+{
+    struct fixture *f = *state;
+
+    learn_metric(f, 10, 0.1, 4000, 0);
+    post_progress(f, 20, 0.2, 4000);
+    learn_metric(f, 30, 0.3, 4000, 0);
+    assert_int_equal(f->job->iteration, 30);
+    assert_float_equal(f->job->progress.period, 0.4, 0.01);
+    assert_int_equal(f->c->samples, 3);
+}
+
+static void
+gain_of_a_job_that_reports_by_rest_decays_after_a_day(void **state)
+{
+    struct fixture *f = *state;
+    struct order_traits traits;
+    struct policy *policy;
+    double gain;
+
+    assert_null(policy_from_string(
+        "p", "{\"name\": \"p\", \"order\": \"early\"}", &policy));
+    for (int k = 1; k <= 6; k++) {
+        post_progress(f, 10 * k, 1 - 1.0 / (k + 1), 4000);
+    }
+    assert_int_equal(f->c->samples, 6);
+    job_progress_score(&f->job->progress, policy, 60, time_msec(), &traits);
+    gain = traits.gain;
+    assert_true(gain > 0.01);
+
+    msec_ahead += 24 * 3600 * 1000;
+    job_progress_score(&f->job->progress, policy, 60, time_msec(), &traits);
+    assert_true(traits.gain < gain / 1e6);
+    policy_destroy(policy);
+}
+
 int
 main(void)
 {
@@ -587,6 +650,11 @@ main(void)
             a_job_that_begins_again_begins_at_0, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             setting_the_clock_does_not_change_what_is_measured, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(
+            rest_and_telemetry_measure_one_period, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            gain_of_a_job_that_reports_by_rest_decays_after_a_day, set_up,
             tear_down),
     };
 

@@ -13,6 +13,7 @@
 #include "controller/model/demand.h"
 #include "controller/northbound/rest/rest-routes.h"
 #include "openvswitch/json.h"
+#include "timeval.h"
 #include "util.h"
 
 static char *
@@ -163,7 +164,8 @@ rest_post_progress(struct rest_request *r)
     job = shash_find_data(&r->ctl->cluster->jobs, name);
     free(name);
     if (job) {
-        demand_tell(job, p.iteration, p.metric, p.value);
+        demand_progress(r->ctl->cluster, job, &job->rest, p.iteration,
+                        p.metric, p.value, time_msec());
     }
     rest_progress_uninit(&p);
     json = job ? json_object_create() : NULL;

@@ -203,7 +203,7 @@ find_slowest(const struct job *job, const char **hostp)
 
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
-        int64_t at = MAX(t->iteration, t->counted);
+        int64_t at = MAX(t->progress.iteration, t->counted);
 
         if (at >= 0 && at < least) {
             least = at;
