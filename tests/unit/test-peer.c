@@ -91,7 +91,7 @@ reduce_main(const struct crew *crew, int rank, int n, int out)
         .connect_us = FAR_US,
     }, &net));
     r.ar = allreduce_create(net, N_FLOATS);
-    peer_net_start(net, &class, &r);
+    assert_null(peer_net_start(net, &class, &r));
     for (int round = 0; round < 4; round++) {
         int me = rank;
 

@@ -5,7 +5,6 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "wire/agent-call.h"
 #include "base/memory.h"
+#include "trainer/process/thread.h"
 
 #define ASK_MS 200              /* For an answer. */
 #define EVERY_MS 500
@@ -136,8 +136,7 @@ agent_links_create(void)
     const char *rundir = getenv("STAGECOACH_RUNDIR");
     struct agent_links *al;
     pthread_condattr_t attr;
-    sigset_t all, old;
-    bool started;
+    char *error;
 
     if (!cojob || !job) {
         return NULL;
@@ -152,11 +151,12 @@ agent_links_create(void)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&al->ending, &attr);
     pthread_condattr_destroy(&attr);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    started = !pthread_create(&al->thread, NULL, thread_main, al);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (!started) {
+    error = thread_start(&al->thread, "agent links", thread_main, al);
+    if (error) {
+        fprintf(stderr, "%s; going on without them\n", error);
+        free(error);
+        pthread_cond_destroy(&al->ending);
+        pthread_mutex_destroy(&al->mutex);
         free(al);
         return NULL;
     }

@@ -258,8 +258,7 @@ run_init(struct run *run, const struct options *o)
     run->progress.batch_loss = NAN;
     run->evaluated = UINT64_MAX;
     peer->scheme = peer->class->create(peer);
-    peer_net_start(peer->net, &class, run);
-    return NULL;
+    return peer_net_start(peer->net, &class, run);
 }
 
 static void

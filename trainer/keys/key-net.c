@@ -226,10 +226,7 @@ key_net_open(struct key_store *store)
             .width = 1 + c->variant, .channel = FRAME_NODES,
         },
     }, &store->net);
-    if (!error) {
-        peer_net_start(store->net, &class, store);
-    }
-    return error;
+    return error ? error : peer_net_start(store->net, &class, store);
 }
 
 void

@@ -61,6 +61,14 @@ key_store_end(struct key_store *store, char *error)
     key_store_fail(store, error);
 }
 
+void
+key_store_abort(struct key_store *store, char *error)
+{
+    peer_net_lock(store->net);
+    key_store_fail(store, error);
+    peer_net_unlock(store->net);
+}
+
 bool
 key_store_ended(struct key_store *store)
 {

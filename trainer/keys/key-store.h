@@ -176,6 +176,9 @@ bool key_variant_find(const char *name, enum key_variant *);
 char *key_store_create(const struct key_store_config *, struct key_store **);
 void key_store_destroy(struct key_store *);
 
+/* Makes all functions of the store fail with 'error', which the store frees. */
+void key_store_abort(struct key_store *, char *error);
+
 /* Whether the failure is that a node was told to stop.  For a single thread,
  * after the workers have ended. */
 bool key_store_ended(struct key_store *);

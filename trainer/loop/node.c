@@ -2,10 +2,8 @@
 
 #include "trainer/loop/node.h"
 
-#include <assert.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +14,7 @@
 #include "trainer/net/address.h"
 #include "trainer/keys/key-store.h"
 #include "trainer/process/report.h"
+#include "trainer/process/thread.h"
 #include "trainer/tasks/factorise-manual.h"
 #include "trainer/tasks/node-task.h"
 
@@ -132,13 +131,13 @@ prepare_thread(struct node *node, int i)
     return NULL;
 }
 
-/* Returns the first failure of a thread. */
+/* Joins the first 'n' threads.  Returns the first failure of one. */
 static char *
-await_threads(struct node *node)
+await_threads(struct node *node, int n)
 {
     char *error = NULL;
 
-    for (int i = 0; i < node->o->n_threads; i++) {
+    for (int i = 0; i < n; i++) {
         struct node_thread *t = &node->threads[i];
 
         pthread_join(t->id, NULL);
@@ -151,12 +150,11 @@ await_threads(struct node *node)
     return error;
 }
 
-/* Signals are for the main thread. */
 static char *
 train(struct node *node)
 {
     char *error = NULL;
-    sigset_t all, old;
+    int n = 0;
 
     node->threads = allocate(node->o->n_threads, sizeof *node->threads);
     for (int i = 0; i < node->o->n_threads && !error; i++) {
@@ -165,16 +163,18 @@ train(struct node *node)
     if (error) {
         return error;
     }
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    for (int i = 0; i < node->o->n_threads; i++) {
-        struct node_thread *t = &node->threads[i];
-        bool started = !pthread_create(&t->id, NULL, thread_main, t);
+    while (n < node->o->n_threads && !error) {
+        struct node_thread *t = &node->threads[n];
 
-        assert(started);
+        error = thread_start(&t->id, "--threads", thread_main, t);
+        n += !error;
     }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return await_threads(node);
+    if (error) {                /* Ends the threads that run already. */
+        key_store_abort(node->store, duplicate(error));
+        free(await_threads(node, n));
+        return error;
+    }
+    return await_threads(node, n);
 }
 
 static void

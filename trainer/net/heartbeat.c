@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"
 #include "trainer/process/report.h"
+#include "trainer/process/thread.h"
 
 #define INTERVAL_US 1000000
 #define BEATS_A_DEADLINE 4      /* At least. */
@@ -263,26 +263,12 @@ heartbeat_free(struct heartbeat *hb)
     free(hb);
 }
 
-/* Signals are for the thread that polls for them. */
-static int
-start_thread(struct heartbeat *hb)
-{
-    sigset_t all, before;
-    int error;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&hb->thread, NULL, heartbeat_main, hb);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 char *
 heartbeat_create(const char *const names[], int n_servers,
                  int64_t deadline_us, struct heartbeat **hbp)
 {
     struct heartbeat *hb = allocate(1, sizeof *hb);
-    int error;
+    char *error;
 
     hb->targets = allocate(n_servers, sizeof *hb->targets);
     hb->n_targets = n_servers;
@@ -296,14 +282,15 @@ heartbeat_create(const char *const names[], int n_servers,
         hb->targets[i].name = duplicate(names[i]);
         link_init(&hb->targets[i].link, -1);
     }
-    error = hb->wake_fd < 0 || hb->failure_fd < 0 ? errno : start_thread(hb);
+    error = hb->wake_fd < 0 || hb->failure_fd < 0
+            ? message("heartbeats: %s", strerror(errno))
+            : thread_start(&hb->thread, "heartbeats", heartbeat_main, hb);
     if (error) {
         heartbeat_free(hb);
-        *hbp = NULL;
-        return message("heartbeats: %s", strerror(error));
+        hb = NULL;
     }
     *hbp = hb;
-    return NULL;
+    return error;
 }
 
 void

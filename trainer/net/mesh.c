@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <netdb.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -15,6 +14,7 @@
 
 #include "base/memory.h"
 #include "trainer/process/report.h"
+#include "trainer/process/thread.h"
 
 #define MAX_INTERVAL_US 1000000 /* From one heartbeat to the next. */
 
@@ -230,21 +230,19 @@ thread_main(void *net_)
     return NULL;
 }
 
-void
+char *
 peer_net_start(struct peer_net *net, const struct peer_net_class *class,
                void *aux)
 {
-    sigset_t all, old;
+    char *error;
 
     net->class = class;
     net->aux = aux;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     peer_net_lock(net);
-    net->started = !pthread_create(&net->thread, NULL, thread_main, net);
+    error = thread_start(&net->thread, "network", thread_main, net);
+    net->started = !error;
     peer_net_unlock(net);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    assert(net->started);
+    return error;
 }
 
 void

@@ -31,7 +31,7 @@
  * =====
  *
  *    error = peer_net_create(&config, &net);           // Connects all.
- *    peer_net_start(net, &callbacks, aux);
+ *    error = peer_net_start(net, &callbacks, aux);
  *    peer_net_lock(net);
  *    peer_net_send(net, to, &frame, floats);
  *    while (!...something that a callback does...) {
@@ -91,8 +91,10 @@ struct peer_net_class {
 };
 
 char *peer_net_create(const struct peer_net_config *, struct peer_net **);
-void peer_net_start(struct peer_net *, const struct peer_net_class *,
-                    void *aux);
+
+/* Starts the thread.  Returns NULL or a message. */
+char *peer_net_start(struct peer_net *, const struct peer_net_class *,
+                     void *aux);
 
 /* Ends the thread and closes all connections. */
 void peer_net_destroy(struct peer_net *);

@@ -417,7 +417,7 @@ factorise_manual_run(const struct factorise_manual_in *in)
         error = open_net(&m);
     }
     if (!error) {
-        peer_net_start(m.net, &class, &m);
+        error = peer_net_start(m.net, &class, &m);
     }
     for (int64_t i = 0; i < in->o->until && !error; i++) {
         error = make_epoch(&m, i);
