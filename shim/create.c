@@ -13,6 +13,7 @@
 #include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "wire/shim-connections.h"
+#include "shim/clock/clock.h"
 #include "shim/control/server.h"
 #include "shim/control/take-over.h"
 #include "shim/classify/bursts.h"
@@ -173,7 +174,7 @@ create_tables(struct shim *s)
 
     s->flows = flow_table_create(s->options.max_flows, s->boot_id);
     if (s->flows) {
-        flow_table_set_timeout(s->flows, timeout, forward_now());
+        flow_table_set_timeout(s->flows, timeout, clock_now());
     }
     s->slots = job_slots_create();
     s->misses = miss_create();
@@ -293,7 +294,7 @@ create_server(struct shim *s)
         .set_rate = set_rate,
         .set_guard = set_guard,
         .set_congestion = set_congestion,
-        .now = forward_now,
+        .now = clock_now,
         .get_ports = get_ports,
         .take_over = be_taken_over,
         .get_connections = get_connections,

@@ -11,13 +11,8 @@
 
 #include "shim/cc/cc.h"
 #include "shim/loop/loop.h"
+#include "shim/ports/eal.h"
 #include "shim/ports/port-spec.h"
-
-enum huge_pages {
-    HUGE_AUTO,                  /* If there are enough of them. */
-    HUGE_YES,
-    HUGE_NO,
-};
 
 struct options {
     const char *show;           /* Socket of the shim to show, or NULL. */

@@ -15,6 +15,7 @@
 #include <rte_telemetry.h>
 
 #include "base/service-notify.h"
+#include "shim/clock/clock.h"
 #include "shim/control/server.h"
 #include "shim/classify/flow-table.h"
 #include "shim/loop/forward.h"
@@ -47,7 +48,7 @@ shim_say(const struct shim *s, const char *template, ...)
 static void
 look_after(struct shim *s, struct port *port)
 {
-    const char *why = port_check(port, forward_now());
+    const char *why = port_check(port, clock_now());
     char *error;
 
     if (port_turned_deaf(port)) {
@@ -79,7 +80,7 @@ control_thread(void *s_)
 
     service_notify("READY=1");
     for (;;) {
-        uint64_t now = forward_now();
+        uint64_t now = clock_now();
         int n = server_wait(s->server, fds, SERVER_MAX_FDS);
 
         fds[n] = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
@@ -97,7 +98,7 @@ control_thread(void *s_)
             shim_say(s, "another process has taken over");
             break;
         }
-        if (succession_check(&s->succession, forward_now())) {
+        if (succession_check(&s->succession, clock_now())) {
             shim_say(s, "nobody took over, going on");
         }
         if (now >= check && !s->succession.deadline) {
@@ -146,12 +147,12 @@ static void
 relieve_kernel(struct shim *s, uint64_t wait)
 {
     const char *host = port_iface(s->host), *uplink = port_iface(s->uplink);
-    uint64_t end = forward_now() + wait;
+    uint64_t end = clock_now() + wait;
     struct kernel_path *path;
     int error = kernel_path_open(-1, &path);
 
     if (!error && kernel_path_is_up(path, host, uplink)) {
-        while (!job_slots_told(s->slots) && forward_now() < end) {
+        while (!job_slots_told(s->slots) && clock_now() < end) {
             rte_delay_us_sleep(20);
         }
         forward_discard(s->forward);

@@ -19,7 +19,7 @@
  * Usage
  * =====
  *
- *    error = eal_init(&s.options, huge, shim_pool_bytes(&s.options, huge));
+ *    error = eal_init(&eal, huge, shim_pool_bytes(&s.options, huge));
  *    error = shim_create(&s);
  *    error = error ? error : shim_run(&s);           // Until it ends.
  *    shim_destroy(&s);

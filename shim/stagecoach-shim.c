@@ -11,9 +11,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "shim/clock/clock.h"
 #include "shim/control/show.h"
 #include "shim/options.h"
-#include "shim/loop/forward.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/eal.h"
 #include "shim/ports/port-driver.h"
@@ -71,15 +71,24 @@ check_ifaces(const struct options *o)
 static int
 serve(struct shim *s, char *argv[], int argc)
 {
-    bool huge = eal_wants_huge(&s->options,
+    bool huge = eal_wants_huge(s->options.huge,
                                shim_pool_bytes(&s->options, true));
+    const struct options *o = &s->options;
+    struct eal_config eal = {
+        .host = &o->host,
+        .uplink = &o->uplink,
+        .name = o->name,
+        .cpus = o->cpus,
+        .n_lcores = o->n_lanes,
+        .own_directory = o->take_over,
+    };
     char *error;
 
     s->signal_fd = take_signals();
     if (getrandom(&s->boot_id, sizeof s->boot_id, 0) < 0) {
-        s->boot_id = forward_now();
+        s->boot_id = clock_now();
     }
-    error = eal_init(&s->options, huge, shim_pool_bytes(&s->options, huge));
+    error = eal_init(&eal, huge, shim_pool_bytes(&s->options, huge));
     if (!error) {
         error = shim_create(s);
         error = error ? error : shim_run(s);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "wire/shim-protocol.h"
+#include "shim/clock/clock.h"
 #include "shim/loop/forward.h"
 #include "shim/loop/loop.h"
 
@@ -30,11 +31,11 @@ sleep_a_little(void)
 static bool
 set_ending(struct succession *s, bool ending)
 {
-    uint64_t late = forward_now() + END_NS;
+    uint64_t late = clock_now() + END_NS;
 
     forward_end(s->forward, ending);
     while (forward_has_ended(s->forward) != ending) {
-        if (forward_now() > late) {
+        if (clock_now() > late) {
             return false;
         }
         sleep_a_little();
@@ -49,7 +50,7 @@ stop_for_successor(struct succession *s)
         set_ending(s, false);
         return EBUSY;
     }
-    s->deadline = forward_now() + SUCCESSOR_NS;
+    s->deadline = clock_now() + SUCCESSOR_NS;
     return 0;
 }
 
@@ -57,7 +58,7 @@ stop_for_successor(struct succession *s)
 static int
 leave_to_successor(struct succession *s)
 {
-    uint64_t end = forward_now() + DRAIN_NS;
+    uint64_t end = clock_now() + DRAIN_NS;
     struct shim_stats stats;
 
     if (!s->deadline) {
@@ -66,7 +67,7 @@ leave_to_successor(struct succession *s)
     do {
         sleep_a_little();
         forward_stats(s->forward, &stats);
-    } while (stats.queued_bytes && forward_now() < end);
+    } while (stats.queued_bytes && clock_now() < end);
     if (!loop_leave(s->loop, END_NS)) {
         return EBUSY;
     }

@@ -9,6 +9,7 @@
 
 #include "base/service-notify.h"
 #include "wire/shim-connections.h"
+#include "shim/clock/clock.h"
 #include "shim/control/server.h"
 #include "shim/control/take-over.h"
 #include "shim/loop/forward.h"
@@ -78,7 +79,7 @@ successor_finish(struct shim *s)
     forward_discard(s->forward);
     forward_set_rate(s->forward, state.rate_bps);
     forward_set_guard(s->forward, state.guard);
-    job_slots_lease(s->slots, forward_now(), state.lease_left_ms,
+    job_slots_lease(s->slots, clock_now(), state.lease_left_ms,
                     state.default_dscp);
     server_publish(s->server);
     /* Before the other ends, which was the service until now. */

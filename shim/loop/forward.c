@@ -4,22 +4,22 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <rte_mbuf.h>
 
 #include "shim/capture/tap.h"
-#include "shim/queue/ack-queue.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/classify.h"
-#include "shim/loop/congestion.h"
-#include "shim/clock/counter.h"
-#include "shim/loop/egress.h"
 #include "shim/classify/fetch.h"
 #include "shim/classify/flow-table.h"
+#include "shim/classify/tag.h"
+#include "shim/clock/clock.h"
+#include "shim/clock/counter.h"
+#include "shim/loop/ack-queue.h"
+#include "shim/loop/congestion.h"
+#include "shim/loop/egress.h"
 #include "shim/loop/lane.h"
 #include "shim/loop/lanes.h"
-#include "shim/classify/tag.h"
 #include "shim/ports/port.h"
 
 struct forward {
@@ -53,16 +53,6 @@ struct forward {
 #define MAX_LAST_TURNS 64
 #define CLAIM_NS 300            /* For each frame that waits, between looks at
                                  * all of them, which take some 30 each. */
-
-/* Returns the time that everything here counts by. */
-uint64_t
-forward_now(void)
-{
-    struct timespec ts = { 0, 0 };
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
-}
 
 /* Makes the other lanes.  Returns false without memory. */
 static bool
@@ -372,7 +362,7 @@ follow_end(struct forward *f, bool received)
     }
 }
 
-/* Moves what there is to move at 'now', forward_now() or, where packets come
+/* Moves what there is to move at 'now', clock_now() or, where packets come
  * out of a file, their time.  Returns false if there was nothing. */
 bool
 forward_turn(struct forward *f, uint64_t now)
@@ -456,7 +446,7 @@ void
 forward_restore(struct forward *f, const void *body)
 {
     if (f->congestion) {
-        congestion_restore(f->congestion, body, forward_now());
+        congestion_restore(f->congestion, body, clock_now());
     }
 }
 

@@ -72,8 +72,6 @@ struct forward_config {
     unsigned int n_lanes;       /* Up to LANES_MAX; 0 is 1. */
 };
 
-uint64_t forward_now(void);
-
 struct forward *forward_create(const struct forward_config *);
 void forward_destroy(struct forward *);
 

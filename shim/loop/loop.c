@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/clock/clock.h"
 #include "shim/loop/forward.h"
 #include "shim/loop/lane.h"
 #include "shim/loop/nap.h"
@@ -62,7 +63,7 @@ loop_create(struct forward *forward, struct port *host, struct port *uplink,
         l->host = host;
         l->uplink = uplink;
         l->wake = forward_wake(forward);
-        l->turned = forward_now();
+        l->turned = clock_now();
         l->poll = poll;
     }
     return l;
@@ -79,7 +80,7 @@ loop_add_lane(struct loop *first, struct lane *lane, struct port *host,
         l->host = host;
         l->uplink = uplink;
         l->wake = &lane->wake;
-        l->turned = forward_now();
+        l->turned = clock_now();
         l->poll = first->poll;
         l->next = first->next;
         first->next = l;
@@ -103,15 +104,6 @@ loop_on_gap(struct loop *l, void (*woke)(void *aux), void *aux)
 {
     l->woke = woke;
     l->aux = aux;
-}
-
-static uint64_t
-clock_ns(clockid_t clock)
-{
-    struct timespec ts = { 0, 0 };
-
-    clock_gettime(clock, &ts);
-    return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
 }
 
 static void
@@ -178,7 +170,7 @@ wait_for_frame(struct loop *l, uint64_t ns)
     if (l->wake) {
         wake_prepare(l->wake);
     }
-    now = forward_now();
+    now = clock_now();
     if (turn(l, now)) {
         end_nap(l, now);
     } else if (sleep_on_ports(l, ns) && ns == MAX_WAIT) {
@@ -295,10 +287,10 @@ loop_run(struct loop *l)
 {
     ask_to_run_soon();
     pthread_getcpuclockid(pthread_self(), &l->clock);
-    l->clock_base = clock_ns(l->clock);
+    l->clock_base = clock_read(l->clock);
     STORE(&l->running, true);
     while (!LOAD(&l->stop)) {
-        uint64_t now = forward_now();
+        uint64_t now = clock_now();
 
         if (LOAD(&l->pause)) {
             wait_while_paused(l);
@@ -306,7 +298,7 @@ loop_run(struct loop *l)
         }
         if (now - l->turned > GAP && l->woke && l->turns) {
             l->woke(l->aux);
-            now = forward_now();
+            now = clock_now();
         }
         STORE(&l->turned, now);
         STORE(&l->turns, l->turns + 1);
@@ -329,7 +321,7 @@ loop_turns(const struct loop *l)
 uint64_t
 loop_turn_age_ns(const struct loop *l)
 {
-    uint64_t turned = LOAD(&l->turned), now = forward_now();
+    uint64_t turned = LOAD(&l->turned), now = clock_now();
 
     for (l = l->next; l; l = l->next) {
         uint64_t other = LOAD(&l->turned);
@@ -342,11 +334,11 @@ loop_turn_age_ns(const struct loop *l)
 bool
 loop_leave(struct loop *l, uint64_t ns)
 {
-    uint64_t end = forward_now() + ns;
+    uint64_t end = clock_now() + ns;
 
     loop_stop(l);
     for (; l; l = l->next) {
-        while (!LOAD(&l->left) && forward_now() < end) {
+        while (!LOAD(&l->left) && clock_now() < end) {
             sleep_ns(NAP_MIN);
         }
         if (!LOAD(&l->left)) {
@@ -409,7 +401,7 @@ loop_busy_ns(struct loop *l)
     uint64_t ns = 0;
 
     for (; l; l = l->next) {
-        ns += LOAD(&l->running) ? clock_ns(l->clock) - l->clock_base : 0;
+        ns += LOAD(&l->running) ? clock_read(l->clock) - l->clock_base : 0;
     }
     return ns;
 }

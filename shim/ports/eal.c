@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <rte_errno.h>
 
 #include "shim/ports/port-driver.h"
+#include "shim/ports/port-spec.h"
 
 #define MIB (1024 * 1024)
 #define MIN_MEMORY (96 * MIB)   /* Without huge pages DPDK takes it at once. */
@@ -36,13 +38,13 @@ free_huge_bytes(void)
 }
 
 bool
-eal_wants_huge(const struct options *o, uint64_t bytes)
+eal_wants_huge(enum huge_pages huge, uint64_t bytes)
 {
-    return (o->huge == HUGE_YES
-            || (o->huge == HUGE_AUTO && free_huge_bytes() >= bytes + SPARE));
+    return (huge == HUGE_YES
+            || (huge == HUGE_AUTO && free_huge_bytes() >= bytes + SPARE));
 }
 
-/* Writes the CPUs that we may use to 's' as "0,1,...". */
+/* Writes the CPUs that this process may use to 's' as "0,1,...". */
 static void
 allowed_cpus(char *s, size_t size)
 {
@@ -59,12 +61,12 @@ allowed_cpus(char *s, size_t size)
     }
 }
 
-/* Puts the network cards to take at 'argv', at most 4 words.  Returns how
- * many. */
+/* Writes the PCI devices of the ports to 'argv', at most 4 words.  Returns the
+ * number of words. */
 static int
-put_cards(const struct options *o, const char *argv[])
+put_cards(const struct eal_config *config, const char *argv[])
 {
-    const struct port_spec *specs[] = { &o->host, &o->uplink };
+    const struct port_spec *specs[] = { config->host, config->uplink };
     int argc = 0;
 
     for (int i = 0; i < 2; i++) {
@@ -79,30 +81,38 @@ put_cards(const struct options *o, const char *argv[])
     return argc;
 }
 
-/* Starts DPDK with room for 'bytes' of packet buffers. */
+static char *
+start_dpdk(int argc, const char *argv[])
+{
+    char *error;
+
+    if (rte_eal_init(argc, (char **) argv) >= 0) {
+        return NULL;
+    }
+    return (asprintf(&error, "DPDK does not start (%s)",
+                     rte_strerror(rte_errno)) < 0 ? strdup("no memory")
+            : error);
+}
+
 char *
-eal_init(const struct options *o, bool huge, uint64_t bytes)
+eal_init(const struct eal_config *config, bool huge, uint64_t bytes)
 {
     char all[512], lcores[600], memory[16], prefix[64];
     const char *argv[20];
-    char *error;
     int argc = 0;
 
     allowed_cpus(all, sizeof all);
-    snprintf(lcores, sizeof lcores, "(0-%u)@(%s)", o->n_lanes - 1,
-             o->cpus ? o->cpus : all);
+    snprintf(lcores, sizeof lcores, "(0-%u)@(%s)", config->n_lcores - 1,
+             config->cpus ? config->cpus : all);
     bytes = bytes + 32 * MIB < MIN_MEMORY ? MIN_MEMORY : bytes + 32 * MIB;
     snprintf(memory, sizeof memory, "%"PRIu64, bytes / MIB);
-
-    /* Who takes over has a directory of its own: the other one will remove
-     * his. */
-    snprintf(prefix, sizeof prefix, o->take_over ? "%s.%d" : "%s", o->name,
-             (int) getpid());
+    snprintf(prefix, sizeof prefix, config->own_directory ? "%s.%d" : "%s",
+             config->name, (int) getpid());
 
     argv[argc++] = "stagecoach-shim";
     argv[argc++] = "--lcores";
     argv[argc++] = lcores;
-    argc += put_cards(o, argv + argc);
+    argc += put_cards(config, argv + argc);
     argv[argc++] = "--file-prefix";
     argv[argc++] = prefix;
     argv[argc++] = "--log-level=*:error";
@@ -114,20 +124,15 @@ eal_init(const struct options *o, bool huge, uint64_t bytes)
         argv[argc++] = "-m";
         argv[argc++] = memory;
     }
-    if (rte_eal_init(argc, (char **) argv) >= 0) {
-        return NULL;
-    }
-    return (asprintf(&error, "DPDK does not start (%s)",
-                     rte_strerror(rte_errno)) < 0 ? strdup("no memory")
-            : error);
+    return start_dpdk(argc, argv);
 }
 
-/* DPDK's complaint about a directory that cannot be made is not shown: it goes
- * on without. */
+/* The log level hides DPDK's message about a directory that it cannot make:
+ * it runs without. */
 char *
 eal_init_offline(uint64_t bytes)
 {
-    char all[512], lcores[600], memory[16], prefix[32], *error;
+    char all[512], lcores[600], memory[16], prefix[32];
     const char *argv[] = {
         "stagecoach-shim", "--lcores", lcores, "--file-prefix", prefix,
         "--no-pci", "--no-huge", "--no-shconf", "--no-telemetry",
@@ -138,12 +143,7 @@ eal_init_offline(uint64_t bytes)
     snprintf(lcores, sizeof lcores, "0@(%s)", all);
     snprintf(memory, sizeof memory, "%"PRIu64, bytes / MIB + 32);
     snprintf(prefix, sizeof prefix, "sct-replay-%d", (int) getpid());
-    if (rte_eal_init(sizeof argv / sizeof *argv, (char **) argv) >= 0) {
-        return NULL;
-    }
-    return (asprintf(&error, "DPDK does not start (%s)",
-                     rte_strerror(rte_errno)) < 0 ? strdup("no memory")
-            : error);
+    return start_dpdk(sizeof argv / sizeof *argv, argv);
 }
 
 static void

@@ -5,26 +5,41 @@
 
 /* Starts and ends DPDK for this process.
  *
- * One shim is one DPDK process with one lcore for each lane, which all float
- * over the CPUs, no PCI devices but those that it has as ports, and memory that nobody shares:
- * from huge pages if enough are free, else ordinary memory (a few per cent
- * slower).  DPDK keeps a directory for its telemetry socket while it runs;
- * eal_uninit() removes it. */
+ * One shim is one DPDK process.  It has one lcore for each lane, all of which
+ * float over the allowed CPUs; no PCI devices except those of its ports; and
+ * private memory: huge pages if enough are free, otherwise ordinary memory,
+ * which is slower.  DPDK keeps a directory for its telemetry socket while it
+ * runs; eal_uninit() removes it. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "shim/options.h"
+struct port_spec;
 
-/* Does 'o' ask for huge pages, or leave it to us and are 'bytes' of them
- * free? */
-bool eal_wants_huge(const struct options *, uint64_t bytes);
+enum huge_pages {
+    HUGE_AUTO,                  /* If enough of them are free. */
+    HUGE_YES,
+    HUGE_NO,
+};
 
-/* Returns NULL or a malloc()'d message. */
-char *eal_init(const struct options *, bool huge, uint64_t bytes);
+struct eal_config {
+    const struct port_spec *host, *uplink;
+    const char *name;           /* Of DPDK's runtime directory. */
+    const char *cpus;           /* "0-1"; NULL: all allowed CPUs. */
+    unsigned int n_lcores;
+    bool own_directory;         /* Adds the process id to 'name': during a
+                                 * takeover the old shim removes "name". */
+};
 
-/* Starts DPDK for work on files: needs no root, no huge pages and no directory
- * that can be written to, and shares nothing with other processes. */
+/* Returns true if packet buffers of 'bytes' should be in huge pages. */
+bool eal_wants_huge(enum huge_pages, uint64_t bytes);
+
+/* Starts DPDK with memory for 'bytes' of packet buffers.  Returns NULL or a
+ * malloc()'d message. */
+char *eal_init(const struct eal_config *, bool huge, uint64_t bytes);
+
+/* Starts DPDK for work on files: needs no root, no huge pages and no writable
+ * directory, and shares nothing with other processes. */
 char *eal_init_offline(uint64_t bytes);
 void eal_uninit(void);
 

@@ -38,6 +38,7 @@
 #include <rte_ring.h>
 
 #include "shim/classify/classify.h"
+#include "shim/clock/clock.h"
 #include "shim/clock/counter.h"
 #include "shim/loop/egress.h"
 #include "shim/classify/flow-table.h"
@@ -224,7 +225,7 @@ create_slots(struct bench *b)
 
             job_slots_set(b->slots[which], &slot);
         }
-        job_slots_lease(b->slots[which], forward_now(), 3600000, 0);
+        job_slots_lease(b->slots[which], clock_now(), 3600000, 0);
     }
 }
 
@@ -274,7 +275,7 @@ create_forwards(struct bench *b)
 static uint16_t
 turn_full(struct bench *b, int which)
 {
-    forward_turn(b->forwards[which], forward_now());
+    forward_turn(b->forwards[which], clock_now());
     return PORT_BURST;
 }
 
@@ -479,7 +480,7 @@ run_lane(void *run_)
     run_for(&run->bench, run->turn, run->seconds_ns / 4, cpu_ns);
     pthread_barrier_wait(run->ready);
     before = cpu_ns();
-    run->n = run_for(&run->bench, run->turn, run->seconds_ns, forward_now);
+    run->n = run_for(&run->bench, run->turn, run->seconds_ns, clock_now);
     run->ns = cpu_ns() - before;
     return NULL;
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "shim/queue/ack-queue.h"
+#include "shim/loop/ack-queue.h"
 #include "shim/classify/classify.h"
 #include "shim/loop/egress.h"
 

@@ -63,4 +63,4 @@ bool ack_queue_is_for(const struct packet *, const struct verdict *);
 void ack_queues_steer(struct ack_queues *, struct egress *,
                       const struct packet *, struct verdict *, uint32_t n);
 
-#endif /* shim/queue/ack-queue.h */
+#endif /* shim/loop/ack-queue.h */

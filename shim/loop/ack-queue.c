@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "shim/queue/ack-queue.h"
+#include "shim/loop/ack-queue.h"
 
 #include "shim/classify/classify.h"
 #include "shim/loop/egress.h"
