@@ -14,7 +14,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# What each is for: docs/architecture.md, "Dependencies".
+# What each is for: docs/dependencies.md.
 packages="
     gcc libc6-dev meson ninja-build pkg-config python3 make
     openvswitch-source openvswitch-switch openvswitch-common libssl-dev
