@@ -1,12 +1,286 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "shim/classify/flow-table.h"
+
+#include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "shim/classify/flow-table-internal.h"
+#if defined __x86_64__
+#include <immintrin.h>
+#endif
 
 #define HUGE_PAGE (2u << 20)
+#define AGE_STEPS 16            /* Of a time-out. */
+#define N_WAYS 8
+
+/* A hash has the number of a bucket in bits 6-23, so that they need only be
+ * masked to be its offset (a small table takes fewer).  All other bits are the
+ * print: bits 24-63, and above them 0-5. */
+#define BUCKET_SHIFT 6
+#define PRINT_SHIFT 24
+#define PRINT_BITS 46
+#define PRINT_MASK ((UINT64_C(1) << PRINT_BITS) - 1)
+
+/* A word: the print in bits 0-45, slot in 46-55, age in 56-63.  Without a print
+ * it is free. */
+#define SLOT_SHIFT 46
+#define SLOT_MASK (SHIM_MAX_SLOTS - 1)
+#define AGE_SHIFT 56
+
+_Static_assert(SLOT_MASK + 1 == 1 << (AGE_SHIFT - SLOT_SHIFT), "10 bits");
+_Static_assert(N_WAYS * sizeof(uint64_t) == 1 << BUCKET_SHIFT, "an offset");
+_Static_assert(SHIM_MAX_FLOWS * 2 / N_WAYS <= 1 << (PRINT_SHIFT - BUCKET_SHIFT)
+               && PRINT_SHIFT - BUCKET_SHIFT + PRINT_BITS == 64,
+               "a bucket's number and the print are all of a hash");
+
+struct flow_table {
+    uint64_t (*lookup_bulk)(struct flow_table *, const uint64_t *hashes,
+                            uint32_t n, uint16_t *slots);
+    uint64_t *words;            /* Buckets of N_WAYS of them. */
+    uint64_t mask;              /* Of a bucket's offset, in bytes. */
+    uint64_t secret[4];         /* The last two for IPv6's addresses. */
+    uint32_t n_changes;         /* Before and after a flow is set. */
+    uint8_t tick;               /* The time, in steps of the time-out. */
+
+    /* The changing thread's. */
+    void *mapping;              /* 'words' begins in it, at a huge page... */
+    size_t bytes;               /* ...and it has so many. */
+    uint32_t *numbers;          /* Of each word: which flow it is of. */
+    struct shim_flow *flows;    /* By number; one that is free has family 0,
+                                 * and, in its key's 'local', the next. */
+    uint32_t free;              /* The first of them, NOBODY if none... */
+    uint32_t n_used;            /* ...before this number. */
+    uint32_t max;               /* Flows that are allowed. */
+    uint32_t n;                 /* Flows that are there. */
+    uint64_t timeout;           /* Nanoseconds, 0: never. */
+    uint64_t n_refused;         /* Flows, since the table was full. */
+    uint64_t n_aged;            /* Flows. */
+};
+
+#define NOBODY UINT32_MAX
+
+#define LOAD(P) __atomic_load_n(P, __ATOMIC_RELAXED)
+#define ACQUIRE(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
+#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELAXED)
+#define RELEASE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
+
+static inline uint64_t
+print_of(uint64_t hash)
+{
+    return (hash >> PRINT_SHIFT | hash << (64 - PRINT_SHIFT)) & PRINT_MASK;
+}
+
+static inline uint64_t *
+first_bucket(const struct flow_table *ft, uint64_t hash)
+{
+    return (uint64_t *) ((uint8_t *) ft->words + (hash & ft->mask));
+}
+
+/* Never the first one.  With the print it tells the first one: whoever else is
+ * found there with the same print has this flow's two buckets. */
+static inline uint64_t *
+second_bucket(const struct flow_table *ft, uint64_t hash)
+{
+    return first_bucket(ft, hash ^ (print_of(hash) | 1) << BUCKET_SHIFT);
+}
+
+/* Returns the word of 'bucket' that has this print, 0 if there is none.  Looks
+ * at all of them without a jump: which one it is cannot be foreseen. */
+#ifdef __SSE4_1__
+static inline uint64_t
+find_word(const uint64_t *bucket, uint64_t print)
+{
+    const __m128i mask = _mm_set1_epi64x(PRINT_MASK);
+    const __m128i wanted = _mm_set1_epi64x(print);
+    __m128i found = _mm_setzero_si128();
+
+    for (int way = 0; way < N_WAYS; way += 2) {
+        __m128i words = _mm_load_si128((const __m128i *) &bucket[way]);
+        __m128i equal = _mm_cmpeq_epi64(_mm_and_si128(words, mask), wanted);
+
+        found = _mm_or_si128(found, _mm_and_si128(words, equal));
+    }
+    return _mm_cvtsi128_si64(
+        _mm_or_si128(found, _mm_unpackhi_epi64(found, found)));
+}
+#else
+static inline uint64_t
+find_word(const uint64_t *bucket, uint64_t print)
+{
+    uint64_t found = 0;
+
+    for (int way = 0; way < N_WAYS; way++) {
+        uint64_t word = ACQUIRE(&bucket[way]);
+
+        found = (word ^ print) & PRINT_MASK ? found : word;
+    }
+    return found;
+}
+#endif
+
+static uint8_t *
+age_byte(uint64_t *word)
+{
+    return (uint8_t *) word + (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+                               ? 7 : 0);
+}
+
+/* Makes the word of 'bucket' that has 'print' young. */
+static void __attribute__((noinline))
+touch(uint64_t *bucket, uint64_t print, uint8_t tick)
+{
+    for (int way = 0; way < N_WAYS; way++) {
+        if (!((LOAD(&bucket[way]) ^ print) & PRINT_MASK)) {
+            STORE(age_byte(&bucket[way]), tick);
+        }
+    }
+}
+
+static inline int
+lookup(struct flow_table *ft, uint64_t hash)
+{
+    uint64_t *bucket = first_bucket(ft, hash), print = print_of(hash);
+    uint64_t word = find_word(bucket, print);
+    uint8_t tick;
+
+    if (__builtin_expect(!word, 0)) {
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        bucket = second_bucket(ft, hash);
+        word = find_word(bucket, print);
+        if (!word) {
+            return -1;
+        }
+    }
+    tick = LOAD(&ft->tick);
+    if (__builtin_expect(word >> AGE_SHIFT != tick, 0)) {
+        touch(bucket, print, tick);
+    }
+    return word >> SLOT_SHIFT & SLOT_MASK;
+}
+
+/* Returns the slot of 'key', or -1 if it is unknown. */
+int
+flow_table_lookup(struct flow_table *ft, const struct shim_flow_key *key)
+{
+    return lookup(ft, flow_table_hash(ft, key));
+}
+
+/* Finds one flow of a bulk, and says with its bit if it is unknown. */
+static inline uint64_t
+lookup_one(struct flow_table *ft, uint64_t hash, uint32_t i, uint16_t *slots)
+{
+    int slot = lookup(ft, hash);
+
+    slots[i] = slot < 0 ? 0 : slot;
+    return (uint64_t) (slot < 0) << i;
+}
+
+static uint64_t __attribute__((noinline))
+lookup_one_slowly(struct flow_table *ft, uint64_t hash, uint32_t i,
+                  uint16_t *slots)
+{
+    return lookup_one(ft, hash, i, slots);
+}
+
+static uint64_t
+lookup_bulk(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
+            uint16_t *slots)
+{
+    uint64_t unknown = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        unknown |= lookup_one(ft, hashes[i], i, slots);
+    }
+    return unknown;
+}
+
+#if defined __x86_64__ && defined __OPTIMIZE__
+#define VECTOR 8                /* Words of 64 bits. */
+
+_Static_assert(FLOW_TABLE_MAX_BULK % VECTOR == 0, "arrays end with a vector");
+
+/* The same with a bucket compared at once, print and age.  Each word of a load
+ * of 64 bytes is whole.  What can be done for many flows at once is: here an
+ * instruction for each of them is half a percent of a packet.
+ *
+ * What is not found at once is looked up when all others are: with no call in
+ * the loop all that it needs stays in registers. */
+static uint64_t __attribute__((target("avx512f,avx512dq")))
+lookup_bulk_avx512(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
+                   uint16_t *slots)
+{
+    const uint8_t *buckets = (const uint8_t *) ft->words;
+    const uint64_t mask = ft->mask;
+    const __m512i young = _mm512_set1_epi64((uint64_t) LOAD(&ft->tick)
+                                            << AGE_SHIFT);
+    const __m512i print_mask = _mm512_set1_epi64(PRINT_MASK);
+    const __m512i matters = _mm512_set1_epi64(
+        PRINT_MASK | UINT64_C(0xff) << AGE_SHIFT);
+    uint64_t wanted[FLOW_TABLE_MAX_BULK] __attribute__((aligned(64)));
+    uint64_t found[FLOW_TABLE_MAX_BULK] __attribute__((aligned(64)));
+    uint64_t left = 0, unknown = 0;
+
+    for (uint32_t i = 0; i < n; i += VECTOR) {
+        __mmask8 there = n - i < VECTOR ? (1 << (n - i)) - 1 : 0xff;
+        __m512i prints = _mm512_and_si512(print_mask, _mm512_ror_epi64(
+            _mm512_maskz_loadu_epi64(there, &hashes[i]), PRINT_SHIFT));
+
+        _mm512_store_si512(&wanted[i], _mm512_or_si512(prints, young));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        __m512i bucket = _mm512_load_si512(buckets + (hashes[i] & mask));
+        __m512i differs = _mm512_xor_si512(
+            bucket, _mm512_set1_epi64(wanted[i]));
+        __mmask8 equal = _mm512_testn_epi64_mask(differs, matters);
+
+        _mm_storel_epi64((__m128i *) &found[i], _mm512_castsi512_si128(
+            _mm512_maskz_compress_epi64(equal, bucket)));
+    }
+    for (uint32_t i = 0; i < n; i += VECTOR) {
+        __mmask8 there = n - i < VECTOR ? (1 << (n - i)) - 1 : 0xff;
+        __m512i word = _mm512_load_si512(&found[i]);
+        __m512i slot = _mm512_and_si512(_mm512_srli_epi64(word, SLOT_SHIFT),
+                                        _mm512_set1_epi64(SLOT_MASK));
+
+        _mm512_mask_cvtepi64_storeu_epi16(&slots[i], there, slot);
+        left |= (uint64_t) _mm512_mask_testn_epi64_mask(there, word, matters)
+                << i;
+    }
+    for (; __builtin_expect(left != 0, 0); left &= left - 1) {
+        uint32_t i = __builtin_ctzll(left);
+
+        unknown |= lookup_one_slowly(ft, hashes[i], i, slots);
+    }
+    return unknown;
+}
+#endif
+
+/* Stores the slots of the 'n' flows of 'hashes', at most FLOW_TABLE_MAX_BULK,
+ * in 'slots'.  Returns a bit, and stores 0, for each that is unknown. */
+uint64_t
+flow_table_lookup_bulk(struct flow_table *ft, const uint64_t *hashes,
+                       uint32_t n, uint16_t *slots)
+{
+    return (n == 1 ? lookup_one(ft, hashes[0], 0, slots)
+            : ft->lookup_bulk(ft, hashes, n, slots));
+}
+
+static void
+choose_lookup(struct flow_table *ft, bool portable)
+{
+    ft->lookup_bulk = lookup_bulk;
+#if defined __x86_64__ && defined __OPTIMIZE__
+    if (!portable && __builtin_cpu_supports("avx512f")
+        && __builtin_cpu_supports("avx512dq")) {
+        ft->lookup_bulk = lookup_bulk_avx512;
+    }
+#else
+    (void) portable;
+#endif
+}
 
 /* The words are of the kernel's making, zeroed when they are first touched.
  * Huge pages save a miss of the address translation in nearly every lookup of
@@ -71,7 +345,7 @@ flow_table_create(uint32_t max_flows, uint64_t seed)
         return NULL;
     }
     memset(ft, 0, sizeof *ft);
-    flow_lookup_choose(ft, false);
+    choose_lookup(ft, false);
     ft->max = max_flows;
     ft->free = NOBODY;
     for (int i = 0; i < 4; i++) {
@@ -88,7 +362,7 @@ flow_table_create(uint32_t max_flows, uint64_t seed)
 void
 flow_table_use_portable(struct flow_table *ft)
 {
-    flow_lookup_choose(ft, true);
+    choose_lookup(ft, true);
 }
 
 void
@@ -177,4 +451,244 @@ uint64_t
 flow_table_n_aged(const struct flow_table *ft)
 {
     return LOAD(&ft->n_aged);
+}
+
+static struct shim_flow *
+flow_of(const struct flow_table *ft, const uint64_t *word)
+{
+    return &ft->flows[ft->numbers[word - ft->words]];
+}
+
+/* Returns the word of 'bucket' that has the print of 'hash', 0 for one that is
+ * free, NULL if there is none. */
+static uint64_t *
+find_print(uint64_t *bucket, uint64_t print)
+{
+    for (int way = 0; way < N_WAYS; way++) {
+        if ((LOAD(&bucket[way]) & PRINT_MASK) == print) {
+            return &bucket[way];
+        }
+    }
+    return NULL;
+}
+
+/* Returns the word of the flow of 'hash', NULL if there is none. */
+static uint64_t *
+find(const struct flow_table *ft, uint64_t hash)
+{
+    uint64_t print = print_of(hash);
+    uint64_t *word = find_print(first_bucket(ft, hash), print);
+
+    return word ? word : find_print(second_bucket(ft, hash), print);
+}
+
+static void
+put(struct flow_table *ft, uint64_t *word, uint64_t value, uint32_t number)
+{
+    ft->numbers[word - ft->words] = number;
+    RELEASE(word, value);
+}
+
+/* Moves one flow of 'bucket' for which this is the first one to its second
+ * one.  Returns its word, which is free then, NULL if none can go. */
+static uint64_t *
+move_one(struct flow_table *ft, uint64_t *bucket)
+{
+    for (int way = 0; way < N_WAYS; way++) {
+        uint64_t *word = &bucket[way], *free;
+        uint64_t hash = flow_table_hash(ft, &flow_of(ft, word)->key);
+
+        free = (first_bucket(ft, hash) == bucket
+                ? find_print(second_bucket(ft, hash), 0) : NULL);
+        if (free) {
+            put(ft, free, LOAD(word), ft->numbers[word - ft->words]);
+            RELEASE(word, 0);
+            return word;
+        }
+    }
+    return NULL;
+}
+
+/* Returns a word for 'hash', NULL if there is no room. */
+static uint64_t *
+find_room(struct flow_table *ft, uint64_t hash)
+{
+    uint64_t *first = first_bucket(ft, hash);
+    uint64_t *second = second_bucket(ft, hash), *word = find_print(first, 0);
+
+    word = word ? word : find_print(second, 0);
+    word = word ? word : move_one(ft, first);
+    return word ? word : move_one(ft, second);
+}
+
+/* Returns the number of a free flow, of which there must be one. */
+static uint32_t
+take_number(struct flow_table *ft)
+{
+    uint32_t number = ft->free;
+
+    if (number == NOBODY) {
+        return ft->n_used++;
+    }
+    memcpy(&ft->free, ft->flows[number].key.local, sizeof ft->free);
+    return number;
+}
+
+static void
+give_number(struct flow_table *ft, uint32_t number)
+{
+    struct shim_flow *flow = &ft->flows[number];
+
+    flow->key.family = 0;
+    memcpy(flow->key.local, &ft->free, sizeof ft->free);
+    ft->free = number;
+}
+
+static int
+add(struct flow_table *ft, const struct shim_flow *flow, uint64_t hash,
+    uint64_t value)
+{
+    uint64_t *word = ft->n < ft->max ? find_room(ft, hash) : NULL;
+    uint32_t number;
+
+    if (!word) {
+        return ENOSPC;
+    }
+    number = take_number(ft);
+    ft->flows[number] = *flow;
+    put(ft, word, value, number);
+    STORE(&ft->n, ft->n + 1);
+    return 0;
+}
+
+/* Makes 'key' belong to 'slot', whether it was there or not.  Returns 0, or
+ * ENOSPC if the table is full, or if 'key' cannot be told from another flow. */
+int
+flow_table_set(struct flow_table *ft, const struct shim_flow_key *key,
+               uint16_t slot)
+{
+    const struct shim_flow flow = { .key = *key, .slot = slot };
+    uint64_t hash = flow_table_hash(ft, key), print = print_of(hash);
+    uint64_t value = (print | (uint64_t) slot << SLOT_SHIFT
+                      | (uint64_t) ft->tick << AGE_SHIFT);
+    uint64_t *word = print ? find(ft, hash) : NULL;
+    bool same = word && !memcmp(&flow_of(ft, word)->key, key, sizeof *key);
+    int error = 0;
+
+    /* Once before, so that who has found it knows; and once after, so that
+     * who looked too soon looks again. */
+    RELEASE(&ft->n_changes, ft->n_changes + 1);
+    if (same) {
+        flow_of(ft, word)->slot = slot;
+        RELEASE(word, value);
+    } else {
+        error = word || !print ? ENOSPC : add(ft, &flow, hash, value);
+    }
+    RELEASE(&ft->n_changes, ft->n_changes + 1);
+    if (error) {
+        STORE(&ft->n_refused, ft->n_refused + 1);
+    }
+    return error;
+}
+
+static void
+remove_word(struct flow_table *ft, uint64_t *word)
+{
+    give_number(ft, ft->numbers[word - ft->words]);
+    RELEASE(word, 0);
+    STORE(&ft->n, ft->n - 1);
+}
+
+/* Returns 0, or ENOENT if 'key' was not there. */
+int
+flow_table_delete(struct flow_table *ft, const struct shim_flow_key *key)
+{
+    uint64_t hash = flow_table_hash(ft, key);
+    uint64_t *word = print_of(hash) ? find(ft, hash) : NULL;
+
+    if (!word || memcmp(&flow_of(ft, word)->key, key, sizeof *key)) {
+        return ENOENT;
+    }
+    remove_word(ft, word);
+    return 0;
+}
+
+/* Copies flows to 'flows', in no order, from '*cursor' on, 0 at first, until
+ * there are 'max' or no more.  Returns how many, and stores where to go on in
+ * '*cursor', 0 after the last.  A flow that is there all the time is listed
+ * once, whatever else changes. */
+uint32_t
+flow_table_list(const struct flow_table *ft, uint64_t *cursor,
+                struct shim_flow *flows, uint32_t max)
+{
+    uint64_t at = *cursor;
+    uint32_t n = 0;
+
+    for (; at < ft->n_used; at++) {
+        if (ft->flows[at].key.family) {
+            if (n >= max) {
+                break;
+            }
+            flows[n++] = ft->flows[at];
+        }
+    }
+    *cursor = at < ft->n_used ? at : 0;
+    return n;
+}
+
+static uint8_t
+tick_at(const struct flow_table *ft, uint64_t now)
+{
+    return ft->timeout ? now / (ft->timeout / AGE_STEPS + 1) : 0;
+}
+
+/* Lets flows go that nobody sees for 'ns', 0: never.  To be called before any
+ * is there. */
+void
+flow_table_set_timeout(struct flow_table *ft, uint64_t ns, uint64_t now)
+{
+    ft->timeout = ns;
+    STORE(&ft->tick, tick_at(ft, now));
+}
+
+static uint64_t
+n_words(const struct flow_table *ft)
+{
+    return ((ft->mask >> BUCKET_SHIFT) + 1) * N_WAYS;
+}
+
+static uint32_t
+age_all(struct flow_table *ft)
+{
+    uint32_t n = 0;
+
+    for (uint64_t i = 0; i < n_words(ft); i++) {
+        uint64_t word = LOAD(&ft->words[i]);
+        uint8_t age = ft->tick - (word >> AGE_SHIFT);
+
+        /* Counted in whole steps, so one more may be missing. */
+        if (word & PRINT_MASK && age > AGE_STEPS) {
+            remove_word(ft, &ft->words[i]);
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Deletes the flows whose time is out at 'now', nanoseconds.  To be called
+ * several times in a time-out; most calls return at once.  Returns how many
+ * those were. */
+uint32_t
+flow_table_age(struct flow_table *ft, uint64_t now)
+{
+    uint8_t tick = tick_at(ft, now);
+    uint32_t n;
+
+    if (tick == ft->tick) {
+        return 0;
+    }
+    STORE(&ft->tick, tick);
+    n = age_all(ft);
+    STORE(&ft->n_aged, ft->n_aged + n);
+    return n;
 }

@@ -2,6 +2,7 @@
 
 #include "shim/ports/port.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,60 @@
 #include "shim/ports/finish.h"
 #include "shim/ports/port-device.h"
 #include "shim/ports/port-driver.h"
-#include "shim/ports/port-private.h"
+
+#define REFUSED_NS 200000000ull         /* The driver took nothing: stuck. */
+#define SILENT_NS 1000000000ull         /* The kernel sent nothing: stuck. */
+#define RETRY_NS 1000000000ull          /* Between two restarts. */
+
+struct port {
+    struct port *first;         /* The port that this is a queue of, which may
+                                 * be itself, ... */
+    uint16_t queue;             /* ...and which one. */
+
+    /* The loop's. */
+    struct rte_mbuf *held[PORT_BURST];  /* To be sent. */
+    uint16_t n_held;
+    bool kick;                  /* Frames may be left in the ring. */
+    uint64_t received;          /* Frames. */
+    uint64_t late_bytes;        /* That a kick sent.  Read by both. */
+
+    /* The loop writes, the control thread reads. */
+    uint64_t refused_since;     /* Time, 0 if the driver takes frames. */
+    uint64_t offered;           /* Frames, to the driver; again if it refused
+                                 * them.  Counted before they can be sent. */
+    uint64_t too_long;          /* Frames dropped when sent... */
+    uint64_t refused;           /* ...or received. */
+    uint64_t completed;         /* Checksums. */
+
+    /* The rest is only in the first one. */
+    struct rte_mempool *pool;
+    uint16_t n_queues;
+    struct port *others[PORT_MAX_QUEUES];       /* Queues from 1 on. */
+
+    /* Changed by port_restart() while the loop keeps off. */
+    struct port_device device;
+    unsigned int ifindex;       /* 0 if the kernel has none. */
+
+    /* The control thread writes, the loop reads. */
+    uint32_t max_packet;        /* Bytes of IP: 'mtu' or the interface's MTU,
+                                 * whichever is less. */
+
+    /* The control thread's. */
+    uint64_t ring_dropped;      /* Frames: the receive ring was full. */
+    uint64_t checked_offered, checked_sent;      /* At the last progress. */
+    uint64_t progress;          /* Time of it. */
+    uint64_t retry;             /* No restart before this time. */
+};
+
+static inline bool
+has_flag(const struct port *port, unsigned int flag)
+{
+    return port->first->device.spec.driver->flags & flag;
+}
 
 /* Lets packets be as long as the port's MTU and 'mtu', the interface's. */
-void
-port_set_max_packet(struct port *port, uint32_t mtu)
+static void
+set_max_packet(struct port *port, uint32_t mtu)
 {
     uint32_t max = port->device.mtu;
 
@@ -57,11 +107,22 @@ add_queues(struct port *port)
     return true;
 }
 
+/* The port begins anew: nothing is known against it. */
+static void
+reset_check(struct port *port)
+{
+    for (unsigned int i = 0; i < port_n_queues(port); i++) {
+        __atomic_store_n(&port_queue(port, i)->refused_since, 0,
+                         __ATOMIC_RELAXED);
+    }
+    port->progress = 0;
+}
+
 static char *
 set_up(struct port *port)
 {
     const char *iface = port->device.spec.iface;
-    int mtu = port_has(port, PORT_KERNEL) ? iface_mtu(iface)
+    int mtu = has_flag(port, PORT_KERNEL) ? iface_mtu(iface)
                                           : (int) port->device.mtu;
     char *error = NULL;
 
@@ -71,8 +132,8 @@ set_up(struct port *port)
     }
     port->ifindex = if_nametoindex(iface);
     error = port_device_open(&port->device, port->pool);
-    port_set_max_packet(port, mtu);
-    port_check_reset(port);
+    set_max_packet(port, mtu);
+    reset_check(port);
     return error;
 }
 
@@ -124,7 +185,7 @@ port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *pool,
         *portp = NULL;
         return strdup("no memory");
     }
-    port_set_max_packet(port, mtu);
+    set_max_packet(port, mtu);
     error = port_device_open_rings(&port->device, name, in, out, n, pool);
     return finish_create(port, error, portp);
 }
@@ -226,10 +287,10 @@ port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
     }
     n = rte_eth_rx_burst(device->id, port->queue, frames, max);
     port->received += n;
-    if (port_has(port, PORT_UNFINISHED)) {
+    if (has_flag(port, PORT_UNFINISHED)) {
         return finish_all(port, frames, n);
     }
-    return port_has(port, PORT_CHAINS) ? join_all(port, frames, n) : n;
+    return has_flag(port, PORT_CHAINS) ? join_all(port, frames, n) : n;
 }
 
 /* Returns how many frames have been received, ever. */
@@ -347,7 +408,7 @@ port_kick(struct port *port)
 {
     int fd = port_fd(port), n;
 
-    if (!port->kick || fd < 0 || !port_has(port, PORT_KICK)) {
+    if (!port->kick || fd < 0 || !has_flag(port, PORT_KICK)) {
         return false;
     }
     n = af_packet_kick(fd);
@@ -385,4 +446,161 @@ void
 port_doubt(struct port *port)
 {
     port_device_doubt(&port->first->device, port->queue);
+}
+
+/* Returns what 'counter', an offset in struct port, says of all queues. */
+static uint64_t
+sum(const struct port *port, size_t counter)
+{
+    uint64_t total = 0;
+
+    for (unsigned int i = 0; i < port_n_queues(port); i++) {
+        const char *queue = (char *) port_queue((struct port *) port, i);
+
+        total += counter_get((const uint64_t *) (queue + counter));
+    }
+    return total;
+}
+
+/* Is the kernel's counter standing still while we offer frames?  What it has
+ * sent is read first, and includes no frame that 'offered' does not: an
+ * increase of 'offered' must show there later. */
+static bool
+is_silent(struct port *port, uint64_t now)
+{
+    uint64_t sent, offered;
+
+    if (iface_sent(port->device.spec.iface, &sent)) {
+        return false;
+    }
+    offered = sum(port, offsetof(struct port, offered));
+    if (!port->progress || sent != port->checked_sent
+        || offered == port->checked_offered) {
+        port->checked_sent = sent;
+        port->checked_offered = offered;
+        port->progress = now;
+    }
+    return now - port->progress >= SILENT_NS;
+}
+
+/* Since when has the driver taken nothing of a queue?  0 if it does. */
+static uint64_t
+refused_since(struct port *port)
+{
+    uint64_t first = 0;
+
+    for (unsigned int i = 0; i < port_n_queues(port); i++) {
+        uint64_t since = counter_get(&port_queue(port, i)->refused_since);
+
+        first = since && (!first || since < first) ? since : first;
+    }
+    return first;
+}
+
+/* Returns what is wrong with the port, whose interface is there, or NULL. */
+static const char *
+find_fault(struct port *port, uint64_t now)
+{
+    uint64_t refused = refused_since(port);
+
+    if (!port->device.up) {
+        return "the interface is back";
+    }
+    if (if_nametoindex(port->device.spec.iface) != port->ifindex) {
+        return "the interface is another one";
+    }
+    if (!iface_is_up(port->device.spec.iface)) {
+        port->progress = 0;
+        return NULL;
+    }
+    if (port_fd(port) >= 0 && has_flag(port, PORT_PACKET_SOCKET)) {
+        af_packet_clear_error(port_fd(port));
+    }
+    if (refused && now > refused + REFUSED_NS) {
+        return "the ring is full and stays so";
+    }
+    return is_silent(port, now) ? "the kernel sends nothing of it" : NULL;
+}
+
+/* Looks after the port.  Returns NULL if it is well, or cannot be helped now,
+ * otherwise why it needs port_restart(). */
+const char *
+port_check(struct port *port, uint64_t now)
+{
+    const char *fault;
+    int mtu;
+
+    if (!has_flag(port, PORT_RESTARTS)) {
+        return NULL;
+    }
+    mtu = iface_mtu(port->device.spec.iface);
+    if (mtu < 0) {
+        return NULL;
+    }
+    set_max_packet(port, mtu);
+    fault = find_fault(port, now);
+    if (!fault || now < port->retry) {
+        return NULL;
+    }
+    port->retry = now + RETRY_NS;
+    return fault;
+}
+
+/* Returns how many frames came when the device had no packet buffer. */
+static uint64_t
+missed(const struct port *port)
+{
+    struct rte_eth_stats stats;
+
+    return (has_flag(port, PORT_COUNTS_MISSED) && port->device.up
+            && !rte_eth_stats_get(port->device.id, &stats)
+            ? stats.imissed + stats.rx_nombuf : 0);
+}
+
+/* Returns how many frames the port could not receive or send so far. */
+uint64_t
+port_dropped(struct port *port)
+{
+    if (has_flag(port, PORT_PACKET_SOCKET) && port_fd(port) >= 0) {
+        port->ring_dropped += af_packet_dropped(port_fd(port));
+    }
+    return (port->ring_dropped + missed(port)
+            + sum(port, offsetof(struct port, too_long))
+            + port_refused(port));
+}
+
+/* Returns how many frames were too long when they came: a part of
+ * port_dropped(). */
+uint64_t
+port_refused(const struct port *port)
+{
+    return sum(port, offsetof(struct port, refused));
+}
+
+/* Returns how many checksums the port had to complete. */
+uint64_t
+port_completed(const struct port *port)
+{
+    return sum(port, offsetof(struct port, completed));
+}
+
+/* Returns 0, or why frames may still come unfinished from the kernel. */
+int
+port_unfinished(const struct port *port)
+{
+    return port->device.unfinished;
+}
+
+uint64_t
+port_late_bytes(const struct port *port)
+{
+    return sum(port, offsetof(struct port, late_bytes));
+}
+
+/* Returns true once if the port says that it can tell of frames and does
+ * not. */
+bool
+port_turned_deaf(struct port *port)
+{
+    return __atomic_exchange_n(&port->device.deaf, false, __ATOMIC_RELAXED);
 }

@@ -1,11 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "shim/queue/rank-queue-internal.h"
+#include "shim/queue/rank-queue.h"
 
 #include <stdlib.h>
 
+#include "shim/clock/counter.h"
+#include "shim/queue/job-queue.h"
+#include "shim/queue/long-queue.h"
+#include "shim/queue/pace.h"
+#include "shim/queue/place-order.h"
+
 #define CONTROL_FRAMES 64
 #define LARGE_PART 4            /* 1/4 of the uplink is. */
+
+struct rank_queues {
+    struct job *control;
+    uint64_t bps;               /* Of the uplink. */
+    struct pace police;         /* Of control. */
+    uint32_t n_packets, max_packets;
+    uint64_t max_job_bytes;
+    uint64_t control_bytes;     /* Above which only control joins control. */
+    uint64_t bytes;             /* Of all queues. */
+    uint64_t n_policed;         /* Packets of control beyond its share. */
+    struct long_queues lengths;
+    struct packet_pool pool;
+    struct place_order order;
+    struct job_queues jq;
+};
+
+/* Counts 'n' packets with 'bytes' that were removed from 'q'. */
+static inline void
+count_removed(struct rank_queues *rq, struct job_queue *q, uint32_t n,
+              uint64_t bytes)
+{
+    q->n_left += n;
+    q->job->bytes -= bytes;
+    if (long_queue_moves(q->fifo.n + n, q->fifo.n)) {
+        long_queue_move(&rq->lengths, &q->length, q->fifo.n);
+    }
+}
+
+/* Counts 'n' packets with 'bytes' that were appended to 'q'. */
+static inline void
+count_appended(struct rank_queues *rq, struct job_queue *q, uint32_t n,
+               uint64_t bytes)
+{
+    q->job->bytes += bytes;
+    rq->n_packets += n;
+    counter_add(&rq->bytes, bytes);
+    if (long_queue_moves(q->fifo.n - n, q->fifo.n)) {
+        long_queue_move(&rq->lengths, &q->length, q->fifo.n);
+    }
+    if (q->fifo.n == n) {
+        job_queue_start(&rq->jq, q, true);
+    }
+}
 
 /* Each queue has at most two chunks that are not full. */
 static uint32_t
@@ -105,7 +154,7 @@ static inline void
 pop(struct rank_queues *rq, struct job_queue *q, struct queue_item *item)
 {
     packet_fifo_pop(&q->fifo, &rq->pool, item);
-    rank_queues_removed(rq, q, 1, item->length);
+    count_removed(rq, q, 1, item->length);
 }
 
 /* A packet of control has left. */
@@ -183,7 +232,7 @@ rank_queues_push(struct rank_queues *rq, uint16_t flow_queue, bool control,
     if (job == rq->control) {
         rq->jq.jobs[item->slot].n_control += item->slot != 0;
     }
-    rank_queues_appended(rq, q, 1, item->length);
+    count_appended(rq, q, 1, item->length);
     return !full;
 }
 
@@ -203,7 +252,7 @@ push_together(struct rank_queues *rq, struct job_queue *q,
         return 0;
     }
     n = packet_fifo_push_run(&q->fifo, &rq->pool, items, n);
-    rank_queues_appended(rq, q, n, bytes);
+    count_appended(rq, q, n, bytes);
     return n;
 }
 
@@ -312,7 +361,7 @@ take_run(struct rank_queues *rq, uint64_t now, struct queue_item *items,
     q = job->head;
     run = run_of(rq, &turn, q);
     n = move_run(rq, q, items, max, run < room ? run : room, bytesp);
-    rank_queues_removed(rq, q, n, *bytesp);
+    count_removed(rq, q, n, *bytesp);
     if (job == rq->control) {
         counter_add(&rq->n_policed, n);
         for (uint32_t i = 0; i < n; i++) {
@@ -434,4 +483,86 @@ uint64_t
 rank_queues_policed(const struct rank_queues *rq)
 {
     return counter_get(&rq->n_policed);
+}
+
+/* Moves the first packets of 'q', at most 'max', to 'items'.  Returns how
+ * many.  They count as not being there, but not as having left. */
+static uint32_t
+withdraw(struct rank_queues *rq, struct job_queue *q,
+         struct queue_item *items, uint32_t max)
+{
+    uint32_t n = 0, n_left = q->n_left;
+    uint64_t bytes = 0;
+
+    while (n < max && q->fifo.n) {
+        packet_fifo_pop(&q->fifo, &rq->pool, &items[n]);
+        bytes += items[n++].length;
+    }
+    count_removed(rq, q, n, bytes);
+    q->n_left = n_left;
+    rq->n_packets -= n;
+    counter_add(&rq->bytes, -bytes);
+    if (!q->fifo.n) {
+        job_queue_stop(&rq->jq, q);
+    }
+    return n;
+}
+
+/* Puts 'n' packets back to the end of 'q'. */
+static void
+put_back(struct rank_queues *rq, struct job_queue *q,
+         const struct queue_item *items, uint32_t n)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        bytes += items[i].length;
+    }
+    packet_fifo_push_run(&q->fifo, &rq->pool, items, n);
+    count_appended(rq, q, n, bytes);
+}
+
+/* Gives 'n' packets to their job. */
+static void
+hand_over(struct rank_queues *rq, const struct queue_item *items, uint32_t n,
+          const struct rank_claim *claim)
+{
+    struct queue_item dropped[RANK_CLAIM_BURST];
+    uint32_t n_dropped = rank_queues_push_run(rq, 0, false, items, n,
+                                              dropped);
+
+    for (uint32_t i = 0; i < n_dropped; i++) {
+        claim->drop(claim->aux, &dropped[i]);
+    }
+}
+
+/* All packets of the queue go round once, so that those that stay keep their
+ * order.  There is room in the pool for each of them: see chunks_for(). */
+uint32_t
+rank_queues_claim(struct rank_queues *rq, const struct rank_claim *claim)
+{
+    struct job_queue *q = &rq->jq.queues[0];
+    uint32_t n = q->fifo.n;
+
+    for (uint32_t i = 0; i < n; ) {
+        uint32_t left = n - i < RANK_CLAIM_BURST ? n - i : RANK_CLAIM_BURST;
+        struct queue_item items[RANK_CLAIM_BURST];
+
+        i += withdraw(rq, q, items, left);
+        claim->find(claim->aux, items, left);
+        for (uint32_t from = 0, to; from < left; from = to) {
+            to = from + 1;
+            while (to < left && items[to].slot == items[from].slot) {
+                to++;
+            }
+            if (items[from].slot) {
+                hand_over(rq, &items[from], to - from, claim);
+                q->n_left += to - from;
+            } else {
+                put_back(rq, q, &items[from], to - from);
+            }
+        }
+    }
+    job_queues_release(&rq->jq, q->job);
+    return n;
 }
