@@ -13,10 +13,7 @@
 #include "controller/model/cluster.h"
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/decide.h"
-#include "controller/northbound/views/explain-report.h"
-#include "controller/northbound/views/fair-estimate.h"
 #include "controller/model/overrides.h"
-#include "openvswitch/json.h"
 #include "policies/policy.h"
 #include "timeval.h"
 #include "util.h"
@@ -318,82 +315,6 @@ rows_come_and_go(void **state)
     assert_null(overrides_find(&f->o, 7));
 }
 
-/* What a person reads, of an order of known demands: an iteration of each job
- * moves 1 ms of both ports of h0, there is one worker. */
-static struct json *
-explain(struct fixture *f, const char *name)
-{
-    struct json *json = json_object_create();
-
-    explain_report_put(json, decide_last(f->d), f->policy, &f->o,
-                       shash_find_data(&f->c->jobs, name));
-    return json;
-}
-
-static const char *
-nth(const struct json *json, size_t i)
-{
-    const struct json *why = shash_find_data(json_object(json), "why");
-
-    assert_true(i < why->array.n);
-    return json_string(why->array.elems[i]);
-}
-
-static void
-assert_begins(const char *text, const char *beginning)
-{
-    if (strncmp(text, beginning, strlen(beginning))) {
-        fail_msg("\"%s\" does not begin with \"%s\"", text, beginning);
-    }
-}
-
-static void
-places_are_explained_in_words(void **state)
-{
-    struct fixture *f = *state;
-    const struct json *ends;
-    struct json *json;
-
-    decide_at(f, 5000);
-    json = explain(f, "c/j");
-    assert_begins(nth(json, 0), "its stage c/0 is number 3 of 3 by "
-                  "\"stage\": ");
-    assert_begins(nth(json, 1), "the stage still needs 0.4 s of h0:");
-    assert_begins(nth(json, 2), "on h0:");
-    assert_non_null(strstr(nth(json, 2), "a/0 (0.1 s, weight 1), "
-                                         "b/0 (0.2 s, weight 1)"));
-    assert_begins(nth(json, 3), "its level is 2 of 0 to 5; jobs with a "
-                  "better one: 2");
-    ends = shash_find_data(json_object(json), "ends");
-    assert_true(json_real(shash_find_data(json_object(ends), "earliest_s"))
-                < 0.41);
-    assert_true(json_real(shash_find_data(json_object(ends), "estimate_s"))
-                > 0.69);
-    json_destroy(json);
-
-    add(f, OVERRIDE_PIN, "c", 0);
-    decide_at(f, 5000);
-    json = explain(f, "c/j");
-    assert_string_equal(nth(json, 0), "it is pinned by eva until somebody "
-                        "undoes it: why not (override 1): it goes before "
-                        "everything else");
-    json_destroy(json);
-}
-
-/* 100, 200 and 400 ms of one port: by the order they end after 100, 300 and
- * 700 ms, by sharing after 300, 500 and 700. */
-static void
-sharing_is_predicted(void **state)
-{
-    struct fixture *f = *state;
-    double order_s, fair_s;
-
-    decide_at(f, 5000);
-    fair_estimate(decide_last(f->d), &order_s, &fair_s);
-    assert_true(order_s > 1.099 / 3 && order_s < 1.101 / 3);
-    assert_true(fair_s > 1.499 / 3 && fair_s < 1.501 / 3);
-}
-
 int
 main(void)
 {
@@ -407,8 +328,6 @@ main(void)
         TEST(the_closest_target_counts_and_the_last_word),
         TEST(what_cannot_be_is_refused),
         TEST(rows_come_and_go),
-        TEST(places_are_explained_in_words),
-        TEST(sharing_is_predicted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,38 +10,53 @@
 #include <string.h>
 #include <time.h>
 
-#include "controller/model/cluster.h"
 #include "controller/decide/decide-rows.h"
+#include "controller/model/cluster.h"
+#include "controller/model/demand.h"
 #include "controller/model/overrides.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
 #include "util.h"
 
-/* Stages that go first and are named. */
+/* Maximum number of stages that a sentence lists. */
 #define MAX_NAMED 3
 
-/* A worker that is so many iterations behind is what its job waits for. */
+/* Lag behind the fastest worker, in iterations, from which on a job counts as
+ * waiting for its slowest worker. */
 #define LAG_ITERATIONS 2
 
-/* A job whose transfers alone take so much of its iterations waits for
- * them. */
+/* Share of an iteration that the job's own transfers take on its bottleneck
+ * port, from which on the job counts as limited by the network. */
 #define NETWORK_SHARE 0.7
 
-/* A job of the last order and what explains it. */
+/* A job of the last order and the data that explains its rank. */
 struct explanation {
     const struct decide_rows *rows;
     const struct policy *policy;
     const struct overrides *overrides;
     const struct job *job;
-    const struct job_row *row;
-    const struct stage_row *stage;
-    size_t rank;                /* Of the job. */
+    const struct job_row *row;  /* Of 'job', in 'rows'. */
+    const struct stage_row *stage;      /* Of 'row', in 'rows'. */
+    size_t rank;                /* Of the job among all jobs, from 0. */
     struct json *why;           /* Array of sentences. */
 };
 
+/* What an override of each kind does to a job. */
+static const struct {
+    const char *state, *effect;
+} override_texts[N_OVERRIDE_KINDS] = {
+    [OVERRIDE_PIN] = { "pinned", "it goes before all other jobs" },
+    [OVERRIDE_PAUSE] = { "paused", "all other jobs go before it, and it keeps "
+                                   "the min share of its level" },
+    [OVERRIDE_EXCLUDE] = { "excluded", "its traffic is treated as that of no "
+                                       "job" },
+    [OVERRIDE_OBSERVE] = { "not ordered", "the controller only observes the "
+                                          "cluster" },
+};
+
 static void OVS_PRINTF_FORMAT(2, 3)
-say(struct explanation *e, const char *format, ...)
+add_sentence(struct explanation *e, const char *format, ...)
 {
     va_list args;
 
@@ -57,7 +72,7 @@ port_name(const struct explanation *e, int port)
     return port < 0 ? "" : e->rows->ports[port];
 }
 
-/* Seconds that 'stage' needs of 'port'. */
+/* Returns the seconds of 'port' that 'stage' still needs. */
 static double
 seconds_of(const struct stage_row *stage, int port)
 {
@@ -69,11 +84,11 @@ seconds_of(const struct stage_row *stage, int port)
     return 0;
 }
 
-/* Whom the job's stage meets on the port that it needs most, and who goes
- * first there. */
+/* Adds which stages go before the job's stage on its bottleneck port. */
 static void
-say_who_is_before(struct explanation *e)
+explain_stages_before(struct explanation *e)
 {
+    const char *port = port_name(e, e->stage->bottleneck);
     struct ds named = DS_EMPTY_INITIALIZER;
     double seconds = 0;
     size_t n = 0;
@@ -93,108 +108,98 @@ say_who_is_before(struct explanation *e)
         }
     }
     if (!n) {
-        say(e, "no stage that needs %s goes before it",
-            port_name(e, e->stage->bottleneck));
+        add_sentence(e, "no stage that needs %s goes before it", port);
     } else {
-        say(e, "on %s go before it, for %.1f s in all: %s%s",
-            port_name(e, e->stage->bottleneck), seconds, ds_cstr(&named),
-            n > MAX_NAMED ? " and others" : "");
+        add_sentence(e, "on %s, stages that go before it need %.1f s in all: "
+                     "%s%s", port, seconds, ds_cstr(&named),
+                     n > MAX_NAMED ? " and others" : "");
     }
     ds_destroy(&named);
 }
 
 static void
-say_stage(struct explanation *e)
+explain_stage(struct explanation *e)
 {
     const struct stage_row *stage = e->stage;
 
-    say(e, "its stage %s/%d is number %"PRIuSIZE" of %"PRIuSIZE
-        " by \"%s\": %s", stage->cojob, stage->rung, e->row->stage + 1,
-        e->rows->n_stages, order_names[e->rows->kind],
-        order_classes[e->rows->kind].summary);
+    add_sentence(e, "its stage %s/%d is number %"PRIuSIZE" of %"PRIuSIZE
+                 " by \"%s\": %s", stage->cojob, stage->rung,
+                 e->row->stage + 1, e->rows->n_stages,
+                 order_names[e->rows->kind],
+                 order_classes[e->rows->kind].summary);
     if (stage->bottleneck < 0) {
-        say(e, "its traffic has not been measured yet");
+        add_sentence(e, "its traffic has not been measured yet");
         return;
     }
-    say(e, "the stage still needs %.1f s of %s, the port that it needs most, "
-        "and has weight %.3g", stage->remaining,
-        port_name(e, stage->bottleneck), stage->urgency);
+    add_sentence(e, "the stage still needs %.1f s of %s, its bottleneck port, "
+                 "and has weight %.3g", stage->remaining,
+                 port_name(e, stage->bottleneck), stage->urgency);
     if (stage->urgency > stage->weight * 1.001) {
-        say(e, "the search's weight is %.3g; the rest is the policy's, and "
-            "for the %.0f s that the stage has lasted", stage->weight,
-            stage->age);
+        add_sentence(e, "the search has weight %.3g; the policy and the "
+                     "stage's age of %.0f s raise it", stage->weight,
+                     stage->age);
     }
-    say_who_is_before(e);
+    explain_stages_before(e);
 }
 
 static void
-say_level(struct explanation *e)
+explain_level(struct explanation *e)
 {
-    int before = 0;
+    int n_better = 0;
 
     for (size_t k = 0; k < e->rank; k++) {
-        before += e->rows->jobs[k].level < e->row->level;
+        n_better += e->rows->jobs[k].level < e->row->level;
     }
     if (e->row->override == OVERRIDE_EXCLUDE) {
-        return;                 /* It has none. */
+        return;                 /* An excluded job has no level. */
     }
-    say(e, "its level is %d of 0 to %d; jobs with a better one: %d, and who "
-        "shares no port shares levels", e->row->level,
-        e->policy->n_levels - 1, before);
+    add_sentence(e, "its level is %d of 0 to %d; jobs with a better level: "
+                 "%d; jobs without a common port may share a level",
+                 e->row->level, e->policy->n_levels - 1, n_better);
     if (e->row->slack > 0) {
-        say(e, "it would be done %.1f s before its stage, so jobs that are "
-            "urgent may go before it", e->row->slack);
+        add_sentence(e, "it would end %.1f s before its stage does, so urgent "
+                     "jobs may go before it", e->row->slack);
     }
     if (e->row->early) {
-        say(e, "it is early: what it learns now decides whether it lives");
+        add_sentence(e, "it is early in its training: its metric is below the "
+                     "policy's share of its final value, or has few samples");
     }
-}
-
-/* "pinned", ... */
-static const char *
-participle(enum override_kind kind)
-{
-    return (kind == OVERRIDE_PIN ? "pinned: it goes before everything else"
-            : kind == OVERRIDE_PAUSE
-            ? "paused: everything else goes first, and it keeps its floor"
-            : kind == OVERRIDE_EXCLUDE
-            ? "excluded: its traffic is as that of no job"
-            : "not ordered: the cluster is only observed");
 }
 
 static void
-say_override(struct explanation *e, const struct override *ov)
+explain_override(struct explanation *e, const struct override *ov)
 {
-    char until[32] = "somebody undoes it";
+    char until[32] = "it is undone";
     time_t seconds = ov->until / 1000;
     struct tm tm;
-    const char *colon = strchr(participle(ov->kind), ':');
 
     if (ov->until && localtime_r(&seconds, &tm)) {
         strftime(until, sizeof until, "%F %T", &tm);
     }
-    say(e, "it is %.*s by %s until %s%s%s (override %"PRId64")%s",
-        (int) (colon - participle(ov->kind)), participle(ov->kind), ov->who,
-        until, *ov->reason ? ": " : "", ov->reason, ov->id, colon);
+    add_sentence(e, "it is %s by %s until %s%s%s (override %"PRId64"): %s",
+                 override_texts[ov->kind].state, ov->who, until,
+                 *ov->reason ? ": " : "", ov->reason, ov->id,
+                 override_texts[ov->kind].effect);
 }
 
 static void
-say_overrides(struct explanation *e)
+explain_overrides(struct explanation *e)
 {
     const struct override *ov = overrides_observe(e->overrides);
 
     if (ov) {
-        say_override(e, ov);
+        explain_override(e, ov);
     }
     ov = e->row->override_id ? overrides_find(e->overrides,
                                               e->row->override_id) : NULL;
     if (ov && !ov->ended) {
-        say_override(e, ov);
+        explain_override(e, ov);
     }
 }
 
-/* Finds the worker that is behind the others and by how much, 0 if nobody
- * is. */
+/* Returns how many iterations the slowest worker of 'job' is behind the
+ * fastest and stores its host in '*hostp', or returns 0 if it is less than
+ * LAG_ITERATIONS. */
 static int64_t
 find_slowest(const struct job *job, const char **hostp)
 {
@@ -214,20 +219,25 @@ find_slowest(const struct job *job, const char **hostp)
     return most >= 0 && most - least >= LAG_ITERATIONS ? most - least : 0;
 }
 
-/* True if the host of 'port' has servers of the job and none of its
- * workers. */
+/* Returns true if 'port' is of a host that has servers of 'job' and none of
+ * its workers. */
 static bool
-is_server_port(const struct explanation *e, int port)
+is_server_port(const struct job *job, int port)
 {
-    const char *name = port_name(e, port);
-    const char *colon = strchr(name, ':');
-    char *host = xmemdup0(name, colon ? colon - name : 0);
-    const struct job_traffic *t = shash_find_data(&e->job->traffic, host);
+    const struct shash_node *node;
 
-    free(host);
-    return t && t->workers[ROLE_SERVER] && !t->workers[ROLE_WORKER];
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        if (demand_port(t->host, DIR_TX) == port
+            || demand_port(t->host, DIR_RX) == port) {
+            return t->workers[ROLE_SERVER] && !t->workers[ROLE_WORKER];
+        }
+    }
+    return false;
 }
 
+/* Returns true if a job with a better rank needs the job's bottleneck port. */
 static bool
 has_to_wait(const struct explanation *e)
 {
@@ -256,7 +266,8 @@ put_waits(struct json *json, const char *what, const char *where,
     json_object_put(json, "waits_for", waits);
 }
 
-/* What a job waits for shows in how its iterations divide. */
+/* Adds "waits_for", by the parts of the job's iterations: a lagging worker,
+ * its own transfers, transfers of jobs with a better rank, or computation. */
 static void
 put_waits_for(const struct explanation *e, struct json *json)
 {
@@ -269,32 +280,34 @@ put_waits_for(const struct explanation *e, struct json *json)
     if (lag) {
         put_waits(json, "worker", host,
                   xasprintf("its worker on %s, %"PRId64" iterations behind "
-                            "the first", host, lag));
+                            "the fastest", host, lag));
     } else if (e->row->bottleneck < 0 || !(period > 0)) {
         put_waits(json, "unknown", "",
-                  xstrdup("nobody knows yet: no iteration is measured"));
+                  xstrdup("an unknown cause: no iteration has been "
+                          "measured yet"));
     } else if (own >= NETWORK_SHARE * period) {
-        put_waits(json, is_server_port(e, e->row->bottleneck)
-                  ? "server" : "network", port,
-                  xasprintf("%s %s, which is busy with it for %.3f s of each "
-                            "iteration's %.3f s",
-                            is_server_port(e, e->row->bottleneck)
-                            ? "its server's link" : "the network at", port,
-                            own, period));
+        bool server = is_server_port(e->job, e->row->bottleneck);
+
+        put_waits(json, server ? "server" : "network", port,
+                  xasprintf("%s %s, which the job uses for %.3f s of each "
+                            "iteration of %.3f s",
+                            server ? "its server's link" : "the network at",
+                            port, own, period));
     } else if (has_to_wait(e)) {
         put_waits(json, "network", port,
-                  xasprintf("the network at %s, where others go first: it "
-                            "needs %.3f s of it for each iteration's %.3f s",
-                            port, own, period));
+                  xasprintf("the network at %s, where other jobs go first: "
+                            "it needs the port for %.3f s of each iteration "
+                            "of %.3f s", port, own, period));
     } else {
         put_waits(json, "worker", "",
-                  xasprintf("its workers: of each iteration's %.3f s they "
-                            "compute, or wait for each other, %.3f s",
-                            period, period - own));
+                  xasprintf("its workers: they compute, or wait for each "
+                            "other, for %.3f s of each iteration of %.3f s",
+                            period - own, period));
     }
 }
 
-/* When the stage would end if all that needs its ports went first. */
+/* Returns the completion time of the stage, in seconds, if all stages that
+ * need its ports went first. */
 static double
 find_latest(const struct explanation *e)
 {
@@ -312,7 +325,8 @@ find_latest(const struct explanation *e)
     return latest;
 }
 
-/* When it would end if nothing were in its way. */
+/* Returns the completion time of the stage, in seconds, without any competing
+ * stage. */
 static double
 find_earliest(const struct explanation *e)
 {
@@ -357,9 +371,9 @@ explain_report_put(struct json *json, const struct decide_rows *rows,
     e.row = &rows->jobs[e.rank];
     e.stage = &rows->stages[e.row->stage];
     e.why = json_array_create_empty();
-    say_overrides(&e);
-    say_stage(&e);
-    say_level(&e);
+    explain_overrides(&e);
+    explain_stage(&e);
+    explain_level(&e);
     json_object_put(json, "why", e.why);
     put_waits_for(&e, json);
     put_ends(&e, json);

@@ -3,13 +3,15 @@
 #ifndef EXPLAIN_REPORT_H
 #define EXPLAIN_REPORT_H 1
 
-/* Why a job has its place, in words.
+/* Sentences that explain the rank of a job.
  *
- * Adds to the answer of "controller/explain" what a person would say who knew
- * all of the last order: "why", sentences about its stage's place, its own
- * level and who decided what; "waits_for", what holds the job up now; and
- * "ends", when its stage ends: by the order's estimate, if nothing held it up,
- * and if everything that needs its ports went first.  Main thread only. */
+ * explain_report_put() adds three members to the reply of
+ * "controller/explain": "why", an array of sentences about overrides, the
+ * job's stage and its level; "waits_for", what limits the job's speed now; and
+ * "ends", the completion time of its stage, in seconds: as estimated for the
+ * last order, without any competing stage, and if all stages that share a port
+ * with it went first.  The reply's other members are the data that the
+ * sentences come from (decide_rows_explain()).  Main thread only. */
 
 struct decide_rows;
 struct job;
@@ -17,7 +19,7 @@ struct json;
 struct overrides;
 struct policy;
 
-/* 'job' is in the cluster, and in 'rows' unless nothing is added. */
+/* Adds nothing if 'job' is not in 'rows'. */
 void explain_report_put(struct json *, const struct decide_rows *rows,
                         const struct policy *, const struct overrides *,
                         const struct job *job);

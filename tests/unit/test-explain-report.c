@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/decide/decide.h"
+#include "controller/model/cluster.h"
+#include "controller/model/overrides.h"
+#include "controller/northbound/views/explain-report.h"
+#include "decide-world.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
+#include "policies/policy.h"
+#include "util.h"
+
+/* Decides again, at 'now', and returns the explanation of 'job'. */
+static struct json *
+explain(struct fixture *f, const struct overrides *o, const char *job,
+        long long now)
+{
+    struct json *json = json_object_create();
+
+    overrides_apply(o, f->c);
+    decide_touch(f->d);
+    assert_true(decide_run(f->d, now));
+    explain_report_put(json, decide_last(f->d), f->stage, o,
+                       find_job(f, job));
+    return json;
+}
+
+static const char *
+nth(const struct json *json, size_t i)
+{
+    const struct json *why = shash_find_data(json_object(json), "why");
+
+    assert_true(i < why->array.n);
+    return json_string(why->array.elems[i]);
+}
+
+static void
+assert_begins(const char *text, const char *beginning)
+{
+    if (strncmp(text, beginning, strlen(beginning))) {
+        fail_msg("\"%s\" does not begin with \"%s\"", text, beginning);
+    }
+}
+
+/* Checks "what", "where" and the start of "words" of "waits_for". */
+static void
+assert_waits(const struct json *json, const char *what, const char *where,
+             const char *words)
+{
+    const struct shash *waits
+        = json_object(shash_find_data(json_object(json), "waits_for"));
+
+    assert_string_equal(json_string(shash_find_data(waits, "what")), what);
+    assert_string_equal(json_string(shash_find_data(waits, "where")), where);
+    assert_begins(json_string(shash_find_data(waits, "words")), words);
+}
+
+/* An iteration of each job needs 1 ms of both ports of its host. */
+static void
+a_rank_is_explained_by_stages_and_level(void **state)
+{
+    struct fixture *f = *state;
+    struct policy *policy = set_order(f, "stage", ", \"aging_slowdown\": 0");
+    struct overrides o;
+    struct json *json, *ends;
+
+    overrides_init(&o);
+    give(f, "000", (int64_t[]) { 100, 200, 400 }, NULL);
+    json = explain(f, &o, "c/j", 1000);
+    assert_begins(nth(json, 0), "its stage c/0 is number 3 of 3 by "
+                  "\"stage\": ");
+    assert_begins(nth(json, 1), "the stage still needs 0.4 s of h0:");
+    assert_begins(nth(json, 2), "on h0:");
+    assert_non_null(strstr(nth(json, 2), " need 0.3 s in all: "
+                           "a/0 (0.1 s, weight 1), b/0 (0.2 s, weight 1)"));
+    assert_begins(nth(json, 3), "its level is 2 of 0 to 3; jobs with a "
+                  "better level: 2; ");
+    ends = shash_find_data(json_object(json), "ends");
+    assert_float_equal(member(ends, "earliest_s"), 0.4, 1e-3);
+    assert_float_equal(member(ends, "estimate_s"), 0.7, 1e-3);
+    assert_float_equal(member(ends, "latest_s"), 0.7, 1e-3);
+    json_destroy(json);
+    decide_set_policy(f->d, f->stage);
+    policy_destroy(policy);
+    overrides_uninit(&o);
+}
+
+/* Each kind of override, its words and its effect. */
+static void
+an_override_is_explained_first(void **state)
+{
+    static const struct {
+        enum override_kind kind;
+        const char *target, *text;
+    } cases[] = {
+        { OVERRIDE_PIN, "a", "it is pinned by eva until it is undone: why not "
+          "(override 1): it goes before all other jobs" },
+        { OVERRIDE_PAUSE, "a", "it is paused by eva until it is undone: why "
+          "not (override 1): all other jobs go before it, and it keeps the "
+          "min share of its level" },
+        { OVERRIDE_EXCLUDE, "a", "it is excluded by eva until it is undone: "
+          "why not (override 1): its traffic is treated as that of no job" },
+        { OVERRIDE_OBSERVE, "", "it is not ordered by eva until it is undone: "
+          "why not (override 1): the controller only observes the cluster" },
+    };
+    struct fixture *f = *state;
+
+    give(f, "00", (int64_t[]) { 100, 200 }, NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct overrides o;
+        struct json *json;
+
+        overrides_init(&o);
+        overrides_add(&o, cases[i].kind, cases[i].target, "eva", "why not", 0,
+                      5000);
+        json = explain(f, &o, "a/j", 1000 * (i + 1));
+        assert_string_equal(nth(json, 0), cases[i].text);
+        json_destroy(json);
+        overrides_uninit(&o);
+    }
+}
+
+/* Job "a/j" with workers on hosts h1 and h2 and its server on 'server'. */
+static void
+give_server(struct fixture *f, const char *server)
+{
+    struct cojob *cojob;
+    struct job *job;
+
+    cluster_intent_begin(f->c);
+    cojob = cluster_put_cojob(f->c, "a", 1, true);
+    job = cojob_put_job(f->c, cojob, "j", true, 1000, 125000);
+    job_put_worker(f->c, job, "h1", ROLE_WORKER);
+    job_put_worker(f->c, job, "h2", ROLE_WORKER);
+    job_put_worker(f->c, job, server, ROLE_SERVER);
+    stage_put_job(cojob_put_stage(cojob, 0, f->began, 0, 100), job);
+    cluster_intent_end(f->c);
+}
+
+static void
+a_job_waits_for_its_servers_link(void **state)
+{
+    static const char *const servers[] = { "h0", "rack1:h0", "h0:tx" };
+    struct fixture *f = *state;
+    struct overrides o;
+
+    overrides_init(&o);
+    for (size_t i = 0; i < ARRAY_SIZE(servers); i++) {
+        char *port = xasprintf("%s:tx", servers[i]);
+        char *words = xasprintf("its server's link %s, which the job uses ",
+                                port);
+        struct json *json;
+
+        give_server(f, servers[i]);
+        find_job(f, "a/j")->progress.period = 0.002;
+        json = explain(f, &o, "a/j", 1000 * (i + 1));
+        assert_waits(json, "server", port, words);
+        json_destroy(json);
+        free(words);
+        free(port);
+        cluster_intent_begin(f->c);
+        cluster_intent_end(f->c);
+    }
+    overrides_uninit(&o);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+        TEST(a_rank_is_explained_by_stages_and_level),
+        TEST(an_override_is_explained_first),
+        TEST(a_job_waits_for_its_servers_link),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
