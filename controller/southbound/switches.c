@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/southbound/driver.h"
 #include "controller/southbound/elephants.h"
 #include "controller/southbound/flow-table.h"
 #include "controller/southbound/link-check.h"
@@ -16,13 +17,64 @@
 #include "controller/southbound/queue-plan.h"
 #include "controller/southbound/routes.h"
 #include "controller/southbound/switch-flows.h"
-#include "controller/southbound/switches-private.h"
 #include "controller/southbound/topology.h"
 #include "hash.h"
 #include "openvswitch/hmap.h"
 #include "openvswitch/json.h"
 #include "policies/policy.h"
 #include "util.h"
+
+/* A switch that OpenFlow programs, or the queues of a switch, which OVSDB
+ * programs. */
+struct sw {
+    char *name;                 /* From the topology, or 'target'. */
+    char *target;               /* Address of the switch or its database. */
+    int index;                  /* In the topology, or -1. */
+    struct driver *driver;      /* Owned. */
+};
+
+/* Certificate name that a switch outside the topology must have. */
+struct identity {
+    struct hmap_node node;      /* In struct switches's 'identities'. */
+    uint64_t datapath;
+    char *name;
+};
+
+/* Inputs of the desired state.  It is computed again if they change. */
+struct basis {
+    char hash[17];              /* Of the policy. */
+    int64_t generation;         /* Of the leader; 0: nothing is desired. */
+    int64_t version;            /* Of the order. */
+    unsigned int links;         /* Sum of 'links' of all drivers' status. */
+};
+
+struct switches {
+    struct topology *topology;  /* Owned; NULL if there is none. */
+    struct routes *routes;      /* NULL if there is no topology. */
+    struct link_check *links;   /* NULL if links are not probed. */
+    struct sw *switches;        /* In the order in which they were added. */
+    size_t n, allocated;
+    size_t *forwarding;         /* Index in the topology -> index in
+                                 * 'switches' of the OpenFlow driver. */
+    struct hmap identities;     /* Of struct identity. */
+    struct basis basis;
+};
+
+/* Only the leader probes links. */
+static bool
+probes_links(const struct switches *ss)
+{
+    return ss->links && ss->basis.generation;
+}
+
+static struct driver_status
+sw_status(const struct sw *sw)
+{
+    struct driver_status status;
+
+    sw->driver->class->get_status(sw->driver, &status);
+    return status;
+}
 
 struct switches *
 switches_create(void)
@@ -50,6 +102,7 @@ switches_destroy(struct switches *ss)
         }
         hmap_destroy(&ss->identities);
         free(ss->switches);
+        free(ss->forwarding);
         link_check_destroy(ss->links);
         routes_destroy(ss->routes);
         topology_destroy(ss->topology);
@@ -71,11 +124,11 @@ find_identity(const struct switches *ss, uint64_t datapath)
     return NULL;
 }
 
-/* Whose certificate the switch 'sw', that says it is 'datapath', must have:
- * NULL if nobody's in particular, "" if there is none that would do. */
+/* Returns the certificate name that 'sw', which reports the id 'datapath',
+ * must have: NULL if any is accepted, "" if none is. */
 static const char *
-right_identity(const struct switches *ss, const struct sw *sw,
-               uint64_t datapath)
+required_identity(const struct switches *ss, const struct sw *sw,
+                  uint64_t datapath)
 {
     const struct identity *id;
 
@@ -90,29 +143,30 @@ right_identity(const struct switches *ss, const struct sw *sw,
     return id ? id->name : "";
 }
 
-/* Does 'sw' have the certificate of the switch that it says it is? */
+/* Returns NULL if 'peer', the name in the certificate of 'sw', matches
+ * 'datapath', otherwise an error message that the caller frees. */
 static char *
 check_identity(const struct switches *ss, const struct sw *sw,
                uint64_t datapath, const char *peer)
 {
-    const char *right = right_identity(ss, sw, datapath);
+    const char *required = required_identity(ss, sw, datapath);
 
-    if (!right || (peer && *right && !strcmp(peer, right))) {
+    if (!required || (peer && *required && !strcmp(peer, required))) {
         return NULL;
-    } else if (!*right) {
+    } else if (!*required) {
         return xasprintf("datapath id %016"PRIx64", which no "
                          "--switch-identity has", datapath);
     }
     return xasprintf("the certificate of \"%s\" with datapath id %016"PRIx64
                      ", which is that of \"%s\"", peer ? peer : "", datapath,
-                     right);
+                     required);
 }
 
-/* Is the switch behind 'driver' one that we may have, by its datapath id and
- * its certificate? */
+/* Implements driver_events.admit: checks the switch's datapath id and
+ * certificate. */
 static char *
-admit(const struct driver *driver, uint64_t datapath, const char *peer,
-      void *ss_)
+admit_switch(const struct driver *driver, uint64_t datapath,
+             const char *peer, void *ss_)
 {
     const struct switches *ss = ss_;
     const struct sw *self = NULL;
@@ -120,30 +174,30 @@ admit(const struct driver *driver, uint64_t datapath, const char *peer,
     for (size_t i = 0; i < ss->n; i++) {
         const struct sw *sw = &ss->switches[i];
 
-        self = sw->driver == driver ? sw : self;
-        if (sw->driver != driver) {
-            if (sw_status(sw).datapath == datapath) {
-                return xasprintf("datapath id %016"PRIx64" is that of \"%s\" "
-                                 "too, which is connected", datapath,
-                                 sw->name);
-            }
-        } else if (sw->index >= 0) {
-            uint64_t right = ss->topology->switches[sw->index].datapath;
+        if (sw->driver == driver) {
+            self = sw;
+        } else if (sw_status(sw).datapath == datapath) {
+            return xasprintf("datapath id %016"PRIx64" is that of \"%s\" "
+                             "too, which is connected", datapath, sw->name);
+        }
+    }
+    if (self->index >= 0) {
+        uint64_t expected = ss->topology->switches[self->index].datapath;
 
-            if (datapath != right) {
-                return xasprintf("datapath id %016"PRIx64", \"%s\" has "
-                                 "%016"PRIx64" in the topology", datapath,
-                                 sw->name, right);
-            }
+        if (datapath != expected) {
+            return xasprintf("datapath id %016"PRIx64", \"%s\" has "
+                             "%016"PRIx64" in the topology", datapath,
+                             self->name, expected);
         }
     }
     return check_identity(ss, self, datapath, peer);
 }
 
-/* What came by a link. */
+/* Implements driver_events.packet: passes a received probe to the link
+ * check. */
 static void
-take_packet(const struct driver *driver, uint32_t port, const void *packet,
-            size_t size, void *ss_)
+receive_probe(const struct driver *driver, uint32_t port, const void *packet,
+              size_t size, void *ss_)
 {
     struct switches *ss = ss_;
 
@@ -155,12 +209,12 @@ take_packet(const struct driver *driver, uint32_t port, const void *packet,
     }
 }
 
-static const struct driver_events looking_events = {
-    .admit = admit,
-    .packet = take_packet,
+static const struct driver_events probing_events = {
+    .admit = admit_switch,
+    .packet = receive_probe,
 };
 static const struct driver_events driver_events = {
-    .admit = admit,
+    .admit = admit_switch,
 };
 
 static void
@@ -185,7 +239,7 @@ add_openflow(struct switches *ss, const char *name, const char *target,
 {
     add_switch(ss, name, target, index,
                openflow_create(target, index >= 0 && ss->links
-                               ? &looking_events : &driver_events, ss));
+                               ? &probing_events : &driver_events, ss));
 }
 
 /* Adds the switch whose OpenFlow listener is 'target', such as
@@ -196,9 +250,10 @@ switches_add(struct switches *ss, const char *target)
     add_openflow(ss, target, target, -1);
 }
 
-/* Says that the switch with the datapath id before the colon in 'text' has a
- * certificate for the name after it; once that is said of any, the others of
- * --switch with TLS are refused.  Returns NULL, or a message. */
+/* Parses 'text', "DATAPATH_ID:NAME": the switch with this datapath id must
+ * have a certificate for NAME.  After the first call, a TLS switch of --switch
+ * without an identity is refused.  Returns NULL, or an error message that the
+ * caller frees. */
 char *
 switches_add_identity(struct switches *ss, const char *text)
 {
@@ -225,8 +280,8 @@ switches_add_identity(struct switches *ss, const char *text)
     return NULL;
 }
 
-/* Adds the switches of 't', and looks where its links go if there is a 'key',
- * which is copied.  To be called once. */
+/* Adds the switches of 't' and takes ownership of 't'.  With a 'key', which is
+ * copied, the leader probes the links of 't'.  Must be called at most once. */
 void
 switches_set_topology(struct switches *ss, struct topology *t,
                       const struct lldp_key *key)
@@ -234,7 +289,9 @@ switches_set_topology(struct switches *ss, struct topology *t,
     ss->topology = t;
     ss->routes = routes_create(t);
     ss->links = key ? link_check_create(t, key) : NULL;
+    ss->forwarding = xcalloc(MAX(t->n_switches, 1), sizeof *ss->forwarding);
     for (size_t i = 0; i < t->n_switches; i++) {
+        ss->forwarding[i] = ss->n;
         add_openflow(ss, t->switches[i].name, t->switches[i].target, i);
     }
     for (size_t i = 0; i < t->n_switches; i++) {
@@ -247,24 +304,18 @@ switches_set_topology(struct switches *ss, struct topology *t,
     }
 }
 
-/* The switch with 'index' in the topology, that is, what forwards in it: the
- * drivers of queues come after all of these. */
-static const struct sw *
-find_switch(const struct switches *ss, int index)
+/* Returns the OpenFlow driver of switch 'index' of the topology. */
+static struct driver *
+forwarding_driver(const struct switches *ss, int index)
 {
-    for (size_t i = 0; i < ss->n; i++) {
-        if (ss->switches[i].index == index) {
-            return &ss->switches[i];
-        }
-    }
-    OVS_NOT_REACHED();
+    return ss->switches[ss->forwarding[index]].driver;
 }
 
 static bool
 is_up(const struct switches *ss, const struct topology_link *link)
 {
     for (int end = 0; end < 2; end++) {
-        const struct driver *d = find_switch(ss, link->ends[end].sw)->driver;
+        const struct driver *d = forwarding_driver(ss, link->ends[end].sw);
 
         if (d->class->is_down(d, link->ends[end].port)) {
             return false;
@@ -279,7 +330,7 @@ get_basis(const struct switches *ss, const struct policy *policy,
 {
     struct basis basis;
 
-    memset(&basis, 0, sizeof basis);    /* Padding too: it is compared. */
+    memset(&basis, 0, sizeof basis);    /* Including padding, for memcmp(). */
     ovs_strlcpy(basis.hash, policy->hash, sizeof basis.hash);
     basis.generation = generation;
     basis.version = version;
@@ -304,9 +355,9 @@ update_routes(struct switches *ss, const struct policy *policy,
     free(demands);
 }
 
-/* Wants 'policy', and paths for the order 'version' of the jobs of 'cluster',
- * in all switches, as the leader of 'generation'.  Until the first call none
- * is connected to. */
+/* Desires, in all switches, the levels of 'policy' and paths for order
+ * 'version' of the jobs of 'cluster'.  'generation' is this leader's.  Before
+ * the first call no switch is connected to. */
 void
 switches_set(struct switches *ss, const struct policy *policy,
              int64_t generation, const struct cluster *cluster,
@@ -342,8 +393,8 @@ switches_set(struct switches *ss, const struct policy *policy,
     }
 }
 
-/* This controller no longer leads: no switch is connected to until the next
- * switches_set(). */
+/* Disconnects all switches until the next switches_set(), because this
+ * controller no longer leads. */
 void
 switches_leave(struct switches *ss)
 {
@@ -355,26 +406,28 @@ switches_leave(struct switches *ss)
     }
 }
 
-/* Sends a frame that finds out where a link goes, if both of its ends are up
- * and the switch at the other one would tell. */
+/* Implements link_check_run()'s 'send': sends a probe if both ends of the link
+ * are up and the switch at 'to' is able to report it. */
 static bool
 send_probe(const struct topology_port *from, const struct topology_port *to,
            const void *frame, size_t size, void *ss_)
 {
     const struct switches *ss = ss_;
-    struct driver *d = find_switch(ss, from->sw)->driver;
-    const struct sw *far = find_switch(ss, to->sw);
+    struct driver *sender = forwarding_driver(ss, from->sw);
+    const struct driver *receiver = forwarding_driver(ss, to->sw);
+    struct driver_status status;
 
-    return (sw_status(far).state == DRIVER_IN_SYNC
-            && !d->class->is_down(d, from->port)
-            && !far->driver->class->is_down(far->driver, to->port)
-            && d->class->send(d, from->port, frame, size));
+    receiver->class->get_status(receiver, &status);
+    return (status.state == DRIVER_IN_SYNC
+            && !sender->class->is_down(sender, from->port)
+            && !receiver->class->is_down(receiver, to->port)
+            && sender->class->send(sender, from->port, frame, size));
 }
 
 void
 switches_run(struct switches *ss)
 {
-    if (switches_look(ss)) {
+    if (probes_links(ss)) {
         link_check_run(ss->links, send_probe, ss);
     }
     for (size_t i = 0; i < ss->n; i++) {
@@ -385,10 +438,126 @@ switches_run(struct switches *ss)
 void
 switches_wait(struct switches *ss)
 {
-    if (switches_look(ss)) {
+    if (probes_links(ss)) {
         link_check_wait(ss->links);
     }
     for (size_t i = 0; i < ss->n; i++) {
         ss->switches[i].driver->class->wait(ss->switches[i].driver);
     }
+}
+
+/* Returns the share of 'n_wanted' entries that are applied, 0 to 1. */
+static double
+applied_share(size_t n_applied, size_t n_wanted)
+{
+    return n_wanted ? n_applied / (double) n_wanted : 1;
+}
+
+double
+switches_applied(const struct switches *ss)
+{
+    size_t n_wanted = 0, n_applied = 0;
+
+    for (size_t i = 0; i < ss->n; i++) {
+        struct driver_status status = sw_status(&ss->switches[i]);
+
+        n_wanted += status.n_wanted;
+        n_applied += status.n_applied;
+    }
+    return applied_share(n_applied, n_wanted);
+}
+
+static struct json *
+switch_to_json(const struct sw *sw)
+{
+    static const char *const states[] = {
+        [DRIVER_AWAY] = "away",
+        [DRIVER_REFUSED] = "refused",
+        [DRIVER_WRITING] = "writing",
+        [DRIVER_IN_SYNC] = "in sync",
+    };
+    struct json *json = sw->driver->class->to_json(sw->driver);
+    struct driver_status status = sw_status(sw);
+
+    json_object_put_string(json, "name", sw->name);
+    json_object_put_string(json, "driver", sw->driver->class->name);
+    json_object_put_string(json, "state", states[status.state]);
+    json_object_put(json, "applied", json_real_create(
+                        applied_share(status.n_applied, status.n_wanted)));
+    return json;
+}
+
+static struct json *
+path_to_json(const struct switches *ss, const struct route_path *path)
+{
+    const struct topology *t = ss->topology;
+    struct json *json = json_object_create();
+    struct json *by = json_array_create_empty();
+
+    json_object_put_string(json, "from", t->hosts[path->demand.src].name);
+    json_object_put_string(json, "to", t->hosts[path->demand.dst].name);
+    json_object_put(json, "dscp", json_integer_create(path->demand.dscp));
+    json_object_put(json, "bytes",
+                    json_integer_create(path->demand.bits / 8));
+    for (size_t i = 0; i < path->n_hops; i++) {
+        const struct topology_link *link = &t->links[path->hops[i].link];
+        int end = link->ends[0].sw == path->hops[i].out.sw;
+
+        json_array_add(by, json_string_create(
+                           t->switches[link->ends[end].sw].name));
+    }
+    json_object_put(json, "by", by);
+    return json;
+}
+
+void
+switches_alarms(const struct switches *ss, struct json *alarms)
+{
+    if (probes_links(ss)) {
+        link_check_alarms(ss->links, alarms);
+    }
+}
+
+size_t
+switches_n_alarms(const struct switches *ss)
+{
+    struct json *alarms = json_array_create_empty();
+    size_t n;
+
+    switches_alarms(ss, alarms);
+    n = alarms->array.n;
+    json_destroy(alarms);
+    return n;
+}
+
+/* Returns {"switches": [...], "applied"}, with a topology also "paths" and
+ * "links_down", and "wiring" if links are probed. */
+struct json *
+switches_status(const struct switches *ss)
+{
+    struct json *status = json_object_create();
+    struct json *array = json_array_create_empty();
+
+    for (size_t i = 0; i < ss->n; i++) {
+        json_array_add(array, switch_to_json(&ss->switches[i]));
+    }
+    json_object_put(status, "switches", array);
+    json_object_put(status, "applied",
+                    json_real_create(switches_applied(ss)));
+    if (ss->topology) {
+        struct json *paths = json_array_create_empty();
+        size_t n;
+        const struct route_path *p = routes_paths(ss->routes, &n);
+
+        for (size_t i = 0; i < n; i++) {
+            json_array_add(paths, path_to_json(ss, &p[i]));
+        }
+        json_object_put(status, "paths", paths);
+        if (ss->links) {
+            json_object_put(status, "wiring", link_check_to_json(ss->links));
+        }
+        json_object_put(status, "links_down", json_integer_create(
+                            routes_n_down(ss->routes)));
+    }
+    return status;
 }

@@ -3,23 +3,21 @@
 #ifndef SWITCHES_H
 #define SWITCHES_H 1
 
-/* The switches that the controller keeps as its policy and the order want
- * them.
+/* Programs all switches by the policy, the topology and the order.
  *
  *
  * Motivation
  * ==========
  *
- * What a switch shall have follows from the policy (levels and queues), the
- * topology (who is where) and the order (which traffic gets a path of its
- * own).  It is computed as a whole when one of these changes, or a link goes
- * up or down, and given to each switch's driver, which finds out what differs.
+ * The desired state of a switch follows from the policy (levels and queues),
+ * the topology (location of each host) and the order (which traffic gets a
+ * path of its own).  It is computed as a whole when one of these changes, or
+ * when a link goes up or down, and given to the driver of each switch, which
+ * sends only the differences.
  *
- * A switch is who it says it is only if nobody else says the same: one whose
- * datapath id is not the topology's, or is another connected switch's too, is
- * refused, and so is a listener that leads to a switch that is already there.
- * With TLS it must also have that switch's certificate: somebody who has got
- * hold of one switch cannot speak for another.
+ * A switch is refused if its datapath id differs from the topology's, or if
+ * another connected switch has the same.  With TLS, its certificate must match
+ * its datapath id, so that the key of one switch cannot be used for another.
  *
  *
  * Usage
@@ -27,12 +25,12 @@
  *
  *    struct switches *ss = switches_create();
  *
- *    switches_set_topology(ss, topology, &key);  // Or none.
+ *    switches_set_topology(ss, topology, &key);  // Optional.
  *    switches_add(ss, "tcp:192.0.2.1:6653");     // Others.
  *    for (;;) {
  *        switches_run(ss);
  *        switches_set(ss, policy, generation, cluster, version);
- *        ...or switches_leave(ss), while somebody else leads...
+ *        ...or, as standby, switches_leave(ss)...
  *        switches_wait(ss);
  *        poll_block();
  *    }
@@ -41,7 +39,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Takes over the topology.  Main thread only. */
+ * Owns the topology.  Main thread only. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -69,10 +67,10 @@ void switches_leave(struct switches *);
 void switches_run(struct switches *);
 void switches_wait(struct switches *);
 
-/* Parts of what is wanted in all switches that are there, 0 to 1. */
+/* Returns the share of all desired entries that are applied, 0 to 1. */
 double switches_applied(const struct switches *);
 
-/* Appends a line for each thing to look at, of which there are so many. */
+/* Append one text per active alarm to 'alarms'; return their number. */
 void switches_alarms(const struct switches *, struct json *alarms);
 size_t switches_n_alarms(const struct switches *);
 
