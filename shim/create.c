@@ -10,6 +10,7 @@
 
 #include <rte_mbuf.h>
 
+#include "base/memory.h"
 #include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "wire/shim-connections.h"
@@ -181,7 +182,7 @@ create_tables(struct shim *s)
     s->bursts = bursts_create();
     s->tap = tap_create(TAP_BYTES);
     return (s->flows && s->slots && s->misses && s->bursts && s->tap ? NULL
-            : strdup("no memory"));
+            : duplicate("no memory"));
 }
 
 static char *
@@ -209,7 +210,7 @@ create_ports(struct shim *s)
         "packets", pool_packets(o), 256, 0,
         room_of_packet(o), SOCKET_ID_ANY);
     if (!s->pool) {
-        return strdup("no memory for packet buffers");
+        return duplicate("no memory for packet buffers");
     }
     error = create_port(s, &o->host, 0, &s->host);
     return error ? error : create_port(s, &o->uplink, 1, &s->uplink);
@@ -232,10 +233,10 @@ create_loops(struct shim *s)
                                          lane_queue(s, s->host, i),
                                          lane_queue(s, s->uplink, i));
         if (!s->lane_loops[i]) {
-            return strdup("no memory");
+            return duplicate("no memory");
         }
     }
-    return s->loop ? NULL : strdup("no memory");
+    return s->loop ? NULL : duplicate("no memory");
 }
 
 static char *
@@ -269,7 +270,7 @@ create_forward(struct shim *s)
 
     memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
-    error = s->forward ? create_loops(s) : strdup("no memory");
+    error = s->forward ? create_loops(s) : duplicate("no memory");
     s->succession = (struct succession) {
         .forward = s->forward,
         .loop = s->loop,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "wire/shim-protocol.h"
 #include "shim/options.h"
 
@@ -20,7 +21,7 @@ option_message(const char *format, ...)
     va_start(args, format);
     n = vasprintf(&s, format, args);
     va_end(args);
-    return n < 0 ? strdup("no memory") : s;
+    return n < 0 ? duplicate("no memory") : s;
 }
 
 bool

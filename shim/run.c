@@ -14,6 +14,7 @@
 #include <rte_lcore.h>
 #include <rte_telemetry.h>
 
+#include "base/memory.h"
 #include "base/service-notify.h"
 #include "shim/clock/clock.h"
 #include "shim/control/server.h"
@@ -197,7 +198,7 @@ shim_run(struct shim *s)
     int error = pthread_create(&thread, NULL, control_thread, s);
 
     if (error) {
-        return strdup(strerror(error));
+        return duplicate(strerror(error));
     }
     telemetry_shim = s;
     rte_telemetry_register_cmd("/stagecoach/stats", telemetry_stats,

@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "shim/clock/clock.h"
 #include "shim/control/show.h"
 #include "shim/options.h"
@@ -28,21 +29,19 @@ static char *
 check_iface(const char *option, const struct port_spec *spec, uint32_t mtu)
 {
     const char *iface = spec->iface;
-    char *error = NULL;
-    int has, n = 0;
+    int has;
 
     if (!(spec->driver->flags & PORT_KERNEL)) {
         return NULL;
     }
     has = iface_mtu(iface);
     if (has < 0) {
-        n = asprintf(&error, "%s: there is no interface \"%s\" here", option,
-                     iface);
-    } else if (has > (int) mtu) {
-        n = asprintf(&error, "%s: %s has MTU %d, at most --mtu %"PRIu32
-                     " is allowed", option, iface, has, mtu);
+        return message("%s: there is no interface \"%s\" here", option,
+                       iface);
     }
-    return n < 0 ? strdup("no memory") : error;
+    return (has <= (int) mtu ? NULL
+            : message("%s: %s has MTU %d, at most --mtu %"PRIu32
+                      " is allowed", option, iface, has, mtu));
 }
 
 /* Blocks the signals that end us, in all threads to come, and makes them
@@ -98,14 +97,12 @@ serve(struct shim *s, char *argv[], int argc)
     if (error && huge && s->options.huge == HUGE_AUTO) {
         /* Somebody else took the pages.  DPDK starts only once in a process,
          * so this becomes a new one. */
-        char **again = calloc(argc + 2, sizeof *again);
+        char **again = allocate(argc + 2, sizeof *again);
 
         shim_say(s, "%s; once more without huge pages", error);
-        if (again) {
-            memcpy(again, argv, argc * sizeof *again);
-            again[argc] = (char *) "--no-huge";
-            execv("/proc/self/exe", again);
-        }
+        memcpy(again, argv, argc * sizeof *again);
+        again[argc] = (char *) "--no-huge";
+        execv("/proc/self/exe", again);
         free(again);
     }
     if (error) {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/service-notify.h"
 #include "wire/shim-connections.h"
 #include "shim/clock/clock.h"
@@ -29,7 +30,7 @@ successor_begin(struct shim *s)
         shim_say(s, "there is no shim to take over from");
     }
     if (!error && s->old && take_over_tables(s->old, s->flows, s->slots)) {
-        error = strdup("the other shim does not tell its tables");
+        error = duplicate("the other shim does not tell its tables");
     }
     return error;
 }
@@ -73,7 +74,7 @@ successor_finish(struct shim *s)
     forward_discard(s->forward);
     error = take_over_stop(s->old, &state);
     if (error) {
-        return strdup("the other shim does not let go");
+        return duplicate("the other shim does not let go");
     }
     take_connections(s);
     forward_discard(s->forward);

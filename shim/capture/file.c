@@ -9,6 +9,8 @@
 
 #include <pcap/pcap.h>
 
+#include "base/memory.h"
+
 #define NS_PER_S UINT64_C(1000000000)
 
 struct capture_reader {
@@ -23,20 +25,22 @@ struct capture_writer {
     pcap_dumper_t *dumper;
 };
 
+/* Puts 'error' on one line: libpcap quotes bytes of the file. */
 static char *
-message(const char *name, const char *what)
+one_line(char *error)
 {
-    char *s;
-
-    if (asprintf(&s, "%s: %s", name, what) < 0) {
-        return strdup("no memory");
-    }
-    for (char *p = s; *p; p++) {        /* libpcap quotes what it has read. */
+    for (char *p = error; *p; p++) {
         if (*p == '\n') {
             *p = ' ';
         }
     }
-    return s;
+    return error;
+}
+
+static char *
+file_error(const char *file, const char *what)
+{
+    return one_line(message("%s: %s", file, what));
 }
 
 static char *
@@ -44,18 +48,10 @@ check_link(const struct capture_reader *c)
 {
     int link = pcap_datalink(c->pcap);
     const char *name = pcap_datalink_val_to_name(link);
-    char *error, *what;
 
-    if (link == DLT_EN10MB) {
-        return NULL;
-    }
-    if (asprintf(&what, "link type %s (%d), only Ethernet is allowed",
-                 name ? name : "unknown", link) < 0) {
-        return strdup("no memory");
-    }
-    error = message(c->name, what);
-    free(what);
-    return error;
+    return (link == DLT_EN10MB ? NULL
+            : message("%s: link type %s (%d), only Ethernet is allowed",
+                      c->name, name ? name : "unknown", link));
 }
 
 /* Reads from 'stream', which it closes whatever happens. */
@@ -64,21 +60,16 @@ capture_open_stream(const char *name, FILE *stream,
                     struct capture_reader **readerp)
 {
     char reason[PCAP_ERRBUF_SIZE], *error;
-    struct capture_reader *c = calloc(1, sizeof *c);
+    struct capture_reader *c = allocate(1, sizeof *c);
 
     *readerp = NULL;
-    if (!c) {
-        fclose(stream);
-        return strdup("no memory");
-    }
-    c->name = strdup(name);
+    c->name = duplicate(name);
     c->pcap = pcap_fopen_offline_with_tstamp_precision(
         stream, PCAP_TSTAMP_PRECISION_NANO, reason);
     if (!c->pcap) {
         fclose(stream);
     }
-    error = (!c->name ? strdup("no memory")
-             : !c->pcap ? message(name, reason) : check_link(c));
+    error = c->pcap ? check_link(c) : file_error(name, reason);
     if (error) {
         capture_close(c);
     } else {
@@ -94,20 +85,13 @@ capture_open(const char *file, struct capture_reader **readerp)
 
     *readerp = NULL;
     return (stream ? capture_open_stream(file, stream, readerp)
-            : message(file, strerror(errno)));
+            : file_error(file, strerror(errno)));
 }
 
 static char *
 at_frame(const struct capture_reader *c, const char *what)
 {
-    char *place, *error;
-
-    if (asprintf(&place, "%s: frame %"PRIu64, c->name, c->n) < 0) {
-        return strdup("no memory");
-    }
-    error = message(place, what);
-    free(place);
-    return error;
+    return one_line(message("%s: frame %"PRIu64": %s", c->name, c->n, what));
 }
 
 /* Reads the next frame into '*frame'; without data if there is none. */
@@ -169,26 +153,19 @@ writer_destroy(struct capture_writer *w)
 char *
 capture_create(const char *file, struct capture_writer **writerp)
 {
-    struct capture_writer *w = calloc(1, sizeof *w);
+    struct capture_writer *w = allocate(1, sizeof *w);
     FILE *stream;
 
     *writerp = NULL;
-    if (!w) {
-        return strdup("no memory");
-    }
-    w->name = strdup(file);
+    w->name = duplicate(file);
     w->pcap = pcap_open_dead_with_tstamp_precision(
         DLT_EN10MB, CAPTURE_MAX_FRAME, PCAP_TSTAMP_PRECISION_NANO);
-    if (!w->name || !w->pcap) {
-        writer_destroy(w);
-        return strdup("no memory");
-    }
-    stream = fopen(file, "we");
+    stream = w->pcap ? fopen(file, "we") : NULL;
     if (stream) {
         w->dumper = pcap_dump_fopen(w->pcap, stream);
     }
     if (!w->dumper) {
-        char *error = message(file, stream ? pcap_geterr(w->pcap)
+        char *error = file_error(file, stream ? pcap_geterr(w->pcap)
                               : strerror(errno));
 
         writer_destroy(w);
@@ -223,8 +200,8 @@ capture_finish(struct capture_writer *w)
     }
     errno = 0;
     if (pcap_dump_flush(w->dumper) || ferror(pcap_dump_file(w->dumper))) {
-        error = message(w->name, errno ? strerror(errno)
-                        : "could not be written");
+        error = file_error(w->name, errno ? strerror(errno)
+                           : "could not be written");
     }
     writer_destroy(w);
     return error;

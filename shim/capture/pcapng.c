@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 /* Of draft-ietf-opsawg-pcapng, section 4. */
 enum {
     SECTION = 0x0a0d0d0a,
@@ -122,33 +124,19 @@ write_head(struct pcapng *p, const char *interface)
     write_block(p, INTERFACE, &iface, iface.n, NULL, 0);
 }
 
-static char *
-message(const char *file, int error)
-{
-    char *s;
-
-    return (asprintf(&s, "%s: %s", file, strerror(error)) < 0
-            ? strdup("no memory") : s);
-}
-
 char *
 pcapng_create(const char *file, const char *interface, struct pcapng **pp)
 {
-    struct pcapng *p = calloc(1, sizeof *p);
+    FILE *stream = fopen(file, "we");
+    struct pcapng *p;
 
     *pp = NULL;
-    if (!p || !(p->name = strdup(file))) {
-        free(p);
-        return strdup("no memory");
+    if (!stream) {
+        return message("%s: %s", file, strerror(errno));
     }
-    p->stream = fopen(file, "we");
-    if (!p->stream) {
-        char *error = message(file, errno);
-
-        free(p->name);
-        free(p);
-        return error;
-    }
+    p = allocate(1, sizeof *p);
+    p->name = duplicate(file);
+    p->stream = stream;
     write_head(p, interface);
     *pp = p;
     return NULL;
@@ -188,7 +176,7 @@ pcapng_finish(struct pcapng *p, uint64_t dropped)
     write_block(p, STATISTICS, &b, b.n, NULL, 0);
     errno = 0;
     if (fflush(p->stream) || ferror(p->stream)) {
-        error = message(p->name, errno ? errno : EIO);
+        error = message("%s: %s", p->name, strerror(errno ? errno : EIO));
     }
     fclose(p->stream);
     free(p->name);

@@ -12,19 +12,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "wire/buffer.h"
 #include "shim/control/server-private.h"
 #include "shim/classify/miss.h"
 
 #define CAPTURE_MS 10           /* Between two looks at what was captured. */
-
-static char *
-message(const char *path, const char *what)
-{
-    char *s;
-
-    return asprintf(&s, "%s: %s", path, what) < 0 ? NULL : s;
-}
 
 /* Does somebody listen at 'address'? */
 static bool
@@ -60,15 +53,15 @@ listen_at(const char *path, int *fdp)
     int fd, error;
 
     if (!*path || strlen(path) >= sizeof address.sun_path) {
-        return message(path, "not a path of 1 to 107 bytes");
+        return message("%s: not a path of 1 to 107 bytes", path);
     }
     strcpy(address.sun_path, path);
     if (!lstat(path, &st)) {
         if (!S_ISSOCK(st.st_mode)) {
-            return message(path, "exists and is not a socket");
+            return message("%s: exists and is not a socket", path);
         }
         if (is_alive(&address)) {
-            return message(path, "another shim listens there");
+            return message("%s: another shim listens there", path);
         }
         unlink(path);
     }
@@ -81,7 +74,7 @@ listen_at(const char *path, int *fdp)
         if (fd >= 0) {
             close(fd);
         }
-        return message(path, strerror(error));
+        return message("%s: %s", path, strerror(error));
     }
     *fdp = fd;
     return NULL;
@@ -91,24 +84,17 @@ char *
 server_create(const char *path, const struct server_config *config,
               struct server **serverp)
 {
-    struct server *s = calloc(1, sizeof *s);
+    struct server *s = allocate(1, sizeof *s);
     char *error;
 
     *serverp = NULL;
-    if (!s) {
-        return message(path, "no memory");
-    }
     s->config = *config;
     for (int i = 0; i < SERVER_MAX_PEERS; i++) {
         s->peers[i].fd = -1;
     }
-    if (asprintf(&s->path, "%s%s", path,
-                 config->succeeds ? ".new" : "") < 0) {
-        s->path = NULL;
-    }
-    s->published_path = config->succeeds ? strdup(path) : NULL;
-    error = (s->path && (s->published_path || !config->succeeds)
-             ? listen_at(s->path, &s->fd) : message(path, "no memory"));
+    s->path = message("%s%s", path, config->succeeds ? ".new" : "");
+    s->published_path = config->succeeds ? duplicate(path) : NULL;
+    error = listen_at(s->path, &s->fd);
     if (error) {
         free(s->published_path);
         free(s->path);
@@ -127,7 +113,7 @@ server_publish(struct server *s)
         return NULL;
     }
     if (rename(s->path, s->published_path)) {
-        return message(s->published_path, strerror(errno));
+        return message("%s: %s", s->published_path, strerror(errno));
     }
     free(s->path);
     s->path = s->published_path;

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "wire/shim-client.h"
 
 #define TIMEOUT_MS 2000
@@ -166,7 +167,6 @@ shim_show(const char *path, FILE *stream)
     };
     struct shim_client *c;
     int error = shim_client_open(path, &c);
-    char *message = NULL;
 
     for (size_t i = 0; !error && i < sizeof parts / sizeof *parts; i++) {
         const void *body;
@@ -180,9 +180,6 @@ shim_show(const char *path, FILE *stream)
     }
     error = error ? error : show_pages(c, stream);
     shim_client_close(c);
-    if (error && asprintf(&message, "%s: no shim answers there (%s)", path,
-                          strerror(error)) < 0) {
-        return strdup("no memory");
-    }
-    return message;
+    return (error ? message("%s: no shim answers there (%s)", path,
+                            strerror(error)) : NULL);
 }

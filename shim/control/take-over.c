@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "base/memory.h"
 #include "wire/shim-client.h"
 #include "wire/shim-connections.h"
 #include "shim/classify/flow-table.h"
@@ -24,15 +25,6 @@ struct take_over {
     uint32_t pid;               /* Of the other process. */
     bool stopped;
 };
-
-static char *
-message(const char *path, const char *what, int error)
-{
-    char *s;
-
-    return asprintf(&s, "%s: %s (%s)", path, what, strerror(error)) < 0
-           ? strdup("no memory") : s;
-}
 
 /* Returns the peer's process id as the kernel tells it, 0 if it does not. */
 static uint32_t
@@ -48,21 +40,23 @@ peer_pid(const struct shim_client *client)
 char *
 take_over_begin(const char *path, struct take_over **top)
 {
-    struct take_over *to = calloc(1, sizeof *to);
-    int error = to ? shim_client_open(path, &to->client) : ENOMEM;
+    struct take_over *to = allocate(1, sizeof *to);
+    int error = shim_client_open(path, &to->client);
 
     *top = NULL;
     if (error) {
         free(to);
         return error == ENOENT || error == ECONNREFUSED ? NULL
-               : message(path, "cannot take over from there", error);
+               : message("%s: cannot take over from there (%s)", path,
+                         strerror(error));
     }
     to->pid = peer_pid(to->client);
     error = shim_client_transact(to->client, SHIM_HELLO, NULL, 0, TIMEOUT_MS,
                                  NULL, NULL);
     if (error) {
         take_over_finish(to);
-        return message(path, "the shim there does not answer", error);
+        return message("%s: the shim there does not answer (%s)", path,
+                       strerror(error));
     }
     *top = to;
     return NULL;

@@ -13,6 +13,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include "base/memory.h"
 #include "shim/ports/port-driver.h"
 #include "shim/ports/port-spec.h"
 
@@ -84,14 +85,8 @@ put_cards(const struct eal_config *config, const char *argv[])
 static char *
 start_dpdk(int argc, const char *argv[])
 {
-    char *error;
-
-    if (rte_eal_init(argc, (char **) argv) >= 0) {
-        return NULL;
-    }
-    return (asprintf(&error, "DPDK does not start (%s)",
-                     rte_strerror(rte_errno)) < 0 ? strdup("no memory")
-            : error);
+    return (rte_eal_init(argc, (char **) argv) >= 0 ? NULL
+            : message("DPDK does not start (%s)", rte_strerror(rte_errno)));
 }
 
 char *

@@ -14,6 +14,7 @@
 #include <rte_eth_ring.h>
 #include <rte_ethdev.h>
 
+#include "base/memory.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/offload.h"
 #include "shim/ports/port-driver.h"
@@ -29,12 +30,9 @@ has(const struct port_device *d, unsigned int flag)
 }
 
 static char *
-message(const struct port_device *d, const char *what, int error)
+device_error(const struct port_device *d, const char *what, int error)
 {
-    char *s;
-
-    return asprintf(&s, "%s: %s (%s)", d->spec.what, what,
-                    strerror(error)) < 0 ? strdup("no memory") : s;
+    return message("%s: %s (%s)", d->spec.what, what, strerror(error));
 }
 
 static void
@@ -165,7 +163,7 @@ port_device_open(struct port_device *d, struct rte_mempool *pool)
     error = error ? error : rte_eth_dev_get_port_by_name(d->name, &d->id);
     if (error) {
         remove_device(d);
-        return message(d, "DPDK cannot make a port of it", -error);
+        return device_error(d, "DPDK cannot make a port of it", -error);
     }
     error = start(d, pool, interrupt);
     if (error && interrupt) {
@@ -175,7 +173,7 @@ port_device_open(struct port_device *d, struct rte_mempool *pool)
     if (error) {
         rte_eth_dev_close(d->id);
         remove_device(d);
-        return message(d, "DPDK cannot start the port", -error);
+        return device_error(d, "DPDK cannot start the port", -error);
     }
     d->up = true;
     find_fds(d, interrupt);
@@ -208,7 +206,7 @@ port_device_open_rings(struct port_device *d, const char *name,
     d->id = id;
     error = error ? error : start(d, pool, false);
     d->up = !error;
-    return error ? message(d, "DPDK cannot make a port of rings", -error)
+    return error ? device_error(d, "DPDK cannot make a port of rings", -error)
                  : NULL;
 }
 

@@ -6,40 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "shim/ports/port-driver.h"
-
-/* Returns "af_packet, af_xdp, ...", malloc()'d, or NULL. */
-static char *
-kinds(void)
-{
-    char *list = NULL;
-
-    for (const struct port_driver *d = port_drivers; d->name; d++) {
-        char *longer;
-
-        if (asprintf(&longer, "%s%s%s", list ? list : "", list ? ", " : "",
-                     d->name) < 0) {
-            longer = NULL;
-        }
-        free(list);
-        list = longer;
-        if (!list) {
-            return NULL;
-        }
-    }
-    return list;
-}
 
 static char *
 unknown_kind(const char *place, const char *text)
 {
-    char *list = kinds(), *error;
+    char *error = message("%s: \"%s\" is not a port, the kinds are", place,
+                          text);
 
-    if (!list || asprintf(&error, "%s: \"%s\" is not a port, the kinds are "
-                          "%s", place, text, list) < 0) {
-        error = strdup("no memory");
+    for (const struct port_driver *d = port_drivers; d->name; d++) {
+        char *longer = message("%s%s %s", error, d == port_drivers ? "" : ",",
+                               d->name);
+
+        free(error);
+        error = longer;
     }
-    free(list);
     return error;
 }
 
@@ -91,7 +73,6 @@ port_spec_parse(const char *place, const char *text, struct port_spec *spec)
     const struct port_driver *driver = port_driver_find(text, length);
     bool bare = driver && driver->argument == PORT_ARG_NONE;
     const char *what = bare ? text : text + length + (text[length] == ':');
-    char *error;
 
     if (!driver) {
         return unknown_kind(place, text);
@@ -103,12 +84,9 @@ port_spec_parse(const char *place, const char *text, struct port_spec *spec)
                  driver->argument == PORT_ARG_IFACE ? what : "");
         return NULL;
     }
-    if (asprintf(&error, "%s: \"%s\" is not a port, such as %s%s%s", place,
-                 text, driver->name, bare ? "" : ":",
-                 bare ? "" : driver->example) < 0) {
-        return strdup("no memory");
-    }
-    return error;
+    return message("%s: \"%s\" is not a port, such as %s%s%s", place, text,
+                   driver->name, bare ? "" : ":",
+                   bare ? "" : driver->example);
 }
 
 bool

@@ -10,6 +10,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 
+#include "base/memory.h"
 #include "shim/clock/counter.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/finish.h"
@@ -79,32 +80,26 @@ set_max_packet(struct port *port, uint32_t mtu)
 static struct port *
 new_port(uint32_t mtu, struct rte_mempool *pool)
 {
-    struct port *port = calloc(1, sizeof *port);
+    struct port *port = allocate(1, sizeof *port);
 
-    if (port) {
-        port->first = port;
-        port->n_queues = 1;
-        port->device.mtu = mtu;
-        port->pool = pool;
-    }
+    port->first = port;
+    port->n_queues = 1;
+    port->device.mtu = mtu;
+    port->pool = pool;
     return port;
 }
 
-/* Makes a struct port for each queue.  Returns false without memory. */
-static bool
+/* Makes a struct port for each queue. */
+static void
 add_queues(struct port *port)
 {
     for (uint16_t i = 1; i < port->device.n_queues; i++) {
-        struct port *other = port->others[i] = calloc(1, sizeof *other);
+        struct port *other = port->others[i] = allocate(1, sizeof *other);
 
-        if (!other) {
-            return false;
-        }
         other->first = port;
         other->queue = i;
         port->n_queues++;
     }
-    return true;
 }
 
 /* The port begins anew: nothing is known against it. */
@@ -124,11 +119,10 @@ set_up(struct port *port)
     const char *iface = port->device.spec.iface;
     int mtu = has_flag(port, PORT_KERNEL) ? iface_mtu(iface)
                                           : (int) port->device.mtu;
-    char *error = NULL;
+    char *error;
 
     if (mtu < 0) {
-        return asprintf(&error, "%s: there is no such interface", iface) < 0
-               ? strdup("no memory") : error;
+        return message("%s: there is no such interface", iface);
     }
     port->ifindex = if_nametoindex(iface);
     error = port_device_open(&port->device, port->pool);
@@ -146,10 +140,7 @@ finish_create(struct port *port, char *error, struct port **portp)
         free(port);
         return error;
     }
-    if (!add_queues(port)) {
-        port_destroy(port);
-        return strdup("no memory");
-    }
+    add_queues(port);
     *portp = port;
     return NULL;
 }
@@ -163,10 +154,6 @@ port_create(const struct port_spec *spec, unsigned int index, uint32_t mtu,
     struct port *port = new_port(mtu, pool);
     char *error;
 
-    if (!port) {
-        *portp = NULL;
-        return strdup("no memory");
-    }
     port->device.spec = *spec;
     port->device.index = index;
     error = set_up(port);
@@ -181,10 +168,6 @@ port_create_rings(const char *name, uint32_t mtu, struct rte_mempool *pool,
     struct port *port = new_port(mtu, pool);
     char *error;
 
-    if (!port) {
-        *portp = NULL;
-        return strdup("no memory");
-    }
     set_max_packet(port, mtu);
     error = port_device_open_rings(&port->device, name, in, out, n, pool);
     return finish_create(port, error, portp);

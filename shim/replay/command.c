@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "shim/capture/file.h"
 #include "shim/options.h"
 #include "shim/ports/eal.h"
@@ -37,14 +38,13 @@ static char *
 check_differs(const char *option, const char *path, const char *other)
 {
     struct stat a, b;
-    char *error;
 
     if (stat(path, &a) || stat(other, &b) || a.st_ino != b.st_ino
         || a.st_dev != b.st_dev || !S_ISREG(a.st_mode)) {
         return NULL;
     }
-    return (asprintf(&error, "%s: %s is also %s, another file is needed",
-                     option, path, other) < 0 ? strdup("no memory") : error);
+    return message("%s: %s is also %s, another file is needed", option, path,
+                   other);
 }
 
 static char *

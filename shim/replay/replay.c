@@ -10,6 +10,7 @@
 #include <rte_mbuf_dyn.h>
 #include <rte_ring.h>
 
+#include "base/memory.h"
 #include "shim/capture/file.h"
 #include "shim/classify/bursts.h"
 #include "shim/loop/egress.h"
@@ -88,7 +89,7 @@ end_create(struct replay *r, const char *name, struct end *end)
     end->out = rte_ring_create(out, RING_SIZE, SOCKET_ID_ANY,
                                RING_F_SP_ENQ | RING_F_SC_DEQ);
     if (!end->in || !end->out) {
-        return strdup("no memory for rings");
+        return duplicate("no memory for rings");
     }
     return port_create_rings(name, r->mtu, r->pool, &end->in, &end->out, 1,
                              &end->port);
@@ -117,7 +118,7 @@ create_ends(struct replay *r)
         "replay", egress_pool_packets(r->rules->rate_bps, r->mtu), 0, 0,
         room_of_packet(r->rules), SOCKET_ID_ANY);
     if (r->origin_at < 0 || !r->pool) {
-        return strdup("no memory for packet buffers");
+        return duplicate("no memory for packet buffers");
     }
     error = end_create(r, "host", &r->host);
     return error ? error : end_create(r, "uplink", &r->uplink);
@@ -147,7 +148,7 @@ create_tables(struct replay *r)
     r->flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
     r->slots = job_slots_create();
     r->bursts = bursts_create();
-    return r->flows && r->slots && r->bursts ? NULL : strdup("no memory");
+    return r->flows && r->slots && r->bursts ? NULL : duplicate("no memory");
 }
 
 /* What is made anew for each capture. */
@@ -168,7 +169,7 @@ begin(struct replay *r)
     config.misses = r->misses = miss_create();
     r->forward = r->misses ? forward_create(&config) : NULL;
     if (!r->forward) {
-        return strdup("no memory");
+        return duplicate("no memory");
     }
     r->port_dropped = count_port_dropped(r);
     forward_set_guard(r->forward, r->rules->guard);
@@ -184,10 +185,10 @@ static void
 end(struct replay *r)
 {
     uint32_t n = flow_table_count(r->flows);
-    struct shim_flow *flows = n ? calloc(n, sizeof *flows) : NULL;
+    struct shim_flow *flows = allocate(n, sizeof *flows);
     uint64_t cursor = 0;
 
-    n = flows ? flow_table_list(r->flows, &cursor, flows, n) : 0;
+    n = flow_table_list(r->flows, &cursor, flows, n);
     for (uint32_t i = 0; i < n; i++) {
         flow_table_delete(r->flows, &flows[i].key);
     }
@@ -206,13 +207,10 @@ char *
 replay_create(const struct replay_rules *rules, replay_leave_func *leave,
               void *aux, struct replay **replayp)
 {
-    struct replay *r = calloc(1, sizeof *r);
+    struct replay *r = allocate(1, sizeof *r);
     char *error;
 
     *replayp = NULL;
-    if (!r) {
-        return strdup("no memory");
-    }
     r->rules = rules;
     r->leave = leave;
     r->aux = aux;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json-check.h"
+#include "base/memory.h"
 #include "shim/classify/parse.h"
 #include "shim/ports/port-spec.h"
 
@@ -20,18 +21,6 @@
 static const char *const protocol_names[] = { "any", "tcp", "udp", NULL };
 static const char *const otherwise_names[] = { "from-host", "to-host",
                                                "skip", NULL };
-
-/* Returns zeroed memory, which nobody can do without. */
-static void *
-allocate(size_t n, size_t size)
-{
-    void *p = calloc(n ? n : 1, size);
-
-    if (!p) {
-        abort();
-    }
-    return p;
-}
 
 /* Reads "ADDRESS" or "ADDRESS/BITS". */
 static bool
@@ -166,11 +155,8 @@ add_flow(struct replay_rules *rules)
 {
     if (rules->n_flows == rules->allocated_flows) {
         rules->allocated_flows = rules->allocated_flows * 2 + 16;
-        rules->flows = realloc(rules->flows, rules->allocated_flows
-                               * sizeof *rules->flows);
-        if (!rules->flows) {
-            abort();
-        }
+        rules->flows = reallocate(rules->flows, rules->allocated_flows,
+                                  sizeof *rules->flows);
     }
     memset(&rules->flows[rules->n_flows], 0, sizeof *rules->flows);
     return &rules->flows[rules->n_flows++];
