@@ -10,12 +10,12 @@
 #include "trainer/ps/bench-ps.h"
 #include "trainer/compare/compare-command.h"
 #include "trainer/process/control.h"
+#include "trainer/loop/loop.h"
 #include "trainer/loop/node.h"
 #include "trainer/process/options.h"
 #include "trainer/groups/group-server.h"
 #include "trainer/ps/server.h"
 #include "trainer/gossip/peer.h"
-#include "trainer/loop/worker.h"
 
 enum {
     EXIT_FAILED = 1,
@@ -48,9 +48,12 @@ run(const struct options *o, struct control *control)
             .control = control,
         });
     }
-    return o->role == ROLE_PEER ? sync_peer_run(o, control)
-           : o->role == ROLE_NODE ? node_run(o, control)
-           : worker_run(o, control);
+    if (o->role == ROLE_NODE) {
+        return node_run(o, control);
+    }
+    return loop_run(o, control, o->role == ROLE_PEER ? &exchange_peers
+                                : o->role == ROLE_LOCAL ? &exchange_local
+                                : &exchange_server);
 }
 
 static int

@@ -186,7 +186,8 @@ peer_main(const struct crew *crew, const char *scheme, int rank,
     crew_become(out);
     error = options_parse(sizeof argv / sizeof *argv, (char **) argv, &o,
                           &help);
-    error = error ? error : sync_peer_run(&o, control_create(o.until));
+    error = error ? error : loop_run(&o, control_create(o.until),
+                                     &exchange_peers);
     crew_exit(error);
 }
 

@@ -13,7 +13,6 @@
 
 #include <cmocka.h>
 
-#include "trainer/loop/assignment.h"
 #include "trainer/backend/backend.h"
 #include "trainer/schemes/shard.h"
 #include "trainer/schemes/sync.h"
@@ -79,7 +78,7 @@ take_shares(struct job *job)
         struct shard before = job->shares[to];
 
         if (m.kind == SYNC_ASSIGN) {
-            assert_null(assignment_take(&m, BATCH, &job->shares[to]));
+            assert_null(sync_assigned_shard(&m, BATCH, &job->shares[to]));
             job->n_changes += job->shares[to].n != before.n;
         }
     }
@@ -156,13 +155,13 @@ assignments_stay_within_the_whole(void **state)
     struct shard share = { 1, 2 };
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        char *error = assignment_take(&wrong[i], BATCH, &share);
+        char *error = sync_assigned_shard(&wrong[i], BATCH, &share);
 
         assert_non_null(error);
         free(error);
     }
     assert_int_equal(share.first, 1);
-    assert_null(assignment_take(&most, 65536, &share));
+    assert_null(sync_assigned_shard(&most, 65536, &share));
     assert_int_equal(share.first + share.n, 65536);
 }
 

@@ -109,22 +109,22 @@ begin(struct peer_scheme *s)
     }
 }
 
-static enum peer_result
+static enum loop_result
 finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
 
     while (s->with >= 0 && s->got < peer->n_parameters) {
-        enum peer_result result
+        enum loop_result result
             = sync_peer_wait(peer, report_monotonic_us() + PATIENT_US);
 
-        if (result != PEER_OK) {
+        if (result != LOOP_OK) {
             return result;
         }
     }
     s->with = -1;
     sync_peer_step(peer, peer->gradient);
-    return PEER_OK;
+    return LOOP_OK;
 }
 
 static void

@@ -45,12 +45,12 @@ destroy(struct peer_scheme *s)
     free(s);
 }
 
-static enum peer_result
+static enum loop_result
 finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
     size_t n = peer->n_parameters;
-    enum peer_result result = PEER_OK;
+    enum loop_result result = LOOP_OK;
 
     for (size_t i = 0; i < n; i++) {
         s->sum[i] = peer->n_samples ? peer->gradient[i] * peer->n_samples : 0;
@@ -63,7 +63,7 @@ finish(struct peer_scheme *s)
     });
     while (!allreduce_done(s->ar)) {
         result = sync_peer_wait(peer, report_monotonic_us() + PATIENT_US);
-        if (result != PEER_OK) {
+        if (result != LOOP_OK) {
             return result;
         }
     }

@@ -154,7 +154,7 @@ begin(struct peer_scheme *s)
 }
 
 /* Moves towards what was pulled from 'with'. */
-static enum peer_result
+static enum loop_result
 mix(struct peer_scheme *s, int with)
 {
     struct sync_peer *peer = s->peer;
@@ -171,7 +171,7 @@ mix(struct peer_scheme *s, int with)
     if (!isfinite(apart)) {
         peer->error = message("weights of peer %d or %d are not finite",
                               with, peer->rank);
-        return PEER_FAILED;
+        return LOOP_FAILED;
     }
     c = apart > FAR * size ? 0.5f : c;
     for (size_t i = 0; i < peer->n_parameters; i++) {
@@ -179,10 +179,10 @@ mix(struct peer_scheme *s, int with)
 
         peer->x[i] -= c * (ours - s->pulled[i]);
     }
-    return PEER_OK;
+    return LOOP_OK;
 }
 
-static enum peer_result
+static enum loop_result
 finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
@@ -191,15 +191,15 @@ finish(struct peer_scheme *s)
     double most = usual > peer->compute_s ? usual : peer->compute_s;
     int64_t limit = usual > 0 ? pull->began_us + PATIENCE * most * 1e6
                               : INT64_MAX;
-    enum peer_result result;
+    enum loop_result result;
 
     while (pull->with >= 0 && !pull->done && report_monotonic_us() < limit) {
         result = sync_peer_wait(peer, limit);
-        if (result != PEER_OK) {
+        if (result != LOOP_OK) {
             return result;
         }
     }
-    result = PEER_OK;
+    result = LOOP_OK;
     if (pull->with >= 0) {
         if (pull->done) {
             learn(s, pull, false);

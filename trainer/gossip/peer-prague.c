@@ -124,17 +124,17 @@ index_of(const struct group *group, int rank)
 }
 
 /* Takes the mean with the next group, for which this peer may have to wait. */
-static enum peer_result
+static enum loop_result
 reduce_next(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
-    enum peer_result result = PEER_OK;
+    enum loop_result result = LOOP_OK;
     struct group *group;
 
-    while (s->n_queued == s->n_finished && result == PEER_OK) {
+    while (s->n_queued == s->n_finished && result == LOOP_OK) {
         result = sync_peer_wait(peer, report_monotonic_us() + PATIENT_US);
     }
-    if (result != PEER_OK) {
+    if (result != LOOP_OK) {
         return result;
     }
     group = &s->queue[s->n_finished % MAX_QUEUE];
@@ -143,14 +143,14 @@ reduce_next(struct peer_scheme *s)
         .n_members = group->n, .me = index_of(group, peer->rank),
         .data = peer->x, .n = peer->n_parameters, .scale = 1.0f / group->n,
     });
-    while (!allreduce_done(s->ar) && result == PEER_OK) {
+    while (!allreduce_done(s->ar) && result == LOOP_OK) {
         result = sync_peer_wait(peer, report_monotonic_us() + PATIENT_US);
     }
     s->n_finished++;
     return result;
 }
 
-static enum peer_result
+static enum loop_result
 finish(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
@@ -167,10 +167,10 @@ finish(struct peer_scheme *s)
 }
 
 /* Groups drawn before others knew that this peer is done. */
-static enum peer_result
+static enum loop_result
 idle(struct peer_scheme *s)
 {
-    return s->n_queued == s->n_finished ? PEER_OK : reduce_next(s);
+    return s->n_queued == s->n_finished ? LOOP_OK : reduce_next(s);
 }
 
 static bool

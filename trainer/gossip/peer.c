@@ -3,47 +3,31 @@
 #include "trainer/gossip/peer.h"
 
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/backend/backend.h"
-#include "trainer/process/control.h"
 #include "base/memory.h"
+#include "trainer/loop/loop.h"
+#include "trainer/process/control.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
-#include "trainer/net/address.h"
-#include "trainer/schemes/shard.h"
-#include "trainer/process/report.h"
-#include "trainer/process/source.h"
-#include "trainer/data/dataset.h"
-#include "trainer/models/model.h"
 
-#define MIN_BUFFER 64           /* Samples: evaluation goes by so many. */
 #define CONNECT_US 30000000     /* Peers are started one after the other. */
-#define LOOK_US 100000          /* Between looks for signals. */
-#define BYE_US 1000000          /* For others to hear that we end. */
-#define STREAM_PEERS 1000       /* Of random numbers: one more for each. */
+#define CHECK_US 100000         /* Between checks for signals. */
+#define BYE_US 1000000          /* Longest wait for the byes of others. */
+#define STREAM_PEERS 1000       /* Random stream of rank 0; one per rank. */
 
 static const struct peer_scheme_class *const classes[] = {
     &peer_allreduce, &peer_allreduce_tree, &peer_adpsgd, &peer_adpsgd_atomic,
     &peer_prague, &peer_netmax, NULL,
 };
 
-/* What only this file needs. */
-struct run {
+/* An exchange of the training loop: one scheme, and the network to all other
+ * peers. */
+struct exchange {
     struct sync_peer peer;
-    char *names[PEER_NET_MAX];
-    struct backend *backend;
-    struct dataset *data;
-    struct model *model;
-    struct batch *batch;
-    struct report *report;
-    struct pace *pace;
-    struct shard share;
-    struct report_progress progress;
-    uint64_t evaluated;         /* Iteration of progress.loss. */
+    char *names[PEER_NET_MAX];  /* HOST:PORT of each rank. */
 };
 
 void
@@ -92,33 +76,35 @@ sync_peer_tell(struct sync_peer *peer, int to, enum peer_kind kind,
     }
 }
 
-/* Whether there is anything to go on for. */
-static enum peer_result
-look(struct sync_peer *peer)
+/* Returns LOOP_OK if training is to continue. */
+static enum loop_result
+check_end(struct sync_peer *peer)
 {
     control_run(peer->control);
-    return peer->error ? PEER_FAILED
-           : peer->ended || control_stopped(peer->control) ? PEER_ENDED
-           : PEER_OK;
+    return peer->error ? LOOP_FAILED
+           : peer->ended || control_stopped(peer->control) ? LOOP_ENDED
+           : LOOP_OK;
 }
 
-enum peer_result
+enum loop_result
 sync_peer_wait(struct sync_peer *peer, int64_t until_us)
 {
-    int64_t soon = report_monotonic_us() + LOOK_US;
-    enum peer_result result = look(peer);
+    int64_t soon = report_monotonic_us() + CHECK_US;
+    enum loop_result result = check_end(peer);
 
-    if (result == PEER_OK) {
+    if (result == LOOP_OK) {
         peer_net_wait(peer->net, until_us < soon ? until_us : soon);
-        result = look(peer);
+        result = check_end(peer);
     }
     return result;
 }
 
 static bool
-take(void *run_, int from, const struct frame *frame, const float *body)
+take_message(void *e_, int from, const struct frame *frame,
+             const float *body)
 {
-    struct sync_peer *peer = &((struct run *) run_)->peer;
+    struct exchange *e = e_;
+    struct sync_peer *peer = &e->peer;
 
     if (frame->samples == PEER_DONE) {
         peer->done[from] = true;
@@ -129,18 +115,18 @@ take(void *run_, int from, const struct frame *frame, const float *body)
 }
 
 static void
-room(void *run_, int to)
+on_writable(void *e_, int to)
 {
-    struct sync_peer *peer = &((struct run *) run_)->peer;
+    struct exchange *e = e_;
 
-    peer->class->room(peer->scheme, to);
+    e->peer.class->room(e->peer.scheme, to);
 }
 
 static void
-gone(void *run_, int i, bool died)
+on_gone(void *e_, int i, bool died)
 {
-    struct run *run = run_;
-    struct sync_peer *peer = &run->peer;
+    struct exchange *e = e_;
+    struct sync_peer *peer = &e->peer;
 
     peer->done[i] = true;
     if (peer->class->gone) {
@@ -148,58 +134,54 @@ gone(void *run_, int i, bool died)
     }
     if (died && peer->class->survives) {
         fprintf(stderr, "peer %d (%s) died: training goes on without it\n",
-                i, run->names[i]);
+                i, e->names[i]);
     } else if (died && !peer->error) {
-        peer->error = message("peer %d (%s) died", i, run->names[i]);
+        peer->error = message("peer %d (%s) died", i, e->names[i]);
     } else if (!peer->class->survives) {
         peer->ended = true;
     }
 }
 
 static char *
-parse_names(struct run *run, const struct options *o)
+peers_create(struct loop *loop, struct exchange **ep)
 {
-    char *why = address_list(o->peers, o->port, PEER_NET_MAX, run->names,
-                             &run->peer.n);
+    struct exchange *e = *ep = allocate(1, sizeof *e);
+    struct sync_peer *peer = &e->peer;
+    char *error;
 
-    if (why) {
-        char *error = message("--peers: %s", why);
+    peer->o = loop->o;
+    peer->control = loop->control;
+    peer->rank = loop->o->rank;
+    error = loop_parse_names(loop->o, "peers", loop->o->peers, PEER_NET_MAX,
+                             e->names, &peer->n);
+    loop->n_workers = peer->n;
+    return error;
+}
 
-        free(why);
-        return error;
+static void
+peers_destroy(struct exchange *e)
+{
+    struct sync_peer *peer = &e->peer;
+
+    peer_net_destroy(peer->net);
+    if (peer->scheme) {
+        peer->class->destroy(peer->scheme);
     }
-    return o->rank < run->peer.n ? NULL
-           : message("--rank: %lld is not 0 to %d, one of --peers",
-                     (long long) o->rank, run->peer.n - 1);
+    for (int i = 0; i < OPTIMISER_MAX_STATES; i++) {
+        free(peer->state[i]);
+    }
+    for (int i = 0; i < peer->n; i++) {
+        free(e->names[i]);
+    }
+    free(peer->x);
+    free(peer->error);
+    free(e);
 }
 
 static char *
-open_model(struct run *run, const struct options *o)
+open_net(struct exchange *e, const struct options *o)
 {
-    char *error = source_open_data(o, &run->data);
-
-    error = error ? error : backend_open_named(o->backend, o->n_threads,
-                                               &run->backend);
-    error = error ? error : pace_create(o, &run->pace);
-    if (error) {
-        return error;
-    }
-    report_backend(run->backend->class->name);
-    if (run->backend->class->set_tf32) {
-        run->backend->class->set_tf32(run->backend, !strcmp(o->tf32, "on"));
-    }
-    run->share = shard_range(o->batch, o->rank, run->peer.n);
-    run->batch = batch_create();
-    return source_open_model(o, run->data, run->backend,
-                             run->share.n > MIN_BUFFER ? run->share.n
-                                                       : MIN_BUFFER,
-                             &run->model);
-}
-
-static char *
-open_net(struct run *run, const struct options *o)
-{
-    struct sync_peer *peer = &run->peer;
+    struct sync_peer *peer = &e->peer;
     int scheme = 0;
 
     while (strcmp(classes[scheme]->name, o->scheme)) {
@@ -208,9 +190,8 @@ open_net(struct run *run, const struct options *o)
     peer->class = classes[scheme];
     return peer_net_create(&(struct peer_net_config) {
         .rank = peer->rank, .n = peer->n,
-        .names = (const char *const *) run->names, .address = o->address,
-        .port = o->port ? o->port : address_port(run->names[o->rank]),
-        .congestion = o->congestion,
+        .names = (const char *const *) e->names, .address = o->address,
+        .port = loop_own_port(o, e->names), .congestion = o->congestion,
         .connect_us = CONNECT_US, .deadline_us = o->deadline * 1e6,
         .control = peer->control,
         .hello = {
@@ -224,23 +205,21 @@ open_net(struct run *run, const struct options *o)
     }, &peer->net);
 }
 
-static char *
-run_init(struct run *run, const struct options *o)
+static enum loop_result
+peers_start(struct loop *loop)
 {
-    static const struct peer_net_class class = { take, room, gone };
-    struct sync_peer *peer = &run->peer;
-    char *error = parse_names(run, o);
+    static const struct peer_net_class class = {
+        take_message, on_writable, on_gone,
+    };
+    const struct options *o = loop->o;
+    struct sync_peer *peer = &loop->exchange->peer;
 
-    peer->rank = o->rank;
-    error = error ? error : open_model(run, o);
-    if (error) {
-        return error;
-    }
-    peer->n_parameters = run->model->n_parameters;
+    peer->n_parameters = loop->model->n_parameters;
     if (peer->n > peer->n_parameters) {
-        return message("--peers: more peers than parameters");
+        loop->error = message("--peers: more peers than parameters");
+        return LOOP_FAILED;
     }
-    peer->gradient = run->model->gradient;
+    peer->gradient = loop->model->gradient;
     peer->x = allocate(peer->n_parameters, sizeof *peer->x);
     peer->optimiser = optimiser_defaults(optimiser_find(o->optimiser),
                                          o->learning_rate, o->momentum);
@@ -248,148 +227,93 @@ run_init(struct run *run, const struct options *o)
         peer->state[i] = allocate(peer->n_parameters, sizeof(float));
     }
     seeded_init(&peer->random, o->seed, STREAM_PEERS + o->rank);
-    model_init_weights(run->model, o->seed, peer->x);
-    error = open_net(run, o);
-    if (error) {
-        return error;
+    model_init_weights(loop->model, o->seed, peer->x);
+    loop->error = open_net(loop->exchange, o);
+    if (loop->error) {
+        return LOOP_FAILED;
     }
-    run->report = report_create(!o->rank);
-    run->progress.loss = run->progress.accuracy = NAN;
-    run->progress.batch_loss = NAN;
-    run->evaluated = UINT64_MAX;
     peer->scheme = peer->class->create(peer);
-    return peer_net_start(peer->net, &class, run);
+    loop->error = peer_net_start(peer->net, &class, loop->exchange);
+    return loop->error ? LOOP_FAILED : LOOP_OK;
+}
+
+/* Gives the model this peer's weights.  With the lock. */
+static void
+copy_weights(struct loop *loop)
+{
+    const struct sync_peer *peer = &loop->exchange->peer;
+
+    memcpy(loop->model->weights, peer->x,
+           peer->n_parameters * sizeof *peer->x);
+    model_weights_changed(loop->model);
 }
 
 static void
-run_uninit(struct run *run)
+peers_load(struct loop *loop)
 {
-    struct sync_peer *peer = &run->peer;
+    struct peer_net *net = loop->exchange->peer.net;
 
-    peer_net_destroy(peer->net);
-    if (peer->scheme) {
-        peer->class->destroy(peer->scheme);
-    }
-    for (int i = 0; i < OPTIMISER_MAX_STATES; i++) {
-        free(peer->state[i]);
-    }
-    for (int i = 0; i < peer->n; i++) {
-        free(run->names[i]);
-    }
-    free(peer->x);
-    model_destroy(run->model);
-    backend_close(run->backend);
-    dataset_destroy(run->data);
-    batch_destroy(run->batch);
-    report_destroy(run->report);
-    pace_destroy(run->pace);
-}
-
-/* Gives the model this peer's weights. */
-static void
-copy_weights(struct run *run)
-{
-    memcpy(run->model->weights, run->peer.x,
-           run->peer.n_parameters * sizeof *run->peer.x);
-    model_weights_changed(run->model);
+    peer_net_lock(net);
+    copy_weights(loop);
+    peer_net_unlock(net);
 }
 
 static void
-evaluate(struct run *run)
+peers_begin(struct loop *loop)
 {
-    if (run->evaluated != run->peer.iteration) {
-        peer_net_lock(run->peer.net);
-        copy_weights(run);
-        peer_net_unlock(run->peer.net);
-        model_evaluate(run->model, run->data, &run->progress.loss,
-                       &run->progress.accuracy);
-        run->evaluated = run->peer.iteration;
-    }
-}
-
-/* Without the lock. */
-static enum peer_result
-compute(struct run *run)
-{
-    struct sync_peer *peer = &run->peer;
-    const struct options *o = peer->o;
-    uint64_t position = peer->iteration * o->batch + run->share.first;
-    const char *failure;
-
-    pace_step(run->pace);
-    dataset_fill(run->data, o->seed, position, run->share.n, run->batch);
-    model_gradient(run->model, run->batch, NULL, NULL, &peer->loss);
-    peer->n_samples = run->share.n;
-    pace_wait(run->pace, run->share.n, peer->control);
-    peer->compute_s = pace_elapsed(run->pace);
-    failure = backend_failure(run->backend);
-    if (failure) {
-        peer_net_lock(peer->net);
-        free(peer->error);
-        peer->error = message("backend %s: %s", run->backend->class->name,
-                              failure);
-        peer_net_unlock(peer->net);
-        return PEER_FAILED;
-    }
-    return control_stopped(peer->control) ? PEER_ENDED : PEER_OK;
-}
-
-static enum peer_result
-iterate(struct run *run)
-{
-    struct sync_peer *peer = &run->peer;
-    uint64_t every = peer->o->eval_every, before = peer->iteration;
-    enum peer_result result;
+    struct sync_peer *peer = &loop->exchange->peer;
 
     peer_net_lock(peer->net);
-    copy_weights(run);
+    copy_weights(loop);
     if (peer->class->begin) {
         peer->class->begin(peer->scheme);
     }
     peer_net_unlock(peer->net);
-    result = compute(run);
-    peer_net_lock(peer->net);
-    /* A scheme that finds nobody left does not wait, and so does not look. */
-    result = result == PEER_OK ? look(peer) : result;
-    if (result == PEER_OK) {
-        result = peer->class->finish(peer->scheme);
-    }
-    peer->iteration += result == PEER_OK;
-    peer_net_unlock(peer->net);
-    if (result == PEER_OK) {
-        run->progress.iteration = peer->iteration;
-        run->progress.batch_loss = peer->n_samples
-                                   ? peer->loss / peer->n_samples : NAN;
-        if (before / every != peer->iteration / every) {
-            evaluate(run);
-            report_progress(run->report, &run->progress, true);
-        } else {
-            report_progress(run->report, &run->progress, false);
-        }
+    pace_step(loop->pace);
+}
+
+/* Hands the message of a failure, if there is one, to the loop.  With the
+ * lock. */
+static enum loop_result
+pass_error(struct loop *loop, enum loop_result result)
+{
+    struct sync_peer *peer = &loop->exchange->peer;
+
+    if (result == LOOP_FAILED) {
+        loop->error = peer->error;
+        peer->error = NULL;
     }
     return result;
 }
 
-static bool
-all_done(const struct sync_peer *peer)
+static enum loop_result
+peers_finish(struct loop *loop, const struct loop_step *step)
 {
-    for (int i = 0; i < peer->n; i++) {
-        if (i != peer->rank && !peer->done[i]) {
-            return false;
-        }
+    struct sync_peer *peer = &loop->exchange->peer;
+    enum loop_result result;
+
+    peer->compute_s = pace_elapsed(loop->pace);
+    peer_net_lock(peer->net);
+    peer->n_samples = step->n;
+    peer->loss = step->loss;
+    /* A scheme without peers left does not wait, and so does not check. */
+    result = check_end(peer);
+    if (result == LOOP_OK) {
+        result = peer->class->finish(peer->scheme);
     }
-    return true;
+    peer->iteration += result == LOOP_OK;
+    loop->progress.iteration = peer->iteration;
+    loop->progress.batch_loss = step->n ? peer->loss / step->n : NAN;
+    result = pass_error(loop, result);
+    peer_net_unlock(peer->net);
+    return result;
 }
 
-/* Reached its target: serves the others until there is another, or the end. */
-static enum peer_result
-pause_for_orders(struct run *run)
+static void
+peers_pause(struct loop *loop)
 {
-    struct sync_peer *peer = &run->peer;
-    enum peer_result result = PEER_OK;
+    struct sync_peer *peer = &loop->exchange->peer;
 
-    report_progress(run->report, &run->progress, true);
-    report_paused(peer->iteration);
     peer_net_lock(peer->net);
     peer->done[peer->rank] = true;
     for (int i = 0; i < peer->n; i++) {
@@ -397,79 +321,66 @@ pause_for_orders(struct run *run)
             sync_peer_say(peer, i, PEER_DONE, peer->iteration, 0);
         }
     }
-    while (result == PEER_OK
-           && control_target(peer->control) <= peer->iteration) {
-        if (control_silent(peer->control) && all_done(peer)) {
-            result = PEER_ENDED;
-        } else {
-            result = sync_peer_wait(peer, INT64_MAX);
-        }
-        if (result == PEER_OK && peer->class->idle) {
-            result = peer->class->idle(peer->scheme);
+    peer_net_unlock(peer->net);
+}
+
+static bool
+all_done(const struct sync_peer *peer)
+{
+    for (int i = 0; i < peer->n; i++) {
+        if (!peer->done[i]) {
+            return false;
         }
     }
-    peer->done[peer->rank] = false;
+    return true;
+}
+
+/* Serves the other peers meanwhile. */
+static enum loop_result
+peers_idle(struct loop *loop)
+{
+    struct sync_peer *peer = &loop->exchange->peer;
+    enum loop_result result = LOOP_OK;
+
+    peer_net_lock(peer->net);
+    if (peer->class->idle) {
+        result = peer->class->idle(peer->scheme);
+    }
+    if (result == LOOP_OK) {
+        result = control_silent(loop->control) && all_done(peer)
+                 ? LOOP_ENDED : sync_peer_wait(peer, INT64_MAX);
+    }
+    result = pass_error(loop, result);
     peer_net_unlock(peer->net);
     return result;
 }
 
-static enum peer_result
-train(struct run *run)
+static enum loop_result
+peers_resume(struct loop *loop)
 {
-    struct sync_peer *peer = &run->peer;
-    enum peer_result result = PEER_OK;
+    struct sync_peer *peer = &loop->exchange->peer;
 
-    pace_begin(run->pace);
-    evaluate(run);
-    while (result == PEER_OK) {
-        control_run(peer->control);
-        if (control_stopped(peer->control)) {
-            return PEER_ENDED;
-        }
-        run->progress.stage = control_n_targets(peer->control) > 0
-                              ? control_n_targets(peer->control) - 1 : 0;
-        if (peer->iteration >= control_target(peer->control)) {
-            evaluate(run);
-            result = pause_for_orders(run);
-        } else {
-            result = iterate(run);
-        }
-    }
-    return result;
+    peer_net_lock(peer->net);
+    peer->done[peer->rank] = false;
+    peer_net_unlock(peer->net);
+    return LOOP_OK;
 }
 
 static void
-end(struct sync_peer *peer, uint64_t *sent, uint64_t *received)
+peers_end(struct loop *loop, uint64_t *sent, uint64_t *received)
 {
-    peer_net_lock(peer->net);
-    peer_net_bye(peer->net, report_monotonic_us() + BYE_US);
-    *sent = peer_net_sent(peer->net);
-    *received = peer_net_received(peer->net);
-    peer_net_unlock(peer->net);
+    struct peer_net *net = loop->exchange->peer.net;
+
+    peer_net_lock(net);
+    peer_net_bye(net, report_monotonic_us() + BYE_US);
+    *sent = peer_net_sent(net);
+    *received = peer_net_received(net);
+    peer_net_unlock(net);
 }
 
-char *
-sync_peer_run(const struct options *o, struct control *control)
-{
-    struct run *run = allocate(1, sizeof *run);
-    struct sync_peer *peer = &run->peer;
-    uint64_t sent, received;
-    char *error;
-
-    peer->o = o;
-    peer->control = control;
-    error = run_init(run, o);
-    if (!error && train(run) != PEER_FAILED) {
-        end(peer, &sent, &received);
-        report_done(&run->progress, sent, received);
-    } else if (!error) {
-        error = peer->error;
-    }
-    run_uninit(run);
-    free(run);
-    if (error && control_stopped(control)) {
-        free(error);            /* Not a failure: we were told to end. */
-        error = NULL;
-    }
-    return error;
-}
+const struct exchange_class exchange_peers = {
+    .own_weights = true, .create = peers_create, .destroy = peers_destroy,
+    .start = peers_start, .begin = peers_begin, .finish = peers_finish,
+    .load = peers_load, .pause = peers_pause, .idle = peers_idle,
+    .resume = peers_resume, .end = peers_end,
+};

@@ -35,16 +35,17 @@
  * Ownership and thread-safety
  * ===========================
  *
- * sync_peer_run() blocks until the end.  Members of struct sync_peer are read
- * and written with the lock, but for those that say otherwise. */
+ * Members of struct sync_peer are read and written with the lock, but for
+ * those that say otherwise. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "trainer/schemes/optimiser.h"
-#include "trainer/net/mesh.h"
 #include "trainer/data/seeded.h"
+#include "trainer/loop/loop.h"
+#include "trainer/net/mesh.h"
+#include "trainer/schemes/optimiser.h"
 
 struct control;
 struct options;
@@ -66,12 +67,6 @@ enum peer_kind {
     PEER_POLICY,                /* Probabilities of each peer, and 'ar'. */
     PEER_WANT_GROUP,            /* After my 'iteration'th group. */
     PEER_GROUP,                 /* Group 'iteration' of ranks. */
-};
-
-enum peer_result {
-    PEER_OK,
-    PEER_ENDED,                 /* Told to stop, or another one ended. */
-    PEER_FAILED,                /* peer.error says why. */
 };
 
 struct sync_peer {
@@ -107,10 +102,10 @@ struct peer_scheme_class {
     void (*destroy)(struct peer_scheme *);
 
     void (*begin)(struct peer_scheme *);        /* Optional. */
-    enum peer_result (*finish)(struct peer_scheme *);
+    enum loop_result (*finish)(struct peer_scheme *);
 
     /* Optional: what others still need of who has reached its target. */
-    enum peer_result (*idle)(struct peer_scheme *);
+    enum loop_result (*idle)(struct peer_scheme *);
 
     /* Those of struct peer_net_class; 'gone' is optional. */
     bool (*take)(struct peer_scheme *, int from, const struct frame *,
@@ -126,16 +121,15 @@ extern const struct peer_scheme_class peer_adpsgd_atomic;
 extern const struct peer_scheme_class peer_prague;
 extern const struct peer_scheme_class peer_netmax;
 
-/* Trains as peer 'o->rank'.  Returns NULL if training ended as told, otherwise
- * a message. */
-char *sync_peer_run(const struct options *, struct control *);
+/* The training loop's exchange with other peers (loop/loop.h). */
+extern const struct exchange_class exchange_peers;
 
 /* For schemes.  A step of the optimiser by 'gradient'. */
 void sync_peer_step(struct sync_peer *, const float *gradient);
 
-/* Waits for a change, at most until 'until_us', and not long.  PEER_OK unless
+/* Waits for a change, at most until 'until_us', and not long.  LOOP_OK unless
  * there is nothing to wait for any more. */
-enum peer_result sync_peer_wait(struct sync_peer *, int64_t until_us);
+enum loop_result sync_peer_wait(struct sync_peer *, int64_t until_us);
 
 /* A random one of the others that are there, or -1. */
 int sync_peer_choose(struct sync_peer *);

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
-#include "trainer/net/address.h"
+#include "trainer/loop/loop.h"
 #include "trainer/keys/key-store.h"
 #include "trainer/process/report.h"
 #include "trainer/process/thread.h"
@@ -39,24 +39,6 @@ struct node {
 };
 
 static char *
-parse_names(struct node *node)
-{
-    const struct options *o = node->o;
-    char *why = address_list(o->nodes, o->port, KEY_STORE_MAX_NODES,
-                             node->names, &node->n);
-
-    if (why) {
-        char *error = message("--nodes: %s", why);
-
-        free(why);
-        return error;
-    }
-    return o->rank < node->n ? NULL
-           : message("--rank: %lld is not 0 to %d, one of --nodes",
-                     (long long) o->rank, node->n - 1);
-}
-
-static char *
 open_task(struct node *node)
 {
     const struct options *o = node->o;
@@ -64,15 +46,6 @@ open_task(struct node *node)
     return node_task_find(o->task)->create(&(struct node_task_config) {
         .o = o, .n_workers = node->n * o->n_threads,
     }, &node->task);
-}
-
-/* The port to listen at: that of --port, or that of our name. */
-static int
-own_port(const struct node *node)
-{
-    const struct options *o = node->o;
-
-    return o->port ? o->port : address_port(node->names[o->rank]);
 }
 
 static char *
@@ -86,7 +59,7 @@ open_store(struct node *node)
         .n_ranges = node_task_ranges(node->task, ranges),
         .identity = o->seed, .names = (const char *const *) node->names,
         .n_nodes = node->n, .rank = o->rank, .address = o->address,
-        .port = own_port(node), .n_workers = o->n_threads,
+        .port = loop_own_port(o, node->names), .n_workers = o->n_threads,
         .congestion = o->congestion, .connect_us = CONNECT_US,
         .deadline_us = o->deadline * 1e6, .control = node->control,
         .init = node_task_init, .aux = node->task,
@@ -218,7 +191,7 @@ run_manually(struct node *node)
     node->report = o->rank ? NULL : report_create(true);
     error = factorise_manual_run(&(struct factorise_manual_in) {
         .o = o, .names = (const char *const *) node->names,
-        .n_nodes = node->n, .port = own_port(node),
+        .n_nodes = node->n, .port = loop_own_port(o, node->names),
         .connect_us = CONNECT_US, .control = node->control,
         .report = node->report, .pace = pace,
     });
@@ -250,7 +223,8 @@ char *
 node_run(const struct options *o, struct control *control)
 {
     struct node node = { .o = o, .control = control };
-    char *error = parse_names(&node);
+    char *error = loop_parse_names(o, "nodes", o->nodes, KEY_STORE_MAX_NODES,
+                                   node.names, &node.n);
 
     if (!error) {
         error = strcmp(o->store, "manual") ? run_with_store(&node)

@@ -5,37 +5,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/balance/batch-size-manager.h"
-#include "trainer/process/control.h"
 #include "base/memory.h"
+#include "trainer/balance/batch-size-manager.h"
+#include "trainer/data/dataset.h"
+#include "trainer/loop/loop.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
-#include "trainer/process/report.h"
 #include "trainer/schemes/steal.h"
-#include "trainer/data/dataset.h"
-#include "trainer/models/model.h"
 
 struct pieces {
-    struct pieces_in in;
-    struct steal steal;
-    size_t n_parameters;
+    struct loop *loop;
+    struct ps_client *client;
+    bool steals;
     uint32_t n_pieces;          /* Of a share. */
-    float *sum;                 /* Of samples' gradients. */
-    uint32_t n;                 /* Samples in it, */
-    double loss;                /* and the sum of their losses. */
-    bool skipped;               /* It would be dropped. */
+    struct steal steal;
+    float *sum;                 /* Sum of the gradients of 'step.n' samples. */
+    struct loop_step step;      /* Samples computed so far. */
+    bool skipped;               /* The scheme would drop the gradient. */
 };
 
 struct pieces *
-pieces_create(const struct pieces_in *in, size_t n_parameters,
+pieces_create(struct loop *loop, struct ps_client *client, bool steals,
               uint32_t n_pieces)
 {
     struct pieces *p = allocate(1, sizeof *p);
 
-    p->in = *in;
-    p->n_parameters = n_parameters;
+    p->loop = loop;
+    p->client = client;
+    p->steals = steals;
     p->n_pieces = n_pieces ? n_pieces : 1;
-    p->sum = allocate(n_parameters, sizeof *p->sum);
+    p->sum = allocate(loop->model->n_parameters, sizeof *p->sum);
     return p;
 }
 
@@ -54,7 +53,7 @@ send_posts(struct pieces *p)
     struct sync_message m;
 
     while (steal_post(&p->steal, &m)) {
-        ps_client_send(p->in.client, &m);
+        ps_client_send(p->client, &m);
     }
 }
 
@@ -69,88 +68,87 @@ pieces_take(struct pieces *p, const struct sync_message *m)
     }
 }
 
-/* Whether nobody wants the gradient any more. */
+/* Returns true if the gradient will not be used. */
 static bool
-is_vain(const struct pieces *p)
+is_obsolete(const struct pieces *p)
 {
-    return p->skipped || ps_client_has_gone_back(p->in.client);
+    return p->skipped || ps_client_has_gone_back(p->client);
 }
 
-/* Listens until 'until_us', and at least once to what is there. */
+/* Receives messages until 'until_us', and takes at least those that have
+ * arrived. */
 static enum ps_result
-converse(struct pieces *p, int64_t until_us, char **errorp)
+receive_messages(struct pieces *p, int64_t until_us, char **errorp)
 {
     struct sync_message m;
     enum ps_result result;
 
     send_posts(p);
-    result = ps_client_wait(p->in.client, until_us, errorp);
-    while (result == PS_OK && ps_client_receive(p->in.client, &m)) {
+    result = ps_client_wait(p->client, until_us, errorp);
+    while (result == PS_OK && ps_client_receive(p->client, &m)) {
         pieces_take(p, &m);
     }
     return result;
 }
 
-/* Adds the gradient of 'n' samples from place 'first' of the batch. */
+/* Adds the gradient of 'n' samples from number 'first' of the batch. */
 static enum ps_result
-compute_piece(struct pieces *p, uint64_t iteration, uint32_t first,
-              uint32_t n, char **errorp)
+compute_piece(struct pieces *p, uint32_t first, uint32_t n, char **errorp)
 {
-    const struct options *o = p->in.o;
-    struct model *model = p->in.model;
+    struct loop *loop = p->loop;
+    const struct options *o = loop->o;
+    struct model *model = loop->model;
     enum ps_result result;
     int64_t end;
     double loss;
 
-    pace_step(p->in.pace);
-    end = pace_end_us(p->in.pace, n);
-    dataset_fill(p->in.data, o->seed, iteration * o->batch + first, n,
-                 p->in.batch);
-    model_gradient(model, p->in.batch, NULL, NULL, &loss);
-    batch_size_aggregate(p->n_parameters, n, model->gradient, p->sum);
-    p->n += n;
-    p->loss += loss;
+    pace_step(loop->pace);
+    end = pace_end_us(loop->pace, n);
+    dataset_fill(loop->data, o->seed,
+                 loop->progress.iteration * o->batch + first, n,
+                 loop->batch);
+    model_gradient(model, loop->batch, NULL, NULL, &loss);
+    batch_size_aggregate(model->n_parameters, n, model->gradient, p->sum);
+    p->step.n += n;
+    p->step.loss += loss;
     do {
-        result = converse(p, end, errorp);
-    } while (result == PS_OK && report_monotonic_us() < end && !is_vain(p));
+        result = receive_messages(p, end, errorp);
+    } while (result == PS_OK && report_monotonic_us() < end
+             && !is_obsolete(p));
     return result;
 }
 
 enum ps_result
-pieces_compute(struct pieces *p, uint64_t iteration, struct shard share,
-               uint32_t *n, double *loss, char **errorp)
+pieces_compute(struct pieces *p, struct loop_step *step, char **errorp)
 {
-    const struct options *o = p->in.o;
-    uint32_t piece = (share.n + p->n_pieces - 1) / p->n_pieces;
+    const struct loop *loop = p->loop;
+    struct model *model = loop->model;
+    uint32_t piece = (loop->share.n + p->n_pieces - 1) / p->n_pieces;
+    size_t bytes = model->n_parameters * sizeof *p->sum;
     enum ps_result result = PS_OK;
 
-    memset(p->sum, 0, p->n_parameters * sizeof *p->sum);
-    p->n = 0;
-    p->loss = 0;
+    memset(p->sum, 0, bytes);
+    p->step = (struct loop_step) { 0 };
     p->skipped = false;
-    steal_begin(&p->steal, o->rank, p->in.helps ? o->n_workers : 1, iteration,
-                share.first, share.n);
-    while (result == PS_OK && !steal_idle(&p->steal) && !is_vain(p)) {
-        uint32_t first, some;
+    steal_begin(&p->steal, loop->o->rank, p->steals ? loop->o->n_workers : 1,
+                loop->progress.iteration, loop->share.first, loop->share.n);
+    while (result == PS_OK && !steal_idle(&p->steal) && !is_obsolete(p)) {
+        uint32_t first, n;
 
-        if (steal_next(&p->steal, piece, &first, &some)) {
-            result = compute_piece(p, iteration, first, some, errorp);
+        if (steal_next(&p->steal, piece, &first, &n)) {
+            result = compute_piece(p, first, n, errorp);
         } else if (!steal_idle(&p->steal)) {
-            result = converse(p, INT64_MAX, errorp);
+            result = receive_messages(p, INT64_MAX, errorp);
         }
     }
-    if (ps_client_has_gone_back(p->in.client)) {
-        send_posts(p);          /* Those are dropped. */
+    if (ps_client_has_gone_back(p->client)) {
+        send_posts(p);          /* The client drops them. */
     }
-    if (p->skipped) {
-        p->n = 0;
+    *step = p->skipped ? (struct loop_step) { 0 } : p->step;
+    memset(model->gradient, 0, bytes);
+    if (step->n) {
+        batch_size_aggregate(model->n_parameters, 1. / step->n, p->sum,
+                             model->gradient);
     }
-    memset(p->in.model->gradient, 0, p->n_parameters * sizeof *p->sum);
-    if (p->n) {
-        batch_size_aggregate(p->n_parameters, 1. / p->n, p->sum,
-                             p->in.model->gradient);
-    }
-    *n = p->n;
-    *loss = p->n ? p->loss / p->n : 0;
     return result;
 }

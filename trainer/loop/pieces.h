@@ -3,16 +3,16 @@
 #ifndef PIECES_H
 #define PIECES_H 1
 
-/* An iteration computed in pieces, some for other workers, some not at all.
+/* A gradient that is computed in pieces of a few samples.
  *
- * Under a scheme that lets workers take samples from each other (steal.h), or
- * that tells them when what they compute is to be dropped, a worker computes a
- * few samples at a time and listens in between, and while it stands for a
- * slower machine.  The gradients of the pieces make one, weighted by their
- * samples.
+ * Under a scheme that moves samples between workers (schemes/steal.h), or that
+ * sends a message when a gradient is not needed any more, a worker must
+ * receive messages during an iteration.  It computes a few samples at a time
+ * and receives in between, and while it emulates a slower machine.  The
+ * gradients of the pieces are added up, weighted by their samples.
  *
- * Small pieces cost more, since the weights are read for each; large ones
- * leave less to take.
+ * Small pieces cost more, because the weights are read for each; large ones
+ * leave less to take over.
  *
  * One thread. */
 
@@ -20,41 +20,24 @@
 #include <stdint.h>
 
 #include "trainer/ps/client.h"
-#include "trainer/schemes/shard.h"
 
-struct batch;
-struct control;
-struct dataset;
-struct model;
-struct options;
-struct pace;
+struct loop;
+struct loop_step;
 struct pieces;
 struct sync_message;
 
-struct pieces_in {
-    const struct options *o;
-    struct control *control;
-    struct ps_client *client;
-    struct dataset *data;
-    struct model *model;
-    struct batch *batch;
-    struct pace *pace;
-    bool helps;                 /* Takes others' samples, and gives its own. */
-};
-
-/* In 'n_pieces' of a share. */
-struct pieces *pieces_create(const struct pieces_in *, size_t n_parameters,
+/* A share is divided into 'n_pieces'.  'steals': this worker takes samples of
+ * other workers, and gives its own. */
+struct pieces *pieces_create(struct loop *, struct ps_client *, bool steals,
                              uint32_t n_pieces);
 void pieces_destroy(struct pieces *);
 
-/* Leaves the mean gradient of the '*n' samples that were this worker's in the
- * end in the model, and stores their mean loss.  Zeros, of no samples, if it
- * would be dropped. */
-enum ps_result pieces_compute(struct pieces *, uint64_t iteration,
-                              struct shard share, uint32_t *n, double *loss,
+/* Leaves the mean gradient of the samples that this worker computed in the
+ * model: zeros, of no samples, if the scheme would drop it. */
+enum ps_result pieces_compute(struct pieces *, struct loop_step *,
                               char **errorp);
 
-/* A message that came outside pieces_compute(). */
+/* Takes a message that was received outside pieces_compute(). */
 void pieces_take(struct pieces *, const struct sync_message *);
 
 #endif /* trainer/loop/pieces.h */

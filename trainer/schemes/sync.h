@@ -64,6 +64,7 @@
 #define SYNC_MAX_AHEAD 64       /* Weights on their way to a worker. */
 
 struct backend;
+struct shard;
 struct sync;
 struct sync_spec;
 
@@ -116,6 +117,13 @@ struct sync_message {
     float seconds;
     float cpu, memory;          /* Parts that others use, 0 to 1. */
 };
+
+/* Stores in '*share' the samples of a batch that SYNC_ASSIGN message 'm'
+ * assigns.  Both ends are rounded alike, so that the shares of all workers
+ * cover the batch and do not overlap.  Returns NULL, or a message if 'm' is
+ * invalid; then '*share' stays. */
+char *sync_assigned_shard(const struct sync_message *m, uint64_t batch,
+                          struct shard *share);
 
 struct sync_config {
     struct backend *backend;    /* Its memory must be mapped to the host. */

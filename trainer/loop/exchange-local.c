@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The exchange of a process that trains alone: scheme bsp with one worker. */
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "trainer/backend/backend.h"
+#include "trainer/data/dataset.h"
+#include "trainer/loop/loop.h"
+#include "trainer/process/control.h"
+#include "trainer/process/options.h"
+#include "trainer/process/pace.h"
+#include "trainer/schemes/sync.h"
+
+struct exchange {
+    struct backend *host;       /* Of the scheme: always the CPU. */
+    struct sync *sync;
+};
+
+static char *
+local_create(struct loop *loop, struct exchange **ep)
+{
+    *ep = allocate(1, sizeof **ep);
+    return backend_open(&backend_cpu, 0, loop->o->n_threads, &(*ep)->host)
+           ? message("no memory for the host's backend") : NULL;
+}
+
+static void
+local_destroy(struct exchange *e)
+{
+    if (e->sync) {
+        sync_bsp.destroy(e->sync);
+    }
+    backend_close(e->host);
+    free(e);
+}
+
+static enum loop_result
+local_start(struct loop *loop)
+{
+    const struct options *o = loop->o;
+    struct exchange *e = loop->exchange;
+    struct model *model = loop->model;
+
+    e->sync = sync_bsp.create(&(struct sync_config) {
+        .backend = e->host, .n_workers = 1, .n = model->n_parameters,
+        .optimiser = optimiser_defaults(optimiser_find(o->optimiser),
+                                        o->learning_rate, o->momentum),
+    });
+    model_init_weights(model, o->seed, model->weights);
+    memcpy(sync_bsp.weights(e->sync), model->weights,
+           model->n_parameters * sizeof *model->weights);
+    model_weights_changed(model);
+    return LOOP_OK;
+}
+
+/* Returns true if the model can update its weights itself, so that gradients
+ * stay on its device. */
+static bool
+model_steps(const struct loop *loop)
+{
+    return loop->model->class->step
+           && (!strcmp(loop->o->optimiser, "momentum")
+               || !strcmp(loop->o->optimiser, "sgd"));
+}
+
+static enum loop_result
+local_compute(struct loop *loop, struct loop_step *step)
+{
+    const struct options *o = loop->o;
+
+    if (!model_steps(loop)) {
+        loop_compute(loop, NULL, NULL, step);
+        return LOOP_OK;
+    }
+    loop_fill_batch(loop);
+    step->n = loop->share.n;
+    loop->model->class->step(loop->model, loop->batch, o->learning_rate,
+                             strcmp(o->optimiser, "sgd") ? o->momentum : 0,
+                             &step->loss);
+    pace_wait(loop->pace, step->n, loop->control);
+    return LOOP_OK;
+}
+
+static enum loop_result
+local_finish(struct loop *loop, const struct loop_step *step)
+{
+    struct sync *sync = loop->exchange->sync;
+    struct report_progress *p = &loop->progress;
+    struct model *model = loop->model;
+    size_t bytes = model->n_parameters * sizeof *model->weights;
+
+    p->batch_loss = step->n ? step->loss / step->n : 0;
+    if (model_steps(loop)) {
+        p->iteration++;
+        return LOOP_OK;
+    }
+    p->step_s = pace_elapsed(loop->pace);
+    memcpy(sync_bsp.inbox(sync, 0), model->gradient, bytes);
+    loop->error = sync_bsp.push(sync, 0, p->iteration++, step->n,
+                                p->batch_loss);
+    memcpy(model->weights, sync_bsp.weights(sync), bytes);
+    model_weights_changed(model);
+    return loop->error ? LOOP_FAILED : LOOP_OK;
+}
+
+static enum loop_result
+local_idle(struct loop *loop)
+{
+    struct pollfd fds[2] = {
+        { .fd = control_signal_fd(loop->control), .events = POLLIN },
+        { .fd = control_input_fd(loop->control), .events = POLLIN },
+    };
+
+    if (control_silent(loop->control)) {
+        return LOOP_ENDED;
+    }
+    poll(fds, 2, -1);
+    return LOOP_OK;
+}
+
+const struct exchange_class exchange_local = {
+    .create = local_create, .destroy = local_destroy, .start = local_start,
+    .compute = local_compute, .finish = local_finish, .idle = local_idle,
+};

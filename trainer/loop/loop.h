@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef LOOP_H
+#define LOOP_H 1
+
+/* The training loop.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * Every process that trains a model repeats the same iteration: it fills its
+ * share of the next batch, computes the gradient of those samples, and
+ * exchanges it for the weights of the next iteration.  Now and then it
+ * evaluates the model, and at its target it pauses until a new one arrives.
+ * Only the exchange differs:
+ *
+ *    exchange_local      updates the weights in this process
+ *    exchange_server     pushes to parameter servers (ps/client.h)
+ *    exchange_peers      other peers, without a server (gossip/peer.h)
+ *
+ * The computation is real.  A speed profile (process/pace.h) only delays its
+ * end, as if the machine were slower.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    error = loop_run(options, control, &exchange_server);
+ *
+ * An exchange is a struct exchange_class.  The loop calls its functions in
+ * this order:
+ *
+ *    create, start
+ *    for each iteration: begin, compute, finish
+ *    at the target: pause, idle until there is a new target, resume
+ *    end, destroy
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * loop_run() blocks until the end.  One thread; an exchange may have others
+ * of its own, which do not touch struct loop. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trainer/models/model.h"
+#include "trainer/process/report.h"
+#include "trainer/schemes/shard.h"
+
+struct control;
+struct exchange;
+struct exchange_class;
+struct options;
+
+enum loop_result {
+    LOOP_OK,
+    LOOP_ENDED,                 /* By a signal, "stop", or another process. */
+    LOOP_FAILED,                /* The 'error' of the loop is the reason. */
+};
+
+/* What an exchange may use of the loop.  Exchanges write only the members
+ * that say so. */
+struct loop {
+    const struct options *o;
+    struct control *control;
+    struct backend *backend;    /* Of the model. */
+    struct dataset *data;
+    struct model *model;        /* 'weights' are the exchange's to write. */
+    struct batch *batch;        /* The samples of the last gradient. */
+    struct pace *pace;
+    struct report *report;
+    int n_workers;              /* Processes that share a batch.  create() may
+                                 * set it; the default is --workers. */
+    struct shard share;         /* This process's samples of each batch; the
+                                 * exchange may change it. */
+    struct report_progress progress;    /* The exchange writes 'iteration',
+                                         * 'batch_loss' and 'step_s'. */
+    uint64_t evaluated;         /* Iteration of progress.loss; UINT64_MAX if
+                                 * there was no evaluation. */
+    char *error;                /* Set by whoever returns LOOP_FAILED. */
+
+    const struct exchange_class *class;
+    struct exchange *exchange;
+};
+
+/* Result of computing one gradient. */
+struct loop_step {
+    uint32_t n;                 /* Samples of the gradient. */
+    double loss;                /* Sum of their losses. */
+};
+
+struct exchange_class {
+    /* Each process has weights of its own: all evaluate, and report each
+     * evaluation.  Otherwise only rank 0 evaluates. */
+    bool own_weights;
+
+    /* Optional, like 'destroy'.  Called before there is a model. */
+    char *(*create)(struct loop *, struct exchange **);
+    void (*destroy)(struct exchange *);
+
+    /* Connects, and writes the first weights to the model and their iteration
+     * to 'progress'. */
+    enum loop_result (*start)(struct loop *);
+
+    /* Optional: called before a gradient is computed. */
+    void (*begin)(struct loop *);
+
+    /* Optional: computes a gradient in another way than loop_compute(). */
+    enum loop_result (*compute)(struct loop *, struct loop_step *);
+
+    /* Exchanges the gradient for the weights of the next iteration. */
+    enum loop_result (*finish)(struct loop *, const struct loop_step *);
+
+    /* Optional: writes the model's weights before an evaluation. */
+    void (*load)(struct loop *);
+
+    /* The target is reached ('pause', optional); waits for a new target, for a
+     * while ('idle'; LOOP_ENDED if none can arrive); there is a new target
+     * ('resume', optional). */
+    void (*pause)(struct loop *);
+    enum loop_result (*idle)(struct loop *);
+    enum loop_result (*resume)(struct loop *);
+
+    /* Optional: ends the exchange after a training that did not fail.  Stores
+     * the bytes sent and received in all. */
+    void (*end)(struct loop *, uint64_t *sent, uint64_t *received);
+};
+
+extern const struct exchange_class exchange_local;
+extern const struct exchange_class exchange_server;
+
+/* Trains as 'o' says.  Returns NULL if the training was ended from outside or
+ * reached its last target, otherwise a message. */
+char *loop_run(const struct options *, struct control *,
+               const struct exchange_class *);
+
+/* For exchanges.  Fills 'batch' with the samples of this iteration. */
+void loop_fill_batch(struct loop *);
+
+/* Fills the batch and computes its gradient; 'part', which may be NULL, is
+ * called as in model_gradient().  Returns once the emulated machine is
+ * done. */
+void loop_compute(struct loop *, model_part_func *part, void *aux,
+                  struct loop_step *);
+
+/* Splits 'list', the value of 'option': the addresses of all processes, with
+ * --port for those without a port.  Stores at most 'max' of them in 'names',
+ * which the caller must free, and their number in '*n'.  Returns NULL or a
+ * message; one of them must be for --rank. */
+char *loop_parse_names(const struct options *, const char *option,
+                       const char *list, int max, char *names[], int *n);
+
+/* The port to listen at: --port, or that of the name of this rank. */
+int loop_own_port(const struct options *, char *const names[]);
+
+#endif /* trainer/loop/loop.h */
