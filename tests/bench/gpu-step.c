@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "trainer/backend/backend.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/report.h"
 #include "trainer/models/model.h"
@@ -103,10 +104,10 @@ measure(void (*work)(void), double times[])
         work();
     }
     for (int i = 0; i < n_steps; i++) {
-        int64_t begin = report_monotonic_us();
+        int64_t begin = clock_monotonic_us();
 
         work();
-        times[i] = (report_monotonic_us() - begin) / 1e3;
+        times[i] = (clock_monotonic_us() - begin) / 1e3;
     }
     qsort(times, n_steps, sizeof *times, compare);
     return times[n_steps / 2];

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "trainer/backend/backend.h"
 #include "trainer/balance/batch-size-manager.h"
 #include "trainer/process/report.h"
@@ -25,11 +26,11 @@
 static double
 gradient_seconds(struct model *model, const struct batch *batch)
 {
-    int64_t began = report_monotonic_us();
+    int64_t began = clock_monotonic_us();
     double loss;
 
     model_gradient(model, batch, NULL, NULL, &loss);
-    return (report_monotonic_us() - began) * 1e-6;
+    return (clock_monotonic_us() - began) * 1e-6;
 }
 
 /* The fastest of gradients of few and many samples in turns: what else runs on
@@ -83,7 +84,7 @@ measure_manager(enum batch_size_mode mode)
     if (batch_size_manager_create(&config, &bsm)) {
         exit(1);
     }
-    began = report_monotonic_us();
+    began = clock_monotonic_us();
     for (int k = 0; k < ITERATIONS; k++) {
         const uint32_t *sizes = batch_size_manager_next(bsm);
 
@@ -95,7 +96,7 @@ measure_manager(enum batch_size_mode mode)
         }
     }
     batch_size_manager_destroy(bsm);
-    return (report_monotonic_us() - began) * 1e-6 / ITERATIONS;
+    return (clock_monotonic_us() - began) * 1e-6 / ITERATIONS;
 }
 
 int

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "trainer/compare/compare.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"
@@ -39,15 +39,6 @@ struct team {
     char *error;
 };
 
-static double
-now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
 static void
 fail(struct team *team, char *error)
 {
@@ -72,7 +63,7 @@ add_point(struct team *team, const cJSON *event)
 {
     struct compare_curve *curve = team->curve;
     struct compare_point point = {
-        .seconds = now() - team->began,
+        .seconds = clock_monotonic_s() - team->began,
         .iteration = number(event, "iteration"),
         .loss = number(event, "loss"), .accuracy = number(event, "accuracy"),
     };
@@ -146,7 +137,7 @@ listen_to(struct team *team, double seconds)
 static void
 await_ready(struct team *team, int first, int n)
 {
-    double deadline = now() + START_S;
+    double deadline = clock_monotonic_s() + START_S;
     int n_ready;
 
     do {
@@ -155,7 +146,7 @@ await_ready(struct team *team, int first, int n)
         for (int i = first; i < first + n; i++) {
             n_ready += team->members[i].ready;
         }
-        if (now() > deadline) {
+        if (clock_monotonic_s() > deadline) {
             fail(team, message("%s: only %d of %d processes are ready",
                                team->scheme, n_ready, n));
         }
@@ -235,10 +226,10 @@ train(struct team *team)
 
     snprintf(until, sizeof until, "until %lld\n",
              (long long) spec->iterations);
-    team->began = now();
+    team->began = clock_monotonic_s();
     say(team, until);
     while (!team->error && !team->curve->reached && !first->at_target
-           && now() - team->began < spec->limit_s) {
+           && clock_monotonic_s() - team->began < spec->limit_s) {
         listen_to(team, 0.1);
     }
     say(team, "stop\n");
@@ -282,8 +273,9 @@ compare_train(const struct compare_spec *spec, const char *program,
     if (!team.error) {
         train(&team);
     }
-    deadline = now() + END_S;
-    while (!team.error && !all_ended(&team) && now() < deadline) {
+    deadline = clock_monotonic_s() + END_S;
+    while (!team.error && !all_ended(&team)
+           && clock_monotonic_s() < deadline) {
         listen_to(&team, 0.1);
     }
     for (int i = 0; i < team.n; i++) {

@@ -16,6 +16,7 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/report.h"
 #include "trainer/gossip/peer.h"
@@ -116,7 +117,7 @@ finish(struct peer_scheme *s)
 
     while (s->with >= 0 && s->got < peer->n_parameters) {
         enum loop_result result
-            = sync_peer_wait(peer, report_monotonic_us() + PATIENT_US);
+            = sync_peer_wait(peer, clock_monotonic_us() + PATIENT_US);
 
         if (result != LOOP_OK) {
             return result;

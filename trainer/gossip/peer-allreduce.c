@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/process/report.h"
@@ -62,7 +63,7 @@ finish(struct peer_scheme *s)
         .scale = 1.0f / peer->o->batch,
     });
     while (!allreduce_done(s->ar)) {
-        result = sync_peer_wait(peer, report_monotonic_us() + PATIENT_US);
+        result = sync_peer_wait(peer, clock_monotonic_us() + PATIENT_US);
         if (result != LOOP_OK) {
             return result;
         }

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/report.h"
 #include "trainer/gossip/peer-pull.h"
@@ -70,7 +71,7 @@ static void
 learn(struct peer_scheme *s, const struct pull *pull, bool certain)
 {
     if (link_times_take(&s->share.times, pull->with, pull_seconds(pull),
-                        certain, report_monotonic_us())) {
+                        certain, clock_monotonic_us())) {
         policy_share_hurry(&s->share);
     }
 }
@@ -140,7 +141,7 @@ static void
 begin(struct peer_scheme *s)
 {
     struct sync_peer *peer = s->peer;
-    int64_t now = report_monotonic_us();
+    int64_t now = clock_monotonic_us();
     int with;
 
     policy_share_run(&s->share, now);
@@ -193,7 +194,7 @@ finish(struct peer_scheme *s)
                               : INT64_MAX;
     enum loop_result result;
 
-    while (pull->with >= 0 && !pull->done && report_monotonic_us() < limit) {
+    while (pull->with >= 0 && !pull->done && clock_monotonic_us() < limit) {
         result = sync_peer_wait(peer, limit);
         if (result != LOOP_OK) {
             return result;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/process/report.h"
@@ -132,7 +133,7 @@ reduce_next(struct peer_scheme *s)
     struct group *group;
 
     while (s->n_queued == s->n_finished && result == LOOP_OK) {
-        result = sync_peer_wait(peer, report_monotonic_us() + PATIENT_US);
+        result = sync_peer_wait(peer, clock_monotonic_us() + PATIENT_US);
     }
     if (result != LOOP_OK) {
         return result;
@@ -144,7 +145,7 @@ reduce_next(struct peer_scheme *s)
         .data = peer->x, .n = peer->n_parameters, .scale = 1.0f / group->n,
     });
     while (!allreduce_done(s->ar) && result == LOOP_OK) {
-        result = sync_peer_wait(peer, report_monotonic_us() + PATIENT_US);
+        result = sync_peer_wait(peer, clock_monotonic_us() + PATIENT_US);
     }
     s->n_finished++;
     return result;

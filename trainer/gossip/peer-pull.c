@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "trainer/net/frame.h"
 #include "trainer/process/report.h"
 #include "trainer/gossip/peer.h"
@@ -22,7 +23,7 @@ pull_start(struct pull *pull, struct sync_peer *peer, int with, size_t wanted,
     pull->wanted = wanted;
     pull->got = 0;
     pull->done = false;
-    pull->began_us = report_monotonic_us();
+    pull->began_us = clock_monotonic_us();
     pull->bytes = peer_net_received_from(peer->net, with);
     sync_peer_say(peer, with, PEER_PULL, wanted, pull->id);
 }
@@ -42,7 +43,7 @@ pull_take(struct pull *pull, int from, const struct frame *frame,
     pull->got += frame->n;
     if (pull->got == pull->wanted) {
         pull->done = true;
-        pull->ended_us = report_monotonic_us();
+        pull->ended_us = clock_monotonic_us();
         peer_net_notify(pull->peer->net);
     }
 }
@@ -51,7 +52,7 @@ void
 pull_give_up(struct pull *pull)
 {
     sync_peer_say(pull->peer, pull->with, PEER_GIVE_UP, 0, pull->id);
-    pull->ended_us = report_monotonic_us();
+    pull->ended_us = clock_monotonic_us();
 }
 
 /* Of a pull that is not done, what the parts of messages that came would make

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/loop/loop.h"
 #include "trainer/process/control.h"
@@ -89,7 +90,7 @@ check_end(struct sync_peer *peer)
 enum loop_result
 sync_peer_wait(struct sync_peer *peer, int64_t until_us)
 {
-    int64_t soon = report_monotonic_us() + CHECK_US;
+    int64_t soon = clock_monotonic_us() + CHECK_US;
     enum loop_result result = check_end(peer);
 
     if (result == LOOP_OK) {
@@ -372,7 +373,7 @@ peers_end(struct loop *loop, uint64_t *sent, uint64_t *received)
     struct peer_net *net = loop->exchange->peer.net;
 
     peer_net_lock(net);
-    peer_net_bye(net, report_monotonic_us() + BYE_US);
+    peer_net_bye(net, clock_monotonic_us() + BYE_US);
     *sent = peer_net_sent(net);
     *received = peer_net_received(net);
     peer_net_unlock(net);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "trainer/process/report.h"
 #include "trainer/gossip/agent-links.h"
 #include "trainer/gossip/peer.h"
@@ -67,7 +68,7 @@ foresee(struct policy_share *s, float times[])
 static void
 take_times(struct policy_share *s, int from, const float *times)
 {
-    int64_t now = report_monotonic_us();
+    int64_t now = clock_monotonic_us();
 
     net_monitor_foresee(&s->monitor, from, times + s->peer->n, now);
     net_monitor_report(&s->monitor, from, times, times[from], now);
@@ -151,7 +152,7 @@ decide(struct policy_share *s, int64_t now)
 void
 policy_share_init(struct policy_share *s, struct sync_peer *peer)
 {
-    int64_t now = report_monotonic_us();
+    int64_t now = clock_monotonic_us();
 
     s->peer = peer;
     s->report_us = now + REPORT_EVERY_US;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/balance/batch-size-manager.h"
 #include "trainer/data/dataset.h"
@@ -113,7 +114,7 @@ compute_piece(struct pieces *p, uint32_t first, uint32_t n, char **errorp)
     p->step.loss += loss;
     do {
         result = receive_messages(p, end, errorp);
-    } while (result == PS_OK && report_monotonic_us() < end
+    } while (result == PS_OK && clock_monotonic_us() < end
              && !is_obsolete(p));
     return result;
 }

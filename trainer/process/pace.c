@@ -7,6 +7,7 @@
 
 #include "trainer/balance/speed-profile.h"
 #include "trainer/process/control.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/process/report.h"
@@ -52,14 +53,14 @@ pace_destroy(struct pace *pace)
 void
 pace_begin(struct pace *pace)
 {
-    pace->begin_us = report_monotonic_us();
+    pace->begin_us = clock_monotonic_us();
     pace_step(pace);
 }
 
 void
 pace_step(struct pace *pace)
 {
-    pace->step_us = report_monotonic_us();
+    pace->step_us = clock_monotonic_us();
 }
 
 int64_t
@@ -86,7 +87,7 @@ pace_wait(struct pace *pace, uint32_t n, struct control *control)
     };
 
     while (!control || !control_stopped(control)) {
-        int64_t left = end - report_monotonic_us();
+        int64_t left = end - clock_monotonic_us();
         struct timespec ts = {
             .tv_sec = left / 1000000, .tv_nsec = left % 1000000 * 1000,
         };
@@ -103,13 +104,13 @@ pace_wait(struct pace *pace, uint32_t n, struct control *control)
 double
 pace_elapsed(const struct pace *pace)
 {
-    return (report_monotonic_us() - pace->step_us) * 1e-6;
+    return (clock_monotonic_us() - pace->step_us) * 1e-6;
 }
 
 void
 pace_use(const struct pace *pace, double *cpu, double *memory)
 {
-    double now = (report_monotonic_us() - pace->begin_us) * 1e-6;
+    double now = (clock_monotonic_us() - pace->begin_us) * 1e-6;
 
     speed_profile_use(pace->profile, now, cpu, memory);
 }

@@ -33,7 +33,7 @@ void pace_destroy(struct pace *);
 void pace_begin(struct pace *);
 void pace_step(struct pace *);
 
-/* When the step, of 'n' samples, is to end, on report_monotonic_us()'s
+/* When the step, of 'n' samples, is to end, on clock_monotonic_us()'s
  * clock.  To be asked once a step: chance may be in it. */
 int64_t pace_end_us(struct pace *, uint32_t n);
 

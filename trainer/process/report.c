@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 struct report {
@@ -20,33 +20,6 @@ struct report {
     struct sockaddr_un agent;
     const char *cojob, *job;    /* Names without a character to escape. */
 };
-
-int64_t
-report_monotonic_us(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
-double
-report_cpu_s(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-    return ts.tv_sec + ts.tv_nsec * 1e-9;
-}
-
-static int64_t
-wall_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static bool
 is_name(const char *s)
@@ -113,7 +86,7 @@ void
 report_listening(const char *address, uint16_t port)
 {
     printf("{\"event\": \"listening\", \"time\": %"PRId64", "
-           "\"address\": \"%s\", \"port\": %u}\n", wall_ms(), address, port);
+           "\"address\": \"%s\", \"port\": %u}\n", clock_wall_ms(), address, port);
     fflush(stdout);
 }
 
@@ -121,7 +94,7 @@ void
 report_backend(const char *name)
 {
     printf("{\"event\": \"backend\", \"time\": %"PRId64", "
-           "\"name\": \"%s\"}\n", wall_ms(), name);
+           "\"name\": \"%s\"}\n", clock_wall_ms(), name);
     fflush(stdout);
 }
 
@@ -136,7 +109,7 @@ send_datagram(const struct report *report, const struct report_progress *p)
                       "\"iteration\": %"PRIu64", \"metric\": \"loss\", "
                       "\"value\": %s, \"time\": %"PRId64"}",
                       report->cojob, report->job, p->stage, p->iteration,
-                      number(p->loss).text, wall_ms());
+                      number(p->loss).text, clock_wall_ms());
     sendto(report->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL,
            (const struct sockaddr *) &report->agent, sizeof report->agent);
 }
@@ -145,7 +118,7 @@ void
 report_progress(struct report *report, const struct report_progress *p,
                 bool force)
 {
-    int64_t now = report_monotonic_us();
+    int64_t now = clock_monotonic_us();
 
     if (!force && now - report->last_us < 1000000 / REPORT_MAX_HZ) {
         return;
@@ -153,7 +126,7 @@ report_progress(struct report *report, const struct report_progress *p,
     report->last_us = now;
     printf("{\"event\": \"progress\", \"time\": %"PRId64", "
            "\"iteration\": %"PRIu64", \"loss\": %s, \"accuracy\": %s, "
-           "\"batch_loss\": %s, \"step_s\": %s}\n", wall_ms(), p->iteration,
+           "\"batch_loss\": %s, \"step_s\": %s}\n", clock_wall_ms(), p->iteration,
            number(p->loss).text, number(p->accuracy).text,
            number(p->batch_loss).text, number(p->step_s).text);
     fflush(stdout);
@@ -166,7 +139,7 @@ void
 report_policy(double lambda2, const int avoided[][2], int n)
 {
     printf("{\"event\": \"policy\", \"time\": %"PRId64", \"lambda2\": %s, "
-           "\"avoided\": [", wall_ms(), number(lambda2).text);
+           "\"avoided\": [", clock_wall_ms(), number(lambda2).text);
     for (int i = 0; i < n; i++) {
         printf("%s[%d, %d]", i ? ", " : "", avoided[i][0], avoided[i][1]);
     }
@@ -179,7 +152,7 @@ report_epoch(const struct report_epoch *e)
 {
     printf("{\"event\": \"epoch\", \"time\": %"PRId64", "
            "\"epoch\": %"PRIu64", \"updates\": %"PRIu64", "
-           "\"seconds\": %s, \"cpu_s\": %s, \"loss\": %s", wall_ms(),
+           "\"seconds\": %s, \"cpu_s\": %s, \"loss\": %s", clock_wall_ms(),
            e->epoch, e->updates, number(e->seconds).text,
            number(e->cpu_s).text, number(e->loss).text);
     for (int i = 0; i < 2; i++) {
@@ -195,7 +168,7 @@ void
 report_keys(uint64_t local, uint64_t remote, uint64_t moved)
 {
     printf("{\"event\": \"keys\", \"time\": %"PRId64", \"local\": %"PRIu64", "
-           "\"remote\": %"PRIu64", \"moved\": %"PRIu64"}\n", wall_ms(), local,
+           "\"remote\": %"PRIu64", \"moved\": %"PRIu64"}\n", clock_wall_ms(), local,
            remote, moved);
     fflush(stdout);
 }
@@ -204,7 +177,7 @@ void
 report_paused(uint64_t iteration)
 {
     printf("{\"event\": \"paused\", \"time\": %"PRId64", "
-           "\"iteration\": %"PRIu64"}\n", wall_ms(), iteration);
+           "\"iteration\": %"PRIu64"}\n", clock_wall_ms(), iteration);
     fflush(stdout);
 }
 
@@ -215,7 +188,7 @@ report_done(const struct report_progress *p, uint64_t bytes_sent,
     printf("{\"event\": \"done\", \"time\": %"PRId64", "
            "\"iteration\": %"PRIu64", \"loss\": %s, \"accuracy\": %s, "
            "\"bytes_sent\": %"PRIu64", \"bytes_received\": %"PRIu64"}\n",
-           wall_ms(), p->iteration, number(p->loss).text,
+           clock_wall_ms(), p->iteration, number(p->loss).text,
            number(p->accuracy).text, bytes_sent, bytes_received);
     fflush(stdout);
 }

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
+
 #define REPORT_MAX_HZ 20
 
 struct report;
@@ -59,9 +61,7 @@ void report_policy(double lambda2, const int avoided[][2], int n);
 void report_done(const struct report_progress *, uint64_t bytes_sent,
                  uint64_t bytes_received);
 
-int64_t report_monotonic_us(void);
-
-/* Seconds of processors that this process has used. */
-double report_cpu_s(void);
+/* Old name. */
+#define report_monotonic_us clock_monotonic_us
 
 #endif /* trainer/process/report.h */

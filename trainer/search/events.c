@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "trainer/search/job.h"
 
 void
@@ -23,12 +23,9 @@ static cJSON *
 event_create(const struct events *events, const char *type)
 {
     cJSON *event = cJSON_CreateObject();
-    struct timespec ts;
 
-    clock_gettime(CLOCK_REALTIME, &ts);
     cJSON_AddStringToObject(event, "event", type);
-    cJSON_AddNumberToObject(event, "time",
-                            ts.tv_sec * 1e3 + ts.tv_nsec / 1000000);
+    cJSON_AddNumberToObject(event, "time", clock_wall_ms());
     cJSON_AddStringToObject(event, "cojob", events->cojob);
     return event;
 }

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/search/hosts.h"
 #include "trainer/search/launch.h"
@@ -38,10 +38,7 @@ struct args {
 int64_t
 job_monotonic_ms(void)
 {
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return clock_monotonic_us() / 1000;
 }
 
 void

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "trainer/process/control.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
@@ -149,7 +150,7 @@ wait(struct manual *m)
     char *error = m->error;
 
     if (!error) {
-        peer_net_wait(m->net, report_monotonic_us() + LOOK_US);
+        peer_net_wait(m->net, clock_monotonic_us() + LOOK_US);
         error = m->error;
     }
     m->error = NULL;
@@ -317,13 +318,13 @@ make_epoch(struct manual *m, uint64_t epoch)
 {
     bool judged = node_task_is_judged(m->o, epoch);
     bool last = epoch + 1 == (uint64_t) m->o->until;
-    double cpu_s = report_cpu_s(), seconds;
-    int64_t began_us = report_monotonic_us();
+    double cpu_s = clock_cpu_s(), seconds;
+    int64_t began_us = clock_monotonic_us();
     struct sums sums = { .updates = 0 };
     char *error = make_round(m, false, false, &sums);
 
-    sums.cpu_s = report_cpu_s() - cpu_s;
-    seconds = (report_monotonic_us() - began_us) * 1e-6;
+    sums.cpu_s = clock_cpu_s() - cpu_s;
+    seconds = (clock_monotonic_us() - began_us) * 1e-6;
     if (judged && !error) {
         error = make_round(m, true, last, &sums);
     }
@@ -395,7 +396,7 @@ static void
 end(struct manual *m, uint64_t *sent, uint64_t *received)
 {
     peer_net_lock(m->net);
-    peer_net_bye(m->net, report_monotonic_us() + BYE_US);
+    peer_net_bye(m->net, clock_monotonic_us() + BYE_US);
     *sent = peer_net_sent(m->net);
     *received = peer_net_received(m->net);
     peer_net_unlock(m->net);

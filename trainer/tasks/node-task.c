@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "trainer/process/control.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
@@ -83,7 +84,7 @@ node_worker_begin_part(struct node_worker *worker, int n, int n_clocks)
 
     worker->until_us = INT64_MAX;
     if (limit > 0) {
-        worker->until_us = report_monotonic_us() + (int64_t) (limit / n * 1e6);
+        worker->until_us = clock_monotonic_us() + (int64_t) (limit / n * 1e6);
     }
     worker->clocks_left = n_clocks;
     if (worker->pace) {
@@ -95,7 +96,7 @@ bool
 node_worker_late(const struct node_worker *worker)
 {
     return worker->until_us != INT64_MAX
-           && report_monotonic_us() >= worker->until_us;
+           && clock_monotonic_us() >= worker->until_us;
 }
 
 /* The last one is kept for the part's end. */
@@ -245,16 +246,16 @@ make_epoch(struct node_worker *worker, void *state)
     const struct node_task_class *class = worker->task->class;
     struct node_task_result result = { .quality = NAN, .quality2 = NAN };
     struct node_task_sums sums = { .updates = 0 };
-    double cpu_s = report_cpu_s();
-    int64_t began_us = report_monotonic_us();
+    double cpu_s = clock_cpu_s();
+    int64_t began_us = clock_monotonic_us();
     char *error = class->epoch(worker, state, &sums);
 
     error = error ? error : key_barrier(worker->keys);
     if (error) {
         return error;
     }
-    sums.cpu_s = worker->first_of_node ? report_cpu_s() - cpu_s : 0;
-    result.seconds = (report_monotonic_us() - began_us) * 1e-6;
+    sums.cpu_s = worker->first_of_node ? clock_cpu_s() - cpu_s : 0;
+    result.seconds = (clock_monotonic_us() - began_us) * 1e-6;
     if (node_task_is_judged(worker->task->o, worker->epoch)) {
         error = class->judge(worker, state, &sums);
     }
