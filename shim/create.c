@@ -22,7 +22,7 @@
 #include "shim/classify/flow-table.h"
 #include "shim/loop/forward.h"
 #include "shim/classify/job-slot.h"
-#include "shim/loop/lane.h"
+#include "shim/loop/lanes.h"
 #include "shim/loop/loop.h"
 #include "shim/classify/miss.h"
 #include "shim/ports/port-driver.h"

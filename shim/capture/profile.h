@@ -41,7 +41,7 @@
 #include <stdint.h>
 
 #include "wire/shim-protocol.h"
-#include "shim/classify/burst-train.h"
+#include "shim/classify/bursts.h"
 
 #define PROFILE_BINS 4096       /* But none shorter than 1 ms. */
 #define PROFILE_JOIN 0.6

@@ -18,7 +18,6 @@
 #include "shim/loop/ack-queue.h"
 #include "shim/loop/congestion.h"
 #include "shim/loop/egress.h"
-#include "shim/loop/lane.h"
 #include "shim/loop/lanes.h"
 #include "shim/ports/port.h"
 

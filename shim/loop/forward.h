@@ -13,7 +13,7 @@
  *    host <- count <- uplink
  *
  * One thread does all of it, a burst at a time, and never logs, allocates or
- * waits for another thread; with several, see lane.h, the others do the first
+ * waits for another thread; with several, see lanes.h, the others do the first
  * two steps for some of the flows.  Time is an argument: the loop passes the
  * clock's, a replay that of its capture.
  *

@@ -6,25 +6,125 @@
 #include <string.h>
 
 #include <rte_mbuf.h>
+#include <rte_ring.h>
 
+#include "shim/capture/tap.h"
 #include "shim/classify/fetch.h"
+#include "shim/classify/flow-table.h"
 #include "shim/classify/job-slot.h"
-#include "shim/loop/lane.h"
 #include "shim/classify/miss.h"
 #include "shim/classify/parse.h"
+#include "shim/classify/tag.h"
+#include "shim/clock/counter.h"
 #include "shim/ports/port.h"
 
+#define RING 512                /* Packets from lane 0 to a lane, for each
+                                 * direction. */
+#define BACK_RING 256           /* Elements from a lane to lane 0, for each
+                                 * direction. */
+#define MAX_LAST_POLLS 64       /* Polls after which a lane stops receiving
+                                 * although frames still arrive. */
+
+_Static_assert(LANE_PACKETS == 2 * RING + 2 * BACK_RING, "all rings full");
 _Static_assert(LANES_MAX <= JOB_SLOTS_MAX_LANES, "each lane counts");
-_Static_assert(LANES_MAX <= PORT_MAX_QUEUES, "and may have a queue");
+_Static_assert(LANES_MAX <= PORT_MAX_QUEUES, "a lane may have a queue");
+
+#define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
+#define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
+
+/* From a lane to lane 0: a frame from the host, to be queued. */
+struct lane_sent {
+    struct rte_mbuf *frame;
+    struct verdict verdict;
+};
+
+struct lane {
+    /* 'host' and 'uplink' are this lane's queues, NULL if lane 0 receives for
+     * all lanes; 'misses' is this lane's. */
+    struct lanes_config config;
+    unsigned int number;        /* From 1 on. */
+    struct wake *main_wake;     /* Wakes lane 0. */
+    struct wake wake;           /* Wakes this lane. */
+    struct rte_ring *from_host, *from_uplink;   /* struct rte_mbuf *, written
+                                                 * by lane 0. */
+    struct rte_ring *sent;      /* struct lane_sent, read by lane 0. */
+    struct rte_ring *arrived;   /* struct lane_arrived, read by lane 0. */
+    uint64_t lost;              /* Frames dropped by lane 0 because a ring to
+                                 * this lane was full. */
+
+    struct classifier classifier __attribute__((aligned(64)));
+    uint32_t last_polls;        /* Polls since the end was requested. */
+    bool hands_over;            /* Frames for the host go to 'arrived'. */
+    bool blocked;               /* The last poll left frames for lack of
+                                 * space. */
+
+    /* Written by the lane's thread, read by others. */
+    bool ended;
+    uint64_t rx_packets, rx_bytes;
+};
 
 struct lanes {
     struct wake main_wake;
     unsigned int n;
-    bool share_host, share_uplink;      /* Lane 0 receives for all. */
+    bool share_host, share_uplink;      /* Lane 0 receives for all lanes. */
     struct lane *lanes[LANES_MAX];      /* From 1 on. */
 };
 
-/* Returns the queue of lane 'i', NULL if each lane does not have its own. */
+/* Makes a ring between two threads, for 'n' elements of 'size' bytes. */
+static struct rte_ring *
+new_ring(const char *name, unsigned int size, unsigned int n)
+{
+    const unsigned int flags = (RING_F_SP_ENQ | RING_F_SC_DEQ
+                                | RING_F_EXACT_SZ);
+    unsigned int count = rte_align32pow2(n + 1);
+    ssize_t bytes = rte_ring_get_memsize_elem(size, count);
+    struct rte_ring *r = bytes > 0 ? aligned_alloc(64, bytes) : NULL;
+
+    if (r && rte_ring_init(r, name, n, flags)) {
+        free(r);
+        r = NULL;
+    }
+    return r;
+}
+
+static void
+free_ring(struct rte_ring *r)
+{
+    struct rte_mbuf *frame;
+
+    while (r && !rte_ring_dequeue(r, (void **) &frame)) {
+        rte_pktmbuf_free(frame);
+    }
+    free(r);
+}
+
+static void
+destroy_lane(struct lane *l)
+{
+    struct lane_arrived arrived;
+    struct lane_sent sent;
+
+    if (!l) {
+        return;
+    }
+    while (l->sent
+           && !rte_ring_dequeue_elem(l->sent, &sent, sizeof sent)) {
+        rte_pktmbuf_free(sent.frame);
+    }
+    while (l->arrived && !rte_ring_dequeue_elem(l->arrived, &arrived,
+                                                sizeof arrived)) {
+        rte_pktmbuf_free(arrived.frame);
+    }
+    free(l->sent);
+    free(l->arrived);
+    free_ring(l->from_host);
+    free_ring(l->from_uplink);
+    wake_uninit(&l->wake);
+    free(l);
+}
+
+/* Returns the queue of lane 'i', NULL if the port has fewer queues than there
+ * are lanes. */
 static struct port *
 queue_of(struct port *port, unsigned int i, unsigned int n)
 {
@@ -35,23 +135,35 @@ static struct lane *
 create_lane(struct lanes *ls, const struct lanes_config *config,
             unsigned int i)
 {
-    struct lane_config lane = {
-        .number = i,
-        .host = queue_of(config->host, i, config->n),
-        .uplink = queue_of(config->uplink, i, config->n),
+    struct lane *l = aligned_alloc(64, (sizeof *l + 63) / 64 * 64);
+
+    if (!l) {
+        return NULL;
+    }
+    memset(l, 0, sizeof *l);
+    l->config = *config;
+    l->config.host = queue_of(config->host, i, config->n);
+    l->config.uplink = queue_of(config->uplink, i, config->n);
+    l->config.misses = miss_add(config->misses);
+    l->number = i;
+    l->main_wake = &ls->main_wake;
+    l->hands_over = !l->config.host || config->all_arrive;
+    l->classifier = (struct classifier) {
         .flows = config->flows,
         .slots = config->slots,
-        .misses = miss_add(config->misses),
-        .tap = config->tap,
-        .all_arrive = config->all_arrive,
-        .tag = config->tag,
+        .misses = l->config.misses,
         .vxlan = config->vxlan,
-        .main_wake = &ls->main_wake,
-        .ending = config->ending,
-        .main_ended = config->ended,
     };
-
-    return lane.misses ? lane_create(&lane) : NULL;
+    l->from_host = new_ring("from-host", sizeof(void *), RING);
+    l->from_uplink = new_ring("from-uplink", sizeof(void *), RING);
+    l->sent = new_ring("sent", sizeof(struct lane_sent), BACK_RING);
+    l->arrived = new_ring("arrived", sizeof(struct lane_arrived), BACK_RING);
+    if (wake_init(&l->wake) || !l->config.misses || !l->from_host
+        || !l->from_uplink || !l->sent || !l->arrived) {
+        destroy_lane(l);
+        return NULL;
+    }
+    return l;
 }
 
 /* Returns NULL without memory or file descriptors. */
@@ -86,7 +198,7 @@ lanes_destroy(struct lanes *ls)
 {
     if (ls) {
         for (unsigned int i = 1; i < ls->n; i++) {
-            lane_destroy(ls->lanes[i]);
+            destroy_lane(ls->lanes[i]);
         }
         wake_uninit(&ls->main_wake);
         free(ls);
@@ -106,10 +218,239 @@ lanes_main_wake(struct lanes *ls)
     return &ls->main_wake;
 }
 
-/* IPv6's addresses are folded into the size of IPv4's: that some flows share a
- * lane is no matter. */
+/* Receives up to 'max' frames from 'queue', or from 'ring' if the lane has no
+ * queue.  Returns their number. */
+static uint16_t
+receive_frames(struct lane *l, struct port *queue, struct rte_ring *ring,
+               struct rte_mbuf **frames, uint32_t max)
+{
+    max = max < PORT_BURST ? max : PORT_BURST;
+    if (!max) {
+        l->blocked = true;
+        return 0;
+    }
+    return (queue ? l->ended ? 0 : port_receive(queue, frames, max)
+            : rte_ring_dequeue_burst(ring, (void **) frames, max, NULL));
+}
+
+static bool
+receive_from_host(struct lane *l, uint64_t now)
+{
+    const struct lanes_config *c = &l->config;
+    struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    struct verdict verdicts[PORT_BURST];
+    struct lane_sent sent[PORT_BURST];
+    uint16_t n = receive_frames(l, c->host, l->from_host, frames,
+                                rte_ring_free_count(l->sent));
+
+    if (!n) {
+        return false;
+    }
+    fetch(frames, n, packets);
+    classify_burst_from_host(&l->classifier, packets, n, now,
+                             job_slots_leased(c->slots, now), verdicts);
+    if (c->tag) {
+        tag_burst(packets, verdicts, n);
+    }
+    for (uint16_t i = 0; i < n; i++) {
+        sent[i] = (struct lane_sent) { frames[i], verdicts[i] };
+    }
+    rte_ring_enqueue_burst_elem(l->sent, sent, sizeof *sent, n, NULL);
+    wake_up(l->main_wake);
+    return true;
+}
+
+/* Chooses between lane 0 and this lane to send frames to the host.  A running
+ * capture needs lane 0.  To keep flows in order, the lane sends itself again
+ * only when lane 0 has taken all frames from 'arrived'. */
+static void
+choose_path_to_host(struct lane *l)
+{
+    const struct lanes_config *c = &l->config;
+
+    if (!c->host || c->all_arrive || tap_is_on(c->tap)) {
+        l->hands_over = true;
+    } else if (l->hands_over && rte_ring_empty(l->arrived)) {
+        l->hands_over = false;
+    }
+}
+
+/* Sends 'frames' to the host and counts those that the port accepted.  Stores
+ * one element in 'arrived' for each run of frames of the same job, and returns
+ * the number of elements. */
+static uint16_t
+send_to_host(struct lane *l, struct rte_mbuf **frames, const uint16_t *slots,
+             uint16_t n, struct lane_arrived *arrived)
+{
+    uint32_t lengths[PORT_BURST], n_sent = 0;
+    uint16_t sent_slots[PORT_BURST], n_arrived = 0;
+    uint64_t bytes = 0;
+
+    for (uint16_t i = 0; i < n; i++) {
+        uint32_t length = rte_pktmbuf_pkt_len(frames[i]);
+
+        if (!port_send(l->config.host, frames[i])) {
+            continue;
+        }
+        sent_slots[n_sent] = slots[i];
+        lengths[n_sent++] = length;
+        bytes += length;
+        if (!n_arrived || arrived[n_arrived - 1].slot != slots[i]) {
+            arrived[n_arrived++] = (struct lane_arrived) { .slot = slots[i] };
+        }
+        arrived[n_arrived - 1].bytes += length;
+    }
+    counter_add(&l->rx_packets, n_sent);
+    counter_add(&l->rx_bytes, bytes);
+    job_slots_count_rx_of(l->config.slots, l->number, sent_slots, lengths,
+                          n_sent);
+    return n_arrived;
+}
+
+static uint32_t
+space_for_host(const struct lane *l)
+{
+    uint32_t ring = rte_ring_free_count(l->arrived);
+    uint32_t port = l->hands_over ? ring : port_room(l->config.host);
+
+    return ring < port ? ring : port;
+}
+
+static bool
+receive_from_uplink(struct lane *l)
+{
+    struct lane_arrived arrived[PORT_BURST];
+    struct rte_mbuf *frames[PORT_BURST];
+    struct packet packets[PORT_BURST];
+    uint16_t slots[PORT_BURST], n, n_arrived;
+
+    choose_path_to_host(l);
+    n = n_arrived = receive_frames(l, l->config.uplink, l->from_uplink,
+                                   frames, space_for_host(l));
+    if (!n) {
+        return false;
+    }
+    fetch(frames, n, packets);
+    classify_burst_to_host(&l->classifier, packets, n, slots);
+    for (uint16_t i = 0; l->hands_over && i < n; i++) {
+        arrived[i] = (struct lane_arrived) {
+            frames[i], rte_pktmbuf_pkt_len(frames[i]), slots[i],
+        };
+    }
+    if (!l->hands_over) {
+        n_arrived = send_to_host(l, frames, slots, n, arrived);
+    }
+    rte_ring_enqueue_burst_elem(l->arrived, arrived, sizeof *arrived,
+                                n_arrived, NULL);
+    if (l->hands_over) {
+        wake_up(l->main_wake);
+    }
+    return true;
+}
+
+/* Stops receiving after the first poll without frames, once lane 0 has put its
+ * last frame into the rings.  'main_ended' was read before this poll. */
+static void
+follow_end(struct lane *l, bool main_ended, bool received)
+{
+    if (!LOAD(l->config.ending)) {
+        l->last_polls = 0;
+        STORE(&l->ended, false);
+    } else if (main_ended && (!received
+                              || ++l->last_polls >= MAX_LAST_POLLS)) {
+        STORE(&l->ended, true);
+    }
+}
+
+/* Receives and classifies one burst in each direction.  Returns false if there
+ * was none, or no space in the rings to lane 0. */
+bool
+lane_turn(struct lane *l, uint64_t now)
+{
+    bool main_ended = LOAD(l->config.ended);
+    bool received;
+
+    l->blocked = false;
+    received = receive_from_host(l, now);
+    received |= receive_from_uplink(l);
+    if (l->config.host) {
+        received |= port_flush(l->config.host, now);
+    }
+    follow_end(l, main_ended, received);
+    return received;
+}
+
+bool
+lane_is_blocked(const struct lane *l)
+{
+    return l->blocked;
+}
+
+struct wake *
+lane_wake(struct lane *l)
+{
+    return &l->wake;
+}
+
+/* Passes 'frames' to a lane.  Frees and counts those that do not fit. */
+static void
+put_frames(struct lane *l, bool from_host, struct rte_mbuf **frames,
+           uint16_t n)
+{
+    struct rte_ring *ring = from_host ? l->from_host : l->from_uplink;
+    uint16_t put = rte_ring_enqueue_burst(ring, (void **) frames, n, NULL);
+
+    if (put < n) {
+        rte_pktmbuf_free_bulk(frames + put, n - put);
+        counter_add(&l->lost, n - put);
+    }
+    wake_up(&l->wake);
+}
+
+/* Takes up to 'max' frames, at most PORT_BURST, that the lane has received from
+ * the host and classified.  Returns their number. */
+uint16_t
+lane_take_sent(struct lane *l, struct rte_mbuf **frames,
+               struct verdict *verdicts, uint16_t max)
+{
+    struct lane_sent sent[PORT_BURST];
+    uint16_t n = rte_ring_dequeue_burst_elem(l->sent, sent, sizeof *sent, max,
+                                             NULL);
+
+    for (uint16_t i = 0; i < n; i++) {
+        frames[i] = sent[i].frame;
+        verdicts[i] = sent[i].verdict;
+    }
+    return n;
+}
+
+/* Takes up to 'max' elements for the host.  Returns their number. */
+uint16_t
+lane_take_arrived(struct lane *l, struct lane_arrived *arrived, uint16_t max)
+{
+    return rte_ring_dequeue_burst_elem(l->arrived, arrived, sizeof *arrived,
+                                       max, NULL);
+}
+
+bool
+lane_is_ending(const struct lane *l)
+{
+    return LOAD(l->config.ending);
+}
+
+/* Returns true if 'l' receives no more and lane 0 has taken all its frames. */
+static bool
+has_ended(const struct lane *l)
+{
+    return (LOAD(&l->ended) && rte_ring_empty(l->sent)
+            && rte_ring_empty(l->arrived));
+}
+
+/* Folds IPv6 addresses to the size of IPv4's: two flows with the same id share
+ * a lane, which is harmless. */
 static struct flow_id
-id_of(const struct shim_flow_key *key)
+folded_id(const struct shim_flow_key *key)
 {
     const size_t half = key->family == 4 ? 4 : 8;
     uint64_t local = 0, remote = 0;
@@ -132,8 +473,8 @@ lane_of_id(const struct lanes *ls, struct flow_id id)
     return (mixed >> 32) * ls->n >> 32;
 }
 
-/* Returns the lane of a frame: the same for all of a flow, in both directions.
- * What has no flow stays in lane 0. */
+/* Returns the lane of a frame: the same for all packets of a flow, in both
+ * directions, and 0 for a frame without a flow. */
 static unsigned int
 lane_of(const struct lanes *ls, const struct packet *packet, bool from_host)
 {
@@ -144,12 +485,12 @@ lane_of(const struct lanes *ls, const struct packet *packet, bool from_host)
         return lane_of_id(ls, id);
     }
     parse_frame(packet->data, packet->length, from_host, &p);
-    return p.kind == PARSED_FLOW ? lane_of_id(ls, id_of(&p.key)) : 0;
+    return p.kind == PARSED_FLOW ? lane_of_id(ls, folded_id(&p.key)) : 0;
 }
 
-/* Hands over those of the 'n' frames, at most PORT_BURST, that are other
- * lanes', unless these receive themselves.  Returns how many are left in
- * 'frames', in their order. */
+/* Passes frames of other lanes to them, unless each lane receives from its own
+ * queue.  'n' is at most PORT_BURST.  Returns how many frames of lane 0 are left
+ * in 'frames', in their order. */
 uint16_t
 lanes_share(struct lanes *ls, bool from_host, struct rte_mbuf **frames,
             uint16_t n)
@@ -173,12 +514,13 @@ lanes_share(struct lanes *ls, bool from_host, struct rte_mbuf **frames,
     }
     for (unsigned int i = 1; i < ls->n; i++) {
         if (n_theirs[i]) {
-            lane_put(ls->lanes[i], from_host, theirs[i], n_theirs[i]);
+            put_frames(ls->lanes[i], from_host, theirs[i], n_theirs[i]);
         }
     }
     return left;
 }
 
+/* Wakes all other lanes, after lane 0 has stopped receiving. */
 void
 lanes_wake_up(struct lanes *ls)
 {
@@ -191,11 +533,21 @@ bool
 lanes_have_ended(const struct lanes *ls)
 {
     for (unsigned int i = 1; i < ls->n; i++) {
-        if (!lane_has_ended(ls->lanes[i])) {
+        if (!has_ended(ls->lanes[i])) {
             return false;
         }
     }
     return true;
+}
+
+void
+lane_add_stats(const struct lane *l, struct shim_stats *stats)
+{
+    stats->rx_packets += counter_get(&l->rx_packets);
+    stats->rx_bytes += counter_get(&l->rx_bytes);
+    stats->misses += counter_get(&l->classifier.n_misses);
+    stats->malformed += counter_get(&l->classifier.n_malformed);
+    stats->lane_lost += counter_get(&l->lost);
 }
 
 void

@@ -3,72 +3,121 @@
 #ifndef SHIM_LANES_H
 #define SHIM_LANES_H 1
 
-/* All lanes but the first, as lane 0 sees them; lane.h says what they are.
+/* Further threads of the pipeline, which receive and classify.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ *    host port  -> lane 0 -------------------------------> egress -> uplink
+ *         |           `---ring---> lane K ---ring---^
+ *         `-----queue K----------^
+ *
+ * The order of the uplink is exact, so one thread, lane 0, has all queues and
+ * sends.  The other lanes receive, look flows up, write DSCPs and count.  All
+ * packets of a flow take the same lane and so stay in order: if the port keeps
+ * each flow in one receive queue, each lane receives from its own queue;
+ * otherwise lane 0 receives and distributes frames by the hash of the flow.
+ *
+ * Frames for the host take the same path.  If the host's port has a transmit
+ * queue for each lane, a lane sends them itself and returns to lane 0 only how
+ * many bytes each job received.
+ *
+ * The rings are the only memory that two threads write on the packet path.  A
+ * full ring to a lane drops packets, which are counted, so that a lane that is
+ * not scheduled delays its own flows only.  A full ring to lane 0 makes the
+ * lane wait.
+ *
+ * Congestion control needs both directions of a flow and the whole downlink,
+ * so it runs in lane 0.  With congestion control all frames for the host
+ * return to lane 0, and lane 0 writes the DSCPs, which it may change.
  *
  *
  * Usage
  * =====
  *
- *    ls = lanes_create(&config);
- *    ...a thread for each lanes_get(ls, 1), ...
+ * forward.c is lane 0:
  *
- *    n = port_receive(port, frames, 32);
+ *    ls = lanes_create(&config);
+ *    ...start a thread for each lanes_get(ls, 1), ...
+ *
+ *    n = port_receive(port, frames, PORT_BURST);
  *    n = lanes_share(ls, from_host, frames, n);
- *    ...treat the 'n' that are left...
+ *    ...process the 'n' frames of lane 0...
  *    for (k = 1; k < n_lanes; k++) {
- *        n = lane_take_sent(lanes_get(ls, k), frames, verdicts, 32);
+ *        n = lane_take_sent(lanes_get(ls, k), frames, verdicts, PORT_BURST);
  *        ...queue them...
  *    }
+ *
+ * The thread of another lane calls lane_turn() as lane 0's calls
+ * forward_turn().
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Ports, tables and misses stay the caller's.  lanes_share() and
- * lanes_wake_up() are for lane 0's thread, lanes_have_ended() and
- * lanes_add_stats() for any. */
+ * Ports, tables and misses stay the caller's. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct flow_table;
-struct job_slots;
+#include "shim/classify/classify.h"
+#include "shim/loop/wake.h"
+
 struct lane;
 struct lanes;
-struct miss;
 struct port;
 struct rte_mbuf;
 struct shim_stats;
 struct tap;
-struct wake;
 
 #define LANES_MAX 16
+#define LANE_PACKETS 1536       /* Packet buffers that a lane may hold. */
 
 struct lanes_config {
-    unsigned int n;             /* With lane 0: 2 to LANES_MAX. */
+    unsigned int n;             /* Lanes including lane 0: 2 to LANES_MAX. */
     struct port *host, *uplink;
     struct flow_table *flows;
     struct job_slots *slots;
-    struct miss *misses;        /* Of lane 0. */
+    struct miss *misses;        /* Lane 0's. */
     struct tap *tap;            /* NULL: frames are not captured. */
-    bool all_arrive;            /* See struct lane_config... */
-    bool tag, vxlan;            /* ...and struct forward_config. */
-    const bool *ending, *ended; /* Lane 0's. */
+    bool all_arrive;            /* Lane 0 sends all frames for the host. */
+    bool tag;                   /* The lanes write DSCPs. */
+    bool vxlan;                 /* Classify by the frame in a tunnel. */
+    const bool *ending, *ended; /* Lane 0's: see forward_end(). */
+};
+
+/* From a lane to lane 0: a frame for the host, or without 'frame' the bytes of
+ * frames that the lane has sent to the host. */
+struct lane_arrived {
+    struct rte_mbuf *frame;
+    uint32_t bytes;
+    uint16_t slot;
 };
 
 struct lanes *lanes_create(const struct lanes_config *);
 void lanes_destroy(struct lanes *);
-
 struct lane *lanes_get(struct lanes *, unsigned int number);
 struct wake *lanes_main_wake(struct lanes *);
 
+/* The lane's thread. */
+bool lane_turn(struct lane *, uint64_t now);
+bool lane_is_blocked(const struct lane *);
+struct wake *lane_wake(struct lane *);
+
+/* Lane 0. */
 uint16_t lanes_share(struct lanes *, bool from_host, struct rte_mbuf **,
                      uint16_t n);
-
-/* Lane 0 has ended: the others are to look. */
+uint16_t lane_take_sent(struct lane *, struct rte_mbuf **, struct verdict *,
+                        uint16_t max);
+uint16_t lane_take_arrived(struct lane *, struct lane_arrived *,
+                           uint16_t max);
 void lanes_wake_up(struct lanes *);
 
+/* Any thread. */
+bool lane_is_ending(const struct lane *);
 bool lanes_have_ended(const struct lanes *);
+void lane_add_stats(const struct lane *, struct shim_stats *);
 void lanes_add_stats(const struct lanes *, struct shim_stats *);
 
 #endif /* shim/loop/lanes.h */

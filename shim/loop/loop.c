@@ -13,7 +13,7 @@
 
 #include "shim/clock/clock.h"
 #include "shim/loop/forward.h"
-#include "shim/loop/lane.h"
+#include "shim/loop/lanes.h"
 #include "shim/loop/nap.h"
 #include "shim/loop/wake.h"
 #include "shim/ports/port.h"
@@ -79,7 +79,7 @@ loop_add_lane(struct loop *first, struct lane *lane, struct port *host,
         l->lane = lane;
         l->host = host;
         l->uplink = uplink;
-        l->wake = &lane->wake;
+        l->wake = lane_wake(lane);
         l->turned = clock_now();
         l->poll = first->poll;
         l->next = first->next;

@@ -28,7 +28,7 @@
  *    loop_resume(loop);
  *    loop_stop(loop);
  *
- * Each lane of the forward (see lane.h) has a loop of its own, which does
+ * Each lane of the forward (see lanes.h) has a loop of its own, which does
  * everything that the first one is told:
  *
  *    other = loop_add_lane(loop, lane, host, uplink);
