@@ -16,7 +16,6 @@
 #include "wire/shim-connections.h"
 #include "shim/clock/clock.h"
 #include "shim/control/server.h"
-#include "shim/control/take-over.h"
 #include "shim/classify/bursts.h"
 #include "shim/loop/egress.h"
 #include "shim/classify/flow-table.h"
@@ -27,7 +26,7 @@
 #include "shim/classify/miss.h"
 #include "shim/ports/port-driver.h"
 #include "shim/ports/port.h"
-#include "shim/successor.h"
+#include "shim/takeover.h"
 
 #define PAGE 4096               /* Bytes, of those that are not huge. */
 #define TAP_BYTES (8u << 20)    /* Of frames that a capture has not read yet;
@@ -132,8 +131,8 @@ be_taken_over(void *s_, uint32_t step, struct shim_state *state)
 
     state->rate_bps = forward_rate(s->forward);
     state->guard = forward_guard(s->forward);
-    error = succession_step(&s->succession, step);
-    if (s->succession.leaving) {
+    error = takeover_step(s, step);
+    if (s->old_side.leaving) {
         server_abandon(s->server);
     }
     return error;
@@ -149,7 +148,7 @@ get_connections(void *s_, void *body, size_t *size)
     } };
     struct shim *s = s_;
 
-    if (!s->succession.deadline) {
+    if (!s->old_side.deadline) {
         return EINVAL;
     }
     *size = forward_save(s->forward, body);
@@ -266,16 +265,10 @@ create_forward(struct shim *s)
         .cc = o->cc ? &cc : NULL,
         .n_lanes = s->options.n_lanes,
     };
-    char *error;
 
     memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
-    error = s->forward ? create_loops(s) : duplicate("no memory");
-    s->succession = (struct succession) {
-        .forward = s->forward,
-        .loop = s->loop,
-    };
-    return error;
+    return s->forward ? create_loops(s) : duplicate("no memory");
 }
 
 static char *
@@ -312,16 +305,16 @@ shim_create(struct shim *s)
 
     error = error ? error : create_ports(s);
     error = error ? error : create_forward(s);
-    error = error ? error : successor_begin(s);
+    error = error ? error : takeover_begin(s);
     error = error ? error : create_server(s);
-    return error ? error : successor_finish(s);
+    return error ? error : takeover_finish(s);
 }
 
 void
 shim_destroy(struct shim *s)
 {
     if (s->old) {
-        take_over_finish(s->old);
+        takeover_end(s->old);
     }
     server_destroy(s->server);
     loop_destroy(s->loop);

@@ -86,7 +86,7 @@ control_thread(void *s_)
 
         fds[n] = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
         poll(fds, n + 1,
-             server_timeout(s->server, s->succession.deadline ? SUCCESSOR_MS
+             server_timeout(s->server, s->old_side.deadline ? SUCCESSOR_MS
                                        : CHECK_MS));
         if (fds[n].revents) {
             break;
@@ -95,14 +95,14 @@ control_thread(void *s_)
         if (loop_turn_age_ns(s->loop) < HUNG_NS) {
             service_alive(now / MS);
         }
-        if (s->succession.leaving) {
-            shim_say(s, "another process has taken over");
+        if (s->old_side.leaving) {
+            shim_say(s, "the new shim has taken over");
             break;
         }
-        if (succession_check(&s->succession, clock_now())) {
-            shim_say(s, "nobody took over, going on");
+        if (takeover_expired(s, clock_now())) {
+            shim_say(s, "takeover timed out, forwarding again");
         }
-        if (now >= check && !s->succession.deadline) {
+        if (now >= check && !s->old_side.deadline) {
             check = now + CHECK_MS * MS;
             look_after(s, s->host);
             look_after(s, s->uplink);

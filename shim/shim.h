@@ -36,7 +36,7 @@
 
 #include "shim/options.h"
 #include "shim/loop/lanes.h"
-#include "shim/succession.h"
+#include "shim/takeover.h"
 
 struct bursts;
 struct flow_table;
@@ -48,7 +48,6 @@ struct port;
 struct rte_mempool;
 struct server;
 struct shim_stats;
-struct take_over;
 struct tap;
 
 struct shim {
@@ -65,11 +64,11 @@ struct shim {
     struct loop *loop;
     struct loop *lane_loops[LANES_MAX]; /* From 1 on, owned by 'loop'. */
     struct server *server;
-    struct take_over *old;      /* The process that we succeed, or NULL. */
+    struct takeover *old;       /* To the shim that this one replaces, or
+                                 * NULL. */
     int signal_fd;
-    uint64_t port_restarts;     /* The control thread's, atomic. */
-
-    struct succession succession;       /* The control thread's. */
+    uint64_t port_restarts;     /* Written by the control thread. */
+    struct takeover_old_side old_side;  /* Used by the control thread. */
 };
 
 /* Bytes of memory that the packets of a shim with these options need. */

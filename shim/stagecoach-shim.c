@@ -145,7 +145,14 @@ main(int argc, char *argv[])
         return show(o->show);
     }
     if (!error && o->replay) {
-        return replay_command(o);
+        const struct replay_files files = {
+            .in = o->replay,
+            .rules = o->rules,
+            .out = o->out,
+            .to_host = o->to_host,
+        };
+
+        return replay_command(&files);
     }
     if (!error) {
         error = check_ifaces(o);

@@ -10,7 +10,6 @@
 
 #include "base/memory.h"
 #include "shim/capture/file.h"
-#include "shim/options.h"
 #include "shim/ports/eal.h"
 #include "shim/replay/replay.h"
 #include "shim/replay/rules.h"
@@ -48,17 +47,18 @@ check_differs(const char *option, const char *path, const char *other)
 }
 
 static char *
-open_files(const struct options *o, struct files *files)
+open_files(const struct replay_files *names, struct files *files)
 {
-    char *error = capture_open(o->replay, &files->in);
+    char *error = capture_open(names->in, &files->in);
 
-    error = error ? error : check_differs("--out", o->out, o->replay);
-    error = error ? error : capture_create(o->out, &files->out);
-    if (!error && o->to_host) {
-        error = check_differs("--to-host", o->to_host, o->replay);
-        error = error ? error : check_differs("--to-host", o->to_host,
-                                              o->out);
-        error = error ? error : capture_create(o->to_host, &files->to_host);
+    error = error ? error : check_differs("--out", names->out, names->in);
+    error = error ? error : capture_create(names->out, &files->out);
+    if (!error && names->to_host) {
+        error = check_differs("--to-host", names->to_host, names->in);
+        error = error ? error : check_differs("--to-host", names->to_host,
+                                              names->out);
+        error = error ? error : capture_create(names->to_host,
+                                               &files->to_host);
     }
     return error;
 }
@@ -157,14 +157,14 @@ replay(struct files *files, const struct replay_rules *rules)
 }
 
 int
-replay_command(const struct options *o)
+replay_command(const struct replay_files *names)
 {
     struct replay_rules *rules;
     struct files files;
-    char *error = replay_rules_read(o->rules, &rules);
+    char *error = replay_rules_read(names->rules, &rules);
 
     memset(&files, 0, sizeof files);
-    error = error ? error : open_files(o, &files);
+    error = error ? error : open_files(names, &files);
     error = error ? error : replay(&files, rules);
     error = close_files(&files, error);
     replay_rules_destroy(rules);

@@ -3,12 +3,17 @@
 #ifndef REPLAY_COMMAND_H
 #define REPLAY_COMMAND_H 1
 
-/* stagecoach-shim --replay: from the capture's file to those of what left, and
- * what was counted on standard output, one "NAME VALUE..." a line.  Returns an
- * exit status. */
+/* stagecoach-shim --replay: forwards the frames of a capture into other
+ * captures and prints the counters, one "NAME VALUE..." a line. */
 
-struct options;
+struct replay_files {
+    const char *in;             /* Capture to replay, pcap or pcapng. */
+    const char *rules;          /* See rules.h. */
+    const char *out;            /* Frames sent to the uplink, pcap. */
+    const char *to_host;        /* Frames sent to the host, or NULL. */
+};
 
-int replay_command(const struct options *);
+/* Returns an exit status. */
+int replay_command(const struct replay_files *);
 
 #endif /* shim/replay/command.h */

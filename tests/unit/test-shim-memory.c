@@ -23,7 +23,6 @@
 #include "shim/capture/profile.h"
 #include "shim/control/server.h"
 #include "shim/control/show.h"
-#include "shim/control/take-over.h"
 #include "shim/options.h"
 #include "shim/replay/rules.h"
 
@@ -192,17 +191,6 @@ reports_a_missing_shim(void)
 }
 
 static bool
-reports_a_bad_shim(void)
-{
-    struct take_over *to;
-    char path[200];
-
-    memset(path, 'x', sizeof path - 1);
-    path[sizeof path - 1] = '\0';
-    return take_over_begin(path, &to);
-}
-
-static bool
 reads_rules(void)
 {
     struct replay_rules *rules;
@@ -258,7 +246,6 @@ no_failed_allocation_reads_as_success(void **state)
         { "reports a bad port", reports_a_bad_port },
         { "reports a bad option", reports_a_bad_option },
         { "reports a missing shim", reports_a_missing_shim },
-        { "reports a bad shim", reports_a_bad_shim },
         { "reads rules", reads_rules },
     };
 

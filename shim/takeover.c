@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/takeover.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/service-notify.h"
+#include "shim/classify/flow-table.h"
+#include "shim/classify/job-slot.h"
+#include "shim/clock/clock.h"
+#include "shim/control/server.h"
+#include "shim/loop/forward.h"
+#include "shim/loop/loop.h"
+#include "shim/shim.h"
+#include "wire/shim-client.h"
+#include "wire/shim-connections.h"
+
+#define MS UINT64_C(1000000)    /* Nanoseconds. */
+
+/* Longest times without forwarding: see SHIM_TAKE_OVER. */
+#define STOP_NS (100 * MS)      /* The loop, which may sleep until a frame
+                                 * arrives, stops receiving. */
+#define DRAIN_NS (30 * MS)      /* The queues drain. */
+#define LEAVE_NS (300 * MS)     /* From STOP to LEAVE. */
+
+#define TABLES_MS 2000          /* For a reply while the old shim forwards. */
+#define STEP_MS 250             /* For a reply while no shim forwards. */
+
+/* The new shim's connection to the old one. */
+struct takeover {
+    struct shim_client *client;
+    uint32_t pid;               /* Of the old shim, 0 if not known. */
+    bool stopped;               /* STOP has succeeded. */
+};
+
+static void
+sleep_20us(void)
+{
+    struct timespec ts = { 0, 20000 };
+
+    nanosleep(&ts, NULL);
+}
+
+/* Makes the loops stop receiving, or receive again.  Returns false if they do
+ * not react. */
+static bool
+set_ending(struct shim *s, bool ending)
+{
+    uint64_t late = clock_now() + STOP_NS;
+
+    forward_end(s->forward, ending);
+    while (forward_has_ended(s->forward) != ending) {
+        if (clock_now() > late) {
+            return false;
+        }
+        sleep_20us();
+    }
+    return true;
+}
+
+static int
+stop_receiving(struct shim *s)
+{
+    if (!set_ending(s, true)) {
+        set_ending(s, false);
+        return EBUSY;
+    }
+    s->old_side.deadline = clock_now() + LEAVE_NS;
+    return 0;
+}
+
+static int
+drain_and_leave(struct shim *s)
+{
+    uint64_t end = clock_now() + DRAIN_NS;
+    struct shim_stats stats;
+
+    if (!s->old_side.deadline) {
+        return EINVAL;
+    }
+    do {
+        sleep_20us();
+        forward_stats(s->forward, &stats);
+    } while (stats.queued_bytes && clock_now() < end);
+    if (!loop_leave(s->loop, STOP_NS)) {
+        return EBUSY;
+    }
+    s->old_side.leaving = true;
+    return 0;
+}
+
+int
+takeover_step(struct shim *s, uint32_t step)
+{
+    return step == SHIM_STEP_STOP ? stop_receiving(s) : drain_and_leave(s);
+}
+
+bool
+takeover_expired(struct shim *s, uint64_t now)
+{
+    struct takeover_old_side *old = &s->old_side;
+
+    if (!old->deadline || old->leaving || now <= old->deadline) {
+        return false;
+    }
+    old->deadline = 0;
+    set_ending(s, false);
+    return true;
+}
+
+/* Returns the process id at the other end of the socket, 0 if not known. */
+static uint32_t
+server_pid(const struct shim_client *client)
+{
+    struct ucred cred;
+    socklen_t size = sizeof cred;
+
+    return getsockopt(shim_client_fd(client), SOL_SOCKET, SO_PEERCRED, &cred,
+                      &size) ? 0 : cred.pid;
+}
+
+/* Connects to the shim at 'path'.  Stores NULL in '*tp' if it returns a
+ * message, or if there is no shim. */
+static char *
+connect_to_old(const char *path, struct takeover **tp)
+{
+    struct takeover *t = allocate(1, sizeof *t);
+    int error = shim_client_open(path, &t->client);
+
+    *tp = NULL;
+    if (error) {
+        free(t);
+        return (error == ENOENT || error == ECONNREFUSED ? NULL
+                : message("%s: cannot take over from there (%s)", path,
+                          strerror(error)));
+    }
+    t->pid = server_pid(t->client);
+    error = shim_client_transact(t->client, SHIM_HELLO, NULL, 0, TABLES_MS,
+                                 NULL, NULL);
+    if (error) {
+        takeover_end(t);
+        return message("%s: the shim there does not answer (%s)", path,
+                       strerror(error));
+    }
+    *tp = t;
+    return NULL;
+}
+
+static int
+request_table(struct takeover *t, uint16_t type, const char **body,
+              size_t *size)
+{
+    return shim_client_transact(t->client, type, NULL, 0, TABLES_MS,
+                                (const void **) body, size);
+}
+
+static int
+copy_slots(struct takeover *t, struct job_slots *slots)
+{
+    const char *body;
+    size_t size;
+    int error = request_table(t, SHIM_SLOT_LIST, &body, &size);
+
+    for (size_t at = 0; !error && at + sizeof(struct shim_slot) <= size;
+         at += sizeof(struct shim_slot)) {
+        struct shim_slot slot;
+
+        memcpy(&slot, body + at, sizeof slot);
+        error = job_slots_set(slots, &slot);
+    }
+    return error;
+}
+
+static int
+copy_flows(struct takeover *t, struct flow_table *flows)
+{
+    const char *body;
+    size_t size;
+    int error = request_table(t, SHIM_FLOW_LIST, &body, &size);
+
+    for (size_t at = 0; !error && at + sizeof(struct shim_flow) <= size;
+         at += sizeof(struct shim_flow)) {
+        struct shim_flow flow;
+
+        memcpy(&flow, body + at, sizeof flow);
+        error = flow_table_set(flows, &flow.key, flow.slot);
+    }
+    return error;
+}
+
+char *
+takeover_begin(struct shim *s)
+{
+    char *error;
+
+    if (!s->options.take_over) {
+        return NULL;
+    }
+    error = connect_to_old(s->options.control, &s->old);
+    if (!error && !s->old) {
+        shim_say(s, "there is no shim to take over from");
+    }
+    if (!error && s->old && (copy_slots(s->old, s->slots)
+                             || copy_flows(s->old, s->flows))) {
+        error = duplicate("takeover: the old shim does not send its tables");
+    }
+    return error;
+}
+
+static int
+send_step(struct takeover *t, uint32_t step, struct shim_state *state)
+{
+    struct shim_take_over request = { .step = step };
+    const void *body;
+    size_t size;
+    int error = shim_client_transact(t->client, SHIM_TAKE_OVER, &request,
+                                     sizeof request, STEP_MS, &body, &size);
+
+    if (!error && state) {
+        if (size < sizeof *state) {
+            return EPROTO;
+        }
+        memcpy(state, body, sizeof *state);
+    }
+    return error;
+}
+
+/* Restores congestion control's state from the old shim, which has stopped.
+ * Without that state, existing connections are only paced. */
+static void
+copy_connections(struct shim *s)
+{
+    struct shim_connections head;
+    const void *body;
+    size_t size;
+    int error;
+
+    if (!s->options.cc) {
+        return;
+    }
+    error = shim_client_transact(s->old->client, SHIM_CONNECTIONS, NULL, 0,
+                                 STEP_MS, &body, &size);
+    error = error ? error : connections_check(body, size);
+    if (error) {
+        shim_say(s, "takeover: no connections from the old shim (%s), "
+                 "existing ones are only paced", strerror(error));
+        return;
+    }
+    connections_head(body, &head);
+    forward_restore(s->forward, body);
+    shim_say(s, "takeover: %"PRIu32" connections and %"PRIu32" remote hosts "
+             "copied from the old shim", head.n_connections, head.n_peers);
+}
+
+char *
+takeover_finish(struct shim *s)
+{
+    struct shim_state state;
+    char main_pid[32];
+
+    if (!s->old) {
+        return NULL;
+    }
+    shim_say(s, "taking over from process %"PRIu32, s->old->pid);
+    forward_discard(s->forward);
+    if (send_step(s->old, SHIM_STEP_STOP, &state)) {
+        return duplicate("takeover: the old shim does not stop");
+    }
+    s->old->stopped = true;
+    copy_connections(s);
+    forward_discard(s->forward);
+    forward_set_rate(s->forward, state.rate_bps);
+    forward_set_guard(s->forward, state.guard);
+    job_slots_lease(s->slots, clock_now(), state.lease_left_ms,
+                    state.default_dscp);
+    server_publish(s->server);
+    /* Before the old process ends, which was the service's main process. */
+    snprintf(main_pid, sizeof main_pid, "MAINPID=%ld", (long) getpid());
+    service_notify(main_pid);
+    takeover_end(s->old);
+    s->old = NULL;
+    return NULL;
+}
+
+void
+takeover_end(struct takeover *t)
+{
+    if (t->stopped && send_step(t, SHIM_STEP_LEAVE, NULL) && t->pid) {
+        kill(t->pid, SIGKILL);
+    }
+    shim_client_close(t->client);
+    free(t);
+}
