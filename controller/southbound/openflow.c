@@ -4,24 +4,371 @@
 
 #include "controller/southbound/openflow.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "bitmap.h"
+#include "byte-order.h"
 #include "controller/southbound/dial.h"
 #include "controller/southbound/flow-table.h"
 #include "controller/southbound/openflow-messages.h"
-#include "controller/southbound/openflow-private.h"
+#include "flow.h"
+#include "openvswitch/json.h"
+#include "openvswitch/list.h"
+#include "openvswitch/ofp-actions.h"
+#include "openvswitch/ofp-connection.h"
+#include "openvswitch/ofp-errors.h"
+#include "openvswitch/ofp-msgs.h"
+#include "openvswitch/ofp-packet.h"
+#include "openvswitch/ofp-port.h"
+#include "openvswitch/ofp-print.h"
+#include "openvswitch/ofp-switch.h"
+#include "openvswitch/ofp-util.h"
 #include "openvswitch/ofpbuf.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/rconn.h"
 #include "openvswitch/vlog.h"
 #include "socket-util.h"
 #include "timeval.h"
+#include "util.h"
 
 VLOG_DEFINE_THIS_MODULE(openflow);
 
 #define VERSIONS (1u << OFP13_VERSION | 1u << OFP14_VERSION)
-#define MAX_PACKETS 100         /* Of ours, that wait to be sent. */
-#define MAX_MESSAGES 50         /* Read in one run. */
+#define MAX_PACKETS 100         /* Packet-outs queued for sending. */
+#define MAX_MESSAGES 50         /* Messages received in one openflow_run(). */
+#define CHECK_MSEC 1000         /* Interval between two dumps. */
+#define REPLY_MSEC 10000        /* Timeout for one message of a reply. */
+#define RETRY_MSEC 10000        /* Delay before a refused switch is retried. */
+#define MAX_CHANGES 2000        /* Changes sent between two dumps. */
+#define MAX_FAILED 10           /* Limit of 'failed'. */
+#define DEMOTED "another controller has become primary"
+
+/* State of the connection, in the order of its setup. */
+enum openflow_state {
+    ST_AWAY,                    /* Not connected. */
+    ST_FEATURES,                /* Waits for the features reply. */
+    ST_ROLE,                    /* Waits for the role reply. */
+    ST_PORTS,                   /* Waits for the port descriptions. */
+    ST_IDLE,                    /* Primary; the next dump is due at 'next'. */
+    ST_GROUPS,                  /* Waits for the groups of a dump. */
+    ST_FLOWS,                   /* Waits for the flows of a dump. */
+    ST_REFUSED,                 /* By the switch or by us; retry at 'next'. */
+};
+
+/* The type of reply that each state waits for, OFPTYPE_HELLO for none. */
+static const enum ofptype reply_types[] = {
+    [ST_AWAY] = OFPTYPE_HELLO,
+    [ST_FEATURES] = OFPTYPE_FEATURES_REPLY,
+    [ST_ROLE] = OFPTYPE_ROLE_REPLY,
+    [ST_PORTS] = OFPTYPE_PORT_DESC_STATS_REPLY,
+    [ST_IDLE] = OFPTYPE_HELLO,
+    [ST_GROUPS] = OFPTYPE_GROUP_DESC_STATS_REPLY,
+    [ST_FLOWS] = OFPTYPE_FLOW_STATS_REPLY,
+    [ST_REFUSED] = OFPTYPE_HELLO,
+};
+
+struct openflow {
+    struct driver up;
+    char *target;
+    struct dial *dial;          /* Opens connections. */
+    struct rconn *rconn;        /* Keeps the current connection. */
+    struct rconn_packet_counter *packets;       /* Of queued packet-outs. */
+    struct driver_events events;
+    void *aux;                  /* For 'events'. */
+    unsigned int seqno;         /* rconn's connection number for 'state'. */
+    bool active;                /* After want(), until leave(). */
+    uint64_t generation;        /* Of the leader, for the role request. */
+    uint64_t datapath;          /* Datapath id, 0 if not known. */
+    enum openflow_state state;
+    char *reason;               /* Of ST_REFUSED. */
+    ovs_be32 xid;               /* Of the request that 'state' waits for. */
+    long long int deadline;     /* time_msec() when that request times out. */
+    long long int next;         /* time_msec() of the next dump or retry. */
+    bool in_sync;               /* The last dump was as desired. */
+    unsigned int failed;        /* Consecutive dumps without the changes that
+                                 * were sent before, up to MAX_FAILED. */
+    bool sent;                  /* Changes were sent since the last dump. */
+    uint32_t bundle_id;         /* Of the last bundle. */
+    struct flow_table *wanted;  /* Desired state. */
+    struct flow_table *there;   /* State of the switch in the last dump. */
+    size_t n_applied;           /* Entries of 'wanted' that are in 'there'. */
+    struct flow_table *dump;    /* The dump that is being received, or NULL. */
+    unsigned int links;         /* Incremented with each change of 'down'. */
+    unsigned long down[BITMAP_N_LONGS(OPENFLOW_MAX_PORTS)];     /* Ports. */
+};
+
+static struct openflow *
+openflow_cast(const struct driver *driver)
+{
+    return CONTAINER_OF(CONST_CAST(struct driver *, driver),
+                        struct openflow, up);
+}
+
+static enum ofp_version
+get_version(const struct openflow *of)
+{
+    int v = rconn_get_version(of->rconn);
+
+    return v > 0 ? v : OFP13_VERSION;
+}
+
+/* Sends the request 'msg' and enters 'state', which waits for its reply. */
+static void
+send_request(struct openflow *of, struct ofpbuf *msg,
+             enum openflow_state state)
+{
+    of->xid = ((const struct ofp_header *) msg->data)->xid;
+    of->state = state;
+    of->deadline = time_msec() + REPLY_MSEC;
+    rconn_send(of->rconn, msg, NULL);
+}
+
+static void
+set_down(struct openflow *of, const struct ofputil_phy_port *port, bool gone)
+{
+    unsigned int no = ofp_to_u16(port->port_no);
+    bool down = gone || port->config & OFPUTIL_PC_PORT_DOWN
+        || port->state & OFPUTIL_PS_LINK_DOWN;
+
+    if (no < OPENFLOW_MAX_PORTS && bitmap_is_set(of->down, no) != down) {
+        VLOG_INFO("%s: port %u is %s", of->target, no, down ? "down" : "up");
+        bitmap_set(of->down, no, down);
+        of->links++;
+    }
+}
+
+/* Disconnects for RETRY_MSEC, because the switch or the controller refused the
+ * connection, or a message was invalid.  Takes ownership of 'reason'. */
+static void
+refuse_switch(struct openflow *of, char *reason)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 20);
+
+    VLOG_WARN_RL(&rl, "%s: %s", of->target, reason);
+    free(of->reason);
+    of->reason = reason;
+    of->state = ST_REFUSED;
+    of->in_sync = false;
+    of->next = time_msec() + RETRY_MSEC;
+    rconn_disconnect(of->rconn);
+}
+
+/* Sends the differences between the desired state and the last dump.  The next
+ * dump verifies them. */
+static void
+reconcile(struct openflow *of)
+{
+    struct ovs_list messages = OVS_LIST_INITIALIZER(&messages);
+    enum ofp_version v = get_version(of);
+    struct ofpbuf *msg;
+    size_t n;
+
+    n = flow_table_diff(of->wanted, of->there,
+                        ofputil_protocol_from_ofp_version(v), MAX_CHANGES,
+                        &messages);
+    of->in_sync = !n;
+    of->failed = n && of->sent ? MIN(of->failed + 1, MAX_FAILED) : 0;
+    of->sent = n > 0;
+    of->state = ST_IDLE;
+    of->next = (n && !of->failed ? 0
+                : time_msec() + CHECK_MSEC * MAX(1, of->failed));
+    if (n) {
+        VLOG_INFO("%s: sending %"PRIuSIZE" changes", of->target, n);
+        if (v >= OFP14_VERSION) {
+            openflow_bundle(&messages, v, ++of->bundle_id);
+        } else {
+            openflow_barrier(&messages, v);
+        }
+    }
+    LIST_FOR_EACH_POP (msg, list_node, &messages) {
+        rconn_send(of->rconn, msg, NULL);
+    }
+}
+
+static void
+handle_error(struct openflow *of, const struct ofp_header *oh)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 20);
+    enum ofp_version v = get_version(of);
+
+    if (ofperr_decode_msg(oh, NULL) == OFPERR_OFPBRC_IS_SECONDARY) {
+        refuse_switch(of, xstrdup(DEMOTED));
+    } else if (of->state == ST_ROLE && oh->xid == of->xid) {
+        refuse_switch(of, xasprintf("refuses generation %"PRIu64": another "
+                             "controller is newer", of->generation));
+    } else if (of->state == ST_GROUPS && oh->xid == of->xid) {
+        /* The switch does not support groups, so it has none. */
+        send_request(of, openflow_flows_request(v), ST_FLOWS);
+    } else if (!VLOG_DROP_WARN(&rl)) {
+        char *s = ofp_to_string(oh, ntohs(oh->length), NULL, NULL, 1);
+
+        VLOG_WARN("%s: %s", of->target, s);
+        free(s);
+    }
+}
+
+static void
+handle_role_status(struct openflow *of, const struct ofp_header *oh)
+{
+    struct ofputil_role_status rs;
+
+    if (!ofputil_decode_role_status(oh, &rs)
+        && rs.role == OFPCR12_ROLE_SECONDARY) {
+        refuse_switch(of, xstrdup(DEMOTED));
+    }
+}
+
+static void
+handle_features(struct openflow *of, const struct ofp_header *oh)
+{
+    struct ofputil_switch_features features;
+    struct ofpbuf b = ofpbuf_const_initializer(oh, ntohs(oh->length));
+    char *reason;
+
+    if (ofputil_pull_switch_features(&b, &features)) {
+        refuse_switch(of, xstrdup("invalid features reply"));
+        return;
+    }
+    of->datapath = features.datapath_id;
+    reason = (features.auxiliary_id
+              ? xstrdup("the listener accepts auxiliary connections only")
+              : of->events.admit(&of->up, of->datapath, dial_peer(of->dial),
+                                 of->aux));
+    if (reason) {
+        of->datapath = 0;
+        refuse_switch(of, reason);
+    } else {
+        send_request(of, openflow_role_request(get_version(of),
+                                                   of->generation), ST_ROLE);
+    }
+}
+
+static void
+handle_ports(struct openflow *of, struct ofpbuf *msg)
+{
+    const struct ofp_header *oh = msg->data;
+    bool more = ofpmp_more(oh);
+    enum ofp_version v = oh->version;
+    struct ofputil_phy_port port;
+    struct ofpbuf b = ofpbuf_const_initializer(oh, ntohs(oh->length));
+    int retval;
+
+    ofpraw_pull_assert(&b);
+    while (!(retval = ofputil_pull_phy_port(v, &b, &port))) {
+        set_down(of, &port, false);
+    }
+    if (retval != EOF) {
+        refuse_switch(of, xstrdup("invalid port descriptions"));
+    } else if (!more) {
+        VLOG_INFO("%s: connected as primary of generation %"PRIu64,
+                  of->target, of->generation);
+        dial_settled(of->dial);
+        of->state = ST_IDLE;
+        of->next = 0;
+    }
+}
+
+static void
+handle_dump(struct openflow *of, struct ofpbuf *msg)
+{
+    enum ofp_version v = get_version(of);
+    bool groups = of->state == ST_GROUPS;
+    bool more = ofpmp_more(msg->data);
+    int error = (groups ? flow_table_take_groups(of->dump, msg)
+                 : flow_table_take_flows(of->dump, msg));
+
+    of->deadline = time_msec() + REPLY_MSEC;
+    if (error) {
+        refuse_switch(of, xstrdup(error == E2BIG ? "the dump is too long"
+                           : "the dump is invalid"));
+    } else if (!more && groups) {
+        send_request(of, openflow_flows_request(v), ST_FLOWS);
+    } else if (!more) {
+        flow_table_destroy(of->there);
+        of->there = of->dump;
+        of->dump = NULL;
+        of->n_applied = flow_table_n_applied(of->wanted, of->there);
+        reconcile(of);
+    }
+}
+
+static void
+handle_port_status(struct openflow *of, const struct ofp_header *oh)
+{
+    struct ofputil_port_status ps;
+
+    if (!ofputil_decode_port_status(oh, &ps)) {
+        set_down(of, &ps.desc, ps.reason == OFPPR_DELETE);
+    }
+}
+
+/* Passes a packet from one of our flows to the creator of the driver. */
+static void
+handle_packet(struct openflow *of, const struct ofp_header *oh)
+{
+    struct ofputil_packet_in pin;
+    uint32_t buffer_id;
+    size_t total;
+
+    if (!ofputil_decode_packet_in(oh, true, NULL, NULL, &pin, &total,
+                                  &buffer_id, NULL)
+        && (ntohll(pin.cookie) & FLOW_COOKIE_MASK) == FLOW_COOKIE_BASE) {
+        ofp_port_t port = pin.flow_metadata.flow.in_port.ofp_port;
+
+        of->events.packet(&of->up, ofp_to_u16(port), pin.packet,
+                          pin.packet_len, of->aux);
+    }
+}
+
+static void
+handle_reply(struct openflow *of, struct ofpbuf *msg)
+{
+    enum ofp_version v = get_version(of);
+
+    if (of->state == ST_FEATURES) {
+        handle_features(of, msg->data);
+    } else if (of->state == ST_ROLE) {
+        rconn_send(of->rconn, openflow_set_config(v), NULL);
+        rconn_send(of->rconn, openflow_set_async(v, of->events.packet), NULL);
+        send_request(of, ofputil_encode_port_desc_stats_request(v,
+                                                                OFPP_ANY),
+                         ST_PORTS);
+    } else if (of->state == ST_PORTS) {
+        handle_ports(of, msg);
+    } else {
+        handle_dump(of, msg);
+    }
+}
+
+static void
+handle_message(struct openflow *of, struct ofpbuf *msg)
+{
+    const struct ofp_header *oh = msg->data;
+    enum ofptype type;
+
+    if (ofptype_decode(&type, oh)) {
+        return;
+    }
+    if (type == OFPTYPE_ECHO_REQUEST) {
+        rconn_send(of->rconn, ofputil_encode_echo_reply(oh), NULL);
+    } else if (type == OFPTYPE_ERROR) {
+        handle_error(of, oh);
+    } else if (type == OFPTYPE_ROLE_STATUS && of->state != ST_REFUSED) {
+        handle_role_status(of, oh);
+    } else if (type == OFPTYPE_PORT_STATUS && of->state != ST_FEATURES
+               && of->state != ST_REFUSED) {
+        handle_port_status(of, oh);
+    } else if (type == OFPTYPE_PACKET_IN && of->events.packet
+               && of->state >= ST_IDLE && of->state != ST_REFUSED) {
+        handle_packet(of, oh);
+    } else if (type != OFPTYPE_HELLO && type == reply_types[of->state]
+               && oh->xid == of->xid) {
+        handle_reply(of, msg);
+    }
+}
 
 static void
 openflow_destroy(struct driver *driver)
@@ -39,9 +386,9 @@ openflow_destroy(struct driver *driver)
     free(of);
 }
 
-/* There is no connection any more. */
+/* Resets the state of a connection that was closed. */
 static void
-forget_connection(struct openflow *of)
+clear_connection(struct openflow *of)
 {
     if (of->state != ST_REFUSED) {
         of->state = ST_AWAY;
@@ -52,10 +399,10 @@ forget_connection(struct openflow *of)
 }
 
 static void
-begin_anew(struct openflow *of)
+reconnect(struct openflow *of)
 {
     of->state = ST_AWAY;
-    forget_connection(of);
+    clear_connection(of);
     rconn_disconnect(of->rconn);
     dial_restart(of->dial);
 }
@@ -66,7 +413,7 @@ openflow_leave(struct driver *driver)
     struct openflow *of = openflow_cast(driver);
 
     of->active = false;
-    begin_anew(of);
+    reconnect(of);
 }
 
 static void
@@ -77,7 +424,7 @@ openflow_want(struct driver *driver, const struct driver_want *want)
     if (!of->active || of->generation != want->generation) {
         of->active = true;
         of->generation = want->generation;
-        begin_anew(of);
+        reconnect(of);
     }
     if (!flow_table_equal(of->wanted, want->flows)) {
         flow_table_destroy(of->wanted);
@@ -92,13 +439,13 @@ openflow_want(struct driver *driver, const struct driver_want *want)
 }
 
 static void
-ask_features(struct openflow *of)
+request_features(struct openflow *of)
 {
-    openflow_request(of, openflow_features_request(openflow_version(of)),
+    send_request(of, openflow_features_request(get_version(of)),
                      ST_FEATURES);
 }
 
-/* Gets a connection if there is none. */
+/* Tries to connect if there is no connection. */
 static void
 connect_switch(struct openflow *of)
 {
@@ -111,24 +458,25 @@ connect_switch(struct openflow *of)
     }
 }
 
-/* A connection began, or ended. */
+/* Handles connections that were opened or closed. */
 static void
 follow_connection(struct openflow *of)
 {
     unsigned int seqno = rconn_get_connection_seqno(of->rconn);
 
     if (!rconn_is_connected(of->rconn)) {
-        forget_connection(of);
+        clear_connection(of);
     } else if (of->state == ST_AWAY || of->seqno != seqno) {
         if (of->state != ST_REFUSED || time_msec() >= of->next) {
             of->seqno = seqno;
             of->in_sync = false;
-            ask_features(of);
+            request_features(of);
         }
     }
 }
 
-/* What is due by the clock. */
+/* Starts the next dump or connection when it is due, and times out a
+ * request. */
 static void
 run_timers(struct openflow *of)
 {
@@ -138,13 +486,13 @@ run_timers(struct openflow *of)
     if (of->state == ST_IDLE && now >= of->next) {
         flow_table_destroy(of->dump);
         of->dump = flow_table_create();
-        openflow_request(of, openflow_groups_request(openflow_version(of)),
+        send_request(of, openflow_groups_request(get_version(of)),
                          ST_GROUPS);
     } else if (of->state == ST_REFUSED && now >= of->next) {
-        begin_anew(of);
-    } else if (openflow_answer_type(of->state) != OFPTYPE_HELLO
+        reconnect(of);
+    } else if (reply_types[of->state] != OFPTYPE_HELLO
                && now >= of->deadline) {
-        VLOG_WARN_RL(&rl, "%s: no answer, connecting again", of->target);
+        VLOG_WARN_RL(&rl, "%s: no reply, reconnecting", of->target);
         of->state = ST_AWAY;
         rconn_disconnect(of->rconn);
     }
@@ -156,13 +504,13 @@ openflow_test_answer(struct driver *driver, struct ofpbuf *msg)
     struct openflow *of = openflow_cast(driver);
 
     if (of->state == ST_AWAY || of->state == ST_REFUSED) {
-        ask_features(of);
+        request_features(of);
     } else if (of->state == ST_IDLE) {
         of->next = 0;
         run_timers(of);
     }
     ((struct ofp_header *) msg->data)->xid = of->xid;
-    openflow_handle(of, msg);
+    handle_message(of, msg);
 }
 
 static void
@@ -182,7 +530,7 @@ openflow_run(struct driver *driver)
         if (!msg) {
             break;
         }
-        openflow_handle(of, msg);
+        handle_message(of, msg);
         ofpbuf_delete(msg);
     }
     run_timers(of);
@@ -223,9 +571,74 @@ openflow_send(struct driver *driver, uint32_t port, const void *packet,
 
     return (of->state >= ST_IDLE && of->state != ST_REFUSED && of->in_sync
             && !rconn_send_with_limit(
-                of->rconn, openflow_packet_out(openflow_version(of), port,
+                of->rconn, openflow_packet_out(get_version(of), port,
                                                packet, size),
                 of->packets, MAX_PACKETS));
+}
+
+static void
+openflow_get_status(const struct driver *driver, struct driver_status *status)
+{
+    const struct openflow *of = openflow_cast(driver);
+
+    *status = (struct driver_status) {
+        .state = (of->state == ST_REFUSED ? DRIVER_REFUSED
+                  : of->state < ST_IDLE ? DRIVER_AWAY
+                  : of->in_sync ? DRIVER_IN_SYNC : DRIVER_WRITING),
+        .datapath = of->datapath,
+        .n_wanted = flow_table_count(of->wanted),
+        .n_applied = of->n_applied,
+        .links = of->links,
+    };
+}
+
+/* Returns {"dscp", "queue", "packets", "bytes"} of the flow of a level. */
+static struct json *
+level_to_json(const struct of_flow *flow, const struct of_flow *there)
+{
+    struct json *json = json_object_create();
+    const struct ofpact *a;
+
+    json_object_put(json, "dscp", json_integer_create(flow->cookie & 63));
+    OFPACT_FOR_EACH (a, flow->ofpacts, flow->ofpacts_len) {
+        if (a->type == OFPACT_SET_QUEUE) {
+            json_object_put(json, "queue", json_integer_create(
+                                ofpact_get_SET_QUEUE(a)->queue_id));
+        }
+    }
+    json_object_put(json, "packets",
+                    json_integer_create(there ? there->packets : 0));
+    json_object_put(json, "bytes",
+                    json_integer_create(there ? there->bytes : 0));
+    return json;
+}
+
+static struct json *
+openflow_to_json(const struct driver *driver)
+{
+    const struct openflow *of = openflow_cast(driver);
+    struct json *json = json_object_create();
+    struct json *flows = json_array_create_empty();
+
+    for (int dscp = 0; dscp < 64; dscp++) {
+        const struct of_flow *flow
+            = flow_table_find_cookie(of->wanted,
+                                     FLOW_COOKIE(FLOW_LEVEL, dscp));
+
+        if (flow) {
+            json_array_add(flows, level_to_json(
+                               flow, flow_table_find(of->there, flow)));
+        }
+    }
+    json_object_put_string(json, "switch", of->target);
+    json_object_put_format(json, "datapath", "%016"PRIx64, of->datapath);
+    if (dial_peer(of->dial)) {
+        json_object_put_string(json, "certificate", dial_peer(of->dial));
+    }
+    json_object_put_string(json, "reason", of->state == ST_REFUSED
+                           ? of->reason : "");
+    json_object_put(json, "flows", flows);
+    return json;
 }
 
 static const struct driver_class openflow_class = {
@@ -241,7 +654,8 @@ static const struct driver_class openflow_class = {
     .send = openflow_send,
 };
 
-/* Returns the driver of the switch whose listener is 'target'. */
+/* Returns a driver for the switch with the OpenFlow listener 'target'.  'aux'
+ * is passed to 'events', which is copied. */
 struct driver *
 openflow_create(const char *target, const struct driver_events *events,
                 void *aux)

@@ -3,47 +3,46 @@
 #ifndef OPENFLOW_H
 #define OPENFLOW_H 1
 
-/* The driver of a switch that speaks OpenFlow 1.3 or 1.4.
+/* Driver for switches with OpenFlow 1.3 or 1.4.
  *
  *
  * Motivation
  * ==========
  *
- * This keeps the flows and groups of a flow_table in a switch and touches
- * nothing that is not its own: its flows carry its cookie, the difference
- * between what is there and what is wanted is all that is sent, in one bundle
- * where there are bundles (1.4), and a lost connection changes nothing in the
- * switch.  After what was sent comes a barrier and a dump: only what the
- * switch says it has counts as applied.
+ * The driver keeps the flows and groups of a flow_table in a switch and does
+ * not touch other entries: its flows have a cookie of their own.  It dumps the
+ * switch's entries and sends only the differences, in one bundle with OpenFlow
+ * 1.4.  A lost connection changes nothing in the switch.  Changes are followed
+ * by a barrier and a dump, and only entries in the dump count as applied.
  *
- * Two controllers that both believe to be active are told apart by the switch:
- * before anything is changed in it, each connection asks for the primary role
- * with the leader's generation, and a switch refuses an older one.
+ * The switch protects itself from a controller that has lost the leadership:
+ * each connection first requests the primary role with the leader's
+ * generation, and the switch refuses an older generation.
  *
- * A switch may also be somebody else's.  It says its datapath id first, and
- * who created the driver may refuse it; what cannot be read, what nobody asked
- * for and what does not come ends the connection or is ignored, and a switch
- * that goes on so is asked at ever longer intervals.
+ * Messages of a switch are not trusted.  Its datapath id must be admitted
+ * (struct driver_events), invalid messages and timeouts close the connection,
+ * unexpected messages are ignored, and dumps become rarer while a switch does
+ * not apply the changes.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * See driver.h.  A place with a slow switch costs nothing: requests in flight
- * are one dump or one batch of changes.  Ports that are known are bounded. */
+ * See driver.h.  Memory is bounded for a slow switch: at most one dump or one
+ * batch of changes is in flight. */
 
 #include "controller/southbound/driver.h"
 
 struct ofpbuf;
-struct openflow;
 
+/* Port numbers below this are tracked. */
 #define OPENFLOW_MAX_PORTS 0xff00
 
 struct driver *openflow_create(const char *target,
                                const struct driver_events *, void *aux);
 
-/* For tests: handles 'msg', the whole of a message, as if it had come from the
- * switch just now as the answer to whatever was asked, or is asked next. */
+/* For tests: handles 'msg' as the switch's reply to the pending request, or to
+ * the next one if none is pending. */
 void openflow_test_answer(struct driver *, struct ofpbuf *msg);
 
 #endif /* controller/southbound/openflow.h */

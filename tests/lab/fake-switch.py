@@ -166,7 +166,7 @@ class LongLength(Switch):
 
 class WrongAnswers(Switch):
     """Answers with the right type and number, and rubbish."""
-    datapath, state, says = 0x17, "refused", "cannot be read"
+    datapath, state, says = 0x17, "refused", "the dump is invalid"
 
     async def dump(self, out, xid, part):
         if part != GROUPS:
@@ -201,7 +201,7 @@ class Flood(Switch):
 
 class EndlessDump(Switch):
     """A dump that goes on and on, of flows that all have our cookie."""
-    datapath, state, says = 0x1a, "refused", "a dump without end"
+    datapath, state, says = 0x1a, "refused", "the dump is too long"
 
     async def dump(self, out, xid, part):
         if part != FLOWS:
