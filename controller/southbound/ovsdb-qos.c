@@ -9,35 +9,400 @@
 #include <string.h>
 
 #include "controller/southbound/driver.h"
-#include "controller/southbound/ovsdb-qos-rows.h"
 #include "controller/southbound/queue-plan.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
+#include "smap.h"
 #include "timeval.h"
 #include "util.h"
+#include "uuid.h"
 #include "vswitch-idl.h"
 
 VLOG_DEFINE_THIS_MODULE(ovsdb_qos);
 
-#define PROBE_MSEC 5000         /* Unix sockets are not probed. */
-#define RETRY_MSEC 1000         /* After a transaction that failed. */
+#define PROBE_MSEC 5000         /* Probe interval; not for Unix sockets. */
+#define RETRY_MSEC 1000         /* Delay after a failed transaction. */
+
+/* Keys of external_ids. */
+#define OURS "stagecoach"       /* Name of a QoS or Queue row of ours. */
+#define BEFORE "stagecoach-qos-before"  /* UUID of a port's previous QoS. */
+#define GENERATION "stagecoach-generation"      /* Of the bridge's leader. */
+#define NOTHING "none"          /* Value of BEFORE without a previous QoS. */
+
+
+struct rows_count {
+    size_t n_applied;           /* Rows that were as desired. */
+    size_t n_changes;           /* Columns changed and rows deleted. */
+};
+
+/* Context of write_rows(). */
+struct rows {
+    struct ovsdb_idl *idl;
+    struct ovsdb_idl_txn *txn;
+    const struct ovsrec_bridge *br;
+    const struct queue_plan *plan;
+    struct rows_count *count;
+};
+
+/* Returns the number of rows of 'plan': each port, its QoS and its queues. */
+static size_t
+count_wanted_rows(const struct queue_plan *plan)
+{
+    return plan->n_ports * (2 + queue_plan_n_queues(plan));
+}
+
+static const struct ovsrec_bridge *
+find_bridge(struct ovsdb_idl *idl, uint64_t datapath)
+{
+    const struct ovsrec_bridge *br;
+
+    OVSREC_BRIDGE_FOR_EACH (br, idl) {
+        if (br->datapath_id
+            && strtoull(br->datapath_id, NULL, 16) == datapath) {
+            return br;
+        }
+    }
+    return NULL;
+}
+
+/* Returns the generation of the last leader that changed 'br', 0 if none. */
+static uint64_t
+get_generation(const struct ovsrec_bridge *br)
+{
+    return smap_get_ullong(&br->external_ids, GENERATION, 0);
+}
+
+/* Returns the name of a row of ours, "DATAPATH:PORT:QUEUE", or "DATAPATH:PORT"
+ * for the QoS of the port if 'queue' is -1. */
+static char *
+row_name(const struct rows *r, uint32_t port, int64_t queue)
+{
+    uint64_t datapath = strtoull(r->br->datapath_id, NULL, 16);
+
+    return (queue < 0
+            ? xasprintf("%016"PRIx64":%"PRIu32, datapath, port)
+            : xasprintf("%016"PRIx64":%"PRIu32":%"PRId64, datapath, port,
+                        queue));
+}
+
+/* Returns true if a row with these external_ids is ours and of this bridge. */
+static bool
+is_ours(const struct rows *r, const struct smap *external_ids)
+{
+    const char *name = smap_get(external_ids, OURS);
+
+    return (name && strlen(name) > 16 && name[16] == ':'
+            && !strncmp(name, r->br->datapath_id, 16));
+}
+
+static const struct ovsrec_qos *
+find_qos(const struct rows *r, const char *name)
+{
+    const struct ovsrec_qos *qos;
+
+    OVSREC_QOS_FOR_EACH (qos, r->idl) {
+        if (!strcmp(smap_get_def(&qos->external_ids, OURS, ""), name)) {
+            return qos;
+        }
+    }
+    return NULL;
+}
+
+static const struct ovsrec_queue *
+find_queue(const struct rows *r, const char *name)
+{
+    const struct ovsrec_queue *queue;
+
+    OVSREC_QUEUE_FOR_EACH (queue, r->idl) {
+        if (!strcmp(smap_get_def(&queue->external_ids, OURS, ""), name)) {
+            return queue;
+        }
+    }
+    return NULL;
+}
+
+/* Returns the port of 'br' with OpenFlow port number 'number', or NULL. */
+static const struct ovsrec_port *
+find_port(const struct ovsrec_bridge *br, uint32_t number)
+{
+    for (size_t i = 0; i < br->n_ports; i++) {
+        const struct ovsrec_port *port = br->ports[i];
+
+        for (size_t j = 0; j < port->n_interfaces; j++) {
+            if (port->interfaces[j]->n_ofport
+                && port->interfaces[j]->ofport[0] == number) {
+                return port;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Counts a row in which 'n_changes' columns were changed. */
+static void
+count_row(struct rows *r, size_t n_changes)
+{
+    r->count->n_applied += !n_changes;
+    r->count->n_changes += n_changes;
+}
+
+/* Creates or updates queue 'i' of 'port'. */
+static const struct ovsrec_queue *
+write_queue(struct rows *r, const struct queue_plan_port *port, size_t i)
+{
+    char *name = row_name(r, port->port, queue_plan_number(r->plan, i));
+    const struct ovsrec_queue *queue = find_queue(r, name);
+    struct smap config = SMAP_INITIALIZER(&config);
+    size_t n = 0;
+
+    if (!queue) {
+        struct smap ids = SMAP_CONST1(&ids, OURS, name);
+
+        queue = ovsrec_queue_insert(r->txn);
+        ovsrec_queue_set_external_ids(queue, &ids);
+        n++;
+    }
+    queue_plan_queue_config(r->plan, port, i, &config);
+    if (!smap_equal(&queue->other_config, &config)) {
+        ovsrec_queue_set_other_config(queue, &config);
+        n++;
+    }
+    count_row(r, n);
+    smap_destroy(&config);
+    free(name);
+    return queue;
+}
+
+static bool
+has_queues(const struct ovsrec_qos *qos, const int64_t *numbers,
+           struct ovsrec_queue **queues, size_t n)
+{
+    if (qos->n_queues != n) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (qos->key_queues[i] != numbers[i]
+            || qos->value_queues[i] != queues[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Creates or updates the QoS of 'port' and its queues. */
+static const struct ovsrec_qos *
+write_qos(struct rows *r, const struct queue_plan_port *port)
+{
+    const char *type = queue_kind_names[r->plan->kind];
+    size_t n_queues = queue_plan_n_queues(r->plan), n = 0;
+    int64_t *numbers = xcalloc(n_queues + 1, sizeof *numbers);
+    struct ovsrec_queue **queues = xcalloc(n_queues + 1, sizeof *queues);
+    char *name = row_name(r, port->port, -1);
+    const struct ovsrec_qos *qos = find_qos(r, name);
+    struct smap config = SMAP_INITIALIZER(&config);
+
+    for (size_t i = 0; i < n_queues; i++) {
+        numbers[i] = queue_plan_number(r->plan, i);
+        queues[i] = CONST_CAST(struct ovsrec_queue *,
+                               write_queue(r, port, i));
+    }
+    if (!qos) {
+        struct smap ids = SMAP_CONST1(&ids, OURS, name);
+
+        qos = ovsrec_qos_insert(r->txn);
+        ovsrec_qos_set_external_ids(qos, &ids);
+        n++;
+    }
+    queue_plan_port_config(r->plan, port, &config);
+    if (strcmp(qos->type, type)) {
+        ovsrec_qos_set_type(qos, type);
+        n++;
+    }
+    if (!smap_equal(&qos->other_config, &config)) {
+        ovsrec_qos_set_other_config(qos, &config);
+        n++;
+    }
+    if (!has_queues(qos, numbers, queues, n_queues)) {
+        ovsrec_qos_set_queues(qos, numbers, queues, n_queues);
+        n++;
+    }
+    count_row(r, n);
+    smap_destroy(&config);
+    free(name);
+    free(queues);
+    free(numbers);
+    return qos;
+}
+
+/* Assigns 'qos' to 'port' and saves the UUID of the port's previous QoS. */
+static void
+write_port(struct rows *r, const struct ovsrec_port *port,
+           const struct ovsrec_qos *qos)
+{
+    bool others = port->qos && !is_ours(r, &port->qos->external_ids);
+
+    if (port->qos != qos) {
+        if (others || !smap_get(&port->external_ids, BEFORE)) {
+            char *before = (others
+                            ? xasprintf(UUID_FMT, UUID_ARGS(
+                                            &port->qos->header_.uuid))
+                            : xstrdup(NOTHING));
+
+            ovsrec_port_update_external_ids_setkey(port, BEFORE, before);
+            free(before);
+        }
+        ovsrec_port_set_qos(port, qos);
+        count_row(r, 1);
+    } else {
+        count_row(r, 0);
+    }
+}
+
+/* Restores the previous QoS of 'port'. */
+static void
+restore_port(struct rows *r, const struct ovsrec_port *port)
+{
+    const char *before = smap_get(&port->external_ids, BEFORE);
+    const struct ovsrec_qos *qos = NULL;
+    struct uuid uuid;
+
+    if (!before) {
+        return;
+    }
+    if (!port->qos || is_ours(r, &port->qos->external_ids)) {
+        if (uuid_from_string(&uuid, before)) {
+            qos = ovsrec_qos_get_for_uuid(r->idl, &uuid);
+        }
+        ovsrec_port_set_qos(port, qos);
+    }
+    ovsrec_port_update_external_ids_delkey(port, BEFORE);
+    r->count->n_changes++;
+}
+
+static bool
+is_planned(const struct rows *r, const struct ovsrec_port *port)
+{
+    for (size_t i = 0; i < r->plan->n_ports; i++) {
+        if (find_port(r->br, r->plan->ports[i].port) == port) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns true if the row 'name' is in the plan. */
+static bool
+is_wanted(const struct rows *r, const char *name)
+{
+    uint32_t port;
+    int64_t queue = -1;
+
+    if (!ovs_scan(name + 17, "%"SCNu32":%"SCNd64, &port, &queue)
+        && !ovs_scan(name + 17, "%"SCNu32, &port)) {
+        return false;
+    }
+    for (size_t i = 0; i < r->plan->n_ports; i++) {
+        if (r->plan->ports[i].port != port) {
+            continue;
+        } else if (queue < 0) {
+            return true;
+        }
+        for (size_t j = 0; j < queue_plan_n_queues(r->plan); j++) {
+            if (queue_plan_number(r->plan, j) == queue) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Deletes our rows that are not in the plan, and restores their ports. */
+static void
+delete_unwanted_rows(struct rows *r)
+{
+    const struct ovsrec_qos *qos;
+    const struct ovsrec_queue *queue;
+
+    for (size_t i = 0; i < r->br->n_ports; i++) {
+        if (!is_planned(r, r->br->ports[i])) {
+            restore_port(r, r->br->ports[i]);
+        }
+    }
+    OVSREC_QOS_FOR_EACH_SAFE (qos, r->idl) {
+        if (is_ours(r, &qos->external_ids)
+            && !is_wanted(r, smap_get(&qos->external_ids, OURS))) {
+            ovsrec_qos_delete(qos);
+            r->count->n_changes++;
+        }
+    }
+    OVSREC_QUEUE_FOR_EACH_SAFE (queue, r->idl) {
+        if (is_ours(r, &queue->external_ids)
+            && !is_wanted(r, smap_get(&queue->external_ids, OURS))) {
+            ovsrec_queue_delete(queue);
+            r->count->n_changes++;
+        }
+    }
+}
+
+/* Stores the leader's generation in the bridge.  The transaction fails if
+ * another leader changes it at the same time. */
+static void
+write_generation(struct rows *r, uint64_t generation)
+{
+    ovsrec_bridge_verify_external_ids(r->br);
+    if (get_generation(r->br) != generation) {
+        char *text = xasprintf("%"PRIu64, generation);
+
+        ovsrec_bridge_update_external_ids_setkey(r->br, GENERATION, text);
+        r->count->n_changes++;
+        free(text);
+    }
+}
+
+/* Adds the differences between rows and 'plan' to 'txn'.  Returns NULL, or an
+ * error message about the first missing port, which the caller frees. */
+static char *
+write_rows(struct ovsdb_idl *idl, struct ovsdb_idl_txn *txn,
+           const struct ovsrec_bridge *br, const struct queue_plan *plan,
+           uint64_t generation, struct rows_count *count)
+{
+    struct rows r = {
+        .idl = idl, .txn = txn, .br = br, .plan = plan, .count = count,
+    };
+    char *missing = NULL;
+
+    delete_unwanted_rows(&r);
+    for (size_t i = 0; i < plan->n_ports; i++) {
+        const struct ovsrec_port *port = find_port(br, plan->ports[i].port);
+        const struct ovsrec_qos *qos = write_qos(&r, &plan->ports[i]);
+
+        if (port) {
+            write_port(&r, port, qos);
+        } else if (!missing) {
+            missing = xasprintf("the bridge has no port %"PRIu32,
+                                plan->ports[i].port);
+        }
+    }
+    write_generation(&r, generation);
+    return missing;
+}
 
 struct ovsdb_qos {
     struct driver up;
     char *remote;
     uint64_t datapath;
-    struct ovsdb_idl *idl;      /* NULL until something is wanted. */
-    struct ovsdb_idl_txn *txn;  /* Under way, or NULL. */
-    uint64_t generation;
-    struct queue_plan *wanted;
-    unsigned int seqno;         /* Of the database when it was looked at. */
-    bool stale;                 /* Look again, whatever 'seqno' is. */
-    long long int next;         /* Not before this. */
+    struct ovsdb_idl *idl;      /* NULL until the first want(). */
+    struct ovsdb_idl_txn *txn;  /* In progress, or NULL. */
+    uint64_t generation;        /* Of the leader. */
+    struct queue_plan *wanted;  /* Desired queues. */
+    unsigned int seqno;         /* Of 'idl' at the last reconcile(). */
+    bool stale;                 /* reconcile() is due whatever 'seqno' is. */
+    long long int next;         /* time_msec() before which it must wait. */
     enum driver_state state;
-    char *reason;               /* Of DRIVER_REFUSED, or of what is missing. */
-    struct qos_rows_count count;
+    char *reason;               /* For DRIVER_REFUSED or a missing port. */
+    struct rows_count count;    /* Of the last reconcile(). */
 };
 
 static struct ovsdb_qos *
@@ -47,7 +412,7 @@ ovsdb_qos_cast(const struct driver *driver)
                         struct ovsdb_qos, up);
 }
 
-/* What was sent of a transaction may still be carried out. */
+/* A transaction that was sent may still be executed. */
 static void
 ovsdb_qos_leave(struct driver *driver)
 {
@@ -117,8 +482,8 @@ ovsdb_qos_want(struct driver *driver, const struct driver_want *want)
     }
 }
 
-/* Something other than before is the case.  Takes 'reason' over, which may be
- * null. */
+/* Sets the state and takes ownership of 'reason', which may be null.  Logs a
+ * new reason. */
 static void
 set_state(struct ovsdb_qos *oq, enum driver_state state, char *reason)
 {
@@ -130,13 +495,13 @@ set_state(struct ovsdb_qos *oq, enum driver_state state, char *reason)
     oq->state = state;
 }
 
-/* Compares rows with what is wanted, and begins to write what differs. */
+/* Compares the rows with the desired queues and starts a transaction if they
+ * differ. */
 static void
 reconcile(struct ovsdb_qos *oq)
 {
-    const struct ovsrec_bridge *br = qos_rows_find_bridge(oq->idl,
-                                                          oq->datapath);
-    uint64_t newer = br ? qos_rows_generation(br) : 0;
+    const struct ovsrec_bridge *br = find_bridge(oq->idl, oq->datapath);
+    uint64_t newer = br ? get_generation(br) : 0;
     char *missing;
 
     memset(&oq->count, 0, sizeof oq->count);
@@ -147,28 +512,28 @@ reconcile(struct ovsdb_qos *oq)
         return;
     } else if (newer > oq->generation) {
         set_state(oq, DRIVER_REFUSED,
-                  xasprintf("a controller of generation %"PRIu64" has been "
-                            "here, which is newer", newer));
+                  xasprintf("the bridge was changed by a newer controller, of "
+                            "generation %"PRIu64, newer));
         return;
     }
     oq->txn = ovsdb_idl_txn_create(oq->idl);
     ovsdb_idl_txn_add_comment(oq->txn, "stagecoach: queues of %016"PRIx64
                               " by generation %"PRIu64, oq->datapath,
                               oq->generation);
-    missing = qos_rows_write(oq->idl, oq->txn, br, oq->wanted,
-                             oq->generation, &oq->count);
+    missing = write_rows(oq->idl, oq->txn, br, oq->wanted, oq->generation,
+                         &oq->count);
     if (!oq->count.n_changes) {
         ovsdb_idl_txn_destroy(oq->txn);
         oq->txn = NULL;
     } else {
-        VLOG_INFO("%s: %"PRIuSIZE" changes of queues", oq->remote,
+        VLOG_INFO("%s: writing %"PRIuSIZE" changes of queues", oq->remote,
                   oq->count.n_changes);
     }
     set_state(oq, oq->txn || missing ? DRIVER_WRITING : DRIVER_IN_SYNC,
               missing);
 }
 
-/* Goes on with what is being written. */
+/* Continues the transaction in progress. */
 static void
 run_txn(struct ovsdb_qos *oq)
 {
@@ -239,7 +604,7 @@ ovsdb_qos_get_status(const struct driver *driver,
 
     *status = (struct driver_status) {
         .state = oq->state,
-        .n_wanted = oq->wanted ? qos_rows_n_wanted(oq->wanted) : 0,
+        .n_wanted = oq->wanted ? count_wanted_rows(oq->wanted) : 0,
         .n_applied = oq->count.n_applied,
     };
 }

@@ -3,44 +3,45 @@
 #ifndef OVSDB_QOS_H
 #define OVSDB_QOS_H 1
 
-/* The driver of the queues of a switch that is Open vSwitch: rows of its
- * database.
+/* Driver for the queues of Open vSwitch, through its database.
  *
  *
  * Motivation
  * ==========
  *
- * OpenFlow can choose a queue and not make one.  Open vSwitch makes queues of
- * rows, "QoS" and "Queue", so this keeps these rows as a queue_plan has them.
- * Ours are told by external_ids, and are compared, not made anew: a controller
- * that comes back changes nothing.
+ * OpenFlow can select a queue but not create one.  Open vSwitch creates queues
+ * from rows of the tables QoS and Queue, so this driver keeps these rows as a
+ * queue_plan has them.  Rows of ours have "stagecoach" in external_ids:
+ * "DATAPATH:PORT" (QoS) or "DATAPATH:PORT:QUEUE" (Queue).  They are compared
+ * and updated, so a controller that restarts changes nothing.
  *
- * Of what is not ours, a bridge gets one external_id, the generation of the
- * leader, and a port that we give queues to has its "qos" replaced and what
- * was there noted in an external_id: with "none" in the topology it comes back
- * and everything of ours goes.
+ * Two more external_ids are ours: "stagecoach-generation" of a bridge, the
+ * generation of the last leader that changed it, and "stagecoach-qos-before"
+ * of a port, the UUID of the QoS that it had before, or "none".  If the
+ * topology no longer requests queues, the previous QoS is restored and our
+ * rows are deleted.
  *
- * A database knows of no primary controller.  So each transaction checks that
- * the generation at the bridge is the one that we have seen, and we leave a
- * bridge alone that has a later one than ours.
+ * OVSDB has no primary role.  Instead, each transaction verifies that the
+ * bridge's generation has not changed, and a bridge with a newer generation is
+ * left alone.
  *
- * What counts as applied is in the database.  Whether the switch has made
- * queues of it, and whether packets are put into them, is not told there: Open
- * vSwitch's userspace datapath makes the queues of kernel interfaces and
- * ignores set_queue.
+ * A row counts as applied when it is in the database.  The database does not
+ * show whether the switch created the queues or puts packets into them: Open
+ * vSwitch's userspace datapath creates queues of kernel interfaces and ignores
+ * set_queue.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * See driver.h; what is wanted is 'queues' of struct driver_want. */
+ * See driver.h.  The driver uses 'queues' of struct driver_want. */
 
 #include <stdint.h>
 
 struct driver;
 
-/* The queues of the bridge with the datapath id 'datapath' in the database
- * 'remote'. */
+/* Returns a driver for the bridge with the datapath id 'datapath' in the
+ * database at 'remote'. */
 struct driver *ovsdb_qos_create(const char *remote, uint64_t datapath);
 
 #endif /* controller/southbound/ovsdb-qos.h */

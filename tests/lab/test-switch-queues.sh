@@ -139,7 +139,7 @@ echo "ok: nothing was made anew"
 
 # A newer controller has been here.
 ovs-vsctl set bridge br0 external_ids:stagecoach-generation=1000
-await "a newer controller is respected" says 'generation 1000 has been here'
+await "a newer controller is respected" says 'newer controller, of generation 1000'
 says '"state":"refused"' || fail "not refused: $(switches)"
 ovs-vsctl set Queue "$queue" other_config:max-rate=1
 sleep 0.5
