@@ -3,42 +3,56 @@
 #ifndef ANNOUNCE_H
 #define ANNOUNCE_H 1
 
-/* What a search tells the world about its stages.
+/* Changes of the intent: what searches announce and operators request.
  *
- * A search runs the same with or without a controller, so it talks to this
- * table of functions and never waits for an answer.  The command line passes a
- * table that writes to the intent database; tests pass one that records;
- * NULL members are not called. */
+ * A search begins, has jobs that run on hosts, goes through stages and ends.
+ * Each of these steps is one edit of the intent database.  Edits are
+ * idempotent: an edit that is repeated changes nothing.
+ *
+ * A search runs the same with or without a controller.  It passes its edits to
+ * a function and gets no result.  The command line passes
+ * intent_client_announce(), which writes to the intent database; tests pass a
+ * function that records. */
 
 #include <stddef.h>
 
 /* One process of a job. */
-struct announce_worker {
-    const char *host;           /* As the cluster names it. */
-    const char *role;           /* "worker" or "server". */
-    int index;                  /* Among those of its role. */
+struct intent_worker {
+    const char *host;           /* Name of the host in the cluster. */
+    const char *role;           /* "worker", "server" or "peer". */
+    int index;                  /* Among the processes of this role. */
 };
 
-struct announce_class {
-    /* A search begins.  'weight' is 1 for an ordinary one. */
-    void (*cojob_begin)(void *aux, const char *cojob, double weight);
-
-    /* A job begins.  'model_bytes' is what one worker pushes, and pulls, in
-     * one iteration: the prior of its demand until it is measured. */
-    void (*job_begin)(void *aux, const char *cojob, const char *job,
-                      const struct announce_worker *, size_t n,
-                      long long model_bytes);
-
-    /* The stage 'rung' begins: all of 'jobs' must reach 'iterations'. */
-    void (*stage_begin)(void *aux, const char *cojob, int rung,
-                        long long iterations,
-                        const char *const *jobs, size_t n_jobs);
-    void (*stage_end)(void *aux, const char *cojob, int rung);
-
-    /* 'outcome' is "stopped" (by the search), "done" or "failed". */
-    void (*job_end)(void *aux, const char *cojob, const char *job,
-                    const char *outcome);
-    void (*cojob_end)(void *aux, const char *cojob);
+enum intent_kind {
+    INTENT_COJOB_BEGIN,         /* 'weight', 'owner'. */
+    INTENT_COJOB_END,           /* Ends its jobs and stages, too. */
+    INTENT_JOB_BEGIN,           /* 'job', 'workers', 'model_bytes'. */
+    INTENT_JOB_END,             /* 'job', 'outcome'. */
+    INTENT_STAGE_BEGIN,         /* 'rung', 'iterations', 'jobs'. */
+    INTENT_STAGE_END,           /* 'rung'. */
+    N_INTENT_KINDS,
 };
+
+/* One edit.  Besides 'cojob', only the members that are listed at the kind are
+ * used. */
+struct intent_edit {
+    enum intent_kind kind;
+    const char *cojob;
+    const char *job;
+    const char *owner;          /* NULL: the user of this process. */
+    const char *outcome;        /* "stopped" (by the search), "done" or
+                                 * "failed". */
+    double weight;              /* Of the cojob, 1 is the default. */
+    const struct intent_worker *workers;        /* Processes of 'job'. */
+    const char *const *jobs;    /* Jobs of the stage; unknown ones begin. */
+    size_t n;                   /* Number of 'workers' or 'jobs'. */
+    long long model_bytes;      /* Bytes that a worker pushes, and pulls, in an
+                                 * iteration: used until the traffic has been
+                                 * measured.  0 if unknown. */
+    long long iterations;       /* That each job of the stage must reach. */
+    int rung;
+};
+
+typedef void announce_func(void *aux, const struct intent_edit *);
 
 #endif /* wire/announce.h */

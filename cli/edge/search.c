@@ -266,7 +266,7 @@ execute(const struct options *o, struct search_config *config)
     if (o->intent) {
         quieten();
         client = intent_client_create(o->intent, INTENT_TIMEOUT_MS);
-        config->announce = &intent_client_announce;
+        config->announce = intent_client_announce;
         config->announce_aux = client;
     }
 #endif

@@ -125,19 +125,21 @@ parse(int argc, char *argv[], struct stage_options *o)
 static char *
 begin(struct intent_client *ic, const struct stage_options *o)
 {
-    const char *const *jobs = (const char *const *) o->jobs.names;
+    const struct intent_edit stage = {
+        .kind = INTENT_STAGE_BEGIN, .cojob = o->cojob, .rung = o->rung,
+        .iterations = o->iterations,
+        .jobs = (const char *const *) o->jobs.names, .n = o->jobs.n,
+    };
+    const struct intent_edit cojob = {
+        .kind = INTENT_COJOB_BEGIN, .cojob = o->cojob, .weight = 1,
+    };
     char *error;
 
-    error = intent_client_stage_begin(ic, o->cojob, o->rung, o->iterations,
-                                      jobs, o->jobs.n);
+    error = intent_client_write(ic, &stage);
     if (error && strstr(error, "it has not begun")) {
         free(error);
-        error = intent_client_cojob_begin(ic, o->cojob, 1);
-        if (!error) {
-            error = intent_client_stage_begin(ic, o->cojob, o->rung,
-                                              o->iterations, jobs,
-                                              o->jobs.n);
-        }
+        error = intent_client_write(ic, &cojob);
+        error = error ? error : intent_client_write(ic, &stage);
     }
     return error;
 }
@@ -162,12 +164,15 @@ run_stage(int argc, char *argv[], bool begins)
         }
         ic = intent_client_create(o.intent, TIMEOUT_MS);
         error = (begins ? begin(ic, &o)
-                 : intent_client_stage_end(ic, o.cojob, o.rung));
+                 : intent_client_write(ic, &(struct intent_edit) {
+                       .kind = INTENT_STAGE_END, .cojob = o.cojob,
+                       .rung = o.rung,
+                   }));
         intent_client_destroy(ic);
         status = EXIT_OK;
         if (error) {
             fprintf(stderr, "stagecoach stage: %s\n", error);
-            status = strstr(error, "no answer") ? EXIT_UNREACHABLE : EXIT_NO;
+            status = strstr(error, "did not answer") ? EXIT_UNREACHABLE : EXIT_NO;
             free(error);
         } else if (o.wait) {
             char *rung = xasprintf("%lld", o.rung);

@@ -3,29 +3,24 @@
 #ifndef INTENT_CLIENT_H
 #define INTENT_CLIENT_H 1
 
-/* Writes cojobs, jobs and stages to the intent database.
+/* Writes edits (wire/announce.h) to the intent database and waits for it.
  *
  *
  * Motivation
  * ==========
  *
- * Searches and people announce what they are about to do; the controller reads
- * it.  A search must never wait long for this: every call gives up after
- * 'timeout_ms' and says so, and the caller goes on.
+ * A search must never wait long for the database: every call returns after
+ * 'timeout_ms' at the latest, and the search continues.
  *
  *
  * Usage
  * =====
  *
  *    struct intent_client *ic = intent_client_create(remote, 2000);
- *    char *error = intent_client_stage_begin(ic, "asha", 1, 81, jobs, n);
- *    if (error) {
- *        ...warn, free(error), go on...
- *    }
+ *    char *error = intent_client_write(ic, &(struct intent_edit) {
+ *        .kind = INTENT_STAGE_END, .cojob = "asha", .rung = 1,
+ *    });
  *    intent_client_destroy(ic);
- *
- * Every call is one transaction, and is idempotent: what is there already with
- * the same name is updated.
  *
  *
  * Ownership and thread-safety
@@ -33,34 +28,22 @@
  *
  * Blocking; one thread. */
 
-#include <stddef.h>
-
 #include "wire/announce.h"
 
 struct intent_client;
 
+/* Does not wait for the connection. */
 struct intent_client *intent_client_create(const char *remote,
                                            int timeout_ms);
 void intent_client_destroy(struct intent_client *);
 
-/* Each returns NULL if the database has it, otherwise a malloc()'d message. */
-char *intent_client_cojob_begin(struct intent_client *, const char *cojob,
-                                double weight);
-char *intent_client_job_begin(struct intent_client *, const char *cojob,
-                              const char *job,
-                              const struct announce_worker *, size_t n,
-                              long long model_bytes);
-char *intent_client_stage_begin(struct intent_client *, const char *cojob,
-                                int rung, long long iterations,
-                                const char *const *jobs, size_t n_jobs);
-char *intent_client_stage_end(struct intent_client *, const char *cojob,
-                              int rung);
-char *intent_client_job_end(struct intent_client *, const char *cojob,
-                            const char *job, const char *outcome);
-char *intent_client_cojob_end(struct intent_client *, const char *cojob);
+/* Returns NULL if the database has the edit, otherwise a message that the
+ * caller frees. */
+char *intent_client_write(struct intent_client *, const struct intent_edit *);
 
-/* The search's view of a client: 'aux' is the intent_client.  Errors are
- * logged, once per outage, and otherwise ignored. */
-extern const struct announce_class intent_client_announce;
+/* Writes the edit of a search; 'ic' is the client.  If the database does not
+ * reply, the edit stays queued and is written, in order, during the next
+ * calls.  Errors are logged: timeouts once per outage. */
+void intent_client_announce(void *ic, const struct intent_edit *);
 
 #endif /* controller/intent/intent-client.h */

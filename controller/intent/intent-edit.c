@@ -12,44 +12,101 @@
 #include "timeval.h"
 #include "util.h"
 
-/* What the functions of one edit share. */
-struct room {
+/* Context that intent_edit_apply() passes to the handler of one edit. */
+struct edit_ctx {
     const struct intent_edit *edit;
     struct ovsdb_idl_txn *txn;
     const struct intentrec_cojob *cojob;        /* NULL if there is none. */
-    bool *changed;
+    bool *changed;              /* Set if the edit changes the database. */
 };
 
-/* Lets 'idl', of a database of ours, follow what edits look at. */
 void
 intent_edit_follow(struct ovsdb_idl *idl)
 {
-    ovsdb_idl_add_table(idl, &intentrec_table_cojob);
-    ovsdb_idl_add_table(idl, &intentrec_table_job);
-    ovsdb_idl_add_table(idl, &intentrec_table_worker);
-    ovsdb_idl_add_table(idl, &intentrec_table_stage);
-    ovsdb_idl_add_column(idl, &intentrec_cojob_col_name);
-    ovsdb_idl_add_column(idl, &intentrec_cojob_col_owner);
-    ovsdb_idl_add_column(idl, &intentrec_cojob_col_weight);
-    ovsdb_idl_add_column(idl, &intentrec_cojob_col_began);
-    ovsdb_idl_add_column(idl, &intentrec_cojob_col_state);
-    ovsdb_idl_add_column(idl, &intentrec_cojob_col_jobs);
-    ovsdb_idl_add_column(idl, &intentrec_cojob_col_stages);
-    ovsdb_idl_add_column(idl, &intentrec_job_col_name);
-    ovsdb_idl_add_column(idl, &intentrec_job_col_state);
-    ovsdb_idl_add_column(idl, &intentrec_job_col_began);
-    ovsdb_idl_add_column(idl, &intentrec_job_col_ended);
-    ovsdb_idl_add_column(idl, &intentrec_job_col_model_bytes);
-    ovsdb_idl_add_column(idl, &intentrec_job_col_workers);
-    ovsdb_idl_add_column(idl, &intentrec_worker_col_host);
-    ovsdb_idl_add_column(idl, &intentrec_worker_col_role);
-    ovsdb_idl_add_column(idl, &intentrec_worker_col_index);
-    ovsdb_idl_add_column(idl, &intentrec_stage_col_rung);
-    ovsdb_idl_add_column(idl, &intentrec_stage_col_iterations);
-    ovsdb_idl_add_column(idl, &intentrec_stage_col_state);
-    ovsdb_idl_add_column(idl, &intentrec_stage_col_began);
-    ovsdb_idl_add_column(idl, &intentrec_stage_col_ended);
-    ovsdb_idl_add_column(idl, &intentrec_stage_col_jobs);
+    static const struct ovsdb_idl_table_class *const tables[] = {
+        &intentrec_table_cojob, &intentrec_table_job,
+        &intentrec_table_worker, &intentrec_table_stage,
+    };
+    static const struct ovsdb_idl_column *const columns[] = {
+        &intentrec_cojob_col_name,
+        &intentrec_cojob_col_owner,
+        &intentrec_cojob_col_weight,
+        &intentrec_cojob_col_began,
+        &intentrec_cojob_col_state,
+        &intentrec_cojob_col_jobs,
+        &intentrec_cojob_col_stages,
+        &intentrec_job_col_name,
+        &intentrec_job_col_state,
+        &intentrec_job_col_began,
+        &intentrec_job_col_ended,
+        &intentrec_job_col_model_bytes,
+        &intentrec_job_col_workers,
+        &intentrec_worker_col_host,
+        &intentrec_worker_col_role,
+        &intentrec_worker_col_index,
+        &intentrec_stage_col_rung,
+        &intentrec_stage_col_iterations,
+        &intentrec_stage_col_state,
+        &intentrec_stage_col_began,
+        &intentrec_stage_col_ended,
+        &intentrec_stage_col_jobs,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+        ovsdb_idl_add_table(idl, tables[i]);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
+        ovsdb_idl_add_column(idl, columns[i]);
+    }
+}
+
+struct intent_edit
+intent_edit_clone(const struct intent_edit *edit)
+{
+    struct intent_edit copy = *edit;
+
+    copy.cojob = nullable_xstrdup(edit->cojob);
+    copy.job = nullable_xstrdup(edit->job);
+    copy.owner = nullable_xstrdup(edit->owner);
+    copy.outcome = nullable_xstrdup(edit->outcome);
+    if (edit->jobs) {
+        const char **jobs = xcalloc(edit->n + 1, sizeof *jobs);
+
+        for (size_t i = 0; i < edit->n; i++) {
+            jobs[i] = xstrdup(edit->jobs[i]);
+        }
+        copy.jobs = jobs;
+    } else if (edit->workers) {
+        struct intent_worker *workers = xcalloc(edit->n + 1, sizeof *workers);
+
+        for (size_t i = 0; i < edit->n; i++) {
+            workers[i] = edit->workers[i];
+            workers[i].host = xstrdup(edit->workers[i].host);
+            workers[i].role = xstrdup(edit->workers[i].role);
+        }
+        copy.workers = workers;
+    }
+    return copy;
+}
+
+/* Frees the strings of 'edit', which comes from intent_edit_clone(). */
+void
+intent_edit_uninit(struct intent_edit *edit)
+{
+    for (size_t i = 0; i < edit->n; i++) {
+        if (edit->jobs) {
+            free(CONST_CAST(char *, edit->jobs[i]));
+        } else {
+            free(CONST_CAST(char *, edit->workers[i].host));
+            free(CONST_CAST(char *, edit->workers[i].role));
+        }
+    }
+    free(CONST_CAST(const char **, edit->jobs));
+    free(CONST_CAST(struct intent_worker *, edit->workers));
+    free(CONST_CAST(char *, edit->cojob));
+    free(CONST_CAST(char *, edit->job));
+    free(CONST_CAST(char *, edit->owner));
+    free(CONST_CAST(char *, edit->outcome));
 }
 
 static const struct intentrec_cojob *
@@ -99,60 +156,60 @@ find_stage(const struct intentrec_cojob *cojob, int rung)
     return NULL;
 }
 
-/* A cojob that is done and begins again starts without jobs and stages. */
+/* Begins a cojob.  If it was done, it begins again without jobs and stages. */
 static char *
-begin_cojob(const struct room *r)
+begin_cojob(const struct edit_ctx *ctx)
 {
-    const struct intentrec_cojob *cojob = r->cojob;
+    const struct intentrec_cojob *cojob = ctx->cojob;
 
     if (!cojob || !is_running(cojob)) {
         if (!cojob) {
-            const char *owner = r->edit->owner;
+            const char *owner = ctx->edit->owner;
 
             if (!owner) {
                 owner = getenv("USER");
             }
-            cojob = intentrec_cojob_insert(r->txn);
-            intentrec_cojob_set_name(cojob, r->edit->cojob);
+            cojob = intentrec_cojob_insert(ctx->txn);
+            intentrec_cojob_set_name(cojob, ctx->edit->cojob);
             intentrec_cojob_set_owner(cojob, owner ? owner : "");
         }
         intentrec_cojob_set_began(cojob, time_wall_msec());
         intentrec_cojob_set_state(cojob, "running");
         intentrec_cojob_set_jobs(cojob, NULL, 0);
         intentrec_cojob_set_stages(cojob, NULL, 0);
-        *r->changed = true;
-    } else if (cojob->weight < r->edit->weight
-               || cojob->weight > r->edit->weight) {
-        *r->changed = true;
+        *ctx->changed = true;
+    } else if (cojob->weight < ctx->edit->weight
+               || cojob->weight > ctx->edit->weight) {
+        *ctx->changed = true;
     }
-    intentrec_cojob_set_weight(cojob, r->edit->weight);
+    intentrec_cojob_set_weight(cojob, ctx->edit->weight);
     return NULL;
 }
 
-/* Returns job 'name' of the cojob, which runs from now on if it did not. */
+/* Returns job 'name' of the cojob.  Begins it unless it is running. */
 static const struct intentrec_job *
-run_job(const struct room *r, const char *name)
+run_job(const struct edit_ctx *ctx, const char *name)
 {
-    const struct intentrec_job *job = find_job(r->cojob, name);
+    const struct intentrec_job *job = find_job(ctx->cojob, name);
 
     if (!job) {
-        job = intentrec_job_insert(r->txn);
+        job = intentrec_job_insert(ctx->txn);
         intentrec_job_set_name(job, name);
         intentrec_job_set_state(job, "running");
         intentrec_job_set_began(job, time_wall_msec());
-        intentrec_cojob_update_jobs_addvalue(r->cojob, job);
-        *r->changed = true;
+        intentrec_cojob_update_jobs_addvalue(ctx->cojob, job);
+        *ctx->changed = true;
     } else if (strcmp(job->state, "running")) {
         intentrec_job_set_state(job, "running");
         intentrec_job_set_began(job, time_wall_msec());
         intentrec_job_set_ended(job, 0);
-        *r->changed = true;
+        *ctx->changed = true;
     }
     return job;
 }
 
 static bool
-has_worker(const struct intentrec_job *job, const struct announce_worker *w)
+has_worker(const struct intentrec_job *job, const struct intent_worker *w)
 {
     for (size_t i = 0; i < job->n_workers; i++) {
         const struct intentrec_worker *have = job->workers[i];
@@ -177,28 +234,28 @@ has_workers(const struct intentrec_job *job, const struct intent_edit *edit)
 }
 
 static char *
-begin_job(const struct room *r)
+begin_job(const struct edit_ctx *ctx)
 {
-    const struct intent_edit *edit = r->edit;
-    const struct intentrec_job *job = run_job(r, edit->job);
+    const struct intent_edit *edit = ctx->edit;
+    const struct intentrec_job *job = run_job(ctx, edit->job);
     long long model_bytes = MAX(edit->model_bytes, 0);
     struct intentrec_worker **workers;
 
-    *r->changed |= job->model_bytes != model_bytes;
+    *ctx->changed |= job->model_bytes != model_bytes;
     intentrec_job_set_model_bytes(job, model_bytes);
     if (has_workers(job, edit)) {
         return NULL;
     }
     workers = xcalloc(edit->n ? edit->n : 1, sizeof *workers);
     for (size_t i = 0; i < edit->n; i++) {
-        workers[i] = intentrec_worker_insert(r->txn);
+        workers[i] = intentrec_worker_insert(ctx->txn);
         intentrec_worker_set_host(workers[i], edit->workers[i].host);
         intentrec_worker_set_role(workers[i], edit->workers[i].role);
         intentrec_worker_set_index(workers[i], edit->workers[i].index);
     }
     intentrec_job_set_workers(job, workers, edit->n);
     free(workers);
-    *r->changed = true;
+    *ctx->changed = true;
     return NULL;
 }
 
@@ -213,22 +270,22 @@ is_repeated(const char *const *names, size_t i)
     return false;
 }
 
-/* Returns stage 'rung' of the cojob, which runs from now on if it did not. */
+/* Returns the edit's stage of the cojob.  Begins it unless it is running. */
 static const struct intentrec_stage *
-run_stage(const struct room *r)
+run_stage(const struct edit_ctx *ctx)
 {
-    const struct intentrec_stage *stage = find_stage(r->cojob, r->edit->rung);
+    const struct intentrec_stage *stage = find_stage(ctx->cojob, ctx->edit->rung);
 
     if (!stage) {
-        stage = intentrec_stage_insert(r->txn);
-        intentrec_stage_set_rung(stage, r->edit->rung);
-        intentrec_cojob_update_stages_addvalue(r->cojob, stage);
+        stage = intentrec_stage_insert(ctx->txn);
+        intentrec_stage_set_rung(stage, ctx->edit->rung);
+        intentrec_cojob_update_stages_addvalue(ctx->cojob, stage);
     }
     if (!stage->state || strcmp(stage->state, "running") || !stage->began) {
         intentrec_stage_set_state(stage, "running");
         intentrec_stage_set_began(stage, time_wall_msec());
         intentrec_stage_set_ended(stage, 0);
-        *r->changed = true;
+        *ctx->changed = true;
     }
     return stage;
 }
@@ -251,95 +308,94 @@ has_jobs(const struct intentrec_stage *stage,
 }
 
 static char *
-begin_stage(const struct room *r)
+begin_stage(const struct edit_ctx *ctx)
 {
-    const struct intent_edit *edit = r->edit;
-    const struct intentrec_stage *stage = run_stage(r);
+    const struct intent_edit *edit = ctx->edit;
+    const struct intentrec_stage *stage = run_stage(ctx);
     struct intentrec_job **jobs;
     size_t n_jobs = 0;
 
-    *r->changed |= stage->iterations != edit->iterations;
+    *ctx->changed |= stage->iterations != edit->iterations;
     intentrec_stage_set_iterations(stage, edit->iterations);
     jobs = xcalloc(edit->n ? edit->n : 1, sizeof *jobs);
     for (size_t i = 0; i < edit->n; i++) {
         if (!is_repeated(edit->jobs, i)) {
             jobs[n_jobs++] = CONST_CAST(struct intentrec_job *,
-                                        run_job(r, edit->jobs[i]));
+                                        run_job(ctx, edit->jobs[i]));
         }
     }
-    *r->changed |= !has_jobs(stage, jobs, n_jobs);
+    *ctx->changed |= !has_jobs(stage, jobs, n_jobs);
     intentrec_stage_set_jobs(stage, jobs, n_jobs);
     free(jobs);
     return NULL;
 }
 
 static void
-finish_stage(const struct room *r, const struct intentrec_stage *stage)
+finish_stage(const struct edit_ctx *ctx, const struct intentrec_stage *stage)
 {
     if (!strcmp(stage->state, "running")) {
         intentrec_stage_set_state(stage, "done");
         intentrec_stage_set_ended(stage, time_wall_msec());
-        *r->changed = true;
+        *ctx->changed = true;
     }
 }
 
 static void
-finish_job(const struct room *r, const struct intentrec_job *job,
+finish_job(const struct edit_ctx *ctx, const struct intentrec_job *job,
            const char *outcome)
 {
     if (!strcmp(job->state, "running")) {
         intentrec_job_set_state(job, outcome);
         intentrec_job_set_ended(job, time_wall_msec());
-        *r->changed = true;
+        *ctx->changed = true;
     }
 }
 
 static char *
-end_stage(const struct room *r)
+end_stage(const struct edit_ctx *ctx)
 {
-    const struct intentrec_stage *stage = find_stage(r->cojob, r->edit->rung);
+    const struct intentrec_stage *stage = find_stage(ctx->cojob, ctx->edit->rung);
 
     if (!stage) {
         return xasprintf("cojob \"%s\": stage %d is unknown, it has not "
-                         "begun", r->edit->cojob, r->edit->rung);
+                         "begun", ctx->edit->cojob, ctx->edit->rung);
     }
-    finish_stage(r, stage);
+    finish_stage(ctx, stage);
     return NULL;
 }
 
 static char *
-end_job(const struct room *r)
+end_job(const struct edit_ctx *ctx)
 {
-    const struct intentrec_job *job = find_job(r->cojob, r->edit->job);
+    const struct intentrec_job *job = find_job(ctx->cojob, ctx->edit->job);
 
     if (!job) {
         return xasprintf("cojob \"%s\": job \"%s\" is unknown, it has not "
-                         "begun", r->edit->cojob, r->edit->job);
+                         "begun", ctx->edit->cojob, ctx->edit->job);
     }
-    finish_job(r, job, r->edit->outcome);
+    finish_job(ctx, job, ctx->edit->outcome);
     return NULL;
 }
 
-/* With a cojob ends all that still runs of it. */
+/* Ends a cojob with its running stages and jobs. */
 static char *
-end_cojob(const struct room *r)
+end_cojob(const struct edit_ctx *ctx)
 {
-    for (size_t i = 0; i < r->cojob->n_stages; i++) {
-        finish_stage(r, r->cojob->stages[i]);
+    for (size_t i = 0; i < ctx->cojob->n_stages; i++) {
+        finish_stage(ctx, ctx->cojob->stages[i]);
     }
-    for (size_t i = 0; i < r->cojob->n_jobs; i++) {
-        finish_job(r, r->cojob->jobs[i], "done");
+    for (size_t i = 0; i < ctx->cojob->n_jobs; i++) {
+        finish_job(ctx, ctx->cojob->jobs[i], "done");
     }
-    *r->changed |= is_running(r->cojob);
-    intentrec_cojob_set_state(r->cojob, "done");
+    *ctx->changed |= is_running(ctx->cojob);
+    intentrec_cojob_set_state(ctx->cojob, "done");
     return NULL;
 }
 
 static const struct kind {
-    const char *what;           /* Of messages and comments. */
-    bool needs_running;         /* A cojob that has ended must begin again
-                                 * before anything of it can. */
-    char *(*apply)(const struct room *);
+    const char *what;           /* Verb of intent_edit_to_string(). */
+    bool needs_running;         /* Refused unless the cojob is running. */
+    char *(*apply)(const struct edit_ctx *);
 } kinds[N_INTENT_KINDS] = {
     [INTENT_COJOB_BEGIN] = { "begins", false, begin_cojob },
     [INTENT_COJOB_END] = { "ends", false, end_cojob },
@@ -349,14 +405,15 @@ static const struct kind {
     [INTENT_STAGE_END] = { "ends", false, end_stage },
 };
 
-/* Writes what 'edit' wants into 'txn', of 'idl'; may be done again if the
- * database changed meanwhile.  '*changed' is false if all was so already. */
+/* Adds 'edit' to 'txn', a transaction of 'idl'.  Sets '*changed' to whether it
+ * changes the database.  Must be called again, with another transaction, if
+ * the database has changed meanwhile. */
 char *
 intent_edit_apply(const struct intent_edit *edit, struct ovsdb_idl *idl,
                   struct ovsdb_idl_txn *txn, bool *changed)
 {
     const struct kind *kind = &kinds[edit->kind];
-    const struct room r = {
+    const struct edit_ctx ctx = {
         .edit = edit, .txn = txn, .changed = changed,
         .cojob = find_cojob(idl, edit->cojob),
     };
@@ -364,10 +421,10 @@ intent_edit_apply(const struct intent_edit *edit, struct ovsdb_idl *idl,
 
     *changed = false;
     if (edit->kind != INTENT_COJOB_BEGIN
-        && (!r.cojob || (kind->needs_running && !is_running(r.cojob)))) {
+        && (!ctx.cojob || (kind->needs_running && !is_running(ctx.cojob)))) {
         return no_cojob(edit);
     }
-    error = kind->apply(&r);
+    error = kind->apply(&ctx);
     if (!error) {
         text = intent_edit_to_string(edit);
         ovsdb_idl_txn_add_comment(txn, "stagecoach: %s", text);
@@ -398,7 +455,7 @@ intent_edit_to_string(const struct intent_edit *edit)
     }
 }
 
-/* A name goes into paths, maps and messages, so the rule holds here too. */
+/* Names become parts of paths and messages. */
 static char *
 check_name(const char *what, const char *name)
 {

@@ -4,6 +4,7 @@
 
 #include "controller/intent/intent-writer.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,40 +17,44 @@
 #include "timeval.h"
 #include "util.h"
 
-/* A database that is silent for so long is probed. */
-#define PROBE_MS 5000
-
-/* What is not written after so long is given up. */
-#define PATIENCE_MS 5000
-
-/* Until an edit that others came before is made again. */
+/* Time until a transaction is repeated after a conflict. */
 #define RETRY_MS 20
 
 struct write {
     struct ovs_list node;       /* In struct intent_writer's 'queue'. */
-    const struct intent_edit *edit;
-    char *who;
+    struct intent_edit edit;    /* Owns its strings. */
+    char *actor;                /* NULL: no event. */
     intent_done_func *done;
     void *aux;
-    long long deadline;         /* time_msec(). */
-    bool changed;
+    int timeout_ms;
+    long long deadline;         /* time_msec(), LLONG_MAX if there is none. */
+    bool changed;               /* The transaction changes the database. */
 };
 
 struct intent_writer {
     struct ovsdb_idl *idl;
     struct leader_search search;
+    int probe_ms;               /* 0: the library's default. */
     struct ovs_list queue;      /* Of struct write, oldest first. */
     struct ovsdb_idl_txn *txn;  /* Of the first of the queue, or NULL. */
 };
 
-/* Writes into the intent database at 'remote'. */
+static void
+set_probe_interval(struct intent_writer *iw)
+{
+    if (iw->probe_ms) {
+        ovsdb_idl_set_probe_interval(iw->idl, iw->probe_ms);
+    }
+}
+
 struct intent_writer *
-intent_writer_create(const char *remote)
+intent_writer_create(const char *remote, int probe_ms)
 {
     struct intent_writer *iw = xzalloc(sizeof *iw);
 
     iw->idl = ovsdb_idl_create(remote, &intentrec_idl_class, false, true);
-    ovsdb_idl_set_probe_interval(iw->idl, PROBE_MS);
+    iw->probe_ms = probe_ms;
+    set_probe_interval(iw);
     intent_edit_follow(iw->idl);
     leader_search_init(&iw->search, remote);
     ovs_list_init(&iw->queue);
@@ -69,18 +74,17 @@ end_txn(struct intent_writer *iw)
     iw->txn = NULL;
 }
 
-/* Ends the first of the queue. */
 static void
-finish(struct intent_writer *iw, enum intent_result result, char *error)
+finish_write(struct intent_writer *iw, struct write *w,
+             enum intent_result result, char *error)
 {
-    struct write *w = first_write(iw);
-
-    if (iw->txn) {
+    if (iw->txn && w == first_write(iw)) {
         end_txn(iw);
     }
     ovs_list_remove(&w->node);
     w->done(w->aux, result, w->changed, error);
-    free(w->who);
+    intent_edit_uninit(&w->edit);
+    free(w->actor);
     free(w);
 }
 
@@ -89,7 +93,8 @@ intent_writer_destroy(struct intent_writer *iw)
 {
     if (iw) {
         while (!ovs_list_is_empty(&iw->queue)) {
-            finish(iw, INTENT_AWAY, xstrdup("the controller ends"));
+            finish_write(iw, first_write(iw), INTENT_CANCELED,
+                         xstrdup("this program ends"));
         }
         ovsdb_idl_destroy(iw->idl);
         leader_search_uninit(&iw->search);
@@ -97,43 +102,50 @@ intent_writer_destroy(struct intent_writer *iw)
     }
 }
 
-/* The database's members are at 'remote' now. */
+/* Sets the addresses of the database's members. */
 void
 intent_writer_set_remote(struct intent_writer *iw, const char *remote)
 {
     leader_search_set_remote(&iw->search, remote);
 }
 
-/* Makes 'edit' in the name of 'who', some time after those before it, and then
- * calls 'done'. */
 void
 intent_writer_add(struct intent_writer *iw, const struct intent_edit *edit,
-                  const char *who, intent_done_func *done, void *aux)
+                  const char *actor, int timeout_ms, intent_done_func *done,
+                  void *aux)
 {
     struct write *w = xmalloc(sizeof *w);
 
     *w = (struct write) {
-        .edit = edit, .who = xstrdup(who), .done = done, .aux = aux,
-        .deadline = time_msec() + PATIENCE_MS,
+        .edit = intent_edit_clone(edit), .actor = nullable_xstrdup(actor),
+        .done = done, .aux = aux, .timeout_ms = timeout_ms,
+        .deadline = timeout_ms ? time_msec() + timeout_ms : LLONG_MAX,
     };
     ovs_list_push_back(&iw->queue, &w->node);
     poll_immediate_wake();
+}
+
+bool
+intent_writer_is_idle(const struct intent_writer *iw)
+{
+    return ovs_list_is_empty(&iw->queue);
 }
 
 static void
 add_event(const struct write *w, struct ovsdb_idl_txn *txn)
 {
     const struct intentrec_event *row = intentrec_event_insert(txn);
-    char *why = intent_edit_to_string(w->edit);
+    char *why = intent_edit_to_string(&w->edit);
 
     intentrec_event_set_at(row, time_wall_msec());
-    intentrec_event_set_who(row, w->who);
+    intentrec_event_set_who(row, w->actor);
     intentrec_event_set_what(row, "change");
     intentrec_event_set_why(row, why);
     free(why);
 }
 
-/* Makes a transaction of the first of the queue, unless it is refused. */
+/* Creates the transaction of the first edit.  Returns false if the edit is
+ * refused. */
 static bool
 begin_txn(struct intent_writer *iw)
 {
@@ -141,16 +153,16 @@ begin_txn(struct intent_writer *iw)
     char *error;
 
     iw->txn = ovsdb_idl_txn_create(iw->idl);
-    error = intent_edit_apply(w->edit, iw->idl, iw->txn, &w->changed);
+    error = intent_edit_apply(&w->edit, iw->idl, iw->txn, &w->changed);
     if (error) {
-        finish(iw, INTENT_REFUSED, error);
-    } else if (w->changed) {
+        finish_write(iw, w, INTENT_REFUSED, error);
+    } else if (w->changed && w->actor) {
         add_event(w, iw->txn);
     }
     return !error;
 }
 
-/* Goes on with the transaction.  Returns true if the next one may begin. */
+/* Continues the transaction.  Returns true if the edit is finished. */
 static bool
 run_txn(struct intent_writer *iw)
 {
@@ -160,7 +172,7 @@ run_txn(struct intent_writer *iw)
     switch (status) {
     case TXN_UNCHANGED:
     case TXN_SUCCESS:
-        finish(iw, INTENT_WRITTEN, NULL);
+        finish_write(iw, first_write(iw), INTENT_WRITTEN, NULL);
         return true;
     case TXN_INCOMPLETE:
         return false;
@@ -172,15 +184,15 @@ run_txn(struct intent_writer *iw)
     case TXN_NOT_LOCKED:
     case TXN_ERROR:
     default:
-        /* Another client may have inserted a row that is not here yet. */
         error = ovsdb_idl_txn_get_error(iw->txn);
-        if (error && strstr(error, "constraint violation")) {
+        if (strstr(error, "constraint violation")) {
+            /* Another client has inserted a row that 'idl' does not have
+             * yet. */
             end_txn(iw);
             return false;
         }
-        finish(iw, INTENT_AWAY, xasprintf("the transaction failed (%s)",
-                                          ovsdb_idl_txn_status_to_string(
-                                              status)));
+        finish_write(iw, first_write(iw), INTENT_FAILED,
+                     xasprintf("the transaction failed (%s)", error));
         return true;
     }
 }
@@ -192,7 +204,20 @@ is_connected(const struct intent_writer *iw)
             && ovsdb_idl_is_connected(iw->idl));
 }
 
-/* Does what can be done without waiting. */
+static void
+expire_writes(struct intent_writer *iw)
+{
+    struct write *w;
+
+    LIST_FOR_EACH_SAFE (w, node, &iw->queue) {
+        if (time_msec() >= w->deadline) {
+            finish_write(iw, w, INTENT_FAILED,
+                         xasprintf("the intent database did not answer within %d "
+                                   "ms", w->timeout_ms));
+        }
+    }
+}
+
 void
 intent_writer_run(struct intent_writer *iw)
 {
@@ -200,35 +225,31 @@ intent_writer_run(struct intent_writer *iw)
 
     ovsdb_idl_run(iw->idl);
     if (leader_search_run(&iw->search, iw->idl)) {
-        ovsdb_idl_set_probe_interval(iw->idl, PROBE_MS);
+        set_probe_interval(iw);
     }
+    expire_writes(iw);
     while (next && !ovs_list_is_empty(&iw->queue)) {
-        if (time_msec() >= first_write(iw)->deadline) {
-            finish(iw, INTENT_AWAY, xasprintf("the intent database did not "
-                                              "answer within %d ms",
-                                              PATIENCE_MS));
-            continue;
+        if (!iw->txn && !is_connected(iw)) {
+            return;
         }
-        if (!iw->txn && (!is_connected(iw) || !begin_txn(iw))) {
-            next = is_connected(iw);
-        } else {
-            next = run_txn(iw);
-        }
+        next = (!iw->txn && !begin_txn(iw)) || run_txn(iw);
     }
 }
 
 void
 intent_writer_wait(const struct intent_writer *iw)
 {
+    const struct write *w;
+
     ovsdb_idl_wait(iw->idl);
     leader_search_wait(&iw->search);
     if (iw->txn) {
         ovsdb_idl_txn_wait(iw->txn);
     }
-    if (!ovs_list_is_empty(&iw->queue)) {
-        poll_timer_wait_until(first_write(iw)->deadline);
-        if (!iw->txn && is_connected(iw)) {
-            poll_timer_wait(RETRY_MS);
-        }
+    LIST_FOR_EACH (w, node, &iw->queue) {
+        poll_timer_wait_until(w->deadline);
+    }
+    if (!iw->txn && !ovs_list_is_empty(&iw->queue) && is_connected(iw)) {
+        poll_timer_wait(RETRY_MS);
     }
 }

@@ -76,10 +76,14 @@ cojob_run_destroy(struct cojob_run *cr)
     }
 }
 
-/* Announcing is for the order; the jobs run without it. */
+/* Announces a change of the cojob.  The jobs run even if that fails. */
 static void
-announced(const struct cojob_run *cr, char *error)
+announce(const struct cojob_run *cr, struct intent_edit edit)
 {
+    char *error;
+
+    edit.cojob = cr->cojob->name;
+    error = intent_client_write(cr->intent, &edit);
     if (error) {
         say("cojob %s: %s", cr->cojob->name, error);
         free(error);
@@ -89,18 +93,19 @@ announced(const struct cojob_run *cr, char *error)
 static void
 announce_job(struct cojob_run *cr, const struct scenario_job *job)
 {
-    struct announce_worker *workers = xcalloc(job->n_hosts, sizeof *workers);
+    struct intent_worker *workers = xcalloc(job->n_hosts, sizeof *workers);
     char **names = xcalloc(job->n_hosts, sizeof *names);
 
     for (size_t i = 0; i < job->n_hosts; i++) {
         names[i] = xasprintf("h%d", job->hosts[i]);
-        workers[i] = (struct announce_worker) {
+        workers[i] = (struct intent_worker) {
             .host = names[i], .role = "peer", .index = i,
         };
     }
-    announced(cr, intent_client_job_begin(cr->intent, cr->cojob->name,
-                                          job->name, workers, job->n_hosts,
-                                          0));
+    announce(cr, (struct intent_edit) {
+        .kind = INTENT_JOB_BEGIN, .job = job->name, .workers = workers,
+        .n = job->n_hosts,
+    });
     for (size_t i = 0; i < job->n_hosts; i++) {
         free(names[i]);
     }
@@ -118,9 +123,11 @@ begin_stage(struct cojob_run *cr)
     for (size_t i = 0; i < cojob->n_jobs; i++) {
         names[i] = cojob->jobs[i].name;
     }
-    announced(cr, intent_client_stage_begin(cr->intent, cojob->name, cr->rung,
-                                            cojob->stages[cr->rung], names,
-                                            cojob->n_jobs));
+    announce(cr, (struct intent_edit) {
+        .kind = INTENT_STAGE_BEGIN, .rung = cr->rung,
+        .iterations = cojob->stages[cr->rung], .jobs = names,
+        .n = cojob->n_jobs,
+    });
     report_stage_begin(cr->policy, cojob->name, cr->rung, elapsed(cr),
                        cojob->n_jobs);
     free(names);
@@ -130,8 +137,9 @@ static void
 end_stage(struct cojob_run *cr)
 {
     report_stage_end(cr->policy, cr->cojob->name, cr->rung, elapsed(cr));
-    announced(cr, intent_client_stage_end(cr->intent, cr->cojob->name,
-                                          cr->rung));
+    announce(cr, (struct intent_edit) {
+        .kind = INTENT_STAGE_END, .rung = cr->rung,
+    });
 }
 
 /* Announces the cojob and its first stage, and starts its processes. */
@@ -141,8 +149,9 @@ cojob_run_start(struct cojob_run *cr)
     const struct scenario_cojob *cojob = cr->cojob;
 
     report_search_begin(cr->policy, cojob->name, elapsed(cr));
-    announced(cr, intent_client_cojob_begin(cr->intent, cojob->name,
-                                            cojob->weight));
+    announce(cr, (struct intent_edit) {
+        .kind = INTENT_COJOB_BEGIN, .weight = cojob->weight,
+    });
     for (size_t i = 0; i < cojob->n_jobs; i++) {
         announce_job(cr, &cojob->jobs[i]);
     }
@@ -184,10 +193,11 @@ finish(struct cojob_run *cr)
                         MAX(0, cojob_watch_iteration(cr->watch, i)), NAN,
                         NAN);
         report_job_end(cr->policy, cojob->name, name, "done");
-        announced(cr, intent_client_job_end(cr->intent, cojob->name, name,
-                                            "done"));
+        announce(cr, (struct intent_edit) {
+            .kind = INTENT_JOB_END, .job = name, .outcome = "done",
+        });
     }
-    announced(cr, intent_client_cojob_end(cr->intent, cojob->name));
+    announce(cr, (struct intent_edit) { .kind = INTENT_COJOB_END });
     report_search_end(cr->policy, cojob->name, elapsed(cr), NULL);
     cojob_watch_report(cr->watch, cr->policy);
     cr->rung = -1;

@@ -121,8 +121,10 @@ never(const struct world *w OVS_UNUSED)
 }
 
 static void
-check(char *error)
+write_edit(struct intent_client *ic, struct intent_edit edit)
 {
+    char *error = intent_client_write(ic, &edit);
+
     if (error) {
         ovs_fatal(0, "%s", error);
     }
@@ -132,15 +134,20 @@ check(char *error)
 static void
 begin_job(const struct world *w, struct intent_client *ic, const char *name)
 {
-    struct announce_worker *workers = xcalloc(w->n, sizeof *workers);
+    struct intent_worker *workers = xcalloc(w->n, sizeof *workers);
 
     for (int i = 0; i < w->n; i++) {
-        workers[i] = (struct announce_worker) {
+        workers[i] = (struct intent_worker) {
             .host = w->agents[i].host, .role = "worker", .index = i,
         };
     }
-    check(intent_client_cojob_begin(ic, name, 1));
-    check(intent_client_job_begin(ic, name, "j", workers, w->n, 1000000));
+    write_edit(ic, (struct intent_edit) {
+        .kind = INTENT_COJOB_BEGIN, .cojob = name, .weight = 1,
+    });
+    write_edit(ic, (struct intent_edit) {
+        .kind = INTENT_JOB_BEGIN, .cojob = name, .job = "j",
+        .workers = workers, .n = w->n, .model_bytes = 1000000,
+    });
     free(workers);
 }
 
@@ -154,7 +161,10 @@ begin_stage(struct world *w, struct intent_client *ic, const char *name,
     long long began = time_msec();
 
     snprintf(w->job, sizeof w->job, "%s/j", name);
-    check(intent_client_stage_begin(ic, name, 0, iterations, jobs, 1));
+    write_edit(ic, (struct intent_edit) {
+        .kind = INTENT_STAGE_BEGIN, .cojob = name, .iterations = iterations,
+        .jobs = jobs, .n = 1,
+    });
     if (!run_until(w, all_have, ROUND_MS)) {
         ovs_fatal(0, "stage of %s: not all agents have its order after %d ms",
                   name, ROUND_MS);
@@ -171,7 +181,9 @@ run_round(struct world *w, struct intent_client *ic, int round)
     begin_job(w, ic, name);
     printf("%lld\n", begin_stage(w, ic, name, 10));
     fflush(stdout);
-    check(intent_client_cojob_end(ic, name));
+    write_edit(ic, (struct intent_edit) {
+        .kind = INTENT_COJOB_END, .cojob = name,
+    });
     run_until(w, never, PAUSE_MS);
 }
 

@@ -179,8 +179,10 @@ look(struct probe *probe, int ms, bool until_changed)
 }
 
 static void
-check(char *error)
+write_edit(struct intent_client *ic, struct intent_edit edit)
 {
+    char *error = intent_client_write(ic, &edit);
+
     if (error) {
         ovs_fatal(0, "%s", error);
     }
@@ -224,17 +226,22 @@ end_event(struct probe *probe, const char *what)
 static void
 begin_job(struct intent_client *ic, const char *name, int n_hosts)
 {
-    struct announce_worker *workers = xcalloc(n_hosts, sizeof *workers);
+    struct intent_worker *workers = xcalloc(n_hosts, sizeof *workers);
     char (*hosts)[16] = xcalloc(n_hosts, sizeof *hosts);
 
     for (int i = 0; i < n_hosts; i++) {
         snprintf(hosts[i], sizeof hosts[i], "h%d", i);
-        workers[i] = (struct announce_worker) {
+        workers[i] = (struct intent_worker) {
             .host = hosts[i], .role = "worker", .index = i,
         };
     }
-    check(intent_client_cojob_begin(ic, name, 1));
-    check(intent_client_job_begin(ic, name, "j", workers, n_hosts, 1000000));
+    write_edit(ic, (struct intent_edit) {
+        .kind = INTENT_COJOB_BEGIN, .cojob = name, .weight = 1,
+    });
+    write_edit(ic, (struct intent_edit) {
+        .kind = INTENT_JOB_BEGIN, .cojob = name, .job = "j",
+        .workers = workers, .n = n_hosts, .model_bytes = 1000000,
+    });
     free(hosts);
     free(workers);
 }
@@ -260,14 +267,22 @@ main(int argc, char *argv[])
     ic = intent_client_create(argv[1], TIMEOUT_MS);
     begin_job(ic, "a", atoi(argv[3]));
     begin_job(ic, "b", atoi(argv[3]));
-    check(intent_client_stage_begin(ic, "a", 0, 10000, jobs, 1));
+    write_edit(ic, (struct intent_edit) {
+        .kind = INTENT_STAGE_BEGIN, .cojob = "a", .iterations = 10000,
+        .jobs = jobs, .n = 1,
+    });
     look(&probe, ROUND_MS, false);
     for (int round = 0; round < atoi(argv[2]); round++) {
         begin_event(&probe);
-        check(intent_client_stage_begin(ic, "b", round, 10, jobs, 1));
+        write_edit(ic, (struct intent_edit) {
+            .kind = INTENT_STAGE_BEGIN, .cojob = "b", .rung = round,
+            .iterations = 10, .jobs = jobs, .n = 1,
+        });
         end_event(&probe, "begin");
         begin_event(&probe);
-        check(intent_client_stage_end(ic, "b", round));
+        write_edit(ic, (struct intent_edit) {
+            .kind = INTENT_STAGE_END, .cojob = "b", .rung = round,
+        });
         end_event(&probe, "end");
     }
     return 0;

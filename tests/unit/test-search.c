@@ -337,50 +337,33 @@ add_word(struct record *r, const char *format, ...)
 }
 
 static void
-record_cojob_begin(void *r, const char *cojob, double weight)
+record_edit(void *r, const struct intent_edit *e)
 {
-    add_word(r, "+%s ", cojob);
+    switch (e->kind) {
+    case INTENT_COJOB_BEGIN:
+        add_word(r, "+%s ", e->cojob);
+        break;
+    case INTENT_JOB_BEGIN:
+        add_word(r, "+%s:%zu:%s:%s:%lld ", e->job, e->n, e->workers[0].role,
+                 e->workers[e->n - 1].role, e->model_bytes);
+        break;
+    case INTENT_STAGE_BEGIN:
+        add_word(r, "[%d:%lld:%zu ", e->rung, e->iterations, e->n);
+        break;
+    case INTENT_STAGE_END:
+        add_word(r, "%d] ", e->rung);
+        break;
+    case INTENT_JOB_END:
+        add_word(r, "-%s ", e->outcome);
+        break;
+    case INTENT_COJOB_END:
+        add_word(r, "-%s", e->cojob);
+        break;
+    case N_INTENT_KINDS:
+    default:
+        fail();
+    }
 }
-
-static void
-record_job_begin(void *r, const char *cojob, const char *job,
-                 const struct announce_worker *workers, size_t n,
-                 long long model_bytes)
-{
-    add_word(r, "+%s:%zu:%s:%s:%lld ", job, n, workers[0].role,
-             workers[n - 1].role, model_bytes);
-}
-
-static void
-record_stage_begin(void *r, const char *cojob, int rung, long long iterations,
-                   const char *const *jobs, size_t n)
-{
-    add_word(r, "[%d:%lld:%zu ", rung, iterations, n);
-}
-
-static void
-record_stage_end(void *r, const char *cojob, int rung)
-{
-    add_word(r, "%d] ", rung);
-}
-
-static void
-record_job_end(void *r, const char *cojob, const char *job,
-               const char *outcome)
-{
-    add_word(r, "-%s ", outcome);
-}
-
-static void
-record_cojob_end(void *r, const char *cojob)
-{
-    add_word(r, "-%s", cojob);
-}
-
-static const struct announce_class recorder = {
-    record_cojob_begin, record_job_begin, record_stage_begin,
-    record_stage_end, record_job_end, record_cojob_end,
-};
 
 static void
 record_event(void *r_, const cJSON *event)
@@ -429,7 +412,7 @@ execute(const char *text, struct record *r)
     assert_null(read_search(text, &two_hosts, &spec));
     assert_null(search_execute(&(struct search_config) {
         .spec = spec, .hosts = &two_hosts, .trainer = trainer,
-        .announce = &recorder, .announce_aux = r,
+        .announce = record_edit, .announce_aux = r,
         .event = record_event, .event_aux = r,
     }, &result));
     search_spec_destroy(spec);

@@ -45,16 +45,15 @@ struct search {
     int n_fds;
 };
 
-/* Calls member FUNCTION of the announce_class, if there is one. */
-#define ANNOUNCE(S, FUNCTION, ...)                                      \
-    do {                                                                \
-        const struct announce_class *class__ = (S)->config->announce;   \
-                                                                        \
-        if (class__ && class__->FUNCTION) {                             \
-            class__->FUNCTION((S)->config->announce_aux,                \
-                              (S)->spec->name, ##__VA_ARGS__);          \
-        }                                                               \
-    } while (0)
+/* Announces a change of the search. */
+static void
+announce(const struct search *s, struct intent_edit edit)
+{
+    if (s->config->announce) {
+        edit.cojob = s->spec->name;
+        s->config->announce(s->config->announce_aux, &edit);
+    }
+}
 
 /* Jobs begin and end. */
 
@@ -63,21 +62,23 @@ announce_job(struct search *s, const struct job *job)
 {
     const struct search_placement *p = job->trial.placement;
     size_t n = p->n_workers + p->n_servers;
-    struct announce_worker *workers = allocate(n, sizeof *workers);
+    struct intent_worker *workers = allocate(n, sizeof *workers);
 
     for (size_t i = 0; i < n; i++) {
         bool server = i >= p->n_workers;
         size_t index = server ? i - p->n_workers : i;
 
-        workers[i] = (struct announce_worker) {
+        workers[i] = (struct intent_worker) {
             .host = server ? p->servers[index] : p->workers[index],
             .role = server ? "server" : "worker",
             .index = index,
         };
     }
-    ANNOUNCE(s, job_begin, job->name, workers, n,
-             (long long) (search_spec_n_parameters(s->spec, &job->trial)
-                          * sizeof(float)));
+    announce(s, (struct intent_edit) {
+        .kind = INTENT_JOB_BEGIN, .job = job->name, .workers = workers, .n = n,
+        .model_bytes = search_spec_n_parameters(s->spec, &job->trial)
+                       * sizeof(float),
+    });
     free(workers);
 }
 
@@ -89,7 +90,9 @@ begin_jobs(struct search *s)
 {
     s->begin_ms = job_monotonic_ms();
     events_search_begin(&s->events, s->jobs, s->n_jobs);
-    ANNOUNCE(s, cojob_begin, s->spec->weight);
+    announce(s, (struct intent_edit) {
+        .kind = INTENT_COJOB_BEGIN, .weight = s->spec->weight,
+    });
     for (int i = 0; i < s->n_jobs; i++) {
         announce_job(s, &s->jobs[i]);
     }
@@ -167,8 +170,10 @@ announce_stage_begin(struct search *s)
 {
     size_t n = running_jobs(s, s->names);
 
-    ANNOUNCE(s, stage_begin, s->halving.rung,
-             (long long) halving_target(&s->halving), s->names, n);
+    announce(s, (struct intent_edit) {
+        .kind = INTENT_STAGE_BEGIN, .rung = s->halving.rung,
+        .iterations = halving_target(&s->halving), .jobs = s->names, .n = n,
+    });
 }
 
 /* Tells the controller of the end of stage 'rung' and of the jobs that were
@@ -176,12 +181,17 @@ announce_stage_begin(struct search *s)
 static void
 announce_stage_end(struct search *s, int rung)
 {
-    ANNOUNCE(s, stage_end, rung);
+    announce(s, (struct intent_edit) {
+        .kind = INTENT_STAGE_END, .rung = rung,
+    });
     for (int i = 0; i < s->n_ranked; i++) {
         int job = s->ranking[i];
 
         if (s->halving.jobs[job].state != HALVING_RUNNING) {
-            ANNOUNCE(s, job_end, s->jobs[job].name, outcome(s, job));
+            announce(s, (struct intent_edit) {
+                .kind = INTENT_JOB_END, .job = s->jobs[job].name,
+                .outcome = outcome(s, job),
+            });
         }
     }
 }
@@ -220,7 +230,10 @@ fail_job(struct search *s, int i)
         || s->halving.jobs[i].state == HALVING_REACHED) {
         halving_failed(&s->halving, i);
         events_warning(&s->events, &s->jobs[i]);
-        ANNOUNCE(s, job_end, s->jobs[i].name, "failed");
+        announce(s, (struct intent_edit) {
+            .kind = INTENT_JOB_END, .job = s->jobs[i].name,
+            .outcome = "failed",
+        });
     }
 }
 
@@ -385,7 +398,7 @@ search_execute(const struct search_config *config,
     }
     begin_jobs(&s);
     search_loop(&s);
-    ANNOUNCE(&s, cojob_end);
+    announce(&s, (struct intent_edit) { .kind = INTENT_COJOB_END });
     events_search_end(&s.events, s.best >= 0 ? &s.jobs[s.best] : NULL,
                       ((s.judged ? s.answer_ms : job_monotonic_ms())
                        - s.begin_ms) / 1e3);

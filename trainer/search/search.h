@@ -10,8 +10,8 @@
  * ==========
  *
  * This is the search whose stages the network is scheduled for, so it says
- * when they begin and end: to the controller through an announce_class, which
- * may be away, and to whoever started the search through events.
+ * when they begin and end: to the controller by announce.h, which may be
+ * away, and to whoever started the search through events.
  *
  * All jobs start, connect and wait before the first stage begins, so that
  * starting up is part of no stage.
@@ -45,7 +45,8 @@ struct search_config {
     const char *trainer;        /* Path of stagecoach-trainer. */
     const char *wrapper;        /* Path of stagecoach, to start jobs by its
                                  * "run"; NULL to start them directly. */
-    const struct announce_class *announce;      /* NULL: nobody. */
+    announce_func *announce;    /* Gets each change of the search.  NULL: no
+                                 * announcements. */
     void *announce_aux;
 
     /* Gets each event of docs/interfaces.md, an object that it may not

@@ -55,7 +55,7 @@ read_workers(const struct json_at *top, struct rest_change *change)
     for (size_t i = 0; i < change->edit.n; i++) {
         const struct json_at *at = json_element_object(workers, i);
 
-        change->workers[i] = (struct announce_worker) {
+        change->workers[i] = (struct intent_worker) {
             .host = json_name(at, "host"),
             .role = roles[json_enum_or(at, "role", roles, 0)],
             .index = json_integer_or(at, "index", 0, REST_MAX_WORKERS, i),

@@ -44,7 +44,7 @@
 
 struct rest_change {
     struct intent_edit edit;
-    struct announce_worker *workers;
+    struct intent_worker *workers;
     char **jobs;
 };
 

@@ -22,6 +22,7 @@
 #include "util.h"
 
 #define STREAM_BLOCK 4096       /* Bytes of events that are asked for. */
+#define CHANGE_MS 5000          /* Longest time for a change of the intent. */
 
 /* A client's connection, and the request that it is at. */
 struct rest_conn {
@@ -251,8 +252,8 @@ begin_change(struct rest_conn *conn)
     edit->owner = change->actor;
     conn->change = change;
     conn_suspend(conn);
-    intent_writer_add(conn->rest->writer, edit, change->actor, change_done,
-                      change);
+    intent_writer_add(conn->rest->writer, edit, change->actor, CHANGE_MS,
+                      change_done, change);
     return MHD_YES;
 }
 

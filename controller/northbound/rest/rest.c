@@ -26,6 +26,7 @@ VLOG_DEFINE_THIS_MODULE(rest);
 #define MAX_PER_IP 16           /* Connections of one address, over TLS. */
 #define MAX_HEAD (16 * 1024)    /* Bytes of a request line and its headers. */
 #define TLS_VERSIONS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+#define PROBE_MS 5000           /* Idle time of the intent connection. */
 
 /* A place to listen. */
 struct listener {
@@ -139,7 +140,7 @@ rest_create(const struct rest_options *options, struct controller *ctl,
     ovs_list_init(&rest->conns);
     ovs_list_init(&rest->listeners);
     svec_clone(&rest->clients, options->tls.clients);
-    rest->writer = intent_writer_create(options->intent);
+    rest->writer = intent_writer_create(options->intent, PROBE_MS);
     rest->events = event_stream_create(ctl);
     for (size_t i = 0; !error && i < remotes->n; i++) {
         error = add_listener(rest, remotes->names[i], &options->tls);

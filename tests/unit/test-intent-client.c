@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "controller/intent/intent-client.h"
+#include "controller/intent/intent-edit.h"
+#include "controller/ovsdb/database.h"
+#include "openvswitch/vlog.h"
+#include "util.h"
+
+/* An intent database of one member in a directory of its own. */
+struct fixture {
+    char dir[32];
+    char *file, *remote;
+    pid_t pid;                  /* Of its server, 0 if it does not run. */
+};
+
+static void
+start_server(struct fixture *f)
+{
+    const struct database_site site = { .rundir = f->dir };
+    char **argv = database_argv(&database_intent, f->file, &site);
+
+    f->pid = fork();
+    if (!f->pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        execvp(argv[0], argv);
+        _exit(1);
+    }
+    database_argv_free(argv);
+}
+
+static void
+stop_server(struct fixture *f)
+{
+    if (f->pid) {
+        kill(f->pid, SIGTERM);
+        waitpid(f->pid, NULL, 0);
+        f->pid = 0;
+    }
+}
+
+static int
+set_up(void **state)
+{
+    struct fixture *f = xzalloc(sizeof *f);
+    char *error;
+
+    strcpy(f->dir, "/tmp/sct-intent-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    f->file = xasprintf("%s/intent.db", f->dir);
+    f->remote = database_remote(&database_intent, f->dir);
+    vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
+    error = database_init(&database_intent, f->file, NULL);
+    if (error) {
+        free(error);            /* No ovsdb-tool here. */
+        free(f->file);
+        f->file = NULL;
+    }
+    *state = f;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    struct fixture *f = *state;
+    char *command = xasprintf("rm -rf %s", f->dir);
+
+    stop_server(f);
+    assert_int_equal(system(command), 0);
+    free(command);
+    free(f->file);
+    free(f->remote);
+    free(f);
+    return 0;
+}
+
+static const char *const jobs[] = { "a", "b", "a" };
+static const struct intent_worker workers[] = {
+    { "h0", "worker", 0 }, { "h1", "server", 0 },
+};
+
+static const struct intent_edit cojob_begin = {
+    .kind = INTENT_COJOB_BEGIN, .cojob = "asha", .weight = 1,
+};
+static const struct intent_edit job_begin = {
+    .kind = INTENT_JOB_BEGIN, .cojob = "asha", .job = "a",
+    .workers = workers, .n = 2, .model_bytes = 100,
+};
+static const struct intent_edit stage_begin = {
+    .kind = INTENT_STAGE_BEGIN, .cojob = "asha", .rung = 1,
+    .iterations = 10, .jobs = jobs, .n = 3,
+};
+static const struct intent_edit stage_end = {
+    .kind = INTENT_STAGE_END, .cojob = "asha", .rung = 1,
+};
+static const struct intent_edit job_end = {
+    .kind = INTENT_JOB_END, .cojob = "asha", .job = "b", .outcome = "failed",
+};
+static const struct intent_edit cojob_end = {
+    .kind = INTENT_COJOB_END, .cojob = "asha",
+};
+
+static void
+assert_error(char *error, const char *expected)
+{
+    assert_non_null(error);
+    if (!strstr(error, expected)) {
+        fail_msg("\"%s\" instead of \"%s\"", error, expected);
+    }
+    free(error);
+}
+
+static void
+each_kind_of_edit_is_written_or_refused(void **state)
+{
+    const struct intent_edit *const edits[] = {
+        &cojob_begin, &cojob_begin, &job_begin, &job_begin, &stage_begin,
+        &stage_begin, &stage_end, &stage_end, &job_end, &cojob_end, &cojob_end,
+    };
+    struct fixture *f = *state;
+    struct intent_client *ic;
+
+    if (!f->file) {
+        skip();
+    }
+    start_server(f);
+    ic = intent_client_create(f->remote, 5000);
+    assert_error(intent_client_write(ic, &stage_begin),
+                 "cojob \"asha\": unknown, it has not begun");
+    for (size_t i = 0; i < ARRAY_SIZE(edits); i++) {
+        assert_null(intent_client_write(ic, edits[i]));
+    }
+    assert_error(intent_client_write(ic, &job_begin), "it has not begun");
+    assert_error(intent_client_write(ic, &(struct intent_edit) {
+        .kind = INTENT_JOB_END, .cojob = "asha", .job = "c",
+        .outcome = "done",
+    }), "job \"c\" is unknown");
+    assert_error(intent_client_write(ic, &(struct intent_edit) {
+        .kind = INTENT_COJOB_BEGIN, .cojob = "a/b", .weight = 1,
+    }), "not a name");
+    intent_client_destroy(ic);
+}
+
+static void
+a_client_without_database_gives_up_in_time(void **state)
+{
+    struct fixture *f = *state;
+    struct intent_client *ic = intent_client_create(f->remote, 50);
+
+    assert_error(intent_client_write(ic, &cojob_begin),
+                 "the intent database did not answer within 50 ms");
+    assert_error(intent_client_write(ic, &cojob_begin), f->remote);
+    intent_client_destroy(ic);
+}
+
+/* The stage is refused unless its cojob is written first. */
+static void
+announcements_of_an_outage_are_written_later_in_order(void **state)
+{
+    struct fixture *f = *state;
+    struct intent_edit copy = intent_edit_clone(&stage_begin);
+    struct intent_client *ic;
+
+    if (!f->file) {
+        skip();
+    }
+    ic = intent_client_create(f->remote, 100);
+    intent_client_announce(ic, &cojob_begin);
+    intent_client_announce(ic, &copy);
+    intent_edit_uninit(&copy);
+    intent_client_announce(ic, &(struct intent_edit) {
+        .kind = INTENT_STAGE_END, .cojob = "asha", .rung = 7,   /* Refused. */
+    });
+    intent_client_announce(ic, &stage_end);
+    start_server(f);
+    intent_client_destroy(ic);
+
+    ic = intent_client_create(f->remote, 5000);
+    assert_null(intent_client_write(ic, &stage_end));
+    assert_null(intent_client_write(ic, &job_end));
+    intent_client_destroy(ic);
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(each_kind_of_edit_is_written_or_refused),
+        TEST(a_client_without_database_gives_up_in_time),
+        TEST(announcements_of_an_outage_are_written_later_in_order),
+    };
+
+    return cmocka_run_group_tests_name("intent-client", tests, NULL, NULL);
+}
