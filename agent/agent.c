@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/shim.h"
 #include "agent/actuate/tc.h"
 #include "wire/cgroup-path.h"
 #include "agent/identify/flow-table.h"
@@ -31,6 +32,12 @@ VLOG_DEFINE_THIS_MODULE(agent);
 #define GRACE_MS 3000           /* For the database after a start. */
 #define DB_PROBE_MS 5000
 
+/* Calls actuator_NAME() of each actuator, ACTUATORS_CALL(agent, NAME, ...). */
+#define ACTUATORS_CALL(AGENT, NAME, ...)                                \
+    for (size_t i_ = 0; i_ < (AGENT)->n_actuators; i_++) {              \
+        actuator_##NAME((AGENT)->actuators[i_], ##__VA_ARGS__);         \
+    }
+
 static const char *
 state_name(const struct agent *a)
 {
@@ -42,7 +49,7 @@ agent_capacity(const struct agent *a)
 {
     struct actuator_status status;
 
-    a->actuator->class->get_status(a->actuator, &status);
+    a->shim->class->get_status(a->shim, &status);
     return status.rate_bps ? status.rate_bps : a->config->rate_bps;
 }
 
@@ -60,7 +67,7 @@ send_telemetry(struct agent *a)
         .time = time_wall_msec(),
     };
 
-    a->actuator->class->get_status(a->actuator, &status);
+    a->shim->class->get_status(a->shim, &status);
     telemetry_send(a->telemetry, telemetry_compose(&facts));
 }
 
@@ -128,7 +135,7 @@ set_job(struct agent *a, const char *name)
     struct shim_slot row;
 
     wanted_get(&a->wanted, name, &row);
-    a->actuator->class->set_job(a->actuator, &row, a->decided);
+    ACTUATORS_CALL (a, set_job, &row, a->decided);
 }
 
 static void
@@ -137,7 +144,7 @@ on_job_begin(struct job *job, void *a_)
     struct agent *a = a_;
 
     set_job(a, job->name);
-    a->actuator->class->watch_job(a->actuator, job->name, true);
+    ACTUATORS_CALL (a, watch_job, job->name, true);
     log_readers_job_begin(a->logs, job->name);
 }
 
@@ -148,8 +155,8 @@ on_job_end(struct job *job, void *a_)
 
     log_readers_job_end(a->logs, job->name);
     send_telemetry(a);          /* Its last counters. */
-    a->actuator->class->watch_job(a->actuator, job->name, false);
-    a->actuator->class->remove_job(a->actuator, job->name);
+    ACTUATORS_CALL (a, watch_job, job->name, false);
+    ACTUATORS_CALL (a, remove_job, job->name);
 }
 
 static void
@@ -157,7 +164,7 @@ on_flow_begin(const struct shim_flow_key *key, const struct job *job, void *a_)
 {
     struct agent *a = a_;
 
-    a->actuator->class->set_flow(a->actuator, key, job->name);
+    ACTUATORS_CALL (a, set_flow, key, job->name);
 }
 
 static void
@@ -165,7 +172,7 @@ on_flow_end(const struct shim_flow_key *key, void *a_)
 {
     struct agent *a = a_;
 
-    a->actuator->class->remove_flow(a->actuator, key);
+    ACTUATORS_CALL (a, remove_flow, key);
 }
 
 static const struct tracker_class tracker_class = {
@@ -186,7 +193,7 @@ take_progress(struct agent *a, struct job *job,
     job->progress = *progress;
     if (!job->has_progress) {
         job->has_progress = true;
-        a->actuator->class->watch_job(a->actuator, job->name, false);
+        ACTUATORS_CALL (a, watch_job, job->name, false);
         iterations_destroy(job->counted);
         job->counted = NULL;
     }
@@ -286,6 +293,16 @@ open_tracker(struct agent *a)
 }
 
 static void
+open_actuators(struct agent *a)
+{
+    const struct agent_config *c = a->config;
+
+    a->shim = shim_actuator_create(c->shim, c->bypass, &events, a);
+    a->actuators[a->n_actuators++] = a->shim;
+    a->actuators[a->n_actuators++] = tc_actuator_create(c->tc, c->n_tc);
+}
+
+static void
 open_database(struct agent *a)
 {
     struct ovsdb_idl *idl;
@@ -314,21 +331,17 @@ agent_create(const struct agent_config *config, struct agent **ap)
     a->started = a->next_telemetry = time_msec();
     lease_init(&a->lease);
     error = progress_socket_open(path, on_progress, a, &a->progress);
-    if (!error) {
-        error = actuator_shim.open(config->shim, config->bypass, &events, a,
-                                   &a->actuator);
-    }
     if (error) {
         message = xasprintf("%s: cannot listen (%s)", path,
                             ovs_strerror(error));
         progress_socket_close(a->progress);
         free(a);
     } else {
+        open_actuators(a);
         open_database(a);
         a->telemetry = telemetry_create(config->controller, on_lease, a);
         a->cgroup_mount = cgroup_mount_from("/proc/mounts");
         open_tracker(a);
-        a->tc = tc_create(config->tc, config->n_tc);
         *ap = a;
     }
     free(path);
@@ -339,7 +352,6 @@ void
 agent_destroy(struct agent *a)
 {
     if (a) {
-        tc_destroy(a->tc);
         tracker_destroy(a->tracker);
         log_readers_destroy(a->logs);
         free(a->cgroup_mount);
@@ -348,7 +360,7 @@ agent_destroy(struct agent *a)
         report_uninit(&a->report);
         ovsdb_idl_loop_destroy(a->loop);
         free(a->loop);
-        a->actuator->class->close(a->actuator);
+        ACTUATORS_CALL (a, destroy);
         progress_socket_close(a->progress);
         free(a);
     }
@@ -397,12 +409,9 @@ run_lease(struct agent *a, long long now)
         }
     }
     if (a->decided) {
-        a->actuator->class->set_lease(a->actuator, until,
-                                      a->wanted.default_dscp);
-        a->actuator->class->set_guard(a->actuator, a->wanted.guard);
-        a->actuator->class->set_congestion(a->actuator,
-                                           &a->wanted.congestion);
-        tc_set(a->tc, ordered, a->wanted.guard);
+        ACTUATORS_CALL (a, set_lease, until, a->wanted.default_dscp);
+        ACTUATORS_CALL (a, set_min_share, a->wanted.guard);
+        ACTUATORS_CALL (a, set_congestion, &a->wanted.congestion);
     }
 }
 
@@ -411,7 +420,7 @@ run_applied(struct agent *a)
 {
     struct actuator_status status;
 
-    a->actuator->class->get_status(a->actuator, &status);
+    a->shim->class->get_status(a->shim, &status);
     if (status.in_sync && a->wanted.present) {
         a->applied = a->wanted.version;
     }
@@ -423,9 +432,9 @@ run_report(struct agent *a, struct ovsdb_idl_txn *txn, long long now)
     struct actuator_status status;
     struct report_facts facts;
 
-    a->actuator->class->get_status(a->actuator, &status);
+    a->shim->class->get_status(a->shim, &status);
     facts.state = state_name(a);
-    facts.actuator = a->actuator->class->name;
+    facts.actuator = a->shim->class->name;
     facts.connected = status.connected;
     facts.bypass = status.bypass;
     facts.telemetry = telemetry_is_connected(a->telemetry);
@@ -446,8 +455,7 @@ agent_run(struct agent *a)
     tracker_run(a->tracker);
     log_readers_run(a->logs);
     run_lease(a, now);
-    a->actuator->class->run(a->actuator);
-    tc_run(a->tc);
+    ACTUATORS_CALL (a, run);
     run_applied(a);
     if (now >= a->next_telemetry) {
         a->next_telemetry = now + TELEMETRY_MS;
@@ -467,8 +475,7 @@ agent_wait(struct agent *a)
     progress_socket_wait(a->progress);
     tracker_wait(a->tracker);
     log_readers_wait(a->logs);
-    a->actuator->class->wait(a->actuator);
-    tc_wait(a->tc);
+    ACTUATORS_CALL (a, wait);
     report_wait(&a->report);
     poll_timer_wait_until(a->next_telemetry);
     if (a->ordered) {

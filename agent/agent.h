@@ -43,7 +43,6 @@
 
 struct ovsdb_idl_loop;
 struct port_rule;
-struct tc;
 struct tc_iface;
 
 struct agent_config {
@@ -62,7 +61,7 @@ struct agent_config {
     size_t n_ports;
     struct tc_iface *tc;        /* Interfaces, see actuate/tc.h. */
     size_t n_tc;
-    const struct bypass_place *bypass;  /* Or NULL, see actuate/bypass.h. */
+    const struct bypass_ports *bypass;  /* Or NULL, see actuate/bypass.h. */
 };
 
 struct agent {
@@ -78,8 +77,9 @@ struct agent {
     struct log_readers *logs;
     char *cgroup_mount;         /* NULL if there is no cgroup v2. */
     struct tracker *tracker;
-    struct actuator *actuator;
-    struct tc *tc;
+    struct actuator *shim;      /* Also in 'actuators'; it has the status. */
+    struct actuator *actuators[2];
+    size_t n_actuators;
 
     long long started;
     long long next_telemetry;

@@ -91,7 +91,7 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     struct actuator_status status;
     struct json *json = json_object_create();
 
-    a->actuator->class->get_status(a->actuator, &status);
+    a->shim->class->get_status(a->shim, &status);
     json_object_put_string(json, "host", a->config->host);
     json_object_put_string(json, "agent", STAGECOACH_VERSION);
     json_object_put_string(json, "state", a->ordered ? "ordered" : "fair");
@@ -99,8 +99,12 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     put(json, "version", a->wanted.version);
     put(json, "applied", a->applied);
     put(json, "lease_left_ms", MAX(until - time_msec(), 0));
-    json_object_put_string(json, a->actuator->class->name,
-                           status.connected ? "connected" : "away");
+    for (size_t i = 0; i < a->n_actuators; i++) {
+        const struct actuator *actuator = a->actuators[i];
+
+        json_object_put(json, actuator->class->name,
+                        actuator->class->to_json(actuator));
+    }
     json_object_put(json, "bypass", json_boolean_create(status.bypass));
     json_object_put(json, "database", json_boolean_create(
                         ovsdb_idl_is_connected(a->loop->idl)));
@@ -112,7 +116,6 @@ control_status(struct unixctl_conn *conn, int argc OVS_UNUSED,
     put(json, "jobs", hmap_count(&registry->jobs));
     put(json, "jobs_refused", registry->n_refused);
     put(json, "flows", hmap_count(&tracker_flows(a->tracker)->flows));
-    json_object_put(json, "tc", tc_to_json(a->tc));
     json_object_put(json, "dumps", tracker_to_json(a));
     json_object_put(json, "progress", progress_to_json(a));
     json_object_put(json, "telemetry", telemetry_to_json(a));

@@ -98,16 +98,16 @@ parse_rate(const char *text)
     return bps;
 }
 
-static const struct bypass_place *
+static const struct bypass_ports *
 parse_bypass(const char *text)
 {
-    static struct bypass_place place;
-    char *error = bypass_place_parse(text, &place);
+    static struct bypass_ports ports;
+    char *error = bypass_ports_parse(text, &ports);
 
     if (error) {
         bad_option("--bypass: %s", error);
     }
-    return &place;
+    return &ports;
 }
 
 /* A file that is wrong when the agent starts is a mistake to be mended now;
@@ -147,7 +147,7 @@ add_tc(struct agent_config *c, const char *text)
     char *error;
 
     c->tc = xrealloc(c->tc, (c->n_tc + 1) * sizeof *c->tc);
-    error = tc_parse(text, &c->tc[c->n_tc++]);
+    error = tc_iface_parse(text, &c->tc[c->n_tc++]);
     if (error) {
         bad_option("--tc: %s", error);
     }

@@ -25,27 +25,26 @@
 
 VLOG_DEFINE_THIS_MODULE(bypass);
 
-#define AGAIN_MS 1000           /* Between two looks at a path that is up, or
-                                 * tries to raise one. */
+#define RETRY_MS 1000           /* Between checks of an active bypass, or
+                                 * attempts to change it. */
 
 enum path_state {
-    PATH_UNKNOWN,               /* A former agent may have raised it. */
+    PATH_UNKNOWN,               /* A previous agent may have enabled it. */
     PATH_UP,
     PATH_DOWN,
 };
 
 struct bypass {
     struct watchdog watchdog;
-    pid_t pid;                  /* Of the shim, 0 if not known. */
-    int pidfd;                  /* Readable when it ends, or -1. */
-    int netns;                  /* Its namespace, or -1. */
+    pid_t pid;                  /* Of the shim, 0 if unknown. */
+    int pidfd;                  /* Readable when the shim exits, or -1. */
+    int netns;                  /* The shim's network namespace, or -1. */
 
-    struct bypass_place place;  /* Without its namespace, once 'path' is
-                                 * there. */
-    struct kernel_path *path;   /* NULL until the place is known. */
+    struct bypass_ports ports;  /* Interfaces to join. */
+    struct kernel_path *path;   /* NULL until the namespace is known. */
     enum path_state state;
-    long long next;             /* When to see to the path again. */
-    int last_error;             /* So that each is logged once. */
+    long long next;             /* Time of the next check or attempt. */
+    int last_error;             /* So that each error is logged once. */
 };
 
 static bool
@@ -55,30 +54,30 @@ is_iface(const char *name, size_t length)
 }
 
 char *
-bypass_place_parse(const char *text, struct bypass_place *place)
+bypass_ports_parse(const char *text, struct bypass_ports *ports)
 {
     const char *colon = strrchr(text, ':');
     const char *iface = colon ? colon + 1 : text;
     const char *comma = strchr(iface, ',');
     size_t netns = colon ? colon - text : 0;
 
-    memset(place, 0, sizeof *place);
+    memset(ports, 0, sizeof *ports);
     if (!comma || !is_iface(iface, comma - iface)
         || !is_iface(comma + 1, strlen(comma + 1))
         || strchr(comma + 1, ',') || (colon && !netns)
-        || netns >= sizeof place->netns || memchr(text, '/', netns)) {
+        || netns >= sizeof ports->netns || memchr(text, '/', netns)) {
         return xasprintf("\"%s\" is not two interfaces, [NETNS:]IFACE,IFACE "
                          "is allowed", text);
     }
-    memcpy(place->netns, text, netns);
-    memcpy(place->iface, iface, comma - iface);
-    strcpy(place->other, comma + 1);
+    memcpy(ports->netns, text, netns);
+    memcpy(ports->iface, iface, comma - iface);
+    strcpy(ports->other, comma + 1);
     return NULL;
 }
 
-/* Forgets the process, but not where it stood. */
+/* Closes what belongs to the shim's process. */
 static void
-forget(struct bypass *b)
+close_process(struct bypass *b)
 {
     if (b->pidfd >= 0) {
         close(b->pidfd);
@@ -90,7 +89,7 @@ forget(struct bypass *b)
     b->pid = 0;
 }
 
-/* Opens the path in 'netns'; the one that was open before stays if that
+/* Opens the path in namespace 'netns', in place of the open one unless that
  * fails. */
 static void
 open_path(struct bypass *b, int netns)
@@ -99,7 +98,7 @@ open_path(struct bypass *b, int netns)
     int error = kernel_path_open(netns, &path);
 
     if (error) {
-        VLOG_WARN("no bypass: cannot reach the shim's network namespace (%s)",
+        VLOG_WARN("bypass unavailable: cannot enter the shim's network namespace (%s)",
                   ovs_strerror(error));
         return;
     }
@@ -108,14 +107,14 @@ open_path(struct bypass *b, int netns)
 }
 
 static void
-open_place(struct bypass *b)
+open_configured_path(struct bypass *b)
 {
-    char *name = xasprintf("/run/netns/%s", b->place.netns);
-    int netns = b->place.netns[0] ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+    char *name = xasprintf("/run/netns/%s", b->ports.netns);
+    int netns = b->ports.netns[0] ? open(name, O_RDONLY | O_CLOEXEC) : -1;
 
-    if (b->place.netns[0] && netns < 0) {
-        VLOG_WARN("no bypass until the shim was there: %s: %s", name,
-                  ovs_strerror(errno));
+    if (b->ports.netns[0] && netns < 0) {
+        VLOG_WARN("%s: %s; bypass unavailable until the shim has connected "
+                  "once", name, ovs_strerror(errno));
     } else {
         open_path(b, netns);
     }
@@ -125,43 +124,43 @@ open_place(struct bypass *b)
     free(name);
 }
 
-/* 'place' may be null. */
+/* 'ports' may be NULL: they are learned from the first shim. */
 struct bypass *
-bypass_create(const struct bypass_place *place, long long now)
+bypass_create(const struct bypass_ports *ports, long long now)
 {
     struct bypass *b = xzalloc(sizeof *b);
 
     watchdog_init(&b->watchdog, now);
     b->pidfd = b->netns = -1;
-    if (place) {
-        b->place = *place;
-        open_place(b);
+    if (ports) {
+        b->ports = *ports;
+        open_configured_path(b);
     }
     return b;
 }
 
-/* Leaves the path as it is. */
+/* An active bypass stays active. */
 void
 bypass_destroy(struct bypass *b)
 {
     if (b) {
-        forget(b);
+        close_process(b);
         kernel_path_close(b->path);
         free(b);
     }
 }
 
-/* A shim is at the other end of 'fd'.  What is opened here stays good when its
- * process has ended; that it was this process is certain as long as the
- * connection holds. */
+/* Notes that 'fd' is connected to a shim.  The descriptors opened here stay
+ * valid when the process exits; while the connection exists, the process id
+ * cannot have been reused. */
 void
-bypass_met(struct bypass *b, int fd, long long now)
+bypass_connected(struct bypass *b, int fd, long long now)
 {
     struct ucred cred;
     socklen_t size = sizeof cred;
 
-    forget(b);
-    watchdog_met(&b->watchdog, now);
+    close_process(b);
+    watchdog_connected(&b->watchdog, now);
     if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) && cred.pid) {
         char *name = xasprintf("/proc/%d/ns/net", cred.pid);
 
@@ -173,16 +172,16 @@ bypass_met(struct bypass *b, int fd, long long now)
 }
 
 void
-bypass_asked(struct bypass *b, long long now)
+bypass_requested(struct bypass *b, long long now)
 {
-    watchdog_asked(&b->watchdog, now);
+    watchdog_requested(&b->watchdog, now);
 }
 
 static void
-take_place(struct bypass *b, const struct shim_ports *ports)
+store_ports(struct bypass *b, const struct shim_ports *ports)
 {
-    ovs_strlcpy(b->place.iface, ports->host, sizeof b->place.iface);
-    ovs_strlcpy(b->place.other, ports->uplink, sizeof b->place.other);
+    ovs_strlcpy(b->ports.iface, ports->host, sizeof b->ports.iface);
+    ovs_strlcpy(b->ports.other, ports->uplink, sizeof b->ports.other);
     if (b->netns >= 0) {
         open_path(b, b->netns);
         close(b->netns);
@@ -190,27 +189,28 @@ take_place(struct bypass *b, const struct shim_ports *ports)
     }
 }
 
-/* 'ports' is null if it does not tell them: an older shim, of which is known
- * only that it answers. */
+/* Handles a reply to SHIM_PORTS.  'ports' is NULL if the shim does not know the
+ * request: an older version, which replies and therefore runs. */
 void
-bypass_answered(struct bypass *b, const struct shim_ports *ports)
+bypass_received(struct bypass *b, const struct shim_ports *ports)
 {
     if (ports) {
-        watchdog_answered(&b->watchdog, ports->turns, ports->turn_age_ns);
-        take_place(b, ports);
+        watchdog_received(&b->watchdog, ports->turns, ports->turn_age_ns);
+        store_ports(b, ports);
     } else {
-        watchdog_answered(&b->watchdog, 1, 0);
+        watchdog_received(&b->watchdog, 1, 0);
     }
 }
 
 void
-bypass_lost(struct bypass *b, long long now)
+bypass_disconnected(struct bypass *b, long long now)
 {
-    watchdog_lost(&b->watchdog, now);
+    watchdog_disconnected(&b->watchdog, now);
 }
 
-/* Adds what 'format' finds in the lines of /proc/PID/task/PID/'leaf' of the
- * shim's main thread, after the name in brackets if there is one. */
+/* Returns the sum of the numbers that 'format' finds in the lines of
+ * /proc/PID/task/PID/'leaf' of the shim's main thread.  A name in brackets at
+ * the beginning of a line is skipped. */
 static uint64_t
 sum_lines(const struct bypass *b, const char *leaf, const char *format)
 {
@@ -234,12 +234,12 @@ sum_lines(const struct bypass *b, const char *leaf, const char *format)
     return sum;
 }
 
-/* How often the thread that forwards was put on a CPU, and what it took of it:
- * one of the two changes when it runs. */
+/* Returns the context switches and CPU time of the forwarding thread: the sum
+ * changes whenever the thread runs. */
 static uint64_t
 count_steps(const struct bypass *b, long long now)
 {
-    /* Of a process that we cannot see we believe no ill. */
+    /* A process that the agent cannot see counts as running. */
     if (!b->pid) {
         return now;
     }
@@ -252,7 +252,7 @@ count_steps(const struct bypass *b, long long now)
 }
 
 static void
-look_at_process(struct bypass *b, long long now)
+check_process(struct bypass *b, long long now)
 {
     struct pollfd pfd = { .fd = b->pidfd, .events = POLLIN };
 
@@ -269,15 +269,15 @@ look_at_process(struct bypass *b, long long now)
 static void
 raise_path(struct bypass *b)
 {
-    int error = kernel_path_raise(b->path, b->place.iface, b->place.other);
+    int error = kernel_path_raise(b->path, b->ports.iface, b->ports.other);
 
     if (error && error != b->last_error) {
-        VLOG_ERR("the shim does not forward, and the kernel does not join %s "
-                 "and %s (%s)", b->place.iface, b->place.other,
+        VLOG_ERR("the shim does not forward, and the bypass between %s and %s "
+                 "cannot be enabled (%s)", b->ports.iface, b->ports.other,
                  ovs_strerror(error));
     } else if (!error && b->state != PATH_UP) {
-        VLOG_WARN("the shim does not forward: the kernel joins %s and %s, "
-                  "without order", b->place.iface, b->place.other);
+        VLOG_WARN("the shim does not forward: kernel bypass between %s and %s "
+                  "enabled, without priorities", b->ports.iface, b->ports.other);
     }
     b->state = error ? PATH_UNKNOWN : PATH_UP;
     b->last_error = error;
@@ -286,14 +286,14 @@ raise_path(struct bypass *b)
 static void
 lower_path(struct bypass *b)
 {
-    int error = kernel_path_lower(b->path, b->place.iface, b->place.other);
+    int error = kernel_path_lower(b->path, b->ports.iface, b->ports.other);
 
     if (error && error != b->last_error) {
-        VLOG_ERR("the shim forwards again, but so does the kernel between %s "
-                 "and %s (%s)", b->place.iface, b->place.other,
+        VLOG_ERR("the shim forwards again, but the bypass between %s and %s "
+                 "cannot be disabled (%s)", b->ports.iface, b->ports.other,
                  ovs_strerror(error));
     } else if (!error && b->state == PATH_UP) {
-        VLOG_INFO("the shim forwards again");
+        VLOG_INFO("the shim forwards again, bypass disabled");
     }
     b->state = error ? PATH_UNKNOWN : PATH_DOWN;
     b->last_error = error;
@@ -302,20 +302,20 @@ lower_path(struct bypass *b)
 void
 bypass_run(struct bypass *b, long long now)
 {
-    enum watchdog_opinion opinion;
-    enum path_state right;
+    enum watchdog_verdict verdict;
+    enum path_state wanted;
 
-    look_at_process(b, now);
-    opinion = watchdog_judge(&b->watchdog, now);
-    if (opinion == WATCHDOG_UNSURE || !b->path) {
+    check_process(b, now);
+    verdict = watchdog_judge(&b->watchdog, now);
+    if (verdict == WATCHDOG_UNSURE || !b->path) {
         return;
     }
 
-    right = opinion == WATCHDOG_FAILS ? PATH_UP : PATH_DOWN;
-    if (b->state != right ? !b->last_error || now >= b->next
-                          : right == PATH_UP && now >= b->next) {
-        b->next = now + AGAIN_MS;
-        if (right == PATH_UP) {
+    wanted = verdict == WATCHDOG_FAILS ? PATH_UP : PATH_DOWN;
+    if (b->state != wanted ? !b->last_error || now >= b->next
+                          : wanted == PATH_UP && now >= b->next) {
+        b->next = now + RETRY_MS;
+        if (wanted == PATH_UP) {
             raise_path(b);
         } else {
             lower_path(b);
@@ -340,7 +340,7 @@ bypass_wait(const struct bypass *b, long long now)
 }
 
 bool
-bypass_is_up(const struct bypass *b)
+bypass_is_active(const struct bypass *b)
 {
     return b->state == PATH_UP;
 }

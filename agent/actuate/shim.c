@@ -1,29 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The actuator for a host with a shim: its connection, and what it tells the
- * shim. */
-
 #include <config.h>
 
-#include "agent/actuate/shim-private.h"
+#include "agent/actuate/shim.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/actuate/actuator.h"
 #include "agent/actuate/bypass.h"
+#include "agent/actuate/flow-set.h"
+#include "agent/actuate/slot-table.h"
+#include "agent/actuate/traffic.h"
+#include "agent/actuate/watched.h"
+#include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
-#include "wire/shim-client.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/shim-client.h"
+#include "wire/shim-protocol.h"
 
 VLOG_DEFINE_THIS_MODULE(shim_actuator);
 
-#define CONNECT_MS 100          /* Between attempts. */
-#define LEASE_MS 3000           /* Of the agent's own lease. */
-#define LEASE_RENEW_MS 1000
+#define CONNECT_MS 100          /* Between attempts to connect. */
+#define LEASE_MS 3000           /* Longest lease that the agent gives. */
+#define LEASE_RENEW_MS 1000     /* Between renewals of the lease. */
+#define STATS_MS 200            /* Between requests for counters. */
+#define RESYNC_MS 1000          /* From a refused change to new lists. */
+#define RX_TIMEOUT_MS 3000      /* Without a message the shim counts as dead. */
+#define MAX_MESSAGES_PER_RUN 50
+
+/* Replies that a new connection waits for before it sends changes. */
+enum {
+    PENDING_HELLO = 1 << 0,
+    PENDING_SLOTS = 1 << 1,
+    PENDING_FLOWS = 1 << 2,
+    PENDING_ALL = PENDING_HELLO | PENDING_SLOTS | PENDING_FLOWS,
+};
+
+struct shim_actuator {
+    struct actuator up;
+    char *path;                 /* Of the shim's control socket. */
+    const struct actuator_events *events;
+    void *aux;                  /* Argument of the events. */
+
+    struct shim_client *conn;   /* NULL while disconnected. */
+    int last_error;             /* Why the shim is disconnected, so that each
+                                 * reason is logged once; 0 while connected, -1
+                                 * before the first attempt. */
+    unsigned int pending;       /* PENDING_*: replies still missing. */
+    struct bypass *bypass;
+    uint64_t page;              /* Requested page of flows; 0 is the first. */
+    struct shim_hello hello;    /* Last reply to SHIM_HELLO; the rate stays
+                                 * valid while disconnected. */
+
+    struct slot_table slots;    /* Desired and installed rows. */
+    struct flow_set flows;      /* Desired and installed flows. */
+    uint64_t queued_bytes;      /* In the shim, from its last statistics. */
+    struct shim_stats stats;    /* Last statistics of this connection. */
+    struct traffic traffic;     /* Counters since the agent started. */
+    struct watched watched;     /* Jobs whose bins are requested. */
+    bool slots_dirty;           /* Desired rows may differ from installed. */
+    int n_pending_changes;      /* Changes of tables without a reply. */
+
+    long long lease_until;      /* LLONG_MIN before the first set_lease(). */
+    uint8_t default_dscp;       /* Of traffic that belongs to no job. */
+    bool lease_dirty;           /* Send the lease now, not at 'next_lease'. */
+    uint32_t min_share;         /* As in struct shim_guard. */
+    bool min_share_dirty;       /* 'min_share' must be sent. */
+    struct shim_congestion congestion;
+    bool congestion_dirty;      /* 'congestion' must be sent. */
+
+    /* time_msec() of the next attempt to connect, request for counters,
+     * renewal of the lease, and request for all tables. */
+    long long next_connect, next_stats, next_lease, next_sync;
+    long long last_rx;          /* time_msec() of the last message, or of the
+                                 * connect. */
+
+    /* Too large for the stack. */
+    struct slot_changes slot_changes;
+    struct flow_changes flow_changes;
+};
+
+static const struct actuator_class shim_actuator_class;
 
 static struct shim_actuator *
 shim_cast(const struct actuator *a)
@@ -31,15 +94,14 @@ shim_cast(const struct actuator *a)
     return CONTAINER_OF(a, struct shim_actuator, up);
 }
 
-static int
-shim_open(const char *target, const struct bypass_place *bypass,
-          const struct actuator_events *events, void *aux,
-          struct actuator **ap)
+struct actuator *
+shim_actuator_create(const char *path, const struct bypass_ports *bypass,
+                     const struct actuator_events *events, void *aux)
 {
     struct shim_actuator *s = xzalloc(sizeof *s);
 
-    s->up.class = &actuator_shim;
-    s->path = xstrdup(target);
+    s->up.class = &shim_actuator_class;
+    s->path = xstrdup(path);
     s->bypass = bypass_create(bypass, time_msec());
     s->events = events;
     s->aux = aux;
@@ -48,32 +110,15 @@ shim_open(const char *target, const struct bypass_place *bypass,
     traffic_init(&s->traffic);
     watched_init(&s->watched);
     s->lease_until = LLONG_MIN;
-    s->guard = SHIM_GUARD_UNTOLD;
+    s->min_share = SHIM_GUARD_UNTOLD;
     memset(&s->congestion, 0xff, sizeof s->congestion);
     s->next_lease = s->next_sync = LLONG_MAX;
     s->last_error = -1;
-    *ap = &s->up;
-    return 0;
+    return &s->up;
 }
 
 static void
-disconnect(struct shim_actuator *s, int error)
-{
-    if (s->conn) {
-        if (!s->last_error) {
-            VLOG_WARN("%s: the shim is away (%s)",
-                      s->path, ovs_strerror(error));
-        }
-        shim_client_close(s->conn);
-        s->conn = NULL;
-        s->last_error = error;
-        s->next_connect = LLONG_MIN;    /* A successor may be there. */
-        bypass_lost(s->bypass, time_msec());
-    }
-}
-
-static void
-shim_close(struct actuator *a)
+shim_destroy(struct actuator *a)
 {
     struct shim_actuator *s = shim_cast(a);
 
@@ -86,12 +131,355 @@ shim_close(struct actuator *a)
     free(s);
 }
 
-void
-shim_request(struct shim_actuator *s, enum shim_msg_type type,
+/* Sends a request.  A broken connection shows in receive_messages(). */
+static void
+send_request(struct shim_actuator *s, enum shim_msg_type type,
              const void *body, size_t size)
 {
-    /* A broken connection shows when receiving. */
     shim_client_send(s->conn, type, body, size, NULL);
+}
+
+/* Stores in '*np' the number of items of 'item' bytes that follow the first
+ * 'head' bytes of a message of 'size' bytes.  Returns false if the message
+ * ends within an item. */
+static bool
+count_items(size_t size, size_t head, size_t item, size_t *np)
+{
+    if (size < head || (size - head) % item) {
+        return false;
+    }
+    *np = (size - head) / item;
+    return true;
+}
+
+/* Requests the tables of the shim; changes are sent relative to them. */
+static void
+request_tables(struct shim_actuator *s)
+{
+    s->pending = PENDING_ALL;
+    s->n_pending_changes = 0;
+    s->next_sync = LLONG_MAX;
+    send_request(s, SHIM_HELLO, NULL, 0);
+    send_request(s, SHIM_SLOT_LIST, NULL, 0);
+}
+
+/* Notes that 'reply', one of PENDING_*, has arrived.  After the last one the
+ * tables of the shim are known and changes may be sent. */
+static void
+note_reply(struct shim_actuator *s, unsigned int reply)
+{
+    if (s->pending && !(s->pending &= ~reply)) {
+        s->slots_dirty = true;
+        flow_set_recheck(&s->flows);
+        if (s->last_error) {
+            s->last_error = 0;
+            VLOG_INFO("%s: connected to the shim, process %"PRIu32", "
+                      "%"PRIu64" bit/s", s->path, s->hello.pid,
+                      s->hello.rate_bps);
+        }
+    }
+}
+
+static void
+on_slot_traffic(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes, void *s_)
+{
+    struct shim_actuator *s = s_;
+    const char *job = slot_table_name(&s->slots, slot);
+
+    if (job) {
+        s->events->traffic(job, tx_bytes, rx_bytes, s->aux);
+    }
+}
+
+static void
+report_bursts(struct shim_actuator *s, const struct shim_slot_stats *slots,
+            size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *job = (slots[i].slot < SHIM_MAX_SLOTS
+                           ? slot_table_name(&s->slots, slots[i].slot)
+                           : NULL);
+
+        if (job) {
+            s->events->bursts(job, &slots[i].tx_bursts, &slots[i].rx_bursts,
+                              s->aux);
+        }
+    }
+}
+
+static int
+handle_stats(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_stats *stats = body;
+    const struct shim_slot_stats *slots = (const void *) (stats + 1);
+    size_t n;
+
+    if (!count_items(size, sizeof *stats, sizeof *slots, &n)) {
+        return EPROTO;
+    }
+    /* Until the lists have arrived, slots may have other numbers. */
+    if (!s->pending) {
+        traffic_add_stats(&s->traffic, stats, slots, n, on_slot_traffic, s);
+        report_bursts(s, slots, n);
+        s->queued_bytes = stats->queued_bytes;
+        s->stats = *stats;
+    }
+    return 0;
+}
+
+static int
+handle_bins(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_bins *head = body;
+    const struct shim_bin *bins = (const void *) (head + 1);
+    const char *job;
+    size_t n;
+
+    if (!count_items(size, sizeof *head, sizeof *bins, &n)) {
+        return EPROTO;
+    }
+    job = slot_table_name(&s->slots, head->slot);
+    if (job && watched_received(&s->watched, job, head->first + n)) {
+        s->events->bins(job, head->first, bins, n, s->aux);
+    }
+    return 0;
+}
+
+static void
+request_bins(const char *job, uint64_t since, void *s_)
+{
+    struct shim_actuator *s = s_;
+    struct shim_bins_since request = {
+        .slot = slot_table_number(&s->slots, job), .since = since,
+    };
+
+    if (request.slot) {
+        send_request(s, SHIM_BINS, &request, sizeof request);
+    }
+}
+
+static void
+request_counters(struct shim_actuator *s, long long now)
+{
+    s->next_stats = now + STATS_MS;
+    if (!shim_client_wants_write(s->conn)) {
+        send_request(s, SHIM_STATS, NULL, 0);
+        if (!s->pending) {
+            watched_request(&s->watched, now, request_bins, s);
+        }
+    }
+    send_request(s, SHIM_PORTS, NULL, 0);
+    bypass_requested(s->bypass, now);
+}
+
+static int
+handle_misses(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_flow_key *keys = body;
+    size_t n;
+
+    if (!count_items(size, 0, sizeof *keys, &n)) {
+        return EPROTO;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!flow_set_missed(&s->flows, &keys[i])) {
+            s->events->miss(&keys[i], s->aux);
+        }
+    }
+    return 0;
+}
+
+static void
+request_flow_page(struct shim_actuator *s, uint64_t next)
+{
+    struct shim_cursor cursor = { .next = next };
+
+    s->page = next;
+    send_request(s, SHIM_FLOW_PAGE, &cursor, sizeof cursor);
+}
+
+/* Large tables are requested in pages; shims of older versions have only small
+ * ones and do not know the request. */
+static void
+request_flows(struct shim_actuator *s)
+{
+    if (s->hello.max_flows > SHIM_DEFAULT_FLOWS) {
+        request_flow_page(s, 0);
+    } else {
+        send_request(s, SHIM_FLOW_LIST, NULL, 0);
+    }
+}
+
+static int
+handle_flow_page(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_flow *flows = (const void *) ((const char *) body
+                                            + sizeof(struct shim_cursor));
+    struct shim_cursor cursor;
+    size_t n;
+
+    if (!count_items(size, sizeof cursor, sizeof *flows, &n)) {
+        return EPROTO;
+    }
+    memcpy(&cursor, body, sizeof cursor);
+    (s->page ? flow_set_adopt_more : flow_set_adopt)(&s->flows, flows, n);
+    if (cursor.next) {
+        request_flow_page(s, cursor.next);
+    } else {
+        note_reply(s, PENDING_FLOWS);
+    }
+    return 0;
+}
+
+static int
+handle_list(struct shim_actuator *s, uint16_t type, const void *body,
+          size_t size)
+{
+    size_t n;
+
+    switch (type) {
+    case SHIM_HELLO:
+        if (size < sizeof s->hello) {
+            return EPROTO;
+        }
+        memcpy(&s->hello, body, sizeof s->hello);
+        note_reply(s, PENDING_HELLO);
+        request_flows(s);
+        return 0;
+
+    case SHIM_SLOT_LIST:
+        if (!count_items(size, 0, sizeof(struct shim_slot), &n)) {
+            return EPROTO;
+        }
+        slot_table_adopt(&s->slots, body, n);
+        note_reply(s, PENDING_SLOTS);
+        return 0;
+
+    case SHIM_FLOW_LIST:
+        if (!count_items(size, 0, sizeof(struct shim_flow), &n)) {
+            return EPROTO;
+        }
+        flow_set_adopt(&s->flows, body, n);
+        note_reply(s, PENDING_FLOWS);
+        return 0;
+
+    case SHIM_FLOW_PAGE:
+        return handle_flow_page(s, body, size);
+    }
+    return EPROTO;
+}
+
+static int
+handle_ports(struct shim_actuator *s, const void *body, size_t size)
+{
+    const struct shim_ports *ports = body;
+
+    if (size < sizeof *ports
+        || !memchr(ports->host, '\0', sizeof ports->host)
+        || !memchr(ports->uplink, '\0', sizeof ports->uplink)) {
+        return EPROTO;
+    }
+    bypass_received(s->bypass, ports);
+    return 0;
+}
+
+/* Handles a refused change: requests all tables again after RESYNC_MS, and
+ * with them the change. */
+static void
+handle_refusal(struct shim_actuator *s, uint16_t type, int status)
+{
+    static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+    VLOG_WARN_RL(&rl, "%s: the shim refused request %"PRIu16", retrying "
+                 "(%s)", s->path, type, ovs_strerror(status));
+    s->next_sync = MIN(s->next_sync, time_msec() + RESYNC_MS);
+}
+
+static int
+handle_message(struct shim_actuator *s, const struct shim_msg *msg,
+             const void *body, size_t size)
+{
+    switch (msg->type) {
+    case SHIM_MISS:
+        return handle_misses(s, body, size);
+
+    case SHIM_STATS:
+        return msg->status ? 0 : handle_stats(s, body, size);
+
+    case SHIM_BINS:
+        return msg->status ? 0 : handle_bins(s, body, size);
+
+    case SHIM_PORTS:
+        if (msg->status) {
+            bypass_received(s->bypass, NULL);
+            return 0;
+        }
+        return handle_ports(s, body, size);
+
+    case SHIM_HELLO:
+    case SHIM_SLOT_LIST:
+    case SHIM_FLOW_LIST:
+    case SHIM_FLOW_PAGE:
+        return msg->status ? msg->status
+               : handle_list(s, msg->type, body, size);
+
+    case SHIM_SLOT_SET:
+    case SHIM_SLOT_CLEAR:
+    case SHIM_FLOW_ADD:
+    case SHIM_FLOW_DELETE:
+        s->n_pending_changes = MAX(s->n_pending_changes - 1, 0);
+        if (msg->status && (msg->type != SHIM_FLOW_DELETE
+                            || msg->status != ENOENT)) {
+            handle_refusal(s, msg->type, msg->status);
+        }
+        return 0;
+
+    default:
+        return 0;
+    }
+}
+
+/* Handles received messages, MAX_MESSAGES_PER_RUN at most.  Returns 0, or a
+ * positive errno value if the connection is of no more use. */
+static int
+receive_messages(struct shim_actuator *s, long long now)
+{
+    const struct shim_msg *msg;
+    const void *body;
+    int error = 0;
+
+    shim_client_run(s->conn);
+    for (int i = 0; i < MAX_MESSAGES_PER_RUN && !error; i++) {
+        error = shim_client_receive(s->conn, &msg, &body);
+        if (!error) {
+            s->last_rx = now;
+            error = handle_message(s, msg, body, msg->length - sizeof *msg);
+        }
+    }
+    if (!error) {
+        poll_immediate_wake();
+        return 0;
+    }
+    if (error != EAGAIN) {
+        return error;
+    }
+    return now - s->last_rx > RX_TIMEOUT_MS ? ETIMEDOUT : 0;
+}
+
+static void
+disconnect(struct shim_actuator *s, int error)
+{
+    if (s->conn) {
+        if (!s->last_error) {
+            VLOG_WARN("%s: shim disconnected (%s)",
+                      s->path, ovs_strerror(error));
+        }
+        shim_client_close(s->conn);
+        s->conn = NULL;
+        s->last_error = error;
+        s->next_connect = LLONG_MIN;    /* A new shim may be running. */
+        bypass_disconnected(s->bypass, time_msec());
+    }
 }
 
 static void
@@ -102,20 +490,20 @@ try_to_connect(struct shim_actuator *s, long long now)
     s->next_connect = now + CONNECT_MS;
     if (error) {
         if (error != s->last_error) {
-            VLOG_INFO("%s: no shim, trying again (%s)",
+            VLOG_INFO("%s: cannot connect to the shim, retrying (%s)",
                       s->path, ovs_strerror(error));
             s->last_error = error;
         }
         return;
     }
-    s->heard = now;
+    s->last_rx = now;
     s->lease_dirty = true;
-    s->guard_dirty = s->guard != SHIM_GUARD_UNTOLD;
+    s->min_share_dirty = s->min_share != SHIM_GUARD_UNTOLD;
     s->congestion_dirty = s->congestion.gamma != SHIM_CONGESTION_UNTOLD;
     s->next_stats = now;
-    bypass_met(s->bypass, shim_client_fd(s->conn), now);
-    shim_ask_for_tables(s);
-    shim_request(s, SHIM_SUBSCRIBE, NULL, 0);
+    bypass_connected(s->bypass, shim_client_fd(s->conn), now);
+    request_tables(s);
+    send_request(s, SHIM_SUBSCRIBE, NULL, 0);
 }
 
 static void
@@ -123,12 +511,13 @@ send_change(struct shim_actuator *s, enum shim_msg_type type,
             const void *body, size_t size)
 {
     if (size) {
-        s->n_unanswered++;
-        shim_request(s, type, body, size);
+        s->n_pending_changes++;
+        send_request(s, type, body, size);
     }
 }
 
-/* The counters of a new slot are marked before its first flow is there. */
+/* Sends new rows.  Requests the counters before the first flow of a new slot is
+ * added, so that they are the slot's starting values. */
 static void
 send_slot_sets(struct shim_actuator *s)
 {
@@ -137,12 +526,12 @@ send_slot_sets(struct shim_actuator *s)
     slot_table_changes(&s->slots, c);
     if (c->n_set) {
         send_change(s, SHIM_SLOT_SET, c->set, c->n_set * sizeof *c->set);
-        shim_request(s, SHIM_STATS, NULL, 0);
+        send_request(s, SHIM_STATS, NULL, 0);
     }
 }
 
-/* Sends what has changed: rows before the flows that refer to them, and gone
- * flows before gone rows. */
+/* Sends the differences: new rows before the flows that refer to them, and
+ * deleted flows before deleted rows. */
 static void
 send_changes(struct shim_actuator *s)
 {
@@ -177,23 +566,23 @@ send_lease(struct shim_actuator *s, long long now)
         lease.ms = MIN(s->lease_until - now, LEASE_MS);
         s->next_lease = MIN(now + LEASE_RENEW_MS, s->lease_until);
     }
-    shim_request(s, SHIM_LEASE, &lease, sizeof lease);
+    send_request(s, SHIM_LEASE, &lease, sizeof lease);
 }
 
 static void
-send_guard(struct shim_actuator *s)
+send_min_share(struct shim_actuator *s)
 {
-    struct shim_guard guard = { .share = s->guard };
+    struct shim_guard guard = { .share = s->min_share };
 
-    s->guard_dirty = false;
-    shim_request(s, SHIM_GUARD, &guard, sizeof guard);
+    s->min_share_dirty = false;
+    send_request(s, SHIM_GUARD, &guard, sizeof guard);
 }
 
 static void
 send_congestion(struct shim_actuator *s)
 {
     s->congestion_dirty = false;
-    shim_request(s, SHIM_CONGESTION, &s->congestion, sizeof s->congestion);
+    send_request(s, SHIM_CONGESTION, &s->congestion, sizeof s->congestion);
 }
 
 static void
@@ -206,7 +595,7 @@ shim_run(struct actuator *a)
         try_to_connect(s, now);
     }
     if (s->conn) {
-        int error = shim_receive(s, now);
+        int error = receive_messages(s, now);
 
         if (error) {
             disconnect(s, error);
@@ -218,29 +607,29 @@ shim_run(struct actuator *a)
         return;
     }
     if (now >= s->next_sync) {
-        shim_ask_for_tables(s);
+        request_tables(s);
     }
-    if (!s->needs) {
+    if (!s->pending) {
         send_changes(s);
         if (s->lease_dirty || now >= s->next_lease) {
             send_lease(s, now);
         }
-        if (s->guard_dirty) {
-            send_guard(s);
+        if (s->min_share_dirty) {
+            send_min_share(s);
         }
         if (s->congestion_dirty) {
             send_congestion(s);
         }
     }
     if (now >= s->next_stats) {
-        shim_ask_for_counters(s, now);
+        request_counters(s, now);
     }
 }
 
 static void
-shim_wait(struct actuator *a)
+shim_wait(const struct actuator *a)
 {
-    struct shim_actuator *s = shim_cast(a);
+    const struct shim_actuator *s = shim_cast(a);
 
     bypass_wait(s->bypass, time_msec());
     if (!s->conn) {
@@ -250,9 +639,9 @@ shim_wait(struct actuator *a)
     poll_fd_wait(shim_client_fd(s->conn),
                  POLLIN | (shim_client_wants_write(s->conn) ? POLLOUT : 0));
     poll_timer_wait_until(MIN(s->next_stats, s->next_sync));
-    if (!s->needs) {
+    if (!s->pending) {
         bool dirty = s->slots_dirty || s->lease_dirty
-                     || s->guard_dirty || s->congestion_dirty
+                     || s->min_share_dirty || s->congestion_dirty
                      || flow_set_is_dirty(&s->flows);
 
         poll_timer_wait_until(s->next_lease);
@@ -306,8 +695,8 @@ shim_set_lease(struct actuator *a, long long until, uint8_t default_dscp)
     struct shim_actuator *s = shim_cast(a);
     long long now = time_msec();
 
-    /* A renewal waits for its turn; a begin, an end or another DSCP does
-     * not. */
+    /* A renewal can wait for 'next_lease'; a begin, an end or another DSCP
+     * is sent at once. */
     if ((until > now) != (s->lease_until > now)
         || s->lease_until == LLONG_MIN || default_dscp != s->default_dscp) {
         s->lease_dirty = true;
@@ -317,23 +706,23 @@ shim_set_lease(struct actuator *a, long long until, uint8_t default_dscp)
 }
 
 static void
-shim_set_guard(struct actuator *a, uint32_t share)
+shim_set_min_share(struct actuator *a, uint32_t share)
 {
     struct shim_actuator *s = shim_cast(a);
 
-    if (share != s->guard) {
-        s->guard = share;
-        s->guard_dirty = true;
+    if (share != s->min_share) {
+        s->min_share = share;
+        s->min_share_dirty = true;
     }
 }
 
 static void
-shim_set_congestion(struct actuator *a, const struct shim_congestion *told)
+shim_set_congestion(struct actuator *a, const struct shim_congestion *c)
 {
     struct shim_actuator *s = shim_cast(a);
 
-    if (memcmp(&s->congestion, told, sizeof *told)) {
-        s->congestion = *told;
+    if (memcmp(&s->congestion, c, sizeof *c)) {
+        s->congestion = *c;
         s->congestion_dirty = true;
     }
 }
@@ -343,11 +732,11 @@ shim_get_status(const struct actuator *a, struct actuator_status *status)
 {
     const struct shim_actuator *s = shim_cast(a);
 
-    status->connected = s->conn && !s->needs;
+    status->connected = s->conn && !s->pending;
     status->in_sync = status->connected && !s->slots_dirty
                       && !flow_set_is_dirty(&s->flows)
-                      && !s->n_unanswered && s->next_sync == LLONG_MAX;
-    status->bypass = bypass_is_up(s->bypass);
+                      && !s->n_pending_changes && s->next_sync == LLONG_MAX;
+    status->bypass = bypass_is_active(s->bypass);
     status->rate_bps = s->hello.rate_bps;
     status->tx_bytes = s->traffic.total.tx_bytes;
     status->rx_bytes = s->traffic.total.rx_bytes;
@@ -358,10 +747,17 @@ shim_get_status(const struct actuator *a, struct actuator_status *status)
     status->totals = &s->traffic.total;
 }
 
-const struct actuator_class actuator_shim = {
+static struct json *
+shim_to_json(const struct actuator *a)
+{
+    const struct shim_actuator *s = shim_cast(a);
+
+    return json_string_create(s->conn && !s->pending ? "connected" : "away");
+}
+
+static const struct actuator_class shim_actuator_class = {
     .name = "shim",
-    .open = shim_open,
-    .close = shim_close,
+    .destroy = shim_destroy,
     .run = shim_run,
     .wait = shim_wait,
     .set_job = shim_set_job,
@@ -370,7 +766,8 @@ const struct actuator_class actuator_shim = {
     .set_flow = shim_set_flow,
     .remove_flow = shim_remove_flow,
     .set_lease = shim_set_lease,
-    .set_guard = shim_set_guard,
+    .set_min_share = shim_set_min_share,
     .set_congestion = shim_set_congestion,
     .get_status = shim_get_status,
+    .to_json = shim_to_json,
 };

@@ -10,8 +10,8 @@
 #include "util.h"
 
 #define QUANTUM 60000
-#define TICK_NS 64              /* In which HTB counts, as /proc/net/psched
-                                 * says of every kernel since 2.6.30. */
+#define TICK_NS 64              /* Unit of HTB's times, as in /proc/net/psched
+                                 * of every kernel since 2.6.30. */
 
 struct tc_filter
 tc_filter_of(int i)
@@ -27,7 +27,7 @@ tc_filter_of(int i)
     return (struct tc_filter) { ETH_P_IPV6, 7u << 25, bits << 25, level };
 }
 
-/* The time in HTB's ticks that 'bytes' take at 'bps'. */
+/* Returns the time that 'bytes' take at 'bps', in ticks of HTB. */
 static uint32_t
 ticks(uint64_t bytes, uint64_t bps)
 {
@@ -40,10 +40,10 @@ struct tc_class
 tc_class_of(const struct tc_plan *plan, int mtu, int level)
 {
     uint64_t rate = plan->rate_bps;
-    uint64_t guard = (double) rate * plan->guard / SHIM_GUARD_UNIT;
+    uint64_t min_rate = (double) rate * plan->min_share / SHIM_GUARD_UNIT;
 
-    /* 250 us of the rate, but never less than two packets: HTB counts in
-     * whole packets and would otherwise be late at each one. */
+    /* 250 us at the rate, but at least two packets: HTB counts whole packets
+     * and would otherwise be late at each of them. */
     uint64_t two = 2 * (mtu + ETH_HLEN);
     uint64_t burst = MAX(rate / 8 / 4000, two);
 
@@ -60,7 +60,7 @@ tc_class_of(const struct tc_plan *plan, int mtu, int level)
     return (struct tc_class) {
         .id = TC_LEVEL_CLASS(level),
         .parent = TC_LINK_CLASS,
-        .rate_bps = MIN(MAX(guard, TC_MIN_RATE_BPS), rate),
+        .rate_bps = MIN(MAX(min_rate, TC_MIN_RATE_BPS), rate),
         .ceil_bps = rate,
         .priority = level,
         .burst = two,

@@ -3,11 +3,11 @@
 #ifndef TC_CLASSES_H
 #define TC_CLASSES_H 1
 
-/* The classes and filters that a tc_plan makes of an interface; for tc-link.h,
- * which reads and writes them.
+/* HTB classes and filters of a tc_plan; used by tc-link.h, which reads and writes
+ * them.
  *
- * Our root, 5363:, its classes 5363:1 (the link), 5363:10 to 5363:17 (levels),
- * and the queues in these, 5370: to 5377:.
+ * The root is 5363:, its classes are 5363:1 (the link) and 5363:10 to 5363:17
+ * (levels), and the queues of these are 5370: to 5377:.
  *
  * No state. */
 
@@ -23,31 +23,33 @@
 
 #define TC_CONTROL_LEVEL 0
 #define TC_DEFAULT_LEVEL (TC_LEVELS - 1)
-#define TC_MIN_RATE_BPS 8000    /* Of a class. */
+#define TC_MIN_RATE_BPS 8000    /* Lowest rate of a class. */
 
 /* Filters: IPv4 and IPv6 for each level, and ARP. */
 #define TC_N_FILTERS (2 * TC_LEVELS + 1)
 
 struct tc_filter {
     uint16_t protocol;
-    uint32_t mask, value;       /* Of the first four bytes. */
+    uint32_t mask, value;       /* Match on the first four bytes. */
     int level;
 };
 
 struct tc_filter tc_filter_of(int i);
 
-/* What a class is made of. */
+/* Parameters of a class. */
 struct tc_class {
     uint32_t id, parent;
     uint64_t rate_bps, ceil_bps;
     uint32_t priority;
     uint64_t burst;             /* Bytes, at 'rate_bps'. */
-    uint64_t ceil_burst;        /* The same at 'ceil_bps'. */
+    uint64_t ceil_burst;        /* Bytes, at 'ceil_bps'. */
 };
 
-/* The class of a level, or of the link if 'level' is -1, at an interface with
- * this MTU, and what HTB calls it. */
+/* Returns the class of a level, or of the link if 'level' is -1, on an interface
+ * with this MTU. */
 struct tc_class tc_class_of(const struct tc_plan *, int mtu, int level);
+
+/* Returns the class in the format of HTB. */
 struct tc_htb_opt tc_class_options(const struct tc_class *);
 
 #endif /* agent/actuate/tc-classes.h */

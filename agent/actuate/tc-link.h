@@ -3,28 +3,27 @@
 #ifndef TC_LINK_H
 #define TC_LINK_H 1
 
-/* The kernel's queues of one interface.
+/* Kernel queues of one interface.
  *
  *
  * Motivation
  * ==========
  *
- * An HTB class a level, with strict priorities but for the share that each
- * keeps, and u32 filters that choose the class by the first three bits of the
- * DSCP, IPv4 and IPv6: by these the levels of a policy differ, so that nothing
- * here depends on the policy.  ARP goes with the control level, and what no
- * filter chooses with the default one.
+ * There is an HTB class for each level, with strict priorities apart from the
+ * minimum share of each level, and u32 filters that select the class by the
+ * first three bits of the DSCP, for IPv4 and IPv6.  ARP uses the control level,
+ * and packets that match no filter the default level.
  *
- * Ours is known by the number of its root.  Another's root, if it is not the
- * one that the kernel gives to each interface, is never touched.
+ * The root qdisc that this module creates is recognised by its handle.  A root
+ * that another program has configured is never changed.
  *
  *
  * Usage
  * =====
  *
- *    error = tc_link_look(rs, "eth0", &plan, &seen);
- *    if (!error && !tc_seen_is_right(&seen, &plan)) {
- *        error = tc_link_write(rs, &seen, &plan);
+ *    error = tc_link_inspect(rs, "eth0", &plan, &state);
+ *    if (!error && !tc_state_is_right(&state, &plan)) {
+ *        error = tc_link_write(rs, &state, &plan);
  *    }
  *    tc_link_remove(rs, "eth0");
  *
@@ -32,8 +31,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * No state beside the kernel's.  Calls wait for the kernel, see
- * route-socket.h, and return 0 or a positive errno. */
+ * No state.  Calls block until the kernel replies, see route-socket.h, and
+ * return 0 or a positive errno. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -44,33 +43,33 @@ struct route_socket;
 
 struct tc_plan {
     uint64_t rate_bps;          /* Of the link, bits per second. */
-    uint32_t guard;             /* Of that, for each level: millionths. */
-    bool ordered;               /* Otherwise all traffic is of one level. */
+    uint32_t min_share;         /* Of the rate, for each level: millionths. */
+    bool ordered;               /* False: all traffic uses one level. */
 };
 
-/* What there is. */
-struct tc_seen {
+/* Configuration of an interface, compared with a plan. */
+struct tc_state {
     int ifindex;
     int mtu;
-    bool ours;                  /* The root is, */
-    bool others;                /* or somebody's. */
-    bool link_right;            /* The class of the whole link. */
-    unsigned int levels_right;  /* Bit for each level's class, */
-    unsigned int queues;        /* and for each that has its queue. */
-    unsigned int filters_right; /* Bit for each filter that should be there. */
-    unsigned int n_filters;     /* Filters in all. */
+    bool ours;                  /* This module has created the root qdisc. */
+    bool others;                /* Another program has configured it. */
+    bool link_right;            /* The class of the link is as planned. */
+    unsigned int levels_right;  /* Bit for each level's class as planned. */
+    unsigned int queues;        /* Bit for each level that has its queue. */
+    unsigned int filters_right; /* Bit for each filter as planned. */
+    unsigned int n_filters;     /* Number of all filters. */
 };
 
-int tc_link_look(struct route_socket *, const char *iface,
-                 const struct tc_plan *, struct tc_seen *);
-bool tc_seen_is_right(const struct tc_seen *, const struct tc_plan *);
+int tc_link_inspect(struct route_socket *, const char *iface,
+                 const struct tc_plan *, struct tc_state *);
+bool tc_state_is_right(const struct tc_state *, const struct tc_plan *);
 
-/* Writes what is not right of what tc_link_look() has seen, EBUSY if the root
- * is another's. */
-int tc_link_write(struct route_socket *, const struct tc_seen *,
+/* Changes what differs from the plan.  Returns EBUSY if another program has
+ * configured the root qdisc. */
+int tc_link_write(struct route_socket *, const struct tc_state *,
                   const struct tc_plan *);
 
-/* Gives the interface back, if the root is ours. */
+/* Removes the queues that this module has created, if any. */
 int tc_link_remove(struct route_socket *, const char *iface);
 
 #endif /* agent/actuate/tc-link.h */

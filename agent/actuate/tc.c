@@ -5,43 +5,54 @@
 #include "agent/actuate/tc.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/actuate/tc-link.h"
+#include "agent/actuate/actuator.h"
 #include "agent/actuate/rate.h"
+#include "agent/actuate/tc-link.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
-#include "wire/shim-protocol.h"
 #include "shim/ports/route-socket.h"
 #include "timeval.h"
 #include "util.h"
+#include "wire/shim-protocol.h"
 
 VLOG_DEFINE_THIS_MODULE(tc);
 
-#define CHECK_MSEC 1000
-#define DEFAULT_GUARD (SHIM_GUARD_UNIT / 50)    /* Until the controller says
-                                                 * something else. */
+#define CHECK_MS 1000           /* Between checks of the interfaces. */
+#define DEFAULT_MIN_SHARE (SHIM_GUARD_UNIT / 50)
 
-struct kept {
+struct managed_iface {
     struct tc_iface iface;
-    int error;                  /* Of the last look. */
+    int error;                  /* Of the last check. */
 };
 
 struct tc {
-    struct route_socket *rs;    /* NULL if there is no interface. */
-    struct kept *kept;
-    size_t n;
-    bool told;                  /* tc_set() was called: until then what a
-                                 * former agent left stays. */
-    bool ordered;
-    uint32_t guard;
-    long long int next;
+    struct actuator up;
+    struct route_socket *rs;    /* NULL if it could not be opened, or without
+                                 * interfaces. */
+    struct managed_iface *ifaces;
+    size_t n_ifaces;
+    long long lease_until;      /* LLONG_MIN before the first set_lease(): the
+                                 * queues of a previous agent stay. */
+    bool ordered;               /* The lease is valid, at the last check. */
+    uint32_t min_share;         /* As in struct shim_guard. */
+    long long next;             /* time_msec() of the next check. */
 };
 
+static const struct actuator_class tc_class;
+
+static struct tc *
+tc_cast(const struct actuator *a)
+{
+    return CONTAINER_OF(a, struct tc, up);
+}
+
 char *
-tc_parse(const char *text, struct tc_iface *iface)
+tc_iface_parse(const char *text, struct tc_iface *iface)
 {
     const char *colon = strrchr(text, ':');
     size_t n = colon ? colon - text : 0;
@@ -58,131 +69,171 @@ tc_parse(const char *text, struct tc_iface *iface)
     return NULL;
 }
 
-struct tc *
-tc_create(const struct tc_iface *ifaces, size_t n)
+struct actuator *
+tc_actuator_create(const struct tc_iface *ifaces, size_t n)
 {
     struct tc *tc = xzalloc(sizeof *tc);
     int error = n ? route_socket_open(-1, &tc->rs) : 0;
 
     if (error) {
-        VLOG_ERR("no queues of interfaces will be kept (%s)",
+        VLOG_ERR("the queues of interfaces are not managed (%s)",
                  ovs_strerror(error));
     }
-    tc->kept = xcalloc(n + 1, sizeof *tc->kept);
-    tc->n = n;
+    tc->up.class = &tc_class;
+    tc->ifaces = xcalloc(n + 1, sizeof *tc->ifaces);
+    tc->n_ifaces = n;
+    tc->lease_until = LLONG_MIN;
+    tc->min_share = DEFAULT_MIN_SHARE;
     for (size_t i = 0; i < n; i++) {
-        tc->kept[i].iface = ifaces[i];
-        tc->kept[i].error = error;
+        tc->ifaces[i].iface = ifaces[i];
+        tc->ifaces[i].error = error;
     }
-    return tc;
+    return &tc->up;
 }
 
-void
-tc_destroy(struct tc *tc)
+static void
+tc_destroy(struct actuator *a)
 {
-    if (tc) {
-        for (size_t i = 0; tc->rs && i < tc->n; i++) {
-            tc_link_remove(tc->rs, tc->kept[i].iface.name);
-        }
-        route_socket_close(tc->rs);
-        free(tc->kept);
-        free(tc);
+    struct tc *tc = tc_cast(a);
+
+    for (size_t i = 0; tc->rs && i < tc->n_ifaces; i++) {
+        tc_link_remove(tc->rs, tc->ifaces[i].iface.name);
     }
+    route_socket_close(tc->rs);
+    free(tc->ifaces);
+    free(tc);
 }
 
-void
-tc_set(struct tc *tc, bool ordered, uint32_t guard)
+static void
+tc_set_lease(struct actuator *a, long long until,
+             uint8_t default_dscp OVS_UNUSED)
 {
-    if (guard == SHIM_GUARD_UNTOLD) {
-        guard = DEFAULT_GUARD;
-    }
-    if (!tc->told || tc->ordered != ordered || tc->guard != guard) {
-        tc->told = true;
+    struct tc *tc = tc_cast(a);
+    bool ordered = until > time_msec();
+
+    if (tc->lease_until == LLONG_MIN || ordered != tc->ordered) {
         tc->ordered = ordered;
-        tc->guard = guard;
+        tc->next = 0;
+    }
+    tc->lease_until = until;
+}
+
+static void
+tc_set_min_share(struct actuator *a, uint32_t share)
+{
+    struct tc *tc = tc_cast(a);
+
+    if (share == SHIM_GUARD_UNTOLD) {
+        share = DEFAULT_MIN_SHARE;
+    }
+    if (share != tc->min_share) {
+        tc->min_share = share;
         tc->next = 0;
     }
 }
 
-/* Looks at an interface, writes what is not right, and looks again: what the
- * kernel says counts. */
+/* Inspects an interface, corrects what differs from the plan, and inspects it
+ * again: only the kernel's state counts. */
 static int
-keep(struct tc *tc, struct kept *k)
+check_iface(struct tc *tc, const struct tc_iface *iface)
 {
     const struct tc_plan plan = {
-        .rate_bps = k->iface.rate_bps,
-        .guard = tc->guard,
+        .rate_bps = iface->rate_bps,
+        .min_share = tc->min_share,
         .ordered = tc->ordered,
     };
-    struct tc_seen seen;
-    int error = tc_link_look(tc->rs, k->iface.name, &plan, &seen);
+    struct tc_state state;
+    int error = tc_link_inspect(tc->rs, iface->name, &plan, &state);
 
-    if (error || tc_seen_is_right(&seen, &plan)) {
+    if (error || tc_state_is_right(&state, &plan)) {
         return error;
     }
-    VLOG_INFO("%s: %s", k->iface.name, seen.ours
-              ? "changing queues" : "making queues");
-    error = tc_link_write(tc->rs, &seen, &plan);
+    VLOG_INFO("%s: %s", iface->name, state.ours
+              ? "changing queues" : "creating queues");
+    error = tc_link_write(tc->rs, &state, &plan);
     if (!error) {
-        error = tc_link_look(tc->rs, k->iface.name, &plan, &seen);
+        error = tc_link_inspect(tc->rs, iface->name, &plan, &state);
     }
-    return error ? error : tc_seen_is_right(&seen, &plan) ? 0 : EAGAIN;
+    return error ? error : tc_state_is_right(&state, &plan) ? 0 : EAGAIN;
 }
 
-/* What 'error' means, of an interface. */
 static const char *
-words(int error)
+error_to_string(int error)
 {
-    return (error == EBUSY ? "its queues are somebody else's, none or ours "
-                             "are allowed"
-            : error == EAGAIN ? "the kernel has not what was written"
+    return (error == EBUSY ? "another program has configured its queues, only "
+                             "the kernel's default is replaced"
+            : error == EAGAIN ? "the kernel's state differs from what was "
+                                "written"
             : error == EPERM ? "CAP_NET_ADMIN is missing"
             : ovs_strerror(error));
 }
 
-void
-tc_run(struct tc *tc)
+static bool
+is_enabled(const struct tc *tc)
 {
-    if (!tc->rs || !tc->told || time_msec() < tc->next) {
+    return tc->rs && tc->lease_until != LLONG_MIN;
+}
+
+static void
+tc_run(struct actuator *a)
+{
+    struct tc *tc = tc_cast(a);
+    long long now = time_msec();
+
+    if (!is_enabled(tc) || now < tc->next) {
         return;
     }
-    tc->next = time_msec() + CHECK_MSEC;
-    for (size_t i = 0; i < tc->n; i++) {
-        struct kept *k = &tc->kept[i];
-        int error = keep(tc, k);
+    tc->next = now + CHECK_MS;
+    for (size_t i = 0; i < tc->n_ifaces; i++) {
+        struct managed_iface *m = &tc->ifaces[i];
+        int error = check_iface(tc, &m->iface);
 
-        if (error && error != k->error) {
-            VLOG_WARN("%s: no queues: %s", k->iface.name, words(error));
+        if (error && error != m->error) {
+            VLOG_WARN("%s: no queues: %s", m->iface.name,
+                      error_to_string(error));
         }
-        k->error = error;
+        m->error = error;
     }
 }
 
-void
-tc_wait(const struct tc *tc)
+static void
+tc_wait(const struct actuator *a)
 {
-    if (tc->rs && tc->told) {
+    const struct tc *tc = tc_cast(a);
+
+    if (is_enabled(tc)) {
         poll_timer_wait_until(tc->next);
     }
 }
 
-struct json *
-tc_to_json(const struct tc *tc)
+static struct json *
+tc_to_json(const struct actuator *a)
 {
+    const struct tc *tc = tc_cast(a);
     struct json *array = json_array_create_empty();
 
-    for (size_t i = 0; i < tc->n; i++) {
-        const struct kept *k = &tc->kept[i];
+    for (size_t i = 0; i < tc->n_ifaces; i++) {
+        const struct managed_iface *m = &tc->ifaces[i];
         struct json *json = json_object_create();
 
-        json_object_put_string(json, "iface", k->iface.name);
+        json_object_put_string(json, "iface", m->iface.name);
         json_object_put(json, "rate_bps",
-                        json_integer_create(k->iface.rate_bps));
+                        json_integer_create(m->iface.rate_bps));
         json_object_put_string(json, "state",
-                               k->error ? "failed" : "in sync");
+                               m->error ? "failed" : "in sync");
         json_object_put_string(json, "reason",
-                               k->error ? words(k->error) : "");
+                               m->error ? error_to_string(m->error) : "");
         json_array_add(array, json);
     }
     return array;
 }
+
+static const struct actuator_class tc_class = {
+    .name = "tc",
+    .destroy = tc_destroy,
+    .run = tc_run,
+    .wait = tc_wait,
+    .set_lease = tc_set_lease,
+    .set_min_share = tc_set_min_share,
+    .to_json = tc_to_json,
+};

@@ -10,10 +10,10 @@ traffic_init(struct traffic *tr)
     memset(tr, 0, sizeof *tr);
 }
 
-/* Returns by how much a counter grew that was '*lastp' and is 'now', and sets
- * '*lastp'.  A counter that fell has begun again at 0. */
+/* Returns the increase of a counter from '*lastp' to 'now', and stores 'now' in
+ * '*lastp'.  A counter that has decreased was reset to 0. */
 static uint64_t
-grew(uint64_t *lastp, uint64_t now)
+increase(uint64_t *lastp, uint64_t now)
 {
     uint64_t delta = now >= *lastp ? now - *lastp : now;
 
@@ -21,12 +21,12 @@ grew(uint64_t *lastp, uint64_t now)
     return delta;
 }
 
-/* Takes a reply to SHIM_STATS with 'n' slots.  Calls 'slot_grew' with 'aux'
- * for each slot that moved a byte since the last reply. */
+/* Adds a reply to SHIM_STATS with 'n' slots.  Calls 'on_slot' with 'aux' for
+ * each slot with traffic since the last reply. */
 void
-traffic_take(struct traffic *tr, const struct shim_stats *stats,
+traffic_add_stats(struct traffic *tr, const struct shim_stats *stats,
              const struct shim_slot_stats *slots, size_t n,
-             traffic_func *slot_grew, void *aux)
+             traffic_func *on_slot, void *aux)
 {
     bool first = !tr->boot_id;
     struct traffic_totals delta;
@@ -37,10 +37,10 @@ traffic_take(struct traffic *tr, const struct shim_stats *stats,
         memset(&tr->last, 0, sizeof tr->last);
         tr->boot_id = stats->boot_id;
     }
-    delta.tx_bytes = grew(&tr->last.tx_bytes, stats->tx_bytes);
-    delta.rx_bytes = grew(&tr->last.rx_bytes, stats->rx_bytes);
-    delta.ip_bytes = grew(&tr->last.ip_bytes, stats->tx_ip_bytes);
-    delta.default_bytes = grew(&tr->last.default_bytes,
+    delta.tx_bytes = increase(&tr->last.tx_bytes, stats->tx_bytes);
+    delta.rx_bytes = increase(&tr->last.rx_bytes, stats->rx_bytes);
+    delta.ip_bytes = increase(&tr->last.ip_bytes, stats->tx_ip_bytes);
+    delta.default_bytes = increase(&tr->last.default_bytes,
                                stats->tx_default_bytes);
     if (!first) {
         tr->total.tx_bytes += delta.tx_bytes;
@@ -52,22 +52,22 @@ traffic_take(struct traffic *tr, const struct shim_stats *stats,
         uint16_t slot = slots[i].slot;
 
         if (slot > 0 && slot < SHIM_MAX_SLOTS) {
-            bool mark = tr->old && !tr->slots[slot].seen;
-            uint64_t tx = grew(&tr->slots[slot].tx_bytes, slots[i].tx_bytes);
-            uint64_t rx = grew(&tr->slots[slot].rx_bytes, slots[i].rx_bytes);
+            bool starting = tr->old && !tr->slots[slot].seen;
+            uint64_t tx = increase(&tr->slots[slot].tx_bytes, slots[i].tx_bytes);
+            uint64_t rx = increase(&tr->slots[slot].rx_bytes, slots[i].rx_bytes);
 
-            uint64_t dropped = grew(&tr->slots[slot].dropped,
+            uint64_t dropped = increase(&tr->slots[slot].dropped,
                                     slots[i].tx_dropped);
             unsigned int level = (slots[i].level < SHIM_N_LEVELS
                                   ? slots[i].level : SHIM_LEVEL_DEFAULT);
 
             tr->slots[slot].seen = true;
-            if (!mark) {
+            if (!starting) {
                 tr->total.level_bytes[level] += tx;
                 tr->total.level_dropped[level] += dropped;
             }
-            if (!mark && (tx || rx)) {
-                slot_grew(slot, tx, rx, aux);
+            if (!starting && (tx || rx)) {
+                on_slot(slot, tx, rx, aux);
             }
         }
     }

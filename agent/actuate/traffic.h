@@ -3,22 +3,22 @@
 #ifndef TRAFFIC_H
 #define TRAFFIC_H 1
 
-/* The shim's counters as differences.
+/* Counters of the shim as differences.
  *
  *
  * Motivation
  * ==========
  *
- * The shim counts from when it started, by slot; the agent tells the
- * controller counters that never fall and belong to jobs.  In between, a shim
- * may restart (its counters begin at 0), an agent may restart (the first look
- * is only a mark), and a slot may change hands.
+ * The shim counts by slot since its own start; the agent reports counters that
+ * belong to jobs and never decrease.  Meanwhile the shim can restart (its
+ * counters begin at 0), the agent can restart (the first values are only the
+ * starting point), and a slot can be given to another job.
  *
  *
  * Usage
  * =====
  *
- *    traffic_take(tr, stats, slots, n, add_to_job, aux);
+ *    traffic_add_stats(tr, stats, slots, n, on_slot_traffic, aux);
  *
  *
  * Ownership and thread-safety
@@ -32,32 +32,33 @@
 
 #include "wire/shim-protocol.h"
 
-/* Since the agent started, over all shims.  Never fall. */
+/* Counters since the agent started, over all shims.  They never decrease. */
 struct traffic_totals {
     uint64_t tx_bytes, rx_bytes;
-    uint64_t ip_bytes;          /* Sent, that can carry a tag. */
-    uint64_t default_bytes;     /* Of these, sent without one. */
-    uint64_t level_bytes[SHIM_N_LEVELS];        /* Of jobs, */
-    uint64_t level_dropped[SHIM_N_LEVELS];      /* and packets of theirs. */
+    uint64_t ip_bytes;          /* Sent IP traffic, which can carry a DSCP. */
+    uint64_t default_bytes;     /* Part of 'ip_bytes' in the default class. */
+    uint64_t level_bytes[SHIM_N_LEVELS];        /* Sent by jobs. */
+    uint64_t level_dropped[SHIM_N_LEVELS];      /* Packets of jobs. */
 };
 
 struct traffic {
-    uint64_t boot_id;           /* Of the shim that 'last' is from, 0 before
-                                 * the first. */
-    bool old;                   /* That shim may be older than this agent. */
-    struct traffic_totals total;
-    struct traffic_totals last;
+    uint64_t boot_id;           /* Identifies the shim that 'last' is from; 0
+                                 * before the first statistics. */
+    bool old;                   /* That shim may have started before this
+                                 * agent. */
+    struct traffic_totals total;        /* Reported to the controller. */
+    struct traffic_totals last; /* Last values of the shim's counters. */
     struct {
-        bool seen;              /* By this agent, of that shim. */
+        bool seen;              /* The values below are of this shim. */
         uint64_t tx_bytes, rx_bytes, dropped;
-    } slots[SHIM_MAX_SLOTS];    /* Last values. */
+    } slots[SHIM_MAX_SLOTS];    /* Last values by slot. */
 };
 
 typedef void traffic_func(uint16_t slot, uint64_t tx_bytes, uint64_t rx_bytes,
                           void *aux);
 
 void traffic_init(struct traffic *);
-void traffic_take(struct traffic *, const struct shim_stats *,
+void traffic_add_stats(struct traffic *, const struct shim_stats *,
                   const struct shim_slot_stats *, size_t n,
                   traffic_func *, void *aux);
 

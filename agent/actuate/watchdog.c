@@ -5,11 +5,11 @@
 #include <limits.h>
 #include <string.h>
 
-#define SILENT_MS 100           /* Without an answer, before the kernel is
-                                 * asked. */
-#define STILL_MS 400            /* Without having run: more than a busy machine
-                                 * keeps a thread waiting that asked to run
-                                 * soon. */
+#define REPLY_MS 100            /* Without a reply, before the kernel's data is
+                                 * read. */
+#define STILL_MS 400            /* Without having run, before the shim counts
+                                 * as hung: longer than a busy machine delays a
+                                 * thread that is ready to run. */
 
 void
 watchdog_init(struct watchdog *w, long long now)
@@ -18,35 +18,35 @@ watchdog_init(struct watchdog *w, long long now)
     w->since = now;
 }
 
-/* A process listens: what was known is of another one, perhaps. */
+/* A new connection may be to another process, so everything starts over. */
 void
-watchdog_met(struct watchdog *w, long long now)
+watchdog_connected(struct watchdog *w, long long now)
 {
     watchdog_init(w, now);
-    w->met = w->exists = w->connected = true;
+    w->known = w->exists = w->connected = true;
 }
 
 void
-watchdog_asked(struct watchdog *w, long long now)
+watchdog_requested(struct watchdog *w, long long now)
 {
-    if (!w->asked) {
-        w->asked = now;
+    if (!w->requested) {
+        w->requested = now;
     }
 }
 
 void
-watchdog_answered(struct watchdog *w, uint64_t turns, uint64_t turn_age_ns)
+watchdog_received(struct watchdog *w, uint64_t polls, uint64_t poll_age_ns)
 {
-    w->asked = w->looked = 0;
-    w->stuck = turn_age_ns > WATCHDOG_HUNG_MS * UINT64_C(1000000);
-    w->turned = turns > 0 && !w->stuck;
+    w->requested = w->checked = 0;
+    w->stuck = poll_age_ns > WATCHDOG_HUNG_MS * UINT64_C(1000000);
+    w->polls = polls > 0 && !w->stuck;
 }
 
 void
-watchdog_lost(struct watchdog *w, long long now)
+watchdog_disconnected(struct watchdog *w, long long now)
 {
     w->connected = false;
-    w->asked = 0;
+    w->requested = 0;
     w->since = now;
 }
 
@@ -57,46 +57,47 @@ watchdog_died(struct watchdog *w)
 }
 
 static bool
-is_silent(const struct watchdog *w, long long now)
+is_unresponsive(const struct watchdog *w, long long now)
 {
     return w->exists && (!w->connected
-                         || (w->asked && now - w->asked >= SILENT_MS));
+                         || (w->requested && now - w->requested >= REPLY_MS));
 }
 
 bool
 watchdog_wants_progress(const struct watchdog *w, long long now)
 {
-    return is_silent(w, now) && now - w->looked >= WATCHDOG_LOOK_MS;
+    return is_unresponsive(w, now) && now - w->checked >= WATCHDOG_CHECK_MS;
 }
 
 void
 watchdog_progress(struct watchdog *w, long long now, uint64_t steps)
 {
-    if (!w->looked || steps != w->steps) {
-        w->moved = now;
+    if (!w->checked || steps != w->steps) {
+        w->ran = now;
     }
     w->steps = steps;
-    w->looked = now;
+    w->checked = now;
 }
 
-enum watchdog_opinion
+enum watchdog_verdict
 watchdog_judge(const struct watchdog *w, long long now)
 {
     if (!w->exists) {
-        /* Its connection ends, too, and then another process may be there: a
-         * successor.  At the start a shim has the time to be found. */
+        /* After a takeover the new shim connects before the old connection
+         * ends.  After the agent's start, a running shim has some time to be
+         * connected to. */
         return (!w->connected
-                && (w->met || now - w->since >= WATCHDOG_HUNG_MS)
+                && (w->known || now - w->since >= WATCHDOG_HUNG_MS)
                 ? WATCHDOG_FAILS : WATCHDOG_UNSURE);
     }
     if (w->stuck) {
         return WATCHDOG_FAILS;
     }
-    if (is_silent(w, now)) {
-        return w->looked && w->looked - w->moved >= STILL_MS
+    if (is_unresponsive(w, now)) {
+        return w->checked && w->checked - w->ran >= STILL_MS
                ? WATCHDOG_FAILS : WATCHDOG_UNSURE;
     }
-    return w->turned ? WATCHDOG_FORWARDS : WATCHDOG_UNSURE;
+    return w->polls ? WATCHDOG_FORWARDS : WATCHDOG_UNSURE;
 }
 
 long long
@@ -106,8 +107,8 @@ watchdog_next(const struct watchdog *w, long long now)
         return w->since + WATCHDOG_HUNG_MS > now
                ? w->since + WATCHDOG_HUNG_MS : LLONG_MAX;
     }
-    if (is_silent(w, now)) {
-        return w->looked ? w->looked + WATCHDOG_LOOK_MS : now;
+    if (is_unresponsive(w, now)) {
+        return w->checked ? w->checked + WATCHDOG_CHECK_MS : now;
     }
-    return w->asked ? w->asked + SILENT_MS : LLONG_MAX;
+    return w->requested ? w->requested + REPLY_MS : LLONG_MAX;
 }

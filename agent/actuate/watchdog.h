@@ -3,86 +3,94 @@
 #ifndef WATCHDOG_H
 #define WATCHDOG_H 1
 
-/* Does the shim forward?
+/* Decides whether the shim forwards packets.
  *
  *
  * Motivation
  * ==========
  *
- * A shim that is gone is easy to tell.  One that hangs is not: to take it for
- * hung when it is not means that every frame goes twice, to take it for well
- * when it hangs cuts the host off.  So there are three witnesses, and only the
- * last one is the shim's own code:
+ * A shim that has exited is easy to detect, one that hangs is not.  If the
+ * agent enables the bypass while the shim forwards, every frame is duplicated;
+ * if it does not while the shim hangs, the host has no network.  The decision
+ * uses three sources, of which only the last is the shim's own code:
  *
- *   - the kernel says whether the process exists;
- *   - the kernel says whether the process's main thread, which forwards, has
- *     run at all.  It is asked when the shim does not answer, which on a busy
- *     machine need not mean anything;
- *   - the shim answers, and says when its loop last turned.
+ *   - the kernel reports whether the process exists;
+ *   - the kernel reports whether the process's main thread, which forwards, has
+ *     run.  This is read only while the shim does not reply, which can also
+ *     happen on a busy machine;
+ *   - the shim's replies contain the age of its last poll.
  *
  *
  * Usage
  * =====
  *
  *    watchdog_init(&w, now);
- *    watchdog_met(&w, now);                        // A connection.
- *    watchdog_asked(&w, now);
- *    watchdog_answered(&w, ports.turns, ports.turn_age_ns);
- *    watchdog_lost(&w, now);                       // The connection ended.
- *    watchdog_died(&w);                            // So did the process.
+ *    watchdog_connected(&w, now);
+ *    watchdog_requested(&w, now);                  // Sent SHIM_PORTS.
+ *    watchdog_received(&w, ports.turns, ports.turn_age_ns);
+ *    watchdog_disconnected(&w, now);
+ *    watchdog_died(&w);                            // The process has exited.
  *    if (watchdog_wants_progress(&w, now)) {
  *        watchdog_progress(&w, now, steps);
  *    }
- *    opinion = watchdog_judge(&w, now);
+ *    verdict = watchdog_judge(&w, now);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * None.  Times are milliseconds. */
+ * Plain data of the caller.  Times are in milliseconds. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WATCHDOG_HUNG_MS 500    /* A loop naps for 20 ms at most. */
-#define WATCHDOG_LOOK_MS 100    /* Between two looks at a silent process. */
+#define WATCHDOG_HUNG_MS 500    /* Age of a poll above which the shim hangs;
+                                 * an idle loop sleeps 20 ms at most. */
+#define WATCHDOG_CHECK_MS 100   /* Between checks of a process that does not
+                                 * reply. */
 
-enum watchdog_opinion {
+enum watchdog_verdict {
     WATCHDOG_UNSURE,
     WATCHDOG_FORWARDS,
     WATCHDOG_FAILS,
 };
 
 struct watchdog {
-    long long since;            /* When the present state began. */
-    bool met, exists;           /* There was, and there is, a process. */
+    long long since;            /* Time of the last connect or disconnect. */
+    bool known;                 /* A shim has connected since the start. */
+    bool exists;                /* Its process has not exited. */
     bool connected;
-    long long asked;            /* The oldest question without answer, 0 if
-                                 * there is none. */
-    bool turned, stuck;         /* By the last answer. */
+    long long requested;        /* Time of the oldest request without a reply,
+                                 * 0 if there is none. */
+    bool polls;                 /* Last reply: the loop polls. */
+    bool stuck;                 /* Last reply: the last poll is too old. */
 
-    /* What the kernel says of a process that is silent. */
-    long long looked;           /* 0: not yet in this silence. */
-    long long moved;            /* When it was last seen to have run. */
-    uint64_t steps;
+    /* The kernel's data about a process that does not reply. */
+    long long checked;          /* Time of the last check, 0 if none yet. */
+    long long ran;              /* Time when the thread was last seen to have
+                                 * run. */
+    uint64_t steps;             /* At the last check. */
 };
 
 void watchdog_init(struct watchdog *, long long now);
 
-void watchdog_met(struct watchdog *, long long now);
-void watchdog_asked(struct watchdog *, long long now);
-void watchdog_answered(struct watchdog *, uint64_t turns,
-                       uint64_t turn_age_ns);
-void watchdog_lost(struct watchdog *, long long now);
+void watchdog_connected(struct watchdog *, long long now);
+void watchdog_requested(struct watchdog *, long long now);
+void watchdog_received(struct watchdog *, uint64_t polls,
+                       uint64_t poll_age_ns);
+void watchdog_disconnected(struct watchdog *, long long now);
 void watchdog_died(struct watchdog *);
 
-/* 'steps' is any number that changes when the thread runs. */
+/* Returns true if it is time to check whether the shim's thread has run; then
+ * watchdog_progress() reports 'steps', any number that changes when the thread
+ * runs. */
 bool watchdog_wants_progress(const struct watchdog *, long long now);
 void watchdog_progress(struct watchdog *, long long now, uint64_t steps);
 
-enum watchdog_opinion watchdog_judge(const struct watchdog *, long long now);
+enum watchdog_verdict watchdog_judge(const struct watchdog *, long long now);
 
-/* When its opinion may change without news. */
+/* Returns the time at which the verdict may change without an event, LLONG_MAX
+ * if never. */
 long long watchdog_next(const struct watchdog *, long long now);
 
 #endif /* agent/actuate/watchdog.h */

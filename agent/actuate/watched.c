@@ -8,12 +8,12 @@
 
 #include "util.h"
 
-#define FEW 50                  /* So many jobs are asked for each time. */
-#define EACH_MS 900             /* More of them, after so long. */
+#define FEW_JOBS 50             /* Up to here, each call requests all jobs. */
+#define INTERVAL_MS 900         /* Between requests of a job, if more. */
 
 struct watched_job {
-    uint64_t next;              /* First bin that is not known. */
-    long long asked;            /* time_msec(), 0 if never. */
+    uint64_t next;              /* First bin that has not been received. */
+    long long requested;        /* time_msec(), 0 if never. */
 };
 
 void
@@ -39,25 +39,25 @@ watched_set(struct watched *w, const char *job, bool watch)
 }
 
 void
-watched_ask(struct watched *w, long long now,
-            void (*ask)(const char *job, uint64_t since, void *aux),
+watched_request(struct watched *w, long long now,
+            void (*request)(const char *job, uint64_t since, void *aux),
             void *aux)
 {
-    bool few = shash_count(&w->jobs) <= FEW;
+    bool few = shash_count(&w->jobs) <= FEW_JOBS;
     const struct shash_node *node;
 
     SHASH_FOR_EACH (node, &w->jobs) {
         struct watched_job *job = node->data;
 
-        if (few || !job->asked || now >= job->asked + EACH_MS) {
-            job->asked = now;
-            ask(node->name, job->next, aux);
+        if (few || !job->requested || now >= job->requested + INTERVAL_MS) {
+            job->requested = now;
+            request(node->name, job->next, aux);
         }
     }
 }
 
 bool
-watched_answered(struct watched *w, const char *job, uint64_t next)
+watched_received(struct watched *w, const char *job, uint64_t next)
 {
     struct watched_job *wj = shash_find_data(&w->jobs, job);
 

@@ -3,23 +3,24 @@
 #ifndef WATCHED_H
 #define WATCHED_H 1
 
-/* The jobs whose bytes in time the agent wants to see.
+/* Jobs whose traffic per bin of time the agent requests from the shim.
  *
  *
  * Motivation
  * ==========
  *
- * The shim remembers a little more than a second of each job's bins, and each
- * job's are a question and an answer.  Few jobs are asked for five times a
- * second, so that what is counted is fresh; many, once.
+ * The shim keeps a little more than a second of bins for each job, and each
+ * job takes a request and a reply.  While there are few watched jobs, all are
+ * requested with the counters, five times a second, so that iterations are
+ * counted early; with more jobs, each is requested about once a second.
  *
  *
  * Usage
  * =====
  *
  *    watched_set(&w, "asha/t0", true);
- *    watched_ask(&w, now, ask, aux);             // Five times a second.
- *    if (watched_answered(&w, "asha/t0", next)) {
+ *    watched_request(&w, now, request, aux);     // Five times a second.
+ *    if (watched_received(&w, "asha/t0", next)) {
  *        ...
  *    }
  *
@@ -43,14 +44,14 @@ void watched_uninit(struct watched *);
 
 void watched_set(struct watched *, const char *job, bool watch);
 
-/* Calls 'ask' for each job that it is time for, with the number of the first
- * bin that is not known. */
-void watched_ask(struct watched *, long long now,
-                 void (*ask)(const char *job, uint64_t since, void *aux),
+/* Calls 'request' for each job that is due, with the number of the first bin
+ * that has not been received. */
+void watched_request(struct watched *, long long now,
+                 void (*request)(const char *job, uint64_t since, void *aux),
                  void *aux);
 
-/* All bins before 'next' of 'job' are known.  Returns false if it is not
- * watched. */
-bool watched_answered(struct watched *, const char *job, uint64_t next);
+/* Notes that all bins of 'job' before 'next' have been received.  Returns false
+ * if the job is not watched. */
+bool watched_received(struct watched *, const char *job, uint64_t next);
 
 #endif /* agent/actuate/watched.h */

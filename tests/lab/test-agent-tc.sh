@@ -164,7 +164,8 @@ wait $agent || fail "the agent ended with $?"
 # Another's queues are not touched.
 tc -n "$name" qdisc add dev eth0 root handle 1: htb default 1
 start_agent 50Mbit
-await "another's queues are told" says "its queues are somebody else's"
+await "another program's queues are reported" \
+    says "another program has configured its queues"
 [ "$(n_lines qdisc 'htb 1: root')" = 1 ] || fail "they are gone"
 kill $agent
 wait $agent || fail "the agent ended with $?"

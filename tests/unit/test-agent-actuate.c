@@ -271,20 +271,20 @@ counters_never_fall(void **state OVS_UNUSED)
 
     /* The first look is the mark. */
     traffic_init(&traffic);
-    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
     assert_int_equal(traffic.total.tx_bytes, 0);
     assert_int_equal(sums[3], 0);
 
     /* So is that at a slot that comes later, which others had before. */
     slot.slot = 4;
-    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
     assert_int_equal(sums[4], 0);
     slot.slot = 3;
 
     stats.tx_bytes = 1500;
     stats.tx_ip_bytes = 1300;
     slot.tx_bytes = 700;
-    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
     assert_int_equal(traffic.total.tx_bytes, 500);
     assert_int_equal(traffic.total.ip_bytes, 400);
     assert_int_equal(sums[3], 200);
@@ -295,17 +295,17 @@ counters_never_fall(void **state OVS_UNUSED)
     stats.tx_ip_bytes = 0;
     slot.tx_bytes = 800;
     slot.rx_bytes = 5;
-    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
     assert_int_equal(traffic.total.tx_bytes, 2500);
     assert_int_equal(sums[3], 1000);
     assert_int_equal(sums[0], 5);
 
     /* The same shim cleared the slot; and a number that cannot be. */
     slot.tx_bytes = 10;
-    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
     assert_int_equal(sums[3], 1010);
     slot.slot = 5000;
-    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
     assert_int_equal(traffic.total.tx_bytes, 2500);
 }
 
@@ -318,14 +318,14 @@ counts_by_the_level_in_force(void **state OVS_UNUSED)
     uint64_t sums[8] = { 0 };
 
     traffic_init(&traffic);
-    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
     assert_int_equal(traffic.total.level_bytes[2], 0);
     slot.tx_bytes = 600;
     slot.tx_dropped = 6;
-    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
     slot.level = 1;
     slot.tx_bytes = 650;
-    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
     assert_int_equal(traffic.total.level_bytes[2], 100);
     assert_int_equal(traffic.total.level_dropped[2], 1);
     assert_int_equal(traffic.total.level_bytes[1], 50);
@@ -334,7 +334,7 @@ counts_by_the_level_in_force(void **state OVS_UNUSED)
     /* A level that there is not. */
     slot.level = UINT16_MAX;
     slot.tx_bytes = 660;
-    traffic_take(&traffic, &stats, &slot, 1, add_up, sums);
+    traffic_add_stats(&traffic, &stats, &slot, 1, add_up, sums);
     assert_int_equal(traffic.total.level_bytes[SHIM_LEVEL_DEFAULT], 10);
 }
 

@@ -27,15 +27,15 @@ reads_an_interface_and_its_rate(void **state OVS_UNUSED)
     };
     struct tc_iface iface;
 
-    assert_null(tc_parse("eth0:25Gbit", &iface));
+    assert_null(tc_iface_parse("eth0:25Gbit", &iface));
     assert_string_equal(iface.name, "eth0");
     assert_int_equal(iface.rate_bps, 25000000000);
-    assert_null(tc_parse("vlan:7:1.5Mbit", &iface));
+    assert_null(tc_iface_parse("vlan:7:1.5Mbit", &iface));
     assert_string_equal(iface.name, "vlan:7");
     assert_int_equal(iface.rate_bps, 1500000);
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         char *start = xasprintf("\"%s\", an interface of 1 to 15 ", bad[i]);
-        char *error = tc_parse(bad[i], &iface);
+        char *error = tc_iface_parse(bad[i], &iface);
 
         assert_non_null(error);
         assert_memory_equal(error, start, strlen(start));
@@ -95,7 +95,7 @@ static void
 keeps_a_share_for_each_level(void **state OVS_UNUSED)
 {
     const struct tc_plan plan = {
-        .rate_bps = 50000000, .guard = SHIM_GUARD_UNIT / 50, .ordered = true,
+        .rate_bps = 50000000, .min_share = SHIM_GUARD_UNIT / 50, .ordered = true,
     };
     struct tc_class link = tc_class_of(&plan, 1500, -1);
     struct tc_htb_opt opt = tc_class_options(&link);

@@ -318,14 +318,14 @@ asks_often_for_few_jobs_and_seldom_for_many(void **state OVS_UNUSED)
     watched_init(&w);
     watched_set(&w, "a/b", true);
     watched_set(&w, "a/b", true);
-    watched_ask(&w, 1000, ask, &asked);
+    watched_request(&w, 1000, ask, &asked);
     assert_int_equal(asked.n, 1);
     assert_int_equal(asked.since, 0);
-    assert_true(watched_answered(&w, "a/b", 77));
-    watched_ask(&w, 1200, ask, &asked);
+    assert_true(watched_received(&w, "a/b", 77));
+    watched_request(&w, 1200, ask, &asked);
     assert_int_equal(asked.n, 2);
     assert_int_equal(asked.since, 77);
-    assert_false(watched_answered(&w, "a/c", 77));
+    assert_false(watched_received(&w, "a/c", 77));
     for (int i = 0; i < 100; i++) {
         char name[32];
 
@@ -334,11 +334,11 @@ asks_often_for_few_jobs_and_seldom_for_many(void **state OVS_UNUSED)
     }
     asked.n = 0;
     for (int ms = 2000; ms < 4000; ms += 200) {
-        watched_ask(&w, ms, ask, &asked);
+        watched_request(&w, ms, ask, &asked);
     }
     assert_in_range(asked.n, 200, 303);
     watched_set(&w, "a/b", false);
-    assert_false(watched_answered(&w, "a/b", 78));
+    assert_false(watched_received(&w, "a/b", 78));
     watched_uninit(&w);
 }
 

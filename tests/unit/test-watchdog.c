@@ -29,7 +29,7 @@ setup(void **state OVS_UNUSED)
 }
 
 static void
-assert_judges(long long now, enum watchdog_opinion opinion)
+assert_judges(long long now, enum watchdog_verdict opinion)
 {
     assert_int_equal(watchdog_judge(&w, now), opinion);
 }
@@ -47,12 +47,12 @@ a_shim_that_never_comes_is_waited_for(void **state OVS_UNUSED)
 static void
 it_forwards_once_its_loop_has_turned(void **state OVS_UNUSED)
 {
-    watchdog_met(&w, 1000);
-    watchdog_asked(&w, 1000);
+    watchdog_connected(&w, 1000);
+    watchdog_requested(&w, 1000);
     assert_judges(1000, WATCHDOG_UNSURE);
-    watchdog_answered(&w, 0, 10 * MS);          /* Not begun. */
+    watchdog_received(&w, 0, 10 * MS);          /* Not begun. */
     assert_judges(1001, WATCHDOG_UNSURE);
-    watchdog_answered(&w, 1, 10 * MS);
+    watchdog_received(&w, 1, 10 * MS);
     assert_judges(1002, WATCHDOG_FORWARDS);
     assert_judges(60000, WATCHDOG_FORWARDS);    /* Nobody asked. */
 }
@@ -60,29 +60,29 @@ it_forwards_once_its_loop_has_turned(void **state OVS_UNUSED)
 static void
 a_loop_that_stands_still_fails(void **state OVS_UNUSED)
 {
-    watchdog_met(&w, 1000);
-    watchdog_answered(&w, 5, 499 * MS);
+    watchdog_connected(&w, 1000);
+    watchdog_received(&w, 5, 499 * MS);
     assert_judges(1000, WATCHDOG_FORWARDS);
-    watchdog_answered(&w, 5, 501 * MS);
+    watchdog_received(&w, 5, 501 * MS);
     assert_judges(1200, WATCHDOG_FAILS);
-    watchdog_answered(&w, 0, 501 * MS);         /* It never began. */
+    watchdog_received(&w, 0, 501 * MS);         /* It never began. */
     assert_judges(1400, WATCHDOG_FAILS);
-    watchdog_answered(&w, 6, 1 * MS);
+    watchdog_received(&w, 6, 1 * MS);
     assert_judges(1600, WATCHDOG_FORWARDS);
 }
 
 static void
 a_process_that_dies_fails_unless_another_is_there(void **state OVS_UNUSED)
 {
-    watchdog_met(&w, 1000);
-    watchdog_answered(&w, 5, 1 * MS);
+    watchdog_connected(&w, 1000);
+    watchdog_received(&w, 5, 1 * MS);
     watchdog_died(&w);
     assert_judges(2000, WATCHDOG_UNSURE);       /* Who is connected? */
-    watchdog_lost(&w, 2000);
+    watchdog_disconnected(&w, 2000);
     assert_judges(2000, WATCHDOG_FAILS);
-    watchdog_met(&w, 2000);                     /* A successor. */
+    watchdog_connected(&w, 2000);                     /* A successor. */
     assert_judges(2000, WATCHDOG_UNSURE);
-    watchdog_answered(&w, 1, 1 * MS);
+    watchdog_received(&w, 1, 1 * MS);
     assert_judges(2001, WATCHDOG_FORWARDS);
 }
 
@@ -91,10 +91,10 @@ silence_alone_proves_nothing(void **state OVS_UNUSED)
 {
     uint64_t steps = 100;
 
-    watchdog_met(&w, 1000);
-    watchdog_answered(&w, 5, 1 * MS);
-    watchdog_asked(&w, 1000);
-    watchdog_asked(&w, 1200);                   /* The first one counts. */
+    watchdog_connected(&w, 1000);
+    watchdog_received(&w, 5, 1 * MS);
+    watchdog_requested(&w, 1000);
+    watchdog_requested(&w, 1200);                   /* The first one counts. */
     assert_false(watchdog_wants_progress(&w, 1099));
     assert_int_equal(watchdog_next(&w, 1050), 1100);
     for (long long now = 1100; now < 9000; now += 100) {
@@ -103,7 +103,7 @@ silence_alone_proves_nothing(void **state OVS_UNUSED)
         assert_false(watchdog_wants_progress(&w, now + 99));
         assert_judges(now, WATCHDOG_UNSURE);
     }
-    watchdog_answered(&w, 6, 1 * MS);
+    watchdog_received(&w, 6, 1 * MS);
     assert_false(watchdog_wants_progress(&w, 9000));
     assert_judges(9000, WATCHDOG_FORWARDS);
 }
@@ -111,9 +111,9 @@ silence_alone_proves_nothing(void **state OVS_UNUSED)
 static void
 a_silent_process_that_does_not_run_fails(void **state OVS_UNUSED)
 {
-    watchdog_met(&w, 1000);
-    watchdog_answered(&w, 5, 1 * MS);
-    watchdog_asked(&w, 1000);
+    watchdog_connected(&w, 1000);
+    watchdog_received(&w, 5, 1 * MS);
+    watchdog_requested(&w, 1000);
     watchdog_progress(&w, 1100, 7);
     watchdog_progress(&w, 1200, 8);
     watchdog_progress(&w, 1599, 8);
@@ -122,7 +122,7 @@ a_silent_process_that_does_not_run_fails(void **state OVS_UNUSED)
     assert_judges(1600, WATCHDOG_FAILS);
 
     /* A lost connection does not change that, nor does it begin anew. */
-    watchdog_lost(&w, 1650);
+    watchdog_disconnected(&w, 1650);
     assert_judges(1650, WATCHDOG_FAILS);
     watchdog_progress(&w, 1700, 9);
     assert_judges(1700, WATCHDOG_UNSURE);
@@ -131,9 +131,9 @@ a_silent_process_that_does_not_run_fails(void **state OVS_UNUSED)
 static void
 an_agent_that_slept_blames_nobody(void **state OVS_UNUSED)
 {
-    watchdog_met(&w, 1000);
-    watchdog_answered(&w, 5, 1 * MS);
-    watchdog_asked(&w, 1000);
+    watchdog_connected(&w, 1000);
+    watchdog_received(&w, 5, 1 * MS);
+    watchdog_requested(&w, 1000);
     watchdog_progress(&w, 9000, 7);             /* The first look. */
     assert_judges(9000, WATCHDOG_UNSURE);
 }
@@ -145,17 +145,17 @@ places_are_parsed(void **state OVS_UNUSED)
         "", "a", "a,", ",b", "a,b,c", ":a,b", "x/y:a,b", "a b,c",
         "sixteen-letters-,b", "a,sixteen-letters-", "a/b,c",
     };
-    struct bypass_place place;
+    struct bypass_ports place;
 
-    assert_null(bypass_place_parse("host,uplink", &place));
+    assert_null(bypass_ports_parse("host,uplink", &place));
     assert_string_equal(place.netns, "");
     assert_string_equal(place.iface, "host");
     assert_string_equal(place.other, "uplink");
-    assert_null(bypass_place_parse("n0:fifteen-letters,b", &place));
+    assert_null(bypass_ports_parse("n0:fifteen-letters,b", &place));
     assert_string_equal(place.netns, "n0");
     assert_string_equal(place.iface, "fifteen-letters");
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-        char *error = bypass_place_parse(bad[i], &place);
+        char *error = bypass_ports_parse(bad[i], &place);
 
         assert_non_null(error);
         assert_non_null(strstr(error, "[NETNS:]IFACE,IFACE is allowed"));
