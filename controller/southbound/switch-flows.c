@@ -4,9 +4,9 @@
 
 #include "controller/southbound/switch-flows.h"
 
-#include "controller/southbound/flow-table.h"
-#include "controller/southbound/lldp.h"
-#include "controller/southbound/routes.h"
+#include "controller/southbound/drivers/flow-table.h"
+#include "controller/southbound/topology/lldp.h"
+#include "controller/southbound/topology/routes.h"
 #include "flow.h"
 #include "openvswitch/match.h"
 #include "openvswitch/ofp-actions.h"

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/southbound/flow-table.h"
-#include "controller/southbound/link-check.h"
-#include "controller/southbound/lldp.h"
-#include "controller/southbound/openflow.h"
-#include "controller/southbound/topology.h"
+#include "controller/southbound/drivers/flow-table.h"
+#include "controller/southbound/topology/link-check.h"
+#include "controller/southbound/topology/lldp.h"
+#include "controller/southbound/drivers/openflow.h"
+#include "controller/southbound/topology/topology.h"
 #include "flow.h"
 #include "openflow/openflow-common.h"
 #include "openvswitch/json.h"

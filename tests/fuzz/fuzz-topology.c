@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "controller/southbound/routes.h"
-#include "controller/southbound/topology.h"
+#include "controller/southbound/topology/routes.h"
+#include "controller/southbound/topology/topology.h"
 #include "tests/fuzz/must.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "controller/southbound/flow-table.h"
-#include "controller/southbound/openflow-messages.h"
+#include "controller/southbound/drivers/flow-table.h"
+#include "controller/southbound/drivers/openflow-messages.h"
 #include "flow.h"
 #include "openvswitch/list.h"
 #include "openvswitch/ofp-actions.h"

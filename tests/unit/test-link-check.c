@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "controller/southbound/link-check.h"
-#include "controller/southbound/lldp.h"
-#include "controller/southbound/topology.h"
+#include "controller/southbound/topology/link-check.h"
+#include "controller/southbound/topology/lldp.h"
+#include "controller/southbound/topology/topology.h"
 #include "openvswitch/json.h"
 #include "util.h"
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "controller/southbound/queue-plan.h"
-#include "controller/southbound/topology.h"
+#include "controller/southbound/topology/queue-plan.h"
+#include "controller/southbound/topology/topology.h"
 #include "policies/policy.h"
 #include "smap.h"
 #include "util.h"

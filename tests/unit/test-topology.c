@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "controller/southbound/routes.h"
-#include "controller/southbound/topology.h"
+#include "controller/southbound/topology/routes.h"
+#include "controller/southbound/topology/topology.h"
 #include "base/json-check.h"
 #include "util.h"
 

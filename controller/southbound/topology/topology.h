@@ -33,7 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/southbound/queue-plan.h"
+#include "controller/southbound/topology/queue-plan.h"
 
 #define TOPOLOGY_MAX_SWITCHES 256
 #define TOPOLOGY_MAX_LINKS 4096
@@ -88,4 +88,4 @@ void topology_destroy(struct topology *);
 /* Index of the host 'name', or -1. */
 int topology_find_host(const struct topology *, const char *name);
 
-#endif /* controller/southbound/topology.h */
+#endif /* controller/southbound/topology/topology.h */

@@ -2,13 +2,13 @@
 
 #include <config.h>
 
-#include "controller/southbound/elephants.h"
+#include "controller/southbound/topology/elephants.h"
 
 #include <stdlib.h>
 
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
-#include "controller/southbound/routes.h"
+#include "controller/southbound/topology/routes.h"
 #include "policies/policy.h"
 #include "util.h"
 

@@ -2,12 +2,12 @@
 
 #include <config.h>
 
-#include "controller/southbound/dial.h"
+#include "controller/southbound/drivers/dial.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "controller/southbound/switch-stream.h"
+#include "controller/southbound/drivers/switch-stream.h"
 #include "openflow/openflow-common.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vconn.h"

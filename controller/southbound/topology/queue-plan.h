@@ -62,4 +62,4 @@ void queue_plan_queue_config(const struct queue_plan *,
                              const struct queue_plan_port *, size_t i,
                              struct smap *config);
 
-#endif /* controller/southbound/queue-plan.h */
+#endif /* controller/southbound/topology/queue-plan.h */

@@ -2,10 +2,10 @@
 
 #include <config.h>
 
-#include "controller/southbound/openflow-messages.h"
+#include "controller/southbound/drivers/openflow-messages.h"
 
 #include "byte-order.h"
-#include "controller/southbound/flow-table.h"
+#include "controller/southbound/drivers/flow-table.h"
 #include "flow.h"
 #include "openvswitch/list.h"
 #include "openvswitch/match.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "controller/southbound/topology.h"
+#include "controller/southbound/topology/topology.h"
 
 #include <arpa/inet.h>
 #include <stdbool.h>

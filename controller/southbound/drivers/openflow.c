@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "controller/southbound/openflow.h"
+#include "controller/southbound/drivers/openflow.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,9 +11,9 @@
 
 #include "bitmap.h"
 #include "byte-order.h"
-#include "controller/southbound/dial.h"
-#include "controller/southbound/flow-table.h"
-#include "controller/southbound/openflow-messages.h"
+#include "controller/southbound/drivers/dial.h"
+#include "controller/southbound/drivers/flow-table.h"
+#include "controller/southbound/drivers/openflow-messages.h"
 #include "flow.h"
 #include "openvswitch/json.h"
 #include "openvswitch/list.h"

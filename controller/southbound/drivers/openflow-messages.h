@@ -45,4 +45,4 @@ void openflow_bundle(struct ovs_list *messages, enum ofp_version,
 /* Appends a barrier. */
 void openflow_barrier(struct ovs_list *messages, enum ofp_version);
 
-#endif /* controller/southbound/openflow-messages.h */
+#endif /* controller/southbound/drivers/openflow-messages.h */

@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "controller/southbound/flow-table.h"
+#include "controller/southbound/drivers/flow-table.h"
 
 #include <errno.h>
 #include <stdlib.h>

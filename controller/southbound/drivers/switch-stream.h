@@ -20,4 +20,4 @@ struct vconn;
  * versions in the bitmap 'versions'. */
 struct vconn *switch_stream_create(struct stream *, uint32_t versions);
 
-#endif /* controller/southbound/switch-stream.h */
+#endif /* controller/southbound/drivers/switch-stream.h */

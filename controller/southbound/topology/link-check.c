@@ -2,11 +2,11 @@
 
 #include <config.h>
 
-#include "controller/southbound/link-check.h"
+#include "controller/southbound/topology/link-check.h"
 
 #include <stdlib.h>
 
-#include "controller/southbound/lldp.h"
+#include "controller/southbound/topology/lldp.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"

@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "controller/southbound/routes.h"
+#include "controller/southbound/topology/routes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -127,4 +127,4 @@ size_t flow_table_diff(const struct flow_table *wanted,
                        enum ofputil_protocol, size_t max,
                        struct ovs_list *messages);
 
-#endif /* controller/southbound/flow-table.h */
+#endif /* controller/southbound/drivers/flow-table.h */

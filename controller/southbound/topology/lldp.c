@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "controller/southbound/lldp.h"
+#include "controller/southbound/topology/lldp.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -44,4 +44,4 @@ struct driver;
  * database at 'remote'. */
 struct driver *ovsdb_qos_create(const char *remote, uint64_t datapath);
 
-#endif /* controller/southbound/ovsdb-qos.h */
+#endif /* controller/southbound/drivers/ovsdb-qos.h */

@@ -2,12 +2,12 @@
 
 #include <config.h>
 
-#include "controller/southbound/queue-plan.h"
+#include "controller/southbound/topology/queue-plan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "controller/southbound/topology.h"
+#include "controller/southbound/topology/topology.h"
 #include "policies/policy.h"
 #include "smap.h"
 #include "util.h"

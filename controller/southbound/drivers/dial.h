@@ -55,4 +55,4 @@ void dial_restart(struct dial *);
  * without TLS. */
 const char *dial_peer(const struct dial *);
 
-#endif /* controller/southbound/dial.h */
+#endif /* controller/southbound/drivers/dial.h */

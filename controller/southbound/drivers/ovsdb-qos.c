@@ -2,14 +2,14 @@
 
 #include <config.h>
 
-#include "controller/southbound/ovsdb-qos.h"
+#include "controller/southbound/drivers/ovsdb-qos.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/southbound/driver.h"
-#include "controller/southbound/queue-plan.h"
+#include "controller/southbound/drivers/driver.h"
+#include "controller/southbound/topology/queue-plan.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"

@@ -53,4 +53,4 @@ size_t lldp_encode(const struct lldp_probe *, const struct lldp_key *,
 enum lldp_kind lldp_decode(const void *frame, size_t size,
                            const struct lldp_key *, struct lldp_probe *);
 
-#endif /* controller/southbound/lldp.h */
+#endif /* controller/southbound/topology/lldp.h */

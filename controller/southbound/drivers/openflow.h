@@ -31,7 +31,7 @@
  * See driver.h.  Memory is bounded for a slow switch: at most one dump or one
  * batch of changes is in flight. */
 
-#include "controller/southbound/driver.h"
+#include "controller/southbound/drivers/driver.h"
 
 struct ofpbuf;
 
@@ -45,4 +45,4 @@ struct driver *openflow_create(const char *target,
  * the next one if none is pending. */
 void openflow_test_answer(struct driver *, struct ofpbuf *msg);
 
-#endif /* controller/southbound/openflow.h */
+#endif /* controller/southbound/drivers/openflow.h */

@@ -28,4 +28,4 @@ struct topology;
 size_t elephants_find(const struct cluster *, const struct topology *,
                       const struct policy *, struct route_demand **demandsp);
 
-#endif /* controller/southbound/elephants.h */
+#endif /* controller/southbound/topology/elephants.h */

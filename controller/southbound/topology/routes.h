@@ -39,7 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/southbound/topology.h"
+#include "controller/southbound/topology/topology.h"
 
 #define ROUTES_MAX_HOPS 8
 #define ROUTES_MAX_PATHS 1024
@@ -79,4 +79,4 @@ size_t routes_next(const struct routes *, int from, int to, uint32_t *ports,
 void routes_place(struct routes *, const struct route_demand *, size_t n);
 const struct route_path *routes_paths(const struct routes *, size_t *np);
 
-#endif /* controller/southbound/routes.h */
+#endif /* controller/southbound/topology/routes.h */

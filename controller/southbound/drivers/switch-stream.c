@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "controller/southbound/switch-stream.h"
+#include "controller/southbound/drivers/switch-stream.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -108,4 +108,4 @@ struct driver_events {
                    size_t size, void *aux);
 };
 
-#endif /* controller/southbound/driver.h */
+#endif /* controller/southbound/drivers/driver.h */

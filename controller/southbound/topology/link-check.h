@@ -43,7 +43,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/southbound/topology.h"
+#include "controller/southbound/topology/topology.h"
 
 struct json;
 struct link_check;
@@ -78,4 +78,4 @@ void link_check_alarms(const struct link_check *, struct json *alarms);
  * "forged", "replayed", "ignored"} */
 struct json *link_check_to_json(const struct link_check *);
 
-#endif /* controller/southbound/link-check.h */
+#endif /* controller/southbound/topology/link-check.h */
