@@ -148,6 +148,14 @@ on_job_begin(struct job *job, void *a_)
     log_readers_job_begin(a->logs, job->name);
 }
 
+/* Frees what the agent keeps for a job. */
+static void
+job_clear(struct job *job)
+{
+    iterations_destroy(job->counted);
+    job->counted = NULL;
+}
+
 static void
 on_job_end(struct job *job, void *a_)
 {
@@ -157,6 +165,7 @@ on_job_end(struct job *job, void *a_)
     send_telemetry(a);          /* Its last counters. */
     ACTUATORS_CALL (a, watch_job, job->name, false);
     ACTUATORS_CALL (a, remove_job, job->name);
+    job_clear(job);
 }
 
 static void
@@ -194,8 +203,7 @@ take_progress(struct agent *a, struct job *job,
     if (!job->has_progress) {
         job->has_progress = true;
         ACTUATORS_CALL (a, watch_job, job->name, false);
-        iterations_destroy(job->counted);
-        job->counted = NULL;
+        job_clear(job);
     }
 }
 
@@ -352,6 +360,11 @@ void
 agent_destroy(struct agent *a)
 {
     if (a) {
+        struct job *job;
+
+        HMAP_FOR_EACH (job, node, &tracker_registry(a->tracker)->jobs) {
+            job_clear(job);
+        }
         tracker_destroy(a->tracker);
         log_readers_destroy(a->logs);
         free(a->cgroup_mount);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/progress/iterations.h"
 #include "hash.h"
 #include "util.h"
 
@@ -70,7 +69,6 @@ registry_remove(struct registry *r, struct job *job)
         }
     }
     hmap_remove(&r->jobs, &job->node);
-    iterations_destroy(job->counted);
     free(job->name);
     free(job);
 }

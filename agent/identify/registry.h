@@ -82,8 +82,8 @@ struct job {
      * zeros while nothing is known. */
     struct shim_burst_stats bursts;
 
-    /* Its iterations as its traffic shows them, NULL until there is some and
-     * while the job tells them itself. */
+    /* Iterations counted from the job's traffic; NULL before the first traffic
+     * and if the job reports its progress.  Written and freed by agent.c. */
     struct iterations *counted;
 
     bool has_progress;          /* False until the first was told. */
