@@ -12,7 +12,7 @@
 #include "tests/fuzz/must.h"
 #include "trainer/keys/key-message.h"
 #include "trainer/keys/local-store.h"
-#include "trainer/keys/localize-private.h"
+#include "trainer/keys/localize.h"
 
 #define N_NODES 3
 #define FRAME_BYTES 6           /* Kind, origin, sender, operation, and the

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "trainer/keys/localize-private.h"
+#include "trainer/keys/localize.h"
 
 #define KEY_SPACE 64            /* To find keys of the homes that are asked
                                  * for. */

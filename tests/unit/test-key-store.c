@@ -472,14 +472,16 @@ late_answers_are_not_written(void **state)
     (void) state;
     choose_ports(&w);
     assert_null(open_store(&w, 0, &store));
-    op = key_op_of(key_store_worker(store, 0), 1);
+    op = &key_store_worker(store, 0)->ops[1];
     *op = (struct key_op) {
         .handle = 1, .left = 2, .n_values = 4, .values = values,
     };
 
     peer_net_lock(store->net);
     assert_true(key_store_answer(store, &answer));
-    key_store_fail(store, message("node 1 died"));
+    peer_net_unlock(store->net);
+    key_store_abort(store, message("node 1 died"));
+    peer_net_lock(store->net);
     answer.offset = 2;
     assert_true(key_store_answer(store, &answer));
     peer_net_unlock(store->net);

@@ -1,5 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "trainer/ps/server-private.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/memory.h"
+#include "trainer/groups/group-children.h"
+#include "trainer/process/report.h"
+#include "trainer/schemes/group-plan.h"
+#include "trainer/schemes/groups.h"
+
 /* What makes a server a central one: group servers, and who pushes to which
  * of them.
  *
@@ -9,22 +25,43 @@
  * what it had: what has been counted is known here, and its workers are told
  * where to go and how many of their gradients count. */
 
-#include "trainer/groups/central-private.h"
-
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/memory.h"
-#include "trainer/groups/group-children.h"
-#include "trainer/process/report.h"
-#include "trainer/schemes/group-plan.h"
-#include "trainer/schemes/groups.h"
-
 #define WAIT_US 60000000        /* For a group server that is needed. */
 #define MAX_LOSSES 100          /* More is something else than bad luck. */
 #define SPARE_HOSTS 1           /* For when one is lost. */
+
+struct host {
+    struct conn *conn;          /* NULL if the place is unused. */
+    char *address;              /* Where workers reach it. */
+    pid_t pid;                  /* As it says. */
+    int group;                  /* Or -1. */
+    bool owed;                  /* It has pushed and gets weights. */
+    int64_t heard_us;
+};
+
+/* A group of the plan. */
+struct hosting {
+    int host;                   /* Or -1. */
+    uint64_t generation;        /* 0 without a host. */
+};
+
+struct central {
+    struct group_children *children;    /* NULL: others start servers. */
+    struct host *hosts;
+    int n_hosts;                /* Places. */
+    struct hosting *groups;
+    bool *rests;                /* Workers, as their hosts know. */
+    uint64_t n_plans;           /* The plan that 'groups' are of. */
+    uint64_t generation;        /* The last one. */
+    int n_losses;
+    int64_t lacking_us;         /* Since when a group has no host; 0: all
+                                 * have. */
+};
+
+static struct host *
+central_host(const struct server *server, const struct conn *conn)
+{
+    return &server->central->hosts[conn->host - 1];
+}
 
 char *
 central_create(struct server *server, uint16_t port)
@@ -56,11 +93,11 @@ central_destroy(struct server *server)
 
     if (c) {
         for (int i = 0; i < c->n_hosts; i++) {
-            if (c->hosts[i].peer) {
-                peer_send_last(c->hosts[i].peer,
+            if (c->hosts[i].conn) {
+                conn_send_last(c->hosts[i].conn,
                                server->failure ? FRAME_ABORT : FRAME_BYE,
                                server->failure);
-                peer_close(server, c->hosts[i].peer);
+                conn_close(server, c->hosts[i].conn);
                 free(c->hosts[i].address);
             }
         }
@@ -78,20 +115,20 @@ n_present(const struct central *c)
     int n = 0;
 
     for (int i = 0; i < c->n_hosts; i++) {
-        n += c->hosts[i].peer != NULL;
+        n += c->hosts[i].conn != NULL;
     }
     return n;
 }
 
 /* Losing group servers. */
 
-/* The group server of 'peer' is not one any more; takes ownership of 'why',
+/* The group server of 'conn' is not one any more; takes ownership of 'why',
  * which may be null. */
 void
-central_drop(struct server *server, struct peer *peer, char *why)
+central_drop(struct server *server, struct conn *conn, char *why)
 {
     struct central *c = server->central;
-    struct host *host = central_host(server, peer);
+    struct host *host = central_host(server, conn);
 
     fprintf(stderr, "server: group server at %s is gone at iteration %"PRIu64
             " (%s)\n", host->address, server->iteration,
@@ -103,7 +140,7 @@ central_drop(struct server *server, struct peer *peer, char *why)
     group_children_end(c->children, host->pid);
     free(host->address);
     memset(host, 0, sizeof *host);
-    peer_close(server, peer);
+    conn_close(server, conn);
     if (++c->n_losses > MAX_LOSSES) {
         server_fail(server, message("group servers were lost %d times",
                                     c->n_losses));
@@ -118,8 +155,8 @@ central_rewind(struct server *server)
     struct central *c = server->central;
 
     for (int i = 0; i < c->n_hosts; i++) {
-        if (c->hosts[i].peer && c->hosts[i].group >= 0) {
-            central_drop(server, c->hosts[i].peer,
+        if (c->hosts[i].conn && c->hosts[i].group >= 0) {
+            central_drop(server, c->hosts[i].conn,
                          duplicate("the job goes back"));
         }
     }
@@ -136,8 +173,8 @@ send_group(struct server *server, int group)
         .type = FRAME_GROUP, .iteration = c->groups[group].generation,
         .first = server->shard.n, .n = p->n[group],
     };
-    struct peer *peer = c->hosts[c->groups[group].host].peer;
-    uint8_t *body = link_send_space(&peer->link, &frame);
+    struct conn *conn = c->hosts[c->groups[group].host].conn;
+    uint8_t *body = link_send_space(&conn->link, &frame);
 
     for (int i = 0; i < p->n[group]; i++) {
         uint32_t rank = p->order[p->first[group] + i];
@@ -145,7 +182,7 @@ send_group(struct server *server, int group)
         memcpy(body + 4 * i, &rank, 4);
         c->rests[rank] = false;
     }
-    link_flush(&peer->link);            /* An error shows when receiving. */
+    link_flush(&conn->link);            /* An error shows when receiving. */
 }
 
 /* Tells the group server of 'group' who of it rests, unless it knows.  It may
@@ -160,7 +197,7 @@ send_rests(struct server *server, int group)
     struct frame frame = {
         .type = FRAME_RESTS, .iteration = c->groups[group].generation,
     };
-    struct peer *peer = c->hosts[c->groups[group].host].peer;
+    struct conn *conn = c->hosts[c->groups[group].host].conn;
     bool known = true;
     uint8_t *body;
 
@@ -175,11 +212,11 @@ send_rests(struct server *server, int group)
     if (known) {
         return;
     }
-    if (!link_has_room(&peer->link, 4 * (size_t) frame.n)) {
-        central_drop(server, peer, duplicate("does not read"));
+    if (!link_has_room(&conn->link, 4 * (size_t) frame.n)) {
+        central_drop(server, conn, duplicate("does not read"));
         return;
     }
-    body = link_send_space(&peer->link, &frame);
+    body = link_send_space(&conn->link, &frame);
     for (int i = 0; i < p->n[group]; i++) {
         uint32_t rank = p->order[p->first[group] + i];
 
@@ -188,7 +225,7 @@ send_rests(struct server *server, int group)
             body += 4;
         }
     }
-    link_flush(&peer->link);            /* An error shows when receiving. */
+    link_flush(&conn->link);            /* An error shows when receiving. */
 }
 
 static void
@@ -200,23 +237,23 @@ send_moves(struct server *server, int group)
 
     for (int i = 0; i < p->n[group]; i++) {
         int rank = p->order[p->first[group] + i];
-        struct peer *peer = server_find_peer(server, rank, false);
+        struct conn *conn = server_find_conn(server, rank, false);
         struct frame frame = {
             .type = FRAME_MOVE, .iteration = c->groups[group].generation,
             .sequence = groups_counted(server->sync, rank),
             .body_length = strlen(address),
         };
 
-        if (!peer || peer->bye) {
+        if (!conn || conn->bye) {
             continue;
         }
-        if (!link_has_room(&peer->link, frame.body_length)) {
+        if (!link_has_room(&conn->link, frame.body_length)) {
             server_fail(server, message("worker %d does not read its "
                                         "messages", rank));
             return;
         }
-        link_send_copy(&peer->link, &frame, address);
-        link_flush(&peer->link);
+        link_send_copy(&conn->link, &frame, address);
+        link_flush(&conn->link);
     }
 }
 
@@ -224,10 +261,10 @@ static int
 find_free_host(const struct central *c)
 {
     for (int i = 0; i < c->n_hosts; i++) {
-        const struct peer *peer = c->hosts[i].peer;
+        const struct conn *conn = c->hosts[i].conn;
 
-        if (peer && c->hosts[i].group < 0
-            && link_has_room(&peer->link, FRAME_MAX_UPDATE)) {
+        if (conn && c->hosts[i].group < 0
+            && link_has_room(&conn->link, FRAME_MAX_UPDATE)) {
             return i;
         }
     }
@@ -297,15 +334,15 @@ give_weights(struct server *server)
         };
         uint64_t iteration;
 
-        if (!host->peer || !host->owed
+        if (!host->conn || !host->owed
             || !groups_ready(server->sync, host->group)) {
             continue;
         }
         host->owed = false;
         server->class->ready(server->sync, 0, &iteration, &frame.value);
-        link_send(&host->peer->link, &frame,
+        link_send(&host->conn->link, &frame,
                   server->class->weights(server->sync));
-        link_flush(&host->peer->link);  /* An error shows when receiving. */
+        link_flush(&host->conn->link);  /* An error shows when receiving. */
     }
 }
 
@@ -318,9 +355,9 @@ expire(struct server *server, int n_lacking)
     int64_t deadline = server->config->deadline_us;
 
     for (int i = 0; i < c->n_hosts; i++) {
-        if (c->hosts[i].peer && deadline
+        if (c->hosts[i].conn && deadline
             && now - c->hosts[i].heard_us > deadline) {
-            central_drop(server, c->hosts[i].peer,
+            central_drop(server, c->hosts[i].conn,
                          message("silent for %"PRId64" s",
                                  (now - c->hosts[i].heard_us) / 1000000));
         }
@@ -374,4 +411,152 @@ central_has_group(const struct server *server, int rank)
 
     return c->n_plans == groups_n_plans(server->sync)
            && c->groups[groups_plan(server->sync)->group[rank]].host >= 0;
+}
+
+static char *
+begin_push(struct server *server, struct conn *conn)
+{
+    const struct frame *frame = &conn->link.frame;
+    const struct central *c = server->central;
+    const struct host *host = central_host(server, conn);
+
+    if (host->group < 0 || host->owed || frame->n != server->shard.n
+        || c->groups[host->group].generation != frame->iteration
+        || !groups_ready(server->sync, host->group)) {
+        return message("mean of %u values, generation %"PRIu64": not allowed "
+                       "now", frame->n, frame->iteration);
+    }
+    link_set_body(&conn->link, groups_inbox(server->sync, host->group));
+    return NULL;
+}
+
+char *
+central_begin_frame(struct server *server, struct conn *conn, bool *known)
+{
+    const struct frame *frame = &conn->link.frame;
+    bool right = false;
+
+    *known = true;
+    switch (frame->type) {
+    case FRAME_ENLIST:
+        right = conn->rank < 0 && !conn->host && frame->body_length;
+        link_keep_body(&conn->link);
+        break;
+    case FRAME_PUSH:
+        *known = conn->host;
+        return conn->host ? begin_push(server, conn) : NULL;
+    case FRAME_HEARTBEAT:
+        *known = right = conn->host;
+        break;
+    case FRAME_LOST:
+    case FRAME_REST:
+        right = conn->rank >= 0 && conn->channel == FRAME_TRAINING
+                && server->begun && server_complete(server)
+                && (frame->type == FRAME_LOST || !conn->waiting);
+        break;
+    default:
+        *known = false;
+        break;
+    }
+    return right || !*known ? NULL
+           : message("frame of type %d: not allowed now", frame->type);
+}
+
+static char *
+enlist(struct server *server, struct conn *conn)
+{
+    struct central *c = server->central;
+    const struct link *link = &conn->link;
+
+    for (int i = 0; i < c->n_hosts; i++) {
+        if (!c->hosts[i].conn) {
+            c->hosts[i] = (struct host) {
+                .conn = conn, .group = -1, .pid = link->frame.first,
+                .address = message("%.*s", (int) link->frame.body_length,
+                                   (const char *) link->body),
+                .heard_us = report_monotonic_us(),
+            };
+            conn->host = i + 1;
+            fprintf(stderr, "server: group server at %s is there\n",
+                    c->hosts[i].address);
+            return NULL;
+        }
+    }
+    return message("there are %d group servers already", c->n_hosts);
+}
+
+static char *
+end_push(struct server *server, struct conn *conn)
+{
+    const struct frame *frame = &conn->link.frame;
+    struct host *host = central_host(server, conn);
+    char *error;
+
+    if (server->ending) {
+        return NULL;
+    }
+    error = groups_push(server->sync, host->group, frame->samples,
+                        frame->value);
+    host->owed = !error;
+    if (!error) {
+        training_keep(server);
+    }
+    return error;
+}
+
+/* 'rank' cannot reach the group server of 'generation'. */
+static void
+take_lost(struct server *server, int rank, uint64_t generation)
+{
+    struct central *c = server->central;
+    const struct group_plan *p = groups_plan(server->sync);
+    const struct hosting *hosting = &c->groups[p->group[rank]];
+
+    if (c->n_plans == groups_n_plans(server->sync) && hosting->host >= 0
+        && hosting->generation == generation) {
+        central_drop(server, c->hosts[hosting->host].conn,
+                     message("worker %d lost it", rank));
+    }
+}
+
+/* A worker asks for weights.  If it rested it does no more: then it gets them
+ * when its group's next step begins. */
+static char *
+take_pull(struct server *server, struct conn *conn)
+{
+    conn->waiting = !conn->bye;
+    return groups_rests(server->sync, conn->rank) && !server->ending
+           ? groups_wake(server->sync, conn->rank) : NULL;
+}
+
+char *
+central_end_frame(struct server *server, struct conn *conn, bool *known)
+{
+    const struct frame *frame = &conn->link.frame;
+    char *error = NULL;
+
+    *known = true;
+    if (conn->host) {
+        central_host(server, conn)->heard_us = report_monotonic_us();
+    }
+    if (frame->type == FRAME_ENLIST) {
+        error = enlist(server, conn);
+    } else if (frame->type == FRAME_LOST) {
+        take_lost(server, conn->rank, frame->iteration);
+    } else if (frame->type == FRAME_PULL && conn->rank >= 0) {
+        error = take_pull(server, conn);
+    } else if (frame->type == FRAME_REST) {
+        error = server->ending ? NULL
+                               : groups_rest(server->sync, conn->rank);
+    } else if (!conn->host) {
+        *known = false;
+    } else if (frame->type == FRAME_PUSH) {
+        error = end_push(server, conn);
+    } else {
+        conn_send_heartbeat(server, conn);
+    }
+    if (!error && *known) {
+        central_run(server);
+    }
+    return error;
 }

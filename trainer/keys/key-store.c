@@ -2,16 +2,19 @@
 
 #include "trainer/keys/key-store-private.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/process/control.h"
 #include "base/memory.h"
 #include "trainer/keys/replica.h"
+#include "trainer/process/control.h"
 #include "trainer/process/report.h"
 
+#define BYE_US 1000000          /* For others to hear that we end. */
+#define BACKLOG_HIGH ((size_t) 1 << 24) /* Bytes; above, workers wait. */
 #define LOOK_US 100000          /* Between looks for signals. */
-
 #define MAX_WORKERS (1 << 15)
 
 static const char *const variants[] = {
@@ -40,7 +43,7 @@ key_variant_find(const char *name, enum key_variant *variantp)
     return false;
 }
 
-void
+static void
 key_store_fail(struct key_store *store, char *error)
 {
     if (store->error) {
@@ -54,7 +57,7 @@ key_store_fail(struct key_store *store, char *error)
     }
 }
 
-void
+static void
 key_store_end(struct key_store *store, char *error)
 {
     store->ended = store->ended || !store->error;
@@ -73,6 +76,12 @@ bool
 key_store_ended(struct key_store *store)
 {
     return store->ended;
+}
+
+static struct key_op *
+key_op_of(struct key_worker *worker, key_handle handle)
+{
+    return &worker->ops[handle % KEY_STORE_OPS];
 }
 
 static struct key_worker *
@@ -129,9 +138,227 @@ answer(void *store_, const struct key_item *item)
 }
 
 static void
-send(void *store, int to, const struct key_item *item)
+send(void *store_, int to, const struct key_item *item)
 {
-    key_net_send(store, to, item);
+    struct key_store *store = store_;
+
+    key_outbox_send(&store->outbox, to, item);
+}
+
+static void
+key_store_look(struct key_worker *worker)
+{
+    struct control *control = worker->store->config.control;
+
+    if (!worker->index && control) {
+        control_run(control);
+        if (control_stopped(control)) {
+            key_store_end(worker->store, message("told to stop"));
+        }
+    }
+}
+
+bool
+key_store_wait(struct key_worker *worker)
+{
+    struct key_store *store = worker->store;
+
+    if (!store->error) {
+        peer_net_wait(store->net, report_monotonic_us() + LOOK_US);
+        key_store_look(worker);
+    }
+    return !store->error;
+}
+
+static void
+key_net_say(struct key_store *store, int to, enum item_kind kind, uint64_t op,
+            uint64_t clock)
+{
+    key_outbox_send(&store->outbox, to, &(struct key_item) {
+        .kind = kind, .origin = store->config.rank, .op = op, .clock = clock,
+    });
+}
+
+/* All are here. */
+static void
+release(struct key_store *store)
+{
+    store->barrier++;
+    if (store->replica) {
+        replica_settled(store->replica);
+    }
+    peer_net_notify(store->net);
+}
+
+/* At rank 0: one more node is at the barrier. */
+static void
+arrive(struct key_store *store)
+{
+    uint64_t barrier = store->barrier;
+
+    if (++store->n_arrived == store->config.n_nodes) {
+        store->n_arrived = 0;
+        release(store);
+        for (int i = 1; i < store->config.n_nodes; i++) {
+            key_net_say(store, i, ITEM_RELEASED, barrier, 0);
+        }
+    }
+}
+
+static bool
+key_barrier_take(struct key_store *store, const struct key_item *item)
+{
+    if (item->op != store->barrier
+        || (item->kind == ITEM_ARRIVED) != !store->config.rank) {
+        return false;
+    }
+    if (item->kind == ITEM_ARRIVED) {
+        arrive(store);
+    } else {
+        release(store);
+    }
+    return true;
+}
+
+static void
+key_barrier_bye(struct key_store *store)
+{
+    int64_t until_us = report_monotonic_us() + BYE_US;
+
+    key_outbox_flush(&store->outbox);
+    while (store->outbox.backlog && report_monotonic_us() < until_us) {
+        peer_net_wait(store->net, until_us);
+    }
+    peer_net_bye(store->net, until_us);
+}
+
+static void
+lose(struct key_store *store, int i, const char *why)
+{
+    key_store_fail(store, message("node %d (%s) %s", i,
+                                  store->config.names[i], why));
+}
+
+static bool
+take_item(struct key_store *store, int from, const struct key_item *item)
+{
+    if (item->kind == ITEM_ARRIVED || item->kind == ITEM_RELEASED) {
+        return key_barrier_take(store, item);
+    }
+    if (item->kind == ITEM_LOST) {
+        lose(store, item->origin, "died");
+        return true;
+    }
+    return store->replica ? replica_take(store->replica, from, item)
+                          : localize_take(&store->localize, from, item);
+}
+
+static bool
+take(void *store_, int from, const struct frame *frame, const float *body)
+{
+    struct key_store *store = store_;
+    struct key_message m;
+    struct key_item item;
+
+    key_message_open(&m, frame, body);
+    while (key_message_next(&m, &store->values, store->config.n_nodes,
+                            &item)) {
+        m.wrong = !take_item(store, from, &item);
+    }
+    if (m.wrong) {
+        lose(store, from, "sent what is not allowed");
+    }
+    return true;
+}
+
+static void
+on_writable(void *store_, int to)
+{
+    struct key_store *store = store_;
+
+    key_outbox_on_writable(&store->outbox, to);
+}
+
+/* Tells the others: they might else hear first that this node ends. */
+static void
+tell_who_died(struct key_store *store, int i)
+{
+    for (int to = 0; to < store->config.n_nodes; to++) {
+        if (to != store->config.rank && to != i) {
+            key_outbox_send(&store->outbox, to, &(struct key_item) {
+                .kind = ITEM_LOST, .origin = i,
+            });
+        }
+    }
+}
+
+static void
+gone(void *store_, int i, bool died)
+{
+    struct key_store *store = store_;
+
+    if (i == store->config.rank || (!died && store->finishing)) {
+        return;
+    }
+    if (died && !store->error) {
+        tell_who_died(store, i);
+    }
+    if (died) {
+        lose(store, i, "died");
+    } else {
+        key_store_end(store, message("node %d (%s) has ended", i,
+                                     store->config.names[i]));
+    }
+}
+
+static uint64_t
+mix(uint64_t sum, uint64_t x)
+{
+    x = (sum ^ x) * 0x9e3779b97f4a7c15;
+    return x ^ x >> 29;
+}
+
+/* Of all that nodes must agree in and that has no member of a hello. */
+static uint64_t
+identity(const struct key_store_config *c)
+{
+    uint64_t sum = mix(c->identity, c->staleness * 2 + c->caches);
+
+    for (int i = 0; i < c->n_ranges; i++) {
+        sum = mix(mix(sum, c->ranges[i].n), c->ranges[i].width);
+    }
+    return sum;
+}
+
+static char *
+key_net_open(struct key_store *store)
+{
+    static const struct peer_net_class class = { take, on_writable, gone };
+    const struct key_store_config *c = &store->config;
+    char *error;
+
+    key_outbox_init(&store->outbox, &store->values, c->n_nodes);
+    error = peer_net_create(&(struct peer_net_config) {
+        .rank = c->rank, .n = c->n_nodes, .names = c->names,
+        .address = c->address, .port = c->port, .congestion = c->congestion,
+        .connect_us = c->connect_us, .deadline_us = c->deadline_us,
+        .control = c->control,
+        .loop = c->variant == KEY_CLASSIC,
+        .hello = {
+            .rank = c->rank, .n_workers = c->n_nodes, .n_shards = c->n_nodes,
+            .seed = identity(c), .key_space = store->values.n_keys,
+            .width = 1 + c->variant, .channel = FRAME_NODES,
+        },
+    }, &store->net);
+    store->outbox.net = store->net;
+    return error ? error : peer_net_start(store->net, &class, store);
+}
+
+static void
+key_net_close(struct key_store *store)
+{
+    peer_net_destroy(store->net);
+    key_outbox_uninit(&store->outbox);
 }
 
 static char *
@@ -276,27 +503,298 @@ key_store_stats(struct key_store *store, struct key_store_stats *stats)
     peer_net_unlock(store->net);
 }
 
-void
-key_store_look(struct key_worker *worker)
-{
-    struct control *control = worker->store->config.control;
+/* What a worker does with keys: in memory where it can, and the rest of a call
+ * as one operation, which the protocol's answers end. */
 
-    if (!worker->index && control) {
-        control_run(control);
-        if (control_stopped(control)) {
-            key_store_end(worker->store, message("told to stop"));
-        }
-    }
+static bool
+is_done(struct key_worker *worker, key_handle handle)
+{
+    const struct key_op *op = key_op_of(worker, handle);
+
+    return op->handle != handle || !handle
+           || !__atomic_load_n(&op->left, __ATOMIC_ACQUIRE);
 }
 
 bool
-key_store_wait(struct key_worker *worker)
+key_is_done(struct key_worker *worker, key_handle handle)
+{
+    return is_done(worker, handle);
+}
+
+/* Without the lock. */
+static void
+wait_for(struct key_worker *worker, key_handle handle)
+{
+    if (!is_done(worker, handle)) {
+        peer_net_lock(worker->store->net);
+        while (!is_done(worker, handle) && key_store_wait(worker)) {
+            continue;
+        }
+        peer_net_unlock(worker->store->net);
+    }
+}
+
+static char *
+failure(struct key_worker *worker)
+{
+    struct key_store *store = worker->store;
+    char *error = NULL;
+
+    if (__atomic_load_n(&store->failed, __ATOMIC_ACQUIRE)) {
+        peer_net_lock(store->net);
+        error = duplicate(store->error);
+        peer_net_unlock(store->net);
+    }
+    return error;
+}
+
+char *
+key_wait(struct key_worker *worker, key_handle handle)
+{
+    wait_for(worker, handle);
+    return failure(worker);
+}
+
+char *
+key_wait_all(struct key_worker *worker)
+{
+    key_handle first = worker->last < KEY_STORE_OPS
+                       ? 1 : worker->last - KEY_STORE_OPS + 1;
+
+    for (key_handle handle = first; handle <= worker->last; handle++) {
+        wait_for(worker, handle);
+    }
+    return failure(worker);
+}
+
+/* Begins an operation that 'n' answers end. */
+static key_handle
+begin(struct key_worker *worker, size_t n, float *values, size_t n_values)
+{
+    struct key_op *op = key_op_of(worker, ++worker->last);
+
+    wait_for(worker, op->handle);
+    op->handle = worker->last;
+    op->values = values;
+    op->n_values = n_values;
+    __atomic_store_n(&op->left, n, __ATOMIC_RELEASE);
+    return op->handle;
+}
+
+/* Lets others send before we add to what waits. */
+static void
+wait_for_room(struct key_worker *worker)
 {
     struct key_store *store = worker->store;
 
-    if (!store->error) {
-        peer_net_wait(store->net, report_monotonic_us() + LOOK_US);
-        key_store_look(worker);
+    if (__atomic_load_n(&store->outbox.backlog, __ATOMIC_RELAXED)
+        > BACKLOG_HIGH) {
+        peer_net_lock(store->net);
+        while (store->outbox.backlog > BACKLOG_HIGH / 2
+               && key_store_wait(worker)) {
+            continue;
+        }
+        peer_net_unlock(store->net);
     }
-    return !store->error;
+}
+
+/* Keeps what is not in memory for issue(). */
+static void
+add_rest(struct key_worker *worker, const struct key_item *item)
+{
+    if (worker->n_rest == worker->max_rest) {
+        worker->max_rest = worker->max_rest ? 2 * worker->max_rest : 64;
+        worker->rest = reallocate(worker->rest, worker->max_rest,
+                                  sizeof *worker->rest);
+    }
+    worker->rest[worker->n_rest++] = *item;
+}
+
+/* Gives the rest to the protocol, as one operation. */
+static key_handle
+issue(struct key_worker *worker, float *values, size_t n_values)
+{
+    struct key_store *store = worker->store;
+    key_handle handle;
+
+    if (!worker->n_rest) {
+        return 0;
+    }
+    wait_for_room(worker);
+    handle = begin(worker, worker->n_rest, values, n_values);
+    worker->remote += worker->n_rest;
+    peer_net_lock(store->net);
+    for (size_t i = 0; i < worker->n_rest && !store->error; i++) {
+        struct key_item *item = &worker->rest[i];
+
+        item->op = (uint64_t) worker->index << KEY_WORKER_SHIFT | handle;
+        if (store->replica) {
+            replica_read(store->replica, worker, item);
+        } else {
+            localize_access(&store->localize, item);
+        }
+    }
+    key_outbox_wake(&store->outbox);
+    peer_net_unlock(store->net);
+    worker->n_rest = 0;
+    return handle;
+}
+
+key_handle
+key_push(struct key_worker *worker, const uint64_t keys[], size_t n,
+         const float *values)
+{
+    struct key_store *store = worker->store;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t width = local_store_width(&store->values, keys[i]);
+
+        if (store->replica) {
+            replica_push(store->replica, keys[i], values);
+            worker->local++;
+        } else if (store->shared && local_store_add(&store->values, keys[i],
+                                                    values)) {
+            worker->local++;
+        } else {
+            add_rest(worker, &(struct key_item) {
+                .kind = ITEM_PUSH, .origin = store->config.rank,
+                .key = keys[i], .values = values,
+            });
+        }
+        values += width;
+    }
+    return issue(worker, NULL, 0);
+}
+
+key_handle
+key_pull(struct key_worker *worker, const uint64_t keys[], size_t n,
+         float *values)
+{
+    struct key_store *store = worker->store;
+    size_t offset = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t key = keys[i];
+        float *to = values + offset;
+
+        if (store->replica ? replica_pull(store->replica, worker, key, to)
+            : store->shared && local_store_copy(&store->values, key, to)) {
+            worker->local++;
+        } else {
+            add_rest(worker, &(struct key_item) {
+                .kind = ITEM_PULL, .origin = store->config.rank, .key = key,
+                .offset = offset,
+            });
+        }
+        offset += local_store_width(&store->values, key);
+    }
+    assert(offset <= UINT32_MAX);
+    return issue(worker, values, offset);
+}
+
+key_handle
+key_localize(struct key_worker *worker, const uint64_t keys[], size_t n)
+{
+    struct key_store *store = worker->store;
+
+    for (size_t i = 0; i < n && store->localize.config.moves; i++) {
+        if (!local_store_peek(&store->values, keys[i])) {
+            add_rest(worker, &(struct key_item) {
+                .kind = ITEM_LOCALIZE, .origin = store->config.rank,
+                .key = keys[i],
+            });
+        }
+    }
+    return issue(worker, NULL, 0);
+}
+
+bool
+key_borrow(struct key_worker *worker, const uint64_t keys[], size_t n,
+           float *vectors[])
+{
+    struct key_store *store = worker->store;
+    bool here = store->shared && local_store_lock_all(&store->values, keys,
+                                                      n, vectors);
+
+    worker->local += here ? n : 0;
+    return here;
+}
+
+void
+key_return(struct key_worker *worker, const uint64_t keys[], size_t n)
+{
+    local_store_unlock_all(&worker->store->values, keys, n);
+}
+
+bool
+key_is_here(const struct key_worker *worker, uint64_t key)
+{
+    return worker->store->shared
+           && local_store_peek(&worker->store->values, key);
+}
+
+static char *
+barrier(struct key_worker *worker, bool finish)
+{
+    struct key_store *store = worker->store;
+    uint64_t before;
+    char *error = key_wait_all(worker);
+
+    if (error) {
+        return error;
+    }
+    peer_net_lock(store->net);
+    key_store_look(worker);     /* Who is alone waits for nothing. */
+    before = store->barrier;
+    if (++store->n_here == store->config.n_workers) {
+        store->n_here = 0;
+        if (store->replica) {
+            replica_settle(store->replica, worker);
+        }
+        store->finishing = finish;
+        if (store->config.rank) {
+            key_net_say(store, 0, ITEM_ARRIVED, before, 0);
+        } else {
+            arrive(store);
+        }
+        key_outbox_wake(&store->outbox);
+    }
+    while (store->barrier == before && key_store_wait(worker)) {
+        continue;
+    }
+    peer_net_unlock(store->net);
+    return key_wait(worker, 0);
+}
+
+char *
+key_barrier(struct key_worker *worker)
+{
+    return barrier(worker, false);
+}
+
+char *
+key_clock(struct key_worker *worker)
+{
+    struct key_store *store = worker->store;
+
+    if (store->replica) {
+        peer_net_lock(store->net);
+        replica_clock(store->replica, worker);
+        peer_net_unlock(store->net);
+    }
+    return key_wait(worker, 0);
+}
+
+char *
+key_finish(struct key_worker *worker)
+{
+    struct key_store *store = worker->store;
+    char *error = barrier(worker, true);
+
+    if (!error && !worker->index) {
+        peer_net_lock(store->net);
+        key_barrier_bye(store);
+        peer_net_unlock(store->net);
+    }
+    return error;
 }

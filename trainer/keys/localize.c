@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/keys/localize-private.h"
+#include "trainer/keys/localize.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -58,8 +58,6 @@
 #include "trainer/keys/key-item.h"
 
 struct local_store;
-struct localize_coming;
-struct localize_waiter;
 
 struct localize_class {
     void (*send)(void *aux, int to, const struct key_item *);
@@ -77,6 +75,19 @@ struct localize_config {
     bool caches;                /* Accesses go where keys were last. */
     const struct localize_class *class;
     void *aux;
+};
+
+/* An access that waits for its key. */
+struct localize_waiter {
+    struct localize_waiter *next;
+    struct key_item item;       /* A push's values are a copy. */
+};
+
+/* A key that this node has asked for and that has not arrived. */
+struct localize_coming {
+    struct localize_coming *next_free;
+    struct localize_waiter *first, **last;
+    int next_owner;             /* Who has called it away, or -1. */
 };
 
 struct localize {

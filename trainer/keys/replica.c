@@ -1,11 +1,264 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/keys/replica-private.h"
+#include "trainer/keys/replica.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "trainer/keys/key-store-private.h"
+
+#define NO_KEY UINT64_MAX
+
+/* A node's copy, which the lock of its stripe guards. */
+struct replica_row {
+    uint64_t clock;             /* Of ssp: the home's when it was sent. */
+    uint64_t barrier;           /* Of ssp: the barrier after which it was. */
+    uint64_t flush;             /* The flush in which 'sent' is. */
+    uint64_t next_dirty;        /* The next key, if 'dirty', or NO_KEY. */
+    bool cached;                /* It has come at least once. */
+    bool dirty;                 /* 'pending' is not 0. */
+    float *sent;                /* Flushed last; behind 'seen'. */
+    float *pending;             /* Not flushed yet; behind that. */
+    float seen[];               /* What workers see. */
+};
+
+/* A ITEM_PULL that its home cannot answer yet. */
+struct replica_reader {
+    struct replica_reader *next;
+    struct key_item item;
+    int node;
+};
+
+struct replica {
+    struct key_store *store;
+    bool pushes;                /* essp. */
+
+    /* As a node. */
+    struct replica_row **rows;
+    uint64_t dirty[LOCAL_STORE_STRIPES];        /* First keys, or NO_KEY. */
+    uint64_t clock;             /* Of the last flush. */
+    uint64_t flush;             /* Its number, */
+    int n_unmade;               /* and homes that have not made it. */
+    uint64_t made[KEY_STORE_MAX_NODES]; /* Last flush that each home made. */
+    uint64_t home_clocks[KEY_STORE_MAX_NODES];  /* Of essp; atomic. */
+    uint64_t home_barriers[KEY_STORE_MAX_NODES];        /* Likewise. */
+
+    /* As a home. */
+    uint64_t clocks[KEY_STORE_MAX_NODES];       /* Of all nodes, */
+    uint64_t slowest;           /* and the least of them. */
+    struct replica_reader *readers;     /* In the order in which they came. */
+    uint32_t *subscribers;      /* Of essp: a bit for each node. */
+    uint8_t *changed;           /* Whether a key is among the next. */
+    uint64_t *changes;          /* Keys to be sent when the clock moves. */
+    size_t n_changes;
+};
+
+static int
+replica_home(const struct replica *r, uint64_t key)
+{
+    return localize_home(key, r->store->config.n_nodes);
+}
+
+static uint32_t
+replica_width(const struct replica *r, uint64_t key)
+{
+    return local_store_width(&r->store->values, key);
+}
+
+static void
+replica_add(float *to, const float *from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        to[i] += from[i];
+    }
+}
+
+static void
+replica_home_init(struct replica *r)
+{
+    uint64_t n = r->store->values.n_keys;
+
+    if (r->pushes) {
+        r->subscribers = allocate(n, sizeof *r->subscribers);
+        r->changed = allocate(n, sizeof *r->changed);
+        r->changes = allocate(n, sizeof *r->changes);
+    }
+}
+
+static void
+replica_home_uninit(struct replica *r)
+{
+    while (r->readers) {
+        struct replica_reader *next = r->readers->next;
+
+        free(r->readers);
+        r->readers = next;
+    }
+    free(r->subscribers);
+    free(r->changed);
+    free(r->changes);
+}
+
+/* Sends an item, or takes it if it is for this node. */
+static void
+replica_deliver(struct replica *r, int to, const struct key_item *item)
+{
+    if (to == r->store->config.rank) {
+        replica_take(r, to, item);
+    } else {
+        key_outbox_send(&r->store->outbox, to, item);
+    }
+}
+
+static void
+replica_say(struct replica *r, int to, enum item_kind kind, uint64_t op,
+            uint64_t clock)
+{
+    replica_deliver(r, to, &(struct key_item) {
+        .kind = kind, .origin = r->store->config.rank, .op = op,
+        .clock = clock,
+    });
+}
+
+/* The home's values of 'key' are others now. */
+static void
+replica_note_change(struct replica *r, uint64_t key)
+{
+    if (r->pushes && r->subscribers[key] && !r->changed[key]) {
+        r->changed[key] = true;
+        r->changes[r->n_changes++] = key;
+    }
+}
+
+/* Sends what has changed to those who have once read it, then the clock. */
+static void
+push_changes(struct replica *r)
+{
+    int n = r->store->config.n_nodes;
+
+    for (size_t i = 0; i < r->n_changes; i++) {
+        uint64_t key = r->changes[i];
+
+        r->changed[key] = false;
+        for (int to = 0; to < n; to++) {
+            if (r->subscribers[key] & (uint32_t) 1 << to) {
+                replica_deliver(r, to, &(struct key_item) {
+                    .kind = ITEM_ROW, .origin = r->store->config.rank,
+                    .op = r->store->barrier, .clock = r->slowest, .key = key,
+                    .values = local_store_peek(&r->store->values, key),
+                });
+            }
+        }
+    }
+    r->n_changes = 0;
+    for (int to = 0; to < n; to++) {
+        replica_say(r, to, ITEM_CLOCK, r->store->barrier, r->slowest);
+    }
+}
+
+static void
+answer(struct replica *r, int to, const struct key_item *read)
+{
+    if (r->pushes) {
+        r->subscribers[read->key] |= (uint32_t) 1 << to;
+    }
+    replica_deliver(r, to, &(struct key_item) {
+        .kind = ITEM_PULLED, .origin = to, .op = read->op,
+        .clock = r->slowest, .key = read->key, .offset = read->offset,
+        .values = local_store_peek(&r->store->values, read->key),
+    });
+}
+
+/* Answers those who waited for the clock. */
+static void
+answer_readers(struct replica *r)
+{
+    struct replica_reader **p = &r->readers;
+
+    while (*p) {
+        struct replica_reader *reader = *p;
+
+        if (reader->item.clock <= r->slowest) {
+            *p = reader->next;
+            answer(r, reader->node, &reader->item);
+            free(reader);
+        } else {
+            p = &reader->next;
+        }
+    }
+}
+
+static bool
+take_read(struct replica *r, int from, const struct key_item *item)
+{
+    struct replica_reader *reader, **last = &r->readers;
+
+    if (item->origin != from) {
+        return false;
+    }
+    if (item->clock <= r->slowest) {
+        answer(r, from, item);
+        return true;
+    }
+    reader = allocate(1, sizeof *reader);
+    reader->item = *item;
+    reader->node = from;
+    while (*last) {
+        last = &(*last)->next;
+    }
+    *last = reader;
+    return true;
+}
+
+static bool
+take_flush(struct replica *r, int from, const struct key_item *item)
+{
+    uint64_t slowest = UINT64_MAX;
+
+    if (item->clock < r->clocks[from]) {
+        return false;
+    }
+    r->clocks[from] = item->clock;
+    replica_say(r, from, ITEM_FLUSHED, item->op, 0);
+    for (int i = 0; i < r->store->config.n_nodes; i++) {
+        slowest = r->clocks[i] < slowest ? r->clocks[i] : slowest;
+    }
+    if (slowest > r->slowest) {
+        r->slowest = slowest;
+        if (r->pushes) {
+            push_changes(r);
+        }
+        answer_readers(r);
+    }
+    return true;
+}
+
+void
+replica_settled(struct replica *r)
+{
+    if (r->pushes) {
+        push_changes(r);
+    }
+}
+
+static bool
+replica_home_take(struct replica *r, int from, const struct key_item *item)
+{
+    if (item->kind == ITEM_FLUSH) {
+        return take_flush(r, from, item);
+    }
+    if (replica_home(r, item->key) != r->store->config.rank) {
+        return false;
+    }
+    if (item->kind == ITEM_READ) {
+        return take_read(r, from, item);
+    }
+    local_store_add(&r->store->values, item->key, item->values);
+    replica_note_change(r, item->key);
+    return true;
+}
+
 struct replica *
 replica_create(struct key_store *store)
 {
@@ -155,7 +408,7 @@ flush_row(struct replica *r, uint64_t key, struct replica_row *row)
     row->flush = r->flush;
     row->dirty = false;
     if (home != r->store->config.rank) {
-        key_net_send(r->store, home, &(struct key_item) {
+        key_outbox_send(&r->store->outbox, home, &(struct key_item) {
             .kind = ITEM_DELTA, .origin = r->store->config.rank,
             .op = r->flush, .key = key, .values = row->sent,
         });
@@ -187,7 +440,7 @@ flush(struct replica *r, uint64_t clock)
     for (int i = 0; i < r->store->config.n_nodes; i++) {
         replica_say(r, i, ITEM_FLUSH, r->flush, clock);
     }
-    key_net_wake(r->store);
+    key_outbox_wake(&r->store->outbox);
 }
 
 static uint64_t

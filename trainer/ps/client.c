@@ -1,15 +1,628 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/ps/client-private.h"
+#include "trainer/ps/client.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
+#include "trainer/net/channel.h"
+#include "trainer/net/frame.h"
 #include "trainer/net/heartbeat.h"
-#include "trainer/schemes/optimiser.h"
+#include "trainer/net/transfers.h"
+#include "trainer/process/control.h"
 #include "trainer/process/report.h"
+#include "trainer/ps/group-link.h"
+#include "trainer/schemes/optimiser.h"
+#include "trainer/schemes/shard.h"
+#include "trainer/schemes/sync.h"
 
 #define CONNECT_US 15000000     /* A server must be there in so long. */
+#define MAX_MESSAGES 256        /* That the worker has not asked for yet. */
+#define MAX_REWINDS 10          /* More is a quarrel among servers. */
+#define N_FIXED 4               /* Descriptors that are not channels'. */
+
+/* A gradient leaves in parts of so many values, so that servers work on what
+ * is there, and answer it, while the rest is on its way; but not in more parts
+ * than a link has room for. */
+#define PART_LENGTH ((size_t) 1 << 15)
+#define MAX_PARTS 64
+
+struct client_server {
+    struct channel channel;
+    struct shard shard;
+    uint64_t n_answers;         /* Weights that have come, in this epoch. */
+    uint64_t iteration;         /* Of the weights it gave us last. */
+
+    /* In this exchange, of the gradient and of the next weights: what has
+     * been queued, and what has come, from here on to the shard's end. */
+    size_t sent_from, got_from;
+    uint64_t next;              /* Iteration of what has come. */
+    uint32_t n_owed;            /* Answers that are to come. */
+    struct transfers transfers;
+};
+
+struct ps_client {
+    struct ps_client_config config;
+    struct client_server *servers;
+    struct pollfd *fds;         /* Signals, input, heartbeats, group server,
+                                 * channels. */
+    struct heartbeat *heartbeat;
+    struct group_link *group;   /* Where gradients go instead, if nonnull. */
+    bool pulled;                /* In this exchange, from the central one. */
+    bool rests;                 /* And has said so to the central one. */
+
+    /* Of the exchange that is going on. */
+    struct frame push;          /* What we send; 'type' 0 if nothing. */
+    const float *gradient;      /* Its vector, */
+    size_t final_from;          /* which is final from here on. */
+    bool complete;              /* It is, and so is 'push'. */
+    bool offered;               /* By ps_client_offer(). */
+    enum ps_result result;      /* Of parts that have left since, */
+    char *error;                /* and why they could not. */
+    float *weights;             /* NULL if no answer is expected. */
+    double loss;                /* Of the iteration before, by the servers. */
+    bool gone_back;             /* To a checkpoint. */
+    bool opened;                /* A connection: more than the welcome may
+                                 * have come with it. */
+    uint32_t ahead;             /* Answers that we need not wait for. */
+
+    struct sync_message messages[MAX_MESSAGES];  /* A ring. */
+    size_t first_message, n_messages;
+    struct sync_message incoming;
+};
+
+static inline struct client_server *
+client_end(const struct ps_client *client)
+{
+    return client->servers + client->config.n_servers;
+}
+
+/* In a frame like 'push', which is of the iteration that follows those whose
+ * answers are to come, but for the answer to this. */
+static void
+send_range(const struct ps_client *client, struct client_server *server,
+           enum frame_type type, size_t first, size_t n)
+{
+    struct frame frame = client->push;
+
+    frame.type = type;
+    frame.iteration = server->iteration + server->n_owed - 1;
+    frame.first = first;
+    frame.n = n;
+    frame.sequence = server->n_answers + server->n_owed - 1;
+    link_send(&server->channel.link, &frame, client->gradient + first);
+}
+
+static size_t
+part_length(const struct ps_client *client,
+            const struct client_server *server)
+{
+    size_t n = (server->shard.n + MAX_PARTS - 1) / MAX_PARTS;
+
+    return client->config.whole ? server->shard.n
+           : n > PART_LENGTH ? n : PART_LENGTH;
+}
+
+/* What is final, but for what the last frame is to have. */
+static void
+send_parts(const struct ps_client *client, struct client_server *server)
+{
+    size_t n = part_length(client, server);
+
+    while (server->sent_from >= client->final_from + n
+           && server->sent_from >= server->shard.first + 2 * n) {
+        server->sent_from -= n;
+        send_range(client, server, FRAME_PART, server->sent_from, n);
+    }
+}
+
+static void
+client_send(const struct ps_client *client, struct client_server *server)
+{
+    size_t first = server->shard.first;
+
+    if (client->push.type == FRAME_INIT) {
+        send_range(client, server, FRAME_INIT, first, server->shard.n);
+    } else {
+        send_parts(client, server);
+        if (client->complete) {
+            send_range(client, server, FRAME_PUSH, first,
+                       server->sent_from - first);
+            server->sent_from = first;
+        }
+    }
+    link_flush(&server->channel.link);  /* An error shows when receiving. */
+}
+
+static void
+watch_heart(struct ps_client *client, const struct client_server *server)
+{
+    if (client->heartbeat) {
+        heartbeat_watch(client->heartbeat, server - client->servers,
+                        &server->channel.hello,
+                        server->channel.welcome.control_port);
+    }
+}
+
+static char *
+client_open(struct ps_client *client, struct client_server *server,
+            int64_t timeout_us)
+{
+    struct channel *ch = &server->channel;
+    uint64_t epoch = ch->hello.epoch;
+    char *error;
+
+    ch->hello.sequence = server->n_answers;
+    error = channel_open(ch, timeout_us);
+    ch->hello.rewind = FRAME_NONE;
+    client->opened = true;
+    if (!error) {
+        if (ch->welcome.epoch != epoch) {
+            server->n_answers = 0;
+        }
+        watch_heart(client, server);
+    }
+    return error;
+}
+
+/* Whether 's' has left the epoch that it has to leave. */
+static bool
+has_left(const struct ps_client *client, const struct client_server *s,
+         const uint64_t epochs[])
+{
+    return s->channel.welcome.epoch != epochs[s - client->servers];
+}
+
+/* The least iteration of those who have gone back, which may be a checkpoint
+ * apart. */
+static uint64_t
+least_iteration(const struct ps_client *client, const uint64_t epochs[])
+{
+    uint64_t least = FRAME_NONE;
+
+    for (const struct client_server *s = client->servers;
+         s < client_end(client); s++) {
+        if (has_left(client, s, epochs)
+            && s->channel.welcome.iteration < least) {
+            least = s->channel.welcome.iteration;
+        }
+    }
+    return least;
+}
+
+static char *
+check_begun(const struct ps_client *client, const uint64_t epochs[])
+{
+    for (const struct client_server *s = client->servers;
+         s < client_end(client); s++) {
+        if (has_left(client, s, epochs) && !s->channel.welcome.begun) {
+            return channel_failure(&s->channel, duplicate(
+                "was started again without a checkpoint"));
+        }
+    }
+    return NULL;
+}
+
+/* Makes all servers go back to the last checkpoint that all have.  'epochs'
+ * are those that they have to leave; at least one has. */
+static char *
+go_back(struct ps_client *client, const uint64_t epochs[])
+{
+    for (int i = 0; i < MAX_REWINDS; i++) {
+        char *error = check_begun(client, epochs);
+        uint64_t least = least_iteration(client, epochs);
+        bool agreed = true;
+
+        for (struct client_server *s = client->servers;
+             s < client_end(client) && !error; s++) {
+            if (!has_left(client, s, epochs)
+                || s->channel.welcome.iteration != least) {
+                agreed = false;
+                s->channel.hello.rewind = least;
+                error = client_open(client, s, client->config.patience_us);
+            }
+        }
+        if (error || agreed) {
+            return error;
+        }
+    }
+    return message("servers do not agree on a checkpoint");
+}
+
+static char *
+client_start_again(struct ps_client *client, const uint64_t epochs[])
+{
+    char *error = go_back(client, epochs);
+
+    client->gone_back = true;
+    client->push.type = 0;
+    client->n_messages = 0;
+    client->rests = false;
+    if (client->group) {
+        group_link_move(client->group, 0, "", true);
+    }
+    for (struct client_server *s = client->servers; s < client_end(client);
+         s++) {
+        s->n_owed = 1;
+        s->got_from = shard_end(&s->shard);
+        s->iteration = s->channel.welcome.iteration;
+    }
+    return error;
+}
+
+static bool
+client_lacks_push(const struct ps_client *client,
+                  const struct client_server *server)
+{
+    switch (client->push.type) {
+    case FRAME_INIT:
+        return !server->channel.welcome.begun;
+    case FRAME_PUSH:
+        return server->channel.welcome.sequence < server->n_answers;
+    default:
+        return false;
+    }
+}
+
+/* The server is the one that it was.  Sends it what it does not have, and
+ * expects again what it has not answered. */
+static char *
+go_on(struct ps_client *client, struct client_server *server)
+{
+    const struct frame_welcome *welcome = &server->channel.welcome;
+
+    if (!server->n_owed) {
+        return NULL;
+    }
+    server->got_from = shard_end(&server->shard);
+    if (!client_lacks_push(client, server)) {
+        return NULL;
+    }
+    if (client->push.type == FRAME_PUSH) {
+        if (welcome->from < server->sent_from
+            || welcome->from > shard_end(&server->shard)) {
+            return channel_failure(&server->channel, duplicate(
+                "has what was not sent"));
+        }
+        server->sent_from = welcome->from;
+    }
+    client_send(client, server);
+    return NULL;
+}
+
+static char *
+client_reopen(struct ps_client *client, struct client_server *lost)
+{
+    uint64_t *epochs = allocate(client->config.n_servers, sizeof *epochs);
+    char *error;
+
+    for (int i = 0; i < client->config.n_servers; i++) {
+        epochs[i] = client->servers[i].channel.hello.epoch;
+    }
+    error = client_open(client, lost, client->config.patience_us);
+    if (!error) {
+        error = lost->channel.welcome.epoch != epochs[lost - client->servers]
+                ? client_start_again(client, epochs)
+                : go_on(client, lost);
+    }
+    free(epochs);
+    return error;
+}
+
+/* All of the weights that answer a gradient have come, from 'server' or its
+ * group server; 'last' is the frame that had the last of them. */
+static void
+client_take_answer(struct ps_client *client, struct client_server *server,
+                   const struct frame *last)
+{
+    server->got_from = shard_end(&server->shard);
+    server->n_owed--;
+    server->n_answers++;
+    server->iteration = last->iteration;
+    client->loss = last->value;
+}
+
+/* Under the scheme "groups" a gradient goes to the group server, and in one
+ * piece: another server may get our group at any time, and a part of a
+ * gradient would have been for nothing. */
+
+static void
+say(struct ps_client *client, enum frame_type type)
+{
+    struct link *link = &client->servers->channel.link;
+    struct frame frame = { .type = type };
+
+    link_send(link, &frame, NULL);
+    link_flush(link);                   /* An error shows elsewhere. */
+}
+
+/* What we pushed to the last one either counts, and the answer comes from the
+ * central server, or goes to the new one. */
+static void
+client_move(struct ps_client *client, struct client_server *server)
+{
+    const struct frame *move = &server->channel.link.frame;
+    bool waits = client->push.type == FRAME_PUSH && client->complete
+                 && server->n_owed;
+    bool counted = waits && move->sequence > server->iteration;
+
+    if (!client->group) {
+        client->group = group_link_create(client->config.rank,
+                                          client->config.congestion);
+    }
+    server->channel.text[move->body_length] = '\0';
+    group_link_move(client->group, move->iteration, server->channel.text,
+                    counted);
+    if (counted && !client->pulled) {
+        client->pulled = true;
+        say(client, FRAME_PULL);
+    }
+}
+
+static void
+client_send_to_group(struct ps_client *client)
+{
+    struct client_server *central = client->servers;
+    struct frame push = client->push;
+
+    push.iteration = central->iteration;
+    push.n = client->config.n_parameters;
+    push.sequence = central->n_answers;
+    central->sent_from = central->shard.first;
+    link_flush(&central->channel.link);     /* An error shows elsewhere. */
+    group_link_push(client->group, &push, client->gradient);
+}
+
+static void
+client_rest(struct ps_client *client)
+{
+    if (client->group && !client->rests) {
+        client->rests = true;
+        say(client, FRAME_REST);
+    }
+}
+
+static enum ps_result
+client_run_group(struct ps_client *client, char **errorp)
+{
+    struct client_server *central = client->servers;
+    struct frame frame = { .type = FRAME_LOST };
+
+    switch (group_link_run(client->group, client->weights,
+                           client->config.n_parameters, &frame, errorp)) {
+    case GROUP_LINK_AGAIN:
+        break;
+    case GROUP_LINK_ANSWER:
+        client_take_answer(client, central, &frame);
+        break;
+    case GROUP_LINK_LOST:
+        frame.iteration = client->group->generation;
+        link_send(&central->channel.link, &frame, NULL);
+        link_flush(&central->channel.link); /* An error shows elsewhere. */
+        break;
+    case GROUP_LINK_WRONG:
+        return PS_FAILED;
+    }
+    return PS_OK;
+}
+
+/* Weights may be of any iteration that follows the gradient's: a scheme may
+ * have let others go on without us.  But they must not come before what was
+ * sent for them, since we may still compute with the old ones. */
+static bool
+is_awaited(const struct ps_client *client, const struct client_server *server)
+{
+    const struct frame *frame = &server->channel.link.frame;
+    bool pushes = client->push.type == FRAME_PUSH;
+    bool begins = server->got_from == shard_end(&server->shard);
+
+    return frame->type == FRAME_WEIGHTS && client->weights
+           && server->n_owed && frame->n
+           && frame->first >= (pushes ? server->sent_from
+                                      : server->shard.first)
+           && frame->first <= server->got_from
+           && frame->n == server->got_from - frame->first
+           && (begins ? frame->iteration >= server->iteration + pushes
+                      : frame->iteration == server->next);
+}
+
+/* A header has come.  Says where the body belongs, or what is wrong. */
+static char *
+begin_answer(struct ps_client *client, struct client_server *server)
+{
+    struct channel *ch = &server->channel;
+    const struct frame *frame = &ch->link.frame;
+
+    if (frame->type == FRAME_ABORT) {
+        link_set_body(&ch->link, ch->text);
+        return NULL;
+    }
+    if (frame->type == FRAME_BYE) {
+        return NULL;
+    }
+    if (frame->type == FRAME_MOVE && server == client->servers) {
+        link_set_body(&ch->link, ch->text);
+        return NULL;
+    }
+    if (frame->type == FRAME_SCHEME && server == client->servers
+        && client->n_messages < MAX_MESSAGES) {
+        link_set_body(&ch->link, &client->incoming);
+        return NULL;
+    }
+    if (!is_awaited(client, server)) {
+        return message("frame of type %d, %u values of iteration %llu: not "
+                       "expected", frame->type, frame->n,
+                       (unsigned long long) frame->iteration);
+    }
+    transfers_header(&server->transfers, ch->link.fd);
+    link_set_body(&ch->link, client->weights + frame->first);
+    return NULL;
+}
+
+/* A whole frame has come. */
+static enum ps_result
+end_answer(struct ps_client *client, struct client_server *server,
+           char **errorp)
+{
+    struct channel *ch = &server->channel;
+    const struct frame *frame = &ch->link.frame;
+
+    switch (frame->type) {
+    case FRAME_WEIGHTS:
+        server->got_from = frame->first;
+        server->next = frame->iteration;
+        transfers_end(&server->transfers, ch->link.fd);
+        if (frame->first == server->shard.first) {
+            client_take_answer(client, server, frame);
+        }
+        return PS_OK;
+    case FRAME_MOVE:
+        client_move(client, server);
+        return PS_OK;
+    case FRAME_SCHEME:
+        client->messages[(client->first_message + client->n_messages++)
+                         % MAX_MESSAGES] = client->incoming;
+        return PS_OK;
+    case FRAME_ABORT:
+        ch->text[frame->body_length] = '\0';
+        *errorp = channel_failure(ch, duplicate(ch->text));
+        return PS_FAILED;
+    default:
+        return PS_ENDED;
+    }
+}
+
+static enum ps_result
+server_run(struct ps_client *client, struct client_server *server,
+           char **errorp)
+{
+    struct channel *ch = &server->channel;
+
+    for (;;) {
+        enum ps_result result = PS_OK;
+        char *error;
+
+        switch (link_receive(&ch->link, &error)) {
+        case LINK_AGAIN:
+            return PS_OK;
+        case LINK_HEADER:
+            error = begin_answer(client, server);
+            if (error) {
+                *errorp = channel_failure(ch, error);
+                return PS_FAILED;
+            }
+            break;
+        case LINK_FRAME:
+            result = end_answer(client, server, errorp);
+            break;
+        case LINK_END:
+            free(error);
+            *errorp = client_reopen(client, server);
+            return *errorp ? PS_FAILED : PS_OK;
+        }
+        if (result != PS_OK) {
+            return result;
+        }
+    }
+}
+
+static void
+fill_fds(struct ps_client *client, bool input)
+{
+    struct control *control = client->config.control;
+    struct pollfd *fds = client->fds;
+
+    fds[0].fd = control ? control_signal_fd(control) : -1;
+    fds[1].fd = control && input ? control_input_fd(control) : -1;
+    fds[2].fd = client->heartbeat ? heartbeat_fd(client->heartbeat) : -1;
+    fds[3].fd = client->group ? group_link_fd(client->group) : -1;
+    for (int i = 0; i < N_FIXED; i++) {
+        fds[i].events = POLLIN;
+        fds[i].revents = 0;
+    }
+    if (client->group) {
+        fds[3].events = group_link_events(client->group);
+    }
+    for (int i = 0; i < client->config.n_servers; i++) {
+        const struct link *link = &client->servers[i].channel.link;
+
+        fds[N_FIXED + i].fd = link->fd;
+        fds[N_FIXED + i].events = link_events(link);
+        fds[N_FIXED + i].revents = 0;
+    }
+}
+
+static int
+poll_until(struct pollfd *fds, int n, int64_t until_us)
+{
+    int64_t left = until_us - report_monotonic_us();
+    struct timespec ts = { .tv_sec = 0 };
+
+    if (until_us == INT64_MAX) {
+        return poll(fds, n, -1);
+    }
+    if (left > 0) {
+        ts.tv_sec = left / 1000000;
+        ts.tv_nsec = left % 1000000 * 1000;
+    }
+    return ppoll(fds, n, &ts, NULL);
+}
+
+static enum ps_result
+client_step(struct ps_client *client, bool input, int64_t until_us,
+            char **errorp)
+{
+    struct control *control = client->config.control;
+    struct pollfd *fds = client->fds;
+    bool all = client->opened, gone_back = client->gone_back;
+    bool waits = !client->group || group_link_waits(client->group);
+
+    client->opened = false;
+    fill_fds(client, input);
+    if (poll_until(fds, N_FIXED + client->config.n_servers,
+                   all || !waits ? 0 : until_us) < 0 && errno != EINTR) {
+        *errorp = message("poll: %s", strerror(errno));
+        return PS_FAILED;
+    }
+    if (fds[0].revents) {
+        control_run(control);
+        if (control_stopped(control)) {
+            return PS_ENDED;
+        }
+    }
+    if (fds[2].revents) {
+        *errorp = heartbeat_failure(client->heartbeat);
+        return PS_FAILED;
+    }
+    if (client->group && (fds[3].revents || !waits)) {
+        enum ps_result result = client_run_group(client, errorp);
+
+        if (result != PS_OK) {
+            return result;
+        }
+    }
+    for (int i = 0; i < client->config.n_servers; i++) {
+        struct client_server *server = &client->servers[i];
+        enum ps_result result = PS_OK;
+
+        if (fds[N_FIXED + i].revents & POLLOUT) {
+            link_flush(&server->channel.link);  /* An error shows below. */
+        }
+        if (all || fds[N_FIXED + i].revents & ~POLLOUT) {
+            result = server_run(client, server, errorp);
+        }
+        if (result != PS_OK || client->gone_back != gone_back) {
+            return result;      /* The other connections are others now. */
+        }
+    }
+    return PS_OK;
+}
 
 char *
 ps_client_create(const struct ps_client_config *config,
@@ -28,7 +641,7 @@ ps_client_create(const struct ps_client_config *config,
 
     client->config = *config;
     client->servers = allocate(config->n_servers, sizeof *client->servers);
-    client->fds = allocate(CLIENT_N_FIXED + config->n_servers,
+    client->fds = allocate(N_FIXED + config->n_servers,
                            sizeof *client->fds);
     for (int i = 0; i < config->n_servers; i++) {
         hello.shard = i;
@@ -110,7 +723,7 @@ go_on_together(struct ps_client *client)
     }
 }
 
-enum ps_result
+static enum ps_result
 client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
               char **errorp)
 {
@@ -286,7 +899,7 @@ ps_client_receive(struct ps_client *client, struct sync_message *m)
         return false;
     }
     *m = client->messages[client->first_message];
-    client->first_message = (client->first_message + 1) % CLIENT_MAX_MESSAGES;
+    client->first_message = (client->first_message + 1) % MAX_MESSAGES;
     client->n_messages--;
     return true;
 }
@@ -337,6 +950,23 @@ ps_client_idle(struct ps_client *client, float *weights, uint64_t *iteration,
         result = client_finish(client, weights, iteration, errorp);
     }
     return result;
+}
+
+enum ps_result
+ps_client_resume(struct ps_client *client, float *weights,
+                 uint64_t *iteration, char **errorp)
+{
+    struct client_server *central = client->servers;
+
+    *errorp = NULL;
+    if (!client->rests) {
+        return PS_OK;
+    }
+    client->rests = false;
+    central->n_owed++;
+    central->got_from = shard_end(&central->shard);
+    say(client, FRAME_PULL);
+    return client_finish(client, weights, iteration, errorp);
 }
 
 double

@@ -5,11 +5,11 @@
 
 /* What the parts of a server share.
  *
- * server.c has the loop, server-peer.c the connections, server-join.c who
- * comes and goes, server-training.c a scheme's frames, server-store.c a
- * store's, central.c and central-frames.c group servers.
+ * server.c has the connections and the workers that come and go,
+ * server-training.c the frames of a scheme, server-store.c those of a store,
+ * trainer/groups/central.c those of group servers.
  *
- * A "peer" is a connection, a "member" one of the job's workers, which may
+ * A "conn" is a connection, a "member" one of the job's workers, which may
  * lose its connection and come back with another one.  What a member has
  * sent is numbered, so that what it sends again is not taken twice.
  *
@@ -30,8 +30,8 @@ struct store;
 
 #define MAX_EXTRA_HOSTS 8      /* Group servers, more than workers. */
 
-struct peer {
-    struct link link;           /* Without a socket if the peer is unused. */
+struct conn {
+    struct link link;           /* Without a socket if it is unused. */
     char *name;                 /* For messages. */
     int rank;                   /* -1 until its hello. */
     int host;                   /* Of central.c, if it is a group server; 0:
@@ -74,8 +74,8 @@ struct server {
 
     int listener, control_listener;
     uint16_t control_port;
-    struct peer *peers;
-    int n_peers;
+    struct conn *conns;
+    int n_conns;
     struct member *members;
     bool begun;                 /* The first weights are there. */
     bool ending;                /* A worker has said bye. */
@@ -92,50 +92,40 @@ struct server {
 /* Ends the training for everybody; takes ownership of 'why'. */
 void server_fail(struct server *, char *why);
 
-/* server-peer.c */
-void peer_close(struct server *, struct peer *);
+/* Whether all workers have joined since the server's epoch began. */
+bool server_complete(const struct server *);
+
+/* The connection that 'rank' has for heartbeats if 'control', else for data,
+ * or NULL. */
+struct conn *server_find_conn(struct server *, int rank, bool control);
+
+void conn_close(struct server *, struct conn *);
 
 /* Sends a last frame, as far as it goes without waiting. */
-void peer_send_last(struct peer *, enum frame_type, const char *text);
+void conn_send_last(struct conn *, enum frame_type, const char *text);
 
-/* Answers a heartbeat, unless the peer does not read the answers. */
-void peer_send_heartbeat(const struct server *, struct peer *);
-
-/* Takes what has come. */
-void peer_run(struct server *, struct peer *);
-
-/* Whether an answer to the next frame has room in the link.  A worker that
- * takes no answers is not listened to either. */
-bool peer_can_answer(const struct peer *);
-
-/* server-join.c */
-struct peer *server_find_peer(struct server *, int rank, bool control);
-char *server_take_hello(struct server *, struct peer *);
-void server_lose(struct server *, struct peer *, char *why);
-void server_expire(struct server *);
-bool server_complete(const struct server *);
+/* Answers a heartbeat, unless its answers are not read. */
+void conn_send_heartbeat(const struct server *, struct conn *);
 
 /* server-training.c */
 void training_answer(struct server *);
 void training_keep(struct server *);
-char *training_begin_frame(struct server *, struct peer *, bool *known);
-char *training_end_frame(struct server *, struct peer *);
+char *training_begin_frame(struct server *, struct conn *, bool *known);
+char *training_end_frame(struct server *, struct conn *);
 
-/* central.c */
+/* trainer/groups/central.c */
 char *central_create(struct server *, uint16_t port);
 void central_destroy(struct server *);
 void central_run(struct server *);
-void central_drop(struct server *, struct peer *, char *why);
+void central_drop(struct server *, struct conn *, char *why);
 void central_rewind(struct server *);
 bool central_has_group(const struct server *, int rank);
-
-/* central-frames.c */
-char *central_begin_frame(struct server *, struct peer *, bool *known);
-char *central_end_frame(struct server *, struct peer *, bool *known);
+char *central_begin_frame(struct server *, struct conn *, bool *known);
+char *central_end_frame(struct server *, struct conn *, bool *known);
 
 /* server-store.c */
-char *store_begin_frame(struct server *, struct peer *, bool *known);
-char *store_end_frame(struct server *, struct peer *);
-void store_finish(struct server *, struct peer *);
+char *store_begin_frame(struct server *, struct conn *, bool *known);
+char *store_end_frame(struct server *, struct conn *);
+void store_finish(struct server *, struct conn *);
 
 #endif /* trainer/ps/server-private.h */

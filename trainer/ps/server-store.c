@@ -32,9 +32,9 @@ copied(const struct server *server, const struct frame *frame)
 }
 
 char *
-store_begin_frame(struct server *server, struct peer *peer, bool *known)
+store_begin_frame(struct server *server, struct conn *conn, bool *known)
 {
-    const struct frame *frame = &peer->link.frame;
+    const struct frame *frame = &conn->link.frame;
     bool right = server->begun && frame->n
                  && frame->body_length <= FRAME_MAX_UPDATE
                  && copied(server, frame) <= MAX_COPIED;
@@ -55,7 +55,7 @@ store_begin_frame(struct server *server, struct peer *peer, bool *known)
         *known = false;
         return NULL;
     }
-    link_keep_body(&peer->link);
+    link_keep_body(&conn->link);
     return right ? NULL
                  : message("frame of type %d, %u values from %llu: not "
                            "allowed here", frame->type, frame->n,
@@ -84,32 +84,32 @@ take_keys(struct server *server, const struct link *link)
 }
 
 static void
-answer_values(struct server *server, struct peer *peer)
+answer_values(struct server *server, struct conn *conn)
 {
-    const struct frame *request = &peer->link.frame;
+    const struct frame *request = &conn->link.frame;
     struct frame frame = {
         .type = FRAME_VALUES, .sequence = request->sequence,
         .first = request->first, .n = request->n,
     };
 
     if (request->type == FRAME_UPDATE || request->type == FRAME_READ) {
-        link_send(&peer->link, &frame,
+        link_send(&conn->link, &frame,
                   store_values(server->store, request->first));
     } else {
         frame.n *= server->store->width;
         sparse_read(server->store->sparse, server->scratch, request->n,
-                    link_send_space(&peer->link, &frame));
+                    link_send_space(&conn->link, &frame));
     }
 }
 
 /* Makes an update, unless it was made before its connection was lost: reads
  * and updates are numbered as they are sent, and sent again in that order. */
 static void
-make_update(struct server *server, struct peer *peer)
+make_update(struct server *server, struct conn *conn)
 {
-    struct link *link = &peer->link;
+    struct link *link = &conn->link;
     const struct frame *frame = &link->frame;
-    struct member *member = &server->members[peer->rank];
+    struct member *member = &server->members[conn->rank];
 
     if (frame->sequence > member->sequence) {
         member->sequence = frame->sequence;
@@ -123,41 +123,41 @@ make_update(struct server *server, struct peer *peer)
                           (const float *) (link->body + skip));
         }
     }
-    peer->owes_ack = true;
-    peer->more = frame->flags & FRAME_MORE;
+    conn->owes_ack = true;
+    conn->more = frame->flags & FRAME_MORE;
 }
 
 char *
-store_end_frame(struct server *server, struct peer *peer)
+store_end_frame(struct server *server, struct conn *conn)
 {
-    const struct frame *frame = &peer->link.frame;
+    const struct frame *frame = &conn->link.frame;
     bool update = frame->type == FRAME_UPDATE
                   || frame->type == FRAME_UPDATE_KEYS;
     bool keys = frame->type == FRAME_UPDATE_KEYS
                 || frame->type == FRAME_READ_KEYS;
-    char *error = keys ? take_keys(server, &peer->link) : NULL;
+    char *error = keys ? take_keys(server, &conn->link) : NULL;
 
     if (!error && update) {
-        make_update(server, peer);
+        make_update(server, conn);
     }
     if (!error && (!update || frame->flags & FRAME_ANSWER)) {
-        answer_values(server, peer);
+        answer_values(server, conn);
     }
     return error;
 }
 
 /* What has come has been taken: says so, once for all of it. */
 void
-store_finish(struct server *server, struct peer *peer)
+store_finish(struct server *server, struct conn *conn)
 {
-    if (peer->owes_ack && !peer->more) {
+    if (conn->owes_ack && !conn->more) {
         struct frame frame = {
             .type = FRAME_ACK,
-            .sequence = server->members[peer->rank].sequence,
+            .sequence = server->members[conn->rank].sequence,
         };
 
-        peer->owes_ack = false;
-        link_send(&peer->link, &frame, NULL);
+        conn->owes_ack = false;
+        link_send(&conn->link, &frame, NULL);
     }
-    link_flush(&peer->link);            /* An error shows when receiving. */
+    link_flush(&conn->link);            /* An error shows when receiving. */
 }

@@ -20,74 +20,74 @@ send_messages(struct server *server)
 
     while (!server->over
            && server->class->take(server->sync, &rank, &body)) {
-        struct peer *peer = server_find_peer(server, rank, false);
+        struct conn *conn = server_find_conn(server, rank, false);
         struct frame frame = { .type = FRAME_SCHEME };
 
-        if (!peer || peer->bye) {
+        if (!conn || conn->bye) {
             continue;
         }
-        if (!link_has_room(&peer->link, sizeof body)) {
+        if (!link_has_room(&conn->link, sizeof body)) {
             server_fail(server, message("worker %d does not read its "
                                         "messages", rank));
             return;
         }
-        link_send_copy(&peer->link, &frame, &body);
+        link_send_copy(&conn->link, &frame, &body);
     }
 }
 
-/* Sends 'peer' the weights from frame->first on that it does not have. */
+/* Sends 'conn' the weights from frame->first on that it does not have. */
 static void
-send_range(struct server *server, struct peer *peer, struct frame *frame)
+send_range(struct server *server, struct conn *conn, struct frame *frame)
 {
     const float *weights = server->class->weights(server->sync);
 
     frame->type = FRAME_WEIGHTS;
-    frame->n = peer->sent_from - frame->first;
-    link_send(&peer->link, frame,
+    frame->n = conn->sent_from - frame->first;
+    link_send(&conn->link, frame,
               weights + (frame->first - server->shard.first));
-    peer->sent_from = frame->first;
+    conn->sent_from = frame->first;
 }
 
-/* Sends what there is already of the weights that follow those which 'peer'
+/* Sends what there is already of the weights that follow those which 'conn'
  * has, but not so much that the rest has no room. */
 static void
-send_fresh(struct server *server, struct peer *peer)
+send_fresh(struct server *server, struct conn *conn)
 {
     struct frame frame = { .first = server->shard.first };
 
     frame.first += server->class->fresh(server->sync, &frame.iteration);
-    if (frame.first < peer->sent_from
-        && peer->link.n_pieces < LINK_MAX_PIECES / 2) {
-        send_range(server, peer, &frame);
+    if (frame.first < conn->sent_from
+        && conn->link.n_pieces < LINK_MAX_PIECES / 2) {
+        send_range(server, conn, &frame);
     }
 }
 
-/* Sends weights to 'peer' if the scheme lets it have them. */
+/* Sends weights to 'conn' if the scheme lets it have them. */
 static void
-send_weights(struct server *server, struct peer *peer)
+send_weights(struct server *server, struct conn *conn)
 {
     struct frame frame = { .first = server->shard.first };
 
-    if (peer->waiting
-        && (!server->central || central_has_group(server, peer->rank))
-        && server->class->ready(server->sync, peer->rank, &frame.iteration,
+    if (conn->waiting
+        && (!server->central || central_has_group(server, conn->rank))
+        && server->class->ready(server->sync, conn->rank, &frame.iteration,
                                 &frame.value)) {
-        peer->waiting--;
-        send_range(server, peer, &frame);
-        peer->sent_from = shard_end(&server->shard);
+        conn->waiting--;
+        send_range(server, conn, &frame);
+        conn->sent_from = shard_end(&server->shard);
         if (server->class->sent) {
-            server->class->sent(server->sync, peer->rank);
+            server->class->sent(server->sync, conn->rank);
         }
     } else if (server->class->fresh) {
-        send_fresh(server, peer);
+        send_fresh(server, conn);
     }
 }
 
-/* Whether 'peer' may wait for something, be it a message. */
+/* Whether 'conn' may wait for something, be it a message. */
 static bool
-listens(const struct server *server, const struct peer *peer)
+listens(const struct server *server, const struct conn *conn)
 {
-    return peer->waiting || (server->ending && server->class->message);
+    return conn->waiting || (server->ending && server->class->message);
 }
 
 static bool
@@ -102,18 +102,18 @@ training_answer(struct server *server)
     if (server->class->take && may_go_on(server)) {
         send_messages(server);
     }
-    for (int i = 0; i < server->n_peers; i++) {
-        struct peer *peer = &server->peers[i];
+    for (int i = 0; i < server->n_conns; i++) {
+        struct conn *conn = &server->conns[i];
 
-        if (peer->rank < 0 || peer->channel != FRAME_TRAINING || peer->bye) {
+        if (conn->rank < 0 || conn->channel != FRAME_TRAINING || conn->bye) {
             continue;
         }
-        if (server->ending && listens(server, peer)) {
-            peer_send_last(peer, FRAME_BYE, NULL);
+        if (server->ending && listens(server, conn)) {
+            conn_send_last(conn, FRAME_BYE, NULL);
         } else if (may_go_on(server)) {
-            send_weights(server, peer);
+            send_weights(server, conn);
         }
-        link_flush(&peer->link);        /* An error shows when receiving. */
+        link_flush(&conn->link);        /* An error shows when receiving. */
     }
 }
 
@@ -147,48 +147,48 @@ max_waiting(const struct server *server)
 /* A gradient goes to the inbox.  Of a part that a lost connection has left
  * there unfinished, nothing counts until the worker sends it again. */
 static char *
-begin_push(struct server *server, struct peer *peer)
+begin_push(struct server *server, struct conn *conn)
 {
-    const struct frame *frame = &peer->link.frame;
-    const struct member *member = &server->members[peer->rank];
-    float *inbox = server->class->inbox(server->sync, peer->rank);
+    const struct frame *frame = &conn->link.frame;
+    const struct member *member = &server->members[conn->rank];
+    float *inbox = server->class->inbox(server->sync, conn->rank);
 
     if (!server->begun || server->central
-        || peer->waiting >= max_waiting(server)
+        || conn->waiting >= max_waiting(server)
         || frame->sequence != member->sequence + 1
         || !fits_gradient(server, member, frame, frame->type == FRAME_PUSH)) {
         return message("gradient %llu of %u values from %llu: not allowed "
                        "now", (unsigned long long) frame->sequence, frame->n,
                        (unsigned long long) frame->first);
     }
-    link_set_body(&peer->link, inbox + (frame->first - server->shard.first));
+    link_set_body(&conn->link, inbox + (frame->first - server->shard.first));
     return NULL;
 }
 
 /* Says where the body belongs, or what is wrong. */
 char *
-training_begin_frame(struct server *server, struct peer *peer, bool *known)
+training_begin_frame(struct server *server, struct conn *conn, bool *known)
 {
-    const struct frame *frame = &peer->link.frame;
+    const struct frame *frame = &conn->link.frame;
     bool right = true;
 
     *known = true;
     switch (frame->type) {
     case FRAME_PART:
     case FRAME_PUSH:
-        return begin_push(server, peer);
+        return begin_push(server, conn);
     case FRAME_INIT:
-        right = !peer->rank && !server->begun && fits_shard(server, frame);
-        link_set_body(&peer->link, right
+        right = !conn->rank && !server->begun && fits_shard(server, frame);
+        link_set_body(&conn->link, right
                       ? server->class->weights(server->sync) : NULL);
         break;
     case FRAME_SCHEME:
         right = server->begun && server->class->message
                 && server_complete(server);
-        link_set_body(&peer->link, &peer->message);
+        link_set_body(&conn->link, &conn->message);
         break;
     case FRAME_PULL:
-        right = server->begun && server->central && !peer->waiting;
+        right = server->begun && server->central && !conn->waiting;
         break;
     default:
         *known = false;
@@ -227,30 +227,30 @@ training_keep(struct server *server)
 }
 
 static char *
-end_part(struct server *server, struct peer *peer)
+end_part(struct server *server, struct conn *conn)
 {
-    const struct frame *frame = &peer->link.frame;
+    const struct frame *frame = &conn->link.frame;
 
-    server->members[peer->rank].from = frame->first;
+    server->members[conn->rank].from = frame->first;
     return server->ending || !server->class->part
            ? NULL
-           : server->class->part(server->sync, peer->rank, frame->iteration,
+           : server->class->part(server->sync, conn->rank, frame->iteration,
                                  frame->samples,
                                  frame->first - server->shard.first);
 }
 
 static char *
-end_push(struct server *server, struct peer *peer)
+end_push(struct server *server, struct conn *conn)
 {
-    const struct frame *frame = &peer->link.frame;
-    struct member *member = &server->members[peer->rank];
+    const struct frame *frame = &conn->link.frame;
+    struct member *member = &server->members[conn->rank];
     char *error = NULL;
 
-    peer->waiting += !peer->bye;
+    conn->waiting += !conn->bye;
     member->sequence++;
     member->from = shard_end(&server->shard);
     if (!server->ending) {
-        error = server->class->push(server->sync, peer->rank,
+        error = server->class->push(server->sync, conn->rank,
                                     frame->iteration, frame->samples,
                                     frame->value);
     }
@@ -262,17 +262,17 @@ end_push(struct server *server, struct peer *peer)
 
 /* A whole frame has come. */
 char *
-training_end_frame(struct server *server, struct peer *peer)
+training_end_frame(struct server *server, struct conn *conn)
 {
-    const struct frame *frame = &peer->link.frame;
+    const struct frame *frame = &conn->link.frame;
     char *error = NULL;
 
     switch (frame->type) {
     case FRAME_PART:
-        error = end_part(server, peer);
+        error = end_part(server, conn);
         break;
     case FRAME_PUSH:
-        error = end_push(server, peer);
+        error = end_push(server, conn);
         break;
     case FRAME_INIT:
         server->begun = true;
@@ -280,8 +280,8 @@ training_end_frame(struct server *server, struct peer *peer)
         break;
     case FRAME_SCHEME:
         if (!server->ending) {
-            error = server->class->message(server->sync, peer->rank,
-                                           &peer->message);
+            error = server->class->message(server->sync, conn->rank,
+                                           &conn->message);
         }
         break;
     default:

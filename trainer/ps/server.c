@@ -3,24 +3,663 @@
 #include "trainer/ps/server-private.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "trainer/backend/backend.h"
-#include "trainer/process/control.h"
 #include "base/memory.h"
+#include "trainer/backend/backend.h"
 #include "trainer/net/address.h"
-#include "trainer/ps/store.h"
+#include "trainer/process/control.h"
 #include "trainer/process/report.h"
+#include "trainer/ps/checkpoint.h"
+#include "trainer/ps/store.h"
+#include "trainer/schemes/optimiser.h"
 #include "trainer/schemes/sync.h"
 
-#define MAX_STRANGERS 8         /* Connections without a hello. */
-#define N_FIXED 4               /* Descriptors that are not peers'. */
+#define HELLO_US 10000000       /* A stranger must say hello in so long. */
+#define JOIN_US 60000000        /* After the first hello all must come. */
+#define MAX_UNKNOWN 8         /* Connections without a hello. */
+#define N_FIXED 4               /* Descriptors that are not conns'. */
+
+void
+conn_close(struct server *server, struct conn *conn)
+{
+    server->n_sent += conn->link.n_sent;
+    server->n_received += conn->link.n_received;
+    link_close(&conn->link);
+    free(conn->name);
+    memset(conn, 0, sizeof *conn);
+    conn->link.fd = -1;
+    conn->rank = -1;
+}
+
+void
+conn_send_last(struct conn *conn, enum frame_type type, const char *text)
+{
+    struct frame frame = {
+        .type = type,
+        .body_length = text ? strlen(text) : 0,
+    };
+
+    conn->bye = true;
+    conn->waiting = false;
+    if (link_has_room(&conn->link, FRAME_MAX_TEXT)) {
+        link_send_copy(&conn->link, &frame, text);
+        link_flush(&conn->link);
+    }
+}
+
+void
+conn_send_heartbeat(const struct server *server, struct conn *conn)
+{
+    struct frame frame = {
+        .type = FRAME_HEARTBEAT, .iteration = server->iteration,
+    };
+
+    if (link_has_room(&conn->link, 0)) {
+        link_send(&conn->link, &frame, NULL);
+        link_flush(&conn->link);        /* An error shows when receiving. */
+    }
+}
+
+/* All but the rank and the state must be the same; heartbeats say nothing
+ * about the kind of job. */
+static bool
+hello_agrees(const struct frame_hello *a, const struct frame_hello *b)
+{
+    struct frame_hello same = *a;
+    uint8_t x[FRAME_HELLO_LENGTH], y[FRAME_HELLO_LENGTH];
+
+    same.rank = b->rank;
+    same.epoch = b->epoch;
+    same.sequence = b->sequence;
+    same.rewind = b->rewind;
+    same.channel = a->channel == FRAME_CONTROL ? b->channel : a->channel;
+    frame_hello_encode(&same, x);
+    frame_hello_encode(b, y);
+    return !memcmp(x, y, sizeof x);
+}
+
+/* A number that no earlier state of this or another server had. */
+static void
+new_epoch(struct server *server)
+{
+    do {
+        if (getrandom(&server->epoch, sizeof server->epoch, 0)
+            != sizeof server->epoch) {
+            server->epoch = report_monotonic_us();
+        }
+    } while (server->epoch == FRAME_NONE);
+}
+
+/* Everybody has to join anew, and begins to count anew. */
+static void
+begin_epoch(struct server *server, int64_t lost_us)
+{
+    new_epoch(server);
+    server->first_hello_us = report_monotonic_us();
+    for (int i = 0; i < server->config->n_workers; i++) {
+        struct member *member = &server->members[i];
+
+        member->joined = member->present = false;
+        member->sequence = 0;
+        member->from = shard_end(&server->shard);
+        member->lost_us = lost_us;
+        member->heard_us = 0;
+    }
+}
+
+static char *
+prepare_training(struct server *server)
+{
+    const struct ps_server_config *config = server->config;
+    const struct frame_hello *hello = &server->hello;
+    uint64_t last = FRAME_NONE;
+    char *error;
+
+    if (server->central && hello->n_shards > 1) {
+        return message("scheme %s: one server is allowed",
+                       server->class->name);
+    }
+    server->sync = server->class->create(&(struct sync_config) {
+        .backend = server->backend,
+        .n_workers = config->n_workers,
+        .n = server->shard.n,
+        .optimiser = optimiser_defaults(
+            optimiser_by_number(hello->optimiser), hello->learning_rate,
+            hello->momentum),
+        .spec = config->sync,
+        .follows = hello->shard > 0,
+    });
+    if (config->resume) {
+        last = checkpoint_last(config->checkpoint, hello->shard,
+                               hello->n_shards);
+    }
+    if (last == FRAME_NONE) {
+        return NULL;
+    }
+    error = checkpoint_read(config->checkpoint, hello, last, server->class,
+                            server->sync);
+    if (!error) {
+        server->begun = true;
+        server->iteration = server->saved = last;
+        fprintf(stderr, "server: goes on from iteration %"PRIu64"\n", last);
+    }
+    return error;
+}
+
+static char *
+prepare_store(struct server *server)
+{
+    const struct frame_hello *hello = &server->hello;
+    struct optimiser_config optimiser = optimiser_defaults(
+        optimiser_by_number(hello->optimiser), hello->learning_rate,
+        hello->momentum);
+
+    if (server->config->checkpoint) {
+        return message("a store has no checkpoints");
+    }
+    server->keys = shard_range(hello->key_space, hello->shard,
+                               hello->n_shards);
+    server->store = store_create(server->shard, hello->width, &optimiser);
+    server->begun = true;
+    return NULL;
+}
+
+static char *
+prepare(struct server *server, const struct frame_hello *hello)
+{
+    server->hello = *hello;
+    server->prepared = true;
+    server->shard = shard_range(hello->n_parameters, hello->shard,
+                                hello->n_shards);
+    begin_epoch(server, 0);
+    return hello->channel == FRAME_STORE ? prepare_store(server)
+                                         : prepare_training(server);
+}
+
+bool
+server_complete(const struct server *server)
+{
+    for (int i = 0; i < server->config->n_workers; i++) {
+        if (!server->members[i].joined) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Goes back to the checkpoint of 'iteration'.  All workers are to come again
+ * and are told that the epoch is another one. */
+static char *
+server_rewind(struct server *server, uint64_t iteration)
+{
+    const struct ps_server_config *config = server->config;
+    char *error = NULL;
+
+    if (!config->checkpoint || !server->sync) {
+        return message("there are no checkpoints to go back to");
+    }
+
+    /* Another server may be ahead of us: then it is to go back further. */
+    if (server->saved != FRAME_NONE && iteration > server->saved) {
+        iteration = server->saved;
+    }
+    error = checkpoint_read(config->checkpoint, &server->hello, iteration,
+                            server->class, server->sync);
+    if (error) {
+        return error;
+    }
+    fprintf(stderr, "server: goes back to iteration %"PRIu64"\n", iteration);
+    checkpoint_remove(config->checkpoint, &server->hello,
+                      iteration + config->checkpoint_every);
+    server->begun = true;
+    server->iteration = server->saved = iteration;
+    begin_epoch(server, report_monotonic_us());
+    if (server->central) {
+        central_rewind(server);
+    }
+    for (int i = 0; i < server->n_conns; i++) {
+        if (server->conns[i].rank >= 0
+            && server->conns[i].channel == FRAME_TRAINING) {
+            conn_close(server, &server->conns[i]);
+        }
+    }
+    return NULL;
+}
+
+struct conn *
+server_find_conn(struct server *server, int rank, bool control)
+{
+    for (int i = 0; i < server->n_conns; i++) {
+        struct conn *conn = &server->conns[i];
+
+        if (conn->link.fd >= 0 && conn->rank == rank
+            && (conn->channel == FRAME_CONTROL) == control) {
+            return conn;
+        }
+    }
+    return NULL;
+}
+
+/* Whether the scheme has said, or may have, what it does not say again, unless
+ * all begin again at a checkpoint. */
+static bool
+cannot_lose(const struct server *server)
+{
+    return server->sync && server->class->take
+           && !server->class->may_be_missed;
+}
+
+static bool
+has_checkpoints(const struct server *server)
+{
+    return server->sync && server->config->checkpoint;
+}
+
+/* Makes 'hello' be one of our epoch, or says why it cannot. */
+static char *
+reconcile(struct server *server, const struct frame_hello *hello)
+{
+    const struct member *member = &server->members[hello->rank];
+    bool ours = hello->epoch == server->epoch;
+    struct conn *other = server_find_conn(server, hello->rank, false);
+
+    if (ours && hello->rewind != FRAME_NONE) {
+        return server_rewind(server, hello->rewind);
+    }
+    if (ours && cannot_lose(server) && has_checkpoints(server)) {
+        return server_rewind(server, server->saved);
+    }
+    if (ours && cannot_lose(server)) {
+        return message("hello: worker %u lost its connection, which scheme "
+                       "%s cannot bear", hello->rank, server->class->name);
+    }
+    if (ours && hello->sequence > member->sequence + 1) {
+        return message("hello: worker %u has answers that were not given",
+                       hello->rank);
+    }
+    if (!ours && other) {
+        return message("hello: there is a worker %u already", hello->rank);
+    }
+    if (!ours && member->joined) {
+        /* The worker was started again and knows nothing. */
+        return has_checkpoints(server)
+               ? server_rewind(server, server->saved)
+               : message("hello: worker %u was started again, and there are "
+                         "no checkpoints", hello->rank);
+    }
+    if (other) {
+        conn_close(server, other);      /* It knows better than we. */
+    }
+    return NULL;
+}
+
+static void
+send_welcome(struct server *server, struct conn *conn)
+{
+    struct frame frame = { .type = FRAME_WELCOME };
+    struct frame_welcome welcome = {
+        .epoch = server->epoch,
+        .sequence = server->members[conn->rank].sequence,
+        .iteration = server->iteration,
+        .from = server->members[conn->rank].from,
+        .begun = server->begun,
+        .control_port = server->control_port,
+    };
+    uint8_t body[FRAME_WELCOME_LENGTH];
+
+    frame_welcome_encode(&welcome, body);
+    link_send_copy(&conn->link, &frame, body);
+    link_flush(&conn->link);            /* An error shows when receiving. */
+}
+
+static char *
+join_control(struct server *server, struct conn *conn,
+             const struct frame_hello *hello)
+{
+    struct conn *other = server_find_conn(server, hello->rank, true);
+
+    if (hello->epoch != server->epoch || !server->prepared) {
+        return message("hello: heartbeats of a worker that is not known");
+    }
+    if (other) {
+        conn_close(server, other);
+    }
+    conn->rank = hello->rank;
+    conn->channel = FRAME_CONTROL;
+    if (server->members[hello->rank].present) {
+        server->members[hello->rank].heard_us = report_monotonic_us();
+    }
+    link_mark_control(conn->link.fd);
+    return NULL;
+}
+
+static char *
+server_take_hello(struct server *server, struct conn *conn)
+{
+    struct frame_hello hello;
+    struct member *member;
+    char *error = frame_hello_decode(conn->hello, &hello);
+
+    if (!error && hello.channel == FRAME_PEERS) {
+        error = message("hello: of a peer, which trains without servers");
+    }
+    if (!error && hello.n_workers != server->config->n_workers) {
+        error = message("hello: one of %u workers, %d are expected",
+                        hello.n_workers, server->config->n_workers);
+    }
+    if (!error && hello.channel > FRAME_CONTROL) {
+        error = message("hello: this is a server, not a peer or a node");
+    }
+    if (!error && hello.channel == FRAME_CONTROL) {
+        return join_control(server, conn, &hello);
+    }
+    if (!error && server->prepared && !hello_agrees(&hello, &server->hello)) {
+        error = message("hello: worker %u's model, data or servers differ "
+                        "from those of worker %u", hello.rank,
+                        server->hello.rank);
+    }
+    if (error) {
+        return error;
+    }
+    if (!server->prepared) {
+        error = prepare(server, &hello);
+        if (error) {
+            server_fail(server, duplicate(error));
+            return error;
+        }
+    }
+    error = reconcile(server, &hello);
+    if (error) {
+        return error;
+    }
+    member = &server->members[hello.rank];
+    member->joined = member->present = true;
+    member->lost_us = 0;
+    conn->rank = hello.rank;
+    conn->channel = hello.channel;
+    conn->waiting = hello.channel == FRAME_TRAINING
+                    && (hello.epoch != server->epoch
+                        || hello.rewind != FRAME_NONE
+                        || hello.sequence <= member->sequence);
+    conn->sent_from = shard_end(&server->shard);
+    send_welcome(server, conn);
+    return NULL;
+}
+
+/* The connection of 'conn', a worker's, has ended; it may come back. */
+static void
+server_lose(struct server *server, struct conn *conn, char *why)
+{
+    struct member *member = &server->members[conn->rank];
+
+    if (cannot_lose(server) && !has_checkpoints(server)) {
+        server_fail(server, message(
+            "worker %d at %s lost its connection (%s) at iteration %"PRIu64
+            ", which scheme %s cannot bear", conn->rank, conn->name,
+            why ? why : "closed", server->iteration, server->class->name));
+        conn_close(server, conn);
+        free(why);
+        return;
+    }
+    member->present = false;
+    member->lost_us = report_monotonic_us();
+    member->heard_us = 0;               /* Its heartbeats begin again too. */
+    fprintf(stderr, "server: worker %d at %s is away (%s), waiting %"PRId64
+            " s for it\n", conn->rank, conn->name, why ? why : "closed",
+            server->config->patience_us / 1000000);
+    conn_close(server, conn);
+    free(why);
+}
+
+static void
+expire_member(struct server *server, int rank, int64_t now)
+{
+    const struct ps_server_config *config = server->config;
+    struct member *member = &server->members[rank];
+
+    if (member->lost_us && now - member->lost_us > config->patience_us) {
+        server_fail(server, message("worker %d is gone at iteration %"PRIu64,
+                                    rank, server->iteration));
+    } else if (member->heard_us && config->deadline_us
+               && now - member->heard_us > config->deadline_us) {
+        server_fail(server, message("worker %d is silent for %"PRId64" s at "
+                                    "iteration %"PRIu64, rank,
+                                    (now - member->heard_us) / 1000000,
+                                    server->iteration));
+    }
+}
+
+/* Ends strangers that say nothing, workers that do not come back, and a job
+ * that never becomes complete. */
+static void
+server_expire(struct server *server)
+{
+    int64_t now = report_monotonic_us();
+    int n_joined = 0;
+
+    for (int i = 0; i < server->n_conns; i++) {
+        struct conn *conn = &server->conns[i];
+
+        if (conn->link.fd >= 0 && conn->rank < 0 && !conn->host
+            && now - conn->since_us > HELLO_US) {
+            fprintf(stderr, "server: %s: no hello, closed\n", conn->name);
+            conn_close(server, conn);
+        }
+    }
+    for (int i = 0; i < server->config->n_workers && !server->ending; i++) {
+        expire_member(server, i, now);
+        n_joined += server->members[i].joined;
+    }
+    if (server->prepared && !server->over && !server->ending
+        && n_joined < server->config->n_workers
+        && now - server->first_hello_us > JOIN_US) {
+        server_fail(server, message("only %d of %d workers came in %d s",
+                                    n_joined, server->config->n_workers,
+                                    JOIN_US / 1000000));
+    }
+}
+
+/* Frames of every kind of job. */
+static char *
+begin_common_frame(struct conn *conn)
+{
+    const struct frame *frame = &conn->link.frame;
+    bool known = conn->rank >= 0, right = false;
+
+    switch (frame->type) {
+    case FRAME_HELLO:
+        right = !known;
+        link_set_body(&conn->link, conn->hello);
+        break;
+    case FRAME_BYE:
+        right = known;
+        break;
+    case FRAME_HEARTBEAT:
+        right = known && conn->channel == FRAME_CONTROL;
+        break;
+    default:
+        break;
+    }
+    return right ? NULL
+                 : message("frame of type %d, %u values from %llu: not "
+                           "allowed now", frame->type, frame->n,
+                           (unsigned long long) frame->first);
+}
+
+/* A header has come.  Says where the body belongs, or what is wrong. */
+static char *
+begin_frame(struct server *server, struct conn *conn)
+{
+    bool taken = false;
+    char *error = NULL;
+
+    if (server->central) {
+        error = central_begin_frame(server, conn, &taken);
+    }
+    if (taken) {
+        return error;
+    }
+    if (conn->rank >= 0 && conn->channel == FRAME_TRAINING) {
+        error = training_begin_frame(server, conn, &taken);
+    } else if (conn->rank >= 0 && conn->channel == FRAME_STORE) {
+        error = store_begin_frame(server, conn, &taken);
+    }
+    return taken ? error : begin_common_frame(conn);
+}
+
+static void
+take_heartbeat(struct server *server, struct conn *conn)
+{
+    if (server->members[conn->rank].present) {
+        server->members[conn->rank].heard_us = report_monotonic_us();
+    }
+    conn_send_heartbeat(server, conn);
+}
+
+/* A whole frame has come. */
+static char *
+end_frame(struct server *server, struct conn *conn)
+{
+    bool taken = false;
+    char *error = NULL;
+
+    if (server->central) {
+        error = central_end_frame(server, conn, &taken);
+    }
+    if (taken) {
+        return error;
+    }
+    switch (conn->link.frame.type) {
+    case FRAME_HELLO:
+        error = server_take_hello(server, conn);
+        if (!error && server->sync) {
+            training_answer(server);
+        }
+        return error;
+    case FRAME_BYE:
+        conn->bye = true;
+        conn->waiting = false;
+        server->ending = true;
+        if (server->sync) {
+            training_answer(server);
+        }
+        return NULL;
+    case FRAME_HEARTBEAT:
+        take_heartbeat(server, conn);
+        return NULL;
+    default:
+        return conn->channel == FRAME_STORE
+               ? store_end_frame(server, conn)
+               : training_end_frame(server, conn);
+    }
+}
+
+static bool
+all_gone(const struct server *server)
+{
+    for (int i = 0; i < server->n_conns; i++) {
+        if (server->conns[i].rank >= 0
+            && server->conns[i].channel != FRAME_CONTROL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The connection of 'conn' has ended by itself; takes ownership of 'error',
+ * which is NULL for one that the conn closed between two frames. */
+static void
+conn_lost(struct server *server, struct conn *conn, char *error)
+{
+    if (conn->host) {
+        central_drop(server, conn, error);
+        return;
+    }
+    if (conn->rank >= 0 && conn->channel == FRAME_CONTROL) {
+        conn_close(server, conn);       /* The deadline sees to the rest. */
+    } else if (conn->rank < 0) {
+        if (error) {
+            fprintf(stderr, "server: %s: %s, closed\n", conn->name, error);
+            conn_send_last(conn, FRAME_ABORT, error);
+        }
+        conn_close(server, conn);
+    } else if (conn->bye || server->ending) {
+        server->ending = true;
+        conn_close(server, conn);
+        server->over = server->over || all_gone(server);
+        if (server->sync) {
+            training_answer(server);
+        }
+    } else {
+        server_lose(server, conn, error);
+        return;
+    }
+    free(error);
+}
+
+/* The conn has said what it must not say. */
+static void
+conn_wrong(struct server *server, struct conn *conn, char *error)
+{
+    if (conn->rank < 0 || conn->channel == FRAME_CONTROL) {
+        conn_lost(server, conn, error);
+    } else {
+        server_fail(server, message("worker %d at %s, iteration %llu: %s",
+                                    conn->rank, conn->name,
+                                    (unsigned long long) server->iteration,
+                                    error));
+        conn_close(server, conn);
+        free(error);
+    }
+}
+
+static bool
+conn_can_answer(const struct conn *conn)
+{
+    return link_has_room(&conn->link,
+                         conn->channel == FRAME_STORE ? FRAME_MAX_UPDATE : 0);
+}
+
+static void
+conn_run(struct server *server, struct conn *conn)
+{
+    while (conn->link.fd >= 0 && !server->over && conn_can_answer(conn)) {
+        char *error;
+
+        switch (link_receive(&conn->link, &error)) {
+        case LINK_AGAIN:
+            if (conn->rank >= 0 && conn->channel == FRAME_STORE) {
+                store_finish(server, conn);
+            }
+            return;
+        case LINK_HEADER:
+            error = begin_frame(server, conn);
+            break;
+        case LINK_FRAME:
+            error = end_frame(server, conn);
+            break;
+        case LINK_END:
+            conn_lost(server, conn, error);
+            return;
+        }
+        if (error) {
+            conn_wrong(server, conn, error);
+            return;
+        }
+        if (!conn_can_answer(conn)) {
+            link_flush(&conn->link);
+        }
+    }
+}
 
 void
 server_fail(struct server *server, char *why)
@@ -31,19 +670,19 @@ server_fail(struct server *server, char *why)
     }
     server->failure = why;
     server->over = true;
-    for (int i = 0; i < server->n_peers; i++) {
-        if (server->peers[i].rank >= 0) {
-            peer_send_last(&server->peers[i], FRAME_ABORT, why);
+    for (int i = 0; i < server->n_conns; i++) {
+        if (server->conns[i].rank >= 0) {
+            conn_send_last(&server->conns[i], FRAME_ABORT, why);
         }
     }
 }
 
-static struct peer *
-unused_peer(struct server *server)
+static struct conn *
+unused_conn(struct server *server)
 {
-    for (int i = 0; i < server->n_peers; i++) {
-        if (server->peers[i].link.fd < 0) {
-            return &server->peers[i];
+    for (int i = 0; i < server->n_conns; i++) {
+        if (server->conns[i].link.fd < 0) {
+            return &server->conns[i];
         }
     }
     return NULL;
@@ -52,8 +691,8 @@ unused_peer(struct server *server)
 static void
 server_accept(struct server *server, int listener)
 {
-    struct peer *peer = unused_peer(server);
-    int fd = peer ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+    struct conn *conn = unused_conn(server);
+    int fd = conn ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
     int error;
 
     if (fd < 0) {
@@ -65,16 +704,16 @@ server_accept(struct server *server, int listener)
         server_fail(server, message("connection: %s", strerror(error)));
         return;
     }
-    link_init(&peer->link, fd);
-    peer->name = address_peer(fd);
-    peer->since_us = report_monotonic_us();
+    link_init(&conn->link, fd);
+    conn->name = address_peer(fd);
+    conn->since_us = report_monotonic_us();
 }
 
 static void
 fill_fds(struct server *server, struct pollfd *fds)
 {
     struct control *control = server->config->control;
-    bool room = unused_peer(server) != NULL;
+    bool room = unused_conn(server) != NULL;
 
     fds[0].fd = control_signal_fd(control);
     fds[1].fd = control_input_fd(control);
@@ -84,12 +723,12 @@ fill_fds(struct server *server, struct pollfd *fds)
         fds[i].events = POLLIN;
         fds[i].revents = 0;
     }
-    for (int i = 0; i < server->n_peers; i++) {
-        const struct peer *peer = &server->peers[i];
+    for (int i = 0; i < server->n_conns; i++) {
+        const struct conn *conn = &server->conns[i];
 
-        fds[N_FIXED + i].fd = peer->link.fd;
-        fds[N_FIXED + i].events = link_events(&peer->link);
-        if (!peer_can_answer(peer)) {
+        fds[N_FIXED + i].fd = conn->link.fd;
+        fds[N_FIXED + i].events = link_events(&conn->link);
+        if (!conn_can_answer(conn)) {
             fds[N_FIXED + i].events &= ~POLLIN;
         }
         fds[N_FIXED + i].revents = 0;
@@ -103,22 +742,22 @@ server_loop(struct server *server, struct pollfd *fds)
 
     while (!server->over) {
         fill_fds(server, fds);
-        poll(fds, N_FIXED + server->n_peers, 500);
+        poll(fds, N_FIXED + server->n_conns, 500);
         if (fds[0].revents || fds[1].revents) {
             control_run(control);
         }
         if (control_ended(control)) {
             break;
         }
-        for (int i = 0; i < server->n_peers && !server->over; i++) {
-            struct peer *peer = &server->peers[i];
+        for (int i = 0; i < server->n_conns && !server->over; i++) {
+            struct conn *conn = &server->conns[i];
 
-            if (peer->link.fd >= 0 && fds[N_FIXED + i].revents
-                && peer->link.fd == fds[N_FIXED + i].fd) {
-                if (!link_idle(&peer->link)) {
-                    link_flush(&peer->link);
+            if (conn->link.fd >= 0 && fds[N_FIXED + i].revents
+                && conn->link.fd == fds[N_FIXED + i].fd) {
+                if (!link_idle(&conn->link)) {
+                    link_flush(&conn->link);
                 }
-                peer_run(server, peer);
+                conn_run(server, conn);
             }
         }
         for (int i = 2; i < N_FIXED; i++) {
@@ -137,10 +776,10 @@ static void
 server_uninit(struct server *server)
 {
     central_destroy(server);
-    for (int i = 0; i < server->n_peers; i++) {
-        peer_close(server, &server->peers[i]);
+    for (int i = 0; i < server->n_conns; i++) {
+        conn_close(server, &server->conns[i]);
     }
-    free(server->peers);
+    free(server->conns);
     free(server->members);
     free(server->scratch);
     if (server->listener >= 0) {
@@ -165,16 +804,16 @@ server_init(struct server *server, const struct ps_server_config *config)
     server->saved = FRAME_NONE;
 
     /* A worker has two connections, and two more while it comes back. */
-    server->n_peers = 4 * config->n_workers + MAX_STRANGERS;
+    server->n_conns = 4 * config->n_workers + MAX_UNKNOWN;
     if (server->class == &sync_groups) {
-        server->n_peers += config->n_workers + MAX_EXTRA_HOSTS;
+        server->n_conns += config->n_workers + MAX_EXTRA_HOSTS;
     }
-    server->peers = allocate(server->n_peers, sizeof *server->peers);
+    server->conns = allocate(server->n_conns, sizeof *server->conns);
     server->members = allocate(config->n_workers, sizeof *server->members);
     server->scratch = allocate(FRAME_MAX_UPDATE, sizeof *server->scratch);
-    for (int i = 0; i < server->n_peers; i++) {
-        server->peers[i].link.fd = -1;
-        server->peers[i].rank = -1;
+    for (int i = 0; i < server->n_conns; i++) {
+        server->conns[i].link.fd = -1;
+        server->conns[i].rank = -1;
     }
 }
 
@@ -202,7 +841,7 @@ ps_server_run(const struct ps_server_config *config)
     }
     if (!error) {
         report_listening(config->address, port);
-        fds = allocate(N_FIXED + server.n_peers, sizeof *fds);
+        fds = allocate(N_FIXED + server.n_conns, sizeof *fds);
         server_loop(&server, fds);
         free(fds);
         error = server.failure;
