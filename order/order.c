@@ -2,15 +2,9 @@
 
 #include "order/order.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "order/by-port.h"
-#include "order/improve.h"
-#include "order/memory.h"
-#include "order/order-internal.h"
 #include "order/baselines/baselines.h"
-#include "order/scratch.h"
+#include "order/primal-dual/primal-dual.h"
+#include "order/problem/scratch.h"
 
 const struct order_class order_classes[ORDER_N_KINDS] = {
     [ORDER_FAIR] = {
@@ -18,7 +12,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
         ORDER_UNIT_STAGE, ORDER_SERVICE_SHARE, false,
     },
     [ORDER_STAGE] = {
-        "stage", "Whole stages, so that their mean completion time is least.",
+        "stage", "Whole stages, to minimize their mean completion time.",
         ORDER_UNIT_STAGE, ORDER_SERVICE_FILL, true,
     },
     [ORDER_EARLY] = {
@@ -60,7 +54,7 @@ const struct order_class order_classes[ORDER_N_KINDS] = {
         ORDER_UNIT_COFLOW, ORDER_SERVICE_SHARE, false,
     },
     [ORDER_TCF] = {
-        "tcf", "Least bytes left first.",
+        "tcf", "Least remaining bytes first.",
         ORDER_UNIT_COFLOW, ORDER_SERVICE_RANK, false,
     },
     [ORDER_INTENSITY] = {
@@ -92,115 +86,21 @@ const char *const order_names[] = {
     [ORDER_N_KINDS] = NULL,
 };
 
-void
-order_result_init(struct order_result *result)
-{
-    memset(result, 0, sizeof *result);
-}
-
-void
-order_result_uninit(struct order_result *result)
-{
-    free(result->order);
-    free(result->rank);
-    free(result->level);
-    free(result->completion);
-    free(result->sent_limit);
-    if (result->improver) {
-        improver_uninit(result->improver);
-        free(result->improver);
-    }
-    order_result_init(result);
-}
-
-static void
-resize(struct order_result *result, size_t n)
-{
-    if (n > result->allocated) {
-        size_t m = 2 * n;
-
-        result->order = order_renew(result->order, m, sizeof *result->order);
-        result->rank = order_renew(result->rank, m, sizeof *result->rank);
-        result->level = order_renew(result->level, m, sizeof *result->level);
-        result->completion = order_renew(result->completion, m,
-                                         sizeof *result->completion);
-        result->sent_limit = order_renew(result->sent_limit, m,
-                                         sizeof *result->sent_limit);
-        result->allocated = m;
-    }
-    result->n = n;
-}
-
-void
-order_result_set_order(struct order_result *result, const int *order)
-{
-    for (size_t k = 0; k < result->n; k++) {
-        result->order[k] = order[k];
-        result->rank[order[k]] = k;
-    }
-}
-
-void
-order_result_set_levels(const struct order_options *options,
-                        const struct order_problem *op,
-                        struct order_result *result)
-{
-    int last = options->n_levels - 1;
-
-    if (!options->truncate) {
-        levels_assign(op, result->order, options->n_levels, result->level);
-        return;
-    }
-    for (size_t k = 0; k < result->n; k++) {
-        result->level[result->order[k]] = k < last ? k : last;
-    }
-}
-
-void
-order_result_ranked(const struct order_options *options,
-                    const struct order_problem *op, const int *order,
-                    struct order_result *result)
-{
-    order_result_set_order(result, order);
-    order_result_set_levels(options, op, result);
-    order_result_estimate(op, ONE_PORT_RANK, result);
-}
-
-void
-order_result_shared(const struct order_options *options,
-                    const struct order_problem *op, const int *order,
-                    const int *group, struct order_result *result)
-{
-    int last = options->n_levels - 1;
-
-    order_result_set_order(result, order);
-    for (size_t k = 0; k < result->n; k++) {
-        result->level[order[k]] = group[k] < last ? group[k] : last;
-    }
-    order_result_estimate(op, ONE_PORT_SHARE, result);
-}
-
-/* No order: all at level 0, listed by id.  The estimate is that of a fluid
- * that each port shares equally among the stages on it, each port on its own;
- * real flows, which two ports limit and of which stages have more or fewer,
- * do worse or differently. */
+/* Puts all stages at level 0, listed by id.  The estimate assumes that each port
+ * is shared equally among its stages, each port regarded alone.  Real flows
+ * compete on two ports, and stages have different numbers of flows. */
 static void
 compute_fair(const struct order_options *options,
              const struct order_problem *op, struct order_result *result)
 {
-    int *group = scratch_take(op->scratch, op->n_stages, sizeof *group);
-    struct by_port bp;
+    int *group = scratch_alloc(op->scratch, op->n_stages, sizeof *group);
 
-    by_port_init(&bp, op);
-    order_result_shared(options, op, bp.by_id, group, result);
-    by_port_uninit(&bp);
-    scratch_give(op->scratch, group);
+    order_result_shared(options, op, op->by_id, group, result);
+    scratch_free(op->scratch, group);
 }
 
-/* Sets all of a result but its bound. */
-static void (*const compute[ORDER_N_KINDS])(const struct order_options *,
-                                            const struct order_problem *,
-                                            struct order_result *) = {
+/* Each function sets all members of the result except 'bound'. */
+static order_compute_func *const compute[ORDER_N_KINDS] = {
     [ORDER_FAIR] = compute_fair,
     [ORDER_STAGE] = order_compute_stage,
     [ORDER_EARLY] = order_compute_early,
@@ -217,17 +117,11 @@ static void (*const compute[ORDER_N_KINDS])(const struct order_options *,
     [ORDER_INTERLEAVE] = order_compute_interleave,
 };
 
-/* Orders the stages of 'op' as 'options' say and stores what comes out in
- * 'result', which must be initialized. */
 void
 order_compute(const struct order_options *options,
               const struct order_problem *op, struct order_result *result)
 {
-    resize(result, op->n_stages);
-    result->gained = 0;
-    for (size_t i = 0; i < op->n_stages; i++) {
-        result->sent_limit[i] = INFINITY;
-    }
+    order_result_resize(result, op->n_stages);
     compute[options->kind](options, op, result);
     result->bound = options->uncertified ? 0 : certificate_bound(op);
 }

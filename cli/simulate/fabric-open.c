@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "sim/workload/line-reader.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/settings.h"
 #include "sim/workload/workload.h"
 
@@ -70,7 +70,7 @@ fabric_open(const char *text, struct workload *w)
 {
     size_t n = strcspn(text, ",");
     const char *rest = text + n + (text[n] == ',');
-    char *name = sim_must(strndup(text, n));
+    char *name = order_must(strndup(text, n));
     char *error = NULL;
 
     if (!strcmp(text, "switch")) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "policies/policy.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/workload.h"
 
 struct snapshot_stage *
@@ -14,7 +14,7 @@ snapshot_add(struct snapshot *snapshot, char *cojob, int rung, double weight)
 {
     struct snapshot_stage *stage;
 
-    snapshot->stages = sim_grow(snapshot->stages, snapshot->n + 1,
+    snapshot->stages = order_grow(snapshot->stages, snapshot->n + 1,
                                 &snapshot->allocated,
                                 sizeof *snapshot->stages);
     stage = &snapshot->stages[snapshot->n++];
@@ -28,7 +28,7 @@ snapshot_add(struct snapshot *snapshot, char *cojob, int rung, double weight)
 void
 snapshot_add_demand(struct snapshot_stage *stage, int port, double seconds)
 {
-    stage->demands = sim_grow(stage->demands, stage->n_demands + 1,
+    stage->demands = order_grow(stage->demands, stage->n_demands + 1,
                               &stage->allocated_demands,
                               sizeof *stage->demands);
     stage->demands[stage->n_demands++] = (struct order_demand) {
@@ -88,9 +88,9 @@ snapshot_from_workload(struct snapshot *snapshot, const struct workload *w)
         if (!cojob->n_rungs) {
             continue;
         }
-        stage = snapshot_add(snapshot, sim_strdup(cojob->name), 0,
+        stage = snapshot_add(snapshot, order_strdup(cojob->name), 0,
                              cojob->weight);
-        stage->user = cojob->user ? sim_strdup(cojob->user) : NULL;
+        stage->user = cojob->user ? order_strdup(cojob->user) : NULL;
         stage->traits.arrival = last - cojob->arrival;
         for (size_t j = 0; j < cojob->rungs[0].n_jobs; j++) {
             add_job(stage, w, &cojob->jobs[j], cojob->rungs[0].iterations);

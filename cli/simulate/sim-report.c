@@ -10,7 +10,7 @@
 #include "reporting/report.h"
 #include "cli/simulate/sim-run.h"
 #include "policies/policy.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/workload.h"
 
 #define MAX_PORTS 64            /* Of the heat map. */
@@ -56,7 +56,7 @@ port_name(const struct sim_fabric *fabric, int port)
 static size_t
 choose_ports(const struct port_use *use, int ports[MAX_PORTS])
 {
-    double *bytes = sim_calloc(use->n_ports, sizeof *bytes);
+    double *bytes = order_alloc(use->n_ports, sizeof *bytes);
     size_t n = 0;
 
     for (int slot = 0; slot < PORT_USE_SLOTS; slot++) {

@@ -11,7 +11,7 @@
 #include "scenario/scenario.h"
 #include "base/json-check.h"
 #include "sim/workload/job-trace.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/workload-coflow.h"
 #include "sim/workload/workload-generate.h"
 #include "sim/workload/workload-jobs.h"
@@ -55,10 +55,10 @@ open_lab_scenario(const char *file, const char *text,
         input->workload = workload_training_create(scenario);
         input->levels = true;
         input->n_policies = scenario->n_policies;
-        input->policies = sim_calloc(scenario->n_policies,
+        input->policies = order_alloc(scenario->n_policies,
                                      sizeof *input->policies);
         for (size_t i = 0; i < scenario->n_policies; i++) {
-            input->policies[i] = sim_strdup(scenario->policies[i]);
+            input->policies[i] = order_strdup(scenario->policies[i]);
         }
     }
     scenario_destroy(scenario);
@@ -116,7 +116,7 @@ open_jobs(const char *what, size_t n, const uint64_t *seed,
           struct workload_input *input)
 {
     struct jobs_options options = JOBS_OPTIONS_INIT;
-    char *file = sim_must(strndup(what, n));
+    char *file = order_must(strndup(what, n));
     FILE *stream = fopen(file, "re");
     char *error = NULL;
 

@@ -10,9 +10,9 @@
 #include "controller/decide/decide-override.h"
 #include "controller/decide/decide-problem.h"
 #include "controller/decide/hysteresis.h"
-#include "order/fold.h"
+#include "order/result/levels.h"
 #include "order/order.h"
-#include "order/slack.h"
+#include "order/result/slack.h"
 #include "policies/policy.h"
 #include "util.h"
 

@@ -15,6 +15,8 @@
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/hysteresis.h"
 #include "order/order.h"
+#include "order/result/levels.h"
+#include "order/primal-dual/primal-dual.h"
 #include "controller/decide/stage-history.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"

@@ -9,6 +9,7 @@
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "order/order.h"
+#include "order/primal-dual/primal-dual.h"
 #include "openvswitch/json.h"
 #include "util.h"
 

@@ -138,6 +138,6 @@ job_progress_score(struct job_progress *p, const struct policy *policy,
 
     progress_curve_score(&p->curve, &options, MAX(0, iteration), p->period,
                          now / 1000.0, &traits->gain, &traits->early);
-    traits->ahead = progress_curve_ahead(&p->curve, &options,
+    traits->iterations_to_theta = progress_curve_to_theta(&p->curve, &options,
                                          MAX(0, iteration));
 }

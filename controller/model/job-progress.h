@@ -44,7 +44,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "order/early.h"
+#include "order/problem/progress-curve.h"
 
 struct order_traits;
 struct policy;

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Orders by what a stage has sent so far, for when nobody knows what it has
- * left: large ones are found out as they go.
+/* Orders by the bytes that a stage has sent so far, for unknown demands: large
+ * stages fall behind as they send.
  *
  * D-CLAS is the order of Aalo (Chowdhury and Stoica, SIGCOMM 2015): few queues
- * whose limits grow geometrically, first come, first served inside a queue.
- * Queues are served strictly here.  Least attained service first is what it
- * approximates: so many queues that those in one have sent about as much, and
- * share. */
+ * with geometrically growing limits, first come, first served inside a queue.
+ * Queues are served strictly here.  D-CLAS approximates least attained
+ * service, which is implemented as many queues: the stages in one have sent
+ * about the same number of bytes and share. */
 
 #include "order/baselines/baselines.h"
 
 #include <math.h>
 
-#include "order/by-key.h"
-#include "order/order-internal.h"
-#include "order/scratch.h"
+#include "order/problem/options.h"
+#include "order/problem/problem.h"
+#include "order/problem/scratch.h"
+#include "order/problem/sort.h"
+#include "order/result/result.h"
 
-/* The grid of least attained service: the first cell, in bytes, and how much
- * larger the next limit is.  So many cells reach to 1e25 bytes. */
+/* Grid of least attained service: limit of the first cell in bytes, growth of
+ * the limit from cell to cell, and number of cells, which reach 1e25 bytes. */
 #define LAS_FIRST 1e6
 #define LAS_FACTOR 1.25
 #define LAS_CELLS 200
 
-/* Returns the queue of 'stage' and stores the bytes at which it leaves it in
- * '*limit', INFINITY for the last one.  Queue 0 goes to 'first' bytes, each
- * next one 'factor' times as far. */
+/* Returns the queue of 'stage' and stores the queue's byte limit in '*limit',
+ * INFINITY for the last queue.  The limit of queue 0 is 'first'; it grows by
+ * 'factor' from queue to queue. */
 static int
 find_queue(const struct order_stage *stage, double first, double factor,
            int n_queues, double *limit)
@@ -33,7 +35,7 @@ find_queue(const struct order_stage *stage, double first, double factor,
     int queue = 0;
 
     *limit = first;
-    while (queue < n_queues - 1 && order_has_sent(stage, *limit)) {
+    while (queue < n_queues - 1 && order_stage_has_sent(stage, *limit)) {
         *limit *= factor;
         queue++;
     }
@@ -58,18 +60,18 @@ dclas_key(const struct order_stage *stage,
     double limit;
 
     return (struct order_key) { {
-        dclas_queue(stage, options, &limit), order_stage_arrived(stage),
+        dclas_queue(stage, options, &limit), order_stage_arrival(stage),
     } };
 }
 
-/* A queue is served in the order of arrival, so that each stage has a level of
- * its own where it meets others. */
+/* A queue is served in the order of arrival, so stages that share a port have
+ * different levels. */
 void
 order_compute_dclas(const struct order_options *options,
                     const struct order_problem *op,
                     struct order_result *result)
 {
-    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
+    int *order = scratch_alloc(op->scratch, op->n_stages, sizeof *order);
 
     sort_by_key(op, options, dclas_key, order);
     order_result_set_order(result, order);
@@ -78,7 +80,7 @@ order_compute_dclas(const struct order_options *options,
     for (size_t i = 0; i < op->n_stages; i++) {
         dclas_queue(&op->stages[i], options, &result->sent_limit[i]);
     }
-    scratch_give(op->scratch, order);
+    scratch_free(op->scratch, order);
 }
 
 static int
@@ -93,7 +95,7 @@ las_key(const struct order_stage *stage, const struct order_options *options)
     double limit;
 
     return (struct order_key) { {
-        las_cell(stage, &limit), order_stage_arrived(stage),
+        las_cell(stage, &limit), order_stage_arrival(stage),
     } };
 }
 
@@ -102,8 +104,8 @@ order_compute_las(const struct order_options *options,
                   const struct order_problem *op,
                   struct order_result *result)
 {
-    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
-    int *group = scratch_take(op->scratch, op->n_stages, sizeof *group);
+    int *order = scratch_alloc(op->scratch, op->n_stages, sizeof *order);
+    int *group = scratch_alloc(op->scratch, op->n_stages, sizeof *group);
     int n_groups = 0, last = -1;
 
     sort_by_key(op, options, las_key, order);
@@ -116,6 +118,6 @@ order_compute_las(const struct order_options *options,
         last = cell;
     }
     order_result_shared(options, op, order, group, result);
-    scratch_give(op->scratch, group);
-    scratch_give(op->scratch, order);
+    scratch_free(op->scratch, group);
+    scratch_free(op->scratch, order);
 }

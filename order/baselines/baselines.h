@@ -1,34 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PEERS_H
-#define PEERS_H 1
+#ifndef BASELINES_H
+#define BASELINES_H 1
 
-/* The orders that others published.
+/* Published orders to compare with.
  *
+ * Each baseline is one function from a problem to a result, so that all orders
+ * are compared on the same problem, with the same certificate and in the same
+ * simulator.  A baseline implements the published ordering rule, not the
+ * system around it.  Where the publication leaves a choice, the comment above
+ * the function names it.
  *
- * Motivation
- * ==========
- *
- * An order is judged against those that are known, on the same problem, with
- * the same certificate and in the same simulator.  So each of them is one
- * function from a problem to a result.  Each is the published rule for who
- * goes before whom and nothing of the system around it; what it does where its
- * authors do not say is written above it.
- *
- *
- * Usage
- * =====
- *
- * order_compute() calls them; see 'enum order_kind'.
- *
- *
- * Ownership and thread-safety
- * ===========================
- *
- * As order_compute().  They keep nothing from one call to the next: what a
- * peer remembers of a stage comes in its traits. */
+ * Baselines keep no state between calls: what a baseline remembers of a stage
+ * is part of the stage's traits.  order_compute() calls them. */
 
-#include "order/order.h"
+struct order_options;
+struct order_problem;
+struct order_result;
 
 typedef void order_compute_func(const struct order_options *,
                                 const struct order_problem *,
@@ -47,10 +35,10 @@ order_compute_func order_compute_tcf;
 order_compute_func order_compute_intensity;
 order_compute_func order_compute_interleave;
 
-/* Stores in '*begin' and '*end' the epoch of sincronia that runs at 'now', all
- * in seconds of the same clock.  The first epoch takes 'epoch_s' > 0, each
- * next one twice as long; after SINCRONIA_EPOCHS of them, from 0 on, they
- * begin anew. */
+/* Stores the begin and end of the sincronia epoch that contains 'now' in
+ * '*begin' and '*end', all in seconds of the same clock.  The first epoch takes
+ * 'epoch_s' > 0, each next one twice as long.  After SINCRONIA_EPOCHS epochs,
+ * counted from 0, the sequence repeats. */
 void sincronia_epoch(double epoch_s, double now, double *begin, double *end);
 
 #define SINCRONIA_EPOCHS 8

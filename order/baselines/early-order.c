@@ -2,24 +2,26 @@
 
 /* Early jobs first (JPAS), alone and within the order of stages.
  *
- * A search learns most from jobs whose metric still grows fast; early.h says
- * which those are, how much they are about to gain and when they will have
- * gained most of it.  Early jobs go before all others; of them the one whose
- * early stage ends after the fewest seconds of the network, so that most of
- * them are over soonest.  The gain of the next period decides where that end is
- * not known, and among jobs that are not early.  (By the gain alone a job that
- * has just begun, and gains most, would always stop one that is nearly there.)
+ * A search learns most from jobs whose metric still grows fast.
+ * progress-curve.h predicts the gain of each job and the end of its early
+ * phase.  Early jobs go before all others.  Among them, the job whose early
+ * phase needs the fewest seconds of the network goes first, so that most early
+ * phases end soonest.  The gain in the next period decides where that end is
+ * unknown, and among jobs that are not early.  (By gain alone, a job that has
+ * just begun would always preempt one that is nearly finished.)
  *
- * As a weight of the order of stages the same number is a share of one, so
- * that a stage is preferred by at most 'early_boost' whatever its curve. */
+ * In the order of stages, earliness raises a stage's weight by at most the
+ * factor 'early_boost', whatever its curve. */
 
 #include "order/baselines/baselines.h"
 
 #include <math.h>
 
-#include "order/by-key.h"
-#include "order/order-internal.h"
-#include "order/scratch.h"
+#include "order/primal-dual/primal-dual.h"
+#include "order/problem/options.h"
+#include "order/problem/problem.h"
+#include "order/problem/scratch.h"
+#include "order/result/result.h"
 
 static double
 known_gain(const struct order_stage *stage)
@@ -27,18 +29,18 @@ known_gain(const struct order_stage *stage)
     return stage->traits.gain > 0 ? stage->traits.gain : 0;
 }
 
-/* Returns the order's key if an iteration costs 'seconds'. */
+/* Returns the sort key if an iteration needs 'seconds' of the network. */
 static struct order_key
 early_key(const struct order_stage *stage, double seconds)
 {
     const struct order_traits *t = &stage->traits;
-    double gain = t->early && t->ahead > 0 ? 1 / t->ahead
-        : known_gain(stage);
+    double gain = t->early && t->iterations_to_theta > 0
+        ? 1 / t->iterations_to_theta : known_gain(stage);
     double score = seconds > 0 ? gain / seconds : gain > 0 ? INFINITY : 0;
 
     return (struct order_key) { {
         !stage->traits.early, -score, order_stage_bottleneck(stage),
-        order_stage_arrived(stage),
+        order_stage_arrival(stage),
     } };
 }
 
@@ -56,14 +58,14 @@ remaining_key(const struct order_stage *stage,
     return early_key(stage, order_stage_bottleneck(stage));
 }
 
-/* The gain costs what an iteration needs of its busiest port or, unless that
- * is known of every job that needs something, what remains of the job. */
+/* The cost of the gain is the time that an iteration needs on its busiest port
+ * or, unless that is known for every job with demand, the job's remaining
+ * time. */
 void
 order_compute_early(const struct order_options *options,
                     const struct order_problem *op,
                     struct order_result *result)
 {
-    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
     order_key_func *key = burst_key;
 
     for (size_t i = 0; i < op->n_stages; i++) {
@@ -73,13 +75,11 @@ order_compute_early(const struct order_options *options,
             key = remaining_key;
         }
     }
-    sort_by_key(op, options, key, order);
-    order_result_ranked(options, op, order, result);
-    scratch_give(op->scratch, order);
+    order_result_by_key(options, op, key, result);
 }
 
-/* Returns how early 'stage' is, from 0 to 1: 0 if it is not early, one half if
- * it is about to gain as much as its largest step so far, 1 before there are
+/* Returns a measure from 0 to 1: 0 if 'stage' is not early, 0.5 if its
+ * predicted gain equals its largest step so far, 1 before the first
  * samples. */
 static double
 earliness(const struct order_stage *stage)
@@ -89,9 +89,9 @@ earliness(const struct order_stage *stage)
     return !stage->traits.early ? 0 : isinf(gain) ? 1 : gain / (1 + gain);
 }
 
-/* The order of stages on weights that earliness raises.  Estimates, like the
- * certificate, count the weights that were asked for: how much the preference
- * costs is to be seen. */
+/* Orders stages with weights raised by their earliness.  Estimate and
+ * certificate use the original weights, so that they show the cost of the
+ * preference. */
 void
 order_compute_stage_early(const struct order_options *options,
                           const struct order_problem *op,
@@ -99,7 +99,7 @@ order_compute_stage_early(const struct order_options *options,
 {
     struct order_problem boosted = *op;
 
-    boosted.stages = scratch_take(op->scratch, op->n_stages,
+    boosted.stages = scratch_alloc(op->scratch, op->n_stages,
                                   sizeof *boosted.stages);
     for (size_t i = 0; i < op->n_stages; i++) {
         boosted.stages[i] = op->stages[i];
@@ -108,5 +108,5 @@ order_compute_stage_early(const struct order_options *options,
     }
     order_compute_stage(options, &boosted, result);
     order_result_estimate(op, ONE_PORT_RANK, result);
-    scratch_give(op->scratch, boosted.stages);
+    scratch_free(op->scratch, boosted.stages);
 }

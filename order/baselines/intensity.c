@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The order of Crux (Cao et al., SIGCOMM 2024): jobs that keep the most
- * devices computing per second of network go first, so that devices wait
- * least.  Jobs of which that is not known go last. */
+/* The order of Crux (Cao et al., SIGCOMM 2024): jobs with the most device time
+ * of computing per second of network go first, so that devices wait least.
+ * Jobs of unknown intensity go last. */
 
 #include "order/baselines/baselines.h"
 
-#include "order/by-key.h"
-#include "order/order-internal.h"
-#include "order/scratch.h"
+#include "order/problem/options.h"
+#include "order/problem/problem.h"
+#include "order/problem/sort.h"
+#include "order/result/result.h"
 
 static struct order_key
 intensity_key(const struct order_stage *stage,
@@ -24,9 +25,5 @@ order_compute_intensity(const struct order_options *options,
                         const struct order_problem *op,
                         struct order_result *result)
 {
-    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
-
-    sort_by_key(op, options, intensity_key, order);
-    order_result_ranked(options, op, order, result);
-    scratch_give(op->scratch, order);
+    order_result_by_key(options, op, intensity_key, result);
 }

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The order of stages, refined for jobs that can take turns.
+/* The order of stages, refined for jobs that can interleave.
  *
- * Of two such jobs, strict priority already lets the second communicate while
- * the first computes; what it costs the second is the first one's bursts.  So
- * where the order of stages does not care who of two neighbours goes first,
- * the one with the shorter burst does.  And if there are fewer levels than
- * stages that meet, jobs that can take turns share one before any others
- * do. */
+ * With strict priority, the second of two such jobs already communicates while
+ * the first computes; it is delayed only by the bursts of the first.  If
+ * swapping two neighbors does not increase the cost, the one with the shorter
+ * burst goes first.  If there are fewer levels than stages that share ports,
+ * jobs that can interleave share a level before any others do. */
 
 #include "order/baselines/baselines.h"
 
 #include <limits.h>
 #include <math.h>
 
-#include "order/by-key.h"
-#include "order/interleave.h"
-#include "order/order-internal.h"
-#include "order/scratch.h"
+#include "order/baselines/interleave.h"
+#include "order/primal-dual/primal-dual.h"
+#include "order/problem/options.h"
+#include "order/problem/problem.h"
+#include "order/problem/scratch.h"
+#include "order/result/levels.h"
+#include "order/result/result.h"
 
 /* Relative difference below which two estimates are the same. */
 #define TIE 1e-12
@@ -31,7 +33,7 @@ add_load(const struct order_stage *stage, double times, double *load)
     }
 }
 
-/* Returns when 'stage' ends after 'load' on the ports, times its weight. */
+/* Returns the weighted end of 'stage' if it is served after 'load'. */
 static double
 stage_cost(const struct order_stage *stage, const double *load)
 {
@@ -45,7 +47,7 @@ stage_cost(const struct order_stage *stage, const double *load)
     return stage->weight * end;
 }
 
-/* Returns what 'first' and 'second' cost one after the other. */
+/* Returns the cost of 'first' and 'second', served in this order. */
 static double
 pair_cost(const struct order_stage *first, const struct order_stage *second,
           double *load)
@@ -68,12 +70,12 @@ should_swap(const struct order_stage *first, const struct order_stage *second,
               <= pair_cost(first, second, load) * (1 + TIE);
 }
 
-/* Goes through 'order' once and swaps neighbours.  Two neighbours do not
- * change when any other stage ends, as long as all are there. */
+/* Swaps neighbors in one pass over 'order'.  If all stages have begun, a swap
+ * changes the end of no other stage. */
 static void
-refine(const struct order_problem *op, int *order)
+refine_order(const struct order_problem *op, int *order)
 {
-    double *load = scratch_take(op->scratch, op->n_ports, sizeof *load);
+    double *load = scratch_alloc(op->scratch, op->n_ports, sizeof *load);
 
     for (size_t k = 1; k < op->n_stages; k++) {
         int first = order[k - 1], second = order[k];
@@ -84,48 +86,49 @@ refine(const struct order_problem *op, int *order)
         }
         add_load(&op->stages[order[k - 1]], 1, load);
     }
-    scratch_give(op->scratch, load);
+    scratch_free(op->scratch, load);
 }
 
-/* The last level on a port so far. */
+/* Last level of a port so far. */
 struct last_level {
-    int next;                   /* The level after it; 0 if there is none. */
-    double used;                /* Share of time that those in it need,
-                                 * INFINITY if one of them is not periodic. */
+    int next;                   /* The level after it; 0 if the port has no
+                                 * level yet. */
+    double used;                /* Share of time that the stages of the level
+                                 * need; INFINITY if one is not periodic. */
 };
 
-/* Returns the share of time that the i-th demand of 'stage' needs. */
+/* Returns the share of time that demand 'i' of 'stage' needs. */
 static double
-needed(const struct order_stage *stage, size_t i, double most)
+time_share(const struct order_stage *stage, size_t i, double most)
 {
     double duty = interleave_duty(stage);
 
     return duty > 0 ? duty * stage->demands[i].seconds / most : INFINITY;
 }
 
-/* Returns true if 'stage' has time to share the level before 'next' with those
- * in it, wherever it meets them. */
+/* Returns true if 'stage' can share the level before 'next' on all of its ports
+ * that have this level. */
 static bool
-has_time(const struct order_stage *stage, double most, int next,
+can_share(const struct order_stage *stage, double most, int next,
          const struct last_level *last)
 {
     for (size_t i = 0; i < stage->n_demands; i++) {
         const struct last_level *l = &last[stage->demands[i].port];
 
-        if (l->next == next && l->used + needed(stage, i, most) > 1 + 1e-9) {
+        if (l->next == next && l->used + time_share(stage, i, most) > 1 + 1e-9) {
             return false;
         }
     }
     return next > 0;
 }
 
-/* Levels by conflict neighbourhood, but that stages that can take turns
- * share. */
+/* Assigns levels by conflict neighborhood, except that stages that can
+ * interleave share a level. */
 static void
 share_levels(const struct order_problem *op, int n_levels,
              struct order_result *result)
 {
-    struct last_level *last = scratch_take(op->scratch, op->n_ports,
+    struct last_level *last = scratch_alloc(op->scratch, op->n_ports,
                                            sizeof *last);
 
     for (size_t k = 0; k < op->n_stages; k++) {
@@ -138,21 +141,21 @@ share_levels(const struct order_problem *op, int n_levels,
 
             level = next > level ? next : level;
         }
-        level -= has_time(stage, most, level, last);
+        level -= can_share(stage, most, level, last);
         for (size_t i = 0; i < stage->n_demands; i++) {
             struct last_level *l = &last[stage->demands[i].port];
 
-            l->used = needed(stage, i, most)
+            l->used = time_share(stage, i, most)
                       + (l->next == level + 1 ? l->used : 0);
             l->next = level + 1;
         }
         result->level[result->order[k]] = level < n_levels ? level
                                           : n_levels - 1;
     }
-    scratch_give(op->scratch, last);
+    scratch_free(op->scratch, last);
 }
 
-/* Returns true if the stages that meet need more than 'n_levels' levels. */
+/* Returns true if stages that share ports need more than 'n_levels' levels. */
 static bool
 levels_are_few(const struct order_problem *op, int n_levels,
                struct order_result *result)
@@ -166,34 +169,23 @@ levels_are_few(const struct order_problem *op, int n_levels,
     return false;
 }
 
-static bool
-all_are_there(const struct order_problem *op)
-{
-    for (size_t i = 0; i < op->n_stages; i++) {
-        if (op->stages[i].release > 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 void
 order_compute_interleave(const struct order_options *options,
                          const struct order_problem *op,
                          struct order_result *result)
 {
-    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
+    int *order = scratch_alloc(op->scratch, op->n_stages, sizeof *order);
 
     order_compute_stage(options, op, result);
     for (size_t k = 0; k < op->n_stages; k++) {
         order[k] = result->order[k];
     }
-    if (all_are_there(op)) {
-        refine(op, order);
+    if (!order_problem_has_releases(op)) {
+        refine_order(op, order);
     }
     order_result_ranked(options, op, order, result);
     if (!options->truncate && levels_are_few(op, options->n_levels, result)) {
         share_levels(op, options->n_levels, result);
     }
-    scratch_give(op->scratch, order);
+    scratch_free(op->scratch, order);
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The smallest first, by one size or another.
+/* Smallest stage first, by several measures of size.
  *
  * Smallest effective bottleneck first is the order of Varys (Chowdhury, Zhong
- * and Stoica, SIGCOMM 2014): by the seconds that a stage needs of its busiest
- * port, either when it came or now.  Total coflow first goes by all bytes. */
+ * and Stoica, SIGCOMM 2014): by the demand for the busiest port, at arrival or
+ * now.  Total coflow first sorts by all remaining bytes. */
 
 #include "order/baselines/baselines.h"
 
-#include "order/by-key.h"
-#include "order/order-internal.h"
-#include "order/scratch.h"
+#include "order/problem/options.h"
+#include "order/problem/problem.h"
+#include "order/problem/sort.h"
+#include "order/result/result.h"
 
 static struct order_key
 remaining_key(const struct order_stage *stage,
@@ -19,7 +20,7 @@ remaining_key(const struct order_stage *stage,
     return (struct order_key) { { order_stage_bottleneck(stage) } };
 }
 
-/* A stage of which the first bottleneck is not known has the remaining one. */
+/* Uses the remaining bottleneck if the one at arrival is unknown. */
 static struct order_key
 initial_key(const struct order_stage *stage,
             const struct order_options *options)
@@ -38,26 +39,9 @@ bytes_key(const struct order_stage *stage,
 }
 
 static struct order_key
-seconds_key(const struct order_stage *stage,
-            const struct order_options *options)
+work_key(const struct order_stage *stage, const struct order_options *options)
 {
-    double sum = 0;
-
-    for (size_t i = 0; i < stage->n_demands; i++) {
-        sum += stage->demands[i].seconds;
-    }
-    return (struct order_key) { { sum } };
-}
-
-static void
-compute_by(order_key_func *key, const struct order_options *options,
-           const struct order_problem *op, struct order_result *result)
-{
-    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
-
-    sort_by_key(op, options, key, order);
-    order_result_ranked(options, op, order, result);
-    scratch_give(op->scratch, order);
+    return (struct order_key) { { order_stage_work(stage) } };
 }
 
 void
@@ -65,7 +49,7 @@ order_compute_sebf_static(const struct order_options *options,
                           const struct order_problem *op,
                           struct order_result *result)
 {
-    compute_by(initial_key, options, op, result);
+    order_result_by_key(options, op, initial_key, result);
 }
 
 void
@@ -73,11 +57,11 @@ order_compute_sebf(const struct order_options *options,
                    const struct order_problem *op,
                    struct order_result *result)
 {
-    compute_by(remaining_key, options, op, result);
+    order_result_by_key(options, op, remaining_key, result);
 }
 
-/* Bytes and seconds do not compare: without the bytes of every stage that
- * needs something, all go by the sum of their seconds. */
+/* Bytes and seconds are not comparable: unless the bytes of every stage with
+ * demand are known, all stages are sorted by the sum of their seconds. */
 void
 order_compute_tcf(const struct order_options *options,
                   const struct order_problem *op,
@@ -89,8 +73,8 @@ order_compute_tcf(const struct order_options *options,
         const struct order_stage *stage = &op->stages[i];
 
         if (stage->n_demands && !(stage->traits.bytes > 0)) {
-            key = seconds_key;
+            key = work_key;
         }
     }
-    compute_by(key, options, op, result);
+    order_result_by_key(options, op, key, result);
 }

@@ -2,44 +2,51 @@
 
 /* The order of Sincronia (Agarwal et al., SIGCOMM 2018).
  *
- * Bottleneck, select, scale, iterate is the plain permutation; see permute.c.
- * If some coflows come later, the one that comes last goes last when that is
- * late against the busiest port (their Algorithm 3, after Ahmadi et al.).
+ * Bottleneck, select, scale, iterate (BSSI) is the plain permutation; see
+ * permute.c.  If some coflows are released later, the one with the latest
+ * release goes last if that is late compared with the busiest port (their
+ * Algorithm 3, after Ahmadi et al.).
  *
- * Sincronia orders at the beginning of an epoch.  Coflows that come while it
- * runs are orphans: after all that were there, those that waited long for
- * their size first. */
+ * Sincronia orders at the beginning of an epoch.  Coflows that arrive during
+ * an epoch are orphans.  They go after all others, by bottleneck relative to
+ * the time waited. */
 
 #include "order/baselines/baselines.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "order/by-key.h"
-#include "order/order-internal.h"
-#include "order/scratch.h"
+#include "order/primal-dual/primal-dual.h"
+#include "order/problem/options.h"
+#include "order/problem/problem.h"
+#include "order/problem/scratch.h"
+#include "order/problem/sort.h"
+#include "order/result/result.h"
 
-/* The largest share of the busiest port's seconds that the last release may be
- * for that port to decide who is last. */
+/* The latest release goes last if it is after this share of the busiest port's
+ * load. */
 #define RELEASE_SHARE 0.5
 
 struct bssi {
     const struct order_problem *op;
-    int *left;                  /* Stages not placed yet, by id. */
-    size_t n_left;
-    double *weight;             /* What each stage has left of its weight. */
-    double *load;               /* Of each port: seconds of those left. */
+    int *remaining;             /* Unplaced stages, by id. */
+    size_t n_remaining;
+    double *weight;             /* Remaining weight of each stage. */
+    double *load;               /* For each port: seconds of the unplaced
+                                 * stages. */
 };
 
 static void
 bssi_init(struct bssi *bssi, const struct order_problem *op)
 {
     bssi->op = op;
-    bssi->left = scratch_take(op->scratch, op->n_stages, sizeof *bssi->left);
-    bssi->n_left = op->n_stages;
-    bssi->weight = scratch_take(op->scratch, op->n_stages, sizeof *bssi->weight);
-    bssi->load = scratch_take(op->scratch, op->n_ports, sizeof *bssi->load);
-    memcpy(bssi->left, op->by_id, op->n_stages * sizeof *bssi->left);
+    bssi->remaining = scratch_alloc(op->scratch, op->n_stages,
+                                   sizeof *bssi->remaining);
+    bssi->n_remaining = op->n_stages;
+    bssi->weight = scratch_alloc(op->scratch, op->n_stages,
+                                sizeof *bssi->weight);
+    bssi->load = scratch_alloc(op->scratch, op->n_ports, sizeof *bssi->load);
+    memcpy(bssi->remaining, op->by_id, op->n_stages * sizeof *bssi->remaining);
     for (size_t i = 0; i < op->n_stages; i++) {
         bssi->weight[i] = op->stages[i].weight;
     }
@@ -50,13 +57,13 @@ bssi_uninit(struct bssi *bssi)
 {
     struct scratch *scratch = bssi->op->scratch;
 
-    scratch_give(scratch, bssi->load);
-    scratch_give(scratch, bssi->weight);
-    scratch_give(scratch, bssi->left);
+    scratch_free(scratch, bssi->load);
+    scratch_free(scratch, bssi->weight);
+    scratch_free(scratch, bssi->remaining);
 }
 
-/* Returns the port of which the stages left need most, or -1 if they need
- * nothing. */
+/* Returns the port with the largest load of unplaced stages, or -1 without a
+ * load. */
 static int
 busiest_port(struct bssi *bssi)
 {
@@ -65,8 +72,8 @@ busiest_port(struct bssi *bssi)
     for (int p = 0; p < bssi->op->n_ports; p++) {
         bssi->load[p] = 0;
     }
-    for (size_t i = 0; i < bssi->n_left; i++) {
-        const struct order_stage *stage = &bssi->op->stages[bssi->left[i]];
+    for (size_t i = 0; i < bssi->n_remaining; i++) {
+        const struct order_stage *stage = &bssi->op->stages[bssi->remaining[i]];
 
         for (size_t j = 0; j < stage->n_demands; j++) {
             bssi->load[stage->demands[j].port] += stage->demands[j].seconds;
@@ -91,26 +98,26 @@ seconds_on(const struct order_stage *stage, int port)
     return 0;
 }
 
-/* Returns the place in 'left' of the stage that comes last, of equals the
- * youngest. */
+/* Returns the index in 'remaining' of the stage with the latest release, of
+ * equals the youngest. */
 static size_t
 find_latest(const struct bssi *bssi)
 {
     const struct order_stage *stages = bssi->op->stages;
     size_t latest = 0;
 
-    for (size_t i = 1; i < bssi->n_left; i++) {
-        if (stages[bssi->left[i]].release
-            >= stages[bssi->left[latest]].release) {
+    for (size_t i = 1; i < bssi->n_remaining; i++) {
+        if (stages[bssi->remaining[i]].release
+            >= stages[bssi->remaining[latest]].release) {
             latest = i;
         }
     }
     return latest;
 }
 
-/* Returns the place in 'left' of the stage that has the least weight per
- * second of 'port', of equals the largest, then the youngest, and takes from
- * all others what that one had at the same price. */
+/* Returns the index in 'remaining' of the stage with the least weight per
+ * second of 'port', of equals the largest, then the youngest.  Charges all
+ * remaining stages the same price. */
 static size_t
 select_and_scale(struct bssi *bssi, int port)
 {
@@ -118,8 +125,8 @@ select_and_scale(struct bssi *bssi, int port)
     double least = INFINITY, largest = 0;
     size_t cheapest = 0;
 
-    for (size_t i = 0; i < bssi->n_left; i++) {
-        int s = bssi->left[i];
+    for (size_t i = 0; i < bssi->n_remaining; i++) {
+        int s = bssi->remaining[i];
         double seconds = seconds_on(&stages[s], port);
         double price = seconds > 0 ? bssi->weight[s] / seconds : INFINITY;
 
@@ -129,9 +136,9 @@ select_and_scale(struct bssi *bssi, int port)
             cheapest = i;
         }
     }
-    for (size_t i = 0; i < bssi->n_left; i++) {
-        double *weight = &bssi->weight[bssi->left[i]];
-        double paid = least * seconds_on(&stages[bssi->left[i]], port);
+    for (size_t i = 0; i < bssi->n_remaining; i++) {
+        double *weight = &bssi->weight[bssi->remaining[i]];
+        double paid = least * seconds_on(&stages[bssi->remaining[i]], port);
 
         *weight = fmax(*weight - paid, 0);
     }
@@ -143,7 +150,7 @@ choose_last(struct bssi *bssi)
 {
     int port = busiest_port(bssi);
     size_t latest = find_latest(bssi);
-    double release = bssi->op->stages[bssi->left[latest]].release;
+    double release = bssi->op->stages[bssi->remaining[latest]].release;
 
     if (port < 0 || release > RELEASE_SHARE * bssi->load[port]) {
         return latest;
@@ -160,10 +167,10 @@ bssi_with_releases(const struct order_problem *op, int *order)
     for (size_t k = op->n_stages; k-- > 0; ) {
         size_t last = choose_last(&bssi);
 
-        order[k] = bssi.left[last];
-        bssi.n_left--;
-        for (size_t i = last; i < bssi.n_left; i++) {
-            bssi.left[i] = bssi.left[i + 1];
+        order[k] = bssi.remaining[last];
+        bssi.n_remaining--;
+        for (size_t i = last; i < bssi.n_remaining; i++) {
+            bssi.remaining[i] = bssi.remaining[i + 1];
         }
     }
     bssi_uninit(&bssi);
@@ -172,13 +179,11 @@ bssi_with_releases(const struct order_problem *op, int *order)
 static void
 bssi_order(const struct order_problem *op, int *order)
 {
-    for (size_t i = 0; i < op->n_stages; i++) {
-        if (op->stages[i].release > 0) {
-            bssi_with_releases(op, order);
-            return;
-        }
+    if (order_problem_has_releases(op)) {
+        bssi_with_releases(op, order);
+    } else {
+        permute(op, 0, order);
     }
-    permute(op, 0, order);
 }
 
 void
@@ -195,7 +200,7 @@ sincronia_epoch(double epoch_s, double now, double *begin, double *end)
         *end = *begin + length;
     }
     if (now >= *end) {
-        /* Rounding: all of them have ended. */
+        /* All epochs have ended because of rounding. */
         *begin = *end;
         *end = *begin + epoch_s;
     }
@@ -211,28 +216,28 @@ is_orphan(const struct order_problem *op, const struct order_stage *stage,
         return false;
     }
     sincronia_epoch(epoch_s, op->now, &begin, &end);
-    return op->now + order_stage_arrived(stage) > begin + 1e-9 * epoch_s;
+    return op->now + order_stage_arrival(stage) > begin + 1e-9 * epoch_s;
 }
 
-/* Orphans by their bottleneck, in longest epochs that they have waited and
- * one more, ascending. */
+/* Sorts orphans by their bottleneck divided by the time waited plus the longest
+ * epoch. */
 static struct order_key
 orphan_key(const struct order_stage *stage,
            const struct order_options *options)
 {
     double longest = options->epoch_s * (1 << (SINCRONIA_EPOCHS - 1));
-    double waited = fmax(-order_stage_arrived(stage), 0);
+    double waited = fmax(-order_stage_arrival(stage), 0);
 
     return (struct order_key) { {
         order_stage_bottleneck(stage) / (longest + waited),
     } };
 }
 
-/* The stages of a problem that are orphans, or those that are not. */
+/* Part of a problem: the orphans, or all other stages. */
 struct part {
-    struct order_problem op;    /* Has the memory and the demands of the
-                                 * whole. */
-    int *whole;                 /* What each is there. */
+    struct order_problem op;    /* Uses the memory and the demands of the
+                                 * whole problem. */
+    int *whole;                 /* Index of each stage in the whole problem. */
 };
 
 static void
@@ -243,11 +248,11 @@ part_init(struct part *part, const struct order_options *options,
 
     *p = *op;
     p->n_stages = 0;
-    p->stages = scratch_take(op->scratch, op->n_stages, sizeof *p->stages);
-    p->by_id = scratch_take(op->scratch, op->n_stages, sizeof *p->by_id);
-    p->n_on_port = scratch_take(op->scratch, op->n_ports,
+    p->stages = scratch_alloc(op->scratch, op->n_stages, sizeof *p->stages);
+    p->by_id = scratch_alloc(op->scratch, op->n_stages, sizeof *p->by_id);
+    p->n_on_port = scratch_alloc(op->scratch, op->n_ports,
                                 sizeof *p->n_on_port);
-    part->whole = scratch_take(op->scratch, op->n_stages,
+    part->whole = scratch_alloc(op->scratch, op->n_stages,
                                sizeof *part->whole);
     for (size_t i = 0; i < op->n_stages; i++) {
         const struct order_stage *stage = &op->stages[op->by_id[i]];
@@ -268,13 +273,13 @@ part_init(struct part *part, const struct order_options *options,
 static void
 part_uninit(struct part *part)
 {
-    scratch_give(part->op.scratch, part->whole);
-    scratch_give(part->op.scratch, part->op.n_on_port);
-    scratch_give(part->op.scratch, part->op.by_id);
-    scratch_give(part->op.scratch, part->op.stages);
+    scratch_free(part->op.scratch, part->whole);
+    scratch_free(part->op.scratch, part->op.n_on_port);
+    scratch_free(part->op.scratch, part->op.by_id);
+    scratch_free(part->op.scratch, part->op.stages);
 }
 
-/* Orders one part of 'op'.  Returns how many it has. */
+/* Orders one part of 'op' and returns its number of stages. */
 static size_t
 order_part(const struct order_options *options,
            const struct order_problem *op, bool orphans, int *order)
@@ -294,14 +299,14 @@ order_part(const struct order_options *options,
     return part.op.n_stages;
 }
 
-/* The stages that an epoch found are ordered by what they have left now, not
- * by what they had when it began. */
+/* The stages that are not orphans are ordered by their remaining demand, not by
+ * that at the beginning of the epoch. */
 void
 order_compute_sincronia(const struct order_options *options,
                         const struct order_problem *op,
                         struct order_result *result)
 {
-    int *order = scratch_take(op->scratch, op->n_stages, sizeof *order);
+    int *order = scratch_alloc(op->scratch, op->n_stages, sizeof *order);
 
     if (options->epoch_s > 0) {
         size_t n = order_part(options, op, false, order);
@@ -311,5 +316,5 @@ order_compute_sincronia(const struct order_options *options,
         bssi_order(op, order);
     }
     order_result_ranked(options, op, order, result);
-    scratch_give(op->scratch, order);
+    scratch_free(op->scratch, order);
 }

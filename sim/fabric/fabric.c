@@ -4,19 +4,19 @@
 
 #include <assert.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 struct sim_fabric *
 sim_fabric_create(int n_hosts, double capacity)
 {
-    struct sim_fabric *f = sim_calloc(1, sizeof *f);
+    struct sim_fabric *f = order_alloc(1, sizeof *f);
 
     assert(n_hosts > 0 && capacity > 0);
     f->n_hosts = n_hosts;
     f->n_tiers = 1;
     f->n_ports = 2 * n_hosts;
-    f->capacity = sim_calloc(f->n_ports, sizeof *f->capacity);
-    f->parent = sim_calloc(n_hosts, sizeof *f->parent);
+    f->capacity = order_alloc(f->n_ports, sizeof *f->capacity);
+    f->parent = order_alloc(n_hosts, sizeof *f->parent);
     for (int i = 0; i < n_hosts; i++) {
         f->capacity[2 * i] = f->capacity[2 * i + 1] = capacity;
         f->parent[i] = -1;
@@ -41,9 +41,9 @@ sim_fabric_add_tier(struct sim_fabric *f, const int *above, int n,
     }
     f->n_tiers++;
     f->n_ports += 2 * n;
-    f->capacity = sim_must(reallocarray(f->capacity, f->n_ports,
+    f->capacity = order_must(reallocarray(f->capacity, f->n_ports,
                                         sizeof *f->capacity));
-    f->parent = sim_must(reallocarray(f->parent, end + n,
+    f->parent = order_must(reallocarray(f->parent, end + n,
                                       sizeof *f->parent));
     for (int i = end; i < end + n; i++) {
         f->parent[i] = -1;
@@ -64,7 +64,7 @@ sim_fabric_create_leaf_spine(int n_hosts, int hosts_per_leaf, double capacity,
                              double oversubscription)
 {
     struct sim_fabric *f = sim_fabric_create(n_hosts, capacity);
-    int *leaf = sim_calloc(n_hosts, sizeof *leaf);
+    int *leaf = order_alloc(n_hosts, sizeof *leaf);
 
     assert(hosts_per_leaf > 0);
     for (int i = 0; i < n_hosts; i++) {
@@ -78,7 +78,7 @@ sim_fabric_create_leaf_spine(int n_hosts, int hosts_per_leaf, double capacity,
 static void *
 copy(const void *p, size_t size)
 {
-    return memcpy(sim_calloc(1, size), p, size);
+    return memcpy(order_alloc(1, size), p, size);
 }
 
 struct sim_fabric *

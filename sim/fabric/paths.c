@@ -2,7 +2,7 @@
 
 #include "sim/fabric/paths.h"
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 #define MIN_SLOTS 1024
 
@@ -11,7 +11,7 @@ paths_init(struct paths *p, const struct sim_fabric *fabric)
 {
     *p = (struct paths) {
         .fabric = fabric, .n_slots = MIN_SLOTS,
-        .slots = sim_calloc(MIN_SLOTS, sizeof *p->slots),
+        .slots = order_alloc(MIN_SLOTS, sizeof *p->slots),
     };
 }
 
@@ -46,7 +46,7 @@ grow_slots(struct paths *p)
 {
     free(p->slots);
     p->n_slots *= 2;
-    p->slots = sim_calloc(p->n_slots, sizeof *p->slots);
+    p->slots = order_alloc(p->n_slots, sizeof *p->slots);
     for (size_t i = 0; i < p->n; i++) {
         *find_slot(p, p->paths[i].src, p->paths[i].dst) = i + 1;
     }
@@ -65,7 +65,7 @@ paths_find(struct paths *p, int src, int dst)
         grow_slots(p);
         slot = find_slot(p, src, dst);
     }
-    p->paths = sim_grow(p->paths, p->n + 1, &p->allocated, sizeof *p->paths);
+    p->paths = order_grow(p->paths, p->n + 1, &p->allocated, sizeof *p->paths);
     path = &p->paths[p->n++];
     path->src = src;
     path->dst = dst;

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 #define HEADER "ip,DSW,PSW,ASW"
 #define N_FIELDS 4
@@ -75,10 +75,10 @@ add_host(struct topology *t, char *text)
         fail(t, "one more host than the %d that are allowed", MAX_HOSTS);
     }
     if (!t->error) {
-        t->hosts = sim_grow(t->hosts, t->n + 1, &t->allocated,
+        t->hosts = order_grow(t->hosts, t->n + 1, &t->allocated,
                             sizeof *t->hosts);
         for (int k = 0; k < N_FIELDS; k++) {
-            host.fields[k] = sim_strdup(host.fields[k]);
+            host.fields[k] = order_strdup(host.fields[k]);
         }
         t->hosts[t->n++] = host;
     }
@@ -139,7 +139,7 @@ static void
 add_tier(const struct topology *t, struct sim_fabric *fabric, int field,
          double oversubscription, int *node)
 {
-    int *above = sim_calloc(t->n, sizeof *above);
+    int *above = order_alloc(t->n, sizeof *above);
     int n = 0;
 
     for (size_t i = 0; i < t->n; i++) {
@@ -156,7 +156,7 @@ make_fabric(const struct topology *t, double capacity,
             double oversubscription)
 {
     struct sim_fabric *fabric = sim_fabric_create(t->n, capacity);
-    int *node = sim_calloc(t->n, sizeof *node);
+    int *node = order_alloc(t->n, sizeof *node);
 
     qsort(t->hosts, t->n, sizeof *t->hosts, compare_places);
     for (size_t i = 0; i < t->n; i++) {

@@ -5,14 +5,14 @@
 #include <assert.h>
 #include <math.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 void
 bundles_init(struct bundles *bs, const struct paths *paths)
 {
     *bs = (struct bundles) {
         .paths = paths, .free_bundle = NO_BUNDLE,
-        .ports = sim_calloc(paths->fabric->n_ports, sizeof *bs->ports),
+        .ports = order_alloc(paths->fabric->n_ports, sizeof *bs->ports),
     };
 }
 
@@ -41,7 +41,7 @@ bundles_uninit(struct bundles *bs)
 static void
 add_lane(struct level *level, uint32_t lane)
 {
-    level->lanes = sim_grow(level->lanes, level->n + 1, &level->allocated,
+    level->lanes = order_grow(level->lanes, level->n + 1, &level->allocated,
                             sizeof *level->lanes);
     level->lanes[level->n++] = lane;
 }
@@ -57,7 +57,7 @@ find_lane(struct bundles *bs, int port, int level)
             return lanes->lanes[i];
         }
     }
-    bs->lanes = sim_grow(bs->lanes, bs->n_lanes + 1, &bs->allocated_lanes,
+    bs->lanes = order_grow(bs->lanes, bs->n_lanes + 1, &bs->allocated_lanes,
                          sizeof *bs->lanes);
     bs->lanes[bs->n_lanes] = (struct lane) { .port = port, .level = level };
     add_lane(&bs->ports[port], bs->n_lanes);
@@ -79,7 +79,7 @@ link_hop(struct bundles *bs, uint32_t bundle, int k)
         lane->place = bs->levels[b->level].n;
         add_lane(&bs->levels[b->level], hop->lane);
     }
-    lane->bundles = sim_grow(lane->bundles, lane->n + 1, &lane->allocated,
+    lane->bundles = order_grow(lane->bundles, lane->n + 1, &lane->allocated,
                              sizeof *lane->bundles);
     hop->place = lane->n;
     lane->bundles[lane->n++] = bundle;
@@ -126,7 +126,7 @@ new_bundle(struct bundles *bs)
         bs->free_bundle = bs->bundles[i].next;
         return i;
     }
-    bs->bundles = sim_grow(bs->bundles, bs->n_bundles + 1,
+    bs->bundles = order_grow(bs->bundles, bs->n_bundles + 1,
                            &bs->allocated_bundles, sizeof *bs->bundles);
     memset(&bs->bundles[bs->n_bundles], 0, sizeof *bs->bundles);
     return bs->n_bundles++;
@@ -136,12 +136,12 @@ new_bundle(struct bundles *bs)
 static void
 grow(struct bundles *bs, uint32_t path, int level)
 {
-    bs->first = sim_grow(bs->first, path + 1, &bs->allocated_first,
+    bs->first = order_grow(bs->first, path + 1, &bs->allocated_first,
                          sizeof *bs->first);
     while (bs->n_first <= path) {
         bs->first[bs->n_first++] = NO_BUNDLE;
     }
-    bs->levels = sim_grow(bs->levels, level + 1, &bs->allocated_levels,
+    bs->levels = order_grow(bs->levels, level + 1, &bs->allocated_levels,
                           sizeof *bs->levels);
     while (bs->n_levels <= (size_t) level) {
         memset(&bs->levels[bs->n_levels++], 0, sizeof *bs->levels);

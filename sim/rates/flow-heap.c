@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/rates/unit.h"
 
 static bool
@@ -55,7 +55,7 @@ sift_down(struct flow_heap *h, size_t i, struct flow *flow)
 void
 flow_heap_push(struct flow_heap *h, struct flow *flow)
 {
-    h->flows = sim_grow(h->flows, h->n + 1, &h->allocated, sizeof *h->flows);
+    h->flows = order_grow(h->flows, h->n + 1, &h->allocated, sizeof *h->flows);
     h->n++;
     sift_up(h, h->n - 1, flow);
 }

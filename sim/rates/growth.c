@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 /* Below this share of its capacity a port is full. */
 #define FULL 1e-9
@@ -31,8 +31,8 @@ growth_init(struct growth *f, const struct paths *paths)
 
     *f = (struct growth) {
         .paths = paths, .capacity = paths->fabric->capacity,
-        .hops = sim_calloc(n, sizeof *f->hops),
-        .used = sim_calloc(n, sizeof *f->used),
+        .hops = order_alloc(n, sizeof *f->hops),
+        .used = order_alloc(n, sizeof *f->used),
     };
     for (int p = 0; p < n; p++) {
         f->hops[p].first = NONE;
@@ -104,7 +104,7 @@ find_growers(struct growth *f, const struct member *m)
 {
     f->n_growers = 0;
     f->n_used = 0;
-    f->growers = sim_grow(f->growers, m->n_flows, &f->allocated_growers,
+    f->growers = order_grow(f->growers, m->n_flows, &f->allocated_growers,
                           sizeof *f->growers);
     for (size_t i = 0; i < m->n_ties; i++) {
         const struct tie *tie = &m->ties[i];
@@ -219,7 +219,7 @@ growth_run(struct growth *f, struct member *m, double now)
 
     m->n_moving = m->n_looked_at = 0;
     find_growers(f, m);
-    m->moving = sim_grow(m->moving, f->n_growers, &m->allocated_moving,
+    m->moving = order_grow(m->moving, f->n_growers, &m->allocated_moving,
                          sizeof *m->moving);
     while ((growth = find_growth(f)) < INFINITY) {
         for (int i = 0; i < f->n_used; i++) {

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 #include "sim/rates/member.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 static bool
 is_before(const struct guest *guest, const struct member *m)
@@ -37,7 +37,7 @@ guests_add(struct guests *port, struct member *m)
 {
     size_t i = guests_find(port, m);
 
-    port->guests = sim_grow(port->guests, port->n + 1, &port->allocated,
+    port->guests = order_grow(port->guests, port->n + 1, &port->allocated,
                             sizeof *port->guests);
     memmove(&port->guests[i + 1], &port->guests[i],
             (port->n - i) * sizeof *port->guests);

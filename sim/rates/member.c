@@ -2,7 +2,7 @@
 
 #include "sim/rates/member.h"
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 /* Makes 'm', which has been all 0 or has no flows, that of 'unit'. */
 void
@@ -10,7 +10,7 @@ member_begin(struct member *m, struct unit *unit)
 {
     size_t before = m->allocated_ties;
 
-    m->ties = sim_grow(m->ties, unit->n_work, &m->allocated_ties,
+    m->ties = order_grow(m->ties, unit->n_work, &m->allocated_ties,
                        sizeof *m->ties);
     for (size_t i = before; i < m->allocated_ties; i++) {
         m->ties[i] = (struct tie) { .entries = NULL };
@@ -55,7 +55,7 @@ member_add(struct member *m, struct flow *flow, const struct path *path)
 {
     struct tie *tie = &m->ties[flow->work[0]];
 
-    tie->entries = sim_grow(tie->entries, tie->n + 1, &tie->allocated,
+    tie->entries = order_grow(tie->entries, tie->n + 1, &tie->allocated,
                             sizeof *tie->entries);
     flow->index = tie->n;
     tie->entries[tie->n++] = (struct entry) {

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 static bool
 is_before(const struct heap_node *a, const struct heap_node *b)
@@ -53,7 +53,7 @@ sift_down(struct node_heap *h, size_t i, struct heap_node *node)
 void
 node_heap_push(struct node_heap *h, struct heap_node *node)
 {
-    h->nodes = sim_grow(h->nodes, h->n + 1, &h->allocated, sizeof *h->nodes);
+    h->nodes = order_grow(h->nodes, h->n + 1, &h->allocated, sizeof *h->nodes);
     h->n++;
     sift_up(h, h->n - 1, node);
 }

@@ -27,7 +27,7 @@
 #include "sim/rates/growth.h"
 #include "sim/rates/guests.h"
 #include "sim/rates/member.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/rates/node-heap.h"
 
 /* Below this share of its bytes a flow has ended. */
@@ -64,12 +64,12 @@ fill_cast(const struct rates *r)
 static struct rates *
 fill_create(const struct paths *paths)
 {
-    struct fill *f = sim_calloc(1, sizeof *f);
+    struct fill *f = order_alloc(1, sizeof *f);
 
     f->capacity = paths->fabric->capacity;
     f->n_ports = paths->fabric->n_ports;
-    f->ports = sim_calloc(f->n_ports, sizeof *f->ports);
-    f->dirty = sim_calloc(f->n_ports, sizeof *f->dirty);
+    f->ports = order_alloc(f->n_ports, sizeof *f->ports);
+    f->dirty = order_alloc(f->n_ports, sizeof *f->dirty);
     growth_init(&f->growth, paths);
     return &f->up;
 }
@@ -104,7 +104,7 @@ mark_changed(struct fill *f, struct member *m)
 {
     if (!m->changed) {
         m->changed = true;
-        f->changed = sim_grow(f->changed, f->n_changed + 1,
+        f->changed = order_grow(f->changed, f->n_changed + 1,
                               &f->allocated_changed, sizeof *f->changed);
         f->changed[f->n_changed++] = m;
     }
@@ -116,11 +116,11 @@ find_member(struct fill *f, struct unit *unit)
     struct member *m = unit->member;
 
     if (!m) {
-        m = f->n_spare ? f->spare[--f->n_spare] : sim_calloc(1, sizeof *m);
+        m = f->n_spare ? f->spare[--f->n_spare] : order_alloc(1, sizeof *m);
         member_begin(m, unit);
         unit->member = m;
         m->index = f->n_members;
-        f->members = sim_grow(f->members, f->n_members + 1,
+        f->members = order_grow(f->members, f->n_members + 1,
                               &f->allocated_members, sizeof *f->members);
         f->members[f->n_members++] = m;
     }
@@ -258,7 +258,7 @@ retire(struct fill *f, struct member *m)
 
     f->members[m->index] = last;
     last->index = m->index;
-    f->spare = sim_grow(f->spare, f->n_spare + 1, &f->allocated_spare,
+    f->spare = order_grow(f->spare, f->n_spare + 1, &f->allocated_spare,
                         sizeof *f->spare);
     f->spare[f->n_spare++] = m;
 }
@@ -446,7 +446,7 @@ fill_list(const struct rates *r, struct sim_flow **flows, size_t *allocated)
     for (size_t i = 0; i < f->n_members; i++) {
         const struct member *m = f->members[i];
 
-        *flows = sim_grow(*flows, n + m->n_moving, allocated, sizeof **flows);
+        *flows = order_grow(*flows, n + m->n_moving, allocated, sizeof **flows);
         for (size_t j = 0; j < m->n_moving; j++) {
             rates_show(rates_path(r, m->moving[j]), m->moving[j]->rate,
                        &(*flows)[n++]);

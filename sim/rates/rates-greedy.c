@@ -24,7 +24,7 @@
 #include <stdbool.h>
 
 #include "sim/rates/flow-heap.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/rates/waiting.h"
 
 #define FREE INT_MAX            /* Rank of whoever holds a free port. */
@@ -71,17 +71,17 @@ greedy_cast(const struct rates *r)
 static struct rates *
 greedy_create(const struct paths *paths)
 {
-    struct greedy *g = sim_calloc(1, sizeof *g);
+    struct greedy *g = order_alloc(1, sizeof *g);
 
     assert(paths->fabric->n_tiers == 1);
     g->n_ports = paths->fabric->n_ports;
     waiting_init(&g->waiting, paths);
-    g->ports = sim_calloc(g->n_ports, sizeof *g->ports);
-    g->held = sim_calloc(g->n_ports, sizeof *g->held);
-    g->slowness = sim_calloc(g->n_ports, sizeof *g->slowness);
-    g->dirty = sim_calloc(g->n_ports, sizeof *g->dirty);
-    g->early = sim_calloc(g->n_ports, sizeof *g->early);
-    g->matches = sim_calloc(g->n_ports, sizeof *g->matches);
+    g->ports = order_alloc(g->n_ports, sizeof *g->ports);
+    g->held = order_alloc(g->n_ports, sizeof *g->held);
+    g->slowness = order_alloc(g->n_ports, sizeof *g->slowness);
+    g->dirty = order_alloc(g->n_ports, sizeof *g->dirty);
+    g->early = order_alloc(g->n_ports, sizeof *g->early);
+    g->matches = order_alloc(g->n_ports, sizeof *g->matches);
     for (int p = 0; p < g->n_ports; p++) {
         g->held[p] = FREE;
         g->slowness[p] = 1 / paths->fabric->capacity[p];
@@ -282,7 +282,7 @@ push_candidate(struct greedy *g, int port, int rank)
     if (!find_candidate(g, port, rank, &new)) {
         return;
     }
-    g->candidates = sim_grow(g->candidates, i + 1, &g->allocated_candidates,
+    g->candidates = order_grow(g->candidates, i + 1, &g->allocated_candidates,
                              sizeof *g->candidates);
     g->n_candidates++;
     while (i && is_better(&new, &g->candidates[(i - 1) / 2])) {

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 
 #include "sim/rates/flow-heap.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 /* What is left of a port below this share of its capacity is rounding. */
 #define RESIDUE 1e-12
@@ -73,12 +73,12 @@ madd_cast(const struct rates *r)
 static struct rates *
 madd_create(const struct paths *paths)
 {
-    struct madd *m = sim_calloc(1, sizeof *m);
+    struct madd *m = order_alloc(1, sizeof *m);
     int n = paths->fabric->n_ports;
 
-    m->left = sim_calloc(n, sizeof *m->left);
-    m->sum = sim_calloc(n, sizeof *m->sum);
-    m->first_hop = sim_calloc(n, sizeof *m->first_hop);
+    m->left = order_alloc(n, sizeof *m->left);
+    m->sum = order_alloc(n, sizeof *m->sum);
+    m->first_hop = order_alloc(n, sizeof *m->first_hop);
     m->n_host_ports = 2 * paths->fabric->n_hosts;
     return &m->up;
 }
@@ -110,7 +110,7 @@ madd_add(struct rates *r, struct flow *flow, double now)
     flow->rate = 0;
     flow->since = now;
     flow->index = m->n;
-    m->flows = sim_grow(m->flows, m->n + 1, &m->allocated, sizeof *m->flows);
+    m->flows = order_grow(m->flows, m->n + 1, &m->allocated, sizeof *m->flows);
     m->flows[m->n++] = flow;
     m->changed = true;
 }
@@ -255,10 +255,10 @@ list_paths(struct madd *m)
 {
     const struct paths *paths = m->up.paths;
 
-    m->next = sim_grow(m->next, m->n, &m->allocated_next, sizeof *m->next);
-    m->first = sim_grow(m->first, paths->n, &m->allocated_first,
+    m->next = order_grow(m->next, m->n, &m->allocated_next, sizeof *m->next);
+    m->first = order_grow(m->first, paths->n, &m->allocated_first,
                         sizeof *m->first);
-    m->next_hop = sim_grow(m->next_hop, paths->n * SIM_FABRIC_MAX_PATH,
+    m->next_hop = order_grow(m->next_hop, paths->n * SIM_FABRIC_MAX_PATH,
                            &m->allocated_next_hop, sizeof *m->next_hop);
     for (int p = 0; p < paths->fabric->n_ports; p++) {
         m->first_hop[p] = NONE;
@@ -294,7 +294,7 @@ find_runs(struct madd *m)
             continue;
         }
         if (!n || m->flows[n - 1]->unit != m->flows[i]->unit) {
-            m->runs = sim_grow(m->runs, n_runs + 1, &m->allocated_runs,
+            m->runs = order_grow(m->runs, n_runs + 1, &m->allocated_runs,
                                sizeof *m->runs);
             m->runs[n_runs++] = (struct run) { m->flows[i]->unit, n, n };
         }
@@ -319,7 +319,7 @@ sort_flows(struct madd *m)
     struct flow **flows = m->flows;
     size_t allocated = m->allocated;
 
-    m->sorted = sim_grow(m->sorted, m->n, &m->allocated_sorted,
+    m->sorted = order_grow(m->sorted, m->n, &m->allocated_sorted,
                          sizeof *m->sorted);
     for (size_t r = 0; r < n_runs; r++) {
         struct run run = m->runs[r];
@@ -463,7 +463,7 @@ madd_pop(struct rates *r, double now)
     m->flows[flow->index] = NULL;
     for (int k = 0; k < path->n_ports; k++) {
         m->left[path->ports[k]] += flow->rate;
-        m->freed = sim_grow(m->freed, m->n_freed + 1, &m->allocated_freed,
+        m->freed = order_grow(m->freed, m->n_freed + 1, &m->allocated_freed,
                             sizeof *m->freed);
         m->freed[m->n_freed++] = path->ports[k];
     }

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 #include "sim/rates/bundle.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/rates/water-filling.h"
 
 struct share {
@@ -42,7 +42,7 @@ share_cast(const struct rates *r)
 static struct rates *
 share_create(const struct paths *paths)
 {
-    struct share *s = sim_calloc(1, sizeof *s);
+    struct share *s = order_alloc(1, sizeof *s);
 
     bundles_init(&s->bundles, paths);
     water_filling_init(&s->water, &s->bundles);
@@ -103,7 +103,7 @@ detach(struct share *s, struct flow *flow, uint32_t i, double now)
     restart_at(s, b->step, b->level);
     if (!b->flows.n && !b->emptied) {
         b->emptied = true;
-        s->emptied = sim_grow(s->emptied, s->n_emptied + 1,
+        s->emptied = order_grow(s->emptied, s->n_emptied + 1,
                               &s->allocated_emptied, sizeof *s->emptied);
         s->emptied[s->n_emptied++] = i;
     }
@@ -210,7 +210,7 @@ take_moved(struct share *s, uint32_t i, double now)
         if (flow->unit->level != b->level) {
             flow_settle_at(flow, rates_path(&s->up, flow), now,
                            flow->key - served);
-            s->moved = sim_grow(s->moved, s->n_moved + 1, &s->allocated_moved,
+            s->moved = order_grow(s->moved, s->n_moved + 1, &s->allocated_moved,
                                 sizeof *s->moved);
             s->moved[s->n_moved++] = flow;
         }
@@ -307,7 +307,7 @@ share_list(const struct rates *r, struct sim_flow **flows, size_t *allocated)
     const struct share *s = share_cast(r);
     size_t n = 0;
 
-    *flows = sim_grow(*flows, s->water.n_filled, allocated, sizeof **flows);
+    *flows = order_grow(*flows, s->water.n_filled, allocated, sizeof **flows);
     for (size_t i = 0; i < s->water.n_filled; i++) {
         const struct bundle *b = &s->bundles.bundles[s->water.filled[i]];
 

@@ -2,7 +2,7 @@
 
 #include "sim/rates/rates.h"
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 struct rates *
 rates_create(const struct rates_class *class, const struct paths *paths)
@@ -34,7 +34,7 @@ size_t
 rates_list(const struct rates *r, const struct flow_heap *heap,
            struct sim_flow **flows, size_t *allocated)
 {
-    *flows = sim_grow(*flows, heap->n, allocated, sizeof **flows);
+    *flows = order_grow(*flows, heap->n, allocated, sizeof **flows);
     for (size_t i = 0; i < heap->n; i++) {
         const struct flow *flow = heap->flows[i];
 

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <math.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 /* As long as a flow has not ended some of it remains, at least that share. */
 #define RESIDUE 1e-15
@@ -16,7 +16,7 @@ unit_maker_init(struct unit_maker *m, int n_ports)
 {
     memset(m, 0, sizeof *m);
     m->n_ports = n_ports;
-    m->place = sim_calloc(n_ports, sizeof *m->place);
+    m->place = order_alloc(n_ports, sizeof *m->place);
     for (int p = 0; p < n_ports; p++) {
         m->place[p] = -1;
     }
@@ -40,7 +40,7 @@ unit_maker_add(struct unit_maker *m, const struct path *path, double bytes,
 
         if (m->place[p] < 0) {
             m->place[p] = m->n;
-            m->work = sim_grow(m->work, m->n + 1, &m->allocated,
+            m->work = order_grow(m->work, m->n + 1, &m->allocated,
                                sizeof *m->work);
             m->work[m->n++] = (struct work) { .port = p };
         }
@@ -65,8 +65,8 @@ unit_maker_finish(struct unit_maker *m, struct unit *unit)
         qsort(m->work, m->n, sizeof *m->work, compare_ports);
     }
     unit->n_work = m->n;
-    unit->work = sim_calloc(m->n, sizeof *unit->work);
-    unit->bytes = sim_calloc(m->n, sizeof *unit->bytes);
+    unit->work = order_alloc(m->n, sizeof *unit->work);
+    unit->bytes = order_alloc(m->n, sizeof *unit->bytes);
     for (size_t i = 0; i < m->n; i++) {
         unit->work[i] = m->work[i];
         m->place[m->work[i].port] = i;

@@ -4,14 +4,14 @@
 
 #include <stdbool.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 void
 waiting_init(struct waiting *w, const struct paths *paths)
 {
     memset(w, 0, sizeof *w);
     w->paths = paths;
-    w->ports = sim_calloc(paths->fabric->n_ports, sizeof *w->ports);
+    w->ports = order_alloc(paths->fabric->n_ports, sizeof *w->ports);
 }
 
 void
@@ -85,9 +85,9 @@ link_queue(struct waiting *w, uint32_t path)
     for (int k = 0; k < 2; k++) {
         struct waiting_port *port = &w->ports[ports[k]];
 
-        port->heads = sim_grow(port->heads, port->n + 1,
+        port->heads = order_grow(port->heads, port->n + 1,
                                &port->allocated_heads, sizeof *port->heads);
-        port->lanes = sim_grow(port->lanes, port->n + 1,
+        port->lanes = order_grow(port->lanes, port->n + 1,
                                &port->allocated_lanes, sizeof *port->lanes);
         w->queues[path].place[k] = port->n;
         port->heads[port->n].other = ports[!k];
@@ -118,7 +118,7 @@ grow_queues(struct waiting *w)
     size_t n = w->paths->n;
 
     if (n > w->n_queues) {
-        w->queues = sim_grow(w->queues, n, &w->allocated_queues,
+        w->queues = order_grow(w->queues, n, &w->allocated_queues,
                              sizeof *w->queues);
         memset(&w->queues[w->n_queues], 0,
                (n - w->n_queues) * sizeof *w->queues);
@@ -133,7 +133,7 @@ waiting_add(struct waiting *w, struct flow *flow)
 
     grow_queues(w);
     q = &w->queues[flow->path];
-    q->flows = sim_grow(q->flows, q->n + 1, &q->allocated, sizeof *q->flows);
+    q->flows = order_grow(q->flows, q->n + 1, &q->allocated, sizeof *q->flows);
     flow->place = q->n;
     q->flows[q->n++] = (struct waiting_flow) { flow, flow->unit };
     if (q->n == 1) {

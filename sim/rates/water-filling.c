@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 /* What is left of a port below this share of its capacity is a rounding
  * error, not bandwidth for the next level. */
@@ -16,7 +16,7 @@ water_filling_init(struct water_filling *w, struct bundles *bundles)
 {
     *w = (struct water_filling) {
         .bundles = bundles,
-        .left = sim_calloc(bundles->paths->fabric->n_ports, sizeof *w->left),
+        .left = order_alloc(bundles->paths->fabric->n_ports, sizeof *w->left),
     };
     water_filling_clear(w);
 }
@@ -126,7 +126,7 @@ sift_down(struct water_filling *w, size_t i)
 static void
 gather_tight(struct water_filling *w, const struct level *level)
 {
-    w->tight = sim_grow(w->tight, level->n, &w->allocated_tight,
+    w->tight = order_grow(w->tight, level->n, &w->allocated_tight,
                         sizeof *w->tight);
     w->n_tight = 0;
     for (size_t i = 0; i < level->n; i++) {
@@ -175,12 +175,12 @@ fill_lane(struct water_filling *w, const struct tight *tight)
     const double *capacity = w->bundles->paths->fabric->capacity;
     struct lane *lane = &w->bundles->lanes[tight->lane];
 
-    w->steps = sim_grow(w->steps, w->n_steps + 1, &w->allocated_steps,
+    w->steps = order_grow(w->steps, w->n_steps + 1, &w->allocated_steps,
                         sizeof *w->steps);
     w->steps[w->n_steps] = (struct step) {
         .lane = tight->lane, .first = w->n_filled,
     };
-    w->filled = sim_grow(w->filled, w->n_filled + lane->n,
+    w->filled = order_grow(w->filled, w->n_filled + lane->n,
                          &w->allocated_filled, sizeof *w->filled);
     for (size_t i = 0; i < lane->n; i++) {
         struct bundle *b = &w->bundles->bundles[lane->bundles[i]];
@@ -220,7 +220,7 @@ void
 water_filling_fill_floors(struct water_filling *w, double guard_share)
 {
     const struct sim_fabric *fabric = w->bundles->paths->fabric;
-    double *taken = sim_calloc(fabric->n_ports, sizeof *taken);
+    double *taken = order_alloc(fabric->n_ports, sizeof *taken);
     double guard = fmin(guard_share, 1.0 / w->bundles->n_levels);
 
     for (size_t l = 0; l < w->bundles->n_levels; l++) {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 void
 event_queue_init(struct event_queue *q)
@@ -33,7 +33,7 @@ event_queue_push(struct event_queue *q, double time,
     struct event new = { time, q->seq++, run, arg };
     size_t i = q->n++;
 
-    q->heap = sim_grow(q->heap, q->n, &q->allocated, sizeof *q->heap);
+    q->heap = order_grow(q->heap, q->n, &q->allocated, sizeof *q->heap);
     while (i && is_before(&new, &q->heap[(i - 1) / 2])) {
         q->heap[i] = q->heap[(i - 1) / 2];
         i = (i - 1) / 2;

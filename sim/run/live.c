@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/run/records.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
@@ -22,7 +22,7 @@ begin_unit(struct live *live, struct unit *unit)
     unit->rank = -1;
     unit->level = 0;
     unit_begin(unit, live->fabric, live->now);
-    live->units = sim_grow(live->units, live->n_units + 1,
+    live->units = order_grow(live->units, live->n_units + 1,
                            &live->allocated_units, sizeof *live->units);
     unit->index = live->n_units++;
     live->units[unit->index] = unit;
@@ -154,8 +154,8 @@ make_flows(struct live *live, struct live_job *job)
     const struct workload_job *wj = job->job;
     size_t n_keys = (size_t) wj->n_shards * wj->n_phases;
 
-    job->first = sim_calloc(n_keys + 2, sizeof *job->first);
-    job->flows = sim_calloc(wj->n_transfers, sizeof *job->flows);
+    job->first = order_alloc(n_keys + 2, sizeof *job->first);
+    job->flows = order_alloc(wj->n_transfers, sizeof *job->flows);
     for (size_t i = 0; i < wj->n_transfers; i++) {
         const struct workload_transfer *t = &wj->transfers[i];
 
@@ -217,8 +217,8 @@ make_ports(struct live_stage *stage)
     for (size_t i = 0; i < stage->n_jobs; i++) {
         n += stage->jobs[i].unit.n_work;
     }
-    stage->ports = sim_calloc(n, sizeof *stage->ports);
-    stage->seconds = sim_calloc(n, sizeof *stage->seconds);
+    stage->ports = order_alloc(n, sizeof *stage->ports);
+    stage->seconds = order_alloc(n, sizeof *stage->seconds);
     n = 0;
     for (size_t i = 0; i < stage->n_jobs; i++) {
         const struct unit *unit = &stage->jobs[i].unit;
@@ -237,7 +237,7 @@ make_ports(struct live_stage *stage)
         struct live_job *job = &stage->jobs[i];
         size_t place = 0;
 
-        job->place = sim_calloc(job->unit.n_work, sizeof *job->place);
+        job->place = order_alloc(job->unit.n_work, sizeof *job->place);
         for (size_t j = 0; j < job->unit.n_work; j++) {
             while (stage->ports[place] != job->unit.work[j].port) {
                 place++;
@@ -295,8 +295,8 @@ live_job_init(struct live *live, struct live_job *job,
         .iterations_done = before,
         .iterations_left = takes_time ? rung->iterations - before : 0,
         .early_iteration = early_iteration(cojob, index),
-        .phase = sim_calloc(wj->n_shards, sizeof *job->phase),
-        .on_the_way = sim_calloc(wj->n_shards, sizeof *job->on_the_way),
+        .phase = order_alloc(wj->n_shards, sizeof *job->phase),
+        .on_the_way = order_alloc(wj->n_shards, sizeof *job->on_the_way),
     };
     make_flows(live, job);
     find_curve(live, job);
@@ -325,7 +325,7 @@ live_stage_destroy(struct live_stage *stage)
 static void
 stage_begin(struct live *live, const struct workload_cojob *cojob, size_t rung)
 {
-    struct live_stage *stage = sim_calloc(1, sizeof *stage);
+    struct live_stage *stage = order_alloc(1, sizeof *stage);
     int64_t before = rung ? cojob->rungs[rung - 1].iterations : 0;
     size_t n = cojob->rungs[rung].n_jobs;
 
@@ -335,7 +335,7 @@ stage_begin(struct live *live, const struct workload_cojob *cojob, size_t rung)
     stage->record->rung = rung;
     stage->record->begin = live->now;
     stage->n_jobs = stage->jobs_left = n;
-    stage->jobs = sim_calloc(n, sizeof *stage->jobs);
+    stage->jobs = order_alloc(n, sizeof *stage->jobs);
     for (size_t i = 0; i < n; i++) {
         live_job_init(live, &stage->jobs[i], stage, i);
     }
@@ -380,10 +380,10 @@ live_init(struct live *live, const struct workload *w,
     live->workload = w;
     live->fabric = fabric;
     live->ordered = order_classes[order->kind].unit;
-    live->stages = sim_calloc(w->n_stages, sizeof *live->stages);
+    live->stages = order_alloc(w->n_stages, sizeof *live->stages);
     live->jobs = job_records_create(w, &live->n_jobs, &live->first_job);
     if (order->kind == ORDER_EARLY || order->kind == ORDER_STAGE_EARLY) {
-        live->curves = sim_calloc(live->n_jobs, sizeof *live->curves);
+        live->curves = order_alloc(live->n_jobs, sizeof *live->curves);
     }
     event_queue_init(&live->events);
     paths_init(&live->paths, fabric);

@@ -42,7 +42,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "order/early.h"
+#include "order/problem/progress-curve.h"
 #include "order/order.h"
 #include "sim/run/event-queue.h"
 #include "sim/fabric/paths.h"

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/rates/rates.h"
 
 #define FIRST_WIDTH 1e-6        /* Seconds. */
@@ -15,7 +15,7 @@ port_use_init(struct port_use *use, int n_ports)
     use->n_ports = n_ports;
     use->now = 0;
     use->width = FIRST_WIDTH;
-    use->bytes = sim_calloc((size_t) PORT_USE_SLOTS * n_ports,
+    use->bytes = order_alloc((size_t) PORT_USE_SLOTS * n_ports,
                             sizeof *use->bytes);
 }
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
 
@@ -69,13 +69,13 @@ count_jobs(const struct workload_cojob *cojob)
 struct sim_job *
 job_records_create(const struct workload *w, size_t *np, size_t **firstp)
 {
-    size_t *first = sim_calloc(w->n_cojobs + 1, sizeof *first);
+    size_t *first = order_alloc(w->n_cojobs + 1, sizeof *first);
     struct sim_job *jobs;
 
     for (size_t i = 0; i < w->n_cojobs; i++) {
         first[i + 1] = first[i] + count_jobs(&w->cojobs[i]);
     }
-    jobs = sim_calloc(first[w->n_cojobs], sizeof *jobs);
+    jobs = order_alloc(first[w->n_cojobs], sizeof *jobs);
     for (size_t i = 0; i < w->n_cojobs; i++) {
         for (size_t j = first[i]; j < first[i + 1]; j++) {
             jobs[j].cojob = i;

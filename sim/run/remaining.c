@@ -4,10 +4,11 @@
 
 #include <math.h>
 
-#include "order/ascent.h"
+#include "order/primal-dual/ascent.h"
 #include "order/order.h"
+#include "order/primal-dual/primal-dual.h"
 #include "sim/run/live.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/run/records.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
@@ -56,8 +57,8 @@ early_traits(const struct live_job *job,
 
         progress_curve_score(job->curve, options, k, period_alone(job), now,
                              &gain, &early);
-        ahead = progress_curve_ahead(job->curve, options, k);
-        traits->ahead = fmax(traits->ahead,
+        ahead = progress_curve_to_theta(job->curve, options, k);
+        traits->iterations_to_theta = fmax(traits->iterations_to_theta,
                              fmin(ahead, job->iterations_left));
     } else {
         gain = 1 / ((k + 1) * (k + 1));

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
 
@@ -46,7 +46,7 @@ times_compute(double *times, size_t n, struct results_times *t)
 static void
 stages_compute(const struct sim_result *r, struct results *results)
 {
-    double *times = sim_calloc(r->n_stages, sizeof *times);
+    double *times = order_alloc(r->n_stages, sizeof *times);
     double sum = 0, squares = 0;
     size_t n = 0;
 
@@ -73,7 +73,7 @@ static void
 cojobs_compute(const struct workload *w, const struct sim_result *r,
                struct results *results)
 {
-    double *times = sim_calloc(w->n_cojobs, sizeof *times);
+    double *times = order_alloc(w->n_cojobs, sizeof *times);
     size_t n = 0;
 
     for (size_t i = 0; i < r->n_stages; i++) {
@@ -91,8 +91,8 @@ cojobs_compute(const struct workload *w, const struct sim_result *r,
 static void
 jobs_compute(const struct sim_result *r, struct results *results)
 {
-    double *times = sim_calloc(r->n_jobs, sizeof *times);
-    double *early = sim_calloc(r->n_jobs, sizeof *early);
+    double *times = order_alloc(r->n_jobs, sizeof *times);
+    double *early = order_alloc(r->n_jobs, sizeof *early);
     size_t n_early = 0;
 
     for (size_t i = 0; i < r->n_jobs; i++) {
@@ -113,7 +113,7 @@ jobs_compute(const struct sim_result *r, struct results *results)
 static size_t *
 first_rungs(const struct workload *w)
 {
-    size_t *first = sim_calloc(w->n_cojobs, sizeof *first);
+    size_t *first = order_alloc(w->n_cojobs, sizeof *first);
 
     for (size_t i = 1; i < w->n_cojobs; i++) {
         first[i] = first[i - 1] + w->cojobs[i - 1].n_rungs;
@@ -126,7 +126,7 @@ static double
 worst_of_fair(const struct workload *w, const struct sim_result *r,
               const struct sim_result *fair)
 {
-    double *times = sim_calloc(w->n_stages, sizeof *times);
+    double *times = order_alloc(w->n_stages, sizeof *times);
     size_t *first = first_rungs(w);
     double worst = NAN;
 

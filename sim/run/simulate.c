@@ -7,9 +7,9 @@
 #include <math.h>
 #include <time.h>
 
-#include "order/slack.h"
+#include "order/result/slack.h"
 #include "sim/run/live.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/rates/rates.h"
 #include "sim/workload/workload.h"
 
@@ -25,7 +25,7 @@ struct simulation {
     struct order_problem *problem;
     struct order_result order;
     size_t n_gaps;              /* Decisions that had demand. */
-    double sum_gaps, sum_gained;
+    double sum_gaps, sum_improvement;
     size_t allocated_slack;
     struct slack_job *slack;    /* For orders of stages. */
     size_t allocated_placed;
@@ -49,10 +49,10 @@ clock_us(void)
 static void
 count_decision(struct simulation *sim, double us, struct sim_result *result)
 {
-    sim->times = sim_grow(sim->times, result->decisions + 1,
+    sim->times = order_grow(sim->times, result->decisions + 1,
                           &sim->allocated_times, sizeof *sim->times);
     sim->times[result->decisions++] = us;
-    sim->sum_gained += sim->order.gained;
+    sim->sum_improvement += sim->order.improvement;
     if (sim->order.bound > 0) {
         double gap = sim->order.estimate / sim->order.bound;
 
@@ -97,7 +97,7 @@ place_jobs(struct simulation *sim)
 {
     struct live *live = &sim->live;
 
-    sim->slack = sim_grow(sim->slack, live->n_units, &sim->allocated_slack,
+    sim->slack = order_grow(sim->slack, live->n_units, &sim->allocated_slack,
                           sizeof *sim->slack);
     for (size_t i = 0; i < live->n_units; i++) {
         struct unit *unit = live->units[i];
@@ -126,7 +126,7 @@ apply_order(struct simulation *sim)
     bool watches = false;
     bool kept;
 
-    sim->placed = sim_grow(sim->placed, live->n_units, &sim->allocated_placed,
+    sim->placed = order_grow(sim->placed, live->n_units, &sim->allocated_placed,
                            sizeof *sim->placed);
     if (live->ordered == ORDER_UNIT_STAGE) {
         place_jobs(sim);
@@ -250,7 +250,7 @@ percentile(const double *sorted, size_t n, int percent)
 static void
 summarize(struct sim_result *r)
 {
-    double *times = sim_calloc(r->n_stages, sizeof *times);
+    double *times = order_alloc(r->n_stages, sizeof *times);
     double sum = 0;
 
     for (size_t i = 0; i < r->n_stages; i++) {
@@ -300,7 +300,7 @@ collect(struct simulation *sim, struct sim_result *result)
     result->n_jobs = live->n_jobs;
     result->jobs = live->jobs;
     result->n_ports = live->fabric->n_ports;
-    result->port_bytes = sim_calloc(result->n_ports,
+    result->port_bytes = order_alloc(result->n_ports,
                                     sizeof *result->port_bytes);
     result->bound = recorded_bound(live->workload, &live->paths,
                                    sim->options->bound_rounds,
@@ -312,7 +312,7 @@ collect(struct simulation *sim, struct sim_result *result)
               compare_doubles);
         result->decision_us_p99 = percentile(sim->times, result->decisions,
                                              99);
-        result->gained = sim->sum_gained / result->decisions;
+        result->gained = sim->sum_improvement / result->decisions;
     }
     summarize(result);
 }

@@ -43,7 +43,7 @@
 
 #include <stddef.h>
 
-#include "order/early.h"
+#include "order/problem/progress-curve.h"
 #include "order/order.h"
 
 struct sim_flow;

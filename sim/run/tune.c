@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "sim/run/by-policy.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/run/tune-space.h"
 #include "sim/workload/workload-view.h"
 #include "sim/workload/workload.h"
@@ -146,7 +146,7 @@ try(struct search *s, const struct policy *policy)
         return objective(s, old);
     }
     trial.score = replay(s, s->train, policy);
-    s->trials = sim_grow(s->trials, s->n_trials + 1, &s->allocated_trials,
+    s->trials = order_grow(s->trials, s->n_trials + 1, &s->allocated_trials,
                          sizeof *s->trials);
     s->trials[s->n_trials++] = trial;
     if (s->options->progress) {

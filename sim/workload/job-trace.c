@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "sim/workload/line-reader.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 #define MAX_JOBS 1000000
 #define MAX_GPUS 100000
@@ -57,7 +57,7 @@ model(struct line_reader *lr, char separator)
     if (field && !*field) {
         line_reader_fail(lr, "no model, a name is expected");
     }
-    return field ? sim_must(strndup(line_reader_shown(field), MAX_MODEL))
+    return field ? order_must(strndup(line_reader_shown(field), MAX_MODEL))
            : NULL;
 }
 
@@ -174,7 +174,7 @@ read_job(struct line_reader *lr, const struct format *format,
         free(job.model);
         return;
     }
-    trace->jobs = sim_grow(trace->jobs, trace->n + 1, &trace->allocated,
+    trace->jobs = order_grow(trace->jobs, trace->n + 1, &trace->allocated,
                            sizeof *trace->jobs);
     trace->jobs[trace->n++] = job;
 }
@@ -183,7 +183,7 @@ char *
 job_trace_read(const char *name, FILE *stream, struct job_trace **tracep)
 {
     struct line_reader lr = { .name = name };
-    struct job_trace *trace = sim_calloc(1, sizeof *trace);
+    struct job_trace *trace = order_alloc(1, sizeof *trace);
     const struct format *format = NULL;
 
     if (!line_reader_next(&lr, stream)) {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdarg.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 #define MAX_SHOWN 24            /* Characters of the text in a message. */
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "sim/workload/line-reader.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 static char *
 unknown_setting(const char *place, const char *name, size_t length,
@@ -15,8 +15,8 @@ unknown_setting(const char *place, const char *name, size_t length,
 {
     size_t size;
     char *error;
-    FILE *stream = sim_must(open_memstream(&error, &size));
-    char *copy = sim_must(strndup(name, length));
+    FILE *stream = order_must(open_memstream(&error, &size));
+    char *copy = order_must(strndup(name, length));
 
     fprintf(stream, "%s: \"%s\" is not one of", place,
             line_reader_shown(copy));
@@ -34,8 +34,8 @@ bad_value(const char *place, const struct setting *s, const char *value,
 {
     size_t size;
     char *error;
-    FILE *stream = sim_must(open_memstream(&error, &size));
-    char *copy = sim_must(strndup(value, length));
+    FILE *stream = order_must(open_memstream(&error, &size));
+    char *copy = order_must(strndup(value, length));
 
     fprintf(stream, "%s: %s: \"%s\" is not ", place, s->name,
             line_reader_shown(copy));

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "sim/workload/line-reader.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/workload.h"
 
 #define MEGABYTE (1024.0 * 1024)
@@ -71,7 +71,7 @@ read_coflow(struct trace *t, struct workload *w)
     char *id = line_reader_word(&t->lr, "an ID");
     double ms = next_number(t, "arrival in ms", 0, MAX_MS);
     int n_mappers = next_integer(t, "number of mappers", 1, t->n_hosts);
-    int *mappers = sim_calloc(n_mappers, sizeof *mappers);
+    int *mappers = order_alloc(n_mappers, sizeof *mappers);
     struct workload_cojob *cojob;
     struct workload_job *job;
     int n_reducers;

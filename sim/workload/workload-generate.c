@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "sim/workload/line-reader.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/random.h"
 #include "sim/workload/settings.h"
 #include "sim/workload/workload-draw.h"
@@ -66,7 +66,7 @@ generate_options_parse(const char *text, struct generate_options *o)
     seed = strtoull(text, &end, 10);
     if (!isdigit((unsigned char) *text) || end != text + length || errno
         || seed >= MAX_SEED) {
-        char *copy = sim_must(strndup(text, length));
+        char *copy = order_must(strndup(text, length));
 
         if (asprintf(&error, "generate: seed \"%s\" is not an integer from 0 "
                      "to 9007199254740991", line_reader_shown(copy)) < 0) {
@@ -151,7 +151,7 @@ workload_generate(const struct generate_options *o)
         snprintf(name, sizeof name, "s%d", i);
         cojob = workload_add_cojob(w, name, 1, arrival);
         snprintf(name, sizeof name, "u%d", sim_random_integer(&r, 1, N_USERS));
-        cojob->user = sim_strdup(name);
+        cojob->user = order_strdup(name);
         for (int j = 0; j < n; j++) {
             add_job(w, cojob, o, &r, &shape);
         }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "sim/workload/job-trace.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/random.h"
 #include "sim/workload/settings.h"
 #include "sim/workload/workload-draw.h"
@@ -117,7 +117,7 @@ take_jobs(struct maker *m, const struct job_trace *trace)
     double *lengths;
     double now = 0;
 
-    m->jobs = sim_calloc(trace->n, sizeof *m->jobs);
+    m->jobs = order_alloc(trace->n, sizeof *m->jobs);
     memcpy(m->jobs, trace->jobs, trace->n * sizeof *m->jobs);
     for (size_t i = 0; !timed && i < trace->n; i++) {
         size_t j = sim_random_integer(&m->random, i, trace->n - 1);
@@ -129,7 +129,7 @@ take_jobs(struct maker *m, const struct job_trace *trace)
     }
     qsort(m->jobs, trace->n, sizeof *m->jobs, compare_arrivals);
     m->n_jobs = trace->n < max ? trace->n : max;
-    lengths = sim_calloc(m->n_jobs, sizeof *lengths);
+    lengths = order_alloc(m->n_jobs, sizeof *lengths);
     for (size_t i = 0; i < m->n_jobs; i++) {
         lengths[i] = m->jobs[i].length;
     }
@@ -167,7 +167,7 @@ group_jobs(struct maker *m)
             g++;
         }
         if (g == m->n_groups) {
-            m->groups = sim_grow(m->groups, m->n_groups + 1, &m->allocated,
+            m->groups = order_grow(m->groups, m->n_groups + 1, &m->allocated,
                                  sizeof *m->groups);
             m->groups[m->n_groups++] = (struct group) { .n = 0 };
         }

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/workload.h"
 
 void

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/json-check.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/workload.h"
 
 #define LINK_CAPACITY 1.25e9    /* What seconds are counted in bytes by. */
@@ -50,9 +50,9 @@ find_host(struct hosts *hosts, const char *name, size_t length)
             return i;
         }
     }
-    hosts->names = sim_grow(hosts->names, hosts->n + 1, &hosts->allocated,
+    hosts->names = order_grow(hosts->names, hosts->n + 1, &hosts->allocated,
                             sizeof *hosts->names);
-    hosts->names[hosts->n] = sim_must(strndup(name, length));
+    hosts->names[hosts->n] = order_must(strndup(name, length));
     return hosts->n++;
 }
 
@@ -61,7 +61,7 @@ stage_add(struct stage *stage, size_t host, int direction, double seconds)
 {
     if (host >= stage->n) {
         for (int d = TX; d <= RX; d++) {
-            stage->seconds[d] = sim_grow(stage->seconds[d], host + 1,
+            stage->seconds[d] = order_grow(stage->seconds[d], host + 1,
                                          &stage->allocated[d],
                                          sizeof *stage->seconds[d]);
             memset(&stage->seconds[d][stage->n], 0,
@@ -239,7 +239,7 @@ workload_recording_from_string(const char *name, const char *text,
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         json_ignore(top, others[i]);
     }
-    r.stages = sim_calloc(json_n(stages), sizeof *r.stages);
+    r.stages = order_alloc(json_n(stages), sizeof *r.stages);
     item = item ? item->child : NULL;
     for (size_t i = 0; i < json_n(stages) && json_ok(r.jc); i++) {
         read_stage(&r, json_element_object(stages, i), item);

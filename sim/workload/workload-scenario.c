@@ -7,7 +7,7 @@
 
 #include "base/json-check.h"
 #include "sim/workload/line-reader.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/workload-pattern.h"
 #include "sim/workload/workload.h"
 
@@ -61,7 +61,7 @@ read_hosts(const struct reader *r, const struct json_at *at,
 {
     const struct json_at *array = json_array(at, member, min_n, MAX_JOB_HOSTS);
     size_t n = json_n(array);
-    int *hosts = sim_calloc(n, sizeof *hosts);
+    int *hosts = order_alloc(n, sizeof *hosts);
 
     for (size_t i = 0; i < n && json_ok(r->jc); i++) {
         const struct json_at *element = json_element(array, i);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "scenario/scenario.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/workload.h"
 #include "trainer/schemes/shard.h"
 #include "trainer/search/spec.h"

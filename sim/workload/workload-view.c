@@ -5,16 +5,16 @@
 #include <math.h>
 
 #include "policies/policy.h"
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 #include "sim/workload/workload.h"
 
 struct workload *
 workload_view_create(const struct workload *w, const size_t *cojobs, size_t n)
 {
-    struct workload *view = sim_calloc(1, sizeof *view);
+    struct workload *view = order_alloc(1, sizeof *view);
 
     *view = *w;
-    view->cojobs = sim_calloc(n, sizeof *view->cojobs);
+    view->cojobs = order_alloc(n, sizeof *view->cojobs);
     view->n_cojobs = view->allocated_cojobs = n;
     view->n_stages = 0;
     for (size_t i = 0; i < n; i++) {
@@ -37,7 +37,7 @@ workload_view_destroy(struct workload *view)
 static size_t *
 all_cojobs(const struct workload *w)
 {
-    size_t *indexes = sim_calloc(w->n_cojobs, sizeof *indexes);
+    size_t *indexes = order_alloc(w->n_cojobs, sizeof *indexes);
 
     for (size_t i = 0; i < w->n_cojobs; i++) {
         indexes[i] = i;

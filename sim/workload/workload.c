@@ -4,12 +4,12 @@
 
 #include <assert.h>
 
-#include "sim/memory.h"
+#include "order/problem/memory.h"
 
 struct workload *
 workload_create(const char *noun, struct sim_fabric *fabric)
 {
-    struct workload *w = sim_calloc(1, sizeof *w);
+    struct workload *w = order_alloc(1, sizeof *w);
 
     w->noun = noun;
     w->fabric = fabric;
@@ -49,11 +49,11 @@ workload_add_cojob(struct workload *w, const char *name, double weight,
     struct workload_cojob *cojob;
 
     assert(weight > 0 && arrival >= 0);
-    w->cojobs = sim_grow(w->cojobs, w->n_cojobs + 1, &w->allocated_cojobs,
+    w->cojobs = order_grow(w->cojobs, w->n_cojobs + 1, &w->allocated_cojobs,
                          sizeof *w->cojobs);
     cojob = &w->cojobs[w->n_cojobs++];
     *cojob = (struct workload_cojob) {
-        .name = sim_strdup(name), .weight = weight, .arrival = arrival,
+        .name = order_strdup(name), .weight = weight, .arrival = arrival,
     };
     return cojob;
 }
@@ -65,11 +65,11 @@ workload_add_job(struct workload_cojob *cojob, const char *name,
     struct workload_job *job;
 
     assert(compute >= 0);
-    cojob->jobs = sim_grow(cojob->jobs, cojob->n_jobs + 1,
+    cojob->jobs = order_grow(cojob->jobs, cojob->n_jobs + 1,
                            &cojob->allocated_jobs, sizeof *cojob->jobs);
     job = &cojob->jobs[cojob->n_jobs++];
     *job = (struct workload_job) {
-        .name = sim_strdup(name), .compute = compute, .devices = 1,
+        .name = order_strdup(name), .compute = compute, .devices = 1,
     };
     return job;
 }
@@ -82,7 +82,7 @@ workload_add_transfer(struct workload_job *job, int src, int dst,
 {
     assert(bytes >= 0 && shard >= 0 && phase >= 0);
     if (bytes > 0) {
-        job->transfers = sim_grow(job->transfers, job->n_transfers + 1,
+        job->transfers = order_grow(job->transfers, job->n_transfers + 1,
                                   &job->allocated_transfers,
                                   sizeof *job->transfers);
         job->transfers[job->n_transfers++] = (struct workload_transfer) {
@@ -99,7 +99,7 @@ workload_add_rung(struct workload *w, struct workload_cojob *cojob,
                   int64_t iterations, size_t n_jobs)
 {
     assert(n_jobs > 0 && n_jobs <= cojob->n_jobs && iterations > 0);
-    cojob->rungs = sim_grow(cojob->rungs, cojob->n_rungs + 1,
+    cojob->rungs = order_grow(cojob->rungs, cojob->n_rungs + 1,
                             &cojob->allocated_rungs, sizeof *cojob->rungs);
     cojob->rungs[cojob->n_rungs++] = (struct workload_rung) {
         .iterations = iterations, .n_jobs = n_jobs,
@@ -149,7 +149,7 @@ double
 workload_exchange_time(const struct workload_job *job,
                        const struct sim_fabric *fabric)
 {
-    double *seconds = sim_calloc(fabric->n_ports, sizeof *seconds);
+    double *seconds = order_alloc(fabric->n_ports, sizeof *seconds);
     double longest = 0;
 
     for (int s = 0; s < job->n_shards; s++) {

@@ -17,8 +17,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "order/memory.h"
+#include "order/problem/memory.h"
 #include "order/order.h"
+#include "order/result/levels.h"
+#include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order-instance.h"
 
 #define N_PORTS 300

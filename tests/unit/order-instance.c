@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "order/memory.h"
+#include "order/problem/memory.h"
 #include "order/order.h"
 
 /* PCG by O'Neill, 32 bits: the same numbers on every machine. */

@@ -11,7 +11,7 @@
 
 #include "controller/model/cluster.h"
 #include "controller/decide/decide.h"
-#include "order/slack.h"
+#include "order/result/slack.h"
 #include "decide-world.h"
 #include "openvswitch/json.h"
 #include "openvswitch/shash.h"

@@ -11,8 +11,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "order/improve.h"
+#include "order/result/improve.h"
 #include "order/order.h"
+#include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order-instance.h"
 
 #define MANY_MOVES 1000000

@@ -11,7 +11,7 @@
 #include <limits.h>
 #include <math.h>
 
-#include "order/interleave.h"
+#include "order/baselines/interleave.h"
 #include "order/order.h"
 #include "tests/unit/order-instance.h"
 

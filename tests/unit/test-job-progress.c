@@ -179,7 +179,7 @@ scores_as_the_policy_says(void **state)
     job_progress_score(p, policy, 10, BEGAN + 10000, &traits);
     assert_false(traits.early);
     assert_true(traits.gain > 0 && traits.gain < 0.1);
-    assert_float_equal(traits.ahead, 0, 0);
+    assert_float_equal(traits.iterations_to_theta, 0, 0);
     policy_destroy(policy);
 }
 

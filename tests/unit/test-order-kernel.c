@@ -16,8 +16,9 @@
 #include <math.h>
 
 #include "order/order.h"
-#include "order/slack.h"
-#include "order/permute.h"
+#include "order/result/levels.h"
+#include "order/result/slack.h"
+#include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))

@@ -15,8 +15,9 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "order/ascent.h"
+#include "order/primal-dual/ascent.h"
 #include "order/order.h"
+#include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))

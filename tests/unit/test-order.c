@@ -12,6 +12,8 @@
 #include <math.h>
 
 #include "order/order.h"
+#include "order/result/levels.h"
+#include "order/primal-dual/primal-dual.h"
 #include "tests/unit/order-instance.h"
 
 #define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))

@@ -9,9 +9,9 @@
 
 #include <limits.h>
 
-#include "order/fold.h"
+#include "order/result/levels.h"
 #include "order/order.h"
-#include "order/slack.h"
+#include "order/result/slack.h"
 #include "tests/unit/order-instance.h"
 
 #define N_PORTS 6

@@ -9,7 +9,7 @@
 #include "controller/model/cluster.h"
 #include "controller/decide/decide-problem.h"
 #include "controller/model/demand.h"
-#include "order/interleave.h"
+#include "order/baselines/interleave.h"
 #include "openvswitch/json.h"
 #include "util.h"
 

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Orders whole stages to minimize their mean completion time.
+ *
+ * Coflows communicate once, so ports are nearly independent.  The local search
+ * starts from the best of three orders: the permutation without isolated ends,
+ * the permutation with them, and smallest bottleneck first.  The second has
+ * the guarantee if stages are released later or compute; the first is often
+ * better in practice.  The estimate is therefore never worse than that of
+ * sincronia or sebf.
+ *
+ * Jobs that iterate are rigid: a job that waits at one port leaves its other
+ * ports idle, so the whole cluster is the bottleneck rather than one port.  A
+ * stage then takes the sum of its work from the others, so the least work per
+ * weight goes first.  Measured on generated searches (mean stage completion
+ * time relative to fair, 10 scenarios each): 0.80, 0.81 and 0.85 by the
+ * improved permutation, 0.78, 0.79 and 0.83 by work. */
+
+#include "order/primal-dual/primal-dual.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "order/problem/memory.h"
+#include "order/problem/options.h"
+#include "order/problem/problem.h"
+#include "order/problem/scratch.h"
+#include "order/problem/sort.h"
+#include "order/result/improve.h"
+#include "order/result/result.h"
+
+/* An isolated end is late after this share of the busiest port's load; 0.5 has
+ * the best worst case. */
+#define KAPPA 0.5
+
+static struct order_key
+bottleneck_key(const struct order_stage *stage,
+               const struct order_options *options)
+{
+    return (struct order_key) { { order_stage_bottleneck(stage)
+                                  / stage->weight } };
+}
+
+static struct order_key
+work_key(const struct order_stage *stage, const struct order_options *options)
+{
+    return (struct order_key) { { order_stage_work(stage) / stage->weight } };
+}
+
+static bool
+is_rigid(const struct order_problem *op)
+{
+    for (size_t i = 0; i < op->n_stages; i++) {
+        if (op->stages[i].traits.period > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Offers 'order' to the local search as a start.  The local search ignores
+ * releases: if there are any, only the start with the best estimate is
+ * offered. */
+static void
+offer_start(const struct order_problem *op, bool releases, const int *order,
+      struct order_result *result)
+{
+    double best = result->estimate;
+
+    if (releases) {
+        order_result_set_order(result, order);
+        order_result_estimate(op, ONE_PORT_RANK, result);
+        if (result->estimate >= best * (1 - 1e-12)) {
+            result->estimate = best;
+            return;
+        }
+        improver_begin(result->improver, op);
+    }
+    improver_offer(result->improver, order);
+}
+
+/* Improves the best start, unless the result is worse with releases.
+ * Overwrites 'start'. */
+static void
+improve_start(const struct order_options *options, const struct order_problem *op,
+        bool releases, int *start, struct order_result *result)
+{
+    struct improver *im = result->improver;
+    double before = im->cost;
+    double estimate;
+
+    order_result_set_order(result, im->order);
+    order_result_estimate(op, ONE_PORT_RANK, result);
+    if (options->improve_moves <= 0 || op->n_stages < 2) {
+        return;
+    }
+    estimate = result->estimate;
+    memcpy(start, im->order, op->n_stages * sizeof *start);
+    improver_run(im, options->improve_moves, options->improve_s);
+    order_result_set_order(result, im->order);
+    order_result_estimate(op, ONE_PORT_RANK, result);
+    if (releases && result->estimate > estimate) {
+        order_result_set_order(result, start);
+        order_result_estimate(op, ONE_PORT_RANK, result);
+    } else if (before > 0) {
+        result->improvement = 1 - im->cost / before;
+    }
+}
+
+/* Computes the improved permutation.  Overwrites 'order'. */
+static void
+compute_coflows(const struct order_options *options,
+                const struct order_problem *op, int *order,
+                struct order_result *result)
+{
+    bool releases = order_problem_has_releases(op);
+
+    if (!result->improver) {
+        result->improver = order_alloc(1, sizeof *result->improver);
+        improver_init(result->improver);
+    }
+    improver_begin(result->improver, op);
+    result->estimate = INFINITY;
+    permute(op, 0, order);
+    offer_start(op, releases, order, result);
+    permute(op, KAPPA, order);
+    offer_start(op, releases, order, result);
+    sort_by_key(op, options, bottleneck_key, order);
+    offer_start(op, releases, order, result);
+    improve_start(options, op, releases, order, result);
+}
+
+void
+order_compute_stage(const struct order_options *options,
+                    const struct order_problem *op,
+                    struct order_result *result)
+{
+    int *order = scratch_alloc(op->scratch, op->n_stages, sizeof *order);
+
+    if (is_rigid(op)) {
+        sort_by_key(op, options, work_key, order);
+        order_result_set_order(result, order);
+        order_result_estimate(op, ONE_PORT_RANK, result);
+    } else {
+        compute_coflows(options, op, order, result);
+    }
+    order_result_set_levels(options, op, result);
+    scratch_free(op->scratch, order);
+}

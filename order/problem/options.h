@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef ORDER_OPTIONS_H
+#define ORDER_OPTIONS_H 1
+
+/* The kinds of order and their parameters. */
+
+#include <stdbool.h>
+
+enum order_kind {
+    ORDER_FAIR,                 /* No order: every stage at level 0. */
+    ORDER_STAGE,                /* Primal-dual permutation of stages, improved
+                                 * by local search. */
+    ORDER_EARLY,                /* Most early improvement first (JPAS). */
+    ORDER_STAGE_EARLY,          /* Stages, with a larger weight for early
+                                 * ones. */
+    ORDER_FIFO,                 /* First come, first served. */
+    ORDER_FIFO_LM,              /* Baraat: heavy stages share with the next. */
+    ORDER_SINCRONIA,            /* BSSI on the remaining demand. */
+    ORDER_SEBF_STATIC,          /* Varys, bottleneck at arrival. */
+    ORDER_SEBF,                 /* Varys, remaining bottleneck. */
+    ORDER_DCLAS,                /* Aalo: queues by bytes sent so far. */
+    ORDER_LAS,                  /* Least bytes sent so far. */
+    ORDER_TCF,                  /* Least total remaining bytes. */
+    ORDER_INTENSITY,            /* Crux: most computing per communication. */
+    ORDER_INTERLEAVE,           /* ORDER_STAGE, refined by time shifts. */
+    ORDER_N_KINDS
+};
+
+/* Parameters.  Each order reads only its own. */
+struct order_options {
+    enum order_kind kind;
+    int n_levels;               /* Number of levels, >= 1; INT_MAX is no
+                                 * limit. */
+    bool truncate;              /* Assign levels by rank in the whole order, as
+                                 * Sincronia does, not by neighborhood. */
+    int improve_moves;          /* Maximum number of orders that the local
+                                 * search tries; 0 disables it. */
+    double improve_s;           /* Maximum seconds of the local search. */
+    double early_theta;         /* A job is early below this share of its final
+                                 * metric value. */
+    double early_boost;         /* stage+early: maximum growth of a stage's
+                                 * weight by its early jobs. */
+    double epoch_s;             /* sincronia: seconds of the first epoch; 0
+                                 * orders at every event. */
+    double heavy_bytes;         /* fifo-lm: bytes from which on a stage is
+                                 * heavy. */
+    double first_bytes;         /* dclas: byte limit of the first queue. */
+    double factor;              /* dclas: growth of the limit from queue to
+                                 * queue. */
+    int n_queues;               /* dclas: number of queues. */
+    bool uncertified;           /* Do not compute a bound. */
+};
+
+#define ORDER_OPTIONS_INIT(KIND)                                            \
+    {                                                                       \
+        .kind = (KIND), .n_levels = 6, .improve_moves = 200000,             \
+        .improve_s = 0.005, .early_theta = 0.95, .early_boost = 1,          \
+        .heavy_bytes = 100e6, .first_bytes = 10485760, .factor = 10,        \
+        .n_queues = 10,                                                     \
+    }
+
+#endif /* order/problem/options.h */

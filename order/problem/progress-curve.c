@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "order/problem/progress-curve.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* Weight of a sample, relative to the next one. */
+#define FADE 0.97
+
+/* Range and number of the exponents tried, and number of steps by which the
+ * best is refined. */
+#define MIN_EXPONENT 0.2
+#define MAX_EXPONENT 2.0
+#define N_EXPONENTS 10
+#define N_NARROWINGS 16
+
+/* A sample is late after this multiple of the usual distance. */
+#define LATE 10
+
+/* Curve for one exponent, and its distance from the samples. */
+struct fit {
+    double exponent;
+    double limit, span;         /* Above the floor; both >= 0. */
+    double error;               /* Weighted sum of squares. */
+};
+
+void
+progress_curve_init(struct progress_curve *curve, double now)
+{
+    memset(curve, 0, sizeof *curve);
+    curve->begin = now;
+}
+
+/* Removes the sample with the nearest neighbors in log(k + 1), where the curve
+ * is nearly straight, except for the first and the last. */
+static void
+thin_out(struct progress_curve *curve)
+{
+    struct progress_sample *samples = curve->samples;
+    double least = INFINITY;
+    size_t drop = 1;
+
+    for (size_t i = 1; i + 1 < curve->n; i++) {
+        double gap = samples[i + 1].log_k - samples[i - 1].log_k;
+
+        if (gap < least) {
+            least = gap;
+            drop = i;
+        }
+    }
+    curve->n--;
+    memmove(&samples[drop], &samples[drop + 1],
+            (curve->n - drop) * sizeof *samples);
+}
+
+static void
+push_sample(struct progress_curve *curve, double k, double value, double now)
+{
+    struct progress_sample sample = {
+        .k = k, .log_k = log1p(k), .value = value, .time = now,
+    };
+
+    if (curve->n) {
+        const struct progress_sample *last = &curve->samples[curve->n - 1];
+        double distance = fmax(now - last->time, 0);
+
+        sample.value = fmax(value, last->value);
+        sample.step = fmax(last->step, sample.value - last->value);
+        curve->distance = curve->distance > 0
+            ? 0.8 * curve->distance + 0.2 * distance : distance;
+    } else {
+        curve->floor = fmin(value, 0);
+        curve->distance = 0;
+    }
+    if (curve->n == PROGRESS_WINDOW) {
+        thin_out(curve);
+    }
+    curve->samples[curve->n++] = sample;
+}
+
+void
+progress_curve_add(struct progress_curve *curve, double k, double value,
+                   double now)
+{
+    if (!isfinite(value) || !isfinite(k) || k < 0) {
+        return;
+    }
+    if (curve->n && curve->samples[curve->n - 1].k == k) {
+        value = fmax(value, curve->samples[curve->n - 1].value);
+    }
+    while (curve->n && curve->samples[curve->n - 1].k >= k) {
+        curve->n--;
+    }
+    push_sample(curve, k, value, now);
+    curve->fitted = false;
+}
+
+/* Returns the curve of 'exponent' that fits the samples best: a straight line
+ * in x = (k + 1)^-exponent, which must not rise. */
+static struct fit
+fit_line(const struct progress_curve *curve, double exponent)
+{
+    double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0, wyy = 0;
+    struct fit fit = { .exponent = exponent };
+    double weight = 1, slope = 0, variance;
+
+    for (size_t i = curve->n; i-- > 0; weight *= FADE) {
+        double x = exp(-exponent * curve->samples[i].log_k);
+        double y = curve->samples[i].value - curve->floor;
+
+        w += weight;
+        wx += weight * x;
+        wy += weight * y;
+        wxx += weight * x * x;
+        wxy += weight * x * y;
+        wyy += weight * y * y;
+    }
+    variance = wxx - wx * wx / w;
+    if (variance > 1e-12 * wxx) {
+        slope = fmin((wxy - wx * wy / w) / variance, 0);
+    }
+    fit.span = -slope;
+    fit.limit = (wy - slope * wx) / w;
+    fit.error = (wyy - wy * wy / w) - slope * slope * variance;
+    return fit;
+}
+
+/* Fits all three parameters: a grid of exponents, then a golden-section search
+ * around the best. */
+static struct fit
+fit_curve(const struct progress_curve *curve)
+{
+    const double step = (MAX_EXPONENT - MIN_EXPONENT) / (N_EXPONENTS - 1);
+    const double golden = (sqrt(5) - 1) / 2;
+    struct fit best = fit_line(curve, MAX_EXPONENT);
+    double low, high;
+
+    for (int i = 1; i < N_EXPONENTS; i++) {
+        struct fit fit = fit_line(curve, MAX_EXPONENT - i * step);
+
+        if (fit.error < best.error) {
+            best = fit;
+        }
+    }
+    low = fmax(best.exponent - step, MIN_EXPONENT);
+    high = fmin(best.exponent + step, MAX_EXPONENT);
+    for (int i = 0; i < N_NARROWINGS; i++) {
+        struct fit a = fit_line(curve, high - golden * (high - low));
+        struct fit b = fit_line(curve, low + golden * (high - low));
+
+        if (a.error < b.error) {
+            high = b.exponent;
+        } else {
+            low = a.exponent;
+        }
+        a = a.error < b.error ? a : b;
+        best = a.error < best.error ? a : best;
+    }
+    return best;
+}
+
+static void
+refit(struct progress_curve *curve)
+{
+    if (!curve->fitted) {
+        struct fit fit = fit_curve(curve);
+
+        curve->limit = curve->floor + fit.limit;
+        curve->span = fit.span;
+        curve->exponent = fit.exponent;
+        curve->fitted = true;
+    }
+}
+
+/* Returns the rise of a curve in 'm' iterations from the k-th. */
+static double
+rise(double span, double exponent, double k, double m)
+{
+    return span * pow(k + 1, -exponent)
+           * -expm1(-exponent * log1p(m / (k + 1)));
+}
+
+/* Scores by the prior. */
+static void
+score_prior(double theta, double k, double m, double *gain, bool *early)
+{
+    *gain = rise(1, 1, k, m) / rise(1, 1, 0, 1);
+    *early = k / (k + 1) < theta;
+}
+
+/* Scores by the fitted curve. */
+static void
+score_fit(struct progress_curve *curve, double theta, double k, double m,
+          double *gain, bool *early)
+{
+    const struct progress_sample *last = &curve->samples[curve->n - 1];
+
+    refit(curve);
+    *gain = last->step > 0
+            ? rise(curve->span, curve->exponent, k, m) / last->step : 0;
+    *early = last->value - curve->floor
+             < theta * (curve->limit - curve->floor);
+}
+
+/* Returns the seconds by which the next sample is late at 'now', or 0. */
+static double
+lateness(const struct progress_curve *curve,
+         const struct progress_options *options, double iteration_s,
+         double now)
+{
+    double due = curve->n > 1 ? LATE * curve->distance : options->boot_s;
+
+    due = fmax(due, LATE * iteration_s);
+    return fmax(now - curve->samples[curve->n - 1].time - due, 0);
+}
+
+static void
+score_no_samples(const struct progress_curve *curve,
+             const struct progress_options *options, double k, double m,
+             double now, double *gain, bool *early)
+{
+    score_prior(options->theta, k, m, gain, early);
+    if (now - curve->begin < options->boot_s) {
+        *gain = k < options->samples ? INFINITY : *gain;
+        *early = true;
+    }
+}
+
+void
+progress_curve_score(struct progress_curve *curve,
+                     const struct progress_options *options, double k,
+                     double iteration_s, double now, double *gain,
+                     bool *early)
+{
+    double m = iteration_s > 0 ? options->period_s / iteration_s : 1;
+    double last_k, late;
+
+    k = fmax(k, 0);
+    if (!curve->n) {
+        score_no_samples(curve, options, k, m, now, gain, early);
+        return;
+    }
+    late = lateness(curve, options, iteration_s, now);
+    last_k = curve->samples[curve->n - 1].k;
+    k = late > 0 ? last_k : fmax(k, last_k);
+    if (curve->n < PROGRESS_MIN_FIT) {
+        score_prior(options->theta, k, m, gain, early);
+    } else {
+        score_fit(curve, options->theta, k, m, gain, early);
+    }
+    *gain *= exp2(-late / options->period_s);
+    *early |= late <= 0 && curve->n < options->samples;
+}
+
+double
+progress_curve_to_theta(struct progress_curve *curve,
+                     const struct progress_options *options, double k)
+{
+    double distance = fmax(1 - options->theta, DBL_EPSILON);
+    double target = options->theta / distance;
+
+    if (curve->n >= PROGRESS_MIN_FIT) {
+        double limit;
+
+        refit(curve);
+        limit = curve->limit - curve->floor;
+        target = limit > 0
+              ? pow(curve->span / (distance * limit), 1 / curve->exponent) - 1
+              : 0;
+    }
+    return fmax(target - fmax(k, 0), 0);
+}

@@ -1,0 +1,797 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <limits.h>
+#include <math.h>
+
+#include "order/order.h"
+#include "order/primal-dual/primal-dual.h"
+#include "order/baselines/baselines.h"
+#include "tests/unit/order-instance.h"
+
+#define N_ELEMENTS(ARRAY) (sizeof (ARRAY) / sizeof *(ARRAY))
+
+static void
+assert_near(double a, double b)
+{
+    if (a != b && !(fabs(a - b) <= 1e-9 * fmax(1, fmax(fabs(a), fabs(b))))) {
+        fail_msg("%.17g is not %.17g", a, b);
+    }
+}
+
+/* Adds a stage that needs so many seconds of ports 0, 1 and 2. */
+static struct order_stage *
+add(struct order_problem *op, uint64_t id, double seconds_0, double seconds_1,
+    double seconds_2)
+{
+    int s = order_problem_add_stage(op, 1, id);
+
+    order_problem_add_demand(op, s, 0, seconds_0);
+    order_problem_add_demand(op, s, 1, seconds_1);
+    order_problem_add_demand(op, s, 2, seconds_2);
+    return &op->stages[s];
+}
+
+/* The order of 'kind' without improvement, with a level for each stage. */
+static struct order_options
+exact(enum order_kind kind)
+{
+    struct order_options options = ORDER_OPTIONS_INIT(kind);
+
+    options.n_levels = INT_MAX;
+    options.improve_moves = 0;
+    return options;
+}
+
+static void
+compute(enum order_kind kind, const struct order_problem *op,
+        struct order_result *result)
+{
+    struct order_options options = exact(kind);
+
+    order_compute(&options, op, result);
+}
+
+/* Checks that stages with 'ids', 0-terminated, are served in their order. */
+static void
+assert_order(const struct order_problem *op, const struct order_result *result,
+             const uint64_t *ids)
+{
+    for (size_t k = 0; k < op->n_stages; k++) {
+        assert_int_equal(op->stages[result->order[k]].id, ids[k]);
+    }
+    assert_int_equal(ids[op->n_stages], 0);
+}
+
+#define ASSERT_ORDER(OP, RESULT, ...) \
+    assert_order(OP, RESULT, (const uint64_t[]) { __VA_ARGS__, 0 })
+
+/* What is true of every order. */
+
+static const struct instance_shape shapes[] = {
+    { 7, 4, false, false, false },
+    { 7, 3, true, false, true },
+    { 7, 4, true, true, false },
+};
+
+/* Small numbers, so that there are ties. */
+static void
+add_random_traits(struct order_problem *op, uint64_t *seed)
+{
+    op->now = instance_random(seed) % 100 / 4.0;
+    for (size_t i = 0; i < op->n_stages; i++) {
+        struct order_traits traits = {
+            .arrival = instance_random(seed) % 5,
+            .sent = exp10(instance_random(seed) % 12),
+            .bytes = instance_random(seed) % 4 * 1e6,
+            .initial = instance_random(seed) % 3,
+            .intensity = instance_random(seed) % 3,
+            .gain = instance_random(seed) % 4 ? instance_random(seed) % 3
+                                              : INFINITY,
+            .early = instance_random(seed) % 2,
+            .period = instance_random(seed) % 3,
+            .burst = instance_random(seed) % 3 / 2.0,
+        };
+
+        order_problem_set_traits(op, i, &traits);
+    }
+}
+
+/* Calls 'check' with random problems, for each order and for few levels and
+ * many. */
+static void
+for_orders(uint64_t seed, void (*check)(const struct order_options *,
+                                        const struct order_problem *))
+{
+    static const int n_levels[] = { 1, 2, 6, INT_MAX };
+
+    for (int i = 0; i < 60; i++) {
+        struct order_problem *op = instance_create(
+            &seed, &shapes[i % N_ELEMENTS(shapes)]);
+
+        add_random_traits(op, &seed);
+        for (int kind = 0; kind < ORDER_N_KINDS; kind++) {
+            struct order_options options = exact(kind);
+
+            options.n_levels = n_levels[i % N_ELEMENTS(n_levels)];
+            options.truncate = i % 5 == 0;
+            options.epoch_s = i % 7 == 0 ? 0.25 : 0;
+            check(&options, op);
+        }
+        order_problem_destroy(op);
+    }
+}
+
+static bool
+share_a_port(const struct order_stage *a, const struct order_stage *b)
+{
+    for (size_t i = 0; i < a->n_demands; i++) {
+        for (size_t j = 0; j < b->n_demands; j++) {
+            if (a->demands[i].port == b->demands[j].port) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void
+check_levels(const struct order_options *options,
+             const struct order_problem *op,
+             const struct order_result *result)
+{
+    bool rank = order_classes[options->kind].service != ORDER_SERVICE_SHARE;
+
+    for (size_t k = 0; k < op->n_stages; k++) {
+        int s = result->order[k];
+
+        assert_in_range(result->level[s], 0, options->n_levels - 1);
+        for (size_t l = 0; l < k; l++) {
+            int before = result->order[l];
+
+            if (share_a_port(&op->stages[before], &op->stages[s])) {
+                assert_true(result->level[before] <= result->level[s]);
+                if (rank && options->n_levels == INT_MAX) {
+                    assert_true(result->level[before] < result->level[s]);
+                }
+            }
+        }
+    }
+}
+
+static void
+check_result(const struct order_options *options,
+             const struct order_problem *op)
+{
+    bool seen[INSTANCE_MAX_STAGES] = { false };
+    struct order_result result;
+    double sum = 0;
+
+    order_result_init(&result);
+    order_compute(options, op, &result);
+    assert_int_equal(result.n, op->n_stages);
+    for (size_t k = 0; k < op->n_stages; k++) {
+        int s = result.order[k];
+
+        assert_in_range(s, 0, op->n_stages - 1);
+        assert_false(seen[s]);
+        seen[s] = true;
+        assert_int_equal(result.rank[s], k);
+        assert_true(result.completion[s]
+                    >= order_stage_earliest_end(&op->stages[s]));
+        assert_true(result.sent_limit[s] > op->stages[s].traits.sent);
+        sum += op->stages[s].weight * result.completion[s];
+    }
+    assert_near(result.estimate, sum);
+    assert_true(result.bound >= 0 && result.bound <= result.estimate);
+    check_levels(options, op, &result);
+    order_result_uninit(&result);
+}
+
+static void
+every_order_is_an_order(void **state)
+{
+    for_orders(1, check_result);
+}
+
+/* Returns 'op' with its stages in the opposite order. */
+static struct order_problem *
+reversed(const struct order_problem *op)
+{
+    struct order_problem *other = order_problem_create(op->n_ports);
+
+    other->now = op->now;
+    for (size_t i = op->n_stages; i-- > 0; ) {
+        const struct order_stage *stage = &op->stages[i];
+        int s = order_problem_add_stage(other, stage->weight, stage->id);
+
+        order_problem_set_release(other, s, stage->release, stage->isolated);
+        order_problem_set_traits(other, s, &stage->traits);
+        for (size_t j = 0; j < stage->n_demands; j++) {
+            order_problem_add_demand(other, s, stage->demands[j].port,
+                                     stage->demands[j].seconds);
+        }
+    }
+    return other;
+}
+
+static void
+check_relabelled(const struct order_options *options,
+                 const struct order_problem *op)
+{
+    struct order_problem *other = reversed(op);
+    struct order_result a, b;
+
+    order_result_init(&a);
+    order_result_init(&b);
+    order_compute(options, op, &a);
+    order_compute(options, other, &b);
+    for (size_t i = 0; i < op->n_stages; i++) {
+        size_t j = op->n_stages - 1 - i;
+
+        assert_int_equal(a.rank[i], b.rank[j]);
+        assert_int_equal(a.level[i], b.level[j]);
+        assert_true(a.sent_limit[i] == b.sent_limit[j]);
+        assert_near(a.completion[i], b.completion[j]);
+    }
+    order_result_uninit(&a);
+    order_result_uninit(&b);
+    order_problem_destroy(other);
+}
+
+static void
+no_order_depends_on_the_order_of_stages(void **state)
+{
+    for_orders(2, check_relabelled);
+}
+
+static void
+every_order_breaks_ties_by_id(void **state)
+{
+    for (int kind = 0; kind < ORDER_N_KINDS; kind++) {
+        struct order_problem *op = order_problem_create(3);
+        struct order_result result;
+
+        order_result_init(&result);
+        add(op, 30, 1, 2, 0);
+        add(op, 10, 1, 2, 0);
+        add(op, 20, 1, 2, 0);
+        compute(kind, op, &result);
+        ASSERT_ORDER(op, &result, 10, 20, 30);
+        order_result_uninit(&result);
+        order_problem_destroy(op);
+    }
+}
+
+static void
+a_trait_that_is_no_number_goes_last(void **state)
+{
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    order_result_init(&result);
+    add(op, 1, 1, 0, 0)->traits.arrival = NAN;
+    add(op, 2, 1, 0, 0)->traits.arrival = 1;
+    add(op, 3, 1, 0, 0)->traits.arrival = 2;
+    compute(ORDER_FIFO, op, &result);
+    ASSERT_ORDER(op, &result, 3, 2, 1);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+static void
+truncation_counts_the_whole_order(void **state)
+{
+    struct order_options options = exact(ORDER_SINCRONIA);
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    /* Two ports, where stages never meet. */
+    order_result_init(&result);
+    add(op, 1, 1, 0, 0);
+    add(op, 2, 0, 2, 0);
+    add(op, 3, 3, 0, 0);
+    add(op, 4, 0, 4, 0);
+    options.n_levels = 3;
+    order_compute(&options, op, &result);
+    for (int s = 0; s < 4; s++) {
+        assert_int_equal(result.level[s], s / 2);
+    }
+    options.truncate = true;
+    order_compute(&options, op, &result);
+    for (int s = 0; s < 4; s++) {
+        assert_int_equal(result.level[s], s < 2 ? s : 2);
+    }
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+/* First come, first served. */
+
+static void
+fifo_goes_by_arrival(void **state)
+{
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    order_result_init(&result);
+    add(op, 1, 1, 0, 0)->traits.arrival = 1;
+    add(op, 2, 9, 0, 0)->traits.arrival = 5;
+    add(op, 3, 2, 0, 0)->release = 3;
+    add(op, 4, 5, 0, 0)->traits.arrival = 2;
+    compute(ORDER_FIFO, op, &result);
+    ASSERT_ORDER(op, &result, 2, 4, 1, 3);
+    assert_near(result.completion[0], 15);
+    assert_near(result.completion[2], 17);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+static void
+fifo_lm_lets_heavy_ones_share_with_the_next(void **state)
+{
+    static const struct {
+        double sent, limit;
+        int level;
+    } stages[] = {
+        { 50, 100, 0 },         /* Light: the next one waits. */
+        { 100, INFINITY, 1 },   /* Heavy, */
+        { 300, INFINITY, 1 },   /* heavy too, */
+        { 99, 100, 1 },         /* and the light one that closes the group. */
+        { 0, 100, 2 },
+        { 400, INFINITY, 3 },
+    };
+    struct order_options options = exact(ORDER_FIFO_LM);
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    order_result_init(&result);
+    options.heavy_bytes = 100;
+    for (size_t i = 0; i < N_ELEMENTS(stages); i++) {
+        struct order_stage *stage = add(op, i + 1, 1, 0, 0);
+
+        stage->traits.arrival = 10.0 - i;
+        stage->traits.sent = stages[i].sent;
+    }
+    order_compute(&options, op, &result);
+    ASSERT_ORDER(op, &result, 1, 2, 3, 4, 5, 6);
+    for (size_t i = 0; i < N_ELEMENTS(stages); i++) {
+        assert_int_equal(result.level[i], stages[i].level);
+        assert_true(result.sent_limit[i] == stages[i].limit);
+    }
+    options.n_levels = 3;
+    order_compute(&options, op, &result);
+    assert_int_equal(result.level[5], 2);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+static void
+estimates_levels_that_share(void **state)
+{
+    struct order_options options = exact(ORDER_FIFO_LM);
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    /* 4 seconds, heavy, share with 1 second: at 2 the short one ends, at 5 the
+     * heavy one, and then comes the third.  Port 1 is shared by the latter
+     * two only, which do not share a level. */
+    order_result_init(&result);
+    options.heavy_bytes = 100;
+    add(op, 1, 4, 0, 0)->traits.sent = 100;
+    add(op, 2, 1, 1, 0);
+    add(op, 3, 2, 7, 0);
+    order_compute(&options, op, &result);
+    assert_near(result.completion[0], 5);
+    assert_near(result.completion[1], 2);
+    assert_near(result.completion[2], 8);
+    assert_near(result.estimate, 15);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+/* By size. */
+
+/* Varys' bad case: on each of twenty ports a stage with two seconds, and four
+ * stages with one second of each port. */
+static struct order_problem *
+wide_and_narrow(void)
+{
+    struct order_problem *op = order_problem_create(20);
+
+    for (int i = 0; i < 20; i++) {
+        order_problem_add_demand(op, order_problem_add_stage(op, 1, i), i, 2);
+    }
+    for (int i = 20; i < 24; i++) {
+        order_problem_add_stage(op, 1, i);
+        for (int p = 0; p < 20; p++) {
+            order_problem_add_demand(op, i, p, 1);
+        }
+    }
+    return op;
+}
+
+static void
+sincronia_sees_that_wide_ones_hold_up_many(void **state)
+{
+    struct order_problem *op = wide_and_narrow();
+    struct order_result result;
+
+    order_result_init(&result);
+    compute(ORDER_SEBF, op, &result);
+    assert_near(result.estimate, (1 + 2 + 3 + 4) + 20 * (4 + 2));
+
+    /* Two narrow ones take half of the wide ones' weight each; then wide ones
+     * are cheaper to delay than the other eighteen. */
+    compute(ORDER_SINCRONIA, op, &result);
+    assert_near(result.estimate, 18 * 2 + (3 + 4 + 5 + 6) + 2 * 6);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+static void
+sizes_differ_by_what_is_counted(void **state)
+{
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+    struct order_stage *stage;
+
+    order_result_init(&result);
+    stage = add(op, 1, 3, 3, 3);
+    stage->traits.initial = 20;
+    stage->traits.bytes = 1e6;
+    stage = add(op, 2, 5, 0, 0);
+    stage->traits.bytes = 9e6;
+    stage = add(op, 3, 4, 4, 0);
+    stage->traits.initial = 10;
+    stage->traits.bytes = 5e6;
+
+    compute(ORDER_SEBF, op, &result);
+    ASSERT_ORDER(op, &result, 1, 3, 2);
+    compute(ORDER_SEBF_STATIC, op, &result);
+    ASSERT_ORDER(op, &result, 2, 3, 1);
+    compute(ORDER_TCF, op, &result);
+    ASSERT_ORDER(op, &result, 1, 3, 2);
+
+    /* Bytes that are not known of all do not count. */
+    op->stages[2].traits.bytes = 0;
+    compute(ORDER_TCF, op, &result);
+    ASSERT_ORDER(op, &result, 2, 3, 1);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+/* By what has been sent. */
+
+static void
+dclas_demotes_by_bytes_sent(void **state)
+{
+    static const struct {
+        double sent, limit;
+        int level;
+    } stages[] = {
+        { 5000, INFINITY, 5 },  /* The last queue has no end. */
+        { 999, 1000, 2 },
+        { 100, 1000, 3 },       /* Demoted at the limit. */
+        { 9, 10, 0 },
+        { 0, 10, 1 },
+        { 1e3 * (1 - 1e-15), INFINITY, 4 },     /* But for rounding. */
+    };
+    struct order_options options = exact(ORDER_DCLAS);
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    order_result_init(&result);
+    options.first_bytes = 10;
+    options.factor = 100;
+    options.n_queues = 3;
+    for (size_t i = 0; i < N_ELEMENTS(stages); i++) {
+        struct order_stage *stage = add(op, i + 1, 1, 0, 0);
+
+        stage->traits.arrival = i == 5 ? 20 : 10.0 - i;
+        stage->traits.sent = stages[i].sent;
+    }
+    order_compute(&options, op, &result);
+    ASSERT_ORDER(op, &result, 4, 5, 2, 3, 6, 1);
+    for (size_t i = 0; i < N_ELEMENTS(stages); i++) {
+        assert_int_equal(result.level[i], stages[i].level);
+        assert_true(result.sent_limit[i] == stages[i].limit);
+    }
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+static void
+las_lets_those_share_that_sent_as_much(void **state)
+{
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    order_result_init(&result);
+    add(op, 1, 1, 0, 0)->traits.sent = 1.3e6;
+    add(op, 2, 9, 0, 0)->traits.sent = 2e5;
+    add(op, 3, 5, 0, 0)->traits.sent = 1.5e6;
+    add(op, 4, 2, 0, 0)->traits.sent = 1e12;
+    add(op, 5, 2, 0, 0)->traits.sent = INFINITY;
+    compute(ORDER_LAS, op, &result);
+    ASSERT_ORDER(op, &result, 2, 1, 3, 4, 5);
+    assert_int_equal(result.level[1], 0);
+    assert_int_equal(result.level[0], 1);
+    assert_int_equal(result.level[2], 1);
+    assert_int_equal(result.level[3], 2);
+    assert_int_equal(result.level[4], 3);
+    assert_near(result.sent_limit[1], 1e6);
+    assert_near(result.sent_limit[0], 1.25 * 1.25 * 1e6);
+    assert_near(result.sent_limit[2], 1.25 * 1.25 * 1e6);
+    assert_true(result.sent_limit[3] > 1e12
+                && result.sent_limit[3] <= 1.25e12);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+/* Jobs. */
+
+static void
+intensity_goes_by_computing_per_network(void **state)
+{
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    order_result_init(&result);
+    add(op, 1, 1, 0, 0);
+    add(op, 2, 9, 0, 0)->traits.intensity = 2;
+    add(op, 3, 3, 0, 0)->traits.intensity = 8;
+    add(op, 4, 5, 0, 0)->traits.intensity = 2;
+    compute(ORDER_INTENSITY, op, &result);
+    ASSERT_ORDER(op, &result, 3, 4, 2, 1);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+static struct order_stage *
+add_early(struct order_problem *op, uint64_t id, double seconds, bool early,
+          double gain)
+{
+    struct order_stage *stage = add(op, id, seconds, 0, 0);
+
+    stage->traits.early = early;
+    stage->traits.gain = gain;
+    return stage;
+}
+
+static void
+early_jobs_go_by_gain_per_second(void **state)
+{
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    order_result_init(&result);
+    add_early(op, 1, 1, false, 100);
+    add_early(op, 2, 4, true, 4);
+    add_early(op, 3, 1, true, 2);
+    add_early(op, 4, 7, true, INFINITY);
+    add_early(op, 5, 6, true, INFINITY);
+    add_early(op, 6, 2, false, 300);
+    add_early(op, 7, 2, true, 0);
+    compute(ORDER_EARLY, op, &result);
+    ASSERT_ORDER(op, &result, 5, 4, 3, 2, 7, 6, 1);
+
+    /* Of the same score and size, the older. */
+    order_problem_set_traits(op, 3, &(struct order_traits) {
+        .early = true, .gain = INFINITY, .arrival = 1,
+    });
+    op->stages[4].demands[0].seconds = 7;
+    compute(ORDER_EARLY, op, &result);
+    ASSERT_ORDER(op, &result, 4, 5, 3, 2, 7, 6, 1);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+static void
+early_jobs_pay_by_iteration_if_that_is_known(void **state)
+{
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    order_result_init(&result);
+    add_early(op, 1, 1, true, 1)->traits.burst = 0.5;
+    add_early(op, 2, 9, true, 1)->traits.burst = 0.1;
+    compute(ORDER_EARLY, op, &result);
+    ASSERT_ORDER(op, &result, 2, 1);
+    op->stages[1].traits.burst = 0;
+    compute(ORDER_EARLY, op, &result);
+    ASSERT_ORDER(op, &result, 1, 2);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+static void
+earliness_is_worth_a_bounded_weight(void **state)
+{
+    struct order_options options = exact(ORDER_STAGE_EARLY);
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    /* One port: by weight per second.  With a boost of 1 the early stages
+     * count as 2 (before samples) and 1.5 (a gain of 1). */
+    order_result_init(&result);
+    add_early(op, 1, 1.3, false, 50);
+    add_early(op, 2, 1.9, true, 1);
+    add_early(op, 3, 2.5, true, INFINITY);
+    add_early(op, 4, 2.7, true, INFINITY);
+    order_compute(&options, op, &result);
+    ASSERT_ORDER(op, &result, 3, 2, 1, 4);
+
+    /* What it costs is in terms of the weights that were asked for. */
+    assert_near(result.estimate, 2.5 + 4.4 + 5.7 + 8.4);
+    assert_near(result.bound, 1.3 + 3.2 + 5.7 + 8.4);
+
+    options.early_boost = 0;
+    order_compute(&options, op, &result);
+    ASSERT_ORDER(op, &result, 1, 2, 3, 4);
+    assert_near(result.estimate, result.bound);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+/* Sincronia in time. */
+
+static void
+epochs_double_and_begin_anew(void **state)
+{
+    static const struct {
+        double now, begin, end;
+    } epochs[] = {
+        { 0, 0, 1 }, { 0.9, 0, 1 }, { 1, 1, 3 }, { 2.9, 1, 3 }, { 3, 3, 7 },
+        { 100, 63, 127 }, { 127, 127, 255 }, { 254.9, 127, 255 },
+        { 255, 255, 256 }, { 256.5, 256, 258 }, { 510, 510, 511 },
+    };
+
+    for (size_t i = 0; i < N_ELEMENTS(epochs); i++) {
+        double begin, end;
+
+        sincronia_epoch(0.1, epochs[i].now * 0.1, &begin, &end);
+        assert_near(begin, epochs[i].begin * 0.1);
+        assert_near(end, epochs[i].end * 0.1);
+    }
+}
+
+/* Who goes from one end to the next must get on. */
+static void
+epochs_follow_each_other(void **state)
+{
+    double now = 1.7e9;
+
+    for (int i = 0; i < 1000; i++) {
+        double begin, end, next_begin, next_end;
+
+        sincronia_epoch(0.1, now, &begin, &end);
+        sincronia_epoch(0.1, end, &next_begin, &next_end);
+        assert_true(begin <= now && now < end);
+        assert_true(next_begin <= end && end < next_end);
+        now = end;
+    }
+    assert_true(now > 1.7e9 + 1000 / 8 * 25.5 - 26);
+}
+
+static void
+sincronia_puts_orphans_behind(void **state)
+{
+    struct order_options options = exact(ORDER_SINCRONIA);
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    /* The epoch began at 7; its longest takes 128. */
+    order_result_init(&result);
+    options.epoch_s = 1;
+    op->now = 14;
+    add(op, 1, 9, 0, 0)->traits.arrival = 7;
+    add(op, 2, 1, 0, 0)->traits.arrival = 0.5;
+    add(op, 3, 1.02, 0, 0)->traits.arrival = 5;
+    add(op, 4, 8, 0, 0)->traits.arrival = 10;
+    order_compute(&options, op, &result);
+    ASSERT_ORDER(op, &result, 4, 1, 3, 2);      /* 1.02/133 < 1/128.5. */
+
+    /* The next one finds them there. */
+    op->now = 15.1;
+    for (int s = 0; s < 4; s++) {
+        op->stages[s].traits.arrival += 1.1;
+    }
+    order_compute(&options, op, &result);
+    ASSERT_ORDER(op, &result, 2, 3, 4, 1);
+
+    /* Without epochs, each event finds all. */
+    op->now = 14;
+    options.epoch_s = 0;
+    order_compute(&options, op, &result);
+    ASSERT_ORDER(op, &result, 2, 3, 4, 1);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+static void
+sincronia_puts_late_ones_last(void **state)
+{
+    struct order_problem *op = order_problem_create(3);
+    struct order_result result;
+
+    /* 8 seconds on the port: a release after 4 goes last though it is the
+     * smallest; after that, 7 seconds are left and 3 is early enough.  One
+     * before 4 waits until the largest has been put last. */
+    order_result_init(&result);
+    add(op, 1, 5, 0, 0);
+    add(op, 2, 1, 0, 0)->release = 4.1;
+    add(op, 3, 2, 0, 0)->release = 3;
+    compute(ORDER_SINCRONIA, op, &result);
+    ASSERT_ORDER(op, &result, 3, 1, 2);
+    op->stages[1].release = 3.9;
+    compute(ORDER_SINCRONIA, op, &result);
+    ASSERT_ORDER(op, &result, 3, 2, 1);
+    order_result_uninit(&result);
+    order_problem_destroy(op);
+}
+
+/* With a release that does not matter, its own loop is the permutation. */
+static void
+sincronia_with_releases_is_the_permutation(void **state)
+{
+    const struct instance_shape shape = { 7, 4, true, false, false };
+    uint64_t seed = 3;
+
+    for (int i = 0; i < 200; i++) {
+        struct order_problem *op = instance_create(&seed, &shape);
+        int plain[INSTANCE_MAX_STAGES];
+        struct order_result result;
+
+        order_result_init(&result);
+        for (size_t s = 0; s < op->n_stages; s++) {
+            order_problem_add_demand(op, s, 0, 0.1);
+        }
+        permute(op, 0, plain);
+        order_problem_set_release(op, 0, 1e-9, 0);
+        compute(ORDER_SINCRONIA, op, &result);
+        for (size_t k = 0; k < op->n_stages; k++) {
+            assert_int_equal(result.order[k], plain[k]);
+        }
+        order_result_uninit(&result);
+        order_problem_destroy(op);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_order_is_an_order),
+        cmocka_unit_test(no_order_depends_on_the_order_of_stages),
+        cmocka_unit_test(every_order_breaks_ties_by_id),
+        cmocka_unit_test(a_trait_that_is_no_number_goes_last),
+        cmocka_unit_test(truncation_counts_the_whole_order),
+        cmocka_unit_test(fifo_goes_by_arrival),
+        cmocka_unit_test(fifo_lm_lets_heavy_ones_share_with_the_next),
+        cmocka_unit_test(estimates_levels_that_share),
+        cmocka_unit_test(sincronia_sees_that_wide_ones_hold_up_many),
+        cmocka_unit_test(sizes_differ_by_what_is_counted),
+        cmocka_unit_test(dclas_demotes_by_bytes_sent),
+        cmocka_unit_test(las_lets_those_share_that_sent_as_much),
+        cmocka_unit_test(intensity_goes_by_computing_per_network),
+        cmocka_unit_test(early_jobs_go_by_gain_per_second),
+        cmocka_unit_test(early_jobs_pay_by_iteration_if_that_is_known),
+        cmocka_unit_test(earliness_is_worth_a_bounded_weight),
+        cmocka_unit_test(epochs_double_and_begin_anew),
+        cmocka_unit_test(epochs_follow_each_other),
+        cmocka_unit_test(sincronia_puts_orphans_behind),
+        cmocka_unit_test(sincronia_puts_late_ones_last),
+        cmocka_unit_test(sincronia_with_releases_is_the_permutation),
+    };
+
+    return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
+}
