@@ -104,7 +104,7 @@ set_rate(void *s_, uint64_t bps)
 }
 
 static void
-set_guard(void *s_, uint32_t share)
+set_min_share(void *s_, uint32_t share)
 {
     struct shim *s = s_;
 
@@ -286,13 +286,13 @@ create_server(struct shim *s)
         .get_stats = shim_get_stats,
         .get_rate = get_rate,
         .set_rate = set_rate,
-        .set_guard = set_guard,
+        .set_min_share = set_min_share,
         .set_congestion = set_congestion,
         .now = clock_now,
         .get_ports = get_ports,
         .take_over = be_taken_over,
         .get_connections = get_connections,
-        .succeeds = s->old != NULL,
+        .publish_later = s->old != NULL,
     };
 
     return server_create(s->options.control, &config, &s->server);

@@ -82,7 +82,7 @@ control_thread(void *s_)
     service_notify("READY=1");
     for (;;) {
         uint64_t now = clock_now();
-        int n = server_wait(s->server, fds, SERVER_MAX_FDS);
+        int n = server_wait(s->server, fds);
 
         fds[n] = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
         poll(fds, n + 1,

@@ -12,7 +12,7 @@
 #include "shim/classify/job-slot.h"
 
 static size_t
-fill_hello(const struct server_config *c, struct shim_hello *hello)
+get_hello(const struct server_config *c, struct shim_hello *hello)
 {
     *hello = (struct shim_hello) {
         .boot_id = c->boot_id,
@@ -28,7 +28,7 @@ fill_hello(const struct server_config *c, struct shim_hello *hello)
 }
 
 static size_t
-fill_slots(const struct server_config *c, struct shim_slot *slots)
+list_slots(const struct server_config *c, struct shim_slot *slots)
 {
     size_t n = 0;
 
@@ -39,7 +39,7 @@ fill_slots(const struct server_config *c, struct shim_slot *slots)
 }
 
 static size_t
-fill_stats(const struct server_config *c, void *body)
+get_stats(const struct server_config *c, void *body)
 {
     struct shim_stats *stats = body;
     struct shim_slot_stats *slots = (struct shim_slot_stats *) (stats + 1);
@@ -66,7 +66,7 @@ fill_stats(const struct server_config *c, void *body)
 }
 
 static size_t
-fill_bins(const struct server_config *c, const char *request, void *body)
+get_bins(const struct server_config *c, const char *request, void *body)
 {
     struct shim_bins *head = body;
     struct shim_bin *bins = (struct shim_bin *) (head + 1);
@@ -84,7 +84,7 @@ fill_bins(const struct server_config *c, const char *request, void *body)
 }
 
 static size_t
-fill_ports(const struct server_config *c, struct shim_ports *ports)
+get_ports(const struct server_config *c, struct shim_ports *ports)
 {
     memset(ports, 0, sizeof *ports);
     if (c->get_ports) {
@@ -93,9 +93,9 @@ fill_ports(const struct server_config *c, struct shim_ports *ports)
     return sizeof *ports;
 }
 
-/* As many as one message has room for. */
+/* Lists as many flows as fit into one message. */
 static size_t
-fill_flows(const struct server_config *c, struct shim_flow *flows)
+list_flows(const struct server_config *c, struct shim_flow *flows)
 {
     const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg);
     uint64_t cursor = 0;
@@ -105,7 +105,7 @@ fill_flows(const struct server_config *c, struct shim_flow *flows)
 }
 
 static size_t
-fill_page(const struct server_config *c, const char *request, char *body)
+list_flow_page(const struct server_config *c, const char *request, char *body)
 {
     const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg)
                        - sizeof(struct shim_cursor);
@@ -120,9 +120,9 @@ fill_page(const struct server_config *c, const char *request, char *body)
     return sizeof cursor + n * sizeof *flows;
 }
 
-/* Another job gets a slot: what was before is not its. */
+/* Resets the bursts of 'slot' if it is free: they are the previous job's. */
 static void
-forget_bursts(const struct server_config *c, uint16_t slot)
+reset_bursts(const struct server_config *c, uint16_t slot)
 {
     struct shim_slot old;
 
@@ -140,7 +140,7 @@ set_slots(const struct server_config *c, const char *body, size_t size)
         struct shim_slot slot;
 
         memcpy(&slot, body + at, sizeof slot);
-        forget_bursts(c, slot.slot);
+        reset_bursts(c, slot.slot);
         error = job_slots_set(c->slots, &slot);
     }
     return error;
@@ -187,7 +187,7 @@ delete_flows(const struct server_config *c, const char *body, size_t size)
 }
 
 static int
-take_lease(const struct server_config *c, const char *body)
+set_lease(const struct server_config *c, const char *body)
 {
     struct shim_lease lease;
 
@@ -198,7 +198,7 @@ take_lease(const struct server_config *c, const char *body)
 }
 
 static int
-take_rate(const struct server_config *c, const char *body)
+set_rate(const struct server_config *c, const char *body)
 {
     struct shim_rate rate;
 
@@ -208,17 +208,17 @@ take_rate(const struct server_config *c, const char *body)
 }
 
 static int
-take_guard(const struct server_config *c, const char *body)
+set_min_share(const struct server_config *c, const char *body)
 {
     struct shim_guard guard;
 
     memcpy(&guard, body, sizeof guard);
-    c->set_guard(c->aux, guard.share);
+    c->set_min_share(c->aux, guard.share);
     return 0;
 }
 
 static int
-take_congestion(const struct server_config *c, const char *body)
+set_congestion(const struct server_config *c, const char *body)
 {
     struct shim_congestion congestion;
 
@@ -227,52 +227,35 @@ take_congestion(const struct server_config *c, const char *body)
     return 0;
 }
 
-/* Does a request of 'type' ask for something? */
-bool
-request_asks(uint16_t type)
-{
-    return (type == SHIM_HELLO || type == SHIM_SLOT_LIST
-            || type == SHIM_FLOW_LIST || type == SHIM_FLOW_PAGE
-            || type == SHIM_STATS || type == SHIM_PORTS
-            || type == SHIM_BINS);
-}
-
-/* Does such a request, with the body 'request' that is known to be good, and
- * fills in 'body', the reply's.  Returns its size. */
-size_t
-request_ask(const struct server_config *c, uint16_t type, const char *request,
-            void *body)
+int
+request_execute(const struct server_config *c, uint16_t type,
+                const char *body, size_t size, void *reply,
+                size_t *reply_size)
 {
     switch (type) {
     case SHIM_HELLO:
-        return fill_hello(c, body);
-    case SHIM_SLOT_LIST:
-        return fill_slots(c, body);
-    case SHIM_FLOW_LIST:
-        return fill_flows(c, body);
-    case SHIM_FLOW_PAGE:
-        return fill_page(c, request, body);
-    case SHIM_STATS:
-        return fill_stats(c, body);
-    case SHIM_PORTS:
-        return fill_ports(c, body);
-    case SHIM_BINS:
-        return fill_bins(c, request, body);
-    default:
+        *reply_size = get_hello(c, reply);
         return 0;
-    }
-}
-
-/* Does a request that changes the shim's tables or settings, whose body is
- * known to be good.  Returns its status, EOPNOTSUPP if 'type' is none of
- * those. */
-int
-request_change(const struct server_config *c, uint16_t type,
-               const char *body, size_t size)
-{
-    switch (type) {
+    case SHIM_SLOT_LIST:
+        *reply_size = list_slots(c, reply);
+        return 0;
+    case SHIM_FLOW_LIST:
+        *reply_size = list_flows(c, reply);
+        return 0;
+    case SHIM_FLOW_PAGE:
+        *reply_size = list_flow_page(c, body, reply);
+        return 0;
+    case SHIM_STATS:
+        *reply_size = get_stats(c, reply);
+        return 0;
+    case SHIM_PORTS:
+        *reply_size = get_ports(c, reply);
+        return 0;
+    case SHIM_BINS:
+        *reply_size = get_bins(c, body, reply);
+        return 0;
     case SHIM_LEASE:
-        return take_lease(c, body);
+        return set_lease(c, body);
     case SHIM_SLOT_SET:
         return set_slots(c, body, size);
     case SHIM_SLOT_CLEAR:
@@ -282,11 +265,11 @@ request_change(const struct server_config *c, uint16_t type,
     case SHIM_FLOW_DELETE:
         return delete_flows(c, body, size);
     case SHIM_RATE:
-        return take_rate(c, body);
+        return set_rate(c, body);
     case SHIM_GUARD:
-        return take_guard(c, body);
+        return set_min_share(c, body);
     case SHIM_CONGESTION:
-        return take_congestion(c, body);
+        return set_congestion(c, body);
     default:
         return EOPNOTSUPP;
     }

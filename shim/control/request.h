@@ -3,43 +3,22 @@
 #ifndef SHIM_CONTROL_REQUEST_H
 #define SHIM_CONTROL_REQUEST_H 1
 
-/* What the requests of the control socket ask for and change.
+/* Requests of the control socket that read or change the shim's tables and
+ * settings.  server.h handles connections, captures and the takeover.
  *
- *
- * Motivation
- * ==========
- *
- * server-peer.c knows peers, messages and who is subscribed to what; here is
- * what a request is to the shim's tables, the same for all peers.
- *
- *
- * Usage
- * =====
- *
- *    error = protocol_check_body(type, body, size);
- *    if (request_asks(type)) {
- *        reply_size = request_ask(config, type, body, reply);
- *    } else {
- *        error = request_change(config, type, body, size);
- *    }
- *
- *
- * Ownership and thread-safety
- * ===========================
- *
- * What the config points to stays the caller's.  The control thread. */
+ * The control thread.  What the config points to stays the caller's. */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct server_config;
 
-/* 'body' has room for SHIM_MAX_MESSAGE bytes. */
-bool request_asks(uint16_t type);
-size_t request_ask(const struct server_config *, uint16_t type,
-                   const char *request, void *body);
-int request_change(const struct server_config *, uint16_t type,
-                   const char *body, size_t size);
+/* Executes a request whose 'body' of 'size' bytes is valid.  Returns its
+ * status, EOPNOTSUPP if 'type' is not such a request.  Stores the body of the
+ * reply, if it has one, in 'reply', with space for SHIM_MAX_MESSAGE bytes, and
+ * its size in '*reply_size'. */
+int request_execute(const struct server_config *, uint16_t type,
+                    const char *body, size_t size, void *reply,
+                    size_t *reply_size);
 
 #endif /* shim/control/request.h */

@@ -3,17 +3,17 @@
 #ifndef SHIM_SERVER_H
 #define SHIM_SERVER_H 1
 
-/* The shim's end of its control socket.
+/* Server of the shim's control socket: see wire/shim-protocol.h.
  *
  *
  * Motivation
  * ==========
  *
- * The agent fills the tables and reads the counters here, see protocol.h.
- * Other processes of the host may try to talk to it, so the socket has mode
- * 0600, a peer must be root or the shim's own user, and no message can do more
- * than end its own connection.  A peer that does not read its replies loses
- * its connection before it costs much memory.
+ * The agent writes the tables and reads the counters here.  Other processes of
+ * the host may try to connect, so the socket has mode 0600, a client must be
+ * root or the shim's own user, and an invalid message can do no more than end
+ * its connection.  A client that does not read its replies is disconnected
+ * before they cost much memory.
  *
  *
  * Usage
@@ -21,8 +21,8 @@
  *
  *    error = server_create(path, &config, &server);
  *    for (;;) {
- *        n = server_wait(server, fds, SERVER_MAX_FDS);
- *        ...poll fds, and others...
+ *        n = server_wait(server, fds);
+ *        ...poll 'n' elements of fds...
  *        server_run(server);
  *    }
  *
@@ -30,8 +30,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The tables and what 'aux' points to stay the caller's.  One thread, the one
- * that changes the tables. */
+ * The tables and what 'aux' points to stay the caller's.  One thread, which is
+ * the only one that changes the tables. */
 
 #include <poll.h>
 #include <stdbool.h>
@@ -47,61 +47,63 @@ struct miss;
 struct server;
 struct tap;
 
-#define SERVER_MAX_PEERS 16
-#define SERVER_MAX_FDS (SERVER_MAX_PEERS + 2)
+#define SERVER_MAX_CLIENTS 16
+#define SERVER_MAX_FDS (SERVER_MAX_CLIENTS + 2)
 
 struct server_config {
     struct flow_table *flows;
     struct job_slots *slots;
     struct miss *misses;
-    struct bursts *bursts;      /* NULL: nothing is known of them. */
-    struct tap *tap;            /* NULL: there are no captures. */
+    struct bursts *bursts;      /* NULL: bursts are not measured. */
+    struct tap *tap;            /* NULL: captures are not supported. */
     uint64_t boot_id;
     uint32_t mtu;
 
-    /* The rest of the shim.  get_stats() need not fill in what the tables
-     * know. */
+    /* The rest of the shim.  get_stats() fills in the counters that are not in
+     * the tables. */
     void *aux;
     void (*get_stats)(void *aux, struct shim_stats *);
     uint64_t (*get_rate)(void *aux);
     void (*set_rate)(void *aux, uint64_t bps);
-    void (*set_guard)(void *aux, uint32_t share);
+    void (*set_min_share)(void *aux, uint32_t share);
     void (*set_congestion)(void *aux, const struct shim_congestion *);
-    uint64_t (*now)(void);      /* Nanoseconds, the tables' clock. */
+    uint64_t (*now)(void);      /* Nanoseconds, the clock of the tables. */
 
-    /* Optional.  take_over() does a step of struct shim_take_over and returns
-     * 0 or a positive errno; it fills in of the state what the tables do not
-     * know. */
+    /* Optional.  take_over() executes a step of struct shim_take_over, returns
+     * 0 or a positive errno, and fills in the state that is not in the
+     * tables. */
     void (*get_ports)(void *aux, struct shim_ports *);
     int (*take_over)(void *aux, uint32_t step, struct shim_state *);
 
-    /* Optional.  Writes the body of SHIM_CONNECTIONS's reply, for which there
-     * is room in any message, and its size.  Returns 0 or a positive errno. */
+    /* Optional.  Stores the body of the reply to SHIM_CONNECTIONS, for which
+     * any message has space, and its size.  Returns 0 or a positive errno. */
     int (*get_connections)(void *aux, void *body, size_t *size);
 
-    /* Somebody may listen on the socket: then it stays his until
-     * server_publish(). */
-    bool succeeds;
+    /* Creates the socket as PATH.new, which server_publish() renames to PATH:
+     * until then that is another shim's socket. */
+    bool publish_later;
 };
 
-/* Returns NULL or a malloc()'d message that begins with 'path'.  A socket that
- * nobody listens on is replaced; one that somebody does is an error. */
+/* Returns NULL or a message that begins with 'path'.  Replaces a socket on
+ * which no process listens; fails if one does. */
 char *server_create(const char *path, const struct server_config *,
                     struct server **);
 void server_destroy(struct server *);
 
-/* Puts the socket of a server that succeeds another in its place.  Returns
- * NULL or a malloc()'d message. */
+/* Does nothing without 'publish_later'.  Returns NULL or a message. */
 char *server_publish(struct server *);
 
-/* Leaves the socket's name alone from now on: it is a successor's. */
+/* Makes server_destroy() keep the socket's file, which now belongs to the
+ * shim that has taken over. */
 void server_abandon(struct server *);
 
-int server_wait(struct server *, struct pollfd *, int max);
-void server_run(struct server *);
+/* Fills in the events to wait for and returns their number. */
+int server_wait(struct server *, struct pollfd fds[SERVER_MAX_FDS]);
 
-/* After how many milliseconds server_run() should be called even if there is
- * no event, at most 'max'. */
+/* Does all that is possible without waiting.  Must be called after each event,
+ * and at the latest after server_timeout() milliseconds, which are at most
+ * 'max'. */
+void server_run(struct server *);
 int server_timeout(const struct server *, int max);
 
 #endif /* shim/control/server.h */

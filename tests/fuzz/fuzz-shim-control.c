@@ -55,7 +55,7 @@ set_rate(void *aux, uint64_t bps)
 }
 
 static void
-set_guard(void *aux, uint32_t share)
+set_min_share(void *aux, uint32_t share)
 {
     (void) aux;
     must(share <= SHIM_GUARD_UNIT || share == SHIM_GUARD_UNTOLD);
@@ -91,7 +91,7 @@ get_now(void)
 
 static struct server_config config = {
     .boot_id = 7, .mtu = 9000, .get_stats = get_stats, .get_rate = get_rate,
-    .set_rate = set_rate, .set_guard = set_guard,
+    .set_rate = set_rate, .set_min_share = set_min_share,
     .set_congestion = set_congestion, .now = get_now,
     .get_connections = get_connections,
 };

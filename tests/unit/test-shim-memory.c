@@ -161,7 +161,7 @@ reads_a_profile(void)
 static bool
 reports_a_bad_socket(void)
 {
-    const struct server_config config = { .succeeds = false };
+    const struct server_config config = { .publish_later = false };
     struct server *server;
 
     return server_create(in, &config, &server);

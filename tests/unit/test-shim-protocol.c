@@ -64,7 +64,7 @@ set_rate(void *aux, uint64_t bps)
 }
 
 static void
-set_guard(void *aux, uint32_t share)
+set_min_share(void *aux, uint32_t share)
 {
     (void) aux;
     t.guard = share;
@@ -115,7 +115,8 @@ setup(void **state)
 {
     struct server_config config = {
         .boot_id = 7, .mtu = 9000, .get_stats = get_stats,
-        .get_rate = get_rate, .set_rate = set_rate, .set_guard = set_guard,
+        .get_rate = get_rate, .set_rate = set_rate,
+        .set_min_share = set_min_share,
         .set_congestion = set_congestion,
         .now = get_now, .get_ports = get_ports, .take_over = be_taken_over,
         .get_connections = get_connections,
@@ -687,7 +688,7 @@ a_successor_hears_all_and_takes_the_name(void **state)
     struct shim_take_over leave = { .step = SHIM_STEP_LEAVE };
     struct shim_take_over nonsense = { .step = 3 };
     struct shim_lease lease = { .ms = 3000, .default_dscp = 10 };
-    struct server_config config = { .now = get_now, .succeeds = true };
+    struct server_config config = { .now = get_now, .publish_later = true };
     struct shim_client *c = open_client();
     struct server *successor;
     struct shim_state told;
