@@ -13,7 +13,7 @@
 #include "command-line.h"
 #include "controller/model/cluster.h"
 #include "controller/northbound/views/control.h"
-#include "controller/ovsdb/database-members.h"
+#include "controller/ovsdb/database-cluster.h"
 #include "controller/ovsdb/database.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/decision-log.h"

@@ -156,7 +156,7 @@ add_database(const struct controller_options *o, const struct database *db,
              struct svec *argv)
 {
     struct database_cluster dc;
-    char *error = database_cluster_ask(db, o->rundir, &dc);
+    char *error = database_cluster_get(db, o->rundir, &dc);
 
     if (!error) {
         char *remote = database_cluster_remote(db, o->rundir, &dc);

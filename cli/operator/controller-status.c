@@ -71,7 +71,7 @@ controller_status(const char *rundir,
     for (size_t i = 0; !error && i < n; i++) {
         struct database_cluster dc;
 
-        error = database_cluster_ask(databases[i], rundir, &dc);
+        error = database_cluster_get(databases[i], rundir, &dc);
         if (!error) {
             add_row(t, databases[i], &dc);
             json_array_add(array, cluster_to_json(databases[i], &dc));

@@ -9,14 +9,22 @@
 
 #include "controller/ovsdb/database.h"
 #include "controller/ovsdb/rpc-call.h"
+#include "jsonrpc.h"
 #include "openvswitch/dynamic-string.h"
+#include "openvswitch/json.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/vlog.h"
+#include "timeval.h"
 #include "util.h"
 
-#define ASK_MS 2000
+VLOG_DEFINE_THIS_MODULE(database_cluster);
+
+#define STATUS_TIMEOUT_MS 2000  /* Of database_cluster_get(). */
+#define STATUS_INTERVAL_MS 2000 /* Of database_members_run(). */
 
 /* If 'line' is "NAME: VALUE", replaces '*valuep' by VALUE. */
 static void
-take_value(const char *line, const char *name, char **valuep)
+parse_value(const char *line, const char *name, char **valuep)
 {
     size_t n = strlen(name);
 
@@ -26,9 +34,9 @@ take_value(const char *line, const char *name, char **valuep)
     }
 }
 
-/* Takes "    NICK (ID at ADDRESS) ...". */
+/* If 'line' is "    NICK (ID at ADDRESS) ...", adds ADDRESS to 'members'. */
 static void
-take_member(const char *line, struct svec *members)
+parse_member(const char *line, struct svec *members)
 {
     const char *at = strncmp(line, "    ", 4) ? NULL : strstr(line, " at ");
 
@@ -47,7 +55,7 @@ database_cluster_init(struct database_cluster *dc)
     };
 }
 
-/* Takes 'reply', what ovsdb-server says to "cluster/status". */
+/* Initializes 'dc' from 'reply', ovsdb-server's reply to "cluster/status". */
 void
 database_cluster_parse(const char *reply, struct database_cluster *dc)
 {
@@ -57,21 +65,22 @@ database_cluster_parse(const char *reply, struct database_cluster *dc)
     database_cluster_init(dc);
     for (char *line = strtok_r(text, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save)) {
-        take_value(line, "Status", &dc->status);
-        take_value(line, "Role", &dc->role);
-        take_value(line, "Leader", &dc->leader);
-        take_value(line, "Term", &dc->term);
-        take_value(line, "Address", &dc->address);
-        take_member(line, &dc->members);
+        parse_value(line, "Status", &dc->status);
+        parse_value(line, "Role", &dc->role);
+        parse_value(line, "Leader", &dc->leader);
+        parse_value(line, "Term", &dc->term);
+        parse_value(line, "Address", &dc->address);
+        parse_member(line, &dc->members);
     }
     svec_sort(&dc->members);
     free(text);
 }
 
-/* Asks the server whose sockets are in 'rundir'.  Returns NULL, or a message
- * that the caller frees; '*dc' is then empty. */
+/* Initializes 'dc' with the status of the server with sockets in 'rundir'.
+ * Returns NULL, or an error message that the caller frees; '*dc' is then
+ * empty, but must still be uninitialized. */
 char *
-database_cluster_ask(const struct database *db, const char *rundir,
+database_cluster_get(const struct database *db, const char *rundir,
                      struct database_cluster *dc)
 {
     const char *args[] = { db->schema };
@@ -79,8 +88,8 @@ database_cluster_ask(const struct database *db, const char *rundir,
     char *reply, *error;
     int errnum;
 
-    error = rpc_unixctl(ctl, "cluster/status", 1, args, ASK_MS, &reply,
-                        &errnum);
+    error = rpc_unixctl(ctl, "cluster/status", 1, args, STATUS_TIMEOUT_MS,
+                        &reply, &errnum);
     if (error) {
         database_cluster_init(dc);
     } else {
@@ -119,4 +128,126 @@ database_cluster_remote(const struct database *db, const char *rundir,
         }
     }
     return ds_steal_cstr(&ds);
+}
+
+struct database_members {
+    const struct database *db;
+    char *rundir;
+    struct jsonrpc_session *session;    /* With the server's control socket. */
+    unsigned int seqno;         /* Connection number of the last request. */
+    struct json *id;            /* Id of the pending request, or NULL. */
+    long long next;             /* time_msec() of the next request. */
+    char *remote;               /* From the last valid reply, or NULL. */
+};
+
+struct database_members *
+database_members_create(const struct database *db, const char *rundir)
+{
+    struct database_members *dm = xzalloc(sizeof *dm);
+    char *ctl = database_ctl(db, rundir);
+    char *name = xasprintf("unix:%s", ctl);
+
+    dm->db = db;
+    dm->rundir = xstrdup(rundir);
+    dm->session = jsonrpc_session_open(name, true);
+    free(name);
+    free(ctl);
+    return dm;
+}
+
+void
+database_members_destroy(struct database_members *dm)
+{
+    if (dm) {
+        jsonrpc_session_close(dm->session);
+        json_destroy(dm->id);
+        free(dm->remote);
+        free(dm->rundir);
+        free(dm);
+    }
+}
+
+static void
+request_status(struct database_members *dm)
+{
+    struct json *params
+        = json_array_create_1(json_string_create(dm->db->schema));
+    struct jsonrpc_msg *msg = jsonrpc_create_request("cluster/status",
+                                                     params, NULL);
+
+    json_destroy(dm->id);
+    dm->id = json_clone(msg->id);
+    dm->next = time_msec() + STATUS_INTERVAL_MS;
+    jsonrpc_session_send(dm->session, msg);
+}
+
+/* Returns the addresses of the members from 'reply', or NULL if it is not
+ * valid. */
+static char *
+read_reply(const struct database_members *dm, const struct jsonrpc_msg *reply)
+{
+    struct database_cluster dc;
+    char *remote = NULL;
+
+    if (reply->type == JSONRPC_REPLY && reply->result
+        && reply->result->type == JSON_STRING) {
+        database_cluster_parse(json_string(reply->result), &dc);
+        if (dc.members.n) {
+            remote = database_cluster_remote(dm->db, dm->rundir, &dc);
+        }
+        database_cluster_uninit(&dc);
+    }
+    return remote;
+}
+
+/* Takes ownership of 'remote'.  Returns true if it differs from the last. */
+static bool
+update_remote(struct database_members *dm, char *remote)
+{
+    bool changed = remote && (!dm->remote || strcmp(dm->remote, remote));
+
+    if (changed) {
+        VLOG_INFO("%s: members have changed: %s", dm->db->name, remote);
+        free(dm->remote);
+        dm->remote = remote;
+    } else {
+        free(remote);
+    }
+    return changed;
+}
+
+/* Returns the remote of the members, which the caller frees, if it has
+ * changed; otherwise NULL. */
+char *
+database_members_run(struct database_members *dm)
+{
+    struct jsonrpc_msg *msg;
+    bool changed = false;
+
+    jsonrpc_session_run(dm->session);
+    while ((msg = jsonrpc_session_recv(dm->session))) {
+        if (dm->id && msg->id && json_equal(dm->id, msg->id)) {
+            json_destroy(dm->id);
+            dm->id = NULL;
+            changed |= update_remote(dm, read_reply(dm, msg));
+        }
+        jsonrpc_msg_destroy(msg);
+    }
+    if (jsonrpc_session_is_connected(dm->session)
+        && (dm->seqno != jsonrpc_session_get_seqno(dm->session)
+            || (!dm->id && time_msec() >= dm->next))) {
+        dm->seqno = jsonrpc_session_get_seqno(dm->session);
+        request_status(dm);
+    }
+    return changed ? xstrdup(dm->remote) : NULL;
+}
+
+void
+database_members_wait(struct database_members *dm)
+{
+    jsonrpc_session_wait(dm->session);
+    jsonrpc_session_recv_wait(dm->session);
+    if (!dm->id && jsonrpc_session_is_connected(dm->session)) {
+        poll_timer_wait_until(dm->next);
+    }
 }

@@ -3,50 +3,73 @@
 #ifndef DATABASE_CLUSTER_H
 #define DATABASE_CLUSTER_H 1
 
-/* What a database's server knows of its cluster.
+/* Status and members of a database's RAFT cluster.
  *
  *
  * Motivation
  * ==========
  *
- * A cluster is its own list of members, so nobody else keeps one: whoever
- * needs to know where the members are asks the one beside it.
+ * The cluster itself stores the list of its members.  Every program therefore
+ * gets it from the server on its own machine, by the unixctl command
+ * "cluster/status".  Commands do that once and wait for the reply.  A
+ * controller polls, without blocking, because clusters grow while it runs: a
+ * controller that knew only the initial members would not find a leader among
+ * the new ones.
  *
  *
  * Usage
  * =====
  *
- *    error = database_cluster_ask(&database_intent, rundir, &dc);
+ * Once:
+ *
+ *    error = database_cluster_get(&database_intent, rundir, &dc);
  *    remote = database_cluster_remote(&database_intent, rundir, &dc);
  *    database_cluster_uninit(&dc);
+ *
+ * In a main loop:
+ *
+ *    dm = database_members_create(&database_intent, rundir);
+ *    remote = database_members_run(dm);
+ *    if (remote) {
+ *        ...the members have changed; free(remote)...
+ *    }
+ *    database_members_wait(dm);
+ *    database_members_destroy(dm);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Plain data; the functions' strings belong to the caller. */
+ * The caller frees returned strings.  Main thread only. */
 
 #include "svec.h"
 
 struct database;
+struct database_members;
 
 struct database_cluster {
-    char *status;               /* "cluster member", or what is wrong. */
+    char *status;               /* "cluster member", or an error. */
     char *role;                 /* "leader", "follower" or "candidate". */
     char *leader;               /* "self", an id, or "unknown". */
-    char *term;                 /* Digits. */
+    char *term;                 /* Of RAFT, decimal. */
     char *address;              /* Of this member, "ssl:ADDRESS:PORT". */
-    struct svec members;        /* Addresses of all. */
+    struct svec members;        /* Addresses of all members, sorted. */
 };
 
-char *database_cluster_ask(const struct database *, const char *rundir,
+char *database_cluster_get(const struct database *, const char *rundir,
                            struct database_cluster *);
 void database_cluster_parse(const char *reply, struct database_cluster *);
 void database_cluster_uninit(struct database_cluster *);
 
-/* Where clients find the members, for an IDL: the socket in 'rundir' for the
- * one beside it, and the others' ports. */
+/* Returns the remote of all members for an IDL: the socket in 'rundir' for the
+ * member on this machine, then the client ports of the others. */
 char *database_cluster_remote(const struct database *, const char *rundir,
                               const struct database_cluster *);
+
+struct database_members *database_members_create(const struct database *,
+                                                 const char *rundir);
+void database_members_destroy(struct database_members *);
+char *database_members_run(struct database_members *);
+void database_members_wait(struct database_members *);
 
 #endif /* controller/ovsdb/database-cluster.h */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -27,13 +28,13 @@ const struct database database_hosts = {
     "hosts", "Stagecoach_Hosts", 6642, 6644,
 };
 
-/* After so long without a word of the leader a member wants to be it.  The
- * databases are small: a leader that is silent for this long is gone. */
+/* RAFT election timeout.  It can be short because the databases are small. */
 #define ELECTION_MS 600
 
 extern char **environ;
 
-/* Debian has ovsdb-server in a directory that is not in everybody's PATH. */
+/* Returns the path of program 'name', which the caller frees.  Debian installs
+ * ovsdb-server in /usr/sbin, which is not in every user's PATH. */
 static char *
 find_program(const char *name)
 {
@@ -51,12 +52,12 @@ find_program(const char *name)
     return xstrdup(name);
 }
 
-/* Returns the schema's file: beside this program in the build directory, or
- * where it is installed. */
-char *
-database_schema_file(const struct database *db)
+/* Returns the path of the schema file, in the build directory or where it is
+ * installed, relative to this program.  Returns NULL if there is none. */
+static char *
+find_schema_file(const struct database *db)
 {
-    static const char *const places[] = {
+    static const char *const dirs[] = {
         "../wire", "../../wire", ".", "../share/stagecoach",
     };
     char exe[4096];
@@ -72,9 +73,8 @@ database_schema_file(const struct database *db)
         return NULL;
     }
     *slash = '\0';
-    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-        char *path = xasprintf("%s/%s/%s.ovsschema", exe, places[i],
-                               db->name);
+    for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+        char *path = xasprintf("%s/%s/%s.ovsschema", exe, dirs[i], db->name);
 
         if (!access(path, R_OK)) {
             return path;
@@ -84,7 +84,7 @@ database_schema_file(const struct database *db)
     return NULL;
 }
 
-/* Runs 'argv' to its end.  Returns NULL if its exit status is 0. */
+/* Runs 'argv' and waits for its end.  Returns NULL if its exit status is 0. */
 static char *
 run_program(char *argv[])
 {
@@ -111,7 +111,7 @@ run_program(char *argv[])
     return NULL;
 }
 
-/* Returns where other members reach the member with 'address'. */
+/* Returns the RAFT address of the member with IP address 'address'. */
 static char *
 raft_address(const struct database *db, const char *address)
 {
@@ -138,7 +138,7 @@ database_init(const struct database *db, const char *dbfile,
     if (!access(dbfile, F_OK)) {
         return NULL;
     }
-    schema = database_schema_file(db);
+    schema = find_schema_file(db);
     if (!schema) {
         return xasprintf("%s.ovsschema: not found beside the program or in "
                          "../share/stagecoach", db->name);
@@ -170,8 +170,8 @@ database_join(const struct database *db, const char *dbfile,
               const char *address, const char *peer)
 {
     if (!access(dbfile, F_OK)) {
-        return xasprintf("%s: is there, a member that joins begins without "
-                         "a database", dbfile);
+        return xasprintf("%s: exists, a member that joins must not have a "
+                         "database", dbfile);
     }
     char *argv[] = {
         find_program("ovsdb-tool"), xstrdup("join-cluster"), xstrdup(dbfile),
@@ -181,12 +181,13 @@ database_join(const struct database *db, const char *dbfile,
     return run_and_free(argv);
 }
 
-/* Begins the arguments of a server with what all have: a control socket and a
- * socket for its user, both of 'name', news about trouble only, and TLS for
- * those whom the file 'trust' of the site's directory has. */
+/* Initializes 'argv' with the arguments that all servers have: sockets for
+ * clients and for unixctl, and TLS.  'name' names the client socket, 'ctl' is
+ * the unixctl socket, of which it takes ownership, and 'trust' is the CA file
+ * in the site's TLS directory. */
 static void
-begin_server(struct svec *argv, const struct database_site *site,
-             const char *name, char *ctl, const char *trust)
+init_server_argv(struct svec *argv, const struct database_site *site,
+                 const char *name, char *ctl, const char *trust)
 {
     svec_init(argv);
     svec_add_nocopy(argv, find_program("ovsdb-server"));
@@ -213,8 +214,8 @@ database_argv(const struct database *db, const char *dbfile,
 {
     struct svec argv;
 
-    begin_server(&argv, site, db->name, database_ctl(db, site->rundir),
-                 "controllers-ca.pem");
+    init_server_argv(&argv, site, db->name, database_ctl(db, site->rundir),
+                     "controllers-ca.pem");
     if (site->address) {
         svec_add_nocopy(&argv, xasprintf("--remote=pssl:%d:%s", db->port,
                                          site->address));
@@ -224,16 +225,17 @@ database_argv(const struct database *db, const char *dbfile,
     return argv.names;
 }
 
-/* The rows of the database say where the relay listens, and to what role. */
+/* The relay's listeners and their RBAC roles come from rows of the
+ * database. */
 char **
 database_relay_argv(const struct database_site *site)
 {
     const struct database *db = &database_hosts;
     struct svec argv;
 
-    begin_server(&argv, site, "relay", xasprintf("%s/relay.ctl",
-                                                 site->rundir),
-                 "agents-ca.pem");
+    init_server_argv(&argv, site, "relay",
+                     xasprintf("%s/relay.ctl", site->rundir),
+                     "agents-ca.pem");
     svec_add_nocopy(&argv, xasprintf("--remote=db:%s,Global,connections",
                                      db->schema));
     svec_add_nocopy(&argv, xasprintf("relay:%s:unix:%s/%s.sock", db->schema,
@@ -253,7 +255,8 @@ database_argv_free(char **argv)
     }
 }
 
-/* select connected from _Server.Database where name == SCHEMA */
+/* Returns a request for column "connected" of the database's row in table
+ * Database of _Server. */
 static struct jsonrpc_msg *
 readiness_request(const struct database *db)
 {
@@ -276,7 +279,7 @@ is_true(const struct json *object, const char *member)
 }
 
 static bool
-reply_says_ready(const struct jsonrpc_msg *reply)
+reply_is_ready(const struct jsonrpc_msg *reply)
 {
     const struct json *json = reply->result;
 
@@ -290,8 +293,8 @@ reply_says_ready(const struct jsonrpc_msg *reply)
            && is_true(json->array.elems[0], "connected");
 }
 
-/* Waits until the server at 'remote' is a member of 'db's cluster that knows
- * its leader, and thus takes transactions. */
+/* Waits until the server at 'remote' is a member of the cluster of 'db' that
+ * knows its leader, and thus accepts transactions. */
 char *
 database_wait(const struct database *db, const char *remote, int timeout_ms)
 {
@@ -304,7 +307,7 @@ database_wait(const struct database *db, const char *remote, int timeout_ms)
         error = rpc_call(remote, readiness_request(db),
                          deadline - time_msec(), &reply);
         if (!error) {
-            bool ready = reply_says_ready(reply);
+            bool ready = reply_is_ready(reply);
 
             jsonrpc_msg_destroy(reply);
             if (ready) {
@@ -314,7 +317,7 @@ database_wait(const struct database *db, const char *remote, int timeout_ms)
         }
         xnanosleep(20 * 1000 * 1000);
     }
-    return xasprintf("%s: the %s database is not served after %d ms (%s)",
+    return xasprintf("%s: the %s database is not ready after %d ms (%s)",
                      remote, db->name, timeout_ms, ovs_strerror(error));
 }
 
@@ -328,4 +331,147 @@ char *
 database_ctl(const struct database *db, const char *rundir)
 {
     return xasprintf("%s/%s-db.ctl", rundir, db->name);
+}
+
+/* Stores the member "version" of 'schema', "X.Y.Z", in '*v'.  Returns false if
+ * it has no valid version. */
+bool
+database_version_parse(const struct json *schema, struct database_version *v)
+{
+    const struct json *json = (schema && schema->type == JSON_OBJECT
+                               ? shash_find_data(json_object(schema),
+                                                 "version") : NULL);
+
+    return json && json->type == JSON_STRING
+           && ovs_scan(json_string(json), "%d.%d.%d", &v->x, &v->y, &v->z);
+}
+
+/* Returns a negative number if 'a' is older than 'b', 0 if they are equal, a
+ * positive number if it is newer. */
+int
+database_version_compare(const struct database_version *a,
+                         const struct database_version *b)
+{
+    return a->x != b->x ? a->x - b->x : a->y != b->y ? a->y - b->y
+           : a->z - b->z;
+}
+
+/* Calls 'method' at 'remote' with 'params', of which it takes ownership, and
+ * stores the result, which the caller destroys, in '*resultp'. */
+static char *
+call_server(const char *remote, const char *method, struct json *params,
+            int timeout_ms, struct json **resultp)
+{
+    struct jsonrpc_msg *reply;
+    char *error = NULL;
+    int errnum;
+
+    *resultp = NULL;
+    errnum = rpc_call(remote, jsonrpc_create_request(method, params, NULL),
+                      timeout_ms, &reply);
+    if (errnum) {
+        return xasprintf("%s: no reply to \"%s\" (%s)", remote, method,
+                         ovs_strerror(errnum));
+    }
+    if (reply->type == JSONRPC_REPLY) {
+        *resultp = json_clone(reply->result);
+    } else {
+        char *text = jsonrpc_msg_to_string(reply);
+
+        error = xasprintf("%s: \"%s\" is refused: %s", remote, method, text);
+        free(text);
+    }
+    jsonrpc_msg_destroy(reply);
+    return error;
+}
+
+/* Compares the version of the served schema, which is stored in '*served',
+ * with 'ours'.  Stores the result of database_version_compare() in '*orderp';
+ * a schema without a version is older. */
+static char *
+compare_served(const struct database *db, const char *remote, int timeout_ms,
+               const struct database_version *ours,
+               struct database_version *served, int *orderp)
+{
+    struct json *schema;
+    char *error = call_server(remote, "get_schema",
+                              json_array_create_1(
+                                  json_string_create(db->schema)),
+                              timeout_ms, &schema);
+
+    if (!error) {
+        *orderp = (database_version_parse(schema, served)
+                   ? database_version_compare(served, ours) : -1);
+    }
+    json_destroy(schema);
+    return error;
+}
+
+/* Converts the database to 'schema', of version 'ours'.  The server closes
+ * connections that use the old schema, perhaps before it replies on ours, so
+ * success depends on the schema that it serves afterwards. */
+static char *
+convert(const struct database *db, const char *remote, int timeout_ms,
+        const struct json *schema, const struct database_version *ours)
+{
+    struct json *params = json_array_create_2(json_string_create(db->schema),
+                                              json_clone(schema));
+    struct database_version served;
+    struct json *result;
+    char *refused, *error;
+    int order = -1;
+
+    refused = call_server(remote, "convert", params, timeout_ms, &result);
+    json_destroy(result);
+    error = compare_served(db, remote, timeout_ms, ours, &served, &order);
+    if (error || !order) {
+        free(refused);
+        return error;
+    }
+    return (refused ? refused
+            : xasprintf("%s: the %s database was not converted", remote,
+                        db->name));
+}
+
+/* Converts the served database to 'schema', of version 'ours', if its schema
+ * is older. */
+static char *
+upgrade(const struct database *db, const char *remote, int timeout_ms,
+        const struct json *schema, const struct database_version *ours)
+{
+    struct database_version served;
+    int order = 0;
+    char *error = compare_served(db, remote, timeout_ms, ours, &served,
+                                 &order);
+
+    if (error || !order) {
+        return error;
+    }
+    return (order < 0 ? convert(db, remote, timeout_ms, schema, ours)
+            : xasprintf("%s: the %s database has schema %d.%d.%d, up to "
+                        "%d.%d.%d is allowed, install a newer stagecoach",
+                        remote, db->name, served.x, served.y, served.z,
+                        ours->x, ours->y, ours->z));
+}
+
+char *
+database_upgrade(const struct database *db, const char *remote,
+                 int timeout_ms)
+{
+    char *file = find_schema_file(db);
+    struct json *schema;
+    struct database_version ours;
+    char *error;
+
+    if (!file) {
+        return xasprintf("%s.ovsschema: not found beside the program or in "
+                         "../share/stagecoach", db->name);
+    }
+    schema = json_from_file(file);
+    error = (database_version_parse(schema, &ours)
+             ? upgrade(db, remote, timeout_ms, schema, &ours)
+             : xasprintf("%s: not a schema with a version X.Y.Z", file));
+    json_destroy(schema);
+    free(file);
+    return error;
 }

@@ -3,23 +3,24 @@
 #ifndef DATABASE_H
 #define DATABASE_H 1
 
-/* The two databases, each a RAFT cluster of one or more ovsdb-servers.
+/* Starts and upgrades the servers of the two databases.
  *
  *
  * Motivation
  * ==========
  *
- * "intent" (controllers and people) and "hosts" (agents) are two processes,
- * because OVSDB's RBAC covers neither locks nor reads.  A one-member cluster
- * rather than a standalone database is durable and can grow, if it was made
- * with an address.  The command line starts the servers as daemons and the lab
- * as its children; both use this.
+ * "intent" (for controllers and operators) and "hosts" (for agents) are served
+ * by separate processes, because OVSDB's RBAC covers neither locks nor reads.
+ * Each is a RAFT cluster of one or more members.  A cluster of one member,
+ * unlike a standalone database, is durable, and it can grow if it was created
+ * with an address.  The command line starts the servers as daemons, the lab
+ * starts them as its children.
  *
- * On one machine the servers listen on sockets of the same user only.  With an
- * address they also listen there, for those with a certificate of the
- * controllers' authority.  Agents get to neither: they reach a relay of the
- * hosts database, in which each may write no more than its own row, and whose
- * locks are nobody else's.
+ * On a single machine the servers listen on Unix sockets of the same user
+ * only.  With an address they also accept TLS connections with a certificate
+ * of the controllers' CA.  Agents reach neither server: they connect to a
+ * relay of the hosts database, in which each agent can write only its own row,
+ * and whose locks are separate.
  *
  *
  * Usage
@@ -37,61 +38,71 @@
  * ===========================
  *
  * No state.  Functions that return "char *" errors return NULL for success
- * and otherwise a message that the caller frees. */
+ * and otherwise an error message that the caller frees. */
 
 #include <stdbool.h>
 
+struct json;
+
 struct database {
-    const char *name;           /* "intent": of files and sockets. */
+    const char *name;           /* "intent": prefix of files and sockets. */
     const char *schema;         /* "Stagecoach_Intent". */
-    int port;                   /* TCP, of clients with TLS. */
-    int raft_port;              /* TCP, of the other members. */
+    int port;                   /* TCP port for TLS clients. */
+    int raft_port;              /* TCP port for the other members. */
 };
 
-/* Where the servers of one machine are. */
+/* Location of the servers of one machine. */
 struct database_site {
-    const char *rundir;         /* Of sockets. */
-    const char *address;        /* Of this machine, NULL for sockets only. */
-    const char *tls;            /* Directory that "stagecoach pki issue
-                                 * controller" made; needed with an address. */
+    const char *rundir;         /* Directory of the Unix sockets. */
+    const char *address;        /* IP address, or NULL for sockets only. */
+    const char *tls;            /* Directory made by "stagecoach pki issue
+                                 * controller"; required with an address. */
 };
 
-/* Where the relay listens for agents. */
+/* TCP port of the relay, for agents. */
 #define DATABASE_RELAY_PORT 6640
 
 extern const struct database database_intent;
 extern const struct database database_hosts;
 
-/* Creates 'dbfile' as the first member of a cluster, if it is not there.  A
- * member without 'address' is reached on this machine only, for ever. */
+/* Creates 'dbfile' as the first member of a cluster, unless it exists.  The
+ * address is permanent: without one the cluster cannot grow. */
 char *database_init(const struct database *, const char *dbfile,
                     const char *address);
 
-/* Creates 'dbfile' as a further member, with 'address', of the cluster that
- * the member at 'peer' is of. */
+/* Creates 'dbfile' as a member with 'address' of the cluster of 'peer', the
+ * address of another member. */
 char *database_join(const struct database *, const char *dbfile,
                     const char *address, const char *peer);
 
-/* The arguments of the server of 'dbfile', and of the relay of the hosts
- * database beside it. */
+/* Return the command lines of the server of 'dbfile' and of the relay of the
+ * hosts database; database_argv_free() frees them. */
 char **database_argv(const struct database *, const char *dbfile,
                      const struct database_site *);
 char **database_relay_argv(const struct database_site *);
 void database_argv_free(char **argv);
+
 char *database_wait(const struct database *, const char *remote,
                     int timeout_ms);
 
-/* Gives what is served at 'remote' this program's schema if it has an older
- * one; its rows stay.  A newer one is an error. */
+/* Converts the database at 'remote' to this program's schema if it has an
+ * older one; rows are kept.  A newer schema is an error. */
 char *database_upgrade(const struct database *, const char *remote,
                        int timeout_ms);
 
-/* Returns the schema's file, NULL if there is none; the caller frees. */
-char *database_schema_file(const struct database *);
-
-/* "unix:RUNDIR/NAME.sock" and "RUNDIR/NAME-db.ctl"; the caller frees.  The
- * relay has "relay.sock". */
+/* Return "unix:RUNDIR/NAME.sock" and "RUNDIR/NAME-db.ctl", which the caller
+ * frees. */
 char *database_remote(const struct database *, const char *rundir);
 char *database_ctl(const struct database *, const char *rundir);
+
+/* Version "X.Y.Z" of a schema. */
+struct database_version {
+    int x, y, z;
+};
+
+bool database_version_parse(const struct json *schema,
+                            struct database_version *);
+int database_version_compare(const struct database_version *,
+                             const struct database_version *);
 
 #endif /* controller/ovsdb/database.h */

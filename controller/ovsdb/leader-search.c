@@ -12,8 +12,11 @@
 #include "timeval.h"
 #include "util.h"
 
-#define TURN_MS 1000
-#define SETTLE_MS 500
+#define ROTATE_MS 1000
+
+/* Age from which on a connection is stable: an IDL leaves a member that is not
+ * the leader only after it has connected. */
+#define STABLE_MS 500
 
 void
 leader_search_init(struct leader_search *ls, const char *remote)
@@ -27,8 +30,7 @@ leader_search_uninit(struct leader_search *ls)
     free(ls->remote);
 }
 
-/* The members are at 'remote' from now on.  Who is connected to the leader
- * stays there: the list is of use when there is another one. */
+/* Sets the list of members to 'remote'.  A current connection is kept. */
 void
 leader_search_set_remote(struct leader_search *ls, const char *remote)
 {
@@ -36,45 +38,38 @@ leader_search_set_remote(struct leader_search *ls, const char *remote)
     ls->remote = xstrdup(remote);
 }
 
-/* Puts the first of the list behind the last. */
-static void
-turn(struct leader_search *ls)
-{
-    char *comma = strchr(ls->remote, ',');
-    char *turned = xasprintf("%s,%.*s", comma + 1,
-                             (int) (comma - ls->remote), ls->remote);
-
-    free(ls->remote);
-    ls->remote = turned;
-}
-
-/* A member that is not the leader is only left again after a connection. */
-static bool
-is_settled(struct leader_search *ls, const struct ovsdb_idl *idl)
-{
-    if (!ovsdb_idl_is_connected(idl)) {
-        ls->connected = 0;
-    } else if (!ls->connected) {
-        ls->connected = time_msec();
-    }
-    return ls->connected && time_msec() >= ls->connected + SETTLE_MS;
-}
-
-/* Returns true if 'idl' begins a new session. */
 bool
-leader_search_run(struct leader_search *ls, struct ovsdb_idl *idl)
+leader_search_rotate(struct leader_search *ls, bool connected, long long now)
 {
-    if (!strchr(ls->remote, ',') || is_settled(ls, idl)) {
+    const char *comma = strchr(ls->remote, ',');
+    char *rotated;
+
+    ls->connected = !connected ? 0 : ls->connected ? ls->connected : now;
+    if (!comma || (connected && now >= ls->connected + STABLE_MS)) {
         ls->next = 0;
         return false;
     } else if (!ls->next) {
-        ls->next = time_msec() + TURN_MS;
+        ls->next = now + ROTATE_MS;
         return false;
-    } else if (time_msec() < ls->next || ls->connected) {
+    } else if (now < ls->next || connected) {
         return false;
     }
-    ls->next = time_msec() + TURN_MS;
-    turn(ls);
+    ls->next = now + ROTATE_MS;
+    rotated = xasprintf("%s,%.*s", comma + 1, (int) (comma - ls->remote),
+                        ls->remote);
+    free(ls->remote);
+    ls->remote = rotated;
+    return true;
+}
+
+/* Returns true if 'idl' starts a new session. */
+bool
+leader_search_run(struct leader_search *ls, struct ovsdb_idl *idl)
+{
+    if (!leader_search_rotate(ls, ovsdb_idl_is_connected(idl),
+                              time_msec())) {
+        return false;
+    }
     ovsdb_idl_set_remote(idl, ls->remote, true);
     return true;
 }

@@ -3,17 +3,17 @@
 #ifndef LEADER_SEARCH_H
 #define LEADER_SEARCH_H 1
 
-/* Finds the leader of a database's cluster soon after there is a new one.
+/* Reconnects an IDL to the leader of a cluster soon after an election.
  *
  *
  * Motivation
  * ==========
  *
- * While a cluster elects a leader, each of its members turns away who looks
- * for one, and an IDL that was turned away by all waits longer each time, up
- * to eight seconds: longer than the election takes.  A new list of members
- * makes it begin again at once, so as long as there is no leader this turns
- * the list by one, once a second.
+ * During an election all members reject clients that require the leader.  An
+ * IDL that was rejected by all members backs off for up to eight seconds,
+ * longer than an election takes.  Setting another remote resets the backoff,
+ * so while there is no leader this module rotates the list of members once per
+ * second.
  *
  *
  * Usage
@@ -22,15 +22,11 @@
  *    leader_search_init(&ls, remote);
  *    ovsdb_idl_run(idl);
  *    if (leader_search_run(&ls, idl)) {
- *        ovsdb_idl_set_probe_interval(idl, ...);     // Of the new session.
+ *        ovsdb_idl_set_probe_interval(idl, interval);  // Of the new session.
  *    }
  *    leader_search_wait(&ls);
- *    leader_search_set_remote(&ls, remote);              // It has grown.
+ *    leader_search_set_remote(&ls, remote);  // The members have changed.
  *    leader_search_uninit(&ls);
- *
- *
- * Ownership and thread-safety
- * ===========================
  *
  * Main thread only. */
 
@@ -39,9 +35,11 @@
 struct ovsdb_idl;
 
 struct leader_search {
-    char *remote;               /* The list, as it is now. */
-    long long next;             /* When to turn it, 0 while connected. */
-    long long connected;        /* Since when it is, 0 while not. */
+    char *remote;               /* Comma-separated list, in its rotation. */
+    long long next;             /* time_msec() of the next rotation, 0 if the
+                                 * connection is stable. */
+    long long connected;        /* time_msec() when the connection was first
+                                 * seen, 0 while there is none. */
 };
 
 void leader_search_init(struct leader_search *, const char *remote);
@@ -49,5 +47,10 @@ void leader_search_uninit(struct leader_search *);
 void leader_search_set_remote(struct leader_search *, const char *remote);
 bool leader_search_run(struct leader_search *, struct ovsdb_idl *);
 void leader_search_wait(const struct leader_search *);
+
+/* The decision of leader_search_run(), without an IDL: rotates 'remote' and
+ * returns true if it is due.  'now' is time_msec(). */
+bool leader_search_rotate(struct leader_search *, bool connected,
+                          long long now);
 
 #endif /* controller/ovsdb/leader-search.h */

@@ -68,7 +68,7 @@ members_leader(const struct plan *plan, const struct database *db)
     for (int i = 0; leader < 0 && i < members_n(plan); i++) {
         char *rundir = members_rundir(plan, i);
         struct database_cluster dc;
-        char *error = database_cluster_ask(db, rundir, &dc);
+        char *error = database_cluster_get(db, rundir, &dc);
 
         if (!error && !strcmp(dc.role, "leader")) {
             leader = i;

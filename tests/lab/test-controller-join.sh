@@ -56,7 +56,7 @@ done
 if join 2 2>"$dir/again"; then
     fail "a member joins twice"
 fi
-grep -q 'is there, a member that joins begins without' "$dir/again" ||
+grep -q 'exists, a member that joins must not have' "$dir/again" ||
     fail "$(cat "$dir/again")"
 on 3 controller status --format json >"$dir/status" || fail "status"
 grep -q '"members":\["ssl:127.0.0.1:6643","ssl:127.0.0.2:6643","ssl:127.0.0.3:6643"\]' \
@@ -69,7 +69,7 @@ await "the second controller stands by" state_is 2 standby
 # was no other, and goes to those that came later.
 knows_all() {
     for db in intent hosts; do
-        grep -q "$db: the members are at .*127.0.0.2.*127.0.0.3" \
+        grep -q "$db: members have changed: .*127.0.0.2.*127.0.0.3" \
             "$dir/run1/controller.log" || return 1
     done
 }

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/ovsdb/database-cluster.h"
+#include "controller/ovsdb/database.h"
+#include "controller/ovsdb/leader-search.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+static bool
+has_argument(char **argv, const char *argument)
+{
+    for (size_t i = 0; argv[i]; i++) {
+        if (!strcmp(argv[i], argument)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+a_server_without_an_address_listens_on_sockets_only(void **state OVS_UNUSED)
+{
+    struct database_site site = { .rundir = "/run/x" };
+    char **argv = database_argv(&database_intent, "/db", &site);
+
+    assert_true(has_argument(argv, "--remote=punix:/run/x/intent.sock"));
+    assert_true(has_argument(argv, "--unixctl=/run/x/intent-db.ctl"));
+    assert_true(has_argument(argv, "/db"));
+    for (size_t i = 0; argv[i]; i++) {
+        assert_null(strstr(argv[i], "ssl"));
+    }
+    database_argv_free(argv);
+}
+
+static void
+a_server_with_an_address_trusts_controllers_and_its_relay_agents(
+    void **state OVS_UNUSED)
+{
+    struct database_site site = {
+        .rundir = "/run/x", .address = "192.0.2.1", .tls = "/tls",
+    };
+    char **argv = database_argv(&database_hosts, "/db", &site);
+
+    assert_true(has_argument(argv, "--remote=pssl:6642:192.0.2.1"));
+    assert_true(has_argument(argv, "--ca-cert=/tls/controllers-ca.pem"));
+    assert_false(has_argument(argv, "--ca-cert=/tls/agents-ca.pem"));
+    database_argv_free(argv);
+
+    argv = database_relay_argv(&site);
+    assert_true(has_argument(argv, "--ca-cert=/tls/agents-ca.pem"));
+    assert_false(has_argument(argv, "--ca-cert=/tls/controllers-ca.pem"));
+    assert_true(has_argument(argv, "relay:Stagecoach_Hosts:"
+                                   "unix:/run/x/hosts.sock"));
+    database_argv_free(argv);
+}
+
+#define STATUS                                          \
+    "c4a5\n"                                            \
+    "Name: Stagecoach_Intent\n"                         \
+    "Address: ssl:192.0.2.2:6643\n"                     \
+    "Status: cluster member\n"                          \
+    "Role: follower\n"                                  \
+    "Term: 7\n"                                         \
+    "Leader: c4a5\n"                                    \
+    "Servers:\n"                                        \
+    "    d2e1 (d2e1 at ssl:192.0.2.2:6643) (self)\n"    \
+    "    c4a5 (c4a5 at ssl:192.0.2.1:6643) last msg 9 ms ago\n"  \
+    "    e3f2 (e3f2 at unix:/x.raft)\n"
+
+static void
+members_are_read_from_the_cluster_status(void **state OVS_UNUSED)
+{
+    struct database_cluster dc;
+    char *remote;
+
+    database_cluster_parse(STATUS, &dc);
+    assert_string_equal(dc.status, "cluster member");
+    assert_string_equal(dc.role, "follower");
+    assert_string_equal(dc.leader, "c4a5");
+    assert_string_equal(dc.term, "7");
+    assert_string_equal(dc.address, "ssl:192.0.2.2:6643");
+    assert_int_equal(dc.members.n, 3);
+    assert_string_equal(dc.members.names[0], "ssl:192.0.2.1:6643");
+
+    /* This member by its socket, others with TLS by their client port. */
+    remote = database_cluster_remote(&database_intent, "/run/x", &dc);
+    assert_string_equal(remote, "unix:/run/x/intent.sock,ssl:192.0.2.1:6641");
+    free(remote);
+    database_cluster_uninit(&dc);
+}
+
+static void
+a_reply_that_is_no_status_has_no_members(void **state OVS_UNUSED)
+{
+    static const char *const replies[] = {
+        "", "\n\n", "Role:", "Role:follower", "    a (b at", "    a at b",
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(replies); i++) {
+        struct database_cluster dc;
+
+        database_cluster_parse(replies[i], &dc);
+        assert_string_equal(dc.role, "unknown");
+        assert_int_equal(dc.members.n, 0);
+        database_cluster_uninit(&dc);
+    }
+}
+
+static void
+schema_versions_compare_by_number(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *schema;
+        int order;              /* Sign, compared with 1.10.2. */
+    } cases[] = {
+        { "{\"version\": \"1.10.2\"}", 0 },
+        { "{\"version\": \"1.9.9\"}", -1 },
+        { "{\"version\": \"0.11.3\"}", -1 },
+        { "{\"version\": \"1.10.10\"}", 1 },
+        { "{\"version\": \"2.0.0\"}", 1 },
+    };
+    static const char *const bad[] = {
+        "{}", "[]", "{\"version\": 1}", "{\"version\": \"1.2\"}",
+    };
+    struct database_version ours = { 1, 10, 2 };
+    struct database_version v;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct json *schema = json_from_string(cases[i].schema);
+        int order;
+
+        assert_true(database_version_parse(schema, &v));
+        order = database_version_compare(&v, &ours);
+        assert_int_equal(order < 0 ? -1 : order > 0, cases[i].order);
+        json_destroy(schema);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+        struct json *schema = json_from_string(bad[i]);
+
+        assert_false(database_version_parse(schema, &v));
+        json_destroy(schema);
+    }
+    assert_false(database_version_parse(NULL, &v));
+}
+
+static void
+members_rotate_once_a_second_while_disconnected(void **state OVS_UNUSED)
+{
+    struct leader_search ls;
+
+    leader_search_init(&ls, "a,b,c");
+    assert_false(leader_search_rotate(&ls, false, 1000));
+    assert_false(leader_search_rotate(&ls, false, 1999));
+    assert_true(leader_search_rotate(&ls, false, 2000));
+    assert_string_equal(ls.remote, "b,c,a");
+    assert_false(leader_search_rotate(&ls, false, 2001));
+    assert_true(leader_search_rotate(&ls, false, 3000));
+    assert_string_equal(ls.remote, "c,a,b");
+    leader_search_uninit(&ls);
+}
+
+static void
+a_short_connection_does_not_restart_the_interval(void **state OVS_UNUSED)
+{
+    struct leader_search ls;
+
+    leader_search_init(&ls, "a,b");
+    assert_false(leader_search_rotate(&ls, false, 1000));
+
+    /* Connected to a member that turns out not to be the leader. */
+    assert_false(leader_search_rotate(&ls, true, 1800));
+    assert_false(leader_search_rotate(&ls, true, 2100));
+    assert_true(leader_search_rotate(&ls, false, 2200));
+
+    /* The leader. */
+    assert_false(leader_search_rotate(&ls, true, 2300));
+    assert_false(leader_search_rotate(&ls, true, 2800));
+    assert_int_equal(ls.next, 0);
+    assert_false(leader_search_rotate(&ls, false, 9000));
+    assert_false(leader_search_rotate(&ls, false, 9999));
+    assert_true(leader_search_rotate(&ls, false, 10000));
+    leader_search_uninit(&ls);
+}
+
+static void
+a_single_member_is_never_rotated(void **state OVS_UNUSED)
+{
+    struct leader_search ls;
+
+    leader_search_init(&ls, "unix:a");
+    for (long long now = 1000; now < 9000; now += 500) {
+        assert_false(leader_search_rotate(&ls, false, now));
+    }
+    leader_search_set_remote(&ls, "unix:a,ssl:b");
+    assert_false(leader_search_rotate(&ls, false, 9000));
+    assert_true(leader_search_rotate(&ls, false, 10000));
+    assert_string_equal(ls.remote, "ssl:b,unix:a");
+    leader_search_uninit(&ls);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_server_without_an_address_listens_on_sockets_only),
+        cmocka_unit_test(
+            a_server_with_an_address_trusts_controllers_and_its_relay_agents),
+        cmocka_unit_test(members_are_read_from_the_cluster_status),
+        cmocka_unit_test(a_reply_that_is_no_status_has_no_members),
+        cmocka_unit_test(schema_versions_compare_by_number),
+        cmocka_unit_test(members_rotate_once_a_second_while_disconnected),
+        cmocka_unit_test(a_short_connection_does_not_restart_the_interval),
+        cmocka_unit_test(a_single_member_is_never_rotated),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
