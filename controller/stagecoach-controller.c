@@ -17,7 +17,7 @@
 #include "controller/ovsdb/database.h"
 #include "controller/decide/decide.h"
 #include "controller/decide/decision-log.h"
-#include "controller/history/gain.h"
+#include "controller/history/fair-comparison.h"
 #include "controller/history-feed.h"
 #include "controller/history/history.h"
 #include "controller/hosts/hosts-db.h"
@@ -180,7 +180,7 @@ last_end(const struct controller *ctl)
 
 /* Now and then it is asked what fair sharing would have given. */
 static void
-run_gain(struct controller *ctl)
+run_fair_comparison(struct controller *ctl)
 {
     int64_t newest = last_end(ctl);
     struct json *stages = NULL;
@@ -188,13 +188,14 @@ run_gain(struct controller *ctl)
     if (!intent_db_is_active(ctl->intent)) {
         return;
     }
-    if (gain_is_due(ctl->gain, newest)) {
+    if (fair_comparison_is_due(ctl->fair, newest)) {
         stages = (ctl->history
-                  ? history_stages_to_json(ctl->history, 0, GAIN_STAGES)
-                  : stage_history_ended(ctl->cluster, GAIN_STAGES));
+                  ? history_stages_to_json(ctl->history, 0, FAIR_COMPARISON_STAGES)
+                  : stage_history_ended(ctl->cluster, FAIR_COMPARISON_STAGES));
     }
-    gain_run(ctl->gain, stages, newest, policy_file_get(ctl->policy));
-    gain_wait(ctl->gain, newest);
+    fair_comparison_run(ctl->fair, stages, newest,
+                        policy_file_get(ctl->policy));
+    fair_comparison_wait(ctl->fair, newest);
 }
 
 /* Everything that an active controller does, and another does not. */
@@ -284,7 +285,7 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         }
         lead(ctl, &leading_since);
         history_feed_run(feed);
-        run_gain(ctl);
+        run_fair_comparison(ctl);
 
         hosts_db_commit(ctl->hosts);
         intent_db_commit(ctl->intent);
@@ -387,7 +388,7 @@ main(int argc, char *argv[])
         fail(error);
     }
     ctl.decide = decide_create(ctl.cluster, ctl.log);
-    ctl.gain = gain_create();
+    ctl.fair = fair_comparison_create();
     overrides_init(&ctl.overrides);
     ctl.observe = o.observe;
     ctl.intent = intent_db_create(o.intent, o.telemetry, ctl.cluster,
@@ -425,7 +426,7 @@ main(int argc, char *argv[])
     telemetry_destroy(ctl.telemetry);
     hosts_db_destroy(ctl.hosts);
     intent_db_destroy(ctl.intent);
-    gain_destroy(ctl.gain);
+    fair_comparison_destroy(ctl.fair);
     overrides_uninit(&ctl.overrides);
     decide_destroy(ctl.decide);
     cluster_destroy(ctl.cluster);

@@ -188,8 +188,11 @@ print_json(const struct policy_args *args,
            const struct sim_result results[2], const struct change *changes)
 {
     cJSON *top = cJSON_CreateObject();
-    cJSON *policies = cJSON_AddArrayToObject(top, "policies");
+    cJSON *policies;
     char *text;
+
+    cJSON_AddNumberToObject(top, "stages", results[0].n_stages);
+    policies = cJSON_AddArrayToObject(top, "policies");
 
     for (int p = 0; p < 2; p++) {
         cJSON *o = cJSON_CreateObject();

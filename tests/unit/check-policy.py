@@ -95,6 +95,7 @@ def check_whatif(plain, heavy, trace):
           [2.333, 4, 4, 1])
     check('b', [round(b[k], 3) for k in ('mean', 'p95', 'max', 'ratio')],
           [3, 4, 4, 1.286])
+    check('stages', out['stages'], 3)
     check('gain', [(s['cojob'], s['rung'], round(s['a'], 3), round(s['b'], 3))
                    for s in out['gain']], [('3', 0, 4, 2)])
     check('lose', sorted((s['cojob'], round(s['b'] - s['a'], 3))

@@ -16,7 +16,7 @@
 #include "controller/model/overrides.h"
 
 struct decision_log;
-struct gain;
+struct fair_comparison;
 struct history;
 struct json;
 
@@ -28,7 +28,7 @@ struct controller {
     struct overrides overrides;
     bool observe;               /* For as long as the program runs. */
     struct decide *decide;
-    struct gain *gain;
+    struct fair_comparison *fair;
     struct intent_db *intent;
     struct hosts_db *hosts;
     struct telemetry *telemetry;

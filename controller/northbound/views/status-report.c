@@ -11,7 +11,7 @@
 #include "controller/northbound/views/control.h"
 #include "controller/decide/decide.h"
 #include "controller/northbound/views/fair-estimate.h"
-#include "controller/history/gain.h"
+#include "controller/history/fair-comparison.h"
 #include "controller/hosts/hosts-db.h"
 #include "controller/intent/intent-db.h"
 #include "controller/decide/policy-file.h"
@@ -180,7 +180,7 @@ status_report_put(struct json *json, const struct controller *ctl)
     json_object_put(json, "hosts_applied", json_integer_create(s.applied));
     json_object_put(json, "coverage", json_real_create(coverage(&s)));
     json_object_put(json, "predicted", gain_now(ctl));
-    json_object_put(json, "gain", gain_to_json(ctl->gain));
+    json_object_put(json, "gain", fair_comparison_to_json(ctl->fair));
     put_overrides(json, ctl);
     json_object_put(json, "alarms", find_alarms(ctl, &s));
     ds_destroy(&s.away);

@@ -6,10 +6,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "controller/history/gain.h"
+#include "controller/history/fair-comparison.h"
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/shash.h"
@@ -36,20 +38,20 @@ read_policy(const char *order)
 
 /* Returns the answer after 'text' was asked about. */
 static struct json *
-ask(struct gain *gain, const char *text, int64_t newest)
+ask(struct fair_comparison *fc, const char *text, int64_t newest)
 {
     struct policy *policy = read_policy("stage");
 
-    assert_true(gain_is_due(gain, newest));
-    gain_run(gain, json_from_string(text), newest, policy);
-    while (gain_is_running(gain)) {
-        assert_false(gain_is_due(gain, newest + 1));
-        gain_wait(gain, newest);
+    assert_true(fair_comparison_is_due(fc, newest));
+    fair_comparison_run(fc, json_from_string(text), newest, policy);
+    while (fair_comparison_is_running(fc)) {
+        assert_false(fair_comparison_is_due(fc, newest + 1));
+        fair_comparison_wait(fc, newest);
         poll_block();
-        gain_run(gain, NULL, newest, policy);
+        fair_comparison_run(fc, NULL, newest, policy);
     }
     policy_destroy(policy);
-    return gain_to_json(gain);
+    return fair_comparison_to_json(fc);
 }
 
 static double
@@ -74,8 +76,8 @@ assert_near(double a, double b)
 static void
 the_order_is_compared_with_fair_sharing(void **state OVS_UNUSED)
 {
-    struct gain *gain = gain_create();
-    struct json *json = ask(gain, "{\"stages\": [" STAGE("a", "3000", "1")
+    struct fair_comparison *fc = fair_comparison_create();
+    struct json *json = ask(fc, "{\"stages\": [" STAGE("a", "3000", "1")
                             ", " STAGE("b", "6000", "3") "]}", 6000);
 
     assert_near(number(json, "stages"), 2);
@@ -84,35 +86,52 @@ the_order_is_compared_with_fair_sharing(void **state OVS_UNUSED)
     assert_near(number(json, "fair_mean_s"), 3);
     assert_near(number(json, "ratio"), 2.5 / 3);
     json_destroy(json);
-    assert_false(gain_is_due(gain, 6000));      /* Nothing new, */
-    assert_false(gain_is_due(gain, 7000));      /* and not yet. */
-    gain_destroy(gain);
+    assert_false(fair_comparison_is_due(fc, 6000));      /* Nothing new, */
+    assert_false(fair_comparison_is_due(fc, 7000));      /* and not yet. */
+    fair_comparison_destroy(fc);
 }
 
 static void
 nothing_that_ended_is_no_answer(void **state OVS_UNUSED)
 {
-    struct gain *gain = gain_create();
-    struct json *json = ask(gain, "{\"stages\": []}", 0);
+    struct fair_comparison *fc = fair_comparison_create();
+    struct json *json = ask(fc, "{\"stages\": []}", 0);
 
     assert_int_equal(shash_count(json_object(json)), 0);
     json_destroy(json);
-    assert_false(gain_is_due(gain, 0));
-    assert_true(gain_is_due(gain, 1));
-    gain_destroy(gain);
+    assert_false(fair_comparison_is_due(fc, 0));
+    assert_true(fair_comparison_is_due(fc, 1));
+    fair_comparison_destroy(fc);
 }
 
 /* The child cannot read it. */
 static void
 a_simulation_that_fails_is_no_answer(void **state OVS_UNUSED)
 {
-    struct gain *gain = gain_create();
+    struct fair_comparison *fc = fair_comparison_create();
     struct json *json = ask(
-        gain, "{\"stages\": [{\"began\": 0, \"ended\": 9}]}", 9);
+        fc, "{\"stages\": [{\"began\": 0, \"ended\": 9}]}", 9);
 
     assert_int_equal(shash_count(json_object(json)), 0);
     json_destroy(json);
-    gain_destroy(gain);
+    fair_comparison_destroy(fc);
+}
+
+/* The simulator is beside the tests: ../../cli/stagecoach. */
+static int
+set_path(void **state OVS_UNUSED)
+{
+    char exe[4096];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    char *path;
+
+    assert_true(n > 0);
+    exe[n] = '\0';
+    *strrchr(exe, '/') = '\0';
+    path = xasprintf("%s/../../cli:%s", exe, getenv("PATH"));
+    setenv("PATH", path, 1);
+    free(path);
+    return 0;
 }
 
 int
@@ -124,5 +143,5 @@ main(void)
         cmocka_unit_test(a_simulation_that_fails_is_no_answer),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_path, NULL);
 }

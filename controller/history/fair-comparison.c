@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include "controller/history/fair-comparison.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "openvswitch/dynamic-string.h"
+#include "openvswitch/json.h"
+#include "openvswitch/poll-loop.h"
+#include "openvswitch/shash.h"
+#include "openvswitch/vlog.h"
+#include "policies/policy.h"
+#include "timeval.h"
+#include "util.h"
+
+VLOG_DEFINE_THIS_MODULE(fair_comparison);
+
+#define PERIOD_MS 60000         /* Shortest time between two simulations. */
+#define MAX_CPU_S 30            /* CPU time of one simulation. */
+#define MAX_OUTPUT 65536        /* Bytes that a child may print. */
+
+/* File descriptors of the child: its inputs, as files in memory. */
+enum { RECORDING_FD = 3, POLICY_FD, FAIR_FD, N_CHILD_FDS };
+
+struct fair_comparison {
+    pid_t pid;                  /* Of the child, 0 if none runs. */
+    int fd;                     /* Pipe from its standard output and error, -1
+                                 * if none runs. */
+    struct ds output;           /* Read from 'fd'. */
+    long long next;             /* time_msec() of the next simulation. */
+    int64_t newest;             /* Epoch ms, end of the newest stage that was
+                                 * simulated, -1 before the first. */
+    double running_mean;        /* Measured mean completion time of the stages
+                                 * of the running simulation, seconds. */
+    char *running_policy;       /* Name of the policy it simulates. */
+
+    /* The last result. */
+    bool known;
+    int64_t at;                 /* Epoch ms. */
+    int n_stages;
+    double measured_s;          /* Mean completion time as measured, s. */
+    double policy_s, fair_s;    /* As simulated, s. */
+    char *policy;               /* Name. */
+};
+
+struct fair_comparison *
+fair_comparison_create(void)
+{
+    struct fair_comparison *fc = xzalloc(sizeof *fc);
+
+    fc->fd = -1;
+    fc->newest = -1;
+    return fc;
+}
+
+static void
+close_child(struct fair_comparison *fc)
+{
+    close(fc->fd);
+    fc->fd = -1;
+    fc->pid = 0;
+    ds_destroy(&fc->output);
+    ds_init(&fc->output);
+}
+
+void
+fair_comparison_destroy(struct fair_comparison *fc)
+{
+    if (fc) {
+        if (fc->pid) {
+            kill(fc->pid, SIGKILL);
+            waitpid(fc->pid, NULL, 0);
+            close_child(fc);
+        }
+        free(fc->running_policy);
+        free(fc->policy);
+        free(fc);
+    }
+}
+
+/* Returns the path of "stagecoach" beside this program, installed or in a
+ * build tree, otherwise its name, to be found in PATH.  The caller frees. */
+static char *
+find_stagecoach(void)
+{
+    static const char *const dirs[] = { ".", "../cli" };
+    char exe[4096];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+    char *slash;
+
+    exe[MAX(n, 0)] = '\0';
+    slash = strrchr(exe, '/');
+    for (size_t i = 0; slash && i < ARRAY_SIZE(dirs); i++) {
+        char *path;
+
+        *slash = '\0';
+        path = xasprintf("%s/%s/stagecoach", exe, dirs[i]);
+        if (!access(path, X_OK)) {
+            return path;
+        }
+        free(path);
+    }
+    return xstrdup("stagecoach");
+}
+
+/* Child: sets its limits and file descriptors and executes 'program'. */
+OVS_NO_RETURN static void
+run_child(const char *program, int output, const int inputs[N_CHILD_FDS])
+{
+    const struct rlimit cpu = { MAX_CPU_S, MAX_CPU_S };
+    const struct rlimit none = { 0, 0 };
+    sigset_t signals;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int signr = 1; signr < NSIG; signr++) {
+        signal(signr, SIG_DFL);
+    }
+    sigemptyset(&signals);
+    sigprocmask(SIG_SETMASK, &signals, NULL);
+    setrlimit(RLIMIT_CPU, &cpu);
+    setrlimit(RLIMIT_CORE, &none);
+    setpriority(PRIO_PROCESS, 0, 19);
+
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    /* 'inputs' are at least N_CHILD_FDS, so that none is overwritten. */
+    for (int fd = RECORDING_FD; fd < N_CHILD_FDS; fd++) {
+        dup2(inputs[fd], fd);
+    }
+    closefrom(N_CHILD_FDS);
+    execlp(program, "stagecoach", "policy", "whatif",
+           "--trace", "/proc/self/fd/3", "--policy", "/proc/self/fd/4",
+           "--policy", "/proc/self/fd/5", "--format", "json", (char *) NULL);
+    _exit(127);
+}
+
+/* Returns a file in memory that contains 'text', or -1 and sets 'errno'.  Its
+ * file descriptor is at least N_CHILD_FDS. */
+static int
+memory_file(const char *text)
+{
+    int fd = memfd_create("stagecoach-whatif", MFD_CLOEXEC);
+    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, N_CHILD_FDS);
+    size_t n = strlen(text);
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    for (size_t done = 0; high >= 0 && done < n; ) {
+        ssize_t written = write(high, text + done, n - done);
+
+        if (written < 0) {
+            int error = errno;
+
+            close(high);
+            errno = error;
+            return -1;
+        }
+        done += written;
+    }
+    return high;
+}
+
+/* Returns 'policy' with the order "fair"; the caller frees. */
+static char *
+fair_policy(const struct policy *policy)
+{
+    struct json *json = json_from_string(policy->text);
+    char *text;
+
+    json_object_put_string(json, "order", "fair");
+    text = json_to_string(json, 0);
+    json_destroy(json);
+    return text;
+}
+
+/* Starts a child with three inputs.  Returns 0 or a positive errno value. */
+static int
+start_child(struct fair_comparison *fc,
+            const char *const texts[N_CHILD_FDS])
+{
+    int inputs[N_CHILD_FDS], fds[2] = { -1, -1 };
+    int error = pipe2(fds, O_CLOEXEC) ? errno : 0;
+    char *program = find_stagecoach();
+
+    for (int fd = RECORDING_FD; fd < N_CHILD_FDS; fd++) {
+        inputs[fd] = error ? -1 : memory_file(texts[fd]);
+        error = error ? error : inputs[fd] < 0 ? errno : 0;
+    }
+    if (!error) {
+        fc->pid = fork();
+        if (!fc->pid) {
+            run_child(program, fds[1], inputs);
+        }
+        if (fc->pid < 0) {
+            error = errno;
+            fc->pid = 0;
+        }
+    }
+    free(program);
+    for (int fd = RECORDING_FD; fd < N_CHILD_FDS; fd++) {
+        if (inputs[fd] >= 0) {
+            close(inputs[fd]);
+        }
+    }
+    if (fds[1] >= 0) {
+        close(fds[1]);
+    }
+    if (error) {
+        if (fds[0] >= 0) {
+            close(fds[0]);
+        }
+        return error;
+    }
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    fc->fd = fds[0];
+    return 0;
+}
+
+static const struct json *
+get_member(const struct json *object, const char *name, enum json_type type)
+{
+    const struct json *json = (object && object->type == JSON_OBJECT
+                               ? shash_find_data(json_object(object), name)
+                               : NULL);
+
+    return json && json->type == type ? json : NULL;
+}
+
+/* Returns a number, or 0 if there is none. */
+static double
+get_number(const struct json *object, const char *name)
+{
+    const struct json *integer = get_member(object, name, JSON_INTEGER);
+    const struct json *real = get_member(object, name, JSON_REAL);
+
+    return integer ? integer->integer : real ? real->real : 0;
+}
+
+/* Returns the measured mean completion time of 'stages', in seconds, 0 if none
+ * has ended. */
+static double
+measured_mean(const struct json *stages)
+{
+    double sum = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; stages && i < stages->array.n; i++) {
+        const struct json *stage = stages->array.elems[i];
+        double ended = get_number(stage, "ended");
+
+        if (ended > 0) {
+            sum += (ended - get_number(stage, "began")) / 1000;
+            n++;
+        }
+    }
+    return n ? sum / n : 0;
+}
+
+static void
+start_simulation(struct fair_comparison *fc, const struct json *recording,
+                 const struct policy *policy)
+{
+    double mean = measured_mean(get_member(recording, "stages", JSON_ARRAY));
+    char *text, *fair;
+    int error;
+
+    if (mean <= 0) {
+        return;                 /* No stage has ended. */
+    }
+    text = json_to_string(recording, 0);
+    fair = fair_policy(policy);
+    error = start_child(fc, (const char *const [N_CHILD_FDS]) {
+        [RECORDING_FD] = text, [POLICY_FD] = policy->text, [FAIR_FD] = fair,
+    });
+    free(text);
+    free(fair);
+    if (error) {
+        VLOG_WARN("cannot start the simulation of fair sharing (%s)",
+                  ovs_strerror(error));
+        return;
+    }
+    fc->running_mean = mean;
+    free(fc->running_policy);
+    fc->running_policy = xstrdup(policy->name);
+}
+
+/* Stores the result of a child that has printed 'json'.  Returns false if it
+ * has printed something else. */
+static bool
+store_result(struct fair_comparison *fc, const struct json *json)
+{
+    const struct json *policies = get_member(json, "policies", JSON_ARRAY);
+
+    if (!policies || policies->array.n != 2) {
+        return false;
+    }
+    fc->known = true;
+    fc->at = time_wall_msec();
+    fc->n_stages = get_number(json, "stages");
+    fc->policy_s = get_number(policies->array.elems[0], "mean");
+    fc->fair_s = get_number(policies->array.elems[1], "mean");
+    fc->measured_s = fc->running_mean;
+    free(fc->policy);
+    fc->policy = xstrdup(fc->running_policy);
+    return true;
+}
+
+static void
+finish_child(struct fair_comparison *fc)
+{
+    struct json *json = json_from_string(ds_cstr(&fc->output));
+    int status;
+
+    if (waitpid(fc->pid, &status, 0) != fc->pid || status
+        || !store_result(fc, json)) {
+        VLOG_INFO("simulation of the last stages failed, keeping the previous "
+                  "result (%.*s)", (int) strcspn(ds_cstr(&fc->output), "\n"),
+                  ds_cstr(&fc->output));
+    }
+    json_destroy(json);
+    close_child(fc);
+}
+
+/* Reads the child's output until it closes its end. */
+static void
+read_child(struct fair_comparison *fc)
+{
+    for (;;) {
+        char buffer[4096];
+        ssize_t n = read(fc->fd, buffer, sizeof buffer);
+
+        if (n > 0 && fc->output.length < MAX_OUTPUT) {
+            ds_put_buffer(&fc->output, buffer, n);
+        } else if (!n || (n < 0 && errno != EINTR && errno != EAGAIN)) {
+            finish_child(fc);
+            return;
+        } else if (n < 0 && errno == EAGAIN) {
+            return;
+        }
+    }
+}
+
+bool
+fair_comparison_is_due(const struct fair_comparison *fc, int64_t newest)
+{
+    return !fc->pid && newest != fc->newest && time_msec() >= fc->next;
+}
+
+bool
+fair_comparison_is_running(const struct fair_comparison *fc)
+{
+    return fc->pid != 0;
+}
+
+void
+fair_comparison_run(struct fair_comparison *fc, struct json *stages,
+                    int64_t newest, const struct policy *policy)
+{
+    if (fc->pid) {
+        read_child(fc);
+    } else if (stages) {
+        start_simulation(fc, stages, policy);
+        fc->newest = newest;
+        fc->next = time_msec() + (fc->pid ? PERIOD_MS : 0);
+    }
+    json_destroy(stages);
+}
+
+void
+fair_comparison_wait(const struct fair_comparison *fc, int64_t newest)
+{
+    if (fc->pid) {
+        poll_fd_wait(fc->fd, POLLIN);
+    } else if (newest != fc->newest) {
+        poll_timer_wait_until(fc->next);
+    }
+}
+
+struct json *
+fair_comparison_to_json(const struct fair_comparison *fc)
+{
+    struct json *json = json_object_create();
+
+    if (fc->known) {
+        json_object_put(json, "at", json_integer_create(fc->at));
+        json_object_put(json, "stages", json_integer_create(fc->n_stages));
+        json_object_put_string(json, "policy", fc->policy);
+        json_object_put(json, "measured_mean_s",
+                        json_real_create(fc->measured_s));
+        json_object_put(json, "policy_mean_s",
+                        json_real_create(fc->policy_s));
+        json_object_put(json, "fair_mean_s", json_real_create(fc->fair_s));
+        json_object_put(json, "ratio",
+                        json_real_create(fc->fair_s > 0
+                                         ? fc->policy_s / fc->fair_s : 1));
+    }
+    return json;
+}
