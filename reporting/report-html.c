@@ -1,151 +1,308 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* A report as a page: tables, which need no JavaScript, and the JSON of which
+ * ui/report.js makes pictures. */
+
 #include "reporting/report.h"
 
+#include <assert.h>
 #include <math.h>
-#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-#include "reporting/report-svg.h"
+#include "reporting/ui-file.h"
 
-/* Colours follow the reader's light or dark setting; the eight hues of "c0" to
- * "c7" stay apart for colour-blind readers (after Okabe and Ito). */
-static const char style[] =
-    ":root{--bg:#fff;--fg:#1b1f24;--soft:#667;--line:#d5d9df;--heat:#0072b2;"
-    "--c0:#0072b2;--c1:#d98200;--c2:#009e73;--c3:#b8558f;--c4:#3f9fd8;"
-    "--c5:#c04f00;--c6:#8a7f00;--c7:#555}\n"
-    "@media(prefers-color-scheme:dark){:root{--bg:#14171b;--fg:#e6e8ea;"
-    "--soft:#9aa3ad;--line:#353b43;--heat:#56b4e9;--c0:#56b4e9;--c1:#f0ad3c;"
-    "--c2:#2fc79a;--c3:#d98fbd;--c4:#8fcdf3;--c5:#f07f3c;--c6:#f0e442;"
-    "--c7:#bbb}}\n"
-    "body{margin:0 auto;padding:1rem;max-width:60rem;background:var(--bg);"
-    "color:var(--fg);font:16px/1.5 system-ui,sans-serif}\n"
-    "h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2rem 0 "
-    ".3rem}p{margin:.3rem 0}.soft{color:var(--soft)}\n"
-    ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:.93rem}"
-    "th,td{text-align:right;padding:.25rem .5rem;border-bottom:1px solid "
-    "var(--line);font-variant-numeric:tabular-nums}"
-    "th:first-child,td:first-child{text-align:left}\n"
-    "svg{display:block;width:100%;min-width:34rem;height:auto}"
-    "svg text{fill:var(--fg);font:12px system-ui,sans-serif}"
-    "svg .s{fill:var(--soft)}svg .g{stroke:var(--line)}"
-    "svg .p{fill:none;stroke-width:1.5}figure{margin:.5rem 0}"
-    "figcaption{color:var(--soft);font-size:.9rem}\n"
-    ".bad{border-left:4px solid var(--c5);padding-left:.6rem}\n";
+#define MAX_ROWS 48             /* Rows of a table of stages. */
 
 static void
-put_cell(FILE *stream, double value, int decimals, const char *unit)
+put_text(FILE *stream, const char *text)
 {
-    if (isnan(value)) {
-        fputs("<td>–</td>", stream);
-    } else {
-        fprintf(stream, "<td>%.*f%s</td>", decimals, value, unit);
+    for (; *text; text++) {
+        switch (*text) {
+        case '&': fputs("&amp;", stream); break;
+        case '<': fputs("&lt;", stream); break;
+        case '>': fputs("&gt;", stream); break;
+        case '"': fputs("&quot;", stream); break;
+        default: putc(*text, stream);
+        }
     }
 }
 
 static void
-put_table(const struct report *r, FILE *stream)
+put_element(FILE *stream, const char *tag, const char *text)
 {
-    fputs("<div class=\"wide\"><table><thead><tr><th>policy</th>"
-          "<th>mean SCT, s</th><th>p95 SCT, s</th><th>makespan, s</th>"
-          "<th>accuracy</th><th>ratio</th><th>bound, s</th><th>coverage</th>"
-          "<th>CPU</th><th>iteration, s</th><th>time-outs</th></tr></thead>"
-          "<tbody>\n", stream);
+    fprintf(stream, "<%s>", tag);
+    put_text(stream, text);
+    fprintf(stream, "</%s>\n", tag);
+}
+
+/* Puts a cell with "-" for NAN.  'label' is what a phone shows before it. */
+static void
+put_cell(FILE *stream, const char *label, double value, int decimals,
+         const char *unit)
+{
+    fputs("<td data-label=\"", stream);
+    put_text(stream, label);
+    if (isnan(value)) {
+        fputs("\">–</td>", stream);
+    } else {
+        fprintf(stream, "\">%.*f%s</td>", decimals, value, unit);
+    }
+}
+
+static void
+put_row_name(FILE *stream, const char *cojob, const char *format, int rung,
+             const char *job)
+{
+    fputs("<tr><th scope=\"row\">", stream);
+    put_text(stream, cojob);
+    fprintf(stream, format, rung);
+    put_text(stream, job);
+    fputs("</th>", stream);
+}
+
+/* Begins a table whose first column is 'first'. */
+static void
+begin_table(FILE *stream, const char *class, const char *first)
+{
+    fprintf(stream, "<table class=\"%s\"><thead><tr><th scope=\"col\">%s"
+            "</th>", class, first);
+}
+
+/* Adds the head of a column. */
+static void
+put_head(FILE *stream, const char *name, const char *suffix)
+{
+    fputs("<th scope=\"col\">", stream);
+    put_text(stream, name);
+    fprintf(stream, "%s</th>", suffix);
+}
+
+static void
+begin_rows(FILE *stream)
+{
+    fputs("</tr></thead>\n<tbody>\n", stream);
+}
+
+static void
+end_table(FILE *stream)
+{
+    fputs("</tbody></table>\n", stream);
+}
+
+static void
+put_comparison(const struct report *r, FILE *stream)
+{
+    fputs("<div class=\"compare\">", stream);
+    begin_table(stream, "policies", "policy");
+    for (size_t i = 0; i < report_n_columns; i++) {
+        put_head(stream, report_columns[i].title, "");
+    }
+    begin_rows(stream);
+    for (size_t i = 0; i < r->n_policies; i++) {
+        put_row_name(stream, r->policies[i]->name, "", 0, "");
+        for (size_t k = 0; k < report_n_columns; k++) {
+            const struct report_column *c = &report_columns[k];
+
+            put_cell(stream, c->title,
+                     report_column_value(c, r->policies[i]), c->decimals,
+                     c->unit);
+        }
+        fputs("</tr>\n", stream);
+    }
+    end_table(stream);
+    fputs("</div>\n", stream);
+}
+
+/* Puts each line of 'text' into an element 'tag'; frees 'text'. */
+static void
+put_lines(FILE *stream, const char *tag, char *text)
+{
+    char *next = text;
+    char *line;
+
+    while ((line = strsep(&next, "\n"))) {
+        if (*line) {
+            put_element(stream, tag, line);
+        }
+    }
+    free(text);
+}
+
+/* Puts the remarks on all policies as a list, then the conclusion. */
+static void
+put_remarks(const struct report *r, FILE *stream)
+{
+    char *text;
+    size_t size;
+    FILE *lines = open_memstream(&text, &size);
+
+    assert(lines);
+    for (size_t i = 0; i < r->n_policies; i++) {
+        report_put_remarks(r->policies[i], lines);
+    }
+    fclose(lines);
+    if (*text) {
+        fputs("<ul class=\"alarms\">\n", stream);
+        put_lines(stream, "li", text);
+        fputs("</ul>\n", stream);
+    } else {
+        free(text);
+    }
+
+    lines = open_memstream(&text, &size);
+    assert(lines);
+    report_put_conclusion(r, lines);
+    fclose(lines);
+    fprintf(stream, "<div%s>\n", r->candidate ? " class=\"result\"" : "");
+    put_lines(stream, "p", text);
+    fputs("</div>\n", stream);
+}
+
+/* Seconds from the start of each stage to its end, by policy. */
+static void
+put_stage_times(const struct report *r, FILE *stream)
+{
+    const struct report_policy *most = NULL;
+
+    /* A run that did not complete may lack stages that another one has. */
+    for (size_t i = 0; i < r->n_policies; i++) {
+        if (!most || r->policies[i]->n_stages > most->n_stages) {
+            most = r->policies[i];
+        }
+    }
+    begin_table(stream, "numbers", "stage");
+    for (size_t i = 0; i < r->n_policies; i++) {
+        put_head(stream, r->policies[i]->name, "");
+    }
+    begin_rows(stream);
+    for (size_t i = 0; most && i < most->n_stages && i < MAX_ROWS; i++) {
+        const struct report_stage *stage = &most->stages[i];
+
+        put_row_name(stream, stage->cojob, "/%d", stage->rung, "");
+        for (size_t k = 0; k < r->n_policies; k++) {
+            const struct report_stage *s = report_find_stage(
+                r->policies[k], stage->cojob, stage->rung);
+
+            put_cell(stream, r->policies[k]->name,
+                     s ? s->end - s->start : NAN, 2, " s");
+        }
+        fputs("</tr>\n", stream);
+    }
+    end_table(stream);
+}
+
+/* Start and end of each stage, one row for each policy. */
+static void
+put_stage_spans(const struct report *r, FILE *stream)
+{
+    begin_table(stream, "numbers", "stage");
+    put_head(stream, "policy", "");
+    put_head(stream, "jobs", "");
+    put_head(stream, "start", "");
+    put_head(stream, "end", "");
+    begin_rows(stream);
     for (size_t i = 0; i < r->n_policies; i++) {
         const struct report_policy *p = r->policies[i];
 
-        fputs("<tr><td>", stream);
-        svg_put_text(stream, p->name);
-        fputs("</td>", stream);
-        put_cell(stream, p->mean_sct_s, 2, "");
-        put_cell(stream, p->p95_sct_s, 2, "");
-        put_cell(stream, p->makespan_s, 2, "");
-        put_cell(stream, p->accuracy, 3, "");
-        put_cell(stream, p->ratio, 3, "");
-        put_cell(stream, p->bound_mean_s, 2, "");
-        put_cell(stream, 100 * p->coverage, 1, " %");
-        put_cell(stream, 100 * p->cpu_busy, 0, " %");
-        put_cell(stream, p->iteration_s, 3, "");
-        put_cell(stream, p->tcp_timeouts < 0 ? NAN : p->tcp_timeouts, 0, "");
+        for (size_t k = 0; k < p->n_stages && k < MAX_ROWS; k++) {
+            const struct report_stage *s = &p->stages[k];
+
+            put_row_name(stream, s->cojob, "/%d", s->rung, "");
+            put_element(stream, "td", p->name);
+            put_cell(stream, "jobs", s->n_jobs, 0, "");
+            put_cell(stream, "start", s->start, 2, " s");
+            put_cell(stream, "end", s->end, 2, " s");
+            fputs("</tr>\n", stream);
+        }
+    }
+    end_table(stream);
+}
+
+/* Mean and maximum use of each port, by policy. */
+static void
+put_use(const struct report *r, FILE *stream)
+{
+    begin_table(stream, "numbers", "port");
+    for (size_t i = 0; i < r->n_policies; i++) {
+        put_head(stream, r->policies[i]->name, ", mean");
+        put_head(stream, r->policies[i]->name, ", max");
+    }
+    begin_rows(stream);
+    for (size_t port = 0; port < r->policies[0]->n_ports; port++) {
+        put_row_name(stream, r->policies[0]->ports[port], "", 0, "");
+        for (size_t i = 0; i < r->n_policies; i++) {
+            const struct report_policy *p = r->policies[i];
+            double max, mean = report_port_use(p, port, &max);
+
+            put_cell(stream, p->name, 100 * mean, 1, " %");
+            put_cell(stream, p->name, 100 * max, 1, " %");
+        }
         fputs("</tr>\n", stream);
     }
-    fputs("</tbody></table></div>\n", stream);
+    end_table(stream);
 }
 
+/* The last loss and accuracy of each job, one row for each policy. */
 static void
-put_remark(FILE *stream, const struct report_policy *p, const char *text)
+put_jobs(const struct report *r, FILE *stream)
 {
-    fputs("<p class=\"bad\"><b>", stream);
-    svg_put_text(stream, p->name);
-    fputs("</b>: ", stream);
-    svg_put_text(stream, text);
-    fputs("</p>\n", stream);
+    begin_table(stream, "numbers", "job");
+    put_head(stream, "policy", "");
+    put_head(stream, "iterations", "");
+    put_head(stream, "loss", "");
+    put_head(stream, "accuracy", "");
+    put_head(stream, "outcome", "");
+    begin_rows(stream);
+    for (size_t i = 0; i < r->n_policies; i++) {
+        const struct report_policy *p = r->policies[i];
+
+        for (size_t k = 0; k < p->n_jobs; k++) {
+            const struct report_job *j = &p->jobs[k];
+
+            put_row_name(stream, j->cojob, "/", 0, j->job);
+            put_element(stream, "td", p->name);
+            put_cell(stream, "iterations", j->iteration, 0, "");
+            put_cell(stream, "loss", j->loss, 4, "");
+            put_cell(stream, "accuracy", j->accuracy, 3, "");
+            put_element(stream, "td", j->outcome ? j->outcome : "–");
+            fputs("</tr>\n", stream);
+        }
+    }
+    end_table(stream);
 }
 
+/* Puts a section for the picture 'id'.  Without JavaScript the numbers are
+ * open, and a section without numbers is hidden.  'class' may be empty. */
 static void
-put_remarks(const struct report_policy *p, FILE *stream)
+put_section(const struct report *r, FILE *stream, const char *class,
+            const char *id, const char *title, const char *caption,
+            void (*put_numbers)(const struct report *, FILE *))
 {
-    char text[128];
-
-    if (p->failure) {
-        put_remark(stream, p, p->failure);
+    fprintf(stream, "<section class=\"%s\" aria-labelledby=\"%s-title\"%s>\n"
+            "<h2 id=\"%s-title\">%s</h2>\n<div id=\"%s\"%s></div>\n"
+            "<p class=\"note\">%s</p>\n", class, id, put_numbers ? "" : " hidden",
+            id, title, id, *class ? " class=\"columns\"" : "", caption);
+    if (put_numbers) {
+        fprintf(stream, "<details open><summary>As a table</summary>\n"
+                "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+                "aria-label=\"%s\">\n", title);
+        put_numbers(r, stream);
+        fputs("</div></details>\n", stream);
     }
-    if (p->cpu_busy > 0.85) {
-        put_remark(stream, p, "the processors were more than 85 % busy, so "
-                   "this run speaks of them and not of the network");
-    }
-    if (p->restarts || p->stalls) {
-        snprintf(text, sizeof text, "%u daemons were started again, jobs "
-                 "stood still %u times", p->restarts, p->stalls);
-        put_remark(stream, p, text);
-    }
+    fputs("</section>\n", stream);
 }
 
-static void
-put_head(const struct report *r, FILE *stream)
-{
-    time_t when = r->when;
-    struct tm tm;
-    char date[64];
-
-    gmtime_r(&when, &tm);
-    strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &tm);
-
-    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-          "<meta name=\"viewport\" content=\"width=device-width, "
-          "initial-scale=1\"><title>Stagecoach: ", stream);
-    svg_put_text(stream, r->title);
-    fprintf(stream, "</title><style>%s</style></head><body>\n<h1>", style);
-    svg_put_text(stream, r->title);
-    fputs("</h1>\n<p class=\"soft\">", stream);
-    svg_put_text(stream, r->setting ? r->setting : r->kind);
-    fprintf(stream, " – %s</p>\n", date);
-    if (r->description) {
-        fputs("<p>", stream);
-        svg_put_text(stream, r->description);
-        fputs("</p>\n", stream);
-    }
-}
-
-static void
-put_figure(const struct report *r, FILE *stream, const char *title,
-           const char *caption,
-           void (*put)(const struct report *, FILE *))
-{
-    fprintf(stream, "<h2>%s</h2>\n<figure><div class=\"wide\">\n", title);
-    put(r, stream);
-    fprintf(stream, "</div><figcaption>%s</figcaption></figure>\n", caption);
-}
-
-/* Says that pictures do not show all, if they do not. */
+/* Notes that the page is incomplete, if it is. */
 static void
 put_limit(const struct report *r, FILE *stream)
 {
     for (size_t i = 0; i < r->n_policies; i++) {
-        if (r->policies[i]->n_stages > REPORT_MAX_ROWS) {
-            fprintf(stream, "<p class=\"soft\">Pictures with a row for each "
-                    "stage or search show the first %d.</p>\n",
-                    REPORT_MAX_ROWS);
+        if (r->policies[i]->n_stages > MAX_ROWS) {
+            fprintf(stream, "<p class=\"note\">Pictures and tables with a row "
+                    "for each stage or search have the first %d.</p>\n",
+                    MAX_ROWS);
             return;
         }
     }
@@ -154,49 +311,89 @@ put_limit(const struct report *r, FILE *stream)
 static bool
 has_loss(const struct report *r)
 {
-    bool has = false;
-
     for (size_t i = 0; i < r->n_policies; i++) {
         for (size_t j = 0; j < r->policies[i]->n_jobs; j++) {
-            has = has || r->policies[i]->jobs[j].n_points;
+            if (r->policies[i]->jobs[j].n_points) {
+                return true;
+            }
         }
     }
-    return has;
+    return false;
+}
+
+static void
+put_title(const struct report *r, FILE *stream)
+{
+    put_text(stream, r->title);
+}
+
+static void
+put_content(const struct report *r, FILE *stream)
+{
+    time_t when = r->when;
+    struct tm tm;
+    char date[64];
+
+    gmtime_r(&when, &tm);
+    strftime(date, sizeof date, " – %Y-%m-%d %H:%M UTC", &tm);
+
+    fputs("<header>\n", stream);
+    put_element(stream, "h1", r->title);
+    fputs("<p class=\"note\">", stream);
+    put_text(stream, r->setting ? r->setting : r->kind);
+    fprintf(stream, "%s</p>\n</header>\n<main>\n", date);
+    if (r->description) {
+        put_element(stream, "p", r->description);
+    }
+    put_comparison(r, stream);
+    put_remarks(r, stream);
+    put_limit(r, stream);
+    fputs("<noscript><p>Pictures need JavaScript; the tables have their "
+          "numbers.</p></noscript>\n<div class=\"columns\">\n", stream);
+    put_section(r, stream, "", "bars", "Completion time of each stage",
+                "From the start of a stage to the last iteration of its "
+                "slowest job; shorter is better.", put_stage_times);
+    put_section(r, stream, "", "cdf", "Completion times of all stages",
+                "Share of the stages that completed within a time; further "
+                "left and higher is better.", NULL);
+    put_section(r, stream, "wide", "timeline", "When each stage ran",
+                "One row for each search, one bar for each stage, labelled "
+                "with its rung. All policies have the same time scale.",
+                put_stage_spans);
+    if (r->n_policies && r->policies[0]->n_ports) {
+        put_section(r, stream, "wide", "use", "Use of each link",
+                    "One row for each direction of a host's link, seen from "
+                    "the host. All policies have the same time scale.",
+                    put_use);
+    }
+    if (has_loss(r)) {
+        put_section(r, stream, "wide", "loss", "Loss",
+                    "One line for each job, one colour for each search. A "
+                    "line ends where the search stopped the job.", put_jobs);
+    }
+    fputs("</div>\n</main>\n", stream);
 }
 
 void
 report_put_html(const struct report *r, FILE *stream)
 {
-    put_head(r, stream);
-    put_table(r, stream);
-    if (r->candidate && !isnan(r->candidate->ratio)) {
-        fputs("<p>Mean stage completion time (SCT): ", stream);
-        svg_put_text(stream, r->candidate->name);
-        fputs(" / ", stream);
-        svg_put_text(stream, r->baseline->name);
-        fprintf(stream, " = <b>%.3f</b></p>\n", r->candidate->ratio);
+    static const struct {
+        const char *mark;
+        void (*put)(const struct report *, FILE *);
+    } parts[] = {
+        { "<!-- title -->", put_title },
+        { "<!-- content -->", put_content },
+        { "<!-- data -->", report_put_page_json },
+    };
+    const char *rest = report_page;
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *mark = strstr(rest, parts[i].mark);
+
+        assert(mark);
+        fwrite(rest, 1, mark - rest, stream);
+        parts[i].put(r, stream);
+        rest = mark + strlen(parts[i].mark);
     }
-    for (size_t i = 0; i < r->n_policies; i++) {
-        put_remarks(r->policies[i], stream);
-    }
-    put_limit(r, stream);
-    put_figure(r, stream, "Completion time of each stage",
-               "Seconds from a stage's beginning to the last iteration of "
-               "its slowest job; shorter is better.", svg_put_bars);
-    put_figure(r, stream, "Completion times of all stages",
-               "The share of stages that took at most so long; further left "
-               "and higher is better.", svg_put_cdf);
-    put_figure(r, stream, "When each stage ran",
-               "One row a search, one block a rung; the same time scale for "
-               "all policies. A number in a block is its rung.",
-               svg_put_timeline);
-    put_figure(r, stream, "Use of each link",
-               "One row a direction of a host's link, seen from the host; "
-               "full colour is the link's rate.", svg_put_heat);
-    if (has_loss(r)) {
-        put_figure(r, stream, "Loss",
-                   "One line a job, one colour a search; a line ends where "
-                   "the search stopped the job.", svg_put_loss);
-    }
-    fputs("</body></html>\n", stream);
+    fputs(rest, stream);
 }

@@ -7,15 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers to a millionth; what is not known is null. */
+/* Limits of a page, which must stay small.  report.json has everything. */
+#define PAGE_STAGES 1000        /* The first stages of each policy. */
+#define PAGE_SEARCHES 100       /* The first searches of each policy. */
+#define PAGE_STEPS 400          /* Steps of a CDF. */
+#define PAGE_POINTS 200         /* Points of the loss of a job. */
+
+/* Returns 'value' rounded to a millionth, null for NAN. */
+static cJSON *
+number_to_json(double value)
+{
+    return (isfinite(value) ? cJSON_CreateNumber(round(value * 1e6) / 1e6)
+            : cJSON_CreateNull());
+}
+
 static void
 add_number(cJSON *object, const char *name, double value)
 {
-    if (isfinite(value)) {
-        cJSON_AddNumberToObject(object, name, round(value * 1e6) / 1e6);
-    } else {
-        cJSON_AddNullToObject(object, name);
+    cJSON_AddItemToObject(object, name, number_to_json(value));
+}
+
+static cJSON *
+numbers_to_json(const double *values, size_t n)
+{
+    cJSON *array = cJSON_CreateArray();
+
+    for (size_t i = 0; i < n; i++) {
+        cJSON_AddItemToArray(array, number_to_json(values[i]));
     }
+    return array;
 }
 
 static void
@@ -50,12 +70,11 @@ add_policy(cJSON *policies, const struct report_policy *p)
     add_number(o, "cpu_busy", p->cpu_busy);
     add_number(o, "cpu_daemons_s", p->cpu_daemons_s);
     add_number(o, "cpu_jobs_s", p->cpu_jobs_s);
-    add_number(o, "decisions", p->decisions < 0 ? NAN : p->decisions);
+    add_number(o, "decisions", p->decisions);
     add_number(o, "decision_us_max", p->decision_us_max);
     cJSON_AddNumberToObject(o, "restarts", p->restarts);
     cJSON_AddNumberToObject(o, "stalls", p->stalls);
-    add_number(o, "tcp_timeouts",
-               p->tcp_timeouts < 0 ? NAN : p->tcp_timeouts);
+    add_number(o, "tcp_timeouts", p->tcp_timeouts);
     if (p->ha.faults) {
         cJSON *ha = cJSON_AddObjectToObject(o, "ha");
 
@@ -74,9 +93,9 @@ add_policy(cJSON *policies, const struct report_policy *p)
 }
 
 static void
-add_stages(cJSON *stages, const struct report_policy *p)
+add_stages(cJSON *stages, const struct report_policy *p, size_t max)
 {
-    for (size_t i = 0; i < p->n_stages; i++) {
+    for (size_t i = 0; i < p->n_stages && i < max; i++) {
         const struct report_stage *s = &p->stages[i];
         cJSON *o = cJSON_CreateObject();
 
@@ -91,9 +110,9 @@ add_stages(cJSON *stages, const struct report_policy *p)
 }
 
 static void
-add_searches(cJSON *searches, const struct report_policy *p)
+add_searches(cJSON *searches, const struct report_policy *p, size_t max)
 {
-    for (size_t i = 0; i < p->n_searches; i++) {
+    for (size_t i = 0; i < p->n_searches && i < max; i++) {
         const struct report_search *s = &p->searches[i];
         cJSON *o = cJSON_CreateObject();
 
@@ -108,26 +127,12 @@ add_searches(cJSON *searches, const struct report_policy *p)
     }
 }
 
-/* A point is [time, iteration, loss, accuracy]. */
-static cJSON *
-point_to_json(const struct report_point *point)
-{
-    const double values[] = {
-        point->time, point->iteration, point->loss, point->accuracy,
-    };
-    cJSON *array = cJSON_CreateArray();
-
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        cJSON_AddItemToArray(array, isfinite(values[i])
-                             ? cJSON_CreateNumber(round(values[i] * 1e6) / 1e6)
-                             : cJSON_CreateNull());
-    }
-    return array;
-}
-
+/* Adds 'j' with at most 'max' points [time, iteration, loss, accuracy]. */
 static void
-add_job(cJSON *jobs, const char *policy, const struct report_job *j)
+add_job(cJSON *jobs, const char *policy, const struct report_job *j,
+        size_t max)
 {
+    size_t step = j->n_points / max + 1;
     cJSON *o = cJSON_CreateObject();
     cJSON *points;
 
@@ -139,27 +144,24 @@ add_job(cJSON *jobs, const char *policy, const struct report_job *j)
     add_number(o, "loss", j->loss);
     add_number(o, "accuracy", j->accuracy);
     points = cJSON_AddArrayToObject(o, "points");
-    for (size_t k = 0; k < j->n_points; k++) {
-        cJSON_AddItemToArray(points, point_to_json(&j->points[k]));
+    for (size_t k = 0; k < j->n_points; k += step) {
+        const struct report_point *p = &j->points[k];
+
+        cJSON_AddItemToArray(points, numbers_to_json((const double[]) {
+            p->time, p->iteration, p->loss, p->accuracy }, 4));
     }
     cJSON_AddItemToArray(jobs, o);
 }
 
 static void
-add_jobs(cJSON *top, const struct report *r)
+add_jobs(cJSON *jobs, const struct report_policy *p, size_t max_points)
 {
-    cJSON *jobs = cJSON_AddArrayToObject(top, "jobs");
-
-    for (size_t i = 0; i < r->n_policies; i++) {
-        const struct report_policy *p = r->policies[i];
-
-        for (size_t k = 0; k < p->n_jobs; k++) {
-            add_job(jobs, p->name, &p->jobs[k]);
-        }
+    for (size_t k = 0; k < p->n_jobs; k++) {
+        add_job(jobs, p->name, &p->jobs[k], max_points);
     }
 }
 
-/* Iterations of each job of 'cojob', as far as they were told or counted. */
+/* Adds the last iteration of each job of 'cojob'. */
 static void
 add_iterations(cJSON *o, const struct report_policy *p, const char *cojob)
 {
@@ -195,21 +197,17 @@ add_links(cJSON *links, const struct report_policy *p)
 {
     for (size_t i = 0; i < p->n_ports && p->n_samples; i++) {
         cJSON *o = cJSON_CreateObject();
-        double sum = 0, max = 0;
+        double max, mean = report_port_use(p, i, &max);
 
-        for (size_t j = 0; j < p->n_samples; j++) {
-            sum += p->use[j * p->n_ports + i];
-            max = fmax(max, p->use[j * p->n_ports + i]);
-        }
         add_string(o, "policy", p->name);
         add_string(o, "port", p->ports[i]);
-        add_number(o, "mean_use", sum / p->n_samples);
+        add_number(o, "mean_use", mean);
         add_number(o, "max_use", max);
         cJSON_AddItemToArray(links, o);
     }
 }
 
-/* Of the candidate, or of the only policy. */
+/* Adds the certificate of the candidate, or of the only policy. */
 static void
 add_certificate(cJSON *top, const struct report *r)
 {
@@ -225,12 +223,30 @@ add_certificate(cJSON *top, const struct report *r)
     add_number(o, "gap", p ? p->mean_sct_s / p->bound_mean_s : NAN);
 }
 
+/* Writes 'top' and destroys it.  If 'in_page', no "<" remains, so that the
+ * text cannot end the script element that it is in. */
+static void
+put_json(cJSON *top, FILE *stream, bool in_page)
+{
+    char *text = in_page ? cJSON_PrintUnformatted(top) : cJSON_Print(top);
+
+    for (const char *p = text; p && *p; p++) {
+        if (in_page && *p == '<') {
+            fputs("\\u003c", stream);
+        } else {
+            putc(*p, stream);
+        }
+    }
+    putc('\n', stream);
+    free(text);
+    cJSON_Delete(top);
+}
+
 void
 report_put_json(const struct report *r, FILE *stream)
 {
     cJSON *top = cJSON_CreateObject();
-    cJSON *policies, *stages, *searches, *cojobs, *links;
-    char *text;
+    cJSON *policies, *stages, *searches, *cojobs, *links, *jobs;
 
     add_string(top, "title", r->title);
     add_string(top, "kind", r->kind);
@@ -244,18 +260,79 @@ report_put_json(const struct report *r, FILE *stream)
     searches = cJSON_AddArrayToObject(top, "searches");
     cojobs = cJSON_AddArrayToObject(top, "cojobs");
     links = cJSON_AddArrayToObject(top, "links");
+    jobs = cJSON_AddArrayToObject(top, "jobs");
     for (size_t i = 0; i < r->n_policies; i++) {
         add_policy(policies, r->policies[i]);
-        add_stages(stages, r->policies[i]);
-        add_searches(searches, r->policies[i]);
+        add_stages(stages, r->policies[i], SIZE_MAX);
+        add_searches(searches, r->policies[i], SIZE_MAX);
         add_cojobs(cojobs, r->policies[i]);
         add_links(links, r->policies[i]);
+        add_jobs(jobs, r->policies[i], SIZE_MAX);
     }
-    add_jobs(top, r);
-    text = cJSON_Print(top);
-    cJSON_Delete(top);
-    if (text) {
-        fprintf(stream, "%s\n", text);
-        free(text);
+    put_json(top, stream, false);
+}
+
+/* Adds the steps [seconds, share of the stages] of the distribution of
+ * completion times. */
+static void
+add_cdf(cJSON *o, const struct report_policy *p)
+{
+    cJSON *cdf = cJSON_AddArrayToObject(o, "cdf");
+    size_t n;
+    double *times = report_stage_times(p, &n);
+    size_t step = n / PAGE_STEPS + 1;
+
+    /* The last step is always the longest time. */
+    for (size_t i = n ? (n - 1) % step : 0; i < n; i += step) {
+        cJSON_AddItemToArray(cdf, numbers_to_json((const double[]) {
+            times[i], (i + 1.0) / n }, 2));
     }
+    free(times);
+}
+
+/* Adds the use of each port at each sample, in percent. */
+static void
+add_use(cJSON *o, const struct report_policy *p)
+{
+    cJSON *ports = cJSON_AddArrayToObject(o, "ports");
+    cJSON *use = cJSON_AddArrayToObject(o, "use");
+
+    cJSON_AddItemToObject(o, "samples",
+                          numbers_to_json(p->sample_times, p->n_samples));
+    for (size_t i = 0; i < p->n_ports; i++) {
+        cJSON *row = cJSON_CreateArray();
+
+        cJSON_AddItemToArray(ports, cJSON_CreateString(p->ports[i]));
+        for (size_t j = 0; j < p->n_samples; j++) {
+            cJSON_AddItemToArray(row, cJSON_CreateNumber(
+                round(100 * p->use[j * p->n_ports + i])));
+        }
+        cJSON_AddItemToArray(use, row);
+    }
+}
+
+/* Writes what ui/report.js draws: {"policies": [{"name", "cdf", "ports",
+ * "use", "samples"}], "stages", "searches", "jobs"}.  The last three are those
+ * of report_put_json(), but limited in number. */
+void
+report_put_page_json(const struct report *r, FILE *stream)
+{
+    cJSON *top = cJSON_CreateObject();
+    cJSON *policies = cJSON_AddArrayToObject(top, "policies");
+    cJSON *stages = cJSON_AddArrayToObject(top, "stages");
+    cJSON *searches = cJSON_AddArrayToObject(top, "searches");
+    cJSON *jobs = cJSON_AddArrayToObject(top, "jobs");
+
+    for (size_t i = 0; i < r->n_policies; i++) {
+        cJSON *o = cJSON_CreateObject();
+
+        add_string(o, "name", r->policies[i]->name);
+        add_cdf(o, r->policies[i]);
+        add_use(o, r->policies[i]);
+        cJSON_AddItemToArray(policies, o);
+        add_stages(stages, r->policies[i], PAGE_STAGES);
+        add_searches(searches, r->policies[i], PAGE_SEARCHES);
+        add_jobs(jobs, r->policies[i], PAGE_POINTS);
+    }
+    put_json(top, stream, true);
 }

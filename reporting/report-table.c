@@ -3,40 +3,55 @@
 #include "reporting/report.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
-/* Formats 'value' for a column of 'width' with 'decimals', or a dash. */
-static void
-put_number(FILE *stream, int width, int decimals, double value,
-           const char *unit)
+#define COLUMN(MEMBER) offsetof(struct report_policy, MEMBER)
+
+const struct report_column report_columns[] = {
+    { "mean SCT", 9, 2, " s", 1, COLUMN(mean_sct_s) },
+    { "p95 SCT", 9, 2, " s", 1, COLUMN(p95_sct_s) },
+    { "makespan", 9, 2, " s", 1, COLUMN(makespan_s) },
+    { "accuracy", 8, 3, "", 1, COLUMN(accuracy) },
+    { "ratio", 6, 3, "", 1, COLUMN(ratio) },
+    { "bound", 9, 2, " s", 1, COLUMN(bound_mean_s) },
+    { "coverage", 8, 1, " %", 100, COLUMN(coverage) },
+    { "CPU", 6, 0, " %", 100, COLUMN(cpu_busy) },
+    { "iteration", 9, 3, " s", 1, COLUMN(iteration_s) },
+    { "time-outs", 9, 0, "", 1, COLUMN(tcp_timeouts) },
+};
+const size_t report_n_columns = sizeof report_columns / sizeof *report_columns;
+
+/* Returns the value of 'column' in its unit, NAN if it is unknown. */
+double
+report_column_value(const struct report_column *column,
+                    const struct report_policy *p)
 {
-    if (isnan(value)) {
-        fprintf(stream, "  %*s", width, "-");
-    } else {
-        fprintf(stream, "  %*.*f%s", width - (int) strlen(unit), decimals,
-                value, unit);
-    }
+    return column->scale
+           * *(const double *) ((const char *) p + column->offset);
 }
 
 static void
 put_row(const struct report_policy *p, int width, FILE *stream)
 {
     fprintf(stream, "%-*s", width, p->name);
-    put_number(stream, 9, 2, p->mean_sct_s, "");
-    put_number(stream, 9, 2, p->p95_sct_s, "");
-    put_number(stream, 9, 2, p->makespan_s, "");
-    put_number(stream, 8, 3, p->accuracy, "");
-    put_number(stream, 6, 3, p->ratio, "");
-    put_number(stream, 9, 2, p->bound_mean_s, "");
-    put_number(stream, 8, 1, 100 * p->coverage, "%");
-    put_number(stream, 6, 0, 100 * p->cpu_busy, "%");
-    put_number(stream, 9, 3, p->iteration_s, "");
-    put_number(stream, 9, 0, p->tcp_timeouts < 0 ? NAN : p->tcp_timeouts, "");
+    for (size_t i = 0; i < report_n_columns; i++) {
+        const struct report_column *c = &report_columns[i];
+        bool percent = c->scale != 1;
+        double value = report_column_value(c, p);
+
+        if (isnan(value)) {
+            fprintf(stream, "  %*s", c->width, "-");
+        } else {
+            fprintf(stream, "  %*.*f%s", c->width - percent, c->decimals,
+                    value, percent ? "%" : "");
+        }
+    }
     putc('\n', stream);
 }
 
-static void
-put_remarks(const struct report_policy *p, FILE *stream)
+void
+report_put_remarks(const struct report_policy *p, FILE *stream)
 {
     if (p->failure) {
         fprintf(stream, "%s: did not complete: %s\n", p->name, p->failure);
@@ -46,30 +61,30 @@ put_remarks(const struct report_policy *p, FILE *stream)
                 "back, within %.1f s; %u changes by a second master, two for "
                 "%.1f s at most, %u flows flushed, %u stages lost\n", p->name,
                 p->ha.faults, p->ha.back, p->ha.order_back_s,
-                p->ha.double_masters, p->ha.overlap_s, p->ha.flows_flushed, p->ha.stages_lost);
+                p->ha.double_masters, p->ha.overlap_s, p->ha.flows_flushed,
+                p->ha.stages_lost);
     }
     if (p->restarts) {
-        fprintf(stream, "%s: daemons were started again %u times\n",
+        fprintf(stream, "%s: daemons were restarted %u times\n",
                 p->name, p->restarts);
     }
     if (p->stalls) {
-        fprintf(stream, "%s: jobs stood still %u times\n", p->name,
-                p->stalls);
+        fprintf(stream, "%s: jobs stalled %u times\n", p->name, p->stalls);
     }
     if (p->cpu_busy > 0.85) {
-        fprintf(stream, "%s: the processors were %.0f %% busy, so this run "
-                "speaks of them and not of the network\n", p->name,
+        fprintf(stream, "%s: the CPUs were %.0f %% busy, so the times depend "
+                "on the CPUs more than on the network\n", p->name,
                 100 * p->cpu_busy);
     }
 }
 
-static void
-put_conclusion(const struct report *r, FILE *stream)
+void
+report_put_conclusion(const struct report *r, FILE *stream)
 {
     const struct report_policy *c = r->candidate;
 
     if (c && !isnan(c->ratio)) {
-        fprintf(stream, "\nmean SCT: %s / %s = %.3f\n", c->name,
+        fprintf(stream, "mean SCT: %s / %s = %.3f\n", c->name,
                 r->baseline->name, c->ratio);
     }
     for (size_t i = 0; i < r->n_policies; i++) {
@@ -95,17 +110,23 @@ report_put_table(const struct report *r, FILE *stream)
 
         width = length > width ? length : width;
     }
-    fprintf(stream, "%-*s  %9s  %9s  %9s  %8s  %6s  %9s  %8s  %6s  %9s  %9s\n",
-            width, "policy", "mean SCT", "p95 SCT", "makespan", "accuracy",
-            "ratio", "bound", "coverage", "CPU", "iteration", "time-outs");
+    fprintf(stream, "%-*s", width, "policy");
+    for (size_t i = 0; i < report_n_columns; i++) {
+        fprintf(stream, "  %*s", report_columns[i].width,
+                report_columns[i].title);
+    }
+    putc('\n', stream);
     for (size_t i = 0; i < r->n_policies; i++) {
         put_row(r->policies[i], width, stream);
     }
-    fputs("(seconds; SCT is a stage's completion time, makespan the time to "
-          "the searches' end,\n iteration a job's mean time for one, "
-          "time-outs TCP's for retransmission)\n", stream);
+    fputs("(seconds; SCT: stage completion time, makespan: time until the "
+          "last search ended,\n iteration: mean time of an iteration, "
+          "time-outs: TCP retransmission timeouts)\n", stream);
     for (size_t i = 0; i < r->n_policies; i++) {
-        put_remarks(r->policies[i], stream);
+        report_put_remarks(r->policies[i], stream);
     }
-    put_conclusion(r, stream);
+    if (r->candidate) {
+        putc('\n', stream);
+    }
+    report_put_conclusion(r, stream);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "reporting/report-private.h"
+#include "reporting/report.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Whoever shows a report has nothing to go on with without memory. */
-void *
-report_must(void *p)
+/* Returns 'p', or ends the program if memory allocation has failed. */
+static void *
+must(void *p)
 {
     if (!p) {
         fputs("out of memory\n", stderr);
@@ -20,14 +20,14 @@ report_must(void *p)
     return p;
 }
 
-/* Makes room for one more in an array of 'n' elements of 'size' bytes of which
- * '*allocatedp' are allocated, and returns it. */
+/* Returns 'array', of 'n' elements of 'size' bytes, with space for one more.
+ * '*allocatedp' is the number of elements allocated. */
 static void *
 grow(void *array, size_t n, size_t *allocatedp, size_t size)
 {
     if (n >= *allocatedp) {
         *allocatedp = *allocatedp ? *allocatedp * 2 : 8;
-        array = report_must(reallocarray(array, *allocatedp, size));
+        array = must(reallocarray(array, *allocatedp, size));
     }
     return array;
 }
@@ -37,13 +37,13 @@ void
 report_set(char **member, const char *value)
 {
     free(*member);
-    *member = value ? report_must(strdup(value)) : NULL;
+    *member = value ? must(strdup(value)) : NULL;
 }
 
 struct report *
 report_create(const char *title, const char *kind)
 {
-    struct report *r = report_must(calloc(1, sizeof *r));
+    struct report *r = must(calloc(1, sizeof *r));
 
     report_set(&r->title, title);
     report_set(&r->kind, kind);
@@ -104,23 +104,23 @@ report_destroy(struct report *r)
 struct report_policy *
 report_add_policy(struct report *r, const char *name)
 {
-    struct report_policy *p = report_must(calloc(1, sizeof *p));
+    struct report_policy *p = must(calloc(1, sizeof *p));
 
     report_set(&p->name, name);
     p->coverage = p->coverage_fabric = p->cpu_busy = NAN;
     p->cpu_daemons_s = p->cpu_jobs_s = NAN;
     p->bound_mean_s = p->gap_mean = p->decision_us_max = NAN;
-    p->decisions = p->tcp_timeouts = -1;
+    p->decisions = p->tcp_timeouts = NAN;
     p->mean_sct_s = p->p95_sct_s = p->makespan_s = NAN;
     p->accuracy = p->iteration_s = p->ratio = NAN;
-    r->policies = report_must(reallocarray(r->policies, r->n_policies + 1,
+    r->policies = must(reallocarray(r->policies, r->n_policies + 1,
                                            sizeof *r->policies));
     r->policies[r->n_policies++] = p;
     return p;
 }
 
-struct report_search *
-report_find_search(const struct report_policy *p, const char *cojob)
+static struct report_search *
+find_search(const struct report_policy *p, const char *cojob)
 {
     for (size_t i = 0; i < p->n_searches; i++) {
         if (!strcmp(p->searches[i].cojob, cojob)) {
@@ -135,7 +135,7 @@ report_find_search(const struct report_policy *p, const char *cojob)
 void
 report_search_begin(struct report_policy *p, const char *cojob, double t)
 {
-    struct report_search *s = report_find_search(p, cojob);
+    struct report_search *s = find_search(p, cojob);
 
     if (s) {
         s->start = t;
@@ -169,7 +169,7 @@ report_search_end(struct report_policy *p, const char *cojob, double t,
                   const char *best)
 {
     const struct report_job *job = best ? find_job(p, cojob, best) : NULL;
-    struct report_search *s = report_find_search(p, cojob);
+    struct report_search *s = find_search(p, cojob);
 
     if (s) {
         s->end = t;
@@ -300,7 +300,7 @@ void
 report_set_ports(struct report_policy *p, const char *const names[], size_t n)
 {
     p->n_ports = n;
-    p->ports = report_must(calloc(n ? n : 1, sizeof *p->ports));
+    p->ports = must(calloc(n ? n : 1, sizeof *p->ports));
     for (size_t i = 0; i < n; i++) {
         report_set(&p->ports[i], names[i]);
     }
@@ -315,13 +315,191 @@ report_links(struct report_policy *p, double t, const float use[])
     p->sample_times = grow(p->sample_times, p->n_samples,
                            &p->allocated_samples, sizeof *p->sample_times);
     if (p->allocated_samples != allocated) {
-        p->use = report_must(reallocarray(p->use, p->allocated_samples,
+        p->use = must(reallocarray(p->use, p->allocated_samples,
                                           (p->n_ports ? p->n_ports : 1)
                                           * sizeof *p->use));
     }
     memcpy(p->use + p->n_samples * p->n_ports, use,
            p->n_ports * sizeof *use);
     p->sample_times[p->n_samples++] = t;
+}
+
+const struct report_stage *
+report_find_stage(const struct report_policy *p, const char *cojob, int rung)
+{
+    for (size_t i = 0; i < p->n_stages; i++) {
+        if (p->stages[i].rung == rung && !strcmp(p->stages[i].cojob, cojob)) {
+            return &p->stages[i];
+        }
+    }
+    return NULL;
+}
+
+double
+report_port_use(const struct report_policy *p, size_t port, double *max)
+{
+    double sum = 0;
+
+    *max = p->n_samples && port < p->n_ports ? 0 : NAN;
+    for (size_t i = 0; i < p->n_samples && port < p->n_ports; i++) {
+        double use = p->use[i * p->n_ports + port];
+
+        sum += use;
+        *max = fmax(*max, use);
+    }
+    return isnan(*max) ? NAN : sum / p->n_samples;
+}
+
+static int
+compare_doubles(const void *a_, const void *b_)
+{
+    const double *a = a_, *b = b_;
+
+    return *a < *b ? -1 : *a > *b;
+}
+
+double *
+report_stage_times(const struct report_policy *p, size_t *np)
+{
+    double *times = must(calloc(p->n_stages + 1, sizeof *times));
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n_stages; i++) {
+        double time = p->stages[i].end - p->stages[i].start;
+
+        if (!isnan(time)) {
+            times[n++] = time;
+        }
+    }
+    qsort(times, n, sizeof *times, compare_doubles);
+    *np = n;
+    return times;
+}
+
+/* The row of 'stage' in pictures. */
+static long long
+stage_row(const struct report_policy *p, const struct report_stage *stage)
+{
+    const struct report_search *s = find_search(p, stage->cojob);
+
+    return (s ? s - p->searches : (long long) p->n_searches) * 1000
+           + stage->rung;
+}
+
+/* Sorts stages by search and rung; there are few. */
+static void
+sort_stages(struct report_policy *p)
+{
+    for (size_t i = 1; i < p->n_stages; i++) {
+        struct report_stage stage = p->stages[i];
+        size_t j = i;
+
+        for (; j > 0 && stage_row(p, &p->stages[j - 1])
+                        > stage_row(p, &stage); j--) {
+            p->stages[j] = p->stages[j - 1];
+        }
+        p->stages[j] = stage;
+    }
+}
+
+static void
+summarize_stages(struct report_policy *p)
+{
+    double *sct = report_stage_times(p, &p->n_ended);
+    double sum = 0;
+
+    for (size_t i = 0; i < p->n_stages; i++) {
+        if (!isnan(p->stages[i].end)) {
+            sum += p->stages[i].end - p->stages[i].start;
+        }
+    }
+    if (p->n_ended) {
+        p->mean_sct_s = sum / p->n_ended;
+        p->p95_sct_s = sct[(size_t) ceil(0.95 * p->n_ended) - 1];
+    }
+    free(sct);
+}
+
+static const struct report_cojob *
+find_cojob(const struct report_policy *p, const char *cojob)
+{
+    for (size_t i = 0; i < p->n_cojobs; i++) {
+        if (!strcmp(p->cojobs[i].cojob, cojob)) {
+            return &p->cojobs[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+summarize_searches(struct report_policy *p)
+{
+    double first = INFINITY, last = -INFINITY, accuracy = 0;
+    bool complete = p->n_searches > 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n_searches; i++) {
+        const struct report_search *s = &p->searches[i];
+
+        first = fmin(first, s->start);
+        last = fmax(last, s->end);
+        if (!find_cojob(p, s->cojob)) {
+            accuracy += s->accuracy;    /* NAN if one is not known. */
+            n++;
+        }
+        complete = complete && !isnan(s->end);
+    }
+    if (complete) {
+        p->makespan_s = last - first;
+        p->accuracy = n ? accuracy / n : NAN;
+    }
+}
+
+static void
+summarize_jobs(struct report_policy *p)
+{
+    double sum = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n_jobs; i++) {
+        const struct report_job *j = &p->jobs[i];
+
+        if (j->n_iterations) {
+            sum += j->busy_s / j->n_iterations;
+            n++;
+        }
+    }
+    p->iteration_s = n ? sum / n : NAN;
+}
+
+void
+report_finish(struct report *r)
+{
+    const struct report_policy *baseline = NULL;
+
+    for (size_t i = 0; i < r->n_policies; i++) {
+        struct report_policy *p = r->policies[i];
+
+        sort_stages(p);
+        summarize_stages(p);
+        summarize_searches(p);
+        summarize_jobs(p);
+        if (!baseline || (!strcmp(p->name, "fair")
+                          && strcmp(baseline->name, "fair"))) {
+            baseline = p;
+        }
+    }
+    for (size_t i = 0; r->n_policies > 1 && i < r->n_policies; i++) {
+        struct report_policy *p = r->policies[i];
+
+        r->baseline = baseline;
+        if (p != baseline) {
+            r->candidate = p;
+        }
+        if (!p->failure && !baseline->failure) {
+            p->ratio = p->mean_sct_s / baseline->mean_sct_s;
+        }
+    }
 }
 
 static char *
@@ -334,7 +512,7 @@ write_file(const struct report *r, const char *dir, const char *name,
     bool failed;
 
     if (asprintf(&path, "%s/%s", dir, name) < 0) {
-        report_must(NULL);
+        must(NULL);
     }
     stream = fopen(path, "we");
     failed = !stream;
@@ -344,7 +522,7 @@ write_file(const struct report *r, const char *dir, const char *name,
         failed = fclose(stream) || failed;
     }
     if (failed && asprintf(&error, "%s: %s", path, strerror(errno)) < 0) {
-        report_must(NULL);
+        must(NULL);
     }
     free(path);
     return error;
@@ -357,7 +535,7 @@ report_write(const struct report *r, const char *dir)
 
     if (mkdir(dir, 0755) && errno != EEXIST) {
         if (asprintf(&error, "%s: %s", dir, strerror(errno)) < 0) {
-            report_must(NULL);
+            must(NULL);
         }
         return error;
     }

@@ -133,12 +133,11 @@ struct report_policy {
     double bound_mean_s;        /* Certificate: lower bound on the mean SCT. */
     double gap_mean;            /* Of the orders: estimate / bound. */
     double decision_us_max;     /* Of the controller. */
-    long long decisions;        /* -1 if not known. */
+    double decisions;           /* Orders that the controller computed. */
     unsigned int restarts;      /* Daemons that had to be started again. */
     unsigned int stalls;        /* Times a job stood still, see the lab. */
     struct report_ha ha;
-    long long tcp_timeouts;     /* Of retransmission, of all hosts; -1 if
-                                 * not known. */
+    double tcp_timeouts;        /* TCP retransmission timeouts of all hosts. */
 
     /* From report_finish(). */
     size_t n_ended;             /* Stages that ended. */
@@ -188,11 +187,45 @@ void report_set_ports(struct report_policy *, const char *const names[],
                       size_t n);
 void report_links(struct report_policy *, double t, const float use[]);
 
-/* Computes the summaries; call it once, last. */
+/* Sorts stages by search and rung, and computes the summaries.  Must be called
+ * once, after all other changes. */
 void report_finish(struct report *);
+
+/* Returns NULL if the policy's run has no such stage. */
+const struct report_stage *report_find_stage(const struct report_policy *,
+                                             const char *cojob, int rung);
+
+/* Returns the sorted completion times of the stages that ended, which the
+ * caller must free, and stores their number in '*n'. */
+double *report_stage_times(const struct report_policy *, size_t *n);
+
+/* Returns the mean use of a port, 0 to 1, and stores the maximum in '*max'.
+ * Both are NAN without samples. */
+double report_port_use(const struct report_policy *, size_t port,
+                       double *max);
+
+/* A column of the comparison of policies, which a table and a page show. */
+struct report_column {
+    const char *title;
+    int width;                  /* Characters in a table. */
+    int decimals;
+    const char *unit;           /* Such as " s". */
+    double scale;               /* The value's factor for 'unit'. */
+    size_t offset;              /* Of a double in struct report_policy. */
+};
+
+extern const struct report_column report_columns[];
+extern const size_t report_n_columns;
+double report_column_value(const struct report_column *,
+                           const struct report_policy *);
+
+/* Write lines of text: problems of a run, and the results of the comparison. */
+void report_put_remarks(const struct report_policy *, FILE *);
+void report_put_conclusion(const struct report *, FILE *);
 
 void report_put_table(const struct report *, FILE *);
 void report_put_json(const struct report *, FILE *);
+void report_put_page_json(const struct report *, FILE *);
 void report_put_html(const struct report *, FILE *);
 
 /* Makes directory 'dir' and in it report.json and report.html.  Returns NULL

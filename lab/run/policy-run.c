@@ -332,7 +332,6 @@ ask_controller(struct policy_run *pr)
 {
     long long deadline = time_msec() + SETTLE_MS;
     cJSON *json = NULL;
-    double decisions;
 
     do {
         cJSON_Delete(json);
@@ -348,8 +347,8 @@ ask_controller(struct policy_run *pr)
         cJSON_GetObjectItem(json, "bound_mean_s"));
     pr->policy->gap_mean = cJSON_GetNumberValue(
         cJSON_GetObjectItem(json, "gap_mean"));
-    decisions = cJSON_GetNumberValue(cJSON_GetObjectItem(json, "decisions"));
-    pr->policy->decisions = isnan(decisions) ? -1 : decisions;
+    pr->policy->decisions = cJSON_GetNumberValue(
+        cJSON_GetObjectItem(json, "decisions"));
     cJSON_Delete(json);
 
     json = ask(pr, "controller/status");

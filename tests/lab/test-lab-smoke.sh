@@ -50,7 +50,8 @@ while [ $run -lt "${RUNS:-1}" ]; do
     lab run "$SOURCE/lab/scenarios/smoke.json" --out "$dir/report" \
         >"$dir/out" 2>&1 || fail "run $run"
     check_report || fail "run $run"
-    grep -q '<svg' "$dir/report/report.html" || fail "run $run: no pictures"
+    grep -q '<div id="loss"' "$dir/report/report.html" ||
+        fail "run $run: the page has no loss"
     assert_clean "run $run"
     [ "${RUNS:-1}" = 1 ] ||
         echo "run $run: $(grep 'stage / fair' "$dir/out" || true)"

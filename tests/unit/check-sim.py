@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import xml.etree.ElementTree
 
 failures = 0
 
@@ -176,16 +175,16 @@ def check_page(folder):
     check('page', (result.returncode, result.stderr), (0, ''))
     with open(page, encoding='utf-8') as f:
         text = f.read()
-    pictures = [xml.etree.ElementTree.fromstring(svg)
-                for svg in re.findall('<svg.*?</svg>', text, re.S)]
-    check('pictures', [p.get('aria-label') for p in pictures],
-          ['completion time of each stage under each policy',
-           'share of stages that end within a time',
-           'stages of each search over time', 'use of each link over time'])
-    check('ports', sorted({t.text for t in pictures[-1].iter('text')
-                           if ':' in t.text}),
+    data = json.loads(re.search(
+        '<script type="application/json" id="data">(.*?)</script>', text,
+        re.S)[1])
+    check('pictures', re.findall(r'<div id="(\w+)"', text),
+          ['bars', 'cdf', 'timeline', 'use'])
+    check('policies', [p['name'] for p in data['policies']],
+          ['fair', 'stage'])
+    check('ports', sorted(data['policies'][0]['ports']),
           [f'h{h}:{d}' for h in range(4) for d in ('rx', 'tx')])
-    check('lines', len(list(pictures[1].iter('polyline'))), 2)
+    check('searches', len(data['searches']), 2 * 4)
 
 
 def check_mistakes(trace):

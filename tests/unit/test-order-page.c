@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "controller/northbound/dashboard/dashboard-file.h"
+#include "reporting/ui-file.h"
 #include "controller/northbound/dashboard/dashboard.h"
 #include "controller/northbound/dashboard/order-page.h"
 #include "openvswitch/dynamic-string.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "controller/northbound/views/control.h"
-#include "controller/northbound/dashboard/dashboard-file.h"
+#include "reporting/ui-file.h"
 #include "controller/northbound/dashboard/order-page.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
@@ -30,7 +30,7 @@ static const struct {
     { "Referrer-Policy", "no-referrer" },
 };
 
-static const struct dashboard_file *
+static const struct ui_file *
 find_file(const char *path)
 {
     for (size_t i = 0; i < n_dashboard_files; i++) {
@@ -81,7 +81,7 @@ put_fragment(const struct controller *ctl, struct ds *html)
 static void
 put_page(const struct controller *ctl, struct ds *html)
 {
-    const struct dashboard_file *template = find_file(TEMPLATE);
+    const struct ui_file *template = find_file(TEMPLATE);
     const unsigned char *mark = memmem(template->bytes, template->n, MARK,
                                        strlen(MARK));
     size_t before = mark - template->bytes;
@@ -125,7 +125,7 @@ add_headers(struct MHD_Response *response, const char *type)
 /* Answers with 'file', or says that the client has it already: what a browser
  * keeps, it asks about each time, so that a new version is there at once. */
 static enum MHD_Result
-send_file(struct MHD_Connection *mc, const struct dashboard_file *file)
+send_file(struct MHD_Connection *mc, const struct ui_file *file)
 {
     const char *known = MHD_lookup_connection_value(
         mc, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);

@@ -7,13 +7,12 @@
 // has ended is what the order put first, and would flatter it.
 
 import { predictFair } from "./fair.js";
-import { asTable, el, note, percent, seconds, show, svg } from "./dom.js";
+import { groupedBars } from "./bars.js";
+import { asTable, el, legend, note, percent, seconds, show, widthFor }
+    from "./dom.js";
 
 const MAX_STAGES = 200;         // That are compared, of each kind.
 const MAX_BARS = 12;            // That are drawn, the last ones.
-const WIDTH = 600;
-const LEFT = 110;               // Of names.
-const ROW = 30;
 
 function mean(numbers) {
     return numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
@@ -23,47 +22,16 @@ function nameOf({ cojob, rung }) {
     return `${cojob}/${rung}`;
 }
 
-// Two bars: 'row' is {name, measured, fair}, in seconds.
-function bars(row, y, scale) {
-    const bar = (value, dy, className) => svg("rect", {
-        x: LEFT, y: y + dy, height: 10, width: Math.max(1, value * scale),
-        class: className,
-    });
-
-    return [
-        svg("text", { x: LEFT - 6, y: y + 15, "text-anchor": "end" },
-            row.name),
-        bar(row.measured, 2, row.runs ? "f0 running" : "f0"),
-        bar(row.fair, 13, "f1"),
-        svg("text", { x: LEFT + row.measured * scale + 4, y: y + 11 },
-            seconds(row.measured)),
-        svg("text", { x: LEFT + row.fair * scale + 4, y: y + 23,
-                      class: "quiet" }, seconds(row.fair)),
-    ];
-}
-
-function picture(rows) {
-    const most = Math.max(...rows.flatMap(row => [row.measured, row.fair]));
-    const scale = (WIDTH - LEFT - 60) / most;
-
-    return svg("svg", {
-        viewBox: `0 0 ${WIDTH} ${rows.length * ROW}`, role: "img",
-        "aria-label": "Completion times of the last stages, and those "
-            + "predicted for fair sharing",
-    }, ...rows.flatMap((row, i) => bars(row, i * ROW, scale)));
-}
-
-function legend() {
-    const key = (className, text) => [
-        svg("svg", { viewBox: "0 0 12 12", class: "key", width: 12,
-                     height: 12, "aria-hidden": "true" },
-            svg("rect", { width: 12, height: 12, class: className })),
-        ` ${text} `,
-    ];
-
-    return el("p", { class: "note keys" },
-              ...key("f0", "measured (dashed: runs)"),
-              ...key("f1", "fair sharing, predicted, at least"));
+function bars(rows) {
+    return groupedBars(
+        "Completion times of the last stages, and those predicted for fair "
+            + "sharing",
+        widthFor(document.getElementById("helping")),
+        rows.map(row => ({ name: row.name, bars: [
+            { value: row.measured, text: seconds(row.measured),
+              className: row.runs ? "f0 running" : "f0" },
+            { value: row.fair, text: seconds(row.fair), className: "f1" },
+        ] })));
 }
 
 // Returns places {demand, left} of the rows of 'order', by name: what each
@@ -142,8 +110,9 @@ export function drawHelping(stages, order) {
         show("helping", note("No stage with traffic has ended yet."));
         return;
     }
-    show("helping", ...verdict(rows, stages.bound_mean_s), picture(last),
-         legend(),
+    show("helping", ...verdict(rows, stages.bound_mean_s), bars(last),
+         legend([["f0", "measured (dashed: running)"],
+                 ["f1", "fair sharing, predicted lower bound"]]),
          asTable(["Stage", "Measured", "Fair, at least"],
                  last.map(row => [row.name, seconds(row.measured)
                                   + (row.runs ? ", expected" : ""),

@@ -7,7 +7,7 @@ import { drawHelping } from "./helping.js";
 import { follow, get, getText } from "./live.js";
 import { addUse, drawAhead, drawUse, seedUse } from "./ports.js";
 import { addSeries } from "./series.js";
-import { drawTimeline } from "./timeline.js";
+import { drawStages } from "./stages.js";
 
 const HOUR_MS = 3600 * 1000;
 const STATES = {
@@ -74,7 +74,7 @@ async function changed(kinds) {
     await Promise.all([...all].map(refresh => refresh()));
     if (stages) {
         // Running stages get longer, also when there is no news of them.
-        drawTimeline(stages);
+        drawStages(stages);
         if (kinds.has("stage")) {
             drawHelping(stages, order?.order ?? []);
         }

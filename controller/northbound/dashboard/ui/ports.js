@@ -2,7 +2,8 @@
 
 // Ports: what running stages still need of them, and how busy they were.
 
-import { asTable, clock, note, percent, seconds, show } from "./dom.js";
+import { asTable, clock, note, percent, seconds, show, widthFor }
+    from "./dom.js";
 import { heatMap } from "./heat.js";
 
 const MAX_PORTS = 24;           // The busiest ones.
@@ -41,8 +42,9 @@ export function drawAhead(order) {
     }));
 
     show("ahead",
-         heatMap("Seconds that each stage still needs of each port", busiest,
-                 columns, ["0 s", seconds(most)]),
+         heatMap("Seconds that each stage still needs of each port",
+                 widthFor(document.getElementById("ahead")), busiest, columns,
+                 ["0 s", seconds(most)]),
          note("Stages from left to right as they are served."),
          asTable(["Port", "All", ...columns.map(column => column.name)],
                  busiest.map(port => [
@@ -120,8 +122,9 @@ export function drawUse() {
     const now = bins.at(-1).use;
 
     show("use",
-         heatMap("Share of each port that jobs used, over time", busiest,
-                 columns, ["idle", "full"]),
+         heatMap("Share of each port that jobs used, over time",
+                 widthFor(document.getElementById("use")), busiest, columns,
+                 ["idle", "full"]),
          asTable(["Port", "Now", "Mean"], busiest.map(port => [
              port, percent(now.get(port) ?? 0),
              percent(total(port) / bins.length)])));

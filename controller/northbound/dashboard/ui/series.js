@@ -1,64 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Numbers over time, drawn by uPlot: the shims' queues and the coverage.
+// Numbers over time: the queues of the shims and the coverage.
 
+import { Chart, colour } from "./chart.js";
 import { asTable, clock, el, note, percent, show } from "./dom.js";
 
-/* global uPlot */
-
 const MAX_SAMPLES = 600;
-const HEIGHT = 180;
 
-function colour(name) {
-    return getComputedStyle(document.documentElement)
-        .getPropertyValue(name).trim();
-}
-
-// One chart in the element 'id'.  'lines' are {label, colour, dash}; 'format'
-// makes words of a value.
-export class Chart {
+// A chart of the last samples in the element 'id'.  'lines' are {label,
+// colour, dash}; 'format' makes a text of a value.
+class Series {
     constructor(id, title, lines, format) {
         this.id = id;
-        this.title = title;
         this.lines = lines;
         this.format = format;
         this.data = [[], ...lines.map(() => [])];
-        this.plot = null;
+        this.chart = new Chart(title, axis => this.describe(axis));
+        this.numbers = null;
     }
 
-    make() {
-        const axis = {
-            stroke: colour("--quiet"), font: "12px system-ui",
-            grid: { stroke: colour("--line"), width: 0.5 },
-        };
-        const box = el("div", { role: "img", "aria-label": this.title });
+    describe(axis) {
+        const time = at => at == null ? "" : clock(at * 1000);
 
-        this.numbers = el("div");
-        this.box = box;
-        show(this.id, box, this.numbers);
-        this.plot = new uPlot({
-            width: Math.max(box.clientWidth, 200), height: HEIGHT,
+        return {
             cursor: { drag: { x: false, y: false } },
             scales: { y: { range: (u, least, most) =>
                 [0, Math.max(most ?? 0, 1e-9) * 1.05] } },
-            axes: [{ ...axis, values: (u, all) =>
-                all.map(at => clock(at * 1000)) }, { ...axis, size: 70,
-                           values: (u, all) => all.map(this.format) }],
-            series: [{ value: (u, at) => at == null ? ""
-                : clock(at * 1000) }, ...this.lines.map(line => ({
+            axes: [{ ...axis, values: (u, all) => all.map(time) },
+                   { ...axis, size: 70,
+                     values: (u, all) => all.map(this.format) }],
+            series: [{ value: (u, at) => time(at) },
+                     ...this.lines.map(line => ({
                 label: line.label, stroke: colour(line.colour), width: 2,
                 dash: line.dash, points: { show: false }, value: (u, v) =>
                     v == null ? "" : this.format(v),
             }))],
-        }, this.data, box);
-        new ResizeObserver(() => this.plot.setSize(
-            { width: Math.max(box.clientWidth, 200), height: HEIGHT }))
-            .observe(box);
-        matchMedia("(prefers-color-scheme: dark)").addEventListener(
-            "change", () => {
-                this.plot.destroy();
-                this.make();
-            }, { once: true });
+        };
+    }
+
+    isEmpty() {
+        return !this.numbers;
     }
 
     add(values) {
@@ -70,16 +51,16 @@ export class Chart {
                 this.data[i].shift();
             }
         });
-        if (this.plot) {
-            this.plot.setData(this.data);
-        } else {
-            this.make();
+        if (this.isEmpty()) {
+            this.numbers = el("div");
+            show(this.id, this.chart.box, this.numbers);
         }
-        this.tell();
+        this.chart.draw(this.data);
+        this.drawNumbers();
     }
 
-    // The last numbers as text, for who cannot see the chart.
-    tell() {
+    // Shows the last numbers as a table.
+    drawNumbers() {
         const open = this.numbers.querySelector("details")?.open;
         const rows = this.data[0].slice(-10).map((at, i, times) => [
             clock(at * 1000), ...this.lines.map((_, k) => this.format(
@@ -98,30 +79,30 @@ function bytes(n) {
         : `${(n / 1e6).toFixed(1)} MB`;
 }
 
-const coverage = new Chart(
-    "coverage", "Share of hosts' bytes that has a tag, over time",
+const coverage = new Series(
+    "coverage", "Share of the hosts' bytes that belongs to a job, over time",
     [{ label: "mean", colour: "--c0" },
-     { label: "least of a host", colour: "--c5", dash: [6, 3] }], percent);
-const queue = new Chart(
-    "queue", "Bytes that wait in shims, over time",
+     { label: "lowest host", colour: "--c5", dash: [6, 3] }], percent);
+const queue = new Series(
+    "queue", "Bytes queued in the shims, over time",
     [{ label: "all hosts", colour: "--c0" },
-     { label: "most of a host", colour: "--c5", dash: [6, 3] }], bytes);
+     { label: "longest queue", colour: "--c5", dash: [6, 3] }], bytes);
 
 export function addSeries(hosts) {
-    const there = hosts.hosts.filter(host => host.connected);
-    const shares = there.map(host => host.coverage);
-    const queues = there.map(host => host.queued_bytes)
+    const connected = hosts.hosts.filter(host => host.connected);
+    const shares = connected.map(host => host.coverage);
+    const queues = connected.map(host => host.queued_bytes)
         .filter(n => n !== undefined);
     const sum = numbers => numbers.reduce((total, x) => total + x, 0);
 
     if (shares.length) {
         coverage.add([sum(shares) / shares.length, Math.min(...shares)]);
-    } else if (!coverage.plot) {
+    } else if (coverage.isEmpty()) {
         show("coverage", note("No host is connected."));
     }
     if (queues.length) {
         queue.add([sum(queues), Math.max(...queues)]);
-    } else if (!queue.plot) {
-        show("queue", note("No shim has told what waits in it."));
+    } else if (queue.isEmpty()) {
+        show("queue", note("No shim has reported its queues yet."));
     }
 }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A heat map, in viridis: its lightness grows with the number, so that it
-// reads without colour.
+// A heat map in the colours of viridis, of which the lightness grows with the
+// number.
 
-import { svg } from "./dom.js";
+import { LEFT, picture, rowName, svg } from "./dom.js";
 
 const VIRIDIS = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c",
                  "#28ae80", "#5ec962", "#addc30", "#fde725"];
-const WIDTH = 600;
-const LEFT = 110;               // Of names.
 const ROW = 22;
 const HEAD = 20;
-const FOOT = 40;                // Of the scale.
+const FOOT = 40;                // Height of the scale.
 
 // The colour of 'share', 0 to 1.
 export function colourOf(share) {
@@ -41,29 +39,27 @@ function scale(y, least, most) {
 }
 
 // Draws 'rows', names, by 'columns' of {name, cells}, where a cell is
-// {share, text} or null.  'ends' are the words at both ends of the scale.  Of
-// columns' names those are drawn that fit.
-export function heatMap(label, rows, columns, ends) {
-    const width = (WIDTH - LEFT - 10) / columns.length;
-    const every = Math.ceil(70 / width);
+// {share, text} or null.  'ends' are the texts at both ends of the scale.  The
+// names of columns that would overlap are left out.
+export function heatMap(label, width, rows, columns, ends) {
+    const size = (width - LEFT - 10) / columns.length;
+    const every = Math.ceil(70 / size);
     const bottom = HEAD + rows.length * ROW;
+    const isNamed = i => !(i % every)
+        && (!i || LEFT + i * size <= width - 60);
     const cell = (c, i, k) => svg("rect", {
-        x: LEFT + i * width, y: HEAD + k * ROW + 1,
-        width: Math.max(width - (width > 6 ? 1 : 0), 1), height: ROW - 2,
+        x: LEFT + i * size, y: HEAD + k * ROW + 1,
+        width: Math.max(size - (size > 6 ? 1 : 0), 1), height: ROW - 2,
         ...(c ? { fill: colourOf(c.share) } : { class: "empty" }),
     }, ...(c ? [svg("title", {}, `${rows[k]}, ${columns[i].name}: ${
         c.text}`)] : []));
 
-    return svg(
-        "svg", { viewBox: `0 0 ${WIDTH} ${bottom + FOOT}`, role: "img",
-                 "aria-label": label },
-        ...columns.flatMap((column, i) => i % every
-            || LEFT + i * width > WIDTH - 60 && i ? [] : [svg(
-            "text", { x: LEFT + i * width, y: 13, class: "quiet" },
-            column.name)]),
-        ...rows.map((row, k) => svg(
-            "text", { x: LEFT - 6, y: HEAD + k * ROW + 16,
-                      "text-anchor": "end" }, row)),
+    return picture(
+        label, width, bottom + FOOT,
+        ...columns.flatMap((column, i) => isNamed(i) ? [svg(
+            "text", { x: LEFT + i * size, y: 13, class: "quiet" },
+            column.name)] : []),
+        ...rows.map((row, k) => rowName(HEAD + k * ROW + 16, row)),
         ...columns.flatMap((column, i) =>
             column.cells.map((c, k) => cell(c, i, k))),
         ...scale(bottom, ends[0], ends[1]));
