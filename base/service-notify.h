@@ -18,10 +18,10 @@
  * nobody wants it, else an errno value. */
 int service_notify(const char *state);
 
-/* Says, at most once a second, that the loop of the program still turns: what
- * has WatchdogSec= in its unit and hangs is killed and started again.  'now' is
- * in milliseconds of a clock that does not go back.  Returns when to call this
- * again, LLONG_MAX if nobody wants to know.  For one loop. */
+/* Says, at most once a second, that the loop of the program still turns:
+ * what has WatchdogSec= in its unit and hangs is killed and started again.
+ * 'now' is in milliseconds of a clock that does not go back.  Returns when
+ * to call this again, LLONG_MAX if nobody wants to know.  For one loop. */
 long long service_alive(long long now);
 
 #endif /* base/service-notify.h */

@@ -189,8 +189,8 @@ store_ports(struct bypass *b, const struct shim_ports *ports)
     }
 }
 
-/* Handles a reply to SHIM_PORTS.  'ports' is NULL if the shim does not know the
- * request: an older version, which replies and therefore runs. */
+/* Handles a reply to SHIM_PORTS.  'ports' is NULL if the shim does not know
+ * the request: an older version, which replies and therefore runs. */
 void
 bypass_received(struct bypass *b, const struct shim_ports *ports)
 {

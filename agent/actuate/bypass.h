@@ -10,13 +10,14 @@
  * ==========
  *
  * A host must keep its network when its shim crashes or hangs.  The agent then
- * has the kernel join the shim's two interfaces (shim/ports/kernel-path.h), and
- * removes that when the shim forwards again.  Traffic in the bypass has no
+ * has the kernel join the shim's two interfaces (shim/ports/kernel-path.h),
+ * and removes that when the shim forwards again.  Traffic in the bypass has no
  * priorities and keeps the DSCP that the host wrote.
  *
- * The bypass belongs to the kernel, so it survives the agent too; an agent that
- * starts finds out by enabling or disabling it.  A shim that starts removes it
- * itself when it begins to forward, so frames are duplicated only for a moment.
+ * The bypass belongs to the kernel, so it survives the agent too; an agent
+ * that starts finds out by enabling or disabling it.  A shim that starts
+ * removes it itself when it begins to forward, so frames are duplicated only
+ * for a moment.
  *
  *
  * Usage

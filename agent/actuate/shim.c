@@ -31,7 +31,8 @@ VLOG_DEFINE_THIS_MODULE(shim_actuator);
 #define LEASE_RENEW_MS 1000     /* Between renewals of the lease. */
 #define STATS_MS 200            /* Between requests for counters. */
 #define RESYNC_MS 1000          /* From a refused change to new lists. */
-#define RX_TIMEOUT_MS 3000      /* Without a message the shim counts as dead. */
+#define RX_TIMEOUT_MS 3000      /* Without a message the shim counts as
+                                 * dead. */
 #define MAX_MESSAGES_PER_RUN 50
 
 /* Replies that a new connection waits for before it sends changes. */
@@ -516,8 +517,8 @@ send_change(struct shim_actuator *s, enum shim_msg_type type,
     }
 }
 
-/* Sends new rows.  Requests the counters before the first flow of a new slot is
- * added, so that they are the slot's starting values. */
+/* Sends new rows.  Requests the counters before the first flow of a new
+ * slot is added, so that they are the slot's starting values. */
 static void
 send_slot_sets(struct shim_actuator *s)
 {

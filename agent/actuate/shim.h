@@ -11,8 +11,8 @@
  *
  * Keeps a connection to the shim's control socket.  After each connect it
  * requests the shim's slots and flows and from then on sends only differences
- * to the desired state.  While there is no connection, bypass.h decides whether
- * the kernel forwards in place of the shim.
+ * to the desired state.  While there is no connection, bypass.h decides
+ * whether the kernel forwards in place of the shim.
  *
  *
  * Ownership and thread-safety

@@ -3,8 +3,8 @@
 #ifndef TC_CLASSES_H
 #define TC_CLASSES_H 1
 
-/* HTB classes and filters of a tc_plan; used by tc-link.h, which reads and writes
- * them.
+/* HTB classes and filters of a tc_plan; used by tc-link.h, which reads and
+ * writes them.
  *
  * The root is 5363:, its classes are 5363:1 (the link) and 5363:10 to 5363:17
  * (levels), and the queues of these are 5370: to 5377:.
@@ -45,8 +45,8 @@ struct tc_class {
     uint64_t ceil_burst;        /* Bytes, at 'ceil_bps'. */
 };
 
-/* Returns the class of a level, or of the link if 'level' is -1, on an interface
- * with this MTU. */
+/* Returns the class of a level, or of the link if 'level' is -1, on an
+ * interface with this MTU. */
 struct tc_class tc_class_of(const struct tc_plan *, int mtu, int level);
 
 /* Returns the class in the format of HTB. */

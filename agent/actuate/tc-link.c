@@ -381,8 +381,8 @@ write_filter(struct route_socket *rs, int ifindex, int i)
     return route_socket_transact(rs, nlh, NULL, NULL);
 }
 
-/* Replaces all filters.  Packets that match no filter meanwhile use the default
- * level and are not lost. */
+/* Replaces all filters.  Packets that match no filter meanwhile use the
+ * default level and are not lost. */
 static int
 write_filters(struct route_socket *rs, const struct tc_state *state,
              const struct tc_plan *plan)

@@ -11,8 +11,8 @@
  *
  * There is an HTB class for each level, with strict priorities apart from the
  * minimum share of each level, and u32 filters that select the class by the
- * first three bits of the DSCP, for IPv4 and IPv6.  ARP uses the control level,
- * and packets that match no filter the default level.
+ * first three bits of the DSCP, for IPv4 and IPv6.  ARP uses the control
+ * level, and packets that match no filter the default level.
  *
  * The root qdisc that this module creates is recognised by its handle.  A root
  * that another program has configured is never changed.

@@ -9,15 +9,15 @@
  * Motivation
  * ==========
  *
- * A shim orders what its host sends.  A host without a shim, or a Linux machine
- * that forwards traffic of others, uses the kernel's queues, by level instead
- * of by rank, as a switch does.  Packets are marked elsewhere: by a shim, or by
- * the job itself.
+ * A shim orders what its host sends.  A host without a shim, or a Linux
+ * machine that forwards traffic of others, uses the kernel's queues, by level
+ * instead of by rank, as a switch does.  Packets are marked elsewhere: by a
+ * shim, or by the job itself.
  *
  * Once a second the configuration of each interface is compared with the plan
  * and corrected.  While no order is in force, all traffic uses one level.  An
- * agent that crashes leaves the queues in place for the next one; an agent that
- * ends removes them.
+ * agent that crashes leaves the queues in place for the next one; an agent
+ * that ends removes them.
  *
  *
  * Usage

@@ -10,8 +10,8 @@ traffic_init(struct traffic *tr)
     memset(tr, 0, sizeof *tr);
 }
 
-/* Returns the increase of a counter from '*lastp' to 'now', and stores 'now' in
- * '*lastp'.  A counter that has decreased was reset to 0. */
+/* Returns the increase of a counter from '*lastp' to 'now', and stores
+ * 'now' in '*lastp'.  A counter that has decreased was reset to 0. */
 static uint64_t
 increase(uint64_t *lastp, uint64_t now)
 {

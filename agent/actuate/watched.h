@@ -50,8 +50,8 @@ void watched_request(struct watched *, long long now,
                  void (*request)(const char *job, uint64_t since, void *aux),
                  void *aux);
 
-/* Notes that all bins of 'job' before 'next' have been received.  Returns false
- * if the job is not watched. */
+/* Notes that all bins of 'job' before 'next' have been received.  Returns
+ * false if the job is not watched. */
 bool watched_received(struct watched *, const char *job, uint64_t next);
 
 #endif /* agent/actuate/watched.h */

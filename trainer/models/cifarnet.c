@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A convolutional net for small images: twice a convolution of 64 channels, 5
- * by 5, and the largest of each 2 by 2; then 256 and the classes.  1.16
- * million parameters for 32 by 32 pixels of three colours. */
+/* Convolutional net for small images: two blocks of a 5x5 convolution with 64
+ * channels and 2x2 max pooling, a dense layer of 256, and the classes.  It has
+ * 1.16 million parameters for 32x32 pixels of three colours. */
 
 #include "trainer/models/net.h"
 

@@ -3,9 +3,10 @@
 #ifndef LANES_H
 #define LANES_H 1
 
-/* Eight floats at once, wherever they begin: for sums whose order is ours.
+/* Vectors of eight floats, from any address, for sums in a fixed order.
  *
- * A function with WIDE is compiled twice, and the processor's is taken. */
+ * A function with WIDE is compiled for two instruction sets; the one that the
+ * processor has is called. */
 
 #if defined __x86_64__ && !defined __clang__
 #define WIDE __attribute__((__target_clones__("avx2", "default")))
@@ -19,7 +20,7 @@ typedef float lanes
     __attribute__((__vector_size__(4 * N_LANES), __aligned__(4),
                    __may_alias__));
 
-/* A macro: a vector is no argument that all processors pass alike. */
+/* A macro, because compilers pass vector arguments in different ways. */
 #define lanes_sum(S)                                    \
     ((((S)[0] + (S)[4]) + ((S)[2] + (S)[6]))            \
      + (((S)[1] + (S)[5]) + ((S)[3] + (S)[7])))

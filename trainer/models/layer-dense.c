@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every output from every input: weights (inputs by outputs), biases. */
+/* Dense layer.  Parameters: weights (inputs by outputs), then biases. */
 
 #include "trainer/models/layer.h"
 
@@ -9,7 +9,7 @@
 #include "trainer/backend/backend.h"
 #include "trainer/data/seeded.h"
 
-/* Scaled so that no layer shrinks or blows up what passes through it. */
+/* The scale preserves the variance of the activations. */
 static void
 dense_init(const struct layer *layer, bool last, struct seeded *rs,
            float *weights)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Layers of images: convolution, normalisation, pooling, joining. */
+/* Layers of images: convolution, batch normalisation, pooling, residual
+ * join. */
 
 #include "trainer/models/layer.h"
 
@@ -14,7 +15,7 @@ pixels(const struct image *image)
     return (size_t) image->height * image->width;
 }
 
-/* Convolution: weights as struct convolution says, then biases. */
+/* Convolution.  Parameters: weights as in struct convolution, then biases. */
 
 static size_t
 kernel_size(const struct layer *layer)
@@ -24,8 +25,8 @@ kernel_size(const struct layer *layer)
     return (size_t) c->kernel * c->kernel * c->n_in;
 }
 
-/* What is cut at 0 loses half of its variance, but of what has a bias here the
- * largest of four is taken, which makes up for it. */
+/* ReLU halves the variance, but max pooling follows every convolution with a
+ * bias in these nets and makes up for that. */
 static void
 convolution_init(const struct layer *layer, bool last, struct seeded *rs,
                  float *weights)
@@ -83,7 +84,7 @@ const struct layer_class layer_convolution = {
     .backward = convolution_backward,
 };
 
-/* Batch normalisation: scales, then shifts. */
+/* Batch normalisation.  Parameters: scales, then shifts. */
 
 static void
 norm_init(const struct layer *layer, bool last, struct seeded *rs,
@@ -175,9 +176,9 @@ const struct layer_class layer_mean_pool = {
     .backward = mean_pool_backward,
 };
 
-/* The end of a residual block.  Its output is made in the memory of what is
- * joined, which nobody reads after it, and whose gradient is its own; so is
- * that of a way around on which nothing changes. */
+/* Residual join.  The output reuses the memory of the layer that is joined,
+ * which no other layer reads, and shares its gradient with it; so does the
+ * shortcut if it does not change the dimensions. */
 
 static void
 join_forward(const struct layer *layer, const struct layer_pass *pass)

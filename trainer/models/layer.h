@@ -3,24 +3,24 @@
 #ifndef LAYER_H
 #define LAYER_H 1
 
-/* A layer of a net: what net.c knows of all kinds, and layer-*.c of its own.
+/* Interface between a net (net.c) and its kinds of layers (layer-*.c).
  *
  *
  * Motivation
  * ==========
  *
- * A layer is a few calls of the backend, forward and backward.  Which memory
- * they read and write is decided once, when the net is finished, so that a
- * step is the same sequence of calls each time.
+ * A layer is a few calls of the backend, forward and backward.  Their memory
+ * is assigned once, when the net is finished, so that each step is the same
+ * sequence of calls and can be recorded.
  *
  *
  * Usage
  * =====
  *
- * forward() makes 'd_y' of the inputs' 'd_y'.  backward() has the gradient of
- * 'd_y' in 'd_dy', which it may change, and writes that of the weights, and
- * that of the input's output to the input's 'd_dy', unless that is NULL.  If
- * 'adds', another layer has written there before: then it adds.
+ * forward() computes 'd_y' from the 'd_y' of the input.  backward() gets the
+ * gradient of 'd_y' in 'd_dy', which it may change.  It writes the gradient of
+ * the weights, and the gradient of the input to the input's 'd_dy' unless that
+ * is NULL; if 'adds' is true, it adds to what another layer has written.
  *
  *
  * Ownership and thread-safety
@@ -37,18 +37,18 @@
 struct layer;
 struct seeded;
 
-/* What a layer works with in one step. */
+/* Arguments of one forward or backward pass. */
 struct layer_pass {
     struct backend *b;
-    const struct layer *layers; /* All of the net. */
-    const float *d_weights;     /* The flat vectors. */
+    const struct layer *layers; /* All layers of the net. */
+    const float *d_weights;     /* Flat vector of all weights. */
     float *d_gradient;
-    int n;                      /* Samples. */
-    bool training;              /* Not evaluation. */
+    int n;                      /* Number of samples. */
+    bool training;              /* False for evaluation. */
 };
 
 struct layer_class {
-    /* Optional: first weights, where they are not 0. */
+    /* Optional: initial weights.  The default is 0. */
     void (*init)(const struct layer *, bool last, struct seeded *,
                  float *weights);
     void (*forward)(const struct layer *, const struct layer_pass *);
@@ -56,27 +56,28 @@ struct layer_class {
 };
 
 struct layer {
-    const struct layer_class *class;    /* NULL: the samples. */
-    int input;                  /* Whose output it reads. */
-    struct image in, out;       /* Of a sample. */
-    bool relu;                  /* The output is cut at 0. */
-    bool bias;                  /* A convolution has one. */
-    bool adds;                  /* To the input's gradient. */
-    int main;                   /* Of a join: what is joined to 'input'. */
-    int share;                  /* Nonzero: the layer whose 'd_dy' is ours. */
-    size_t first, n_parameters; /* Of the flat vectors. */
+    const struct layer_class *class;    /* NULL for the input layer. */
+    int input;                  /* Index of the layer that it reads. */
+    struct image in, out;       /* Dimensions of one sample. */
+    bool relu;                  /* ReLU on the output. */
+    bool bias;                  /* Convolution: has biases. */
+    bool adds;                  /* Adds to the input's gradient. */
+    int main;                   /* Join: the layer that is added to 'input'. */
+    int share;                  /* Layer whose 'd_dy' this one uses, 0 if
+                                 * none. */
+    size_t first, n_parameters; /* Range of the parameters. */
     union {
         struct convolution convolution;
         struct pooling pooling;
         struct shortcut shortcut;
     };
 
-    /* Of the backend. */
+    /* Device memory. */
     float *d_y, *d_dy;          /* Output, and its gradient if needed. */
-    float *d_stats;             /* Of a normalisation. */
+    float *d_stats;             /* Running statistics of a normalisation. */
 };
 
-/* Values of a sample. */
+/* Returns the number of values of a sample. */
 static inline size_t
 image_size(const struct image *image)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A linear function of sparse samples: logistic regression, or a support
- * vector machine.  One weight a feature, then the bias.
+/* Linear function of sparse samples: logistic regression or a support vector
+ * machine.  One weight per feature, then the bias.
  *
- * The gradient is that of the features that the batch has.  For it the host
- * turns the batch, which has the features of each sample, into one that has
- * the samples of each feature: then both directions are the same operation,
- * whose sums have a fixed order. */
+ * The gradient covers the features of the batch only.  The host transposes the
+ * batch, from the features of each sample to the samples of each feature, so
+ * that both directions are the same operation with sums in a fixed order. */
 
 #include "trainer/models/model.h"
 
@@ -16,9 +15,9 @@
 #include "trainer/backend/backend.h"
 #include "base/memory.h"
 
-/* A sparse matrix on the host, and where it goes. */
+/* Sparse matrix on the host and on the device. */
 struct rows {
-    size_t max_rows, max_entries;       /* There is memory for so many. */
+    size_t max_rows, max_entries;       /* Allocated sizes. */
     uint32_t *starts, *at;
     float *values;
     uint32_t *d_starts, *d_at;
@@ -30,15 +29,15 @@ struct linear {
     struct backend *b;
     bool hinge;
     uint32_t n_features;
-    struct rows samples;        /* The batch. */
-    struct rows features;       /* The same, turned. */
-    uint32_t *keys;             /* up.keys: max_keys of them. */
-    uint32_t *place;            /* Of a feature among the keys. */
+    struct rows samples;        /* The batch, by sample. */
+    struct rows features;       /* The batch, by feature. */
+    uint32_t *keys;             /* Memory of up.keys, max_keys elements. */
+    uint32_t *place;            /* By feature: its index among the keys. */
     float *slopes;              /* Gradient by key, on the host. */
     size_t max_keys;
 
-    /* Of the backend: weights; output, its gradient and labels of each of
-     * 'max_samples'; gradient by key, then by the bias. */
+    /* Device memory.  Weights; output, its gradient and label of each of
+     * 'max_samples'; gradient by key, then of the bias. */
     float *d_weights, *d_y, *d_dy, *d_slopes;
     int32_t *d_labels;
     size_t max_samples;
@@ -61,7 +60,7 @@ rows_uninit(struct rows *r, struct backend *b)
     backend_free(b, r->d_values);
 }
 
-/* What was in it is lost. */
+/* The previous content is lost. */
 static void
 rows_reserve(struct rows *r, struct backend *b, size_t n, size_t n_entries)
 {
@@ -109,7 +108,7 @@ alloc_samples(struct linear *linear, size_t n)
     }
 }
 
-/* One more for the bias, everywhere. */
+/* Each array has one more element for the bias. */
 static void
 alloc_keys(struct linear *linear, size_t n)
 {
@@ -182,7 +181,7 @@ linear_weights_changed(struct model *model)
                              model->n_parameters * sizeof *model->weights);
 }
 
-/* Brings the batch to 'samples' and to the backend, and makes its outputs. */
+/* Copies the batch to 'samples' and the backend, and computes its outputs. */
 static void
 forward(struct linear *linear, const struct batch *batch)
 {
@@ -219,9 +218,9 @@ compare_keys(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Finds the features of the batch; leaves the place of each, and how many
- * samples have it in 'features.starts', one further on.  'place' is 0 before
- * and after for all features that the batch does not have. */
+/* Finds the features of the batch.  Stores the index of each in 'place', and
+ * the number of samples with it in 'features.starts', one element further on.
+ * 'place' is 0 before and after the call for all other features. */
 static size_t
 find_keys(struct linear *linear, size_t n_entries)
 {
@@ -249,9 +248,9 @@ find_keys(struct linear *linear, size_t n_entries)
     return n;
 }
 
-/* Turns 'samples' into 'features'.  Returns the number of those. */
+/* Transposes 'samples' into 'features'.  Returns the number of features. */
 static size_t
-turn(struct linear *linear, int n_samples)
+transpose(struct linear *linear, int n_samples)
 {
     const struct rows *from = &linear->samples;
     struct rows *to = &linear->features;
@@ -278,7 +277,7 @@ turn(struct linear *linear, int n_samples)
     return n;
 }
 
-/* Brings the gradient from the backend to where it belongs. */
+/* Copies the gradient from the backend to its place in the vector. */
 static void
 scatter(struct linear *linear, size_t n)
 {
@@ -309,7 +308,7 @@ linear_gradient(struct model *model, const struct batch *batch,
     forward(linear, batch);
     b->class->margin_loss(b, batch->n, linear->hinge, linear->d_y,
                           linear->d_labels, linear->d_dy);
-    n = turn(linear, batch->n);
+    n = transpose(linear, batch->n);
     rows_upload(turned, b, n);
     b->class->gather(b, n, turned->d_starts, turned->d_at, turned->d_values,
                      linear->d_dy, linear->d_slopes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A multi-layer perceptron: ReLU between dense layers. */
+/* Multi-layer perceptron: dense layers with ReLU between them. */
 
 #include "trainer/models/net.h"
 

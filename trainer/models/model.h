@@ -3,16 +3,16 @@
 #ifndef MODEL_H
 #define MODEL_H 1
 
-/* What is trained: a function of a flat vector of weights.
+/* Models: functions of a flat vector of weights that are trained.
  *
  *
  * Motivation
  * ==========
  *
- * The parameter servers see a model as one flat vector, and the worker sees
- * it as something that makes a gradient of samples.  Everything else, layers,
- * memory, order of computing, is the model's own business, so that a new model
- * is one file and one row of model_classes[].
+ * To parameter servers a model is one flat vector; to a worker it computes a
+ * gradient from samples.  Layers, memory and the order of computations are
+ * private to the model, so that a new model is one file and one row of
+ * model_classes[].
  *
  *
  * Usage
@@ -26,18 +26,18 @@
  *    model_evaluate(model, data, &loss, &accuracy);
  *    model_destroy(model);
  *
- * Whoever can send parts of a gradient early gives model_gradient() a
- * function: it is called for each range of the gradient when that is final,
- * the last layers' first, while earlier layers are still being computed.  The
- * ranges are disjoint and cover the vector.
+ * To send parts of a gradient early, pass a function to model_gradient().  It
+ * is called for each range of the gradient as soon as that is final, the last
+ * layers first, while earlier layers are still being computed.  The ranges are
+ * disjoint and cover the vector.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * The two vectors are host memory that belongs to the model, in place where
- * the backend allows that.  Memory is allocated at creation; only a batch
- * larger than any before makes it grow.  One thread. */
+ * The two vectors are host memory of the model; the backend uses them in
+ * place if it can.  Memory is allocated at creation and grows only for a
+ * batch larger than any before.  One thread. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,37 +49,41 @@
 struct backend;
 struct model_class;
 
-/* A range of the gradient is final. */
+/* Called when 'n' elements of the gradient from 'first' on are final. */
 typedef void model_part_func(void *aux, size_t first, size_t n);
 
 struct model_config {
     struct backend *backend;
-    int max_batch;              /* Samples; more is slower the first time. */
+    int max_batch;              /* Expected largest batch; a larger one is
+                                 * slower once. */
     struct shape shape;         /* "mlp": widths of the layers. */
-    struct image image;         /* What convolutions see. */
-    int n_inputs, n_classes;    /* Of the data. */
-    bool sparse;                /* The data's samples are. */
-    bool hinge;                 /* "linear": not logistic, a SVM. */
+    struct image image;         /* Dimensions of an image. */
+    int n_inputs, n_classes;    /* Dimensions of the data. */
+    bool sparse;                /* The data has sparse samples. */
+    bool hinge;                 /* "linear": support vector machine instead
+                                 * of logistic regression. */
 };
 
-/* The head of every model. */
+/* First member of every model. */
 struct model {
     const struct model_class *class;
-    int max_batch;              /* Evaluation goes by so many samples. */
+    int max_batch;              /* Samples per step of an evaluation. */
     size_t n_parameters;
-    float *weights;             /* Whoever writes them says so. */
-    float *gradient;            /* Of the mean loss of the last batch. */
+    float *weights;             /* Call model_weights_changed() after a
+                                 * write. */
+    float *gradient;            /* Gradient of the mean loss of the last
+                                 * batch. */
 
-    /* Of a sparse model: the sorted parameters that the last gradient is of;
-     * all others of it are 0.  A dense one has no keys. */
+    /* Sparse models: sorted indices of the parameters that the last gradient
+     * contains; it is 0 for all others.  Dense models have no keys. */
     const uint32_t *keys;
     size_t n_keys;
 };
 
 struct model_class {
     const char *name;
-    bool images;                /* Wants samples that are images. */
-    bool sparse;                /* Wants sparse samples. */
+    bool images;                /* Needs samples that are images. */
+    bool sparse;                /* Needs sparse samples. */
 
     struct model *(*create)(const struct model_config *);
     void (*destroy)(struct model *);
@@ -90,9 +94,9 @@ struct model_class {
     void (*evaluate)(struct model *, const struct batch *, double *loss_sum,
                      int *n_correct);
 
-    /* Optional: a step of SGD with momentum where the model is, for who trains
-     * alone: neither gradient nor weights pass through the host, whose copies
-     * of them get out of date. */
+    /* Optional: one step of SGD with momentum on the device, for a worker that
+     * trains alone.  The copies of gradient and weights on the host are not
+     * updated. */
     void (*step)(struct model *, const struct batch *, float rate,
                  float momentum, double *loss_sum);
 };
@@ -102,30 +106,32 @@ extern const struct model_class model_cifarnet;
 extern const struct model_class model_resnet32;
 extern const struct model_class model_linear;
 
-/* All of them, then NULL. */
+/* All models, terminated by NULL. */
 extern const struct model_class *const model_classes[];
 
 const struct model_class *model_class_find(const char *name);  /* Or NULL. */
 
-/* Returns NULL or a message. */
+/* Returns NULL, or a message that the caller frees. */
 char *model_create(const struct model_class *, const struct model_config *,
                    struct model **);
 void model_destroy(struct model *);
 
-/* First weights, the same for the same seed on every backend. */
+/* Stores initial weights, which depend on the seed only, not on the
+ * backend. */
 void model_init_weights(const struct model *, uint64_t seed, float *weights);
 
-/* They may be on their way until the next gradient or evaluation is there, and
- * are not to be written before. */
+/* Copies the weights to the device.  They must not be written again before the
+ * next gradient or evaluation is complete. */
 void model_weights_changed(struct model *);
 
-/* Computes the gradient of the mean loss of the batch, and the sum of its
- * samples' losses.  An empty batch has neither: then the gradient is not
- * written, and 'part' is not called.  'part' may be NULL. */
+/* Computes the gradient of the mean loss of the batch and the sum of its
+ * losses.  For an empty batch, the gradient is not written and 'part' is not
+ * called.  'part' may be NULL. */
 void model_gradient(struct model *, const struct batch *,
                     model_part_func *part, void *aux, double *loss_sum);
 
-/* Mean loss of the held-out samples, and the part of them that is right. */
+/* Computes the mean loss of the validation samples and the fraction of correct
+ * predictions. */
 void model_evaluate(struct model *, const struct dataset *, double *loss,
                     double *accuracy);
 

@@ -1,18 +1,318 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* Nets of layers: construction, memory, gradients, steps, evaluation. */
+
 #include "trainer/models/net.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
-#include "trainer/models/net-private.h"
+#include "trainer/backend/backend.h"
 #include "trainer/data/seeded.h"
+#include "trainer/models/layer.h"
 
-/* Layers whose gradients leave together: less is not worth a message. */
+#define NET_MAX_LAYERS BACKEND_MAX_PARTS
+
+struct net_part {
+    int layer;                  /* The part is final after the backward pass
+                                 * of this layer. */
+    size_t first, n;            /* Range of the gradient. */
+};
+
+/* Step for batches of 'n' samples.  The first one runs call by call, because
+ * libraries prepare themselves in it; the second one is recorded. */
+struct net_step {
+    int n;                      /* Batch size, 0 if unused. */
+    bool updates;               /* Updates the weights and sends no
+                                 * gradient. */
+    int n_done;
+    struct backend_recording *recording;        /* NULL before the second
+                                                 * step. */
+};
+
+#define NET_N_STEPS 8           /* Number of batch sizes with a recording. */
+
+struct net {
+    struct model up;
+    struct backend *b;
+    struct layer layers[NET_MAX_LAYERS];
+    int n_layers;
+    struct net_part parts[NET_MAX_LAYERS];      /* In the order in which
+                                                 * they become final. */
+    int n_parts;
+    float rate, momentum;       /* Of steps that update the weights. */
+    struct net_step steps[NET_N_STEPS];
+    int next_step;              /* Index of the next one to replace. */
+
+    /* Pinned host memory for samples; NULL if the backend has none. */
+    float *staged_x;
+    int32_t *staged_labels;
+
+    /* Device memory. */
+    float *d_weights, *d_gradient;
+    float *d_velocity;          /* NULL before the first step that updates. */
+    int32_t *d_labels;
+    float *d_columns;
+};
+
+static inline struct net *
+net_cast(const struct model *model)
+{
+    return (struct net *) model;
+}
+
+static void net_resize(struct net *, int max_batch);
+
+static void
+net_forget_step(struct net *net, struct net_step *step)
+{
+    if (step->recording) {
+        net->b->class->recording_free(net->b, step->recording);
+    }
+    *step = (struct net_step) { .n = 0 };
+}
+
+/* Copies to the device, asynchronously if the backend can: later operations
+ * are queued behind the copy, and the host memory is not written before the
+ * step or evaluation is complete. */
+static void
+send(struct net *net, void *d_to, const void *from, size_t bytes)
+{
+    if (net->b->class->send) {
+        net->b->class->send(net->b, d_to, from, bytes);
+    } else {
+        net->b->class->upload(net->b, d_to, from, bytes);
+    }
+}
+
+void
+net_weights_changed(struct model *model)
+{
+    struct net *net = net_cast(model);
+
+    if (model->weights != net->d_weights) {
+        send(net, net->d_weights, model->weights,
+             model->n_parameters * sizeof *model->weights);
+    }
+}
+
+static struct layer_pass
+pass_begin(struct net *net, int n, bool training)
+{
+    return (struct layer_pass) {
+        .b = net->b, .layers = net->layers, .d_weights = net->d_weights,
+        .d_gradient = net->d_gradient, .n = n, .training = training,
+    };
+}
+
+/* Returns the batch in pinned memory if the backend uses it.  Allocates memory
+ * for a batch larger than any before. */
+static struct batch
+stage(struct net *net, const struct batch *batch)
+{
+    struct batch staged = *batch;
+    size_t size = image_size(&net->layers[NET_INPUT].out);
+
+    if (batch->n > net->up.max_batch) {
+        net_resize(net, batch->n);
+    }
+    if (net->staged_x) {
+        memcpy(net->staged_x, batch->x, batch->n * size * sizeof *batch->x);
+        memcpy(net->staged_labels, batch->labels,
+               batch->n * sizeof *batch->labels);
+        staged.x = net->staged_x;
+        staged.labels = net->staged_labels;
+    }
+    return staged;
+}
+
+static void
+fetch(struct net *net, const struct batch *staged)
+{
+    size_t size = image_size(&net->layers[NET_INPUT].out);
+
+    send(net, net->layers[NET_INPUT].d_y, staged->x,
+         staged->n * size * sizeof *staged->x);
+    send(net, net->d_labels, staged->labels,
+         staged->n * sizeof *staged->labels);
+}
+
+static void
+forward(struct net *net, const struct layer_pass *pass)
+{
+    for (int i = 1; i < net->n_layers; i++) {
+        net->layers[i].class->forward(&net->layers[i], pass);
+    }
+}
+
+/* Computes softmax and cross entropy of the last layer's output. */
+static void
+judge(struct net *net, int n, bool gradient)
+{
+    const struct layer *last = &net->layers[net->n_layers - 1];
+
+    net->b->class->cross_entropy(net->b, n, image_size(&last->out), last->d_y,
+                                 net->d_labels, gradient ? last->d_dy : NULL);
+}
+
+/* Sends a part of the gradient to the host, and calls 'func' unless the
+ * backend reports its arrival later. */
+static void
+part_leaves(struct net *net, int part, model_part_func *func, void *aux)
+{
+    const struct backend_class *class = net->b->class;
+    size_t first = net->parts[part].first, n = net->parts[part].n;
+    float *to = net->up.gradient + first;
+    const float *d_from = net->d_gradient + first;
+
+    if (class->leave) {
+        class->leave(net->b, part, to, d_from, n * sizeof *to);
+        return;
+    }
+    if (to != d_from) {
+        class->download(net->b, to, d_from, n * sizeof *to);
+    }
+    backend_sync(net->b);
+    if (func) {
+        func(aux, first, n);
+    }
+}
+
+static void
+queue_update(struct net *net)
+{
+    net->b->class->sgd(net->b, net->up.n_parameters, net->rate, net->momentum,
+                       net->d_gradient, net->d_velocity, net->d_weights);
+}
+
+static void
+queue_step(struct net *net, const struct batch *staged, bool updates,
+           model_part_func *func, void *aux)
+{
+    struct layer_pass pass = pass_begin(net, staged->n, true);
+    int part = 0;
+
+    if (net->b->class->step) {
+        net->b->class->step(net->b);
+    }
+    fetch(net, staged);
+    forward(net, &pass);
+    judge(net, staged->n, true);
+    for (int i = net->n_layers - 1; i > 0; i--) {
+        net->layers[i].class->backward(&net->layers[i], &pass);
+        if (!updates && part < net->n_parts && net->parts[part].layer == i) {
+            part_leaves(net, part++, func, aux);
+        }
+    }
+    if (updates) {
+        queue_update(net);
+    }
+}
+
+static struct net_step *
+find_step(struct net *net, int n, bool updates)
+{
+    struct net_step *step;
+
+    for (int i = 0; i < NET_N_STEPS; i++) {
+        if (net->steps[i].n == n && net->steps[i].updates == updates) {
+            return &net->steps[i];
+        }
+    }
+    step = &net->steps[net->next_step++ % NET_N_STEPS];
+    net_forget_step(net, step);
+    step->n = n;
+    step->updates = updates;
+    return step;
+}
+
+/* Queues a gradient or an updating step, as one recording if there is one. */
+static void
+begin_step(struct net *net, const struct batch *staged, bool updates,
+           model_part_func *func, void *aux)
+{
+    const struct backend_class *class = net->b->class;
+    struct net_step *step = find_step(net, staged->n, updates);
+
+    if (class->record && step->n_done == 1) {
+        class->record(net->b);
+        queue_step(net, staged, updates, NULL, NULL);
+        step->recording = class->record_end(net->b);
+    }
+    if (step->recording) {
+        class->replay(net->b, step->recording);
+    } else {
+        queue_step(net, staged, updates, func, aux);
+    }
+    step->n_done += step->n_done < 2;
+}
+
+void
+net_gradient(struct model *model, const struct batch *batch,
+             model_part_func *func, void *aux, double *loss_sum)
+{
+    struct net *net = net_cast(model);
+    struct batch staged = stage(net, batch);
+    int n_correct;
+
+    begin_step(net, &staged, false, func, aux);
+    if (net->b->class->await) {
+        for (int i = 0; i < net->n_parts; i++) {
+            net->b->class->await(net->b, i);
+            if (func) {
+                func(aux, net->parts[i].first, net->parts[i].n);
+            }
+        }
+    }
+    net->b->class->losses(net->b, loss_sum, &n_correct);
+}
+
+/* A recording contains rate and momentum. */
+void
+net_step(struct model *model, const struct batch *batch, float rate,
+         float momentum, double *loss_sum)
+{
+    struct net *net = net_cast(model);
+    struct batch staged = stage(net, batch);
+    int n_correct;
+
+    if (!net->d_velocity) {
+        net->d_velocity = backend_alloc(
+            net->b, model->n_parameters * sizeof *net->d_velocity);
+    }
+    if (rate != net->rate || momentum != net->momentum) {
+        for (int i = 0; i < NET_N_STEPS; i++) {
+            if (net->steps[i].updates) {
+                net_forget_step(net, &net->steps[i]);
+            }
+        }
+        net->rate = rate;
+        net->momentum = momentum;
+    }
+    begin_step(net, &staged, true, NULL, NULL);
+    net->b->class->losses(net->b, loss_sum, &n_correct);
+}
+
+void
+net_evaluate(struct model *model, const struct batch *batch, double *loss_sum,
+             int *n_correct)
+{
+    struct net *net = net_cast(model);
+    struct batch staged = stage(net, batch);
+    struct layer_pass pass = pass_begin(net, batch->n, false);
+
+    fetch(net, &staged);
+    forward(net, &pass);
+    judge(net, batch->n, false);
+    net->b->class->losses(net->b, loss_sum, n_correct);
+}
+
+/* Smallest part of a gradient that is sent by itself, in elements. */
 #define MIN_PART ((size_t) 16384)
 
-/* Elements that a convolution works with at once: 4 MiB, and 256 MiB. */
+/* Working memory of a convolution, in elements: 4 MiB, or 256 MiB on a GPU. */
 #define MAX_COLUMNS ((size_t) 1 << 20)
 #define MAX_COLUMNS_GPU ((size_t) 1 << 26)
 
@@ -74,7 +374,7 @@ net_convolution(struct net *net, int input, int kernel, int stride, int n_out,
     return net_add(net, layer);
 }
 
-/* A layer whose output has the form of its input. */
+/* Adds a layer whose output has the dimensions of its input. */
 static int
 net_like(struct net *net, const struct layer_class *class, int input,
          bool relu)
@@ -119,8 +419,8 @@ net_mean_pool(struct net *net, int input)
     return layer;
 }
 
-/* Who reads 'input' before the join comes after it on the way back, and adds
- * to what the join has left there. */
+/* The layer that reads 'input' before the join comes after it in the backward
+ * pass, and adds to the gradient that the join has written. */
 int
 net_join(struct net *net, int input, int main)
 {
@@ -146,7 +446,7 @@ net_join(struct net *net, int input, int main)
     return layer;
 }
 
-/* Which ranges of the gradient leave when. */
+/* Divides the gradient into the parts that are sent together. */
 static void
 make_parts(struct net *net)
 {
@@ -171,8 +471,8 @@ vector(struct net *net, size_t n)
     return backend_alloc(net->b, n * sizeof(float));
 }
 
-/* Convolutions work a few samples at a time: in a cache, or on a GPU with
- * enough at once to keep it busy. */
+/* Allocates the working memory of convolutions, which process as many samples
+ * at a time as fit into it. */
 static void
 alloc_columns(struct net *net)
 {
@@ -197,7 +497,7 @@ alloc_columns(struct net *net)
     }
 }
 
-/* From the end, because layers share what later ones have. */
+/* Starts at the last layer, because layers share memory of later ones. */
 static void
 alloc_layers(struct net *net)
 {
@@ -254,7 +554,7 @@ free_layers(struct net *net)
     backend_free_host(net->b, net->staged_labels);
 }
 
-/* Means of 0 and variances of 1, which survive a larger batch. */
+/* Initial means are 0 and variances 1; both survive a larger batch. */
 static void
 alloc_stats(struct net *net)
 {
@@ -276,7 +576,7 @@ alloc_stats(struct net *net)
     }
 }
 
-void
+static void
 net_resize(struct net *net, int max_batch)
 {
     free_layers(net);
@@ -344,4 +644,3 @@ net_init_weights(const struct model *model, uint64_t seed, float *weights)
         }
     }
 }
-

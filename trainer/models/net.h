@@ -3,31 +3,30 @@
 #ifndef NET_H
 #define NET_H 1
 
-/* A model that is a net of layers, softmax and cross entropy at its end.
+/* Models that are nets of layers with softmax and cross entropy at the end.
  *
  *
  * Motivation
  * ==========
  *
- * An MLP, a convolutional net and a residual net differ in which layers they
- * have.  What they share is here: the flat vectors, the memory, the order of
- * computing, and gradients that leave layer by layer.
+ * An MLP, a convolutional net and a residual net differ only in their layers.
+ * This module has what they share: the flat vectors, the memory, the order of
+ * computations, and sending gradients layer by layer.
  *
  *
  * Usage
  * =====
  *
- * A model's create() makes the net and adds layers, each of which reads the
- * output of an earlier one, and returns it:
+ * A model's create() creates the net and adds layers, each of which reads the
+ * output of an earlier one:
  *
  *    struct net *net = net_create(&model_mlp, config, image);
  *    int layer = net_dense(net, NET_INPUT, 100, true);
  *    net_dense(net, layer, 10, false);
  *    return net_finish(net);
  *
- * The other members of its struct model_class are NET_METHODS.  The layers'
- * parameters follow each other in the flat vector as the layers do: weights,
- * then biases.
+ * The other members of its struct model_class are NET_METHODS.  The flat
+ * vector has the parameters of each layer in order: weights, then biases.
  *
  *
  * Ownership and thread-safety
@@ -39,7 +38,8 @@
 
 #include "trainer/models/model.h"
 
-#define NET_INPUT 0             /* The layer whose output is the samples. */
+#define NET_INPUT 0             /* The input layer: its output is the
+                                 * samples. */
 
 struct net;
 
@@ -47,28 +47,28 @@ struct net *net_create(const struct model_class *,
                        const struct model_config *, struct image);
 struct model *net_finish(struct net *);
 
-/* y = x W + bias, cut at 0 if 'relu'. */
+/* Dense layer: y = x W + bias, with ReLU if 'relu'. */
 int net_dense(struct net *, int input, int n_out, bool relu);
 
-/* A convolution with zeros around the image, so many that with 'stride' 1 the
- * output has the size of the input.  'kernel' is odd.  Without 'bias' what
- * follows is to be a normalisation. */
+/* Convolution, padded with zeros such that with 'stride' 1 the output has the
+ * size of the input.  'kernel' is odd.  Without 'bias', a normalisation must
+ * follow. */
 int net_convolution(struct net *, int input, int kernel, int stride,
                     int n_out, bool bias, bool relu);
 
-/* Batch normalisation.  Only this may read 'input'. */
+/* Batch normalisation.  No other layer may read 'input'. */
 int net_norm(struct net *, int input, bool relu);
 
 int net_max_pool(struct net *, int input, int size);
 int net_mean_pool(struct net *, int input);
 
-/* The end of a residual block: 'main', a normalisation that only this reads,
- * plus the way around it from 'input', cut at 0.  If that has other
- * dimensions, by leaving out pixels and adding channels of 0.  One layer
- * before this reads 'input' too. */
+/* Residual join: adds the shortcut from 'input' to 'main', a normalisation
+ * that no other layer reads, and applies ReLU.  If the dimensions differ, the
+ * shortcut drops pixels and pads channels with 0.  Exactly one earlier layer
+ * reads 'input' too. */
 int net_join(struct net *, int input, int main);
 
-/* The methods of a model that is a net. */
+/* Methods of a model that is a net. */
 void net_destroy(struct model *);
 void net_init_weights(const struct model *, uint64_t seed, float *weights);
 void net_weights_changed(struct model *);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The residual net of 32 layers for small images: three stages of five blocks
- * of 16, 32 and 64 channels, each stage with half the height and width of the
- * one before, ways around without parameters ("option A").  0.46 million
- * parameters for images of three colours.
+/* Residual net of 32 layers for small images: three stages of five blocks with
+ * 16, 32 and 64 channels; each stage halves height and width.  Shortcuts have
+ * no parameters ("option A").  0.46 million parameters for images of three
+ * colours.
  *
- * Batch normalisation is over a worker's own samples, as it is wherever
- * workers do not exchange their statistics: how a batch is split among
- * workers therefore changes the curve a little.  Evaluation goes by the
- * running statistics of the worker that evaluates. */
+ * Batch normalisation uses the samples of one worker, as is usual where
+ * workers do not exchange their statistics, so the division of a batch among
+ * workers changes the learning curve a little.  Evaluation uses the running
+ * statistics of the worker that evaluates. */
 
 #include "trainer/models/net.h"
 
 #define N_STAGES 3
 #define N_BLOCKS 5
-#define N_CHANNELS 16           /* Of the first stage. */
+#define N_CHANNELS 16           /* Channels of the first stage. */
 
-/* Returns the end of a block. */
+/* Returns the last layer of the block. */
 static int
 add_block(struct net *net, int input, int n_channels, int stride)
 {

@@ -3,11 +3,11 @@
 #ifndef SHAPE_H
 #define SHAPE_H 1
 
-/* How wide each layer of a multi-layer perceptron is.
+/* Widths of the layers of a multi-layer perceptron.
  *
- * The shape decides how many parameters a model has and so what an iteration
- * moves over the network.  A search must know that without any arithmetic
- * library, so this is apart from the model.  Plain data of the caller. */
+ * They determine the number of parameters and thus the bytes of an
+ * iteration.  A search needs that without an arithmetic library, so it is
+ * separate from the model.  Plain data of the caller. */
 
 #include <stddef.h>
 
@@ -16,20 +16,20 @@
 #define SHAPE_MAX_PARAMETERS ((size_t) 1 << 26)     /* 256 MiB. */
 
 struct shape {
-    int n;                      /* Widths: at least 2. */
+    int n;                      /* Number of widths, at least 2. */
     int width[SHAPE_MAX_WIDTHS];    /* Inputs first, classes last. */
 };
 
-/* Reads "64,512,512,10".  Returns NULL or a message. */
+/* Parses "64,512,512,10".  Returns NULL or a message. */
 char *shape_from_string(const char *, struct shape *);
 char *shape_check(const struct shape *);
 
-/* Weights and biases of all layers. */
+/* Returns the number of weights and biases of all layers. */
 size_t shape_n_parameters(const struct shape *);
 int shape_inputs(const struct shape *);
 int shape_classes(const struct shape *);
 
-/* "64,512,512,10"; the caller frees it. */
+/* Returns text such as "64,512,512,10", which the caller frees. */
 char *shape_to_string(const struct shape *);
 
 #endif /* trainer/models/shape.h */

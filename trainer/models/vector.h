@@ -9,10 +9,10 @@
  * Motivation
  * ==========
  *
- * The tasks whose parameters are keys of a store spend their time in sums of
- * products of some hundred floats.  A compiler may not reorder a sum, so the
- * lanes are written out; and the order is the same whatever the processor has,
- * so results are, too.
+ * Tasks with a key store spend their time in sums of products of some hundred
+ * floats.  A compiler may not reorder a sum, so these functions use vectors
+ * explicitly.  The order of a sum is the same on every processor, and so is
+ * its result.
  *
  *
  * Ownership and thread-safety
@@ -30,8 +30,8 @@ void vector_add(size_t n, float factor, const float *x, float *y);
 /* y = factor * x. */
 void vector_scale(size_t n, float factor, const float *x, float *y);
 
-/* AdaGrad: makes of a gradient 'g' what to add to the vector, in its place,
- * and what to add to its sum of squares. */
+/* AdaGrad: replaces a gradient 'g' by the change of the vector, and stores the
+ * change of its sum of squares. */
 void vector_adagrad(size_t n, float rate, const float *sum, float *g,
                     float *add_to_sum);
 
