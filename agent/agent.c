@@ -423,7 +423,7 @@ run_lease(struct agent *a, long long now)
     }
     if (a->decided) {
         ACTUATORS_CALL (a, set_lease, until, a->wanted.default_dscp);
-        ACTUATORS_CALL (a, set_min_share, a->wanted.guard);
+        ACTUATORS_CALL (a, set_min_share, a->wanted.min_share);
         ACTUATORS_CALL (a, set_congestion, &a->wanted.congestion);
     }
 }

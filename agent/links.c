@@ -57,8 +57,9 @@ links_left(double capacity, double before, double floor, double beside,
 static double
 left_bps(const struct agent *a, const char *job)
 {
-    double floor = a->wanted.guard == SHIM_GUARD_UNTOLD
-                   ? FLOOR : (double) a->wanted.guard / SHIM_GUARD_UNIT;
+    uint32_t min_share = a->wanted.min_share;
+    double floor = (min_share == SHIM_MIN_SHARE_DEFAULT ? FLOOR
+                    : (double) min_share / SHIM_MIN_SHARE_UNIT);
     double before = 0, beside = 0;
     size_t n_beside = 0;
     struct shim_slot own, row;

@@ -32,7 +32,7 @@ wanted_init(struct wanted *w, struct ovsdb_idl *idl, const char *host)
 
     memset(w, 0, sizeof *w);
     w->host = xstrdup(host);
-    w->guard = SHIM_GUARD_UNTOLD;
+    w->min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&w->congestion, 0xff, sizeof w->congestion);
     hmap_init(&w->jobs);
 
@@ -115,11 +115,11 @@ queue_of_level(int64_t level)
 }
 
 static uint32_t
-get_guard(const struct hostsrec_host_wanted *db)
+get_min_share(const struct hostsrec_host_wanted *db)
 {
     return (db->n_guard_share
-            ? round(MIN(MAX(db->guard_share[0], 0), 1) * SHIM_GUARD_UNIT)
-            : SHIM_GUARD_UNTOLD);
+            ? round(MIN(MAX(db->guard_share[0], 0), 1) * SHIM_MIN_SHARE_UNIT)
+            : SHIM_MIN_SHARE_DEFAULT);
 }
 
 static uint32_t
@@ -131,7 +131,7 @@ get_congestion_share(const struct hostsrec_host_wanted *db, const char *key)
                          * SHIM_CONGESTION_UNIT);
         }
     }
-    return SHIM_CONGESTION_UNTOLD;
+    return SHIM_CONGESTION_DEFAULT;
 }
 
 static struct shim_congestion
@@ -155,7 +155,7 @@ take_row(struct wanted *w, const struct hostsrec_host_wanted *db)
     w->version = db->version;
     w->generation = db->generation;
     w->default_dscp = db->default_dscp;
-    w->guard = get_guard(db);
+    w->min_share = get_min_share(db);
     w->congestion = get_congestion(db);
     for (size_t i = 0; i < db->n_level; i++) {
         row = get_row(w, db->key_level[i]);
@@ -194,7 +194,7 @@ row_to_string(const struct hostsrec_host_wanted *db)
 
     ds_put_format(&s, "%"PRId64" %"PRId64" %"PRId64" %"PRId64" %"PRIu32,
                   db->version, db->generation, db->lease_ms,
-                  db->default_dscp, get_guard(db));
+                  db->default_dscp, get_min_share(db));
     ds_put_format(&s, " %"PRIu32" %"PRIu32" %"PRIu32, congestion.gamma,
                   congestion.beta, congestion.floor);
     for (size_t i = 0; i < db->n_level; i++) {

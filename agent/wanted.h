@@ -48,11 +48,11 @@ struct wanted {
     int64_t version;
     int64_t generation;
     uint8_t default_dscp;       /* 0 before the first. */
-    struct shim_congestion congestion;  /* SHIM_CONGESTION_UNTOLD where the
+    struct shim_congestion congestion;  /* SHIM_CONGESTION_DEFAULT where the
                                          * controller does not say. */
-    uint32_t guard;             /* As in struct shim_guard, SHIM_GUARD_UNTOLD
-                                 * before the first and if the controller does
-                                 * not say. */
+    uint32_t min_share;         /* As in struct shim_min_share; the default
+                                 * before the first row, and if it has
+                                 * none. */
     struct hmap jobs;           /* Contains struct wanted_job, by name. */
 };
 

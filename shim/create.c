@@ -119,8 +119,8 @@ get_ports(void *s_, struct shim_ports *ports)
     snprintf(ports->host, sizeof ports->host, "%s", port_iface(s->host));
     snprintf(ports->uplink, sizeof ports->uplink, "%s",
              port_iface(s->uplink));
-    ports->turns = loop_turns(s->loop);
-    ports->turn_age_ns = loop_turn_age_ns(s->loop);
+    ports->polls = loop_turns(s->loop);
+    ports->poll_age_ns = loop_turn_age_ns(s->loop);
 }
 
 static int
@@ -130,7 +130,7 @@ be_taken_over(void *s_, uint32_t step, struct shim_state *state)
     int error;
 
     state->rate_bps = forward_rate(s->forward);
-    state->guard = forward_guard(s->forward);
+    state->min_share = forward_guard(s->forward);
     error = takeover_step(s, step);
     if (s->old_side.leaving) {
         server_abandon(s->server);
@@ -143,8 +143,8 @@ static int
 get_connections(void *s_, void *body, size_t *size)
 {
     const struct shim_connections nothing = { .law = {
-        .gamma = SHIM_CONGESTION_UNTOLD, .beta = SHIM_CONGESTION_UNTOLD,
-        .floor = SHIM_CONGESTION_UNTOLD,
+        .gamma = SHIM_CONGESTION_DEFAULT, .beta = SHIM_CONGESTION_DEFAULT,
+        .floor = SHIM_CONGESTION_DEFAULT,
     } };
     struct shim *s = s_;
 

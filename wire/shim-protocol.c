@@ -3,133 +3,151 @@
 #include "wire/shim-protocol.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <stdbool.h>
 #include <string.h>
 
-/* Returns 0 if 'length' bytes are a body of whole elements of 'size'. */
-static int
-check_array(size_t length, size_t size)
+/* Each checks one element of a body, which is aligned.  Returns true if its
+ * values are allowed. */
+
+static bool
+check_lease(const void *lease_)
 {
-    return length % size ? EPROTO : 0;
+    const struct shim_lease *lease = lease_;
+
+    return lease->default_dscp <= 63;
 }
 
-static int
-check_exactly(size_t length, size_t size)
+static bool
+check_slot(const void *slot_)
 {
-    return length == size ? 0 : EPROTO;
-}
+    const struct shim_slot *slot = slot_;
 
-static int
-check_lease(const struct shim_lease *lease)
-{
-    return lease->default_dscp > 63 ? EINVAL : 0;
-}
-
-static int
-check_slot(const struct shim_slot *slot)
-{
     return (slot->slot && slot->slot < SHIM_MAX_SLOTS
             && slot->level < SHIM_N_LEVELS && slot->dscp <= 63
-            && memchr(slot->name, '\0', sizeof slot->name)) ? 0 : EINVAL;
+            && memchr(slot->name, '\0', sizeof slot->name));
 }
 
-static int
-check_key(const struct shim_flow_key *key)
+static bool
+check_slot_number(const void *slot_)
+{
+    const uint16_t *slot = slot_;
+
+    return *slot && *slot < SHIM_MAX_SLOTS;
+}
+
+static bool
+check_key(const void *key_)
 {
     static const uint8_t zeros[12];
+    const struct shim_flow_key *key = key_;
 
-    if (key->pad || (key->protocol != 6 && key->protocol != 17)) {
-        return EINVAL;
-    }
-    if (key->family == 4) {
-        return (memcmp(key->local + 4, zeros, sizeof zeros)
-                || memcmp(key->remote + 4, zeros, sizeof zeros)) ? EINVAL : 0;
-    }
-    return key->family == 6 ? 0 : EINVAL;
+    return (!key->pad
+            && (key->protocol == IPPROTO_TCP || key->protocol == IPPROTO_UDP)
+            && (key->family == 6
+                || (key->family == 4
+                    && !memcmp(key->local + 4, zeros, sizeof zeros)
+                    && !memcmp(key->remote + 4, zeros, sizeof zeros))));
 }
 
-static int
-check_flow(const struct shim_flow *flow)
+static bool
+check_flow(const void *flow_)
 {
-    return (flow->slot < SHIM_MAX_SLOTS && !flow->pad
-            ? check_key(&flow->key) : EINVAL);
+    const struct shim_flow *flow = flow_;
+
+    return flow->slot < SHIM_MAX_SLOTS && !flow->pad && check_key(&flow->key);
 }
 
-static int
-check_rate(const struct shim_rate *rate)
+static bool
+check_rate(const void *rate_)
 {
-    return (rate->bps >= SHIM_MIN_RATE && rate->bps <= SHIM_MAX_RATE
-            ? 0 : EINVAL);
+    const struct shim_rate *rate = rate_;
+
+    return rate->bps >= SHIM_MIN_RATE && rate->bps <= SHIM_MAX_RATE;
 }
 
-static int
-check_guard(const struct shim_guard *guard)
+static bool
+check_min_share(const void *min_share_)
 {
-    return (guard->share <= SHIM_GUARD_UNIT
-            || guard->share == SHIM_GUARD_UNTOLD ? 0 : EINVAL);
+    const struct shim_min_share *min_share = min_share_;
+
+    return (min_share->share <= SHIM_MIN_SHARE_UNIT
+            || min_share->share == SHIM_MIN_SHARE_DEFAULT);
 }
 
-static int
-check_take_over(const struct shim_take_over *t)
+static bool
+check_take_over(const void *take_over_)
 {
-    return (t->step == SHIM_STEP_STOP || t->step == SHIM_STEP_LEAVE
-            ? 0 : EINVAL);
+    const struct shim_take_over *take_over = take_over_;
+
+    return (take_over->step == SHIM_STEP_STOP
+            || take_over->step == SHIM_STEP_LEAVE);
 }
 
-static int
-check_capture(const struct shim_capture *c)
+static bool
+check_capture(const void *capture_)
 {
+    const struct shim_capture *c = capture_;
+
     return (c->slot < SHIM_MAX_SLOTS && c->all <= 1 && !(c->all && c->slot)
-            && c->snap && c->snap <= SHIM_MAX_SNAP ? 0 : EINVAL);
+            && c->snap && c->snap <= SHIM_MAX_SNAP);
 }
 
-static int
-check_congestion(const struct shim_congestion *c)
+static bool
+is_congestion_share(uint32_t share)
 {
-    const uint32_t shares[] = { c->gamma, c->beta, c->floor };
-
-    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
-        if (shares[i] > SHIM_CONGESTION_UNIT
-            && shares[i] != SHIM_CONGESTION_UNTOLD) {
-            return EINVAL;
-        }
-    }
-    return c->gamma < SHIM_CONGESTION_UNIT / 2 ? EINVAL : 0;
+    return share <= SHIM_CONGESTION_UNIT || share == SHIM_CONGESTION_DEFAULT;
 }
 
-static int
-check_bins(const struct shim_bins_since *b)
+static bool
+check_congestion(const void *congestion_)
 {
+    const struct shim_congestion *c = congestion_;
+
+    return (is_congestion_share(c->gamma) && is_congestion_share(c->beta)
+            && is_congestion_share(c->floor)
+            && c->gamma >= SHIM_CONGESTION_UNIT / 2);
+}
+
+static bool
+check_bins(const void *bins_)
+{
+    const struct shim_bins_since *b = bins_;
+
     return (b->slot && b->slot < SHIM_MAX_SLOTS && !b->pad[0] && !b->pad[1]
-            && !b->pad[2] ? 0 : EINVAL);
+            && !b->pad[2]);
 }
 
-/* Copies each element to where it is aligned before it is looked at. */
-#define CHECK_EACH(TYPE, CHECK)                                         \
-    do {                                                                \
-        int error_ = check_array(length, sizeof(TYPE));                 \
-                                                                        \
-        for (size_t i = 0; !error_ && i < length / sizeof(TYPE); i++) { \
-            TYPE element_;                                              \
-                                                                        \
-            memcpy(&element_, (const char *) body + i * sizeof element_, \
-                   sizeof element_);                                    \
-            error_ = CHECK(&element_);                                  \
-        }                                                               \
-        return error_;                                                  \
-    } while (0)
+struct body_rule {
+    size_t size;                /* Of an element; 0: no body. */
+    bool is_array;              /* Any number of elements, not only one. */
+    bool (*check)(const void *element); /* NULL: all values are allowed. */
+};
 
-static int
-check_slot_number(const uint16_t *slot)
+/* Returns the rule for requests of 'type', NULL if there are none. */
+static const struct body_rule *
+find_rule(uint16_t type)
 {
-    return *slot && *slot < SHIM_MAX_SLOTS ? 0 : EINVAL;
-}
+    static const struct body_rule no_body = { .size = 0 };
+    static const struct body_rule rules[] = {
+        [SHIM_LEASE] = { sizeof(struct shim_lease), false, check_lease },
+        [SHIM_SLOT_SET] = { sizeof(struct shim_slot), true, check_slot },
+        [SHIM_SLOT_CLEAR] = { sizeof(uint16_t), true, check_slot_number },
+        [SHIM_FLOW_ADD] = { sizeof(struct shim_flow), true, check_flow },
+        [SHIM_FLOW_DELETE] = { sizeof(struct shim_flow_key), true, check_key },
+        [SHIM_RATE] = { sizeof(struct shim_rate), false, check_rate },
+        [SHIM_FLOW_PAGE] = { sizeof(struct shim_cursor), false, NULL },
+        [SHIM_MIN_SHARE] = { sizeof(struct shim_min_share), false,
+                             check_min_share },
+        [SHIM_TAKE_OVER] = { sizeof(struct shim_take_over), false,
+                             check_take_over },
+        [SHIM_CAPTURE] = { sizeof(struct shim_capture), false,
+                           check_capture },
+        [SHIM_CONGESTION] = { sizeof(struct shim_congestion), false,
+                              check_congestion },
+        [SHIM_BINS] = { sizeof(struct shim_bins_since), false, check_bins },
+    };
 
-/* Checks the 'length' bytes at 'body' as the body of a request of 'type'.
- * Returns 0, EPROTO if its size is wrong, EINVAL if a value is, or EOPNOTSUPP
- * if there is no such request. */
-int
-protocol_check_body(uint16_t type, const void *body, size_t length)
-{
     switch (type) {
     case SHIM_HELLO:
     case SHIM_SLOT_LIST:
@@ -138,60 +156,34 @@ protocol_check_body(uint16_t type, const void *body, size_t length)
     case SHIM_SUBSCRIBE:
     case SHIM_PORTS:
     case SHIM_CONNECTIONS:
-        return check_exactly(length, 0);
-    case SHIM_LEASE:
-        if (check_exactly(length, sizeof(struct shim_lease))) {
-            return EPROTO;
-        }
-        CHECK_EACH(struct shim_lease, check_lease);
-    case SHIM_SLOT_SET:
-        CHECK_EACH(struct shim_slot, check_slot);
-    case SHIM_SLOT_CLEAR:
-        CHECK_EACH(uint16_t, check_slot_number);
-    case SHIM_FLOW_ADD:
-        CHECK_EACH(struct shim_flow, check_flow);
-    case SHIM_FLOW_DELETE:
-        CHECK_EACH(struct shim_flow_key, check_key);
-    case SHIM_RATE:
-        if (check_exactly(length, sizeof(struct shim_rate))) {
-            return EPROTO;
-        }
-        CHECK_EACH(struct shim_rate, check_rate);
-    case SHIM_FLOW_PAGE:
-        return check_exactly(length, sizeof(struct shim_cursor));
-    case SHIM_GUARD:
-        if (check_exactly(length, sizeof(struct shim_guard))) {
-            return EPROTO;
-        }
-        CHECK_EACH(struct shim_guard, check_guard);
-    case SHIM_TAKE_OVER:
-        if (check_exactly(length, sizeof(struct shim_take_over))) {
-            return EPROTO;
-        }
-        CHECK_EACH(struct shim_take_over, check_take_over);
-    case SHIM_CAPTURE:
-        if (check_exactly(length, sizeof(struct shim_capture))) {
-            return EPROTO;
-        }
-        CHECK_EACH(struct shim_capture, check_capture);
-    case SHIM_CONGESTION:
-        if (check_exactly(length, sizeof(struct shim_congestion))) {
-            return EPROTO;
-        }
-        CHECK_EACH(struct shim_congestion, check_congestion);
-    case SHIM_BINS:
-        if (check_exactly(length, sizeof(struct shim_bins_since))) {
-            return EPROTO;
-        }
-        CHECK_EACH(struct shim_bins_since, check_bins);
+        return &no_body;
     default:
-        return EOPNOTSUPP;
+        return (type < sizeof rules / sizeof *rules && rules[type].size
+                ? &rules[type] : NULL);
     }
 }
 
-/* Looks whether the 'size' bytes at 'data' begin with a whole message, and
- * copies its header to '*msg' if so.  Returns 0 if they do, EAGAIN if more
- * bytes are needed, or EPROTO if this can never become a message. */
+int
+protocol_check_body(uint16_t type, const void *body, size_t length)
+{
+    const struct body_rule *rule = find_rule(type);
+    _Alignas(8) char element[sizeof(struct shim_slot)];
+
+    if (!rule) {
+        return EOPNOTSUPP;
+    }
+    if (rule->is_array ? length % rule->size : length != rule->size) {
+        return EPROTO;
+    }
+    for (size_t at = 0; at < length && rule->check; at += rule->size) {
+        memcpy(element, (const char *) body + at, rule->size);
+        if (!rule->check(element)) {
+            return EINVAL;
+        }
+    }
+    return 0;
+}
+
 int
 protocol_next(const void *data, size_t size, struct shim_msg *msg)
 {

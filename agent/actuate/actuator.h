@@ -190,7 +190,7 @@ actuator_set_lease(struct actuator *a, long long until, uint8_t default_dscp)
 }
 
 /* Sets the minimum share of the uplink of each level with queued traffic, as
- * in struct shim_guard. */
+ * in struct shim_min_share. */
 static inline void
 actuator_set_min_share(struct actuator *a, uint32_t share)
 {

@@ -195,7 +195,7 @@ void
 bypass_received(struct bypass *b, const struct shim_ports *ports)
 {
     if (ports) {
-        watchdog_received(&b->watchdog, ports->turns, ports->turn_age_ns);
+        watchdog_received(&b->watchdog, ports->polls, ports->poll_age_ns);
         store_ports(b, ports);
     } else {
         watchdog_received(&b->watchdog, 1, 0);

@@ -71,7 +71,7 @@ struct shim_actuator {
     long long lease_until;      /* LLONG_MIN before the first set_lease(). */
     uint8_t default_dscp;       /* Of traffic that belongs to no job. */
     bool lease_dirty;           /* Send the lease now, not at 'next_lease'. */
-    uint32_t min_share;         /* As in struct shim_guard. */
+    uint32_t min_share;         /* As in struct shim_min_share. */
     bool min_share_dirty;       /* 'min_share' must be sent. */
     struct shim_congestion congestion;
     bool congestion_dirty;      /* 'congestion' must be sent. */
@@ -111,7 +111,7 @@ shim_actuator_create(const char *path, const struct bypass_ports *bypass,
     traffic_init(&s->traffic);
     watched_init(&s->watched);
     s->lease_until = LLONG_MIN;
-    s->min_share = SHIM_GUARD_UNTOLD;
+    s->min_share = SHIM_MIN_SHARE_DEFAULT;
     memset(&s->congestion, 0xff, sizeof s->congestion);
     s->next_lease = s->next_sync = LLONG_MAX;
     s->last_error = -1;
@@ -499,8 +499,8 @@ try_to_connect(struct shim_actuator *s, long long now)
     }
     s->last_rx = now;
     s->lease_dirty = true;
-    s->min_share_dirty = s->min_share != SHIM_GUARD_UNTOLD;
-    s->congestion_dirty = s->congestion.gamma != SHIM_CONGESTION_UNTOLD;
+    s->min_share_dirty = s->min_share != SHIM_MIN_SHARE_DEFAULT;
+    s->congestion_dirty = s->congestion.gamma != SHIM_CONGESTION_DEFAULT;
     s->next_stats = now;
     bypass_connected(s->bypass, shim_client_fd(s->conn), now);
     request_tables(s);
@@ -573,10 +573,10 @@ send_lease(struct shim_actuator *s, long long now)
 static void
 send_min_share(struct shim_actuator *s)
 {
-    struct shim_guard guard = { .share = s->min_share };
+    struct shim_min_share min_share = { .share = s->min_share };
 
     s->min_share_dirty = false;
-    send_request(s, SHIM_GUARD, &guard, sizeof guard);
+    send_request(s, SHIM_MIN_SHARE, &min_share, sizeof min_share);
 }
 
 static void

@@ -40,7 +40,7 @@ struct tc_class
 tc_class_of(const struct tc_plan *plan, int mtu, int level)
 {
     uint64_t rate = plan->rate_bps;
-    uint64_t min_rate = (double) rate * plan->min_share / SHIM_GUARD_UNIT;
+    uint64_t min_rate = (double) rate * plan->min_share / SHIM_MIN_SHARE_UNIT;
 
     /* 250 us at the rate, but at least two packets: HTB counts whole packets
      * and would otherwise be late at each of them. */

@@ -23,7 +23,7 @@
 VLOG_DEFINE_THIS_MODULE(tc);
 
 #define CHECK_MS 1000           /* Between checks of the interfaces. */
-#define DEFAULT_MIN_SHARE (SHIM_GUARD_UNIT / 50)
+#define DEFAULT_MIN_SHARE (SHIM_MIN_SHARE_UNIT / 50)
 
 struct managed_iface {
     struct tc_iface iface;
@@ -39,7 +39,7 @@ struct tc {
     long long lease_until;      /* LLONG_MIN before the first set_lease(): the
                                  * queues of a previous agent stay. */
     bool ordered;               /* The lease is valid, at the last check. */
-    uint32_t min_share;         /* As in struct shim_guard. */
+    uint32_t min_share;         /* As in struct shim_min_share. */
     long long next;             /* time_msec() of the next check. */
 };
 
@@ -123,7 +123,7 @@ tc_set_min_share(struct actuator *a, uint32_t share)
 {
     struct tc *tc = tc_cast(a);
 
-    if (share == SHIM_GUARD_UNTOLD) {
+    if (share == SHIM_MIN_SHARE_DEFAULT) {
         share = DEFAULT_MIN_SHARE;
     }
     if (share != tc->min_share) {

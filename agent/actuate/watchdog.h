@@ -27,7 +27,7 @@
  *    watchdog_init(&w, now);
  *    watchdog_connected(&w, now);
  *    watchdog_requested(&w, now);                  // Sent SHIM_PORTS.
- *    watchdog_received(&w, ports.turns, ports.turn_age_ns);
+ *    watchdog_received(&w, ports.polls, ports.poll_age_ns);
  *    watchdog_disconnected(&w, now);
  *    watchdog_died(&w);                            // The process has exited.
  *    if (watchdog_wants_progress(&w, now)) {

@@ -353,13 +353,13 @@ cc_turn(struct cc *cc, uint64_t now)
     sweep(cc, now);
 }
 
-/* Sets what the controller's policy says; SHIM_CONGESTION_UNTOLD leaves what
+/* Sets what the controller's policy says; SHIM_CONGESTION_DEFAULT leaves what
  * the shim began with. */
 void
 cc_set_law(struct cc *cc, const struct shim_congestion *told)
 {
     struct cc_law law = CC_LAW_DEFAULT;
-    uint32_t untold = SHIM_CONGESTION_UNTOLD;
+    uint32_t untold = SHIM_CONGESTION_DEFAULT;
 
     __atomic_store_n(&cc->gamma, told->gamma == untold ? law.gamma * UNIT
                      : told->gamma, __ATOMIC_RELAXED);

@@ -210,10 +210,10 @@ set_rate(const struct server_config *c, const char *body)
 static int
 set_min_share(const struct server_config *c, const char *body)
 {
-    struct shim_guard guard;
+    struct shim_min_share min_share;
 
-    memcpy(&guard, body, sizeof guard);
-    c->set_min_share(c->aux, guard.share);
+    memcpy(&min_share, body, sizeof min_share);
+    c->set_min_share(c->aux, min_share.share);
     return 0;
 }
 
@@ -266,7 +266,7 @@ request_execute(const struct server_config *c, uint16_t type,
         return delete_flows(c, body, size);
     case SHIM_RATE:
         return set_rate(c, body);
-    case SHIM_GUARD:
+    case SHIM_MIN_SHARE:
         return set_min_share(c, body);
     case SHIM_CONGESTION:
         return set_congestion(c, body);

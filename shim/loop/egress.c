@@ -45,7 +45,7 @@ struct egress {
 
     /* The control thread writes, the forwarding thread reads. */
     uint64_t rate_bps;
-    uint32_t guard;             /* As in struct shim_guard. */
+    uint32_t guard;             /* As in struct shim_min_share. */
 };
 
 static uint32_t
@@ -145,7 +145,7 @@ egress_create(const struct egress_config *config)
     }
     e->config = *config;
     e->rate_bps = config->rate_bps;
-    e->guard = e->guard_applied = SHIM_GUARD_UNTOLD;
+    e->guard = e->guard_applied = SHIM_MIN_SHARE_DEFAULT;
     e->queues = rank_queues_create(
         queued_packets(config->rate_bps, config->mtu),
         max_frame(config->mtu));

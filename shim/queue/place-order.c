@@ -10,22 +10,22 @@ place_order_init(struct place_order *po, uint32_t quantum)
 {
     memset(po, 0, sizeof *po);
     po->quantum = quantum;
-    place_order_set_guard(po, SHIM_GUARD_UNTOLD);
+    place_order_set_guard(po, SHIM_MIN_SHARE_DEFAULT);
 }
 
 /* Lets each level that waits have 'share' of what is sent, in millionths, or
- * SHIM_GUARD_UNTOLD.  A gain is rounded up: a floor is at least that. */
+ * SHIM_MIN_SHARE_DEFAULT.  A gain is rounded up: a floor is at least that. */
 void
 place_order_set_guard(struct place_order *po, uint32_t share)
 {
     for (uint64_t n = 1; n < SHIM_N_LEVELS; n++) {
         uint64_t floor = 1, rest = n * PLACE_ORDER_FLOOR;
 
-        if (share != SHIM_GUARD_UNTOLD) {
-            uint64_t equal = SHIM_GUARD_UNIT / (n + 1);
+        if (share != SHIM_MIN_SHARE_DEFAULT) {
+            uint64_t equal = SHIM_MIN_SHARE_UNIT / (n + 1);
 
             floor = share < equal ? share : equal;
-            rest = SHIM_GUARD_UNIT - n * floor;
+            rest = SHIM_MIN_SHARE_UNIT - n * floor;
         }
         po->gain[n] = ((floor << PLACE_ORDER_CREDIT) + rest - 1) / rest;
     }

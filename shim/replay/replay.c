@@ -172,7 +172,7 @@ begin(struct replay *r)
         return duplicate("no memory");
     }
     r->port_dropped = count_port_dropped(r);
-    forward_set_guard(r->forward, r->rules->guard);
+    forward_set_guard(r->forward, r->rules->min_share);
     for (size_t i = 0; i < r->rules->n_jobs; i++) {
         bursts_reset(r->bursts, r->rules->jobs[i].slot);
         job_slots_set(r->slots, &r->rules->jobs[i]);

@@ -235,7 +235,7 @@ static void
 read_top(struct replay_rules *rules, const struct json_at *top)
 {
     const struct json_at *jobs;
-    double guard;
+    double min_share;
 
     json_ignore(top, "$schema");
     json_ignore(top, "description");
@@ -249,9 +249,9 @@ read_top(struct replay_rules *rules, const struct json_at *top)
                                  1500);
     rules->tag = json_bool_or(top, "tag", true);
     rules->default_dscp = json_integer_or(top, "default_dscp", 0, 63, 0);
-    guard = json_number_or(top, "guard_share", 0, 1, -1);
-    rules->guard = guard < 0 ? SHIM_GUARD_UNTOLD
-                   : guard * SHIM_GUARD_UNIT + 0.5;
+    min_share = json_number_or(top, "guard_share", 0, 1, -1);
+    rules->min_share = (min_share < 0 ? SHIM_MIN_SHARE_DEFAULT
+                        : min_share * SHIM_MIN_SHARE_UNIT + 0.5);
     jobs = json_array(top, "jobs", 0, MAX_JOBS);
     rules->n_jobs = json_n(jobs);
     rules->jobs = allocate(rules->n_jobs, sizeof *rules->jobs);

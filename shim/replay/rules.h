@@ -61,7 +61,7 @@ struct replay_rules {
     uint32_t mtu;
     bool tag;
     uint8_t default_dscp;
-    uint32_t guard;             /* As in struct shim_guard. */
+    uint32_t min_share;         /* As in struct shim_min_share. */
 
     struct replay_prefix *addresses;    /* The host's. */
     size_t n_addresses;

@@ -19,8 +19,8 @@ check(const struct replay_rules *rules)
     struct shim_flow_key key = { .family = 4, .protocol = 6 };
 
     must(rules->rate_bps >= SHIM_MIN_RATE && rules->rate_bps <= SHIM_MAX_RATE);
-    must(rules->guard <= SHIM_GUARD_UNIT
-         || rules->guard == SHIM_GUARD_UNTOLD);
+    must(rules->min_share <= SHIM_MIN_SHARE_UNIT
+         || rules->min_share == SHIM_MIN_SHARE_DEFAULT);
     must(rules->n_addresses || rules->n_macs);
     must(!protocol_check_body(SHIM_SLOT_SET, rules->jobs,
                               rules->n_jobs * sizeof *rules->jobs));

@@ -58,7 +58,7 @@ static void
 set_min_share(void *aux, uint32_t share)
 {
     (void) aux;
-    must(share <= SHIM_GUARD_UNIT || share == SHIM_GUARD_UNTOLD);
+    must(share <= SHIM_MIN_SHARE_UNIT || share == SHIM_MIN_SHARE_DEFAULT);
 }
 
 static void
@@ -67,7 +67,7 @@ set_congestion(void *aux, const struct shim_congestion *law)
     (void) aux;
     must(law->gamma >= SHIM_CONGESTION_UNIT / 2);
     must(law->beta <= SHIM_CONGESTION_UNIT
-         || law->beta == SHIM_CONGESTION_UNTOLD);
+         || law->beta == SHIM_CONGESTION_DEFAULT);
 }
 
 /* By turns what may be told and what may not. */

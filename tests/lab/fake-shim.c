@@ -209,7 +209,7 @@ handle(const struct shim_msg *msg, const void *body, size_t size)
     case SHIM_LEASE:
         printf("lease %u %u\n", lease->ms, lease->default_dscp);
         break;
-    case SHIM_GUARD:
+    case SHIM_MIN_SHARE:
         printf("guard %u\n", *(const uint32_t *) body);
         break;
     case SHIM_CONGESTION:

@@ -115,9 +115,9 @@ rate(struct shim_client *c, char *argv[])
 static int
 guard(struct shim_client *c, char *argv[])
 {
-    struct shim_guard g = { .share = strtoul(argv[0], NULL, 10) };
+    struct shim_min_share g = { .share = strtoul(argv[0], NULL, 10) };
 
-    return ask(c, SHIM_GUARD, &g, sizeof g);
+    return ask(c, SHIM_MIN_SHARE, &g, sizeof g);
 }
 
 static int

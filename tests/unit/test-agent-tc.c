@@ -95,7 +95,8 @@ static void
 keeps_a_share_for_each_level(void **state OVS_UNUSED)
 {
     const struct tc_plan plan = {
-        .rate_bps = 50000000, .min_share = SHIM_GUARD_UNIT / 50, .ordered = true,
+        .rate_bps = 50000000, .min_share = SHIM_MIN_SHARE_UNIT / 50,
+        .ordered = true,
     };
     struct tc_class link = tc_class_of(&plan, 1500, -1);
     struct tc_htb_opt opt = tc_class_options(&link);

@@ -148,7 +148,7 @@ the_first_rule_that_fits_decides(void **state)
     assert_int_equal(rules->jobs[0].dscp, 48);
     assert_int_equal(rules->jobs[1].dscp, 8);
     assert_int_equal(rules->jobs[1].rank, 1);
-    assert_int_equal(rules->guard, SHIM_GUARD_UNTOLD);
+    assert_int_equal(rules->min_share, SHIM_MIN_SHARE_DEFAULT);
     replay_rules_destroy(rules);
 }
 

@@ -37,7 +37,7 @@ static struct {
     struct bursts *bursts;
     struct tap *tap;
     uint64_t rate, now;
-    uint32_t guard;
+    uint32_t min_share;
     struct shim_congestion congestion;
     size_t learned;             /* Bytes, 0: not to be told now. */
 } t;
@@ -67,7 +67,7 @@ static void
 set_min_share(void *aux, uint32_t share)
 {
     (void) aux;
-    t.guard = share;
+    t.min_share = share;
 }
 
 static void
@@ -76,7 +76,7 @@ get_ports(void *aux, struct shim_ports *ports)
     (void) aux;
     strcpy(ports->host, "host");
     strcpy(ports->uplink, "uplink");
-    ports->turns = 17;
+    ports->polls = 17;
 }
 
 static int
@@ -84,7 +84,7 @@ be_taken_over(void *aux, uint32_t step, struct shim_state *state)
 {
     (void) aux;
     state->rate_bps = t.rate;
-    state->guard = t.guard;
+    state->min_share = t.min_share;
     return step == SHIM_STEP_STOP ? 0 : EINVAL;
 }
 
@@ -212,7 +212,7 @@ tables_can_be_written_and_read(void **state)
     struct shim_lease lease = { .ms = 500, .default_dscp = 8 };
     struct shim_rate rate = { .bps = 1000000 };
     static const struct shim_congestion congestion = { 900000, 300000, 1 };
-    struct shim_guard guard = { .share = 20000 };
+    struct shim_min_share min_share = { .share = 20000 };
     struct shim_client *c = open_client();
     struct shim_hello hello;
     struct shim_stats stats;
@@ -231,8 +231,9 @@ tables_can_be_written_and_read(void **state)
     assert_int_equal(ask(c, SHIM_FLOW_ADD, &good_flow, sizeof good_flow,
                          NULL, NULL), 0);
     assert_int_equal(ask(c, SHIM_RATE, &rate, sizeof rate, NULL, NULL), 0);
-    assert_int_equal(ask(c, SHIM_GUARD, &guard, sizeof guard, NULL, NULL), 0);
-    assert_int_equal(t.guard, 20000);
+    assert_int_equal(ask(c, SHIM_MIN_SHARE, &min_share, sizeof min_share, NULL,
+                         NULL), 0);
+    assert_int_equal(t.min_share, 20000);
     assert_int_equal(ask(c, SHIM_CONGESTION, &congestion, sizeof congestion,
                          NULL, NULL), 0);
     assert_memory_equal(&t.congestion, &congestion, sizeof congestion);
@@ -328,8 +329,9 @@ bodies_are_checked(void **state)
 {
     static const struct shim_lease bad_lease = { .default_dscp = 64 };
     static const struct shim_rate no_rate, huge_rate = { .bps = UINT64_MAX };
-    static const struct shim_guard much = { .share = SHIM_GUARD_UNIT + 1 },
-        untold = { .share = SHIM_GUARD_UNTOLD };
+    static const struct shim_min_share
+        much = { .share = SHIM_MIN_SHARE_UNIT + 1 },
+        by_default = { .share = SHIM_MIN_SHARE_DEFAULT };
     static const struct shim_congestion law = { 500000, 0, 0 },
         low = { 499999, 0, 0 }, large = { 500000, 0, 1000001 },
         own = { UINT32_MAX, UINT32_MAX, UINT32_MAX };
@@ -353,9 +355,9 @@ bodies_are_checked(void **state)
         { SHIM_LEASE, &bad_lease, sizeof bad_lease, EINVAL },
         { SHIM_RATE, &no_rate, sizeof no_rate, EINVAL },
         { SHIM_RATE, &huge_rate, sizeof huge_rate, EINVAL },
-        { SHIM_GUARD, &much, sizeof much, EINVAL },
-        { SHIM_GUARD, &much, sizeof much - 1, EPROTO },
-        { SHIM_GUARD, &untold, sizeof untold, 0 },
+        { SHIM_MIN_SHARE, &much, sizeof much, EINVAL },
+        { SHIM_MIN_SHARE, &much, sizeof much - 1, EPROTO },
+        { SHIM_MIN_SHARE, &by_default, sizeof by_default, 0 },
         { SHIM_CONGESTION, &law, sizeof law, 0 },
         { SHIM_CONGESTION, &own, sizeof own, 0 },
         { SHIM_CONGESTION, &low, sizeof low, EINVAL },
@@ -698,13 +700,13 @@ a_successor_hears_all_and_takes_the_name(void **state)
 
     (void) state;
     assert_int_equal(ask(c, SHIM_LEASE, &lease, sizeof lease, NULL, NULL), 0);
-    t.guard = 50000;
+    t.min_share = 50000;
     assert_int_equal(ask(c, SHIM_TAKE_OVER, &stop, sizeof stop, &body, &size),
                      0);
     assert_int_equal(size, sizeof told);
     memcpy(&told, body, sizeof told);
     assert_int_equal(told.rate_bps, t.rate);
-    assert_int_equal(told.guard, 50000);
+    assert_int_equal(told.min_share, 50000);
     assert_int_equal(told.default_dscp, 10);
     assert_int_equal(told.lease_left_ms, 3000);
     assert_int_equal(ask(c, SHIM_TAKE_OVER, &leave, sizeof leave, NULL, NULL),
@@ -769,7 +771,7 @@ ports_are_told(void **state)
     memcpy(&ports, body, sizeof ports);
     assert_string_equal(ports.host, "host");
     assert_string_equal(ports.uplink, "uplink");
-    assert_int_equal(ports.turns, 17);
+    assert_int_equal(ports.polls, 17);
     shim_client_close(c);
 }
 

@@ -152,7 +152,7 @@ guards_each_level_as_it_is_told(void **state)
     } cases[] = {
         { 0, 0, 1000 }, { 20000, 20, 960 }, { 200000, 200, 600 },
         { 500000, 333, 333 },   /* More than there is: equal shares. */
-        { SHIM_GUARD_UNTOLD, 24, 952 },
+        { SHIM_MIN_SHARE_DEFAULT, 24, 952 },
     };
 
     (void) state;

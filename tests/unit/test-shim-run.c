@@ -163,7 +163,7 @@ static void
 twins_change(struct twins *t)
 {
     static const uint32_t guards[] = {
-        0, 20000, 200000, SHIM_GUARD_UNTOLD,
+        0, 20000, 200000, SHIM_MIN_SHARE_DEFAULT,
     };
     uint32_t guard = guards[random() % 4];
 
