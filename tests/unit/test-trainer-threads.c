@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "trainer/loop/node.h"
 #include "trainer/net/address.h"
-#include "trainer/net/heartbeat.h"
+#include "trainer/net/server-watch.h"
 #include "trainer/net/mesh.h"
 #include "trainer/process/control.h"
 #include "trainer/process/options.h"
@@ -51,12 +51,12 @@ check_message(char *error, const char *place)
 static void
 heartbeats_name_the_thread_that_cannot_start(void **state)
 {
-    struct heartbeat *heartbeat;
+    struct server_watch *watch;
 
     n_allowed = 0;
-    check_message(heartbeat_create(NULL, 0, 1000000, &heartbeat),
+    check_message(server_watch_create(NULL, 0, 1000000, &watch),
                   "heartbeats: ");
-    assert_null(heartbeat);
+    assert_null(watch);
 }
 
 static void

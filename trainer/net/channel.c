@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/process/control.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/net/address.h"
-#include "trainer/process/report.h"
+#include "trainer/net/event-loop.h"
+#include "trainer/process/control.h"
 
 #define RETRY_MS 50
 
@@ -58,31 +59,67 @@ channel_end(struct channel *ch)
     ch->name = NULL;
 }
 
-int
-channel_wait(struct control *control, int fd, short events, int64_t deadline)
+/* A descriptor that somebody waits for. */
+struct waiting {
+    int fd;
+    short events;
+    bool ready;
+};
+
+static int
+waiting_wait(void *waiting_, short *events, int64_t *until_us)
 {
-    struct pollfd fds[2] = {
-        { .fd = control ? control_signal_fd(control) : -1, .events = POLLIN },
-        { .fd = fd, .events = events },
-    };
+    const struct waiting *waiting = waiting_;
 
-    for (;;) {
-        int64_t left = deadline - report_monotonic_us();
+    *events = waiting->events;
+    return waiting->fd;
+}
 
-        if (control) {
-            control_run(control);
-            if (control_stopped(control)) {
-                return EINTR;
-            }
+static void
+waiting_run(void *waiting_, short revents)
+{
+    struct waiting *waiting = waiting_;
+
+    waiting->ready = true;
+}
+
+int
+channel_wait(struct control *control, int fd, short events, int64_t until_us)
+{
+    static const struct event_class class = { waiting_wait, waiting_run };
+    struct waiting waiting = { .fd = fd, .events = events };
+    struct event_loop loop;
+    int error = 0;
+
+    event_loop_init(&loop, control, control_stopped);
+    event_loop_add(&loop, &class, &waiting);
+    do {
+        error = event_loop_run(&loop, until_us);
+    } while (!error && !waiting.ready && clock_monotonic_us() < until_us);
+    event_loop_uninit(&loop);
+    return error ? error : waiting.ready ? 0 : ETIMEDOUT;
+}
+
+char *
+channel_await(struct control *control, struct link *link,
+              const struct dispatcher *dispatcher, void *aux,
+              const bool *done, int64_t until_us, bool *final)
+{
+    char *error;
+
+    while (dispatch_frames(link, dispatcher, aux, &error) == DISPATCH_AGAIN) {
+        int status = *done ? 0
+                     : channel_wait(control, link->fd, POLLIN, until_us);
+
+        if (*done) {
+            return NULL;
         }
-        if (fds[1].revents) {
-            return 0;
+        if (status) {
+            *final = status == ECANCELED;
+            return duplicate(strerror(status));
         }
-        if (left <= 0) {
-            return ETIMEDOUT;
-        }
-        poll(fds, 2, left / 1000 + 1);
     }
+    return error ? error : duplicate("closed the connection");
 }
 
 /* One attempt to connect.  '*final' is set if another one is no use. */
@@ -108,72 +145,81 @@ try_connect(struct channel *ch, int64_t deadline, bool *final)
     return status ? channel_failure(ch, duplicate(strerror(status))) : NULL;
 }
 
-/* Receives one frame of 'n' bytes at most into 'body'. */
-static char *
-receive_frame(struct channel *ch, void *body, size_t n, int64_t deadline,
-              bool *final)
+/* The answer to a hello. */
+struct answer {
+    struct frame_welcome *welcome;
+    bool done;
+    char *refusal;              /* The text of FRAME_ABORT, or NULL. */
+};
+
+static bool
+is_awaited(void *answer_, const struct link *link)
 {
-    for (;;) {
-        char *error;
+    const struct answer *answer = answer_;
 
-        switch (link_receive(&ch->link, &error)) {
-        case LINK_HEADER:
-            if (ch->link.frame.body_length > n) {
-                return duplicate("unexpected frame");
-            }
-            link_set_body(&ch->link, body);
-            break;
-        case LINK_FRAME:
-            return NULL;
-        case LINK_END:
-            return error ? error : duplicate("closed the connection");
-        case LINK_AGAIN: {
-            int status = channel_wait(ch->control, ch->link.fd, POLLIN,
-                                      deadline);
+    return !answer->done;
+}
 
-            if (status) {
-                *final = status == EINTR;
-                return duplicate(strerror(status));
-            }
-            break;
-        }
-        }
-    }
+static char *
+begin_answer(void *answer_, struct link *link)
+{
+    link_keep_body(link);
+    return NULL;
+}
+
+static char *
+end_welcome(void *answer_, struct link *link)
+{
+    struct answer *answer = answer_;
+
+    answer->done = true;
+    return frame_welcome_decode(link->body, answer->welcome);
+}
+
+static char *
+end_abort(void *answer_, struct link *link)
+{
+    struct answer *answer = answer_;
+
+    answer->done = true;
+    answer->refusal = message("%.*s", (int) link->frame.body_length,
+                              (const char *) link->body);
+    return NULL;
 }
 
 /* Says hello and waits for the welcome. */
 static char *
 try_hello(struct channel *ch, int64_t deadline, bool *final)
 {
+    static const struct dispatcher dispatcher = {
+        .may_receive = is_awaited,
+        .handlers = {
+            [FRAME_WELCOME] = { begin_answer, end_welcome },
+            [FRAME_ABORT] = { begin_answer, end_abort },
+        },
+    };
+    struct answer answer = { .welcome = &ch->welcome };
     struct frame frame = { .type = FRAME_HELLO };
-    uint8_t body[FRAME_HELLO_LENGTH], answer[FRAME_MAX_TEXT + 1];
+    uint8_t body[FRAME_HELLO_LENGTH];
     char *error;
 
     frame_hello_encode(&ch->hello, body);
     link_send_copy(&ch->link, &frame, body);
     link_flush(&ch->link);              /* An error shows when receiving. */
-    error = receive_frame(ch, answer, FRAME_MAX_TEXT, deadline, final);
-    if (error) {
-        return channel_failure(ch, error);
-    }
-    *final = true;
-    switch (ch->link.frame.type) {
-    case FRAME_WELCOME:
-        error = frame_welcome_decode(answer, &ch->welcome);
+    error = channel_await(ch->control, &ch->link, &dispatcher, &answer,
+                          &answer.done, deadline, final);
+    *final = *final || answer.done;
+    error = error ? error : answer.refusal;
+    if (!error) {
         ch->hello.epoch = ch->welcome.epoch;
-        return error ? channel_failure(ch, error) : NULL;
-    case FRAME_ABORT:
-        answer[ch->link.frame.body_length] = '\0';
-        return channel_failure(ch, duplicate((char *) answer));
-    default:
-        return channel_failure(ch, duplicate("did not answer a hello"));
     }
+    return error ? channel_failure(ch, error) : NULL;
 }
 
 char *
 channel_open(struct channel *ch, int64_t timeout_us)
 {
-    int64_t deadline = report_monotonic_us() + timeout_us;
+    int64_t deadline = clock_monotonic_us() + timeout_us;
     char *last = NULL;          /* Says more than that time is over. */
 
     for (;;) {
@@ -190,13 +236,13 @@ channel_open(struct channel *ch, int64_t timeout_us)
             return NULL;
         }
         channel_close(ch);
-        if (report_monotonic_us() >= deadline && last) {
+        if (clock_monotonic_us() >= deadline && last) {
             free(error);
             return last;
         }
         free(last);
         last = error;
-        if (final || report_monotonic_us() >= deadline) {
+        if (final || clock_monotonic_us() >= deadline) {
             return last;
         }
         poll(NULL, 0, RETRY_MS);

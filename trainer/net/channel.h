@@ -37,6 +37,7 @@
 
 #include <stdint.h>
 
+#include "trainer/net/dispatch.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/link.h"
 
@@ -66,9 +67,15 @@ void channel_close(struct channel *);
 /* Says bye if it can, closes, and frees what the channel has. */
 void channel_end(struct channel *);
 
-/* Waits for 'events' of 'fd' until 'deadline', in microseconds.  Returns 0 or
- * an errno, EINTR if 'control', which may be NULL, says to stop. */
-int channel_wait(struct control *, int fd, short events, int64_t deadline);
+/* Waits for 'events' of 'fd' until 'until_us'.  Returns 0 or an errno:
+ * ECANCELED if 'control', which may be NULL, says to stop. */
+int channel_wait(struct control *, int fd, short events, int64_t until_us);
+
+/* Receives frames until a handler has set '*done'.  Returns NULL or a message;
+ * then '*final' is set if the control says to stop. */
+char *channel_await(struct control *, struct link *,
+                    const struct dispatcher *, void *aux, const bool *done,
+                    int64_t until_us, bool *final);
 
 /* A message that names the server; takes ownership of 'why'. */
 char *channel_failure(const struct channel *, char *why);

@@ -47,6 +47,26 @@ is_of_store(enum frame_type type)
     return type >= FRAME_UPDATE && type <= FRAME_ACK;
 }
 
+static const char *const names[FRAME_N_TYPES] = {
+    [FRAME_HELLO] = "hello", [FRAME_INIT] = "init", [FRAME_PUSH] = "push",
+    [FRAME_WEIGHTS] = "weights", [FRAME_BYE] = "bye",
+    [FRAME_ABORT] = "abort", [FRAME_UPDATE] = "update",
+    [FRAME_READ] = "read", [FRAME_UPDATE_KEYS] = "update_keys",
+    [FRAME_READ_KEYS] = "read_keys", [FRAME_VALUES] = "values",
+    [FRAME_ACK] = "ack", [FRAME_WELCOME] = "welcome",
+    [FRAME_HEARTBEAT] = "heartbeat", [FRAME_PART] = "part",
+    [FRAME_SCHEME] = "scheme", [FRAME_ENLIST] = "enlist",
+    [FRAME_GROUP] = "group", [FRAME_MOVE] = "move", [FRAME_JOIN] = "join",
+    [FRAME_PULL] = "pull", [FRAME_LOST] = "lost", [FRAME_PEER] = "peer",
+    [FRAME_REST] = "rest", [FRAME_RESTS] = "rests",
+};
+
+const char *
+frame_type_name(enum frame_type type)
+{
+    return names[type];
+}
+
 /* The only length of a body of 'frame', or 'length' if several are right.
  * SIZE_MAX for a type that there is not. */
 static size_t

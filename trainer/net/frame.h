@@ -209,6 +209,9 @@ struct frame_welcome {
     uint32_t control_port;      /* Where heartbeats go; 0: nowhere. */
 };
 
+/* For messages: "push". */
+const char *frame_type_name(enum frame_type);
+
 /* Encodes 'frame' and sets its 'body_length'. */
 void frame_encode(struct frame *, uint8_t header[FRAME_HEADER_LENGTH]);
 

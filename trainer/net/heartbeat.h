@@ -1,60 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef PS_HEARTBEAT_H
-#define PS_HEARTBEAT_H 1
+#ifndef HEARTBEAT_H
+#define HEARTBEAT_H 1
 
-/* A worker's sign of life to its servers, and theirs to it.
+/* When to send a heartbeat to the other end of a connection, and when its
+ * silence counts as death.
  *
+ * A connection without data looks the same whether the other machine computes
+ * or is gone.  So both ends send FRAME_HEARTBEAT four times per timeout, but
+ * at least once a second, and give up an end that was silent for the timeout.
  *
- * Motivation
- * ==========
- *
- * A connection that carries nothing says nothing about the other end: its
- * machine may be gone.  Once a second or more often a worker sends its
- * iteration to each server, which answers with its own.  This has connections
- * of its own, of the control class, so that megabytes of gradients do not
- * delay it, and a thread of its own, so that a worker that computes for
- * minutes is alive.
- *
- *
- * Usage
- * =====
- *
- *    error = heartbeat_create(names, n_servers, deadline_us, &heartbeat);
- *    heartbeat_watch(heartbeat, i, &hello, port);      // Also when it is
- *    ...                                               // another server.
- *    poll(heartbeat_fd(heartbeat)...);
- *    if (...readable...) {
- *        error = heartbeat_failure(heartbeat);
+ *    heartbeat_start(&heartbeat, timeout_us, now);
+ *    if (heartbeat_due(&heartbeat, now)) {
+ *        ...send a FRAME_HEARTBEAT...
  *    }
- *    heartbeat_destroy(heartbeat);
+ *    heartbeat_heard(&heartbeat, now);         // Anything was received.
+ *    if (heartbeat_is_silent(&heartbeat, now)) {
+ *        ...heartbeat_silence_s()...
+ *    }
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
- * The functions are for one thread. */
+ * Plain data.  Times are of clock_monotonic_us(), in microseconds. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
-struct frame_hello;
-struct heartbeat;
+struct heartbeat {
+    int64_t timeout_us;         /* 0: no silence is too long. */
+    int64_t sent_us;            /* Last heartbeat sent; 0: none yet. */
+    int64_t heard_us;           /* Last sign of life; 0: not watched. */
+};
 
-/* 'deadline_us' without an answer is a failure.  Returns NULL or a message. */
-char *heartbeat_create(const char *const names[], int n_servers,
-                       int64_t deadline_us, struct heartbeat **);
-void heartbeat_destroy(struct heartbeat *);
+/* Begins to watch; the first heartbeat is due at once. */
+void heartbeat_start(struct heartbeat *, int64_t timeout_us, int64_t now);
 
-/* Server 'i', which was given 'hello', takes heartbeats at 'port'; 0: it does
- * not. */
-void heartbeat_watch(struct heartbeat *, int i, const struct frame_hello *,
-                     uint16_t port);
-void heartbeat_set_iteration(struct heartbeat *, uint64_t);
+/* Ends watching: silence is no longer too long. */
+void heartbeat_stop(struct heartbeat *);
 
-/* Readable after a failure. */
-int heartbeat_fd(const struct heartbeat *);
+/* Returns true once per interval. */
+bool heartbeat_due(struct heartbeat *, int64_t now);
 
-/* Says which server is silent; the caller frees it. */
-char *heartbeat_failure(struct heartbeat *);
+/* When the next one is due. */
+int64_t heartbeat_next_us(const struct heartbeat *);
+
+void heartbeat_heard(struct heartbeat *, int64_t now);
+bool heartbeat_is_silent(const struct heartbeat *, int64_t now);
+int64_t heartbeat_silence_s(const struct heartbeat *, int64_t now);
 
 #endif /* trainer/net/heartbeat.h */

@@ -2,7 +2,6 @@
 
 #include "trainer/net/mesh.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -16,20 +15,31 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/net/address.h"
 #include "trainer/net/channel.h"
+#include "trainer/net/dispatch.h"
+#include "trainer/net/event-loop.h"
+#include "trainer/net/heartbeat.h"
 #include "trainer/net/link.h"
 #include "trainer/process/report.h"
 #include "trainer/process/thread.h"
 
+#define HELLO_US 2000000        /* From connecting to a hello. */
+#define UNSENT (32 * 1024)      /* Bytes that the kernel keeps unsent. */
+#define KEEPALIVE_PARTS 3       /* Probes before a deadline. */
+
 struct peer_end {
+    struct peer_net *net;
+    int rank;
     struct channel channel;     /* Of a lower rank; else only its link. */
-    bool pending;               /* The link has a message nobody took. */
+    bool pending;               /* The link holds a message that the scheme
+                                 * has not taken yet. */
     bool present;               /* Neither dead nor ended. */
-    int64_t heard_us;           /* When bytes came last, or could not, */
-    uint64_t n_heard;           /* and how many had come then. */
-    bool drained;               /* It has nothing until poll() says so. */
+    bool ready;                 /* May have data that no poll() reports. */
+    struct heartbeat heartbeat;
+    uint64_t n_heard;           /* Bytes received at the last look. */
 };
 
 struct peer_net {
@@ -39,16 +49,16 @@ struct peer_net {
     void *aux;
 
     pthread_t thread;
-    bool started, stopping, retry, said_bye;
+    bool started, stopping, said_bye;
+    bool retry;                 /* Offer pending messages again, in the next
+                                 * poll; */
+    bool retrying;              /* in this one. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    int wake_fd;                /* Something for the thread to look at. */
-    int64_t beat_us;            /* The last heartbeats. */
+    int wake_fd;                /* Ends the thread's poll(). */
+    struct heartbeat heartbeat; /* Says when to send heartbeats to all. */
+    struct event_loop loop;
 };
-
-#define HELLO_US 2000000        /* Whoever connects says hello by then. */
-#define UNSENT (32 * 1024)      /* Bytes that the kernel keeps unsent. */
-#define KEEPALIVE_PARTS 3       /* Probes before a deadline. */
 
 /* What a link of peers needs besides what all links do; a kernel that lacks
  * one of these finds out later that a machine is gone. */
@@ -69,43 +79,52 @@ tune(const struct peer_net *net, int fd)
     }
 }
 
-static int
-wait_readable(struct peer_net *net, int fd, int64_t until_us)
+struct arrival {
+    struct frame_hello hello;
+    bool done;
+};
+
+static bool
+is_awaited(void *arrival_, const struct link *link)
 {
-    return channel_wait(net->config.control, fd, POLLIN, until_us);
+    const struct arrival *arrival = arrival_;
+
+    return !arrival->done;
 }
 
-/* Receives who is at the other end of 'link'. */
+static char *
+begin_hello(void *arrival_, struct link *link)
+{
+    link_keep_body(link);
+    return NULL;
+}
+
+static char *
+end_hello(void *arrival_, struct link *link)
+{
+    struct arrival *arrival = arrival_;
+
+    arrival->done = true;
+    return frame_hello_decode(link->body, &arrival->hello);
+}
+
+/* Receives the hello of the other end of 'link'. */
 static char *
 receive_hello(struct peer_net *net, struct link *link,
               struct frame_hello *hello)
 {
-    int64_t until_us = report_monotonic_us() + HELLO_US;
-    uint8_t body[FRAME_HELLO_LENGTH];
-    char *error;
+    static const struct dispatcher dispatcher = {
+        .may_receive = is_awaited,
+        .handlers = { [FRAME_HELLO] = { begin_hello, end_hello } },
+    };
+    struct arrival arrival = { .done = false };
+    bool final;
+    char *error = channel_await(net->config.control, link, &dispatcher,
+                                &arrival, &arrival.done,
+                                clock_monotonic_us() + HELLO_US, &final);
 
-    for (;;) {
-        int status = 0;
-
-        switch (link_receive(link, &error)) {
-        case LINK_HEADER:
-            if (link->frame.type != FRAME_HELLO) {
-                return message("did not say hello");
-            }
-            link_set_body(link, body);
-            break;
-        case LINK_FRAME:
-            return frame_hello_decode(body, hello);
-        case LINK_END:
-            return error ? error : message("closed the connection");
-        case LINK_AGAIN:
-            status = wait_readable(net, link->fd, until_us);
-            break;
-        }
-        if (status) {
-            return message("%s", strerror(status));
-        }
-    }
+    *hello = arrival.hello;
+    return error;
 }
 
 /* NULL if 'theirs' is a peer that we wait for, else what is wrong. */
@@ -187,7 +206,8 @@ accept_higher(struct peer_net *net, int listener, int64_t until_us)
     char *error = NULL;
 
     while (!error && n < wanted) {
-        int status = wait_readable(net, listener, until_us), fd;
+        int fd, status = channel_wait(net->config.control, listener, POLLIN,
+                                      until_us);
 
         if (status) {
             return message("%d of %d peers did not come: %s", wanted - n,
@@ -211,7 +231,7 @@ connect_lower(struct peer_net *net, int i, int64_t until_us)
 
     hello.shard = i;
     channel_init(channel, c->names[i], &hello, c->congestion, c->control);
-    error = channel_open(channel, until_us - report_monotonic_us());
+    error = channel_open(channel, until_us - clock_monotonic_us());
     net->ends[i].present = !error;
     return error;
 }
@@ -247,7 +267,7 @@ static char *
 connect_all(struct peer_net *net)
 {
     const struct peer_net_config *c = &net->config;
-    int64_t until_us = report_monotonic_us() + c->connect_us;
+    int64_t until_us = clock_monotonic_us() + c->connect_us;
     uint16_t port;
     int listener;
     char *error = address_listen(c->address, c->port, &listener, &port);
@@ -274,8 +294,6 @@ connect_all(struct peer_net *net)
     return error;
 }
 
-#define MAX_INTERVAL_US 1000000 /* From one heartbeat to the next. */
-
 static struct link *
 link_to(struct peer_net *net, int i)
 {
@@ -290,6 +308,8 @@ peer_net_create(const struct peer_net_config *config, struct peer_net **netp)
 
     net->config = *config;
     for (int i = 0; i < PEER_NET_MAX; i++) {
+        net->ends[i].net = net;
+        net->ends[i].rank = i;
         link_init(link_to(net, i), -1);
     }
     pthread_mutex_init(&net->mutex, NULL);
@@ -324,43 +344,71 @@ offer(struct peer_net *net, int i)
                                              (const float *) link->body);
 }
 
-static void
-receive_from(struct peer_net *net, int i, bool retry)
+static bool
+may_receive(void *end_, const struct link *link)
 {
-    struct peer_end *end = &net->ends[i];
-    struct link *link = link_to(net, i);
+    const struct peer_end *end = end_;
+
+    return end->present && !end->pending;
+}
+
+static char *
+begin_message(void *end_, struct link *link)
+{
+    if (link->frame.body_length > FRAME_MAX_UPDATE) {
+        return message("peer: %zu bytes, at most %zu are allowed",
+                       link->frame.body_length, FRAME_MAX_UPDATE);
+    }
+    link_keep_body(link);
+    return NULL;
+}
+
+static char *
+end_message(void *end_, struct link *link)
+{
+    struct peer_end *end = end_;
+
+    offer(end->net, end->rank);
+    return NULL;
+}
+
+static char *
+end_heartbeat(void *end_, struct link *link)
+{
+    return NULL;                /* Its bytes were counted. */
+}
+
+static char *
+begin_bye(void *end_, struct link *link)
+{
+    struct peer_end *end = end_;
+
+    lose(end->net, end->rank, false);
+    return NULL;
+}
+
+static void
+receive_from(struct peer_end *end)
+{
+    static const struct dispatcher dispatcher = {
+        .may_receive = may_receive,
+        .handlers = {
+            [FRAME_PEER] = { begin_message, end_message },
+            [FRAME_HEARTBEAT] = { .end = end_heartbeat },
+            [FRAME_BYE] = { .begin = begin_bye },
+        },
+    };
     char *error;
 
-    if (end->pending && retry) {
-        offer(net, i);
+    if (end->pending && end->net->retrying) {
+        offer(end->net, end->rank);
     }
-    while (end->present && !end->pending && !end->drained) {
-        switch (link_receive(link, &error)) {
-        case LINK_HEADER:
-            if (link->frame.type == FRAME_BYE) {
-                lose(net, i, false);
-            } else if ((link->frame.type != FRAME_PEER
-                        && link->frame.type != FRAME_HEARTBEAT)
-                       || link->frame.body_length > FRAME_MAX_UPDATE) {
-                lose(net, i, true);
-            } else {
-                link_keep_body(link);
-            }
-            break;
-        case LINK_FRAME:
-            if (link->frame.type == FRAME_PEER) {
-                offer(net, i);
-            }
-            break;
-        case LINK_AGAIN:
-            end->drained = true;
-            break;
-        case LINK_END:
-            free(error);
-            lose(net, i, true);
-            break;
-        }
+    if (dispatch_frames(&end->channel.link, &dispatcher, end, &error)
+        != DISPATCH_AGAIN) {
+        free(error);
+        lose(end->net, end->rank, true);
     }
+    end->ready = end->pending;
 }
 
 /* Sends what waits, and asks for more as long as the kernel takes all. */
@@ -385,93 +433,82 @@ send_to(struct peer_net *net, int i)
     net->retry = net->retry || (waited && link_idle(link));
 }
 
-/* How often to send heartbeats, or 0. */
-static int64_t
-interval_us(const struct peer_net *net)
+/* Loses 'end' if it has been silent for too long.  An end with a pending
+ * message cannot be heard, and one that ends need not be. */
+static void
+check_silence(struct peer_end *end, int64_t now)
 {
-    int64_t quarter = net->config.deadline_us / 4;
+    const struct link *link = &end->channel.link;
 
-    return quarter < MAX_INTERVAL_US ? quarter : MAX_INTERVAL_US;
+    if (link->n_received != end->n_heard || end->pending) {
+        end->n_heard = link->n_received;
+        heartbeat_heard(&end->heartbeat, now);
+    }
+    if (heartbeat_is_silent(&end->heartbeat, now)) {
+        lose(end->net, end->rank, true);
+    }
 }
 
-/* Sends heartbeats, and loses who has sent nothing for too long.  A peer whose
- * message we have not taken cannot be heard, and one that ends need not be. */
+/* Sends heartbeats to all ends whose links are idle. */
 static void
-keep_watch(struct peer_net *net)
+send_heartbeats(struct peer_net *net)
 {
-    int64_t now = report_monotonic_us();
-    bool beats = now - net->beat_us >= interval_us(net) && !net->said_bye;
-
-    net->beat_us = beats ? now : net->beat_us;
     for (int i = 0; i < net->config.n; i++) {
-        struct peer_end *end = &net->ends[i];
-        struct link *link = link_to(net, i);
         struct frame frame = { .type = FRAME_HEARTBEAT };
 
-        if (!end->present) {
-            continue;
-        }
-        if (link->n_received != end->n_heard || end->pending
-            || !end->heard_us) {
-            end->n_heard = link->n_received;
-            end->heard_us = now;
-        }
-        if (now - end->heard_us > net->config.deadline_us) {
-            lose(net, i, true);
-        } else if (beats && link_idle(link)) {
-            link_send(link, &frame, NULL);
+        if (net->ends[i].present && link_idle(link_to(net, i))) {
+            link_send(link_to(net, i), &frame, NULL);
         }
     }
 }
 
-/* One round with the lock; then waits without it. */
-static void
-serve(struct peer_net *net)
+static int
+end_wait(void *end_, short *events, int64_t *until_us)
 {
-    struct pollfd fds[PEER_NET_MAX + 1];
-    int n = net->config.n, timeout;
-    bool retry = net->retry;
+    const struct peer_end *end = end_;
+
+    if (!end->present) {
+        return -1;
+    }
+    *events = link_events(&end->channel.link);
+    if (end->pending) {
+        *events &= ~POLLIN;
+    }
+    if (end->pending ? end->net->retrying : end->ready) {
+        *until_us = 0;
+    }
+    return end->channel.link.fd;
+}
+
+/* An end that is gone while its message is pending is noticed here only. */
+static void
+end_run(void *end_, short revents)
+{
+    struct peer_end *end = end_;
+
+    if (end->pending && revents & (POLLERR | POLLHUP)) {
+        lose(end->net, end->rank, true);
+    } else if (revents != POLLOUT) {
+        receive_from(end);
+    }
+}
+
+static int
+wake_wait(void *net_, short *events, int64_t *until_us)
+{
+    const struct peer_net *net = net_;
+
+    return net->wake_fd;
+}
+
+static void
+wake_run(void *net_, short revents)
+{
+    const struct peer_net *net = net_;
     uint64_t woken;
 
-    net->retry = false;         /* What is called may set it again. */
-    for (int i = 0; i < n; i++) {
-        receive_from(net, i, retry);
-    }
-    if (net->config.deadline_us) {
-        keep_watch(net);
-    }
-    for (int i = 0; i < n; i++) {
-        send_to(net, i);
-    }
-    for (int i = 0; i < n; i++) {
-        struct peer_end *end = &net->ends[i];
-
-        fds[i] = (struct pollfd) {
-            .fd = end->present ? link_to(net, i)->fd : -1,
-            .events = end->present ? link_events(link_to(net, i)) : 0,
-        };
-        if (end->pending) {
-            fds[i].events &= ~POLLIN;
-        }
-    }
-    fds[n] = (struct pollfd) { .fd = net->wake_fd, .events = POLLIN };
-    timeout = net->retry ? 0
-        : net->config.deadline_us ? interval_us(net) / 1000 + 1 : -1;
-    pthread_mutex_unlock(&net->mutex);
-    poll(fds, n + 1, timeout);
-    pthread_mutex_lock(&net->mutex);
-    if (fds[n].revents
-        && read(net->wake_fd, &woken, sizeof woken) != sizeof woken) {
-        assert(!woken);
-    }
-    for (int i = 0; i < n; i++) {
-        net->ends[i].drained = net->ends[i].drained
-                               && !(fds[i].revents & ~POLLOUT);
-        /* A peer that is gone while its message waits will not be heard of
-         * otherwise. */
-        if (net->ends[i].pending && fds[i].revents & (POLLERR | POLLHUP)) {
-            lose(net, i, true);
-        }
+    if (read(net->wake_fd, &woken, sizeof woken) < 0) {
+        /* Another wake will come. */
     }
 }
 
@@ -479,10 +516,29 @@ static void *
 thread_main(void *net_)
 {
     struct peer_net *net = net_;
+    bool beats = net->config.deadline_us;
 
     pthread_mutex_lock(&net->mutex);
     while (!net->stopping) {
-        serve(net);
+        int64_t now = clock_monotonic_us();
+        bool beat = beats && heartbeat_due(&net->heartbeat, now);
+
+        for (int i = 0; beats && i < net->config.n; i++) {
+            if (net->ends[i].present) {
+                check_silence(&net->ends[i], now);
+            }
+        }
+        if (beat && !net->said_bye) {
+            send_heartbeats(net);
+        }
+        for (int i = 0; i < net->config.n; i++) {
+            send_to(net, i);
+        }
+        net->retrying = net->retry;
+        net->retry = false;
+        event_loop_run(&net->loop,
+                       beats ? heartbeat_next_us(&net->heartbeat)
+                             : INT64_MAX);
     }
     pthread_mutex_unlock(&net->mutex);
     return NULL;
@@ -492,10 +548,22 @@ char *
 peer_net_start(struct peer_net *net, const struct peer_net_class *class,
                void *aux)
 {
+    static const struct event_class wake_class = { wake_wait, wake_run };
+    static const struct event_class end_class = { end_wait, end_run };
     char *error;
 
     net->class = class;
     net->aux = aux;
+    event_loop_init(&net->loop, NULL, NULL);
+    net->loop.mutex = &net->mutex;
+    event_loop_add(&net->loop, &wake_class, net);
+    net->heartbeat.timeout_us = net->config.deadline_us;
+    for (int i = 0; i < net->config.n; i++) {
+        event_loop_add(&net->loop, &end_class, &net->ends[i]);
+        net->ends[i].ready = true;
+        heartbeat_start(&net->ends[i].heartbeat, net->config.deadline_us,
+                        clock_monotonic_us());
+    }
     peer_net_lock(net);
     error = thread_start(&net->thread, "network", thread_main, net);
     net->started = !error;
@@ -527,6 +595,7 @@ peer_net_destroy(struct peer_net *net)
         pthread_mutex_unlock(&net->mutex);
         pthread_join(net->thread, NULL);
     }
+    event_loop_uninit(&net->loop);
     for (int i = 0; i < PEER_NET_MAX; i++) {
         link_close(link_to(net, i));
         free(net->ends[i].channel.name);
@@ -663,7 +732,7 @@ peer_net_bye(struct peer_net *net, int64_t until_us)
     }
     net->said_bye = true;
     peer_net_wake(net);
-    while (others_present(net) && report_monotonic_us() < until_us) {
+    while (others_present(net) && clock_monotonic_us() < until_us) {
         peer_net_wait(net, until_us);
     }
 }

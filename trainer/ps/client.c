@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "trainer/net/channel.h"
 #include "trainer/net/frame.h"
-#include "trainer/net/heartbeat.h"
+#include "trainer/net/server-watch.h"
 #include "trainer/net/transfers.h"
 #include "trainer/process/control.h"
 #include "trainer/process/report.h"
@@ -52,7 +52,7 @@ struct ps_client {
     struct client_server *servers;
     struct pollfd *fds;         /* Signals, input, heartbeats, group server,
                                  * channels. */
-    struct heartbeat *heartbeat;
+    struct server_watch *watch;
     struct group_link *group;   /* Where gradients go instead, if nonnull. */
     bool pulled;                /* In this exchange, from the central one. */
     bool rests;                 /* And has said so to the central one. */
@@ -143,8 +143,8 @@ client_send(const struct ps_client *client, struct client_server *server)
 static void
 watch_heart(struct ps_client *client, const struct client_server *server)
 {
-    if (client->heartbeat) {
-        heartbeat_watch(client->heartbeat, server - client->servers,
+    if (client->watch) {
+        server_watch_set(client->watch, server - client->servers,
                         &server->channel.hello,
                         server->channel.welcome.control_port);
     }
@@ -540,7 +540,7 @@ fill_fds(struct ps_client *client, bool input)
 
     fds[0].fd = control ? control_signal_fd(control) : -1;
     fds[1].fd = control && input ? control_input_fd(control) : -1;
-    fds[2].fd = client->heartbeat ? heartbeat_fd(client->heartbeat) : -1;
+    fds[2].fd = client->watch ? server_watch_fd(client->watch) : -1;
     fds[3].fd = client->group ? group_link_fd(client->group) : -1;
     for (int i = 0; i < N_FIXED; i++) {
         fds[i].events = POLLIN;
@@ -597,7 +597,7 @@ client_step(struct ps_client *client, bool input, int64_t until_us,
         }
     }
     if (fds[2].revents) {
-        *errorp = heartbeat_failure(client->heartbeat);
+        *errorp = server_watch_failure(client->watch);
         return PS_FAILED;
     }
     if (client->group && (fds[3].revents || !waits)) {
@@ -651,8 +651,8 @@ ps_client_create(const struct ps_client_config *config,
                                                config->n_servers);
     }
     if (config->deadline_us) {
-        error = heartbeat_create(config->servers, config->n_servers,
-                                 config->deadline_us, &client->heartbeat);
+        error = server_watch_create(config->servers, config->n_servers,
+                                 config->deadline_us, &client->watch);
     }
     for (int i = 0; i < config->n_servers && !error; i++) {
         error = client_open(client, &client->servers[i], CONNECT_US);
@@ -671,7 +671,7 @@ void
 ps_client_destroy(struct ps_client *client)
 {
     if (client) {
-        heartbeat_destroy(client->heartbeat);
+        server_watch_destroy(client->watch);
         group_link_destroy(client->group);
         for (int i = 0; i < client->config.n_servers; i++) {
             channel_end(&client->servers[i].channel);
@@ -813,8 +813,8 @@ ps_client_offer(struct ps_client *client, uint64_t iteration,
     client->offered = true;
     client->result = PS_OK;
     client->weights = weights;
-    if (client->heartbeat) {
-        heartbeat_set_iteration(client->heartbeat, iteration);
+    if (client->watch) {
+        server_watch_set_iteration(client->watch, iteration);
     }
     if (client->gone_back) {
         return;                 /* The gradient is of other weights. */

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "trainer/net/channel.h"
 #include "trainer/net/frame.h"
-#include "trainer/net/heartbeat.h"
+#include "trainer/net/server-watch.h"
 #include "trainer/net/keys.h"
 #include "trainer/process/control.h"
 #include "trainer/schemes/optimiser.h"
@@ -54,7 +54,7 @@ struct store_client {
     struct store_client_config config;
     struct store_server *servers;
     struct pollfd *fds;         /* Signals, heartbeats, servers. */
-    struct heartbeat *heartbeat;        /* Or NULL. */
+    struct server_watch *watch;        /* Or NULL. */
     ps_handle last;
     char *failure;
 };
@@ -83,8 +83,8 @@ store_client_open(struct store_client *client, struct store_server *server,
     struct channel *ch = &server->channel;
     char *error = channel_open(ch, timeout_us);
 
-    if (!error && client->heartbeat) {
-        heartbeat_watch(client->heartbeat, server - client->servers,
+    if (!error && client->watch) {
+        server_watch_set(client->watch, server - client->servers,
                         &ch->hello, ch->welcome.control_port);
     }
     return error;
@@ -353,7 +353,7 @@ store_client_step(struct store_client *client)
     struct pollfd *fds = client->fds;
 
     fds[0].fd = control ? control_signal_fd(control) : -1;
-    fds[1].fd = client->heartbeat ? heartbeat_fd(client->heartbeat) : -1;
+    fds[1].fd = client->watch ? server_watch_fd(client->watch) : -1;
     for (int i = 0; i < N_FIXED; i++) {
         fds[i].events = POLLIN;
         fds[i].revents = 0;
@@ -381,7 +381,7 @@ store_client_step(struct store_client *client)
         }
     }
     if (fds[1].revents) {
-        store_client_fail(client, heartbeat_failure(client->heartbeat));
+        store_client_fail(client, server_watch_failure(client->watch));
     }
     for (int i = 0; i < client->config.n_servers; i++) {
         if (fds[N_FIXED + i].revents & ~POLLOUT) {
@@ -422,8 +422,8 @@ store_client_create(const struct store_client_config *config,
         server->next_sequence = 1;
     }
     if (config->deadline_us) {
-        error = heartbeat_create(config->servers, config->n_servers,
-                                 config->deadline_us, &client->heartbeat);
+        error = server_watch_create(config->servers, config->n_servers,
+                                 config->deadline_us, &client->watch);
     }
     for (int i = 0; i < config->n_servers && !error; i++) {
         error = store_client_open(client, &client->servers[i], CONNECT_US);
@@ -441,7 +441,7 @@ void
 store_client_destroy(struct store_client *client)
 {
     if (client) {
-        heartbeat_destroy(client->heartbeat);
+        server_watch_destroy(client->watch);
         for (int i = 0; i < client->config.n_servers; i++) {
             channel_end(&client->servers[i].channel);
             free(client->servers[i].parts);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The event loop, the dispatcher and the heartbeat of trainer/net. */
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "trainer/net/dispatch.h"
+#include "trainer/net/event-loop.h"
+#include "trainer/net/heartbeat.h"
+
+struct source {
+    struct event_loop *loop;
+    int fd;
+    int64_t until_us;
+    bool breaks;
+    int n_runs;
+    short revents;
+};
+
+static int
+source_wait(void *source_, short *events, int64_t *until_us)
+{
+    const struct source *source = source_;
+
+    if (source->until_us) {
+        *until_us = source->until_us;
+    }
+    return source->fd;
+}
+
+static void
+source_run(void *source_, short revents)
+{
+    struct source *source = source_;
+
+    source->n_runs++;
+    source->revents = revents;
+    if (source->breaks) {
+        event_loop_break(source->loop);
+    }
+}
+
+static const struct event_class source_class = { source_wait, source_run };
+
+static void
+a_loop_runs_the_sources_with_events(void **state)
+{
+    struct event_loop loop;
+    struct source a = { .loop = &loop }, b = { .loop = &loop };
+    int fds[2], others[2];
+
+    assert_false(pipe(fds) || pipe(others));
+    a.fd = fds[0];
+    b.fd = others[0];
+    event_loop_init(&loop, NULL, NULL);
+    event_loop_add(&loop, &source_class, &a);
+    event_loop_add(&loop, &source_class, &b);
+    assert_int_equal(event_loop_run(&loop, 0), 0);
+    assert_int_equal(a.n_runs + b.n_runs, 0);
+
+    assert_int_equal(write(others[1], "x", 1), 1);
+    assert_int_equal(event_loop_run(&loop, INT64_MAX), 0);
+    assert_true(!a.n_runs && b.n_runs == 1 && b.revents & POLLIN);
+
+    assert_int_equal(write(fds[1], "x", 1), 1);
+    a.breaks = true;
+    assert_int_equal(event_loop_run(&loop, INT64_MAX), 0);
+    assert_true(a.n_runs == 1 && b.n_runs == 1);
+    event_loop_uninit(&loop);
+    for (int i = 0; i < 2; i++) {
+        close(fds[i]);
+        close(others[i]);
+    }
+}
+
+static void
+a_loop_runs_a_source_when_its_time_has_come(void **state)
+{
+    int64_t begin = clock_monotonic_us();
+    struct event_loop loop;
+    struct source a = { .fd = -1, .until_us = begin + 20000 };
+
+    event_loop_init(&loop, NULL, NULL);
+    event_loop_add(&loop, &source_class, &a);
+    assert_int_equal(event_loop_run(&loop, begin + 5000), 0);
+    assert_int_equal(a.n_runs, 0);
+    while (!a.n_runs) {
+        assert_int_equal(event_loop_run(&loop, INT64_MAX), 0);
+    }
+    assert_true(clock_monotonic_us() >= begin + 20000);
+    assert_int_equal(a.revents, 0);
+    event_loop_uninit(&loop);
+}
+
+static void *
+take_mutex(void *mutex)
+{
+    pthread_mutex_lock(mutex);
+    pthread_mutex_unlock(mutex);
+    return NULL;
+}
+
+static void
+a_loop_releases_its_mutex_only_while_it_waits(void **state)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    struct event_loop loop;
+    pthread_t thread;
+
+    event_loop_init(&loop, NULL, NULL);
+    loop.mutex = &mutex;
+    pthread_mutex_lock(&mutex);
+    assert_int_equal(pthread_create(&thread, NULL, take_mutex, &mutex), 0);
+    event_loop_run(&loop, clock_monotonic_us() + 50000);
+    assert_int_equal(pthread_mutex_trylock(&mutex), EBUSY);
+    pthread_mutex_unlock(&mutex);
+    pthread_join(thread, NULL);
+    event_loop_uninit(&loop);
+}
+
+static char *
+count_frame(void *n, struct link *link)
+{
+    ++*(int *) n;
+    return NULL;
+}
+
+static void
+frames_go_to_the_handler_of_their_kind_and_others_are_refused(void **state)
+{
+    static const struct dispatcher dispatcher = {
+        .handlers = { [FRAME_HEARTBEAT] = { .end = count_frame } },
+    };
+    struct frame frame = { .type = FRAME_HEARTBEAT };
+    struct link in, out;
+    int fds[2], n = 0;
+    char *error;
+
+    assert_false(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds));
+    link_init(&in, fds[0]);
+    link_init(&out, fds[1]);
+    for (int i = 0; i < 3; i++) {
+        link_send(&out, &frame, NULL);
+    }
+    link_flush(&out);
+    assert_int_equal(dispatch_frames(&in, &dispatcher, &n, &error),
+                     DISPATCH_AGAIN);
+    assert_int_equal(n, 3);
+
+    frame.type = FRAME_BYE;
+    link_send(&out, &frame, NULL);
+    link_flush(&out);
+    while (dispatch_frames(&in, &dispatcher, &n, &error) == DISPATCH_AGAIN) {
+        continue;
+    }
+    assert_string_equal(error, "bye: not expected here");
+    free(error);
+
+    link_close(&out);
+    while (dispatch_frames(&in, &dispatcher, &n, &error) == DISPATCH_AGAIN) {
+        continue;
+    }
+    free(error);
+    link_close(&in);
+}
+
+static void
+heartbeats_are_due_four_times_per_timeout(void **state)
+{
+    struct heartbeat hb;
+    int n = 0;
+
+    heartbeat_start(&hb, 400000, 1);
+    for (int64_t now = 1; now <= 1000001; now += 1000) {
+        n += heartbeat_due(&hb, now);
+    }
+    assert_int_equal(n, 11);
+    assert_false(heartbeat_is_silent(&hb, 400001));
+    assert_true(heartbeat_is_silent(&hb, 400002));
+    heartbeat_heard(&hb, 400000);
+    assert_false(heartbeat_is_silent(&hb, 800000));
+    assert_int_equal(heartbeat_silence_s(&hb, 2400000), 2);
+    heartbeat_stop(&hb);
+    assert_false(heartbeat_is_silent(&hb, INT64_MAX));
+
+    heartbeat_start(&hb, 0, 1);         /* Never too silent; once a second. */
+    assert_false(heartbeat_is_silent(&hb, INT64_MAX));
+    assert_true(heartbeat_due(&hb, 1));
+    assert_false(heartbeat_due(&hb, 1000000));
+    assert_true(heartbeat_due(&hb, 1000001));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loop_runs_the_sources_with_events),
+        cmocka_unit_test(a_loop_runs_a_source_when_its_time_has_come),
+        cmocka_unit_test(a_loop_releases_its_mutex_only_while_it_waits),
+        cmocka_unit_test(
+            frames_go_to_the_handler_of_their_kind_and_others_are_refused),
+        cmocka_unit_test(heartbeats_are_due_four_times_per_timeout),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef DISPATCH_H
+#define DISPATCH_H 1
+
+/* Gives the frames that a link receives to the functions for their kinds.
+ *
+ *    static const struct dispatcher dispatcher = {
+ *        .may_receive = has_space,
+ *        .handlers = {
+ *            [FRAME_PUSH] = { begin_push, end_push },
+ *            [FRAME_BYE] = { .end = end_bye },
+ *        },
+ *    };
+ *
+ *    switch (dispatch_frames(link, &dispatcher, connection, &error)) {
+ *    case DISPATCH_AGAIN:
+ *        ...poll for link_events(link)...
+ *    case DISPATCH_CLOSED:
+ *        ...'error' says why, or is NULL for an end between two frames...
+ *    case DISPATCH_REFUSED:
+ *        ...'error' says what the other end must not send...
+ *    }
+ *
+ * A kind without a handler is refused by one line that names it.  A handler
+ * may close the link, and may free neither the link nor 'aux'. */
+
+#include <stdbool.h>
+
+#include "trainer/net/frame.h"
+#include "trainer/net/link.h"
+
+struct frame_handler {
+    /* The head of a frame is there.  Returns NULL or why the frame is not
+     * allowed.  Says where the body goes, by link_set_body() or
+     * link_keep_body(); not needed for a kind without a body. */
+    char *(*begin)(void *aux, struct link *);
+
+    /* The whole frame is there.  Returns NULL or why it is not allowed. */
+    char *(*end)(void *aux, struct link *);
+};
+
+struct dispatcher {
+    /* False: receive nothing more for now.  NULL: always true. */
+    bool (*may_receive)(void *aux, const struct link *);
+
+    struct frame_handler handlers[FRAME_N_TYPES];
+};
+
+enum dispatch_result {
+    DISPATCH_AGAIN,             /* No more for now, or the link was closed by
+                                 * a handler. */
+    DISPATCH_CLOSED,            /* By the other end, or broken. */
+    DISPATCH_REFUSED,           /* A frame was not allowed. */
+};
+
+/* Receives until the kernel has no more. */
+enum dispatch_result dispatch_frames(struct link *, const struct dispatcher *,
+                                     void *aux, char **errorp);
+
+#endif /* trainer/net/dispatch.h */

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#define _GNU_SOURCE 1
+
+#include "trainer/net/event-loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "trainer/process/control.h"
+#include "trainer/process/report.h"
+
+#define N_FIXED 2               /* Descriptors of the control. */
+
+struct event_source {
+    const struct event_class *class;
+    void *aux;
+    int64_t until_us;           /* Of the last wait(). */
+};
+
+void
+event_loop_init(struct event_loop *loop, struct control *control,
+                bool (*stops)(const struct control *))
+{
+    memset(loop, 0, sizeof *loop);
+    loop->control = control;
+    loop->stops = stops;
+    loop->fds = allocate(N_FIXED, sizeof *loop->fds);
+}
+
+void
+event_loop_uninit(struct event_loop *loop)
+{
+    free(loop->sources);
+    free(loop->fds);
+}
+
+void
+event_loop_add(struct event_loop *loop, const struct event_class *class,
+               void *aux)
+{
+    if (loop->n == loop->allocated) {
+        loop->allocated = 2 * loop->allocated + 4;
+        loop->sources = reallocate(loop->sources, loop->allocated,
+                                   sizeof *loop->sources);
+        loop->fds = reallocate(loop->fds, N_FIXED + loop->allocated,
+                               sizeof *loop->fds);
+    }
+    loop->sources[loop->n++] = (struct event_source) { class, aux, 0 };
+}
+
+/* Asks all sources.  Returns the time until which to wait. */
+static int64_t
+fill_fds(struct event_loop *loop, int64_t until_us)
+{
+    const struct control *control = loop->control;
+
+    loop->fds[0].fd = control ? control_signal_fd(control) : -1;
+    loop->fds[1].fd = control && loop->input ? control_input_fd(control) : -1;
+    loop->fds[0].events = loop->fds[1].events = POLLIN;
+    for (int i = 0; i < loop->n; i++) {
+        struct event_source *source = &loop->sources[i];
+        struct pollfd *fd = &loop->fds[N_FIXED + i];
+
+        fd->events = POLLIN;
+        source->until_us = INT64_MAX;
+        fd->fd = source->class->wait(source->aux, &fd->events,
+                                     &source->until_us);
+        until_us = source->until_us < until_us ? source->until_us : until_us;
+    }
+    return until_us;
+}
+
+static int
+poll_until(struct event_loop *loop, int64_t until_us)
+{
+    int64_t left = until_us <= 0 ? 0 : until_us - report_monotonic_us();
+    struct timespec ts = { .tv_sec = 0 };
+    int error;
+
+    if (left > 0) {
+        ts.tv_sec = left / 1000000;
+        ts.tv_nsec = left % 1000000 * 1000;
+    }
+    if (loop->mutex) {
+        pthread_mutex_unlock(loop->mutex);
+    }
+    error = ppoll(loop->fds, N_FIXED + loop->n,
+                  until_us == INT64_MAX ? NULL : &ts, NULL) < 0 ? errno : 0;
+    if (loop->mutex) {
+        pthread_mutex_lock(loop->mutex);
+    }
+    return error;
+}
+
+/* Runs the sources that have an event, or whose time has come. */
+static void
+run_sources(struct event_loop *loop)
+{
+    int64_t now = report_monotonic_us();
+
+    loop->broken = false;
+    for (int i = 0; i < loop->n && !loop->broken; i++) {
+        struct event_source *source = &loop->sources[i];
+        struct pollfd *fd = &loop->fds[N_FIXED + i];
+
+        if ((fd->fd >= 0 && fd->revents) || source->until_us <= now) {
+            source->class->run(source->aux, fd->fd >= 0 ? fd->revents : 0);
+        }
+    }
+}
+
+int
+event_loop_run(struct event_loop *loop, int64_t until_us)
+{
+    int error = poll_until(loop, fill_fds(loop, until_us));
+
+    if (error) {
+        return error == EINTR ? 0 : error;
+    }
+    if (loop->control) {
+        if (loop->fds[0].revents || loop->fds[1].revents) {
+            control_run(loop->control);
+        }
+        if (loop->stops(loop->control)) {
+            return ECANCELED;
+        }
+    }
+    run_sources(loop);
+    return 0;
+}
+
+void
+event_loop_break(struct event_loop *loop)
+{
+    loop->broken = true;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trainer/net/server-watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "trainer/net/address.h"
+#include "trainer/net/dispatch.h"
+#include "trainer/net/event-loop.h"
+#include "trainer/net/heartbeat.h"
+#include "trainer/process/thread.h"
+
+struct target {
+    char *name;                 /* "HOST:PORT", of the port for data. */
+
+    /* Set by the worker's thread, under the mutex. */
+    struct frame_hello hello;
+    uint16_t port;              /* For heartbeats; 0: the server has none. */
+    bool changed;
+
+    /* Of the watching thread. */
+    struct link link;           /* Closed: connected again at the next beat. */
+    struct heartbeat heartbeat;
+};
+
+struct server_watch {
+    struct target *targets;
+    int n_targets;
+    int64_t timeout_us;
+    _Atomic uint64_t iteration;
+    int wake_fd, failure_fd;    /* eventfds. */
+    pthread_t thread;
+    bool woken;                 /* Of the watching thread: send heartbeats
+                                 * now. */
+    pthread_mutex_t mutex;      /* Guards what the worker's thread sets, and
+                                 * these two. */
+    bool end;
+    char *failure;              /* The first one, or NULL. */
+};
+
+static void
+signal_event(int fd)
+{
+    uint64_t one = 1;
+
+    if (write(fd, &one, sizeof one) < 0) {
+        /* It cannot be more readable than it is. */
+    }
+}
+
+/* The watching thread. */
+
+/* Begins to connect to 'target'; the hello is sent once it is connected. */
+static void
+target_connect(const struct server_watch *watch, struct target *target,
+               const struct frame_hello *hello, uint16_t port)
+{
+    const char *colon = strrchr(target->name, ':');
+    struct frame frame = { .type = FRAME_HELLO };
+    uint8_t body[FRAME_HELLO_LENGTH];
+    struct frame_hello control;
+    char *name, *error;
+    int fd;
+
+    if (!port || !colon) {
+        return;
+    }
+    name = message("%.*s:%u", (int) (colon - target->name), target->name,
+                   port);
+    error = address_connect(name, &fd);
+    free(name);
+    if (error) {
+        free(error);            /* Tried again at the next beat. */
+        return;
+    }
+    if (link_tune(fd, NULL)) {
+        close(fd);
+        return;
+    }
+    link_mark_control(fd);
+    link_init(&target->link, fd);
+    heartbeat_start(&target->heartbeat, watch->timeout_us,
+                    clock_monotonic_us());
+    control = *hello;
+    control.channel = FRAME_CONTROL;
+    control.rewind = FRAME_NONE;
+    frame_hello_encode(&control, body);
+    link_send_copy(&target->link, &frame, body);
+}
+
+static char *
+begin_abort(void *target, struct link *link)
+{
+    link_keep_body(link);
+    return NULL;
+}
+
+static char *
+end_frame(void *target_, struct link *link)
+{
+    struct target *target = target_;
+
+    heartbeat_heard(&target->heartbeat, clock_monotonic_us());
+    return NULL;
+}
+
+static int
+target_wait(void *target_, short *events, int64_t *until_us)
+{
+    const struct target *target = target_;
+
+    *events = link_events(&target->link);
+    return target->link.fd;
+}
+
+/* Whatever is wrong closes the connection; the next beat opens it again. */
+static void
+target_run(void *target_, short revents)
+{
+    static const struct dispatcher dispatcher = {
+        .handlers = {
+            [FRAME_HEARTBEAT] = { .end = end_frame },
+            [FRAME_ABORT] = { begin_abort, end_frame },
+        },
+    };
+    struct target *target = target_;
+    char *error;
+
+    if (revents & POLLOUT) {
+        link_flush(&target->link);
+    }
+    if (revents & ~POLLOUT
+        && dispatch_frames(&target->link, &dispatcher, target, &error)
+           != DISPATCH_AGAIN) {
+        free(error);
+        link_close(&target->link);
+    }
+}
+
+static void
+target_beat(struct server_watch *watch, struct target *target)
+{
+    struct frame frame = {
+        .type = FRAME_HEARTBEAT, .iteration = atomic_load(&watch->iteration),
+    };
+    struct frame_hello hello;
+    uint16_t port;
+    bool changed;
+
+    pthread_mutex_lock(&watch->mutex);
+    hello = target->hello;
+    port = target->port;
+    changed = target->changed;
+    target->changed = false;
+    pthread_mutex_unlock(&watch->mutex);
+
+    if (changed) {
+        link_close(&target->link);
+    }
+    if (target->link.fd < 0) {
+        target_connect(watch, target, &hello, port);
+    }
+    if (target->link.fd >= 0 && link_has_room(&target->link, 0)) {
+        link_send(&target->link, &frame, NULL);
+    }
+}
+
+static void
+set_failure(struct server_watch *watch, const struct target *target)
+{
+    pthread_mutex_lock(&watch->mutex);
+    if (!watch->failure) {
+        watch->failure = message("server %s: silent for %lld s", target->name,
+                                 (long long) watch->timeout_us / 1000000);
+    }
+    pthread_mutex_unlock(&watch->mutex);
+    signal_event(watch->failure_fd);
+}
+
+static bool
+must_end(struct server_watch *watch)
+{
+    bool end;
+
+    pthread_mutex_lock(&watch->mutex);
+    end = watch->end;
+    pthread_mutex_unlock(&watch->mutex);
+    return end;
+}
+
+/* The worker's thread has changed a target, or ends the watch. */
+static int
+wake_wait(void *watch_, short *events, int64_t *until_us)
+{
+    const struct server_watch *watch = watch_;
+
+    return watch->wake_fd;
+}
+
+static void
+wake_run(void *watch_, short revents)
+{
+    struct server_watch *watch = watch_;
+    uint64_t n_wakes;
+
+    watch->woken = true;
+    if (read(watch->wake_fd, &n_wakes, sizeof n_wakes) < 0) {
+        /* Another wake will come. */
+    }
+}
+
+static void *
+watch_main(void *watch_)
+{
+    static const struct event_class wake_class = { wake_wait, wake_run };
+    static const struct event_class class = { target_wait, target_run };
+    struct server_watch *watch = watch_;
+    struct heartbeat all = { .timeout_us = watch->timeout_us };
+    struct event_loop loop;
+
+    event_loop_init(&loop, NULL, NULL);
+    event_loop_add(&loop, &wake_class, watch);
+    for (int i = 0; i < watch->n_targets; i++) {
+        event_loop_add(&loop, &class, &watch->targets[i]);
+    }
+    while (!must_end(watch)) {
+        int64_t now = clock_monotonic_us();
+        bool beat = heartbeat_due(&all, now) || watch->woken;
+
+        watch->woken = false;
+        for (int i = 0; i < watch->n_targets; i++) {
+            struct target *target = &watch->targets[i];
+
+            if (target->link.fd >= 0
+                && heartbeat_is_silent(&target->heartbeat, now)) {
+                set_failure(watch, target);
+            }
+            if (beat) {
+                target_beat(watch, target);
+            }
+        }
+        event_loop_run(&loop, heartbeat_next_us(&all));
+    }
+    event_loop_uninit(&loop);
+    return NULL;
+}
+
+/* The worker's thread. */
+
+static void
+watch_free(struct server_watch *watch)
+{
+    for (int i = 0; i < watch->n_targets; i++) {
+        link_close(&watch->targets[i].link);
+        free(watch->targets[i].name);
+    }
+    if (watch->wake_fd >= 0) {
+        close(watch->wake_fd);
+    }
+    if (watch->failure_fd >= 0) {
+        close(watch->failure_fd);
+    }
+    pthread_mutex_destroy(&watch->mutex);
+    free(watch->targets);
+    free(watch->failure);
+    free(watch);
+}
+
+char *
+server_watch_create(const char *const names[], int n_servers,
+                    int64_t timeout_us, struct server_watch **watchp)
+{
+    struct server_watch *watch = allocate(1, sizeof *watch);
+    char *error;
+
+    watch->targets = allocate(n_servers, sizeof *watch->targets);
+    watch->n_targets = n_servers;
+    watch->timeout_us = timeout_us;
+    watch->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    watch->failure_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&watch->mutex, NULL);
+    for (int i = 0; i < n_servers; i++) {
+        watch->targets[i].name = duplicate(names[i]);
+        link_init(&watch->targets[i].link, -1);
+    }
+    error = watch->wake_fd < 0 || watch->failure_fd < 0
+            ? message("heartbeats: %s", strerror(errno))
+            : thread_start(&watch->thread, "heartbeats", watch_main, watch);
+    if (error) {
+        watch_free(watch);
+        watch = NULL;
+    }
+    *watchp = watch;
+    return error;
+}
+
+void
+server_watch_destroy(struct server_watch *watch)
+{
+    if (watch) {
+        pthread_mutex_lock(&watch->mutex);
+        watch->end = true;
+        pthread_mutex_unlock(&watch->mutex);
+        signal_event(watch->wake_fd);
+        pthread_join(watch->thread, NULL);
+        watch_free(watch);
+    }
+}
+
+void
+server_watch_set(struct server_watch *watch, int i,
+                 const struct frame_hello *hello, uint16_t port)
+{
+    struct target *target = &watch->targets[i];
+
+    pthread_mutex_lock(&watch->mutex);
+    target->changed = target->changed || target->port != port
+                      || target->hello.epoch != hello->epoch;
+    target->hello = *hello;
+    target->port = port;
+    pthread_mutex_unlock(&watch->mutex);
+    signal_event(watch->wake_fd);
+}
+
+void
+server_watch_set_iteration(struct server_watch *watch, uint64_t iteration)
+{
+    atomic_store(&watch->iteration, iteration);
+}
+
+int
+server_watch_fd(const struct server_watch *watch)
+{
+    return watch->failure_fd;
+}
+
+char *
+server_watch_failure(struct server_watch *watch)
+{
+    char *failure;
+
+    pthread_mutex_lock(&watch->mutex);
+    failure = duplicate(watch->failure ? watch->failure
+                                       : "a server is silent");
+    pthread_mutex_unlock(&watch->mutex);
+    return failure;
+}
