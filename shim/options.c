@@ -2,55 +2,240 @@
 
 #include "shim/options.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "wire/shim-protocol.h"
-#include "shim/option-rows.h"
+#include "base/memory.h"
+#include "base/options.h"
 #include "shim/ports/port-driver.h"
+#include "wire/shim-protocol.h"
 
-static const struct option_row *
-find_row(const char *name, size_t length)
+bool
+options_parse_rate(const char *text, uint64_t *bps)
 {
-    for (const struct option_row *row = option_rows; row->name; row++) {
-        if (strlen(row->name) == length
-            && !strncmp(row->name, name, length)) {
-            return row;
+    static const struct {
+        const char *unit;
+        double factor;
+    } units[] = {
+        { "bit", 1 }, { "kbit", 1e3 }, { "mbit", 1e6 }, { "gbit", 1e9 },
+    };
+    char *unit;
+    double value;
+
+    if (!isdigit((unsigned char) *text)) {
+        return false;
+    }
+    value = strtod(text, &unit);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (!strcasecmp(unit, units[i].unit)) {
+            value *= units[i].factor;
+            if (!(value >= SHIM_MIN_RATE && value <= SHIM_MAX_RATE)) {
+                return false;
+            }
+            *bps = value + 0.5;
+            return true;
         }
     }
+    return false;
+}
+
+static char *
+parse_rate(const char *text, void *bps)
+{
+    return options_parse_rate(text, bps) ? NULL
+           : message("\"%s\" is not a rate, such as 50Mbit", text);
+}
+
+static char *
+parse_port(const char *text, void *port)
+{
+    return port_spec_parse(text, port);
+}
+
+static char *
+parse_name(const char *text, void *name)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789"
+                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-");
+
+    if (!n || text[n] || n > 31 || text[0] == '.') {
+        return message("\"%s\" is not 1 to 31 letters, digits, '.', '_' and "
+                       "'-'", text);
+    }
+    *(const char **) name = text;
     return NULL;
 }
 
-/* Parses the option 'argv[*i]', with its argument after '=' or in the next
- * element, and moves '*i' to the last element of it. */
 static char *
-parse_one(int argc, char *argv[], int *i, bool *seen, struct options *o)
+parse_cpus(const char *text, void *cpus)
 {
-    const char *word = argv[*i], *equals = strchr(word, '=');
-    size_t length = equals ? (size_t) (equals - word) : strlen(word);
-    const struct option_row *row = find_row(word, length);
-    const char *argument = equals ? equals + 1 : NULL;
-
-    if (!row) {
-        return option_message("%.*s: unknown option, --help lists them",
-                              (int) length, word);
+    if (!isdigit((unsigned char) *text)
+        || text[strspn(text, "0123456789,-")]
+        || !isdigit((unsigned char) text[strlen(text) - 1])) {
+        return message("\"%s\" is not a list of CPUs, such as 0-1", text);
     }
-    if (!row->argument && argument) {
-        return option_message("%s: \"%s\" is too much, it takes no argument",
-                              row->name, argument);
-    }
-    if (row->argument && !argument) {
-        if (*i + 1 >= argc) {
-            return option_message("%s: needs an argument, %s", row->name,
-                                  row->argument);
-        }
-        argument = argv[++*i];
-    }
-    seen[row - option_rows] = true;
-    return row->parse(row, argument, o);
+    *(const char **) cpus = text;
+    return NULL;
 }
 
-/* Do the ports go together, and with the MTU?  Congestion control sees all
- * flows, so it has one thread. */
+static char *
+parse_huge(const char *text, void *huge)
+{
+    (void) text;
+    *(enum huge_pages *) huge = HUGE_YES;
+    return NULL;
+}
+
+static char *
+parse_no_huge(const char *text, void *huge)
+{
+    (void) text;
+    *(enum huge_pages *) huge = HUGE_NO;
+    return NULL;
+}
+
+static char *
+parse_no_tag(const char *text, void *tag)
+{
+    (void) text;
+    *(bool *) tag = false;
+    return NULL;
+}
+
+static char *
+parse_poll(const char *text, void *poll)
+{
+    static const struct {
+        const char *name;
+        enum loop_poll poll;
+    } names[] = {
+        { "auto", LOOP_AUTO }, { "busy", LOOP_BUSY }, { "sleep", LOOP_NAP },
+        { "interrupt", LOOP_INTERRUPT },
+        { "nap", LOOP_NAP },    /* Old name of "sleep". */
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!strcmp(text, names[i].name)) {
+            *(enum loop_poll *) poll = names[i].poll;
+            return NULL;
+        }
+    }
+    return message("\"%s\" is not one of \"auto\", \"busy\", \"sleep\", "
+                   "\"interrupt\"", text);
+}
+
+static char *
+parse_control_port(const char *text, void *options)
+{
+    struct options *o = options;
+    char *end;
+    long port = strtol(text, &end, 10);
+
+    if (end == text || *end || port < 1 || port > 65535) {
+        return message("\"%s\" is not an integer from 1 to 65535", text);
+    }
+    if (o->n_control_ports == CC_MAX_CONTROL_PORTS) {
+        return message("%s is one too many, at most %d are allowed", text,
+                       CC_MAX_CONTROL_PORTS);
+    }
+    o->control_ports[o->n_control_ports++] = port;
+    return NULL;
+}
+
+#define AT(MEMBER) OPTION_AT(struct options, MEMBER)
+
+/* The first N_REQUIRED rows are required unless --show or --replay is given,
+ * the first N_REPLAY_REQUIRED rows after --replay with --replay. */
+enum {
+    N_REQUIRED = 5,
+    REPLAY = N_REQUIRED,
+    N_REPLAY_REQUIRED = 2,
+    N_REPLAY = 3,
+};
+
+static const struct option_row rows[] = {
+    { "name", OPTION_CUSTOM, AT(name), .value = "NAME", .parse = parse_name,
+      .help = "name of the host (required)" },
+    { "host-port", OPTION_CUSTOM, AT(host), .value = "KIND:WHAT",
+      .parse = parse_port,
+      .help = "port to the host, such as af_packet:eth0 (required)" },
+    { "uplink", OPTION_CUSTOM, AT(uplink), .value = "KIND:WHAT",
+      .parse = parse_port,
+      .help = "port to the network, such as af_packet:eth1 (required)" },
+    { "rate", OPTION_CUSTOM, AT(rate_bps), .value = "RATE",
+      .parse = parse_rate,
+      .help = "capacity of the uplink, such as 50Mbit (required)" },
+    { "control", OPTION_TEXT, AT(control), .value = "PATH",
+      .help = "create the control socket here (required)" },
+
+    { "replay", OPTION_TEXT, AT(replay), .value = "FILE",
+      .help = "forward the packets of this capture (pcap, pcapng) and exit" },
+    { "rules", OPTION_TEXT, AT(rules), .value = "FILE",
+      .help = "with --replay: jobs, their flows and their classes "
+              "(required)" },
+    { "out", OPTION_TEXT, AT(out), .value = "FILE",
+      .help = "with --replay: write the packets sent to the uplink (pcap, "
+              "required)" },
+    { "to-host", OPTION_TEXT, AT(to_host), .value = "FILE",
+      .help = "with --replay: write the packets sent to the host (pcap)" },
+
+    { "show", OPTION_TEXT, AT(show), .value = "PATH",
+      .help = "print the state of the shim with this control socket and "
+              "exit" },
+    { "mtu", OPTION_INTEGER, AT(mtu), PORT_MIN_MTU, PORT_MAX_MTU, "BYTES",
+      "1500", .help = "longest IP packet, bytes" },
+    { "cpus", OPTION_CUSTOM, AT(cpus), .value = "LIST", .parse = parse_cpus,
+      .shown = "all allowed CPUs",
+      .help = "CPUs that the threads run on, such as 0-1" },
+    { "huge", OPTION_CUSTOM, AT(huge), .parse = parse_huge,
+      .shown = "if there are enough", .help = "use huge pages" },
+    { "no-huge", OPTION_CUSTOM, AT(huge), .parse = parse_no_huge,
+      .help = "do not use huge pages" },
+    { "no-tag", OPTION_CUSTOM, AT(tag), .parse = parse_no_tag,
+      .help = "leave the DSCP of packets unchanged" },
+    { "keep-offload", OPTION_FLAG, AT(keep_offload),
+      .help = "leave the offloads of the interfaces unchanged" },
+    { "poll", OPTION_CUSTOM, AT(poll), .value = "MODE", .parse = parse_poll,
+      .shown = "auto", .help = "mode of an idle loop: auto, busy, sleep or "
+                               "interrupt" },
+    { "max-flows", OPTION_INTEGER, AT(max_flows), 16, SHIM_MAX_FLOWS, "N",
+      "16384", .help = "size of the flow table, flows" },
+    { "flow-timeout", OPTION_INTEGER, AT(flow_timeout_s), 0, 86400, "SECONDS",
+      "600", .help = "remove flows without packets after this time; 0 keeps "
+                     "them" },
+    { "vxlan", OPTION_FLAG, AT(vxlan),
+      .help = "classify the inner flows of VXLAN tunnels" },
+    { "cc", OPTION_CHOICE, AT(cc), .value = "off|on", .deflt = "off",
+      .help = "congestion control: grant rates of the downlink to its "
+              "senders, and pace" },
+    { "downlink-rate", OPTION_CUSTOM, AT(downlink_bps), .value = "RATE",
+      .parse = parse_rate, .shown = "as --rate",
+      .help = "with --cc: capacity of the downlink" },
+    { "control-port", OPTION_CUSTOM, .value = "PORT",
+      .parse = parse_control_port,
+      .help = "with --cc: port whose packets go first, such as that of "
+              "heartbeats (1 to 65535, up to 16 times)" },
+    { "take-over", OPTION_FLAG, AT(take_over),
+      .help = "replace the shim that has the control socket" },
+    { "late", OPTION_INTEGER, AT(late_us), 0, 10000, "US", "500",
+      .help = "longest delay of the loop that pacing compensates, "
+              "microseconds" },
+    { "lanes", OPTION_INTEGER, AT(n_lanes), 1, PORT_MAX_QUEUES, "N", "1",
+      .help = "number of threads that classify" },
+    { .name = NULL },
+};
+
+static const struct option_table table = {
+    .name = "stagecoach-shim",
+    .version = "stagecoach-shim " STAGECOACH_VERSION,
+    .usage = "usage: stagecoach-shim OPTION...\n\n"
+             "Forwards the packets of one host in the order of the "
+             "controller.\n",
+    .rows = rows,
+};
+
+/* Checks the ports against each other and against the MTU. */
 static char *
 check_together(const struct options *o)
 {
@@ -59,7 +244,7 @@ check_together(const struct options *o)
         ? o->host.driver : o->uplink.driver;
 
     if (o->mtu > smaller->max_mtu) {
-        return option_message("--mtu: %u is too much for %s, at most %u is "
+        return message("--mtu: %u is too much for %s, at most %u is "
                               "allowed", o->mtu, smaller->name,
                               smaller->max_mtu);
     }
@@ -69,32 +254,35 @@ check_together(const struct options *o)
                                               : o->host.driver;
 
         if (!port_driver_tells(deaf)) {
-            return option_message("--poll: %s has no receive interrupt, auto, "
-                                  "busy or nap is needed", deaf->name);
+            return message("--poll: %s has no receive interrupt, auto, "
+                                  "busy or sleep is needed", deaf->name);
         }
     }
     if (port_spec_same(&o->host, &o->uplink)) {
-        return option_message("--uplink: \"%s:%s\" is the host's port, "
+        return message("--uplink: \"%s:%s\" is the host's port, "
                               "another is needed", o->uplink.driver->name,
                               o->uplink.what);
     }
     return NULL;
 }
 
-/* Checks an option against the others: a replay has some of its own and needs
- * none of a shim's. */
+/* Checks that the options of the mode, forwarding or replay, are complete. */
 static char *
-check_row(const struct option_row *row, bool seen, const struct options *o)
+check_mode(const struct options *o, const bool *seen)
 {
-    bool replays = (row->need == OPTION_REPLAY_MAY
-                    || row->need == OPTION_REPLAY_MUST);
+    int first = o->replay ? REPLAY + 1 : 0;
+    int n = o->replay ? N_REPLAY_REQUIRED : N_REQUIRED;
 
-    if (!seen
-        && row->need == (o->replay ? OPTION_REPLAY_MUST : OPTION_MUST)) {
-        return option_message("%s: required option is missing", row->name);
+    for (int i = first; i < first + n; i++) {
+        if (!seen[i]) {
+            return message("--%s: required option is missing", rows[i].name);
+        }
     }
-    if (seen && replays && !o->replay) {
-        return option_message("%s: only a --replay has it", row->name);
+    for (int i = REPLAY + 1; i <= REPLAY + N_REPLAY && !o->replay; i++) {
+        if (seen[i]) {
+            return message("--%s: is allowed with --replay only",
+                           rows[i].name);
+        }
     }
     return NULL;
 }
@@ -102,44 +290,26 @@ check_row(const struct option_row *row, bool seen, const struct options *o)
 char *
 options_parse(int argc, char *argv[], struct options *o)
 {
-    bool seen[OPTION_MAX_ROWS] = { false };
-    bool runs;
+    struct option_outcome outcome;
+    char *error;
 
-    *o = (struct options) {
-        .mtu = 1500, .huge = HUGE_AUTO, .tag = true,
-        .late_us = 500, .max_flows = SHIM_DEFAULT_FLOWS, .flow_timeout_s = 600,
-        .n_lanes = 1,
-    };
-    for (int i = 1; i < argc; i++) {
-        char *error = parse_one(argc, argv, &i, seen, o);
-
-        if (error) {
-            return error;
-        }
-    }
+    *o = (struct options) { .huge = HUGE_AUTO, .tag = true };
+    error = option_table_parse(&table, argc, argv, o, &outcome);
+    o->help = outcome.help;
+    o->version = outcome.version;
     o->host.keep_offload = o->uplink.keep_offload = o->keep_offload;
     o->host.n_queues = o->uplink.n_queues = o->n_lanes;
-    runs = !o->show && !o->help && !o->version;
-    for (size_t i = 0; option_rows[i].name && runs; i++) {
-        char *error = check_row(&option_rows[i], seen[i], o);
-
-        if (error) {
-            return error;
-        }
+    if (error || o->help || o->version || o->show) {
+        return error;
     }
-    return runs && !o->replay ? check_together(o) : NULL;
+    error = check_mode(o, outcome.seen);
+    return error || o->replay ? error : check_together(o);
 }
 
 void
 options_usage(FILE *stream)
 {
-    fprintf(stream, "usage: stagecoach-shim OPTION...\n\n"
-            "Forwards one host's packets, in the controller's order.\n\n");
-    for (const struct option_row *row = option_rows; row->name; row++) {
-        fprintf(stream, "  %s%s%s%s\n      %s\n", row->name,
-                row->argument ? " " : "", row->argument ? row->argument : "",
-                row->need == OPTION_MUST ? "  (required)" : "", row->help);
-    }
+    option_table_help(&table, stream);
     fputs("\nPorts:\n", stream);
     for (const struct port_driver *d = port_drivers; d->name; d++) {
         bool bare = d->argument == PORT_ARG_NONE;

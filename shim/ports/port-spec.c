@@ -10,10 +10,9 @@
 #include "shim/ports/port-driver.h"
 
 static char *
-unknown_kind(const char *place, const char *text)
+unknown_kind(const char *text)
 {
-    char *error = message("%s: \"%s\" is not a port, the kinds are", place,
-                          text);
+    char *error = message("\"%s\" is not a port, the kinds are", text);
 
     for (const struct port_driver *d = port_drivers; d->name; d++) {
         char *longer = message("%s%s %s", error, d == port_drivers ? "" : ",",
@@ -67,7 +66,7 @@ suits(const struct port_driver *driver, const char *s)
 }
 
 char *
-port_spec_parse(const char *place, const char *text, struct port_spec *spec)
+port_spec_parse(const char *text, struct port_spec *spec)
 {
     size_t length = strcspn(text, ":");
     const struct port_driver *driver = port_driver_find(text, length);
@@ -75,7 +74,7 @@ port_spec_parse(const char *place, const char *text, struct port_spec *spec)
     const char *what = bare ? text : text + length + (text[length] == ':');
 
     if (!driver) {
-        return unknown_kind(place, text);
+        return unknown_kind(text);
     }
     if (bare ? !text[length] : suits(driver, what)) {
         *spec = (struct port_spec) { .driver = driver };
@@ -84,9 +83,8 @@ port_spec_parse(const char *place, const char *text, struct port_spec *spec)
                  driver->argument == PORT_ARG_IFACE ? what : "");
         return NULL;
     }
-    return message("%s: \"%s\" is not a port, such as %s%s%s", place, text,
-                   driver->name, bare ? "" : ":",
-                   bare ? "" : driver->example);
+    return message("\"%s\" is not a port, such as %s%s%s", text, driver->name,
+                   bare ? "" : ":", bare ? "" : driver->example);
 }
 
 bool

@@ -28,9 +28,10 @@ struct port_spec {
                                  * keeps a flow in one of them.  0 is 1. */
 };
 
-/* Returns NULL, or a malloc()'d message that starts with 'place'. */
-char *port_spec_parse(const char *place, const char *text,
-                      struct port_spec *);
+/* Returns NULL or a malloc()'d message such as
+ *
+ *    "eth0" is not a port, the kinds are ... */
+char *port_spec_parse(const char *text, struct port_spec *);
 
 /* Do both mean the same thing, of which there is only one? */
 bool port_spec_same(const struct port_spec *, const struct port_spec *);

@@ -47,7 +47,7 @@ poll auto 20
 naps=$("$BUILD/tests/lab/naps" 2000)
 echo "a millisecond of sleep at a time: $naps permille of a CPU"
 [ "$naps" -gt 10 ] || naps=10
-poll nap $((2 * naps))
+poll sleep $((2 * naps))
 poll interrupt 20
 poll busy 1100                  # All of one, and what two seconds of sleep are late.
 [ "$took" -ge 100 ] || fail "a busy loop sleeps"

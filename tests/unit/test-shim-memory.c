@@ -172,7 +172,7 @@ reports_a_bad_port(void)
 {
     struct port_spec spec;
 
-    return port_spec_parse("--uplink", "pigeon:post", &spec);
+    return port_spec_parse("pigeon:post", &spec);
 }
 
 static bool

@@ -66,6 +66,11 @@ accepts_what_is_needed(void **state)
     assert_false(o.tag);
     assert_false(o.take_over);
 
+    assert_null(parse(GOOD " --poll sleep", &o, copy));
+    assert_int_equal(o.poll, LOOP_NAP);
+    assert_null(parse(GOOD " --poll nap", &o, copy));
+    assert_int_equal(o.poll, LOOP_NAP);
+
     assert_null(parse(GOOD " --take-over", &o, copy));
     assert_true(o.take_over);
 
@@ -112,14 +117,14 @@ names_the_option_at_fault(void **state)
     static const struct {
         const char *line, *error;
     } cases[] = {
-        { "--name", "--name: needs an argument, NAME" },
+        { "--name", "--name: needs a value, NAME" },
         { "--name h0", "--host-port: required option is missing" },
         { "--speed 3", "--speed: unknown option, --help lists them" },
-        { "x", "x: unknown option, --help lists them" },
+        { "x", "\"x\": unexpected argument, there are only options" },
         { "--replay in --out o", "--rules: required option is missing" },
         { "--replay in --rules r", "--out: required option is missing" },
-        { GOOD " --to-host x", "--to-host: only a --replay has it" },
-        { GOOD " --out x", "--out: only a --replay has it" },
+        { GOOD " --to-host x", "--to-host: is allowed with --replay only" },
+        { GOOD " --out x", "--out: is allowed with --replay only" },
         { "--rate x", "--rate: \"x\" is not a rate, such as 50Mbit" },
         { "--rate 50", "--rate: \"50\" is not a rate, such as 50Mbit" },
         { "--rate -5Mbit",
@@ -129,7 +134,7 @@ names_the_option_at_fault(void **state)
           "--rate: \"nanbit\" is not a rate, such as 50Mbit" },
         { "--rate 1e30bit",
           "--rate: \"1e30bit\" is not a rate, such as 50Mbit" },
-        { "--cc yes", "--cc: \"yes\" is not one of \"on\", \"off\"" },
+        { "--cc yes", "--cc: \"yes\" is not one of \"off\", \"on\"" },
         { "--downlink-rate 1", "--downlink-rate: \"1\" is not a rate, such as "
           "50Mbit" },
         { "--control-port 0",
@@ -189,15 +194,16 @@ names_the_option_at_fault(void **state)
           "--uplink af_xdp:b --mtu 3600",
           "--mtu: 3600 is too much for af_xdp, at most 2984 is allowed" },
         { "--poll never",
-          "--poll: \"never\" is not auto, busy, nap or interrupt" },
+          "--poll: \"never\" is not one of \"auto\", \"busy\", \"sleep\", "
+          "\"interrupt\"" },
         { "--name h --control s --rate 1Gbit --host-port af_packet:a "
           "--uplink memif:/run/a --poll interrupt",
-          "--poll: memif has no receive interrupt, auto, busy or nap is "
+          "--poll: memif has no receive interrupt, auto, busy or sleep is "
           "needed" },
         { "--cpus 0-",
           "--cpus: \"0-\" is not a list of CPUs, such as 0-1" },
         { "--no-tag=1",
-          "--no-tag: \"1\" is too much, it takes no argument" },
+          "--no-tag: \"1\" is too much, it takes no value" },
     };
 
     (void) state;
@@ -238,7 +244,7 @@ ring_sizes_suit_the_kernel(void **state)
     char args[PORT_MAX_ARGS];
 
     (void) state;
-    assert_null(port_spec_parse("port", "af_packet:eth0", &spec));
+    assert_null(port_spec_parse("af_packet:eth0", &spec));
     port_spec_devargs(&spec, 1500, args);
     assert_string_equal(args, "iface=eth0,framesz=2048,blocksz=65536,"
                         "framecnt=512,qdisc_bypass=1");
@@ -284,7 +290,7 @@ every_kind_of_port_has_its_arguments(void **state)
         struct port_spec spec;
         char args[PORT_MAX_ARGS];
 
-        assert_null(port_spec_parse("port", cases[i].text, &spec));
+        assert_null(port_spec_parse(cases[i].text, &spec));
         port_spec_devargs(&spec, 1500, args);
         assert_string_equal(args, cases[i].args);
         assert_string_equal(spec.iface, cases[i].iface);
