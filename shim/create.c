@@ -108,7 +108,7 @@ set_min_share(void *s_, uint32_t share)
 {
     struct shim *s = s_;
 
-    forward_set_guard(s->forward, share);
+    forward_set_min_share(s->forward, share);
 }
 
 static void
@@ -119,8 +119,8 @@ get_ports(void *s_, struct shim_ports *ports)
     snprintf(ports->host, sizeof ports->host, "%s", port_iface(s->host));
     snprintf(ports->uplink, sizeof ports->uplink, "%s",
              port_iface(s->uplink));
-    ports->polls = loop_turns(s->loop);
-    ports->poll_age_ns = loop_turn_age_ns(s->loop);
+    ports->polls = loop_polls(s->loop);
+    ports->poll_age_ns = loop_poll_age_ns(s->loop);
 }
 
 static int
@@ -130,7 +130,7 @@ be_taken_over(void *s_, uint32_t step, struct shim_state *state)
     int error;
 
     state->rate_bps = forward_rate(s->forward);
-    state->min_share = forward_guard(s->forward);
+    state->min_share = forward_min_share(s->forward);
     error = takeover_step(s, step);
     if (s->old_side.leaving) {
         server_abandon(s->server);

@@ -110,9 +110,9 @@ parse_poll(const char *text, void *poll)
         const char *name;
         enum loop_poll poll;
     } names[] = {
-        { "auto", LOOP_AUTO }, { "busy", LOOP_BUSY }, { "sleep", LOOP_NAP },
+        { "auto", LOOP_AUTO }, { "busy", LOOP_BUSY }, { "sleep", LOOP_SLEEP },
         { "interrupt", LOOP_INTERRUPT },
-        { "nap", LOOP_NAP },    /* Old name of "sleep". */
+        { "nap", LOOP_SLEEP },    /* Old name of "sleep". */
     };
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -249,13 +249,13 @@ check_together(const struct options *o)
                               smaller->max_mtu);
     }
     if (o->poll == LOOP_INTERRUPT) {
-        const struct port_driver *deaf =
-            port_driver_tells(o->host.driver) ? o->uplink.driver
-                                              : o->host.driver;
+        const struct port_driver *driver =
+            port_driver_has_rx_irq(o->host.driver) ? o->uplink.driver
+                                                   : o->host.driver;
 
-        if (!port_driver_tells(deaf)) {
+        if (!port_driver_has_rx_irq(driver)) {
             return message("--poll: %s has no receive interrupt, auto, "
-                                  "busy or sleep is needed", deaf->name);
+                                  "busy or sleep is needed", driver->name);
         }
     }
     if (port_spec_same(&o->host, &o->uplink)) {

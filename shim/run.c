@@ -52,7 +52,7 @@ look_after(struct shim *s, struct port *port)
     const char *why = port_check(port, clock_now());
     char *error;
 
-    if (port_turned_deaf(port)) {
+    if (port_lost_rx_irq(port)) {
         shim_say(s, "%s: no interrupt tells of frames, so the loop naps",
                  port_iface(port));
     }
@@ -92,7 +92,7 @@ control_thread(void *s_)
             break;
         }
         server_run(s->server);
-        if (loop_turn_age_ns(s->loop) < HUNG_NS) {
+        if (loop_poll_age_ns(s->loop) < HUNG_NS) {
             service_alive(now / MS);
         }
         if (s->old_side.leaving) {
@@ -153,7 +153,7 @@ relieve_kernel(struct shim *s, uint64_t wait)
     int error = kernel_path_open(-1, &path);
 
     if (!error && kernel_path_is_up(path, host, uplink)) {
-        while (!job_slots_told(s->slots) && clock_now() < end) {
+        while (!job_slots_had_lease(s->slots) && clock_now() < end) {
             rte_delay_us_sleep(20);
         }
         forward_discard(s->forward);

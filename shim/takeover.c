@@ -279,7 +279,7 @@ takeover_finish(struct shim *s)
     copy_connections(s);
     forward_discard(s->forward);
     forward_set_rate(s->forward, state.rate_bps);
-    forward_set_guard(s->forward, state.min_share);
+    forward_set_min_share(s->forward, state.min_share);
     job_slots_lease(s->slots, clock_now(), state.lease_left_ms,
                     state.default_dscp);
     server_publish(s->server);

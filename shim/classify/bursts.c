@@ -50,7 +50,8 @@ restart_averages(struct burst_trial *trial, float size, float busy)
 
 /* Adds a burst that began 'period' after the one before.  The regularity is 1
  * for many equal bursts.  It falls with the squared coefficients of variation
- * of period and bytes, each about 1 for random bursts, and with fewer bursts. */
+ * of period and bytes, each about 1 for random bursts, and with fewer
+ * bursts. */
 static void
 add_burst(struct burst_trial *trial, float size, float busy, float period)
 {
@@ -163,9 +164,9 @@ burst_train_bin(struct burst_train *t, uint64_t now)
 }
 
 /* Stores in 'bins' the bytes of the bins from number 'since' on that ended
- * before 'now', at most the last BURST_N_BINS - 1, oldest first.  Returns their
- * number.  For a bin that the counting thread is closing, the value may be that
- * of the next bin. */
+ * before 'now', at most the last BURST_N_BINS - 1, oldest first.  Returns
+ * their number.  For a bin that the counting thread is closing, the value may
+ * be that of the next bin. */
 uint64_t
 burst_train_bins(const struct burst_train *t, uint64_t now, uint64_t since,
                  uint32_t bins[BURST_N_BINS])

@@ -167,7 +167,7 @@ report_unknown(struct classifier *c, const struct packet *packets,
         report(c, &packets[__builtin_ctzll(rest)], now);
     }
     if (__builtin_expect(unknown, 0)) {
-        miss_tell(c->misses);
+        miss_notify(c->misses);
     }
 }
 

@@ -24,8 +24,8 @@
 #define PRINT_BITS 46
 #define PRINT_MASK ((UINT64_C(1) << PRINT_BITS) - 1)
 
-/* A word: the print in bits 0-45, slot in 46-55, age in 56-63.  Without a print
- * it is free. */
+/* A word: the print in bits 0-45, slot in 46-55, age in 56-63.  Without a
+ * print it is free. */
 #define SLOT_SHIFT 46
 #define SLOT_MASK (SHIM_MAX_SLOTS - 1)
 #define AGE_SHIFT 56
@@ -562,7 +562,8 @@ add(struct flow_table *ft, const struct shim_flow *flow, uint64_t hash,
 }
 
 /* Makes 'key' belong to 'slot', whether it was there or not.  Returns 0, or
- * ENOSPC if the table is full, or if 'key' cannot be told from another flow. */
+ * ENOSPC if the table is full, or if 'key' cannot be told from another flow.
+ * */
 int
 flow_table_set(struct flow_table *ft, const struct shim_flow_key *key,
                uint16_t slot)

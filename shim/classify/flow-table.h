@@ -24,9 +24,9 @@
  * its maximum, which is at most half of its words.
  *
  * What that means for who is known: of new flows, one in 2^43 is taken for
- * another and has its place in the order until it ends.  (A bucket's number and
- * 46 bits are compared, a word is found from either of its buckets, and a
- * table has at most four flows for each bucket.)  At a million new flows a
+ * another and has its place in the order until it ends.  (A bucket's number
+ * and 46 bits are compared, a word is found from either of its buckets, and a
+ * table has at most four flows for each bucket.) At a million new flows a
  * second, all the time, that is once in a hundred days; nobody who does not
  * know the secrets can choose such a flow.  No two flows that were set are
  * mixed up: the changing thread has their keys, and refuses the second.
@@ -35,8 +35,8 @@
  * instruction, on every processor, and unlike a CRC, whose collisions do not
  * depend on its seed, not for others to collide.  DPDK's rte_hash was slower:
  * in a forwarder with 1024 frames it cost 47 cycles a packet where buckets of
- * whole keys cost 25, and with 1 M flows it looked 30 M flows up a second where
- * they did 46 M, in twice the memory.
+ * whole keys cost 25, and with 1 M flows it looked 30 M flows up a second
+ * where they did 46 M, in twice the memory.
  *
  *
  * Usage

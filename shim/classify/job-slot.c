@@ -19,7 +19,7 @@ struct job_slots {
                                          * use. */
     uint64_t lease_end;                 /* Time, 0 before the first lease. */
     uint32_t default_dscp;
-    job_place places[SHIM_MAX_SLOTS];
+    job_class places[SHIM_MAX_SLOTS];
     uint32_t n_orders;                  /* Grows after 'places' changed. */
 
     /* Only the control thread's. */
@@ -39,7 +39,7 @@ job_slots_create(void)
         memset(js, 0, sizeof *js);
         js->lanes[0] = js->counters;
         for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-            js->places[i] = JOB_PLACE_LAST;
+            js->places[i] = JOB_CLASS_LAST;
         }
     }
     return js;
@@ -140,7 +140,7 @@ leave_order(struct job_slots *js, uint16_t slot)
     js->n_ordered--;
     memmove(&js->order[i], &js->order[i + 1],
             (js->n_ordered - i) * sizeof *js->order);
-    __atomic_store_n(&js->places[slot], JOB_PLACE_LAST, __ATOMIC_RELAXED);
+    __atomic_store_n(&js->places[slot], JOB_CLASS_LAST, __ATOMIC_RELAXED);
 }
 
 static void
@@ -156,7 +156,7 @@ join_order(struct job_slots *js, uint16_t slot)
 
 /* Tells the loop the places of all ordered slots. */
 static void
-publish_places(struct job_slots *js)
+publish_classes(struct job_slots *js)
 {
     uint16_t place = 0;
 
@@ -167,7 +167,7 @@ publish_places(struct job_slots *js)
             place++;
         }
         __atomic_store_n(&js->places[slot],
-                         JOB_PLACE(place, js->rows[slot].level),
+                         JOB_CLASS(place, js->rows[slot].level),
                          __ATOMIC_RELAXED);
     }
     __atomic_store_n(&js->n_orders, js->n_orders + 1, __ATOMIC_RELEASE);
@@ -196,7 +196,7 @@ set_row(struct job_slots *js, uint16_t slot, const struct shim_slot *row)
         join_order(js, slot);
     }
     if (was || is) {
-        publish_places(js);
+        publish_classes(js);
     }
 }
 
@@ -303,7 +303,7 @@ job_slots_lease_left_ms(const struct job_slots *js, uint64_t now)
 
 /* Has anybody said anything of a lease? */
 bool
-job_slots_told(const struct job_slots *js)
+job_slots_had_lease(const struct job_slots *js)
 {
     return __atomic_load_n(&js->lease_end, __ATOMIC_RELAXED) != 0;
 }
@@ -348,8 +348,8 @@ job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
  * control thread is just changing the order, the copy may be of neither the
  * old one nor the new one, and the next call copies again. */
 bool
-job_slots_places(const struct job_slots *js, uint32_t *seen,
-                 job_place places[SHIM_MAX_SLOTS])
+job_slots_classes(const struct job_slots *js, uint32_t *seen,
+                 job_class places[SHIM_MAX_SLOTS])
 {
     uint32_t n = __atomic_load_n(&js->n_orders, __ATOMIC_ACQUIRE);
 
@@ -371,7 +371,7 @@ job_slots_rank(const struct job_slots *js, uint16_t slot, bool leased)
     uint32_t word = __atomic_load_n(&js->words[slot], __ATOMIC_RELAXED);
 
     return (leased && word
-            ? JOB_PLACE_OF(__atomic_load_n(&js->places[slot],
+            ? JOB_CLASS_NUMBER(__atomic_load_n(&js->places[slot],
                                            __ATOMIC_RELAXED))
             : UINT32_MAX);
 }

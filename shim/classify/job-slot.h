@@ -29,7 +29,7 @@
  *
  *    leased = job_slots_leased(js, now);     (loop, once a burst)
  *    t = job_slots_treatment(js, slot, leased);
- *    changed = job_slots_places(js, &seen, places);
+ *    changed = job_slots_classes(js, &seen, places);
  *
  *
  * Ownership and thread-safety
@@ -80,13 +80,13 @@ struct job_counters {
     uint64_t tx_dropped;        /* Packets: the level's queue was full. */
 } __attribute__((aligned(64)));
 
-/* Where a slot is in the order: JOB_PLACE() of 0 for the first place and a
- * level from 1 on.  What is not ordered has JOB_PLACE_LAST. */
-typedef uint16_t job_place;
-#define JOB_PLACE(PLACE, LEVEL) ((PLACE) | (LEVEL) << 10)
-#define JOB_PLACE_OF(P) ((P) & 0x3ff)
-#define JOB_LEVEL_OF(P) ((P) >> 10)
-#define JOB_PLACE_LAST JOB_PLACE(SHIM_MAX_SLOTS - 1, SHIM_LEVEL_DEFAULT)
+/* Where a slot is in the order: JOB_CLASS() of 0 for the first place and a
+ * level from 1 on.  What is not ordered has JOB_CLASS_LAST. */
+typedef uint16_t job_class;
+#define JOB_CLASS(PLACE, LEVEL) ((PLACE) | (LEVEL) << 10)
+#define JOB_CLASS_NUMBER(P) ((P) & 0x3ff)
+#define JOB_CLASS_LEVEL(P) ((P) >> 10)
+#define JOB_CLASS_LAST JOB_CLASS(SHIM_MAX_SLOTS - 1, SHIM_LEVEL_DEFAULT)
 
 struct job_slots;
 
@@ -109,7 +109,7 @@ bool job_slots_stats(const struct job_slots *, uint16_t slot, uint64_t now,
 
 /* Any thread. */
 uint32_t job_slots_lease_left_ms(const struct job_slots *, uint64_t now);
-bool job_slots_told(const struct job_slots *);
+bool job_slots_had_lease(const struct job_slots *);
 bool job_slots_leased(const struct job_slots *, uint64_t now);
 struct treatment job_slots_treatment(const struct job_slots *, uint16_t slot,
                                      bool leased);
@@ -118,8 +118,8 @@ struct job_treatments job_slots_treatments(const struct job_slots *,
 uint32_t job_slots_rank(const struct job_slots *, uint16_t slot, bool leased);
 
 /* The loop. */
-bool job_slots_places(const struct job_slots *, uint32_t *seen,
-                      job_place places[SHIM_MAX_SLOTS]);
+bool job_slots_classes(const struct job_slots *, uint32_t *seen,
+                      job_class places[SHIM_MAX_SLOTS]);
 struct job_counters *job_slots_counters(struct job_slots *, uint16_t slot);
 void job_slots_count_tx(struct job_slots *, const uint16_t *slots,
                         const uint32_t *lengths, uint32_t n);

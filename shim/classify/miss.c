@@ -147,7 +147,7 @@ miss_report(struct miss *m, const struct shim_flow_key *key, uint64_t hash,
  * costs a system call then.  The event cannot overflow: it is read at each
  * taking. */
 void
-miss_tell(struct miss *m)
+miss_notify(struct miss *m)
 {
     uint64_t one = 1;
 

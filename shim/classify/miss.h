@@ -22,7 +22,7 @@
  * =====
  *
  *    miss_report(m, &key, hash, now);        (loop)
- *    miss_tell(m);                           (loop, after a burst)
+ *    miss_notify(m);                           (loop, after a burst)
  *    n = miss_take(m, keys, 64);             (control thread)
  *
  *    miss_repeat(m);                         (there is a new listener)
@@ -52,7 +52,7 @@ struct miss *miss_add(struct miss *);
 
 void miss_report(struct miss *, const struct shim_flow_key *, uint64_t hash,
                  uint64_t now);
-void miss_tell(struct miss *);
+void miss_notify(struct miss *);
 
 int miss_fd(const struct miss *);
 void miss_repeat(struct miss *);

@@ -183,7 +183,7 @@ congestion_from_uplink(struct congestion *c, struct rte_mbuf **frames,
 }
 
 void
-congestion_turn(struct congestion *c, uint64_t now)
+congestion_poll(struct congestion *c, uint64_t now)
 {
     cc_turn(c->cc, now);
 }

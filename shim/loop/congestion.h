@@ -21,7 +21,7 @@
  *    c = congestion_create(&config, egress);
  *    congestion_from_host(c, frames, packets, verdicts, n, now);
  *    n = congestion_from_uplink(c, frames, packets, slots, n, now);
- *    congestion_turn(c, now);
+ *    congestion_poll(c, now);
  *
  *
  * Ownership and thread-safety
@@ -58,7 +58,7 @@ void congestion_from_host(struct congestion *, struct rte_mbuf **frames,
 uint32_t congestion_from_uplink(struct congestion *, struct rte_mbuf **frames,
                                 struct packet *packets, uint16_t *slots,
                                 uint32_t n, uint64_t now);
-void congestion_turn(struct congestion *, uint64_t now);
+void congestion_poll(struct congestion *, uint64_t now);
 
 /* See cc_save() and cc_restore(). */
 size_t congestion_save(const struct congestion *, void *body);

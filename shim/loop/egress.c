@@ -20,32 +20,32 @@
 #define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
 #define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
 
-#define QUEUE_MS 400            /* A job's queues, in time on the uplink... */
-#define QUEUE_MIN_FRAMES 64     /* ...but at least this. */
-#define FULL_JOBS 8             /* So many full jobs have room, each... */
-#define JOB_MIN_PACKETS 512     /* ...with at least so many packets... */
-#define JOB_MAX_PACKETS 4096    /* ...and at most, for the memory's sake. */
+#define QUEUE_MS 400            /* A job's queues, in time on the uplink. */
+#define QUEUE_MIN_FRAMES 64     /* A job's queues, at least. */
+#define FULL_JOBS 8             /* Jobs with full queues that fit at once. */
+#define JOB_MIN_PACKETS 512     /* Packets of such a job, at least. */
+#define JOB_MAX_PACKETS 4096    /* And at most, to limit memory. */
 #define POOL_SPARE 512          /* Packets in bursts and caches. */
 
 struct egress {
     struct egress_config config;
     struct rank_queues *queues;
     struct pace pace;           /* Of the uplink. */
-    uint32_t guard_applied;     /* 'guard' of the queues. */
-    uint32_t places_seen;       /* See job_slots_places(). */
-    bool leased;                /* The queues have the slots' places. */
-    bool behind;                /* Something waits since the last send. */
-    uint8_t n_orders;           /* Changes of the slots' places; runs over. */
-    uint64_t now;               /* Of the last send. */
+    uint32_t min_share_applied; /* 'min_share' of the queues. */
+    uint32_t classes_seen;      /* See job_slots_classes(). */
+    bool leased;                /* The queues have the slots' classes. */
+    bool behind;                /* Packets were due after the last send. */
+    uint8_t n_orders;           /* Changes of classes; wraps around. */
+    uint64_t now;               /* Of the last push or send. */
 
-    /* The forwarding thread writes, the control thread reads. */
+    /* Written by the forwarding thread, read by the control thread. */
     uint64_t tx_packets, tx_bytes;
     uint64_t tx_ip_bytes, tx_default_bytes;
     uint64_t queue_dropped;
 
-    /* The control thread writes, the forwarding thread reads. */
+    /* Written by the control thread, read by the forwarding thread. */
     uint64_t rate_bps;
-    uint32_t guard;             /* As in struct shim_min_share. */
+    uint32_t min_share;         /* As in struct shim_min_share. */
 };
 
 static uint32_t
@@ -63,7 +63,7 @@ job_bytes(uint64_t rate_bps, uint32_t mtu)
     return bytes > min ? bytes : min;
 }
 
-/* Returns how many packets all queues hold at most. */
+/* Returns the capacity of all queues in packets. */
 static uint32_t
 queued_packets(uint64_t rate_bps, uint32_t mtu)
 {
@@ -73,8 +73,8 @@ queued_packets(uint64_t rate_bps, uint32_t mtu)
                         : n > JOB_MAX_PACKETS ? JOB_MAX_PACKETS : n);
 }
 
-/* Returns how many packet buffers the loop needs, so that full queues never
- * keep it from receiving. */
+/* Returns how many packet buffers the loop needs to receive while all queues
+ * are full. */
 uint32_t
 egress_pool_packets(uint64_t rate_bps, uint32_t mtu)
 {
@@ -94,44 +94,45 @@ apply_rate(struct egress *e, uint64_t now)
 }
 
 static void
-apply_guard(struct egress *e)
+apply_min_share(struct egress *e)
 {
-    uint32_t guard = LOAD(&e->guard);
+    uint32_t share = LOAD(&e->min_share);
 
-    if (guard != e->guard_applied) {
-        rank_queues_set_guard(e->queues, guard);
-        e->guard_applied = guard;
+    if (share != e->min_share_applied) {
+        rank_queues_set_min_share(e->queues, share);
+        e->min_share_applied = share;
     }
 }
 
-/* Takes the order over if it has changed.  Without lease there is none. */
+/* Applies a new order.  Without a lease all slots have the last class. */
 static void
-apply_places(struct egress *e, uint64_t now)
+apply_classes(struct egress *e, uint64_t now)
 {
     bool leased = job_slots_leased(e->config.slots, now);
-    job_place places[SHIM_MAX_SLOTS];
+    job_class classes[SHIM_MAX_SLOTS];
 
     if (leased != e->leased) {
         e->leased = leased;
         e->n_orders++;
-        e->places_seen = UINT32_MAX;
+        e->classes_seen = UINT32_MAX;
         if (!leased) {
-            rank_queues_set_places(e->queues, NULL);
+            rank_queues_set_classes(e->queues, NULL);
         }
     }
-    if (leased && job_slots_places(e->config.slots, &e->places_seen,
-                                   places)) {
+    if (leased && job_slots_classes(e->config.slots, &e->classes_seen,
+                                    classes)) {
         e->n_orders++;
-        rank_queues_set_places(e->queues, places);
+        rank_queues_set_classes(e->queues, classes);
     }
 }
 
+/* Applies what the control thread has changed. */
 static void
 apply_changes(struct egress *e, uint64_t now)
 {
     apply_rate(e, now);
-    apply_guard(e);
-    apply_places(e, now);
+    apply_min_share(e);
+    apply_classes(e, now);
 }
 
 /* Returns NULL without memory. */
@@ -145,7 +146,7 @@ egress_create(const struct egress_config *config)
     }
     e->config = *config;
     e->rate_bps = config->rate_bps;
-    e->guard = e->guard_applied = SHIM_MIN_SHARE_DEFAULT;
+    e->min_share = e->min_share_applied = SHIM_MIN_SHARE_DEFAULT;
     e->queues = rank_queues_create(
         queued_packets(config->rate_bps, config->mtu),
         max_frame(config->mtu));
@@ -172,8 +173,8 @@ egress_destroy(struct egress *e)
     }
 }
 
-/* Returns the nanoseconds from 'now' on until a queued packet is due, and
- * UINT64_MAX if none is queued. */
+/* Returns the nanoseconds until a queued packet is due, UINT64_MAX if there is
+ * none. */
 uint64_t
 egress_until_due(const struct egress *e, uint64_t now)
 {
@@ -248,15 +249,15 @@ egress_rate(const struct egress *e)
 }
 
 void
-egress_set_guard(struct egress *e, uint32_t share)
+egress_set_min_share(struct egress *e, uint32_t share)
 {
-    STORE(&e->guard, share);
+    STORE(&e->min_share, share);
 }
 
 uint32_t
-egress_guard(const struct egress *e)
+egress_min_share(const struct egress *e)
 {
-    return LOAD(&e->guard);
+    return LOAD(&e->min_share);
 }
 
 void
@@ -271,6 +272,7 @@ egress_stats(const struct egress *e, struct shim_stats *stats)
     stats->policed = rank_queues_policed(e->queues);
 }
 
+/* Frees and counts a frame for which the queues have no space. */
 static void
 drop_item(struct egress *e, const struct queue_item *item)
 {
@@ -301,8 +303,8 @@ item_of(const struct egress *e, struct rte_mbuf *frame,
     };
 }
 
-/* Queues 'frame' where 'v' says.  If there is no room it, or one that has
- * waited in the longest queue, is dropped and counted. */
+/* Queues 'frame' by 'v'.  Without space, this frame or one of the longest
+ * queue is dropped. */
 void
 egress_push(struct egress *e, struct rte_mbuf *frame, const struct verdict *v)
 {
@@ -314,8 +316,8 @@ egress_push(struct egress *e, struct rte_mbuf *frame, const struct verdict *v)
     }
 }
 
-/* The same for 'n' frames, each with its verdict: those in a row that belong
- * in one queue at once. */
+/* Queues 'n' frames, each with its verdict; runs of frames of one queue at
+ * once. */
 static void
 push_runs(struct egress *e, const struct queue_item *items,
           const struct verdict *v, uint32_t n)
@@ -352,7 +354,7 @@ show_to_tap(struct egress *e, const struct queue_item *items, uint32_t n)
     }
 }
 
-/* What was sent. */
+/* Totals of sent frames. */
 struct sent {
     uint64_t packets;
     uint64_t bytes, ip_bytes, default_bytes;
@@ -367,7 +369,7 @@ count_sent(struct egress *e, const struct sent *sent)
     counter_add(&e->tx_default_bytes, sent->default_bytes);
 }
 
-/* Counts items that were sent; those of length 0 were not. */
+/* Counts sent items.  Those with length 0 were not sent. */
 static void
 count_items(struct egress *e, const struct queue_item *items, uint32_t n)
 {
@@ -395,8 +397,8 @@ count_items(struct egress *e, const struct queue_item *items, uint32_t n)
     count_sent(e, &sent);
 }
 
-/* Sends 'frames', which are those of 'items', in their order.  The tap sees
- * them before the port has them, whose they are then. */
+/* Sends 'frames', which are those of 'items', and counts them.  The tap reads
+ * them first, because the port then owns them. */
 static void
 send_all(struct egress *e, struct rte_mbuf **frames,
          struct queue_item *items, uint32_t n)
@@ -412,20 +414,21 @@ send_all(struct egress *e, struct rte_mbuf **frames,
     count_items(e, items, n);
 }
 
-/* Returns how many of the first frames need no queue, where nobody waits: the
- * uplink is free for them. */
+/* Returns how many of the first frames can be sent at once, with empty queues,
+ * and takes them out of the pace. */
 static uint32_t
 count_direct(struct egress *e, const struct queue_item *items,
              const struct verdict *v, uint32_t n, uint64_t now)
 {
-    uint64_t bytes = 0, room;
+    uint64_t bytes = 0, max_bytes;
     uint32_t i = 0, max;
 
     pace_forget(&e->pace, now, 0);
-    room = pace_room(&e->pace, now);
-    max = port_room(e->config.uplink);
+    max_bytes = pace_allowance(&e->pace, now);
+    max = port_tx_space(e->config.uplink);
     max = n < max ? n : max;
-    while (i < max && bytes < room && !v[i].queue && !is_control(&v[i])) {
+    while (i < max && bytes < max_bytes && !v[i].queue
+           && !is_control(&v[i])) {
         bytes += items[i++].length;
     }
     if (i) {
@@ -434,10 +437,11 @@ count_direct(struct egress *e, const struct queue_item *items,
     return i;
 }
 
-/* Takes the frames that the port refused out of what was sent. */
+/* Removes the frames that the port dropped from 'sent'. */
 static void __attribute__((noinline))
-leave_out(struct rte_mbuf *const *frames, const struct verdict *v, uint32_t n,
-          uint16_t *slots, uint32_t *lengths, struct sent *sent)
+subtract_dropped(struct rte_mbuf *const *frames, const struct verdict *v,
+                 uint32_t n, uint16_t *slots, uint32_t *lengths,
+                 struct sent *sent)
 {
     sent->packets = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -453,8 +457,8 @@ leave_out(struct rte_mbuf *const *frames, const struct verdict *v, uint32_t n,
     }
 }
 
-/* Sends all frames if all of them may go, and nobody looks.  Returns false if
- * not. */
+/* Fast path: sends the whole burst if the pace and the port allow it and no
+ * capture is active.  Otherwise returns false. */
 static inline bool
 send_at_once(struct egress *e, struct rte_mbuf **frames,
              const struct verdict *v, uint32_t n, uint64_t now)
@@ -463,7 +467,7 @@ send_at_once(struct egress *e, struct rte_mbuf **frames,
     struct sent sent = { .packets = n };
     uint16_t slots[PORT_BURST];
 
-    if (tap_is_on(e->config.tap) || n > port_room(e->config.uplink)) {
+    if (tap_is_on(e->config.tap) || n > port_tx_space(e->config.uplink)) {
         return false;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -475,12 +479,12 @@ send_at_once(struct egress *e, struct rte_mbuf **frames,
         sent.default_bytes += last & -(uint32_t) v[i].treatment.is_default;
     }
     pace_forget(&e->pace, now, 0);
-    if (special || sent.bytes - last >= pace_room(&e->pace, now)) {
+    if (special || sent.bytes - last >= pace_allowance(&e->pace, now)) {
         return false;
     }
     pace_take(&e->pace, sent.bytes);
     if (port_send_burst(e->config.uplink, frames, n) < n) {
-        leave_out(frames, v, n, slots, lengths, &sent);
+        subtract_dropped(frames, v, n, slots, lengths, &sent);
     }
     sent.ip_bytes = sent.bytes;
     job_slots_count_tx(e->config.slots, slots, lengths, sent.packets);
@@ -488,8 +492,7 @@ send_at_once(struct egress *e, struct rte_mbuf **frames,
     return true;
 }
 
-/* Sends or queues up to PORT_BURST frames that came at 'now', each with its
- * verdict. */
+/* Sends or queues up to PORT_BURST frames, each with its verdict. */
 void
 egress_push_burst(struct egress *e, struct rte_mbuf **frames,
                   const struct verdict *v, uint32_t n, uint64_t now)
@@ -512,7 +515,7 @@ egress_push_burst(struct egress *e, struct rte_mbuf **frames,
     push_runs(e, items + n_direct, v + n_direct, n - n_direct);
 }
 
-/* Tags a frame that waited while the order changed. */
+/* Updates the DSCP of a frame that waited while the order changed. */
 static void __attribute__((noinline))
 retag(struct egress *e, struct queue_item *item)
 {
@@ -532,7 +535,7 @@ retag(struct egress *e, struct queue_item *item)
     }
 }
 
-/* Sends what is due.  Returns true if there was anything. */
+/* Sends what is due.  Returns true if the port took something. */
 bool
 egress_send(struct egress *e, uint64_t now)
 {
@@ -544,7 +547,7 @@ egress_send(struct egress *e, uint64_t now)
     apply_changes(e, now);
     pace_forget(&e->pace, now, e->behind ? e->config.late_ns : 0);
     n = rank_queues_take(e->queues, now, &e->pace, items,
-                         port_room(e->config.uplink));
+                         port_tx_space(e->config.uplink));
     if (n) {
         for (uint32_t i = 0; i < n; i++) {
             frames[i] = items[i].packet;
@@ -558,52 +561,52 @@ egress_send(struct egress *e, uint64_t now)
     return port_flush(e->config.uplink, now);
 }
 
-struct claimant {
+struct reclassify_ctx {
     struct egress *egress;
     struct classifier *classifier;
 };
 
-/* Those that are a job's leave as if the order had changed since they came,
- * with its DSCP. */
+/* Sets the slot of packets that now belong to a job, and lets retag() update
+ * their DSCP when they leave. */
 static void
-find(void *c_, struct queue_item *items, uint32_t n)
+find_slots(void *ctx_, struct queue_item *items, uint32_t n)
 {
-    struct rte_mbuf *frames[RANK_CLAIM_BURST];
-    struct packet packets[RANK_CLAIM_BURST] = { { NULL } };
-    uint16_t slots[RANK_CLAIM_BURST];
-    struct claimant *c = c_;
+    struct rte_mbuf *frames[RECLASSIFY_BURST];
+    struct packet packets[RECLASSIFY_BURST] = { { NULL } };
+    uint16_t slots[RECLASSIFY_BURST];
+    struct reclassify_ctx *ctx = ctx_;
 
     for (uint32_t i = 0; i < n; i++) {
         frames[i] = items[i].packet;
     }
     fetch(frames, n, packets);
-    classify_burst_again(c->classifier, packets, n, slots);
+    classify_burst_again(ctx->classifier, packets, n, slots);
     for (uint32_t i = 0; i < n; i++) {
         if (slots[i]) {
             items[i].slot = slots[i];
-            items[i].order = c->egress->n_orders - 1;
+            items[i].order = ctx->egress->n_orders - 1;
         }
     }
 }
 
 static void
-drop(void *c_, const struct queue_item *item)
+drop_reclassified(void *ctx_, const struct queue_item *item)
 {
-    struct claimant *c = c_;
+    struct reclassify_ctx *ctx = ctx_;
 
-    drop_item(c->egress, item);
+    drop_item(ctx->egress, item);
 }
 
-_Static_assert(RANK_CLAIM_BURST <= CLASSIFY_BURST, "find() asks once");
+_Static_assert(RECLASSIFY_BURST <= CLASSIFY_BURST, "one lookup each");
 
-/* Gives jobs what waits of flows that 'classifier' did not know when it came.
- * Returns how many frames were looked at. */
+/* Moves queued frames of flows that have become known to the queues of their
+ * jobs.  Returns the number of frames looked up. */
 uint32_t
-egress_claim(struct egress *e, struct classifier *classifier)
+egress_reclassify(struct egress *e, struct classifier *classifier)
 {
-    struct claimant claimant = { e, classifier };
+    struct reclassify_ctx ctx = { e, classifier };
 
-    return rank_queues_claim(e->queues, &(struct rank_claim) {
-        find, drop, &claimant,
+    return rank_queues_reclassify(e->queues, &(struct reclassify_cb) {
+        find_slots, drop_reclassified, &ctx,
     });
 }

@@ -28,30 +28,31 @@ struct forward {
     struct congestion *congestion;      /* NULL for none. */
     struct ack_queues acks;
     struct lanes *lanes;        /* NULL if this is the only one. */
-    uint32_t changes;           /* Of the flow table, when this turn began... */
-    uint32_t claimed;           /* ...and up to which those that wait were
-                                 * looked at... */
-    uint64_t claim_after;       /* ...and not before this again. */
-    unsigned int first;         /* Lane that is the first to send to the host
-                                 * in this turn. */
+    uint32_t changes;           /* flow_table_changes() when this poll
+                                 * began. */
+    uint32_t reclassified;      /* 'changes' of the last reclassification. */
+    uint64_t reclassify_after;  /* Earliest time of the next one. */
+    unsigned int first;         /* Lane whose frames for the host are sent
+                                 * first in this poll. */
 
-    /* The forwarding thread writes, the control thread reads. */
+    /* Written by the forwarding thread, read by the control thread. */
     uint64_t rx_packets, rx_bytes;
-    bool ended;                 /* Receives no more... */
-    bool at_rest;               /* ...and neither does any other lane. */
-    uint32_t last_turns;        /* Since it was told to end. */
+    bool ended;                 /* Lane 0 receives no more. */
+    bool at_rest;               /* No lane receives any more. */
+    uint32_t last_polls;        /* Polls since 'ending'. */
 
-    /* The control thread writes, the forwarding thread reads. */
+    /* Written by the control thread, read by the forwarding thread. */
     bool ending;
 };
 
 #define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
 #define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
 
-#define MAX_DISCARDS 256        /* Bursts: more than a ring holds. */
-#define MAX_LAST_TURNS 64
-#define CLAIM_NS 300            /* For each frame that waits, between looks at
-                                 * all of them, which take some 30 each. */
+#define MAX_DISCARDS 256        /* Bursts: more than a port's ring holds. */
+#define MAX_LAST_POLLS 64       /* Polls after which lane 0 stops receiving
+                                 * although frames still arrive. */
+#define RECLASSIFY_NS 300       /* Time between reclassifications for each
+                                 * queued frame, which takes about 30 ns. */
 
 /* Makes the other lanes.  Returns false without memory. */
 static bool
@@ -125,38 +126,40 @@ forward_destroy(struct forward *f)
     }
 }
 
-/* Looks whose the frames are that wait, and were nobody's when they came.  What
- * this turn has classified, maybe before the last change, will be in the queue
- * when the next one looks again. */
+/* Looks up again the queued frames that had no job when they arrived, and
+ * moves them to their job's queue.  Frames that this poll has classified,
+ * perhaps before the last change, are queued when the next poll does so. */
 static void __attribute__((noinline))
-claim_now(struct forward *f, uint64_t now)
+reclassify_now(struct forward *f, uint64_t now)
 {
-    if (now >= f->claim_after) {
-        uint32_t n = egress_claim(f->egress, &f->classifier);
+    if (now >= f->reclassify_after) {
+        uint32_t n = egress_reclassify(f->egress, &f->classifier);
 
-        f->claimed = f->changes;
-        f->claim_after = now + (uint64_t) n * CLAIM_NS;
+        f->reclassified = f->changes;
+        f->reclassify_after = now + (uint64_t) n * RECLASSIFY_NS;
     }
 }
 
-/* Before what is known is queued, so that nothing overtakes what waits. */
+/* Must precede the queueing of classified frames, so that they do not overtake
+ * queued frames of their flow. */
 static inline void
-claim(struct forward *f, uint64_t now)
+reclassify(struct forward *f, uint64_t now)
 {
-    if (__builtin_expect(flow_table_changes(f->config.flows) != f->claimed,
-                         0)) {
-        claim_now(f, now);
+    uint32_t changes = flow_table_changes(f->config.flows);
+
+    if (__builtin_expect(changes != f->reclassified, 0)) {
+        reclassify_now(f, now);
     }
 }
 
-/* What was classified, here or by another lane, goes to the queues. */
+/* Queues frames that this or another lane has classified. */
 static inline void
-push(struct forward *f, struct rte_mbuf **frames,
-     const struct packet *packets, struct verdict *verdicts, uint16_t n,
-     uint64_t now)
+push_frames(struct forward *f, struct rte_mbuf **frames,
+            const struct packet *packets, struct verdict *verdicts,
+            uint16_t n, uint64_t now)
 {
     if (!egress_is_empty(f->egress)) {
-        claim(f, now);
+        reclassify(f, now);
         ack_queues_steer(&f->acks, f->egress, packets, verdicts, n);
     }
     for (uint16_t i = 0; f->config.bursts && i < n; i++) {
@@ -193,12 +196,12 @@ receive_from_host(struct forward *f, uint64_t now)
     if (f->config.tag) {
         tag_burst(packets, verdicts, n);
     }
-    push(f, frames, packets, verdicts, n, now);
+    push_frames(f, frames, packets, verdicts, n, now);
     return true;
 }
 
-/* Queues what the other lanes have classified, and tagged unless congestion
- * control has to see it first. */
+/* Queues the frames that other lanes have received from the host.  With
+ * congestion control, DSCPs are written here. */
 static bool
 collect_from_lanes(struct forward *f, uint64_t now)
 {
@@ -219,7 +222,7 @@ collect_from_lanes(struct forward *f, uint64_t now)
                 tag_burst(packets, verdicts, n);
             }
         }
-        push(f, frames, packets, verdicts, n, now);
+        push_frames(f, frames, packets, verdicts, n, now);
         any |= n > 0;
     }
     return any;
@@ -242,7 +245,7 @@ count_received(struct forward *f, const uint16_t *slots,
     }
 }
 
-/* Sends frames whose 'slots' are known, which it changes, to the host. */
+/* Sends 'frames' to the host, captures and counts them.  Changes 'slots'. */
 static inline void
 deliver(struct forward *f, struct rte_mbuf **frames, uint16_t *slots,
         uint16_t n, uint64_t now)
@@ -267,7 +270,7 @@ receive_from_uplink(struct forward *f, uint64_t now)
     struct rte_mbuf *frames[PORT_BURST];
     struct packet packets[PORT_BURST];
     uint16_t slots[PORT_BURST];
-    uint16_t n = port_receive(f->config.uplink, frames, port_room(host));
+    uint16_t n = port_receive(f->config.uplink, frames, port_tx_space(host));
     bool shared = false;
 
     if (f->lanes) {
@@ -286,8 +289,8 @@ receive_from_uplink(struct forward *f, uint64_t now)
     return port_flush(host, now) || shared;
 }
 
-/* Sends what another lane has classified to the host, or only counts the
- * bursts of what that lane has sent itself. */
+/* Sends the frames of another lane to the host, or counts the bursts of frames
+ * that the lane has sent itself. */
 static bool
 deliver_from_lane(struct forward *f, struct lane *lane, uint64_t now)
 {
@@ -295,7 +298,8 @@ deliver_from_lane(struct forward *f, struct lane *lane, uint64_t now)
     struct rte_mbuf *frames[PORT_BURST];
     struct packet packets[PORT_BURST];
     uint16_t slots[PORT_BURST], n_frames = 0;
-    uint16_t n = lane_take_arrived(lane, arrived, port_room(f->config.host));
+    uint16_t n = lane_take_arrived(lane, arrived,
+                                   port_tx_space(f->config.host));
 
     for (uint16_t i = 0; i < n; i++) {
         if (arrived[i].frame) {
@@ -316,10 +320,10 @@ deliver_from_lane(struct forward *f, struct lane *lane, uint64_t now)
     return n > 0;
 }
 
-/* Each lane is the first in turn, so that none waits for ever for room at a
- * port that takes little. */
+/* Sends the frames of all lanes to the host, each poll beginning with another
+ * lane, so that none starves if the port has little space. */
 static bool
-receive_in_turn(struct forward *f, uint64_t now)
+deliver_from_all(struct forward *f, uint64_t now)
 {
     unsigned int n = f->config.n_lanes;
     bool any = false;
@@ -335,25 +339,25 @@ receive_in_turn(struct forward *f, uint64_t now)
     return any;
 }
 
-/* Returns the nanoseconds from 'now' on until a queued packet is due, and
- * UINT64_MAX if none is queued. */
+/* Returns the nanoseconds until a queued packet is due, UINT64_MAX if there is
+ * none. */
 uint64_t
 forward_until_due(const struct forward *f, uint64_t now)
 {
     return egress_until_due(f->egress, now);
 }
 
-/* Ends with the first turn that finds nothing, so that no frame is left to be
- * received; a port that always has some must not keep us for ever. */
+/* Stops receiving after the first poll without frames, so that none is left in
+ * the ports, or after MAX_LAST_POLLS. */
 static void
 follow_end(struct forward *f, bool received)
 {
     if (!LOAD(&f->ending)) {
-        f->last_turns = 0;
+        f->last_polls = 0;
         STORE(&f->ended, false);
         STORE(&f->at_rest, false);
     } else if (!f->ended
-               && (!received || ++f->last_turns >= MAX_LAST_TURNS)) {
+               && (!received || ++f->last_polls >= MAX_LAST_POLLS)) {
         STORE(&f->ended, true);
         if (f->lanes) {
             lanes_wake_up(f->lanes);
@@ -361,24 +365,23 @@ follow_end(struct forward *f, bool received)
     }
 }
 
-/* Moves what there is to move at 'now', clock_now() or, where packets come
- * out of a file, their time.  Returns false if there was nothing. */
+/* Moves a burst in each direction.  Returns false if there was none. */
 bool
-forward_turn(struct forward *f, uint64_t now)
+forward_poll(struct forward *f, uint64_t now)
 {
     bool at_rest = f->ended && (!f->lanes || lanes_have_ended(f->lanes));
     bool received, sent;
 
     f->changes = flow_table_changes(f->config.flows);
-    claim(f, now);
+    reclassify(f, now);
     received = !f->ended && receive_from_host(f, now);
     received |= f->lanes && collect_from_lanes(f, now);
     sent = egress_send(f->egress, now);
-    received |= f->lanes ? receive_in_turn(f, now)
+    received |= f->lanes ? deliver_from_all(f, now)
                 : f->ended ? port_flush(f->config.host, now)
                 : receive_from_uplink(f, now);
     if (f->congestion && !at_rest) {
-        congestion_turn(f->congestion, now);
+        congestion_poll(f->congestion, now);
     }
     STORE(&f->at_rest, at_rest);
     follow_end(f, received);
@@ -404,7 +407,7 @@ forward_has_ended(const struct forward *f)
 }
 
 static uint32_t
-discard(struct port *port)
+discard_queue(struct port *port)
 {
     struct rte_mbuf *frames[PORT_BURST];
     uint32_t total = 0;
@@ -424,7 +427,7 @@ discard_all(struct port *port)
     uint32_t total = 0;
 
     for (unsigned int i = 0; i < port_n_queues(port); i++) {
-        total += discard(port_queue(port, i));
+        total += discard_queue(port_queue(port, i));
     }
     return total;
 }
@@ -450,9 +453,9 @@ forward_restore(struct forward *f, const void *body)
 }
 
 uint32_t
-forward_guard(const struct forward *f)
+forward_min_share(const struct forward *f)
 {
-    return egress_guard(f->egress);
+    return egress_min_share(f->egress);
 }
 
 void
@@ -468,9 +471,9 @@ forward_rate(const struct forward *f)
 }
 
 void
-forward_set_guard(struct forward *f, uint32_t share)
+forward_set_min_share(struct forward *f, uint32_t share)
 {
-    egress_set_guard(f->egress, share);
+    egress_set_min_share(f->egress, share);
 }
 
 void

@@ -312,7 +312,7 @@ static uint32_t
 space_for_host(const struct lane *l)
 {
     uint32_t ring = rte_ring_free_count(l->arrived);
-    uint32_t port = l->hands_over ? ring : port_room(l->config.host);
+    uint32_t port = l->hands_over ? ring : port_tx_space(l->config.host);
 
     return ring < port ? ring : port;
 }
@@ -366,7 +366,7 @@ follow_end(struct lane *l, bool main_ended, bool received)
 /* Receives and classifies one burst in each direction.  Returns false if there
  * was none, or no space in the rings to lane 0. */
 bool
-lane_turn(struct lane *l, uint64_t now)
+lane_poll(struct lane *l, uint64_t now)
 {
     bool main_ended = LOAD(l->config.ended);
     bool received;
@@ -408,8 +408,8 @@ put_frames(struct lane *l, bool from_host, struct rte_mbuf **frames,
     wake_up(&l->wake);
 }
 
-/* Takes up to 'max' frames, at most PORT_BURST, that the lane has received from
- * the host and classified.  Returns their number. */
+/* Takes up to 'max' frames, at most PORT_BURST, that the lane has received
+ * from the host and classified.  Returns their number. */
 uint16_t
 lane_take_sent(struct lane *l, struct rte_mbuf **frames,
                struct verdict *verdicts, uint16_t max)
@@ -489,8 +489,8 @@ lane_of(const struct lanes *ls, const struct packet *packet, bool from_host)
 }
 
 /* Passes frames of other lanes to them, unless each lane receives from its own
- * queue.  'n' is at most PORT_BURST.  Returns how many frames of lane 0 are left
- * in 'frames', in their order. */
+ * queue.  'n' is at most PORT_BURST.  Returns how many frames of lane 0 are
+ * left in 'frames', in their order. */
 uint16_t
 lanes_share(struct lanes *ls, bool from_host, struct rte_mbuf **frames,
             uint16_t n)

@@ -49,8 +49,8 @@
  *        ...queue them...
  *    }
  *
- * The thread of another lane calls lane_turn() as lane 0's calls
- * forward_turn().
+ * The thread of another lane calls lane_poll() as lane 0's calls
+ * forward_poll().
  *
  *
  * Ownership and thread-safety
@@ -101,7 +101,7 @@ struct lane *lanes_get(struct lanes *, unsigned int number);
 struct wake *lanes_main_wake(struct lanes *);
 
 /* The lane's thread. */
-bool lane_turn(struct lane *, uint64_t now);
+bool lane_poll(struct lane *, uint64_t now);
 bool lane_is_blocked(const struct lane *);
 struct wake *lane_wake(struct lane *);
 

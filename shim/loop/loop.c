@@ -14,37 +14,37 @@
 #include "shim/clock/clock.h"
 #include "shim/loop/forward.h"
 #include "shim/loop/lanes.h"
-#include "shim/loop/nap.h"
+#include "shim/loop/idle.h"
 #include "shim/loop/wake.h"
 #include "shim/ports/port.h"
 
 #define MS 1000000u             /* Nanoseconds. */
 
-#define MAX_WAIT (20 * MS)      /* To look at 'stop' and the rate. */
-
-#define GAP (300 * MS)          /* Less than whoever watches us waits. */
-
-#define LOOP_NICE (-10)         /* Of the loop's thread... */
-#define LOOP_SLICE (1 * MS)     /* ...and how long it runs at a time. */
+#define MAX_WAIT (20 * MS)      /* Until the loop reads 'stop' and the rate. */
+#define GAP (300 * MS)          /* Shorter than the agent's watchdog
+                                 * interval. */
+#define LOOP_NICE (-10)         /* Of the loop's thread. */
+#define LOOP_SLICE (1 * MS)     /* Time slice of the loop's thread. */
 
 struct loop {
-    struct forward *forward;    /* Or: */
-    struct lane *lane;          /* One that is not the first. */
-    struct loop *next;          /* Of another lane, or NULL. */
+    struct forward *forward;    /* Lane 0, NULL for another lane. */
+    struct lane *lane;          /* Another lane, NULL for lane 0. */
+    struct loop *next;          /* The loop of another lane, or NULL. */
     struct port *host, *uplink; /* NULL: this lane has no queue there. */
-    struct wake *wake;          /* By other lanes.  NULL: there are none. */
+    struct wake *wake;          /* By other lanes; NULL: there are none. */
     enum loop_poll poll;
-    struct nap nap;
-    void (*woke)(void *aux);    /* After a gap.  Or NULL. */
+    struct idle idle;
+    void (*woke)(void *aux);    /* See loop_on_gap(), or NULL. */
     void *aux;
 
-    /* The loop writes, the control thread reads. */
-    clockid_t clock;            /* The loop's CPU time, if 'running'... */
-    uint64_t clock_base;        /* ...and what it showed at the start. */
+    /* Written by the loop, read by the control thread. */
+    clockid_t clock;            /* CPU time of the thread, if 'running'. */
+    uint64_t clock_base;        /* 'clock' at the start of the loop. */
     bool running, paused, left;
-    uint64_t turns, turned;     /* Number, and time of the last one. */
+    uint64_t polls;             /* Number of polls. */
+    uint64_t polled;            /* Time of the last poll. */
 
-    /* The control thread writes, the loop reads. */
+    /* Written by the control thread, read by the loop. */
     bool stop, pause;
 };
 
@@ -63,7 +63,7 @@ loop_create(struct forward *forward, struct port *host, struct port *uplink,
         l->host = host;
         l->uplink = uplink;
         l->wake = forward_wake(forward);
-        l->turned = clock_now();
+        l->polled = clock_now();
         l->poll = poll;
     }
     return l;
@@ -80,7 +80,7 @@ loop_add_lane(struct loop *first, struct lane *lane, struct port *host,
         l->host = host;
         l->uplink = uplink;
         l->wake = lane_wake(lane);
-        l->turned = clock_now();
+        l->polled = clock_now();
         l->poll = first->poll;
         l->next = first->next;
         first->next = l;
@@ -114,9 +114,8 @@ sleep_ns(uint64_t ns)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
 }
 
-/* Sleeps up to 'ns', less if a frame arrives, and returns whether nothing did.
- * An interface that is down makes poll() return at once, so that the rest of a
- * nap follows. */
+/* Blocks up to 'ns', less if a frame arrives.  Returns true if none did.  An
+ * interface that is down makes poll() return at once, so this sleeps then. */
 static bool
 sleep_on_ports(struct loop *l, uint64_t ns)
 {
@@ -129,23 +128,22 @@ sleep_on_ports(struct loop *l, uint64_t ns)
     int n = ppoll(fds, 3, &ts, NULL);
 
     if (n > 0 && (fds[0].revents | fds[1].revents) & ~POLLIN) {
-        sleep_ns(ns < NAP_MAX ? ns : NAP_MAX);
+        sleep_ns(ns < IDLE_MAX_NS ? ns : IDLE_MAX_NS);
     }
     return !n;
 }
 
 static bool
-turn(struct loop *l, uint64_t now)
+poll_once(struct loop *l, uint64_t now)
 {
-    return l->lane ? lane_turn(l->lane, now) : forward_turn(l->forward, now);
+    return l->lane ? lane_poll(l->lane, now) : forward_poll(l->forward, now);
 }
 
-/* There is something to do. */
 static void
-end_nap(struct loop *l, uint64_t now)
+end_idle(struct loop *l, uint64_t now)
 {
-    nap_end(&l->nap, now, ((l->host ? port_received(l->host) : 0)
-                           + (l->uplink ? port_received(l->uplink) : 0)));
+    idle_end(&l->idle, now, ((l->host ? port_received(l->host) : 0)
+                             + (l->uplink ? port_received(l->uplink) : 0)));
 }
 
 static void
@@ -159,8 +157,8 @@ for_each_port(struct loop *l, void (*f)(struct port *))
     }
 }
 
-/* The same, with the ports' interrupts.  A frame that came before they were
- * switched on causes none, so there is one more turn. */
+/* Blocks up to 'ns' with the ports' interrupts enabled.  A frame that arrived
+ * before that causes no interrupt, so there is one more poll. */
 static void
 wait_for_frame(struct loop *l, uint64_t ns)
 {
@@ -171,10 +169,10 @@ wait_for_frame(struct loop *l, uint64_t ns)
         wake_prepare(l->wake);
     }
     now = clock_now();
-    if (turn(l, now)) {
-        end_nap(l, now);
+    if (poll_once(l, now)) {
+        end_idle(l, now);
     } else if (sleep_on_ports(l, ns) && ns == MAX_WAIT) {
-        for_each_port(l, port_doubt);
+        for_each_port(l, port_check_rx_irq);
     }
     if (l->wake) {
         wake_finish(l->wake);
@@ -182,23 +180,23 @@ wait_for_frame(struct loop *l, uint64_t ns)
     for_each_port(l, port_disarm);
 }
 
-/* Are there frames that 'port' has not sent? */
+/* Returns true if 'port' has frames that are not sent. */
 static bool
 is_behind(struct port *port)
 {
-    return port && (port_kick(port) | (port_room(port) < PORT_BURST));
+    return port && (port_kick(port) | (port_tx_space(port) < PORT_BURST));
 }
 
 static bool
-can_tell(const struct port *port)
+has_rx_irq(const struct port *port)
 {
     return !port || port_fd(port) >= 0;
 }
 
 static bool
-holds(const struct port *port)
+holds_frames(const struct port *port)
 {
-    return port && port_room(port) < PORT_BURST;
+    return port && port_tx_space(port) < PORT_BURST;
 }
 
 static bool
@@ -208,22 +206,22 @@ is_ending(const struct loop *l)
             : forward_is_ending(l->forward));
 }
 
-/* Returns the nanoseconds until something here can be sent. */
+/* Returns the nanoseconds until a queued packet can be sent. */
 static uint64_t
 until_due(const struct loop *l, uint64_t now)
 {
-    return (l->lane || holds(l->host) || holds(l->uplink) ? UINT64_MAX
-            : forward_until_due(l->forward, now));
+    return (l->lane || holds_frames(l->host) || holds_frames(l->uplink)
+            ? UINT64_MAX : forward_until_due(l->forward, now));
 }
 
-/* Sleeps, after a turn of the loop that found nothing to do. */
+/* Sleeps or blocks after a poll that found nothing. */
 static void
-idle(struct loop *l, uint64_t now)
+sleep_idle(struct loop *l, uint64_t now)
 {
     bool behind = is_behind(l->host) | is_behind(l->uplink);
     bool blocked = l->lane && lane_is_blocked(l->lane);
-    bool can_wait = (l->poll != LOOP_NAP && !behind && !blocked
-                     && can_tell(l->host) && can_tell(l->uplink));
+    bool can_wait = (l->poll != LOOP_SLEEP && !behind && !blocked
+                     && has_rx_irq(l->host) && has_rx_irq(l->uplink));
     uint64_t due = until_due(l, now);
     bool ending = is_ending(l);
 
@@ -231,11 +229,11 @@ idle(struct loop *l, uint64_t now)
         return;
     }
     if (can_wait && !ending
-        && (l->poll == LOOP_INTERRUPT || !nap_gathers(&l->nap))) {
+        && (l->poll == LOOP_INTERRUPT || !idle_sleeps_first(&l->idle))) {
         wait_for_frame(l, due < MAX_WAIT ? due : MAX_WAIT);
     } else {
-        uint64_t ns = (ending || blocked ? nap_shortest(&l->nap)
-                       : nap_next(&l->nap));
+        uint64_t ns = (ending || blocked ? idle_shortest(&l->idle)
+                       : idle_next(&l->idle));
 
         sleep_ns(due < ns ? due : ns);
     }
@@ -246,20 +244,20 @@ wait_while_paused(struct loop *l)
 {
     STORE(&l->paused, true);
     while (LOAD(&l->pause) && !LOAD(&l->stop)) {
-        sleep_ns(NAP_MAX);
+        sleep_ns(IDLE_MAX_NS);
     }
     STORE(&l->paused, false);
 }
 
-/* Asks the kernel to run this thread soon when it wakes up: a turn takes some
- * microseconds, while the training beside it computes for milliseconds, which
- * is more than the uplink's burst.  With six busy processes on two CPUs and
- * eight shims this took flows from 80 to 96 % of their links, with slices of
- * 100 us.  Those cost throughput where one flow goes as fast as it can: a loop
- * that is busy then stops more often than it has to.  Where it is not allowed, or the kernel knows no slices,
+/* Requests low scheduling latency.  A poll takes microseconds, while training
+ * processes on the same CPU compute for milliseconds, longer than the uplink's
+ * burst.  With eight shims beside six busy processes on two CPUs this raised
+ * flows from 80 to 96 % of their links, measured with slices of 100 us.
+ * Shorter slices cost throughput of a single fast flow, because a busy loop is
+ * preempted more often.  Without permission, or on a kernel without slices,
  * packets wait a little longer. */
 static void
-ask_to_run_soon(void)
+request_low_latency(void)
 {
     struct {
         uint32_t size, policy;
@@ -285,7 +283,7 @@ ask_to_run_soon(void)
 void
 loop_run(struct loop *l)
 {
-    ask_to_run_soon();
+    request_low_latency();
     pthread_getcpuclockid(pthread_self(), &l->clock);
     l->clock_base = clock_read(l->clock);
     STORE(&l->running, true);
@@ -296,16 +294,16 @@ loop_run(struct loop *l)
             wait_while_paused(l);
             continue;
         }
-        if (now - l->turned > GAP && l->woke && l->turns) {
+        if (now - l->polled > GAP && l->woke && l->polls) {
             l->woke(l->aux);
             now = clock_now();
         }
-        STORE(&l->turned, now);
-        STORE(&l->turns, l->turns + 1);
-        if (turn(l, now)) {
-            end_nap(l, now);
+        STORE(&l->polled, now);
+        STORE(&l->polls, l->polls + 1);
+        if (poll_once(l, now)) {
+            end_idle(l, now);
         } else {
-            idle(l, now);
+            sleep_idle(l, now);
         }
     }
     STORE(&l->running, false);
@@ -313,22 +311,22 @@ loop_run(struct loop *l)
 }
 
 uint64_t
-loop_turns(const struct loop *l)
+loop_polls(const struct loop *l)
 {
-    return LOAD(&l->turns);
+    return LOAD(&l->polls);
 }
 
 uint64_t
-loop_turn_age_ns(const struct loop *l)
+loop_poll_age_ns(const struct loop *l)
 {
-    uint64_t turned = LOAD(&l->turned), now = clock_now();
+    uint64_t polled = LOAD(&l->polled), now = clock_now();
 
     for (l = l->next; l; l = l->next) {
-        uint64_t other = LOAD(&l->turned);
+        uint64_t other = LOAD(&l->polled);
 
-        turned = other < turned ? other : turned;
+        polled = other < polled ? other : polled;
     }
-    return now > turned ? now - turned : 0;
+    return now > polled ? now - polled : 0;
 }
 
 bool
@@ -339,7 +337,7 @@ loop_leave(struct loop *l, uint64_t ns)
     loop_stop(l);
     for (; l; l = l->next) {
         while (!LOAD(&l->left) && clock_now() < end) {
-            sleep_ns(NAP_MIN);
+            sleep_ns(IDLE_MIN_NS);
         }
         if (!LOAD(&l->left)) {
             return false;
@@ -363,13 +361,13 @@ wait_until_paused(struct loop *l)
         if (LOAD(&l->paused)) {
             return true;
         }
-        sleep_ns(NAP_MAX);
+        sleep_ns(IDLE_MAX_NS);
     }
     return false;
 }
 
-/* Makes the loop keep off its ports.  Returns false if it does not within a
- * second or so; then nothing has changed. */
+/* Makes the loops leave their ports alone until loop_resume().  Returns false,
+ * with the loops resumed, if one does not pause within about a second. */
 bool
 loop_pause(struct loop *l)
 {
@@ -393,8 +391,7 @@ loop_resume(struct loop *l)
     }
 }
 
-/* Returns the CPU time that the loop's threads took, 0 for those that do not
- * run. */
+/* Returns the CPU time of the threads that are running a loop. */
 uint64_t
 loop_busy_ns(struct loop *l)
 {

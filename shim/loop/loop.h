@@ -3,19 +3,19 @@
 #ifndef SHIM_LOOP_H
 #define SHIM_LOOP_H 1
 
-/* The thread that forwards: turns of forward_turn(), and naps between them.
+/* The forwarding thread: polls, and sleeps when idle.
  *
  *
  * Motivation
  * ==========
  *
- * Several shims share few CPUs with the training they serve, so a loop with
- * nothing to do sleeps until a frame arrives, or takes some naps before if many
- * frames come (see nap.h), but never past the time when a paced packet is due.
- * If a port cannot tell of frames, it takes longer and longer naps.
+ * Several shims share few CPUs with the training that they serve, so an idle
+ * loop blocks until a frame arrives, at high frame rates after a few short
+ * sleeps (see idle.h), but never beyond the time when a paced packet is due.
+ * If a port has no receive interrupt, it only sleeps.
  *
- * A shim that has a CPU of its own may be told to stay awake, one whose
- * latency matters more than its bursts not to nap.
+ * A shim with a CPU of its own may be configured to poll all the time, and one
+ * whose latency matters more than its throughput to always block.
  *
  *
  * Usage
@@ -28,8 +28,8 @@
  *    loop_resume(loop);
  *    loop_stop(loop);
  *
- * Each lane of the forward (see lanes.h) has a loop of its own, which does
- * everything that the first one is told:
+ * Each further lane (see lanes.h) has a loop of its own, which the functions
+ * for the first loop control as well:
  *
  *    other = loop_add_lane(loop, lane, host, uplink);
  *    ...a thread: loop_run(other)...
@@ -38,9 +38,10 @@
  * Ownership and thread-safety
  * ===========================
  *
- * What the loop forwards stays the caller's and must outlive it; lanes' loops
- * are destroyed with the first one.  loop_run() is for one thread; all other
- * functions are for the control thread, and for the first loop. */
+ * The forward, lanes and ports stay the caller's and must outlive the loop;
+ * loops of lanes are destroyed with the first one.  loop_run() is for one
+ * thread; all other functions are for the control thread, with the first
+ * loop. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,14 +51,14 @@ struct lane;
 struct loop;
 struct port;
 
-/* What the loop does when there is nothing to do. */
+/* What an idle loop does. */
 enum loop_poll {
-    LOOP_AUTO,                  /* LOOP_INTERRUPT where the ports can, after
-                                 * naps where many frames come; or
-                                 * LOOP_NAP. */
-    LOOP_BUSY,                  /* Looks again. */
-    LOOP_NAP,                   /* Naps of up to 1 ms. */
-    LOOP_INTERRUPT,             /* Waits for a frame. */
+    LOOP_AUTO,                  /* LOOP_INTERRUPT if both ports have a receive
+                                 * interrupt, at high frame rates after short
+                                 * sleeps; otherwise LOOP_SLEEP. */
+    LOOP_BUSY,                  /* Polls again at once. */
+    LOOP_SLEEP,                 /* Sleeps up to 1 ms between polls. */
+    LOOP_INTERRUPT,             /* Blocks until a frame arrives. */
 };
 
 struct loop *loop_create(struct forward *, struct port *host,
@@ -69,8 +70,9 @@ void loop_destroy(struct loop *);
 struct loop *loop_add_lane(struct loop *, struct lane *, struct port *host,
                            struct port *uplink);
 
-/* Before loop_run(): calls 'woke' from there, between two turns, when the loop
- * stood still for so long that somebody may have forwarded in its place. */
+/* Before loop_run(): 'woke' is called from there, between two polls, after the
+ * loop did not run for so long that the agent may have raised the kernel
+ * bypass. */
 void loop_on_gap(struct loop *, void (*woke)(void *aux), void *aux);
 
 void loop_run(struct loop *);
@@ -79,14 +81,14 @@ bool loop_pause(struct loop *);
 void loop_resume(struct loop *);
 uint64_t loop_busy_ns(struct loop *);
 
-/* How often the loop has turned, and how long ago it, or the lane that did so
- * the longest ago, last began to.  A loop that naps turns at least fifty times
- * a second. */
-uint64_t loop_turns(const struct loop *);
-uint64_t loop_turn_age_ns(const struct loop *);
+/* Return the number of polls of the first loop, and the time since the last
+ * poll of the lane that polled the longest ago.  An idle loop polls at least
+ * fifty times a second. */
+uint64_t loop_polls(const struct loop *);
+uint64_t loop_poll_age_ns(const struct loop *);
 
-/* Makes loop_run() return, and waits until it will touch no port any more.
- * Returns false if that is not so within 'ns'. */
+/* Makes loop_run() return in all lanes.  Returns false if one still uses its
+ * ports after 'ns'. */
 bool loop_leave(struct loop *, uint64_t ns);
 
 #endif /* shim/loop/loop.h */

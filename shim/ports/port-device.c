@@ -253,11 +253,11 @@ is_readable(int fd)
 }
 
 /* Some drivers have a file for an interrupt that never comes, such as DPDK's
- * (22.11) for the 82574 that qemu emulates.  So if there is a frame in 'queue',
- * again and again when a wait ends, then the queue must be asked for frames
- * from now on. */
+ * (22.11) for the 82574 that qemu emulates.  So if there is a frame in
+ * 'queue', again and again when a wait ends, then the queue must be asked for
+ * frames from now on. */
 void
-port_device_doubt(struct port_device *d, uint16_t queue)
+port_device_check_rx_irq(struct port_device *d, uint16_t queue)
 {
     if (!d->up || !has(d, PORT_EVENTFD) || d->fds[queue] < 0
         || rte_eth_rx_queue_count(d->id, queue) <= 0

@@ -80,6 +80,6 @@ void port_device_arm(struct port_device *, uint16_t queue);
 void port_device_disarm(struct port_device *, uint16_t queue);
 
 /* Between the two: a long wait has ended without a word. */
-void port_device_doubt(struct port_device *, uint16_t queue);
+void port_device_check_rx_irq(struct port_device *, uint16_t queue);
 
 #endif /* shim/ports/port-device.h */

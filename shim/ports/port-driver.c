@@ -197,7 +197,7 @@ port_driver_find(const char *name, size_t length)
 }
 
 bool
-port_driver_tells(const struct port_driver *driver)
+port_driver_has_rx_irq(const struct port_driver *driver)
 {
     return driver->flags & (PORT_PACKET_SOCKET | PORT_INTERRUPT);
 }

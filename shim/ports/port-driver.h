@@ -94,6 +94,6 @@ extern const struct port_driver port_drivers[];
 const struct port_driver *port_driver_find(const char *name, size_t length);
 
 /* Can a port of the driver tell when there is a frame? */
-bool port_driver_tells(const struct port_driver *);
+bool port_driver_has_rx_irq(const struct port_driver *);
 
 #endif /* shim/ports/port-driver.h */

@@ -285,7 +285,7 @@ port_received(const struct port *port)
 
 /* Returns how many frames port_send() takes before the next flush. */
 uint16_t
-port_room(const struct port *port)
+port_tx_space(const struct port *port)
 {
     return PORT_BURST - port->n_held;
 }
@@ -426,9 +426,9 @@ port_disarm(struct port *port)
  * port_fd() has not become readable: if that happens although frames come,
  * port_fd() is -1 from then on. */
 void
-port_doubt(struct port *port)
+port_check_rx_irq(struct port *port)
 {
-    port_device_doubt(&port->first->device, port->queue);
+    port_device_check_rx_irq(&port->first->device, port->queue);
 }
 
 /* Returns what 'counter', an offset in struct port, says of all queues. */
@@ -583,7 +583,7 @@ port_late_bytes(const struct port *port)
 /* Returns true once if the port says that it can tell of frames and does
  * not. */
 bool
-port_turned_deaf(struct port *port)
+port_lost_rx_irq(struct port *port)
 {
     return __atomic_exchange_n(&port->device.deaf, false, __ATOMIC_RELAXED);
 }

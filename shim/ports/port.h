@@ -31,7 +31,7 @@
  * The loop:
  *
  *    n = port_receive(port, frames, 32);
- *    if (port_room(port)) {
+ *    if (port_tx_space(port)) {
  *        port_send(port, frame);         (or port_send_burst())
  *    }
  *    port_flush(port, now);
@@ -98,7 +98,7 @@ struct port *port_queue(struct port *, unsigned int i);
 /* The loop. */
 uint16_t port_receive(struct port *, struct rte_mbuf **, uint16_t max);
 uint64_t port_received(const struct port *);
-uint16_t port_room(const struct port *);
+uint16_t port_tx_space(const struct port *);
 bool port_send(struct port *, struct rte_mbuf *);
 uint16_t port_send_burst(struct port *, struct rte_mbuf **, uint16_t n);
 bool port_flush(struct port *, uint64_t now);
@@ -106,7 +106,7 @@ bool port_kick(struct port *);
 int port_fd(const struct port *);
 void port_arm(struct port *);
 void port_disarm(struct port *);
-void port_doubt(struct port *);
+void port_check_rx_irq(struct port *);
 
 /* The control thread. */
 const char *port_check(struct port *, uint64_t now);
@@ -117,6 +117,6 @@ uint64_t port_refused(const struct port *);
 uint64_t port_completed(const struct port *);
 uint64_t port_late_bytes(const struct port *);
 int port_unfinished(const struct port *);
-bool port_turned_deaf(struct port *);
+bool port_lost_rx_irq(struct port *);
 
 #endif /* shim/ports/port.h */

@@ -2,15 +2,15 @@
 
 #include "shim/queue/job-queue.h"
 
-/* 'jq' must be zeros.  Returns false without memory; then it may be
- * uninitialised all the same. */
+/* 'jq' must be zeroed.  Returns false without memory; job_queues_uninit() is
+ * then still allowed. */
 bool
-job_queues_init(struct job_queues *jq, struct place_order *order)
+job_queues_init(struct job_queues *jq, struct class_order *order)
 {
     jq->order = order;
     for (int i = 0; i < JOB_QUEUES_JOBS; i++) {
         jq->queues[i].job = &jq->jobs[i];
-        jq->jobs[i].member.place = JOB_PLACE_LAST;
+        jq->jobs[i].member.class = JOB_CLASS_LAST;
     }
     for (int i = JOB_QUEUES_N - 1; i >= JOB_QUEUES_JOBS; i--) {
         jq->queues[i].next = jq->free;
@@ -25,17 +25,17 @@ job_queues_uninit(struct job_queues *jq)
     due_heap_uninit(&jq->heap);
 }
 
-/* Puts 'q' before 'at' into the ring of its job. */
+/* Inserts 'q' before 'at' into the ring of its job. */
 static void
-insert(struct job_queue *q, struct job_queue *at)
+insert_before(struct job_queue *q, struct job_queue *at)
 {
     q->next = at;
     q->prev = at->prev;
     q->prev->next = q->next->prev = q;
 }
 
-/* Puts 'q', whose flow has gone, behind others of that kind and before all
- * else. */
+/* Inserts 'q', which is freed, after the other freed queues and before all
+ * others. */
 static void
 insert_freed(struct job *job, struct job_queue *q)
 {
@@ -48,34 +48,35 @@ insert_freed(struct job *job, struct job_queue *q)
         }
         at = at->next;
     } while (at != job->head);
-    insert(q, at);
+    insert_before(q, at);
 }
 
-/* Puts 'q' into its job's ring. */
+/* Adds 'q' to its job's ring, and the job to the order. */
 static void
 make_ready(struct job_queues *jq, struct job_queue *q)
 {
     struct job *job = q->job;
 
     q->state = JOB_QUEUE_READY;
-    q->deficit = place_order_deficit(jq->order, q->deficit);
+    q->deficit = class_order_deficit(jq->order, q->deficit);
     if (!job->head) {
         job->head = q->next = q->prev = q;
     } else if (q->freed) {
         insert_freed(job, q);
     } else {
-        insert(q, job->head);
+        insert_before(q, job->head);
     }
     if (!job->member.waits) {
-        job->member.deficit = place_order_deficit(jq->order,
+        job->member.deficit = class_order_deficit(jq->order,
                                                   job->member.deficit);
-        place_order_enter(jq->order, &job->member);
+        class_order_enter(jq->order, &job->member);
     }
 }
 
-/* The opposite.  Whether the job still waits is the caller's business. */
+/* Removes 'q' from its job's ring.  The caller removes a job without ready
+ * queues from the order. */
 static void
-unready(struct job_queue *q)
+leave_ring(struct job_queue *q)
 {
     struct job *job = q->job;
 
@@ -89,8 +90,8 @@ unready(struct job_queue *q)
     }
 }
 
-/* Lets 'q', which has packets and is idle, send when it may.  'fresh' if it
- * had none before. */
+/* Makes 'q', which is idle and has packets, ready or paced unless it is held.
+ * 'fresh': it was empty before. */
 void
 job_queue_start(struct job_queues *jq, struct job_queue *q, bool fresh)
 {
@@ -118,13 +119,13 @@ job_queues_wake_due(struct job_queues *jq, uint64_t now)
 }
 
 static void
-recycle(struct job_queues *jq, struct job_queue *q)
+free_queue(struct job_queues *jq, struct job_queue *q)
 {
     q->next = jq->free;
     jq->free = q;
 }
 
-/* Lets those go that waited for what has now left the common queue. */
+/* Starts the queues of 'job' that are no longer held. */
 void
 job_queues_release(struct job_queues *jq, struct job *job)
 {
@@ -138,13 +139,12 @@ job_queues_release(struct job_queues *jq, struct job *job)
         if (q->fifo.n) {
             job_queue_start(jq, q, true);
         } else if (q->freed) {
-            recycle(jq, q);
+            free_queue(jq, q);
         }
     }
 }
 
-/* job_queue_end() where there is more to do: 'q' has nothing more to send, or
- * not now, or another queue may have its turn. */
+/* The slow path of job_queue_end(). */
 void
 job_queue_end_other(struct job_queues *jq, struct job_queue *q, uint64_t now,
                     uint32_t length)
@@ -155,12 +155,12 @@ job_queue_end_other(struct job_queues *jq, struct job_queue *q, uint64_t now,
         pace_take(&q->pace, length);
     }
     if (!q->fifo.n) {
-        unready(q);
+        leave_ring(q);
         if (q->freed) {
-            recycle(jq, q);
+            free_queue(jq, q);
         }
     } else if (q->pace.bps && pace_due(&q->pace) > now) {
-        unready(q);
+        leave_ring(q);
         job_queue_start(jq, q, false);
     } else if (q->next != q && !q->freed) {
         q->deficit -= length;
@@ -172,8 +172,7 @@ job_queue_end_other(struct job_queues *jq, struct job_queue *q, uint64_t now,
     job_queues_release(jq, job);
 }
 
-/* Returns a queue for a flow of 'slot', not paced yet, or 0 if none is
- * free. */
+/* Returns an unpaced queue for a flow of 'slot', or 0 if none is free. */
 uint16_t
 job_queues_flow_new(struct job_queues *jq, uint16_t slot)
 {
@@ -200,22 +199,22 @@ job_queues_flow_new(struct job_queues *jq, uint16_t slot)
     return q - job_queues_flow(jq, 0);
 }
 
-/* Takes 'q' out of where it waits to send. */
+/* Makes 'q' idle. */
 void
 job_queue_stop(struct job_queues *jq, struct job_queue *q)
 {
     if (q->state == JOB_QUEUE_PACED) {
         due_heap_remove(&jq->heap, q - jq->queues);
     } else if (q->state == JOB_QUEUE_READY) {
-        unready(q);
+        leave_ring(q);
         if (!q->job->head) {
-            place_order_leave(jq->order, &q->job->member);
+            class_order_leave(jq->order, &q->job->member);
         }
     }
     q->state = JOB_QUEUE_IDLE;
 }
 
-/* Lets 'flow_queue' go.  What is in it leaves as soon as its job may send. */
+/* Frees 'flow_queue' when its packets have left, which are no longer paced. */
 void
 job_queues_flow_free(struct job_queues *jq, uint16_t flow_queue)
 {
@@ -227,19 +226,19 @@ job_queues_flow_free(struct job_queues *jq, uint16_t flow_queue)
     if (q->fifo.n) {
         job_queue_start(jq, q, true);
     } else if (!q->held) {
-        recycle(jq, q);
+        free_queue(jq, q);
     }
 }
 
-/* Gives 'q' the pace 'bps', 0 for none, from 'now' on. */
+/* Sets the pace of 'q' from 'now' on; 0 is unpaced. */
 static void
 set_pace(struct job_queues *jq, uint64_t now, struct job_queue *q,
          uint64_t bps, uint32_t depth)
 {
     bool waits = q->state != JOB_QUEUE_IDLE;
 
-    /* Who waited before may still make up for a loop that comes late, or it
-     * would lose a little with each change. */
+    /* A queue that was paced keeps its compensation for a late loop, so that
+     * it loses nothing with each change. */
     bool fresh = q->state == JOB_QUEUE_PACED ? q->fresh : !q->pace.bps;
 
     job_queue_stop(jq, q);
@@ -253,10 +252,9 @@ set_pace(struct job_queues *jq, uint64_t now, struct job_queue *q,
     }
 }
 
-/* Paces 'flow_queue' to 'bps', but not slower than JOB_QUEUES_MIN_PACE; 0 is
- * no pace.  It sends at most 'depth' bytes, of which the last frame may go
- * beyond it, and one frame at once.  What it was given to start with is not
- * held against it. */
+/* Paces 'flow_queue' to 'bps', at least JOB_QUEUES_MIN_PACE; 0 is unpaced.  A
+ * burst is 'depth' bytes, which its last frame may exceed, or one frame.  The
+ * bytes of job_queues_flow_start() do not count. */
 void
 job_queues_flow_rate(struct job_queues *jq, uint64_t now, uint16_t flow_queue,
                      uint64_t bps, uint32_t depth)
@@ -276,8 +274,8 @@ job_queues_flow_rate(struct job_queues *jq, uint64_t now, uint16_t flow_queue,
     set_pace(jq, now, q, bps, depth);
 }
 
-/* Lets 'bytes' of 'flow_queue' leave as its job may send, and hardly anything
- * more before it has a rate. */
+/* Lets 'bytes' of 'flow_queue' leave unpaced, and then paces it to
+ * JOB_QUEUES_START_PACE until it gets a rate. */
 void
 job_queues_flow_start(struct job_queues *jq, uint64_t now,
                       uint16_t flow_queue, uint32_t bytes)
@@ -289,7 +287,8 @@ job_queues_flow_start(struct job_queues *jq, uint64_t now,
     set_pace(jq, now, q, JOB_QUEUES_START_PACE, bytes);
 }
 
-/* Has 'flow_queue' sent what it was given to start with, and more to send? */
+/* Returns true if 'flow_queue' has sent the bytes of job_queues_flow_start()
+ * and has more. */
 bool
 job_queues_flow_started(const struct job_queues *jq, uint64_t now,
                         uint16_t flow_queue)

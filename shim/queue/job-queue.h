@@ -3,19 +3,19 @@
 #ifndef SHIM_JOB_QUEUE_H
 #define SHIM_JOB_QUEUE_H 1
 
-/* The queues of each job: a common one, and those of its paced flows.
+/* The queues of each job: a common one, and one for each paced flow.
  *
  *
  * Motivation
  * ==========
  *
- * A job is one member of the order, however many queues it has; in its turn
- * they share by bytes.  A flow that is paced has a queue of its own, so that
- * it holds nobody up while it is not due.
+ * A job is one member of the order for any number of queues; they share by
+ * bytes what the job sends.  A paced flow has a queue of its own, so that it
+ * delays no other flow while it is not due.
  *
- * A flow keeps its order when it is given a queue or loses it: a new one is
- * held until what was in the job's common queue has left, and what is in one
- * that was freed leaves before all else of its job.
+ * A flow stays in order when it gets or loses a queue: a new queue is held
+ * until the packets that were in the job's common queue have left, and a freed
+ * queue sends its packets before all others of its job.
  *
  *
  * Usage
@@ -25,7 +25,7 @@
  *    job_queue_start(jq, q, true);           (if it was empty)
  *
  *    job_queues_wake(jq, now);
- *    ...job->head is whose turn it is...
+ *    q = job->head;
  *    packet_fifo_pop(&q->fifo, ...);
  *    job_queue_end(jq, q, now, length);
  *
@@ -44,9 +44,9 @@
 #include "shim/queue/long-queue.h"
 #include "shim/queue/pace.h"
 #include "shim/queue/packet-fifo.h"
-#include "shim/queue/place-order.h"
+#include "shim/queue/class-order.h"
 
-#define JOB_QUEUES_CONTROL SHIM_MAX_SLOTS       /* A job behind all slots. */
+#define JOB_QUEUES_CONTROL SHIM_MAX_SLOTS       /* The control class. */
 #define JOB_QUEUES_JOBS (SHIM_MAX_SLOTS + 1)
 #define JOB_QUEUES_FLOWS 4096
 #define JOB_QUEUES_N (JOB_QUEUES_JOBS + JOB_QUEUES_FLOWS)
@@ -55,46 +55,48 @@
 
 enum job_queue_state {
     JOB_QUEUE_IDLE,             /* Empty, or held. */
-    JOB_QUEUE_PACED,            /* In the heap until it is due. */
+    JOB_QUEUE_PACED,            /* In the heap until due. */
     JOB_QUEUE_READY,            /* In its job's ring. */
 };
 
 struct job_queue {
     struct packet_fifo fifo;
     struct job *job;
-    struct job_queue *next, *prev;      /* In its job's ring.  'next' also in
-                                         * 'held' and 'free'. */
-    int32_t deficit;            /* Bytes that it may send in its turn. */
-    uint32_t n_left;            /* Packets, ever; runs over. */
+    struct job_queue *next, *prev;      /* Job's ring of ready queues.  'next'
+                                         * also links 'held' and 'free'. */
+    int32_t deficit;            /* Bytes left of the current round. */
+    uint32_t n_left;            /* Packets that have left; wraps around. */
     uint8_t state;              /* enum job_queue_state. */
-    bool fresh;                 /* It was empty before it became paced. */
+    bool fresh;                 /* Was empty before JOB_QUEUE_PACED. */
     bool starts;                /* See job_queues_flow_start(). */
-    bool held;                  /* Until 'n_left' of the common queue is
-                                 * 'after'. */
-    bool freed;                 /* Its flow has gone. */
-    uint32_t after;
+    bool held;                  /* Waits for 'after'. */
+    bool freed;                 /* Its flow has ended. */
+    uint32_t after;             /* 'n_left' of the common queue that ends
+                                 * 'held'. */
     struct pace pace;           /* 'bps' 0: not paced. */
     struct long_queue_node length;
 };
 
 struct job {
-    struct place_member member; /* It must be the first. */
-    struct job_queue *head;     /* Ring of the queues that may send. */
-    struct job_queue *held;     /* In the order in which they are let go. */
-    uint64_t bytes;             /* In all its queues. */
-    uint32_t n_control;         /* Its packets in the queue of control. */
+    struct class_member member; /* Must be first. */
+    struct job_queue *head;     /* Ring of ready queues: the next to send. */
+    struct job_queue *held;     /* Held queues, by 'after'. */
+    uint64_t bytes;             /* In all queues of this job. */
+    uint32_t n_control;         /* Packets of this job in the control
+                                 * queue. */
 };
 
 struct job_queues {
-    struct place_order *order;
-    struct job_queue *free;     /* Of flows. */
-    uint64_t late;              /* See pace_forget(). */
+    struct class_order *order;
+    struct job_queue *free;     /* Unused queues of flows. */
+    uint64_t late;              /* Nanoseconds, see pace_forget(). */
     struct due_heap heap;
     struct job jobs[JOB_QUEUES_JOBS];
-    struct job_queue queues[JOB_QUEUES_N];      /* [SLOT]: the common ones. */
+    struct job_queue queues[JOB_QUEUES_N];      /* By slot the common queues,
+                                                 * then those of flows. */
 };
 
-bool job_queues_init(struct job_queues *, struct place_order *);
+bool job_queues_init(struct job_queues *, struct class_order *);
 void job_queues_uninit(struct job_queues *);
 
 void job_queue_start(struct job_queues *, struct job_queue *, bool fresh);
@@ -104,7 +106,7 @@ void job_queues_release(struct job_queues *, struct job *);
 void job_queue_end_other(struct job_queues *, struct job_queue *,
                          uint64_t now, uint32_t length);
 
-/* Flows' queues have numbers from 1 on. */
+/* Queues of flows have numbers from 1 on. */
 uint16_t job_queues_flow_new(struct job_queues *, uint16_t slot);
 void job_queues_flow_free(struct job_queues *, uint16_t flow_queue);
 void job_queues_flow_rate(struct job_queues *, uint64_t now,
@@ -122,12 +124,12 @@ job_queues_flow(struct job_queues *jq, uint16_t flow_queue)
 }
 
 static inline struct job *
-job_of_member(const struct place_member *member)
+job_of_member(const struct class_member *member)
 {
     return (struct job *) member;
 }
 
-/* Makes those ready that are due at 'now'. */
+/* Makes the queues ready that are due at 'now'. */
 static inline void
 job_queues_wake(struct job_queues *jq, uint64_t now)
 {
@@ -136,8 +138,8 @@ job_queues_wake(struct job_queues *jq, uint64_t now)
     }
 }
 
-/* Returns after how many bytes it may be the turn of another queue of the job
- * than of 'q', its head. */
+/* Returns how many bytes 'q', the head of its job, may send before another
+ * queue of the job may be the head. */
 static inline uint64_t
 job_queue_run(const struct job_queue *q)
 {
@@ -148,8 +150,8 @@ job_queue_run(const struct job_queue *q)
            : q->deficit > 0 ? q->deficit : 0;
 }
 
-/* Ends the turn of 'q', the head of its job, after packets of 'length' bytes,
- * job_queue_run() but for the last, have left it. */
+/* Updates 'q', the head of its job, after packets of 'length' bytes have left
+ * it: less than job_queue_run() without the last packet. */
 static inline void
 job_queue_end(struct job_queues *jq, struct job_queue *q, uint64_t now,
               uint32_t length)

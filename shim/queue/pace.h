@@ -68,7 +68,7 @@ pace_due(const struct pace *pace)
 /* Returns for how many bytes frames may leave at 'now': one may as long as
  * those before it have less.  The same as asking pace_due() before each. */
 static inline uint64_t
-pace_room(const struct pace *pace, uint64_t now)
+pace_allowance(const struct pace *pace, uint64_t now)
 {
     uint64_t end = now + pace->depth + 1;
     uint64_t ns = end > pace->full ? end - pace->full : 0;

@@ -8,23 +8,25 @@
 #include "shim/queue/job-queue.h"
 #include "shim/queue/long-queue.h"
 #include "shim/queue/pace.h"
-#include "shim/queue/place-order.h"
+#include "shim/queue/class-order.h"
 
-#define CONTROL_FRAMES 64
-#define LARGE_PART 4            /* 1/4 of the uplink is. */
+#define CONTROL_FRAMES 64       /* Longest control queue that other packets
+                                 * may join. */
+#define LARGE_PART 4            /* A large flow has 1/4 of the uplink. */
 
 struct rank_queues {
-    struct job *control;
+    struct job *control;        /* The queue of the control class. */
     uint64_t bps;               /* Of the uplink. */
-    struct pace police;         /* Of control. */
-    uint32_t n_packets, max_packets;
+    struct pace police;         /* The share of control. */
+    uint32_t n_packets, max_packets;    /* In all queues. */
     uint64_t max_job_bytes;
-    uint64_t control_bytes;     /* Above which only control joins control. */
-    uint64_t bytes;             /* Of all queues. */
-    uint64_t n_policed;         /* Packets of control beyond its share. */
+    uint64_t control_bytes;     /* Above this, only control packets join the
+                                 * control queue. */
+    uint64_t bytes;             /* In all queues. */
+    uint64_t n_policed;         /* Control packets sent in the last class. */
     struct long_queues lengths;
     struct packet_pool pool;
-    struct place_order order;
+    struct class_order order;
     struct job_queues jq;
 };
 
@@ -56,7 +58,8 @@ count_appended(struct rank_queues *rq, struct job_queue *q, uint32_t n,
     }
 }
 
-/* Each queue has at most two chunks that are not full. */
+/* Returns how many chunks 'max_packets' need: each queue has at most two that
+ * are not full. */
 static uint32_t
 chunks_for(uint32_t max_packets)
 {
@@ -78,7 +81,7 @@ rank_queues_create(uint32_t max_packets, uint32_t max_frame)
     rq->max_packets = max_packets;
     rq->max_job_bytes = UINT64_MAX;
     rq->control_bytes = (uint64_t) CONTROL_FRAMES * max_frame;
-    place_order_init(&rq->order, max_frame);
+    class_order_init(&rq->order, max_frame);
     if (!packet_pool_init(&rq->pool, chunks_for(max_packets))
         | !job_queues_init(&rq->jq, &rq->order)) {
         rank_queues_destroy(rq);
@@ -97,15 +100,15 @@ rank_queues_destroy(struct rank_queues *rq)
     }
 }
 
-/* See place_order_set_guard(). */
+/* See class_order_set_min_share(). */
 void
-rank_queues_set_guard(struct rank_queues *rq, uint32_t share)
+rank_queues_set_min_share(struct rank_queues *rq, uint32_t share)
 {
-    place_order_set_guard(&rq->order, share);
+    class_order_set_min_share(&rq->order, share);
 }
 
-/* Tells what the uplink carries, of which control has its share, and how many
- * bytes a job may have here.  What is here already stays. */
+/* Sets the rate of the uplink, of which control gets its share, and the limit
+ * of each job in bytes.  Queued packets stay. */
 void
 rank_queues_set_rate(struct rank_queues *rq, uint64_t now, uint64_t bps,
                      uint64_t max_job_bytes)
@@ -116,56 +119,57 @@ rank_queues_set_rate(struct rank_queues *rq, uint64_t now, uint64_t bps,
     rq->max_job_bytes = max_job_bytes;
 }
 
-/* A queue that is paced loses nothing of its rate if rank_queues_take() comes
- * up to 'ns' late. */
+/* Sets how late rank_queues_take() may be called without loss of rate of the
+ * paced queues. */
 void
 rank_queues_set_late(struct rank_queues *rq, uint64_t ns)
 {
     rq->jq.late = ns;
 }
 
-/* Gives each slot its place, the last if 'places' is NULL, also where packets
- * of it wait already. */
+/* Sets the class of each slot, including those with queued packets; all get
+ * the last class if 'classes' is NULL. */
 void
-rank_queues_set_places(struct rank_queues *rq,
-                       const job_place places[SHIM_MAX_SLOTS])
+rank_queues_set_classes(struct rank_queues *rq,
+                       const job_class classes[SHIM_MAX_SLOTS])
 {
     uint64_t credit[SHIM_N_LEVELS];
 
-    place_order_begin_change(&rq->order, credit);
+    class_order_begin_change(&rq->order, credit);
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         if (rq->jq.jobs[i].member.waits) {
-            place_order_leave(&rq->order, &rq->jq.jobs[i].member);
+            class_order_leave(&rq->order, &rq->jq.jobs[i].member);
         }
     }
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         struct job *job = &rq->jq.jobs[i];
 
-        job->member.place = places ? places[i] : JOB_PLACE_LAST;
+        job->member.class = classes ? classes[i] : JOB_CLASS_LAST;
         if (job->head) {
-            place_order_enter(&rq->order, &job->member);
+            class_order_enter(&rq->order, &job->member);
         }
     }
-    place_order_end_change(&rq->order, credit);
+    class_order_end_change(&rq->order, credit);
 }
 
 /* Removes the first packet of 'q'. */
 static inline void
-pop(struct rank_queues *rq, struct job_queue *q, struct queue_item *item)
+pop_packet(struct rank_queues *rq, struct job_queue *q,
+           struct queue_item *item)
 {
     packet_fifo_pop(&q->fifo, &rq->pool, item);
     count_removed(rq, q, 1, item->length);
 }
 
-/* A packet of control has left. */
+/* Counts a packet of 'slot' that has left the control queue. */
 static void
 uncount_control(struct rank_queues *rq, uint16_t slot)
 {
     rq->jq.jobs[slot].n_control -= slot != 0;
 }
 
-/* Makes room by removing a packet of the longest queue.  Returns false if that
- * is 'q', or all are short. */
+/* Removes a packet of the longest queue.  Returns false if that is 'q', or all
+ * queues are short. */
 static bool
 push_out(struct rank_queues *rq, const struct job_queue *q,
          struct queue_item *dropped)
@@ -178,7 +182,7 @@ push_out(struct rank_queues *rq, const struct job_queue *q,
     }
     victim = (struct job_queue *) ((char *) node
                                    - offsetof(struct job_queue, length));
-    pop(rq, victim, dropped);
+    pop_packet(rq, victim, dropped);
     job_queues_release(&rq->jq, victim->job);
     if (victim->job == rq->control) {
         uncount_control(rq, dropped->slot);
@@ -188,10 +192,10 @@ push_out(struct rank_queues *rq, const struct job_queue *q,
     return true;
 }
 
-/* Returns where a packet of 'slot' goes.  A job that becomes control, or is it
- * no longer, changes its queue when nothing of it is left in the other, so
- * that its flows keep their order; but what is not control shall not fill the
- * queue of control. */
+/* Returns the queue for a packet of 'slot'.  When a job enters or leaves the
+ * control class, it keeps its old queue until that is empty of its packets, so
+ * that its flows stay in order.  Non-control packets no longer join the
+ * control queue once it holds 'control_bytes'. */
 static struct job_queue *
 find_queue(struct rank_queues *rq, uint16_t slot, uint16_t flow_queue,
            bool control)
@@ -212,9 +216,9 @@ find_queue(struct rank_queues *rq, uint16_t slot, uint16_t flow_queue,
     return &rq->jq.queues[slot];
 }
 
-/* Appends '*item' to the queue of its slot, to 'flow_queue' of it unless that
- * is 0, or to that of control.  Returns false if a packet must be dropped; it
- * is stored in '*dropped' and may be another one. */
+/* Appends '*item' to the control queue, to 'flow_queue' of its slot, or if
+ * that is 0 to the slot's common queue.  Returns false if a packet must be
+ * dropped, which is stored in '*dropped' and may be another one. */
 bool
 rank_queues_push(struct rank_queues *rq, uint16_t flow_queue, bool control,
                  const struct queue_item *item, struct queue_item *dropped)
@@ -236,10 +240,10 @@ rank_queues_push(struct rank_queues *rq, uint16_t flow_queue, bool control,
     return !full;
 }
 
-/* Appends as many as there is room for of 'n' items of one slot, to a queue
- * that is not that of control.  Returns how many. */
+/* Appends 'n' items of one slot to 'q' if that is not the control queue and
+ * all fit.  Returns how many were appended. */
 static inline uint32_t
-push_together(struct rank_queues *rq, struct job_queue *q,
+push_all(struct rank_queues *rq, struct job_queue *q,
               const struct queue_item *items, uint32_t n)
 {
     uint64_t bytes = 0;
@@ -256,8 +260,8 @@ push_together(struct rank_queues *rq, struct job_queue *q,
     return n;
 }
 
-/* rank_queues_push() for each of 'n' items of one slot.  Stores what must be
- * dropped in 'dropped' and returns how many that are. */
+/* rank_queues_push() for each of 'n' items of one slot.  Stores the packets to
+ * be dropped in 'dropped' and returns their number. */
 uint32_t
 rank_queues_push_run(struct rank_queues *rq, uint16_t flow_queue,
                      bool control, const struct queue_item *items, uint32_t n,
@@ -266,15 +270,15 @@ rank_queues_push_run(struct rank_queues *rq, uint16_t flow_queue,
     struct job_queue *q = find_queue(rq, items->slot, flow_queue, control);
     uint32_t n_dropped = 0;
 
-    for (uint32_t i = push_together(rq, q, items, n); i < n; i++) {
+    for (uint32_t i = push_all(rq, q, items, n); i < n; i++) {
         n_dropped += !rank_queues_push(rq, flow_queue, control, &items[i],
                                        &dropped[n_dropped]);
     }
     return n_dropped;
 }
 
-/* Takes a packet of control if it has not had its share.  Otherwise it has to
- * wait for its turn in the last place. */
+/* Takes a control packet unless control has used its share.  Returns false if
+ * it has: its packets then wait in the last class. */
 static bool
 take_control(struct rank_queues *rq, uint64_t now, struct queue_item *item)
 {
@@ -284,39 +288,38 @@ take_control(struct rank_queues *rq, uint64_t now, struct queue_item *item)
     if (pace_due(&rq->police) > now) {
         return false;
     }
-    pop(rq, q, item);
+    pop_packet(rq, q, item);
     uncount_control(rq, item->slot);
     pace_take(&rq->police, item->length);
     job_queue_end(&rq->jq, q, now, item->length);
     if (!rq->control->head) {
-        place_order_leave(&rq->order, &rq->control->member);
+        class_order_leave(&rq->order, &rq->control->member);
     }
     return true;
 }
 
-/* Returns the bytes of the packet that goes next if it is the turn of
- * 'member'. */
+/* Returns the bytes of the next packet of 'member'. */
 static uint32_t
-first_length(const struct place_member *member)
+first_length(const struct class_member *member)
 {
     return packet_fifo_first(&job_of_member(member)->head->fifo)->length;
 }
 
-/* Returns after how many bytes another queue than 'q', whose turn 'turn' is,
+/* Returns how many bytes 'q', chosen by '*d', may send before another queue
  * may be the next. */
 static inline uint64_t
-run_of(const struct rank_queues *rq, const struct place_turn *turn,
-       const struct job_queue *q)
+max_run(const struct rank_queues *rq, const struct dispatch *d,
+        const struct job_queue *q)
 {
-    uint64_t of_place = place_order_run(&rq->order, turn, q->job->bytes);
-    uint64_t of_job = job_queue_run(q);
+    uint64_t by_class = class_order_max_run(&rq->order, d, q->job->bytes);
+    uint64_t by_job = job_queue_run(q);
 
-    return of_place < of_job ? of_place : of_job;
+    return by_class < by_job ? by_class : by_job;
 }
 
-/* Moves packets of 'q' to 'items': one, and more while there are less than
- * 'max' with less than 'max_bytes'.  Returns how many, and their bytes in
- * '*bytesp'. */
+/* Moves packets of 'q' to 'items': one, and more while they are less than
+ * 'max' with less than 'max_bytes'.  Returns their number, and stores their
+ * bytes in '*bytesp'. */
 static inline uint32_t
 move_run(struct rank_queues *rq, struct job_queue *q,
          struct queue_item *items, uint32_t max, uint64_t max_bytes,
@@ -340,27 +343,28 @@ move_run(struct rank_queues *rq, struct job_queue *q,
     return n;
 }
 
-/* Takes the packets that go next, with less than 'room' bytes but for the
- * last: those of one queue, for as long as it is its turn.  Returns how
- * many. */
+/* Takes the next packets of one queue, at most 'max', with less than
+ * 'max_bytes' without the last one.  Returns their number, 0 if none may
+ * leave. */
 static inline uint32_t
 take_run(struct rank_queues *rq, uint64_t now, struct queue_item *items,
-         uint32_t max, uint64_t room, uint64_t *bytesp)
+         uint32_t max, uint64_t max_bytes, uint64_t *bytesp)
 {
-    struct place_turn turn;
+    struct dispatch d;
     struct job_queue *q;
     struct job *job;
     uint64_t run;
     uint32_t n;
 
     job_queues_wake(&rq->jq, now);
-    if (!place_order_pick(&rq->order, first_length, &turn)) {
+    if (!class_order_pick(&rq->order, first_length, &d)) {
         return 0;
     }
-    job = job_of_member(turn.member);
+    job = job_of_member(d.member);
     q = job->head;
-    run = run_of(rq, &turn, q);
-    n = move_run(rq, q, items, max, run < room ? run : room, bytesp);
+    run = max_run(rq, &d, q);
+    n = move_run(rq, q, items, max, run < max_bytes ? run : max_bytes,
+                 bytesp);
     count_removed(rq, q, n, *bytesp);
     if (job == rq->control) {
         counter_add(&rq->n_policed, n);
@@ -369,27 +373,27 @@ take_run(struct rank_queues *rq, uint64_t now, struct queue_item *items,
         }
     }
     job_queue_end(&rq->jq, q, now, *bytesp);
-    place_order_end(&rq->order, &turn, *bytesp, items[n - 1].length,
+    class_order_end(&rq->order, &d, *bytesp, items[n - 1].length,
                     job->head != NULL);
     return n;
 }
 
-/* Moves up to 'max' packets that may go at 'now', in their order and as
- * 'pace' allows, to 'items'.  Returns how many. */
+/* Moves up to 'max' packets to 'items' in the order in which they leave, as
+ * far as 'pace' allows at 'now'.  Returns their number. */
 uint32_t
 rank_queues_take(struct rank_queues *rq, uint64_t now, struct pace *pace,
                  struct queue_item *items, uint32_t max)
 {
-    uint64_t room = pace_room(pace, now), bytes = 0, more;
+    uint64_t max_bytes = pace_allowance(pace, now), bytes = 0, more;
     uint32_t n = 0, run;
 
-    while (n < max && bytes < room && rq->control->head
+    while (n < max && bytes < max_bytes && rq->control->head
            && take_control(rq, now, &items[n])) {
         bytes += items[n++].length;
     }
-    while (n < max && bytes < room
-           && (run = take_run(rq, now, &items[n], max - n, room - bytes,
-                              &more))) {
+    while (n < max && bytes < max_bytes
+           && (run = take_run(rq, now, &items[n], max - n,
+                              max_bytes - bytes, &more))) {
         bytes += more;
         n += run;
     }
@@ -401,8 +405,8 @@ rank_queues_take(struct rank_queues *rq, uint64_t now, struct pace *pace,
     return n;
 }
 
-/* Removes any packet, also one that may not go yet, when all is to end.
- * Returns false if there is none. */
+/* Removes any packet, for the end of the process.  Returns false if there is
+ * none. */
 bool
 rank_queues_drain(struct rank_queues *rq, struct queue_item *item)
 {
@@ -418,12 +422,12 @@ rank_queues_drain(struct rank_queues *rq, struct queue_item *item)
     return false;
 }
 
-/* Returns when there is, or will be, a packet that may go: 0 for now,
- * UINT64_MAX if there is none at all. */
+/* Returns when the first packet may leave: 0 is now, UINT64_MAX if there is no
+ * packet. */
 uint64_t
 rank_queues_due(const struct rank_queues *rq)
 {
-    return !place_map_is_empty(&rq->order.map) ? 0
+    return !class_map_is_empty(&rq->order.map) ? 0
            : rq->jq.heap.n ? due_heap_first(&rq->jq.heap) : UINT64_MAX;
 }
 
@@ -478,18 +482,18 @@ rank_queues_bytes(const struct rank_queues *rq)
     return counter_get(&rq->bytes);
 }
 
-/* Returns how many packets of control went in the last place. */
+/* Returns how many control packets were sent in the last class. */
 uint64_t
 rank_queues_policed(const struct rank_queues *rq)
 {
     return counter_get(&rq->n_policed);
 }
 
-/* Moves the first packets of 'q', at most 'max', to 'items'.  Returns how
- * many.  They count as not being there, but not as having left. */
+/* Moves the first packets of 'q', at most 'max', to 'items', without counting
+ * them in 'n_left'.  Returns their number. */
 static uint32_t
-withdraw(struct rank_queues *rq, struct job_queue *q,
-         struct queue_item *items, uint32_t max)
+withdraw_packets(struct rank_queues *rq, struct job_queue *q,
+                 struct queue_item *items, uint32_t max)
 {
     uint32_t n = 0, n_left = q->n_left;
     uint64_t bytes = 0;
@@ -508,10 +512,10 @@ withdraw(struct rank_queues *rq, struct job_queue *q,
     return n;
 }
 
-/* Puts 'n' packets back to the end of 'q'. */
+/* Appends 'n' withdrawn packets to 'q' again. */
 static void
-put_back(struct rank_queues *rq, struct job_queue *q,
-         const struct queue_item *items, uint32_t n)
+put_back_packets(struct rank_queues *rq, struct job_queue *q,
+                 const struct queue_item *items, uint32_t n)
 {
     uint64_t bytes = 0;
 
@@ -522,44 +526,45 @@ put_back(struct rank_queues *rq, struct job_queue *q,
     count_appended(rq, q, n, bytes);
 }
 
-/* Gives 'n' packets to their job. */
+/* Appends 'n' packets to the queue of their job. */
 static void
-hand_over(struct rank_queues *rq, const struct queue_item *items, uint32_t n,
-          const struct rank_claim *claim)
+push_reclassified(struct rank_queues *rq, const struct queue_item *items,
+                  uint32_t n, const struct reclassify_cb *cb)
 {
-    struct queue_item dropped[RANK_CLAIM_BURST];
+    struct queue_item dropped[RECLASSIFY_BURST];
     uint32_t n_dropped = rank_queues_push_run(rq, 0, false, items, n,
                                               dropped);
 
     for (uint32_t i = 0; i < n_dropped; i++) {
-        claim->drop(claim->aux, &dropped[i]);
+        cb->drop(cb->aux, &dropped[i]);
     }
 }
 
-/* All packets of the queue go round once, so that those that stay keep their
- * order.  There is room in the pool for each of them: see chunks_for(). */
+/* Each packet of the queue is removed and, unless it has a job, appended
+ * again, so that these keep their order.  The pool has space: see
+ * chunks_for(). */
 uint32_t
-rank_queues_claim(struct rank_queues *rq, const struct rank_claim *claim)
+rank_queues_reclassify(struct rank_queues *rq, const struct reclassify_cb *cb)
 {
     struct job_queue *q = &rq->jq.queues[0];
     uint32_t n = q->fifo.n;
 
     for (uint32_t i = 0; i < n; ) {
-        uint32_t left = n - i < RANK_CLAIM_BURST ? n - i : RANK_CLAIM_BURST;
-        struct queue_item items[RANK_CLAIM_BURST];
+        uint32_t left = n - i < RECLASSIFY_BURST ? n - i : RECLASSIFY_BURST;
+        struct queue_item items[RECLASSIFY_BURST];
 
-        i += withdraw(rq, q, items, left);
-        claim->find(claim->aux, items, left);
+        i += withdraw_packets(rq, q, items, left);
+        cb->find(cb->aux, items, left);
         for (uint32_t from = 0, to; from < left; from = to) {
             to = from + 1;
             while (to < left && items[to].slot == items[from].slot) {
                 to++;
             }
             if (items[from].slot) {
-                hand_over(rq, &items[from], to - from, claim);
+                push_reclassified(rq, &items[from], to - from, cb);
                 q->n_left += to - from;
             } else {
-                put_back(rq, q, &items[from], to - from);
+                put_back_packets(rq, q, &items[from], to - from);
             }
         }
     }

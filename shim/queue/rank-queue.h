@@ -3,47 +3,45 @@
 #ifndef SHIM_RANK_QUEUE_H
 #define SHIM_RANK_QUEUE_H 1
 
-/* The queues before the uplink: jobs in the controller's order, with a floor.
+/* The queues before the uplink: jobs in the controller's order, with a minimum
+ * share for each level.
  *
  *
  * Motivation
  * ==========
  *
  * The uplink is paced to its capacity, so packets wait here and not in the
- * network, and who waits is decided by the order: of all jobs that have a
- * packet that may go, the one with the lowest rank sends it.  Jobs of equal
- * rank share by bytes (deficit round robin), whatever the number of their
- * flows.
+ * network, and the controller's order decides which leave first: of all jobs
+ * with a packet that may leave, the one with the lowest rank sends.  Jobs of
+ * equal rank share by bytes (deficit round robin) for any number of flows.
  *
  *    control, up to 1 % of the uplink
- *    place 0      job ... job      \  one place for each (rank, level) that
- *    place 1      job              /  a job has, see job_slots_places()
+ *    class 0      job ... job      \  one class for each (rank, level) that a
+ *    class 1      job              /  job has, see job_slots_classes()
  *    ...
- *    the last     all that is of no job, control beyond its 1 %, and without
+ *    the last     unclassified packets, control beyond its 1 %, and without a
  *                 lease every job
  *
- * The rank alone decides; the level of a place, of which a switch makes its
- * queues, is only used for the floor that each level has, see place-order.h.
+ * The level of a class, by which switches choose a queue, matters here only
+ * for the minimum share of each level, see class-order.h.
  *
- * What waits and is nobody's may turn out to be a job's.  It must not stay
- * where it is: behind it is all else that is of no job, in the last place, and
- * its flow's next packets would overtake it.  rank_queues_claim() moves it.
+ * Queued unclassified packets may turn out to belong to a job.  They wait in
+ * the last class, where the next packets of their flow would overtake them, so
+ * rank_queues_reclassify() moves them to the queue of their job.
  *
- * A job may have queues of their own for some of its flows, each with a pace,
- * see job-queue.h.
+ * A job may have separate queues for paced flows, see job-queue.h.
  *
- * Each job is bounded in bytes, so that a sender that is not served finds out
- * (its packets are dropped at the tail) instead of filling the memory.  All
- * together are bounded in packets; when there is no room, whichever queue is
- * the longest (to within a factor of two) loses the packet that has been in it
- * for longest, so that a flood of one job does not cost another its packets.
+ * The bytes of each job are limited, so that tail drops slow down a sender
+ * that is not served.  The packets of all queues are limited together: at the
+ * limit the longest queue (to within a factor of two) loses its oldest packet,
+ * so that a flood of one job does not cost another its packets.
  *
  *
  * Usage
  * =====
  *
  *    rq = rank_queues_create(n_packets, max_frame);
- *    rank_queues_set_places(rq, places);
+ *    rank_queues_set_classes(rq, classes);
  *    rank_queues_set_rate(rq, now, bps, max_job_bytes);
  *
  *    if (!rank_queues_push(rq, 0, false, &item, &dropped)) {
@@ -54,7 +52,7 @@
  *    n = rank_queues_take(rq, now, &pace, items, 32);
  *    ...send items[].packet...
  *    ...
- *    rank_queues_claim(rq, &(struct rank_claim) { find, drop, aux });
+ *    rank_queues_reclassify(rq, &(struct reclassify_cb) { find, drop, aux });
  *
  *
  * Ownership and thread-safety
@@ -70,19 +68,20 @@
 #include "shim/classify/job-slot.h"
 #include "shim/queue/packet-fifo.h"
 
-#define RANK_QUEUE_CONTROL 100  /* Control may be 1/100 of the uplink... */
-#define RANK_QUEUE_CONTROL_FRAMES 4     /* ...and this much at once. */
+#define RANK_QUEUE_CONTROL 100  /* Control gets 1/100 of the uplink. */
+#define RANK_QUEUE_CONTROL_FRAMES 4     /* Longest burst of control. */
 
 struct pace;
 struct rank_queues;
 
-/* Says whose packets are.  'find' gets up to RANK_CLAIM_BURST of no job, in
- * their order, and sets the slot of those that are of one; 'drop' gets those
- * for which there is no room there. */
-#define RANK_CLAIM_BURST 64
+#define RECLASSIFY_BURST 64
 
-struct rank_claim {
+struct reclassify_cb {
+    /* Sets the slot of those of up to RECLASSIFY_BURST unclassified packets,
+     * in their order, that belong to a job. */
     void (*find)(void *aux, struct queue_item *, uint32_t n);
+
+    /* Frees a packet for which the job's queue has no space. */
     void (*drop)(void *aux, const struct queue_item *);
     void *aux;
 };
@@ -91,12 +90,12 @@ struct rank_queues *rank_queues_create(uint32_t max_packets,
                                        uint32_t max_frame);
 void rank_queues_destroy(struct rank_queues *);
 
-void rank_queues_set_guard(struct rank_queues *, uint32_t share);
+void rank_queues_set_min_share(struct rank_queues *, uint32_t share);
 void rank_queues_set_rate(struct rank_queues *, uint64_t now, uint64_t bps,
                           uint64_t max_job_bytes);
 void rank_queues_set_late(struct rank_queues *, uint64_t ns);
-void rank_queues_set_places(struct rank_queues *,
-                            const job_place places[SHIM_MAX_SLOTS]);
+void rank_queues_set_classes(struct rank_queues *,
+                             const job_class classes[SHIM_MAX_SLOTS]);
 
 bool rank_queues_push(struct rank_queues *, uint16_t flow_queue, bool control,
                       const struct queue_item *, struct queue_item *dropped);
@@ -107,9 +106,9 @@ uint32_t rank_queues_take(struct rank_queues *, uint64_t now, struct pace *,
                           struct queue_item *, uint32_t max);
 bool rank_queues_drain(struct rank_queues *, struct queue_item *);
 
-/* Gives jobs what waits of theirs in slot 0's common queue.  Returns how many
- * packets it looked at. */
-uint32_t rank_queues_claim(struct rank_queues *, const struct rank_claim *);
+/* Looks up again the packets in the queue of slot 0 and moves those of a job
+ * to its queue.  Returns the number of packets looked up. */
+uint32_t rank_queues_reclassify(struct rank_queues *, const struct reclassify_cb *);
 
 uint64_t rank_queues_due(const struct rank_queues *);
 

@@ -172,7 +172,7 @@ begin(struct replay *r)
         return duplicate("no memory");
     }
     r->port_dropped = count_port_dropped(r);
-    forward_set_guard(r->forward, r->rules->min_share);
+    forward_set_min_share(r->forward, r->rules->min_share);
     for (size_t i = 0; i < r->rules->n_jobs; i++) {
         bursts_reset(r->bursts, r->rules->jobs[i].slot);
         job_slots_set(r->slots, &r->rules->jobs[i]);
@@ -297,7 +297,7 @@ turn(struct replay *r)
     unsigned int n;
 
     job_slots_lease(r->slots, r->now, LEASE_MS, r->rules->default_dscp);
-    worked = forward_turn(r->forward, r->now);
+    worked = forward_poll(r->forward, r->now);
     n = collect(r, &r->uplink, false);
     r->counts.sent += n;
     worked |= n > 0;

@@ -106,7 +106,7 @@ port_receive(struct port *port, struct rte_mbuf **frames, uint16_t max)
 }
 
 uint16_t
-port_room(const struct port *port)
+port_tx_space(const struct port *port)
 {
     return PORT_BURST - port->n_held;
 }

@@ -20,7 +20,7 @@
  * =====
  *
  *    port = ring_port_create("host", to_host, from_host);
- *    ...forward_create() with it, forward_turn()...
+ *    ...forward_create() with it, forward_poll()...
  *    ring_port_destroy(port);
  *
  *

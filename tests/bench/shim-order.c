@@ -87,18 +87,18 @@ static double
 own(int n_jobs, bool equal)
 {
     struct rank_queues *rq = rank_queues_create(2 * BACKLOG, FRAME);
-    job_place places[SHIM_MAX_SLOTS];
+    job_class places[SHIM_MAX_SLOTS];
     double cycles;
 
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         int place = equal ? 0 : i ? i - 1 : 0;
 
         places[i] = i && i <= n_jobs
-                    ? JOB_PLACE(place, equal ? 1 : 1 + place * 6 / n_jobs)
-                    : JOB_PLACE_LAST;
+                    ? JOB_CLASS(place, equal ? 1 : 1 + place * 6 / n_jobs)
+                    : JOB_CLASS_LAST;
     }
-    rank_queues_set_places(rq, places);
-    rank_queues_set_guard(rq, 20000);
+    rank_queues_set_classes(rq, places);
+    rank_queues_set_min_share(rq, 20000);
     rank_queues_set_rate(rq, 0, uplink_bps, UINT64_MAX);
     for (int i = 0; i < BACKLOG; i++) {
         struct queue_item dropped, item = {

@@ -275,7 +275,7 @@ create_forwards(struct bench *b)
 static uint16_t
 turn_full(struct bench *b, int which)
 {
-    forward_turn(b->forwards[which], clock_now());
+    forward_poll(b->forwards[which], clock_now());
     return PORT_BURST;
 }
 

@@ -458,7 +458,7 @@ what_several_threads_miss_is_taken_together(void **state)
 
     (void) state;
     miss_report(other, &a, 111, MS);
-    miss_tell(other);
+    miss_notify(other);
     assert_int_equal(poll(&pfd, 1, 0), 1);
     miss_report(third, &b, 222, MS);
     miss_report(m, &c, 333, MS);
@@ -466,7 +466,7 @@ what_several_threads_miss_is_taken_together(void **state)
     assert_int_equal(miss_take(m, got + 2, 2), 1);
     assert_int_equal(miss_take(m, got, 4), 0);
     assert_int_equal(poll(&pfd, 1, 0), 0);
-    miss_tell(third);
+    miss_notify(third);
     assert_int_equal(poll(&pfd, 1, 0), 1);
     miss_destroy(m);
 }
@@ -484,7 +484,7 @@ a_miss_is_reported_once_in_20_ms(void **state)
     miss_report(m, &a, 111, now);
     miss_report(m, &a, 111, now + 19 * MS);
     miss_report(m, &b, 222, now + 19 * MS);
-    miss_tell(m);
+    miss_notify(m);
     assert_int_equal(poll(&pfd, 1, 0), 1);
     assert_int_equal(miss_take(m, got, 4), 2);
     assert_memory_equal(&got[0], &a, sizeof a);

@@ -52,7 +52,7 @@ slot_of(const struct rte_mbuf *frame)
 }
 
 uint16_t
-port_room(const struct port *port)
+port_tx_space(const struct port *port)
 {
     return port->room - port->n_held;
 }
@@ -142,7 +142,7 @@ set_up(struct fixture *f, uint64_t rate_bps)
     job_slots_lease(f->slots, f->now, 3600000, 0);
     config.slots = f->slots;
     f->e = egress_create(&config);
-    egress_set_guard(f->e, 0);
+    egress_set_min_share(f->e, 0);
     egress_send(f->e, f->now);
     f->now += SECOND;
 }
@@ -425,7 +425,7 @@ what_becomes_known_leaves_with_its_job(void **state)
     }
     egress_push_burst(f.e, frames, v, 10, f.now);
     expect_sent(&f, slots, 2);
-    assert_int_equal(egress_claim(f.e, &classifier), 8);
+    assert_int_equal(egress_reclassify(f.e, &classifier), 8);
     for (int i = 0; i < 8; i += f.port.n_order) {
         f.now += egress_until_due(f.e, f.now);
         egress_send(f.e, f.now);

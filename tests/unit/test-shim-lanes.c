@@ -238,7 +238,7 @@ static bool
 main_turn(struct bed *b)
 {
     b->now += 100000;
-    return forward_turn(b->forward, b->now);
+    return forward_poll(b->forward, b->now);
 }
 
 struct thread {
@@ -253,7 +253,7 @@ run_lane(void *thread_)
     struct thread *t = thread_;
 
     while (!__atomic_load_n(&t->bed->stop, __ATOMIC_ACQUIRE)) {
-        if (!lane_turn(t->lane, 1)) {
+        if (!lane_poll(t->lane, 1)) {
             sched_yield();
         }
     }
@@ -393,7 +393,7 @@ settle(struct bed *b)
     do {
         any = main_turn(b);
         for (unsigned int i = 1; i < b->n_lanes; i++) {
-            any |= lane_turn(forward_lane(b->forward, i), b->now);
+            any |= lane_poll(forward_lane(b->forward, i), b->now);
         }
     } while (any);
 }
@@ -578,8 +578,8 @@ the_end_waits_for_all_lanes(void **state)
         continue;
     }
     assert_false(forward_has_ended(b.forward));
-    lane_turn(forward_lane(b.forward, 1), b.now);
-    lane_turn(forward_lane(b.forward, 1), b.now);
+    lane_poll(forward_lane(b.forward, 1), b.now);
+    lane_poll(forward_lane(b.forward, 1), b.now);
     main_turn(&b);
     assert_false(forward_has_ended(b.forward));
     settle(&b);
@@ -611,7 +611,7 @@ what_is_left_in_rings_is_freed(void **state)
     for (int i = 0; i < 8; i++) {
         main_turn(&b);
     }
-    lane_turn(forward_lane(b.forward, 1), b.now);
+    lane_poll(forward_lane(b.forward, 1), b.now);
     for (int to = 0; to < 2; to++) {
         uint32_t next[N_FLOWS] = { 0 };
 
@@ -646,16 +646,16 @@ all_lanes_loops_pause_and_leave(void **state)
     for (int i = 0; i < 3; i++) {
         pthread_create(&threads[i], NULL, run_loop, loops[i]);
     }
-    while (!loop_turns(loops[0]) || !loop_turns(loops[1])
-           || !loop_turns(loops[2])) {
+    while (!loop_polls(loops[0]) || !loop_polls(loops[1])
+           || !loop_polls(loops[2])) {
         sched_yield();
     }
     assert_true(loop_pause(loops[0]));
     for (int i = 0; i < 3; i++) {
-        uint64_t turns = loop_turns(loops[i]);
+        uint64_t turns = loop_polls(loops[i]);
 
         sched_yield();
-        assert_int_equal(loop_turns(loops[i]), turns);
+        assert_int_equal(loop_polls(loops[i]), turns);
     }
     loop_resume(loops[0]);
     assert_true(loop_leave(loops[0], UINT64_C(10000000000)));

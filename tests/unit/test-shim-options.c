@@ -67,9 +67,9 @@ accepts_what_is_needed(void **state)
     assert_false(o.take_over);
 
     assert_null(parse(GOOD " --poll sleep", &o, copy));
-    assert_int_equal(o.poll, LOOP_NAP);
+    assert_int_equal(o.poll, LOOP_SLEEP);
     assert_null(parse(GOOD " --poll nap", &o, copy));
-    assert_int_equal(o.poll, LOOP_NAP);
+    assert_int_equal(o.poll, LOOP_SLEEP);
 
     assert_null(parse(GOOD " --take-over", &o, copy));
     assert_true(o.take_over);

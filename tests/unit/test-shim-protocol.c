@@ -588,7 +588,7 @@ subscribers_hear_of_misses(void **state)
     (void) state;
     assert_int_equal(ask(c, SHIM_SUBSCRIBE, NULL, 0, NULL, NULL), 0);
     miss_report(t.misses, &good_flow.key, 1, t.now);
-    miss_tell(t.misses);
+    miss_notify(t.misses);
     assert_int_equal(receive(c, &msg, &body), 0);
     assert_int_equal(msg->type, SHIM_MISS);
     assert_int_equal(msg->xid, 0);

@@ -12,7 +12,7 @@
 #include "shim/queue/due-heap.h"
 #include "shim/classify/job-slot.h"
 #include "shim/queue/pace.h"
-#include "shim/queue/place-map.h"
+#include "shim/queue/class-order.h"
 #include "shim/queue/rank-queue.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -52,15 +52,15 @@ struct at {
 static void
 set_places(struct rank_queues *rq, const struct at *at, size_t n)
 {
-    job_place places[SHIM_MAX_SLOTS];
+    job_class places[SHIM_MAX_SLOTS];
 
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        places[i] = JOB_PLACE_LAST;
+        places[i] = JOB_CLASS_LAST;
     }
     for (size_t i = 0; i < n; i++) {
-        places[at[i].slot] = JOB_PLACE(at[i].place, at[i].level);
+        places[at[i].slot] = JOB_CLASS(at[i].place, at[i].level);
     }
-    rank_queues_set_places(rq, places);
+    rank_queues_set_classes(rq, places);
 }
 
 static void
@@ -75,7 +75,7 @@ serves_jobs_by_rank_and_each_in_order(void **state)
     struct queue_item item;
 
     (void) state;
-    rank_queues_set_guard(rq, 0);
+    rank_queues_set_min_share(rq, 0);
     set_places(rq, at, 4);
     assert_false(take(rq, 0, &item));
     push(rq, 5, 100);
@@ -160,7 +160,7 @@ guards_each_level_as_it_is_told(void **state)
         struct rank_queues *rq = rank_queues_create(64, MAX_FRAME);
         uint64_t permille[8];
 
-        rank_queues_set_guard(rq, cases[i].share);
+        rank_queues_set_min_share(rq, cases[i].share);
         set_places(rq, three, 3);
         share_out(rq, three_lengths, 8, permille);
         assert_in_range(permille[2] + 1, cases[i].rest, cases[i].rest + 2);
@@ -185,7 +185,7 @@ a_floor_is_of_a_level_and_goes_round_its_jobs(void **state)
         at[i] = (struct at) { i + 1, i, i < 8 ? 1 : 2 };
         lengths[i + 1] = 1000;
     }
-    rank_queues_set_guard(rq, 140000);
+    rank_queues_set_min_share(rq, 140000);
     set_places(rq, at, 15);
     share_out(rq, lengths, 16, permille);
     assert_in_range(permille[1], 719, 721);

@@ -16,7 +16,7 @@
 #include "shim/queue/due-heap.h"
 #include "shim/classify/job-slot.h"
 #include "shim/queue/pace.h"
-#include "shim/queue/place-map.h"
+#include "shim/queue/class-order.h"
 #include "shim/queue/rank-queue.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -35,7 +35,7 @@ struct flow {
 struct model {
     struct rank_queues *rq;
     struct flow flows[N_FLOWS];
-    job_place places[SHIM_MAX_SLOTS];
+    job_class places[SHIM_MAX_SLOTS];
     uint32_t n[N_SLOTS];        /* Packets of each slot. */
     uint32_t n_all, n_dropped;
     uint64_t bytes;
@@ -49,7 +49,7 @@ model_init(struct model *m, uint32_t max_packets)
     memset(m, 0, sizeof *m);
     m->rq = rank_queues_create(max_packets, MAX_FRAME);
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        m->places[i] = JOB_PLACE_LAST;
+        m->places[i] = JOB_CLASS_LAST;
     }
     for (int i = 0; i < N_FLOWS; i++) {
         m->flows[i].slot = i % N_SLOTS;
@@ -111,8 +111,8 @@ model_take(struct model *m, uint64_t now)
     }
     for (int i = 0; !m->paced && i < N_SLOTS; i++) {
         /* Nobody of a lower place waits. */
-        assert_true(!m->n[i] || JOB_PLACE_OF(m->places[i])
-                    >= JOB_PLACE_OF(m->places[item.slot]));
+        assert_true(!m->n[i] || JOB_CLASS_NUMBER(m->places[i])
+                    >= JOB_CLASS_NUMBER(m->places[item.slot]));
     }
     forget(m, &item, false);
     return true;
@@ -124,10 +124,10 @@ model_rank(struct model *m)
     for (int i = 1; i < N_SLOTS; i++) {
         int place = random() % 8;
 
-        m->places[i] = place == 7 ? JOB_PLACE_LAST
-                       : JOB_PLACE(place * 100, 1 + place * 6 / 7);
+        m->places[i] = place == 7 ? JOB_CLASS_LAST
+                       : JOB_CLASS(place * 100, 1 + place * 6 / 7);
     }
-    rank_queues_set_places(m->rq, m->places);
+    rank_queues_set_classes(m->rq, m->places);
 }
 
 static void
@@ -156,7 +156,7 @@ any_order_is_kept_and_nothing_is_lost(void **state)
     (void) state;
     srandom(1);
     model_init(&m, 4000);
-    rank_queues_set_guard(m.rq, 0);
+    rank_queues_set_min_share(m.rq, 0);
     for (int i = 0; i < 300000; i++) {
         int busy = i / 3000 % 3;        /* It fills and drains in turn. */
 
@@ -235,9 +235,9 @@ flows_keep_their_order_whatever_happens(void **state)
     }
     m.paced = false;
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        m.places[i] = JOB_PLACE_LAST;
+        m.places[i] = JOB_CLASS_LAST;
     }
-    rank_queues_set_places(m.rq, m.places);
+    rank_queues_set_classes(m.rq, m.places);
     while (model_take(&m, now)) {
         continue;
     }
@@ -282,17 +282,17 @@ run_with_control(struct rank_queues *rq, uint64_t bps, uint64_t bytes[3])
 static void
 control_goes_first_for_a_hundredth(void **state)
 {
-    job_place places[SHIM_MAX_SLOTS];
+    job_class places[SHIM_MAX_SLOTS];
     struct rank_queues *rq;
     uint64_t bytes[3];
 
     (void) state;
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        places[i] = i == 1 ? JOB_PLACE(0, 1) : JOB_PLACE_LAST;
+        places[i] = i == 1 ? JOB_CLASS(0, 1) : JOB_CLASS_LAST;
     }
     rq = rank_queues_create(100, MAX_FRAME);
-    rank_queues_set_places(rq, places);
-    rank_queues_set_guard(rq, 0);
+    rank_queues_set_classes(rq, places);
+    rank_queues_set_min_share(rq, 0);
     rank_queues_set_rate(rq, SECOND, 100000000, 1000000);
     run_with_control(rq, 100000000, bytes);
     assert_in_range(bytes[0] + bytes[2], 125000 - 200,
@@ -539,31 +539,31 @@ a_heap_gives_what_is_due_first(void **state)
 static void
 a_map_finds_the_first_and_the_next(void **state)
 {
-    struct place_map map = { .summary = 0 };
-    bool in[PLACE_MAP_SIZE] = { false };
+    struct class_map map = { .summary = 0 };
+    bool in[CLASS_MAP_SIZE] = { false };
 
     (void) state;
     srandom(4);
     for (int i = 0; i < 20000; i++) {
-        uint32_t at = random() % PLACE_MAP_SIZE, first = 0, after;
+        uint32_t at = random() % CLASS_MAP_SIZE, first = 0, after;
 
         in[at] = random() % 16 == 0;
         if (in[at]) {
-            place_map_add(&map, at);
+            class_map_add(&map, at);
         } else {
-            place_map_remove(&map, at);
+            class_map_remove(&map, at);
         }
-        while (first < PLACE_MAP_SIZE && !in[first]) {
+        while (first < CLASS_MAP_SIZE && !in[first]) {
             first++;
         }
-        assert_int_equal(place_map_is_empty(&map), first == PLACE_MAP_SIZE);
-        if (first < PLACE_MAP_SIZE) {
-            assert_int_equal(place_map_first(&map), first);
-            for (after = at + 1; after < PLACE_MAP_SIZE && !in[after];) {
+        assert_int_equal(class_map_is_empty(&map), first == CLASS_MAP_SIZE);
+        if (first < CLASS_MAP_SIZE) {
+            assert_int_equal(class_map_first(&map), first);
+            for (after = at + 1; after < CLASS_MAP_SIZE && !in[after];) {
                 after++;
             }
-            assert_int_equal(place_map_after(&map, at),
-                             after < PLACE_MAP_SIZE ? after : first);
+            assert_int_equal(class_map_after(&map, at),
+                             after < CLASS_MAP_SIZE ? after : first);
         }
     }
 }
@@ -580,13 +580,13 @@ static void
 slots_have_places_by_rank_and_level(void **state)
 {
     struct job_slots *js = job_slots_create();
-    job_place places[SHIM_MAX_SLOTS];
+    job_class places[SHIM_MAX_SLOTS];
     uint32_t seen = UINT32_MAX;
 
     (void) state;
-    assert_true(job_slots_places(js, &seen, places));
-    assert_int_equal(places[1], JOB_PLACE_LAST);
-    assert_false(job_slots_places(js, &seen, places));
+    assert_true(job_slots_classes(js, &seen, places));
+    assert_int_equal(places[1], JOB_CLASS_LAST);
+    assert_false(job_slots_classes(js, &seen, places));
     set_slot(js, 1, 9, 4);
     set_slot(js, 2, 3, 1);
     set_slot(js, 3, UINT32_MAX, 6);
@@ -594,23 +594,23 @@ slots_have_places_by_rank_and_level(void **state)
     set_slot(js, 5, 3, 2);
     set_slot(js, 6, 0, SHIM_LEVEL_DEFAULT);
     set_slot(js, 7, 0, SHIM_LEVEL_CONTROL);
-    assert_true(job_slots_places(js, &seen, places));
-    assert_int_equal(places[2], JOB_PLACE(0, 1));
-    assert_int_equal(places[4], JOB_PLACE(0, 1));
-    assert_int_equal(places[5], JOB_PLACE(1, 2));
-    assert_int_equal(places[1], JOB_PLACE(2, 4));
-    assert_int_equal(places[3], JOB_PLACE(3, 6));
-    assert_int_equal(places[6], JOB_PLACE_LAST);
-    assert_int_equal(places[7], JOB_PLACE_LAST);
-    assert_int_equal(places[8], JOB_PLACE_LAST);
+    assert_true(job_slots_classes(js, &seen, places));
+    assert_int_equal(places[2], JOB_CLASS(0, 1));
+    assert_int_equal(places[4], JOB_CLASS(0, 1));
+    assert_int_equal(places[5], JOB_CLASS(1, 2));
+    assert_int_equal(places[1], JOB_CLASS(2, 4));
+    assert_int_equal(places[3], JOB_CLASS(3, 6));
+    assert_int_equal(places[6], JOB_CLASS_LAST);
+    assert_int_equal(places[7], JOB_CLASS_LAST);
+    assert_int_equal(places[8], JOB_CLASS_LAST);
 
     set_slot(js, 2, 100, 6);
     job_slots_clear(js, 1);
-    assert_true(job_slots_places(js, &seen, places));
-    assert_int_equal(places[4], JOB_PLACE(0, 1));
-    assert_int_equal(places[5], JOB_PLACE(1, 2));
-    assert_int_equal(places[2], JOB_PLACE(2, 6));
-    assert_int_equal(places[1], JOB_PLACE_LAST);
+    assert_true(job_slots_classes(js, &seen, places));
+    assert_int_equal(places[4], JOB_CLASS(0, 1));
+    assert_int_equal(places[5], JOB_CLASS(1, 2));
+    assert_int_equal(places[2], JOB_CLASS(2, 6));
+    assert_int_equal(places[1], JOB_CLASS_LAST);
     job_slots_destroy(js);
 }
 
@@ -620,7 +620,7 @@ places_are_right_after_any_changes(void **state)
 {
     static uint64_t keys[SHIM_MAX_SLOTS];
     struct job_slots *js = job_slots_create();
-    job_place places[SHIM_MAX_SLOTS];
+    job_class places[SHIM_MAX_SLOTS];
     uint32_t seen = UINT32_MAX;
 
     (void) state;
@@ -638,14 +638,14 @@ places_are_right_after_any_changes(void **state)
             keys[slot] = 0;
         }
     }
-    assert_true(job_slots_places(js, &seen, places));
+    assert_true(job_slots_classes(js, &seen, places));
     for (int i = 1; i < SHIM_MAX_SLOTS; i++) {
         for (int j = 1; j < SHIM_MAX_SLOTS; j++) {
             if (!keys[i]) {
-                assert_int_equal(places[i], JOB_PLACE_LAST);
+                assert_int_equal(places[i], JOB_CLASS_LAST);
             } else if (keys[j]) {
-                assert_int_equal(keys[i] < keys[j], JOB_PLACE_OF(places[i])
-                                 < JOB_PLACE_OF(places[j]));
+                assert_int_equal(keys[i] < keys[j], JOB_CLASS_NUMBER(places[i])
+                                 < JOB_CLASS_NUMBER(places[j]));
             }
         }
     }
@@ -730,7 +730,7 @@ flows_told_too_much_share_as_if_allocated(void **state)
     srandom(7);
     for (int round = 0; round < 30; round++) {
         struct rank_queues *rq = rank_queues_create(100, MAX_FRAME);
-        job_place places[SHIM_MAX_SLOTS] = { 0 };
+        job_class places[SHIM_MAX_SLOTS] = { 0 };
         struct cc_share shares[8], wanted[8];
         uint64_t got[8], sum = 0;
 
@@ -739,13 +739,13 @@ flows_told_too_much_share_as_if_allocated(void **state)
                 .demand = 1000000 + random() % 50000000,
                 .rank = random() % 3, .id = i,
             };
-            places[i + 1] = JOB_PLACE(shares[i].rank * 100,
+            places[i + 1] = JOB_CLASS(shares[i].rank * 100,
                                       1 + shares[i].rank);
             sum += shares[i].demand;
         }
         memcpy(wanted, shares, sizeof wanted);
-        rank_queues_set_places(rq, places);
-        rank_queues_set_guard(rq, 0);
+        rank_queues_set_classes(rq, places);
+        rank_queues_set_min_share(rq, 0);
         rank_queues_set_late(rq, 500000);
         run_paced(rq, shares, 8, bps, got);
         cc_divide(wanted, 8, &(struct cc_budget) {

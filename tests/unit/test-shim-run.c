@@ -117,16 +117,16 @@ twins_take(struct twins *t, uint32_t max)
 static void
 twins_rank(struct twins *t)
 {
-    job_place places[SHIM_MAX_SLOTS];
+    job_class places[SHIM_MAX_SLOTS];
 
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
         int place = random() % 6;
 
-        places[i] = !i || i >= N_SLOTS || place == 5 ? JOB_PLACE_LAST
-                    : JOB_PLACE(place, 1 + place);
+        places[i] = !i || i >= N_SLOTS || place == 5 ? JOB_CLASS_LAST
+                    : JOB_CLASS(place, 1 + place);
     }
-    rank_queues_set_places(t->one, places);
-    rank_queues_set_places(t->all, places);
+    rank_queues_set_classes(t->one, places);
+    rank_queues_set_classes(t->all, places);
 }
 
 static void
@@ -172,8 +172,8 @@ twins_change(struct twins *t)
         twins_rank(t);
         break;
     case 1:
-        rank_queues_set_guard(t->one, guard);
-        rank_queues_set_guard(t->all, guard);
+        rank_queues_set_min_share(t->one, guard);
+        rank_queues_set_min_share(t->all, guard);
         break;
     case 2:
         twins_pace(t, random() % 2 ? UINT64_C(10000000000) : 100000000);
@@ -242,8 +242,8 @@ turns_and_floors_end_where_they_should(void **state)
         srandom(100 + round);
         twins_init(&t, 4000);
         twins_rank(&t);
-        rank_queues_set_guard(t.one, guards[round % 4]);
-        rank_queues_set_guard(t.all, guards[round % 4]);
+        rank_queues_set_min_share(t.one, guards[round % 4]);
+        rank_queues_set_min_share(t.all, guards[round % 4]);
         for (int i = 0; i < 10000; i++) {
             uint16_t slot = random() % N_SLOTS;
 
@@ -275,7 +275,7 @@ a_bucket_has_room_for_what_it_would_let_go(void **state)
         pace_set_rate(&pace, now, bps, random() % 2 ? 1518 : 9018);
         pace_forget(&pace, now, 0);
         now += random() % 3 ? random() % 100000 : 0;
-        room = pace_room(&pace, now);
+        room = pace_allowance(&pace, now);
         for (int k = 0; k < BURST; k++) {
             uint32_t length = 60 + random() % 1459;
 

@@ -38,15 +38,15 @@ flow_of(const struct queue_item *item)
 static void
 set_up(struct fixture *f, uint32_t max_packets)
 {
-    job_place places[SHIM_MAX_SLOTS];
+    job_class places[SHIM_MAX_SLOTS];
 
     memset(f, 0, sizeof *f);
     f->rq = rank_queues_create(max_packets, MAX_FRAME);
-    rank_queues_set_guard(f->rq, 0);
+    rank_queues_set_min_share(f->rq, 0);
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        places[i] = i && i < 4 ? JOB_PLACE(i, i) : JOB_PLACE_LAST;
+        places[i] = i && i < 4 ? JOB_CLASS(i, i) : JOB_CLASS_LAST;
     }
-    rank_queues_set_places(f->rq, places);
+    rank_queues_set_classes(f->rq, places);
 }
 
 static void
@@ -95,7 +95,7 @@ find(void *f_, struct queue_item *items, uint32_t n)
 {
     const struct fixture *f = f_;
 
-    assert_in_range(n, 1, RANK_CLAIM_BURST);
+    assert_in_range(n, 1, RECLASSIFY_BURST);
     for (uint32_t i = 0; i < n; i++) {
         assert_int_equal(items[i].slot, 0);
         items[i].slot = f->slots[flow_of(&items[i])];
@@ -114,7 +114,7 @@ drop(void *f_, const struct queue_item *item)
 static uint32_t
 claim(struct fixture *f)
 {
-    return rank_queues_claim(f->rq, &(struct rank_claim) { find, drop, f });
+    return rank_queues_reclassify(f->rq, &(struct reclassify_cb) { find, drop, f });
 }
 
 static void
@@ -264,5 +264,5 @@ main(void)
         cmocka_unit_test(flows_keep_their_order),
     };
 
-    return cmocka_run_group_tests_name("shim-claim", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("shim-reclassify", tests, NULL, NULL);
 }
