@@ -190,7 +190,8 @@ run_fair_comparison(struct controller *ctl)
     }
     if (fair_comparison_is_due(ctl->fair, newest)) {
         stages = (ctl->history
-                  ? history_stages_to_json(ctl->history, 0, FAIR_COMPARISON_STAGES)
+                  ? history_stages_to_json(ctl->history, 0,
+                                           FAIR_COMPARISON_STAGES)
                   : stage_history_ended(ctl->cluster, FAIR_COMPARISON_STAGES));
     }
     fair_comparison_run(ctl->fair, stages, newest,
@@ -265,7 +266,8 @@ run_loop(struct controller *ctl, struct unixctl_server *unixctl,
         run_members(m, ctl, rest);
         intent_db_run(ctl->intent, policy_file_get(ctl->policy)->lease_ms);
         hosts_db_run(ctl->hosts);
-        intent_db_heard(ctl->intent, hosts_db_generation(ctl->hosts));
+        intent_db_note_generation(ctl->intent,
+                                  hosts_db_generation(ctl->hosts));
         telemetry_set_open(ctl->telemetry, intent_db_is_active(ctl->intent));
         telemetry_run(ctl->telemetry);
         switches_run(ctl->switches);

@@ -91,7 +91,7 @@ static void
 collect_job(struct decide_problem *dp, const struct policy *policy, int stage,
             struct job *job, int64_t now)
 {
-    int64_t left = demand_iterations_left(dp->stages[stage], job);
+    int64_t left = demand_remaining_iterations(dp->stages[stage], job);
     struct decide_job *dj;
 
     if (!left) {

@@ -11,11 +11,11 @@
 #include "controller/model/cluster.h"
 #include "controller/intent/intent-events.h"
 #include "wire/intent-idl.h"
-#include "controller/intent/intent-tidy.h"
+#include "controller/intent/intent-gc.h"
 #include "controller/ovsdb/leader-search.h"
 #include "controller/intent/overrides-db.h"
 #include "controller/model/overrides.h"
-#include "controller/model/silence.h"
+#include "controller/model/inactive.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "ovsdb-idl.h"
@@ -175,15 +175,15 @@ stage_event(struct intent_db *idb, const struct stage *stage,
 
 /* Makes events of the stages that began or ended. */
 static void
-tell_stages(struct intent_db *idb)
+log_stages(struct intent_db *idb)
 {
     struct stage **running, *stage;
     size_t n;
 
     running = cluster_running_stages(idb->cluster, &n);
     for (size_t i = 0; i < n; i++) {
-        if (!running[i]->told_begin) {
-            running[i]->told_begin = true;
+        if (!running[i]->begin_logged) {
+            running[i]->begin_logged = true;
             stage_event(idb, running[i], "stage-begin",
                         "%"PRIuSIZE" jobs to iteration %"PRId64,
                         running[i]->n_jobs, running[i]->iterations);
@@ -191,10 +191,10 @@ tell_stages(struct intent_db *idb)
     }
     free(running);
     LIST_FOR_EACH (stage, node, &idb->cluster->ended) {
-        if (stage->told_end) {
+        if (stage->end_logged) {
             break;
         }
-        stage->told_end = true;
+        stage->end_logged = true;
         stage_event(idb, stage, "stage-end", "after %.3f s",
                     (stage->ended - stage->began) / 1000.0);
     }
@@ -212,7 +212,7 @@ take_in(struct intent_db *idb)
     cluster_intent_end(idb->cluster);
     overrides_db_read(idb->overrides, idb->loop.idl);
     overrides_apply(idb->overrides, idb->cluster);
-    tell_stages(idb);
+    log_stages(idb);
 }
 
 static void
@@ -300,7 +300,7 @@ intent_db_run(struct intent_db *idb, int64_t lease_ms)
  * was restored, or out of reach while somebody else leads.  Hosts obey nobody
  * who is older. */
 void
-intent_db_heard(struct intent_db *idb, int64_t generation)
+intent_db_note_generation(struct intent_db *idb, int64_t generation)
 {
     idb->newest = MAX(idb->newest, generation);
 }
@@ -331,8 +331,8 @@ tidy(struct intent_db *idb)
     int64_t now = time_wall_msec();
 
     if (time_msec() >= idb->next_tidy) {
-        silence_run(idb->cluster, now);
-        intent_tidy(idb, idb->loop.idl, idb->cluster, now);
+        inactive_run(idb->cluster, now);
+        intent_gc(idb, idb->loop.idl, idb->cluster, now);
         intent_events_prune(idb->loop.idl);
         idb->next_tidy = time_msec() + TIDY_MS;
     }
@@ -447,7 +447,7 @@ intent_db_event(struct intent_db *idb, enum decision_kind kind,
 
 /* The same of what a person, 'who', wanted. */
 void
-intent_db_wish(struct intent_db *idb, const char *who, const char *subject,
+intent_db_operator_event(struct intent_db *idb, const char *who, const char *subject,
                const char *what, const char *why, ...)
 {
     va_list args;

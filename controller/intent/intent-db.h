@@ -52,7 +52,7 @@ void intent_db_set_remote(struct intent_db *, const char *remote);
 void intent_db_destroy(struct intent_db *);
 
 void intent_db_run(struct intent_db *, int64_t lease_ms);
-void intent_db_heard(struct intent_db *, int64_t generation);
+void intent_db_note_generation(struct intent_db *, int64_t generation);
 void intent_db_commit(struct intent_db *);
 
 bool intent_db_is_connected(const struct intent_db *);
@@ -64,7 +64,7 @@ void intent_db_set_policy(struct intent_db *, const struct policy *);
 void intent_db_event(struct intent_db *, enum decision_kind,
                      const char *subject, const char *what,
                      const char *why, ...) OVS_PRINTF_FORMAT(5, 6);
-void intent_db_wish(struct intent_db *, const char *who, const char *subject,
+void intent_db_operator_event(struct intent_db *, const char *who, const char *subject,
                     const char *what, const char *why, ...)
     OVS_PRINTF_FORMAT(5, 6);
 

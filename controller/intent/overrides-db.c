@@ -30,7 +30,7 @@ overrides_db_read(struct overrides *o, const struct ovsdb_idl *idl)
     INTENTREC_OVERRIDE_FOR_EACH (row, idl) {
         overrides_put_row(o, &(struct override) {
             .id = row->id, .kind = kind_from_string(row->kind),
-            .target = row->target, .who = row->who, .reason = row->reason,
+            .target = row->target, .actor = row->who, .reason = row->reason,
             .at = row->at, .until = row->until, .ended = row->ended,
         });
     }
@@ -74,7 +74,7 @@ write_one(const struct override *ov, struct ovsdb_idl *idl,
         intentrec_override_set_id(row, ov->id);
         intentrec_override_set_kind(row, override_names[ov->kind]);
         intentrec_override_set_target(row, ov->target);
-        intentrec_override_set_who(row, ov->who);
+        intentrec_override_set_who(row, ov->actor);
         intentrec_override_set_reason(row, ov->reason);
         intentrec_override_set_at(row, ov->at);
         intentrec_override_set_until(row, ov->until);
@@ -92,8 +92,7 @@ remove_old(struct ovsdb_idl *idl, int64_t now)
         last = MAX(last, row->id);
     }
     INTENTREC_OVERRIDE_FOR_EACH_SAFE (row, idl) {
-        if (row->ended && row->id != last
-            && now > row->ended + OVERRIDES_KEEP_MS) {
+        if (override_is_expired(row->id, row->ended, last, now)) {
             intentrec_override_delete(row);
         }
     }

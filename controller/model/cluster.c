@@ -2,11 +2,12 @@
 
 #include <config.h>
 
-#include "controller/model/cluster-private.h"
+#include "controller/model/cluster.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "hash.h"
 #include "timeval.h"
 #include "util.h"
 
@@ -22,6 +23,51 @@ cluster_create(void)
     return c;
 }
 
+static void
+stage_destroy(struct stage *stage)
+{
+    shash_destroy_free_data(&stage->moved);
+    free(stage->jobs);
+    free(stage->cojob_name);
+    free(stage);
+}
+
+static void
+destroy_stages(struct ovs_list *stages)
+{
+    struct stage *stage;
+
+    LIST_FOR_EACH_SAFE (stage, node, stages) {
+        ovs_list_remove(&stage->node);
+        stage_destroy(stage);
+    }
+}
+
+static void
+job_destroy(struct cluster *c, struct job *job)
+{
+    shash_find_and_delete(&c->jobs, job->full_name);
+    shash_destroy_free_data(&job->traffic);
+    job_progress_uninit(&job->progress);
+    free(job->full_name);
+    free(job->name);
+    free(job);
+}
+
+static void
+cojob_destroy(struct cluster *c, struct cojob *cojob)
+{
+    struct shash_node *node;
+
+    destroy_stages(&cojob->stages);
+    SHASH_FOR_EACH (node, &cojob->jobs) {
+        job_destroy(c, node->data);
+    }
+    shash_destroy(&cojob->jobs);
+    free(cojob->name);
+    free(cojob);
+}
+
 void
 cluster_destroy(struct cluster *c)
 {
@@ -30,7 +76,12 @@ cluster_destroy(struct cluster *c)
     if (!c) {
         return;
     }
-    cluster_intent_uninit(c);
+    SHASH_FOR_EACH (node, &c->cojobs) {
+        cojob_destroy(c, node->data);
+    }
+    shash_destroy(&c->cojobs);
+    shash_destroy(&c->jobs);
+    destroy_stages(&c->ended);
     SHASH_FOR_EACH (node, &c->hosts) {
         struct host *host = node->data;
 
@@ -43,7 +94,9 @@ cluster_destroy(struct cluster *c)
     free(c);
 }
 
-/* Returns the host 'name', which comes into being when it is first named. */
+/* Hosts and traffic. */
+
+/* Returns the host 'name'.  Creates it if it does not exist. */
 struct host *
 cluster_get_host(struct cluster *c, const char *name)
 {
@@ -60,7 +113,7 @@ cluster_get_host(struct cluster *c, const char *name)
     return host;
 }
 
-/* 'ports' are capacities in kbit/s. */
+/* Sets the capacities of the host's ports, in kbit/s. */
 void
 host_set_ports(struct cluster *c, struct host *host,
                const struct simap *ports)
@@ -82,39 +135,41 @@ host_set_ports(struct cluster *c, struct host *host,
     c->changes++;
 }
 
-/* Bits per second of each direction, never 0. */
+/* Returns the capacity of the host's uplink in each direction, in bit/s,
+ * greater than 0. */
 double
 host_capacity(const struct host *host)
 {
     return host->capacity_bps > 0 ? host->capacity_bps : CLUSTER_UNKNOWN_BPS;
 }
 
-/* The host shall have the order of 'version'. */
+/* Sets the version of the order that the host is to apply. */
 void
 host_set_wanted(struct host *host, int64_t version)
 {
     if (host->applied >= host->wanted) {
-        host->in_step = time_msec();    /* Until now. */
+        host->synced_at = time_msec();
     }
     host->wanted = version;
 }
 
-/* The host has the order of 'version' in force. */
+/* Sets the version of the order that the host has applied. */
 void
 host_set_applied(struct host *host, int64_t version)
 {
     if (version != host->applied || version >= host->wanted) {
-        host->in_step = time_msec();
+        host->synced_at = time_msec();
     }
     host->applied = version;
 }
 
-/* Has the host not done for some time what it shall do? */
+/* Returns true if the host is connected and has not applied the wanted order
+ * within CLUSTER_LAG_MS. */
 bool
-host_is_late(const struct host *host)
+host_is_lagging(const struct host *host)
 {
     return (host->connected && host->applied < host->wanted
-            && time_msec() > host->in_step + CLUSTER_LATE_MS);
+            && time_msec() > host->synced_at + CLUSTER_LAG_MS);
 }
 
 struct job_traffic *
@@ -126,12 +181,14 @@ job_get_traffic(struct job *job, struct host *host)
         t = xzalloc(sizeof *t);
         t->host = host;
         t->progress = PROGRESS_SOURCE_NONE;
-        t->counted = -1;
+        t->estimated = -1;
         t->mark_iteration = -1;
         shash_add(&job->traffic, host->name, t);
     }
     return t;
 }
+
+/* Stages. */
 
 bool
 stage_is_running(const struct stage *stage)
@@ -153,7 +210,7 @@ compare_stages(const void *a_, const void *b_)
     return cmp ? cmp : a->rung < b->rung ? -1 : a->rung > b->rung;
 }
 
-/* Returns the '*np' running stages, the oldest first, in an array that the
+/* Returns the running stages, the oldest first, in an array of '*np' that the
  * caller frees. */
 struct stage **
 cluster_running_stages(const struct cluster *c, size_t *np)
@@ -183,11 +240,11 @@ cluster_running_stages(const struct cluster *c, size_t *np)
     return stages;
 }
 
-/* "COJOB/rung N", for people; the caller frees. */
+/* Returns "COJOB/RUNG"; the caller frees. */
 char *
-stage_to_string(const struct stage *stage)
+stage_name(const struct stage *stage)
 {
-    return xasprintf("%s/rung %d", stage->cojob_name, stage->rung);
+    return xasprintf("%s/%d", stage->cojob_name, stage->rung);
 }
 
 struct stage_bytes *
@@ -201,4 +258,341 @@ stage_get_bytes(struct stage *stage, struct host *host)
         shash_add(&stage->moved, host->name, b);
     }
     return b;
+}
+
+/* The intent. */
+
+static void
+clear_workers(struct job *job)
+{
+    struct shash_node *node;
+
+    memset(job->workers, 0, sizeof job->workers);
+    SHASH_FOR_EACH (node, &job->traffic) {
+        struct job_traffic *t = node->data;
+
+        memset(t->workers, 0, sizeof t->workers);
+    }
+}
+
+/* Starts a new copy of the whole intent. */
+void
+cluster_intent_begin(struct cluster *c)
+{
+    struct shash_node *node, *job_node;
+
+    SHASH_FOR_EACH (node, &c->hosts) {
+        struct host *host = node->data;
+
+        host->named = false;
+    }
+    SHASH_FOR_EACH (node, &c->cojobs) {
+        struct cojob *cojob = node->data;
+        struct stage *stage;
+
+        cojob->seen = false;
+        SHASH_FOR_EACH (job_node, &cojob->jobs) {
+            struct job *job = job_node->data;
+
+            job->seen = false;
+            if (job->live) {
+                clear_workers(job);
+            }
+        }
+        LIST_FOR_EACH (stage, node, &cojob->stages) {
+            stage->seen = false;
+        }
+    }
+}
+
+struct cojob *
+cluster_put_cojob(struct cluster *c, const char *name, double weight,
+                  bool running)
+{
+    struct cojob *cojob = shash_find_data(&c->cojobs, name);
+
+    if (!cojob) {
+        cojob = xzalloc(sizeof *cojob);
+        cojob->name = xstrdup(name);
+        shash_init(&cojob->jobs);
+        ovs_list_init(&cojob->stages);
+        shash_add(&c->cojobs, name, cojob);
+    }
+    cojob->seen = true;
+    cojob->running = running;
+    cojob->weight = weight;
+    return cojob;
+}
+
+/* Converts 'began' from epoch ms to time_msec(). */
+static long long
+began_msec(int64_t began)
+{
+    return time_msec() - MAX(0, time_wall_msec() - began);
+}
+
+/* Resets the measurements of a job that began again. */
+static void
+restart_job(struct job *job)
+{
+    struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        struct job_traffic *t = node->data;
+
+        t->progress = PROGRESS_SOURCE_NONE;
+        t->mark_iteration = t->estimated = -1;
+        t->estimated_before = 0;
+        t->measured = t->per_iteration[DIR_TX] = t->per_iteration[DIR_RX] = 0;
+    }
+    job->rest = PROGRESS_SOURCE_NONE;
+    job->iteration = -1;
+    job->estimated = false;
+    job_progress_uninit(&job->progress);
+    job_progress_init(&job->progress, began_msec(job->began));
+}
+
+/* Adds or updates job 'name' of 'cojob', which began at 'began', epoch ms. */
+struct job *
+cojob_put_job(struct cluster *c, struct cojob *cojob, const char *name,
+              bool running, int64_t began, int64_t model_bytes)
+{
+    struct job *job = shash_find_data(&cojob->jobs, name);
+
+    if (!job) {
+        job = xzalloc(sizeof *job);
+        job->cojob = cojob;
+        job->name = xstrdup(name);
+        job->full_name = xasprintf("%s/%s", cojob->name, name);
+        job->rest = PROGRESS_SOURCE_NONE;
+        job->iteration = -1;
+        job->level = -1;
+        job_progress_init(&job->progress, began_msec(job->began));
+        shash_init(&job->traffic);
+        shash_add(&cojob->jobs, name, job);
+        shash_add(&c->jobs, job->full_name, job);
+    }
+    if (job->began != began) {
+        job->began = began;
+        restart_job(job);
+    }
+    job->seen = true;
+    job->live = running && cojob->running;
+    job->model_bytes = model_bytes;
+    return job;
+}
+
+/* Adds a process of 'job' on 'host'.  Does nothing for an ended job whose
+ * hosts are known: cojobs that have ended stay in the intent for a while. */
+void
+job_put_worker(struct cluster *c, struct job *job, const char *host,
+               enum role role)
+{
+    struct job_traffic *t;
+
+    if (!job->live && job->placed) {
+        return;
+    }
+    t = job_get_traffic(job, cluster_get_host(c, host));
+    if (job->live) {
+        t->workers[role]++;
+        job->workers[role]++;
+        t->host->named = true;
+    }
+}
+
+static struct stage *
+find_stage(const struct cojob *cojob, int rung, int64_t began)
+{
+    struct stage *stage;
+
+    LIST_FOR_EACH (stage, node, &cojob->stages) {
+        if (stage->rung == rung && stage->began == began) {
+            return stage;
+        }
+    }
+    return NULL;
+}
+
+/* Adds or updates a stage of 'cojob', which is identified by its rung and
+ * begin.  Returns NULL for an unknown stage that has ended. */
+struct stage *
+cojob_put_stage(struct cojob *cojob, int rung, int64_t began, int64_t ended,
+                int64_t iterations)
+{
+    struct stage *stage = find_stage(cojob, rung, began);
+
+    if (!stage) {
+        if (ended || !cojob->running) {
+            return NULL;
+        }
+        stage = xzalloc(sizeof *stage);
+        stage->cojob = cojob;
+        stage->cojob_name = xstrdup(cojob->name);
+        stage->rung = rung;
+        stage->began = began;
+        stage->rank = -1;
+        shash_init(&stage->moved);
+        ovs_list_push_back(&cojob->stages, &stage->node);
+    }
+    stage->seen = true;
+    stage->ended = ended;
+    stage->iterations = iterations;
+    stage->n_jobs = 0;
+    return stage;
+}
+
+/* Adds 'job' to 'stage', to which its traffic is attributed from now on. */
+void
+stage_put_job(struct stage *stage, struct job *job)
+{
+    if (stage->n_jobs >= stage->allocated_jobs) {
+        stage->jobs = x2nrealloc(stage->jobs, &stage->allocated_jobs,
+                                 sizeof *stage->jobs);
+    }
+    stage->jobs[stage->n_jobs++] = job;
+    if (!stage->ended && job->stage != stage) {
+        job->previous = job->stage;
+        job->stage = stage;
+        job->sent = 0;
+        job_progress_pause(&job->progress);
+    }
+}
+
+/* Removes the references of jobs to 'stage'. */
+static void
+forget_stage(struct cluster *c, const struct stage *stage)
+{
+    struct shash_node *node;
+
+    SHASH_FOR_EACH (node, &c->jobs) {
+        struct job *job = node->data;
+
+        if (job->stage == stage) {
+            job->stage = NULL;
+        }
+        if (job->previous == stage) {
+            job->previous = NULL;
+        }
+    }
+}
+
+/* Moves a stage that has ended to the cluster's 'ended'. */
+static void
+move_to_ended(struct cluster *c, struct stage *stage)
+{
+    ovs_list_remove(&stage->node);
+    stage->cojob = NULL;
+    stage->n_jobs = 0;
+    ovs_list_push_front(&c->ended, &stage->node);
+    if (++c->n_ended > CLUSTER_MAX_ENDED) {
+        struct stage *oldest = CONTAINER_OF(ovs_list_pop_back(&c->ended),
+                                            struct stage, node);
+
+        forget_stage(c, oldest);
+        stage_destroy(oldest);
+        c->n_ended--;
+    }
+}
+
+/* Does not depend on the order of hosts in 'traffic'. */
+static uint32_t
+digest_workers(const struct job *job)
+{
+    const struct shash_node *node;
+    uint32_t sum = 0;
+
+    SHASH_FOR_EACH (node, &job->traffic) {
+        const struct job_traffic *t = node->data;
+
+        sum += hash_bytes(t->workers, sizeof t->workers, t->host->index);
+    }
+    return sum;
+}
+
+static uint32_t
+digest_stage(const struct stage *stage)
+{
+    uint32_t digest = hash_string(stage->cojob_name, stage->rung);
+
+    digest = hash_add64(digest, stage->began);
+    digest = hash_add64(digest, stage->iterations);
+    digest = hash_double(stage->cojob->weight, digest);
+    for (size_t i = 0; i < stage->n_jobs; i++) {
+        const struct job *job = stage->jobs[i];
+
+        digest = hash_string(job->name, digest);
+        digest = hash_add64(digest, job->live);
+        digest = hash_add64(digest, job->began);
+        digest = hash_add64(digest, job->model_bytes);
+        digest = hash_add(digest, digest_workers(job));
+    }
+    return digest;
+}
+
+/* Returns a hash of the running stages, their jobs and these jobs' hosts, as
+ * the intent gives them. */
+static uint32_t
+digest_stages(const struct cluster *c)
+{
+    struct stage **stages;
+    uint32_t digest = 0;
+    size_t n;
+
+    stages = cluster_running_stages(c, &n);
+    for (size_t i = 0; i < n; i++) {
+        digest = hash_add(digest, digest_stage(stages[i]));
+    }
+    free(stages);
+    return hash_finish(digest, n);
+}
+
+/* Ends the copy of the intent: removes the cojobs, jobs and stages that were
+ * not added since cluster_intent_begin().
+ *
+ * A search announces its jobs with all their hosts, and then the stage.  An
+ * order that is computed between the two would be sent to all these hosts
+ * without effect, and the order of the stage would wait behind it.  So only a
+ * change of a running stage counts as urgent. */
+void
+cluster_intent_end(struct cluster *c)
+{
+    struct shash_node *node, *job_node;
+    uint32_t digest;
+
+    SHASH_FOR_EACH_SAFE (node, &c->cojobs) {
+        struct cojob *cojob = node->data;
+        struct stage *stage;
+
+        LIST_FOR_EACH_SAFE (stage, node, &cojob->stages) {
+            if (!stage->seen) {
+                forget_stage(c, stage);
+                ovs_list_remove(&stage->node);
+                stage_destroy(stage);
+            } else if (stage->ended) {
+                move_to_ended(c, stage);
+            }
+        }
+        SHASH_FOR_EACH_SAFE (job_node, &cojob->jobs) {
+            struct job *job = job_node->data;
+
+            if (!job->seen || !cojob->seen) {
+                shash_delete(&cojob->jobs, job_node);
+                job_destroy(c, job);
+            } else {
+                job->placed = true;
+            }
+        }
+        if (!cojob->seen) {
+            shash_delete(&c->cojobs, node);
+            cojob_destroy(c, cojob);
+        }
+    }
+    digest = digest_stages(c);
+    if (digest != c->digest) {
+        c->digest = digest;
+        c->changes++;
+    } else {
+        c->minor++;
+    }
 }

@@ -3,23 +3,24 @@
 #ifndef CLUSTER_H
 #define CLUSTER_H 1
 
-/* What the controller knows: hosts, cojobs, jobs, stages, in memory.
+/* The controller's model in memory: hosts, cojobs, jobs, stages.
  *
  *
  * Motivation
  * ==========
  *
- * The intent database says what shall run, telemetry says what does, the hosts
- * database says what hosts have applied.  An order needs all three at once
- * and must survive that any of them is away, so they meet here.  Nothing in
- * this file decides anything.
+ * The intent database has the stages that searches have announced, telemetry
+ * has the progress and traffic of jobs, and the hosts database has what each
+ * host has applied.  Computing an order needs all three at once and must work
+ * while any of them is disconnected, so this module keeps a copy of them.  It
+ * makes no decision.
  *
  *
  * Usage
  * =====
  *
- * The intent is given as a whole each time that it changes; what is not
- * given again is gone:
+ * The intent is copied as a whole each time that it changes; what is not added
+ * again is removed:
  *
  *    cluster_intent_begin(c);
  *    cojob = cluster_put_cojob(c, "asha", 1.0, true);
@@ -29,15 +30,15 @@
  *    stage_put_job(stage, job);
  *    cluster_intent_end(c);
  *
- * Telemetry arrives through demand.h.
+ * demand.h adds telemetry.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
  * The cluster owns everything; pointers to cojobs, jobs and stages live until
- * cluster_intent_end(), pointers to hosts until the cluster ends.  Main
- * thread only. */
+ * cluster_intent_end(), pointers to hosts as long as the cluster.  Main thread
+ * only. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,49 +51,52 @@
 #include "openvswitch/shash.h"
 #include "simap.h"
 
-/* A host's directions: ports "HOST:tx" and "HOST:rx". */
+/* Directions of a host's uplink: ports "HOST:tx" and "HOST:rx". */
 enum direction { DIR_TX, DIR_RX, N_DIRS };
 
 enum role { ROLE_WORKER, ROLE_SERVER, ROLE_PEER, N_ROLES };
 
-/* Assumed of a host that has not told its capacity yet, bits per second. */
+/* Capacity in bit/s of a host that has not reported its ports yet. */
 #define CLUSTER_UNKNOWN_BPS 1e9
 
-/* An agent puts an order in force at once, and tells it 200 ms later.  Who has
- * not moved on for so long, with another order to go to, is late. */
-#define CLUSTER_LATE_MS 3000
+/* A connected host is lagging if it has not applied the wanted version within
+ * this time.  An agent applies an order at once and reports it within 200 ms,
+ * so that a host that lags has a problem. */
+#define CLUSTER_LAG_MS 3000
 
-/* Ended stages that are remembered. */
+/* Number of ended stages that are kept. */
 #define CLUSTER_MAX_ENDED 10000
 
 struct host {
     char *name;
-    int index;                  /* Dense, for ports of an order problem. */
+    int index;                  /* Number of the host, for demand_port(). */
 
     /* From the hosts database. */
     bool reports;               /* Has a Host_Reported row. */
-    int64_t applied;            /* Version that the host has put in force; the
-                                 * telemetry's is newer. */
+    int64_t applied;            /* Version of the order that the host has
+                                 * applied, by telemetry if connected. */
     int64_t wanted;             /* Version of its Host_Wanted row. */
-    long long in_step;          /* time_msec() when 'applied' last was what is
-                                 * wanted, or changed. */
+    long long synced_at;        /* time_msec() when 'applied' last reached
+                                 * 'wanted' or last changed.
+                                 * host_is_lagging() measures from here. */
 
     /* From the intent. */
-    bool named;                 /* A worker of a live job is on it. */
+    bool named;                 /* A live job has a process on it. */
 
-    /* From telemetry, or from Host_Reported as long as there is none. */
-    bool connected;             /* Its agent is connected now. */
+    /* From telemetry; 'state' and 'ports' from Host_Reported until the agent
+     * connects. */
+    bool connected;             /* Its agent is connected. */
     char *state;                /* "ordered", "fair" or "". */
-    bool bypass;                /* The kernel forwards, without order. */
+    bool bypass;                /* The kernel forwards instead of the shim. */
     struct simap ports;         /* Port name -> kbit/s. */
-    double capacity_bps;        /* Of all ports, 0 if not known. */
-    uint64_t ip_bytes;          /* Sent since the agent began, that could be
-                                 * tagged ... */
-    uint64_t default_bytes;     /* ... and that belonged to no job. */
-    int64_t queued_bytes;       /* That wait in its shim, -1: not told. */
-    struct shim_counters shim;  /* Of its shim, for metrics. */
-    uint64_t moved[N_DIRS];     /* By jobs, as far as it was counted ... */
-    uint64_t stored[N_DIRS];    /* ... and is in the history. */
+    double capacity_bps;        /* Sum of the ports, 0 if unknown. */
+    uint64_t ip_bytes;          /* IP bytes sent since the agent started. */
+    uint64_t default_bytes;     /* Part of 'ip_bytes' of no job. */
+    int64_t queued_bytes;       /* Bytes queued in its shim, -1 if unknown. */
+    struct shim_counters shim;  /* Counters of its shim, for metrics. */
+    uint64_t moved[N_DIRS];     /* Bytes of jobs since the controller
+                                 * started. */
+    uint64_t stored[N_DIRS];    /* Part of 'moved' that the history has. */
 };
 
 /* Last progress report from one source: the agent of a host, or clients of
@@ -104,66 +108,66 @@ struct progress_source {
 
 #define PROGRESS_SOURCE_NONE ((struct progress_source) { -1, -1 })
 
-/* What one job moves through one host's link. */
+/* Traffic of one job on one host. */
 struct job_traffic {
     struct host *host;
-    bool known;                 /* 'bytes' are a base to count from. */
-    int64_t at;                 /* Epoch ms of the last telemetry ... */
-    uint64_t bytes[N_DIRS];     /* ... and its counters. */
+    bool known;                 /* 'bytes' is a base for differences. */
+    int64_t at;                 /* Epoch ms of the last telemetry. */
+    uint64_t bytes[N_DIRS];     /* Counters of the last telemetry. */
     struct progress_source progress;    /* As the host's agent reported. */
-    int64_t counted;            /* As its agent counted last, -1 if it could
-                                 * not; ... */
-    int64_t counted_before;     /* ... and by that agent's predecessors. */
+    int64_t estimated;          /* Iterations that the agent has counted in the
+                                 * traffic, -1 if it cannot. */
+    int64_t estimated_before;   /* Iterations counted by earlier agents of the
+                                 * host. */
 
     /* Measurement of bytes per iteration. */
-    int64_t mark_iteration;     /* Where the running measurement began, -1 if
-                                 * none runs. */
-    uint64_t mark_bytes[N_DIRS];
+    int64_t mark_iteration;     /* Iteration at its begin, -1 if none runs. */
+    uint64_t mark_bytes[N_DIRS];        /* 'bytes' at its begin. */
     double per_iteration[N_DIRS];       /* Bytes, moving average. */
     double measured;            /* Iterations behind the average, 0: none. */
 
-    /* Its bursts as the host sees them: seconds from one to the next, 0 if
-     * nothing is known, bytes, and the share of the period that one lasts. */
-    double burst_period;
-    uint64_t burst_bytes;
-    double burst_duty;
+    /* Bursts, as the host's shim sees them. */
+    double burst_period;        /* Seconds between two begins, 0 if unknown. */
+    uint64_t burst_bytes;       /* Bytes of one burst, 0 if unknown. */
+    double burst_duty;          /* Duration of a burst by the period. */
 
-    int workers[N_ROLES];       /* From the intent. */
+    int workers[N_ROLES];       /* Processes on the host, by the intent. */
 };
 
 struct job {
     struct cojob *cojob;
     char *name;
     char *full_name;            /* "COJOB/JOB". */
-    bool seen;                  /* By cluster_intent_end(). */
+    bool seen;                  /* Added since cluster_intent_begin(). */
     bool live;                  /* Neither it nor its cojob has ended. */
-    int64_t began;              /* Epoch ms; another time, another job. */
-    int64_t model_bytes;        /* 0 if not known. */
-    int64_t iteration;          /* The furthest that any host told, or if
-                                 * none did, the least that one counted; or
-                                 * -1. */
-    bool counted;               /* It is counted, and may be off by a few. */
+    int64_t began;              /* Epoch ms.  If it changes, the job has begun
+                                 * again and all measurements are reset. */
+    int64_t model_bytes;        /* By the intent, 0 if unknown. */
+    int64_t iteration;          /* Largest iteration reported; without a
+                                 * report, the smallest that hosts estimate;
+                                 * -1 if unknown. */
+    bool estimated;             /* 'iteration' is an estimate, which may be
+                                 * wrong by a few. */
     struct progress_source rest;        /* As REST clients reported. */
     struct job_progress progress;       /* Its pace and its metric. */
-    double sent;                /* Bytes, all hosts, in 'stage'. */
+    double sent;                /* Bytes sent by all hosts in 'stage'. */
     struct shash traffic;       /* Host name -> struct job_traffic. */
-    int workers[N_ROLES];       /* Of all hosts together; 0 once it has ended,
-                                 * as on each of them. */
-    bool placed;                /* Its hosts were given once. */
-    struct stage *stage;        /* The running stage that it is in, or the
-                                 * last one, or NULL. */
-    struct stage *previous;     /* The one before, or NULL. */
+    int workers[N_ROLES];       /* Processes on all hosts, 0 if not live. */
+    bool placed;                /* Its hosts are known. */
+    struct stage *stage;        /* Its running or last stage, or NULL. */
+    struct stage *previous;     /* The stage before 'stage', or NULL. */
 
-    /* What decide.h says of it. */
+    /* Written by decide.h. */
     int level;                  /* -1 if it never had one. */
     int rank;                   /* In the last order, among jobs. */
     long long level_since;      /* time_msec() of the last change. */
 
-    /* What overrides.h says of it. */
+    /* Written by overrides_apply(). */
     enum override_kind override;
     int64_t override_id;        /* 0 if there is none. */
-    bool forced;                /* Its rank is by an override that has ended:
-                                 * no reason to keep it. */
+    bool forced;                /* The rank comes from an override that has
+                                 * ended or changed, so hysteresis must not
+                                 * preserve it.  Cleared by decide.h. */
 };
 
 struct stage {
@@ -172,15 +176,18 @@ struct stage {
     char *cojob_name;
     int rung;
     int64_t began, ended;       /* Epoch ms; 'ended' is 0 while it runs. */
-    int64_t iterations;         /* That its jobs must reach. */
+    int64_t iterations;         /* That each of its jobs must reach. */
     int rank;                   /* In the last order, -1 before the first. */
-    enum override_kind override;
-    bool seen;                  /* By cluster_intent_end(). */
-    bool told_begin, told_end;  /* There is an event for it. */
-    bool stored;                /* In the history. */
-    int64_t worked_on;          /* Epoch ms when somebody may have worked on
-                                 * it, 0 before the first look: silence.h. */
-    bool silent;                /* And that is long ago. */
+    enum override_kind override;        /* Written by overrides_apply(). */
+    bool seen;                  /* Added since cluster_intent_begin(). */
+    bool begin_logged;          /* There is an event of its begin. */
+    bool end_logged;            /* There is an event of its end. */
+    bool stored;                /* The history has it. */
+    int64_t last_active;        /* Epoch ms of the last check at which one of
+                                 * its processes may have been running; 0
+                                 * before the first check.  See inactive.h. */
+    bool inactive;              /* 'last_active' is at least INACTIVE_MS ago:
+                                 * intent_gc() then ends the stage. */
     struct job **jobs;          /* Empty once in cluster's 'ended'. */
     size_t n_jobs, allocated_jobs;
     struct shash moved;         /* Host name -> struct stage_bytes. */
@@ -193,13 +200,15 @@ struct stage_bytes {
 
 struct cojob {
     char *name;
-    bool seen;                  /* By cluster_intent_end(). */
+    bool seen;                  /* Added since cluster_intent_begin(). */
     bool running;
     double weight;
     struct shash jobs;          /* Name -> struct job. */
-    struct ovs_list stages;     /* Running ones. */
-    int64_t worked_on;          /* As of a stage, */
-    bool silent;                /* and this too. */
+    struct ovs_list stages;     /* Running stages. */
+    int64_t last_active;        /* Epoch ms of the last check at which it had a
+                                 * stage or a process; 0 before the first. */
+    bool inactive;              /* 'last_active' is at least INACTIVE_COJOB_MS
+                                 * ago: intent_gc() then ends the cojob. */
 };
 
 struct cluster {
@@ -208,11 +217,14 @@ struct cluster {
     struct shash jobs;          /* "COJOB/JOB" -> struct job. */
     struct ovs_list ended;      /* Of struct stage, the last to end first. */
     size_t n_ended;
-    int n_hosts;                /* Next 'index' of a host. */
-    unsigned int changes;       /* Grows when an order may have to change. */
-    unsigned int minor;         /* The same, but it can wait for a moment: no
-                                 * stage that runs is concerned. */
-    uint32_t digest;            /* Of the intent: stages-digest.h. */
+    int n_hosts;                /* 'index' of the next host. */
+    unsigned int changes;       /* Incremented for changes that may need
+                                 * another order. */
+    unsigned int minor;         /* Incremented for changes that affect no
+                                 * running stage.  Such changes are coalesced
+                                 * for longer before a new order is
+                                 * computed. */
+    uint32_t digest;            /* Hash of the running stages. */
     unsigned int samples;       /* Incremented for each new metric sample of
                                  * a job. */
 };
@@ -239,13 +251,13 @@ void host_set_ports(struct cluster *, struct host *, const struct simap *);
 double host_capacity(const struct host *);
 void host_set_wanted(struct host *, int64_t version);
 void host_set_applied(struct host *, int64_t version);
-bool host_is_late(const struct host *);
+bool host_is_lagging(const struct host *);
 struct job_traffic *job_get_traffic(struct job *, struct host *);
 
 /* Stages. */
 bool stage_is_running(const struct stage *);
 struct stage **cluster_running_stages(const struct cluster *, size_t *np);
-char *stage_to_string(const struct stage *);
+char *stage_name(const struct stage *);
 struct stage_bytes *stage_get_bytes(struct stage *, struct host *);
 
 #endif /* controller/model/cluster.h */

@@ -11,30 +11,30 @@
 #include "timeval.h"
 #include "util.h"
 
-/* Iterations after which a measurement has half of the average's weight. */
+/* A measurement of this many iterations has half of the average's weight. */
 #define AVERAGE_ITERATIONS 8.0
 
-/* A first measurement needs more iterations than one: it begins and ends
- * somewhere in the middle of one.  As long as it has fewer than
- * AVERAGE_ITERATIONS, it only says what the formula may not be. */
+/* Fewest iterations of a first measurement.  It begins and ends in the middle
+ * of an iteration.  With fewer than AVERAGE_ITERATIONS, it only limits the
+ * range of the formula. */
 #define FIRST_ITERATIONS 2
 
-/* Bytes that are counted so long after the end of a stage are still its. */
+/* Bytes that are reported within this time after the end of a stage belong to
+ * the stage. */
 #define LATE_MS 400
 
-/* "HOST:tx"; the caller frees. */
+/* Returns "HOST:tx" or "HOST:rx"; the caller frees. */
 char *
 demand_port_name(const struct host *host, enum direction dir)
 {
     return xasprintf("%s:%s", host->name, dir == DIR_TX ? "tx" : "rx");
 }
 
-/* What the formulas say that an iteration moves through a host's link, in
- * each direction: a parameter server's workers push and pull the model to and
- * from all shards, peers pass it around a ring.  What stays on the host does
- * not count. */
+/* Returns the bytes per iteration and direction by formula: workers push the
+ * model to, and pull it from, all parameter servers; peers pass it around a
+ * ring.  Traffic inside the host does not count. */
 static double
-prior(const struct job *job, const struct job_traffic *t)
+formula_bytes(const struct job *job, const struct job_traffic *t)
 {
     int n_servers = job->workers[ROLE_SERVER];
     int n_workers = job->workers[ROLE_WORKER];
@@ -58,31 +58,31 @@ prior(const struct job *job, const struct job_traffic *t)
     return bytes;
 }
 
-/* Starts the measurement of 't' again from what is known now. */
+/* Restarts the measurement of 't'. */
 static void
-mark(struct job_traffic *t, int64_t iteration)
+restart_measurement(struct job_traffic *t, int64_t iteration)
 {
     t->mark_iteration = iteration;
     t->mark_bytes[DIR_TX] = t->bytes[DIR_TX];
     t->mark_bytes[DIR_RX] = t->bytes[DIR_RX];
 }
 
-/* What an iteration moves, 'expected' so far or 0 if nothing was, if 'moved'
- * bytes are those of 'n' iterations, or of one more or less: who counts bytes
- * does not know where in an iteration the job is. */
+/* Returns 'expected', limited to what a measurement of 'moved' bytes in 'n'
+ * iterations allows; 'n' may be off by one, since the measurement begins and
+ * ends in the middle of an iteration.  0 for 'expected' means unknown. */
 static double
-within(double expected, double moved, int64_t n)
+limit_expected(double expected, double moved, int64_t n)
 {
     return expected > 0 ? MIN(MAX(expected, moved / (n + 1)), moved / (n - 1))
                         : moved / n;
 }
 
-/* Folds what moved since the mark into the moving average, if the job has
- * done enough iterations: a few that were only counted say less than the
- * formula.  What moves before the first one is done is also the parameters
- * that all begin with. */
+/* Adds the bytes since the begin of the measurement to the moving average, if
+ * the job has done enough iterations.  A few estimated ones are less accurate
+ * than the formula.  Bytes before the end of the first iteration include the
+ * initial parameters. */
 static void
-measure(const struct job *job, struct job_traffic *t)
+update_average(const struct job *job, struct job_traffic *t)
 {
     bool averaged = t->measured >= AVERAGE_ITERATIONS;
     int64_t n = job->iteration - t->mark_iteration;
@@ -92,25 +92,26 @@ measure(const struct job *job, struct job_traffic *t)
     if (job->iteration < 1) {
         return;
     } else if (t->mark_iteration < 0 || n < 0) {
-        mark(t, job->iteration);
+        restart_measurement(t, job->iteration);
         return;
     } else if (n < (averaged ? 1 : FIRST_ITERATIONS)
-               || (!enough && job->counted && job->model_bytes)) {
+               || (!enough && job->estimated && job->model_bytes)) {
         return;
     }
 
     for (int dir = 0; dir < N_DIRS; dir++) {
         double moved = t->bytes[dir] - t->mark_bytes[dir];
-        double expected = t->measured ? t->per_iteration[dir] : prior(job, t);
+        double expected = (t->measured ? t->per_iteration[dir]
+                           : formula_bytes(job, t));
 
         if (!averaged) {
-            expected = within(expected, moved, n);
+            expected = limit_expected(expected, moved, n);
         }
         t->per_iteration[dir] = expected + share * (moved / n - expected);
     }
     if (enough) {
         t->measured += n;
-        mark(t, job->iteration);
+        restart_measurement(t, job->iteration);
     } else {
         t->measured = n;
     }
@@ -127,11 +128,10 @@ add_bytes(struct stage *stage, struct job_traffic *t,
     }
 }
 
-/* Counts what 'job' moved since the last telemetry for its stage.  When the
- * stage began meanwhile, what moved before that, by time, is the previous
- * one's. */
+/* Adds the bytes since the last telemetry to the job's stage.  If the stage
+ * began meanwhile, the previous stage gets its part, by time. */
 static void
-attribute(struct job *job, struct job_traffic *t,
+add_to_stage(struct job *job, struct job_traffic *t,
           const uint64_t delta[N_DIRS], int64_t now)
 {
     struct stage *stage = job->stage;
@@ -160,7 +160,7 @@ count_bytes(struct job *job, struct job_traffic *t, const uint64_t now[N_DIRS],
                                now[DIR_RX] - t->bytes[DIR_RX] };
 
     if ((t->known && !fell) || (!t->known && base_is_zero)) {
-        attribute(job, t, delta, time_wall_msec());
+        add_to_stage(job, t, delta, time_wall_msec());
         t->host->moved[DIR_TX] += delta[DIR_TX];
         t->host->moved[DIR_RX] += delta[DIR_RX];
     } else {
@@ -172,8 +172,8 @@ count_bytes(struct job *job, struct job_traffic *t, const uint64_t now[N_DIRS],
     t->bytes[DIR_RX] = now[DIR_RX];
 }
 
-/* What was counted were no iterations of 'job', which now tells them: its
- * first bytes come in pieces. */
+/* Discards the measurements that were based on estimated iterations, when
+ * 'job' begins to report them. */
 static void
 forget_measurements(struct job *job)
 {
@@ -194,22 +194,22 @@ static void
 find_iteration(struct job *job)
 {
     const struct shash_node *node;
-    int64_t reported = job->rest.iteration, counted = -1;
+    int64_t reported = job->rest.iteration, estimated = -1;
 
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
-        int64_t n = t->counted_before + MAX(0, t->counted);
+        int64_t n = t->estimated_before + MAX(0, t->estimated);
 
         reported = MAX(reported, t->progress.iteration);
-        if ((t->counted >= 0 || n > 0) && (counted < 0 || n < counted)) {
-            counted = n;
+        if ((t->estimated >= 0 || n > 0) && (estimated < 0 || n < estimated)) {
+            estimated = n;
         }
     }
-    if (job->counted && reported >= 0) {
+    if (job->estimated && reported >= 0) {
         forget_measurements(job);
     }
-    job->counted = reported < 0 && counted >= 0;
-    job->iteration = job->counted ? counted : reported;
+    job->estimated = reported < 0 && estimated >= 0;
+    job->iteration = job->estimated ? estimated : reported;
 }
 
 /* Stores the number of iterations that the host's agent has counted in the
@@ -219,17 +219,17 @@ find_iteration(struct job *job)
  * connection begins with fewer bytes than the previous one ended with, the
  * agent has restarted, and the count of its predecessor is kept. */
 static bool
-update_counted(struct job_traffic *t, const struct telemetry_job *tj,
+update_estimated(struct job_traffic *t, const struct telemetry_job *tj,
                bool first)
 {
-    bool changed = t->counted != tj->counted;
+    bool changed = t->estimated != tj->estimated;
 
-    if (first && t->counted > 0 && (tj->tx_bytes < t->bytes[DIR_TX]
+    if (first && t->estimated > 0 && (tj->tx_bytes < t->bytes[DIR_TX]
                                     || tj->rx_bytes < t->bytes[DIR_RX])) {
-        t->counted_before += t->counted;
+        t->estimated_before += t->estimated;
         changed = true;
     }
-    t->counted = tj->counted;
+    t->estimated = tj->estimated;
     return changed;
 }
 
@@ -268,7 +268,7 @@ learn_job(struct cluster *c, struct host *host,
         c->changes++;
     }
     t = job_get_traffic(job, host);
-    recounted = update_counted(t, tj, first);
+    recounted = update_estimated(t, tj, first);
     if (first) {
         t->known = false;
         t->mark_iteration = -1;
@@ -285,13 +285,14 @@ learn_job(struct cluster *c, struct host *host,
     }
     demand_progress(c, job, &t->progress, tj->iteration, tj->metric,
                     tj->value, time_msec());
-    measure(job, t);
+    update_average(job, t);
 }
 
-/* Takes in what an agent says.  'first' is true for the first message of a
- * connection, whose counters are only a base to count from: they may have
- * begun before the stages that run now, and another agent may have begun at
- * 0.  A job that a later message is the first to name began at 0. */
+/* Handles a telemetry message of an agent.  'first' is true for the first
+ * message of a connection.  Its counters are only a base for differences: they
+ * include traffic before the running stages, or start from 0 if the agent has
+ * restarted.  The counters of a job that first appears in a later message
+ * started from 0. */
 void
 demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
 {
@@ -306,7 +307,7 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     host->shim = r->shim;
     if (!host->connected) {
         host->connected = true;
-        host->in_step = time_msec();
+        host->synced_at = time_msec();
         c->changes++;
     }
     free(host->state);
@@ -316,44 +317,45 @@ demand_learn(struct cluster *c, const struct telemetry_report *r, bool first)
     }
 }
 
-/* Does anything tell how many iterations 'job' has done, or of what size? */
+/* Returns true if the iteration or the model size of 'job' is known. */
 static bool
-is_known(const struct job *job)
+has_size(const struct job *job)
 {
     return job->iteration >= 0 || job->model_bytes > 0;
 }
 
-/* Bytes that an iteration of 'job' moves through the link of 't''s host.  Of a
- * job that is not known, what it has moved counts as one: without any demand
- * it would be in nobody's way and thus before everybody. */
+/* Returns the bytes per iteration of 'job' through the uplink of 't''s host.
+ * Without a measurement or a formula, returns the bytes moved so far divided
+ * by the iterations (at least 1).  A job with zero demand would delay no other
+ * job and would be ranked first. */
 double
 demand_per_iteration(const struct job *job, const struct job_traffic *t,
                      enum direction dir)
 {
-    double bytes = t->measured ? t->per_iteration[dir] : prior(job, t);
+    double bytes = t->measured ? t->per_iteration[dir] : formula_bytes(job, t);
 
     return bytes > 0 || t->measured
            ? bytes : (double) t->bytes[dir] / MAX(1, job->iteration);
 }
 
-/* Iterations that 'job' still has to do in 'stage': 0 once it is there, or has
- * ended.
+/* Returns the iterations that 'job' has to do until the end of 'stage': 0 if
+ * it has done them or has ended.
  *
- * A job that is not known has as much left as it has moved, one "iteration".
- * So it goes early when it begins, and undisturbed its iterations can soon be
- * counted; if they cannot, it falls back.  One whose iterations are counted is
- * not there before its stage ends, for the count may be off by one. */
+ * A job of unknown size has one, of as many bytes as it has moved.  So it has
+ * a good rank when it begins, and its iterations can soon be estimated; if
+ * they cannot, its rank falls.  A job with estimated iterations has at least 1
+ * until the stage ends, because the estimate may be off by one. */
 int64_t
-demand_iterations_left(const struct stage *stage, const struct job *job)
+demand_remaining_iterations(const struct stage *stage, const struct job *job)
 {
-    int64_t left = stage->iterations - MAX(0, job->iteration);
+    int64_t remaining = stage->iterations - MAX(0, job->iteration);
 
     if (!job->live) {
         return 0;
-    } else if (!is_known(job)) {
-        return MIN(left, 1);
+    } else if (!has_size(job)) {
+        return MIN(remaining, 1);
     }
-    return MAX(left, job->counted ? 1 : 0);
+    return MAX(remaining, job->estimated ? 1 : 0);
 }
 
 static int
@@ -364,8 +366,8 @@ compare_ports(const void *a_, const void *b_)
     return a->port < b->port ? -1 : a->port > b->port;
 }
 
-/* Stores what an iteration of 'job' takes of each port in '*demandsp', by
- * port; the caller frees.  Returns how many ports that are. */
+/* Stores the demand of one iteration of 'job' in '*demandsp', sorted by port;
+ * the caller frees.  Returns the number of ports. */
 size_t
 demand_of_iteration(const struct job *job, struct order_demand **demandsp)
 {
@@ -393,7 +395,7 @@ demand_of_iteration(const struct job *job, struct order_demand **demandsp)
     return n;
 }
 
-/* Bytes that all hosts together send in an iteration of 'job'. */
+/* Returns the bytes that all hosts send in one iteration of 'job'. */
 double
 demand_bytes_of_iteration(const struct job *job)
 {
@@ -406,16 +408,15 @@ demand_bytes_of_iteration(const struct job *job)
     return bytes;
 }
 
-/* Processes of 'job' that compute: all but servers. */
+/* Returns the number of processes of 'job' that compute: all but servers. */
 int
 demand_devices(const struct job *job)
 {
     return job->workers[ROLE_WORKER] + job->workers[ROLE_PEER];
 }
 
-/* Adds 'stage' to 'problem' with what it has taken by measurement, for a
- * bound after the fact: it was released at 'release' seconds.  Returns the
- * seconds of its busiest port. */
+/* Adds the ended 'stage', which began at 'release' seconds, to 'problem' with
+ * its measured demand.  Returns the seconds of its busiest port. */
 double
 demand_add_ended(const struct stage *stage, struct order_problem *problem,
                  double release, uint64_t id)

@@ -3,16 +3,16 @@
 #ifndef DEMAND_H
 #define DEMAND_H 1
 
-/* What each stage still needs of each port, and what it has taken.
+/* Demand of each stage, and the traffic that was measured for it.
  *
  *
  * Motivation
  * ==========
  *
- * A stage's demand of a port is seconds: for each of its jobs the iterations
- * that are left, times the bytes that an iteration moves through the port, by
- * the port's capacity.  Bytes per iteration are measured, because no formula
- * knows how a job is built; until then a formula has to do.
+ * The demand of a stage on a port is in seconds: for each job, the remaining
+ * iterations, times the bytes per iteration through the port, divided by the
+ * port's capacity.  Bytes per iteration are measured, because no formula knows
+ * how a job is built; until then, a formula is used.
  *
  *
  * Usage
@@ -20,8 +20,8 @@
  *
  *    demand_learn(c, report, first);     // Each telemetry message.
  *    demand_progress(c, job, &job->rest, iteration, NULL, 0, time_msec());
- *    left = demand_iterations_left(stage, job);
- *    n = demand_of_iteration(job, &demands);     // Times 'left'.
+ *    remaining = demand_remaining_iterations(stage, job);
+ *    n = demand_of_iteration(job, &demands);
  *
  *
  * Ownership and thread-safety
@@ -38,7 +38,7 @@ struct order_demand;
 struct order_problem;
 struct telemetry_report;
 
-/* Port 2 * host->index is the host's "tx", the next one its "rx". */
+/* Returns the number of a port in an order problem. */
 static inline int
 demand_port(const struct host *host, enum direction dir)
 {
@@ -64,7 +64,7 @@ double demand_per_iteration(const struct job *, const struct job_traffic *,
 size_t demand_of_iteration(const struct job *, struct order_demand **);
 double demand_bytes_of_iteration(const struct job *);
 int demand_devices(const struct job *);
-int64_t demand_iterations_left(const struct stage *, const struct job *);
+int64_t demand_remaining_iterations(const struct stage *, const struct job *);
 double demand_add_ended(const struct stage *, struct order_problem *,
                         double release, uint64_t id);
 

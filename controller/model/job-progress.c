@@ -10,11 +10,11 @@
 #include "policies/policy.h"
 #include "util.h"
 
-/* A measurement takes so long at least: hosts tell every 200 ms, and more
- * than a tenth of it should not be chance. */
+/* Shortest duration of a measurement.  Hosts report every 200 ms, so the error
+ * is at most a tenth. */
 #define PACE_MS 2000
 
-/* Of a job that began at 'began'. */
+/* 'began' is the time_msec() at which the job began. */
 void
 job_progress_init(struct job_progress *p, int64_t began)
 {
@@ -32,15 +32,15 @@ job_progress_uninit(struct job_progress *p)
     free(p->metric);
 }
 
-/* The job may stand still from now on: what takes long does not count. */
+/* Ends the running measurement, because the job may pause now. */
 void
 job_progress_pause(struct job_progress *p)
 {
-    p->told = p->mark_iteration = -1;
+    p->last = p->mark_iteration = -1;
     p->mark_at = 0;
 }
 
-/* From now on others go before the job on its ports, if 'waits'. */
+/* Sets whether other jobs have priority on one of the job's ports. */
 void
 job_progress_wait(struct job_progress *p, bool waits)
 {
@@ -49,30 +49,30 @@ job_progress_wait(struct job_progress *p, bool waits)
 }
 
 static double
-shorter(double known, double period)
+min_known(double known, double period)
 {
     return known > 0 ? MIN(known, period) : period;
 }
 
-/* The job is known 'now' to be at 'iteration', -1 if it never told. */
+/* Updates the period.  'iteration' is the current one, -1 if unknown. */
 void
 job_progress_pace(struct job_progress *p, int64_t iteration, int64_t now)
 {
     int64_t n = iteration - p->mark_iteration;
 
-    if (iteration < 0 || iteration == p->told) {
+    if (iteration < 0 || iteration == p->last) {
         return;
     }
-    p->told = iteration;
+    p->last = iteration;
     if (p->mark_iteration >= 0 && p->mark_at && n > 0) {
         double period = (now - p->mark_at) / 1000.0 / n;
 
         if (now < p->mark_at + PACE_MS) {
             return;
         }
-        p->period = shorter(p->period, period);
+        p->period = min_known(p->period, period);
         if (!p->waited) {
-            p->first_period = shorter(p->first_period, period);
+            p->first_period = min_known(p->first_period, period);
         }
     }
     p->waited = p->waits;
@@ -93,11 +93,11 @@ is_loss(const char *metric)
     return false;
 }
 
-/* A host tells that 'metric' was 'value' after 'iteration'.  '*last' is what
- * that host told last, -1 if nothing: hosts repeat themselves, and one of
- * several may be behind, which does not mean that the job went back.  What
- * has not changed since is the same evaluation, and the job's first metric is
- * the one that counts.  Returns true if that is news. */
+/* Adds a report that 'metric' was 'value' after 'iteration'.  '*last' is the
+ * iteration of the last report of the same source, -1 if none: sources repeat
+ * reports, and one of several may lag, which does not mean that the job went
+ * back.  An unchanged value is the same evaluation.  Only the first metric of
+ * a job is used.  Returns true if the sample is new. */
 bool
 job_progress_sample(struct job_progress *p, int64_t *last, const char *metric,
                     int64_t iteration, double value, int64_t now)
@@ -122,8 +122,8 @@ job_progress_sample(struct job_progress *p, int64_t *last, const char *metric,
     return true;
 }
 
-/* Fills what order_traits say of progress, as 'policy' wants it, for the job
- * that is at 'iteration', -1 if it never told. */
+/* Sets the members of 'traits' that depend on progress, with the parameters of
+ * 'policy'.  'iteration' is the current one, -1 if unknown. */
 void
 job_progress_score(struct job_progress *p, const struct policy *policy,
                    int64_t iteration, int64_t now,

@@ -3,31 +3,30 @@
 #ifndef JOB_PROGRESS_H
 #define JOB_PROGRESS_H 1
 
-/* How fast a job goes, and how it learns.
+/* Pace of a job, and growth of its metric.
  *
  *
  * Motivation
  * ==========
  *
- * An order that looks at more than bytes needs two things of a job that only
- * its reports tell: the seconds from iteration to iteration when nobody is in
- * its way, and how its metric grows.
+ * Some orders need two things that only progress reports contain: the time per
+ * iteration without competitors, and how the job's metric grows.
  *
- * Nobody ever sees a job alone.  The shortest time that an iteration has taken
- * is the best that is known: it may be too long, by what others held it up
- * even then, so it is no bound on anything.  Of a job that has always waited
- * it is far too long, which is told apart: what was measured while nobody went
- * before the job is what foresees its end.
+ * A job is hardly ever observed without competitors.  The shortest measured
+ * period is the best estimate; it may be too long, because others delayed the
+ * job even then, so it proves no bound.  For a job that has always waited it
+ * is far too long.  'first_period' is therefore measured separately, only
+ * while no other job had priority: it predicts when the job ends.
  *
- * A metric is a loss, of which less is better, if its name has "loss", "error"
- * or "perplexity" in it; of all others more is better.
+ * A metric is a loss, for which less is better, if its name contains "loss",
+ * "error" or "perplexity".  For all others, more is better.
  *
  *
  * Usage
  * =====
  *
  *    job_progress_init(&p, began);
- *    job_progress_wait(&p, ...somebody goes before it...);
+ *    job_progress_wait(&p, waits);
  *    job_progress_pace(&p, iteration, time_msec());
  *    job_progress_sample(&p, &last, "loss", iteration, 0.41, now);
  *    ...p.period...
@@ -37,9 +36,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Owns the metric's name.  Main thread only.  Times are those of
- * time_msec(): what is measured must not change when somebody sets the
- * clock. */
+ * Owns the metric's name.  Main thread only.  All times are time_msec(): a
+ * change of the wall clock must not change a measurement. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,19 +48,20 @@ struct order_traits;
 struct policy;
 
 struct job_progress {
-    double period;              /* Seconds from iteration to iteration, the
-                                 * shortest measured; 0 if not known. */
-    double first_period;        /* The same while nobody went before it. */
-    bool waits;                 /* Somebody does now, ... */
-    bool waited;                /* ... or did in the running measurement. */
-    int64_t told;               /* The last iteration, -1 if none was. */
-    int64_t mark_iteration;     /* Where the running measurement began, -1 if
-                                 * none runs, */
-    int64_t mark_at;            /* and when that was, 0 if the iteration may
-                                 * have been told long after its end. */
+    double period;              /* Shortest measured seconds per iteration; 0
+                                 * if unknown. */
+    double first_period;        /* Shortest period measured while no other job
+                                 * had priority; 0 if unknown. */
+    bool waits;                 /* Another job has priority now. */
+    bool waited;                /* Another job had priority during the running
+                                 * measurement. */
+    int64_t last;               /* Last iteration, -1 if none. */
+    int64_t mark_iteration;     /* Iteration at the begin of the running
+                                 * measurement, -1 if none runs. */
+    int64_t mark_at;            /* time_msec() at its begin; 0 if the iteration
+                                 * may have ended long before its report. */
 
-    char *metric;               /* That the curve is of, NULL before the first
-                                 * sample. */
+    char *metric;               /* Name, NULL before the first sample. */
     double value;               /* Of the last sample. */
     struct progress_curve curve;
 };

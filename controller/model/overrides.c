@@ -33,7 +33,7 @@ override_destroy(struct override *ov)
 {
     ovs_list_remove(&ov->node);
     free(ov->target);
-    free(ov->who);
+    free(ov->actor);
     free(ov->reason);
     free(ov);
 }
@@ -48,7 +48,7 @@ overrides_uninit(struct overrides *o)
     }
 }
 
-/* True if there is a running stage "COJOB/RUNG" of the name 'target'. */
+/* Returns true if 'target' is a running stage, "COJOB/RUNG". */
 static bool
 is_stage(const struct cluster *c, const char *target)
 {
@@ -57,8 +57,7 @@ is_stage(const struct cluster *c, const char *target)
     bool found = false;
 
     for (size_t i = 0; i < n && !found; i++) {
-        char *name = xasprintf("%s/%d", stages[i]->cojob_name,
-                               stages[i]->rung);
+        char *name = stage_name(stages[i]);
 
         found = !strcmp(name, target);
         free(name);
@@ -112,12 +111,12 @@ count_in_force(const struct overrides *o)
     return n;
 }
 
-/* Adds an override that holds from 'now', epoch ms, for 'for_ms', 0 for no
- * end.  Returns its number, or 0 if too many are in force.  What the same
- * target has already ends, since the newer one would hide it. */
+/* Adds an override from 'now', epoch ms, for 'for_ms', 0: until it is undone.
+ * Ends other overrides of the same target.  Returns its number, or 0 if too
+ * many are in force. */
 int64_t
 overrides_add(struct overrides *o, enum override_kind kind,
-              const char *target, const char *who, const char *reason,
+              const char *target, const char *actor, const char *reason,
               int64_t for_ms, int64_t now)
 {
     struct override *ov, *new;
@@ -136,7 +135,7 @@ overrides_add(struct overrides *o, enum override_kind kind,
     new = xmalloc(sizeof *new);
     *new = (struct override) {
         .id = id, .kind = kind, .target = xstrdup(target),
-        .who = xstrdup(who), .reason = xstrdup(reason), .at = now,
+        .actor = xstrdup(actor), .reason = xstrdup(reason), .at = now,
         .until = for_ms ? now + for_ms : 0,
     };
     ovs_list_push_back(&o->all, &new->node);
@@ -145,7 +144,7 @@ overrides_add(struct overrides *o, enum override_kind kind,
 }
 
 static struct override *
-find(const struct overrides *o, int64_t id)
+find_override(const struct overrides *o, int64_t id)
 {
     struct override *ov, *last = NULL;
 
@@ -158,19 +157,19 @@ find(const struct overrides *o, int64_t id)
     return id ? NULL : last;
 }
 
-/* Returns the override 'id', or the last that is in force if that is 0; NULL
- * if there is none. */
+/* Returns override 'id', or the newest one in force if 'id' is 0; NULL if
+ * there is none. */
 const struct override *
 overrides_find(const struct overrides *o, int64_t id)
 {
-    return find(o, id);
+    return find_override(o, id);
 }
 
 /* Ends override 'id' at 'now'.  Returns false if it is not in force. */
 bool
 overrides_undo(struct overrides *o, int64_t id, int64_t now)
 {
-    struct override *ov = find(o, id);
+    struct override *ov = find_override(o, id);
 
     if (!ov || ov->ended) {
         return false;
@@ -191,12 +190,12 @@ overrides_begin_rows(struct overrides *o)
     }
 }
 
-/* Takes over what the database has, but not the end of one that somebody here
- * has ended meanwhile. */
+/* Copies a row of the database.  An override that has been ended here, and not
+ * yet in the database, stays ended. */
 void
 overrides_put_row(struct overrides *o, const struct override *row)
 {
-    struct override *ov = row->id ? find(o, row->id) : NULL;
+    struct override *ov = row->id ? find_override(o, row->id) : NULL;
     struct ovs_list *before = &o->all;
     struct override *next;
 
@@ -211,7 +210,7 @@ overrides_put_row(struct overrides *o, const struct override *row)
     }
     ov = xmemdup(row, sizeof *row);
     ov->target = xstrdup(row->target);
-    ov->who = xstrdup(row->who);
+    ov->actor = xstrdup(row->actor);
     ov->reason = xstrdup(row->reason);
     ov->stored = ov->seen = true;
     LIST_FOR_EACH (next, node, &o->all) {
@@ -224,7 +223,7 @@ overrides_put_row(struct overrides *o, const struct override *row)
     o->changed = true;
 }
 
-/* What was in the database and is no longer there is gone. */
+/* Removes the overrides whose rows have been deleted. */
 void
 overrides_end_rows(struct overrides *o)
 {
@@ -238,8 +237,8 @@ overrides_end_rows(struct overrides *o)
     }
 }
 
-/* Forgets what was not written while this controller led: another one leads
- * now. */
+/* Removes the overrides that this controller did not store before it lost the
+ * leadership. */
 void
 overrides_forget_unstored(struct overrides *o)
 {
@@ -253,8 +252,14 @@ overrides_forget_unstored(struct overrides *o)
     }
 }
 
-/* Ends what has run out at 'now', and tells 'ran_out' of each.  Returns true
- * if anything has changed since the last call. */
+bool
+override_is_expired(int64_t id, int64_t ended, int64_t last, int64_t now)
+{
+    return ended && id != last && now > ended + OVERRIDES_KEEP_MS;
+}
+
+/* Ends the overrides whose time is over and calls 'ran_out' for each.  Returns
+ * true if any override has changed since the last call. */
 bool
 overrides_run(struct overrides *o, int64_t now,
               void (*ran_out)(const struct override *, void *aux), void *aux)
@@ -290,9 +295,9 @@ overrides_wait(const struct overrides *o, int64_t now)
     }
 }
 
-/* The newest override for 'target', or NULL. */
+/* Returns the newest override of 'target' in force, or NULL. */
 static const struct override *
-newest(const struct overrides *o, const char *target)
+newest_override(const struct overrides *o, const char *target)
 {
     const struct override *ov, *found = NULL;
 
@@ -309,27 +314,28 @@ static const struct override *
 override_of_stage(const struct overrides *o, const struct cluster *c,
                   const struct stage *stage)
 {
-    char *name = xasprintf("%s/%d", stage->cojob_name, stage->rung);
+    char *name = stage_name(stage);
     const struct override *ov = (shash_find(&c->jobs, name) ? NULL
-                                 : newest(o, name));
+                                 : newest_override(o, name));
 
     free(name);
-    return ov ? ov : newest(o, stage->cojob_name);
+    return ov ? ov : newest_override(o, stage->cojob_name);
 }
 
 static const struct override *
 override_of_job(const struct overrides *o, const struct cluster *c,
                 const struct job *job)
 {
-    const struct override *ov = newest(o, job->full_name);
+    const struct override *ov = newest_override(o, job->full_name);
 
     return (ov ? ov
             : job->stage && stage_is_running(job->stage)
             ? override_of_stage(o, c, job->stage)
-            : newest(o, job->cojob->name));
+            : newest_override(o, job->cojob->name));
 }
 
-/* A place that was forced is no place to keep. */
+/* Discards a rank that came from an override, so that hysteresis does not
+ * preserve it. */
 static void
 set_stage(struct stage *stage, enum override_kind kind)
 {
@@ -371,7 +377,7 @@ overrides_apply(const struct overrides *o, struct cluster *c)
     }
 }
 
-/* Returns the override by which the cluster is only observed, or NULL. */
+/* Returns the OVERRIDE_OBSERVE in force, or NULL. */
 const struct override *
 overrides_observe(const struct overrides *o)
 {
@@ -393,7 +399,7 @@ override_to_json(const struct override *ov)
     json_object_put(json, "id", json_integer_create(ov->id));
     json_object_put_string(json, "kind", override_names[ov->kind]);
     json_object_put_string(json, "target", ov->target);
-    json_object_put_string(json, "who", ov->who);
+    json_object_put_string(json, "who", ov->actor);
     json_object_put_string(json, "reason", ov->reason);
     json_object_put(json, "at", json_integer_create(ov->at));
     json_object_put(json, "until", json_integer_create(ov->until));

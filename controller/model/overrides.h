@@ -3,43 +3,43 @@
 #ifndef OVERRIDES_H
 #define OVERRIDES_H 1
 
-/* What people decided over the order's head.
+/* Overrides: manual changes of the order by operators.
  *
  *
  * Motivation
  * ==========
  *
- * An operator knows what no measurement tells: that a search must be done
- * before a meeting, that another one can wait until tomorrow, that a third one
- * shall be left out of all this.  Whoever overrides the order must be seen to
- * do it, by everybody who wonders about the order later, and must be able to
- * take it back.  So each override has a number, a name, a time and, one hopes,
- * a reason; it is kept in the intent database, so that it outlives a
- * controller; and those that have ended are kept for a while.
+ * An operator knows what no measurement contains: that a search must end
+ * before a meeting, or that another one can wait until tomorrow.  Each
+ * override has a number, an actor, a time and a reason, so that other
+ * operators can see it and undo it.  Overrides are stored in the intent
+ * database, so that they survive a controller; those that have ended are kept
+ * for a while.
  *
- *   pin      Goes before everything else.
- *   pause    Has the last level and comes last there.  It trains on, at least
- *            with the floor that the policy's guard_share leaves.
- *   exclude  Is not ordered at all: its traffic is as that of no job.
- *   observe  The whole cluster is excluded: an order is computed and reported,
- *            and nothing is done.
+ *   pin      First in the order.
+ *   pause    Last in the order, in the last level.  The job still gets the
+ *            min share of the policy's guard_share.
+ *   exclude  Not ordered: treated like traffic of no job.
+ *   observe  Excludes the whole cluster: orders are computed and reported, but
+ *            not applied.
  *
- * A target is "COJOB/JOB", a stage "COJOB/RUNG" or all of a "COJOB"; if a job
- * is called like a rung, it is meant.  Of several overrides for one job, the
- * closest target counts, and of those the newest.
+ * A target is a job "COJOB/JOB", a stage "COJOB/RUNG" or a "COJOB".  If a job
+ * has the name of a rung, the target is the job.  The most specific target
+ * applies to a job; of several overrides of one target, the newest.
  *
  *
  * Usage
  * =====
  *
- *    error = overrides_add(o, OVERRIDE_PIN, "asha/1", "eva", "demo at noon",
- *                          3600000, now, &id);
- *    if (overrides_run(o, now)) {
+ *    error = override_check(OVERRIDE_PIN, "asha/1", "demo", 3600000, cluster);
+ *    id = overrides_add(o, OVERRIDE_PIN, "asha/1", "eva", "demo", 3600000,
+ *                       now);
+ *    if (overrides_run(o, now, ran_out, aux)) {
  *        overrides_apply(o, cluster);    // Each job's and stage's 'override'.
  *    }
- *    error = overrides_undo(o, id, "eva", now);
+ *    overrides_undo(o, id, now);
  *
- * overrides-db.h keeps them in the database.
+ * overrides-db.h stores them in the database.
  *
  *
  * Ownership and thread-safety
@@ -57,11 +57,10 @@
 struct cluster;
 struct json;
 
-/* In force at a time. */
-#define OVERRIDES_MAX 500
+#define OVERRIDES_MAX 500       /* In force at the same time. */
 
-/* What has ended is kept for so long; the newest one always, so that no number
- * is given twice. */
+/* Ended overrides are deleted after this time, except the one with the largest
+ * number, so that no number is used twice. */
 #define OVERRIDES_KEEP_MS 600000
 
 #define OVERRIDE_MAX_REASON 200         /* Characters. */
@@ -80,15 +79,16 @@ extern const char *const override_names[N_OVERRIDE_KINDS];
 
 struct override {
     struct ovs_list node;       /* In struct overrides, by 'id'. */
-    int64_t id;                 /* From 1 on. */
+    int64_t id;                 /* Starts at 1. */
     enum override_kind kind;
-    char *target;               /* "" of OVERRIDE_OBSERVE. */
-    char *who, *reason;         /* 'reason' may be empty. */
-    int64_t at;                 /* Epoch ms. */
-    int64_t until;              /* Epoch ms, 0: until somebody undoes it. */
+    char *target;               /* "" for OVERRIDE_OBSERVE. */
+    char *actor;                /* User who added it. */
+    char *reason;               /* May be empty. */
+    int64_t at;                 /* Epoch ms when it was added. */
+    int64_t until;              /* Epoch ms, 0: until it is undone. */
     int64_t ended;              /* Epoch ms, 0 while it is in force. */
-    bool stored;                /* The database has it as it is. */
-    bool seen;                  /* By overrides_end_rows(). */
+    bool stored;                /* The database has its current state. */
+    bool seen;                  /* Put since overrides_begin_rows(). */
 };
 
 struct overrides {
@@ -99,23 +99,27 @@ struct overrides {
 void overrides_init(struct overrides *);
 void overrides_uninit(struct overrides *);
 
-/* Whether 'kind' for 'target' may be; NULL or a message that the caller
+/* Returns NULL if the override is allowed, otherwise a message that the caller
  * frees. */
 char *override_check(enum override_kind, const char *target,
                      const char *reason, int64_t for_ms,
                      const struct cluster *);
 
 int64_t overrides_add(struct overrides *, enum override_kind,
-                      const char *target, const char *who,
+                      const char *target, const char *actor,
                       const char *reason, int64_t for_ms, int64_t now);
 const struct override *overrides_find(const struct overrides *, int64_t id);
 bool overrides_undo(struct overrides *, int64_t id, int64_t now);
 
-/* What the database has: each row, between begin and end. */
+/* Copies the database: one call for each row, between begin and end. */
 void overrides_begin_rows(struct overrides *);
 void overrides_put_row(struct overrides *, const struct override *row);
 void overrides_end_rows(struct overrides *);
 void overrides_forget_unstored(struct overrides *);
+
+/* Returns true if the row of an override may be deleted; 'last' is the largest
+ * number of all rows. */
+bool override_is_expired(int64_t id, int64_t ended, int64_t last, int64_t now);
 
 bool overrides_run(struct overrides *, int64_t now,
                    void (*ran_out)(const struct override *, void *aux),

@@ -10,43 +10,42 @@
 
 const struct shim_counter shim_counters_list[] = {
     { "tx_packets", "shim_sent_packets_total", "counter",
-      "Packets sent to the network, since the shim began." },
+      "Packets sent to the network since the shim started." },
     { "tx_bytes", "shim_sent_bytes_total", "counter",
-      "Bytes of these." },
+      "Bytes sent to the network since the shim started." },
     { "rx_packets", "shim_received_packets_total", "counter",
-      "Packets received from the network, since the shim began." },
+      "Packets received from the network since the shim started." },
     { "rx_bytes", "shim_received_bytes_total", "counter",
-      "Bytes of these." },
+      "Bytes received from the network since the shim started." },
     { "queue_dropped", "shim_queue_dropped_packets_total", "counter",
-      "Packets for whose level there was no room." },
+      "Packets dropped because the queue was full." },
     { "port_dropped", "shim_port_dropped_packets_total", "counter",
-      "Packets that a port refused." },
+      "Packets that could not be sent by a port." },
     { "lane_lost", "shim_lane_lost_packets_total", "counter",
-      "Packets that a lane was too slow for." },
+      "Packets lost because a lane did not receive them in time." },
     { "policed", "shim_policed_packets_total", "counter",
-      "Packets of control beyond its share, sent in their turn." },
+      "Control packets above their share, sent in the default class." },
     { "malformed", "shim_malformed_packets_total", "counter",
-      "Packets that ended before their headers." },
+      "Packets with truncated headers." },
     { "misses", "shim_missed_packets_total", "counter",
-      "Packets of flows that were in no table." },
+      "Packets of flows that were not in the flow table." },
     { "flows", "shim_flows", "gauge", "Flows in the table." },
     { "flows_refused", "shim_flows_refused_total", "counter",
-      "Flows for which the table had no room." },
+      "Flows not added because the flow table was full." },
     { "port_restarts", "shim_port_restarts_total", "counter",
-      "Ports that no longer sent and were set up anew." },
+      "Restarts of ports that had stopped sending." },
     { "cc_flows", "shim_cc_flows", "gauge",
-      "Flows that congestion control knows." },
+      "Flows tracked by congestion control." },
     { "cc_windows", "shim_cc_windows_total", "counter",
-      "Acknowledgements whose window congestion control lowered." },
+      "Acknowledgements whose window was lowered." },
     { "cc_grants", "shim_cc_grants_total", "counter",
-      "Rates that shims granted to this one." },
+      "Rate grants received from other shims." },
     { "cc_marks", "shim_cc_marked_packets_total", "counter",
-      "Packets that the network marked." },
+      "Packets with an ECN mark of the network." },
 };
 
 BUILD_ASSERT_DECL(ARRAY_SIZE(shim_counters_list) == SHIM_COUNTERS_N);
 
-/* Stores 'json', a count, in '*valuep'. */
 static bool
 get_count(const struct json *json, uint64_t *valuep)
 {
@@ -57,7 +56,6 @@ get_count(const struct json *json, uint64_t *valuep)
     return true;
 }
 
-/* Stores 'json', one count a level, in 'values'. */
 static bool
 get_levels(const struct json *json, uint64_t values[])
 {
@@ -73,7 +71,7 @@ get_levels(const struct json *json, uint64_t values[])
     return true;
 }
 
-/* Members of other names are of a newer agent. */
+/* Ignores other members, which newer agents have. */
 char *
 shim_counters_from_json(const struct json *json, struct shim_counters *sc)
 {

@@ -3,21 +3,11 @@
 #ifndef SHIM_COUNTERS_H
 #define SHIM_COUNTERS_H 1
 
-/* What a shim counts, as its agent tells it.
+/* Counters of a shim, as its agent reports them in telemetry.
  *
- *
- * Motivation
- * ==========
- *
- * Nothing here has a part in an order, and all of it says why a host is slow.
- * It is for who looks at metrics, and so a fixed list: no agent can make the
- * controller keep, or Prometheus, a name of its own.
- *
- *
- * Ownership and thread-safety
- * ===========================
- *
- * Plain data; the caller frees messages. */
+ * They do not influence an order; they show in the metrics why a host is slow.
+ * The list is fixed, so that no agent can add names to the controller's memory
+ * or to Prometheus.  Plain data; the caller frees messages. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,20 +18,21 @@ struct json;
 #define SHIM_COUNTERS_LEVELS 8  /* The shim's queues. */
 
 struct shim_counters {
-    bool known;                 /* The agent has told of a shim. */
+    bool known;                 /* The agent has reported them. */
     uint64_t values[SHIM_COUNTERS_N];   /* As in 'shim_counters_list'. */
-    uint64_t level_bytes[SHIM_COUNTERS_LEVELS]; /* Sent by jobs, */
-    uint64_t level_dropped[SHIM_COUNTERS_LEVELS];       /* and packets. */
+    uint64_t level_bytes[SHIM_COUNTERS_LEVELS]; /* Bytes sent by jobs. */
+    uint64_t level_dropped[SHIM_COUNTERS_LEVELS];       /* Packets. */
 };
 
 struct shim_counter {
-    const char *member;         /* Of telemetry's "shim". */
+    const char *member;         /* Of "shim" in telemetry. */
     const char *metric, *type, *help;
 };
 
 extern const struct shim_counter shim_counters_list[SHIM_COUNTERS_N];
 
-/* Reads telemetry's "shim", or nothing from NULL. */
+/* Reads "shim" of telemetry; NULL if there is none.  Returns NULL or a
+ * message. */
 char *shim_counters_from_json(const struct json *, struct shim_counters *);
 
 #endif /* controller/model/shim-counters.h */

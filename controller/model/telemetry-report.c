@@ -13,21 +13,13 @@
 #include "ovsdb-parser.h"
 #include "util.h"
 
-#define MAX_PERIOD_S 86400      /* Of bursts; a shim's patience is less. */
+#define MAX_PERIOD_S 86400      /* Longest burst period. */
 #define MAX_BURST_BYTES 1e15
 
-/* A message may have members that this version does not know: agents are
- * updated before controllers. */
-static const struct json *
-member(struct ovsdb_parser *p, const char *name, enum ovsdb_parser_types types)
-{
-    return ovsdb_parser_member(p, name, types);
-}
-
 static uint64_t
-counter(struct ovsdb_parser *p, const char *name)
+required_count(struct ovsdb_parser *p, const char *name)
 {
-    const struct json *json = member(p, name, OP_INTEGER);
+    const struct json *json = ovsdb_parser_member(p, name, OP_INTEGER);
 
     if (json && json->integer < 0) {
         ovsdb_parser_raise_error(p, "'%s' is negative", name);
@@ -36,7 +28,21 @@ counter(struct ovsdb_parser *p, const char *name)
     return json ? json->integer : 0;
 }
 
-/* Names of hosts, cojobs, jobs: docs/interfaces.md, "Names and places". */
+/* Returns -1 if there is no member 'name'. */
+static int64_t
+optional_count(struct ovsdb_parser *p, const char *name)
+{
+    const struct json *json = ovsdb_parser_member(p, name,
+                                                  OP_INTEGER | OP_OPTIONAL);
+
+    if (json && json->integer < 0) {
+        ovsdb_parser_raise_error(p, "'%s' is negative", name);
+        return -1;
+    }
+    return json ? json->integer : -1;
+}
+
+/* Names of hosts, cojobs, jobs and metrics: docs/interfaces.md. */
 static bool
 is_name(const char *s, size_t n)
 {
@@ -55,9 +61,10 @@ is_job_name(const char *s)
            && is_name(slash + 1, strlen(slash + 1));
 }
 
-/* Ends 'p' without a complaint about members that nobody asked for. */
+/* Returns the first error of 'p', or NULL.  Ignores unknown members: agents
+ * are updated before controllers. */
 static char *
-finish(struct ovsdb_parser *p)
+finish_parser(struct ovsdb_parser *p)
 {
     struct ovsdb_error *error = ovsdb_parser_destroy(p);
 
@@ -67,7 +74,8 @@ finish(struct ovsdb_parser *p)
 static double
 optional_real(struct ovsdb_parser *p, const char *name, double max)
 {
-    const struct json *json = member(p, name, OP_NUMBER | OP_OPTIONAL);
+    const struct json *json = ovsdb_parser_member(p, name,
+                                                  OP_NUMBER | OP_OPTIONAL);
     double x = (!json ? 0 : json->type == JSON_REAL ? json->real
                 : json->integer);
 
@@ -89,30 +97,22 @@ parse_bursts(struct ovsdb_parser *p, struct telemetry_job *job)
 static char *
 parse_job(const struct json *json, struct telemetry_job *job)
 {
-    const struct json *name, *iteration, *counted, *metric, *value;
+    const struct json *name, *metric, *value;
     struct ovsdb_parser p;
 
     ovsdb_parser_init(&p, json, "job");
-    name = member(&p, "job", OP_STRING);
-    job->tx_bytes = counter(&p, "tx_bytes");
-    job->rx_bytes = counter(&p, "rx_bytes");
+    name = ovsdb_parser_member(&p, "job", OP_STRING);
+    job->tx_bytes = required_count(&p, "tx_bytes");
+    job->rx_bytes = required_count(&p, "rx_bytes");
     parse_bursts(&p, job);
-    iteration = member(&p, "iteration", OP_INTEGER | OP_OPTIONAL);
-    job->iteration = iteration ? iteration->integer : -1;
-    if (iteration && iteration->integer < 0) {
-        ovsdb_parser_raise_error(&p, "'iteration' is negative");
-    }
-    counted = member(&p, "counted", OP_INTEGER | OP_OPTIONAL);
-    job->counted = counted ? counted->integer : -1;
-    if (counted && counted->integer < 0) {
-        ovsdb_parser_raise_error(&p, "'counted' is negative");
-    }
-    metric = member(&p, "metric", OP_STRING | OP_OPTIONAL);
-    value = member(&p, "value", OP_NUMBER | OP_OPTIONAL);
+    job->iteration = optional_count(&p, "iteration");
+    job->estimated = optional_count(&p, "counted");
+    metric = ovsdb_parser_member(&p, "metric", OP_STRING | OP_OPTIONAL);
+    value = ovsdb_parser_member(&p, "value", OP_NUMBER | OP_OPTIONAL);
     if (metric && !is_name(json_string(metric),
                            strlen(json_string(metric)))) {
         ovsdb_parser_raise_error(&p, "'metric' is not a name");
-    } else if (metric && value && iteration) {
+    } else if (metric && value && job->iteration >= 0) {
         job->metric = xstrdup(json_string(metric));
         job->value = (value->type == JSON_REAL ? value->real
                       : value->integer);
@@ -122,7 +122,7 @@ parse_job(const struct json *json, struct telemetry_job *job)
     } else if (name) {
         job->name = xstrdup(json_string(name));
     }
-    return finish(&p);
+    return finish_parser(&p);
 }
 
 static char *
@@ -159,7 +159,7 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
         char *error;
 
         ovsdb_parser_init(&p, node->data, "port");
-        capacity = member(&p, "capacity_bps", OP_INTEGER);
+        capacity = ovsdb_parser_member(&p, "capacity_bps", OP_INTEGER);
         if (!is_name(node->name, strlen(node->name))) {
             ovsdb_parser_raise_error(&p, "a port's name is not a name");
         } else if (capacity && (capacity->integer < 1000
@@ -169,7 +169,7 @@ parse_ports(const struct json *ports, struct telemetry_report *r)
         } else if (capacity) {
             simap_put(&r->ports, node->name, capacity->integer / 1000);
         }
-        error = finish(&p);
+        error = finish_parser(&p);
         if (error) {
             return error;
         }
@@ -181,25 +181,22 @@ static char *
 parse_top(const struct json *json, struct telemetry_report *r)
 {
     const struct json *version, *host, *state, *bypass, *ports, *jobs;
-    const struct json *queued, *shim;
+    const struct json *shim;
     struct ovsdb_parser p;
     char *error;
 
     ovsdb_parser_init(&p, json, "telemetry");
-    version = member(&p, "version", OP_INTEGER);
-    host = member(&p, "host", OP_STRING);
-    state = member(&p, "state", OP_STRING);
-    r->applied = counter(&p, "applied");
-    r->ip_bytes = counter(&p, "ip_bytes");
-    r->default_bytes = counter(&p, "default_bytes");
-    bypass = member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
-    queued = member(&p, "queued_bytes", OP_INTEGER | OP_OPTIONAL);
-    shim = member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
-    ports = member(&p, "ports", OP_OBJECT);
-    jobs = member(&p, "jobs", OP_ARRAY);
-    if (queued && queued->integer < 0) {
-        ovsdb_parser_raise_error(&p, "'queued_bytes' is negative");
-    }
+    version = ovsdb_parser_member(&p, "version", OP_INTEGER);
+    host = ovsdb_parser_member(&p, "host", OP_STRING);
+    state = ovsdb_parser_member(&p, "state", OP_STRING);
+    r->applied = required_count(&p, "applied");
+    r->ip_bytes = required_count(&p, "ip_bytes");
+    r->default_bytes = required_count(&p, "default_bytes");
+    bypass = ovsdb_parser_member(&p, "bypass", OP_BOOLEAN | OP_OPTIONAL);
+    r->queued_bytes = optional_count(&p, "queued_bytes");
+    shim = ovsdb_parser_member(&p, "shim", OP_OBJECT | OP_OPTIONAL);
+    ports = ovsdb_parser_member(&p, "ports", OP_OBJECT);
+    jobs = ovsdb_parser_member(&p, "jobs", OP_ARRAY);
     if (version && version->integer != 1) {
         ovsdb_parser_raise_error(&p, "'version' is not 1");
     }
@@ -210,14 +207,13 @@ parse_top(const struct json *json, struct telemetry_report *r)
         && strcmp(json_string(state), "fair")) {
         ovsdb_parser_raise_error(&p, "'state' is not ordered or fair");
     }
-    error = finish(&p);
+    error = finish_parser(&p);
     if (error) {
         return error;
     }
 
     r->host = xstrdup(json_string(host));
     r->state = xstrdup(json_string(state));
-    r->queued_bytes = queued ? queued->integer : -1;
     r->bypass = bypass && json_boolean(bypass);
     error = shim_counters_from_json(shim, &r->shim);
     error = error ? error : parse_ports(ports, r);

@@ -3,21 +3,12 @@
 #ifndef TELEMETRY_REPORT_H
 #define TELEMETRY_REPORT_H 1
 
-/* One telemetry message of an agent, checked.
- *
- *
- * Motivation
- * ==========
+/* One telemetry message of an agent, parsed and checked.
  *
  * A message comes from another machine, where a tenant may have become root.
- * All that it says is checked here, once, and the rest of the controller
- * works with plain numbers.  docs/interfaces.md has the format.
- *
- *
- * Ownership and thread-safety
- * ===========================
- *
- * A report owns its strings. */
+ * All of it is checked here, once, and the rest of the controller works with
+ * plain numbers.  docs/interfaces.md describes the format.  A report owns its
+ * strings. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,25 +23,25 @@ struct json;
 
 struct telemetry_job {
     char *name;                 /* "COJOB/JOB". */
-    uint64_t tx_bytes, rx_bytes;        /* Since the agent began. */
-    double period;              /* Seconds from burst to burst, 0: unknown, */
-    uint64_t burst_bytes;
-    double duty;                /* and the share of that that one lasts. */
-    int64_t iteration;          /* -1 if the job never told. */
-    int64_t counted;            /* Iterations that the host counted in its
-                                 * traffic, -1 if it could not. */
-    char *metric;               /* A name, NULL if there is no 'value'. */
+    uint64_t tx_bytes, rx_bytes;        /* Since the agent started. */
+    double period;              /* Seconds between two bursts, 0 if unknown. */
+    uint64_t burst_bytes;       /* Of one burst, 0 if unknown. */
+    double duty;                /* Duration of a burst by the period. */
+    int64_t iteration;          /* Reported by the job, -1 if none. */
+    int64_t estimated;          /* Counted in the traffic, -1 if unknown. */
+    char *metric;               /* Name, NULL if there is no 'value'. */
     double value;               /* Finite. */
 };
 
 struct telemetry_report {
     char *host;
     char *state;                /* "ordered" or "fair". */
-    bool bypass;                /* The kernel forwards, without order. */
-    int64_t applied;            /* Version of the order in force. */
+    bool bypass;                /* The kernel forwards instead of the shim. */
+    int64_t applied;            /* Version of the order that is applied. */
     struct simap ports;         /* Port name -> kbit/s. */
-    uint64_t ip_bytes, default_bytes;
-    int64_t queued_bytes;       /* That wait in its shim, -1: not told. */
+    uint64_t ip_bytes;          /* IP bytes sent since the agent started. */
+    uint64_t default_bytes;     /* Part of 'ip_bytes' of no job. */
+    int64_t queued_bytes;       /* Queued in the shim, -1 if unknown. */
     struct shim_counters shim;
     struct telemetry_job *jobs;
     size_t n_jobs;

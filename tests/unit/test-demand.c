@@ -102,7 +102,7 @@ learn(struct fixture *f, const char *host, uint64_t tx, uint64_t rx,
 {
     struct telemetry_job tj = {
         .name = CONST_CAST(char *, "asha/t0"), .tx_bytes = tx,
-        .rx_bytes = rx, .iteration = iteration, .counted = f->counted,
+        .rx_bytes = rx, .iteration = iteration, .estimated = f->counted,
     };
     struct telemetry_report r = {
         .host = CONST_CAST(char *, host),
@@ -120,7 +120,7 @@ static double
 demand(struct fixture *f, const char *host, enum direction dir)
 {
     int port = demand_port(cluster_get_host(f->c, host), dir);
-    int64_t left = demand_iterations_left(f->stage, f->job);
+    int64_t left = demand_remaining_iterations(f->stage, f->job);
     struct order_demand *demands;
     double seconds = 0;
     size_t n;
@@ -251,7 +251,7 @@ counts_for_a_job_that_does_not_tell(void **state)
     f->counted = 2;
     learn(f, "h0", 4000, 1000, -1, false);
     assert_int_equal(f->job->iteration, 2);
-    assert_true(f->job->counted);
+    assert_true(f->job->estimated);
     f->counted = 6;
     learn(f, "h0", 12000, 3000, -1, false);
     assert_float_equal(demand(f, "h0", DIR_TX), 94 * 2000 / 1e6, 1e-9);
@@ -267,14 +267,14 @@ counts_for_a_job_that_does_not_tell(void **state)
     /* Until the stage is said to have ended the job may not be there. */
     f->counted = 101;
     learn(f, "h0", 202000, 50500, -1, false);
-    assert_int_equal(demand_iterations_left(f->stage, f->job), 1);
+    assert_int_equal(demand_remaining_iterations(f->stage, f->job), 1);
 
     /* What the job tells is worth more. */
     learn(f, "h0", 202000, 50500, 99, false);
     assert_int_equal(f->job->iteration, 99);
-    assert_false(f->job->counted);
+    assert_false(f->job->estimated);
     learn(f, "h0", 204000, 51000, 100, false);
-    assert_int_equal(demand_iterations_left(f->stage, f->job), 0);
+    assert_int_equal(demand_remaining_iterations(f->stage, f->job), 0);
 }
 
 static void
@@ -471,35 +471,35 @@ host_is_late_after_some_time(void **state)
     struct host *host = cluster_get_host(f->c, "h0");
 
     host_set_wanted(host, 7);
-    assert_false(host_is_late(host));
+    assert_false(host_is_lagging(host));
     learn(f, "h0", 0, 0, 0, true);
-    assert_false(host_is_late(host));
-    msec_ahead += CLUSTER_LATE_MS + 100;
-    assert_true(host_is_late(host));
+    assert_false(host_is_lagging(host));
+    msec_ahead += CLUSTER_LAG_MS + 100;
+    assert_true(host_is_lagging(host));
     host_set_applied(host, 7);
-    assert_false(host_is_late(host));
+    assert_false(host_is_lagging(host));
 
     /* It follows orders that come faster than it tells. */
     for (int version = 8; version < 20; version++) {
         host_set_wanted(host, version);
-        msec_ahead += CLUSTER_LATE_MS / 4;
+        msec_ahead += CLUSTER_LAG_MS / 4;
         host_set_applied(host, version - 1);
-        assert_false(host_is_late(host));
+        assert_false(host_is_lagging(host));
     }
 
     /* It does not follow. */
     host_set_wanted(host, 20);
-    msec_ahead += CLUSTER_LATE_MS / 2;
-    assert_false(host_is_late(host));
+    msec_ahead += CLUSTER_LAG_MS / 2;
+    assert_false(host_is_lagging(host));
     host_set_wanted(host, 21);
     host_set_applied(host, 18);
-    msec_ahead += CLUSTER_LATE_MS / 2;
+    msec_ahead += CLUSTER_LAG_MS / 2;
     host_set_wanted(host, 22);
     host_set_applied(host, 18);
-    msec_ahead += CLUSTER_LATE_MS;
-    assert_true(host_is_late(host));
+    msec_ahead += CLUSTER_LAG_MS;
+    assert_true(host_is_lagging(host));
     host->connected = false;
-    assert_false(host_is_late(host));
+    assert_false(host_is_lagging(host));
     msec_ahead = 0;
 }
 

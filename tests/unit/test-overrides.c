@@ -283,7 +283,7 @@ rows_come_and_go(void **state)
     struct fixture *f = *state;
     struct override row = {
         .id = 7, .kind = OVERRIDE_PIN, .target = CONST_CAST(char *, "c"),
-        .who = CONST_CAST(char *, "max"), .reason = CONST_CAST(char *, ""),
+        .actor = CONST_CAST(char *, "max"), .reason = CONST_CAST(char *, ""),
         .at = 1,
     };
 
@@ -291,7 +291,7 @@ rows_come_and_go(void **state)
     overrides_put_row(&f->o, &row);
     overrides_end_rows(&f->o);
     assert_int_equal(add(f, OVERRIDE_PAUSE, "a", 0), 8);
-    assert_string_equal(overrides_find(&f->o, 7)->who, "max");
+    assert_string_equal(overrides_find(&f->o, 7)->actor, "max");
 
     /* A row is older than what was done here, and does not take it back. */
     assert_true(overrides_undo(&f->o, 7, 6000));
@@ -315,6 +315,17 @@ rows_come_and_go(void **state)
     assert_null(overrides_find(&f->o, 7));
 }
 
+static void
+old_overrides_are_deleted_except_the_largest_number(void **state OVS_UNUSED)
+{
+    const int64_t ended = 1000, old = ended + OVERRIDES_KEEP_MS + 1;
+
+    assert_true(override_is_expired(1, ended, 2, old));
+    assert_false(override_is_expired(1, ended, 2, old - 1));
+    assert_false(override_is_expired(2, ended, 2, old));
+    assert_false(override_is_expired(1, 0, 2, old));    /* In force. */
+}
+
 int
 main(void)
 {
@@ -328,6 +339,7 @@ main(void)
         TEST(the_closest_target_counts_and_the_last_word),
         TEST(what_cannot_be_is_refused),
         TEST(rows_come_and_go),
+        TEST(old_overrides_are_deleted_except_the_largest_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,9 +65,9 @@ reads_what_the_interface_says(void **state OVS_UNUSED)
     assert_int_equal(r->jobs[0].burst_bytes, 9000);
     assert_true(r->jobs[0].duty == 1);
     assert_true(r->jobs[1].period == 0);
-    assert_int_equal(r->jobs[0].counted, -1);
+    assert_int_equal(r->jobs[0].estimated, -1);
     assert_int_equal(r->jobs[1].iteration, -1);
-    assert_int_equal(r->jobs[1].counted, 3);
+    assert_int_equal(r->jobs[1].estimated, 3);
     assert_null(r->jobs[1].metric);
     telemetry_report_destroy(r);
 

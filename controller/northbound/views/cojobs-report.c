@@ -22,7 +22,7 @@ put_progress(struct json *json, const struct job *job)
 {
     if (job->iteration >= 0) {
         put_integer(json, "iteration", job->iteration);
-        json_object_put(json, "counted", json_boolean_create(job->counted));
+        json_object_put(json, "counted", json_boolean_create(job->estimated));
     }
     if (job->progress.metric) {
         json_object_put_string(json, "metric", job->progress.metric);

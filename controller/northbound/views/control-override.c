@@ -61,9 +61,9 @@ control_override(struct controller *ctl, enum override_kind kind,
                          "undo some", target, OVERRIDES_MAX);
     }
     how_long = for_how_long(for_ms);
-    intent_db_wish(ctl->intent, who, *target ? target : "cluster",
-                   override_names[kind], "%"PRId64", %s%s%s", id, how_long,
-                   *reason ? ": " : "", reason);
+    intent_db_operator_event(ctl->intent, who, *target ? target : "cluster",
+                             override_names[kind], "%"PRId64", %s%s%s", id,
+                             how_long, *reason ? ": " : "", reason);
     free(how_long);
     *json = override_to_json(overrides_find(&ctl->overrides, id));
     return NULL;
@@ -89,9 +89,10 @@ control_undo(struct controller *ctl, int64_t id, const char *who,
         return xasprintf("%"PRId64": is not in force any more, one that is "
                          "is allowed", ov->id);
     }
-    intent_db_wish(ctl->intent, who, *ov->target ? ov->target : "cluster",
-                   "undo", "%s %"PRId64" by %s", override_names[ov->kind],
-                   ov->id, ov->who);
+    intent_db_operator_event(ctl->intent, who,
+                             *ov->target ? ov->target : "cluster", "undo",
+                             "%s %"PRId64" by %s", override_names[ov->kind],
+                             ov->id, ov->actor);
     *json = override_to_json(ov);
     return NULL;
 }

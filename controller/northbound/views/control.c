@@ -182,7 +182,7 @@ put_progress(const struct controller *ctl, const char *name,
 
     if (job && job->iteration >= 0) {
         put_integer(json, "iteration", job->iteration);
-        json_object_put(json, "counted", json_boolean_create(job->counted));
+        json_object_put(json, "counted", json_boolean_create(job->estimated));
     }
 }
 

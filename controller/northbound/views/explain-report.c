@@ -177,7 +177,7 @@ explain_override(struct explanation *e, const struct override *ov)
         strftime(until, sizeof until, "%F %T", &tm);
     }
     add_sentence(e, "it is %s by %s until %s%s%s (override %"PRId64"): %s",
-                 override_texts[ov->kind].state, ov->who, until,
+                 override_texts[ov->kind].state, ov->actor, until,
                  *ov->reason ? ": " : "", ov->reason, ov->id,
                  override_texts[ov->kind].effect);
 }
@@ -208,7 +208,7 @@ find_slowest(const struct job *job, const char **hostp)
 
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
-        int64_t at = MAX(t->progress.iteration, t->counted);
+        int64_t at = MAX(t->progress.iteration, t->estimated);
 
         if (at >= 0 && at < least) {
             least = at;

@@ -63,7 +63,7 @@ summarize_host(struct hosts_summary *s, const struct host *host)
     if (host->bypass) {
         add_name(&s->bypass, &s->n_bypass, host->name);
     }
-    if (host_is_late(host)) {
+    if (host_is_lagging(host)) {
         add_name(&s->late, &s->n_late, host->name);
     }
 }

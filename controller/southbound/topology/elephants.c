@@ -45,7 +45,7 @@ ordered_jobs(const struct cluster *c, size_t *np)
 
         if (job->live && job->level >= 0 && job->stage
             && stage_is_running(job->stage)
-            && demand_iterations_left(job->stage, job) > 0) {
+            && demand_remaining_iterations(job->stage, job) > 0) {
             jobs[n++] = job;
         }
     }
@@ -58,7 +58,7 @@ static size_t
 collect_ends(const struct job *job, const struct topology *t,
              struct end *ends)
 {
-    int64_t left = demand_iterations_left(job->stage, job);
+    int64_t left = demand_remaining_iterations(job->stage, job);
     const struct shash_node *node;
     size_t n = 0;
 

@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "controller/intent/intent-tidy.h"
+#include "controller/intent/intent-gc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "controller/model/cluster.h"
 #include "controller/intent/intent-db.h"
 #include "wire/intent-idl.h"
-#include "controller/model/silence.h"
+#include "controller/model/inactive.h"
 #include "util.h"
 
 struct ended {
@@ -60,7 +60,7 @@ remove_ended(const struct ovsdb_idl *idl, int64_t now)
         qsort(ended, n, sizeof *ended, compare_ends);
     }
     for (size_t i = 0; i < n; i++) {
-        if (i >= INTENT_TIDY_MAX || now > ended[i].at + INTENT_TIDY_MS) {
+        if (i >= INTENT_GC_MAX || now > ended[i].at + INTENT_GC_MS) {
             intentrec_cojob_delete(ended[i].row);
         }
     }
@@ -85,7 +85,7 @@ find_stage(const struct cluster *c, const struct intentrec_cojob *cojob_row,
 }
 
 static void
-end_silent(struct intent_db *idb, const struct cluster *c,
+end_inactive(struct intent_db *idb, const struct cluster *c,
            const struct intentrec_cojob *cojob, int64_t now)
 {
     for (size_t i = 0; i < cojob->n_stages; i++) {
@@ -96,14 +96,14 @@ end_silent(struct intent_db *idb, const struct cluster *c,
             continue;
         }
         stage = find_stage(c, cojob, row);
-        if (stage && stage->silent) {
+        if (stage && stage->inactive) {
             char *name = xasprintf("%s/%d", stage->cojob_name, stage->rung);
 
             intentrec_stage_set_state(row, "done");
             intentrec_stage_set_ended(row, now);
             intent_db_event(idb, DECISION_STAGE, name, "stage-silent",
                             "none of its %"PRIuSIZE" jobs has had a process "
-                            "for %d s", stage->n_jobs, SILENCE_MS / 1000);
+                            "for %d s", stage->n_jobs, INACTIVE_MS / 1000);
             free(name);
         }
     }
@@ -122,11 +122,11 @@ end_cojob(struct intent_db *idb, const struct intentrec_cojob *row,
     intentrec_cojob_set_state(row, "done");
     intent_db_event(idb, DECISION_STAGE, row->name, "cojob-silent",
                     "neither a stage nor a process for %d s",
-                    SILENCE_COJOB_MS / 1000);
+                    INACTIVE_COJOB_MS / 1000);
 }
 
 void
-intent_tidy(struct intent_db *idb, const struct ovsdb_idl *idl,
+intent_gc(struct intent_db *idb, const struct ovsdb_idl *idl,
             const struct cluster *c, int64_t now)
 {
     const struct intentrec_cojob *row;
@@ -135,8 +135,8 @@ intent_tidy(struct intent_db *idb, const struct ovsdb_idl *idl,
         const struct cojob *cojob = shash_find_data(&c->cojobs, row->name);
 
         if (!strcmp(row->state, "running")) {
-            end_silent(idb, c, row, now);
-            if (cojob && cojob->silent) {
+            end_inactive(idb, c, row, now);
+            if (cojob && cojob->inactive) {
                 end_cojob(idb, row, now);
             }
         }

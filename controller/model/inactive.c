@@ -2,18 +2,20 @@
 
 #include <config.h>
 
-#include "controller/model/silence.h"
+#include "controller/model/inactive.h"
 
 #include <stdlib.h>
 
 #include "controller/model/cluster.h"
 #include "util.h"
 
-/* A host that has not named a job for so long does not. */
-#define NAMED_MS 5000
+/* A process counts as running for this time after its last report. */
+#define REPORTED_MS 5000
 
+/* Returns true unless all hosts of the job are connected and none has reported
+ * the job recently. */
 static bool
-may_work(const struct job *job, int64_t now)
+may_be_running(const struct job *job, int64_t now)
 {
     const struct shash_node *node;
 
@@ -23,7 +25,7 @@ may_work(const struct job *job, int64_t now)
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
 
-        if (!t->host->connected || now < t->at + NAMED_MS) {
+        if (!t->host->connected || now < t->at + REPORTED_MS) {
             return true;
         }
     }
@@ -31,10 +33,10 @@ may_work(const struct job *job, int64_t now)
 }
 
 static bool
-stage_may_be_worked_on(const struct stage *stage, int64_t now)
+stage_may_be_active(const struct stage *stage, int64_t now)
 {
     for (size_t i = 0; i < stage->n_jobs; i++) {
-        if (may_work(stage->jobs[i], now)) {
+        if (may_be_running(stage->jobs[i], now)) {
             return true;
         }
     }
@@ -42,7 +44,7 @@ stage_may_be_worked_on(const struct stage *stage, int64_t now)
 }
 
 static bool
-cojob_may_be_worked_on(const struct cojob *cojob, int64_t now)
+cojob_may_be_active(const struct cojob *cojob, int64_t now)
 {
     const struct shash_node *node;
     const struct stage *stage;
@@ -53,7 +55,7 @@ cojob_may_be_worked_on(const struct cojob *cojob, int64_t now)
         }
     }
     SHASH_FOR_EACH (node, &cojob->jobs) {
-        if (may_work(node->data, now)) {
+        if (may_be_running(node->data, now)) {
             return true;
         }
     }
@@ -61,23 +63,23 @@ cojob_may_be_worked_on(const struct cojob *cojob, int64_t now)
 }
 
 static void
-look_at_cojobs(struct cluster *c, int64_t now)
+check_cojobs(struct cluster *c, int64_t now)
 {
     const struct shash_node *node;
 
     SHASH_FOR_EACH (node, &c->cojobs) {
         struct cojob *cojob = node->data;
 
-        if (!cojob->worked_on || !cojob->running
-            || cojob_may_be_worked_on(cojob, now)) {
-            cojob->worked_on = now;
+        if (!cojob->last_active || !cojob->running
+            || cojob_may_be_active(cojob, now)) {
+            cojob->last_active = now;
         }
-        cojob->silent = now >= cojob->worked_on + SILENCE_COJOB_MS;
+        cojob->inactive = now >= cojob->last_active + INACTIVE_COJOB_MS;
     }
 }
 
 void
-silence_run(struct cluster *c, int64_t now)
+inactive_run(struct cluster *c, int64_t now)
 {
     struct stage **stages;
     size_t n;
@@ -86,11 +88,11 @@ silence_run(struct cluster *c, int64_t now)
     for (size_t i = 0; i < n; i++) {
         struct stage *stage = stages[i];
 
-        if (!stage->worked_on || stage_may_be_worked_on(stage, now)) {
-            stage->worked_on = now;
+        if (!stage->last_active || stage_may_be_active(stage, now)) {
+            stage->last_active = now;
         }
-        stage->silent = now >= stage->worked_on + SILENCE_MS;
+        stage->inactive = now >= stage->last_active + INACTIVE_MS;
     }
     free(stages);
-    look_at_cojobs(c, now);
+    check_cojobs(c, now);
 }

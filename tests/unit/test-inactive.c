@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "controller/model/cluster.h"
-#include "controller/model/silence.h"
+#include "controller/model/inactive.h"
 #include "util.h"
 
 #define BEGAN INT64_C(1790000000000)
@@ -63,9 +63,9 @@ static bool
 is_silent_after(struct fixture *f, int64_t from, int64_t ms)
 {
     for (int64_t now = from; now <= from + ms; now += 1000) {
-        silence_run(f->c, now);
+        inactive_run(f->c, now);
     }
-    return f->stage->silent;
+    return f->stage->inactive;
 }
 
 static void
@@ -84,8 +84,8 @@ one_job_with_a_process_is_enough(void **state)
 
     for (int64_t now = BEGAN; now < BEGAN + 200000; now += 1000) {
         f->y->at = now - 200;
-        silence_run(f->c, now);
-        assert_false(f->stage->silent);
+        inactive_run(f->c, now);
+        assert_false(f->stage->inactive);
     }
     assert_false(is_silent_after(f, BEGAN + 200000, 60000));
     assert_true(is_silent_after(f, BEGAN + 260000, 10000));
@@ -123,12 +123,12 @@ a_search_without_stages_or_processes_is_silent(void **state)
     struct cojob *cojob = f->stage->cojob;
 
     assert_true(is_silent_after(f, BEGAN, 700000));
-    assert_false(cojob->silent);
+    assert_false(cojob->inactive);
     f->stage->ended = BEGAN + 700000;
     assert_true(is_silent_after(f, BEGAN + 701000, 590000));
-    assert_false(cojob->silent);
+    assert_false(cojob->inactive);
     is_silent_after(f, BEGAN + 1291000, 20000);
-    assert_true(cojob->silent);
+    assert_true(cojob->inactive);
 }
 
 /* Between two stages a process is enough. */
@@ -141,8 +141,8 @@ a_search_between_stages_is_not(void **state)
     f->stage->ended = BEGAN;
     for (int64_t now = BEGAN; now < BEGAN + 2000000; now += 1000) {
         f->y->at = now - 200;
-        silence_run(f->c, now);
-        assert_false(cojob->silent);
+        inactive_run(f->c, now);
+        assert_false(cojob->inactive);
     }
 }
 
@@ -159,5 +159,5 @@ main(void)
         TEST(a_search_between_stages_is_not),
     };
 
-    return cmocka_run_group_tests_name("silence", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("inactive", tests, NULL, NULL);
 }
