@@ -282,8 +282,8 @@ put_section(const struct report *r, FILE *stream, const char *class,
 {
     fprintf(stream, "<section class=\"%s\" aria-labelledby=\"%s-title\"%s>\n"
             "<h2 id=\"%s-title\">%s</h2>\n<div id=\"%s\"%s></div>\n"
-            "<p class=\"note\">%s</p>\n", class, id, put_numbers ? "" : " hidden",
-            id, title, id, *class ? " class=\"columns\"" : "", caption);
+            "<p class=\"note\">%s</p>\n", class, id,
+            put_numbers ? "" : " hidden", id, title, id, *class ? " class=\"columns\"" : "", caption);
     if (put_numbers) {
         fprintf(stream, "<details open><summary>As a table</summary>\n"
                 "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "

@@ -2,24 +2,66 @@
 
 /* stagecoach shim: what a shim of this host knows and sees. */
 
-#include "cli/edge/shim.h"
-
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/command.h"
+#include "shim/capture/pcapng.h"
 #include "shim/control/show.h"
+#include "wire/shim-client.h"
 
-static const struct command commands[] = {
-    { "stats", "[SOCKET]", "Print what the shim counts and knows.",
-      shim_stats },
-    { "capture", "--write FILE [OPTION...]",
-      "Write a job's frames to a pcapng file.", shim_capture },
-    { NULL, NULL, NULL, NULL },
+#define TIMEOUT_MS 2000
+#define NS_PER_S UINT64_C(1000000000)
+
+struct options {
+    char *socket;
+    const char *job;            /* NULL: all frames. */
+    const char *write;
+    uint64_t packets;           /* 0: as many as come. */
+    double seconds;             /* 0: until a signal. */
+    uint32_t snap;
 };
 
-char *
+struct capture {
+    struct shim_client *client;
+    struct pcapng *file;
+    uint64_t n, max;            /* Frames. */
+    uint32_t dropped;
+    uint64_t epoch;             /* Nanoseconds from CLOCK_MONOTONIC to the
+                                 * time since the epoch, at present. */
+};
+
+static volatile sig_atomic_t interrupted;
+
+static const char usage[] =
+"usage: stagecoach shim capture --write FILE [OPTION...]\n"
+"\n"
+"Writes frames that a shim of this host forwards to a pcapng file, with\n"
+"times in nanoseconds and directions: to the uplink as they leave, after\n"
+"they were marked and paced; to the host as they arrive.  Ends at the number\n"
+"of frames, after the time, or with SIGINT.\n"
+"\n"
+"  --write FILE      where to\n"
+"  --job COJOB/JOB   only frames of this job; default: all frames\n"
+"  --packets N       end after N frames\n"
+"  --seconds S       end after S seconds\n"
+"  --snap BYTES      keep only the beginning of each frame; default: 65535\n"
+"  --socket PATH     the shim's control socket; default: shim.sock in\n"
+"                    $STAGECOACH_RUNDIR or /run/stagecoach\n"
+"\n"
+"Exit status: 0 written, 1 not written or no such job, 2 usage, 3 no shim\n"
+"answers.\n";
+
+/* Returns the control socket of this host's shim, to be freed. */
+static char *
 shim_default_socket(void)
 {
     const char *rundir = getenv("STAGECOACH_RUNDIR");
@@ -32,7 +74,295 @@ shim_default_socket(void)
     return path;
 }
 
-int
+static int
+bad_usage(const char *what, const char *value)
+{
+    fprintf(stderr, "stagecoach shim capture: %s\"%s\", --help says more\n",
+            what, value);
+    return EXIT_USAGE;
+}
+
+static bool
+parse_number(const char *text, double min, double max, double *value)
+{
+    char *end;
+
+    *value = strtod(text, &end);
+    return end != text && !*end && *value >= min && *value <= max;
+}
+
+static int
+parse_option(int c, const char *value, struct options *o)
+{
+    double number;
+
+    switch (c) {
+    case 'w':
+        o->write = value;
+        return -1;
+    case 'j':
+        o->job = value;
+        return -1;
+    case 'k':
+        free(o->socket);
+        o->socket = strdup(value);
+        return -1;
+    case 'p':
+        if (!parse_number(value, 1, 1e15, &number)) {
+            return bad_usage("--packets: 1 to 1e15 are allowed, not ", value);
+        }
+        o->packets = number;
+        return -1;
+    case 's':
+        if (!parse_number(value, 0.001, 1e9, &number)) {
+            return bad_usage("--seconds: 0.001 to 1e9 are allowed, not ",
+                             value);
+        }
+        o->seconds = number;
+        return -1;
+    case 'n':
+        if (!parse_number(value, 1, SHIM_MAX_SNAP, &number)) {
+            return bad_usage("--snap: 1 to 65535 are allowed, not ", value);
+        }
+        o->snap = number;
+        return -1;
+    case 'h':
+        fputs(usage, stdout);
+        return EXIT_OK;
+    default:
+        return bad_usage("bad option ", value);
+    }
+}
+
+/* Reads options into '*o'.  Returns -1 to go on, or an exit status. */
+static int
+parse(int argc, char *argv[], struct options *o)
+{
+    static const struct option options[] = {
+        { "write", required_argument, NULL, 'w' },
+        { "job", required_argument, NULL, 'j' },
+        { "packets", required_argument, NULL, 'p' },
+        { "seconds", required_argument, NULL, 's' },
+        { "snap", required_argument, NULL, 'n' },
+        { "socket", required_argument, NULL, 'k' },
+        { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
+    };
+    int c, status = -1;
+
+    optind = 0;
+    opterr = 0;
+    while (status < 0
+           && (c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+        status = parse_option(c, c == '?' ? argv[optind - 1] : optarg, o);
+    }
+    if (status < 0 && optind < argc) {
+        return bad_usage("too much: ", argv[optind]);
+    }
+    if (status < 0 && !o->write) {
+        return bad_usage("needed: ", "--write FILE");
+    }
+    return status;
+}
+
+/* Finds the slot of 'job'.  Returns 0 or a positive errno, ENOENT if there is
+ * none. */
+static int
+find_slot(struct shim_client *client, const char *job, uint16_t *slot)
+{
+    const void *body;
+    size_t size;
+    int error = shim_client_transact(client, SHIM_SLOT_LIST, NULL, 0,
+                                     TIMEOUT_MS, &body, &size);
+
+    for (size_t at = 0; !error && at + sizeof(struct shim_slot) <= size;
+         at += sizeof(struct shim_slot)) {
+        struct shim_slot row;
+
+        memcpy(&row, (const char *) body + at, sizeof row);
+        if (!strncmp(row.name, job, sizeof row.name)) {
+            *slot = row.slot;
+            return 0;
+        }
+    }
+    return error ? error : ENOENT;
+}
+
+static uint64_t
+clock_ns(clockid_t clock)
+{
+    struct timespec ts;
+
+    clock_gettime(clock, &ts);
+    return ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+/* Writes the records of an event.  Returns 0, or EPROTO if it is none. */
+static int
+write_frames(struct capture *c, const uint8_t *body, size_t size)
+{
+    c->epoch = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+    while (size && (!c->max || c->n < c->max)) {
+        struct shim_captured record;
+
+        if (size < sizeof record) {
+            return EPROTO;
+        }
+        memcpy(&record, body, sizeof record);
+        if (record.size > size || record.size < sizeof record
+            || record.captured > record.size - sizeof record) {
+            return EPROTO;
+        }
+        pcapng_write(c->file, &(struct pcapng_packet) {
+            .time = record.time + c->epoch,
+            .to_host = record.to_host,
+            .data = body + sizeof record,
+            .captured = record.captured,
+            .length = record.length,
+        });
+        c->n++;
+        c->dropped = record.dropped;
+        body += record.size;
+        size -= record.size;
+    }
+    return 0;
+}
+
+/* Receives what there is.  Returns 0 or a positive errno. */
+static int
+receive(struct capture *c)
+{
+    const struct shim_msg *msg;
+    const void *body;
+    int error;
+
+    shim_client_run(c->client);
+    while (!(error = shim_client_receive(c->client, &msg, &body))) {
+        if (msg->type == SHIM_CAPTURE && msg->status) {
+            return msg->status;
+        }
+        if (msg->type == SHIM_CAPTURED) {
+            error = write_frames(c, body, msg->length - sizeof *msg);
+            if (error) {
+                return error;
+            }
+        }
+    }
+    return error == EAGAIN ? 0 : error;
+}
+
+/* Captures until it is enough.  Returns 0 or a positive errno. */
+static int
+capture(struct capture *c, double seconds)
+{
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    uint64_t end = seconds > 0 ? now + seconds * NS_PER_S : UINT64_MAX;
+    int error = 0;
+
+    while (!error && !interrupted && now < end
+           && (!c->max || c->n < c->max)) {
+        struct pollfd pfd = {
+            .fd = shim_client_fd(c->client),
+            .events = POLLIN,
+        };
+        uint64_t wait = (end - now) / 1000000 + 1;
+
+        poll(&pfd, 1, wait < 200 ? wait : 200);
+        error = receive(c);
+        now = clock_ns(CLOCK_MONOTONIC);
+    }
+    return error;
+}
+
+static void
+interrupt(int signal_number)
+{
+    (void) signal_number;
+    interrupted = 1;
+}
+
+/* Says what went wrong with 'place' and returns the exit status for it. */
+static int
+refuse(const char *place, int error)
+{
+    if (error == ENOENT) {
+        fprintf(stderr, "%s: the shim has no such job, \"stagecoach shim "
+                "stats\" lists them\n", place);
+        return EXIT_NO;
+    }
+    fprintf(stderr, "%s: %s (%s)\n", place, error == EBUSY
+            ? "somebody else captures there"
+            : "no shim answers there", strerror(error));
+    return EXIT_UNREACHABLE;
+}
+
+static int
+run(const struct options *o, struct capture *c)
+{
+    struct shim_capture what = { .all = !o->job, .snap = o->snap };
+    char *message;
+    int error, status;
+
+    error = shim_client_open(o->socket, &c->client);
+    if (!error && o->job) {
+        error = find_slot(c->client, o->job, &what.slot);
+    }
+    if (!error) {
+        error = shim_client_transact(c->client, SHIM_CAPTURE, &what,
+                                     sizeof what, TIMEOUT_MS, NULL, NULL);
+    }
+    if (error) {
+        return refuse(error == ENOENT && o->job && c->client ? o->job
+                      : o->socket, error == ENOENT && !c->client
+                      ? ECONNREFUSED : error);
+    }
+    message = pcapng_create(o->write, o->job ? o->job : "all jobs",
+                            &c->file);
+    if (!message) {
+        error = capture(c, o->seconds);
+        message = pcapng_finish(c->file, c->dropped);
+    }
+    status = error ? refuse(o->socket, error) : EXIT_OK;
+    if (message) {
+        fprintf(stderr, "%s\n", message);
+        free(message);
+        return EXIT_NO;
+    }
+    fprintf(stderr, "%"PRIu64" frames, %"PRIu32" missed\n", c->n, c->dropped);
+    return status;
+}
+
+static int
+shim_capture(int argc, char *argv[])
+{
+    struct options o = { .socket = shim_default_socket(),
+                         .snap = SHIM_MAX_SNAP };
+    struct sigaction action = { .sa_handler = interrupt };
+    struct capture c = { .client = NULL };
+    int status = parse(argc, argv, &o);
+
+    if (status < 0) {
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+        c.max = o.packets;
+        status = run(&o, &c);
+        shim_client_close(c.client);
+    }
+    free(o.socket);
+    return status;
+}
+
+static int shim_stats(int argc, char *argv[]);
+
+static const struct command commands[] = {
+    { "stats", "[SOCKET]", "Print what the shim counts and knows.",
+      shim_stats },
+    { "capture", "--write FILE [OPTION...]",
+      "Write a job's frames to a pcapng file.", shim_capture },
+    { NULL, NULL, NULL, NULL },
+};
+
+static int
 shim_stats(int argc, char *argv[])
 {
     char *path, *error;

@@ -1,25 +1,413 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <config.h>
-
 /* stagecoach lab: its commands, and the one that compares policies. */
 
+#include <config.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/lab/lab-options.h"
-#include "cli/lab/lab-up.h"
-#include "reporting/report.h"
+#include "cli/data-file.h"
+#include "cli/simulate/policy-open.h"
+#include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/cluster.h"
-#include "lab/cluster/interrupt.h"
+#include "lab/cluster/console.h"
 #include "lab/cluster/plan.h"
+#include "lab/cluster/spawn.h"
 #include "lab/run/policy-run.h"
-#include "lab/cluster/say.h"
-#include "scenario/scenario.h"
+#include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
+#include "policies/policy.h"
+#include "reporting/report.h"
+#include "scenario/scenario.h"
+#include "svec.h"
 #include "util.h"
+
+struct lab_options {
+    const char *name;
+    const char *rundir;         /* NULL for the default. */
+    const char *out;            /* Directory of the report. */
+    const char *bin_dir;        /* NULL for the default. */
+    bool keep;
+    bool json;
+    bool ha;
+    struct svec policies;       /* Instead of the scenario's, if any. */
+    char **args;                /* Not options, null-terminated. */
+};
+
+/* A policy of the scenario or the command line, and its file. */
+struct lab_policy {
+    char *name;
+    char *file;
+};
+
+struct lab_setting {
+    struct scenario *scenario;
+    struct plan *plan;
+    struct lab_policy *policies;        /* That are to run, in this order. */
+    size_t n_policies;
+};
+
+static char *
+lab_options_parse(int argc, char *argv[], struct lab_options *o)
+{
+    static const struct option long_options[] = {
+        { "policy", required_argument, NULL, 'p' },
+        { "out", required_argument, NULL, 'o' },
+        { "keep", no_argument, NULL, 'k' },
+        { "format", required_argument, NULL, 'f' },
+        { "name", required_argument, NULL, 'n' },
+        { "rundir", required_argument, NULL, 'r' },
+        { "ha", no_argument, NULL, 'a' },
+        { "bin", required_argument, NULL, 'b' },
+        { NULL, 0, NULL, 0 },
+    };
+    int c;
+
+    *o = (struct lab_options) { .name = "lab", .out = "report" };
+    svec_init(&o->policies);
+    optind = 0;
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+        switch (c) {
+        case 'p': svec_add(&o->policies, optarg); break;
+        case 'o': o->out = optarg; break;
+        case 'k': o->keep = true; break;
+        case 'a': o->ha = true; break;
+        case 'n': o->name = optarg; break;
+        case 'r': o->rundir = optarg; break;
+        case 'b': o->bin_dir = optarg; break;
+        case 'f':
+            o->json = !strcmp(optarg, "json");
+            if (!o->json && strcmp(optarg, "table")) {
+                return xasprintf("--format: \"%s\" is not one of \"table\", "
+                                 "\"json\"", optarg);
+            }
+            break;
+        case ':':
+            return xasprintf("%s: needs a value", argv[optind - 1]);
+        default:
+            return xasprintf("%s: not an option, \"stagecoach lab --help\" "
+                             "lists them", argv[optind - 1]);
+        }
+    }
+    o->args = argv + optind;
+    return NULL;
+}
+
+static void
+lab_options_uninit(struct lab_options *o)
+{
+    svec_destroy(&o->policies);
+}
+
+/* Reads the policy 'name'.  'where' begins the message about a wrong name. */
+static char *
+choose_policy(const char *where, const char *name, struct lab_policy *chosen)
+{
+    char *error = policy_find(name, &chosen->file);
+    struct policy *policy;
+
+    if (error) {
+        char *message = xasprintf("%s: %s", where, error);
+
+        free(error);
+        return message;
+    }
+    error = policy_from_file(chosen->file, &policy);
+    if (!error) {
+        chosen->name = xstrdup(policy->name);
+        policy_destroy(policy);
+    }
+    return error;
+}
+
+static char *
+choose_policies(const struct lab_options *o, const char *file,
+                struct lab_setting *setting)
+{
+    const struct scenario *s = setting->scenario;
+    size_t n = o->policies.n ? o->policies.n : s->n_policies;
+    char *error = NULL;
+
+    setting->policies = xcalloc(n, sizeof *setting->policies);
+    setting->n_policies = n;
+    for (size_t i = 0; !error && i < n; i++) {
+        char *where = o->policies.n ? xstrdup("--policy")
+                      : xasprintf("%s: /policies/%"PRIuSIZE, file, i);
+
+        error = choose_policy(where, o->policies.n ? o->policies.names[i]
+                              : s->policies[i], &setting->policies[i]);
+        free(where);
+    }
+    return error;
+}
+
+static char *
+need_root(void)
+{
+    /* The tools are not always in the path of whom became root by su. */
+    char *path = xasprintf("%s:/usr/sbin:/sbin",
+                           getenv("PATH") ? getenv("PATH") : "/usr/bin");
+
+    setenv("PATH", path, 1);
+    free(path);
+    return geteuid() ? xstrdup("stagecoach lab: only root can make network "
+                               "namespaces") : NULL;
+}
+
+static char *
+lab_plan_create(const struct lab_options *o, struct plan **planp)
+{
+    char *rundir = o->rundir ? xasprintf("%s/lab-%s", o->rundir, o->name)
+                             : NULL;
+    char *error = plan_create(o->name, rundir, o->bin_dir, planp);
+
+    free(rundir);
+    return error ? error : need_root();
+}
+
+static char *
+lab_setting_init(struct lab_setting *setting, const struct lab_options *o,
+                 const char *file)
+{
+    char *error;
+
+    *setting = (struct lab_setting) { .scenario = NULL };
+    error = scenario_from_file(file, &setting->scenario);
+    error = error ? error : choose_policies(o, file, setting);
+    error = error ? error : lab_plan_create(o, &setting->plan);
+    if (!error) {
+        plan_set_scenario(setting->plan, setting->scenario);
+        setting->plan->ha = o->ha;
+    }
+    return error;
+}
+
+static void
+lab_setting_uninit(struct lab_setting *setting)
+{
+    for (size_t i = 0; i < setting->n_policies; i++) {
+        free(setting->policies[i].name);
+        free(setting->policies[i].file);
+    }
+    free(setting->policies);
+    plan_destroy(setting->plan);
+    scenario_destroy(setting->scenario);
+}
+
+static int
+lab_fail(char *error)
+{
+    say_status_end();
+    fprintf(stderr, "%s\n", error);
+    free(error);
+    return interrupt_signal() ? 128 + interrupt_signal() : EXIT_NO;
+}
+
+/* How long "lab down" waits for the lab to be gone, and "lab up" for it to be
+ * there. */
+#define UP_DOWN_MS 60000
+
+/* The background half of "lab up": tells 'ready_fd' that the cluster is up by
+ * a zero byte, or else why not, and then looks after it. */
+static void OVS_NO_RETURN
+keep_up(const struct plan *plan, const char *policy_file, int ready_fd)
+{
+    struct cluster *cluster;
+    char *error;
+
+    setsid();
+    interrupt_init();
+    error = cluster_lock(plan, &cluster);
+    if (!error) {
+        error = cluster_up(cluster, policy_file);
+    }
+    if (!error) {
+        char *log = plan_log(plan, "lab");
+        int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+        ignore(write(ready_fd, "", 1));
+        dup2(null, STDIN_FILENO);
+        dup2(fd < 0 ? null : fd, STDOUT_FILENO);
+        dup2(fd < 0 ? null : fd, STDERR_FILENO);
+        free(log);
+    } else {
+        ignore(write(ready_fd, error, strlen(error)));
+    }
+    close(ready_fd);
+    while (!error && !interrupt_signal()) {
+        error = cluster_run(cluster);
+        cluster_wait(cluster);
+        interrupt_wait();
+        poll_block();
+    }
+    if (cluster) {
+        free(cluster_down(cluster));
+        cluster_unlock(cluster);
+    }
+    free(error);
+    exit(EXIT_OK);
+}
+
+static int
+lab_up_wait(int fd)
+{
+    char text[4096];
+    size_t used = 0;
+    ssize_t n;
+
+    while (used < sizeof text - 1
+           && (n = read(fd, text + used, sizeof text - 1 - used)) > 0) {
+        used += n;
+        if (!text[0]) {
+            return EXIT_OK;
+        }
+    }
+    text[used] = '\0';
+    fprintf(stderr, "%s\n", used ? text : "lab: ended before it was up");
+    return EXIT_NO;
+}
+
+static int
+lab_up(const struct lab_options *o)
+{
+    char *file = o->args[0] ? xstrdup(o->args[0])
+                            : data_file_find("lab/scenarios", "smoke.json");
+    struct lab_setting setting = { .scenario = NULL };
+    int fds[2];
+    int status;
+    char *error = file ? lab_setting_init(&setting, o, file)
+                       : xstrdup("smoke.json: not installed");
+
+    if (!error && pipe2(fds, O_CLOEXEC)) {
+        error = xstrdup(ovs_strerror(errno));
+    }
+    if (error) {
+        status = lab_fail(error);
+    } else {
+        const struct lab_policy *policy
+            = &setting.policies[setting.n_policies - 1];
+        pid_t pid = fork();
+
+        if (!pid) {
+            close(fds[0]);
+            keep_up(setting.plan, policy->file, fds[1]);
+        }
+        close(fds[1]);
+        status = pid < 0 ? EXIT_NO : lab_up_wait(fds[0]);
+        close(fds[0]);
+        if (status == EXIT_OK) {
+            printf("%d hosts are up, h0 is 10.77.0.1; policy %s; sockets and "
+                   "logs are in %s\n", setting.scenario->n_hosts, policy->name,
+                   setting.plan->rundir);
+        }
+    }
+    lab_setting_uninit(&setting);
+    free(file);
+    return status;
+}
+
+/* Ends a lab that is up, or removes what one that was killed has left. */
+static int
+lab_down(const struct lab_options *o)
+{
+    struct cluster *cluster;
+    struct plan *plan;
+    char *error = lab_plan_create(o, &plan);
+    char *rundir;
+    pid_t pid;
+
+    if (error) {
+        plan_destroy(plan);
+        return lab_fail(error);
+    }
+    interrupt_init();
+    pid = cluster_holder(plan, &rundir);
+    free(rundir);
+    if (pid) {
+        kill(pid, SIGTERM);
+        for (int ms = 0; ms < UP_DOWN_MS && !interrupt_signal(); ms += 50) {
+            if (!cluster_holder(plan, &rundir)) {
+                break;
+            }
+            free(rundir);
+            interrupt_sleep(50);
+        }
+    }
+    error = cluster_lock(plan, &cluster);
+    if (!error) {
+        cluster_unlock(cluster);
+    }
+    plan_destroy(plan);
+    return error ? lab_fail(error) : EXIT_OK;
+}
+
+/* Replaces this process by the command, on the host. */
+static char *
+exec_on_host(const struct plan *plan, const char *rundir, int host,
+             char *argv[])
+{
+    char *netns = plan_host_ns(plan, host);
+    char *cgroup = plan_host_cgroup(plan, host);
+    char *dir = xasprintf("%s/hosts/h%d", rundir, host);
+    int error;
+
+    setenv("STAGECOACH_RUNDIR", dir, 1);
+    setenv("STAGECOACH_CGROUP", cgroup, 1);
+    error = cgroup_tree_join(cgroup);
+    error = error ? error : netns_enter(netns);
+    if (!error) {
+        execvp(argv[0], argv);
+        error = errno;
+    }
+    return xasprintf("%s: %s", argv[0], ovs_strerror(error));
+}
+
+static int
+lab_exec(const struct lab_options *o)
+{
+    struct plan *plan = NULL;
+    char *rundir = NULL;
+    char *error;
+    int host = -1, end = 0;
+
+    if (!o->args[0] || !o->args[1]) {
+        fputs("stagecoach lab exec: HOST -- COMMAND is needed\n", stderr);
+        return EXIT_USAGE;
+    }
+    error = lab_plan_create(o, &plan);
+    if (!error && !cluster_holder(plan, &rundir)) {
+        error = xasprintf("no lab \"%s\" is up", o->name);
+    }
+    if (!error) {
+        char *dir = xasprintf("%s/hosts/%s", rundir, o->args[0]);
+
+        if (sscanf(o->args[0], "h%d%n", &host, &end) != 1 || host < 0
+            || o->args[0][end] || access(dir, X_OK)) {
+            error = xasprintf("HOST: there is no \"%s\" in this lab",
+                              o->args[0]);
+        }
+        free(dir);
+    }
+    error = error ? error : exec_on_host(plan, rundir, host, o->args + 1);
+    fprintf(stderr, "stagecoach lab exec: %s\n", error);
+    free(error);
+    free(rundir);
+    plan_destroy(plan);
+    return EXIT_NO;
+}
 
 static const char usage_text[] =
     "usage: stagecoach lab run SCENARIO.json [OPTION...]\n"

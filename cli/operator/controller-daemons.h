@@ -22,6 +22,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct database;
 struct svec;
@@ -57,5 +58,17 @@ char *controller_daemon_argv(const struct controller_options *,
 
 /* Becomes the program 'o->name'.  Returns only with an error. */
 char *controller_exec(struct controller_options *o);
+
+/* Daemons with files RUNDIR/NAME.pid and RUNDIR/NAME.log.
+ * ------------------------------------------------------- */
+
+/* Runs 'args' in the background, with files RUNDIR/NAME.pid and .log. */
+char *daemon_start(const char *rundir, const char *name, char *const args[]);
+
+/* Returns the process of daemon 'name', or 0 if it does not run. */
+pid_t daemon_find(const char *rundir, const char *name);
+
+/* Ends daemon 'name' and waits until it is gone. */
+char *daemon_stop(const char *rundir, const char *name);
 
 #endif /* cli/operator/controller-daemons.h */

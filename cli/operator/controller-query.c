@@ -69,19 +69,29 @@ controller_arguments(int argc, char *argv[], const char *what, bool *jsonp)
     return -1;
 }
 
+char *
+controller_call(const char *command, size_t n_args, const char *const *args,
+                int timeout_ms, char **replyp, int *errnum)
+{
+    char *socket = xasprintf("%s/controller.ctl", cli_rundir());
+    char *error = rpc_unixctl(socket, command, n_args, args, timeout_ms,
+                              replyp, errnum);
+
+    free(socket);
+    return error;
+}
+
 int
 controller_ask(const char *name, const char *request, size_t n_args,
                const char *const *args, bool as_json,
                void (*print)(const struct json *))
 {
-    char *socket = xasprintf("%s/controller.ctl", cli_rundir());
     int status = EXIT_OK;
     char *reply, *error;
     int errnum;
 
-    error = rpc_unixctl(socket, request, n_args, args, TIMEOUT_MS, &reply,
-                        &errnum);
-    free(socket);
+    error = controller_call(request, n_args, args, TIMEOUT_MS, &reply,
+                            &errnum);
     if (error) {
         fprintf(stderr, "stagecoach %s: %s\n", name, error);
         free(error);

@@ -13,6 +13,12 @@ struct json;
 /* The run directory: $STAGECOACH_RUNDIR or its default. */
 const char *cli_rundir(void);
 
+/* Runs a unixctl command of the controller.  Returns NULL or a malloc()'d
+ * message; '*errnum' is nonzero if the controller does not reply. */
+char *controller_call(const char *command, size_t n_args,
+                      const char *const *args, int timeout_ms, char **replyp,
+                      int *errnum);
+
 /* Runs a command "stagecoach NAME [--format table|json]": asks the controller
  * for 'request' and prints the JSON as it is or by 'print'.  Returns the exit
  * status. */

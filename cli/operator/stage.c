@@ -172,7 +172,8 @@ run_stage(int argc, char *argv[], bool begins)
         status = EXIT_OK;
         if (error) {
             fprintf(stderr, "stagecoach stage: %s\n", error);
-            status = strstr(error, "did not answer") ? EXIT_UNREACHABLE : EXIT_NO;
+            status = strstr(error, "did not answer") ? EXIT_UNREACHABLE
+                     : EXIT_NO;
             free(error);
         } else if (o.wait) {
             char *rung = xasprintf("%lld", o.rung);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/simulate/policy-history.h"
+#include "cli/simulate/policy-controller.h"
 #include "cli/simulate/policy-open.h"
 #include "policies/policy.h"
 #include "sim/run/by-policy.h"

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/simulate/policy-args.h"
+#include "cli/simulate/policy-controller.h"
 #include "cli/simulate/policy-snapshot.h"
 #include "cli/simulate/policy.h"
 #include "policies/policy-json.h"

@@ -18,41 +18,42 @@ is_file_name(const char *name)
     return strchr(name, '/') || (n > 5 && !strcmp(name + n - 5, ".json"));
 }
 
-/* Returns the file of installed policy 'name', NULL if there is none. */
-static char *
-find_installed(const char *name)
+char *
+policy_find(const char *name, char **filep)
 {
-    char *base, *file;
+    char *base, *error = NULL;
 
+    if (is_file_name(name)) {
+        *filep = strdup(name);
+        if (!*filep) {
+            abort();
+        }
+        return NULL;
+    }
     if (asprintf(&base, "%s.json", name) < 0) {
         abort();
     }
     for (char *s = base; *s; s++) {
         *s = *s == '+' ? '-' : *s;
     }
-    file = data_file_find("policies", base);
+    *filep = data_file_find("policies", base);
     free(base);
-    return file;
+    if (!*filep
+        && asprintf(&error, "%s: no such policy, a name such as \"stage\" or "
+                    "a file such as \"./stage.json\" is allowed", name) < 0) {
+        abort();
+    }
+    return error;
 }
 
 char *
 policy_open(const char *name, struct policy **policyp)
 {
-    char *file, *error;
+    char *file;
+    char *error = policy_find(name, &file);
 
     *policyp = NULL;
-    if (is_file_name(name)) {
-        return policy_from_file(name, policyp);
-    }
-    file = find_installed(name);
-    if (!file) {
-        if (asprintf(&error, "%s: no such policy, a name such as \"stage\" or "
-                     "a file such as \"./stage.json\" is allowed", name) < 0) {
-            abort();
-        }
-        return error;
-    }
-    error = policy_from_file(file, policyp);
+    error = error ? error : policy_from_file(file, policyp);
     free(file);
     return error;
 }

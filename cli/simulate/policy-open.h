@@ -3,15 +3,20 @@
 #ifndef POLICY_OPEN_H
 #define POLICY_OPEN_H 1
 
-/* Reads the policy that a command line names.  What has a '/' or ends in
- * ".json" is a file; all else is one of the installed policies, whose name may
- * be written like its order ("stage+early" for "stage-early").
+/* Policies by name.
  *
- * Returns NULL and stores the policy, which the caller frees, or returns a
- * message that the caller frees and stores NULL. */
+ * A name that has a '/' or ends in ".json" is a file; any other name is that of
+ * an installed policy, in which '+' stands for '-', so that "stage+early" is
+ * the policy "stage-early".
+ *
+ * Each function returns NULL or a malloc()'d message. */
 
 struct policy;
 
+/* Stores the name of the policy's file, which the caller must free, or NULL. */
+char *policy_find(const char *name, char **filep);
+
+/* Reads the policy, which the caller must free.  Stores NULL on failure. */
 char *policy_open(const char *name, struct policy **);
 
 #endif /* cli/simulate/policy-open.h */

@@ -39,11 +39,6 @@ struct snapshot {
  * sent anything yet; the one that arrives last has age 0. */
 void snapshot_from_workload(struct snapshot *, const struct workload *);
 
-/* The stages that the controller has ordered last.  Returns NULL or a message
- * that the caller frees; '*errnum' is nonzero if nobody answers.  Only in
- * builds with OVS. */
-char *snapshot_from_controller(struct snapshot *, int *errnum);
-
 void snapshot_uninit(struct snapshot *);
 
 /* A new stage for the caller to fill in; takes over 'cojob'. */

@@ -2,11 +2,16 @@
 
 /* stagecoach sim: what an order is worth, without a cluster. */
 
+#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +19,367 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/simulate/fabric-open.h"
 #include "cli/simulate/policy-open.h"
-#include "cli/simulate/sim-run.h"
 #include "cli/simulate/workload-open.h"
+#include "order/problem/memory.h"
 #include "policies/policy.h"
+#include "reporting/report.h"
 #include "sim/run/by-policy.h"
+#include "sim/run/port-use.h"
+#include "sim/run/results.h"
+#include "sim/run/simulate.h"
 #include "sim/workload/workload.h"
+
+#define SIM_RUN_MAX_POLICIES 16
+
+enum sim_format { SIM_FORMAT_TABLE, SIM_FORMAT_JSON };
+
+/* One policy's simulation. */
+struct sim_run_policy {
+    const char *name;           /* As the user says it. */
+    struct policy *policy;
+    struct sim_result result;
+    struct results results;
+    struct port_use use;        /* Only if a page is to be written. */
+};
+
+struct sim_run {
+    const char *what;           /* File, or what is generated. */
+    const char *fabric;         /* Instead of the workload's, or NULL. */
+    bool offline;               /* Everything arrives at time 0. */
+    bool lp;                    /* Bounds by linear programming. */
+    const uint64_t *seed;       /* NULL: what 'what' says. */
+    int n_levels;               /* 0: what the policy or the order says. */
+    enum sim_format format;
+    const char *html;           /* File of a page to write, or NULL. */
+    size_t n_policies;
+    struct sim_run_policy policies[SIM_RUN_MAX_POLICIES];
+    struct workload_input input;
+    struct workload *workload;  /* The input's. */
+};
+
+/* Returns the mean of policy 'i' divided by the mean of the first policy. */
+static double
+sim_run_ratio(const struct sim_run *run, size_t i)
+{
+    double first = run->policies[0].result.mean;
+
+    return first > 0 ? run->policies[i].result.mean / first : 1;
+}
+
+static void
+put_number(double x, int decimals)
+{
+    if (isnan(x)) {
+        printf(" %9s", "-");
+    } else {
+        printf(" %9.*f", decimals, x);
+    }
+}
+
+/* The stages' times, by which policies are compared. */
+static void
+put_stages(const struct sim_run *run)
+{
+    printf("%-16s %9s %9s %9s %9s %9s %9s %6s %6s %9s\n", "policy", "mean",
+           "p50", "p95", "p99", "max", "bound", "gap", "ratio", "decisions");
+    for (size_t i = 0; i < run->n_policies; i++) {
+        const struct sim_result *r = &run->policies[i].result;
+
+        printf("%-16s %9.3f %9.3f %9.3f %9.3f %9.3f %9.3f %6.3f %6.3f %9zu\n",
+               run->policies[i].policy->name, r->mean, r->p50, r->p95, r->p99,
+               r->max, r->bound, r->gap, sim_run_ratio(run, i), r->decisions);
+    }
+}
+
+/* What that mean cost whom. */
+static void
+put_others(const struct sim_run *run)
+{
+    printf("\n%-16s %9s %9s %9s %9s %9s %9s %9s %9s\n", "policy", "mean CCT",
+           "mean JCT", "early", "early p95", "Jain", "slowest", "worst",
+           "us p99");
+    for (size_t i = 0; i < run->n_policies; i++) {
+        const struct sim_run_policy *p = &run->policies[i];
+
+        printf("%-16s", p->policy->name);
+        put_number(p->results.cct.mean, 3);
+        put_number(p->results.jct.mean, 3);
+        put_number(p->results.early.mean, 3);
+        put_number(p->results.early.p95, 3);
+        put_number(p->results.jain, 3);
+        put_number(p->results.rho_max, 2);
+        put_number(p->results.worst, 3);
+        put_number(p->result.decision_us_p99, 0);
+        putchar('\n');
+    }
+}
+
+static void
+sim_run_print_table(const struct sim_run *run)
+{
+    const struct workload *w = run->workload;
+
+    printf("%s: %zu %s%s on %d hosts%s, completion times in seconds\n",
+           run->what, w->n_stages, w->noun, w->n_stages == 1 ? "" : "s",
+           w->fabric->n_hosts, run->offline ? ", all at once" : "");
+    put_stages(run);
+    put_others(run);
+}
+
+/* What is not known is null. */
+static void
+add_number(cJSON *o, const char *name, double x)
+{
+    if (isfinite(x)) {
+        cJSON_AddNumberToObject(o, name, x);
+    } else {
+        cJSON_AddNullToObject(o, name);
+    }
+}
+
+static void
+add_times(cJSON *o, const char *name, const struct results_times *t)
+{
+    cJSON *times = cJSON_AddObjectToObject(o, name);
+
+    add_number(times, "n", t->n);
+    add_number(times, "mean", t->mean);
+    add_number(times, "p50", t->p50);
+    add_number(times, "p95", t->p95);
+    add_number(times, "p99", t->p99);
+    add_number(times, "max", t->max);
+}
+
+static void
+add_fairness(cJSON *o, const struct results *r)
+{
+    cJSON *fairness = cJSON_AddObjectToObject(o, "fairness");
+
+    add_number(fairness, "jain", r->jain);
+    add_number(fairness, "rho_max", r->rho_max);
+    add_number(o, "starvation", r->worst);
+}
+
+static cJSON *
+policy_to_json(const struct sim_run *run, size_t i)
+{
+    const struct sim_run_policy *p = &run->policies[i];
+    const struct sim_result *r = &p->result;
+    cJSON *o = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(o, "name", p->policy->name);
+    add_number(o, "mean", r->mean);
+    add_number(o, "p50", r->p50);
+    add_number(o, "p95", r->p95);
+    add_number(o, "p99", r->p99);
+    add_number(o, "max", r->max);
+    add_number(o, "bound", r->bound);
+    add_number(o, "gap", r->gap);
+    add_number(o, "ratio", sim_run_ratio(run, i));
+    add_number(o, "decisions", r->decisions);
+    add_number(o, "decision_us_p99", r->decision_us_p99);
+    add_number(o, "decision_gap_first", r->decision_gap_first);
+    add_number(o, "decision_gap_mean", r->decision_gap_mean);
+    add_number(o, "gained", r->gained);
+    add_times(o, "sct", &p->results.sct);
+    add_times(o, "cct", &p->results.cct);
+    add_times(o, "jct", &p->results.jct);
+    add_times(o, "early", &p->results.early);
+    add_fairness(o, &p->results);
+    return o;
+}
+
+static void
+add_stages(cJSON *array, const struct sim_run *run, size_t i)
+{
+    const struct sim_result *r = &run->policies[i].result;
+
+    for (size_t j = 0; j < r->n_stages; j++) {
+        const struct sim_stage *stage = &r->stages[j];
+        cJSON *o = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(o, "policy", run->policies[i].policy->name);
+        cJSON_AddStringToObject(o, "cojob",
+                                run->workload->cojobs[stage->cojob].name);
+        cJSON_AddNumberToObject(o, "rung", stage->rung);
+        cJSON_AddNumberToObject(o, "start", stage->begin);
+        cJSON_AddNumberToObject(o, "end", stage->end);
+        cJSON_AddItemToArray(array, o);
+    }
+}
+
+static void
+sim_run_print_json(const struct sim_run *run)
+{
+    cJSON *top = cJSON_CreateObject();
+    cJSON *policies, *stages;
+    char *text;
+
+    cJSON_AddStringToObject(top, "file", run->what);
+    cJSON_AddStringToObject(top, "measured", run->workload->noun);
+    cJSON_AddNumberToObject(top, "hosts", run->workload->fabric->n_hosts);
+    cJSON_AddBoolToObject(top, "offline", run->offline);
+    cJSON_AddStringToObject(top, "bound", run->lp ? "lp" : "certificate");
+    policies = cJSON_AddArrayToObject(top, "policies");
+    stages = cJSON_AddArrayToObject(top, "stages");
+    for (size_t i = 0; i < run->n_policies; i++) {
+        cJSON_AddItemToArray(policies, policy_to_json(run, i));
+        add_stages(stages, run, i);
+    }
+    text = cJSON_Print(top);
+    if (!text) {
+        abort();
+    }
+    puts(text);
+    cJSON_free(text);
+    cJSON_Delete(top);
+}
+
+#define MAX_PORTS 64            /* Of the heat map. */
+
+static void
+report_stages(const struct sim_run *run, const struct sim_result *result,
+              struct report_policy *rp)
+{
+    const struct workload *w = run->workload;
+
+    for (size_t i = 0; i < w->n_cojobs; i++) {
+        report_search_begin(rp, w->cojobs[i].name, w->cojobs[i].arrival);
+    }
+    for (size_t i = 0; i < result->n_stages; i++) {
+        const struct sim_stage *stage = &result->stages[i];
+        const struct workload_cojob *cojob = &w->cojobs[stage->cojob];
+
+        report_stage_begin(rp, cojob->name, stage->rung, stage->begin,
+                           cojob->rungs[stage->rung].n_jobs);
+        rp->stages[rp->n_stages - 1].end = stage->end;
+        if (stage->rung == cojob->n_rungs - 1) {
+            report_search_end(rp, cojob->name, stage->end, NULL);
+        }
+    }
+}
+
+static char *
+port_name(const struct sim_fabric *fabric, int port)
+{
+    const char *direction = port % 2 ? "rx" : "tx";
+    bool host = port < 2 * fabric->n_hosts;
+    char *name;
+
+    if (asprintf(&name, "%s%d:%s", host ? "h" : "s",
+                 port / 2 - (host ? 0 : fabric->n_hosts), direction) < 0) {
+        abort();
+    }
+    return name;
+}
+
+/* Stores the ports that carried most, at most MAX_PORTS of them, by their
+ * numbers.  Returns how many there are. */
+static size_t
+choose_ports(const struct port_use *use, int ports[MAX_PORTS])
+{
+    double *bytes = order_alloc(use->n_ports, sizeof *bytes);
+    size_t n = 0;
+
+    for (int slot = 0; slot < PORT_USE_SLOTS; slot++) {
+        for (int p = 0; p < use->n_ports; p++) {
+            bytes[p] += port_use_bytes(use, slot, p);
+        }
+    }
+    for (int p = 0; p < use->n_ports; p++) {
+        int more = 0;
+
+        for (int q = 0; q < use->n_ports; q++) {
+            more += bytes[q] > bytes[p] || (bytes[q] == bytes[p] && q < p);
+        }
+        if (more < MAX_PORTS) {
+            ports[n++] = p;
+        }
+    }
+    free(bytes);
+    return n;
+}
+
+/* 'ports' are the same for every policy. */
+static void
+report_use(const struct sim_run *run, const struct port_use *use,
+           const int *ports, size_t n_ports, struct report_policy *rp)
+{
+    const struct sim_fabric *fabric = run->workload->fabric;
+    char *names[MAX_PORTS];
+
+    for (size_t i = 0; i < n_ports; i++) {
+        names[i] = port_name(fabric, ports[i]);
+    }
+    report_set_ports(rp, (const char *const *) names, n_ports);
+    for (int slot = 0; slot * use->width < use->now; slot++) {
+        float row[MAX_PORTS];
+
+        for (size_t i = 0; i < n_ports; i++) {
+            row[i] = port_use_bytes(use, slot, ports[i]) / use->width
+                     / fabric->capacity[ports[i]];
+        }
+        report_links(rp, (slot + 0.5) * use->width, row);
+    }
+    for (size_t i = 0; i < n_ports; i++) {
+        free(names[i]);
+    }
+}
+
+static void
+report_simulation(const struct sim_run *run, const struct sim_run_policy *p,
+                  const int *ports, size_t n_ports, struct report *report)
+{
+    struct report_policy *rp = report_add_policy(report, p->policy->name);
+
+    rp->bound_mean_s = p->result.bound;
+    rp->gap_mean = p->result.decision_gap_mean;
+    rp->decisions = p->result.decisions;
+    report_stages(run, &p->result, rp);
+    report_use(run, &p->use, ports, n_ports, rp);
+}
+
+static char *
+write_page(const struct report *report, const char *file)
+{
+    FILE *stream = fopen(file, "we");
+    char *error = NULL;
+    bool failed = !stream;
+
+    if (stream) {
+        report_put_html(report, stream);
+        failed = ferror(stream);
+        failed = fclose(stream) || failed;
+    }
+    if (failed && asprintf(&error, "%s: %s", file, strerror(errno)) < 0) {
+        abort();
+    }
+    return error;
+}
+
+static char *
+sim_run_write_html(const struct sim_run *run)
+{
+    const struct workload *w = run->workload;
+    struct report *report = report_create(run->what, "sim");
+    int ports[MAX_PORTS];
+    size_t n_ports = choose_ports(&run->policies[0].use, ports);
+    char setting[128];
+    char *error;
+
+    snprintf(setting, sizeof setting, "simulated: %zu %s%s on %d hosts%s",
+             w->n_stages, w->noun, w->n_stages == 1 ? "" : "s",
+             w->fabric->n_hosts, run->offline ? ", all at once" : "");
+    report_set(&report->setting, setting);
+    for (size_t i = 0; i < run->n_policies; i++) {
+        report_simulation(run, &run->policies[i], ports, n_ports, report);
+    }
+    report_finish(report);
+    error = write_page(report, run->html);
+    report_destroy(report);
+    return error;
+}
 
 #define MAX_LEVELS 1000000
 #define MAX_SEED ((1ull << 53) - 1)
@@ -198,14 +557,6 @@ simulate_policies(struct sim_run *run)
         results_compute(run->workload, &run->policies[i].result,
                         find_fair(run), &run->policies[i].results);
     }
-}
-
-double
-sim_run_ratio(const struct sim_run *run, size_t i)
-{
-    double first = run->policies[0].result.mean;
-
-    return first > 0 ? run->policies[i].result.mean / first : 1;
 }
 
 /* Stores in '*indexp' which of 'names', which ends with a null pointer, 'arg'

@@ -35,4 +35,8 @@ char *workload_open(const char *what, const uint64_t *seed,
                     struct workload_input *);
 void workload_input_uninit(struct workload_input *);
 
+/* Replaces the fabric of 'w' by 'what', the argument of --fabric.  Returns NULL
+ * or a malloc()'d message. */
+char *fabric_open(const char *what, struct workload *w);
+
 #endif /* cli/simulate/workload-open.h */

@@ -5,12 +5,16 @@
 #include "lab/cluster/cluster.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,16 +23,104 @@
 #include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/daemons.h"
 #include "lab/cluster/fabric.h"
-#include "lab/cluster/interrupt.h"
-#include "lab/cluster/lock.h"
+#include "lab/cluster/console.h"
 #include "lab/cluster/members.h"
-#include "lab/cluster/places.h"
-#include "lab/cluster/say.h"
-#include "lab/cluster/supervisor.h"
+#include "lab/cluster/spawn.h"
 #include "lab/cluster/switch-buffers.h"
 #include "openvswitch/poll-loop.h"
 #include "timeval.h"
 #include "util.h"
+
+/* Reads "PID RUNDIR" from 'fd'.  Returns the process id, 0 if there is none;
+ * '*rundirp' is then NULL. */
+static pid_t
+read_holder(int fd, char **rundirp)
+{
+    char text[4096];
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    int pid, at = 0;
+
+    *rundirp = NULL;
+    text[MAX(0, n)] = '\0';
+    if (sscanf(text, "%d %n", &pid, &at) != 1 || pid <= 0 || text[at] != '/') {
+        return 0;
+    }
+    text[at + strcspn(text + at, "\n")] = '\0';
+    *rundirp = xstrdup(text + at);
+    return pid;
+}
+
+static char *
+take_lock(const char *file, int *fdp, char **old_rundirp)
+{
+    char *dir = dir_name(file);
+    struct stat st1, st2;
+    char *error = NULL;
+    int fd;
+
+    *fdp = -1;
+    *old_rundirp = NULL;
+    mkdir(dir, 0755);
+    free(dir);
+    fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        return xasprintf("%s: %s", file, ovs_strerror(errno));
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB)
+        || fstat(fd, &st1) || stat(file, &st2) || st1.st_ino != st2.st_ino) {
+        char *rundir;
+        pid_t pid = read_holder(fd, &rundir);
+
+        error = xasprintf("%s: a lab of this name is running (pid %d); "
+                          "\"stagecoach lab down\" ends one that is up, "
+                          "--name gives another one", file, (int) pid);
+        free(rundir);
+        close(fd);
+        return error;
+    }
+    read_holder(fd, old_rundirp);
+    *fdp = fd;
+    return NULL;
+}
+
+static char *
+write_lock(int fd, const char *rundir)
+{
+    char *text = xasprintf("%d %s\n", (int) getpid(), rundir);
+    bool ok = !ftruncate(fd, 0)
+              && pwrite(fd, text, strlen(text), 0) == strlen(text);
+
+    free(text);
+    return ok ? NULL : xasprintf("lock file: %s", ovs_strerror(errno));
+}
+
+/* Also removes the directory, if nothing else is in it. */
+static void
+release_lock(const char *file, int fd)
+{
+    char *dir = dir_name(file);
+
+    unlink(file);
+    rmdir(dir);
+    free(dir);
+    close(fd);
+}
+
+pid_t
+cluster_holder(const struct plan *plan, char **rundirp)
+{
+    int fd = open(plan->lock, O_RDWR | O_CLOEXEC);
+    pid_t pid = 0;
+
+    *rundirp = NULL;
+    if (fd >= 0) {
+        if (flock(fd, LOCK_EX | LOCK_NB)) {
+            pid = read_holder(fd, rundirp);
+        }
+        close(fd);
+    }
+    return pid;
+}
 
 #define READY_MS 20000          /* For each part to answer for the first
                                  * time; the machine may be busy. */
@@ -71,17 +163,17 @@ cluster_lock(const struct plan *plan, struct cluster **clusterp)
     int fd;
 
     *clusterp = NULL;
-    error = lock_take(plan->lock, &fd, &old_rundir);
+    error = take_lock(plan->lock, &fd, &old_rundir);
     if (error) {
         return error;
     }
     error = cluster_clean(plan, old_rundir ? old_rundir : plan->rundir);
     free(old_rundir);
     if (!error) {
-        error = lock_write(fd, plan->rundir);
+        error = write_lock(fd, plan->rundir);
     }
     if (error) {
-        lock_release(plan->lock, fd);
+        release_lock(plan->lock, fd);
         return error;
     }
     c = xzalloc(sizeof *c);
@@ -95,7 +187,7 @@ void
 cluster_unlock(struct cluster *c)
 {
     if (c) {
-        lock_release(c->daemons.plan->lock, c->lock_fd);
+        release_lock(c->daemons.plan->lock, c->lock_fd);
         free(c);
     }
 }
@@ -183,11 +275,11 @@ up_switch(struct cluster *c, const char *policy_file OVS_UNUSED)
 }
 
 static char *
-up_places(struct cluster *c, const char *policy_file OVS_UNUSED)
+up_directories(struct cluster *c, const char *policy_file OVS_UNUSED)
 {
     char *log_dir = xasprintf("%s/log", c->daemons.plan->rundir);
     char *cgroup = xasprintf("%s/daemons", c->daemons.plan->cgroup);
-    char *error = places_make(c->daemons.plan);
+    char *error = daemons_make_directories(c->daemons.plan);
 
     c->daemons.sv = supervisor_create(log_dir, cgroup);
     free(log_dir);
@@ -252,8 +344,8 @@ char *
 cluster_up(struct cluster *c, const char *policy_file)
 {
     static char *(*const steps[])(struct cluster *, const char *) = {
-        up_places, up_links, up_switch, up_intent, up_hosts, up_controllers,
-        up_ports, up_daemons, up_ready,
+        up_directories, up_links, up_switch, up_intent, up_hosts,
+        up_controllers, up_ports, up_daemons, up_ready,
     };
     char *error = NULL;
 

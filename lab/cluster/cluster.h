@@ -43,6 +43,10 @@ struct cluster;
 char *cluster_lock(const struct plan *, struct cluster **);
 void cluster_unlock(struct cluster *);
 
+/* Returns the process id of the running lab of this name, 0 if there is none,
+ * and stores its run directory, which the caller must free, or NULL. */
+pid_t cluster_holder(const struct plan *, char **rundirp);
+
 char *cluster_up(struct cluster *, const char *policy_file);
 char *cluster_run(struct cluster *);
 void cluster_wait(struct cluster *);

@@ -4,17 +4,100 @@
 
 #include "lab/cluster/daemons.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "controller/ovsdb/database.h"
+#include "lab/cluster/cgroup-tree.h"
 #include "lab/cluster/members.h"
-#include "lab/cluster/places.h"
 #include "lab/cluster/plan.h"
 #include "lab/cluster/spawn.h"
-#include "lab/cluster/supervisor.h"
 #include "svec.h"
 #include "util.h"
+
+/* Makes 'dir' and what is above it. */
+static char *
+make_directory(char *dir)
+{
+    char *error = NULL;
+
+    for (char *p = dir + 1; !error; p++) {
+        char c = *p;
+
+        if (c == '/' || !c) {
+            *p = '\0';
+            if (mkdir(dir, 0755) && errno != EEXIST) {
+                error = xasprintf("%s: %s", dir, ovs_strerror(errno));
+            }
+            *p = c;
+        }
+        if (!c) {
+            break;
+        }
+    }
+    free(dir);
+    return error;
+}
+
+/* Commands look for all sockets in one directory, where they are on a machine
+ * that has a controller and an agent.  So a host's directory leads to those
+ * that the hosts of the lab share. */
+static char *
+link_shared_sockets(const struct plan *plan, int host)
+{
+    static const char *const names[] = {
+        "controller.ctl", "hosts.sock", "intent.sock", "rest.sock",
+        "telemetry.sock",
+    };
+    char *dir = plan_host_dir(plan, host);
+    char *error = NULL;
+
+    for (size_t i = 0; i < ARRAY_SIZE(names) && !error; i++) {
+        char *socket = xasprintf("%s/%s", plan->rundir, names[i]);
+        char *path = xasprintf("%s/%s", dir, names[i]);
+
+        if (symlink(socket, path) && errno != EEXIST) {
+            error = xasprintf("%s: %s", path, ovs_strerror(errno));
+        }
+        free(path);
+        free(socket);
+    }
+    free(dir);
+    return error;
+}
+
+char *
+daemons_make_directories(const struct plan *plan)
+{
+    char *daemons = xasprintf("%s/daemons", plan->cgroup);
+    char *error = make_directory(xasprintf("%s/log", plan->rundir));
+
+    if (!error) {
+        error = make_directory(xasprintf("%s/ovs", plan->rundir));
+    }
+    if (!error) {
+        error = make_directory(xasprintf("%s/db", plan->rundir));
+    }
+    if (!error) {
+        error = cgroup_tree_create(daemons);
+    }
+    for (int i = 0; !error && i < plan->n_hosts; i++) {
+        char *cgroup = plan_host_cgroup(plan, i);
+
+        error = make_directory(plan_host_dir(plan, i));
+        error = error ? error : link_shared_sockets(plan, i);
+        if (!error) {
+            error = cgroup_tree_create(cgroup);
+        }
+        free(cgroup);
+    }
+    free(daemons);
+    return error;
+}
 
 #define READY_MS 20000          /* For a database to answer for the first
                                  * time; the machine may be busy. */
@@ -104,7 +187,7 @@ start_member(const struct daemons *d, const struct database *database, int i)
     char *dir = xasprintf("%s/db", rundir);
     char *file = xasprintf("%s/%s.db", dir, database->name);
     char *name = members_daemon(database, i);
-    char *error = places_make_dir(xstrdup(dir));
+    char *error = make_directory(xstrdup(dir));
 
     error = error ? error : members_init(plan, database, i, file);
     if (!error) {

@@ -28,6 +28,9 @@ struct daemons {
     struct supervisor *sv;
 };
 
+/* Creates the directories and cgroups that the daemons need. */
+char *daemons_make_directories(const struct plan *);
+
 /* Open vSwitch, with a database and a run directory of its own. */
 char *daemons_switch(const struct daemons *);
 

@@ -59,4 +59,29 @@ char *tool_run(const char *netns, const char *const argv[], const char *input,
  * status if it did. */
 int wait_child(pid_t pid, int timeout_ms, int *statusp);
 
+/* Daemons
+ * -------
+ *
+ * A supervisor restarts a daemon that ends, counts that for the report, and
+ * fails if a daemon ends soon after each start. */
+
+struct supervisor;
+
+struct supervisor *supervisor_create(const char *log_dir, const char *cgroup);
+void supervisor_destroy(struct supervisor *);
+
+/* Starts a daemon.  'name' is its name in messages and of its log. */
+char *supervisor_add(struct supervisor *, const char *name,
+                     const char *netns, const char *const env[],
+                     const char *const argv[]);
+char *supervisor_run(struct supervisor *);
+void supervisor_wait(struct supervisor *);
+void supervisor_stop(struct supervisor *);
+
+/* How many times a daemon was started again. */
+unsigned int supervisor_restarts(const struct supervisor *);
+
+/* Process id of daemon 'name', 0 if it is not running. */
+pid_t supervisor_pid(const struct supervisor *, const char *name);
+
 #endif /* lab/cluster/spawn.h */

@@ -4,22 +4,519 @@
 
 #include "lab/run/cojob-run.h"
 
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "reporting/report.h"
-#include "controller/ovsdb/database.h"
 #include "controller/intent/intent-client.h"
-#include "lab/run/cojob-processes.h"
-#include "lab/run/cojob-watch.h"
+#include "controller/ovsdb/database.h"
+#include "controller/ovsdb/rpc-call.h"
 #include "lab/cluster/members.h"
-#include "lab/cluster/say.h"
-#include "scenario/scenario.h"
+#include "lab/cluster/plan.h"
+#include "lab/cluster/console.h"
+#include "lab/cluster/spawn.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/poll-loop.h"
+#include "process.h"
+#include "reporting/report.h"
+#include "scenario/scenario.h"
+#include "svec.h"
 #include "timeval.h"
 #include "util.h"
+
+#define STOP_MS 2000            /* From SIGTERM to SIGKILL. */
+#define TAIL_LINES 5            /* Of a process's log, when it fails. */
+#define FIRST_PORT 29500        /* Of the jobs' rendezvous. */
+
+struct job_process {
+    const struct scenario_job *job;
+    size_t rank;
+    pid_t pid;                  /* 0 before it starts and after its end. */
+};
+
+struct cojob_processes {
+    const struct plan *plan;
+    const struct scenario *scenario;
+    const struct scenario_cojob *cojob;
+    size_t n;
+    struct job_process *processes;      /* Job by job, by rank. */
+};
+
+static struct cojob_processes *
+cojob_processes_create(const struct plan *plan,
+                       const struct scenario *scenario,
+                       const struct scenario_cojob *cojob)
+{
+    struct cojob_processes *cp = xzalloc(sizeof *cp);
+    size_t n = 0;
+
+    cp->plan = plan;
+    cp->scenario = scenario;
+    cp->cojob = cojob;
+    for (size_t i = 0; i < cojob->n_jobs; i++) {
+        n += cojob->jobs[i].n_hosts;
+    }
+    cp->processes = xcalloc(n, sizeof *cp->processes);
+    for (size_t i = 0; i < cojob->n_jobs; i++) {
+        for (size_t rank = 0; rank < cojob->jobs[i].n_hosts; rank++) {
+            struct job_process *p = &cp->processes[cp->n++];
+
+            p->job = &cojob->jobs[i];
+            p->rank = rank;
+        }
+    }
+    return cp;
+}
+
+/* Ends the processes that still run, with all that they have started and that
+ * did not leave their process group. */
+static void
+cojob_processes_stop(struct cojob_processes *cp)
+{
+    long long deadline = time_msec() + STOP_MS;
+
+    for (size_t i = 0; i < cp->n; i++) {
+        if (cp->processes[i].pid) {
+            kill(-cp->processes[i].pid, SIGTERM);
+        }
+    }
+    for (size_t i = 0; i < cp->n; i++) {
+        struct job_process *p = &cp->processes[i];
+        int status;
+
+        if (p->pid) {
+            if (!wait_child(p->pid, MAX(0, deadline - time_msec()),
+                            &status)) {
+                kill(-p->pid, SIGKILL);
+                waitpid(p->pid, &status, 0);
+            }
+            p->pid = 0;
+        }
+    }
+}
+
+static void
+cojob_processes_destroy(struct cojob_processes *cp)
+{
+    if (cp) {
+        cojob_processes_stop(cp);
+        free(cp->processes);
+        free(cp);
+    }
+}
+
+static char *
+address(int host)
+{
+    return xasprintf("10.77.0.%d", host + 1);
+}
+
+static char *
+addresses(const struct scenario_job *job)
+{
+    struct svec svec = SVEC_EMPTY_INITIALIZER;
+    char *text;
+
+    for (size_t i = 0; i < job->n_hosts; i++) {
+        svec_add_nocopy(&svec, address(job->hosts[i]));
+    }
+    text = svec_join(&svec, ",", "");
+    svec_destroy(&svec);
+    return text;
+}
+
+/* A number that no other job of the scenario has. */
+static int
+job_port(const struct cojob_processes *cp, const struct scenario_job *job)
+{
+    const struct scenario *s = cp->scenario;
+    int port = FIRST_PORT + (job - cp->cojob->jobs);
+
+    for (const struct scenario_cojob *c = s->cojobs; c != cp->cojob; c++) {
+        port += c->n_jobs;
+    }
+    return port;
+}
+
+/* Fills 'values', which the caller frees, for scenario_substitute(). */
+static void
+get_words(const struct cojob_processes *cp, const struct job_process *p,
+          char *values[N_WORDS])
+{
+    values[WORD_RANK] = xasprintf("%"PRIuSIZE, p->rank);
+    values[WORD_WORLD] = xasprintf("%"PRIuSIZE, p->job->n_hosts);
+    values[WORD_HOSTS] = addresses(p->job);
+    values[WORD_MASTER] = address(p->job->hosts[0]);
+    values[WORD_PORT] = xasprintf("%d", job_port(cp, p->job));
+    values[WORD_SCENARIO] = xstrdup(cp->scenario->dir);
+    values[WORD_LOG] = xasprintf("%s/log", cp->plan->rundir);
+    values[WORD_TRAINER] = plan_program(cp->plan, "stagecoach-trainer");
+}
+
+/* "stagecoach run" and the command. */
+static void
+compose_argv(const struct cojob_processes *cp, const struct job_process *p,
+             char *const values[], struct svec *argv)
+{
+    svec_add_nocopy(argv, plan_program(cp->plan, "stagecoach"));
+    svec_add(argv, "run");
+    svec_add(argv, "--cojob");
+    svec_add(argv, cp->cojob->name);
+    svec_add(argv, "--job");
+    svec_add(argv, p->job->name);
+    if (p->job->log) {
+        svec_add(argv, "--log");
+        svec_add_nocopy(argv, scenario_substitute(
+                            p->job->log, (const char *const *) values));
+    }
+    svec_add(argv, "--");
+    for (size_t i = 0; i < p->job->n_command; i++) {
+        svec_add_nocopy(argv, scenario_substitute(
+                            p->job->command[i],
+                            (const char *const *) values));
+    }
+    svec_terminate(argv);
+}
+
+/* What everything on a host has, and what launchers of distributed training
+ * set: a command that reads the latter needs no arguments. */
+static void
+compose_env(const struct cojob_processes *cp, const struct job_process *p,
+            char *const values[], struct svec *env)
+{
+    int host = p->job->hosts[p->rank];
+    char *dir = plan_host_dir(cp->plan, host);
+    char *cgroup = plan_host_cgroup(cp->plan, host);
+
+    svec_add_nocopy(env, xasprintf("STAGECOACH_RUNDIR=%s", dir));
+    svec_add_nocopy(env, xasprintf("STAGECOACH_CGROUP=%s", cgroup));
+    svec_add_nocopy(env, xasprintf("RANK=%s", values[WORD_RANK]));
+    svec_add_nocopy(env, xasprintf("WORLD_SIZE=%s", values[WORD_WORLD]));
+    svec_add_nocopy(env, xasprintf("MASTER_ADDR=%s", values[WORD_MASTER]));
+    svec_add_nocopy(env, xasprintf("MASTER_PORT=%s", values[WORD_PORT]));
+    svec_add(env, "LOCAL_RANK=0");
+    svec_add(env, "GLOO_SOCKET_IFNAME=eth0");
+    svec_terminate(env);
+    free(cgroup);
+    free(dir);
+}
+
+static char *
+log_name(const struct cojob_processes *cp, const struct job_process *p)
+{
+    char *name = xasprintf("job-%s-%s-%"PRIuSIZE, cp->cojob->name,
+                           p->job->name, p->rank);
+    char *log = plan_log(cp->plan, name);
+
+    free(name);
+    return log;
+}
+
+static int
+start_process(struct cojob_processes *cp, struct job_process *p)
+{
+    struct svec argv = SVEC_EMPTY_INITIALIZER, env = SVEC_EMPTY_INITIALIZER;
+    char *values[N_WORDS];
+    char *netns = plan_host_ns(cp->plan, p->job->hosts[p->rank]);
+    char *cgroup = xasprintf("%s/daemons", cp->plan->cgroup);
+    char *log = log_name(cp, p);
+    int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    int error = fd < 0 ? errno : 0;
+
+    get_words(cp, p, values);
+    compose_argv(cp, p, values, &argv);
+    compose_env(cp, p, values, &env);
+    if (!error) {
+        struct spawn s = {
+            .argv = (const char *const *) argv.names,
+            .env = (const char *const *) env.names,
+            .netns = netns, .cgroup = cgroup, .out = fd, .err = fd,
+        };
+
+        error = spawn(&s, &p->pid);
+        close(fd);
+    }
+    for (int i = 0; i < N_WORDS; i++) {
+        free(values[i]);
+    }
+    svec_destroy(&argv);
+    svec_destroy(&env);
+    free(log);
+    free(cgroup);
+    free(netns);
+    return error;
+}
+
+static char *
+cojob_processes_start(struct cojob_processes *cp)
+{
+    for (size_t i = 0; i < cp->n; i++) {
+        int error = start_process(cp, &cp->processes[i]);
+
+        if (error) {
+            return xasprintf("cojob %s: cannot be started (%s)",
+                             cp->cojob->name, ovs_strerror(error));
+        }
+    }
+    return NULL;
+}
+
+/* Returns NULL or how 'p' failed. */
+static char *
+process_ended(const struct cojob_processes *cp, struct job_process *p,
+              int status)
+{
+    char *error = NULL;
+
+    p->pid = 0;
+    if (status) {
+        char *how = process_status_msg(status);
+        char *log = log_name(cp, p);
+        char *tail = say_tail(log, TAIL_LINES);
+
+        error = xasprintf("%s/%s: the process of rank %"PRIuSIZE" failed "
+                          "(%s)%s%s", cp->cojob->name, p->job->name, p->rank,
+                          how, *tail ? ":\n" : "", tail);
+        free(tail);
+        free(log);
+        free(how);
+    }
+    return error;
+}
+
+static char *
+cojob_processes_reap(struct cojob_processes *cp)
+{
+    char *first = NULL;
+
+    for (size_t i = 0; i < cp->n; i++) {
+        struct job_process *p = &cp->processes[i];
+        int status;
+
+        if (p->pid && waitpid(p->pid, &status, WNOHANG) == p->pid) {
+            char *error = process_ended(cp, p, status);
+
+            if (first) {
+                free(error);
+            } else {
+                first = error;
+            }
+        }
+    }
+    return first;
+}
+
+static bool
+cojob_processes_are_running(const struct cojob_processes *cp,
+                            const struct scenario_job *job)
+{
+    for (size_t i = 0; i < cp->n; i++) {
+        if (cp->processes[i].pid && (!job || cp->processes[i].job == job)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+#define ASK_MS 300              /* For an agent to answer. */
+
+/* One job on one host. */
+struct job_there {
+    double tx_bytes;            /* Sent in its slot. */
+    long long told, counted;    /* Iterations, -1 if not known. */
+};
+
+struct cojob_watch {
+    const struct plan *plan;
+    const struct scenario_cojob *cojob;
+    uint64_t hosts;             /* Bit i: a process runs on host i. */
+    struct job_there *there;    /* n_jobs rows of n_hosts. */
+    double *untagged_before;    /* By host: IP bytes of no job, */
+    double *untagged;           /* and as asked last. */
+};
+
+static struct cojob_watch *
+cojob_watch_create(const struct plan *plan,
+                   const struct scenario_cojob *cojob)
+{
+    struct cojob_watch *w = xzalloc(sizeof *w);
+    size_t n = plan->n_hosts;
+
+    w->plan = plan;
+    w->cojob = cojob;
+    w->there = xcalloc(cojob->n_jobs * n, sizeof *w->there);
+    w->untagged_before = xcalloc(n, sizeof *w->untagged_before);
+    w->untagged = xcalloc(n, sizeof *w->untagged);
+    for (size_t i = 0; i < cojob->n_jobs; i++) {
+        const struct scenario_job *job = &cojob->jobs[i];
+
+        for (size_t j = 0; j < n; j++) {
+            w->there[i * n + j].told = w->there[i * n + j].counted = -1;
+        }
+        for (size_t j = 0; j < job->n_hosts; j++) {
+            w->hosts |= UINT64_C(1) << job->hosts[j];
+        }
+    }
+    return w;
+}
+
+static void
+cojob_watch_destroy(struct cojob_watch *w)
+{
+    if (w) {
+        free(w->there);
+        free(w->untagged_before);
+        free(w->untagged);
+        free(w);
+    }
+}
+
+/* Returns the answer of host 'host', or NULL: an agent may be starting
+ * again. */
+static cJSON *
+ask(const struct cojob_watch *w, int host, const char *command)
+{
+    char *dir = plan_host_dir(w->plan, host);
+    char *ctl = xasprintf("%s/agent.ctl", dir);
+    char *reply;
+    int errnum;
+    char *error = rpc_unixctl(ctl, command, 0, NULL, ASK_MS, &reply,
+                              &errnum);
+    cJSON *json = error ? NULL : cJSON_Parse(reply);
+
+    free(error);
+    free(reply);
+    free(ctl);
+    free(dir);
+    return json;
+}
+
+/* Stores number 'member' of 'object' in '*valuep' if there is one. */
+static bool
+get_number(const cJSON *object, const char *member, double *valuep)
+{
+    const cJSON *item = cJSON_GetObjectItem(object, member);
+
+    if (!cJSON_IsNumber(item)) {
+        return false;
+    }
+    *valuep = item->valuedouble;
+    return true;
+}
+
+static void
+take_job(struct cojob_watch *w, size_t i, int host, const cJSON *json)
+{
+    struct job_there *there = &w->there[i * w->plan->n_hosts + host];
+    double n;
+
+    get_number(json, "tx_bytes", &there->tx_bytes);
+    if (get_number(json, "iteration", &n)) {
+        there->told = n;
+    }
+    if (get_number(json, "counted", &n)) {
+        there->counted = n;
+    }
+}
+
+static void
+take_jobs(struct cojob_watch *w, int host, const cJSON *jobs)
+{
+    const cJSON *json;
+
+    cJSON_ArrayForEach (json, jobs) {
+        const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(json,
+                                                                    "job"));
+
+        for (size_t i = 0; name && i < w->cojob->n_jobs; i++) {
+            char *full = xasprintf("%s/%s", w->cojob->name,
+                                   w->cojob->jobs[i].name);
+
+            if (!strcmp(full, name)) {
+                take_job(w, i, host, json);
+            }
+            free(full);
+        }
+    }
+}
+
+static void
+ask_status(struct cojob_watch *w, double untagged[])
+{
+    for (int host = 0; host < w->plan->n_hosts; host++) {
+        if (w->hosts & (UINT64_C(1) << host)) {
+            cJSON *status = ask(w, host, "agent/status");
+
+            get_number(status, "default_bytes", &untagged[host]);
+            cJSON_Delete(status);
+        }
+    }
+}
+
+static void
+cojob_watch_begin(struct cojob_watch *w)
+{
+    ask_status(w, w->untagged_before);
+}
+
+static void
+cojob_watch_run(struct cojob_watch *w)
+{
+    ask_status(w, w->untagged);
+    for (int host = 0; host < w->plan->n_hosts; host++) {
+        if (w->hosts & (UINT64_C(1) << host)) {
+            cJSON *reply = ask(w, host, "agent/jobs");
+
+            take_jobs(w, host, cJSON_GetObjectItem(reply, "jobs"));
+            cJSON_Delete(reply);
+        }
+    }
+}
+
+/* As the controller has it: the most that was told, else the least that was
+ * counted. */
+static long long
+cojob_watch_iteration(const struct cojob_watch *w, size_t job)
+{
+    long long told = -1, counted = -1;
+
+    for (int host = 0; host < w->plan->n_hosts; host++) {
+        const struct job_there *there = &w->there[job * w->plan->n_hosts
+                                                  + host];
+
+        told = MAX(told, there->told);
+        if (there->counted >= 0
+            && (counted < 0 || there->counted < counted)) {
+            counted = there->counted;
+        }
+    }
+    return told >= 0 ? told : counted;
+}
+
+/* What its hosts sent untagged meanwhile is taken for the cojob's, since
+ * nothing tells whose it was: the coverage is at least what this says. */
+static void
+cojob_watch_report(const struct cojob_watch *w, struct report_policy *policy)
+{
+    double tagged = 0, untagged = 0;
+
+    for (size_t i = 0; i < w->cojob->n_jobs * w->plan->n_hosts; i++) {
+        tagged += w->there[i].tx_bytes;
+    }
+    for (int host = 0; host < w->plan->n_hosts; host++) {
+        untagged += MAX(0, w->untagged[host] - w->untagged_before[host]);
+    }
+    report_cojob(policy, w->cojob->name, tagged, untagged);
+}
 
 #define INTENT_MS 2000          /* For the database to answer. */
 #define POLL_MS 100             /* Between two looks at processes and

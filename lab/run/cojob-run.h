@@ -38,7 +38,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "lab/run/search-state.h"
+#include "lab/run/search-run.h"
 
 struct cojob_run;
 struct ds;
@@ -62,7 +62,7 @@ bool cojob_run_is_over(const struct cojob_run *);
 /* Why it failed, to be freed; NULL if it did not, or not yet. */
 char *cojob_run_error(const struct cojob_run *);
 
-/* As search_state_jobs(): those whose iterations are known and that have some
+/* As search_run_jobs(): those whose iterations are known and that have some
  * to do. */
 size_t cojob_run_jobs(const struct cojob_run *, struct search_job jobs[],
                       size_t max);

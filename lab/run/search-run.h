@@ -34,14 +34,21 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "lab/run/search-state.h"
+#include <stdint.h>
 
 struct ds;
 struct plan;
 struct report_policy;
 struct scenario_search;
 struct search_run;
+
+/* A job that trains now.  Its strings belong to the run. */
+struct search_job {
+    const char *cojob, *job;
+    uint64_t hosts;             /* Bit i: the job has a process on host i. */
+    long long iteration;
+    long long target;           /* Iteration at which the stage ends. */
+};
 
 /* 'policy' gets what happens, in seconds since 'epoch_ms'. */
 struct search_run *search_run_create(const struct plan *,
@@ -58,10 +65,12 @@ bool search_run_is_over(const struct search_run *);
 /* Why it failed, to be freed; NULL if it did not, or not yet. */
 char *search_run_error(const struct search_run *);
 
-/* As search_state_event(), for a line that it might have printed. */
+/* Handles an event of the search, one line of JSON.  Other lines and unknown
+ * events are ignored. */
 void search_run_event(struct search_run *, const char *line);
 
-/* As search_state_jobs(). */
+/* Stores at most 'max' jobs of the running stage that have not reached the
+ * target.  Returns their number. */
 size_t search_run_jobs(const struct search_run *, struct search_job jobs[],
                        size_t max);
 

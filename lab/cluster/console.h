@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#ifndef LAB_SAY_H
-#define LAB_SAY_H 1
+#ifndef LAB_CONSOLE_H
+#define LAB_CONSOLE_H 1
 
 /* What a lab tells the person who started it, on standard error.
  *
@@ -22,4 +22,20 @@ void say_status_end(void);
 /* The last 'n_lines' lines of 'file', to be freed; never null. */
 char *say_tail(const char *file, int n_lines);
 
-#endif /* lab/cluster/say.h */
+/* Signals
+ * -------
+ *
+ * SIGINT, SIGTERM and SIGHUP only set a flag, which every loop checks, so that
+ * a lab never ends without removing its namespaces.  SIGCHLD only wakes
+ * poll_block(). */
+
+void interrupt_init(void);
+
+/* The first of SIGINT, SIGTERM and SIGHUP that came, 0 if none did. */
+int interrupt_signal(void);
+void interrupt_wait(void);
+
+/* Waits for a signal or 'ms' to pass. */
+void interrupt_sleep(int ms);
+
+#endif /* lab/cluster/console.h */
