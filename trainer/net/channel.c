@@ -161,13 +161,6 @@ is_awaited(void *answer_, const struct link *link)
 }
 
 static char *
-begin_answer(void *answer_, struct link *link)
-{
-    link_keep_body(link);
-    return NULL;
-}
-
-static char *
 end_welcome(void *answer_, struct link *link)
 {
     struct answer *answer = answer_;
@@ -194,8 +187,8 @@ try_hello(struct channel *ch, int64_t deadline, bool *final)
     static const struct dispatcher dispatcher = {
         .may_receive = is_awaited,
         .handlers = {
-            [FRAME_WELCOME] = { begin_answer, end_welcome },
-            [FRAME_ABORT] = { begin_answer, end_abort },
+            [FRAME_WELCOME] = { dispatch_keep_body, end_welcome },
+            [FRAME_ABORT] = { dispatch_keep_body, end_abort },
         },
     };
     struct answer answer = { .welcome = &ch->welcome };

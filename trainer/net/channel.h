@@ -51,7 +51,6 @@ struct channel {
     struct frame_hello hello;   /* Epoch, sequence and rewind are kept up to
                                  * date by the client. */
     struct frame_welcome welcome;       /* The last one. */
-    char text[FRAME_MAX_TEXT + 1];      /* Of FRAME_ABORT. */
 };
 
 void channel_init(struct channel *, const char *name,

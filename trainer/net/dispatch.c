@@ -54,3 +54,23 @@ dispatch_frames(struct link *link, const struct dispatcher *dispatcher,
     }
     return DISPATCH_AGAIN;
 }
+
+char *
+dispatch_keep_body(void *aux, struct link *link)
+{
+    link_keep_body(link);
+    return NULL;
+}
+
+char *
+dispatch_abort(void *aux, struct link *link)
+{
+    return message("%.*s", (int) link->frame.body_length,
+                   (const char *) link->body);
+}
+
+char *
+dispatch_ignore(void *aux, struct link *link)
+{
+    return NULL;
+}

@@ -58,4 +58,10 @@ enum dispatch_result {
 enum dispatch_result dispatch_frames(struct link *, const struct dispatcher *,
                                      void *aux, char **errorp);
 
+/* Handlers for many: keeps the body in the link; returns the text of a
+ * FRAME_ABORT; does nothing. */
+char *dispatch_keep_body(void *aux, struct link *);
+char *dispatch_abort(void *aux, struct link *);
+char *dispatch_ignore(void *aux, struct link *);
+
 #endif /* trainer/net/dispatch.h */

@@ -93,13 +93,6 @@ is_awaited(void *arrival_, const struct link *link)
 }
 
 static char *
-begin_hello(void *arrival_, struct link *link)
-{
-    link_keep_body(link);
-    return NULL;
-}
-
-static char *
 end_hello(void *arrival_, struct link *link)
 {
     struct arrival *arrival = arrival_;
@@ -115,7 +108,7 @@ receive_hello(struct peer_net *net, struct link *link,
 {
     static const struct dispatcher dispatcher = {
         .may_receive = is_awaited,
-        .handlers = { [FRAME_HELLO] = { begin_hello, end_hello } },
+        .handlers = { [FRAME_HELLO] = { dispatch_keep_body, end_hello } },
     };
     struct arrival arrival = { .done = false };
     bool final;
@@ -373,12 +366,6 @@ end_message(void *end_, struct link *link)
 }
 
 static char *
-end_heartbeat(void *end_, struct link *link)
-{
-    return NULL;                /* Its bytes were counted. */
-}
-
-static char *
 begin_bye(void *end_, struct link *link)
 {
     struct peer_end *end = end_;
@@ -394,7 +381,7 @@ receive_from(struct peer_end *end)
         .may_receive = may_receive,
         .handlers = {
             [FRAME_PEER] = { begin_message, end_message },
-            [FRAME_HEARTBEAT] = { .end = end_heartbeat },
+            [FRAME_HEARTBEAT] = { .end = dispatch_ignore },
             [FRAME_BYE] = { .begin = begin_bye },
         },
     };

@@ -98,13 +98,6 @@ target_connect(const struct server_watch *watch, struct target *target,
 }
 
 static char *
-begin_abort(void *target, struct link *link)
-{
-    link_keep_body(link);
-    return NULL;
-}
-
-static char *
 end_frame(void *target_, struct link *link)
 {
     struct target *target = target_;
@@ -129,7 +122,7 @@ target_run(void *target_, short revents)
     static const struct dispatcher dispatcher = {
         .handlers = {
             [FRAME_HEARTBEAT] = { .end = end_frame },
-            [FRAME_ABORT] = { begin_abort, end_frame },
+            [FRAME_ABORT] = { dispatch_keep_body, end_frame },
         },
     };
     struct target *target = target_;

@@ -12,6 +12,8 @@
 
 #include "base/memory.h"
 #include "trainer/net/channel.h"
+#include "trainer/net/dispatch.h"
+#include "trainer/net/event-loop.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/server-watch.h"
 #include "trainer/net/transfers.h"
@@ -25,7 +27,6 @@
 #define CONNECT_US 15000000     /* A server must be there in so long. */
 #define MAX_MESSAGES 256        /* That the worker has not asked for yet. */
 #define MAX_REWINDS 10          /* More is a quarrel among servers. */
-#define N_FIXED 4               /* Descriptors that are not channels'. */
 
 /* A gradient leaves in parts of so many values, so that servers work on what
  * is there, and answer it, while the rest is on its way; but not in more parts
@@ -34,6 +35,7 @@
 #define MAX_PARTS 64
 
 struct client_server {
+    struct ps_client *client;
     struct channel channel;
     struct shard shard;
     uint64_t n_answers;         /* Weights that have come, in this epoch. */
@@ -50,8 +52,7 @@ struct client_server {
 struct ps_client {
     struct ps_client_config config;
     struct client_server *servers;
-    struct pollfd *fds;         /* Signals, input, heartbeats, group server,
-                                 * channels. */
+    struct event_loop loop;
     struct server_watch *watch;
     struct group_link *group;   /* Where gradients go instead, if nonnull. */
     bool pulled;                /* In this exchange, from the central one. */
@@ -68,20 +69,20 @@ struct ps_client {
     float *weights;             /* NULL if no answer is expected. */
     double loss;                /* Of the iteration before, by the servers. */
     bool gone_back;             /* To a checkpoint. */
-    bool opened;                /* A connection: more than the welcome may
-                                 * have come with it. */
+    bool opened;                /* A connection was opened: its link may hold
+                                 * more than the welcome. */
+    bool receive_all;           /* 'opened' at the last step. */
+    enum ps_result outcome;     /* Of this step, */
+    char *why;                  /* and the message if it is PS_FAILED. */
     uint32_t ahead;             /* Answers that we need not wait for. */
 
     struct sync_message messages[MAX_MESSAGES];  /* A ring. */
     size_t first_message, n_messages;
-    struct sync_message incoming;
 };
 
-static inline struct client_server *
-client_end(const struct ps_client *client)
-{
-    return client->servers + client->config.n_servers;
-}
+#define FOR_EACH_SERVER(S, CLIENT)                              \
+    for (struct client_server *S = (CLIENT)->servers;           \
+         S < (CLIENT)->servers + (CLIENT)->config.n_servers; S++)
 
 /* In a frame like 'push', which is of the iteration that follows those whose
  * answers are to come, but for the answer to this. */
@@ -186,8 +187,7 @@ least_iteration(const struct ps_client *client, const uint64_t epochs[])
 {
     uint64_t least = FRAME_NONE;
 
-    for (const struct client_server *s = client->servers;
-         s < client_end(client); s++) {
+    FOR_EACH_SERVER (s, client) {
         if (has_left(client, s, epochs)
             && s->channel.welcome.iteration < least) {
             least = s->channel.welcome.iteration;
@@ -199,8 +199,7 @@ least_iteration(const struct ps_client *client, const uint64_t epochs[])
 static char *
 check_begun(const struct ps_client *client, const uint64_t epochs[])
 {
-    for (const struct client_server *s = client->servers;
-         s < client_end(client); s++) {
+    FOR_EACH_SERVER (s, client) {
         if (has_left(client, s, epochs) && !s->channel.welcome.begun) {
             return channel_failure(&s->channel, duplicate(
                 "was started again without a checkpoint"));
@@ -219,8 +218,10 @@ go_back(struct ps_client *client, const uint64_t epochs[])
         uint64_t least = least_iteration(client, epochs);
         bool agreed = true;
 
-        for (struct client_server *s = client->servers;
-             s < client_end(client) && !error; s++) {
+        FOR_EACH_SERVER (s, client) {
+            if (error) {
+                return error;
+            }
             if (!has_left(client, s, epochs)
                 || s->channel.welcome.iteration != least) {
                 agreed = false;
@@ -247,8 +248,7 @@ client_start_again(struct ps_client *client, const uint64_t epochs[])
     if (client->group) {
         group_link_move(client->group, 0, "", true);
     }
-    for (struct client_server *s = client->servers; s < client_end(client);
-         s++) {
+    FOR_EACH_SERVER (s, client) {
         s->n_owed = 1;
         s->got_from = shard_end(&s->shard);
         s->iteration = s->channel.welcome.iteration;
@@ -351,14 +351,16 @@ client_move(struct ps_client *client, struct client_server *server)
     bool waits = client->push.type == FRAME_PUSH && client->complete
                  && server->n_owed;
     bool counted = waits && move->sequence > server->iteration;
+    char *address;
 
     if (!client->group) {
         client->group = group_link_create(client->config.rank,
                                           client->config.congestion);
     }
-    server->channel.text[move->body_length] = '\0';
-    group_link_move(client->group, move->iteration, server->channel.text,
-                    counted);
+    address = message("%.*s", (int) move->body_length,
+                      (const char *) server->channel.link.body);
+    group_link_move(client->group, move->iteration, address, counted);
+    free(address);
     if (counted && !client->pulled) {
         client->pulled = true;
         say(client, FRAME_PULL);
@@ -388,14 +390,40 @@ client_rest(struct ps_client *client)
     }
 }
 
-static enum ps_result
-client_run_group(struct ps_client *client, char **errorp)
+/* Ends the step: the job has ended or failed. */
+static void
+end_step(struct ps_client *client, enum ps_result outcome, char *why)
 {
+    client->outcome = outcome;
+    client->why = why;
+    event_loop_break(&client->loop);
+}
+
+static int
+group_wait(void *client_, short *events, int64_t *until_us)
+{
+    const struct ps_client *client = client_;
+
+    if (!client->group) {
+        return -1;
+    }
+    if (!group_link_waits(client->group)) {
+        *until_us = 0;
+    }
+    *events = group_link_events(client->group);
+    return group_link_fd(client->group);
+}
+
+static void
+group_run(void *client_, short revents)
+{
+    struct ps_client *client = client_;
     struct client_server *central = client->servers;
     struct frame frame = { .type = FRAME_LOST };
+    char *error;
 
     switch (group_link_run(client->group, client->weights,
-                           client->config.n_parameters, &frame, errorp)) {
+                           client->config.n_parameters, &frame, &error)) {
     case GROUP_LINK_AGAIN:
         break;
     case GROUP_LINK_ANSWER:
@@ -407,23 +435,23 @@ client_run_group(struct ps_client *client, char **errorp)
         link_flush(&central->channel.link); /* An error shows elsewhere. */
         break;
     case GROUP_LINK_WRONG:
-        return PS_FAILED;
+        end_step(client, PS_FAILED, error);
+        break;
     }
-    return PS_OK;
 }
 
 /* Weights may be of any iteration that follows the gradient's: a scheme may
  * have let others go on without us.  But they must not come before what was
  * sent for them, since we may still compute with the old ones. */
 static bool
-is_awaited(const struct ps_client *client, const struct client_server *server)
+is_awaited(const struct client_server *server)
 {
     const struct frame *frame = &server->channel.link.frame;
+    const struct ps_client *client = server->client;
     bool pushes = client->push.type == FRAME_PUSH;
     bool begins = server->got_from == shard_end(&server->shard);
 
-    return frame->type == FRAME_WEIGHTS && client->weights
-           && server->n_owed && frame->n
+    return client->weights && server->n_owed && frame->n
            && frame->first >= (pushes ? server->sent_from
                                       : server->shard.first)
            && frame->first <= server->got_from
@@ -432,202 +460,202 @@ is_awaited(const struct ps_client *client, const struct client_server *server)
                       : frame->iteration == server->next);
 }
 
-/* A header has come.  Says where the body belongs, or what is wrong. */
 static char *
-begin_answer(struct ps_client *client, struct client_server *server)
+begin_weights(void *server_, struct link *link)
 {
-    struct channel *ch = &server->channel;
-    const struct frame *frame = &ch->link.frame;
+    struct client_server *server = server_;
 
-    if (frame->type == FRAME_ABORT) {
-        link_set_body(&ch->link, ch->text);
-        return NULL;
+    if (!is_awaited(server)) {
+        return message("weights: %u values of iteration %llu: not expected",
+                       link->frame.n,
+                       (unsigned long long) link->frame.iteration);
     }
-    if (frame->type == FRAME_BYE) {
-        return NULL;
-    }
-    if (frame->type == FRAME_MOVE && server == client->servers) {
-        link_set_body(&ch->link, ch->text);
-        return NULL;
-    }
-    if (frame->type == FRAME_SCHEME && server == client->servers
-        && client->n_messages < MAX_MESSAGES) {
-        link_set_body(&ch->link, &client->incoming);
-        return NULL;
-    }
-    if (!is_awaited(client, server)) {
-        return message("frame of type %d, %u values of iteration %llu: not "
-                       "expected", frame->type, frame->n,
-                       (unsigned long long) frame->iteration);
-    }
-    transfers_header(&server->transfers, ch->link.fd);
-    link_set_body(&ch->link, client->weights + frame->first);
+    transfers_header(&server->transfers, link->fd);
+    link_set_body(link, server->client->weights + link->frame.first);
     return NULL;
 }
 
-/* A whole frame has come. */
-static enum ps_result
-end_answer(struct ps_client *client, struct client_server *server,
-           char **errorp)
+static char *
+end_weights(void *server_, struct link *link)
 {
-    struct channel *ch = &server->channel;
-    const struct frame *frame = &ch->link.frame;
+    const struct frame *frame = &link->frame;
+    struct client_server *server = server_;
 
-    switch (frame->type) {
-    case FRAME_WEIGHTS:
-        server->got_from = frame->first;
-        server->next = frame->iteration;
-        transfers_end(&server->transfers, ch->link.fd);
-        if (frame->first == server->shard.first) {
-            client_take_answer(client, server, frame);
-        }
-        return PS_OK;
-    case FRAME_MOVE:
-        client_move(client, server);
-        return PS_OK;
-    case FRAME_SCHEME:
-        client->messages[(client->first_message + client->n_messages++)
-                         % MAX_MESSAGES] = client->incoming;
-        return PS_OK;
-    case FRAME_ABORT:
-        ch->text[frame->body_length] = '\0';
-        *errorp = channel_failure(ch, duplicate(ch->text));
-        return PS_FAILED;
-    default:
-        return PS_ENDED;
+    server->got_from = frame->first;
+    server->next = frame->iteration;
+    transfers_end(&server->transfers, link->fd);
+    if (frame->first == server->shard.first) {
+        client_take_answer(server->client, server, frame);
     }
+    return NULL;
 }
 
-static enum ps_result
-server_run(struct ps_client *client, struct client_server *server,
-           char **errorp)
+/* Frames that only the first server sends, which leads. */
+static char *
+begin_of_first(void *server_, struct link *link)
 {
-    struct channel *ch = &server->channel;
+    const struct client_server *server = server_;
 
-    for (;;) {
-        enum ps_result result = PS_OK;
-        char *error;
+    if (server != server->client->servers
+        || server->client->n_messages == MAX_MESSAGES) {
+        return message("%s: not expected",
+                       frame_type_name(link->frame.type));
+    }
+    link_keep_body(link);
+    return NULL;
+}
 
-        switch (link_receive(&ch->link, &error)) {
-        case LINK_AGAIN:
-            return PS_OK;
-        case LINK_HEADER:
-            error = begin_answer(client, server);
-            if (error) {
-                *errorp = channel_failure(ch, error);
-                return PS_FAILED;
-            }
-            break;
-        case LINK_FRAME:
-            result = end_answer(client, server, errorp);
-            break;
-        case LINK_END:
-            free(error);
-            *errorp = client_reopen(client, server);
-            return *errorp ? PS_FAILED : PS_OK;
-        }
-        if (result != PS_OK) {
-            return result;
-        }
+static char *
+end_move(void *server_, struct link *link)
+{
+    struct client_server *server = server_;
+
+    client_move(server->client, server);
+    return NULL;
+}
+
+static char *
+end_scheme(void *server_, struct link *link)
+{
+    const struct client_server *server = server_;
+    struct ps_client *client = server->client;
+
+    memcpy(&client->messages[(client->first_message + client->n_messages++)
+                             % MAX_MESSAGES],
+           link->body, sizeof client->messages[0]);
+    return NULL;
+}
+
+static char *
+end_bye(void *server_, struct link *link)
+{
+    struct client_server *server = server_;
+
+    end_step(server->client, PS_ENDED, NULL);
+    return NULL;
+}
+
+static bool
+may_receive(void *server_, const struct link *link)
+{
+    const struct client_server *server = server_;
+
+    return server->client->outcome == PS_OK;
+}
+
+static int
+server_wait(void *server_, short *events, int64_t *until_us)
+{
+    const struct client_server *server = server_;
+
+    if (server->client->receive_all) {
+        *until_us = 0;
+    }
+    *events = link_events(&server->channel.link);
+    return server->channel.link.fd;
+}
+
+/* Opens a connection that has ended.  If the job has gone back to a
+ * checkpoint, all connections are others now. */
+static void
+server_closed(struct ps_client *client, struct client_server *server)
+{
+    bool gone_back = client->gone_back;
+    char *error = client_reopen(client, server);
+
+    if (error) {
+        end_step(client, PS_FAILED, error);
+    } else if (client->gone_back != gone_back) {
+        event_loop_break(&client->loop);
     }
 }
 
 static void
-fill_fds(struct ps_client *client, bool input)
+server_run(void *server_, short revents)
 {
-    struct control *control = client->config.control;
-    struct pollfd *fds = client->fds;
+    static const struct dispatcher dispatcher = {
+        .may_receive = may_receive,
+        .handlers = {
+            [FRAME_WEIGHTS] = { begin_weights, end_weights },
+            [FRAME_MOVE] = { begin_of_first, end_move },
+            [FRAME_SCHEME] = { begin_of_first, end_scheme },
+            [FRAME_ABORT] = { dispatch_keep_body, dispatch_abort },
+            [FRAME_BYE] = { .end = end_bye },
+        },
+    };
+    struct client_server *server = server_;
+    struct ps_client *client = server->client;
+    char *error;
 
-    fds[0].fd = control ? control_signal_fd(control) : -1;
-    fds[1].fd = control && input ? control_input_fd(control) : -1;
-    fds[2].fd = client->watch ? server_watch_fd(client->watch) : -1;
-    fds[3].fd = client->group ? group_link_fd(client->group) : -1;
-    for (int i = 0; i < N_FIXED; i++) {
-        fds[i].events = POLLIN;
-        fds[i].revents = 0;
+    if (revents & POLLOUT) {
+        link_flush(&server->channel.link);      /* An error shows below. */
     }
-    if (client->group) {
-        fds[3].events = group_link_events(client->group);
+    if (revents == POLLOUT && !client->receive_all) {
+        return;
     }
-    for (int i = 0; i < client->config.n_servers; i++) {
-        const struct link *link = &client->servers[i].channel.link;
-
-        fds[N_FIXED + i].fd = link->fd;
-        fds[N_FIXED + i].events = link_events(link);
-        fds[N_FIXED + i].revents = 0;
+    switch (dispatch_frames(&server->channel.link, &dispatcher, server,
+                            &error)) {
+    case DISPATCH_AGAIN:
+        break;
+    case DISPATCH_CLOSED:
+        free(error);
+        server_closed(client, server);
+        break;
+    case DISPATCH_REFUSED:
+        end_step(client, PS_FAILED, channel_failure(&server->channel, error));
+        break;
     }
 }
 
 static int
-poll_until(struct pollfd *fds, int n, int64_t until_us)
+watch_wait(void *client_, short *events, int64_t *until_us)
 {
-    int64_t left = until_us - report_monotonic_us();
-    struct timespec ts = { .tv_sec = 0 };
+    const struct ps_client *client = client_;
 
-    if (until_us == INT64_MAX) {
-        return poll(fds, n, -1);
-    }
-    if (left > 0) {
-        ts.tv_sec = left / 1000000;
-        ts.tv_nsec = left % 1000000 * 1000;
-    }
-    return ppoll(fds, n, &ts, NULL);
+    return client->watch ? server_watch_fd(client->watch) : -1;
 }
 
+static void
+watch_run(void *client_, short revents)
+{
+    struct ps_client *client = client_;
+
+    end_step(client, PS_FAILED, server_watch_failure(client->watch));
+}
+
+/* Waits for the control, if 'input' for its input too, and for the servers,
+ * at most until 'until_us'.  Sends and receives what can be. */
 static enum ps_result
 client_step(struct ps_client *client, bool input, int64_t until_us,
             char **errorp)
 {
-    struct control *control = client->config.control;
-    struct pollfd *fds = client->fds;
-    bool all = client->opened, gone_back = client->gone_back;
-    bool waits = !client->group || group_link_waits(client->group);
+    int error;
 
+    client->receive_all = client->opened;
     client->opened = false;
-    fill_fds(client, input);
-    if (poll_until(fds, N_FIXED + client->config.n_servers,
-                   all || !waits ? 0 : until_us) < 0 && errno != EINTR) {
-        *errorp = message("poll: %s", strerror(errno));
+    client->outcome = PS_OK;
+    client->loop.input = input;
+    error = event_loop_run(&client->loop, until_us);
+    if (error == ECANCELED) {
+        return PS_ENDED;
+    }
+    if (error) {
+        *errorp = message("poll: %s", strerror(error));
         return PS_FAILED;
     }
-    if (fds[0].revents) {
-        control_run(control);
-        if (control_stopped(control)) {
-            return PS_ENDED;
-        }
+    if (client->outcome == PS_FAILED) {
+        *errorp = client->why;
     }
-    if (fds[2].revents) {
-        *errorp = server_watch_failure(client->watch);
-        return PS_FAILED;
-    }
-    if (client->group && (fds[3].revents || !waits)) {
-        enum ps_result result = client_run_group(client, errorp);
-
-        if (result != PS_OK) {
-            return result;
-        }
-    }
-    for (int i = 0; i < client->config.n_servers; i++) {
-        struct client_server *server = &client->servers[i];
-        enum ps_result result = PS_OK;
-
-        if (fds[N_FIXED + i].revents & POLLOUT) {
-            link_flush(&server->channel.link);  /* An error shows below. */
-        }
-        if (all || fds[N_FIXED + i].revents & ~POLLOUT) {
-            result = server_run(client, server, errorp);
-        }
-        if (result != PS_OK || client->gone_back != gone_back) {
-            return result;      /* The other connections are others now. */
-        }
-    }
-    return PS_OK;
+    return client->outcome;
 }
 
 char *
 ps_client_create(const struct ps_client_config *config,
                  struct ps_client **clientp)
 {
+    static const struct event_class server_class = { server_wait, server_run };
+    static const struct event_class watch_class = { watch_wait, watch_run };
+    static const struct event_class group_class = { group_wait, group_run };
     struct ps_client *client = allocate(1, sizeof *client);
     struct frame_hello hello = {
         .rank = config->rank, .n_workers = config->n_workers,
@@ -641,9 +669,12 @@ ps_client_create(const struct ps_client_config *config,
 
     client->config = *config;
     client->servers = allocate(config->n_servers, sizeof *client->servers);
-    client->fds = allocate(N_FIXED + config->n_servers,
-                           sizeof *client->fds);
+    event_loop_init(&client->loop, config->control, control_stopped);
+    event_loop_add(&client->loop, &watch_class, client);
+    event_loop_add(&client->loop, &group_class, client);
     for (int i = 0; i < config->n_servers; i++) {
+        event_loop_add(&client->loop, &server_class, &client->servers[i]);
+        client->servers[i].client = client;
         hello.shard = i;
         channel_init(&client->servers[i].channel, config->servers[i], &hello,
                      config->congestion, config->control);
@@ -677,7 +708,7 @@ ps_client_destroy(struct ps_client *client)
             channel_end(&client->servers[i].channel);
         }
         free(client->servers);
-        free(client->fds);
+        event_loop_uninit(&client->loop);
         free(client->error);
         free(client);
     }
@@ -696,8 +727,7 @@ is_awaiting(const struct ps_client *client, const struct client_server *s)
 static bool
 is_finished(const struct ps_client *client)
 {
-    for (const struct client_server *s = client->servers;
-         s < client_end(client); s++) {
+    FOR_EACH_SERVER (s, client) {
         if (!link_idle(&s->channel.link)
             || (client->weights && is_awaiting(client, s))) {
             return false;
@@ -713,12 +743,10 @@ go_on_together(struct ps_client *client)
 {
     uint64_t least = UINT64_MAX;
 
-    for (const struct client_server *s = client->servers;
-         s < client_end(client); s++) {
+    FOR_EACH_SERVER (s, client) {
         least = s->iteration < least ? s->iteration : least;
     }
-    for (struct client_server *s = client->servers; s < client_end(client);
-         s++) {
+    FOR_EACH_SERVER (s, client) {
         s->iteration = least;
     }
 }
@@ -755,8 +783,7 @@ client_finish(struct ps_client *client, float *weights, uint64_t *iteration,
 static void
 expect_answers(struct ps_client *client)
 {
-    for (struct client_server *s = client->servers; s < client_end(client);
-         s++) {
+    FOR_EACH_SERVER (s, client) {
         s->n_owed++;
         s->sent_from = s->got_from = shard_end(&s->shard);
     }
@@ -766,8 +793,7 @@ expect_answers(struct ps_client *client)
 static bool
 is_resumed(const struct ps_client *client)
 {
-    for (const struct client_server *s = client->servers;
-         s < client_end(client); s++) {
+    FOR_EACH_SERVER (s, client) {
         if (s->channel.welcome.iteration) {
             return true;
         }
@@ -797,8 +823,7 @@ ps_client_begin(struct ps_client *client, float *weights,
         client->push = (struct frame) { .type = FRAME_INIT };
         client->gradient = weights;
     }
-    for (struct client_server *s = client->servers; s < client_end(client);
-         s++) {
+    FOR_EACH_SERVER (s, client) {
         if (client_lacks_push(client, s)) {
             client_send(client, s);
         }
@@ -836,8 +861,7 @@ ps_client_part(struct ps_client *client, size_t first, size_t n)
         return;                 /* Leaves in the end, if at all. */
     }
     client->final_from = first;
-    for (struct client_server *s = client->servers; s < client_end(client);
-         s++) {
+    FOR_EACH_SERVER (s, client) {
         client_send(client, s);
     }
     client->result = client_step(client, false, 0, &client->error);
@@ -854,8 +878,7 @@ complete(struct ps_client *client, float loss)
         client_send_to_group(client);
         return;
     }
-    for (struct client_server *s = client->servers; s < client_end(client);
-         s++) {
+    FOR_EACH_SERVER (s, client) {
         transfers_begin(&s->transfers, s->channel.link.fd);
         client_send(client, s);
     }
@@ -977,8 +1000,7 @@ ps_client_transfer_s(const struct ps_client *client)
     if (client->group) {
         return client->group->transfers.seconds;
     }
-    for (const struct client_server *s = client->servers;
-         s < client_end(client); s++) {
+    FOR_EACH_SERVER (s, client) {
         seconds = s->transfers.seconds > seconds ? s->transfers.seconds
                                                  : seconds;
     }
@@ -988,11 +1010,11 @@ ps_client_transfer_s(const struct ps_client *client)
 uint64_t
 ps_client_bytes_sent(const struct ps_client *client)
 {
-    uint64_t n = client->group
-                 ? client->group->n_sent + client->group->link.n_sent : 0;
+    const struct group_link *group = client->group;
+    uint64_t n = group ? group->n_sent + group->link.n_sent : 0;
 
-    for (int i = 0; i < client->config.n_servers; i++) {
-        n += client->servers[i].channel.link.n_sent;
+    FOR_EACH_SERVER (s, client) {
+        n += s->channel.link.n_sent;
     }
     return n;
 }
@@ -1000,12 +1022,11 @@ ps_client_bytes_sent(const struct ps_client *client)
 uint64_t
 ps_client_bytes_received(const struct ps_client *client)
 {
-    uint64_t n = client->group
-                 ? client->group->n_received + client->group->link.n_received
-                 : 0;
+    const struct group_link *group = client->group;
+    uint64_t n = group ? group->n_received + group->link.n_received : 0;
 
-    for (int i = 0; i < client->config.n_servers; i++) {
-        n += client->servers[i].channel.link.n_received;
+    FOR_EACH_SERVER (s, client) {
+        n += s->channel.link.n_received;
     }
     return n;
 }

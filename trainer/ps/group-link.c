@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "trainer/net/address.h"
+#include "trainer/net/dispatch.h"
 
 struct group_link *
 group_link_create(int rank, const char *congestion)
@@ -144,22 +145,50 @@ connect_run(struct group_link *gl)
     return true;
 }
 
-/* A header has come.  Says where the body belongs, or what is wrong. */
-static char *
-begin_answer(struct group_link *gl, float *weights, size_t n)
-{
-    const struct frame *frame = &gl->link.frame;
+/* A push that waits for its answer. */
+struct awaited {
+    struct group_link *gl;
+    float *weights;             /* Or NULL. */
+    size_t n;
+    struct frame *answer;
+    bool done;
+};
 
-    if (frame->type != FRAME_WEIGHTS || !gl->push.type || !weights
-        || frame->first || frame->n != n
+static bool
+may_receive(void *awaited_, const struct link *link)
+{
+    const struct awaited *awaited = awaited_;
+
+    return !awaited->done;
+}
+
+static char *
+begin_weights(void *awaited_, struct link *link)
+{
+    const struct awaited *awaited = awaited_;
+    const struct frame *frame = &link->frame;
+    struct group_link *gl = awaited->gl;
+
+    if (!gl->push.type || !awaited->weights || frame->first
+        || frame->n != awaited->n
         || frame->iteration != gl->push.iteration + 1) {
-        return message("group server %s: frame of type %d, %u values of "
-                       "iteration %llu: not expected", gl->address,
-                       frame->type, frame->n,
-                       (unsigned long long) frame->iteration);
+        return message("weights: %u values of iteration %llu: not expected",
+                       frame->n, (unsigned long long) frame->iteration);
     }
-    transfers_header(&gl->transfers, gl->link.fd);
-    link_set_body(&gl->link, weights);
+    transfers_header(&gl->transfers, link->fd);
+    link_set_body(link, awaited->weights);
+    return NULL;
+}
+
+static char *
+end_weights(void *awaited_, struct link *link)
+{
+    struct awaited *awaited = awaited_;
+
+    transfers_end(&awaited->gl->transfers, link->fd);
+    *awaited->answer = link->frame;
+    awaited->gl->push.type = 0;
+    awaited->done = true;
     return NULL;
 }
 
@@ -167,6 +196,13 @@ enum group_link_state
 group_link_run(struct group_link *gl, float *weights, size_t n,
                struct frame *answer, char **errorp)
 {
+    static const struct dispatcher dispatcher = {
+        .may_receive = may_receive,
+        .handlers = { [FRAME_WEIGHTS] = { begin_weights, end_weights } },
+    };
+    struct awaited awaited = { gl, weights, n, answer, false };
+    char *error;
+
     if (gl->link.fd < 0 || (gl->connecting && !connect_run(gl))) {
         return lose(gl);
     }
@@ -176,26 +212,15 @@ group_link_run(struct group_link *gl, float *weights, size_t n,
     if (!link_idle(&gl->link)) {
         link_flush(&gl->link);          /* An error shows when receiving. */
     }
-    for (;;) {
-        char *error;
-
-        switch (link_receive(&gl->link, &error)) {
-        case LINK_AGAIN:
-            return GROUP_LINK_AGAIN;
-        case LINK_HEADER:
-            *errorp = begin_answer(gl, weights, n);
-            if (*errorp) {
-                return GROUP_LINK_WRONG;
-            }
-            break;
-        case LINK_FRAME:
-            transfers_end(&gl->transfers, gl->link.fd);
-            *answer = gl->link.frame;
-            gl->push.type = 0;
-            return GROUP_LINK_ANSWER;
-        case LINK_END:
-            free(error);
-            return lose(gl);
-        }
+    switch (dispatch_frames(&gl->link, &dispatcher, &awaited, &error)) {
+    case DISPATCH_CLOSED:
+        free(error);
+        return lose(gl);
+    case DISPATCH_REFUSED:
+        *errorp = message("group server %s: %s", gl->address, error);
+        free(error);
+        return GROUP_LINK_WRONG;
+    default:
+        return awaited.done ? GROUP_LINK_ANSWER : GROUP_LINK_AGAIN;
     }
 }

@@ -13,6 +13,8 @@
 
 #include "base/memory.h"
 #include "trainer/net/channel.h"
+#include "trainer/net/dispatch.h"
+#include "trainer/net/event-loop.h"
 #include "trainer/net/frame.h"
 #include "trainer/net/server-watch.h"
 #include "trainer/net/keys.h"
@@ -23,7 +25,6 @@
 #define CONNECT_US 15000000     /* A server must be there in so long. */
 #define EAGER 65536             /* Bytes that are worth a system call. */
 #define MAX_PARTS 16384         /* Under way at a server; a power of 2. */
-#define N_FIXED 2               /* Descriptors that are not servers'. */
 
 /* What one server has to do of one operation: one frame or many. */
 struct store_part {
@@ -42,6 +43,7 @@ struct store_part {
 };
 
 struct store_server {
+    struct store_client *client;
     struct channel channel;
     struct shard shard, keys;
     uint64_t epoch, next_sequence;
@@ -53,7 +55,7 @@ struct store_server {
 struct store_client {
     struct store_client_config config;
     struct store_server *servers;
-    struct pollfd *fds;         /* Signals, heartbeats, servers. */
+    struct event_loop loop;
     struct server_watch *watch;        /* Or NULL. */
     ps_handle last;
     char *failure;
@@ -213,9 +215,9 @@ done_to(struct store_server *server, uint64_t sequence)
     return true;
 }
 
-/* A header has come.  Says where the body belongs; false if it is wrong. */
+/* Says where the values belong; false if no such values are expected. */
 static bool
-begin_values(struct store_server *server)
+expect_values(struct store_server *server)
 {
     struct link *link = &server->channel.link;
     const struct frame *frame = &link->frame;
@@ -235,16 +237,6 @@ begin_values(struct store_server *server)
     }
     link_set_body(link, part->out + at * part->width);
     return true;
-}
-
-static void
-end_values(struct store_server *server)
-{
-    struct store_part *part = store_part_at(server, server->head);
-
-    if (++part->n_done == part->n_frames) {
-        server->head++;
-    }
 }
 
 /* Opens the connection again and makes everything that was not answered be
@@ -269,124 +261,134 @@ reopen(struct store_client *client, struct store_server *server)
     server->cursor = server->head;
 }
 
-/* What is wrong with the frame, or NULL. */
 static char *
-begin_answer(struct store_server *server)
+unexpected(const struct link *link)
 {
-    struct channel *ch = &server->channel;
-    const struct frame *frame = &ch->link.frame;
-    bool right = false;
+    return message("%s %llu: not expected", frame_type_name(link->frame.type),
+                   (unsigned long long) link->frame.sequence);
+}
 
-    switch (frame->type) {
-    case FRAME_ACK:
-        right = done_to(server, frame->sequence);
-        break;
-    case FRAME_VALUES:
-        right = begin_values(server);
-        break;
-    case FRAME_ABORT:
-        link_set_body(&ch->link, ch->text);
-        right = true;
-        break;
-    case FRAME_BYE:
-        right = true;
-        break;
-    default:
-        break;
+static char *
+begin_values(void *server_, struct link *link)
+{
+    struct store_server *server = server_;
+
+    return expect_values(server) ? NULL : unexpected(link);
+}
+
+static char *
+end_values(void *server_, struct link *link)
+{
+    struct store_server *server = server_;
+    struct store_part *part = store_part_at(server, server->head);
+
+    if (++part->n_done == part->n_frames) {
+        server->head++;
     }
-    return right ? NULL : channel_failure(ch, message(
-        "frame of type %d, sequence %llu: not expected", frame->type,
-        (unsigned long long) frame->sequence));
+    return NULL;
+}
+
+static char *
+end_ack(void *server_, struct link *link)
+{
+    struct store_server *server = server_;
+
+    return done_to(server, link->frame.sequence) ? NULL : unexpected(link);
+}
+
+static char *
+end_bye(void *server, struct link *link)
+{
+    return duplicate("has ended");
+}
+
+static bool
+may_receive(void *server_, const struct link *link)
+{
+    const struct store_server *server = server_;
+
+    return !server->client->failure;
 }
 
 static void
-end_answer(struct store_client *client, struct store_server *server)
+server_receive(struct store_server *server)
 {
-    struct channel *ch = &server->channel;
+    static const struct dispatcher dispatcher = {
+        .may_receive = may_receive,
+        .handlers = {
+            [FRAME_VALUES] = { begin_values, end_values },
+            [FRAME_ACK] = { .end = end_ack },
+            [FRAME_ABORT] = { dispatch_keep_body, dispatch_abort },
+            [FRAME_BYE] = { .end = end_bye },
+        },
+    };
+    char *error;
 
-    switch (ch->link.frame.type) {
-    case FRAME_VALUES:
-        end_values(server);
+    switch (dispatch_frames(&server->channel.link, &dispatcher, server,
+                            &error)) {
+    case DISPATCH_AGAIN:
         break;
-    case FRAME_ABORT:
-        ch->text[ch->link.frame.body_length] = '\0';
-        store_client_fail(client, channel_failure(ch, duplicate(ch->text)));
+    case DISPATCH_CLOSED:
+        free(error);
+        reopen(server->client, server);
         break;
-    case FRAME_BYE:
-        store_client_fail(client, channel_failure(ch, duplicate("has ended")));
-        break;
-    default:
+    case DISPATCH_REFUSED:
+        store_client_fail(server->client,
+                          channel_failure(&server->channel, error));
         break;
     }
+}
+
+static int
+server_wait(void *server_, short *events, int64_t *until_us)
+{
+    const struct store_server *server = server_;
+
+    *events = link_events(&server->channel.link);
+    return server->channel.link.fd;
 }
 
 static void
-server_receive(struct store_client *client, struct store_server *server)
+server_run(void *server_, short revents)
 {
-    while (!client->failure) {
-        char *error;
-
-        switch (link_receive(&server->channel.link, &error)) {
-        case LINK_AGAIN:
-            return;
-        case LINK_HEADER:
-            error = begin_answer(server);
-            if (error) {
-                store_client_fail(client, error);
-            }
-            break;
-        case LINK_FRAME:
-            end_answer(client, server);
-            break;
-        case LINK_END:
-            free(error);
-            reopen(client, server);
-            return;
-        }
+    if (revents & ~POLLOUT) {
+        server_receive(server_);
     }
 }
 
+static int
+watch_wait(void *client_, short *events, int64_t *until_us)
+{
+    const struct store_client *client = client_;
+
+    return client->watch ? server_watch_fd(client->watch) : -1;
+}
+
+static void
+watch_run(void *client_, short revents)
+{
+    struct store_client *client = client_;
+
+    store_client_fail(client, server_watch_failure(client->watch));
+}
+
+/* Sends, waits for an event, and takes what has come. */
 static void
 store_client_step(struct store_client *client)
 {
-    struct control *control = client->config.control;
-    struct pollfd *fds = client->fds;
+    int error;
 
-    fds[0].fd = control ? control_signal_fd(control) : -1;
-    fds[1].fd = client->watch ? server_watch_fd(client->watch) : -1;
-    for (int i = 0; i < N_FIXED; i++) {
-        fds[i].events = POLLIN;
-        fds[i].revents = 0;
-    }
     for (int i = 0; i < client->config.n_servers; i++) {
-        struct store_server *server = &client->servers[i];
-
-        store_client_send(client, server);
-        fds[N_FIXED + i].fd = server->channel.link.fd;
-        fds[N_FIXED + i].events = link_events(&server->channel.link);
-        fds[N_FIXED + i].revents = 0;
+        store_client_send(client, &client->servers[i]);
     }
     if (client->failure) {
         return;
     }
-    if (poll(fds, N_FIXED + client->config.n_servers, -1) < 0
-        && errno != EINTR) {
-        store_client_fail(client, message("poll: %s", strerror(errno)));
-        return;
-    }
-    if (fds[0].revents) {
-        control_run(control);
-        if (control_stopped(control)) {
-            store_client_fail(client, message("told to stop"));
-        }
-    }
-    if (fds[1].revents) {
-        store_client_fail(client, server_watch_failure(client->watch));
-    }
-    for (int i = 0; i < client->config.n_servers; i++) {
-        if (fds[N_FIXED + i].revents & ~POLLOUT) {
-            server_receive(client, &client->servers[i]);
-        }
+    error = event_loop_run(&client->loop, INT64_MAX);
+    if (error) {
+        store_client_fail(client, error == ECANCELED
+                                  ? message("told to stop")
+                                  : message("poll: %s", strerror(error)));
     }
 }
 
@@ -394,6 +396,8 @@ char *
 store_client_create(const struct store_client_config *config,
                     struct store_client **clientp)
 {
+    static const struct event_class server_class = { server_wait, server_run };
+    static const struct event_class watch_class = { watch_wait, watch_run };
     struct store_client *client = allocate(1, sizeof *client);
     struct frame_hello hello = {
         .rank = config->rank, .n_workers = config->n_workers,
@@ -407,11 +411,13 @@ store_client_create(const struct store_client_config *config,
 
     client->config = *config;
     client->servers = allocate(config->n_servers, sizeof *client->servers);
-    client->fds = allocate(N_FIXED + config->n_servers,
-                           sizeof *client->fds);
+    event_loop_init(&client->loop, config->control, control_stopped);
+    event_loop_add(&client->loop, &watch_class, client);
     for (int i = 0; i < config->n_servers; i++) {
         struct store_server *server = &client->servers[i];
 
+        server->client = client;
+        event_loop_add(&client->loop, &server_class, server);
         hello.shard = i;
         channel_init(&server->channel, config->servers[i], &hello,
                      config->congestion, config->control);
@@ -447,7 +453,7 @@ store_client_destroy(struct store_client *client)
             free(client->servers[i].parts);
         }
         free(client->servers);
-        free(client->fds);
+        event_loop_uninit(&client->loop);
         free(client->failure);
         free(client);
     }
