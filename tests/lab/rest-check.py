@@ -338,7 +338,7 @@ def full():
     streams = [Events() for _ in range(12)]
     status, _, reply = ask("GET", "/v1/events")
     expect(f"{status} {reply}", status == 503
-           and reply["error"].startswith("/v1/events: too many follow"))
+           and reply["error"].startswith("/v1/events: too many streams"))
     expect("others are answered", ask("GET", "/healthz")[0] == 200)
     for stream in streams:
         stream.close()

@@ -282,7 +282,7 @@ wait $slow || fail "rest slow"
 echo "ok: slow requests end"
 kill "$(cat "$dir/run/hosts-db.pid")"
 await "no database, not ready" answers /readyz \
-    '^503 {"error":"/readyz: the hosts database is away, '
+    '^503 {"error":"/readyz: the hosts database is disconnected, '
 answers /healthz '^200 ok$' || fail "healthz without a database"
 start
 await "ready again" answers /readyz '^200 '

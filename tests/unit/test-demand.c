@@ -558,14 +558,15 @@ post_progress(struct fixture *f, int64_t iteration, double value, int ms)
                            "\"value\": %g}", (long long) iteration, value);
     struct controller ctl = { .cluster = f->c };
     struct rest_request r = {
-        .ctl = &ctl, .method = "POST", .path = "/", .args = { "asha", "t0" },
+        .ctl = &ctl, .method = "POST",
+        .path = "/v1/cojobs/asha/jobs/t0/progress",
         .body = body, .body_size = strlen(body),
     };
     struct rest_answer answer;
 
     msec_ahead += ms;
     wall_ahead += ms;
-    answer = rest_post_progress(&r);
+    answer = rest_route(&r);
     assert_int_equal(answer.status, 200);
     rest_answer_uninit(&answer);
     free(body);

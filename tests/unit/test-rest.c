@@ -12,7 +12,11 @@
 #include <string.h>
 
 #include "controller/northbound/rest/rest-body.h"
-#include "controller/northbound/rest/rest-request.h"
+#include "controller/northbound/rest/rest-listen.h"
+#include "controller/northbound/rest/rest-routes.h"
+#include "openvswitch/json.h"
+#include "openvswitch/shash.h"
+#include "svec.h"
 #include "util.h"
 
 static void
@@ -157,6 +161,210 @@ progress_needs_metric_and_value(void **state)
     free(error);
 }
 
+/* The status and the start of the error of 'answer', which is uninitialized. */
+static void
+assert_error(struct rest_answer answer, unsigned int status, const char *start)
+{
+    const struct json *error = shash_find_data(json_object(answer.json),
+                                               "error");
+
+    assert_int_equal(answer.status, status);
+    assert_true(strlen(json_string(error)) >= strlen(start));
+    assert_memory_equal(json_string(error), start, strlen(start));
+    rest_answer_uninit(&answer);
+}
+
+static void
+clients_need_a_name_and_changes_no_origin(void **state)
+{
+    static const struct {
+        const char *actor, *method, *origin;
+        unsigned long long length;
+        unsigned int status;
+        const char *error;
+    } cases[] = {
+        { "eva", "GET", NULL, 0, 0, NULL },
+        { "eva", "PUT", NULL, REST_MAX_BODY, 0, NULL },
+        { "eva", "GET", "https://elsewhere", 0, 0, NULL },
+        { "eva", "HEAD", "https://elsewhere", 0, 0, NULL },
+        { NULL, "GET", NULL, 0, 403, "/: the client is not authorized, " },
+        { NULL, "PUT", "null", 1 << 20, 403, "/: the client is not " },
+        { "eva", "PUT", "https://elsewhere", 0, 403, "/: the request has an "
+          "Origin, none is allowed in a change" },
+        { "eva", "DELETE", "null", 0, 403, "/: the request has an Origin, " },
+        { "eva", "POST", "", 0, 403, "/: the request has an Origin, " },
+        { "eva", "PUT", NULL, REST_MAX_BODY + 1, 413, "/: the request's body "
+          "is too large, 65536 bytes are allowed" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct rest_answer answer
+            = rest_authorize(cases[i].actor, cases[i].method,
+                             cases[i].origin, cases[i].length);
+
+        if (cases[i].error) {
+            assert_error(answer, cases[i].status, cases[i].error);
+        } else {
+            assert_int_equal(answer.status, 0);
+        }
+    }
+}
+
+/* The query "outcome=VALUE" if 'aux' is VALUE. */
+static const char *
+get_outcome(const void *aux, const char *name)
+{
+    return aux && !strcmp(name, "outcome") ? aux : NULL;
+}
+
+/* Returns the request 'method' for 'path' with 'body' and, if it is not null,
+ * the query parameter "outcome". */
+static struct rest_request
+make_request(const char *method, const char *path, const char *body,
+             const char *outcome)
+{
+    return (struct rest_request) {
+        .method = method, .path = path, .actor = "eva", .body = body,
+        .body_size = strlen(body), .query = get_outcome, .query_aux = outcome,
+        .n_query = outcome != NULL,
+    };
+}
+
+static void
+requests_without_a_route_are_refused(void **state)
+{
+    static const struct {
+        const char *method, *path, *body, *outcome;
+        unsigned int status;
+        const char *error;
+    } cases[] = {
+        { "GET", "/v1/nothing", "", NULL, 404,
+          "/v1/nothing: not found, one of /v1/cojobs, " },
+        { "GET", "/v1/\n", "", NULL, 404, "/v1/?: not found, " },
+        { "PUT", "/v1/status", "", NULL, 405, "/v1/status: PUT is not for "
+          "this, GET, HEAD is allowed" },
+        { "POST", "/v1/cojobs/a", "", NULL, 405, "/v1/cojobs/a: POST is not "
+          "for this, GET, HEAD, PUT, DELETE is allowed" },
+        { "GET", "/v1/cojobs/a/jobs/b/progress", "", NULL, 405,
+          "/v1/cojobs/a/jobs/b/progress: GET is not for this, POST is " },
+        { "DELETE", "/v1/cojobs/a", "{}", NULL, 413,
+          "/v1/cojobs/a: the request has a body, none is allowed" },
+        { "DELETE", "/v1/cojobs/a", "", "done", 400,
+          "/v1/cojobs/a: the request has a query, none is allowed" },
+        { "DELETE", "/v1/cojobs/a/jobs/b", "", "lost", 400,
+          "/outcome: \"lost\" is " },
+        { "PUT", "/v1/cojobs/a/stages/1001", "{}", NULL, 400,
+          "/rung: \"1001\" is " },
+        { "PUT", "/v1/cojobs/a/stages/-1", "{}", NULL, 400,
+          "/rung: \"-1\" is " },
+        { "PUT", "/v1/cojobs/a", "{\"weight\": 0}", NULL, 400, "/weight: " },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct rest_request r = make_request(cases[i].method, cases[i].path,
+                                             cases[i].body,
+                                             cases[i].outcome);
+
+        assert_error(rest_route(&r), cases[i].status, cases[i].error);
+    }
+}
+
+static void
+changes_are_prepared_for_the_database(void **state)
+{
+    static const struct {
+        const char *method, *path, *body, *outcome;
+        enum intent_kind kind;
+    } cases[] = {
+        { "PUT", "/v1/cojobs/a", "", NULL, INTENT_COJOB_BEGIN },
+        { "DELETE", "/v1/cojobs/a", "", NULL, INTENT_COJOB_END },
+        { "PUT", "/v1/cojobs/a/jobs/b", "{\"workers\": [{\"host\": "
+          "\"h0\"}]}", NULL, INTENT_JOB_BEGIN },
+        { "DELETE", "/v1/cojobs/a/jobs/b", "", NULL, INTENT_JOB_END },
+        { "DELETE", "/v1/cojobs/a/jobs/b", "", "failed", INTENT_JOB_END },
+        { "PUT", "/v1/cojobs/a/stages/7", "{\"iterations\": 5, \"jobs\": "
+          "[\"b\"]}", NULL, INTENT_STAGE_BEGIN },
+        { "DELETE", "/v1/cojobs/a/stages/7", "", NULL, INTENT_STAGE_END },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        struct rest_request r = make_request(cases[i].method, cases[i].path,
+                                             cases[i].body,
+                                             cases[i].outcome);
+        struct rest_answer answer = rest_route(&r);
+
+        assert_int_equal(answer.status, 0);
+        assert_int_equal(r.next, REST_CHANGE);
+        assert_int_equal(r.change.edit.kind, cases[i].kind);
+        assert_string_equal(r.change.edit.cojob, "a");
+        if (cases[i].kind == INTENT_JOB_END) {
+            assert_string_equal(r.change.edit.outcome,
+                                cases[i].outcome ? cases[i].outcome : "done");
+        } else if (cases[i].kind >= INTENT_STAGE_BEGIN) {
+            assert_int_equal(r.change.edit.rung, 7);
+        }
+        rest_change_uninit(&r.change);
+    }
+}
+
+static void
+the_index_lists_views_and_routes(void **state)
+{
+    struct rest_request r = make_request("GET", "/v1", "", NULL);
+    struct rest_answer answer = rest_route(&r);
+    char *text;
+
+    assert_int_equal(answer.status, 200);
+    text = json_to_string(answer.json, JSSF_SORT);
+    assert_non_null(strstr(text, "{\"method\":\"GET\","
+                                 "\"path\":\"/v1/status\"}"));
+    assert_non_null(strstr(text, "{\"method\":\"POST\",\"path\":"
+                           "\"/v1/cojobs/{cojob}/jobs/{job}/progress\"}"));
+    free(text);
+    rest_answer_uninit(&answer);
+}
+
+static void
+tls_needs_files_and_names_of_clients(void **state)
+{
+    static const struct {
+        const char *remote, *error;     /* NULL: allowed with TLS. */
+        const char *error_without_tls;  /* NULL: the same. */
+    } cases[] = {
+        { "unix:/run/x", NULL, NULL },
+        { "pssl:6644", NULL, "--rest: \"pssl:6644\" needs TLS, " },
+        { "unix:", "--rest: \"unix:\" is no place to listen, ", NULL },
+        { "tcp:1", "--rest: \"tcp:1\" is no place to listen, ", NULL },
+    };
+    struct svec names = SVEC_EMPTY_INITIALIZER;
+    struct rest_tls none = { .clients = &names };
+    struct rest_tls tls = { "key", "certificate", "ca", &names };
+    char *error;
+
+    error = rest_listen_check("pssl:1", &tls);
+    assert_non_null(strstr(error, "--rest-client "));
+    free(error);
+    svec_add(&names, "eva");
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        for (int with_tls = 0; with_tls < 2; with_tls++) {
+            const char *start = (!with_tls && cases[i].error_without_tls
+                                 ? cases[i].error_without_tls
+                                 : cases[i].error);
+
+            error = rest_listen_check(cases[i].remote,
+                                      with_tls ? &tls : &none);
+            if (start) {
+                assert_non_null(error);
+                assert_memory_equal(error, start, strlen(start));
+            } else {
+                assert_null(error);
+            }
+            free(error);
+        }
+    }
+    svec_destroy(&names);
+}
+
 int
 main(void)
 {
@@ -169,6 +377,11 @@ main(void)
         cmocka_unit_test(messages_say_where),
         cmocka_unit_test(null_bytes_are_no_text),
         cmocka_unit_test(progress_needs_metric_and_value),
+        cmocka_unit_test(clients_need_a_name_and_changes_no_origin),
+        cmocka_unit_test(requests_without_a_route_are_refused),
+        cmocka_unit_test(changes_are_prepared_for_the_database),
+        cmocka_unit_test(the_index_lists_views_and_routes),
+        cmocka_unit_test(tls_needs_files_and_names_of_clients),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

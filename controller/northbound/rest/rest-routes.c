@@ -7,39 +7,314 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/northbound/views/control.h"
+#include "controller/hosts/hosts-db.h"
+#include "controller/intent/intent-db.h"
+#include "controller/model/cluster.h"
+#include "controller/model/demand.h"
 #include "controller/northbound/dashboard/dashboard.h"
+#include "controller/northbound/views/cojobs-report.h"
+#include "controller/northbound/views/control.h"
+#include "controller/northbound/views/metrics.h"
+#include "controller/northbound/views/rollout.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "sset.h"
+#include "timeval.h"
 #include "util.h"
 
 #define COJOB "/v1/cojobs/{cojob}"
 #define JOB COJOB "/jobs/{job}"
 #define STAGE COJOB "/stages/{rung}"
 
-static const struct rest_route routes[] = {
-    { "GET", "/v1", false, { NULL }, rest_get_index },
-    { "GET", COJOB, false, { NULL }, rest_get_cojob },
-    { "PUT", COJOB, true, { NULL }, rest_put_cojob },
-    { "DELETE", COJOB, false, { NULL }, rest_delete_cojob },
-    { "GET", JOB, false, { NULL }, rest_get_job },
-    { "PUT", JOB, true, { NULL }, rest_put_job },
-    { "DELETE", JOB, false, { "outcome" }, rest_delete_job },
-    { "POST", JOB "/progress", true, { NULL }, rest_post_progress },
-    { "PUT", STAGE, true, { NULL }, rest_put_stage },
-    { "DELETE", STAGE, false, { NULL }, rest_delete_stage },
-    { "GET", "/v1/events", false, { NULL }, rest_get_events },
-    { "GET", "/v1/explain/{cojob}/{job}", false, { NULL }, rest_get_explain },
-    { "GET", "/v1/history/{kind}", false, { "since", "limit" },
-      rest_get_history },
-    { "GET", "/v1/rollout", false, { NULL }, rest_get_rollout },
-    { "GET", "/metrics", false, { NULL }, rest_get_metrics },
-    { "GET", "/healthz", false, { NULL }, rest_get_healthz },
-    { "GET", "/readyz", false, { NULL }, rest_get_readyz },
+struct rest_route {
+    const char *method;         /* "GET" means HEAD too. */
+    const char *path;           /* Pattern for rest_path_match(). */
+    bool body;                  /* The request may have a body. */
+    const char *query[3];       /* Allowed query parameters, then NULL. */
+    struct rest_answer (*handle)(struct rest_request *);
 };
 
-/* Stands for each of the control views. */
+/* Handlers.  An answer with status 0 means that the request's 'next' is to be
+ * done first. */
+
+/* An answer shows that the main loop runs. */
+static struct rest_answer
+get_healthz(struct rest_request *r OVS_UNUSED)
+{
+    return rest_answer_text("text/plain", xstrdup("ok\n"));
+}
+
+static struct rest_answer
+get_readyz(struct rest_request *r)
+{
+    const char *missing = (!intent_db_is_connected(r->ctl->intent) ? "intent"
+                           : !hosts_db_is_connected(r->ctl->hosts) ? "hosts"
+                           : NULL);
+    struct json *json;
+
+    if (missing) {
+        return rest_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+                                 "/readyz: the %s database is disconnected, "
+                                 "\"active\" with both databases is ready",
+                                 missing);
+    } else if (!intent_db_is_active(r->ctl->intent)) {
+        return rest_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+                                 "/readyz: the controller is \"%s\", "
+                                 "\"active\" with both databases is ready",
+                                 intent_db_state(r->ctl->intent));
+    }
+    json = json_object_create();
+    json_object_put(json, "ready", json_boolean_create(true));
+    return rest_answer_json(json);
+}
+
+static struct rest_answer
+get_metrics(struct rest_request *r)
+{
+    return rest_answer_text(METRICS_TYPE,
+                            metrics_to_string(r->ctl, r->counts));
+}
+
+static struct rest_answer
+get_explain(struct rest_request *r)
+{
+    char *path = xasprintf("%s/%s", r->args[0], r->args[1]);
+    char *job = rest_path_quote(path);
+    struct rest_answer answer;
+    struct json *json;
+    char *error;
+
+    error = control_explain(r->ctl, job, &json);
+    answer = (error ? rest_answer_error(MHD_HTTP_NOT_FOUND,
+                                        "/v1/explain/%s", error)
+              : rest_answer_json(json));
+    free(error);
+    free(job);
+    free(path);
+    return answer;
+}
+
+static struct rest_answer
+get_history(struct rest_request *r)
+{
+    const char *since = r->query(r->query_aux, "since");
+    struct rest_answer answer;
+    struct json *json;
+    char *error;
+
+    error = control_history(r->ctl, r->args[0], since ? since : "0",
+                            r->query(r->query_aux, "limit"), &json);
+    if (!error) {
+        return rest_answer_json(json);
+    }
+    answer = rest_answer_error(r->ctl->history ? MHD_HTTP_BAD_REQUEST
+                               : MHD_HTTP_NOT_FOUND,
+                               "/v1/history: %s", error);
+    free(error);
+    return answer;
+}
+
+static struct rest_answer
+get_rollout(struct rest_request *r)
+{
+    return rest_answer_json(rollout_to_json(r->ctl));
+}
+
+static struct rest_answer
+get_events(struct rest_request *r)
+{
+    if (strcmp(r->method, MHD_HTTP_METHOD_GET)) {
+        return rest_answer_text("text/event-stream", xstrdup(""));
+    }
+    r->next = REST_STREAM;
+    return (struct rest_answer) { .status = 0 };
+}
+
+static char *
+job_name(const struct rest_request *r)
+{
+    return xasprintf("%s/%s", r->args[0], r->args[1]);
+}
+
+/* Returns the answer 'json', or status 404 if it is null. */
+static struct rest_answer
+answer_or_404(const struct rest_request *r, struct json *json)
+{
+    char *quote;
+    struct rest_answer answer;
+
+    if (json) {
+        return rest_answer_json(json);
+    }
+    quote = rest_path_quote(r->path);
+    answer = rest_answer_error(MHD_HTTP_NOT_FOUND, "%s: unknown, what has "
+                               "begun is allowed", quote);
+    free(quote);
+    return answer;
+}
+
+static struct rest_answer
+get_cojob(struct rest_request *r)
+{
+    return answer_or_404(r, cojobs_report_cojob(r->ctl->cluster, r->args[0]));
+}
+
+static struct rest_answer
+get_job(struct rest_request *r)
+{
+    char *name = job_name(r);
+    struct json *json = cojobs_report_job(r->ctl->cluster, name);
+
+    free(name);
+    return answer_or_404(r, json);
+}
+
+/* Reads the change of 'kind' from the body of 'r' into 'r->change'. */
+static struct rest_answer
+prepare_change(struct rest_request *r, enum intent_kind kind)
+{
+    struct intent_edit *edit = &r->change.edit;
+    char *error = rest_body_change(kind, r->body, r->body_size, &r->change);
+
+    if (!error) {
+        edit->cojob = r->args[0];
+        edit->job = r->args[1];
+        edit->owner = r->actor;
+        error = intent_edit_check(edit);
+        if (error) {
+            rest_change_uninit(&r->change);
+        }
+    }
+    if (error) {
+        return rest_answer_message(MHD_HTTP_BAD_REQUEST, error);
+    }
+    r->next = REST_CHANGE;
+    return (struct rest_answer) { .status = 0 };
+}
+
+static struct rest_answer
+put_cojob(struct rest_request *r)
+{
+    return prepare_change(r, INTENT_COJOB_BEGIN);
+}
+
+static struct rest_answer
+delete_cojob(struct rest_request *r)
+{
+    return prepare_change(r, INTENT_COJOB_END);
+}
+
+static struct rest_answer
+put_job(struct rest_request *r)
+{
+    return prepare_change(r, INTENT_JOB_BEGIN);
+}
+
+static struct rest_answer
+delete_job(struct rest_request *r)
+{
+    static const char *const outcomes[] = { "done", "stopped", "failed" };
+    const char *outcome = r->query(r->query_aux, "outcome");
+    struct rest_answer answer;
+    char *quote;
+
+    for (size_t i = 0; i < ARRAY_SIZE(outcomes); i++) {
+        if (!outcome || !strcmp(outcome, outcomes[i])) {
+            answer = prepare_change(r, INTENT_JOB_END);
+            r->change.edit.outcome = outcomes[i];
+            return answer;
+        }
+    }
+    quote = rest_path_quote(outcome);
+    answer = rest_answer_error(MHD_HTTP_BAD_REQUEST, "/outcome: \"%s\" is "
+                               "none, done, stopped and failed are allowed",
+                               quote);
+    free(quote);
+    return answer;
+}
+
+static struct rest_answer
+prepare_stage_change(struct rest_request *r, enum intent_kind kind)
+{
+    struct rest_answer answer;
+    unsigned int rung;
+
+    if (!str_to_uint(r->args[1], 10, &rung) || rung > REST_MAX_RUNG) {
+        return rest_answer_error(MHD_HTTP_BAD_REQUEST, "/rung: \"%s\" is no "
+                                 "rung, 0 to %d are allowed", r->args[1],
+                                 REST_MAX_RUNG);
+    }
+    answer = prepare_change(r, kind);
+    r->change.edit.rung = rung;
+    return answer;
+}
+
+static struct rest_answer
+put_stage(struct rest_request *r)
+{
+    return prepare_stage_change(r, INTENT_STAGE_BEGIN);
+}
+
+static struct rest_answer
+delete_stage(struct rest_request *r)
+{
+    return prepare_stage_change(r, INTENT_STAGE_END);
+}
+
+/* Progress is not stored in a database, so it is answered at once. */
+static struct rest_answer
+post_progress(struct rest_request *r)
+{
+    struct rest_progress p;
+    struct json *json;
+    struct job *job;
+    char *name, *error;
+
+    error = rest_body_progress(r->body, r->body_size, &p);
+    if (error) {
+        return rest_answer_message(MHD_HTTP_BAD_REQUEST, error);
+    }
+    name = job_name(r);
+    job = shash_find_data(&r->ctl->cluster->jobs, name);
+    free(name);
+    if (job) {
+        demand_progress(r->ctl->cluster, job, &job->rest, p.iteration,
+                        p.metric, p.value, time_msec());
+    }
+    rest_progress_uninit(&p);
+    json = job ? json_object_create() : NULL;
+    if (json) {
+        json_object_put_string(json, "job", job->full_name);
+        json_object_put(json, "iteration",
+                        json_integer_create(job->iteration));
+    }
+    return answer_or_404(r, json);
+}
+
+static struct rest_answer get_index(struct rest_request *);
+
+static const struct rest_route routes[] = {
+    { "GET", "/v1", false, { NULL }, get_index },
+    { "GET", COJOB, false, { NULL }, get_cojob },
+    { "PUT", COJOB, true, { NULL }, put_cojob },
+    { "DELETE", COJOB, false, { NULL }, delete_cojob },
+    { "GET", JOB, false, { NULL }, get_job },
+    { "PUT", JOB, true, { NULL }, put_job },
+    { "DELETE", JOB, false, { "outcome" }, delete_job },
+    { "POST", JOB "/progress", true, { NULL }, post_progress },
+    { "PUT", STAGE, true, { NULL }, put_stage },
+    { "DELETE", STAGE, false, { NULL }, delete_stage },
+    { "GET", "/v1/events", false, { NULL }, get_events },
+    { "GET", "/v1/explain/{cojob}/{job}", false, { NULL }, get_explain },
+    { "GET", "/v1/history/{kind}", false, { "since", "limit" },
+      get_history },
+    { "GET", "/v1/rollout", false, { NULL }, get_rollout },
+    { "GET", "/metrics", false, { NULL }, get_metrics },
+    { "GET", "/healthz", false, { NULL }, get_healthz },
+    { "GET", "/readyz", false, { NULL }, get_readyz },
+};
+
+/* The route of each of the control views. */
 static const struct rest_route view_route = { "GET", "/v1/VIEW", false,
                                               { NULL }, NULL };
 
@@ -85,7 +360,8 @@ answer_not_found(const char *path)
     return rest_answer_message(MHD_HTTP_NOT_FOUND, ds_steal_cstr(&message));
 }
 
-/* 'methods' is a sum of 1 (GET), 2 (PUT and DELETE) and 4 (POST). */
+/* 'methods' is the set of methods of the path: 1 (GET), 2 (PUT and DELETE), 4
+ * (POST). */
 static struct rest_answer
 answer_not_allowed(const struct rest_request *r, unsigned int methods)
 {
@@ -112,8 +388,8 @@ answer_not_allowed(const struct rest_request *r, unsigned int methods)
     OVS_NOT_REACHED();
 }
 
-/* Looks for the route of 'r', whose names it takes apart.  Returns NULL and
- * an answer in '*answer' if there is none. */
+/* Returns the route of 'r' and fills in 'r->args', or returns NULL and stores
+ * an error in '*answer'. */
 static const struct rest_route *
 find_route(struct rest_request *r, struct rest_answer *answer)
 {
@@ -143,7 +419,7 @@ find_route(struct rest_request *r, struct rest_answer *answer)
     return NULL;
 }
 
-/* True if 'path' can be shown as it is: no name has anything else. */
+/* Returns true if 'path' is printable ASCII, as all names are. */
 static bool
 is_plain(const char *path)
 {
@@ -155,7 +431,8 @@ is_plain(const char *path)
     return true;
 }
 
-/* True if the query of 'r' has a member that 'route' does not have. */
+/* Returns true if the query of 'r' has a parameter that 'route' does not
+ * allow. */
 static bool
 has_bad_query(const struct rest_request *r, const struct rest_route *route)
 {
@@ -178,8 +455,6 @@ answer_query(const struct rest_request *r, const struct rest_route *route)
         route->query[0] && route->query[1] ? "are" : "is");
 }
 
-/* Answers 'r'.  An answer without a status means that the request says what is
- * to be done next. */
 struct rest_answer
 rest_route(struct rest_request *r)
 {
@@ -213,9 +488,9 @@ add_route(struct json *array, const char *method, const char *path)
     json_array_add(array, json);
 }
 
-/* What there is, for people and for the test of docs/openapi.json. */
-struct rest_answer
-rest_get_index(struct rest_request *r OVS_UNUSED)
+/* Lists all routes, for clients and for the test of docs/openapi.json. */
+static struct rest_answer
+get_index(struct rest_request *r OVS_UNUSED)
 {
     struct json *array = json_array_create_empty();
     struct json *json = json_object_create();
@@ -231,4 +506,24 @@ rest_get_index(struct rest_request *r OVS_UNUSED)
     }
     json_object_put(json, "routes", array);
     return rest_answer_json(json);
+}
+
+struct rest_answer
+rest_authorize(const char *actor, const char *method, const char *origin,
+               unsigned long long content_length)
+{
+    if (!actor) {
+        return rest_answer_error(
+            MHD_HTTP_FORBIDDEN, "/: the client is not authorized, a "
+            "certificate with a name of --rest-client is allowed");
+    } else if (origin && !rest_is_read(method)) {
+        return rest_answer_error(
+            MHD_HTTP_FORBIDDEN, "/: the request has an Origin, none is "
+            "allowed in a change");
+    } else if (content_length > REST_MAX_BODY) {
+        return rest_answer_error(
+            MHD_HTTP_CONTENT_TOO_LARGE, "/: the request's body is too large, "
+            "%d bytes are allowed", REST_MAX_BODY);
+    }
+    return (struct rest_answer) { .status = 0 };
 }

@@ -3,66 +3,58 @@
 #ifndef REST_ROUTES_H
 #define REST_ROUTES_H 1
 
-/* Which path is answered by what.
+/* Computes the answers to HTTP requests.
  *
  *
  * Motivation
  * ==========
  *
- * One table has every path with its methods, so that what is not allowed, what
- * "GET /v1" lists and what docs/openapi.json describes cannot differ from what
- * is there.  Beside it, each control view (control.h) is a path of its own.
+ * One table has all paths with their methods.  Errors, the list in the reply
+ * of "GET /v1" and the test of docs/openapi.json all use it, so they cannot
+ * differ from the implementation.  In addition, each control view (control.h)
+ * is a path.
  *
- * A handler is a function from a request to an answer.  What takes time is not
- * done by handlers: they say that the change or the stream that they have
- * prepared in the request is to come next.
+ * Handlers do not block.  A handler that must wait prepares a change or a
+ * stream in the request, which the caller executes.
  *
  *
  * Usage
  * =====
  *
- *    answer = rest_route(&request);
+ *    answer = rest_authorize(actor, method, origin, content_length);
+ *    if (!answer.status) {
+ *        answer = rest_route(&request);
+ *    }
  *    if (!answer.status) {
  *        ...write 'request.change', or stream events...
  *    }
  *
- *
- * Ownership and thread-safety
- * ===========================
- *
  * Main thread only. */
 
-#include "controller/northbound/rest/rest-answer.h"
-#include "controller/northbound/rest/rest-request.h"
+#include <string.h>
 
-struct rest_route {
-    const char *method;         /* "GET" means HEAD too. */
-    const char *path;           /* As rest_path_match() wants it. */
-    bool body;                  /* One is allowed. */
-    const char *query[3];       /* Members that are allowed, then NULL. */
-    struct rest_answer (*handle)(struct rest_request *);
-};
+#include "controller/northbound/rest/rest-message.h"
 
+static inline bool
+rest_is_read(const char *method)
+{
+    return (!strcmp(method, MHD_HTTP_METHOD_GET)
+            || !strcmp(method, MHD_HTTP_METHOD_HEAD));
+}
+
+/* Checks the head of a request.  'actor' is the client's name, NULL if it may
+ * not use the API.  'origin' is the header Origin or NULL: browsers send it
+ * with the changes of a web page, and no page of ours makes changes, so the
+ * page belongs to another site.  'content_length' is the announced size of the
+ * body, 0 if unknown.
+ *
+ * Returns status 0 if the request is allowed, otherwise an error. */
+struct rest_answer rest_authorize(const char *actor, const char *method,
+                                  const char *origin,
+                                  unsigned long long content_length);
+
+/* Returns the answer to a request, or status 0 if 'next' of the request must
+ * be done first. */
 struct rest_answer rest_route(struct rest_request *);
-
-/* Groups of handlers. */
-struct rest_answer rest_get_index(struct rest_request *);
-struct rest_answer rest_get_healthz(struct rest_request *);
-struct rest_answer rest_get_readyz(struct rest_request *);
-struct rest_answer rest_get_metrics(struct rest_request *);
-struct rest_answer rest_get_explain(struct rest_request *);
-struct rest_answer rest_get_history(struct rest_request *);
-struct rest_answer rest_get_rollout(struct rest_request *);
-struct rest_answer rest_get_events(struct rest_request *);
-
-struct rest_answer rest_get_cojob(struct rest_request *);
-struct rest_answer rest_put_cojob(struct rest_request *);
-struct rest_answer rest_delete_cojob(struct rest_request *);
-struct rest_answer rest_get_job(struct rest_request *);
-struct rest_answer rest_put_job(struct rest_request *);
-struct rest_answer rest_delete_job(struct rest_request *);
-struct rest_answer rest_post_progress(struct rest_request *);
-struct rest_answer rest_put_stage(struct rest_request *);
-struct rest_answer rest_delete_stage(struct rest_request *);
 
 #endif /* controller/northbound/rest/rest-routes.h */

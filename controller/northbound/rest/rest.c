@@ -5,16 +5,25 @@
 #include "controller/northbound/rest/rest.h"
 
 #include <errno.h>
+#include <microhttpd.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "controller/decide/decision-log.h"
 #include "controller/intent/intent-writer.h"
+#include "controller/northbound/dashboard/dashboard.h"
 #include "controller/northbound/rest/event-stream.h"
-#include "controller/northbound/rest/rest-conn.h"
+#include "controller/northbound/rest/rest-routes.h"
+#include "controller/northbound/views/control.h"
+#include "controller/northbound/views/metrics.h"
 #include "fatal-signal.h"
+#include "openvswitch/dynamic-string.h"
+#include "openvswitch/json.h"
+#include "openvswitch/list.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "svec.h"
@@ -23,17 +32,450 @@
 
 VLOG_DEFINE_THIS_MODULE(rest);
 
-#define MAX_PER_IP 16           /* Connections of one address, over TLS. */
+#define MAX_CONNS 64            /* Connections. */
+#define MAX_PER_IP 16           /* TLS connections of one IP address. */
+#define MAX_STREAMS 24          /* Event streams of all clients. */
+#define MAX_STREAMS_EACH 12     /* Event streams of clients of one name. */
 #define MAX_HEAD (16 * 1024)    /* Bytes of a request line and its headers. */
+#define STREAM_BLOCK 4096       /* Bytes of events read at a time. */
+#define REQUEST_MS 10000        /* Timeout of a request, or of an event. */
+#define CHANGE_MS 5000          /* Timeout of a change of the intent. */
+#define PROBE_MS 5000           /* Probe interval of the intent database. */
 #define TLS_VERSIONS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
-#define PROBE_MS 5000           /* Idle time of the intent connection. */
 
-/* A place to listen. */
+struct rest {
+    struct controller *ctl;
+    struct intent_writer *writer;
+    struct event_stream *events;
+    struct svec clients;        /* Allowed names of TLS certificates. */
+    struct ovs_list listeners;  /* Of struct listener. */
+    struct ovs_list conns;      /* Of struct conn, soonest deadline first. */
+    struct rest_counts counts;
+    bool again;                 /* libmicrohttpd must run again: a connection
+                                 * was resumed or closed. */
+};
+
 struct listener {
     struct ovs_list node;       /* In struct rest's 'listeners'. */
     struct MHD_Daemon *daemon;
-    char *path;                 /* Of a unix socket, or NULL. */
+    char *path;                 /* Of a Unix socket, or NULL. */
 };
+
+/* A client's connection and its current request. */
+struct conn {
+    struct ovs_list node;       /* In struct rest's 'conns', until closed. */
+    struct rest *rest;
+    struct MHD_Connection *mc;
+    int fd;                     /* Owned by libmicrohttpd. */
+    long long deadline;         /* time_msec() when the request times out. */
+    char *actor;                /* Name of the client, NULL until known. */
+    bool suspended;             /* libmicrohttpd does not handle it. */
+
+    struct ds body;
+    struct rest_request request;
+    struct change *change;      /* That is being written, or NULL. */
+    struct rest_answer answer;  /* To the change, once written. */
+    struct event_client *stream;        /* Or NULL. */
+};
+
+/* A change that is being written.  It may outlive its connection. */
+struct change {
+    struct conn *conn;          /* NULL if the connection was closed. */
+    struct rest *rest;
+    struct rest_request request;        /* A copy: the edit points into it. */
+    char *actor;
+};
+
+static struct conn *
+conn_get(struct MHD_Connection *mc)
+{
+    return MHD_get_connection_info(
+        mc, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static void
+conn_suspend(struct conn *conn)
+{
+    if (!conn->suspended) {
+        conn->suspended = true;
+        MHD_suspend_connection(conn->mc);
+    }
+}
+
+static void
+conn_resume(void *conn_)
+{
+    struct conn *conn = conn_;
+
+    if (conn->suspended) {
+        conn->suspended = false;
+        conn->rest->again = true;
+        MHD_resume_connection(conn->mc);
+    }
+}
+
+/* Shuts down the socket of 'conn', so that libmicrohttpd ends it in its next
+ * run. */
+static void
+conn_close(struct rest *rest, struct conn *conn)
+{
+    ovs_list_remove(&conn->node);
+    ovs_list_init(&conn->node);
+    shutdown(conn->fd, SHUT_RDWR);
+    conn_resume(conn);
+    rest->counts.hung_up++;
+    rest->again = true;
+}
+
+/* Restarts the timeout of 'conn'. */
+static void
+conn_renew(struct rest *rest, struct conn *conn)
+{
+    conn->deadline = time_msec() + REQUEST_MS;
+    ovs_list_remove(&conn->node);
+    ovs_list_push_back(&rest->conns, &conn->node);
+}
+
+static void
+conn_create(struct rest *rest, struct MHD_Connection *mc, void **connp)
+{
+    struct conn *conn = xzalloc(sizeof *conn);
+
+    *connp = conn;
+    conn->rest = rest;
+    conn->mc = mc;
+    conn->fd = MHD_get_connection_info(
+        mc, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    ds_init(&conn->body);
+    ovs_list_init(&conn->node);
+    conn_renew(rest, conn);
+    if (++rest->counts.connections >= MAX_CONNS
+        && !ovs_list_is_empty(&rest->conns)) {
+        conn_close(rest, CONTAINER_OF(ovs_list_front(&rest->conns),
+                                        struct conn, node));
+    }
+}
+
+static void
+conn_destroy(struct rest *rest, struct conn *conn)
+{
+    if (conn->change) {
+        conn->change->conn = NULL;
+    }
+    ovs_list_remove(&conn->node);
+    rest_answer_uninit(&conn->answer);
+    ds_destroy(&conn->body);
+    free(conn->actor);
+    free(conn);
+    rest->counts.connections--;
+    rest->again = true;
+}
+
+/* libmicrohttpd's callback for the start and the end of a connection. */
+static void
+conn_changed(void *rest, struct MHD_Connection *mc, void **connp,
+                  enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        conn_create(rest, mc, connp);
+    } else {
+        conn_destroy(rest, *connp);
+    }
+}
+
+/* libmicrohttpd's callback for the end of a request, answered or not. */
+static void
+request_completed(void *rest, struct MHD_Connection *mc,
+                    void **requestp OVS_UNUSED,
+                    enum MHD_RequestTerminationCode code)
+{
+    struct conn *conn = conn_get(mc);
+
+    ds_clear(&conn->body);
+    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK) {
+        conn_renew(rest, conn);
+    }
+}
+
+static enum MHD_Result
+send_answer(struct conn *conn, struct rest_answer answer)
+{
+    conn->rest->counts.answers[MIN(answer.status / 100, 5)]++;
+    return rest_answer_send(conn->mc, &answer);
+}
+
+/* Returns the value of header Content-Length, 0 if there is none. */
+static unsigned long long
+get_content_length(struct MHD_Connection *mc)
+{
+    const char *length = MHD_lookup_connection_value(
+        mc, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+    return length ? strtoull(length, NULL, 10) : 0;
+}
+
+static const char *
+get_query(const void *mc, const char *name)
+{
+    return MHD_lookup_connection_value(CONST_CAST(void *, mc),
+                                       MHD_GET_ARGUMENT_KIND, name);
+}
+
+/* Returns the answer to 'change'. */
+static struct rest_answer
+answer_change(const struct change *change, enum intent_result result,
+              bool changed, char *error)
+{
+    const struct rest_request *r = &change->request;
+    struct json *json;
+
+    if (result != INTENT_WRITTEN) {
+        return rest_answer_message(result == INTENT_REFUSED
+                                   ? MHD_HTTP_NOT_FOUND
+                                   : MHD_HTTP_SERVICE_UNAVAILABLE, error);
+    }
+    json = json_object_create();
+    json_object_put_string(json, "cojob", r->args[0]);
+    if (r->change.edit.kind >= INTENT_STAGE_BEGIN) {
+        json_object_put(json, "rung",
+                        json_integer_create(r->change.edit.rung));
+    } else if (r->change.edit.kind >= INTENT_JOB_BEGIN) {
+        json_object_put_string(json, "job", r->args[1]);
+    }
+    json_object_put(json, "changed", json_boolean_create(changed));
+    return rest_answer_json(json);
+}
+
+/* The intent writer's callback: 'change' was written or refused. */
+static void
+change_done(void *change_, enum intent_result result, bool changed,
+            char *error)
+{
+    struct change *change = change_;
+    struct rest_answer answer = answer_change(change, result, changed, error);
+
+    if (result == INTENT_WRITTEN && changed) {
+        char *text = intent_edit_to_string(&change->request.change.edit);
+
+        decision_log_append(change->rest->ctl->log, DECISION_OPERATOR,
+                            change->request.args[0], change->actor, "%s",
+                            text);
+        free(text);
+    }
+    if (change->conn) {
+        change->conn->change = NULL;
+        change->conn->answer = answer;
+        conn_resume(change->conn);
+    } else {
+        rest_answer_uninit(&answer);
+    }
+    rest_change_uninit(&change->request.change);
+    free(change->actor);
+    free(change);
+}
+
+static enum MHD_Result
+start_change(struct conn *conn)
+{
+    struct change *change = xmalloc(sizeof *change);
+    struct intent_edit *edit = &change->request.change.edit;
+
+    *change = (struct change) {
+        .conn = conn, .rest = conn->rest, .request = conn->request,
+        .actor = xstrdup(conn->actor),
+    };
+    edit->cojob = change->request.args[0];
+    edit->job = change->request.args[1];
+    edit->owner = change->actor;
+    conn->change = change;
+    conn_suspend(conn);
+    intent_writer_add(conn->rest->writer, edit, change->actor, CHANGE_MS,
+                      change_done, change);
+    return MHD_YES;
+}
+
+static ssize_t
+read_stream(void *conn_, uint64_t pos OVS_UNUSED, char *buffer, size_t size)
+{
+    struct conn *conn = conn_;
+    ssize_t n = event_client_read(conn->stream, buffer, size);
+
+    if (n < 0) {
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    } else if (!n) {
+        conn_suspend(conn);
+    }
+    if (!ovs_list_is_empty(&conn->node)) {
+        conn_renew(conn->rest, conn);
+    }
+    return n;
+}
+
+static void
+end_stream(void *conn_)
+{
+    struct conn *conn = conn_;
+
+    event_client_destroy(conn->stream);
+    conn->stream = NULL;
+    conn->rest->counts.streams--;
+}
+
+static size_t
+count_streams(const struct rest *rest, const char *actor)
+{
+    const struct conn *conn;
+    size_t n = 0;
+
+    LIST_FOR_EACH (conn, node, &rest->conns) {
+        n += conn->stream && !strcmp(conn->actor, actor);
+    }
+    return n;
+}
+
+static enum MHD_Result
+start_stream(struct conn *conn)
+{
+    struct rest *rest = conn->rest;
+    struct MHD_Response *response;
+    enum MHD_Result result = MHD_NO;
+
+    if (rest->counts.streams >= MAX_STREAMS
+        || count_streams(rest, conn->actor) >= MAX_STREAMS_EACH) {
+        return send_answer(conn, rest_answer_error(
+            MHD_HTTP_SERVICE_UNAVAILABLE, "/v1/events: too many streams, %d "
+            "and %d of one client are allowed", MAX_STREAMS,
+            MAX_STREAMS_EACH));
+    }
+    response = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, conn, end_stream);
+    if (!response) {
+        return MHD_NO;
+    }
+    rest->counts.streams++;
+    rest->counts.answers[2]++;
+    conn->stream = event_client_create(
+        rest->events, MHD_lookup_connection_value(conn->mc, MHD_HEADER_KIND,
+                                                  "Last-Event-ID"),
+        conn_resume, conn);
+    if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                "text/event-stream")
+        && MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL,
+                                   "no-store")) {
+        result = MHD_queue_response(conn->mc, MHD_HTTP_OK, response);
+    }
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* Handles a complete request. */
+static enum MHD_Result
+handle_end(struct conn *conn, const char *path, const char *method)
+{
+    struct rest_answer answer = conn->answer;
+
+    if (conn->change) {         /* Closed while the change was written. */
+        return MHD_NO;
+    } else if (answer.status) { /* The change has been written. */
+        conn->answer = (struct rest_answer) { .status = 0 };
+        return send_answer(conn, answer);
+    }
+    conn->request = (struct rest_request) {
+        .ctl = conn->rest->ctl, .counts = &conn->rest->counts,
+        .method = method, .path = path, .actor = conn->actor,
+        .body = ds_cstr(&conn->body), .body_size = conn->body.length,
+        .query = get_query, .query_aux = conn->mc,
+        .n_query = MHD_get_connection_values(conn->mc, MHD_GET_ARGUMENT_KIND,
+                                             NULL, NULL),
+    };
+    if (dashboard_owns(path) && rest_is_read(method)) {
+        conn->rest->counts.answers[2]++;
+        return dashboard_answer(conn->rest->ctl, conn->mc, path);
+    }
+    answer = rest_route(&conn->request);
+    return (answer.status ? send_answer(conn, answer)
+            : conn->request.next == REST_CHANGE ? start_change(conn)
+            : start_stream(conn));
+}
+
+/* Handles the head of a request. */
+static enum MHD_Result
+handle_head(struct conn *conn, const char *method)
+{
+    struct rest_answer answer;
+
+    ds_clear(&conn->body);
+    if (!conn->actor) {
+        conn->actor = rest_peer_name(conn->mc, &conn->rest->clients);
+    }
+    answer = rest_authorize(
+        conn->actor, method,
+        MHD_lookup_connection_value(conn->mc, MHD_HEADER_KIND,
+                                    MHD_HTTP_HEADER_ORIGIN),
+        get_content_length(conn->mc));
+    conn->rest->counts.refused += answer.status == MHD_HTTP_FORBIDDEN;
+    return answer.status ? send_answer(conn, answer) : MHD_YES;
+}
+
+/* libmicrohttpd's callback for the head of a request, for each piece of its
+ * body, for its end, and when a suspended request is resumed. */
+static enum MHD_Result
+handle_request(void *rest OVS_UNUSED, struct MHD_Connection *mc,
+                 const char *path, const char *method,
+                 const char *version OVS_UNUSED, const char *piece,
+                 size_t *piece_size, void **requestp)
+{
+    struct conn *conn = conn_get(mc);
+
+    if (!*requestp) {
+        *requestp = conn;
+        return handle_head(conn, method);
+    } else if (*piece_size) {
+        size_t size = *piece_size;
+
+        *piece_size = 0;
+        if (conn->body.length + size > REST_MAX_BODY) {
+            return MHD_NO;
+        }
+        ds_put_buffer(&conn->body, piece, size);
+        return MHD_YES;
+    }
+    return handle_end(conn, path, method);
+}
+
+/* Closes connections whose request has timed out. */
+static void
+close_slow_conns(struct rest *rest)
+{
+    while (!ovs_list_is_empty(&rest->conns)) {
+        struct conn *conn = CONTAINER_OF(ovs_list_front(&rest->conns),
+                                              struct conn, node);
+
+        if (time_msec() < conn->deadline) {
+            break;
+        }
+        conn_close(rest, conn);
+    }
+}
+
+static void
+resume_all_conns(struct rest *rest)
+{
+    struct conn *conn;
+
+    LIST_FOR_EACH (conn, node, &rest->conns) {
+        conn_resume(conn);
+    }
+}
+
+static void
+wait_conns(const struct rest *rest)
+{
+    if (!ovs_list_is_empty(&rest->conns)) {
+        poll_timer_wait_until(CONTAINER_OF(ovs_list_front(&rest->conns),
+                                           struct conn, node)->deadline);
+    }
+}
 
 static void OVS_PRINTF_FORMAT(2, 0)
 log_message(void *rest OVS_UNUSED, const char *format, va_list args)
@@ -49,7 +491,8 @@ log_message(void *rest OVS_UNUSED, const char *format, va_list args)
     }
 }
 
-/* Lets libmicrohttpd answer what comes to 'fd'; without 'pem', in clear. */
+/* Starts libmicrohttpd on listening socket 'fd', with TLS if 'pem' is not
+ * null. */
 static struct MHD_Daemon *
 start_daemon(struct rest *rest, int fd, const struct rest_pem *pem)
 {
@@ -69,21 +512,21 @@ start_daemon(struct rest *rest, int fd, const struct rest_pem *pem)
     }
     return MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME
-        | (pem ? MHD_USE_TLS : 0), 0, NULL, NULL, rest_conn_handle, rest,
+        | (pem ? MHD_USE_TLS : 0), 0, NULL, NULL, handle_request, rest,
         MHD_OPTION_EXTERNAL_LOGGER, log_message, NULL,
         MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned int) REST_MAX_CONNS,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned int) MAX_CONNS,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned int) (pem ? MAX_PER_IP
                                                             : 0),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) MAX_HEAD,
-        MHD_OPTION_NOTIFY_CONNECTION, rest_conn_changed, rest,
-        MHD_OPTION_NOTIFY_COMPLETED, rest_conn_completed, rest,
+        MHD_OPTION_NOTIFY_CONNECTION, conn_changed, rest,
+        MHD_OPTION_NOTIFY_COMPLETED, request_completed, rest,
         MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_ARRAY, items,
         MHD_OPTION_END);
 }
 
-/* Listens on 'remote' too. */
+/* Starts to listen on 'remote'. */
 static char *
 add_listener(struct rest *rest, const char *remote,
              const struct rest_tls *tls)
@@ -102,7 +545,7 @@ add_listener(struct rest *rest, const char *remote,
         return error;
     }
     listener = xzalloc(sizeof *listener);
-    fd = rest_listen_open(remote, REST_MAX_CONNS, &path);
+    fd = rest_listen_open(remote, MAX_CONNS, &path);
     if (fd >= 0) {
         listener->daemon = start_daemon(rest, fd, is_tls ? &pem : NULL);
     }
@@ -120,9 +563,9 @@ add_listener(struct rest *rest, const char *remote,
     return NULL;
 }
 
-/* Answers for 'ctl' as 'options' say, or nowhere if they say "none", in which
- * case '*restp' is NULL, which all functions accept.  Returns NULL if
- * successful, otherwise a message that the caller must free. */
+/* Starts the HTTP server of 'ctl'.  If the only remote is "none", '*restp' is
+ * NULL, which all functions accept.  Returns NULL if successful, otherwise an
+ * error message that the caller frees. */
 char *
 rest_create(const struct rest_options *options, struct controller *ctl,
             struct rest **restp)
@@ -174,9 +617,9 @@ rest_destroy(struct rest *rest)
     if (!rest) {
         return;
     }
-    /* libmicrohttpd cannot end while a connection is suspended. */
+    /* libmicrohttpd cannot stop while a connection is suspended. */
     intent_writer_destroy(rest->writer);
-    rest_conn_resume_all(rest);
+    resume_all_conns(rest);
     LIST_FOR_EACH_POP (listener, node, &rest->listeners) {
         listener_destroy(listener);
     }
@@ -185,7 +628,7 @@ rest_destroy(struct rest *rest)
     free(rest);
 }
 
-/* The members of the intent database are at 'remote' now. */
+/* Sets the remote of the intent database. */
 void
 rest_set_intent(struct rest *rest, const char *remote)
 {
@@ -194,7 +637,6 @@ rest_set_intent(struct rest *rest, const char *remote)
     }
 }
 
-/* Does what can be done without waiting. */
 void
 rest_run(struct rest *rest)
 {
@@ -206,7 +648,7 @@ rest_run(struct rest *rest)
     rest->again = false;
     intent_writer_run(rest->writer);
     event_stream_run(rest->events);
-    rest_conn_hang_up_slow(rest);
+    close_slow_conns(rest);
     LIST_FOR_EACH (listener, node, &rest->listeners) {
         MHD_run(listener->daemon);
     }
@@ -228,11 +670,10 @@ rest_wait(const struct rest *rest)
                          listener->daemon,
                          MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, POLLIN);
         if (MHD_get_timeout(listener->daemon, &timeout)) {
-            poll_timer_wait(MIN(timeout, REST_REQUEST_MS));
+            poll_timer_wait(MIN(timeout, REQUEST_MS));
         }
     }
-    rest_conn_wait(rest);
-    /* Only when libmicrohttpd runs again does it listen again. */
+    wait_conns(rest);
     if (rest->again) {
         poll_immediate_wake();
     }

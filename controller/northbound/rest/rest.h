@@ -3,30 +3,30 @@
 #ifndef REST_H
 #define REST_H 1
 
-/* What the controller answers over HTTP.
+/* HTTP server of the controller: JSON views, changes, events, dashboard.
  *
  *
  * Motivation
  * ==========
  *
- * Dashboards, probes, schedulers and scripts speak HTTP and JSON, not unixctl.
- * They read here what the control socket tells, from the same builders, so
- * that the two cannot differ, and write what the command line writes, by the
- * same edits.  docs/interfaces.md, "REST", has the rules and
- * docs/openapi.json the paths.
+ * Dashboards, probes, schedulers and scripts use HTTP and JSON, not unixctl.
+ * They read the same views as the control socket offers, from the same
+ * builders, and write the same edits as the command line.  docs/interfaces.md,
+ * "REST", has the rules and docs/openapi.json the paths.
  *
- * The controller decides for a cluster in the same loop, so a client gets
- * little: connections are few, a request that is not complete in time ends its
- * connection, and when all connections are taken the one that has been quiet
- * for the longest makes room for the next.  Nothing waits for a client, and a
- * client that waits for a database waits in suspension.
+ * The server shares the main loop with the controller's decisions, so clients
+ * are limited: the number of connections is small, a request that takes longer
+ * than REQUEST_MS closes its connection, and if all connections are in use,
+ * the one with the soonest timeout is closed for the next client.  A request
+ * that waits for the database and a stream without events are suspended, and
+ * then cost nothing.
  *
  *
  * Usage
  * =====
  *
  *    error = rest_create(&options, &ctl, &rest);
- *    rest_run(rest);                   // Accepts, reads, answers.
+ *    rest_run(rest);                   // Does not block.
  *    rest_wait(rest);
  *    rest_destroy(rest);
  *
@@ -34,8 +34,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The controller that is answered for must live longer.  Main thread only,
- * which is also where libmicrohttpd runs: it gets no thread of its own. */
+ * The struct controller must outlive the server.  Main thread only:
+ * libmicrohttpd runs without threads of its own. */
 
 #include "controller/northbound/rest/rest-listen.h"
 
@@ -45,7 +45,7 @@ struct svec;
 
 struct rest_options {
     const struct svec *remotes; /* "unix:PATH", "pssl:PORT[:IP]", "none". */
-    const char *intent;         /* Remote of the database to write into. */
+    const char *intent;         /* Remote of the intent database. */
     struct rest_tls tls;
 };
 

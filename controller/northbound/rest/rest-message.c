@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "controller/northbound/rest/rest-answer.h"
+#include "controller/northbound/rest/rest-message.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,14 +11,61 @@
 #include "openvswitch/json.h"
 #include "util.h"
 
-/* The answer is 'json', which is taken over. */
+/* Returns true if 'path' matches 'pattern', in which a segment "{...}" matches
+ * any segment of 1 to REST_MAX_ARG - 1 bytes, and stores these segments in
+ * 'args'.  Otherwise 'args' is undefined. */
+bool
+rest_path_match(const char *pattern, const char *path,
+                char args[REST_MAX_ARGS][REST_MAX_ARG])
+{
+    size_t n = 0;
+
+    for (;;) {
+        if (*pattern == '{') {
+            size_t size = strcspn(path, "/");
+
+            if (!size || size >= REST_MAX_ARG) {
+                return false;
+            }
+            ovs_assert(n < REST_MAX_ARGS);
+            memcpy(args[n], path, size);
+            args[n++][size] = '\0';
+            path += size;
+            pattern += strcspn(pattern, "/");
+        } else if (*pattern != *path) {
+            return false;
+        } else if (!*path) {
+            return true;
+        } else {
+            pattern++;
+            path++;
+        }
+    }
+}
+
+/* Returns 'path' truncated to REST_MAX_QUOTE characters and with '?' for each
+ * character that is not printable ASCII.  The caller frees. */
+char *
+rest_path_quote(const char *path)
+{
+    char *quote = xmemdup0(path, strnlen(path, REST_MAX_QUOTE));
+
+    for (char *p = quote; *p; p++) {
+        if (*p <= ' ' || *p > '~') {
+            *p = '?';
+        }
+    }
+    return quote;
+}
+
+/* Returns the answer 'json', of which it takes ownership. */
 struct rest_answer
 rest_answer_json(struct json *json)
 {
     return (struct rest_answer) { .status = MHD_HTTP_OK, .json = json };
 }
 
-/* The answer is 'text' of MIME type 'type'; 'text' is taken over. */
+/* Returns the answer 'text' of MIME type 'type'; takes ownership of 'text'. */
 struct rest_answer
 rest_answer_text(const char *type, char *text)
 {
@@ -27,7 +74,7 @@ rest_answer_text(const char *type, char *text)
     };
 }
 
-/* An error 'message', which is taken over, of the form "PLACE: WHAT, what is
+/* Returns an error; takes ownership of 'message', "PLACE: WHAT, what is
  * allowed". */
 struct rest_answer
 rest_answer_message(unsigned int status, char *message)
@@ -69,8 +116,8 @@ add_headers(struct MHD_Response *response, const struct rest_answer *answer)
                                            "close")));
 }
 
-/* Sends and uninitializes 'answer'.  An error ends the connection, as there
- * may be more of the request. */
+/* Sends and uninitializes 'answer'.  An error closes the connection, because
+ * the rest of the request may not have been read. */
 enum MHD_Result
 rest_answer_send(struct MHD_Connection *mc, struct rest_answer *answer)
 {
