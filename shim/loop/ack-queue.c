@@ -5,9 +5,9 @@
 #include "shim/classify/classify.h"
 #include "shim/loop/egress.h"
 
-#define MIN_TCP 20              /* Bytes of the header... */
-#define MAX_FRAME 160           /* ...and of a frame with all its options, VLAN
-                                 * tags and an IPv4 header with its own. */
+#define MIN_TCP 20              /* Bytes of a TCP header. */
+#define MAX_FRAME 160           /* Bytes of a frame with VLAN tags and all
+                                 * options of IPv4 and TCP. */
 #define PROTOCOL_TCP 6
 
 #define TCP_FIN 0x01
@@ -21,8 +21,8 @@ load16(const uint8_t *p)
     return p[0] << 8 | p[1];
 }
 
-/* Stores where TCP begins in the IPv4 packet 'ip' and how many bytes it has.
- * Returns false if it has none, or not all. */
+/* Stores the offset and length of TCP in the IPv4 packet 'ip'.  Returns false
+ * for another protocol, a fragment or an invalid header. */
 static bool
 find_tcp_4(const uint8_t *ip, uint32_t *offset, uint32_t *length)
 {
@@ -34,7 +34,7 @@ find_tcp_4(const uint8_t *ip, uint32_t *offset, uint32_t *length)
             && header >= 20 && total >= header);
 }
 
-/* The same for IPv6.  Behind an extension header none is found. */
+/* find_tcp_4() for IPv6.  Extension headers are not skipped. */
 static bool
 find_tcp_6(const uint8_t *ip, uint32_t *offset, uint32_t *length)
 {

@@ -14,7 +14,8 @@
 struct congestion {
     struct cc *cc;
     struct egress *egress;
-    struct rte_mempool *pool;   /* Of the frames, from the first one on. */
+    struct rte_mempool *pool;   /* Pool of the last frame from the host, NULL
+                                 * before. */
 };
 
 static uint16_t
@@ -65,7 +66,7 @@ flow_empty(void *c_, uint16_t queue)
     return egress_flow_empty(c->egress, queue);
 }
 
-/* Sends a message; without a packet buffer it is lost, as on any network. */
+/* Sends a message.  Without a packet buffer it is lost. */
 static void
 send_message(void *c_, const uint8_t *data, size_t length)
 {
@@ -75,10 +76,10 @@ send_message(void *c_, const uint8_t *data, size_t length)
     };
     struct congestion *c = c_;
     struct rte_mbuf *frame = c->pool ? rte_pktmbuf_alloc(c->pool) : NULL;
-    char *room = frame ? rte_pktmbuf_append(frame, length) : NULL;
+    char *body = frame ? rte_pktmbuf_append(frame, length) : NULL;
 
-    if (room) {
-        memcpy(room, data, length);
+    if (body) {
+        memcpy(body, data, length);
         egress_push(c->egress, frame, &v);
     } else {
         rte_pktmbuf_free(frame);
@@ -130,7 +131,7 @@ frame_begin(struct rte_mbuf *frame)
     };
 }
 
-/* Moves the beginning of 'frame' to where congestion control did. */
+/* Moves the start of 'frame' as congestion control did. */
 static void
 frame_end(struct rte_mbuf *frame, const struct cc_frame *cf,
           struct packet *packet)

@@ -3,16 +3,16 @@
 #ifndef SHIM_CONGESTION_H
 #define SHIM_CONGESTION_H 1
 
-/* Congestion control in the path of bursts.
+/* Connects congestion control (shim/cc/) to the pipeline.
  *
  *
  * Motivation
  * ==========
  *
  * shim/cc/ knows bytes, flows and rates, but no packet buffers, so that tests
- * and fuzzers need no DPDK.  This gives it the frames of a burst, follows
- * where it moved their beginnings, gives its rates to the egress's queues, and
- * makes packets of its messages.
+ * and fuzzers need no DPDK.  This module passes it the frames of a burst,
+ * moves the start of frames as it requests, applies its rates to the queues of
+ * the egress, and sends its messages as packets.
  *
  *
  * Usage
@@ -27,8 +27,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The egress stays the caller's.  One thread, that of the egress, but for the
- * last two functions, which are the control thread's. */
+ * The egress stays the caller's.  One thread, that of the egress, except for
+ * the last two functions, which are for the control thread. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,19 +42,18 @@ struct shim_congestion;
 struct shim_stats;
 struct verdict;
 
-/* The members of the configuration that are about the egress are filled in
- * here.  Returns NULL without memory. */
+/* Sets the callbacks of the configuration.  Returns NULL without memory. */
 struct congestion *congestion_create(const struct cc_config *,
                                      struct egress *);
 void congestion_destroy(struct congestion *);
 
-/* 'packets' say where the frames' bytes are, before and after. */
+/* 'packets' have the bytes of 'frames', and are updated. */
 void congestion_from_host(struct congestion *, struct rte_mbuf **frames,
                           struct packet *packets, struct verdict *,
                           uint32_t n, uint64_t now);
 
-/* Frees the frames that were meant for us.  Returns how many are left, first
- * in all three arrays. */
+/* Removes and frees messages of congestion control.  Returns how many frames
+ * are left in all three arrays. */
 uint32_t congestion_from_uplink(struct congestion *, struct rte_mbuf **frames,
                                 struct packet *packets, uint16_t *slots,
                                 uint32_t n, uint64_t now);

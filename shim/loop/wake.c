@@ -23,8 +23,7 @@ wake_uninit(struct wake *w)
     }
 }
 
-/* Says that the caller is about to sleep.  It must look into its rings after
- * this and before it does. */
+/* To be called before sleeping.  The caller must read its rings after this. */
 void
 wake_prepare(struct wake *w)
 {
@@ -38,13 +37,13 @@ wake_finish(struct wake *w)
 
     __atomic_store_n(&w->asleep, 0, __ATOMIC_RELAXED);
     if (read(w->fd, &events, sizeof events) < 0) {
-        return;         /* Nobody called, and the file does not block. */
+        return;         /* No event; the file does not block. */
     }
 }
 
-/* Wakes the thread if it sleeps, after something was put into a ring.  That
- * went there with an ordinary store, so the barrier must be one that orders a
- * store and a load behind it; a read-modify-write of the flag is. */
+/* Wakes the thread if it sleeps, after a ring was written.  The element was
+ * written with an ordinary store, and only a read-modify-write orders that
+ * before the load of the flag. */
 void
 wake_up(struct wake *w)
 {

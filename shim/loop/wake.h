@@ -3,17 +3,17 @@
 #ifndef SHIM_WAKE_H
 #define SHIM_WAKE_H 1
 
-/* Wakes a thread that waits for what other threads put into its rings.
+/* Wakes a thread that waits for elements in rings.
  *
  *
  * Motivation
  * ==========
  *
- * A thread that is awake looks into its rings all the time, so telling it is
- * only worth a system call when it sleeps.  Whoever goes to sleep says so and
- * then looks once more; whoever puts something into a ring then looks whether
- * somebody sleeps.  Between the two steps is a full barrier on both sides, so
- * that at least one of them sees what the other did.
+ * A thread that is awake reads its rings all the time, so waking it is only
+ * worth a system call while it sleeps.  The sleeper sets 'asleep' and then
+ * reads its rings once more; the writer puts an element into a ring and then
+ * reads 'asleep'.  A full barrier between the two steps on both sides makes
+ * sure that at least one of them sees what the other did.
  *
  *
  * Usage
@@ -37,8 +37,8 @@
 #include <stdint.h>
 
 struct wake {
-    int fd;                     /* Event: there may be something. */
-    uint32_t asleep;            /* 1 if it is; the sleeper writes. */
+    int fd;                     /* Event file, readable after wake_up(). */
+    uint32_t asleep;            /* 1 while asleep; the sleeper writes. */
 };
 
 /* Returns 0 or a positive errno; then 'fd' is -1. */

@@ -84,7 +84,7 @@ struct class_order {
     uint64_t gain[SHIM_N_LEVELS];       /* Credit of each waiting level for a
                                          * byte of the first class, by the
                                          * number of waiting levels. */
-    uint64_t given;             /* Credit that each waiting level got so far. */
+    uint64_t given;             /* Credit given to each waiting level. */
     uint64_t due;               /* While 'given' is less, no level has enough
                                  * credit to send. */
     struct class_level levels[SHIM_N_LEVELS];

@@ -6,8 +6,8 @@
 
 #define CHILDREN 4
 
-/* Makes room for the indexes below 'n_indexes'.  Returns false without memory;
- * the heap may be uninitialised all the same. */
+/* Allocates a heap for the indexes below 'n_indexes'.  Returns false without
+ * memory; due_heap_uninit() is then still allowed. */
 bool
 due_heap_init(struct due_heap *heap, uint32_t n_indexes)
 {
@@ -25,14 +25,13 @@ due_heap_uninit(struct due_heap *heap)
 }
 
 static void
-put(struct due_heap *heap, uint32_t i, struct due due)
+put_node(struct due_heap *heap, uint32_t i, struct due due)
 {
     heap->nodes[i] = due;
     heap->at[due.index] = i + 1;
 }
 
-/* Puts 'due' where it belongs between node 'i', which is free, and the
- * root. */
+/* Inserts 'due' between node 'i', which is free, and the root. */
 static void
 sift_up(struct due_heap *heap, uint32_t i, struct due due)
 {
@@ -42,13 +41,13 @@ sift_up(struct due_heap *heap, uint32_t i, struct due due)
         if (heap->nodes[parent].time <= due.time) {
             break;
         }
-        put(heap, i, heap->nodes[parent]);
+        put_node(heap, i, heap->nodes[parent]);
         i = parent;
     }
-    put(heap, i, due);
+    put_node(heap, i, due);
 }
 
-/* The same between node 'i' and the leaves. */
+/* Inserts 'due' between node 'i', which is free, and the leaves. */
 static void
 sift_down(struct due_heap *heap, uint32_t i, struct due due)
 {
@@ -68,10 +67,10 @@ sift_down(struct due_heap *heap, uint32_t i, struct due due)
         if (heap->nodes[least].time >= due.time) {
             break;
         }
-        put(heap, i, heap->nodes[least]);
+        put_node(heap, i, heap->nodes[least]);
         i = least;
     }
-    put(heap, i, due);
+    put_node(heap, i, due);
 }
 
 void
@@ -102,7 +101,7 @@ due_heap_remove(struct due_heap *heap, uint32_t index)
     }
 }
 
-/* Removes the one that is due first and returns its index. */
+/* Removes the earliest entry and returns its index. */
 uint32_t
 due_heap_pop(struct due_heap *heap)
 {

@@ -3,16 +3,16 @@
 #ifndef SHIM_DUE_HEAP_H
 #define SHIM_DUE_HEAP_H 1
 
-/* What is due when, soonest first.
+/* A priority queue by time.
  *
  *
  * Motivation
  * ==========
  *
- * A paced flow's next packet may be due in a microsecond or in a second.  A
- * timing wheel has a horizon: what is due beyond it must be refused, or leaves
- * too early and the flow runs far above its rate.  A heap has none, is exact,
- * and with four children to a node it is six steps deep for 4,096 flows.
+ * The next packet of a paced flow may be due in a microsecond or in a second.
+ * A timing wheel has a horizon: a packet beyond it must be dropped, or leaves
+ * too early and the flow exceeds its rate.  A heap has no horizon, is exact,
+ * and with four children to a node is six levels deep for 4,096 flows.
  *
  *
  * Usage
@@ -37,8 +37,8 @@ struct due_heap {
         uint64_t time;
         uint32_t index;
     } *nodes;
-    uint32_t *at;               /* Of each index: its node + 1, or 0. */
-    uint32_t n;                 /* Nodes. */
+    uint32_t *at;               /* By index: its node + 1, or 0. */
+    uint32_t n;                 /* Number of nodes. */
 };
 
 bool due_heap_init(struct due_heap *, uint32_t n_indexes);
@@ -48,7 +48,7 @@ void due_heap_add(struct due_heap *, uint64_t time, uint32_t index);
 uint32_t due_heap_pop(struct due_heap *);
 void due_heap_remove(struct due_heap *, uint32_t index);
 
-/* Returns when the first is due; there must be one. */
+/* Returns the earliest time; the heap must not be empty. */
 static inline uint64_t
 due_heap_first(const struct due_heap *heap)
 {

@@ -3,7 +3,7 @@
 #include "shim/queue/long-queue.h"
 
 static void
-leave(struct long_queues *lq, struct long_queue_node *node)
+leave_list(struct long_queues *lq, struct long_queue_node *node)
 {
     uint32_t i = node->list - 1;
 
@@ -22,7 +22,7 @@ leave(struct long_queues *lq, struct long_queue_node *node)
 }
 
 static void
-enter(struct long_queues *lq, struct long_queue_node *node, uint32_t i)
+enter_list(struct long_queues *lq, struct long_queue_node *node, uint32_t i)
 {
     node->list = i + 1;
     node->prev = NULL;
@@ -34,15 +34,15 @@ enter(struct long_queues *lq, struct long_queue_node *node, uint32_t i)
     lq->used |= 1u << i;
 }
 
-/* Puts 'node' where queues of 'n' packets are. */
+/* Moves 'node' to the list of queues of 'n' packets. */
 void
 long_queue_move(struct long_queues *lq, struct long_queue_node *node,
                 uint32_t n)
 {
     if (node->list) {
-        leave(lq, node);
+        leave_list(lq, node);
     }
     if (n >= LONG_QUEUE_MIN) {
-        enter(lq, node, 31 - __builtin_clz(n) - LONG_QUEUE_SHIFT);
+        enter_list(lq, node, 31 - __builtin_clz(n) - LONG_QUEUE_SHIFT);
     }
 }

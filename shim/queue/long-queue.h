@@ -3,16 +3,16 @@
 #ifndef SHIM_LONG_QUEUE_H
 #define SHIM_LONG_QUEUE_H 1
 
-/* Which queue is the longest, to within a factor of two.
+/* Finds the longest queue, to within a factor of two.
  *
  *
  * Motivation
  * ==========
  *
- * When there is no room for a packet, the longest queue shall lose one, and
- * not whoever comes.  Nobody looks through five thousand queues for each
- * packet of a flood: queues are in lists by the logarithm of their length,
- * which changes rarely, and those below LONG_QUEUE_MIN packets are in none.
+ * When there is no space for a packet, the longest queue loses one.  During a
+ * flood that happens for each packet, so it must not search five thousand
+ * queues.  Queues are in lists by the logarithm of their length, which changes
+ * rarely; queues of less than LONG_QUEUE_MIN packets are in none.
  *
  *
  * Usage
@@ -27,7 +27,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Nodes stay the caller's; zeros are a good one, and good lists.  One
+ * Nodes stay the caller's; nodes and lists are all zeros initially.  One
  * thread. */
 
 #include <stdbool.h>
@@ -50,8 +50,8 @@ struct long_queues {
 void long_queue_move(struct long_queues *, struct long_queue_node *,
                      uint32_t n);
 
-/* Does a queue that had 'before' packets and now has 'n' belong to another
- * list? */
+/* Returns true if a queue that had 'before' packets and now has 'n' belongs to
+ * another list. */
 static inline bool
 long_queue_moves(uint32_t before, uint32_t n)
 {

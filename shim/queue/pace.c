@@ -3,10 +3,9 @@
 #include "shim/queue/pace.h"
 
 /* Sets the rate from 'now' on, 'bps' > 0.  'pace' must be zeroed before the
- * first call; the bucket is then full.  A debt stays what it is in bytes, so
- * that a rate that changes often is kept as well as one that does not.  The
- * cost of a byte is rounded up, so that the rate is never above 'bps', and
- * less than a millionth below it. */
+ * first call; the bucket is then full.  A debt keeps its bytes, so that a rate
+ * that changes often is kept as well.  The cost of a byte is rounded up: the
+ * rate is never above 'bps', and less than a millionth below it. */
 void
 pace_set_rate(struct pace *pace, uint64_t now, uint64_t bps,
               uint64_t depth_bytes)

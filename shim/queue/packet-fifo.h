@@ -9,13 +9,12 @@
  * Motivation
  * ==========
  *
- * There is a queue for each of a thousand jobs and of thousands of paced
- * flows, nearly all of them empty: a ring for each would be hundreds of
- * megabytes.  So queues are chains of chunks of four cache lines, and a chunk
- * that is empty goes back to the pool's stack, from where the next queue takes
- * it while it is still in the cache.  What a scheduler asks about a packet is
- * in the chunk, so that packets that have waited for long are not touched
- * before they leave.
+ * A thousand jobs and thousands of paced flows have a queue each, nearly all
+ * of them empty: a ring for each would take hundreds of megabytes.  So queues
+ * are chains of chunks of four cache lines.  An empty chunk goes back to the
+ * pool's stack, from which the next queue takes it while it is still in the
+ * cache.  A chunk has what the scheduler needs of a packet, so that packet
+ * buffers are not read before they leave.
  *
  *
  * Usage
@@ -31,7 +30,7 @@
  *        packet_fifo_pop(&fifo, &pool, &item);
  *    }
  *
- * or several at once:
+ * Several at once:
  *
  *    n = packet_fifo_push_run(&fifo, &pool, items, n);
  *    n = packet_fifo_span(&fifo);
@@ -45,24 +44,23 @@
  * ===========================
  *
  * The packets stay the caller's.  A FIFO of zeros is empty.  One thread for a
- * pool and all its FIFOs.  The functions are here since they are called for
- * each packet. */
+ * pool and all its FIFOs. */
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-/* What is in the 'marks' of an item. */
+/* Bits of 'marks'. */
 #define QUEUE_ITEM_IP 1
 #define QUEUE_ITEM_DEFAULT 2    /* See struct treatment. */
-#define QUEUE_ITEM_CONTROL 4    /* Has not the DSCP of its slot. */
+#define QUEUE_ITEM_CONTROL 4    /* Its DSCP is not that of its slot. */
 
 struct queue_item {
     void *packet;
     uint32_t length;            /* Bytes of the frame. */
     uint16_t slot;              /* Of its job, 0 if none. */
     uint8_t marks;
-    uint8_t order;              /* When it came: see struct egress. */
+    uint8_t order;              /* 'n_orders' of struct egress when queued. */
 };
 
 #define PACKET_CHUNK_ITEMS 15
@@ -75,14 +73,15 @@ struct packet_chunk {
 
 struct packet_pool {
     struct packet_chunk *chunks;
-    struct packet_chunk *free;  /* Those that were used and came back. */
-    uint32_t n, n_fresh;        /* The last 'n_fresh' were never used, so that
-                                 * their memory is not there yet either. */
+    struct packet_chunk *free;  /* Stack of chunks that were used. */
+    uint32_t n, n_fresh;        /* The last 'n_fresh' of 'n' chunks were never
+                                 * used: the kernel has not yet allocated their
+                                 * memory. */
 };
 
 struct packet_fifo {
     struct packet_chunk *head, *tail;   /* Undefined while 'n' is 0. */
-    uint16_t first;             /* Index in 'head' of the next to leave. */
+    uint16_t first;             /* Index in 'head' of the oldest item. */
     uint16_t end;               /* Index in 'tail' of the next free item. */
     uint32_t n;                 /* Packets. */
 };
@@ -125,8 +124,8 @@ packet_pool_put(struct packet_pool *pool, struct packet_chunk *chunk)
     pool->free = chunk;
 }
 
-/* Makes room for an item at the end.  Returns false if the pool is used up;
- * then nothing has changed. */
+/* Reserves space for an item at the end.  Returns false if the pool is used
+ * up. */
 static inline bool
 packet_fifo_extend(struct packet_fifo *fifo, struct packet_pool *pool)
 {
@@ -148,7 +147,7 @@ packet_fifo_extend(struct packet_fifo *fifo, struct packet_pool *pool)
     return true;
 }
 
-/* Returns false if the pool is used up; then nothing has changed. */
+/* Returns false if the pool is used up. */
 static inline bool
 packet_fifo_push(struct packet_fifo *fifo, struct packet_pool *pool,
                  const struct queue_item *item)
@@ -161,8 +160,8 @@ packet_fifo_push(struct packet_fifo *fifo, struct packet_pool *pool,
     return true;
 }
 
-/* Returns how many of the 'n' items it took: all, unless the pool is used
- * up. */
+/* Returns how many of the 'n' items were appended: all, unless the pool is
+ * used up. */
 static inline uint32_t
 packet_fifo_push_run(struct packet_fifo *fifo, struct packet_pool *pool,
                      const struct queue_item *items, uint32_t n)
@@ -170,28 +169,27 @@ packet_fifo_push_run(struct packet_fifo *fifo, struct packet_pool *pool,
     uint32_t done = 0;
 
     while (done < n && packet_fifo_extend(fifo, pool)) {
-        uint32_t room = PACKET_CHUNK_ITEMS - fifo->end;
+        uint32_t space = PACKET_CHUNK_ITEMS - fifo->end;
 
-        room = room < n - done ? room : n - done;
-        for (uint32_t i = 0; i < room; i++) {
+        space = space < n - done ? space : n - done;
+        for (uint32_t i = 0; i < space; i++) {
             fifo->tail->items[fifo->end + i] = items[done + i];
         }
-        fifo->end += room;
-        fifo->n += room;
-        done += room;
+        fifo->end += space;
+        fifo->n += space;
+        done += space;
     }
     return done;
 }
 
-/* Returns the packet that has been in 'fifo' for longest; there must be
- * one. */
+/* Returns the oldest item of 'fifo', which must not be empty. */
 static inline const struct queue_item *
 packet_fifo_first(const struct packet_fifo *fifo)
 {
     return &fifo->head->items[fifo->first];
 }
 
-/* Returns how many items there are in a row from packet_fifo_first() on. */
+/* Returns the number of contiguous items at packet_fifo_first(). */
 static inline uint32_t
 packet_fifo_span(const struct packet_fifo *fifo)
 {
@@ -200,7 +198,7 @@ packet_fifo_span(const struct packet_fifo *fifo)
     return n < fifo->n ? n : fifo->n;
 }
 
-/* Removes the first 'n' items, of those of packet_fifo_span(). */
+/* Removes the first 'n' items, at most packet_fifo_span(). */
 static inline void
 packet_fifo_remove(struct packet_fifo *fifo, struct packet_pool *pool,
                    uint32_t n)
@@ -216,7 +214,7 @@ packet_fifo_remove(struct packet_fifo *fifo, struct packet_pool *pool,
     }
 }
 
-/* Moves what packet_fifo_first() returns to '*item'. */
+/* Moves the oldest item to '*item'. */
 static inline void
 packet_fifo_pop(struct packet_fifo *fifo, struct packet_pool *pool,
                 struct queue_item *item)

@@ -108,7 +108,8 @@ bool rank_queues_drain(struct rank_queues *, struct queue_item *);
 
 /* Looks up again the packets in the queue of slot 0 and moves those of a job
  * to its queue.  Returns the number of packets looked up. */
-uint32_t rank_queues_reclassify(struct rank_queues *, const struct reclassify_cb *);
+uint32_t rank_queues_reclassify(struct rank_queues *,
+                                const struct reclassify_cb *);
 
 uint64_t rank_queues_due(const struct rank_queues *);
 
