@@ -61,6 +61,28 @@ add_name(struct names *names, const char *name, int has_arg, int val)
     };
 }
 
+/* Adds the rows that are in the modes of 'table', or those that are not.  The
+ * first of equal names counts. */
+static void
+add_rows(struct names *names, const struct option_table *table, bool in)
+{
+    for (int i = 0; table->rows[i].name; i++) {
+        const struct option_row *row = &table->rows[i];
+        int has_arg = has_value(row) ? required_argument : no_argument;
+
+        assert(i < OPTION_MAX_ROWS);
+        if (in_modes(row, table->modes) == in) {
+            add_name(names, row->name, has_arg, FIRST_ROW + i);
+            if (row->alias) {
+                add_name(names, row->alias, has_arg, FIRST_ROW + i);
+            }
+            if (row->letter) {
+                add_letter(names, row->letter, has_arg);
+            }
+        }
+    }
+}
+
 static void
 collect_names(const struct option_table *table, struct names *names)
 {
@@ -68,19 +90,8 @@ collect_names(const struct option_table *table, struct names *names)
 
     memset(names, 0, sizeof *names);
     strcpy(names->letters, in_order ? "+:" : ":");
-    for (int i = 0; table->rows[i].name; i++) {
-        const struct option_row *row = &table->rows[i];
-        int has_arg = has_value(row) ? required_argument : no_argument;
-
-        assert(i < OPTION_MAX_ROWS);
-        add_name(names, row->name, has_arg, FIRST_ROW + i);
-        if (row->alias) {
-            add_name(names, row->alias, has_arg, FIRST_ROW + i);
-        }
-        if (row->letter) {
-            add_letter(names, row->letter, has_arg);
-        }
-    }
+    add_rows(names, table, true);
+    add_rows(names, table, false);
     for (const struct option *o = table->others; o && o->name; o++) {
         add_name(names, o->name, o->has_arg, o->val);
         if (o->val <= UCHAR_MAX) {

@@ -30,8 +30,8 @@ SEEDS = [1, 3]                  # Of the moves of the slow link; of those that
 PORT = 4000
 ARGUMENTS = [
     "--shape", "64,128,128,10", "--batch", "256", "--learning-rate", "0.02",
-    "--samples", "16384", "--held-out", "512", "--eval-every", "10",
-    "--sample-cost-us", "1200", "--backend", "cpu", "--until", "1000000000",
+    "--samples", "16384", "--validation", "512", "--eval-every", "10",
+    "--sample-cost-us", "1200", "--backend", "cpu", "--iterations", "1000000000",
 ]
 trainer, net, prefix = sys.argv[1:4]
 

@@ -15,7 +15,7 @@ spec() {        # NAME SCHEMES
     cat > "$dir/$1.json" <<EOF_SPEC
 {"schemes": [$2], "workers": 8, "profile": "$1-profile.json",
  "arguments": ["--batch", "512", "--shape", "32,48,10", "--learning-rate",
-               "0.1", "--eval-every", "2", "--held-out", "2048", "--backend",
+               "0.1", "--eval-every", "2", "--validation", "2048", "--backend",
                "cpu"],
  "iterations": 150, "limit_s": 25}
 EOF_SPEC

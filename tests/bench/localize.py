@@ -21,7 +21,7 @@ trainer, prefix = sys.argv[1:3]
 wanted = sys.argv[3].split(",") if len(sys.argv) > 3 else None
 
 MF = ["--task", "factorise", "--dimension", "100", "--learning-rate", "0.02",
-      "--shrink", "2"]
+      "--weight-decay", "2"]
 MF_BIG = MF + ["--samples", "2000000", "--rows", "8000", "--columns", "4000"]
 KGE = ["--task", "knowledge", "--learning-rate", "0.1", "--negatives", "4"]
 RESCAL = KGE + ["--embedding", "rescal", "--dimension", "100", "--entities",
@@ -34,13 +34,13 @@ W2V_BIG = W2V + ["--samples", "1000000", "--vocabulary", "20000"]
 
 SMALL = {
     "mf": MF + ["--samples", "20000", "--rows", "300", "--columns", "200",
-                "--dimension", "10", "--until", "20", "--held-out", "1000"],
+                "--dimension", "10", "--epochs", "20", "--validation", "1000"],
     "kge": KGE + ["--embedding", "complex", "--dimension", "30", "--entities",
-                  "400", "--relations", "8", "--samples", "16000", "--until",
-                  "4", "--held-out", "800"],
+                  "400", "--relations", "8", "--samples", "16000", "--epochs",
+                  "4", "--validation", "800"],
     "w2v": W2V + ["--samples", "25000", "--vocabulary", "1000", "--dimension",
-                  "20", "--until", "2", "--learning-rate", "0.05",
-                  "--held-out", "8000"],
+                  "20", "--epochs", "2", "--learning-rate", "0.05",
+                  "--validation", "8000"],
 }
 QUALITY = {"mf": "rmse", "kge": "mrr", "w2v": "held_out_loss"}
 
@@ -68,7 +68,7 @@ def run(store, n, arguments, more=()):
 def measure(name, store, n, arguments, limit_s, n_epochs):
     """Microseconds of time, and of processors, for an update."""
     epochs, ends = run(store, n, arguments, [
-        "--until", str(n_epochs), "--eval-every", "1000000", "--held-out", "1",
+        "--epochs", str(n_epochs), "--eval-every", "1000000", "--validation", "1",
         "--epoch-limit", str(limit_s)])
     later = epochs[1:] if len(epochs) > 1 else epochs
     us = min(e["seconds"] / e["updates"] for e in later) * 1e6

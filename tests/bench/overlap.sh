@@ -47,7 +47,7 @@ net() {         # MBIT_PER_S
     done
 }
 
-model="--shape 784,1024,1024,10 --batch 256 --samples 2048 --held-out 64
+model="--shape 784,1024,1024,10 --batch 256 --samples 2048 --validation 64
        --eval-every 1 --backend cpu"
 
 # Its milliseconds an iteration are between the second event and the last.
@@ -57,7 +57,7 @@ train() {       # RATE on|off ROUND
     server=$!
     # shellcheck disable=SC2086
     inside w "$trainer" worker --server 10.0.0.1:4000 --overlap "$2" $model \
-        --until 12 < /dev/null > "$dir/$1.$2.$3"
+        --iterations 12 < /dev/null > "$dir/$1.$2.$3"
     wait "$server"
     server=
 }
@@ -73,7 +73,7 @@ for end in s w; do
     ip -n "$prefix-$end" link set l0 up
 done
 # shellcheck disable=SC2086
-timeout 60 "$trainer" local $model --until 12 < /dev/null > "$dir/alone"
+timeout 60 "$trainer" local $model --iterations 12 < /dev/null > "$dir/alone"
 round=0
 while [ $round -lt "${ROUNDS:-3}" ]; do
     round=$((round + 1))

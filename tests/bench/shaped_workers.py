@@ -75,7 +75,7 @@ class Run:
         port = json.loads(self.server.stdout.readline())["port"]
         self.workers = [
             start(f"w{i}", "worker", "--server", f"{SERVER}:{port}",
-                  "--workers", str(self.n), "--rank", str(i), "--until", "0",
+                  "--workers", str(self.n), "--rank", str(i), "--iterations", "0",
                   *arguments)
             for i in range(self.n)]
         self.selector = selectors.DefaultSelector()

@@ -31,7 +31,7 @@ start_workers() {
     for rank in 0 1 2; do
         timeout 120 "$trainer" worker --server "127.0.0.1:$port" \
             --workers 3 --rank $rank --backend cpu --shape 16,32,10 \
-            --batch 48 --sample-cost-us 400 --until "$1" --eval-every 20 \
+            --batch 48 --sample-cost-us 400 --iterations "$1" --eval-every 20 \
             </dev/null >"$dir/worker$rank.out" 2>"$dir/worker$rank.err" &
         workers="$workers $!"
     done
@@ -103,7 +103,7 @@ for rank in 0 1 2; do
     mkfifo "$dir/tell$rank"
     timeout 120 "$trainer" worker --server "127.0.0.1:$port" \
         --workers 3 --rank $rank --backend cpu --shape 16,32,10 \
-        --batch 48 --sample-cost-us 400 --until 10 --eval-every 20 \
+        --batch 48 --sample-cost-us 400 --iterations 10 --eval-every 20 \
         <"$dir/tell$rank" >"$dir/worker$rank.out" \
         2>"$dir/worker$rank.err" &
     workers="$workers $!"

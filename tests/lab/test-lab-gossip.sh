@@ -45,7 +45,7 @@ scenario.update(name="gossip-short", policies=["stage"])
 for cojob, (first, last) in zip(scenario["cojobs"], ((10, 25), (8, 16))):
     cojob["stages"] = [{"iterations": first}, {"iterations": last}]
     command = cojob["jobs"][0]["command"]
-    command[command.index("--until") + 1] = str(last)
+    command[command.index("--iterations") + 1] = str(last)
 print(json.dumps(scenario))
 PYTHON
 start_run "$dir/short.json"
@@ -86,7 +86,7 @@ def command(scheme):
     return ["/bin/sh", "-c", run, "sh", "%trainer", "peer", "--scheme", scheme,
             "--peers", "%hosts", "--port", "%port", "--rank", "%rank",
             "--address", "0.0.0.0", "--shape", "64,128,128,10", "--batch",
-            "128", "--sample-cost-us", "1000", "--backend", "cpu", "--until",
+            "128", "--sample-cost-us", "1000", "--backend", "cpu", "--iterations",
             str(until(scheme))]
 
 

@@ -20,10 +20,10 @@ scenario.update(name="localize-short", policies=["stage"], timeout_s=60)
 for cojob, (first, last) in zip(scenario["cojobs"], ((10, 20), (5, 10))):
     cojob["stages"] = [{"iterations": first}, {"iterations": last}]
     command = cojob["jobs"][0]["command"]
-    command[command.index("--until") + 1] = str(last)
+    command[command.index("--epochs") + 1] = str(last)
 mover = scenario["cojobs"][0]["jobs"][0]
 command = list(mover["command"])
-command[command.index("--until") + 1] = "100000"
+command[command.index("--epochs") + 1] = "100000"
 run = ('"$@" 2>DIR/said-%rank & echo $! >DIR/pid-%rank;'
        ' wait $!; echo $? >DIR/code-%rank').replace("DIR", sys.argv[2])
 scenario["cojobs"].append({

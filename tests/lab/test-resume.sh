@@ -29,8 +29,8 @@ for sync in static,ratios=1:2:1 lbbsp-cpu lbbsp-gpu flexrr,pieces=6 backup \
     for rank in 0 1 2; do
         timeout 60 "$trainer" worker --server "127.0.0.1:$port" \
             --workers 3 --rank $rank --backend cpu --shape 16,32,10 \
-            --batch 48 --sample-cost-us $((300 + 100 * rank)) --until 80 \
-            --eval-every 10 --patience 20 \
+            --batch 48 --sample-cost-us $((300 + 100 * rank)) --iterations 80 \
+            --eval-every 10 --reconnect-timeout 20 \
             </dev/null >"$dir/worker$rank.out" 2>"$dir/worker$rank.err" &
         workers="$workers $!"
     done

@@ -24,7 +24,7 @@ MODELS = {
     "cifarnet": ["--model", "cifarnet", "--image", "8x8x3", "--batch", "12"],
     "linear": ["--model", "linear", "--features", "300", "--batch", "40"],
 }
-DATA = ["--samples", "60", "--held-out", "24", "--eval-every", "1"]
+DATA = ["--samples", "60", "--validation", "24", "--eval-every", "1"]
 
 
 def start(*arguments, **streams):
@@ -72,9 +72,9 @@ def train(model, backend, n_workers, n_servers, *arguments):
         addresses += ["--server", f"127.0.0.1:{port}"]
     for rank in range(n_workers - 1, 0, -1):
         workers.append(start("worker", *addresses, *job, "--rank", str(rank),
-                             "--workers", str(n_workers), "--until",
+                             "--workers", str(n_workers), "--iterations",
                              str(N_ITERATIONS), stdin=subprocess.DEVNULL))
-    workers.append(start("worker", *addresses, *job, "--until", "1",
+    workers.append(start("worker", *addresses, *job, "--iterations", "1",
                          "--workers", str(n_workers), stdin=subprocess.PIPE))
     curve = curve_of(workers[-1])
     finish(workers + servers)
@@ -83,7 +83,7 @@ def train(model, backend, n_workers, n_servers, *arguments):
 
 def train_alone(model, backend):
     process = start("local", *MODELS[model], *DATA, "--backend", backend,
-                    "--until", "1", stdin=subprocess.PIPE)
+                    "--iterations", "1", stdin=subprocess.PIPE)
     curve = curve_of(process)
     finish([process])
     return curve
@@ -98,7 +98,7 @@ def check(what, curve, right):
 
 def main():
     if BACKEND != "cpu":
-        probe = start("local", "--until", "1", *DATA,
+        probe = start("local", "--iterations", "1", *DATA,
                       stdin=subprocess.DEVNULL)
         if await_event(probe, "backend")["name"] != BACKEND:
             sys.exit(77)

@@ -320,7 +320,7 @@ options_say_what_model_and_data_are(void **state)
         { { "--model", "linear", "--data", "/m" }, 0, 0,
           "--data: \"/m\" is not for the model \"linear\"" },
         { { "--model", "lenet" }, 0, 0, "--model: \"lenet\" is not one of "
-          "mlp|cifarnet|resnet32|linear" },
+          "\"mlp\", \"cifarnet\", \"resnet32\", \"linear\"" },
         { { "--image", "7x8x3" }, 0, 0, "--image: \"7x8x3\" is not "
           "HEIGHTxWIDTHxCHANNELS, up to 256x256x16" },
         { { "--image", "8x8x3x" }, 0, 0, "--image: \"8x8x3x\" is not "

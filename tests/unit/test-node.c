@@ -33,7 +33,7 @@ node_main(const struct crew *crew, int rank, const char *const args[],
     const char *argv[MAX_ARGS] = {
         "node", "--nodes", crew->names, "--rank", number, "--samples",
         "10000", "--rows", "400", "--columns", "200", "--dimension", "8",
-        "--held-out", "100",
+        "--validation", "100",
     };
     struct options o;
     int argc = 0;
@@ -48,7 +48,7 @@ node_main(const struct crew *crew, int rank, const char *const args[],
     }
     crew_become(out);
     error = options_parse(argc, (char **) argv, &o, &help);
-    error = error ? error : node_run(&o, control_create(o.until));
+    error = error ? error : node_run(&o, control_create(o.target));
     crew_exit(error);
 }
 
@@ -123,7 +123,7 @@ every_variant_trains_to_the_same_loss(void **state)
 
     for (int i = 0; i < 6; i++) {
         losses[i] = train((const char *const[]) {
-            "--store", stores[i], "--staleness", "0", "--until", "6", NULL,
+            "--store", stores[i], "--staleness", "0", "--epochs", "6", NULL,
         });
         /* They begin at 1.  Blocks are exclusive, and copies are not older
          * than the last block. */
@@ -145,7 +145,7 @@ knowledge_is_learned(void **state)
         double mrr = train_and_look("\"mrr\": ", (const char *const[]) {
             "--task", "knowledge", "--embedding", embeddings[i], "--entities",
             "100", "--relations", "5", "--samples", "2000", "--dimension",
-            "20", "--learning-rate", "0.1", "--until", "10", NULL,
+            "20", "--learning-rate", "0.1", "--epochs", "10", NULL,
         });
 
         assert_true(mrr > 0.3);
@@ -162,7 +162,7 @@ words_are_learned(void **state)
     (void) state;
     loss = train((const char *const[]) {
         "--task", "skipgram", "--vocabulary", "200", "--samples", "6000",
-        "--dimension", "16", "--until", "6", NULL,
+        "--dimension", "16", "--epochs", "6", NULL,
     });
     assert_true(loss > 1 && loss < 2.5);
 }
@@ -171,7 +171,7 @@ static void
 workers_may_be_threads(void **state)
 {
     double loss = train((const char *const[]) {
-        "--threads", "2", "--location-caches", "--until", "6", NULL,
+        "--threads", "2", "--location-caches", "--epochs", "6", NULL,
     });
 
     assert_true(loss < 0.3);
@@ -187,7 +187,7 @@ all_end_with_the_name_of_who_died(void **state)
         char line[CREW_LINE], *expected;
 
         start(&crew, (const char *const[]) {
-            "--store", stores[k], "--until", "100000", NULL,
+            "--store", stores[k], "--epochs", "100000", NULL,
         });
         expected = message("node 1 (127.0.0.1:%d) died", crew.ports[1]);
         assert_true(crew_find_line(&crew, 0, "\"epoch\": 3,", line));
@@ -208,7 +208,7 @@ a_signal_ends_all_as_told(void **state)
     struct crew crew;
     char line[CREW_LINE];
 
-    start(&crew, (const char *const[]) { "--until", "100000", NULL });
+    start(&crew, (const char *const[]) { "--epochs", "100000", NULL });
     assert_true(crew_find_line(&crew, 0, "\"epoch\": 3,", line));
     for (int i = 0; i < N; i++) {
         kill(crew.pids[i], SIGTERM);
@@ -224,7 +224,7 @@ a_signal_to_one_ends_all_as_told(void **state)
     struct crew crew;
     char line[CREW_LINE];
 
-    start(&crew, (const char *const[]) { "--until", "100000", NULL });
+    start(&crew, (const char *const[]) { "--epochs", "100000", NULL });
     assert_true(crew_find_line(&crew, 0, "\"epoch\": 3,", line));
     kill(crew.pids[1], SIGTERM);
     for (int i = 0; i < N; i++) {
@@ -246,13 +246,40 @@ a_signal_ends_one_that_is_alone(void **state)
         out = crew_fork(&crew, 0);
         if (out >= 0) {
             node_main(&crew, 0, (const char *const[]) {
-                "--store", stores[k], "--until", "1000000000", NULL,
+                "--store", stores[k], "--epochs", "1000000000", NULL,
             }, out);
         }
         assert_true(crew_find_line(&crew, 0, "\"epoch\": 3,", line));
         kill(crew.pids[0], SIGTERM);
         crew_await(&crew, 0, 0);
     }
+}
+
+static void
+old_names_of_options_are_accepted(void **state)
+{
+    const char *node[] = {
+        "node", "--nodes", "a:1", "--until", "3", "--held-out", "4",
+        "--shrink", "5", "--often", "0.5", "--ahead", "6", "--deadline", "7",
+    };
+    const char *worker[] = {
+        "worker", "--server", "a:1", "--until", "8", "--patience", "9",
+    };
+    struct options o;
+    bool help;
+
+    (void) state;
+    assert_null(options_parse(sizeof node / sizeof *node, (char **) node, &o, &help));
+    assert_int_equal(o.target, 3);
+    assert_int_equal(o.validation, 4);
+    assert_float_equal(o.weight_decay, 5, 0);
+    assert_float_equal(o.subsample, 0.5, 0);
+    assert_int_equal(o.prefetch, 6);
+    assert_float_equal(o.heartbeat_timeout, 7, 0);
+    assert_null(options_parse(sizeof worker / sizeof *worker, (char **) worker, &o,
+                              &help));
+    assert_int_equal(o.target, 8);
+    assert_float_equal(o.reconnect_timeout, 9, 0);
 }
 
 static void
@@ -265,8 +292,8 @@ mistakes_are_refused(void **state)
         { { "node" },
           "--nodes, --port: all nodes and where they listen are needed" },
         { { "node", "--store", "lazy" },
-          "--store: \"lazy\" is not one of "
-          "classic|classic-local|localize|ssp|essp|manual" },
+          "--store: \"lazy\" is not one of \"classic\", \"classic-local\", "
+          "\"localize\", \"ssp\", \"essp\", \"manual\"" },
         { { "node", "--nodes", "a:1", "--store=manual", "--task=skipgram" },
           "--store: manual is for factorise, one thread a node" },
         { { "node", "--nodes", "a:1", "--store=manual", "--epoch-limit", "1" },
@@ -299,6 +326,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(old_names_of_options_are_accepted),
         cmocka_unit_test(mistakes_are_refused),
         cmocka_unit_test(every_variant_trains_to_the_same_loss),
         cmocka_unit_test(knowledge_is_learned),

@@ -175,9 +175,9 @@ peer_main(const struct crew *crew, const char *scheme, int rank,
     const char *argv[] = {
         "peer", "--scheme", scheme, "--peers", crew->names,
         "--rank", number, "--shape", "32,48,10", "--batch", "100",
-        "--samples", "10000", "--held-out", "100", "--backend", "cpu",
-        "--eval-every", "20", "--sample-cost-us", "100", "--until", until,
-        "--deadline", deadline,
+        "--samples", "10000", "--validation", "100", "--backend", "cpu",
+        "--eval-every", "20", "--sample-cost-us", "100", "--iterations", until,
+        "--heartbeat-timeout", deadline,
     };
     struct options o;
     bool help;
@@ -186,7 +186,7 @@ peer_main(const struct crew *crew, const char *scheme, int rank,
     crew_become(out);
     error = options_parse(sizeof argv / sizeof *argv, (char **) argv, &o,
                           &help);
-    error = error ? error : loop_run(&o, control_create(o.until),
+    error = error ? error : loop_run(&o, control_create(o.target),
                                      &exchange_peers);
     crew_exit(error);
 }

@@ -144,7 +144,7 @@ start_worker(int rank, int n_workers, const struct process servers[],
     const char *args[32] = {
         "worker", "--rank", numbers[0], "--workers", numbers[1],
         "--shape", "16,48,48,5", "--batch", "30", "--learning-rate", "0.05",
-        "--samples", "512", "--held-out", "128", "--until", until,
+        "--samples", "512", "--validation", "128", "--iterations", until,
     };
     int n = 17;
 
@@ -354,7 +354,7 @@ says_which_backend_computes(void **state)
     setenv("CUDA_VISIBLE_DEVICES", "", 1);      /* As if there were none. */
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
         const char *const args[] = {
-            "local", "--until", "1", "--samples", "8", "--held-out", "8",
+            "local", "--iterations", "1", "--samples", "8", "--validation", "8",
             "--backend", backends[i].backend, NULL,
         };
         struct process p = start(args);

@@ -82,8 +82,8 @@ a_node_ends_when_a_thread_cannot_start(void **state)
     char name[32];
     const char *argv[] = {
         "node", "--nodes", name, "--samples", "1000", "--rows", "40",
-        "--columns", "20", "--dimension", "4", "--held-out", "100",
-        "--threads", "3", "--until", "2",
+        "--columns", "20", "--dimension", "4", "--validation", "100",
+        "--threads", "3", "--epochs", "2",
     };
     struct options o;
     uint16_t port;
@@ -96,7 +96,7 @@ a_node_ends_when_a_thread_cannot_start(void **state)
     assert_null(options_parse(sizeof argv / sizeof argv[0], (char **) argv,
                               &o, &help));
     for (int i = 0; i < 4; i++) {
-        struct control *control = control_create(o.until);
+        struct control *control = control_create(o.target);
 
         n_allowed = i;
         check_message(node_run(&o, control), i ? "--threads: " : "network: ");

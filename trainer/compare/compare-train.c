@@ -203,7 +203,7 @@ start_worker(struct team *team, const char *program, const char *workers,
     for (size_t i = 0; i < spec->n_arguments; i++) {
         argv[n++] = spec->arguments[i];
     }
-    argv[n++] = "--until";
+    argv[n++] = "--iterations";
     argv[n++] = "0";
     start(team, team->n_servers + rank, argv);
 }

@@ -193,7 +193,7 @@ open_net(struct exchange *e, const struct options *o)
         .rank = peer->rank, .n = peer->n,
         .names = (const char *const *) e->names, .address = o->address,
         .port = loop_own_port(o, e->names), .congestion = o->congestion,
-        .connect_us = CONNECT_US, .deadline_us = o->deadline * 1e6,
+        .connect_us = CONNECT_US, .deadline_us = o->heartbeat_timeout * 1e6,
         .control = peer->control,
         .hello = {
             .rank = peer->rank, .n_workers = peer->n, .n_shards = peer->n,

@@ -90,8 +90,8 @@ become(const struct group_children *children, pid_t parent)
     char patience[32], deadline[32];
     const char *argv[16] = {
         config->group_program, "server", "--central", children->central,
-        "--address", config->address, "--patience", patience, "--deadline",
-        deadline,
+        "--address", config->address, "--reconnect-timeout", patience,
+        "--heartbeat-timeout", deadline,
     };
     int null = open("/dev/null", O_RDWR);
 

@@ -1,124 +1,298 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/process/options-private.h"
+#include "trainer/process/options.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/options.h"
 
-#define IMAGE_CLASSES 10        /* Of images, generated or not. */
+#define IMAGE_CLASSES 10        /* Classes of image data sets. */
+
+#define ANY (ROLE_SERVER | LEARNS)
+#define LISTENS (ROLE_SERVER | ROLE_PEER | ROLE_NODE)
+#define LEARNS (TRAINS | ROLE_NODE)
+#define TRAINS (ROLE_WORKER | ROLE_LOCAL | ROLE_PEER)
+
+static const struct {
+    const char *name;
+    enum role role;
+    const char *help;
+} roles[] = {
+    { "server", ROLE_SERVER, "Holds a shard of a job's parameters." },
+    { "worker", ROLE_WORKER, "Trains, with servers and other workers." },
+    { "local", ROLE_LOCAL, "Trains in one process without a network." },
+    { "peer", ROLE_PEER, "Trains with other peers, without a server." },
+    { "node", ROLE_NODE, "Trains models with a parameter vector for each of "
+      "many keys, with other nodes." },
+};
 
 static char *
-set_number(const struct row *row, const char *value, void *to)
+add_server(const char *text, void *options)
 {
-    bool integer = row->kind == INTEGER;
-    char *end;
-    double x;
+    struct options *o = options;
 
-    errno = 0;
-    x = strtod(value, &end);
-    if (end == value || *end || errno || !isfinite(x) || x < row->min
-        || x > row->max || (integer && x != floor(x))) {
-        return message("--%s: \"%s\" is not %s from %.10g to %.10g",
-                       row->name, value, integer ? "an integer" : "a number",
-                       row->min, row->max);
+    if (o->n_servers >= OPTIONS_MAX_SERVERS) {
+        return message("at most %d are allowed", OPTIONS_MAX_SERVERS);
     }
-    if (integer) {
-        *(int64_t *) to = x;
-    } else {
-        *(double *) to = x;
-    }
-    return NULL;
+    o->servers[o->n_servers++] = text;
+    return *text ? NULL : message("\"\" is not HOST:PORT");
 }
 
-/* The words are between bars in 'row->value'. */
+/* Image sizes are small enough that no product of them overflows. */
 static char *
-set_word(const struct row *row, const char *value, const char **to)
+parse_image(const char *text, void *to)
 {
-    size_t length = strlen(value);
-
-    for (const char *word = row->value; ; word += strcspn(word, "|") + 1) {
-        if (strcspn(word, "|") == length && !memcmp(word, value, length)) {
-            *to = value;
-            return NULL;
-        }
-        if (!strchr(word, '|')) {
-            return message("--%s: \"%s\" is not one of %s", row->name, value,
-                           row->value);
-        }
-    }
-}
-
-/* Image sizes are small enough for no product of them to overflow. */
-static char *
-set_image(const struct row *row, const char *value, struct image *image)
-{
+    struct image *image = to;
     int end = -1;
 
-    if (sscanf(value, "%4dx%4dx%4d%n", &image->height, &image->width,
-               &image->channels, &end) != 3 || end < 0 || value[end]
+    if (sscanf(text, "%4dx%4dx%4d%n", &image->height, &image->width,
+               &image->channels, &end) != 3 || end < 0 || text[end]
         || image->height < 8 || image->height > 256 || image->width < 8
         || image->width > 256 || image->channels < 1
         || image->channels > 16) {
-        return message("--%s: \"%s\" is not %s, up to 256x256x16", row->name,
-                       value, row->value);
+        return message("\"%s\" is not HEIGHTxWIDTHxCHANNELS, up to "
+                       "256x256x16", text);
     }
     return NULL;
 }
 
-/* Says before 'why', which it frees, what it is about. */
 static char *
-named(const struct row *row, char *why)
+parse_shape(const char *text, void *shape)
 {
-    char *error = message("--%s: %s", row->name, why);
-
-    free(why);
-    return error;
+    return shape_from_string(text, shape);
 }
 
 static char *
-set_value(const struct row *row, const char *value, struct options *o)
+parse_sync(const char *text, void *spec)
 {
-    void *to = (char *) o + row->offset;
-    char *error = NULL;
-
-    switch (row->kind) {
-    case STRING:
-        if (!*value) {
-            return message("--%s: empty", row->name);
-        }
-        *(const char **) to = value;
-        break;
-    case WORD:
-        return set_word(row, value, to);
-    case INTEGER:
-    case REAL:
-        return set_number(row, value, to);
-    case SHAPE:
-        error = shape_from_string(value, to);
-        break;
-    case IMAGE:
-        return set_image(row, value, to);
-    case SYNC:
-        error = sync_spec_parse(value, to);
-        break;
-    case SERVER:
-        if (o->n_servers >= OPTIONS_MAX_SERVERS) {
-            return message("--%s: more than %d", row->name,
-                           OPTIONS_MAX_SERVERS);
-        }
-        o->servers[o->n_servers++] = value;
-        break;
-    case FLAG:
-        *(bool *) to = true;
-        break;
-    }
-    return error ? named(row, error) : NULL;
+    return sync_spec_parse(text, spec);
 }
+
+#define AT(MEMBER) OPTION_AT(struct options, MEMBER)
+
+static const struct option_row rows[] = {
+    { "address", OPTION_TEXT, AT(address), .value = "ADDRESS",
+      .deflt = "127.0.0.1", .modes = LISTENS,
+      .help = "address to listen on" },
+    { "port", OPTION_INTEGER, AT(port), .min = 0, .max = 65535,
+      .value = "PORT", .deflt = "0", .modes = LISTENS,
+      .help = "port to listen on; 0 lets the kernel choose" },
+    { "server", OPTION_CUSTOM, .value = "HOST:PORT", .parse = add_server,
+      .repeated = true, .modes = ROLE_WORKER,
+      .help = "address of a server; give all servers, in the same order "
+              "at every worker" },
+    { "workers", OPTION_INTEGER, AT(n_workers), .min = 1, .max = 1024,
+      .value = "N", .deflt = "1", .modes = ROLE_SERVER | ROLE_WORKER,
+      .help = "number of workers of the job" },
+    { "rank", OPTION_INTEGER, AT(rank), .min = 0, .max = 1023, .value = "R",
+      .deflt = "0", .modes = ROLE_WORKER | ROLE_PEER | ROLE_NODE,
+      .help = "rank of this worker, peer or node, 0 to N - 1; rank 0 "
+              "reports progress" },
+    { "peers", OPTION_TEXT, AT(peers), .value = "HOST[:PORT],...",
+      .modes = ROLE_PEER,
+      .help = "addresses of all peers by rank, at most 32; the default "
+              "port is that of --port" },
+    { "nodes", OPTION_TEXT, AT(nodes), .value = "HOST[:PORT],...",
+      .modes = ROLE_NODE,
+      .help = "addresses of all nodes by rank, at most 32; the default "
+              "port is that of --port" },
+    { "store", OPTION_WORD, AT(store),
+      .value = "classic|classic-local|localize|ssp|essp|manual",
+      .deflt = "localize", .modes = ROLE_NODE,
+      .help = "placement of keys: at servers reached by messages "
+              "(classic) or in memory (classic-local), moved to the node "
+              "that uses them (localize), copied (ssp, essp); manual has "
+              "no keys but blocks, for factorise" },
+    { "staleness", OPTION_INTEGER, AT(staleness), .min = 0, .max = 1000,
+      .value = "S", .deflt = "1", .modes = ROLE_NODE,
+      .help = "ssp and essp: maximum age of a copy, clocks" },
+    { "location-caches", OPTION_FLAG, AT(location_caches),
+      .modes = ROLE_NODE,
+      .help = "localize: ask the last known location of a key first" },
+    { "scheme", OPTION_WORD, AT(scheme),
+      .value = "allreduce|allreduce-tree|adpsgd|adpsgd-atomic|prague|netmax",
+      .deflt = "netmax", .modes = ROLE_PEER,
+      .help = "algorithm that keeps the models of the peers together" },
+    { "group", OPTION_INTEGER, AT(group), .min = 2, .max = 32, .value = "N",
+      .deflt = "4", .modes = ROLE_PEER,
+      .help = "prague: size of a group, peers" },
+    { "congestion", OPTION_TEXT, AT(congestion), .value = "NAME",
+      .modes = ANY & ~ROLE_LOCAL,
+      .help = "TCP congestion control, such as cubic" },
+    { "sync", OPTION_CUSTOM, AT(sync), .value = "SCHEME", .deflt = "bsp",
+      .parse = parse_sync, .modes = ROLE_SERVER,
+      .help = "rule by which gradients become weights: bsp, asp, "
+              "ssp[,staleness=S], essp[,staleness=S], "
+              "backup[,backups=B][,pieces=P], static,ratios=R0:R1..., "
+              "lbbsp-cpu[,predictor=P], lbbsp-gpu, flexrr[,pieces=P] or "
+              "groups[,groups=G][,tau=T]" },
+    { "control-port", OPTION_INTEGER, AT(control_port), .min = 0,
+      .max = 65535, .value = "PORT", .deflt = "0", .modes = ROLE_SERVER,
+      .help = "port to receive heartbeats on; 0 lets the kernel choose" },
+    { "central", OPTION_TEXT, AT(central), .value = "HOST:PORT",
+      .modes = ROLE_SERVER,
+      .help = "serve one group of the server at this address, which has "
+              "--sync groups" },
+    { "no-group-servers", OPTION_FLAG, AT(group_servers_elsewhere),
+      .modes = ROLE_SERVER,
+      .help = "--sync groups: do not start group servers; they are "
+              "started elsewhere, with --central" },
+    { "reconnect-timeout", OPTION_REAL, AT(reconnect_timeout), .min = 0,
+      .max = 1e6, .value = "S", .deflt = "3", .alias = "patience",
+      .modes = ROLE_SERVER | ROLE_WORKER,
+      .help = "time to wait for a broken connection to be re-established, "
+              "seconds" },
+    { "heartbeat-timeout", OPTION_REAL, AT(heartbeat_timeout), .min = 0,
+      .max = 1e6, .value = "S", .deflt = "10", .alias = "deadline",
+      .modes = ANY & ~ROLE_LOCAL,
+      .help = "time without a heartbeat after which a process counts as "
+              "dead, seconds; 0 disables it" },
+    { "checkpoint", OPTION_TEXT, AT(checkpoint), .value = "FOLDER",
+      .modes = ROLE_SERVER,
+      .help = "keep the last two checkpoints in this folder" },
+    { "checkpoint-every", OPTION_INTEGER, AT(checkpoint_every), .min = 1,
+      .max = 1e15, .value = "N", .deflt = "100", .modes = ROLE_SERVER,
+      .help = "interval of checkpoints, iterations" },
+    { "resume", OPTION_FLAG, AT(resume), .modes = ROLE_SERVER,
+      .help = "continue from the last checkpoint, if there is one" },
+    { "model", OPTION_WORD, AT(model),
+      .value = "mlp|cifarnet|resnet32|linear", .deflt = "mlp",
+      .modes = TRAINS,
+      .help = "model to train" },
+    { "shape", OPTION_CUSTOM, AT(shape), .value = "WIDTHS",
+      .deflt = "64,256,256,10", .parse = parse_shape, .modes = TRAINS,
+      .help = "mlp: widths of the layers: inputs, hidden layers, classes" },
+    { "image", OPTION_CUSTOM, AT(image), .value = "HEIGHTxWIDTHxCHANNELS",
+      .deflt = "32x32x3", .parse = parse_image, .modes = TRAINS,
+      .help = "cifarnet and resnet32: size of generated samples" },
+    { "features", OPTION_INTEGER, AT(features), .min = 1, .max = 1 << 26,
+      .value = "N", .deflt = "1024", .modes = TRAINS,
+      .help = "linear: number of features of a sample" },
+    { "loss", OPTION_WORD, AT(loss), .value = "logistic|hinge",
+      .deflt = "logistic", .modes = TRAINS,
+      .help = "linear: loss function of logistic regression or of a "
+              "support vector machine" },
+    { "data", OPTION_TEXT, AT(data), .value = "SOURCE", .deflt = "generated",
+      .modes = LEARNS,
+      .help = "source of the samples: generated, mnist:FOLDER, "
+              "cifar10:FOLDER (unpacked files), libsvm:FILE; a FOLDER "
+              "alone is MNIST; nodes: generated, or a file or folder of "
+              "the task" },
+    { "samples", OPTION_INTEGER, AT(samples), .min = 1, .max = 1 << 24,
+      .value = "N", .deflt = "8192", .modes = LEARNS,
+      .help = "number of training samples; of files at most this number" },
+    { "validation", OPTION_INTEGER, AT(validation), .min = 1, .max = 1 << 24,
+      .value = "N", .deflt = "512", .alias = "held-out", .modes = LEARNS,
+      .help = "number of validation samples; of files, and of the "
+              "validation set of a task, at most this number" },
+    { "batch", OPTION_INTEGER, AT(batch), .min = 1, .max = 65536,
+      .value = "N", .deflt = "64", .modes = TRAINS,
+      .help = "batch size of an iteration over all workers, samples" },
+    { "learning-rate", OPTION_REAL, AT(learning_rate), .min = 1e-9,
+      .max = 1e3, .value = "X", .deflt = "0.05", .modes = LEARNS,
+      .help = "learning rate of SGD" },
+    { "momentum", OPTION_REAL, AT(momentum), .min = 0, .max = 0.9999,
+      .value = "X", .deflt = "0.9", .modes = TRAINS,
+      .help = "share of the previous step that is added to the next" },
+    { "optimiser", OPTION_WORD, AT(optimiser),
+      .value = "sgd|momentum|adagrad|adam", .deflt = "momentum",
+      .modes = TRAINS,
+      .help = "optimiser that servers or peers apply to gradients" },
+    { "seed", OPTION_INTEGER, AT(seed), .min = 0, .max = 1e15, .value = "N",
+      .deflt = "1", .modes = LEARNS,
+      .help = "seed of generated data, first weights and the order of "
+              "samples" },
+    { "iterations", OPTION_INTEGER, AT(target), .min = 0, .max = 1e15,
+      .value = "N", .deflt = "100", .alias = "until", .modes = TRAINS,
+      .help = "pause after this number of iterations; 0 pauses before the "
+              "first" },
+    { "epochs", OPTION_INTEGER, AT(target), .min = 0, .max = 1e15,
+      .value = "N", .deflt = "100", .alias = "until", .modes = ROLE_NODE,
+      .help = "number of epochs" },
+    { "eval-every", OPTION_INTEGER, AT(eval_every), .min = 1, .max = 1e15,
+      .value = "N", .deflt = "10", .modes = LEARNS,
+      .help = "interval of evaluations, iterations; each pause evaluates "
+              "too" },
+    { "sample-cost-us", OPTION_REAL, AT(sample_cost_us), .min = 0,
+      .max = 1e9, .value = "US", .deflt = "0", .modes = LEARNS,
+      .help = "emulate a slower worker: minimum time per sample, "
+              "microseconds" },
+    { "speed-profile", OPTION_TEXT, AT(speed_profile), .value = "FILE",
+      .modes = LEARNS,
+      .help = "emulate the machine that this file has for the rank" },
+    { "backend", OPTION_WORD, AT(backend), .value = "auto|cpu|cuda",
+      .deflt = "auto", .modes = TRAINS,
+      .help = "processor to compute on; auto is a GPU if there is one" },
+    { "tf32", OPTION_WORD, AT(tf32), .value = "on|off", .deflt = "off",
+      .modes = TRAINS,
+      .help = "let a GPU round factors to 10 bits" },
+    { "overlap", OPTION_WORD, AT(overlap), .value = "on|off", .deflt = "on",
+      .modes = ROLE_WORKER,
+      .help = "send gradients in parts while others are computed" },
+    { "threads", OPTION_INTEGER, AT(n_threads), .min = 1, .max = 1024,
+      .value = "N", .deflt = "1", .modes = ANY,
+      .help = "number of threads of the linear algebra on the CPU; nodes: "
+              "number of workers" },
+    { "task", OPTION_WORD, AT(task), .value = "factorise|knowledge|skipgram",
+      .deflt = "factorise", .modes = ROLE_NODE,
+      .help = "task to train" },
+    { "epoch-limit", OPTION_REAL, AT(epoch_limit), .min = 0, .max = 1e6,
+      .value = "S", .deflt = "0", .modes = ROLE_NODE,
+      .help = "maximum duration of an epoch, seconds; 0 is no limit" },
+    { "dimension", OPTION_INTEGER, AT(dimension), .min = 1, .max = 1024,
+      .value = "N", .deflt = "100", .modes = ROLE_NODE,
+      .help = "dimension of vectors; complex vectors have twice as many "
+              "values" },
+    { "rows", OPTION_INTEGER, AT(rows), .min = 1, .max = 1 << 26,
+      .value = "N", .deflt = "4000", .modes = ROLE_NODE,
+      .help = "factorise: number of rows of the generated matrix" },
+    { "columns", OPTION_INTEGER, AT(columns), .min = 1, .max = 1 << 26,
+      .value = "N", .deflt = "2000", .modes = ROLE_NODE,
+      .help = "factorise: number of columns of the generated matrix" },
+    { "weight-decay", OPTION_REAL, AT(weight_decay), .min = 0, .max = 1e6,
+      .value = "X", .deflt = "1", .alias = "shrink", .modes = ROLE_NODE,
+      .help = "factorise: L2 coefficient of both factors" },
+    { "embedding", OPTION_WORD, AT(embedding), .value = "rescal|complex",
+      .deflt = "complex", .modes = ROLE_NODE,
+      .help = "knowledge: model" },
+    { "entities", OPTION_INTEGER, AT(entities), .min = 2, .max = 1 << 26,
+      .value = "N", .deflt = "2000", .modes = ROLE_NODE,
+      .help = "knowledge: number of entities of the generated graph" },
+    { "relations", OPTION_INTEGER, AT(relations), .min = 1, .max = 1 << 20,
+      .value = "N", .deflt = "40", .modes = ROLE_NODE,
+      .help = "knowledge: number of relations of the generated graph" },
+    { "vocabulary", OPTION_INTEGER, AT(vocabulary), .min = 2, .max = 1 << 26,
+      .value = "N", .deflt = "5000", .modes = ROLE_NODE,
+      .help = "skipgram: number of different words of the generated text" },
+    { "min-count", OPTION_INTEGER, AT(min_count), .min = 1, .max = 1 << 30,
+      .value = "N", .deflt = "5", .modes = ROLE_NODE,
+      .help = "skipgram: leave out the words of a file that occur less "
+              "often" },
+    { "subsample", OPTION_REAL, AT(subsample), .min = 0, .max = 1,
+      .value = "X", .deflt = "0.001", .alias = "often", .modes = ROLE_NODE,
+      .help = "skipgram: randomly skip words whose relative frequency is "
+              "above this; 0 keeps all" },
+    { "window", OPTION_INTEGER, AT(window), .min = 1, .max = 100,
+      .value = "N", .deflt = "5", .modes = ROLE_NODE,
+      .help = "skipgram: size of the context on each side, words" },
+    { "negatives", OPTION_INTEGER, AT(negatives), .min = 1, .max = 100,
+      .value = "N", .deflt = "5", .modes = ROLE_NODE,
+      .help = "knowledge and skipgram: number of negative samples for "
+              "each positive one" },
+    { "draws", OPTION_INTEGER, AT(draws), .min = 1, .max = 1000,
+      .value = "N", .deflt = "16", .modes = ROLE_NODE,
+      .help = "knowledge and skipgram, with --store localize: redraw each "
+              "negative sample up to this number of times until its key "
+              "is local; 1 accepts the first" },
+    { "prefetch", OPTION_INTEGER, AT(prefetch), .min = 1, .max = 1 << 20,
+      .value = "N", .deflt = "200", .alias = "ahead", .modes = ROLE_NODE,
+      .help = "knowledge and skipgram: number of samples whose keys are "
+              "requested in advance" },
+    { .name = NULL },
+};
 
 static bool
 is_model(const struct options *o, const char *name)
@@ -195,10 +369,13 @@ check_node(const struct options *o)
 static char *
 check_server(const struct options *o)
 {
-    char *error = sync_spec_check(&o->sync, o->n_workers);
+    char *why = sync_spec_check(&o->sync, o->n_workers);
 
-    if (error) {
-        return named(options_find_row("sync", 4), error);
+    if (why) {
+        char *error = message("--sync: %s", why);
+
+        free(why);
+        return error;
     }
     if (o->central && (o->checkpoint || o->resume || o->control_port
                        || o->group_servers_elsewhere)) {
@@ -243,66 +420,73 @@ check_together(struct options *o)
     return check_data(o);
 }
 
-static char *
-parse_role(const char *name, struct options *o)
+static enum role
+find_role(const char *name)
 {
-    o->role = options_find_role(name);
-    return o->role ? NULL
-           : message("\"%s\" is not one of \"server\", \"worker\", "
-                     "\"local\", \"peer\", \"node\"", name);
-}
-
-/* Takes the option at 'argv[*i]' and moves '*i' behind its value. */
-static char *
-parse_option(int argc, char *argv[], int *i, struct options *o)
-{
-    const char *arg = argv[*i] + 2;
-    const char *equals = strchr(arg, '=');
-    size_t length = equals ? equals - arg : strlen(arg);
-    const struct row *row = options_find_row(arg, length);
-
-    if (strncmp(argv[*i], "--", 2) || !row) {
-        return message("\"%s\" is not an option, --help lists them",
-                       argv[*i]);
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        if (!strcmp(name, roles[i].name)) {
+            return roles[i].role;
+        }
     }
-    if (!(row->roles & o->role)) {
-        return message("--%s: not an option of \"%s\"", row->name, argv[0]);
-    }
-    if (row->kind == FLAG) {
-        return equals ? message("--%s: has no value", row->name)
-                      : set_value(row, "", o);
-    }
-    if (!equals && *i + 1 >= argc) {
-        return message("--%s: needs a value", row->name);
-    }
-    return set_value(row, equals ? equals + 1 : argv[++*i], o);
+    return 0;
 }
 
 char *
 options_parse(int argc, char *argv[], struct options *o, bool *help)
 {
-    char *error = NULL;
+    struct option_table table = { .name = "stagecoach-trainer", .rows = rows };
+    struct option_outcome outcome;
+    char *error;
 
     memset(o, 0, sizeof *o);
-    *help = false;
-    for (int i = 0; i < argc; i++) {
-        *help = *help || !strcmp(argv[i], "--help") || !strcmp(argv[i], "-h");
-    }
+    *help = argc > 0 && (!strcmp(argv[0], "--help")
+                         || !strcmp(argv[0], "-h"));
     if (*help) {
         return NULL;
     }
-    if (argc < 1) {
-        return message("\"server\", \"worker\", \"local\", \"peer\" or "
-                       "\"node\" is needed, --help says more");
+    o->role = argc > 0 ? find_role(argv[0]) : 0;
+    if (!o->role) {
+        return message("\"%s\" is not one of \"server\", \"worker\", "
+                       "\"local\", \"peer\", \"node\", --help lists the "
+                       "options", argc > 0 ? argv[0] : "");
     }
-    error = parse_role(argv[0], o);
-    for (const struct row *row = options_rows; row->name && !error; row++) {
-        if (row->deflt) {
-            error = set_value(row, row->deflt, o);
-        }
+    table.modes = o->role;
+    error = option_table_parse(&table, argc, argv, o, &outcome);
+    *help = outcome.help;
+    return error || outcome.help ? error : check_together(o);
+}
+
+void
+options_help(void)
+{
+    puts("stagecoach-trainer: data-parallel training with parameter servers "
+         "over TCP\n");
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        printf("stagecoach-trainer %s [OPTION...]\n    %s\n\n", roles[i].name,
+               roles[i].help);
+        option_rows_help(rows, roles[i].role, stdout);
+        putchar('\n');
     }
-    for (int i = 1; i < argc && !error; i++) {
-        error = parse_option(argc, argv, &i, o);
-    }
-    return error ? error : check_together(o);
+    puts("stagecoach-trainer bench ps [--json]\n"
+         "    Compare a parameter server with plain sockets.\n");
+    puts("stagecoach-trainer compare SPEC.json [OPTION...]\n"
+         "    Train under several schemes, one after the other.\n\n"
+         "    --format text|json\n"
+         "        A table, or one object with all points.  Default: text.\n"
+         "    --svg FILE\n"
+         "        Plot loss against time.\n");
+    puts("Standard output is one JSON object a line: listening, backend, "
+         "progress,\n"
+         "paused, done.\n"
+         "A worker that has reached its target keeps its connections and "
+         "reads standard\n"
+         "input: \"until M\" goes on to M iterations, \"stop\" or the end of "
+         "the input ends\n"
+         "it.  A server ends with its workers, or with its standard input.  "
+         "/dev/null as\n"
+         "standard input requests nothing: a worker then ends at its target.\n\n"
+         "With STAGECOACH_COJOB and STAGECOACH_JOB set, rank 0 reports its "
+         "progress to\n"
+         "$STAGECOACH_RUNDIR/progress.sock (default /run/stagecoach).\n\n"
+         "Exit status: 0 ended as requested, 1 training failed, 2 usage.");
 }

@@ -3,10 +3,7 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H 1
 
-/* What a person can tell the trainer on its command line.
- *
- * One table in options-table.c has a row for each option, which is its name,
- * range, default and help; the parser and --help both come from it. */
+/* Command line of the trainer; stagecoach-trainer(1) describes it. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,7 +49,11 @@ struct options {
     int64_t control_port;
     const char *central;        /* "HOST:PORT": serve a group; or NULL. */
     bool group_servers_elsewhere;       /* Not ours to start. */
-    double patience, deadline;  /* Seconds. */
+    double reconnect_timeout;   /* Time to wait for a broken connection to be
+                                 * re-established, seconds. */
+    double heartbeat_timeout;   /* Time without a heartbeat after which a
+                                 * process counts as dead, seconds; 0 is
+                                 * none. */
     const char *checkpoint;     /* Folder, or NULL. */
     int64_t checkpoint_every;
     bool resume;
@@ -65,12 +66,13 @@ struct options {
     const char *data;           /* As it was given; what it means: */
     enum data_kind data_kind;
     const char *data_path;      /* NULL if generated. */
-    int64_t samples, held_out;
+    int64_t samples, validation;        /* Training and validation samples. */
     int64_t batch;
     double learning_rate, momentum;
     const char *optimiser;      /* A word of optimiser_find(). */
     int64_t seed;
-    int64_t until, eval_every;
+    int64_t target;             /* Iterations, of nodes epochs, to train. */
+    int64_t eval_every;         /* Iterations. */
     double sample_cost_us;
     const char *speed_profile;  /* A file; NULL: that instead. */
     const char *backend;        /* A word of backend_open_named(). */
@@ -82,16 +84,18 @@ struct options {
     double epoch_limit;         /* Seconds; 0: none. */
     int64_t dimension;          /* Of vectors. */
     int64_t rows, columns;      /* Of a matrix that is generated. */
-    double shrink;              /* Weight of the norms of its factors. */
+    double weight_decay;        /* L2 coefficient of both factors. */
     const char *embedding;      /* "rescal" or "complex". */
     int64_t entities, relations;        /* Of a graph that is generated. */
     int64_t vocabulary;         /* Of a text that is generated. */
     int64_t min_count;          /* Of words of a text that is read. */
-    double often;               /* Part of it above which words are skipped. */
+    double subsample;           /* Relative frequency above which words are
+                                 * randomly skipped; 0 keeps all. */
     int64_t window;             /* Words on each side that are near. */
     int64_t negatives;          /* Wrong ones beside each right one. */
     int64_t draws;              /* Of a wrong one, until one is here. */
-    int64_t ahead;              /* Samples whose keys are on their way. */
+    int64_t prefetch;           /* Samples whose keys are requested in
+                                 * advance. */
 };
 
 /* Reads "ROLE --option value ...".  Returns NULL or a message.  Strings stay

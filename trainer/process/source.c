@@ -22,7 +22,7 @@ source_open_data(const struct options *o, struct dataset **datap)
     const struct model_class *class = model_class_find(o->model);
     struct dataset_config config = {
         .n_inputs = options_n_inputs(o), .n_classes = options_n_classes(o),
-        .image = o->image, .n_train = o->samples, .n_held = o->held_out,
+        .image = o->image, .n_train = o->samples, .n_held = o->validation,
         .seed = o->seed,
     };
 

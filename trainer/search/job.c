@@ -139,7 +139,7 @@ add_worker_options(struct args *args, const struct job *job,
     add_option(args, "--sample-cost-us",
                message("%.9g", spec->sample_cost_us));
     add_option(args, "--backend", duplicate(spec->backend));
-    add_option(args, "--until", duplicate("0"));
+    add_option(args, "--iterations", duplicate("0"));
 }
 
 static void

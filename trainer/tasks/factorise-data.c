@@ -117,7 +117,7 @@ factorise_data_create(const struct options *o, int n_workers,
     struct factorise_data *data = allocate(1, sizeof *data);
     char *error = ratings_open(o->data, &(struct ratings_config) {
         .n_rows = o->rows, .n_columns = o->columns, .n = o->samples,
-        .n_held = o->held_out, .seed = o->seed,
+        .n_held = o->validation, .seed = o->seed,
     }, &data->ratings);
 
     if (error) {
@@ -125,7 +125,7 @@ factorise_data_create(const struct options *o, int n_workers,
         data = NULL;
     } else {
         subtract_mean(data->ratings);
-        share_shrinking(data, o->shrink);
+        share_shrinking(data, o->weight_decay);
         data->rows = cluster_rows(data->ratings, n_workers);
         data->columns = blocking_create(data->ratings->n_columns, n_workers,
                                         o->seed);

@@ -317,7 +317,7 @@ static char *
 make_epoch(struct manual *m, uint64_t epoch)
 {
     bool judged = node_task_is_judged(m->o, epoch);
-    bool last = epoch + 1 == (uint64_t) m->o->until;
+    bool last = epoch + 1 == (uint64_t) m->o->target;
     double cpu_s = clock_cpu_s(), seconds;
     int64_t began_us = clock_monotonic_us();
     struct sums sums = { .updates = 0 };
@@ -354,12 +354,12 @@ open_net(struct manual *m)
         .rank = m->self, .n = m->n, .names = m->in->names,
         .address = o->address, .port = m->in->port,
         .congestion = o->congestion, .connect_us = m->in->connect_us,
-        .deadline_us = o->deadline * 1e6, .control = m->in->control,
+        .deadline_us = o->heartbeat_timeout * 1e6, .control = m->in->control,
         .hello = {
             .rank = m->self, .n_workers = m->n, .n_shards = m->n,
             .n_parameters = (r->n_rows + (uint64_t) r->n_columns) * m->rank,
-            .learning_rate = o->learning_rate, .momentum = o->shrink,
-            .seed = o->seed, .key_space = o->until, .width = PEER_WIDTH,
+            .learning_rate = o->learning_rate, .momentum = o->weight_decay,
+            .seed = o->seed, .key_space = o->target, .width = PEER_WIDTH,
             .channel = FRAME_PEERS,
         },
     }, &m->net);
@@ -420,14 +420,14 @@ factorise_manual_run(const struct factorise_manual_in *in)
     if (!error) {
         error = peer_net_start(m.net, &class, &m);
     }
-    for (int64_t i = 0; i < in->o->until && !error; i++) {
+    for (int64_t i = 0; i < in->o->target && !error; i++) {
         error = make_epoch(&m, i);
     }
     if (!error) {
         end(&m, &sent, &received);
         report_done(&(struct report_progress) {
-            .iteration = in->o->until, .accuracy = NAN,
-            .loss = in->o->until ? m.driver.last : NAN,
+            .iteration = in->o->target, .accuracy = NAN,
+            .loss = in->o->target ? m.driver.last : NAN,
         }, sent, received);
     }
     peer_net_destroy(m.net);

@@ -219,7 +219,7 @@ knowledge_begin(struct node_worker *worker, void **statep)
     find_own(worker, k, state);
     seeded_init(&state->random, worker->task->o->seed,
                 STREAM_WRONG + worker->index);
-    state->ahead = lookahead_create(worker->keys, worker->task->o->ahead,
+    state->ahead = lookahead_create(worker->keys, worker->task->o->prefetch,
                                     TRIPLE_KEYS);
     state->gather = gather_create(worker->keys, n_entities + k->n_parts,
                                   n_entities * k->entity_width
@@ -405,7 +405,7 @@ knowledge_judge(struct node_worker *worker, void *state,
 {
     const struct knowledge *k = knowledge_cast(worker->task);
     const struct triples *t = k->triples;
-    size_t held_out = worker->task->o->held_out;
+    size_t held_out = worker->task->o->validation;
     size_t n_test = t->n - t->first[TRIPLES_TEST];
     struct shard share = shard_range(n_test < held_out ? n_test : held_out,
                                      worker->index, worker->n);

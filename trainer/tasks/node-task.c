@@ -237,7 +237,7 @@ bool
 node_task_is_judged(const struct options *o, uint64_t epoch)
 {
     return (epoch + 1) % o->eval_every == 0
-           || epoch + 1 == (uint64_t) o->until;
+           || epoch + 1 == (uint64_t) o->target;
 }
 
 static char *
@@ -285,7 +285,7 @@ node_task_train(const struct node_task *task, struct node_worker *worker)
     worker->until_us = INT64_MAX;
     error = task->class->begin(worker, &state);
     error = error ? error : key_barrier(worker->keys);
-    while (!error && worker->epoch < (uint64_t) task->o->until) {
+    while (!error && worker->epoch < (uint64_t) task->o->target) {
         error = make_epoch(worker, state);
         worker->epoch++;
     }

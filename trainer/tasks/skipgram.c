@@ -86,7 +86,7 @@ skipgram_create(const struct node_task_config *config,
     sg->task = (struct node_task) {
         &node_task_skipgram, o, config->n_workers
     };
-    sg->sampler = skipgram_sampler_create(sg->corpus, o->often);
+    sg->sampler = skipgram_sampler_create(sg->corpus, o->subsample);
     sg->n_train = sg->corpus->n - sg->corpus->n / HELD_OUT;
     *taskp = &sg->task;
     return NULL;
@@ -140,7 +140,7 @@ skipgram_begin(struct node_worker *worker, void **statep)
     size_t n_contexts = 1 + o->negatives;
 
     seeded_init(&state->wrong, o->seed, STREAM_WRONG + worker->index);
-    state->ahead = lookahead_create(worker->keys, o->ahead, PAIR);
+    state->ahead = lookahead_create(worker->keys, o->prefetch, PAIR);
     state->gather = gather_create(worker->keys, 1 + n_contexts,
                                   (1 + n_contexts) * o->dimension);
     state->at = allocate(n_contexts, sizeof *state->at);
@@ -320,7 +320,7 @@ skipgram_judge(struct node_worker *worker, void *state,
     struct shard share = shard_range(sg->corpus->n - sg->n_train,
                                      worker->index, worker->n);
     size_t begin = sg->n_train + share.first;
-    size_t n = shard_range(o->held_out, worker->index, worker->n).n;
+    size_t n = shard_range(o->validation, worker->index, worker->n).n;
     struct cursor cursor = { .word = begin, .end = begin + share.n };
     struct seeded wrong;
     struct draw draw = { sg, &wrong };
