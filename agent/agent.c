@@ -116,7 +116,7 @@ on_bins(const char *name, uint64_t first, const struct shim_bin *bins,
         if (!job->counted) {
             job->counted = iterations_create();
         }
-        iterations_take(job->counted, first, bins, n, time_msec());
+        iterations_add_bins(job->counted, first, bins, n, time_msec());
     }
 }
 
@@ -196,7 +196,7 @@ static const struct tracker_class tracker_class = {
 /* Takes what 'job' told or logged; its iterations need not be counted from its
  * traffic any longer. */
 static void
-take_progress(struct agent *a, struct job *job,
+store_progress(struct agent *a, struct job *job,
               const struct progress *progress)
 {
     job->progress = *progress;
@@ -220,11 +220,11 @@ on_progress(const char *name, const struct progress *progress,
     if (!job) {
         return PROGRESS_UNKNOWN;
     }
-    if (!sender_may_tell(registry, a->cgroup_mount, sender, job)) {
+    if (!sender_may_report(registry, a->cgroup_mount, sender, job)) {
         return PROGRESS_REFUSED;
     }
-    take_progress(a, job, progress);
-    job->tells = true;
+    store_progress(a, job, progress);
+    job->reports_progress = true;
     return PROGRESS_TAKEN;
 }
 
@@ -235,8 +235,8 @@ on_log(const char *name, const struct progress *progress, void *a_)
     struct agent *a = a_;
     struct job *job = registry_find(tracker_registry(a->tracker), name);
 
-    if (job && !job->tells) {
-        take_progress(a, job, progress);
+    if (job && !job->reports_progress) {
+        store_progress(a, job, progress);
     }
 }
 

@@ -76,7 +76,7 @@ tracker_to_json(const struct agent *a)
     put(json, "sockets", stats->n_dumps);
     put(json, "failed", stats->n_failed_dumps);
     put(json, "cgroups", stats->n_scans);
-    put(json, "looks", stats->n_looks);
+    put(json, "looks", stats->n_lookups);
     put(json, "misses", stats->n_misses);
     return json;
 }

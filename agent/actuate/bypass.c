@@ -98,7 +98,8 @@ open_path(struct bypass *b, int netns)
     int error = kernel_path_open(netns, &path);
 
     if (error) {
-        VLOG_WARN("bypass unavailable: cannot enter the shim's network namespace (%s)",
+        VLOG_WARN("bypass unavailable: cannot enter the shim's network "
+                  "namespace (%s)",
                   ovs_strerror(error));
         return;
     }
@@ -277,7 +278,8 @@ raise_path(struct bypass *b)
                  ovs_strerror(error));
     } else if (!error && b->state != PATH_UP) {
         VLOG_WARN("the shim does not forward: kernel bypass between %s and %s "
-                  "enabled, without priorities", b->ports.iface, b->ports.other);
+                  "enabled, without priorities",
+                  b->ports.iface, b->ports.other);
     }
     b->state = error ? PATH_UNKNOWN : PATH_UP;
     b->last_error = error;

@@ -185,8 +185,8 @@ handle_filter(const struct nlmsghdr *nlh, void *in_)
 }
 
 static int
-dump_tc(struct route_socket *rs, uint16_t type, uint32_t parent, mnl_cb_t handle,
-     struct inspection *in)
+dump_tc(struct route_socket *rs, uint16_t type, uint32_t parent,
+        mnl_cb_t handle, struct inspection *in)
 {
     struct tcmsg *tc;
     struct nlmsghdr *nlh = route_socket_begin_tc(rs, type, NLM_F_DUMP,

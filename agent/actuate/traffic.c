@@ -53,8 +53,10 @@ traffic_add_stats(struct traffic *tr, const struct shim_stats *stats,
 
         if (slot > 0 && slot < SHIM_MAX_SLOTS) {
             bool starting = tr->old && !tr->slots[slot].seen;
-            uint64_t tx = increase(&tr->slots[slot].tx_bytes, slots[i].tx_bytes);
-            uint64_t rx = increase(&tr->slots[slot].rx_bytes, slots[i].rx_bytes);
+            uint64_t tx =
+                increase(&tr->slots[slot].tx_bytes, slots[i].tx_bytes);
+            uint64_t rx =
+                increase(&tr->slots[slot].rx_bytes, slots[i].rx_bytes);
 
             uint64_t dropped = increase(&tr->slots[slot].dropped,
                                     slots[i].tx_dropped);

@@ -15,8 +15,8 @@
  * uses three sources, of which only the last is the shim's own code:
  *
  *   - the kernel reports whether the process exists;
- *   - the kernel reports whether the process's main thread, which forwards, has
- *     run.  This is read only while the shim does not reply, which can also
+ *   - the kernel reports whether the process's main thread, which forwards,
+ * has run.  This is read only while the shim does not reply, which can also
  *     happen on a busy machine;
  *   - the shim's replies contain the age of its last poll.
  *

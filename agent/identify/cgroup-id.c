@@ -19,11 +19,12 @@
 #define FILEID_KERNFS 0xfe
 
 struct cgroup_ids {
-    int fd;                     /* The mount; -1 if there is none. */
+    int fd;                     /* File descriptor of the mount; -1 if there
+                                 * is none. */
 };
 
-/* Prepares for questions about the file system at 'mount', which may be
- * null. */
+/* Prepares lookups in the file system mounted at 'mount', which may be
+ * NULL. */
 struct cgroup_ids *
 cgroup_ids_open(const char *mount)
 {
@@ -78,9 +79,9 @@ cgroup_ids_path(const struct cgroup_ids *ids, uint64_t id, char **pathp)
     return 0;
 }
 
-/* Returns the name of the job whose cgroup is at 'path', in the tree of jobs
- * at 'root', and stores in '*belowp' whether it is one below the job's.  NULL
- * if it is no job's; otherwise the caller must free it. */
+/* Returns the name of the job whose cgroup is at 'path' in the tree of jobs at
+ * 'root', and stores in '*belowp' whether it is a cgroup below the job's own.
+ * The caller frees the name.  Returns NULL if it belongs to no job. */
 char *
 cgroup_job_at(const char *root, const char *path, bool *belowp)
 {

@@ -3,22 +3,21 @@
 #ifndef CGROUP_ID_H
 #define CGROUP_ID_H 1
 
-/* Where the cgroup with an id is.
+/* Path of the cgroup with a given id.
  *
  *
  * Motivation
  * ==========
  *
- * The kernel notes the id of a cgroup in each socket.  To look for it in the
- * tree takes as long as the tree is large, and must not be done too often; but
- * the id is also the file handle of the cgroup's directory, and the kernel
- * opens that at once.
+ * The kernel stores the id of a cgroup in each socket.  The id is also the
+ * file handle of the cgroup's directory, which the kernel opens without a
+ * search, so the first socket of a new cgroup needs no scan of the tree.
  *
  *
  * Usage
  * =====
  *
- *    cgroup_ids_open("/sys/fs/cgroup", &ids);
+ *    ids = cgroup_ids_open("/sys/fs/cgroup");
  *    error = cgroup_ids_path(ids, id, &path);    // "/sys/fs/cgroup/a/b"
  *    name = cgroup_job_at(root, path, &below);   // "asha/t0"
  *
@@ -29,7 +28,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Paths and names are the caller's to free().  Main thread only. */
+ * The caller frees paths and names.  Main thread only. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -15,8 +15,8 @@
 #include "openvswitch/util.h"
 #include "util.h"
 
-/* More than a job has any use for; a tree that is deeper or larger is cut
- * off, so that nobody can keep the agent busy with it. */
+/* Limits of a scan, above what any job needs, so that a job cannot keep the
+ * agent busy by a deep or large tree. */
 #define MAX_DEPTH 16
 #define MAX_DIRS 8192
 
@@ -24,9 +24,10 @@ struct scan {
     cgroup_see_func *see;
     void *aux;
     char job[64];               /* "COJOB/JOB". */
-    size_t cojob_len;           /* Of 'job', once 'depth' is 1. */
-    int budget;                 /* Directories that may still be looked at. */
-    bool removing;              /* Remove what is below the job. */
+    size_t cojob_len;           /* Length of the cojob's name in 'job', if
+                                 * 'depth' is at least 1. */
+    int budget;                 /* Directories that may still be read. */
+    bool removing;              /* Remove the cgroups below the job. */
 };
 
 static DIR *
@@ -77,8 +78,8 @@ enter(struct scan *scan, const char *name, int depth)
     return true;
 }
 
-/* Looks at the directories in 'dir', which is at 'depth': 0 is the root, whose
- * directories are cojobs, 1 a cojob, whose directories are jobs. */
+/* Scans the directories in 'dir', which is at 'depth': 0 is the root with the
+ * cojobs, 1 a cojob with its jobs. */
 static void
 scan_dir(struct scan *scan, DIR *dir, int depth)
 {
@@ -157,8 +158,8 @@ cgroup_see_job(const char *root, const char *job, cgroup_see_func *see,
     return 0;
 }
 
-/* Calls 'see' with 'aux' and an empty name for each cgroup below the one at
- * 'path', wherever that is.  Returns 0 or a positive errno value. */
+/* Calls 'see' with 'aux' and an empty name for each cgroup below 'path',
+ * anywhere in the file system.  Returns 0 or a positive errno value. */
 int
 cgroup_scan_below(const char *path, cgroup_see_func *see, void *aux)
 {
@@ -173,8 +174,8 @@ cgroup_scan_below(const char *path, cgroup_see_func *see, void *aux)
     return 0;
 }
 
-/* True if 'job' has a process, in its cgroup or below, or if that cannot be
- * told although the cgroup is there. */
+/* Returns true if 'job' has a process, in its cgroup or below, or if that is
+ * unknown although the cgroup exists. */
 bool
 cgroup_is_populated(const char *root, const char *job)
 {
@@ -196,9 +197,9 @@ cgroup_is_populated(const char *root, const char *job)
     return !strstr(text, "populated 0");
 }
 
-/* Removes 'job' and what is below it, and its cojob if that was the last one.
- * The kernel refuses to remove a cgroup that has a process.  Returns 0, or
- * EBUSY if the job is still there. */
+/* Removes the cgroups of 'job', and its cojob's if that has no other job.  The
+ * kernel refuses to remove a cgroup with a process.  Returns 0, or EBUSY if
+ * the job still exists. */
 int
 cgroup_remove(const char *root, const char *job)
 {

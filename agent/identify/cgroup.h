@@ -3,18 +3,18 @@
 #ifndef CGROUP_H
 #define CGROUP_H 1
 
-/* The host's tree of jobs.
+/* Tree of cgroups of the host's jobs.
  *
  *
  * Motivation
  * ==========
  *
- * A process that "stagecoach run" starts lives in ROOT/COJOB/JOB of the cgroup
- * v2 file system, and so does everything that it starts.  The kernel notes the
- * cgroup in each socket, and calls it by the inode of its directory.  So this
- * tree is both the host's memory of its jobs, which outlives the agent, and
- * the key from a socket to a job.  Jobs may make cgroups of their own below
- * theirs; a socket in there is the job's.
+ * A process that "stagecoach run" starts is in ROOT/COJOB/JOB of the cgroup v2
+ * file system, with all its descendants.  The kernel stores the cgroup of each
+ * socket and identifies it by the inode of its directory.  So the tree is the
+ * host's record of its jobs, which survives the agent, and the key from a
+ * socket to a job.  Jobs may create cgroups below their own; sockets there
+ * belong to the job.
  *
  *
  * Usage
@@ -26,8 +26,8 @@
  *        cgroup_remove(root, "asha/t0");
  *    }
  *
- * 'root' is the absolute path of ROOT.  A scan looks at bounded numbers of
- * directories and never follows links; what has no valid name is passed over.
+ * 'root' is the absolute path of ROOT.  A scan reads a bounded number of
+ * directories, never follows links, and ignores invalid names.
  *
  *
  * Ownership and thread-safety

@@ -60,14 +60,14 @@ parse_process(const char *text, struct claim_what *what)
         return xasprintf("pid: \"%.40s\" is not the id of a process, 2 and "
                          "more are allowed", text);
     }
-    if (!process_look(pid, &process)) {
+    if (!process_read(pid, &process)) {
         return xasprintf("pid: there is no process %d", pid);
     }
     what->id = pid;
     return NULL;
 }
 
-/* 'path' is taken over. */
+/* Takes ownership of 'path'. */
 static char *
 parse_path(const char *kind, char *path, bool directory,
            struct claim_what *what, char **pathp)
@@ -90,10 +90,10 @@ parse_path(const char *kind, char *path, bool directory,
     return error;
 }
 
-/* Stores in '*what' what 'kind' and 'text' say, and in '*pathp' where it is,
- * which the caller must free, or NULL for a process.  The path of a cgroup may
- * also begin below 'cgroup_mount', as in /proc/PID/cgroup; that is null where
- * there is no cgroup v2.  Returns NULL, or a malloc()'d message. */
+/* Parses 'kind' and 'text' into '*what', and stores the path in '*pathp',
+ * which the caller must free; NULL for a process.  The path of a cgroup may
+ * begin below 'cgroup_mount', as in /proc/PID/cgroup; that is NULL without
+ * cgroup v2.  Returns NULL, or a malloc()'d message. */
 char *
 claim_what_parse(const char *kind, const char *text, const char *cgroup_mount,
                  struct claim_what *what, char **pathp)

@@ -3,17 +3,16 @@
 #ifndef CLAIM_H
 #define CLAIM_H 1
 
-/* Evidence that something on this host is a job's.
+/* Claims: statements that a cgroup, namespace or process belongs to a job.
  *
  *
  * Motivation
  * ==========
  *
- * Many know which job a process works for: who started it, its cgroup, its
- * environment, the port that it listens on.  Some of them are right more often
- * than others.  A claim is what one of them says of one thing (a cgroup, a
- * network namespace, a process); the registry keeps all that is claimed, and
- * where claims disagree the source that is believed more decides.
+ * Several sources know the job of a process: its launcher, its cgroup, its
+ * environment, its ports.  Some are more reliable than others.  A claim is the
+ * statement of one source about one thing; the registry keeps all claims, and
+ * if they differ, the source of highest precedence decides.
  *
  *
  * Usage
@@ -22,29 +21,30 @@
  *    struct claim_what what = { CLAIMS_PROCESS, pid };
  *
  *    job = registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, now);
- *    job = registry_owner(r, &what, 1);
+ *    job = registry_owner(r, &what, 1, NULL);
  *    registry_unclaim(r, CLAIM_LAUNCHER, "asha/t0", &what);
  *
- * A claim of a cgroup includes what is below it, that of a process what it
- * starts; whoever claims follows them (see tracker.h).
+ * A claim of a cgroup includes the cgroups below it, a claim of a process its
+ * descendants; the tracker applies that (see tracker.h).
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Claims are the registry's.  Main thread only. */
+ * Claims belong to the registry.  Main thread only. */
 
 #include <stdint.h>
 
 #include "openvswitch/hmap.h"
 
-/* Who says so, the most believed first. */
+/* Sources of a claim, in order of decreasing precedence. */
 enum claim_source {
-    CLAIM_REGISTRATION,         /* The job itself, or who runs the search. */
-    CLAIM_LAUNCHER,             /* A hook of Slurm's or Kubernetes'. */
-    CLAIM_CGROUP,               /* Its place in the tree of jobs. */
-    CLAIM_ENVIRONMENT,          /* Variables of the process. */
-    CLAIM_PORT,                 /* A port of its. */
+    CLAIM_REGISTRATION,         /* The job itself, or the program that runs
+                                 * the search. */
+    CLAIM_LAUNCHER,             /* A hook of Slurm or Kubernetes. */
+    CLAIM_CGROUP,               /* Its cgroup in the tree of jobs. */
+    CLAIM_ENVIRONMENT,          /* Environment of the process. */
+    CLAIM_PORT,                 /* A port of the connection. */
     N_CLAIM_SOURCES,
 };
 
@@ -56,8 +56,8 @@ enum claim_kind {
 
 struct claim_what {
     enum claim_kind kind;
-    uint64_t id;                /* Inode of the cgroup's directory or of the
-                                 * namespace, id of the process; never 0. */
+    uint64_t id;                /* Inode of the directory of the cgroup or
+                                 * of the namespace, or process id; never 0. */
 };
 
 struct claim {
@@ -65,18 +65,19 @@ struct claim {
     struct claim_what what;
     enum claim_source source;
     struct job *job;
-    char *path;                 /* Where the cgroup or namespace is, so that
-                                 * its end is seen; NULL if nobody said, and
+    char *path;                 /* Path of the cgroup or namespace, by which
+                                 * its end is detected; NULL if unknown, and
                                  * for processes. */
-    uint64_t born;              /* When the process began, in clock ticks since
-                                 * the boot; 0 if nobody looked. */
+    uint64_t born;              /* Start time of the process, clock ticks
+                                 * since boot; 0 if unknown. */
 };
 
 const char *claim_source_name(enum claim_source);
 enum claim_source claim_source_from_name(const char *);
 const char *claim_kind_name(enum claim_kind);
 
-/* What a person wrote: KIND is "cgroup", "netns" or "pid". */
+/* Parses a claim, see claim_what_parse() in claim.c.  'kind' is "cgroup",
+ * "netns" or "pid". */
 char *claim_what_parse(const char *kind, const char *text,
                        const char *cgroup_mount, struct claim_what *,
                        char **pathp);

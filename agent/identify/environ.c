@@ -17,26 +17,27 @@
 #define MAX_NAME 31             /* See cgroup-path.h. */
 
 struct block {
-    const char *text;           /* Strings, each of which ends in a null
-                                 * byte. */
+    const char *text;           /* Strings that each end in a null byte. */
     size_t size;
 };
 
-/* One framework.  All variables that a row names must be there. */
+/* Row of a framework.  All variables that it names must be present. */
 struct row {
     const char *framework;
-    const char *cojob;          /* Its cojob, or what that begins with. */
-    const char *cojob_variable; /* What follows after '-', or the whole if
-                                 * 'cojob' is null; may be null. */
-    const char *job;            /* Variable with its job, */
-    const char *job_more;       /* another that follows after '-', or NULL. */
+    const char *cojob;          /* Cojob, or its prefix. */
+    const char *cojob_variable; /* Variable whose value follows the prefix
+                                 * and '-', or is the whole name if 'cojob'
+                                 * is NULL; may be NULL. */
+    const char *job;            /* Variable with the job. */
+    const char *job_more;       /* Variable whose value follows after '-',
+                                 * or NULL. */
 
-    /* Makes a job of the value of 'job', NULL to pass over the row; itself
-     * null if the value is the job. */
+    /* Derives the job from the value of 'job'; returns NULL to skip the row.
+     * NULL if the value is the job. */
     char *(*extract)(const char *value, const struct block *);
 };
 
-/* Returns the value of 'name', NULL if it is not there or empty. */
+/* Returns the value of 'name', NULL if it is missing or empty. */
 static const char *
 get(const struct block *b, const char *name)
 {
@@ -46,7 +47,7 @@ get(const struct block *b, const char *name)
         const char *end = memchr(p, '\0', b->text + b->size - p);
 
         if (!end) {
-            break;              /* Cut off. */
+            break;              /* The environment was truncated. */
         }
         next = end + 1;
         if (!strncmp(p, name, n) && p[n] == '=' && p[n + 1]) {
@@ -56,14 +57,15 @@ get(const struct block *b, const char *name)
     return NULL;
 }
 
-/* torchrun calls its run so unless it is told otherwise. */
+/* Default run id of torchrun. */
 static char *
 extract_run_id(const char *value, const struct block *b OVS_UNUSED)
 {
     return strcmp(value, "none") ? xstrdup(value) : NULL;
 }
 
-/* A pod of an indexed job is called after the job and its index. */
+/* The name of a pod of an indexed job consists of the job's name and its
+ * index. */
 static char *
 extract_pod_job(const char *value, const struct block *b)
 {
@@ -75,7 +77,7 @@ extract_pod_job(const char *value, const struct block *b)
             ? xmemdup0(value, n - m - 1) : NULL);
 }
 
-/* Whoever is first in the description of a TensorFlow cluster. */
+/* First task in the description of a TensorFlow cluster. */
 static char *
 extract_tf_config(const char *value, const struct block *b OVS_UNUSED)
 {
@@ -98,8 +100,8 @@ extract_tf_config(const char *value, const struct block *b OVS_UNUSED)
     return job;
 }
 
-/* The most particular first: a framework runs below a launcher, and the search
- * is what its tool says. */
+/* More specific rows first: a framework runs below a launcher, and the search
+ * is known to its tool. */
 static const struct row rows[] = {
     { "stagecoach", NULL, "STAGECOACH_COJOB", "STAGECOACH_JOB", NULL, NULL },
     { "nni", "nni", "NNI_EXP_ID", "NNI_TRIAL_JOB_ID", NULL, NULL },
@@ -121,7 +123,7 @@ static const struct row rows[] = {
     { "kubernetes", "kubernetes", NULL, "HOSTNAME", NULL, extract_pod_job },
 };
 
-/* FNV-1a: the same on each host, whatever it was compiled for. */
+/* FNV-1a, which has the same result on each host. */
 static uint32_t
 hash_text(const char *text)
 {
@@ -133,7 +135,7 @@ hash_text(const char *text)
     return hash;
 }
 
-/* Makes 'text' the name of a cojob or job, in its place if there is room. */
+/* Turns 'text' into a valid name of a cojob or job, in place if possible. */
 static char *
 make_name(char *text)
 {
@@ -190,8 +192,8 @@ cojob_of_row(const struct row *row, const struct block *b)
 }
 
 /* Returns the job, "COJOB/JOB", of a process with the 'size' bytes of
- * environment at 'environ', and stores in '*frameworkp' which row says so.
- * NULL if none does. */
+ * environment at 'environ', and stores the framework of the row in
+ * '*frameworkp'.  Returns NULL if no row matches. */
 char *
 environ_job(const char *environ, size_t size, const char **frameworkp)
 {

@@ -3,23 +3,23 @@
 #ifndef ENVIRON_H
 #define ENVIRON_H 1
 
-/* Which job a process is of, by its environment.
+/* Job of a process, by its environment.
  *
  *
  * Motivation
  * ==========
  *
- * Every launcher and every framework tells its processes through variables
- * which of them belong together, and what they say is the same on each host.
- * So a job is known that nobody told us of, and under the same name
- * everywhere.  A table has a row for each of them; the first row whose
- * variables are there decides:
+ * Launchers and frameworks set variables by which their processes find each
+ * other, with the same values on each host.  They identify a job under the
+ * same name everywhere, without registration.  A table has a row for each
+ * launcher and framework; the first row with all its variables present
+ * decides:
  *
  *    asha/t0                 STAGECOACH_COJOB=asha STAGECOACH_JOB=t0
  *    slurm-4711/7            SLURM_ARRAY_JOB_ID=4711 SLURM_ARRAY_TASK_ID=7
  *    torch/10.0.0.1-29500    MASTER_ADDR=10.0.0.1 MASTER_PORT=29500
  *
- * STAGECOACH_COJOB alone puts the job of any row into that cojob.
+ * STAGECOACH_COJOB alone assigns the job of any row to that cojob.
  *
  *
  * Usage
@@ -28,14 +28,14 @@
  *    text = process_environ(pid, &size);
  *    name = environ_job(text, size, &framework);
  *
- * What is not allowed in names becomes '-', and a name that is too long ends
- * in a hash of what it was.
+ * Characters that are not allowed in names become '-'; a name that is too long
+ * is cut and gets a hash of the whole name.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Names are the caller's to free().  Thread-safe. */
+ * The caller frees names.  Thread-safe. */
 
 #include <stddef.h>
 

@@ -23,8 +23,8 @@ flow_key_equal(const struct shim_flow_key *a, const struct shim_flow_key *b)
     return !memcmp(a, b, sizeof *a);
 }
 
-/* Returns 'key' as people write it, "10.0.0.1:80-10.0.0.2:5000", the host's
- * own side first.  The caller must free it. */
+/* Returns 'key' as text, "10.0.0.1:80-10.0.0.2:5000", the host's own side
+ * first.  The caller must free it. */
 char *
 flow_key_to_string(const struct shim_flow_key *key)
 {
@@ -95,7 +95,7 @@ flow_table_begin(struct flow_table *ft)
 }
 
 /* Notes that there is a socket of 'job' with 'key' in 'cgroup'.  Returns true
- * if that is new: an unknown flow, or a socket of another job that reuses the
+ * if that is new: an unknown flow, or a socket of another job with the same
  * addresses. */
 bool
 flow_table_see(struct flow_table *ft, const struct shim_flow_key *key,
@@ -116,8 +116,8 @@ flow_table_see(struct flow_table *ft, const struct shim_flow_key *key,
     return new;
 }
 
-/* Ends a complete dump.  Removes the flows that are gone and calls 'gone' with
- * 'aux' for each before. */
+/* Ends a complete dump.  Removes ended flows and calls 'gone' with 'aux'
+ * before each removal. */
 void
 flow_table_end(struct flow_table *ft, long long now,
                flow_gone_func *gone, void *aux)
@@ -133,7 +133,8 @@ flow_table_end(struct flow_table *ft, long long now,
     }
 }
 
-/* Removes the flows of 'job' and calls 'gone' with 'aux' for each before. */
+/* Removes the flows of 'job' and calls 'gone' with 'aux' before each
+ * removal. */
 void
 flow_table_forget_job(struct flow_table *ft, const struct job *job,
                       flow_gone_func *gone, void *aux)

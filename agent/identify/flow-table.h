@@ -3,16 +3,15 @@
 #ifndef FLOW_TABLE_H
 #define FLOW_TABLE_H 1
 
-/* The flows of this host's jobs.
+/* Flows of this host's jobs.
  *
  *
  * Motivation
  * ==========
  *
- * Dumps of sockets are snapshots.  This table keeps what they have in common,
- * so that only what is new or gone reaches the data plane.  A flow whose
- * socket is not in a dump is kept for a while, since its last packets are
- * still on their way.
+ * Dumps of sockets are snapshots.  This table compares them, so that only new
+ * and ended flows reach the shim.  A flow without a socket is kept for a
+ * while, since its last packets may still be in flight.
  *
  *
  * Usage
@@ -22,14 +21,14 @@
  *    ...if (flow_table_see(ft, key, job, cgroup, now)) { it is new }...
  *    flow_table_end(ft, now, gone, aux);
  *
- * A dump that failed is simply not ended.
+ * Do not call flow_table_end() after a failed dump.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * The table owns its flows; the jobs are the registry's, and whoever removes
- * one there calls flow_table_forget_job() first.  Main thread only. */
+ * The table owns its flows.  The jobs belong to the registry; before one is
+ * removed there, flow_table_forget_job() must be called.  Main thread only. */
 
 #include <stdbool.h>
 
@@ -38,8 +37,8 @@
 
 struct job;
 
-/* A flow goes when this many dumps in a row lack it and it was last seen so
- * long ago. */
+/* A flow is removed if it is missing in so many consecutive dumps and was last
+ * seen so long ago, in ms. */
 #define FLOW_GONE_DUMPS 2
 #define FLOW_GONE_MS 2000
 
@@ -47,9 +46,9 @@ struct flow {
     struct hmap_node node;      /* In struct flow_table's 'flows', by 'key'. */
     struct shim_flow_key key;
     const struct job *job;
-    uint64_t cgroup;            /* That its socket is in. */
+    uint64_t cgroup;            /* Cgroup of its socket. */
     long long seen;             /* time_msec() of the last dump with it. */
-    int n_unseen;               /* Dumps without it since. */
+    int n_unseen;               /* Dumps without it since then. */
 };
 
 struct flow_table {

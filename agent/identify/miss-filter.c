@@ -12,7 +12,8 @@
 enum miss_state {
     MISS_QUEUED,                /* In 'fresh' or 'again'. */
     MISS_LATER,                 /* In 'later'. */
-    MISS_QUIET,                 /* Waits to be reported after 'until'. */
+    MISS_QUIET,                 /* Ignored until 'until', then only if
+                                 * reported. */
 };
 
 struct miss {
@@ -21,9 +22,9 @@ struct miss {
     enum miss_state state;
     struct ovs_list queue;      /* In 'fresh' or 'again', while queued. */
     struct heap_node heap;      /* In 'later', by 'until'. */
-    long long since;            /* When it was reported. */
+    long long since;            /* Time of the report. */
     long long until;
-    int n_tries;                /* That found no socket, in a row. */
+    int n_tries;                /* Consecutive lookups without a socket. */
 };
 
 void
@@ -33,7 +34,7 @@ miss_filter_init(struct miss_filter *mf)
     ovs_list_init(&mf->fresh);
     ovs_list_init(&mf->again);
     heap_init(&mf->later);
-    mf->looks = MISS_LOOKS_MAX;
+    mf->looks = MISS_LOOKUPS_MAX;
     mf->filled = LLONG_MIN;
 }
 
@@ -50,7 +51,7 @@ find(const struct miss_filter *mf, const struct shim_flow_key *key)
     return NULL;
 }
 
-/* Takes 'miss' out of where it waits. */
+/* Removes 'miss' from its queue or heap. */
 static void
 unlink_miss(struct miss_filter *mf, struct miss *miss)
 {
@@ -112,7 +113,7 @@ enqueue(struct miss *miss, struct ovs_list *queue, long long now)
     ovs_list_push_back(queue, &miss->queue);
 }
 
-/* Notes that the data plane does not know 'key'. */
+/* Reports that the shim does not know 'key'. */
 void
 miss_filter_report(struct miss_filter *mf, const struct shim_flow_key *key,
                    long long now)
@@ -126,14 +127,16 @@ miss_filter_report(struct miss_filter *mf, const struct shim_flow_key *key,
     }
 }
 
-/* Makes the next looks due. */
+/* Adds the lookups that are allowed since the last call, and moves due flows
+ * to 'fresh'. */
 static void
 fill(struct miss_filter *mf, long long now)
 {
     if (now > mf->filled) {
         double ms = mf->filled == LLONG_MIN ? 0 : now - mf->filled;
 
-        mf->looks = MIN(mf->looks + ms * MISS_LOOKS_PER_MS, MISS_LOOKS_MAX);
+        mf->looks =
+            MIN(mf->looks + ms * MISS_LOOKUPS_PER_MS, MISS_LOOKUPS_MAX);
         mf->filled = now;
     }
 }
@@ -145,7 +148,8 @@ first_later(const struct miss_filter *mf)
            : CONTAINER_OF(heap_max(&mf->later), struct miss, heap);
 }
 
-/* When miss_filter_next() has something, LLONG_MAX if nothing waits. */
+/* Returns the time at which miss_filter_next() has a flow, LLONG_MAX if none
+ * waits. */
 long long
 miss_filter_due(const struct miss_filter *mf)
 {
@@ -157,8 +161,8 @@ miss_filter_due(const struct miss_filter *mf)
     return later ? later->until : LLONG_MAX;
 }
 
-/* Stores in '*key' a flow whose socket is to be looked at, and in '*since'
- * when it was reported.  Returns false if there is none now. */
+/* Stores a flow to look up in '*key', and the time of its report in '*since'.
+ * Returns false if there is none now. */
 bool
 miss_filter_next(struct miss_filter *mf, long long now,
                  struct shim_flow_key *key, long long *since)
@@ -191,7 +195,7 @@ miss_filter_next(struct miss_filter *mf, long long now,
     return true;
 }
 
-/* Notes that 'key' is known now. */
+/* Removes 'key': the shim knows it now. */
 void
 miss_filter_resolve(struct miss_filter *mf, const struct shim_flow_key *key)
 {
@@ -202,7 +206,7 @@ miss_filter_resolve(struct miss_filter *mf, const struct shim_flow_key *key)
     }
 }
 
-/* Passes over 'key' until then. */
+/* Ignores 'key' until 'until'. */
 void
 miss_filter_quiet(struct miss_filter *mf, const struct shim_flow_key *key,
                   long long until)
@@ -216,7 +220,7 @@ miss_filter_quiet(struct miss_filter *mf, const struct shim_flow_key *key,
     }
 }
 
-/* Has 'key' come again at 'when' by itself. */
+/* Schedules a lookup of 'key' at 'when'. */
 void
 miss_filter_defer(struct miss_filter *mf, const struct shim_flow_key *key,
                   long long when)
@@ -231,7 +235,8 @@ miss_filter_defer(struct miss_filter *mf, const struct shim_flow_key *key,
     }
 }
 
-/* The same after a while that grows, and in the end only if it is reported. */
+/* Schedules a lookup of 'key' after a delay that grows with each retry; after
+ * MISS_MAX_TRIES, only if it is reported again. */
 void
 miss_filter_retry(struct miss_filter *mf, const struct shim_flow_key *key,
                   long long now)

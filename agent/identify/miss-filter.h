@@ -3,39 +3,38 @@
 #ifndef MISS_FILTER_H
 #define MISS_FILTER_H 1
 
-/* Which unknown flows are worth a look at their sockets, and when.
+/* Schedules socket lookups for flows that the shim does not know.
  *
  *
  * Motivation
  * ==========
  *
- * The data plane says so for every flow that it does not know, again and
- * again.  The first packet of a job's new connection must be followed by a
- * look at its socket within a few milliseconds, but a host full of other
- * traffic must not keep the agent looking.  So flows that turned out to be
- * nobody's are remembered for a while, those without a socket are tried again
- * at growing intervals, a flow that is new goes before those that are known to
- * be odd, and there are so many looks a second and no more.
+ * The shim reports every packet of an unknown flow.  A new connection of a job
+ * must be looked up within a few milliseconds, but other traffic of the host
+ * must not keep the agent busy.  Flows that belong to no job are therefore
+ * ignored for a while, flows without a socket are retried at growing
+ * intervals, new flows are looked up before known ones, and the rate of
+ * lookups is limited.
  *
  *
  * Usage
  * =====
  *
- *    miss_filter_report(mf, key, now);           // From the data plane.
+ *    miss_filter_report(mf, key, now);           // From the shim.
  *    while (miss_filter_next(mf, now, &key, &since)) {
  *        ...one of:
- *        miss_filter_resolve(mf, &key);          // It is a job's.
- *        miss_filter_quiet(mf, &key, until);     // It is nobody's.
+ *        miss_filter_resolve(mf, &key);          // It belongs to a job.
+ *        miss_filter_quiet(mf, &key, until);     // It belongs to no job.
  *        miss_filter_retry(mf, &key, now);       // It has no socket.
- *        miss_filter_defer(mf, &key, when);      // That will be known then.
+ *        miss_filter_defer(mf, &key, when);      // Unknown before 'when'.
  *    }
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Bounded memory: beyond MISS_FILTER_MAX flows all are forgotten.  Main thread
- * only. */
+ * Memory is bounded: beyond MISS_FILTER_MAX flows, all are forgotten.  Main
+ * thread only. */
 
 #include <limits.h>
 #include <stdbool.h>
@@ -47,21 +46,24 @@
 #include "wire/shim-protocol.h"
 
 #define MISS_FILTER_MAX 131072
-#define MISS_LOOKS_PER_MS 20    /* A look takes 1 to 2 microseconds. */
-#define MISS_LOOKS_MAX 400      /* At once, after a pause. */
-#define MISS_NOBODYS_MS 5000    /* To pass over a flow of no job. */
-#define MISS_RETRY_MS 2         /* Of a flow without a socket, at first. */
-#define MISS_MAX_TRIES 10       /* After that it is left alone for: */
+#define MISS_LOOKUPS_PER_MS 20  /* A lookup takes 1 to 2 microseconds. */
+#define MISS_LOOKUPS_MAX 400    /* Largest number at once, after a pause. */
+#define MISS_NO_JOB_MS 5000     /* Time for which a flow of no job is
+                                 * ignored. */
+#define MISS_RETRY_MS 2         /* First retry of a flow without a socket. */
+#define MISS_MAX_TRIES 10       /* After so many retries the flow is ignored
+                                 * for MISS_QUIET_MS. */
 #define MISS_MAX_RETRY_MS 1000
 
 struct miss_filter {
     struct hmap misses;         /* Contains struct miss. */
-    struct ovs_list fresh;      /* Those about which nothing is known yet. */
-    struct ovs_list again;      /* Those that were nobody's; after 'fresh'. */
-    struct heap later;          /* Those that go to 'fresh' by themselves,
-                                 * soonest first. */
-    double looks;               /* That may be taken now, */
-    long long filled;           /* counted at this time. */
+    struct ovs_list fresh;      /* New flows. */
+    struct ovs_list again;      /* Flows that belonged to no job at the last
+                                 * lookup; served after 'fresh'. */
+    struct heap later;          /* Flows to be moved to 'fresh' at a time,
+                                 * earliest first. */
+    double looks;               /* Lookups that are allowed at 'filled'. */
+    long long filled;           /* Time for which 'looks' was computed. */
 };
 
 void miss_filter_init(struct miss_filter *);

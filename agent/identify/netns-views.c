@@ -34,7 +34,7 @@ netns_views_uninit(struct netns_views *v)
     free(v->views);
 }
 
-/* Begins a turn, in which each namespace has to be wanted again. */
+/* Begins an update, in which each namespace must be requested again. */
 void
 netns_views_begin(struct netns_views *v)
 {
@@ -53,8 +53,8 @@ netns_views_begin(struct netns_views *v)
     }
 }
 
-/* Keeps, or opens, a view of the namespace of the file at 'path'.  Returns 0
- * or a positive errno value; that there is no such file (any more) is none. */
+/* Requests a view of the namespace of the file at 'path'.  Returns 0 or a
+ * positive errno value; a missing file is no error. */
 int
 netns_views_want(struct netns_views *v, const char *path)
 {
@@ -96,7 +96,7 @@ netns_views_want(struct netns_views *v, const char *path)
     return 0;
 }
 
-/* Ends a turn: closes what nobody wanted. */
+/* Ends an update: closes the views that were not requested. */
 void
 netns_views_end(struct netns_views *v)
 {

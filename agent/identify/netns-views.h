@@ -3,16 +3,16 @@
 #ifndef NETNS_VIEWS_H
 #define NETNS_VIEWS_H 1
 
-/* The network namespaces whose sockets are looked at.
+/* Network namespaces whose sockets the agent reads.
  *
  *
  * Motivation
  * ==========
  *
- * Jobs in containers have their sockets in namespaces of their own, which come
- * and go with them.  Each is looked at through a socket that was made in it.
- * That socket keeps a namespace alive which everybody else has left, so a view
- * is given up as soon as nobody wants it any more.
+ * Sockets of jobs in containers are in namespaces of their own.  The agent
+ * reads each namespace through a netlink socket that was opened in it, a view.
+ * A view keeps its namespace alive, so the agent closes it when no job
+ * process is in the namespace and no claim names it.
  *
  *
  * Usage
@@ -40,14 +40,14 @@
 
 struct sock_diag;
 
-/* More are passed over. */
+/* Further namespaces are ignored. */
 #define NETNS_VIEWS_MAX 256
 
 struct netns_view {
-    uint64_t inode;             /* Of the namespace. */
-    struct sock_diag *sd;       /* Our own may be null: it could not be
-                                 * opened. */
-    bool wanted;                /* In the turn that is going on. */
+    uint64_t inode;             /* Inode of the namespace. */
+    struct sock_diag *sd;       /* NULL if the socket of the agent's own
+                                 * namespace could not be opened. */
+    bool wanted;                /* Requested in the current update. */
 };
 
 struct netns_views {

@@ -29,7 +29,7 @@ port_rules_match(const struct port_rule *rules, size_t n,
     return NULL;
 }
 
-/* Reads "FIRST[-LAST]=COJOB/JOB" into '*rule'.  Returns NULL or a malloc()'d
+/* Parses "FIRST[-LAST]=COJOB/JOB" into '*rule'.  Returns NULL or a malloc()'d
  * message. */
 char *
 port_rule_parse(const char *text, struct port_rule *rule)

@@ -3,8 +3,8 @@
 #ifndef PORT_RULE_H
 #define PORT_RULE_H 1
 
-/* Ports that are a job's, at either end of a connection: the evidence that
- * counts least, for what nothing else tells of. */
+/* Ports of jobs, at either end of a connection: the claim of lowest
+ * precedence. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -20,8 +20,8 @@ VLOG_DEFINE_THIS_MODULE(process_jobs);
 #define MAX_READERS 65536
 #define MAX_ANCESTORS 64
 
-/* A process may be given another program, with another environment, soon
- * after it began. */
+/* Age in clock ticks below which a process may still execute another program
+ * with another environment. */
 #define YOUNG_TICKS 500
 
 /* A process whose environment was read. */
@@ -29,12 +29,13 @@ struct reader {
     struct hmap_node node;      /* By 'pid'. */
     pid_t pid;
     uint64_t born;
-    bool settled;               /* It was no longer young. */
+    bool settled;               /* It was old enough; its environment is
+                                 * final. */
 };
 
 struct process_jobs {
     struct registry *registry;
-    char *cgroup_root;          /* May be null. */
+    char *cgroup_root;          /* May be NULL. */
     struct hmap readers;        /* Contains struct reader. */
 };
 
@@ -70,7 +71,7 @@ process_jobs_destroy(struct process_jobs *p)
     }
 }
 
-/* Returns what is claimed of 'pid', the strongest evidence first, or NULL. */
+/* Returns the claim of 'pid' with the highest precedence, or NULL. */
 const struct claim *
 process_jobs_claim(const struct process_jobs *p, pid_t pid)
 {
@@ -98,7 +99,7 @@ process_jobs_add(struct process_jobs *p, const struct process *process,
     }
 }
 
-/* What is claimed of a process counts for those that it started. */
+/* Applies the claim of the parent to a process. */
 static void
 inherit(struct process_jobs *p, const struct process *process, long long now)
 {
@@ -107,7 +108,7 @@ inherit(struct process_jobs *p, const struct process *process, long long now)
     for (int i = 0; i < MAX_ANCESTORS && ancestor.parent > 1; i++) {
         const struct claim *claim;
 
-        if (!process_look(ancestor.parent, &ancestor)) {
+        if (!process_read(ancestor.parent, &ancestor)) {
             return;
         }
         claim = process_jobs_claim(p, ancestor.pid);
@@ -121,7 +122,7 @@ inherit(struct process_jobs *p, const struct process *process, long long now)
     }
 }
 
-/* The user of the first process in the cgroup of 'job' in the tree. */
+/* Stores the user of the first process in the cgroup of 'job' in the tree. */
 static bool
 user_in_tree(const struct process_jobs *p, const struct job *job, uid_t *uidp)
 {
@@ -135,9 +136,8 @@ user_in_tree(const struct process_jobs *p, const struct job *job, uid_t *uidp)
     return found;
 }
 
-/* Anybody can write anything into an environment.  True if 'process' may say
- * there that it works for the job called 'name': a new one, or one of the same
- * user. */
+/* Returns true if 'process' may claim the job called 'name' by its
+ * environment: a new job, or one of the same user. */
 static bool
 may_join(const struct process_jobs *p, const struct process *process,
          const char *name)
@@ -170,7 +170,7 @@ join(struct process_jobs *p, const struct process *process, const char *name,
     }
 }
 
-/* Reads the environment of 'process', once it has its last program. */
+/* Reads the environment of 'process' if it is old enough. */
 static void
 read_environ(struct process_jobs *p, const struct process *process,
              long long now)
@@ -214,7 +214,7 @@ find_or_add_reader(struct process_jobs *p, pid_t pid)
     return reader;
 }
 
-/* Clock ticks since the boot. */
+/* Returns the current time, clock ticks since boot. */
 static uint64_t
 ticks_now(void)
 {
@@ -224,9 +224,9 @@ ticks_now(void)
     return ts.tv_sec * 100 + ts.tv_nsec / 10000000;
 }
 
-/* Finds out for whom 'pid' works, without a look at it if it has been looked
- * at, unless 'check'.  Returns true if it is for a job, otherwise clears
- * '*foreverp' unless that will stay so. */
+/* Attributes 'pid', from memory if it has been inspected, unless 'check'.
+ * Returns true if it belongs to a job; otherwise clears '*foreverp' unless
+ * that cannot change. */
 bool
 process_jobs_look(struct process_jobs *p, pid_t pid, bool check, long long now,
                 bool *foreverp)
@@ -238,7 +238,7 @@ process_jobs_look(struct process_jobs *p, pid_t pid, bool check, long long now,
     if (reader->settled && !check) {
         return process_jobs_claim(p, pid) != NULL;
     }
-    if (!process_look(pid, &process)) {
+    if (!process_read(pid, &process)) {
         *foreverp = false;
         return false;
     }

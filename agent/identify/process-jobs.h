@@ -3,13 +3,14 @@
 #ifndef PROCESS_JOBS_H
 #define PROCESS_JOBS_H 1
 
-/* For whom a process works, by its environment and by who started it.
+/* Attributes processes to jobs by their environment and their ancestors.
  *
- * An environment is read once, when the process has its last program; what is
- * claimed of a process counts for those that it started.  What is found
- * becomes a claim of the process in the registry, which is the caller's and
- * outlives it.  Anybody can write anything into an environment: of a job, it
- * counts for processes of one user, and root's.  Main thread only. */
+ * An environment is read once, after the process has executed its last
+ * program; a claim of a process applies to its descendants too.  Results
+ * become claims in the registry, which belongs to the caller and must
+ * outlive this object.  Any process can write anything into its
+ * environment, so the environment counts only for processes of the job's
+ * user and of root.  Main thread only. */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -20,7 +21,7 @@ struct process;
 struct process_jobs;
 struct registry;
 
-/* 'cgroup_root' may be null. */
+/* 'cgroup_root' may be NULL. */
 struct process_jobs *process_jobs_create(struct registry *,
                                          const char *cgroup_root);
 void process_jobs_destroy(struct process_jobs *);

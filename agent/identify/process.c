@@ -15,14 +15,14 @@
 
 #include "util.h"
 
-/* No process needs more; what does is cut off, so that nobody can keep the
- * agent busy. */
+/* Limits above what processes need, so that a process cannot keep the agent
+ * busy. */
 #define MAX_ENVIRON (128 * 1024)
 #define MAX_FILES (1024 * 1024)
 #define MAX_PROCESSES 65536
 
-/* Reads the file 'name' of 'pid' into 'buffer' as a string, cut off where it
- * is full.  Returns the number of bytes, negative if there is no process. */
+/* Reads the file 'name' of 'pid' into 'buffer' as a string, truncated to its
+ * size.  Returns the number of bytes, negative if there is no process. */
 static ssize_t
 read_file(pid_t pid, const char *name, char *buffer, size_t size)
 {
@@ -44,10 +44,10 @@ read_file(pid_t pid, const char *name, char *buffer, size_t size)
     return done ? (ssize_t) done : n;
 }
 
-/* Stores in '*process' what there is to know of 'pid'.  Returns false if there
- * is no such process, or if it has ended and nobody has noticed. */
+/* Reads the data of 'pid'.  Returns false if there is no such process, or if
+ * it is a zombie. */
 bool
-process_look(pid_t pid, struct process *process)
+process_read(pid_t pid, struct process *process)
 {
     char text[1024];
     const char *p;
@@ -57,7 +57,7 @@ process_look(pid_t pid, struct process *process)
     if (read_file(pid, "stat", text, sizeof text) <= 0) {
         return false;
     }
-    /* The name before it, in parentheses, may have any character. */
+    /* The name before it, in parentheses, may contain any character. */
     p = strrchr(text, ')');
     if (!p || sscanf(p + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
                      "%*u %*d %*d %*d %*d %*d %*d %"SCNu64, &state, &parent,
@@ -69,9 +69,9 @@ process_look(pid_t pid, struct process *process)
     return state != 'Z' && state != 'X';
 }
 
-/* Returns the environment that 'pid' was given when its program began, strings
- * that each end in a null byte, and stores its size in '*sizep'.  The caller
- * must free it.  NULL if it is not there or not to be read. */
+/* Returns the initial environment of 'pid', strings that each end in a null
+ * byte, and stores its size in '*sizep'.  The caller must free it.  Returns
+ * NULL if it cannot be read. */
 char *
 process_environ(pid_t pid, size_t *sizep)
 {
@@ -86,8 +86,7 @@ process_environ(pid_t pid, size_t *sizep)
     return text;
 }
 
-/* Returns the inode of the network namespace of 'pid', 0 if that is not to be
- * told. */
+/* Returns the inode of the network namespace of 'pid', 0 if unknown. */
 uint64_t
 process_netns(pid_t pid)
 {
@@ -98,8 +97,7 @@ process_netns(pid_t pid)
     return stat(path, &s) ? 0 : s.st_ino;
 }
 
-/* Stores in '*uidp' whose process 'pid' is.  Returns false if that cannot be
- * told. */
+/* Stores the user of 'pid' in '*uidp'.  Returns false if unknown. */
 bool
 process_user(pid_t pid, uid_t *uidp)
 {
@@ -110,7 +108,7 @@ process_user(pid_t pid, uid_t *uidp)
     if (read_file(pid, "status", text, sizeof text) <= 0) {
         return false;
     }
-    /* The name above it has its line breaks escaped. */
+    /* Line breaks in the name above it are escaped. */
     line = strstr(text, "\nUid:");
     if (!line || sscanf(line, "\nUid: %u", &uid) != 1) {
         return false;
@@ -147,7 +145,7 @@ process_walk_sockets(pid_t pid, process_socket_func *see, void *aux)
 }
 
 /* Stores the processes of the cgroup at 'path' in '*pidsp', which the caller
- * must free, and returns how many there are. */
+ * must free, and returns their number. */
 size_t
 processes_of_cgroup(const char *path, pid_t **pidsp)
 {

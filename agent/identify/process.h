@@ -3,21 +3,21 @@
 #ifndef PROCESS_H
 #define PROCESS_H 1
 
-/* What /proc says of a process.
+/* Data of a process from /proc.
  *
  *
  * Motivation
  * ==========
  *
- * Processes come and go while they are looked at, and their ids are used
- * again.  Each function here looks once and says so if there was nothing to
- * see; a process is the same as before if it began at the same time.
+ * Processes may exit at any time and their ids are reused.  Each function
+ * reads once and reports a missing process; a process is the same as before if
+ * its start time is the same.
  *
  *
  * Usage
  * =====
  *
- *    if (process_look(pid, &process) && process.born == born) {
+ *    if (process_read(pid, &process) && process.born == born) {
  *        ...it is still the same...
  *    }
  *
@@ -34,10 +34,10 @@
 struct process {
     pid_t pid;
     pid_t parent;
-    uint64_t born;              /* Clock ticks since the boot. */
+    uint64_t born;              /* Start time, clock ticks since boot. */
 };
 
-bool process_look(pid_t, struct process *);
+bool process_read(pid_t, struct process *);
 char *process_environ(pid_t, size_t *sizep);
 uint64_t process_netns(pid_t);
 bool process_user(pid_t, uid_t *);

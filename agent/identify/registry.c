@@ -39,13 +39,13 @@ is_told_process(const struct claim *claim)
            && claim->source <= CLAIM_LAUNCHER;
 }
 
-/* Takes 'claim' back. */
+/* Removes 'claim'. */
 void
 registry_drop_claim(struct registry *r, struct claim *claim)
 {
     hmap_remove(&r->claims, &claim->node);
     claim->job->n_claims--;
-    r->n_told_processes -= is_told_process(claim);
+    r->n_process_claims -= is_told_process(claim);
     r->n_changes++;
     free(claim->path);
     free(claim);
@@ -122,7 +122,7 @@ registry_job_of_cgroup(const struct registry *r, uint64_t cgroup)
     return c ? c->job : NULL;
 }
 
-/* Begins a look at the tree. */
+/* Begins a scan of the tree. */
 void
 registry_begin(struct registry *r)
 {
@@ -163,8 +163,8 @@ add_job(struct registry *r, const char *name, long long now)
     return job;
 }
 
-/* Notes that 'cgroup' is 'job's, unless a source that is believed more said
- * otherwise in the look that is going on. */
+/* Assigns 'cgroup' to 'job' unless a source of higher precedence has assigned
+ * it in the current scan. */
 static void
 see_cgroup(struct registry *r, uint64_t cgroup, struct job *job,
            enum claim_source source)
@@ -183,9 +183,9 @@ see_cgroup(struct registry *r, uint64_t cgroup, struct job *job,
     }
 }
 
-/* Notes that the tree has 'cgroup' as that of the job called 'name', or, if
- * 'below', as one of those below the job's.  A job must be seen before what is
- * below it.  Returns the job, NULL if there are too many. */
+/* Notes that 'cgroup' belongs to the job called 'name', or, if 'below', is one
+ * below the job's.  A job must be added before the cgroups below it.  Returns
+ * the job, NULL if there are too many. */
 struct job *
 registry_see(struct registry *r, const char *name, uint64_t cgroup,
              bool below, long long now)
@@ -203,7 +203,7 @@ registry_see(struct registry *r, const char *name, uint64_t cgroup,
     return job;
 }
 
-/* Notes that 'cgroup' is what 'claim' claims or is below it. */
+/* Notes that 'cgroup' is the one that 'claim' claims, or is below it. */
 void
 registry_see_claimed(struct registry *r, const struct claim *claim,
                      uint64_t cgroup)
@@ -211,7 +211,7 @@ registry_see_claimed(struct registry *r, const struct claim *claim,
     see_cgroup(r, cgroup, claim->job, claim->source);
 }
 
-/* Returns what 'source' claims of 'what', NULL if it does not. */
+/* Returns the claim of 'source' for 'what', or NULL. */
 struct claim *
 registry_find_claim(const struct registry *r, enum claim_source source,
                     const struct claim_what *what)
@@ -227,9 +227,8 @@ registry_find_claim(const struct registry *r, enum claim_source source,
     return NULL;
 }
 
-/* Notes that 'source' claims 'what' for the job called 'name', in place of
- * what it claimed of it before.  Returns the job, NULL if there are too
- * many. */
+/* Adds the claim of 'source' for 'what' to the job called 'name', in place of
+ * its previous claim.  Returns the job, NULL if there are too many. */
 struct job *
 registry_claim(struct registry *r, enum claim_source source, const char *name,
                const struct claim_what *what, long long now)
@@ -245,7 +244,7 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
         claim->what = *what;
         claim->source = source;
         hmap_insert(&r->claims, &claim->node, hash_what(what));
-        r->n_told_processes += is_told_process(claim);
+        r->n_process_claims += is_told_process(claim);
     } else {
         claim->job->n_claims--;
     }
@@ -258,8 +257,8 @@ registry_claim(struct registry *r, enum claim_source source, const char *name,
     return job;
 }
 
-/* Takes back that 'source' claims 'what' for the job called 'name'.  Returns
- * false if it does not. */
+/* Removes the claim of 'source' for 'what' to the job called 'name'.  Returns
+ * false if there is none. */
 bool
 registry_unclaim(struct registry *r, enum claim_source source,
                  const char *name, const struct claim_what *what)
@@ -273,10 +272,10 @@ registry_unclaim(struct registry *r, enum claim_source source,
     return true;
 }
 
-/* Returns the job that the most believed source names for one of the 'n' in
- * 'whats', which are of the same socket; what is first decides between equal
- * sources.  Stores the source in '*sourcep' unless that is null.  NULL if
- * nobody claims any. */
+/* Returns the job that the source of highest precedence claims for one of the
+ * 'n' elements of 'whats', which describe the same socket; among equal
+ * sources, the first element decides.  Stores the source in '*sourcep' unless
+ * that is NULL.  Returns NULL if there is no claim. */
 struct job *
 registry_owner(const struct registry *r, const struct claim_what *whats,
                size_t n, enum claim_source *sourcep)
@@ -311,8 +310,8 @@ registry_owner(const struct registry *r, const struct claim_what *whats,
     return job;
 }
 
-/* Ends a look at the tree: forgets what was not seen and is not claimed.
- * Calls 'gone' with 'aux' for each job before it goes. */
+/* Ends a scan of the tree: removes what was not found and is not claimed.
+ * Calls 'gone' with 'aux' for each job before it is removed. */
 void
 registry_end(struct registry *r, registry_job_func *gone, void *aux)
 {

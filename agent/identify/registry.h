@@ -3,22 +3,22 @@
 #ifndef REGISTRY_H
 #define REGISTRY_H 1
 
-/* The jobs that have a process on this host.
+/* Jobs with a process on this host.
  *
  *
  * Motivation
  * ==========
  *
- * What the agent knows of a job comes from three sides: its cgroups from the
- * tree, how far it is from its datagrams, and its traffic from the data plane.
- * The registry is where these meet.
+ * The agent learns about a job from three sources: its cgroups from the cgroup
+ * tree, its progress from its datagrams or log, and its traffic from the shim.
+ * The registry joins them.
  *
  *
  * Usage
  * =====
  *
- * The tracker repeats what it sees in the cgroup tree, so that the registry
- * always holds exactly the jobs and cgroups of the last look:
+ * The tracker adds what it finds in each scan of the cgroup tree, so that the
+ * registry has exactly the jobs and cgroups of the last scan:
  *
  *    registry_begin(r);
  *    ...registry_see(r, "asha/t0", inode, below, now) for each...
@@ -26,8 +26,8 @@
  *
  *    job = registry_job_of_cgroup(r, cgroup_id);
  *
- * What other sources say comes as claims (claim.h), which stay until they are
- * taken back; a job lives as long as it is in the tree or has a claim:
+ * Other sources add claims (claim.h), which stay until they are removed.  A
+ * job exists as long as it is in the tree or has a claim:
  *
  *    registry_claim(r, CLAIM_LAUNCHER, "asha/t0", &what, now);
  *    job = registry_owner(r, whats, n, NULL);
@@ -37,8 +37,7 @@
  * ===========================
  *
  * The registry owns its jobs; a "struct job *" is valid until
- * registry_remove() or a registry_end() that found it gone.  Main thread
- * only. */
+ * registry_remove() or until registry_end() removes it.  Main thread only. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,68 +50,69 @@
 
 struct iterations;
 
-/* As many as the data plane has slots for. */
+/* Number of job slots of the shim. */
 #define REGISTRY_MAX_JOBS 1023
 
 struct job {
     struct hmap_node node;      /* In struct registry's 'jobs', by name. */
     char *name;                 /* "COJOB/JOB". */
-    uint64_t cgroup;            /* Inode of its directory in the tree, 0 if it
-                                 * is known by claims alone. */
-    bool seen;                  /* In the look at the tree that is going on. */
-    size_t n_claims;            /* That name it. */
-    bool has_owner;             /* 'owner' is known. */
-    uid_t owner;                /* Whose the first of its processes was that
-                                 * was known by its environment. */
-    int64_t rung;               /* As its launcher said, -1 if none did. */
-    long long since;            /* time_msec() of the first look. */
-    long long empty_since;      /* time_msec() since when it has no process, 0
-                                 * while it has one. */
+    uint64_t cgroup;            /* Inode of its directory in the tree, 0 if
+                                 * the job is known by claims only. */
+    bool seen;                  /* Found in the current scan of the tree. */
+    size_t n_claims;            /* Number of its claims. */
+    bool has_owner;             /* 'owner' is valid. */
+    uid_t owner;                /* User of its first process that was
+                                 * attributed by its environment. */
+    int64_t rung;               /* From its launcher, -1 if unknown. */
+    long long since;            /* time_msec() when the job was found. */
+    long long empty_since;      /* time_msec() since when it has no process,
+                                 * 0 while it has one. */
 
-    /* Its traffic since 'since', bytes of frames.  Written by whoever hears
-     * from the data plane; never falls. */
+    /* Traffic since 'since', bytes of frames.  Written by agent.c from the
+     * shim's counters; never decreases. */
     uint64_t tx_bytes, rx_bytes;
 
-    /* Bits a second that it sends, and 'tx_bytes' when that was found out.
-     * Written by links.h. */
+    /* Rate in bit/s, and the value of 'tx_bytes' at its last measurement.
+     * Written by links.c. */
     double tx_bps;
     uint64_t sampled_tx_bytes;
 
-    /* Its bursts, of the direction with more bytes.  Written by the same;
-     * zeros while nothing is known. */
+    /* Burst statistics of the direction with more bytes.  Written by agent.c;
+     * zeros if unknown. */
     struct shim_burst_stats bursts;
 
     /* Iterations counted from the job's traffic; NULL before the first traffic
      * and if the job reports its progress.  Written and freed by agent.c. */
     struct iterations *counted;
 
-    bool has_progress;          /* False until the first was told. */
-    bool tells;                 /* It does so itself, by datagrams. */
-    struct progress progress;   /* The latest. */
+    bool has_progress;          /* True after the first progress. */
+    bool reports_progress;      /* By datagrams; then its log is ignored. */
+    struct progress progress;   /* Last progress. */
 };
 
-/* A cgroup and whose it is: the job's own and those below it. */
+/* A cgroup of a job: its own or one below it. */
 struct registry_cgroup {
     struct hmap_node node;      /* In struct registry's 'cgroups', by 'id'. */
     uint64_t id;
     struct job *job;
-    enum claim_source source;   /* That says so. */
-    bool seen;                  /* In the look that is going on. */
+    enum claim_source source;   /* Source of this assignment. */
+    bool seen;                  /* Found in the current scan. */
 };
 
 typedef void registry_job_func(struct job *, void *aux);
 
 struct registry {
-    registry_job_func *begin;   /* Called with 'aux' for each new job; may be
-                                 * null. */
+    registry_job_func *begin;   /* Called with 'aux' for each new job; may
+                                 * be NULL. */
     void *aux;
-    size_t n_told_processes;    /* Claims of processes by registration or
+    size_t n_process_claims;    /* Claims of processes by registration or
                                  * launcher. */
     struct hmap jobs;           /* Contains struct job. */
     struct hmap cgroups;        /* Contains struct registry_cgroup. */
     struct hmap claims;         /* Contains struct claim. */
-    unsigned int n_changes;     /* Of the claims, so far. */
-    uint64_t n_refused;         /* Jobs beyond REGISTRY_MAX_JOBS, each look. */
+    unsigned int n_changes;     /* Number of changes of the claims. */
+    uint64_t n_refused;         /* Jobs beyond REGISTRY_MAX_JOBS, counted in
+                                 * each scan. */
 };
 
 void registry_init(struct registry *);

@@ -24,10 +24,10 @@
 #include "util.h"
 
 #define BUFFER_SIZE (64 * 1024)
-#define MAX_TRIES 3             /* Of a dump that is interrupted. */
+#define MAX_TRIES 3             /* Attempts at a dump that is interrupted. */
 
-/* From the kernel's include/net/tcp_states.h: SYN_RECV sockets have a state of
- * their own while they are no full sockets yet. */
+/* From the kernel's include/net/tcp_states.h: state of a SYN_RECV socket that
+ * is not a full socket yet. */
 #define STATE_NEW_SYN_RECV 12
 #define STATES ((1 << TCP_ESTABLISHED) | (1 << TCP_SYN_SENT)        \
                 | (1 << TCP_SYN_RECV) | (1 << TCP_FIN_WAIT1)        \
@@ -56,9 +56,9 @@ open_socket(void)
     return fd;
 }
 
-/* Opens a socket in 'netns'.  A socket stays in the namespace that it was made
- * in, so the thread is there only for a moment.  Returns the fd or a negative
- * errno value. */
+/* Opens a socket in 'netns'.  A socket stays in the namespace in which it was
+ * created, so the thread changes its namespace only for a moment.  Returns the
+ * fd or a negative errno value. */
 static int
 open_socket_in(const char *netns)
 {
@@ -71,7 +71,7 @@ open_socket_in(const char *netns)
     } else {
         fd = open_socket();
         fd = fd < 0 ? -errno : fd;
-        /* Going on in the wrong namespace would be worse than to stop. */
+        /* The thread must not continue in the wrong namespace. */
         ovs_assert(!setns(home, CLONE_NEWNET));
     }
     if (home >= 0) {
@@ -116,11 +116,11 @@ sock_diag_close(struct sock_diag *sd)
     }
 }
 
-/* Room for a condition and a jump for each cgroup. */
+/* Space for a condition and a jump for each cgroup. */
 #define FILTER_SIZE (SOCK_DIAG_MAX_CGROUPS * 16)
 
-/* Writes a program to 'filter' by which the kernel passes over sockets that
- * are in none of the 'n' in 'cgroups'.  Returns its size in bytes. */
+/* Writes a filter program to 'filter' by which the kernel skips sockets in
+ * none of the 'n' cgroups.  Returns its size in bytes. */
 static size_t
 make_filter(const uint64_t *cgroups, size_t n, char *filter)
 {
@@ -129,7 +129,7 @@ make_filter(const uint64_t *cgroups, size_t n, char *filter)
     size_t end = n * (condition + jump) - jump;
     char *p = filter;
 
-    /* A program that is left at its end accepts, beyond it, rejects. */
+    /* Jumping to the end of the program accepts, beyond it rejects. */
     for (size_t i = 0; i < n; i++) {
         struct inet_diag_bc_op test = {
             .code = INET_DIAG_BC_CGROUP_COND,
@@ -249,8 +249,8 @@ get_cgroup(const struct nlmsghdr *nlh)
     return cgroup;
 }
 
-/* Stores what the kernel says of a socket in '*info'.  Returns false if it is
- * not one that is told. */
+/* Stores the data of a socket in '*info'.  Returns false if the socket is not
+ * reported. */
 static bool
 get_info(const struct nlmsghdr *nlh, struct sock_info *info)
 {
@@ -275,14 +275,14 @@ tell_socket(const struct nlmsghdr *nlh, sock_diag_func *see, void *aux)
     }
 }
 
-/* Reads one message of the kernel's reply.  Returns EAGAIN if there is more to
- * come, EINTR if the dump is to be begun anew, 0 at its end. */
+/* Reads one message of the reply.  Returns EAGAIN if there is more, EINTR if
+ * the dump must be repeated, 0 at its end. */
 static int
 take_message(struct sock_diag *sd, const struct nlmsghdr *nlh,
              bool *interruptedp, sock_diag_func *see, void *aux)
 {
     if (nlh->nlmsg_seq != sd->seq) {
-        return EAGAIN;          /* Left over from a dump that we gave up. */
+        return EAGAIN;          /* From an earlier dump that was given up. */
     }
     if (nlh->nlmsg_flags & NLM_F_DUMP_INTR) {
         *interruptedp = true;
@@ -324,7 +324,7 @@ dump_once(struct sock_diag *sd, uint8_t family, const uint64_t *cgroups,
         const struct nlmsghdr *nlh = (const struct nlmsghdr *) sd->buffer;
 
         if (n < 0) {
-            /* ENOBUFS: the rest of the dump has a gap. */
+            /* ENOBUFS: messages were lost. */
             return errno == ENOBUFS ? EINTR : errno;
         }
         for (; NLMSG_OK(nlh, n); nlh = NLMSG_NEXT(nlh, n)) {
@@ -336,9 +336,9 @@ dump_once(struct sock_diag *sd, uint8_t family, const uint64_t *cgroups,
     }
 }
 
-/* Calls 'see' with 'aux' for each TCP socket that has a peer and is in one of
- * the 'n' cgroups in 'cgroups', or for all if 'n' is 0 or too large.  Returns
- * 0, or a positive errno value if some sockets may not have been told. */
+/* Calls 'see' with 'aux' for each connected TCP socket in one of the 'n'
+ * cgroups in 'cgroups', or for all if 'n' is 0 or too large.  Returns 0, or a
+ * positive errno value if some sockets may be missing. */
 int
 sock_diag_dump(struct sock_diag *sd, const uint64_t *cgroups, size_t n,
                sock_diag_func *see, void *aux)
@@ -358,7 +358,7 @@ sock_diag_dump(struct sock_diag *sd, const uint64_t *cgroups, size_t n,
     return 0;
 }
 
-/* 'extensions' is of INET_DIAG_* what the kernel is to tell besides. */
+/* 'extensions' are the INET_DIAG_* attributes to request. */
 static int
 request_one(struct sock_diag *sd, const struct shim_flow_key *key,
             uint8_t extensions)
@@ -392,7 +392,7 @@ request_one(struct sock_diag *sd, const struct shim_flow_key *key,
     return send(sd->fd, &msg, sizeof msg, 0) == sizeof msg ? 0 : errno;
 }
 
-/* Reads the answer to request_one() for 'key'. */
+/* Reads the reply to request_one() for 'key'. */
 static int
 receive_one(struct sock_diag *sd, const struct shim_flow_key *key,
             struct sock_info *info)
@@ -425,9 +425,8 @@ receive_one(struct sock_diag *sd, const struct shim_flow_key *key,
     return 0;
 }
 
-/* Stores in '*info' what the kernel knows of the TCP socket with 'key'.
- * Returns 0, ENOENT if there is no such socket or none that has a peer, or
- * another positive errno value. */
+/* Stores the data of the TCP socket with 'key' in '*info'.  Returns 0, ENOENT
+ * if there is no such connected socket, or another positive errno value. */
 int
 sock_diag_find(struct sock_diag *sd, const struct shim_flow_key *key,
                struct sock_info *info)
@@ -441,9 +440,9 @@ sock_diag_find(struct sock_diag *sd, const struct shim_flow_key *key,
     return error ? error : receive_one(sd, key, info);
 }
 
-/* Stores in 'tcp_info', of '*sizep' bytes, as much as the kernel tells of its
- * struct tcp_info for the socket with 'key', and how much that is in '*sizep'.
- * Returns 0 or a positive errno value, as sock_diag_find() does. */
+/* Stores the struct tcp_info of the socket with 'key' in 'tcp_info', '*sizep'
+ * bytes at most, and the size that the kernel has in '*sizep'.  Returns 0 or a
+ * positive errno value, as sock_diag_find() does. */
 int
 sock_diag_tcp_info(struct sock_diag *sd, const struct shim_flow_key *key,
                    void *tcp_info, size_t *sizep)

@@ -4,26 +4,455 @@
 
 #include "agent/identify/tracker.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "agent/identify/cgroup-id.h"
 #include "agent/identify/cgroup.h"
+#include "agent/identify/flow-table.h"
+#include "agent/identify/miss-filter.h"
+#include "agent/identify/netns-views.h"
 #include "agent/identify/process.h"
-#include "agent/identify/tracker-private.h"
-#include "agent/identify/whose.h"
+#include "agent/identify/registry.h"
+#include "agent/identify/sock-diag.h"
+#include "agent/identify/attribution.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
 #include "timeval.h"
 #include "util.h"
 
-VLOG_DEFINE_THIS_MODULE(tracker);
+struct cgroup_ids;
+struct attribution;
 
-#define TICK_MS 1000            /* Between looks at the cgroups that nobody
-                                 * asked for, */
-#define SCAN_GAP_MS 100         /* and least time between any. */
+struct tracker {
+    const struct tracker_class *class;
+    void *aux;
+    char *cgroup_mount;         /* Mount of cgroup v2, NULL if there is
+                                 * none. */
+    char *cgroup_root;          /* Of the tree of jobs, NULL without cgroup
+                                 * v2. */
+    char **netns;               /* Names in /run/netns. */
+    size_t n_netns;
+
+    struct registry registry;
+    struct flow_table flows;
+    struct miss_filter misses;
+    struct netns_views views;
+    struct cgroup_ids *ids;
+    struct attribution *attribution;
+    const struct netns_view *view;      /* View of the dump in progress. */
+
+    long long now;              /* time_msec() of the current run. */
+    long long next_tick;
+    long long next_dump;
+    long long next_scan;        /* Next requested scan of the cgroups;
+                                 * LLONG_MAX if none is requested. */
+    long long last_scan;
+    long long last_views;       /* Last update of the namespaces. */
+    struct tracker_stats stats;
+};
+
+static void update_namespaces(struct tracker *);
+
+VLOG_DEFINE_THIS_MODULE(tracker_sockets);
+
+#define DUMP_GAP_MS 500         /* Minimum time between dumps of the
+                                 * sockets; at least DUMP_SHARE times the
+                                 * duration of a dump. */
+#define DUMP_SHARE 100
+#define VIEWS_GAP_MS 100        /* Minimum time between updates of the
+                                 * namespaces. */
+
+static void
+on_flow_end(const struct flow *flow, void *t_)
+{
+    struct tracker *t = t_;
+
+    t->class->flow_end(&flow->key, t->aux);
+}
+
+/* Attributes a socket, and adds its flow if it belongs to a job.  Returns
+ * ATTRIBUTION_RETRY if that is not possible yet, and stores the time of the
+ * next attempt in '*whenp'. */
+static enum attribution_result
+attribute_socket(struct tracker *t, const struct sock_info *info,
+                 uint64_t netns, long long since, long long *whenp)
+{
+    struct attribution_socket socket = { info, netns, since };
+    struct job *job;
+    enum attribution_result answer =
+        attribution_decide(t->attribution, &socket, t->now, &job, whenp);
+
+    if (answer == ATTRIBUTION_JOB
+        && flow_table_see(&t->flows, &info->key, job, info->cgroup, t->now)) {
+        t->class->flow_begin(&info->key, job, t->aux);
+    }
+    if (attribution_needs_scan(t->attribution)) {
+        tracker_request_scan(t);
+    }
+    return answer;
+}
+
+static void
+handle_socket(const struct sock_info *info, void *t_)
+{
+    struct tracker *t = t_;
+    long long when;
+
+    if (info->cgroup
+        && attribute_socket(t, info, t->view->inode, t->now, &when)
+           == ATTRIBUTION_RETRY) {
+        miss_filter_report(&t->misses, &info->key, t->now);
+    }
+}
+
+/* Stores the cgroups with sockets of jobs in 'cgroups'.  Returns their number,
+ * or more than SOCK_DIAG_MAX_CGROUPS if there are too many. */
+static size_t
+cgroups_of_jobs(const struct tracker *t,
+                uint64_t cgroups[SOCK_DIAG_MAX_CGROUPS])
+{
+    const struct registry_cgroup *c;
+    const struct flow *flow;
+    uint64_t last = 0;
+    size_t n = 0;
+
+    HMAP_FOR_EACH (c, node, &t->registry.cgroups) {
+        if (n >= SOCK_DIAG_MAX_CGROUPS) {
+            return n + 1;
+        }
+        cgroups[n++] = c->id;
+    }
+    HMAP_FOR_EACH (flow, node, &t->flows.flows) {
+        size_t i = 0;
+
+        if (flow->cgroup == last) {
+            continue;
+        }
+        last = flow->cgroup;
+        while (i < n && cgroups[i] != flow->cgroup) {
+            i++;
+        }
+        if (i >= n) {
+            if (n >= SOCK_DIAG_MAX_CGROUPS) {
+                return n + 1;
+            }
+            cgroups[n++] = flow->cgroup;
+        }
+    }
+    return n;
+}
+
+static int
+dump_view(struct tracker *t, struct netns_view *view,
+          const uint64_t *cgroups, size_t n)
+{
+    int error = view->sd ? 0 : ENOTCONN;
+
+    if (!error) {
+        t->view = view;
+        error = sock_diag_dump(view->sd, cgroups, n, handle_socket, t);
+    }
+    if (error) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 5);
+
+        VLOG_WARN_RL(&rl, "cannot read the sockets, trying again (%s)",
+                     ovs_strerror(error));
+        sock_diag_close(view->sd);
+        view->sd = NULL;
+        view->wanted = false;
+    }
+    return error;
+}
+
+/* Dumps the sockets in cgroups of jobs, or all sockets.  The time of the next
+ * dump depends on the duration of this one. */
+static void
+dump_sockets(struct tracker *t, bool all)
+{
+    long long start = time_usec();
+    uint64_t cgroups[SOCK_DIAG_MAX_CGROUPS];
+    size_t n = all ? 0 : cgroups_of_jobs(t, cgroups);
+    long long cost_ms;
+    int error = 0;
+
+    if (n || all) {
+        t->stats.n_dumps++;
+        flow_table_begin(&t->flows);
+        for (size_t i = 0; i < t->views.n; i++) {
+            int view_error = dump_view(t, &t->views.views[i], cgroups, n);
+
+            error = view_error ? view_error : error;
+        }
+        if (!error) {
+            flow_table_end(&t->flows, t->now, on_flow_end, t);
+        } else {
+            t->stats.n_failed_dumps++;
+        }
+    }
+    cost_ms = (time_usec() - start) / 1000;
+    t->next_dump = t->now + MAX(DUMP_GAP_MS, cost_ms * DUMP_SHARE);
+}
+
+/* Looks up the socket with 'key' in each namespace. */
+static int
+find_socket(struct tracker *t, const struct shim_flow_key *key,
+            struct sock_info *info, uint64_t *netnsp)
+{
+    for (size_t i = 0; i < t->views.n; i++) {
+        struct netns_view *view = &t->views.views[i];
+
+        t->stats.n_lookups++;
+        if (view->sd && !sock_diag_find(view->sd, key, info)
+            && info->cgroup) {
+            *netnsp = view->inode;
+            return 0;
+        }
+    }
+    return ENOENT;
+}
+
+int
+tracker_tcp_info(struct tracker *t, const struct shim_flow_key *key,
+                 void *tcp_info, size_t *sizep)
+{
+    for (size_t i = 0; i < t->views.n; i++) {
+        struct sock_diag *sd = t->views.views[i].sd;
+
+        if (sd && !sock_diag_tcp_info(sd, key, tcp_info, sizep)) {
+            return 0;
+        }
+    }
+    return ENOENT;
+}
+
+static void
+look_up_miss(struct tracker *t, const struct shim_flow_key *key,
+             long long since)
+{
+    struct sock_info info;
+    uint64_t netns;
+    long long when;
+
+    if (key->protocol != IPPROTO_TCP) {
+        miss_filter_quiet(&t->misses, key, t->now + MISS_NO_JOB_MS);
+        return;
+    }
+    if (find_socket(t, key, &info, &netns)) {
+        if (t->now - t->last_views >= VIEWS_GAP_MS) {
+            update_namespaces(t);
+        }
+        miss_filter_retry(&t->misses, key, t->now);
+        return;
+    }
+    switch (attribute_socket(t, &info, netns, since, &when)) {
+    case ATTRIBUTION_JOB:
+        miss_filter_resolve(&t->misses, key);
+        break;
+    case ATTRIBUTION_NONE:
+        miss_filter_quiet(&t->misses, key, t->now + MISS_NO_JOB_MS);
+        break;
+    case ATTRIBUTION_RETRY:
+        miss_filter_defer(&t->misses, key, when);
+        break;
+    }
+}
+
+#define PEEK_PROCESSES 4        /* Processes per cgroup whose namespaces are
+                                 * added. */
+
+static void
+on_job_end(struct job *job, void *t_)
+{
+    struct tracker *t = t_;
+
+    VLOG_INFO("%s: job has left this host", job->name);
+    flow_table_forget_job(&t->flows, job, on_flow_end, t);
+    t->class->job_end(job, t->aux);
+}
+
+static void
+see_cgroup(const char *name, uint64_t id, bool below, void *t_)
+{
+    struct tracker *t = t_;
+
+    registry_see(&t->registry, name, id, below, t->now);
+}
+
+/* Scans the cgroup of the job called 'name' and the cgroups below it. */
+static void
+scan_job(struct tracker *t, const char *name)
+{
+    if (t->cgroup_root) {
+        cgroup_see_job(t->cgroup_root, name, see_cgroup, t);
+    }
+}
+
+/* Argument of see_claimed_cgroup(). */
+struct claim_scan {
+    struct registry *registry;
+    const struct claim *claim;
+};
+
+static void
+see_claimed_cgroup(const char *name OVS_UNUSED, uint64_t id,
+                   bool below OVS_UNUSED, void *scan_)
+{
+    const struct claim_scan *scan = scan_;
+
+    registry_see_claimed(scan->registry, scan->claim, id);
+}
+
+/* Returns true if the process, cgroup or namespace of 'claim' still exists. */
+static bool
+claim_holds(const struct claim *claim)
+{
+    struct process process;
+    struct stat s;
+
+    if (claim->what.kind == CLAIMS_PROCESS) {
+        return process_read(claim->what.id, &process)
+               && (!claim->born || claim->born == process.born);
+    }
+    return !claim->path
+           || (!stat(claim->path, &s) && s.st_ino == claim->what.id);
+}
+
+/* Drops the claims of things that no longer exist, and scans the cgroups below
+ * claimed ones. */
+static void
+scan_claims(struct tracker *t)
+{
+    struct claim *claim;
+
+    HMAP_FOR_EACH_SAFE (claim, node, &t->registry.claims) {
+        struct claim_scan scan = { &t->registry, claim };
+
+        if (!claim_holds(claim)) {
+            registry_drop_claim(&t->registry, claim);
+        } else if (claim->what.kind == CLAIMS_CGROUP && claim->path) {
+            cgroup_scan_below(claim->path, see_claimed_cgroup, &scan);
+        }
+    }
+}
+
+/* Scans the tree of jobs and the claimed cgroups. */
+static void
+scan_cgroups(struct tracker *t)
+{
+    int error = 0;
+
+    t->stats.n_scans++;
+    t->last_scan = t->now;
+    registry_begin(&t->registry);
+    if (t->cgroup_root) {
+        error = cgroup_scan(t->cgroup_root, see_cgroup, t);
+    }
+    if (error) {
+        static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 2);
+
+        VLOG_WARN_RL(&rl, "%s: cannot read the cgroups of jobs (%s)",
+                     t->cgroup_root, ovs_strerror(error));
+        return;
+    }
+    scan_claims(t);
+    registry_end(&t->registry, on_job_end, t);
+}
+
+/* Removes jobs that have had no process for TRACKER_EMPTY_MS, and their
+ * cgroups. */
+static void
+remove_empty_jobs(struct tracker *t)
+{
+    struct job *job;
+
+    HMAP_FOR_EACH_SAFE (job, node, &t->registry.jobs) {
+        if (!job->cgroup) {
+            continue;           /* The job exists as long as its claims. */
+        }
+        if (cgroup_is_populated(t->cgroup_root, job->name)) {
+            job->empty_since = 0;
+        } else if (!job->empty_since) {
+            job->empty_since = t->now;
+        } else if (t->now - job->empty_since >= TRACKER_EMPTY_MS
+                   && !cgroup_remove(t->cgroup_root, job->name)
+                   && !job->n_claims) {
+            on_job_end(job, t);
+            registry_remove(&t->registry, job);
+        }
+    }
+}
+
+/* Adds the namespaces of processes in the cgroup 'id'. */
+static void
+add_namespaces_of(struct tracker *t, uint64_t id)
+{
+    pid_t *pids;
+    char *path;
+    size_t n;
+
+    if (cgroup_ids_path(t->ids, id, &path)) {
+        return;
+    }
+    n = processes_of_cgroup(path, &pids);
+    for (size_t i = 0; i < MIN(n, PEEK_PROCESSES); i++) {
+        char ns[64];
+
+        snprintf(ns, sizeof ns, "/proc/%d/ns/net", (int) pids[i]);
+        netns_views_want(&t->views, ns);
+    }
+    free(pids);
+    free(path);
+}
+
+/* Updates the views to the namespaces of job processes and of claims. */
+static void
+update_namespaces(struct tracker *t)
+{
+    const struct registry_cgroup *c;
+    const struct claim *claim;
+
+    t->last_views = t->now;
+    netns_views_begin(&t->views);
+    for (size_t i = 0; i < t->n_netns; i++) {
+        char *path = xasprintf("/run/netns/%s", t->netns[i]);
+
+        netns_views_want(&t->views, path);
+        free(path);
+    }
+    HMAP_FOR_EACH (claim, node, &t->registry.claims) {
+        if (claim->what.kind == CLAIMS_NETNS && claim->path) {
+            netns_views_want(&t->views, claim->path);
+        } else if (claim->what.kind == CLAIMS_PROCESS) {
+            char ns[64];
+
+            snprintf(ns, sizeof ns, "/proc/%"PRIu64"/ns/net", claim->what.id);
+            netns_views_want(&t->views, ns);
+        }
+    }
+    HMAP_FOR_EACH (c, node, &t->registry.cgroups) {
+        add_namespaces_of(t, c->id);
+    }
+    netns_views_end(&t->views);
+}
+
+static void
+scan_all_cgroups(struct tracker *t)
+{
+    t->next_scan = LLONG_MAX;
+    scan_cgroups(t);
+    update_namespaces(t);
+}
+
+#define TICK_MS 1000            /* Time between scans that were not
+                                 * requested. */
+#define SCAN_GAP_MS 100         /* Minimum time between scans. */
 
 static void
 job_begins(struct job *job, void *t_)
@@ -38,7 +467,7 @@ struct tracker *
 tracker_create(const struct tracker_config *config,
                const struct tracker_class *class, void *aux)
 {
-    struct whose_config whose = {
+    struct attribution_config whose = {
         .cgroup_mount = config->cgroup_mount,
         .cgroup_root = config->cgroup_root,
         .ports = config->ports,
@@ -62,14 +491,14 @@ tracker_create(const struct tracker_config *config,
     miss_filter_init(&t->misses);
     netns_views_init(&t->views);
     t->ids = cgroup_ids_open(t->cgroup_mount);
-    t->whose = whose_create(&whose, &t->registry);
+    t->attribution = attribution_create(&whose, &t->registry);
     t->last_scan = t->last_views = LLONG_MIN / 2;
 
-    /* Jobs may be running already. */
+    /* The first run finds running jobs. */
     t->now = time_msec();
     t->next_tick = t->now + TICK_MS;
-    tracker_look_at_cgroups(t);
-    tracker_dump(t, true);
+    scan_all_cgroups(t);
+    dump_sockets(t, true);
     return t;
 }
 
@@ -83,7 +512,7 @@ tracker_destroy(struct tracker *t)
     registry_uninit(&t->registry);
     miss_filter_uninit(&t->misses);
     netns_views_uninit(&t->views);
-    whose_destroy(t->whose);
+    attribution_destroy(t->attribution);
     cgroup_ids_close(t->ids);
     for (size_t i = 0; i < t->n_netns; i++) {
         free(t->netns[i]);
@@ -121,18 +550,18 @@ tracker_run(struct tracker *t)
     t->now = time_msec();
     if (t->now >= t->next_tick) {
         t->next_tick = t->now + TICK_MS;
-        tracker_look_at_cgroups(t);
+        scan_all_cgroups(t);
         if (t->cgroup_root) {
-            tracker_remove_empty_jobs(t);
+            remove_empty_jobs(t);
         }
-    } else if (t->now >= t->hurry_at) {
-        tracker_look_at_cgroups(t);
+    } else if (t->now >= t->next_scan) {
+        scan_all_cgroups(t);
     }
     if (t->now >= t->next_dump) {
-        tracker_dump(t, false);
+        dump_sockets(t, false);
     }
     while (miss_filter_next(&t->misses, t->now, &key, &since)) {
-        tracker_look_at_miss(t, &key, since);
+        look_up_miss(t, &key, since);
     }
 }
 
@@ -146,7 +575,7 @@ tracker_wait(struct tracker *t)
         return;
     }
     poll_timer_wait_until(MIN(MIN(t->next_tick, t->next_dump),
-                              MIN(t->hurry_at, due)));
+                              MIN(t->next_scan, due)));
 }
 
 void
@@ -157,11 +586,11 @@ tracker_miss(struct tracker *t, const struct shim_flow_key *key)
 }
 
 void
-tracker_hurry(struct tracker *t)
+tracker_request_scan(struct tracker *t)
 {
     long long now = time_msec();
 
-    t->hurry_at = MIN(t->hurry_at, MAX(now, t->last_scan + SCAN_GAP_MS));
+    t->next_scan = MIN(t->next_scan, MAX(now, t->last_scan + SCAN_GAP_MS));
 }
 
 struct job *
@@ -171,21 +600,21 @@ tracker_register(struct tracker *t, const char *name)
 
     t->now = time_msec();
     if (!job) {
-        tracker_see_job(t, name);
+        scan_job(t, name);
         job = registry_find(&t->registry, name);
     }
-    tracker_hurry(t);
+    tracker_request_scan(t);
     return job;
 }
 
-/* What is known of sockets may be different now. */
+/* Attributes all sockets again, after a change of the claims. */
 static void
-reconsider(struct tracker *t)
+restart_attribution(struct tracker *t)
 {
-    whose_forget(t->whose);
+    attribution_clear(t->attribution);
     miss_filter_clear(&t->misses);
     t->next_dump = t->now;
-    tracker_hurry(t);
+    tracker_request_scan(t);
 }
 
 char *
@@ -213,13 +642,14 @@ tracker_claim(struct tracker *t, enum claim_source source, const char *name,
     free(claim->path);
     claim->path = path;
     claim->born = what.kind == CLAIMS_PROCESS
-                  && process_look(what.id, &process) ? process.born : 0;
+                  && process_read(what.id, &process) ? process.born : 0;
     job->rung = rung >= 0 ? rung : job->rung;
-    reconsider(t);
+    restart_attribution(t);
     return NULL;
 }
 
-/* Takes back what tracker_claim() noted. */
+/* Removes the claim that tracker_claim() has added.  Returns NULL or a
+ * malloc()'d message. */
 char *
 tracker_unclaim(struct tracker *t, enum claim_source source, const char *name,
                 const char *kind, const char *text)
@@ -237,6 +667,6 @@ tracker_unclaim(struct tracker *t, enum claim_source source, const char *name,
                          claim_source_name(source), kind);
     }
     t->now = time_msec();
-    reconsider(t);
+    restart_attribution(t);
     return NULL;
 }

@@ -3,19 +3,18 @@
 #ifndef TRACKER_H
 #define TRACKER_H 1
 
-/* Follows the jobs of this host and their flows.
+/* Tracks the jobs of this host and their flows.
  *
  *
  * Motivation
  * ==========
  *
- * Which flow is whose has two halves that change at different times: what on
- * this host is a job's (cgroups, namespaces, processes), and which sockets
- * belong to that.  The tracker looks at a single socket when the data plane
- * does not know its flow, and at the cgroups when it is told of something new.
- * Besides it looks at both without being told, so that nothing depends on
- * anybody telling: at the cgroups each second, at the sockets as often as a
- * hundredth of a core allows, twice a second at most.
+ * The flows of a job change for two reasons: cgroups, namespaces and processes
+ * of the job come and go, and so do its sockets.  The tracker looks up a
+ * single socket when the shim reports a miss, and scans the cgroups when a job
+ * is registered or claimed.  It also polls both, so that nothing depends on
+ * such events: the cgroups once a second, the sockets at most twice a second
+ * and with at most one hundredth of a core.
  *
  *
  * Usage
@@ -29,14 +28,14 @@
  *    }
  *
  * The functions of the class are called from tracker_create() and
- * tracker_run(), only with differences.
+ * tracker_run(), for differences only.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * The tracker owns the registry and the flow table; others read them, and
- * write the members of a job that they measure.  Main thread only. */
+ * The tracker owns the registry and the flow table.  Other modules read them,
+ * and write the members of a job that they measure.  Main thread only. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,36 +50,40 @@ struct port_rule;
 struct registry;
 struct tracker;
 
-/* A job without a process for so long goes. */
+/* A job is removed after this time without a process, in ms. */
 #define TRACKER_EMPTY_MS 5000
 
 struct tracker_class {
     void (*job_begin)(struct job *, void *aux);
 
-    /* 'job' is about to go; its flows went before. */
+    /* Called before 'job' is removed, after its flows have ended. */
     void (*job_end)(struct job *, void *aux);
 
-    /* Also when a flow changes hands. */
+    /* Also called when a flow changes its job. */
     void (*flow_begin)(const struct shim_flow_key *, const struct job *,
                        void *aux);
     void (*flow_end)(const struct shim_flow_key *, void *aux);
 };
 
 struct tracker_config {
-    const char *cgroup_mount;   /* Of cgroup v2, NULL if there is none. */
-    const char *cgroup_root;    /* Absolute, NULL if there is no cgroup v2. */
-    char **netns;               /* Of /run/netns, looked at besides our own. */
+    const char *cgroup_mount;   /* Mount of cgroup v2, NULL if there is
+                                 * none. */
+    const char *cgroup_root;    /* Absolute path of the tree of jobs, NULL
+                                 * without cgroup v2. */
+    char **netns;               /* Names in /run/netns, in addition to the
+                                 * agent's namespace. */
     size_t n_netns;
     const struct port_rule *ports;      /* Must outlive the tracker. */
     size_t n_ports;
 };
 
 struct tracker_stats {
-    uint64_t n_dumps;           /* Of sockets, all namespaces count as one. */
-    uint64_t n_looks;           /* At single sockets. */
+    uint64_t n_dumps;           /* Dumps of sockets; all namespaces count as
+                                 * one. */
+    uint64_t n_lookups;         /* Lookups of single sockets. */
     uint64_t n_failed_dumps;
-    uint64_t n_scans;           /* Of the cgroup tree. */
-    uint64_t n_misses;          /* Told by tracker_miss(). */
+    uint64_t n_scans;           /* Scans of the cgroup tree. */
+    uint64_t n_misses;          /* Calls of tracker_miss(). */
 };
 
 struct tracker *tracker_create(const struct tracker_config *,
@@ -90,26 +93,25 @@ void tracker_destroy(struct tracker *);
 void tracker_run(struct tracker *);
 void tracker_wait(struct tracker *);
 
-/* The data plane does not know this flow. */
+/* Reports that the shim does not know the flow. */
 void tracker_miss(struct tracker *, const struct shim_flow_key *);
 
-/* Looks at the cgroups soon; bounded, however often it is
- * called. */
-void tracker_hurry(struct tracker *);
+/* Requests a scan of the cgroups.  The rate of scans is limited. */
+void tracker_request_scan(struct tracker *);
 
-/* Returns the job called 'name', a valid name, NULL if it has no cgroup; looks
- * for that now if it was not known, and at the others soon. */
+/* Returns the job called 'name', a valid name, or NULL if it has no cgroup.
+ * Scans for an unknown job at once, and requests a scan for others. */
 struct job *tracker_register(struct tracker *, const char *name);
 
-/* Notes what 'source' claims for the job called 'name', until it is taken back
- * or what is claimed is gone.  'rung' is -1 if that is not known. */
+/* Adds a claim of 'source' for the job called 'name'.  It ends by
+ * tracker_unclaim() or when the claimed thing no longer exists.  'rung' is -1
+ * if unknown.  Returns NULL or a malloc()'d message. */
 char *tracker_claim(struct tracker *, enum claim_source, const char *name,
                     const char *kind, const char *text, int64_t rung);
 char *tracker_unclaim(struct tracker *, enum claim_source, const char *name,
                       const char *kind, const char *text);
 
-/* What the kernel's struct tcp_info says of a flow, as
- * sock_diag_tcp_info(). */
+/* Reads the kernel's struct tcp_info of a flow, see sock_diag_tcp_info(). */
 int tracker_tcp_info(struct tracker *, const struct shim_flow_key *,
                      void *tcp_info, size_t *sizep);
 

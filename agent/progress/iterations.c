@@ -47,14 +47,14 @@ iterations_destroy(struct iterations *it)
 static void
 take_bin(struct iterations *it, uint64_t sent, uint64_t received)
 {
-    pauses_take(&it->series[SENT], sent);
-    pauses_take(&it->series[RECEIVED], received);
-    pauses_take(&it->series[BOTH], sent + received);
+    pauses_add_bins(&it->series[SENT], sent);
+    pauses_add_bins(&it->series[RECEIVED], received);
+    pauses_add_bins(&it->series[BOTH], sent + received);
     it->next++;
 }
 
 void
-iterations_take(struct iterations *it, uint64_t first,
+iterations_add_bins(struct iterations *it, uint64_t first,
                 const struct shim_bin *bins, size_t n, long long now)
 {
     if (!it->next || first < it->next - MIN(it->next, MAX_MISSING)

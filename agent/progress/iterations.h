@@ -23,7 +23,7 @@
  * =====
  *
  *    it = iterations_create();
- *    iterations_take(it, first, bins, n, time_msec());
+ *    iterations_add_bins(it, first, bins, n, time_msec());
  *    n = iterations_count(it);           // -1: nothing is known.
  *    iterations_destroy(it);
  *
@@ -44,7 +44,7 @@ void iterations_destroy(struct iterations *);
 
 /* Takes bins number 'first' and so on; those that it has are passed over,
  * those that are missing were empty. */
-void iterations_take(struct iterations *, uint64_t first,
+void iterations_add_bins(struct iterations *, uint64_t first,
                      const struct shim_bin *bins, size_t n, long long now);
 
 /* Iterations done since the job began. */

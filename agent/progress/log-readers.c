@@ -33,7 +33,7 @@ struct reader {
     struct hmap_node node;      /* In struct log_readers's 'readers', by
                                  * 'log.job'. */
     long long began;            /* time_msec(). */
-    size_t n_looks;             /* At its environment. */
+    size_t n_lookups;             /* At its environment. */
     struct log_job log;
 };
 
@@ -183,7 +183,7 @@ look_at_environ(struct log_readers *lr, struct reader *r)
     if (!value) {
         return;
     }
-    r->n_looks = ARRAY_SIZE(environ_ms);
+    r->n_lookups = ARRAY_SIZE(environ_ms);
     error = log_spec_parse(LOG_ENVIRON, value, &spec);
     if (error) {
         VLOG_WARN("%s: %s", r->log.job, error);
@@ -198,8 +198,8 @@ look_at_environ(struct log_readers *lr, struct reader *r)
 static long long
 next_environ(const struct log_readers *lr, const struct reader *r)
 {
-    return lr->cgroup_root && r->n_looks < ARRAY_SIZE(environ_ms)
-           ? r->began + environ_ms[r->n_looks] : LLONG_MAX;
+    return lr->cgroup_root && r->n_lookups < ARRAY_SIZE(environ_ms)
+           ? r->began + environ_ms[r->n_lookups] : LLONG_MAX;
 }
 
 static long long
@@ -223,7 +223,7 @@ log_readers_run(struct log_readers *lr)
         }
         n_reads++;
         if (now >= next_environ(lr, r)) {
-            r->n_looks++;
+            r->n_lookups++;
             look_at_environ(lr, r);
         }
         log_job_run(&r->log, now, lr->tell, lr->aux);

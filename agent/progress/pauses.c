@@ -94,7 +94,7 @@ end_pause(struct pauses *p)
 
 /* The next hundredth of a second had 'bytes'. */
 void
-pauses_take(struct pauses *p, uint64_t bytes)
+pauses_add_bins(struct pauses *p, uint64_t bytes)
 {
     if (bytes * NOISE <= p->busy) {
         if (!p->silent++) {

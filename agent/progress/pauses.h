@@ -34,7 +34,7 @@
  *    struct pauses p;
  *
  *    pauses_init(&p);
- *    pauses_take(&p, bytes);             // Each hundredth of a second.
+ *    pauses_add_bins(&p, bytes);             // Each hundredth of a second.
  *    pauses_look(&p);                    // Now and then.
  *    if (p.period > 0) {
  *        n = pauses_count(&p);
@@ -81,7 +81,7 @@ struct pauses {
 };
 
 void pauses_init(struct pauses *);
-void pauses_take(struct pauses *, uint64_t bytes);
+void pauses_add_bins(struct pauses *, uint64_t bytes);
 void pauses_look(struct pauses *);
 
 /* Iterations so far, with a fraction; 0 while nothing is known. */

@@ -99,7 +99,7 @@ sender_job(const struct registry *r, const char *mount, pid_t pid)
         add_cgroups(whats, &n, mount, path);
     }
     for (int i = 0; i < MAX_PARENTS && pid > 1
-                    && process_look(pid, &process); i++) {
+                    && process_read(pid, &process); i++) {
         add(whats, &n, CLAIMS_PROCESS, pid);
         pid = process.parent;
     }
@@ -116,7 +116,7 @@ same_cojob(const char *a, const char *b)
 }
 
 bool
-sender_may_tell(const struct registry *r, const char *mount,
+sender_may_report(const struct registry *r, const char *mount,
                 const struct ucred *sender, const struct job *job)
 {
     const struct job *own;

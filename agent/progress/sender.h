@@ -35,7 +35,7 @@ struct ucred;
 struct job *sender_job(const struct registry *, const char *mount, pid_t pid);
 
 /* Whether 'sender' may say how far 'job' is. */
-bool sender_may_tell(const struct registry *, const char *mount,
+bool sender_may_report(const struct registry *, const char *mount,
                      const struct ucred *sender, const struct job *);
 
 /* Stores the path of cgroup v2, such as "/stagecoach/asha/t0", that 'text',

@@ -17,7 +17,7 @@
 #include "trainer/balance/batch-size-manager.h"
 #include "trainer/data/seeded.h"
 
-#define MAX_WORKERS 32
+#define MAX_JOB_PROCESSES 32
 #define N_CLUSTERS 100
 #define N_ITERATIONS 300
 #define CUT 150
@@ -28,8 +28,8 @@
 struct cluster {
     int n;
     double jitter;
-    double speed[MAX_WORKERS], flat_s[MAX_WORKERS];
-    double overhead_s[MAX_WORKERS];     /* Launch and communication. */
+    double speed[MAX_JOB_PROCESSES], flat_s[MAX_JOB_PROCESSES];
+    double overhead_s[MAX_JOB_PROCESSES];     /* Launch and communication. */
     struct seeded rs;
     struct batch_size_manager *bsm;
     double manager_s;           /* All that the manager took. */
@@ -72,7 +72,7 @@ static double
 iterate(struct cluster *c)
 {
     const uint32_t *sizes = batch_size_manager_next(c->bsm);
-    double seconds[MAX_WORKERS], low = INFINITY, high = 0, began;
+    double seconds[MAX_JOB_PROCESSES], low = INFINITY, high = 0, began;
 
     for (int i = 0; i < c->n; i++) {
         seconds[i] = c->overhead_s[i]
@@ -144,10 +144,10 @@ int
 main(void)
 {
     printf("{\"bench\": \"batch-sizes\", \"figures\": {");
-    for (int n = 4; n <= MAX_WORKERS; n *= 2) {
+    for (int n = 4; n <= MAX_JOB_PROCESSES; n *= 2) {
         print_case(n, 0, ", ");
         print_case(n, 0.02, ", ");
-        print_case(n, 0.05, n < MAX_WORKERS ? ", " : "");
+        print_case(n, 0.05, n < MAX_JOB_PROCESSES ? ", " : "");
     }
     printf("}, \"baseline\": {}}\n");
     return 0;

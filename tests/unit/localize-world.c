@@ -279,7 +279,7 @@ world_open(const struct scene *scene)
             .class = &class, .aux = &world.ranks[i],
         }, &world.stores[i]);
     }
-    while (world.n_workers < MAX_WORKERS
+    while (world.n_workers < MAX_JOB_PROCESSES
            && scene->programs[world.n_workers].ops) {
         const char *op = scene->programs[world.n_workers++].ops;
 

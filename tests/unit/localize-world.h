@@ -24,7 +24,7 @@
 #include "trainer/keys/localize.h"
 
 #define MAX_NODES 3
-#define MAX_WORKERS 3
+#define MAX_JOB_PROCESSES 3
 #define MAX_OPS 16              /* Of a worker. */
 #define MAX_QUEUE 24            /* Messages from one node to another. */
 #define MAX_STATE 4096
@@ -49,7 +49,7 @@ struct scene {
     int homes[N_KEYS];
     bool moves, shared, caches;
     bool unordered;             /* Messages may overtake each other. */
-    struct program programs[MAX_WORKERS];
+    struct program programs[MAX_JOB_PROCESSES];
 };
 
 struct message_to {
@@ -77,7 +77,7 @@ struct world {
     struct localize nodes[MAX_NODES];
     int ranks[MAX_NODES];       /* What the callbacks get. */
     struct queue queues[MAX_NODES][MAX_NODES];
-    struct progress progress[MAX_WORKERS];
+    struct progress progress[MAX_JOB_PROCESSES];
     const char *wrong;          /* First thing that must not be. */
 };
 

@@ -25,7 +25,7 @@
 #include "agent/identify/process.h"
 #include "agent/identify/registry.h"
 #include "agent/identify/port-rule.h"
-#include "agent/identify/whose.h"
+#include "agent/identify/attribution.h"
 #include "util.h"
 
 static const struct claim_what a_cgroup = { CLAIMS_CGROUP, 100 };
@@ -263,17 +263,17 @@ process_is_told_from_its_successor(void **state OVS_UNUSED)
         pause();
         _exit(0);
     }
-    assert_true(process_look(getpid(), &self));
-    assert_true(process_look(pid, &child));
+    assert_true(process_read(getpid(), &self));
+    assert_true(process_read(pid, &child));
     assert_int_equal(child.parent, getpid());
     assert_true(child.born >= self.born && self.born > 0);
     kill(pid, SIGKILL);
 
     /* A zombie works for nobody. */
     waitid(P_PID, pid, NULL, WEXITED | WNOWAIT);
-    assert_false(process_look(pid, &child));
+    assert_false(process_read(pid, &child));
     waitpid(pid, NULL, 0);
-    assert_false(process_look(pid, &child));
+    assert_false(process_read(pid, &child));
 }
 
 /* Environments: strings that each end in a null byte. */

@@ -380,17 +380,17 @@ flow_of_nobody_asks_once_in_a_while(void **state OVS_UNUSED)
     struct shim_flow_key key = make_key(1);
     struct miss_filter mf;
     long long since;
-    int n_looks = 0;
+    int n_lookups = 0;
 
     miss_filter_init(&mf);
     for (long long now = 0; now < 20000; now += 10) {
         miss_filter_report(&mf, &key, now);
         while (miss_filter_next(&mf, now, &key, &since)) {
-            miss_filter_quiet(&mf, &key, now + MISS_NOBODYS_MS);
-            n_looks++;
+            miss_filter_quiet(&mf, &key, now + MISS_NO_JOB_MS);
+            n_lookups++;
         }
     }
-    assert_in_range(n_looks, 3, 5);
+    assert_in_range(n_lookups, 3, 5);
     miss_filter_uninit(&mf);
 }
 
@@ -399,18 +399,18 @@ flow_without_socket_is_retried_ever_less(void **state OVS_UNUSED)
 {
     struct shim_flow_key key = make_key(1);
     struct miss_filter mf;
-    int n_looks = 0, n_early = 0;
+    int n_lookups = 0, n_early = 0;
 
     miss_filter_init(&mf);
     miss_filter_report(&mf, &key, 0);
     for (long long now = 0; now < 10000; now++) {
         int n = look_in_vain(&mf, now);
 
-        n_looks += n;
+        n_lookups += n;
         n_early += now < 50 ? n : 0;
     }
     assert_in_range(n_early, 4, 6);
-    assert_int_equal(n_looks, MISS_MAX_TRIES + 1);
+    assert_int_equal(n_lookups, MISS_MAX_TRIES + 1);
 
     /* Nothing wakes us for it, but it is not forgotten for ever. */
     assert_int_equal(miss_filter_due(&mf), LLONG_MAX);
@@ -457,7 +457,7 @@ static void
 storm_of_new_flows_is_bounded(void **state OVS_UNUSED)
 {
     struct miss_filter mf;
-    int n_looks = 0;
+    int n_lookups = 0;
 
     miss_filter_init(&mf);
     for (int now = 0; now < 10000; now++) {
@@ -466,11 +466,11 @@ storm_of_new_flows_is_bounded(void **state OVS_UNUSED)
 
             miss_filter_report(&mf, &key, now);
         }
-        n_looks += look_in_vain(&mf, now);
+        n_lookups += look_in_vain(&mf, now);
         assert_true(hmap_count(&mf.misses) <= MISS_FILTER_MAX);
     }
-    assert_in_range(n_looks, 10000 * MISS_LOOKS_PER_MS / 2,
-                    10000 * MISS_LOOKS_PER_MS + MISS_LOOKS_MAX);
+    assert_in_range(n_lookups, 10000 * MISS_LOOKUPS_PER_MS / 2,
+                    10000 * MISS_LOOKUPS_PER_MS + MISS_LOOKUPS_MAX);
     miss_filter_uninit(&mf);
 }
 

@@ -14,7 +14,7 @@
 #include "trainer/balance/batch-size-manager.h"
 #include "trainer/data/seeded.h"
 
-#define MAX_WORKERS 16
+#define MAX_JOB_PROCESSES 16
 #define N_CLUSTERS 100
 
 /* A cluster by chance.  A worker's time for x samples is
@@ -22,12 +22,12 @@
 struct cluster {
     int n;
     uint32_t batch;
-    double speed[MAX_WORKERS], launch[MAX_WORKERS];
-    double saturation[MAX_WORKERS], communication[MAX_WORKERS];
+    double speed[MAX_JOB_PROCESSES], launch[MAX_JOB_PROCESSES];
+    double saturation[MAX_JOB_PROCESSES], communication[MAX_JOB_PROCESSES];
     double jitter;
     struct seeded rs;
     struct batch_size_manager *bsm;
-    uint32_t sizes[MAX_WORKERS];
+    uint32_t sizes[MAX_JOB_PROCESSES];
 };
 
 static void

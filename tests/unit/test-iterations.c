@@ -77,7 +77,7 @@ pass(double seconds, double rate, double rate_rx)
         if (now_s >= bin_end - 1e-9) {
             struct shim_bin b = { filled, filled_rx };
 
-            iterations_take(it, bin++, &b, 1, now_s * 1000);
+            iterations_add_bins(it, bin++, &b, 1, now_s * 1000);
             now_s = bin_end;
             filled = filled_rx = 0;
         }
@@ -251,14 +251,14 @@ bins_that_come_twice_or_never_do_no_harm(void **state OVS_UNUSED)
             bins[j].tx = bins[j].rx = j % 50 < 25 ? 40000 : 0;
         }
         /* The last ten again, and what was missed was silence. */
-        iterations_take(it, first, bins, 100, i * 1000);
-        iterations_take(it, first + 90, &bins[90], 10, i * 1000);
+        iterations_add_bins(it, first, bins, 100, i * 1000);
+        iterations_add_bins(it, first + 90, &bins[90], 10, i * 1000);
         first += 100;
     }
-    iterations_take(it, first + 500, bins, 10, 100000);
+    iterations_add_bins(it, first + 500, bins, 10, 100000);
     assert_counted(120, 0.02);
-    iterations_take(it, 3, bins, 100, 101000);  /* Another clock. */
-    iterations_take(it, UINT64_MAX - 200, bins, 100, 102000);
+    iterations_add_bins(it, 3, bins, 100, 101000);  /* Another clock. */
+    iterations_add_bins(it, UINT64_MAX - 200, bins, 100, 102000);
     assert_counted(123, 0.03);
 }
 
@@ -273,7 +273,7 @@ replay(const char *file, double seconds)
     assert_non_null(stream);
     while (fscanf(stream, "%"SCNu32" %"SCNu32, &b.tx, &b.rx) == 2
            && ms < seconds * 1000) {
-        iterations_take(it, bin++, &b, 1, ms);
+        iterations_add_bins(it, bin++, &b, 1, ms);
         ms += 10;
     }
     fclose(stream);

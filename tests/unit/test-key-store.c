@@ -25,7 +25,7 @@
 #include "trainer/data/seeded.h"
 
 #define MAX_NODES 4
-#define MAX_WORKERS 2
+#define MAX_JOB_PROCESSES 2
 #define FAR_US 20000000
 
 /* What each worker of each node does; it asserts by check(). */
@@ -129,8 +129,8 @@ thread_main(void *t_)
 static void
 node_main(const struct world *w, int rank)
 {
-    struct thread threads[MAX_WORKERS];
-    pthread_t ids[MAX_WORKERS];
+    struct thread threads[MAX_JOB_PROCESSES];
+    pthread_t ids[MAX_JOB_PROCESSES];
     struct key_store *store;
 
     dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
@@ -234,7 +234,7 @@ static void
 no_push_is_lost_or_counts_twice(void **state)
 {
     run_everywhere((struct world) {
-        .staleness = 1, .n_workers = MAX_WORKERS, .run = count_up,
+        .staleness = 1, .n_workers = MAX_JOB_PROCESSES, .run = count_up,
     });
 }
 
@@ -320,7 +320,7 @@ staleness_is_bounded(void **state)
         for (int staleness = 0; staleness < 4; staleness += 3) {
             run_world(&(struct world) {
                 .variant = variant, .staleness = staleness, .n_nodes = 3,
-                .n_workers = MAX_WORKERS, .run = watch_clock,
+                .n_workers = MAX_JOB_PROCESSES, .run = watch_clock,
             });
         }
     }
@@ -400,7 +400,7 @@ many_keys_go_in_one_call(void **state)
 {
     for (int variant = KEY_CLASSIC; variant <= KEY_ESSP; variant++) {
         run_world(&(struct world) {
-            .variant = variant, .n_nodes = 3, .n_workers = MAX_WORKERS,
+            .variant = variant, .n_nodes = 3, .n_workers = MAX_JOB_PROCESSES,
             .run = use_all,
         });
     }

@@ -19,7 +19,7 @@
 #include "trainer/schemes/steal.h"
 #include "trainer/schemes/sync.h"
 
-#define MAX_WORKERS 5
+#define MAX_JOB_PROCESSES 5
 #define SHARE 10                /* Samples of a worker. */
 #define ITERATIONS 4
 #define QUEUE 512
@@ -37,12 +37,12 @@ struct world {
     struct sync_spec spec;
     struct sync *sync;
     int n_workers;
-    struct steal steals[MAX_WORKERS];
-    struct queue to_server[MAX_WORKERS], to_worker[MAX_WORKERS];
-    uint64_t iteration[MAX_WORKERS];
-    uint32_t n_computed[MAX_WORKERS];   /* In its iteration. */
-    bool waits[MAX_WORKERS];            /* It has pushed. */
-    uint8_t times[ITERATIONS][MAX_WORKERS * SHARE];
+    struct steal steals[MAX_JOB_PROCESSES];
+    struct queue to_server[MAX_JOB_PROCESSES], to_worker[MAX_JOB_PROCESSES];
+    uint64_t iteration[MAX_JOB_PROCESSES];
+    uint32_t n_computed[MAX_JOB_PROCESSES];   /* In its iteration. */
+    bool waits[MAX_JOB_PROCESSES];            /* It has pushed. */
+    uint8_t times[ITERATIONS][MAX_JOB_PROCESSES * SHARE];
     uint32_t stolen;
     uint64_t random;
 };
@@ -231,7 +231,7 @@ every_sample_is_computed_once_in_any_order(void **state)
         int slow = seed % 2 ? (int) (seed / 2 % 2) : -1;
         uint32_t n_steps = 0;
 
-        world_init(&w, 1 + seed % MAX_WORKERS, seed);
+        world_init(&w, 1 + seed % MAX_JOB_PROCESSES, seed);
         while (!is_over(&w)) {
             if (!step(&w, slow) || ++n_steps > 100000) {
                 fail_msg("seed %d: nobody can go on", (int) seed);

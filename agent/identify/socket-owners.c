@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "agent/identify/held-sockets.h"
+#include "agent/identify/socket-owners.h"
 
 #include <stdlib.h>
 
@@ -10,36 +10,37 @@
 #include "openvswitch/hmap.h"
 #include "util.h"
 
-/* A socket that a process has open. */
+/* A socket and its owner. */
 struct held {
     struct hmap_node node;      /* By 'inode'. */
     uint32_t inode;
     pid_t pid;
-    unsigned int look;          /* That saw it last. */
+    unsigned int look;          /* Number of the inspection that found it
+                                 * last. */
 };
 
-/* A process that was looked at. */
+/* An inspected process. */
 struct mark {
     struct hmap_node node;      /* By 'pid'. */
     pid_t pid;
 };
 
-struct held_sockets {
+struct socket_owners {
     struct hmap sockets;        /* Contains struct held. */
-    unsigned int look;          /* Number of the last look. */
+    unsigned int look;          /* Number of the last inspection. */
 };
 
-struct held_sockets *
-held_sockets_create(void)
+struct socket_owners *
+socket_owners_create(void)
 {
-    struct held_sockets *h = xzalloc(sizeof *h);
+    struct socket_owners *h = xzalloc(sizeof *h);
 
     hmap_init(&h->sockets);
     return h;
 }
 
 void
-held_sockets_clear(struct held_sockets *h)
+socket_owners_clear(struct socket_owners *h)
 {
     struct held *held;
 
@@ -49,24 +50,24 @@ held_sockets_clear(struct held_sockets *h)
 }
 
 void
-held_sockets_destroy(struct held_sockets *h)
+socket_owners_destroy(struct socket_owners *h)
 {
     if (h) {
-        held_sockets_clear(h);
+        socket_owners_clear(h);
         hmap_destroy(&h->sockets);
         free(h);
     }
 }
 
 void
-held_sockets_begin(struct held_sockets *h)
+socket_owners_begin(struct socket_owners *h)
 {
     h->look++;
 }
 
-/* The process that has the socket 'inode' open, 0 if none is known. */
+/* Returns the process that has the socket 'inode' open, 0 if unknown. */
 pid_t
-held_sockets_holder(const struct held_sockets *h, uint32_t inode)
+socket_owners_find(const struct socket_owners *h, uint32_t inode)
 {
     const struct held *held;
 
@@ -78,12 +79,12 @@ held_sockets_holder(const struct held_sockets *h, uint32_t inode)
     return 0;
 }
 
-/* A socket may be open in several processes, which are related; the first one
- * keeps it while it has it. */
+/* A socket may be open in several related processes.  The first one stays its
+ * owner while it has the socket open. */
 void
-held_sockets_see(uint32_t inode, pid_t pid, void *h_)
+socket_owners_add(uint32_t inode, pid_t pid, void *h_)
 {
-    struct held_sockets *h = h_;
+    struct socket_owners *h = h_;
     struct held *held;
 
     HMAP_FOR_EACH_WITH_HASH (held, node, hash_int(inode, 0), &h->sockets) {
@@ -102,10 +103,10 @@ held_sockets_see(uint32_t inode, pid_t pid, void *h_)
     hmap_insert(&h->sockets, &held->node, hash_int(inode, 0));
 }
 
-/* Ends a look at the 'n' processes in 'pids': what it did not see they no
- * longer have open. */
+/* Ends an inspection of the 'n' processes in 'pids': removes their sockets
+ * that it has not found. */
 void
-held_sockets_end(struct held_sockets *h, const pid_t *pids, size_t n)
+socket_owners_end(struct socket_owners *h, const pid_t *pids, size_t n)
 {
     struct hmap looked = HMAP_INITIALIZER(&looked);
     struct mark *marks = xcalloc(MAX(n, 1), sizeof *marks);
