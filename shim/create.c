@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
-#include "wire/shim-connections.h"
+#include "shim/cc/takeover-state.h"
 #include "shim/clock/clock.h"
 #include "shim/control/server.h"
 #include "shim/classify/bursts.h"
@@ -142,7 +142,7 @@ be_taken_over(void *s_, uint32_t step, struct shim_state *state)
 static int
 get_connections(void *s_, void *body, size_t *size)
 {
-    const struct shim_connections nothing = { .law = {
+    const struct takeover_state nothing = { .law = {
         .gamma = SHIM_CONGESTION_DEFAULT, .beta = SHIM_CONGESTION_DEFAULT,
         .floor = SHIM_CONGESTION_DEFAULT,
     } };

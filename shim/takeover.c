@@ -22,7 +22,7 @@
 #include "shim/loop/loop.h"
 #include "shim/shim.h"
 #include "wire/shim-client.h"
-#include "wire/shim-connections.h"
+#include "shim/cc/takeover-state.h"
 
 #define MS UINT64_C(1000000)    /* Nanoseconds. */
 
@@ -239,7 +239,7 @@ send_step(struct takeover *t, uint32_t step, struct shim_state *state)
 static void
 copy_connections(struct shim *s)
 {
-    struct shim_connections head;
+    struct takeover_state head;
     const void *body;
     size_t size;
     int error;
@@ -249,16 +249,16 @@ copy_connections(struct shim *s)
     }
     error = shim_client_transact(s->old->client, SHIM_CONNECTIONS, NULL, 0,
                                  STEP_MS, &body, &size);
-    error = error ? error : connections_check(body, size);
+    error = error ? error : takeover_state_check(body, size);
     if (error) {
         shim_say(s, "takeover: no connections from the old shim (%s), "
                  "existing ones are only paced", strerror(error));
         return;
     }
-    connections_head(body, &head);
+    takeover_state_head(body, &head);
     forward_restore(s->forward, body);
     shim_say(s, "takeover: %"PRIu32" connections and %"PRIu32" remote hosts "
-             "copied from the old shim", head.n_connections, head.n_peers);
+             "copied from the old shim", head.n_connections, head.n_remotes);
 }
 
 char *

@@ -29,7 +29,7 @@ budget_before(const struct cc_budget *b, double behind)
 /* Returns how many bit/s may be granted to all from now on. */
 uint64_t
 cc_budget(struct cc_budget *b, const struct cc_law *law,
-          const struct cc_seen *seen)
+          const struct cc_load *seen)
 {
     double slack_ns = seen->slack * 8 * NS_PER_S / seen->capacity;
     double d = seen->rtt_ns > slack_ns ? seen->rtt_ns : slack_ns;

@@ -80,7 +80,7 @@ struct cc_budget {
 };
 
 /* What was seen of a link since the last step. */
-struct cc_seen {
+struct cc_load {
     uint64_t capacity;          /* Bit/s. */
     uint64_t bytes;             /* That arrived. */
     uint64_t ns;                /* How long that was. */
@@ -96,7 +96,7 @@ struct cc_seen {
 #define CC_LAW_DEFAULT { .gamma = 0.97, .beta = 0.3, .floor = 0.02 }
 
 uint64_t cc_budget(struct cc_budget *, const struct cc_law *,
-                   const struct cc_seen *);
+                   const struct cc_load *);
 void cc_divide(struct cc_share *, size_t n, const struct cc_budget *,
                double floor);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What arrives: who takes part in the downlink, and what each makes of the
- * rate that it has. */
+/* Flows to the host: which of them share the downlink, and how much of its
+ * grant each uses. */
 
 #include "shim/cc/state.h"
 
@@ -10,32 +10,38 @@
 #define MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-#define MIN_WINDOW_NS (2 * MS)  /* In which a flow's rate is measured... */
-#define WINDOW_SEGMENTS 3       /* ...and which could have had so many. */
-#define QUIET_SEGMENTS 2        /* That it could have sent, and has not... */
-#define QUIET_NS MS             /* ...and its shim may have slept meanwhile. */
-#define PUSHED_NS MS            /* Silence after what looked like an end... */
-#define SLOW_NS (5 * MS)        /* ...unless a segment takes longer anyway. */
-#define IDLE_NS (10 * MS)       /* After which it takes no part. */
-#define FORGET_NS NS_PER_S      /* After which it may be a small one again. */
+#define MIN_WINDOW_NS (2 * MS)  /* Shortest window in which a rate is
+                                 * measured... */
+#define WINDOW_SEGMENTS 3       /* ...and segments that the grant would have
+                                 * carried in it. */
+#define QUIET_SEGMENTS 2        /* A flow is quiet if its grant would have
+                                 * carried these segments... */
+#define QUIET_NS MS             /* ...besides a round trip and this time, for
+                                 * the sender's shim may have slept. */
+#define PUSHED_NS MS            /* A flow is quiet this long after the end of a
+                                 * burst... */
+#define SLOW_NS (5 * MS)        /* ...unless a segment takes longer than
+                                 * this. */
+#define IDLE_NS (10 * MS)       /* A quiet flow leaves the downlink. */
+#define FORGET_NS NS_PER_S      /* A flow may be a small one again. */
 
 static void
-join(struct cc *cc, struct cc_flow *flow, uint64_t now)
+join_downlink(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
 
-    /* A flow that begins may want anything. */
+    /* A new flow may need the whole link. */
     cc_rate_restart(&in->rate, now, cc->config.downlink_bps);
     in->active = true;
     in->quiet = false;
     in->could = in->window_could = 0;
     in->step_bytes = in->excess = 0;
     in->position = cc->in.n;
-    in->told_at = 0;
+    in->sent_at = 0;
     cc->in.ids[cc->in.n++] = cc_flows_id(cc->flows, flow);
 }
 
-/* 'flow' takes no part any more. */
+/* Removes 'flow' from the downlink. */
 void
 arrivals_leave(struct cc *cc, struct cc_flow *flow)
 {
@@ -54,8 +60,8 @@ arrivals_leave(struct cc *cc, struct cc_flow *flow)
     }
 }
 
-/* Lets the acknowledgements of 'flow', of 'length' bytes, go as fast as data
- * may come; 0 is any pace. */
+/* Paces the ACKs of 'flow', of 'length' bytes each, so that they trigger data
+ * at the granted rate. */
 static void
 pace_acks(struct cc *cc, struct cc_flow *flow, uint32_t length)
 {
@@ -72,10 +78,9 @@ pace_acks(struct cc *cc, struct cc_flow *flow, uint32_t length)
     }
 }
 
-/* The host sends 'seg', an acknowledgement and nothing else.  Returns the
- * queue where it is to wait, 0 for none: a sender without a shim has a window
- * of three segments each round trip at least, and if that is too much, its
- * round trip has to be longer. */
+/* The host sends 'seg', a pure ACK.  Returns the queue for it, 0 for none: the
+ * smallest window is three segments, and if a sender without a shim would
+ * still be too fast, delayed ACKs make its round trip longer. */
 uint16_t
 arrivals_ack(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
              uint32_t length)
@@ -100,9 +105,9 @@ arrivals_ack(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
     return in->ack_queue;
 }
 
-/* Is it more than a small flow, with 'length' bytes more? */
+/* Counts 'length' bytes, to decide whether the flow is a small one. */
 static void
-judge_size(struct cc_arriving *in, uint32_t length, uint64_t now)
+count_size(struct cc_arriving *in, uint32_t length, uint64_t now)
 {
     if (in->bulk && now - in->last > FORGET_NS) {
         in->bulk = false;
@@ -116,8 +121,8 @@ judge_size(struct cc_arriving *in, uint32_t length, uint64_t now)
     in->bulk |= in->small_bytes > CC_SMALL_BYTES;
 }
 
-/* Does 'seg' look like the end of a burst?  What follows the end of a message
- * at a slow rate may wait in the sender's shim. */
+/* Returns true if 'seg' may be the end of a burst.  At a slow rate that is
+ * not known: the next message may wait in the sender's shim. */
 static bool
 is_end(const struct cc_flow *flow, const struct segment *seg)
 {
@@ -125,7 +130,7 @@ is_end(const struct cc_flow *flow, const struct segment *seg)
             && flow->in.granted / 8.0 * SLOW_NS / NS_PER_S >= flow->mss);
 }
 
-/* Data of 'flow' arrive, 'length' bytes of frame. */
+/* Data of 'flow' have arrived, in a frame of 'length' bytes. */
 void
 arrivals_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
               uint32_t length, uint64_t now)
@@ -135,14 +140,14 @@ arrivals_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
     if (seg->payload > flow->mss) {
         flow->mss = seg->payload;
     }
-    judge_size(in, length, now);
+    count_size(in, length, now);
     in->last = now;
     if (!in->bulk) {
         cc->other_bytes += length;
         return;
     }
     if (!in->active) {
-        join(cc, flow, now);
+        join_downlink(cc, flow, now);
     } else if (in->quiet) {
         in->quiet = false;
         in->window_could = 0;
@@ -159,19 +164,19 @@ arrivals_data(struct cc *cc, struct cc_flow *flow, const struct segment *seg,
     }
 }
 
-/* The sender's shim says that 'flow' has nothing to send.  What is still on
- * its way says otherwise when it comes. */
+/* The sender's shim has reported that 'flow' has nothing to send.  Data in
+ * flight make it active again when they arrive. */
 void
 arrivals_empty(struct cc_flow *flow)
 {
     flow->in.quiet |= flow->in.active;
 }
 
-/* Sees what 'flow' did with its rate in the last 'ns' until 'now'.  At a slow
- * rate a frame takes longer than any fixed time, and silence says nothing
- * before some could have come. */
+/* Measures how 'flow' used its grant in the last 'ns'.  At a slow rate a frame
+ * takes longer than any fixed time, so silence counts only after the grant
+ * would have carried some segments. */
 static void
-judge_use(struct cc *cc, struct cc_flow *flow, uint64_t ns, uint64_t now)
+measure_flow(struct cc *cc, struct cc_flow *flow, uint64_t ns, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
     uint64_t rtt = round_trip(cc, flow);
@@ -189,12 +194,12 @@ judge_use(struct cc *cc, struct cc_flow *flow, uint64_t ns, uint64_t now)
 }
 
 static void
-judge_flows(struct cc *cc, uint64_t ns, uint64_t now)
+measure_flows(struct cc *cc, uint64_t ns, uint64_t now)
 {
     for (uint32_t i = cc->in.n; i-- > 0; ) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
 
-        judge_use(cc, flow, ns, now);
+        measure_flow(cc, flow, ns, now);
         if (flow->in.quiet && now - flow->in.last
             > larger(IDLE_NS, 4 * round_trip(cc, flow))) {
             arrivals_leave(cc, flow);
@@ -202,14 +207,14 @@ judge_flows(struct cc *cc, uint64_t ns, uint64_t now)
     }
 }
 
-/* Divides the downlink if it is time to. */
+/* Divides the downlink every CC_STEP_NS. */
 void
-arrivals_turn(struct cc *cc, uint64_t now)
+arrivals_poll(struct cc *cc, uint64_t now)
 {
     uint64_t ns = now - cc->in.stepped;
 
     if (ns >= CC_STEP_NS) {
-        judge_flows(cc, ns, now);
+        measure_flows(cc, ns, now);
         downlink_divide(cc, ns, now);
         cc->in.stepped = now;
     }

@@ -9,28 +9,29 @@
  * Motivation
  * ==========
  *
- * When eight hosts answer one, the queue is before that one's downlink, and no
- * switch needs to be asked: the receiving shim knows the link, the flows and
- * their ranks.  It divides the link (see allocate.h) and makes it so:
+ * If eight hosts send to one, the queue builds up before that host's downlink.
+ * No switch is needed to avoid it: the receiving shim has the link's capacity,
+ * the flows and their ranks.  It divides the link (see allocate.h) and
+ * enforces the result by the strongest means that it has for a flow:
  *
- *    the peer's shim has shown itself     it is told each flow's rate, and
- *                                         paces; windows bound the rest
- *    it has not, the SYNs were seen       windows in the acknowledgements
- *    neither                              plain TCP
+ *    the remote shim is verified     it gets a grant, a rate, for each flow
+ *                                    and paces it; windows limit the rest
+ *    only the SYNs were seen         windows in the ACKs
+ *    neither                         none: plain TCP
  *
- * As a sender's shim it paces the flows that it was told rates for.  If they
- * are more than its own uplink carries, the uplink's queues divide it as the
- * allocation would: by rank, in equal parts inside a rank, with a floor.
+ * As the sender's shim it paces the flows for which it has grants.  If those
+ * exceed its own uplink, the uplink's queues divide it as the allocation
+ * would: by rank, in equal parts within a rank, with a minimum share.
  *
- * Flows of less than CC_SMALL_BYTES in CC_SMALL_NS, and those of the control
- * ports, are neither paced nor bounded; the latter have the control level and
- * CC_CONTROL_DSCP besides.  Small flows keep their job's, or an application
- * could raise itself by sending little at a time.
+ * Flows of less than CC_SMALL_BYTES in CC_SMALL_NS and flows of the control
+ * ports are neither paced nor limited.  Flows of the control ports also get
+ * the control level and CC_CONTROL_DSCP.  Small flows keep their job's level:
+ * otherwise an application could raise its level by sending little at a time.
  *
- * The core of the network, which no host sees, is guarded by ECN: if both
- * shims have agreed and the two hosts do not use it themselves, the sender's
- * shim marks data as ECN-capable, and the receiver's takes marks out again and
- * lowers the flow's rate by their share, as DCTCP does.
+ * ECN protects the core of the network, whose queues no host can measure.  If
+ * both shims support it and the two hosts do not use ECN themselves, the
+ * sender's shim marks data as ECN-capable, and the receiver's shim clears the
+ * marks and lowers the flow's rate by the share of marked data, as DCTCP does.
  *
  *
  * Usage
@@ -38,11 +39,10 @@
  *
  *    cc = cc_create(&config);
  *    ...from the host: cc_from_host(cc, &frame, &verdict, now)...
- *    ...from the network: if (!cc_from_uplink(cc, &frame, slot, now)) drop...
- *    ...once a turn: cc_turn(cc, now)...
+ *    ...from the uplink: if (!cc_from_uplink(cc, &frame, slot, now)) drop...
+ *    ...in each poll: cc_poll(cc, now)...
  *
- *
- * And when another shim's place is taken, before the first packet:
+ * After a takeover, before the first packet:
  *
  *    cc_restore(cc, body, now);
  *
@@ -50,9 +50,9 @@
  * Ownership and thread-safety
  * ===========================
  *
- * What the config points to stays the caller's.  The forwarding thread, but
+ * What the config points to stays the caller's.  The forwarding thread, except
  * for the functions marked otherwise.  Nothing is allocated after the start
- * and nothing logged. */
+ * and nothing is logged. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,22 +70,23 @@ struct verdict;
 #define CC_SMALL_BYTES 16384u
 #define CC_SMALL_NS 10000000u
 
-/* What cc_save() writes at most: see wire/shim-connections.h. */
-#define CC_HANDOVER_BYTES (512u << 10)
+/* Largest size of takeover-state.h. */
+#define CC_TAKEOVER_BYTES (512u << 10)
 
-/* A frame.  Hooks may move its beginning by HELLO_ROOM to either side. */
+/* A frame, whose start cc_from_host() and cc_from_uplink() may move by
+ * HELLO_BYTES in either direction. */
 struct cc_frame {
     uint8_t *data;
     uint32_t length;
-    uint32_t room;              /* Bytes before 'data'. */
+    uint32_t headroom;          /* Bytes before 'data'. */
 };
 
 struct cc_config {
     const struct job_slots *slots;
     uint64_t downlink_bps;
-    uint64_t seed;              /* Random. */
+    uint64_t seed;              /* Random: of hashes and nonces. */
     uint32_t mtu;
-    uint32_t max_flows;         /* To know at a time, 1 to CC_MAX_FLOWS. */
+    uint32_t max_flows;         /* Size of the table, 1 .. CC_MAX_FLOWS. */
     uint16_t control_ports[CC_MAX_CONTROL_PORTS];       /* 0: none. */
 
     /* The egress: see loop/egress.h. */
@@ -101,21 +102,34 @@ struct cc_config {
     void (*send)(void *aux, const uint8_t *frame, size_t length);
 };
 
+/* Returns NULL if there is not enough memory. */
 struct cc *cc_create(const struct cc_config *);
 void cc_destroy(struct cc *);
 
+/* Handles a frame from the host, classified as the verdict, before it is
+ * tagged and queued. */
 void cc_from_host(struct cc *, struct cc_frame *, struct verdict *,
                   uint64_t now);
+
+/* Handles a frame from the uplink for the job of 'slot'.  Returns false if it
+ * was a message for this shim, which must not reach the host. */
 bool cc_from_uplink(struct cc *, struct cc_frame *, uint16_t slot,
                     uint64_t now);
-void cc_turn(struct cc *, uint64_t now);
 
-/* Any thread, if no other one is at it. */
+/* Divides the links again if it is time to. */
+void cc_poll(struct cc *, uint64_t now);
+
+/* Write and read the state for a takeover, see takeover-state.h.  cc_save()
+ * returns the size of 'body', an aligned buffer of CC_TAKEOVER_BYTES.  The
+ * body for cc_restore() must be valid; what exceeds the tables is ignored.
+ * Any thread, while no other one uses 'cc'. */
 size_t cc_save(struct cc *, void *body);
 void cc_restore(struct cc *, const void *body, uint64_t now);
 
 /* The control thread. */
 void cc_set_law(struct cc *, const struct shim_congestion *);
+
+/* Fills in the counters of congestion control. */
 void cc_stats(const struct cc *, struct shim_stats *);
 
 #endif /* shim/cc/cc.h */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The uplink: flows that were told a rate leave at it.
+/* The uplink: flows that the receiver's shim grants a rate.
  *
- * If they were told more than the uplink carries, its queues divide it: by
- * rank, in equal parts inside a rank, with a floor (see
- * queue/rank-queue.h).  To pace the flows to such parts here as well would
- * only lose what one of them leaves unused until that is noticed.
+ * If the grants exceed the uplink, its queues divide it: by rank, in equal
+ * parts within a rank, with a minimum share (see queue/rank-queue.h).  Pacing
+ * the flows to those parts here too would only lose what one of them leaves
+ * unused until that is noticed.
  *
- * A burst begins before its rate is known here.  Towards a near shim that
- * tells rates, as much of it leaves as makes it more than a small flow there,
- * and the rest waits for the answer, one round trip: what is going to wait
- * would otherwise have its first window among the frames of those who go
- * before it.  Homa's unscheduled bytes are the same (Montazeri et al., SIGCOMM
- * 2018). */
+ * A burst starts before its grant arrives.  If the remote shim is near and
+ * sends grants, the first bytes of the burst leave, just enough to make it
+ * more than a small flow there, and the rest waits a round trip for the grant.
+ * Otherwise the first window of a flow of a late rank would compete with flows
+ * of earlier ranks.  Homa's unscheduled bytes are the same idea (Montazeri et
+ * al., SIGCOMM 2018). */
 
 #include "shim/cc/state.h"
 
@@ -21,55 +21,56 @@
 #define MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-#define PAUSE_NS (30 * MS)      /* Untold and silent for longer, a flow begins
-                                 * anew... */
-#define START_FRAMES 2          /* ...with so many beyond a small flow... */
-#define NEAR_NS (5 * MS)        /* ...if a round trip takes less... */
-#define ANSWER_NS (20 * MS)     /* ...and does not wait longer than that. */
+#define PAUSE_NS (30 * MS)      /* Silence without a grant that ends a
+                                 * burst. */
+#define START_FRAMES 2          /* Frames beyond CC_SMALL_BYTES that leave
+                                 * before the grant. */
+#define NEAR_NS (5 * MS)        /* Longest round trip to wait for a grant. */
+#define ANSWER_NS (20 * MS)     /* Longest wait for a grant. */
 #define KEEP_NS NS_PER_S        /* How long a silent flow keeps its queue. */
-#define EMPTY_NS (MS / 2)       /* Beyond a round trip, and a flow that has
-                                 * sent nothing has nothing. */
-#define MAX_HOLD_NS NS_PER_S    /* No grant holds longer. */
-#define NO_RATE UINT64_MAX      /* Of a queue that starts. */
+#define EMPTY_NS (MS / 2)       /* After a round trip and this time without
+                                 * data, a flow has none to send. */
+#define MAX_HOLD_NS NS_PER_S    /* Longest validity of a grant. */
+#define NO_RATE UINT64_MAX      /* 'paced' of a queue that is starting. */
 
 static void
-pace(struct cc *cc, struct cc_flow *flow, uint64_t bps)
+set_pace(struct cc *cc, struct cc_flow *flow, uint64_t bps)
 {
-    flow->out.starts = false;
+    flow->out.starting = false;
     if (bps != flow->out.paced) {
         flow->out.paced = bps;
         cc->config.flow_rate(cc->config.aux, flow->out.queue, bps);
     }
 }
 
-/* Is an answer to 'flow' worth waiting for? */
+/* Returns true if 'flow' should wait for a grant. */
 static bool
-may_wait(struct cc *cc, struct cc_flow *flow)
+may_await_grant(struct cc *cc, struct cc_flow *flow)
 {
-    return (flow->peer != CC_NOBODY
-            && cc_peers_get(cc->peers, flow->peer)->tells
+    return (flow->remote != CC_NONE
+            && remote_shims_get(cc->remotes, flow->remote)->sends_grants
             && !flow->out.unanswered && round_trip(cc, flow) <= NEAR_NS);
 }
 
-/* Lets 'flow', whose rate is not known, send what it may without. */
+/* Limits 'flow' to the bytes that it may send before a grant. */
 static void
-start(struct cc *cc, struct cc_flow *flow)
+start_burst(struct cc *cc, struct cc_flow *flow)
 {
     struct cc_leaving *out = &flow->out;
 
-    out->started = 0;
-    if (!may_wait(cc, flow)) {
-        pace(cc, flow, 0);
+    out->held_since = 0;
+    if (!may_await_grant(cc, flow)) {
+        set_pace(cc, flow, 0);
         return;
     }
-    out->starts = true;
+    out->starting = true;
     out->paced = NO_RATE;
     cc->config.flow_start(cc->config.aux, out->queue, CC_SMALL_BYTES
                           + START_FRAMES * cc->config.mtu);
 }
 
 static void
-join(struct cc *cc, struct cc_flow *flow, uint64_t now)
+add_queue(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
@@ -79,12 +80,12 @@ join(struct cc *cc, struct cc_flow *flow, uint64_t now)
     }
     out->slot = flow->slot;
     out->position = cc->out.n;
-    out->paced = out->empty = out->said_empty = 0;
+    out->paced = out->empty_since = out->empty_sent_at = 0;
     out->last = now;
     cc->out.ids[cc->out.n++] = cc_flows_id(cc->flows, flow);
 }
 
-/* 'flow' needs no queue of its own any more. */
+/* Removes the queue of 'flow'. */
 void
 departures_leave(struct cc *cc, struct cc_flow *flow)
 {
@@ -97,11 +98,11 @@ departures_leave(struct cc *cc, struct cc_flow *flow)
         cc_flows_get(cc->flows, last)->out.position = out->position;
         cc->config.flow_free(cc->config.aux, out->queue);
         out->queue = 0;
-        out->starts = false;
+        out->starting = false;
     }
 }
 
-/* Lets 'flow' leave at 'bps' until then, as far as that makes sense. */
+/* Paces 'flow' to 'bps' until 'until', both limited to sensible values. */
 void
 departures_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
                 uint64_t until, uint64_t now)
@@ -111,18 +112,18 @@ departures_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
 
     out->granted = bps < 1 ? 1 : bps > SHIM_MAX_RATE ? SHIM_MAX_RATE : bps;
     out->until = until < most ? until : most;
-    out->told_at = now;
-    out->told = true;
+    out->granted_at = now;
+    out->has_grant = true;
     out->unanswered = false;
     if (!out->queue) {
-        join(cc, flow, now);
+        add_queue(cc, flow, now);
     }
     if (out->queue) {
-        pace(cc, flow, out->granted);
+        set_pace(cc, flow, out->granted);
     }
 }
 
-/* The receiver's shim tells the rate of 'flow'. */
+/* A grant for 'flow' has arrived. */
 void
 departures_grant(struct cc *cc, struct cc_flow *flow,
                  const struct grant *grant, uint64_t now)
@@ -131,7 +132,7 @@ departures_grant(struct cc *cc, struct cc_flow *flow,
     departures_hold(cc, flow, grant->bps, now + grant->ms * MS, now);
 }
 
-/* The agent has found out whose flow it is: its queue is that job's. */
+/* Replaces the queue of 'flow', whose job has changed. */
 static void
 change_slot(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
@@ -139,57 +140,57 @@ change_slot(struct cc *cc, struct cc_flow *flow, uint64_t now)
     uint64_t last = out->last;
 
     departures_leave(cc, flow);
-    join(cc, flow, now);
+    add_queue(cc, flow, now);
     if (!out->queue) {
         return;
     }
     out->last = last;
-    if (out->told) {
-        pace(cc, flow, out->granted);
+    if (out->has_grant) {
+        set_pace(cc, flow, out->granted);
     } else {
-        start(cc, flow);
+        start_burst(cc, flow);
     }
 }
 
-/* Nothing that was told of 'flow' holds any more. */
+/* Starts a burst of 'flow' without a grant. */
 static void
-begin(struct cc *cc, struct cc_flow *flow, uint64_t now)
+begin_burst(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
-    out->told = false;
-    out->begun = now;
-    out->begun_bytes = 0;
+    out->has_grant = false;
+    out->burst_at = now;
+    out->burst_bytes = 0;
     if (out->queue) {
-        start(cc, flow);
+        start_burst(cc, flow);
     }
 }
 
-/* Has 'flow' sent what it may, and waits? */
+/* Returns true if 'flow' has sent its first bytes and waits for a grant. */
 static bool
-waits(struct cc *cc, const struct cc_flow *flow)
+is_held(struct cc *cc, const struct cc_flow *flow)
 {
-    return (flow->out.starts
+    return (flow->out.starting
             && cc->config.flow_started(cc->config.aux, flow->out.queue));
 }
 
-/* 'flow', whose rate is not known, sends 'length' bytes.  Slowly, it stays a
- * small one, which nobody tells a rate. */
+/* 'flow' sends 'length' bytes without a grant.  At a low rate it remains a
+ * small flow, which never gets a grant. */
 static void
-send_untold(struct cc *cc, struct cc_flow *flow, uint32_t length,
+send_ungranted(struct cc *cc, struct cc_flow *flow, uint32_t length,
             uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
-    if (now - out->begun > CC_SMALL_NS && !waits(cc, flow)) {
-        begin(cc, flow, now);
+    if (now - out->burst_at > CC_SMALL_NS && !is_held(cc, flow)) {
+        begin_burst(cc, flow, now);
     }
-    out->begun_bytes += length;
-    if (!out->queue && out->begun_bytes > CC_SMALL_BYTES
-        && may_wait(cc, flow)) {
-        join(cc, flow, now);
+    out->burst_bytes += length;
+    if (!out->queue && out->burst_bytes > CC_SMALL_BYTES
+        && may_await_grant(cc, flow)) {
+        add_queue(cc, flow, now);
         if (out->queue) {
-            start(cc, flow);
+            start_burst(cc, flow);
         }
     }
 }
@@ -204,68 +205,71 @@ departures_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
     if (out->queue && out->slot != flow->slot) {
         change_slot(cc, flow, now);
     }
-    if (out->told && now > larger(out->told_at, out->last) + PAUSE_NS) {
-        begin(cc, flow, now);
+    if (out->has_grant
+        && now > larger(out->granted_at, out->last) + PAUSE_NS) {
+        begin_burst(cc, flow, now);
     }
-    if (!out->told) {
-        send_untold(cc, flow, length, now);
+    if (!out->has_grant) {
+        send_ungranted(cc, flow, length, now);
     }
     out->last = now;
-    out->empty = out->said_empty = 0;
+    out->empty_since = out->empty_sent_at = 0;
     return out->queue;
 }
 
-/* Sees how long 'flow' has waited to be told a rate.  Who waits in vain does
- * not do so again before it is told one, and no other flow to that host
- * does. */
+/* Checks how long 'flow' has waited for a grant.  After ANSWER_NS, marks the
+ * flow as unanswered and the remote shim as not sending grants: neither this
+ * flow nor others to that host wait again until a grant arrives. */
 static void
-await(struct cc *cc, struct cc_flow *flow, uint64_t now)
+await_grant(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
 
-    if (!waits(cc, flow)) {
-        out->started = 0;
-    } else if (!out->started) {
-        out->started = now;
-    } else if (now - out->started > ANSWER_NS) {
+    if (!is_held(cc, flow)) {
+        out->held_since = 0;
+    } else if (!out->held_since) {
+        out->held_since = now;
+    } else if (now - out->held_since > ANSWER_NS) {
         out->unanswered = true;
-        cc_peers_get(cc->peers, flow->peer)->tells = false;
-        pace(cc, flow, 0);
+        remote_shims_get(cc->remotes, flow->remote)->sends_grants = false;
+        set_pace(cc, flow, 0);
     }
 }
 
-/* Sees how long 'flow', which is told rates, has had nothing to send.  Returns
- * true if acknowledgements would have brought more by now, and the receiver's
- * shim does not know it. */
+/* Checks how long the queue of 'flow', which has a grant, has been empty.
+ * Returns true if the receiver's shim should be informed: ACKs would have
+ * triggered more data by now. */
 static bool
-see_empty(struct cc *cc, struct cc_flow *flow, uint64_t now)
+is_empty_unreported(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
     uint64_t rtt = round_trip(cc, flow);
 
-    if (!out->told || !cc->config.flow_empty(cc->config.aux, out->queue)) {
-        out->empty = 0;
-    } else if (!out->empty) {
-        out->empty = now;
+    if (!out->has_grant
+        || !cc->config.flow_empty(cc->config.aux, out->queue)) {
+        out->empty_since = 0;
+    } else if (!out->empty_since) {
+        out->empty_since = now;
     }
-    return (out->empty && now - out->empty > rtt + EMPTY_NS
-            && (!out->said_empty || out->told_at > out->said_empty + rtt));
+    return (out->empty_since && now - out->empty_since > rtt + EMPTY_NS
+            && (!out->empty_sent_at
+                || out->granted_at > out->empty_sent_at + rtt));
 }
 
-/* Tells the other shims which flows have nothing to send, once. */
+/* Informs the remote shims, once, which flows have nothing to send. */
 static void
-say_empty(struct cc *cc, uint64_t now)
+send_empty(struct cc *cc, uint64_t now)
 {
     bool any = false;
 
     for (uint32_t i = 0; i < cc->out.n; i++) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
-        struct cc_peer *peer = cc_told_peer(cc, flow);
+        struct remote_shim *rs = cc_verified_remote(cc, flow);
 
-        if (peer && see_empty(cc, flow, now)) {
-            flow->out.said_empty = now;
+        if (rs && is_empty_unreported(cc, flow, now)) {
+            flow->out.empty_sent_at = now;
             any = true;
-            message_add(cc, peer, GRANT_EMPTY, &(struct grant) {
+            message_add(cc, rs, GRANT_EMPTY, &(struct grant) {
                 .sender_port = flow->key.local_port,
                 .receiver_port = flow->key.remote_port,
             });
@@ -273,32 +277,32 @@ say_empty(struct cc *cc, uint64_t now)
     }
     for (uint32_t i = 0; any && i < cc->out.n; i++) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
-        struct cc_peer *peer = cc_told_peer(cc, flow);
+        struct remote_shim *rs = cc_verified_remote(cc, flow);
 
-        if (peer && peer->message.n) {
-            message_send(cc, peer, GRANT_EMPTY);
+        if (rs && rs->message.n) {
+            message_send(cc, rs, GRANT_EMPTY);
         }
     }
 }
 
-/* Lets go of what holds no more, and of the queues of silent flows. */
+/* Ends grants that have expired, and removes the queues of silent flows. */
 void
-departures_turn(struct cc *cc, uint64_t now)
+departures_poll(struct cc *cc, uint64_t now)
 {
     if (now - cc->out.stepped < CC_STEP_NS) {
         return;
     }
     cc->out.stepped = now;
-    say_empty(cc, now);
+    send_empty(cc, now);
     for (uint32_t i = cc->out.n; i-- > 0; ) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->out.ids[i]);
         struct cc_leaving *out = &flow->out;
 
-        if (out->told && now > out->until) {
-            begin(cc, flow, now);
+        if (out->has_grant && now > out->until) {
+            begin_burst(cc, flow, now);
         }
-        await(cc, flow, now);
-        if (now - larger(out->last, out->told_at) > KEEP_NS) {
+        await_grant(cc, flow, now);
+        if (now - larger(out->last, out->granted_at) > KEEP_NS) {
             departures_leave(cc, flow);
         }
     }

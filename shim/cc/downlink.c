@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The downlink: who may send how much to this host. */
+/* The downlink: divides it among the active flows, and sends the grants. */
 
 #include "shim/cc/state.h"
 
@@ -9,25 +9,27 @@
 #define MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-#define TAU_NS 10000u           /* Added to the round trip in a window... */
-#define PACED_TAU_NS (20 * MS)  /* ...if the sender is paced as well: there
-                                 * the excess waits before the network. */
-#define MIN_SEGMENTS 3          /* Less, and acknowledgements are delayed. */
-#define HOLD_MS 100             /* How long a grant holds. */
-#define RENEW_NS (30 * MS)
-#define LATER_NS (10 * MS)      /* Between two messages of changes that matter
-                                 * to the flow, not to the link... */
-#define SOON_NS (1 * MS)        /* ...of small ones that do... */
-#define NOW_NS (MS / 5)         /* ...and of large ones. */
-#define LINK_PARTS 256          /* Of which one matters to the link. */
-#define MIN_RTT (MS / 2)        /* Of the law: sleeping loops need that. */
-#define SLACK_FRAMES 4          /* See struct cc_seen. */
-#define OTHER_NS (20 * MS)     /* Over which other traffic is smoothed. */
+#define TAU_NS 10000u           /* Added to the round trip for the window. */
+#define PACED_TAU_NS (20 * MS)  /* The same if the sender is also paced: then
+                                 * the excess waits in the sender's shim. */
+#define MIN_SEGMENTS 3          /* Smallest window: with a smaller one, the
+                                 * receiver delays its ACKs. */
+#define HOLD_MS 100             /* Validity of a grant. */
+#define RENEW_NS (30 * MS)      /* Time after which a grant is sent again. */
+#define LATER_NS (10 * MS)      /* Minimum time between two grants if the
+                                 * change matters only to the flow... */
+#define SOON_NS (1 * MS)        /* ...if a small one matters to the link... */
+#define NOW_NS (MS / 5)         /* ...and if a large one does. */
+#define LINK_PARTS 256          /* A change of 1/LINK_PARTS of the link matters
+                                 * to the link. */
+#define MIN_RTT (MS / 2)        /* Of the law, since loops sleep. */
+#define SLACK_FRAMES 4          /* See struct cc_load. */
+#define OTHER_NS (20 * MS)      /* Time constant of other traffic. */
 #define ALPHA_GAIN (1.0 / 16)
-#define CORE_LEAST_NS (50 * MS) /* Between two segments, at most: slower ones
-                                 * would run into TCP's time-outs. */
-#define CORE_STEPS 32           /* From nothing to the downlink, at least: a
-                                 * segment a round trip may be all of it. */
+#define CORE_LEAST_NS (50 * MS) /* Longest time between two segments under the
+                                 * core's limit: TCP's timeouts are longer. */
+#define CORE_STEPS 32           /* Round trips in which the core's limit rises
+                                 * from 0 to the downlink, at least. */
 
 static uint64_t
 smaller(uint64_t a, uint64_t b)
@@ -35,12 +37,12 @@ smaller(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Lowers or raises what the core lets through, once a round trip, as DCTCP
- * does its window.  But the round trip that is known has no queue in it: what
- * a long one still holds comes marked for many of them.  While it drains, what
- * arrives is what the core lets through, and half of that is low enough. */
+/* Adapts the core's limit once a round trip, as DCTCP adapts its window.  The
+ * measured round trip contains no queue, so a long queue in the core marks
+ * data for many round trips after the limit was lowered.  The flow's rate
+ * meanwhile is what the core carries, and half of that is low enough. */
 static void
-guard_core(struct cc *cc, struct cc_flow *flow, uint64_t now)
+adapt_core_limit(struct cc *cc, struct cc_flow *flow, uint64_t now)
 {
     struct cc_arriving *in = &flow->in;
     uint64_t rtt = larger(round_trip(cc, flow), MIN_RTT);
@@ -68,9 +70,9 @@ guard_core(struct cc *cc, struct cc_flow *flow, uint64_t now)
     in->round_end = now + rtt;
 }
 
-/* Returns what 'flow' can use.  After what looked like the end of a burst that
- * is nothing: others are told at once, and begin when its last data arrive and
- * not a round trip later. */
+/* Returns the rate that the flow can use.  That is 0 after a segment that may
+ * be the end of a burst: the grants of other flows then arrive when the
+ * burst's last data do, and not a round trip later. */
 static uint64_t
 demand_of(const struct cc *cc, const struct cc_arriving *in)
 {
@@ -79,7 +81,7 @@ demand_of(const struct cc *cc, const struct cc_arriving *in)
                              cc->config.downlink_bps));
 }
 
-/* Judges what came of 'flow' in the last 'ns' by what was granted. */
+/* Compares the data of the last 'ns' with the grant. */
 static void
 count_excess(const struct cc *cc, struct cc_arriving *in, uint64_t ns)
 {
@@ -91,12 +93,12 @@ count_excess(const struct cc *cc, struct cc_arriving *in, uint64_t ns)
 }
 
 static void
-ask_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
+fill_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
           struct cc_share *share)
 {
     struct cc_arriving *in = &flow->in;
 
-    guard_core(cc, flow, now);
+    adapt_core_limit(cc, flow, now);
     *share = (struct cc_share) {
         .demand = demand_of(cc, in),
         .excess = in->excess,
@@ -109,14 +111,16 @@ ask_share(struct cc *cc, struct cc_flow *flow, bool leased, uint64_t now,
 }
 
 static void
-take_share(struct cc *cc, struct cc_flow *flow, const struct cc_share *share)
+apply_share(struct cc *cc, struct cc_flow *flow,
+            const struct cc_share *share)
 {
     struct cc_arriving *in = &flow->in;
-    uint64_t tau = cc_told_peer(cc, flow) ? PACED_TAU_NS : TAU_NS;
+    bool paced = cc_verified_remote(cc, flow) != NULL;
+    uint64_t tau = paced ? PACED_TAU_NS : TAU_NS;
     uint64_t rate = share->rate, window;
 
     if (in->pushed && !in->quiet) {
-        /* It keeps its part: perhaps it goes on. */
+        /* The burst may go on: keep the rate. */
         rate = larger(rate, in->granted);
     }
     if (in->core && rate > in->core) {
@@ -124,7 +128,7 @@ take_share(struct cc *cc, struct cc_flow *flow, const struct cc_share *share)
     }
     in->granted = rate;
     window = (double) rate / 8 * (round_trip(cc, flow) + tau) / NS_PER_S;
-    in->slow = (window < MIN_SEGMENTS * flow->mss && !cc_told_peer(cc, flow)
+    in->slow = (window < MIN_SEGMENTS * flow->mss && !paced
                 && cc_window_known(&flow->window));
     window = larger(window, MIN_SEGMENTS * flow->mss);
     in->window = window < CC_WINDOW_ANY ? window : CC_WINDOW_ANY - 1;
@@ -133,77 +137,76 @@ take_share(struct cc *cc, struct cc_flow *flow, const struct cc_share *share)
 static uint64_t
 change_of(const struct cc_arriving *in)
 {
-    return (in->granted > in->told ? in->granted - in->told
-            : in->told - in->granted);
+    return (in->granted > in->sent ? in->granted - in->sent
+            : in->sent - in->granted);
 }
 
-/* Is the rate of 'flow' worth its bytes in a message that goes anyway? */
+/* Returns true if the grant should be part of a message that is sent
+ * anyway. */
 static bool
-is_worth_telling(const struct cc_arriving *in, uint64_t now)
+is_worth_sending(const struct cc_arriving *in, uint64_t now)
 {
-    return (!in->quiet && (now - in->told_at >= LATER_NS
-                           || change_of(in) > in->told / 16));
+    return (!in->quiet && (now - in->sent_at >= LATER_NS
+                           || change_of(in) > in->sent / 16));
 }
 
-/* Is it time to tell the rate of 'flow' again?  One that is quiet needs none,
- * and is to go on where it was when it has something to send again.  The rates
- * of the many that wait change all the time, by next to nothing of the link,
- * which messages about them would only fill. */
+/* Returns true if the grant must be sent now.  A quiet flow keeps its last
+ * grant for its next data.  The rates of many waiting flows change all the
+ * time by tiny parts of the link: messages about each change would fill it. */
 static bool
-is_news(const struct cc *cc, const struct cc_arriving *in, uint64_t now)
+is_grant_due(const struct cc *cc, const struct cc_arriving *in, uint64_t now)
 {
-    uint64_t change = change_of(in), age = now - in->told_at;
+    uint64_t change = change_of(in), age = now - in->sent_at;
     bool matters = change > cc->config.downlink_bps / LINK_PARTS;
 
     return (!in->quiet
             && (age >= RENEW_NS
-                || (age >= LATER_NS && change > in->told / 4)
-                || (matters && age >= SOON_NS && change > in->told / 16)
-                || (matters && age >= NOW_NS && change > in->told / 4)));
+                || (age >= LATER_NS && change > in->sent / 4)
+                || (matters && age >= SOON_NS && change > in->sent / 16)
+                || (matters && age >= NOW_NS && change > in->sent / 4)));
 }
 
 static void
-add_grant(struct cc *cc, struct cc_peer *peer, struct cc_flow *flow,
+add_grant(struct cc *cc, struct remote_shim *rs, struct cc_flow *flow,
           uint64_t now)
 {
-    message_add(cc, peer, GRANT_RATES, &(struct grant) {
+    message_add(cc, rs, GRANT_RATES, &(struct grant) {
         .sender_port = flow->key.remote_port,
         .receiver_port = flow->key.local_port,
         .ms = HOLD_MS,
         .bps = flow->in.granted,
     });
-    flow->in.told = flow->in.granted;
-    flow->in.told_at = now;
+    flow->in.sent = flow->in.granted;
+    flow->in.sent_at = now;
 }
 
-/* Tells shims their flows' rates, if one of them has changed or was told long
- * ago. */
+/* Sends the grants of each remote shim that has one due. */
 static void
-tell(struct cc *cc, uint64_t now)
+send_grants(struct cc *cc, uint64_t now)
 {
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
-        struct cc_peer *peer = cc_told_peer(cc, flow);
+        struct remote_shim *rs = cc_verified_remote(cc, flow);
 
-        if (peer && is_news(cc, &flow->in, now)) {
-            peer->due = true;
+        if (rs && is_grant_due(cc, &flow->in, now)) {
+            rs->due = true;
         }
     }
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
-        struct cc_peer *peer = cc_told_peer(cc, flow);
+        struct remote_shim *rs = cc_verified_remote(cc, flow);
 
-        if (peer && peer->due && is_worth_telling(&flow->in, now)) {
-            add_grant(cc, peer, flow, now);
+        if (rs && rs->due && is_worth_sending(&flow->in, now)) {
+            add_grant(cc, rs, flow, now);
         }
     }
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
-        struct cc_peer *peer = cc_told_peer(cc, flow);
+        struct remote_shim *rs = cc_verified_remote(cc, flow);
 
-        if (peer && peer->due) {
-            peer->due = false;
-            message_send(cc, peer, GRANT_RATES);
+        if (rs && rs->due) {
+            rs->due = false;
+            message_send(cc, rs, GRANT_RATES);
         }
     }
 }
@@ -218,7 +221,8 @@ smooth_other(struct cc *cc, uint64_t ns)
     cc->other_bytes = 0;
 }
 
-/* Returns 0 if there is a flow that nobody can be told about. */
+/* Returns the longest round trip of the active flows, at least MIN_RTT, or 0
+ * if one of them can be limited neither by its window nor by a grant. */
 static uint64_t
 longest_rtt(struct cc *cc)
 {
@@ -227,7 +231,7 @@ longest_rtt(struct cc *cc)
     for (uint32_t i = 0; i < cc->in.n; i++) {
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
 
-        if (!cc_window_known(&flow->window) && !cc_told_peer(cc, flow)) {
+        if (!cc_window_known(&flow->window) && !cc_verified_remote(cc, flow)) {
             return 0;
         }
         longest = larger(longest, round_trip(cc, flow));
@@ -235,15 +239,15 @@ longest_rtt(struct cc *cc)
     return longest;
 }
 
-/* Divides the downlink among those that share it, whose use of the last 'ns'
- * until 'now' has been judged, and tells them. */
+/* Divides the downlink among the active flows, 'ns' after the last time, and
+ * sends their grants. */
 void
 downlink_divide(struct cc *cc, uint64_t ns, uint64_t now)
 {
     bool leased = job_slots_leased(cc->config.slots, now);
 
     smooth_other(cc, ns);
-    cc_budget(&cc->budget, &cc->law, &(struct cc_seen) {
+    cc_budget(&cc->budget, &cc->law, &(struct cc_load) {
         .capacity = cc->config.downlink_bps,
         .bytes = cc->bytes,
         .ns = ns,
@@ -256,12 +260,12 @@ downlink_divide(struct cc *cc, uint64_t ns, uint64_t now)
         struct cc_flow *flow = cc_flows_get(cc->flows, cc->in.ids[i]);
 
         count_excess(cc, &flow->in, ns);
-        ask_share(cc, flow, leased, now, &cc->shares[i]);
+        fill_share(cc, flow, leased, now, &cc->shares[i]);
     }
     cc_divide(cc->shares, cc->in.n, &cc->budget, cc->law.floor);
     for (uint32_t i = 0; i < cc->in.n; i++) {
-        take_share(cc, cc_flows_get(cc->flows, cc->shares[i].id),
-                   &cc->shares[i]);
+        apply_share(cc, cc_flows_get(cc->flows, cc->shares[i].id),
+                    &cc->shares[i]);
     }
-    tell(cc, now);
+    send_grants(cc, now);
 }

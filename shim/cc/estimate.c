@@ -49,7 +49,7 @@ cc_rate_demand(const struct cc_rate *r, uint64_t granted, uint64_t line)
 
 /* A segment with 'stamp' leaves. */
 void
-cc_echo_ask(struct cc_echo *e, uint32_t stamp, uint64_t now)
+cc_echo_sent(struct cc_echo *e, uint32_t stamp, uint64_t now)
 {
     if (!e->waiting && (!e->asked || (int32_t) (stamp - e->stamp) > 0)) {
         e->stamp = stamp;
@@ -61,7 +61,7 @@ cc_echo_ask(struct cc_echo *e, uint32_t stamp, uint64_t now)
 /* A segment that echoes 'echo' arrives.  Returns how long that took, 0 if it
  * says nothing. */
 uint64_t
-cc_echo_answer(struct cc_echo *e, uint32_t echo, uint64_t now)
+cc_echo_received(struct cc_echo *e, uint32_t echo, uint64_t now)
 {
     if (!e->waiting || (int32_t) (echo - e->stamp) < 0) {
         return 0;

@@ -47,8 +47,8 @@ struct cc_echo {
     bool waiting;               /* For its echo. */
 };
 
-void cc_echo_ask(struct cc_echo *, uint32_t stamp, uint64_t now);
-uint64_t cc_echo_answer(struct cc_echo *, uint32_t echo, uint64_t now);
+void cc_echo_sent(struct cc_echo *, uint32_t stamp, uint64_t now);
+uint64_t cc_echo_received(struct cc_echo *, uint32_t echo, uint64_t now);
 
 struct cc_rtt {
     uint64_t min, older;        /* Shortest of this period and the last. */

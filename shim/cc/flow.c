@@ -28,10 +28,10 @@ static void
 clear(struct cc_flows *f)
 {
     for (uint32_t i = 0; i <= f->mask; i++) {
-        f->buckets[i] = CC_NOBODY;
+        f->buckets[i] = CC_NONE;
     }
     for (uint32_t i = 0; i < f->max; i++) {
-        f->records[i].next = i + 1 < f->max ? i + 1 : CC_NOBODY;
+        f->records[i].next = i + 1 < f->max ? i + 1 : CC_NONE;
     }
 }
 
@@ -89,7 +89,7 @@ cc_flows_find(const struct cc_flows *f, const struct shim_flow_key *key)
 {
     uint32_t id = *bucket_of(f, key);
 
-    while (id != CC_NOBODY) {
+    while (id != CC_NONE) {
         if (!memcmp(&f->records[id].key, key, sizeof *key)) {
             return &f->records[id];
         }
@@ -107,14 +107,14 @@ cc_flows_add(struct cc_flows *f, const struct shim_flow_key *key,
     uint32_t *bucket = bucket_of(f, key), id = f->free;
     struct cc_flow *flow = &f->records[id];
 
-    if (id == CC_NOBODY) {
+    if (id == CC_NONE) {
         return NULL;
     }
     f->free = flow->next;
     *flow = (struct cc_flow) {
         .key = *key,
         .next = *bucket,
-        .peer = CC_NOBODY,
+        .remote = CC_NONE,
         .used = true,
         .last = now,
         .in = { .window = CC_WINDOW_ANY },

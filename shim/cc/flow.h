@@ -3,20 +3,20 @@
 #ifndef SHIM_CC_FLOW_H
 #define SHIM_CC_FLOW_H 1
 
-/* The TCP connections that congestion control knows.
+/* Table of the TCP connections that congestion control manages.
  *
  *
  * Motivation
  * ==========
  *
- * What arrives of a connection takes part in the downlink, what leaves of it
- * in the uplink, and acknowledgements of the one travel with the other, so
- * both directions are one record.
+ * Data to the host share the downlink, data from it share the uplink, and the
+ * ACKs of one direction travel with the data of the other, so both directions
+ * are one record.
  *
- * The table is bounded.  When it is full, or a connection was there before the
- * shim, nothing worse happens than that it is plain TCP.  A record goes some
- * time after the connection ended or fell silent; one whose windows are
- * translated stays long, since without it the peer misreads them.
+ * The table is bounded.  A connection that does not fit, or that is older than
+ * the shim, is plain TCP.  A record is removed some time after its connection
+ * has ended or become idle; one whose windows are translated is kept for
+ * hours, since without it the remote end would misread them.
  *
  *
  * Usage
@@ -26,7 +26,7 @@
  *    flow = flow ? flow : cc_flows_add(flows, &key, now);    (may be null)
  *    ...
  *    while ((flow = cc_flows_sweep(flows, now))) {
- *        ...let go of what it holds...
+ *        ...release its queues...
  *        cc_flows_remove(flows, flow);
  *    }
  *
@@ -34,7 +34,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The table owns its records; they do not move.  One thread.  Nothing is
+ * The table owns its records, which do not move.  One thread.  Nothing is
  * allocated after the start. */
 
 #include <stdbool.h>
@@ -44,79 +44,92 @@
 #include "shim/cc/window.h"
 #include "wire/shim-protocol.h"
 
-#define CC_NOBODY UINT32_MAX
+#define CC_NONE UINT32_MAX      /* No index. */
 
-/* What arrives from the network. */
+/* Data from the uplink to the host.  Times are nanoseconds, rates bit/s, both
+ * 0 before the first. */
 struct cc_arriving {
-    struct cc_rate rate;
-    uint64_t last;              /* When data came. */
-    uint64_t small_since;       /* The period in which it may yet be... */
-    uint32_t small_bytes;       /* ...a small flow. */
-    bool bulk;                  /* It is not: it has windows and rates. */
-    bool active;                /* Among those that share the downlink... */
-    bool quiet;                 /* ...but has sent nothing although it
-                                 * could. */
-    bool pushed;                /* The last segment looked like an end. */
-    double could;               /* Bytes that its rates since data came last
-                                 * would have carried... */
-    double window_could;        /* ...and since 'rate' has its window. */
-    uint64_t step_bytes;        /* Since the downlink was divided... */
-    double excess;              /* ...and ever, beyond what was granted. */
-    uint32_t position;          /* If active, in the list of them. */
-    uint32_t window;            /* Bytes, CC_WINDOW_ANY if not bounded. */
-    uint64_t granted;           /* Bit/s. */
-    uint64_t told, told_at;     /* What the sender's shim knows, and since
-                                 * when. */
+    struct cc_rate rate;        /* Measured. */
+    uint64_t last;              /* Time of the last data. */
+    uint64_t small_since;       /* Start of the current CC_SMALL_NS... */
+    uint32_t small_bytes;       /* ...and the bytes that arrived in it. */
+    bool bulk;                  /* Not a small flow: it is limited. */
+    bool active;                /* In the list of flows that share the
+                                 * downlink. */
+    bool quiet;                 /* Active, but has nothing to send now. */
+    bool pushed;                /* The last segment may be the end of a
+                                 * burst. */
+    double could;               /* Bytes that its granted rate would have
+                                 * carried since the last data... */
+    double window_could;        /* ...and since the window of 'rate'
+                                 * opened. */
+    uint64_t step_bytes;        /* Arrived since the last division. */
+    double excess;              /* Bytes of the phantom queue that arrived
+                                 * beyond its grants. */
+    uint32_t position;          /* Index in the list of active flows. */
+    uint32_t window;            /* Limit of the bytes in flight,
+                                 * CC_WINDOW_ANY: none. */
+    uint64_t granted;           /* Rate of the last division. */
+    uint64_t sent, sent_at;     /* Rate in the last grant that was sent to the
+                                 * sender's shim, and its time. */
 
-    /* Acknowledgements, if the smallest window is too much. */
-    bool slow;                  /* It is. */
-    uint16_t ack_queue;         /* Where they wait, 0: nowhere. */
-    uint64_t ack_bps;           /* Of that queue. */
-    uint32_t last_ack;
-    uint32_t per_ack;           /* Bytes that one acknowledges, smoothed. */
+    /* Paced ACKs, if the smallest window is too large. */
+    bool slow;                  /* The ACKs must be paced. */
+    uint16_t ack_queue;         /* Queue for the ACKs, 0: none. */
+    uint64_t ack_bps;           /* Rate of that queue. */
+    uint32_t last_ack;          /* Acknowledgment number of the last ACK. */
+    uint32_t per_ack;           /* Bytes that an ACK acknowledges, smoothed. */
 
-    /* Of this round trip: the core's marks. */
-    uint64_t round_end;
-    uint32_t round_bytes, round_marked;
+    /* ECN marks by the network's core. */
+    uint64_t round_end;         /* End of the current round trip. */
+    uint32_t round_bytes, round_marked; /* Bytes that arrived in it. */
     double alpha;               /* Share of marked bytes, smoothed. */
-    uint64_t core;              /* Bit/s that the core lets through, 0 for
-                                 * any. */
+    uint64_t core;              /* Limit that follows from them, 0: none. */
 };
 
-/* What leaves towards it. */
+/* Data from the host to the uplink. */
 struct cc_leaving {
-    uint64_t last;              /* When data left. */
-    uint64_t granted;           /* Bit/s, by the receiver's shim... */
-    uint64_t told_at, until;    /* ...since then, and for so long. */
-    bool told;                  /* In this burst... */
-    bool starts;                /* ...or it has sent what it may before... */
-    bool unanswered;            /* ...once in vain. */
-    uint64_t begun;             /* Since when it has sent, untold... */
-    uint32_t begun_bytes;       /* ...so much. */
-    uint64_t empty;             /* Since when its queue is, 0: it is not. */
-    uint64_t said_empty;        /* When the receiver's shim was told so, 0:
-                                 * never. */
-    uint64_t started;           /* Since when it waits, 0: it does not. */
-    uint64_t paced;             /* Bit/s of the queue, 0 for any. */
-    uint16_t queue;             /* Of its own, 0 if none... */
-    uint16_t slot;              /* ...as a flow of that job. */
-    uint32_t position;          /* If it has a queue, in the list of them. */
+    uint64_t last;              /* Time of the last data. */
+    uint64_t granted;           /* Rate granted by the receiver's shim. */
+    uint64_t granted_at;        /* Time of the last grant. */
+    uint64_t until;             /* When that grant ends. */
+    bool has_grant;             /* For the current burst. */
+    bool starting;              /* Its queue sends a limited number of bytes
+                                 * until a grant arrives. */
+    bool unanswered;            /* No grant arrived in time: do not wait
+                                 * again. */
+    uint64_t burst_at;          /* Start of the burst without a grant... */
+    uint32_t burst_bytes;       /* ...and its bytes so far. */
+    uint64_t empty_since;       /* Time since which its queue is empty, 0: it
+                                 * is not. */
+    uint64_t empty_sent_at;     /* When the receiver's shim was informed of
+                                 * that, 0: never. */
+    uint64_t held_since;        /* Time since which it waits for a grant, 0:
+                                 * it does not. */
+    uint64_t paced;             /* Rate of its queue, 0: no limit. */
+    uint16_t queue;             /* Queue for this flow alone, 0: none. */
+    uint16_t slot;              /* Job of that queue. */
+    uint32_t position;          /* Index in the list of flows with a queue. */
 };
 
 struct cc_flow {
     struct shim_flow_key key;
-    uint32_t next;              /* In its bucket, or free; CC_NOBODY. */
-    uint32_t peer;              /* CC_NOBODY if not known. */
-    bool used, ended;
-    bool has_ecn;               /* The two hosts use it themselves. */
-    bool said_hello;            /* On a SYN: the next one goes without. */
-    uint16_t slot;
-    uint16_t mss;               /* Of what arrives. */
-    uint64_t last;              /* When there was a packet. */
-    uint64_t syn_at;            /* When the host sent its SYN, 0 if not. */
-    uint32_t syn_seq;           /* Of the host's last SYN. */
+    uint32_t next;              /* Next record in the bucket or in the free
+                                 * list, CC_NONE: last. */
+    uint32_t remote;            /* Id of the remote shim, CC_NONE: not
+                                 * known. */
+    bool used;                  /* The record holds a connection. */
+    bool ended;                 /* A FIN or RST was seen. */
+    bool has_ecn;               /* The two hosts use ECN themselves. */
+    bool hello_sent;            /* On a SYN: a repeated one gets none. */
+    uint16_t slot;              /* Job, 0: none. */
+    uint16_t mss;               /* Longest segment to the host, bytes. */
+    uint64_t last;              /* Time of the last packet. */
+    uint64_t syn_at;            /* Time of the host's SYN, 0: no reply is
+                                 * expected. */
+    uint32_t syn_seq;           /* Sequence number of the host's last SYN. */
     struct cc_window window;
-    struct cc_rtt rtt;          /* If it has no peer. */
+    struct cc_rtt rtt;          /* Used without a remote shim's record. */
     struct cc_echo echo;
     struct cc_arriving in;
     struct cc_leaving out;
@@ -129,12 +142,18 @@ void cc_flows_destroy(struct cc_flows *);
 
 struct cc_flow *cc_flows_find(const struct cc_flows *,
                               const struct shim_flow_key *);
+
+/* Adds a flow that is not in the table.  Returns NULL if the table is full. */
 struct cc_flow *cc_flows_add(struct cc_flows *, const struct shim_flow_key *,
                              uint64_t now);
 void cc_flows_remove(struct cc_flows *, struct cc_flow *);
+
+/* Checks the next few records.  Returns one that has expired, or NULL. */
 struct cc_flow *cc_flows_sweep(struct cc_flows *, uint64_t now);
 struct cc_flow *cc_flows_get(const struct cc_flows *, uint32_t id);
 uint32_t cc_flows_id(const struct cc_flows *, const struct cc_flow *);
+
+/* Any thread. */
 uint32_t cc_flows_count(const struct cc_flows *);
 
 #endif /* shim/cc/flow.h */

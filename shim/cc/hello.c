@@ -5,6 +5,11 @@
 #include <string.h>
 
 #include "shim/cc/segment.h"
+#include "shim/cc/state.h"
+
+#define MS UINT64_C(1000000)
+#define HELLO_GAP_NS (100 * MS) /* Between two hellos on ACKs to a host. */
+#define MAX_HELLOS 5            /* On ACKs, without a reply. */
 
 enum {
     KIND = 253,
@@ -23,11 +28,10 @@ hello_is(const uint8_t *option, uint8_t size)
             && get_be16(option + 2) == EXPERIMENT);
 }
 
-/* Has the header of 'seg' room for the option? */
 bool
 hello_fits(const struct segment *seg)
 {
-    return seg->header + HELLO_ROOM <= MAX_HEADER;
+    return seg->header + HELLO_BYTES <= MAX_HEADER;
 }
 
 void
@@ -38,8 +42,8 @@ hello_read(const uint8_t *option, struct hello *hello)
     hello->nonce = get_be32(option + 6);
 }
 
-/* Adds 'change' bytes to the lengths that IP and TCP say, whose checksums
- * follow. */
+/* Adds 'change' to the lengths of the IP packet and of the TCP header, and
+ * updates the checksums. */
 static void
 change_lengths(uint8_t *frame, struct segment *seg, int change)
 {
@@ -53,20 +57,20 @@ change_lengths(uint8_t *frame, struct segment *seg, int change)
     }
     put_be16(length, new);
 
-    /* The pseudo header has the length as well. */
+    /* The pseudo header contains the length. */
     put_be16(sum, checksum_change(get_be16(sum), old, new));
     segment_set_16(frame, seg, seg->l4 + 12,
                    get_be16(tcp + 12) + (change / 4) * 0x1000);
     seg->header += change;
 }
 
-/* Counts the words at 'at' in the TCP checksum, or, unless 'add', no more. */
+/* Adds the option's words at 'at' to the TCP checksum, or removes them. */
 static void
 count_words(uint8_t *frame, const struct segment *seg, uint16_t at, bool add)
 {
     uint8_t *sum = frame + seg->l4 + CHECKSUM_AT;
 
-    for (int i = 0; i < HELLO_ROOM; i += 2) {
+    for (int i = 0; i < HELLO_BYTES; i += 2) {
         uint16_t word = get_be16(frame + at + i);
 
         put_be16(sum, checksum_change(get_be16(sum), add ? 0 : word,
@@ -74,16 +78,14 @@ count_words(uint8_t *frame, const struct segment *seg, uint16_t at, bool add)
     }
 }
 
-/* Adds the option, for which there must be HELLO_ROOM before 'frame'.  Returns
- * where the frame begins now, that many bytes longer. */
 uint8_t *
 hello_insert(uint8_t *frame, struct segment *seg, const struct hello *hello)
 {
     uint16_t at = seg->l4 + TCP_SIZE;
     uint8_t *p;
 
-    memmove(frame - HELLO_ROOM, frame, at);
-    frame -= HELLO_ROOM;
+    memmove(frame - HELLO_BYTES, frame, at);
+    frame -= HELLO_BYTES;
     p = frame + at;
     p[0] = p[1] = NOP;
     p[2] = KIND;
@@ -93,12 +95,10 @@ hello_insert(uint8_t *frame, struct segment *seg, const struct hello *hello)
     p[7] = hello->flags;
     put_be32(p + 8, hello->nonce);
     count_words(frame, seg, at, true);
-    change_lengths(frame, seg, HELLO_ROOM);
+    change_lengths(frame, seg, HELLO_BYTES);
     return frame;
 }
 
-/* Takes the option out if it stands where hello_insert() puts it, otherwise
- * makes NOPs of it.  Returns where the frame begins now. */
 uint8_t *
 hello_remove(uint8_t *frame, struct segment *seg,
              const struct segment_options *o)
@@ -112,7 +112,67 @@ hello_remove(uint8_t *frame, struct segment *seg,
         return frame;
     }
     count_words(frame, seg, at, false);
-    change_lengths(frame, seg, -HELLO_ROOM);
-    memmove(frame + HELLO_ROOM, frame, at);
-    return frame + HELLO_ROOM;
+    change_lengths(frame, seg, -HELLO_BYTES);
+    memmove(frame + HELLO_BYTES, frame, at);
+    return frame + HELLO_BYTES;
+}
+
+static void
+insert_hello(struct cc_frame *frame, struct segment *seg,
+             const struct remote_shim *rs)
+{
+    struct hello hello = {
+        .version = HELLO_VERSION,
+        .flags = HELLO_ECN,
+        .nonce = rs->own_nonce,
+    };
+
+    frame->data = hello_insert(frame->data, seg, &hello);
+    frame->length += HELLO_BYTES;
+    frame->headroom -= HELLO_BYTES;
+}
+
+void
+hello_send(struct cc_frame *frame, struct segment *seg,
+             struct cc_flow *flow, struct remote_shim *rs, uint64_t now)
+{
+    bool is_syn = seg->flags & SEGMENT_SYN;
+
+    if (frame->headroom < HELLO_BYTES || !hello_fits(seg)) {
+        return;
+    }
+    if (is_syn) {
+        if (!flow->hello_sent
+            && (!(seg->flags & SEGMENT_ACK) || rs->verified)) {
+            flow->hello_sent = true;
+            insert_hello(frame, seg, rs);
+        }
+        return;
+    }
+    if (!rs->verified && !seg->payload && flow->in.bulk
+        && rs->n_hellos < MAX_HELLOS && now - rs->hello_at > HELLO_GAP_NS) {
+        rs->n_hellos++;
+        rs->hello_at = now;
+        insert_hello(frame, seg, rs);
+    }
+}
+
+void
+hello_receive(struct cc *cc, struct cc_frame *frame, struct segment *seg,
+              const struct segment_options *o, struct remote_shim *rs)
+{
+    uint8_t *data = frame->data;
+    struct hello hello;
+
+    hello_read(data + o->hello_at, &hello);
+    frame->data = hello_remove(data, seg, o);
+    frame->length -= frame->data - data;
+    frame->headroom += frame->data - data;
+    if (!rs || hello.version != HELLO_VERSION) {
+        return;
+    }
+    remote_shim_verify(rs, hello.flags, hello.nonce);
+    if (!(seg->flags & SEGMENT_SYN) && rs->l2_size) {
+        message_send(cc, rs, GRANT_HELLO);
+    }
 }

@@ -3,25 +3,25 @@
 #ifndef SHIM_CC_HELLO_H
 #define SHIM_CC_HELLO_H 1
 
-/* How two shims find out about each other: a TCP option.
+/* The hello: a TCP option by which two shims detect each other.
  *
  *
  * Motivation
  * ==========
  *
- * A shim may tell another one rates, but a host without a shim must never see
- * such a message.  So a shim adds an option to segments that carry no data
- * (SYN, SYN with ACK, and some acknowledgements of connections that were there
- * before it), and the shim at the other end takes it out again.  An operating
- * system ignores an option that it does not know, and no packets are added.
+ * A host without a shim must never receive a message for a shim.  So a shim
+ * adds an option to segments without data (SYN, SYN-ACK, and some ACKs of
+ * connections that are older than the shim), and the shim at the other end
+ * removes it.  An operating system ignores unknown options, and no packets are
+ * added.
  *
- * The option is of the experimental kind 253 with an experiment's number (RFC
- * 6994), and comes first in the header, after two NOPs that align it:
+ * The option has the experimental kind 253 and an experiment id (RFC 6994).
+ * It is the first option, after two NOPs for alignment:
  *
  *    1 1 253 10 ExID(2) version(1) flags(1) nonce(4)
  *
- * The nonce is what the sender of the option wants to see in messages to it:
- * who has never seen its traffic cannot guess it.
+ * The nonce is what the option's sender expects in messages to it.  A host
+ * that has never received its traffic cannot guess it.
  *
  *
  * Usage
@@ -39,7 +39,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Pure functions over the caller's memory. */
+ * Pure functions over the caller's memory.  state.h declares the functions
+ * that decide when to send a hello and what follows from one. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,11 +49,11 @@
 struct segment;
 struct segment_options;
 
-#define HELLO_ROOM 12           /* Bytes, with the NOPs. */
+#define HELLO_BYTES 12          /* Of the option with the NOPs. */
 #define HELLO_VERSION 1
 
 enum hello_flags {
-    HELLO_ECN = 1,              /* Counts and takes out CE marks. */
+    HELLO_ECN = 1,              /* The shim counts and clears CE marks. */
 };
 
 struct hello {
@@ -62,9 +63,17 @@ struct hello {
 };
 
 bool hello_is(const uint8_t *option, uint8_t size);
+
+/* Returns true if the TCP header has space for the option. */
 bool hello_fits(const struct segment *);
 void hello_read(const uint8_t *option, struct hello *);
+
+/* Adds the option.  Needs HELLO_BYTES before 'frame', and returns the new
+ * start of the frame, which is that much longer. */
 uint8_t *hello_insert(uint8_t *frame, struct segment *, const struct hello *);
+
+/* Removes the option if it is where hello_insert() puts it, otherwise
+ * overwrites it with NOPs.  Returns the new start of the frame. */
 uint8_t *hello_remove(uint8_t *frame, struct segment *,
                       const struct segment_options *);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Datagrams to and from other shims: frames around grant.h's messages. */
+#include "shim/cc/messages.h"
 
 #include <netinet/in.h>
 #include <string.h>
 
+#include "shim/cc/segment.h"
 #include "shim/cc/state.h"
-
-#include "shim/clock/counter.h"
 #include "shim/classify/parse.h"
+#include "shim/clock/counter.h"
 
 enum {
     IPV4_SIZE = 20,
@@ -17,11 +17,61 @@ enum {
     TTL = 64,
 };
 
+static const char magic[4] = { 'S', 'G', 'C', 'C' };
+
+size_t
+grant_message_write(const struct grant_message *m, uint8_t *p)
+{
+    memcpy(p, magic, sizeof magic);
+    p[4] = GRANT_VERSION;
+    p[5] = m->type;
+    p[6] = m->flags;
+    p[7] = m->n;
+    put_be32(p + 8, m->to);
+    put_be32(p + 12, m->from);
+    p += GRANT_HEADER;
+    for (int i = 0; i < m->n; i++, p += GRANT_SIZE) {
+        const struct grant *g = &m->grants[i];
+
+        memcpy(p, &g->sender_port, 2);
+        memcpy(p + 2, &g->receiver_port, 2);
+        put_be32(p + 4, g->ms);
+        put_be32(p + 8, g->bps >> 32);
+        put_be32(p + 12, g->bps);
+    }
+    return GRANT_HEADER + m->n * GRANT_SIZE;
+}
+
+bool
+grant_message_read(const uint8_t *p, size_t size, struct grant_message *m)
+{
+    if (size < GRANT_HEADER || memcmp(p, magic, sizeof magic)
+        || p[4] != GRANT_VERSION || p[7] > GRANT_MAX
+        || size < GRANT_HEADER + (size_t) p[7] * GRANT_SIZE) {
+        return false;
+    }
+    m->type = p[5];
+    m->flags = p[6];
+    m->n = p[7];
+    m->to = get_be32(p + 8);
+    m->from = get_be32(p + 12);
+    p += GRANT_HEADER;
+    for (int i = 0; i < m->n; i++, p += GRANT_SIZE) {
+        struct grant *g = &m->grants[i];
+
+        memcpy(&g->sender_port, p, 2);
+        memcpy(&g->receiver_port, p + 2, 2);
+        g->ms = get_be32(p + 4);
+        g->bps = (uint64_t) get_be32(p + 8) << 32 | get_be32(p + 12);
+    }
+    return true;
+}
+
 /* Writes an IP header for 'payload' bytes of UDP and returns its size. */
 static size_t
-put_ip(const struct cc_peer *peer, uint8_t *ip, size_t payload)
+put_ip(const struct remote_shim *rs, uint8_t *ip, size_t payload)
 {
-    if (peer->family == 4) {
+    if (rs->family == 4) {
         memset(ip, 0, IPV4_SIZE);
         ip[0] = 0x45;
         ip[1] = CC_CONTROL_DSCP << 2;
@@ -29,8 +79,8 @@ put_ip(const struct cc_peer *peer, uint8_t *ip, size_t payload)
         put_be16(ip + 6, 0x4000);
         ip[8] = TTL;
         ip[9] = IPPROTO_UDP;
-        memcpy(ip + 12, peer->local, 4);
-        memcpy(ip + 16, peer->remote, 4);
+        memcpy(ip + 12, rs->local, 4);
+        memcpy(ip + 16, rs->remote, 4);
         put_be16(ip + 10, checksum_of(ip, IPV4_SIZE, 0));
         return IPV4_SIZE;
     }
@@ -40,19 +90,19 @@ put_ip(const struct cc_peer *peer, uint8_t *ip, size_t payload)
     put_be16(ip + 4, payload);
     ip[6] = IPPROTO_UDP;
     ip[7] = TTL;
-    memcpy(ip + 8, peer->local, 16);
-    memcpy(ip + 24, peer->remote, 16);
+    memcpy(ip + 8, rs->local, 16);
+    memcpy(ip + 24, rs->remote, 16);
     return IPV6_SIZE;
 }
 
 static void
-put_udp(const struct cc_peer *peer, uint8_t *udp, size_t size)
+put_udp(const struct remote_shim *rs, uint8_t *udp, size_t size)
 {
-    size_t n = peer->family == 4 ? 4 : 16;
+    size_t n = rs->family == 4 ? 4 : 16;
     uint32_t sum = IPPROTO_UDP + size;
 
-    sum += (uint16_t) ~checksum_of(peer->local, n, 0);
-    sum += (uint16_t) ~checksum_of(peer->remote, n, 0);
+    sum += (uint16_t) ~checksum_of(rs->local, n, 0);
+    sum += (uint16_t) ~checksum_of(rs->remote, n, 0);
     put_be16(udp, GRANT_PORT);
     put_be16(udp + 2, GRANT_PORT);
     put_be16(udp + 4, size);
@@ -61,45 +111,44 @@ put_udp(const struct cc_peer *peer, uint8_t *udp, size_t size)
     put_be16(udp + 6, sum ? sum : 0xffff);
 }
 
-/* Sends 'peer->message' and empties it. */
 void
-message_send(struct cc *cc, struct cc_peer *peer, uint8_t type)
+message_send(struct cc *cc, struct remote_shim *rs, uint8_t type)
 {
     uint8_t payload[GRANT_MAX_MESSAGE], *p = cc->frame;
     size_t size;
 
-    peer->message.type = type;
-    peer->message.flags = HELLO_ECN;
-    peer->message.to = peer->nonce;
-    peer->message.from = peer->own_nonce;
-    size = grant_message_write(&peer->message, payload);
-    memcpy(p, peer->l2, peer->l2_size);
-    p += peer->l2_size;
-    p += put_ip(peer, p, UDP_SIZE + size);
+    rs->message.type = type;
+    rs->message.flags = HELLO_ECN;
+    rs->message.to = rs->nonce;
+    rs->message.from = rs->own_nonce;
+    size = grant_message_write(&rs->message, payload);
+    memcpy(p, rs->l2, rs->l2_size);
+    p += rs->l2_size;
+    p += put_ip(rs, p, UDP_SIZE + size);
     memcpy(p + UDP_SIZE, payload, size);
-    put_udp(peer, p, UDP_SIZE + size);
+    put_udp(rs, p, UDP_SIZE + size);
     p += UDP_SIZE + size;
     cc->config.send(cc->config.aux, cc->frame, p - cc->frame);
     if (type == GRANT_RATES) {
-        counter_add(&cc->grants_sent, peer->message.n);
+        counter_add(&cc->grants_sent, rs->message.n);
     }
-    peer->message.n = 0;
+    rs->message.n = 0;
 }
 
-/* Adds 'grant' to the next message of 'type' to 'peer'. */
 void
-message_add(struct cc *cc, struct cc_peer *peer, uint8_t type,
+message_add(struct cc *cc, struct remote_shim *rs, uint8_t type,
             const struct grant *grant)
 {
-    struct grant_message *m = &peer->message;
+    struct grant_message *m = &rs->message;
 
     if (m->n == GRANT_MAX) {
-        message_send(cc, peer, type);
+        message_send(cc, rs, type);
     }
     m->grants[m->n++] = *grant;
 }
 
-/* Returns the flow of these ports between the two ends of 'udp', or NULL. */
+/* Returns the TCP flow of these ports between the two hosts of 'udp', or
+ * NULL. */
 static struct cc_flow *
 find_flow(struct cc *cc, const struct shim_flow_key *udp, uint16_t local_port,
           uint16_t remote_port)
@@ -113,7 +162,7 @@ find_flow(struct cc *cc, const struct shim_flow_key *udp, uint16_t local_port,
 }
 
 static void
-take_grants(struct cc *cc, const struct shim_flow_key *udp,
+receive_grants(struct cc *cc, const struct shim_flow_key *udp,
             const struct grant_message *m, uint64_t now)
 {
     for (int i = 0; i < m->n; i++) {
@@ -127,7 +176,7 @@ take_grants(struct cc *cc, const struct shim_flow_key *udp,
 }
 
 static void
-take_empty(struct cc *cc, const struct shim_flow_key *udp,
+receive_empty(struct cc *cc, const struct shim_flow_key *udp,
            const struct grant_message *m)
 {
     for (int i = 0; i < m->n; i++) {
@@ -147,12 +196,11 @@ payload_at(const uint8_t *frame, const struct parsed *p)
             + (p->family == 4 ? (frame[p->l3] & 0xf) * 4 : IPV6_SIZE));
 }
 
-/* Takes 'frame' if it is a message to this shim. */
 bool
-message_take(struct cc *cc, const struct cc_frame *frame, uint64_t now)
+message_receive(struct cc *cc, const struct cc_frame *frame, uint64_t now)
 {
     struct grant_message m;
-    struct cc_peer *peer;
+    struct remote_shim *rs;
     struct parsed p;
     uint32_t id;
     size_t at;
@@ -168,15 +216,15 @@ message_take(struct cc *cc, const struct cc_frame *frame, uint64_t now)
         || !grant_message_read(frame->data + at, frame->length - at, &m)) {
         return false;
     }
-    id = cc_peers_find(cc->peers, &p.key, now, false);
-    peer = id == CC_NOBODY ? NULL : cc_peers_get(cc->peers, id);
-    if (peer && m.to == peer->own_nonce) {
-        cc_peer_prove(peer, m.flags, m.from);
+    id = remote_shims_find(cc->remotes, &p.key, now, false);
+    rs = id == CC_NONE ? NULL : remote_shims_get(cc->remotes, id);
+    if (rs && m.to == rs->own_nonce) {
+        remote_shim_verify(rs, m.flags, m.from);
         if (m.type == GRANT_RATES) {
-            peer->tells = true;
-            take_grants(cc, &p.key, &m, now);
+            rs->sends_grants = true;
+            receive_grants(cc, &p.key, &m, now);
         } else if (m.type == GRANT_EMPTY) {
-            take_empty(cc, &p.key, &m);
+            receive_empty(cc, &p.key, &m);
         }
     }
     return true;

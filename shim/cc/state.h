@@ -3,46 +3,52 @@
 #ifndef SHIM_CC_STATE_H
 #define SHIM_CC_STATE_H 1
 
-/* What the parts of congestion control share: cc.c sees each packet,
- * arrivals.c what comes of each flow, downlink.c divides the downlink,
- * departures.c the uplink, greeting.c and messages.c speak to other shims, and
- * handover.c to a successor.
+/* State that the parts of congestion control share:
  *
- * Only those seven include this. */
+ *    cc.c              each packet
+ *    arrivals.c        each flow to the host
+ *    downlink.c        division of the downlink
+ *    departures.c      each flow to the uplink
+ *    hello.c, messages.c       exchange with remote shims
+ *    takeover-state.c  exchange with a new shim
+ *
+ * Only these files include it. */
 
 #include "shim/cc/allocate.h"
 #include "shim/cc/cc.h"
 #include "shim/cc/flow.h"
-#include "shim/cc/peer.h"
+#include "shim/cc/remote-shim.h"
 #include "shim/cc/segment.h"
 
-#define CC_STEP_NS 100000u      /* Between two allocations, at least. */
+#define CC_STEP_NS 100000u      /* Minimum time between two divisions. */
 
-/* Flows that share a link. */
+/* Flows that share a link, by id. */
 struct cc_link {
     uint32_t ids[CC_MAX_FLOWS];
     uint32_t n;
-    uint64_t stepped;           /* When it was last divided. */
+    uint64_t stepped;           /* Time of the last division. */
 };
 
 struct cc {
     struct cc_config config;
     struct cc_flows *flows;
-    struct cc_peers *peers;
+    struct remote_shims *remotes;
     struct cc_law law;
     struct cc_budget budget;
-    struct cc_link in, out;
-    struct cc_share shares[CC_MAX_FLOWS];       /* While dividing. */
-    uint64_t bytes;             /* That arrived since the last step... */
-    uint64_t other_bytes;       /* ...of what takes no grants. */
-    uint64_t other_bps;         /* Smoothed. */
-    uint64_t swept;             /* When old flows were looked for. */
-    uint8_t *frame;             /* A message being made. */
+    struct cc_link in, out;     /* Downlink, uplink. */
+    struct cc_share shares[CC_MAX_FLOWS];       /* During a division. */
+    uint64_t bytes;             /* Arrived since the last division. */
+    uint64_t other_bytes;       /* Part of 'bytes': not limited by grants. */
+    uint64_t other_bps;         /* Rate of 'other_bytes', smoothed. */
+    uint64_t swept;             /* Time of the last search for old flows. */
+    uint8_t *frame;             /* Buffer for a message. */
 
-    /* The control thread writes, the forwarding thread reads: millionths. */
+    /* The law in millionths: written by the control thread, read by the
+     * forwarding thread. */
     uint32_t gamma, beta, floor;
 
-    /* The forwarding thread writes, the control thread reads. */
+    /* Counters: written by the forwarding thread, read by the control
+     * thread. */
     uint64_t windows, grants_sent, grants_taken, marks;
 };
 
@@ -53,7 +59,7 @@ uint16_t arrivals_ack(struct cc *, struct cc_flow *, const struct segment *,
                       uint32_t length);
 void arrivals_empty(struct cc_flow *);
 void arrivals_leave(struct cc *, struct cc_flow *);
-void arrivals_turn(struct cc *, uint64_t now);
+void arrivals_poll(struct cc *, uint64_t now);
 
 /* downlink.c: */
 void downlink_divide(struct cc *, uint64_t ns, uint64_t now);
@@ -66,26 +72,36 @@ void departures_hold(struct cc *, struct cc_flow *, uint64_t bps,
 void departures_grant(struct cc *, struct cc_flow *, const struct grant *,
                       uint64_t now);
 void departures_leave(struct cc *, struct cc_flow *);
-void departures_turn(struct cc *, uint64_t now);
+void departures_poll(struct cc *, uint64_t now);
 
-/* greeting.c: */
-void greeting_say(struct cc_frame *, struct segment *, struct cc_flow *,
-                  struct cc_peer *, uint64_t now);
-void greeting_hear(struct cc *, struct cc_frame *, struct segment *,
-                   const struct segment_options *, struct cc_peer *);
+/* hello.c.  hello_send() adds the option to a segment from the host if it is
+ * one of these: the first SYN of a flow (a repeated one has none, since a
+ * middlebox may drop it), the SYN-ACK if the SYN had the option, and some ACKs
+ * until the remote shim has replied.  hello_receive() removes it from a
+ * segment to the host; the remote shim may be null. */
+void hello_send(struct cc_frame *, struct segment *, struct cc_flow *,
+                struct remote_shim *, uint64_t now);
+void hello_receive(struct cc *, struct cc_frame *, struct segment *,
+                   const struct segment_options *, struct remote_shim *);
 
-/* messages.c: */
-bool message_take(struct cc *, const struct cc_frame *, uint64_t now);
-void message_add(struct cc *, struct cc_peer *, uint8_t type,
+/* messages.c.  message_receive() returns true if the frame is a message to
+ * this shim.  message_add() adds a grant to the next message of a type, which
+ * message_send() sends. */
+bool message_receive(struct cc *, const struct cc_frame *, uint64_t now);
+void message_add(struct cc *, struct remote_shim *, uint8_t type,
                  const struct grant *);
-void message_send(struct cc *, struct cc_peer *, uint8_t type);
+void message_send(struct cc *, struct remote_shim *, uint8_t type);
 
 /* cc.c: */
 uint32_t cc_rank(const struct cc *, const struct cc_flow *, bool leased);
-struct cc_peer *cc_told_peer(struct cc *, const struct cc_flow *);
+
+/* Returns the flow's remote shim if messages can be sent to it, or NULL. */
+struct remote_shim *cc_verified_remote(struct cc *, const struct cc_flow *);
+
+/* Returns the record of the flow's round trips. */
 struct cc_rtt *cc_rtt_of(struct cc *, struct cc_flow *);
 
-/* Nanoseconds. */
+/* Returns nanoseconds. */
 static inline uint64_t
 round_trip(struct cc *cc, struct cc_flow *flow)
 {

@@ -14,7 +14,7 @@ cc_window_syn(struct cc_window *w, uint8_t *frame, struct segment *seg,
 {
     uint8_t shift = o->scale < LARGEST_SHIFT ? o->scale : LARGEST_SHIFT;
 
-    w->host_said = true;
+    w->host_syn_seen = true;
     w->host_scales = o->scale_at != 0;
     w->host_shift = w->wire_shift = shift;
     w->has_edge = false;
@@ -25,26 +25,26 @@ cc_window_syn(struct cc_window *w, uint8_t *frame, struct segment *seg,
 }
 
 void
-cc_window_peer_syn(struct cc_window *w, const struct segment *seg,
+cc_window_remote_syn(struct cc_window *w, const struct segment *seg,
                    const struct segment_options *o)
 {
     (void) seg;
-    w->peer_said = true;
-    w->peer_scales = o->scale_at != 0;
+    w->remote_syn_seen = true;
+    w->remote_scales = o->scale_at != 0;
 }
 
 /* Is it known what the windows mean? */
 bool
 cc_window_known(const struct cc_window *w)
 {
-    return w->host_said && w->peer_said;
+    return w->host_syn_seen && w->remote_syn_seen;
 }
 
 /* Scaling takes place only if both sides said so. */
 static bool
 scales(const struct cc_window *w)
 {
-    return w->host_scales && w->peer_scales;
+    return w->host_scales && w->remote_scales;
 }
 
 /* Would the peer misunderstand the host's windows if nobody translated? */

@@ -29,7 +29,7 @@
  * =====
  *
  *    cc_window_syn(w, data, &seg, &options);     (each SYN of the host's)
- *    cc_window_peer_syn(w, &seg, &options);      (each SYN of the peer's)
+ *    cc_window_remote_syn(w, &seg, &options);      (each SYN of the peer's)
  *    cc_window_apply(w, data, &seg, limit);      (what else the host sends)
  *
  *
@@ -50,15 +50,15 @@ struct segment_options;
 struct cc_window {
     uint32_t edge;              /* The farthest right edge that was told. */
     bool has_edge;
-    bool host_said, peer_said;  /* A SYN of that side was seen... */
-    bool host_scales, peer_scales;      /* ...and had the option. */
+    bool host_syn_seen, remote_syn_seen;  /* A SYN of that side was seen... */
+    bool host_scales, remote_scales;      /* ...and had the option. */
     uint8_t host_shift;         /* Of the host's windows... */
     uint8_t wire_shift;         /* ...and what the peer takes it for. */
 };
 
 void cc_window_syn(struct cc_window *, uint8_t *frame, struct segment *,
                    const struct segment_options *);
-void cc_window_peer_syn(struct cc_window *, const struct segment *,
+void cc_window_remote_syn(struct cc_window *, const struct segment *,
                         const struct segment_options *);
 bool cc_window_known(const struct cc_window *);
 bool cc_window_translates(const struct cc_window *);

@@ -127,7 +127,7 @@ frame_begin(struct rte_mbuf *frame)
     return (struct cc_frame) {
         .data = rte_pktmbuf_mtod(frame, uint8_t *),
         .length = rte_pktmbuf_data_len(frame),
-        .room = frame->nb_segs == 1 ? rte_pktmbuf_headroom(frame) : 0,
+        .headroom = frame->nb_segs == 1 ? rte_pktmbuf_headroom(frame) : 0,
     };
 }
 
@@ -186,7 +186,7 @@ congestion_from_uplink(struct congestion *c, struct rte_mbuf **frames,
 void
 congestion_poll(struct congestion *c, uint64_t now)
 {
-    cc_turn(c->cc, now);
+    cc_poll(c->cc, now);
 }
 
 size_t

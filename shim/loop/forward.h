@@ -102,9 +102,9 @@ bool forward_has_ended(const struct forward *);
  * lanes run. */
 uint32_t forward_discard(struct forward *);
 
-/* State of congestion control for a takeover, see wire/shim-connections.h.
+/* State of congestion control for a takeover, see shim/cc/takeover-state.h.
  * forward_save(), after the end, returns the bytes that it wrote to 'body', at
- * most CC_HANDOVER_BYTES, 0 without congestion control.  forward_restore()
+ * most CC_TAKEOVER_BYTES, 0 without congestion control.  forward_restore()
  * must be called before the first poll. */
 size_t forward_save(const struct forward *, void *body);
 void forward_restore(struct forward *, const void *body);

@@ -91,11 +91,11 @@ static inline void
 give(struct cc *cc, const uint8_t *data, size_t size, uint8_t how,
      uint64_t now)
 {
-    uint8_t *memory = malloc(HELLO_ROOM + size);
+    uint8_t *memory = malloc(HELLO_BYTES + size);
     struct cc_frame frame = {
-        .data = memory + HELLO_ROOM,
+        .data = memory + HELLO_BYTES,
         .length = size,
-        .room = HELLO_ROOM,
+        .headroom = HELLO_BYTES,
     };
     struct verdict v = { .is_ip = true, .slot = how % 4 };
 
@@ -107,7 +107,7 @@ give(struct cc *cc, const uint8_t *data, size_t size, uint8_t how,
         cc_from_uplink(cc, &frame, how % 4, now);
     }
     must(frame.data >= memory && frame.data + frame.length
-         == memory + HELLO_ROOM + size);
+         == memory + HELLO_BYTES + size);
     free(memory);
 }
 
@@ -144,7 +144,7 @@ give_all(struct cc *cc, const uint8_t *data, size_t size, uint64_t now)
         n = n < size ? n : size;
         give(cc, data, n, how, now);
         now += (how >> 2) * MS / 4;
-        cc_turn(cc, now);
+        cc_poll(cc, now);
         data += n;
         size -= n;
     }
@@ -157,7 +157,7 @@ destroy_cc(struct cc *cc, uint64_t now)
 {
     for (int i = 0; i < 3; i++) {
         now += 10800000 * MS;
-        cc_turn(cc, now);
+        cc_poll(cc, now);
     }
     for (int i = 0; i < N_QUEUES; i++) {
         must(!used[i]);

@@ -5,7 +5,7 @@
  * handed on.  The input is a body, of as many elements as its head says of
  * each kind, up to three, then what give_all() takes. */
 
-#include "wire/shim-connections.h"
+#include "shim/cc/takeover-state.h"
 #include "tests/fuzz/cc-frames.h"
 
 #define MAX_EACH 4
@@ -15,13 +15,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void
 must_be_good(struct cc *cc)
 {
-    void *body = malloc(CC_HANDOVER_BYTES);
+    void *body = malloc(CC_TAKEOVER_BYTES);
     size_t size;
 
     must(body);
     size = cc_save(cc, body);
-    must(size <= CC_HANDOVER_BYTES);
-    must(!connections_check(body, size));
+    must(size <= CC_TAKEOVER_BYTES);
+    must(!takeover_state_check(body, size));
     free(body);
 }
 
@@ -43,23 +43,23 @@ succeed(const void *body, const uint8_t *frames, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct shim_connections head;
+    struct takeover_state head;
     size_t body_size;
     void *body = copy_bytes(data, size);
 
-    connections_check(body, size);
+    takeover_state_check(body, size);
     free(body);
     if (size < sizeof head) {
         return 0;
     }
-    connections_head(data, &head);
-    head.n_peers %= MAX_EACH;
+    takeover_state_head(data, &head);
+    head.n_remotes %= MAX_EACH;
     head.n_connections %= MAX_EACH;
-    body_size = connections_size(head.n_peers, head.n_connections);
+    body_size = takeover_state_size(head.n_remotes, head.n_connections);
     if (size >= body_size) {
         body = copy_bytes(data, body_size);
         memcpy(body, &head, sizeof head);
-        if (!connections_check(body, body_size)) {
+        if (!takeover_state_check(body, body_size)) {
             succeed(body, data + body_size, size - body_size);
         }
         free(body);

@@ -127,7 +127,7 @@ packet_make(struct cc_packet *p, const struct packet_spec *s)
     p->frame = (struct cc_frame) {
         .data = frame,
         .length = tcp + size - frame,
-        .room = PACKET_ROOM,
+        .headroom = PACKET_ROOM,
     };
 }
 

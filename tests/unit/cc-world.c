@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "wire/shim-connections.h"
+#include "shim/cc/takeover-state.h"
 
 static uint16_t
 flow_queue(void *side_, uint16_t slot)
@@ -132,11 +132,11 @@ void
 world_succeed(struct world *w, int who, uint64_t seed)
 {
     struct side *side = &w->sides[who];
-    void *body = malloc(CC_HANDOVER_BYTES);
+    void *body = malloc(CC_TAKEOVER_BYTES);
     size_t size = cc_save(side->cc, body);
 
-    assert_true(size <= CC_HANDOVER_BYTES);
-    assert_int_equal(connections_check(body, size), 0);
+    assert_true(size <= CC_TAKEOVER_BYTES);
+    assert_int_equal(takeover_state_check(body, size), 0);
     cc_destroy(side->cc);
     memset(side->queue_used, 0, sizeof side->queue_used);
     side->n_messages = 0;
@@ -265,7 +265,7 @@ world_turn(struct world *w, uint64_t ns)
     w->now += ns;
     for (int i = 0; i < 2; i++) {
         if (w->sides[i].cc) {
-            cc_turn(w->sides[i].cc, w->now);
+            cc_poll(w->sides[i].cc, w->now);
         }
     }
 }

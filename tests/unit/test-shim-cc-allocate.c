@@ -190,7 +190,7 @@ budget_stays_in_its_bounds(void **state)
     (void) state;
     srandom(5);
     for (int i = 0; i < 100000; i++) {
-        struct cc_seen seen = {
+        struct cc_load seen = {
             .capacity = 100 * MBIT,
             .bytes = random() % 40000,
             .ns = 1 + random() % 2000000,
@@ -221,7 +221,7 @@ phantom_queue_drains_without_overshoot(void **state)
         rates[i] = 2 * c;
     }
     for (int i = 0; i < 3000; i++) {
-        struct cc_seen seen = {
+        struct cc_load seen = {
             .capacity = c,
             .bytes = rates[i % DELAY] / 8 / 10000,
             .ns = STEP_NS,
@@ -247,7 +247,7 @@ an_excess_of_others_is_not_made_room_for(void **state)
 {
     struct cc_law law = CC_LAW_DEFAULT;
     struct cc_budget b = { 0 };
-    struct cc_seen seen = {
+    struct cc_load seen = {
         .capacity = 100 * MBIT, .bytes = 12500, .ns = 1000000,
         .rtt_ns = 1000000,
     };
@@ -271,7 +271,7 @@ an_excess_is_taken_from_whose_it_is(void **state)
 {
     const uint64_t full = 97 * MBIT, cut = 97 * MBIT / 4 * 3;
     struct cc_law law = CC_LAW_DEFAULT;
-    struct cc_seen seen = {
+    struct cc_load seen = {
         .capacity = 100 * MBIT, .bytes = 12500, .ns = 1000000,
         .rtt_ns = 1000000,
     };

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "shim/cc/grant.h"
+#include "shim/cc/messages.h"
 #include "shim/cc/hello.h"
 #include "shim/cc/window.h"
 #include "tests/unit/cc-packets.h"
@@ -50,7 +50,7 @@ connect_with(struct cc_window *w, int shift, int peer_shift)
     syn.scale = peer_shift < 0 ? 0 : peer_shift;
     packet_make(&p, &syn);
     parse(&p, &seg, &o);
-    cc_window_peer_syn(w, &seg, &o);
+    cc_window_remote_syn(w, &seg, &o);
 }
 
 /* The host acknowledges 'ack' with window 'field', bounded to 'limit'.
@@ -165,7 +165,7 @@ leaves_a_connection_that_began_before(void **state)
     memset(&w, 0, sizeof w);
     assert_int_equal(tell(&w, 1000, 60000, 4344), 60000);
     connect_with(&w, 7, 7);
-    w.peer_said = false;
+    w.remote_syn_seen = false;
     assert_int_equal(tell(&w, 1000, 60000, 4344), 60000);
 }
 
@@ -216,7 +216,7 @@ a_hello_comes_and_goes_without_a_trace(void **state)
         parse(&p, &seg, &o);
         assert_true(hello_fits(&seg));
         p.frame.data = hello_insert(p.frame.data, &seg, &hello);
-        p.frame.length += HELLO_ROOM;
+        p.frame.length += HELLO_BYTES;
 
         parse(&p, &seg, &o);
         assert_int_equal(o.mss, spec.mss);
@@ -227,7 +227,7 @@ a_hello_comes_and_goes_without_a_trace(void **state)
         assert_int_equal(heard.nonce, hello.nonce);
         assert_int_equal(seg.payload, spec.payload);
         p.frame.data = hello_remove(p.frame.data, &seg, &o);
-        p.frame.length -= HELLO_ROOM;
+        p.frame.length -= HELLO_BYTES;
         parse(&p, &seg, &o);
         assert_false(o.hello_at);
         assert_int_equal(p.frame.length, before.frame.length);

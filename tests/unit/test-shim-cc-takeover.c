@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "wire/shim-connections.h"
+#include "shim/cc/takeover-state.h"
 #include "tests/unit/cc-world.h"
 
 /* The receiver's host acknowledges 'ack' on flow 1 with window 'field'.
@@ -180,7 +180,7 @@ marks_stay_the_shims_or_the_hosts(void **state)
 static void *
 save(const struct world *w, int who, size_t *size)
 {
-    void *body = calloc(1, CC_HANDOVER_BYTES);
+    void *body = calloc(1, CC_TAKEOVER_BYTES);
 
     *size = cc_save(w->sides[who].cc, body);
     return body;
@@ -206,7 +206,7 @@ nothing_is_lost_on_the_way(void **state)
         body[0] = save(w, who, &size[0]);
         world_succeed(w, who, who + 1);         /* The same hashes. */
         body[1] = save(w, who, &size[1]);
-        assert_int_equal(size[0], connections_size(1, 20));
+        assert_int_equal(size[0], takeover_state_size(1, 20));
         assert_int_equal(size[0], size[1]);
         assert_memory_equal(body[0], body[1], size[0]);
         free(body[0]);
@@ -220,13 +220,13 @@ static void
 what_has_no_room_is_forgotten(void **state)
 {
     struct world *w = *state;
-    struct shim_connections head = { .law = { .gamma = 950000 },
+    struct takeover_state head = { .law = { .gamma = 950000 },
                                      .n_connections = 100 };
-    char *body = malloc(connections_size(0, 100));
+    char *body = malloc(takeover_state_size(0, 100));
 
     memcpy(body, &head, sizeof head);
     for (uint32_t i = 0; i < head.n_connections; i++) {
-        struct shim_connection c = {
+        struct takeover_connection c = {
             .key = { .family = 4, .protocol = IPPROTO_TCP,
                      .local_port = i / 2 },
             .last = UINT64_MAX,
@@ -235,17 +235,18 @@ what_has_no_room_is_forgotten(void **state)
             .core_bps = UINT64_MAX,
         };
 
-        memcpy(body + connections_size(0, i), &c, sizeof c);
+        memcpy(body + takeover_state_size(0, i), &c, sizeof c);
     }
-    assert_int_equal(connections_check(body, connections_size(0, 100)), 0);
+    assert_int_equal(takeover_state_check(body, takeover_state_size(0, 100)),
+                     0);
     cc_restore(w->sides[SENDER].cc, body, w->now);
     assert_int_equal(world_stats(w, SENDER).cc_flows, 50);
     for (uint32_t i = 0; i < head.n_connections; i++) {
-        struct shim_connection c;
+        struct takeover_connection c;
 
-        connections_get(body, i, &c);
+        takeover_state_connection(body, i, &c);
         c.key.local_port = i;
-        memcpy(body + connections_size(0, i), &c, sizeof c);
+        memcpy(body + takeover_state_size(0, i), &c, sizeof c);
     }
     cc_restore(w->sides[RECEIVER].cc, body, w->now);
     assert_int_equal(world_stats(w, RECEIVER).cc_flows, 64);
@@ -271,7 +272,7 @@ check_with(const void *body, size_t body_size, size_t at, const void *value,
 
     memcpy(copy, body, body_size);
     memcpy(copy + at, value, size);
-    error = connections_check(copy, body_size);
+    error = takeover_state_check(copy, body_size);
     free(copy);
     return error;
 }
@@ -290,41 +291,42 @@ a_bad_body_is_refused(void **state)
     } while (0)
 
     struct world *w = *state;
-    const size_t peer = connections_size(0, 0), flow = connections_size(1, 0);
+    const size_t remote = takeover_state_size(0, 0);
+    const size_t flow = takeover_state_size(1, 0);
     const uint32_t two = 2, most = UINT32_MAX;
     size_t size;
     void *body;
 
     world_open(w, 1);
     body = save(w, RECEIVER, &size);
-    assert_int_equal(size, connections_size(1, 1));
-    assert_int_equal(connections_check(body, size), 0);
+    assert_int_equal(size, takeover_state_size(1, 1));
+    assert_int_equal(takeover_state_check(body, size), 0);
     for (size_t i = 0; i < size; i++) {
-        assert_int_equal(connections_check(body, i), EPROTO);
+        assert_int_equal(takeover_state_check(body, i), EPROTO);
     }
     for (int i = 0; i < 2; i++) {
-        size_t at = i ? offsetof(struct shim_connections, n_peers)
-                    : offsetof(struct shim_connections, n_connections);
+        size_t at = i ? offsetof(struct takeover_state, n_remotes)
+                    : offsetof(struct takeover_state, n_connections);
 
         assert_int_equal(check_with(body, size, at, &two, sizeof two),
                          EPROTO);
         assert_int_equal(check_with(body, size, at, &most, sizeof most),
                          EPROTO);
     }
-    BAD(0, shim_connections, law.gamma, 499999);
-    BAD(peer, shim_peer, family, 5);
-    BAD(peer, shim_peer, local[4], 1);
-    BAD(peer, shim_peer, proven, 2);
-    BAD(peer, shim_peer, l2_size, SHIM_PEER_MAX_L2 + 1);
-    BAD(peer, shim_peer, pad[1], 1);
-    BAD(flow, shim_connection, key.family, 0);
-    BAD(flow, shim_connection, key.protocol, IPPROTO_UDP);
-    BAD(flow, shim_connection, key.remote[15], 1);
-    BAD(flow, shim_connection, marked, SHIM_CONNECTION_UNIT + 1);
-    BAD(flow, shim_connection, flags, SHIM_CONNECTION_FLAGS + 1);
-    BAD(flow, shim_connection, slot, SHIM_MAX_SLOTS);
-    BAD(flow, shim_connection, host_shift, 15);
-    BAD(flow, shim_connection, wire_shift, 8);
+    BAD(0, takeover_state, law.gamma, 499999);
+    BAD(remote, takeover_remote, family, 5);
+    BAD(remote, takeover_remote, local[4], 1);
+    BAD(remote, takeover_remote, verified, 2);
+    BAD(remote, takeover_remote, l2_size, TAKEOVER_MAX_L2 + 1);
+    BAD(remote, takeover_remote, pad[1], 1);
+    BAD(flow, takeover_connection, key.family, 0);
+    BAD(flow, takeover_connection, key.protocol, IPPROTO_UDP);
+    BAD(flow, takeover_connection, key.remote[15], 1);
+    BAD(flow, takeover_connection, marked, CONNECTION_UNIT + 1);
+    BAD(flow, takeover_connection, flags, CONNECTION_FLAGS + 1);
+    BAD(flow, takeover_connection, slot, SHIM_MAX_SLOTS);
+    BAD(flow, takeover_connection, host_shift, 15);
+    BAD(flow, takeover_connection, wire_shift, 8);
     free(body);
 #undef BAD
 }

@@ -47,12 +47,12 @@ a_sender_alone_is_plain_tcp(void **state)
     w->sides[RECEIVER].cc = NULL;
     packet_make(&p, &syn);
     world_leave(w, SENDER, &p, 0);
-    assert_int_equal(p.frame.room, PACKET_ROOM - 12);
+    assert_int_equal(p.frame.headroom, PACKET_ROOM - 12);
 
     /* If it comes again, somebody may not have liked it. */
     packet_make(&p, &syn);
     world_leave(w, SENDER, &p, 0);
-    assert_int_equal(p.frame.room, PACKET_ROOM);
+    assert_int_equal(p.frame.headroom, PACKET_ROOM);
     assert_int_equal(world_bulk(w, 1, 200, GAP, &queue), 65535 << 7);
     assert_int_equal(queue, 0);
     assert_int_equal(w->sides[SENDER].n_messages, 0);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/cc/remote-shim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/cc/flow.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+#define STALE_NS (60 * NS_PER_S)
+#define N_PROBES 8              /* Records where a host may be stored. */
+
+struct remote_shims {
+    struct remote_shim records[CC_MAX_REMOTES];
+    uint64_t seed;
+};
+
+struct remote_shims *
+remote_shims_create(uint64_t seed)
+{
+    struct remote_shims *p = calloc(1, sizeof *p);
+
+    if (p) {
+        p->seed = seed;
+    }
+    return p;
+}
+
+void
+remote_shims_destroy(struct remote_shims *p)
+{
+    free(p);
+}
+
+static uint64_t
+hash_of(const struct remote_shims *p, const struct shim_flow_key *key)
+{
+    uint64_t words[4], hash = p->seed ^ key->family;
+
+    memcpy(words, key->local, sizeof key->local);
+    memcpy(words + 2, key->remote, sizeof key->remote);
+    for (int i = 0; i < 4; i++) {
+        hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15;
+        hash ^= hash >> 29;
+    }
+    return hash * 0xd6e8feb86659fd93 ^ hash >> 32;
+}
+
+static bool
+is_remote(const struct remote_shim *rs, const struct shim_flow_key *key)
+{
+    return (rs->family == key->family
+            && !memcmp(rs->local, key->local, sizeof rs->local)
+            && !memcmp(rs->remote, key->remote, sizeof rs->remote));
+}
+
+uint32_t
+remote_shims_find(struct remote_shims *p, const struct shim_flow_key *key,
+                  uint64_t now, bool add)
+{
+    uint64_t hash = hash_of(p, key);
+    uint32_t free_id = CC_NONE;
+    struct remote_shim *rs;
+
+    for (uint32_t i = 0; i < N_PROBES; i++) {
+        uint32_t id = (hash + i) % CC_MAX_REMOTES;
+
+        rs = &p->records[id];
+        if (is_remote(rs, key)) {
+            rs->last = now;
+            return id;
+        }
+        if (free_id == CC_NONE
+            && (!rs->family || now > rs->last + STALE_NS)) {
+            free_id = id;
+        }
+    }
+    if (!add || free_id == CC_NONE) {
+        return CC_NONE;
+    }
+    rs = &p->records[free_id];
+    *rs = (struct remote_shim) {
+        .family = key->family,
+        .own_nonce = hash >> 32,
+        .last = now,
+    };
+    memcpy(rs->local, key->local, sizeof rs->local);
+    memcpy(rs->remote, key->remote, sizeof rs->remote);
+    return free_id;
+}
+
+struct remote_shim *
+remote_shims_get(struct remote_shims *p, uint32_t id)
+{
+    return &p->records[id];
+}
+
+void
+remote_shim_verify(struct remote_shim *rs, uint8_t flags, uint32_t nonce)
+{
+    rs->verified = true;
+    rs->flags = flags;
+    rs->nonce = nonce;
+    rs->n_hellos = 0;
+}
+
+void
+remote_shim_learn_l2(struct remote_shim *rs, const uint8_t *frame,
+                     uint16_t l3)
+{
+    if (l3 <= CC_MAX_L2) {
+        memcpy(rs->l2, frame, l3);
+        rs->l2_size = l3;
+    }
+}

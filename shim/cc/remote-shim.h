@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#ifndef SHIM_CC_REMOTE_SHIM_H
+#define SHIM_CC_REMOTE_SHIM_H 1
+
+/* Table of the remote hosts, and which of them have a shim.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * A message to another shim needs the two addresses and the Ethernet header of
+ * this host's packets to it, and the nonce that the remote shim expects.  It
+ * may be sent only after a valid hello of that shim.  The nonce that this shim
+ * expects differs between remote shims, so that none can pose as another.
+ *
+ * All flows between two hosts share a record and its round trip: the paths of
+ * a fabric differ by less than the time that packets wait in the sender's
+ * shim.  The table is bounded.  A new host replaces one without packets for a
+ * minute, or gets no record: then only windows limit its flows.
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The table owns its records, which do not move.  One thread.  Nothing is
+ * allocated after the start. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/cc/estimate.h"
+#include "shim/cc/hello.h"
+#include "shim/cc/messages.h"
+#include "wire/shim-protocol.h"
+
+#define CC_MAX_REMOTES 512
+#define CC_MAX_L2 22            /* Bytes: Ethernet with two VLAN tags. */
+
+struct remote_shim {
+    uint8_t family;             /* 4 or 6; 0: the record is free. */
+    uint8_t local[16], remote[16];      /* As in struct shim_flow_key. */
+    uint64_t last;              /* Time of the last packet. */
+    bool verified;              /* The host's shim has sent a valid hello. */
+    uint8_t flags;              /* HELLO_* of its hello. */
+    uint32_t nonce;             /* Goes into messages to it. */
+    uint32_t own_nonce;         /* Must be in messages from it. */
+    uint64_t hello_at;          /* Time of the last hello on an ACK to it. */
+    uint8_t n_hellos;           /* Hellos on ACKs without a reply. */
+    uint8_t l2_size;            /* Bytes of 'l2', 0 if not known. */
+    uint8_t l2[CC_MAX_L2];      /* Ethernet header of packets to it. */
+    struct cc_rtt rtt;          /* Of all its flows. */
+    bool sends_grants;          /* Its last known state. */
+    bool due;                   /* Grants are to be sent to it. */
+    struct grant_message message;       /* Being written. */
+};
+
+struct remote_shims;
+
+struct remote_shims *remote_shims_create(uint64_t seed);
+void remote_shims_destroy(struct remote_shims *);
+
+/* Returns the id of the record for a flow's remote host.  Returns CC_NONE if
+ * there is none and, unless 'add', none is added, or there is no space. */
+uint32_t remote_shims_find(struct remote_shims *, const struct shim_flow_key *,
+                           uint64_t now, bool add);
+struct remote_shim *remote_shims_get(struct remote_shims *, uint32_t id);
+
+/* A valid hello has arrived. */
+void remote_shim_verify(struct remote_shim *, uint8_t flags, uint32_t nonce);
+
+/* Keeps the Ethernet header of a frame to the host, the first 'l3' bytes. */
+void remote_shim_learn_l2(struct remote_shim *, const uint8_t *frame,
+                          uint16_t l3);
+
+#endif /* shim/cc/remote-shim.h */

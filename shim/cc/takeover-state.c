@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "shim/cc/takeover-state.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "shim/cc/state.h"
+
+_Static_assert(CC_MAX_L2 == TAKEOVER_MAX_L2, "both hold the same header");
+_Static_assert(CC_MAX_REMOTES * sizeof(struct takeover_remote)
+               + CC_MAX_FLOWS * sizeof(struct takeover_connection)
+               + sizeof(struct takeover_state)
+               <= CC_TAKEOVER_BYTES, "the state fits into a message");
+
+size_t
+takeover_state_size(uint32_t n_remotes, uint32_t n_connections)
+{
+    return (sizeof(struct takeover_state)
+            + (size_t) n_remotes * sizeof(struct takeover_remote)
+            + (size_t) n_connections * sizeof(struct takeover_connection));
+}
+
+void
+takeover_state_head(const void *body, struct takeover_state *head)
+{
+    memcpy(head, body, sizeof *head);
+}
+
+void
+takeover_state_remote(const void *body, uint32_t i, struct takeover_remote *tr)
+{
+    memcpy(tr, (const char *) body + takeover_state_size(i, 0), sizeof *tr);
+}
+
+void
+takeover_state_connection(const void *body, uint32_t i,
+                          struct takeover_connection *c)
+{
+    struct takeover_state head;
+
+    takeover_state_head(body, &head);
+    memcpy(c, (const char *) body + takeover_state_size(head.n_remotes, i),
+           sizeof *c);
+}
+
+static int
+check_key(const struct shim_flow_key *key)
+{
+    return (key->protocol != IPPROTO_TCP ? EINVAL
+            : protocol_check_body(SHIM_FLOW_DELETE, key, sizeof *key));
+}
+
+static int
+check_peer(const struct takeover_remote *tr)
+{
+    struct shim_flow_key key = {
+        .family = tr->family,
+        .protocol = IPPROTO_TCP,
+    };
+
+    memcpy(key.local, tr->local, sizeof key.local);
+    memcpy(key.remote, tr->remote, sizeof key.remote);
+    return (tr->verified > 1 || tr->l2_size > TAKEOVER_MAX_L2
+            || tr->pad[0] || tr->pad[1] ? EINVAL
+            : check_key(&key));
+}
+
+static int
+check_connection(const struct takeover_connection *c)
+{
+    return (c->flags > CONNECTION_FLAGS || c->slot >= SHIM_MAX_SLOTS
+            || c->marked > CONNECTION_UNIT
+            || c->host_shift > CONNECTION_MAX_SHIFT
+            || c->wire_shift > c->host_shift ? EINVAL
+            : check_key(&c->key));
+}
+
+int
+takeover_state_check(const void *body, size_t size)
+{
+    struct takeover_state head;
+    int error;
+
+    if (size < sizeof head) {
+        return EPROTO;
+    }
+    takeover_state_head(body, &head);
+    if (size != takeover_state_size(head.n_remotes, head.n_connections)) {
+        return EPROTO;
+    }
+    error = protocol_check_body(SHIM_CONGESTION, &head.law, sizeof head.law);
+    for (uint32_t i = 0; !error && i < head.n_remotes; i++) {
+        struct takeover_remote remote;
+
+        takeover_state_remote(body, i, &remote);
+        error = check_peer(&remote);
+    }
+    for (uint32_t i = 0; !error && i < head.n_connections; i++) {
+        struct takeover_connection c;
+
+        takeover_state_connection(body, i, &c);
+        error = check_connection(&c);
+    }
+    return error;
+}
+
+static void
+save_remote(const struct remote_shim *rs, struct takeover_remote *tr)
+{
+    *tr = (struct takeover_remote) {
+        .family = rs->family,
+        .verified = rs->verified,
+        .flags = rs->flags,
+        .l2_size = rs->l2_size,
+        .nonce = rs->nonce,
+        .own_nonce = rs->own_nonce,
+    };
+    memcpy(tr->local, rs->local, sizeof tr->local);
+    memcpy(tr->remote, rs->remote, sizeof tr->remote);
+    memcpy(tr->l2, rs->l2, sizeof tr->l2);
+}
+
+static uint16_t
+save_flags(const struct cc_flow *flow)
+{
+    const struct cc_window *w = &flow->window;
+
+    return ((w->host_syn_seen ? CONNECTION_HOST_SYN_SEEN : 0)
+            | (w->remote_syn_seen ? CONNECTION_REMOTE_SYN_SEEN : 0)
+            | (w->host_scales ? CONNECTION_HOST_SCALES : 0)
+            | (w->remote_scales ? CONNECTION_REMOTE_SCALES : 0)
+            | (w->has_edge ? CONNECTION_HAS_EDGE : 0)
+            | (flow->has_ecn ? CONNECTION_HAS_ECN : 0)
+            | (flow->hello_sent ? CONNECTION_HELLO_SENT : 0)
+            | (flow->ended ? CONNECTION_ENDED : 0)
+            | (flow->in.bulk ? CONNECTION_BULK : 0));
+}
+
+static void
+save_flow(struct cc *cc, struct cc_flow *flow, struct takeover_connection *c)
+{
+    const struct cc_rtt *rtt = cc_rtt_of(cc, flow);
+
+    *c = (struct takeover_connection) {
+        .key = flow->key,
+        .last = flow->last,
+        .rtt_ns = rtt->min ? cc_rtt_get(rtt) : 0,
+        .out_bps = flow->out.queue ? flow->out.granted : 0,
+        .out_until = flow->out.until,
+        .core_bps = flow->in.core,
+        .marked = flow->in.alpha * CONNECTION_UNIT,
+        .window = flow->in.window,
+        .edge = flow->window.edge,
+        .syn_seq = flow->syn_seq,
+        .flags = save_flags(flow),
+        .slot = flow->slot,
+        .mss = flow->mss,
+        .host_shift = flow->window.host_shift,
+        .wire_shift = flow->window.wire_shift,
+    };
+}
+
+size_t
+cc_save(struct cc *cc, void *body)
+{
+    struct takeover_state *head = body;
+    struct takeover_remote *remotes = (struct takeover_remote *) (head + 1);
+    struct takeover_connection c;
+    char *end;
+
+    *head = (struct takeover_state) {
+        .law = { .gamma = cc->gamma, .beta = cc->beta, .floor = cc->floor },
+    };
+    for (uint32_t i = 0; i < CC_MAX_REMOTES; i++) {
+        const struct remote_shim *rs = remote_shims_get(cc->remotes, i);
+
+        if (rs->family) {
+            save_remote(rs, &remotes[head->n_remotes++]);
+        }
+    }
+    end = (char *) (remotes + head->n_remotes);
+    for (uint32_t i = 0; i < cc->config.max_flows; i++) {
+        struct cc_flow *flow = cc_flows_get(cc->flows, i);
+
+        if (flow->used) {
+            save_flow(cc, flow, &c);
+            memcpy(end, &c, sizeof c);
+            end += sizeof c;
+            head->n_connections++;
+        }
+    }
+    return end - (char *) body;
+}
+
+static void
+restore_remote(struct cc *cc, const struct takeover_remote *tr, uint64_t now)
+{
+    struct shim_flow_key key = { .family = tr->family };
+    struct remote_shim *rs;
+    uint32_t id;
+
+    memcpy(key.local, tr->local, sizeof key.local);
+    memcpy(key.remote, tr->remote, sizeof key.remote);
+    id = remote_shims_find(cc->remotes, &key, now, true);
+    if (id == CC_NONE) {
+        return;
+    }
+    rs = remote_shims_get(cc->remotes, id);
+    rs->verified = rs->sends_grants = tr->verified;
+    rs->flags = tr->flags;
+    rs->nonce = tr->nonce;
+    rs->own_nonce = tr->own_nonce;
+    rs->l2_size = tr->l2_size;
+    memcpy(rs->l2, tr->l2, sizeof rs->l2);
+}
+
+static void
+restore_window(const struct takeover_connection *c, struct cc_window *w)
+{
+    *w = (struct cc_window) {
+        .edge = c->edge,
+        .has_edge = c->flags & CONNECTION_HAS_EDGE,
+        .host_syn_seen = c->flags & CONNECTION_HOST_SYN_SEEN,
+        .remote_syn_seen = c->flags & CONNECTION_REMOTE_SYN_SEEN,
+        .host_scales = c->flags & CONNECTION_HOST_SCALES,
+        .remote_scales = c->flags & CONNECTION_REMOTE_SCALES,
+        .host_shift = c->host_shift,
+        .wire_shift = c->wire_shift,
+    };
+}
+
+static void
+restore_flow(struct cc *cc, const struct takeover_connection *c, uint64_t now)
+{
+    struct cc_flow *flow = (cc_flows_find(cc->flows, &c->key) ? NULL
+                            : cc_flows_add(cc->flows, &c->key, now));
+
+    if (!flow) {
+        return;
+    }
+    restore_window(c, &flow->window);
+    flow->remote = remote_shims_find(cc->remotes, &c->key, now, true);
+    cc_rtt_sample(cc_rtt_of(cc, flow), c->rtt_ns, now);
+    flow->last = c->last < now ? c->last : now;
+    flow->syn_seq = c->syn_seq;
+    flow->slot = c->slot;
+    flow->mss = c->mss;
+    flow->has_ecn = c->flags & CONNECTION_HAS_ECN;
+    flow->hello_sent = c->flags & CONNECTION_HELLO_SENT;
+    flow->ended = c->flags & CONNECTION_ENDED;
+    flow->in.bulk = c->flags & CONNECTION_BULK;
+    flow->in.last = flow->last;
+    flow->in.window = c->window;
+    flow->in.core = c->core_bps < cc->config.downlink_bps ? c->core_bps : 0;
+    flow->in.alpha = (double) c->marked / CONNECTION_UNIT;
+    if (c->out_bps && c->out_until > now) {
+        departures_hold(cc, flow, c->out_bps, c->out_until, now);
+    }
+}
+
+void
+cc_restore(struct cc *cc, const void *body, uint64_t now)
+{
+    struct takeover_state head;
+
+    takeover_state_head(body, &head);
+    cc_set_law(cc, &head.law);
+    for (uint32_t i = 0; i < head.n_remotes; i++) {
+        struct takeover_remote remote;
+
+        takeover_state_remote(body, i, &remote);
+        restore_remote(cc, &remote, now);
+    }
+    for (uint32_t i = 0; i < head.n_connections; i++) {
+        struct takeover_connection c;
+
+        takeover_state_connection(body, i, &c);
+        restore_flow(cc, &c, now);
+    }
+}
