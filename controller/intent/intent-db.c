@@ -12,6 +12,7 @@
 #include "controller/intent/intent-events.h"
 #include "wire/intent-idl.h"
 #include "controller/intent/intent-gc.h"
+#include "controller/intent/leadership.h"
 #include "controller/ovsdb/leader-search.h"
 #include "controller/intent/overrides-db.h"
 #include "controller/model/overrides.h"
@@ -25,45 +26,38 @@
 
 VLOG_DEFINE_THIS_MODULE(intent_db);
 
-/* The name of the lock; of no meaning but to controllers. */
+/* Name of the OVSDB lock of controllers. */
 #define LOCK_NAME "stagecoach"
 
-/* A peer that is silent for so long is probed. */
+/* A connection without traffic is probed after this time. */
 #define PROBE_MS 5000
 
-/* Time between two transactions, so that a storm of events does not become
- * one of writes. */
+/* Shortest time between two transactions, except for overrides. */
 #define WRITE_MS 200
 
-/* Time between two looks for what nobody else ends or removes. */
-#define TIDY_MS 1000
+/* Time between two garbage collections. */
+#define GC_MS 1000
 
 struct intent_db {
     struct ovsdb_idl_loop loop;
     struct leader_search search;
-    struct ovsdb_idl_txn *txn;  /* Of this round, NULL if one is on its way. */
+    struct ovsdb_idl_txn *txn;  /* Of this iteration, NULL if the previous one
+                                 * has not been acknowledged. */
     struct cluster *cluster;
     struct overrides *overrides;
     struct decision_log *log;
     char *remote;
     char *address;              /* Where agents reach this controller. */
-    unsigned int seqno;         /* Of the database, last taken in. */
+    unsigned int seqno;         /* Of the database, last loaded. */
+    struct leadership leadership;
 
-    bool active;
-    int64_t generation;         /* That we took, 0 if we never led. */
-    int64_t newest;             /* The newest that has told hosts anything. */
-    int64_t asked;              /* Generation of the transaction that takes
-                                 * leadership, 0 if there is none. */
-
-    struct intent_events *events;       /* That wait to be written. */
+    struct intent_events *events;       /* To be written. */
     char *policy_name, *policy_text, *policy_hash;      /* To be written. */
     bool policy_dirty;
     long long next_write;       /* time_msec() of the next transaction. */
-    long long next_tidy;        /* time_msec() of the next look. */
+    long long next_gc;          /* time_msec() of the next collection. */
 };
 
-/* Follows the database at 'remote' into 'cluster' and 'overrides'.  'address'
- * is written to the Leader table; events go to 'log' too. */
 struct intent_db *
 intent_db_create(const char *remote, const char *address,
                  struct cluster *cluster, struct overrides *overrides,
@@ -102,7 +96,7 @@ intent_db_destroy(struct intent_db *idb)
     free(idb);
 }
 
-/* The database's members are at 'remote' now. */
+/* Sets the addresses of the database's members. */
 void
 intent_db_set_remote(struct intent_db *idb, const char *remote)
 {
@@ -118,7 +112,7 @@ role_from_string(const char *s)
 }
 
 static void
-take_in_stage(struct cojob *cojob, const struct intentrec_stage *row)
+load_stage(struct cojob *cojob, const struct intentrec_stage *row)
 {
     bool running = !strcmp(row->state, "running");
     struct stage *stage;
@@ -136,7 +130,7 @@ take_in_stage(struct cojob *cojob, const struct intentrec_stage *row)
 }
 
 static void
-take_in_cojob(struct cluster *c, const struct intentrec_cojob *row)
+load_cojob(struct cluster *c, const struct intentrec_cojob *row)
 {
     struct cojob *cojob = cluster_put_cojob(c, row->name, row->weight,
                                             !strcmp(row->state, "running"));
@@ -153,27 +147,19 @@ take_in_cojob(struct cluster *c, const struct intentrec_cojob *row)
         }
     }
     for (size_t i = 0; i < row->n_stages; i++) {
-        take_in_stage(cojob, row->stages[i]);
+        load_stage(cojob, row->stages[i]);
     }
 }
 
-static void OVS_PRINTF_FORMAT(4, 5)
-stage_event(struct intent_db *idb, const struct stage *stage,
-            const char *what, const char *why, ...)
+/* Takes ownership of 'why'. */
+static void
+add_stage_event(void *idb, const char *subject, const char *what, char *why)
 {
-    char *name = xasprintf("%s/%d", stage->cojob_name, stage->rung);
-    char *text;
-    va_list args;
-
-    va_start(args, why);
-    text = xvasprintf(why, args);
-    va_end(args);
-    intent_db_event(idb, DECISION_STAGE, name, what, "%s", text);
-    free(text);
-    free(name);
+    intent_db_event(idb, DECISION_STAGE, subject, what, "%s", why);
+    free(why);
 }
 
-/* Makes events of the stages that began or ended. */
+/* Adds events of the stages that began or ended. */
 static void
 log_stages(struct intent_db *idb)
 {
@@ -183,31 +169,38 @@ log_stages(struct intent_db *idb)
     running = cluster_running_stages(idb->cluster, &n);
     for (size_t i = 0; i < n; i++) {
         if (!running[i]->begin_logged) {
+            char *name = stage_name(running[i]);
+
             running[i]->begin_logged = true;
-            stage_event(idb, running[i], "stage-begin",
-                        "%"PRIuSIZE" jobs to iteration %"PRId64,
-                        running[i]->n_jobs, running[i]->iterations);
+            add_stage_event(idb, name, "stage-begin", xasprintf(
+                "%"PRIuSIZE" jobs to iteration %"PRId64, running[i]->n_jobs,
+                running[i]->iterations));
+            free(name);
         }
     }
     free(running);
     LIST_FOR_EACH (stage, node, &idb->cluster->ended) {
+        char *name;
+
         if (stage->end_logged) {
             break;
         }
         stage->end_logged = true;
-        stage_event(idb, stage, "stage-end", "after %.3f s",
-                    (stage->ended - stage->began) / 1000.0);
+        name = stage_name(stage);
+        add_stage_event(idb, name, "stage-end", xasprintf(
+            "after %.3f s", (stage->ended - stage->began) / 1000.0));
+        free(name);
     }
 }
 
 static void
-take_in(struct intent_db *idb)
+load_rows(struct intent_db *idb)
 {
     const struct intentrec_cojob *row;
 
     cluster_intent_begin(idb->cluster);
     INTENTREC_COJOB_FOR_EACH (row, idb->loop.idl) {
-        take_in_cojob(idb->cluster, row);
+        load_cojob(idb->cluster, row);
     }
     cluster_intent_end(idb->cluster);
     overrides_db_read(idb->overrides, idb->loop.idl);
@@ -215,31 +208,37 @@ take_in(struct intent_db *idb)
     log_stages(idb);
 }
 
+static struct leadership_view
+get_view(const struct intent_db *idb)
+{
+    const struct ovsdb_idl *idl = idb->loop.idl;
+    const struct intentrec_leader *leader = intentrec_leader_first(idl);
+
+    return (struct leadership_view) {
+        .connected = ovsdb_idl_is_connected(idl),
+        .loaded = ovsdb_idl_has_ever_connected(idl),
+        .has_lock = ovsdb_idl_has_lock(idl),
+        .lock_contended = ovsdb_idl_is_lock_contended(idl),
+        .has_txn = idb->txn != NULL,
+        .generation = leader ? leader->generation : 0,
+        .is_own_row = leader && !strcmp(leader->address, idb->address),
+    };
+}
+
+/* Writes the Leader row that takes the leadership.  The library adds an assert
+ * of the lock to the transaction. */
 static void
-take_leadership(struct intent_db *idb, int64_t lease_ms)
+write_leader(struct intent_db *idb, int64_t lease_ms)
 {
     const struct intentrec_leader *leader
         = intentrec_leader_first(idb->loop.idl);
 
-    if (leader && idb->asked && leader->generation == idb->asked
-        && !strcmp(leader->address, idb->address)) {
-        idb->active = true;
-        idb->generation = idb->asked;
-        idb->asked = 0;
-        VLOG_INFO("%s: this controller leads, generation %"PRId64,
-                  idb->remote, idb->generation);
-        intent_db_event(idb, DECISION_LEAD, idb->address, "leader",
-                        "leads, generation %"PRId64, idb->generation);
-        return;
-    }
-    if (!leader) {
-        leader = intentrec_leader_insert(idb->txn);
-        idb->asked = idb->newest + 1;
-    } else {
+    if (leader) {
         intentrec_leader_verify_generation(leader);
-        idb->asked = MAX(leader->generation, idb->newest) + 1;
+    } else {
+        leader = intentrec_leader_insert(idb->txn);
     }
-    intentrec_leader_set_generation(leader, idb->asked);
+    intentrec_leader_set_generation(leader, idb->leadership.requested);
     intentrec_leader_set_address(leader, idb->address);
     intentrec_leader_set_since(leader, time_wall_msec());
     intentrec_leader_set_lease_ms(leader, lease_ms);
@@ -247,38 +246,37 @@ take_leadership(struct intent_db *idb, int64_t lease_ms)
                               "lead");
 }
 
-/* This controller no longer leads. */
-static void
-step_down(struct intent_db *idb, const char *why)
-{
-    idb->active = false;
-    overrides_forget_unstored(idb->overrides);
-    VLOG_WARN("%s: %s, this one only follows", idb->remote, why);
-}
-
 static void
 update_leadership(struct intent_db *idb, int64_t lease_ms)
 {
-    bool connected = ovsdb_idl_is_connected(idb->loop.idl);
-    bool locked = ovsdb_idl_has_lock(idb->loop.idl);
-    const struct intentrec_leader *leader;
+    const struct leadership_view view = get_view(idb);
+    enum leadership_action action = leadership_run(&idb->leadership, &view);
 
-    if (idb->active && idb->newest > idb->generation) {
-        step_down(idb, "hosts have orders of a newer generation");
-    } else if (idb->active && connected) {
-        leader = intentrec_leader_first(idb->loop.idl);
-        if (ovsdb_idl_is_lock_contended(idb->loop.idl)
-            || (leader && leader->generation > idb->generation)) {
-            step_down(idb, "another controller leads");
-        }
-    } else if (!idb->active && idb->txn && locked
-               && ovsdb_idl_has_ever_connected(idb->loop.idl)) {
-        take_leadership(idb, lease_ms);
+    switch (action) {
+    case LEADERSHIP_REQUEST:
+        write_leader(idb, lease_ms);
+        break;
+    case LEADERSHIP_BEGIN:
+        VLOG_INFO("%s: this controller leads, generation %"PRId64,
+                  idb->remote, idb->leadership.generation);
+        intent_db_event(idb, DECISION_LEAD, idb->address, "leader",
+                        "leads, generation %"PRId64,
+                        idb->leadership.generation);
+        break;
+    case LEADERSHIP_END_REPLACED:
+    case LEADERSHIP_END_FENCED:
+        overrides_forget_unstored(idb->overrides);
+        VLOG_WARN("%s: %s, stepping down to standby", idb->remote,
+                  action == LEADERSHIP_END_FENCED
+                  ? "hosts have orders of a newer generation"
+                  : "another controller leads");
+        break;
+    case LEADERSHIP_KEEP:
+    default:
+        break;
     }
 }
 
-/* Takes in what changed and, if there is no other, the leadership.  'lease_ms'
- * is only for the Leader table. */
 void
 intent_db_run(struct intent_db *idb, int64_t lease_ms)
 {
@@ -289,20 +287,16 @@ intent_db_run(struct intent_db *idb, int64_t lease_ms)
     if (idb->seqno != ovsdb_idl_get_seqno(idb->loop.idl)) {
         idb->seqno = ovsdb_idl_get_seqno(idb->loop.idl);
         if (ovsdb_idl_has_ever_connected(idb->loop.idl)) {
-            take_in(idb);
+            load_rows(idb);
         }
     }
     update_leadership(idb, lease_ms);
 }
 
-/* Hosts have been told something by 'generation', as the hosts database has
- * it: that goes before what this database says, which may be an older one that
- * was restored, or out of reach while somebody else leads.  Hosts obey nobody
- * who is older. */
 void
 intent_db_note_generation(struct intent_db *idb, int64_t generation)
 {
-    idb->newest = MAX(idb->newest, generation);
+    idb->leadership.newest = MAX(idb->leadership.newest, generation);
 }
 
 static void
@@ -326,35 +320,32 @@ write_policy(struct intent_db *idb)
 }
 
 static void
-tidy(struct intent_db *idb)
+collect_garbage(struct intent_db *idb)
 {
     int64_t now = time_wall_msec();
 
-    if (time_msec() >= idb->next_tidy) {
+    if (time_msec() >= idb->next_gc) {
         inactive_run(idb->cluster, now);
-        intent_gc(idb, idb->loop.idl, idb->cluster, now);
+        intent_gc(idb->loop.idl, idb->cluster, now, add_stage_event, idb);
         intent_events_prune(idb->loop.idl);
-        idb->next_tidy = time_msec() + TIDY_MS;
+        idb->next_gc = time_msec() + GC_MS;
     }
-    poll_timer_wait_until(idb->next_tidy);
+    poll_timer_wait_until(idb->next_gc);
 }
 
-/* Writes what is to be written and arranges to be woken. */
+/* Writes what is pending and arranges to be woken up.  Overrides are written
+ * at once, because the operator has already got a reply. */
 void
 intent_db_commit(struct intent_db *idb)
 {
-    bool connected = ovsdb_idl_is_connected(idb->loop.idl);
-    bool wished = overrides_db_is_behind(idb->overrides);
-    bool pending;
+    const struct leadership_view view = get_view(idb);
+    bool overrides = overrides_db_is_behind(idb->overrides);
 
-    if (connected && idb->active && idb->txn) {
-        tidy(idb);
-    }
-    pending = connected && (intent_events_waiting(idb->events)
-                            || wished || idb->policy_dirty);
-    if (pending && idb->active && idb->txn) {
-        /* Who wished something was told that it is so. */
-        if (wished || time_msec() >= idb->next_write) {
+    if (leadership_may_write(&idb->leadership, &view)) {
+        collect_garbage(idb);
+        if (overrides || ((intent_events_waiting(idb->events)
+                           || idb->policy_dirty)
+                          && time_msec() >= idb->next_write)) {
             intent_events_write(idb->events, idb->loop.idl, idb->txn);
             overrides_db_write(idb->overrides, idb->loop.idl, idb->txn,
                                time_wall_msec());
@@ -362,7 +353,7 @@ intent_db_commit(struct intent_db *idb)
                 write_policy(idb);
             }
             idb->next_write = time_msec() + WRITE_MS;
-        } else {
+        } else if (intent_events_waiting(idb->events) || idb->policy_dirty) {
             poll_timer_wait_until(idb->next_write);
         }
     }
@@ -371,39 +362,35 @@ intent_db_commit(struct intent_db *idb)
     idb->txn = NULL;
 }
 
-/* True while the database answers. */
 bool
 intent_db_is_connected(const struct intent_db *idb)
 {
     return ovsdb_idl_is_connected(idb->loop.idl);
 }
 
-/* True while this controller is the one that writes. */
 bool
 intent_db_is_active(const struct intent_db *idb)
 {
-    return idb->active;
+    return idb->leadership.active;
 }
 
-/* The generation of this controller's leadership, 0 if it never led. */
+/* Returns the generation of this controller's leadership, 0 if it never
+ * led. */
 int64_t
 intent_db_generation(const struct intent_db *idb)
 {
-    return idb->generation;
+    return idb->leadership.generation;
 }
 
-/* "active", "standby" (another controller leads), "starting" or
- * "disconnected". */
 const char *
 intent_db_state(const struct intent_db *idb)
 {
-    return (idb->active ? "active"
+    return (idb->leadership.active ? "active"
             : !ovsdb_idl_is_connected(idb->loop.idl) ? "disconnected"
             : ovsdb_idl_is_lock_contended(idb->loop.idl) ? "standby"
             : "starting");
 }
 
-/* Lets the database say which policy is in force. */
 void
 intent_db_set_policy(struct intent_db *idb, const struct policy *policy)
 {
@@ -416,10 +403,10 @@ intent_db_set_policy(struct intent_db *idb, const struct policy *policy)
     idb->policy_dirty = true;
 }
 
-/* Notes 'text', which is taken over, wherever it belongs. */
+/* Takes ownership of 'text'. */
 static void
-note(struct intent_db *idb, enum decision_kind kind, const char *actor,
-     const char *who, const char *subject, const char *what, char *text)
+add_event(struct intent_db *idb, enum decision_kind kind, const char *actor,
+          const char *who, const char *subject, const char *what, char *text)
 {
     VLOG_INFO("%s: %s: %s", what, subject, text);
     decision_log_append(idb->log, kind, subject, actor, "%s: %s", what,
@@ -429,33 +416,31 @@ note(struct intent_db *idb, enum decision_kind kind, const char *actor,
     free(text);
 }
 
-/* Notes that 'what' happened to 'subject', and why, for the Event table and
- * the log.  A follower notes nothing, because the leader does. */
 void
 intent_db_event(struct intent_db *idb, enum decision_kind kind,
                 const char *subject, const char *what, const char *why, ...)
 {
     va_list args;
 
-    if (idb->active) {
+    if (idb->leadership.active) {
         va_start(args, why);
-        note(idb, kind, program_name, "controller", subject, what,
-             xvasprintf(why, args));
+        add_event(idb, kind, program_name, "controller", subject, what,
+                  xvasprintf(why, args));
         va_end(args);
     }
 }
 
-/* The same of what a person, 'who', wanted. */
 void
-intent_db_operator_event(struct intent_db *idb, const char *who, const char *subject,
-               const char *what, const char *why, ...)
+intent_db_operator_event(struct intent_db *idb, const char *actor,
+                         const char *subject, const char *what,
+                         const char *why, ...)
 {
     va_list args;
 
-    if (idb->active) {
+    if (idb->leadership.active) {
         va_start(args, why);
-        note(idb, DECISION_OPERATOR, who, who, subject, what,
-             xvasprintf(why, args));
+        add_event(idb, DECISION_OPERATOR, actor, actor, subject, what,
+                  xvasprintf(why, args));
         va_end(args);
     }
 }

@@ -274,7 +274,8 @@ is_repeated(const char *const *names, size_t i)
 static const struct intentrec_stage *
 run_stage(const struct edit_ctx *ctx)
 {
-    const struct intentrec_stage *stage = find_stage(ctx->cojob, ctx->edit->rung);
+    const struct intentrec_stage *stage = find_stage(ctx->cojob,
+                                                     ctx->edit->rung);
 
     if (!stage) {
         stage = intentrec_stage_insert(ctx->txn);
@@ -354,7 +355,8 @@ finish_job(const struct edit_ctx *ctx, const struct intentrec_job *job,
 static char *
 end_stage(const struct edit_ctx *ctx)
 {
-    const struct intentrec_stage *stage = find_stage(ctx->cojob, ctx->edit->rung);
+    const struct intentrec_stage *stage = find_stage(ctx->cojob,
+                                                     ctx->edit->rung);
 
     if (!stage) {
         return xasprintf("cojob \"%s\": stage %d is unknown, it has not "

@@ -12,15 +12,14 @@
 #include "timeval.h"
 #include "util.h"
 
-/* Events that are kept in the database, and that wait to be written. */
-#define MAX_EVENTS 1000
-#define MAX_PENDING 200
+#define MAX_EVENTS 1000         /* In the database. */
+#define MAX_PENDING 200         /* To be written. */
 
 /* An event that is not in the database yet. */
 struct event {
     struct ovs_list node;
     int64_t at;                 /* Epoch ms. */
-    char *who, *what, *why;
+    char *actor, *what, *why;
 };
 
 struct intent_events {
@@ -42,7 +41,7 @@ event_destroy(struct intent_events *events, struct event *event)
 {
     ovs_list_remove(&event->node);
     events->n--;
-    free(event->who);
+    free(event->actor);
     free(event->what);
     free(event->why);
     free(event);
@@ -62,7 +61,7 @@ intent_events_destroy(struct intent_events *events)
 }
 
 void
-intent_events_add(struct intent_events *events, const char *who,
+intent_events_add(struct intent_events *events, const char *actor,
                   const char *what, char *why)
 {
     struct event *event = xmalloc(sizeof *event);
@@ -72,7 +71,7 @@ intent_events_add(struct intent_events *events, const char *who,
                                            struct event, node));
     }
     *event = (struct event) {
-        .at = time_wall_msec(), .who = xstrdup(who), .what = xstrdup(what),
+        .at = time_wall_msec(), .actor = xstrdup(actor), .what = xstrdup(what),
         .why = why,
     };
     ovs_list_push_back(&events->waiting, &event->node);
@@ -94,8 +93,8 @@ compare_events(const void *a_, const void *b_)
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* Deletes the oldest events, somewhat more than must be so that it is not
- * done each time. */
+/* Deletes down to 90 % of MAX_EVENTS, so that the next events need no
+ * deletion. */
 void
 intent_events_prune(struct ovsdb_idl *idl)
 {
@@ -119,7 +118,7 @@ intent_events_prune(struct ovsdb_idl *idl)
     free(rows);
 }
 
-/* Adds all that wait to 'txn', a transaction of 'idl'. */
+/* Adds all queued events to 'txn', a transaction of 'idl'. */
 void
 intent_events_write(struct intent_events *events, struct ovsdb_idl *idl,
                     struct ovsdb_idl_txn *txn)
@@ -131,7 +130,7 @@ intent_events_write(struct intent_events *events, struct ovsdb_idl *idl,
         const struct intentrec_event *row = intentrec_event_insert(txn);
 
         intentrec_event_set_at(row, event->at);
-        intentrec_event_set_who(row, event->who);
+        intentrec_event_set_who(row, event->actor);
         intentrec_event_set_what(row, event->what);
         intentrec_event_set_why(row, event->why);
         event_destroy(events, event);

@@ -212,8 +212,8 @@ expire_writes(struct intent_writer *iw)
     LIST_FOR_EACH_SAFE (w, node, &iw->queue) {
         if (time_msec() >= w->deadline) {
             finish_write(iw, w, INTENT_FAILED,
-                         xasprintf("the intent database did not answer within %d "
-                                   "ms", w->timeout_ms));
+                         xasprintf("the intent database did not answer within "
+                                   "%d ms", w->timeout_ms));
         }
     }
 }

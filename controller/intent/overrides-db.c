@@ -18,7 +18,7 @@ kind_from_string(const char *s)
             return kind;
         }
     }
-    return OVERRIDE_NONE;       /* Of a newer controller: no effect. */
+    return OVERRIDE_NONE;       /* A newer controller's: ignored. */
 }
 
 void

@@ -401,8 +401,9 @@ job_put_worker(struct cluster *c, struct job *job, const char *host,
     }
 }
 
-static struct stage *
-find_stage(const struct cojob *cojob, int rung, int64_t began)
+/* Returns the stage of 'cojob' that began at 'began', or NULL. */
+struct stage *
+cojob_find_stage(const struct cojob *cojob, int rung, int64_t began)
 {
     struct stage *stage;
 
@@ -420,7 +421,7 @@ struct stage *
 cojob_put_stage(struct cojob *cojob, int rung, int64_t began, int64_t ended,
                 int64_t iterations)
 {
-    struct stage *stage = find_stage(cojob, rung, began);
+    struct stage *stage = cojob_find_stage(cojob, rung, began);
 
     if (!stage) {
         if (ended || !cojob->running) {

@@ -255,6 +255,7 @@ bool host_is_lagging(const struct host *);
 struct job_traffic *job_get_traffic(struct job *, struct host *);
 
 /* Stages. */
+struct stage *cojob_find_stage(const struct cojob *, int rung, int64_t began);
 bool stage_is_running(const struct stage *);
 struct stage **cluster_running_stages(const struct cluster *, size_t *np);
 char *stage_name(const struct stage *);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "controller/intent/intent-gc.h"
+#include "util.h"
+#include "wire/intent-idl.h"
+
+#define NOW INT64_C(1790000000000)
+
+static void
+the_last_job_or_stage_ends_a_cojob(void **state OVS_UNUSED)
+{
+    struct intentrec_job job = { .ended = 20 };
+    struct intentrec_stage first = { .ended = 30 }, second = { .ended = 0 };
+    struct intentrec_job *jobs[] = { &job };
+    struct intentrec_stage *stages[] = { &first, &second };
+    struct intentrec_cojob row = { .began = 10 };
+
+    assert_int_equal(intent_gc_end_time(&row), 10);
+    row.jobs = jobs;
+    row.n_jobs = 1;
+    assert_int_equal(intent_gc_end_time(&row), 20);
+    row.stages = stages;
+    row.n_stages = 2;
+    assert_int_equal(intent_gc_end_time(&row), 30);
+}
+
+static void
+finished_cojobs_are_kept_for_a_while(void **state OVS_UNUSED)
+{
+    struct intent_gc_cojob cojobs[] = {
+        { NULL, NOW - INTENT_GC_MS - 1 }, { NULL, NOW },
+        { NULL, NOW - INTENT_GC_MS },
+    };
+
+    assert_int_equal(intent_gc_keep(cojobs, 3, NOW), 2);
+    assert_true(cojobs[0].ended == NOW);
+    assert_true(cojobs[1].ended == NOW - INTENT_GC_MS);
+    assert_int_equal(intent_gc_keep(cojobs, 0, NOW), 0);
+}
+
+static void
+the_oldest_of_too_many_cojobs_are_deleted(void **state OVS_UNUSED)
+{
+    const size_t n = INTENT_GC_MAX + 2;
+    struct intent_gc_cojob *cojobs = xcalloc(n, sizeof *cojobs);
+
+    for (size_t i = 0; i < n; i++) {
+        cojobs[i].ended = NOW - n + i;
+    }
+    assert_int_equal(intent_gc_keep(cojobs, n, NOW), INTENT_GC_MAX);
+    assert_true(cojobs[0].ended == NOW - 1);
+    assert_true(cojobs[INTENT_GC_MAX].ended == NOW - (int64_t) n + 1);
+    free(cojobs);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_job_or_stage_ends_a_cojob),
+        cmocka_unit_test(finished_cojobs_are_kept_for_a_while),
+        cmocka_unit_test(the_oldest_of_too_many_cojobs_are_deleted),
+    };
+
+    return cmocka_run_group_tests_name("intent-gc", tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "controller/intent/leadership.h"
+#include "util.h"
+
+/* A connected controller that has the lock of an empty database. */
+static const struct leadership_view holder = {
+    .connected = true, .loaded = true, .has_lock = true, .has_txn = true,
+};
+
+/* Returns a controller that leads by 'generation'. */
+static struct leadership
+lead(int64_t generation)
+{
+    struct leadership l = { .newest = generation - 1 };
+    struct leadership_view view = holder;
+
+    assert_int_equal(leadership_run(&l, &view), LEADERSHIP_REQUEST);
+    assert_int_equal(l.requested, generation);
+    assert_false(l.active);
+    view.generation = generation;
+    view.is_own_row = true;
+    assert_int_equal(leadership_run(&l, &view), LEADERSHIP_BEGIN);
+    assert_true(l.active);
+    assert_int_equal(l.generation, generation);
+    return l;
+}
+
+static void
+the_first_controller_takes_generation_1(void **state OVS_UNUSED)
+{
+    lead(1);
+}
+
+static void
+leadership_needs_the_lock_the_contents_and_a_transaction(
+    void **state OVS_UNUSED)
+{
+    for (int missing = 0; missing < 3; missing++) {
+        struct leadership l = { .newest = 0 };
+        struct leadership_view view = holder;
+
+        view.has_lock = missing != 0;
+        view.loaded = missing != 1;
+        view.has_txn = missing != 2;
+        assert_int_equal(leadership_run(&l, &view), LEADERSHIP_KEEP);
+        assert_int_equal(l.requested, 0);
+    }
+}
+
+static void
+a_new_generation_is_above_both_databases(void **state OVS_UNUSED)
+{
+    struct leadership l = { .newest = 7 };
+    struct leadership_view view = holder;
+
+    view.generation = 3;                /* Restored from an old copy. */
+    assert_int_equal(leadership_run(&l, &view), LEADERSHIP_REQUEST);
+    assert_int_equal(l.requested, 8);
+
+    l = (struct leadership) { .newest = 3 };
+    view.generation = 7;
+    assert_int_equal(leadership_run(&l, &view), LEADERSHIP_REQUEST);
+    assert_int_equal(l.requested, 8);
+}
+
+/* Another controller was faster: its row has the requested generation. */
+static void
+a_row_of_another_controller_is_no_leadership(void **state OVS_UNUSED)
+{
+    struct leadership l = { .newest = 0 };
+    struct leadership_view view = holder;
+
+    assert_int_equal(leadership_run(&l, &view), LEADERSHIP_REQUEST);
+    view.generation = l.requested;
+    assert_int_equal(leadership_run(&l, &view), LEADERSHIP_REQUEST);
+    assert_false(l.active);
+    assert_int_equal(l.requested, 2);
+}
+
+static void
+a_lost_lock_or_a_newer_leader_ends_the_leadership(void **state OVS_UNUSED)
+{
+    for (int i = 0; i < 2; i++) {
+        struct leadership l = lead(2);
+        struct leadership_view view = holder;
+
+        view.generation = i ? 3 : 2;
+        view.lock_contended = !i;
+        assert_int_equal(leadership_run(&l, &view), LEADERSHIP_END_REPLACED);
+        assert_false(l.active);
+        assert_int_equal(l.generation, 2);
+    }
+}
+
+static void
+a_disconnected_leader_stays_active(void **state OVS_UNUSED)
+{
+    struct leadership l = lead(2);
+    struct leadership_view view = { .lock_contended = true, .generation = 9 };
+
+    assert_int_equal(leadership_run(&l, &view), LEADERSHIP_KEEP);
+    assert_true(l.active);
+}
+
+/* Even while it is disconnected: agents ignore its orders. */
+static void
+a_newer_generation_on_hosts_fences_the_leader(void **state OVS_UNUSED)
+{
+    struct leadership l = lead(2);
+    struct leadership_view view = { .connected = false };
+
+    l.newest = 3;
+    assert_int_equal(leadership_run(&l, &view), LEADERSHIP_END_FENCED);
+    assert_int_equal(leadership_run(&l, &holder), LEADERSHIP_REQUEST);
+    assert_int_equal(l.requested, 4);
+}
+
+static void
+only_a_connected_leader_with_a_transaction_may_write(void **state OVS_UNUSED)
+{
+    struct leadership l = lead(1);
+    struct leadership_view view = holder;
+
+    assert_true(leadership_may_write(&l, &view));
+    view.has_txn = false;
+    assert_false(leadership_may_write(&l, &view));
+    view = holder;
+    view.connected = false;
+    assert_false(leadership_may_write(&l, &view));
+    l.active = false;
+    assert_false(leadership_may_write(&l, &holder));
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_controller_takes_generation_1),
+        cmocka_unit_test(
+            leadership_needs_the_lock_the_contents_and_a_transaction),
+        cmocka_unit_test(a_new_generation_is_above_both_databases),
+        cmocka_unit_test(a_row_of_another_controller_is_no_leadership),
+        cmocka_unit_test(a_lost_lock_or_a_newer_leader_ends_the_leadership),
+        cmocka_unit_test(a_disconnected_leader_stays_active),
+        cmocka_unit_test(a_newer_generation_on_hosts_fences_the_leader),
+        cmocka_unit_test(only_a_connected_leader_with_a_transaction_may_write),
+    };
+
+    return cmocka_run_group_tests_name("leadership", tests, NULL, NULL);
+}
