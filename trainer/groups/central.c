@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/groups/group-children.h"
-#include "trainer/process/report.h"
 #include "trainer/schemes/group-plan.h"
 #include "trainer/schemes/groups.h"
 
@@ -35,7 +35,7 @@ struct host {
     pid_t pid;                  /* As it says. */
     int group;                  /* Or -1. */
     bool owed;                  /* It has pushed and gets weights. */
-    int64_t heard_us;
+    struct heartbeat heartbeat;
 };
 
 /* A group of the plan. */
@@ -351,15 +351,15 @@ static void
 expire(struct server *server, int n_lacking)
 {
     struct central *c = server->central;
-    int64_t now = report_monotonic_us();
-    int64_t deadline = server->config->deadline_us;
+    int64_t now = clock_monotonic_us();
 
     for (int i = 0; i < c->n_hosts; i++) {
-        if (c->hosts[i].conn && deadline
-            && now - c->hosts[i].heard_us > deadline) {
-            central_drop(server, c->hosts[i].conn,
+        const struct host *host = &c->hosts[i];
+
+        if (host->conn && heartbeat_is_silent(&host->heartbeat, now)) {
+            central_drop(server, host->conn,
                          message("silent for %"PRId64" s",
-                                 (now - c->hosts[i].heard_us) / 1000000));
+                                 heartbeat_silence_s(&host->heartbeat, now)));
         }
     }
     if (!n_lacking) {
@@ -413,12 +413,56 @@ central_has_group(const struct server *server, int rank)
            && c->groups[groups_plan(server->sync)->group[rank]].host >= 0;
 }
 
-static char *
-begin_push(struct server *server, struct conn *conn)
+/* Frames of group servers and, about their groups, of workers. */
+
+char *
+central_begin_enlist(void *conn_, struct link *link)
 {
-    const struct frame *frame = &conn->link.frame;
+    const struct conn *conn = conn_;
+
+    link_keep_body(link);
+    return conn->server->central && link->frame.body_length
+           ? NULL : message("enlist: not allowed here");
+}
+
+char *
+central_end_enlist(void *conn_, struct link *link)
+{
+    struct conn *conn = conn_;
+    struct central *c = conn->server->central;
+
+    for (int i = 0; i < c->n_hosts; i++) {
+        struct host *host = &c->hosts[i];
+
+        if (!host->conn) {
+            *host = (struct host) {
+                .conn = conn, .group = -1, .pid = link->frame.first,
+                .address = message("%.*s", (int) link->frame.body_length,
+                                   (const char *) link->body),
+            };
+            heartbeat_start(&host->heartbeat,
+                            conn->server->config->deadline_us,
+                            clock_monotonic_us());
+            conn->host = i + 1;
+            conn->dispatcher = &central_dispatcher;
+            fprintf(stderr, "server: group server at %s is there\n",
+                    host->address);
+            central_run(conn->server);
+            return NULL;
+        }
+    }
+    return message("there are %d group servers already", c->n_hosts);
+}
+
+/* The mean of a group. */
+static char *
+begin_push(void *conn_, struct link *link)
+{
+    struct conn *conn = conn_;
+    struct server *server = conn->server;
     const struct central *c = server->central;
     const struct host *host = central_host(server, conn);
+    const struct frame *frame = &link->frame;
 
     if (host->group < 0 || host->owed || frame->n != server->shard.n
         || c->groups[host->group].generation != frame->iteration
@@ -426,136 +470,114 @@ begin_push(struct server *server, struct conn *conn)
         return message("mean of %u values, generation %"PRIu64": not allowed "
                        "now", frame->n, frame->iteration);
     }
-    link_set_body(&conn->link, groups_inbox(server->sync, host->group));
+    link_set_body(link, groups_inbox(server->sync, host->group));
     return NULL;
 }
 
-char *
-central_begin_frame(struct server *server, struct conn *conn, bool *known)
-{
-    const struct frame *frame = &conn->link.frame;
-    bool right = false;
-
-    *known = true;
-    switch (frame->type) {
-    case FRAME_ENLIST:
-        right = conn->rank < 0 && !conn->host && frame->body_length;
-        link_keep_body(&conn->link);
-        break;
-    case FRAME_PUSH:
-        *known = conn->host;
-        return conn->host ? begin_push(server, conn) : NULL;
-    case FRAME_HEARTBEAT:
-        *known = right = conn->host;
-        break;
-    case FRAME_LOST:
-    case FRAME_REST:
-        right = conn->rank >= 0 && conn->channel == FRAME_TRAINING
-                && server->begun && server_complete(server)
-                && (frame->type == FRAME_LOST || !conn->waiting);
-        break;
-    default:
-        *known = false;
-        break;
-    }
-    return right || !*known ? NULL
-           : message("frame of type %d: not allowed now", frame->type);
-}
-
 static char *
-enlist(struct server *server, struct conn *conn)
+end_push(void *conn_, struct link *link)
 {
-    struct central *c = server->central;
-    const struct link *link = &conn->link;
-
-    for (int i = 0; i < c->n_hosts; i++) {
-        if (!c->hosts[i].conn) {
-            c->hosts[i] = (struct host) {
-                .conn = conn, .group = -1, .pid = link->frame.first,
-                .address = message("%.*s", (int) link->frame.body_length,
-                                   (const char *) link->body),
-                .heard_us = report_monotonic_us(),
-            };
-            conn->host = i + 1;
-            fprintf(stderr, "server: group server at %s is there\n",
-                    c->hosts[i].address);
-            return NULL;
-        }
-    }
-    return message("there are %d group servers already", c->n_hosts);
-}
-
-static char *
-end_push(struct server *server, struct conn *conn)
-{
-    const struct frame *frame = &conn->link.frame;
+    struct conn *conn = conn_;
+    struct server *server = conn->server;
     struct host *host = central_host(server, conn);
-    char *error;
+    char *error = NULL;
 
-    if (server->ending) {
-        return NULL;
+    heartbeat_heard(&host->heartbeat, clock_monotonic_us());
+    if (!server->ending) {
+        error = groups_push(server->sync, host->group, link->frame.samples,
+                            link->frame.value);
+        host->owed = !error;
     }
-    error = groups_push(server->sync, host->group, frame->samples,
-                        frame->value);
-    host->owed = !error;
-    if (!error) {
+    if (error) {
+        return error;
+    }
+    if (!server->ending) {
         training_keep(server);
+    }
+    central_run(server);
+    return NULL;
+}
+
+static char *
+end_heartbeat(void *conn_, struct link *link)
+{
+    struct conn *conn = conn_;
+
+    heartbeat_heard(&central_host(conn->server, conn)->heartbeat,
+                    clock_monotonic_us());
+    conn_send_heartbeat(conn->server, conn);
+    central_run(conn->server);
+    return NULL;
+}
+
+const struct dispatcher central_dispatcher = {
+    .may_receive = conn_may_receive,
+    .handlers = {
+        [FRAME_PUSH] = { begin_push, end_push },
+        [FRAME_HEARTBEAT] = { .end = end_heartbeat },
+    },
+};
+
+char *
+central_begin_worker(void *conn_, struct link *link)
+{
+    const struct conn *conn = conn_;
+    const struct server *server = conn->server;
+    enum frame_type type = link->frame.type;
+
+    return server->central && server->begun
+           && (type == FRAME_PULL || server_complete(server))
+           && (type == FRAME_LOST || !conn->waiting)
+           ? NULL : message("%s: not allowed now", frame_type_name(type));
+}
+
+/* A worker cannot reach the group server of the frame's generation. */
+char *
+central_end_lost(void *conn_, struct link *link)
+{
+    const struct conn *conn = conn_;
+    struct server *server = conn->server;
+    struct central *c = server->central;
+    const struct group_plan *p = groups_plan(server->sync);
+    const struct hosting *hosting = &c->groups[p->group[conn->rank]];
+
+    if (c->n_plans == groups_n_plans(server->sync) && hosting->host >= 0
+        && hosting->generation == link->frame.iteration) {
+        central_drop(server, c->hosts[hosting->host].conn,
+                     message("worker %d lost it", conn->rank));
+    }
+    central_run(server);
+    return NULL;
+}
+
+/* A worker asks for weights.  One that was paused is resumed: it gets them
+ * when its group's next step begins. */
+char *
+central_end_pull(void *conn_, struct link *link)
+{
+    struct conn *conn = conn_;
+    struct server *server = conn->server;
+    char *error = NULL;
+
+    conn->waiting = !conn->bye;
+    if (groups_rests(server->sync, conn->rank) && !server->ending) {
+        error = groups_wake(server->sync, conn->rank);
+    }
+    if (!error) {
+        central_run(server);
     }
     return error;
 }
 
-/* 'rank' cannot reach the group server of 'generation'. */
-static void
-take_lost(struct server *server, int rank, uint64_t generation)
-{
-    struct central *c = server->central;
-    const struct group_plan *p = groups_plan(server->sync);
-    const struct hosting *hosting = &c->groups[p->group[rank]];
-
-    if (c->n_plans == groups_n_plans(server->sync) && hosting->host >= 0
-        && hosting->generation == generation) {
-        central_drop(server, c->hosts[hosting->host].conn,
-                     message("worker %d lost it", rank));
-    }
-}
-
-/* A worker asks for weights.  If it rested it does no more: then it gets them
- * when its group's next step begins. */
-static char *
-take_pull(struct server *server, struct conn *conn)
-{
-    conn->waiting = !conn->bye;
-    return groups_rests(server->sync, conn->rank) && !server->ending
-           ? groups_wake(server->sync, conn->rank) : NULL;
-}
-
 char *
-central_end_frame(struct server *server, struct conn *conn, bool *known)
+central_end_rest(void *conn_, struct link *link)
 {
-    const struct frame *frame = &conn->link.frame;
-    char *error = NULL;
+    struct conn *conn = conn_;
+    struct server *server = conn->server;
+    char *error = server->ending ? NULL
+                                 : groups_rest(server->sync, conn->rank);
 
-    *known = true;
-    if (conn->host) {
-        central_host(server, conn)->heard_us = report_monotonic_us();
-    }
-    if (frame->type == FRAME_ENLIST) {
-        error = enlist(server, conn);
-    } else if (frame->type == FRAME_LOST) {
-        take_lost(server, conn->rank, frame->iteration);
-    } else if (frame->type == FRAME_PULL && conn->rank >= 0) {
-        error = take_pull(server, conn);
-    } else if (frame->type == FRAME_REST) {
-        error = server->ending ? NULL
-                               : groups_rest(server->sync, conn->rank);
-    } else if (!conn->host) {
-        *known = false;
-    } else if (frame->type == FRAME_PUSH) {
-        error = end_push(server, conn);
-    } else {
-        conn_send_heartbeat(server, conn);
-    }
-    if (!error && *known) {
+    if (!error) {
         central_run(server);
     }
     return error;

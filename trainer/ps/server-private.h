@@ -19,7 +19,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trainer/net/dispatch.h"
+#include "trainer/net/event-loop.h"
 #include "trainer/net/frame.h"
+#include "trainer/net/heartbeat.h"
 #include "trainer/net/link.h"
 #include "trainer/ps/server.h"
 #include "trainer/schemes/shard.h"
@@ -31,6 +34,8 @@ struct store;
 #define MAX_EXTRA_HOSTS 8      /* Group servers, more than workers. */
 
 struct conn {
+    struct server *server;
+    const struct dispatcher *dispatcher;        /* By what it is for. */
     struct link link;           /* Without a socket if it is unused. */
     char *name;                 /* For messages. */
     int rank;                   /* -1 until its hello. */
@@ -44,8 +49,6 @@ struct conn {
     bool bye;                   /* It, or we, have said so. */
     bool owes_ack;              /* Updates were made, */
     bool more;                  /* and the last one said that more follow. */
-    uint8_t hello[FRAME_HELLO_LENGTH];
-    struct sync_message message;        /* Of FRAME_SCHEME. */
 };
 
 struct member {
@@ -55,7 +58,7 @@ struct member {
     size_t from;                /* Of its next push all has come from this
                                  * parameter on, to the shard's end. */
     int64_t lost_us;            /* Since when it is away; 0: it is not. */
-    int64_t heard_us;           /* Its last heartbeat; 0: it sends none. */
+    struct heartbeat heartbeat; /* Stopped until it sends one. */
 };
 
 struct server {
@@ -83,6 +86,7 @@ struct server {
     uint64_t iteration;         /* Of the weights. */
     uint64_t saved;             /* Iteration of the last checkpoint. */
     uint64_t n_sent, n_received;        /* Bytes, of closed connections. */
+    struct event_loop loop;
     uint64_t *scratch;          /* Keys of a frame. */
     char *failure;              /* Why the training cannot go on. */
 };
@@ -107,11 +111,17 @@ void conn_send_last(struct conn *, enum frame_type, const char *text);
 /* Answers a heartbeat, unless its answers are not read. */
 void conn_send_heartbeat(const struct server *, struct conn *);
 
+/* For dispatchers: whether an answer to the next frame has space in the link.
+ * A worker that takes no answers is not listened to either. */
+bool conn_may_receive(void *conn, const struct link *);
+
+/* For dispatchers: a worker says bye. */
+char *conn_end_bye(void *conn, struct link *);
+
 /* server-training.c */
 void training_answer(struct server *);
 void training_keep(struct server *);
-char *training_begin_frame(struct server *, struct conn *, bool *known);
-char *training_end_frame(struct server *, struct conn *);
+extern const struct dispatcher training_dispatcher;
 
 /* trainer/groups/central.c */
 char *central_create(struct server *, uint16_t port);
@@ -120,12 +130,22 @@ void central_run(struct server *);
 void central_drop(struct server *, struct conn *, char *why);
 void central_rewind(struct server *);
 bool central_has_group(const struct server *, int rank);
-char *central_begin_frame(struct server *, struct conn *, bool *known);
-char *central_end_frame(struct server *, struct conn *, bool *known);
+
+/* A group server's connection, which begins with FRAME_ENLIST. */
+extern const struct dispatcher central_dispatcher;
+char *central_begin_enlist(void *conn, struct link *);
+char *central_end_enlist(void *conn, struct link *);
+
+/* What workers say about their group. */
+char *central_begin_worker(void *conn, struct link *);
+char *central_end_lost(void *conn, struct link *);
+char *central_end_pull(void *conn, struct link *);
+char *central_end_rest(void *conn, struct link *);
 
 /* server-store.c */
-char *store_begin_frame(struct server *, struct conn *, bool *known);
-char *store_end_frame(struct server *, struct conn *);
+extern const struct dispatcher store_dispatcher;
+
+/* All that had come was taken: acknowledges it. */
 void store_finish(struct server *, struct conn *);
 
 #endif /* trainer/ps/server-private.h */

@@ -7,9 +7,6 @@
 #include "trainer/ps/sparse.h"
 #include "trainer/ps/store.h"
 
-/* The longest frame of values that is copied into a link. */
-#define MAX_COPIED FRAME_MAX_UPDATE
-
 static bool
 in_shard(const struct shard *shard, const struct frame *frame)
 {
@@ -18,47 +15,28 @@ in_shard(const struct shard *shard, const struct frame *frame)
            && frame->n <= shard->n - (frame->first - shard->first);
 }
 
-/* Values that the answer to 'frame' copies, in bytes. */
-static size_t
-copied(const struct server *server, const struct frame *frame)
+/* The values that a frame of keys asks for are copied into the link. */
+static char *
+begin_frame(void *conn_, struct link *link)
 {
-    switch (frame->type) {
-    case FRAME_UPDATE_KEYS:
-    case FRAME_READ_KEYS:
-        return (size_t) frame->n * server->store->width * sizeof(float);
-    default:
-        return 0;
-    }
-}
-
-char *
-store_begin_frame(struct server *server, struct conn *conn, bool *known)
-{
-    const struct frame *frame = &conn->link.frame;
+    const struct server *server = ((struct conn *) conn_)->server;
+    const struct frame *frame = &link->frame;
+    uint32_t width = server->store->width;
     bool right = server->begun && frame->n
-                 && frame->body_length <= FRAME_MAX_UPDATE
-                 && copied(server, frame) <= MAX_COPIED;
+                 && frame->body_length <= FRAME_MAX_UPDATE;
 
-    *known = true;
-    switch (frame->type) {
-    case FRAME_UPDATE:
-    case FRAME_READ:
+    if (frame->type == FRAME_UPDATE || frame->type == FRAME_READ) {
         right = right && in_shard(&server->shard, frame);
-        break;
-    case FRAME_UPDATE_KEYS:
-        right = right && frame->width == server->store->width;
-        break;
-    case FRAME_READ_KEYS:
-        right = right && !frame->width;
-        break;
-    default:
-        *known = false;
-        return NULL;
+    } else {
+        right = right
+                && frame->width == (frame->type == FRAME_READ_KEYS ? 0 : width)
+                && (size_t) frame->n * width * sizeof(float)
+                   <= FRAME_MAX_UPDATE;
     }
-    link_keep_body(&conn->link);
+    link_keep_body(link);
     return right ? NULL
-                 : message("frame of type %d, %u values from %llu: not "
-                           "allowed here", frame->type, frame->n,
+                 : message("%s: %u values from %llu: not allowed here",
+                           frame_type_name(frame->type), frame->n,
                            (unsigned long long) frame->first);
 }
 
@@ -127,15 +105,17 @@ make_update(struct server *server, struct conn *conn)
     conn->more = frame->flags & FRAME_MORE;
 }
 
-char *
-store_end_frame(struct server *server, struct conn *conn)
+static char *
+end_frame(void *conn_, struct link *link)
 {
-    const struct frame *frame = &conn->link.frame;
+    struct conn *conn = conn_;
+    struct server *server = conn->server;
+    const struct frame *frame = &link->frame;
     bool update = frame->type == FRAME_UPDATE
                   || frame->type == FRAME_UPDATE_KEYS;
     bool keys = frame->type == FRAME_UPDATE_KEYS
                 || frame->type == FRAME_READ_KEYS;
-    char *error = keys ? take_keys(server, &conn->link) : NULL;
+    char *error = keys ? take_keys(server, link) : NULL;
 
     if (!error && update) {
         make_update(server, conn);
@@ -146,7 +126,17 @@ store_end_frame(struct server *server, struct conn *conn)
     return error;
 }
 
-/* What has come has been taken: says so, once for all of it. */
+const struct dispatcher store_dispatcher = {
+    .may_receive = conn_may_receive,
+    .handlers = {
+        [FRAME_UPDATE] = { begin_frame, end_frame },
+        [FRAME_READ] = { begin_frame, end_frame },
+        [FRAME_UPDATE_KEYS] = { begin_frame, end_frame },
+        [FRAME_READ_KEYS] = { begin_frame, end_frame },
+        [FRAME_BYE] = { .end = conn_end_bye },
+    },
+};
+
 void
 store_finish(struct server *server, struct conn *conn)
 {

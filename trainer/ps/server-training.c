@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "trainer/ps/checkpoint.h"
@@ -117,13 +118,6 @@ training_answer(struct server *server)
     }
 }
 
-static bool
-fits_shard(const struct server *server, const struct frame *frame)
-{
-    return frame->first == server->shard.first
-           && frame->n == server->shard.n;
-}
-
 /* Whether a part of a gradient, the last one if 'last', ends where the one
  * before began, and leaves something to come if it is not the last. */
 static bool
@@ -142,62 +136,6 @@ max_waiting(const struct server *server)
 {
     return server->class->ahead
            ? server->class->ahead(server->sync) + 1 : 1;
-}
-
-/* A gradient goes to the inbox.  Of a part that a lost connection has left
- * there unfinished, nothing counts until the worker sends it again. */
-static char *
-begin_push(struct server *server, struct conn *conn)
-{
-    const struct frame *frame = &conn->link.frame;
-    const struct member *member = &server->members[conn->rank];
-    float *inbox = server->class->inbox(server->sync, conn->rank);
-
-    if (!server->begun || server->central
-        || conn->waiting >= max_waiting(server)
-        || frame->sequence != member->sequence + 1
-        || !fits_gradient(server, member, frame, frame->type == FRAME_PUSH)) {
-        return message("gradient %llu of %u values from %llu: not allowed "
-                       "now", (unsigned long long) frame->sequence, frame->n,
-                       (unsigned long long) frame->first);
-    }
-    link_set_body(&conn->link, inbox + (frame->first - server->shard.first));
-    return NULL;
-}
-
-/* Says where the body belongs, or what is wrong. */
-char *
-training_begin_frame(struct server *server, struct conn *conn, bool *known)
-{
-    const struct frame *frame = &conn->link.frame;
-    bool right = true;
-
-    *known = true;
-    switch (frame->type) {
-    case FRAME_PART:
-    case FRAME_PUSH:
-        return begin_push(server, conn);
-    case FRAME_INIT:
-        right = !conn->rank && !server->begun && fits_shard(server, frame);
-        link_set_body(&conn->link, right
-                      ? server->class->weights(server->sync) : NULL);
-        break;
-    case FRAME_SCHEME:
-        right = server->begun && server->class->message
-                && server_complete(server);
-        link_set_body(&conn->link, &conn->message);
-        break;
-    case FRAME_PULL:
-        right = server->begun && server->central && !conn->waiting;
-        break;
-    default:
-        *known = false;
-        break;
-    }
-    return right ? NULL
-                 : message("frame of type %d, %u values from %llu: not "
-                           "allowed now", frame->type, frame->n,
-                           (unsigned long long) frame->first);
 }
 
 /* Keeps what the weights are now if it is time for it. */
@@ -226,23 +164,60 @@ training_keep(struct server *server)
     server->saved = iteration;
 }
 
+/* A gradient goes to the inbox.  Of a part that a lost connection has left
+ * there unfinished, nothing counts until the worker sends it again. */
 static char *
-end_part(struct server *server, struct conn *conn)
+begin_push(void *conn_, struct link *link)
 {
-    const struct frame *frame = &conn->link.frame;
+    struct conn *conn = conn_;
+    struct server *server = conn->server;
+    const struct frame *frame = &link->frame;
+    const struct member *member = &server->members[conn->rank];
 
-    server->members[conn->rank].from = frame->first;
-    return server->ending || !server->class->part
-           ? NULL
-           : server->class->part(server->sync, conn->rank, frame->iteration,
-                                 frame->samples,
-                                 frame->first - server->shard.first);
+    if (!server->begun || server->central
+        || conn->waiting >= max_waiting(server)
+        || frame->sequence != member->sequence + 1
+        || !fits_gradient(server, member, frame, frame->type == FRAME_PUSH)) {
+        return message("gradient %llu of %u values from %llu: not allowed "
+                       "now", (unsigned long long) frame->sequence, frame->n,
+                       (unsigned long long) frame->first);
+    }
+    link_set_body(link, server->class->inbox(server->sync, conn->rank)
+                        + (frame->first - server->shard.first));
+    return NULL;
+}
+
+/* Sends what a frame of 'conn' has made possible, unless it is wrong. */
+static char *
+answer_unless(struct server *server, char *error)
+{
+    if (!error && !server->over) {
+        training_answer(server);
+    }
+    return error;
 }
 
 static char *
-end_push(struct server *server, struct conn *conn)
+end_part(void *conn_, struct link *link)
 {
-    const struct frame *frame = &conn->link.frame;
+    const struct conn *conn = conn_;
+    struct server *server = conn->server;
+    const struct frame *frame = &link->frame;
+
+    server->members[conn->rank].from = frame->first;
+    return answer_unless(
+        server, server->ending || !server->class->part ? NULL
+        : server->class->part(server->sync, conn->rank, frame->iteration,
+                              frame->samples,
+                              frame->first - server->shard.first));
+}
+
+static char *
+end_push(void *conn_, struct link *link)
+{
+    struct conn *conn = conn_;
+    struct server *server = conn->server;
+    const struct frame *frame = &link->frame;
     struct member *member = &server->members[conn->rank];
     char *error = NULL;
 
@@ -257,38 +232,69 @@ end_push(struct server *server, struct conn *conn)
     if (!error) {
         training_keep(server);
     }
-    return error;
+    return answer_unless(server, error);
 }
 
-/* A whole frame has come. */
-char *
-training_end_frame(struct server *server, struct conn *conn)
+/* The first weights. */
+static char *
+begin_init(void *conn_, struct link *link)
 {
-    const struct frame *frame = &conn->link.frame;
-    char *error = NULL;
+    const struct conn *conn = conn_;
+    struct server *server = conn->server;
 
-    switch (frame->type) {
-    case FRAME_PART:
-        error = end_part(server, conn);
-        break;
-    case FRAME_PUSH:
-        error = end_push(server, conn);
-        break;
-    case FRAME_INIT:
-        server->begun = true;
-        training_keep(server);
-        break;
-    case FRAME_SCHEME:
-        if (!server->ending) {
-            error = server->class->message(server->sync, conn->rank,
-                                           &conn->message);
-        }
-        break;
-    default:
-        break;
+    if (conn->rank || server->begun
+        || link->frame.first != server->shard.first
+        || link->frame.n != server->shard.n) {
+        return message("init: %u values of worker %d: not allowed now",
+                       link->frame.n, conn->rank);
     }
-    if (!error && !server->over) {
-        training_answer(server);
-    }
-    return error;
+    link_set_body(link, server->class->weights(server->sync));
+    return NULL;
 }
+
+static char *
+end_init(void *conn_, struct link *link)
+{
+    struct server *server = ((struct conn *) conn_)->server;
+
+    server->begun = true;
+    training_keep(server);
+    return answer_unless(server, NULL);
+}
+
+static char *
+begin_scheme(void *conn_, struct link *link)
+{
+    const struct server *server = ((struct conn *) conn_)->server;
+
+    link_keep_body(link);
+    return server->begun && server->class->message && server_complete(server)
+           ? NULL : message("scheme: not allowed now");
+}
+
+static char *
+end_scheme(void *conn_, struct link *link)
+{
+    const struct conn *conn = conn_;
+    struct server *server = conn->server;
+    struct sync_message body;
+
+    memcpy(&body, link->body, sizeof body);
+    return answer_unless(
+        server, server->ending ? NULL
+        : server->class->message(server->sync, conn->rank, &body));
+}
+
+const struct dispatcher training_dispatcher = {
+    .may_receive = conn_may_receive,
+    .handlers = {
+        [FRAME_PART] = { begin_push, end_part },
+        [FRAME_PUSH] = { begin_push, end_push },
+        [FRAME_INIT] = { begin_init, end_init },
+        [FRAME_SCHEME] = { begin_scheme, end_scheme },
+        [FRAME_BYE] = { .end = conn_end_bye },
+        [FRAME_LOST] = { central_begin_worker, central_end_lost },
+        [FRAME_PULL] = { central_begin_worker, central_end_pull },
+        [FRAME_REST] = { central_begin_worker, central_end_rest },
+    },
+};

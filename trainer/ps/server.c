@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/backend/backend.h"
 #include "trainer/net/address.h"
@@ -26,7 +27,9 @@
 #define HELLO_US 10000000       /* A stranger must say hello in so long. */
 #define JOIN_US 60000000        /* After the first hello all must come. */
 #define MAX_UNKNOWN 8         /* Connections without a hello. */
-#define N_FIXED 4               /* Descriptors that are not conns'. */
+#define POLL_US 500000          /* Between looks at the clock. */
+
+static const struct dispatcher hello_dispatcher, control_dispatcher;
 
 void
 conn_close(struct server *server, struct conn *conn)
@@ -36,6 +39,8 @@ conn_close(struct server *server, struct conn *conn)
     link_close(&conn->link);
     free(conn->name);
     memset(conn, 0, sizeof *conn);
+    conn->server = server;
+    conn->dispatcher = &hello_dispatcher;
     conn->link.fd = -1;
     conn->rank = -1;
 }
@@ -94,7 +99,7 @@ new_epoch(struct server *server)
     do {
         if (getrandom(&server->epoch, sizeof server->epoch, 0)
             != sizeof server->epoch) {
-            server->epoch = report_monotonic_us();
+            server->epoch = clock_monotonic_us();
         }
     } while (server->epoch == FRAME_NONE);
 }
@@ -104,7 +109,7 @@ static void
 begin_epoch(struct server *server, int64_t lost_us)
 {
     new_epoch(server);
-    server->first_hello_us = report_monotonic_us();
+    server->first_hello_us = clock_monotonic_us();
     for (int i = 0; i < server->config->n_workers; i++) {
         struct member *member = &server->members[i];
 
@@ -112,7 +117,7 @@ begin_epoch(struct server *server, int64_t lost_us)
         member->sequence = 0;
         member->from = shard_end(&server->shard);
         member->lost_us = lost_us;
-        member->heard_us = 0;
+        heartbeat_stop(&member->heartbeat);
     }
 }
 
@@ -222,7 +227,7 @@ server_rewind(struct server *server, uint64_t iteration)
                       iteration + config->checkpoint_every);
     server->begun = true;
     server->iteration = server->saved = iteration;
-    begin_epoch(server, report_monotonic_us());
+    begin_epoch(server, clock_monotonic_us());
     if (server->central) {
         central_rewind(server);
     }
@@ -321,6 +326,16 @@ send_welcome(struct server *server, struct conn *conn)
     link_flush(&conn->link);            /* An error shows when receiving. */
 }
 
+/* A heartbeat of worker 'rank' has come. */
+static void
+hear_member(struct server *server, int rank)
+{
+    if (server->members[rank].present) {
+        heartbeat_start(&server->members[rank].heartbeat,
+                        server->config->deadline_us, clock_monotonic_us());
+    }
+}
+
 static char *
 join_control(struct server *server, struct conn *conn,
              const struct frame_hello *hello)
@@ -335,19 +350,19 @@ join_control(struct server *server, struct conn *conn,
     }
     conn->rank = hello->rank;
     conn->channel = FRAME_CONTROL;
-    if (server->members[hello->rank].present) {
-        server->members[hello->rank].heard_us = report_monotonic_us();
-    }
+    conn->dispatcher = &control_dispatcher;
+    hear_member(server, hello->rank);
     link_mark_control(conn->link.fd);
     return NULL;
 }
 
 static char *
-server_take_hello(struct server *server, struct conn *conn)
+server_take_hello(struct server *server, struct conn *conn,
+                  const uint8_t body[FRAME_HELLO_LENGTH])
 {
     struct frame_hello hello;
     struct member *member;
-    char *error = frame_hello_decode(conn->hello, &hello);
+    char *error = frame_hello_decode(body, &hello);
 
     if (!error && hello.channel == FRAME_PEERS) {
         error = message("hello: of a peer, which trains without servers");
@@ -386,6 +401,8 @@ server_take_hello(struct server *server, struct conn *conn)
     member->lost_us = 0;
     conn->rank = hello.rank;
     conn->channel = hello.channel;
+    conn->dispatcher = server->store ? &store_dispatcher
+                                     : &training_dispatcher;
     conn->waiting = hello.channel == FRAME_TRAINING
                     && (hello.epoch != server->epoch
                         || hello.rewind != FRAME_NONE
@@ -411,8 +428,8 @@ server_lose(struct server *server, struct conn *conn, char *why)
         return;
     }
     member->present = false;
-    member->lost_us = report_monotonic_us();
-    member->heard_us = 0;               /* Its heartbeats begin again too. */
+    member->lost_us = clock_monotonic_us();
+    heartbeat_stop(&member->heartbeat); /* It begins again too. */
     fprintf(stderr, "server: worker %d at %s is away (%s), waiting %"PRId64
             " s for it\n", conn->rank, conn->name, why ? why : "closed",
             server->config->patience_us / 1000000);
@@ -429,12 +446,11 @@ expire_member(struct server *server, int rank, int64_t now)
     if (member->lost_us && now - member->lost_us > config->patience_us) {
         server_fail(server, message("worker %d is gone at iteration %"PRIu64,
                                     rank, server->iteration));
-    } else if (member->heard_us && config->deadline_us
-               && now - member->heard_us > config->deadline_us) {
-        server_fail(server, message("worker %d is silent for %"PRId64" s at "
-                                    "iteration %"PRIu64, rank,
-                                    (now - member->heard_us) / 1000000,
-                                    server->iteration));
+    } else if (heartbeat_is_silent(&member->heartbeat, now)) {
+        server_fail(server, message(
+            "worker %d is silent for %"PRId64" s at iteration %"PRIu64, rank,
+            heartbeat_silence_s(&member->heartbeat, now),
+            server->iteration));
     }
 }
 
@@ -443,7 +459,7 @@ expire_member(struct server *server, int rank, int64_t now)
 static void
 server_expire(struct server *server)
 {
-    int64_t now = report_monotonic_us();
+    int64_t now = clock_monotonic_us();
     int n_joined = 0;
 
     for (int i = 0; i < server->n_conns; i++) {
@@ -465,101 +481,6 @@ server_expire(struct server *server)
         server_fail(server, message("only %d of %d workers came in %d s",
                                     n_joined, server->config->n_workers,
                                     JOIN_US / 1000000));
-    }
-}
-
-/* Frames of every kind of job. */
-static char *
-begin_common_frame(struct conn *conn)
-{
-    const struct frame *frame = &conn->link.frame;
-    bool known = conn->rank >= 0, right = false;
-
-    switch (frame->type) {
-    case FRAME_HELLO:
-        right = !known;
-        link_set_body(&conn->link, conn->hello);
-        break;
-    case FRAME_BYE:
-        right = known;
-        break;
-    case FRAME_HEARTBEAT:
-        right = known && conn->channel == FRAME_CONTROL;
-        break;
-    default:
-        break;
-    }
-    return right ? NULL
-                 : message("frame of type %d, %u values from %llu: not "
-                           "allowed now", frame->type, frame->n,
-                           (unsigned long long) frame->first);
-}
-
-/* A header has come.  Says where the body belongs, or what is wrong. */
-static char *
-begin_frame(struct server *server, struct conn *conn)
-{
-    bool taken = false;
-    char *error = NULL;
-
-    if (server->central) {
-        error = central_begin_frame(server, conn, &taken);
-    }
-    if (taken) {
-        return error;
-    }
-    if (conn->rank >= 0 && conn->channel == FRAME_TRAINING) {
-        error = training_begin_frame(server, conn, &taken);
-    } else if (conn->rank >= 0 && conn->channel == FRAME_STORE) {
-        error = store_begin_frame(server, conn, &taken);
-    }
-    return taken ? error : begin_common_frame(conn);
-}
-
-static void
-take_heartbeat(struct server *server, struct conn *conn)
-{
-    if (server->members[conn->rank].present) {
-        server->members[conn->rank].heard_us = report_monotonic_us();
-    }
-    conn_send_heartbeat(server, conn);
-}
-
-/* A whole frame has come. */
-static char *
-end_frame(struct server *server, struct conn *conn)
-{
-    bool taken = false;
-    char *error = NULL;
-
-    if (server->central) {
-        error = central_end_frame(server, conn, &taken);
-    }
-    if (taken) {
-        return error;
-    }
-    switch (conn->link.frame.type) {
-    case FRAME_HELLO:
-        error = server_take_hello(server, conn);
-        if (!error && server->sync) {
-            training_answer(server);
-        }
-        return error;
-    case FRAME_BYE:
-        conn->bye = true;
-        conn->waiting = false;
-        server->ending = true;
-        if (server->sync) {
-            training_answer(server);
-        }
-        return NULL;
-    case FRAME_HEARTBEAT:
-        take_heartbeat(server, conn);
-        return NULL;
-    default:
-        return conn->channel == FRAME_STORE
-               ? store_end_frame(server, conn)
-               : training_end_frame(server, conn);
     }
 }
 
@@ -629,35 +550,126 @@ conn_can_answer(const struct conn *conn)
                          conn->channel == FRAME_STORE ? FRAME_MAX_UPDATE : 0);
 }
 
-static void
-conn_run(struct server *server, struct conn *conn)
+bool
+conn_may_receive(void *conn_, const struct link *link)
 {
-    while (conn->link.fd >= 0 && !server->over && conn_can_answer(conn)) {
-        char *error;
+    const struct conn *conn = conn_;
 
-        switch (link_receive(&conn->link, &error)) {
-        case LINK_AGAIN:
-            if (conn->rank >= 0 && conn->channel == FRAME_STORE) {
-                store_finish(server, conn);
-            }
-            return;
-        case LINK_HEADER:
-            error = begin_frame(server, conn);
-            break;
-        case LINK_FRAME:
-            error = end_frame(server, conn);
-            break;
-        case LINK_END:
-            conn_lost(server, conn, error);
-            return;
-        }
-        if (error) {
-            conn_wrong(server, conn, error);
-            return;
-        }
-        if (!conn_can_answer(conn)) {
-            link_flush(&conn->link);
-        }
+    return !conn->server->over && conn_can_answer(conn);
+}
+
+/* The hello, after which another dispatcher is used. */
+static bool
+may_receive_hello(void *conn_, const struct link *link)
+{
+    const struct conn *conn = conn_;
+
+    return conn->dispatcher == &hello_dispatcher
+           && conn_may_receive(conn_, link);
+}
+
+static char *
+end_hello(void *conn_, struct link *link)
+{
+    struct conn *conn = conn_;
+    char *error = server_take_hello(conn->server, conn, link->body);
+
+    if (!error && conn->server->sync) {
+        training_answer(conn->server);
+    }
+    return error;
+}
+
+static char *
+end_heartbeat(void *conn_, struct link *link)
+{
+    struct conn *conn = conn_;
+
+    hear_member(conn->server, conn->rank);
+    conn_send_heartbeat(conn->server, conn);
+    return NULL;
+}
+
+char *
+conn_end_bye(void *conn_, struct link *link)
+{
+    struct conn *conn = conn_;
+
+    conn->bye = true;
+    conn->waiting = false;
+    conn->server->ending = true;
+    if (conn->server->sync) {
+        training_answer(conn->server);
+    }
+    return NULL;
+}
+
+static const struct dispatcher hello_dispatcher = {
+    .may_receive = may_receive_hello,
+    .handlers = {
+        [FRAME_HELLO] = { dispatch_keep_body, end_hello },
+        [FRAME_ENLIST] = { central_begin_enlist, central_end_enlist },
+    },
+};
+
+static const struct dispatcher control_dispatcher = {
+    .may_receive = conn_may_receive,
+    .handlers = {
+        [FRAME_HEARTBEAT] = { .end = end_heartbeat },
+        [FRAME_BYE] = { .end = conn_end_bye },
+    },
+};
+
+/* Everything that the kernel had was received, or there is no space for
+ * answers. */
+static void
+conn_drained(struct server *server, struct conn *conn)
+{
+    if (!conn_can_answer(conn)) {
+        link_flush(&conn->link);
+    } else if (conn->rank >= 0 && conn->channel == FRAME_STORE) {
+        store_finish(server, conn);
+    }
+}
+
+static int
+conn_wait(void *conn_, short *events, int64_t *until_us)
+{
+    const struct conn *conn = conn_;
+
+    *events = link_events(&conn->link);
+    if (!conn_can_answer(conn)) {
+        *events &= ~POLLIN;
+    }
+    return conn->link.fd;
+}
+
+static void
+conn_run(void *conn_, short revents)
+{
+    struct conn *conn = conn_;
+    struct server *server = conn->server;
+    const struct dispatcher *dispatcher;
+    enum dispatch_result result;
+    char *error;
+
+    if (!link_idle(&conn->link)) {
+        link_flush(&conn->link);
+    }
+    do {
+        dispatcher = conn->dispatcher;
+        result = dispatch_frames(&conn->link, dispatcher, conn, &error);
+    } while (result == DISPATCH_AGAIN && conn->dispatcher != dispatcher
+             && conn->link.fd >= 0);
+    if (result == DISPATCH_CLOSED) {
+        conn_lost(server, conn, error);
+    } else if (result == DISPATCH_REFUSED) {
+        conn_wrong(server, conn, error);
+    } else if (conn->link.fd >= 0) {
+        conn_drained(server, conn);
+    }
+    if (server->over) {
+        event_loop_break(&server->loop);
     }
 }
 
@@ -706,65 +718,47 @@ server_accept(struct server *server, int listener)
     }
     link_init(&conn->link, fd);
     conn->name = address_peer(fd);
-    conn->since_us = report_monotonic_us();
+    conn->since_us = clock_monotonic_us();
+}
+
+static int
+listener_wait(void *server_, short *events, int64_t *until_us)
+{
+    struct server *server = server_;
+
+    return unused_conn(server) ? server->listener : -1;
 }
 
 static void
-fill_fds(struct server *server, struct pollfd *fds)
+listener_run(void *server_, short revents)
 {
-    struct control *control = server->config->control;
-    bool room = unused_conn(server) != NULL;
+    struct server *server = server_;
 
-    fds[0].fd = control_signal_fd(control);
-    fds[1].fd = control_input_fd(control);
-    fds[2].fd = room ? server->listener : -1;
-    fds[3].fd = room ? server->control_listener : -1;
-    for (int i = 0; i < N_FIXED; i++) {
-        fds[i].events = POLLIN;
-        fds[i].revents = 0;
-    }
-    for (int i = 0; i < server->n_conns; i++) {
-        const struct conn *conn = &server->conns[i];
+    server_accept(server, server->listener);
+}
 
-        fds[N_FIXED + i].fd = conn->link.fd;
-        fds[N_FIXED + i].events = link_events(&conn->link);
-        if (!conn_can_answer(conn)) {
-            fds[N_FIXED + i].events &= ~POLLIN;
-        }
-        fds[N_FIXED + i].revents = 0;
-    }
+static int
+control_listener_wait(void *server_, short *events, int64_t *until_us)
+{
+    struct server *server = server_;
+
+    return unused_conn(server) ? server->control_listener : -1;
 }
 
 static void
-server_loop(struct server *server, struct pollfd *fds)
+control_listener_run(void *server_, short revents)
 {
-    struct control *control = server->config->control;
+    struct server *server = server_;
 
-    while (!server->over) {
-        fill_fds(server, fds);
-        poll(fds, N_FIXED + server->n_conns, 500);
-        if (fds[0].revents || fds[1].revents) {
-            control_run(control);
-        }
-        if (control_ended(control)) {
-            break;
-        }
-        for (int i = 0; i < server->n_conns && !server->over; i++) {
-            struct conn *conn = &server->conns[i];
+    server_accept(server, server->control_listener);
+}
 
-            if (conn->link.fd >= 0 && fds[N_FIXED + i].revents
-                && conn->link.fd == fds[N_FIXED + i].fd) {
-                if (!link_idle(&conn->link)) {
-                    link_flush(&conn->link);
-                }
-                conn_run(server, conn);
-            }
-        }
-        for (int i = 2; i < N_FIXED; i++) {
-            if (fds[i].fd >= 0 && fds[i].revents) {
-                server_accept(server, fds[i].fd);
-            }
-        }
+static void
+server_loop(struct server *server)
+{
+    while (!server->over
+           && event_loop_run(&server->loop, clock_monotonic_us() + POLL_US)
+              != ECANCELED) {
         server_expire(server);
         if (server->central) {
             central_run(server);
@@ -776,6 +770,7 @@ static void
 server_uninit(struct server *server)
 {
     central_destroy(server);
+    event_loop_uninit(&server->loop);
     for (int i = 0; i < server->n_conns; i++) {
         conn_close(server, &server->conns[i]);
     }
@@ -798,6 +793,14 @@ server_uninit(struct server *server)
 static void
 server_init(struct server *server, const struct ps_server_config *config)
 {
+    static const struct event_class conn_class = { conn_wait, conn_run };
+    static const struct event_class listener_class = {
+        listener_wait, listener_run,
+    };
+    static const struct event_class control_listener_class = {
+        control_listener_wait, control_listener_run,
+    };
+
     server->config = config;
     server->class = config->sync->class;
     server->listener = server->control_listener = -1;
@@ -811,17 +814,21 @@ server_init(struct server *server, const struct ps_server_config *config)
     server->conns = allocate(server->n_conns, sizeof *server->conns);
     server->members = allocate(config->n_workers, sizeof *server->members);
     server->scratch = allocate(FRAME_MAX_UPDATE, sizeof *server->scratch);
+    event_loop_init(&server->loop, config->control, control_ended);
+    server->loop.input = true;
     for (int i = 0; i < server->n_conns; i++) {
         server->conns[i].link.fd = -1;
-        server->conns[i].rank = -1;
+        conn_close(server, &server->conns[i]);
+        event_loop_add(&server->loop, &conn_class, &server->conns[i]);
     }
+    event_loop_add(&server->loop, &listener_class, server);
+    event_loop_add(&server->loop, &control_listener_class, server);
 }
 
 char *
 ps_server_run(const struct ps_server_config *config)
 {
     struct server server = { .over = false };
-    struct pollfd *fds;
     uint16_t port;
     char *error;
 
@@ -841,9 +848,7 @@ ps_server_run(const struct ps_server_config *config)
     }
     if (!error) {
         report_listening(config->address, port);
-        fds = allocate(N_FIXED + server.n_conns, sizeof *fds);
-        server_loop(&server, fds);
-        free(fds);
+        server_loop(&server);
         error = server.failure;
     }
     server_uninit(&server);
