@@ -15,22 +15,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "trainer/net/address.h"
+#include "trainer/net/dispatch.h"
+#include "trainer/net/event-loop.h"
+#include "trainer/net/heartbeat.h"
 #include "trainer/net/link.h"
 #include "trainer/process/control.h"
 #include "trainer/process/report.h"
 
 #define CONNECT_US 15000000     /* The central server must be there by then. */
 #define RETRY_MS 50
-#define HEARTBEAT_US 1000000    /* From one sign of life to the next. */
+#define POLL_US 500000          /* Between looks at the clock. */
 #define HELLO_US 10000000       /* A stranger must join in so long, and
                                  * the group be here that it joins. */
-#define N_FIXED 4       /* Descriptors that are not visitors'. */
 #define MAX_UNKNOWN 8   /* Visitors, more than two a seat. */
 
 /* A worker's connection. */
 struct visitor {
+    struct group_server *gs;
     struct link link;           /* Without a socket if it is unused. */
     char *name;                 /* For messages. */
     int64_t since_us;
@@ -42,7 +46,7 @@ struct visitor {
 /* A worker's place in the group. */
 struct seat {
     uint32_t rank;
-    int visitor;                /* Or -1. */
+    struct visitor *visitor;    /* Or NULL. */
     bool rests;                 /* It is not waited for. */
     bool pushed;                /* For the mean that comes next. */
     bool owed;                  /* It gets weights, for the last mean. */
@@ -57,9 +61,9 @@ struct group_server {
     struct link central;
     char *name;                 /* "HOST:PORT" of ours. */
     int listener;
-    struct visitor *visitors;
-    struct pollfd *fds;
-    int n_visitors;             /* Places for them. */
+    struct visitor **visitors;
+    int n_visitors;             /* With and without a connection. */
+    struct event_loop loop;
 
     uint64_t generation;        /* Of the group; 0: there is none yet. */
     struct seat *seats;
@@ -68,7 +72,7 @@ struct group_server {
     size_t n_parameters;
     float *mean, *weights;
     uint64_t n_steps;           /* Of all groups. */
-    int64_t beat_us, heard_us;  /* Heartbeats to and of the central server. */
+    struct heartbeat heartbeat; /* Of the central server. */
     uint64_t n_sent, n_received;        /* Bytes, of closed connections. */
     bool over;
     char *failure;
@@ -78,8 +82,8 @@ static void
 visitor_close(struct group_server *gs, struct visitor *v)
 {
     for (int i = 0; i < gs->n_seats; i++) {
-        if (gs->seats[i].visitor == v - gs->visitors) {
-            gs->seats[i].visitor = -1;
+        if (gs->seats[i].visitor == v) {
+            gs->seats[i].visitor = NULL;
         }
     }
     gs->n_sent += v->link.n_sent;
@@ -87,24 +91,8 @@ visitor_close(struct group_server *gs, struct visitor *v)
     link_close(&v->link);
     free(v->name);
     memset(v, 0, sizeof *v);
+    v->gs = gs;
     v->link.fd = -1;
-}
-
-static void
-reserve_visitors(struct group_server *gs, int n)
-{
-    int old = gs->n_visitors;
-
-    if (n <= old) {
-        return;
-    }
-    gs->n_visitors = n;
-    gs->visitors = reallocate(gs->visitors, n, sizeof *gs->visitors);
-    gs->fds = reallocate(gs->fds, N_FIXED + n, sizeof *gs->fds);
-    for (int i = old; i < n; i++) {
-        memset(&gs->visitors[i], 0, sizeof gs->visitors[i]);
-        gs->visitors[i].link.fd = -1;
-    }
 }
 
 static void
@@ -127,8 +115,8 @@ static void
 clear_seats(struct group_server *gs)
 {
     for (int i = 0; i < gs->n_visitors; i++) {
-        if (gs->visitors[i].link.fd >= 0) {
-            visitor_close(gs, &gs->visitors[i]);
+        if (gs->visitors[i]->link.fd >= 0) {
+            visitor_close(gs, gs->visitors[i]);
         }
     }
     free_group(gs);
@@ -206,25 +194,6 @@ find_seat(struct group_server *gs, const struct visitor *v)
     return NULL;
 }
 
-/* A header has come.  Says where the body belongs, or what is wrong. */
-static char *
-begin_frame(struct group_server *gs, struct visitor *v)
-{
-    const struct frame *frame = &v->link.frame;
-    struct seat *seat = find_seat(gs, v);
-
-    if (frame->type == FRAME_JOIN && !v->joined) {
-        return NULL;
-    }
-    if (frame->type == FRAME_PUSH && seat && !seat->pushed && !frame->first
-        && frame->n == gs->n_parameters) {
-        link_set_body(&v->link, seat->gradient);
-        return NULL;
-    }
-    return message("frame of type %d, %u values from %"PRIu64": not allowed "
-                   "now", frame->type, frame->n, frame->first);
-}
-
 /* Gives 'v' its seat once the group that it comes for is here. */
 static char *
 take_seat(struct group_server *gs, struct visitor *v)
@@ -234,67 +203,140 @@ take_seat(struct group_server *gs, struct visitor *v)
     if (v->generation > gs->generation) {
         return NULL;
     }
-    if (!seat || seat->visitor >= 0) {
+    if (!seat || seat->visitor) {
         return message("worker %"PRIu64" of generation %"PRIu64": not of "
                        "this group", v->rank, v->generation);
     }
-    seat->visitor = v - gs->visitors;
+    seat->visitor = v;
     return NULL;
 }
 
-/* A whole frame has come. */
 static char *
-end_frame(struct group_server *gs, struct visitor *v)
+begin_join(void *v_, struct link *link)
 {
-    const struct frame *frame = &v->link.frame;
-    struct seat *seat;
+    const struct visitor *v = v_;
 
-    if (frame->type == FRAME_JOIN) {
-        v->joined = true;
-        v->generation = frame->iteration;
-        v->rank = frame->first;
-        return take_seat(gs, v);
+    return v->joined ? message("join: not allowed twice") : NULL;
+}
+
+static char *
+end_join(void *v_, struct link *link)
+{
+    struct visitor *v = v_;
+
+    v->joined = true;
+    v->generation = link->frame.iteration;
+    v->rank = link->frame.first;
+    return take_seat(v->gs, v);
+}
+
+static char *
+begin_push(void *v_, struct link *link)
+{
+    const struct visitor *v = v_;
+    struct seat *seat = find_seat(v->gs, v);
+
+    if (!seat || seat->pushed || link->frame.first
+        || link->frame.n != v->gs->n_parameters) {
+        return message("gradient of %u values from %"PRIu64": not allowed "
+                       "now", link->frame.n, link->frame.first);
     }
-    seat = find_seat(gs, v);
-    seat->pushed = true;
-    seat->iteration = frame->iteration;
-    seat->n_samples = frame->samples;
-    seat->loss = frame->value;
-    push_mean_if_complete(gs);
+    link_set_body(link, seat->gradient);
     return NULL;
 }
 
-static bool
-hears_visitor(const struct group_server *gs, const struct visitor *v)
+static char *
+end_push(void *v_, struct link *link)
 {
-    return !v->joined || v->generation <= gs->generation;
+    const struct visitor *v = v_;
+    struct seat *seat = find_seat(v->gs, v);
+
+    seat->pushed = true;
+    seat->iteration = link->frame.iteration;
+    seat->n_samples = link->frame.samples;
+    seat->loss = link->frame.value;
+    push_mean_if_complete(v->gs);
+    return NULL;
 }
 
-static void
-visitor_run(struct group_server *gs, struct visitor *v)
+/* A visitor that has joined a group that is not here yet is heard later. */
+static bool
+hears_visitor(void *v_, const struct link *link)
 {
-    while (v->link.fd >= 0 && hears_visitor(gs, v)) {
-        char *error = NULL;
+    const struct visitor *v = v_;
 
-        switch (link_receive(&v->link, &error)) {
-        case LINK_AGAIN:
-            return;
-        case LINK_HEADER:
-            error = begin_frame(gs, v);
-            break;
-        case LINK_FRAME:
-            error = end_frame(gs, v);
-            break;
-        case LINK_END:
-            free(error);        /* The central server will say what next. */
-            visitor_close(gs, v);
-            return;
-        }
-        if (error) {
-            fprintf(stderr, "group server: %s: %s, closed\n", v->name, error);
-            free(error);
-            visitor_close(gs, v);
-        }
+    return !v->joined || v->generation <= v->gs->generation;
+}
+
+/* Closes 'v' for what it has sent; takes ownership of 'why'. */
+static void
+refuse_visitor(struct visitor *v, char *why)
+{
+    fprintf(stderr, "group server: %s: %s, closed\n", v->name, why);
+    free(why);
+    visitor_close(v->gs, v);
+}
+
+static int
+visitor_wait(void *v_, short *events, int64_t *until_us)
+{
+    const struct visitor *v = v_;
+
+    *events = link_events(&v->link);
+    if (!hears_visitor(v_, &v->link)) {
+        *events &= ~POLLIN;
+    }
+    return v->link.fd;
+}
+
+/* What a worker whose connection has ended does next, the central server
+ * says. */
+static void
+visitor_run(void *v_, short revents)
+{
+    static const struct dispatcher dispatcher = {
+        .may_receive = hears_visitor,
+        .handlers = {
+            [FRAME_JOIN] = { begin_join, end_join },
+            [FRAME_PUSH] = { begin_push, end_push },
+        },
+    };
+    struct visitor *v = v_;
+    char *error;
+
+    if (!link_idle(&v->link)) {
+        link_flush(&v->link);
+    }
+    switch (dispatch_frames(&v->link, &dispatcher, v, &error)) {
+    case DISPATCH_AGAIN:
+        break;
+    case DISPATCH_CLOSED:
+        free(error);
+        visitor_close(v->gs, v);
+        break;
+    case DISPATCH_REFUSED:
+        refuse_visitor(v, error);
+        break;
+    }
+}
+
+/* Makes 'n' visitors possible. */
+static void
+reserve_visitors(struct group_server *gs, int n)
+{
+    static const struct event_class class = { visitor_wait, visitor_run };
+
+    if (n <= gs->n_visitors) {
+        return;
+    }
+    gs->visitors = reallocate(gs->visitors, n, sizeof *gs->visitors);
+    while (gs->n_visitors < n) {
+        struct visitor *v = allocate(1, sizeof *v);
+
+        v->gs = gs;
+        v->link.fd = -1;
+        event_loop_add(&gs->loop, &class, v);
+        gs->visitors[gs->n_visitors++] = v;
     }
 }
 
@@ -303,15 +345,14 @@ static void
 hear_early_visitors(struct group_server *gs)
 {
     for (int i = 0; i < gs->n_visitors; i++) {
-        struct visitor *v = &gs->visitors[i];
+        struct visitor *v = gs->visitors[i];
         char *error = v->link.fd >= 0 && v->joined ? take_seat(gs, v) : NULL;
 
         if (error) {
-            fprintf(stderr, "group server: %s: %s, closed\n", v->name, error);
-            free(error);
-            visitor_close(gs, v);
+            refuse_visitor(v, error);
+        } else if (v->link.fd >= 0) {
+            visitor_run(v, 0);
         }
-        visitor_run(gs, v);
     }
 }
 
@@ -329,7 +370,7 @@ take_group(struct group_server *gs)
                        "allowed", frame->n, frame->first);
     }
     for (int i = 0; i < gs->n_visitors; i++) {
-        struct visitor *v = &gs->visitors[i];
+        struct visitor *v = gs->visitors[i];
 
         if (v->link.fd >= 0 && v->joined
             && v->generation < frame->iteration) {
@@ -345,7 +386,6 @@ take_group(struct group_server *gs)
     gs->weights = allocate(gs->n_parameters, sizeof *gs->weights);
     for (int i = 0; i < gs->n_seats; i++) {
         memcpy(&gs->seats[i].rank, ranks + 4 * i, 4);
-        gs->seats[i].visitor = -1;
         gs->seats[i].gradient = allocate(gs->n_parameters, sizeof(float));
     }
     reserve_visitors(gs, 2 * gs->n_seats + MAX_UNKNOWN);
@@ -392,8 +432,7 @@ give_weights(struct group_server *gs)
             .type = FRAME_WEIGHTS, .iteration = seat->iteration + 1,
             .n = gs->n_parameters, .value = gs->central.frame.value,
         };
-        struct visitor *v = seat->visitor < 0 ? NULL
-                            : &gs->visitors[seat->visitor];
+        struct visitor *v = seat->visitor;
 
         if (v && seat->owed && link_has_room(&v->link, 0)) {
             link_send(&v->link, &frame, gs->weights);
@@ -405,20 +444,30 @@ give_weights(struct group_server *gs)
 }
 
 static struct visitor *
-unused_visitor(struct group_server *gs)
+unused_visitor(const struct group_server *gs)
 {
     for (int i = 0; i < gs->n_visitors; i++) {
-        if (gs->visitors[i].link.fd < 0) {
-            return &gs->visitors[i];
+        if (gs->visitors[i]->link.fd < 0) {
+            return gs->visitors[i];
         }
     }
     return NULL;
 }
 
-static void
-accept_visitor(struct group_server *gs, struct visitor *v)
+static int
+listener_wait(void *gs_, short *events, int64_t *until_us)
 {
-    int fd = accept4(gs->listener, NULL, NULL, SOCK_CLOEXEC);
+    const struct group_server *gs = gs_;
+
+    return unused_visitor(gs) ? gs->listener : -1;
+}
+
+static void
+listener_run(void *gs_, short revents)
+{
+    struct group_server *gs = gs_;
+    struct visitor *v = unused_visitor(gs);
+    int fd = v ? accept4(gs->listener, NULL, NULL, SOCK_CLOEXEC) : -1;
 
     if (fd < 0) {
         return;
@@ -429,145 +478,87 @@ accept_visitor(struct group_server *gs, struct visitor *v)
     }
     link_init(&v->link, fd);
     v->name = address_peer(fd);
-    v->since_us = report_monotonic_us();
+    v->since_us = clock_monotonic_us();
 }
 
+/* Closes the connections of which nothing is heard for too long. */
 static void
-run_visitors(struct group_server *gs)
+expire_visitors(struct group_server *gs)
 {
-    int64_t now = report_monotonic_us();
+    int64_t now = clock_monotonic_us();
 
     for (int i = 0; i < gs->n_visitors; i++) {
-        struct visitor *v = &gs->visitors[i];
+        struct visitor *v = gs->visitors[i];
 
-        if (v->link.fd < 0 || v->link.fd != gs->fds[N_FIXED + i].fd) {
-            continue;
-        }
-        if (gs->fds[N_FIXED + i].revents) {
-            if (!link_idle(&v->link)) {
-                link_flush(&v->link);
-            }
-            visitor_run(gs, v);
-        } else if ((!v->joined || !hears_visitor(gs, v))
-                   && now - v->since_us > HELLO_US) {
-            fprintf(stderr, "group server: %s: did not join, closed\n",
-                    v->name);
-            visitor_close(gs, v);
+        if (v->link.fd >= 0 && now - v->since_us > HELLO_US
+            && (!v->joined || !hears_visitor(v, &v->link))) {
+            refuse_visitor(v, duplicate("did not join"));
         }
     }
+}
+
+/* The central server. */
+
+static char *
+begin_weights(void *gs_, struct link *link)
+{
+    const struct group_server *gs = gs_;
+
+    if (!gs->owed || link->frame.n != gs->n_parameters) {
+        return message("weights: %u values: not expected", link->frame.n);
+    }
+    link_set_body(link, gs->weights);
+    return NULL;
 }
 
 static char *
-begin_answer(struct group_server *gs)
+end_weights(void *gs_, struct link *link)
 {
-    const struct frame *frame = &gs->central.frame;
+    struct group_server *gs = gs_;
 
-    switch (frame->type) {
-    case FRAME_WEIGHTS:
-        if (gs->owed && frame->n == gs->n_parameters) {
-            link_set_body(&gs->central, gs->weights);
-            return NULL;
-        }
-        break;
-    case FRAME_GROUP:
-    case FRAME_RESTS:
-    case FRAME_ABORT:
-        if (frame->body_length <= FRAME_MAX_UPDATE) {
-            link_keep_body(&gs->central);
-            return NULL;
-        }
-        break;
-    case FRAME_BYE:
-    case FRAME_HEARTBEAT:
-        return NULL;
-    default:
-        break;
-    }
-    return message("frame of type %d, %u values: not expected", frame->type,
-                   frame->n);
+    give_weights(gs);
+    return NULL;
 }
 
 static char *
-end_answer(struct group_server *gs)
+begin_ranks(void *gs, struct link *link)
 {
-    const struct frame *frame = &gs->central.frame;
-    char *error = NULL;
-
-    gs->heard_us = report_monotonic_us();
-    switch (frame->type) {
-    case FRAME_WEIGHTS:
-        give_weights(gs);
-        break;
-    case FRAME_GROUP:
-        error = take_group(gs);
-        break;
-    case FRAME_RESTS:
-        error = take_rests(gs);
-        break;
-    case FRAME_ABORT:
-        error = message("%.*s", (int) frame->body_length,
-                        (const char *) gs->central.body);
-        break;
-    case FRAME_BYE:
-        gs->over = true;
-        break;
-    default:
-        break;
+    if (link->frame.body_length > FRAME_MAX_UPDATE) {
+        return message("%s: %u ranks: not allowed",
+                       frame_type_name(link->frame.type), link->frame.n);
     }
-    return error;
+    link_keep_body(link);
+    return NULL;
 }
 
-/* Returns false when the connection has ended. */
+static char *
+end_group(void *gs, struct link *link)
+{
+    return take_group(gs);
+}
+
+static char *
+end_rests(void *gs, struct link *link)
+{
+    return take_rests(gs);
+}
+
+static char *
+end_bye(void *gs_, struct link *link)
+{
+    struct group_server *gs = gs_;
+
+    gs->over = true;
+    return NULL;
+}
+
 static bool
-central_run(struct group_server *gs)
+may_receive(void *gs_, const struct link *link)
 {
-    while (!gs->over) {
-        char *error = NULL;
+    const struct group_server *gs = gs_;
 
-        switch (link_receive(&gs->central, &error)) {
-        case LINK_AGAIN:
-            return true;
-        case LINK_HEADER:
-            error = begin_answer(gs);
-            break;
-        case LINK_FRAME:
-            error = end_answer(gs);
-            break;
-        case LINK_END:
-            free(error);
-            return false;
-        }
-        if (error) {
-            gs->failure = message("server %s: %s", gs->config->central,
-                                  error);
-            free(error);
-            gs->over = true;
-        }
-    }
-    return true;
+    return !gs->over;
 }
-
-static void
-beat(struct group_server *gs)
-{
-    int64_t now = report_monotonic_us();
-    struct frame frame = { .type = FRAME_HEARTBEAT };
-
-    if (now - gs->beat_us >= HEARTBEAT_US && link_has_room(&gs->central, 0)) {
-        gs->beat_us = now;
-        link_send(&gs->central, &frame, NULL);
-        link_flush(&gs->central);
-    }
-    if (gs->config->deadline_us
-        && now - gs->heard_us > gs->config->deadline_us) {
-        gs->failure = message("server %s: silent for %"PRId64" s",
-                              gs->config->central,
-                              (now - gs->heard_us) / 1000000);
-        gs->over = true;
-    }
-}
-
-/* The loop. */
 
 /* One attempt to connect.  NULL, or why not. */
 static char *
@@ -593,7 +584,8 @@ try_central(struct group_server *gs)
                        strerror(status));
     }
     link_init(&gs->central, fd);
-    gs->beat_us = gs->heard_us = report_monotonic_us();
+    heartbeat_start(&gs->heartbeat, gs->config->deadline_us,
+                    clock_monotonic_us());
     link_send_copy(&gs->central, &frame, gs->name);
     link_flush(&gs->central);           /* An error shows when receiving. */
     return NULL;
@@ -602,7 +594,7 @@ try_central(struct group_server *gs)
 static void
 connect_central(struct group_server *gs, int64_t timeout_us)
 {
-    int64_t deadline = report_monotonic_us() + timeout_us;
+    int64_t deadline = clock_monotonic_us() + timeout_us;
 
     for (;;) {
         char *error = try_central(gs);
@@ -616,7 +608,7 @@ connect_central(struct group_server *gs, int64_t timeout_us)
             gs->over = true;
             return;
         }
-        if (report_monotonic_us() >= deadline) {
+        if (clock_monotonic_us() >= deadline) {
             gs->failure = error;
             gs->over = true;
             return;
@@ -626,63 +618,92 @@ connect_central(struct group_server *gs, int64_t timeout_us)
     }
 }
 
-static void
-fill_fds(struct group_server *gs)
+static int
+central_wait(void *gs_, short *events, int64_t *until_us)
 {
-    struct control *control = gs->config->control;
-    struct pollfd *fds = gs->fds;
+    const struct group_server *gs = gs_;
 
-    fds[0].fd = control_signal_fd(control);
-    fds[1].fd = control_input_fd(control);
-    fds[2].fd = unused_visitor(gs) ? gs->listener : -1;
-    for (int i = 0; i < 3; i++) {
-        fds[i].events = POLLIN;
+    *events = link_events(&gs->central);
+    return gs->central.fd;
+}
+
+static void
+central_run(void *gs_, short revents)
+{
+    static const struct dispatcher dispatcher = {
+        .may_receive = may_receive,
+        .handlers = {
+            [FRAME_WEIGHTS] = { begin_weights, end_weights },
+            [FRAME_GROUP] = { begin_ranks, end_group },
+            [FRAME_RESTS] = { begin_ranks, end_rests },
+            [FRAME_ABORT] = { dispatch_keep_body, dispatch_abort },
+            [FRAME_BYE] = { .end = end_bye },
+            [FRAME_HEARTBEAT] = { .end = dispatch_ignore },
+        },
+    };
+    struct group_server *gs = gs_;
+    uint64_t n_received = gs->central.n_received;
+    char *error;
+
+    if (!link_idle(&gs->central)) {
+        link_flush(&gs->central);
     }
-    fds[3].fd = gs->central.fd;
-    fds[3].events = link_events(&gs->central);
-    for (int i = 0; i < gs->n_visitors; i++) {
-        const struct visitor *v = &gs->visitors[i];
-
-        fds[N_FIXED + i].fd = v->link.fd;
-        fds[N_FIXED + i].events = link_events(&v->link);
-        if (!hears_visitor(gs, v)) {
-            fds[N_FIXED + i].events &= ~POLLIN;
+    switch (dispatch_frames(&gs->central, &dispatcher, gs, &error)) {
+    case DISPATCH_AGAIN:
+        if (gs->central.n_received != n_received) {
+            heartbeat_heard(&gs->heartbeat, clock_monotonic_us());
         }
+        break;
+    case DISPATCH_CLOSED:
+        free(error);
+        clear_seats(gs);
+        link_close(&gs->central);
+        connect_central(gs, gs->config->patience_us);
+        break;
+    case DISPATCH_REFUSED:
+        gs->failure = message("server %s: %s", gs->config->central, error);
+        free(error);
+        gs->over = true;
+        break;
+    }
+    if (gs->over) {
+        event_loop_break(&gs->loop);
+    }
+}
+
+static void
+send_heartbeat(struct group_server *gs)
+{
+    int64_t now = clock_monotonic_us();
+    struct frame frame = { .type = FRAME_HEARTBEAT };
+
+    if (heartbeat_due(&gs->heartbeat, now)
+        && link_has_room(&gs->central, 0)) {
+        link_send(&gs->central, &frame, NULL);
+        link_flush(&gs->central);
+    }
+    if (heartbeat_is_silent(&gs->heartbeat, now)) {
+        gs->failure = message("server %s: silent for %"PRId64" s",
+                              gs->config->central,
+                              heartbeat_silence_s(&gs->heartbeat, now));
+        gs->over = true;
     }
 }
 
 static void
 loop(struct group_server *gs)
 {
-    struct control *control = gs->config->control;
-
     while (!gs->over) {
-        fill_fds(gs);
-        if (poll(gs->fds, N_FIXED + gs->n_visitors, 500) < 0) {
-            continue;           /* The descriptors say nothing. */
-        }
-        if (gs->fds[0].revents || gs->fds[1].revents) {
-            control_run(control);
-        }
-        if (control_ended(control)) {
+        int64_t until_us = clock_monotonic_us() + POLL_US;
+        int64_t beat_us = heartbeat_next_us(&gs->heartbeat);
+
+        if (event_loop_run(&gs->loop, beat_us < until_us ? beat_us : until_us)
+            == ECANCELED) {
             break;
         }
-        run_visitors(gs);
-        if (gs->fds[2].revents) {
-            accept_visitor(gs, unused_visitor(gs));
-        }
-        if (gs->fds[3].revents) {
-            if (!link_idle(&gs->central)) {
-                link_flush(&gs->central);
-            }
-            if (!central_run(gs)) {
-                clear_seats(gs);
-                link_close(&gs->central);
-                connect_central(gs, gs->config->patience_us);
-            }
-        }
+        expire_visitors(gs);
         if (!gs->over) {
-            beat(gs);
+            send_heartbeat(gs);
         }
     }
 }
@@ -690,6 +711,12 @@ loop(struct group_server *gs)
 char *
 group_server_run(const struct group_server_config *config)
 {
+    static const struct event_class central_class = {
+        central_wait, central_run,
+    };
+    static const struct event_class listener_class = {
+        listener_wait, listener_run,
+    };
     struct group_server gs = { .config = config, .listener = -1 };
     uint16_t port;
     char *error = address_listen(config->address, config->port, &gs.listener,
@@ -699,6 +726,10 @@ group_server_run(const struct group_server_config *config)
         return error;
     }
     link_init(&gs.central, -1);
+    event_loop_init(&gs.loop, config->control, control_ended);
+    gs.loop.input = true;
+    event_loop_add(&gs.loop, &listener_class, &gs);
+    event_loop_add(&gs.loop, &central_class, &gs);
     reserve_visitors(&gs, MAX_UNKNOWN);
     gs.name = message(strchr(config->address, ':') ? "[%s]:%u" : "%s:%u",
                       config->address, port);
@@ -710,8 +741,11 @@ group_server_run(const struct group_server_config *config)
     gs.n_received += gs.central.n_received;
     link_close(&gs.central);
     close(gs.listener);
+    for (int i = 0; i < gs.n_visitors; i++) {
+        free(gs.visitors[i]);
+    }
     free(gs.visitors);
-    free(gs.fds);
+    event_loop_uninit(&gs.loop);
     free(gs.name);
     if (!gs.failure) {
         report_done(&(struct report_progress) {
