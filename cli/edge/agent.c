@@ -21,21 +21,22 @@
 static const char usage_text[] =
     "usage: stagecoach agent doctor [OPTION...]\n"
     "\n"
-    "Says what this host lacks for an agent and a shim, and how to mend it.\n"
+    "Checks that this host can run an agent and a shim, and prints how to\n"
+    "fix what is missing.\n"
     "\n"
-    "  --db REMOTE          hosts database, as the agent has it, or none\n"
-    "  --controller REMOTE  the controller, or none\n"
-    "  --shim PATH          the shim's control socket, or none\n"
-    "  --cgroup PATH        root of jobs; default: $STAGECOACH_CGROUP\n"
-    "  --port KIND:WHAT     a port of the shim; may be repeated\n"
-    "  --bypass             the agent shall join the shim's interfaces when\n"
-    "                       it dies\n"
-    "  --netns              jobs live in other network namespaces\n"
-    "  --root DIR           examine the files of DIR and not this host\n"
-    "  --format F           \"table\" (default) or \"json\"\n"
+    "  --db REMOTE          hosts database of the agent, or none\n"
+    "  --controller REMOTE  telemetry of the controller, or none\n"
+    "  --shim PATH          control socket of the shim, or none\n"
+    "  --cgroup PATH        parent cgroup of jobs; default:\n"
+    "                       $STAGECOACH_CGROUP\n"
+    "  --port KIND:WHAT     port of the shim; may be repeated\n"
+    "  --bypass             check what the agent needs for a kernel bypass,\n"
+    "                       which forwards while the shim is down\n"
+    "  --netns              jobs run in other network namespaces\n"
+    "  --root DIR           check the files below DIR instead of this host\n"
+    "  --format F           output: \"table\" (default) or \"json\"\n"
     "\n"
-    "Exit status: 0 all is there, 1 something that is needed is missing,\n"
-    "2 usage.\n";
+    "Exit status: 0 complete, 1 something required is missing, 2 usage.\n";
 
 struct doctor_options {
     struct doctor_config config;

@@ -20,14 +20,14 @@
 static const char usage[] =
 "usage: stagecoach flows CAPTURE [--format table|json]\n"
 "\n"
-"Profiles a pcap or pcapng file of Ethernet: its flows, their bursts, and\n"
-"groups of flows that burst together and so may be a job each, with the\n"
-"confidence of that guess (0 to 1).\n"
+"Profiles a pcap or pcapng file of Ethernet frames: flows, their bursts, and\n"
+"groups of flows that burst together, which may be jobs, with the confidence\n"
+"of that estimate (0 to 1).\n"
 "\n"
 "  --format FORMAT   table: groups and the 32 largest flows (default);\n"
 "                    json: all flows\n"
 "\n"
-"Exit status: 0, 1 the file cannot be read, 2 usage.\n";
+"Exit status: 0 success, 1 the file cannot be read, 2 usage.\n";
 
 static void
 format_end(char *s, size_t size, const struct shim_flow_key *key, bool local)
@@ -188,7 +188,7 @@ print_tables(const struct profile *p)
 static int
 bad_usage(const char *what, const char *value)
 {
-    fprintf(stderr, "stagecoach flows: %s%s, --help says more\n", what,
+    fprintf(stderr, "stagecoach flows: %s%s, see --help\n", what,
             value);
     return EXIT_USAGE;
 }

@@ -309,9 +309,9 @@ usage(FILE *stream)
           "COJOB JOB\n\n"
           "  --log FORMAT:PATH[,iteration=KEY][,metric=KEY][,stage=KEY]"
           "[,name=NAME]\n"
-          "                 what the job logs is its progress; formats are "
-          "json-lines,\n"
-          "                 csv, regex, tfevents and mlflow\n", stream);
+          "                 read the progress of the job from its log; "
+          "formats:\n"
+          "                 json-lines, csv, regex, tfevents, mlflow\n", stream);
     return stream == stdout ? EXIT_OK : EXIT_USAGE;
 }
 

@@ -33,35 +33,37 @@ struct options {
 static const char run_usage[] =
 "usage: stagecoach search run SEARCH.json --cluster CLUSTER.json [OPTION...]\n"
 "\n"
-"Tries hyper-parameters by successive halving: starts a job for each trial\n"
-"on the cluster's hosts, lets all run to the first rung's iterations, keeps\n"
-"the best, and so on.\n"
+"Searches hyper-parameters by successive halving: starts a job for each\n"
+"trial on the hosts of the cluster, runs all of them to the iterations of\n"
+"the first rung, keeps the best, and continues with the next rung.\n"
 "\n"
-"  --cluster FILE    the hosts: name, address, how to launch, slots\n"
+"  --cluster FILE    hosts: names, addresses, launch commands, slots\n"
 #ifdef HAVE_OVS
-"  --intent REMOTE   announce stages to the intent database, such as\n"
-"                    unix:/run/stagecoach/intent.sock; the search goes on\n"
-"                    without it\n"
-"  --bare            start trainers without \"stagecoach run\", which gives\n"
-"                    each job a cgroup by which its traffic is known\n"
+"  --intent REMOTE   announce stages to this intent database, such as\n"
+"                    unix:/run/stagecoach/intent.sock; the search\n"
+"                    continues if it is unreachable\n"
+"  --bare            start trainers without \"stagecoach run\", so that\n"
+"                    jobs have no cgroup that identifies their traffic\n"
 #endif
-"  --format FORMAT   table: progress on standard error, the jobs at the end\n"
-"                    on standard output (default); json: one event a line\n"
-"  --bin FOLDER      where stagecoach and stagecoach-trainer are; default:\n"
-"                    beside this program\n"
+"  --format FORMAT   table: progress on standard error, at the end the jobs\n"
+"                    on standard output (default); json: one line for each\n"
+"                    event\n"
+"  --bin FOLDER      folder of stagecoach and stagecoach-trainer; default:\n"
+"                    the folder of this program\n"
 "\n"
-"Exit status: 0 the search has an answer, 1 a file is invalid or all jobs\n"
-"failed, 2 usage, 128 + N ended by signal N.\n";
+"Exit status: 0 success, 1 a file is invalid or all jobs failed, 2 usage,\n"
+"128 + N ended by signal N.\n";
 
 static const char check_usage[] =
 "usage: stagecoach search check SEARCH.json [--cluster CLUSTER.json]\n"
 "\n"
-"Checks a search file, and whether the cluster has its hosts and slots.\n";
+"Checks a search file, and that the cluster has the hosts and slots that it\n"
+"needs.\n";
 
 static int
 bad_usage(const char *what, const char *value)
 {
-    fprintf(stderr, "stagecoach search: %s%s, --help says more\n", what,
+    fprintf(stderr, "stagecoach search: %s%s, see --help\n", what,
             value ? value : "");
     return EXIT_USAGE;
 }

@@ -44,21 +44,21 @@ static volatile sig_atomic_t interrupted;
 static const char usage[] =
 "usage: stagecoach shim capture --write FILE [OPTION...]\n"
 "\n"
-"Writes frames that a shim of this host forwards to a pcapng file, with\n"
-"times in nanoseconds and directions: to the uplink as they leave, after\n"
-"they were marked and paced; to the host as they arrive.  Ends at the number\n"
-"of frames, after the time, or with SIGINT.\n"
+"Writes the frames that a shim of this host forwards to a pcapng file, with\n"
+"times in nanoseconds and directions.  Frames to the uplink are captured\n"
+"after marking and pacing, frames to the host on arrival.  Ends after the\n"
+"number of frames, after the time, or with SIGINT.\n"
 "\n"
-"  --write FILE      where to\n"
+"  --write FILE      output file\n"
 "  --job COJOB/JOB   only frames of this job; default: all frames\n"
 "  --packets N       end after N frames\n"
 "  --seconds S       end after S seconds\n"
-"  --snap BYTES      keep only the beginning of each frame; default: 65535\n"
-"  --socket PATH     the shim's control socket; default: shim.sock in\n"
+"  --snap BYTES      bytes to keep of each frame; default: 65535\n"
+"  --socket PATH     control socket of the shim; default: shim.sock in\n"
 "                    $STAGECOACH_RUNDIR or /run/stagecoach\n"
 "\n"
-"Exit status: 0 written, 1 not written or no such job, 2 usage, 3 no shim\n"
-"answers.\n";
+"Exit status: 0 written, 1 not written or no such job, 2 usage, 3 the shim\n"
+"does not reply.\n";
 
 /* Returns the control socket of this host's shim, to be freed. */
 static char *
@@ -77,7 +77,7 @@ shim_default_socket(void)
 static int
 bad_usage(const char *what, const char *value)
 {
-    fprintf(stderr, "stagecoach shim capture: %s\"%s\", --help says more\n",
+    fprintf(stderr, "stagecoach shim capture: %s\"%s\", see --help\n",
             what, value);
     return EXIT_USAGE;
 }
@@ -355,10 +355,10 @@ shim_capture(int argc, char *argv[])
 static int shim_stats(int argc, char *argv[]);
 
 static const struct command commands[] = {
-    { "stats", "[SOCKET]", "Print what the shim counts and knows.",
+    { "stats", "[SOCKET]", "Print the counters and the jobs of the shim.",
       shim_stats },
     { "capture", "--write FILE [OPTION...]",
-      "Write a job's frames to a pcapng file.", shim_capture },
+      "Write frames to a pcapng file.", shim_capture },
     { NULL, NULL, NULL, NULL },
 };
 

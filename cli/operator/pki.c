@@ -138,7 +138,7 @@ check_names(const struct pki_options *o, const struct pki_entry *entries,
         }
         if (j == n) {
             return xasprintf("NAME: \"%s\" has no certificate, \"stagecoach "
-                             "pki show\" lists who has", o->args[i]);
+                             "pki show\" lists all", o->args[i]);
         }
     }
     return NULL;
@@ -265,14 +265,15 @@ int
 cmd_pki(int argc, char *argv[])
 {
     static const struct command commands[] = {
-        { "init", "[--dir DIR]", "Make the two authorities.", cmd_pki_init },
+        { "init", "[--dir DIR]", "Create the two certificate authorities.",
+          cmd_pki_init },
         { "issue", "controller|agent NAME... [--days N] [--dir DIR]",
-          "Make keys and certificates.", cmd_pki_issue },
+          "Create keys and certificates.", cmd_pki_issue },
         { "rotate", "[NAME...] [--within DAYS] [--days N] [--dir DIR]",
-          "Make new ones for those named, or that end soon.",
+          "Replace the named certificates, or those that expire soon.",
           cmd_pki_rotate },
         { "show", "[--format table|json] [--dir DIR]",
-          "Who has one, and for how long.", cmd_pki_show },
+          "List certificates and their remaining days.", cmd_pki_show },
         { NULL, NULL, NULL, NULL },
     };
 

@@ -208,9 +208,10 @@ cmd_stage(int argc, char *argv[])
     static const struct command commands[] = {
         { "begin", "[--intent REMOTE] --cojob C --rung R --iterations N "
           "--jobs A,B,... [--wait hosts]",
-          "The jobs must all reach the iteration.", cmd_stage_begin },
+          "Begin a stage: all the jobs must reach the iteration.",
+          cmd_stage_begin },
         { "end", "[--intent REMOTE] --cojob C --rung R [--wait hosts]",
-          "The stage has ended.", cmd_stage_end },
+          "End a stage.", cmd_stage_end },
         { NULL, NULL, NULL, NULL },
     };
 

@@ -128,8 +128,8 @@ is_complete(const struct policy_syntax *syntax,
             const struct policy_args *args)
 {
     if (args->n_names < syntax->n_policies) {
-        fprintf(stderr, "%s: %d %s named, %d %s needed, \"%s --help\" tells "
-                "more\n", syntax->name, args->n_names,
+        fprintf(stderr, "%s: %d %s named, %d %s needed, see \"%s "
+                "--help\"\n", syntax->name, args->n_names,
                 args->n_names == 1 ? "policy is" : "policies are",
                 syntax->n_policies, syntax->n_policies == 1 ? "is" : "are",
                 syntax->name);
@@ -141,8 +141,8 @@ is_complete(const struct policy_syntax *syntax,
         return false;
     }
     if (syntax->needs_trace && !args->trace && !args->history) {
-        fprintf(stderr, "%s: --trace is missing, anything that \"stagecoach "
-                "sim\" reads is allowed\n", syntax->name);
+        fprintf(stderr, "%s: --trace is missing, any input of \"stagecoach "
+                "sim\" is allowed\n", syntax->name);
         return false;
     }
     return true;

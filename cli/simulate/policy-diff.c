@@ -27,14 +27,13 @@ static const struct policy_syntax syntax = {
 #endif
         "\n\n"
         "Shows the members in which two policies, names or files, differ.\n\n"
-        "  --trace T     And how each would order the first stages of T, a\n"
-        "                thing that \"stagecoach sim\" reads, if all were "
-        "there\n"
-        "                at once, and the mean completion time of T under "
-        "each.\n"
+        "  --trace T     Also show how each policy orders the first stages\n"
+        "                of T if all are present at once, and the mean\n"
+        "                completion time of T under each.  T is any input\n"
+        "                of \"stagecoach sim\".\n"
 #ifdef HAVE_OVS
-        "  --live        And how each would order what the controller has\n"
-        "                to order now.\n"
+        "  --live        Also show how each policy orders the stages that\n"
+        "                the controller has now.\n"
 #endif
         ,
 #ifdef HAVE_OVS

@@ -16,9 +16,9 @@ static const struct policy_syntax syntax = {
     .name = "stagecoach policy show",
     .usage =
         "usage: stagecoach policy show NAME|FILE [--format table|json]\n\n"
-        "Shows every member of a policy with the value that is in force, and\n"
-        "whether its file says so or it is the default.\n\n"
-        "  --format F    \"table\" (default) or \"json\".\n",
+        "Shows every member of a policy with its value and its origin: the\n"
+        "file or the default.\n\n"
+        "  --format F    Output: \"table\" (default) or \"json\".\n",
     .options = "f", .n_names = 1, .n_policies = 1, .max_policies = 1,
 };
 

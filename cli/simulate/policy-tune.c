@@ -29,23 +29,23 @@ static const struct policy_syntax syntax = {
         "       stagecoach policy tune --history H [--since AGE] ...\n"
 #endif
         "\n"
-        "Tries the numbers that BASE's order computes with on the first 60 %\n"
-        "of T's searches or coflows by arrival, and the best of them on the\n"
-        "rest.  Writes a policy only if it is better on both; otherwise the\n"
-        "exit status is 1.\n\n"
-        "  --trace T     Anything that \"stagecoach sim\" reads.\n"
+        "Searches for better parameters of BASE's order on the first 60 % of\n"
+        "T's searches or coflows by arrival, and validates the best ones on\n"
+        "the rest.  Writes a policy only if it is better on both parts;\n"
+        "otherwise the exit status is 1.\n\n"
+        "  --trace T     Any input of \"stagecoach sim\".\n"
 #ifdef HAVE_OVS
-        "  --history H   What a controller has kept, in place of T: an age,\n"
-        "                such as 24h, to ask the one that runs, or a file.\n"
-        "  --since AGE   Of a file, only what ended within the age.\n"
+        "  --history H   History of a controller instead of T: an age, such\n"
+        "                as 24h, to ask the running controller, or a file.\n"
+        "  --since AGE   Read only stages of the file that ended within AGE.\n"
 #endif
-        "  --policy P    What to begin with, a name or file; default stage.\n"
-        "  --objective O What shall be small: \"mean_sct\" (default),\n"
+        "  --policy P    Name or file of the initial policy; default: stage.\n"
+        "  --objective O Metric to minimize: \"mean_sct\" (default),\n"
         "                \"p95_sct\" or \"max_slowdown\".\n"
-        "  --budget B    Seconds, such as \"60s\" (default), or a number of\n"
-        "                simulations, such as \"200\".\n"
-        "  --out FILE    Where to write the policy.\n"
-        "  --seed N      Another order of trying; default 0.\n",
+        "  --budget B    Limit: seconds, such as \"60s\" (default), or a\n"
+        "                number of simulations, such as \"200\".\n"
+        "  --out FILE    Output file of the policy.\n"
+        "  --seed N      Seed of the search; default: 0.\n",
 #ifdef HAVE_OVS
     .options = "tpbuOsHS",
 #else

@@ -28,17 +28,17 @@ static const struct policy_syntax syntax = {
         "       stagecoach policy whatif --history H [--since AGE] ...\n"
 #endif
         "\n"
-        "Simulates T under both policies, with levels as the data plane\n"
-        "serves them unless T is a trace of coflows, and says what B\n"
-        "changes: in all, and for which stages most.\n\n"
-        "  --trace T     Anything that \"stagecoach sim\" reads.\n"
+        "Simulates T under both policies and prints what B changes: in total\n"
+        "and for the stages with the largest changes.  Levels are served as\n"
+        "in the data plane, unless T is a trace of coflows.\n\n"
+        "  --trace T     Any input of \"stagecoach sim\".\n"
 #ifdef HAVE_OVS
-        "  --history H   What a controller has kept, in place of T: an age,\n"
-        "                such as 24h, to ask the one that runs, or a file.\n"
-        "  --since AGE   Of a file, only what ended within the age.\n"
+        "  --history H   History of a controller instead of T: an age, such\n"
+        "                as 24h, to ask the running controller, or a file.\n"
+        "  --since AGE   Read only stages of the file that ended within AGE.\n"
 #endif
-        "  --policy P    A policy's name or file.\n"
-        "  --format F    \"table\" (default) or \"json\".\n",
+        "  --policy P    Name or file of a policy.\n"
+        "  --format F    Output: \"table\" (default) or \"json\".\n",
 #ifdef HAVE_OVS
     .options = "tpfHS",
 #else

@@ -8,16 +8,17 @@
 #include "cli/simulate/policy.h"
 
 static const struct command commands[] = {
-    { "check", "FILE...", "Say whether each file is a policy, or why not.",
+    { "check", "FILE...", "Check that each file is a valid policy.",
       policy_check },
-    { "show", "NAME|FILE", "Show all that is in force with a policy.",
+    { "show", "NAME|FILE", "Show every member of a policy.",
       policy_show },
-    { "diff", "A B", "Show in what two policies differ, and what that does.",
+    { "diff", "A B",
+      "Show the differences between two policies and their effect.",
       policy_diff },
     { "whatif", "--trace T --policy A --policy B",
-      "Replay a workload under two policies.", policy_whatif },
+      "Simulate a workload under two policies.", policy_whatif },
     { "tune", "--trace T [OPTION...]",
-      "Look for better numbers for a policy.", policy_tune },
+      "Search for better parameters of a policy.", policy_tune },
     { NULL, NULL, NULL, NULL },
 };
 

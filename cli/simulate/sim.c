@@ -392,35 +392,37 @@ static const char usage[] =
     "                      [--fabric F] [--levels N] [--seed N]\n"
     "                      [--bound certificate|lp] [--format table|json]\n"
     "                      [--html FILE]\n\n"
-    "Simulates a coflow-benchmark trace, searches of a scenario, or searches\n"
-    "made by chance, under each policy and prints the completion times of\n"
-    "its coflows or stages, in seconds.\n\n"
-    "  WORKLOAD      A file, or \"generate:SEED,NAME=VALUE...\" of which the\n"
-    "                names are hosts, cojobs, jobs, iterations, rungs, place\n"
-    "                (ps, ring, mixed), compute (0 to 0.95) and load; or\n"
-    "                \"FILE,NAME=VALUE...\", a trace of jobs, of which the\n"
-    "                names are those of stagecoach-sim-scenario(5).\n"
-    "  --policy P    A policy's name or file; as often as wanted, up to 16\n"
-    "                times.  Without it the scenario's, or fair and stage.\n"
-    "  --offline     Everything arrives at time 0.\n"
-    "  --fabric F    \"switch\"; \"leaf-spine,leaf=N,over=X\": N hosts a\n"
+    "Simulates a coflow-benchmark trace, the searches of a scenario, or\n"
+    "random searches under each policy, and prints the completion times of\n"
+    "the coflows or stages in seconds.\n\n"
+    "  WORKLOAD      A file; \"generate:SEED,NAME=VALUE...\" for random\n"
+    "                searches, with the names hosts, cojobs, jobs,\n"
+    "                iterations, rungs, place (ps, ring, mixed), compute (0\n"
+    "                to 0.95) and load; or \"FILE,NAME=VALUE...\" for a\n"
+    "                trace of jobs, with the names of\n"
+    "                stagecoach-sim-scenario(5).\n"
+    "  --policy P    Name or file of a policy; may be repeated up to 16\n"
+    "                times.  Default: those of the scenario, or fair and\n"
+    "                stage.\n"
+    "  --offline     Let everything arrive at time 0.\n"
+    "  --fabric F    \"switch\"; \"leaf-spine,leaf=N,over=X\": N hosts per\n"
     "                leaf, uplinks oversubscribed X times; or\n"
     "                \"FILE.csv,over=X\", a topology.\n"
-    "  --levels N    Serve levels strictly, N of them.  Without it a lab\n"
-    "                scenario has its policies' levels, and all else the\n"
-    "                exact order.\n"
-    "  --bound B     \"certificate\" (default), or \"lp\" for one that is\n"
-    "                closer and takes longer.\n"
-    "  --seed N      Instead of the one in WORKLOAD.\n"
-    "  --format F    \"table\" (default) or \"json\".\n"
-    "  --html FILE   Write a page with pictures too.\n\n"
-    "bound is what no order can go below on average for stages that begin\n"
-    "when these began, gap is mean / bound, ratio is mean / the mean of the\n"
-    "first policy.  Jain is the fairness index of the stages' slowdowns,\n"
-    "slowest the largest of them, worst the most that a stage takes of its\n"
-    "time under fair.  Accuracy is not simulated: a lab's search keeps\n"
-    "its first jobs, others those with the best curves.  Decisions are\n"
-    "applied at once, and there is no loss.\n";
+    "  --levels N    Serve N strict levels.  Default: the levels of the\n"
+    "                policy for a lab scenario, otherwise the exact order.\n"
+    "  --bound B     Lower bound: \"certificate\" (default), or \"lp\",\n"
+    "                which is tighter and takes longer.\n"
+    "  --seed N      Replace the seed in WORKLOAD.\n"
+    "  --format F    Output: \"table\" (default) or \"json\".\n"
+    "  --html FILE   Also write a page with charts.\n\n"
+    "Columns: bound is a lower bound on the mean for stages with these begin\n"
+    "times, gap is mean / bound, ratio is mean / mean of the first policy.\n"
+    "Jain is Jain's fairness index of the slowdowns of the stages, slowest\n"
+    "the largest slowdown, worst the largest ratio of a stage's time to its\n"
+    "time under fair.\n\n"
+    "Accuracy is not simulated: a search of a lab scenario keeps its first\n"
+    "jobs, other searches those with the best curves.  Decisions are applied\n"
+    "immediately, and no packets are lost.\n";
 
 static char *
 read_policies(struct sim_run *run)
@@ -685,8 +687,8 @@ parse_options(int argc, char *argv[], struct sim_run *run)
         }
     }
     if (argc - optind != 1) {
-        fputs("stagecoach sim: one trace or scenario is needed, "
-              "\"stagecoach sim --help\" tells more\n", stderr);
+        fputs("stagecoach sim: one workload is needed, see "
+              "\"stagecoach sim --help\"\n", stderr);
         return EXIT_USAGE;
     }
     run->what = argv[optind];

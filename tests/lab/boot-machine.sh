@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# boot-machine.sh NAME FOLDER [LAYER]: with systemd as its first process, a
-# machine that has the files of this one, those of the folder LAYER over them,
-# and over these what it writes itself, which is in FOLDER and there at the
-# next boot.  Run in new namespaces of all kinds but that of users, and with
-# its network already there; systemd-nspawn(1) does the same, which needs more
-# packages.  What the kernel has only once is read-only.
+# boot-machine.sh NAME FOLDER [LAYER]: boots a machine with systemd as its
+# first process.  It has the files of this machine's root file system, over
+# them those of the folder LAYER, and over these the files that it writes, which
+# are kept in FOLDER for the next boot.  The folders $SOURCE and $BUILD have the
+# same names there, read-only, wherever they are.  Runs in new namespaces of all
+# kinds but that of users, after its network is set up.  Global files of the
+# kernel are read-only.  (systemd-nspawn(1) does the same with more packages.)
 set -eu
 name=$1 folder=$2 layer=${3:-}
 root=$folder/root
@@ -39,6 +40,11 @@ mount -t sysfs -o ro sysfs "$root/sys"
 mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
 mount -t tmpfs tmpfs "$root/tmp"
+for tree in "$SOURCE" "$BUILD"; do
+    mkdir -p "$root$tree"
+    mount --bind "$tree" "$root$tree"
+    mount -o remount,bind,ro "$root$tree"
+done
 mount -t tmpfs -o mode=755 tmpfs "$root/dev"
 for device in null zero full random urandom tty net/tun vhost-net; do
     [ -c "/dev/$device" ] || continue

@@ -70,12 +70,16 @@ end_process() {
     kill -9 "$1" 2>/dev/null
 }
 
-# wait_for SECONDS WHAT COMMAND...: waits until COMMAND succeeds, $took ms.
+# wait_for SECONDS WHAT COMMAND...: waits until COMMAND succeeds, $took ms.  If
+# it does not, shows what it last wrote to standard error.
 wait_for() {
     limit=$1 what=$2 since=$(date +%s%3N)
     shift 2
-    until "$@" >/dev/null 2>&1; do
-        [ $(($(date +%s%3N) - since)) -lt $((limit * 1000)) ] || fail "$what"
+    until "$@" >/dev/null 2>"$dir/errors"; do
+        if [ $(($(date +%s%3N) - since)) -ge $((limit * 1000)) ]; then
+            tail -n 5 "$dir/errors" >&2
+            fail "$what"
+        fi
         sleep 0.02
     done
     took=$(($(date +%s%3N) - since))

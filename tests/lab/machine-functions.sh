@@ -46,6 +46,8 @@ boot() {
     echo $! >"$folder/unshare"
     pids="$pids $!"
     await "$1 is up" is_up "$1"
+    in_machine "$1" test -x "$BUILD/tests/lab/traffic" ||
+        fail "$1 has no $BUILD/tests/lab/traffic"
 }
 is_up() { in_machine "$1" systemctl is-system-running --wait | grep -x running; }
 

@@ -139,7 +139,7 @@ def check_tune(folder):
 
 
 def check_mistakes(trace):
-    more = '"stagecoach policy {0} --help" tells more'
+    more = 'see "stagecoach policy {0} --help"'
     for args, status, line in [
         (['show'], 2, 'stagecoach policy show: 0 policies are named, 1 is '
                       'needed, ' + more.format('show')),
@@ -153,8 +153,8 @@ def check_mistakes(trace):
          'none: no such policy, a name such as "stage" or a file such as '
          '"./stage.json" is allowed'),
         (['whatif', '--policy', 'stage', '--policy', 'fair'], 2,
-         'stagecoach policy whatif: --trace is missing, anything that '
-         '"stagecoach sim" reads is allowed'),
+         'stagecoach policy whatif: --trace is missing, any input of '
+         '"stagecoach sim" is allowed'),
         (['whatif', 'stage'], 2, 'stagecoach policy whatif: "stage": '
          'unexpected argument, there are only options'),
         (['tune', '--trace', '/nonexistent'], 1,

@@ -189,8 +189,8 @@ def check_page(folder):
 
 def check_mistakes(trace):
     for args, status, line in [
-        ([], 2, 'stagecoach sim: one trace or scenario is needed, '
-                '"stagecoach sim --help" tells more'),
+        ([], 2, 'stagecoach sim: one workload is needed, see '
+                '"stagecoach sim --help"'),
         ([trace, '--format', 'xml'], 2,
          '--format: "xml" is not one of "table", "json"'),
         ([trace, '--policy', 'none'], 1,
