@@ -11,18 +11,21 @@
 #include "wire/shim-protocol.h"
 #include "util.h"
 
-#define LOOK_MS 1000            /* Between two looks at the pauses, */
-#define PROVED_MS 3000          /* and once they show a period well. */
-#define PROVED 0.7              /* Score. */
-#define MAX_MISSING 6000        /* Bins: after a longer silence of the shim's
-                                 * nobody knows how long the job's was. */
-#define WELL 0.6                /* Of what the best series has proved. */
-#define ROUND 0.05              /* Of an iteration: what is nearly done is. */
+#define LOOK_MS 1000            /* Time between searches for a period. */
+#define PROVED_MS 3000          /* The same, once a period is well proved. */
+#define PROVED 0.7              /* Score from which a period is well proved. */
+#define MAX_MISSING 6000        /* Largest gap in the bins, as a number;
+                                 * after a longer one the silence of the job
+                                 * has an unknown length. */
+#define WELL 0.6                /* Part of the best score from which a
+                                 * series counts as proved. */
+#define ROUND 0.05              /* Part of an iteration that is rounded up. */
 
 enum { SENT, RECEIVED, BOTH, N_SERIES };
 
 struct iterations {
-    uint64_t next;              /* Number of the next bin, 0 at first. */
+    uint64_t next;              /* Number of the next bin, 0 before the
+                                 * first. */
     long long next_look;
     struct pauses series[N_SERIES];
 };
@@ -59,7 +62,8 @@ iterations_add_bins(struct iterations *it, uint64_t first,
 {
     if (!it->next || first < it->next - MIN(it->next, MAX_MISSING)
         || first > it->next + MAX_MISSING) {
-        it->next = first;       /* Or the numbers are another clock's. */
+        it->next = first;       /* A number in the past means that the shim
+                                 * has restarted. */
     }
     while (it->next < first) {
         take_bin(it, 0, 0);

@@ -3,20 +3,20 @@
 #ifndef ITERATIONS_H
 #define ITERATIONS_H 1
 
-/* The iterations of a job that tells nothing, counted from its traffic.
+/* Counts the iterations of a job in its traffic.
  *
  *
  * Motivation
  * ==========
  *
- * Most frameworks do not tell how far a job is, but each of its iterations
- * moves the same bytes (pauses.h).  Which bytes show it depends: the peers of
- * a ring wait in turns for what they send and for what they get, and only when
- * both directions are silent do they compute; a worker that pushes and then
- * pulls pauses twice in that sense and only once in each direction.  So what
- * is sent, what is received and their sum are looked at apart, and of those
- * that are well proved the one that counts the fewest is right: what the
- * others take for iterations are parts of one.
+ * Most frameworks do not report progress, but each iteration of a job moves
+ * the same bytes (pauses.h).  Sent bytes, received bytes and their sum are
+ * searched separately, because they differ in what they show: a peer of a ring
+ * alternates between sending and receiving, and computes only when both
+ * directions are silent; a worker that pushes and then pulls has two pauses
+ * per iteration in the sum and one in each direction.  Of the series with a
+ * well proved period, the one with the fewest iterations is right: the others
+ * count parts of an iteration.
  *
  *
  * Usage
@@ -24,7 +24,7 @@
  *
  *    it = iterations_create();
  *    iterations_add_bins(it, first, bins, n, time_msec());
- *    n = iterations_count(it);           // -1: nothing is known.
+ *    n = iterations_count(it);           // -1: unknown.
  *    iterations_destroy(it);
  *
  *
@@ -42,12 +42,12 @@ struct shim_bin;
 struct iterations *iterations_create(void);
 void iterations_destroy(struct iterations *);
 
-/* Takes bins number 'first' and so on; those that it has are passed over,
- * those that are missing were empty. */
+/* Adds 'n' bins from number 'first' on.  Bins that were added before are
+ * ignored, and missing ones count as empty. */
 void iterations_add_bins(struct iterations *, uint64_t first,
                      const struct shim_bin *bins, size_t n, long long now);
 
-/* Iterations done since the job began. */
+/* Returns the iterations since the job began, -1 if unknown. */
 int64_t iterations_count(const struct iterations *);
 
 #endif /* agent/progress/iterations.h */

@@ -71,7 +71,7 @@ log_decoder_take(struct log_decoder *d, struct progress *progress)
     return true;
 }
 
-/* What formats find. */
+/* Results of the formats. */
 
 bool
 log_number(const char *text, double *valuep)
@@ -82,7 +82,7 @@ log_number(const char *text, double *valuep)
     while (*text == ' ' || *text == '\t' || *text == '"') {
         text++;
     }
-    /* Neither "nan" and "inf" nor hexadecimal numbers are any. */
+    /* "nan", "inf" and hexadecimal numbers are not accepted. */
     if (!isdigit((unsigned char) text[strspn(text, "+-.")])
         || text[strspn(text, "+-0")] == 'x') {
         return false;
@@ -103,7 +103,7 @@ is_count(double value)
 }
 
 bool
-log_tell_iteration(struct log_decoder *d, double value)
+log_report_iteration(struct log_decoder *d, double value)
 {
     if (!is_count(value)) {
         return false;
@@ -114,7 +114,7 @@ log_tell_iteration(struct log_decoder *d, double value)
 }
 
 bool
-log_tell_stage(struct log_decoder *d, double value)
+log_report_stage(struct log_decoder *d, double value)
 {
     if (!is_count(value)) {
         return false;
@@ -125,7 +125,7 @@ log_tell_stage(struct log_decoder *d, double value)
 }
 
 bool
-log_tell_value(struct log_decoder *d, double value)
+log_report_value(struct log_decoder *d, double value)
 {
     if (!isfinite(value)) {
         return false;
@@ -160,7 +160,7 @@ take_line(struct log_decoder *d, char *line, size_t n)
     d->counts.malformed += !good;
 }
 
-/* Adds to the line that is not complete, if it may grow so much. */
+/* Adds to the incomplete line unless it would be too long. */
 static void
 keep(struct log_decoder *d, const char *data, size_t size)
 {

@@ -10,7 +10,7 @@
 #include "agent/identify/process.h"
 #include "util.h"
 
-#define MAX_LOOKS 16            /* At processes of a job. */
+#define MAX_LOOKS 16            /* Processes of a job that are read. */
 
 char *
 log_environ_get(const char *block, size_t size, const char *name)
@@ -21,7 +21,7 @@ log_environ_get(const char *block, size_t size, const char *name)
         size_t n = strnlen(block, size);
 
         if (n == size) {
-            break;              /* Cut off. */
+            break;              /* The environment was truncated. */
         }
         if (n > n_name && block[n_name] == '='
             && !memcmp(block, name, n_name)) {
@@ -33,8 +33,8 @@ log_environ_get(const char *block, size_t size, const char *name)
     return NULL;
 }
 
-/* The user is not the owner of the process's directory, which is root if the
- * process runs a program with a set-user-ID bit. */
+/* The owner of the directory in /proc is not used: it is root if the program
+ * has a set-user-ID bit. */
 char *
 log_environ_find(const char *dir, uid_t *uidp)
 {
@@ -46,7 +46,7 @@ log_environ_find(const char *dir, uid_t *uidp)
         size_t size;
         char *block = process_environ(pids[i], &size);
 
-        /* The last byte is not of the environment. */
+        /* The last byte is not part of the environment. */
         value = block ? log_environ_get(block, size - 1, LOG_ENVIRON) : NULL;
         free(block);
         if (value && !process_user(pids[i], uidp)) {

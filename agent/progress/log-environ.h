@@ -3,18 +3,18 @@
 #ifndef LOG_ENVIRON_H
 #define LOG_ENVIRON_H 1
 
-/* The log that a job's own environment names.
+/* Log specification in the environment of a job.
  *
  *
  * Motivation
  * ==========
  *
- * "stagecoach run --log" leaves what it was told in the environment of its
- * command, as LOG_ENVIRON.  So the agent needs no memory of it, and one that
- * starts late or again finds it where it finds the job.
+ * "stagecoach run --log" stores its argument in the environment of the
+ * command, as LOG_ENVIRON.  So an agent that starts late or again finds it
+ * with the job.
  *
- * What a job says of itself must not make the agent read what the job could
- * not: the user who runs it must own the file.
+ * A job must not make the agent read files that the job could not read itself:
+ * the user of the job must own the file.
  *
  *
  * Ownership and thread-safety
@@ -27,13 +27,12 @@
 
 #define LOG_ENVIRON "STAGECOACH_LOG"
 
-/* Looks at the first few processes in cgroup 'dir'.  Returns the value, for
- * the caller to free, and stores the user of the process in '*uidp'; NULL if
- * none has it. */
+/* Reads the first few processes in cgroup 'dir'.  Returns the value, which the
+ * caller frees, and stores the user of the process in '*uidp'; NULL if no
+ * process has it. */
 char *log_environ_find(const char *dir, uid_t *uidp);
 
-/* Returns the value of 'name' in an environment of 'size' bytes, NULL if it is
- * not in there. */
+/* Returns the value of 'name' in an environment of 'size' bytes, or NULL. */
 char *log_environ_get(const char *block, size_t size, const char *name);
 
 #endif /* agent/progress/log-environ.h */

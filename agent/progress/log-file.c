@@ -10,7 +10,7 @@
 
 #include "util.h"
 
-#define MAX_READ (64 * 1024)    /* In one turn. */
+#define MAX_READ (64 * 1024)    /* Bytes per call of log_file_read(). */
 
 struct log_file *
 log_file_create(int fd, const struct stat *s, const struct log_spec *spec)
@@ -35,7 +35,7 @@ log_file_destroy(struct log_file *f)
     }
 }
 
-/* Lets reading go on at 'at'. */
+/* Continues reading at 'at'. */
 static void
 restart(struct log_file *f, uint64_t at)
 {

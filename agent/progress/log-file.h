@@ -3,7 +3,7 @@
 #ifndef LOG_FILE_H
 #define LOG_FILE_H 1
 
-/* One file that grows, and how far it was read.
+/* A growing file, and the position up to which it has been read.
  *
  *    f = log_file_create(fd, &stat, spec);
  *    more = log_file_read(f);
@@ -23,7 +23,8 @@
 
 #include "agent/progress/log-decoder.h"
 
-#define LOG_TAIL (256 * 1024)   /* Bytes before the end, where one begins. */
+#define LOG_TAIL (256 * 1024)   /* Reading begins so many bytes before the
+                                 * end. */
 
 /* Read-only outside this module. */
 struct log_file {
@@ -31,11 +32,12 @@ struct log_file {
     dev_t dev;
     ino_t ino;
     struct timespec mtime;
-    uint64_t at;                /* Bytes before here were read, or skipped. */
-    uint64_t skipped;           /* Bytes that were not read. */
-    bool bad;                   /* Is not what it should be, or cannot be
+    uint64_t at;                /* Position: bytes before it were read or
+                                 * skipped. */
+    uint64_t skipped;           /* Skipped bytes. */
+    bool bad;                   /* The file has another format or cannot be
                                  * read. */
-    bool begun;                 /* The decoder knows where it begins. */
+    bool begun;                 /* The decoder has been started. */
     struct log_decoder *decoder;
 };
 

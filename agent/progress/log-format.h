@@ -3,11 +3,11 @@
 #ifndef LOG_FORMAT_H
 #define LOG_FORMAT_H 1
 
-/* What a format of logs is made of; for log-decoder.c and the formats alone.
+/* Interface between log-decoder.c and the formats of logs.
  *
- * A format of lines has 'line', and 'head' if it must see the file's first
- * line; another has 'feed' and 'restart'.  What they find they say by the
- * functions below. */
+ * A format of lines has 'line', and 'head' if it needs the first line of
+ * the file; another format has 'feed' and 'restart'.  A format reports
+ * values by the functions below. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,26 +18,28 @@
 struct log_decoder {
     const struct log_format_class *class;
     const struct log_spec *spec;
-    struct progress last;       /* 'iteration' is -1 before the first. */
-    bool told;                  /* 'last' is newer than the last take. */
+    struct progress last;       /* 'iteration' is -1 before the first one. */
+    bool told;                  /* 'last' has not been read by
+                                 * log_decoder_take(). */
     struct log_counts counts;
 
-    /* Of a line that is not complete. */
+    /* Incomplete line. */
     char *line;
     size_t n, allocated;
-    bool skipping;              /* The rest of the line is not wanted. */
-    bool first;                 /* The next line is the file's first. */
+    bool skipping;              /* Ignores the rest of the line. */
+    bool first;                 /* The next line is the first one of the
+                                 * file. */
 };
 
 struct log_format_class {
     struct log_decoder *(*create)(const struct log_spec *);
     void (*destroy)(struct log_decoder *);
 
-    /* 'line' has no newline, no null byte inside, and one behind it.  Returns
-     * false if it cannot be read. */
+    /* Decodes a line, without its newline, terminated by a null byte.  Returns
+     * false if it cannot be decoded. */
     bool (*line)(struct log_decoder *, char *line);
 
-    /* The same of the file's first line, NULL if that is like others. */
+    /* Decodes the first line of the file.  NULL if that is like the others. */
     bool (*head)(struct log_decoder *, char *line);
 
     void (*restart)(struct log_decoder *, bool middle);
@@ -50,13 +52,14 @@ extern const struct log_format_class log_regex;
 extern const struct log_format_class log_tfevents;
 extern const struct log_format_class log_mlflow;
 
-/* Reads a number that ends where 'text' or what it is part of ends: before
- * white space, a comma or a quotation mark. */
+/* Parses a number that is followed by the end, white space, a comma or a
+ * quotation mark. */
 bool log_number(const char *text, double *valuep);
 
-/* What was found.  Each ignores what cannot be one, and returns false then. */
-bool log_tell_iteration(struct log_decoder *, double);
-bool log_tell_stage(struct log_decoder *, double);
-bool log_tell_value(struct log_decoder *, double);
+/* Report a value.  Each function ignores an invalid value and returns
+ * false. */
+bool log_report_iteration(struct log_decoder *, double);
+bool log_report_stage(struct log_decoder *, double);
+bool log_report_value(struct log_decoder *, double);
 
 #endif /* agent/progress/log-format.h */

@@ -17,10 +17,9 @@
 
 VLOG_DEFINE_THIS_MODULE(log_job);
 
-/* However often files change, each is read and directories are looked at only
- * so often. */
+/* Minimum time between reads of a file, and between scans of directories. */
 #define READ_MS 50
-#define MORE_MS 5               /* The same while there is more to read. */
+#define MORE_MS 5               /* Minimum time while there is more to read. */
 #define LOOK_MS 100
 
 void
@@ -75,11 +74,12 @@ log_job_set_spec(struct log_job *lj, const struct log_spec *spec,
     free(cojob);
 }
 
-/* A look for the files that there are. */
+/* A scan for files. */
 struct look {
     struct log_job *log;
     size_t n;
-    struct log_file *files[LOG_MAX_FILES];      /* The latest last. */
+    struct log_file *files[LOG_MAX_FILES];      /* By time of modification,
+                                                 * the latest last. */
 };
 
 static void
@@ -111,10 +111,10 @@ is_older(const struct log_file *a, const struct log_file *b)
            : a->mtime.tv_nsec < b->mtime.tv_nsec;
 }
 
-/* Returns the file of 'lj' that is the same as 's', and takes it off 'lj',
- * NULL if it is new. */
+/* Removes the file that is the same as 's' from 'lj' and returns it, NULL if
+ * it is new. */
 static struct log_file *
-take_known(struct log_job *lj, const struct stat *s)
+remove_known(struct log_job *lj, const struct stat *s)
 {
     for (size_t i = 0; i < lj->n_files; i++) {
         struct log_file *f = lj->files[i];
@@ -141,7 +141,7 @@ see_file(int fd, const struct stat *s, void *look_)
         close(fd);
         return;
     }
-    f = take_known(lj, s);
+    f = remove_known(lj, s);
     if (f) {
         close(fd);
     } else {
@@ -191,7 +191,7 @@ look_for_files(struct log_job *lj, long long now)
 }
 
 static void
-read_files(struct log_job *lj, long long now, log_tell_func *tell, void *aux)
+read_files(struct log_job *lj, long long now, log_report_func *tell, void *aux)
 {
     bool was_bad = lj->told_bad;
     struct progress progress;
@@ -217,9 +217,9 @@ read_files(struct log_job *lj, long long now, log_tell_func *tell, void *aux)
     }
 }
 
-/* Takes in what the kernel has told. */
+/* Handles the events of the kernel. */
 void
-log_job_take_news(struct log_job *lj)
+log_job_handle_events(struct log_job *lj)
 {
     lj->read |= lj->watches.changed;
     lj->look |= lj->watches.moved;
@@ -239,7 +239,8 @@ log_job_next(const struct log_job *lj)
 }
 
 void
-log_job_run(struct log_job *lj, long long now, log_tell_func *tell, void *aux)
+log_job_run(struct log_job *lj, long long now, log_report_func *tell,
+            void *aux)
 {
     if (!lj->has_spec) {
         return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The formats of lines: JSON, CSV, expressions, MLflow's file store. */
+/* Formats of lines: JSON, CSV, regular expressions, MLflow's file store. */
 
 #include <config.h>
 
@@ -14,8 +14,8 @@
 #include "agent/progress/log-format.h"
 #include "util.h"
 
-/* Longer lines are not matched with expressions, whose time may grow with the
- * square of the length. */
+/* Longer lines are not matched with regular expressions: the time may grow
+ * with the square of the length. */
 #define MAX_MATCH 4096
 
 static struct log_decoder *
@@ -32,7 +32,7 @@ plain_destroy(struct log_decoder *d)
 
 /* JSON. */
 
-/* Reads member 'key' of 'top', a number or a string that is one. */
+/* Reads member 'key' of 'top', a number or a string with one. */
 static bool
 get_number(const cJSON *top, const char *key, double *valuep)
 {
@@ -45,8 +45,8 @@ get_number(const cJSON *top, const char *key, double *valuep)
     return isfinite(*valuep);
 }
 
-/* An object in which other loggers than the one that was asked for write has
- * no such keys, and is no mistake. */
+/* Objects without these keys are ignored: other loggers may write to the same
+ * file. */
 static bool
 json_line(struct log_decoder *d, char *line)
 {
@@ -56,13 +56,13 @@ json_line(struct log_decoder *d, char *line)
     double value;
 
     if (get_number(top, s->iteration, &value)) {
-        good = log_tell_iteration(d, value);
+        good = log_report_iteration(d, value);
     }
     if (good && get_number(top, s->stage, &value)) {
-        log_tell_stage(d, value);
+        log_report_stage(d, value);
     }
     if (good && get_number(top, s->metric, &value)) {
-        log_tell_value(d, value);
+        log_report_value(d, value);
     }
     cJSON_Delete(top);
     return good;
@@ -78,7 +78,7 @@ const struct log_format_class log_json_lines = {
 
 struct csv {
     struct log_decoder up;
-    int iteration, metric, stage;       /* Columns, -1: there is none. */
+    int iteration, metric, stage;       /* Columns, -1 if missing. */
 };
 
 static struct csv *
@@ -102,8 +102,8 @@ csv_destroy(struct log_decoder *d)
     free(csv_cast(d));
 }
 
-/* Ends the field at '*linep', without its quotation marks if it has any, and
- * lets '*linep' point behind it, or to NULL if it was the last. */
+/* Terminates the field at '*linep', without its quotation marks, and moves
+ * '*linep' behind it, or sets it to NULL after the last field. */
 static char *
 csv_field(char **linep)
 {
@@ -151,7 +151,7 @@ csv_head(struct log_decoder *d, char *line)
     return csv->iteration >= 0;
 }
 
-/* Loggers leave fields empty that have no value in this line. */
+/* Loggers leave fields empty that have no value in a line. */
 static bool
 csv_line(struct log_decoder *d, char *line)
 {
@@ -169,11 +169,11 @@ csv_line(struct log_decoder *d, char *line)
             log_number(field, &stage);
         }
     }
-    if (csv->iteration < 0 || !log_tell_iteration(d, iteration)) {
+    if (csv->iteration < 0 || !log_report_iteration(d, iteration)) {
         return false;
     }
-    log_tell_stage(d, stage);
-    log_tell_value(d, metric);
+    log_report_stage(d, stage);
+    log_report_value(d, metric);
     return true;
 }
 
@@ -184,11 +184,12 @@ const struct log_format_class log_csv = {
     .head = csv_head,
 };
 
-/* Expressions. */
+/* Regular expressions. */
 
 struct regex {
     struct log_decoder up;
-    regex_t iteration, metric, stage;   /* Where the specification has one. */
+    regex_t iteration, metric, stage;   /* Compiled if the specification has
+                                         * them. */
 };
 
 static struct regex *
@@ -197,7 +198,7 @@ regex_cast(struct log_decoder *d)
     return CONTAINER_OF(d, struct regex, up);
 }
 
-/* The expression was compiled before, when it was read. */
+/* The expression is valid: it was compiled when the specification was read. */
 static void
 compile(regex_t *regex, const char *text)
 {
@@ -246,7 +247,7 @@ find_number(const regex_t *regex, const char *text, char *line, double *valuep)
         || matches[1].rm_so < 0) {
         return false;
     }
-    /* What follows the group may be a digit, too. */
+    /* A digit may follow the group. */
     number = &line[matches[1].rm_so];
     c = line[matches[1].rm_eo];
     line[matches[1].rm_eo] = '\0';
@@ -266,13 +267,13 @@ regex_line(struct log_decoder *d, char *line)
         return false;
     }
     if (find_number(&r->iteration, s->iteration, line, &value)) {
-        log_tell_iteration(d, value);
+        log_report_iteration(d, value);
     }
     if (find_number(&r->stage, s->stage, line, &value)) {
-        log_tell_stage(d, value);
+        log_report_stage(d, value);
     }
     if (find_number(&r->metric, s->metric, line, &value)) {
-        log_tell_value(d, value);
+        log_report_value(d, value);
     }
     return true;
 }
@@ -295,11 +296,11 @@ mlflow_line(struct log_decoder *d, char *line)
     double value, step;
 
     if (!time || !step_text || !log_number(step_text, &step)
-        || !log_tell_iteration(d, step)) {
+        || !log_report_iteration(d, step)) {
         return false;
     }
     if (log_number(value_text, &value)) {
-        log_tell_value(d, value);
+        log_report_value(d, value);
     }
     return true;
 }

@@ -14,12 +14,12 @@
 
 #include "util.h"
 
-#define MAX_ENTRIES 4096        /* Of directories, in one walk. */
+#define MAX_ENTRIES 4096        /* Directory entries per walk. */
 
 struct walk {
     const struct log_paths_class *class;
     void *aux;
-    const char *fixed_end;      /* In the path. */
+    const char *fixed_end;      /* End of the fixed part of the path. */
     int budget;
 };
 
@@ -31,7 +31,7 @@ take_file(struct walk *w, int dirfd, const char *name)
     struct stat s;
     int fd;
 
-    /* Not even an open() of what is a device. */
+    /* Devices must not even be opened. */
     if (fstatat(dirfd, name, &s, AT_SYMLINK_NOFOLLOW) || !S_ISREG(s.st_mode)) {
         return;
     }
@@ -44,8 +44,8 @@ take_file(struct walk *w, int dirfd, const char *name)
     }
 }
 
-/* Goes into 'name' in 'dirfd', where 'rest' follows.  Returns false if it
- * cannot. */
+/* Opens 'name' in 'dirfd', before the remaining path 'rest'.  Returns false if
+ * that fails. */
 static bool
 enter(struct walk *w, int dirfd, const char *name, const char *rest)
 {
@@ -90,7 +90,7 @@ match(struct walk *w, int dirfd, const char *pattern, const char *rest)
     closedir(dir);
 }
 
-/* 'rest' is what of the path is in 'dirfd'. */
+/* Walks the directory 'dirfd'; 'rest' is the part of the path below it. */
 static void
 walk(struct walk *w, int dirfd, const char *rest)
 {

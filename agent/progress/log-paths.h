@@ -3,20 +3,20 @@
 #ifndef LOG_PATHS_H
 #define LOG_PATHS_H 1
 
-/* The files that a path with wildcards names.
+/* Files that a path with wildcards names.
  *
  *
  * Motivation
  * ==========
  *
- * The agent reads with root's rights what others write, in directories that
- * are theirs.  So the fixed part of a path, up to the first wildcard or name
- * of a job, is the operator's and may have links; behind it none is followed,
- * and nothing is opened but regular files.  A walk looks at a bounded number
- * of directory entries.
+ * The agent reads files of others with root's rights, in directories that
+ * others own.  The fixed part of a path, up to the first wildcard or name of a
+ * job, belongs to the operator and may contain symbolic links; links behind it
+ * are not followed, and only regular files are opened.  A walk reads a bounded
+ * number of directory entries.
  *
- * The directories where another file or directory might appear, that would
- * make a difference, are told, so that they can be watched.
+ * The walk also reports the directories in which a matching file or directory
+ * could appear, so that they can be watched.
  *
  *
  * Ownership and thread-safety
@@ -28,14 +28,16 @@
 #include <sys/stat.h>
 
 struct log_paths_class {
-    /* 'fd' is an open directory, which the walk closes. */
+    /* Called with each directory to watch.  The walk closes 'fd'. */
     void (*dir)(int fd, void *aux);
 
-    /* 'fd' is a regular file, open to be read; the callee's to close. */
+    /* Called with each regular file, open for reading.  The callee closes
+     * 'fd'. */
     void (*file)(int fd, const struct stat *, void *aux);
 };
 
-/* Walks over absolute 'path', the first 'n_fixed' bytes of which are fixed. */
+/* Walks the absolute 'path', of which the first 'n_fixed' bytes are the fixed
+ * part. */
 void log_paths_walk(const char *path, size_t n_fixed,
                     const struct log_paths_class *, void *aux);
 

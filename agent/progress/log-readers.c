@@ -25,29 +25,29 @@ VLOG_DEFINE_THIS_MODULE(log_readers);
 
 #define MAX_READS_A_RUN 32
 
-/* When a new job's environment is looked at, ms after it was seen: it has
- * it only once "stagecoach run" has become the command. */
+/* Times after the discovery of a job, in ms, at which its environment is read:
+ * it is complete only once "stagecoach run" has executed the command. */
 static const int environ_ms[] = { 50, 200, 500, 1500, 4000, 10000 };
 
 struct reader {
     struct hmap_node node;      /* In struct log_readers's 'readers', by
                                  * 'log.job'. */
-    long long began;            /* time_msec(). */
-    size_t n_lookups;             /* At its environment. */
+    long long began;            /* time_msec() of its discovery. */
+    size_t n_lookups;           /* Number of reads of its environment. */
     struct log_job log;
 };
 
 struct log_readers {
     char *cgroup_root;
-    log_tell_func *tell;
+    log_report_func *tell;
     void *aux;
-    struct log_rules *rules;    /* NULL if there are none. */
+    struct log_rules *rules;    /* NULL without a file of rules. */
     struct log_watch *watch;
     struct hmap readers;        /* Contains struct reader. */
 };
 
 struct log_readers *
-log_readers_create(const char *cgroup_root, log_tell_func *tell, void *aux)
+log_readers_create(const char *cgroup_root, log_report_func *tell, void *aux)
 {
     struct log_readers *lr = xzalloc(sizeof *lr);
 
@@ -72,7 +72,7 @@ find_reader(const struct log_readers *lr, const char *job)
     return NULL;
 }
 
-/* Gives 'r' the first rule that is for it, if any is. */
+/* Applies the first matching rule to 'r', if any. */
 static void
 apply_rules(struct log_readers *lr, struct reader *r)
 {
@@ -168,10 +168,10 @@ log_readers_load(struct log_readers *lr, const char *file)
     return NULL;
 }
 
-/* What the environment says goes before rules: somebody wrote it for this job
- * alone. */
+/* The environment has precedence over rules, because it was written for this
+ * job. */
 static void
-look_at_environ(struct log_readers *lr, struct reader *r)
+read_job_environ(struct log_readers *lr, struct reader *r)
 {
     char *dir = xasprintf("%s/%s", lr->cgroup_root, r->log.job);
     struct log_spec spec;
@@ -217,14 +217,14 @@ log_readers_run(struct log_readers *lr)
 
     log_watch_run(lr->watch);
     HMAP_FOR_EACH (r, node, &lr->readers) {
-        log_job_take_news(&r->log);
+        log_job_handle_events(&r->log);
         if (now < next_event(lr, r) || n_reads >= MAX_READS_A_RUN) {
             continue;
         }
         n_reads++;
         if (now >= next_environ(lr, r)) {
             r->n_lookups++;
-            look_at_environ(lr, r);
+            read_job_environ(lr, r);
         }
         log_job_run(&r->log, now, lr->tell, lr->aux);
     }

@@ -3,28 +3,28 @@
 #ifndef LOG_READERS_H
 #define LOG_READERS_H 1
 
-/* Reads what jobs log.
+/* Reads the logs of jobs.
  *
  *
  * Motivation
  * ==========
  *
- * A job that does not talk to the progress socket mostly writes how far it is
- * into a file.  For each job of this host the first rule that matches, or the
- * job's own environment, says which files; log-job.h follows them.
+ * A job that does not use the progress socket usually writes its progress to a
+ * file.  The job's environment, or the first matching rule, names the files;
+ * log-job.h follows them.
  *
- * A file can be any length, so reading begins a bounded distance before its
- * end, a turn reads a bounded number of bytes, and a reader that is further
- * behind than that distance jumps: of values that came meanwhile the last is
- * what counts.  A file that became shorter is read from its beginning, one
- * that was replaced is another file.  One that is not what it should be is
- * ignored, and a line says so, until it is replaced.
+ * Files may have any length, so reading begins a bounded distance before the
+ * end, each call reads a bounded number of bytes, and a reader that lags by
+ * more than that distance jumps, because only the last value counts.  A file
+ * that has become shorter is read from its beginning, and a replaced file is a
+ * new file.  A file of another format is logged once and ignored until it is
+ * replaced.
  *
  *
  * Usage
  * =====
  *
- *    lr = log_readers_create(cgroup_root, tell, aux);
+ *    lr = log_readers_create(cgroup_root, report, aux);
  *    error = log_readers_load(lr, file);
  *    log_readers_job_begin(lr, "asha/t0");
  *    for (;;) {
@@ -37,21 +37,21 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Main thread only.  'tell' is called from log_readers_run() alone. */
+ * Main thread only.  'report' is called from log_readers_run() only. */
 
 #include "agent/progress/log-job.h"
 
 struct json;
 struct log_readers;
 
-/* 'cgroup_root' is the absolute path of the jobs' cgroups, NULL if there is
- * none: then environments are not looked at. */
+/* 'cgroup_root' is the absolute path of the jobs' cgroups; NULL if there is
+ * none, then environments are not read. */
 struct log_readers *log_readers_create(const char *cgroup_root,
-                                       log_tell_func *, void *aux);
+                                       log_report_func *, void *aux);
 void log_readers_destroy(struct log_readers *);
 
-/* Reads the rules in 'file' and lets them take the place of those before.
- * Returns NULL, or a malloc()'d message, and then nothing has changed. */
+/* Loads the rules in 'file', in place of the previous ones.  Returns NULL, or
+ * a malloc()'d message; then nothing has changed. */
 char *log_readers_load(struct log_readers *, const char *file);
 
 void log_readers_job_begin(struct log_readers *, const char *job);
@@ -60,7 +60,7 @@ void log_readers_job_end(struct log_readers *, const char *job);
 void log_readers_run(struct log_readers *);
 void log_readers_wait(struct log_readers *);
 
-/* What is read, for people: an array, one object a job. */
+/* Returns the state of all readers: an array of one object per job. */
 struct json *log_readers_to_json(const struct log_readers *);
 
 #endif /* agent/progress/log-readers.h */

@@ -29,8 +29,9 @@ struct watch {
 };
 
 struct log_watch {
-    int fd;                     /* Of inotify; -1 if there is none for us. */
-    int error;                  /* Why not. */
+    int fd;                     /* inotify descriptor, -1 if it could not be
+                                 * opened. */
+    int error;                  /* Error of the attempt to open it. */
     long long next_drain;
     struct hmap watches;
 };
@@ -80,7 +81,7 @@ free_watch(struct log_watch *lw, struct watch *w)
     free(w);
 }
 
-/* 'set' does not need 'w' any longer. */
+/* Removes 'w' from 'set'. */
 static void
 unwatch(struct log_watch *lw, struct log_watch_set *set, struct watch *w)
 {

@@ -3,18 +3,18 @@
 #ifndef LOG_WATCH_H
 #define LOG_WATCH_H 1
 
-/* Lets the kernel tell of files and directories that change.
+/* Notification of changes of files and directories, by inotify.
  *
  *
  * Motivation
  * ==========
  *
- * The kernel has one watch for a file, however many ask for it, and forgets it
- * when the file goes.  Here are those who asked: each has a set of watches,
- * which is made anew after every look at what there is.
+ * The kernel has one watch per file, however many users it has, and removes it
+ * with the file.  This module keeps the users: each has a set of watches,
+ * which is rebuilt after every scan.
  *
- * A file that is written to all the time would wake us all the time, so the
- * kernel is asked only each LOG_DRAIN_MS.
+ * A file that is written continuously would wake the agent all the time, so
+ * events are read only every LOG_DRAIN_MS.
  *
  *
  * Usage
@@ -22,7 +22,7 @@
  *
  *    log_watch_begin(&set);
  *    ...log_watch_file(lw, &set, fd), log_watch_dir(lw, &set, fd)...
- *    log_watch_end(lw, &set);            // Drops what was not renewed.
+ *    log_watch_end(lw, &set);            // Removes what was not renewed.
  *
  *    log_watch_run(lw);                  // Sets 'changed' and 'moved'.
  *    log_watch_wait(lw);
@@ -31,7 +31,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * A set is its user's, and must be cleared before it goes.  Main thread
+ * A set belongs to its user, who must clear it before freeing it.  Main thread
  * only. */
 
 #include <stdbool.h>
@@ -44,9 +44,10 @@ struct log_watch;
 
 struct log_watch_set {
     struct hmapx watches;       /* Contains struct watch. */
-    struct hmapx old;           /* Those of before log_watch_begin(). */
-    bool changed;               /* Something has been written to a file. */
-    bool moved;                 /* Something has come, gone or been renamed. */
+    struct hmapx old;           /* Watches from before log_watch_begin(). */
+    bool changed;               /* A file has been written. */
+    bool moved;                 /* A file has appeared, disappeared or been
+                                 * renamed. */
 };
 
 struct log_watch *log_watch_create(void);
@@ -56,7 +57,7 @@ void log_watch_set_init(struct log_watch_set *);
 void log_watch_set_clear(struct log_watch *, struct log_watch_set *);
 void log_watch_set_uninit(struct log_watch_set *);
 
-/* Those that return something return 0 or a positive errno value. */
+/* Functions return 0 or a positive errno value. */
 void log_watch_begin(struct log_watch_set *);
 int log_watch_file(struct log_watch *, struct log_watch_set *, int fd);
 int log_watch_dir(struct log_watch *, struct log_watch_set *, int fd);

@@ -6,44 +6,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIN_LENGTH 2            /* Bins: less is no pause. */
-#define NOISE 16                /* A bin of 1/NOISE of the mean is silent. */
+#define MIN_LENGTH 2            /* Bins; a shorter silence is no pause. */
+#define NOISE 16                /* A bin below 1/NOISE of the mean is
+                                 * silent. */
 #define MEMORY 64               /* Bins in that mean. */
-#define KEEP 16                 /* Latest pauses that stay. */
-#define MIN_PERIOD 32768        /* Bytes: less is a few frames. */
-#define NEAR 256                /* Places within 1/NEAR of a period are the
-                                 * same... */
-#define BESIDE 4                /* ...and so many times that beside it chance
-                                 * rules. */
-#define FOLDS 32                /* Parts in which a period is folded. */
-#define REACH 24                /* Pauses that a period may have at most. */
-#define MAX_CANDIDATES 64       /* Periods that are tried. */
+#define KEEP 16                 /* Latest pauses that are never dropped. */
+#define MIN_PERIOD 32768        /* Bytes; a shorter period would be a few
+                                 * frames. */
+#define NEAR 256                /* Positions within 1/NEAR of a period count
+                                 * as equal. */
+#define BESIDE 4                /* Factor of NEAR for the distance at which
+                                 * chance is measured. */
+#define FOLDS 32                /* Parts of a folded period. */
+#define REACH 24                /* Pauses that a period may contain at most. */
+#define MAX_CANDIDATES 64       /* Candidate periods. */
 #define MIN_PAIRS 3             /* Pauses that a period must explain. */
-#define OUTLIERS 16             /* One in so many may be longer than what a
-                                 * period explains. */
-#define BELIEVED 0.55           /* Score. */
-#define NEARLY 0.8              /* Of the best score is as good. */
-#define LATEST 4                /* The last 1/LATEST may be looked at. */
-#define STAYS 2                 /* Times that another's score must be. */
-#define ALIKE 0.7               /* Of the longest length is as long. */
-#define HARMONICS 8             /* Times or parts of a period that may be taken
-                                 * for it. */
+#define OUTLIERS 16             /* One pause in so many may be longer than
+                                 * what a period explains. */
+#define BELIEVED 0.55           /* Score from which a period is accepted. */
+#define NEARLY 0.8              /* Part of the best score that counts as
+                                 * equally good. */
+#define LATEST 4                /* The last 1/LATEST of the pauses are
+                                 * searched separately. */
+#define STAYS 2                 /* Factor by which the score of another
+                                 * period must be higher to replace the
+                                 * current one. */
+#define ALIKE 0.7               /* Part of the longest length that counts as
+                                 * equally long. */
+#define HARMONICS 8             /* Multiples or fractions of a period that
+                                 * may be mistaken for it. */
 
-/* The latest pauses, and the length that one counts for at most. */
+/* A range of pauses, and the length up to which one counts. */
 struct view {
     const struct pause *pauses;
     size_t n;
     double max;
 };
 
-/* What a period explains. */
+/* Result of testing a period. */
 struct verdict {
     double score;               /* 0 to 1. */
-    double period;              /* The same, by all that it explains. */
-    size_t n;                   /* Pauses that are followed by their like. */
+    double period;              /* The period, refined by all pauses that it
+                                 * explains. */
+    size_t n;                   /* Pauses that are followed by a similar
+                                 * one. */
 };
 
-/* A period that is tried, and what speaks for it. */
+/* Candidate period and its evidence. */
 struct candidate {
     double period;
     double weight;
@@ -56,7 +65,7 @@ pauses_init(struct pauses *p)
     p->parts = 1;
 }
 
-/* Makes room: a pause goes that is short or old. */
+/* Drops a pause that is short or old. */
 static void
 drop_one(struct pauses *p)
 {
@@ -79,7 +88,7 @@ drop_one(struct pauses *p)
 static void
 end_pause(struct pauses *p)
 {
-    /* Before the first byte there is no pause but nothing. */
+    /* Silence before the first byte is no pause. */
     if (p->silent >= MIN_LENGTH && p->silent_at) {
         if (p->n == PAUSES_MAX) {
             drop_one(p);
@@ -92,7 +101,7 @@ end_pause(struct pauses *p)
     p->silent = 0;
 }
 
-/* The next hundredth of a second had 'bytes'. */
+/* Adds the 'bytes' of the next hundredth of a second. */
 void
 pauses_add_bins(struct pauses *p, uint64_t bytes)
 {
@@ -115,9 +124,9 @@ compare_lengths(const void *a_, const void *b_)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* Returns a view of the last 'n' pauses, MIN_PAIRS + 1 at least.  A length
- * counts up to one that so many have as a period must explain: a job may load
- * its data for a minute before it begins. */
+/* Returns a view of the last 'n' pauses, MIN_PAIRS + 1 at least.  The length
+ * of a pause counts up to the length that several have, because a job may load
+ * data for a minute before it begins. */
 static struct view
 look_at(const struct pauses *p, size_t n)
 {
@@ -139,9 +148,9 @@ length_of(const struct view *w, size_t i)
     return fmin(w->pauses[i].length, w->max);
 }
 
-/* Returns the pause within 'near' bytes of 'place' whose length is the most
- * like that of pause 'i', searching from '*fromp' on, or SIZE_MAX.  Places must
- * not fall from call to call. */
+/* Returns the pause within 'near' bytes of 'place' whose length is most
+ * similar to that of pause 'i', searching from '*fromp' on, or SIZE_MAX.
+ * 'place' must not decrease from call to call. */
 static size_t
 find_near(const struct view *w, size_t i, double place, double near,
           size_t *fromp)
@@ -164,7 +173,7 @@ find_near(const struct view *w, size_t i, double place, double near,
     return best;
 }
 
-/* What 'period' explains. */
+/* Tests 'period'. */
 static struct verdict
 judge_at(const struct view *w, double period)
 {
@@ -201,9 +210,8 @@ judge_at(const struct view *w, double period)
     return v;
 }
 
-/* The same, less what chance explains: that is what a number of bytes beside
- * 'period' does.  Where pauses are everywhere, everything follows
- * everything. */
+/* Tests 'period' and subtracts what chance explains, which is the result of
+ * periods beside it.  With many pauses, every period explains something. */
 static struct verdict
 judge(const struct view *w, double period)
 {
@@ -232,8 +240,8 @@ compare_weights(const void *a_, const void *b_)
     return a->weight > b->weight ? -1 : a->weight < b->weight;
 }
 
-/* Joins those of the 'n' candidates that are about the same, and returns how
- * many are left: the ones that most speaks for, first. */
+/* Joins similar candidates of the 'n' in 'c'.  Returns their number; the ones
+ * with the most evidence come first. */
 static size_t
 join(struct candidate *c, size_t n)
 {
@@ -257,8 +265,8 @@ join(struct candidate *c, size_t n)
     return n_joined < MAX_CANDIDATES ? n_joined : MAX_CANDIDATES;
 }
 
-/* Fills 'c' (PAUSES_MAX * REACH of them) with the distances between long
- * pauses that are there several times.  Returns how many. */
+/* Fills 'c' (PAUSES_MAX * REACH elements) with the distances between long
+ * pauses that occur several times.  Returns their number. */
 static size_t
 find_candidates(const struct view *w, struct candidate *c)
 {
@@ -312,8 +320,8 @@ find_period(const struct view *w)
     return found;
 }
 
-/* How many pauses of nearly the same length there are in each period.
- * 'origin' is the place of one of the longest. */
+/* Returns the number of pauses of nearly the same length in each period.
+ * 'origin' is the position of one of the longest. */
 static int
 count_parts(const struct view *w, double period, double origin)
 {
@@ -336,7 +344,7 @@ count_parts(const struct view *w, double period, double origin)
     return parts ? parts : 1;
 }
 
-/* Is one of 'a' and 'b' a small number of times the other? */
+/* Returns true if one of 'a' and 'b' is a small multiple of the other. */
 static bool
 are_harmonic(double a, double b)
 {
@@ -345,8 +353,8 @@ are_harmonic(double a, double b)
     return n <= HARMONICS && fabs(ratio - n) < n / FOLDS;
 }
 
-/* Returns the place of the first of the longest pauses that are followed by
- * their like: where an iteration ends. */
+/* Returns the position of the first of the longest pauses that are followed by
+ * a similar one: the end of an iteration. */
 static double
 find_origin(const struct view *w, double period)
 {
@@ -367,9 +375,9 @@ find_origin(const struct view *w, double period)
     return w->pauses[best].at;
 }
 
-/* Takes over what 'v' says of the pauses in 'w'.  If these are all that there
- * are, or the period is a multiple of the one before, or a part, it was the
- * right one all the time; else the job does something else now. */
+/* Accepts the result 'v' for the pauses in 'w'.  If these are all pauses, or
+ * the period is a multiple or a fraction of the previous one, it holds from
+ * the beginning; otherwise the job has changed its behaviour. */
 static void
 believe(struct pauses *p, const struct view *w, const struct verdict *v)
 {
@@ -386,9 +394,9 @@ believe(struct pauses *p, const struct view *w, const struct verdict *v)
     p->phase = fmod(origin, v->period);
 }
 
-/* Looks again at what the period is, if there is news: in all pauses, or if
- * they tell nothing, in the latest.  One that explains half of what the best
- * one does stays, unless that is shorter. */
+/* Searches the period again if there are new pauses: in all pauses or, without
+ * a result, in the latest.  A period that explains half of what the best one
+ * does is kept, unless the best one is shorter. */
 void
 pauses_look(struct pauses *p)
 {

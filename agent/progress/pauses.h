@@ -3,29 +3,27 @@
 #ifndef PAUSES_H
 #define PAUSES_H 1
 
-/* Bytes in time -> bytes of an iteration.
+/* Finds the bytes of an iteration in the traffic of a job.
  *
  *
  * Motivation
  * ==========
  *
- * A training job that waits for others takes now one second for an iteration
- * and now three; a bucket of gradients leaves early or late; and when others
- * fill the link no silence is where it should be.  But the same bytes move in
- * each iteration, and after the same bytes the job computes and is silent.
- * So what is periodic is not time but the place of silences among the bytes.
+ * The duration of an iteration varies with the share of the link, and so does
+ * the time of each part of it.  But each iteration moves the same bytes and is
+ * followed by a pause for computing.  So the position of pauses among the
+ * bytes is periodic, not their time.
  *
  *    bytes   0         1.3 MB        2.6 MB        3.9 MB
  *            |  .    .    |   .    .    |  .     .   |        . short pauses
  *            long         long          long         long
  *
- * Of the pauses so far, each with its place and its length, that number of
- * bytes is the period after which pauses are followed by pauses of the same
- * length.  Long pauses count by the square of their length: those of a starved
- * job are many and short.  Between the buckets of one iteration there are
- * pauses too, but at the distance of a bucket their lengths differ; if a
- * period has several pauses of nearly the same length, it is several
- * iterations (of a job whose steps are not alike).
+ * The period is the number of bytes after which pauses are followed by pauses
+ * of the same length.  Pauses count by the square of their length, because a
+ * starved job has many short ones.  There are also pauses between the buckets
+ * of one iteration, but at the distance of a bucket their lengths differ.  A
+ * period with several pauses of nearly the same length consists of several
+ * iterations.
  *
  *
  * Usage
@@ -34,8 +32,8 @@
  *    struct pauses p;
  *
  *    pauses_init(&p);
- *    pauses_add_bins(&p, bytes);             // Each hundredth of a second.
- *    pauses_look(&p);                    // Now and then.
+ *    pauses_add_bins(&p, bytes);         // Each hundredth of a second.
+ *    pauses_look(&p);                    // From time to time.
  *    if (p.period > 0) {
  *        n = pauses_count(&p);
  *    }
@@ -53,38 +51,41 @@
 #define PAUSES_MAX 128
 
 struct pause {
-    uint64_t at;                /* Bytes before it. */
-    uint32_t length;            /* Bins, 2 or more. */
+    uint64_t at;                /* Position: bytes before it. */
+    uint32_t length;            /* Length in bins, 2 or more. */
 };
 
 struct pauses {
-    uint64_t bytes;             /* So far. */
-    double busy;                /* Mean of the bins that are not silent. */
-    uint32_t silent;            /* Bins of the pause that goes on. */
-    uint64_t silent_at;         /* Bytes before it. */
+    uint64_t bytes;             /* All bytes of the job. */
+    double busy;                /* Mean of the bins that are not silent,
+                                 * bytes. */
+    uint32_t silent;            /* Length of the current pause, bins. */
+    uint64_t silent_at;         /* Position of the current pause. */
 
-    struct pause pauses[PAUSES_MAX];    /* By place.  When there is no room
-                                         * the shortest goes, but not one of
-                                         * the latest. */
+    struct pause pauses[PAUSES_MAX];    /* By position.  If the array is
+                                         * full, the shortest pause is
+                                         * dropped, but none of the latest. */
     size_t n;
-    unsigned int n_new;         /* Since the last look. */
+    unsigned int n_new;         /* New pauses since the last search. */
 
-    double period;              /* Bytes, 0 while nothing is known. */
-    double score;               /* How alike what follows a period is, by the
-                                 * last look, 0 to 1... */
-    double proved;              /* ...and at most, since it is believed. */
-    int parts;                  /* Iterations in a period. */
-    double phase;               /* Bytes before the first iteration... */
-    uint64_t base_at;           /* ...or, after the iterations became others,
-                                 * from where they are counted... */
-    double base_count;          /* ...and how many there were before. */
+    double period;              /* Bytes of a period, 0 if unknown. */
+    double score;               /* Similarity of what follows a period, by
+                                 * the last search, 0 to 1. */
+    double proved;              /* Highest score since the period was
+                                 * accepted. */
+    int parts;                  /* Iterations per period. */
+    double phase;               /* Bytes before the first iteration. */
+    uint64_t base_at;           /* If the iterations have changed: position
+                                 * from which they are counted. */
+    double base_count;          /* Number of iterations before that
+                                 * position. */
 };
 
 void pauses_init(struct pauses *);
 void pauses_add_bins(struct pauses *, uint64_t bytes);
 void pauses_look(struct pauses *);
 
-/* Iterations so far, with a fraction; 0 while nothing is known. */
+/* Returns the number of iterations, with a fraction; 0 if unknown. */
 double pauses_count(const struct pauses *);
 
 #endif /* agent/progress/pauses.h */

@@ -17,7 +17,7 @@
 #include "agent/identify/registry.h"
 #include "util.h"
 
-#define MAX_PARENTS 16          /* From a process to who started it. */
+#define MAX_PARENTS 16          /* Ancestors of a process that are checked. */
 #define MAX_EVIDENCE 64
 
 bool
@@ -57,7 +57,7 @@ read_cgroup(pid_t pid, char *path, size_t size)
     return sender_cgroup_path(text, path, size);
 }
 
-/* Adds 'id' to the evidence. */
+/* Adds 'id' to the things to look up claims for. */
 static void
 add(struct claim_what whats[], size_t *n, enum claim_kind kind, uint64_t id)
 {
@@ -66,8 +66,8 @@ add(struct claim_what whats[], size_t *n, enum claim_kind kind, uint64_t id)
     }
 }
 
-/* The cgroup at 'path' and those above it: one below a job's may be newer than
- * the last look at the tree. */
+/* Adds the cgroup at 'path' and those above it: a cgroup below a job's may be
+ * newer than the last scan. */
 static void
 add_cgroups(struct claim_what whats[], size_t *n, const char *mount,
             char *path)
@@ -106,7 +106,7 @@ sender_job(const struct registry *r, const char *mount, pid_t pid)
     return registry_owner(r, whats, n, NULL);
 }
 
-/* Whether 'a' and 'b', "COJOB/JOB" both, are of one cojob. */
+/* Returns true if 'a' and 'b', "COJOB/JOB" both, are of one cojob. */
 static bool
 same_cojob(const char *a, const char *b)
 {

@@ -3,24 +3,23 @@
 #ifndef SENDER_H
 #define SENDER_H 1
 
-/* Whose process sent a datagram.
+/* Authorization of the senders of progress datagrams.
  *
  *
  * Motivation
  * ==========
  *
- * Who is further along gets another place in the network, so nobody may say it
- * of a job but its own processes, those of its cojob's other jobs, such as the
- * driver of a search, and root.  The kernel tells the process that sent a
- * datagram; its cgroup, or a claim of it, says whose it is.  A sender that has
- * ended before its datagram was read cannot be told from another's and counts
- * as one.
+ * Progress changes the rank of a job, so it is accepted only from processes of
+ * the job, of other jobs of its cojob, such as the driver of a search, and
+ * from root.  The kernel passes the process that sent a datagram; its cgroup,
+ * or a claim on it, identifies its job.  A sender that has exited before its
+ * datagram is read is not accepted.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * No state.  Main thread only, as the registry is. */
+ * No state.  Main thread only, as the registry. */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -29,17 +28,16 @@ struct job;
 struct registry;
 struct ucred;
 
-/* Returns the job that process 'pid' works for by its cgroup, or by a claim of
- * it or of one that started it; NULL if there is none.  'mount' is where the
- * cgroup v2 file system is. */
+/* Returns the job of process 'pid' by its cgroup, or by a claim on it or on
+ * one of its ancestors, or NULL.  'mount' is the mount of cgroup v2. */
 struct job *sender_job(const struct registry *, const char *mount, pid_t pid);
 
-/* Whether 'sender' may say how far 'job' is. */
+/* Returns true if 'sender' may report the progress of 'job'. */
 bool sender_may_report(const struct registry *, const char *mount,
                      const struct ucred *sender, const struct job *);
 
-/* Stores the path of cgroup v2, such as "/stagecoach/asha/t0", that 'text',
- * as in /proc/PID/cgroup, tells.  Returns false if there is none. */
+/* Stores the path of the cgroup v2, such as "/stagecoach/asha/t0", in 'text',
+ * the content of /proc/PID/cgroup.  Returns false if there is none. */
 bool sender_cgroup_path(const char *text, char *path, size_t size);
 
 #endif /* agent/progress/sender.h */

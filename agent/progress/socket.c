@@ -41,7 +41,7 @@ progress_socket_open(const char *path, progress_func *tell, void *aux,
     if (fd < 0) {
         return -fd;
     }
-    /* Jobs are not run by root. */
+    /* Jobs do not run as root. */
     if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int) { 1 }, sizeof(int))
         || chmod(path, 0666)) {
         int error = errno;
@@ -69,9 +69,9 @@ progress_socket_close(struct progress_socket *ps)
     }
 }
 
-/* Says, once a minute at most, that there is no use for what 'sender' sent. */
+/* Logs, once a minute at most, that a datagram of 'sender' was refused. */
 static void
-say_refused(const char *name, const struct ucred *sender)
+log_refusal(const char *name, const struct ucred *sender)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(1, 1);
 
@@ -103,7 +103,7 @@ take_datagram(struct progress_socket *ps, const char *data, size_t size,
         ps->counts.unknown++;
         break;
     case PROGRESS_REFUSED:
-        say_refused(name, sender);
+        log_refusal(name, sender);
         ps->counts.refused++;
         break;
     case PROGRESS_TAKEN:
@@ -111,7 +111,7 @@ take_datagram(struct progress_socket *ps, const char *data, size_t size,
     }
 }
 
-/* Stores what the kernel says of the sender; nobody, if it says nothing. */
+/* Stores the sender that the kernel has passed, or user and process -1. */
 static void
 get_sender(struct msghdr *msg, struct ucred *sender)
 {
@@ -124,7 +124,7 @@ get_sender(struct msghdr *msg, struct ucred *sender)
     }
 }
 
-/* Reads what has come, at most some hundreds of datagrams. */
+/* Reads the received datagrams, some hundreds at most. */
 void
 progress_socket_run(struct progress_socket *ps)
 {

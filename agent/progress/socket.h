@@ -3,24 +3,24 @@
 #ifndef PROGRESS_SOCKET_H
 #define PROGRESS_SOCKET_H 1
 
-/* The socket on which jobs tell how far they are.
+/* Socket to which jobs send their progress.
  *
  *
  * Motivation
  * ==========
  *
- * Senders never wait and expect no answer, so the agent reads as fast as
- * datagrams come, up to a bound a turn, and what it does not understand costs
- * one line a minute and a counter, not more.
+ * Senders never wait and expect no reply.  The agent reads a bounded number of
+ * datagrams per call; an invalid one costs a counter and at most one log line
+ * a minute.
  *
- * Anybody may send, but only for the job that he is a process of; the kernel
- * says who sent a datagram.
+ * Any process may send, but only for its own job; the kernel passes the
+ * process that sent a datagram.
  *
  *
  * Usage
  * =====
  *
- *    error = progress_socket_open(path, tell, aux, &ps);
+ *    error = progress_socket_open(path, report, aux, &ps);
  *    progress_socket_run(ps);
  *    progress_socket_wait(ps);
  *
@@ -41,8 +41,8 @@ struct ucred;
 
 enum progress_verdict {
     PROGRESS_TAKEN,
-    PROGRESS_UNKNOWN,           /* There is no job of that name here. */
-    PROGRESS_REFUSED,           /* The sender is none of its processes. */
+    PROGRESS_UNKNOWN,           /* This host has no such job. */
+    PROGRESS_REFUSED,           /* The sender is no process of the job. */
 };
 
 typedef enum progress_verdict progress_func(const char *name,
@@ -53,8 +53,8 @@ typedef enum progress_verdict progress_func(const char *name,
 struct progress_counts {
     uint64_t received;
     uint64_t malformed;
-    uint64_t unknown;           /* Of no job here. */
-    uint64_t refused;           /* By none of the job's processes. */
+    uint64_t unknown;           /* Datagrams for unknown jobs. */
+    uint64_t refused;           /* Datagrams of other processes. */
 };
 
 int progress_socket_open(const char *path, progress_func *, void *aux,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* TensorBoard's event files.
+/* Event files of TensorBoard.
  *
- * A record is its length (64 bits, little endian), a check sum of that, the
- * data, and a check sum of those; the data are a protocol buffer:
+ * A record consists of its length (64 bits, little endian), the checksum of
+ * the length, the data, and the checksum of the data.  The data are a protocol
+ * buffer:
  *
  *    Event    2 step (integer), 5 summary (message)
  *    Summary  1 value (message, repeated)
@@ -11,9 +12,9 @@
  *    Tensor   1 dtype (1 float, 2 double), 4 content (bytes), 5 float_val,
  *             6 double_val
  *
- * Six fields are read and the others, which may be images of megabytes, passed
- * over, so a walk over the fields takes less than generated code, allocates
- * nothing, and needs neither library nor compiler of protocols. */
+ * Six fields are read and the others, which may be images of megabytes, are
+ * skipped.  Reading them by hand is shorter than generated code, allocates
+ * nothing, and needs no library. */
 
 #include <config.h>
 
@@ -25,16 +26,17 @@
 #include "crc32c.h"
 #include "util.h"
 
-#define HEADER 12               /* Length and its check sum. */
+#define HEADER 12               /* Length and its checksum. */
 #define FOOTER 4
-#define MAX_LENGTH (UINT64_C(1) << 40)  /* More than this is no length. */
+#define MAX_LENGTH (UINT64_C(1) << 40)  /* A larger number is not a valid
+                                         * length. */
 
 struct tfevents {
     struct log_decoder up;
-    char *data;                 /* Of a record that is not complete. */
+    char *data;                 /* Incomplete record. */
     size_t n, allocated;
-    uint64_t skip;              /* Bytes that are still passed over. */
-    bool seeking;               /* For the beginning of a record. */
+    uint64_t skip;              /* Bytes still to be skipped. */
+    bool seeking;               /* Searches the beginning of a record. */
 };
 
 static struct tfevents *
@@ -102,8 +104,8 @@ masked_crc(const char *data, size_t size)
 
 struct field {
     uint32_t number;
-    uint64_t integer;           /* Of types 0, 1 and 5. */
-    const char *bytes;          /* Of type 2, NULL otherwise. */
+    uint64_t integer;           /* Value of types 0, 1 and 5. */
+    const char *bytes;          /* Value of type 2, else NULL. */
     size_t size;
 };
 
@@ -128,7 +130,7 @@ get_varint(struct cursor *c, uint64_t *valuep)
     return false;
 }
 
-/* Returns false at the end, or where the rest cannot be read. */
+/* Returns false at the end, or if the rest cannot be decoded. */
 static bool
 get_field(struct cursor *c, struct field *f)
 {
@@ -186,7 +188,8 @@ to_double(uint64_t bits)
     return value;
 }
 
-/* The first number of a field that is float or double, packed or not. */
+/* Returns the first number of a field that is float or double, packed or
+ * not. */
 static double
 first_number(const struct field *f, bool is_double)
 {
@@ -224,7 +227,7 @@ read_tensor(const struct field *tensor)
     return value;
 }
 
-/* Returns the value's number, NAN if it is not that of 'tag'. */
+/* Returns the number of the value, NAN if its tag is not 'tag'. */
 static double
 read_value(const struct field *value, const char *tag)
 {
@@ -262,8 +265,8 @@ read_summary(const struct field *summary, const char *tag)
     return number;
 }
 
-/* An event counts if it has the metric or, if none was asked for, a summary at
- * all.  The first event of a file has neither step nor summary. */
+/* An event counts if it has the requested metric or, without one, any summary.
+ * The first event of a file has neither step nor summary. */
 static void
 read_event(struct log_decoder *d, const char *data, size_t size)
 {
@@ -284,9 +287,9 @@ read_event(struct log_decoder *d, const char *data, size_t size)
     }
     d->counts.records++;
     d->counts.malformed += c.p != c.end;
-    if ((tag ? !isnan(number) : summary) && log_tell_iteration(d, step)
+    if ((tag ? !isnan(number) : summary) && log_report_iteration(d, step)
         && tag) {
-        log_tell_value(d, number);
+        log_report_value(d, number);
     }
 }
 
@@ -309,8 +312,8 @@ is_header(const char *p)
     return get_u64(p) < MAX_LENGTH && masked_crc(p, 8) == get_u32(p + 8);
 }
 
-/* Returns the bytes of 't->data' before a header, all but what may still be
- * the beginning of one if there is none. */
+/* Returns the number of bytes in 't->data' before a header; without a header,
+ * all but those that could be the beginning of one. */
 static size_t
 seek(struct tfevents *t)
 {
@@ -323,10 +326,10 @@ seek(struct tfevents *t)
     return at;
 }
 
-/* Takes one record off 't->data' at '*atp'.  Returns false if it is not
- * complete, and sets '*badp' if it is not one. */
+/* Reads the record in 't->data' at '*atp'.  Returns false if it is incomplete,
+ * and sets '*badp' if it is invalid. */
 static bool
-take_record(struct tfevents *t, size_t *atp, bool *badp)
+read_record(struct tfevents *t, size_t *atp, bool *badp)
 {
     const char *p = t->data + *atp;
     size_t left = t->n - *atp;
@@ -364,9 +367,9 @@ drop(struct tfevents *t, size_t n)
     memmove(t->data, t->data + n, t->n);
 }
 
-/* Drops what is to be passed over. */
+/* Drops the bytes to be skipped. */
 static void
-pass_over(struct tfevents *t)
+skip_bytes(struct tfevents *t)
 {
     size_t n = MIN(t->skip, t->n);
 
@@ -387,11 +390,11 @@ tfevents_feed(struct log_decoder *d, const char *data, size_t size)
     for (;;) {
         size_t at = 0;
 
-        pass_over(t);
+        skip_bytes(t);
         if (t->seeking) {
             drop(t, seek(t));
         }
-        while (!t->seeking && take_record(t, &at, &bad)) {
+        while (!t->seeking && read_record(t, &at, &bad)) {
             continue;
         }
         drop(t, at);
