@@ -61,7 +61,7 @@ struct agent_config {
     size_t n_ports;
     struct tc_iface *tc;        /* Interfaces, see actuate/tc.h. */
     size_t n_tc;
-    const struct bypass_ports *bypass;  /* Or NULL, see actuate/bypass.h. */
+    struct bypass_ports *bypass;        /* Or NULL, see actuate/bypass.h. */
 };
 
 struct agent {

@@ -4,8 +4,6 @@
 
 #include "agent/options.h"
 
-#include <getopt.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,61 +17,136 @@
 #include "agent/identify/port-rule.h"
 #include "wire/log-spec.h"
 #include "agent/actuate/rate.h"
-#include "command-line.h"
-#include "wire/tls.h"
-#include "daemon.h"
-#include "openvswitch/vlog.h"
 #include "ovsdb-session.h"
 #include "base/json-check.h"
-#include "stream-ssl.h"
+#include "base/options.h"
 #include "stream.h"
 #include "svec.h"
 #include "util.h"
 #include "uuid.h"
+#include "wire/daemon-options.h"
 
 #define EXIT_USAGE 2
 
-static void
-usage(void)
+static char *
+parse_rate(const char *text, void *bps)
 {
-    printf("%s: the agent of one host\n"
-           "usage: %s [OPTION...]\n\n"
-           "  --host=NAME          of this host (default: its host name)\n"
-           "  --db=REMOTE          hosts database "
-           "(default: unix:RUNDIR/hosts.sock)\n"
-           "  --controller=REMOTE  telemetry stream "
-           "(default: unix:RUNDIR/telemetry.sock)\n"
-           "  --shim=PATH          shim's socket "
-           "(default: RUNDIR/shim.sock)\n"
-           "  --rundir=DIR         for progress.sock and agent.ctl\n"
-           "                       (default: $STAGECOACH_RUNDIR or "
-           "/run/stagecoach)\n"
-           "  --cgroup=PATH        where jobs live, below the v2 mount\n"
-           "                       (default: $STAGECOACH_CGROUP or "
-           "stagecoach)\n"
-           "  --rate=RATE          of the uplink, such as 50Mbit, if the shim "
-           "does not say\n"
-           "  --readers=FILE       rules for reading what jobs log\n"
-           "  --bypass=[NETNS:]IFACE,IFACE\n"
-           "                       the shim's interfaces, also before it was "
-           "seen\n"
-           "  --tc=IFACE:RATE      keep the kernel's queues of this "
-           "interface, a class a\n"
-           "                       level; may be repeated\n"
-           "  --netns=NAME         also look at the sockets of this network "
-           "namespace;\n"
-           "                       may be repeated\n"
-           "  --port=FIRST[-LAST]=COJOB/JOB\n"
-           "                       who has a socket on these ports works for "
-           "this job,\n"
-           "                       if nothing better is known; may be "
-           "repeated\n",
-           program_name, program_name);
-    stream_usage("REMOTE", true, false, true);
-    daemon_usage();
-    vlog_usage();
-    exit(EXIT_SUCCESS);
+    *(uint64_t *) bps = rate_parse(text);
+    return *(uint64_t *) bps ? NULL
+           : xasprintf("\"%s\" is not a rate, "RATE_RULE, text);
 }
+
+static char *
+parse_bypass(const char *text, void *ports_)
+{
+    struct bypass_ports **ports = ports_;
+
+    free(*ports);
+    *ports = xmalloc(sizeof **ports);
+    return bypass_ports_parse(text, *ports);
+}
+
+/* Stores the absolute name of a file of rules.  An invalid file is an error
+ * when the agent starts; later the agent keeps the rules read before. */
+static char *
+parse_readers(const char *text, void *name)
+{
+    struct log_rules *rules = NULL;
+    char *json;
+    char *error = json_read_file(text, &json);
+
+    if (!error) {
+        error = log_rules_parse(text, json, &rules);
+        free(json);
+    }
+    log_rules_destroy(rules);
+    free(*(char **) name);
+    *(char **) name = abs_file_name(NULL, text);
+    return error;
+}
+
+static char *
+add_port(const char *text, void *config)
+{
+    struct agent_config *c = config;
+
+    c->ports = xrealloc(c->ports, (c->n_ports + 1) * sizeof *c->ports);
+    return port_rule_parse(text, &c->ports[c->n_ports++]);
+}
+
+static char *
+add_tc(const char *text, void *config)
+{
+    struct agent_config *c = config;
+
+    c->tc = xrealloc(c->tc, (c->n_tc + 1) * sizeof *c->tc);
+    return tc_iface_parse(text, &c->tc[c->n_tc++]);
+}
+
+static char *
+add_netns(const char *text, void *config)
+{
+    struct agent_config *c = config;
+
+    if (strchr(text, '/')) {
+        return xasprintf("\"%s\" is not the name of a network namespace, "
+                         "those of /run/netns are allowed", text);
+    }
+    c->netns = xrealloc(c->netns, (c->n_netns + 1) * sizeof *c->netns);
+    c->netns[c->n_netns++] = xstrdup(text);
+    return NULL;
+}
+
+#define AT(MEMBER) OPTION_AT(struct agent_config, MEMBER)
+
+static const struct option_row rows[] = {
+    { "host", OPTION_COPY, AT(host), .value = "NAME",
+      .shown = "the host name", .help = "name of this host" },
+    { "db", OPTION_COPY, AT(db), .value = "REMOTE",
+      .shown = "unix:RUNDIR/hosts.sock", .help = "hosts database" },
+    { "controller", OPTION_COPY, AT(controller), .value = "REMOTE",
+      .shown = "unix:RUNDIR/telemetry.sock",
+      .help = "telemetry server of the controller" },
+    { "shim", OPTION_COPY, AT(shim), .value = "PATH",
+      .shown = "RUNDIR/shim.sock", .help = "control socket of the shim" },
+    { "rundir", OPTION_COPY, AT(rundir), .value = "DIR",
+      .shown = "$STAGECOACH_RUNDIR or /run/stagecoach",
+      .help = "directory of progress.sock and agent.ctl" },
+    { "cgroup", OPTION_COPY, AT(cgroup), .value = "PATH",
+      .shown = "$STAGECOACH_CGROUP or stagecoach",
+      .help = "cgroup of all jobs, relative to the cgroup v2 mount" },
+    { "rate", OPTION_CUSTOM, AT(rate_bps), .value = "RATE",
+      .parse = parse_rate,
+      .help = "rate of the uplink, such as 50Mbit, if the shim does not "
+              "report it" },
+    { "readers", OPTION_CUSTOM, AT(readers), .value = "FILE",
+      .parse = parse_readers, .help = "rules for reading the logs of jobs" },
+    { "bypass", OPTION_CUSTOM, AT(bypass), .value = "[NETNS:]IFACE,IFACE",
+      .parse = parse_bypass,
+      .help = "interfaces of the shim; allows the kernel bypass before the "
+              "shim has connected once" },
+    { "tc", OPTION_CUSTOM, .value = "IFACE:RATE", .repeated = true,
+      .parse = add_tc,
+      .help = "configure the kernel's queues of this interface, one class "
+              "per level" },
+    { "netns", OPTION_CUSTOM, .value = "NAME", .repeated = true,
+      .parse = add_netns,
+      .help = "attribute the sockets of this network namespace too" },
+    { "port", OPTION_CUSTOM, .value = "FIRST[-LAST]=COJOB/JOB",
+      .repeated = true, .parse = add_port,
+      .help = "attribute connections with either end on these ports to this "
+              "job, unless a claim of higher precedence applies" },
+    { .name = NULL },
+};
+
+static const struct option_table table = {
+    .name = "stagecoach-agent",
+    .version = "stagecoach-agent " STAGECOACH_VERSION,
+    .usage = "usage: stagecoach-agent [OPTION...]\n\n"
+             "Attributes the flows of one host to jobs and applies the order "
+             "of the\ncontroller.\n",
+    .rows = rows,
+};
 
 static void OVS_NO_RETURN OVS_PRINTF_FORMAT(1, 2)
 bad_option(const char *format, ...)
@@ -85,72 +158,6 @@ bad_option(const char *format, ...)
     va_end(args);
     putc('\n', stderr);
     exit(EXIT_USAGE);
-}
-
-static uint64_t
-parse_rate(const char *text)
-{
-    uint64_t bps = rate_parse(text);
-
-    if (!bps) {
-        bad_option("--rate: \"%s\" is not a rate, "RATE_RULE, text);
-    }
-    return bps;
-}
-
-static const struct bypass_ports *
-parse_bypass(const char *text)
-{
-    static struct bypass_ports ports;
-    char *error = bypass_ports_parse(text, &ports);
-
-    if (error) {
-        bad_option("--bypass: %s", error);
-    }
-    return &ports;
-}
-
-/* A file that is wrong when the agent starts is a mistake to be mended now;
- * one that is wrong later leaves what was read before. */
-static void
-check_readers(const char *file)
-{
-    struct log_rules *rules = NULL;
-    char *text;
-    char *error = json_read_file(file, &text);
-
-    if (!error) {
-        error = log_rules_parse(file, text, &rules);
-        free(text);
-    }
-    if (error) {
-        bad_option("--readers: %s", error);
-    }
-    log_rules_destroy(rules);
-}
-
-static void
-add_port(struct agent_config *c, const char *text)
-{
-    char *error;
-
-    c->ports = xrealloc(c->ports, (c->n_ports + 1) * sizeof *c->ports);
-    error = port_rule_parse(text, &c->ports[c->n_ports++]);
-    if (error) {
-        bad_option("--port: %s", error);
-    }
-}
-
-static void
-add_tc(struct agent_config *c, const char *text)
-{
-    char *error;
-
-    c->tc = xrealloc(c->tc, (c->n_tc + 1) * sizeof *c->tc);
-    error = tc_iface_parse(text, &c->tc[c->n_tc++]);
-    if (error) {
-        bad_option("--tc: %s", error);
-    }
 }
 
 static char *
@@ -169,13 +176,6 @@ env_or(const char *name, const char *deflt)
     const char *value = getenv(name);
 
     return value && value[0] ? value : deflt;
-}
-
-static void
-set(char **valuep, const char *value)
-{
-    free(*valuep);
-    *valuep = xstrdup(value);
 }
 
 static void
@@ -230,122 +230,8 @@ complete(struct agent_config *c)
 void
 agent_options_parse(int argc, char *argv[], struct agent_config *c)
 {
-    enum {
-        OPT_HOST = UCHAR_MAX + 1,
-        OPT_DB,
-        OPT_CONTROLLER,
-        OPT_SHIM,
-        OPT_RUNDIR,
-        OPT_CGROUP,
-        OPT_RATE,
-        OPT_NETNS,
-        OPT_BYPASS,
-        OPT_READERS,
-        OPT_PORT,
-        OPT_TC,
-        DAEMON_OPTION_ENUMS,
-        VLOG_OPTION_ENUMS,
-        SSL_OPTION_ENUMS,
-    };
-    static const struct option long_options[] = {
-        { "host", required_argument, NULL, OPT_HOST },
-        { "db", required_argument, NULL, OPT_DB },
-        { "controller", required_argument, NULL, OPT_CONTROLLER },
-        { "shim", required_argument, NULL, OPT_SHIM },
-        { "rundir", required_argument, NULL, OPT_RUNDIR },
-        { "cgroup", required_argument, NULL, OPT_CGROUP },
-        { "rate", required_argument, NULL, OPT_RATE },
-        { "netns", required_argument, NULL, OPT_NETNS },
-        { "bypass", required_argument, NULL, OPT_BYPASS },
-        { "readers", required_argument, NULL, OPT_READERS },
-        { "port", required_argument, NULL, OPT_PORT },
-        { "tc", required_argument, NULL, OPT_TC },
-        { "help", no_argument, NULL, 'h' },
-        { "version", no_argument, NULL, 'V' },
-        DAEMON_LONG_OPTIONS,
-        VLOG_LONG_OPTIONS,
-        STREAM_SSL_LONG_OPTIONS,
-        { NULL, 0, NULL, 0 },
-    };
-    char *short_options
-        = ovs_cmdl_long_options_to_short_options(long_options);
-    int option;
-
     *c = (struct agent_config) { .host = NULL };
-    while ((option = getopt_long(argc, argv, short_options, long_options,
-                                 NULL)) != -1) {
-        switch (option) {
-        case OPT_HOST:
-            set(&c->host, optarg);
-            break;
-        case OPT_DB:
-            set(&c->db, optarg);
-            break;
-        case OPT_CONTROLLER:
-            set(&c->controller, optarg);
-            break;
-        case OPT_SHIM:
-            set(&c->shim, optarg);
-            break;
-        case OPT_RUNDIR:
-            set(&c->rundir, optarg);
-            break;
-        case OPT_CGROUP:
-            set(&c->cgroup, optarg);
-            break;
-        case OPT_RATE:
-            c->rate_bps = parse_rate(optarg);
-            break;
-        case OPT_NETNS:
-            if (strchr(optarg, '/')) {
-                bad_option("--netns: \"%s\" is not the name of a network "
-                           "namespace, those of /run/netns are allowed",
-                           optarg);
-            }
-            c->netns = xrealloc(c->netns,
-                                (c->n_netns + 1) * sizeof *c->netns);
-            c->netns[c->n_netns++] = xstrdup(optarg);
-            break;
-        case OPT_BYPASS:
-            c->bypass = parse_bypass(optarg);
-            break;
-        case OPT_READERS:
-            check_readers(optarg);
-            free(c->readers);
-            c->readers = abs_file_name(NULL, optarg);
-            break;
-        case OPT_PORT:
-            add_port(c, optarg);
-            break;
-        case OPT_TC:
-            add_tc(c, optarg);
-            break;
-        case 'h':
-            usage();
-            break;
-        case 'V':
-            puts("stagecoach-agent " STAGECOACH_VERSION);
-            exit(EXIT_SUCCESS);
-        DAEMON_OPTION_HANDLERS
-        VLOG_OPTION_HANDLERS
-        case TLS_FILE_OPTIONS:
-            tls_set_file(option, optarg);
-            break;
-        case OPT_SSL_PROTOCOLS:
-            stream_ssl_set_protocols(optarg);
-            break;
-        case OPT_SSL_CIPHERS:
-            stream_ssl_set_ciphers(optarg);
-            break;
-        default:
-            exit(EXIT_USAGE);
-        }
-    }
-    free(short_options);
-    if (optind < argc) {
-        bad_option("%s: \"%s\" is not an option, --help lists them",
-                   program_name, argv[optind]);
-    }
+    daemon_options_parse(&table, false, true, argc, argv, c);
     complete(c);
 }
 
@@ -365,4 +251,5 @@ agent_options_uninit(struct agent_config *c)
     free(c->netns);
     free(c->ports);
     free(c->tc);
+    free(c->bypass);
 }

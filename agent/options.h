@@ -3,11 +3,11 @@
 #ifndef AGENT_OPTIONS_H
 #define AGENT_OPTIONS_H 1
 
-/* The agent's command line; stagecoach-agent(8) describes it. */
+/* Command line of the agent; stagecoach-agent(8) describes it. */
 
 struct agent_config;
 
-/* Ends the program if 'argv' is not right, or asks for no more than help. */
+/* Ends the program after an error, --help or --version. */
 void agent_options_parse(int argc, char *argv[], struct agent_config *);
 void agent_options_uninit(struct agent_config *);
 

@@ -47,9 +47,7 @@ add_letter(struct names *names, char letter, int has_arg)
     size_t n = strlen(names->letters);
 
     names->letters[n++] = letter;
-    if (has_arg == required_argument) {
-        names->letters[n] = ':';
-    }
+    memset(&names->letters[n], ':', has_arg);   /* "::" if it is optional. */
 }
 
 static void

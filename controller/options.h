@@ -11,24 +11,24 @@
 
 struct controller_options {
     char *intent, *hosts;       /* Remotes of the databases. */
-    char *members;              /* Directory, or NULL: they stay who they
-                                 * are. */
-    char *telemetry;            /* Where agents connect to. */
+    char *members;              /* Directory of the database servers' control
+                                 * sockets, or NULL: the members of the
+                                 * database clusters do not change. */
+    char *telemetry;            /* Passive remote for agents. */
     char *policy;               /* File. */
-    char *unixctl;              /* Control socket. */
-    struct svec rest;           /* Where HTTP is answered, or "none". */
-    struct svec rest_clients;   /* Names of TLS certificates that may ask. */
-    char *key, *certificate, *ca_cert;  /* Files of TLS, or NULL. */
-    char *history;              /* File, or NULL: none is kept. */
-    char *topology;             /* File, or NULL: none is known. */
-    char *link_key;             /* File, or NULL: no link is looked at. */
-    bool observe;               /* Never order anything. */
+    char *unixctl;              /* Path of the control socket. */
+    struct svec rest;           /* Addresses of the HTTP server, or "none". */
+    struct svec rest_clients;   /* CNs of certificates that are authorized. */
+    char *history;              /* File, or NULL for no history. */
+    char *topology;             /* File, or NULL. */
+    char *link_key;             /* File, or NULL: links are not probed. */
+    bool observe;               /* Compute orders, but do not send them. */
     struct svec switches;       /* OpenFlow targets. */
-    struct svec switch_identities;      /* DATAPATH:NAME of their
+    struct svec switch_identities;      /* DATAPATH:NAME: CNs of the switches'
                                          * certificates. */
 };
 
-/* Ends the program if 'argv' is not right, or asks for no more than help. */
+/* Ends the program after an error, --help or --version. */
 void controller_options_parse(int argc, char *argv[],
                               struct controller_options *);
 void controller_options_uninit(struct controller_options *);

@@ -313,7 +313,8 @@ open_rest(const struct controller_options *o, struct controller *ctl,
 {
     const struct rest_options options = {
         .remotes = &o->rest, .intent = o->intent,
-        .tls = { o->key, o->certificate, o->ca_cert, &o->rest_clients },
+        .tls = { tls_file('p'), tls_file('c'), tls_file('C'),
+                 &o->rest_clients },
     };
 
     return rest_create(&options, ctl, restp);

@@ -10,45 +10,48 @@
 #include "timeval.h"
 #include "util.h"
 
-#define LOOK_MS 1000
+#define CHECK_MS 1000
 
 static char *private_key, *certificate, *authority;     /* Or NULL. */
-static long long next_look;     /* time_msec(). */
+static long long next_check;     /* time_msec(). */
 
-/* After detaching, a relative name would be of another directory. */
-static void
-set(char **filep, const char *file)
+static char **
+find_file(int option)
 {
-    free(*filep);
-    *filep = abs_file_name(NULL, file);
+    return option == 'p' ? &private_key
+           : option == 'c' ? &certificate : &authority;
 }
 
+const char *
+tls_file(int option)
+{
+    return *find_file(option);
+}
+
+/* Detaching changes the working directory, so the name is made absolute. */
 void
 tls_set_file(int option, const char *file)
 {
+    char **filep = find_file(option);
+
     if (!private_key && !certificate && !authority) {
         stream_ssl_set_protocols("TLSv1.2");
     }
-    if (option == 'p') {
-        set(&private_key, file);
-    } else if (option == 'c') {
-        set(&certificate, file);
-    } else {
-        set(&authority, file);
-    }
-    next_look = 0;
+    free(*filep);
+    *filep = abs_file_name(NULL, file);
+    next_check = 0;
     tls_run();
 }
 
-/* Reads what has changed.  A key goes with its certificate only: whoever
- * replaces them puts both into one file, or the certificate first. */
+/* Reads the files that have changed.  A key is used with its certificate only:
+ * replace the certificate before the key, or keep both in one file. */
 void
 tls_run(void)
 {
-    if (time_msec() < next_look) {
+    if (time_msec() < next_check) {
         return;
     }
-    next_look = time_msec() + LOOK_MS;
+    next_check = time_msec() + CHECK_MS;
     if (private_key && certificate) {
         stream_ssl_set_key_and_cert(private_key, certificate);
     }

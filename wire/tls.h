@@ -3,35 +3,37 @@
 #ifndef TLS_H
 #define TLS_H 1
 
-/* The keys and certificates of a daemon, which may be replaced while it runs.
+/* Keys and certificates of a daemon, which may be replaced while it runs.
  *
  *
  * Motivation
  * ==========
  *
- * Certificates end after some months, daemons do not.  libopenvswitch reads
- * its files again if it is asked to, so this remembers what to ask for.
+ * Certificates expire after some months, while daemons keep running.
+ * libopenvswitch reads its files again on request, so this module remembers
+ * their names and requests that.
  *
  *
  * Usage
  * =====
  *
- *    case TLS_FILE_OPTIONS: tls_set_file(c, optarg); break;
+ *    tls_set_file('p', argument);
  *    ...
- *    tls_run();                        // Often; looks once a second.
+ *    tls_run();                        // Often; checks once a second.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * One configuration a process, as libopenvswitch has it; main thread only. */
+ * One configuration per process, as in libopenvswitch.  Main thread only. */
 
-/* Of stream-ssl.h's options, in a switch. */
-#define TLS_FILE_OPTIONS 'p': case 'c': case 'C'
-
-/* Takes 'file' for option 'p' (private key), 'c' (certificate) or 'C'
- * (authority).  TLS is at least 1.2 from then on. */
+/* Sets the file of option 'p' (private key), 'c' (certificate) or 'C'
+ * (authority) of stream-ssl.h.  TLS is at least 1.2 from then on. */
 void tls_set_file(int option, const char *file);
+
+/* Returns the absolute name of the file of 'option', or NULL. */
+const char *tls_file(int option);
+
 void tls_run(void);
 
 #endif /* wire/tls.h */
