@@ -6,25 +6,26 @@
 
 #include "shim/clock/counter.h"
 
-/* A burst between its stages. */
+/* A burst between the stages. */
 struct burst {
     struct flow_id ids[CLASSIFY_BURST];
     uint16_t slots[CLASSIFY_BURST];     /* 0: none. */
-    uint64_t unknown;                   /* Bit N: frame N's flow is. */
-    bool same;                          /* All are of the first one's flow. */
-    uint64_t careful;                   /* Bit N: what follows holds for
+    uint64_t unknown;                   /* Bit N: frame N's flow is unknown. */
+    bool same;                          /* All frames are of one flow, and only
+                                         * 'slots[0]' is set. */
+    uint64_t uncommon;                  /* Bit N: the members below are set for
                                          * frame N. */
     uint8_t kinds[CLASSIFY_BURST];      /* enum parsed_kind. */
     uint8_t families[CLASSIFY_BURST];   /* As in struct verdict. */
-    uint16_t l3[CLASSIFY_BURST];        /* The same. */
+    uint16_t l3[CLASSIFY_BURST];        /* As in struct verdict. */
 };
 
-_Static_assert(CLASSIFY_BURST <= 64, "struct burst has 64 bits");
+_Static_assert(CLASSIFY_BURST <= 64, "a bit for each frame");
 _Static_assert(CLASSIFY_BURST <= FLOW_TABLE_MAX_BULK, "one lookup a burst");
 
 static void
-parse_carefully(const struct classifier *c, const struct packet *packet,
-                bool from_host, struct parsed *p)
+parse_uncommon(const struct classifier *c, const struct packet *packet,
+               bool from_host, struct parsed *p)
 {
     parse_frame(packet->data, packet->length, from_host, p);
     if (c->vxlan) {
@@ -32,16 +33,17 @@ parse_carefully(const struct classifier *c, const struct packet *packet,
     }
 }
 
-/* What is not as common as all that.  Of what is no flow the lookup to come
- * gets an id that is nobody's, and what it says of that is worth nothing. */
+/* Parses a frame that parse_common() rejected.  A packet without a flow key
+ * gets the null flow id, so that one bulk lookup covers the burst; its lookup
+ * result is ignored. */
 static void __attribute__((noinline))
-begin_carefully(struct classifier *c, const struct packet *packet, uint32_t i,
-                bool from_host, struct burst *b)
+identify_uncommon(struct classifier *c, const struct packet *packet,
+                  uint32_t i, bool from_host, struct burst *b)
 {
     struct parsed p;
 
-    parse_carefully(c, packet, from_host, &p);
-    b->careful |= UINT64_C(1) << i;
+    parse_uncommon(c, packet, from_host, &p);
+    b->uncommon |= UINT64_C(1) << i;
     b->kinds[i] = p.kind;
     b->ids[i] = (p.kind == PARSED_FLOW ? flow_table_id(c->flows, &p.key)
                  : flow_id_init(0, 0, 0));
@@ -49,20 +51,20 @@ begin_carefully(struct classifier *c, const struct packet *packet, uint32_t i,
     b->families[i] = p.kind == PARSED_MALFORMED ? 0 : p.family;
 }
 
-/* Stores the ids of all packets.  Tunnels are not common, where they matter;
- * that they do is known when this is compiled. */
+/* Stores the flow ids of all packets.  'vxlan' is a constant: without it the
+ * test for tunnels is compiled out. */
 static inline __attribute__((always_inline)) void
-parse_all(struct classifier *c, const struct packet *packets, uint32_t n,
-          bool from_host, bool vxlan, struct burst *b)
+identify_all(struct classifier *c, const struct packet *packets, uint32_t n,
+             bool from_host, bool vxlan, struct burst *b)
 {
     const struct packet *end = packets + n;
     struct flow_id *id = b->ids;
 
-    b->careful = 0;
+    b->uncommon = 0;
     for (const struct packet *p = packets; p < end; p++, id++) {
         if (!parse_common(p->data, p->length, from_host, id)
             || (vxlan && (id->rest & 0xff) == 17)) {
-            begin_carefully(c, p, p - packets, from_host, b);
+            identify_uncommon(c, p, p - packets, from_host, b);
         }
     }
 }
@@ -79,8 +81,8 @@ are_all_equal(const struct flow_id *ids, uint32_t n)
     return true;
 }
 
-/* Asks for all lines of the table before the first is looked at.  Not inline:
- * in its caller, gcc would keep the loop's counter in memory. */
+/* Hashes all ids and prefetches their buckets.  Not inline: in its caller, gcc
+ * would keep the loop's counter in memory. */
 static void __attribute__((noinline))
 hash_all(const struct flow_table *flows, const struct flow_id *ids,
          uint32_t n, uint64_t *hashes)
@@ -93,11 +95,11 @@ hash_all(const struct flow_table *flows, const struct flow_id *ids,
     }
 }
 
-/* Puts right what the lookup said of frames that are no flow. */
+/* Clears the lookup results of frames without a flow. */
 static void __attribute__((noinline))
 correct_slots(struct burst *b)
 {
-    for (uint64_t rest = b->careful; rest; rest &= rest - 1) {
+    for (uint64_t rest = b->uncommon; rest; rest &= rest - 1) {
         int i = __builtin_ctzll(rest);
 
         if (b->kinds[i] != PARSED_FLOW) {
@@ -107,45 +109,46 @@ correct_slots(struct burst *b)
     }
 }
 
+/* Identifies and looks up the flows of a burst. */
 static inline void
-begin(struct classifier *c, const struct packet *packets, uint32_t n,
-      bool from_host, struct burst *b)
+lookup_flows(struct classifier *c, const struct packet *packets, uint32_t n,
+             bool from_host, struct burst *b)
 {
     uint64_t hashes[CLASSIFY_BURST];
     uint32_t n_lookups;
 
     if (c->vxlan) {
-        parse_all(c, packets, n, from_host, true, b);
+        identify_all(c, packets, n, from_host, true, b);
     } else {
-        parse_all(c, packets, n, from_host, false, b);
+        identify_all(c, packets, n, from_host, false, b);
     }
-    /* One sender's train needs one lookup.  That a burst is none is usually
-     * seen at its second packet. */
-    b->same = !b->careful && are_all_equal(b->ids, n);
+    /* A burst of one flow needs one lookup.  Other bursts usually differ in
+     * the second packet already. */
+    b->same = !b->uncommon && are_all_equal(b->ids, n);
     n_lookups = b->same ? 1 : n;
     hash_all(c->flows, b->ids, n_lookups, hashes);
     b->unknown = flow_table_lookup_bulk(c->flows, hashes, n_lookups,
                                         b->slots);
-    if (__builtin_expect(b->careful, 0)) {
+    if (__builtin_expect(b->uncommon, 0)) {
         correct_slots(b);
     }
 }
 
 static void __attribute__((noinline))
-report(struct classifier *c, const struct packet *packet, uint64_t now)
+report_miss(struct classifier *c, const struct packet *packet, uint64_t now)
 {
     struct parsed p;
 
-    parse_carefully(c, packet, true, &p);
+    parse_uncommon(c, packet, true, &p);
     counter_add(&c->n_misses, 1);
     miss_report(c->misses, &p.key, flow_table_hash(c->flows, &p.key), now);
 }
 
 static void __attribute__((noinline))
-treat_carefully(struct classifier *c, const struct burst *b,
+treat_uncommon(struct classifier *c, const struct burst *b,
                 struct verdict *v)
 {
-    for (uint64_t rest = b->careful; rest; rest &= rest - 1) {
+    for (uint64_t rest = b->uncommon; rest; rest &= rest - 1) {
         int i = __builtin_ctzll(rest);
 
         v[i].l3 = b->l3[i];
@@ -164,7 +167,7 @@ report_unknown(struct classifier *c, const struct packet *packets,
                uint64_t unknown, uint64_t now)
 {
     for (uint64_t rest = unknown; rest; rest &= rest - 1) {
-        report(c, &packets[__builtin_ctzll(rest)], now);
+        report_miss(c, &packets[__builtin_ctzll(rest)], now);
     }
     if (__builtin_expect(unknown, 0)) {
         miss_notify(c->misses);
@@ -182,7 +185,7 @@ common_verdict(uint16_t slot, struct treatment treatment)
 
 /* A burst of one flow: what the first packet gets, all get. */
 static void
-treat_train(struct classifier *c, const struct burst *b,
+treat_same(struct classifier *c, const struct burst *b,
             const struct packet *packets, uint32_t n, uint64_t now,
             bool leased, struct verdict *v)
 {
@@ -194,8 +197,8 @@ treat_train(struct classifier *c, const struct burst *b,
     }
 }
 
-/* What all verdicts have in common is one word, stored at once: as many stores
- * as there are members would take as long as a lookup. */
+/* The first members of all verdicts are the same word, stored at once: a store
+ * for each member would take as long as a lookup. */
 static inline void
 fill_verdicts(const uint16_t *slots, const struct job_treatments *treatments,
               uint32_t n, struct verdict *v)
@@ -212,7 +215,7 @@ fill_verdicts(const uint16_t *slots, const struct job_treatments *treatments,
 }
 
 _Static_assert(offsetof(struct verdict, treatment) == sizeof(uint64_t),
-               "what comes before is a word");
+               "the members before it are one word");
 
 void
 classify_burst_from_host(struct classifier *c, const struct packet *packets,
@@ -222,16 +225,16 @@ classify_burst_from_host(struct classifier *c, const struct packet *packets,
     struct job_treatments treatments;
     struct burst b;
 
-    begin(c, packets, n, true, &b);
+    lookup_flows(c, packets, n, true, &b);
     if (b.same) {
-        treat_train(c, &b, packets, n, now, leased, v);
+        treat_same(c, &b, packets, n, now, leased, v);
         return;
     }
     report_unknown(c, packets, b.unknown, now);
     treatments = job_slots_treatments(c->slots, leased);
     fill_verdicts(b.slots, &treatments, n, v);
-    if (__builtin_expect(b.careful, 0)) {
-        treat_carefully(c, &b, v);
+    if (__builtin_expect(b.uncommon, 0)) {
+        treat_uncommon(c, &b, v);
     }
 }
 
@@ -241,14 +244,14 @@ find_slots(struct classifier *c, const struct packet *packets, uint32_t n,
 {
     struct burst b;
 
-    begin(c, packets, n, from_host, &b);
+    lookup_flows(c, packets, n, from_host, &b);
     for (uint32_t i = 0; i < n; i++) {
         slots[i] = b.slots[b.same ? 0 : i];
     }
 }
 
-/* Stores the slots to count the frames for, 0 if there is none.  An unknown
- * flow is no miss here: the host's answer to it will be. */
+/* Stores the slots of packets to the host, 0 for unknown flows.  These are not
+ * reported: the host's reply will be a miss. */
 void
 classify_burst_to_host(struct classifier *c, const struct packet *packets,
                        uint32_t n, uint16_t *slots)

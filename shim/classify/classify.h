@@ -3,29 +3,29 @@
 #ifndef SHIM_CLASSIFY_H
 #define SHIM_CLASSIFY_H 1
 
-/* Frame -> job slot, level, DSCP: parser, flow table and slots together.
+/* Classification: frame -> job slot, level, DSCP.
  *
- *    what                           level            DSCP
- *    a known flow's packet          its slot's       its slot's
+ *    packet                         level            DSCP
+ *    of a known flow                its slot's       its slot's
  *    unknown TCP and UDP            default          default, and a miss
  *    other IP, fragments            default          default
  *    IPv6 neighbour discovery       control          default
  *    not IP (ARP, LLDP)             control          -
- *    malformed                      default          left alone
+ *    malformed                      default          unchanged
  *
- * A TCP acknowledgement is its flow's packet like any other; within its job
- * it has a queue of its own, see ack-queue.h.  Without lease a known flow's
- * packet is treated as unknown, without a miss.
+ * TCP acknowledgements are classified like other packets of their flow; they
+ * have a separate queue in their job, see ack-queue.h.  Without a lease a
+ * packet of a known flow is treated as unknown, without a miss.
  *
  * A burst goes through stage by stage: all frames are parsed, then all flows
- * looked up, so that the memory that one needs is on its way while others are
- * worked on.
+ * looked up, so that the memory for one is prefetched while others are
+ * processed.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * A classifier is one thread's: a miss is reported from here. */
+ * A classifier is for one thread, which reports the misses. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,14 +42,14 @@ struct classifier {
     struct flow_table *flows;
     const struct job_slots *slots;
     struct miss *misses;
-    bool vxlan;                 /* Look into tunnels. */
+    bool vxlan;                 /* Classify by the frame in a tunnel. */
     uint64_t n_misses;          /* Packets of unknown flows. */
-    uint64_t n_malformed;       /* Packets. */
+    uint64_t n_malformed;       /* Malformed packets. */
 };
 
 struct packet {
     uint8_t *data;
-    uint32_t length;            /* Of it, all in one piece. */
+    uint32_t length;            /* Contiguous bytes at 'data'. */
 };
 
 struct verdict {
@@ -57,24 +57,25 @@ struct verdict {
     uint16_t l3;                /* Offset of the IP header, 0 if none. */
     uint8_t family;             /* 4 or 6 if the DSCP is to be written. */
     bool is_ip;
-    uint16_t queue;             /* Of its flow, see egress_flow_queue(); 0: the
-                                 * job's common one. */
+    uint16_t queue;             /* See egress_flow_queue(); 0: the job's common
+                                 * queue. */
     struct treatment treatment;
 };
 
-/* 'leased' is job_slots_leased() at 'now'.  Of 1 to CLASSIFY_BURST packets. */
+/* Classify 1 to CLASSIFY_BURST packets.  'leased' is job_slots_leased() at
+ * 'now'. */
 void classify_burst_from_host(struct classifier *, const struct packet *,
                               uint32_t n, uint64_t now, bool leased,
                               struct verdict *);
 void classify_burst_to_host(struct classifier *, const struct packet *,
                             uint32_t n, uint16_t *slots);
 
-/* Of packets from the host that were classified before: the slots of flows
- * that are known by now, 0 of others.  Nothing is reported. */
+/* Looks up again packets from the host: stores the slots of flows that are
+ * known now, 0 for others.  Misses are not reported. */
 void classify_burst_again(struct classifier *, const struct packet *,
                           uint32_t n, uint16_t *slots);
 
-/* Of one. */
+/* Classify one packet. */
 void classify_from_host(struct classifier *, const uint8_t *frame,
                         size_t length, uint64_t now, bool leased,
                         struct verdict *);

@@ -3,16 +3,16 @@
 #ifndef SHIM_FETCH_H
 #define SHIM_FETCH_H 1
 
-/* From packet buffers to what the classifier reads. */
+/* Prepares packet buffers for the classifier. */
 
 #include <rte_mbuf.h>
 #include <rte_prefetch.h>
 
 #include "shim/classify/classify.h"
 
-/* Fills in where the bytes of 'frames' are, and asks for their headers. */
+/* Sets 'packets' to the bytes of 'frames' and prefetches their headers. */
 static inline void
-fetch(struct rte_mbuf **frames, uint16_t n, struct packet *packets)
+fetch_packets(struct rte_mbuf **frames, uint16_t n, struct packet *packets)
 {
     for (uint16_t i = 0; i < n; i++) {
         rte_prefetch0(frames[i]);

@@ -13,19 +13,20 @@
 #endif
 
 #define HUGE_PAGE (2u << 20)
-#define AGE_STEPS 16            /* Of a time-out. */
-#define N_WAYS 8
+#define AGE_STEPS 16            /* Of a timeout. */
+#define N_WAYS 8                /* Words of a bucket. */
+#define NONE UINT32_MAX         /* No flow. */
 
-/* A hash has the number of a bucket in bits 6-23, so that they need only be
- * masked to be its offset (a small table takes fewer).  All other bits are the
- * print: bits 24-63, and above them 0-5. */
+/* A hash has the number of the first bucket in bits 6-23 (fewer for a small
+ * table), which masked are the bucket's offset.  The other bits are the
+ * fingerprint: bits 24-63, and above them bits 0-5. */
 #define BUCKET_SHIFT 6
 #define PRINT_SHIFT 24
 #define PRINT_BITS 46
 #define PRINT_MASK ((UINT64_C(1) << PRINT_BITS) - 1)
 
-/* A word: the print in bits 0-45, slot in 46-55, age in 56-63.  Without a
- * print it is free. */
+/* A word: the fingerprint in bits 0-45, slot in 46-55, age in 56-63.  A word
+ * with fingerprint 0 is free. */
 #define SLOT_SHIFT 46
 #define SLOT_MASK (SHIM_MAX_SLOTS - 1)
 #define AGE_SHIFT 56
@@ -34,33 +35,33 @@ _Static_assert(SLOT_MASK + 1 == 1 << (AGE_SHIFT - SLOT_SHIFT), "10 bits");
 _Static_assert(N_WAYS * sizeof(uint64_t) == 1 << BUCKET_SHIFT, "an offset");
 _Static_assert(SHIM_MAX_FLOWS * 2 / N_WAYS <= 1 << (PRINT_SHIFT - BUCKET_SHIFT)
                && PRINT_SHIFT - BUCKET_SHIFT + PRINT_BITS == 64,
-               "a bucket's number and the print are all of a hash");
+               "bucket number and fingerprint are the whole hash");
 
 struct flow_table {
     uint64_t (*lookup_bulk)(struct flow_table *, const uint64_t *hashes,
                             uint32_t n, uint16_t *slots);
-    uint64_t *words;            /* Buckets of N_WAYS of them. */
-    uint64_t mask;              /* Of a bucket's offset, in bytes. */
-    uint64_t secret[4];         /* The last two for IPv6's addresses. */
-    uint32_t n_changes;         /* Before and after a flow is set. */
-    uint8_t tick;               /* The time, in steps of the time-out. */
+    uint64_t *words;            /* Buckets of N_WAYS words. */
+    uint64_t mask;              /* Bits of a hash that are a bucket's offset in
+                                 * bytes. */
+    uint64_t secret[4];         /* The last two for IPv6 addresses. */
+    uint32_t n_changes;         /* Incremented before and after a flow is
+                                 * set. */
+    uint8_t tick;               /* Current time in steps of the timeout. */
 
-    /* The changing thread's. */
-    void *mapping;              /* 'words' begins in it, at a huge page... */
-    size_t bytes;               /* ...and it has so many. */
-    uint32_t *numbers;          /* Of each word: which flow it is of. */
-    struct shim_flow *flows;    /* By number; one that is free has family 0,
-                                 * and, in its key's 'local', the next. */
-    uint32_t free;              /* The first of them, NOBODY if none... */
-    uint32_t n_used;            /* ...before this number. */
-    uint32_t max;               /* Flows that are allowed. */
-    uint32_t n;                 /* Flows that are there. */
+    /* Only for the thread that changes flows. */
+    void *mapping;              /* 'words' are in it, from a huge page on. */
+    size_t bytes;               /* Of 'mapping'. */
+    uint32_t *numbers;          /* By word: the flow's index in 'flows'. */
+    struct shim_flow *flows;    /* A free one has family 0 and the index of the
+                                 * next free one in its key's 'local'. */
+    uint32_t free;              /* Index of the first free flow, or NONE. */
+    uint32_t n_used;            /* Flows from this index on were never used. */
+    uint32_t max;               /* Limit of 'n'. */
+    uint32_t n;                 /* Number of flows. */
     uint64_t timeout;           /* Nanoseconds, 0: never. */
-    uint64_t n_refused;         /* Flows, since the table was full. */
-    uint64_t n_aged;            /* Flows. */
+    uint64_t n_refused;         /* Flows that were not added. */
+    uint64_t n_aged;            /* Flows deleted by flow_table_age(). */
 };
-
-#define NOBODY UINT32_MAX
 
 #define LOAD(P) __atomic_load_n(P, __ATOMIC_RELAXED)
 #define ACQUIRE(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
@@ -79,16 +80,17 @@ first_bucket(const struct flow_table *ft, uint64_t hash)
     return (uint64_t *) ((uint8_t *) ft->words + (hash & ft->mask));
 }
 
-/* Never the first one.  With the print it tells the first one: whoever else is
- * found there with the same print has this flow's two buckets. */
+/* Returns the second bucket, never the first.  Bucket and fingerprint
+ * determine the other bucket, so that equal fingerprints in one bucket have
+ * both buckets in common. */
 static inline uint64_t *
 second_bucket(const struct flow_table *ft, uint64_t hash)
 {
     return first_bucket(ft, hash ^ (print_of(hash) | 1) << BUCKET_SHIFT);
 }
 
-/* Returns the word of 'bucket' that has this print, 0 if there is none.  Looks
- * at all of them without a jump: which one it is cannot be foreseen. */
+/* Returns the word of 'bucket' with this fingerprint, 0 if there is none.
+ * Branch-free, because the position cannot be predicted. */
 #ifdef __SSE4_1__
 static inline uint64_t
 find_word(const uint64_t *bucket, uint64_t print)
@@ -128,9 +130,9 @@ age_byte(uint64_t *word)
                                ? 7 : 0);
 }
 
-/* Makes the word of 'bucket' that has 'print' young. */
+/* Sets the age of the word of 'bucket' with fingerprint 'print'. */
 static void __attribute__((noinline))
-touch(uint64_t *bucket, uint64_t print, uint8_t tick)
+set_age(uint64_t *bucket, uint64_t print, uint8_t tick)
 {
     for (int way = 0; way < N_WAYS; way++) {
         if (!((LOAD(&bucket[way]) ^ print) & PRINT_MASK)) {
@@ -156,7 +158,7 @@ lookup(struct flow_table *ft, uint64_t hash)
     }
     tick = LOAD(&ft->tick);
     if (__builtin_expect(word >> AGE_SHIFT != tick, 0)) {
-        touch(bucket, print, tick);
+        set_age(bucket, print, tick);
     }
     return word >> SLOT_SHIFT & SLOT_MASK;
 }
@@ -168,7 +170,7 @@ flow_table_lookup(struct flow_table *ft, const struct shim_flow_key *key)
     return lookup(ft, flow_table_hash(ft, key));
 }
 
-/* Finds one flow of a bulk, and says with its bit if it is unknown. */
+/* Looks up flow 'i' of a bulk.  Returns bit 'i' if it is unknown, else 0. */
 static inline uint64_t
 lookup_one(struct flow_table *ft, uint64_t hash, uint32_t i, uint16_t *slots)
 {
@@ -179,7 +181,7 @@ lookup_one(struct flow_table *ft, uint64_t hash, uint32_t i, uint16_t *slots)
 }
 
 static uint64_t __attribute__((noinline))
-lookup_one_slowly(struct flow_table *ft, uint64_t hash, uint32_t i,
+lookup_one_call(struct flow_table *ft, uint64_t hash, uint32_t i,
                   uint16_t *slots)
 {
     return lookup_one(ft, hash, i, slots);
@@ -202,12 +204,13 @@ lookup_bulk(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
 
 _Static_assert(FLOW_TABLE_MAX_BULK % VECTOR == 0, "arrays end with a vector");
 
-/* The same with a bucket compared at once, print and age.  Each word of a load
- * of 64 bytes is whole.  What can be done for many flows at once is: here an
- * instruction for each of them is half a percent of a packet.
+/* lookup_bulk() that compares fingerprint and age of a whole bucket at once;
+ * the words of a 64-byte load are each atomic.  Steps that can be vectorized
+ * over flows are: one instruction for each flow is half a per cent of the cost
+ * of a packet.
  *
- * What is not found at once is looked up when all others are: with no call in
- * the loop all that it needs stays in registers. */
+ * Flows that are not found with the current age are looked up afterwards,
+ * since a call in the loop would spill its registers. */
 static uint64_t __attribute__((target("avx512f,avx512dq")))
 lookup_bulk_avx512(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
                    uint16_t *slots)
@@ -252,14 +255,15 @@ lookup_bulk_avx512(struct flow_table *ft, const uint64_t *hashes, uint32_t n,
     for (; __builtin_expect(left != 0, 0); left &= left - 1) {
         uint32_t i = __builtin_ctzll(left);
 
-        unknown |= lookup_one_slowly(ft, hashes[i], i, slots);
+        unknown |= lookup_one_call(ft, hashes[i], i, slots);
     }
     return unknown;
 }
 #endif
 
-/* Stores the slots of the 'n' flows of 'hashes', at most FLOW_TABLE_MAX_BULK,
- * in 'slots'.  Returns a bit, and stores 0, for each that is unknown. */
+/* Stores in 'slots' the slots of the 'n' flows of 'hashes', at most
+ * FLOW_TABLE_MAX_BULK.  For each unknown flow stores 0 and sets its bit in the
+ * result. */
 uint64_t
 flow_table_lookup_bulk(struct flow_table *ft, const uint64_t *hashes,
                        uint32_t n, uint16_t *slots)
@@ -282,9 +286,8 @@ choose_lookup(struct flow_table *ft, bool portable)
 #endif
 }
 
-/* The words are of the kernel's making, zeroed when they are first touched.
- * Huge pages save a miss of the address translation in nearly every lookup of
- * a large table. */
+/* Maps the words; the kernel zeroes a page when it is first used.  Huge pages
+ * save a TLB miss in nearly every lookup in a large table. */
 static bool
 map_words(struct flow_table *ft, uint64_t n_buckets)
 {
@@ -306,7 +309,6 @@ map_words(struct flow_table *ft, uint64_t n_buckets)
     return true;
 }
 
-/* What only changes need is touched as flows come, too. */
 static bool
 allocate(struct flow_table *ft, uint32_t max_flows)
 {
@@ -332,9 +334,8 @@ next_secret(uint64_t *state)
     return x ^ x >> 31;
 }
 
-/* Creates a table for 'max_flows'.  'seed' should be random, so that nobody
- * can choose flows that fall into the same bucket.  Returns NULL without
- * memory. */
+/* Creates a table for 'max_flows'.  'seed' should be random, so that flows
+ * cannot be chosen to collide.  Returns NULL without memory. */
 struct flow_table *
 flow_table_create(uint32_t max_flows, uint64_t seed)
 {
@@ -347,7 +348,7 @@ flow_table_create(uint32_t max_flows, uint64_t seed)
     memset(ft, 0, sizeof *ft);
     choose_lookup(ft, false);
     ft->max = max_flows;
-    ft->free = NOBODY;
+    ft->free = NONE;
     for (int i = 0; i < 4; i++) {
         ft->secret[i] = next_secret(&seed);
     }
@@ -358,7 +359,7 @@ flow_table_create(uint32_t max_flows, uint64_t seed)
     return ft;
 }
 
-/* Makes lookups do without the processor's extensions, to compare. */
+/* Disables the processor-specific lookup, for tests. */
 void
 flow_table_use_portable(struct flow_table *ft)
 {
@@ -388,8 +389,8 @@ flow_table_hasher(const struct flow_table *ft)
     };
 }
 
-/* Of IPv6 the addresses are hashed, with secrets, to the size of IPv4's; the
- * bit above the ports keeps the two apart. */
+/* IPv6 addresses are hashed, with secrets, to the size of IPv4's; the bit
+ * above the ports separates the two families. */
 struct flow_id
 flow_table_id(const struct flow_table *ft, const struct shim_flow_key *key)
 {
@@ -459,8 +460,8 @@ flow_of(const struct flow_table *ft, const uint64_t *word)
     return &ft->flows[ft->numbers[word - ft->words]];
 }
 
-/* Returns the word of 'bucket' that has the print of 'hash', 0 for one that is
- * free, NULL if there is none. */
+/* Returns the word of 'bucket' with fingerprint 'print', or NULL.  Fingerprint
+ * 0 finds a free word. */
 static uint64_t *
 find_print(uint64_t *bucket, uint64_t print)
 {
@@ -474,7 +475,7 @@ find_print(uint64_t *bucket, uint64_t print)
 
 /* Returns the word of the flow of 'hash', NULL if there is none. */
 static uint64_t *
-find(const struct flow_table *ft, uint64_t hash)
+find_flow(const struct flow_table *ft, uint64_t hash)
 {
     uint64_t print = print_of(hash);
     uint64_t *word = find_print(first_bucket(ft, hash), print);
@@ -483,14 +484,15 @@ find(const struct flow_table *ft, uint64_t hash)
 }
 
 static void
-put(struct flow_table *ft, uint64_t *word, uint64_t value, uint32_t number)
+set_word(struct flow_table *ft, uint64_t *word, uint64_t value,
+         uint32_t number)
 {
     ft->numbers[word - ft->words] = number;
     RELEASE(word, value);
 }
 
-/* Moves one flow of 'bucket' for which this is the first one to its second
- * one.  Returns its word, which is free then, NULL if none can go. */
+/* Moves one flow of 'bucket', its first bucket, to its second bucket.  Returns
+ * the freed word, or NULL if no flow can be moved. */
 static uint64_t *
 move_one(struct flow_table *ft, uint64_t *bucket)
 {
@@ -501,7 +503,7 @@ move_one(struct flow_table *ft, uint64_t *bucket)
         free = (first_bucket(ft, hash) == bucket
                 ? find_print(second_bucket(ft, hash), 0) : NULL);
         if (free) {
-            put(ft, free, LOAD(word), ft->numbers[word - ft->words]);
+            set_word(ft, free, LOAD(word), ft->numbers[word - ft->words]);
             RELEASE(word, 0);
             return word;
         }
@@ -509,9 +511,9 @@ move_one(struct flow_table *ft, uint64_t *bucket)
     return NULL;
 }
 
-/* Returns a word for 'hash', NULL if there is no room. */
+/* Returns a free word for 'hash', NULL if there is none. */
 static uint64_t *
-find_room(struct flow_table *ft, uint64_t hash)
+find_free_word(struct flow_table *ft, uint64_t hash)
 {
     uint64_t *first = first_bucket(ft, hash);
     uint64_t *second = second_bucket(ft, hash), *word = find_print(first, 0);
@@ -521,13 +523,13 @@ find_room(struct flow_table *ft, uint64_t hash)
     return word ? word : move_one(ft, second);
 }
 
-/* Returns the number of a free flow, of which there must be one. */
+/* Returns the index of a free flow, which must exist. */
 static uint32_t
-take_number(struct flow_table *ft)
+alloc_number(struct flow_table *ft)
 {
     uint32_t number = ft->free;
 
-    if (number == NOBODY) {
+    if (number == NONE) {
         return ft->n_used++;
     }
     memcpy(&ft->free, ft->flows[number].key.local, sizeof ft->free);
@@ -535,7 +537,7 @@ take_number(struct flow_table *ft)
 }
 
 static void
-give_number(struct flow_table *ft, uint32_t number)
+free_number(struct flow_table *ft, uint32_t number)
 {
     struct shim_flow *flow = &ft->flows[number];
 
@@ -545,25 +547,24 @@ give_number(struct flow_table *ft, uint32_t number)
 }
 
 static int
-add(struct flow_table *ft, const struct shim_flow *flow, uint64_t hash,
-    uint64_t value)
+add_flow(struct flow_table *ft, const struct shim_flow *flow, uint64_t hash,
+         uint64_t value)
 {
-    uint64_t *word = ft->n < ft->max ? find_room(ft, hash) : NULL;
+    uint64_t *word = ft->n < ft->max ? find_free_word(ft, hash) : NULL;
     uint32_t number;
 
     if (!word) {
         return ENOSPC;
     }
-    number = take_number(ft);
+    number = alloc_number(ft);
     ft->flows[number] = *flow;
-    put(ft, word, value, number);
+    set_word(ft, word, value, number);
     STORE(&ft->n, ft->n + 1);
     return 0;
 }
 
-/* Makes 'key' belong to 'slot', whether it was there or not.  Returns 0, or
- * ENOSPC if the table is full, or if 'key' cannot be told from another flow.
- * */
+/* Adds 'key' with 'slot', or changes its slot.  Returns 0, or ENOSPC if the
+ * table is full or another flow has the same hash. */
 int
 flow_table_set(struct flow_table *ft, const struct shim_flow_key *key,
                uint16_t slot)
@@ -572,18 +573,18 @@ flow_table_set(struct flow_table *ft, const struct shim_flow_key *key,
     uint64_t hash = flow_table_hash(ft, key), print = print_of(hash);
     uint64_t value = (print | (uint64_t) slot << SLOT_SHIFT
                       | (uint64_t) ft->tick << AGE_SHIFT);
-    uint64_t *word = print ? find(ft, hash) : NULL;
+    uint64_t *word = print ? find_flow(ft, hash) : NULL;
     bool same = word && !memcmp(&flow_of(ft, word)->key, key, sizeof *key);
     int error = 0;
 
-    /* Once before, so that who has found it knows; and once after, so that
-     * who looked too soon looks again. */
+    /* Before, so that a thread that finds the flow also sees the change; and
+     * after, so that one that looked too early looks again. */
     RELEASE(&ft->n_changes, ft->n_changes + 1);
     if (same) {
         flow_of(ft, word)->slot = slot;
         RELEASE(word, value);
     } else {
-        error = word || !print ? ENOSPC : add(ft, &flow, hash, value);
+        error = word || !print ? ENOSPC : add_flow(ft, &flow, hash, value);
     }
     RELEASE(&ft->n_changes, ft->n_changes + 1);
     if (error) {
@@ -595,7 +596,7 @@ flow_table_set(struct flow_table *ft, const struct shim_flow_key *key,
 static void
 remove_word(struct flow_table *ft, uint64_t *word)
 {
-    give_number(ft, ft->numbers[word - ft->words]);
+    free_number(ft, ft->numbers[word - ft->words]);
     RELEASE(word, 0);
     STORE(&ft->n, ft->n - 1);
 }
@@ -605,7 +606,7 @@ int
 flow_table_delete(struct flow_table *ft, const struct shim_flow_key *key)
 {
     uint64_t hash = flow_table_hash(ft, key);
-    uint64_t *word = print_of(hash) ? find(ft, hash) : NULL;
+    uint64_t *word = print_of(hash) ? find_flow(ft, hash) : NULL;
 
     if (!word || memcmp(&flow_of(ft, word)->key, key, sizeof *key)) {
         return ENOENT;
@@ -614,10 +615,10 @@ flow_table_delete(struct flow_table *ft, const struct shim_flow_key *key)
     return 0;
 }
 
-/* Copies flows to 'flows', in no order, from '*cursor' on, 0 at first, until
- * there are 'max' or no more.  Returns how many, and stores where to go on in
- * '*cursor', 0 after the last.  A flow that is there all the time is listed
- * once, whatever else changes. */
+/* Copies up to 'max' flows from '*cursor' on, initially 0, to 'flows', in no
+ * order.  Returns their number, and stores where to continue in '*cursor', 0
+ * after the last flow.  A flow that exists all the time is listed once, even
+ * if others change meanwhile. */
 uint32_t
 flow_table_list(const struct flow_table *ft, uint64_t *cursor,
                 struct shim_flow *flows, uint32_t max)
@@ -643,8 +644,8 @@ tick_at(const struct flow_table *ft, uint64_t now)
     return ft->timeout ? now / (ft->timeout / AGE_STEPS + 1) : 0;
 }
 
-/* Lets flows go that nobody sees for 'ns', 0: never.  To be called before any
- * is there. */
+/* Sets the idle timeout of flows, in nanoseconds; 0 disables aging.  Must be
+ * called before the first flow is added. */
 void
 flow_table_set_timeout(struct flow_table *ft, uint64_t ns, uint64_t now)
 {
@@ -667,7 +668,7 @@ age_all(struct flow_table *ft)
         uint64_t word = LOAD(&ft->words[i]);
         uint8_t age = ft->tick - (word >> AGE_SHIFT);
 
-        /* Counted in whole steps, so one more may be missing. */
+        /* The age is in whole steps, so one more must pass. */
         if (word & PRINT_MASK && age > AGE_STEPS) {
             remove_word(ft, &ft->words[i]);
             n++;
@@ -676,9 +677,9 @@ age_all(struct flow_table *ft)
     return n;
 }
 
-/* Deletes the flows whose time is out at 'now', nanoseconds.  To be called
- * several times in a time-out; most calls return at once.  Returns how many
- * those were. */
+/* Deletes flows that are idle for longer than the timeout, and returns their
+ * number.  To be called several times in a timeout; most calls return at
+ * once. */
 uint32_t
 flow_table_age(struct flow_table *ft, uint64_t now)
 {

@@ -3,40 +3,39 @@
 #ifndef SHIM_FLOW_TABLE_H
 #define SHIM_FLOW_TABLE_H 1
 
-/* 5-tuple -> job slot.
+/* The flow table: 5-tuple -> job slot.
  *
  *
  * Motivation
  * ==========
  *
  * Forwarding threads look up every packet while the control thread adds and
- * deletes flows.  They must never wait for it, since the kernel may take it
- * off its CPU in the middle of a change, so there are no locks and no sequence
- * numbers to spin on.
+ * deletes flows.  A lookup must never wait for a change, because the kernel
+ * may preempt the control thread in the middle of one.  So there are no locks
+ * and no sequence numbers to spin on.
  *
- * A flow is known by a hash of 64 bits with secret operands, and takes one
- * word: a bucket's number is one part of the hash, and the word has the other,
- * with the job's slot and the flow's age.  Eight words are a bucket, which is
- * one cache line, and nearly every flow is in the first of its two buckets, so
- * that a lookup costs one access to memory; a million flows are 16 MB.  Who
- * looks up many asks for all their lines before.  When both buckets are full,
- * a flow moves to its second bucket to make room: the table can be filled to
- * its maximum, which is at most half of its words.
+ * A flow is identified by a keyed hash of 64 bits and takes one 64-bit word:
+ * the hash selects a bucket, and the word has the rest of the hash, the job's
+ * slot and the flow's age.  A bucket is eight words, one cache line, and
+ * nearly every flow is in the first of its two buckets, so that a lookup costs
+ * one memory access; a million flows are 16 MB.  A bulk lookup prefetches all
+ * buckets. When both buckets are full, another flow moves to its second
+ * bucket: the table can be filled to its maximum, which is at most half of its
+ * words.
  *
- * What that means for who is known: of new flows, one in 2^43 is taken for
- * another and has its place in the order until it ends.  (A bucket's number
- * and 46 bits are compared, a word is found from either of its buckets, and a
- * table has at most four flows for each bucket.) At a million new flows a
- * second, all the time, that is once in a hundred days; nobody who does not
- * know the secrets can choose such a flow.  No two flows that were set are
- * mixed up: the changing thread has their keys, and refuses the second.
+ * An unknown flow is taken for a known one with probability 2^-43: the bucket
+ * and 46 bits are compared, a word may be in either of its buckets, and a
+ * table has at most four flows for each bucket.  At a million new flows a
+ * second that is once in a hundred days, and such a flow cannot be chosen
+ * without the secrets.  Two known flows are never confused: the control thread
+ * has their keys and refuses the second one.
  *
- * The hash is one 64 by 64 bit multiplication per 16 bytes: as fast as the CRC
- * instruction, on every processor, and unlike a CRC, whose collisions do not
- * depend on its seed, not for others to collide.  DPDK's rte_hash was slower:
- * in a forwarder with 1024 frames it cost 47 cycles a packet where buckets of
- * whole keys cost 25, and with 1 M flows it looked 30 M flows up a second
- * where they did 46 M, in twice the memory.
+ * The hash is one 64 by 64 bit multiplication for each 16 bytes.  It is as
+ * fast as the CRC instruction, works on every processor, and collisions depend
+ * on the secrets, unlike those of a CRC.  DPDK's rte_hash was slower: in a
+ * forwarder with 1024 frames it cost 47 cycles a packet where buckets of whole
+ * keys cost 25; with 1 M flows it did 30 M lookups a second where these did 46
+ * M, in twice the memory.
  *
  *
  * Usage
@@ -47,7 +46,7 @@
  *
  *    slot = flow_table_lookup(ft, &key);         (forwarding threads)
  *
- *    hasher = flow_table_hasher(ft);             (the same for a burst)
+ *    hasher = flow_table_hasher(ft);             (for a burst)
  *    for (...) {
  *        hashes[i] = flow_hash(&hasher, &id);
  *        flow_prefetch(&hasher, hashes[i]);
@@ -59,29 +58,27 @@
  * 'pad' of a key and the unused part of its addresses must be 0.
  *
  *
- * Ageing
- * ======
+ * Aging
+ * =====
  *
- * With a time-out, flow_table_age() deletes flows that were neither set nor
- * looked up for that long, at most 1/16 of it longer.  Nobody is told: when
- * such a flow has a packet after all, it is a miss like that of a new one, and
- * the agent sets it again.
+ * With a timeout, flow_table_age() deletes flows that were neither set nor
+ * looked up for that long, or up to 1/16 longer.  The agent is not notified:
+ * the next packet of such a flow is a miss, and the agent sets the flow again.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
  * One thread changes, lists and ages; any number may look up.  All memory is
- * allocated at creation, and used as flows come.
+ * allocated at creation; the kernel provides pages as flows are added.
  *
- * A lookup is right since all that it reads of a flow is one word, which is
- * written at once.  So nothing is reclaimed either: a word that is free may be
- * another flow's at once.  A flow that moves is written to its second bucket
- * before it is taken out of the first, with release order, and lookups read
- * them in that order, so it is always found.
+ * A lookup reads one word of a flow, which is written atomically, so a freed
+ * word can be reused at once.  A flow that moves is written to its second
+ * bucket before it is removed from the first, with release order, and lookups
+ * read the buckets in that order, so it is always found.
  *
- * A lookup writes the age, a byte of its own in the word: at worst it makes
- * another flow look younger, or leaves an age in a word that is free. */
+ * A lookup writes the age, a separate byte of the word.  At worst that makes
+ * another flow look younger, or leaves an age in a free word. */
 
 #include <stdint.h>
 
@@ -91,26 +88,26 @@
 
 struct flow_table;
 
-/* A flow as the table hashes it: see flow_id_init() and flow_table_id(). */
+/* A flow as the hash function gets it: see flow_id_init(), flow_table_id(). */
 struct flow_id {
     uint64_t rest;              /* Protocol, then both ports. */
-    uint64_t addresses;         /* Of IPv4: local, then remote, as in
-                                 * memory. */
+    uint64_t addresses;         /* IPv4: local, then remote, in network byte
+                                 * order; IPv6: a hash of both. */
 } __attribute__((aligned(16)));
 
-/* Of a flow of IPv4; 'ports' is the local and the remote one as in memory. */
+/* Returns the id of an IPv4 flow; 'ports' is the local, then the remote port
+ * in network byte order. */
 static inline struct flow_id
 flow_id_init(uint64_t addresses, uint32_t ports, uint8_t protocol)
 {
     return (struct flow_id) { (uint64_t) ports << 8 | protocol, addresses };
 }
 
-/* What turns flows into hashes, and knows their lines: a copy to have at hand
- * for a burst. */
+/* What hashing and prefetching need of the table, copied for a burst. */
 struct flow_hasher {
     uint64_t secrets[2];
-    const uint8_t *buckets;     /* Each one a line of memory... */
-    uint64_t mask;              /* ...at an offset of these bits of a hash. */
+    const uint8_t *buckets;     /* Each one a cache line. */
+    uint64_t mask;              /* Bits of a hash with the bucket's offset. */
 };
 
 static inline uint64_t
@@ -128,7 +125,7 @@ flow_hash(const struct flow_hasher *h, const struct flow_id *id)
                          id->rest ^ h->secrets[1]);
 }
 
-/* Asks for the line in which the lookup of 'hash' will begin. */
+/* Prefetches the first bucket of 'hash'. */
 static inline void
 flow_prefetch(const struct flow_hasher *h, uint64_t hash)
 {
@@ -149,8 +146,8 @@ int flow_table_lookup(struct flow_table *, const struct shim_flow_key *);
 uint64_t flow_table_lookup_bulk(struct flow_table *, const uint64_t *hashes,
                                 uint32_t n, uint16_t *slots);
 
-/* Any thread.  flow_table_changes() has changed when a lookup finds a flow, or
- * another slot for one, that it did not find before; it runs over. */
+/* Any thread.  flow_table_changes() changes whenever a flow is added or gets
+ * another slot; it wraps around. */
 uint32_t flow_table_changes(const struct flow_table *);
 uint32_t flow_table_count(const struct flow_table *);
 uint32_t flow_table_max(const struct flow_table *);

@@ -12,22 +12,25 @@
 
 struct job_slots {
     struct job_counters counters[SHIM_MAX_SLOTS];
-    struct job_counters *lanes[JOB_SLOTS_MAX_LANES];    /* 'counters' of each
-                                                         * lane, NULL if there
-                                                         * is no such lane. */
+    struct job_counters *lanes[JOB_SLOTS_MAX_LANES];    /* Counters of each
+                                                         * lane, lane 0 being
+                                                         * 'counters'; or
+                                                         * NULL. */
     uint32_t words[SHIM_MAX_SLOTS];     /* A struct treatment, 0: not in
                                          * use. */
     uint64_t lease_end;                 /* Time, 0 before the first lease. */
     uint32_t default_dscp;
-    job_class places[SHIM_MAX_SLOTS];
-    uint32_t n_orders;                  /* Grows after 'places' changed. */
+    job_class classes[SHIM_MAX_SLOTS];
+    uint32_t n_orders;                  /* Incremented after a change of
+                                         * 'classes'. */
 
-    /* Only the control thread's. */
+    /* Only for the control thread. */
     struct shim_slot rows[SHIM_MAX_SLOTS];
-    struct job_counters base[SHIM_MAX_SLOTS];   /* When its job got it. */
-    uint32_t n;
-    uint16_t order[SHIM_MAX_SLOTS];     /* Slots that are ordered, by key. */
-    uint16_t n_ordered;
+    struct job_counters base[SHIM_MAX_SLOTS];   /* At the slot's last change
+                                                 * of job. */
+    uint32_t n;                         /* Slots in use. */
+    uint16_t order[SHIM_MAX_SLOTS];     /* Ordered slots, by key_of(). */
+    uint16_t n_ordered;                 /* Number of them. */
 };
 
 struct job_slots *
@@ -39,13 +42,13 @@ job_slots_create(void)
         memset(js, 0, sizeof *js);
         js->lanes[0] = js->counters;
         for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-            js->places[i] = JOB_CLASS_LAST;
+            js->classes[i] = JOB_CLASS_LAST;
         }
     }
     return js;
 }
 
-/* Makes counters for 'n' lanes altogether, JOB_SLOTS_MAX_LANES at most.
+/* Makes counters for 'n' lanes, including lane 0, at most JOB_SLOTS_MAX_LANES.
  * Returns false without memory. */
 bool
 job_slots_add_lanes(struct job_slots *js, unsigned int n)
@@ -96,21 +99,21 @@ read_counters(const struct job_slots *js, uint16_t slot,
     }
 }
 
-/* Does a job of this level have a place of its own? */
+/* Returns true if jobs of 'level' are ordered by rank. */
 static bool
 is_ordered(uint8_t level)
 {
     return level != SHIM_LEVEL_CONTROL && level != SHIM_LEVEL_DEFAULT;
 }
 
-/* What the order is by. */
+/* Returns the sort key of the order. */
 static uint64_t
 key_of(const struct job_slots *js, uint16_t slot)
 {
     return (uint64_t) js->rows[slot].rank << 8 | js->rows[slot].level;
 }
 
-/* Returns where a slot with 'key' goes in 'order': after its equals. */
+/* Returns the index in 'order' after all slots with 'key' or less. */
 static uint16_t
 find_key(const struct job_slots *js, uint64_t key)
 {
@@ -128,7 +131,7 @@ find_key(const struct job_slots *js, uint64_t key)
     return lo;
 }
 
-/* Takes 'slot', whose row is still the old one, out of the order. */
+/* Removes 'slot', with its old row, from the order. */
 static void
 leave_order(struct job_slots *js, uint16_t slot)
 {
@@ -140,7 +143,7 @@ leave_order(struct job_slots *js, uint16_t slot)
     js->n_ordered--;
     memmove(&js->order[i], &js->order[i + 1],
             (js->n_ordered - i) * sizeof *js->order);
-    __atomic_store_n(&js->places[slot], JOB_CLASS_LAST, __ATOMIC_RELAXED);
+    __atomic_store_n(&js->classes[slot], JOB_CLASS_LAST, __ATOMIC_RELAXED);
 }
 
 static void
@@ -154,27 +157,26 @@ join_order(struct job_slots *js, uint16_t slot)
     js->n_ordered++;
 }
 
-/* Tells the loop the places of all ordered slots. */
+/* Updates 'classes' for the loop. */
 static void
 publish_classes(struct job_slots *js)
 {
-    uint16_t place = 0;
+    uint16_t number = 0;
 
     for (uint16_t i = 0; i < js->n_ordered; i++) {
         uint16_t slot = js->order[i];
 
         if (i && key_of(js, slot) != key_of(js, js->order[i - 1])) {
-            place++;
+            number++;
         }
-        __atomic_store_n(&js->places[slot],
-                         JOB_CLASS(place, js->rows[slot].level),
+        __atomic_store_n(&js->classes[slot],
+                         JOB_CLASS(number, js->rows[slot].level),
                          __ATOMIC_RELAXED);
     }
     __atomic_store_n(&js->n_orders, js->n_orders + 1, __ATOMIC_RELEASE);
 }
 
-/* Stores 'row', or NULL for none, as that of 'slot', and puts the slot where
- * it belongs in the order. */
+/* Sets the row of 'slot', NULL for none, and updates the order. */
 static void
 set_row(struct job_slots *js, uint16_t slot, const struct shim_slot *row)
 {
@@ -200,9 +202,8 @@ set_row(struct job_slots *js, uint16_t slot, const struct shim_slot *row)
     }
 }
 
-/* Gives 'row->slot' to the job that 'row' names, or changes what its packets
- * get.  Counters start from 0 when the slot was not in use.  Returns 0 or
- * EINVAL. */
+/* Assigns 'row->slot' to the job of 'row', or changes its treatment.  Counters
+ * start from 0 if the slot was not in use.  Returns 0 or EINVAL. */
 int
 job_slots_set(struct job_slots *js, const struct shim_slot *row)
 {
@@ -238,7 +239,7 @@ job_slots_clear(struct job_slots *js, uint16_t slot)
     return 0;
 }
 
-/* Lets the slots hold for 'ms' from 'now' on; 0 ends them now. */
+/* Makes the slots valid for 'ms' from 'now' on; 0 ends the lease. */
 void
 job_slots_lease(struct job_slots *js, uint64_t now, uint32_t ms,
                 uint8_t default_dscp)
@@ -265,8 +266,8 @@ job_slots_get(const struct job_slots *js, uint16_t slot,
     return js->words[slot] != 0;
 }
 
-/* Copies what was counted since the job of 'slot' got it, and what its packets
- * get now, to '*stats' if the slot is in use. */
+/* Stores the counters of 'slot' for its job, and its treatment, in '*stats' if
+ * the slot is in use. */
 bool
 job_slots_stats(const struct job_slots *js, uint16_t slot, uint64_t now,
                 struct shim_slot_stats *stats)
@@ -301,7 +302,7 @@ job_slots_lease_left_ms(const struct job_slots *js, uint64_t now)
     return end > now ? (end - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
 
-/* Has anybody said anything of a lease? */
+/* Returns true if any lease has been set, even one that has ended. */
 bool
 job_slots_had_lease(const struct job_slots *js)
 {
@@ -329,12 +330,12 @@ job_slots_treatments(const struct job_slots *js, bool leased)
 {
     return (struct job_treatments) {
         .words = js->words,
-        .held = leased ? UINT32_MAX : 0,
+        .mask = leased ? UINT32_MAX : 0,
         .by_default = default_word(js),
     };
 }
 
-/* Returns what a packet of 'slot', below SHIM_MAX_SLOTS, gets. */
+/* Returns the treatment of 'slot', below SHIM_MAX_SLOTS. */
 struct treatment
 job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
 {
@@ -343,13 +344,12 @@ job_slots_treatment(const struct job_slots *js, uint16_t slot, bool leased)
     return job_treatment(&jt, slot);
 }
 
-/* Copies the order to 'places' and returns true, unless it is the one of
- * '*seen', which it changes; before the first call that is UINT32_MAX.  If the
- * control thread is just changing the order, the copy may be of neither the
- * old one nor the new one, and the next call copies again. */
+/* Copies the classes of all slots to 'classes' and returns true if they have
+ * changed since '*seen', which is updated and initially UINT32_MAX.  During a
+ * change the copy may be inconsistent; then the next call copies again. */
 bool
 job_slots_classes(const struct job_slots *js, uint32_t *seen,
-                 job_class places[SHIM_MAX_SLOTS])
+                 job_class classes[SHIM_MAX_SLOTS])
 {
     uint32_t n = __atomic_load_n(&js->n_orders, __ATOMIC_ACQUIRE);
 
@@ -358,20 +358,20 @@ job_slots_classes(const struct job_slots *js, uint32_t *seen,
     }
     *seen = n;
     for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-        places[i] = __atomic_load_n(&js->places[i], __ATOMIC_RELAXED);
+        classes[i] = __atomic_load_n(&js->classes[i], __ATOMIC_RELAXED);
     }
     return true;
 }
 
-/* Returns the place of 'slot' in the controller's order, 0 first; behind all
- * of them what has none, or no lease. */
+/* Returns the number of the class of 'slot', 0 being served first, or
+ * UINT32_MAX if the slot is not in use or not leased. */
 uint32_t
 job_slots_rank(const struct job_slots *js, uint16_t slot, bool leased)
 {
     uint32_t word = __atomic_load_n(&js->words[slot], __ATOMIC_RELAXED);
 
     return (leased && word
-            ? JOB_CLASS_NUMBER(__atomic_load_n(&js->places[slot],
+            ? JOB_CLASS_NUMBER(__atomic_load_n(&js->classes[slot],
                                            __ATOMIC_RELAXED))
             : UINT32_MAX);
 }
@@ -383,18 +383,17 @@ job_slots_counters(struct job_slots *js, uint16_t slot)
 }
 
 static inline void
-count_some(struct job_counters *job, bool tx, uint64_t packets,
-           uint64_t bytes)
+count_frames(struct job_counters *job, bool tx, uint64_t packets,
+             uint64_t bytes)
 {
     counter_add(tx ? &job->tx_packets : &job->rx_packets, packets);
     counter_add(tx ? &job->tx_bytes : &job->rx_bytes, bytes);
 }
 
-/* Counts the frames at the beginning of 'slots' that are of its first slot.
- * Returns how many those are. */
+/* Counts the first run of frames of one slot.  Returns its length. */
 static uint32_t __attribute__((noinline))
-count_train(struct job_counters *job, bool tx, const uint16_t *slots,
-            const uint32_t *lengths, uint32_t n)
+count_run(struct job_counters *job, bool tx, const uint16_t *slots,
+          const uint32_t *lengths, uint32_t n)
 {
     uint64_t bytes = 0;
     uint32_t i = 0;
@@ -402,15 +401,15 @@ count_train(struct job_counters *job, bool tx, const uint16_t *slots,
     do {
         bytes += lengths[i++];
     } while (i < n && slots[i] == slots[0]);
-    count_some(job, tx, i, bytes);
+    count_frames(job, tx, i, bytes);
     return i;
 }
 
-/* Counts 'n' frames of 'slots'.  What comes in a row for the same slot is
- * added up first: one addition to a counter would wait for the one before. */
+/* Counts 'n' frames.  A run of frames of one slot is added up first, because
+ * each addition to a counter would wait for the one before. */
 static inline void
-count(struct job_counters *counters, bool tx, const uint16_t *slots,
-      const uint32_t *lengths, uint32_t n)
+count_burst(struct job_counters *counters, bool tx, const uint16_t *slots,
+            const uint32_t *lengths, uint32_t n)
 {
     const uint16_t *last = slots + (n ? n - 1 : 0);
 
@@ -418,17 +417,17 @@ count(struct job_counters *counters, bool tx, const uint16_t *slots,
         struct job_counters *job = &counters[slots[0]];
 
         if (slots[0] == slots[1]) {
-            uint32_t more = count_train(job, tx, slots, lengths,
-                                        last + 1 - slots) - 1;
+            uint32_t more = count_run(job, tx, slots, lengths,
+                                      last + 1 - slots) - 1;
 
             slots += more;
             lengths += more;
         } else {
-            count_some(job, tx, 1, lengths[0]);
+            count_frames(job, tx, 1, lengths[0]);
         }
     }
     if (n && slots == last) {
-        count_some(&counters[slots[0]], tx, 1, lengths[0]);
+        count_frames(&counters[slots[0]], tx, 1, lengths[0]);
     }
 }
 
@@ -436,14 +435,14 @@ void
 job_slots_count_tx(struct job_slots *js, const uint16_t *slots,
                    const uint32_t *lengths, uint32_t n)
 {
-    count(js->counters, true, slots, lengths, n);
+    count_burst(js->counters, true, slots, lengths, n);
 }
 
 void
 job_slots_count_rx(struct job_slots *js, const uint16_t *slots,
                    const uint32_t *lengths, uint32_t n)
 {
-    count(js->counters, false, slots, lengths, n);
+    count_burst(js->counters, false, slots, lengths, n);
 }
 
 void
@@ -451,5 +450,5 @@ job_slots_count_rx_of(struct job_slots *js, unsigned int lane,
                       const uint16_t *slots, const uint32_t *lengths,
                       uint32_t n)
 {
-    count(js->lanes[lane], false, slots, lengths, n);
+    count_burst(js->lanes[lane], false, slots, lengths, n);
 }

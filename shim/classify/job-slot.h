@@ -3,7 +3,7 @@
 #ifndef SHIM_JOB_SLOT_H
 #define SHIM_JOB_SLOT_H 1
 
-/* What the packets of each job get, and what was counted of them.
+/* Job slots: level, DSCP and counters of each job.
  *
  *
  * Motivation
@@ -11,14 +11,14 @@
  *
  * A flow points to a slot and never changes; the controller's order changes
  * only the slot's level and DSCP.  Both are in one word, so that the loop
- * never sees the level of one order with the DSCP of another.
+ * never combines the level of one order with the DSCP of another.
  *
- * The order itself is exact: each slot has a place among all others, by its
- * rank and then by its level, which the egress reads when it has changed.
- * Slots of the same rank and level have the same place.
+ * The order itself is exact: the slots of one rank and level are a class, and
+ * the classes are numbered by rank, then by level.  The egress reads them when
+ * they have changed.
  *
- * The agent's lease bounds how long the word holds.  Without a lease every
- * slot is treated like slot 0, which is "no job": default level and DSCP.
+ * The agent's lease limits how long the slots are valid.  Without a lease
+ * every slot is treated like slot 0, which is no job: default level and DSCP.
  *
  *
  * Usage
@@ -29,16 +29,16 @@
  *
  *    leased = job_slots_leased(js, now);     (loop, once a burst)
  *    t = job_slots_treatment(js, slot, leased);
- *    changed = job_slots_classes(js, &seen, places);
+ *    changed = job_slots_classes(js, &seen, classes);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * The control thread changes slots, the loop adds to the counters, both read
- * all.  Each further thread that counts has counters of its own, which are
- * summed up when they are read; job_slots_add_lanes() makes them, before the
- * threads start.  Times are nanoseconds of CLOCK_MONOTONIC. */
+ * The control thread changes slots, the loop adds to the counters, both may
+ * read.  Each further thread that counts has separate counters, made by
+ * job_slots_add_lanes() before the threads start; reading sums them up.  Times
+ * are nanoseconds of CLOCK_MONOTONIC. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,14 +50,14 @@ struct treatment {
     uint8_t level;              /* Queue, 0 .. SHIM_N_LEVELS - 1. */
     uint8_t dscp;               /* 0 .. 63. */
     bool is_default;            /* Slot 0, an unused slot, or no lease. */
-    bool in_use;                /* The slot is, and there is a lease. */
+    bool in_use;                /* The slot is in use, and leased. */
 };
 
-/* What all slots' packets get, to look many of them up. */
+/* The treatments of all slots, for the lookup of several. */
 struct job_treatments {
-    const uint32_t *words;      /* By slot, a struct treatment or 0. */
-    uint32_t held;              /* Of a word, 0 without lease. */
-    uint32_t by_default;        /* Instead of 0. */
+    const uint32_t *words;      /* By slot: a struct treatment, or 0. */
+    uint32_t mask;              /* For 'words': 0 without a lease. */
+    uint32_t by_default;        /* Replaces 0. */
 };
 
 /* 'slot' is below SHIM_MAX_SLOTS. */
@@ -65,7 +65,7 @@ static inline struct treatment
 job_treatment(const struct job_treatments *jt, uint16_t slot)
 {
     uint32_t word = __atomic_load_n(&jt->words[slot], __ATOMIC_RELAXED)
-                    & jt->held;
+                    & jt->mask;
     struct treatment t;
 
     word = word ? word : jt->by_default;
@@ -73,19 +73,19 @@ job_treatment(const struct job_treatments *jt, uint16_t slot)
     return t;
 }
 
-/* Each is written by one thread only. */
+/* Written by one thread only. */
 struct job_counters {
     uint64_t tx_packets, tx_bytes;
     uint64_t rx_packets, rx_bytes;
-    uint64_t tx_dropped;        /* Packets: the level's queue was full. */
+    uint64_t tx_dropped;        /* Packets: the queue was full. */
 } __attribute__((aligned(64)));
 
-/* Where a slot is in the order: JOB_CLASS() of 0 for the first place and a
- * level from 1 on.  What is not ordered has JOB_CLASS_LAST. */
+/* The class of a slot: its number in the order, from 0 on, and its level, from
+ * 1 on.  Slots that are not ordered have JOB_CLASS_LAST. */
 typedef uint16_t job_class;
-#define JOB_CLASS(PLACE, LEVEL) ((PLACE) | (LEVEL) << 10)
-#define JOB_CLASS_NUMBER(P) ((P) & 0x3ff)
-#define JOB_CLASS_LEVEL(P) ((P) >> 10)
+#define JOB_CLASS(NUMBER, LEVEL) ((NUMBER) | (LEVEL) << 10)
+#define JOB_CLASS_NUMBER(CLASS) ((CLASS) & 0x3ff)
+#define JOB_CLASS_LEVEL(CLASS) ((CLASS) >> 10)
 #define JOB_CLASS_LAST JOB_CLASS(SHIM_MAX_SLOTS - 1, SHIM_LEVEL_DEFAULT)
 
 struct job_slots;
@@ -119,14 +119,14 @@ uint32_t job_slots_rank(const struct job_slots *, uint16_t slot, bool leased);
 
 /* The loop. */
 bool job_slots_classes(const struct job_slots *, uint32_t *seen,
-                      job_class places[SHIM_MAX_SLOTS]);
+                      job_class classes[SHIM_MAX_SLOTS]);
 struct job_counters *job_slots_counters(struct job_slots *, uint16_t slot);
 void job_slots_count_tx(struct job_slots *, const uint16_t *slots,
                         const uint32_t *lengths, uint32_t n);
 void job_slots_count_rx(struct job_slots *, const uint16_t *slots,
                         const uint32_t *lengths, uint32_t n);
 
-/* The same for the thread with the number 'lane', 0 being the loop. */
+/* job_slots_count_rx() in the thread of another lane. */
 void job_slots_count_rx_of(struct job_slots *, unsigned int lane,
                            const uint16_t *slots, const uint32_t *lengths,
                            uint32_t n);

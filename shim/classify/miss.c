@@ -8,43 +8,44 @@
 #include <unistd.h>
 
 #define FILTER_SETS 256         /* A power of 2, like the ring's size. */
-#define FILTER_WAYS 4           /* Flows of one set that are remembered. */
+#define FILTER_WAYS 4           /* Flows of a set. */
 #define RING_SIZE 512
-#define REPEAT_NS 20000000u     /* While it is unknown, at first... */
-#define MAX_REPEAT_NS (16 * REPEAT_NS)
-#define FORGET_NS 1000000000u   /* ...and after so long without a packet. */
+#define REPEAT_NS 20000000u     /* Until the second report of a flow. */
+#define MAX_REPEAT_NS (16 * REPEAT_NS)  /* Between later reports. */
+#define FORGET_NS 1000000000u   /* A flow without reports for this long is
+                                 * reported like a new one. */
 
-/* What was reported of the flows of one hash. */
+/* The last report of a flow. */
 struct filter {
     uint64_t hash;
-    uint64_t when;              /* The last time, 0 if never. */
-    uint32_t wait;              /* Not again before 'when' + this. */
-    uint32_t listeners;         /* As in struct miss, at that time. */
+    uint64_t when;              /* Time of the report, 0: none. */
+    uint32_t wait;              /* Until the next report, nanoseconds. */
+    uint32_t listeners;         /* 'listeners' of struct miss at 'when'. */
 };
 
 struct miss {
-    int fd;                     /* Event: the ring is no longer empty. */
+    int fd;                     /* Event: there are new reports. */
 
-    /* The loop's. */
-    bool told;                  /* The event, of all in the ring. */
+    /* Only for the loop. */
+    bool notified;              /* 'fd' was written for all in the ring. */
     struct filter filter[FILTER_SETS][FILTER_WAYS];
 
     struct shim_flow_key ring[RING_SIZE];
-    uint32_t head;              /* Next to take; the taker writes it. */
-    uint32_t tail;              /* Next free; the reporter writes it. */
+    uint32_t head;              /* Next to take; written by the taker. */
+    uint32_t tail;              /* Next free; written by the reporter. */
 
-    uint32_t listeners;         /* That there have been; the taker writes it,
-                                 * the reporter reads it. */
-    struct miss *next;          /* Of another thread, with the same 'fd'. */
+    uint32_t listeners;         /* Clients so far; written by the taker, read
+                                 * by the reporter. */
+    struct miss *next;          /* Another reporting thread's, same 'fd'. */
 };
 
 static struct miss *
-create(int fd)
+create_with_fd(int fd)
 {
     struct miss *m = calloc(1, sizeof *m);
 
     if (m) {
-        m->told = true;
+        m->notified = true;
         m->fd = fd;
     }
     return m;
@@ -55,7 +56,7 @@ struct miss *
 miss_create(void)
 {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    struct miss *m = fd < 0 ? NULL : create(fd);
+    struct miss *m = fd < 0 ? NULL : create_with_fd(fd);
 
     if (!m && fd >= 0) {
         close(fd);
@@ -63,12 +64,11 @@ miss_create(void)
     return m;
 }
 
-/* Returns what another thread reports to, NULL without memory.  'm' is one of
- * miss_create() and takes its keys. */
+/* Returns a struct for another reporting thread, NULL without memory. */
 struct miss *
 miss_add(struct miss *m)
 {
-    struct miss *other = create(m->fd);
+    struct miss *other = create_with_fd(m->fd);
 
     if (other) {
         other->next = m->next;
@@ -92,7 +92,7 @@ miss_destroy(struct miss *m)
 }
 
 static bool
-push(struct miss *m, const struct shim_flow_key *key)
+push_key(struct miss *m, const struct shim_flow_key *key)
 {
     uint32_t head = __atomic_load_n(&m->head, __ATOMIC_ACQUIRE);
 
@@ -101,13 +101,13 @@ push(struct miss *m, const struct shim_flow_key *key)
     }
     m->ring[m->tail % RING_SIZE] = *key;
     __atomic_store_n(&m->tail, m->tail + 1, __ATOMIC_RELEASE);
-    m->told = false;
+    m->notified = false;
     return true;
 }
 
-/* Returns what is remembered of 'hash', or else what may be forgotten. */
+/* Returns the entry of 'hash', or else the oldest entry of its set. */
 static struct filter *
-find(struct miss *m, uint64_t hash)
+find_entry(struct miss *m, uint64_t hash)
 {
     struct filter *set = m->filter[hash % FILTER_SETS], *oldest = set;
 
@@ -120,13 +120,13 @@ find(struct miss *m, uint64_t hash)
     return oldest;
 }
 
-/* Reports 'key', whose flow_table_hash() is 'hash', at 'now' (nanoseconds),
- * unless it is too soon to say so again. */
+/* Reports 'key', with the flow_table_hash() 'hash', unless the last report is
+ * too recent. */
 void
 miss_report(struct miss *m, const struct shim_flow_key *key, uint64_t hash,
             uint64_t now)
 {
-    struct filter *f = find(m, hash);
+    struct filter *f = find_entry(m, hash);
     uint32_t listeners = __atomic_load_n(&m->listeners, __ATOMIC_RELAXED);
     bool again = (f->hash == hash && f->when && f->listeners == listeners
                   && now - f->when < FORGET_NS);
@@ -134,7 +134,7 @@ miss_report(struct miss *m, const struct shim_flow_key *key, uint64_t hash,
     if (again && now - f->when < f->wait) {
         return;
     }
-    if (push(m, key)) {
+    if (push_key(m, key)) {
         f->hash = hash;
         f->when = now;
         f->wait = (!again ? REPEAT_NS
@@ -143,16 +143,15 @@ miss_report(struct miss *m, const struct shim_flow_key *key, uint64_t hash,
     }
 }
 
-/* Makes miss_fd() readable if there are new reports.  Once a burst, since it
- * costs a system call then.  The event cannot overflow: it is read at each
- * taking. */
+/* Makes miss_fd() readable if there are new reports.  Called once a burst, as
+ * it costs a system call. */
 void
 miss_notify(struct miss *m)
 {
     uint64_t one = 1;
 
-    if (!m->told) {
-        m->told = write(m->fd, &one, sizeof one) == sizeof one;
+    if (!m->notified) {
+        m->notified = write(m->fd, &one, sizeof one) == sizeof one;
     }
 }
 
@@ -162,8 +161,7 @@ miss_fd(const struct miss *m)
     return m->fd;
 }
 
-/* Somebody begins to listen, and has not heard what was reported before: all
- * that is unknown is reported with its next packet. */
+/* Makes the next packet of each unknown flow a report, for a new client. */
 void
 miss_repeat(struct miss *m)
 {
@@ -172,9 +170,8 @@ miss_repeat(struct miss *m)
     }
 }
 
-/* Of one thread. */
 static uint32_t
-take(struct miss *m, struct shim_flow_key *keys, uint32_t max)
+take_from_ring(struct miss *m, struct shim_flow_key *keys, uint32_t max)
 {
     uint32_t tail = __atomic_load_n(&m->tail, __ATOMIC_ACQUIRE), n = 0;
 
@@ -186,8 +183,8 @@ take(struct miss *m, struct shim_flow_key *keys, uint32_t max)
     return n;
 }
 
-/* Takes up to 'max' keys and returns how many.  When that is less than 'max',
- * miss_fd() is readable again only after the next report. */
+/* Takes up to 'max' keys and returns their number.  If that is less than
+ * 'max', miss_fd() becomes readable with the next report. */
 uint32_t
 miss_take(struct miss *m, struct shim_flow_key *keys, uint32_t max)
 {
@@ -195,10 +192,10 @@ miss_take(struct miss *m, struct shim_flow_key *keys, uint32_t max)
     uint32_t n = 0;
 
     if (read(m->fd, &events, sizeof events) < 0) {
-        /* Nothing new; there may still be some of the last time. */
+        /* No event; keys of the last call may be left. */
     }
     for (; m && n < max; m = m->next) {
-        n += take(m, keys + n, max - n);
+        n += take_from_ring(m, keys + n, max - n);
     }
     return n;
 }

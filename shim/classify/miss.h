@@ -3,33 +3,32 @@
 #ifndef SHIM_MISS_H
 #define SHIM_MISS_H 1
 
-/* From the loop to the agent: flows that nobody has claimed.
+/* Reports misses, packets of unknown flows, from the loop to the agent.
  *
  *
  * Motivation
  * ==========
  *
- * The agent should hear of a new flow at its first packet, but not of each of
- * its packets while it looks for the owner, and a host full of unknown flows
- * must not slow the loop down.  So a small filter remembers what was reported:
- * while it is unknown it comes again after 20 ms, then 40, and so on up to 320
- * ms; each report wakes up the control thread and the agent.  A ring of fixed
- * size carries it to the control thread.  What does not fit is not lost: it
- * comes again.
+ * The agent should learn of a new flow at its first packet, but not of each
+ * packet while it looks for the owner, and a host with many unknown flows must
+ * not slow the loop down.  So a small filter remembers what was reported: a
+ * flow that stays unknown is reported again after 20 ms, then 40, and so on up
+ * to 320 ms.  A ring of fixed size passes the reports to the control thread.
+ * A report that does not fit is not lost: the next packet of the flow repeats
+ * it.
  *
  *
  * Usage
  * =====
  *
  *    miss_report(m, &key, hash, now);        (loop)
- *    miss_notify(m);                           (loop, after a burst)
+ *    miss_notify(m);                         (loop, after a burst)
  *    n = miss_take(m, keys, 64);             (control thread)
  *
- *    miss_repeat(m);                         (there is a new listener)
+ *    miss_repeat(m);                         (a new client has connected)
  *
- * miss_fd() is readable when there is something to take.  A further thread
- * that reports has a struct of its own, and what it reports is taken where all
- * is:
+ * miss_fd() is readable when there are reports.  A further thread that reports
+ * has a separate struct, whose reports are taken from the first one:
  *
  *    other = miss_add(m);                    (before the threads start)
  *
@@ -37,8 +36,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * One thread reports, one takes.  miss_destroy() is for those of miss_create()
- * and destroys what was added to them, too. */
+ * One thread reports, one takes.  miss_destroy() is for the first struct, and
+ * destroys the added ones as well. */
 
 #include <stdint.h>
 

@@ -35,8 +35,8 @@ get_16(const uint8_t *p)
     return p[0] << 8 | p[1];
 }
 
-/* Reads the ports at 'frame + at' if the header of 'protocol' is all there.
- * 'end' is where the IP packet ends. */
+/* Reads the ports at 'frame + at' if the header of 'protocol' is complete.
+ * 'end' is the end of the IP packet. */
 static enum parsed_kind
 parse_ports(const uint8_t *frame, size_t at, size_t end, uint8_t protocol,
             bool from_host, struct parsed *p)
@@ -91,9 +91,9 @@ parse_ipv4(const uint8_t *frame, size_t length, size_t at, bool from_host,
     return parse_ports(frame, at + header, at + total, ip[9], from_host, p);
 }
 
-/* Steps over the extension headers from '*at' on, of which the first is
- * 'next'.  Returns the protocol after them, -1 if the packet ends in them, and
- * IPPROTO_FRAGMENT or another header where it stopped. */
+/* Skips up to MAX_EXTENSIONS extension headers from '*at' on, the first of
+ * type 'next'.  Returns the type of the header after them, or -1 if the packet
+ * ends in one. */
 static int
 skip_extensions(const uint8_t *frame, size_t end, uint8_t next, size_t *at)
 {
@@ -149,8 +149,8 @@ parse_ipv6(const uint8_t *frame, size_t length, size_t at, bool from_host,
     return parse_ports(frame, next, end, protocol, from_host, p);
 }
 
-/* Parses the Ethernet frame 'frame' of 'length' bytes into '*p'.  'from_host'
- * says whether the host sent it, that is, which end is local. */
+/* Parses the Ethernet frame 'frame' of 'length' bytes into '*p'.  'from_host':
+ * the host sent it, so its source is local. */
 void
 parse_frame(const uint8_t *frame, size_t length, bool from_host,
             struct parsed *p)
@@ -187,8 +187,8 @@ parse_frame(const uint8_t *frame, size_t length, bool from_host,
     p->l3 = at;
 }
 
-/* If '*p', which parse_frame() made of 'frame', is a VXLAN tunnel's packet
- * with a flow inside, takes the key of that one. */
+/* If '*p', the result of parse_frame() for 'frame', is a VXLAN packet with a
+ * flow inside, replaces the key by that of the inner flow. */
 void
 parse_inner(const uint8_t *frame, bool from_host, struct parsed *p)
 {

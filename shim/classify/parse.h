@@ -3,34 +3,34 @@
 #ifndef SHIM_PARSE_H
 #define SHIM_PARSE_H 1
 
-/* What the shim needs to know of a frame.
+/* Parses frames.
  *
  *
  * Motivation
  * ==========
  *
  * A frame belongs to a job if its 5-tuple does.  The parser finds the 5-tuple
- * as the host sees it ("local" is the host's side in both directions), and
- * where the IP header is, so that its DSCP can be rewritten.  It trusts
- * nothing in the frame: every header is checked against what is there.
+ * as the host sees it ("local" is the host's side in both directions), and the
+ * IP header, so that its DSCP can be written.  All lengths in the frame are
+ * checked against its size.
  *
  * Up to two VLAN tags and, in IPv6, up to four extension headers are skipped.
- * Fragments have no key, not even the first one, which does carry the ports:
- * all parts of a datagram thus take the same queue and keep their order.
+ * Fragments have no key, not even the first one, which has the ports: so all
+ * fragments of a datagram take the same queue and stay in order.
  *
- * RoCEv2 is UDP like any other: its flow is the 5-tuple, whose source port the
- * sender derives from the queue pair, and not the destination queue pair in
- * the header behind it.
+ * RoCEv2 is parsed as UDP: its flow is the 5-tuple, in which the sender
+ * derives the source port from the queue pair.  The destination queue pair in
+ * the header behind it is ignored.
  *
- * VXLAN's flow is that of the frame inside if that one has a flow, so that
- * what virtual machines and containers send can be told apart; otherwise it is
- * the tunnel's own.  The IP header that counts stays the outer one: the fabric
- * reads its DSCP, while the inner one belongs to whoever sent the packet.
+ * With VXLAN, the flow is that of the frame in the tunnel, so that the traffic
+ * of virtual machines and containers can be distinguished, or the tunnel's own
+ * if the frame has none.  'l3' is always the outer IP header, whose DSCP the
+ * fabric reads.
  *
  * Nearly all packets are TCP or UDP over plain Ethernet and IPv4 without
- * options.  parse_common() recognizes those by a few words, and gives their
- * key as the flow table has it; it takes no frame of which parse_frame() would
- * think otherwise.  Where it takes none, the key is worth nothing.
+ * options.  parse_common() recognizes those by a few words and returns their
+ * flow id.  It accepts only frames for which parse_frame() has the same
+ * result; otherwise the id is undefined.
  *
  *
  * Usage
@@ -56,7 +56,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
 #include <string.h>
 
 #ifdef __SSE4_1__
@@ -66,21 +65,23 @@
 #include "wire/shim-protocol.h"
 #include "shim/classify/flow-table.h"
 
-#define PARSE_COMMON_L3 14      /* Offset of the IP header there. */
+#define PARSE_COMMON_L3 14      /* Offset of the IP header in frames that
+                                 * parse_common() accepts. */
 
 enum parsed_kind {
     PARSED_OTHER,               /* Not IP: ARP, LLDP and the like. */
     PARSED_IP,                  /* IP without ports: ICMP, a fragment... */
-    PARSED_NEIGHBOUR,           /* IPv6 neighbour discovery: IPv6's ARP. */
-    PARSED_FLOW,                /* TCP or UDP with both ports: 'key' holds. */
-    PARSED_MALFORMED,           /* Ended before its headers did. */
+    PARSED_NEIGHBOUR,           /* IPv6 neighbour discovery. */
+    PARSED_FLOW,                /* TCP or UDP with both ports: 'key' is set. */
+    PARSED_MALFORMED,           /* Shorter than its headers. */
 };
 
 struct parsed {
     enum parsed_kind kind;
     uint16_t l3;                /* Offset of the IP header, 0 if none. */
-    uint16_t l4;                /* Offset of TCP's or UDP's header... */
-    uint16_t end;               /* ...and of the IP packet's end, only if
+    uint16_t l4;                /* Offset of the TCP or UDP header, only if
+                                 * PARSED_FLOW. */
+    uint16_t end;               /* Offset of the end of the IP packet, only if
                                  * PARSED_FLOW. */
     uint8_t family;             /* 4 or 6, 0 if not IP. */
     struct shim_flow_key key;   /* Only if PARSED_FLOW. */
@@ -90,12 +91,12 @@ void parse_frame(const uint8_t *frame, size_t length, bool from_host,
                  struct parsed *);
 void parse_inner(const uint8_t *frame, bool from_host, struct parsed *);
 
-/* By protocol: the least length of a packet with ports, UINT32_MAX if it has
- * none. */
+/* By protocol: the minimum length of an IPv4 packet with ports, or UINT32_MAX
+ * if the protocol has none. */
 extern const uint32_t parse_common_min[256];
 
-/* Is an IPv4 packet of 'total' bytes, as its header says, there in a frame of
- * 'length', and does it have ports? */
+/* Returns true if an IPv4 packet of 'total' bytes fits in a frame of 'length'
+ * and has ports. */
 static inline bool
 parse_is_whole(uint32_t total, uint8_t protocol, uint32_t length)
 {
@@ -108,8 +109,8 @@ static inline bool
 parse_common_portable(const uint8_t *frame, size_t length, bool from_host,
                       struct flow_id *id)
 {
-    uint64_t start, addresses;  /* Ethernet's type, IP's first bytes... */
-    uint32_t middle, ports;     /* ...fragment, time to live, protocol. */
+    uint64_t start, addresses;  /* 'start': Ethernet type, first IP bytes. */
+    uint32_t middle, ports;     /* 'middle': fragment, TTL, protocol. */
     uint32_t protocol;
 
     if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__ || length < 42) {
@@ -134,14 +135,14 @@ parse_common_portable(const uint8_t *frame, size_t length, bool from_host,
     return true;
 }
 
-/* Stores the key of 'frame' in '*id' and returns true if it is TCP or UDP as
- * nearly all of it is; otherwise parse_frame() has to look. */
+/* Stores the flow id of 'frame' in '*id' and returns true if it is common TCP
+ * or UDP, otherwise returns false. */
 #ifdef __SSE4_1__
 static inline bool
 parse_common(const uint8_t *frame, size_t length, bool from_host,
              struct flow_id *id)
 {
-    /* Type and version, and no fragment: from 12 on. */
+    /* Type and version, and no fragment: bytes from 12 on. */
     const __m128i common = _mm_setr_epi8(8, 0, 0x45, 0, 0, 0, 0, 0,
                                          0, 0, 0, 0, 0, 0, 0, 0);
     const __m128i matters = _mm_setr_epi8(-1, -1, -1, 0, 0, 0, 0, 0,

@@ -8,8 +8,8 @@
 
 #include "shim/classify/classify.h"
 
-/* The sum is the same in either byte order, so the words are taken as they
- * are, each in one access. */
+/* The one's complement sum is the same in either byte order, so the words are
+ * read and written without conversion. */
 static inline void
 write_ipv4(uint8_t *ip, uint8_t dscp)
 {
@@ -27,8 +27,8 @@ write_ipv4(uint8_t *ip, uint8_t dscp)
     }
     new = becomes;
 
-    /* HC' = HC - ~m - m', in one's complement arithmetic: what is borrowed or
-     * carried over at 16 bits is taken off or added at the other end. */
+    /* HC' = HC - ~m - m' in one's complement arithmetic, where a borrow or
+     * carry of bit 15 goes to bit 0. */
     sum = check + old - becomes;
     check = sum + (sum >> 16);
     memcpy(ip, &new, sizeof new);
@@ -75,7 +75,7 @@ tag_other(uint8_t *data, const struct verdict *v)
     }
 }
 
-/* Is it IPv4 right after the Ethernet header? */
+/* Returns true for IPv4 right after the Ethernet header. */
 static inline bool
 is_common(const struct verdict *v)
 {
@@ -89,7 +89,7 @@ _Static_assert(offsetof(struct verdict, queue)
                == offsetof(struct verdict, l3) + sizeof(uint32_t),
                "is_common() compares three members");
 
-/* Writes into each of the 'n' packets what its verdict says. */
+/* Writes the DSCP of its verdict into each of 'n' packets. */
 void
 tag_burst(const struct packet *packets, const struct verdict *v, uint32_t n)
 {

@@ -579,7 +579,7 @@ find_slots(void *ctx_, struct queue_item *items, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         frames[i] = items[i].packet;
     }
-    fetch(frames, n, packets);
+    fetch_packets(frames, n, packets);
     classify_burst_again(ctx->classifier, packets, n, slots);
     for (uint32_t i = 0; i < n; i++) {
         if (slots[i]) {

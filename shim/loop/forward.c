@@ -186,7 +186,7 @@ receive_from_host(struct forward *f, uint64_t now)
             return true;
         }
     }
-    fetch(frames, n, packets);
+    fetch_packets(frames, n, packets);
     classify_burst_from_host(&f->classifier, packets, n, now,
                              job_slots_leased(f->config.slots, now),
                              verdicts);
@@ -214,7 +214,7 @@ collect_from_lanes(struct forward *f, uint64_t now)
         uint16_t n = lane_take_sent(lanes_get(f->lanes, i), frames, verdicts,
                                     PORT_BURST);
 
-        fetch(frames, n, packets);
+        fetch_packets(frames, n, packets);
         if (f->congestion) {
             congestion_from_host(f->congestion, frames, packets, verdicts, n,
                                  now);
@@ -278,7 +278,7 @@ receive_from_uplink(struct forward *f, uint64_t now)
         n = lanes_share(f->lanes, false, frames, n);
     }
     if (n) {
-        fetch(frames, n, packets);
+        fetch_packets(frames, n, packets);
         classify_burst_to_host(&f->classifier, packets, n, slots);
         if (f->congestion) {
             n = congestion_from_uplink(f->congestion, frames, packets, slots,
@@ -311,7 +311,7 @@ deliver_from_lane(struct forward *f, struct lane *lane, uint64_t now)
         }
     }
     if (f->congestion) {
-        fetch(frames, n_frames, packets);
+        fetch_packets(frames, n_frames, packets);
         n_frames = congestion_from_uplink(f->congestion, frames, packets,
                                           slots, n_frames, now);
     }

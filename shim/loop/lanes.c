@@ -247,7 +247,7 @@ receive_from_host(struct lane *l, uint64_t now)
     if (!n) {
         return false;
     }
-    fetch(frames, n, packets);
+    fetch_packets(frames, n, packets);
     classify_burst_from_host(&l->classifier, packets, n, now,
                              job_slots_leased(c->slots, now), verdicts);
     if (c->tag) {
@@ -331,7 +331,7 @@ receive_from_uplink(struct lane *l)
     if (!n) {
         return false;
     }
-    fetch(frames, n, packets);
+    fetch_packets(frames, n, packets);
     classify_burst_to_host(&l->classifier, packets, n, slots);
     for (uint16_t i = 0; l->hands_over && i < n; i++) {
         arrived[i] = (struct lane_arrived) {
@@ -502,7 +502,7 @@ lanes_share(struct lanes *ls, bool from_host, struct rte_mbuf **frames,
     if (!(from_host ? ls->share_host : ls->share_uplink)) {
         return n;
     }
-    fetch(frames, n, packets);
+    fetch_packets(frames, n, packets);
     for (uint16_t i = 0; i < n; i++) {
         unsigned int lane = lane_of(ls, &packets[i], from_host);
 
