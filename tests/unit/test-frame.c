@@ -195,6 +195,24 @@ refuses_hellos_that_make_no_sense(void **state)
     }
 }
 
+/* Heartbeats are those of the job, which may have no dense vector. */
+static void
+hellos_of_stores_may_have_keys_only(void **state)
+{
+    struct frame_hello hello = {
+        .n_workers = 1, .n_shards = 1, .key_space = 10, .width = 1,
+        .learning_rate = 0.1f, .channel = FRAME_STORE,
+    };
+    uint8_t body[FRAME_HELLO_LENGTH];
+    struct frame_hello out;
+
+    frame_hello_encode(&hello, body);
+    assert_null(frame_hello_decode(body, &out));
+    hello.channel = FRAME_CONTROL;
+    frame_hello_encode(&hello, body);
+    assert_null(frame_hello_decode(body, &out));
+}
+
 /* A frame whose bytes come one by one is still one frame. */
 static void
 links_take_frames_in_pieces(void **state)
@@ -266,6 +284,7 @@ main(void)
         cmocka_unit_test(refuses_long_texts),
         cmocka_unit_test(random_headers_are_refused_or_bounded),
         cmocka_unit_test(refuses_hellos_that_make_no_sense),
+        cmocka_unit_test(hellos_of_stores_may_have_keys_only),
         cmocka_unit_test(links_take_frames_in_pieces),
         cmocka_unit_test(shards_cover_everything_once),
     };

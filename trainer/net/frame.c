@@ -230,6 +230,16 @@ frame_hello_encode(const struct frame_hello *hello,
     put(body + 80, &hello->rewind, 8);
 }
 
+/* Returns true if 'hello' may have fewer parameters than servers: values may
+ * be those of keys.  Heartbeats have the numbers of the job that they are
+ * for. */
+static bool
+may_lack_parameters(const struct frame_hello *hello)
+{
+    return hello->channel == FRAME_STORE || hello->channel == FRAME_NODES
+           || (hello->channel == FRAME_CONTROL && hello->key_space);
+}
+
 static char *
 check_hello(const struct frame_hello *hello)
 {
@@ -238,7 +248,7 @@ check_hello(const struct frame_hello *hello)
                        hello->n_workers);
     }
     if (hello->shard >= hello->n_shards
-        || (hello->channel != FRAME_STORE && hello->channel != FRAME_NODES
+        || (!may_lack_parameters(hello)
             && hello->n_shards > hello->n_parameters)) {
         return message("hello: shard %u of %u of %llu parameters",
                        hello->shard, hello->n_shards,
