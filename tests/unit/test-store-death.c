@@ -157,6 +157,24 @@ a_killed_worker_ends_the_others(void **state)
     assert_int_equal(await_end(server.pid), 1);
 }
 
+static void
+a_worker_may_end_before_the_last_one_comes(void **state)
+{
+    struct server server = start_server((struct ps_server_config) {
+        .n_workers = 2, .patience_us = 300000, .deadline_us = 300000,
+    });
+    struct store_client *client = join(&server, 1, 0, 2, 300000);
+
+    assert_null(use(client, 3));
+    usleep(400000);             /* Heartbeats have begun. */
+    store_client_destroy(client);
+    usleep(800000);             /* They are missing, but it said bye. */
+    client = join(&server, 1, 1, 2, 300000);
+    assert_null(use(client, 3));
+    store_client_destroy(client);
+    assert_int_equal(await_end(server.pid), 0);
+}
+
 int
 main(void)
 {
@@ -165,6 +183,7 @@ main(void)
         cmocka_unit_test(a_server_that_was_started_again_is_another_one),
         cmocka_unit_test(a_silent_server_is_noticed),
         cmocka_unit_test(a_killed_worker_ends_the_others),
+        cmocka_unit_test(a_worker_may_end_before_the_last_one_comes),
     };
 
     signal(SIGPIPE, SIG_IGN);

@@ -52,6 +52,7 @@ struct conn {
 };
 
 struct member {
+    bool ended;                 /* It has said bye. */
     bool joined;                /* Since the server's epoch began. */
     bool present;               /* Has a connection for data. */
     uint64_t sequence;          /* Its last push or update that was made. */
@@ -81,7 +82,7 @@ struct server {
     int n_conns;
     struct member *members;
     bool begun;                 /* The first weights are there. */
-    bool ending;                /* A worker has said bye. */
+    bool ending;                /* A worker, or all of a store, said bye. */
     bool over;
     uint64_t iteration;         /* Of the weights. */
     uint64_t saved;             /* Iteration of the last checkpoint. */

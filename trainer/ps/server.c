@@ -472,7 +472,9 @@ server_expire(struct server *server)
         }
     }
     for (int i = 0; i < server->config->n_workers && !server->ending; i++) {
-        expire_member(server, i, now);
+        if (!server->members[i].ended) {
+            expire_member(server, i, now);
+        }
         n_joined += server->members[i].joined;
     }
     if (server->prepared && !server->over && !server->ending
@@ -514,9 +516,9 @@ conn_lost(struct server *server, struct conn *conn, char *error)
         }
         conn_close(server, conn);
     } else if (conn->bye || server->ending) {
-        server->ending = true;
+        server->ending = server->ending || !server->store;
         conn_close(server, conn);
-        server->over = server->over || all_gone(server);
+        server->over = server->over || (server->ending && all_gone(server));
         if (server->sync) {
             training_answer(server);
         }
@@ -590,16 +592,31 @@ end_heartbeat(void *conn_, struct link *link)
     return NULL;
 }
 
+/* Returns true if all workers have said bye.  Those of a store do not wait for
+ * each other: the first may be done before the last has come. */
+static bool
+all_ended(const struct server *server)
+{
+    for (int i = 0; i < server->config->n_workers; i++) {
+        if (!server->members[i].ended) {
+            return false;
+        }
+    }
+    return true;
+}
+
 char *
 conn_end_bye(void *conn_, struct link *link)
 {
     struct conn *conn = conn_;
+    struct server *server = conn->server;
 
     conn->bye = true;
     conn->waiting = false;
-    conn->server->ending = true;
-    if (conn->server->sync) {
-        training_answer(conn->server);
+    server->members[conn->rank].ended = true;
+    server->ending = !server->store || all_ended(server);
+    if (server->sync) {
+        training_answer(server);
     }
     return NULL;
 }
