@@ -53,6 +53,7 @@ run(const struct options *o, struct control *control)
     }
     return loop_run(o, control, o->role == ROLE_PEER ? &exchange_peers
                                 : o->role == ROLE_LOCAL ? &exchange_local
+                                : !strcmp(o->push, "sparse") ? &exchange_store
                                 : &exchange_server);
 }
 

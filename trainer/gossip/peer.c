@@ -249,7 +249,7 @@ copy_weights(struct loop *loop)
     model_weights_changed(loop->model);
 }
 
-static void
+static enum loop_result
 peers_load(struct loop *loop)
 {
     struct peer_net *net = loop->exchange->peer.net;
@@ -257,6 +257,7 @@ peers_load(struct loop *loop)
     peer_net_lock(net);
     copy_weights(loop);
     peer_net_unlock(net);
+    return LOOP_OK;
 }
 
 static void

@@ -115,7 +115,8 @@ server_start(struct loop *loop)
         .optimiser = optimiser_find(o->optimiser),
         .congestion = o->congestion, .control = loop->control,
         .whole = !strcmp(o->overlap, "off"),
-        .patience_us = o->reconnect_timeout * 1e6, .deadline_us = o->heartbeat_timeout * 1e6,
+        .patience_us = o->reconnect_timeout * 1e6,
+        .deadline_us = o->heartbeat_timeout * 1e6,
     }, &e->client);
     if (loop->error) {
         return LOOP_FAILED;

@@ -105,8 +105,11 @@ evaluate(struct loop *loop)
 
     if ((loop->class->own_weights || !loop->o->rank)
         && loop->evaluated != p->iteration) {
-        if (loop->class->load) {
-            loop->class->load(loop);
+        enum loop_result result = loop->class->load
+                                  ? loop->class->load(loop) : LOOP_OK;
+
+        if (result != LOOP_OK) {
+            return result;
         }
         model_evaluate(loop->model, loop->data, &p->loss, &p->accuracy);
         loop->evaluated = p->iteration;

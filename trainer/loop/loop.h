@@ -17,6 +17,7 @@
  *
  *    exchange_local      updates the weights in this process
  *    exchange_server     pushes to parameter servers (ps/client.h)
+ *    exchange_store      pushes only the keys of a batch (ps/store-client.h)
  *    exchange_peers      other peers, without a server (gossip/peer.h)
  *
  * The computation is real.  A speed profile (process/pace.h) only delays its
@@ -115,7 +116,7 @@ struct exchange_class {
     enum loop_result (*finish)(struct loop *, const struct loop_step *);
 
     /* Optional: writes the model's weights before an evaluation. */
-    void (*load)(struct loop *);
+    enum loop_result (*load)(struct loop *);
 
     /* The target is reached ('pause', optional); waits for a new target, for a
      * while ('idle'; LOOP_ENDED if none can arrive); there is a new target
@@ -131,6 +132,7 @@ struct exchange_class {
 
 extern const struct exchange_class exchange_local;
 extern const struct exchange_class exchange_server;
+extern const struct exchange_class exchange_store;
 
 /* Trains as 'o' says.  Returns NULL if the training was ended from outside or
  * reached its last target, otherwise a message. */

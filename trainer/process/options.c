@@ -232,6 +232,11 @@ static const struct option_row rows[] = {
     { "overlap", OPTION_WORD, AT(overlap), .value = "on|off", .deflt = "on",
       .modes = ROLE_WORKER,
       .help = "send gradients in parts while others are computed" },
+    { "push", OPTION_WORD, AT(push), .value = "dense|sparse",
+      .deflt = "dense", .modes = ROLE_WORKER,
+      .help = "push the gradient of all parameters; sparse: linear: only of "
+              "the features in the batch, and pull only those, "
+              "asynchronously" },
     { "threads", OPTION_INTEGER, AT(n_threads), .min = 1, .max = 1024,
       .value = "N", .deflt = "1", .modes = ANY,
       .help = "number of threads of the linear algebra on the CPU; nodes: "
@@ -416,6 +421,10 @@ check_together(struct options *o)
     if ((is_model(o, "mlp") && o->n_servers > shape_n_parameters(&o->shape))
         || (is_model(o, "linear") && o->n_servers > o->features + 1)) {
         return message("--server: more servers than parameters");
+    }
+    if (!strcmp(o->push, "sparse") && !is_model(o, "linear")) {
+        return message("--push: \"sparse\" is for the model \"linear\", not "
+                       "\"%s\"", o->model);
     }
     return check_data(o);
 }

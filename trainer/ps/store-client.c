@@ -609,6 +609,17 @@ add_sparse(struct store_client *client, const uint64_t keys[], size_t n,
     return part.handle;
 }
 
+char *
+store_idle(struct store_client *client)
+{
+    client->loop.input = true;
+    if (!client->failure) {
+        store_client_step(client);
+    }
+    client->loop.input = false;
+    return client->failure ? duplicate(client->failure) : NULL;
+}
+
 ps_handle
 store_push(struct store_client *client, size_t first, size_t n,
            const float *gradients)
@@ -649,4 +660,26 @@ store_push_pull_keys(struct store_client *client, const uint64_t keys[],
                      size_t n, const float *gradients, float *values)
 {
     return add_sparse(client, keys, n, gradients, values);
+}
+
+uint64_t
+store_client_bytes_sent(const struct store_client *client)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < client->config.n_servers; i++) {
+        n += client->servers[i].channel.link.n_sent;
+    }
+    return n;
+}
+
+uint64_t
+store_client_bytes_received(const struct store_client *client)
+{
+    uint64_t n = 0;
+
+    for (int i = 0; i < client->config.n_servers; i++) {
+        n += client->servers[i].channel.link.n_received;
+    }
+    return n;
 }

@@ -102,4 +102,11 @@ char *store_wait(struct store_client *, ps_handle);
 /* Sends what there is without waiting for answers. */
 void store_flush(struct store_client *);
 
+/* Waits until the control has input to read, or a server has sent something.
+ * Returns NULL or a message, as store_wait() does. */
+char *store_idle(struct store_client *);
+
+uint64_t store_client_bytes_sent(const struct store_client *);
+uint64_t store_client_bytes_received(const struct store_client *);
+
 #endif /* trainer/ps/store-client.h */
