@@ -3,7 +3,9 @@
 #
 # How fast a parameter server is, both ends over the loopback interface of this
 # machine, beside plain sockets that move the same bytes in turns with it:
-# medians of $RUNS runs (default 3).  One JSON object on standard output.
+# medians of $RUNS runs (default 3).  push_N_percent_mkeys_per_s pushes 1, 10
+# and 100 % of the keys that the server has, as workers with --push sparse do
+# for a batch.  One JSON object on standard output.
 set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)

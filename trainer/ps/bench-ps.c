@@ -17,6 +17,7 @@
 #define BIG_ROUNDS 101
 #define N_KEYS 10000000         /* Of the bulk push. */
 #define BULK_ROUNDS 9
+#define N_PARTS 3               /* Pushes of 1, 10 and 100 % of the keys. */
 #define SYNC_ROUNDS 101
 #define SYNC_OPS 50             /* A round. */
 #define PIPELINED_ROUNDS 11
@@ -102,6 +103,7 @@ struct figures {
     double push_gb_per_s, pull_gb_per_s, socket_gb_per_s;
     double sparse_mkeys_per_s, sparse_vs_socket, near_mkeys_per_s;
     double pull_mkeys_per_s, first_mkeys_per_s;
+    double part_mkeys_per_s[N_PARTS];
     double sync_vs_pingpong, sync_us, pingpong_us;
     double pipelined_kops_per_s;
 };
@@ -209,13 +211,38 @@ make_keys(uint64_t *keys, uint64_t gap)
     }
 }
 
+/* Returns millions of keys per second. */
 static double
-push_bulk(struct bench *b, const uint64_t *keys, const float *values)
+push_keys(struct bench *b, const uint64_t *keys, size_t n,
+          const float *values)
 {
     double begin = now();
 
-    finish(b, store_push_keys(b->processes.client, keys, N_KEYS, values));
-    return N_KEYS / (now() - begin) / 1e6;
+    finish(b, store_push_keys(b->processes.client, keys, n, values));
+    return n / (now() - begin) / 1e6;
+}
+
+/* Pushes parts of the keys that the store has, evenly spread, as a worker of a
+ * sparse model does for a batch. */
+static void
+measure_parts(struct bench *b, const uint64_t *keys, const float *values,
+              struct figures *f)
+{
+    uint64_t *part = allocate(N_KEYS, sizeof *part);
+    size_t every = 100;
+
+    for (int i = 0; i < N_PARTS; i++, every /= 10) {
+        struct series push = { .n = 0 };
+
+        for (size_t k = 0; k < N_KEYS / every; k++) {
+            part[k] = keys[k * every];
+        }
+        for (int round = 0; round < BULK_ROUNDS && !b->error; round++) {
+            note(&push, push_keys(b, part, N_KEYS / every, values));
+        }
+        f->part_mkeys_per_s[i] = median(&push);
+    }
+    free(part);
 }
 
 /* Ten million keys, all over the 64 bits, whose 8 bytes are all sent. */
@@ -228,20 +255,21 @@ measure_bulk(struct bench *b, struct figures *f)
     struct series near = { .n = 0 };
 
     make_keys(keys, UINT64_MAX / N_KEYS);
-    f->first_mkeys_per_s = push_bulk(b, keys, values);
+    f->first_mkeys_per_s = push_keys(b, keys, N_KEYS, values);
     for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
         double plain = plain_exchange(b, 12 * (size_t) N_KEYS, 1), begin;
 
-        note(&push, push_bulk(b, keys, values));
+        note(&push, push_keys(b, keys, N_KEYS, values));
         note(&ratio, push.values[i] * 1e6 / N_KEYS * plain);
         begin = now();
         finish(b, store_pull_keys(b->processes.client, keys, N_KEYS, values));
         note(&pull, N_KEYS / (now() - begin) / 1e6);
     }
+    measure_parts(b, keys, values, f);
     make_keys(keys, 100);       /* Keys near each other take one byte. */
-    push_bulk(b, keys, values);
+    push_keys(b, keys, N_KEYS, values);
     for (int i = 0; i < BULK_ROUNDS && !b->error; i++) {
-        note(&near, push_bulk(b, keys, values));
+        note(&near, push_keys(b, keys, N_KEYS, values));
     }
     f->sparse_mkeys_per_s = median(&push);
     f->sparse_vs_socket = median(&ratio);
@@ -338,6 +366,9 @@ print(const struct figures *f, bool json)
         { "sparse_near_mkeys_per_s", f->near_mkeys_per_s },
         { "sparse_pull_mkeys_per_s", f->pull_mkeys_per_s },
         { "sparse_first_mkeys_per_s", f->first_mkeys_per_s },
+        { "push_1_percent_mkeys_per_s", f->part_mkeys_per_s[0] },
+        { "push_10_percent_mkeys_per_s", f->part_mkeys_per_s[1] },
+        { "push_100_percent_mkeys_per_s", f->part_mkeys_per_s[2] },
         { "sync_vs_pingpong", f->sync_vs_pingpong },
         { "sync_us", f->sync_us },
         { "pingpong_us", f->pingpong_us },
@@ -345,7 +376,7 @@ print(const struct figures *f, bool json)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        printf(json ? "%s\"%s\": %.4g" : "%s%-26s %10.4g\n",
+        printf(json ? "%s\"%s\": %.4g" : "%s%-28s %10.4g\n",
                !json ? "" : i ? ", " : "{", rows[i].name, rows[i].value);
     }
     if (json) {
