@@ -117,7 +117,7 @@ get_history(struct rest_request *r)
 static struct rest_answer
 get_rollout(struct rest_request *r)
 {
-    return rest_answer_json(rollout_to_json(r->ctl));
+    return rest_answer_json(rollout_report(r->ctl));
 }
 
 static struct rest_answer

@@ -4,6 +4,7 @@
 
 #include "controller/northbound/views/control.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,10 +28,10 @@
 #include "unixctl.h"
 #include "util.h"
 
-/* At once; who wants all reads on from the last id that it saw. */
+/* Number of decisions in a reply; "controller/decisions-after" has more. */
 #define DECISIONS_SHOWN 100
 
-/* Answers with 'json', which is taken over. */
+/* Replies with 'json' and destroys it. */
 static void
 reply(struct unixctl_conn *conn, struct json *json)
 {
@@ -107,7 +108,7 @@ decisions_to_json(const struct controller *ctl)
     return decision_log_to_json(ctl->log, 0, DECISIONS_SHOWN);
 }
 
-/* "controller/decisions-after ID": all that are newer and kept. */
+/* "controller/decisions-after ID": all stored decisions that are newer. */
 static void
 decisions_after(struct unixctl_conn *conn, int argc OVS_UNUSED,
                 const char *argv[], void *ctl_)
@@ -145,17 +146,13 @@ order_to_json(const struct controller *ctl)
     return json;
 }
 
-/* Returns what the hosts see of the bursts of 'name'. */
+/* Returns the bursts of 'job' as its hosts measure them. */
 static struct json *
-bursts_to_json(const struct controller *ctl, const char *name)
+bursts_to_json(const struct job *job)
 {
-    const struct job *job = shash_find_data(&ctl->cluster->jobs, name);
     struct json *hosts = json_array_create_empty();
     const struct shash_node *node;
 
-    if (!job) {
-        return hosts;
-    }
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
 
@@ -173,48 +170,32 @@ bursts_to_json(const struct controller *ctl, const char *name)
     return hosts;
 }
 
-/* How far 'name' is, and how that is known. */
-static void
-put_progress(const struct controller *ctl, const char *name,
-             struct json *json)
-{
-    const struct job *job = shash_find_data(&ctl->cluster->jobs, name);
-
-    if (job && job->iteration >= 0) {
-        put_integer(json, "iteration", job->iteration);
-        json_object_put(json, "counted", json_boolean_create(job->estimated));
-    }
-}
-
-static void
-explain_in_words(const struct controller *ctl, const char *name,
-                 struct json *json)
-{
-    const struct job *job = shash_find_data(&ctl->cluster->jobs, name);
-
-    if (job) {
-        explain_report_put(json, decide_last(ctl->decide),
-                           policy_file_get(ctl->policy), &ctl->overrides,
-                           job);
-    }
-}
-
 char *
 control_explain(const struct controller *ctl, const char *job,
                 struct json **json)
 {
+    const struct job *found = shash_find_data(&ctl->cluster->jobs, job);
+
     *json = decide_explain(ctl->decide, job);
     if (*json) {
         put_version(ctl, *json);
-        json_object_put(*json, "bursts", bursts_to_json(ctl, job));
-        put_progress(ctl, job, *json);
-        explain_in_words(ctl, job, *json);
+        json_object_put(*json, "bursts", found ? bursts_to_json(found)
+                        : json_array_create_empty());
+        if (found) {
+            if (found->iteration >= 0) {
+                put_integer(*json, "iteration", found->iteration);
+                json_object_put(*json, "counted",
+                                json_boolean_create(found->estimated));
+            }
+            explain_report_put(*json, decide_last(ctl->decide),
+                               policy_file_get(ctl->policy), &ctl->overrides,
+                               found);
+        }
         return NULL;
     }
     return xasprintf("%.64s: %s, COJOB/JOB of a job with iterations left in a "
                      "running stage is allowed", job,
-                     shash_find(&ctl->cluster->jobs, job)
-                     ? "not in the last order" : "no such job");
+                     found ? "not in the last order" : "no such job");
 }
 
 static struct json *
@@ -325,7 +306,7 @@ const struct control_view control_views[] = {
 };
 const size_t n_control_views = ARRAY_SIZE(control_views);
 
-/* Answers with the view whose command is 'argv[0]'. */
+/* Replies with the view of the command 'argv[0]'. */
 static void
 show_view(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
           void *ctl_)
@@ -339,7 +320,8 @@ show_view(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
     OVS_NOT_REACHED();
 }
 
-/* Answers with 'json' or, if it is not null, with 'error'; takes both over. */
+/* Replies with 'error' if it is not null, otherwise with 'json'.  Takes
+ * ownership of both. */
 static void
 reply_or_error(struct unixctl_conn *conn, char *error, struct json *json)
 {
@@ -359,6 +341,90 @@ explain(struct unixctl_conn *conn, int argc OVS_UNUSED, const char *argv[],
     char *error = control_explain(ctl_, argv[1], &json);
 
     reply_or_error(conn, error, json);
+}
+
+bool
+control_observes(const struct controller *ctl)
+{
+    return ctl->observe || overrides_observe(&ctl->overrides);
+}
+
+/* Returns NULL, or an error if this controller is not the leader and thus does
+ * not write to the database. */
+static char *
+check_leader(const struct controller *ctl)
+{
+    return (intent_db_is_active(ctl->intent) ? NULL
+            : xasprintf("this controller is \"%s\", the one that is "
+                        "\"active\" is allowed",
+                        intent_db_state(ctl->intent)));
+}
+
+/* Returns "for N s", or "until undone" for 0; the caller frees. */
+static char *
+duration_to_string(int64_t for_ms)
+{
+    return (for_ms ? xasprintf("for %"PRId64" s", (for_ms + 999) / 1000)
+            : xstrdup("until undone"));
+}
+
+char *
+control_override(struct controller *ctl, enum override_kind kind,
+                 const char *target, int64_t for_ms, const char *who,
+                 const char *reason, struct json **json)
+{
+    char *error = check_leader(ctl);
+    char *duration;
+    int64_t id;
+
+    *json = NULL;
+    if (!error) {
+        error = override_check(kind, target, reason, for_ms, ctl->cluster);
+    }
+    if (error) {
+        return error;
+    }
+    id = overrides_add(&ctl->overrides, kind, target, who, reason, for_ms,
+                       time_wall_msec());
+    if (!id) {
+        return xasprintf("%.64s: too many overrides, up to %d are allowed, "
+                         "undo some", target, OVERRIDES_MAX);
+    }
+    duration = duration_to_string(for_ms);
+    intent_db_operator_event(ctl->intent, who, *target ? target : "cluster",
+                             override_names[kind], "%"PRId64", %s%s%s", id,
+                             duration, *reason ? ": " : "", reason);
+    free(duration);
+    *json = override_to_json(overrides_find(&ctl->overrides, id));
+    return NULL;
+}
+
+char *
+control_undo(struct controller *ctl, int64_t id, const char *who,
+             struct json **json)
+{
+    const struct override *ov = overrides_find(&ctl->overrides, id);
+    char *error = check_leader(ctl);
+
+    *json = NULL;
+    if (error) {
+        return error;
+    }
+    if (!ov) {
+        return (id ? xasprintf("%"PRId64": no such override, one that "
+                               "\"overrides\" lists is allowed", id)
+                : xstrdup("nothing is in force that could be undone"));
+    }
+    if (!overrides_undo(&ctl->overrides, ov->id, time_wall_msec())) {
+        return xasprintf("%"PRId64": is not in force any more, one that is "
+                         "is allowed", ov->id);
+    }
+    intent_db_operator_event(ctl->intent, who,
+                             *ov->target ? ov->target : "cluster", "undo",
+                             "%s %"PRId64" by %s", override_names[ov->kind],
+                             ov->id, ov->actor);
+    *json = override_to_json(ov);
+    return NULL;
 }
 
 /* "controller/override KIND TARGET MS WHO REASON" */
@@ -436,16 +502,11 @@ control_history(const struct controller *ctl, const char *kind,
 static void
 history(struct unixctl_conn *conn, int argc, const char *argv[], void *ctl)
 {
-    struct json *json;
+    struct json *json = NULL;
     char *error = control_history(ctl, argv[1], argv[2],
                                   argc > 3 ? argv[3] : NULL, &json);
 
-    if (error) {
-        unixctl_command_reply_error(conn, error);
-        free(error);
-    } else {
-        reply(conn, json);
-    }
+    reply_or_error(conn, error, json);
 }
 
 static void

@@ -3,11 +3,11 @@
 #ifndef CONTROL_H
 #define CONTROL_H 1
 
-/* What the controller answers on its control socket.
+/* The control socket of the controller: views and commands.
  *
- * docs/interfaces.md, "Controller's unixctl", has the commands; all answers
- * are JSON.  What can only be read is a table of views, for which others
- * answer too: northbound/rest/rest.h.  Main thread only. */
+ * docs/interfaces.md, "Controller's unixctl", documents the commands; all
+ * replies are JSON.  Views only read; northbound/rest offers the same.  Main
+ * thread only. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,13 +20,13 @@ struct fair_comparison;
 struct history;
 struct json;
 
-/* The rooms of a controller. */
+/* The modules of a controller. */
 struct controller {
     struct cluster *cluster;
     struct decision_log *log;
-    struct history *history;    /* NULL: none is kept. */
+    struct history *history;    /* NULL if none is kept. */
     struct overrides overrides;
-    bool observe;               /* For as long as the program runs. */
+    bool observe;               /* Option --observe: hosts get no order. */
     struct decide *decide;
     struct fair_comparison *fair;
     struct intent_db *intent;
@@ -34,13 +34,12 @@ struct controller {
     struct telemetry *telemetry;
     struct switches *switches;
     struct policy_file *policy;
-    bool policy_changed;        /* By "policy/reload". */
-    bool exiting;               /* By "exit". */
+    bool policy_changed;        /* Set by "policy/reload". */
+    bool exiting;               /* Set by "exit". */
 };
 
-/* Something to read of a controller. */
 struct control_view {
-    const char *name;           /* A word, unique. */
+    const char *name;           /* In REST paths; unique. */
     const char *command;        /* Of the control socket. */
     struct json *(*build)(const struct controller *);
 };
@@ -48,31 +47,33 @@ struct control_view {
 extern const struct control_view control_views[];
 extern const size_t n_control_views;
 
-/* Stores why 'job', "COJOB/JOB", has its place in '*json' and returns NULL, or
- * returns an error message that the caller frees. */
+/* Functions that return "char *" return NULL and store the reply in '*json' if
+ * successful, otherwise an error message that the caller frees. */
+
+/* Explains the rank of 'job', "COJOB/JOB". */
 char *control_explain(const struct controller *, const char *job,
                       struct json **json);
 
-/* True while an order is computed and hosts are told of none. */
+/* Returns true while orders are computed but not sent to hosts. */
 bool control_observes(const struct controller *);
 
-/* A person, 'who', overrides the order, see overrides.h; 'target' is "" for
- * OVERRIDE_OBSERVE, 'for_ms' 0 for no end.  Stores what was added and returns
- * NULL, or returns an error message that the caller frees. */
+/* Adds an override by the operator 'who', see overrides.h.  'target' is "" for
+ * OVERRIDE_OBSERVE; 'for_ms' is the duration in ms, 0 for no end. */
 char *control_override(struct controller *, enum override_kind,
                        const char *target, int64_t for_ms, const char *who,
                        const char *reason, struct json **json);
 
-/* The same person, or another, takes override 'id' back, 0 for the last. */
+/* Ends override 'id', 0 for the last, by the operator 'who'. */
 char *control_undo(struct controller *, int64_t id, const char *who,
                    struct json **json);
 
-/* The same for rows of the history; 'limit' may be NULL. */
+/* Reads rows of 'kind' from the history, from epoch ms 'since' on; 'limit' may
+ * be NULL. */
 char *control_history(const struct controller *, const char *kind,
                       const char *since, const char *limit,
                       struct json **json);
 
-/* 'ctl' must live as long as the program answers. */
+/* 'ctl' must outlive the unixctl server. */
 void control_register(struct controller *ctl);
 
 #endif /* controller/northbound/views/control.h */

@@ -17,8 +17,8 @@
 #include "unixctl.h"
 #include "util.h"
 
-/* Adds the names of the hosts that have an agent and not yet what they shall
- * have to 'behind'.  Returns how many have an agent. */
+/* Appends the names of connected hosts that have not applied their order to
+ * 'behind'.  Returns the number of connected hosts. */
 static size_t
 find_behind(const struct cluster *c, struct json *behind)
 {
@@ -37,29 +37,18 @@ find_behind(const struct cluster *c, struct json *behind)
     return n;
 }
 
-/* Does the order follow from all that is known, and do the databases have
- * it? */
-static bool
-is_settled(const struct controller *ctl)
-{
-    return (intent_db_is_active(ctl->intent) && !ctl->policy_changed
-            && decide_is_settled(ctl->decide)
-            && hosts_db_is_settled(ctl->hosts));
-}
-
 struct json *
-rollout_to_json(const struct controller *ctl)
+rollout_to_json(const struct cluster *c, bool settled, int64_t version,
+                double switches)
 {
     struct json *behind = json_array_create_empty();
-    size_t n = find_behind(ctl->cluster, behind);
+    size_t n = find_behind(c, behind);
     size_t n_behind = behind->array.n;
-    double switches = switches_applied(ctl->switches);
     struct json *json = json_object_create();
 
     json_object_put(json, "done", json_boolean_create(
-                        is_settled(ctl) && !n_behind && switches >= 1));
-    json_object_put(json, "version",
-                    json_integer_create(hosts_db_version(ctl->hosts)));
+                        settled && !n_behind && switches >= 1));
+    json_object_put(json, "version", json_integer_create(version));
     json_object_put(json, "hosts", json_integer_create(n));
     json_object_put(json, "hosts_applied", json_integer_create(n - n_behind));
     json_object_put(json, "applied", json_real_create(
@@ -69,9 +58,20 @@ rollout_to_json(const struct controller *ctl)
     return json;
 }
 
-/* Does stage 'rung' of 'cojob' run? */
-static bool
-runs(const struct cluster *c, const char *cojob, int rung)
+struct json *
+rollout_report(const struct controller *ctl)
+{
+    bool settled = (intent_db_is_active(ctl->intent) && !ctl->policy_changed
+                    && decide_is_settled(ctl->decide)
+                    && hosts_db_is_settled(ctl->hosts));
+
+    return rollout_to_json(ctl->cluster, settled,
+                           hosts_db_version(ctl->hosts),
+                           switches_applied(ctl->switches));
+}
+
+bool
+rollout_stage_runs(const struct cluster *c, const char *cojob, int rung)
 {
     const struct cojob *found = shash_find_data(&c->cojobs, cojob);
     const struct stage *stage;
@@ -102,8 +102,9 @@ show_rollout(struct unixctl_conn *conn, int argc, const char *argv[],
                                     "or none are allowed");
         return;
     }
-    json = rollout_to_json(ctl);
-    if (argc > 1 && runs(ctl->cluster, argv[1], rung) != begun) {
+    json = rollout_report(ctl);
+    if (argc > 1
+        && rollout_stage_runs(ctl->cluster, argv[1], rung) != begun) {
         json_object_put(json, "done", json_boolean_create(false));
     }
     text = json_to_string(json, JSSF_SORT);

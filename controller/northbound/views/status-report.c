@@ -20,69 +20,77 @@
 #include "openvswitch/json.h"
 #include "util.h"
 
-/* Less of the bytes that could be tagged is worth a look, */
+/* A share of bytes of known jobs below LEAST_COVERAGE raises an alarm, once
+ * COVERAGE_BYTES have been sent. */
 #define LEAST_COVERAGE 0.9
-/* once there are so many. */
 #define COVERAGE_BYTES 10000000
 
-/* Hosts that an alarm names. */
+/* Maximum number of hosts that an alarm lists. */
 #define MAX_NAMED 5
 
-/* What hosts have in common, and who stands out. */
+/* A list of host names for an alarm. */
+struct names {
+    struct ds text;
+    size_t n;                   /* Hosts, also those that are not listed. */
+};
+
 struct hosts_summary {
-    size_t n, applied;          /* Hosts, and those whose order is in force. */
-    double ip_bytes, tagged_bytes;
-    struct ds away, bypass, late;       /* Names. */
-    size_t n_away, n_bypass, n_late;
+    size_t applied;             /* Hosts that have applied their order. */
+    double ip_bytes;            /* IP bytes sent by all hosts. */
+    double tagged_bytes;        /* Part of 'ip_bytes' of known jobs. */
+    struct names disconnected, bypass, lagging;
 };
 
 static void
-add_name(struct ds *names, size_t *n, const char *name)
+add_name(struct names *names, const char *name)
 {
-    if (*n < MAX_NAMED) {
-        ds_put_format(names, "%s%s", *n ? ", " : "", name);
-    } else if (*n == MAX_NAMED) {
-        ds_put_cstr(names, " and others");
+    if (names->n < MAX_NAMED) {
+        ds_put_format(&names->text, "%s%s", names->n ? ", " : "", name);
+    } else if (names->n == MAX_NAMED) {
+        ds_put_cstr(&names->text, " and others");
     }
-    (*n)++;
+    names->n++;
 }
 
 static void
-summarize_host(struct hosts_summary *s, const struct host *host)
+add_host(struct hosts_summary *s, const struct host *host)
 {
-    bool applied = host->connected && host->applied >= host->wanted;
-
-    s->n++;
-    s->applied += applied;
+    s->applied += host->connected && host->applied >= host->wanted;
     s->ip_bytes += host->ip_bytes;
     s->tagged_bytes += (host->ip_bytes > host->default_bytes
                         ? host->ip_bytes - host->default_bytes : 0);
     if (host->named && !host->connected) {
-        add_name(&s->away, &s->n_away, host->name);
+        add_name(&s->disconnected, host->name);
     }
     if (host->bypass) {
-        add_name(&s->bypass, &s->n_bypass, host->name);
+        add_name(&s->bypass, host->name);
     }
     if (host_is_lagging(host)) {
-        add_name(&s->late, &s->n_late, host->name);
+        add_name(&s->lagging, host->name);
     }
 }
 
 static void
-summarize(struct hosts_summary *s, const struct cluster *c)
+summary_init(struct hosts_summary *s, const struct cluster *c)
 {
     const struct shash_node **nodes = shash_sort(&c->hosts);
 
-    *s = (struct hosts_summary) {
-        .away = DS_EMPTY_INITIALIZER, .bypass = DS_EMPTY_INITIALIZER,
-        .late = DS_EMPTY_INITIALIZER,
-    };
+    *s = (struct hosts_summary) { .applied = 0 };
     for (size_t i = 0; i < shash_count(&c->hosts); i++) {
-        summarize_host(s, nodes[i]->data);
+        add_host(s, nodes[i]->data);
     }
     free(nodes);
 }
 
+static void
+summary_uninit(struct hosts_summary *s)
+{
+    ds_destroy(&s->disconnected.text);
+    ds_destroy(&s->bypass.text);
+    ds_destroy(&s->lagging.text);
+}
+
+/* Returns the share of the sent bytes that belong to known jobs, 0 to 1. */
 static double
 coverage(const struct hosts_summary *s)
 {
@@ -100,47 +108,54 @@ alarm_add(struct json *alarms, const char *format, ...)
     va_end(args);
 }
 
-static struct json *
-find_alarms(const struct controller *ctl, struct hosts_summary *s)
+static void
+add_alarms(struct json *alarms, const struct status_facts *facts,
+           struct hosts_summary *s)
 {
-    const char *error = policy_file_error(ctl->policy);
-    struct json *alarms = json_array_create_empty();
-
-    if (!intent_db_is_connected(ctl->intent)) {
-        alarm_add(alarms, "the intent database is away: nobody hears of new "
-                  "stages");
+    if (!facts->intent_connected) {
+        alarm_add(alarms, "the intent database is unreachable: new stages "
+                  "are not scheduled");
     }
-    if (!hosts_db_is_connected(ctl->hosts)) {
-        alarm_add(alarms, "the hosts database is away: hosts keep the order "
-                  "that they have");
+    if (!facts->hosts_connected) {
+        alarm_add(alarms, "the hosts database is unreachable: hosts keep "
+                  "their last order");
     }
-    if (error) {
-        alarm_add(alarms, "the policy's file is refused, the one before is "
-                  "in force: %s", error);
+    if (facts->policy_error) {
+        alarm_add(alarms, "the policy file is refused, the previous policy "
+                  "stays in force: %s", facts->policy_error);
     }
-    if (s->n_away) {
-        alarm_add(alarms, "no agent on %s, where jobs run", ds_cstr(&s->away));
+    if (s->disconnected.n) {
+        alarm_add(alarms, "agent disconnected on %s; live jobs run there",
+                  ds_cstr(&s->disconnected.text));
     }
-    if (s->n_bypass) {
-        alarm_add(alarms, "the shim is gone on %s: the kernel forwards, "
-                  "without order", ds_cstr(&s->bypass));
+    if (s->bypass.n) {
+        alarm_add(alarms, "shim down on %s: the kernel bypass forwards "
+                  "traffic without priorities", ds_cstr(&s->bypass.text));
     }
-    if (s->n_late) {
+    if (s->lagging.n) {
         alarm_add(alarms, "the last order is not in force on %s",
-                  ds_cstr(&s->late));
+                  ds_cstr(&s->lagging.text));
     }
     if (s->ip_bytes >= COVERAGE_BYTES && coverage(s) < LEAST_COVERAGE
-        && !control_observes(ctl)) {
-        alarm_add(alarms, "%.0f %% of the traffic belong to no job that is "
-                  "known", 100 * (1 - coverage(s)));
+        && !facts->observes) {
+        alarm_add(alarms, "%.0f %% of the traffic belongs to no known job",
+                  100 * (1 - coverage(s)));
     }
-    switches_alarms(ctl->switches, alarms);
-    return alarms;
 }
 
-/* How the last order compares with none. */
+void
+status_add_alarms(struct json *alarms, const struct status_facts *facts)
+{
+    struct hosts_summary s;
+
+    summary_init(&s, facts->cluster);
+    add_alarms(alarms, facts, &s);
+    summary_uninit(&s);
+}
+
+/* Compares the last order with fair sharing. */
 static struct json *
-gain_now(const struct controller *ctl)
+prediction_to_json(const struct controller *ctl)
 {
     struct json *json = json_object_create();
     double order_s, fair_s;
@@ -174,16 +189,24 @@ put_overrides(struct json *json, const struct controller *ctl)
 void
 status_report_put(struct json *json, const struct controller *ctl)
 {
+    struct status_facts facts = {
+        .cluster = ctl->cluster,
+        .intent_connected = intent_db_is_connected(ctl->intent),
+        .hosts_connected = hosts_db_is_connected(ctl->hosts),
+        .policy_error = policy_file_error(ctl->policy),
+        .observes = control_observes(ctl),
+    };
+    struct json *alarms = json_array_create_empty();
     struct hosts_summary s;
 
-    summarize(&s, ctl->cluster);
+    summary_init(&s, ctl->cluster);
+    add_alarms(alarms, &facts, &s);
+    switches_alarms(ctl->switches, alarms);
     json_object_put(json, "hosts_applied", json_integer_create(s.applied));
     json_object_put(json, "coverage", json_real_create(coverage(&s)));
-    json_object_put(json, "predicted", gain_now(ctl));
+    json_object_put(json, "predicted", prediction_to_json(ctl));
     json_object_put(json, "gain", fair_comparison_to_json(ctl->fair));
     put_overrides(json, ctl);
-    json_object_put(json, "alarms", find_alarms(ctl, &s));
-    ds_destroy(&s.away);
-    ds_destroy(&s.bypass);
-    ds_destroy(&s.late);
+    json_object_put(json, "alarms", alarms);
+    summary_uninit(&s);
 }

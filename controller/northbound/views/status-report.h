@@ -3,16 +3,30 @@
 #ifndef STATUS_REPORT_H
 #define STATUS_REPORT_H 1
 
-/* How the cluster is, on one screen.
+/* Health of the cluster: the summary and the alarms of "controller/status".
  *
- * Adds to the answer of "controller/status" what an operator looks for first:
- * whether hosts have what they should have, how much of the traffic the order
- * reaches, whether it helps, what people decided, and "alarms", one line for
- * each thing that somebody should look at.  Main thread only. */
+ * status_report_put() adds the number of hosts that have applied the order,
+ * the share of traffic of known jobs, comparisons with fair sharing, overrides
+ * and "alarms", one text for each problem that needs an operator.  Main thread
+ * only. */
 
+#include <stdbool.h>
+
+struct cluster;
 struct controller;
 struct json;
 
 void status_report_put(struct json *, const struct controller *);
+
+/* The state that alarms depend on. */
+struct status_facts {
+    const struct cluster *cluster;      /* Its hosts. */
+    bool intent_connected, hosts_connected;     /* To the databases. */
+    const char *policy_error;   /* Of the policy file, NULL if it is valid. */
+    bool observes;              /* Hosts get no order by request. */
+};
+
+/* Appends the text of each active alarm to 'alarms'. */
+void status_add_alarms(struct json *alarms, const struct status_facts *);
 
 #endif /* controller/northbound/views/status-report.h */

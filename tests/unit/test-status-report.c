@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/model/cluster.h"
+#include "controller/northbound/views/status-report.h"
+#include "openvswitch/json.h"
+#include "util.h"
+
+/* The clock, linked with --wrap. */
+static long long int now = 1000;
+long long int __wrap_time_msec(void);
+
+long long int
+__wrap_time_msec(void)
+{
+    return now;
+}
+
+/* A cluster without a problem. */
+struct fixture {
+    struct cluster *c;
+    struct status_facts facts;
+};
+
+static int
+set_up(void **state)
+{
+    struct fixture *f = xzalloc(sizeof *f);
+
+    f->c = cluster_create();
+    for (int i = 0; i < 8; i++) {
+        char name[] = { 'h', '0' + i, '\0' };
+        struct host *host = cluster_get_host(f->c, name);
+
+        host->connected = true;
+        host->named = true;
+    }
+    f->facts = (struct status_facts) {
+        .cluster = f->c, .intent_connected = true, .hosts_connected = true,
+    };
+    *state = f;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    cluster_destroy(f->c);
+    free(f);
+    return 0;
+}
+
+static struct host *
+host(struct fixture *f, const char *name)
+{
+    return cluster_get_host(f->c, name);
+}
+
+/* Checks that there is one alarm, 'text', or none if it is null. */
+static void
+assert_alarm(const struct fixture *f, const char *text)
+{
+    struct json *alarms = json_array_create_empty();
+
+    status_add_alarms(alarms, &f->facts);
+    assert_int_equal(alarms->array.n, text != NULL);
+    if (text) {
+        assert_string_equal(json_string(alarms->array.elems[0]), text);
+    }
+    json_destroy(alarms);
+}
+
+static void
+a_healthy_cluster_has_no_alarm(void **state)
+{
+    assert_alarm(*state, NULL);
+}
+
+static void
+each_lost_database_and_a_bad_policy_raise_an_alarm(void **state)
+{
+    struct fixture *f = *state;
+
+    f->facts.intent_connected = false;
+    assert_alarm(f, "the intent database is unreachable: new stages are not "
+                 "scheduled");
+    f->facts.intent_connected = true;
+    f->facts.hosts_connected = false;
+    assert_alarm(f, "the hosts database is unreachable: hosts keep their "
+                 "last order");
+    f->facts.hosts_connected = true;
+    f->facts.policy_error = "p.json: /order: no";
+    assert_alarm(f, "the policy file is refused, the previous policy stays "
+                 "in force: p.json: /order: no");
+}
+
+static void
+a_missing_agent_matters_only_where_jobs_run(void **state)
+{
+    struct fixture *f = *state;
+
+    host(f, "h1")->connected = false;
+    assert_alarm(f, "agent disconnected on h1; live jobs run there");
+    host(f, "h1")->named = false;
+    assert_alarm(f, NULL);
+}
+
+static void
+an_alarm_lists_five_hosts_in_order(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 4; i >= 0; i--) {
+        char name[] = { 'h', '0' + i, '\0' };
+
+        host(f, name)->bypass = true;
+    }
+    assert_alarm(f, "shim down on h0, h1, h2, h3, h4: the kernel bypass "
+                 "forwards traffic without priorities");
+    host(f, "h5")->bypass = true;
+    host(f, "h6")->bypass = true;
+    assert_alarm(f, "shim down on h0, h1, h2, h3, h4 and others: the kernel "
+                 "bypass forwards traffic without priorities");
+}
+
+static void
+a_host_that_lags_raises_an_alarm(void **state)
+{
+    struct fixture *f = *state;
+
+    host_set_applied(host(f, "h2"), 4);
+    host_set_wanted(host(f, "h2"), 5);
+    assert_alarm(f, NULL);
+    now += CLUSTER_LAG_MS + 1;
+    assert_alarm(f, "the last order is not in force on h2");
+    host(f, "h2")->connected = false;
+    assert_alarm(f, "agent disconnected on h2; live jobs run there");
+    host(f, "h2")->connected = true;
+    host_set_applied(host(f, "h2"), 5);
+    assert_alarm(f, NULL);
+}
+
+static void
+unknown_traffic_counts_in_all_hosts_and_not_while_observing(void **state)
+{
+    struct fixture *f = *state;
+
+    /* Less than 10 MB prove nothing. */
+    host(f, "h0")->ip_bytes = 9000000;
+    host(f, "h0")->default_bytes = 9000000;
+    assert_alarm(f, NULL);
+    host(f, "h1")->ip_bytes = 9000000;
+    assert_alarm(f, "50 % of the traffic belongs to no known job");
+    f->facts.observes = true;
+    assert_alarm(f, NULL);
+    f->facts.observes = false;
+    host(f, "h1")->ip_bytes = 91000000;
+    assert_alarm(f, NULL);
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+        TEST(a_healthy_cluster_has_no_alarm),
+        TEST(each_lost_database_and_a_bad_policy_raise_an_alarm),
+        TEST(a_missing_agent_matters_only_where_jobs_run),
+        TEST(an_alarm_lists_five_hosts_in_order),
+        TEST(a_host_that_lags_raises_an_alarm),
+        TEST(unknown_traffic_counts_in_all_hosts_and_not_while_observing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
