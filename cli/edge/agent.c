@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach agent: what a host needs before an agent can do its work. */
+/* stagecoach agent: checks that a host can run an agent and a shim. */
 
 #include <config.h>
 
@@ -160,8 +160,8 @@ print_text(const struct doctor *d)
             printf("%22s mend: %s\n", "", f->mend);
         }
     }
-    puts(doctor_is_well(d) ? "all that is needed is there"
-         : "something that is needed is missing");
+    puts(doctor_is_well(d) ? "nothing is missing"
+         : "something required is missing");
 }
 
 static int
@@ -194,7 +194,8 @@ cmd_agent(int argc, char *argv[])
 {
     static const struct command commands[] = {
         { "doctor", "[OPTION...]",
-          "What this host lacks, and how to mend it.", agent_doctor },
+          "Check this host's configuration for an agent and a shim.",
+          agent_doctor },
         { NULL, NULL, NULL, NULL },
     };
 

@@ -163,7 +163,7 @@ print_tables(const struct profile *p)
     size_t n = p->n_flows < TABLE_FLOWS ? p->n_flows : TABLE_FLOWS;
 
     printf("%"PRIu64" frames, %"PRIu64" bytes, %.3f s; %zu flows; %"PRIu64
-           " frames are no flow's\n\n", p->frames, p->bytes,
+           " frames without a flow\n\n", p->frames, p->bytes,
            (p->last - p->first) / 1e9, p->n_flows, p->other_frames);
     printf("group  flows         bytes%s  confidence\n", BURSTS_HEAD);
     for (size_t i = 0; i < p->n_groups && i < TABLE_FLOWS; i++) {

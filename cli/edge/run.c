@@ -181,8 +181,8 @@ print_class(const struct print_env *e)
 
     if (!ask_agent(e, &dscp)) {
         if (!e->level) {
-            fprintf(stderr, "stagecoach run: the agent of %s knows no level "
-                    "of %s/%s and there is no --level, going on without "
+            fprintf(stderr, "stagecoach run: the agent of %s has no level "
+                    "of %s/%s and --level is not given, continuing without "
                     "NCCL_IB_TC\n", e->rundir, e->cojob, e->job);
             return;
         }
@@ -204,9 +204,9 @@ print_interface(const struct print_env *e)
     if (name) {
         printf("NCCL_SOCKET_IFNAME==%s\nGLOO_SOCKET_IFNAME=%s\n", name, name);
     } else {
-        fprintf(stderr, "stagecoach run: no interface is the default route's "
-                "or the only one and there is no --interface, going on "
-                "without NCCL_SOCKET_IFNAME\n");
+        fprintf(stderr, "stagecoach run: no default route, no single "
+                "interface and no --interface, continuing without "
+                "NCCL_SOCKET_IFNAME\n");
     }
 }
 
@@ -232,7 +232,7 @@ warn(const char *format, ...)
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
-    fputs(", going on without\n", stderr);
+    fputs(", continuing without\n", stderr);
 }
 
 static const char *
@@ -311,7 +311,8 @@ usage(FILE *stream)
           "[,name=NAME]\n"
           "                 read the progress of the job from its log; "
           "formats:\n"
-          "                 json-lines, csv, regex, tfevents, mlflow\n", stream);
+          "                 json-lines, csv, regex, tfevents, mlflow\n",
+          stream);
     return stream == stdout ? EXIT_OK : EXIT_USAGE;
 }
 

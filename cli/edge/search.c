@@ -293,16 +293,16 @@ find_programs(const struct options *o, char **trainer, char **wrapper)
 #ifdef HAVE_OVS
     *wrapper = o->bare ? NULL : search_find_program(o->bin, "stagecoach");
     if (!o->bare && !*wrapper) {
-        fprintf(stderr, "stagecoach search: no stagecoach there, --bin says "
-                "where it is\n");
+        fprintf(stderr, "stagecoach search: stagecoach not found, "
+                "set --bin\n");
         return EXIT_NO;
     }
 #else
     *wrapper = NULL;
 #endif
     if (!*trainer) {
-        fprintf(stderr, "stagecoach search: no stagecoach-trainer there, "
-                "--bin says where it is\n");
+        fprintf(stderr, "stagecoach search: stagecoach-trainer not found, "
+                "set --bin\n");
         return EXIT_NO;
     }
     return EXIT_OK;

@@ -291,8 +291,8 @@ refuse(const char *place, int error)
         return EXIT_NO;
     }
     fprintf(stderr, "%s: %s (%s)\n", place, error == EBUSY
-            ? "somebody else captures there"
-            : "no shim answers there", strerror(error));
+            ? "another capture is running"
+            : "no shim replies", strerror(error));
     return EXIT_UNREACHABLE;
 }
 
@@ -371,8 +371,8 @@ shim_stats(int argc, char *argv[])
         return EXIT_OK;
     }
     if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
-        fprintf(stderr, "stagecoach shim stats: \"%s\" is too much, one "
-                "SOCKET is allowed\n", argv[argc > 2 ? 2 : 1]);
+        fprintf(stderr, "stagecoach shim stats: \"%s\": unexpected argument, "
+                "one SOCKET is allowed\n", argv[argc > 2 ? 2 : 1]);
         return EXIT_USAGE;
     }
     path = argc == 2 ? strdup(argv[1]) : shim_default_socket();

@@ -162,8 +162,8 @@ need_root(void)
 
     setenv("PATH", path, 1);
     free(path);
-    return geteuid() ? xstrdup("stagecoach lab: only root can make network "
-                               "namespaces") : NULL;
+    return geteuid() ? xstrdup("stagecoach lab: root is required to create "
+                               "network namespaces") : NULL;
 }
 
 static char *
@@ -276,7 +276,7 @@ lab_up_wait(int fd)
         }
     }
     text[used] = '\0';
-    fprintf(stderr, "%s\n", used ? text : "lab: ended before it was up");
+    fprintf(stderr, "%s\n", used ? text : "lab: terminated during startup");
     return EXIT_NO;
 }
 
@@ -520,7 +520,7 @@ run_valid(const struct lab_options *o, const struct lab_setting *setting)
     }
     report_destroy(r);
     if (interrupt_signal()) {
-        status = lab_fail(xstrdup("lab: interrupted, nothing is left behind"));
+        status = lab_fail(xstrdup("lab: interrupted, everything is removed"));
         free(error);
     } else if (error) {
         status = lab_fail(error);

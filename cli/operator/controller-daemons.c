@@ -212,11 +212,11 @@ controller_argv(const struct controller_options *o, struct svec *argv)
     char *error = NULL;
 
     if (!program) {
-        error = xstrdup("stagecoach-controller: not found beside this "
-                        "program");
+        error = xstrdup("stagecoach-controller: not found in the folder "
+                        "of this program");
     } else if (!policy) {
-        error = xstrdup("--policy: there is no stage.json beside this "
-                        "program, a policy's file is required");
+        error = xstrdup("--policy: stage.json is not installed, a "
+                        "policy file is required");
     } else {
         svec_add(argv, program);
         for (size_t i = 0; !error && i < CONTROLLER_N_DATABASES; i++) {
@@ -251,8 +251,8 @@ controller_daemon_argv(const struct controller_options *o, const char *name,
         error = controller_argv(o, argv);
     } else if (!strcmp(name, "relay")) {
         if (!o->address) {
-            return xstrdup("relay: --address is needed, without one agents "
-                           "are on this machine");
+            return xstrdup("relay: --address is required, local agents "
+                           "do not use a relay");
         }
         take_argv(database_relay_argv(&site), argv);
     } else {
@@ -347,7 +347,7 @@ daemon_start(const char *rundir, const char *name, char *const args[])
                           ovs_strerror(errnum));
     } else if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status)
                || WEXITSTATUS(status)) {
-        error = xasprintf("%s: did not start, %s/%s.log says why", name,
+        error = xasprintf("%s: did not start, %s/%s.log has the reason", name,
                           rundir, name);
     }
     svec_destroy(&argv);
@@ -377,12 +377,12 @@ daemon_stop(const char *rundir, const char *name)
         return NULL;
     }
     if (kill(pid, SIGTERM) && errno != ESRCH) {
-        return xasprintf("%s: process %ld cannot be ended (%s)", name,
+        return xasprintf("%s: process %ld cannot be stopped (%s)", name,
                          (long) pid, ovs_strerror(errno));
     }
     while (daemon_find(rundir, name) == pid) {
         if (time_msec() >= deadline) {
-            return xasprintf("%s: process %ld has not ended after %d ms",
+            return xasprintf("%s: process %ld is still running after %d ms",
                              name, (long) pid, STOP_MS);
         }
         xnanosleep(10 * 1000 * 1000);

@@ -105,7 +105,7 @@ controller_ask(const char *name, const char *request, size_t n_args,
         if (json->type == JSON_OBJECT) {
             print(json);
         } else {
-            fprintf(stderr, "stagecoach %s: the answer is not a JSON "
+            fprintf(stderr, "stagecoach %s: the reply is not a JSON "
                     "object\n", name);
             status = EXIT_NO;
         }

@@ -62,8 +62,8 @@ static char *
 check(const struct database *db, const struct database_cluster *dc)
 {
     return (strcmp(dc->leader, "unknown") ? NULL
-            : xasprintf("%s: the cluster has no leader, more than half of "
-                        "its members must run and reach each other",
+            : xasprintf("%s: the cluster has no leader, a majority of "
+                        "its members must run and be connected",
                         db->name));
 }
 
@@ -286,7 +286,7 @@ await_controller(const struct controller_options *o)
     free(socket);
     return (ready || error ? error
             : xasprintf("controller: not ready after %d ms, %s/"
-                        "controller.log says why", CONTROLLER_START_MS,
+                        "controller.log has the reason", CONTROLLER_START_MS,
                         o->rundir));
 }
 
@@ -332,8 +332,8 @@ join(struct controller_options *o)
 {
     char *peer = bracket(o->name);
     char *error = (o->address ? controller_make_directories(o)
-                   : xstrdup("--address: this machine's address is needed, "
-                             "for the other members"));
+                   : xstrdup("--address: the address of this machine is "
+                             "required"));
 
     for (size_t i = 0; !error && i < CONTROLLER_N_DATABASES; i++) {
         const struct database *db = controller_databases[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach explain: why a job has its place in the order. */
+/* stagecoach explain: explains the rank of a job. */
 
 #include <config.h>
 
@@ -17,7 +17,7 @@ print_before(const struct json *before, const char *port)
     struct table *t;
 
     if (!before->array.n) {
-        printf("nobody goes before it there\n");
+        printf("no other job is served before it there\n");
         return;
     }
     t = table_create("rank", "level", "before it", port, NULL);
@@ -34,7 +34,7 @@ print_before(const struct json *before, const char *port)
 }
 
 static void
-print_place(const struct json *json)
+print_rank(const struct json *json)
 {
     printf("%s is job %.0f of order %.0f by policy %s, which orders by %s; "
            "its level is %.0f (DSCP %.0f)\n",
@@ -57,13 +57,12 @@ print_why(const struct json *json)
         }
     }
     if (*bottleneck) {
-        printf("alone, its %.0f iteration%s would take %.1f s, and %.1f s of "
-               "%s\n", left, left > 1 ? "s" : "",
+        printf("isolated, its %.0f iteration%s would take %.1f s, including "
+               "%.1f s of %s\n", left, left > 1 ? "s" : "",
                member_number(json, "alone_s"),
                member_number(json, "remaining_s"), bottleneck);
     } else {
-        printf("what it needs of the network nobody knows: it has moved "
-               "nothing yet\n");
+        printf("network demand unknown: no traffic so far\n");
     }
 }
 
@@ -74,8 +73,9 @@ print_ends(const struct json *json)
 
     printf("it waits for %s\n",
            member_string(member_object(json, "waits_for"), "words"));
-    printf("its stage ends in about %.1f s: in %.1f s if nothing held it up, "
-           "in %.1f s if all that needs its ports went first\n",
+    printf("its stage ends in about %.1f s: in %.1f s without competing "
+           "traffic, in %.1f s if all other traffic of its ports is served "
+           "first\n",
            member_number(ends, "estimate_s"),
            member_number(ends, "earliest_s"),
            member_number(ends, "latest_s"));
@@ -88,12 +88,12 @@ print_progress(const struct json *json)
                                                  "counted");
 
     if (!counted) {
-        printf("how many iterations it has done nobody knows yet\n");
+        printf("iteration count unknown so far\n");
     } else {
         printf("it has done %.0f iterations%s\n",
                member_number(json, "iteration"),
                counted->type == JSON_TRUE
-               ? ", counted from its traffic: it does not tell" : "");
+               ? ", estimated from its traffic" : "");
     }
 }
 
@@ -103,8 +103,8 @@ print_bursts(const struct json *bursts)
     for (size_t i = 0; i < bursts->array.n; i++) {
         const struct json *b = bursts->array.elems[i];
 
-        printf("on %s it moves %.0f bytes each %.3f s, in %.0f %% of the "
-               "time\n", member_string(b, "host"),
+        printf("on %s it sends bursts of %.0f bytes every %.3f s, %.0f %% of "
+               "the time\n", member_string(b, "host"),
                member_number(b, "burst_bytes"), member_number(b, "period_s"),
                100 * member_number(b, "duty"));
     }
@@ -113,7 +113,7 @@ print_bursts(const struct json *bursts)
 static void
 print_explanation(const struct json *json)
 {
-    print_place(json);
+    print_rank(json);
     print_progress(json);
     print_why(json);
     print_ends(json);

@@ -45,8 +45,9 @@ static bool
 take_for(const char *name, struct override_options *o)
 {
     if (!duration_parse(optarg, &o->for_ms)) {
-        fprintf(stderr, "stagecoach %s: --for: \"%s\" is no time, such as "
-                "90s, 15m, 2h, 7d up to a year is allowed\n", name, optarg);
+        fprintf(stderr, "stagecoach %s: --for: \"%s\" is not a duration, "
+                "such as 90s, 15m, 2h, 7d up to a year is allowed\n", name,
+                optarg);
         return false;
     }
     return true;
@@ -130,8 +131,8 @@ print_wish(const struct json *json)
 {
     const char *target = member_string(json, "target");
 
-    printf("%.0f: %s%s%s from now on; \"stagecoach undo %.0f\" takes it "
-           "back\n", member_number(json, "id"), member_string(json, "kind"),
+    printf("%.0f: %s%s%s from now on; \"stagecoach undo %.0f\" ends "
+           "it\n", member_number(json, "id"), member_string(json, "kind"),
            *target ? " " : "", target, member_number(json, "id"));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach status: whether the controller works, and how well. */
+/* stagecoach status: the state of the controller and its results. */
 
 #include <config.h>
 
@@ -20,21 +20,21 @@ print_controller(const struct json *json)
     printf("cluster     %.0f cojobs, %.0f jobs, %.0f stages\n",
            member_number(json, "cojobs"), member_number(json, "jobs"),
            member_number(json, "stages"));
-    printf("hosts       %.0f, %.0f with a connected agent, %.0f have the "
-           "order in force\n", member_number(json, "hosts"),
+    printf("hosts       %.0f, %.0f with a connected agent, %.0f have "
+           "applied the order\n", member_number(json, "hosts"),
            member_number(json, "agents"),
            member_number(json, "hosts_applied"));
-    printf("coverage    %.1f %% of the traffic belong to a job\n",
+    printf("coverage    %.1f %% of the traffic belongs to jobs\n",
            100 * member_number(json, "coverage"));
 }
 
-/* What the last stages took, and what fair sharing would have made of it. */
+/* Prints the comparison of the last stages with fair sharing. */
 static void
 print_gain(const struct json *gain)
 {
     if (member_number(gain, "fair_mean_s") > 0) {
-        printf("gain        the last %.0f stages took %.1f s in the mean; "
-               "simulated, %.1f s by %s and %.1f s by fair sharing: %.2f x\n",
+        printf("gain        mean of the last %.0f stages %.1f s; simulated "
+               "%.1f s under %s and %.1f s under fair sharing: %.2f x\n",
                member_number(gain, "stages"),
                member_number(gain, "measured_mean_s"),
                member_number(gain, "policy_mean_s"),
@@ -53,12 +53,12 @@ print_order(const struct json *json)
            member_number(json, "decisions"),
            member_number(json, "decision_us_max"));
     if (member_number(json, "stages") > 0) {
-        printf("order       sum of completions estimated %.3f s, at least "
-               "%.3f s: at most %.2f x the best\n",
+        printf("order       sum of completion times: estimate %.3f s, lower "
+               "bound %.3f s, at most %.2f x the optimum\n",
                member_number(json, "estimate_s"),
                member_number(json, "bound_s"), member_number(json, "gap"));
-        printf("predicted   stages that run end after %.1f s in the mean, by "
-               "fair sharing after %.1f s: %.2f x\n",
+        printf("predicted   mean completion time of running stages %.1f s, "
+               "under fair sharing %.1f s: %.2f x\n",
                member_number(predicted, "order_mean_s"),
                member_number(predicted, "fair_mean_s"),
                member_number(predicted, "ratio"));
@@ -66,7 +66,7 @@ print_order(const struct json *json)
     print_gain(member_object(json, "gain"));
 }
 
-/* "since TIME", or "always" if that was an option. */
+/* Prints since when, and by which operator or option, no order is applied. */
 static void
 print_observe(const struct json *json)
 {
@@ -80,12 +80,13 @@ print_observe(const struct json *json)
     }
     if (at && localtime_r(&at, &tm)) {
         strftime(text, sizeof text, "%F %T", &tm);
-        printf("observing   since %s, by %s%s%s: hosts are told of no job\n",
+        printf("observing   since %s, by %s%s%s: no order is sent to "
+               "hosts\n",
                text, member_string(by, "who"),
                *member_string(by, "reason") ? ", " : "",
                member_string(by, "reason"));
     } else {
-        printf("observing   by --observe: hosts are told of no job\n");
+        printf("observing   by --observe: no order is sent to hosts\n");
     }
 }
 

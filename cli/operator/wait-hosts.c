@@ -10,14 +10,13 @@
 
 #include "cli/command.h"
 #include "cli/operator/controller-query.h"
-#include "controller/ovsdb/rpc-call.h"
 #include "openvswitch/dynamic-string.h"
 #include "openvswitch/json.h"
 #include "timeval.h"
 #include "util.h"
 
-#define ASK_MS 3000             /* For one answer, */
-#define PAUSE_MS 50             /* and until the next question. */
+#define CALL_MS 3000            /* Timeout of a call of the controller. */
+#define PAUSE_MS 50             /* Pause between two calls. */
 
 bool
 wait_hosts_parse(const char *command, const char *argument)
@@ -30,9 +29,9 @@ wait_hosts_parse(const char *command, const char *argument)
     return true;
 }
 
-/* Says who keeps the command waiting. */
+/* Prints the hosts that have not applied the order. */
 static void
-print_behind(const char *command, const struct json *json)
+print_lagging(const char *command, const struct json *json)
 {
     const struct json *behind = member_array(json, "behind");
     struct ds names = DS_EMPTY_INITIALIZER;
@@ -42,12 +41,12 @@ print_behind(const char *command, const struct json *json)
                       json_string(behind->array.elems[i]));
     }
     fprintf(stderr, "stagecoach %s: --wait: after %d s %.0f of %.0f hosts "
-            "with an agent and %.0f %% of the switches' flows have what they "
-            "shall have%s%s\n", command, WAIT_HOSTS_MS / 1000,
+            "with an agent and %.0f %% of the switches' flows have "
+            "applied the order%s%s\n", command, WAIT_HOSTS_MS / 1000,
             member_number(json, "hosts_applied"),
             member_number(json, "hosts"),
             100 * member_number(json, "switches_applied"),
-            behind->array.n ? "; behind" : "", ds_cstr(&names));
+            behind->array.n ? "; lagging" : "", ds_cstr(&names));
     ds_destroy(&names);
 }
 
@@ -55,7 +54,6 @@ int
 wait_hosts(const char *command, const char *const args[], size_t n_args)
 {
     long long int deadline = time_msec() + WAIT_HOSTS_MS;
-    char *socket = xasprintf("%s/controller.ctl", cli_rundir());
     int status = -1;
 
     while (status < 0) {
@@ -63,8 +61,8 @@ wait_hosts(const char *command, const char *const args[], size_t n_args)
         char *reply, *error;
         int errnum;
 
-        error = rpc_unixctl(socket, "controller/rollout", n_args, args,
-                            ASK_MS, &reply, &errnum);
+        error = controller_call("controller/rollout", n_args, args, CALL_MS,
+                                &reply, &errnum);
         if (error) {
             fprintf(stderr, "stagecoach %s: --wait: %s\n", command, error);
             free(error);
@@ -75,7 +73,7 @@ wait_hosts(const char *command, const char *const args[], size_t n_args)
         if (member_number(json, "done")) {
             status = EXIT_OK;
         } else if (time_msec() > deadline) {
-            print_behind(command, json);
+            print_lagging(command, json);
             status = EXIT_NO;
         } else {
             xnanosleep(PAUSE_MS * 1000000LL);
@@ -83,6 +81,5 @@ wait_hosts(const char *command, const char *const args[], size_t n_args)
         json_destroy(json);
         free(reply);
     }
-    free(socket);
     return status;
 }

@@ -54,8 +54,8 @@ add_policy(const struct policy_syntax *syntax, const char *name,
            struct policy_args *args)
 {
     if (args->n_names == syntax->max_policies) {
-        fprintf(stderr, "%s: \"%s\" is one policy too many, %d %s allowed\n",
-                syntax->name, name, syntax->max_policies,
+        fprintf(stderr, "%s: \"%s\": unexpected policy, at most %d %s "
+                "allowed\n", syntax->name, name, syntax->max_policies,
                 syntax->max_policies == 1 ? "is" : "are");
         return false;
     }
@@ -136,8 +136,8 @@ is_complete(const struct policy_syntax *syntax,
         return false;
     }
     if ((args->history && args->trace) || (args->since && !args->history)) {
-        fprintf(stderr, "%s: --trace and --history, or --since without "
-                "--history, one of the two is allowed\n", syntax->name);
+        fprintf(stderr, "%s: --trace excludes --history, and --since "
+                "requires --history\n", syntax->name);
         return false;
     }
     if (syntax->needs_trace && !args->trace && !args->history) {

@@ -176,8 +176,8 @@ policy_history_open(const char *what, const char *since,
 
     *wp = NULL;
     if (since && !duration_parse(since, &age)) {
-        return xasprintf("--since: \"%s\" is no time, such as 90m, 24h, 7d "
-                         "up to a year is allowed", since);
+        return xasprintf("--since: \"%s\" is not a duration, such as 90m, "
+                         "24h, 7d up to a year is allowed", since);
     }
     if (!since && duration_parse(what, &age)) {
         error = read_history(age, &text);

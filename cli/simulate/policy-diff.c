@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach policy diff: in what two policies differ, and what that does. */
+/* stagecoach policy diff: differences of two policies and their effect. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "policies/policy.h"
 #include "sim/run/simulate.h"
 
-/* Stages whose place changes that are listed at most. */
+/* Maximum number of stages with another rank that are listed. */
 #define MAX_LISTED 20
 
 static const struct policy_syntax syntax = {
@@ -120,9 +120,9 @@ print_places(const struct snapshot *snapshot,
                    results[1].level[s]);
         }
     }
-    printf("%s%zu of %zu stages get another place%s\n", n_moved ? "" : "\n",
+    printf("%s%zu of %zu stages change their rank%s\n", n_moved ? "" : "\n",
            n_moved, snapshot->n,
-           n_moved > MAX_LISTED ? ", the first are listed" : "");
+           n_moved > MAX_LISTED ? ", only the first are listed" : "");
 }
 
 static void

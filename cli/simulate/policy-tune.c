@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach policy tune: better numbers for a policy. */
+/* stagecoach policy tune: searches for better parameters of a policy. */
 
 #include <errno.h>
 #include <math.h>
@@ -95,8 +95,8 @@ parse_seed(const char *text, struct tune_options *options)
     errno = 0;
     options->seed = strtoull(text, &end, 10);
     if (errno || *text < '0' || *text > '9' || *end) {
-        fprintf(stderr, "--seed: \"%s\" is not a seed, an integer from 0 "
-                "on is allowed\n", text);
+        fprintf(stderr, "--seed: \"%s\" is not a seed, an integer of at "
+                "least 0 is allowed\n", text);
         return false;
     }
     return true;
@@ -168,19 +168,20 @@ print_result(const struct policy_args *args,
     double train = gain(options, r, TUNE_TRAIN);
     double held = gain(options, r, TUNE_HELD_BACK);
 
-    printf("%s: %zu simulations of the first %zu cojobs, %zu held back; %ss' "
-           "times in seconds\n", args->trace, r->n_evaluations,
-           r->n_cojobs[TUNE_TRAIN], r->n_cojobs[TUNE_HELD_BACK], noun);
+    printf("%s: %zu simulations of the first %zu cojobs, %zu for validation; "
+           "completion times of %ss in seconds\n", args->trace,
+           r->n_evaluations, r->n_cojobs[TUNE_TRAIN],
+           r->n_cojobs[TUNE_HELD_BACK], noun);
     printf("%-20s %12s %12s %12s %12s %12s %12s\n", "policy", "mean_sct",
            "p95_sct", "max_slowdown", "held:mean", "held:p95",
            "held:max_sl");
     print_score(args->policies[0]->name, r->base);
     print_score("tuned", r->tuned);
     print_changes(args->policies[0], &r->policy);
-    printf("%s: %.1f %% %s there, %.1f %% %s on what was held back: %s\n",
+    printf("%s: %.1f %% %s in training, %.1f %% %s in validation: %s\n",
            tune_objectives[options->objective],
            fabs(train), more_or_less(train), fabs(held), more_or_less(held),
-           r->better ? "better" : "not better, the policy stays as it is");
+           r->better ? "better" : "not better, no policy is written");
 }
 
 /* Writes the policy.  Returns NULL or a message that the caller frees. */
@@ -194,8 +195,8 @@ write_policy(const struct policy_args *args,
 
     snprintf(name, sizeof name, "%.*s-tuned", MAX_NAME - 6,
              args->policies[0]->name);
-    if (asprintf(&description, "%s, tuned for %s on %s: %.1f %% less there, "
-                 "%.1f %% less on what was held back.",
+    if (asprintf(&description, "%s, tuned for %s on %s: %.1f %% less in "
+                 "training, %.1f %% less in validation.",
                  args->policies[0]->name,
                  tune_objectives[options->objective], args->trace,
                  gain(options, r, TUNE_TRAIN),
@@ -226,8 +227,8 @@ run(const struct policy_args *args, struct tune_options *options,
     char *error;
 
     if (args->input.workload->n_cojobs < 2) {
-        if (asprintf(&error, "%s: %zu cojob, 2 or more are needed to learn "
-                     "from some and to test on others", args->trace,
+        if (asprintf(&error, "%s: %zu cojob, at least 2 are required for "
+                     "training and validation", args->trace,
                      args->input.workload->n_cojobs) < 0) {
             abort();
         }

@@ -603,7 +603,7 @@ static bool
 add_policy(struct sim_run *run, const char *arg)
 {
     if (run->n_policies == SIM_RUN_MAX_POLICIES) {
-        fprintf(stderr, "--policy: %s is too much, at most %d policies are "
+        fprintf(stderr, "--policy: %s: at most %d policies are "
                 "allowed\n", arg, SIM_RUN_MAX_POLICIES);
         return false;
     }

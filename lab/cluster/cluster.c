@@ -72,8 +72,8 @@ take_lock(const char *file, int *fdp, char **old_rundirp)
         pid_t pid = read_holder(fd, &rundir);
 
         error = xasprintf("%s: a lab of this name is running (pid %d); "
-                          "\"stagecoach lab down\" ends one that is up, "
-                          "--name gives another one", file, (int) pid);
+                          "\"stagecoach lab down\" stops it, --name starts "
+                          "another one", file, (int) pid);
         free(rundir);
         close(fd);
         return error;

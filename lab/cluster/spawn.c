@@ -64,7 +64,7 @@ netns_call(const char *name, int (*cb)(void *aux), void *aux)
     error = netns_enter(name);
     result = error ? -error : cb(aux);
     if (!error && setns(home, CLONE_NEWNET)) {
-        ovs_fatal(errno, "cannot return to the own network namespace");
+        ovs_fatal(errno, "cannot return to the initial network namespace");
     }
     close(home);
     return result;
@@ -190,7 +190,7 @@ tool_message(const char *const argv[], int status, bool ended, char *errors)
     const char *line = last_line(errors);
 
     if (!ended) {
-        return xasprintf("%s: no answer in time", argv[0]);
+        return xasprintf("%s: timed out", argv[0]);
     } else if (*line) {
         return xasprintf("%s %s: %s", argv[0], argv[1] ? argv[1] : "", line);
     }
@@ -361,12 +361,12 @@ daemon_ended(struct supervisor *sv, struct daemon *d, int status)
     if (d->n_young >= MAX_YOUNG) {
         char *tail = say_tail(d->log, TAIL_LINES);
 
-        error = xasprintf("%s: ends whenever it is started (%s); the end of "
+        error = xasprintf("%s: ends soon after each start (%s); the end of "
                           "%s:\n%s", d->name, how, d->log, tail);
         free(tail);
     } else {
         sv->n_restarts++;
-        say("%s ended (%s), starting it again", d->name, how);
+        say("%s ended (%s), restarting it", d->name, how);
     }
     free(how);
     return error;

@@ -313,7 +313,7 @@ end_fault(struct faults *f, int controller)
     f->began = 0;
     f->generation = 0;
     f->next_fault = time_msec() + PAUSE_MS;
-    say("the order is back after %.1f s, by controller %d", seconds,
+    say("hosts have an order again after %.1f s, by controller %d", seconds,
         controller);
 }
 

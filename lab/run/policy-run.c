@@ -141,7 +141,7 @@ watch_job(struct policy_run *pr, const struct search_job *job,
         put_sockets(pr, job->hosts, &ds);
         if (ds.length || !of_command) {
             pr->policy->stalls++;
-            say("%s/%s stands still at iteration %lld: no link of its hosts "
+            say("%s/%s stalled at iteration %lld: no link of its hosts "
                 "has carried 1 %% of its rate for %d s%s", job->cojob,
                 job->job, job->iteration, STALL_MS / 1000, ds_cstr(&ds));
         }
@@ -288,7 +288,7 @@ main_loop(struct policy_run *pr)
         } else if (interrupt_signal()) {
             return xstrdup("interrupted");
         } else if (elapsed(pr) > pr->scenario->timeout_s) {
-            return xasprintf("not done within %g s",
+            return xasprintf("not completed within %g s",
                              pr->scenario->timeout_s);
         }
         wait_for_news(pr);

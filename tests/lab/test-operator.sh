@@ -169,7 +169,7 @@ tells_the_same() {
 }
 await "the file tells the same, once it is written" tells_the_same
 sc policy tune --history "$dir/db/history.db" --budget 5 >"$dir/out" || [ $? = 1 ]
-grep -q 'simulations of the first 5 cojobs, 3 held back' "$dir/out" ||
+grep -q 'simulations of the first 5 cojobs, 3 for validation' "$dir/out" ||
     fail "tune: $(cat "$dir/out")"
 for arguments in '--history 1h --trace x' '--since 1h' \
     '--history /nonexistent' "--history $dir/policy.json" \

@@ -33,18 +33,18 @@ STATUS = {
 STATUS_TEXT = """\
 controller  active, generation 1, order 2, policy stage
 cluster     2 cojobs, 2 jobs, 2 stages
-hosts       2, 2 with a connected agent, 1 have the order in force
-coverage    75.0 % of the traffic belong to a job
+hosts       2, 2 with a connected agent, 1 have applied the order
+coverage    75.0 % of the traffic belongs to jobs
 decisions   8, the longest took 53 us
-order       sum of completions estimated 3296.070 s, at least 1768.620 s: at \
-most 1.86 x the best
-predicted   stages that run end after 848.0 s in the mean, by fair sharing \
-after 924.5 s: 0.92 x
-gain        the last 200 stages took 3.5 s in the mean; simulated, 2.5 s by \
-stage and 3.0 s by fair sharing: 0.83 x
+order       sum of completion times: estimate 3296.070 s, lower bound \
+1768.620 s, at most 1.86 x the optimum
+predicted   mean completion time of running stages 848.0 s, under fair \
+sharing 924.5 s: 0.92 x
+gain        mean of the last 200 stages 3.5 s; simulated 2.5 s under stage \
+and 3.0 s under fair sharing: 0.83 x
 overrides   1 in force, "stagecoach overrides" lists them
-observing   since 2026-11-22 02:18:09, by eva, first week: hosts are told of \
-no job
+observing   since 2026-11-22 02:18:09, by eva, first week: no order is sent to \
+hosts
 ALARM       the last order is not in force on h0, h1
 """
 EXPLAIN = {
@@ -70,10 +70,10 @@ level is 1 (DSCP 40)
 it has done 20 iterations
   its stage small/0 is number 2 of 2
   the stage still needs 80.4 s of h0:tx
-alone, its 99990 iterations would take 80.4 s, and 80.4 s of h0:tx
+isolated, its 99990 iterations would take 80.4 s, including 80.4 s of h0:tx
 it waits for the network at h0:tx, where others go first
-its stage ends in about 1688.2 s: in 80.4 s if nothing held it up, in \
-1700.0 s if all that needs its ports went first
+its stage ends in about 1688.2 s: in 80.4 s without competing traffic, \
+in 1700.0 s if all other traffic of its ports is served first
 rank  level  before it  h0:tx
    0      0  large/t0   1607.839 s
 """
@@ -157,7 +157,7 @@ def main():
         check("decisions", ask("decisions"), DECISIONS_TEXT)
         check("JSON", json.loads(ask("status", "--format", "json")), STATUS)
         check("pin", ask("pin", "large/0", "--for", "1.5h", "--reason", "x y"),
-              '1: pin large/0 from now on; "stagecoach undo 1" takes it back\n')
+              '1: pin large/0 from now on; "stagecoach undo 1" ends it\n')
         check("undo", ask("undo"), "1: pin large/0 has ended\n")
         who = "eva" if os.getuid() == 0 else calls[-1][1][1]
         check("calls", calls[-2:],

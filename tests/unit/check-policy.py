@@ -82,7 +82,7 @@ def check_diff(plain, heavy, trace):
     check('places', lines[5:8], [['1', '0', '0', '0', '1', '1'],
                                  ['2', '0', '1', '1', '2', '2'],
                                  ['3', '0', '2', '2', '0', '0']])
-    check('count', lines[8], '3 of 3 stages get another place'.split())
+    check('count', lines[8], '3 of 3 stages change their rank'.split())
     check('means', lines[9], 'mean completion time: 2.333 s, 3.000 s'.split())
 
 
@@ -118,7 +118,7 @@ def check_tune(folder):
     result = policy(*args, '--out', tuned)
     check('tune', (result.returncode, result.stderr), (0, ''))
     check('result', result.stdout.splitlines()[-1],
-          'mean_sct: 41.5 % less there, 41.5 % less on what was held back: '
+          'mean_sct: 41.5 % less in training, 41.5 % less in validation: '
           'better')
     check('same seed', policy(*args).stdout, result.stdout)
     check('check', policy('check', tuned).stdout, f'{tuned}: ok\n')
@@ -143,8 +143,9 @@ def check_mistakes(trace):
     for args, status, line in [
         (['show'], 2, 'stagecoach policy show: 0 policies are named, 1 is '
                       'needed, ' + more.format('show')),
-        (['show', 'stage', 'fair'], 2, 'stagecoach policy show: "fair" is one '
-                                       'policy too many, 1 is allowed'),
+        (['show', 'stage', 'fair'], 2, 'stagecoach policy show: "fair": '
+                                       'unexpected policy, at most 1 is '
+                                       'allowed'),
         (['show', 'stage', '--format', 'xml'], 2,
          '--format: "xml" is not one of "table", "json"'),
         (['diff', 'stage'], 2, 'stagecoach policy diff: 1 policy is named, 2 '
@@ -166,7 +167,7 @@ def check_mistakes(trace):
          '--objective: "mean" is not one of "mean_sct", "p95_sct", '
          '"max_slowdown"'),
         (['tune', '--trace', trace, '--seed', '-1'], 2,
-         '--seed: "-1" is not a seed, an integer from 0 on is allowed'),
+         '--seed: "-1" is not a seed, an integer of at least 0 is allowed'),
     ]:
         result = policy(*args)
         check(args, (result.returncode, result.stderr), (status, line + '\n'))

@@ -201,7 +201,7 @@ tools_fail_with_their_last_line(void **state OVS_UNUSED)
     free(error);
 
     error = tool_run(NULL, hangs, NULL, 50, NULL);
-    assert_string_equal(error, "sleep: no answer in time");
+    assert_string_equal(error, "sleep: timed out");
     free(error);
 
     error = tool_run(NULL, missing, NULL, 5000, NULL);

@@ -378,7 +378,7 @@ shows_what_there_is_of_a_failed_run(void **state)
     (void) state;
     report_search_begin(p, "a", 0);
     report_stage_begin(p, "a", 0, 0, 1);
-    report_set(&p->failure, "not done within 5 s");
+    report_set(&p->failure, "not completed within 5 s");
     report_finish(r);
     assert_true(isnan(p->mean_sct_s));
     assert_null(r->candidate);
@@ -386,7 +386,7 @@ shows_what_there_is_of_a_failed_run(void **state)
     text = put(r, report_put_html);
     remove_scripts(text);
     assert_well_formed(text);
-    assert_non_null(strstr(text, "not done within 5 s"));
+    assert_non_null(strstr(text, "not completed within 5 s"));
     assert_null(strstr(text, "nan"));
     free(text);
 
