@@ -3,17 +3,16 @@
 #ifndef SHIM_H
 #define SHIM_H 1
 
-/* One shim: its tables, ports, loops and control socket, and their life.
+/* A shim: creates its tables, ports, loops and control socket, and runs it.
  *
  *
  * Motivation
  * ==========
  *
- * Everything that a shim is made of is a module of its own.  Here they are put
- * together, in an order that lets another shim forward until the last moment
- * ("--take-over"), and run: the main thread forwards packets; the control
- * thread serves the agent, looks after the ports, and ends the loops on a
- * signal.
+ * Each part of a shim is a module of its own.  This one creates them in an
+ * order that lets another shim forward until the last moment (see takeover.h).
+ * The main thread forwards packets; the control thread serves the agent,
+ * checks the ports, and ends the loops on a signal.
  *
  *
  * Usage
@@ -21,7 +20,7 @@
  *
  *    error = eal_init(&eal, huge, shim_pool_bytes(&s.options, huge));
  *    error = shim_create(&s);
- *    error = error ? error : shim_run(&s);           // Until it ends.
+ *    error = error ? error : shim_run(&s);           // Until a signal.
  *    shim_destroy(&s);
  *
  *
@@ -29,7 +28,7 @@
  * ===========================
  *
  * The caller sets 'options', 'boot_id' and 'signal_fd', and the rest to zero.
- * Messages are the caller's.  The main thread. */
+ * Messages belong to the caller.  The main thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,7 +46,6 @@ struct miss;
 struct port;
 struct rte_mempool;
 struct server;
-struct shim_stats;
 struct tap;
 
 struct shim {
@@ -62,7 +60,8 @@ struct shim {
     struct tap *tap;
     struct forward *forward;
     struct loop *loop;
-    struct loop *lane_loops[LANES_MAX]; /* From 1 on, owned by 'loop'. */
+    struct loop *lane_loops[LANES_MAX]; /* Elements 1 .. n_lanes - 1, owned
+                                         * by 'loop'. */
     struct server *server;
     struct takeover *old;       /* To the shim that this one replaces, or
                                  * NULL. */
@@ -71,17 +70,15 @@ struct shim {
     struct takeover_old_side old_side;  /* Used by the control thread. */
 };
 
-/* Bytes of memory that the packets of a shim with these options need. */
+/* Returns the bytes of memory for the packets of a shim. */
 uint64_t shim_pool_bytes(const struct options *, bool huge);
 
 char *shim_create(struct shim *);
 void shim_destroy(struct shim *);
 char *shim_run(struct shim *);
 
-void shim_get_stats(void *shim, struct shim_stats *);
-
-/* Says something of this shim on standard error. */
-void shim_say(const struct shim *, const char *, ...)
+/* Logs to standard error. */
+void shim_log(const struct shim *, const char *, ...)
     __attribute__((format(printf, 2, 3)));
 
 #endif /* shim/shim.h */

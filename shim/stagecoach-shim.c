@@ -23,8 +23,8 @@
 
 #define EXIT_BAD_USAGE 2
 
-/* Returns NULL if the port's interface is there, should it be, and no packet
- * from it is too long for us, otherwise a malloc()'d message. */
+/* Returns a message if the port's interface is missing or its MTU is larger
+ * than the shim's. */
 static char *
 check_iface(const char *option, const struct port_spec *spec, uint32_t mtu)
 {
@@ -44,10 +44,10 @@ check_iface(const char *option, const struct port_spec *spec, uint32_t mtu)
                       " is allowed", option, iface, has, mtu));
 }
 
-/* Blocks the signals that end us, in all threads to come, and makes them
- * readable from a file descriptor. */
+/* Blocks SIGTERM and SIGINT in this and all later threads.  Returns a file
+ * descriptor from which they can be read. */
 static int
-take_signals(void)
+open_signal_fd(void)
 {
     sigset_t set;
 
@@ -83,7 +83,7 @@ serve(struct shim *s, char *argv[], int argc)
     };
     char *error;
 
-    s->signal_fd = take_signals();
+    s->signal_fd = open_signal_fd();
     if (getrandom(&s->boot_id, sizeof s->boot_id, 0) < 0) {
         s->boot_id = clock_now();
     }
@@ -95,18 +95,18 @@ serve(struct shim *s, char *argv[], int argc)
         eal_uninit();
     }
     if (error && huge && s->options.huge == HUGE_AUTO) {
-        /* Somebody else took the pages.  DPDK starts only once in a process,
-         * so this becomes a new one. */
+        /* Another process has taken the pages.  DPDK can be started only once
+         * in a process, so execute the program again. */
         char **again = allocate(argc + 2, sizeof *again);
 
-        shim_say(s, "%s; once more without huge pages", error);
+        shim_log(s, "%s; restarting without huge pages", error);
         memcpy(again, argv, argc * sizeof *again);
         again[argc] = (char *) "--no-huge";
         execv("/proc/self/exe", again);
         free(again);
     }
     if (error) {
-        shim_say(s, "%s", error);
+        shim_log(s, "%s", error);
         free(error);
         return EXIT_FAILURE;
     }

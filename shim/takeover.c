@@ -207,7 +207,7 @@ takeover_begin(struct shim *s)
     }
     error = connect_to_old(s->options.control, &s->old);
     if (!error && !s->old) {
-        shim_say(s, "there is no shim to take over from");
+        shim_log(s, "there is no shim to take over from");
     }
     if (!error && s->old && (copy_slots(s->old, s->slots)
                              || copy_flows(s->old, s->flows))) {
@@ -251,13 +251,13 @@ copy_connections(struct shim *s)
                                  STEP_MS, &body, &size);
     error = error ? error : takeover_state_check(body, size);
     if (error) {
-        shim_say(s, "takeover: no connections from the old shim (%s), "
+        shim_log(s, "takeover: no connections from the old shim (%s), "
                  "existing ones are only paced", strerror(error));
         return;
     }
     takeover_state_head(body, &head);
     forward_restore(s->forward, body);
-    shim_say(s, "takeover: %"PRIu32" connections and %"PRIu32" remote hosts "
+    shim_log(s, "takeover: %"PRIu32" connections and %"PRIu32" remote hosts "
              "copied from the old shim", head.n_connections, head.n_remotes);
 }
 
@@ -270,7 +270,7 @@ takeover_finish(struct shim *s)
     if (!s->old) {
         return NULL;
     }
-    shim_say(s, "taking over from process %"PRIu32, s->old->pid);
+    shim_log(s, "taking over from process %"PRIu32, s->old->pid);
     forward_discard(s->forward);
     if (send_step(s->old, SHIM_STEP_STOP, &state)) {
         return duplicate("takeover: the old shim does not stop");

@@ -28,7 +28,7 @@ buffer_data(const struct buffer *b)
     return b->base ? b->base + b->start : NULL;
 }
 
-/* Makes room for 'size' bytes at the end.  Returns 0 or ENOMEM. */
+/* Provides space for 'size' bytes at the end.  Returns 0 or ENOMEM. */
 static int
 reserve(struct buffer *b, size_t size)
 {
@@ -76,7 +76,6 @@ buffer_consume(struct buffer *b, size_t size)
     }
 }
 
-/* Reads what 'fd' has until the buffer holds 'max' bytes or more. */
 int
 buffer_read(struct buffer *b, int fd, size_t max)
 {

@@ -3,9 +3,8 @@
 #ifndef SHIM_BUFFER_H
 #define SHIM_BUFFER_H 1
 
-/* Bytes on their way to or from a non-blocking socket: appended at the end,
- * consumed at the start.  What buffer_data() returns need not be aligned, and
- * holds until the next change. */
+/* Send or receive queue of a non-blocking socket: bytes are appended at the
+ * end and consumed at the start. */
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -17,12 +16,17 @@ struct buffer {
 
 void buffer_uninit(struct buffer *);
 size_t buffer_size(const struct buffer *);
+
+/* Returns the first byte, of any alignment, valid until the next change. */
 char *buffer_data(const struct buffer *);
+
+/* Returns 0 or ENOMEM. */
 int buffer_append(struct buffer *, const void *, size_t);
 void buffer_consume(struct buffer *, size_t);
 
-/* Each returns 0 if it did all that the socket allows now, or a positive
- * errno; ECONNRESET if the other end has closed. */
+/* Read until the buffer has 'max' bytes, or write all of it, without waiting.
+ * Each returns 0 or a positive errno; ECONNRESET if the remote end has
+ * closed. */
 int buffer_read(struct buffer *, int fd, size_t max);
 int buffer_write(struct buffer *, int fd);
 

@@ -15,11 +15,11 @@
 
 struct shim_client {
     int fd;
-    int error;                  /* Of the connection, 0 while it holds. */
+    int error;                  /* Of the connection, 0: it works. */
     uint32_t xid;               /* Of the last request. */
     struct buffer rx, tx;
-    struct shim_msg msg;        /* That shim_client_receive() returned... */
-    char *body;                 /* ...aligned, malloc()'d. */
+    struct shim_msg msg;        /* Last message received... */
+    char *body;                 /* ...and its body. */
 };
 
 static int
@@ -47,8 +47,6 @@ connect_to(const char *path, int *fdp)
     return 0;
 }
 
-/* Connects to the shim whose control socket is 'path', without waiting.
- * Returns 0, or a positive errno and NULL in '*cp'. */
 int
 shim_client_open(const char *path, struct shim_client **cp)
 {
@@ -87,8 +85,6 @@ shim_client_wants_write(const struct shim_client *c)
     return buffer_size(&c->tx) > 0;
 }
 
-/* Writes and reads what is possible now.  Returns 0 or a positive errno: the
- * connection is broken.  What was received before can still be taken. */
 int
 shim_client_run(struct shim_client *c)
 {
@@ -101,9 +97,6 @@ shim_client_run(struct shim_client *c)
     return c->error;
 }
 
-/* Queues a request and sends what is possible now.  'body' has 'size' bytes.
- * Stores what its reply will have in '*xid' unless that is NULL.  Returns 0 or
- * a positive errno: EMSGSIZE, or the connection is broken. */
 int
 shim_client_send(struct shim_client *c, uint16_t type, const void *body,
                  size_t size, uint32_t *xid)
@@ -137,8 +130,6 @@ shim_client_send(struct shim_client *c, uint16_t type, const void *body,
     return error;
 }
 
-/* Takes the next message that shim_client_run() has read.  Returns 0, EAGAIN
- * if there is none yet, or another errno: the connection is of no more use. */
 int
 shim_client_receive(struct shim_client *c, const struct shim_msg **msg,
                     const void **body)
@@ -174,7 +165,7 @@ now_ms(void)
     return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
 }
 
-/* Waits until there is something to do, or 'deadline'. */
+/* Waits until the socket is ready, or until 'deadline'. */
 static int
 wait_until(struct shim_client *c, int64_t deadline)
 {
@@ -190,10 +181,6 @@ wait_until(struct shim_client *c, int64_t deadline)
     return poll(&pfd, 1, left) < 0 && errno != EINTR ? errno : 0;
 }
 
-/* Sends a request and waits for its reply, at most 'timeout_ms'.  Events and
- * replies to other requests that come before it are thrown away.  Returns 0
- * and the body in '*reply', unless that is NULL, or a positive errno: the
- * reply's status, ETIMEDOUT, or the connection's. */
 int
 shim_client_transact(struct shim_client *c, uint16_t type, const void *body,
                      size_t size, int timeout_ms, const void **reply,

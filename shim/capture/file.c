@@ -54,7 +54,6 @@ check_link(const struct capture_reader *c)
                       c->name, name ? name : "unknown", link));
 }
 
-/* Reads from 'stream', which it closes whatever happens. */
 char *
 capture_open_stream(const char *name, FILE *stream,
                     struct capture_reader **readerp)
@@ -94,7 +93,6 @@ at_frame(const struct capture_reader *c, const char *what)
     return one_line(message("%s: frame %"PRIu64": %s", c->name, c->n, what));
 }
 
-/* Reads the next frame into '*frame'; without data if there is none. */
 char *
 capture_next(struct capture_reader *c, struct capture_frame *frame)
 {

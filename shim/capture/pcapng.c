@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-/* Of draft-ietf-opsawg-pcapng, section 4. */
+/* See draft-ietf-opsawg-pcapng, section 4. */
 enum {
     SECTION = 0x0a0d0d0a,
     INTERFACE = 1,
@@ -22,7 +22,7 @@ enum {
     SECTION_APPLICATION = 4,
     INTERFACE_NAME = 2,
     INTERFACE_RESOLUTION = 9,
-    PACKET_FLAGS = 2,           /* Of which 1 is inbound, 2 outbound. */
+    PACKET_FLAGS = 2,           /* 1: inbound, 2: outbound. */
     STATISTICS_RECEIVED = 4,
     STATISTICS_DROPPED = 5,
 };
@@ -34,7 +34,7 @@ struct pcapng {
     uint64_t last;              /* Time of the last one. */
 };
 
-/* The block that is being made: all but the packet's bytes is short. */
+/* A block without the packet's bytes. */
 struct block {
     uint8_t bytes[512];
     size_t n;
@@ -78,8 +78,8 @@ put_option(struct block *b, uint16_t code, const void *data, uint16_t size)
     put(b, data, size);
 }
 
-/* Writes the block: 'b' and, after its first 'split' bytes, 'size' of 'data'.
- * Errors stay in the stream. */
+/* Writes a block: 'b', with 'size' bytes of 'data' after its first 'split'
+ * bytes. */
 static void
 write_block(struct pcapng *p, uint32_t type, const struct block *b,
             size_t split, const void *data, uint32_t size)
@@ -108,7 +108,7 @@ write_head(struct pcapng *p, const char *interface)
 
     put_32(&section, ORDER_MAGIC);
     put_16s(&section, 1, 0);
-    put_32(&section, UINT32_MAX);       /* Its length is not known. */
+    put_32(&section, UINT32_MAX);       /* Its length: not known. */
     put_32(&section, UINT32_MAX);
     put_option(&section, SECTION_APPLICATION, application,
                strlen(application));
@@ -116,7 +116,7 @@ write_head(struct pcapng *p, const char *interface)
     write_block(p, SECTION, &section, section.n, NULL, 0);
 
     put_16s(&iface, ETHERNET, 0);
-    put_32(&iface, 0);                  /* Frames are of any length. */
+    put_32(&iface, 0);                  /* No limit of the length. */
     put_option(&iface, INTERFACE_NAME, interface,
                strnlen(interface, sizeof iface.bytes / 2));
     put_option(&iface, INTERFACE_RESOLUTION, &nanoseconds, 1);
@@ -161,7 +161,6 @@ pcapng_write(struct pcapng *p, const struct pcapng_packet *packet)
     p->last = packet->time;
 }
 
-/* Closes the file, which says that 'dropped' frames were missed. */
 char *
 pcapng_finish(struct pcapng *p, uint64_t dropped)
 {

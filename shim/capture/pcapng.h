@@ -3,13 +3,13 @@
 #ifndef CAPTURE_PCAPNG_H
 #define CAPTURE_PCAPNG_H 1
 
-/* Writes pcapng: frames with their direction and times in nanoseconds.
+/* Writes pcapng: frames with their direction and a time in nanoseconds.
  *
- * libpcap reads the format and does not write it; a pcap file would lose the
- * direction and how many frames were missed.  These are the four kinds of
- * block that a capture needs: section, interface, packet, statistics.
+ * libpcap reads the format but does not write it, and a pcap file would lose
+ * the direction and the number of missed frames.  Only the four kinds of block
+ * that a capture needs are supported.
  *
- * One thread.  What cannot be written is told at the end. */
+ * One thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,13 +19,14 @@ struct pcapng;
 
 struct pcapng_packet {
     uint64_t time;              /* Nanoseconds since the epoch. */
-    bool to_host;               /* Inbound; else outbound. */
+    bool to_host;               /* From the uplink to the host. */
     const uint8_t *data;
     uint32_t captured, length;
 };
 
-/* Each returns NULL or a message that begins with 'file'.  'interface' says
- * what the frames are of. */
+/* Each returns NULL or a message that begins with 'file'.  pcapng_finish()
+ * reports errors of pcapng_write(), and stores the number of frames that the
+ * capture has missed. */
 char *pcapng_create(const char *file, const char *interface,
                     struct pcapng **);
 void pcapng_write(struct pcapng *, const struct pcapng_packet *);

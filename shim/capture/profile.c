@@ -268,8 +268,8 @@ normalise(struct curve *c, size_t n)
     return squares > 0;
 }
 
-/* Returns the correlation of the normalised curve 'flow' with 'group', a sum of
- * normalised curves. */
+/* Returns the correlation of the normalised curve 'flow' with 'group', a sum
+ * of normalised curves. */
 static double
 correlation(const struct curve *flow, const struct curve *group, size_t n)
 {

@@ -3,21 +3,20 @@
 #ifndef CAPTURE_PROFILE_H
 #define CAPTURE_PROFILE_H 1
 
-/* What is in a capture: flows, their bursts, and which of them belong
- * together.
+/* Analysis of a capture: flows, their bursts, and which flows belong together.
  *
  *
  * Motivation
  * ==========
  *
- * Before anybody installs an agent, a capture of a port can show whether its
- * traffic is what Stagecoach is for: which flows come in bursts, how often,
- * and how many jobs that makes.  All flows of a job burst at the same time,
- * since its workers wait for one another, and jobs do not wait for each other.
- * So the capture is cut into PROFILE_BINS pieces of time, and a flow joins the
- * group whose bytes rise and fall with its own (correlation of at least
- * PROFILE_JOIN), the largest flows first.  That is a guess, and each group
- * says how good a one.
+ * A capture of a port can show, before an agent is installed, whether its
+ * traffic suits Stagecoach: which flows send bursts, how often, and how many
+ * jobs there are.  All flows of a job burst at the same time, since its
+ * workers wait for one another; different jobs do not wait for each other.  So
+ * the capture is divided into PROFILE_BINS intervals, and a flow joins the
+ * group whose bytes per interval correlate best with its own, by at least
+ * PROFILE_JOIN, the largest flows first.  That is a guess; each group has a
+ * confidence.
  *
  * The file is read three times (flows, correlations, bursts of the groups),
  * so that memory grows with the flows and not with the packets.
@@ -43,22 +42,23 @@
 #include "wire/shim-protocol.h"
 #include "shim/classify/bursts.h"
 
-#define PROFILE_BINS 4096       /* But none shorter than 1 ms. */
+#define PROFILE_BINS 4096       /* Intervals, of 1 ms at least. */
 #define PROFILE_JOIN 0.6
-#define PROFILE_GROUPED 512     /* The largest flows only. */
+#define PROFILE_GROUPED 512     /* Flows to group, the largest ones. */
 #define PROFILE_MAX_FLOWS 4000000u
 
 /* One direction of a flow. */
 struct profile_side {
     uint64_t packets, bytes;    /* Of whole frames. */
-    struct burst_train *train;  /* NULL while there are few packets. */
-    struct burst_profile bursts;        /* Zeros if there are none alike. */
+    struct burst_train *train;  /* NULL while there are few packets, and after
+                                 * profile_read(). */
+    struct burst_profile bursts;        /* Zeros if not regular. */
 };
 
 struct profile_flow {
     struct shim_flow_key key;   /* "Local" sent the first frame. */
     uint64_t first, last;       /* Times of frames, ns since the epoch. */
-    struct profile_side sent, received;         /* By "local". */
+    struct profile_side sent, received;         /* By the local end. */
     size_t group;               /* In 'groups'; SIZE_MAX if in none. */
 };
 
@@ -66,14 +66,14 @@ struct profile_group {
     size_t n_flows;
     uint64_t bytes;
     struct burst_profile bursts;        /* Of all its flows together. */
-    double confidence;          /* 0 to 1: how much its flows are alike, or,
-                                 * of a single flow, its bursts. */
+    double confidence;          /* 0 to 1: correlation of its flows, or
+                                 * regularity of a single flow's bursts. */
 };
 
 struct profile {
     uint64_t frames, bytes;
     uint64_t other_frames;      /* Neither TCP nor UDP, or fragments. */
-    uint64_t reordered;         /* Frames older than one before. */
+    uint64_t reordered;         /* Frames older than the previous one. */
     uint64_t first, last;
     struct profile_flow *flows; /* Most bytes first. */
     size_t n_flows;

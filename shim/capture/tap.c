@@ -9,10 +9,8 @@
 #define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
 
 _Static_assert(sizeof(struct shim_captured) % 8 == 0,
-               "records begin where 8 divides");
+               "records are aligned to 8 bytes");
 
-/* 'size' is a power of 2, and more than twice the longest frame.  Returns NULL
- * without memory. */
 struct tap *
 tap_create(size_t size)
 {
@@ -39,7 +37,6 @@ tap_destroy(struct tap *t)
     }
 }
 
-/* Captures as 'what' says, from now on; what was not taken is lost. */
 void
 tap_start(struct tap *t, const struct shim_capture *what)
 {
@@ -56,8 +53,8 @@ tap_stop(struct tap *t)
     STORE(&t->wanted, 0);
 }
 
-/* Copies a frame into the ring, or counts it as dropped.  A record lies in one
- * piece: what is left at the ring's end is skipped by one of size 0. */
+/* Copies a frame into the ring, or counts it as dropped.  A record does not
+ * wrap around: one of size 0 skips the rest of the ring. */
 void
 tap_put(struct tap *t, uint16_t slot, bool to_host, const uint8_t *data,
         uint32_t captured, uint32_t length, uint64_t now)
@@ -93,16 +90,14 @@ tap_put(struct tap *t, uint16_t slot, bool to_host, const uint8_t *data,
     STORE(&t->tail, t->tail + skip + record.size);
 }
 
-/* Was the frame of 'record' wanted?  Others may have come in while the last
- * capture ended. */
+/* Returns true if the frame of 'record' is part of this capture: frames of the
+ * previous one may have been added while it ended. */
 static bool
 is_wanted(const struct tap *t, const struct shim_captured *record)
 {
     return t->wanted == TAP_ALL || t->wanted == record->slot + 1u;
 }
 
-/* Moves whole records of up to 'max' bytes to 'buffer'.  Returns how many
- * bytes those are. */
 size_t
 tap_take(struct tap *t, void *buffer, size_t max)
 {

@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-/* Asks the shim whose control socket is 'path' for all it knows and prints it
- * for people.  Returns NULL or a malloc()'d message. */
+/* Prints the state of the shim with the control socket 'path': tables and
+ * counters.  Returns NULL or a message. */
 char *shim_show(const char *path, FILE *);
 
 #endif /* shim/control/show.h */

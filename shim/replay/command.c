@@ -20,7 +20,7 @@ struct files {
 };
 
 static void
-leave(const struct capture_frame *frame, bool to_host, void *files_)
+write_frame(const struct capture_frame *frame, bool to_host, void *files_)
 {
     struct files *files = files_;
 
@@ -31,8 +31,7 @@ leave(const struct capture_frame *frame, bool to_host, void *files_)
     }
 }
 
-/* Returns a message if 'path' is the file of 'other', which writing would
- * empty. */
+/* Returns a message if 'path' and 'other' are the same file. */
 static char *
 check_differs(const char *option, const char *path, const char *other)
 {
@@ -63,7 +62,7 @@ open_files(const struct replay_files *names, struct files *files)
     return error;
 }
 
-/* Closes all.  Returns 'error', or else what went wrong with writing. */
+/* Closes all files.  Returns 'error', or the first error of writing. */
 static char *
 close_files(struct files *files, char *error)
 {
@@ -82,7 +81,7 @@ close_files(struct files *files, char *error)
 }
 
 static char *
-run(struct replay *r, struct capture_reader *in)
+run_capture(struct replay *r, struct capture_reader *in)
 {
     struct capture_frame frame;
     char *error;
@@ -146,9 +145,9 @@ replay(struct files *files, const struct replay_rules *rules)
     if (error) {
         return error;
     }
-    error = replay_create(rules, leave, files, &r);
+    error = replay_create(rules, write_frame, files, &r);
     if (!error) {
-        error = run(r, files->in);
+        error = run_capture(r, files->in);
         print_counts(r, rules);
     }
     replay_destroy(r);

@@ -22,13 +22,13 @@
 #include "shim/ports/port.h"
 #include "shim/replay/rules.h"
 
-#define RING_SIZE 1024          /* More than what leaves in one turn. */
+#define RING_SIZE 1024          /* More frames than leave in one poll. */
 #define MBUF_OVERHEAD 512
 #define PAGE 4096u
-#define LEASE_MS 3600000        /* Renewed with each frame. */
-#define STUCK_NS 1000           /* A step of time when nothing was due. */
+#define LEASE_MS 3600000        /* Renewed in each poll. */
+#define STUCK_NS 1000           /* Step of time if a poll does nothing. */
 
-/* What a packet buffer remembers of its frame. */
+/* Of the frame in a packet buffer. */
 struct origin {
     uint64_t number;
     uint32_t captured;
@@ -43,9 +43,10 @@ struct replay {
     const struct replay_rules *rules;
     replay_leave_func *leave;
     void *aux;
-    int origin_at;              /* Of struct origin in a packet buffer. */
+    int origin_at;              /* Offset of struct origin in a packet
+                                 * buffer. */
 
-    uint32_t mtu;               /* That pool and ports were made for. */
+    uint32_t mtu;               /* Of the pool and the ports. */
     struct rte_mempool *pool;
     struct end host, uplink;
 
@@ -55,23 +56,24 @@ struct replay {
     struct bursts *bursts;
     struct forward *forward;
 
-    uint64_t now;               /* Of the capture; 0 before the first. */
-    uint64_t port_dropped;      /* Before it began: ports count on. */
-    struct replay_counts counts;        /* But what the shim counts. */
+    uint64_t now;               /* Time of the capture; 0 before the first
+                                 * frame. */
+    uint64_t port_dropped;      /* By the ports before this capture. */
+    struct replay_counts counts;        /* Without the shim's counters. */
 };
 
 static uint32_t
-room_of_packet(const struct replay_rules *rules)
+packet_bytes(const struct replay_rules *rules)
 {
     return port_frame_size(rules->mtu) + RTE_PKTMBUF_HEADROOM;
 }
 
-/* Without huge pages DPDK begins each packet buffer on a page unless several
- * fit into one. */
+/* Without huge pages, DPDK starts each packet buffer on a new page unless
+ * several fit into one. */
 uint64_t
 replay_memory(const struct replay_rules *rules)
 {
-    uint64_t packet = (room_of_packet(rules) + MBUF_OVERHEAD + PAGE - 1)
+    uint64_t packet = (packet_bytes(rules) + MBUF_OVERHEAD + PAGE - 1)
                       / PAGE * PAGE;
 
     return egress_pool_packets(rules->rate_bps, rules->mtu) * packet;
@@ -116,7 +118,7 @@ create_ends(struct replay *r)
     r->origin_at = rte_mbuf_dynfield_register(&field);
     r->pool = rte_pktmbuf_pool_create(
         "replay", egress_pool_packets(r->rules->rate_bps, r->mtu), 0, 0,
-        room_of_packet(r->rules), SOCKET_ID_ANY);
+        packet_bytes(r->rules), SOCKET_ID_ANY);
     if (r->origin_at < 0 || !r->pool) {
         return duplicate("no memory for packet buffers");
     }
@@ -140,20 +142,18 @@ count_port_dropped(const struct replay *r)
     return port_dropped(r->host.port) + port_dropped(r->uplink.port);
 }
 
-/* What is large and allocated once. */
 static char *
 create_tables(struct replay *r)
 {
-    /* The same seed each time: a replay should give the same result. */
+    /* Always the same seed: the result must be reproducible. */
     r->flows = flow_table_create(SHIM_DEFAULT_FLOWS, 1);
     r->slots = job_slots_create();
     r->bursts = bursts_create();
     return r->flows && r->slots && r->bursts ? NULL : duplicate("no memory");
 }
 
-/* What is made anew for each capture. */
 static char *
-begin(struct replay *r)
+begin_capture(struct replay *r)
 {
     struct forward_config config = {
         .host = r->host.port,
@@ -180,9 +180,9 @@ begin(struct replay *r)
     return NULL;
 }
 
-/* Undoes begin() and empties the tables. */
+/* Undoes begin_capture() and empties the tables. */
 static void
-end(struct replay *r)
+end_capture(struct replay *r)
 {
     uint32_t n = flow_table_count(r->flows);
     struct shim_flow *flows = allocate(n, sizeof *flows);
@@ -202,7 +202,6 @@ end(struct replay *r)
     r->misses = NULL;
 }
 
-/* Stores NULL in '*replayp' if it returns a message. */
 char *
 replay_create(const struct replay_rules *rules, replay_leave_func *leave,
               void *aux, struct replay **replayp)
@@ -217,7 +216,7 @@ replay_create(const struct replay_rules *rules, replay_leave_func *leave,
     r->mtu = rules->mtu;
     error = create_ends(r);
     error = error ? error : create_tables(r);
-    error = error ? error : begin(r);
+    error = error ? error : begin_capture(r);
     if (error) {
         replay_destroy(r);
     } else {
@@ -226,16 +225,14 @@ replay_create(const struct replay_rules *rules, replay_leave_func *leave,
     return error;
 }
 
-/* Forgets everything and begins anew, with 'rules' of the same rate and MTU as
- * before, since the packet buffers stay. */
 char *
 replay_rewind(struct replay *r, const struct replay_rules *rules)
 {
-    end(r);
+    end_capture(r);
     r->rules = rules;
     r->now = 0;
     memset(&r->counts, 0, sizeof r->counts);
-    return begin(r);
+    return begin_capture(r);
 }
 
 void
@@ -256,7 +253,7 @@ origin(const struct replay *r, struct rte_mbuf *m)
     return RTE_MBUF_DYNFIELD(m, r->origin_at, struct origin *);
 }
 
-/* Hands on what is in the ring of 'end'.  Returns how many. */
+/* Passes on the frames that leave at 'end'.  Returns their number. */
 static unsigned int
 collect(struct replay *r, struct end *end, bool to_host)
 {
@@ -279,9 +276,9 @@ collect(struct replay *r, struct end *end, bool to_host)
     return n;
 }
 
-/* Nobody reads them: the rules know their flows before. */
+/* Empties the list of misses, which has no reader in a replay. */
 static void
-forget_misses(struct replay *r)
+drop_misses(struct replay *r)
 {
     struct shim_flow_key keys[64];
 
@@ -291,7 +288,7 @@ forget_misses(struct replay *r)
 }
 
 static bool
-turn(struct replay *r)
+poll_pipeline(struct replay *r)
 {
     bool worked;
     unsigned int n;
@@ -306,7 +303,7 @@ turn(struct replay *r)
     return worked || n;
 }
 
-/* Lets everything leave that is due up to 'time'. */
+/* Sends all frames that are due up to 'time'. */
 static void
 run_until(struct replay *r, uint64_t time)
 {
@@ -317,7 +314,7 @@ run_until(struct replay *r, uint64_t time)
             break;
         }
         r->now += wait;
-        if (!turn(r)) {
+        if (!poll_pipeline(r)) {
             if (time - r->now < STUCK_NS) {
                 break;
             }
@@ -327,9 +324,9 @@ run_until(struct replay *r, uint64_t time)
     r->now = time;
 }
 
-/* Does what the agent would: the flow of a job's frame is the job's. */
+/* Does the agent's part: adds the flow of a job's frame to the flow table. */
 static void
-claim(struct replay *r, const uint8_t *data, uint32_t size, bool from_host)
+add_flow(struct replay *r, const uint8_t *data, uint32_t size, bool from_host)
 {
     struct parsed p;
     uint16_t slot;
@@ -345,8 +342,8 @@ claim(struct replay *r, const uint8_t *data, uint32_t size, bool from_host)
     }
 }
 
-/* Returns a packet buffer with the frame, zeros for what was not captured of
- * it; NULL if it is too long. */
+/* Returns a packet buffer with the frame, with zeros for the part that was not
+ * captured; NULL if it is too long. */
 static struct rte_mbuf *
 make_packet(struct replay *r, const struct capture_frame *frame)
 {
@@ -370,7 +367,6 @@ make_packet(struct replay *r, const struct capture_frame *frame)
     return m;
 }
 
-/* Moves time on to the frame's, and lets it in. */
 void
 replay_frame(struct replay *r, const struct capture_frame *frame)
 {
@@ -395,15 +391,14 @@ replay_frame(struct replay *r, const struct capture_frame *frame)
         r->counts.too_long++;
         return;
     }
-    claim(r, rte_pktmbuf_mtod(m, uint8_t *), frame->length,
-          direction == REPLAY_FROM_HOST);
+    add_flow(r, rte_pktmbuf_mtod(m, uint8_t *), frame->length,
+             direction == REPLAY_FROM_HOST);
     rte_ring_enqueue(direction == REPLAY_FROM_HOST ? r->host.in
                      : r->uplink.in, m);
-    turn(r);
-    forget_misses(r);
+    poll_pipeline(r);
+    drop_misses(r);
 }
 
-/* Lets everything leave that still waits, as late as it is due. */
 void
 replay_finish(struct replay *r)
 {
@@ -427,7 +422,6 @@ replay_counts(const struct replay *r, struct replay_counts *counts)
     c->shim.port_dropped = c->port_dropped;
 }
 
-/* Copies what was counted of the job of 'slot' to '*stats', if it has one. */
 bool
 replay_job(const struct replay *r, uint16_t slot,
            struct shim_slot_stats *stats)

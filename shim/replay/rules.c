@@ -70,7 +70,7 @@ parse_mac(const char *text, uint8_t mac[6])
     return true;
 }
 
-/* Returns 'text' without what would break a message's one line. */
+/* Replaces control characters, so that a message stays on one line. */
 static const char *
 printable(char *text)
 {
@@ -340,8 +340,8 @@ is_hosts_mac(const struct replay_rules *rules, const uint8_t *mac)
     return false;
 }
 
-/* Finds the addresses that the frame is from and to, of IP or of ARP.  Returns
- * their family, 0 if there are none. */
+/* Finds the sender's and the receiver's address, of IP or of ARP.  Returns
+ * their family, 0 if there are no addresses. */
 static uint8_t
 find_addresses(const uint8_t *frame, size_t size, const uint8_t **from,
                const uint8_t **to)
@@ -367,8 +367,6 @@ find_addresses(const uint8_t *frame, size_t size, const uint8_t **from,
     return 0;
 }
 
-/* Returns who sent 'frame' of 'size' bytes.  MAC addresses decide before those
- * of the network layer, and the sender's before the receiver's. */
 enum replay_direction
 replay_rules_direction(const struct replay_rules *rules, const uint8_t *frame,
                        size_t size)

@@ -3,19 +3,15 @@
 #ifndef REPLAY_RULES_H
 #define REPLAY_RULES_H 1
 
-/* What a replay is told in place of agent and controller.
+/* Rules of a replay: they replace agent and controller.
  *
- *
- * Motivation
- * ==========
- *
- * A shim is told by its agent which flow is whose, and what each job gets; by
- * its place in the network which frames the host sends.  A capture has
- * nothing of that, so a person writes it down: rules.schema.json, and
+ * On a host, the agent maps flows to jobs, the controller decides their
+ * treatment, and a frame's port shows its direction.  A capture contains none
+ * of this, so a person writes it as JSON: rules.schema.json, and
  * docs/interfaces.md, "Rules of a replay".
  *
- * Of the flow rules that fit a flow the first one decides; what they leave out
- * fits everything.
+ * The first rule that matches a flow decides.  A member that is missing
+ * matches everything.
  *
  *
  * Usage
@@ -24,12 +20,13 @@
  *    error = replay_rules_read("rules.json", &rules);
  *    switch (replay_rules_direction(rules, data, size)) { ... }
  *    slot = replay_rules_slot(rules, &key);
+ *    replay_rules_destroy(rules);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Plain data, the caller's, immutable once read. */
+ * Plain data of the caller, constant once read. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,8 +35,8 @@
 #include "wire/shim-protocol.h"
 
 struct replay_prefix {
-    uint8_t family;             /* 4 or 6; 0 fits everything. */
-    uint8_t bits;               /* Of the address that count. */
+    uint8_t family;             /* 4 or 6; 0 matches everything. */
+    uint8_t bits;               /* Length of the prefix. */
     uint8_t address[16];
 };
 
@@ -67,7 +64,8 @@ struct replay_rules {
     size_t n_addresses;
     uint8_t (*macs)[6];
     size_t n_macs;
-    enum replay_direction otherwise;    /* What is neither's. */
+    enum replay_direction otherwise;    /* Of frames with no address of the
+                                         * host. */
 
     struct shim_slot *jobs;     /* Slots 1 .. n_jobs. */
     size_t n_jobs;
@@ -75,17 +73,19 @@ struct replay_rules {
     size_t n_flows, allocated_flows;
 };
 
-/* Returns NULL or a message; 'name' is what messages begin with. */
+/* Each returns NULL or a message that begins with 'file' or 'name'. */
 char *replay_rules_read(const char *file, struct replay_rules **);
 char *replay_rules_parse(const char *name, const char *text,
                          struct replay_rules **);
 void replay_rules_destroy(struct replay_rules *);
 
+/* Returns the direction of a frame.  MAC addresses take precedence over those
+ * of IP or ARP, and the sender's over the receiver's. */
 enum replay_direction replay_rules_direction(const struct replay_rules *,
                                              const uint8_t *frame,
                                              size_t size);
 
-/* Returns 0 if the flow is no job's. */
+/* Returns 0 if no rule matches. */
 uint16_t replay_rules_slot(const struct replay_rules *,
                            const struct shim_flow_key *);
 

@@ -4,43 +4,70 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_cycles.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
 #include <rte_mbuf.h>
+#include <rte_telemetry.h>
 
 #include "base/memory.h"
+#include "base/service-notify.h"
 #include "shim/capture/tap.h"
 #include "shim/cc/cc.h"
 #include "shim/cc/takeover-state.h"
+#include "shim/classify/bursts.h"
+#include "shim/classify/flow-table.h"
+#include "shim/classify/job-slot.h"
+#include "shim/classify/miss.h"
 #include "shim/clock/clock.h"
 #include "shim/control/server.h"
-#include "shim/classify/bursts.h"
 #include "shim/loop/egress.h"
-#include "shim/classify/flow-table.h"
 #include "shim/loop/forward.h"
-#include "shim/classify/job-slot.h"
-#include "shim/loop/lanes.h"
 #include "shim/loop/loop.h"
-#include "shim/classify/miss.h"
+#include "shim/ports/kernel-path.h"
 #include "shim/ports/port-driver.h"
 #include "shim/ports/port.h"
-#include "shim/takeover.h"
 
-#define PAGE 4096               /* Bytes, of those that are not huge. */
-#define TAP_BYTES (8u << 20)    /* Of frames that a capture has not read yet;
-                                 * no memory before the first one. */
-#define MBUF_OVERHEAD 512       /* Bytes a packet buffer needs besides. */
+#define PAGE 4096               /* Bytes of a page that is not huge. */
+#define TAP_BYTES (8u << 20)    /* Captured frames that wait to be read; takes
+                                 * no memory before the first frame. */
+#define MBUF_OVERHEAD 512       /* Bytes of a packet buffer besides the
+                                 * packet. */
+#define MS UINT64_C(1000000)    /* Nanoseconds. */
+#define CHECK_MS 250            /* Between two checks of the ports. */
+#define TAKEOVER_CHECK_MS 20    /* Between two checks for LEAVE. */
+#define HUNG_NS (1000 * MS)     /* Age of a poll above which the shim does not
+                                 * notify its service manager. */
+#define TABLES_NS (500 * MS)    /* Longest wait for the agent's tables while
+                                 * the kernel forwards. */
+
+void
+shim_log(const struct shim *s, const char *template, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "stagecoach-shim: %s: ", s->options.name);
+    va_start(args, template);
+    vfprintf(stderr, template, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
 
 static uint32_t
-room_of_packet(const struct options *o)
+packet_bytes(const struct options *o)
 {
     return (port_frame_size(o->mtu) + RTE_PKTMBUF_HEADROOM
             + o->host.driver->buffer_bytes + o->uplink.driver->buffer_bytes);
 }
 
-/* Of the port's own rings, in as many queues as it may have. */
+/* Returns the packets in the rings of a port, in all of its queues. */
 static uint32_t
 port_packets(const struct options *o, const struct port_driver *driver)
 {
@@ -57,12 +84,12 @@ pool_packets(const struct options *o)
             + (o->n_lanes - 1) * LANE_PACKETS);
 }
 
-/* Without huge pages DPDK lets no packet buffer begin in a page and end in the
- * next one if it fits into one. */
+/* Without huge pages, DPDK places no packet buffer across two pages if it fits
+ * into one. */
 uint64_t
 shim_pool_bytes(const struct options *o, bool huge)
 {
-    uint64_t buffer = room_of_packet(o) + MBUF_OVERHEAD;
+    uint64_t buffer = packet_bytes(o) + MBUF_OVERHEAD;
 
     if (!huge) {
         buffer = (buffer + PAGE - 1) / PAGE * PAGE;
@@ -70,8 +97,8 @@ shim_pool_bytes(const struct options *o, bool huge)
     return pool_packets(o) * buffer;
 }
 
-void
-shim_get_stats(void *s_, struct shim_stats *stats)
+static void
+get_stats(void *s_, struct shim_stats *stats)
 {
     const struct shim *s = s_;
 
@@ -100,7 +127,7 @@ set_rate(void *s_, uint64_t bps)
     struct shim *s = s_;
 
     forward_set_rate(s->forward, bps);
-    shim_say(s, "the uplink's rate is now %"PRIu64" bit/s", bps);
+    shim_log(s, "uplink rate set to %"PRIu64" bit/s", bps);
 }
 
 static void
@@ -124,7 +151,7 @@ get_ports(void *s_, struct shim_ports *ports)
 }
 
 static int
-be_taken_over(void *s_, uint32_t step, struct shim_state *state)
+take_over(void *s_, uint32_t step, struct shim_state *state)
 {
     struct shim *s = s_;
     int error;
@@ -138,11 +165,11 @@ be_taken_over(void *s_, uint32_t step, struct shim_state *state)
     return error;
 }
 
-/* Without congestion control nothing was learned. */
+/* Without congestion control the state is empty. */
 static int
 get_connections(void *s_, void *body, size_t *size)
 {
-    const struct takeover_state nothing = { .law = {
+    const struct takeover_state empty = { .law = {
         .gamma = SHIM_CONGESTION_DEFAULT, .beta = SHIM_CONGESTION_DEFAULT,
         .floor = SHIM_CONGESTION_DEFAULT,
     } };
@@ -153,18 +180,18 @@ get_connections(void *s_, void *body, size_t *size)
     }
     *size = forward_save(s->forward, body);
     if (!*size) {
-        memcpy(body, &nothing, sizeof nothing);
-        *size = sizeof nothing;
+        memcpy(body, &empty, sizeof empty);
+        *size = sizeof empty;
     }
     return 0;
 }
 
 static void
-set_congestion(void *s_, const struct shim_congestion *told)
+set_congestion(void *s_, const struct shim_congestion *law)
 {
     struct shim *s = s_;
 
-    forward_set_congestion(s->forward, told);
+    forward_set_congestion(s->forward, law);
 }
 
 static char *
@@ -192,9 +219,9 @@ create_port(struct shim *s, const struct port_spec *spec, unsigned int index,
     int unfinished = error ? 0 : port_unfinished(*portp);
 
     if (unfinished) {
-        shim_say(s, "%s: cannot switch off offloads at its other end (%s), packets "
-            "that come too long are dropped", spec->what,
-            strerror(unfinished));
+        shim_log(s, "%s: cannot disable the offloads of its other end (%s), "
+                 "packets longer than the MTU are dropped", spec->what,
+                 strerror(unfinished));
     }
     return error;
 }
@@ -207,7 +234,7 @@ create_ports(struct shim *s)
 
     s->pool = rte_pktmbuf_pool_create(
         "packets", pool_packets(o), 256, 0,
-        room_of_packet(o), SOCKET_ID_ANY);
+        packet_bytes(o), SOCKET_ID_ANY);
     if (!s->pool) {
         return duplicate("no memory for packet buffers");
     }
@@ -215,7 +242,7 @@ create_ports(struct shim *s)
     return error ? error : create_port(s, &o->uplink, 1, &s->uplink);
 }
 
-/* Returns the port of lane 'i', NULL if it has none of its own. */
+/* Returns the queue of lane 'i' in 'port', NULL if it has none. */
 static struct port *
 lane_queue(const struct shim *s, struct port *port, unsigned int i)
 {
@@ -283,14 +310,14 @@ create_server(struct shim *s)
         .boot_id = s->boot_id,
         .mtu = s->options.mtu,
         .aux = s,
-        .get_stats = shim_get_stats,
+        .get_stats = get_stats,
         .get_rate = get_rate,
         .set_rate = set_rate,
         .set_min_share = set_min_share,
         .set_congestion = set_congestion,
         .now = clock_now,
         .get_ports = get_ports,
-        .take_over = be_taken_over,
+        .take_over = take_over,
         .get_connections = get_connections,
         .publish_later = s->old != NULL,
     };
@@ -327,4 +354,174 @@ shim_destroy(struct shim *s)
     miss_destroy(s->misses);
     job_slots_destroy(s->slots);
     flow_table_destroy(s->flows);
+}
+
+/* Restarts 'port' if it no longer works. */
+static void
+check_port(struct shim *s, struct port *port)
+{
+    const char *why = port_check(port, clock_now());
+    char *error;
+
+    if (port_lost_rx_irq(port)) {
+        shim_log(s, "%s: receive interrupts do not work, falling back to "
+                 "polling with sleeps", port_iface(port));
+    }
+    if (!why) {
+        return;
+    }
+    if (!loop_pause(s->loop)) {
+        shim_log(s, "%s: %s; not restarted, the forwarding loop did not pause",
+                 port_iface(port), why);
+        return;
+    }
+    error = port_restart(port);
+    loop_resume(s->loop);
+    s->port_restarts++;
+    shim_log(s, "%s: %s, %s", port_iface(port), why,
+             error ? error : "restarted");
+    free(error);
+}
+
+static void *
+control_thread(void *s_)
+{
+    struct pollfd fds[SERVER_MAX_FDS + 1];
+    uint64_t check = 0;
+    struct shim *s = s_;
+
+    service_notify("READY=1");
+    for (;;) {
+        uint64_t now = clock_now();
+        int n = server_wait(s->server, fds);
+
+        fds[n] = (struct pollfd) { .fd = s->signal_fd, .events = POLLIN };
+        poll(fds, n + 1,
+             server_timeout(s->server, s->old_side.deadline
+                            ? TAKEOVER_CHECK_MS : CHECK_MS));
+        if (fds[n].revents) {
+            break;
+        }
+        server_run(s->server);
+        if (loop_poll_age_ns(s->loop) < HUNG_NS) {
+            service_alive(now / MS);
+        }
+        if (s->old_side.leaving) {
+            shim_log(s, "the new shim has taken over");
+            break;
+        }
+        if (takeover_expired(s, clock_now())) {
+            shim_log(s, "takeover timed out, forwarding again");
+        }
+        if (now >= check && !s->old_side.deadline) {
+            check = now + CHECK_MS * MS;
+            check_port(s, s->host);
+            check_port(s, s->uplink);
+            flow_table_age(s->flows, now);
+        }
+    }
+    loop_stop(s->loop);
+    return NULL;
+}
+
+/* For DPDK's telemetry. */
+static struct shim *telemetry_shim;
+
+static int
+telemetry_stats(const char *command, const char *params,
+                struct rte_tel_data *data)
+{
+    struct shim_stats stats = { .boot_id = 0 };
+    const struct {
+        const char *name;
+        const uint64_t *value;
+    } rows[] = {
+        { "tx_packets", &stats.tx_packets }, { "tx_bytes", &stats.tx_bytes },
+        { "rx_packets", &stats.rx_packets }, { "rx_bytes", &stats.rx_bytes },
+        { "tx_ip_bytes", &stats.tx_ip_bytes },
+        { "tx_default_bytes", &stats.tx_default_bytes },
+        { "queue_dropped", &stats.queue_dropped },
+        { "misses", &stats.misses }, { "queued_bytes", &stats.queued_bytes },
+        { "busy_ns", &stats.busy_ns },
+    };
+
+    (void) command;
+    (void) params;
+    get_stats(telemetry_shim, &stats);
+    rte_tel_data_start_dict(data);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        rte_tel_data_add_dict_u64(data, rows[i].name, *rows[i].value);
+    }
+    return 0;
+}
+
+/* Ends the kernel bypass: waits at most 'wait' ns for the agent to write the
+ * slot table, discards the frames received so far, then removes the bypass.  A
+ * frame that arrives between the last two steps is forwarded twice. */
+static void
+end_bypass(struct shim *s, uint64_t wait)
+{
+    const char *host = port_iface(s->host), *uplink = port_iface(s->uplink);
+    uint64_t end = clock_now() + wait;
+    struct kernel_path *path;
+    int error = kernel_path_open(-1, &path);
+
+    if (!error && kernel_path_is_up(path, host, uplink)) {
+        while (!job_slots_had_lease(s->slots) && clock_now() < end) {
+            rte_delay_us_sleep(20);
+        }
+        forward_discard(s->forward);
+        error = kernel_path_lower(path, host, uplink);
+        shim_log(s, "kernel bypass removed");
+    }
+    if (error) {
+        shim_log(s, "cannot check whether the kernel bypass is up (%s)",
+                 strerror(error));
+    }
+    kernel_path_close(path);
+}
+
+static void
+on_gap(void *s)
+{
+    end_bypass(s, 0);
+}
+
+static int
+run_lane(void *loop)
+{
+    loop_run(loop);
+    return 0;
+}
+
+/* Runs all loops, the first one in this thread, until they end. */
+static void
+run_loops(struct shim *s)
+{
+    for (unsigned int i = 1; i < s->options.n_lanes; i++) {
+        rte_eal_remote_launch(run_lane, s->lane_loops[i], i);
+    }
+    loop_run(s->loop);
+    rte_eal_mp_wait_lcore();
+}
+
+char *
+shim_run(struct shim *s)
+{
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, control_thread, s);
+
+    if (error) {
+        return duplicate(strerror(error));
+    }
+    telemetry_shim = s;
+    rte_telemetry_register_cmd("/stagecoach/stats", telemetry_stats,
+                               "The shim's counters. No parameters.");
+    shim_log(s, "forwards between %s and %s", port_iface(s->host),
+             port_iface(s->uplink));
+    end_bypass(s, TABLES_NS);
+    loop_on_gap(s->loop, on_gap, s);
+    run_loops(s);
+    pthread_join(thread, NULL);
+    return NULL;
 }
