@@ -6,11 +6,12 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/model/cluster.h"
-#include "controller/hosts/hosts-access.h"
 #include "wire/hosts-idl.h"
-#include "controller/hosts/hosts-rows.h"
+#include "controller/hosts/host-wanted.h"
+#include "controller/ovsdb/database.h"
 #include "controller/ovsdb/leader-search.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
@@ -21,23 +22,68 @@
 
 VLOG_DEFINE_THIS_MODULE(hosts_db);
 
+/* A connection without traffic is probed after this time. */
 #define PROBE_MS 5000
 
-/* Time between two transactions. */
+/* The same for the connections of agents to the relay. */
+#define AGENT_PROBE_MS 10000
+
+/* Shortest time between two transactions. */
 #define WRITE_MS 100
+
+#define AGENT_ROLE "agent"
 
 struct hosts_db {
     struct ovsdb_idl_loop loop;
     struct leader_search search;
-    struct ovsdb_idl_txn *txn;  /* Of this round, NULL if one is on its way. */
+    struct ovsdb_idl_txn *txn;  /* Of this iteration, NULL if the previous one
+                                 * has not been acknowledged. */
     struct cluster *cluster;
-    unsigned int seqno;         /* Of the database, last taken in. */
-    int64_t version;            /* The highest that any row has or got. */
-    int64_t generation;         /* The same. */
+    unsigned int seqno;         /* Of the database, last loaded. */
+    int64_t version;            /* Largest version of any row. */
+    int64_t generation;         /* Largest generation of any row. */
     bool dirty;                 /* Rows must be compared. */
-    bool observe;               /* Hosts are told of no job. */
+    bool observe;               /* Hosts get no job. */
     long long next_write;       /* time_msec() of the next transaction. */
 };
+
+/* Makes 'idl' monitor what the controller reads. */
+static void
+follow_tables(struct ovsdb_idl *idl)
+{
+    static const struct ovsdb_idl_table_class *const tables[] = {
+        &hostsrec_table_host_wanted, &hostsrec_table_host_reported,
+        &hostsrec_table_global,
+        &hostsrec_table_connection,
+        &hostsrec_table_rbac_role,
+        &hostsrec_table_rbac_permission,
+    };
+    static const struct ovsdb_idl_column *const columns[] = {
+        &hostsrec_global_col_connections,
+        &hostsrec_connection_col_target,
+        &hostsrec_connection_col_role,
+        &hostsrec_connection_col_inactivity_probe,
+        &hostsrec_rbac_role_col_name,
+        &hostsrec_rbac_role_col_permissions,
+        &hostsrec_rbac_permission_col_table,
+        &hostsrec_rbac_permission_col_authorization,
+        &hostsrec_rbac_permission_col_insert_delete,
+        &hostsrec_rbac_permission_col_update,
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+        ovsdb_idl_add_table(idl, tables[i]);
+    }
+    for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
+        ovsdb_idl_add_column(idl, &hostsrec_host_wanted_columns[i]);
+    }
+    for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
+        ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(columns); i++) {
+        ovsdb_idl_add_column(idl, columns[i]);
+    }
+}
 
 struct hosts_db *
 hosts_db_create(const char *remote, struct cluster *cluster)
@@ -46,18 +92,10 @@ hosts_db_create(const char *remote, struct cluster *cluster)
     struct ovsdb_idl *idl;
 
     idl = ovsdb_idl_create(remote, &hostsrec_idl_class, false, true);
-    ovsdb_idl_add_table(idl, &hostsrec_table_host_wanted);
-    ovsdb_idl_add_table(idl, &hostsrec_table_host_reported);
-    for (size_t i = 0; i < HOSTSREC_HOST_WANTED_N_COLUMNS; i++) {
-        ovsdb_idl_add_column(idl, &hostsrec_host_wanted_columns[i]);
-    }
-    for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
-        ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
-    }
-    /* Nobody else writes these rows, so what has not changed need not be
-     * written again to be sure that it is there. */
+    follow_tables(idl);
+    /* Only the active controller writes these rows, so unchanged columns need
+     * not be written. */
     ovsdb_idl_set_write_changed_only_all(idl, true);
-    hosts_access_init(idl);
     ovsdb_idl_set_probe_interval(idl, PROBE_MS);
     hdb->loop.idl = idl;
     leader_search_init(&hdb->search, remote);
@@ -75,7 +113,7 @@ hosts_db_destroy(struct hosts_db *hdb)
     }
 }
 
-/* The database's members are at 'remote' now. */
+/* Sets the addresses of the database's members. */
 void
 hosts_db_set_remote(struct hosts_db *hdb, const char *remote)
 {
@@ -83,16 +121,16 @@ hosts_db_set_remote(struct hosts_db *hdb, const char *remote)
 }
 
 static void
-take_in_reported(struct hosts_db *hdb,
+load_reported(struct hosts_db *hdb,
                  const struct hostsrec_host_reported *row)
 {
     struct host *host = cluster_get_host(hdb->cluster, row->host);
 
     host->reports = true;
     if (!host->connected) {
-        host_set_applied(host, row->applied);
         struct simap ports = SIMAP_INITIALIZER(&ports);
 
+        host_set_applied(host, row->applied);
         for (size_t i = 0; i < row->n_ports; i++) {
             simap_put(&ports, row->key_ports[i],
                       MIN(row->value_ports[i] / 1000, UINT32_MAX));
@@ -107,7 +145,7 @@ take_in_reported(struct hosts_db *hdb,
 }
 
 static void
-take_in(struct hosts_db *hdb)
+load_rows(struct hosts_db *hdb)
 {
     const struct hostsrec_host_reported *reported;
     const struct hostsrec_host_wanted *wanted;
@@ -119,7 +157,7 @@ take_in(struct hosts_db *hdb)
         host->reports = false;
     }
     HOSTSREC_HOST_REPORTED_FOR_EACH (reported, hdb->loop.idl) {
-        take_in_reported(hdb, reported);
+        load_reported(hdb, reported);
     }
     HOSTSREC_HOST_WANTED_FOR_EACH (wanted, hdb->loop.idl) {
         struct host *host = cluster_get_host(hdb->cluster, wanted->host);
@@ -140,21 +178,21 @@ hosts_db_run(struct hosts_db *hdb)
     if (hdb->seqno != ovsdb_idl_get_seqno(hdb->loop.idl)) {
         hdb->seqno = ovsdb_idl_get_seqno(hdb->loop.idl);
         if (ovsdb_idl_has_ever_connected(hdb->loop.idl)) {
-            take_in(hdb);
+            load_rows(hdb);
             hdb->dirty = true;
         }
     }
 }
 
-/* Rows must be compared again: there is another order. */
+/* Must be called if there is another order: rows are compared again. */
 void
 hosts_db_mark(struct hosts_db *hdb)
 {
     hdb->dirty = true;
 }
 
-/* While 'observe' is true no job is given to a host, so that the traffic of
- * all is as if there were no order; who counts it goes on. */
+/* While 'observe' is true, hosts get no job, so that all traffic is sent as if
+ * there were no order.  Agents still count it. */
 void
 hosts_db_observe(struct hosts_db *hdb, bool observe)
 {
@@ -162,29 +200,27 @@ hosts_db_observe(struct hosts_db *hdb, bool observe)
     hdb->observe = observe;
 }
 
-/* True while the database answers. */
 bool
 hosts_db_is_connected(const struct hosts_db *hdb)
 {
     return ovsdb_idl_is_connected(hdb->loop.idl);
 }
 
-/* The newest generation that has told a host anything. */
 int64_t
 hosts_db_generation(const struct hosts_db *hdb)
 {
     return hdb->generation;
 }
 
-/* True once the database's contents are here. */
+/* Returns true once the contents of the database have been received. */
 bool
 hosts_db_is_ready(const struct hosts_db *hdb)
 {
     return ovsdb_idl_has_ever_connected(hdb->loop.idl);
 }
 
-/* Takes back levels and ranks that an earlier controller gave to jobs, so that
- * a new one begins with the order that is in force. */
+/* Copies the ranks and levels of the hosts' rows to the cluster's jobs, so
+ * that a new leader starts from the order in force. */
 void
 hosts_db_restore(struct hosts_db *hdb)
 {
@@ -210,8 +246,8 @@ hosts_db_restore(struct hosts_db *hdb)
     }
 }
 
-/* True if the agent of some host that has an order with jobs in it has not
- * told yet which jobs there are: they would be taken from the host. */
+/* Returns true if the agent of a host that has jobs in its row has not sent
+ * telemetry yet.  An order would remove its jobs from the row. */
 bool
 hosts_db_awaits_agents(const struct hosts_db *hdb)
 {
@@ -228,7 +264,7 @@ hosts_db_awaits_agents(const struct hosts_db *hdb)
     return false;
 }
 
-/* True if some host has an order with jobs in it. */
+/* Returns true if a host has jobs in its row. */
 bool
 hosts_db_has_order(const struct hosts_db *hdb)
 {
@@ -248,16 +284,113 @@ is_needed(const struct host *host)
     return host->reports || host->connected || host->named;
 }
 
-/* Writes the rows that differ from what the cluster's jobs say, each with the
- * same new version, if a transaction may be made now. */
+static void
+write_role(struct ovsdb_idl_txn *txn)
+{
+    static const char *columns[] = { "agent", "applied", "applied_at",
+                                     "health", "ports", "state" };
+    static const char *authorization[] = { "host" };
+    static const char *tables[] = { "Host_Reported" };
+    struct hostsrec_rbac_permission *permission;
+    struct hostsrec_rbac_role *role;
+
+    permission = hostsrec_rbac_permission_insert(txn);
+    hostsrec_rbac_permission_set_table(permission, tables[0]);
+    hostsrec_rbac_permission_set_authorization(permission, authorization,
+                                               ARRAY_SIZE(authorization));
+    hostsrec_rbac_permission_set_insert_delete(permission, false);
+    hostsrec_rbac_permission_set_update(permission, columns,
+                                        ARRAY_SIZE(columns));
+
+    role = hostsrec_rbac_role_insert(txn);
+    hostsrec_rbac_role_set_name(role, AGENT_ROLE);
+    hostsrec_rbac_role_set_permissions(role, tables, &permission, 1);
+}
+
+static void
+write_connection(struct ovsdb_idl_txn *txn)
+{
+    struct hostsrec_connection *connection = hostsrec_connection_insert(txn);
+    char *target = xasprintf("pssl:%d", DATABASE_RELAY_PORT);
+    int64_t probe = AGENT_PROBE_MS;
+
+    hostsrec_connection_set_target(connection, target);
+    hostsrec_connection_set_role(connection, AGENT_ROLE);
+    hostsrec_connection_set_inactivity_probe(connection, &probe, 1);
+    hostsrec_global_set_connections(hostsrec_global_insert(txn), &connection,
+                                    1);
+    free(target);
+}
+
+/* Inserts the RBAC rows, unless the database has an old schema without
+ * them. */
+static void
+write_access(struct hosts_db *hdb)
+{
+    struct ovsdb_idl *idl = hdb->loop.idl;
+
+    if (hostsrec_server_has_global_table(idl)) {
+        if (!hostsrec_rbac_role_first(idl)) {
+            write_role(hdb->txn);
+        }
+        if (!hostsrec_global_first(idl)) {
+            write_connection(hdb->txn);
+        }
+    }
+}
+
+/* Inserts the row of Host_Reported of 'host', unless there is one. */
+static void
+write_reported(struct hosts_db *hdb, const char *host)
+{
+    const struct hostsrec_host_reported *row;
+
+    HOSTSREC_HOST_REPORTED_FOR_EACH (row, hdb->loop.idl) {
+        if (!strcmp(row->host, host)) {
+            return;
+        }
+    }
+    row = hostsrec_host_reported_insert(hdb->txn);
+    hostsrec_host_reported_set_host(row, host);
+    hostsrec_host_reported_set_state(row, "fair");
+}
+
+/* Writes the row of 'host', NULL if there is none, if it differs.  Returns
+ * true if it did. */
+static bool
+write_wanted(struct hosts_db *hdb, const struct host_wanted_ctx *ctx,
+             const struct host *host, const struct hostsrec_host_wanted *row)
+{
+    struct host_wanted w;
+    bool differs;
+
+    host_wanted_init(&w, ctx, host);
+    differs = !row || host_wanted_differs(&w, ctx, row);
+    if (differs) {
+        if (!row) {
+            row = hostsrec_host_wanted_insert(hdb->txn);
+            hostsrec_host_wanted_set_host(row, host->name);
+        }
+        host_wanted_write(&w, ctx, row);
+    }
+    host_wanted_uninit(&w);
+    return differs;
+}
+
+/* Writes the rows that differ from what the cluster's jobs have, with one new
+ * version, if a transaction can be made now. */
 void
 hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
                int64_t generation)
 {
-    const struct hosts_rows hr = {
-        .idl = hdb->loop.idl, .txn = hdb->txn, .cluster = hdb->cluster,
-        .policy = policy, .generation = generation,
+    struct ovsdb_idl *idl = hdb->loop.idl;
+    const struct host_wanted_ctx ctx = {
+        .cluster = hdb->cluster, .policy = policy, .generation = generation,
         .version = hdb->version + 1, .observe = hdb->observe,
+        .has_guard_share
+            = hostsrec_server_has_host_wanted_table_col_guard_share(idl),
+        .has_congestion
+            = hostsrec_server_has_host_wanted_table_col_congestion(idl),
     };
     const struct hostsrec_host_wanted *row;
     struct shash_node *node;
@@ -265,39 +398,38 @@ hosts_db_write(struct hosts_db *hdb, const struct policy *policy,
     size_t n = 0;
 
     if (!hdb->dirty || !hdb->txn || !hosts_db_is_ready(hdb)
-        || !ovsdb_idl_is_connected(hdb->loop.idl)
-        || time_msec() < hdb->next_write) {
+        || !ovsdb_idl_is_connected(idl) || time_msec() < hdb->next_write) {
         return;
     }
     hdb->dirty = false;
 
     shash_init(&rows);
-    HOSTSREC_HOST_WANTED_FOR_EACH (row, hdb->loop.idl) {
+    HOSTSREC_HOST_WANTED_FOR_EACH (row, idl) {
         shash_add(&rows, row->host, row);
     }
-    hosts_access_write(hdb->loop.idl, hdb->txn);
+    write_access(hdb);
     SHASH_FOR_EACH (node, &hdb->cluster->hosts) {
         const struct host *host = node->data;
 
         if (host->connected && !host->reports) {
-            hosts_access_write_host(hdb->loop.idl, hdb->txn, host->name);
+            write_reported(hdb, host->name);
         }
         row = shash_find_data(&rows, host->name);
         if (row || is_needed(host)) {
-            n += hosts_rows_write(&hr, host, row);
+            n += write_wanted(hdb, &ctx, host, row);
         }
     }
     shash_destroy(&rows);
     if (n) {
-        hdb->version = hr.version;
+        hdb->version = ctx.version;
         hdb->next_write = time_msec() + WRITE_MS;
         ovsdb_idl_txn_add_comment(hdb->txn, "stagecoach-controller: order "
-                                  "%"PRId64, hr.version);
-        VLOG_DBG("order %"PRId64" for %"PRIuSIZE" hosts", hr.version, n);
+                                  "%"PRId64, ctx.version);
+        VLOG_DBG("order %"PRId64" for %"PRIuSIZE" hosts", ctx.version, n);
     }
 }
 
-/* Sends what was written and arranges to be woken. */
+/* Commits the transaction and arranges to be woken up. */
 void
 hosts_db_commit(struct hosts_db *hdb)
 {
@@ -312,7 +444,7 @@ hosts_db_commit(struct hosts_db *hdb)
     hdb->txn = NULL;
 }
 
-/* True if the database has the last order as it was made. */
+/* Returns true if the database has the last order. */
 bool
 hosts_db_is_settled(const struct hosts_db *hdb)
 {
@@ -320,7 +452,6 @@ hosts_db_is_settled(const struct hosts_db *hdb)
             && !hdb->loop.committing_txn);
 }
 
-/* The last order's version. */
 int64_t
 hosts_db_version(const struct hosts_db *hdb)
 {

@@ -3,23 +3,29 @@
 #ifndef HOSTS_DB_H
 #define HOSTS_DB_H 1
 
-/* The hosts database as the controller sees it: wanted and reported.
+/* Connection of the controller to the hosts database.
  *
  *
  * Motivation
  * ==========
  *
- * Each host has one row that says what its jobs shall have.  Rows are written
- * by difference: what is in the database is compared with what the cluster's
- * jobs say, and only hosts for which it differs are written, with the next
- * version.  So nothing needs to remember what was sent, and a lost
- * transaction is made up for in the next round.
+ * Each host has a row of Host_Wanted, with the ranks and levels of its jobs.
+ * Rows are compared with what the cluster's jobs have, and only those that
+ * differ are written, with the next version.  So the controller need not
+ * remember what it has sent, and the next iteration repeats a lost
+ * transaction.
+ *
+ * A compromised host must not be able to speak for another one.  An agent,
+ * which the relay identifies by the common name of its certificate, may only
+ * update some columns of the row of Host_Reported that has its name; it cannot
+ * insert or delete rows.  The active controller inserts these rows, and the
+ * RBAC rows that grant the permission, unless an operator has replaced them.
  *
  *
  * Usage
  * =====
  *
- *    hosts_db_run(hdb);                // Takes in Host_Reported.
+ *    hosts_db_run(hdb);                // Loads Host_Reported.
  *    if (...there is another order...) {
  *        hosts_db_mark(hdb);
  *    }
@@ -46,10 +52,16 @@ void hosts_db_set_remote(struct hosts_db *, const char *remote);
 void hosts_db_destroy(struct hosts_db *);
 
 void hosts_db_run(struct hosts_db *);
+
+/* Newest generation and version of all rows. */
 int64_t hosts_db_generation(const struct hosts_db *);
+int64_t hosts_db_version(const struct hosts_db *);
+
 bool hosts_db_is_connected(const struct hosts_db *);
 bool hosts_db_is_ready(const struct hosts_db *);
 bool hosts_db_is_settled(const struct hosts_db *);
+
+/* For a controller that begins to lead. */
 void hosts_db_restore(struct hosts_db *);
 bool hosts_db_has_order(const struct hosts_db *);
 bool hosts_db_awaits_agents(const struct hosts_db *);
@@ -59,7 +71,5 @@ void hosts_db_observe(struct hosts_db *, bool observe);
 void hosts_db_write(struct hosts_db *, const struct policy *,
                     int64_t generation);
 void hosts_db_commit(struct hosts_db *);
-
-int64_t hosts_db_version(const struct hosts_db *);
 
 #endif /* controller/hosts/hosts-db.h */

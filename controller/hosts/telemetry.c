@@ -5,10 +5,10 @@
 #include "controller/hosts/telemetry.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/hosts/telemetry-access.h"
 #include "controller/model/cluster.h"
 #include "controller/model/demand.h"
 #include "controller/model/telemetry-report.h"
@@ -17,7 +17,6 @@
 #include "openvswitch/json.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vlog.h"
-#include "socket-util.h"
 #include "stream.h"
 #include "timeval.h"
 #include "util.h"
@@ -28,34 +27,28 @@ COVERAGE_DEFINE(telemetry_report);
 COVERAGE_DEFINE(telemetry_bad_message);
 COVERAGE_DEFINE(telemetry_lease);
 
-/* Agents at the same time; more are not accepted. */
-#define MAX_CONNECTIONS 4096
+#define MAX_CONNECTIONS 4096    /* At the same time. */
+#define MAX_MESSAGE (1024 * 1024)       /* Bytes of one message. */
+#define MAX_BACKLOG (64 * 1024) /* Bytes that an agent has not read yet. */
+#define MAX_BURST 8             /* Messages read from one agent at a time. */
 
-/* Bytes of one message, and of what a slow agent has not read yet. */
-#define MAX_MESSAGE (1024 * 1024)
-#define MAX_BACKLOG (64 * 1024)
+/* A connection without a message for this time is closed. */
+#define RX_TIMEOUT_MS 10000
 
-/* Messages that are read from one agent before the others have their turn. */
-#define MAX_BURST 8
+#define LEASE_MS 1000           /* Time between two leases. */
 
-/* A connection that is silent for so long ends. */
-#define SILENCE_MS 10000
-
-#define LEASE_MS 1000
-
-/* All agents together shall write so many rows of the hosts database a second
- * at most.  A RAFT cluster takes 250 transactions, and the order's own must
- * not wait behind them. */
+/* Most rows of the hosts database that all agents write in a second.  A RAFT
+ * cluster handles 250 transactions, and orders must not wait for them. */
 #define REPORTS_PER_S 20
 
 struct connection {
     struct ovs_list node;       /* In struct telemetry's 'connections'. */
     struct jsonrpc *rpc;
-    struct stream *stream;      /* Of 'rpc', for its peer's name. */
+    struct stream *stream;      /* Of 'rpc', for the certificate. */
     char *host;                 /* NULL before the first message. */
-    long long heard;            /* time_msec() of the last message. */
+    long long last_rx;          /* time_msec() of the last message. */
     unsigned int received;      /* Bytes up to the last message. */
-    bool leased;                /* Has had a lease. */
+    bool leased;                /* A lease has been sent. */
     bool replaced;              /* The host has a newer connection. */
 };
 
@@ -65,38 +58,8 @@ struct telemetry {
     struct ovs_list connections;        /* Of struct connection. */
     size_t n_connections;
     long long next_lease;       /* time_msec(). */
-    bool open;                  /* Agents are taken. */
+    bool open;                  /* Agents may connect. */
 };
-
-static bool
-is_loopback(const struct sockaddr_storage *ss)
-{
-    if (ss->ss_family == AF_INET) {
-        const struct sockaddr_in *sin
-            = ALIGNED_CAST(const struct sockaddr_in *, ss);
-
-        return ntohl(sin->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    }
-    return ss->ss_family == AF_INET6
-           && IN6_IS_ADDR_LOOPBACK(
-                  &(ALIGNED_CAST(const struct sockaddr_in6 *, ss))->sin6_addr);
-}
-
-/* Without TLS, whoever reaches the port could speak for every host. */
-static char *
-check_place(const char *passive)
-{
-    struct sockaddr_storage ss;
-
-    if (strncmp(passive, "ptcp:", 5)
-        || (strchr(passive + 5, ':')
-            && inet_parse_passive(passive + 5, 0, &ss, true, NULL)
-            && is_loopback(&ss))) {
-        return NULL;
-    }
-    return xasprintf("%s: not without TLS, \"pssl:PORT\" and, on the loopback "
-                     "only, \"ptcp:PORT:127.0.0.1\" are allowed", passive);
-}
 
 /* Listens on 'remote' ("punix:", "ptcp:", "pssl:", or "unix:" for "punix:").
  * Returns NULL or a message that the caller must free. */
@@ -111,7 +74,7 @@ telemetry_create(const char *remote, struct cluster *cluster,
     int error;
 
     *tp = NULL;
-    message = check_place(passive);
+    message = telemetry_check_remote(passive);
     if (message) {
         free(passive);
         return message;
@@ -186,16 +149,16 @@ accept_connections(struct telemetry *t)
         conn = xzalloc(sizeof *conn);
         conn->rpc = jsonrpc_open(stream);
         conn->stream = stream;
-        conn->heard = time_msec();
+        conn->last_rx = time_msec();
         ovs_list_push_back(&t->connections, &conn->node);
         t->n_connections++;
     }
 }
 
-/* An agent that comes back before its old connection is known to be dead
- * replaces it: the old one loses its name here and ends in its turn. */
+/* Sets the host of 'conn'.  An older connection of the same host is replaced:
+ * the agent has connected again before the old connection timed out. */
 static void
-name_connection(struct telemetry *t, struct connection *conn,
+set_connection_host(struct telemetry *t, struct connection *conn,
                 const char *host)
 {
     struct connection *other;
@@ -212,15 +175,6 @@ name_connection(struct telemetry *t, struct connection *conn,
               jsonrpc_get_name(conn->rpc));
 }
 
-/* A peer with a certificate is who that says. */
-static bool
-may_speak_for(const struct connection *conn, const char *host)
-{
-    const char *name = stream_get_peer_id(conn->stream);
-
-    return !name || !strcmp(name, host);
-}
-
 static char *
 handle_report(struct telemetry *t, struct connection *conn,
               const struct json *params)
@@ -233,16 +187,12 @@ handle_report(struct telemetry *t, struct connection *conn,
     if (error) {
         return error;
     }
-    if (first && !may_speak_for(conn, report->host)) {
-        error = xasprintf("the certificate is of \"%s\" and not of \"%s\"",
-                          stream_get_peer_id(conn->stream), report->host);
-    } else if (first) {
-        name_connection(t, conn, report->host);
-    } else if (strcmp(conn->host, report->host)) {
-        error = xasprintf("'host' was %s and is now %s", conn->host,
-                          report->host);
-    }
+    error = telemetry_check_host(stream_get_peer_id(conn->stream), conn->host,
+                                 report->host);
     if (!error) {
+        if (first) {
+            set_connection_host(t, conn, report->host);
+        }
         COVERAGE_INC(telemetry_report);
         demand_learn(t->cluster, report, first);
     }
@@ -250,7 +200,7 @@ handle_report(struct telemetry *t, struct connection *conn,
     return error;
 }
 
-/* Returns NULL, or why the connection must end. */
+/* Returns NULL, or why the connection must be closed. */
 static char *
 handle_message(struct telemetry *t, struct connection *conn,
                struct jsonrpc_msg *msg)
@@ -266,57 +216,54 @@ handle_message(struct telemetry *t, struct connection *conn,
     return xasprintf("unexpected %s", jsonrpc_msg_type_to_string(msg->type));
 }
 
-/* Returns NULL, or why the connection must end: "" if the agent ended it. */
+/* Returns NULL, or why the connection must be closed: "" if the agent closed
+ * it. */
 static char *
 run_connection(struct telemetry *t, struct connection *conn)
 {
-    int error;
+    struct jsonrpc_msg *msg;
+    int status;
 
     if (conn->replaced || !t->open) {
         return xstrdup("");
     }
     jsonrpc_run(conn->rpc);
-    for (int i = 0; i < MAX_BURST; i++) {
-        struct jsonrpc_msg *msg;
-        char *complaint;
+    for (int i = 0; i < MAX_BURST && !jsonrpc_recv(conn->rpc, &msg); i++) {
+        char *error;
 
-        error = jsonrpc_recv(conn->rpc, &msg);
-        if (error) {
-            break;
-        }
-        conn->heard = time_msec();
+        conn->last_rx = time_msec();
         conn->received = jsonrpc_get_received_bytes(conn->rpc);
-        complaint = handle_message(t, conn, msg);
+        error = handle_message(t, conn, msg);
         jsonrpc_msg_destroy(msg);
-        if (complaint) {
-            return complaint;
+        if (error) {
+            return error;
         }
     }
-    error = jsonrpc_get_status(conn->rpc);
-    if (error) {
-        return xstrdup(error == EOF ? "" : ovs_strerror(error));
+    status = jsonrpc_get_status(conn->rpc);
+    if (status) {
+        return xstrdup(status == EOF ? "" : ovs_strerror(status));
     } else if (jsonrpc_get_received_bytes(conn->rpc) - conn->received
                > MAX_MESSAGE) {
         return xasprintf("a message has more than %d bytes", MAX_MESSAGE);
     } else if (jsonrpc_get_backlog(conn->rpc) > MAX_BACKLOG) {
-        return xstrdup("it does not read what it is sent");
-    } else if (time_msec() > conn->heard + SILENCE_MS) {
-        return xasprintf("silent for %d ms", SILENCE_MS);
+        return xasprintf("its unread data exceeds %d bytes", MAX_BACKLOG);
+    } else if (time_msec() > conn->last_rx + RX_TIMEOUT_MS) {
+        return xasprintf("no message for %d ms", RX_TIMEOUT_MS);
     }
     return NULL;
 }
 
 static void
 drop_connection(struct telemetry *t, struct connection *conn,
-                const char *complaint)
+                const char *error)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(5, 5);
 
-    if (*complaint) {
+    if (*error) {
         COVERAGE_INC(telemetry_bad_message);
         VLOG_WARN_RL(&rl, "%s: connection dropped: %.300s",
                      conn->host ? conn->host : jsonrpc_get_name(conn->rpc),
-                     complaint);
+                     error);
     } else if (conn->host) {
         VLOG_INFO_RL(&rl, "%s: agent disconnected", conn->host);
     }
@@ -329,7 +276,7 @@ telemetry_set_open(struct telemetry *t, bool open)
     t->open = open;
 }
 
-/* Accepts agents and takes in what they say. */
+/* Accepts connections and handles messages. */
 void
 telemetry_run(struct telemetry *t)
 {
@@ -337,11 +284,11 @@ telemetry_run(struct telemetry *t)
 
     accept_connections(t);
     LIST_FOR_EACH_SAFE (conn, node, &t->connections) {
-        char *complaint = run_connection(t, conn);
+        char *error = run_connection(t, conn);
 
-        if (complaint) {
-            drop_connection(t, conn, complaint);
-            free(complaint);
+        if (error) {
+            drop_connection(t, conn, error);
+            free(error);
         }
     }
 }
@@ -357,11 +304,12 @@ telemetry_wait(const struct telemetry *t)
     LIST_FOR_EACH (conn, node, &t->connections) {
         jsonrpc_wait(conn->rpc);
         jsonrpc_recv_wait(conn->rpc);
-        poll_timer_wait_until(conn->heard + SILENCE_MS + 1);
+        poll_timer_wait_until(conn->last_rx + RX_TIMEOUT_MS + 1);
     }
 }
 
-/* How often each of 'n' agents may write. */
+/* Returns the shortest time between two writes of each of 'n' agents, in
+ * ms. */
 static int64_t
 report_ms(size_t n)
 {
@@ -382,9 +330,9 @@ lease_to_json(int64_t generation, int64_t version, int64_t lease_ms,
     return lease;
 }
 
-/* Once a second, and at once to a new agent, says that the order of
- * 'generation' and 'version' holds for 'lease_ms' more, and how often an agent
- * may write into the hosts database. */
+/* Sends leases once a second, and to a new agent at once: the order of
+ * 'generation' and 'version' is valid for 'lease_ms'.  A lease also limits how
+ * often the agent writes to the hosts database. */
 void
 telemetry_send_leases(struct telemetry *t, int64_t generation,
                       int64_t version, int64_t lease_ms)
@@ -409,7 +357,6 @@ telemetry_send_leases(struct telemetry *t, int64_t generation,
     }
 }
 
-/* Agents that are connected and have said who they are. */
 size_t
 telemetry_n_agents(const struct telemetry *t)
 {

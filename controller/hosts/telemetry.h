@@ -3,25 +3,26 @@
 #ifndef TELEMETRY_H
 #define TELEMETRY_H 1
 
-/* The stream of agents' telemetry, and of leases to them.
+/* Receives the agents' telemetry and sends leases to them.
  *
  *
  * Motivation
  * ==========
  *
- * Counters and iteration marks change too often for a database, so agents
- * stream them as JSON-RPC notifications.  On the same connection goes what
- * keeps an order alive: as long as the controller sends leases, agents keep
- * the last order, and when it is gone they become fair by themselves.
+ * Counters and progress change too often for a database, so agents send them
+ * as JSON-RPC notifications.  On the same connection the controller sends
+ * leases: an agent keeps its last order while it receives leases, and falls
+ * back to fair sharing by itself when they stop.
  *
- * A peer that sends something else than docs/interfaces.md says loses its
- * connection; it may come back, the next message may be better.
+ * A connection is closed if a message does not conform to docs/interfaces.md;
+ * the agent may connect again.
  *
  *
  * Usage
  * =====
  *
  *    error = telemetry_create("punix:/run/...", cluster, &t);
+ *    telemetry_set_open(t, active);
  *    telemetry_run(t);                         // Changes the cluster.
  *    telemetry_send_leases(t, generation, version, lease_ms);
  *    telemetry_wait(t);
@@ -48,10 +49,11 @@ void telemetry_wait(const struct telemetry *);
 void telemetry_send_leases(struct telemetry *, int64_t generation,
                            int64_t version, int64_t lease_ms);
 
-/* Agents belong to the controller that leads: one that stands by sends them
- * away, so that they look for another. */
+/* Agents connect to the active controller.  A standby controller closes their
+ * connections, so that they try another one. */
 void telemetry_set_open(struct telemetry *, bool open);
 
+/* Returns the number of connected agents that have sent a message. */
 size_t telemetry_n_agents(const struct telemetry *);
 
 #endif /* controller/hosts/telemetry.h */

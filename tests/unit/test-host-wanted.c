@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/hosts/host-wanted.h"
+#include "controller/model/cluster.h"
+#include "policies/policy.h"
+#include "util.h"
+#include "wire/hosts-idl.h"
+
+/* Host h0 with jobs c/a (rank 1, level 1) and c/b (rank 0, level 0), and the
+ * row that the database has of it. */
+struct fixture {
+    struct cluster *c;
+    struct job *a, *b;
+    struct policy *policy;
+    struct host_wanted_ctx ctx;
+
+    char *names[2];
+    int64_t ranks[2], levels[2], dscps[2];
+    double weights[2], guard_share, congestion[3];
+    char *congestion_keys[3];
+    struct hostsrec_host_wanted row;
+};
+
+static struct job *
+add_job(struct fixture *f, struct cojob *cojob, const char *name, int rank)
+{
+    struct job *job = cojob_put_job(f->c, cojob, name, true, 1, 0);
+
+    job_put_worker(f->c, job, "h0", ROLE_WORKER);
+    job->rank = job->level = rank;
+    return job;
+}
+
+static int
+set_up(void **state)
+{
+    struct fixture *f = xzalloc(sizeof *f);
+    struct cojob *cojob;
+
+    f->c = cluster_create();
+    cluster_intent_begin(f->c);
+    cojob = cluster_put_cojob(f->c, "c", 2, true);
+    f->a = add_job(f, cojob, "a", 1);
+    f->b = add_job(f, cojob, "b", 0);
+    cluster_intent_end(f->c);
+    assert_null(policy_from_string(
+        "p", "{\"name\": \"p\", \"order\": \"stage\"}", &f->policy));
+    f->ctx = (struct host_wanted_ctx) {
+        .cluster = f->c, .policy = f->policy, .generation = 3, .version = 9,
+        .has_guard_share = true, .has_congestion = true,
+    };
+
+    /* As the database returns it: maps are sorted by key. */
+    for (int i = 0; i < 2; i++) {
+        f->names[i] = CONST_CAST(char *, i ? "c/b" : "c/a");
+        f->ranks[i] = f->levels[i] = !i;
+        f->dscps[i] = f->policy->dscp[!i];
+        f->weights[i] = 2;
+    }
+    f->guard_share = f->policy->guard_share;
+    f->congestion_keys[0] = CONST_CAST(char *, "beta");
+    f->congestion_keys[1] = CONST_CAST(char *, "floor");
+    f->congestion_keys[2] = CONST_CAST(char *, "gamma");
+    f->congestion[0] = f->policy->congestion_beta;
+    f->congestion[1] = f->policy->congestion_floor;
+    f->congestion[2] = f->policy->congestion_gamma;
+    f->row = (struct hostsrec_host_wanted) {
+        .host = CONST_CAST(char *, "h0"), .version = 5, .generation = 3,
+        .lease_ms = f->policy->lease_ms,
+        .default_dscp = f->policy->default_dscp,
+        .policy = CONST_CAST(char *, "p"),
+        .key_rank = f->names, .value_rank = f->ranks, .n_rank = 2,
+        .key_level = f->names, .value_level = f->levels, .n_level = 2,
+        .key_dscp = f->names, .value_dscp = f->dscps, .n_dscp = 2,
+        .key_weight = f->names, .value_weight = f->weights, .n_weight = 2,
+        .guard_share = &f->guard_share, .n_guard_share = 1,
+        .key_congestion = f->congestion_keys,
+        .value_congestion = f->congestion, .n_congestion = 3,
+    };
+    *state = f;
+    return 0;
+}
+
+static int
+tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    cluster_destroy(f->c);
+    policy_destroy(f->policy);
+    free(f);
+    return 0;
+}
+
+static bool
+differs(const struct fixture *f)
+{
+    struct host_wanted w;
+    bool result;
+
+    host_wanted_init(&w, &f->ctx, cluster_get_host(f->c, "h0"));
+    result = host_wanted_differs(&w, &f->ctx, &f->row);
+    host_wanted_uninit(&w);
+    return result;
+}
+
+static size_t
+n_wanted(const struct fixture *f, const char *host)
+{
+    struct host_wanted w;
+
+    host_wanted_init(&w, &f->ctx, cluster_get_host(f->c, host));
+    host_wanted_uninit(&w);
+    return w.n;
+}
+
+static void
+an_equal_row_is_not_written(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_false(differs(f));
+    f->row.version = 1;                 /* Does not count. */
+    assert_false(differs(f));
+}
+
+static void
+each_change_of_a_job_is_written(void **state)
+{
+    struct fixture *f = *state;
+    int64_t *const integers[] = { f->ranks, f->levels, f->dscps };
+
+    for (size_t i = 0; i < ARRAY_SIZE(integers); i++) {
+        for (int k = 0; k < 2; k++) {
+            integers[i][k]++;
+            assert_true(differs(f));
+            integers[i][k]--;
+        }
+    }
+    f->weights[1] += 0.5;
+    assert_true(differs(f));
+    f->weights[1] = 2;
+    assert_false(differs(f));
+
+    f->names[1] = CONST_CAST(char *, "c/x");    /* Another job. */
+    assert_true(differs(f));
+    f->names[1] = CONST_CAST(char *, "c/b");
+    f->b->live = false;
+    assert_true(differs(f));
+    f->b->live = true;
+    f->row.n_rank = 1;
+    assert_true(differs(f));
+}
+
+static void
+each_change_of_the_policy_or_leader_is_written(void **state)
+{
+    struct fixture *f = *state;
+
+    f->ctx.generation++;
+    assert_true(differs(f));
+    f->ctx.generation--;
+    f->policy->lease_ms++;
+    assert_true(differs(f));
+    f->policy->lease_ms--;
+    f->policy->default_dscp++;
+    assert_true(differs(f));
+    f->policy->default_dscp--;
+    f->row.policy = CONST_CAST(char *, "q");
+    assert_true(differs(f));
+    f->row.policy = CONST_CAST(char *, "p");
+    f->congestion[1] += 0.01;
+    assert_true(differs(f));
+    f->ctx.has_congestion = false;
+    assert_false(differs(f));
+    f->row.n_guard_share = 0;
+    assert_true(differs(f));
+    f->ctx.has_guard_share = false;     /* A database with an old schema. */
+    assert_false(differs(f));
+}
+
+static void
+a_host_gets_its_live_jobs_that_are_not_excluded(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(n_wanted(f, "h0"), 2);
+    assert_int_equal(n_wanted(f, "h1"), 0);
+    f->a->override = OVERRIDE_EXCLUDE;
+    assert_int_equal(n_wanted(f, "h0"), 1);
+    f->b->level = -1;                   /* Not ordered yet. */
+    assert_int_equal(n_wanted(f, "h0"), 0);
+    f->a->override = OVERRIDE_NONE;
+    f->ctx.observe = true;
+    assert_int_equal(n_wanted(f, "h0"), 0);
+}
+
+int
+main(void)
+{
+#define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(an_equal_row_is_not_written),
+        TEST(each_change_of_a_job_is_written),
+        TEST(each_change_of_the_policy_or_leader_is_written),
+        TEST(a_host_gets_its_live_jobs_that_are_not_excluded),
+    };
+
+    return cmocka_run_group_tests_name("host-wanted", tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <config.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "controller/hosts/telemetry-access.h"
+#include "util.h"
+
+static void
+tcp_is_only_allowed_on_the_loopback(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *remote;
+        bool allowed;
+    } cases[] = {
+        { "punix:/run/x.sock", true },
+        { "pssl:6643", true },
+        { "pssl:6643:10.0.0.1", true },
+        { "ptcp:6643:127.0.0.1", true },
+        { "ptcp:6643:127.1.2.3", true },
+        { "ptcp:6643:[::1]", true },
+        { "ptcp:6643", false },
+        { "ptcp:6643:0.0.0.0", false },
+        { "ptcp:6643:10.0.0.1", false },
+        { "ptcp:6643:[::]", false },
+        { "ptcp:", false },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *error = telemetry_check_remote(cases[i].remote);
+
+        if (!error != cases[i].allowed) {
+            fail_msg("%s: %s", cases[i].remote, error ? error : "allowed");
+        }
+        free(error);
+    }
+}
+
+static void
+a_client_speaks_for_one_host(void **state OVS_UNUSED)
+{
+    static const struct {
+        const char *certificate, *known, *host, *error;
+    } cases[] = {
+        { NULL, NULL, "h0", NULL },
+        { NULL, "h0", "h0", NULL },
+        { "h0", NULL, "h0", NULL },
+        { "h0", "h0", "h0", NULL },
+        { "h1", NULL, "h0",
+          "the certificate is of \"h1\" and not of \"h0\"" },
+        { "h1", "h0", "h0",
+          "the certificate is of \"h1\" and not of \"h0\"" },
+        { NULL, "h0", "h1", "'host' was h0 and is now h1" },
+        { "h0", "h0", "h1", "'host' was h0 and is now h1" },
+        { "", NULL, "h0", "the certificate is of \"\" and not of \"h0\"" },
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        char *error = telemetry_check_host(cases[i].certificate,
+                                           cases[i].known, cases[i].host);
+
+        if (cases[i].error) {
+            assert_non_null(error);
+            assert_string_equal(error, cases[i].error);
+        } else {
+            assert_null(error);
+        }
+        free(error);
+    }
+}
+
+int
+main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tcp_is_only_allowed_on_the_loopback),
+        cmocka_unit_test(a_client_speaks_for_one_host),
+    };
+
+    return cmocka_run_group_tests_name("telemetry-access", tests, NULL, NULL);
+}
