@@ -159,7 +159,7 @@ try_rest(struct cluster *c, int worker)
     if (c->free_at[worker] >= 0 || c->owed[worker]) {
         return false;
     }
-    assert_null(groups_rest(c->sync, worker));
+    assert_null(groups_pause_worker(c->sync, worker));
     return true;
 }
 
@@ -176,7 +176,7 @@ rest(struct cluster *c, int worker)
 static void
 wake(struct cluster *c, int worker)
 {
-    assert_null(groups_wake(c->sync, worker));
+    assert_null(groups_resume_worker(c->sync, worker));
     c->rests[worker] = false;
     c->owed[worker]++;
 }
@@ -244,9 +244,9 @@ weights_of_the_others_stay_right(void **state)
         *c.spec.class->inbox(c.sync, i) = 1;
         assert_null(c.spec.class->push(c.sync, i, 0, 64, 2));
     }
-    assert_null(groups_rest(c.sync, N - 1));
+    assert_null(groups_pause_worker(c.sync, N - 1));
     assert_near(*c.spec.class->weights(c.sync), 0);
-    assert_null(groups_rest(c.sync, N - 2));
+    assert_null(groups_pause_worker(c.sync, N - 2));
     assert_near(*c.spec.class->weights(c.sync), -0.1 * (N - 2) / N);
     *groups_inbox(c.sync, 0) = 1;
     assert_null(groups_push(c.sync, 0, 64 * (N - 2), 2));
@@ -264,19 +264,19 @@ nobody_rests_twice_or_while_it_has_pushed(void **state)
 
     (void) state;
     cluster_init(&c, "groups,groups=1", N, mixed);
-    error = groups_wake(c.sync, 1);
-    assert_string_equal(error, "end of a rest, there is none");
+    error = groups_resume_worker(c.sync, 1);
+    assert_string_equal(error, "resumption of a worker that is not paused");
     free(error);
-    assert_null(groups_rest(c.sync, 1));
-    error = groups_rest(c.sync, 1);
-    assert_string_equal(error, "rest of a worker that rests");
+    assert_null(groups_pause_worker(c.sync, 1));
+    error = groups_pause_worker(c.sync, 1);
+    assert_string_equal(error, "pause of a worker that is paused");
     free(error);
     error = c.spec.class->push(c.sync, 1, 0, 64, 2);
     assert_non_null(error);
     free(error);
     assert_null(c.spec.class->push(c.sync, 2, 0, 64, 2));
-    error = groups_rest(c.sync, 2);
-    assert_string_equal(error, "rest of a worker that has pushed");
+    error = groups_pause_worker(c.sync, 2);
+    assert_string_equal(error, "pause of a worker that has pushed");
     free(error);
     cluster_uninit(&c);
 }

@@ -203,7 +203,7 @@ send_rests(struct server *server, int group)
 
     for (int i = 0; i < p->n[group]; i++) {
         int rank = p->order[p->first[group] + i];
-        bool rests = groups_rests(server->sync, rank);
+        bool rests = groups_is_paused(server->sync, rank);
 
         known = known && c->rests[rank] == rests;
         c->rests[rank] = rests;
@@ -560,8 +560,8 @@ central_end_pull(void *conn_, struct link *link)
     char *error = NULL;
 
     conn->waiting = !conn->bye;
-    if (groups_rests(server->sync, conn->rank) && !server->ending) {
-        error = groups_wake(server->sync, conn->rank);
+    if (groups_is_paused(server->sync, conn->rank) && !server->ending) {
+        error = groups_resume_worker(server->sync, conn->rank);
     }
     if (!error) {
         central_run(server);
@@ -575,7 +575,7 @@ central_end_rest(void *conn_, struct link *link)
     struct conn *conn = conn_;
     struct server *server = conn->server;
     char *error = server->ending ? NULL
-                                 : groups_rest(server->sync, conn->rank);
+                                 : groups_pause_worker(server->sync, conn->rank);
 
     if (!error) {
         central_run(server);

@@ -10,10 +10,9 @@
 #include "base/memory.h"
 #include "trainer/schemes/shard.h"
 
-#define CLEARLY 0.05            /* Less time is not worth twice the groups. */
+#define MIN_GAIN 0.05           /* Of the time, by twice the groups. */
 
-/* A worker and what it is sorted by. */
-struct place {
+struct timed_worker {
     double seconds;
     int worker;
 };
@@ -53,9 +52,8 @@ group_plan_copy(struct group_plan *plan, const struct group_plan *from)
     memcpy(plan->group, from->group, size);
 }
 
-/* Notes each worker's group. */
 static void
-find_groups(struct group_plan *plan)
+set_worker_groups(struct group_plan *plan)
 {
     for (int g = 0; g < plan->n_groups; g++) {
         for (int i = 0; i < plan->n[g]; i++) {
@@ -74,13 +72,13 @@ group_plan_divide(struct group_plan *plan, int n_groups)
         plan->first[g] = part.first;
         plan->n[g] = part.n;
     }
-    find_groups(plan);
+    set_worker_groups(plan);
 }
 
 static int
-compare_places(const void *a, const void *b)
+compare_timed(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct timed_worker *x = a, *y = b;
 
     return x->seconds != y->seconds ? (x->seconds < y->seconds ? -1 : 1)
                                     : x->worker - y->worker;
@@ -89,23 +87,23 @@ compare_places(const void *a, const void *b)
 void
 group_plan_sort(struct group_plan *plan, const double seconds[])
 {
-    struct place *places = allocate(plan->n_workers, sizeof *places);
+    struct timed_worker *timed = allocate(plan->n_workers, sizeof *timed);
 
     for (int i = 0; i < plan->n_workers; i++) {
-        places[i] = (struct place) { seconds[i], i };
+        timed[i] = (struct timed_worker) { seconds[i], i };
     }
-    qsort(places, plan->n_workers, sizeof *places, compare_places);
+    qsort(timed, plan->n_workers, sizeof *timed, compare_timed);
     for (int i = 0; i < plan->n_workers; i++) {
-        plan->order[i] = places[i].worker;
+        plan->order[i] = timed[i].worker;
     }
-    free(places);
-    find_groups(plan);
+    free(timed);
+    set_worker_groups(plan);
 }
 
-/* Where to split group 'g' of a sorted plan, and in '*gain' how many more
- * steps a second all workers then make. */
+/* Returns after how many workers to split group 'g' of a sorted plan, or 0.
+ * '*gain' is the increase in steps per second of all workers. */
 static int
-best_place(const struct group_plan *plan, int g, const double seconds[],
+best_split(const struct group_plan *plan, int g, const double seconds[],
            double *gain)
 {
     const int *members = &plan->order[plan->first[g]];
@@ -124,33 +122,33 @@ best_place(const struct group_plan *plan, int g, const double seconds[],
     return best;
 }
 
-/* Splits the group of which that helps most.  False if none is left of which
- * it helps. */
+/* Splits the group for which that helps most.  Returns false if it helps for
+ * none. */
 static bool
 split_best(struct group_plan *plan, const double seconds[])
 {
     double most = 0, gain;
-    int group = 0, place = 0;
+    int group = 0, split = 0;
 
     for (int g = 0; g < plan->n_groups; g++) {
-        int at = best_place(plan, g, seconds, &gain);
+        int at = best_split(plan, g, seconds, &gain);
 
         if (gain > most) {
             most = gain;
             group = g;
-            place = at;
+            split = at;
         }
     }
-    if (!place) {
+    if (!split) {
         return false;
     }
     for (int g = plan->n_groups++; g > group; g--) {
         plan->first[g] = plan->first[g - 1];
         plan->n[g] = plan->n[g - 1];
     }
-    plan->first[group + 1] += place;
-    plan->n[group + 1] -= place;
-    plan->n[group] = place;
+    plan->first[group + 1] += split;
+    plan->n[group + 1] -= split;
+    plan->n[group] = split;
     return true;
 }
 
@@ -171,13 +169,13 @@ group_plan_fit(struct group_plan *plan, const double seconds[], int max,
 
         while (more.n_groups < 2 * plan->n_groups
                && split_best(&more, seconds)) {
-            /* The next one. */
+            continue;
         }
         time = group_plan_time(&more, seconds);
-        if (time > before - CLEARLY) {
+        if (time > before - MIN_GAIN) {
             break;
         }
-        find_groups(&more);
+        set_worker_groups(&more);
         group_plan_copy(plan, &more);
     }
     group_plan_uninit(&more);

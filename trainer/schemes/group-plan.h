@@ -3,17 +3,17 @@
 #ifndef GROUP_PLAN_H
 #define GROUP_PLAN_H 1
 
-/* Which workers wait for each other.
+/* Division of workers into groups whose members wait for each other.
  *
  *
  * Motivation
  * ==========
  *
- * A group is as slow as its slowest worker, so slow ones belong together: a
- * plan has the workers in the order of their speed, and each group is a piece
- * of that order.  Pieces need not be equal.  One worker of eight that takes
- * four times as long costs two equal groups 60 % more time than nobody's
- * delay would, but if it is alone, two groups only 10 %.
+ * A group is as slow as its slowest worker, so slow workers belong together: a
+ * plan sorts the workers by speed, and each group is a range of that order.
+ * Ranges need not be equal: if one worker of eight takes four times as long,
+ * two equal groups are 60 % slower than eight workers without a delay, and two
+ * groups of which one is that worker 10 %.
  *
  *
  * Usage
@@ -28,38 +28,39 @@
  *    }
  *    group_plan_uninit(&plan);
  *
- * 'seconds' are those of each worker's steps, and positive.
+ * 'seconds[i]' is the time of a step of worker i, more than 0.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Allocates at initialisation only.  Pure functions; one thread a plan. */
+ * The caller owns a plan, which one thread uses at a time. */
 
 struct group_plan {
     int n_workers, n_groups;
-    int *order;                 /* Workers; a group's are side by side. */
-    int *first, *n;             /* Of each group in 'order'. */
-    int *group;                 /* Of each worker. */
+    int *order;                 /* Workers, group by group. */
+    int *first, *n;             /* Each group's range of 'order'. */
+    int *group;                 /* Each worker's group. */
 };
 
 void group_plan_init(struct group_plan *, int n_workers);
 void group_plan_uninit(struct group_plan *);
 void group_plan_copy(struct group_plan *, const struct group_plan *from);
 
-/* Puts fast workers first.  Groups keep their places, not their members. */
+/* Sorts the workers, the fastest first; ranges stay as they are. */
 void group_plan_sort(struct group_plan *, const double seconds[]);
 
-/* Makes 'n_groups' equal groups, but for one worker, of the order. */
+/* Makes 'n_groups' ranges whose lengths differ by at most one. */
 void group_plan_divide(struct group_plan *, int n_groups);
 
-/* Sorts, and then doubles the groups from one on, at most to 'max', as long
- * as that is worth it and the job is more than 'tolerance' slower than it
- * would be if all were as fast as the median worker. */
+/* Sorts the workers, and then doubles the number of groups from 1 to at most
+ * 'max' while that helps and group_plan_time() is more than 1 + 'tolerance'.
+ */
 void group_plan_fit(struct group_plan *, const double seconds[], int max,
                     double tolerance);
 
-/* The time that the job takes, in parts of that time. */
+/* Returns the time of the job, relative to one in which all workers are as
+ * fast as the median one. */
 double group_plan_time(const struct group_plan *, const double seconds[]);
 
 #endif /* trainer/schemes/group-plan.h */

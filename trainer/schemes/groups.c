@@ -1,21 +1,205 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/schemes/groups-private.h"
+#include "trainer/schemes/groups.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
+#include "trainer/schemes/group-plan.h"
 #include "trainer/schemes/shard.h"
 #include "trainer/schemes/sync-state.h"
 
-/* The first groups, of workers that all take part. */
+#define TOLERANCE 0.2           /* Slowdown relative to an undelayed step. */
+#define MIN_GAIN 0.1            /* Of the slowdown, by another plan. */
+#define FIRST_REPORTS 1         /* Reports of each worker before the first */
+#define MORE_REPORTS 4          /* plan changes, and before later ones do. */
+#define NEW_PART 0.3            /* Weight of a report in the average. */
+#define DEFAULT_TAU 8
+
+struct group {
+    bool running;               /* Its workers make a step. */
+    uint64_t began;             /* 'n_applied' at the start of the step. */
+};
+
+struct groups {
+    struct group_plan plan, next;
+    struct group *groups;       /* By number in 'plan'. */
+    bool *arrived;              /* Per worker: has pushed in this step. */
+    bool *paused;               /* Per worker: takes no part in steps. */
+    bool *resuming;             /* Per worker: paused until the next step. */
+    uint64_t n_plans;           /* Plans so far. */
+    bool gathering;             /* Groups stop, until 'next' can be applied. */
+    int n_fixed;                /* Number of groups if configured, else 0. */
+    int limit;                  /* Number of group servers. */
+    uint64_t n_applied;         /* Gradients of workers in the weights. */
+    uint64_t max_age;           /* Of a running group, in gradients. */
+    double *seconds;            /* Per worker: average time of a step. */
+    int *n_reports;             /* Per worker: reports under this plan. */
+};
+
+static const int *
+members(const struct groups *g, int group)
+{
+    return &g->plan.order[g->plan.first[group]];
+}
+
+/* Returns the number of workers in the step of 'group', or in its next one if
+ * none is running. */
+static int
+count_active(const struct groups *g, int group)
+{
+    int n = 0;
+
+    for (int k = 0; k < g->plan.n[group]; k++) {
+        int worker = members(g, group)[k];
+
+        n += !g->paused[worker]
+             || (g->resuming[worker] && !g->groups[group].running);
+    }
+    return n;
+}
+
 static void
-begin_anew(struct sync *sync)
+start_step(struct groups *g, int group)
+{
+    g->groups[group] = (struct group) {
+        .running = true, .began = g->n_applied,
+    };
+    for (int k = 0; k < g->plan.n[group]; k++) {
+        int worker = members(g, group)[k];
+
+        g->arrived[worker] = false;
+        if (g->resuming[worker]) {
+            g->paused[worker] = g->resuming[worker] = false;
+        }
+    }
+}
+
+/* Starts a step of each idle group with active workers, unless that could make
+ * the gradient of a running group staler than 'max_age' even if all other
+ * running groups finish first. */
+static void
+start_idle_groups(struct groups *g)
+{
+    uint64_t running = 0, oldest = UINT64_MAX;
+
+    for (int i = 0; i < g->plan.n_groups; i++) {
+        int n = count_active(g, i);
+        uint64_t end = g->groups[i].began + n;
+
+        if (g->groups[i].running) {
+            running += n;
+            oldest = end < oldest ? end : oldest;
+        }
+    }
+    for (int i = 0; i < g->plan.n_groups; i++) {
+        int n = count_active(g, i);
+        uint64_t end = g->n_applied + n;
+
+        if (!g->groups[i].running && n
+            && (!running || end + running - oldest <= g->max_age)) {
+            start_step(g, i);
+            running += n;
+            oldest = end < oldest ? end : oldest;
+        }
+    }
+}
+
+static void
+apply_plan(struct groups *g)
+{
+    g->gathering = false;
+    g->n_plans++;
+    group_plan_copy(&g->plan, &g->next);
+    memset(g->groups, 0, g->plan.n_workers * sizeof *g->groups);
+    memset(g->n_reports, 0, g->plan.n_workers * sizeof *g->n_reports);
+    start_idle_groups(g);
+}
+
+static bool
+have_reported(const struct groups *g)
+{
+    int enough = g->n_plans > 1 ? MORE_REPORTS : FIRST_REPORTS;
+
+    for (int i = 0; i < g->plan.n_workers; i++) {
+        if (g->n_reports[i] < enough) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Decides whether to regroup: into more or other groups if the job is slow and
+ * becomes clearly faster, into fewer if it is far from slow. */
+static void
+consider_regrouping(struct groups *g)
+{
+    double now;
+    bool change;
+
+    if (g->gathering || !have_reported(g)) {
+        return;
+    }
+    now = group_plan_time(&g->plan, g->seconds);
+    if (g->n_fixed) {
+        group_plan_sort(&g->next, g->seconds);
+        change = group_plan_time(&g->next, g->seconds) < now - MIN_GAIN;
+    } else {
+        group_plan_fit(&g->next, g->seconds, g->limit, TOLERANCE);
+        change = now > 1 + TOLERANCE
+                 && group_plan_time(&g->next, g->seconds) < now - MIN_GAIN;
+        if (!change) {
+            group_plan_fit(&g->next, g->seconds, g->limit, TOLERANCE / 2);
+            change = g->next.n_groups < g->plan.n_groups;
+        }
+    }
+    if (change) {
+        g->gathering = true;
+        fprintf(stderr, "server: %d groups\n", g->next.n_groups);
+    }
+}
+
+/* Starts groups, or applies the next plan once no group is running. */
+static void
+proceed(struct groups *g)
+{
+    bool any = false;
+
+    for (int i = 0; i < g->plan.n_groups; i++) {
+        any = any || g->groups[i].running;
+    }
+    if (!g->gathering) {
+        start_idle_groups(g);
+    } else if (!any) {
+        apply_plan(g);
+    }
+}
+
+/* The gradient of 'group' is in the weights. */
+static void
+end_step(struct groups *g, int group)
+{
+    g->n_applied += count_active(g, group);
+    g->groups[group].running = false;
+    consider_regrouping(g);
+    proceed(g);
+}
+
+/* Starts with the first plan, and with all workers active. */
+static void
+start_training(struct sync *sync)
 {
     struct groups *g = sync->own;
+    int n = g->plan.n_workers;
 
-    groups_turns_begin(g);
-    for (int i = 0; i < g->plan.n_workers; i++) {
+    memset(g->paused, 0, n * sizeof *g->paused);
+    memset(g->resuming, 0, n * sizeof *g->resuming);
+    group_plan_divide(&g->next, g->n_fixed ? g->n_fixed : 1);
+    apply_plan(g);
+    for (int i = 0; i < n; i++) {
         sync_state_post(sync, i, &(struct sync_message) {
             .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
         });
@@ -27,10 +211,21 @@ groups_create(const struct sync_config *config)
 {
     struct sync *sync = sync_state_create(config, sizeof(struct groups));
     const struct sync_spec *spec = config->spec;
+    struct groups *g = sync->own;
+    int n = config->n_workers;
 
-    groups_turns_init(sync->own, config->n_workers, spec ? spec->groups : 0,
-                      spec && spec->tau ? spec->tau : 8);
-    begin_anew(sync);
+    g->n_fixed = spec ? spec->groups : 0;
+    g->limit = n;
+    g->max_age = (uint64_t) (spec && spec->tau ? spec->tau : DEFAULT_TAU) * n;
+    group_plan_init(&g->plan, n);
+    group_plan_init(&g->next, n);
+    g->groups = allocate(n, sizeof *g->groups);
+    g->arrived = allocate(n, sizeof *g->arrived);
+    g->paused = allocate(n, sizeof *g->paused);
+    g->resuming = allocate(n, sizeof *g->resuming);
+    g->seconds = allocate(n, sizeof *g->seconds);
+    g->n_reports = allocate(n, sizeof *g->n_reports);
+    start_training(sync);
     return sync;
 }
 
@@ -38,14 +233,23 @@ static void
 groups_resume(struct sync *sync, uint64_t iteration)
 {
     sync_state_resume_counts(sync, iteration);
-    begin_anew(sync);
+    start_training(sync);
 }
 
 static void
 groups_destroy(struct sync *sync)
 {
     if (sync) {
-        groups_turns_uninit(sync->own);
+        struct groups *g = sync->own;
+
+        group_plan_uninit(&g->plan);
+        group_plan_uninit(&g->next);
+        free(g->groups);
+        free(g->arrived);
+        free(g->paused);
+        free(g->resuming);
+        free(g->seconds);
+        free(g->n_reports);
     }
     sync_state_destroy(sync);
 }
@@ -53,37 +257,42 @@ groups_destroy(struct sync *sync)
 static char *
 groups_message(struct sync *sync, int worker, const struct sync_message *m)
 {
+    struct groups *g = sync->own;
+
     if (m->kind != SYNC_REPORT || !(m->seconds > 0)
         || !isfinite(m->seconds)) {
         return message("message of kind %u, reports are allowed", m->kind);
     }
-    groups_turns_report(sync->own, worker, m->seconds);
+    g->seconds[worker] = g->seconds[worker]
+                         ? (1 - NEW_PART) * g->seconds[worker]
+                           + NEW_PART * m->seconds
+                         : m->seconds;
+    g->n_reports[worker]++;
     return NULL;
 }
 
-/* The mean of those of 'group' that have pushed, as their part of a batch,
- * makes the next weights once nobody is waited for.  One that rests has no
- * samples. */
+/* Once all active workers of 'group' have pushed, applies their mean gradient,
+ * weighted by samples and scaled by n_active / n_workers.  A paused worker has
+ * no samples. */
 static void
 update_if_all_have_arrived(struct sync *sync, int group)
 {
     struct groups *g = sync->own;
     int n = g->plan.n[group];
-    double part = (double) groups_n_active(g, group) / sync->config.n_workers;
+    double part = (double) count_active(g, group) / sync->config.n_workers;
     uint64_t n_samples = 0;
 
     for (int i = 0; i < n; i++) {
-        int worker = groups_members(g, group)[i];
+        int worker = members(g, group)[i];
 
-        if (!g->arrived[worker] && !g->rests[worker]) {
+        if (!g->arrived[worker] && !g->paused[worker]) {
             return;
         }
         n_samples += sync->workers[worker].n_samples;
     }
     sync_state_clear(sync);
     for (int i = 0; i < n && n_samples; i++) {
-        int worker = groups_members(g, group)[i];
-        const struct sync_worker *w = &sync->workers[worker];
+        const struct sync_worker *w = &sync->workers[members(g, group)[i]];
 
         if (w->n_samples) {
             sync_state_add(sync, w->gradient,
@@ -92,19 +301,7 @@ update_if_all_have_arrived(struct sync *sync, int group)
     }
     sync_state_update(sync);
     sync->loss = sync_state_mean_loss(sync);
-    groups_turns_go_on(g, group);
-}
-
-/* Whether somebody of 'group' has: of those who have not rested since. */
-static bool
-has_pushed(const struct groups *g, int group)
-{
-    for (int i = 0; i < g->plan.n[group]; i++) {
-        if (g->arrived[groups_members(g, group)[i]]) {
-            return true;
-        }
-    }
-    return false;
+    end_step(g, group);
 }
 
 static char *
@@ -118,7 +315,7 @@ groups_take_push(struct sync *sync, int worker, uint64_t iteration,
     if (sync->config.follows) {
         return message("groups: one server is allowed");
     }
-    if (iteration != w->n_pushed || g->arrived[worker] || g->rests[worker]
+    if (iteration != w->n_pushed || g->arrived[worker] || g->paused[worker]
         || !g->groups[group].running) {
         return sync_state_refuse(iteration, w->n_pushed);
     }
@@ -139,7 +336,7 @@ groups_worker_ready(const struct sync *sync, int worker, uint64_t *iteration,
     *iteration = sync->workers[worker].n_pushed;
     *loss = sync->loss;
     return g->groups[g->plan.group[worker]].running && !g->arrived[worker]
-           && !g->rests[worker];
+           && !g->paused[worker];
 }
 
 void
@@ -180,29 +377,27 @@ groups_counted(const struct sync *sync, int worker)
     return sync->workers[worker].n_pushed;
 }
 
-/* That of the group's first worker, which has nothing of its own here. */
+/* The inbox of the group's first worker, which is not used otherwise. */
 float *
 groups_inbox(struct sync *sync, int group)
 {
-    const struct groups *g = sync->own;
-
-    return sync_state_inbox(sync, *groups_members(g, group));
+    return sync_state_inbox(sync, *members(sync->own, group));
 }
 
 char *
 groups_push(struct sync *sync, int group, uint32_t n_samples, float loss)
 {
     struct groups *g = sync->own;
-    int n = groups_n_active(g, group), k = 0;
+    int n = count_active(g, group), k = 0;
 
     if (!g->groups[group].running) {
         return message("mean of group %d, which waits", group);
     }
     for (int i = 0; i < g->plan.n[group]; i++) {
-        int worker = groups_members(g, group)[i];
+        int worker = members(g, group)[i];
         struct sync_worker *w = &sync->workers[worker];
 
-        if (!g->rests[worker]) {
+        if (!g->paused[worker]) {
             w->n_pushed++;
             w->n_samples = shard_range(n_samples, k++, n).n;
             w->loss = loss;
@@ -210,12 +405,12 @@ groups_push(struct sync *sync, int group, uint32_t n_samples, float loss)
     }
     if (n_samples) {
         sync_state_clear(sync);
-        sync_state_add(sync, sync->workers[*groups_members(g, group)].gradient,
+        sync_state_add(sync, groups_inbox(sync, group),
                        (double) n / sync->config.n_workers);
         sync_state_update(sync);
     }
     sync->loss = sync_state_mean_loss(sync);
-    groups_turns_go_on(g, group);
+    end_step(g, group);
     return NULL;
 }
 
@@ -227,50 +422,60 @@ groups_ready(const struct sync *sync, int group)
     return g->groups[group].running;
 }
 
-/* A step in which nobody takes part any more is none. */
+static bool
+any_has_arrived(const struct groups *g, int group)
+{
+    for (int i = 0; i < g->plan.n[group]; i++) {
+        if (g->arrived[members(g, group)[i]]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 char *
-groups_rest(struct sync *sync, int worker)
+groups_pause_worker(struct sync *sync, int worker)
 {
     struct groups *g = sync->own;
     int group = g->plan.group[worker];
     bool running = g->groups[group].running;
 
-    if ((g->rests[worker] && !g->wakes[worker])
+    if ((g->paused[worker] && !g->resuming[worker])
         || (running && g->arrived[worker])) {
-        return message("rest of a worker that %s",
-                       g->rests[worker] ? "rests" : "has pushed");
+        return message("pause of a worker that %s",
+                       g->paused[worker] ? "is paused" : "has pushed");
     }
-    g->rests[worker] = true;
-    g->wakes[worker] = false;
+    g->paused[worker] = true;
+    g->resuming[worker] = false;
     sync->workers[worker].n_samples = 0;
-    if (running && !groups_n_active(g, group)) {
+    if (running && !count_active(g, group)) {
         g->groups[group].running = false;
-        groups_turns_settle(g);
-    } else if (running && has_pushed(g, group)) {
+        proceed(g);
+    } else if (running && any_has_arrived(g, group)) {
         update_if_all_have_arrived(sync, group);
     }
     return NULL;
 }
 
 char *
-groups_wake(struct sync *sync, int worker)
+groups_resume_worker(struct sync *sync, int worker)
 {
     struct groups *g = sync->own;
 
-    if (!g->rests[worker]) {
-        return message("end of a rest, there is none");
+    if (!g->paused[worker]) {
+        return message("resumption of a worker that is not paused");
     }
-    g->wakes[worker] = true;
-    groups_turns_settle(g);
+    g->resuming[worker] = true;
+    proceed(g);
     return NULL;
 }
 
 bool
-groups_rests(const struct sync *sync, int worker)
+groups_is_paused(const struct sync *sync, int worker)
 {
     const struct groups *g = sync->own;
 
-    return g->rests[worker];
+    return g->paused[worker];
 }
 
 const struct sync_class sync_groups = {

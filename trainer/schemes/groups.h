@@ -3,27 +3,26 @@
 #ifndef GROUPS_H
 #define GROUPS_H 1
 
-/* What a central server asks of the scheme "groups" beyond sync.h.
+/* Functions of the scheme "groups" for a central server, beside sync.h.
  *
  *
  * Motivation
  * ==========
  *
- * Under "groups", workers of a group wait for each other and groups do not.
- * The scheme can be told each worker's gradient, as any other; or, by the
- * functions below, each group's mean, which group servers have made.  It
- * decides in both cases who is in which group, which changes while training,
- * and which group has to wait.
+ * Under "groups" the workers of a group wait for each other, and groups do
+ * not.  The scheme takes either the gradient of each worker, as other schemes
+ * do, or, through the functions below, the mean gradient of each group, which
+ * a group server computes.  In both cases it decides which workers form a
+ * group, which changes during the training, and which group has to wait.
  *
- * Groups change when all have made an update and wait, so that every worker
- * is between two steps.  A group that could make another one's gradient older
- * than 'tau' batches waits for that one: while it makes its step, the others'
- * updates are of no more samples than 'tau' batches have.
+ * Groups change when all groups wait after an update, so that every worker is
+ * between two steps.  While a group makes a step, the updates of the other
+ * groups contain no more samples than 'tau' batches: a group that would exceed
+ * this waits.
  *
- * A worker that has nothing to do for a while rests: its group's steps are of
- * the others, and a group that rests as a whole makes none, so that neither
- * its age nor its place holds anybody up.  A worker that wakes takes part from
- * its group's next step on.
+ * A worker that reaches its target is paused: the steps of its group consist
+ * of the others, and a group of paused workers makes none and delays no other
+ * group.  A worker that resumes takes part from the next step of its group.
  *
  *
  * Usage
@@ -32,7 +31,7 @@
  *    ...write group 2's mean to groups_inbox(sync, 2)...
  *    error = groups_push(sync, 2, n_samples, loss);
  *    if (groups_n_plans(sync) != seen) {
- *        ...groups_plan(sync) is another one, everybody moves...
+ *        ...groups_plan(sync) has changed, all workers are to move...
  *    } else if (groups_ready(sync, 2)) {
  *        ...send sync_groups.weights(sync)...
  *    }
@@ -41,8 +40,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * 'sync' is one of sync_groups.  What is returned belongs to it, until the
- * next call that takes a non-const one.  One thread. */
+ * 'sync' was created by sync_groups.  Returned pointers are valid until the
+ * next call with a non-const 'sync'.  One thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,36 +49,37 @@
 struct group_plan;
 struct sync;
 
-/* There are servers for at most 'n' groups; the default is no limit. */
+/* Limits the number of groups to 'n', the number of group servers.  The
+ * default is no limit. */
 void groups_limit(struct sync *, int n);
 
-/* How many groups there are, or will be when all have come to wait. */
+/* Number of groups, or of those that are to replace them. */
 int groups_wanted(const struct sync *);
 
 const struct group_plan *groups_plan(const struct sync *);
-uint64_t groups_n_plans(const struct sync *);   /* 1 for the first one. */
+uint64_t groups_n_plans(const struct sync *);   /* 1 for the first plan. */
 
-/* How many gradients of 'worker' are in the weights, or dropped for having
- * no samples. */
+/* Number of gradients of 'worker' that the weights contain, or that had no
+ * samples. */
 uint64_t groups_counted(const struct sync *, int worker);
 
 float *groups_inbox(struct sync *, int group);
 
-/* The inbox of 'group' has the mean gradient of the 'n_samples' samples that
- * its workers have taken; 'loss' is their mean loss.  Returns NULL, or a
- * message if the group waits. */
+/* The inbox of 'group' has the mean gradient of 'n_samples' samples of its
+ * workers; 'loss' is their mean loss.  Returns NULL, or a message if the group
+ * has to wait. */
 char *groups_push(struct sync *, int group, uint32_t n_samples, float loss);
 
-/* True if 'group' may have weights for its next step. */
+/* Returns true if 'group' may have the weights for its next step. */
 bool groups_ready(const struct sync *, int group);
 
-/* 'worker', which is between two steps, takes no part in them until it wakes.
- * Both return NULL, or a message if that is not what it may say now. */
-char *groups_rest(struct sync *, int worker);
-char *groups_wake(struct sync *, int worker);
+/* Pauses or resumes 'worker', which is between two steps.  Returns NULL, or a
+ * message if the worker is in no state for that. */
+char *groups_pause_worker(struct sync *, int worker);
+char *groups_resume_worker(struct sync *, int worker);
 
-/* Whether the step that 'worker''s group makes, or makes next, is without
- * it. */
-bool groups_rests(const struct sync *, int worker);
+/* Returns true if 'worker' takes no part in the running step of its group, or
+ * in the next one if none is running. */
+bool groups_is_paused(const struct sync *, int worker);
 
 #endif /* trainer/schemes/groups.h */
