@@ -29,7 +29,8 @@
 VLOG_DEFINE_THIS_MODULE(agent);
 
 #define TELEMETRY_MS 200
-#define GRACE_MS 3000           /* For the database after a start. */
+#define GRACE_MS 3000           /* Time after the start in which the
+                                 * database should be read. */
 #define DB_PROBE_MS 5000
 
 /* Calls actuator_NAME() of each actuator, ACTUATORS_CALL(agent, NAME, ...). */
@@ -71,7 +72,7 @@ send_telemetry(struct agent *a)
     telemetry_send(a->telemetry, telemetry_compose(&facts));
 }
 
-/* From the actuator. */
+/* Events of actuators. */
 
 static void
 on_miss(const struct shim_flow_key *key, void *a_)
@@ -127,7 +128,7 @@ static const struct actuator_events events = {
     .bins = on_bins,
 };
 
-/* From the tracker. */
+/* Events of the tracker. */
 
 static void
 set_job(struct agent *a, const char *name)
@@ -162,7 +163,7 @@ on_job_end(struct job *job, void *a_)
     struct agent *a = a_;
 
     log_readers_job_end(a->logs, job->name);
-    send_telemetry(a);          /* Its last counters. */
+    send_telemetry(a);          /* With the last counters of the job. */
     ACTUATORS_CALL (a, watch_job, job->name, false);
     ACTUATORS_CALL (a, remove_job, job->name);
     job_clear(job);
@@ -191,10 +192,10 @@ static const struct tracker_class tracker_class = {
     .flow_end = on_flow_end,
 };
 
-/* From jobs. */
+/* Progress of jobs. */
 
-/* Takes what 'job' told or logged; its iterations need not be counted from its
- * traffic any longer. */
+/* Stores progress that 'job' has reported or logged.  Its iterations are no
+ * longer counted from its traffic. */
 static void
 store_progress(struct agent *a, struct job *job,
               const struct progress *progress)
@@ -215,7 +216,7 @@ on_progress(const char *name, const struct progress *progress,
     const struct registry *registry = tracker_registry(a->tracker);
     struct job *job = registry_find(registry, name);
 
-    /* What tells of itself as it begins may be here before it was seen. */
+    /* A new job may report before it was found. */
     job = job ? job : tracker_register(a->tracker, name);
     if (!job) {
         return PROGRESS_UNKNOWN;
@@ -228,7 +229,7 @@ on_progress(const char *name, const struct progress *progress,
     return PROGRESS_TAKEN;
 }
 
-/* What a job says itself goes before what it logs. */
+/* Reported progress has precedence over logged progress. */
 static void
 on_log(const char *name, const struct progress *progress, void *a_)
 {
@@ -240,7 +241,7 @@ on_log(const char *name, const struct progress *progress, void *a_)
     }
 }
 
-/* From the controller. */
+/* Leases of the controller. */
 
 static bool
 on_lease(const struct telemetry_lease *lease, void *a_)
@@ -261,8 +262,8 @@ on_lease(const struct telemetry_lease *lease, void *a_)
     return good;
 }
 
-/* Reads the rules of readers, if there are any.  Returns NULL, or a malloc()'d
- * message, which it logged; then those before stay. */
+/* Loads the rules for logs, if there is a file of them.  Returns NULL, or a
+ * malloc()'d message, which has been logged; then the previous rules stay. */
 char *
 agent_load_readers(struct agent *a)
 {
@@ -275,7 +276,7 @@ agent_load_readers(struct agent *a)
     return error;
 }
 
-/* Opens what looks at the tree of jobs. */
+/* Opens the tracker and the readers of logs. */
 static void
 open_tracker(struct agent *a)
 {
@@ -319,7 +320,8 @@ open_database(struct agent *a)
     a->loop = xmalloc(sizeof *a->loop);
     *a->loop = (struct ovsdb_idl_loop) OVSDB_IDL_LOOP_INITIALIZER(idl);
     ovsdb_idl_set_probe_interval(idl, DB_PROBE_MS);
-    ovsdb_idl_set_leader_only(idl, false);      /* Relays never lead. */
+    ovsdb_idl_set_leader_only(idl, false);      /* A relay is never a
+                                                 * leader. */
     wanted_init(&a->wanted, idl, a->config->host);
     report_init(&a->report, idl, a->config->host, time_msec());
 }
@@ -389,8 +391,8 @@ set_all_jobs(struct agent *a)
     }
 }
 
-/* Takes over what the database says.  Silence counts as an answer once the
- * database has been read, or had the time to. */
+/* Applies the desired state from the database.  Without a row, nothing is
+ * desired once the database has been read, or GRACE_MS after the start. */
 static void
 run_wanted(struct agent *a, long long now)
 {

@@ -3,15 +3,15 @@
 #ifndef AGENT_H
 #define AGENT_H 1
 
-/* One host's agent: what joins its parts.
+/* Agent of one host: connects its modules.
  *
  *
  * Motivation
  * ==========
  *
- * The tracker says which flow is whose, the database what is wanted, the jobs
- * how far they are, the actuator how much they move.  None of these knows of
- * another; here is where what one says becomes what another does.
+ * The tracker maps flows to jobs, the database has the desired state, jobs
+ * report their progress, and actuators count traffic.  These modules do not
+ * know each other; the agent passes results from one to another.
  *
  *
  * Usage
@@ -28,8 +28,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * One agent a process; main thread only.  The members are for agent.c to
- * change and for control.c to read. */
+ * One agent per process; main thread only.  agent.c writes the members, and
+ * control.c reads them. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,14 +47,16 @@ struct tc_iface;
 
 struct agent_config {
     char *host;
-    char *db;                   /* OVSDB remote of the hosts database. */
-    char *controller;           /* Remote of its telemetry stream. */
+    char *db;                   /* OVSDB remotes of the hosts database. */
+    char *controller;           /* Remotes of the controllers' telemetry. */
     char *shim;                 /* Path of the shim's socket. */
     char *rundir;
-    char *cgroup;               /* Root of jobs, below the v2 mount. */
-    uint64_t rate_bps;          /* Of the uplink if the shim does not say, 0 if
-                                 * nobody knows. */
-    char **netns;               /* Of /run/netns, besides our own. */
+    char *cgroup;               /* Root of the tree of jobs, below the mount
+                                 * of cgroup v2. */
+    uint64_t rate_bps;          /* Rate of the uplink in bit/s if the shim
+                                 * does not report it; 0 if unknown. */
+    char **netns;               /* Names in /run/netns, in addition to the
+                                 * agent's namespace. */
     size_t n_netns;
     char *readers;              /* File of rules for logs, or NULL. */
     struct port_rule *ports;    /* See identify/port-rule.h. */
@@ -83,11 +85,12 @@ struct agent {
 
     long long started;
     long long next_telemetry;
-    bool decided;               /* The database has said, or has had the time
-                                 * to say, what is wanted.  Until then what a
-                                 * former agent left in the shim stays. */
-    bool ordered;               /* The controller's order holds. */
-    int64_t applied;            /* Version that the actuator has. */
+    bool decided;               /* The desired state is known, or GRACE_MS
+                                 * have passed.  Until then, the state that
+                                 * a previous agent has left in the shim
+                                 * stays. */
+    bool ordered;               /* The lease of the order is valid. */
+    int64_t applied;            /* Version that the shim has applied. */
 };
 
 char *agent_create(const struct agent_config *, struct agent **);
@@ -98,7 +101,7 @@ void agent_wait(struct agent *);
 
 char *agent_load_readers(struct agent *);
 
-/* Bits per second of the uplink, 0 if nobody knows. */
+/* Returns the rate of the uplink in bit/s, 0 if unknown. */
 uint64_t agent_capacity(const struct agent *);
 
 #endif /* agent/agent.h */

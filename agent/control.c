@@ -206,8 +206,8 @@ control_register(struct unixctl_conn *conn, int argc OVS_UNUSED,
 
     for (int i = 1; i < 3; i++) {
         if (!cgroup_name_is_valid(argv[i])) {
-            char *error = xasprintf("\"%.40s\" is not a name, "CGROUP_NAME_RULE,
-                                    argv[i]);
+            char *error = xasprintf(
+                "\"%.40s\" is not a name, " CGROUP_NAME_RULE, argv[i]);
 
             unixctl_command_reply_error(conn, error);
             free(error);
@@ -239,10 +239,10 @@ struct claim_command {
     char name[64];
     const char *kind;
     const char *text;
-    int64_t rung;               /* -1: not given. */
+    int64_t rung;               /* -1 if not given. */
 };
 
-/* Reads 'argv' into '*command'.  Returns NULL or a malloc()'d message. */
+/* Parses 'argv' into '*command'.  Returns NULL or a malloc()'d message. */
 static char *
 parse_claim(int argc, const char *argv[], struct claim_command *command)
 {
@@ -350,7 +350,7 @@ control_reload_readers(struct unixctl_conn *conn, int argc OVS_UNUSED,
     }
 }
 
-/* Makes the commands of 'a' known to unixctl. */
+/* Registers the commands of 'a' with unixctl. */
 void
 agent_control_register(struct agent *a)
 {

@@ -3,15 +3,15 @@
 #ifndef AGENT_CONTROL_H
 #define AGENT_CONTROL_H 1
 
-/* What one can ask an agent, through unixctl on RUNDIR/agent.ctl.
+/* Commands of the agent, by unixctl on RUNDIR/agent.ctl.
  *
- *    agent/status                what it does, and how often it did it
- *    agent/jobs                  the jobs of this host
+ *    agent/status                state and counters
+ *    agent/jobs                  jobs of this host
  *    agent/flows                 their flows
- *    agent/links COJOB JOB       what is known of the ways to others
- *    agent/register COJOB JOB    there is a new job: look at once
- *    agent/readers               the logs that are read
- *    agent/reload-readers        reads their rules again
+ *    agent/links COJOB JOB       measured paths to other hosts
+ *    agent/register COJOB JOB    registers a new job at once
+ *    agent/readers               logs that are read
+ *    agent/reload-readers        rereads the rules for logs
  *
  * Replies are JSON. */
 

@@ -21,8 +21,8 @@ hold(struct lease *lease, int64_t generation, int64_t ms, long long now)
     return true;
 }
 
-/* Takes a new or changed row of 'generation', whose order holds for 'ms'.
- * Returns false if the row must not be used, because a newer generation has
+/* Handles a new or changed row of 'generation' whose order is valid for 'ms'.
+ * Returns false if the row must be ignored, because a newer generation has
  * been seen. */
 bool
 lease_row(struct lease *lease, int64_t generation, int64_t ms, long long now)
@@ -34,8 +34,9 @@ lease_row(struct lease *lease, int64_t generation, int64_t ms, long long now)
     return true;
 }
 
-/* Takes a notification that the order of 'generation' holds for 'ms'.  Returns
- * false if it is of no use, because a newer generation has been seen. */
+/* Handles a notification that the order of 'generation' is valid for 'ms'.
+ * Returns false if it must be ignored, because a newer generation has been
+ * seen. */
 bool
 lease_notify(struct lease *lease, int64_t generation, int64_t ms,
              long long now)

@@ -19,11 +19,13 @@
 #include "util.h"
 
 #define SAMPLE_MS 1000
-#define FRESH_MS 2000           /* A way of which nothing was heard for longer
-                                 * is not told. */
-#define ACTIVE_BPS 1000         /* Who sends less does not share. */
-#define FLOOR (1.0 / 21)        /* Of the capacity, where the controller does
-                                 * not say. */
+#define FRESH_MS 2000           /* Maximum age of a connection's last ACK,
+                                 * in ms.  The TCP statistics of older
+                                 * connections are ignored. */
+#define ACTIVE_BPS 1000         /* Jobs that send less than this (bit/s) do
+                                 * not count as competing for the uplink. */
+#define DEFAULT_MIN_SHARE (1.0 / 21)        /* Minimum share of a level, if the
+                                 * controller has not set one. */
 
 void
 links_sample(struct links *links, const struct registry *registry,
@@ -53,12 +55,12 @@ links_left(double capacity, double before, double floor, double beside,
     return fmax(ours - beside, ours / (n_beside + 1));
 }
 
-/* What the uplink leaves to 'job'. */
+/* Returns the bandwidth of the uplink that 'job' can still get. */
 static double
-left_bps(const struct agent *a, const char *job)
+available_bps(const struct agent *a, const char *job)
 {
     uint32_t min_share = a->wanted.min_share;
-    double floor = (min_share == SHIM_MIN_SHARE_DEFAULT ? FLOOR
+    double floor = (min_share == SHIM_MIN_SHARE_DEFAULT ? DEFAULT_MIN_SHARE
                     : (double) min_share / SHIM_MIN_SHARE_UNIT);
     double before = 0, beside = 0;
     size_t n_beside = 0;
@@ -81,53 +83,54 @@ left_bps(const struct agent *a, const char *job)
     return links_left(agent_capacity(a), before, floor, beside, n_beside);
 }
 
-/* One machine that flows go to. */
-struct way {
+/* Path to one remote address. */
+struct path_stats {
     size_t n_flows;
-    double bps;                 /* 0: not known. */
-    uint32_t rtt_us;            /* The least, 0: not known. */
+    double bps;                 /* Delivery rate, 0 if unknown. */
+    uint32_t rtt_us;            /* Minimum round trip time, 0 if unknown. */
 };
 
-static struct way *
-find_way(struct shash *ways, const struct shim_flow_key *key)
+static struct path_stats *
+find_path(struct shash *paths, const struct shim_flow_key *key)
 {
     char address[INET6_ADDRSTRLEN];
-    struct way *way;
+    struct path_stats *path;
 
     inet_ntop(key->family == 6 ? AF_INET6 : AF_INET, key->remote, address,
               sizeof address);
-    way = shash_find_data(ways, address);
-    if (!way) {
-        way = xzalloc(sizeof *way);
-        shash_add(ways, address, way);
+    path = shash_find_data(paths, address);
+    if (!path) {
+        path = xzalloc(sizeof *path);
+        shash_add(paths, address, path);
     }
-    return way;
+    return path;
 }
 
 static void
-measure(const struct agent *a, const struct flow *flow, struct way *way)
+measure(const struct agent *a, const struct flow *flow,
+        struct path_stats *path)
 {
     struct tcp_info info = { .tcpi_state = 0 };
     size_t size = sizeof info;
 
-    way->n_flows++;
+    path->n_flows++;
     if (tracker_tcp_info(a->tracker, &flow->key, &info, &size)
         || size < offsetof(struct tcp_info, tcpi_busy_time)
         || info.tcpi_last_ack_recv > FRESH_MS) {
         return;
     }
-    if (info.tcpi_rtt && (!way->rtt_us || info.tcpi_rtt < way->rtt_us)) {
-        way->rtt_us = info.tcpi_rtt;
+    if (info.tcpi_rtt && (!path->rtt_us || info.tcpi_rtt < path->rtt_us)) {
+        path->rtt_us = info.tcpi_rtt;
     }
     if (!info.tcpi_delivery_rate_app_limited) {
-        way->bps = fmax(way->bps, info.tcpi_delivery_rate * 8.0);
+        path->bps = fmax(path->bps, info.tcpi_delivery_rate * 8.0);
     }
 }
 
 static struct json *
-ways_to_json(const struct agent *a)
+paths_to_json(const struct agent *a)
 {
-    struct shash ways = SHASH_INITIALIZER(&ways);
+    struct shash paths = SHASH_INITIALIZER(&paths);
     struct json *array = json_array_create_empty();
     const struct shash_node *node;
     const struct flow *flow;
@@ -135,24 +138,24 @@ ways_to_json(const struct agent *a)
 
     HMAP_FOR_EACH (flow, node, &tracker_flows(a->tracker)->flows) {
         if (n++ < LINKS_MAX_FLOWS) {
-            measure(a, flow, find_way(&ways, &flow->key));
+            measure(a, flow, find_path(&paths, &flow->key));
         }
     }
-    SHASH_FOR_EACH (node, &ways) {
-        const struct way *way = node->data;
+    SHASH_FOR_EACH (node, &paths) {
+        const struct path_stats *path = node->data;
         struct json *json = json_object_create();
 
         json_object_put_string(json, "remote", node->name);
-        json_object_put(json, "flows", json_integer_create(way->n_flows));
-        if (way->bps > 0) {
-            json_object_put(json, "bps", json_integer_create(way->bps));
+        json_object_put(json, "flows", json_integer_create(path->n_flows));
+        if (path->bps > 0) {
+            json_object_put(json, "bps", json_integer_create(path->bps));
         }
-        if (way->rtt_us) {
-            json_object_put(json, "rtt_us", json_integer_create(way->rtt_us));
+        if (path->rtt_us) {
+            json_object_put(json, "rtt_us", json_integer_create(path->rtt_us));
         }
         json_array_add(array, json);
     }
-    shash_destroy_free_data(&ways);
+    shash_destroy_free_data(&paths);
     return array;
 }
 
@@ -165,12 +168,12 @@ links_compose(const struct agent *a, const char *job)
     if (agent_capacity(a)) {
         json_object_put(json, "capacity_bps",
                         json_integer_create(agent_capacity(a)));
-        json_object_put(json, "left_bps",
-                        json_integer_create(left_bps(a, job)));
+        json_object_put(json, "available_bps",
+                        json_integer_create(available_bps(a, job)));
     }
     if (j) {
         json_object_put(json, "tx_bps", json_integer_create(j->tx_bps));
     }
-    json_object_put(json, "links", ways_to_json(a));
+    json_object_put(json, "links", paths_to_json(a));
     return json;
 }

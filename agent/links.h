@@ -3,24 +3,23 @@
 #ifndef LINKS_H
 #define LINKS_H 1
 
-/* What this host knows of its ways to others.
+/* Bandwidth and paths that a job of this host can use.
  *
  *
  * Motivation
  * ==========
  *
- * A job that may choose whom it talks to, as peers that train without a server
- * do, finds out by trying which ways are slow.  Its host knows some of that
- * before: the kernel measures each connection, also those of other jobs to the
- * same machine, and the data plane counts what each job sends, of which the
- * controller's order says who goes first.  So a job can ask.
+ * A job that chooses its peers, as training without a server does, would have
+ * to measure which paths are slow.  Its host already knows part of that: the
+ * kernel measures each connection, also those of other jobs to the same host,
+ * and the shim counts what each job sends.
  *
- * Two figures are told apart.  What the uplink leaves to the job is the same
- * whoever it talks to; it is the capacity less what those send that go before
- * it, and at least the level's floor, and of that at least an even part among
- * those that share it.  What a connection delivers is of one way, and is only
- * told where the connection was limited by the way and not by its program, and
- * was used lately.
+ * There are two figures.  The available bandwidth of the uplink is the same
+ * for all peers: the capacity minus what jobs of higher rank send, but at
+ * least the minimum share, and of that at least an equal part among jobs of
+ * the same rank.  The delivery rate of a connection belongs to one path; it is
+ * reported only if the path and not the program limited the connection,
+ * recently.
  *
  *
  * Usage
@@ -33,8 +32,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Main thread only.  To ask costs a microsecond for each of the host's flows,
- * of which LINKS_MAX_FLOWS are looked at. */
+ * Main thread only.  A request costs a microsecond per flow of the host; at
+ * most LINKS_MAX_FLOWS are read. */
 
 #include <stddef.h>
 
@@ -45,19 +44,19 @@ struct json;
 struct registry;
 struct shim_flow_key;
 
-/* When jobs' rates were taken last. */
+/* Time of the last measurement of rates. */
 struct links {
-    long long at;               /* time_msec(), 0: never. */
+    long long at;               /* time_msec(), 0 if never. */
 };
 
-/* Takes jobs' rates, not more than once a second. */
+/* Measures the rates of jobs, at most once a second. */
 void links_sample(struct links *, const struct registry *, long long now);
 
 struct json *links_compose(const struct agent *, const char *job);
 
-/* Bits per second of 'capacity' that are left to a job: 'before' is what goes
- * before it, of which it has 'floor' of the capacity in any case, and 'beside'
- * what 'n_beside' jobs send that share with it. */
+/* Returns the part of 'capacity' (bit/s) that is available to a job: 'before'
+ * is the rate of jobs of higher rank, 'floor' the job's minimum share of the
+ * capacity, and 'beside' the rate of 'n_beside' jobs of the same rank. */
 double links_left(double capacity, double before, double floor,
                   double beside, size_t n_beside);
 

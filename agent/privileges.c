@@ -30,8 +30,8 @@ privilege_is_held(const struct privilege *privilege)
     return capng_have_capability(CAPNG_EFFECTIVE, privilege->capability);
 }
 
-/* Gives up all capabilities that the agent has no use for; of the others it
- * keeps those that it has.  Returns 0 or a positive errno value. */
+/* Drops all capabilities that the agent does not need.  Returns 0 or a
+ * positive errno value. */
 int
 privileges_drop(void)
 {

@@ -3,15 +3,16 @@
 #ifndef PRIVILEGES_H
 #define PRIVILEGES_H 1
 
-/* What the agent may do.
+/* Capabilities of the agent.
  *
  *
  * Motivation
  * ==========
  *
- * The agent reads what tenants write and is usually started by root.  It needs
- * few of root's capabilities, a reason for each; the others go before it reads
- * anything, for good: also from what it could start.
+ * The agent reads data of tenants and is usually started by root.  It needs
+ * few of root's capabilities, for the purposes in 'privileges'.  It drops the
+ * others permanently before it reads anything, also for programs that it could
+ * start.
  *
  *
  * Usage
@@ -28,15 +29,16 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Capabilities are a thread's: to be called before others are started. */
+ * Capabilities belong to a thread: call privileges_drop() before others are
+ * started. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct privilege {
     int capability;             /* CAP_*. */
-    const char *name;           /* As capabilities(7) calls it. */
-    const char *purpose;        /* What does not work without it. */
+    const char *name;           /* Name as in capabilities(7). */
+    const char *purpose;        /* Purpose: what does not work without it. */
 };
 
 #define N_PRIVILEGES 5

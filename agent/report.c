@@ -15,13 +15,15 @@
 #include "timeval.h"
 #include "util.h"
 
-#define JITTER_MS 250           /* Added, so that hosts differ. */
-#define MAX_WINDOW_MS 600000    /* Whatever a peer asks for. */
+#define JITTER_MS 250           /* Random addition, so that hosts do not
+                                 * write together. */
+#define MAX_WINDOW_MS 600000    /* Longest window, whatever a controller
+                                 * requests. */
 
-/* After its start an agent waits so long for a controller's window. */
-#define UNTOLD_MS 2000
+/* Time after the start that an agent waits for a controller's window. */
+#define NO_WINDOW_MS 2000
 
-/* Prepares 'idl' to show the row of 'host' and no other. */
+/* Monitors only the row of 'host' in 'idl'. */
 void
 report_init(struct report *r, struct ovsdb_idl *idl, const char *host,
             long long now)
@@ -31,7 +33,7 @@ report_init(struct report *r, struct ovsdb_idl *idl, const char *host,
 
     memset(r, 0, sizeof *r);
     r->host = xstrdup(host);
-    r->next = now + UNTOLD_MS;
+    r->next = now + NO_WINDOW_MS;
     ovsdb_idl_add_table(idl, &hostsrec_table_host_reported);
     for (size_t i = 0; i < HOSTSREC_HOST_REPORTED_N_COLUMNS; i++) {
         ovsdb_idl_add_column(idl, &hostsrec_host_reported_columns[i]);
@@ -103,8 +105,8 @@ write_row(const struct hostsrec_host_reported *row,
     hostsrec_host_reported_set_health(row, health);
 }
 
-/* From 'now' on writes once in 'ms' at most, or once in REPORT_MIN_MS if that
- * is more. */
+/* Limits writes to one per 'ms' or REPORT_MIN_MS, whichever is longer, from
+ * 'now' on. */
 void
 report_set_window(struct report *r, int64_t ms, long long now)
 {
@@ -113,14 +115,14 @@ report_set_window(struct report *r, int64_t ms, long long now)
         return;
     }
     if (!r->window) {
-        r->next = now;          /* This is what the first write waited for. */
+        r->next = now;          /* The first write waited for this. */
     }
     r->window = ms;
     r->pending = false;
 }
 
-/* Returns true if what the host tells shall be written at 'now'.  'news' is
- * true if it differs from what is written. */
+/* Returns true if the row must be written at 'now'.  'news' is true if it has
+ * changed. */
 bool
 report_is_due(struct report *r, bool news, long long now)
 {
@@ -136,9 +138,9 @@ report_is_due(struct report *r, bool news, long long now)
     return true;
 }
 
-/* Makes the host's row in 'idl' say 'facts', with 'txn', which may be null.
- * The controller makes the row: an agent's certificate lets it change its own
- * one, and make none. */
+/* Writes 'facts' to the host's row in 'idl' with 'txn', which may be NULL.
+ * The controller creates the row: the certificate of an agent allows it to
+ * change its own row only. */
 void
 report_run(struct report *r, const struct ovsdb_idl *idl,
            struct ovsdb_idl_txn *txn, const struct report_facts *facts,

@@ -3,19 +3,19 @@
 #ifndef REPORT_H
 #define REPORT_H 1
 
-/* What this host tells through the database.
+/* State of this host in the database.
  *
  *
  * Motivation
  * ==========
  *
- * Host_Reported holds what must be seen without the telemetry stream: that the
- * host exists, what its port can do, which order it has applied.  A database
- * cluster takes few writes, whatever the number of hosts, so the controller,
- * which knows that, says how often each may write: the window.  A host writes
- * only what has changed, at most once a window.  In a window of more than a
- * second the first write waits for a time of its own, because what changed
- * here has mostly changed everywhere.
+ * Host_Reported has what must be visible without the telemetry stream: that
+ * the host exists, the capacity of its port, and the version that it has
+ * applied.  A database cluster takes few writes, whatever the number of hosts,
+ * so the controller sets how often each host may write: the window.  A host
+ * writes only changes, at most once per window.  In a window of more than a
+ * second, the first write is delayed by a random time, because a change here
+ * usually means a change on all hosts.
  *
  *
  * Usage
@@ -40,23 +40,25 @@ struct ovsdb_idl_txn;
 
 struct report_facts {
     const char *state;          /* "ordered" or "fair". */
-    const char *actuator;       /* Its name. */
-    bool connected;             /* The actuator is there. */
-    bool bypass;                /* The kernel forwards in its place. */
-    bool telemetry;             /* The controller's stream is there. */
+    const char *actuator;       /* Name of the actuator. */
+    bool connected;             /* The actuator is connected. */
+    bool bypass;                /* The kernel forwards in place of the shim. */
+    bool telemetry;             /* The telemetry stream is connected. */
     int64_t applied;
-    uint64_t capacity_bps;      /* 0 if nobody knows. */
+    uint64_t capacity_bps;      /* 0 if unknown. */
 };
 
-/* The least window, and that of who was told none. */
+/* Shortest window, and default. */
 #define REPORT_MIN_MS 1000
 
 struct report {
     char *host;
-    int64_t window;             /* ms, 0 before the first is told. */
-    long long next;             /* Time of the next write, at the earliest. */
-    bool pending;               /* 'next' is that of what is to be written. */
-    bool waiting;               /* There is something to write at 'next'. */
+    int64_t window;             /* In ms, 0 before the first one is
+                                 * received. */
+    long long next;             /* Earliest time of the next write. */
+    bool pending;               /* 'next' has been set for the pending
+                                 * change. */
+    bool waiting;               /* A change waits for 'next'. */
 };
 
 void report_init(struct report *, struct ovsdb_idl *, const char *host,

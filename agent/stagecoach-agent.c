@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach-agent, one per host: start, loop, exit. */
+/* stagecoach-agent: one per host. */
 
 #include <config.h>
 
@@ -51,7 +51,7 @@ on_exit_command(struct unixctl_conn *conn, int argc OVS_UNUSED,
     latch_set(&exiting);
 }
 
-/* Two agents would undo each other's work, and take each other's sockets. */
+/* Two agents would undo each other's changes. */
 static struct lockfile *
 lock_host(const struct agent_config *c)
 {

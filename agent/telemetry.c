@@ -23,11 +23,11 @@ VLOG_DEFINE_THIS_MODULE(telemetry);
 
 #define MAX_BACKOFF_MS 1000
 
-/* A lease comes each second: who is silent for longer, and then does not
- * answer, is not there. */
+/* Probe interval: leases arrive every second, so a longer silence without a
+ * reply to a probe means that the controller is gone. */
 #define PROBE_MS 1500
 
-#define MAX_BACKLOG (64 * 1024)     /* Bytes; more than a message. */
+#define MAX_BACKLOG (64 * 1024) /* Bytes; larger than a message. */
 #define MAX_MESSAGES_A_RUN 50
 
 struct telemetry {
@@ -37,7 +37,7 @@ struct telemetry {
     uint64_t n_sent, n_dropped;
 };
 
-/* Returns a stream to one of 'remotes', separated by commas, that connects for
+/* Returns a stream to one of 'remotes', separated by commas, that reconnects
  * as long as it exists.  Calls 'lease' with 'aux' for each notification of a
  * lease. */
 struct telemetry *
@@ -93,7 +93,7 @@ take_lease(struct telemetry *tm, const struct jsonrpc_msg *msg)
                         &lease.lease_ms)) {
         return false;
     }
-    /* A controller from before this member does not have it. */
+    /* Controllers of older versions do not send this member. */
     get_integer(params->array.elems[0], "report_ms", &lease.report_ms);
     if (!tm->lease(&lease, tm->aux)) {
         jsonrpc_session_force_reconnect(tm->session);

@@ -3,17 +3,16 @@
 #ifndef TELEMETRY_H
 #define TELEMETRY_H 1
 
-/* The stream to the controller.
+/* Telemetry stream to the controller.
  *
  *
  * Motivation
  * ==========
  *
- * Numbers that change five times a second never enter a database; they go
- * straight to the active controller as JSON-RPC notifications
- * (docs/interfaces.md), and its lease comes back on the same stream.  A
- * message that cannot be sent at once is not worth sending later: it is
- * dropped, and the next one says more.
+ * Values that change five times a second are not stored in a database.  They
+ * go directly to the active controller as JSON-RPC notifications
+ * (docs/interfaces.md), and its leases arrive on the same stream.  A message
+ * that cannot be sent at once is dropped, because the next one is newer.
  *
  *
  * Usage
@@ -38,26 +37,26 @@ struct json;
 struct registry;
 struct telemetry;
 
-/* Everything that a message says. */
+/* Content of a message. */
 struct telemetry_facts {
     const char *host;
     const char *state;          /* "ordered" or "fair". */
     int64_t applied;
-    uint64_t capacity_bps;      /* 0 if nobody knows. */
+    uint64_t capacity_bps;      /* 0 if unknown. */
     const struct actuator_status *status;
     const struct registry *registry;
     long long time;             /* ms since the epoch. */
 };
 
-/* What the controller tells once a second. */
+/* Notification of the controller, once a second. */
 struct telemetry_lease {
-    int64_t generation;         /* The order of this one holds ... */
-    int64_t lease_ms;           /* ... for so long from now. */
-    int64_t report_ms;          /* See report_set_window(), 0: not told. */
+    int64_t generation;         /* Generation whose order is valid. */
+    int64_t lease_ms;           /* Validity of the order, in ms from now. */
+    int64_t report_ms;          /* For report_set_window(), 0 if not sent. */
 };
 
-/* Returns false if there is a newer controller than who says this, which is
- * then left for the next remote. */
+/* Returns false if a newer controller is known; then the stream connects to
+ * the next remote. */
 typedef bool telemetry_lease_func(const struct telemetry_lease *, void *aux);
 
 struct telemetry *telemetry_create(const char *remotes,

@@ -3,15 +3,15 @@
 #ifndef WANTED_H
 #define WANTED_H 1
 
-/* What the controller wants of this host.
+/* Desired state of this host.
  *
  *
  * Motivation
  * ==========
  *
- * The host's row of Host_Wanted, kept as a copy: the order has to survive the
- * database's going away, and a row of a controller that has been replaced must
- * not be taken over.
+ * A copy of the host's row of Host_Wanted: the order must survive a loss of
+ * the database connection, and a row of a controller that has been replaced
+ * must be ignored.
  *
  *
  * Usage
@@ -39,15 +39,15 @@ struct ovsdb_idl;
 
 struct wanted {
     char *host;
-    unsigned int idl_seqno;     /* Of the last look. */
-    char *text;                 /* The row as it was seen last, NULL before the
+    unsigned int idl_seqno;     /* Sequence number of the last check. */
+    char *text;                 /* Last content of the row, NULL before the
                                  * first. */
 
-    /* Of the row that was taken over last. */
-    bool present;               /* False before the first. */
+    /* Values of the row that was applied last. */
+    bool present;               /* False before the first one. */
     int64_t version;
     int64_t generation;
-    uint8_t default_dscp;       /* 0 before the first. */
+    uint8_t default_dscp;       /* 0 before the first row. */
     struct shim_congestion congestion;  /* SHIM_CONGESTION_DEFAULT where the
                                          * controller does not say. */
     uint32_t min_share;         /* As in struct shim_min_share; the default

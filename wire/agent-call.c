@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* An agent with a thousand jobs says less. */
+/* Larger than the reply of an agent with a thousand jobs. */
 #define MAX_REPLY (4 << 20)
 
 static long long
@@ -49,8 +49,8 @@ put_string(FILE *stream, const char *s)
     putc('"', stream);
 }
 
-/* The JSON-RPC request for the 'n' 'words', the first of which is its method.
- * The caller frees it; NULL if there is no memory. */
+/* Returns the JSON-RPC request for the 'n' 'words', the first of which is the
+ * method.  The caller frees it; NULL if out of memory. */
 char *
 agent_call_request(const char *const words[], size_t n)
 {
@@ -104,7 +104,7 @@ agent_call_object_length(const char *text, size_t size)
     return 0;
 }
 
-/* Waits until 'fd' has one of 'events'. */
+/* Waits until 'fd' has one of 'events', or 'until'. */
 static int
 wait_for(int fd, short events, long long until)
 {
@@ -149,7 +149,7 @@ send_all(int fd, long long until, const char *text)
     return 0;
 }
 
-/* Reads from 'fd' until there is a whole object. */
+/* Reads from 'fd' until there is a complete object. */
 static int
 receive_object(int fd, long long until, char **objectp)
 {
@@ -210,7 +210,7 @@ open_socket(const char *rundir, int *fdp)
         return errno;
     }
 
-    /* EAGAIN: more wait for the agent than may.  So would we. */
+    /* EAGAIN: the backlog of the agent is full; a retry would wait too. */
     if (connect(fd, (struct sockaddr *) &sun, sizeof sun)) {
         int error = errno;
 
@@ -221,10 +221,10 @@ open_socket(const char *rundir, int *fdp)
     return 0;
 }
 
-/* Asks the agent of 'rundir' the 'n' 'words' and waits for what it says, at
- * the latest 'until'.  Returns 0 if it has answered, if only to refuse, or an
- * errno.  Stores the JSON-RPC reply, which the caller frees, in '*replyp'
- * unless 'replyp' is NULL. */
+/* Sends the 'n' 'words' to the agent of 'rundir' and waits for its reply,
+ * until 'until' at most.  Returns 0 if it has replied, even with an error, or
+ * an errno value.  Stores the JSON-RPC reply, which the caller frees, in
+ * '*replyp' unless 'replyp' is NULL. */
 int
 agent_call(const char *rundir, long long until, const char *const words[],
            size_t n, char **replyp)

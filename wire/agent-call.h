@@ -3,17 +3,17 @@
 #ifndef AGENT_CALL_H
 #define AGENT_CALL_H 1
 
-/* One question to this host's agent, and no more than so many milliseconds.
+/* One request to this host's agent, with a time limit.
  *
  *
  * Motivation
  * ==========
  *
- * What starts jobs (the command line tool, a cluster manager's plug-in, a
- * container runtime's) tells the agent whose they are.  It runs inside other
- * people's programs, as root and before the job, so it must not wait for an
- * agent that hangs, and must not bring libraries with it.  The agent has
- * answered once it has acted: a job that starts afterwards is known.
+ * Launchers of jobs (the command line tool, plug-ins of cluster managers and
+ * container runtimes) register them with the agent.  They run inside other
+ * programs, as root and before the job, so they must not wait for an agent
+ * that hangs, and must not need libraries.  The agent replies after it has
+ * acted: a job that starts afterwards is known.
  *
  *
  * Usage
@@ -31,24 +31,24 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Plain C without any library.  Blocking, with an end.  Thread-safe. */
+ * Plain C without any library.  Blocks, with a limit.  Thread-safe. */
 
 #include <stddef.h>
 
-/* What launchers grant the agent, in all calls of one job together. */
+/* Time limit of launchers for all calls of one job together. */
 #define AGENT_CALL_MS 100
 
-/* Where agent and jobs meet unless somebody says otherwise. */
+/* Default directory of the sockets of the agent. */
 #define AGENT_RUNDIR "/run/stagecoach"
 
-/* The moment 'ms' milliseconds from now, for any number of calls. */
+/* Returns the time 'ms' milliseconds from now, for any number of calls. */
 long long agent_call_until(int ms);
 
 int agent_call(const char *rundir, long long until, const char *const words[],
                size_t n, char **replyp);
 
-/* The request for 'words', and the length of the first whole JSON object at
- * the beginning of 'text', 0 if it goes on: for tests and the fuzzer. */
+/* For tests and the fuzzer: the request for 'words', and the length of the
+ * first complete JSON object in 'text', 0 if it is incomplete. */
 char *agent_call_request(const char *const words[], size_t n);
 size_t agent_call_object_length(const char *text, size_t size);
 

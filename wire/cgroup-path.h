@@ -3,42 +3,42 @@
 #ifndef CGROUP_PATH_H
 #define CGROUP_PATH_H 1
 
-/* Where a job's cgroup is.
+/* Path of a job's cgroup.
  *
  *
  * Motivation
  * ==========
  *
- * "stagecoach run" puts a job into a cgroup and the agent finds it there, so
- * both must agree on the place without talking to each other:
+ * "stagecoach run" creates the cgroup of a job and the agent finds it there
+ * without further communication:
  *
  *    MOUNT/ROOT/COJOB/JOB
  *
- * MOUNT is wherever the cgroup v2 file system is, which differs between a pure
- * and a hybrid host; ROOT is $STAGECOACH_CGROUP.
+ * MOUNT is the mount point of cgroup v2, which differs between a pure and a
+ * hybrid host; ROOT is $STAGECOACH_CGROUP.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Plain C without any library, since the command line tool has no libraries
- * either.  Results are the caller's to free().  Thread-safe. */
+ * Plain C without any library.  The caller frees results.  Thread-safe. */
 
 #include <stdbool.h>
 
-/* True if 'name' can be that of a cojob, a job or a host: 1 to 31 letters,
- * digits, '.', '_' and '-', a letter or digit first. */
+/* Returns true if 'name' is a valid name of a cojob, a job or a host: 1 to 31
+ * letters, digits, '.', '_' and '-', a letter or digit first. */
 bool cgroup_name_is_valid(const char *name);
 
-/* What messages say is allowed. */
+/* The same for messages. */
 #define CGROUP_NAME_RULE "1 to 31 letters, digits, '.', '_' and '-' after a " \
     "letter or digit are allowed"
 
-/* True if 'root' can be a ROOT: relative, and no component is "." or "..". */
+/* Returns true if 'root' is a valid ROOT: relative, without components "." and
+ * "..". */
 bool cgroup_root_is_valid(const char *root);
 
-/* The directory that the cgroup v2 file system is mounted on, as 'mounts' (a
- * file like /proc/mounts) says.  NULL if there is none. */
+/* Returns the mount point of cgroup v2 in 'mounts', a file like /proc/mounts,
+ * or NULL. */
 char *cgroup_mount_from(const char *mounts);
 
 #endif /* wire/cgroup-path.h */

@@ -85,8 +85,8 @@ log_rules_destroy(struct log_rules *r)
     }
 }
 
-/* Checks.  Each returns NULL or what is wrong with the value of a member,
- * without its place. */
+/* Checks.  Each returns NULL, or what is wrong with the value of a member,
+ * without its location. */
 
 static char *
 check_path(const char *path)
@@ -114,7 +114,8 @@ check_key(const char *key)
     return NULL;
 }
 
-/* True if 'text' has what can make an expression explode. */
+/* Returns true if 'text' could need exponential time or memory as a regular
+ * expression. */
 static bool
 is_costly(const char *text)
 {
@@ -163,7 +164,7 @@ check_name(const char *name)
            : message("\"%.40s\" is not a name, "CGROUP_NAME_RULE, name);
 }
 
-/* Returns whether 'member' has no sense with 'format'. */
+/* Returns true if 'member' has no meaning with 'format'. */
 static bool
 is_idle(enum log_format format, const char *member)
 {
@@ -173,7 +174,7 @@ is_idle(enum log_format format, const char *member)
            || (format == LOG_MLFLOW && (keyed || !strcmp(member, "metric")));
 }
 
-/* The first run of what can be in a name, at most 31 bytes, of 'text'. */
+/* Returns the first part of 'text', at most 31 bytes, that is a valid name. */
 static char *
 derive_name(const char *text)
 {
@@ -197,7 +198,7 @@ derive_name(const char *text)
     return name;
 }
 
-/* Fills in what was not given. */
+/* Sets defaults. */
 static void
 complete(struct log_spec *s)
 {
@@ -214,7 +215,7 @@ complete(struct log_spec *s)
     }
 }
 
-/* A member of 's' that is a key, and what is wrong with it. */
+/* Members of 's' that are keys, and their checks. */
 static const struct {
     const char *name;
     size_t offset;
@@ -233,7 +234,7 @@ key_of(struct log_spec *s, size_t i)
     return (char **) ((char *) s + keys[i].offset);
 }
 
-/* Returns what is wrong with member 'i', NULL if nothing is. */
+/* Checks member 'i'.  Returns NULL or what is wrong with it. */
 static char *
 check_member(struct log_spec *s, size_t i)
 {
@@ -251,10 +252,10 @@ check_member(struct log_spec *s, size_t i)
            : s->format == LOG_REGEX ? check_regex(value) : check_key(value);
 }
 
-/* The form for the command line. */
+/* Format of the command line. */
 
-/* Returns the end of what begins at 'text': the comma before the next
- * "KEY=", or the end of all. */
+/* Returns the end of the element at 'text': the comma before the next "KEY=",
+ * or the end of the text. */
 static const char *
 find_end(const char *text)
 {
@@ -270,7 +271,7 @@ find_end(const char *text)
     return strchr(text, '\0');
 }
 
-/* Returns the format that 'text' begins with, -1 if there is none. */
+/* Returns the format at the beginning of 'text', -1 if there is none. */
 static int
 find_format(const char *text)
 {
@@ -342,7 +343,7 @@ log_spec_parse(const char *name, const char *text, struct log_spec *ret)
     return NULL;
 }
 
-/* The form for a file. */
+/* Format of the file of rules. */
 
 static void
 fail(const struct json_at *at, const char *member, char *error)

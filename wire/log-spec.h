@@ -3,16 +3,18 @@
 #ifndef LOG_SPEC_H
 #define LOG_SPEC_H 1
 
-/* Where a job writes how far it is, and what of it counts.
+/* Specification of a job's log: its files, format and keys.
  *
  *
  * Motivation
  * ==========
  *
- * Frameworks log their progress without being asked, each in its own way.  A
- * specification names one of five formats, the files, and the keys in them.
- * An operator writes rules, JSON, that say which jobs have which files; an
- * engineer gives one specification to "stagecoach run --log".
+ * Frameworks log their progress, each in its own format.  A specification
+ * names one of five formats, the files, and the keys of the values.  An
+ * operator writes rules in JSON, each with a specification for matching jobs;
+ * an engineer passes one specification to "stagecoach run --log", which stores
+ * it in the environment of the job.  The agent finds it there, however late it
+ * starts.
  *
  *    {"readers": [{"match": {"cojob": "asha*", "job": "*"},
  *                  "format": "json-lines",
@@ -31,18 +33,18 @@
  *    regex       extended regular expressions, each with a group around the
  *                number
  *    tfevents    the tag of the metric, no other
- *    mlflow      none: the file is the metric's
+ *    mlflow      none: each metric has its own file
  *
  * Intervals ("a{2,3}") and back-references ("\1") are not allowed in
- * expressions: with them an expression of a few bytes takes gigabytes or
+ * expressions: with them an expression of a few bytes can take gigabytes or
  * hours.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Plain data, owned by the caller, immutable after it is read.  No library
- * but base/json-check, since the command line tool reads it too. */
+ * Plain data, owned by the caller, immutable after parsing.  Needs only
+ * base/json-check. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,15 +62,15 @@ struct log_spec {
     enum log_format format;
     char *path;
     char *iteration;            /* NULL for tfevents and mlflow. */
-    char *metric;               /* NULL if only iterations count. */
-    char *stage;                /* NULL if rungs are not told. */
-    char *name;                 /* What the metric is called, a name as a
-                                 * job's; NULL if there is none. */
+    char *metric;               /* NULL if there is no metric. */
+    char *stage;                /* NULL if the log has no rungs. */
+    char *name;                 /* Name of the metric, a valid name; NULL if
+                                 * there is no metric. */
 };
 
-/* A specification for the jobs whose names match. */
+/* Specification for the jobs with matching names. */
 struct log_rule {
-    char *cojob, *job;          /* Patterns as of fnmatch(). */
+    char *cojob, *job;          /* Patterns for fnmatch(). */
     struct log_spec spec;
 };
 
@@ -77,9 +79,8 @@ struct log_rules {
     struct log_rule *rules;
 };
 
-/* Each returns NULL and stores what it read, or returns a malloc()'d message
- * that begins with 'name' and stores nothing; the one of rules is a line for
- * each error. */
+/* Return NULL and store the result, or return a malloc()'d message that begins
+ * with 'name' and store nothing; the message of rules has a line per error. */
 char *log_spec_parse(const char *name, const char *text, struct log_spec *);
 char *log_rules_parse(const char *name, const char *text,
                       struct log_rules **);
@@ -92,8 +93,8 @@ void log_rules_destroy(struct log_rules *);
 char *log_spec_path(const struct log_spec *, const char *cojob,
                     const char *job);
 
-/* Returns how many bytes of the path's beginning are the same for all jobs and
- * have no wildcards: whole directories. */
+/* Returns the length of the beginning of the path that is the same for all
+ * jobs and has no wildcards: whole directories. */
 size_t log_spec_fixed(const struct log_spec *);
 
 #endif /* wire/log-spec.h */

@@ -16,7 +16,8 @@
 /* Integers that a double holds exactly. */
 #define MAX_INTEGER 9007199254740992.0
 
-/* 'object' is flat: anything deeper is not ours and not worth a parse. */
+/* Returns true if the object is flat.  Deeper objects are never valid and are
+ * not parsed. */
 static bool
 is_flat(const char *data, size_t size)
 {
@@ -53,7 +54,7 @@ read_name(const cJSON *top, const char *member, const char **namep)
     return NULL;
 }
 
-/* Stores integer 'member' in '*valuep', which stays as it is if there is no
+/* Stores integer 'member' in '*valuep', which is not changed if there is no
  * such member and it is not 'required'. */
 static char *
 read_integer(const cJSON *top, const char *member, bool required,
@@ -86,7 +87,7 @@ read_value(const cJSON *top, struct progress *p)
         }
         ovs_strlcpy(p->metric, metric->valuestring, sizeof p->metric);
     }
-    /* A loss that diverged is null or infinite: the iteration still counts. */
+    /* A diverged loss is null or infinite; the iteration still counts. */
     if (cJSON_IsNumber(value) && isfinite(value->valuedouble)) {
         p->value = value->valuedouble;
         p->has_value = true;
@@ -128,9 +129,9 @@ read_object(const cJSON *top, char *name, struct progress *p)
     return error;
 }
 
-/* Parses the datagram of 'size' bytes at 'data'.  Returns NULL and stores whose
- * it is in 'name' and what it says in '*progress', or returns a malloc()'d
- * message and leaves both as they were. */
+/* Parses the datagram of 'size' bytes at 'data'.  Returns NULL and stores the
+ * job in 'name' and its progress in '*progress', or returns a malloc()'d
+ * message and changes neither. */
 char *
 progress_parse(const char *data, size_t size, char name[PROGRESS_NAME_SIZE],
                struct progress *progress)

@@ -3,15 +3,14 @@
 #ifndef DATAGRAM_H
 #define DATAGRAM_H 1
 
-/* What a job says about its progress.
+/* Progress datagram of a job.
  *
  *
  * Motivation
  * ==========
  *
- * Any process on the host may send anything to the progress socket, so the
- * reading of a datagram is apart from the socket and can be tested, and later
- * fuzzed, without one.
+ * Any process of the host may send anything to the progress socket, so parsing
+ * is separate from the socket and can be tested and fuzzed without it.
  *
  *
  * Usage
@@ -19,8 +18,8 @@
  *
  *    char *error = progress_parse(data, size, name, &progress);
  *
- * Members are those of docs/interfaces.md.  Others are passed over, because an
- * older agent must not refuse what a newer job says.
+ * docs/interfaces.md lists the members.  Unknown members are ignored, because
+ * an older agent must accept the datagrams of newer jobs.
  *
  *
  * Ownership and thread-safety
@@ -36,11 +35,12 @@
 #define PROGRESS_NAME_SIZE 64   /* "COJOB/JOB" and a null byte. */
 
 struct progress {
-    int64_t iteration;          /* Completed, from the beginning of the job. */
-    int64_t stage;              /* Rung, -1 if it was not told. */
-    int64_t time;               /* ms since the epoch by the job's clock, 0 if
-                                 * it was not told. */
-    char metric[32];            /* What 'value' is, empty if not told. */
+    int64_t iteration;          /* Completed iterations since the beginning
+                                 * of the job. */
+    int64_t stage;              /* Rung, -1 if unknown. */
+    int64_t time;               /* ms since the epoch by the job's clock, 0
+                                 * if unknown. */
+    char metric[32];            /* Name of 'value', empty if there is none. */
     double value;               /* Finite. */
     bool has_value;
 };

@@ -3,14 +3,14 @@
 #ifndef DOCTOR_CHECKS_H
 #define DOCTOR_CHECKS_H 1
 
-/* What the doctor's checks share, and the checks themselves; see doctor.h.
+/* Checks of the doctor, and functions that they share; see doctor.h.
  *
- * Each check adds one finding or several. */
+ * Each check adds one or more findings. */
 
 #include "agent/doctor/doctor.h"
 #include "compiler.h"
 
-/* Adds a finding.  'mend' may be null; it is copied. */
+/* Adds a finding.  'mend' may be NULL; it is copied. */
 void doctor_add(struct doctor *, const char *check, enum doctor_result,
                 const char *mend, const char *what, ...)
     OVS_PRINTF_FORMAT(5, 6);
@@ -18,15 +18,15 @@ void doctor_add(struct doctor *, const char *check, enum doctor_result,
 /* Returns the path of 'path' below the root; the caller frees. */
 char *doctor_path(const struct doctor *, const char *path);
 
-/* Is there 'path' below the root?  'mode' is as of access(2). */
+/* Returns true if 'path' exists below the root.  'mode' is as of access(2). */
 bool doctor_has(const struct doctor *, const char *path, int mode);
 
 /* Returns the first line of 'path' below the root without its newline, or
  * NULL; the caller frees. */
 char *doctor_read(const struct doctor *, const char *path);
 
-/* Returns true if the host's kernel is as new as 'major'.'minor', or does not
- * say. */
+/* Returns true if the host's kernel is at least 'major'.'minor', or its
+ * version is unknown. */
 bool doctor_kernel_from(const struct doctor *, int major, int minor);
 
 /* kernel.c */

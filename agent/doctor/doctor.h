@@ -3,17 +3,16 @@
 #ifndef DOCTOR_H
 #define DOCTOR_H 1
 
-/* What a host lacks, and how to mend it.
+/* Checks what a host lacks, and how to add it.
  *
  *
  * Motivation
  * ==========
  *
- * Agent and shim go on without what they do not find, because a job must never
+ * Agent and shim continue without missing features, because a job must never
  * wait for them: without a cgroup tree no job is found, without a capability
- * some sockets are not seen, and nobody notices but by a coverage that is too
- * low.  The doctor looks at everything at once, before that, and says it in
- * words.
+ * some sockets are not found, and the only sign is a low coverage.  The doctor
+ * checks everything at once, in advance, and reports it in words.
  *
  *
  * Usage
@@ -27,48 +26,49 @@
  *    well = doctor_is_well(d);
  *    doctor_destroy(d);
  *
- * With a 'root' of its own a host is examined by its files alone: what would
- * ask the running kernel is left out.
+ * With a 'root' other than "" a host is checked by its files alone, without
+ * requests to the running kernel.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Main thread only.  Changes nothing on the host but for sockets that it opens
- * and closes. */
+ * Main thread only.  Changes nothing on the host. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 enum doctor_result {
     DOCTOR_OK,
-    DOCTOR_NOTE,                /* It works, and could be better. */
-    DOCTOR_MISSING,             /* Something that is configured does not
-                                 * work. */
+    DOCTOR_NOTE,                /* It works but could be better. */
+    DOCTOR_MISSING,             /* A configured feature does not work. */
 };
 extern const char *const doctor_result_names[];
 
 struct doctor_config {
-    const char *root;           /* Instead of "/", without a slash at its end;
-                                 * "" for this host. */
+    const char *root;           /* Root of the file system without a final
+                                 * slash, "" for this host. */
     const char *rundir;
-    const char *cgroup;         /* Of jobs, below the v2 mount. */
-    const char *db;             /* Remotes and the path of the shim's socket, */
-    const char *controller;     /* NULL if they are not to be looked at. */
+    const char *cgroup;         /* Root of the tree of jobs, below the mount
+                                 * of cgroup v2. */
+    const char *db;             /* Remotes of the hosts database, NULL to
+                                 * skip the check. */
+    const char *controller;     /* Remotes of telemetry, NULL to skip the
+                                 * check. */
     const char *shim;
-    const char *const *ports;   /* "KIND:WHAT" of the shim, as it takes
-                                 * them. */
+    const char *const *ports;   /* Ports of the shim, "KIND:WHAT". */
     size_t n_ports;
-    bool bypass;                /* The agent shall join the shim's interfaces
-                                 * when it dies. */
-    bool netns;                 /* Jobs live in other network namespaces. */
+    bool bypass;                /* The agent enables the bypass if the shim
+                                 * fails. */
+    bool netns;                 /* Jobs run in other network namespaces. */
 };
 
 struct doctor_finding {
     const char *check;          /* One word: "cgroup". */
     enum doctor_result result;
-    char *what;                 /* That was found. */
-    char *mend;                 /* What to do about it, NULL if nothing. */
+    char *what;                 /* Result, a sentence. */
+    char *mend;                 /* How to correct it, NULL if there is
+                                 * nothing to do. */
 };
 
 struct doctor {
@@ -80,7 +80,7 @@ struct doctor {
 struct doctor *doctor_examine(const struct doctor_config *);
 void doctor_destroy(struct doctor *);
 
-/* Is there all that is needed? */
+/* Returns true if nothing is missing. */
 bool doctor_is_well(const struct doctor *);
 
 #endif /* agent/doctor/doctor.h */

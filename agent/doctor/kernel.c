@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a host's kernel has and allows. */
+/* Checks of the kernel: features and settings. */
 
 #include <config.h>
 
@@ -16,7 +16,7 @@
 #include "wire/cgroup-path.h"
 #include "util.h"
 
-/* Returns the deepest directory of 'path' below the root that is there. */
+/* Returns the deepest existing directory of 'path' below the root. */
 static char *
 deepest(const struct doctor *d, const char *path)
 {
@@ -28,8 +28,7 @@ deepest(const struct doctor *d, const char *path)
     return there;
 }
 
-/* The directory in which jobs get theirs must be there, or be possible to
- * make. */
+/* Checks that the root of the tree of jobs exists or can be created. */
 void
 doctor_check_cgroup(struct doctor *d)
 {
@@ -124,8 +123,8 @@ doctor_check_capabilities(struct doctor *d)
     }
 }
 
-/* A part of the kernel, by the symbol that it has when it is there and by the
- * module that can be loaded. */
+/* A kernel feature: the symbol that is present with it, and the module that
+ * provides it. */
 struct part {
     const char *symbol, *module, *config;
     bool found;
@@ -151,7 +150,7 @@ find_symbols(const struct doctor *d, struct part *parts, size_t n)
     free(path);
 }
 
-/* Modules that are there are loaded when they are asked for. */
+/* Finds available modules, which are loaded on demand. */
 static void
 find_modules(const struct doctor *d, struct part *parts, size_t n)
 {
@@ -179,7 +178,7 @@ find_modules(const struct doctor *d, struct part *parts, size_t n)
     free(release);
 }
 
-/* What the bypass is made of. */
+/* Checks the features that the bypass needs. */
 void
 doctor_check_queueing(struct doctor *d)
 {
@@ -212,8 +211,8 @@ doctor_check_queueing(struct doctor *d)
 }
 
 #define RTO_MAX "/proc/sys/net/ipv4/tcp_rto_max_ms"
-#define LONG_RTO_MS 5000        /* A job that is served last may wait so long
-                                 * for nothing. */
+#define LONG_RTO_MS 5000        /* A job with the lowest rank may wait so
+                                 * long. */
 
 void
 doctor_check_tcp(struct doctor *d)
@@ -238,7 +237,8 @@ doctor_check_tcp(struct doctor *d)
     free(text);
 }
 
-/* Does the host's clock follow another one?  Only the running kernel tells. */
+/* Returns true if the host's clock is synchronised, as far as the running
+ * kernel knows. */
 static bool
 is_synchronised(void)
 {
@@ -263,7 +263,8 @@ doctor_check_clock(struct doctor *d)
                    source);
     }
     if (!*d->config->root && !is_synchronised()) {
-        doctor_add(d, "clock", DOCTOR_NOTE, "start chrony or systemd-timesyncd",
+        doctor_add(d, "clock", DOCTOR_NOTE,
+                   "start chrony or systemd-timesyncd",
                    "the clock follows no other: times that hosts tell cannot "
                    "be compared");
     } else if (!slow) {

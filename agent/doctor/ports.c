@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a shim's ports need. */
+/* Checks of what the ports of a shim need. */
 
 #include <config.h>
 
@@ -57,7 +57,7 @@ mtu_of(const struct doctor *d, const char *iface)
     return mtu;
 }
 
-/* Does the running kernel put packets for 'iface' together? */
+/* Returns true if the kernel merges packets for 'iface'. */
 static bool
 is_offloaded(const char *iface)
 {
@@ -74,7 +74,8 @@ is_offloaded(const char *iface)
     return offloaded;
 }
 
-/* An interface of the kernel's, of at most 'max' bytes of IP, or 0. */
+/* Checks a kernel interface for IP packets of at most 'max' bytes, 0 for any
+ * size. */
 static void
 check_iface(struct doctor *d, const char *port, const char *iface, int max)
 {
@@ -126,7 +127,7 @@ check_pci(struct doctor *d, const char *port, const char *address)
 
     target[MAX(0, n)] = '\0';
     driver = strrchr(target, '/') ? strrchr(target, '/') + 1 : target;
-    if (!strcmp(driver, "mlx5_core")) {     /* Shares the card with DPDK's. */
+    if (!strcmp(driver, "mlx5_core")) { /* Kernel and DPDK share the card. */
         check_device(d, port, "/dev/infiniband", "modprobe ib_uverbs mlx5_ib");
     } else if (!strcmp(driver, "vfio-pci")) {
         check_device(d, port, "/dev/vfio/vfio", "modprobe vfio-pci, with the "

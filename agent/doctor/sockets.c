@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What only shows when it is tried: the kernel's socket diagnosis and the
- * daemons that an agent talks to. */
+/* Checks that need an attempt: socket diagnosis, and the daemons to which an
+ * agent connects. */
 
 #include <config.h>
 
@@ -24,8 +24,9 @@
 #define ANSWER_MS 2000
 
 struct seen {
-    size_t n;                   /* Sockets... */
-    size_t n_cgroups;           /* ...whose cgroup the kernel tells. */
+    size_t n;                   /* Number of sockets. */
+    size_t n_cgroups;           /* Number of sockets whose cgroup the kernel
+                                 * reports. */
 };
 
 static void
@@ -74,7 +75,8 @@ doctor_check_sock_diag(struct doctor *d)
     }
 }
 
-/* Returns 0 if somebody listens at 'remote' within ANSWER_MS. */
+/* Returns 0 if a connection to 'remote' succeeds within ANSWER_MS, else an
+ * errno value. */
 static int
 try_remote(const char *remote)
 {

@@ -24,7 +24,7 @@ static const char *const versions[] = { "0.3.0", "0.3.1", "0.4.0",
 
 #define N(ARRAY) (sizeof (ARRAY) / sizeof (ARRAY)[0])
 
-/* A message of one line and of ASCII, whatever it quotes. */
+/* Returns a message of one line in ASCII. */
 static char * __attribute__((__format__(printf, 1, 2)))
 message(const char *format, ...)
 {
@@ -44,7 +44,7 @@ message(const char *format, ...)
     return text;
 }
 
-/* Returns the index of 'word' in 'words', 'n' if it is not there. */
+/* Returns the index of 'word' in 'words', 'n' if it is missing. */
 static size_t
 index_of(const char *word, const char *const words[], size_t n)
 {
@@ -56,7 +56,7 @@ index_of(const char *word, const char *const words[], size_t n)
     return i;
 }
 
-/* Copies the value of 'key' in 'args' if there is one and it has room. */
+/* Copies the value of 'key' in 'args', if present and if it fits. */
 static void
 get_arg(const char *args, const char *key, char *value, size_t size)
 {
@@ -124,7 +124,7 @@ read_config(struct cni_request *r, bool *all, int *code)
     return NULL;
 }
 
-/* Finds out whose the pod is. */
+/* Determines the job of the pod. */
 static void
 identify(struct cni_request *r, const char *args, bool all)
 {
@@ -219,7 +219,7 @@ cni_request_result(const struct cni_request *r)
     return text;
 }
 
-/* The object that says why a command failed.  The caller frees it. */
+/* Returns the error object of a failed command.  The caller frees it. */
 char *
 cni_error(const char *version, int code, const char *text)
 {

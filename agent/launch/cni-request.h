@@ -3,18 +3,18 @@
 #ifndef CNI_REQUEST_H
 #define CNI_REQUEST_H 1
 
-/* What a container runtime asks a CNI plug-in.
+/* Request of a container runtime to a CNI plug-in.
  *
  *
  * Motivation
  * ==========
  *
  * A runtime starts a plug-in with a command and the container in environment
- * variables and the network's configuration on standard input, and takes what
- * it prints for the result (github.com/containernetworking/cni, SPEC.md).  We
- * stand behind the plug-ins that make the network: their result comes as
- * "prevResult" and must go on exactly as it came.  A member that we do not
- * know is none of our business.
+ * variables and the configuration of the network on standard input, and reads
+ * the result from standard output (github.com/containernetworking/cni,
+ * SPEC.md).  This plug-in runs after those that create the network: their
+ * result arrives as "prevResult" and must be passed on unchanged.  Unknown
+ * members are ignored.
  *
  *
  * Usage
@@ -22,7 +22,7 @@
  *
  *    error = cni_request_read(text, size, &environment, &request, &code);
  *    if (!error && request.identity.job[0]) {
- *        ...request.netns is its...
+ *        ...request.netns belongs to the job...
  *    }
  *    ...cni_request_result(&request)...
  *    cni_request_uninit(&request);
@@ -30,20 +30,20 @@
  * Configuration: {"cniVersion", "name", "type", "prevResult", "rundir"?,
  * "claim"?: "annotated" or "all" pods, "capabilities":
  * {"io.kubernetes.cri.pod-annotations": true}}; with that capability the
- * runtime adds the pod's annotations as "runtimeConfig".
+ * runtime adds the annotations of the pod as "runtimeConfig".
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * A request's strings are its own.  No other state. */
+ * A request owns its strings.  No other state. */
 
 #include <jansson.h>
 #include <stddef.h>
 
 #include "agent/launch/pod-identity.h"
 
-/* Codes of errors, of the specification. */
+/* Error codes of the specification. */
 enum {
     CNI_BAD_VERSION = 1,
     CNI_BAD_ENVIRONMENT = 4,
@@ -51,7 +51,7 @@ enum {
     CNI_BAD_CONFIG = 7,
 };
 
-/* The newest version of the protocol that we speak. */
+/* Newest supported version of the protocol. */
 #define CNI_VERSION "1.0.0"
 
 enum cni_command {
@@ -61,7 +61,7 @@ enum cni_command {
     CNI_VERSION_COMMAND,
 };
 
-/* Variables, NULL if they are not set. */
+/* Environment variables, NULL if not set. */
 struct cni_environment {
     const char *command;        /* CNI_COMMAND. */
     const char *netns;          /* CNI_NETNS. */
@@ -71,24 +71,24 @@ struct cni_environment {
 struct cni_request {
     enum cni_command command;
     json_t *config;
-    const char *version;        /* Of the configuration. */
+    const char *version;        /* Version in the configuration. */
     const char *rundir;
-    const char *netns;          /* NULL if there is none (any more). */
-    char space[64];             /* The pod's namespace and name, as arguments */
-    char name[256];             /* have it; empty if they do not. */
+    const char *netns;          /* NULL if the container has none. */
+    char space[64];             /* Namespace of the pod, empty if not
+                                 * passed. */
+    char name[256];             /* Name of the pod, empty if not passed. */
     struct pod_identity identity;
-    char *warning;              /* What was passed over, or NULL. */
+    char *warning;              /* Description of an ignored value, or NULL. */
 };
 
-/* Returns NULL or a malloc()'d message, in which case '*code' is that of the
- * error.  '*request' is to be cleaned up by cni_request_uninit() either
- * way. */
+/* Returns NULL or a malloc()'d message; then '*code' is its error code.  Call
+ * cni_request_uninit() in either case. */
 char *cni_request_read(const char *text, size_t size,
                        const struct cni_environment *,
                        struct cni_request *request, int *code);
 void cni_request_uninit(struct cni_request *);
 
-/* What is to be printed, which the caller free()s, or NULL for nothing. */
+/* Returns the text to print, which the caller frees, or NULL for nothing. */
 char *cni_request_result(const struct cni_request *);
 char *cni_error(const char *version, int code, const char *message);
 

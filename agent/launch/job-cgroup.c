@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES 5                 /* The agent may remove an empty cgroup between
-                                 * our making it and our entering it. */
+#define TRIES 5                 /* The agent may remove an empty cgroup
+                                 * between its creation and the first
+                                 * process. */
 
-/* Makes each directory of 'path' that is missing after the first 'skip'
- * bytes. */
+/* Creates the missing directories of 'path' after the first 'skip' bytes. */
 static int
 make_dirs(char *path, size_t skip)
 {

@@ -3,16 +3,17 @@
 #ifndef JOB_CGROUP_H
 #define JOB_CGROUP_H 1
 
-/* Puts processes into the cgroup of their job.
+/* Moves processes into the cgroup of their job.
  *
  *
  * Motivation
  * ==========
  *
- * A process that is in ROOT/COJOB/JOB of the cgroup v2 tree, and everything
- * that it starts, is tagged with nothing more said (see
- * agent/identify/cgroup.h).  "stagecoach run" puts itself there; the plug-in
- * of a cluster manager puts others there, before they are what they will be.
+ * The traffic of a process in ROOT/COJOB/JOB of the cgroup v2 tree, and of its
+ * descendants, belongs to that job without further registration (see
+ * agent/identify/cgroup.h).  "stagecoach run" moves itself there; the plug-in
+ * of a cluster manager moves other processes before they execute their
+ * program.
  *
  *
  * Usage
@@ -31,8 +32,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Makes 'dir', whose first 'skip' bytes are there, and moves process 'pid', 0
- * for the caller's, into it. */
+/* Creates 'dir', whose first 'skip' bytes exist, and moves process 'pid', 0
+ * for the caller's, into it.  Returns 0 or a positive errno value. */
 int job_cgroup_enter(char *dir, size_t skip, pid_t pid);
 
 #endif /* agent/launch/job-cgroup.h */

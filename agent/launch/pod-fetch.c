@@ -31,7 +31,7 @@ take(char *data, size_t one, size_t n, void *body_)
     return n;
 }
 
-/* Adds the header with the token of 'file'. */
+/* Adds the header with the token in 'file'. */
 static char *
 add_token(const char *file, struct curl_slist **headers)
 {

@@ -3,7 +3,7 @@
 #ifndef POD_FETCH_H
 #define POD_FETCH_H 1
 
-/* Gets the kubelet's list of pods.
+/* Fetches the list of pods from the kubelet.
  *
  *
  * Usage
@@ -14,30 +14,30 @@
  *
  *    error = pod_fetch(&source, &text, &size);
  *
- * It waits for at most five seconds, and takes at most 64 MiB.
+ * Limits: five seconds, 64 MiB.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * curl_global_init() comes first.  Thread-safe then. */
+ * curl_global_init() must be called first.  Thread-safe. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct pod_source {
     const char *url;            /* http, https or file. */
-    const char *socket;         /* A unix socket to ask instead of the URL's
-                                 * host, or NULL. */
-    const char *token;          /* A file with a bearer token, read each time,
-                                 * or NULL. */
-    const char *ca;             /* A file of certificates that sign the
-                                 * kubelet's, NULL for the system's. */
-    bool insecure;              /* Take any certificate. */
+    const char *socket;         /* Unix socket to connect to instead of the
+                                 * host of the URL, or NULL. */
+    const char *token;          /* File with a bearer token, read for each
+                                 * request, or NULL. */
+    const char *ca;             /* File of certificates of authorities, NULL
+                                 * for the system's. */
+    bool insecure;              /* Accept any certificate. */
 };
 
-/* Returns NULL, with '*textp' for the caller to free, or a malloc()'d
- * message. */
+/* Returns NULL and stores the list in '*textp', which the caller frees, or
+ * returns a malloc()'d message. */
 char *pod_fetch(const struct pod_source *, char **textp, size_t *sizep);
 
 #endif /* agent/launch/pod-fetch.h */

@@ -37,7 +37,7 @@ pod_name_fit(const char *name, char fitted[32])
     }
 }
 
-/* The value of 'key', NULL if it is not there, not a string or empty. */
+/* Returns the value of 'key', NULL if it is missing, empty or not a string. */
 static const char *
 get(const json_t *object, const char *key)
 {
@@ -46,7 +46,7 @@ get(const json_t *object, const char *key)
     return value && value[0] ? value : NULL;
 }
 
-/* The first of 'keys', up to NULL, that 'pod' has as a label or as an
+/* Returns the first of 'keys', up to NULL, that 'pod' has as a label or as an
  * annotation. */
 static const char *
 find(const struct pod *pod, const char *const keys[])

@@ -6,17 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A pod that works for a job. */
+/* A pod of a job. */
 struct entry {
     char uid[37];
     struct pod_identity identity;
 };
 
 struct pod_list {
-    struct entry *entries;      /* By UID. */
+    struct entry *entries;      /* Sorted by UID. */
     size_t n;
     size_t n_bad;
-    char *complaint;            /* Of the first bad one. */
+    char *complaint;            /* Message about the first invalid
+                                 * annotation. */
 };
 
 static int
@@ -26,7 +27,7 @@ compare_entries(const void *a, const void *b)
                   ((const struct entry *) b)->uid);
 }
 
-/* Adds the pod that 'item' is if it works for a job.  'list' has room. */
+/* Adds the pod 'item' if it belongs to a job.  'list' has space for it. */
 static void
 add_item(struct pod_list *list, const json_t *item)
 {

@@ -3,15 +3,16 @@
 #ifndef POD_LIST_H
 #define POD_LIST_H 1
 
-/* The pods of this host, as its kubelet lists them.
+/* Pods of this host, as listed by its kubelet.
  *
  *
  * Motivation
  * ==========
  *
- * A kubelet answers GET /pods with a PodList: {"items": [{"metadata": {"name",
- * "namespace", "uid", "labels", "annotations"}, ...}]}.  Who works for a job
- * is kept by UID, which is what cgroups are named by; everything else goes.
+ * A kubelet replies to GET /pods with a PodList: {"items": [{"metadata":
+ * {"name", "namespace", "uid", "labels", "annotations"}, ...}]}.  Pods of jobs
+ * are stored by UID, which cgroups are named after; everything else is
+ * dropped.
  *
  *
  * Usage
@@ -33,19 +34,19 @@
 
 struct pod_list;
 
-/* Returns NULL or a malloc()'d message that begins with 'place', in which case
- * '*listp' is NULL. */
+/* Returns NULL or a malloc()'d message that begins with 'place'; then '*listp'
+ * is NULL. */
 char *pod_list_read(const char *place, const char *text, size_t size,
                     struct pod_list **listp);
 void pod_list_destroy(struct pod_list *);
 
-/* How many pods work for a job, and how many have an annotation that is not
- * what is allowed, the first of which 'pod_list_complaint' is about. */
+/* Number of pods of jobs, and number of pods with an invalid annotation;
+ * pod_list_complaint() describes the first of these. */
 size_t pod_list_n(const struct pod_list *);
 size_t pod_list_n_bad(const struct pod_list *);
 const char *pod_list_complaint(const struct pod_list *);
 
-/* NULL if pod 'uid' works for no job or is not there. */
+/* Returns NULL if pod 'uid' belongs to no job or is not listed. */
 const struct pod_identity *pod_list_find(const struct pod_list *,
                                          const char *uid);
 

@@ -7,7 +7,7 @@
 
 #define UID_HEX "0123456789abcdef"
 
-/* A component of a path, or a part of one. */
+/* A component of a path, or part of one. */
 struct span {
     const char *s;
     size_t n;
@@ -31,7 +31,7 @@ strip_suffix(struct span *span, const char *suffix)
     return true;
 }
 
-/* Reads a UID of 8-4-4-4-12 digits, or of 32. */
+/* Parses a UID of 8-4-4-4-12 digits, or of 32. */
 static bool
 parse_uid(struct span span, char uid[37])
 {
@@ -51,7 +51,7 @@ parse_uid(struct span span, char uid[37])
     return true;
 }
 
-/* Reads "podUID" or "...-podUID.slice". */
+/* Parses "podUID" or "...-podUID.slice". */
 static bool
 parse_pod(struct span span, char uid[37])
 {
@@ -71,8 +71,9 @@ parse_pod(struct span span, char uid[37])
     return false;
 }
 
-/* Reads "CONTAINER", "RUNTIME-CONTAINER.scope" or "RUNTIME:CONTAINER".  What
- * is no id of 64 digits, or is a runtime's own process, is no container. */
+/* Parses "CONTAINER", "RUNTIME-CONTAINER.scope" or "RUNTIME:CONTAINER".  A
+ * name without an id of 64 digits, or of a process of the runtime, is not a
+ * container. */
 static void
 parse_container(struct span span, char container[65])
 {
@@ -91,7 +92,7 @@ parse_container(struct span span, char container[65])
     container[64] = '\0';
 }
 
-/* Takes the component at '*pathp', which becomes what is behind it. */
+/* Returns the component at '*pathp' and moves '*pathp' behind it. */
 static struct span
 next_component(const char **pathp)
 {

@@ -3,21 +3,21 @@
 #ifndef POD_PATH_H
 #define POD_PATH_H 1
 
-/* Which pod of Kubernetes a cgroup is of.
+/* Kubernetes pod of a cgroup.
  *
  *
  * Motivation
  * ==========
  *
- * Kubelet and container runtimes name cgroups by pod and container, in one of
- * two ways, below whatever cgroup the kubelet itself is in:
+ * Kubelet and container runtimes name cgroups after pod and container, in one
+ * of two ways, below the cgroup of the kubelet:
  *
  *    /kubepods/burstable/podUID/CONTAINER                (driver cgroupfs)
  *    /kubepods.slice/kubepods-burstable.slice/
  *        kubepods-burstable-podUID.slice/RUNTIME-CONTAINER.scope   (systemd)
  *
- * where systemd wants "_" in place of UID's "-".  So a cgroup alone tells the
- * pod, with no interface of anybody's, and a socket tells its cgroup.
+ * where systemd has "_" in place of the "-" of the UID.  So the cgroup of a
+ * socket identifies the pod, without any other interface.
  *
  *
  * Ownership and thread-safety
@@ -29,11 +29,11 @@
 
 struct pod_path {
     char uid[37];               /* With "-", or 32 digits for a static pod. */
-    char container[65];         /* Empty for the pod's own cgroup, and for what
-                                 * is no container's. */
+    char container[65];         /* Empty for the pod's own cgroup and for
+                                 * cgroups that are not a container's. */
 };
 
-/* True, with '*pod' filled in, if 'path' (as in /proc/PID/cgroup, or absolute)
+/* Returns true and sets '*pod' if 'path' (as in /proc/PID/cgroup, or absolute)
  * is the cgroup of a pod or is below one. */
 bool pod_path_parse(const char *path, struct pod_path *pod);
 

@@ -23,7 +23,7 @@ pod_tree_scan(const char *root, pod_tree_func *see, void *aux)
         struct pod_path pod;
 
         if (entry->fts_info == FTS_D) {
-            /* The root's own path may well look like a pod's. */
+            /* The path of the root itself may look like that of a pod. */
             if (pod_path_parse(entry->fts_path + strlen(root), &pod)) {
                 see(entry->fts_path, &pod, aux);
                 fts_set(fts, entry, FTS_SKIP);

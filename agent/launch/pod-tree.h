@@ -3,7 +3,7 @@
 #ifndef POD_TREE_H
 #define POD_TREE_H 1
 
-/* The pods that there are in a cgroup tree.
+/* Finds the pods in a cgroup tree.
  *
  *
  * Usage
@@ -11,9 +11,9 @@
  *
  *    pod_tree_scan("/sys/fs/cgroup", see_pod, aux);
  *
- * calls see_pod("/sys/fs/cgroup/kubepods.slice/...", pod, aux) once for each
- * pod's own cgroup.  It does not look into those, nor deeper than eight
- * directories, nor follows links.
+ * calls see_pod("/sys/fs/cgroup/kubepods.slice/...", pod, aux) once for the
+ * own cgroup of each pod.  It does not read below those, nor more than eight
+ * levels of directories, and does not follow links.
  *
  *
  * Ownership and thread-safety

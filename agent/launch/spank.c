@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Slurm's plug-in (SPANK): srun and sbatch --stagecoach=COJOB:RUNG.
+/* Plug-in of Slurm (SPANK): srun and sbatch --stagecoach=COJOB:RUNG.
  *
- * Slurm calls task_post_fork on each node as root, between the fork and the
- * exec of each task: there the task is moved into the cgroup of its job, so
- * that no socket of it is anybody else's; or, where Slurm itself keeps its jobs
- * in cgroups of version 2, stays in there, and the agent is told of that.  The
- * Slurm job JOBID is the job slurm-JOBID of COJOB.  Nothing of this may keep a
- * task from running: what fails is one line in slurmd's log.  Only an option
- * that is not a stage stops srun and sbatch, before there is a job.
+ * Slurm calls task_post_fork as root on each node, between the fork and the
+ * exec of each task.  The plug-in then moves the task into the cgroup of its
+ * job, so that all its sockets belong to the job.  If Slurm itself keeps its
+ * jobs in cgroups of version 2, the task stays there, and the plug-in claims
+ * that cgroup from the agent.  The Slurm job JOBID is the job slurm-JOBID of
+ * COJOB.  A failure never prevents a task from running; it is one line in
+ * slurmd's log.  Only an invalid value of the option stops srun and sbatch,
+ * before there is a job.
  *
- * Steps of a batch script have no option of their own; they take the batch
- * script's, from STAGECOACH_STAGE, which the plug-in sets in each task. */
+ * Steps of a batch script have no option of their own; they use the script's,
+ * from STAGECOACH_STAGE, which the plug-in sets in each task. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -29,8 +30,8 @@ SPANK_PLUGIN(stagecoach, 1);
 
 #define STAGE_VARIABLE "STAGECOACH_STAGE"
 
-/* A process loads the plug-in once, and serves one job. */
-static struct stage_name stage;     /* No 'cojob': not ours. */
+/* A process loads the plug-in once, for one job. */
+static struct stage_name stage; /* 'cojob' is empty for other jobs. */
 static const char *rundir = AGENT_RUNDIR;
 static const char *root = "stagecoach";
 
@@ -48,9 +49,8 @@ take_option(int val, const char *text, int remote)
     return ESPANK_SUCCESS;
 }
 
-/* Takes what slurmd has in its environment, so that several of one machine
- * may share a plugstack.conf, and then what that has after the plug-in's
- * name. */
+/* Reads slurmd's environment, so that several slurmds of a machine can share a
+ * plugstack.conf, and then the arguments after the plug-in's name. */
 static void
 read_arguments(int argc, char *argv[])
 {
@@ -86,7 +86,7 @@ slurm_spank_init(spank_t sp, int argc, char *argv[])
     return spank_option_register(sp, &option);
 }
 
-/* Looks for a stage where the option was not given. */
+/* Reads the stage from the environment if the option is missing. */
 static void
 take_variable(spank_t sp)
 {
@@ -102,7 +102,7 @@ take_variable(spank_t sp)
     }
 }
 
-/* Finds out what job of which cojob the task is of. */
+/* Determines the job of the task. */
 static bool
 get_job(spank_t sp, char job[32], uint32_t *id)
 {
@@ -115,7 +115,7 @@ get_job(spank_t sp, char job[32], uint32_t *id)
     return true;
 }
 
-/* As the task's user. */
+/* Runs as the task's user. */
 int
 slurm_spank_task_init(spank_t sp, int argc, char *argv[])
 {
@@ -159,8 +159,8 @@ tell_agent(const char *job, const char *dir)
     }
 }
 
-/* The cgroup of Slurm's own that task 'pid' of job 'id' is in, as below the
- * mount, or NULL if it is in none of version 2. */
+/* Returns the cgroup of version 2 that Slurm has created for task 'pid' of job
+ * 'id', relative to the mount, or NULL. */
 static char *
 find_own_cgroup(pid_t pid, uint32_t id)
 {
@@ -186,8 +186,8 @@ find_own_cgroup(pid_t pid, uint32_t id)
     return dir;
 }
 
-/* Moves task 'pid' into the cgroup of 'job'.  One task a node tells the
- * agent. */
+/* Moves task 'pid' into the cgroup of 'job'.  One task per node registers the
+ * job with the agent. */
 static void
 enter(const char *job, pid_t pid, bool tell)
 {
@@ -214,7 +214,7 @@ enter(const char *job, pid_t pid, bool tell)
     free(mount);
 }
 
-/* As root, before the task becomes its command. */
+/* Runs as root, before the task executes its command. */
 int
 slurm_spank_task_post_fork(spank_t sp, int argc, char *argv[])
 {

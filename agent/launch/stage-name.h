@@ -3,15 +3,15 @@
 #ifndef STAGE_NAME_H
 #define STAGE_NAME_H 1
 
-/* "COJOB:RUNG", by which people name a stage to a cluster manager.
+/* Names of stages in cluster managers: "COJOB:RUNG".
  *
  *
  * Motivation
  * ==========
  *
- * A person gives it to srun, or writes it into a pod's annotation ("/" in
- * place of ":").  What is misspelt must be refused where the person sees it,
- * so the message says what is allowed.
+ * Users pass them to srun, or write them into the annotation of a pod (with
+ * "/" instead of ":").  Mistakes are reported where the user sees them, so the
+ * message says what is allowed.
  *
  *
  * Usage
@@ -29,11 +29,10 @@
 
 struct stage_name {
     char cojob[32];
-    int rung;                   /* -1 if it is not told: "asha7". */
+    int rung;                   /* -1 without a rung: "asha7". */
 };
 
-/* Returns NULL or a malloc()'d message, in which case '*stage' is as it
- * was. */
+/* Returns NULL or a malloc()'d message; then '*stage' is unchanged. */
 char *stage_name_parse(const char *place, const char *text, char separator,
                        struct stage_name *stage);
 

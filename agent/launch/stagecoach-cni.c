@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach-cni: a chained CNI plug-in that tells this host's agent which job
- * a pod's network namespace is of.
+/* stagecoach-cni: chained CNI plug-in that claims a pod's network namespace
+ * for its job.
  *
- * It changes nothing of the network and passes the former plug-in's result on.
- * An agent that is not there, or hangs, costs a pod 0.1 s and one line on
- * standard error, which runtimes log.  The program is linked statically: one
- * that could not be loaded on some host would keep all its pods from
- * starting. */
+ * It changes nothing in the network and passes on the result of the previous
+ * plug-in.  Without an agent, or with one that hangs, a pod is delayed by 0.1
+ * s and one line is written to standard error, which runtimes log.  The
+ * program is linked statically: with a missing library no pod of the host
+ * could start. */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@
 
 #define MAX_CONFIG (4 << 20)
 
-/* Reads standard input.  Returns NULL if that fails or is too long. */
+/* Reads standard input.  Returns NULL if that fails or the input is too
+ * long. */
 static char *
 read_input(size_t *sizep)
 {

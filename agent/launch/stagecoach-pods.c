@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* stagecoach-pods: tells this host's agent which pods work for which jobs.
+/* stagecoach-pods: claims the cgroups of pods for their jobs.
  *
- * Every few seconds it gets the list of pods from the kubelet, walks the
- * cgroup tree, and claims the cgroup of each pod that works for a job.  Claims
- * may be repeated, so it keeps nothing: an agent that was started again has
- * them all after one round.  What fails is said once, until it works again. */
+ * Every few seconds it fetches the list of pods from the kubelet, walks the
+ * cgroup tree, and claims the cgroup of each pod that belongs to a job.
+ * Claims may be repeated, so it keeps no state: a restarted agent has them
+ * all after one round.  An error is logged once, until it is over. */
 
 #include <curl/curl.h>
 #include <getopt.h>
@@ -21,13 +21,13 @@
 #include "agent/launch/pod-list.h"
 #include "agent/launch/pod-tree.h"
 
-#define ROUND_MS 2000           /* For the agent, all claims of a round. */
+#define ROUND_MS 2000           /* Time limit for all claims of a round. */
 
 struct options {
     struct pod_source source;
     const char *rundir;
-    char *mount;                /* Of cgroup v2. */
-    int interval;               /* Seconds, 0: one round. */
+    char *mount;                /* Mount of cgroup v2. */
+    int interval;               /* Seconds between rounds, 0 for one round. */
 };
 
 struct round {
@@ -35,30 +35,32 @@ struct round {
     struct pod_list *list;
     long long until;
     size_t n_claims;
-    int error;                  /* Of the agent. */
+    int error;                  /* Error of the call to the agent. */
 };
 
 static const char help[] =
     "usage: stagecoach-pods [OPTION...]\n"
     "\n"
-    "  --pods URL          the kubelet's list, or a file: http, https or file\n"
+    "  --pods URL          the kubelet's list, or a file: http, https or "
+    "file\n"
     "                      (default: http://127.0.0.1:10255/pods)\n"
     "  --socket PATH       ask this unix socket in place of the URL's host\n"
     "  --token FILE        a bearer token for the kubelet\n"
     "  --ca FILE           who signed the kubelet's certificate\n"
     "  --insecure          take any certificate\n"
     "  --cgroup-mount DIR  where the cgroup v2 tree is\n"
-    "  --rundir DIR        where the agent is (default: $STAGECOACH_RUNDIR or\n"
+    "  --rundir DIR        where the agent is (default: $STAGECOACH_RUNDIR "
+    "or\n"
     "                      /run/stagecoach)\n"
     "  --interval S        seconds between rounds, 1 to 3600 (default: 2)\n"
     "  --once              one round\n"
     "  -h, --help          print this\n"
     "  -V, --version       print the version\n";
 
-/* Says 'text', which it frees, unless it is what was said last.  NULL: all is
- * well. */
+/* Logs 'text', which it frees, unless it was logged last.  NULL means that
+ * there is no error. */
 static void
-say(char *text)
+log_once(char *text)
 {
     static char *last;
 
@@ -87,9 +89,9 @@ claim(const char *path, const struct pod_path *pod, void *round_)
     }
 }
 
-/* What went wrong in a round, or NULL. */
+/* Returns the error of a round, or NULL. */
 static char *
-complain(const struct round *round, int tree_error)
+describe_error(const struct round *round, int tree_error)
 {
     const struct options *o = round->options;
     char *text = NULL;
@@ -112,7 +114,7 @@ complain(const struct round *round, int tree_error)
     return text;
 }
 
-/* One round.  Returns false, and has said why, if something did not work. */
+/* Runs one round.  Returns false after logging an error. */
 static bool
 run_round(const struct options *o)
 {
@@ -130,10 +132,10 @@ run_round(const struct options *o)
 
         round.until = agent_call_until(ROUND_MS);
         tree_error = pod_tree_scan(o->mount, claim, &round);
-        error = complain(&round, tree_error);
+        error = describe_error(&round, tree_error);
         pod_list_destroy(round.list);
     }
-    say(error);
+    log_once(error);
     return !error;
 }
 
@@ -152,7 +154,7 @@ parse_interval(const char *text, int *interval)
     return true;
 }
 
-/* Returns an exit status, or -1 to go on. */
+/* Returns an exit status, or -1 to continue. */
 static int
 parse_options(int argc, char *argv[], struct options *o)
 {
@@ -248,7 +250,7 @@ main(int argc, char *argv[])
             sleep(o.interval);
             run_round(&o);
         }
-        say(NULL);
+        log_once(NULL);
         curl_global_cleanup();
     }
     free(o.mount);
