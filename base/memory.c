@@ -37,6 +37,12 @@ allocate(size_t n, size_t size)
 }
 
 void *
+allocate_lines(size_t size)
+{
+    return or_abort(aligned_alloc(64, (size + 63) / 64 * 64));
+}
+
+void *
 reallocate(void *p, size_t n, size_t size)
 {
     return or_abort(reallocarray(p, n ? n : 1, size ? size : 1));

@@ -17,6 +17,9 @@ char *message(const char *format, ...)
 /* Zeroed memory.  Aborts if there is none. */
 void *allocate(size_t n, size_t size);
 
+/* Memory that begins at a cache line, not zeroed. */
+void *allocate_lines(size_t size);
+
 /* Memory of another size, which begins with what was in 'p'. */
 void *reallocate(void *p, size_t n, size_t size);
 char *duplicate(const char *);

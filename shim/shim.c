@@ -207,8 +207,7 @@ create_tables(struct shim *s)
     s->misses = miss_create();
     s->bursts = bursts_create();
     s->tap = tap_create(TAP_BYTES);
-    return (s->flows && s->slots && s->misses && s->bursts && s->tap ? NULL
-            : duplicate("no memory"));
+    return s->flows && s->misses && s->tap ? NULL : duplicate("no memory");
 }
 
 static char *
@@ -250,19 +249,15 @@ lane_queue(const struct shim *s, struct port *port, unsigned int i)
             : NULL);
 }
 
-static char *
+static void
 create_loops(struct shim *s)
 {
     s->loop = loop_create(s->forward, s->host, s->uplink, s->options.poll);
-    for (unsigned int i = 1; s->loop && i < s->options.n_lanes; i++) {
+    for (unsigned int i = 1; i < s->options.n_lanes; i++) {
         s->lane_loops[i] = loop_add_lane(s->loop, forward_lane(s->forward, i),
                                          lane_queue(s, s->host, i),
                                          lane_queue(s, s->uplink, i));
-        if (!s->lane_loops[i]) {
-            return duplicate("no memory");
-        }
     }
-    return s->loop ? NULL : duplicate("no memory");
 }
 
 static char *
@@ -295,7 +290,11 @@ create_forward(struct shim *s)
 
     memcpy(cc.control_ports, o->control_ports, sizeof cc.control_ports);
     s->forward = forward_create(&config);
-    return s->forward ? create_loops(s) : duplicate("no memory");
+    if (!s->forward) {
+        return duplicate("no memory");
+    }
+    create_loops(s);
+    return NULL;
 }
 
 static char *

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define MIN_BURSTS 3            /* Before a trial can be published. */
 #define MEMORY 16               /* Bursts in the averages. */
 #define STALE 4                 /* Periods without a burst until a trial
@@ -213,11 +215,10 @@ burst_train_get(const struct burst_train *t, uint64_t now,
     return p->period_ns != 0;
 }
 
-/* Returns NULL without memory. */
 struct bursts *
 bursts_create(void)
 {
-    return calloc(1, sizeof(struct bursts));
+    return allocate(1, sizeof(struct bursts));
 }
 
 void

@@ -12,6 +12,8 @@
 #include <immintrin.h>
 #endif
 
+#include "base/memory.h"
+
 #define HUGE_PAGE (2u << 20)
 #define AGE_STEPS 16            /* Of a timeout. */
 #define N_WAYS 8                /* Words of a bucket. */
@@ -309,20 +311,6 @@ map_words(struct flow_table *ft, uint64_t n_buckets)
     return true;
 }
 
-static bool
-allocate(struct flow_table *ft, uint32_t max_flows)
-{
-    uint64_t n = 2;
-
-    while (n * N_WAYS < (uint64_t) max_flows * 2) {
-        n *= 2;
-    }
-    ft->mask = (n - 1) << BUCKET_SHIFT;
-    ft->numbers = calloc(n * N_WAYS, sizeof *ft->numbers);
-    ft->flows = calloc(max_flows, sizeof *ft->flows);
-    return ft->numbers && ft->flows && map_words(ft, n);
-}
-
 /* A step of the generator "splitmix64". */
 static uint64_t
 next_secret(uint64_t *state)
@@ -339,20 +327,23 @@ next_secret(uint64_t *state)
 struct flow_table *
 flow_table_create(uint32_t max_flows, uint64_t seed)
 {
-    size_t size = sizeof(struct flow_table);
-    struct flow_table *ft = aligned_alloc(64, (size + 63) / 64 * 64);
+    struct flow_table *ft = allocate_lines(sizeof *ft);
+    uint64_t n = 2;
 
-    if (!ft) {
-        return NULL;
+    while (n * N_WAYS < (uint64_t) max_flows * 2) {
+        n *= 2;
     }
     memset(ft, 0, sizeof *ft);
     choose_lookup(ft, false);
     ft->max = max_flows;
     ft->free = NONE;
+    ft->mask = (n - 1) << BUCKET_SHIFT;
     for (int i = 0; i < 4; i++) {
         ft->secret[i] = next_secret(&seed);
     }
-    if (!allocate(ft, max_flows)) {
+    ft->numbers = allocate(n * N_WAYS, sizeof *ft->numbers);
+    ft->flows = allocate(max_flows, sizeof *ft->flows);
+    if (!map_words(ft, n)) {
         flow_table_destroy(ft);
         return NULL;
     }

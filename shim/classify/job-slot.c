@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "shim/clock/counter.h"
 
 #define NS_PER_MS 1000000u
@@ -36,32 +37,26 @@ struct job_slots {
 struct job_slots *
 job_slots_create(void)
 {
-    struct job_slots *js = aligned_alloc(64, (sizeof *js + 63) / 64 * 64);
+    struct job_slots *js = allocate_lines(sizeof *js);
 
-    if (js) {
-        memset(js, 0, sizeof *js);
-        js->lanes[0] = js->counters;
-        for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
-            js->classes[i] = JOB_CLASS_LAST;
-        }
+    memset(js, 0, sizeof *js);
+    js->lanes[0] = js->counters;
+    for (int i = 0; i < SHIM_MAX_SLOTS; i++) {
+        js->classes[i] = JOB_CLASS_LAST;
     }
     return js;
 }
 
-/* Makes counters for 'n' lanes, including lane 0, at most JOB_SLOTS_MAX_LANES.
- * Returns false without memory. */
-bool
+/* Makes counters for 'n' lanes, including lane 0, at most
+ * JOB_SLOTS_MAX_LANES. */
+void
 job_slots_add_lanes(struct job_slots *js, unsigned int n)
 {
     for (unsigned int i = 1; i < n; i++) {
-        js->lanes[i] = js->lanes[i] ? js->lanes[i]
-                       : aligned_alloc(64, sizeof js->counters);
-        if (!js->lanes[i]) {
-            return false;
-        }
+        js->lanes[i] = (js->lanes[i] ? js->lanes[i]
+                        : allocate_lines(sizeof js->counters));
         memset(js->lanes[i], 0, sizeof js->counters);
     }
-    return true;
 }
 
 void

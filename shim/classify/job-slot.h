@@ -94,7 +94,7 @@ struct job_slots;
 
 struct job_slots *job_slots_create(void);
 void job_slots_destroy(struct job_slots *);
-bool job_slots_add_lanes(struct job_slots *, unsigned int n);
+void job_slots_add_lanes(struct job_slots *, unsigned int n);
 
 /* The control thread. */
 int job_slots_set(struct job_slots *, const struct shim_slot *);

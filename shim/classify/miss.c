@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+
 #define FILTER_SETS 256         /* A power of 2, like the ring's size. */
 #define FILTER_WAYS 4           /* Flows of a set. */
 #define RING_SIZE 512
@@ -42,38 +44,30 @@ struct miss {
 static struct miss *
 create_with_fd(int fd)
 {
-    struct miss *m = calloc(1, sizeof *m);
+    struct miss *m = allocate(1, sizeof *m);
 
-    if (m) {
-        m->notified = true;
-        m->fd = fd;
-    }
+    m->notified = true;
+    m->fd = fd;
     return m;
 }
 
-/* Returns NULL without memory or file descriptors. */
+/* Returns NULL without file descriptors. */
 struct miss *
 miss_create(void)
 {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    struct miss *m = fd < 0 ? NULL : create_with_fd(fd);
 
-    if (!m && fd >= 0) {
-        close(fd);
-    }
-    return m;
+    return fd < 0 ? NULL : create_with_fd(fd);
 }
 
-/* Returns a struct for another reporting thread, NULL without memory. */
+/* Returns a struct for another reporting thread. */
 struct miss *
 miss_add(struct miss *m)
 {
     struct miss *other = create_with_fd(m->fd);
 
-    if (other) {
-        other->next = m->next;
-        m->next = other;
-    }
+    other->next = m->next;
+    m->next = other;
     return other;
 }
 

@@ -7,6 +7,7 @@
 
 #include <rte_mbuf.h>
 
+#include "base/memory.h"
 #include "shim/cc/cc.h"
 #include "shim/classify/classify.h"
 #include "shim/loop/egress.h"
@@ -89,12 +90,9 @@ send_message(void *c_, const uint8_t *data, size_t length)
 struct congestion *
 congestion_create(const struct cc_config *config, struct egress *egress)
 {
-    struct congestion *c = calloc(1, sizeof *c);
+    struct congestion *c = allocate(1, sizeof *c);
     struct cc_config full = *config;
 
-    if (!c) {
-        return NULL;
-    }
     full.aux = c;
     full.flow_queue = flow_queue;
     full.flow_free = flow_free;

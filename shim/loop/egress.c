@@ -7,6 +7,7 @@
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 
+#include "base/memory.h"
 #include "shim/capture/tap.h"
 #include "shim/classify/classify.h"
 #include "shim/classify/fetch.h"
@@ -135,25 +136,17 @@ apply_changes(struct egress *e, uint64_t now)
     apply_classes(e, now);
 }
 
-/* Returns NULL without memory. */
 struct egress *
 egress_create(const struct egress_config *config)
 {
-    struct egress *e = calloc(1, sizeof *e);
+    struct egress *e = allocate(1, sizeof *e);
 
-    if (!e) {
-        return NULL;
-    }
     e->config = *config;
     e->rate_bps = config->rate_bps;
     e->min_share = e->min_share_applied = SHIM_MIN_SHARE_DEFAULT;
     e->queues = rank_queues_create(
         queued_packets(config->rate_bps, config->mtu),
         max_frame(config->mtu));
-    if (!e->queues) {
-        free(e);
-        return NULL;
-    }
     rank_queues_set_late(e->queues, config->late_ns);
     apply_rate(e, 0);
     return e;

@@ -7,6 +7,7 @@
 
 #include <rte_mbuf.h>
 
+#include "base/memory.h"
 #include "shim/capture/tap.h"
 #include "shim/classify/bursts.h"
 #include "shim/classify/classify.h"
@@ -54,7 +55,7 @@ struct forward {
 #define RECLASSIFY_NS 300       /* Time between reclassifications for each
                                  * queued frame, which takes about 30 ns. */
 
-/* Makes the other lanes.  Returns false without memory. */
+/* Makes the other lanes.  Returns false without file descriptors. */
 static bool
 add_lanes(struct forward *f)
 {
@@ -80,7 +81,7 @@ add_lanes(struct forward *f)
     return f->lanes || c->n_lanes <= 1;
 }
 
-/* Returns NULL without memory or file descriptors. */
+/* Returns NULL without file descriptors, or memory for congestion control. */
 struct forward *
 forward_create(const struct forward_config *config)
 {
@@ -93,11 +94,8 @@ forward_create(const struct forward_config *config)
         .late_ns = config->late_ns,
         .tag = config->tag,
     };
-    struct forward *f = calloc(1, sizeof *f);
+    struct forward *f = allocate(1, sizeof *f);
 
-    if (!f) {
-        return NULL;
-    }
     f->config = *config;
     f->classifier = (struct classifier) {
         .flows = config->flows,
@@ -106,9 +104,9 @@ forward_create(const struct forward_config *config)
         .vxlan = config->vxlan,
     };
     f->egress = egress_create(&egress);
-    f->congestion = (f->egress && config->cc
-                     ? congestion_create(config->cc, f->egress) : NULL);
-    if (!f->egress || (config->cc && !f->congestion) || !add_lanes(f)) {
+    f->congestion = (config->cc ? congestion_create(config->cc, f->egress)
+                     : NULL);
+    if ((config->cc && !f->congestion) || !add_lanes(f)) {
         forward_destroy(f);
         return NULL;
     }

@@ -8,6 +8,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "base/memory.h"
 #include "shim/capture/tap.h"
 #include "shim/classify/fetch.h"
 #include "shim/classify/flow-table.h"
@@ -77,13 +78,10 @@ new_ring(const char *name, unsigned int size, unsigned int n)
     const unsigned int flags = (RING_F_SP_ENQ | RING_F_SC_DEQ
                                 | RING_F_EXACT_SZ);
     unsigned int count = rte_align32pow2(n + 1);
-    ssize_t bytes = rte_ring_get_memsize_elem(size, count);
-    struct rte_ring *r = bytes > 0 ? aligned_alloc(64, bytes) : NULL;
+    struct rte_ring *r = allocate_lines(rte_ring_get_memsize_elem(size,
+                                                                  count));
 
-    if (r && rte_ring_init(r, name, n, flags)) {
-        free(r);
-        r = NULL;
-    }
+    rte_ring_init(r, name, n, flags);
     return r;
 }
 
@@ -92,7 +90,7 @@ free_ring(struct rte_ring *r)
 {
     struct rte_mbuf *frame;
 
-    while (r && !rte_ring_dequeue(r, (void **) &frame)) {
+    while (!rte_ring_dequeue(r, (void **) &frame)) {
         rte_pktmbuf_free(frame);
     }
     free(r);
@@ -107,12 +105,10 @@ destroy_lane(struct lane *l)
     if (!l) {
         return;
     }
-    while (l->sent
-           && !rte_ring_dequeue_elem(l->sent, &sent, sizeof sent)) {
+    while (!rte_ring_dequeue_elem(l->sent, &sent, sizeof sent)) {
         rte_pktmbuf_free(sent.frame);
     }
-    while (l->arrived && !rte_ring_dequeue_elem(l->arrived, &arrived,
-                                                sizeof arrived)) {
+    while (!rte_ring_dequeue_elem(l->arrived, &arrived, sizeof arrived)) {
         rte_pktmbuf_free(arrived.frame);
     }
     free(l->sent);
@@ -131,15 +127,13 @@ queue_of(struct port *port, unsigned int i, unsigned int n)
     return port_n_queues(port) == n ? port_queue(port, i) : NULL;
 }
 
+/* Returns NULL without file descriptors. */
 static struct lane *
 create_lane(struct lanes *ls, const struct lanes_config *config,
             unsigned int i)
 {
-    struct lane *l = aligned_alloc(64, (sizeof *l + 63) / 64 * 64);
+    struct lane *l = allocate_lines(sizeof *l);
 
-    if (!l) {
-        return NULL;
-    }
     memset(l, 0, sizeof *l);
     l->config = *config;
     l->config.host = queue_of(config->host, i, config->n);
@@ -158,28 +152,24 @@ create_lane(struct lanes *ls, const struct lanes_config *config,
     l->from_uplink = new_ring("from-uplink", sizeof(void *), RING);
     l->sent = new_ring("sent", sizeof(struct lane_sent), BACK_RING);
     l->arrived = new_ring("arrived", sizeof(struct lane_arrived), BACK_RING);
-    if (wake_init(&l->wake) || !l->config.misses || !l->from_host
-        || !l->from_uplink || !l->sent || !l->arrived) {
+    if (wake_init(&l->wake)) {
         destroy_lane(l);
         return NULL;
     }
     return l;
 }
 
-/* Returns NULL without memory or file descriptors. */
+/* Returns NULL without file descriptors. */
 struct lanes *
 lanes_create(const struct lanes_config *config)
 {
-    struct lanes *ls = calloc(1, sizeof *ls);
+    struct lanes *ls = allocate(1, sizeof *ls);
 
-    if (!ls) {
-        return NULL;
-    }
     ls->n = config->n;
     ls->share_host = !queue_of(config->host, 1, ls->n);
     ls->share_uplink = !queue_of(config->uplink, 1, ls->n);
-    if (wake_init(&ls->main_wake)
-        || !job_slots_add_lanes(config->slots, ls->n)) {
+    job_slots_add_lanes(config->slots, ls->n);
+    if (wake_init(&ls->main_wake)) {
         lanes_destroy(ls);
         return NULL;
     }

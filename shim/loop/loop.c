@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "shim/clock/clock.h"
 #include "shim/loop/forward.h"
 #include "shim/loop/lanes.h"
@@ -51,21 +52,18 @@ struct loop {
 #define LOAD(P) __atomic_load_n(P, __ATOMIC_ACQUIRE)
 #define STORE(P, V) __atomic_store_n(P, V, __ATOMIC_RELEASE)
 
-/* Returns NULL without memory. */
 struct loop *
 loop_create(struct forward *forward, struct port *host, struct port *uplink,
             enum loop_poll poll)
 {
-    struct loop *l = calloc(1, sizeof *l);
+    struct loop *l = allocate(1, sizeof *l);
 
-    if (l) {
-        l->forward = forward;
-        l->host = host;
-        l->uplink = uplink;
-        l->wake = forward_wake(forward);
-        l->polled = clock_now();
-        l->poll = poll;
-    }
+    l->forward = forward;
+    l->host = host;
+    l->uplink = uplink;
+    l->wake = forward_wake(forward);
+    l->polled = clock_now();
+    l->poll = poll;
     return l;
 }
 
@@ -73,18 +71,16 @@ struct loop *
 loop_add_lane(struct loop *first, struct lane *lane, struct port *host,
               struct port *uplink)
 {
-    struct loop *l = calloc(1, sizeof *l);
+    struct loop *l = allocate(1, sizeof *l);
 
-    if (l) {
-        l->lane = lane;
-        l->host = host;
-        l->uplink = uplink;
-        l->wake = lane_wake(lane);
-        l->polled = clock_now();
-        l->poll = first->poll;
-        l->next = first->next;
-        first->next = l;
-    }
+    l->lane = lane;
+    l->host = host;
+    l->uplink = uplink;
+    l->wake = lane_wake(lane);
+    l->polled = clock_now();
+    l->poll = first->poll;
+    l->next = first->next;
+    first->next = l;
     return l;
 }
 

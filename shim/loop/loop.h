@@ -65,8 +65,8 @@ struct loop *loop_create(struct forward *, struct port *host,
                          struct port *uplink, enum loop_poll);
 void loop_destroy(struct loop *);
 
-/* Before any loop runs.  Returns NULL without memory.  The ports are the
- * lane's queues, NULL if it has none. */
+/* Before any loop runs.  The ports are the lane's queues, NULL if it has
+ * none. */
 struct loop *loop_add_lane(struct loop *, struct lane *, struct port *host,
                            struct port *uplink);
 

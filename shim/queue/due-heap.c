@@ -4,17 +4,17 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 #define CHILDREN 4
 
-/* Allocates a heap for the indexes below 'n_indexes'.  Returns false without
- * memory; due_heap_uninit() is then still allowed. */
-bool
+/* Makes a heap for the indexes below 'n_indexes'. */
+void
 due_heap_init(struct due_heap *heap, uint32_t n_indexes)
 {
-    heap->nodes = calloc(n_indexes, sizeof *heap->nodes);
-    heap->at = calloc(n_indexes, sizeof *heap->at);
+    heap->nodes = allocate(n_indexes, sizeof *heap->nodes);
+    heap->at = allocate(n_indexes, sizeof *heap->at);
     heap->n = 0;
-    return heap->nodes && heap->at;
 }
 
 void

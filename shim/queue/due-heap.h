@@ -29,7 +29,6 @@
  *
  * An index may be in the heap once.  One thread. */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct due_heap {
@@ -41,7 +40,7 @@ struct due_heap {
     uint32_t n;                 /* Number of nodes. */
 };
 
-bool due_heap_init(struct due_heap *, uint32_t n_indexes);
+void due_heap_init(struct due_heap *, uint32_t n_indexes);
 void due_heap_uninit(struct due_heap *);
 
 void due_heap_add(struct due_heap *, uint64_t time, uint32_t index);

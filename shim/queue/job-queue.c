@@ -2,9 +2,8 @@
 
 #include "shim/queue/job-queue.h"
 
-/* 'jq' must be zeroed.  Returns false without memory; job_queues_uninit() is
- * then still allowed. */
-bool
+/* 'jq' must be zeroed. */
+void
 job_queues_init(struct job_queues *jq, struct class_order *order)
 {
     jq->order = order;
@@ -16,7 +15,7 @@ job_queues_init(struct job_queues *jq, struct class_order *order)
         jq->queues[i].next = jq->free;
         jq->free = &jq->queues[i];
     }
-    return due_heap_init(&jq->heap, JOB_QUEUES_N);
+    due_heap_init(&jq->heap, JOB_QUEUES_N);
 }
 
 void

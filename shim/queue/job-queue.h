@@ -96,7 +96,7 @@ struct job_queues {
                                                  * then those of flows. */
 };
 
-bool job_queues_init(struct job_queues *, struct class_order *);
+void job_queues_init(struct job_queues *, struct class_order *);
 void job_queues_uninit(struct job_queues *);
 
 void job_queue_start(struct job_queues *, struct job_queue *, bool fresh);

@@ -20,9 +20,7 @@
  * Usage
  * =====
  *
- *    if (!packet_pool_init(&pool, n_chunks)) {
- *        ...no memory...
- *    }
+ *    packet_pool_init(&pool, n_chunks);
  *    if (!packet_fifo_push(&fifo, &pool, &item)) {
  *        ...the pool is used up...
  *    }
@@ -49,6 +47,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+#include "base/memory.h"
 
 /* Bits of 'marks'. */
 #define QUEUE_ITEM_IP 1
@@ -86,16 +86,12 @@ struct packet_fifo {
     uint32_t n;                 /* Packets. */
 };
 
-/* Returns false without memory. */
-static inline bool
+static inline void
 packet_pool_init(struct packet_pool *pool, uint32_t n_chunks)
 {
-    size_t size = n_chunks * sizeof *pool->chunks;
-
-    pool->chunks = aligned_alloc(64, size);
+    pool->chunks = allocate_lines(n_chunks * sizeof *pool->chunks);
     pool->free = NULL;
     pool->n = pool->n_fresh = n_chunks;
-    return pool->chunks != NULL;
 }
 
 static inline void

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "shim/clock/counter.h"
 #include "shim/queue/job-queue.h"
 #include "shim/queue/long-queue.h"
@@ -67,26 +68,19 @@ chunks_for(uint32_t max_packets)
            + 2 * (max_packets < JOB_QUEUES_N ? max_packets : JOB_QUEUES_N);
 }
 
-/* Creates queues for frames of at most 'max_frame' bytes.  Returns NULL
- * without memory. */
+/* Creates queues for frames of at most 'max_frame' bytes. */
 struct rank_queues *
 rank_queues_create(uint32_t max_packets, uint32_t max_frame)
 {
-    struct rank_queues *rq = calloc(1, sizeof *rq);
+    struct rank_queues *rq = allocate(1, sizeof *rq);
 
-    if (!rq) {
-        return NULL;
-    }
     rq->control = &rq->jq.jobs[JOB_QUEUES_CONTROL];
     rq->max_packets = max_packets;
     rq->max_job_bytes = UINT64_MAX;
     rq->control_bytes = (uint64_t) CONTROL_FRAMES * max_frame;
     class_order_init(&rq->order, max_frame);
-    if (!packet_pool_init(&rq->pool, chunks_for(max_packets))
-        | !job_queues_init(&rq->jq, &rq->order)) {
-        rank_queues_destroy(rq);
-        return NULL;
-    }
+    packet_pool_init(&rq->pool, chunks_for(max_packets));
+    job_queues_init(&rq->jq, &rq->order);
     return rq;
 }
 
