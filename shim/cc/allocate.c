@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-#define LEAST_PART 0.05         /* Of the link is granted in any case. */
-#define MOST_CUT 0.25           /* Of the grants, by the phantom queue. */
-#define MAX_PHANTOM_S 0.02      /* No more of it is remembered. */
+#define LEAST_PART 0.05         /* Part of the link that is always granted. */
+#define MOST_CUT 0.25           /* Largest reduction by the phantom queue. */
+#define MAX_PHANTOM_S 0.02      /* Limit of the phantom queue, seconds. */
 #define NS_PER_S 1e9
 
 static double
@@ -15,8 +15,8 @@ clamp(double x, double min, double max)
     return x < min ? min : x > max ? max : x;
 }
 
-/* Returns how many bit/s may be granted to those who go before others that
- * have 'behind' bytes of the phantom queue. */
+/* Returns the bit/s that may be granted to a rank and all earlier ones, if
+ * later ranks have 'behind' bytes of the phantom queue. */
 static uint64_t
 budget_before(const struct cc_budget *b, double behind)
 {
@@ -26,7 +26,6 @@ budget_before(const struct cc_budget *b, double behind)
     return clamp(b->most - cut, b->least, b->most) * 8;
 }
 
-/* Returns how many bit/s may be granted to all from now on. */
 uint64_t
 cc_budget(struct cc_budget *b, const struct cc_law *law,
           const struct cc_load *seen)
@@ -50,10 +49,9 @@ goes_before(const struct cc_share *a, const struct cc_share *b)
     return a->rank != b->rank ? a->rank < b->rank : a->demand < b->demand;
 }
 
-/* Sorts by rank, then demand.  In place and without memory of its own, which
- * the library's qsort() does not promise. */
+/* Sorts by rank, then demand, in place: qsort() may allocate memory. */
 static void
-sort(struct cc_share *shares, size_t n)
+sort_shares(struct cc_share *shares, size_t n)
 {
     static const size_t gaps[] = { 1750, 701, 301, 132, 57, 23, 10, 4, 1 };
 
@@ -71,8 +69,8 @@ sort(struct cc_share *shares, size_t n)
     }
 }
 
-/* Fills 'bps' over the 'n' shares of one rank, smallest demand first, max-min.
- * Returns what is left. */
+/* Divides 'bps' among the 'n' shares of a rank, which are sorted by demand,
+ * max-min.  Returns the rest. */
 static uint64_t
 fill_rank(struct cc_share *shares, size_t n, uint64_t bps)
 {
@@ -87,8 +85,8 @@ fill_rank(struct cc_share *shares, size_t n, uint64_t bps)
     return bps;
 }
 
-/* Gives every share an equal part of 'floor', if it wants it.  Returns what is
- * left of 'bps'. */
+/* Gives each share an equal part of 'floor', up to its demand.  Returns the
+ * rest of 'bps'. */
 static uint64_t
 fill_floor(struct cc_share *shares, size_t n, uint64_t bps, double floor)
 {
@@ -101,7 +99,6 @@ fill_floor(struct cc_share *shares, size_t n, uint64_t bps, double floor)
     return bps;
 }
 
-/* Returns the bytes of the phantom queue that the 'n' shares have. */
 static double
 excess_of(const struct cc_share *shares, size_t n)
 {
@@ -113,8 +110,6 @@ excess_of(const struct cc_share *shares, size_t n)
     return sum;
 }
 
-/* Divides what 'b' allows, all of it but for rounding, among the 'n' shares,
- * and sorts them. */
 void
 cc_divide(struct cc_share *shares, size_t n, const struct cc_budget *b,
           double floor)
@@ -126,7 +121,7 @@ cc_divide(struct cc_share *shares, size_t n, const struct cc_budget *b,
     if (!n) {
         return;
     }
-    sort(shares, n);
+    sort_shares(shares, n);
     used = all - fill_floor(shares, n, all, floor);
     for (size_t i = 0; i < n; i = end) {
         uint64_t bps;

@@ -3,47 +3,46 @@
 #ifndef SHIM_CC_ALLOCATE_H
 #define SHIM_CC_ALLOCATE_H 1
 
-/* How much of a link its flows may have together, and each of them.
+/* The allocation law: how much of a link to grant, and to which flow.
  *
  *
  * Motivation
  * ==========
  *
- * Most of the queues of training are at a host's downlink, and the host's own
- * shim knows all of it: the capacity, the flows and their ranks.  So nobody
- * has to probe.  Two pure functions say what to grant.
+ * In training, most queues build up at a host's downlink.  The host's own shim
+ * has all that is needed to divide it: the capacity, the flows and their
+ * ranks.  So no flow has to probe.
  *
- * The budget keeps the sum a little below the link.  A phantom queue 'v' is
- * filled by what arrives and drained at gamma * C:
+ * The budget, the sum of all grants, keeps the link slightly below capacity.
+ * A phantom queue 'v' fills with what arrives and drains at gamma * C:
  *
  *    v <- max(0, v + arrived - gamma C T)
  *    A  = clamp(gamma C - other - beta max(0, v - slack) / d, C / 20, gamma C)
  *
- * where 'other' is the rate of what takes no grants and 'd' the longest round
+ * 'other' is the rate of traffic without grants.  'd' is the longest round
  * trip of the flows, or the time in which the slack arrives if that is longer.
- * The phantom queue takes a quarter of the grants at most: it drains then as
- * well, and whoever is first in the order does not stand still because of what
- * those behind sent before they were told.  If grants are honoured after d,
- * then v decays without overshoot for beta <= 1/e, whatever C, d and the number
- * of flows are, as the grants sum to A.  The slack is what paced senders that
- * wake up late send at once; without it their jitter would cost capacity.
+ * The slack is the burst that paced senders which wake up late send at once;
+ * without it their jitter would cost capacity.  If grants are honoured after
+ * d, v decays without overshoot for beta <= 1/e, whatever C, d and the number
+ * of flows are, since the grants sum to A.
  *
- * What is in the phantom queue of those behind in the order is no reason to
- * grant less to those before them: where the network serves the order, they do
- * not wait for it, and where it does not, granting them less only gives the
- * place to what is there already.  So each share has its part of the phantom
- * queue, and A is as large for a rank as if those behind had none.
+ * The phantom queue reduces the grants by a quarter at most: that drains it
+ * too, and the first rank does not stop because of what later ranks sent
+ * before their grants arrived.  For the same reason each share has its own
+ * part of the phantom queue, and the budget of a rank ignores the parts of
+ * later ranks.  Where the network serves the ranks in order, earlier ranks do
+ * not wait for those bytes; elsewhere, a lower grant would not remove them.
  *
- * The allocation fills A over the ranks.  Each flow first has an equal part of
- * the floor, then ranks are served in their order, max-min inside a rank, and
- * what no demand claims is spread over all, so that a flow whose demand was
- * underestimated can show it.
+ * The allocation fills A.  Each flow first gets an equal part of the floor.
+ * Then the ranks are served in order, max-min within a rank.  The rest is
+ * divided among all flows, so that one whose demand was underestimated can
+ * show it.
  *
  *
  * Usage
  * =====
  *
- *    cc_budget(&budget, &law, &seen);
+ *    cc_budget(&budget, &law, &load);
  *    cc_divide(shares, n, &budget, law.floor);
  *
  *
@@ -55,7 +54,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One flow, or what else wants a part. */
+/* A flow's share of the link. */
 struct cc_share {
     uint64_t demand;            /* Bit/s that it can use. */
     uint64_t rate;              /* Bit/s that it gets. */
@@ -64,39 +63,43 @@ struct cc_share {
     uint32_t id;                /* The caller's. */
 };
 
-/* Shares of a link. */
 struct cc_law {
-    double gamma;               /* Of the link, to be used: 0.5 to 1. */
-    double beta;                /* Of the phantom queue, to be drained in a
+    double gamma;               /* Part of the link to use: 0.5 to 1. */
+    double beta;                /* Part of the phantom queue to drain in a
                                  * round trip: 0 to 1. */
-    double floor;               /* Of the budget, spread over all flows. */
+    double floor;               /* Part of the budget that is divided equally
+                                 * among all flows. */
 };
 
 struct cc_budget {
-    double phantom;             /* Bytes. */
-    double most, least;         /* Bytes a second... */
-    double excess;              /* ...less, for so many bytes too much... */
-    double drain;               /* ...each of them so much. */
+    double phantom;             /* Length of the phantom queue, bytes. */
+    double most, least;         /* Bounds of the budget, bytes/s. */
+    double excess;              /* Phantom queue beyond the slack, bytes. */
+    double drain;               /* Reduction of the budget for each byte of
+                                 * excess, bytes/s. */
 };
 
-/* What was seen of a link since the last step. */
+/* Measurements of a link since the last step. */
 struct cc_load {
     uint64_t capacity;          /* Bit/s. */
-    uint64_t bytes;             /* That arrived. */
-    uint64_t ns;                /* How long that was. */
-    uint64_t other;             /* Bit/s of what takes no grants. */
-    uint64_t rtt_ns;            /* The longest of the flows; 0 if some of
-                                 * them cannot be told anything: then an
-                                 * excess is theirs, and the others would
-                                 * only make room for more of it. */
-    uint64_t slack;             /* Bytes of phantom queue that are no sign of
-                                 * too much. */
+    uint64_t bytes;             /* Arrived. */
+    uint64_t ns;                /* Duration. */
+    uint64_t other;             /* Bit/s of traffic without grants. */
+    uint64_t rtt_ns;            /* Longest round trip of the flows, or 0 if
+                                 * one of them cannot be limited: the excess
+                                 * is ignored then, since lower grants would
+                                 * only let that flow send more. */
+    uint64_t slack;             /* Bytes of phantom queue that are normal. */
 };
 
 #define CC_LAW_DEFAULT { .gamma = 0.97, .beta = 0.3, .floor = 0.02 }
 
+/* Updates the budget.  Returns the bit/s that may be granted to all flows. */
 uint64_t cc_budget(struct cc_budget *, const struct cc_law *,
                    const struct cc_load *);
+
+/* Sorts the shares by rank and demand, and sets their rates, whose sum is the
+ * budget except for rounding. */
 void cc_divide(struct cc_share *, size_t n, const struct cc_budget *,
                double floor);
 

@@ -245,7 +245,7 @@ remote_syn(struct cc *cc, const struct segment *seg,
         flow->in.window = CC_WINDOW_ANY;
         flow->syn_at = 0;
     }
-    cc_window_remote_syn(&flow->window, seg, o);
+    cc_window_remote_syn(&flow->window, o);
     flow->has_ecn |= (seg->flags & SEGMENT_ECE) != 0;
     if (seg->flags & SEGMENT_ACK && flow->syn_at) {
         cc_rtt_sample(cc_rtt_of(cc, flow), now - flow->syn_at, now);

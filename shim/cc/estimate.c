@@ -3,8 +3,8 @@
 #include "shim/cc/estimate.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define PERIOD (5 * NS_PER_S)           /* A minimum holds for two. */
-#define ANY_RTT UINT64_C(1000000)       /* Before the first sample. */
+#define PERIOD (5 * NS_PER_S)           /* Half the life of a minimum. */
+#define ANY_RTT UINT64_C(1000000)       /* Default. */
 #define MAX_RTT NS_PER_S                /* A longer one is a pause. */
 
 static uint64_t
@@ -13,15 +13,12 @@ larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Begins anew, as if it had gone at 'bps' until now. */
 void
 cc_rate_restart(struct cc_rate *r, uint64_t now, uint64_t bps)
 {
     *r = (struct cc_rate) { .since = now, .bps = bps, .before = bps };
 }
 
-/* Closes the window that is open if it is as long as 'window' at 'now'.
- * Returns true if it is. */
 bool
 cc_rate_step(struct cc_rate *r, uint64_t now, uint64_t window)
 {
@@ -37,8 +34,6 @@ cc_rate_step(struct cc_rate *r, uint64_t now, uint64_t window)
     return false;
 }
 
-/* Returns the rate that a flow can use that was 'granted' one, at most
- * 'line'. */
 uint64_t
 cc_rate_demand(const struct cc_rate *r, uint64_t granted, uint64_t line)
 {
@@ -47,19 +42,16 @@ cc_rate_demand(const struct cc_rate *r, uint64_t granted, uint64_t line)
     return most >= granted / 4 * 3 || demand > line ? line : demand;
 }
 
-/* A segment with 'stamp' leaves. */
 void
 cc_echo_sent(struct cc_echo *e, uint32_t stamp, uint64_t now)
 {
-    if (!e->waiting && (!e->asked || (int32_t) (stamp - e->stamp) > 0)) {
+    if (!e->waiting && (!e->sent_at || (int32_t) (stamp - e->stamp) > 0)) {
         e->stamp = stamp;
-        e->asked = now;
+        e->sent_at = now;
         e->waiting = true;
     }
 }
 
-/* A segment that echoes 'echo' arrives.  Returns how long that took, 0 if it
- * says nothing. */
 uint64_t
 cc_echo_received(struct cc_echo *e, uint32_t echo, uint64_t now)
 {
@@ -67,10 +59,9 @@ cc_echo_received(struct cc_echo *e, uint32_t echo, uint64_t now)
         return 0;
     }
     e->waiting = false;
-    return echo == e->stamp ? now - e->asked : 0;
+    return echo == e->stamp ? now - e->sent_at : 0;
 }
 
-/* A round trip has taken 'sample', 0 if that is not known. */
 void
 cc_rtt_sample(struct cc_rtt *rtt, uint64_t sample, uint64_t now)
 {
@@ -86,7 +77,6 @@ cc_rtt_sample(struct cc_rtt *rtt, uint64_t sample, uint64_t now)
     }
 }
 
-/* Returns the shortest round trip of late, a guess before the first. */
 uint64_t
 cc_rtt_get(const struct cc_rtt *rtt)
 {

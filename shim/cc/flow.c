@@ -8,10 +8,13 @@
 #include "shim/clock/counter.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define ENDED_NS NS_PER_S               /* After its last packet. */
+
+/* Time from the last packet of a connection until its record is removed. */
+#define ENDED_NS NS_PER_S
 #define IDLE_NS (60 * NS_PER_S)
 #define TRANSLATED_NS (7200 * NS_PER_S)
-#define SWEEP 16                        /* Records to look at in a sweep. */
+
+#define SWEEP 16                /* Records to check in a sweep. */
 
 struct cc_flows {
     struct cc_flow *records;
@@ -19,13 +22,13 @@ struct cc_flows {
     uint32_t mask;              /* Number of buckets, less 1. */
     uint32_t max;
     uint64_t n;
-    uint32_t free;              /* The first free record. */
-    uint32_t swept;             /* The next one to look at. */
+    uint32_t free;              /* First free record. */
+    uint32_t swept;             /* Next record to check. */
     uint64_t seed;
 };
 
 static void
-clear(struct cc_flows *f)
+clear_table(struct cc_flows *f)
 {
     for (uint32_t i = 0; i <= f->mask; i++) {
         f->buckets[i] = CC_NONE;
@@ -57,7 +60,7 @@ cc_flows_create(uint32_t max, uint64_t seed)
         cc_flows_destroy(f);
         return NULL;
     }
-    clear(f);
+    clear_table(f);
     return f;
 }
 
@@ -98,8 +101,6 @@ cc_flows_find(const struct cc_flows *f, const struct shim_flow_key *key)
     return NULL;
 }
 
-/* Adds the flow 'key', which must not be there.  Returns NULL if the table is
- * full. */
 struct cc_flow *
 cc_flows_add(struct cc_flows *f, const struct shim_flow_key *key,
              uint64_t now)
@@ -146,8 +147,6 @@ lifetime(const struct cc_flow *flow)
             : cc_window_translates(&flow->window) ? TRANSLATED_NS : IDLE_NS);
 }
 
-/* Looks at some of the records.  Returns one whose time is over, NULL if none
- * of them is. */
 struct cc_flow *
 cc_flows_sweep(struct cc_flows *f, uint64_t now)
 {
@@ -174,7 +173,6 @@ cc_flows_id(const struct cc_flows *f, const struct cc_flow *flow)
     return flow - f->records;
 }
 
-/* Any thread. */
 uint32_t
 cc_flows_count(const struct cc_flows *f)
 {

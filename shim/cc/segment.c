@@ -35,8 +35,6 @@ checksum_change(uint16_t sum, uint16_t old, uint16_t new)
     return ~fold((uint16_t) ~sum + (uint16_t) ~old + (uint32_t) new);
 }
 
-/* Returns the checksum of 'size' bytes at 'data', to whose words 'start' is
- * added. */
 uint16_t
 checksum_of(const void *data, size_t size, uint32_t start)
 {
@@ -51,8 +49,8 @@ checksum_of(const void *data, size_t size, uint32_t start)
     return ~fold(start);
 }
 
-/* Finds the TCP header.  Returns false if there is none, or not right behind
- * the IP header; otherwise sets '*end' to where the IP packet ends. */
+/* Finds the TCP header.  Returns false if it does not follow the IP header.
+ * Stores the end of the IP packet in '*end'. */
 static bool
 find_tcp(const uint8_t *frame, struct segment *seg, size_t *end)
 {
@@ -70,8 +68,6 @@ find_tcp(const uint8_t *frame, struct segment *seg, size_t *end)
     return ip[6] == IPPROTO_TCP;
 }
 
-/* Returns false if the frame of 'length' bytes is no TCP segment whose headers
- * are all there and make sense. */
 bool
 segment_parse(const uint8_t *frame, size_t length, bool from_host,
               struct segment *seg)
@@ -124,7 +120,6 @@ read_option(const uint8_t *frame, uint16_t at, uint8_t size,
     }
 }
 
-/* Reads what is known of the options, up to the first that is malformed. */
 void
 segment_options(const uint8_t *frame, const struct segment *seg,
                 struct segment_options *o)
@@ -145,7 +140,6 @@ segment_options(const uint8_t *frame, const struct segment *seg,
     }
 }
 
-/* Writes the 16 bits at 'at', an even number of bytes from the TCP header. */
 void
 segment_set_16(uint8_t *frame, const struct segment *seg, uint16_t at,
                uint16_t value)
@@ -166,7 +160,6 @@ segment_set_window(uint8_t *frame, struct segment *seg, uint16_t window)
     }
 }
 
-/* Writes one byte of the TCP header, of any alignment. */
 void
 segment_set_byte(uint8_t *frame, const struct segment *seg, uint16_t at,
                  uint8_t value)
@@ -178,7 +171,6 @@ segment_set_byte(uint8_t *frame, const struct segment *seg, uint16_t at,
     segment_set_16(frame, seg, word, whole);
 }
 
-/* Writes IP's two ECN bits. */
 void
 segment_set_ecn(uint8_t *frame, struct segment *seg, uint8_t ecn)
 {

@@ -3,18 +3,11 @@
 #ifndef SHIM_CC_SEGMENT_H
 #define SHIM_CC_SEGMENT_H 1
 
-/* A TCP segment in a frame: where its parts are, and how to change them.
+/* TCP segments: parses them and changes their headers.
  *
- *
- * Motivation
- * ==========
- *
- * Congestion control reads and writes TCP's headers.  Here a frame becomes a
- * struct whose offsets are checked once, and each change keeps the checksum
- * right by the difference (RFC 1624), so that a wrong one stays wrong.
- *
- * Segments behind IPv6 extension headers or in fragments are none, and nothing
- * is done to them.
+ * segment_parse() checks all offsets once.  Each change updates the checksum
+ * by the difference (RFC 1624), so that a wrong one stays wrong.  Segments
+ * behind IPv6 extension headers and in fragments are not recognized.
  *
  *
  * Usage
@@ -59,36 +52,47 @@ struct segment {
     uint8_t header;             /* Bytes of TCP header, with options. */
     uint8_t flags;              /* SEGMENT_*. */
     uint8_t ecn;                /* IP's two bits. */
-    uint16_t window;            /* As it stands there. */
+    uint16_t window;            /* Not scaled. */
     uint32_t seq, ack;
     uint32_t payload;           /* Bytes. */
 };
 
-/* What the options say; 0 means that an option is not there. */
+/* TCP options; 0 means that an option is missing. */
 struct segment_options {
     uint16_t mss;
-    uint16_t scale_at;          /* Offset in the frame of its value. */
+    uint16_t scale_at;          /* Offset of the scale in the frame. */
     uint8_t scale;
     bool has_timestamp;
     uint32_t ts_value, ts_echo;
-    uint16_t hello_at;          /* See hello.h: of the option's first byte. */
-    uint8_t hello_size;
+    uint16_t hello_at;          /* Offset of the option of hello.h. */
+    uint8_t hello_size;         /* Its bytes. */
 };
 
+/* Returns false if the frame is not a TCP segment with complete, valid
+ * headers. */
 bool segment_parse(const uint8_t *frame, size_t length, bool from_host,
                    struct segment *);
+
+/* Reads the options up to the first that is malformed. */
 void segment_options(const uint8_t *frame, const struct segment *,
                      struct segment_options *);
 
+/* Writes 16 bits at 'at', an even number of bytes from the TCP header. */
 void segment_set_16(uint8_t *frame, const struct segment *, uint16_t at,
                     uint16_t value);
 void segment_set_window(uint8_t *frame, struct segment *, uint16_t window);
+
+/* Writes a byte of the TCP header. */
 void segment_set_byte(uint8_t *frame, const struct segment *, uint16_t at,
                       uint8_t value);
+
+/* Writes the two ECN bits of IP. */
 void segment_set_ecn(uint8_t *frame, struct segment *, uint8_t ecn);
 
-/* One's complement: 'sum' of a header in which 'old' became 'new'. */
+/* Returns the checksum of a header with 'sum' in which 'old' becomes 'new'. */
 uint16_t checksum_change(uint16_t sum, uint16_t old, uint16_t new);
+
+/* Returns the checksum of bytes and of 'start', a sum of words. */
 uint16_t checksum_of(const void *, size_t, uint32_t start);
 
 static inline uint16_t

@@ -4,10 +4,9 @@
 
 #include "shim/cc/segment.h"
 
-#define LARGEST_SHIFT 14        /* A larger one counts as this (RFC 7323). */
+#define LARGEST_SHIFT 14        /* RFC 7323, section 2.3. */
 #define LARGEST_FIELD 65535u
 
-/* Learns what the host's SYN says, and lowers its scale if it is coarse. */
 void
 cc_window_syn(struct cc_window *w, uint8_t *frame, struct segment *seg,
               const struct segment_options *o)
@@ -25,29 +24,25 @@ cc_window_syn(struct cc_window *w, uint8_t *frame, struct segment *seg,
 }
 
 void
-cc_window_remote_syn(struct cc_window *w, const struct segment *seg,
-                   const struct segment_options *o)
+cc_window_remote_syn(struct cc_window *w, const struct segment_options *o)
 {
-    (void) seg;
     w->remote_syn_seen = true;
     w->remote_scales = o->scale_at != 0;
 }
 
-/* Is it known what the windows mean? */
 bool
 cc_window_known(const struct cc_window *w)
 {
     return w->host_syn_seen && w->remote_syn_seen;
 }
 
-/* Scaling takes place only if both sides said so. */
+/* Windows are scaled only if both SYNs had a window scale. */
 static bool
 scales(const struct cc_window *w)
 {
     return w->host_scales && w->remote_scales;
 }
 
-/* Would the peer misunderstand the host's windows if nobody translated? */
 bool
 cc_window_translates(const struct cc_window *w)
 {
@@ -64,23 +59,20 @@ note_edge(struct cc_window *w, uint32_t edge)
     }
 }
 
-/* Returns how many of the 'has' bytes that the host would take from 'ack' on
- * may be told, at least what was told before. */
+/* Returns the window to advertise at 'ack', of the 'has' bytes that the host
+ * advertises: at most 'limit', but not left of the last right edge. */
 static uint32_t
 allow(const struct cc_window *w, uint32_t ack, uint32_t has, uint32_t limit)
 {
-    int32_t told = w->has_edge ? (int32_t) (w->edge - ack) : 0;
+    int32_t before = w->has_edge ? (int32_t) (w->edge - ack) : 0;
     uint32_t most = limit;
 
-    if (told > 0 && (uint32_t) told > most) {
-        most = told;
+    if (before > 0 && (uint32_t) before > most) {
+        most = before;
     }
     return has < most ? has : most;
 }
 
-/* Bounds the window of 'seg', which the host sends and is no SYN, to 'limit'
- * bytes, CC_WINDOW_ANY for no bound.  Returns true if it had to be less than
- * the host's. */
 bool
 cc_window_apply(struct cc_window *w, uint8_t *frame, struct segment *seg,
                 uint32_t limit)

@@ -3,40 +3,40 @@
 #ifndef SHIM_CC_WINDOW_H
 #define SHIM_CC_WINDOW_H 1
 
-/* The receive window that a TCP sender sees.
+/* Limits the receive window that a TCP sender sees.
  *
  *
  * Motivation
  * ==========
  *
  * Whatever its congestion control, a sender may not send beyond the right edge
- * (acknowledgement + window) that its receiver told it.  So the receiver's
- * shim bounds what is under way by rewriting the window in its host's
- * acknowledgements, down only, with these rules:
+ * (acknowledgment number + window) that its receiver has advertised.  So the
+ * receiver's shim limits the bytes in flight by lowering the window in its
+ * host's ACKs, by these rules:
  *
- *   - The right edge never moves left: a lower bound takes effect as data
- *     arrives, within a round trip.
- *   - It never makes a window 0: a sender would wait for its persist timer.
- *     A 0 of the host's own stays.
- *   - Without the window scale, which only the SYNs tell, nothing is
- *     rewritten.
- *   - A scale coarser than CC_WINDOW_MAX_SHIFT is lowered in the SYN, and each
- *     window translated from then on, since a step of a coarse scale may be
- *     more than all of a flow's part.
+ *   - The right edge never moves left: a lower limit takes effect as data
+ *     arrive, within a round trip.
+ *   - A window is never lowered to 0: the sender would wait for its persist
+ *     timer.  The host's own 0 is not changed.
+ *   - If a SYN was missed, the window scale is not known, and nothing is
+ *     changed.
+ *   - A window scale above CC_WINDOW_MAX_SHIFT is lowered in the SYN, and each
+ *     later window is translated: one unit of a coarse scale may be more than
+ *     a flow's share.
  *
  *
  * Usage
  * =====
  *
- *    cc_window_syn(w, data, &seg, &options);     (each SYN of the host's)
- *    cc_window_remote_syn(w, &seg, &options);      (each SYN of the peer's)
- *    cc_window_apply(w, data, &seg, limit);      (what else the host sends)
+ *    cc_window_syn(w, data, &seg, &options);     (SYNs of the host)
+ *    cc_window_remote_syn(w, &options);          (SYNs of the remote end)
+ *    cc_window_apply(w, data, &seg, limit);      (other segments of the host)
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * 'w' is the caller's, all zeros at first.  One thread. */
+ * 'w' is the caller's, initially all zeros.  One thread. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,20 +48,28 @@ struct segment_options;
 #define CC_WINDOW_ANY UINT32_MAX
 
 struct cc_window {
-    uint32_t edge;              /* The farthest right edge that was told. */
-    bool has_edge;
-    bool host_syn_seen, remote_syn_seen;  /* A SYN of that side was seen... */
-    bool host_scales, remote_scales;      /* ...and had the option. */
-    uint8_t host_shift;         /* Of the host's windows... */
-    uint8_t wire_shift;         /* ...and what the peer takes it for. */
+    uint32_t edge;              /* Farthest right edge advertised. */
+    bool has_edge;              /* 'edge' is valid. */
+    bool host_syn_seen, remote_syn_seen;
+    bool host_scales, remote_scales;    /* The SYN had a window scale. */
+    uint8_t host_shift;         /* Window scale that the host uses... */
+    uint8_t wire_shift;         /* ...and the one that the remote end uses. */
 };
 
+/* Learns the host's window scale, and lowers it in the SYN. */
 void cc_window_syn(struct cc_window *, uint8_t *frame, struct segment *,
                    const struct segment_options *);
-void cc_window_remote_syn(struct cc_window *, const struct segment *,
-                        const struct segment_options *);
+void cc_window_remote_syn(struct cc_window *, const struct segment_options *);
+
+/* Returns true if both SYNs were seen. */
 bool cc_window_known(const struct cc_window *);
+
+/* Returns true if the window scale on the wire differs from the host's, so
+ * that windows must be rewritten. */
 bool cc_window_translates(const struct cc_window *);
+
+/* Limits the window in a segment of the host, not a SYN, to 'limit' bytes,
+ * CC_WINDOW_ANY for no limit.  Returns true if it was lowered. */
 bool cc_window_apply(struct cc_window *, uint8_t *frame, struct segment *,
                      uint32_t limit);
 

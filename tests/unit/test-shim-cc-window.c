@@ -50,7 +50,7 @@ connect_with(struct cc_window *w, int shift, int peer_shift)
     syn.scale = peer_shift < 0 ? 0 : peer_shift;
     packet_make(&p, &syn);
     parse(&p, &seg, &o);
-    cc_window_remote_syn(w, &seg, &o);
+    cc_window_remote_syn(w, &o);
 }
 
 /* The host acknowledges 'ack' with window 'field', bounded to 'limit'.
