@@ -18,12 +18,12 @@
 #define CONTROL_QUEUE 0
 #define DEFAULT_QUEUE 7
 
-/* Tables, and what is looked at first in them. */
+/* Tables and priorities. */
 #define QUEUE_TABLE 0
 #define ROUTE_TABLE 1
 #define PROBE_PRIORITY 300
 #define LEVEL_PRIORITY 100
-#define NEXT_PRIORITY 1         /* Above what a switch has by itself. */
+#define NEXT_PRIORITY 1         /* Above a switch's own table-miss flow. */
 #define PATH_PRIORITY 200
 #define ROUTE_PRIORITY 100
 
@@ -87,7 +87,7 @@ add_next(struct flow_table *ft)
     ofpbuf_uninit(&ofpacts);
 }
 
-/* Everything for host 'h' has the actions 'ofpacts'. */
+/* Adds flows for the traffic to host 'h' with the actions 'ofpacts'. */
 static void
 add_route(struct flow_table *ft, const struct topology_host *host, size_t h,
           const struct ofpbuf *ofpacts)
@@ -105,10 +105,10 @@ add_route(struct flow_table *ft, const struct topology_host *host, size_t h,
     }
 }
 
-/* Puts what leads from 'sw' to switch 'to', which is a group of the ports if
- * there are several.  Returns false if nothing does. */
+/* Appends the action that leads from 'sw' to switch 'to': an output, or a
+ * group if there are several ports.  Returns false if there is no path. */
 static bool
-put_way(struct flow_table *ft, const struct routes *routes, int sw, int to,
+put_route(struct flow_table *ft, const struct routes *routes, int sw, int to,
         struct ofpbuf *ofpacts)
 {
     uint32_t ports[FLOW_GROUP_MAX_PORTS];
@@ -136,7 +136,7 @@ add_routes(struct flow_table *ft, const struct topology *t,
         if (host->at.sw == sw) {
             ofpact_put_OUTPUT(&ofpacts)->port = u16_to_ofp(host->at.port);
         } else {
-            there = put_way(ft, routes, sw, host->at.sw, &ofpacts);
+            there = put_route(ft, routes, sw, host->at.sw, &ofpacts);
         }
         if (there) {
             add_route(ft, host, i, &ofpacts);

@@ -3,17 +3,17 @@
 #ifndef SWITCH_FLOWS_H
 #define SWITCH_FLOWS_H 1
 
-/* The flows that a policy and a topology make of a switch.
+/* Computes the flows of a switch from the policy and the topology.
  *
- * Each level of the policy, the control level and the default level have a
- * DSCP value and a queue, by the numbers of docs/interfaces.md: queue 0 is the
- * control level's, 7 the default's.
+ * Each level of the policy, the control level and default traffic have a DSCP
+ * value and a queue (docs/interfaces.md): queue 0 is the control level's, 7
+ * the default.
  *
- * A switch of no topology goes on forwarding as it did: "DSCP -> queue, then
- * as always".  A switch of a topology is told what to do with each host's
- * traffic, since a fabric with more than one way has loops: table 0 chooses
- * the queue, table 1 the port, by the IP address that an IP packet or an ARP
- * request is for.  What is for no host that is known is dropped.
+ * A switch outside the topology selects the queue by DSCP and then forwards
+ * NORMAL.  A switch of the topology needs routes, because a fabric with
+ * several paths has loops: table 0 selects the queue, table 1 the output port,
+ * by the destination of an IP packet or ARP request.  Traffic to unknown hosts
+ * is dropped.
  *
  * Main thread only. */
 
@@ -24,12 +24,12 @@ struct policy;
 struct routes;
 struct topology;
 
-/* Returns the flows of a switch that nothing else is known of. */
+/* Returns the flows of a switch outside the topology. */
 struct flow_table *switch_flows_alone(const struct policy *);
 
-/* Returns the flows of switch 'sw' of the topology.  With 'probes', what comes
- * in by a link to another switch to find out where the link goes (lldp.h) is
- * sent to the controller; what hosts send never is. */
+/* Returns the flows of switch 'sw' of the topology.  With 'probes', probes
+ * (lldp.h) from links to other switches are sent to the controller; probes
+ * from hosts are not. */
 struct flow_table *switch_flows(const struct policy *,
                                 const struct topology *,
                                 const struct routes *, int sw, bool probes);

@@ -49,7 +49,7 @@ struct basis {
 };
 
 struct switches {
-    struct topology *topology;  /* Owned; NULL if there is none. */
+    struct topology *topology;  /* Owned, or NULL. */
     struct routes *routes;      /* NULL if there is no topology. */
     struct link_check *links;   /* NULL if links are not probed. */
     struct sw *switches;        /* In the order in which they were added. */
@@ -242,7 +242,7 @@ add_openflow(struct switches *ss, const char *name, const char *target,
                                ? &probing_events : &driver_events, ss));
 }
 
-/* Adds the switch whose OpenFlow listener is 'target', such as
+/* Adds a switch with the OpenFlow listener 'target', such as
  * "unix:/run/openvswitch/br0.mgmt" or "tcp:192.0.2.1:6653". */
 void
 switches_add(struct switches *ss, const char *target)

@@ -226,10 +226,10 @@ if command -v python3 >/dev/null; then
 fi
 swap_spines spine1 spine0
 await 'two swapped cables are an alarm' alarmed \
-    'port 10 of .*"leaf0.*" leads to port 1 of .*"spine1.*", to port 1 of .*"spine0.*" in the topology'
+    'port 10 of .*"leaf0.*": probes are received at port 1 of .*"spine1.*"; the topology connects it to port 1 of .*"spine0'
 await "each of them" alarmed \
-    'port 1 of .*"spine0.*" leads to port 11 of .*"leaf0'
-grep -q 'WARN.*port 10 of "leaf0" leads to port 1 of "spine1"' \
+    'port 1 of .*"spine0.*": probes are received at port 11 of .*"leaf0'
+grep -q 'WARN.*port 10 of "leaf0": probes are received at port 1 of "spine1"' \
     "$dir/controller.log" || fail "no line in the log"
 await "which changes nothing" in_sync 4
 swap_spines spine0 spine1

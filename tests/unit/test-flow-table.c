@@ -146,7 +146,7 @@ sends_nothing_if_nothing_differs(void **state OVS_UNUSED)
         add(wanted, 0x0a000000 + i, FLOW_COOKIE(FLOW_ROUTE, i), i + 1);
     }
     reply = dump_of(wanted, 0);
-    assert_int_equal(flow_table_take_flows(there, reply), 0);
+    assert_int_equal(flow_table_add_flows(there, reply), 0);
     ofpbuf_delete(reply);
     assert_int_equal(flow_table_count(there), 50);
     assert_changes(wanted, there, 100, "");
@@ -197,13 +197,13 @@ mends_a_time_out_and_leaves_others_flows(void **state OVS_UNUSED)
 
     add(wanted, 1, FLOW_COOKIE(FLOW_ROUTE, 1), 1);
     reply = dump_of(wanted, 60);
-    assert_int_equal(flow_table_take_flows(there, reply), 0);
+    assert_int_equal(flow_table_add_flows(there, reply), 0);
     ofpbuf_delete(reply);
     assert_changes(wanted, there, 100, "a");
 
     add(others, 3, 0x1234, 1);
     reply = dump_of(others, 0);
-    assert_int_equal(flow_table_take_flows(there, reply), 0);
+    assert_int_equal(flow_table_add_flows(there, reply), 0);
     ofpbuf_delete(reply);
     assert_int_equal(flow_table_count(there), 1);
     flow_table_destroy(wanted);
@@ -244,7 +244,7 @@ reads_groups(void **state OVS_UNUSED)
     gd.type = OFPGT11_ALL;
     ofputil_append_group_desc_reply(&gd, &gd.buckets, &replies);
     reply = received(&replies);
-    assert_int_equal(flow_table_take_groups(there, reply), 0);
+    assert_int_equal(flow_table_add_groups(there, reply), 0);
     ofpbuf_delete(reply);
     assert_int_equal(flow_table_count(there), 2);
 
@@ -275,7 +275,7 @@ refuses_what_is_cut_off(void **state OVS_UNUSED)
         int error;
 
         ofpmsg_update_length(part);
-        error = flow_table_take_flows(there, part);
+        error = flow_table_add_flows(there, part);
         n = flow_table_count(there);
         assert_true(n < 3);
         assert_true(error == EPROTO || !error);

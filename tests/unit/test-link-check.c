@@ -174,9 +174,9 @@ tells_of_two_cables_that_were_swapped(void **state OVS_UNUSED)
     round_of(&f);
     assert_int_equal(n_alarms(&f, NULL), 0);
     round_of(&f);
-    assert_int_equal(n_alarms(&f, "port 10 of \"leaf0\" leads to port 1 of "
-                              "\"spine1\", to port 1 of \"spine0\" in the "
-                              "topology"), 4);
+    assert_int_equal(n_alarms(&f, "port 10 of \"leaf0\": probes are received "
+                              "at port 1 of \"spine1\"; the topology "
+                              "connects it to port 1 of \"spine0\""), 4);
     assert_int_equal(count(&f, "right"), 2);
 
     for (int i = 0; i < 8; i++) {
@@ -200,9 +200,9 @@ tells_of_a_cable_that_leads_nowhere(void **state OVS_UNUSED)
         assert_int_equal(n_alarms(&f, NULL), 0);
         round_of(&f);
     }
-    assert_int_equal(n_alarms(&f, "port 2 of \"spine1\" leads nowhere that is "
-                              "known, to port 11 of \"leaf1\" in the "
-                              "topology"), 1);
+    assert_int_equal(n_alarms(&f, "port 2 of \"spine1\": probes are not "
+                              "received anywhere; the topology connects "
+                              "it to port 11 of \"leaf1\""), 1);
     assert_int_equal(count(&f, "right"), 3);
     fabric_uninit(&f);
 }
@@ -340,9 +340,9 @@ says_what_is_wrong_with_a_key(void **state OVS_UNUSED)
         mode_t mode;
         const char *error;
     } rows[] = {
-        { 0, 0600, "cannot be a key, a file of 16 to 4096 bytes" },
-        { LLDP_MIN_KEY - 1, 0600, "cannot be a key" },
-        { LLDP_MAX_KEY + 1, 0600, "cannot be a key" },
+        { 0, 0600, "not a key, a file of 16 to 4096 bytes" },
+        { LLDP_MIN_KEY - 1, 0600, "not a key" },
+        { LLDP_MAX_KEY + 1, 0600, "not a key" },
         { 32, 0640, "mode 0640, a key that its owner alone can read" },
         { 32, 0604, "mode 0604" },
     };

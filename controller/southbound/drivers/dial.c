@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "controller/southbound/drivers/switch-stream.h"
 #include "openflow/openflow-common.h"
+#include "openvswitch/ofpbuf.h"
 #include "openvswitch/poll-loop.h"
 #include "openvswitch/vconn.h"
 #include "openvswitch/vlog.h"
@@ -16,22 +16,185 @@
 #include "stream.h"
 #include "timeval.h"
 #include "util.h"
+#include "vconn-provider.h"
 
 VLOG_DEFINE_THIS_MODULE(dial);
 
-#define TRY_MSEC 5000           /* For TLS and hellos. */
+#define TRY_MSEC 5000           /* Timeout of TLS and OpenFlow setup. */
 #define FIRST_BACKOFF_MSEC 1000
 #define MAX_BACKOFF_MSEC 8000
+#define FIRST_SIZE 1564         /* Buffer; most messages are shorter. */
+
+/* OpenFlow over a stream that the caller has opened.  libopenvswitch's own
+ * connections do not give access to the peer's certificate. */
+struct switch_stream {
+    struct vconn up;
+    struct stream *stream;
+    struct ofpbuf *in;          /* Part of a received message, or NULL. */
+    struct ofpbuf *out;         /* Unsent part of a message, or NULL. */
+};
+
+static struct switch_stream *
+switch_stream_cast(struct vconn *vconn)
+{
+    return CONTAINER_OF(vconn, struct switch_stream, up);
+}
+
+static void
+switch_stream_close(struct vconn *vconn)
+{
+    struct switch_stream *ss = switch_stream_cast(vconn);
+
+    stream_close(ss->stream);
+    ofpbuf_delete(ss->in);
+    ofpbuf_delete(ss->out);
+    free(ss);
+}
+
+/* Receives until 'in' has 'size' bytes. */
+static int
+fill(struct switch_stream *ss, size_t size)
+{
+    while (ss->in->size < size) {
+        size_t n = size - ss->in->size;
+        int retval;
+
+        ofpbuf_prealloc_tailroom(ss->in, n);
+        retval = stream_recv(ss->stream, ofpbuf_tail(ss->in), n);
+        if (retval <= 0) {
+            return retval ? -retval : ss->in->size ? EPROTO : EOF;
+        }
+        ss->in->size += retval;
+    }
+    return 0;
+}
+
+static int
+switch_stream_recv(struct vconn *vconn, struct ofpbuf **msgp)
+{
+    struct switch_stream *ss = switch_stream_cast(vconn);
+    const struct ofp_header *oh;
+    size_t length;
+    int error;
+
+    if (!ss->in) {
+        ss->in = ofpbuf_new(FIRST_SIZE);
+    }
+    error = fill(ss, sizeof *oh);
+    if (error) {
+        return error;
+    }
+    oh = ss->in->data;
+    length = ntohs(oh->length);
+    error = length < sizeof *oh ? EPROTO : fill(ss, length);
+    if (!error) {
+        *msgp = ss->in;
+        ss->in = NULL;
+    }
+    return error;
+}
+
+/* Sends as much of 'out' as possible. */
+static int
+flush(struct switch_stream *ss)
+{
+    int retval = stream_send(ss->stream, ss->out->data, ss->out->size);
+
+    if (retval > 0) {
+        ofpbuf_pull(ss->out, retval);
+        if (!ss->out->size) {
+            ofpbuf_delete(ss->out);
+            ss->out = NULL;
+        }
+    }
+    return retval < 0 && retval != -EAGAIN ? -retval : 0;
+}
+
+static int
+switch_stream_send(struct vconn *vconn, struct ofpbuf *msg)
+{
+    struct switch_stream *ss = switch_stream_cast(vconn);
+    int error;
+
+    if (ss->out) {
+        return EAGAIN;
+    }
+    ss->out = msg;
+    error = flush(ss);
+    if (error) {
+        ss->out = NULL;         /* The caller keeps 'msg'. */
+    }
+    return error;
+}
+
+/* An error is reported again by the next receive. */
+static void
+switch_stream_run(struct vconn *vconn)
+{
+    struct switch_stream *ss = switch_stream_cast(vconn);
+
+    stream_run(ss->stream);
+    if (ss->out && flush(ss)) {
+        ofpbuf_delete(ss->out);
+        ss->out = NULL;
+    }
+}
+
+static void
+switch_stream_run_wait(struct vconn *vconn)
+{
+    struct switch_stream *ss = switch_stream_cast(vconn);
+
+    stream_run_wait(ss->stream);
+    if (ss->out) {
+        stream_send_wait(ss->stream);
+    }
+}
+
+static void
+switch_stream_wait(struct vconn *vconn, enum vconn_wait_type wait)
+{
+    struct switch_stream *ss = switch_stream_cast(vconn);
+
+    if (wait == WAIT_RECV) {
+        stream_recv_wait(ss->stream);
+    } else if (wait == WAIT_SEND && !ss->out) {
+        stream_send_wait(ss->stream);
+    }
+}
+
+static const struct vconn_class switch_stream_class = {
+    .name = "switch",
+    .close = switch_stream_close,
+    .recv = switch_stream_recv,
+    .send = switch_stream_send,
+    .run = switch_stream_run,
+    .run_wait = switch_stream_run_wait,
+    .wait = switch_stream_wait,
+};
+
+/* Returns an OpenFlow connection over the connected 'stream', which it owns,
+ * for the versions in the bitmap 'versions'. */
+static struct vconn *
+switch_stream_create(struct stream *stream, uint32_t versions)
+{
+    struct switch_stream *ss = xzalloc(sizeof *ss);
+
+    vconn_init(&ss->up, &switch_stream_class, 0, stream_get_name(stream),
+               versions);
+    ss->stream = stream;
+    return &ss->up;
+}
 
 struct dial {
     char *target;
-    uint32_t versions;
-    struct stream *stream;      /* That is being connected, or NULL, */
-    struct vconn *vconn;        /* then: over which hellos are said. */
-    char *peer;
-    long long int next;         /* When to try again. */
-    long long int deadline;     /* Of this try. */
-    int backoff;                /* Milliseconds, after the next try. */
+    uint32_t versions;          /* Bitmap of OpenFlow versions. */
+    struct stream *stream;      /* Stream during its setup, or NULL. */
+    struct vconn *vconn;        /* Connection during its setup, or NULL. */
+    char *peer;                 /* See dial_peer(). */
+    long long int next;         /* time_msec() of the next attempt. */
+    long long int deadline;     /* time_msec() when the attempt times out. */
+    int backoff;                /* Delay after the next attempt, in ms. */
 };
 
 struct dial *
@@ -86,7 +249,7 @@ dial_peer(const struct dial *d)
 }
 
 static int
-start(struct dial *d)
+start_attempt(struct dial *d)
 {
     d->deadline = time_msec() + TRY_MSEC;
     d->next = time_msec() + d->backoff;
@@ -97,18 +260,19 @@ start(struct dial *d)
                                          DSCP_DEFAULT);
 }
 
-/* The stream is connected: goes on to hellos. */
+/* Starts the OpenFlow setup over the connected stream. */
 static void
-begin_openflow(struct dial *d)
+start_openflow(struct dial *d)
 {
     d->peer = nullable_xstrdup(stream_get_peer_id(d->stream));
     d->vconn = switch_stream_create(d->stream, d->versions);
     d->stream = NULL;
 }
 
-/* Goes on with a try.  Returns 0 when it is done, EAGAIN if it goes on. */
+/* Continues an attempt.  Returns 0 when connected, EAGAIN while it lasts, or
+ * another errno value. */
 static int
-proceed(struct dial *d)
+continue_attempt(struct dial *d)
 {
     if (d->stream) {
         int error;
@@ -118,7 +282,7 @@ proceed(struct dial *d)
         if (error) {
             return error;
         }
-        begin_openflow(d);
+        start_openflow(d);
     }
     vconn_run(d->vconn);
     return vconn_connect(d->vconn);
@@ -132,17 +296,17 @@ dial_run(struct dial *d)
     int error = EAGAIN;
 
     if (d->stream || d->vconn) {
-        error = proceed(d);
+        error = continue_attempt(d);
     } else if (time_msec() >= d->next) {
-        error = start(d);
-        error = error ? error : proceed(d);
+        error = start_attempt(d);
+        error = error ? error : continue_attempt(d);
     }
     if (!error) {
         vconn = d->vconn;
         d->vconn = NULL;
     } else if (error != EAGAIN
                || ((d->stream || d->vconn) && time_msec() >= d->deadline)) {
-        VLOG_INFO_RL(&rl, "%s: cannot be connected to (%s)", d->target,
+        VLOG_INFO_RL(&rl, "%s: connection failed (%s)", d->target,
                      ovs_retval_to_string(error == EAGAIN ? ETIMEDOUT
                                           : error));
         hang_up(d);

@@ -3,17 +3,16 @@
 #ifndef DRIVER_H
 #define DRIVER_H 1
 
-/* What makes the wanted state true in a switch.
+/* Interface of the drivers that apply the desired state to a switch.
  *
  *
  * Motivation
  * ==========
  *
- * Which traffic goes where and in which queue is decided in one place; how a
- * switch is told differs between kinds of switches.  So what decides
- * (switches.h) is written against this interface.  openflow.h has the flows,
- * ovsdb-qos.h the queues that they name; where nobody says how these are made,
- * whoever runs the switch makes them.
+ * switches.h computes flows and queues for all kinds of switches; a driver
+ * writes them by one protocol.  openflow.h writes flows, ovsdb-qos.h the
+ * queues that the flows refer to.  Without the latter the operator of the
+ * switch must configure the queues.
  *
  *
  * Usage
@@ -21,17 +20,17 @@
  *
  *    struct driver *d = openflow_create(target, &events, aux);
  *
- *    d->class->want(d, &want);                   // As often as one likes.
+ *    d->class->want(d, &want);                   // At any time, repeatedly.
  *    for (;;) {
  *        d->class->run(d);
  *        d->class->wait(d);
  *        poll_block();
  *    }
  *
- * A driver says what is wanted and returns at once; it carries it out when it
- * can, from its own memory, sends only what differs and touches nothing that
- * is not ours.  Until the first want() it does not connect: a controller that
- * stands by leaves switches alone.  leave() brings that state back.
+ * want() copies the desired state and returns at once.  run() applies it: it
+ * sends only differences and leaves entries of others alone.  A driver does
+ * not connect before the first want(), so that a standby controller does not
+ * touch switches.  leave() disconnects again.
  *
  *
  * Ownership and thread-safety
@@ -52,24 +51,24 @@ struct driver {
 };
 
 struct driver_want {
-    uint64_t generation;        /* Of the leader that wants it. */
-    const struct flow_table *flows;     /* For OpenFlow, */
-    const struct queue_plan *queues;    /* for what makes queues. */
+    uint64_t generation;        /* Of the leader. */
+    const struct flow_table *flows;     /* For OpenFlow. */
+    const struct queue_plan *queues;    /* For ovsdb-qos. */
 };
 
 enum driver_state {
-    DRIVER_AWAY,                /* Not connected, or not known yet. */
-    DRIVER_REFUSED,             /* By the switch, or by us. */
-    DRIVER_WRITING,
-    DRIVER_IN_SYNC,             /* The last look at it was as wanted. */
+    DRIVER_AWAY,                /* Not connected. */
+    DRIVER_REFUSED,             /* By the switch or by the controller. */
+    DRIVER_WRITING,             /* Differs from the desired state. */
+    DRIVER_IN_SYNC,             /* Was as desired in the last dump. */
 };
 
 struct driver_status {
     enum driver_state state;
-    uint64_t datapath;          /* Its datapath id, 0 if it told none. */
-    size_t n_wanted;            /* Flows and groups, or rows ... */
-    size_t n_applied;           /* ... and how many of them are there. */
-    unsigned int links;         /* Grows when a port goes up or down. */
+    uint64_t datapath;          /* Datapath id, 0 if unknown. */
+    size_t n_wanted;            /* Desired flows and groups, or rows. */
+    size_t n_applied;           /* Part of 'n_wanted' in the switch. */
+    unsigned int links;         /* Incremented when a port changes state. */
 };
 
 struct driver_class {
@@ -84,26 +83,26 @@ struct driver_class {
     void (*get_status)(const struct driver *, struct driver_status *);
     struct json *(*to_json)(const struct driver *);
 
-    /* Has the switch said that nothing gets through 'port'?  Null in a driver
-     * of queues, which knows no port's state. */
+    /* Returns true if the switch has reported 'port' as down.  Null in drivers
+     * of queues. */
     bool (*is_down)(const struct driver *, uint32_t port);
 
-    /* Sends 'packet' out of 'port'.  False if the switch has not all that is
-     * wanted.  Null as is_down() is. */
+    /* Sends 'packet' out of 'port'.  Returns false if the switch is not in
+     * sync.  Null in drivers of queues. */
     bool (*send)(struct driver *, uint32_t port, const void *packet,
                  size_t size);
 };
 
-/* What a driver tells who created it, from run() only. */
+/* Callbacks to the creator of a driver, from run() only. */
 struct driver_events {
-    /* A switch says that it is 'datapath', with a certificate for 'peer', NULL
-     * without TLS, and nothing has been asked of it yet.  Why it is refused,
-     * which the driver frees, or NULL. */
+    /* Decides about a switch with id 'datapath' and a certificate for 'peer',
+     * NULL without TLS, before it is programmed.  Returns NULL, or the reason
+     * for refusing it, which the driver frees. */
     char *(*admit)(const struct driver *, uint64_t datapath, const char *peer,
                    void *aux);
 
-    /* A flow of ours has sent a packet, which came in at 'port', to the
-     * controller.  Null: there is no such flow. */
+    /* Handles a packet that one of our flows sent to the controller and that
+     * was received at 'port'.  Null if no flow does. */
     void (*packet)(const struct driver *, uint32_t port, const void *packet,
                    size_t size, void *aux);
 };

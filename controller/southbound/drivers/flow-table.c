@@ -108,7 +108,7 @@ find_group(const struct flow_table *ft, uint32_t id)
     return NULL;
 }
 
-/* Adds a flow in place of the one that has its name, if there is one. */
+/* Adds a flow and replaces one with the same table, priority and match. */
 static struct of_flow *
 add_flow(struct flow_table *ft, uint8_t table, uint16_t priority,
          uint64_t cookie, struct match *match, const struct ofpact *ofpacts,
@@ -117,7 +117,7 @@ add_flow(struct flow_table *ft, uint8_t table, uint16_t priority,
     struct of_flow *flow = xzalloc(sizeof *flow);
     struct of_flow *old;
 
-    /* A switch's answer has this where a match looks into packets. */
+    /* A dump has this in matches with an Ethernet type. */
     if (match->wc.masks.dl_type) {
         match_set_default_packet_type(match);
     }
@@ -245,7 +245,7 @@ flow_table_equal(const struct flow_table *a, const struct flow_table *b)
 }
 
 static void
-take_flow(struct flow_table *ft, struct ofputil_flow_stats *fs)
+add_dumped_flow(struct flow_table *ft, struct ofputil_flow_stats *fs)
 {
     struct of_flow *flow = add_flow(ft, fs->table_id, fs->priority,
                                     ntohll(fs->cookie), &fs->match,
@@ -256,11 +256,10 @@ take_flow(struct flow_table *ft, struct ofputil_flow_stats *fs)
     flow->bytes = fs->byte_count;
 }
 
-/* Adds the flows in 'reply', a message of a dump, that are ours.  Returns 0,
- * EPROTO if it cannot be read or E2BIG if there are more than a switch may
- * have. */
+/* Adds our flows in 'reply', a message of a dump.  Returns 0, EPROTO if it is
+ * invalid or E2BIG if there are more than FLOW_TABLE_MAX. */
 int
-flow_table_take_flows(struct flow_table *ft, struct ofpbuf *reply)
+flow_table_add_flows(struct flow_table *ft, struct ofpbuf *reply)
 {
     struct ofputil_flow_stats fs;
     struct ofpbuf ofpacts;
@@ -270,7 +269,7 @@ flow_table_take_flows(struct flow_table *ft, struct ofpbuf *reply)
     while (!(retval = ofputil_decode_flow_stats_reply(&fs, reply, false,
                                                       &ofpacts))) {
         if ((ntohll(fs.cookie) & FLOW_COOKIE_MASK) == FLOW_COOKIE_BASE) {
-            take_flow(ft, &fs);
+            add_dumped_flow(ft, &fs);
         }
         if (hmap_count(&ft->flows) > FLOW_TABLE_MAX) {
             break;
@@ -280,10 +279,10 @@ flow_table_take_flows(struct flow_table *ft, struct ofpbuf *reply)
     return retval == EOF ? 0 : retval ? EPROTO : E2BIG;
 }
 
-/* Reads a group whose buckets send to one port each; any other is none of
- * those that we make. */
+/* Adds a dumped group.  A group of ours has buckets with one output each; any
+ * other is marked as altered. */
 static void
-take_group(struct flow_table *ft, const struct ofputil_group_desc *gd)
+add_dumped_group(struct flow_table *ft, const struct ofputil_group_desc *gd)
 {
     struct of_group *group = add_group(ft, gd->group_id);
     const struct ofputil_bucket *bucket;
@@ -303,10 +302,10 @@ take_group(struct flow_table *ft, const struct ofputil_group_desc *gd)
     }
 }
 
-/* Adds the groups in 'reply', a message of a dump of groups' descriptions,
- * that are ours.  Returns as flow_table_take_flows(). */
+/* Adds our groups in 'reply', a message of a dump of group descriptions.
+ * Returns as flow_table_add_flows(). */
 int
-flow_table_take_groups(struct flow_table *ft, struct ofpbuf *reply)
+flow_table_add_groups(struct flow_table *ft, struct ofpbuf *reply)
 {
     const struct ofp_header *oh = reply->data;
     enum ofp_version version = oh->version;
@@ -319,7 +318,7 @@ flow_table_take_groups(struct flow_table *ft, struct ofpbuf *reply)
             return retval == EOF ? 0 : EPROTO;
         }
         if ((gd.group_id & 0xffff0000) == FLOW_GROUP_BASE) {
-            take_group(ft, &gd);
+            add_dumped_group(ft, &gd);
         }
         ofputil_uninit_group_desc(&gd);
     }
@@ -381,7 +380,7 @@ encode_group(const struct of_group *group, uint16_t command,
         ofputil_protocol_to_ofp_version(protocol), &gm, NULL, -1);
 }
 
-/* Messages of a difference, of which there may be so many. */
+/* The messages of a difference, 'n' of at most 'max'. */
 struct diff {
     struct ovs_list *messages;
     enum ofputil_protocol protocol;
@@ -411,7 +410,7 @@ diff_wanted_groups(struct diff *d, const struct flow_table *wanted,
     }
 }
 
-/* What is new is added before what is old is taken away. */
+/* Adds new flows before it deletes old ones. */
 static void
 diff_flows(struct diff *d, const struct flow_table *wanted,
            const struct flow_table *there)
@@ -432,7 +431,8 @@ diff_flows(struct diff *d, const struct flow_table *wanted,
     }
 }
 
-/* A switch removes the flows of a group with it, so groups go last. */
+/* Groups are deleted last, because a switch deletes a group's flows with
+ * it. */
 static void
 diff_old_groups(struct diff *d, const struct flow_table *wanted,
                 const struct flow_table *there)
@@ -446,8 +446,9 @@ diff_old_groups(struct diff *d, const struct flow_table *wanted,
     }
 }
 
-/* Appends what makes 'wanted' of 'there' to 'messages', in the order in which
- * a switch must do it, 'max' messages at most.  Returns their number. */
+/* Appends messages that change 'there' into 'wanted' to 'messages', at most
+ * 'max', in the order in which a switch must execute them.  Returns their
+ * number. */
 size_t
 flow_table_diff(const struct flow_table *wanted,
                 const struct flow_table *there,

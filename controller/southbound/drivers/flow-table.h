@@ -3,19 +3,19 @@
 #ifndef FLOW_TABLE_H
 #define FLOW_TABLE_H 1
 
-/* Our flows and groups of one switch: those wanted, or those that are there.
+/* Flows and groups of one switch, and the differences between two sets.
  *
  *
  * Motivation
  * ==========
  *
- * A switch must never be emptied to be filled again: traffic runs through it.
- * So what is there is read, what is wanted is computed, and what differs is
- * sent.  All of that is here, apart from connections, so that it can be tested
- * and fuzzed without one.
+ * A switch must never be emptied to be filled again, because traffic runs
+ * through it.  So the driver dumps the switch, compares the dump with the
+ * desired entries and sends only the differences.  This module does all of
+ * that except connections, so that unit tests and a fuzz target cover it.
  *
- * What is ours is told by cookies (flows) and by numbers (groups); the rest of
- * a switch belongs to others and is not even read.
+ * Our flows are identified by their cookie, our groups by their number.  Other
+ * entries of the switch are not read.
  *
  *
  * Usage
@@ -26,15 +26,15 @@
  *                        &match, &ofpacts);
  *    flow_table_add_group(wanted, FLOW_GROUP(3), ports, 2);
  *
- *    error = flow_table_take_flows(there, reply);    // Of each message of a
- *    error = flow_table_take_groups(there, reply);   // dump.
+ *    error = flow_table_add_flows(there, reply);     // Each message of a
+ *    error = flow_table_add_groups(there, reply);    // dump.
  *    n = flow_table_diff(wanted, there, protocol, 1000, &messages);
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Arguments are copied, the messages of a difference are the caller's.  Main
+ * Arguments are copied; the caller owns the messages of a difference.  Main
  * thread only. */
 
 #include <stdbool.h>
@@ -48,48 +48,48 @@
 struct ofpbuf;
 struct ovs_list;
 
-/* Cookies: the upper bits say that a flow is ours ("stage"), the next four
- * what it is for, the rest which one of those. */
+/* Cookie of a flow: "stage" in the upper 40 bits, then 4 bits of enum
+ * flow_kind and 20 bits of an index. */
 #define FLOW_COOKIE_BASE UINT64_C(0x7374616765000000)
 #define FLOW_COOKIE_MASK UINT64_C(0xffffffffff000000)
 #define FLOW_COOKIE(KIND, INDEX) \
     (FLOW_COOKIE_BASE | (uint64_t) (KIND) << 20 | ((INDEX) & 0xfffff))
 
 enum flow_kind {
-    FLOW_LEVEL,                 /* DSCP -> queue; its index is the DSCP. */
-    FLOW_NEXT,                  /* Whatever else -> the next table. */
-    FLOW_ROUTE,                 /* A host's traffic -> a port or a group. */
-    FLOW_PATH,                  /* Much traffic -> a port of its own. */
-    FLOW_PROBE,                 /* What a cable brings -> the controller; its
+    FLOW_LEVEL,                 /* DSCP -> queue; the index is the DSCP. */
+    FLOW_NEXT,                  /* Other traffic -> the next table. */
+    FLOW_ROUTE,                 /* Traffic to a host -> a port or a group. */
+    FLOW_PATH,                  /* Elephant -> a port. */
+    FLOW_PROBE,                 /* Probe of a cable -> the controller; the
                                  * index is the port. */
 };
 
-/* Groups "st": one of 65,536. */
+/* Number of a group: "st" in the upper 16 bits, then an index. */
 #define FLOW_GROUP_BASE UINT32_C(0x73740000)
 #define FLOW_GROUP(INDEX) (FLOW_GROUP_BASE | ((INDEX) & 0xffff))
 #define FLOW_GROUP_MAX_PORTS 64
 
-/* What no switch may exceed in what it says it has of ours. */
+/* Maximum number of our flows, and of our groups, in a dump. */
 #define FLOW_TABLE_MAX 100000
 
 struct of_flow {
     struct hmap_node node;      /* In struct flow_table's 'flows', by table,
-                                 * priority and match, which name it. */
+                                 * priority and match. */
     uint8_t table;
     uint16_t priority;
     struct minimatch match;
     uint64_t cookie;
     struct ofpact *ofpacts;
     size_t ofpacts_len;
-    bool altered;               /* Has time-outs or flags, as ours never do. */
-    uint64_t packets, bytes;    /* As a dump says. */
+    bool altered;               /* Has timeouts or flags, unlike ours. */
+    uint64_t packets, bytes;    /* Counters from a dump. */
 };
 
-/* Spreads flows evenly over ports. */
+/* A group that distributes flows evenly over ports. */
 struct of_group {
     struct hmap_node node;      /* In struct flow_table's 'groups', by id. */
     uint32_t id;
-    bool altered;               /* Is no such group. */
+    bool altered;               /* Has other types or buckets than ours. */
     uint32_t ports[FLOW_GROUP_MAX_PORTS];
     size_t n_ports;
 };
@@ -115,10 +115,10 @@ const struct of_flow *flow_table_find(const struct flow_table *,
 const struct of_flow *flow_table_find_cookie(const struct flow_table *,
                                              uint64_t cookie);
 
-int flow_table_take_flows(struct flow_table *, struct ofpbuf *reply);
-int flow_table_take_groups(struct flow_table *, struct ofpbuf *reply);
+int flow_table_add_flows(struct flow_table *, struct ofpbuf *reply);
+int flow_table_add_groups(struct flow_table *, struct ofpbuf *reply);
 
-/* How many of 'wanted' are there as they are wanted. */
+/* Returns the number of entries of 'wanted' that are equal in 'there'. */
 size_t flow_table_n_applied(const struct flow_table *wanted,
                             const struct flow_table *there);
 

@@ -3,10 +3,11 @@
 #ifndef OPENFLOW_MESSAGES_H
 #define OPENFLOW_MESSAGES_H 1
 
-/* The messages that the OpenFlow driver sends, apart from changes.
+/* OpenFlow messages that the driver sends, except changes of the flow table.
  *
- * Each is the caller's.  Changes are made by flow-table.h, as a list, around
- * which the last two put what makes one transaction of them. */
+ * The caller owns the messages.  flow_table_diff() makes a list of changes;
+ * openflow_bundle() and openflow_barrier() add the messages that make the list
+ * one transaction. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,26 +20,26 @@ struct ovs_list;
 
 struct ofpbuf *openflow_features_request(enum ofp_version);
 
-/* Asks to be primary as the leader of 'generation'. */
+/* Requests the primary role for the leader of 'generation'. */
 struct ofpbuf *openflow_role_request(enum ofp_version, uint64_t generation);
 
-/* Ask to be told when a port changes or another controller becomes primary,
- * and, if 'packets', of packets that a flow sends us, and of nothing else.  The
- * second one is what makes Open vSwitch
- * tell anything at all to who connected to its listener. */
+/* Request asynchronous messages about ports and roles and, if 'packets', about
+ * packets that a flow sends to the controller, and no others.  Open vSwitch
+ * sends none to a controller that connected to its listener until
+ * openflow_set_config() has set miss_send_len. */
 struct ofpbuf *openflow_set_async(enum ofp_version, bool packets);
 struct ofpbuf *openflow_set_config(enum ofp_version);
 
-/* Has 'packet' sent out of 'port'. */
+/* Requests that the switch sends 'packet' out of 'port'. */
 struct ofpbuf *openflow_packet_out(enum ofp_version, uint32_t port,
                                    const void *packet, size_t size);
 
-/* Ask for all groups, and for our flows. */
+/* Request dumps of all groups, and of our flows. */
 struct ofpbuf *openflow_groups_request(enum ofp_version);
 struct ofpbuf *openflow_flows_request(enum ofp_version);
 
-/* Makes 'messages' a bundle, all of which is done, in its order, or nothing;
- * needs OpenFlow 1.4. */
+/* Converts 'messages' into an ordered, atomic bundle.  Requires OpenFlow
+ * 1.4. */
 void openflow_bundle(struct ovs_list *messages, enum ofp_version,
                      uint32_t id);
 

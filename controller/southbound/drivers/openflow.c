@@ -277,8 +277,8 @@ handle_dump(struct openflow *of, struct ofpbuf *msg)
     enum ofp_version v = get_version(of);
     bool groups = of->state == ST_GROUPS;
     bool more = ofpmp_more(msg->data);
-    int error = (groups ? flow_table_take_groups(of->dump, msg)
-                 : flow_table_take_flows(of->dump, msg));
+    int error = (groups ? flow_table_add_groups(of->dump, msg)
+                 : flow_table_add_flows(of->dump, msg));
 
     of->deadline = time_msec() + REPLY_MSEC;
     if (error) {

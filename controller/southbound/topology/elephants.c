@@ -12,10 +12,10 @@
 #include "policies/policy.h"
 #include "util.h"
 
-/* One end of a job's traffic. */
+/* Traffic of a job at one host. */
 struct end {
-    int host;                   /* Of the topology. */
-    double bits[N_DIRS];        /* That are left to move. */
+    int host;                   /* Index in the topology. */
+    double bits[N_DIRS];        /* Remaining. */
 };
 
 struct demands {
@@ -32,7 +32,7 @@ compare_ranks(const void *a_, const void *b_)
     return (*a)->rank < (*b)->rank ? -1 : (*a)->rank > (*b)->rank;
 }
 
-/* Returns the jobs that have a level and something left, by rank. */
+/* Returns the jobs that have a level and remaining iterations, by rank. */
 static struct job **
 ordered_jobs(const struct cluster *c, size_t *np)
 {

@@ -3,13 +3,15 @@
 #ifndef ELEPHANTS_H
 #define ELEPHANTS_H 1
 
-/* Which traffic is so much that it gets a path of its own.
+/* Finds the host pairs with so much traffic that they need a path of their
+ * own.
  *
- * The order knows what each job still has to move at each host, not who sends
- * to whom.  So what a job's hosts send is divided among its hosts by what they
- * receive, which is right for servers with workers and for rings of two, and
- * at least proportional for others.  Jobs of one level between the same hosts
- * are one: a switch tells them apart by DSCP alone.
+ * The order knows the remaining bytes of each job at each host, but not their
+ * destinations.  The bytes that a host sends are therefore distributed over
+ * the job's other hosts in proportion to the bytes that these receive.  This
+ * is exact for servers with workers and for rings of two.  Jobs of one level
+ * between the same hosts are added up, because a switch distinguishes traffic
+ * by DSCP only.
  *
  * Main thread only. */
 
@@ -20,11 +22,11 @@ struct policy;
 struct route_demand;
 struct topology;
 
-/* What takes less is left to the hash: seconds of the slower host's link. */
+/* Minimum traffic of an elephant, in seconds of the slower host's link. */
 #define ELEPHANT_SECONDS 1.0
 
-/* Stores the elephants, those of the first jobs in the order first, in
- * '*demandsp', which the caller frees, and returns their number. */
+/* Stores the elephants, by the rank of their jobs, in '*demandsp', which the
+ * caller frees.  Returns their number. */
 size_t elephants_find(const struct cluster *, const struct topology *,
                       const struct policy *, struct route_demand **demandsp);
 

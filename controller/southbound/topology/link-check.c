@@ -16,33 +16,35 @@
 
 VLOG_DEFINE_THIS_MODULE(link_check);
 
-/* Frames of a switch that are looked at in LINK_CHECK_MSEC, beside two for
+/* Frames accepted from a switch in LINK_CHECK_MSEC, in addition to two for
  * each of its ports. */
 #define SPARE_FRAMES 16
 
-/* One end of a link: what leaves it. */
+/* The probes that leave one end of a link. */
 struct end {
-    uint64_t sent;              /* Number of its last frame, */
-    uint64_t heard;             /* of the last that came in somewhere, */
-    uint64_t right;             /* and of the last that did where it should.
-                                 * 0 is none. */
-    struct topology_port at;    /* Where one came in that should not. */
-    bool alarm;                 /* It has been said that something is wrong. */
+    uint64_t sent;              /* Number of the last probe sent, 0: none. */
+    uint64_t heard;             /* Number of the last probe received at any
+                                 * port, 0: none. */
+    uint64_t right;             /* Number of the last probe received at the
+                                 * port in the topology, 0: none. */
+    struct topology_port at;    /* The last other port that received one. */
+    bool alarm;                 /* An alarm has been logged. */
 };
 
+/* Limit of the frames accepted from a switch. */
 struct listener {
-    int allowed;                /* Frames in LINK_CHECK_MSEC, */
-    int left;                   /* of which that many are left. */
+    int allowed;                /* Frames in LINK_CHECK_MSEC. */
+    int left;                   /* Remaining frames in this interval. */
 };
 
 struct link_check {
     const struct topology *t;
     struct lldp_key key;
-    uint64_t session;
+    uint64_t session;           /* Random id of this run. */
     struct end *ends;           /* Two for each link. */
     size_t n_ends;
-    size_t next;                /* Whose turn it is to send. */
-    long long int next_at;      /* And when. */
+    size_t next;                /* Index in 'ends' of the next sender. */
+    long long int next_at;      /* time_msec() when it is due. */
     struct listener *listeners; /* One for each switch. */
     uint64_t n_sent, n_heard, n_forged, n_replayed, n_ignored;
 };
@@ -80,20 +82,21 @@ link_check_destroy(struct link_check *lc)
     }
 }
 
-/* The port of end 'i', and the one that it leads to. */
+/* Returns the port of end 'i'. */
 static const struct topology_port *
 port_of(const struct link_check *lc, size_t i)
 {
     return &lc->t->links[i / 2].ends[i % 2];
 }
 
+/* Returns the port at the other end of the link, by the topology. */
 static const struct topology_port *
 far_port_of(const struct link_check *lc, size_t i)
 {
     return port_of(lc, i ^ 1);
 }
 
-/* The end that 'probe' left by, or 'n_ends'. */
+/* Returns the index of the end that sent 'probe', or 'n_ends'. */
 static size_t
 find_end(const struct link_check *lc, const struct lldp_probe *probe)
 {
@@ -123,8 +126,8 @@ is_silent(const struct link_check *lc, size_t i)
     return lc->ends[i].sent >= lc->ends[i].heard + LINK_CHECK_LOST;
 }
 
-/* Did frames come in, and not where they should?  One alone may be a copy that
- * somebody made on the way, and that was faster. */
+/* Returns true if the last two probes were received at another port.  A single
+ * one may be a copy that overtook the probe. */
 static bool
 is_elsewhere(const struct link_check *lc, size_t i)
 {
@@ -137,9 +140,10 @@ is_right(const struct link_check *lc, size_t i)
     return lc->ends[i].right && !is_elsewhere(lc, i) && !is_silent(lc, i);
 }
 
-/* What is wrong with what leaves end 'i', which the caller frees, or NULL. */
+/* Returns the text of the alarm of end 'i', which the caller frees, or
+ * NULL. */
 static char *
-describe(const struct link_check *lc, size_t i)
+alarm_to_string(const struct link_check *lc, size_t i)
 {
     const struct topology_switch *sws = lc->t->switches;
     const struct topology_port *port = port_of(lc, i);
@@ -147,35 +151,36 @@ describe(const struct link_check *lc, size_t i)
     const struct topology_port *at = &lc->ends[i].at;
 
     if (is_silent(lc, i)) {
-        return xasprintf("port %"PRIu32" of \"%s\" leads nowhere that is "
-                         "known, to port %"PRIu32" of \"%s\" in the topology",
-                         port->port, sws[port->sw].name, far->port,
-                         sws[far->sw].name);
+        return xasprintf("port %"PRIu32" of \"%s\": probes are not received "
+                         "anywhere; the topology connects it to port %"PRIu32
+                         " of \"%s\"", port->port, sws[port->sw].name,
+                         far->port, sws[far->sw].name);
     } else if (is_elsewhere(lc, i)) {
-        return xasprintf("port %"PRIu32" of \"%s\" leads to port %"PRIu32
-                         " of \"%s\", to port %"PRIu32" of \"%s\" in the "
-                         "topology", port->port, sws[port->sw].name, at->port,
-                         sws[at->sw].name, far->port, sws[far->sw].name);
+        return xasprintf("port %"PRIu32" of \"%s\": probes are received at "
+                         "port %"PRIu32" of \"%s\"; the topology connects it "
+                         "to port %"PRIu32" of \"%s\"", port->port,
+                         sws[port->sw].name, at->port, sws[at->sw].name,
+                         far->port, sws[far->sw].name);
     }
     return NULL;
 }
 
-/* Says it when something begins to be wrong with end 'i', or ends. */
+/* Logs the start or the end of the alarm of end 'i'. */
 static void
-tell(struct link_check *lc, size_t i)
+log_alarm(struct link_check *lc, size_t i)
 {
     static struct vlog_rate_limit rl = VLOG_RATE_LIMIT_INIT(60, 60);
-    char *words = describe(lc, i);
+    char *text = alarm_to_string(lc, i);
 
-    if (words && !lc->ends[i].alarm) {
-        VLOG_WARN_RL(&rl, "%s", words);
-    } else if (!words && lc->ends[i].alarm) {
-        VLOG_INFO_RL(&rl, "port %"PRIu32" of \"%s\" leads where it should "
-                     "again", port_of(lc, i)->port,
+    if (text && !lc->ends[i].alarm) {
+        VLOG_WARN_RL(&rl, "%s", text);
+    } else if (!text && lc->ends[i].alarm) {
+        VLOG_INFO_RL(&rl, "port %"PRIu32" of \"%s\": probes arrive at the "
+                     "right port again", port_of(lc, i)->port,
                      lc->t->switches[port_of(lc, i)->sw].name);
     }
-    lc->ends[i].alarm = words != NULL;
-    free(words);
+    lc->ends[i].alarm = text != NULL;
+    free(text);
 }
 
 static void
@@ -195,11 +200,11 @@ send_probe(struct link_check *lc, size_t i, link_check_send_func *send,
     if (send(from, far_port_of(lc, i), frame, n, aux)) {
         lc->ends[i].sent++;
         lc->n_sent++;
-        tell(lc, i);
+        log_alarm(lc, i);
     }
 }
 
-/* Sends from one end after the other, evenly over LINK_CHECK_MSEC. */
+/* Sends the probes that are due, evenly distributed over LINK_CHECK_MSEC. */
 void
 link_check_run(struct link_check *lc, link_check_send_func *send, void *aux)
 {
@@ -227,10 +232,10 @@ link_check_wait(const struct link_check *lc)
     }
 }
 
-/* Frame 'number' of end 'i' came in at 'at'. */
+/* Records that probe 'number' of end 'i' was received at 'at'. */
 static void
-note(struct link_check *lc, size_t i, uint64_t number,
-     struct topology_port at)
+record_probe(struct link_check *lc, size_t i, uint64_t number,
+             struct topology_port at)
 {
     struct end *e = &lc->ends[i];
 
@@ -240,10 +245,11 @@ note(struct link_check *lc, size_t i, uint64_t number,
     } else {
         e->at = at;
     }
-    tell(lc, i);
+    log_alarm(lc, i);
 }
 
-/* Is frame 'number' of end 'i' new, and not one of long ago? */
+/* Returns true if probe 'number' of end 'i' is one of the last two and was not
+ * received before. */
 static bool
 is_fresh(const struct link_check *lc, size_t i, uint64_t number)
 {
@@ -279,11 +285,11 @@ link_check_heard(struct link_check *lc, int sw, uint32_t port,
         lc->n_replayed++;
     } else if (is_fresh(lc, i, probe.number)) {
         lc->n_heard++;
-        note(lc, i, probe.number, at);
+        record_probe(lc, i, probe.number, at);
     } else {
         lc->n_replayed++;
         if (probe.number == lc->ends[i].heard && is_right_port(lc, i, &at)) {
-            note(lc, i, probe.number, at);      /* A copy came before it. */
+            record_probe(lc, i, probe.number, at);      /* After a copy. */
         }
     }
 }
@@ -292,10 +298,10 @@ void
 link_check_alarms(const struct link_check *lc, struct json *alarms)
 {
     for (size_t i = 0; i < lc->n_ends; i++) {
-        char *words = describe(lc, i);
+        char *text = alarm_to_string(lc, i);
 
-        if (words) {
-            json_array_add(alarms, json_string_create_nocopy(words));
+        if (text) {
+            json_array_add(alarms, json_string_create_nocopy(text));
         }
     }
 }

@@ -18,7 +18,7 @@
 #include "unaligned.h"
 #include "util.h"
 
-/* Parts of a frame: IEEE 802.1AB. */
+/* Types and sizes of IEEE 802.1AB. */
 #define ETH_SIZE 14
 #define TLV_END 0
 #define TLV_CHASSIS 1
@@ -29,11 +29,10 @@
 #define TTL_SECONDS 20
 #define MAC_SIZE 32
 
-/* What our own field begins with: an organisation's number, of those that
- * anybody may use, and a type. */
+/* Start of our TLV: a locally administered organization id and a subtype. */
 static const uint8_t own_head[] = { 0x02, 's', 't', 1 };
 
-/* Then what the code is over, and the code. */
+/* Size of our TLV: start, datapath, port, session, number, code. */
 #define OWN_SIZE (sizeof own_head + 8 + 4 + 8 + 8 + MAC_SIZE)
 
 char *
@@ -60,7 +59,7 @@ lldp_key_read(const char *file, struct lldp_key *key)
     close(fd);
     key->n = n;
     if (n < LLDP_MIN_KEY || n > LLDP_MAX_KEY) {
-        return xasprintf("%s: cannot be a key, a file of %d to %d bytes is "
+        return xasprintf("%s: not a key, a file of %d to %d bytes is "
                          "allowed", file, LLDP_MIN_KEY, LLDP_MAX_KEY);
     } else if (st.st_mode & (S_IRWXG | S_IRWXO)) {
         return xasprintf("%s: mode %04o, a key that its owner alone can read "
@@ -112,7 +111,7 @@ make_code(const struct lldp_key *key, const uint8_t *data, size_t n,
     ovs_assert(HMAC(EVP_sha256(), key->bytes, key->n, data, n, code, &size));
 }
 
-/* Puts our own field. */
+/* Appends our TLV. */
 static uint8_t *
 put_own(uint8_t *p, const struct lldp_probe *probe,
         const struct lldp_key *key)
@@ -142,7 +141,7 @@ lldp_encode(const struct lldp_probe *probe, const struct lldp_key *key,
     char name[24];
 
     p = put_bytes(p, dst, sizeof dst);
-    *p++ = 0x02;                /* An address that is nobody's. */
+    *p++ = 0x02;                /* Locally administered address. */
     p = put_u64(p, probe->datapath << 24) - 3;
     p = put_bytes(p, &type, sizeof type);
 
@@ -157,9 +156,9 @@ lldp_encode(const struct lldp_probe *probe, const struct lldp_key *key,
     return p - frame;
 }
 
-/* Reads our own field: 'size' bytes at 'p'. */
+/* Decodes our TLV: 'size' bytes at 'p'. */
 static enum lldp_kind
-take_own(const uint8_t *p, size_t size, const struct lldp_key *key,
+read_own(const uint8_t *p, size_t size, const struct lldp_key *key,
          struct lldp_probe *probe)
 {
     uint8_t code[MAC_SIZE];
@@ -201,7 +200,7 @@ lldp_decode(const void *frame, size_t size, const struct lldp_key *key,
         if (type == TLV_END || n > (size_t) (end - p)) {
             break;
         } else if (type == TLV_OWN) {
-            enum lldp_kind kind = take_own(p, n, key, probe);
+            enum lldp_kind kind = read_own(p, n, key, probe);
 
             if (kind != LLDP_OTHERS) {
                 return kind;

@@ -13,9 +13,9 @@
 #include "util.h"
 
 #define DEFAULT_QUEUE 7
-#define MIN_RATE_BPS 12000      /* Of a queue: what HTB can count. */
+#define MIN_RATE_BPS 12000      /* Of a queue: minimum of HTB. */
 
-/* A policer's burst: so much of its rate, but some frames at least. */
+/* Burst of a policer: this time at its rate, at least MIN_BURST_BYTES. */
 #define BURST_SECONDS 0.01
 #define MIN_BURST_BYTES 20000
 

@@ -15,7 +15,8 @@ struct routes {
     const struct topology *t;
     bool *up;                   /* By link. */
     int16_t *hops;              /* From switch i to j: [i * n_switches + j]. */
-    double *load;               /* Seconds of paths, by link and direction. */
+    double *load;               /* Seconds of traffic of the explicit paths, by
+                                 * link and direction. */
     struct route_path *paths;
     size_t n_paths;
 };
@@ -114,8 +115,8 @@ hops(const struct routes *r, int from, int to)
     return r->hops[from * r->t->n_switches + to];
 }
 
-/* The end of 'link' at which a shortest way from 'from' to 'to' enters it, or
- * -1 if none does. */
+/* Returns the end of 'link' at which a shortest path from 'from' to 'to'
+ * enters it, or -1 if no shortest path uses it. */
 static int
 end_towards(const struct routes *r, size_t link, int from, int to)
 {
@@ -146,7 +147,7 @@ routes_next(const struct routes *r, int from, int to, uint32_t *ports,
     return n;
 }
 
-/* Adds what 'path' has to send to the loads of its links. */
+/* Adds the traffic of 'path' to the loads of its links. */
 static void
 add_load(struct routes *r, const struct route_path *path)
 {
@@ -160,9 +161,9 @@ add_load(struct routes *r, const struct route_path *path)
     }
 }
 
-/* Is 'path' still a shortest one, all of it up? */
+/* Returns true if 'path' is still a shortest path whose links are up. */
 static bool
-works(const struct routes *r, const struct route_path *path)
+path_works(const struct routes *r, const struct route_path *path)
 {
     int to = r->t->hosts[path->demand.dst].at.sw;
     int at = r->t->hosts[path->demand.src].at.sw;
@@ -179,10 +180,10 @@ works(const struct routes *r, const struct route_path *path)
     return at == to;
 }
 
-/* The link towards 'to', out of 'at', that would end soonest with 'bits' more;
- * -1 if there is none. */
+/* Returns the link of switch 'at' on a shortest path to 'to' that has the
+ * least load with additional 'bits', or -1 without a path. */
 static int
-choose(const struct routes *r, int at, int to, double bits, int *endp)
+choose_link(const struct routes *r, int at, int to, double bits, int *endp)
 {
     double best_load = 0;
     int best = -1;
@@ -204,8 +205,8 @@ choose(const struct routes *r, int at, int to, double bits, int *endp)
     return best;
 }
 
-/* Finds a way for the demand of 'path'.  Returns false if there is none, or
- * none that is needed: its hosts are at one switch. */
+/* Finds a path for the demand of 'path'.  Returns false if there is none, or
+ * if both hosts are at the same switch. */
 static bool
 find_path(const struct routes *r, struct route_path *path)
 {
@@ -215,7 +216,7 @@ find_path(const struct routes *r, struct route_path *path)
     path->n_hops = 0;
     while (at != to && path->n_hops < ROUTES_MAX_HOPS) {
         int end = 0;
-        int link = choose(r, at, to, path->demand.bits, &end);
+        int link = choose_link(r, at, to, path->demand.bits, &end);
 
         if (link < 0) {
             return false;
@@ -242,9 +243,9 @@ find_old(const struct route_path *paths, size_t n,
     return NULL;
 }
 
-/* Gives each of the 'n' 'demands', which differ in hosts or DSCP, a path.
- * Those that have one that works keep it; the others choose, the first ones
- * first. */
+/* Chooses a path for each of 'demands', which differ in hosts or DSCP.
+ * Working paths are kept; then the others choose the least loaded path, in
+ * order. */
 void
 routes_place(struct routes *r, const struct route_demand *demands, size_t n)
 {
@@ -259,7 +260,7 @@ routes_place(struct routes *r, const struct route_demand *demands, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct route_path *before = find_old(old, n_old, &demands[i]);
 
-        if (before && works(r, before)) {
+        if (before && path_works(r, before)) {
             kept[i] = true;
             r->paths[i] = *before;
             r->paths[i].demand = demands[i];

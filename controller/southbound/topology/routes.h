@@ -3,18 +3,17 @@
 #ifndef ROUTES_H
 #define ROUTES_H 1
 
-/* Which way traffic takes through the switches.
+/* Chooses paths through the switches.
  *
  *
  * Motivation
  * ==========
  *
- * Between two leaves there are as many shortest paths as there are spines.
- * Flows that are spread over them by a hash share one by bad luck while
- * another is idle, which few large flows never make good.  So the large ones,
- * which the order knows, get a path each, the least loaded one, and the hash
- * is for the rest.  A path that works is kept: to move one reorders its
- * packets.
+ * Two leaves have as many shortest paths as there are spines.  A hash that
+ * distributes flows may put two large flows on one path while another is idle.
+ * So the large flows, which the order knows, get explicit paths with the least
+ * load, and the hash distributes the rest.  A working path is kept, because
+ * moving it reorders packets.
  *
  *
  * Usage
@@ -22,9 +21,9 @@
  *
  *    struct routes *r = routes_create(topology);
  *
- *    routes_set_up(r, link, false);              // Once it is known.
+ *    routes_set_up(r, link, false);              // The link is down.
  *    n = routes_next(r, leaf, other_leaf, ports, MAX);
- *    routes_place(r, demands, n_demands);        // The first matters most.
+ *    routes_place(r, demands, n_demands);        // By priority.
  *    paths = routes_paths(r, &n_paths);
  *    routes_destroy(r);
  *
@@ -32,8 +31,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The topology must stay.  Paths live until the next call that takes a
- * non-const struct.  Main thread only. */
+ * The topology must outlive the routes.  Paths are valid until the next call
+ * that takes a non-const struct.  Main thread only. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,33 +45,33 @@
 
 struct routes;
 
-/* What one host still has to send to another in one class. */
+/* Traffic of one DSCP value from one host to another. */
 struct route_demand {
-    int src, dst;               /* Hosts of the topology. */
+    int src, dst;               /* Indexes of hosts of the topology. */
     uint8_t dscp;
-    double bits;
+    double bits;                /* Remaining. */
 };
 
-/* A way of its own. */
+/* An explicit path. */
 struct route_path {
     struct route_demand demand;
     size_t n_hops;
     struct {
-        int link;
-        struct topology_port out;       /* Where it leaves a switch. */
+        int link;                       /* Index in the topology. */
+        struct topology_port out;       /* Port that leads to 'link'. */
     } hops[ROUTES_MAX_HOPS];
 };
 
 struct routes *routes_create(const struct topology *);
 void routes_destroy(struct routes *);
 
-/* Links are up until something else is said.  Returns true if that changed
- * anything. */
+/* Sets the state of a link, which is initially up.  Returns true if it has
+ * changed. */
 bool routes_set_up(struct routes *, size_t link, bool up);
 size_t routes_n_down(const struct routes *);
 
-/* Stores the ports by which 'from' reaches 'to' on a shortest way, 'max' at
- * most, in 'ports' and returns how many there are. */
+/* Stores the ports of 'from' that lead to 'to' on a shortest path, at most
+ * 'max', in 'ports'.  Returns their number. */
 size_t routes_next(const struct routes *, int from, int to, uint32_t *ports,
                    size_t max);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <config.h>
+
 #include "controller/southbound/topology/topology.h"
 
 #include <arpa/inet.h>
@@ -8,17 +10,7 @@
 #include <string.h>
 
 #include "base/json-check.h"
-
-static void *
-allocate(size_t n, size_t size)
-{
-    void *p = calloc(n ? n : 1, size);
-
-    if (!p) {
-        abort();
-    }
-    return p;
-}
+#include "util.h"
 
 void
 topology_destroy(struct topology *t)
@@ -81,7 +73,7 @@ read_datapath(const struct json_at *at)
     return datapath;
 }
 
-/* Reads a place that OVS's programs connect to. */
+/* Reads the address of a switch or a database. */
 static char *
 read_target(const struct json_at *at, const char *member)
 {
@@ -95,7 +87,7 @@ read_target(const struct json_at *at, const char *member)
     return text;
 }
 
-/* Reads whose certificate it has: of its own name unless another is said. */
+/* Reads the CN of the switch's certificate, by default the switch's name. */
 static char *
 read_identity(const struct json_at *at, const char *name)
 {
@@ -143,7 +135,8 @@ same_port(const struct topology_port *a, const struct topology_port *b)
     return a->sw == b->sw && a->port == b->port;
 }
 
-/* Is 'port' taken by one of the links and hosts that were read? */
+/* Returns true if one of the first 'n_links' links or 'n_hosts' hosts uses
+ * 'port'. */
 static bool
 is_taken(const struct topology *t, size_t n_links, size_t n_hosts,
          const struct topology_port *port)
@@ -162,8 +155,8 @@ is_taken(const struct topology *t, size_t n_links, size_t n_hosts,
     return false;
 }
 
-/* Reads {"switch", "port"}, a port that is not taken by the first 'n_links'
- * and 'n_hosts'. */
+/* Reads {"switch", "port"}, a port that none of the first 'n_links' links and
+ * 'n_hosts' hosts uses. */
 static struct topology_port
 read_port(const struct json_at *at, const struct topology *t, size_t n_links,
           size_t n_hosts)
@@ -237,7 +230,7 @@ topology_parse(const char *name, const char *text, struct topology **tp)
     struct json_check *jc = json_check_open(name, text);
     const struct json_at *top = json_check_top(jc);
     const struct json_at *switches, *links, *hosts;
-    struct topology *t = allocate(1, sizeof *t);
+    struct topology *t = xzalloc(sizeof *t);
     char *error;
 
     json_ignore(top, "$schema");
@@ -250,9 +243,9 @@ topology_parse(const char *name, const char *text, struct topology **tp)
         t->n_links = json_n(links);
         t->n_hosts = json_n(hosts);
     }
-    t->switches = allocate(t->n_switches, sizeof *t->switches);
-    t->links = allocate(t->n_links, sizeof *t->links);
-    t->hosts = allocate(t->n_hosts, sizeof *t->hosts);
+    t->switches = xcalloc(t->n_switches, sizeof *t->switches);
+    t->links = xcalloc(t->n_links, sizeof *t->links);
+    t->hosts = xcalloc(t->n_hosts, sizeof *t->hosts);
     for (size_t i = 0; i < t->n_switches; i++) {
         read_switch(json_element_object(switches, i), t, i);
     }

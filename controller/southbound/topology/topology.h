@@ -3,15 +3,15 @@
 #ifndef TOPOLOGY_H
 #define TOPOLOGY_H 1
 
-/* Which switches there are, how they are wired and where the hosts are.
+/* The topology file: switches, links and hosts.
  *
  *
  * Motivation
  * ==========
  *
- * Who may say what a network looks like decides who gets its traffic.  What
- * switches and hosts say of it can be forged, so the wiring is what an
- * operator wrote: a file, topology.schema.json.
+ * Paths follow the topology.  Information from switches and hosts can be
+ * forged, so the topology comes only from a file that an operator writes
+ * (topology.schema.json).
  *
  *
  * Usage
@@ -27,8 +27,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Nothing changes after topology_read(); indexes into the arrays are names
- * that stay. */
+ * A topology does not change after topology_read(), so indexes into its arrays
+ * identify switches, links and hosts. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,23 +38,22 @@
 #define TOPOLOGY_MAX_SWITCHES 256
 #define TOPOLOGY_MAX_LINKS 4096
 #define TOPOLOGY_MAX_HOSTS 4096
-#define TOPOLOGY_MAX_IDENTITY 64        /* As X.509 has it. */
-#define TOPOLOGY_MAX_PORT 0xfeff        /* Physical ports of OpenFlow 1.0 and
-                                         * what Open vSwitch has. */
+#define TOPOLOGY_MAX_IDENTITY 64        /* Limit of a CN in X.509. */
+#define TOPOLOGY_MAX_PORT 0xfeff        /* Limit of Open vSwitch. */
 
 struct topology_switch {
     char *name;
-    char *target;               /* Of its OpenFlow listener. */
-    uint64_t datapath;          /* Its datapath id, never 0. */
-    char *identity;             /* The name in its certificate, with ssl:. */
-    char *database;             /* In which its queues are made, or NULL, */
-    enum queue_kind queues;     /* and how. */
+    char *target;               /* Address of its OpenFlow listener. */
+    uint64_t datapath;          /* Datapath id, not 0. */
+    char *identity;             /* CN of its certificate, for "ssl:". */
+    char *database;             /* OVSDB remote for its queues, or NULL. */
+    enum queue_kind queues;     /* Type of its queues, if 'database'. */
 };
 
 /* A port of a switch. */
 struct topology_port {
     int sw;                     /* Index of the switch. */
-    uint32_t port;              /* As OpenFlow numbers it. */
+    uint32_t port;              /* OpenFlow port number. */
 };
 
 /* A cable between two switches. */
@@ -64,7 +63,7 @@ struct topology_link {
 };
 
 struct topology_host {
-    char *name;                 /* As its agent's. */
+    char *name;                 /* Name that its agent uses. */
     uint32_t ip;                /* IPv4, host byte order. */
     struct topology_port at;
     int64_t capacity;           /* Bits per second, each direction. */
@@ -79,13 +78,14 @@ struct topology {
     size_t n_hosts;
 };
 
-/* Both return NULL and a topology, or a message "FILE: /place: what is wrong
- * and what is allowed" that the caller frees, and a null topology. */
+/* Return NULL and store a topology, or return an error message "FILE: /place:
+ * what is wrong and what is allowed", which the caller frees, and store
+ * NULL. */
 char *topology_read(const char *file, struct topology **);
 char *topology_parse(const char *name, const char *text, struct topology **);
 void topology_destroy(struct topology *);
 
-/* Index of the host 'name', or -1. */
+/* Returns the index of host 'name', or -1. */
 int topology_find_host(const struct topology *, const char *name);
 
 #endif /* controller/southbound/topology/topology.h */
