@@ -17,7 +17,7 @@
 
 #include "util.h"
 
-/* How long processes that were killed may take to be gone. */
+/* Time that killed processes may take to disappear. */
 #define KILL_TIMEOUT_MS 10000
 
 /* Returns "MOUNT/PATH", or NULL if no cgroup v2 hierarchy is mounted. */
@@ -57,7 +57,7 @@ write_file(const char *dir, const char *file, const char *text)
     return error;
 }
 
-/* Reads the number after 'key' in 'dir'/'file'; 0 if there is none. */
+/* Returns the number after 'key' in 'dir'/'file', 0 if it is missing. */
 static uint64_t
 read_key(const char *dir, const char *file, const char *key)
 {
@@ -79,7 +79,7 @@ read_key(const char *dir, const char *file, const char *key)
     return value;
 }
 
-/* Makes the cgroup 'path' and those above it.  Returns NULL or a message. */
+/* Creates the cgroup 'path' and its ancestors.  Returns NULL or a message. */
 char *
 cgroup_tree_create(const char *path)
 {
@@ -126,8 +126,8 @@ remove_one(const char *path, const struct stat *st OVS_UNUSED, int type,
     return 0;
 }
 
-/* Kills every process in the tree and removes it; and its parent, if that is
- * empty then.  Returns NULL, also if there is no such tree, or a message. */
+/* Kills every process in the tree and removes the tree, and its parent if that
+ * is empty then.  Returns NULL or a message.  A missing tree is no error. */
 char *
 cgroup_tree_destroy(const char *path)
 {
@@ -161,7 +161,7 @@ cgroup_tree_destroy(const char *path)
     return error;
 }
 
-/* Processor time that the tree took so far, in microseconds. */
+/* CPU time of the tree so far, in microseconds. */
 uint64_t
 cgroup_tree_cpu_us(const char *path)
 {

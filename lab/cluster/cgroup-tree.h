@@ -9,10 +9,10 @@
  * Motivation
  * ==========
  *
- * Processes of a lab fork, change their session and are started by other
- * processes of it.  That all of them are in one tree makes it possible to end
- * all of them and nobody else, even after the lab itself was killed, and to
- * know what processor time they took.
+ * Processes of a lab fork, change their session, and are started by other
+ * processes of the lab.  One cgroup tree for all of them makes it possible to
+ * kill exactly these processes, even after the lab itself was killed, and to
+ * measure their CPU time.
  *
  *
  * Ownership and thread-safety

@@ -31,8 +31,8 @@
 #include "timeval.h"
 #include "util.h"
 
-/* Reads "PID RUNDIR" from 'fd'.  Returns the process id, 0 if there is none;
- * '*rundirp' is then NULL. */
+/* Reads "PID RUNDIR" from 'fd'.  Returns the process id, or 0 on failure, and
+ * stores NULL in '*rundirp' then. */
 static pid_t
 read_holder(int fd, char **rundirp)
 {
@@ -94,7 +94,7 @@ write_lock(int fd, const char *rundir)
     return ok ? NULL : xasprintf("lock file: %s", ovs_strerror(errno));
 }
 
-/* Also removes the directory, if nothing else is in it. */
+/* Also removes the directory if it is empty. */
 static void
 release_lock(const char *file, int fd)
 {
@@ -122,16 +122,16 @@ cluster_holder(const struct plan *plan, char **rundirp)
     return pid;
 }
 
-#define READY_MS 20000          /* For each part to answer for the first
-                                 * time; the machine may be busy. */
-#define WIDEN_MS 300            /* Between two looks at the switch's
-                                 * sockets. */
-#define ASK_MS 3000             /* For a reply of the controller. */
-#define TAIL_LINES 5            /* Of a log that may tell why not. */
+#define READY_MS 20000          /* Time in which each part must start to reply;
+                                 * the machine may be busy. */
+#define WIDEN_MS 300            /* Interval of switch_buffers_widen(). */
+#define ASK_MS 3000             /* Timeout of a call of the controller. */
+#define TAIL_LINES 5            /* Lines of a log in a message. */
 
 struct cluster {
     struct daemons daemons;     /* 'sv' is NULL while down. */
-    long long next_widen;       /* When to look at the switch's sockets. */
+    long long next_widen;       /* time_msec() of the next
+                                 * switch_buffers_widen(). */
     int lock_fd;
 };
 
@@ -241,8 +241,8 @@ not_ready(const struct plan *plan, const char *what, const char *daemon)
     return error;
 }
 
-/* Waits until 'ready' says so, while daemons are watched.  'daemon' is whose
- * log may tell why it does not. */
+/* Waits until 'ready' returns true, and keeps the daemons running meanwhile.
+ * 'daemon' is the daemon whose log a message quotes. */
 static char *
 wait_until(struct cluster *c, const char *what, const char *daemon,
            bool (*ready)(const struct plan *))
@@ -266,7 +266,7 @@ wait_until(struct cluster *c, const char *what, const char *daemon,
     return NULL;
 }
 
-/* The steps of cluster_up() are between points where it may be interrupted. */
+/* The steps of cluster_up(), between which it can be interrupted. */
 static char *
 up_switch(struct cluster *c, const char *policy_file OVS_UNUSED)
 {

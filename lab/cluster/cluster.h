@@ -3,14 +3,14 @@
 #ifndef LAB_CLUSTER_H
 #define LAB_CLUSTER_H 1
 
-/* A cluster on one machine: hosts, fabric, and every daemon of ours.
+/* A cluster on one machine: hosts, fabric, and all daemons.
  *
  *
  * Motivation
  * ==========
  *
- * This is where the parts meet: what an operator would deploy on real machines
- * is started here in namespaces, by the same command lines.
+ * The cluster runs the daemons of a deployment in network namespaces of one
+ * machine, with the same command lines.
  *
  *
  * Usage
@@ -25,8 +25,8 @@
  *    cluster_down(cluster);                  // May be followed by an up.
  *    cluster_unlock(cluster);
  *
- * cluster_down() is right at any moment after cluster_lock(), also when
- * cluster_up() failed or was interrupted half-way.
+ * cluster_down() may be called at any time after cluster_lock(), also if
+ * cluster_up() failed or was interrupted.
  *
  *
  * Ownership and thread-safety
@@ -54,11 +54,12 @@ char *cluster_down(struct cluster *);
 
 unsigned int cluster_restarts(const struct cluster *);
 
-/* Ends and removes whatever is there of the lab; needs the lock. */
+/* Kills all processes of the lab and removes its namespaces and files.
+ * Requires the lock. */
 char *cluster_clean(const struct plan *, const char *rundir);
 
-/* Asks the controller that leads, or controller 'i'; the reply is JSON
- * (docs/interfaces.md). */
+/* Calls a unixctl command of the active controller, or of controller 'i'. The
+ * reply is JSON (docs/interfaces.md). */
 char *cluster_ask(const struct plan *, const char *command, char **replyp);
 char *cluster_ask_one(const struct plan *, int i, const char *command,
                       char **replyp);

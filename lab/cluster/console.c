@@ -19,7 +19,7 @@
 
 #define TAIL_BYTES 4096
 
-/* Whether the terminal's last line is a status line. */
+/* True if the last line of the terminal is a status line. */
 static bool status_shown;
 
 static void
@@ -95,7 +95,7 @@ say_tail(const char *file, int n_lines)
 }
 
 static int fd = -1;
-static int first;               /* What interrupt_signal() returns. */
+static int first;               /* Return value of interrupt_signal(). */
 
 void
 interrupt_init(void)

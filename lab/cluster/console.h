@@ -3,11 +3,11 @@
 #ifndef LAB_CONSOLE_H
 #define LAB_CONSOLE_H 1
 
-/* What a lab tells the person who started it, on standard error.
+/* Messages of a lab on standard error, and signals.
  *
- * On a terminal there is one status line at the bottom that is written over;
- * elsewhere the status is a line of its own whenever it changes much.  Both
- * stay out of the way of say(), which is for news. */
+ * On a terminal a status line at the bottom is overwritten by the next one.
+ * Elsewhere a status is printed as a line now and then.  say() prints a
+ * message above the status line. */
 
 #include <stdbool.h>
 
@@ -15,11 +15,13 @@
 
 void say(const char *format, ...) OVS_PRINTF_FORMAT(1, 2);
 
-/* 'plain' is what a log gets, if it is not null. */
+/* 'plain' is printed if standard error is not a terminal, unless it is
+ * null. */
 void say_status(const char *line, const char *plain);
 void say_status_end(void);
 
-/* The last 'n_lines' lines of 'file', to be freed; never null. */
+/* Returns the last 'n_lines' lines of 'file', which the caller must free;
+ * never NULL. */
 char *say_tail(const char *file, int n_lines);
 
 /* Signals
@@ -31,7 +33,7 @@ char *say_tail(const char *file, int n_lines);
 
 void interrupt_init(void);
 
-/* The first of SIGINT, SIGTERM and SIGHUP that came, 0 if none did. */
+/* Returns the first of SIGINT, SIGTERM and SIGHUP that was received, or 0. */
 int interrupt_signal(void);
 void interrupt_wait(void);
 

@@ -19,7 +19,7 @@
 #include "svec.h"
 #include "util.h"
 
-/* Makes 'dir' and what is above it. */
+/* Creates 'dir' and its ancestors.  Frees 'dir'. */
 static char *
 make_directory(char *dir)
 {
@@ -43,9 +43,9 @@ make_directory(char *dir)
     return error;
 }
 
-/* Commands look for all sockets in one directory, where they are on a machine
- * that has a controller and an agent.  So a host's directory leads to those
- * that the hosts of the lab share. */
+/* Commands expect all sockets in one directory, as on a machine with a
+ * controller and an agent.  So the directory of each host has links to the
+ * sockets that all hosts of the lab share. */
 static char *
 link_shared_sockets(const struct plan *plan, int host)
 {
@@ -99,10 +99,10 @@ daemons_make_directories(const struct plan *plan)
     return error;
 }
 
-#define READY_MS 20000          /* For a database to answer for the first
-                                 * time; the machine may be busy. */
+#define READY_MS 20000          /* Time in which a database must start to
+                                 * reply; the machine may be busy. */
 
-/* Starts daemon 'name', and frees 'argv' and 'env' with their strings. */
+/* Starts daemon 'name'.  Frees 'argv' and 'env' with their strings. */
 static char *
 start(const struct daemons *d, const char *name, const char *netns,
       struct svec *env, struct svec *argv)
@@ -125,8 +125,8 @@ add(struct svec *svec, char *allocated)
     svec_add_nocopy(svec, allocated);
 }
 
-/* What libopenvswitch's daemons understand in common: news on standard error
- * only, and a control socket. */
+/* Adds options of libopenvswitch: log to standard error only, and a control
+ * socket. */
 static void
 add_ovs_options(struct svec *argv, char *ctl)
 {
@@ -144,7 +144,6 @@ add_ovs_env(const struct plan *plan, struct svec *env)
     add(env, xasprintf("OVS_DBDIR=%s/ovs", plan->rundir));
 }
 
-/* Open vSwitch, with a database and a run directory of its own. */
 char *
 daemons_switch(const struct daemons *d)
 {
@@ -298,7 +297,7 @@ daemons_shim(const struct daemons *d, int i)
     svec_add(&argv, "--control");
     add(&argv, xasprintf("%s/shim.sock", dir));
 
-    /* DPDK keeps its files where systemd would tell it to. */
+    /* DPDK puts its files into RUNTIME_DIRECTORY, which systemd sets. */
     add(&env, xasprintf("RUNTIME_DIRECTORY=%s", dir));
     error = start(d, name, netns, &env, &argv);
     free(dir);

@@ -3,15 +3,15 @@
 #ifndef LAB_DAEMONS_H
 #define LAB_DAEMONS_H 1
 
-/* The command lines of what runs in a lab.
+/* Command lines of the daemons of a lab.
  *
  *
  * Motivation
  * ==========
  *
- * Each function starts one daemon, or all of one kind, as an operator would,
- * and gives it to the supervisor.  In which order, and what must be there
- * before, cluster.c knows.
+ * Each function starts one daemon, or all daemons of a kind, with the command
+ * line that an operator would use, under a supervisor.  cluster.c calls them
+ * in order.
  *
  *
  * Ownership and thread-safety
@@ -31,15 +31,15 @@ struct daemons {
 /* Creates the directories and cgroups that the daemons need. */
 char *daemons_make_directories(const struct plan *);
 
-/* Open vSwitch, with a database and a run directory of its own. */
+/* Starts Open vSwitch with a database and a run directory of its own. */
 char *daemons_switch(const struct daemons *);
 
-/* All members of a database.  Waits until they answer. */
+/* Starts all members of a database, and waits until they reply. */
 char *daemons_database(const struct daemons *, const struct database *);
 
 char *daemons_controllers(const struct daemons *, const char *policy_file);
 
-/* Of host 'i'. */
+/* Start the shim and the agent of host 'i'. */
 char *daemons_shim(const struct daemons *, int i);
 char *daemons_agent(const struct daemons *, int i);
 

@@ -39,7 +39,7 @@ put_veth(struct ds *ds, const char *ns1, const char *if1,
                   if1, ns1, mtu, if2, ns2, mtu);
 }
 
-/* Makes the namespaces and the links between them, all still down. */
+/* Creates the namespaces and the links between them, all of them down. */
 static char *
 make_links(const struct plan *plan)
 {
@@ -64,7 +64,7 @@ make_links(const struct plan *plan)
     return error;
 }
 
-/* Switches off at 'ifname' whatever leaves frames unfinished. */
+/* Disables all offloads of 'ifname' that produce unfinished frames. */
 static int
 offloads_off(int fd, const char *ifname)
 {
@@ -86,7 +86,7 @@ offloads_off(int fd, const char *ifname)
     return 0;
 }
 
-/* Writes a setting of this namespace, if the kernel has it. */
+/* Writes a sysctl of this namespace if the kernel has it. */
 static void
 set_sysctl(const char *file, const char *value)
 {
@@ -98,13 +98,12 @@ set_sysctl(const char *file, const char *value)
     }
 }
 
-/* In the namespace: no IPv6, and no offloads at the interfaces in 'names_'
+/* Disables IPv6 in this namespace, and offloads at the interfaces 'names_'
  * (null-terminated).
  *
- * On a busy machine a data plane may not run for a while.  The frames that
- * waited then make TCP believe in a round trip of that length, and the next
- * loss costs a retransmission time-out of ten seconds and more: a short cut
- * becomes a long one.  Linux 6.15 and later can bound the time-out. */
+ * On a busy machine a data plane may not run for a while.  TCP then measures a
+ * round trip of that length, and the next loss causes a retransmission timeout
+ * of ten seconds or more.  Linux 6.15 and later can limit the timeout. */
 static int
 quieten(void *names_)
 {
@@ -126,8 +125,8 @@ quieten(void *names_)
     return error;
 }
 
-/* Sets up one namespace: 'commands' for ip, then the interfaces in 'names'
- * (null-terminated) as frames of a data plane need them. */
+/* Sets up one namespace: runs 'commands' of ip, then prepares the interfaces
+ * 'names' (null-terminated) for the frames of a data plane. */
 static char *
 set_up_namespace(const char *ns, const char *commands, const char **names)
 {
@@ -162,7 +161,7 @@ set_up_host(const struct plan *plan, int i)
     return error;
 }
 
-/* The fabric's ports: up, with their rate and priorities. */
+/* Sets up the fabric's ports with their rate and priorities. */
 static char *
 set_up_ports(const struct plan *plan)
 {
@@ -222,8 +221,8 @@ join_bridge(const struct plan *plan)
     return error;
 }
 
-/* ovs-vsctl waits until the switch has done it.  The QoS type is what keeps
- * Open vSwitch from removing the ports' HTB whenever it configures them. */
+/* ovs-vsctl waits for the switch.  The QoS type prevents Open vSwitch from
+ * removing the HTB of the ports whenever it configures them. */
 static char *
 join_ovs(const struct plan *plan)
 {
@@ -266,8 +265,8 @@ fabric_join(const struct plan *plan)
     return plan->fabric == FABRIC_OVS ? join_ovs(plan) : join_bridge(plan);
 }
 
-/* Removes every namespace with a name of the plan's lab, and with it the links
- * in it.  No process may live in them any more. */
+/* Removes every namespace of the plan's lab, including its links.  All
+ * processes in them must have ended. */
 void
 fabric_destroy(const struct plan *plan)
 {
@@ -293,7 +292,7 @@ fabric_destroy(const struct plan *plan)
     ds_destroy(&ds);
 }
 
-/* The file goes on telling of the namespace that it was opened in. */
+/* The file keeps reporting the namespace in which it was opened. */
 static int
 open_counters(void *aux OVS_UNUSED)
 {
@@ -318,7 +317,7 @@ fabric_counters_read(const struct plan *plan, int fd,
     ssize_t n;
     char *save = NULL;
 
-    /* The file is made anew when it is read from its beginning. */
+    /* A read from offset 0 generates the contents again. */
     lseek(fd, 0, SEEK_SET);
     while (used < size && (n = read(fd, text + used, size - used)) > 0) {
         used += n;

@@ -3,15 +3,14 @@
 #ifndef LAB_MEMBERS_H
 #define LAB_MEMBERS_H 1
 
-/* The databases' members and the controllers of a lab, and where they are.
+/* The database members and controllers of a lab, and their paths.
  *
  *
  * Motivation
  * ==========
  *
- * A lab has one member of each database and one controller, or, if it is to
- * lose some (plan->ha), three and two.  The first have the names that a lab
- * without others has.
+ * A lab has one member of each database and one controller, or three and two
+ * if plan->ha is set.  The names of the first ones do not depend on plan->ha.
  *
  *
  * Ownership and thread-safety
@@ -27,26 +26,26 @@ struct plan;
 int members_n(const struct plan *);
 int members_n_controllers(const struct plan *);
 
-/* Run directory of member 'i', and its daemon's name. */
+/* Run directory of member 'i', and the name of its daemon. */
 char *members_rundir(const struct plan *, int i);
 char *members_daemon(const struct database *, int i);
 
-/* Where clients find 'db': all its members. */
+/* Remote for clients of 'db': all members. */
 char *members_remote(const struct plan *, const struct database *);
 
-/* The member that leads 'db', -1 if none says that it does. */
+/* Returns the leader of 'db', or -1 if no member is leader. */
 int members_leader(const struct plan *, const struct database *);
 
-/* Creates the file of member 'i', 'file', unless it is there. */
+/* Creates 'file' as the database of member 'i', unless it exists. */
 char *members_init(const struct plan *, const struct database *, int i,
                    const char *file);
 
-/* "RUNDIR/NAME.SUFFIX" of controller 'i', and its daemon's name. */
+/* "RUNDIR/NAME.SUFFIX" of controller 'i', and the name of its daemon. */
 char *members_controller_file(const struct plan *, int i, const char *name,
                               const char *suffix);
 char *members_controller_daemon(int i);
 
-/* Where agents find the controllers. */
+/* Remote for agents: all controllers. */
 char *members_telemetry(const struct plan *);
 
 #endif /* lab/cluster/members.h */

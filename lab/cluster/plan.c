@@ -133,7 +133,7 @@ if_there(char *path, int mode)
 char *
 plan_program(const struct plan *plan, const char *name)
 {
-    /* In a build tree, relative to the folder of "stagecoach". */
+    /* Folders of programs in a build, relative to that of "stagecoach". */
     static const char *const folders[] = {
         "", "../cli/", "../controller/", "../agent/", "../shim/",
         "../trainer/",

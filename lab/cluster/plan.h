@@ -3,16 +3,16 @@
 #ifndef LAB_PLAN_H
 #define LAB_PLAN_H 1
 
-/* Names and places of everything that a lab makes.
+/* Names and paths of everything that a lab creates.
  *
  *
  * Motivation
  * ==========
  *
- * What a lab leaves behind when it is killed must be found again by the next
- * one, so that every name follows from the lab's own: namespaces begin with
- * "scl-NAME-", the processes live in the cgroup "stagecoach/lab-NAME", files
- * are in one run directory.
+ * If a lab is killed, the next lab of its name must find its leftovers.
+ * Therefore all names derive from the name of the lab: namespaces begin with
+ * "scl-NAME-", the processes are in the cgroup "stagecoach/lab-NAME", and the
+ * files are in one run directory.
  *
  *    scl-NAME-h0    host 0: eth0 10.77.0.1/24, trainers and an agent
  *    scl-NAME-n0    its node: interfaces "host" and "uplink", a shim between
@@ -22,7 +22,8 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The plan owns its strings, those of functions belong to the caller. */
+ * The plan owns its strings.  The caller must free strings that functions
+ * return. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,15 +36,15 @@ struct plan {
     char *lock;                 /* Lock file, absolute. */
     char *cgroup;               /* Relative to the cgroup v2 mount. */
     char *fabric_ns;            /* Name of the fabric's namespace. */
-    char *bin_dir;              /* Where to look for programs first, or
-                                 * NULL. */
+    char *bin_dir;              /* Folder that is searched for programs first,
+                                 * or NULL. */
     int n_hosts;
     int slots;
     int64_t rate_bps;
     int mtu;
     bool cc;
-    bool ha;                    /* Several members and controllers, which are
-                                 * killed, see lab/run/faults.h. */
+    bool ha;                    /* Start several members and controllers, and
+                                 * kill leaders (lab/run/faults.h). */
     enum fabric_kind fabric;
 };
 
@@ -62,11 +63,11 @@ char *plan_log(const struct plan *, const char *program);
 /* Returns true if 'ns' is the name of a namespace of this lab. */
 bool plan_owns_ns(const struct plan *, const char *ns);
 
-/* Returns where program 'name' of ours is: in the plan's 'bin_dir', beside the
- * running program or where the build puts it; just 'name' if nowhere. */
+/* Returns the path of program 'name': in 'bin_dir', beside the running
+ * program, or in the build folder; otherwise just 'name'. */
 char *plan_program(const struct plan *, const char *name);
 
-/* CLUSTER.json, as docs/interfaces.md has it.  Returns NULL or a message. */
+/* Writes CLUSTER.json (docs/interfaces.md).  Returns NULL or a message. */
 char *plan_write_cluster(const struct plan *, const char *file);
 
 #endif /* lab/cluster/plan.h */

@@ -11,15 +11,15 @@
 
 #define N_LEVELS 8
 
-/* What one level may have queued at a port: the windows of some connections
- * that wait, whose packets would otherwise be lost while they do. */
+/* Queue limit of one level of a port: the windows of several connections, so
+ * that waiting packets are not dropped. */
 #define QUEUE_BYTES 1000000
 
 void
 shaping_put(struct ds *commands, const char *dev, int64_t rate_bps, int mtu)
 {
-    /* 250 us of the rate, but never less than two packets: HTB counts in
-     * whole packets and would otherwise be late at each one. */
+    /* 250 us of the rate, at least two packets: HTB counts whole packets and
+     * would otherwise be late for each one. */
     long long burst = MAX(rate_bps / 8 / 4000, 2 * (mtu + 14));
 
     ds_put_format(commands,

@@ -9,12 +9,12 @@
  * Motivation
  * ==========
  *
- * Neither Open vSwitch's userspace datapath nor a bridge has priority queues
- * of its own, so the fabric's ports get them from the kernel: one HTB class a
- * level at each port, chosen by the first three bits of the DSCP.  Each class
- * keeps 1 % of the rate whatever goes before it, hence priority is strict for
- * the other 92 %.  ARP goes with the control level: a cluster that is busy
- * must not forget its neighbours.
+ * Neither the userspace datapath of Open vSwitch nor a bridge has priority
+ * queues, so the ports of the fabric use the kernel's: one HTB class for each
+ * level, selected by the first three bits of the DSCP.  Each class has a
+ * guaranteed 1 % of the rate, so priority is strict for the other 92 %.  ARP
+ * has the control level, so that a congested cluster does not lose its
+ * neighbour entries.
  *
  *
  * Usage
@@ -28,8 +28,8 @@
 
 struct ds;
 
-/* Appends to 'commands' the lines of "tc -batch" that make 'dev' a port of
- * 'rate_bps' that carries IP packets of up to 'mtu' bytes. */
+/* Appends lines of "tc -batch" to 'commands' that give 'dev' the rate
+ * 'rate_bps' for IP packets of up to 'mtu' bytes. */
 void shaping_put(struct ds *commands, const char *dev, int64_t rate_bps,
                  int mtu);
 

@@ -28,7 +28,7 @@
 #include "timeval.h"
 #include "util.h"
 
-/* Where "ip netns" keeps the names of network namespaces. */
+/* Folder in which "ip netns" keeps the names of network namespaces. */
 #define NETNS_DIR "/run/netns"
 
 /* Enters network namespace 'name'.  Returns 0 or a positive errno value. */
@@ -50,8 +50,8 @@ netns_enter(const char *name)
     return error;
 }
 
-/* Calls 'cb' with 'aux' while in network namespace 'name' and returns what it
- * returns, or a negative errno value if the namespace cannot be entered. */
+/* Calls 'cb' with 'aux' in network namespace 'name'.  Returns its result, or a
+ * negative errno value if the namespace cannot be entered. */
 int
 netns_call(const char *name, int (*cb)(void *aux), void *aux)
 {
@@ -93,7 +93,7 @@ child_main(const struct spawn *s, pid_t parent)
     sigset_t none;
     int error;
 
-    /* The order matters: messages about the rest go to the new stderr. */
+    /* Standard error first, so that it gets the messages about the rest. */
     child_redirect(s->err, STDERR_FILENO, null);
     child_redirect(s->in, STDIN_FILENO, null);
     child_redirect(s->out, STDOUT_FILENO, null);
@@ -122,9 +122,9 @@ child_main(const struct spawn *s, pid_t parent)
     child_fail(s->argv[0], errno);
 }
 
-/* Starts what 's' says and stores its process id in '*pidp'.  Returns 0 or a
- * positive errno value; that the program cannot be executed shows as exit
- * status 127 and a line at its standard error. */
+/* Starts the program of 's' and stores its process id in '*pidp'.  Returns 0
+ * or a positive errno value.  If the program cannot be executed, the child
+ * writes a message and exits with status 127. */
 int
 spawn(const struct spawn *s, pid_t *pidp)
 {
@@ -172,7 +172,7 @@ read_memfd(int fd)
     return text;
 }
 
-/* Returns the last line of 'text' that is not empty, cutting 'text'. */
+/* Returns the last nonempty line of 'text', which is modified. */
 static char *
 last_line(char *text)
 {
@@ -242,22 +242,26 @@ tool_run(const char *netns, const char *const argv[], const char *input,
     return message;
 }
 
-#define RESTART_MS 100          /* From its end to its next start. */
+#define RESTART_MS 100          /* Delay before a restart. */
 #define STOP_MS 1500            /* From SIGTERM to SIGKILL. */
-#define YOUNG_MS 5000           /* A daemon that ends before is failing... */
-#define MAX_YOUNG 5             /* ...and after so many times, hopeless. */
-#define TAIL_LINES 8            /* Of the log of a hopeless one. */
+#define YOUNG_MS 5000           /* A daemon that ends earlier has failed. */
+#define MAX_YOUNG 5             /* Failures in a row after which the lab gives
+                                 * up. */
+#define TAIL_LINES 8            /* Lines of the log in the message about
+                                 * that. */
 
 struct daemon {
-    struct ovs_list node;       /* In supervisor's 'daemons', as started. */
+    struct ovs_list node;       /* In supervisor's 'daemons', in order of
+                                 * start. */
     char *name;
-    char *netns;                /* NULL for that of the lab. */
+    char *netns;                /* NULL for the namespace of the lab. */
     char *log;
     struct svec env, argv;
     pid_t pid;                  /* 0 while it is not running. */
-    long long started;          /* When it was started last. */
-    long long restart_at;       /* When to start it again, if 'pid' is 0. */
-    int n_young;                /* Times in a row that it ended young. */
+    long long started;          /* time_msec() of the last start. */
+    long long restart_at;       /* time_msec() of the next start, if 'pid' is
+                                 * 0. */
+    int n_young;                /* Failures in a row. */
 };
 
 struct supervisor {
@@ -347,8 +351,8 @@ supervisor_add(struct supervisor *sv, const char *name, const char *netns,
     return daemon_start(sv, d);
 }
 
-/* 'd' has ended with 'status': says so and decides when it starts again.
- * Returns a message if that is no use. */
+/* Handles the end of 'd' with 'status': schedules its restart.  Returns a
+ * message after too many failures in a row. */
 static char *
 daemon_ended(struct supervisor *sv, struct daemon *d, int status)
 {
@@ -372,8 +376,8 @@ daemon_ended(struct supervisor *sv, struct daemon *d, int status)
     return error;
 }
 
-/* Reaps daemons that have ended and starts them again.  Returns NULL or a
- * message that the lab cannot go on. */
+/* Reaps daemons that have ended and restarts them.  Returns NULL, or a message
+ * if the lab must end. */
 char *
 supervisor_run(struct supervisor *sv)
 {
@@ -396,7 +400,7 @@ supervisor_run(struct supervisor *sv)
     return NULL;
 }
 
-/* The end of a child comes as a signal, which the caller waits for. */
+/* The caller also waits for SIGCHLD. */
 void
 supervisor_wait(struct supervisor *sv)
 {
@@ -409,8 +413,8 @@ supervisor_wait(struct supervisor *sv)
     }
 }
 
-/* Ends all daemons: those who use others' services were started after them,
- * so the last one first. */
+/* Stops all daemons, the last one first: clients are started after their
+ * servers. */
 void
 supervisor_stop(struct supervisor *sv)
 {

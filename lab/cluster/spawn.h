@@ -3,14 +3,15 @@
 #ifndef LAB_SPAWN_H
 #define LAB_SPAWN_H 1
 
-/* Starts programs in a network namespace and a cgroup.
+/* Starts programs in a network namespace and a cgroup, and keeps daemons
+ * running.
  *
  *
  * Motivation
  * ==========
  *
- * Everything that the lab starts must die with it, must not get the Ctrl-C of
- * its terminal, and most of it lives in a namespace.  "ip netns exec" would
+ * Programs of a lab must end with the lab and must not receive the Ctrl-C of
+ * its terminal, and most of them run in a namespace.  "ip netns exec" would
  * hide the cgroup file system, so the child enters the namespace itself.
  *
  *
@@ -26,13 +27,13 @@
  * Ownership and thread-safety
  * ===========================
  *
- * The caller must reap the child.  Children die with the calling thread, which
- * should hence be the main one. */
+ * The caller must reap the child.  A child is killed when the calling thread
+ * ends, so call spawn() from the main thread. */
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What to start and where.  Null members keep what the caller has. */
+/* A program to start.  For NULL members the child inherits from the caller. */
 struct spawn {
     const char *const *argv;    /* Null-terminated; argv[0] by PATH. */
     const char *const *env;     /* "NAME=VALUE" to add, null-terminated. */
@@ -43,20 +44,20 @@ struct spawn {
 
 int spawn(const struct spawn *, pid_t *);
 
-/* Network namespaces, by the names that "ip netns" gave them. */
+/* Namespaces have the names of "ip netns". */
 int netns_enter(const char *name);
 int netns_call(const char *name, int (*cb)(void *aux), void *aux);
 
-/* Runs 'argv' in 'netns' (null for the caller's) with 'input' (may be null) as
- * standard input, for at most 'timeout_ms'.  Returns NULL if it exits with 0,
- * otherwise a malloc()'d message with the last line that it wrote to standard
- * error.  If 'outputp' is nonnull it gets the standard output, or NULL on
+/* Runs 'argv' in 'netns' (null: that of the caller) with 'input' (may be null)
+ * on standard input, for at most 'timeout_ms'.  Returns NULL if it exits with
+ * 0, otherwise a malloc()'d message with the last line of its standard error.
+ * Stores its standard output in '*outputp' unless that is null; NULL on
  * error. */
 char *tool_run(const char *netns, const char *const argv[], const char *input,
                int timeout_ms, char **outputp);
 
-/* Waits at most 'timeout_ms' for child 'pid' to end.  Returns true and its
- * status if it did. */
+/* Waits at most 'timeout_ms' for child 'pid' to end.  Returns true and stores
+ * its status if it ended. */
 int wait_child(pid_t pid, int timeout_ms, int *statusp);
 
 /* Daemons
@@ -70,7 +71,7 @@ struct supervisor;
 struct supervisor *supervisor_create(const char *log_dir, const char *cgroup);
 void supervisor_destroy(struct supervisor *);
 
-/* Starts a daemon.  'name' is its name in messages and of its log. */
+/* Starts a daemon.  'name' identifies it in messages and names its log. */
 char *supervisor_add(struct supervisor *, const char *name,
                      const char *netns, const char *const env[],
                      const char *const argv[]);
@@ -78,7 +79,7 @@ char *supervisor_run(struct supervisor *);
 void supervisor_wait(struct supervisor *);
 void supervisor_stop(struct supervisor *);
 
-/* How many times a daemon was started again. */
+/* Number of restarts of all daemons. */
 unsigned int supervisor_restarts(const struct supervisor *);
 
 /* Process id of daemon 'name', 0 if it is not running. */

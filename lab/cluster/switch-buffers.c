@@ -14,10 +14,10 @@
 
 #include "util.h"
 
-#define BUFFER_BYTES (64 << 20) /* All queues of all ports, and then some. */
+#define BUFFER_BYTES (64 << 20) /* More than all queues of all ports. */
 
-/* Widens 'fd' if it is a packet socket.  The kernel doubles what it is told,
- * so a socket that has less is not ours yet. */
+/* Widens 'fd' if it is a packet socket.  The kernel doubles the value that is
+ * set, so a smaller value means that the socket is not widened yet. */
 static void
 widen(int fd)
 {
@@ -42,8 +42,7 @@ widen(int fd)
     }
 }
 
-/* True if 'name' in 'dir', of the file descriptors of a process, is a
- * socket. */
+/* Returns true if file descriptor 'name' in 'dir' is a socket. */
 static bool
 is_socket(DIR *dir, const char *name)
 {

@@ -3,34 +3,34 @@
 #ifndef LAB_SWITCH_BUFFERS_H
 #define LAB_SWITCH_BUFFERS_H 1
 
-/* Gives the lab's switch the buffers of a switch.
+/* Enlarges the socket buffers of the lab's switch.
  *
  *
  * Motivation
  * ==========
  *
- * Open vSwitch's userspace datapath sends the packets of all its ports through
- * one packet socket, and a packet counts against that socket's send buffer
- * until the port's queue has let it go.  The default of some 200 kB is a dozen
- * large packets for the whole switch: as soon as one port's low level holds
- * that much, the switch drops what it has for every other port, and nothing
- * counts it.  Whole transfers stand still while small packets pass.  Its
- * receive sockets are as small.
+ * The userspace datapath of Open vSwitch sends the packets of all ports
+ * through one packet socket.  A packet counts against the send buffer of that
+ * socket until the queue of its port has sent it.  The default of about 200 kB
+ * is a dozen large packets for the whole switch: if the lowest level of one
+ * port holds that much, the switch drops the packets of all other ports,
+ * without counting them.  Large transfers stall while small packets pass.  The
+ * receive buffers are as small.
  *
- * There is no option for it, and the system's default is not the lab's to
- * change, so the lab widens the sockets of the running switch.
+ * Open vSwitch has no option for the size, and the default of the system must
+ * not change, so the lab widens the sockets of the running switch.
  *
  *
  * Usage
  * =====
  *
- * Call switch_buffers_widen() now and then: the switch makes its sockets when
- * it needs them, and another set when it was started again. */
+ * Call switch_buffers_widen() periodically: the switch creates sockets when it
+ * needs them and after a restart. */
 
 #include <sys/types.h>
 
 /* Widens the packet sockets of process 'pid' that are not wide yet.  Returns 0
- * or a positive errno value: the process is gone, or may not be looked at. */
+ * or a positive errno value, for example if the process has ended. */
 int switch_buffers_widen(pid_t pid);
 
 #endif /* lab/cluster/switch-buffers.h */

@@ -27,15 +27,17 @@ struct sampler {
     struct report_policy *policy;
     long long epoch_ms;
     long long last_ms;          /* Monotonic time of the last sample. */
-    int fd;                     /* For fabric_counters_read(), or < 0. */
+    int fd;                     /* Argument of fabric_counters_read(), negative
+                                 * if unavailable. */
     struct fabric_counters *now, *before;
-    float *use;                 /* Of each port, 2 a host. */
-    uint64_t busy, total;       /* Processors, when it began. */
+    float *use;                 /* Use of each port, 0 to 1; two ports per
+                                 * host. */
+    uint64_t busy, total;       /* CPU times at the start, in ticks. */
     struct shim_watch *shims;
     struct tcp_counters *tcp;
 };
 
-/* Sums of all processors' time in ticks, from /proc/stat. */
+/* Reads the CPU times of all CPUs, in ticks, from /proc/stat. */
 static void
 read_processors(uint64_t *busy, uint64_t *total)
 {
@@ -56,7 +58,7 @@ read_processors(uint64_t *busy, uint64_t *total)
     }
 }
 
-/* Port names: "h0 up" is what host h0 sends. */
+/* Names the ports: "h0 up" is the direction from host h0. */
 static void
 name_ports(const struct plan *plan, struct report_policy *policy)
 {
@@ -172,7 +174,7 @@ tree_seconds(const struct plan *plan, const char *part)
     return seconds;
 }
 
-/* Level 0 is the fabric's own ARP, level 7 what has no job. */
+/* Level 0 is ARP, level 7 is unclassified traffic. */
 static void
 finish_fabric(struct sampler *s)
 {

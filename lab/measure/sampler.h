@@ -3,7 +3,7 @@
 #ifndef LAB_SAMPLER_H
 #define LAB_SAMPLER_H 1
 
-/* Looks at the links and the processors twice a second.
+/* Samples link use and CPU load twice a second.
  *
  *
  * Usage
@@ -35,15 +35,16 @@ struct sampler *sampler_create(const struct plan *, struct report_policy *,
                                long long epoch_ms);
 void sampler_destroy(struct sampler *);
 
-/* Takes a sample and returns true if it is time to. */
+/* Takes a sample if it is due.  Returns true if it was. */
 bool sampler_run(struct sampler *);
 void sampler_wait(struct sampler *);
 void sampler_finish(struct sampler *);
 
-/* Bytes that host 'host' sent and received between the last two samples. */
+/* Returns the bytes that 'host' sent and received between the last two
+ * samples. */
 uint64_t sampler_moved(const struct sampler *, int host);
 
-/* Share of the processors that was busy since the beginning, NAN before. */
+/* Returns the mean CPU load since the first sample, 0 to 1, NAN before it. */
 double sampler_cpu(const struct sampler *);
 
 #endif /* lab/measure/sampler.h */

@@ -17,16 +17,18 @@
 #include "wire/shim-protocol.h"
 #include "util.h"
 
-/* A shim answers in microseconds; one that is stopped must not stop us. */
+/* Timeout of a call: a shim replies within microseconds unless it is
+ * stopped. */
 #define TIMEOUT_MS 100
 
-/* One shim: what counts is 'before' + 'now'. */
+/* Counters of one shim: the sum of 'before' and 'now'. */
 struct shim {
     char *socket;
-    bool asked;                 /* Whether 'now' is from a shim at all. */
+    bool asked;                 /* True if 'now' was read. */
     uint64_t boot_id;
-    uint64_t before[3];         /* Of shims that are no more. */
-    uint64_t now[3];            /* IP, default bytes, packets dropped. */
+    uint64_t before[3];         /* Counters of earlier processes. */
+    uint64_t now[3];            /* IP bytes, bytes of the default class,
+                                 * packets dropped. */
 };
 
 struct shim_watch {
@@ -94,8 +96,8 @@ ask(const char *path, struct shim_stats *stats)
     struct sockaddr_un sun = { .sun_family = AF_UNIX };
     int fd, error = 0;
 
-    /* Who connects to a shim that is stopped waits when its backlog is full,
-     * unless he says that he will not. */
+    /* Non-blocking, since connect() would wait if the shim is stopped and its
+     * backlog is full. */
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) {
         return errno;

@@ -3,11 +3,11 @@
 #ifndef LAB_SHIM_STATS_H
 #define LAB_SHIM_STATS_H 1
 
-/* What the shims of a lab have sent, with a tag and without.
+/* Bytes sent by the shims of a lab, classified and unclassified.
  *
- * Coverage is the share of the hosts' IP bytes that left as a job's.  A shim
- * that is started again counts from 0, so that what it had counted before is
- * kept here. */
+ * Coverage is the share of the hosts' IP bytes that were sent in the class of
+ * a job.  The counters of a shim that ended are kept, because a restarted shim
+ * counts from 0. */
 
 #include <stdint.h>
 
@@ -17,7 +17,7 @@ struct shim_watch;
 struct shim_watch *shim_watch_create(const struct plan *);
 void shim_watch_destroy(struct shim_watch *);
 
-/* Asks every shim; one that does not answer is left for the next time. */
+/* Reads the counters of every shim.  A shim that does not reply is skipped. */
 void shim_watch_run(struct shim_watch *);
 
 /* Sums over all shims since shim_watch_create(). */

@@ -11,15 +11,17 @@
 
 struct watched {
     long long iteration;
-    long long since;            /* When it last moved, or was first seen. */
-    uint64_t moved;             /* Bytes since then. */
-    long long seen;             /* When it was last looked at. */
+    long long since;            /* Time of the last progress, or of the first
+                                 * sample, ms. */
+    uint64_t moved;             /* Bytes moved since then. */
+    long long seen;             /* Time of the last sample, ms. */
     bool told;
 };
 
 struct stall_watch {
     struct shash jobs;          /* By "COJOB/JOB". */
-    uint64_t limit;             /* Bytes in STALL_MS that are traffic. */
+    uint64_t limit;             /* Bytes in STALL_MS above which a link counts
+                                 * as busy. */
 };
 
 struct stall_watch *
@@ -55,7 +57,8 @@ stall_watch_job(struct stall_watch *sw, const char *cojob, const char *job,
     }
     free(name);
 
-    /* A job that nobody asked about for a while was between stages. */
+    /* A job that was not sampled for STALL_MS / 2 was between stages: restart
+     * its stall timer. */
     w->moved += moved;
     if (w->iteration != iteration || w->moved > sw->limit
         || now_ms - w->seen > STALL_MS / 2) {

@@ -14,13 +14,17 @@
 
 #define ASK_MS 2000
 
-/* A change of somebody who was not primary is taken unless an error follows;
- * "CONNECTION XID" of those without one yet. */
+/* A change by a connection that is not primary counts as accepted unless an
+ * error follows.  'foreign' has "CONNECTION XID" of such changes without an
+ * error so far. */
 struct reader {
-    char *primary;              /* Connection, NULL before there is one. */
-    char *wishes;               /* "CONNECTION XID" that asked to be it, ... */
-    unsigned long long wished;  /* ... by this generation. */
-    unsigned long long generation;      /* Of the primary. */
+    char *primary;              /* Primary connection, NULL before there is
+                                 * one. */
+    char *wishes;               /* "CONNECTION XID" of the last request for the
+                                 * primary role. */
+    unsigned long long wished;  /* Generation in that request. */
+    unsigned long long generation;      /* Generation of the primary
+                                         * connection. */
     struct sset foreign;
     struct switch_log_counts *counts;
 };
@@ -67,7 +71,7 @@ take_received(struct reader *r, const char *connection, const char *id,
         r->wished = generation ? strtoull(generation + 14, NULL, 10) : 0;
     } else if (is_change(message)) {
         r->counts->changes++;
-        /* The log begins when somebody is it already. */
+        /* The log begins after the first request for the role. */
         r->primary = r->primary ? r->primary : xstrdup(connection);
         if (strcmp(r->primary, connection)) {
             sset_add(&r->foreign, id);
@@ -93,7 +97,7 @@ take_sent(struct reader *r, const char *connection, const char *id,
     }
 }
 
-/* Takes "...|vconn|DBG|CONNECTION: received: MESSAGE ... (xid=XID): ..." or
+/* Handles "...|vconn|DBG|CONNECTION: received: MESSAGE ... (xid=XID): ..." or
  * "... sent (Success): ...". */
 static void
 take_line(struct reader *r, char *line)

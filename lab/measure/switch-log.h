@@ -3,16 +3,16 @@
 #ifndef LAB_SWITCH_LOG_H
 #define LAB_SWITCH_LOG_H 1
 
-/* Whose changes a switch has taken, by the switch's own account.
+/* Which controller a switch obeyed, from the log of the switch.
  *
  *
  * Motivation
  * ==========
  *
- * That two controllers never command a switch is for the switch to say: each
- * of them may believe what it likes.  Open vSwitch logs each message of its
- * connections if it is told to, and from these it follows who was primary when
- * a change came, and whether it was refused.
+ * Two controllers must never change a switch at once.  Only the switch can
+ * show that: each controller may believe that it is active.  Open vSwitch can
+ * log every message of its connections.  From the log follows which connection
+ * was primary at each change, and whether the switch refused it.
  *
  *
  * Usage
@@ -31,19 +31,22 @@
 #include <stdio.h>
 
 struct switch_log_counts {
-    unsigned int roles;         /* Times that somebody became primary. */
-    unsigned int backwards;     /* Of these, after a newer generation had. */
-    unsigned int changes;       /* Messages that changed something. */
-    unsigned int refused;       /* Requests for the role, and changes, that the
-                                 * switch has refused. */
-    unsigned int foreign;       /* Changes that it has taken from somebody who
-                                 * was not primary. */
+    unsigned int roles;         /* Number of times that a connection became
+                                 * primary. */
+    unsigned int backwards;     /* Part of 'roles': with an older generation
+                                 * than the previous primary. */
+    unsigned int changes;       /* Messages that change flows, groups or
+                                 * meters. */
+    unsigned int refused;       /* Refused role requests and changes. */
+    unsigned int foreign;       /* Accepted changes of connections that were
+                                 * not primary. */
 };
 
-/* Lets the switch with control socket 'ctl' log, until it ends. */
+/* Enables logging of messages in the switch with control socket 'ctl', until
+ * the switch ends. */
 char *switch_log_begin(const char *ctl);
 
-/* Reads the log, the program's standard error stream. */
+/* Reads the log, which is the standard error of the switch. */
 char *switch_log_read(const char *file, struct switch_log_counts *);
 void switch_log_parse(FILE *, struct switch_log_counts *);
 

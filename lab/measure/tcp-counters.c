@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,15 +15,17 @@
 #include "lab/cluster/spawn.h"
 #include "util.h"
 
-#define MAX_TEXT 16384          /* Of /proc/net/netstat; it has some 6,000. */
+#define MAX_TEXT 16384          /* Size limit of /proc/net/netstat, which has
+                                 * about 6,000 bytes. */
 
 struct tcp_counters {
     int n;
-    int *fds;                   /* Of each host, negative if not readable. */
-    uint64_t *before;           /* Time-outs of each when it began. */
+    int *fds;                   /* /proc/net/netstat of each host, negative if
+                                 * not readable. */
+    uint64_t *before;           /* Timeouts of each host at the start. */
 };
 
-/* The file goes on telling of the namespace that it was opened in. */
+/* The file keeps reporting the namespace in which it was opened. */
 static int
 open_netstat(void *aux OVS_UNUSED)
 {
@@ -39,7 +42,7 @@ begins_with(const char *line, const char *group)
     return !strncmp(line, group, length) && line[length] == ':';
 }
 
-/* Returns the line after 'line', NULL if there is none. */
+/* Returns the line after 'line', or NULL. */
 static const char *
 next_line(const char *line)
 {
@@ -48,7 +51,7 @@ next_line(const char *line)
     return end && end[1] ? end + 1 : NULL;
 }
 
-/* Returns which word of 'line' is 'name', -1 if none. */
+/* Returns the index of word 'name' in 'line', or -1. */
 static int
 find_word(const char *line, const char *name)
 {
@@ -66,7 +69,7 @@ find_word(const char *line, const char *name)
     return -1;
 }
 
-/* Returns word 'i' of 'line', NULL if it has not so many. */
+/* Returns word 'i' of 'line', or NULL. */
 static const char *
 get_word(const char *line, int i)
 {
@@ -156,16 +159,16 @@ tcp_counters_destroy(struct tcp_counters *tc)
     }
 }
 
-long long
+double
 tcp_counters_timeouts(const struct tcp_counters *tc)
 {
-    long long sum = 0;
+    double sum = 0;
 
     for (int i = 0; i < tc->n; i++) {
         uint64_t now;
 
         if (!read_timeouts(tc->fds[i], &now)) {
-            return -1;
+            return NAN;
         }
         sum += now - tc->before[i];
     }

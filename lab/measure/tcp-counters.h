@@ -3,15 +3,15 @@
 #ifndef LAB_TCP_COUNTERS_H
 #define LAB_TCP_COUNTERS_H 1
 
-/* What the TCP of a lab's hosts counts.
+/* TCP counters of the hosts of a lab.
  *
  *
  * Motivation
  * ==========
  *
- * A retransmission time-out is the worst that a network does to training: the
- * connection is silent for 200 ms and more, and everybody waits for it.  Each
- * host is a namespace, and its kernel counts them.
+ * A retransmission timeout is the most expensive event for training: the
+ * connection is idle for at least 200 ms, and all workers wait for it.  Each
+ * host is a namespace in which the kernel counts the timeouts.
  *
  *
  * Usage
@@ -37,12 +37,13 @@ struct tcp_counters;
 struct tcp_counters *tcp_counters_create(const struct plan *);
 void tcp_counters_destroy(struct tcp_counters *);
 
-/* Retransmission time-outs of all hosts since tcp_counters_create(); negative
- * if they cannot be known. */
-long long tcp_counters_timeouts(const struct tcp_counters *);
+/* Returns the retransmission timeouts of all hosts since
+ * tcp_counters_create(), NAN if they are unknown. */
+double tcp_counters_timeouts(const struct tcp_counters *);
 
-/* Looks up 'name' of 'group' in 'text', which is like /proc/net/netstat: a
- * line of names, then one of values, both beginning with "GROUP:". */
+/* Looks up 'name' of 'group' in 'text', which has the format of
+ * /proc/net/netstat: a line of names, then a line of values, both beginning
+ * with "GROUP:". */
 bool tcp_counters_parse(const char *text, const char *group, const char *name,
                         uint64_t *value);
 

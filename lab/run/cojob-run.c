@@ -34,8 +34,10 @@
 #include "util.h"
 
 #define STOP_MS 2000            /* From SIGTERM to SIGKILL. */
-#define TAIL_LINES 5            /* Of a process's log, when it fails. */
-#define FIRST_PORT 29500        /* Of the jobs' rendezvous. */
+#define TAIL_LINES 5            /* Lines of a log in the message about a failed
+                                 * process. */
+#define FIRST_PORT 29500        /* TCP port of the rendezvous of the first
+                                 * job. */
 
 struct job_process {
     const struct scenario_job *job;
@@ -48,7 +50,7 @@ struct cojob_processes {
     const struct scenario *scenario;
     const struct scenario_cojob *cojob;
     size_t n;
-    struct job_process *processes;      /* Job by job, by rank. */
+    struct job_process *processes;      /* Ordered by job, then by rank. */
 };
 
 static struct cojob_processes *
@@ -77,8 +79,7 @@ cojob_processes_create(const struct plan *plan,
     return cp;
 }
 
-/* Ends the processes that still run, with all that they have started and that
- * did not leave their process group. */
+/* Kills the running processes and their process groups. */
 static void
 cojob_processes_stop(struct cojob_processes *cp)
 {
@@ -134,7 +135,7 @@ addresses(const struct scenario_job *job)
     return text;
 }
 
-/* A number that no other job of the scenario has. */
+/* Returns a TCP port that no other job of the scenario has. */
 static int
 job_port(const struct cojob_processes *cp, const struct scenario_job *job)
 {
@@ -162,7 +163,7 @@ get_words(const struct cojob_processes *cp, const struct job_process *p,
     values[WORD_TRAINER] = plan_program(cp->plan, "stagecoach-trainer");
 }
 
-/* "stagecoach run" and the command. */
+/* Composes "stagecoach run" and the command. */
 static void
 compose_argv(const struct cojob_processes *cp, const struct job_process *p,
              char *const values[], struct svec *argv)
@@ -187,8 +188,9 @@ compose_argv(const struct cojob_processes *cp, const struct job_process *p,
     svec_terminate(argv);
 }
 
-/* What everything on a host has, and what launchers of distributed training
- * set: a command that reads the latter needs no arguments. */
+/* Adds the environment of a host, and the variables of launchers of
+ * distributed training, so that a command that reads these needs no
+ * arguments. */
 static void
 compose_env(const struct cojob_processes *cp, const struct job_process *p,
             char *const values[], struct svec *env)
@@ -270,7 +272,7 @@ cojob_processes_start(struct cojob_processes *cp)
     return NULL;
 }
 
-/* Returns NULL or how 'p' failed. */
+/* Returns NULL or a message about the failure of 'p'. */
 static char *
 process_ended(const struct cojob_processes *cp, struct job_process *p,
               int status)
@@ -327,21 +329,26 @@ cojob_processes_are_running(const struct cojob_processes *cp,
     return false;
 }
 
-#define ASK_MS 300              /* For an agent to answer. */
+#define ASK_MS 300              /* Timeout of a call of an agent. */
 
-/* One job on one host. */
+/* A job as the agent of one host reports it. */
 struct job_there {
-    double tx_bytes;            /* Sent in its slot. */
-    long long told, counted;    /* Iterations, -1 if not known. */
+    double tx_bytes;            /* Bytes sent in the class of the job. */
+    long long told, counted;    /* Iterations reported by the job, and
+                                 * estimated from its traffic; -1 if
+                                 * unknown. */
 };
 
 struct cojob_watch {
     const struct plan *plan;
     const struct scenario_cojob *cojob;
     uint64_t hosts;             /* Bit i: a process runs on host i. */
-    struct job_there *there;    /* n_jobs rows of n_hosts. */
-    double *untagged_before;    /* By host: IP bytes of no job, */
-    double *untagged;           /* and as asked last. */
+    struct job_there *there;    /* 'cojob->n_jobs' rows of 'plan->n_hosts'
+                                 * elements. */
+    double *untagged_before;    /* Unclassified IP bytes of each host at the
+                                 * start. */
+    double *untagged;           /* Unclassified IP bytes of each host at the
+                                 * last call. */
 };
 
 static struct cojob_watch *
@@ -380,8 +387,8 @@ cojob_watch_destroy(struct cojob_watch *w)
     }
 }
 
-/* Returns the answer of host 'host', or NULL: an agent may be starting
- * again. */
+/* Calls the agent of 'host'.  Returns its reply, or NULL if it does not reply,
+ * for example during a restart. */
 static cJSON *
 ask(const struct cojob_watch *w, int host, const char *command)
 {
@@ -400,7 +407,8 @@ ask(const struct cojob_watch *w, int host, const char *command)
     return json;
 }
 
-/* Stores number 'member' of 'object' in '*valuep' if there is one. */
+/* Stores the number 'member' of 'object' in '*valuep'.  Returns false if it is
+ * missing. */
 static bool
 get_number(const cJSON *object, const char *member, double *valuep)
 {
@@ -482,8 +490,8 @@ cojob_watch_run(struct cojob_watch *w)
     }
 }
 
-/* As the controller has it: the most that was told, else the least that was
- * counted. */
+/* Returns the largest reported iteration count, otherwise the smallest
+ * estimated one, as the controller does; -1 if both are unknown. */
 static long long
 cojob_watch_iteration(const struct cojob_watch *w, size_t job)
 {
@@ -502,8 +510,8 @@ cojob_watch_iteration(const struct cojob_watch *w, size_t job)
     return told >= 0 ? told : counted;
 }
 
-/* What its hosts sent untagged meanwhile is taken for the cojob's, since
- * nothing tells whose it was: the coverage is at least what this says. */
+/* Attributes all unclassified bytes that the hosts sent during the run to the
+ * cojob, so that the reported coverage is a lower bound. */
 static void
 cojob_watch_report(const struct cojob_watch *w, struct report_policy *policy)
 {
@@ -518,9 +526,8 @@ cojob_watch_report(const struct cojob_watch *w, struct report_policy *policy)
     report_cojob(policy, w->cojob->name, tagged, untagged);
 }
 
-#define INTENT_MS 2000          /* For the database to answer. */
-#define POLL_MS 100             /* Between two looks at processes and
-                                 * agents. */
+#define INTENT_MS 2000          /* Timeout of the intent database. */
+#define POLL_MS 100             /* Interval of reading processes and agents. */
 
 struct cojob_run {
     const struct scenario_cojob *cojob;
@@ -530,9 +537,10 @@ struct cojob_run {
     struct cojob_watch *watch;
     struct cojob_processes *processes;
 
-    int rung;                   /* That runs, -1 before and after all. */
+    int rung;                   /* Running rung, -1 before the first and after
+                                 * the last one. */
     long long next_poll;
-    char *error;                /* Why it failed. */
+    char *error;                /* Reason of the failure, or NULL. */
     bool over;
 };
 
@@ -657,7 +665,8 @@ cojob_run_start(struct cojob_run *cr)
     return cojob_processes_start(cr->processes);
 }
 
-/* A job that has ended has done all that it will do. */
+/* Returns true if all jobs have reached the iterations of the stage or have
+ * ended. */
 static bool
 stage_is_done(const struct cojob_run *cr)
 {

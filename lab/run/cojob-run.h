@@ -3,17 +3,17 @@
 #ifndef LAB_COJOB_RUN_H
 #define LAB_COJOB_RUN_H 1
 
-/* A cojob of commands: its processes, and where its stages end.
+/* A cojob of commands: its processes and its stages.
  *
  *
  * Motivation
  * ==========
  *
- * The commands know nothing of stages, so the lab does what an engineer would:
- * it announces the cojob, starts each process by "stagecoach run" in its
- * host's namespace, and asks the hosts' agents how far the jobs are, be it
- * that they tell, or that their iterations are counted from their traffic.  A
- * stage ends when all jobs are there.
+ * The commands do not know about stages.  The lab does what an engineer would
+ * do: it announces the cojob, starts each process with "stagecoach run" in the
+ * namespace of its host, and reads the iteration count of the jobs from the
+ * agents, which is reported by the job or estimated from its traffic.  A stage
+ * ends when all jobs have reached its iterations.
  *
  *
  * Usage
@@ -59,15 +59,14 @@ void cojob_run_run(struct cojob_run *);
 void cojob_run_wait(struct cojob_run *);
 bool cojob_run_is_over(const struct cojob_run *);
 
-/* Why it failed, to be freed; NULL if it did not, or not yet. */
+/* Returns a message about the failure, which the caller must free, or NULL. */
 char *cojob_run_error(const struct cojob_run *);
 
-/* As search_run_jobs(): those whose iterations are known and that have some
- * to do. */
+/* As search_run_jobs().  Jobs with an unknown iteration count are left out. */
 size_t cojob_run_jobs(const struct cojob_run *, struct search_job jobs[],
                       size_t max);
 
-/* Appends a few words: "ddp rung 0 34/80". */
+/* Appends a short status such as "ddp rung 0 34/80". */
 void cojob_run_status(const struct cojob_run *, struct ds *);
 
 #endif /* lab/run/cojob-run.h */

@@ -22,17 +22,21 @@
 #include "timeval.h"
 #include "util.h"
 
-#define LOOK_MS 100             /* Between two looks. */
-#define PAUSE_MS 4000           /* Before the first, and after each. */
+#define POLL_MS 100             /* Interval of reading the state of the
+                                 * controllers. */
+#define PAUSE_MS 4000           /* Delay before the first fault and between
+                                 * faults. */
 #define TOOL_MS 5000
-#define SETTLE_MS 15000         /* For the last announcements. */
+#define SETTLE_MS 15000         /* Time in which the last announcements must
+                                 * reach the database. */
 
 enum kind {
     FAULT_CONTROLLER = 1,
     FAULT_LEADERS = 2,
     FAULT_ALL = FAULT_CONTROLLER | FAULT_LEADERS,
-    FAULT_STOP = 4,             /* The controller stands still until another
-                                 * leads, and then goes on. */
+    FAULT_STOP = 4,             /* Stop the controller with SIGSTOP until
+                                 * another one is active, and then continue
+                                 * it. */
 };
 
 static const struct {
@@ -49,17 +53,20 @@ static const struct {
 struct faults {
     const struct plan *plan;
     const struct cluster *cluster;
-    long long next_look;
+    long long next_poll;
     long long next_fault;       /* time_msec() of the next fault. */
-    long long began;            /* time_msec() of the current fault, 0 if
-                                 * there is none. */
-    int stopped;                /* Controller that stands still, or -1. */
-    long long overlap;          /* time_msec() since when two are active, 0 if
-                                 * there is one. */
-    double generation;          /* That must be exceeded now. */
+    long long began;            /* time_msec() of the current fault, 0 without
+                                 * a fault. */
+    int stopped;                /* Index of the stopped controller, or -1. */
+    long long overlap;          /* time_msec() since when two controllers are
+                                 * active, 0 if at most one is. */
+    double generation;          /* Generation that the next active controller
+                                 * must exceed. */
     long long first;            /* time_msec() of the first fault. */
-    int n_flows;                /* In the switch, then. */
-    unsigned int n_strange;     /* Flows that were put there since. */
+    int n_flows;                /* Number of flows in the switch at the first
+                                 * fault. */
+    unsigned int n_test_flows;     /* Number of put_test_flow() calls that
+                                 * succeeded. */
     struct report_ha ha;
 };
 
@@ -117,7 +124,8 @@ is_true(const cJSON *json, const char *member)
     return cJSON_IsTrue(cJSON_GetObjectItem(json, member));
 }
 
-/* Whether 'status' is of a controller that leads and can do everything. */
+/* Returns true if 'status' is of an active controller that is connected to
+ * both databases and all agents and has a new generation. */
 static bool
 leads(const struct faults *f, const cJSON *status)
 {
@@ -130,7 +138,7 @@ leads(const struct faults *f, const cJSON *status)
               > f->generation;
 }
 
-/* Whether every host follows the order of controller 'i'. */
+/* Returns true if every host has applied the order of controller 'i'. */
 static bool
 hosts_follow(const struct faults *f, int i)
 {
@@ -146,10 +154,11 @@ hosts_follow(const struct faults *f, int i)
     return n >= f->plan->n_hosts;
 }
 
-/* Two controllers are active, of these 'generations', or not.  One may not
- * have heard yet that it no longer leads; but it is never the same lead. */
+/* Records the 'generations' of the active controllers.  Two may be active for
+ * a moment, until one learns that it no longer leads, but never with the same
+ * generation. */
 static void
-see_active(struct faults *f, const double generations[], size_t n)
+record_active(struct faults *f, const double generations[], size_t n)
 {
     if (n == 2) {
         f->overlap = f->overlap ? f->overlap : time_msec();
@@ -165,12 +174,12 @@ see_active(struct faults *f, const double generations[], size_t n)
     }
 }
 
-/* Looks at the controllers.  Returns the one that leads and does all it has
- * to, -1 if there is none. */
+/* Reads the state of the controllers.  Returns the active one if all hosts
+ * follow it, otherwise -1. */
 static int
-look(struct faults *f)
+read_controllers(struct faults *f)
 {
-    double active[2];           /* Generations of those who say so. */
+    double active[2];           /* Generations of the active controllers. */
     size_t n_active = 0;
     int leader = -1;
 
@@ -188,12 +197,12 @@ look(struct faults *f)
         }
         cJSON_Delete(status);
     }
-    see_active(f, active, n_active);
+    record_active(f, active, n_active);
     return leader;
 }
 
-/* Counts the switch's flows that choose a queue and, in '*youngp' if it is
- * nonnull, those of them that are younger than 'ms'. */
+/* Returns the number of the switch's flows that select a queue.  If 'youngp'
+ * is nonnull, stores the number of those that are younger than 'ms'. */
 static int
 count_flows(const struct faults *f, long long ms, int *youngp)
 {
@@ -233,10 +242,10 @@ signal_daemon(const struct faults *f, char *name, int signr)
     free(name);
 }
 
-/* Gives whoever commands the switch something to change: a flow that is its
- * own by the cookie, and is for nobody. */
+/* Adds a flow with the controller's cookie that matches no traffic (source
+ * 192.0.2.1), so that the primary controller has something to remove. */
 static void
-put_strange_flow(struct faults *f)
+put_test_flow(struct faults *f)
 {
     char *bridge = xasprintf("unix:%s/ovs/br0.mgmt", f->plan->rundir);
     const char *const argv[] = {
@@ -248,18 +257,18 @@ put_strange_flow(struct faults *f)
     if (f->plan->fabric == FABRIC_OVS) {
         char *error = tool_run(NULL, argv, NULL, TOOL_MS, NULL);
 
-        f->n_strange += !error;
+        f->n_test_flows += !error;
         free(error);
     }
     free(bridge);
 }
 
-/* Lets a controller go on that stood still.  It believes that it leads. */
+/* Continues a stopped controller, which still assumes that it is active. */
 static void
 resume(struct faults *f)
 {
     if (f->stopped >= 0) {
-        put_strange_flow(f);
+        put_test_flow(f);
         signal_daemon(f, members_controller_daemon(f->stopped), SIGCONT);
         f->stopped = -1;
     }
@@ -282,7 +291,7 @@ begin_fault(struct faults *f, int controller)
         f->first = time_msec();
         f->n_flows = count_flows(f, 0, NULL);
     }
-    put_strange_flow(f);
+    put_test_flow(f);
     if (kind & FAULT_STOP) {
         signal_daemon(f, members_controller_daemon(controller), SIGSTOP);
         f->stopped = controller;
@@ -322,25 +331,25 @@ faults_run(struct faults *f)
 {
     int leader;
 
-    if (time_msec() < f->next_look) {
+    if (time_msec() < f->next_poll) {
         return;
     }
-    leader = look(f);
+    leader = read_controllers(f);
     if (f->began && leader >= 0) {
         end_fault(f, leader);
     } else if (!f->began && leader >= 0 && time_msec() >= f->next_fault) {
         begin_fault(f, leader);
     }
-    f->next_look = time_msec() + LOOK_MS;
+    f->next_poll = time_msec() + POLL_MS;
 }
 
 void
 faults_wait(const struct faults *f)
 {
-    poll_timer_wait_until(f->next_look);
+    poll_timer_wait_until(f->next_poll);
 }
 
-/* How many stages the database has the end of. */
+/* Returns the number of ended stages in the database. */
 static size_t
 count_ended(const struct faults *f)
 {
@@ -354,7 +363,7 @@ count_ended(const struct faults *f)
     char *text = NULL;
     size_t n = 0;
 
-    /* Without the id, rows that are alike would be one. */
+    /* With the id, equal rows are not merged. */
     free(tool_run(NULL, argv, NULL, TOOL_MS, &text));
     for (const char *p = text; p && (p = strstr(p, "done")); p++) {
         n++;
@@ -365,7 +374,8 @@ count_ended(const struct faults *f)
     return n;
 }
 
-/* Waits until the database has the end of every stage that has ended. */
+/* Waits until the database has the end of all stages, and counts those that
+ * are missing. */
 static void
 count_lost(struct faults *f, size_t n_stages)
 {
@@ -374,12 +384,12 @@ count_lost(struct faults *f, size_t n_stages)
 
     while ((n = count_ended(f)) < n_stages && time_msec() < deadline
            && !interrupt_signal()) {
-        interrupt_sleep(LOOK_MS);
+        interrupt_sleep(POLL_MS);
     }
     f->ha.stages_lost = n_stages > n ? n_stages - n : 0;
 }
 
-/* What the switch says of who commanded it. */
+/* Reads from the log of the switch which controllers changed it. */
 static void
 read_switch(struct faults *f)
 {
@@ -392,10 +402,10 @@ read_switch(struct faults *f)
         free(error);
     } else {
         f->ha.switch_changes = counts.changes - MIN(counts.changes,
-                                                    f->n_strange);
+                                                    f->n_test_flows);
         f->ha.switch_refused = counts.refused;
         f->ha.double_masters = (counts.backwards + counts.foreign
-                                - MIN(counts.foreign, f->n_strange));
+                                - MIN(counts.foreign, f->n_test_flows));
     }
     free(file);
 }

@@ -3,21 +3,21 @@
 #ifndef LAB_FAULTS_H
 #define LAB_FAULTS_H 1
 
-/* Takes away what leads, in turn, and sees how long nobody does.
+/* Kills leaders in turn, and measures the time without a leader.
  *
  *
  * Motivation
  * ==========
  *
- * That a controller may die is only true if one does, in the middle of a run.
- * In turn the active controller, the leading members of both databases, and
- * all three at once are killed, and at last the databases' leaders while the
- * active controller stands still, so that it goes on in the belief that it
- * leads when another does; the next fault comes some seconds after
- * everything is back: a controller leads, of a newer generation if that was
- * killed, reaches both databases, and all hosts follow its order.  Meanwhile
- * nobody else may command the switch, as the switch has it, and the switch
- * keeps its flows.
+ * High availability must be tested by killing a leader in the middle of a run.
+ * In turn, the active controller, the leaders of both databases, and all three
+ * at once are killed; last, the leaders of the databases are killed while the
+ * active controller is stopped, so that it continues after another one has
+ * become active.  The next fault follows some seconds after recovery: a
+ * controller is active, with a newer generation if it was killed, both
+ * databases are connected, and all hosts follow its order.  During all of this
+ * only one controller may change the switch, according to the switch, and the
+ * switch must keep its flows.
  *
  *
  * Usage

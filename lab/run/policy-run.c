@@ -27,9 +27,11 @@
 #include "timeval.h"
 #include "util.h"
 
-#define MAX_JOBS 256            /* That are watched of a search. */
-#define PLAIN_STATUS_MS 10000   /* Between status lines in a log. */
-#define SETTLE_MS 2000          /* For the controller to see the last end. */
+#define MAX_JOBS 256            /* Maximum number of jobs of a search that are
+                                 * watched. */
+#define PLAIN_STATUS_MS 10000   /* Interval of status lines in a log. */
+#define SETTLE_MS 2000          /* Time in which the controller must learn of
+                                 * the last end. */
 
 struct policy_run {
     struct cluster *cluster;
@@ -37,22 +39,24 @@ struct policy_run {
     const struct scenario *scenario;
     struct report_policy *policy;
     long long epoch_ms;         /* Wall time of second 0. */
-    struct search_run **searches;       /* NULL until each begins... */
-    struct cojob_run **cojobs;          /* ...and so with these. */
+    struct search_run **searches;       /* Elements are NULL until they
+                                         * begin. */
+    struct cojob_run **cojobs;          /* Elements are NULL until they
+                                         * begin. */
     struct sampler *sampler;
     struct stall_watch *stalls;
-    struct faults *faults;              /* NULL if the lab makes none. */
+    struct faults *faults;              /* NULL without plan->ha. */
     long long next_plain_ms;
 };
 
-/* Seconds since the run began. */
+/* Returns the seconds since the start of the run. */
 static double
 elapsed(const struct policy_run *pr)
 {
     return (time_wall_msec() - pr->epoch_ms) / 1000.0;
 }
 
-/* Starts the searches whose time has come. */
+/* Starts the searches that are due. */
 static char *
 start_searches(struct policy_run *pr)
 {
@@ -73,7 +77,7 @@ start_searches(struct policy_run *pr)
     return NULL;
 }
 
-/* Starts the cojobs whose time has come. */
+/* Starts the cojobs that are due. */
 static char *
 start_cojobs(struct policy_run *pr)
 {
@@ -94,7 +98,7 @@ start_cojobs(struct policy_run *pr)
     return NULL;
 }
 
-/* Appends to 'ds' what the sockets of a stalled job's hosts wait for. */
+/* Appends the state of the sockets of a stalled job's hosts to 'ds'. */
 static void
 put_sockets(const struct policy_run *pr, uint64_t hosts, struct ds *ds)
 {
@@ -121,8 +125,8 @@ put_sockets(const struct policy_run *pr, uint64_t hosts, struct ds *ds)
     }
 }
 
-/* A job 'of_command' may compute for longer, so nothing stands still unless
- * there is something that waits to be sent. */
+/* A job 'of_command' may compute for a long time, so it is stalled only if a
+ * socket has data to send. */
 static void
 watch_job(struct policy_run *pr, const struct search_job *job,
           bool of_command)
@@ -198,8 +202,8 @@ show_status(struct policy_run *pr)
     ds_destroy(&ds);
 }
 
-/* Lets searches that run go on.  Returns true if all have run and ended, and
- * in '*errorp' why one failed. */
+/* Runs the searches.  Returns true if all have ended, and stores the reason of
+ * a failure in '*errorp'. */
 static bool
 run_searches(struct policy_run *pr, char **errorp)
 {
@@ -218,7 +222,8 @@ run_searches(struct policy_run *pr, char **errorp)
     return over || *errorp;
 }
 
-/* The same for cojobs. */
+/* Runs the cojobs.  Returns true if all have ended, and stores the reason of a
+ * failure in '*errorp'. */
 static bool
 run_cojobs(struct policy_run *pr, char **errorp)
 {
@@ -237,7 +242,7 @@ run_cojobs(struct policy_run *pr, char **errorp)
     return over || *errorp;
 }
 
-/* Returns true when nothing runs any more, or something has failed. */
+/* Returns true if all searches and cojobs have ended, or one has failed. */
 static bool
 run_all(struct policy_run *pr, char **errorp)
 {
@@ -268,7 +273,7 @@ wait_for_news(struct policy_run *pr)
     poll_block();
 }
 
-/* From the first search's or cojob's beginning to the last one's end. */
+/* Runs until the last search or cojob has ended. */
 static char *
 main_loop(struct policy_run *pr)
 {
@@ -296,7 +301,7 @@ main_loop(struct policy_run *pr)
     return error;
 }
 
-/* Whether the controller has seen the end of every stage in 'stages'. */
+/* Returns true if the controller has the end of 'n' stages. */
 static bool
 all_ended(const cJSON *stages, size_t n)
 {
@@ -325,7 +330,7 @@ ask(const struct policy_run *pr, const char *command)
     return json;
 }
 
-/* The certificate, and how the controller did. */
+/* Reads the certificate and the statistics of the controller. */
 static void
 ask_controller(struct policy_run *pr)
 {

@@ -32,15 +32,16 @@
 #include "timeval.h"
 #include "util.h"
 
-#define MAX_LINE 65536          /* A longer line is not an event. */
+#define MAX_LINE 65536          /* Longer lines are ignored. */
 #define STOP_MS 2000            /* From SIGTERM to SIGKILL. */
-#define TAIL_LINES 5            /* Of its log, when it fails. */
+#define TAIL_LINES 5            /* Lines of its log in the message about a
+                                 * failure. */
 
-/* A job of the search, in the order in which they began. */
+/* A job of a search. */
 struct job {
     char *name;
-    uint64_t hosts;             /* Bit i: it has a process on host i. */
-    bool live;                  /* In the stage that runs. */
+    uint64_t hosts;             /* Bit i: the job has a process on host i. */
+    bool live;                  /* True if the job is in the running stage. */
     long long iteration;
 };
 
@@ -49,25 +50,29 @@ struct search_state {
     struct report_policy *policy;
     long long epoch_ms;
 
-    double begin_s;             /* Of the search, NAN before it. */
-    int rung;                   /* That runs, -1 between stages. */
-    long long target;           /* Iterations where it ends. */
+    double begin_s;             /* Start of the search, seconds after
+                                 * 'epoch_ms'; NAN before it. */
+    int rung;                   /* Running rung, -1 between stages. */
+    long long target;           /* Iteration at which the running stage
+                                 * ends. */
     size_t n_jobs, allocated_jobs;
     struct job *jobs;
-    cJSON *placements;          /* Of the search: whose hosts are whose. */
+    cJSON *placements;          /* Placements of the search: the hosts of its
+                                 * jobs. */
 };
 
 struct search_run {
     const struct plan *plan;
     const struct scenario_search *search;
-    struct search_state *state; /* What it has told. */
+    struct search_state *state; /* State according to its events. */
 
     pid_t pid;                  /* 0 before it starts and after its end. */
     int fd;                     /* Its standard output, -1 if closed. */
-    int events;                 /* Copy of what it says, -1 if closed. */
-    struct ds buffer;           /* Of a line that is not complete. */
-    char *log;                  /* What it writes to standard error. */
-    char *error;                /* Why it failed. */
+    int events;                 /* File with a copy of its output, -1 if
+                                 * closed. */
+    struct ds buffer;           /* Incomplete last line of its output. */
+    char *log;                  /* File with its standard error. */
+    char *error;                /* Reason of the failure, or NULL. */
     bool over;
 };
 
@@ -124,7 +129,7 @@ get_string(const cJSON *event, const char *name)
     return s ? s : "";
 }
 
-/* Returns NAN if there is no such number. */
+/* Returns the number 'name', NAN if it is missing. */
 static double
 get_number(const cJSON *event, const char *name)
 {
@@ -139,7 +144,8 @@ get_integer(const cJSON *event, const char *name)
     return d >= 0 && d < 1e15 ? d : 0;
 }
 
-/* The hosts in array 'role' of 'placement', named h0, h1... */
+/* Returns the hosts in array 'role' of 'placement', named h0, h1..., as
+ * bits. */
 static uint64_t
 placed_hosts(const cJSON *placement, const char *role)
 {
@@ -170,7 +176,8 @@ find_job(struct search_state *ss, const char *name)
     return NULL;
 }
 
-/* Trials take the search's placements in turns. */
+/* Returns the job 'name', after adding it if necessary.  Jobs use the
+ * placements of the search in turn. */
 static struct job *
 get_job(struct search_state *ss, const char *name)
 {
@@ -203,9 +210,9 @@ no_stage(struct search_state *ss)
     ss->rung = -1;
 }
 
-/* A search says that its first stage begins when its jobs have connected and
- * have their parameters.  Who waits for it waits for that as well, and how
- * long it takes depends on the policy. */
+/* The first stage of a search is announced when its jobs have connected and
+ * have their parameters.  The report counts that time too, because it depends
+ * on the policy. */
 static void
 stage_begin(struct search_state *ss, const cJSON *event, double t)
 {
@@ -433,7 +440,7 @@ start_program(struct search_run *sr, const char *file)
                              sr->search->cojob, ovs_strerror(error)) : NULL;
 }
 
-/* Writes the search's file into the run directory and starts it. */
+/* Writes the search file into the run directory and starts the search. */
 char *
 search_run_start(struct search_run *sr)
 {
@@ -466,7 +473,7 @@ take_lines(struct search_run *sr)
     sr->buffer.length = rest > MAX_LINE ? 0 : rest;
 }
 
-/* Reads what there is.  Returns false at the end of file. */
+/* Reads the available output.  Returns false at the end of file. */
 static bool
 read_output(struct search_run *sr)
 {

@@ -3,14 +3,14 @@
 #ifndef LAB_SEARCH_RUN_H
 #define LAB_SEARCH_RUN_H 1
 
-/* A search of a scenario as a child process, and what it tells.
+/* Runs a search of a scenario as a child process.
  *
  *
  * Motivation
  * ==========
  *
- * The lab runs searches as an engineer would, by "stagecoach search run", and
- * learns what happens from the lines that it prints (docs/interfaces.md).
+ * The lab runs searches as an engineer would, with "stagecoach search run",
+ * and reads the events that it prints (docs/interfaces.md).
  *
  *
  * Usage
@@ -50,7 +50,7 @@ struct search_job {
     long long target;           /* Iteration at which the stage ends. */
 };
 
-/* 'policy' gets what happens, in seconds since 'epoch_ms'. */
+/* Results are stored in 'policy', with times in seconds since 'epoch_ms'. */
 struct search_run *search_run_create(const struct plan *,
                                      const struct scenario_search *,
                                      struct report_policy *policy,
@@ -62,7 +62,7 @@ void search_run_run(struct search_run *);
 void search_run_wait(struct search_run *);
 bool search_run_is_over(const struct search_run *);
 
-/* Why it failed, to be freed; NULL if it did not, or not yet. */
+/* Returns a message about the failure, which the caller must free, or NULL. */
 char *search_run_error(const struct search_run *);
 
 /* Handles an event of the search, one line of JSON.  Other lines and unknown
@@ -74,7 +74,7 @@ void search_run_event(struct search_run *, const char *line);
 size_t search_run_jobs(const struct search_run *, struct search_job jobs[],
                        size_t max);
 
-/* Appends a few words: "asha rung 1 34/80". */
+/* Appends a short status such as "asha rung 1 34/80". */
 void search_run_status(const struct search_run *, struct ds *);
 
 #endif /* lab/run/search-run.h */

@@ -182,8 +182,8 @@ for arguments in '--history 1h --trace x' '--since 1h' \
     fi
     [ -s "$dir/out" ] || fail "whatif $arguments is refused without a word"
 done
-has_gain() { sc status | grep -q '^gain  *the last [1-8] stages .* by stage and .* by fair sharing: '; }
-await "status tells what fair sharing would have taken" has_gain
+has_gain() { sc status | grep -q '^gain  *mean of the last [1-8] stages .* under stage and .* under fair sharing: '; }
+await "status compares with fair sharing" has_gain
 sc stages --since x 2>"$dir/out" && fail "stages --since x"
 sc pause small/t0 >"$dir/out" || fail "pause again"
 sc decisions >"$dir/out"
