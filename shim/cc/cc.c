@@ -161,7 +161,7 @@ host_data(struct cc *cc, struct cc_frame *frame, struct segment *seg,
 {
     const struct remote_shim *rs = remote_of(cc, flow);
 
-    v->queue = departures_queue(cc, flow, frame->length, now);
+    v->queue = uplink_queue(cc, flow, frame->length, now);
     if (v->queue && now <= flow->out.until && may_use_ecn(flow)
         && rs && rs->flags & HELLO_ECN
         && seg->ecn == SEGMENT_NOT_ECT) {
@@ -222,7 +222,7 @@ cc_from_host(struct cc *cc, struct cc_frame *frame, struct verdict *v,
         cc_echo_sent(&flow->echo, o.ts_value, now);
     }
     if (!seg.payload && seg.flags == SEGMENT_ACK) {
-        v->queue = arrivals_ack(cc, flow, &seg, frame->length);
+        v->queue = downlink_ack(cc, flow, &seg, frame->length);
     } else if (seg.payload) {
         host_data(cc, frame, &seg, flow, v, now);
     }
@@ -279,7 +279,7 @@ uplink_segment(struct cc *cc, struct cc_frame *frame, struct segment *seg,
                       cc_echo_received(&flow->echo, o.ts_echo, now), now);
     }
     if (seg->payload) {
-        arrivals_data(cc, flow, seg, length, now);
+        downlink_data(cc, flow, seg, length, now);
     } else {
         cc->other_bytes += length;
     }
@@ -330,8 +330,8 @@ sweep(struct cc *cc, uint64_t now)
     cc->swept = now;
     apply_law(cc);
     while ((flow = cc_flows_sweep(cc->flows, now))) {
-        arrivals_leave(cc, flow);
-        departures_leave(cc, flow);
+        downlink_remove(cc, flow);
+        uplink_remove(cc, flow);
         cc_flows_remove(cc->flows, flow);
     }
 }
@@ -339,8 +339,8 @@ sweep(struct cc *cc, uint64_t now)
 void
 cc_poll(struct cc *cc, uint64_t now)
 {
-    arrivals_poll(cc, now);
-    departures_poll(cc, now);
+    downlink_poll(cc, now);
+    uplink_poll(cc, now);
     sweep(cc, now);
 }
 

@@ -170,7 +170,7 @@ receive_grants(struct cc *cc, const struct shim_flow_key *udp,
                                          m->grants[i].receiver_port);
 
         if (flow) {
-            departures_grant(cc, flow, &m->grants[i], now);
+            uplink_grant(cc, flow, &m->grants[i], now);
         }
     }
 }
@@ -184,7 +184,7 @@ receive_empty(struct cc *cc, const struct shim_flow_key *udp,
                                          m->grants[i].sender_port);
 
         if (flow) {
-            arrivals_empty(flow);
+            downlink_empty(flow);
         }
     }
 }

@@ -6,9 +6,8 @@
 /* State that the parts of congestion control share:
  *
  *    cc.c              each packet
- *    arrivals.c        each flow to the host
- *    downlink.c        division of the downlink
- *    departures.c      each flow to the uplink
+ *    downlink.c        flows to the host
+ *    uplink.c          flows to the uplink
  *    hello.c, messages.c       exchange with remote shims
  *    takeover-state.c  exchange with a new shim
  *
@@ -52,27 +51,27 @@ struct cc {
     uint64_t windows, grants_sent, grants_taken, marks;
 };
 
-/* arrivals.c: */
-void arrivals_data(struct cc *, struct cc_flow *, const struct segment *,
+/* downlink.c.  Data of a flow, in a frame of 'length' bytes, or a report that
+ * it has none to send have arrived; the host sends a pure ACK, and gets the
+ * queue for it, 0 for none; the flow is removed. */
+void downlink_data(struct cc *, struct cc_flow *, const struct segment *,
                    uint32_t length, uint64_t now);
-uint16_t arrivals_ack(struct cc *, struct cc_flow *, const struct segment *,
+void downlink_empty(struct cc_flow *);
+uint16_t downlink_ack(struct cc *, struct cc_flow *, const struct segment *,
                       uint32_t length);
-void arrivals_empty(struct cc_flow *);
-void arrivals_leave(struct cc *, struct cc_flow *);
-void arrivals_poll(struct cc *, uint64_t now);
+void downlink_remove(struct cc *, struct cc_flow *);
+void downlink_poll(struct cc *, uint64_t now);
 
-/* downlink.c: */
-void downlink_divide(struct cc *, uint64_t ns, uint64_t now);
-
-/* departures.c: */
-uint16_t departures_queue(struct cc *, struct cc_flow *, uint32_t length,
-                          uint64_t now);
-void departures_hold(struct cc *, struct cc_flow *, uint64_t bps,
-                     uint64_t until, uint64_t now);
-void departures_grant(struct cc *, struct cc_flow *, const struct grant *,
+/* uplink.c.  uplink_queue() returns the queue for data of a flow, 0 for none.
+ * uplink_grant() handles a grant, uplink_hold() paces a flow until a time. */
+uint16_t uplink_queue(struct cc *, struct cc_flow *, uint32_t length,
                       uint64_t now);
-void departures_leave(struct cc *, struct cc_flow *);
-void departures_poll(struct cc *, uint64_t now);
+void uplink_hold(struct cc *, struct cc_flow *, uint64_t bps, uint64_t until,
+                 uint64_t now);
+void uplink_grant(struct cc *, struct cc_flow *, const struct grant *,
+                  uint64_t now);
+void uplink_remove(struct cc *, struct cc_flow *);
+void uplink_poll(struct cc *, uint64_t now);
 
 /* hello.c.  hello_send() adds the option to a segment from the host if it is
  * one of these: the first SYN of a flow (a repeated one has none, since a

@@ -256,7 +256,7 @@ restore_flow(struct cc *cc, const struct takeover_connection *c, uint64_t now)
     flow->in.core = c->core_bps < cc->config.downlink_bps ? c->core_bps : 0;
     flow->in.alpha = (double) c->marked / CONNECTION_UNIT;
     if (c->out_bps && c->out_until > now) {
-        departures_hold(cc, flow, c->out_bps, c->out_until, now);
+        uplink_hold(cc, flow, c->out_bps, c->out_until, now);
     }
 }
 

@@ -39,9 +39,8 @@ list_slots(const struct server_config *c, struct shim_slot *slots)
 }
 
 static size_t
-get_stats(const struct server_config *c, void *body)
+get_stats(const struct server_config *c, struct shim_stats *stats)
 {
-    struct shim_stats *stats = body;
     struct shim_slot_stats *slots = (struct shim_slot_stats *) (stats + 1);
     uint64_t now = c->now();
 
@@ -66,18 +65,16 @@ get_stats(const struct server_config *c, void *body)
 }
 
 static size_t
-get_bins(const struct server_config *c, const char *request, void *body)
+get_bins(const struct server_config *c, const struct shim_bins_since *since,
+         struct shim_bins *head)
 {
-    struct shim_bins *head = body;
     struct shim_bin *bins = (struct shim_bin *) (head + 1);
-    struct shim_bins_since since;
     size_t n = 0;
 
-    memcpy(&since, request, sizeof since);
     memset(head, 0, sizeof *head);
-    head->slot = since.slot;
+    head->slot = since->slot;
     if (c->bursts) {
-        n = bursts_bins(c->bursts, since.slot, c->now(), since.since,
+        n = bursts_bins(c->bursts, since->slot, c->now(), since->since,
                         &head->first, bins);
     }
     return sizeof *head + n * sizeof *bins;
@@ -105,19 +102,17 @@ list_flows(const struct server_config *c, struct shim_flow *flows)
 }
 
 static size_t
-list_flow_page(const struct server_config *c, const char *request, char *body)
+list_flow_page(const struct server_config *c, const struct shim_cursor *from,
+               struct shim_cursor *cursor)
 {
     const size_t max = SHIM_MAX_MESSAGE - sizeof(struct shim_msg)
-                       - sizeof(struct shim_cursor);
-    struct shim_flow *flows = (void *) (body + sizeof(struct shim_cursor));
-    struct shim_cursor cursor;
-    uint32_t n;
+                       - sizeof *cursor;
+    struct shim_flow *flows = (struct shim_flow *) (cursor + 1);
 
-    memcpy(&cursor, request, sizeof cursor);
-    n = flow_table_list(c->flows, &cursor.next, flows,
-                        max / sizeof *flows);
-    memcpy(body, &cursor, sizeof cursor);
-    return sizeof cursor + n * sizeof *flows;
+    *cursor = *from;
+    return (sizeof *cursor
+            + flow_table_list(c->flows, &cursor->next, flows,
+                              max / sizeof *flows) * sizeof *flows);
 }
 
 /* Resets the bursts of 'slot' if it is free: they are the previous job's. */
@@ -132,104 +127,59 @@ reset_bursts(const struct server_config *c, uint16_t slot)
 }
 
 static int
-set_slots(const struct server_config *c, const char *body, size_t size)
+set_slots(const struct server_config *c, const struct shim_slot *slots,
+          size_t n)
 {
     int error = 0;
 
-    for (size_t at = 0; at < size && !error; at += sizeof(struct shim_slot)) {
-        struct shim_slot slot;
-
-        memcpy(&slot, body + at, sizeof slot);
-        reset_bursts(c, slot.slot);
-        error = job_slots_set(c->slots, &slot);
+    for (size_t i = 0; i < n && !error; i++) {
+        reset_bursts(c, slots[i].slot);
+        error = job_slots_set(c->slots, &slots[i]);
     }
     return error;
 }
 
 static int
-clear_slots(const struct server_config *c, const char *body, size_t size)
+clear_slots(const struct server_config *c, const uint16_t *slots, size_t n)
 {
     int error = 0;
 
-    for (size_t at = 0; at < size && !error; at += sizeof(uint16_t)) {
-        uint16_t slot;
-
-        memcpy(&slot, body + at, sizeof slot);
-        error = job_slots_clear(c->slots, slot);
+    for (size_t i = 0; i < n && !error; i++) {
+        error = job_slots_clear(c->slots, slots[i]);
     }
     return error;
 }
 
 static int
-add_flows(const struct server_config *c, const char *body, size_t size)
+add_flows(const struct server_config *c, const struct shim_flow *flows,
+          size_t n)
 {
     int error = 0;
 
-    for (size_t at = 0; at < size && !error; at += sizeof(struct shim_flow)) {
-        struct shim_flow flow;
-
-        memcpy(&flow, body + at, sizeof flow);
-        error = flow_table_set(c->flows, &flow.key, flow.slot);
+    for (size_t i = 0; i < n && !error; i++) {
+        error = flow_table_set(c->flows, &flows[i].key, flows[i].slot);
     }
     return error;
 }
 
-static int
-delete_flows(const struct server_config *c, const char *body, size_t size)
+static void
+delete_flows(const struct server_config *c, const struct shim_flow_key *keys,
+             size_t n)
 {
-    for (size_t at = 0; at < size; at += sizeof(struct shim_flow_key)) {
-        struct shim_flow_key key;
-
-        memcpy(&key, body + at, sizeof key);
-        flow_table_delete(c->flows, &key);
+    for (size_t i = 0; i < n; i++) {
+        flow_table_delete(c->flows, &keys[i]);
     }
-    return 0;
 }
 
-static int
-set_lease(const struct server_config *c, const char *body)
+static void
+set_lease(const struct server_config *c, const struct shim_lease *lease)
 {
-    struct shim_lease lease;
-
-    memcpy(&lease, body, sizeof lease);
-    job_slots_lease(c->slots, c->now(), lease.ms,
-                    lease.default_dscp);
-    return 0;
-}
-
-static int
-set_rate(const struct server_config *c, const char *body)
-{
-    struct shim_rate rate;
-
-    memcpy(&rate, body, sizeof rate);
-    c->set_rate(c->aux, rate.bps);
-    return 0;
-}
-
-static int
-set_min_share(const struct server_config *c, const char *body)
-{
-    struct shim_min_share min_share;
-
-    memcpy(&min_share, body, sizeof min_share);
-    c->set_min_share(c->aux, min_share.share);
-    return 0;
-}
-
-static int
-set_congestion(const struct server_config *c, const char *body)
-{
-    struct shim_congestion congestion;
-
-    memcpy(&congestion, body, sizeof congestion);
-    c->set_congestion(c->aux, &congestion);
-    return 0;
+    job_slots_lease(c->slots, c->now(), lease->ms, lease->default_dscp);
 }
 
 int
 request_execute(const struct server_config *c, uint16_t type,
-                const char *body, size_t size, void *reply,
+                const void *body, size_t size, void *reply,
                 size_t *reply_size)
 {
     switch (type) {
@@ -255,21 +205,27 @@ request_execute(const struct server_config *c, uint16_t type,
         *reply_size = get_bins(c, body, reply);
         return 0;
     case SHIM_LEASE:
-        return set_lease(c, body);
+        set_lease(c, body);
+        return 0;
     case SHIM_SLOT_SET:
-        return set_slots(c, body, size);
+        return set_slots(c, body, size / sizeof(struct shim_slot));
     case SHIM_SLOT_CLEAR:
-        return clear_slots(c, body, size);
+        return clear_slots(c, body, size / sizeof(uint16_t));
     case SHIM_FLOW_ADD:
-        return add_flows(c, body, size);
+        return add_flows(c, body, size / sizeof(struct shim_flow));
     case SHIM_FLOW_DELETE:
-        return delete_flows(c, body, size);
+        delete_flows(c, body, size / sizeof(struct shim_flow_key));
+        return 0;
     case SHIM_RATE:
-        return set_rate(c, body);
+        c->set_rate(c->aux, ((const struct shim_rate *) body)->bps);
+        return 0;
     case SHIM_MIN_SHARE:
-        return set_min_share(c, body);
+        c->set_min_share(c->aux,
+                         ((const struct shim_min_share *) body)->share);
+        return 0;
     case SHIM_CONGESTION:
-        return set_congestion(c, body);
+        c->set_congestion(c->aux, body);
+        return 0;
     default:
         return EOPNOTSUPP;
     }

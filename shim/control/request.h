@@ -13,12 +13,12 @@
 
 struct server_config;
 
-/* Executes a request whose 'body' of 'size' bytes is valid.  Returns its
- * status, EOPNOTSUPP if 'type' is not such a request.  Stores the body of the
- * reply, if it has one, in 'reply', with space for SHIM_MAX_MESSAGE bytes, and
- * its size in '*reply_size'. */
+/* Executes a request with a valid, aligned 'body' of 'size' bytes.  Returns
+ * its status, EOPNOTSUPP if 'type' is not such a request.  Stores the body of
+ * the reply, if it has one, in 'reply', with space for SHIM_MAX_MESSAGE bytes,
+ * and its size in '*reply_size'. */
 int request_execute(const struct server_config *, uint16_t type,
-                    const char *body, size_t size, void *reply,
+                    const void *body, size_t size, void *reply,
                     size_t *reply_size);
 
 #endif /* shim/control/request.h */

@@ -41,8 +41,8 @@ struct server {
     char *published_path;       /* 'path' after server_publish(), or NULL. */
     int fd;                     /* Listens. */
     bool captures;              /* For one of the clients. */
-    char *reply;                /* Body of the reply being made, up to
-                                 * SHIM_MAX_MESSAGE bytes. */
+    void *request, *reply;      /* Aligned bodies of the current request and
+                                 * of its reply, SHIM_MAX_MESSAGE bytes. */
     struct client clients[SERVER_MAX_CLIENTS];
 };
 
@@ -127,6 +127,7 @@ server_create(const char *path, const struct server_config *config,
         free(s);
         return error;
     }
+    s->request = allocate(1, SHIM_MAX_MESSAGE);
     s->reply = allocate(1, SHIM_MAX_MESSAGE);
     *serverp = s;
     return NULL;
@@ -178,6 +179,7 @@ server_destroy(struct server *s)
             unlink(s->path);
         }
         free(s->reply);
+        free(s->request);
         free(s->published_path);
         free(s->path);
         free(s);
@@ -245,18 +247,17 @@ send_message(struct client *c, uint16_t type, uint32_t xid, uint32_t status,
 
 /* Executes SHIM_TAKE_OVER.  Returns its status. */
 static int
-take_over(struct server *s, const char *body, size_t *reply_size)
+take_over(struct server *s, size_t *reply_size)
 {
-    struct shim_state *state = (void *) s->reply;
-    struct shim_take_over request;
+    const struct shim_take_over *request = s->request;
+    struct shim_state *state = s->reply;
     int status;
 
     if (!s->config.take_over) {
         return EOPNOTSUPP;
     }
-    memcpy(&request, body, sizeof request);
     memset(state, 0, sizeof *state);
-    status = s->config.take_over(s->config.aux, request.step, state);
+    status = s->config.take_over(s->config.aux, request->step, state);
     state->default_dscp = job_slots_treatment(s->config.slots, 0,
                                               false).dscp;
     state->lease_left_ms = job_slots_lease_left_ms(s->config.slots,
@@ -291,10 +292,9 @@ find_capturer(struct server *s)
 }
 
 static int
-begin_capture(struct server *s, struct client *c, const char *body)
+begin_capture(struct server *s, struct client *c)
 {
     struct client *other = find_capturer(s);
-    struct shim_capture capture;
 
     if (!s->config.tap) {
         return EOPNOTSUPP;
@@ -302,31 +302,30 @@ begin_capture(struct server *s, struct client *c, const char *body)
     if (other && other != c) {
         return EBUSY;
     }
-    memcpy(&capture, body, sizeof capture);
-    tap_start(s->config.tap, &capture);
+    tap_start(s->config.tap, s->request);
     c->captures = s->captures = true;
     return 0;
 }
 
-/* Executes a request whose body is valid.  Returns its status, and stores the
- * size of the reply's body. */
+/* Executes a valid request with a body of 'size' bytes.  Returns its status,
+ * and stores the size of the reply's body. */
 static int
-execute(struct server *s, struct client *c, uint16_t type, const char *body,
-        size_t size, size_t *reply_size)
+execute(struct server *s, struct client *c, uint16_t type, size_t size,
+        size_t *reply_size)
 {
     switch (type) {
     case SHIM_TAKE_OVER:
-        return take_over(s, body, reply_size);
+        return take_over(s, reply_size);
     case SHIM_CONNECTIONS:
         return get_connections(s, reply_size);
     case SHIM_CAPTURE:
-        return begin_capture(s, c, body);
+        return begin_capture(s, c);
     case SHIM_SUBSCRIBE:
         c->subscribed = true;
         miss_repeat(s->config.misses);
         return 0;
     default:
-        return request_execute(&s->config, type, body, size, s->reply,
+        return request_execute(&s->config, type, s->request, size, s->reply,
                                reply_size);
     }
 }
@@ -339,7 +338,8 @@ handle_request(struct server *s, struct client *c, const struct shim_msg *msg,
     int status = protocol_check_body(msg->type, body, size);
 
     if (!status) {
-        status = execute(s, c, msg->type, body, size, &reply_size);
+        memcpy(s->request, body, size);
+        status = execute(s, c, msg->type, size, &reply_size);
     }
     c->closing = status == EPROTO;
     send_message(c, msg->type, msg->xid, status, s->reply, reply_size);

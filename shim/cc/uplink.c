@@ -85,9 +85,8 @@ add_queue(struct cc *cc, struct cc_flow *flow, uint64_t now)
     cc->out.ids[cc->out.n++] = cc_flows_id(cc->flows, flow);
 }
 
-/* Removes the queue of 'flow'. */
 void
-departures_leave(struct cc *cc, struct cc_flow *flow)
+uplink_remove(struct cc *cc, struct cc_flow *flow)
 {
     struct cc_leaving *out = &flow->out;
     uint32_t last;
@@ -102,9 +101,8 @@ departures_leave(struct cc *cc, struct cc_flow *flow)
     }
 }
 
-/* Paces 'flow' to 'bps' until 'until', both limited to sensible values. */
 void
-departures_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
+uplink_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
                 uint64_t until, uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
@@ -123,13 +121,12 @@ departures_hold(struct cc *cc, struct cc_flow *flow, uint64_t bps,
     }
 }
 
-/* A grant for 'flow' has arrived. */
 void
-departures_grant(struct cc *cc, struct cc_flow *flow,
+uplink_grant(struct cc *cc, struct cc_flow *flow,
                  const struct grant *grant, uint64_t now)
 {
     counter_add(&cc->grants_taken, 1);
-    departures_hold(cc, flow, grant->bps, now + grant->ms * MS, now);
+    uplink_hold(cc, flow, grant->bps, now + grant->ms * MS, now);
 }
 
 /* Replaces the queue of 'flow', whose job has changed. */
@@ -139,7 +136,7 @@ change_slot(struct cc *cc, struct cc_flow *flow, uint64_t now)
     struct cc_leaving *out = &flow->out;
     uint64_t last = out->last;
 
-    departures_leave(cc, flow);
+    uplink_remove(cc, flow);
     add_queue(cc, flow, now);
     if (!out->queue) {
         return;
@@ -195,9 +192,8 @@ send_ungranted(struct cc *cc, struct cc_flow *flow, uint32_t length,
     }
 }
 
-/* Returns the queue for 'length' bytes of data of 'flow'. */
 uint16_t
-departures_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
+uplink_queue(struct cc *cc, struct cc_flow *flow, uint32_t length,
                  uint64_t now)
 {
     struct cc_leaving *out = &flow->out;
@@ -287,7 +283,7 @@ send_empty(struct cc *cc, uint64_t now)
 
 /* Ends grants that have expired, and removes the queues of silent flows. */
 void
-departures_poll(struct cc *cc, uint64_t now)
+uplink_poll(struct cc *cc, uint64_t now)
 {
     if (now - cc->out.stepped < CC_STEP_NS) {
         return;
@@ -303,7 +299,7 @@ departures_poll(struct cc *cc, uint64_t now)
         }
         await_grant(cc, flow, now);
         if (now - larger(out->last, out->granted_at) > KEEP_NS) {
-            departures_leave(cc, flow);
+            uplink_remove(cc, flow);
         }
     }
 }
