@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "base/options.h"
+
 /* The commands of "stagecoach".
  *
  * Each command is one file of this folder with one function; the table in
@@ -18,6 +20,11 @@ enum {
     EXIT_UNREACHABLE = 3,       /* The daemon or database does not answer. */
     EXIT_PARTIAL = 4,           /* Some of it was done. */
 };
+
+/* Row of the option --format, stored in a bool that is true for JSON. */
+#define FORMAT_ROW(STRUCT, MEMBER)                                          \
+    { "format", OPTION_CHOICE, OPTION_AT(STRUCT, MEMBER),                   \
+      .value = "table|json", .deflt = "table", .help = "output format" }
 
 struct command {
     const char *name;

@@ -5,7 +5,6 @@
 #include <config.h>
 
 #include <cjson/cJSON.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,26 +17,6 @@
 #include "svec.h"
 #include "util.h"
 
-static const char usage_text[] =
-    "usage: stagecoach agent doctor [OPTION...]\n"
-    "\n"
-    "Checks that this host can run an agent and a shim, and prints how to\n"
-    "fix what is missing.\n"
-    "\n"
-    "  --db REMOTE          hosts database of the agent, or none\n"
-    "  --controller REMOTE  telemetry of the controller, or none\n"
-    "  --shim PATH          control socket of the shim, or none\n"
-    "  --cgroup PATH        parent cgroup of jobs; default:\n"
-    "                       $STAGECOACH_CGROUP\n"
-    "  --port KIND:WHAT     port of the shim; may be repeated\n"
-    "  --bypass             check what the agent needs for a kernel bypass,\n"
-    "                       which forwards while the shim is down\n"
-    "  --netns              jobs run in other network namespaces\n"
-    "  --root DIR           check the files below DIR instead of this host\n"
-    "  --format F           output: \"table\" (default) or \"json\"\n"
-    "\n"
-    "Exit status: 0 complete, 1 something required is missing, 2 usage.\n";
-
 struct doctor_options {
     struct doctor_config config;
     struct svec ports;
@@ -45,11 +24,55 @@ struct doctor_options {
     bool json;
 };
 
-static const char *
-or_none(const char *value)
+/* Stores 'text', or NULL if it is "none". */
+static char *
+parse_or_none(const char *text, void *value)
 {
-    return strcmp(value, "none") ? value : NULL;
+    *(const char **) value = strcmp(text, "none") ? text : NULL;
+    return NULL;
 }
+
+static char *
+add_port(const char *text, void *ports)
+{
+    svec_add(ports, text);
+    return NULL;
+}
+
+#define AT(MEMBER) OPTION_AT(struct doctor_options, MEMBER)
+
+static const struct option_row rows[] = {
+    { "db", OPTION_CUSTOM, AT(config.db), .value = "REMOTE",
+      .parse = parse_or_none, .help = "hosts database of the agent, or none" },
+    { "controller", OPTION_CUSTOM, AT(config.controller), .value = "REMOTE",
+      .parse = parse_or_none, .help = "telemetry of the controller, or none" },
+    { "shim", OPTION_CUSTOM, AT(config.shim), .value = "PATH",
+      .parse = parse_or_none, .help = "control socket of the shim, or none" },
+    { "cgroup", OPTION_TEXT, AT(config.cgroup), .value = "PATH",
+      .shown = "$STAGECOACH_CGROUP", .help = "parent cgroup of jobs" },
+    { "port", OPTION_CUSTOM, AT(ports), .value = "KIND:WHAT",
+      .repeated = true, .parse = add_port, .help = "port of the shim" },
+    { "bypass", OPTION_FLAG, AT(config.bypass),
+      .help = "check what the agent needs for a kernel bypass, which forwards "
+              "while the shim is down" },
+    { "netns", OPTION_FLAG, AT(config.netns),
+      .help = "jobs run in other network namespaces" },
+    { "root", OPTION_TEXT, AT(config.root), .value = "DIR",
+      .help = "check the files below DIR instead of this host" },
+    FORMAT_ROW(struct doctor_options, json),
+    { .name = NULL },
+};
+
+static const struct option_table table = {
+    .name = "stagecoach agent doctor", .rows = rows,
+    .usage =
+        "usage: stagecoach agent doctor [OPTION...]\n"
+        "\n"
+        "Checks that this host can run an agent and a shim, and prints how to\n"
+        "fix what is missing.\n",
+    .footer = "Exit status: 0 complete, 1 something required is missing, "
+              "2 usage.\n",
+};
 
 static void
 set_defaults(struct doctor_options *o)
@@ -67,57 +90,6 @@ set_defaults(struct doctor_options *o)
         .db = o->defaults[0], .controller = o->defaults[1],
         .shim = o->defaults[2],
     };
-}
-
-static bool
-parse(int argc, char *argv[], struct doctor_options *o)
-{
-    static const struct option options[] = {
-        { "db", required_argument, NULL, 'd' },
-        { "controller", required_argument, NULL, 'c' },
-        { "shim", required_argument, NULL, 's' },
-        { "cgroup", required_argument, NULL, 'g' },
-        { "port", required_argument, NULL, 'p' },
-        { "bypass", no_argument, NULL, 'b' },
-        { "netns", no_argument, NULL, 'n' },
-        { "root", required_argument, NULL, 'r' },
-        { "format", required_argument, NULL, 'f' },
-        { NULL, 0, NULL, 0 },
-    };
-    struct doctor_config *config = &o->config;
-    int c;
-
-    optind = 0;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (c) {
-        case 'd': config->db = or_none(optarg); break;
-        case 'c': config->controller = or_none(optarg); break;
-        case 's': config->shim = or_none(optarg); break;
-        case 'g': config->cgroup = optarg; break;
-        case 'p': svec_add(&o->ports, optarg); break;
-        case 'b': config->bypass = true; break;
-        case 'n': config->netns = true; break;
-        case 'r': config->root = optarg; break;
-        case 'f':
-            o->json = !strcmp(optarg, "json");
-            if (!o->json && strcmp(optarg, "table")) {
-                fprintf(stderr, "stagecoach agent doctor: --format: \"%s\" is "
-                        "not one of \"table\", \"json\"\n", optarg);
-                return false;
-            }
-            break;
-        default:
-            return false;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "stagecoach agent doctor: \"%s\": unexpected "
-                "argument\n", argv[optind]);
-        return false;
-    }
-    config->ports = (const char *const *) o->ports.names;
-    config->n_ports = o->ports.n;
-    return true;
 }
 
 static void
@@ -168,16 +140,17 @@ static int
 agent_doctor(int argc, char *argv[])
 {
     struct doctor_options o = { .json = false };
-    int status = EXIT_USAGE;
+    int status;
 
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
     set_defaults(&o);
-    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        fputs(usage_text, stdout);
-        status = EXIT_OK;
-    } else if (parse(argc, argv, &o)) {
-        struct doctor *d = doctor_examine(&o.config);
+    status = option_table_command(&table, argc, argv, &o, NULL);
+    if (status < 0) {
+        struct doctor *d;
 
+        o.config.ports = (const char *const *) o.ports.names;
+        o.config.n_ports = o.ports.n;
+        d = doctor_examine(&o.config);
         (o.json ? print_json : print_text)(d);
         status = doctor_is_well(d) ? EXIT_OK : EXIT_NO;
         doctor_destroy(d);

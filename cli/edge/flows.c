@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <cjson/cJSON.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -17,17 +16,30 @@
 
 #define TABLE_FLOWS 32          /* More are only in the JSON. */
 
-static const char usage[] =
-"usage: stagecoach flows CAPTURE [--format table|json]\n"
-"\n"
-"Profiles a pcap or pcapng file of Ethernet frames: flows, their bursts, and\n"
-"groups of flows that burst together, which may be jobs, with the confidence\n"
-"of that estimate (0 to 1).\n"
-"\n"
-"  --format FORMAT   table: groups and the 32 largest flows (default);\n"
-"                    json: all flows\n"
-"\n"
-"Exit status: 0 success, 1 the file cannot be read, 2 usage.\n";
+struct flows_options {
+    bool json;
+};
+
+static const struct option_row rows[] = {
+    { "format", OPTION_CHOICE, OPTION_AT(struct flows_options, json),
+      .value = "table|json", .deflt = "table",
+      .help = "output: groups and the 32 largest flows, or all flows" },
+    { .name = NULL },
+};
+
+static const struct option_table table = {
+    .name = "stagecoach flows", .rows = rows,
+    .usage =
+        "usage: stagecoach flows CAPTURE [--format table|json]\n"
+        "\n"
+        "Profiles a pcap or pcapng file of Ethernet frames: flows, their "
+        "bursts, and\n"
+        "groups of flows that burst together, which may be jobs, with the "
+        "confidence\n"
+        "of that estimate (0 to 1).\n",
+    .footer = "Exit status: 0 success, 1 the file cannot be read, 2 usage.\n",
+    .operand = "CAPTURE", .min_operands = 1, .max_operands = 1,
+};
 
 static void
 format_end(char *s, size_t size, const struct shim_flow_key *key, bool local)
@@ -185,52 +197,25 @@ print_tables(const struct profile *p)
     return EXIT_OK;
 }
 
-static int
-bad_usage(const char *what, const char *value)
-{
-    fprintf(stderr, "stagecoach flows: %s%s, see --help\n", what,
-            value);
-    return EXIT_USAGE;
-}
-
 int
 cmd_flows(int argc, char *argv[])
 {
-    static const struct option options[] = {
-        { "format", required_argument, NULL, 'f' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
-    };
+    struct flows_options o;
     struct profile *p;
-    bool json = false;
+    int capture, status;
     char *error;
-    int c, status;
 
-    optind = 0;
-    opterr = 0;
-    while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-        if (c == 'h') {
-            fputs(usage, stdout);
-            return EXIT_OK;
-        } else if (c != 'f') {
-            return bad_usage("bad option ", argv[optind - 1]);
-        }
-        json = !strcmp(optarg, "json");
-        if (!json && strcmp(optarg, "table")) {
-            return bad_usage("--format: table and json are allowed, not ",
-                             optarg);
-        }
+    status = option_table_command(&table, argc, argv, &o, &capture);
+    if (status >= 0) {
+        return status;
     }
-    if (optind != argc - 1) {
-        return bad_usage("one CAPTURE is needed", "");
-    }
-    error = profile_read(argv[optind], &p);
+    error = profile_read(argv[capture], &p);
     if (error) {
         fprintf(stderr, "%s\n", error);
         free(error);
         return EXIT_NO;
     }
-    status = json ? print_json(argv[optind], p) : print_tables(p);
+    status = o.json ? print_json(argv[capture], p) : print_tables(p);
     profile_destroy(p);
     return status;
 }

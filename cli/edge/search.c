@@ -3,7 +3,6 @@
 /* stagecoach search: a hyper-parameter search, from its file to its answer. */
 
 #include <cjson/cJSON.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,104 +29,79 @@ struct options {
     bool bare;
 };
 
-static const char run_usage[] =
-"usage: stagecoach search run SEARCH.json --cluster CLUSTER.json [OPTION...]\n"
-"\n"
-"Searches hyper-parameters by successive halving: starts a job for each\n"
-"trial on the hosts of the cluster, runs all of them to the iterations of\n"
-"the first rung, keeps the best, and continues with the next rung.\n"
-"\n"
-"  --cluster FILE    hosts: names, addresses, launch commands, slots\n"
+#define RUN 1                   /* Mode of "search run". */
+#define CHECK 2
+
+#define AT(MEMBER) OPTION_AT(struct options, MEMBER)
+
+static const struct option_row rows[] = {
+    { "cluster", OPTION_TEXT, AT(cluster), .value = "FILE", .modes = RUN,
+      .required = true,
+      .help = "hosts: names, addresses, launch commands, slots" },
+    { "cluster", OPTION_TEXT, AT(cluster), .value = "FILE", .modes = CHECK,
+      .help = "hosts: names, addresses, launch commands, slots" },
 #ifdef HAVE_OVS
-"  --intent REMOTE   announce stages to this intent database, such as\n"
-"                    unix:/run/stagecoach/intent.sock; the search\n"
-"                    continues if it is unreachable\n"
-"  --bare            start trainers without \"stagecoach run\", so that\n"
-"                    jobs have no cgroup that identifies their traffic\n"
+    { "intent", OPTION_TEXT, AT(intent), .value = "REMOTE", .modes = RUN,
+      .help = "announce stages to this intent database, such as "
+              "unix:/run/stagecoach/intent.sock; the search continues if it "
+              "is unreachable" },
+    { "bare", OPTION_FLAG, AT(bare), .modes = RUN,
+      .help = "start trainers without \"stagecoach run\", so that jobs have "
+              "no cgroup that identifies their traffic" },
 #endif
-"  --format FORMAT   table: progress on standard error, at the end the jobs\n"
-"                    on standard output (default); json: one line for each\n"
-"                    event\n"
-"  --bin FOLDER      folder of stagecoach and stagecoach-trainer; default:\n"
-"                    the folder of this program\n"
-"\n"
-"Exit status: 0 success, 1 a file is invalid or all jobs failed, 2 usage,\n"
-"128 + N ended by signal N.\n";
+    { "format", OPTION_CHOICE, AT(json), .value = "table|json",
+      .deflt = "table", .modes = RUN,
+      .help = "output: progress on standard error and the jobs at the end, or "
+              "one line for each event" },
+    { "bin", OPTION_TEXT, AT(bin), .value = "FOLDER", .modes = RUN,
+      .shown = "the folder of this program",
+      .help = "folder of stagecoach and stagecoach-trainer" },
+    { .name = NULL },
+};
 
-static const char check_usage[] =
-"usage: stagecoach search check SEARCH.json [--cluster CLUSTER.json]\n"
-"\n"
-"Checks a search file, and that the cluster has the hosts and slots that it\n"
-"needs.\n";
+static const struct option_table run_table = {
+    .name = "stagecoach search run", .rows = rows, .modes = RUN,
+    .usage =
+        "usage: stagecoach search run SEARCH.json --cluster CLUSTER.json "
+        "[OPTION...]\n"
+        "\n"
+        "Searches hyper-parameters by successive halving: starts a job for "
+        "each\n"
+        "trial on the hosts of the cluster, runs all of them to the "
+        "iterations of\n"
+        "the first rung, keeps the best, and continues with the next rung.\n",
+    .footer =
+        "Exit status: 0 success, 1 a file is invalid or all jobs failed, "
+        "2 usage,\n"
+        "128 + N ended by signal N.\n",
+    .operand = "SEARCH.json", .min_operands = 1, .max_operands = 1,
+};
 
-static int
-bad_usage(const char *what, const char *value)
-{
-    fprintf(stderr, "stagecoach search: %s%s, see --help\n", what,
-            value ? value : "");
-    return EXIT_USAGE;
-}
+static const struct option_table check_table = {
+    .name = "stagecoach search check", .rows = rows, .modes = CHECK,
+    .usage =
+        "usage: stagecoach search check SEARCH.json "
+        "[--cluster CLUSTER.json]\n"
+        "\n"
+        "Checks a search file, and that the cluster has the hosts and slots "
+        "that it\n"
+        "needs.\n",
+    .operand = "SEARCH.json", .min_operands = 1, .max_operands = 1,
+};
 
 /* Reads options into '*o'.  Returns -1 to go on, or an exit status. */
 static int
-parse(int argc, char *argv[], const char *usage, bool run, struct options *o)
+parse_options(const struct option_table *table, int argc, char *argv[],
+              struct options *o)
 {
-    enum { CLUSTER, INTENT, FORMAT, BIN, BARE, HELP };
-    static const struct option run_options[] = {
-        { "cluster", required_argument, NULL, CLUSTER },
-        { "help", no_argument, NULL, HELP },
-        { "format", required_argument, NULL, FORMAT },
-        { "bin", required_argument, NULL, BIN },
-#ifdef HAVE_OVS
-        { "intent", required_argument, NULL, INTENT },
-        { "bare", no_argument, NULL, BARE },
-#endif
-        { NULL, 0, NULL, 0 },
-    };
-    static const struct option check_options[] = {
-        { "cluster", required_argument, NULL, CLUSTER },
-        { "help", no_argument, NULL, HELP },
-        { NULL, 0, NULL, 0 },
-    };
-    int c;
+    int file, status;
 
     memset(o, 0, sizeof *o);
-    optind = 0;
-    opterr = 0;
-    while ((c = getopt_long(argc, argv, "",
-                            run ? run_options : check_options, NULL)) >= 0) {
-        switch (c) {
-        case CLUSTER:
-            o->cluster = optarg;
-            break;
-        case INTENT:
-            o->intent = optarg;
-            break;
-        case BIN:
-            o->bin = optarg;
-            break;
-        case BARE:
-            o->bare = true;
-            break;
-        case FORMAT:
-            o->json = !strcmp(optarg, "json");
-            if (!o->json && strcmp(optarg, "table")) {
-                return bad_usage("--format: table and json are allowed, "
-                                 "not ", optarg);
-            }
-            break;
-        case HELP:
-            fputs(usage, stdout);
-            return EXIT_OK;
-        default:
-            return bad_usage("bad option ", argv[optind - 1]);
-        }
+    status = option_table_command(table, argc, argv, o, &file);
+    if (status < 0) {
+        o->file = argv[file];
     }
-    if (optind != argc - 1) {
-        return bad_usage("one SEARCH.json is needed", NULL);
-    }
-    o->file = argv[optind];
-    return -1;
+    return status;
 }
 
 static char *
@@ -159,7 +133,7 @@ run_check(int argc, char *argv[])
     struct search_hosts *hosts;
     struct search_spec *spec;
     struct options o;
-    int status = parse(argc, argv, check_usage, false, &o);
+    int status = parse_options(&check_table, argc, argv, &o);
     char *error;
 
     if (status >= 0) {
@@ -314,14 +288,11 @@ run_run(int argc, char *argv[])
     struct search_hosts *hosts;
     struct search_spec *spec;
     struct options o;
-    int status = parse(argc, argv, run_usage, true, &o);
+    int status = parse_options(&run_table, argc, argv, &o);
     char *error, *trainer, *wrapper;
 
     if (status >= 0) {
         return status;
-    }
-    if (!o.cluster) {
-        return bad_usage("--cluster is needed", NULL);
     }
     error = read_files(&o, &hosts, &spec);
     if (error) {
