@@ -8,13 +8,13 @@
  * all after one round.  An error is logged once, until it is over. */
 
 #include <curl/curl.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/options.h"
 #include "wire/cgroup-path.h"
 #include "wire/agent-call.h"
 #include "agent/launch/pod-fetch.h"
@@ -27,7 +27,8 @@ struct options {
     struct pod_source source;
     const char *rundir;
     char *mount;                /* Mount of cgroup v2. */
-    int interval;               /* Seconds between rounds, 0 for one round. */
+    int interval;               /* Seconds between rounds. */
+    bool once;                  /* End after one round. */
 };
 
 struct round {
@@ -38,24 +39,38 @@ struct round {
     int error;                  /* Error of the call to the agent. */
 };
 
-static const char help[] =
-    "usage: stagecoach-pods [OPTION...]\n"
-    "\n"
-    "  --pods URL          the kubelet's list, or a file: http, https or "
-    "file\n"
-    "                      (default: http://127.0.0.1:10255/pods)\n"
-    "  --socket PATH       ask this unix socket in place of the URL's host\n"
-    "  --token FILE        a bearer token for the kubelet\n"
-    "  --ca FILE           who signed the kubelet's certificate\n"
-    "  --insecure          take any certificate\n"
-    "  --cgroup-mount DIR  where the cgroup v2 tree is\n"
-    "  --rundir DIR        where the agent is (default: $STAGECOACH_RUNDIR "
-    "or\n"
-    "                      /run/stagecoach)\n"
-    "  --interval S        seconds between rounds, 1 to 3600 (default: 2)\n"
-    "  --once              one round\n"
-    "  -h, --help          print this\n"
-    "  -V, --version       print the version\n";
+#define AT(MEMBER) OPTION_AT(struct options, MEMBER)
+
+static const struct option_row rows[] = {
+    { "pods", OPTION_TEXT, AT(source.url), .value = "URL",
+      .deflt = "http://127.0.0.1:10255/pods",
+      .help = "list of pods of the kubelet, or a file: http, https or file" },
+    { "socket", OPTION_TEXT, AT(source.socket), .value = "PATH",
+      .help = "connect to this unix socket instead of the host of the URL" },
+    { "token", OPTION_TEXT, AT(source.token), .value = "FILE",
+      .help = "bearer token for the kubelet" },
+    { "ca", OPTION_TEXT, AT(source.ca), .value = "FILE",
+      .help = "certificate of the authority that signed the kubelet's" },
+    { "insecure", OPTION_FLAG, AT(source.insecure),
+      .help = "do not verify the certificate of the kubelet" },
+    { "cgroup-mount", OPTION_COPY, AT(mount), .value = "DIR",
+      .shown = "from /proc/mounts", .help = "mount of the cgroup v2 tree" },
+    { "rundir", OPTION_TEXT, AT(rundir), .value = "DIR",
+      .shown = "$STAGECOACH_RUNDIR or /run/stagecoach",
+      .help = "directory of the agent's socket" },
+    { "interval", OPTION_INTEGER, AT(interval), 1, 3600, "S", "2",
+      .help = "seconds between rounds" },
+    { "once", OPTION_FLAG, AT(once), .help = "end after one round" },
+    { .name = NULL },
+};
+
+static const struct option_table table = {
+    .name = "stagecoach-pods",
+    .version = "stagecoach-pods " STAGECOACH_VERSION,
+    .usage = "usage: stagecoach-pods [OPTION...]\n\n"
+             "Reports the pods of jobs to this host's agent.\n",
+    .rows = rows,
+};
 
 /* Logs 'text', which it frees, unless it was logged last.  NULL means that
  * there is no error. */
@@ -139,104 +154,15 @@ run_round(const struct options *o)
     return !error;
 }
 
-static bool
-parse_interval(const char *text, int *interval)
-{
-    char *end;
-    long n = strtol(text, &end, 10);
-
-    if (end == text || *end || n < 1 || n > 3600) {
-        fprintf(stderr, "stagecoach-pods: --interval: \"%s\" is not a number "
-                "of seconds, 1 to 3600 are allowed\n", text);
-        return false;
-    }
-    *interval = n;
-    return true;
-}
-
-/* Returns an exit status, or -1 to continue. */
-static int
-parse_options(int argc, char *argv[], struct options *o)
-{
-    static const struct option options[] = {
-        { "pods", required_argument, NULL, 'p' },
-        { "socket", required_argument, NULL, 's' },
-        { "token", required_argument, NULL, 't' },
-        { "ca", required_argument, NULL, 'c' },
-        { "insecure", no_argument, NULL, 'k' },
-        { "cgroup-mount", required_argument, NULL, 'm' },
-        { "rundir", required_argument, NULL, 'r' },
-        { "interval", required_argument, NULL, 'i' },
-        { "once", no_argument, NULL, 'o' },
-        { "help", no_argument, NULL, 'h' },
-        { "version", no_argument, NULL, 'V' },
-        { NULL, 0, NULL, 0 },
-    };
-    bool once = false;
-    int option;
-
-    while ((option = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
-        switch (option) {
-        case 'p':
-            o->source.url = optarg;
-            break;
-        case 's':
-            o->source.socket = optarg;
-            break;
-        case 't':
-            o->source.token = optarg;
-            break;
-        case 'c':
-            o->source.ca = optarg;
-            break;
-        case 'k':
-            o->source.insecure = true;
-            break;
-        case 'm':
-            free(o->mount);
-            o->mount = strdup(optarg);
-            break;
-        case 'r':
-            o->rundir = optarg;
-            break;
-        case 'i':
-            if (!parse_interval(optarg, &o->interval)) {
-                return 2;
-            }
-            break;
-        case 'o':
-            once = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return 0;
-        case 'V':
-            puts("stagecoach-pods "STAGECOACH_VERSION);
-            return 0;
-        default:
-            return 2;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "stagecoach-pods: \"%s\": unexpected argument\n",
-                argv[optind]);
-        return 2;
-    }
-    o->interval = once ? 0 : o->interval;
-    return -1;
-}
-
 int
 main(int argc, char *argv[])
 {
     const char *rundir = getenv("STAGECOACH_RUNDIR");
     struct options o = {
-        .source.url = "http://127.0.0.1:10255/pods",
         .rundir = rundir && rundir[0] ? rundir : AGENT_RUNDIR,
         .mount = cgroup_mount_from("/proc/mounts"),
-        .interval = 2,
     };
-    int status = parse_options(argc, argv, &o);
+    int status = option_table_command(&table, argc, argv, &o, NULL);
 
     if (status < 0 && !o.mount) {
         fputs("stagecoach-pods: no cgroup v2 file system is mounted\n",
@@ -246,7 +172,7 @@ main(int argc, char *argv[])
     if (status < 0) {
         curl_global_init(CURL_GLOBAL_DEFAULT);
         status = run_round(&o) ? 0 : 1;
-        while (o.interval) {
+        while (!o.once) {
             sleep(o.interval);
             run_round(&o);
         }

@@ -68,7 +68,8 @@ static const struct option_table table = {
     .usage =
         "usage: stagecoach agent doctor [OPTION...]\n"
         "\n"
-        "Checks that this host can run an agent and a shim, and prints how to\n"
+        "Checks that this host can run an agent and a shim, and prints how "
+        "to\n"
         "fix what is missing.\n",
     .footer = "Exit status: 0 complete, 1 something required is missing, "
               "2 usage.\n",

@@ -8,7 +8,6 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
-#include <getopt.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdarg.h>
@@ -300,22 +299,6 @@ check_name(const char *option, const char *name)
     return true;
 }
 
-static int
-usage(FILE *stream)
-{
-    fputs("usage: stagecoach run --cojob COJOB --job JOB [--log LOG] -- "
-          "COMMAND...\n"
-          "       stagecoach run --print-env [--level L] [--interface NAME] "
-          "COJOB JOB\n\n"
-          "  --log FORMAT:PATH[,iteration=KEY][,metric=KEY][,stage=KEY]"
-          "[,name=NAME]\n"
-          "                 read the progress of the job from its log; "
-          "formats:\n"
-          "                 json-lines, csv, regex, tfevents, mlflow\n",
-          stream);
-    return stream == stdout ? EXIT_OK : EXIT_USAGE;
-}
-
 /* Leaves 'log' where the agent looks for it: in the environment of the
  * command, with a path that does not depend on where it runs. */
 static void
@@ -346,76 +329,79 @@ tell_log(const char *log)
     free(absolute);
 }
 
+struct run_options {
+    const char *cojob, *job;
+    const char *log;            /* Argument of --log, or NULL. */
+    bool print;
+    struct print_env env;
+};
+
+#define AT(MEMBER) OPTION_AT(struct run_options, MEMBER)
+
+static const struct option_row rows[] = {
+    { "cojob", OPTION_TEXT, AT(cojob), .value = "COJOB", .letter = 'c',
+      .help = "search that the job belongs to" },
+    { "job", OPTION_TEXT, AT(job), .value = "JOB", .letter = 'j',
+      .help = "job that the command is a process of" },
+    { "log", OPTION_TEXT, AT(log),
+      .value = "FORMAT:PATH[,iteration=KEY][,metric=KEY][,stage=KEY]"
+               "[,name=NAME]",
+      .help = "read the progress of the job from its log; formats: "
+              "json-lines, csv, regex, tfevents, mlflow" },
+    { "print-env", OPTION_FLAG, AT(print),
+      .help = "print environment variables that set the DSCP of the job's "
+              "traffic, and exit" },
+    { "level", OPTION_TEXT, AT(env.level), .value = "L",
+      .help = "with --print-env: level of a job that has none yet" },
+    { "interface", OPTION_TEXT, AT(env.interface), .value = "NAME",
+      .help = "with --print-env: network interface of the job" },
+    { .name = NULL },
+};
+
+static const struct option_table table = {
+    .name = "stagecoach run", .rows = rows,
+    .usage =
+        "usage: stagecoach run --cojob COJOB --job JOB [--log LOG] -- "
+        "COMMAND...\n"
+        "       stagecoach run --print-env [--level L] [--interface NAME] "
+        "COJOB JOB\n",
+    .max_operands = -1, .in_order = true,
+};
+
 /* Runs a command as a process of a job. */
 int
 cmd_run(int argc, char *argv[])
 {
-    static const struct option options[] = {
-        { "cojob", required_argument, NULL, 'c' },
-        { "job", required_argument, NULL, 'j' },
-        { "print-env", no_argument, NULL, 'e' },
-        { "level", required_argument, NULL, 'l' },
-        { "interface", required_argument, NULL, 'i' },
-        { "log", required_argument, NULL, 'L' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
-    };
     const char *rundir = env_or("STAGECOACH_RUNDIR", AGENT_RUNDIR);
-    struct print_env env = { .rundir = rundir };
-    bool print = false;
-    const char *cojob = NULL;
-    const char *job = NULL;
-    const char *log = NULL;
-    int option;
+    struct run_options o = { .env.rundir = rundir };
+    int first, status;
 
-    while ((option = getopt_long(argc, argv, "+hc:j:", options, NULL))
-           != -1) {
-        switch (option) {
-        case 'c':
-            cojob = optarg;
-            break;
-        case 'j':
-            job = optarg;
-            break;
-        case 'e':
-            print = true;
-            break;
-        case 'l':
-            env.level = optarg;
-            break;
-        case 'i':
-            env.interface = optarg;
-            break;
-        case 'L':
-            log = optarg;
-            break;
-        case 'h':
-            return usage(stdout);
-        default:
-            return usage(stderr);
-        }
+    status = option_table_command(&table, argc, argv, &o, &first);
+    if (status >= 0) {
+        return status;
     }
-    if (print && !cojob && !job && optind + 2 == argc) {
-        env.cojob = argv[optind];
-        env.job = argv[optind + 1];
-        return print_env(&env);
+    if (o.print && !o.cojob && !o.job && first + 2 == argc) {
+        o.env.cojob = argv[first];
+        o.env.job = argv[first + 1];
+        return print_env(&o.env);
     }
-    if (print || env.level || env.interface || !cojob || !job
-        || optind >= argc) {
-        return usage(stderr);
+    if (o.print || o.env.level || o.env.interface || !o.cojob || !o.job
+        || first >= argc) {
+        fputs(table.usage, stderr);
+        return EXIT_USAGE;
     }
-    if (check_name("--cojob", cojob) && check_name("--job", job)) {
-        setenv("STAGECOACH_COJOB", cojob, 1);
-        setenv("STAGECOACH_JOB", job, 1);
+    if (check_name("--cojob", o.cojob) && check_name("--job", o.job)) {
+        setenv("STAGECOACH_COJOB", o.cojob, 1);
+        setenv("STAGECOACH_JOB", o.job, 1);
         setenv("STAGECOACH_RUNDIR", rundir, 1);
-        if (log) {
-            tell_log(log);
+        if (o.log) {
+            tell_log(o.log);
         }
-        if (enter_cgroup(cojob, job)) {
-            tell_agent(rundir, cojob, job);
+        if (enter_cgroup(o.cojob, o.job)) {
+            tell_agent(rundir, o.cojob, o.job);
         }
     }
-    execvp(argv[optind], &argv[optind]);
-    fprintf(stderr, "%s: %s\n", argv[optind], strerror(errno));
+    execvp(argv[first], &argv[first]);
+    fprintf(stderr, "%s: %s\n", argv[first], strerror(errno));
     return errno == ENOENT ? 127 : 126;
 }

@@ -3,7 +3,6 @@
 /* stagecoach shim: what a shim of this host knows and sees. */
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -41,24 +40,42 @@ struct capture {
 
 static volatile sig_atomic_t interrupted;
 
-static const char usage[] =
-"usage: stagecoach shim capture --write FILE [OPTION...]\n"
-"\n"
-"Writes the frames that a shim of this host forwards to a pcapng file, with\n"
-"times in nanoseconds and directions.  Frames to the uplink are captured\n"
-"after marking and pacing, frames to the host on arrival.  Ends after the\n"
-"number of frames, after the time, or with SIGINT.\n"
-"\n"
-"  --write FILE      output file\n"
-"  --job COJOB/JOB   only frames of this job; default: all frames\n"
-"  --packets N       end after N frames\n"
-"  --seconds S       end after S seconds\n"
-"  --snap BYTES      bytes to keep of each frame; default: 65535\n"
-"  --socket PATH     control socket of the shim; default: shim.sock in\n"
-"                    $STAGECOACH_RUNDIR or /run/stagecoach\n"
-"\n"
-"Exit status: 0 written, 1 not written or no such job, 2 usage, 3 the shim\n"
-"does not reply.\n";
+#define AT(MEMBER) OPTION_AT(struct options, MEMBER)
+
+static const struct option_row rows[] = {
+    { "write", OPTION_TEXT, AT(write), .value = "FILE", .required = true,
+      .help = "output file" },
+    { "job", OPTION_TEXT, AT(job), .value = "COJOB/JOB",
+      .help = "capture only the frames of this job" },
+    { "packets", OPTION_INTEGER, AT(packets), 1, 1e15, "N",
+      .help = "end after this number of frames" },
+    { "seconds", OPTION_REAL, AT(seconds), 0.001, 1e9, "S",
+      .help = "end after this time, seconds" },
+    { "snap", OPTION_INTEGER, AT(snap), 1, SHIM_MAX_SNAP, "BYTES", "65535",
+      .help = "bytes to keep of each frame" },
+    { "socket", OPTION_COPY, AT(socket), .value = "PATH",
+      .shown = "shim.sock in $STAGECOACH_RUNDIR or /run/stagecoach",
+      .help = "control socket of the shim" },
+    { .name = NULL },
+};
+
+static const struct option_table table = {
+    .name = "stagecoach shim capture", .rows = rows,
+    .usage =
+        "usage: stagecoach shim capture --write FILE [OPTION...]\n"
+        "\n"
+        "Writes the frames that a shim of this host forwards to a pcapng "
+        "file, with\n"
+        "times in nanoseconds and directions.  Frames to the uplink are "
+        "captured\n"
+        "after marking and pacing, frames to the host on arrival.  Ends after "
+        "the\n"
+        "number of frames, after the time, or with SIGINT.\n",
+    .footer =
+        "Exit status: 0 written, 1 not written or no such job, 2 usage, 3 the "
+        "shim\n"
+        "does not reply.\n",
+};
 
 /* Returns the control socket of this host's shim, to be freed. */
 static char *
@@ -72,97 +89,6 @@ shim_default_socket(void)
         abort();
     }
     return path;
-}
-
-static int
-bad_usage(const char *what, const char *value)
-{
-    fprintf(stderr, "stagecoach shim capture: %s\"%s\", see --help\n",
-            what, value);
-    return EXIT_USAGE;
-}
-
-static bool
-parse_number(const char *text, double min, double max, double *value)
-{
-    char *end;
-
-    *value = strtod(text, &end);
-    return end != text && !*end && *value >= min && *value <= max;
-}
-
-static int
-parse_option(int c, const char *value, struct options *o)
-{
-    double number;
-
-    switch (c) {
-    case 'w':
-        o->write = value;
-        return -1;
-    case 'j':
-        o->job = value;
-        return -1;
-    case 'k':
-        free(o->socket);
-        o->socket = strdup(value);
-        return -1;
-    case 'p':
-        if (!parse_number(value, 1, 1e15, &number)) {
-            return bad_usage("--packets: 1 to 1e15 are allowed, not ", value);
-        }
-        o->packets = number;
-        return -1;
-    case 's':
-        if (!parse_number(value, 0.001, 1e9, &number)) {
-            return bad_usage("--seconds: 0.001 to 1e9 are allowed, not ",
-                             value);
-        }
-        o->seconds = number;
-        return -1;
-    case 'n':
-        if (!parse_number(value, 1, SHIM_MAX_SNAP, &number)) {
-            return bad_usage("--snap: 1 to 65535 are allowed, not ", value);
-        }
-        o->snap = number;
-        return -1;
-    case 'h':
-        fputs(usage, stdout);
-        return EXIT_OK;
-    default:
-        return bad_usage("bad option ", value);
-    }
-}
-
-/* Reads options into '*o'.  Returns -1 to go on, or an exit status. */
-static int
-parse(int argc, char *argv[], struct options *o)
-{
-    static const struct option options[] = {
-        { "write", required_argument, NULL, 'w' },
-        { "job", required_argument, NULL, 'j' },
-        { "packets", required_argument, NULL, 'p' },
-        { "seconds", required_argument, NULL, 's' },
-        { "snap", required_argument, NULL, 'n' },
-        { "socket", required_argument, NULL, 'k' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
-    };
-    int c, status = -1;
-
-    optind = 0;
-    opterr = 0;
-    while (status < 0
-           && (c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-        status = parse_option(c, c == '?' ? argv[optind - 1] : optarg, o);
-    }
-    if (status < 0 && optind < argc) {
-        return bad_usage("too much: ", argv[optind]);
-    }
-    if (status < 0 && !o->write) {
-        return bad_usage("needed: ", "--write FILE");
-    }
-    return status;
 }
 
 /* Finds the slot of 'job'.  Returns 0 or a positive errno, ENOENT if there is
@@ -335,11 +261,10 @@ run(const struct options *o, struct capture *c)
 static int
 shim_capture(int argc, char *argv[])
 {
-    struct options o = { .socket = shim_default_socket(),
-                         .snap = SHIM_MAX_SNAP };
+    struct options o = { .socket = shim_default_socket() };
     struct sigaction action = { .sa_handler = interrupt };
     struct capture c = { .client = NULL };
-    int status = parse(argc, argv, &o);
+    int status = option_table_command(&table, argc, argv, &o, NULL);
 
     if (status < 0) {
         sigaction(SIGINT, &action, NULL);

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -59,57 +58,58 @@ struct lab_setting {
 };
 
 static char *
-lab_options_parse(int argc, char *argv[], struct lab_options *o)
+add_policy(const char *text, void *policies)
 {
-    static const struct option long_options[] = {
-        { "policy", required_argument, NULL, 'p' },
-        { "out", required_argument, NULL, 'o' },
-        { "keep", no_argument, NULL, 'k' },
-        { "format", required_argument, NULL, 'f' },
-        { "name", required_argument, NULL, 'n' },
-        { "rundir", required_argument, NULL, 'r' },
-        { "ha", no_argument, NULL, 'a' },
-        { "bin", required_argument, NULL, 'b' },
-        { NULL, 0, NULL, 0 },
-    };
-    int c;
-
-    *o = (struct lab_options) { .name = "lab", .out = "report" };
-    svec_init(&o->policies);
-    optind = 0;
-    opterr = 0;
-    while ((c = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-        switch (c) {
-        case 'p': svec_add(&o->policies, optarg); break;
-        case 'o': o->out = optarg; break;
-        case 'k': o->keep = true; break;
-        case 'a': o->ha = true; break;
-        case 'n': o->name = optarg; break;
-        case 'r': o->rundir = optarg; break;
-        case 'b': o->bin_dir = optarg; break;
-        case 'f':
-            o->json = !strcmp(optarg, "json");
-            if (!o->json && strcmp(optarg, "table")) {
-                return xasprintf("--format: \"%s\" is not one of \"table\", "
-                                 "\"json\"", optarg);
-            }
-            break;
-        case ':':
-            return xasprintf("%s: needs a value", argv[optind - 1]);
-        default:
-            return xasprintf("%s: not an option, \"stagecoach lab --help\" "
-                             "lists them", argv[optind - 1]);
-        }
-    }
-    o->args = argv + optind;
+    svec_add(policies, text);
     return NULL;
 }
 
-static void
-lab_options_uninit(struct lab_options *o)
-{
-    svec_destroy(&o->policies);
-}
+#define AT(MEMBER) OPTION_AT(struct lab_options, MEMBER)
+
+static const struct option_row rows[] = {
+    { "policy", OPTION_CUSTOM, AT(policies), .value = "P", .repeated = true,
+      .parse = add_policy,
+      .help = "name or file of a policy that replaces those of the "
+              "scenario" },
+    { "out", OPTION_TEXT, AT(out), .value = "DIR", .deflt = "report",
+      .help = "run: folder of report.json and report.html" },
+    { "keep", OPTION_FLAG, AT(keep),
+      .help = "run: keep all logs in DIR/logs" },
+    { "ha", OPTION_FLAG, AT(ha),
+      .help = "start three members of each database and two controllers; run: "
+              "kill the leaders in turn" },
+    FORMAT_ROW(struct lab_options, json),
+    { "name", OPTION_TEXT, AT(name), .value = "NAME", .deflt = "lab",
+      .help = "name of the lab, 1 to 8 letters and digits; labs with "
+              "different names can run at once" },
+    { "rundir", OPTION_TEXT, AT(rundir), .value = "DIR",
+      .shown = "/run/stagecoach", .help = "parent of the run directory" },
+    { "bin", OPTION_TEXT, AT(bin_dir), .value = "DIR",
+      .help = "folder that is searched for programs first" },
+    { .name = NULL },
+};
+
+static const struct option_table table = {
+    .name = "stagecoach lab", .rows = rows, .max_operands = -1,
+    .usage =
+        "usage: stagecoach lab run SCENARIO.json [OPTION...]\n"
+        "       stagecoach lab up [SCENARIO.json] [OPTION...]\n"
+        "       stagecoach lab down [OPTION...]\n"
+        "       stagecoach lab exec HOST [OPTION...] -- COMMAND [ARG...]\n"
+        "\n"
+        "Runs a cluster of network namespaces on this machine: hosts with a "
+        "shim\n"
+        "and an agent each, a switch with shaped ports, databases, a "
+        "controller.\n"
+        "\"run\" runs the scenario's searches under each policy and compares "
+        "the\n"
+        "policies; \"up\" starts a cluster that runs until \"down\"; "
+        "\"exec\"\n"
+        "runs a command on one of its hosts.  All need root.\n",
+    .footer =
+        "Exit status: 0 done, 1 invalid or failed, 2 usage, "
+        "130 interrupted.\n",
+};
 
 /* Reads the policy 'name'.  'where' begins the message about a wrong name. */
 static char *
@@ -409,34 +409,6 @@ lab_exec(const struct lab_options *o)
     return EXIT_NO;
 }
 
-static const char usage_text[] =
-    "usage: stagecoach lab run SCENARIO.json [OPTION...]\n"
-    "       stagecoach lab up [SCENARIO.json] [OPTION...]\n"
-    "       stagecoach lab down [OPTION...]\n"
-    "       stagecoach lab exec HOST [OPTION...] -- COMMAND [ARG...]\n"
-    "\n"
-    "Runs a cluster of network namespaces on this machine: hosts with a shim\n"
-    "and an agent each, a switch with shaped ports, databases, a controller.\n"
-    "\"run\" runs the scenario's searches under each policy and compares the\n"
-    "policies; \"up\" starts a cluster that runs until \"down\"; \"exec\"\n"
-    "runs a command on one of its hosts.  All need root.\n"
-    "\n"
-    "  --policy P     name or file of a policy that replaces those of the\n"
-    "                 scenario; may be repeated for run\n"
-    "  --out DIR      run: folder of report.json and report.html (default:\n"
-    "                 report)\n"
-    "  --keep         run: keep all logs in DIR/logs\n"
-    "  --ha           start three members of each database and two\n"
-    "                 controllers; run: kill the leaders in turn\n"
-    "  --format F     run: output, \"table\" (default) or \"json\"\n"
-    "  --name NAME    name of the lab, 1 to 8 letters and digits; labs with\n"
-    "                 different names can run at once (default: lab)\n"
-    "  --rundir DIR   parent of the run directory (default:\n"
-    "                 /run/stagecoach)\n"
-    "  --bin DIR      folder that is searched for programs first\n"
-    "\n"
-    "Exit status: 0 done, 1 invalid or failed, 2 usage, 130 interrupted.\n";
-
 static void
 describe(struct report *r, const struct lab_setting *setting)
 {
@@ -560,28 +532,21 @@ cmd_lab(int argc, char *argv[])
         { "down", lab_down },
         { "exec", lab_exec },
     };
-    struct lab_options o;
-    int status = EXIT_USAGE;
-    char *error;
+    struct lab_options o = { .name = NULL };
+    int first, status;
 
-    if (argc < 2) {
-        fputs(usage_text, stderr);
-        return EXIT_USAGE;
-    }
-    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            fputs(usage_text, stdout);
-            return EXIT_OK;
-        }
+    if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+        option_table_help(&table, argc < 2 ? stderr : stdout);
+        return argc < 2 ? EXIT_USAGE : EXIT_OK;
     }
     vlog_set_levels(NULL, VLF_ANY_DESTINATION, VLL_OFF);
-    error = lab_options_parse(argc - 1, argv + 1, &o);
-    if (error) {
-        fprintf(stderr, "stagecoach lab: %s\n", error);
-        free(error);
-    } else {
+    svec_init(&o.policies);
+    status = option_table_command(&table, argc - 1, argv + 1, &o, &first);
+    if (status < 0) {
         size_t i = 0;
 
+        o.args = argv + 1 + first;
+        status = EXIT_USAGE;
         while (i < ARRAY_SIZE(commands)
                && strcmp(commands[i].name, argv[1])) {
             i++;
@@ -593,6 +558,6 @@ cmd_lab(int argc, char *argv[])
                     "\"up\", \"down\", \"exec\"\n", argv[1]);
         }
     }
-    lab_options_uninit(&o);
+    svec_destroy(&o.policies);
     return status;
 }

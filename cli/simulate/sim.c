@@ -5,7 +5,6 @@
 #include <cjson/cJSON.h>
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -48,7 +47,9 @@ struct sim_run {
     const char *fabric;         /* Instead of the workload's, or NULL. */
     bool offline;               /* Everything arrives at time 0. */
     bool lp;                    /* Bounds by linear programming. */
-    const uint64_t *seed;       /* NULL: what 'what' says. */
+    uint64_t seed_value;        /* Argument of --seed, or NO_SEED. */
+    const uint64_t *seed;       /* 'seed_value', or NULL for the seed in
+                                 * 'what'. */
     int n_levels;               /* 0: what the policy or the order says. */
     enum sim_format format;
     const char *html;           /* File of a page to write, or NULL. */
@@ -383,38 +384,65 @@ sim_run_write_html(const struct sim_run *run)
 
 #define MAX_LEVELS 1000000
 #define MAX_SEED ((1ull << 53) - 1)
+#define NO_SEED UINT64_MAX
 #define BOUND_ROUNDS 100        /* 1.5 % below the linear program's value on */
 #define LP_ROUNDS 4000          /* the Facebook trace at time 0, and 0.25 %. */
 #define BAR 24                  /* Characters of the progress bar. */
 
-static const char usage[] =
-    "usage: stagecoach sim WORKLOAD [--policy P]... [--offline]\n"
-    "                      [--fabric F] [--levels N] [--seed N]\n"
-    "                      [--bound certificate|lp] [--format table|json]\n"
-    "                      [--html FILE]\n\n"
+static char *
+add_policy(const char *text, void *run_)
+{
+    struct sim_run *run = run_;
+
+    if (run->n_policies == SIM_RUN_MAX_POLICIES) {
+        return strdup("at most 16 policies are allowed");
+    }
+    run->policies[run->n_policies++].name = text;
+    return NULL;
+}
+
+#define AT(MEMBER) OPTION_AT(struct sim_run, MEMBER)
+
+static const struct option_row rows[] = {
+    { "policy", OPTION_CUSTOM, .value = "P", .letter = 'p', .repeated = true,
+      .parse = add_policy,
+      .shown = "those of the scenario, or fair and stage",
+      .help = "name or file of a policy" },
+    { "offline", OPTION_FLAG, AT(offline),
+      .help = "let everything arrive at time 0" },
+    { "fabric", OPTION_TEXT, AT(fabric), .value = "F",
+      .help = "\"switch\"; \"leaf-spine,leaf=N,over=X\": N hosts per leaf, "
+              "uplinks oversubscribed X times; or \"FILE.csv,over=X\", a "
+              "topology" },
+    { "levels", OPTION_INTEGER, AT(n_levels), 1, MAX_LEVELS, "N",
+      .shown = "the levels of the policy for a lab scenario, otherwise the "
+               "exact order",
+      .help = "number of strict levels to serve" },
+    { "bound", OPTION_CHOICE, AT(lp), .value = "certificate|lp",
+      .deflt = "certificate",
+      .help = "lower bound; lp is tighter and takes longer" },
+    { "seed", OPTION_INTEGER, AT(seed_value), 0, MAX_SEED, "N",
+      .help = "replace the seed in WORKLOAD" },
+    { "format", OPTION_CHOICE, AT(format), .value = "table|json",
+      .deflt = "table", .help = "output format" },
+    { "html", OPTION_TEXT, AT(html), .value = "FILE",
+      .help = "also write a page with charts" },
+    { .name = NULL },
+};
+
+static const struct option_table table = {
+    .name = "stagecoach sim", .rows = rows,
+    .usage =
+    "usage: stagecoach sim WORKLOAD [OPTION...]\n\n"
     "Simulates a coflow-benchmark trace, the searches of a scenario, or\n"
     "random searches under each policy, and prints the completion times of\n"
     "the coflows or stages in seconds.\n\n"
-    "  WORKLOAD      A file; \"generate:SEED,NAME=VALUE...\" for random\n"
-    "                searches, with the names hosts, cojobs, jobs,\n"
-    "                iterations, rungs, place (ps, ring, mixed), compute (0\n"
-    "                to 0.95) and load; or \"FILE,NAME=VALUE...\" for a\n"
-    "                trace of jobs, with the names of\n"
-    "                stagecoach-sim-scenario(5).\n"
-    "  --policy P    Name or file of a policy; may be repeated up to 16\n"
-    "                times.  Default: those of the scenario, or fair and\n"
-    "                stage.\n"
-    "  --offline     Let everything arrive at time 0.\n"
-    "  --fabric F    \"switch\"; \"leaf-spine,leaf=N,over=X\": N hosts per\n"
-    "                leaf, uplinks oversubscribed X times; or\n"
-    "                \"FILE.csv,over=X\", a topology.\n"
-    "  --levels N    Serve N strict levels.  Default: the levels of the\n"
-    "                policy for a lab scenario, otherwise the exact order.\n"
-    "  --bound B     Lower bound: \"certificate\" (default), or \"lp\",\n"
-    "                which is tighter and takes longer.\n"
-    "  --seed N      Replace the seed in WORKLOAD.\n"
-    "  --format F    Output: \"table\" (default) or \"json\".\n"
-    "  --html FILE   Also write a page with charts.\n\n"
+    "WORKLOAD is a file; \"generate:SEED,NAME=VALUE...\" for random\n"
+    "searches, with the names hosts, cojobs, jobs, iterations, rungs,\n"
+    "placement (ps, ring, mixed), compute (0 to 0.95) and load; or\n"
+    "\"FILE,NAME=VALUE...\" for a trace of jobs, with the names of\n"
+    "stagecoach-sim-scenario(5).\n",
+    .footer =
     "Columns: bound is a lower bound on the mean for stages with these begin\n"
     "times, gap is mean / bound, ratio is mean / mean of the first policy.\n"
     "Jain is Jain's fairness index of the slowdowns of the stages, slowest\n"
@@ -422,7 +450,9 @@ static const char usage[] =
     "time under fair.\n\n"
     "Accuracy is not simulated: a search of a lab scenario keeps its first\n"
     "jobs, other searches those with the best curves.  Decisions are applied\n"
-    "immediately, and no packets are lost.\n";
+    "immediately, and no packets are lost.\n",
+    .operand = "WORKLOAD", .min_operands = 1, .max_operands = 1,
+};
 
 static char *
 read_policies(struct sim_run *run)
@@ -561,138 +591,19 @@ simulate_policies(struct sim_run *run)
     }
 }
 
-/* Stores in '*indexp' which of 'names', which ends with a null pointer, 'arg'
- * is; says so and returns false if it is none. */
-static bool
-parse_name(const char *option, const char *arg, const char *const names[],
-           int *indexp)
-{
-    for (int i = 0; names[i]; i++) {
-        if (!strcmp(arg, names[i])) {
-            *indexp = i;
-            return true;
-        }
-    }
-    fprintf(stderr, "--%s: \"%s\" is not one of \"%s\", \"%s\"\n", option, arg,
-            names[0], names[1]);
-    return false;
-}
-
-/* Stores 'arg' in '*np'; says so and returns false if it is no integer from
- * 'min' to 'max'. */
-static bool
-parse_integer(const char *option, const char *arg, uint64_t min, uint64_t max,
-              uint64_t *np)
-{
-    char *end;
-    unsigned long long n;
-
-    errno = 0;
-    n = strtoull(arg, &end, 10);
-    if (!isdigit((unsigned char) *arg) || *end || errno
-        || n < min || n > max) {
-        fprintf(stderr, "--%s: \"%s\" is not an integer from %"PRIu64" to "
-                "%"PRIu64"\n", option, arg, min, max);
-        return false;
-    }
-    *np = n;
-    return true;
-}
-
-static bool
-add_policy(struct sim_run *run, const char *arg)
-{
-    if (run->n_policies == SIM_RUN_MAX_POLICIES) {
-        fprintf(stderr, "--policy: %s: at most %d policies are "
-                "allowed\n", arg, SIM_RUN_MAX_POLICIES);
-        return false;
-    }
-    run->policies[run->n_policies++].name = arg;
-    return true;
-}
-
-/* Returns false after it has said what is wrong. */
-static bool
-parse_option(struct sim_run *run, int c)
-{
-    static const char *const formats[] = { "table", "json", NULL };
-    static const char *const bounds[] = { "certificate", "lp", NULL };
-    static uint64_t seed;
-    uint64_t n;
-    int index;
-
-    switch (c) {
-    case 'p':
-        return add_policy(run, optarg);
-    case 'o':
-        run->offline = true;
-        return true;
-    case 'l':
-        if (!parse_integer("levels", optarg, 1, MAX_LEVELS, &n)) {
-            return false;
-        }
-        run->n_levels = n;
-        return true;
-    case 'F':
-        run->fabric = optarg;
-        return true;
-    case 's':
-        run->seed = &seed;
-        return parse_integer("seed", optarg, 0, MAX_SEED, &seed);
-    case 'w':
-        run->html = optarg;
-        return true;
-    case 'b':
-        if (!parse_name("bound", optarg, bounds, &index)) {
-            return false;
-        }
-        run->lp = index;
-        return true;
-    case 'f':
-        if (!parse_name("format", optarg, formats, &index)) {
-            return false;
-        }
-        run->format = index;
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Returns -1 to go on, otherwise an exit status. */
 static int
 parse_options(int argc, char *argv[], struct sim_run *run)
 {
-    static const struct option options[] = {
-        { "policy", required_argument, NULL, 'p' },
-        { "offline", no_argument, NULL, 'o' },
-        { "fabric", required_argument, NULL, 'F' },
-        { "levels", required_argument, NULL, 'l' },
-        { "bound", required_argument, NULL, 'b' },
-        { "format", required_argument, NULL, 'f' },
-        { "html", required_argument, NULL, 'w' },
-        { "seed", required_argument, NULL, 's' },
-        { "help", no_argument, NULL, 'h' },
-        { NULL, 0, NULL, 0 },
-    };
-    int c;
+    int workload, status;
 
-    optind = 1;
-    while ((c = getopt_long(argc, argv, "hp:", options, NULL)) != -1) {
-        if (c == 'h') {
-            fputs(usage, stdout);
-            return EXIT_OK;
-        } else if (!parse_option(run, c)) {
-            return EXIT_USAGE;
-        }
+    run->seed_value = NO_SEED;
+    status = option_table_command(&table, argc, argv, run, &workload);
+    if (status < 0) {
+        run->what = argv[workload];
+        run->seed = run->seed_value != NO_SEED ? &run->seed_value : NULL;
     }
-    if (argc - optind != 1) {
-        fputs("stagecoach sim: one workload is needed, see "
-              "\"stagecoach sim --help\"\n", stderr);
-        return EXIT_USAGE;
-    }
-    run->what = argv[optind];
-    return -1;
+    return status;
 }
 
 static void

@@ -9,8 +9,16 @@
 #include "sim/workload/line-reader.h"
 #include "order/problem/memory.h"
 
+/* Returns true if 'name', which may be NULL, is the first 'length' characters
+ * of 'text'. */
+static bool
+is_name(const char *name, const char *text, size_t length)
+{
+    return name && strlen(name) == length && !strncmp(name, text, length);
+}
+
 static char *
-unknown_setting(const char *place, const char *name, size_t length,
+unknown_setting(const char *location, const char *name, size_t length,
                 const struct setting settings[], size_t n)
 {
     size_t size;
@@ -18,7 +26,7 @@ unknown_setting(const char *place, const char *name, size_t length,
     FILE *stream = order_must(open_memstream(&error, &size));
     char *copy = order_must(strndup(name, length));
 
-    fprintf(stream, "%s: \"%s\" is not one of", place,
+    fprintf(stream, "%s: \"%s\" is not one of", location,
             line_reader_shown(copy));
     free(copy);
     for (size_t i = 0; i < n; i++) {
@@ -29,7 +37,7 @@ unknown_setting(const char *place, const char *name, size_t length,
 }
 
 static char *
-bad_value(const char *place, const struct setting *s, const char *value,
+bad_value(const char *location, const struct setting *s, const char *value,
           size_t length)
 {
     size_t size;
@@ -37,7 +45,7 @@ bad_value(const char *place, const struct setting *s, const char *value,
     FILE *stream = order_must(open_memstream(&error, &size));
     char *copy = order_must(strndup(value, length));
 
-    fprintf(stream, "%s: %s: \"%s\" is not ", place, s->name,
+    fprintf(stream, "%s: %s: \"%s\" is not ", location, s->name,
             line_reader_shown(copy));
     free(copy);
     if (s->names) {
@@ -53,7 +61,7 @@ bad_value(const char *place, const struct setting *s, const char *value,
     return error;
 }
 
-/* Stores the value at 'text' of 'length' characters; returns false if 's' does
+/* Stores the value at 'text' of 'length' characters.  Returns false if 's' does
  * not allow it. */
 static bool
 store(const struct setting *s, const char *text, size_t length)
@@ -62,8 +70,7 @@ store(const struct setting *s, const char *text, size_t length)
     double x;
 
     for (int i = 0; s->names && s->names[i]; i++) {
-        if (strlen(s->names[i]) == length
-            && !strncmp(s->names[i], text, length)) {
+        if (is_name(s->names[i], text, length)) {
             *s->integer = i;
             return true;
         }
@@ -83,7 +90,7 @@ store(const struct setting *s, const char *text, size_t length)
 }
 
 char *
-settings_read(const char *place, const char *text,
+settings_read(const char *location, const char *text,
               const struct setting settings[], size_t n)
 {
     while (*text) {
@@ -92,15 +99,15 @@ settings_read(const char *place, const char *text,
         size_t length = strcspn(value, ",");
         size_t i = 0;
 
-        while (i < n && (strlen(settings[i].name) != name_length
-                         || strncmp(settings[i].name, text, name_length))) {
+        while (i < n && !is_name(settings[i].name, text, name_length)
+               && !is_name(settings[i].alias, text, name_length)) {
             i++;
         }
         if (i == n) {
-            return unknown_setting(place, text, name_length, settings, n);
+            return unknown_setting(location, text, name_length, settings, n);
         }
         if (!store(&settings[i], value, length)) {
-            return bad_value(place, &settings[i], value, length);
+            return bad_value(location, &settings[i], value, length);
         }
         text = value + length + (value[length] == ',');
     }

@@ -3,7 +3,7 @@
 #ifndef SIM_SETTINGS_H
 #define SIM_SETTINGS_H 1
 
-/* Reads "NAME=VALUE,NAME=VALUE", how a workload shall be made.
+/* Reads the parameters of a workload, "NAME=VALUE,NAME=VALUE".
  *
  *
  * Usage
@@ -13,7 +13,8 @@
  *    const struct setting settings[] = {
  *        { .name = "hosts", .integer = &n_hosts, .min = 2, .max = 64 },
  *        { .name = "load", .number = &load, .min = 0.1, .max = 10 },
- *        { .name = "place", .integer = &place, .names = kinds },
+ *        { .name = "placement", .integer = &placement, .names = kinds,
+ *          .alias = "place" },
  *    };
  *    char *error = settings_read("generate", text, settings, 3);
  *
@@ -21,22 +22,23 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Writes where the table points, as far as the text was right. */
+ * Writes to the members that the table refers to, up to the first error. */
 
 #include <stddef.h>
 
 struct setting {
     const char *name;
-    int *integer;               /* Where it goes: one of these two. */
-    double *number;
-    double min, max;            /* Allowed, both included. */
-    const char *const *names;   /* Null-terminated: the integer is the index
-                                 * of one of these.  NULL if it is a number. */
+    const char *alias;          /* Old name, accepted; or NULL. */
+    int *integer;               /* Where to store the value, or NULL. */
+    double *number;             /* Where to store it if 'integer' is NULL. */
+    double min, max;            /* Range, inclusive. */
+    const char *const *names;   /* Null-terminated; the integer is the index
+                                 * of one of these.  NULL for a number. */
 };
 
-/* Returns NULL or a malloc()'d message that begins with 'place'.  Empty text
- * is fine. */
-char *settings_read(const char *place, const char *text,
+/* Returns NULL or a malloc()'d message that begins with 'location'.  Empty
+ * text is valid. */
+char *settings_read(const char *location, const char *text,
                     const struct setting[], size_t n);
 
 #endif /* sim/workload/settings.h */

@@ -26,7 +26,7 @@
 #define MAX_HOSTS_OF_JOB 8      /* Workers and servers, or ring. */
 #define N_USERS 5
 
-static const char *const places[] = { "ps", "ring", "mixed", NULL };
+static const char *const placements[] = { "ps", "ring", "mixed", NULL };
 
 void
 generate_options_draw(struct generate_options *options, uint64_t seed)
@@ -38,7 +38,7 @@ generate_options_draw(struct generate_options *options, uint64_t seed)
         .n_hosts = sim_random_integer(&r, 8, 64),
         .n_cojobs = sim_random_integer(&r, 4, 32),
         .n_rungs = 3,
-        .place = GENERATE_MIXED,
+        .placement = GENERATE_MIXED,
         .compute = sim_random_between(&r, 0, 0.8),
         .load = 2,
     };
@@ -54,7 +54,8 @@ generate_options_parse(const char *text, struct generate_options *o)
         { .name = "iterations", .integer = &o->iterations, .min = 1,
           .max = 100000 },
         { .name = "rungs", .integer = &o->n_rungs, .min = 1, .max = 8 },
-        { .name = "place", .integer = &o->place, .names = places },
+        { .name = "placement", .alias = "place", .integer = &o->placement,
+          .names = placements },
         { .name = "compute", .number = &o->compute, .min = 0, .max = 0.95 },
         { .name = "load", .number = &o->load, .min = 0.01, .max = 10 },
     };
@@ -93,8 +94,8 @@ draw_shape(const struct generate_options *o, struct sim_random *r)
     int max = o->n_hosts < MAX_HOSTS_OF_JOB ? o->n_hosts : MAX_HOSTS_OF_JOB;
     double model = sim_random_log_between(r, MIN_MODEL, MAX_MODEL);
     int n = sim_random_integer(r, 2, max);
-    bool ring = o->place == GENERATE_RING
-                || (o->place == GENERATE_MIXED && sim_random_next(r) >> 63);
+    bool ring = o->placement == GENERATE_RING
+                || (o->placement == GENERATE_MIXED && sim_random_next(r) >> 63);
     int n_servers = ring ? 0 : sim_random_integer(r, 1, (n + 2) / 3);
 
     return (struct shape) { model, n - n_servers, n_servers };

@@ -35,7 +35,7 @@
  *    jobs=N        of a search at first, 1 to 256 [each its own, 8 to 24]
  *    rungs=N       1 to 8 [3]
  *    iterations=N  of the first rung, 1 to 100000 [each its own, 4 to 12]
- *    place=P       "ps", "ring" or "mixed" [mixed]
+ *    placement=P   "ps", "ring" or "mixed" [mixed]
  *    compute=X     share of an iteration alone in which a job computes, 0 to
  *                  0.95 [0 to 0.8]
  *    load=X        of the average port, 0.01 to 10 [2]
@@ -50,7 +50,7 @@
 
 struct workload;
 
-enum generate_place { GENERATE_PS, GENERATE_RING, GENERATE_MIXED };
+enum generate_placement { GENERATE_PS, GENERATE_RING, GENERATE_MIXED };
 
 struct generate_options {
     uint64_t seed;              /* Below 2^53. */
@@ -59,7 +59,7 @@ struct generate_options {
     int n_jobs;                 /* 0: each search draws its own. */
     int n_rungs;
     int iterations;             /* 0: each search draws its own. */
-    int place;                  /* enum generate_place. */
+    int placement;              /* enum generate_placement. */
     double compute;             /* Share of an iteration, 0 to 0.95. */
     double load;                /* Of the average port, > 0. */
 };

@@ -27,7 +27,7 @@ check_generate(const char *text)
         must(o.n_cojobs >= 1 && o.n_cojobs <= 10000);
         must(o.n_jobs >= 0 && o.n_jobs <= 256);
         must(o.n_rungs >= 1 && o.n_rungs <= 8);
-        must(o.place >= GENERATE_PS && o.place <= GENERATE_MIXED);
+        must(o.placement >= GENERATE_PS && o.placement <= GENERATE_MIXED);
         must(o.compute >= 0 && o.compute <= 0.95);
         must(o.load >= 0.01 && o.load <= 10);
     }

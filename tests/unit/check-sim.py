@@ -189,17 +189,16 @@ def check_page(folder):
 
 def check_mistakes(trace):
     for args, status, line in [
-        ([], 2, 'stagecoach sim: one workload is needed, see '
-                '"stagecoach sim --help"'),
+        ([], 2, 'stagecoach sim: WORKLOAD: required argument is missing'),
         ([trace, '--format', 'xml'], 2,
-         '--format: "xml" is not one of "table", "json"'),
+         'stagecoach sim: --format: "xml" is not one of "table", "json"'),
         ([trace, '--policy', 'none'], 1,
          'none: no such policy, a name such as "stage" or a file such as '
          '"./stage.json" is allowed'),
         ([trace, '--levels', '0'], 2,
-         '--levels: "0" is not an integer from 1 to 1000000'),
+         'stagecoach sim: --levels: "0" is not an integer from 1 to 1000000'),
         ([trace, '--bound', 'milp'], 2,
-         '--bound: "milp" is not one of "certificate", "lp"'),
+         'stagecoach sim: --bound: "milp" is not one of "certificate", "lp"'),
         ([trace, '--policy', 'fair', '--html', '/nonexistent/x.html'], 1,
          '/nonexistent/x.html: No such file or directory'),
         ([trace, '--fabric', 'ring'], 1,
@@ -208,7 +207,8 @@ def check_mistakes(trace):
         ([trace, '--fabric', 'leaf-spine,over=0'], 1,
          '--fabric: over: "0" is not a number from 0.1 to 1000'),
         ([trace, '--seed', '1.5'], 2,
-         '--seed: "1.5" is not an integer from 0 to 9007199254740991'),
+         'stagecoach sim: --seed: "1.5" is not an integer from 0 to '
+         '9007199254740991'),
         (['generate:1,hosts=many'], 1,
          'generate: hosts: "many" is not an integer from 2 to 4096'),
         (['/nonexistent'], 1, '/nonexistent: No such file or directory'),

@@ -162,7 +162,7 @@ static void
 obeys_the_options(void **state)
 {
     struct workload *w = generate("1,hosts=4,cojobs=3,jobs=5,rungs=2,"
-                                  "place=ring,compute=0.5,load=0.1");
+                                  "placement=ring,compute=0.5,load=0.1");
     struct workload *denser = generate("1,hosts=4,cojobs=3,jobs=5,rungs=2,"
                                        "place=ring,compute=0.5,load=0.2");
     const struct workload_job *job = &w->cojobs[2].jobs[4];
@@ -190,7 +190,8 @@ static const struct {
     { "9007199254740992", "generate: seed \"9007199254740992\" is not an "
       "integer from 0 to 9007199254740991" },
     { "1,host=3", "generate: \"host\" is not one of \"hosts=\", \"cojobs=\", "
-      "\"jobs=\", \"iterations=\", \"rungs=\", \"place=\", \"compute=\", \"load=\"" },
+      "\"jobs=\", \"iterations=\", \"rungs=\", \"placement=\", "
+      "\"compute=\", \"load=\"" },
     { "1\n2,hosts=3",
       "generate: seed \"1?2\" is not an integer from 0 to 9007199254740991" },
     { "1,hosts=3\n",
@@ -202,7 +203,7 @@ static const struct {
       "generate: jobs: \"2.5\" is not an integer from 1 to 256" },
     { "1,compute=nan",
       "generate: compute: \"nan\" is not a number from 0 to 0.95" },
-    { "1,place=rings,load=1", "generate: place: \"rings\" is not one of "
+    { "1,place=rings,load=1", "generate: placement: \"rings\" is not one of "
       "\"ps\", \"ring\", \"mixed\"" },
 };
 
