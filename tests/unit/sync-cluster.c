@@ -78,7 +78,7 @@ static bool
 take_weights(struct cluster *c, int i)
 {
     const struct sync_class *class = c->spec.class;
-    uint32_t ahead = class->ahead ? class->ahead(c->sync) : 0;
+    uint32_t ahead = class->max_in_flight ? class->max_in_flight(c->sync) : 0;
     uint64_t iteration;
     float loss;
 

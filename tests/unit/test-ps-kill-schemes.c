@@ -124,7 +124,7 @@ push_until_it_fails(const struct scheme *scheme, struct shared *shared,
         struct sync_message m;
 
         while (ps_client_receive(client, &m)) {
-            if (m.kind == SYNC_ROLE && m.n & SYNC_ROLE_AHEAD) {
+            if (m.kind == SYNC_ROLE && m.n & SYNC_ROLE_PIPELINE) {
                 ps_client_run_ahead(client, m.total);
             }
         }

@@ -67,7 +67,7 @@ take_messages(struct ps_client *client)
     struct sync_message m;
 
     while (ps_client_receive(client, &m)) {
-        if (m.kind == SYNC_ROLE && m.n & SYNC_ROLE_AHEAD) {
+        if (m.kind == SYNC_ROLE && m.n & SYNC_ROLE_PIPELINE) {
             ps_client_run_ahead(client, m.total);
         }
     }

@@ -184,7 +184,7 @@ essp_sends_weights_to_workers_at_work(void **state)
         class->sent(c.sync, i);
         assert_false(class->ready(c.sync, i, &iteration, &loss));
     }
-    assert_int_equal(class->ahead(c.sync), 2);
+    assert_int_equal(class->max_in_flight(c.sync), 2);
     for (int k = 0; k < 3; k++) {
         assert_null(class->push(c.sync, 0, k, 1, 0));
         assert_false(class->ready(c.sync, 0, &iteration, &loss));

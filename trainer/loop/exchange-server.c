@@ -49,7 +49,7 @@ set_role(struct loop *loop, const struct sync_message *m)
     struct exchange *e = loop->exchange;
 
     e->role = m->n;
-    if (e->role & SYNC_ROLE_AHEAD) {
+    if (e->role & SYNC_ROLE_PIPELINE) {
         ps_client_run_ahead(e->client, m->total);
     }
 

@@ -109,7 +109,7 @@ enum ps_result ps_client_exchange(struct ps_client *, uint64_t *iteration,
 
 /* From now on an exchange ends although answers to the last 'n' gradients are
  * still to come: 'weights' are then the last that came, also after
- * ps_client_idle().  For schemes with SYNC_ROLE_AHEAD. */
+ * ps_client_idle().  For schemes with SYNC_ROLE_PIPELINE. */
 void ps_client_run_ahead(struct ps_client *, uint32_t n);
 
 /* Messages from and to the scheme of the first server, which leads.  Sent

@@ -134,8 +134,8 @@ fits_gradient(const struct server *server, const struct member *member,
 static uint32_t
 max_waiting(const struct server *server)
 {
-    return server->class->ahead
-           ? server->class->ahead(server->sync) + 1 : 1;
+    return server->class->max_in_flight
+           ? server->class->max_in_flight(server->sync) + 1 : 1;
 }
 
 /* Keeps what the weights are now if it is time for it. */

@@ -8,10 +8,10 @@
 
 struct backup {
     int n_backups;              /* Gradients that are not waited for. */
-    int n_empty;                /* Pushes of the iteration without samples. */
+    int n_empty;                /* Pushes of this iteration without samples. */
     uint32_t n_pieces;          /* Of a worker's share. */
-    bool *told;                 /* Each worker, that what it computes is to be
-                                 * dropped. */
+    bool *informed;             /* Per worker: SYNC_SKIP was sent for the
+                                 * gradient that it computes. */
 };
 
 static void
@@ -19,8 +19,8 @@ give_roles(struct sync *sync)
 {
     const struct backup *backup = sync->own;
 
-    for (int i = 0; i < sync->config.n_workers && backup->n_backups; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
+    if (backup->n_backups) {
+        sync_state_post_all(sync, &(struct sync_message) {
             .kind = SYNC_ROLE, .n = SYNC_ROLE_SKIPS,
             .total = backup->n_pieces,
         });
@@ -35,7 +35,7 @@ backup_create(const struct sync_config *config)
 
     backup->n_backups = config->spec ? config->spec->backups : 1;
     backup->n_pieces = config->spec ? config->spec->pieces : 1;
-    backup->told = allocate(config->n_workers, sizeof *backup->told);
+    backup->informed = allocate(config->n_workers, sizeof *backup->informed);
     give_roles(sync);
     return sync;
 }
@@ -46,15 +46,15 @@ backup_destroy(struct sync *sync)
     if (sync) {
         struct backup *backup = sync->own;
 
-        free(backup->told);
+        free(backup->informed);
     }
     sync_state_destroy(sync);
 }
 
-/* Makes the update if enough gradients have come, and says so to those that
- * still compute one for it.  A worker that has heard that of another server
- * pushes no samples, and is not one of those who were waited for, unless no
- * others can come. */
+/* Makes the update if enough gradients have arrived, and informs the workers
+ * that still compute one for it.  A worker that was informed by another server
+ * pushes no samples: that push does not count as arrived, unless no other can
+ * come. */
 static void
 update_if_complete(struct sync *sync)
 {
@@ -68,8 +68,9 @@ update_if_complete(struct sync *sync)
     sync_bsp_update(sync);
     backup->n_empty = 0;
     for (int i = 0; i < n; i++) {
-        if (sync->workers[i].n_pushed < sync->iteration && !backup->told[i]) {
-            backup->told[i] = true;
+        if (sync->workers[i].n_pushed < sync->iteration
+            && !backup->informed[i]) {
+            backup->informed[i] = true;
             sync_state_post(sync, i, &(struct sync_message) {
                 .kind = SYNC_SKIP, .iteration = sync->iteration,
             });
@@ -77,8 +78,8 @@ update_if_complete(struct sync *sync)
     }
 }
 
-/* A worker that comes too late has its gradient dropped, and goes on with the
- * iteration of the weights as all others do. */
+/* A gradient that arrives too late is dropped; its worker continues with the
+ * iteration of the weights, as all others do. */
 static char *
 backup_push(struct sync *sync, int worker, uint64_t iteration,
             uint32_t n_samples, float loss)
@@ -89,7 +90,7 @@ backup_push(struct sync *sync, int worker, uint64_t iteration,
     if (iteration > sync->iteration || iteration < w->n_pushed) {
         return sync_state_refuse(iteration, sync->iteration);
     }
-    backup->told[worker] = false;
+    backup->informed[worker] = false;
     if (iteration < sync->iteration) {
         w->n_pushed = sync->iteration;
         return NULL;
@@ -109,14 +110,14 @@ backup_resume(struct sync *sync, uint64_t iteration)
     struct backup *backup = sync->own;
 
     sync_state_resume(sync, iteration);
-    memset(backup->told, 0, sync->config.n_workers * sizeof *backup->told);
+    memset(backup->informed, 0,
+           sync->config.n_workers * sizeof *backup->informed);
     backup->n_empty = 0;
     give_roles(sync);
 }
 
 const struct sync_class sync_backup = {
     .name = "backup",
-    .help = "as bsp, without the last B gradients of each iteration",
     .create = backup_create,
     .destroy = backup_destroy,
     .weights = sync_state_weights,

@@ -10,7 +10,7 @@ bsp_create(const struct sync_config *config)
     return sync_state_create(config, 0);
 }
 
-/* The samples of 'w' that are part of the next update. */
+/* Returns the number of samples of 'w' in the next update. */
 static uint32_t
 samples_of(const struct sync *sync, const struct sync_worker *w)
 {
@@ -29,7 +29,7 @@ all_samples(const struct sync *sync)
     return n;
 }
 
-/* All weights from 'first' on become the next ones. */
+/* Makes all weights from 'first' on the next ones. */
 static void
 update_from(struct sync *sync, size_t first)
 {
@@ -73,9 +73,9 @@ sync_bsp_update(struct sync *sync)
     sync->iteration++;
 }
 
-/* Updates what all workers have sent the gradient of. */
+/* Updates the weights for which the gradients of all workers have arrived. */
 static void
-update_what_is_there(struct sync *sync)
+update_arrived_parts(struct sync *sync)
 {
     size_t first = 0;
 
@@ -89,11 +89,11 @@ update_what_is_there(struct sync *sync)
     }
 }
 
-/* Whether 'worker' may say anything of 'iteration' now, and of so many
- * samples. */
+/* Returns NULL, or a message if 'worker' may not push 'n_samples' samples of
+ * 'iteration', or a part of that, now. */
 static char *
-check(const struct sync *sync, int worker, uint64_t iteration,
-      uint32_t n_samples)
+check_push(const struct sync *sync, int worker, uint64_t iteration,
+           uint32_t n_samples)
 {
     const struct sync_worker *w = &sync->workers[worker];
 
@@ -112,14 +112,14 @@ sync_bsp_part(struct sync *sync, int worker, uint64_t iteration,
               uint32_t n_samples, size_t first)
 {
     struct sync_worker *w = &sync->workers[worker];
-    char *error = check(sync, worker, iteration, n_samples);
+    char *error = check_push(sync, worker, iteration, n_samples);
 
     if (error) {
         return error;
     }
     w->from = first;
     w->n_samples = n_samples;
-    update_what_is_there(sync);
+    update_arrived_parts(sync);
     return NULL;
 }
 
@@ -135,7 +135,7 @@ sync_bsp_push(struct sync *sync, int worker, uint64_t iteration,
               uint32_t n_samples, float loss)
 {
     struct sync_worker *w = &sync->workers[worker];
-    char *error = check(sync, worker, iteration, n_samples);
+    char *error = check_push(sync, worker, iteration, n_samples);
 
     if (error) {
         return error;
@@ -147,7 +147,7 @@ sync_bsp_push(struct sync *sync, int worker, uint64_t iteration,
     if (++sync->n_arrived == sync->config.n_workers) {
         sync_bsp_update(sync);
     } else {
-        update_what_is_there(sync);
+        update_arrived_parts(sync);
     }
     return NULL;
 }
@@ -169,7 +169,6 @@ sync_bsp_iteration(const struct sync *sync)
 
 const struct sync_class sync_bsp = {
     .name = "bsp",
-    .help = "all wait for all",
     .create = bsp_create,
     .destroy = sync_state_destroy,
     .weights = sync_state_weights,

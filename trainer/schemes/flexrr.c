@@ -7,12 +7,12 @@
 #include "trainer/schemes/steal.h"
 #include "trainer/schemes/sync-state.h"
 
-/* What the server does of FlexRR: it carries the workers' messages, and
- * answers for those who have pushed, since they listen no more.  So everybody
- * who asks gets exactly one answer. */
+/* The server's part of FlexRR: it forwards the workers' messages, and answers
+ * for the workers that have pushed, since those do not receive until the next
+ * iteration.  So each request gets exactly one answer. */
 struct flexrr {
     uint8_t *pending;           /* [asker * n_workers + helpee]: SYNC_FIND or
-                                 * SYNC_HELP not answered yet, or 0. */
+                                 * SYNC_HELP without an answer, or 0. */
     uint32_t n_pieces;          /* Of a worker's share. */
 };
 
@@ -21,11 +21,9 @@ give_roles(struct sync *sync)
 {
     const struct flexrr *f = sync->own;
 
-    for (int i = 0; i < sync->config.n_workers; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_STEALS, .total = f->n_pieces,
-        });
-    }
+    sync_state_post_all(sync, &(struct sync_message) {
+        .kind = SYNC_ROLE, .n = SYNC_ROLE_STEALS, .total = f->n_pieces,
+    });
 }
 
 static struct sync *
@@ -59,7 +57,6 @@ pending_of(struct sync *sync, int asker, int helpee)
     return &f->pending[asker * sync->config.n_workers + helpee];
 }
 
-/* Sends 'm' to 'to', as from 'from'. */
 static void
 relay(struct sync *sync, int from, int to, const struct sync_message *m)
 {
@@ -69,10 +66,10 @@ relay(struct sync *sync, int from, int to, const struct sync_message *m)
     sync_state_post(sync, to, &copy);
 }
 
-/* Carries a question, or answers it for a helpee that has pushed. */
+/* Forwards a request, or answers it for a helpee that has pushed. */
 static void
-carry_question(struct sync *sync, int asker, int helpee,
-               const struct sync_message *m)
+forward_request(struct sync *sync, int asker, int helpee,
+                const struct sync_message *m)
 {
     struct sync_message answer = *m;
 
@@ -86,11 +83,11 @@ carry_question(struct sync *sync, int asker, int helpee,
     relay(sync, helpee, asker, &answer);
 }
 
-/* Carries an answer, unless it comes too late: what a helpee says of an
- * iteration that it has pushed, the server has said already. */
+/* Forwards an answer, unless it comes too late: after a helpee's push the
+ * server has answered in its place. */
 static void
-carry_answer(struct sync *sync, int helpee, int asker,
-             const struct sync_message *m)
+forward_answer(struct sync *sync, int helpee, int asker,
+               const struct sync_message *m)
 {
     uint8_t *pending = pending_of(sync, asker, helpee);
 
@@ -113,17 +110,17 @@ flexrr_message(struct sync *sync, int worker, const struct sync_message *m)
     case SYNC_FIND:
         for (int i = 0; i < n; i++) {
             if (i != worker) {
-                carry_question(sync, worker, i, m);
+                forward_request(sync, worker, i, m);
             }
         }
         return NULL;
     case SYNC_HELP:
-        carry_question(sync, worker, m->worker, m);
+        forward_request(sync, worker, m->worker, m);
         return NULL;
     case SYNC_STATUS:
     case SYNC_CONFIRM:
     case SYNC_CANCEL:
-        carry_answer(sync, worker, m->worker, m);
+        forward_answer(sync, worker, m->worker, m);
         return NULL;
     default:
         return message("message of kind %u: not for flexrr", m->kind);
@@ -163,7 +160,6 @@ flexrr_resume(struct sync *sync, uint64_t iteration)
 
 const struct sync_class sync_flexrr = {
     .name = "flexrr",
-    .help = "as bsp, who is done takes samples from who is not",
     .create = flexrr_create,
     .destroy = flexrr_destroy,
     .weights = sync_state_weights,

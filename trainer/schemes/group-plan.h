@@ -3,7 +3,7 @@
 #ifndef GROUP_PLAN_H
 #define GROUP_PLAN_H 1
 
-/* Division of workers into groups whose members wait for each other.
+/* Division of workers into groups, within which workers wait.
  *
  *
  * Motivation
@@ -12,8 +12,8 @@
  * A group is as slow as its slowest worker, so slow workers belong together: a
  * plan sorts the workers by speed, and each group is a range of that order.
  * Ranges need not be equal: if one worker of eight takes four times as long,
- * two equal groups are 60 % slower than eight workers without a delay, and two
- * groups of which one is that worker 10 %.
+ * two equal groups are 60 % slower than eight workers without a delay; a group
+ * of that worker and one of the others are 10 % slower.
  *
  *
  * Usage
@@ -50,7 +50,7 @@ void group_plan_copy(struct group_plan *, const struct group_plan *from);
 /* Sorts the workers, the fastest first; ranges stay as they are. */
 void group_plan_sort(struct group_plan *, const double seconds[]);
 
-/* Makes 'n_groups' ranges whose lengths differ by at most one. */
+/* Makes 'n_groups' ranges, with lengths that differ by at most one. */
 void group_plan_divide(struct group_plan *, int n_groups);
 
 /* Sorts the workers, and then doubles the number of groups from 1 to at most

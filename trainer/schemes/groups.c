@@ -199,11 +199,9 @@ start_training(struct sync *sync)
     memset(g->resuming, 0, n * sizeof *g->resuming);
     group_plan_divide(&g->next, g->n_fixed ? g->n_fixed : 1);
     apply_plan(g);
-    for (int i = 0; i < n; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
-        });
-    }
+    sync_state_post_all(sync, &(struct sync_message) {
+        .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS,
+    });
 }
 
 static struct sync *
@@ -480,7 +478,6 @@ groups_is_paused(const struct sync *sync, int worker)
 
 const struct sync_class sync_groups = {
     .name = "groups",
-    .help = "workers of a group wait for each other, groups do not",
     .create = groups_create,
     .destroy = groups_destroy,
     .weights = sync_state_weights,

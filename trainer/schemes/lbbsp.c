@@ -12,9 +12,10 @@
 struct lbbsp {
     enum batch_size_mode mode;
     char predictor[16];
-    struct batch_size_manager *manager; /* NULL in the first iteration, */
-    uint32_t *max;              /* in which the workers tell this, */
-    uint32_t batch;             /* and this comes together. */
+    struct batch_size_manager *manager; /* NULL in the first iteration. */
+    uint32_t *max;              /* Samples that each worker has memory for, as
+                                 * of its first report; 0: no limit. */
+    uint32_t batch;             /* Samples pushed in the first iteration. */
 };
 
 static void
@@ -22,13 +23,11 @@ give_roles(struct sync *sync)
 {
     const struct lbbsp *lb = sync->own;
 
-    for (int i = 0; i < sync->config.n_workers; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS
-                                    | (lb->mode == BATCH_SIZE_GPU
-                                       ? SYNC_ROLE_TRANSFERS : 0),
-        });
-    }
+    sync_state_post_all(sync, &(struct sync_message) {
+        .kind = SYNC_ROLE, .n = SYNC_ROLE_REPORTS
+                                | (lb->mode == BATCH_SIZE_GPU
+                                   ? SYNC_ROLE_TRANSFERS : 0),
+    });
 }
 
 static struct sync *
@@ -70,15 +69,15 @@ lbbsp_destroy(struct sync *sync)
     sync_state_destroy(sync);
 }
 
-/* 'x' came over the network: anything may be in it. */
+/* 'x' came over the network: it may be any number, or none. */
 static double
-part(float x)
+clamp_fraction(float x)
 {
     return fmin(fmax(x, 0), 1);
 }
 
-/* The first iteration shows the size of the batch: its times count for
- * nothing. */
+/* Times of the first iteration, which determines the size of the batch, are
+ * not used. */
 static char *
 lbbsp_message(struct sync *sync, int worker, const struct sync_message *m)
 {
@@ -89,7 +88,8 @@ lbbsp_message(struct sync *sync, int worker, const struct sync_message *m)
     }
     if (lb->manager) {
         batch_size_manager_report(lb->manager, worker, m->n, m->seconds,
-                                  part(m->cpu), part(m->memory));
+                                  clamp_fraction(m->cpu),
+                                  clamp_fraction(m->memory));
     } else {
         lb->max[worker] = m->total;
     }
@@ -146,8 +146,7 @@ lbbsp_push(struct sync *sync, int worker, uint64_t iteration,
     return error;
 }
 
-/* What was foreseen is not kept: batches are equal at first, whatever the
- * workers have been told, and speeds are learned again. */
+/* Speeds are learned again: assigns equal shares for a start. */
 static void
 lbbsp_resume(struct sync *sync, uint64_t iteration)
 {
@@ -168,7 +167,6 @@ lbbsp_resume(struct sync *sync, uint64_t iteration)
 
 const struct sync_class sync_lbbsp_cpu = {
     .name = "lbbsp-cpu",
-    .help = "as bsp, batches are divided by foreseen speeds",
     .create = lbbsp_cpu_create,
     .destroy = lbbsp_destroy,
     .weights = sync_state_weights,
@@ -186,7 +184,6 @@ const struct sync_class sync_lbbsp_cpu = {
 
 const struct sync_class sync_lbbsp_gpu = {
     .name = "lbbsp-gpu",
-    .help = "as bsp, samples go from the slowest worker to the fastest",
     .create = lbbsp_gpu_create,
     .destroy = lbbsp_destroy,
     .weights = sync_state_weights,

@@ -3,16 +3,15 @@
 #ifndef PS_OPTIMISER_H
 #define PS_OPTIMISER_H 1
 
-/* How a gradient changes weights.
+/* Optimisers: the step that a gradient makes.
  *
  *
  * Motivation
  * ==========
  *
- * Schemes and stores decide when a gradient counts; what it then does is the
- * same arithmetic for whole vectors, ranges of them and single keys.  Each
- * weight has its own state, so that a key that is seen rarely is treated as
- * if it were alone.
+ * Schemes and stores decide when a gradient counts; the step is the same
+ * arithmetic for whole vectors, ranges and single keys.  Each weight has its
+ * own state, so that rarely used keys are treated as if they were alone.
  *
  *
  * Usage
@@ -23,7 +22,7 @@
  *                                              // zeros, as long as weights.
  *    class->step(&config, n, gradient, state, weights);
  *
- * Ownership: plain functions on the caller's vectors. */
+ * Ownership: functions on the caller's vectors. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,11 +33,10 @@ struct optimiser_class;
 
 struct optimiser_config {
     const struct optimiser_class *class;
-    float rate;                 /* Of all but "sum". */
-    float momentum;             /* Of "momentum"; of "adam" the decay of the
-                                 * mean. */
-    float decay;                /* Of "adam": of the mean square. */
-    float epsilon;              /* Of "adagrad" and "adam". */
+    float rate;                 /* Learning rate; not used by "sum". */
+    float momentum;             /* "momentum"; "adam": decay of the mean. */
+    float decay;                /* "adam": decay of the mean square. */
+    float epsilon;              /* "adagrad" and "adam". */
 };
 
 struct optimiser_class {
@@ -50,17 +48,16 @@ struct optimiser_class {
                  const float *gradient, float *const state[], float *weights);
 };
 
-/* "sum": w = w + g, for counters and for those who compute steps
- * themselves.  Then "sgd", "momentum", "adagrad", "adam".  Ends with a null
- * pointer; the order is that of the numbers in hellos. */
+/* "sum" (w = w + g, for counters and workers that compute steps themselves),
+ * "sgd", "momentum", "adagrad", "adam", NULL.  Hellos have their index. */
 extern const struct optimiser_class *const optimiser_classes[];
 
-/* Null if there is none. */
+/* Return NULL if there is no such optimiser. */
 const struct optimiser_class *optimiser_find(const char *name);
 const struct optimiser_class *optimiser_by_number(uint32_t);
 uint32_t optimiser_number(const struct optimiser_class *);
 
-/* The usual decay and epsilon. */
+/* Sets the usual decay and epsilon. */
 struct optimiser_config optimiser_defaults(const struct optimiser_class *,
                                            float rate, float momentum);
 

@@ -3,10 +3,8 @@
 #ifndef SHARD_H
 #define SHARD_H 1
 
-/* Which server has which parameters.
- *
- * Shards are contiguous ranges of the flat vector whose lengths differ by at
- * most one.  The same arithmetic divides a batch among workers. */
+/* Division of a range into shards, with lengths that differ by at most one:
+ * the parameters among servers, a batch among workers. */
 
 #include <stddef.h>
 
@@ -14,7 +12,7 @@ struct shard {
     size_t first, n;
 };
 
-/* Range 'i' of 'n_shards' of 0 .. total - 1. */
+/* Returns shard 'i' of 'n_shards' of 0 .. total - 1. */
 static inline struct shard
 shard_range(size_t total, size_t i, size_t n_shards)
 {

@@ -185,9 +185,9 @@ sync_spec_check(const struct sync_spec *spec, int n_workers)
         return message("flexrr: %d workers, at most %d are allowed",
                        n_workers, STEAL_MAX_WORKERS);
     }
-    if (!strcmp(spec->name, "essp") && spec->staleness > SYNC_MAX_AHEAD) {
+    if (!strcmp(spec->name, "essp") && spec->staleness > SYNC_MAX_IN_FLIGHT) {
         return message("staleness: %lld, at most %d are allowed for essp",
-                       (long long) spec->staleness, SYNC_MAX_AHEAD);
+                       (long long) spec->staleness, SYNC_MAX_IN_FLIGHT);
     }
     if (spec->parameters & SYNC_RATIOS
         && spec->n_ratios != n_workers) {

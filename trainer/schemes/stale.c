@@ -7,7 +7,7 @@
 
 struct stale {
     uint64_t bound;             /* Iterations ahead of the slowest worker. */
-    uint64_t *n_sent;           /* "essp": weights that each worker got. */
+    uint64_t *n_sent;           /* "essp": weights sent to each worker. */
 };
 
 static struct sync *
@@ -32,17 +32,14 @@ ssp_create(const struct sync_config *config)
     return stale_create(config, config->spec ? config->spec->staleness : 3);
 }
 
-/* Workers are told what they may do without us, once. */
 static void
 give_roles(struct sync *sync)
 {
     const struct stale *stale = sync->own;
 
-    for (int i = 0; i < sync->config.n_workers; i++) {
-        sync_state_post(sync, i, &(struct sync_message) {
-            .kind = SYNC_ROLE, .n = SYNC_ROLE_AHEAD, .total = stale->bound,
-        });
-    }
+    sync_state_post_all(sync, &(struct sync_message) {
+        .kind = SYNC_ROLE, .n = SYNC_ROLE_PIPELINE, .total = stale->bound,
+    });
 }
 
 static struct sync *
@@ -56,7 +53,7 @@ essp_create(const struct sync_config *config)
     return sync;
 }
 
-/* All get the weights of the slowest, as they would have. */
+/* All workers get the weights of the slowest, as without a checkpoint. */
 static void
 essp_resume(struct sync *sync, uint64_t iteration)
 {
@@ -81,7 +78,7 @@ essp_destroy(struct sync *sync)
     sync_state_destroy(sync);
 }
 
-/* What was counted before a checkpoint may come again after it. */
+/* A push that was counted before a checkpoint may be repeated after it. */
 static char *
 stale_push(struct sync *sync, int worker, uint64_t iteration,
            uint32_t n_samples, float loss)
@@ -111,7 +108,7 @@ stale_push(struct sync *sync, int worker, uint64_t iteration,
     return NULL;
 }
 
-/* A worker starts iteration c when all have pushed those before c - bound. */
+/* A worker starts iteration c once all have pushed those before c - bound. */
 static bool
 stale_ready(const struct sync *sync, int worker, uint64_t *iteration,
             float *loss)
@@ -125,8 +122,8 @@ stale_ready(const struct sync *sync, int worker, uint64_t *iteration,
     return next < least || next - least <= stale->bound;
 }
 
-/* Its next weights go to a worker as soon as all have pushed as often as it
- * has got some, be it at work or not. */
+/* Weights number n are sent to a worker as soon as all workers have pushed n
+ * times, even while it computes. */
 static bool
 essp_ready(const struct sync *sync, int worker, uint64_t *iteration,
            float *loss)
@@ -139,7 +136,7 @@ essp_ready(const struct sync *sync, int worker, uint64_t *iteration,
 }
 
 static uint32_t
-essp_ahead(const struct sync *sync)
+essp_max_in_flight(const struct sync *sync)
 {
     const struct stale *stale = sync->own;
 
@@ -156,7 +153,6 @@ essp_sent(struct sync *sync, int worker)
 
 const struct sync_class sync_asp = {
     .name = "asp",
-    .help = "nobody waits",
     .create = asp_create,
     .destroy = sync_state_destroy,
     .weights = sync_state_weights,
@@ -170,7 +166,6 @@ const struct sync_class sync_asp = {
 
 const struct sync_class sync_ssp = {
     .name = "ssp",
-    .help = "as asp, at most S iterations ahead of the slowest",
     .create = ssp_create,
     .destroy = sync_state_destroy,
     .weights = sync_state_weights,
@@ -184,14 +179,13 @@ const struct sync_class sync_ssp = {
 
 const struct sync_class sync_essp = {
     .name = "essp",
-    .help = "as ssp, servers send weights before workers wait for them",
     .create = essp_create,
     .destroy = essp_destroy,
     .weights = sync_state_weights,
     .inbox = sync_state_inbox,
     .push = stale_push,
     .ready = essp_ready,
-    .ahead = essp_ahead,
+    .max_in_flight = essp_max_in_flight,
     .sent = essp_sent,
     .take = sync_state_take,
     .iteration = sync_state_least_pushed,

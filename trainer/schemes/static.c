@@ -7,11 +7,11 @@
 #define TOTAL (1 << 20)         /* Ratios are whole parts of this. */
 
 struct fixed {
-    uint32_t ends[SYNC_MAX_RATIOS];     /* Of each worker's part. */
+    uint32_t ends[SYNC_MAX_RATIOS];     /* End of each worker's part. */
 };
 
 static void
-assign(struct sync *sync)
+assign_shares(struct sync *sync)
 {
     const struct fixed *fixed = sync->own;
     uint32_t first = 0;
@@ -40,7 +40,7 @@ static_create(const struct sync_config *config)
         before += spec->ratios[i];
         fixed->ends[i] = lround(before / sum * TOTAL);
     }
-    assign(sync);
+    assign_shares(sync);
     return sync;
 }
 
@@ -48,12 +48,11 @@ static void
 static_resume(struct sync *sync, uint64_t iteration)
 {
     sync_state_resume(sync, iteration);
-    assign(sync);
+    assign_shares(sync);
 }
 
 const struct sync_class sync_static = {
     .name = "static",
-    .help = "as bsp, batches are divided as RATIOS say",
     .create = static_create,
     .destroy = sync_state_destroy,
     .weights = sync_state_weights,

@@ -28,7 +28,7 @@ steal_post(struct steal *s, struct sync_message *m)
     return true;
 }
 
-/* What was posted in the iteration before stays posted. */
+/* Messages of the iteration before stay queued. */
 void
 steal_begin(struct steal *s, uint32_t rank, uint32_t n_workers,
             uint64_t iteration, uint32_t first, uint32_t n)
@@ -49,7 +49,7 @@ steal_idle(const struct steal *s)
 }
 
 static void
-ask(struct steal *s)
+ask_others(struct steal *s)
 {
     if (s->n_workers == 1) {
         s->state = STEAL_DONE;
@@ -77,7 +77,7 @@ steal_next(struct steal *s, uint32_t piece, uint32_t *firstp, uint32_t *np)
         return false;
     }
     if (*first == end) {
-        ask(s);
+        ask_others(s);
         return false;
     }
     *firstp = *first;
@@ -86,11 +86,11 @@ steal_next(struct steal *s, uint32_t piece, uint32_t *firstp, uint32_t *np)
     return true;
 }
 
-/* All have answered: asks the one with most to give for half of that, but not
- * for more than a piece.  Others are done at the same time, and whoever took
- * half of much would be the last.  Half of a piece is not worth it. */
+/* All have answered: asks the worker with the most samples left for half of
+ * them, at most a piece, since other helpers ask at the same time.  Less than
+ * half a piece is not worth it. */
 static void
-claim(struct steal *s)
+ask_for_samples(struct steal *s)
 {
     uint32_t n = s->best.n / 2;
 
@@ -113,8 +113,8 @@ give_status(struct steal *s, const struct sync_message *m)
          gives ? s->end - s->first : 0);
 }
 
-/* A helper wants the end of our range, if that still is where it was and not
- * begun. */
+/* A helper asks for the end of our range: gives it, if that has not moved and
+ * has not been started. */
 static void
 give_work(struct steal *s, const struct sync_message *m)
 {
@@ -144,7 +144,7 @@ steal_take(struct steal *s, const struct sync_message *m)
                 s->best = *m;
             }
             if (++s->n_statuses == s->n_workers - 1) {
-                claim(s);
+                ask_for_samples(s);
             }
         }
         break;
@@ -160,7 +160,7 @@ steal_take(struct steal *s, const struct sync_message *m)
         break;
     case SYNC_CANCEL:
         if (now && s->state == STEAL_CLAIMING) {
-            ask(s);
+            ask_others(s);
         }
         break;
     default:

@@ -91,7 +91,6 @@ sync_state_spans(struct sync *sync, struct sync_span spans[SYNC_MAX_SPANS])
     return n;
 }
 
-/* The same, and how often each worker has pushed. */
 int
 sync_state_count_spans(struct sync *sync,
                        struct sync_span spans[SYNC_MAX_SPANS])
@@ -107,7 +106,7 @@ sync_state_count_spans(struct sync *sync,
     return n;
 }
 
-/* Iterations that all workers have pushed. */
+/* Returns the number of iterations that all workers have pushed. */
 uint64_t
 sync_state_least_pushed(const struct sync *sync)
 {
@@ -141,6 +140,14 @@ sync_state_post(struct sync *sync, int worker,
                         % sync->max_posts];
     post->worker = worker;
     post->message = *message;
+}
+
+void
+sync_state_post_all(struct sync *sync, const struct sync_message *message)
+{
+    for (int i = 0; i < sync->config.n_workers; i++) {
+        sync_state_post(sync, i, message);
+    }
 }
 
 bool

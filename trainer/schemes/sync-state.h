@@ -3,21 +3,23 @@
 #ifndef SYNC_STATE_H
 #define SYNC_STATE_H 1
 
-/* What every scheme keeps: its vectors, where each worker is, and messages
- * that wait to be taken.  Between the schemes only. */
+/* State that all schemes have, and functions that they share.  Included by
+ * schemes only. */
 
 #include "trainer/schemes/sync.h"
 
 struct sync_worker {
     float *gradient;            /* The inbox. */
-    uint64_t n_pushed;          /* Iterations; what it waits for is this, */
-    uint64_t next;              /* but under the schemes that wait for nobody
-                                 * this: less if it does again what counts. */
-    bool resumed;               /* Its next push says 'next'. */
+    uint64_t n_pushed;          /* Iterations pushed; under synchronous schemes
+                                 * also the next one. */
+    uint64_t next;              /* Next iteration under asynchronous schemes;
+                                 * less than 'n_pushed' while the worker
+                                 * repeats iterations after a restart. */
+    bool resumed;               /* Its next push sets 'next'. */
     uint32_t n_samples;         /* Of the last push, or part of one. */
-    size_t from;                /* Of its next push all is there from this
-                                 * parameter on. */
-    float loss;
+    size_t from;                /* First parameter of its next push that has
+                                 * arrived; all later ones have too. */
+    float loss;                 /* Mean loss of the last push. */
 };
 
 struct sync_post {
@@ -29,23 +31,24 @@ struct sync {
     struct sync_config config;
     uint64_t iteration;         /* Of the weights. */
     int n_arrived;              /* Workers that have pushed 'iteration'. */
-    float loss;                 /* Of the iteration before. */
+    float loss;                 /* Mean loss of the iteration before. */
     size_t fresh;               /* Weights from here on are the next ones. */
     float *weights, *sum;
     float *state[OPTIMISER_MAX_STATES];
     struct sync_worker *workers;
     uint64_t *counts;           /* 'n_pushed' of all, in a checkpoint. */
 
-    struct sync_post *posts;    /* A ring. */
+    struct sync_post *posts;    /* A ring of messages to send. */
     size_t max_posts, first_post, n_posts;
 
-    void *own;                  /* The scheme's. */
+    void *own;                  /* Data of the scheme. */
 };
 
-/* 'own_size' bytes, zeroed, are the scheme's own. */
+/* 'own' gets 'own_size' zeroed bytes. */
 struct sync *sync_state_create(const struct sync_config *, size_t own_size);
 
-/* Members of struct sync_class. */
+/* Functions for struct sync_class.  The spans of sync_state_count_spans()
+ * include 'n_pushed' of all workers. */
 void sync_state_destroy(struct sync *);
 float *sync_state_weights(struct sync *);
 float *sync_state_inbox(struct sync *, int worker);
@@ -54,35 +57,35 @@ int sync_state_count_spans(struct sync *, struct sync_span[SYNC_MAX_SPANS]);
 uint64_t sync_state_least_pushed(const struct sync *);
 bool sync_state_take(struct sync *, int *worker, struct sync_message *);
 
-/* Has 'message' sent to 'worker', unless the scheme follows.  Not more than
- * two for each worker may wait. */
+/* Queues a message to 'worker', or to all, unless the scheme follows.  At most
+ * two for each worker may be queued. */
 void sync_state_post(struct sync *, int worker, const struct sync_message *);
+void sync_state_post_all(struct sync *, const struct sync_message *);
 
-/* Updates the weights by the sum of shares of gradients that were added
- * since sync_state_clear(). */
+/* Updates the weights by the sum of gradients that were added since
+ * sync_state_clear(), each times its 'share'. */
 void sync_state_clear(struct sync *);
 void sync_state_add(struct sync *, const float *gradient, float share);
 void sync_state_update(struct sync *);
 
-/* Only of the 'n' parameters from 'first' on. */
+/* The same for 'n' parameters from 'first' on. */
 void sync_state_clear_range(struct sync *, size_t first, size_t n);
 void sync_state_add_range(struct sync *, const float *gradient, float share,
                           size_t first, size_t n);
 void sync_state_update_range(struct sync *, size_t first, size_t n);
 
-/* Nothing of the next iteration's gradients is there. */
+/* Forgets which parts of the next gradients have arrived. */
 void sync_state_await_parts(struct sync *);
 
-/* After a checkpoint was read: nothing has come, nothing waits to be taken,
- * and all workers have pushed as often as 'iteration' says, or as what
- * sync_state_count_spans() has kept does. */
+/* After a checkpoint was read: no gradient has arrived, no message is queued,
+ * and each worker has made 'iteration' pushes, or as many as 'counts' has. */
 void sync_state_resume(struct sync *, uint64_t iteration);
 void sync_state_resume_counts(struct sync *, uint64_t iteration);
 
-/* The mean of what the workers said last. */
+/* Mean of the workers' last losses, weighted by samples. */
 float sync_state_mean_loss(const struct sync *);
 
-/* BSP's, for the schemes that only differ in how they divide batches. */
+/* Functions of bsp, for the schemes that only divide batches differently. */
 char *sync_bsp_push(struct sync *, int worker, uint64_t iteration,
                     uint32_t n_samples, float loss);
 bool sync_bsp_ready(const struct sync *, int worker, uint64_t *iteration,
@@ -92,12 +95,12 @@ char *sync_bsp_part(struct sync *, int worker, uint64_t iteration,
 size_t sync_bsp_fresh(const struct sync *, uint64_t *iteration);
 uint64_t sync_bsp_iteration(const struct sync *);
 
-/* The mean of 'gradients' whose worker has pushed 'iteration', weighted by
- * samples and added by rank, not by arrival, so that two runs agree to the
- * bit, makes the next weights. */
+/* Makes the next weights from the gradients of the workers that have pushed
+ * 'iteration', weighted by samples.  They are added by rank and not by
+ * arrival, so that two runs agree to the bit. */
 void sync_bsp_update(struct sync *);
 
-/* What a push of another iteration gets. */
+/* Message about a push of another iteration than 'allowed'. */
 char *sync_state_refuse(uint64_t iteration, uint64_t allowed);
 
 #endif /* trainer/schemes/sync-state.h */
