@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "controller/model/cluster.h"
-#include "controller/decide/decide-places.h"
+#include "controller/decide/job-assignment.h"
 #include "controller/decide/decide-problem.h"
 #include "order/order.h"
 #include "policies/policy.h"
@@ -58,8 +58,8 @@ decide_override_order(const struct decide_problem *dp,
     return changed;
 }
 
-/* Where levels alone say who is served first, a pinned job needs one that no
- * other job has. */
+/* Returns true if only levels define priority: a pinned job then needs a level
+ * of its own. */
 static bool
 levels_decide(const struct policy *policy)
 {
@@ -69,22 +69,22 @@ levels_decide(const struct policy *policy)
 
 void
 decide_override_levels(const struct policy *policy,
-                       struct decide_place *places, size_t n)
+                       struct job_assignment *assigned, size_t n)
 {
     int last = policy->n_levels - 1;
     bool pins = false;
 
     for (size_t i = 0; i < n; i++) {
-        pins |= places[i].dj->job->override == OVERRIDE_PIN;
+        pins |= assigned[i].dj->job->override == OVERRIDE_PIN;
     }
     for (size_t i = 0; i < n; i++) {
-        int class = decide_override_class(places[i].dj->job->override);
+        int class = decide_override_class(assigned[i].dj->job->override);
 
         if (class > 0) {
-            places[i].level = last;
+            assigned[i].level = last;
         } else if (pins && levels_decide(policy)) {
-            places[i].level = (class < 0 ? 0
-                               : MAX(places[i].level, MIN(1, last)));
+            assigned[i].level = (class < 0 ? 0
+                               : MAX(assigned[i].level, MIN(1, last)));
         }
     }
 }

@@ -3,12 +3,11 @@
 #ifndef DECIDE_OVERRIDE_H
 #define DECIDE_OVERRIDE_H 1
 
-/* What overrides change of an order.
+/* Applies overrides (overrides.h) to an order.
  *
- * What is pinned goes first, what is paused goes last, and what is excluded
- * after that, where it is served: nobody's place depends on it.  Inside of
- * these the order stays.  Pure computation on what decide.h has made; see
- * overrides.h for what the words mean. */
+ * Pinned entries are first, paused ones last, and excluded ones after these,
+ * so that no other rank depends on them.  Inside each class the order does not
+ * change.  Pure computation. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,24 +15,24 @@
 #include "controller/model/overrides.h"
 
 struct cluster;
-struct decide_place;
+struct job_assignment;
 struct decide_problem;
 struct order_result;
 struct policy;
 
-/* The smaller goes first; what nobody overrides has 0. */
+/* Returns the class of an entry: smaller ones are first, 0 is no override. */
 int decide_override_class(enum override_kind);
 
-/* Sorts 'r->order' by the classes of its entries.  Returns true if that
- * changed it, in which case all else in 'r' is of the old order. */
+/* Sorts 'r->order' by class.  Returns true if that changed it; then the other
+ * members of 'r' still belong to the previous order. */
 bool decide_override_order(const struct decide_problem *,
                            struct order_result *r);
 
-/* Corrects the levels of the 'n' sorted 'places'. */
-void decide_override_levels(const struct policy *, struct decide_place *places,
+/* Sets the levels of 'n' sorted jobs that have an override. */
+void decide_override_levels(const struct policy *, struct job_assignment *,
                             size_t n);
 
-/* True if some live job is pinned. */
+/* Returns true if a live job is pinned. */
 bool decide_override_pins(const struct cluster *);
 
 #endif /* controller/decide/decide-override.h */

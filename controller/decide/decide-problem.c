@@ -12,8 +12,7 @@
 #include "timeval.h"
 #include "util.h"
 
-/* The cojob's weight by the policy, which knows users too; the intent does
- * not. */
+/* Returns the cojob's weight by the intent, multiplied by the policy's. */
 static double
 weight_of(const struct policy *policy, const struct stage *stage)
 {
@@ -27,41 +26,42 @@ age_of(const struct stage *stage, int64_t now)
     return MAX(0, now - stage->began) / 1000.0;
 }
 
-/* The least that a host of 'job' sees it silent for in each iteration: it
- * computes, or waits for another link.  0 if no host can tell. */
+/* Returns the shortest gap between two bursts that a host of 'job' has
+ * measured, in seconds; 0 if unknown.  In a gap the job computes, or waits for
+ * another link. */
 static double
-silence_of(const struct job *job)
+burst_gap(const struct job *job)
 {
     const struct shash_node *node;
-    double silence = 0;
+    double shortest = 0;
 
     SHASH_FOR_EACH (node, &job->traffic) {
         const struct job_traffic *t = node->data;
         double s = t->burst_period * (1 - t->burst_duty);
 
-        if (s > 0 && (silence <= 0 || s < silence)) {
-            silence = s;
+        if (s > 0 && (shortest <= 0 || s < shortest)) {
+            shortest = s;
         }
     }
-    return silence;
+    return shortest;
 }
 
-/* Seconds that an iteration of 'job' would take alone, whose longest transfer
- * takes 'burst'.  The pace of a job that was never served first says more of
- * those before it than of the job. */
+/* Returns the predicted isolated seconds per iteration of 'job'; 'burst' is
+ * its longest transfer.  The period of a job that has always waited depends
+ * on the other jobs, so it is only an upper limit. */
 static double
-foreseen_period(const struct job *job, double burst)
+predicted_period(const struct job *job, double burst)
 {
     const struct job_progress *p = &job->progress;
     double period = (p->first_period > 0 ? p->first_period
-                     : MIN(p->period, silence_of(job) + burst));
+                     : MIN(p->period, burst_gap(job) + burst));
 
     return MAX(period, burst);
 }
 
-/* Describes 'dj', whose demands are known. */
+/* Sets the members of 'dj' that follow from its demands. */
 static void
-describe(struct decide_job *dj, const struct policy *policy, double age)
+describe_job(struct decide_job *dj, const struct policy *policy, double age)
 {
     struct job *job = dj->job;
     struct order_traits *traits = &dj->traits;
@@ -70,16 +70,16 @@ describe(struct decide_job *dj, const struct policy *policy, double age)
     for (size_t i = 0; i < dj->n_demands; i++) {
         dj->burst = MAX(dj->burst, dj->demands[i].seconds);
     }
-    dj->alone = dj->left * MAX(job->progress.first_period, dj->burst);
-    dj->foreseen = dj->left * foreseen_period(job, dj->burst);
+    dj->isolated = dj->iterations * MAX(job->progress.first_period, dj->burst);
+    dj->predicted = dj->iterations * predicted_period(job, dj->burst);
     traits->arrival = age;
     traits->sent = job->sent;
-    traits->bytes = dj->left * demand_bytes_of_iteration(job);
+    traits->bytes = dj->iterations * demand_bytes_of_iteration(job);
     if (period > 0 && dj->burst > 0) {
         traits->intensity = MAX(0, period - dj->burst) * demand_devices(job)
                             / dj->burst;
     }
-    if (period > 0 && dj->left > 1) {
+    if (period > 0 && dj->iterations > 1) {
         traits->period = MAX(period, dj->burst);
         traits->burst = dj->burst;
     }
@@ -91,10 +91,10 @@ static void
 collect_job(struct decide_problem *dp, const struct policy *policy, int stage,
             struct job *job, int64_t now)
 {
-    int64_t left = demand_remaining_iterations(dp->stages[stage], job);
+    int64_t n = demand_remaining_iterations(dp->stages[stage], job);
     struct decide_job *dj;
 
-    if (!left) {
+    if (!n) {
         return;
     }
     if (dp->n_jobs >= dp->allocated_jobs) {
@@ -102,9 +102,11 @@ collect_job(struct decide_problem *dp, const struct policy *policy, int stage,
                               sizeof *dp->jobs);
     }
     dj = &dp->jobs[dp->n_jobs++];
-    *dj = (struct decide_job) { .job = job, .stage = stage, .left = left };
+    *dj = (struct decide_job) {
+        .job = job, .stage = stage, .iterations = n,
+    };
     dj->n_demands = demand_of_iteration(job, &dj->demands);
-    describe(dj, policy, age_of(dp->stages[stage], now));
+    describe_job(dj, policy, age_of(dp->stages[stage], now));
 }
 
 static void
@@ -117,7 +119,7 @@ add_demands(struct order_problem *op, int entry, const struct decide_job *dj,
     }
 }
 
-/* The entry's traits become those of its jobs together. */
+/* Adds the traits of a job to those of its stage. */
 static void
 merge_traits(struct order_traits *traits, const struct order_traits *job)
 {
@@ -140,45 +142,45 @@ add_stage(struct decide_problem *dp, const struct policy *policy, int s,
     struct order_traits traits = { .arrival = age };
     int entry = order_problem_add_stage(
         dp->op, weight_of(policy, dp->stages[s]), s);
-    double alone = 0;
+    double isolated = 0;
 
     for (size_t i = dp->first_job[s]; i < dp->first_job[s + 1]; i++) {
         struct decide_job *dj = &dp->jobs[i];
 
         dj->entry = entry;
-        add_demands(dp->op, entry, dj, dj->left);
-        alone = MAX(alone, dj->alone);
+        add_demands(dp->op, entry, dj, dj->iterations);
+        isolated = MAX(isolated, dj->isolated);
         merge_traits(&traits, &dj->traits);
     }
-    order_problem_set_release(dp->op, entry, 0, alone);
+    order_problem_set_release(dp->op, entry, 0, isolated);
     order_problem_set_traits(dp->op, entry, &traits);
 }
 
-/* Adds a job to the end of its rung or, if it is a coflow, one iteration of
- * it. */
+/* Adds a job to the end of its rung or, for an order of coflows, one
+ * iteration of it. */
 static void
 add_job(struct decide_problem *dp, const struct policy *policy,
         struct decide_job *dj)
 {
     const struct stage *stage = dp->stages[dj->stage];
     struct order_traits traits = dj->traits;
-    int64_t iterations = dj->left;
+    int64_t iterations = dj->iterations;
 
     dj->entry = order_problem_add_stage(
         dp->op, weight_of(policy, stage), dj - dp->jobs);
     if (dp->unit == ORDER_UNIT_COFLOW) {
         iterations = 1;
-        traits.bytes /= dj->left;
+        traits.bytes /= dj->iterations;
         traits.initial = dj->burst;
     } else {
-        order_problem_set_release(dp->op, dj->entry, 0, dj->alone);
+        order_problem_set_release(dp->op, dj->entry, 0, dj->isolated);
     }
     add_demands(dp->op, dj->entry, dj, iterations);
     order_problem_set_traits(dp->op, dj->entry, &traits);
 }
 
-/* Collects what the running stages of 'c' have to do and makes 'op' a problem
- * of it, whose entries are of 'unit'.  'now' is in epoch ms. */
+/* Sets 'op' to the problem of the running stages of 'c'; its entries are of
+ * 'unit'.  'now' is in epoch ms. */
 void
 decide_problem_init(struct decide_problem *dp, struct order_problem *op,
                     const struct cluster *c, const struct policy *policy,

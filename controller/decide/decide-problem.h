@@ -3,16 +3,12 @@
 #ifndef DECIDE_PROBLEM_H
 #define DECIDE_PROBLEM_H 1
 
-/* What the cluster has to do, as a problem for an order.
+/* Makes an order problem of what the cluster has to do.
  *
- *
- * Motivation
- * ==========
- *
- * Orders differ in what they order: whole stages, jobs to the end of their
- * rung, or single exchanges of jobs.  What is known of jobs is the same for
- * all of them, so it is collected once, by job, and then added up to what the
- * order wants; what comes out is about jobs again, see decide-places.h.
+ * Orders differ in what they order: stages, jobs until the end of their rung,
+ * or coflows, the exchanges of one iteration of a job.  The input is the same
+ * for all, so it is collected by job, and then added up to the order's units.
+ * job-assignment.h converts the result to jobs again.
  *
  *
  * Usage
@@ -23,15 +19,15 @@
  *    ...result.rank[dp.jobs[i].entry]...
  *    decide_problem_uninit(&dp);
  *
- * Jobs that have nothing to do in their stage, because they are at its end or
- * have ended, are not there.  A stage is, even if it has none.
+ * Jobs that have reached the end of their stage, or have ended, are omitted.
+ * Stages without other jobs are included.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Owns all but the order's problem, which the caller keeps so that it need not
- * grow again, and the cluster's jobs and stages.  Main thread only. */
+ * Owns all except 'op', which the caller keeps to reuse its memory, and the
+ * cluster's jobs and stages.  Main thread only. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,33 +39,33 @@ struct job;
 struct policy;
 struct stage;
 
-/* A job that has something to do. */
+/* A job with remaining iterations. */
 struct decide_job {
     struct job *job;
     int stage;                  /* Index in 'stages'. */
     int entry;                  /* Index in 'op'. */
-    int64_t left;               /* Iterations, at least 1. */
+    int64_t iterations;         /* Remaining, at least 1. */
     struct order_demand *demands;       /* Of one iteration, by port. */
     size_t n_demands;
-    double burst;               /* The longest of them. */
-    double alone;               /* Seconds to the end of the rung at the pace
-                                 * that was measured while nobody went before
-                                 * the job; at least 'left' bursts. */
-    double foreseen;            /* The same for people: of a job that always
-                                 * waited, the best guess.  It decides
-                                 * nothing. */
-    struct order_traits traits; /* Of the job to the end of its rung. */
+    double burst;               /* The longest of them, seconds. */
+    double isolated;            /* Isolated time to the end of the rung,
+                                 * seconds: measured while no other job had
+                                 * priority, at least 'iterations' bursts. */
+    double predicted;           /* Isolated time for reports, seconds: a guess
+                                 * for a job that has always waited.  Does not
+                                 * influence the order. */
+    struct order_traits traits; /* To the end of the rung. */
 };
 
 struct decide_problem {
     enum order_unit unit;
     struct order_problem *op;
-    struct stage **stages;      /* That run, the oldest first.  With
-                                 * ORDER_UNIT_STAGE, the entries of 'op'. */
+    struct stage **stages;      /* Running ones, the oldest first; the entries
+                                 * of 'op' if 'unit' is ORDER_UNIT_STAGE. */
     size_t n_stages;
-    size_t *first_job;          /* Of each stage, in 'jobs'; one more for the
-                                 * end. */
-    struct decide_job *jobs;    /* By stage.  Otherwise, the entries. */
+    size_t *first_job;          /* Of each stage, in 'jobs'; and the end. */
+    struct decide_job *jobs;    /* By stage; the entries of 'op' for the other
+                                 * units. */
     size_t n_jobs, allocated_jobs;
 };
 

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "controller/model/cluster.h"
-#include "controller/decide/decide-places.h"
+#include "controller/decide/decision-log.h"
+#include "controller/decide/job-assignment.h"
 #include "controller/decide/decide-problem.h"
 #include "controller/model/demand.h"
 #include "openvswitch/json.h"
@@ -59,8 +60,8 @@ name_ports(struct decide_rows *rows, const struct cluster *c)
     }
 }
 
-/* Returns the most of 'n' demands, times 'times', and its port, or 0 and
- * -1. */
+/* Returns the largest of 'n' demands, multiplied by 'times', and its port, or
+ * 0 and -1. */
 static double
 find_bottleneck(const struct order_demand *demands, size_t n, double times,
                 int *portp)
@@ -78,25 +79,25 @@ find_bottleneck(const struct order_demand *demands, size_t n, double times,
 }
 
 static void
-set_job(struct job_row *row, const struct decide_place *place, size_t stage)
+set_job(struct job_row *row, const struct job_assignment *a, size_t stage)
 {
-    const struct decide_job *dj = place->dj;
+    const struct decide_job *dj = a->dj;
 
     *row = (struct job_row) {
         .name = xstrdup(dj->job->full_name), .stage = stage,
-        .level = place->level, .override = dj->job->override,
-        .override_id = dj->job->override_id, .left = dj->left,
-        .period = dj->job->progress.period, .alone = dj->foreseen,
-        .slack = place->slack, .gain = dj->traits.gain,
+        .level = a->level, .override = dj->job->override,
+        .override_id = dj->job->override_id, .iterations = dj->iterations,
+        .period = dj->job->progress.period, .isolated = dj->predicted,
+        .slack = a->slack, .gain = dj->traits.gain,
         .early = dj->traits.early, .n_demands = dj->n_demands,
         .demands = xmemdup(dj->demands,
                            dj->n_demands * sizeof *dj->demands),
     };
-    row->remaining = find_bottleneck(dj->demands, dj->n_demands, dj->left,
-                                     &row->bottleneck);
+    row->remaining = find_bottleneck(dj->demands, dj->n_demands,
+                                     dj->iterations, &row->bottleneck);
 }
 
-/* The weight of stage 's' in the problem, or of its first job. */
+/* Returns the weight of stage 's', or of its first job, in the problem. */
 static double
 urgency_of(const struct decide_problem *dp, int s)
 {
@@ -108,8 +109,8 @@ urgency_of(const struct decide_problem *dp, int s)
             : dp->stages[s]->cojob->weight);
 }
 
-/* Adds up what the stage's jobs need; 'seconds' has an element for each
- * port. */
+/* Sets the stage's demands to the sums of its jobs.  'seconds' is scratch
+ * memory with an element for each port. */
 static void
 set_demands(struct stage_row *row, const struct decide_problem *dp, int stage,
             double *seconds)
@@ -121,7 +122,8 @@ set_demands(struct stage_row *row, const struct decide_problem *dp, int stage,
         const struct decide_job *dj = &dp->jobs[i];
 
         for (size_t k = 0; k < dj->n_demands; k++) {
-            seconds[dj->demands[k].port] += dj->left * dj->demands[k].seconds;
+            seconds[dj->demands[k].port]
+                += dj->iterations * dj->demands[k].seconds;
         }
     }
     row->demands = xcalloc(MAX(n_ports, 1), sizeof *row->demands);
@@ -138,51 +140,51 @@ set_demands(struct stage_row *row, const struct decide_problem *dp, int stage,
 
 static void
 set_stages(struct decide_rows *rows, const struct decide_problem *dp,
-           const struct decide_places *places, int64_t now)
+           const struct job_assignments *assigned, int64_t now)
 {
     double *seconds = xcalloc(MAX(dp->op->n_ports, 1), sizeof *seconds);
 
-    rows->n_stages = places->n_stages;
+    rows->n_stages = assigned->n_stages;
     rows->stages = xcalloc(MAX(rows->n_stages, 1), sizeof *rows->stages);
     for (size_t k = 0; k < rows->n_stages; k++) {
-        int s = places->stages[k];
+        int s = assigned->stages[k];
         const struct stage *stage = dp->stages[s];
 
         rows->stages[k] = (struct stage_row) {
-            .level = places->stage_levels[s],
+            .level = assigned->stage_levels[s],
             .cojob = xstrdup(stage->cojob_name), .rung = stage->rung,
             .override = stage->override, .weight = stage->cojob->weight,
             .urgency = urgency_of(dp, s),
             .age = MAX(0, now - stage->began) / 1000.0,
-            .completion = places->completions[s],
+            .completion = assigned->completions[s],
         };
         set_demands(&rows->stages[k], dp, s, seconds);
     }
     free(seconds);
 }
 
-/* Replaces 'rows' by what was ordered, 'dp', and what came out, 'places'. */
+/* Replaces 'rows' by the problem 'dp' and its result 'assigned'. */
 void
 decide_rows_set(struct decide_rows *rows, const struct cluster *c,
                 const struct policy *policy, const struct decide_problem *dp,
-                const struct decide_places *places, int64_t now)
+                const struct job_assignments *assigned, int64_t now)
 {
-    size_t *rank = xcalloc(MAX(places->n_stages, 1), sizeof *rank);
+    size_t *rank = xcalloc(MAX(assigned->n_stages, 1), sizeof *rank);
 
     decide_rows_clear(rows);
     rows->kind = policy->order.kind;
     rows->dscp = xmemdup(policy->dscp,
                          policy->n_levels * sizeof *policy->dscp);
     name_ports(rows, c);
-    set_stages(rows, dp, places, now);
-    for (size_t k = 0; k < places->n_stages; k++) {
-        rank[places->stages[k]] = k;
+    set_stages(rows, dp, assigned, now);
+    for (size_t k = 0; k < assigned->n_stages; k++) {
+        rank[assigned->stages[k]] = k;
     }
-    rows->n_jobs = places->n_jobs;
+    rows->n_jobs = assigned->n_jobs;
     rows->jobs = xcalloc(MAX(rows->n_jobs, 1), sizeof *rows->jobs);
     for (size_t k = 0; k < rows->n_jobs; k++) {
-        set_job(&rows->jobs[k], &places->jobs[k],
-                rank[places->jobs[k].dj->stage]);
+        set_job(&rows->jobs[k], &assigned->jobs[k],
+                rank[assigned->jobs[k].dj->stage]);
     }
     free(rank);
 }
@@ -206,7 +208,6 @@ put_port(struct json *json, const char *name, const struct decide_rows *rows,
     json_object_put_string(json, name, port < 0 ? "" : rows->ports[port]);
 }
 
-/* Returns an object, port's name -> seconds. */
 static struct json *
 demands_to_json(const struct decide_rows *rows, const struct stage_row *row)
 {
@@ -219,7 +220,7 @@ demands_to_json(const struct decide_rows *rows, const struct stage_row *row)
     return json;
 }
 
-/* Adds the names and the places of the jobs of the stage of 'rank'. */
+/* Adds the names, ranks and levels of the jobs of the stage of 'rank'. */
 static void
 put_jobs(struct json *json, const struct decide_rows *rows, size_t rank)
 {
@@ -241,7 +242,6 @@ put_jobs(struct json *json, const struct decide_rows *rows, size_t rank)
     json_object_put(json, "levels", levels);
 }
 
-/* Returns the array "order" of "controller/order". */
 struct json *
 decide_rows_to_json(const struct decide_rows *rows)
 {
@@ -269,19 +269,20 @@ decide_rows_to_json(const struct decide_rows *rows)
     return order;
 }
 
-/* Seconds that 'job' still needs of 'port'. */
+/* Returns the remaining demand of 'job' on 'port', in seconds. */
 static double
 seconds_on(const struct job_row *job, int port)
 {
     for (size_t i = 0; i < job->n_demands; i++) {
         if (job->demands[i].port == port) {
-            return job->left * job->demands[i].seconds;
+            return job->iterations * job->demands[i].seconds;
         }
     }
     return 0;
 }
 
-/* Returns those that go before the job of 'rank' on its bottleneck. */
+/* Returns the jobs that have priority over the job of 'rank' on its
+ * bottleneck. */
 static struct json *
 before_to_json(const struct decide_rows *rows, size_t rank)
 {
@@ -305,8 +306,8 @@ before_to_json(const struct decide_rows *rows, size_t rank)
     return before;
 }
 
-/* Returns why 'job' has its place, the members of "controller/explain" but the
- * version and the policy; NULL if it is not in the order. */
+/* Returns the members of "controller/explain" of 'job', without the version
+ * and the policy; NULL if it is not in the order. */
 struct json *
 decide_rows_explain(const struct decide_rows *rows, const char *job)
 {
@@ -337,9 +338,9 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     put_integer(json, "override_id", row->override_id);
     put_integer(json, "stage_rank", row->stage);
     put_real(json, "completion_s", stage->completion);
-    put_integer(json, "iterations_left", row->left);
+    put_integer(json, "iterations_left", row->iterations);
     put_real(json, "period_s", row->period);
-    put_real(json, "alone_s", row->alone);
+    put_real(json, "alone_s", row->isolated);
     put_real(json, "slack_s", row->slack);
     put_real(json, "remaining_s", row->remaining);
     put_port(json, "bottleneck", rows, row->bottleneck);
@@ -349,4 +350,68 @@ decide_rows_explain(const struct decide_rows *rows, const char *job)
     }
     json_object_put(json, "before", before_to_json(rows, k));
     return json;
+}
+
+static char *
+row_name(const struct stage_row *row)
+{
+    return xasprintf("%s/%d", row->cojob, row->rung);
+}
+
+/* Returns the rank of the first stage that the stage of rank 'k' has
+ * overtaken, or -1. */
+static int
+overtaken(const struct decide_rows *rows, const int *old_ranks, size_t k)
+{
+    for (size_t i = k + 1; i < rows->n_stages; i++) {
+        if (old_ranks[i] >= 0 && old_ranks[i] < old_ranks[k]) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Returns why the stage of 'row' has its rank, before 'other' if that is not
+ * NULL: its override, or its demand. */
+static char *
+reason_for(const struct decide_rows *rows, const struct stage_row *row,
+       const struct stage_row *other)
+{
+    return (row->override
+            ? xasprintf("override (%s)", override_names[row->override])
+            : other && other->override
+            ? xasprintf("override of the other stage (%s)",
+                        override_names[other->override])
+            : row->bottleneck < 0
+            ? xstrdup("its traffic is unknown so far")
+            : xasprintf("it needs %.1f s of %s, weight %g", row->remaining,
+                        rows->ports[row->bottleneck], row->weight));
+}
+
+/* Logs the stages that are new or have overtaken another stage.  A rank that
+ * changed only because an earlier stage ended is not logged. */
+void
+decide_rows_log_changes(const struct decide_rows *rows, const int *old_ranks,
+                        struct decision_log *log)
+{
+    for (size_t k = 0; k < rows->n_stages; k++) {
+        const struct stage_row *row = &rows->stages[k];
+        int behind = overtaken(rows, old_ranks, k);
+        char *name, *other, *why;
+
+        if (old_ranks[k] >= 0 && behind < 0) {
+            continue;
+        }
+        name = row_name(row);
+        why = reason_for(rows, row,
+                         behind >= 0 ? &rows->stages[behind] : NULL);
+        other = behind >= 0 ? row_name(&rows->stages[behind]) : NULL;
+        decision_log_append(log, DECISION_ORDER, name, program_name,
+                            "rank %"PRIuSIZE" of %"PRIuSIZE", %s%s: %s", k,
+                            rows->n_stages, other ? "now before " : "new",
+                            other ? other : "", why);
+        free(other);
+        free(why);
+        free(name);
+    }
 }

@@ -3,21 +3,17 @@
 #ifndef DECIDE_ROWS_H
 #define DECIDE_ROWS_H 1
 
-/* The last order, for people.
+/* A copy of the last order, for reports.
  *
- *
- * Motivation
- * ==========
- *
- * Jobs and stages come and go between two orders, and who asks why a job has
- * its place must get the answer of the order that gave it.  So what went into
- * an order and what came out of it are kept, as names and numbers.
+ * Jobs and stages come and go between two orders, but a report must explain
+ * the order that is in force.  So its input and its result are copied as names
+ * and numbers.
  *
  *
  * Usage
  * =====
  *
- *    decide_rows_set(&rows, cluster, policy, &dp, &places, now);
+ *    decide_rows_set(&rows, cluster, policy, &dp, &assigned, now);
  *    json = decide_rows_to_json(&rows);
  *    json = decide_rows_explain(&rows, "asha/t0");
  *    decide_rows_clear(&rows);
@@ -35,46 +31,43 @@
 #include "controller/model/overrides.h"
 
 struct cluster;
-struct decide_places;
+struct job_assignments;
 struct decide_problem;
+struct decision_log;
 struct json;
 struct policy;
 
-/* One stage. */
 struct stage_row {
     int level;                  /* Of its best job. */
     char *cojob;
     int rung;
     enum override_kind override;
-    double weight;              /* Of its cojob, as the intent has it. */
-    double urgency;             /* The weight that it was ordered with: by
-                                 * the policy, and grown while it waits. */
+    double weight;              /* Of its cojob, by the intent. */
+    double urgency;             /* Weight in the order: by the policy, and
+                                 * increased by aging. */
     double age;                 /* Seconds since it began. */
-    double completion;          /* Seconds until it ends, by the estimate for
-                                 * what is ordered. */
-    double remaining;           /* Seconds of the port that it needs most. */
-    int bottleneck;             /* That port, or -1. */
+    double completion;          /* Estimated seconds until it ends. */
+    double remaining;           /* Demand on its bottleneck, seconds. */
+    int bottleneck;             /* Port of its largest demand, or -1. */
     size_t n_demands;
-    struct order_demand *demands;       /* That are left, by port. */
+    struct order_demand *demands;       /* Remaining, by port. */
 };
 
-/* One job. */
 struct job_row {
     char *name;                 /* "COJOB/JOB". */
     size_t stage;               /* Its stage's rank. */
     int level;
     enum override_kind override;
     int64_t override_id;        /* 0 if there is none. */
-    int64_t left;               /* Iterations. */
-    double period;              /* Seconds from iteration to iteration, 0 if
-                                 * not known. */
-    double alone;               /* Seconds that it would take alone, as
-                                 * foreseen. */
-    double slack;               /* Seconds, of jobs of ordered stages. */
-    double gain;                /* As in struct order_traits, */
-    bool early;                 /* and this too. */
-    double remaining;           /* Seconds of the port that it needs most. */
-    int bottleneck;             /* That port, or -1. */
+    int64_t iterations;         /* Remaining. */
+    double period;              /* Seconds per iteration, 0 if unknown. */
+    double isolated;            /* Predicted seconds to the end of its rung
+                                 * without competitors. */
+    double slack;               /* Seconds; 0 unless stages are ordered. */
+    double gain;                /* As in struct order_traits. */
+    bool early;                 /* As in struct order_traits. */
+    double remaining;           /* Demand on its bottleneck, seconds. */
+    int bottleneck;             /* Port of its largest demand, or -1. */
     size_t n_demands;
     struct order_demand *demands;       /* Of one iteration, by port. */
 };
@@ -92,11 +85,17 @@ struct decide_rows {
 
 void decide_rows_set(struct decide_rows *, const struct cluster *,
                      const struct policy *, const struct decide_problem *,
-                     const struct decide_places *, int64_t now);
+                     const struct job_assignments *, int64_t now);
 void decide_rows_clear(struct decide_rows *);
 
+/* The array "order" of "controller/order". */
 struct json *decide_rows_to_json(const struct decide_rows *);
 struct json *decide_rows_explain(const struct decide_rows *,
                                  const char *job);
+
+/* Appends the stages whose order has changed to 'log'.  'old_ranks' has, by
+ * the rank of now, the previous rank of each stage, -1 if it is new. */
+void decide_rows_log_changes(const struct decide_rows *, const int *old_ranks,
+                             struct decision_log *log);
 
 #endif /* controller/decide/decide-rows.h */

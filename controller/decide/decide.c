@@ -8,9 +8,8 @@
 #include <stdlib.h>
 
 #include "controller/model/cluster.h"
-#include "controller/decide/decide-moves.h"
 #include "controller/decide/decide-override.h"
-#include "controller/decide/decide-places.h"
+#include "controller/decide/job-assignment.h"
 #include "controller/decide/decide-problem.h"
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/hysteresis.h"
@@ -24,43 +23,45 @@
 #include "timeval.h"
 #include "util.h"
 
-/* Progress alone makes a new order so often. */
+/* Time until an order is computed again without a change. */
 #define REFRESH_MS 1000
 
-/* An order by early improvement follows a metric that was told within so
- * long, and is not made more often for that. */
+/* Delay of an order after a metric sample, for orders that use metrics. */
 #define SAMPLES_MS 250
 
-/* What concerns no stage that runs makes an order when there has been no more
- * of it for so long, but no later than that: a search that has announced its
- * jobs is about to begin its stage. */
+/* Delay of an order after a change that affects no running stage.  It starts
+ * again with each such change, up to MAX_MINOR_MS: a search that has announced
+ * its jobs is about to begin its stage. */
 #define MINOR_MS 250
 #define MAX_MINOR_MS 1000
 
 struct decide {
     struct cluster *cluster;
-    struct decision_log *log;           /* NULL: nobody reads it. */
-    const struct policy *policy;        /* NULL before there is one. */
+    struct decision_log *log;           /* NULL: none. */
+    const struct policy *policy;        /* NULL before the first. */
 
-    unsigned int changes;       /* Of the cluster, at the last order. */
-    unsigned int minor;         /* The same, */
-    unsigned int samples;       /* and the same. */
-    long long due;              /* When to compute, LLONG_MAX: not dirty. */
-    long long minor_due;        /* The same for what can wait, ... */
-    long long minor_since;      /* ... and when that began. */
-    long long refresh;          /* When to compute though nothing happened. */
-    long long retag;            /* When a job may have the level that it could
-                                 * not have yet, LLONG_MAX: none waits. */
+    unsigned int changes;       /* The cluster's, at the last order. */
+    unsigned int minor;         /* The cluster's, at the last order. */
+    unsigned int samples;       /* The cluster's, at the last order. */
+    long long due;              /* time_msec() of the next order because of
+                                 * changes, LLONG_MAX if there are none. */
+    long long minor_due;        /* The same for minor changes. */
+    long long minor_since;      /* time_msec() of the first minor change. */
+    long long refresh;          /* time_msec() of the next order without
+                                 * changes. */
+    long long retag;            /* time_msec() when a job may get the level
+                                 * that 'retag_ms' has delayed, LLONG_MAX if
+                                 * there is none. */
 
-    struct order_problem *problem;      /* Their memory is used again for */
-    struct order_result result;         /* each order. */
+    struct order_problem *problem;      /* Kept to reuse its memory. */
+    struct order_result result;         /* Kept to reuse its memory. */
     struct decide_rows rows;    /* The last order. */
     double bound, estimate;     /* Of the last order, seconds. */
 
     uint64_t n_decisions;
-    long long us_max;           /* The longest computation. */
-    uint64_t n_gaps;            /* Decisions with a bound above 0 ... */
-    double gap_sum, gap_worst;  /* ... and their estimate / bound. */
+    long long us_max;           /* Longest computation, microseconds. */
+    uint64_t n_gaps;            /* Decisions with a bound above 0. */
+    double gap_sum, gap_worst;  /* Of their estimate / bound. */
 };
 
 struct decide *
@@ -87,7 +88,6 @@ decide_destroy(struct decide *d)
     }
 }
 
-/* Orders by 'policy' from the next order on, which is due at once. */
 void
 decide_set_policy(struct decide *d, const struct policy *policy)
 {
@@ -95,14 +95,14 @@ decide_set_policy(struct decide *d, const struct policy *policy)
     d->due = 0;
 }
 
-/* Another order is due at once: people want it. */
 void
 decide_touch(struct decide *d)
 {
     d->due = 0;
 }
 
-/* After a restart the stages' old ranks are those that the hosts have. */
+/* Sets the stages' ranks after a restart from those of their jobs, which the
+ * hosts have. */
 static void
 restore_ranks(struct stage **stages, size_t n)
 {
@@ -119,7 +119,7 @@ restore_ranks(struct stage **stages, size_t n)
 }
 
 static void
-fold(const struct policy *policy, const struct order_problem *problem,
+assign_levels(const struct policy *policy, const struct order_problem *problem,
      struct order_result *r)
 {
     if (!policy->order.truncate) {
@@ -131,7 +131,7 @@ fold(const struct policy *policy, const struct order_problem *problem,
     }
 }
 
-/* Makes what else is in 'r' that of its order. */
+/* Updates the other members of 'r' after a change of its order. */
 static void
 follow_order(const struct policy *policy, const struct order_problem *op,
              struct order_result *r)
@@ -140,11 +140,11 @@ follow_order(const struct policy *policy, const struct order_problem *op,
         r->rank[r->order[k]] = k;
     }
     hysteresis_estimate(op, r->order, r->completion);
-    fold(policy, op, r);
+    assign_levels(policy, op, r);
 }
 
-/* The rank of 'entry' in the order before, -1 if it has none.  An early stage
- * weighs more than the estimate says, so it is where its order put it. */
+/* Returns the previous rank of 'entry', -1 if there is none.  The estimate
+ * underrates early stages, so hysteresis does not apply to them. */
 static int
 old_rank(const struct decide *d, const struct decide_problem *dp,
          size_t entry)
@@ -160,7 +160,7 @@ old_rank(const struct decide *d, const struct decide_problem *dp,
     return job->level >= 0 && !job->forced ? job->rank : -1;
 }
 
-/* Puts back what is not worth swapping and follows up on it in 'r'. */
+/* Applies hysteresis to 'r'. */
 static void
 keep_old_order(const struct decide *d, const struct decide_problem *dp,
                struct order_result *r)
@@ -177,19 +177,19 @@ keep_old_order(const struct decide *d, const struct decide_problem *dp,
     free(old_ranks);
 }
 
-/* The seconds that jobs take alone help to find an order, but they are
- * measured while others are there: they prove nothing. */
+/* Removes the isolated times.  They help to find an order, but they are
+ * measured with competitors, so the bound must not use them. */
 static void
-forget_times_alone(struct order_problem *op)
+remove_isolated_times(struct order_problem *op)
 {
     for (size_t i = 0; i < op->n_stages; i++) {
         order_problem_set_release(op, i, 0, 0);
     }
 }
 
-/* Orders 'dp' and certifies what the order costs on the network. */
+/* Computes the order of 'dp', its estimate and its bound. */
 static void
-order(const struct decide *d, struct decide_problem *dp,
+compute_order(const struct decide *d, struct decide_problem *dp,
       struct order_result *r)
 {
     const struct order_class *class = &order_classes[
@@ -198,23 +198,24 @@ order(const struct decide *d, struct decide_problem *dp,
 
     options.uncertified = true;
     if (class->service == ORDER_SERVICE_SHARE) {
-        forget_times_alone(dp->op);
+        remove_isolated_times(dp->op);
     }
     order_compute(&options, dp->op, r);
     if (class->certified) {
         keep_old_order(d, dp, r);
     }
-    if (decide_override_order(dp, r) && class->service != ORDER_SERVICE_SHARE) {
+    if (decide_override_order(dp, r)
+        && class->service != ORDER_SERVICE_SHARE) {
         follow_order(d->policy, dp->op, r);
     }
     if (class->service != ORDER_SERVICE_SHARE) {
-        forget_times_alone(dp->op);
+        remove_isolated_times(dp->op);
         r->estimate = hysteresis_estimate(dp->op, r->order, NULL);
     }
     r->bound = certificate_bound(dp->op);
 }
 
-/* Gives 'job' the 'level', unless it got another one just now. */
+/* Sets the level of 'job', unless it has changed within 'retag_ms'. */
 static void
 set_level(struct decide *d, struct job *job, int level, long long now)
 {
@@ -229,28 +230,27 @@ set_level(struct decide *d, struct job *job, int level, long long now)
     job->level_since = now;
 }
 
-/* Without an order every job has level 0, unless people want it otherwise;
- * with one, a job that is between two
- * stages keeps what it had, and one that waits for its first stage is behind
- * all others, but before what belongs to no job. */
+/* Copies ranks and levels to the cluster.  With the order "fair", each job has
+ * level 0 unless it has an override.  Otherwise a job between two stages keeps
+ * its level, and a job before its first stage has the last one. */
 static void
-assign(struct decide *d, const struct decide_problem *dp,
-       const struct decide_places *places, long long now)
+store_assignments(struct decide *d, const struct decide_problem *dp,
+       const struct job_assignments *assigned, long long now)
 {
     int first = (decide_override_pins(d->cluster)
                  ? MIN(1, d->policy->n_levels - 1) : 0);
     struct shash_node *node;
 
-    for (size_t k = 0; k < places->n_stages; k++) {
-        dp->stages[places->stages[k]]->rank = k;
+    for (size_t k = 0; k < assigned->n_stages; k++) {
+        dp->stages[assigned->stages[k]]->rank = k;
     }
-    for (size_t k = 0; k < places->n_jobs; k++) {
-        struct job *job = places->jobs[k].dj->job;
+    for (size_t k = 0; k < assigned->n_jobs; k++) {
+        struct job *job = assigned->jobs[k].dj->job;
 
-        set_level(d, job, places->jobs[k].level, now);
+        set_level(d, job, assigned->jobs[k].level, now);
         job->rank = k;
         job->forced = false;
-        job_progress_wait(&job->progress, places->jobs[k].waits);
+        job_progress_wait(&job->progress, assigned->jobs[k].waits);
     }
     SHASH_FOR_EACH (node, &d->cluster->jobs) {
         struct job *job = node->data;
@@ -262,22 +262,22 @@ assign(struct decide *d, const struct decide_problem *dp,
                                : first), now);
         } else if (job->level < 0 && job->live) {
             job->level = d->policy->n_levels - 1;
-            job->rank = places->n_jobs;
+            job->rank = assigned->n_jobs;
         } else if (job->level >= d->policy->n_levels) {
             job->level = d->policy->n_levels - 1;
         }
     }
 }
 
-/* Returns the rank that the stage of each rank of now had before. */
+/* Returns, by the rank of now, the previous rank of each stage. */
 static int *
 ranks_before(const struct decide_problem *dp,
-             const struct decide_places *places)
+             const struct job_assignments *assigned)
 {
-    int *ranks = xcalloc(MAX(places->n_stages, 1), sizeof *ranks);
+    int *ranks = xcalloc(MAX(assigned->n_stages, 1), sizeof *ranks);
 
-    for (size_t k = 0; k < places->n_stages; k++) {
-        ranks[k] = dp->stages[places->stages[k]]->rank;
+    for (size_t k = 0; k < assigned->n_stages; k++) {
+        ranks[k] = dp->stages[assigned->stages[k]]->rank;
     }
     return ranks;
 }
@@ -297,11 +297,11 @@ record_quality(struct decide *d, const struct order_result *r)
 }
 
 static void
-compute(struct decide *d, long long now)
+decide_now(struct decide *d, long long now)
 {
     long long began = time_usec();
     int64_t wall = time_wall_msec();
-    struct decide_places places;
+    struct job_assignments assigned;
     struct decide_problem dp;
     int *old_ranks;
 
@@ -310,41 +310,41 @@ compute(struct decide *d, long long now)
     if (!d->n_decisions) {
         restore_ranks(dp.stages, dp.n_stages);
     }
-    order(d, &dp, &d->result);
-    decide_places_init(&places, &dp, d->policy, &d->result);
-    old_ranks = ranks_before(&dp, &places);
-    assign(d, &dp, &places, now);
-    decide_rows_set(&d->rows, d->cluster, d->policy, &dp, &places, wall);
+    compute_order(d, &dp, &d->result);
+    job_assignments_init(&assigned, &dp, d->policy, &d->result);
+    old_ranks = ranks_before(&dp, &assigned);
+    store_assignments(d, &dp, &assigned, now);
+    decide_rows_set(&d->rows, d->cluster, d->policy, &dp, &assigned, wall);
     if (d->log) {
-        decide_moves_log(&d->rows, old_ranks, d->log);
+        decide_rows_log_changes(&d->rows, old_ranks, d->log);
     }
     free(old_ranks);
     record_quality(d, &d->result);
 
-    decide_places_uninit(&places);
+    job_assignments_uninit(&assigned);
     decide_problem_uninit(&dp);
     d->n_decisions++;
     d->us_max = MAX(d->us_max, time_usec() - began);
 }
 
 static bool
-is_by_progress(const struct policy *policy)
+uses_metrics(const struct policy *policy)
 {
     return policy->order.kind == ORDER_EARLY
            || policy->order.kind == ORDER_STAGE_EARLY;
 }
 
-/* How long an order holds if nothing happens.  Early improvement is predicted
- * for a period, and for so long it is believed. */
+/* Returns the time until the next order without changes.  Improvement is
+ * predicted for 'early_period_s'. */
 static long long
 refresh_ms(const struct policy *policy)
 {
-    return (is_by_progress(policy) ? policy->early_period_s * 1000
+    return (uses_metrics(policy) ? policy->early_period_s * 1000
             : REFRESH_MS);
 }
 
-/* Computes an order if one is due at 'now' (time_msec()).  Returns true if it
- * did, with the result in the cluster's jobs. */
+/* Computes an order if one is due at 'now', time_msec(), and stores it in the
+ * cluster's jobs and stages.  Returns true if it did. */
 bool
 decide_run(struct decide *d, long long now)
 {
@@ -362,7 +362,7 @@ decide_run(struct decide *d, long long now)
     }
     if (d->samples != d->cluster->samples) {
         d->samples = d->cluster->samples;
-        if (is_by_progress(d->policy)) {
+        if (uses_metrics(d->policy)) {
             d->due = MIN(d->due, now + SAMPLES_MS);
         }
     }
@@ -372,11 +372,11 @@ decide_run(struct decide *d, long long now)
     }
     d->due = d->minor_due = d->retag = LLONG_MAX;
     d->refresh = now + refresh_ms(d->policy);
-    compute(d, now);
+    decide_now(d, now);
     return true;
 }
 
-/* True if the last order follows from all that the cluster knows. */
+/* Returns true if the last order includes all changes of the cluster. */
 bool
 decide_is_settled(const struct decide *d)
 {
@@ -429,7 +429,7 @@ decide_last(const struct decide *d)
     return &d->rows;
 }
 
-/* Adds to the object 'json' what the decisions were like. */
+/* Adds statistics of the decisions to 'json'. */
 void
 decide_status(const struct decide *d, struct json *json)
 {
@@ -438,8 +438,8 @@ decide_status(const struct decide *d, struct json *json)
     put_quality(d, json);
 }
 
-/* Returns the last order: the members of "controller/order" but the version
- * and the policy. */
+/* Returns the members of "controller/order", without the version and the
+ * policy. */
 struct json *
 decide_order_to_json(const struct decide *d)
 {
@@ -450,9 +450,8 @@ decide_order_to_json(const struct decide *d)
     return json;
 }
 
-/* Returns why 'job' has its place in the last order: the members of
- * "controller/explain" but the version and the policy.  NULL if it has none
- * there. */
+/* Returns the members of "controller/explain", without the version and the
+ * policy; NULL if 'job' is not in the last order. */
 struct json *
 decide_explain(const struct decide *d, const char *job)
 {

@@ -3,21 +3,20 @@
 #ifndef DECIDE_H
 #define DECIDE_H 1
 
-/* From events to an order: which job gets which rank and level.
+/* Computes the order: the rank and level of each job.
  *
  *
  * Motivation
  * ==========
  *
- * Whatever happens makes the cluster dirty; a little later, so that events
- * that belong together make one order, everything is computed again from what
- * is known then.  Between events the order is computed again each second,
- * because progress alone changes what is left.  An order that would only
- * swap stages that are about equal is not worth the reordering of packets,
- * so those keep the order that they had.
+ * Changes of the cluster are coalesced for a short time, and then the whole
+ * order is computed again.  Without changes it is computed once a second,
+ * because progress reduces the remaining demand.  Two stages that are about
+ * equal keep their previous order (hysteresis.h), because a change of the
+ * order reorders packets.
  *
- * decide-problem.h says what is ordered, decide-places.h which place each job
- * gets by the order, decide-rows.h what people are told.
+ * decide-problem.h collects the input, job-assignment.h assigns ranks and
+ * levels, decide-rows.h keeps the result for reports.
  *
  *
  * Usage
@@ -25,7 +24,7 @@
  *
  *    decide_set_policy(d, policy);
  *    if (decide_run(d, time_msec())) {
- *        ...write what the jobs' 'rank' and 'level' say...
+ *        ...write the jobs' 'rank' and 'level'...
  *    }
  *    decide_wait(d);
  *
@@ -47,22 +46,26 @@ struct policy;
 struct decide;
 struct decide_rows;
 
-/* 'log' is told when a stage gets another place; NULL: nobody is. */
+/* 'log' gets the stages whose order has changed; NULL for none. */
 struct decide *decide_create(struct cluster *, struct decision_log *log);
 void decide_destroy(struct decide *);
 
+/* Sets the policy and makes an order due at once. */
 void decide_set_policy(struct decide *, const struct policy *);
+
+/* Makes an order due at once. */
 void decide_touch(struct decide *);
+
 bool decide_run(struct decide *, long long now);
 bool decide_is_settled(const struct decide *);
 void decide_wait(const struct decide *);
 
-/* Of the last order: its stages, and the sums of their completion times, by
- * the estimate and at least, in seconds. */
+/* Returns the number of stages of the last order, and the sum of their
+ * completion times, estimated and as a lower bound, in seconds. */
 void decide_quality(const struct decide *, int *n_stages, double *estimate,
                     double *bound);
 
-/* The last order as it is kept for people; valid until the next. */
+/* The last order for reports; valid until the next one. */
 const struct decide_rows *decide_last(const struct decide *);
 
 /* For unixctl; the caller owns the JSON. */

@@ -19,7 +19,7 @@ static const char *const kind_names[N_DECISION_KINDS] = {
     [DECISION_OPERATOR] = "operator",
 };
 
-/* Decision 'id' is in place 'id' % 'capacity'. */
+/* Decision 'id' is element 'id' % 'capacity' of 'ring'. */
 struct decision_log {
     struct decision *ring;
     size_t capacity;
@@ -38,7 +38,7 @@ decision_log_create(size_t capacity)
 }
 
 static void
-forget(struct decision *d)
+decision_uninit(struct decision *d)
 {
     free(d->subject);
     free(d->actor);
@@ -50,14 +50,14 @@ decision_log_destroy(struct decision_log *log)
 {
     if (log) {
         for (size_t i = 0; i < log->capacity; i++) {
-            forget(&log->ring[i]);
+            decision_uninit(&log->ring[i]);
         }
         free(log->ring);
         free(log);
     }
 }
 
-/* Adds a decision; the oldest one makes room for it. */
+/* Adds a decision; it replaces the oldest one if the log is full. */
 void
 decision_log_append(struct decision_log *log, enum decision_kind kind,
                     const char *subject, const char *actor,
@@ -66,7 +66,7 @@ decision_log_append(struct decision_log *log, enum decision_kind kind,
     struct decision *d = &log->ring[++log->last % log->capacity];
     va_list args;
 
-    forget(d);
+    decision_uninit(d);
     *d = (struct decision) {
         .id = log->last, .at = time_wall_msec(), .kind = kind,
         .subject = xstrdup(subject), .actor = xstrdup(actor),
@@ -76,8 +76,8 @@ decision_log_append(struct decision_log *log, enum decision_kind kind,
     va_end(args);
 }
 
-/* Returns the oldest decision that is kept and newer than 'id', NULL if there
- * is none.  An 'id' of the future, from before a restart, is as 0. */
+/* Returns the oldest stored decision after 'id', or NULL.  An 'id' larger than
+ * the last one, from before a restart, is treated as 0. */
 const struct decision *
 decision_log_after(const struct decision_log *log, uint64_t id)
 {
@@ -88,7 +88,7 @@ decision_log_after(const struct decision_log *log, uint64_t id)
     return next <= log->last ? &log->ring[next % log->capacity] : NULL;
 }
 
-/* Returns the newest decision's id, 0 if there is none. */
+/* Returns the last decision's id, 0 before the first. */
 uint64_t
 decision_log_last(const struct decision_log *log)
 {
@@ -110,8 +110,8 @@ decision_to_json(const struct decision *d)
     return json;
 }
 
-/* Returns {"last", "decisions": [...]}: the newest decision's id, and at most
- * the last 'limit' of those newer than 'after', oldest first. */
+/* Returns {"last", "decisions": [...]}: the last decision's id, and at most
+ * 'limit' decisions after 'after', the newest ones, oldest first. */
 struct json *
 decision_log_to_json(const struct decision_log *log, uint64_t after,
                      size_t limit)

@@ -3,20 +3,20 @@
 #ifndef DECISION_LOG_H
 #define DECISION_LOG_H 1
 
-/* What was decided, why and by whom: the last decisions, in memory.
+/* Log of the last decisions, in memory.
  *
  *
  * Motivation
  * ==========
  *
- * An operator who sees a job slow down asks what changed just before.  The
- * audit in the intent database keeps what people and leaders did; the log here
- * also keeps what the order did, far too often for a database, and keeps only
- * the last of it.
+ * An operator who sees a job slow down needs to know what changed just before.
+ * The Event table of the intent database has the actions of operators and
+ * leaders; this log also has the changes of the order, which are too frequent
+ * for a database, and keeps only the last decisions.
  *
- * Each decision has a number that no other one of this process ever has, so
- * that a reader who comes back with the last number that it saw gets what it
- * missed, or learns that some of it is gone.
+ * Each decision has a number that is unique in this process.  A reader passes
+ * the last number that it has received and gets the newer decisions; gaps in
+ * the numbers show that some were dropped.
  *
  *
  * Usage
@@ -46,11 +46,11 @@ struct decision_log;
 struct json;
 
 enum decision_kind {
-    DECISION_ORDER,             /* A stage has another place. */
+    DECISION_ORDER,             /* A stage has another rank. */
     DECISION_STAGE,             /* A stage began or ended. */
-    DECISION_POLICY,            /* Another policy, or one refused. */
-    DECISION_LEAD,              /* This controller leads, or does not. */
-    DECISION_OPERATOR,          /* A person wanted something. */
+    DECISION_POLICY,            /* The policy changed, or was refused. */
+    DECISION_LEAD,              /* This controller leads, or stopped. */
+    DECISION_OPERATOR,          /* An operator's action. */
     N_DECISION_KINDS,
 };
 
@@ -59,9 +59,8 @@ struct decision {
     int64_t at;                 /* Epoch ms. */
     enum decision_kind kind;
     char *subject;              /* A job, a stage "COJOB/RUNG", a policy. */
-    char *actor;                /* Who wanted it, a user's name or the
-                                 * program's. */
-    char *reason;               /* In words. */
+    char *actor;                /* Name of a user or of the program. */
+    char *reason;               /* Text. */
 };
 
 /* The log keeps the last 'capacity' decisions, at least 1. */

@@ -10,13 +10,13 @@
 #include "order/order.h"
 #include "util.h"
 
-/* A stage moves at most so many places back. */
+/* Most ranks that a stage moves back. */
 #define MAX_PASSES 16
 
 /* Returns the weighted sum of the stages' completion times if they are served
- * in 'order', each ending with the longest port of it and all that goes
- * before it, and not before it would alone.  Stores the single times in
- * 'completion' if it is nonnull. */
+ * in 'order': a stage ends when all ports have served it and the stages before
+ * it, and not before its isolated time.  Stores the completion times in
+ * 'completion' unless that is NULL. */
 double
 hysteresis_estimate(const struct order_problem *problem, const int *order,
                     double *completion)
@@ -42,13 +42,13 @@ hysteresis_estimate(const struct order_problem *problem, const int *order,
 }
 
 static bool
-was_other_way_round(const int *old_rank, int a, int b)
+was_behind(const int *old_rank, int a, int b)
 {
     return old_rank[a] >= 0 && old_rank[b] >= 0 && old_rank[a] > old_rank[b];
 }
 
-/* When 's' ends if 'load' and then, if it is nonnull, 'before' are served
- * before it. */
+/* Returns when 's' ends if 'load' and, unless NULL, 'before' are served before
+ * it. */
 static double
 end_after(const double *load, const struct order_stage *before,
           const struct order_stage *s)
@@ -73,8 +73,8 @@ end_after(const double *load, const struct order_stage *before,
     return end;
 }
 
-/* By how much the estimate grows if 'b' goes before 'a' instead of after it,
- * both after 'load'.  Nobody else's end changes. */
+/* Returns the increase of the estimate if 'b' is served before 'a' instead of
+ * after it, both after 'load'.  No other completion time changes. */
 static double
 cost_of_swap(const double *load, const struct order_stage *a,
              const struct order_stage *b)
@@ -95,8 +95,8 @@ compare_ranks(const void *a_, const void *b_)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* Stores in 'old' the stages of 'order' as they were before.  Stages that were
- * not there follow whom they follow in 'order'. */
+/* Stores in 'old' the stages of 'order' in their previous order.  New stages
+ * have the same position as in 'order'. */
 static void
 make_old_order(const int *old_rank, const int *order, size_t n, int *old)
 {
@@ -116,9 +116,9 @@ make_old_order(const int *old_rank, const int *order, size_t n, int *old)
     free(known);
 }
 
-/* Returns 'order' to the old one if that costs no more than 'tolerance' of the
- * estimate.  Two searches for a good order that began in different places end
- * in different ones that are about as good, so this looks at all of it. */
+/* Restores the previous order if that costs at most 'tolerance' of the
+ * estimate.  It compares the whole order, because two searches from different
+ * starting points find different orders that are about as good. */
 static bool
 keep_whole_order(const struct order_problem *problem, const int *old_rank,
                  double tolerance, int *order)
@@ -137,8 +137,8 @@ keep_whole_order(const struct order_problem *problem, const int *old_rank,
     return keep;
 }
 
-/* Puts single stages of 'order' back.  The work is bounded: with very many
- * stages some inversions stay, which costs only a change of level. */
+/* Swaps neighbors back.  The number of passes is limited: with very many
+ * stages some inversions stay, which only changes levels. */
 static bool
 keep_neighbours(const struct order_problem *problem, const int *old_rank,
                 double tolerance, int *order)
@@ -154,7 +154,7 @@ keep_neighbours(const struct order_problem *problem, const int *old_rank,
             const struct order_stage *s;
 
             if (k + 1 < problem->n_stages
-                && was_other_way_round(old_rank, order[k], order[k + 1])) {
+                && was_behind(old_rank, order[k], order[k + 1])) {
                 double cost = cost_of_swap(load,
                                            &problem->stages[order[k]],
                                            &problem->stages[order[k + 1]]);

@@ -3,15 +3,14 @@
 #ifndef HYSTERESIS_H
 #define HYSTERESIS_H 1
 
-/* Keeps an order from flapping between stages that are about equal.
+/* Prevents an order from alternating between stages that are about equal.
  *
- * 'old_rank' has the rank of each stage in the order before, or -1 for a stage
- * that was not in it.  If the old order, with new stages where 'order' has
- * them, has an estimate that is worse by no more than 'tolerance' (0.02: 2 %),
- * it stays.  Otherwise only the swaps that matter are made: two neighbours in
- * 'order' that were the other way round are put back as long as the estimate
- * does not become worse by more than 'tolerance' in all.  Pure computation; no
- * state. */
+ * 'old_rank' has the previous rank of each stage, or -1.  If the estimate of
+ * the previous order, with new stages inserted as in 'order', is worse by at
+ * most 'tolerance' (0.02: 2 %), it is kept.  Otherwise only significant swaps
+ * are made: neighbors in 'order' that were in the opposite order before are
+ * swapped back while the estimate gets worse by at most 'tolerance' in total.
+ * Pure computation; no state. */
 
 #include <stdbool.h>
 

@@ -17,21 +17,20 @@
 
 VLOG_DEFINE_THIS_MODULE(policy_file);
 
-/* How often the file is looked at.  An editor's rename gives the name to
- * another file, so it is the name that is watched. */
-#define LOOK_MS 500
+/* Time between two checks of the file.  Editors replace a file by rename(), so
+ * the name is checked. */
+#define CHECK_MS 500
 
 struct policy_file {
     char *name;                 /* Absolute: daemons change directories. */
     struct policy *policy;      /* In force. */
-    struct policy *previous;    /* Replaced last; see the header. */
-    char *error;                /* Of the last reading, NULL if it was good. */
+    struct policy *previous;    /* Freed at the next replacement. */
+    char *error;                /* Of the last read, NULL if it succeeded. */
     struct stat seen;           /* The file as it was last read. */
-    long long next_look;        /* time_msec(). */
+    long long next_check;        /* time_msec(). */
 };
 
-/* Opens the policy file 'name'.  Without a good policy there is nothing to
- * begin with, so that is an error here. */
+/* Opens the policy file 'name'.  Fails if it is not a valid policy. */
 char *
 policy_file_open(const char *name, struct policy_file **pfp)
 {
@@ -51,7 +50,7 @@ policy_file_open(const char *name, struct policy_file **pfp)
         policy_file_close(pf);
         return error;
     }
-    pf->next_look = time_msec() + LOOK_MS;
+    pf->next_check = time_msec() + CHECK_MS;
     *pfp = pf;
     return NULL;
 }
@@ -116,10 +115,10 @@ policy_file_run(struct policy_file *pf)
 {
     struct stat now;
 
-    if (time_msec() < pf->next_look) {
+    if (time_msec() < pf->next_check) {
         return false;
     }
-    pf->next_look = time_msec() + LOOK_MS;
+    pf->next_check = time_msec() + CHECK_MS;
     if (stat(pf->name, &now)) {
         memset(&now, 0, sizeof now);
     }
@@ -129,7 +128,7 @@ policy_file_run(struct policy_file *pf)
 void
 policy_file_wait(const struct policy_file *pf)
 {
-    poll_timer_wait_until(pf->next_look);
+    poll_timer_wait_until(pf->next_check);
 }
 
 /* The policy in force; never NULL. */

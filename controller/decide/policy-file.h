@@ -5,14 +5,9 @@
 
 /* The policy in force, read again when its file changes.
  *
- *
- * Motivation
- * ==========
- *
- * An operator edits a policy while searches run.  A file that is wrong, half
- * written or gone must not take the good policy away, and the next good file
- * must do: so a bad file is reported once and the old policy stays until the
- * file changes again.
+ * An operator edits a policy while searches run.  If the new file is invalid,
+ * incomplete or missing, it is reported once, and the previous policy stays in
+ * force until the file changes again.
  *
  *
  * Usage

@@ -13,7 +13,7 @@
 #include "openvswitch/json.h"
 #include "util.h"
 
-/* Stages over which the bound after the fact is computed: the last ones. */
+/* Number of ended stages, the last ones, that the bound includes. */
 #define MAX_BOUND_STAGES 1000
 
 struct json *
@@ -41,7 +41,7 @@ stage_history_row(const struct stage *stage)
     return json;
 }
 
-/* Returns {"stages": [...]} of the last 'limit' stages that ended, the oldest
+/* Returns {"stages": [...]} of the last 'limit' ended stages, the oldest
  * first. */
 struct json *
 stage_history_ended(const struct cluster *c, size_t limit)
@@ -96,8 +96,8 @@ bound_mean(const struct cluster *c)
     return bound;
 }
 
-/* Returns the stages that have ended and those that run, and the bound over
- * the former: the members of "controller/stages" but those of decisions. */
+/* Returns the members of "controller/stages", without those of decisions:
+ * ended and running stages, and the bound of the ended ones. */
 struct json *
 stage_history_to_json(const struct cluster *c)
 {

@@ -3,12 +3,11 @@
 #ifndef STAGE_HISTORY_H
 #define STAGE_HISTORY_H 1
 
-/* What stages took of the network, and how good that was.
+/* Reports on ended stages: their measured demand, and a lower bound.
  *
- * A certificate after the fact: stages that have ended took so much of each
- * port by measurement, and no schedule could have had a smaller mean than the
- * bound with the same stages beginning at the same times.  "stagecoach sim"
- * replays it.  No state; the caller owns the JSON. */
+ * The bound is computed afterwards from measured demand: no schedule has a
+ * smaller mean completion time for the same stages with the same begins.
+ * "stagecoach sim" replays the report.  No state; the caller owns the JSON. */
 
 #include <stddef.h>
 
@@ -20,7 +19,7 @@ struct json *stage_history_to_json(const struct cluster *);
 
 struct json *stage_history_ended(const struct cluster *, size_t limit);
 
-/* One of its "stages". */
+/* Returns the element of "stages" for one stage. */
 struct json *stage_history_row(const struct stage *);
 
 #endif /* controller/decide/stage-history.h */

@@ -60,7 +60,7 @@ grep -q '^1: pin large/0 from now on; "stagecoach undo 1"' "$dir/out" ||
     fail "pin says $(cat "$dir/out")"
 await "what is pinned goes first" wants 'h0,{large/t0=0, small/t0=1}'
 await "the order's reason is the operator" asks controller/decisions \
-    'rank 0 of 2, now before small/0: an operator wants it (pin)","subject":"large/0"'
+    'rank 0 of 2, now before small/0: override (pin)","subject":"large/0"'
 me=$(sc overrides --format json | grep -o '"who":"[^"]*"')
 await "the audit knows who and why" has_event '^pin,.*large/0: 1, for 3600 s: a demo'
 asks controller/decisions '"kind":"operator","reason":"pin: 1, for 3600 s: a demo","subject":"large/0"' ||

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "controller/decide/decide-moves.h"
 #include "controller/decide/decide-rows.h"
 #include "controller/decide/decision-log.h"
 #include "openvswitch/json.h"
@@ -118,7 +117,7 @@ test_limit_gives_the_newest(void **state)
     decision_log_destroy(log);
 }
 
-/* Stages "a/0", "b/0", "c/0" in this order, of whom the last needs most. */
+/* Stages "a/0", "b/0", "c/0" in this order, the last one has the largest demand. */
 static void
 log_moves(struct decision_log *log, const int *old_ranks)
 {
@@ -137,7 +136,7 @@ log_moves(struct decision_log *log, const int *old_ranks)
         };
     }
     set_program_name("stagecoach-controller");
-    decide_moves_log(&rows, old_ranks, log);
+    decide_rows_log_changes(&rows, old_ranks, log);
 }
 
 /* New stages are placed; one that overtakes is; one that only moved up behind
@@ -159,8 +158,8 @@ test_moves(void **state)
                         "1.0 s of h0.tx, weight 1");
     d = decision_log_after(log, 1);
     assert_string_equal(d->subject, "c/0");
-    assert_string_equal(d->reason, "rank 2 of 3, new: its traffic is not "
-                        "known yet");
+    assert_string_equal(d->reason, "rank 2 of 3, new: its traffic is unknown "
+                        "so far");
     assert_null(decision_log_after(log, 2));
     decision_log_destroy(log);
 }

@@ -272,7 +272,7 @@ static void
 put_waits_for(const struct explanation *e, struct json *json)
 {
     const char *port = port_name(e, e->row->bottleneck);
-    double own = e->row->remaining / e->row->left;
+    double own = e->row->remaining / e->row->iterations;
     double period = e->row->period;
     const char *host = "";
     int64_t lag = find_slowest(e->job, &host);
@@ -334,7 +334,7 @@ find_earliest(const struct explanation *e)
 
     for (size_t k = 0; k < e->rows->n_jobs; k++) {
         if (e->rows->jobs[k].stage == e->row->stage) {
-            earliest = MAX(earliest, e->rows->jobs[k].alone);
+            earliest = MAX(earliest, e->rows->jobs[k].isolated);
         }
     }
     return MIN(earliest, e->stage->completion);

@@ -43,7 +43,7 @@ collect(const struct decide_rows *rows, size_t *np)
 
         for (size_t k = 0; k < job->n_demands; k++) {
             needs[n++] = (struct need) {
-                job->demands[k].port, i, job->left * job->demands[k].seconds,
+                job->demands[k].port, i, job->iterations * job->demands[k].seconds,
             };
         }
     }
@@ -75,7 +75,7 @@ find_ends(const struct decide_rows *rows)
     struct need *needs = collect(rows, &n);
 
     for (size_t i = 0; i < rows->n_jobs; i++) {
-        ends[i] = rows->jobs[i].alone;
+        ends[i] = rows->jobs[i].isolated;
     }
     for (size_t i = 0, k = 0; i < n; i = k) {
         while (k < n && needs[k].port == needs[i].port) {

@@ -2,7 +2,7 @@
 
 #include <config.h>
 
-#include "controller/decide/decide-places.h"
+#include "controller/decide/job-assignment.h"
 
 #include <stdlib.h>
 
@@ -16,11 +16,11 @@
 #include "policies/policy.h"
 #include "util.h"
 
-/* A job moves at most so many places back. */
+/* Most ranks that hysteresis moves a job back. */
 #define MAX_PASSES 16
 
 static bool
-was_other_way_round(const struct slack_job *a, const struct slack_job *b)
+was_behind(const struct slack_job *a, const struct slack_job *b)
 {
     const struct job *ja = ((const struct decide_job *) a->owner)->job;
     const struct job *jb = ((const struct decide_job *) b->owner)->job;
@@ -29,10 +29,10 @@ was_other_way_round(const struct slack_job *a, const struct slack_job *b)
             && ja->rank > jb->rank);
 }
 
-/* Puts neighbours back whose slack differs by no more than 'tolerance' times
- * the later end of their stages. */
+/* Restores the previous order of neighbors if their slack differs by at most
+ * 'tolerance' times the later completion time of their stages. */
 static void
-keep_old_places(const struct order_result *r, double tolerance,
+keep_old_order(const struct order_result *r, double tolerance,
                 struct slack_job *jobs, size_t n)
 {
     bool again = true;
@@ -44,7 +44,7 @@ keep_old_places(const struct order_result *r, double tolerance,
             double end = MAX(r->completion[a->stage],
                              r->completion[b->stage]);
 
-            if (was_other_way_round(a, b)
+            if (was_behind(a, b)
                 && b->slack - a->slack <= tolerance * end) {
                 struct slack_job tmp = *a;
 
@@ -57,13 +57,13 @@ keep_old_places(const struct order_result *r, double tolerance,
 }
 
 static int
-class_of(const struct slack_job *job)
+override_class(const struct slack_job *job)
 {
     return decide_override_class(
         ((const struct decide_job *) job->owner)->job->override);
 }
 
-/* Sorts by what people said, and leaves the order as it is otherwise. */
+/* Sorts by the class of the override; a stable sort. */
 static void
 sort_by_override(struct slack_job *jobs, size_t n)
 {
@@ -71,14 +71,15 @@ sort_by_override(struct slack_job *jobs, size_t n)
         struct slack_job job = jobs[i];
         size_t k = i;
 
-        for (; k > 0 && class_of(&jobs[k - 1]) > class_of(&job); k--) {
+        while (k > 0 && override_class(&jobs[k - 1]) > override_class(&job)) {
             jobs[k] = jobs[k - 1];
+            k--;
         }
         jobs[k] = job;
     }
 }
 
-/* Gives the jobs, which are sorted, levels as the policy folds them. */
+/* Assigns levels to the sorted jobs. */
 static void
 fold_jobs(const struct policy *policy, int n_ports, struct slack_job *jobs,
           size_t n)
@@ -101,7 +102,7 @@ fold_jobs(const struct policy *policy, int n_ports, struct slack_job *jobs,
     free(next);
 }
 
-/* Of a job whose ports are not known yet, those of its stage count. */
+/* If the ports of the job are unknown, uses those of its stage. */
 static struct slack_job
 to_slack_job(const struct decide_problem *dp, const struct decide_job *dj)
 {
@@ -109,7 +110,7 @@ to_slack_job(const struct decide_problem *dp, const struct decide_job *dj)
     const struct order_demand *d = dj->n_demands ? dj->demands : os->demands;
 
     return (struct slack_job) {
-        .stage = dj->entry, .id = dj - dp->jobs, .isolated = dj->alone,
+        .stage = dj->entry, .id = dj - dp->jobs, .isolated = dj->isolated,
         .ports = d ? &d->port : NULL, .stride = sizeof *d,
         .n_ports = dj->n_demands ? dj->n_demands : os->n_demands,
         .owner = CONST_CAST(struct decide_job *, dj),
@@ -117,7 +118,8 @@ to_slack_job(const struct decide_problem *dp, const struct decide_job *dj)
 }
 
 static void
-place_by_slack(struct decide_places *places, const struct decide_problem *dp,
+assign_by_slack(struct job_assignments *assigned,
+                const struct decide_problem *dp,
                const struct policy *policy, const struct order_result *r)
 {
     struct slack_job *jobs = xcalloc(MAX(dp->n_jobs, 1), sizeof *jobs);
@@ -126,11 +128,11 @@ place_by_slack(struct decide_places *places, const struct decide_problem *dp,
         jobs[i] = to_slack_job(dp, &dp->jobs[i]);
     }
     slack_assign(dp->op, r, policy->n_levels, jobs, dp->n_jobs);
-    keep_old_places(r, policy->hysteresis, jobs, dp->n_jobs);
+    keep_old_order(r, policy->hysteresis, jobs, dp->n_jobs);
     sort_by_override(jobs, dp->n_jobs);
     fold_jobs(policy, dp->op->n_ports, jobs, dp->n_jobs);
     for (size_t k = 0; k < dp->n_jobs; k++) {
-        places->jobs[k] = (struct decide_place) {
+        assigned->jobs[k] = (struct job_assignment) {
             .dj = jobs[k].owner, .level = jobs[k].level,
             .slack = jobs[k].slack,
         };
@@ -139,161 +141,164 @@ place_by_slack(struct decide_places *places, const struct decide_problem *dp,
 }
 
 static void
-place_by_order(struct decide_places *places, const struct decide_problem *dp,
+assign_by_order(struct job_assignments *assigned,
+                const struct decide_problem *dp,
                const struct order_result *r)
 {
     for (size_t k = 0; k < r->n; k++) {
-        places->jobs[k] = (struct decide_place) {
+        assigned->jobs[k] = (struct job_assignment) {
             .dj = &dp->jobs[r->order[k]], .level = r->level[r->order[k]],
         };
     }
 }
 
-/* Ranks stages by their first jobs, and those without jobs last. */
+/* Ranks stages by their first jobs; stages without jobs are last. */
 static void
-rank_stages(struct decide_places *places)
+rank_stages(struct job_assignments *assigned)
 {
-    bool *seen = xcalloc(MAX(places->n_stages, 1), sizeof *seen);
+    bool *seen = xcalloc(MAX(assigned->n_stages, 1), sizeof *seen);
     size_t n = 0;
 
-    for (size_t k = 0; k < places->n_jobs; k++) {
-        int s = places->jobs[k].dj->stage;
+    for (size_t k = 0; k < assigned->n_jobs; k++) {
+        int s = assigned->jobs[k].dj->stage;
 
         if (!seen[s]) {
             seen[s] = true;
-            places->stages[n++] = s;
+            assigned->stages[n++] = s;
         }
     }
-    for (size_t s = 0; s < places->n_stages; s++) {
+    for (size_t s = 0; s < assigned->n_stages; s++) {
         if (!seen[s]) {
-            places->stages[n++] = s;
+            assigned->stages[n++] = s;
         }
     }
     free(seen);
 }
 
-/* Finds out who waits for whom. */
+/* Sets 'waits' of all jobs.  'share' is true if all jobs are served alike. */
 static void
-mark_waiting(struct decide_places *places, int n_ports, bool share)
+mark_waiting(struct job_assignments *assigned, int n_ports, bool share)
 {
     int *before = xcalloc(MAX(n_ports, 1), sizeof *before);
 
-    for (size_t k = 0; share && k < places->n_jobs; k++) {
-        const struct decide_job *dj = places->jobs[k].dj;
+    for (size_t k = 0; share && k < assigned->n_jobs; k++) {
+        const struct decide_job *dj = assigned->jobs[k].dj;
 
         for (size_t i = 0; i < dj->n_demands; i++) {
             before[dj->demands[i].port]++;
         }
     }
-    for (size_t k = 0; k < places->n_jobs; k++) {
-        const struct decide_job *dj = places->jobs[k].dj;
+    for (size_t k = 0; k < assigned->n_jobs; k++) {
+        const struct decide_job *dj = assigned->jobs[k].dj;
 
         for (size_t i = 0; i < dj->n_demands; i++) {
             int *n = &before[dj->demands[i].port];
 
-            places->jobs[k].waits |= share ? *n > 1 : (*n)++ > 0;
+            assigned->jobs[k].waits |= share ? *n > 1 : (*n)++ > 0;
         }
     }
     free(before);
 }
 
-/* Returns when each entry of 'dp' ends if they are served in the order of 'r',
- * none before what is foreseen of it alone; the caller frees.  Orders of
- * coflows look at single iterations, and shares are not served in order:
- * there it is what the order says. */
+/* Returns the predicted completion time of each entry of 'dp' if they are
+ * served in the order of 'r', at least its isolated time; the caller frees.
+ * For orders of coflows, which are about single iterations, and for policies
+ * that share the network, returns the order's own completion times. */
 static double *
-foresee(const struct decide_problem *dp, const struct policy *policy,
-        const struct order_result *r)
+predict_completions(const struct decide_problem *dp,
+                    const struct policy *policy,
+                    const struct order_result *r)
 {
     const struct order_class *class = &order_classes[policy->order.kind];
     double *ends = xmemdup(r->completion, r->n * sizeof *ends);
-    double *alone;
+    double *isolated;
 
     if (dp->unit == ORDER_UNIT_COFLOW
         || class->service == ORDER_SERVICE_SHARE) {
         return ends;
     }
-    alone = xcalloc(MAX(r->n, 1), sizeof *alone);
+    isolated = xcalloc(MAX(r->n, 1), sizeof *isolated);
     for (size_t i = 0; i < dp->n_jobs; i++) {
-        double *entry = &alone[dp->jobs[i].entry];
+        double *entry = &isolated[dp->jobs[i].entry];
 
-        *entry = MAX(*entry, dp->jobs[i].foreseen);
+        *entry = MAX(*entry, dp->jobs[i].predicted);
     }
     for (size_t i = 0; i < r->n; i++) {
-        order_problem_set_release(dp->op, i, 0, alone[i]);
+        order_problem_set_release(dp->op, i, 0, isolated[i]);
     }
     hysteresis_estimate(dp->op, r->order, ends);
     for (size_t i = 0; i < r->n; i++) {
         order_problem_set_release(dp->op, i, 0, 0);
     }
-    free(alone);
+    free(isolated);
     return ends;
 }
 
-/* Says of each stage which level its best job has and when its last one
- * ends. */
+/* Sets the level of each stage to its best job's and the completion time to
+ * its last job's. */
 static void
-describe_stages(struct decide_places *places, const struct decide_problem *dp,
+describe_stages(struct job_assignments *assigned,
+                const struct decide_problem *dp,
                 const struct policy *policy, const struct order_result *r)
 {
-    double *ends = foresee(dp, policy, r);
-    bool *seen = xcalloc(MAX(places->n_stages, 1), sizeof *seen);
+    double *ends = predict_completions(dp, policy, r);
+    bool *seen = xcalloc(MAX(assigned->n_stages, 1), sizeof *seen);
 
     for (size_t s = 0; dp->unit == ORDER_UNIT_STAGE && s < r->n; s++) {
-        places->stage_levels[s] = r->level[s];
-        places->completions[s] = ends[s];
+        assigned->stage_levels[s] = r->level[s];
+        assigned->completions[s] = ends[s];
     }
-    for (size_t k = 0; k < places->n_jobs; k++) {
-        const struct decide_place *place = &places->jobs[k];
-        int s = place->dj->stage;
-        int *level = &places->stage_levels[s];
+    for (size_t k = 0; k < assigned->n_jobs; k++) {
+        const struct job_assignment *a = &assigned->jobs[k];
+        int s = a->dj->stage;
+        int *level = &assigned->stage_levels[s];
 
-        *level = seen[s] ? MIN(*level, place->level) : place->level;
-        places->completions[s] = MAX(places->completions[s],
-                                     ends[place->dj->entry]);
+        *level = seen[s] ? MIN(*level, a->level) : a->level;
+        assigned->completions[s] = MAX(assigned->completions[s],
+                                     ends[a->dj->entry]);
         seen[s] = true;
     }
     free(ends);
     free(seen);
 }
 
-/* Places the jobs of 'dp', for which 'r' is the order by 'policy'. */
+/* Assigns the jobs of 'dp'; 'r' is its order by 'policy'. */
 void
-decide_places_init(struct decide_places *places,
+job_assignments_init(struct job_assignments *assigned,
                    const struct decide_problem *dp,
                    const struct policy *policy, const struct order_result *r)
 {
-    *places = (struct decide_places) {
-        .jobs = xcalloc(MAX(dp->n_jobs, 1), sizeof *places->jobs),
+    *assigned = (struct job_assignments) {
+        .jobs = xcalloc(MAX(dp->n_jobs, 1), sizeof *assigned->jobs),
         .n_jobs = dp->n_jobs,
-        .stages = xcalloc(MAX(dp->n_stages, 1), sizeof *places->stages),
+        .stages = xcalloc(MAX(dp->n_stages, 1), sizeof *assigned->stages),
         .stage_levels = xcalloc(MAX(dp->n_stages, 1),
-                                sizeof *places->stage_levels),
+                                sizeof *assigned->stage_levels),
         .completions = xcalloc(MAX(dp->n_stages, 1),
-                               sizeof *places->completions),
+                               sizeof *assigned->completions),
         .n_stages = dp->n_stages,
     };
     if (dp->unit == ORDER_UNIT_STAGE) {
-        place_by_slack(places, dp, policy, r);
+        assign_by_slack(assigned, dp, policy, r);
         for (size_t k = 0; k < r->n; k++) {
-            places->stages[k] = r->order[k];
+            assigned->stages[k] = r->order[k];
         }
     } else {
-        place_by_order(places, dp, r);
-        rank_stages(places);
+        assign_by_order(assigned, dp, r);
+        rank_stages(assigned);
     }
-    decide_override_levels(policy, places->jobs, places->n_jobs);
-    mark_waiting(places, dp->op->n_ports,
+    decide_override_levels(policy, assigned->jobs, assigned->n_jobs);
+    mark_waiting(assigned, dp->op->n_ports,
                  order_classes[policy->order.kind].service
                  == ORDER_SERVICE_SHARE);
-    describe_stages(places, dp, policy, r);
+    describe_stages(assigned, dp, policy, r);
 }
 
 void
-decide_places_uninit(struct decide_places *places)
+job_assignments_uninit(struct job_assignments *assigned)
 {
-    free(places->jobs);
-    free(places->stages);
-    free(places->stage_levels);
-    free(places->completions);
+    free(assigned->jobs);
+    free(assigned->stages);
+    free(assigned->stage_levels);
+    free(assigned->completions);
 }
