@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/options.h"
-#include "shim/ports/port-driver.h"
+#include "shim/ports/port-spec.h"
 #include "wire/shim-protocol.h"
 
 bool

@@ -32,7 +32,7 @@
 #include "shim/loop/forward.h"
 #include "shim/loop/loop.h"
 #include "shim/ports/kernel-path.h"
-#include "shim/ports/port-driver.h"
+#include "shim/ports/port-spec.h"
 #include "shim/ports/port.h"
 
 #define PAGE 4096               /* Bytes of a page that is not huge. */

@@ -17,7 +17,7 @@
 #include "shim/options.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/eal.h"
-#include "shim/ports/port-driver.h"
+#include "shim/ports/port-spec.h"
 #include "shim/replay/command.h"
 #include "shim/shim.h"
 

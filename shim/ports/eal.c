@@ -14,7 +14,6 @@
 #include <rte_errno.h>
 
 #include "base/memory.h"
-#include "shim/ports/port-driver.h"
 #include "shim/ports/port-spec.h"
 
 #define MIB (1024 * 1024)

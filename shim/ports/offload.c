@@ -20,146 +20,95 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The other end of a link. */
+#include <libmnl/libmnl.h>
+
+#include "shim/ports/route-socket.h"
+
+/* The other end of a veth pair. */
 struct peer {
-    int ifindex;                /* 0 if there is none. */
-    int nsid;                   /* Of its namespace, as ours numbers them; -1:
-                                 * it is in ours. */
+    int ifindex;                /* 0: there is none. */
+    int nsid;                   /* Id of its namespace in ours; -1: it is in
+                                 * ours. */
 };
-
-struct reply {
-    union {
-        struct nlmsghdr header;
-        char bytes[32768];
-    };
-};
-
-/* Sends 'request' and waits for the reply.  Returns 0 or a positive errno. */
-static int
-ask(struct nlmsghdr *request, struct reply *reply)
-{
-    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-    ssize_t n = -1;
-    int error = 0;
-
-    request->nlmsg_flags = NLM_F_REQUEST;
-    if (fd < 0 || send(fd, request, request->nlmsg_len, 0) < 0
-        || (n = recv(fd, reply, sizeof *reply, 0)) < 0) {
-        error = errno;
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (!error && !NLMSG_OK(&reply->header, n)) {
-        error = EPROTO;
-    }
-    if (!error && reply->header.nlmsg_type == NLMSG_ERROR) {
-        error = -((struct nlmsgerr *) NLMSG_DATA(&reply->header))->error;
-    }
-    return error;
-}
-
-/* Returns the attribute 'type' behind a header of 'size' bytes, or NULL. */
-static const struct rtattr *
-find_attribute(const struct reply *reply, size_t size, int type)
-{
-    const struct nlmsghdr *h = &reply->header;
-    const struct rtattr *rta = (const struct rtattr *)
-        ((const char *) NLMSG_DATA(h) + NLMSG_ALIGN(size));
-    int left = h->nlmsg_len - NLMSG_SPACE(size);
-
-    for (; RTA_OK(rta, left); rta = RTA_NEXT(rta, left)) {
-        if (rta->rta_type == type
-            && RTA_PAYLOAD(rta) >= sizeof(int32_t)) {
-            return rta;
-        }
-    }
-    return NULL;
-}
 
 static bool
-is_veth(const struct reply *reply)
+is_veth(const struct nlattr *link_info)
 {
-    const struct rtattr *info = find_attribute(
-        reply, sizeof(struct ifinfomsg), IFLA_LINKINFO);
-    const struct rtattr *kind = info ? RTA_DATA(info) : NULL;
+    const struct nlattr *attr;
 
-    return (kind && RTA_OK(kind, (int) RTA_PAYLOAD(info))
-            && kind->rta_type == IFLA_INFO_KIND
-            && RTA_PAYLOAD(kind) >= 5 && !memcmp(RTA_DATA(kind), "veth", 5));
-}
-
-static int
-find_peer(const char *iface, struct peer *peer)
-{
-    struct {
-        struct nlmsghdr header;
-        struct ifinfomsg info;
-    } request = {
-        .header = {
-            .nlmsg_len = sizeof request,
-            .nlmsg_type = RTM_GETLINK,
-        },
-        .info = { .ifi_index = if_nametoindex(iface) },
-    };
-    const struct rtattr *link, *nsid;
-    struct reply reply;
-    int error = request.info.ifi_index ? ask(&request.header, &reply)
-                                       : ENODEV;
-
-    *peer = (struct peer) { .nsid = -1 };
-    if (error || !is_veth(&reply)) {
-        return error;
-    }
-    link = find_attribute(&reply, sizeof(struct ifinfomsg), IFLA_LINK);
-    nsid = find_attribute(&reply, sizeof(struct ifinfomsg),
-                          IFLA_LINK_NETNSID);
-    if (link) {
-        memcpy(&peer->ifindex, RTA_DATA(link), sizeof peer->ifindex);
-    }
-    if (nsid) {
-        memcpy(&peer->nsid, RTA_DATA(nsid), sizeof peer->nsid);
-    }
-    return 0;
-}
-
-/* Returns our namespace's number for that of the file 'fd', or -1. */
-static int
-get_nsid(int fd)
-{
-    struct {
-        struct nlmsghdr header;
-        struct rtgenmsg family;
-        char pad[3];
-        struct rtattr attribute;
-        int32_t fd;
-    } request = {
-        .header = {
-            .nlmsg_len = sizeof request,
-            .nlmsg_type = RTM_GETNSID,
-        },
-        .attribute = {
-            .rta_len = RTA_LENGTH(sizeof request.fd),
-            .rta_type = NETNSA_FD,
-        },
-        .fd = fd,
-    };
-    const struct rtattr *rta;
-    struct reply reply;
-    int nsid = -1;
-
-    if (!ask(&request.header, &reply)) {
-        rta = find_attribute(&reply, sizeof(struct rtgenmsg), NETNSA_NSID);
-        if (rta) {
-            memcpy(&nsid, RTA_DATA(rta), sizeof nsid);
+    mnl_attr_for_each_nested (attr, link_info) {
+        if (mnl_attr_get_type(attr) == IFLA_INFO_KIND) {
+            return !strcmp(mnl_attr_get_str(attr), "veth");
         }
     }
+    return false;
+}
+
+static int
+read_link(const struct nlmsghdr *nlh, void *peer_)
+{
+    struct peer *peer = peer_, found = { .nsid = -1 };
+    const struct nlattr *attr;
+    bool veth = false;
+
+    mnl_attr_for_each (attr, nlh, sizeof(struct ifinfomsg)) {
+        uint16_t type = mnl_attr_get_type(attr);
+
+        if (type == IFLA_LINK) {
+            found.ifindex = mnl_attr_get_u32(attr);
+        } else if (type == IFLA_LINK_NETNSID) {
+            found.nsid = mnl_attr_get_u32(attr);
+        } else if (type == IFLA_LINKINFO) {
+            veth = is_veth(attr);
+        }
+    }
+    if (veth) {
+        *peer = found;
+    }
+    return MNL_CB_OK;
+}
+
+static int
+find_peer(struct route_socket *rs, const char *iface, struct peer *peer)
+{
+    struct nlmsghdr *nlh = route_socket_begin(rs, RTM_GETLINK, NLM_F_ACK);
+    struct ifinfomsg *ifi = mnl_nlmsg_put_extra_header(nlh, sizeof *ifi);
+
+    ifi->ifi_index = if_nametoindex(iface);
+    return (ifi->ifi_index ? route_socket_transact(rs, nlh, read_link, peer)
+            : ENODEV);
+}
+
+static int
+read_nsid(const struct nlmsghdr *nlh, void *nsid)
+{
+    const struct nlattr *attr;
+
+    mnl_attr_for_each (attr, nlh, sizeof(struct rtgenmsg)) {
+        if (mnl_attr_get_type(attr) == NETNSA_NSID) {
+            *(int *) nsid = mnl_attr_get_u32(attr);
+        }
+    }
+    return MNL_CB_OK;
+}
+
+/* Returns the id in our namespace of that of the file 'fd', or -1. */
+static int
+get_nsid(struct route_socket *rs, int fd)
+{
+    struct nlmsghdr *nlh = route_socket_begin(rs, RTM_GETNSID, NLM_F_ACK);
+    int nsid = -1;
+
+    mnl_nlmsg_put_extra_header(nlh, sizeof(struct rtgenmsg));
+    mnl_attr_put_u32(nlh, NETNSA_FD, fd);
+    route_socket_transact(rs, nlh, read_nsid, &nsid);
     return nsid;
 }
 
-/* Returns a file of the namespace that ours numbers 'nsid', or -1. */
+/* Returns a file of the namespace with id 'nsid' in ours, or -1.  Searches the
+ * namespaces that have a name or a process. */
 static int
-open_namespace(int nsid)
+open_namespace(struct route_socket *rs, int nsid)
 {
     glob_t paths;
     int found = -1;
@@ -169,7 +118,7 @@ open_namespace(int nsid)
     for (size_t i = 0; i < paths.gl_pathc && found < 0; i++) {
         int fd = open(paths.gl_pathv[i], O_RDONLY | O_CLOEXEC);
 
-        if (fd >= 0 && get_nsid(fd) == nsid) {
+        if (fd >= 0 && get_nsid(rs, fd) == nsid) {
             found = fd;
         } else if (fd >= 0) {
             close(fd);
@@ -179,7 +128,7 @@ open_namespace(int nsid)
     return found;
 }
 
-/* Does 'command' with '*value', which may get the answer. */
+/* Executes the ethtool command 'command', which may change '*value'. */
 static int
 ethtool(int fd, const char *iface, uint32_t command, uint32_t *value)
 {
@@ -204,10 +153,10 @@ set_off(int fd, const char *iface, uint32_t command)
     return ethtool(fd, iface, command, &off);
 }
 
-/* At 'iface', which receives: puts nothing together.  An interface that
- * cannot do it cannot have it switched off. */
+/* Disables GRO and LRO of 'iface'.  EOPNOTSUPP is success: the interface has
+ * neither. */
 static int
-receive_off(const char *iface)
+disable_rx_offload(const char *iface)
 {
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     int error = fd < 0 ? errno : set_off(fd, iface, ETHTOOL_SGRO);
@@ -224,16 +173,17 @@ receive_off(const char *iface)
     return error == EOPNOTSUPP ? 0 : error;
 }
 
+/* The interface that sends to ours. */
 struct sender {
     int ns;                     /* A file of its namespace, -1: ours. */
     int ifindex;
-    int error;                  /* The result. */
+    int error;                  /* Result: 0 or a positive errno. */
 };
 
-/* At the interface that sends: completes checksums, without which there is no
- * segmentation either. */
+/* Disables checksum offload of the sender, which disables segmentation offload
+ * as well. */
 static void *
-send_off(void *sender_)
+disable_tx_offload(void *sender_)
 {
     struct sender *s = sender_;
     char iface[IFNAMSIZ];
@@ -256,23 +206,24 @@ int
 offload_switch_off(const char *iface)
 {
     struct sender sender = { .ns = -1 };
-    struct peer peer;
+    struct peer peer = { .nsid = -1 };
+    struct route_socket *rs = NULL;
     pthread_t thread;
-    int error = receive_off(iface);
+    int error = disable_rx_offload(iface);
 
-    error = error ? error : find_peer(iface, &peer);
+    error = error ? error : route_socket_open(-1, &rs);
+    error = error ? error : find_peer(rs, iface, &peer);
+    if (!error && peer.ifindex && peer.nsid >= 0) {
+        sender.ns = open_namespace(rs, peer.nsid);
+        error = sender.ns < 0 ? ENXIO : 0;
+    }
+    route_socket_close(rs);
     if (error || !peer.ifindex) {
         return error;
     }
-    if (peer.nsid >= 0) {
-        sender.ns = open_namespace(peer.nsid);
-        if (sender.ns < 0) {
-            return ENXIO;
-        }
-    }
     sender.ifindex = peer.ifindex;
-    /* A thread of its own, since it does not come back. */
-    error = pthread_create(&thread, NULL, send_off, &sender);
+    /* In a thread that ends, because it changes its namespace. */
+    error = pthread_create(&thread, NULL, disable_tx_offload, &sender);
     if (!error) {
         pthread_join(thread, NULL);
         error = sender.error;

@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "shim/ports/af-packet.h"
 #include "shim/ports/offload.h"
-#include "shim/ports/port-driver.h"
+#include "shim/ports/port-spec.h"
 
 #define N_DESCRIPTORS 1024      /* Of a queue, fewer if the driver says. */
 #define MAX_UNTOLD 4            /* Waits until an interrupt is given up. */

@@ -7,7 +7,211 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "shim/ports/port-driver.h"
+
+#define MAX_IP 9000             /* Limit of the packet buffers. */
+
+uint32_t
+port_frame_size(uint32_t mtu)
+{
+    /* The kernel's header of up to 66 bytes, 14 bytes of Ethernet, and up to
+     * two VLAN tags. */
+    uint32_t size = (mtu + 14 + 8 + 66 + 1023) / 1024 * 1024;
+
+    return size < 2048 ? 2048 : size;
+}
+
+static void
+af_packet_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
+                  size_t size)
+{
+    uint32_t frame = port_frame_size(mtu);
+
+    /* A block must be a multiple of the page and of the frame: four frames
+     * of n KiB are. */
+    snprintf(args, size,
+             "iface=%s,framesz=%u,blocksz=%u,framecnt=%u,qdisc_bypass=1",
+             spec->iface, frame, frame == 2048 ? 65536 : frame * 4,
+             frame == 2048 ? 512 : 256);
+}
+
+static void
+iface_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
+              size_t size)
+{
+    (void) mtu;
+    snprintf(args, size, "iface=%s", spec->iface);
+}
+
+static void
+virtio_user_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
+                    size_t size)
+{
+    (void) mtu;
+    snprintf(args, size,
+             "path=/dev/vhost-net,queues=1,queue_size=1024,iface=%s",
+             spec->iface);
+}
+
+/* The buffer size is that of the longest frame, so that frames need no
+ * chains. */
+static void
+memif_devargs(const struct port_spec *spec, const char *role, uint32_t mtu,
+              char *args, size_t size)
+{
+    snprintf(args, size,
+             "role=%s,socket=%s,socket-abstract=no,bsize=%u,rsize=9", role,
+             spec->what, port_frame_size(mtu));
+}
+
+static void
+memif_server_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
+                     size_t size)
+{
+    memif_devargs(spec, "server", mtu, args, size);
+}
+
+static void
+memif_client_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
+                     size_t size)
+{
+    memif_devargs(spec, "client", mtu, args, size);
+}
+
+static void
+pcap_file_devargs(const struct port_spec *spec, uint32_t mtu, char *args,
+                  size_t size)
+{
+    size_t in = strcspn(spec->what, ",");
+
+    (void) mtu;
+    snprintf(args, size, "rx_pcap=%.*s,tx_pcap=%s", (int) in, spec->what,
+             spec->what + in + 1);
+}
+
+const struct port_driver port_drivers[] = {
+    {
+        .name = "af_packet",
+        .device = "net_af_packet",
+        .argument = PORT_ARG_IFACE,
+        .example = "eth0",
+        .flags = (PORT_KERNEL | PORT_UNFINISHED | PORT_KICK
+                  | PORT_PACKET_SOCKET | PORT_RESTARTS),
+        .max_mtu = MAX_IP,
+        .devargs = af_packet_devargs,
+        .help = "any interface of the kernel, by a ring shared with it",
+    }, {
+        .name = "af_xdp",
+        .device = "net_af_xdp",
+        .argument = PORT_ARG_IFACE,
+        .example = "eth0",
+        .flags = PORT_KERNEL | PORT_UNFINISHED | PORT_RESTARTS,
+        /* The kernel accepts buffers of up to a page, including DPDK's header,
+         * of which it uses a part.  With fewer buffers than this it receives
+         * nothing. */
+        .max_mtu = 2984,
+        .pool_packets = 16384,
+        .buffer_bytes = 256,
+        .devargs = iface_devargs,
+        .help = "an interface of the kernel, by an XDP socket",
+    }, {
+        .name = "tap",
+        .device = "net_tap",
+        .argument = PORT_ARG_IFACE,
+        .example = "host0",
+        .flags = PORT_MAKES_IFACE | PORT_INTERRUPT,
+        .max_mtu = 1500,
+        .devargs = iface_devargs,
+        .help = "makes an interface of the kernel, for the host to use",
+    }, {
+        .name = "virtio_user",
+        .device = "net_virtio_user",
+        .argument = PORT_ARG_IFACE,
+        .example = "host0",
+        .flags = (PORT_MAKES_IFACE | PORT_UNFINISHED | PORT_INTERRUPT
+                  | PORT_EVENTFD | PORT_SET_MTU),
+        .max_mtu = MAX_IP,
+        .pool_packets = 2048,
+        .devargs = virtio_user_devargs,
+        .help = "makes an interface of the kernel, by /dev/vhost-net",
+    }, {
+        .name = "memif",
+        .device = "net_memif",
+        .argument = PORT_ARG_PATH,
+        .example = "/run/a.sock",
+        .flags = PORT_UNFINISHED,
+        .max_mtu = MAX_IP,
+        .devargs = memif_server_devargs,
+        .help = "memory shared with another process, which connects",
+    }, {
+        .name = "memif_client",
+        .device = "net_memif",
+        .argument = PORT_ARG_PATH,
+        .example = "/run/a.sock",
+        .flags = PORT_UNFINISHED,
+        .max_mtu = MAX_IP,
+        .devargs = memif_client_devargs,
+        .help = "memory shared with another process, which listens",
+    }, {
+        .name = "pcap",
+        .device = "net_pcap",
+        .argument = PORT_ARG_IFACE,
+        .example = "eth0",
+        .flags = (PORT_KERNEL | PORT_UNFINISHED | PORT_PACKET_SOCKET
+                  | PORT_RESTARTS),
+        .max_mtu = MAX_IP,
+        .devargs = iface_devargs,
+        .help = "an interface of the kernel, by libpcap",
+    }, {
+        .name = "pcap_file",
+        .device = "net_pcap",
+        .argument = PORT_ARG_TWO_PATHS,
+        .example = "in.pcap,out.pcap",
+        .flags = PORT_UNFINISHED,
+        .max_mtu = MAX_IP,
+        .devargs = pcap_file_devargs,
+        .help = "receives from one file and sends to another",
+    }, {
+        .name = "null",
+        .device = "net_null",
+        .argument = PORT_ARG_NONE,
+        .flags = PORT_SPREADS,
+        .max_mtu = MAX_IP,
+        .help = "receives empty frames without end, sends nowhere",
+    }, {
+        .name = "ring",
+        .device = "net_ring",
+        .argument = PORT_ARG_NONE,
+        .max_mtu = MAX_IP,
+        .help = "receives what it sends",
+    }, {
+        .name = "pci",
+        .argument = PORT_ARG_PCI,
+        .example = "0000:01:00.0",
+        .flags = (PORT_INTERRUPT | PORT_EVENTFD | PORT_SET_MTU
+                  | PORT_SPREADS | PORT_CHAINS | PORT_COUNTS_MISSED),
+        .max_mtu = MAX_IP,
+        .pool_packets = 2048,
+        .help = "a network card that the kernel has let go",
+    },
+    { .name = NULL },
+};
+
+const struct port_driver *
+port_driver_find(const char *name, size_t length)
+{
+    for (const struct port_driver *d = port_drivers; d->name; d++) {
+        if (strlen(d->name) == length && !strncmp(d->name, name, length)) {
+            return d;
+        }
+    }
+    return NULL;
+}
+
+bool
+port_driver_has_rx_irq(const struct port_driver *driver)
+{
+    return driver->flags & (PORT_PACKET_SOCKET | PORT_INTERRUPT);
+}
 
 static char *
 unknown_kind(const char *text)
@@ -24,7 +228,7 @@ unknown_kind(const char *text)
     return error;
 }
 
-/* A bus address: "0000:01:00.0". */
+/* Returns true for a bus address, "0000:01:00.0". */
 static bool
 is_pci(const char *s)
 {
@@ -39,10 +243,10 @@ is_pci(const char *s)
     return !s[sizeof pattern - 1];
 }
 
-/* Is 's' what 'driver' wants?  A comma would begin another of the device's
- * arguments. */
+/* Returns true if 's' is a valid argument of 'driver'.  A comma would start
+ * another argument of the device. */
 static bool
-suits(const struct port_driver *driver, const char *s)
+is_valid_argument(const struct port_driver *driver, const char *s)
 {
     size_t n = strlen(s), first = strcspn(s, ",");
 
@@ -76,7 +280,7 @@ port_spec_parse(const char *text, struct port_spec *spec)
     if (!driver) {
         return unknown_kind(text);
     }
-    if (bare ? !text[length] : suits(driver, what)) {
+    if (bare ? !text[length] : is_valid_argument(driver, what)) {
         *spec = (struct port_spec) { .driver = driver };
         snprintf(spec->what, sizeof spec->what, "%s", what);
         snprintf(spec->iface, sizeof spec->iface, "%.*s", IFNAMSIZ - 1,
@@ -93,16 +297,6 @@ port_spec_same(const struct port_spec *a, const struct port_spec *b)
     return a->iface[0] ? !strcmp(a->iface, b->iface)
            : (a->driver == b->driver && !strcmp(a->what, b->what)
               && a->driver->argument != PORT_ARG_NONE);
-}
-
-uint32_t
-port_frame_size(uint32_t mtu)
-{
-    /* The kernel puts up to 66 bytes before the frame, which has 14 bytes of
-     * Ethernet and up to two VLAN tags. */
-    uint32_t size = (mtu + 14 + 8 + 66 + 1023) / 1024 * 1024;
-
-    return size < 2048 ? 2048 : size;
 }
 
 void

@@ -3,8 +3,32 @@
 #ifndef SHIM_PORT_SPEC_H
 #define SHIM_PORT_SPEC_H 1
 
-/* "af_packet:eth0": what a person writes for a port, and what DPDK makes of
- * it.  port-driver.h lists the kinds. */
+/* The kinds of ports: how they are written, and what each of them can do.
+ *
+ *
+ * Motivation
+ * ==========
+ *
+ * DPDK's drivers look alike and are not: one delivers frames without the
+ * checksums that the sender's kernel left to the hardware, another supports no
+ * jumbo frames, several report frames as sent that were not.  The differences
+ * are in one table, 'port_drivers'; port.c and options.c use the table and
+ * never the name of a driver.
+ *
+ *
+ * Usage
+ * =====
+ *
+ *    error = port_spec_parse("af_packet:eth0", &spec);
+ *    if (spec.driver->flags & PORT_KERNEL) {
+ *        ...spec.iface is an interface of the kernel...
+ *    }
+ *
+ *
+ * Ownership and thread-safety
+ * ===========================
+ *
+ * The table is constant. */
 
 #include <net/if.h>
 #include <stdbool.h>
@@ -16,27 +40,93 @@
 #define PORT_MAX_ARGS 512       /* Bytes of a device's arguments. */
 #define PORT_MAX_QUEUES 16
 
-struct port_driver;
+struct port_spec;
+
+/* What follows "KIND:". */
+enum port_argument {
+    PORT_ARG_NONE,              /* Nothing, and no colon. */
+    PORT_ARG_IFACE,             /* An interface of the kernel. */
+    PORT_ARG_PATH,              /* A file or socket. */
+    PORT_ARG_TWO_PATHS,         /* "FILE,FILE". */
+    PORT_ARG_PCI,               /* "0000:01:00.0". */
+};
+
+enum port_flags {
+    /* The interface exists before the port; its MTU, state and counters are
+     * the kernel's. */
+    PORT_KERNEL = 1 << 0,
+    /* The driver makes the interface, which others then use. */
+    PORT_MAKES_IFACE = 1 << 1,
+    /* Frames come as a kernel passes them to hardware: without checksums, and
+     * unsegmented. */
+    PORT_UNFINISHED = 1 << 2,
+    /* The kernel may leave frames in the driver's transmit ring. */
+    PORT_KICK = 1 << 3,
+    /* A packet socket becomes readable when a frame arrives. */
+    PORT_PACKET_SOCKET = 1 << 4,
+    /* The driver has a receive interrupt. */
+    PORT_INTERRUPT = 1 << 5,
+    /* The interrupt is an eventfd, which must be read. */
+    PORT_EVENTFD = 1 << 6,
+    /* Jumbo frames must be enabled. */
+    PORT_SET_MTU = 1 << 7,
+    /* A port that no longer sends can be restarted. */
+    PORT_RESTARTS = 1 << 8,
+    /* A device with RSS distributes frames over several queues and keeps each
+     * flow in one of them. */
+    PORT_SPREADS = 1 << 9,
+    /* A frame may be in several packet buffers although it fits in one. */
+    PORT_CHAINS = 1 << 10,
+    /* The device counts frames without a packet buffer. */
+    PORT_COUNTS_MISSED = 1 << 11,
+};
+
+struct port_driver {
+    const char *name;           /* "af_packet". */
+    const char *device;         /* Name of DPDK's virtual device without its
+                                 * number, NULL for real ones. */
+    enum port_argument argument;
+    const char *example;        /* Of the argument. */
+    unsigned int flags;         /* enum port_flags. */
+    uint32_t max_mtu;           /* Bytes of IP. */
+    uint32_t pool_packets;      /* Packet buffers in the rings of one queue in
+                                 * each direction. */
+    uint32_t buffer_bytes;      /* Bytes of each buffer that the driver uses
+                                 * itself. */
+
+    /* Writes the device's arguments for packets of up to 'mtu' bytes of IP to
+     * 'args'.  NULL if it has none. */
+    void (*devargs)(const struct port_spec *, uint32_t mtu, char *args,
+                    size_t size);
+    const char *help;
+};
+
+/* The last row has no name. */
+extern const struct port_driver port_drivers[];
+
+/* Returns the driver with the 'length' bytes at 'name' as its name, or
+ * NULL. */
+const struct port_driver *port_driver_find(const char *name, size_t length);
+
+bool port_driver_has_rx_irq(const struct port_driver *);
 
 struct port_spec {
     const struct port_driver *driver;
-    char what[200];             /* After the colon, else the kind itself. */
-    char iface[IFNAMSIZ];       /* 'what' if it is one of the kernel's, else
-                                 * "". */
-    bool keep_offload;          /* Leave the kernel's settings alone. */
+    char what[200];             /* After the colon, else the kind. */
+    char iface[IFNAMSIZ];       /* 'what' for PORT_ARG_IFACE, else "". */
+    bool keep_offload;          /* Do not change the kernel's offloads. */
     uint16_t n_queues;          /* Wanted in each direction, if the device
                                  * keeps a flow in one of them.  0 is 1. */
 };
 
-/* Returns NULL or a malloc()'d message such as
- *
- *    "eth0" is not a port, the kinds are ... */
+/* Returns NULL or a malloc()'d message. */
 char *port_spec_parse(const char *text, struct port_spec *);
 
-/* Do both mean the same thing, of which there is only one? */
+/* Returns true if both are the same interface, file or device. */
 bool port_spec_same(const struct port_spec *, const struct port_spec *);
 
-/* Bytes of a ring's frame, for packets of up to 'mtu' bytes of IP. */
+/* Returns the bytes of a ring's frame for packets of up to 'mtu' bytes of
+ * IP. */
 uint32_t port_frame_size(uint32_t mtu);
 
 /* Writes the arguments of DPDK's virtual device to 'args', which has

@@ -15,7 +15,7 @@
 #include "shim/ports/af-packet.h"
 #include "shim/ports/finish.h"
 #include "shim/ports/port-device.h"
-#include "shim/ports/port-driver.h"
+#include "shim/ports/port-spec.h"
 
 #define REFUSED_NS 200000000ull         /* The driver took nothing: stuck. */
 #define SILENT_NS 1000000000ull         /* The kernel sent nothing: stuck. */

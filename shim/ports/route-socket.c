@@ -17,7 +17,7 @@
 struct route_socket {
     struct mnl_socket *socket;
     unsigned int seq;
-    char buffer[8192];          /* Of a request, then of its answer. */
+    char buffer[32768];         /* A request, then its replies. */
 };
 
 static int
