@@ -49,7 +49,7 @@ cifar_uninit(struct cifar *cifar)
     free(cifar->bytes);
 }
 
-/* Adds all files that match. */
+/* Reads all files that match 'pattern'. */
 static char *
 read_files(const char *folder, const char *pattern, size_t max_n,
            struct cifar *cifar)
@@ -81,8 +81,8 @@ read_files(const char *folder, const char *pattern, size_t max_n,
     return error;
 }
 
-/* Brings the colours of a pixel together, and the values to mean 0 and
- * variance 1, about. */
+/* Interleaves the colours of each pixel, and scales the values to about mean 0
+ * and variance 1. */
 static void
 convert(const struct cifar *cifar, float *x, int32_t *labels)
 {

@@ -12,21 +12,23 @@
 #include "base/memory.h"
 #include "trainer/data/seeded.h"
 
-#define N_TOPICS 20             /* Of a generated text. */
-#define SENTENCE 20             /* Words of one. */
-#define COMMON 0.3              /* Part of words that have no topic. */
+#define N_TOPICS 20             /* Topics of a generated text. */
+#define SENTENCE 20             /* Words of a sentence. */
+#define COMMON 0.3              /* Fraction of the words that belong to no
+                                 * topic. */
 
 enum { STREAM_TEXT = 0x5732 };
 
 struct word {
     uint64_t count;
-    uint32_t number;            /* As it appeared, then by frequency. */
+    uint32_t number;            /* Order of appearance, later rank by
+                                 * frequency. */
     char text[];
 };
 
 struct reading {
-    void *tree;                 /* Of tsearch(). */
-    struct word **words;        /* As they appeared. */
+    void *tree;                 /* Tree of tsearch(). */
+    struct word **words;        /* Words in order of appearance. */
     size_t n_words, max_words;
 };
 
@@ -37,7 +39,7 @@ compare_texts(const void *a, const void *b)
                   ((const struct word *) b)->text);
 }
 
-/* The more frequent first; of two alike, the first to appear. */
+/* Orders words by decreasing frequency, then by appearance. */
 static int
 compare_counts(const void *a_, const void *b_)
 {
@@ -69,7 +71,7 @@ add_word(struct reading *reading, const char *text, struct corpus *c)
     memcpy(word->text, text, size);
     found = tsearch(word, &reading->tree, compare_texts);
     if (!found) {
-        abort();                /* No memory. */
+        abort();                /* Out of memory. */
     }
     if (*found != word) {
         free(word);
@@ -87,7 +89,7 @@ add_word(struct reading *reading, const char *text, struct corpus *c)
     add(c, (*found)->number);
 }
 
-/* Leaves out what is seldom, and numbers the others by frequency. */
+/* Drops rare words and numbers the others by frequency. */
 static void
 renumber(struct reading *reading, uint32_t min_count, struct corpus *c)
 {
@@ -119,8 +121,8 @@ renumber(struct reading *reading, uint32_t min_count, struct corpus *c)
     free(numbers);
 }
 
-/* Reads the next word.  False at the end; words that are too long are cut one
- * byte behind what is allowed. */
+/* Reads the next word.  Returns false at the end.  A word that is too long is
+ * cut one byte after the limit. */
 static bool
 read_word(FILE *stream, char word[CORPUS_MAX_WORD + 2], size_t *line)
 {
@@ -188,7 +190,7 @@ read_file(const char *file, const struct corpus_config *config,
     return error;
 }
 
-/* Word 'rank' of Zipf's law of 'n' words, by the inverse of its integral. */
+/* Draws a word by Zipf's law of 'n' words, by the inverse of its integral. */
 static uint32_t
 draw_zipf(struct seeded *rs, uint32_t n)
 {
@@ -206,8 +208,7 @@ count(struct corpus *c)
     }
 }
 
-/* Word numbers are dealt to the topics, so that frequent ones have low
- * numbers. */
+/* Assigns words to topics in turn, so that frequent words have low numbers. */
 static void
 generate(const struct corpus_config *config, struct corpus *c)
 {

@@ -3,51 +3,54 @@
 #ifndef CORPUS_H
 #define CORPUS_H 1
 
-/* A text as numbers of words.
+/* Text as a sequence of word numbers.
  *
  *
  * Motivation
  * ==========
  *
- * All nodes of a job read or make the same text, and each trains on its part.
- * Words are what is between blanks; words that occur seldom are left out.
- * They are numbered by how often they occur, the most frequent one is 0.
+ * All nodes of a job read or generate the same text, and each trains on its
+ * part.  Words are separated by white space; rare words are dropped.  They are
+ * numbered by frequency, the most frequent one is 0.
  *
- * Generated text is of sentences, each about one of some topics that have
- * words of their own, beside words that all have.
+ * Generated text consists of sentences, each about one topic with words of its
+ * own, besides words that belong to no topic.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Plain data, not changed once made; one thread makes it. */
+ * Plain data, constant after creation by one thread. */
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 struct corpus {
-    uint32_t n_words;           /* Different ones. */
+    uint32_t n_words;           /* Number of different words. */
     size_t n, max_n;
     uint32_t *text;
-    uint64_t *counts;           /* Of each word. */
+    uint64_t *counts;           /* Occurrences of each word. */
 };
 
 struct corpus_config {
-    uint32_t n_words;           /* Of a generated text. */
-    size_t n;                   /* Likewise; of a file at most so many. */
-    uint32_t min_count;         /* Of a file, words there are so often. */
+    uint32_t n_words;           /* Generated text: number of different
+                                 * words. */
+    size_t n;                   /* Generated text: length; file: maximum
+                                 * length. */
+    uint32_t min_count;         /* File: minimum number of occurrences of a
+                                 * word. */
     uint64_t seed;
 };
 
 #define CORPUS_MAX_WORD 255     /* Bytes. */
 
-/* 'source' is "generated", or a file.  Returns NULL or a message. */
+/* Opens 'source', "generated" or a file.  Returns NULL or a message. */
 char *corpus_open(const char *source, const struct corpus_config *,
                   struct corpus **);
 void corpus_destroy(struct corpus *);
 
-/* Reads at most 'config->n' words.  'file' is that of messages. */
+/* Reads at most 'config->n' words.  'file' is the name for messages. */
 char *corpus_read(const char *file, FILE *stream,
                   const struct corpus_config *, struct corpus *);
 

@@ -65,7 +65,7 @@ batch_destroy(struct batch *batch)
     }
 }
 
-/* Replaces the memory at '*p'; what was in it is lost. */
+/* Replaces the memory at '*p'; the previous content is lost. */
 static void
 renew(void *p, size_t n, size_t size)
 {
@@ -94,7 +94,7 @@ reserve(struct batch *batch, size_t n, size_t n_x, size_t n_keys)
     }
 }
 
-/* The sample at 'position' of the sequence. */
+/* Returns the sample at 'position' of the sequence. */
 static size_t
 sample_at(const struct dataset *ds, uint64_t seed, uint64_t position)
 {

@@ -34,7 +34,7 @@ fields_number(char **s, float *x)
     float value;
 
     if (!isdigit((unsigned char) **s) && **s != '-' && **s != '.') {
-        return false;           /* No blanks, "inf" or "nan". */
+        return false;           /* Without white space, "inf" and "nan". */
     }
     value = strtof(*s, &end);
     if (end == *s || !isfinite(value)) {

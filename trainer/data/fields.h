@@ -3,23 +3,23 @@
 #ifndef FIELDS_H
 #define FIELDS_H 1
 
-/* Fields of a line of text, for the makers of data sets.
+/* Parsers of the fields of a line, for readers of data sets.
  *
- * Each takes what '*s' begins with and moves it behind that, or returns false
- * and leaves it. */
+ * Each parses a field at '*s' and moves '*s' behind it, or returns false and
+ * leaves '*s' unchanged. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Decimal digits, at most 2^32 - 1. */
+/* Parses decimal digits, at most 2^32 - 1. */
 bool fields_integer(char **s, uint32_t *);
 
-/* A finite number. */
+/* Parses a finite number. */
 bool fields_number(char **s, float *);
 
 bool fields_word(char **s, const char *word);
 
-/* Whether nothing but blanks is left of the line. */
+/* Returns true if only white space follows. */
 bool fields_end(const char *s);
 
 #endif /* trainer/data/fields.h */

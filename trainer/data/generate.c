@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Data sets made from a seed. */
+/* Generators of data sets. */
 
 #include "trainer/data/dataset.h"
 
@@ -11,8 +11,9 @@
 #include "trainer/data/seeded.h"
 
 #define CLOUDS_PER_CLASS 3
-#define CLOUD_DISTANCE 0.42     /* Of cloud centres, in units of the noise:
-                                 * clouds overlap a little in 64 dimensions. */
+#define CLOUD_DISTANCE 0.42     /* Distance of cloud centres in units of the
+                                 * noise: clouds overlap a little in 64
+                                 * dimensions. */
 
 /* Draws 'n' samples around 'centres'.  The inputs are scaled to variance 1. */
 static void
@@ -57,10 +58,9 @@ dataset_generate(const struct dataset_config *config)
 /* Images. */
 
 #define WAVES_PER_CLASS 2
-#define WAVE 0.5                /* Its height; the noise has deviation 1. */
+#define WAVE 0.5                /* Amplitude; the noise has deviation 1. */
 
-/* A wave of a class: how it turns from pixel to pixel, and how much of it
- * each channel has. */
+/* A wave: its phase per pixel, and its amplitude in each channel. */
 struct wave {
     double dy, dx;
     double *colour;
@@ -91,7 +91,7 @@ free_waves(struct wave *waves, int n)
     free(waves);
 }
 
-/* Adds the wave to an image, from any place on. */
+/* Adds the wave to an image, with phase 'phase'. */
 static void
 add_wave(const struct wave *wave, const struct image *image, double phase,
          float *x)
@@ -153,9 +153,9 @@ dataset_generate_images(const struct dataset_config *config)
 
 /* Sparse samples. */
 
-#define MAX_KEYS 32             /* Of a sample; at least half as many are
-                                 * drawn, some of them twice. */
-#define FLIPPED 0.02            /* Labels that are wrong. */
+#define MAX_KEYS 32             /* Keys per sample; at least half as many
+                                 * are drawn, with repetitions. */
+#define FLIPPED 0.02            /* Fraction of wrong labels. */
 
 static int
 compare_keys(const void *a, const void *b)
@@ -165,8 +165,8 @@ compare_keys(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Draws the keys of a sample, few often and most seldom.  Returns how many
- * different ones there are. */
+/* Draws the keys of a sample, few of them often and most rarely.  Returns the
+ * number of different ones. */
 static int
 draw_keys(struct seeded *rs, int n_inputs, uint32_t keys[])
 {

@@ -14,7 +14,8 @@
 #include "base/memory.h"
 #include "trainer/data/readers.h"
 
-#define MAX_KEYS ((size_t) UINT32_MAX)  /* Of all rows. */
+#define MAX_KEYS ((size_t) UINT32_MAX)  /* Largest number of keys in all
+                                         * rows. */
 
 static void
 reserve(struct libsvm *f)
@@ -47,7 +48,8 @@ skip_blanks(char *s)
     return s + strspn(s, " \t");
 }
 
-/* Reads "key:value" at '*s' and moves on.  Returns false if it is none. */
+/* Parses "key:value" at '*s' and moves '*s' behind it.  Returns false if it is
+ * invalid. */
 static bool
 read_pair(char **s, int n_inputs, long last, long *key, float *value)
 {
@@ -148,7 +150,7 @@ read_file(const char *name, size_t max_n, int n_inputs, struct libsvm *f)
     return error;
 }
 
-/* The smaller of the two labels is class 0. */
+/* Determines the two labels; the smaller one is class 0. */
 static char *
 find_labels(const char *name, const struct libsvm *f, double labels[2])
 {
@@ -171,7 +173,7 @@ find_labels(const char *name, const struct libsvm *f, double labels[2])
     return NULL;
 }
 
-/* Copies the rows from 'first' on. */
+/* Copies 'n' rows from 'first' on. */
 static void
 take(const struct libsvm *f, size_t first, size_t n, struct sparse *to)
 {
@@ -190,8 +192,8 @@ take(const struct libsvm *f, size_t first, size_t n, struct sparse *to)
     }
 }
 
-/* Makes the first 'n_train' samples those to learn from, and all others those
- * to judge by. */
+/* Creates the data set: the first 'n_train' samples for training, all others
+ * for validation. */
 static char *
 make_dataset(const char *name, const struct libsvm *f, size_t n_train,
              int n_inputs, struct dataset **dsp)

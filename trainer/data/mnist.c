@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The four files of MNIST, in the "idx" format: a magic number that says the
- * type and the number of dimensions, the dimensions, then bytes. */
+/* Files of MNIST, in the "idx" format: a magic number with the type and the
+ * number of dimensions, the dimensions, then bytes. */
 
 #include "trainer/data/dataset.h"
 
@@ -115,7 +115,7 @@ convert(const struct idx *images, const struct idx *labels, size_t n_inputs,
     }
 }
 
-/* Reads the four files, which are called 'names'. */
+/* Reads the four files 'names'. */
 static char *
 read_files(const struct dataset_config *config, char *const names[4],
            struct idx idx[4])

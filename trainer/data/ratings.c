@@ -12,12 +12,12 @@
 #include "trainer/data/fields.h"
 #include "trainer/data/seeded.h"
 
-#define HELD_OUT 20             /* One in so many. */
-#define TRUE_RANK 8             /* Of a generated matrix, */
-#define NOISE 0.1               /* and the deviation of what is added to it,
-                                 * beside 1 of its own. */
+#define HELD_OUT 20             /* One rating in so many is for validation. */
+#define TRUE_RANK 8             /* Rank of a generated matrix. */
+#define NOISE 0.1               /* Deviation of the noise; the matrix itself
+                                 * has 1. */
 
-/* Streams of the seed, apart from those of other data. */
+/* Streams of the seed, different from those of other data. */
 enum { STREAM_FACTORS = 0x4d46, STREAM_PLACES, STREAM_ORDER };
 
 static void
@@ -83,8 +83,8 @@ compare(const void *a_, const void *b_)
     return a < b ? -1 : a > b;
 }
 
-/* Numbers the rows, or the columns, which are 'offset' behind the beginning
- * of a rating, from 0 on.  Returns how many there are. */
+/* Renumbers the rows or columns, at 'offset' in a rating, from 0 on.  Returns
+ * their number. */
 static uint32_t
 renumber(struct ratings *r, size_t offset)
 {
@@ -129,7 +129,7 @@ read_file(const char *name, size_t max_n, struct ratings *r)
     return error;
 }
 
-/* 'n' vectors whose products have variance 1. */
+/* Draws 'n' vectors whose products have variance 1. */
 static float *
 draw_factors(struct seeded *rs, size_t n)
 {
@@ -141,8 +141,8 @@ draw_factors(struct seeded *rs, size_t n)
     return factors;
 }
 
-/* Popular columns have more ratings: the most popular tenth has a fifth of
- * them. */
+/* Generates ratings.  The most popular tenth of the columns has a fifth of the
+ * ratings. */
 static void
 generate(const struct ratings_config *config, struct ratings *r)
 {
@@ -172,7 +172,7 @@ generate(const struct ratings_config *config, struct ratings *r)
     free(columns);
 }
 
-/* Brings the ratings in an order of chance, so that the last ones are any. */
+/* Shuffles the ratings, so that the last ones are a random sample. */
 static void
 shuffle(struct ratings *r, uint64_t seed)
 {

@@ -3,34 +3,35 @@
 #ifndef RATINGS_H
 #define RATINGS_H 1
 
-/* What is known of a matrix to be factorised: who gave what how many stars.
+/* Ratings: the known elements of a matrix to be factorised.
  *
  *
  * Motivation
  * ==========
  *
- * All nodes of a job read or make the same ratings, in the same order, and
- * each trains on its part.  One in twenty, the same everywhere, is held out to
- * judge by.
+ * All nodes of a job read or generate the same ratings, in the same order, and
+ * each trains on its part.  One in twenty, the same on all nodes, is for
+ * validation.
  *
  *
  * Usage
  * =====
  *
- *    error = ratings_open("generated", ...) or ratings_open("ml/ratings.dat")
+ *    error = ratings_open("ml/ratings.dat", &config, &r);
  *    for (i = 0; i < r->n_train; i++) { r->all[i] ... }
  *    ratings_destroy(r);
  *
- * A file has a line for each rating: row, column, value and perhaps a time,
- * between "::" (MovieLens 1M and 10M), commas (MovieLens 20M on, whose first
- * line has names) or tabs (MovieLens 100k).  Rows and columns have any numbers
- * below 2^32; they are numbered anew from 0 on, in ascending order.
+ * A file has a line for each rating: row, column, value and optionally a time,
+ * separated by "::" (MovieLens 1M and 10M), commas (MovieLens 20M and later,
+ * with names in the first line) or tabs (MovieLens 100k).  Rows and columns
+ * have arbitrary numbers below 2^32; they are renumbered from 0 on in this
+ * order.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Plain data, not changed once made. */
+ * Plain data, constant after creation. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,25 +45,27 @@ struct rating {
 struct ratings {
     uint32_t n_rows, n_columns;
     size_t n;
-    size_t n_train;             /* The first ones; all others are held out. */
-    size_t max_n;               /* There is memory for so many. */
+    size_t n_train;             /* Training ratings come first; all others
+                                 * are for validation. */
+    size_t max_n;               /* Allocated size. */
     struct rating *all;
 };
 
 struct ratings_config {
-    uint32_t n_rows, n_columns; /* Of a generated matrix. */
-    size_t n;                   /* Likewise; of a file at most so many. */
-    size_t n_held;              /* At most so many are kept to judge by. */
+    uint32_t n_rows, n_columns; /* Dimensions of a generated matrix. */
+    size_t n;                   /* Number of generated ratings; file:
+                                 * maximum. */
+    size_t n_held;              /* Largest number of ratings for validation. */
     uint64_t seed;
 };
 
-/* 'source' is "generated", or a file.  Returns NULL or a message. */
+/* Opens 'source', "generated" or a file.  Returns NULL or a message. */
 char *ratings_open(const char *source, const struct ratings_config *,
                    struct ratings **);
 void ratings_destroy(struct ratings *);
 
-/* Adds what 'stream' has, with its own numbers of rows and columns, until
- * there are 'max_n' ratings.  'name' is that of messages. */
+/* Adds ratings from 'stream', with the row and column numbers of the file, up
+ * to 'max_n' ratings in all.  'name' is the name for messages. */
 char *ratings_read(const char *name, FILE *stream, size_t max_n,
                    struct ratings *);
 

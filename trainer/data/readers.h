@@ -3,15 +3,14 @@
 #ifndef READERS_H
 #define READERS_H 1
 
-/* What the makers of data sets read from one file.
+/* Parsers of single files of data sets.
  *
  *
  * Motivation
  * ==========
  *
- * A file may be cut, of another kind, or made to do harm.  The part of a
- * loader that looks at its bytes is apart from the part that knows folders, so
- * that a fuzzer can feed it.
+ * A file may be truncated, of another kind, or malicious.  Parsing is separate
+ * from finding files, so that it can be fuzzed.
  *
  *
  * Usage
@@ -28,8 +27,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * What is read belongs to the caller, also after an error: x_uninit() frees
- * it. */
+ * The caller owns the result, also after an error: x_uninit() frees it. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,10 +35,10 @@
 
 #include "trainer/data/dataset.h"
 
-/* MNIST's form: an array of bytes. */
+/* Format of MNIST: an array of bytes. */
 struct idx {
-    uint32_t dims[3];           /* Those there are not are 1. */
-    uint8_t *bytes;             /* dims[0] * dims[1] * dims[2]. */
+    uint32_t dims[3];           /* Missing dimensions are 1. */
+    uint8_t *bytes;             /* dims[0] * dims[1] * dims[2] bytes. */
 };
 
 /* Reads at most 'max_n' elements of the first of 'n_dims' dimensions. */
@@ -48,8 +46,8 @@ char *idx_read(const char *name, FILE *, uint32_t n_dims, size_t max_n,
                struct idx *);
 void idx_uninit(struct idx *);
 
-/* CIFAR-10's form: a label, then the bytes of a colour after the other, 0 or
- * more times. */
+/* Format of CIFAR-10: records of a label and the bytes of one colour after the
+ * other. */
 #define CIFAR_SIDE 32
 #define CIFAR_COLOURS 3
 #define CIFAR_PIXELS (CIFAR_SIDE * CIFAR_SIDE)
@@ -57,24 +55,24 @@ void idx_uninit(struct idx *);
 
 struct cifar {
     size_t n;
-    size_t max_n;               /* There is memory for so many. */
-    uint8_t *bytes;             /* Of each: label, then the pixels. */
+    size_t max_n;               /* Allocated number. */
+    uint8_t *bytes;             /* Per record: label, then the pixels. */
 };
 
-/* Adds what is in the file until there are 'max_n'. */
+/* Adds the records of the file, up to 'max_n' in all. */
 char *cifar_read(const char *name, FILE *, size_t max_n, struct cifar *);
 void cifar_uninit(struct cifar *);
 
-/* LibSVM's form: lines of a label and of "key:value"s, keys from 1 on and
- * ascending. */
+/* Format of LibSVM: lines of a label and "key:value" pairs with ascending keys
+ * from 1 on. */
 struct libsvm {
     size_t n, n_keys;
-    size_t max_n, max_keys;     /* There is memory for so many. */
+    size_t max_n, max_keys;     /* Allocated sizes. */
     double *labels;
-    struct sparse rows;         /* Keys from 0 on. */
+    struct sparse rows;         /* With keys from 0 on. */
 };
 
-/* 'n_inputs' is the largest key that is allowed. */
+/* 'n_inputs' is the largest allowed key. */
 char *libsvm_read(const char *name, FILE *, size_t max_n, int n_inputs,
                   struct libsvm *);
 void libsvm_uninit(struct libsvm *);

@@ -56,8 +56,8 @@ seeded_normal(struct seeded *rs)
     return radius * cos(2 * M_PI * seeded_uniform(rs));
 }
 
-/* A Feistel network permutes the next power of 4; whoever lands outside
- * 0 .. n - 1 walks on until inside, less than 4 steps on average. */
+/* A Feistel network permutes the next power of 4; results outside 0 .. n - 1
+ * are permuted again, less than 4 times on average. */
 uint64_t
 seeded_permute(uint64_t key, uint64_t i, uint64_t n)
 {

@@ -14,7 +14,7 @@
 #include "trainer/data/fields.h"
 #include "trainer/data/seeded.h"
 
-#define HELD_OUT 20             /* Of generated triples, one in so many for
+#define HELD_OUT 20             /* One generated triple in so many is for
                                  * each of the other parts. */
 #define MAX_TRIPLES ((size_t) UINT32_MAX)
 
@@ -53,7 +53,7 @@ triples_names_destroy(struct triples_names *names)
     }
 }
 
-/* The number of the name in 'text', the next one if it is new. */
+/* Returns the number of the name in 'text', the next free one if it is new. */
 static uint32_t
 number_of(void **tree, const char *text, size_t length, uint32_t *n)
 {
@@ -63,7 +63,7 @@ number_of(void **tree, const char *text, size_t length, uint32_t *n)
     name->number = *n;
     found = tsearch(name, tree, compare_names);
     if (!found) {
-        abort();                /* No memory. */
+        abort();                /* Out of memory. */
     }
     if (*found == name) {
         ++*n;
@@ -115,7 +115,7 @@ skip_blanks(char **s)
     return n;
 }
 
-/* Numbers are not made smaller: they count the entities there are. */
+/* Numbers are kept: the largest one determines the number of entities. */
 static bool
 read_numbered(char *s, struct triples *t)
 {
@@ -211,8 +211,8 @@ read_folder(const char *folder, struct triples *t)
     return error;
 }
 
-/* Entities stand in a circle, and each relation leads by a distance of its
- * own, and a little less or more, from subjects to objects. */
+/* Generates triples.  Entities are on a circle, and each relation leads from
+ * subjects to objects at a distance of its own, with some noise. */
 static void
 generate(const struct triples_config *config, struct triples *t)
 {
@@ -268,4 +268,133 @@ triples_destroy(struct triples *t)
         free(t->all);
         free(t);
     }
+}
+
+/* Index entry: a relation, a known end and the other end. */
+struct index_entry {
+    uint32_t relation, known, other;
+};
+
+/* Sorted entries, and an array of their 'other' members. */
+struct table {
+    size_t n;
+    struct index_entry *entries;
+    uint32_t *others;
+};
+
+struct triples_index {
+    struct table objects, subjects;
+};
+
+static int
+compare(const void *a_, const void *b_)
+{
+    const struct index_entry *a = a_, *b = b_;
+
+    if (a->relation != b->relation) {
+        return a->relation < b->relation ? -1 : 1;
+    }
+    if (a->known != b->known) {
+        return a->known < b->known ? -1 : 1;
+    }
+    return a->other < b->other ? -1 : a->other > b->other;
+}
+
+static void
+sort(struct table *table)
+{
+    size_t n = 0;
+
+    qsort(table->entries, table->n, sizeof *table->entries, compare);
+    for (size_t i = 0; i < table->n; i++) {
+        if (!i || compare(&table->entries[i], &table->entries[n - 1])) {
+            table->entries[n] = table->entries[i];
+            table->others[n++] = table->entries[i].other;
+        }
+    }
+    table->n = n;
+}
+
+struct triples_index *
+triples_index_create(const struct triples *t)
+{
+    struct triples_index *index = allocate(1, sizeof *index);
+    struct table *const tables[] = { &index->objects, &index->subjects };
+
+    for (int i = 0; i < 2; i++) {
+        tables[i]->n = t->n;
+        tables[i]->entries = allocate(t->n + 1, sizeof(struct index_entry));
+        tables[i]->others = allocate(t->n + 1, sizeof(uint32_t));
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        const struct triple *x = &t->all[i];
+
+        index->objects.entries[i] = (struct index_entry) {
+            x->relation, x->subject, x->object
+        };
+        index->subjects.entries[i] = (struct index_entry) {
+            x->relation, x->object, x->subject
+        };
+    }
+    sort(&index->objects);
+    sort(&index->subjects);
+    return index;
+}
+
+void
+triples_index_destroy(struct triples_index *index)
+{
+    if (index) {
+        free(index->objects.entries);
+        free(index->objects.others);
+        free(index->subjects.entries);
+        free(index->subjects.others);
+        free(index);
+    }
+}
+
+/* Returns the first entry that is not less than 'entry'. */
+static size_t
+lower_bound(const struct table *table, const struct index_entry *entry)
+{
+    size_t low = 0, high = table->n;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (compare(&table->entries[middle], entry) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static const uint32_t *
+find(const struct table *table, uint32_t relation, uint32_t known, size_t *n)
+{
+    struct index_entry entry = { relation, known, 0 };
+    size_t first = lower_bound(table, &entry), end = first;
+
+    while (end < table->n && table->entries[end].relation == relation
+           && table->entries[end].known == known) {
+        end++;
+    }
+    *n = end - first;
+    return table->others + first;
+}
+
+const uint32_t *
+triples_index_objects(const struct triples_index *index,
+                      const struct triple *t, size_t *n)
+{
+    return find(&index->objects, t->relation, t->subject, n);
+}
+
+const uint32_t *
+triples_index_subjects(const struct triples_index *index,
+                       const struct triple *t, size_t *n)
+{
+    return find(&index->subjects, t->relation, t->object, n);
 }

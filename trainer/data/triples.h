@@ -3,28 +3,27 @@
 #ifndef TRIPLES_H
 #define TRIPLES_H 1
 
-/* A knowledge graph: which subjects stand in which relation to which objects.
+/* Knowledge graph: triples of subject, relation and object.
  *
  *
  * Motivation
  * ==========
  *
- * All nodes of a job read or make the same triples, and each trains on its
- * part.  A folder has those to train on, those to tune by and those to judge
- * by, in the files
+ * All nodes of a job read or generate the same triples, and each trains on its
+ * part.  A folder has the triples for training, validation and test in the
+ * files
  *
  *    train.txt     valid.txt     test.txt        SUBJECT\tRELATION\tOBJECT
- *    train2id.txt  valid2id.txt  test2id.txt     SUBJECT OBJECT RELATION,
+ *    train2id.txt  valid2id.txt  test2id.txt     SUBJECT OBJECT RELATION
  *
- * of which the first form (FB15k-237, WN18RR) has names, and the second
- * (OpenKE) has numbers from 0 on and a first line that says how many lines
- * follow.
+ * The first format (FB15k-237, WN18RR) has names.  The second one (OpenKE) has
+ * numbers from 0 on, and the number of lines in its first line.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Plain data, not changed once made; one thread makes it. */
+ * Plain data, constant after creation by one thread. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,40 +45,41 @@ enum triples_part {
 struct triples {
     uint32_t n_entities, n_relations;
     size_t n;
-    size_t first[TRIPLES_N_PARTS + 1];  /* Of each part; then 'n'. */
-    size_t max_n;               /* There is memory for so many. */
+    size_t first[TRIPLES_N_PARTS + 1];  /* First triple of each part, then
+                                         * 'n'. */
+    size_t max_n;               /* Allocated number. */
     struct triple *all;
 };
 
 struct triples_config {
-    uint32_t n_entities, n_relations;   /* Of a generated graph. */
-    size_t n;                   /* Likewise, triples to train on. */
+    uint32_t n_entities, n_relations;   /* Size of a generated graph. */
+    size_t n;                   /* Training triples of a generated graph. */
     uint64_t seed;
 };
 
-/* 'source' is "generated", or a folder.  Returns NULL or a message. */
+/* Opens 'source', "generated" or a folder.  Returns NULL or a message. */
 char *triples_open(const char *source, const struct triples_config *,
                    struct triples **);
 void triples_destroy(struct triples *);
 
-/* Names of what is numbered as it appears. */
+/* Numbers of names, in order of appearance. */
 struct triples_names;
 struct triples_names *triples_names_create(void);
 void triples_names_destroy(struct triples_names *);
 
-/* Adds what 'stream' has, in the first form (with 'names') or in the second
- * (NULL).  'file' is that of messages. */
+/* Adds the triples of 'stream', in the first format (with 'names') or the
+ * second one (NULL).  'file' is the name for messages. */
 char *triples_read(const char *file, FILE *stream, struct triples_names *,
                    struct triples *);
 
-/* Which triples have a subject and a relation, or an object and one: what a
- * prediction is not blamed for. */
+/* Index of the triples by subject and relation, and by object and relation:
+ * known triples that are excluded from a ranking. */
 struct triples_index;
 struct triples_index *triples_index_create(const struct triples *);
 void triples_index_destroy(struct triples_index *);
 
-/* All that complete the triple: objects that its subject has, and subjects
- * that its object has.  Stores how many there are. */
+/* Return the known objects of the triple's subject and relation, and the known
+ * subjects of its object and relation, and store their number. */
 const uint32_t *triples_index_objects(const struct triples_index *,
                                       const struct triple *, size_t *n);
 const uint32_t *triples_index_subjects(const struct triples_index *,
