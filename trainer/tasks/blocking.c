@@ -45,8 +45,8 @@ blocking_destroy(struct blocking *b)
     }
 }
 
-/* By how much workers and blocks are apart in a part: any distance once an
- * epoch. */
+/* Returns the distance between worker and block in a part; each distance
+ * occurs once per epoch. */
 static int
 distance(const struct blocking *b, uint64_t epoch, int part)
 {

@@ -9,11 +9,11 @@
  * Motivation
  * ==========
  *
- * Where each sample has a row and a column, and rows are at home with workers,
- * columns are divided into as many blocks as there are workers, by chance so
- * that blocks are alike.  An epoch has as many parts; in each, every worker
- * has another block, and in all of them it has each once.  Within a part no
- * two workers touch the same parameters.
+ * If each sample has a row and a column and each row belongs to one worker,
+ * the columns are divided at random into as many blocks as there are workers.
+ * An epoch has as many parts.  In each part every worker has a different
+ * block, so no two workers touch the same parameters; over the parts each
+ * worker has each block once.
  *
  *
  * Usage
@@ -31,17 +31,17 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Not changed once made, so threads may share it. */
+ * Constant after creation, so threads may share it. */
 
 #include <stdint.h>
 
 struct blocking {
-    int n;                      /* Blocks, and workers. */
+    int n;                      /* Number of blocks and of workers. */
     uint64_t seed;
     uint32_t n_items;
-    uint32_t *items;            /* Those of a block after the other. */
-    uint32_t *starts;           /* Of each block; n + 1. */
-    uint32_t *block_of;         /* Each item's. */
+    uint32_t *items;            /* Items, block by block. */
+    uint32_t *starts;           /* First item of each block; n + 1 elements. */
+    uint32_t *block_of;         /* Block of each item. */
 };
 
 struct blocking *blocking_create(uint32_t n_items, int n, uint64_t seed);
@@ -50,7 +50,7 @@ void blocking_destroy(struct blocking *);
 int blocking_block(const struct blocking *, uint64_t epoch, int part,
                    int worker);
 
-/* Who has 'block' in a part. */
+/* Returns the worker that has 'block' in a part. */
 int blocking_worker(const struct blocking *, uint64_t epoch, int part,
                     int block);
 

@@ -6,22 +6,22 @@
 
 #include "base/memory.h"
 
-#define ROOM 1.02               /* Samples of a worker may exceed the mean by
-                                 * so much. */
+#define ROOM 1.02               /* Largest number of samples of a worker,
+                                 * relative to the mean. */
 
 struct cluster {
     size_t n;
     uint32_t number;
 };
 
-/* What of a cluster a worker has. */
+/* Part of a cluster that a worker gets. */
 struct piece {
-    size_t left;                /* To be given out. */
+    size_t left;                /* Samples that are not assigned yet. */
     uint16_t worker;
-    uint32_t next;              /* Piece of the cluster; 0: no more. */
+    uint32_t next;              /* Next piece of the cluster, 0 if none. */
 };
 
-/* The larger first. */
+/* Orders clusters by decreasing size. */
 static int
 compare(const void *a_, const void *b_)
 {
@@ -44,8 +44,9 @@ find_least(const size_t *loads, int n)
     return least;
 }
 
-/* Divides the clusters; 'pieces' has place for one for each and one for each
- * worker, and the first is not used.  'first' is the first of a cluster. */
+/* Assigns the clusters.  'pieces' has space for one per cluster and one per
+ * worker; its first element is not used.  'first' is the first piece of each
+ * cluster. */
 static void
 divide(struct clustering *c, const struct cluster *clusters,
        uint32_t n_clusters, size_t n, int n_workers, struct piece *pieces,

@@ -3,17 +3,18 @@
 #ifndef CLUSTERING_H
 #define CLUSTERING_H 1
 
-/* Data clustering: samples that need the same parameters, at one worker.
+/* Data clustering: samples with the same parameters go to the same worker.
  *
  *
  * Motivation
  * ==========
  *
- * Each sample belongs to a cluster: a row of a matrix, a relation of a graph.
- * Workers get whole clusters, and localize their parameters once, for all of
- * the training.  The large ones are dealt first, each to who has least, so
- * that workers have about as many samples.  A cluster of more samples than fit
- * is divided, and at home with who has most of it.
+ * Each sample belongs to a cluster, such as a row of a matrix or a relation of
+ * a graph.  Workers get whole clusters and localize their parameters once for
+ * the whole training.  Clusters are assigned by decreasing size, each to the
+ * worker with the fewest samples, so that workers have about equally many.  A
+ * cluster that does not fit is divided; its home is the worker with most of
+ * it.
  *
  *
  * Usage
@@ -29,14 +30,14 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Not changed once made, so threads may share it. */
+ * Constant after creation, so threads may share it. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct clustering {
     uint16_t *worker_of_sample;
-    uint16_t *home;             /* The worker of each cluster. */
+    uint16_t *home;             /* Home of each cluster. */
 };
 
 struct clustering *clustering_create(const uint32_t *cluster_of_sample,

@@ -10,12 +10,12 @@
 #include "trainer/data/seeded.h"
 #include "trainer/models/vector.h"
 
-/* A stream for each vector's first values begins here. */
+/* First stream of the seed for initial vectors; each vector has its own. */
 #define STREAM_VALUES (UINT64_C(0x4d46) << 32)
 
-/* A rating, and where it belongs. */
+/* A rating and its position. */
 struct place {
-    uint32_t cell;              /* Worker times blocks, and block. */
+    uint32_t cell;              /* Worker * number of blocks + block. */
     struct rating rating;
 };
 

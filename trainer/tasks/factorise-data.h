@@ -3,13 +3,13 @@
 #ifndef FACTORISE_DATA_H
 #define FACTORISE_DATA_H 1
 
-/* Which ratings each worker of a factorisation trains on, and when.
+/* Ratings of a factorisation, by worker and block.
  *
- * Rows are clusters, dealt to workers; columns are in blocks; ratings are in
- * the order of worker, block, row and column.  With a store of keys or by
- * blocks sent to and fro (factorise-manual.c) the same steps are made.
+ * Rows are clusters that are assigned to workers; columns are in blocks;
+ * ratings are sorted by worker, block, row and column.  The steps are the same
+ * with a key store and with blocks that are sent around (factorise-manual.c).
  *
- * Not changed once made, so threads may share it. */
+ * Constant after creation, so threads may share it. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@
 struct options;
 
 struct factorise_data {
-    struct ratings *ratings;    /* Less their mean. */
+    struct ratings *ratings;    /* Ratings minus their mean. */
     struct clustering *rows;
     struct blocking *columns;
     size_t *starts;             /* See factorise_data_first(). */
@@ -34,17 +34,18 @@ char *factorise_data_create(const struct options *, int n_workers,
                             struct factorise_data **);
 void factorise_data_destroy(struct factorise_data *);
 
-/* The first of a worker's ratings in a block, which may be one behind the
- * last. */
+/* Returns the index of the first rating of a worker in a block; the end of the
+ * last block if the block has none. */
 size_t factorise_data_first(const struct factorise_data *, int worker,
                             int block);
 
-/* A step on a rating, of which each is to shrink its vectors by its part. */
+/* Returns the step for a rating, with its part of the weight decay of both
+ * vectors. */
 struct factorise_step factorise_data_step(const struct factorise_data *,
                                           size_t rank, double rate,
                                           const struct rating *);
 
-/* First values of row 'i', or of column i - n_rows. */
+/* Stores the initial vector of row 'i', or of column i - n_rows. */
 void factorise_first_values(const struct options *, uint64_t i,
                             float *values);
 

@@ -17,15 +17,17 @@
 #include "trainer/tasks/factorise-data.h"
 #include "trainer/tasks/node-task.h"
 
-#define LOOK_US 100000          /* Between looks for signals. */
-#define BYE_US 1000000          /* For others to hear that we end. */
-#define PEER_WIDTH 100          /* Says that this is no training of peer.h. */
+#define LOOK_US 100000          /* Time between checks for signals. */
+#define BYE_US 1000000          /* Time for others to receive the end. */
+#define PEER_WIDTH 100          /* Identifies this program, in place of
+                                 * gossip training. */
 
-/* What a FRAME_PEER means. */
+/* Meaning of a FRAME_PEER. */
 enum kind {
-    BLOCK,                      /* From float 'first' on of the block that
-                                 * the receiver has in turn 'iteration'. */
-    SUMS,                       /* Of epoch 'iteration'. */
+    BLOCK,                      /* Part, from float 'first' on, of the block
+                                 * that the receiver has in step
+                                 * 'iteration'. */
+    SUMS,                       /* Sums of epoch 'iteration'. */
 };
 
 struct sums {
@@ -40,22 +42,23 @@ struct manual {
     struct factorise_data *data;
     struct peer_net *net;
     struct bold_driver driver;
-    size_t rank;                /* Of the factors. */
-    int self, n;                /* Nodes. */
+    size_t rank;                /* Rank of the factors. */
+    int self, n;                /* Own index and number of nodes. */
 
     float *rows;
-    uint32_t *place;            /* Of each column in its block. */
-    float *block;               /* This turn's. */
+    uint32_t *place;            /* Position of each column in its block. */
+    float *block;               /* Block of the current step. */
 
-    /* With the lock. */
-    uint64_t turn;              /* Each part of each round is one.  Round 2 e
-                                 * trains in epoch e, and 2 e + 1 judges, in
-                                 * the same order of blocks. */
-    float *next;                /* The next turn's block, */
-    size_t n_next;              /* of which so much has come. */
+    /* Protected by the lock. */
+    uint64_t turn;              /* Current step: parts of rounds in
+                                 * sequence.  Round 2 e trains epoch e, and
+                                 * round 2 e + 1 validates it, in the same
+                                 * order of blocks. */
+    float *next;                /* Block of the next step. */
+    size_t n_next;              /* Received floats of it. */
     uint64_t epoch;
     struct sums of_node[PEER_NET_MAX];
-    int n_sums;                 /* Nodes whose sums have come. */
+    int n_sums;                 /* Nodes whose sums have arrived. */
     char *error;
 };
 
@@ -74,7 +77,7 @@ block_of_turn(const struct manual *m, uint64_t turn)
                           m->self);
 }
 
-/* The turn after this one; rounds that nobody needs are left out. */
+/* Returns the next step; unneeded rounds are left out. */
 static uint64_t
 next_turn(const struct manual *m)
 {
@@ -92,7 +95,7 @@ take(void *m_, int from, const struct frame *frame, const float *body)
 
     if (frame->samples == SUMS && frame->n == N_SUMS) {
         if (frame->iteration != m->epoch || !m->n_sums) {
-            return false;       /* We are not there yet. */
+            return false;       /* A message for a later step. */
         }
         memcpy(&m->of_node[from], body, sizeof m->of_node[from]);
         m->n_sums++;
@@ -143,7 +146,8 @@ look(struct manual *m)
     return control_stopped(m->in->control) ? duplicate("told to end") : NULL;
 }
 
-/* With the lock: waits a while.  Returns a message if there is an end. */
+/* Waits for a while, with the lock held before and after.  Returns a message
+ * at the end. */
 static char *
 wait(struct manual *m)
 {
@@ -157,7 +161,8 @@ wait(struct manual *m)
     return error ? error : look(m);
 }
 
-/* With the lock: sends this turn's block to who has it next. */
+/* Sends the block of this step to the node that has it next.  Called with the
+ * lock. */
 static void
 send_block(struct manual *m, int to, uint64_t turn, size_t size)
 {
@@ -172,7 +177,7 @@ send_block(struct manual *m, int to, uint64_t turn, size_t size)
     }
 }
 
-/* Ends the turn, with the next one's block in place. */
+/* Ends the step and switches to the next block. */
 static char *
 pass_on(struct manual *m)
 {
@@ -201,7 +206,7 @@ pass_on(struct manual *m)
     return error;
 }
 
-/* Replaces 'sums' by those of all nodes, the same at all. */
+/* Replaces 'sums' by the sums over all nodes, which are identical on all. */
 static char *
 add_up(struct manual *m, struct sums *sums)
 {
@@ -288,11 +293,12 @@ judge_block(const struct manual *m, int block, struct sums *sums)
     }
 }
 
-/* All blocks once.  'last' says that there is no round after it. */
+/* Processes all blocks once.  'last' is true in the last round. */
 static char *
 make_round(struct manual *m, bool judge, bool last, struct sums *sums)
 {
-    char *error = look(m);      /* Who is alone never waits. */
+    char *error = look(m);      /* A single node never waits and so must
+                                 * check here. */
 
     for (int part = 0; part < m->n && !error; part++) {
         int block = block_of_turn(m, m->turn);
@@ -365,13 +371,14 @@ open_net(struct manual *m)
     }, &m->net);
 }
 
-/* First values, the same as in a store of keys. */
+/* Stores initial values, the same as in a key store. */
 static void
 init_values(struct manual *m)
 {
     const struct ratings *r = m->data->ratings;
     const struct blocking *b = m->data->columns;
-    uint32_t most = b->starts[1];       /* The first block is a longest. */
+    uint32_t most = b->starts[1];       /* No block is longer than the first
+                                         * one. */
     int block = block_of_turn(m, 0);
 
     m->rows = allocate(r->n_rows * m->rank, sizeof *m->rows);

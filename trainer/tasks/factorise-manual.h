@@ -3,15 +3,15 @@
 #ifndef FACTORISE_MANUAL_H
 #define FACTORISE_MANUAL_H 1
 
-/* Matrix factorisation without a store of keys: what somebody writes by hand
- * who knows the task, to compare with.
+/* Matrix factorisation without a key store, as an expert would write it by
+ * hand; a baseline for the store.
  *
- * Each node has its rows in an array, and one block of columns.  When it is
- * done with that, it sends the block to whose turn it is next, in large
- * messages, and goes on with the one that it gets.  The steps are the same as
- * those of factorise.c.
+ * Each node has its rows in an array, and one block of columns.  After
+ * training on the block it sends it to the node that needs it next, in large
+ * messages, and continues with the block that it receives.  The steps are the
+ * same as those of factorise.c.
  *
- * Blocks until the end; one thread, and that of peer-net.h. */
+ * Blocks until the end; uses one thread and that of the mesh. */
 
 #include <stdint.h>
 
@@ -24,10 +24,10 @@ struct factorise_manual_in {
     const struct options *o;
     const char *const *names;   /* "HOST:PORT" of each node. */
     int n_nodes;
-    uint16_t port;              /* To listen at. */
-    int64_t connect_us;         /* All are there by then, or it fails. */
+    uint16_t port;              /* Port to listen on. */
+    int64_t connect_us;         /* Time limit for all nodes to connect. */
     struct control *control;
-    struct report *report;      /* Of the first node. */
+    struct report *report;      /* Report of the first node, NULL on others. */
     struct pace *pace;
 };
 

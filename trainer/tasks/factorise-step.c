@@ -46,7 +46,7 @@ factorise_delta(const struct factorise_step *step, const float *restrict w,
 void
 bold_driver_run(struct bold_driver *driver, double loss)
 {
-    /* Not a number is no fall. */
+    /* NaN does not count as a decrease. */
     driver->rate *= !driver->last || loss < driver->last ? LONGER : SHORTER;
     driver->last = loss;
 }

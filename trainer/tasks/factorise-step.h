@@ -9,42 +9,42 @@
  * Motivation
  * ==========
  *
- * A rating x of row vector w and column vector h costs (x - w.h)^2 +
- * shrink_w |w|^2 + shrink_h |h|^2, and a step goes against the gradient of
- * that.  Both are changed where they are; or, where they are not ours to
- * change, what to add to them is made.
+ * A rating x of row vector w and column vector h has the loss (x - w.h)^2 +
+ * d_w |w|^2 + d_h |h|^2, with the weight decay of each.  A step follows the
+ * gradient.  It changes the vectors in place or, if they belong to a store,
+ * computes the changes.
  *
- * The bold driver makes steps longer as long as the loss falls, and half as
- * long once it has not.
+ * The bold driver increases the length of steps while the loss falls, and
+ * halves it otherwise.
  *
  *
  * Ownership and thread-safety
  * ===========================
  *
- * Pure functions of what they are given; vectors do not overlap. */
+ * Pure functions; vectors must not overlap. */
 
 #include <stddef.h>
 
 struct factorise_step {
-    size_t rank;                /* Floats of a vector. */
+    size_t rank;                /* Number of floats of a vector. */
     float rate;
     float value;                /* The rating. */
     float shrink_w, shrink_h;
 };
 
-/* Changes 'w' and 'h'.  Returns x - w.h before that. */
+/* Changes 'w' and 'h'.  Returns the previous x - w.h. */
 float factorise_step(const struct factorise_step *, float *w, float *h);
 
-/* Stores what factorise_step() would add. */
+/* Stores the changes that factorise_step() would make. */
 float factorise_delta(const struct factorise_step *, const float *w,
                       const float *h, float *dw, float *dh);
 
 struct bold_driver {
     double rate;
-    double last;                /* Loss; 0 before the first. */
+    double last;                /* Last loss, 0 before the first one. */
 };
 
-/* Judges an epoch by its loss. */
+/* Adapts the rate after an epoch with this loss. */
 void bold_driver_run(struct bold_driver *, double loss);
 
 #endif /* trainer/tasks/factorise-step.h */

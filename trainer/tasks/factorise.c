@@ -2,8 +2,8 @@
 
 /* Matrix factorisation by distributed stochastic gradient descent.
  *
- * A worker has the rows that clustering gives it, for all of the training, and
- * one block of columns after the other. */
+ * A worker has the rows of its clusters for the whole training, and one block
+ * of columns after the other. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,19 +16,20 @@
 #include "trainer/tasks/gather.h"
 #include "trainer/tasks/node-task.h"
 
-#define IN_PLACE (KEY_STORE_MAX_BORROWED - 1)   /* Columns beside a row. */
-#define JUDGED_AT_ONCE 1024     /* Ratings. */
+/* Largest number of columns per step, besides a row. */
+#define IN_PLACE (KEY_STORE_MAX_BORROWED - 1)
+#define JUDGED_AT_ONCE 1024     /* Ratings that are validated at once. */
 
 struct factorise {
     struct node_task task;
     struct factorise_data *data;
 };
 
-/* Of a worker. */
+/* State of a worker. */
 struct state {
     struct bold_driver driver;
-    uint64_t *keys;             /* Scratch: of a block. */
-    float *values, *deltas;     /* Of a row and a column. */
+    uint64_t *keys;             /* Scratch: keys of a block. */
+    float *values, *deltas;     /* Scratch: a row and a column. */
     struct gather *gather;
 };
 
@@ -88,7 +89,7 @@ column_key(const struct factorise_data *data, uint32_t column)
     return data->ratings->n_rows + column;
 }
 
-/* Brings the worker's rows here, for good. */
+/* Localizes the rows of the worker, for the whole training. */
 static char *
 localize_rows(struct node_worker *worker, struct state *state)
 {
@@ -150,7 +151,8 @@ localize_block(struct node_worker *worker, struct state *state, int block)
                     key_localize(worker->keys, state->keys, n));
 }
 
-/* How many ratings from 'x' on are of its row and of different columns. */
+/* Returns the number of ratings from 'x' on with the same row and different
+ * columns. */
 static size_t
 count_alike(const struct rating *x, size_t n)
 {
@@ -163,8 +165,8 @@ count_alike(const struct rating *x, size_t n)
     return i;
 }
 
-/* Steps on 'n' ratings of a row where the vectors are.  False: some of them
- * are not here. */
+/* Makes steps on 'n' ratings of a row in place.  Returns false if some vectors
+ * are not local. */
 static bool
 step_in_place(struct node_worker *worker, const struct state *state,
               const struct rating *x, size_t n, double *loss)
@@ -191,7 +193,7 @@ step_in_place(struct node_worker *worker, const struct state *state,
     return true;
 }
 
-/* A step by a pull and a push. */
+/* Makes a step by a pull and a push. */
 static char *
 step_by_messages(struct node_worker *worker, struct state *state,
                  const struct rating *x, double *loss)
@@ -258,7 +260,7 @@ factorise_epoch(struct node_worker *worker, void *state,
     return error;
 }
 
-/* Adds the squared errors of 'n' held-out ratings. */
+/* Adds the squared errors of 'n' validation ratings. */
 static char *
 judge_some(struct node_worker *worker, struct gather *g,
            const struct rating *x, size_t n, struct node_task_sums *sums)

@@ -10,7 +10,8 @@
 
 struct gather_place {
     uint64_t key;
-    size_t at;                  /* 1 + where its values are; 0: no key. */
+    size_t at;                  /* 1 + index of its values; 0 if the entry
+                                 * is free. */
 };
 
 struct gather *
@@ -43,7 +44,7 @@ gather_destroy(struct gather *g)
     }
 }
 
-/* The key's place, or that where it is to go. */
+/* Returns the entry of the key, or the free entry for it. */
 static struct gather_place *
 find(struct gather *g, uint64_t key)
 {
@@ -58,8 +59,8 @@ find(struct gather *g, uint64_t key)
 void
 gather_clear(struct gather *g)
 {
-    /* Backwards, so that no key is looked for beyond a place that is free by
-     * now. */
+    /* In reverse order, so that no search passes an entry that has become
+     * free. */
     while (g->n) {
         find(g, g->keys[--g->n])->at = 0;
     }

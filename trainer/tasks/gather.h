@@ -3,22 +3,22 @@
 #ifndef GATHER_H
 #define GATHER_H 1
 
-/* The vectors that a sample needs, each once, and what is to be added to them.
+/* Vectors of the keys of a sample, without duplicates, and their changes.
  *
  *
  * Motivation
  * ==========
  *
- * A sample names the same key twice now and then, of two wrong words for
- * example, where a store wants each key once a call.  Vectors are found by
- * where they lie in one array, gradients at the same place in another.
+ * A sample can contain a key twice, for example as two negative samples, but a
+ * store accepts each key once per call.  This module stores the vectors in one
+ * array and their changes at the same index in another.
  *
  *
  * Usage
  * =====
  *
  *    gather_clear(g);
- *    a = gather_add(g, key, width);            // Again: the same place.
+ *    a = gather_add(g, key, width);            // Again: the same index.
  *    b = gather_add(g, other, width);
  *    error = gather_pull(g);
  *    ...g->values + a, g->deltas + a, which is zeros...
@@ -28,7 +28,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * Of one worker's thread. */
+ * Belongs to the thread of one worker. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,11 +38,11 @@ struct key_worker;
 
 struct gather {
     struct key_worker *worker;
-    size_t n, n_values;         /* Keys, and their values. */
+    size_t n, n_values;         /* Number of keys and of values. */
     uint64_t *keys;
     float *values, *deltas;
-    struct gather_place *places;        /* A hash table. */
-    size_t mask;                /* Its places, minus 1. */
+    struct gather_place *places;        /* Hash table of the keys. */
+    size_t mask;                /* Size of the table minus 1. */
 };
 
 struct gather *gather_create(struct key_worker *, size_t max_keys,
@@ -51,12 +51,12 @@ void gather_destroy(struct gather *);
 
 void gather_clear(struct gather *);
 
-/* Returns where the key's values are. */
+/* Returns the index of the key's values. */
 size_t gather_add(struct gather *, uint64_t key, uint32_t width);
 
 char *gather_pull(struct gather *);
 
-/* Adds all deltas, at once; nothing waits for it. */
+/* Pushes all changes, without waiting for the result. */
 void gather_push(struct gather *);
 
 #endif /* trainer/tasks/gather.h */

@@ -65,7 +65,7 @@ const struct knowledge_model knowledge_rescal = {
     .for_relation = rescal_for_relation,
 };
 
-/* All real parts of a vector, then all imaginary ones. */
+/* Complex vectors: all real parts, then all imaginary parts. */
 static size_t
 complex_length(size_t n)
 {
@@ -111,9 +111,9 @@ const struct knowledge_model knowledge_complex = {
     .for_relation = complex_for_relation,
 };
 
-/* One side of a triple: 'q' is what multiplies 'right' and each of 'wrong'.
- * Adds to their gradients, and stores in 'sum' the right and the wrong ones
- * weighted by the slopes of their losses.  Returns the loss. */
+/* Processes one side of a triple: 'q' is multiplied by 'right' and by each of
+ * 'wrong'.  Adds to their gradients, and stores in 'sum' the sum of these
+ * vectors weighted by the slopes of their losses.  Returns the loss. */
 static double
 classify(size_t length, size_t n_wrong, const float *q, const float *right,
          const float *const *wrong, float *g_right, float *const *g_wrong,

@@ -8,7 +8,8 @@
 #include "trainer/data/triples.h"
 #include "trainer/models/vector.h"
 
-/* By how much an entity of this score puts the right one back. */
+/* Returns the amount by which an entity with this score lowers the rank of the
+ * right one. */
 static double
 worse(float score, float right)
 {
@@ -22,7 +23,7 @@ score(const struct knowledge_rank_in *in, size_t length, const float *q,
     return vector_dot(length, q, in->entities + entity * in->stride);
 }
 
-/* 'known' are all that are right, 'right' among them. */
+/* 'known' has all right entities, including 'right'. */
 static void
 add_rank(const struct knowledge_rank_in *in, const float *q, uint32_t right,
          const uint32_t *known, size_t n_known, struct knowledge_ranks *ranks)

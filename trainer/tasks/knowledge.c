@@ -2,12 +2,12 @@
 
 /* Embeddings of a knowledge graph, by AdaGrad.
  *
- * A worker has the triples of some relations, whose parameters are at home
- * with it for all of the training; entities come as they are needed, ahead of
- * that.  What is wrong is drawn by chance among the entities that are here.
+ * A worker has the triples of some relations, whose parameters are localized
+ * there for the whole training; entities are prefetched as they are needed.
+ * Negative samples are drawn from the entities that are local.
  *
- * A vector lies with its sums of squares behind it: an entity in one key, a
- * relation in as many keys as it needs. */
+ * Each vector is followed by its sums of squares: an entity is one key, a
+ * relation consists of as many keys as it needs. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,13 +20,13 @@
 #include "trainer/tasks/gather.h"
 #include "trainer/tasks/knowledge-model.h"
 #include "trainer/tasks/knowledge-rank.h"
-#include "trainer/tasks/lookahead.h"
+#include "trainer/tasks/prefetch.h"
 #include "trainer/tasks/node-task.h"
 #include "trainer/data/seeded.h"
 #include "trainer/data/triples.h"
 #include "trainer/models/vector.h"
 
-#define FIRST_DEVIATION 0.3     /* Of first values. */
+#define FIRST_DEVIATION 0.3     /* Deviation of initial values. */
 #define TRIPLE_KEYS 3       /* Subject, object, relation. */
 
 /* Streams of the seed. */
@@ -39,24 +39,25 @@ struct knowledge {
     struct triples *triples;
     struct triples_index *index;
     struct clustering *relations;
-    size_t length, relation_length;     /* Floats of vectors. */
-    uint32_t entity_width;      /* Values of a key. */
+    size_t length, relation_length;     /* Number of floats of vectors. */
+    uint32_t entity_width;      /* Number of values of a key. */
     uint32_t relation_width;
-    uint32_t n_parts;           /* Keys of a relation. */
+    uint32_t n_parts;           /* Number of keys of a relation. */
 };
 
-/* Of a worker. */
+/* State of a worker. */
 struct state {
     uint32_t *own;              /* Its triples. */
-    size_t n_own, next;         /* So many have been in the epoch. */
-    struct seeded random;       /* What is wrong. */
-    struct lookahead *ahead;
+    size_t n_own, next;         /* Number of its triples, and of those
+                                 * processed in this epoch. */
+    struct seeded random;       /* For negative samples. */
+    struct prefetch *ahead;
     struct gather *gather;
     float *scratch;
-    size_t *at;                 /* Where wrong objects' and then wrong
-                                 * subjects' values are, */
-    const float **wrong;        /* they, */
-    float **g_wrong;            /* and their gradients. */
+    size_t *at;                 /* Indices of negative objects and then
+                                 * negative subjects. */
+    const float **wrong;        /* Their values. */
+    float **g_wrong;            /* Their gradients. */
 };
 
 static struct knowledge *
@@ -65,7 +66,8 @@ knowledge_cast(const struct node_task *task)
     return (struct knowledge *) task;
 }
 
-/* A key has room for so much, or for as much as divides a matrix by rows. */
+/* Chooses the width of keys: a whole vector, or as much as divides a matrix by
+ * rows. */
 static void
 choose_widths(struct knowledge *k, const struct options *o)
 {
@@ -151,8 +153,9 @@ relation_key(const struct knowledge *k, uint32_t relation)
     return k->triples->n_entities + (uint64_t) relation * k->n_parts;
 }
 
-/* Sums of squares are zeros: of an entity, and of a relation of one key, they
- * are the second half, and of others those of the second half of keys. */
+/* Initial values.  Sums of squares are 0: the second half of the values of
+ * an entity, or of a relation of one key; otherwise the second half of the
+ * keys. */
 static void
 knowledge_init(const struct node_task *task, uint64_t key, float *values)
 {
@@ -219,7 +222,7 @@ knowledge_begin(struct node_worker *worker, void **statep)
     find_own(worker, k, state);
     seeded_init(&state->random, worker->task->o->seed,
                 STREAM_WRONG + worker->index);
-    state->ahead = lookahead_create(worker->keys, worker->task->o->prefetch,
+    state->ahead = prefetch_create(worker->keys, worker->task->o->prefetch,
                                     TRIPLE_KEYS);
     state->gather = gather_create(worker->keys, n_entities + k->n_parts,
                                   n_entities * k->entity_width
@@ -238,7 +241,7 @@ knowledge_end(struct node_worker *worker, void *state_)
 
     (void) worker;
     if (state) {
-        lookahead_destroy(state->ahead);
+        prefetch_destroy(state->ahead);
         gather_destroy(state->gather);
         free(state->own);
         free(state->scratch);
@@ -249,7 +252,7 @@ knowledge_end(struct node_worker *worker, void *state_)
     }
 }
 
-/* Adds the relation's keys, which lie one after the other. */
+/* Adds the keys of the relation, which are consecutive. */
 static size_t
 add_relation(const struct knowledge *k, struct gather *g, uint64_t first_key)
 {
@@ -274,7 +277,7 @@ draw_entity(void *draw_)
     return seeded_below(draw->random, draw->n);
 }
 
-/* Makes what is to be added of gradients. */
+/* Computes the changes from the gradients. */
 static void
 make_deltas(const struct knowledge *k, struct gather *g, float rate)
 {
@@ -291,7 +294,7 @@ make_deltas(const struct knowledge *k, struct gather *g, float rate)
     }
 }
 
-/* One triple, of which 'keys' are subject, object and relation. */
+/* Trains one triple; 'keys' are subject, object and relation. */
 static char *
 train_triple(struct node_worker *worker, void *state_,
              const uint64_t *keys, double *loss)
@@ -370,7 +373,7 @@ knowledge_epoch(struct node_worker *worker, void *state_,
                              k->triples->first[TRIPLES_VALID], sums);
 }
 
-/* Ranks 'n' test triples by what all entities are now. */
+/* Ranks 'n' test triples by the current entities. */
 static char *
 judge_triples(struct node_worker *worker, struct state *state,
               const struct triple *t, size_t n, const float *entities,

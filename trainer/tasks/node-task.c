@@ -12,12 +12,12 @@
 #include "trainer/process/options.h"
 #include "trainer/process/pace.h"
 #include "trainer/process/report.h"
-#include "trainer/tasks/lookahead.h"
+#include "trainer/tasks/prefetch.h"
 
-/* Sums of an epoch are added up in one of these keys; each is zero again by
- * the time it is used again. */
+/* Number of keys for the sums of epochs, which are used in turn; each is zero
+ * again when it is reused. */
 #define N_SUM_KEYS 3
-#define CLOCK 64                /* Samples after which there is one. */
+#define CLOCK 64                /* Samples per clock. */
 #define N_SUMS (sizeof(struct node_task_sums) / sizeof(double))
 
 static const struct node_task_class *const classes[] = {
@@ -45,7 +45,7 @@ node_task_ranges(const struct node_task *task,
     return n + 1;
 }
 
-/* The key behind the task's. */
+/* Returns the first key after those of the task. */
 static uint64_t
 first_sum_key(const struct node_task *task)
 {
@@ -99,7 +99,7 @@ node_worker_late(const struct node_worker *worker)
            && clock_monotonic_us() >= worker->until_us;
 }
 
-/* The last one is kept for the part's end. */
+/* The last clock is left for the end of the part. */
 char *
 node_worker_clock(struct node_worker *worker)
 {
@@ -110,8 +110,8 @@ node_worker_clock(struct node_worker *worker)
     return key_clock(worker->keys);
 }
 
-/* All workers make the same number of clocks, whatever they had to do: who
- * waits for another's must not wait for ever. */
+/* All workers make the same number of clocks in a part, whatever they had to
+ * do: otherwise a worker could wait forever for the clock of another. */
 char *
 node_worker_end_part(struct node_worker *worker)
 {
@@ -134,7 +134,7 @@ node_worker_pace(struct node_worker *worker, size_t n)
 
 char *
 node_worker_train(struct node_worker *worker, void *state,
-                  const struct node_samples *samples, struct lookahead *la,
+                  const struct node_samples *samples, struct prefetch *la,
                   size_t n, struct node_task_sums *sums)
 {
     size_t n_trained = 0;
@@ -146,13 +146,13 @@ node_worker_train(struct node_worker *worker, void *state,
     while (!error && !node_worker_late(worker)) {
         uint64_t *room;
 
-        while (more && (room = lookahead_room(la))) {
+        while (more && (room = prefetch_reserve(la))) {
             more = samples->next(worker, state, room);
             if (more) {
-                lookahead_add(la, samples->n_keys, samples->n_wanted);
+                prefetch_add(la, samples->n_keys, samples->n_wanted);
             }
         }
-        if (!lookahead_take(la, &keys)) {
+        if (!prefetch_next(la, &keys)) {
             break;
         }
         error = samples->train(worker, state, keys, &sums->loss);
@@ -161,7 +161,7 @@ node_worker_train(struct node_worker *worker, void *state,
             error = node_worker_clock(worker);
         }
     }
-    while (lookahead_take(la, &keys)) {
+    while (prefetch_next(la, &keys)) {
         continue;               /* Out of time. */
     }
     node_worker_pace(worker, n_trained);
@@ -185,7 +185,7 @@ node_worker_draw(const struct node_worker *worker,
     return key;
 }
 
-/* Replaces 'sums' by those of all workers. */
+/* Replaces 'sums' by the sums over all workers. */
 static char *
 add_up(struct node_worker *worker, struct node_task_sums *sums)
 {

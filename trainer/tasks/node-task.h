@@ -3,29 +3,29 @@
 #ifndef NODE_TASK_H
 #define NODE_TASK_H 1
 
-/* What nodes train whose parameters are keys of a store.
+/* Tasks of nodes with a key store.
  *
  *
  * Motivation
  * ==========
  *
- * A task knows its data, which vectors it has, and how to make an epoch's
- * steps through a store (trainer/keys/key-store.h); nodes, threads and the
- * store's variant are others' matter:
+ * A task has its data, its vectors, and the steps of an epoch through a store
+ * (trainer/keys/key-store.h).  It is independent of nodes, threads and the
+ * variant of the store:
  *
  *    factorise    a matrix of two factors            (factorise.c)
  *    knowledge    embeddings of a knowledge graph    (knowledge.c)
  *    skipgram     word vectors                       (skipgram.c)
  *
- * All workers of all nodes make each epoch together; node_task_train() does
- * what is the same for all tasks: it goes through the epochs, adds up what the
- * workers found, and lets the first of them report it.
+ * All workers of all nodes process each epoch together.  node_task_train() has
+ * what is common to all tasks: the loop of epochs, sums over workers, and the
+ * report by the first worker.
  *
  *
  * Usage
  * =====
  *
- * A node's main thread, and then each of its workers' threads:
+ * In the main thread of a node, then in the thread of each worker:
  *
  *    class = node_task_find(options->task);
  *    error = class->create(&config, &task);
@@ -42,7 +42,7 @@
  * Ownership and thread-safety
  * ===========================
  *
- * A task is not changed by workers, who share it. */
+ * Workers share a task and do not change it. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,15 +52,15 @@
 #define NODE_TASK_MAX_RANGES 3
 
 struct control;
-struct lookahead;
+struct prefetch;
 struct options;
 struct pace;
 struct report;
 
-/* What all nodes agree in. */
+/* Configuration that is equal on all nodes. */
 struct node_task_config {
     const struct options *o;
-    int n_workers;              /* Of all nodes together. */
+    int n_workers;              /* Number of workers of all nodes. */
 };
 
 struct node_task {
@@ -69,30 +69,32 @@ struct node_task {
     int n_workers;
 };
 
-/* One thread that trains.  Members below the line are node_task_train()'s. */
+/* A training thread.  Members below the line belong to node_task_train(). */
 struct node_worker {
     struct key_worker *keys;
     enum key_variant variant;
-    int index, n;               /* Of all nodes' workers. */
+    int index, n;               /* Index among all workers, and their
+                                 * number. */
     bool first_of_node;
     struct control *control;
-    struct report *report;      /* Of the first of all, otherwise NULL. */
-    struct pace *pace;          /* How fast this one is to be, or NULL. */
+    struct report *report;      /* Report of the first worker, NULL for
+                                 * others. */
+    struct pace *pace;          /* Emulated speed, or NULL. */
 
     const struct node_task *task;
     uint64_t epoch;
-    double loss;                /* Of the last epoch. */
-    int64_t until_us;           /* When the part of an epoch is to end. */
-    int clocks_left;            /* Of the part. */
+    double loss;                /* Loss of the last epoch. */
+    int64_t until_us;           /* End of the current part of an epoch. */
+    int clocks_left;            /* Clocks that the current part still has. */
 };
 
-/* Sums of an epoch, over workers.  Nothing but doubles. */
+/* Sums of an epoch over workers.  All members are doubles. */
 struct node_task_sums {
-    double updates;             /* Samples that were trained on. */
-    double loss;                /* Theirs, */
-    double n_judged;            /* Held-out ones that were looked at, */
-    double quality[2];          /* what was found of them. */
-    double cpu_s;               /* Processor time. */
+    double updates;             /* Trained samples. */
+    double loss;                /* Sum of their losses. */
+    double n_judged;            /* Validated samples. */
+    double quality[2];          /* Quality of these samples, by task. */
+    double cpu_s;               /* Processor time, seconds. */
 };
 
 /* What sums mean. */
@@ -174,7 +176,7 @@ char *node_worker_end_part(struct node_worker *);
 /* Takes as long as 'n' samples are to take since the part began. */
 void node_worker_pace(struct node_worker *, size_t n);
 
-/* An epoch of samples that go through a queue (lookahead.h). */
+/* An epoch of samples that go through a queue (prefetch.h). */
 struct node_samples {
     size_t n_keys;              /* Of a sample, */
     size_t n_wanted;            /* of which the first are localized. */
@@ -187,7 +189,7 @@ struct node_samples {
 
 /* Makes it, one part of about 'n' samples of all workers. */
 char *node_worker_train(struct node_worker *, void *state,
-                        const struct node_samples *, struct lookahead *,
+                        const struct node_samples *, struct prefetch *,
                         size_t n, struct node_task_sums *);
 
 /* The first of --draws draws that is here; where keys do not move, the first.

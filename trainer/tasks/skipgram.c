@@ -18,7 +18,7 @@
 #include "trainer/schemes/shard.h"
 #include "trainer/data/corpus.h"
 #include "trainer/tasks/gather.h"
-#include "trainer/tasks/lookahead.h"
+#include "trainer/tasks/prefetch.h"
 #include "trainer/tasks/node-task.h"
 #include "trainer/data/seeded.h"
 #include "trainer/tasks/skipgram-step.h"
@@ -54,7 +54,7 @@ struct state {
     struct cursor cursor;       /* Of the epoch, */
     size_t begin;               /* and where the worker's part begins. */
     struct seeded wrong;
-    struct lookahead *ahead;
+    struct prefetch *ahead;
     struct gather *gather;
     size_t *at;
     const float **contexts;
@@ -140,7 +140,7 @@ skipgram_begin(struct node_worker *worker, void **statep)
     size_t n_contexts = 1 + o->negatives;
 
     seeded_init(&state->wrong, o->seed, STREAM_WRONG + worker->index);
-    state->ahead = lookahead_create(worker->keys, o->prefetch, PAIR);
+    state->ahead = prefetch_create(worker->keys, o->prefetch, PAIR);
     state->gather = gather_create(worker->keys, 1 + n_contexts,
                                   (1 + n_contexts) * o->dimension);
     state->at = allocate(n_contexts, sizeof *state->at);
@@ -156,7 +156,7 @@ skipgram_end(struct node_worker *worker, void *state_)
 
     (void) worker;
     if (state) {
-        lookahead_destroy(state->ahead);
+        prefetch_destroy(state->ahead);
         gather_destroy(state->gather);
         free(state->at);
         free(state->contexts);

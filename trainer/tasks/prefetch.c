@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trainer/tasks/lookahead.h"
+#include "trainer/tasks/prefetch.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "trainer/keys/key-store.h"
 
-/* Keys are asked for when so many wait, or when so much of the queue was
+/* Keys are requested when so many wait, or when 1/PART of the queue has been
  * added. */
 #define MANY_KEYS 256
 #define PART 4
 
-struct lookahead {
+struct prefetch {
     struct key_worker *worker;
     size_t size, max_keys;
-    size_t first, n;            /* Samples that are waiting, in a ring. */
-    uint64_t *keys;             /* Of each place of it, */
-    size_t *n_keys;             /* so many. */
-    uint64_t *wanted;           /* Not asked for yet. */
+    size_t first, n;            /* Samples in the ring. */
+    uint64_t *keys;             /* Keys of each element of the ring. */
+    size_t *n_keys;             /* Number of keys of each element. */
+    uint64_t *wanted;           /* Keys that have not been requested. */
     size_t n_wanted;
-    size_t n_added;             /* Samples since the last were. */
+    size_t n_added;             /* Samples added since the last request. */
 };
 
-struct lookahead *
-lookahead_create(struct key_worker *worker, size_t ahead, size_t max_keys)
+struct prefetch *
+prefetch_create(struct key_worker *worker, size_t n_samples, size_t max_keys)
 {
-    struct lookahead *la = allocate(1, sizeof *la);
+    struct prefetch *la = allocate(1, sizeof *la);
 
     la->worker = worker;
-    la->size = ahead + 1;       /* That which is trained on keeps its place. */
+    la->size = n_samples + 1;       /* One more, because the current sample
+                                 * stays in the ring. */
     la->max_keys = max_keys;
     la->keys = allocate(la->size * max_keys, sizeof *la->keys);
     la->n_keys = allocate(la->size, sizeof *la->n_keys);
@@ -38,7 +39,7 @@ lookahead_create(struct key_worker *worker, size_t ahead, size_t max_keys)
 }
 
 void
-lookahead_destroy(struct lookahead *la)
+prefetch_destroy(struct prefetch *la)
 {
     if (la) {
         free(la->keys);
@@ -49,13 +50,13 @@ lookahead_destroy(struct lookahead *la)
 }
 
 static size_t
-place(const struct lookahead *la, size_t i)
+place(const struct prefetch *la, size_t i)
 {
     return (la->first + i) % la->size;
 }
 
 uint64_t *
-lookahead_room(struct lookahead *la)
+prefetch_reserve(struct prefetch *la)
 {
     return la->n + 1 < la->size ? la->keys + place(la, la->n) * la->max_keys
                                 : NULL;
@@ -70,7 +71,7 @@ compare(const void *a_, const void *b_)
 }
 
 static void
-ask(struct lookahead *la)
+ask(struct prefetch *la)
 {
     size_t n = 0;
 
@@ -88,7 +89,7 @@ ask(struct lookahead *la)
 }
 
 void
-lookahead_add(struct lookahead *la, size_t n, size_t n_wanted)
+prefetch_add(struct prefetch *la, size_t n, size_t n_wanted)
 {
     size_t at = place(la, la->n++);
     const uint64_t *keys = la->keys + at * la->max_keys;
@@ -105,7 +106,7 @@ lookahead_add(struct lookahead *la, size_t n, size_t n_wanted)
 }
 
 size_t
-lookahead_take(struct lookahead *la, const uint64_t **keys)
+prefetch_next(struct prefetch *la, const uint64_t **keys)
 {
     size_t at = la->first;
 
