@@ -10,7 +10,7 @@ enum {
     L3 = 14,
 };
 
-/* RFC 1071, apart from the code that is tested. */
+/* RFC 1071, independent of the tested code. */
 static uint32_t
 add_words(uint32_t sum, const uint8_t *p, size_t n)
 {

@@ -3,7 +3,7 @@
 #ifndef CC_PACKETS_H
 #define CC_PACKETS_H 1
 
-/* TCP segments as they are on the wire, for tests of congestion control. */
+/* TCP segments on the wire, for tests of congestion control. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,9 +22,9 @@ struct cc_packet {
     struct cc_frame frame;
 };
 
-/* What to make; 0 for what is not there. */
+/* A packet to make; 0 for what is missing. */
 struct packet_spec {
-    uint8_t family;             /* 4 unless it is 6. */
+    uint8_t family;             /* 4 (also 0) or 6. */
     uint8_t from, to;           /* Hosts: 10.0.0.N or fd00::N. */
     uint16_t from_port, to_port;
     uint8_t flags;              /* SEGMENT_*. */
@@ -41,7 +41,7 @@ struct packet_spec {
 
 void packet_make(struct cc_packet *, const struct packet_spec *);
 
-/* Are the checksums of IP and of TCP or UDP right? */
+/* Returns true if the checksums of IP and of TCP or UDP are right. */
 bool packet_is_right(const uint8_t *frame, size_t length);
 
 #endif /* tests/unit/cc-packets.h */

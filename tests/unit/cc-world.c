@@ -77,7 +77,7 @@ flow_empty(void *side_, uint16_t queue)
     return !side->backlog[queue];
 }
 
-/* May what comes to 'queue' leave at once? */
+/* Returns true if a packet in 'queue' may leave at once. */
 bool
 side_may_send(const struct side *side, uint16_t queue)
 {
@@ -127,11 +127,11 @@ side_create(struct side *side, uint64_t seed)
     start_cc(side, seed);
 }
 
-/* Another shim takes the place of 'who's, with what that one leaves to it. */
+/* Replaces the shim of host 'host', and passes on its state. */
 void
-world_succeed(struct world *w, int who, uint64_t seed)
+world_take_over(struct world *w, int host, uint64_t seed)
 {
-    struct side *side = &w->sides[who];
+    struct side *side = &w->sides[host];
     void *body = malloc(CC_TAKEOVER_BYTES);
     size_t size = cc_save(side->cc, body);
 
@@ -170,8 +170,8 @@ world_tear_down(void **state)
     return 0;
 }
 
-/* The packet of flow 'port' that 'from' sends.  The sender is host 2 of port
- * 5000 + 'port', the receiver host 1 of port 6000 + 'port'. */
+/* Returns a packet of flow 'port' from 'from'.  The sender is host 2, port
+ * 5000 + 'port', the receiver host 1, port 6000 + 'port'. */
 struct packet_spec
 world_spec(struct world *w, int from, uint16_t port, uint8_t flags)
 {
@@ -193,7 +193,7 @@ world_spec(struct world *w, int from, uint16_t port, uint8_t flags)
     return spec;
 }
 
-/* 'from's shim, if it has one, sees what its host sends. */
+/* Passes a packet of a host through its shim, if it has one. */
 struct verdict
 world_leave(struct world *w, int from, struct cc_packet *p, uint16_t slot)
 {
@@ -222,8 +222,8 @@ world_arrive(struct world *w, int from, struct cc_packet *p, uint16_t slot)
     return passes;
 }
 
-/* Sends a packet all the way.  Returns what its shim decided; '*p' is what
- * arrived. */
+/* Carries a packet from host to host.  Returns the verdict of the sender's
+ * shim, and stores the packet that arrived. */
 struct verdict
 world_carry(struct world *w, int from, const struct packet_spec *spec,
       struct cc_packet *p)
@@ -236,7 +236,7 @@ world_carry(struct world *w, int from, const struct packet_spec *spec,
     return v;
 }
 
-/* Carries what the shims have to say to each other. */
+/* Carries the shims' messages. */
 void
 world_deliver(struct world *w)
 {
@@ -260,7 +260,7 @@ world_deliver(struct world *w)
 }
 
 void
-world_turn(struct world *w, uint64_t ns)
+world_poll(struct world *w, uint64_t ns)
 {
     w->now += ns;
     for (int i = 0; i < 2; i++) {
@@ -270,8 +270,8 @@ world_turn(struct world *w, uint64_t ns)
     }
 }
 
-/* Opens flow 'port' with a round trip of 'rtt'.  The options that the hosts
- * see are those that the other host sent. */
+/* Opens flow 'port' with a round trip of 'rtt'.  Checks that the hosts receive
+ * each other's options. */
 void
 world_open_far(struct world *w, uint16_t port, uint64_t rtt)
 {
@@ -285,11 +285,11 @@ world_open_far(struct world *w, uint16_t port, uint64_t rtt)
     world_carry(w, SENDER, &syn, &p);
     assert_int_equal(p.frame.length, sent.frame.length);
     assert_memory_equal(p.frame.data, sent.frame.data, p.frame.length);
-    world_turn(w, rtt / 2);
+    world_poll(w, rtt / 2);
     packet_make(&sent, &answer);
     world_carry(w, RECEIVER, &answer, &p);
     assert_memory_equal(p.frame.data, sent.frame.data, p.frame.length);
-    world_turn(w, rtt / 2);
+    world_poll(w, rtt / 2);
     world_carry(w, SENDER, &ack, &p);
 }
 
@@ -319,12 +319,12 @@ world_bulk(struct world *w, uint16_t port, int n, uint64_t ns, uint16_t *queue)
         if (queue) {
             *queue = v.queue;
         }
-        /* Whatever was told before, it is used up. */
+        /* All earlier windows are used up. */
         ack.ack = w->stamp * 100000;
         world_carry(w, RECEIVER, &ack, &p);
         assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
         window = (uint32_t) seg.window << 7;
-        world_turn(w, ns);
+        world_poll(w, ns);
         world_deliver(w);
     }
     return window;
@@ -345,7 +345,7 @@ obedient_rate(const struct world *w, const struct obedient *o)
     return w->sides[SENDER].rate[o->queue];
 }
 
-/* Returns when it may send again, at the rate that it has now. */
+/* Returns the time of its next packet at its current rate. */
 static uint64_t
 next_of(const struct world *w, const struct obedient *o)
 {
@@ -359,7 +359,7 @@ next_of(const struct world *w, const struct obedient *o)
     return o->last + gap;
 }
 
-/* Lets the 'n' of 'o', and nobody else, send for 'ns'. */
+/* Lets only the 'n' senders at 'o' send for 'ns'. */
 void
 world_obey(struct world *w, struct obedient *o, int n, uint64_t ns)
 {
@@ -369,7 +369,7 @@ world_obey(struct world *w, struct obedient *o, int n, uint64_t ns)
     for (int i = 0; i < n; i++) {
         backlog[o[i].queue] = true;
     }
-    for (uint64_t end = w->now + ns; w->now < end; world_turn(w, MS / 50)) {
+    for (uint64_t end = w->now + ns; w->now < end; world_poll(w, MS / 50)) {
         for (int i = 0; i < n; i++) {
             struct packet_spec data = world_spec(w, SENDER, o[i].port,
                                               SEGMENT_ACK);
@@ -389,7 +389,7 @@ world_obey(struct world *w, struct obedient *o, int n, uint64_t ns)
             packet_make(&p, &ack);
             world_leave(w, RECEIVER, &p, o[i].slot);
             world_arrive(w, RECEIVER, &p, 0);
-            /* A turn of the loop may be late, but no more is made up for. */
+            /* A late poll is compensated, a longer pause is not. */
             o[i].last = w->now - next < MS / 50 ? next : w->now;
         }
         world_deliver(w);

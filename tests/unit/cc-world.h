@@ -3,15 +3,14 @@
 #ifndef CC_WORLD_H
 #define CC_WORLD_H 1
 
-/* Congestion control between two hosts, each with a shim or without, with a
- * clock of the test's own.
+/* Congestion control between two hosts with or without a shim, in virtual
+ * time.
  *
- * The sender is host 2, of port 5000 + N for flow N, the receiver host 1, of
- * port 6000 + N.  A packet leaves through one shim and arrives through the
- * other (world_carry() is both); world_turn() lets time pass, world_deliver()
- * carries the shims' messages.  world_open() is a connection's beginning,
- * world_bulk() data as fast as the test says, world_obey() data of senders that
- * go as fast as they were told. */
+ * The sender is host 2, port 5000 + N for flow N, the receiver host 1, port
+ * 6000 + N.  A packet leaves through one shim and arrives through the other
+ * (world_carry() does both); world_poll() advances the time, world_deliver()
+ * carries the shims' messages.  world_open() opens a connection, world_bulk()
+ * sends data at a fixed rate, world_obey() sends at the granted rates. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,17 +34,17 @@ enum {
     MAX_MESSAGES = 64,
 };
 
-/* One host's shim, and what it wanted of its egress. */
+/* A host's shim, and its calls of the egress. */
 struct side {
     struct cc *cc;
     struct job_slots *slots;
     bool queue_used[MAX_QUEUES];
     uint64_t rate[MAX_QUEUES];
-    uint32_t start[MAX_QUEUES];         /* Bytes, 0 if it has a rate or none
-                                         * is needed... */
-    uint32_t sent[MAX_QUEUES];          /* ...and what came since. */
+    uint32_t start[MAX_QUEUES];         /* Bytes that may leave before a
+                                         * grant, 0: no limit. */
+    uint32_t sent[MAX_QUEUES];          /* Bytes since flow_start(). */
     uint32_t n_starts;
-    bool backlog[MAX_QUEUES];           /* There is more in it to come. */
+    bool backlog[MAX_QUEUES];           /* The queue is not empty. */
     uint8_t messages[MAX_MESSAGES][1024];
     size_t sizes[MAX_MESSAGES];
     int n_messages;
@@ -57,11 +56,11 @@ struct world {
     uint32_t stamp;
 };
 
-/* A sender that obeys what it was told. */
+/* A sender that honours its grants. */
 struct obedient {
-    uint16_t port, slot;        /* The slot is what the receiver knows. */
+    uint16_t port, slot;        /* Slot at the receiver. */
     uint64_t wants;             /* Nanoseconds between two packets. */
-    uint64_t last;              /* When it sent. */
+    uint64_t last;              /* Time of the last packet. */
     uint16_t queue;
 };
 
@@ -79,8 +78,8 @@ struct verdict world_carry(struct world *w, int from,
                            const struct packet_spec *spec,
                            struct cc_packet *p);
 void world_deliver(struct world *w);
-void world_turn(struct world *w, uint64_t ns);
-void world_succeed(struct world *w, int who, uint64_t seed);
+void world_poll(struct world *w, uint64_t ns);
+void world_take_over(struct world *w, int side, uint64_t seed);
 void world_open(struct world *w, uint16_t port);
 void world_open_far(struct world *w, uint16_t port, uint64_t rtt);
 uint32_t world_bulk(struct world *w, uint16_t port, int n, uint64_t ns,

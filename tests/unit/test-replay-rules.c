@@ -70,14 +70,14 @@ is_bad(const char *file)
 }
 
 static void
-accepts_what_is_good(void **state)
+accepts_valid_rules(void **state)
 {
     (void) state;
     for_each_file("tests/replay-rules/good/*.json", 3, is_good);
 }
 
 static void
-names_what_is_bad(void **state)
+names_the_error_and_its_place(void **state)
 {
     (void) state;
     for_each_file("tests/replay-rules/bad/*.json", 20, is_bad);
@@ -112,7 +112,7 @@ make_key(uint8_t protocol, const char *local, uint16_t local_port,
 }
 
 static void
-the_first_rule_that_fits_decides(void **state)
+the_first_matching_rule_decides(void **state)
 {
     struct replay_rules *rules = parse(
         HEAD
@@ -189,9 +189,9 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepts_what_is_good),
-        cmocka_unit_test(names_what_is_bad),
-        cmocka_unit_test(the_first_rule_that_fits_decides),
+        cmocka_unit_test(accepts_valid_rules),
+        cmocka_unit_test(names_the_error_and_its_place),
+        cmocka_unit_test(the_first_matching_rule_decides),
         cmocka_unit_test(
             senders_decide_before_receivers_and_macs_before_addresses),
     };

@@ -15,7 +15,7 @@
 #define MBIT UINT64_C(1000000)
 #define MAX 600
 
-/* Divides 'bps', of which no phantom queue takes a part. */
+/* Divides 'bps' without a phantom queue. */
 static void
 allocate(struct cc_share *shares, size_t n, uint64_t bps, double floor)
 {
@@ -61,7 +61,7 @@ random_shares(struct cc_share *s)
     return n;
 }
 
-/* Cases whose result can be seen. */
+/* Cases with an obvious result. */
 static void
 fills_ranks_in_order(void **state)
 {
@@ -79,13 +79,13 @@ fills_ranks_in_order(void **state)
     assert_int_equal(share_of(s, 4, 2)->rate, 35 * MBIT);
     assert_int_equal(share_of(s, 4, 3)->rate, 35 * MBIT);
 
-    /* With a floor, the last one has its part of it. */
+    /* With a floor, the last one gets its part. */
     allocate(s, 4, 100 * MBIT, 0.08);
     assert_int_equal(share_of(s, 4, 0)->rate, 2 * MBIT);
     assert_int_equal(share_of(s, 4, 1)->rate, 30 * MBIT);
     assert_int_equal(share_of(s, 4, 2)->rate, 34 * MBIT);
 
-    /* What nobody claims is spread, too. */
+    /* The rest is divided among all. */
     allocate(s, 4, 430 * MBIT, 0);
     assert_int_equal(share_of(s, 4, 0)->rate, 125 * MBIT);
     assert_int_equal(share_of(s, 4, 1)->rate, 55 * MBIT);
@@ -108,7 +108,7 @@ grants_sum_to_the_budget(void **state)
     }
 }
 
-/* Nobody has more than he wants while somebody has less. */
+/* No share exceeds its demand while another one has less than its own. */
 static void
 demands_are_caps(void **state)
 {
@@ -129,8 +129,8 @@ demands_are_caps(void **state)
     }
 }
 
-/* Of two with the same demand, the higher has no less, and two of the same
- * rank differ by rounding at most; everyone has the floor. */
+/* With equal demand, an earlier rank gets no less; shares of equal rank differ
+ * by rounding only; each gets the floor. */
 static void
 rank_is_monotone_and_the_floor_holds(void **state)
 {
@@ -160,7 +160,7 @@ rank_is_monotone_and_the_floor_holds(void **state)
     }
 }
 
-/* Inside a rank, only a flow with a smaller demand has less. */
+/* Within a rank, only a flow with a smaller demand gets less. */
 static void
 ranks_are_max_min(void **state)
 {
@@ -205,8 +205,8 @@ budget_stays_in_its_bounds(void **state)
     }
 }
 
-/* The law with senders that honour grants after a round trip: the phantom
- * queue of a start at twice the rate goes without coming back. */
+/* With senders that honour grants after a round trip, the phantom queue of a
+ * start at twice the rate drains and does not return. */
 static void
 phantom_queue_drains_without_overshoot(void **state)
 {
@@ -240,10 +240,10 @@ phantom_queue_drains_without_overshoot(void **state)
     assert_true(rates[0] > 969 * MBIT);
 }
 
-/* Where somebody listens to nobody, who listens does not give way; and else by
- * a quarter at most. */
+/* If a flow cannot be limited, the others keep their grants; otherwise the
+ * budget falls by a quarter at most. */
 static void
-an_excess_of_others_is_not_made_room_for(void **state)
+an_unlimited_flow_does_not_lower_the_budget(void **state)
 {
     struct cc_law law = CC_LAW_DEFAULT;
     struct cc_budget b = { 0 };
@@ -264,10 +264,10 @@ an_excess_of_others_is_not_made_room_for(void **state)
     assert_int_equal(cc_budget(&b, &law, &seen), 97 * MBIT);
 }
 
-/* What came of those behind is not taken from those before them, and what came
- * of the first is. */
+/* Excess of a later rank does not lower the grants of earlier ones; excess of
+ * the first rank does. */
 static void
-an_excess_is_taken_from_whose_it_is(void **state)
+excess_lowers_the_budget_of_its_rank_and_later(void **state)
 {
     const uint64_t full = 97 * MBIT, cut = 97 * MBIT / 4 * 3;
     struct cc_law law = CC_LAW_DEFAULT;
@@ -282,7 +282,7 @@ an_excess_is_taken_from_whose_it_is(void **state)
         { 0, 0, 1e6, false, false },
         { 0, 1e6, 0, false, true },
         { 1e6, 0, 0, true, true },
-        { 0, 0, 0, true, true },        /* Nobody knows whose it is. */
+        { 0, 0, 0, true, true },        /* Excess of no share. */
     };
 
     (void) state;
@@ -326,8 +326,8 @@ main(void)
         cmocka_unit_test(rank_is_monotone_and_the_floor_holds),
         cmocka_unit_test(ranks_are_max_min),
         cmocka_unit_test(budget_stays_in_its_bounds),
-        cmocka_unit_test(an_excess_of_others_is_not_made_room_for),
-        cmocka_unit_test(an_excess_is_taken_from_whose_it_is),
+        cmocka_unit_test(an_unlimited_flow_does_not_lower_the_budget),
+        cmocka_unit_test(excess_lowers_the_budget_of_its_rank_and_later),
         cmocka_unit_test(phantom_queue_drains_without_overshoot),
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Flows that have nothing to send: the sender's shim says so, and others get
- * their part of the receiver's downlink. */
+/* Flows without data to send: the sender's shim reports it, and other flows
+ * get their share of the downlink. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +11,7 @@
 
 #include "tests/unit/cc-world.h"
 
-/* The first and the last in the order, and the one between them.  Flow N is of
- * slot N + 1. */
+/* The first, the last and the middle rank.  Flow N is of slot N + 1. */
 static struct obedient flows[] = {
     { .port = 0, .slot = 1, .wants = GAP },
     { .port = 1, .slot = 2, .wants = GAP },
@@ -40,8 +39,8 @@ set_up(void **state)
     return 0;
 }
 
-/* Lets 'ns' pass in which nobody sends, and loses what the sender's shim says
- * if 'lossy'.  Returns how many messages that is. */
+/* Lets 'ns' pass without data, and drops the messages of the sender's shim if
+ * 'lossy'.  Returns their number. */
 static int
 be_silent(struct world *w, uint64_t ns, bool lossy)
 {
@@ -50,7 +49,7 @@ be_silent(struct world *w, uint64_t ns, bool lossy)
 
     world_obey(w, flows, 0, 0);
     for (uint64_t end = w->now + ns; w->now < end; ) {
-        world_turn(w, MS / 50);
+        world_poll(w, MS / 50);
         n += sender->n_messages;
         sender->n_messages = lossy ? 0 : sender->n_messages;
         world_deliver(w);
@@ -58,10 +57,10 @@ be_silent(struct world *w, uint64_t ns, bool lossy)
     return n;
 }
 
-/* A floor's part is a segment each 5 ms: by its silence alone nobody would know
- * for ten that the flow has nothing. */
+/* The floor is a segment each 5 ms: by silence alone the receiver would need
+ * 10 ms to detect that the flow has no data. */
 static void
-who_waits_for_nothing_is_not_waited_for(void **state)
+a_flow_without_data_gives_up_its_share(void **state)
 {
     struct world *w = *state;
 
@@ -70,15 +69,15 @@ who_waits_for_nothing_is_not_waited_for(void **state)
     assert_true(obedient_rate(w, &flows[1]) < 6 * MBIT);
     assert_true(obedient_rate(w, &flows[2]) < 6 * MBIT);
 
-    /* The one between them ends, and then, so that its silence alone does not
-     * tell yet, the first one. */
+    /* The middle one ends, and soon after it the first one, so that its
+     * silence alone is too short. */
     world_obey(w, flows, 2, 5 * MS);
     world_obey(w, &flows[1], 1, 2 * MS);
     assert_true(obedient_rate(w, &flows[1]) > 30 * MBIT);
 }
 
 static void
-a_queue_that_waits_is_not_empty(void **state)
+a_flow_with_queued_data_keeps_its_share(void **state)
 {
     struct world *w = *state;
 
@@ -91,9 +90,9 @@ a_queue_that_waits_is_not_empty(void **state)
     assert_true(obedient_rate(w, &flows[1]) < 10 * MBIT);
 }
 
-/* Nothing is lost by what was said too early. */
+/* A report that was sent too early does no harm. */
 static void
-who_has_something_again_gets_it_back(void **state)
+a_flow_with_new_data_gets_its_share_back(void **state)
 {
     struct world *w = *state;
 
@@ -105,9 +104,9 @@ who_has_something_again_gets_it_back(void **state)
     assert_true(obedient_rate(w, &flows[1]) < 10 * MBIT);
 }
 
-/* Whoever is told a rate after that says it again, and once if that arrives. */
+/* A grant after the report repeats it, once if it arrives. */
 static void
-a_lost_message_is_made_up_for(void **state)
+a_lost_empty_message_is_repeated(void **state)
 {
     struct world *w = *state;
 
@@ -117,9 +116,9 @@ a_lost_message_is_made_up_for(void **state)
     assert_int_equal(be_silent(w, 5 * MS, false), 1);
 }
 
-/* Each end of a burst is one message, not one a turn. */
+/* The end of a burst causes one message, not one in each poll. */
 static void
-it_is_said_once(void **state)
+an_empty_queue_is_reported_once(void **state)
 {
     struct world *w = *state;
 
@@ -133,11 +132,11 @@ main(void)
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, set_up, \
                                                    world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(who_waits_for_nothing_is_not_waited_for),
-        TEST(a_queue_that_waits_is_not_empty),
-        TEST(who_has_something_again_gets_it_back),
-        TEST(a_lost_message_is_made_up_for),
-        TEST(it_is_said_once),
+        TEST(a_flow_without_data_gives_up_its_share),
+        TEST(a_flow_with_queued_data_keeps_its_share),
+        TEST(a_flow_with_new_data_gets_its_share_back),
+        TEST(a_lost_empty_message_is_repeated),
+        TEST(an_empty_queue_is_reported_once),
     };
 
     return cmocka_run_group_tests_name("shim-cc-empty", tests, NULL, NULL);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What two shims say to each other, what one of them can do alone, and the
- * core's marks. */
+/* What two shims exchange, what a single one can do, and the core's marks. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,9 +13,9 @@
 
 #include "tests/unit/cc-world.h"
 
-/* Only windows: the other end has no shim, and never sees a message. */
+/* Only windows: the remote host has no shim and receives no message. */
 static void
-a_receiver_alone_bounds_windows(void **state)
+a_receiver_alone_limits_windows(void **state)
 {
     struct world *w = *state;
     struct job_slots *slots = w->sides[SENDER].slots;
@@ -33,8 +32,7 @@ a_receiver_alone_bounds_windows(void **state)
     w->sides[SENDER].slots = slots;
 }
 
-/* The other end has none: a shim adds its option to the SYN and does nothing
- * else. */
+/* The remote host has no shim: this one only adds its option to the SYN. */
 static void
 a_sender_alone_is_plain_tcp(void **state)
 {
@@ -49,7 +47,7 @@ a_sender_alone_is_plain_tcp(void **state)
     world_leave(w, SENDER, &p, 0);
     assert_int_equal(p.frame.headroom, PACKET_ROOM - 12);
 
-    /* If it comes again, somebody may not have liked it. */
+    /* A repeated SYN has no option: a middlebox may have dropped the first. */
     packet_make(&p, &syn);
     world_leave(w, SENDER, &p, 0);
     assert_int_equal(p.frame.headroom, PACKET_ROOM);
@@ -58,8 +56,8 @@ a_sender_alone_is_plain_tcp(void **state)
     assert_int_equal(w->sides[SENDER].n_messages, 0);
 }
 
-/* A connection that was there before the shims is found out about by its
- * acknowledgements, and then only paced. */
+/* A connection that is older than the shims is detected by its ACKs, and only
+ * paced. */
 static void
 an_old_connection_is_only_paced(void **state)
 {
@@ -72,7 +70,7 @@ an_old_connection_is_only_paced(void **state)
 }
 
 static void
-a_grant_without_the_nonce_is_nothing(void **state)
+a_grant_without_the_nonce_is_ignored(void **state)
 {
     struct world *w = *state;
     struct side *receiver = &w->sides[RECEIVER];
@@ -88,8 +86,8 @@ a_grant_without_the_nonce_is_nothing(void **state)
 
         data.payload = DATA;
         world_carry(w, SENDER, &data, &p);
-        world_turn(w, MS / 2);
-        world_turn(w, 5 * MS);
+        world_poll(w, MS / 2);
+        world_poll(w, 5 * MS);
     }
     assert_true(receiver->n_messages > 0);
     for (int i = 0; i < receiver->n_messages; i++) {
@@ -105,9 +103,9 @@ a_grant_without_the_nonce_is_nothing(void **state)
     assert_int_equal(world_stats(w, SENDER).cc_grants_taken, taken);
 }
 
-/* The receiver's shim is gone: after a while its grants are, too. */
+/* The receiver's shim is gone: its grants end. */
 static void
-grants_end_when_nobody_renews_them(void **state)
+grants_end_unless_renewed(void **state)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -123,19 +121,19 @@ grants_end_when_nobody_renews_them(void **state)
         data.payload = DATA;
         packet_make(&p, &data);
         world_leave(w, SENDER, &p, 0);
-        world_turn(w, MS);
+        world_poll(w, MS);
         w->sides[RECEIVER].n_messages = 0;
     }
     assert_true(side_may_send(sender, queue));
 
-    /* It falls silent and lets go of its queue. */
+    /* A silent flow releases its queue. */
     for (int i = 0; i < 30; i++) {
-        world_turn(w, 100 * MS);
+        world_poll(w, 100 * MS);
     }
     assert_false(sender->queue_used[queue]);
 }
 
-/* Marks of the core lower a flow's rate, and no host sees one. */
+/* The core's marks lower a flow's rate, and do not reach the host. */
 static void
 marks_of_the_core_lower_the_rate(void **state)
 {
@@ -148,7 +146,7 @@ marks_of_the_core_lower_the_rate(void **state)
     world_open(w, 1);
     world_bulk(w, 1, 100, GAP, &queue);
 
-    /* The sender's shim paces it, as it is told: half a second. */
+    /* The sender's shim paces it by its grants for half a second. */
     sender->backlog[queue] = true;
     for (int i = 0; i < 4000; i++, credit += sender->rate[queue] * GAP) {
         struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
@@ -156,7 +154,7 @@ marks_of_the_core_lower_the_rate(void **state)
         struct cc_packet p;
 
         if (credit < LINK * GAP) {
-            world_turn(w, GAP);
+            world_poll(w, GAP);
             world_deliver(w);
             continue;
         }
@@ -171,20 +169,20 @@ marks_of_the_core_lower_the_rate(void **state)
         world_arrive(w, SENDER, &p, 0);
         assert_true(segment_parse(p.frame.data, p.frame.length, false, &seg));
         assert_int_equal(seg.ecn, SEGMENT_NOT_ECT);
-        world_turn(w, GAP);
+        world_poll(w, GAP);
         world_deliver(w);
     }
     assert_true(sender->rate[queue] < 20 * MBIT);
     assert_true(n > 20);
     assert_int_equal(world_stats(w, RECEIVER).cc_marks, n);
 
-    /* They stop, and it comes back. */
+    /* Without marks the rate rises again. */
     world_bulk(w, 1, 4000, GAP, &queue);
     assert_true(sender->rate[queue] > 60 * MBIT);
 }
 
 static void
-hosts_that_use_ecn_keep_it(void **state)
+ecn_of_the_hosts_is_left_alone(void **state)
 {
     struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 1, SEGMENT_SYN | SEGMENT_ECE
@@ -214,13 +212,13 @@ main(void)
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
                                                    world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_receiver_alone_bounds_windows),
+        TEST(a_receiver_alone_limits_windows),
         TEST(a_sender_alone_is_plain_tcp),
         TEST(an_old_connection_is_only_paced),
-        TEST(a_grant_without_the_nonce_is_nothing),
-        TEST(grants_end_when_nobody_renews_them),
+        TEST(a_grant_without_the_nonce_is_ignored),
+        TEST(grants_end_unless_renewed),
         TEST(marks_of_the_core_lower_the_rate),
-        TEST(hosts_that_use_ecn_keep_it),
+        TEST(ecn_of_the_hosts_is_left_alone),
     };
 
     return cmocka_run_group_tests_name("shim-cc-peer", tests, NULL, NULL);

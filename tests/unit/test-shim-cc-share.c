@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* How the downlink is divided among the flows that arrive. */
+/* The division of the downlink among its flows. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,9 +36,9 @@ flows_share_the_link_equally(void **state)
     assert_in_range(sum, 80 * MBIT, 96 * MBIT);
 }
 
-/* With three segments at least no acknowledgement is delayed. */
+/* With three segments at least, no ACK is delayed. */
 static void
-a_window_has_room_for_three_segments(void **state)
+a_window_holds_three_segments_at_least(void **state)
 {
     struct world *w = *state;
     uint32_t window = 0;
@@ -57,10 +57,10 @@ a_window_has_room_for_three_segments(void **state)
     assert_in_range(window, 3 * DATA, 3 * DATA + 127);
 }
 
-/* Acknowledgements of a sender without a shim wait if three segments a round
- * trip are too much, and only then. */
+/* ACKs to a sender without a shim are paced only if three segments a round
+ * trip are too much. */
 static void
-acknowledgements_wait_where_windows_are_too_much(void **state)
+acks_are_paced_if_the_smallest_window_is_too_large(void **state)
 {
     struct world *w = *state;
     struct side *receiver = &w->sides[RECEIVER];
@@ -85,9 +85,9 @@ acknowledgements_wait_where_windows_are_too_much(void **state)
     }
     assert_true(queue > 0);
 
-    /* A sixth of the link, in acknowledgements of a segment each. */
+    /* A sixth of the link, with an ACK for each segment. */
     assert_in_range(receiver->rate[queue], MBIT / 2, MBIT);
-    world_turn(w, 100 * MS);
+    world_poll(w, 100 * MS);
     for (int i = 0; i < MAX_QUEUES; i++) {
         assert_false(receiver->queue_used[i]);
     }
@@ -119,10 +119,10 @@ rank_decides_while_the_lease_holds(void **state)
     assert_in_range(obedient_rate(w, &flows[1]), 38 * MBIT, 50 * MBIT);
 }
 
-/* A flow that sends less than it has lets the other have the rest, and has its
- * part again a moment after it wants it. */
+/* A flow that sends less than its grant leaves the rest to the other, and gets
+ * its share back soon after it sends more. */
 static void
-what_one_does_not_use_the_other_has(void **state)
+unused_bandwidth_goes_to_other_flows(void **state)
 {
     struct obedient flows[] = {
         { .port = 0, .wants = GAP },
@@ -140,10 +140,10 @@ what_one_does_not_use_the_other_has(void **state)
     assert_in_range(obedient_rate(w, &flows[1]), 38 * MBIT, 50 * MBIT);
 }
 
-/* Frames that take longer at a flow's rate than any fixed time: silence
- * between them is no sign of an end, and all go on at their part. */
+/* At a slow rate, frames take longer than any fixed time: silence between them
+ * is not the end of a burst. */
 static void
-slow_flows_keep_their_parts(void **state)
+slow_flows_keep_their_shares(void **state)
 {
     enum { N = 40 };
     struct obedient flows[N];
@@ -165,10 +165,10 @@ slow_flows_keep_their_parts(void **state)
     }
 }
 
-/* When a burst ends the others have its part at once, and its shim goes on
- * from what it was told before when the next one begins. */
+/* When a burst ends, other flows get its share at once; the next burst starts
+ * with the last grant. */
 static void
-the_end_of_a_burst_is_seen_at_once(void **state)
+the_end_of_a_burst_is_detected_at_once(void **state)
 {
     struct obedient flows[] = {
         { .port = 0, .wants = GAP }, { .port = 1, .wants = GAP },
@@ -184,7 +184,7 @@ the_end_of_a_burst_is_seen_at_once(void **state)
     told = obedient_rate(w, &flows[1]);
     assert_in_range(told, 38 * MBIT, 50 * MBIT);
 
-    /* The end of what its program wrote. */
+    /* The end of the application's data. */
     data = world_spec(w, SENDER, 1, SEGMENT_ACK | SEGMENT_PSH);
     data.payload = DATA / 2;
     world_carry(w, SENDER, &data, &p);
@@ -206,12 +206,12 @@ main(void)
                                                    world_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(flows_share_the_link_equally),
-        TEST(a_window_has_room_for_three_segments),
-        TEST(acknowledgements_wait_where_windows_are_too_much),
+        TEST(a_window_holds_three_segments_at_least),
+        TEST(acks_are_paced_if_the_smallest_window_is_too_large),
         TEST(rank_decides_while_the_lease_holds),
-        TEST(what_one_does_not_use_the_other_has),
-        TEST(slow_flows_keep_their_parts),
-        TEST(the_end_of_a_burst_is_seen_at_once),
+        TEST(unused_bandwidth_goes_to_other_flows),
+        TEST(slow_flows_keep_their_shares),
+        TEST(the_end_of_a_burst_is_detected_at_once),
     };
 
     return cmocka_run_group_tests_name("shim-cc-share", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Another shim takes the place of one that knows connections: neither the
- * hosts nor the other shim notice. */
+/* A takeover with connections: neither the hosts nor the remote shim notice
+ * it. */
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 #include "tests/unit/cc-world.h"
 
 /* The receiver's host acknowledges 'ack' on flow 1 with window 'field'.
- * Returns what the sender sees. */
+ * Returns the window at the sender. */
 static uint16_t
 tell(struct world *w, uint32_t ack, uint16_t field)
 {
@@ -35,7 +35,7 @@ tell(struct world *w, uint32_t ack, uint16_t field)
 }
 
 static void
-the_first_window_is_bounded_as_the_last(void **state)
+the_new_shim_keeps_the_windows_limit(void **state)
 {
     struct world *w = *state;
     struct job_slots *slots = w->sides[SENDER].slots;
@@ -46,7 +46,7 @@ the_first_window_is_bounded_as_the_last(void **state)
     world_open(w, 1);
     before = world_bulk(w, 1, 300, GAP, NULL) >> 7;
     assert_in_range(before, 1, 1000);
-    world_succeed(w, RECEIVER, 99);
+    world_take_over(w, RECEIVER, 99);
     after = tell(w, w->stamp * 100000, 65535);
     assert_in_range(after, before - 1, before + 1);
     assert_in_range(world_bulk(w, 1, 300, GAP, NULL) >> 7, before / 2,
@@ -62,16 +62,16 @@ the_edge_does_not_move_left(void **state)
 
     world_open(w, 1);
     assert_int_equal(tell(w, ack, told), told);
-    world_succeed(w, RECEIVER, 99);
+    world_take_over(w, RECEIVER, 99);
 
-    /* Now it is bulk, and has less, but what was told holds. */
+    /* Now it is bulk with a smaller limit, but the old edge stays valid. */
     for (int i = 0; i < 50; i++) {
         struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
         struct cc_packet p;
 
         data.payload = DATA;
         world_carry(w, SENDER, &data, &p);
-        world_turn(w, GAP);
+        world_poll(w, GAP);
         world_deliver(w);
     }
     assert_int_equal(tell(w, ack, told), told);
@@ -79,7 +79,7 @@ the_edge_does_not_move_left(void **state)
     assert_true(tell(w, ack + told * 128 - 128, told) < told);
 }
 
-/* What the host means by a window is not what its peer takes it for. */
+/* The host and the remote end use different window scales. */
 static void
 windows_are_translated_as_before(void **state)
 {
@@ -93,18 +93,18 @@ windows_are_translated_as_before(void **state)
     world_carry(w, SENDER, &syn, &p);
     world_carry(w, RECEIVER, &answer, &p);
     assert_int_equal(tell(w, 1000, 100), 400);
-    world_succeed(w, RECEIVER, 99);
+    world_take_over(w, RECEIVER, 99);
     assert_int_equal(tell(w, 1001, 100), 400);
     for (int i = 0; i < 20; i++) {
-        world_succeed(w, RECEIVER, i);
+        world_take_over(w, RECEIVER, i);
     }
     assert_int_equal(tell(w, 500000, 50), 200);
 }
 
-/* Each end's shim in turn: data wait in a queue at a rate from the first one
- * on, and messages are believed without a new greeting. */
+/* Takeovers at both ends: data are paced from the first packet on, and
+ * messages are accepted without a new hello. */
 static void
-rates_hold_and_go_on(void **state)
+grants_stay_valid_and_are_renewed(void **state)
 {
     struct world *w = *state;
     struct side *sender = &w->sides[SENDER];
@@ -116,7 +116,7 @@ rates_hold_and_go_on(void **state)
     rate = sender->rate[queue];
     assert_true(rate > 50 * MBIT);
 
-    world_succeed(w, SENDER, 99);
+    world_take_over(w, SENDER, 99);
     world_bulk(w, 1, 1, 0, &queue);
     assert_true(queue > 0);
     assert_int_equal(sender->rate[queue], rate);
@@ -125,16 +125,15 @@ rates_hold_and_go_on(void **state)
     taken = world_stats(w, SENDER).cc_grants_taken;
     assert_true(taken > 0);
 
-    world_succeed(w, RECEIVER, 98);
+    world_take_over(w, RECEIVER, 98);
     world_bulk(w, 1, 200, GAP, &queue);
     assert_true(world_stats(w, SENDER).cc_grants_taken > taken);
     assert_true(sender->rate[queue] > 50 * MBIT);
 }
 
-/* The other end's shim died meanwhile: what it granted ends as it would
- * have. */
+/* The remote shim died meanwhile: its grant ends in time. */
 static void
-an_old_rate_does_not_hold(void **state)
+an_expired_grant_ends(void **state)
 {
     struct world *w = *state;
     uint16_t queue = 0;
@@ -143,14 +142,14 @@ an_old_rate_does_not_hold(void **state)
     world_bulk(w, 1, 300, GAP, &queue);
     assert_true(queue > 0);
     w->now += 2000 * MS;
-    world_succeed(w, SENDER, 99);
+    world_take_over(w, SENDER, 99);
     for (int i = 0; i < MAX_QUEUES; i++) {
         assert_false(w->sides[SENDER].queue_used[i]);
     }
 }
 
 static void
-marks_stay_the_shims_or_the_hosts(void **state)
+ecn_stays_with_the_shims_or_with_the_hosts(void **state)
 {
     struct world *w = *state;
     struct packet_spec syn = world_spec(w, SENDER, 2, SEGMENT_SYN | SEGMENT_ECE
@@ -162,8 +161,8 @@ marks_stay_the_shims_or_the_hosts(void **state)
     syn = world_spec(w, RECEIVER, 2, SEGMENT_SYN | SEGMENT_ACK | SEGMENT_ECE);
     world_carry(w, RECEIVER, &syn, &p);
     world_bulk(w, 1, 100, GAP, NULL);
-    world_succeed(w, SENDER, 99);
-    world_succeed(w, RECEIVER, 98);
+    world_take_over(w, SENDER, 99);
+    world_take_over(w, RECEIVER, 98);
     for (uint16_t port = 1; port <= 2; port++) {
         struct packet_spec data = world_spec(w, SENDER, port, SEGMENT_ACK);
         struct segment seg;
@@ -176,18 +175,18 @@ marks_stay_the_shims_or_the_hosts(void **state)
     }
 }
 
-/* Saves what 'who's shim knows.  The caller frees it. */
+/* Saves the state of the shim of 'side'.  The caller frees it. */
 static void *
-save(const struct world *w, int who, size_t *size)
+save(const struct world *w, int side, size_t *size)
 {
     void *body = calloc(1, CC_TAKEOVER_BYTES);
 
-    *size = cc_save(w->sides[who].cc, body);
+    *size = cc_save(w->sides[side].cc, body);
     return body;
 }
 
 static void
-nothing_is_lost_on_the_way(void **state)
+the_state_is_complete(void **state)
 {
     struct shim_congestion law = { .gamma = 900000, .beta = 100000,
                                    .floor = 70000 };
@@ -195,17 +194,17 @@ nothing_is_lost_on_the_way(void **state)
     size_t size[2];
     void *body[2];
 
-    for (int who = 0; who < 2; who++) {
-        cc_set_law(w->sides[who].cc, &law);
+    for (int side = 0; side < 2; side++) {
+        cc_set_law(w->sides[side].cc, &law);
     }
     for (uint16_t port = 1; port <= 20; port++) {
         world_open(w, port);
         world_bulk(w, port, 3 * port, GAP, NULL);
     }
-    for (int who = 0; who < 2; who++) {
-        body[0] = save(w, who, &size[0]);
-        world_succeed(w, who, who + 1);         /* The same hashes. */
-        body[1] = save(w, who, &size[1]);
+    for (int side = 0; side < 2; side++) {
+        body[0] = save(w, side, &size[0]);
+        world_take_over(w, side, side + 1);        /* With the same hashes. */
+        body[1] = save(w, side, &size[1]);
         assert_int_equal(size[0], takeover_state_size(1, 20));
         assert_int_equal(size[0], size[1]);
         assert_memory_equal(body[0], body[1], size[0]);
@@ -214,10 +213,10 @@ nothing_is_lost_on_the_way(void **state)
     }
 }
 
-/* More than there is room for, one of them twice, from a clock that is
- * ahead. */
+/* More entries than the table holds, one of them twice, with times in the
+ * future. */
 static void
-what_has_no_room_is_forgotten(void **state)
+entries_beyond_the_table_are_ignored(void **state)
 {
     struct world *w = *state;
     struct takeover_state head = { .law = { .gamma = 950000 },
@@ -252,9 +251,9 @@ what_has_no_room_is_forgotten(void **state)
     assert_int_equal(world_stats(w, RECEIVER).cc_flows, 64);
     free(body);
 
-    /* They go as others do. */
+    /* They expire like others. */
     for (int i = 0; i < 100; i++) {
-        world_turn(w, 1000 * MS);
+        world_poll(w, 1000 * MS);
     }
     assert_int_equal(world_stats(w, SENDER).cc_flows, 0);
     for (int i = 0; i < MAX_QUEUES; i++) {
@@ -262,7 +261,7 @@ what_has_no_room_is_forgotten(void **state)
     }
 }
 
-/* Writes 'size' bytes of 'value' to a copy of 'body', and checks that. */
+/* Checks a copy of 'body' with 'size' bytes of 'value' at 'at'. */
 static int
 check_with(const void *body, size_t body_size, size_t at, const void *value,
            size_t size)
@@ -337,14 +336,14 @@ main(void)
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
                                                    world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(the_first_window_is_bounded_as_the_last),
+        TEST(the_new_shim_keeps_the_windows_limit),
         TEST(the_edge_does_not_move_left),
         TEST(windows_are_translated_as_before),
-        TEST(rates_hold_and_go_on),
-        TEST(an_old_rate_does_not_hold),
-        TEST(marks_stay_the_shims_or_the_hosts),
-        TEST(nothing_is_lost_on_the_way),
-        TEST(what_has_no_room_is_forgotten),
+        TEST(grants_stay_valid_and_are_renewed),
+        TEST(an_expired_grant_ends),
+        TEST(ecn_stays_with_the_shims_or_with_the_hosts),
+        TEST(the_state_is_complete),
+        TEST(entries_beyond_the_table_are_ignored),
         TEST(a_bad_body_is_refused),
     };
 

@@ -16,17 +16,18 @@
 #include "tests/unit/cc-packets.h"
 
 static void
-parse(const struct cc_packet *p, struct segment *seg, struct segment_options *o)
+parse(const struct cc_packet *p, struct segment *seg,
+      struct segment_options *o)
 {
     assert_true(segment_parse(p->frame.data, p->frame.length, true, seg));
     segment_options(p->frame.data, seg, o);
     assert_true(packet_is_right(p->frame.data, p->frame.length));
 }
 
-/* A connection whose host said window scale 'shift' and whose peer said
- * 'peer_shift'; -1 for none. */
+/* A connection with window scale 'shift' of the host and 'remote_shift' of the
+ * remote end; -1 for none. */
 static void
-connect_with(struct cc_window *w, int shift, int peer_shift)
+connect_with(struct cc_window *w, int shift, int remote_shift)
 {
     struct packet_spec syn = {
         .from = 1, .to = 2, .flags = SEGMENT_SYN, .window = 64000,
@@ -46,15 +47,15 @@ connect_with(struct cc_window *w, int shift, int peer_shift)
     parse(&p, &seg, &o);
     assert_int_equal(o.scale, shift < 0 ? 0 : shift > 10 ? 10 : shift);
 
-    syn.has_scale = peer_shift >= 0;
-    syn.scale = peer_shift < 0 ? 0 : peer_shift;
+    syn.has_scale = remote_shift >= 0;
+    syn.scale = remote_shift < 0 ? 0 : remote_shift;
     packet_make(&p, &syn);
     parse(&p, &seg, &o);
     cc_window_remote_syn(w, &o);
 }
 
-/* The host acknowledges 'ack' with window 'field', bounded to 'limit'.
- * Returns what the peer sees. */
+/* The host acknowledges 'ack' with window 'field', limited to 'limit'.
+ * Returns the window at the remote end. */
 static uint16_t
 tell(struct cc_window *w, uint32_t ack, uint16_t field, uint32_t limit)
 {
@@ -100,8 +101,8 @@ keeps_the_hosts_window_if_it_is_smaller(void **state)
     assert_int_equal(tell(&w, 1000, 1, 8000), 1);
 }
 
-/* Whatever the limits are: the edge that the peer sees does not move left as
- * long as the host's own does not, and no window becomes 0. */
+/* With any limits, the right edge at the remote end does not move left unless
+ * the host's own does, and no window becomes 0. */
 static void
 the_right_edge_never_moves_left(void **state)
 {
@@ -116,7 +117,7 @@ the_right_edge_never_moves_left(void **state)
         for (int i = 0; i < 200; i++) {
             uint32_t field, seen;
 
-            /* The peer sends what it may, or less. */
+            /* The remote end sends up to the right edge. */
             ack += edge - ack ? random() % (edge - ack + 1) : 0;
             field = ((host_edge - ack) >> shift) + random() % 3000;
             field = field > 65535 ? 65535 : field ? field : 1;
@@ -135,7 +136,7 @@ the_right_edge_never_moves_left(void **state)
     }
 }
 
-/* 16 KB steps would be more than a flow's part. */
+/* Units of 16 KB would be more than a flow's share. */
 static void
 a_coarse_scale_is_lowered_and_translated(void **state)
 {
@@ -149,7 +150,7 @@ a_coarse_scale_is_lowered_and_translated(void **state)
     connect_with(&w, 14, 7);
     assert_int_equal(tell(&w, 1000, 100, 4344), 5);
 
-    /* The peer does not scale, so neither does the host. */
+    /* The remote end does not scale, so the host does not either. */
     connect_with(&w, 14, -1);
     assert_false(cc_window_translates(&w));
     assert_int_equal(tell(&w, 1000, 30000, CC_WINDOW_ANY), 30000);
@@ -157,7 +158,7 @@ a_coarse_scale_is_lowered_and_translated(void **state)
 }
 
 static void
-leaves_a_connection_that_began_before(void **state)
+leaves_a_connection_without_seen_syns(void **state)
 {
     struct cc_window w;
 
@@ -190,9 +191,9 @@ reset_and_first_syn_keep_their_window(void **state)
     assert_int_equal(seg.window, 60000);
 }
 
-/* What goes through both shims is what the host sent, bit by bit. */
+/* A segment that passes both shims is unchanged, bit by bit. */
 static void
-a_hello_comes_and_goes_without_a_trace(void **state)
+a_removed_hello_leaves_the_segment_unchanged(void **state)
 {
     (void) state;
     srandom(2);
@@ -236,9 +237,9 @@ a_hello_comes_and_goes_without_a_trace(void **state)
     }
 }
 
-/* Somebody on the way has put another option first. */
+/* A middlebox has put another option first. */
 static void
-a_hello_elsewhere_becomes_nothing(void **state)
+a_hello_after_another_option_becomes_nops(void **state)
 {
     struct packet_spec spec = {
         .from = 1, .to = 2, .flags = SEGMENT_SYN, .options = 19,
@@ -271,7 +272,7 @@ a_hello_elsewhere_becomes_nothing(void **state)
 }
 
 static void
-no_room_no_hello(void **state)
+hello_is_omitted_when_the_tcp_options_are_full(void **state)
 {
     struct packet_spec spec = {
         .from = 1, .to = 2, .flags = SEGMENT_SYN, .options = 32,
@@ -291,7 +292,7 @@ no_room_no_hello(void **state)
 }
 
 static void
-ecn_is_written_with_its_checksum(void **state)
+writing_ecn_updates_the_checksum(void **state)
 {
     (void) state;
     for (int i = 0; i < 32; i++) {
@@ -356,12 +357,12 @@ main(void)
         cmocka_unit_test(keeps_the_hosts_window_if_it_is_smaller),
         cmocka_unit_test(the_right_edge_never_moves_left),
         cmocka_unit_test(a_coarse_scale_is_lowered_and_translated),
-        cmocka_unit_test(leaves_a_connection_that_began_before),
+        cmocka_unit_test(leaves_a_connection_without_seen_syns),
         cmocka_unit_test(reset_and_first_syn_keep_their_window),
-        cmocka_unit_test(a_hello_comes_and_goes_without_a_trace),
-        cmocka_unit_test(a_hello_elsewhere_becomes_nothing),
-        cmocka_unit_test(no_room_no_hello),
-        cmocka_unit_test(ecn_is_written_with_its_checksum),
+        cmocka_unit_test(a_removed_hello_leaves_the_segment_unchanged),
+        cmocka_unit_test(a_hello_after_another_option_becomes_nops),
+        cmocka_unit_test(hello_is_omitted_when_the_tcp_options_are_full),
+        cmocka_unit_test(writing_ecn_updates_the_checksum),
         cmocka_unit_test(grants_are_read_as_they_were_written),
     };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A flow between two shims from its beginning to its end. */
+/* A flow between two shims from start to end. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "tests/unit/cc-world.h"
 
 static void
-two_shims_agree_on_rates(void **state)
+two_shims_exchange_grants(void **state)
 {
     struct world *w = *state;
     uint16_t queue = 0;
@@ -42,10 +42,10 @@ a_small_flow_is_left_alone(void **state)
     assert_int_equal(world_stats(w, RECEIVER).cc_windows, 0);
 }
 
-/* The packets of a sender that hears nothing come one by one, and later and
- * later. */
+/* A sender without ACKs retransmits one packet at a time, less and less
+ * often. */
 static void
-a_sender_that_hears_nothing_is_not_paced_for_long(void **state)
+a_sender_without_acks_is_not_paced_for_long(void **state)
 {
     struct world *w = *state;
     uint16_t queue = 0;
@@ -56,7 +56,7 @@ a_sender_that_hears_nothing_is_not_paced_for_long(void **state)
         struct packet_spec data = world_spec(w, SENDER, 1, SEGMENT_ACK);
         struct cc_packet p;
 
-        world_turn(w, 60 * MS);
+        world_poll(w, 60 * MS);
         data.payload = DATA;
         packet_make(&p, &data);
         world_leave(w, SENDER, &p, 0);
@@ -65,7 +65,7 @@ a_sender_that_hears_nothing_is_not_paced_for_long(void **state)
 }
 
 static void
-an_ended_flow_leaves_nothing(void **state)
+an_ended_flow_releases_its_queues(void **state)
 {
     struct world *w = *state;
     struct packet_spec fin;
@@ -76,7 +76,7 @@ an_ended_flow_leaves_nothing(void **state)
     fin = world_spec(w, SENDER, 1, SEGMENT_FIN | SEGMENT_ACK);
     world_carry(w, SENDER, &fin, &p);
     for (int i = 0; i < 3000; i++) {
-        world_turn(w, MS);
+        world_poll(w, MS);
         w->sides[RECEIVER].n_messages = 0;
     }
     for (int i = 0; i < 2; i++) {
@@ -88,7 +88,7 @@ an_ended_flow_leaves_nothing(void **state)
 }
 
 static void
-control_ports_go_first_and_free(void **state)
+control_ports_go_first_without_limits(void **state)
 {
     struct world *w = *state;
 
@@ -105,7 +105,7 @@ control_ports_go_first_and_free(void **state)
         assert_int_equal(v.treatment.dscp, CC_CONTROL_DSCP);
         assert_int_equal(v.queue, 0);
         assert_memory_equal(p.frame.data, sent.frame.data, sent.frame.length);
-        world_turn(w, MS / 100);
+        world_poll(w, MS / 100);
     }
     assert_int_equal(world_stats(w, SENDER).cc_flows, 0);
 }
@@ -116,11 +116,11 @@ main(void)
 #define TEST(NAME) cmocka_unit_test_setup_teardown(NAME, world_set_up, \
                                                    world_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(two_shims_agree_on_rates),
+        TEST(two_shims_exchange_grants),
         TEST(a_small_flow_is_left_alone),
-        TEST(a_sender_that_hears_nothing_is_not_paced_for_long),
-        TEST(an_ended_flow_leaves_nothing),
-        TEST(control_ports_go_first_and_free),
+        TEST(a_sender_without_acks_is_not_paced_for_long),
+        TEST(an_ended_flow_releases_its_queues),
+        TEST(control_ports_go_first_without_limits),
     };
 
     return cmocka_run_group_tests_name("shim-cc", tests, NULL, NULL);

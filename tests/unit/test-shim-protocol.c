@@ -452,7 +452,7 @@ broken_headers_end_the_connection(void **state)
 }
 
 static void
-an_unknown_type_does_not(void **state)
+an_unknown_type_keeps_the_connection(void **state)
 {
     struct shim_client *c = open_client();
 
@@ -463,7 +463,7 @@ an_unknown_type_does_not(void **state)
 }
 
 static void
-a_message_may_come_byte_by_byte(void **state)
+a_message_may_arrive_byte_by_byte(void **state)
 {
     struct shim_msg msg = { .length = sizeof msg, .version = 1,
                             .type = SHIM_HELLO, .xid = 5 };
@@ -483,7 +483,7 @@ a_message_may_come_byte_by_byte(void **state)
 }
 
 static void
-random_bytes_harm_nobody(void **state)
+random_bytes_do_no_harm(void **state)
 {
     struct shim_client *good = open_client();
 
@@ -545,7 +545,7 @@ lists_many_flows_in_pages(void **state)
 }
 
 static void
-who_does_not_read_does_not_cost_memory(void **state)
+a_client_that_does_not_read_is_disconnected(void **state)
 {
     struct shim_client *good = open_client();
     struct shim_msg msg = { .length = sizeof msg, .version = 1,
@@ -579,7 +579,7 @@ who_does_not_read_does_not_cost_memory(void **state)
 }
 
 static void
-subscribers_hear_of_misses(void **state)
+subscribers_receive_misses(void **state)
 {
     struct shim_client *c = open_client(), *other = open_client();
     const struct shim_msg *msg;
@@ -600,7 +600,7 @@ subscribers_hear_of_misses(void **state)
 }
 
 static void
-one_captures_at_a_time_and_until_it_goes(void **state)
+one_client_captures_until_it_disconnects(void **state)
 {
     static const struct shim_capture bad = { .slot = 1, .all = 1, .snap = 9 };
     static const struct shim_capture what = { .slot = 3, .snap = 9 };
@@ -684,7 +684,7 @@ a_dead_socket_is_replaced_a_live_one_is_not(void **state)
 }
 
 static void
-a_successor_hears_all_and_takes_the_name(void **state)
+a_new_shim_gets_the_state_and_the_socket(void **state)
 {
     struct shim_take_over stop = { .step = SHIM_STEP_STOP };
     struct shim_take_over leave = { .step = SHIM_STEP_LEAVE };
@@ -733,7 +733,7 @@ a_successor_hears_all_and_takes_the_name(void **state)
 
 /* It may be half a message, and not every server has somebody who knows. */
 static void
-connections_are_told_when_they_may_be(void **state)
+connections_are_sent_during_a_takeover_only(void **state)
 {
     struct server_config config = { .misses = t.misses, .now = get_now };
     struct shim_client *c = open_client();
@@ -758,7 +758,7 @@ connections_are_told_when_they_may_be(void **state)
 }
 
 static void
-ports_are_told(void **state)
+ports_are_reported(void **state)
 {
     struct shim_client *c = open_client();
     struct shim_ports ports;
@@ -785,18 +785,18 @@ main(void)
         TEST(tables_can_be_written_and_read),
         TEST(one_bad_element_changes_nothing),
         TEST(broken_headers_end_the_connection),
-        TEST(an_unknown_type_does_not),
-        TEST(a_message_may_come_byte_by_byte),
-        TEST(random_bytes_harm_nobody),
+        TEST(an_unknown_type_keeps_the_connection),
+        TEST(a_message_may_arrive_byte_by_byte),
+        TEST(random_bytes_do_no_harm),
         TEST(lists_many_flows_in_pages),
-        TEST(who_does_not_read_does_not_cost_memory),
-        TEST(subscribers_hear_of_misses),
-        TEST(one_captures_at_a_time_and_until_it_goes),
+        TEST(a_client_that_does_not_read_is_disconnected),
+        TEST(subscribers_receive_misses),
+        TEST(one_client_captures_until_it_disconnects),
         TEST(the_socket_is_private),
         TEST(a_dead_socket_is_replaced_a_live_one_is_not),
-        TEST(a_successor_hears_all_and_takes_the_name),
-        TEST(connections_are_told_when_they_may_be),
-        TEST(ports_are_told),
+        TEST(a_new_shim_gets_the_state_and_the_socket),
+        TEST(connections_are_sent_during_a_takeover_only),
+        TEST(ports_are_reported),
     };
 
     return cmocka_run_group_tests_name("shim-protocol", tests, NULL, NULL);

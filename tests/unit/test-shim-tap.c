@@ -54,7 +54,7 @@ see(uint16_t slot, uint32_t length, uint64_t now)
 }
 
 static void
-keeps_what_is_wanted(void **state)
+captures_only_the_wanted_slot(void **state)
 {
     struct shim_captured record;
 
@@ -85,7 +85,7 @@ keeps_what_is_wanted(void **state)
 }
 
 static void
-drops_and_counts_what_has_no_room(void **state)
+drops_and_counts_frames_that_do_not_fit(void **state)
 {
     struct shim_captured record = { .size = 0 };
     int n = 0;
@@ -114,7 +114,7 @@ drops_and_counts_what_has_no_room(void **state)
 }
 
 static void
-runs_round_its_ring(void **state)
+the_ring_wraps_around(void **state)
 {
     uint64_t next = 0;
 
@@ -145,7 +145,7 @@ runs_round_its_ring(void **state)
 }
 
 static void
-what_is_written_can_be_read(void **state)
+a_written_file_can_be_read(void **state)
 {
     char path[] = "/tmp/sct-tap-XXXXXX";
     struct capture_reader *reader;
@@ -177,7 +177,7 @@ what_is_written_can_be_read(void **state)
 }
 
 static void
-a_full_disk_is_told(void **state)
+a_full_disk_is_reported(void **state)
 {
     struct pcapng *file;
     char *error;
@@ -196,14 +196,14 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(keeps_what_is_wanted, set_up,
+        cmocka_unit_test_setup_teardown(captures_only_the_wanted_slot, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(drops_and_counts_what_has_no_room,
+        cmocka_unit_test_setup_teardown(drops_and_counts_frames_that_do_not_fit,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(runs_round_its_ring, set_up,
+        cmocka_unit_test_setup_teardown(the_ring_wraps_around, set_up,
                                         tear_down),
-        cmocka_unit_test(what_is_written_can_be_read),
-        cmocka_unit_test(a_full_disk_is_told),
+        cmocka_unit_test(a_written_file_can_be_read),
+        cmocka_unit_test(a_full_disk_is_reported),
     };
 
     return cmocka_run_group_tests_name("shim-tap", tests, NULL, NULL);
